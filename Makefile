@@ -1,0 +1,65 @@
+# Everything runs in .venv, which is made when it is missing and renewed when pyproject.toml changes.
+# Only make and a Python from 3.11 to 3.13 are needed:  make demo,  or  make test PYTHON=python3.12
+
+PYTHON ?= python3
+# Worker processes of the test runs.
+JOBS ?= 2
+# Options of the benchmark, e.g. BENCH="--threads 2 --json bench/eager.json".
+BENCH ?=
+
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip --disable-pip-version-check --quiet install
+INSTALLED := $(VENV)/.installed
+
+.PHONY: help demo test lint peers bench examples clean
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make demo      fit a small model and look at its tape"
+	@echo "make test      all tests that need no other autodiff library"
+	@echo "make lint      ruff and mypy"
+	@echo "make peers     tests against PyTorch, JAX and autograd (installs them), and the"
+	@echo "               behavioural tests run on PyTorch itself: they state its rules"
+	@echo "make bench     the figures of the README (installs the same three)"
+	@echo "make examples  run the code blocks of README.md and docs/, and the docstring examples"
+	@echo "make clean     remove .venv and every cache"
+
+demo: $(INSTALLED)
+	$(PY) -m bench.demo
+
+test: $(INSTALLED)-dev
+	$(PY) -m pytest -n $(JOBS) --slow -m "not peer" --ignore=tests/peers
+
+lint: $(INSTALLED)-dev
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+
+peers: $(INSTALLED)-dev $(INSTALLED)-peers
+	$(PY) -m pytest -n $(JOBS) --slow tests/peers
+	$(PY) -m pytest -n $(JOBS) --library=torch -m "not tapegrad_only" --ignore=tests/peers
+
+bench: $(INSTALLED)-bench
+	$(PY) -m bench eager $(BENCH)
+
+examples: $(INSTALLED)-dev
+	$(PY) -m pytest tests/test_documents.py
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(PY):
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || \
+	  { echo "tapegrad needs Python 3.11 to 3.13: make ... PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# A stamp is newer than pyproject.toml once its installation has succeeded.
+$(INSTALLED): pyproject.toml | $(PY)
+	$(PIP) --editable .
+	@touch $@
+
+$(INSTALLED)-%: pyproject.toml | $(PY)
+	$(PIP) --editable '.[$*]'
+	@touch $@

@@ -1,0 +1,1 @@
+"""Benchmarks: every figure that the README states, measured side by side in one run."""

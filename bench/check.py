@@ -1,0 +1,108 @@
+"""Nothing is timed that has not been checked: values, gradients and updates must agree."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from bench.libraries import Library, Outcome, Run
+from bench.problem import SEED, Problem, Unsupported
+
+VALUE_TOLERANCE = 1e-10
+GRADIENT_TOLERANCE = 1e-9
+DIFFERENCE_TOLERANCE = 1e-5
+# Divided by the root of the number of elements, so that hardly any of them crosses a kink.
+DIFFERENCE_STEP = 1e-6
+
+
+class Disagreement(Exception):
+    """Two computations of the same thing differ."""
+
+
+def checked(problem: Problem, libraries: list[Library]) -> dict[str, Run]:
+    """Return the problem ready in each library that supports it, after comparing them.
+
+    Values are held to NumPy's where it has the operations, gradients to central differences of
+    those values along one random direction, and all libraries to the first.
+    """
+    runs: dict[str, Run] = {}
+    outcomes: dict[str, Outcome] = {}
+    for library in libraries:
+        try:
+            run = library.prepare(problem)
+            outcomes[library.name] = run.outcome()
+        except Unsupported:
+            continue
+        runs[library.name] = run
+    if not outcomes:
+        raise Unsupported(f"{problem.name}: no library has it")
+    first, expected = next(iter(outcomes.items()))
+    for name, outcome in outcomes.items():
+        _hold(f"{problem.name}: {name}'s value and {first}'s", outcome.value, expected.value)
+        for field in ("gradients", "inputs"):
+            got, want = getattr(outcome, field), getattr(expected, field)
+            for i, (x, y) in enumerate(zip(got, want, strict=True)):
+                label = f"{problem.name}: {field}[{i}] of {name} and of {first}"
+                _hold(label, x, y, GRADIENT_TOLERANCE)
+    _against_numpy(problem, first, expected)
+    return runs
+
+
+def _against_numpy(problem: Problem, name: str, outcome: Outcome) -> None:
+    """Compare with NumPy's value and with differences of it."""
+    if problem.methods:
+        return
+    try:
+        value = _numpy_value(problem)
+    except Unsupported:
+        return
+    _hold(f"{problem.name}: {name}'s value and NumPy's", outcome.value, value)
+    if not problem.gradient:
+        return
+    rng = np.random.default_rng(SEED + 1)
+    directions = [rng.standard_normal(x.shape) for x in problem.inputs]
+
+    def along(t: float) -> np.ndarray:
+        moved = tuple(x + t * d for x, d in zip(problem.inputs, directions))
+        return _numpy_value(replace(problem, inputs=moved))
+
+    weights = problem.weights(value.shape)
+    step = DIFFERENCE_STEP / math.sqrt(max(x.size for x in problem.inputs))
+    change = (along(step) - along(-step)) / (2 * step)
+    difference = np.sum(weights * change)
+    products = [g * d for g, d in zip(outcome.gradients, directions)]
+    slope = sum(float(np.sum(p)) for p in products)
+    # The sum may cancel: what it is a sum of says how exact it can be, and what the two values
+    # are made of says how much of their rounding the division by the step brings out.
+    scale = sum(float(np.linalg.norm(p)) for p in products)
+    rounding = np.finfo(float).eps * float(np.sum(np.abs(weights * value))) / step
+    tolerance = DIFFERENCE_TOLERANCE * max(scale, abs(difference)) + rounding
+    if not abs(slope - difference) <= tolerance:
+        raise Disagreement(
+            f"{problem.name}: slope {slope} by {name}'s gradient, {difference} by differences"
+        )
+
+
+def _numpy_value(problem: Problem) -> np.ndarray:
+    import scipy.special
+
+    from bench.numpy_names import NumpyNames
+
+    xp = NumpyNames(np, scipy.special)
+    return np.asarray(problem.function(xp, list(problem.inputs), list(problem.data)))
+
+
+def _hold(
+    label: str, got: np.ndarray, expected: np.ndarray, tolerance: float = VALUE_TOLERANCE
+) -> None:
+    """Raise unless two arrays have one shape and agree, relative to the greatest element."""
+    if got.shape != expected.shape:
+        raise Disagreement(f"{label} have the shapes {got.shape} and {expected.shape}")
+    if not got.size:
+        return
+    got, expected = got.astype(np.float64), expected.astype(np.float64)
+    error = np.max(np.abs(got - expected))
+    if not error <= tolerance * max(1.0, np.max(np.abs(expected))):
+        raise Disagreement(f"{label} differ by {error}")

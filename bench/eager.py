@@ -1,0 +1,77 @@
+"""The eager groups that are timed inside one process, all libraries in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bench import movements, operations, problems
+from bench.check import checked
+from bench.libraries import Library
+from bench.problem import Problem
+from bench.report import Row, at_least, ratio_to_torch
+from bench.timing import QUICK, Effort, Figure, interleave
+
+CHAIN_SIZES = (1, 4, 64, 1024)
+QUICK_SIDE = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Small:
+    """A small problem with its unit and its least ratio to PyTorch."""
+
+    problem: Problem
+    per: int = 1
+    least: float | None = None
+
+
+def small_problems() -> Iterator[Small]:
+    """Yield the small problems; a chain and the expression are stated per operation."""
+    for size in CHAIN_SIZES:
+        yield Small(problems.chain(size), problems.CHAIN_OPS, 3.5 if size <= 64 else None)
+    yield Small(problems.scalar(), problems.SCALAR_OPS, 3.0)
+    yield Small(problems.rnn(), 1, 3.0)
+    yield Small(problems.mlp(), 1, 1.5)
+
+
+def small(libraries: list[Library], threads: int, quick: bool) -> Iterator[Row]:
+    """Time forward and backward (and the update) of the small problems."""
+    effort = QUICK if quick else Effort()
+    for case in small_problems():
+        runs = checked(case.problem, libraries)
+        calls = {name: run.step for name, run in runs.items()}
+        samples = interleave(calls, effort)
+        figures = {name: Figure.of(s, 1e6 / case.per) for name, s in samples.items()}
+        ratio = ratio_to_torch(figures)
+        reach, met = ("", None) if case.least is None else at_least(ratio, case.least)
+        group = f"forward and backward, per {'operation' if case.per > 1 else 'step'}"
+        name, note = case.problem.name, unsteady(figures)
+        yield Row(group, name, threads, "µs", figures, ratio, reach, met, note)
+
+
+def large(libraries: list[Library], threads: int, quick: bool) -> Iterator[Row]:
+    """Time every operation on a million doubles, forward alone and with its gradient."""
+    effort = QUICK if quick else Effort(rounds=(7, 31), budget=0.5)
+    side = QUICK_SIDE if quick else operations.SIDE
+    group = f"operations on {side * side:,} doubles"
+    for family, table in (operations.FAMILIES | movements.FAMILIES).items():
+        for problem in operations.problems(table, side):
+            runs = checked(problem, libraries)
+            phases = {"forward": {name: run.forward for name, run in runs.items()}}
+            if problem.gradient:
+                phases["forward and backward"] = {name: run.step for name, run in runs.items()}
+            for phase, calls in phases.items():
+                samples = interleave(calls, effort)
+                figures = {name: Figure.of(s, 1e3) for name, s in samples.items()}
+                ratio = ratio_to_torch(figures)
+                reach, met = at_least(ratio, 1.0)
+                yield Row(
+                    group, problem.name, threads, "ms", figures, ratio, reach, met,
+                    unsteady(figures), family, phase,
+                )  # fmt: skip
+
+
+def unsteady(figures: dict[str, Figure]) -> str:
+    """Return a note if either side of the ratio was disturbed while it was measured."""
+    sides = [name for name in ("tapegrad", "torch") if name in figures]
+    return "unsteady" if any(figures[name].unsteady for name in sides) else ""

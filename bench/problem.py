@@ -1,0 +1,49 @@
+"""What a benchmark problem is: a function of arrays, written once for every library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+SEED = 20240229
+
+
+class Unsupported(Exception):
+    """A library's answer when it has no such operation or no gradient for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A function to differentiate and the arrays to do it at.
+
+    Parameters
+    ----------
+    function
+        Called as ``function(xp, inputs, data)``, where ``xp`` has PyTorch's names and the other
+        two are lists of the library's own arrays. Its result may have any shape.
+    inputs, data
+        The arrays that gradients are asked for, and those that are constants.
+    rate
+        If given, one step ends with ``x -= rate * gradient`` for each input.
+    gradient
+        Whether the function has a gradient at all (a comparison has none).
+    methods
+        Whether the function calls methods that only PyTorch's tensors have.
+    """
+
+    name: str
+    function: Callable[[Any, list[Any], list[Any]], Any]
+    inputs: tuple[np.ndarray, ...]
+    data: tuple[np.ndarray, ...] = ()
+    rate: float | None = None
+    gradient: bool = True
+    methods: bool = False
+
+    def weights(self, shape: tuple[int, ...]) -> np.ndarray:
+        """Return the result's cotangent: one for a scalar, else the same draw for everyone."""
+        if not shape:
+            return np.array(1.0)
+        return np.random.default_rng(SEED).uniform(0.5, 1.5, shape)

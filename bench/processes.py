@@ -1,0 +1,120 @@
+"""The groups that need processes of their own: import, first gradient, peak memory."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+
+from bench import child
+from bench.report import Row, ratio_to_torch
+from bench.timing import Figure
+
+ROOT = Path(__file__).parents[1]
+IMPORT_SLACK = 0.05
+COLD_LIMIT = 6.0
+WARM_LIMIT = 0.8
+# What `import tapegrad` must leave alone.
+LATE = ("numba", "llvmlite", "scipy")
+
+IMPORT = """
+import sys, time
+start = time.perf_counter()
+import {name}
+print(time.perf_counter() - start)
+print(*({late} & sys.modules.keys()))
+"""
+
+
+def imports(libraries: list[str], quick: bool) -> Iterator[Row]:
+    """Time `import` in fresh interpreters, next to NumPy's."""
+    figures: dict[str, Figure] = {}
+    names = ["numpy", *libraries]
+    samples: dict[str, list[float]] = {name: [] for name in names}
+    loaded = ""
+    for i in range(2 if quick else 8):
+        for name in names:
+            code = IMPORT.format(name=name, late=set(LATE))
+            seconds, late = _run("-c", code).split("\n")[:2]
+            if i:  # the first round fills the caches
+                samples[name].append(float(seconds))
+            if name == "tapegrad":
+                loaded = late
+    figures = {name: Figure.of(s) for name, s in samples.items()}
+    met = None
+    if "tapegrad" in figures:
+        within = figures["tapegrad"].median <= figures["numpy"].median + IMPORT_SLACK
+        met = within and not loaded
+    reach = f"≤ NumPy's + {IMPORT_SLACK} s, without {', '.join(LATE)}"
+    note = f"loads {loaded}" if loaded else ""
+    ratio = ratio_to_torch(figures)
+    yield Row("import", "import", 1, "s", figures, ratio, reach, met, note)
+
+
+def starts(libraries: list[str], quick: bool) -> Iterator[Row]:
+    """Time from the start of a process to the first gradient of the MLP step."""
+    rounds = 1 if quick else 5
+    cold: dict[str, list[float]] = {name: [] for name in libraries}
+    warm: dict[str, list[float]] = {name: [] for name in libraries}
+    for _ in range(rounds):
+        with tempfile.TemporaryDirectory(prefix="tapegrad-bench-") as cache:
+            for samples in (cold, warm):
+                for name in libraries:
+                    samples[name].append(_first_gradient(name, cache))
+    for name, samples, limit in (("cold", cold, COLD_LIMIT), ("warm", warm, WARM_LIMIT)):
+        figures = {library: Figure.of(s) for library, s in samples.items()}
+        own = figures.get("tapegrad")
+        met = None if own is None else own.median <= limit
+        yield Row(
+            "process start to first gradient", f"MLP step, {name} kernel cache", 1, "s",
+            figures, ratio_to_torch(figures), f"≤ {limit:g} s", met,
+        )  # fmt: skip
+
+
+def memory(libraries: list[str], quick: bool) -> Iterator[Row]:
+    """Measure by how much one step of a deep network raises a process's peak memory."""
+    layers, width = (8, 16) if quick else (child.LAYERS, child.WIDTH)
+    samples: dict[str, list[float]] = {name: [] for name in libraries}
+    for _ in range(1 if quick else 3):
+        for name in libraries:
+            out = _run("-m", "bench.child", "memory", name, str(layers), str(width))
+            samples[name].append(float(out.split()[-1]))
+    figures = {name: Figure.of(s, 1e-6) for name, s in samples.items()}
+    met = None
+    if {"tapegrad", "torch"} <= figures.keys():
+        met = figures["tapegrad"].median <= figures["torch"].median
+    name = f"MLP step, {layers} layers, batch {width}, width {width}"
+    ratio = None if quick else ratio_to_torch(figures)
+    yield Row("peak memory", name, 1, "MB", figures, ratio, "≤ PyTorch's", met)
+
+
+GROUPS: dict[str, Callable[[list[str], bool], Iterator[Row]]] = {
+    "memory": memory,
+    "import": imports,
+    "start": starts,
+}
+
+
+def _run(*arguments: str) -> str:
+    """Run a Python of its own and return what it prints."""
+    command = [sys.executable, *arguments]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    return done.stdout
+
+
+def _first_gradient(name: str, cache: str) -> float:
+    environment = os.environ | {"TAPEGRAD_CACHE_DIR": cache}
+    command = [sys.executable, "-m", "bench.child", "start", name]
+    popen = partial(subprocess.Popen, cwd=ROOT, env=environment, stdout=subprocess.PIPE)
+    start = perf_counter()
+    with popen(command) as process:
+        line = process.stdout.readline()
+        seconds = perf_counter() - start
+    if process.returncode or not line:
+        raise RuntimeError(f"{' '.join(command)} failed")
+    return seconds

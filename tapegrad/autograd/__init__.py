@@ -1,0 +1,63 @@
+"""PyTorch's autograd: `backward`, `grad`, `Function`, hooks, modes, checks."""
+
+from typing import Any
+
+from tapegrad.autograd import function, graph
+from tapegrad.autograd.anomaly import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
+from tapegrad.autograd.engine import backward, grad
+from tapegrad.autograd.function import Function
+from tapegrad.autograd.grad_mode import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+from tapegrad.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
+from tapegrad.autograd.hooks import (
+    register_hook,
+    register_post_accumulate_grad_hook,
+    retain_grad,
+    retains_grad,
+)
+from tapegrad.tensor import Tensor
+
+__all__ = [
+    "Function",
+    "GradcheckError",
+    "backward",
+    "detect_anomaly",
+    "enable_grad",
+    "function",
+    "grad",
+    "gradcheck",
+    "gradgradcheck",
+    "graph",
+    "inference_mode",
+    "is_anomaly_enabled",
+    "is_grad_enabled",
+    "no_grad",
+    "set_detect_anomaly",
+    "set_grad_enabled",
+]
+
+
+def _backward(
+    self: Tensor,
+    gradient: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    """Sweep the tape from here down; see `tapegrad.autograd.backward`."""
+    backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+
+for _name, _method in {
+    "backward": _backward,
+    "register_hook": register_hook,
+    "register_post_accumulate_grad_hook": register_post_accumulate_grad_hook,
+    "retain_grad": retain_grad,
+    "retains_grad": property(retains_grad),
+}.items():
+    setattr(Tensor, _name, _method)

@@ -1,0 +1,420 @@
+"""`Function`: an operation of the user's own, with its own backward."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from tapegrad.autograd.grad_mode import no_grad
+from tapegrad.autograd.pullback import Wanted, fit, lift
+from tapegrad.ops.core import CUSTOM, Op, Spec
+from tapegrad.record import changed, check_inplace, move, user_line
+from tapegrad.tape import DTYPE_BITS, GENERAL, SAVES, Tape, current
+from tapegrad.tensor import Tensor, View, place, placed, wrap
+
+_function = Op("function", CUSTOM, lambda: None, {})
+_output = Op("output", CUSTOM, lambda: None, {})
+
+
+class Context:
+    """What `forward` and `backward` of a Function share, called `ctx`.
+
+    `save_for_backward`, `saved_tensors`, `needs_input_grad`, `mark_dirty`,
+    `mark_non_differentiable` and `set_materialize_grads` are PyTorch's; any other attribute may be
+    set freely.
+    """
+
+    needs_input_grad: tuple[bool, ...] = ()
+
+    def __init__(self) -> None:
+        self._to_save: tuple[Any, ...] = ()
+        self._saved: tuple[Any, ...] = ()
+        self._dirty: tuple[Tensor, ...] = ()
+        self._constant: tuple[Tensor, ...] = ()
+        self._materialize = True
+        self._tape: Tape | None = None
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        """Keep Tensors (inputs, outputs or others) for `backward`; their versions are watched."""
+        self._to_save = tensors
+
+    def mark_dirty(self, *tensors: Tensor) -> None:
+        """Say which inputs `forward` changed in place."""
+        self._dirty = tensors
+
+    def mark_non_differentiable(self, *tensors: Tensor) -> None:
+        """Say which outputs have no gradient."""
+        self._constant = tensors
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Whether `backward` gets zeros (the default) or None for outputs without a gradient."""
+        self._materialize = value
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """What `save_for_backward` was given."""
+        tape = self._tape
+        if tape is None:
+            return self._to_save
+        found = []
+        for kind, code, value in self._saved:
+            if kind == "packed":
+                receive, packed = value
+                value = receive(packed)._a
+            found.append(value if kind == "plain" else lift_anywhere(tape, code, value))
+        return tuple(found)
+
+
+def lift_anywhere(tape: Tape, code: int, array: np.ndarray) -> Tensor:
+    """A Tensor at the place of a saved one; a record that is gone gives a constant."""
+    if code > 0 and tape.index(code) < 0:
+        return wrap(array)
+    return lift(tape, code, array)
+
+
+class Entry:
+    """What the record of a Function keeps instead of values."""
+
+    __slots__ = ("context", "function", "grad_name", "outputs", "record_name", "specs", "watched")
+
+    def __init__(self, function: Any, context: Context, specs: tuple[Spec | None, ...]) -> None:
+        self.function = function
+        self.context = context
+        self.specs = specs  # of the arguments; None for what is not a Tensor
+        self.outputs: tuple[Spec, ...] = ()
+        self.record_name = function.__name__
+        self.grad_name = function.__name__ + "Backward"
+        self.watched: tuple[Any, ...] = ()
+
+    def pull(
+        self, tape: Tape, index: int, g: Any, wanted: Wanted, recorded: bool,
+        scratch: dict[int, Any],
+    ) -> Iterator[tuple[int, Any]]:  # fmt: skip
+        """Run the user's backward and check what it returns."""
+        given = scratch.pop(tape.tokens[index], None)
+        if given is None:
+            given = {0: g}
+        grads = [self._gradient(given.get(j), j, recorded) for j in range(len(self.outputs))]
+        found = self._call(grads)
+        codes = tape.inputs(index)
+        names = f"`{self.record_name}.backward`"
+        if len(found) > len(self.specs) and all(x is None for x in found[len(self.specs) :]):
+            found = found[: len(self.specs)]
+        if len(found) != len(self.specs):
+            raise RuntimeError(
+                f"{names} returned an incorrect number of gradients: expected {len(self.specs)}, "
+                f"one for each argument of forward, got {len(found)}"
+            )
+        for k, (code, value) in enumerate(zip(codes, found, strict=False)):
+            if not code or value is None or not wanted(code):
+                continue
+            spec = self.specs[k]
+            assert spec is not None
+            yield code, self._fitted(value, spec, k, names, recorded)
+
+    def _gradient(self, g: Any, j: int, recorded: bool) -> Any:
+        if g is None:
+            if not self.context._materialize:
+                return None
+            shape, dtype = self.outputs[j]
+            return wrap(np.zeros(shape, dtype))
+        return g if recorded else wrap(g)
+
+    def _call(self, grads: list[Any]) -> tuple[Any, ...]:
+        function = self.function
+        backward = function.backward
+        if backward is Function.backward and function.vjp is not Function.vjp:
+            backward = function.vjp
+        found = backward(self.context, *grads)
+        return found if isinstance(found, tuple) else (
+            tuple(found) if isinstance(found, list) else (found,)
+        )  # fmt: skip
+
+    def _fitted(self, value: Any, spec: Spec, k: int, names: str, recorded: bool) -> Any:
+        if not isinstance(value, Tensor):
+            raise RuntimeError(
+                f"{names} returned {type(value).__name__} for argument {k}: expected a Tensor or None"
+            )
+        shape = value._a.shape
+        try:
+            fits = np.broadcast_shapes(shape, spec.shape) == shape
+        except ValueError:
+            fits = False
+        if not fits:
+            raise RuntimeError(
+                f"{names} returned an invalid gradient for argument {k}: it has the shape {shape}, "
+                f"expected a shape compatible with {spec.shape}"
+            )
+        return fit(value if recorded else value._a, spec)
+
+
+class Pick:
+    """The record of one of several outputs of a Function: it collects the adjoint for it."""
+
+    __slots__ = ("grad_name", "j", "main", "record_name")
+
+    def __init__(self, main: int, j: int, name: str) -> None:
+        self.main = main
+        self.j = j
+        self.record_name = name
+        self.grad_name = name + "Backward"
+
+    def pull(
+        self, tape: Tape, index: int, g: Any, wanted: Wanted, recorded: bool,
+        scratch: dict[int, Any],
+    ) -> Iterator[tuple[int, Any]]:  # fmt: skip
+        """Leave the adjoint for the Function's record, and see that it is swept."""
+        scratch.setdefault(self.main, {})[self.j] = g
+        nothing = np.zeros(())
+        yield self.main, wrap(nothing) if recorded else nothing
+
+
+class Function:
+    """Derive from this class to define an operation with a backward of its own.
+
+    >>> import tapegrad as tg
+    >>> class Exp(tg.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         y = x.exp()
+    ...         ctx.save_for_backward(y)
+    ...         return y
+    ...     @staticmethod
+    ...     def backward(ctx, g):
+    ...         y, = ctx.saved_tensors
+    ...         return g * y
+    >>> x = tg.tensor([0.0], requires_grad=True)
+    >>> Exp.apply(x).backward(); x.grad
+    tensor([1.])
+    """
+
+    setup_context: Any = None
+
+    def __init__(self) -> None:
+        raise RuntimeError(
+            "a Function is not instantiated: call its `apply`, with static `forward` and `backward`"
+        )
+
+    @staticmethod
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        """Compute the result; the first argument is the context."""
+        raise NotImplementedError("a Function needs a static method `forward(ctx, ...)`")
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        """Compute one gradient for every argument of `forward`."""
+        raise NotImplementedError("a Function needs a static method `backward(ctx, ...)`")
+
+    @staticmethod
+    def vjp(ctx: Any, *grads: Any) -> Any:
+        """Another name for `backward`."""
+        raise NotImplementedError("a Function needs a static method `backward(ctx, ...)`")
+
+    @classmethod
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """Run `forward` and record it as one record."""
+        tape = current.tape
+        args = _bound(cls, args, kwargs)
+        for arg in args:
+            if isinstance(arg, Tensor):
+                _own_thread(arg, tape)
+        context = Context()
+        context.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
+        recording = tape.enabled and any(context.needs_input_grad)
+        before = [_Place(a) for a in args]
+        with no_grad():
+            if cls.setup_context is not None:
+                out = cls.forward(*args)
+                cls.setup_context(context, args, out)
+            else:
+                out = cls.forward(context, *args)
+        several = isinstance(out, (tuple, list))
+        outputs = list(out) if several else [out]
+        results = _record(cls, context, args, before, outputs, tape, recording)
+        return tuple(results) if several else results[0]
+
+
+class _Place:
+    """Where an argument stood before `forward`, which may change it."""
+
+    __slots__ = ("position", "spec", "t")
+
+    def __init__(self, t: Any) -> None:
+        self.t = t
+        self.position = place(t) if isinstance(t, Tensor) else 0
+        self.spec = Spec(t._a.shape, t._a.dtype) if isinstance(t, Tensor) else None
+
+
+def _bound(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """Keyword arguments take their place among the positional ones."""
+    if not kwargs:
+        return args
+    signature = inspect.signature(cls.forward)
+    lead = () if cls.setup_context is not None else (None,)
+    bound = signature.bind(*lead, *args, **kwargs)
+    bound.apply_defaults()
+    return tuple(bound.args[len(lead) :])
+
+
+def _own_thread(t: Tensor, tape: Tape) -> None:
+    home = t._home
+    owner = home.tape if isinstance(home, View) else home
+    if place(t) > 0 and owner is not tape:
+        raise RuntimeError(
+            "this Tensor was recorded by another thread: finish its graph there, or pass "
+            "`t.detach()` across"
+        )
+
+
+def _record(
+    cls: Any, context: Context, args: tuple[Any, ...], before: list[_Place], outputs: list[Any],
+    tape: Tape, recording: bool,
+) -> list[Any]:  # fmt: skip
+    dirty = {id(t) for t in context._dirty}
+    for t in context._dirty:
+        if recording:
+            check_inplace(cls.__name__, t, tape, True)
+        changed(t)
+    constant = {id(t) for t in context._constant}
+    live = [isinstance(o, Tensor) and o._a.dtype.kind in "fc" and id(o) not in constant
+            for o in outputs]  # fmt: skip
+    if not recording or not any(live):
+        return [_constant_output(o, args, dirty) for o in outputs]
+    entry = Entry(cls, context, tuple(p.spec for p in before))
+    entry.outputs = tuple(
+        Spec(o._a.shape, o._a.dtype) if isinstance(o, Tensor) else Spec((), np.dtype(float))
+        for o in outputs
+    )
+    tape.make_room()
+    codes = tuple(tape.slot(p.t) if p.position < 0 else p.position for p in before)
+    single = len(outputs) == 1
+    spec = entry.outputs[0] if single else Spec((), np.dtype(float))
+    saves = SAVES if any(isinstance(t, Tensor) for t in context._to_save) else 0
+    word = _function.code | DTYPE_BITS[spec.dtype] | GENERAL | saves
+    main = tape.append(word, codes, spec.shape, 0, entry)
+    if tape.anomaly is not None:
+        tape.traces[main] = user_line()
+    results = []
+    for j, (out, is_live) in enumerate(zip(outputs, live, strict=True)):
+        if not is_live:
+            results.append(_constant_output(out, args, dirty))
+            continue
+        token = main if single else _pick(tape, main, j, entry)
+        results.append(_live_output(out, args, dirty, tape, token))
+    _save(context, entry, before, outputs, results, tape)
+    return results
+
+
+def _pick(tape: Tape, main: int, j: int, entry: Entry) -> int:
+    tape.sweeping += 1  # the main record has no handle yet: nothing may be reclaimed now
+    try:
+        tape.make_room()
+        word = _output.code | DTYPE_BITS[entry.outputs[j].dtype] | GENERAL
+        pick = Pick(main, j, entry.record_name)
+        return tape.append(word, (main,), entry.outputs[j].shape, 0, pick)
+    finally:
+        tape.sweeping -= 1
+
+
+def _is_argument(out: Any, args: tuple[Any, ...]) -> bool:
+    return any(out is a for a in args)
+
+
+def _constant_output(out: Any, args: tuple[Any, ...], dirty: set[int]) -> Any:
+    if isinstance(out, Tensor) and _is_argument(out, args) and id(out) not in dirty:
+        return wrap(out._a)
+    return out
+
+
+def _live_output(
+    out: Tensor, args: tuple[Any, ...], dirty: set[int], tape: Tape, token: int
+) -> Tensor:
+    if id(out) in dirty:
+        move(out, tape, token)
+        return out
+    if _is_argument(out, args) or out._pos or isinstance(out._home, View):
+        return placed(out._a, tape, token)
+    out._pos, out._home = token, tape
+    return out
+
+
+def _save(
+    context: Context, entry: Entry, before: list[_Place], outputs: list[Any], results: list[Any],
+    tape: Tape,
+) -> None:  # fmt: skip
+    saved: list[tuple[str, int, Any]] = []
+    for t in context._to_save:
+        if t is None:
+            saved.append(("plain", 0, None))
+            continue
+        if not isinstance(t, Tensor):
+            raise TypeError(f"`save_for_backward` takes Tensors or None, got {type(t).__name__}")
+        code = 0
+        at = next((p for p in before if p.t is t), None)
+        out = next((r for o, r in zip(outputs, results, strict=True) if o is t), None)
+        if at is not None and not any(t is d for d in context._dirty):
+            code = tape.slot(t) if at.position < 0 else at.position
+        elif isinstance(out, Tensor):
+            code = out._pos
+        elif t._pos:
+            code = tape.slot(t) if t._pos < 0 else t._pos
+        if tape.saved_hooks:
+            send, receive = tape.saved_hooks[-1]
+            saved.append(("packed", code, (receive, send(t))))
+        else:
+            saved.append(("tensor", code, t._a))
+    context._saved = tuple(saved)
+    context._tape = tape
+    context._to_save = ()
+    entry.watched = tuple(value for kind, _, value in saved if kind == "tensor")
+
+
+def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark a `backward` that is not written over operations: it cannot be differentiated again.
+
+    >>> import tapegrad as tg
+    >>> from tapegrad.autograd.function import once_differentiable
+    >>> class Double(tg.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         return 2 * x
+    ...     @staticmethod
+    ...     @once_differentiable
+    ...     def backward(ctx, g):
+    ...         return 2 * g
+    """
+
+    @functools.wraps(backward)
+    def wrapped(ctx: Any, *grads: Any) -> Any:
+        recorded = current.tape.enabled
+        with no_grad():
+            found = backward(ctx, *grads)
+        if not recorded or not any(isinstance(g, Tensor) and g.requires_grad for g in grads):
+            return found
+        several = isinstance(found, tuple)
+        outs = found if several else (found,)
+        barred = tuple(
+            _Barrier.apply(o, *[g for g in grads if isinstance(g, Tensor)]) if isinstance(o, Tensor) else o
+            for o in outs
+        )
+        return barred if several else barred[0]
+
+    return wrapped
+
+
+class _Barrier(Function):
+    @staticmethod
+    def forward(ctx: Any, out: Tensor, *grads: Tensor) -> Tensor:
+        return out.clone()  # type: ignore[attr-defined, no-any-return]
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        raise RuntimeError(
+            "trying to differentiate twice a function that was marked with @once_differentiable"
+        )
+
+

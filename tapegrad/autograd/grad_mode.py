@@ -1,0 +1,190 @@
+"""Whether operations are recorded: `no_grad` and its kin, as contexts and as decorators."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from tapegrad.tape import current
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _Mode:
+    """A context that sets the recording state of this thread's tape, and a decorator that uses it."""
+
+    _state: tuple[bool, bool] = (True, False)  # recording, inference
+
+    def __init__(self) -> None:
+        self._before: list[tuple[bool, bool]] = []
+
+    def __enter__(self) -> None:
+        tape = current.tape
+        self._before.append((tape.enabled, tape.inference))
+        _set(*self._state)
+
+    def __exit__(self, *exception: object) -> None:
+        _set(*self._before.pop())
+
+    def clone(self) -> _Mode:
+        """A fresh context of the same state."""
+        return type(self)()
+
+    def __call__(self, function: F) -> F:
+        if inspect.isclass(function):
+            raise TypeError("a grad mode decorates functions, not classes: decorate the methods")
+        if inspect.isgeneratorfunction(function):
+            return self._around_generator(function)
+
+        @functools.wraps(function)
+        def decorated(*args: Any, **kwargs: Any) -> Any:
+            with self.clone():
+                return function(*args, **kwargs)
+
+        return decorated  # type: ignore[return-value]
+
+    def _around_generator(self, function: Any) -> Any:
+        @functools.wraps(function)
+        def decorated(*args: Any, **kwargs: Any) -> Any:
+            generator = function(*args, **kwargs)
+            sent, thrown = None, None
+            while True:
+                try:
+                    with self.clone():
+                        item = generator.send(sent) if thrown is None else generator.throw(thrown)
+                except StopIteration as stop:
+                    return stop.value
+                sent, thrown = None, None
+                try:
+                    sent = yield item
+                except GeneratorExit:
+                    generator.close()
+                    raise
+                except BaseException as problem:
+                    thrown = problem
+
+        return decorated
+
+
+def _set(enabled: bool, inference: bool) -> None:
+    tape = current.tape
+    tape.enabled, tape.inference = enabled, inference
+    tape.set_mode()
+
+
+class no_grad(_Mode):
+    """Nothing is recorded inside.
+
+    >>> import tapegrad as tg
+    >>> x = tg.tensor(1.0, requires_grad=True)
+    >>> with tg.no_grad():
+    ...     print((2 * x).requires_grad)
+    False
+    """
+
+    _state = (False, False)
+
+    def __new__(cls, function: Any = None) -> Any:
+        self = object.__new__(cls)
+        self._before = []
+        return self if function is None else self(function)
+
+    def __init__(self, function: Any = None) -> None:
+        super().__init__()
+
+    def __enter__(self) -> None:
+        tape = current.tape
+        self._before.append((tape.enabled, tape.inference))
+        _set(False, tape.inference)
+
+
+class enable_grad(no_grad):
+    """Operations are recorded inside, even within `no_grad`.
+
+    >>> import tapegrad as tg
+    >>> x = tg.tensor(1.0, requires_grad=True)
+    >>> with tg.no_grad(), tg.enable_grad():
+    ...     print((2 * x).requires_grad)
+    True
+    """
+
+    def __enter__(self) -> None:
+        tape = current.tape
+        self._before.append((tape.enabled, tape.inference))
+        _set(not tape.inference, tape.inference)
+
+
+class inference_mode(_Mode):
+    """Like `no_grad`, and what is made inside can never take part in a graph.
+
+    >>> import tapegrad as tg
+    >>> with tg.inference_mode():
+    ...     print(tg.is_inference_mode_enabled())
+    True
+    """
+
+    def __new__(cls, mode: Any = True) -> Any:
+        self = object.__new__(cls)
+        if callable(mode):
+            self.__init__()  # type: ignore[misc]
+            return self(mode)
+        return self
+
+    def __init__(self, mode: Any = True) -> None:
+        super().__init__()
+        self.mode = bool(mode)
+        self._state = (False, True) if self.mode else (True, False)
+
+    def clone(self) -> inference_mode:
+        """A fresh context of the same state."""
+        return inference_mode(self.mode)  # type: ignore[no-any-return]
+
+
+class set_grad_enabled(_Mode):
+    """Switch recording on or off at once; as a context, until its end.
+
+    >>> import tapegrad as tg
+    >>> with tg.set_grad_enabled(False):
+    ...     print(tg.is_grad_enabled())
+    False
+    """
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__()
+        self.mode = bool(mode)
+        tape = current.tape
+        self._before.append((tape.enabled, tape.inference))
+        _set(self.mode, tape.inference)
+
+    def __enter__(self) -> None:
+        return None
+
+    def clone(self) -> set_grad_enabled:
+        """A fresh context of the same state."""
+        return set_grad_enabled(self.mode)
+
+    def __call__(self, function: F) -> F:
+        _set(*self._before[-1])  # as a decorator it changes nothing here and now
+        return super().__call__(function)
+
+
+def is_grad_enabled() -> bool:
+    """Whether operations are recorded in this thread.
+
+    >>> import tapegrad as tg
+    >>> tg.is_grad_enabled()
+    True
+    """
+    return current.tape.enabled
+
+
+def is_inference_mode_enabled() -> bool:
+    """Whether this thread is in inference mode.
+
+    >>> import tapegrad as tg
+    >>> tg.is_inference_mode_enabled()
+    False
+    """
+    return current.tape.inference

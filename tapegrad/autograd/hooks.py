@@ -1,0 +1,162 @@
+"""Hooks on gradients: on the adjoint of a record, on the gradient of a leaf, after accumulation."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from tapegrad.tensor import Tensor, place
+
+Hook = Callable[[Tensor], Any]
+_keys = itertools.count()
+
+
+class Hooks:
+    """The hooks of one record, in the order of their registration, and who retains its adjoint."""
+
+    __slots__ = ("functions", "retain")
+
+    def __init__(self) -> None:
+        self.functions: dict[int, Hook] = {}
+        self.retain: weakref.ref[Tensor] | None = None
+
+
+class Handle:
+    """Removes a hook: call `remove()`, or use it in a `with` statement.
+
+    >>> import tapegrad as tg
+    >>> x = tg.tensor(1.0, requires_grad=True)
+    >>> handle = x.register_hook(lambda g: 10 * g)
+    >>> handle.remove()
+    """
+
+    __slots__ = ("_key", "_where")
+
+    def __init__(self, where: dict[int, Hook], key: int) -> None:
+        self._where = where
+        self._key = key
+
+    def remove(self) -> None:
+        """Take the hook away; doing so twice is allowed."""
+        self._where.pop(self._key, None)
+
+    def __enter__(self) -> Handle:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.remove()
+
+
+def _at(t: Tensor) -> Hooks:
+    tape, position = t._listen()
+    found = tape.hooks.get(position)
+    if found is None:
+        found = tape.hooks[position] = Hooks()
+    return found  # type: ignore[no-any-return]
+
+
+def register_hook(self: Tensor, hook: Hook) -> Handle:
+    """Call `hook(grad)` whenever the gradient of this Tensor is computed; it may return another.
+
+    >>> import tapegrad as tg
+    >>> x = tg.tensor(1.0, requires_grad=True)
+    >>> y = 2 * x
+    >>> handle = y.register_hook(lambda g: 10 * g)
+    >>> y.backward(); x.grad
+    tensor(20.)
+    """
+    if not self.requires_grad:
+        raise RuntimeError("`register_hook` needs a Tensor that requires grad")
+    where = _at(self).functions if place(self) > 0 else self.extra.setdefault("hooks", {})
+    key = next(_keys)
+    where[key] = hook
+    return Handle(where, key)
+
+
+def register_post_accumulate_grad_hook(self: Tensor, hook: Hook) -> Handle:
+    """Call `hook(tensor)` after a gradient was added to this leaf's `.grad`.
+
+    >>> import tapegrad as tg
+    >>> x = tg.tensor(1.0, requires_grad=True)
+    >>> handle = x.register_post_accumulate_grad_hook(lambda t: print(t.grad))
+    >>> (3 * x).backward()
+    tensor(3.)
+    """
+    if not self.requires_grad:
+        raise RuntimeError(
+            "`register_post_accumulate_grad_hook` needs a Tensor that requires grad"
+        )
+    if place(self) > 0:
+        raise RuntimeError(
+            "`register_post_accumulate_grad_hook` is for leaves; on other Tensors use "
+            "`register_hook`"
+        )
+    where = self.extra.setdefault("post", {})
+    key = next(_keys)
+    where[key] = hook
+    return Handle(where, key)
+
+
+def retain_grad(self: Tensor) -> None:
+    """Keep the gradient of this non-leaf in `.grad`, as leaves do by themselves.
+
+    >>> import tapegrad as tg
+    >>> x = tg.tensor(1.0, requires_grad=True)
+    >>> y = 2 * x
+    >>> y.retain_grad()
+    >>> (3 * y).backward(); y.grad
+    tensor(3.)
+    """
+    if not self.requires_grad:
+        raise RuntimeError("`retain_grad` needs a Tensor that requires grad")
+    if place(self) < 0:
+        return
+    hooks = _at(self)
+    hooks.retain = weakref.ref(self)
+    self.extra["retains"] = True
+
+
+def retains_grad(self: Tensor) -> bool:
+    """Whether `retain_grad()` was called on this non-leaf."""
+    try:
+        return bool(self._extra.get("retains")) and place(self) > 0
+    except AttributeError:
+        return False
+
+
+def run_hooks(hooks: Hooks | None, g: Tensor) -> Tensor:
+    """Send an adjoint through the hooks of its record; retain the outcome if that is wished."""
+    if hooks is None:
+        return g
+    g = run_functions(hooks.functions, g)
+    owner = hooks.retain() if hooks.retain is not None else None
+    if owner is not None:
+        held = owner.grad
+        owner.grad = g if held is None else held + g
+    return g
+
+
+def run_functions(functions: dict[int, Hook], g: Tensor) -> Tensor:
+    """Call hooks in order; one that returns a Tensor replaces the gradient."""
+    for hook in tuple(functions.values()):
+        found = hook(g)
+        if found is None:
+            continue
+        if not isinstance(found, Tensor):
+            raise TypeError(f"a gradient hook returns None or a Tensor, got {type(found).__name__}")
+        if found._a.shape != g._a.shape:
+            raise RuntimeError(
+                f"a gradient hook was given a gradient of shape {g._a.shape} and returned one of "
+                f"shape {found._a.shape}; they must agree"
+            )
+        if found._a.dtype != g._a.dtype:
+            raise RuntimeError(
+                f"a gradient hook was given a gradient of {g.dtype} and returned one of "
+                f"{found.dtype}; they must agree"
+            )
+        g = found
+    return g
+
+

@@ -1,0 +1,180 @@
+"""What one record hands on to its inputs, from the one rule of its operation.
+
+The same code serves the plain sweep, where everything is an array, and the recorded sweep, where
+everything is a Tensor and the rule's operations append records of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from tapegrad.ops.core import ELEMENTWISE, Formula, Op, Spec, by_code
+from tapegrad.ops.elementwise import strong
+from tapegrad.ops.shape import sum_to, to
+from tapegrad.tape import CODE_MASK, DTYPE_SHIFT, DTYPES, PACKED, SHAPE, WORD, Tape
+from tapegrad.tensor import Tensor, placed, wrap
+
+Wanted = Callable[[int], bool]
+
+
+class Saved:
+    """What a record kept, by the names that formulas use."""
+
+    __slots__ = ("codes", "entry", "index", "op", "params", "recorded", "specs", "tape")
+
+    def __init__(self, tape: Tape, index: int, recorded: bool) -> None:
+        self.tape = tape
+        self.index = index
+        self.recorded = recorded
+        word = int(tape.words()[index, WORD])
+        self.op: Op = by_code[word & CODE_MASK]
+        self.codes = tape.inputs(index)
+        entry = tape.keep[index]
+        if word & PACKED:
+            entry = unpack(entry)
+        self.params: dict[str, Any] = {}
+        self.specs: tuple[Spec | None, ...] | None = None
+        if entry is not None and isinstance(entry[-1], tuple):
+            self.params, self.specs = entry[-1]
+            entry = entry[:-1]
+        self.entry = entry
+
+    def value(self, k: int) -> Any:
+        """The value of operand k."""
+        array = self.entry[k]
+        if not self.recorded or not isinstance(array, np.ndarray):
+            return array
+        code = self.codes[k] if k < len(self.codes) else 0
+        return lift(self.tape, code, array)
+
+    def result(self) -> Any:
+        """The result."""
+        array = self.entry[-1]
+        if not self.recorded:
+            return array
+        return placed(array, self.tape, self.tape.tokens[self.index])
+
+    def spec(self, k: int) -> Spec:
+        """Shape and dtype of operand k (k = -1: the result)."""
+        tape = self.tape
+        if k < 0:
+            return spec_at(tape, self.index)
+        if self.specs is not None:
+            found = self.specs[k]
+            return found if found is not None else Spec((), DTYPES[0])
+        code = self.codes[k]
+        if code > 0:
+            return spec_at(tape, tape.index(code))
+        if code < 0:
+            leaf = tape.leaves[-code - 1]._a
+            return Spec(leaf.shape, leaf.dtype)
+        array = self.entry[k]
+        return Spec(array.shape, array.dtype)
+
+    def read(self, name: str, k: int, g: Any) -> Any:
+        """What a formula of operand k means by a parameter's name."""
+        op = self.op
+        if name == "g":
+            return g
+        if name == "y":
+            return self.result()
+        if name in self.params:
+            return self.params[name]
+        if name in op.inputs and name != "others":
+            return self.value(op.inputs.index(name))
+        if name == "others":
+            first = len(op.inputs) - 1
+            return tuple(self.value(i) for i in range(first, len(self.entry) - 1))
+        if name.endswith("_spec"):
+            stem = name[:-5]
+            return self.spec(-1 if stem == "y" else op.inputs.index(stem))
+        if name == "k":
+            return k
+        if name == "specs":
+            return self.specs
+        raise KeyError(f"formula of `{op.name}` reads `{name}`, which it does not have")
+
+
+def lift(tape: Tape, code: int, array: np.ndarray) -> Tensor:
+    """A Tensor that stands where an operand stood when the record was made."""
+    if code > 0:
+        return placed(array, tape, tape.tokens[tape.index(code)])
+    t = wrap(array)
+    if code < 0:
+        t._pos = tape.leaves[-code - 1]._pos
+    return t
+
+
+def spec_at(tape: Tape, index: int) -> Spec:
+    """Shape and dtype of a record's result."""
+    row = tape.words()[index]
+    return Spec(tape.shapes[row[SHAPE]], DTYPES[(int(row[WORD]) >> DTYPE_SHIFT) & 3])
+
+
+def unpack(entry: Any) -> Any:
+    """Bring back values that went through saved_tensors_hooks."""
+    values = []
+    for part in entry:
+        if isinstance(part, tuple) and len(part) == 2 and callable(part[0]):
+            receive, packed = part
+            value = receive(packed)
+            if not isinstance(value, Tensor):
+                raise TypeError(
+                    "the unpack hook of `saved_tensors_hooks` must return a Tensor, "
+                    f"got {type(value).__name__}"
+                )
+            values.append(value._a)
+        else:
+            values.append(part)
+    return tuple(values)
+
+
+def contributions(
+    tape: Tape, index: int, g: Any, wanted: Wanted, recorded: bool, scratch: dict[int, Any]
+) -> Iterator[tuple[int, Any]]:
+    """For each wanted input of a record: its code and what this record adds to its adjoint."""
+    entry = tape.keep[index]
+    own = getattr(entry, "pull", None)
+    if own is not None:  # a user's Function brings its own rule
+        yield from own(tape, index, g, wanted, recorded, scratch)
+        return
+    saved = Saved(tape, index, recorded)
+    op = saved.op
+    last = len(op.formulas) - 1
+    for k, code in enumerate(saved.codes):
+        if not code or not wanted(code):
+            continue
+        formula = op.formulas[min(k, last)]
+        assert isinstance(formula, Formula)
+        found = formula.function(*[saved.read(name, k, g) for name in formula.reads])
+        if op.kind is ELEMENTWISE:
+            found = chain(g, found)
+        yield code, fit(found, saved.spec(k))
+
+
+def chain(g: Any, partial: Any) -> Any:
+    """The adjoint times a partial derivative, by the strong product."""
+    if not isinstance(partial, (np.ndarray, Tensor, np.generic)):
+        if partial == 1:
+            return g
+        if partial == -1:
+            return -g
+        return g * float(partial)
+    return strong(g, partial)
+
+
+def fit(found: Any, spec: Spec) -> Any:
+    """Undo broadcasting and casting: an adjoint has the shape and the dtype of its value."""
+    if isinstance(found, np.generic):
+        found = np.asarray(found)
+    if tuple(found.shape) != spec.shape:
+        found = sum_to(found, shape=spec.shape)
+    held = found._a.dtype if isinstance(found, Tensor) else found.dtype
+    if held != spec.dtype:
+        if held.kind == "c" and spec.dtype.kind == "f":
+            found = found.real
+        found = to(found, dtype=spec.dtype)
+    return found

@@ -1,0 +1,87 @@
+"""Bringing arguments into the normal form that the table of operations takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.tensor import Tensor, wrap
+
+
+def as_input(x: Any, name: str) -> Tensor:
+    """The Tensor that a function works on."""
+    if isinstance(x, Tensor):
+        return x
+    if isinstance(x, np.ndarray):
+        return wrap(x)
+    raise TypeError(f"`{name}` takes a Tensor, got {type(x).__name__}")
+
+
+def one_dim(dim: Any, ndim: int, name: str) -> int:
+    """A dimension that is not negative; a 0-d Tensor counts as having one."""
+    if isinstance(dim, Tensor):
+        dim = int(dim)
+    if not isinstance(dim, (int, np.integer)) or isinstance(dim, bool):
+        raise TypeError(f"`{name}`: a dimension is an int, got {type(dim).__name__}")
+    span = max(ndim, 1)
+    if not -span <= dim < span:
+        raise IndexError(
+            f"`{name}`: dimension {dim} is out of range, it must be in [{-span}, {span - 1}] "
+            f"for a Tensor of {ndim} dimensions"
+        )
+    return int(dim) % span
+
+
+def all_dims(dim: Any, ndim: int, name: str) -> tuple[int, ...]:
+    """The sorted dimensions of a reduction; None and () mean all of them."""
+    if dim is None:
+        return tuple(range(ndim))
+    given = (dim,) if isinstance(dim, (int, np.integer, Tensor)) else tuple(dim)
+    if not given:
+        return tuple(range(ndim))
+    found = [one_dim(d, ndim, name) for d in given]
+    if len(set(found)) != len(found):
+        raise RuntimeError(f"`{name}`: a dimension appears twice in {given}")
+    return tuple(sorted(found)) if ndim else ()
+
+
+def whole_shape(size: tuple[Any, ...], count: int, name: str) -> tuple[int, ...]:
+    """A shape for `count` elements, with one -1 worked out."""
+    if len(size) == 1 and not isinstance(size[0], (int, np.integer, Tensor)):
+        size = tuple(size[0])
+    shape = [int(n) for n in size]
+    if shape.count(-1) > 1:
+        raise RuntimeError(f"`{name}`: only one dimension can be -1, got {tuple(shape)}")
+    known = 1
+    for n in shape:
+        if n < -1:
+            raise RuntimeError(f"`{name}`: invalid dimension {n} in the shape {tuple(shape)}")
+        if n != -1:
+            known *= n
+    if -1 in shape:
+        if known == 0:
+            raise RuntimeError(
+                f"`{name}`: the -1 in {tuple(shape)} is ambiguous beside a dimension of size 0"
+            )
+        if count % known:
+            raise RuntimeError(f"`{name}`: shape {tuple(shape)} is invalid for {count} elements")
+        shape[shape.index(-1)] = count // known
+    elif known != count:
+        raise RuntimeError(f"`{name}`: shape {tuple(shape)} is invalid for {count} elements")
+    return tuple(shape)
+
+
+def index_array(index: Any, name: str) -> Tensor:
+    """An operand that is an index: integers."""
+    t = index if isinstance(index, Tensor) else wrap(np.asarray(index))
+    if t._a.dtype.kind not in "iu":
+        raise RuntimeError(f"`{name}`: an index must be of an integer type, got {t.dtype}")
+    return t
+
+
+def dims_of(given: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Dimensions given one by one or as one sequence."""
+    if len(given) == 1 and not isinstance(given[0], (int, np.integer)):
+        return tuple(given[0])
+    return given

@@ -1,0 +1,263 @@
+"""Elementwise functions under PyTorch's names; operators of the Tensor are these functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.functions.arguments import as_input
+from tapegrad.ops import elementwise as e
+from tapegrad.ops.core import Op
+from tapegrad.record import as_operand, binary, run, unary
+from tapegrad.tensor import Tensor, wrap
+
+
+def _documented(function: Any, op: Op, text: str, example: str, name: str | None = None) -> Any:
+    function.__name__ = function.__qualname__ = name or op.name
+    function.__module__ = __name__
+    function.__doc__ = f"{text}\n\n    >>> import tapegrad as tg\n    >>> {example[0]}\n    {example[1]}\n    "
+    return function
+
+
+def _unary(op: Op, text: str, *example: str) -> Any:
+    return _documented(unary(op), op, text, example)  # type: ignore[arg-type]
+
+
+def _binary(op: Op, text: str, *example: str) -> Any:
+    return _documented(binary(op), op, text, example)  # type: ignore[arg-type]
+
+
+# fmt: off
+_add = binary(e.add)
+_sub = binary(e.sub)
+mul = _binary(e.mul, "The product of two Tensors or numbers.", "tg.mul(tg.tensor(2.0), 3.0)", "tensor(6.)")
+_div = binary(e.div)
+_pow = binary(e.pow)
+atan2 = _binary(e.atan2, "The angle of the point (other, input).", "tg.atan2(tg.tensor(0.0), tg.tensor(1.0))", "tensor(0.)")
+minimum = _binary(e.minimum, "The smaller of two, element by element.", "tg.minimum(tg.tensor(1.0), tg.tensor(2.0))", "tensor(1.)")
+maximum = _binary(e.maximum, "The larger of two, element by element.", "tg.maximum(tg.tensor(1.0), tg.tensor(2.0))", "tensor(2.)")
+floor_divide = _binary(e.floor_divide, "The quotient rounded down.", "tg.floor_divide(tg.tensor(7.0), 2.0)", "tensor(3.)")
+remainder = _binary(e.remainder, "What a division leaves, with the divisor's sign.", "tg.remainder(tg.tensor(-7.0), 2.0)", "tensor(1.)")
+eq = _binary(e.eq, "Whether elements are equal.", "tg.eq(tg.tensor(1.0), 1.0)", "tensor(True)")
+ne = _binary(e.ne, "Whether elements differ.", "tg.ne(tg.tensor(1.0), 1.0)", "tensor(False)")
+lt = _binary(e.lt, "Whether elements are smaller.", "tg.lt(tg.tensor(1.0), 2.0)", "tensor(True)")
+le = _binary(e.le, "Whether elements are smaller or equal.", "tg.le(tg.tensor(1.0), 1.0)", "tensor(True)")
+gt = _binary(e.gt, "Whether elements are larger.", "tg.gt(tg.tensor(1.0), 2.0)", "tensor(False)")
+ge = _binary(e.ge, "Whether elements are larger or equal.", "tg.ge(tg.tensor(1.0), 1.0)", "tensor(True)")
+neg = _unary(e.neg, "The negative.", "tg.neg(tg.tensor(1.0))", "tensor(-1.)")
+abs = _unary(e.abs, "The absolute value.", "tg.abs(tg.tensor(-1.0))", "tensor(1.)")
+sign = _unary(e.sign, "The sign: -1, 0 or 1.", "tg.sign(tg.tensor(-3.0))", "tensor(-1.)")
+floor = _unary(e.floor, "The largest whole number below.", "tg.floor(tg.tensor(1.5))", "tensor(1.)")
+square = _unary(e.square, "The square.", "tg.square(tg.tensor(3.0))", "tensor(9.)")
+reciprocal = _unary(e.reciprocal, "One divided by it.", "tg.reciprocal(tg.tensor(4.0))", "tensor(0.2500)")
+exp = _unary(e.exp, "The exponential.", "tg.exp(tg.tensor(0.0))", "tensor(1.)")
+log = _unary(e.log, "The natural logarithm.", "tg.log(tg.tensor(1.0))", "tensor(0.)")
+log1p = _unary(e.log1p, "log(1 + x), exact near 0.", "tg.log1p(tg.tensor(0.0))", "tensor(0.)")
+expm1 = _unary(e.expm1, "exp(x) - 1, exact near 0.", "tg.expm1(tg.tensor(0.0))", "tensor(0.)")
+sqrt = _unary(e.sqrt, "The square root.", "tg.sqrt(tg.tensor(4.0))", "tensor(2.)")
+rsqrt = _unary(e.rsqrt, "One divided by the square root.", "tg.rsqrt(tg.tensor(4.0))", "tensor(0.5000)")
+sin = _unary(e.sin, "The sine.", "tg.sin(tg.tensor(0.0))", "tensor(0.)")
+cos = _unary(e.cos, "The cosine.", "tg.cos(tg.tensor(0.0))", "tensor(1.)")
+tan = _unary(e.tan, "The tangent.", "tg.tan(tg.tensor(0.0))", "tensor(0.)")
+asin = _unary(e.asin, "The inverse sine.", "tg.asin(tg.tensor(0.0))", "tensor(0.)")
+acos = _unary(e.acos, "The inverse cosine.", "tg.acos(tg.tensor(1.0))", "tensor(0.)")
+atan = _unary(e.atan, "The inverse tangent.", "tg.atan(tg.tensor(0.0))", "tensor(0.)")
+sinh = _unary(e.sinh, "The hyperbolic sine.", "tg.sinh(tg.tensor(0.0))", "tensor(0.)")
+cosh = _unary(e.cosh, "The hyperbolic cosine.", "tg.cosh(tg.tensor(0.0))", "tensor(1.)")
+tanh = _unary(e.tanh, "The hyperbolic tangent.", "tg.tanh(tg.tensor(0.0))", "tensor(0.)")
+sigmoid = _unary(e.sigmoid, "1 / (1 + exp(-x)).", "tg.sigmoid(tg.tensor(0.0))", "tensor(0.5000)")
+relu = _unary(e.relu, "max(x, 0).", "tg.relu(tg.tensor(-1.0))", "tensor(0.)")
+erf = _unary(e.erf, "The error function.", "tg.erf(tg.tensor(0.0))", "tensor(0.)")
+_softplus = unary(e.softplus)
+_cube = unary(e.cube)
+# fmt: on
+
+
+def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+    """The sum ``input + alpha * other``.
+
+    >>> import tapegrad as tg
+    >>> tg.add(tg.tensor(1.0), tg.tensor(2.0), alpha=10)
+    tensor(21.)
+    """
+    return _add(input, other if alpha == 1 else mul(other, alpha))
+
+
+def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+    """The difference ``input - alpha * other``.
+
+    >>> import tapegrad as tg
+    >>> tg.sub(tg.tensor(3.0), tg.tensor(1.0))
+    tensor(2.)
+    """
+    _no_booleans(input, other)
+    return _sub(input, other if alpha == 1 else mul(other, alpha))
+
+
+def _no_booleans(*operands: Any) -> None:
+    if any(isinstance(x, Tensor) and x._a.dtype.kind == "b" for x in operands):
+        raise RuntimeError("`-` is not defined for booleans: use `^` or `logical_not`")
+
+
+def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """The quotient; `rounding_mode` may be ``"floor"`` or ``"trunc"``.
+
+    >>> import tapegrad as tg
+    >>> tg.div(tg.tensor(7.0), 2.0, rounding_mode="floor")
+    tensor(3.)
+    """
+    if rounding_mode is None:
+        return _div(input, other)
+    if rounding_mode == "floor":
+        return floor_divide(input, other)  # type: ignore[no-any-return]
+    if rounding_mode == "trunc":
+        quotient = _div(input, other)
+        return mul(sign(quotient), floor(abs(quotient)))  # type: ignore[no-any-return]
+    raise RuntimeError(
+        f"`div`: rounding_mode is None, 'floor' or 'trunc', got {rounding_mode!r}"
+    )
+
+
+_EXACT_POWERS = {2: square, 3: _cube, 1: None, 0.5: sqrt, -1: reciprocal, -0.5: rsqrt}
+
+
+def pow(input: Any, exponent: Any) -> Tensor:
+    """`input` to the power of `exponent`.
+
+    >>> import tapegrad as tg
+    >>> tg.pow(tg.tensor(3.0), 2)
+    tensor(9.)
+    """
+    kind = type(exponent)
+    if (kind is int or kind is float) and type(input) is Tensor and input._a.dtype.kind == "f":
+        function = _EXACT_POWERS.get(exponent)
+        if function is not None:
+            return function(input)  # type: ignore[no-any-return]
+    elif isinstance(input, Tensor) and kind is int and exponent < 0 and input._a.dtype.kind in "iu":
+        raise RuntimeError("integers to negative integer powers are not allowed: use floats")
+    return _pow(input, exponent)
+
+
+def where(condition: Any, input: Any = None, other: Any = None) -> Any:
+    """`input` where the condition holds, else `other`; the places themselves with one argument.
+
+    >>> import tapegrad as tg
+    >>> tg.where(tg.tensor([True, False]), 1.0, 2.0)
+    tensor([1., 2.])
+    """
+    c = as_input(condition, "where")
+    if input is None and other is None:
+        return tuple(wrap(i) for i in np.nonzero(c._a))
+    if c._a.dtype.kind != "b":
+        raise RuntimeError(f"`where`: the condition must be boolean, got {c.dtype}")
+    return run(e.where, (c, as_operand(input), as_operand(other)), {})
+
+
+def clamp(input: Any, min: Any = None, max: Any = None) -> Tensor:
+    """Values below `min` and above `max` are replaced by these; the gradient passes at the bounds.
+
+    >>> import tapegrad as tg
+    >>> tg.clamp(tg.tensor([-1.0, 0.5, 2.0]), 0, 1)
+    tensor([0.0000, 0.5000, 1.0000])
+    """
+    if min is None and max is None:
+        raise RuntimeError("`clamp` needs at least one of `min` and `max`")
+    out = as_input(input, "clamp")
+    if min is not None:
+        out = run(e.clamp_min, (out, as_operand(min)), {})
+    if max is not None:
+        out = run(e.clamp_max, (out, as_operand(max)), {})
+    return out
+
+
+def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    """``log(1 + exp(beta * x)) / beta``; the identity above the threshold.
+
+    >>> import tapegrad as tg
+    >>> tg.nn.functional.softplus(tg.tensor(0.0))
+    tensor(0.6931)
+    """
+    if beta == 1.0 and threshold == 20.0:
+        return _softplus(input)
+    scaled = mul(input, float(beta))
+    return where(gt(scaled, threshold), input, _div(_softplus(scaled), float(beta)))  # type: ignore[no-any-return]
+
+
+def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+    """``input + value * tensor1 * tensor2``.
+
+    >>> import tapegrad as tg
+    >>> tg.addcmul(tg.tensor(1.0), tg.tensor(2.0), tg.tensor(3.0))
+    tensor(7.)
+    """
+    scaled = tensor1 if value == 1 else mul(tensor1, value)
+    return run(e.addcmul, (as_operand(input), as_operand(scaled), as_operand(tensor2)), {})
+
+
+def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+    """``input + value * tensor1 / tensor2``.
+
+    >>> import tapegrad as tg
+    >>> tg.addcdiv(tg.tensor(1.0), tg.tensor(6.0), tg.tensor(3.0))
+    tensor(3.)
+    """
+    scaled = tensor1 if value == 1 else mul(tensor1, value)
+    return run(e.addcdiv, (as_operand(input), as_operand(scaled), as_operand(tensor2)), {})
+
+
+def lerp(input: Any, end: Any, weight: Any) -> Tensor:
+    """``input + weight * (end - input)``.
+
+    >>> import tapegrad as tg
+    >>> tg.lerp(tg.tensor(0.0), tg.tensor(10.0), 0.5)
+    tensor(5.)
+    """
+    return run(e.lerp, (as_operand(input), as_operand(end), as_operand(weight)), {})
+
+
+def _logical(ufunc: Any, name: str, doc: str) -> Any:
+    def function(input: Any, other: Any = None) -> Tensor:
+        operands = [x._a if isinstance(x, Tensor) else x for x in (input, other) if x is not None]
+        return wrap(np.asarray(ufunc(*operands)))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+# fmt: off
+logical_and = _logical(np.logical_and, "logical_and", "Whether both are true.\n\n    >>> import tapegrad as tg\n    >>> tg.logical_and(tg.tensor(True), tg.tensor(False))\n    tensor(False)\n    ")
+logical_or = _logical(np.logical_or, "logical_or", "Whether one is true.\n\n    >>> import tapegrad as tg\n    >>> tg.logical_or(tg.tensor(True), tg.tensor(False))\n    tensor(True)\n    ")
+logical_xor = _logical(np.logical_xor, "logical_xor", "Whether exactly one is true.\n\n    >>> import tapegrad as tg\n    >>> tg.logical_xor(tg.tensor(True), tg.tensor(False))\n    tensor(True)\n    ")
+logical_not = _logical(np.logical_not, "logical_not", "The opposite.\n\n    >>> import tapegrad as tg\n    >>> tg.logical_not(tg.tensor(True))\n    tensor(False)\n    ")
+bitwise_and = _logical(np.bitwise_and, "bitwise_and", "And, bit by bit.\n\n    >>> import tapegrad as tg\n    >>> tg.bitwise_and(tg.tensor(6), tg.tensor(3))\n    tensor(2)\n    ")
+bitwise_or = _logical(np.bitwise_or, "bitwise_or", "Or, bit by bit.\n\n    >>> import tapegrad as tg\n    >>> tg.bitwise_or(tg.tensor(6), tg.tensor(3))\n    tensor(7)\n    ")
+bitwise_xor = _logical(np.bitwise_xor, "bitwise_xor", "Exclusive or, bit by bit.\n\n    >>> import tapegrad as tg\n    >>> tg.bitwise_xor(tg.tensor(6), tg.tensor(3))\n    tensor(5)\n    ")
+bitwise_not = _logical(np.invert, "bitwise_not", "Every bit reversed.\n\n    >>> import tapegrad as tg\n    >>> tg.bitwise_not(tg.tensor(0))\n    tensor(-1)\n    ")
+isnan = _logical(np.isnan, "isnan", "Whether elements are NaN.\n\n    >>> import tapegrad as tg\n    >>> tg.isnan(tg.tensor(float('nan')))\n    tensor(True)\n    ")
+isinf = _logical(np.isinf, "isinf", "Whether elements are infinite.\n\n    >>> import tapegrad as tg\n    >>> tg.isinf(tg.tensor(1.0))\n    tensor(False)\n    ")
+isfinite = _logical(np.isfinite, "isfinite", "Whether elements are finite.\n\n    >>> import tapegrad as tg\n    >>> tg.isfinite(tg.tensor(1.0))\n    tensor(True)\n    ")
+# fmt: on
+
+
+def equal(input: Tensor, other: Tensor) -> bool:
+    """Whether two Tensors have the same shape and the same elements.
+
+    >>> import tapegrad as tg
+    >>> tg.equal(tg.ones(2), tg.ones(2))
+    True
+    """
+    return bool(np.array_equal(input._a, other._a))
+
+
+def allclose(
+    input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> bool:
+    """Whether all elements agree up to tolerances.
+
+    >>> import tapegrad as tg
+    >>> tg.allclose(tg.ones(2), tg.ones(2) + 1e-9)
+    True
+    """
+    return bool(np.allclose(input._a, other._a, rtol, atol, equal_nan))

@@ -1,0 +1,313 @@
+"""Making Tensors: from data, from numbers, from chance."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from tapegrad.dtypes import get_default_dtype, to_numpy
+from tapegrad.tensor import Tensor, wrap
+
+
+def _finish(array: np.ndarray, requires_grad: bool) -> Tensor:
+    t = wrap(array)
+    return t.requires_grad_() if requires_grad else t
+
+
+def _element_type(data: Any) -> np.dtype[Any] | None:
+    """The type that PyTorch gives to plain Python data; None for what has a type already."""
+    if isinstance(data, (np.ndarray, np.generic)):
+        return None
+    array = np.asarray(data)
+    if array.dtype.kind == "f" or array.size == 0:
+        return get_default_dtype().numpy
+    if array.dtype.kind == "c":
+        return np.dtype(np.complex64 if get_default_dtype().itemsize < 8 else np.complex128)
+    if array.dtype.kind in "iu":
+        return np.dtype(np.int64)
+    return None
+
+
+def _plain(data: Any) -> Any:
+    """Nested sequences may hold Tensors of one element."""
+    if isinstance(data, (list, tuple)):
+        return [_plain(part) for part in data]
+    return data._a if isinstance(data, Tensor) else data
+
+
+def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """A new leaf with a copy of the data.
+
+    >>> import tapegrad as tg
+    >>> tg.tensor([1, 2]), tg.tensor([1.0, 2.0], requires_grad=True)
+    (tensor([1, 2]), tensor([1., 2.], requires_grad=True))
+    """
+    _check_device(device)
+    if isinstance(data, Tensor):
+        return _finish(np.array(data._a, to_numpy(dtype) if dtype else None), requires_grad)
+    try:
+        plain = _plain(data)
+        kind = to_numpy(dtype) if dtype is not None else _element_type(plain)
+        array = np.array(plain, kind)
+    except (ValueError, TypeError) as problem:
+        raise type(problem)(f"`tensor` cannot make a Tensor of this data: {problem}") from None
+    if array.dtype.kind not in "biufc":
+        raise TypeError(f"`tensor` cannot hold elements of type {array.dtype}")
+    return _finish(array, requires_grad)
+
+
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """A Tensor of the data, sharing memory where that is possible.
+
+    >>> import tapegrad as tg
+    >>> tg.as_tensor([1.0])
+    tensor([1.])
+    """
+    _check_device(device)
+    if isinstance(data, Tensor):
+        return data if dtype is None else data.to(dtype)  # type: ignore[attr-defined]
+    if isinstance(data, np.ndarray):
+        return wrap(data if dtype is None else data.astype(to_numpy(dtype), copy=False))
+    return tensor(data, dtype=dtype)
+
+
+asarray = as_tensor
+
+
+def from_numpy(ndarray: np.ndarray) -> Tensor:
+    """A Tensor that shares the memory of an array.
+
+    >>> import numpy as np, tapegrad as tg
+    >>> a = np.zeros(2); t = tg.from_numpy(a); a[0] = 5; t
+    tensor([5., 0.])
+    """
+    if not isinstance(ndarray, np.ndarray):
+        raise TypeError(f"`from_numpy` takes a NumPy array, got {type(ndarray).__name__}")
+    if ndarray.dtype.kind not in "biufc" or not ndarray.dtype.isnative:
+        raise TypeError(f"`from_numpy` cannot hold elements of type {ndarray.dtype}")
+    return wrap(np.asarray(ndarray))
+
+
+def _check_device(device: Any) -> None:
+    if device is not None and str(device) not in ("cpu", "cpu:0"):
+        raise RuntimeError(f"tapegrad computes on the CPU, there is no device {device!r}")
+
+
+def sizes(size: tuple[Any, ...]) -> tuple[int, ...]:
+    """A shape given as numbers, or as one sequence."""
+    if len(size) == 1 and not isinstance(size[0], (int, np.integer)):
+        first = size[0]
+        size = tuple(first) if not isinstance(first, Tensor) else (int(first),)
+    shape = tuple(int(n) for n in size)
+    if any(n < 0 for n in shape):
+        raise RuntimeError(f"a shape cannot have negative entries, got {shape}")
+    return shape
+
+
+def _kind(dtype: Any) -> np.dtype[Any]:
+    return get_default_dtype().numpy if dtype is None else to_numpy(dtype)
+
+
+def zeros(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """A Tensor of zeros.
+
+    >>> import tapegrad as tg
+    >>> tg.zeros(2)
+    tensor([0., 0.])
+    """
+    _check_device(device)
+    return _finish(np.zeros(sizes(size), _kind(dtype)), requires_grad)
+
+
+def ones(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """A Tensor of ones.
+
+    >>> import tapegrad as tg
+    >>> tg.ones(2)
+    tensor([1., 1.])
+    """
+    _check_device(device)
+    return _finish(np.ones(sizes(size), _kind(dtype)), requires_grad)
+
+
+def empty(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """A Tensor whose elements are whatever the memory holds.
+
+    >>> import tapegrad as tg
+    >>> tg.empty(2, 3).shape
+    tapegrad.Size([2, 3])
+    """
+    _check_device(device)
+    return _finish(np.empty(sizes(size), _kind(dtype)), requires_grad)
+
+
+def full(
+    size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """A Tensor of one number.
+
+    >>> import tapegrad as tg
+    >>> tg.full((2,), 7)
+    tensor([7, 7])
+    """
+    _check_device(device)
+    value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
+    kind = to_numpy(dtype) if dtype is not None else _element_type(value)
+    return _finish(np.full(sizes((size,)), value, kind), requires_grad)
+
+
+def _like(maker: Any, name: str, doc: str) -> Any:
+    def make(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+        _check_device(device)
+        return _finish(maker(input._a, dtype=to_numpy(dtype) if dtype else None), requires_grad)
+
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = doc
+    return make
+
+
+zeros_like = _like(np.zeros_like, "zeros_like", """Zeros in the shape and type of another Tensor.
+
+    >>> import tapegrad as tg
+    >>> tg.zeros_like(tg.ones(2))
+    tensor([0., 0.])
+    """)  # fmt: skip
+ones_like = _like(np.ones_like, "ones_like", """Ones in the shape and type of another Tensor.
+
+    >>> import tapegrad as tg
+    >>> tg.ones_like(tg.zeros(2))
+    tensor([1., 1.])
+    """)  # fmt: skip
+empty_like = _like(np.empty_like, "empty_like", """Unset memory in the shape and type of another Tensor.
+
+    >>> import tapegrad as tg
+    >>> tg.empty_like(tg.zeros(2)).shape
+    tapegrad.Size([2])
+    """)  # fmt: skip
+
+
+def full_like(input: Tensor, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+    """One number in the shape and type of another Tensor.
+
+    >>> import tapegrad as tg
+    >>> tg.full_like(tg.zeros(2), 3)
+    tensor([3., 3.])
+    """
+    kind = to_numpy(dtype) if dtype else input._a.dtype
+    return _finish(np.full(input._a.shape, fill_value, kind), requires_grad)
+
+
+def arange(
+    start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """Numbers from `start` to `end` (left out) in steps.
+
+    >>> import tapegrad as tg
+    >>> tg.arange(3), tg.arange(0.0, 1.0, 0.5)
+    (tensor([0, 1, 2]), tensor([0.0000, 0.5000]))
+    """
+    if end is None:
+        start, end = 0, start
+    parts = [x.item() if isinstance(x, Tensor) else x for x in (start, end, step)]
+    if parts[2] == 0 or (parts[1] - parts[0]) / parts[2] < 0:
+        raise RuntimeError(f"`arange` cannot step from {parts[0]} to {parts[1]} by {parts[2]}")
+    floats = any(isinstance(x, (float, np.floating)) for x in parts)
+    kind = to_numpy(dtype) if dtype else (get_default_dtype().numpy if floats else np.int64)
+    return _finish(np.arange(*parts, dtype=kind), requires_grad)
+
+
+def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+    """`steps` numbers from `start` to `end`, both included.
+
+    >>> import tapegrad as tg
+    >>> tg.linspace(0, 1, 3)
+    tensor([0.0000, 0.5000, 1.0000])
+    """
+    return _finish(np.linspace(float(start), float(end), steps, dtype=_kind(dtype)), requires_grad)
+
+
+def eye(n: int, m: int | None = None, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+    """The identity matrix.
+
+    >>> import tapegrad as tg
+    >>> tg.eye(2)
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    return _finish(np.eye(n, m, dtype=_kind(dtype)), requires_grad)
+
+
+_chance = [np.random.default_rng()]
+_drawing = threading.Lock()
+
+
+def manual_seed(seed: int) -> None:
+    """Start the random numbers anew from a seed; they are NumPy's, not PyTorch's.
+
+    >>> import tapegrad as tg
+    >>> tg.manual_seed(0); a = tg.rand(2); tg.manual_seed(0); bool((a == tg.rand(2)).all())
+    True
+    """
+    with _drawing:
+        _chance[0] = np.random.default_rng(seed)
+
+
+def rand(*size: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+    """Uniform numbers between 0 and 1.
+
+    >>> import tapegrad as tg
+    >>> tg.rand(2, 3).shape
+    tapegrad.Size([2, 3])
+    """
+    with _drawing:
+        drawn = _chance[0].random(sizes(size))
+    return _finish(np.asarray(drawn, _kind(dtype)), requires_grad)
+
+
+def randn(*size: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+    """Standard normal numbers.
+
+    >>> import tapegrad as tg
+    >>> tg.randn(2, 3).shape
+    tapegrad.Size([2, 3])
+    """
+    with _drawing:
+        drawn = _chance[0].standard_normal(sizes(size))
+    return _finish(np.asarray(drawn, _kind(dtype)), requires_grad)
+
+
+def randint(low: int, high: Any = None, size: Any = None, *, dtype: Any = None) -> Tensor:
+    """Whole numbers from `low` to `high` (left out).
+
+    >>> import tapegrad as tg
+    >>> bool((tg.randint(0, 5, (10,)) < 5).all())
+    True
+    """
+    if size is None:
+        low, high, size = 0, low, high
+    with _drawing:
+        drawn = _chance[0].integers(low, high, sizes((size,)))
+    return wrap(np.asarray(drawn, to_numpy(dtype) if dtype else np.int64))
+
+
+def rand_like(input: Tensor, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+    """Uniform numbers in the shape and type of another Tensor.
+
+    >>> import tapegrad as tg
+    >>> tg.rand_like(tg.zeros(2)).shape
+    tapegrad.Size([2])
+    """
+    return rand(input._a.shape, dtype=dtype or input.dtype, requires_grad=requires_grad)
+
+
+def randn_like(input: Tensor, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+    """Standard normal numbers in the shape and type of another Tensor.
+
+    >>> import tapegrad as tg
+    >>> tg.randn_like(tg.zeros(2)).shape
+    tapegrad.Size([2])
+    """
+    return randn(input._a.shape, dtype=dtype or input.dtype, requires_grad=requires_grad)

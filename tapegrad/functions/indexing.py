@@ -1,0 +1,322 @@
+"""Indexing, gathering, scattering, masks; reading here, writing in `functions.inplace`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.functions.arguments import as_input, index_array, one_dim
+from tapegrad.ops import index as i
+from tapegrad.ops.shape import alias, getitem as _getitem, reshape
+from tapegrad.record import as_operand, run
+from tapegrad.tensor import Tensor, wrap
+
+
+def parse(key: Any, x: Tensor) -> tuple[tuple[Any, ...], list[Tensor]]:
+    """An index as a plan with holes and the index arrays that fill them.
+
+    Masks become the arrays of their true places.
+    """
+    parts = key if isinstance(key, tuple) else (key,)
+    plan: list[Any] = []
+    arrays: list[Tensor] = []
+    used = 0
+    for part in parts:
+        if part is None or part is Ellipsis:
+            plan.append(part)
+        elif isinstance(part, slice):
+            plan.append(slice(*(_whole(edge) for edge in (part.start, part.stop, part.step))))
+            if plan[-1].step is not None and plan[-1].step <= 0:
+                raise ValueError("a slice of a Tensor needs a positive step: use `flip` to reverse")
+            used += 1
+        elif isinstance(part, (int, np.integer)) and not isinstance(part, bool):
+            plan.append(int(part))
+            used += 1
+        else:
+            used += _add_array(part, plan, arrays)
+    if used > x._a.ndim:
+        raise IndexError(f"too many indices ({used}) for a Tensor of shape {x._a.shape}")
+    return tuple(plan), arrays
+
+
+def _whole(edge: Any) -> Any:
+    if isinstance(edge, Tensor):
+        return int(edge)
+    return edge
+
+
+def _add_array(part: Any, plan: list[Any], arrays: list[Tensor]) -> int:
+    if isinstance(part, Tensor):
+        array = part._a
+    elif isinstance(part, (list, np.ndarray, bool, np.bool_)):
+        array = np.asarray(part)
+        if array.size == 0 and array.dtype.kind == "f":
+            array = array.astype(np.int64)
+    else:
+        raise IndexError(
+            "an index is made of ints, slices, None, `...`, and integer or boolean Tensors, got "
+            f"{type(part).__name__}"
+        )
+    if array.dtype.kind == "b":
+        if not array.ndim:
+            plan += [None, i.HOLE]
+            arrays.append(wrap(np.zeros(int(array), np.int64)))
+            return 0
+        for places in np.nonzero(array):
+            plan.append(i.HOLE)
+            arrays.append(wrap(places))
+        return array.ndim
+    if array.dtype.kind not in "iu":
+        raise IndexError(f"a Tensor used as an index must hold integers or booleans, got {array.dtype}")
+    plan.append(i.HOLE)
+    arrays.append(part if isinstance(part, Tensor) else wrap(array))
+    return 1
+
+
+def _check_masks(key: Any, x: Tensor) -> None:
+    parts = key if isinstance(key, tuple) else (key,)
+    d = 0
+    for part in parts:
+        if part is None:
+            continue
+        if part is Ellipsis:
+            return
+        mask = part._a if isinstance(part, Tensor) else part if isinstance(part, np.ndarray) else None
+        if mask is not None and mask.dtype.kind == "b" and mask.ndim:
+            if mask.shape != x._a.shape[d : d + mask.ndim]:
+                raise IndexError(
+                    f"the shape of the mask {mask.shape} does not match the indexed Tensor of shape "
+                    f"{x._a.shape} at dimension {d}"
+                )
+            d += mask.ndim
+        else:
+            d += 1
+
+
+def getitem(input: Tensor, key: Any) -> Tensor:
+    """What stands at an index: a view for ints and slices, a copy for index arrays and masks."""
+    tk = type(key)
+    if tk is int:
+        a = input._a
+        if not a.ndim:
+            raise IndexError("a 0-d Tensor cannot be indexed with a number: use `.item()`")
+        if not -len(a) <= key < len(a):
+            raise IndexError(f"index {key} is out of range for dimension 0 of size {len(a)}")
+        return run(_getitem, (input,), {"index": (key, ...)})
+    _check_masks(key, input)
+    plan, arrays = parse(key, input)
+    try:
+        if not arrays:
+            if not any(part is Ellipsis for part in plan):
+                plan += (Ellipsis,)  # so that NumPy gives a view and never a scalar
+            if all(part is Ellipsis or part == slice(None) for part in plan) and plan:
+                return run(alias, (input,), {})
+            return run(_getitem, (input,), {"index": plan})
+        return run(i.index, (input, *arrays), {"plan": plan})
+    except IndexError as problem:
+        raise IndexError(f"index of a Tensor of shape {input._a.shape}: {problem}") from None
+
+
+def index_select(input: Any, dim: int, index: Any) -> Tensor:
+    """The places along one dimension that an index names.
+
+    >>> import tapegrad as tg
+    >>> tg.index_select(tg.tensor([1.0, 2.0, 3.0]), 0, tg.tensor([2, 0]))
+    tensor([3., 1.])
+    """
+    x, k = as_input(input, "index_select"), index_array(index, "index_select")
+    if k._a.ndim > 1:
+        raise IndexError(f"`index_select`: the index must be a vector, got the shape {k._a.shape}")
+    k = wrap(k._a.reshape(-1)) if not k._a.ndim else k
+    if not x._a.ndim:
+        return run(i.index, (run(reshape, (x,), {"shape": (1,)}), wrap(k._a[0])), {"plan": (i.HOLE,)})
+    d = one_dim(dim, x._a.ndim, "index_select")
+    _check_range(k._a, x._a.shape[d], "index_select", negative=False)
+    return run(i.select_rows, (x, k), {"dim": d})
+
+
+def _check_range(index: np.ndarray, size: int, name: str, *, negative: bool) -> None:
+    if index.size and (index.max() >= size or index.min() < (-size if negative else 0)):
+        raise (IndexError if name in ("index_select", "take", "index_add") else RuntimeError)(
+            f"`{name}`: index out of range: an index in [{index.min()}, {index.max()}] for a dimension of size {size}"
+        )
+
+
+def gather(input: Any, dim: int, index: Any) -> Tensor:
+    """For each place of `index`, the element of `input` that it names along `dim`.
+
+    >>> import tapegrad as tg
+    >>> tg.gather(tg.tensor([[1.0, 2.0], [3.0, 4.0]]), 1, tg.tensor([[1], [0]]))
+    tensor([[2.],
+            [3.]])
+    """
+    x, k = as_input(input, "gather"), index_array(index, "gather")
+    d = one_dim(dim, x._a.ndim, "gather")
+    _check_gather(x._a.shape, k._a, d, "gather")
+    return run(i.gather, (x, k), {"dim": d})
+
+
+def _check_gather(shape: tuple[int, ...], index: np.ndarray, d: int, name: str) -> None:
+    if max(index.ndim, 1) != max(len(shape), 1):
+        raise RuntimeError(
+            f"`{name}`: the index needs as many dimensions as the Tensor, got {index.shape} for {shape}"
+        )
+    if any(n != d and a > b for n, (a, b) in enumerate(zip(index.shape, shape, strict=False))):
+        raise RuntimeError(
+            f"`{name}`: the index of shape {index.shape} is larger than the Tensor of shape {shape} "
+            f"in a dimension other than {d}"
+        )
+    _check_range(index, shape[d] if shape else 1, name, negative=False)
+
+
+def _scatter_parts(input: Any, dim: int, index: Any, src: Any, name: str) -> tuple[Tensor, int, Tensor, Any]:
+    x, k = as_input(input, name), index_array(index, name)
+    d = one_dim(dim, x._a.ndim, name)
+    _check_gather(x._a.shape, k._a, d, name)
+    if not isinstance(src, Tensor):
+        src = np.full((), src, x._a.dtype)
+        return x, d, k, src
+    if src._a.dtype != x._a.dtype:
+        raise RuntimeError(f"`{name}`: source and Tensor must have one dtype, got {src.dtype} and {x.dtype}")
+    if src._a.ndim and any(a > b for a, b in zip(k._a.shape, src._a.shape, strict=False)):
+        raise RuntimeError(
+            f"`{name}`: the index of shape {k._a.shape} is larger than the source of shape {src._a.shape}"
+        )
+    return x, d, k, src
+
+
+def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None) -> Tensor:
+    """A copy in which the elements that `index` names along `dim` are taken from `src`.
+
+    >>> import tapegrad as tg
+    >>> tg.scatter(tg.zeros(3), 0, tg.tensor([2]), tg.tensor([5.0]))
+    tensor([0., 0., 5.])
+    """
+    x, d, k, s = _scatter_parts(input, dim, index, value if src is None else src, "scatter")
+    return run(i.scatter, (x, k, s), {"dim": d})
+
+
+def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Tensor:
+    """A copy to which the elements of `src` are added at the places that `index` names.
+
+    >>> import tapegrad as tg
+    >>> tg.scatter_add(tg.zeros(2), 0, tg.tensor([0, 0]), tg.tensor([1.0, 2.0]))
+    tensor([3., 0.])
+    """
+    x, d, k, s = _scatter_parts(input, dim, index, src, "scatter_add")
+    return run(i.scatter_add, (x, k, s), {"dim": d})
+
+
+def index_add_parts(input: Any, dim: int, index: Any, source: Any, alpha: Any) -> Any:
+    """Operands and parameters of `index_add`, checked."""
+    from tapegrad.functions.arithmetic import mul
+
+    x, k, s = as_input(input, "index_add"), index_array(index, "index_add"), as_input(source, "index_add")
+    d = one_dim(dim, x._a.ndim, "index_add")
+    if k._a.ndim != 1 or not x._a.ndim:
+        raise IndexError(f"`index_add`: the index must be a vector, got the shape {k._a.shape}")
+    expected = (*x._a.shape[:d], len(k._a), *x._a.shape[d + 1 :])
+    if s._a.shape != expected:
+        raise RuntimeError(f"`index_add`: the source must have the shape {expected}, got {s._a.shape}")
+    if s._a.dtype != x._a.dtype:
+        raise RuntimeError(f"`index_add`: source and Tensor must have one dtype, got {s.dtype} and {x.dtype}")
+    _check_range(k._a, x._a.shape[d], "index_add", negative=False)
+    return (x, k, s if alpha == 1 else mul(s, alpha)), {"dim": d}
+
+
+def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Tensor:
+    """A copy to which the slices of `source` are added at the places of `index`.
+
+    >>> import tapegrad as tg
+    >>> tg.index_add(tg.zeros(2), 0, tg.tensor([1, 1]), tg.tensor([1.0, 2.0]))
+    tensor([0., 3.])
+    """
+    args, params = index_add_parts(input, dim, index, source, alpha)
+    return run(i.index_add, args, params)
+
+
+def index_put_parts(input: Any, indices: Any, values: Any, accumulate: bool) -> Any:
+    """Operands and parameters of `index_put`, checked."""
+    x = as_input(input, "index_put")
+    key = tuple(indices)
+    if any(part is None for part in key):
+        key = tuple(slice(None) if part is None else part for part in key)
+    _check_masks(key, x)
+    plan, arrays = parse(key, x)
+    value = values if isinstance(values, Tensor) else wrap(np.asarray(values, x._a.dtype))
+    if value._a.dtype != x._a.dtype:
+        raise RuntimeError(f"`index_put`: values and Tensor must have one dtype, got {value.dtype} and {x.dtype}")
+    return (x, value, *arrays), {"plan": plan, "accumulate": accumulate}
+
+
+def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
+    """A copy with values put (or added) at the places that index arrays name.
+
+    >>> import tapegrad as tg
+    >>> tg.index_put(tg.zeros(3), (tg.tensor([0, 2]),), tg.tensor(1.0))
+    tensor([1., 0., 1.])
+    """
+    args, params = index_put_parts(input, indices, values, accumulate)
+    return run(i.index_put, args, params)
+
+
+def mask_of(mask: Any, name: str) -> Tensor:
+    """An operand that is a mask: booleans."""
+    m = as_input(mask, name)
+    if m._a.dtype.kind != "b":
+        raise RuntimeError(f"`{name}` needs a boolean mask, got {m.dtype}")
+    return m
+
+
+def fill_parts(input: Any, mask: Any, value: Any) -> tuple[Tensor, Tensor, Any]:
+    """Operands of `masked_fill`, checked."""
+    x, m = as_input(input, "masked_fill"), mask_of(mask, "masked_fill")
+    v = value if isinstance(value, Tensor) else np.asarray(as_operand(value))
+    if (v._a if isinstance(v, Tensor) else v).ndim:
+        raise RuntimeError("`masked_fill` fills with one number, got a value with dimensions")
+    return x, m, v
+
+
+def masked_fill(input: Any, mask: Any, value: Any) -> Tensor:
+    """A copy with one number where the mask holds.
+
+    >>> import tapegrad as tg
+    >>> tg.masked_fill(tg.ones(2), tg.tensor([True, False]), 0.0)
+    tensor([0., 1.])
+    """
+    return run(i.masked_fill, fill_parts(input, mask, value), {})
+
+
+def masked_select(input: Any, mask: Any) -> Tensor:
+    """The elements where the mask holds, in one dimension.
+
+    >>> import tapegrad as tg
+    >>> tg.masked_select(tg.tensor([1.0, 2.0]), tg.tensor([False, True]))
+    tensor([2.])
+    """
+    return run(i.masked_select, (as_input(input, "masked_select"), mask_of(mask, "masked_select")), {})
+
+
+def take(input: Any, index: Any) -> Tensor:
+    """Elements by their place in the flattened Tensor.
+
+    >>> import tapegrad as tg
+    >>> tg.take(tg.tensor([[1.0, 2.0], [3.0, 4.0]]), tg.tensor([0, 3]))
+    tensor([1., 4.])
+    """
+    x, k = as_input(input, "take"), index_array(index, "take")
+    _check_range(k._a, x._a.size, "take", negative=True)
+    flat = x if x._a.ndim == 1 else run(reshape, (x,), {"shape": (x._a.size,)})
+    return run(i.index, (flat, k), {"plan": (i.HOLE,)})
+
+
+def nonzero(input: Any, as_tuple: bool = False) -> Any:
+    """The places of the elements that are not zero.
+
+    >>> import tapegrad as tg
+    >>> tg.nonzero(tg.tensor([0, 5]))
+    tensor([[1]])
+    """
+    places = np.nonzero(as_input(input, "nonzero")._a)
+    return tuple(wrap(p) for p in places) if as_tuple else wrap(np.stack(places, 1))

@@ -1,0 +1,236 @@
+"""Operations that write into their first operand: ``x.add_(y)``, ``x[i] = y``, ``x.zero_()``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.dtypes import category
+from tapegrad.functions import indexing
+from tapegrad.functions.arguments import as_input
+from tapegrad.functions.arithmetic import mul
+from tapegrad.ops import elementwise as e
+from tapegrad.ops import index as ix
+from tapegrad.ops import shape as s
+from tapegrad.ops.core import Op
+from tapegrad.record import as_operand, run_inplace
+from tapegrad.tensor import Tensor, wrap
+
+
+def _named(function: Any, name: str, doc: str) -> Any:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+def _unary(op: Op) -> Any:
+    def function(self: Tensor) -> Tensor:
+        return run_inplace(op, (self,), {}, self)
+
+    return _named(function, op.name + "_", f"`{op.name}` in place.")
+
+
+def _binary(op: Op, name: str | None = None) -> Any:
+    def function(self: Tensor, other: Any) -> Tensor:
+        return run_inplace(op, (self, as_operand(other)), {}, self)
+
+    return _named(function, (name or op.name) + "_", f"`{name or op.name}` in place.")
+
+
+UNARY = (
+    "neg abs exp log log1p expm1 sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh sigmoid relu "
+    "erf square reciprocal sign floor"
+).split()
+BINARY = "mul atan2 floor_divide remainder eq ne lt le gt ge".split()
+METHODS: dict[str, Any] = {f"{name}_": _unary(getattr(e, name)) for name in UNARY}
+METHODS |= {f"{name}_": _binary(getattr(e, name)) for name in BINARY}
+
+
+def add_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    """`add` in place."""
+    return run_inplace(e.add, (self, as_operand(other if alpha == 1 else mul(other, alpha))), {}, self)
+
+
+def sub_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    """`sub` in place."""
+    return run_inplace(e.sub, (self, as_operand(other if alpha == 1 else mul(other, alpha))), {}, self)
+
+
+def div_(self: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """`div` in place."""
+    if rounding_mode == "floor":
+        return run_inplace(e.floor_divide, (self, as_operand(other)), {}, self)
+    if rounding_mode is not None:
+        raise RuntimeError(f"`div_`: rounding_mode is None or 'floor', got {rounding_mode!r}")
+    return run_inplace(e.div, (self, as_operand(other)), {}, self)
+
+
+def pow_(self: Tensor, exponent: Any) -> Tensor:
+    """`pow` in place."""
+    known = {2: e.square, 3: e.cube, 0.5: e.sqrt, -1: e.reciprocal}
+    if isinstance(exponent, (int, float)) and exponent in known and self._a.dtype.kind == "f":
+        return run_inplace(known[exponent], (self,), {}, self)
+    return run_inplace(e.pow, (self, as_operand(exponent)), {}, self)
+
+
+def clamp_(self: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """`clamp` in place."""
+    if min is None and max is None:
+        raise RuntimeError("`clamp_` needs at least one of `min` and `max`")
+    if min is not None:
+        run_inplace(e.clamp_min, (self, as_operand(min)), {}, self)
+    if max is not None:
+        run_inplace(e.clamp_max, (self, as_operand(max)), {}, self)
+    return self
+
+
+def addcmul_(self: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+    """`addcmul` in place."""
+    scaled = tensor1 if value == 1 else mul(tensor1, value)
+    return run_inplace(e.addcmul, (self, as_operand(scaled), as_operand(tensor2)), {}, self)
+
+
+def addcdiv_(self: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+    """`addcdiv` in place."""
+    scaled = tensor1 if value == 1 else mul(tensor1, value)
+    return run_inplace(e.addcdiv, (self, as_operand(scaled), as_operand(tensor2)), {}, self)
+
+
+def lerp_(self: Tensor, end: Any, weight: Any) -> Tensor:
+    """`lerp` in place."""
+    return run_inplace(e.lerp, (self, as_operand(end), as_operand(weight)), {}, self)
+
+
+def _assign(self: Tensor, value: Any, index: Any) -> Tensor:
+    shape = self._a[index].shape if self._a.size else np.empty(self._a.shape)[index].shape
+    v = value if isinstance(value, Tensor) else np.asarray(value)
+    given = v._a if isinstance(v, Tensor) else v
+    if given.dtype != self._a.dtype:
+        v = _cast(v, self)
+    extra = given.ndim - len(shape)
+    if extra > 0 and all(n == 1 for n in given.shape[:extra]):
+        squeezed = given.shape[extra:]
+        from tapegrad.record import run
+
+        v = run(s.reshape, (v,), {"shape": squeezed}) if isinstance(v, Tensor) else v.reshape(squeezed)
+        given = v._a if isinstance(v, Tensor) else v
+    try:
+        fits = np.broadcast_shapes(given.shape, shape) == shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise RuntimeError(
+            f"a value of shape {given.shape} cannot be broadcast to the place of shape {shape} that it is "
+            "assigned to"
+        )
+    return run_inplace(ix.assign, (self, v), {"index": index}, self)
+
+
+def _cast(v: Any, target: Tensor) -> Any:
+    """A value in the type of what it is written into; complex numbers do not fit into real ones."""
+    kind = target._a.dtype
+    given = v._a.dtype if isinstance(v, Tensor) else v.dtype
+    if category(given) == 3 and category(kind) < 3:
+        raise RuntimeError(f"complex values cannot be written into a Tensor of {target.dtype}")
+    if isinstance(v, Tensor):
+        from tapegrad.record import run
+
+        return run(s.to, (v,), {"dtype": kind})
+    return v.astype(kind)
+
+
+def setitem(self: Tensor, key: Any, value: Any) -> None:
+    """``self[key] = value``."""
+    indexing._check_masks(key, self)
+    plan, arrays = indexing.parse(key, self)
+    try:
+        if not arrays:
+            _assign(self, value, (*plan, ...) if Ellipsis not in plan else plan)
+            return
+        v = value if isinstance(value, Tensor) else wrap(np.asarray(value, self._a.dtype))
+        if v._a.dtype != self._a.dtype:
+            v = _cast(v, self)
+        run_inplace(ix.index_put, (self, v, *arrays), {"plan": plan, "accumulate": False}, self)
+    except IndexError as problem:
+        raise IndexError(f"index of a Tensor of shape {self._a.shape}: {problem}") from None
+    except ValueError as problem:
+        raise RuntimeError(
+            f"assignment to a Tensor of shape {self._a.shape}: {problem}"
+        ) from None
+
+
+def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
+    """Write the elements of another Tensor here; gradients flow to it."""
+    return _assign(self, as_input(src, "copy_"), (...,))
+
+
+def fill_(self: Tensor, value: Any) -> Tensor:
+    """Write one number everywhere."""
+    v = value if isinstance(value, Tensor) else np.asarray(as_operand(value))
+    if (v._a if isinstance(v, Tensor) else v).ndim:
+        raise RuntimeError("`fill_` fills with one number, got a value with dimensions")
+    return _assign(self, v, (...,))
+
+
+def zero_(self: Tensor) -> Tensor:
+    """Write zeros everywhere."""
+    return _assign(self, np.zeros((), self._a.dtype), (...,))
+
+
+def masked_fill_(self: Tensor, mask: Any, value: Any) -> Tensor:
+    """`masked_fill` in place."""
+    return run_inplace(ix.masked_fill, indexing.fill_parts(self, mask, value), {}, self)
+
+
+def index_add_(self: Tensor, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Tensor:
+    """`index_add` in place."""
+    args, params = indexing.index_add_parts(self, dim, index, source, alpha)
+    return run_inplace(ix.index_add, args, params, self)
+
+
+def index_put_(self: Tensor, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
+    """`index_put` in place."""
+    args, params = indexing.index_put_parts(self, indices, values, accumulate)
+    return run_inplace(ix.index_put, args, params, self)
+
+
+def scatter_(self: Tensor, dim: int, index: Any, src: Any = None, *, value: Any = None) -> Tensor:
+    """`scatter` in place."""
+    x, d, k, v = indexing._scatter_parts(self, dim, index, value if src is None else src, "scatter")
+    return run_inplace(ix.scatter, (x, k, v), {"dim": d}, self)
+
+
+def scatter_add_(self: Tensor, dim: int, index: Any, src: Any) -> Tensor:
+    """`scatter_add` in place."""
+    x, d, k, v = indexing._scatter_parts(self, dim, index, src, "scatter_add")
+    return run_inplace(ix.scatter_add, (x, k, v), {"dim": d}, self)
+
+
+def cumsum_(self: Tensor, dim: int) -> Tensor:
+    """`cumsum` in place."""
+    from tapegrad.functions.arguments import one_dim
+    from tapegrad.ops.reduce import cumsum
+
+    return run_inplace(cumsum, (self,), {"dim": one_dim(dim, self._a.ndim, "cumsum_")}, self)
+
+
+def tril_(self: Tensor, diagonal: int = 0) -> Tensor:
+    """`tril` in place."""
+    return run_inplace(s.tril, (self,), {"diagonal": diagonal}, self)
+
+
+def triu_(self: Tensor, diagonal: int = 0) -> Tensor:
+    """`triu` in place."""
+    return run_inplace(s.triu, (self,), {"diagonal": diagonal}, self)
+
+
+METHODS |= {
+    f.__name__: f
+    for f in (
+        add_, sub_, div_, pow_, clamp_, addcmul_, addcdiv_, lerp_, copy_, fill_, zero_, masked_fill_,
+        index_add_, index_put_, scatter_, scatter_add_, cumsum_, tril_, triu_,
+    )
+}  # fmt: skip
+METHODS["clip_"] = clamp_
+METHODS["subtract_"], METHODS["multiply_"], METHODS["divide_"] = sub_, METHODS["mul_"], div_

@@ -1,0 +1,124 @@
+"""Every operation as a method and as an operator of the Tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tapegrad.functions import arithmetic as a
+from tapegrad.functions import indexing, inplace, products, reductions, shapes
+from tapegrad.tensor import Tensor
+
+_ARITHMETIC = (
+    "add sub mul div pow floor_divide remainder neg abs sign floor square reciprocal exp log log1p "
+    "expm1 sqrt rsqrt sin cos tan asin acos atan atan2 sinh cosh tanh sigmoid relu erf minimum maximum "
+    "clamp addcmul addcdiv lerp eq ne lt le gt ge logical_and logical_or logical_xor logical_not "
+    "bitwise_and bitwise_or bitwise_xor bitwise_not isnan isinf isfinite equal allclose"
+).split()
+_SHAPES = (
+    "reshape view view_as reshape_as flatten ravel unflatten contiguous clone permute transpose swapaxes "
+    "swapdims t movedim moveaxis squeeze unsqueeze expand expand_as broadcast_to narrow select diagonal "
+    "diag tril triu flip unfold as_strided split chunk tensor_split unbind to type type_as"
+).split()
+_REDUCTIONS = (
+    "sum mean prod var std amax amin max min argmax argmin all any count_nonzero logsumexp softmax "
+    "log_softmax cumsum norm"
+).split()
+_INDEXING = (
+    "index_select gather scatter scatter_add index_add index_put masked_fill masked_select take nonzero"
+).split()
+_PRODUCTS = "matmul mm mv dot bmm outer".split()
+
+ALIASES = {
+    "subtract": a.sub, "multiply": a.mul, "divide": a.div, "true_divide": a.div, "negative": a.neg,
+    "absolute": a.abs, "clip": a.clamp, "arcsin": a.asin, "arccos": a.acos, "arctan": a.atan,
+    "arctan2": a.atan2, "greater": a.gt, "less": a.lt,
+}  # fmt: skip
+
+
+def _flipped(function: Any) -> Callable[[Any, Any], Any]:
+    def operator(self: Tensor, other: Any) -> Any:
+        return function(other, self)
+
+    return operator
+
+
+def _dtype_method(name: str) -> Callable[[Tensor], Tensor]:
+    def method(self: Tensor) -> Tensor:
+        from tapegrad import dtypes
+
+        return shapes.to(self, dtypes.NAMES[name])
+
+    method.__name__ = name
+    method.__doc__ = f"The Tensor in the dtype `{name}`."
+    return method
+
+
+def _where(self: Tensor, condition: Any, other: Any) -> Any:
+    """This Tensor where the condition holds, else `other`."""
+    return a.where(condition, self, other)
+
+
+def _contains(self: Tensor, element: Any) -> bool:
+    return bool((self._a == (element._a if isinstance(element, Tensor) else element)).any())
+
+
+def install() -> None:
+    """Attach the methods; the Tensor itself knows no operation."""
+    families = (
+        (a, _ARITHMETIC), (shapes, _SHAPES), (reductions, _REDUCTIONS), (indexing, _INDEXING),
+        (products, _PRODUCTS),
+    )  # fmt: skip
+    for module, names in families:
+        for name in names:
+            setattr(Tensor, name, getattr(module, name))
+    for name, function in (ALIASES | inplace.METHODS).items():
+        setattr(Tensor, name, function)
+    for name in ("float", "double", "half", "long", "int", "short", "bool"):
+        setattr(Tensor, name, _dtype_method(name))
+    _install_operators()
+    for name, view in {
+        "T": lambda self: shapes.permute(self, tuple(range(self.ndim))[::-1]),
+        "mT": lambda self: shapes.transpose(self, -2, -1),
+        "H": lambda self: shapes.transpose(self, -2, -1),
+        "mH": lambda self: shapes.transpose(self, -2, -1),
+    }.items():
+        setattr(Tensor, name, property(view, doc=f"The Tensor transposed (`{name}`)."))
+    Tensor.where = _where  # type: ignore[attr-defined]
+
+
+def _install_operators() -> None:
+    two = {
+        "add": a._add, "sub": a.sub, "mul": a.mul, "truediv": a._div, "floordiv": a.floor_divide,
+        "mod": a.remainder, "pow": a.pow, "matmul": products.matmul, "and": a.bitwise_and,
+        "or": a.bitwise_or, "xor": a.bitwise_xor,
+    }  # fmt: skip
+    for name, function in two.items():
+        setattr(Tensor, f"__{name}__", function)
+        setattr(Tensor, f"__r{name}__", _flipped(function))
+    for name in ("eq", "ne", "lt", "le", "gt", "ge"):
+        setattr(Tensor, f"__{name}__", _comparison(getattr(a, name), name))
+    for name, function in {
+        "iadd": inplace.add_, "isub": inplace.sub_, "imul": inplace.METHODS["mul_"],
+        "itruediv": inplace.div_, "ipow": inplace.pow_,
+        "ifloordiv": inplace.METHODS["floor_divide_"], "imod": inplace.METHODS["remainder_"],
+    }.items():  # fmt: skip
+        setattr(Tensor, f"__{name}__", function)
+    Tensor.__neg__ = a.neg  # type: ignore[attr-defined]
+    Tensor.__pos__ = lambda self: self  # type: ignore[attr-defined]
+    Tensor.__abs__ = a.abs  # type: ignore[attr-defined]
+    Tensor.__invert__ = a.bitwise_not  # type: ignore[attr-defined]
+    Tensor.__getitem__ = indexing.getitem  # type: ignore[attr-defined]
+    Tensor.__setitem__ = inplace.setitem  # type: ignore[attr-defined]
+    Tensor.__contains__ = _contains  # type: ignore[attr-defined]
+
+
+def _comparison(function: Any, name: str) -> Any:
+    def operator(self: Tensor, other: Any) -> Any:
+        if other is None or isinstance(other, (str, bytes, dict, tuple, list)):
+            return NotImplemented
+        return function(self, other)
+
+    return operator
+
+

@@ -1,0 +1,103 @@
+"""Products of vectors and matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tapegrad.functions.arguments import as_input
+from tapegrad.functions.arithmetic import mul
+from tapegrad.ops.linalg import matmul as _matmul
+from tapegrad.ops.shape import unsqueeze
+from tapegrad.record import run
+from tapegrad.tensor import Tensor
+
+
+def _multiply(a: Any, b: Any, name: str, ranks: tuple[int, int] | None) -> Tensor:
+    x, y = as_input(a, name), as_input(b, name)
+    if ranks is not None and (x._a.ndim, y._a.ndim) != ranks:
+        raise RuntimeError(
+            f"`{name}` takes Tensors of {ranks[0]} and {ranks[1]} dimensions, got the shapes "
+            f"{x._a.shape} and {y._a.shape}"
+        )
+    if not x._a.ndim or not y._a.ndim:
+        raise RuntimeError(f"`{name}`: both operands need at least one dimension; use `*`")
+    if x._a.dtype != y._a.dtype:
+        raise RuntimeError(
+            f"`{name}`: expected operands of one dtype, got {x.dtype} and {y.dtype}: convert one with `.to`"
+        )
+    if x._a.shape[-1] != y._a.shape[-2 if y._a.ndim > 1 else 0]:
+        raise RuntimeError(
+            f"`{name}`: shapes {x._a.shape} and {y._a.shape} cannot be multiplied: the inner "
+            f"dimensions {x._a.shape[-1]} and {y._a.shape[-2 if y._a.ndim > 1 else 0]} differ"
+        )
+    try:
+        return run(_matmul, (x, y), {})
+    except ValueError:
+        raise RuntimeError(
+            f"`{name}`: the batch dimensions of {x._a.shape} and {y._a.shape} do not broadcast"
+        ) from None
+
+
+def matmul(input: Any, other: Any) -> Tensor:
+    """The matrix product, batched over leading dimensions; vectors count as rows or columns.
+
+    >>> import tapegrad as tg
+    >>> tg.matmul(tg.eye(2), tg.tensor([1.0, 2.0]))
+    tensor([1., 2.])
+    """
+    return _multiply(input, other, "matmul", None)
+
+
+def mm(input: Any, mat2: Any) -> Tensor:
+    """The product of two matrices.
+
+    >>> import tapegrad as tg
+    >>> tg.mm(tg.eye(2), tg.eye(2))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    return _multiply(input, mat2, "mm", (2, 2))
+
+
+def mv(input: Any, vec: Any) -> Tensor:
+    """The product of a matrix and a vector.
+
+    >>> import tapegrad as tg
+    >>> tg.mv(tg.eye(2), tg.tensor([1.0, 2.0]))
+    tensor([1., 2.])
+    """
+    return _multiply(input, vec, "mv", (2, 1))
+
+
+def dot(input: Any, tensor: Any) -> Tensor:
+    """The inner product of two vectors.
+
+    >>> import tapegrad as tg
+    >>> tg.dot(tg.tensor([1.0, 2.0]), tg.tensor([3.0, 4.0]))
+    tensor(11.)
+    """
+    return _multiply(input, tensor, "dot", (1, 1))
+
+
+def bmm(input: Any, mat2: Any) -> Tensor:
+    """The products of two batches of matrices.
+
+    >>> import tapegrad as tg
+    >>> tg.bmm(tg.ones(1, 1, 2), tg.ones(1, 2, 1))
+    tensor([[[2.]]])
+    """
+    return _multiply(input, mat2, "bmm", (3, 3))
+
+
+def outer(input: Any, vec2: Any) -> Tensor:
+    """All products of an element of one vector with an element of the other.
+
+    >>> import tapegrad as tg
+    >>> tg.outer(tg.tensor([1.0, 2.0]), tg.tensor([1.0, 10.0]))
+    tensor([[ 1., 10.],
+            [ 2., 20.]])
+    """
+    x, y = as_input(input, "outer"), as_input(vec2, "outer")
+    if x._a.ndim != 1 or y._a.ndim != 1:
+        raise RuntimeError(f"`outer` takes two vectors, got the shapes {x._a.shape} and {y._a.shape}")
+    return mul(run(unsqueeze, (x,), {"dims": (1,)}), y)  # type: ignore[no-any-return]

@@ -1,0 +1,333 @@
+"""Reductions, softmax, norms, cumulative sums, extrema."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapegrad.dtypes import to_numpy
+from tapegrad.functions.arguments import all_dims, as_input, one_dim
+from tapegrad.ops import reduce as r
+from tapegrad.ops.index import gather
+from tapegrad.ops.shape import reshape, squeeze, to
+from tapegrad.record import run
+from tapegrad.tensor import Tensor, wrap
+
+Dim = int | tuple[int, ...] | list[int] | None
+
+
+class ValuesAndIndices(NamedTuple):
+    """What a reduction along one dimension found, and where."""
+
+    values: Tensor
+    indices: Tensor
+
+
+def _typed(x: Tensor, dtype: Any) -> Tensor:
+    if dtype is None:
+        return x
+    kind = to_numpy(dtype)
+    return x if x._a.dtype == kind else run(to, (x,), {"dtype": kind})
+
+
+def _floating(x: Tensor, name: str) -> Tensor:
+    if x._a.dtype.kind not in "fc":
+        raise RuntimeError(
+            f"`{name}` needs a floating-point Tensor, got {x.dtype}: convert it with "
+            "`.to(tapegrad.float64)`"
+        )
+    return x
+
+
+def sum(input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The sum of all elements, or along dimensions.
+
+    >>> import tapegrad as tg
+    >>> tg.sum(tg.ones(2, 3), dim=1)
+    tensor([3., 3.])
+    """
+    x = _typed(as_input(input, "sum"), dtype)
+    if x._a.dtype.kind in "biu" and dtype is None:
+        x = wrap(x._a.astype(np.int64))
+    return run(r.sum, (x,), {"dim": all_dims(dim, x._a.ndim, "sum"), "keepdim": keepdim})
+
+
+def mean(input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The mean of all elements, or along dimensions.
+
+    >>> import tapegrad as tg
+    >>> tg.mean(tg.tensor([1.0, 3.0]))
+    tensor(2.)
+    """
+    x = _floating(_typed(as_input(input, "mean"), dtype), "mean")
+    return run(r.mean, (x,), {"dim": all_dims(dim, x._a.ndim, "mean"), "keepdim": keepdim})
+
+
+def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The product of all elements, or along one dimension.
+
+    >>> import tapegrad as tg
+    >>> tg.prod(tg.tensor([2.0, 3.0]))
+    tensor(6.)
+    """
+    x = _typed(as_input(input, "prod"), dtype)
+    if x._a.dtype.kind in "biu" and dtype is None:
+        x = wrap(x._a.astype(np.int64))
+    if dim is None or not x._a.ndim:
+        flat = run(reshape, (x,), {"shape": (x._a.size,)})
+        return run(r.prod, (flat,), {"dim": (0,), "keepdim": False})
+    return run(r.prod, (x,), {"dim": (one_dim(dim, x._a.ndim, "prod"),), "keepdim": keepdim})
+
+
+def _spread_of(op: Any, name: str) -> Any:
+    def function(
+        input: Any,
+        dim: Any = None,
+        unbiased: bool | None = None,
+        keepdim: bool = False,
+        *,
+        correction: float | None = None,
+    ) -> Tensor:
+        if isinstance(dim, bool):  # the older form: (input, unbiased)
+            dim, unbiased = None, dim
+        x = _floating(as_input(input, name), name)
+        if correction is None:
+            correction = 1 if unbiased is None else int(unbiased)
+        elif unbiased is not None:
+            raise TypeError(f"`{name}`: give `unbiased` or `correction`, not both")
+        dims = all_dims(dim, x._a.ndim, name)
+        return run(op, (x,), {"dim": dims, "correction": correction, "keepdim": keepdim})
+
+    function.__name__ = function.__qualname__ = name
+    return function
+
+
+var = _spread_of(r.var, "var")
+var.__doc__ = """The variance; `correction` is taken from the count (1 by default).
+
+    >>> import tapegrad as tg
+    >>> tg.var(tg.tensor([1.0, 3.0]))
+    tensor(2.)
+    """
+std = _spread_of(r.std, "std")
+std.__doc__ = """The standard deviation; `correction` is taken from the count (1 by default).
+
+    >>> import tapegrad as tg
+    >>> tg.std(tg.tensor([1.0, 1.0]))
+    tensor(0.)
+    """
+
+
+def _not_empty(x: Tensor, dims: tuple[int, ...], name: str) -> None:
+    if any(x._a.shape[d] == 0 for d in dims):
+        raise IndexError(f"`{name}`: no elements to choose from in the shape {x._a.shape}")
+
+
+def amax(input: Any, dim: Dim = (), keepdim: bool = False) -> Tensor:
+    """The largest elements; ties share the gradient.
+
+    >>> import tapegrad as tg
+    >>> tg.amax(tg.tensor([[1.0, 2.0], [4.0, 3.0]]), dim=1)
+    tensor([2., 4.])
+    """
+    x = as_input(input, "amax")
+    dims = all_dims(dim, x._a.ndim, "amax")
+    _not_empty(x, dims, "amax")
+    return run(r.amax, (x,), {"dim": dims, "keepdim": keepdim})
+
+
+def amin(input: Any, dim: Dim = (), keepdim: bool = False) -> Tensor:
+    """The smallest elements; ties share the gradient.
+
+    >>> import tapegrad as tg
+    >>> tg.amin(tg.tensor([[1.0, 2.0], [4.0, 3.0]]), dim=1)
+    tensor([1., 3.])
+    """
+    x = as_input(input, "amin")
+    dims = all_dims(dim, x._a.ndim, "amin")
+    _not_empty(x, dims, "amin")
+    return run(r.amin, (x,), {"dim": dims, "keepdim": keepdim})
+
+
+def _extreme(input: Any, dim: Any, keepdim: bool, name: str, whole: Any, where: Any, pair: Any) -> Any:
+    x = as_input(input, name)
+    if dim is None:
+        if x._a.size == 0:
+            raise RuntimeError(f"`{name}`: an empty Tensor has no extreme element")
+        return whole(x)
+    if isinstance(dim, Tensor):
+        return pair(x, dim)
+    d = one_dim(dim, x._a.ndim, name)
+    if not x._a.ndim:
+        return ValuesAndIndices(whole(x), wrap(np.zeros((), np.int64)))
+    _not_empty(x, (d,), name)
+    indices = wrap(np.asarray(np.expand_dims(where(x._a, axis=d), d)))
+    values = run(gather, (x, indices), {"dim": d})
+    if not keepdim:
+        values = run(squeeze, (values,), {"dims": (d,)})
+        indices = wrap(np.squeeze(indices._a, d))
+    return ValuesAndIndices(values, indices)
+
+
+def max(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """The largest element; along one dimension, values and indices; of two Tensors, the maximum.
+
+    >>> import tapegrad as tg
+    >>> tg.max(tg.tensor([1.0, 3.0, 2.0]), dim=0).indices
+    tensor(1)
+    """
+    from tapegrad.functions.arithmetic import maximum
+
+    return _extreme(input, dim, keepdim, "max", amax, np.argmax, maximum)
+
+
+def min(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """The smallest element; along one dimension, values and indices; of two Tensors, the minimum.
+
+    >>> import tapegrad as tg
+    >>> tg.min(tg.tensor([3.0, 1.0, 2.0]))
+    tensor(1.)
+    """
+    from tapegrad.functions.arithmetic import minimum
+
+    return _extreme(input, dim, keepdim, "min", amin, np.argmin, minimum)
+
+
+def _arg(input: Any, dim: Any, keepdim: bool, name: str, where: Any) -> Tensor:
+    x = as_input(input, name)._a
+    if x.size == 0:
+        raise IndexError(f"`{name}`: no elements to choose from in the shape {x.shape}")
+    if dim is None:
+        found = np.asarray(where(x))
+        return wrap(found.reshape((1,) * x.ndim) if keepdim else found)
+    if not x.ndim:
+        return wrap(np.zeros((), np.int64))
+    return wrap(np.asarray(where(x, axis=one_dim(dim, x.ndim, name), keepdims=keepdim)))
+
+
+def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """The index of the largest element.
+
+    >>> import tapegrad as tg
+    >>> tg.argmax(tg.tensor([1.0, 3.0]))
+    tensor(1)
+    """
+    return _arg(input, dim, keepdim, "argmax", np.argmax)
+
+
+def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """The index of the smallest element.
+
+    >>> import tapegrad as tg
+    >>> tg.argmin(tg.tensor([1.0, 3.0]))
+    tensor(0)
+    """
+    return _arg(input, dim, keepdim, "argmin", np.argmin)
+
+
+def _truth(input: Any, dim: Any, keepdim: bool, name: str, ufunc: Any) -> Tensor:
+    x = as_input(input, name)._a
+    axes = None if dim is None else all_dims(dim, x.ndim, name)
+    return wrap(np.asarray(ufunc.reduce(x.astype(bool), axis=axes, keepdims=keepdim)))
+
+
+def all(input: Any, dim: Dim = None, keepdim: bool = False) -> Tensor:
+    """Whether all elements are true.
+
+    >>> import tapegrad as tg
+    >>> tg.all(tg.tensor([True, False]))
+    tensor(False)
+    """
+    return _truth(input, dim, keepdim, "all", np.logical_and)
+
+
+def any(input: Any, dim: Dim = None, keepdim: bool = False) -> Tensor:
+    """Whether any element is true.
+
+    >>> import tapegrad as tg
+    >>> tg.any(tg.tensor([True, False]))
+    tensor(True)
+    """
+    return _truth(input, dim, keepdim, "any", np.logical_or)
+
+
+def count_nonzero(input: Any, dim: Dim = None) -> Tensor:
+    """How many elements are not zero.
+
+    >>> import tapegrad as tg
+    >>> tg.count_nonzero(tg.tensor([0, 1, 2]))
+    tensor(2)
+    """
+    x = as_input(input, "count_nonzero")._a
+    axes = None if dim is None else all_dims(dim, x.ndim, "count_nonzero")
+    return wrap(np.asarray(np.count_nonzero(x, axis=axes)))
+
+
+def logsumexp(input: Any, dim: Dim, keepdim: bool = False) -> Tensor:
+    """``log(sum(exp(x)))``, without overflow.
+
+    >>> import tapegrad as tg
+    >>> tg.logsumexp(tg.tensor([1000.0, 1000.0]), dim=0)
+    tensor(1000.6931)
+    """
+    x = _floating(as_input(input, "logsumexp"), "logsumexp")
+    return run(r.logsumexp, (x,), {"dim": all_dims(dim, x._a.ndim, "logsumexp"), "keepdim": keepdim})
+
+
+def softmax(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
+    """Exponentials along one dimension, scaled to the sum 1.
+
+    >>> import tapegrad as tg
+    >>> tg.softmax(tg.zeros(2), dim=0)
+    tensor([0.5000, 0.5000])
+    """
+    x = _floating(_typed(as_input(input, "softmax"), dtype), "softmax")
+    return run(r.softmax, (x,), {"dim": (one_dim(dim, x._a.ndim, "softmax"),)[: max_dims(x)]})
+
+
+def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
+    """The logarithm of `softmax`, computed directly.
+
+    >>> import tapegrad as tg
+    >>> tg.log_softmax(tg.zeros(2), dim=0)
+    tensor([-0.6931, -0.6931])
+    """
+    x = _floating(_typed(as_input(input, "log_softmax"), dtype), "log_softmax")
+    return run(r.log_softmax, (x,), {"dim": (one_dim(dim, x._a.ndim, "log_softmax"),)[: max_dims(x)]})
+
+
+def max_dims(x: Tensor) -> int:
+    """How many dimensions there are to reduce along: none in a 0-d Tensor."""
+    return x._a.ndim
+
+
+def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
+    """The sums of the elements so far.
+
+    >>> import tapegrad as tg
+    >>> tg.cumsum(tg.ones(3), dim=0)
+    tensor([1., 2., 3.])
+    """
+    x = _typed(as_input(input, "cumsum"), dtype)
+    if x._a.dtype.kind in "biu" and dtype is None:
+        x = wrap(x._a.astype(np.int64))
+    return run(r.cumsum, (x,), {"dim": one_dim(dim, x._a.ndim, "cumsum")})
+
+
+def norm(input: Any, p: Any = 2, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The p-norm of the elements, as of one vector; the derivative at 0 is 0.
+
+    >>> import tapegrad as tg
+    >>> tg.norm(tg.tensor([3.0, 4.0]))
+    tensor(5.)
+    """
+    x = _floating(_typed(as_input(input, "norm"), dtype), "norm")
+    if p == "fro" or p is None:
+        p = 2
+    if not isinstance(p, (int, float)):
+        raise ValueError(f"`norm`: p is a number or 'fro', got {p!r}")
+    dims = all_dims(dim, x._a.ndim, "norm")
+    return run(r.norm, (x,), {"p": float(p), "dim": dims, "keepdim": keepdim})
+
+

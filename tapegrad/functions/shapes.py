@@ -1,0 +1,615 @@
+"""Shapes and views: functions that move elements and compute nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.dtypes import dtype as DType
+from tapegrad.dtypes import of_numpy, to_numpy
+from tapegrad.functions.arguments import as_input, dims_of, one_dim, whole_shape
+from tapegrad.ops import shape as s
+from tapegrad.record import run
+from tapegrad.tensor import Tensor
+
+
+def reshape(input: Any, *shape: Any) -> Tensor:
+    """The same elements in another shape; a view where that is possible.
+
+    >>> import tapegrad as tg
+    >>> tg.reshape(tg.arange(4), (2, -1))
+    tensor([[0, 1],
+            [2, 3]])
+    """
+    x = as_input(input, "reshape")
+    return run(s.reshape, (x,), {"shape": whole_shape(shape, x._a.size, "reshape")})
+
+
+def view(input: Any, *shape: Any) -> Tensor:
+    """The same memory in another shape.
+
+    >>> import tapegrad as tg
+    >>> tg.arange(4).view(2, 2)
+    tensor([[0, 1],
+            [2, 3]])
+    """
+    x = as_input(input, "view")
+    if len(shape) == 1 and isinstance(shape[0], DType):
+        raise NotImplementedError("`view` to another dtype is not supported: use `.to(dtype)`")
+    new = whole_shape(shape, x._a.size, "view")
+    out = run(s.reshape, (x,), {"shape": new})
+    if x._a.size and not np.may_share_memory(out._a, x._a):
+        raise RuntimeError(
+            f"`view`: a Tensor of shape {x._a.shape} with these strides cannot be seen as {new} "
+            "without a copy; use `reshape`"
+        )
+    return out
+
+
+def view_as(input: Any, other: Tensor) -> Tensor:
+    """A view in the shape of another Tensor.
+
+    >>> import tapegrad as tg
+    >>> tg.arange(4).view_as(tg.zeros(2, 2)).shape
+    tapegrad.Size([2, 2])
+    """
+    return view(input, other._a.shape)
+
+
+def reshape_as(input: Any, other: Tensor) -> Tensor:
+    """`reshape` to the shape of another Tensor.
+
+    >>> import tapegrad as tg
+    >>> tg.arange(4).reshape_as(tg.zeros(2, 2)).shape
+    tapegrad.Size([2, 2])
+    """
+    return reshape(input, other._a.shape)
+
+
+def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """Several dimensions in one.
+
+    >>> import tapegrad as tg
+    >>> tg.flatten(tg.zeros(2, 3)).shape
+    tapegrad.Size([6])
+    """
+    x = as_input(input, "flatten")
+    shape = x._a.shape
+    if not shape:
+        return reshape(x, (1,))
+    first, last = one_dim(start_dim, len(shape), "flatten"), one_dim(end_dim, len(shape), "flatten")
+    if first > last:
+        raise RuntimeError(f"`flatten`: start_dim {start_dim} comes after end_dim {end_dim}")
+    if first == last:
+        return x
+    middle = int(np.prod(shape[first : last + 1]))
+    return run(s.reshape, (x,), {"shape": (*shape[:first], middle, *shape[last + 1 :])})
+
+
+def ravel(input: Any) -> Tensor:
+    """All elements in one dimension.
+
+    >>> import tapegrad as tg
+    >>> tg.ravel(tg.zeros(2, 3)).shape
+    tapegrad.Size([6])
+    """
+    return reshape(input, (-1,)) if as_input(input, "ravel")._a.size else reshape(input, (0,))
+
+
+def unflatten(input: Any, dim: int, sizes: Any) -> Tensor:
+    """One dimension as several.
+
+    >>> import tapegrad as tg
+    >>> tg.unflatten(tg.zeros(6), 0, (2, 3)).shape
+    tapegrad.Size([2, 3])
+    """
+    x = as_input(input, "unflatten")
+    d = one_dim(dim, x._a.ndim, "unflatten")
+    part = whole_shape((tuple(sizes),), x._a.shape[d], "unflatten")
+    return run(s.reshape, (x,), {"shape": (*x._a.shape[:d], *part, *x._a.shape[d + 1 :])})
+
+
+def contiguous(input: Any) -> Tensor:
+    """The Tensor itself when it lies in C order, else a copy that does.
+
+    >>> import tapegrad as tg
+    >>> tg.zeros(2, 3).t().contiguous().is_contiguous()
+    True
+    """
+    x = as_input(input, "contiguous")
+    return x if x._a.flags.c_contiguous else run(s.contiguous, (x,), {})
+
+
+def clone(input: Any) -> Tensor:
+    """A copy; gradients flow through it.
+
+    >>> import tapegrad as tg
+    >>> tg.clone(tg.tensor(1.0))
+    tensor(1.)
+    """
+    return run(s.clone, (as_input(input, "clone"),), {})
+
+
+def permute(input: Any, *dims: Any) -> Tensor:
+    """The dimensions in another order; a view.
+
+    >>> import tapegrad as tg
+    >>> tg.permute(tg.zeros(2, 3, 4), (2, 0, 1)).shape
+    tapegrad.Size([4, 2, 3])
+    """
+    x = as_input(input, "permute")
+    order = tuple(one_dim(d, x._a.ndim, "permute") for d in dims_of(dims))
+    if sorted(order) != list(range(x._a.ndim)):
+        raise RuntimeError(
+            f"`permute` needs each of the {x._a.ndim} dimensions once, got {dims_of(dims)}"
+        )
+    return run(s.permute, (x,), {"dims": order})
+
+
+def transpose(input: Any, dim0: int, dim1: int) -> Tensor:
+    """Two dimensions swapped; a view.
+
+    >>> import tapegrad as tg
+    >>> tg.transpose(tg.zeros(2, 3), 0, 1).shape
+    tapegrad.Size([3, 2])
+    """
+    x = as_input(input, "transpose")
+    a, b = one_dim(dim0, x._a.ndim, "transpose"), one_dim(dim1, x._a.ndim, "transpose")
+    order = list(range(x._a.ndim))
+    if order:
+        order[a], order[b] = order[b], order[a]
+    return run(s.permute, (x,), {"dims": tuple(order)})
+
+
+swapaxes = swapdims = transpose
+
+
+def t(input: Any) -> Tensor:
+    """A matrix transposed; a vector as it is.
+
+    >>> import tapegrad as tg
+    >>> tg.t(tg.zeros(2, 3)).shape
+    tapegrad.Size([3, 2])
+    """
+    x = as_input(input, "t")
+    if x._a.ndim > 2:
+        raise RuntimeError(
+            f"`t` takes at most 2 dimensions, got the shape {x._a.shape}: use `transpose` or `mT`"
+        )
+    return run(s.permute, (x,), {"dims": tuple(range(x._a.ndim))[::-1]})
+
+
+def movedim(input: Any, source: Any, destination: Any) -> Tensor:
+    """Dimensions moved to other places; a view.
+
+    >>> import tapegrad as tg
+    >>> tg.movedim(tg.zeros(2, 3, 4), 0, -1).shape
+    tapegrad.Size([3, 4, 2])
+    """
+    x = as_input(input, "movedim")
+    n = x._a.ndim
+    here = [one_dim(d, n, "movedim") for d in ([source] if isinstance(source, int) else source)]
+    there = [one_dim(d, n, "movedim")
+             for d in ([destination] if isinstance(destination, int) else destination)]  # fmt: skip
+    if len(here) != len(there) or len(set(here)) != len(here) or len(set(there)) != len(there):
+        raise RuntimeError(f"`movedim` cannot move {source} to {destination}")
+    order = [d for d in range(n) if d not in here]
+    for d, at in sorted(zip(there, here, strict=True)):
+        order.insert(d, at)
+    return run(s.permute, (x,), {"dims": tuple(order)})
+
+
+moveaxis = movedim
+
+
+def squeeze(input: Any, dim: Any = None) -> Tensor:
+    """Without dimensions of size 1; a view.
+
+    >>> import tapegrad as tg
+    >>> tg.squeeze(tg.zeros(1, 2, 1)).shape
+    tapegrad.Size([2])
+    """
+    x = as_input(input, "squeeze")
+    shape = x._a.shape
+    if dim is None:
+        chosen = tuple(range(len(shape)))
+    else:
+        given = (dim,) if isinstance(dim, int) else tuple(dim)
+        chosen = tuple(one_dim(d, len(shape), "squeeze") for d in given)
+    dims = tuple(sorted(d for d in chosen if d < len(shape) and shape[d] == 1))
+    return run(s.squeeze, (x,), {"dims": dims})
+
+
+def unsqueeze(input: Any, dim: int) -> Tensor:
+    """With one more dimension, of size 1; a view.
+
+    >>> import tapegrad as tg
+    >>> tg.unsqueeze(tg.zeros(2), 0).shape
+    tapegrad.Size([1, 2])
+    """
+    x = as_input(input, "unsqueeze")
+    return run(s.unsqueeze, (x,), {"dims": (one_dim(dim, x._a.ndim + 1, "unsqueeze"),)})
+
+
+def expand(input: Any, *size: Any) -> Tensor:
+    """Dimensions of size 1 repeated without a copy; a view.
+
+    >>> import tapegrad as tg
+    >>> tg.tensor([[1.0], [2.0]]).expand(2, 2)
+    tensor([[1., 1.],
+            [2., 2.]])
+    """
+    x = as_input(input, "expand")
+    given = [int(n) for n in dims_of(size)]
+    shape = x._a.shape
+    extra = len(given) - len(shape)
+    if extra < 0:
+        raise RuntimeError(f"`expand`: {tuple(given)} has fewer dimensions than {shape}")
+    full = [n if n != -1 or i < extra else shape[i - extra] for i, n in enumerate(given)]
+    for i, n in enumerate(full):
+        if n < 0 or (i >= extra and shape[i - extra] not in (1, n)):
+            raise RuntimeError(
+                f"`expand`: a Tensor of shape {shape} cannot be expanded to {tuple(given)}: "
+                f"dimension {i} does not match"
+            )
+    return run(s.expand, (x,), {"shape": tuple(full)})
+
+
+def expand_as(input: Any, other: Tensor) -> Tensor:
+    """`expand` to the shape of another Tensor.
+
+    >>> import tapegrad as tg
+    >>> tg.tensor([1.0]).expand_as(tg.zeros(2))
+    tensor([1., 1.])
+    """
+    return expand(input, other._a.shape)
+
+
+broadcast_to = expand
+
+
+def narrow(input: Any, dim: int, start: Any, length: int) -> Tensor:
+    """`length` neighbours along one dimension; a view.
+
+    >>> import tapegrad as tg
+    >>> tg.narrow(tg.arange(5), 0, 1, 3)
+    tensor([1, 2, 3])
+    """
+    x = as_input(input, "narrow")
+    d = one_dim(dim, x._a.ndim, "narrow")
+    n, first = x._a.shape[d], int(start)
+    if not -n <= first <= n:
+        raise IndexError(f"`narrow`: start {first} is out of range for size {n}")
+    first = first + n if first < 0 else first
+    if length < 0 or first + length > n:
+        raise RuntimeError(f"`narrow`: start {first} and length {length} exceed the size {n}")
+    return run(s.getitem, (x,), {"index": (slice(None),) * d + (slice(first, first + length),)})
+
+
+def select(input: Any, dim: int, index: Any) -> Tensor:
+    """What stands at one place of a dimension; a view.
+
+    >>> import tapegrad as tg
+    >>> tg.select(tg.tensor([[1, 2], [3, 4]]), 1, 0)
+    tensor([1, 3])
+    """
+    x = as_input(input, "select")
+    if not x._a.ndim:
+        raise IndexError("`select` cannot be applied to a 0-d Tensor")
+    d, i = one_dim(dim, x._a.ndim, "select"), int(index)
+    n = x._a.shape[d]
+    if not -n <= i < n:
+        raise IndexError(f"`select`: index {i} is out of range for dimension {dim} of size {n}")
+    return run(s.getitem, (x,), {"index": (slice(None),) * d + (i % n, ...)})
+
+
+def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """The diagonal of two dimensions, as the last one; a view.
+
+    >>> import tapegrad as tg
+    >>> tg.diagonal(tg.eye(2))
+    tensor([1., 1.])
+    """
+    x = as_input(input, "diagonal")
+    a, b = one_dim(dim1, x._a.ndim, "diagonal"), one_dim(dim2, x._a.ndim, "diagonal")
+    if a == b:
+        raise RuntimeError(f"`diagonal` needs two different dimensions, got {dim1} and {dim2}")
+    return run(s.diagonal, (x,), {"offset": offset, "dim1": a, "dim2": b})
+
+
+def diag(input: Any, diagonal: int = 0) -> Tensor:
+    """The matrix with a vector on its diagonal, or the diagonal of a matrix (a copy).
+
+    >>> import tapegrad as tg
+    >>> tg.diag(tg.tensor([1, 2]))
+    tensor([[1, 0],
+            [0, 2]])
+    """
+    x = as_input(input, "diag")
+    if x._a.ndim == 1:
+        n = x._a.shape[0] + abs(diagonal)
+        params = {"shape": (n, n), "offset": diagonal, "dim1": 0, "dim2": 1}
+        return run(s.diagonal_embed, (x,), params)
+    if x._a.ndim == 2:
+        found = run(s.diagonal, (x,), {"offset": diagonal, "dim1": 0, "dim2": 1})
+        return run(s.clone, (found,), {})
+    raise RuntimeError(f"`diag` takes a vector or a matrix, got the shape {x._a.shape}")
+
+
+def tril(input: Any, diagonal: int = 0) -> Tensor:
+    """The lower triangle; zeros above.
+
+    >>> import tapegrad as tg
+    >>> tg.tril(tg.ones(2, 2))
+    tensor([[1., 0.],
+            [1., 1.]])
+    """
+    return run(s.tril, (_matrix(input, "tril"),), {"diagonal": diagonal})
+
+
+def triu(input: Any, diagonal: int = 0) -> Tensor:
+    """The upper triangle; zeros below.
+
+    >>> import tapegrad as tg
+    >>> tg.triu(tg.ones(2, 2))
+    tensor([[1., 1.],
+            [0., 1.]])
+    """
+    return run(s.triu, (_matrix(input, "triu"),), {"diagonal": diagonal})
+
+
+def _matrix(input: Any, name: str) -> Tensor:
+    x = as_input(input, name)
+    if x._a.ndim < 2:
+        raise RuntimeError(f"`{name}` takes at least 2 dimensions, got the shape {x._a.shape}")
+    return x
+
+
+def flip(input: Any, *dims: Any) -> Tensor:
+    """The elements in reverse order along dimensions; a copy.
+
+    >>> import tapegrad as tg
+    >>> tg.flip(tg.arange(3), (0,))
+    tensor([2, 1, 0])
+    """
+    x = as_input(input, "flip")
+    chosen = tuple(one_dim(d, x._a.ndim, "flip") for d in dims_of(dims))
+    if len(set(chosen)) != len(chosen):
+        raise RuntimeError(f"`flip`: a dimension appears twice in {dims_of(dims)}")
+    return run(s.flip, (x,), {"dims": chosen if x._a.ndim else ()})
+
+
+def unfold(input: Any, dimension: int, size: int, step: int) -> Tensor:
+    """All windows of a size along a dimension, as a new last dimension; a view.
+
+    >>> import tapegrad as tg
+    >>> tg.arange(4).unfold(0, 2, 1)
+    tensor([[0, 1],
+            [1, 2],
+            [2, 3]])
+    """
+    x = as_input(input, "unfold")
+    d = one_dim(dimension, x._a.ndim, "unfold")
+    if not 0 < size <= x._a.shape[d] or step < 1:
+        raise RuntimeError(
+            f"`unfold`: size {size} and step {step} do not fit dimension {dimension} of size "
+            f"{x._a.shape[d]}"
+        )
+    return run(s.unfold, (x,), {"dim": d, "size": size, "step": step})
+
+
+def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
+    """A view of the storage with any sizes and strides.
+
+    >>> import tapegrad as tg
+    >>> tg.as_strided(tg.arange(4), (2, 2), (1, 1))
+    tensor([[0, 1],
+            [1, 2]])
+    """
+    x = as_input(input, "as_strided")
+    size, stride = tuple(int(n) for n in size), tuple(int(n) for n in stride)
+    offset = x.storage_offset() if storage_offset is None else storage_offset
+    if len(size) != len(stride) or any(n < 0 for n in (*size, *stride, offset)):
+        raise RuntimeError(f"`as_strided`: size {size} and stride {stride} do not fit together")
+    from tapegrad.storage import root
+
+    last = offset + sum((n - 1) * k for n, k in zip(size, stride, strict=True)) if all(size) else 0
+    if last >= max(root(x._a).size, 1):
+        raise RuntimeError(
+            f"`as_strided`: size {size}, stride {stride} and offset {offset} reach beyond the "
+            f"storage of {root(x._a).size} elements"
+        )
+    layout = (x._a.shape, x.stride(), x.storage_offset())
+    params = {"size": size, "stride": stride, "offset": offset, "layout": layout}
+    return run(s.as_strided, (x,), params)
+
+
+def cat(tensors: Any, dim: int = 0) -> Tensor:
+    """Tensors one after the other along a dimension.
+
+    >>> import tapegrad as tg
+    >>> tg.cat([tg.ones(1), tg.zeros(1)])
+    tensor([1., 0.])
+    """
+    parts = _parts(tensors, "cat")
+    shaped = [x for x in parts if x._a.shape != (0,)] or parts[:1]
+    d = one_dim(dim, shaped[0]._a.ndim, "cat")
+    first = shaped[0]._a.shape
+    for x in shaped:
+        if not first or x._a.ndim != len(first):
+            raise RuntimeError(
+                "`cat`: all Tensors need the same number of dimensions (at least one), got the "
+                f"shapes {[y._a.shape for y in parts]}"
+            )
+        if any(i != d and n != m for i, (n, m) in enumerate(zip(first, x._a.shape, strict=True))):
+            raise RuntimeError(
+                f"`cat`: sizes must agree except in dimension {dim}, got the shapes "
+                f"{[y._a.shape for y in parts]}"
+            )
+    return run(s.cat, tuple(_one_type(shaped)), {"dim": d})
+
+
+concat = concatenate = cat
+
+
+def stack(tensors: Any, dim: int = 0) -> Tensor:
+    """Tensors of one shape along a new dimension.
+
+    >>> import tapegrad as tg
+    >>> tg.stack([tg.ones(2), tg.zeros(2)])
+    tensor([[1., 1.],
+            [0., 0.]])
+    """
+    parts = _parts(tensors, "stack")
+    if any(x._a.shape != parts[0]._a.shape for x in parts):
+        raise RuntimeError(
+            f"`stack`: all Tensors need the same shape, got {[x._a.shape for x in parts]}"
+        )
+    return run(s.stack, tuple(_one_type(parts)), {"dim": one_dim(dim, parts[0]._a.ndim + 1, "stack")})
+
+
+def _parts(tensors: Any, name: str) -> list[Tensor]:
+    if isinstance(tensors, Tensor):
+        raise TypeError(f"`{name}` takes a sequence of Tensors, got one Tensor")
+    parts = [as_input(x, name) for x in tensors]
+    if not parts:
+        raise RuntimeError(f"`{name}` needs at least one Tensor")
+    return parts
+
+
+def _one_type(parts: list[Tensor]) -> list[Tensor]:
+    from tapegrad.dtypes import result_type
+
+    if all(x._a.dtype == parts[0]._a.dtype for x in parts):
+        return parts
+    kind = result_type([x._a for x in parts])
+    return [x if x._a.dtype == kind else run(s.to, (x,), {"dtype": kind}) for x in parts]
+
+
+def _pieces(x: Tensor, d: int, edges: list[int]) -> tuple[Tensor, ...]:
+    before = (slice(None),) * d
+    return tuple(
+        run(s.getitem, (x,), {"index": (*before, slice(a, b))}) for a, b in zip(edges, edges[1:], strict=False)
+    )
+
+
+def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Pieces of a given size (or sizes) along a dimension; views.
+
+    >>> import tapegrad as tg
+    >>> [len(part) for part in tg.split(tg.arange(5), 2)]
+    [2, 2, 1]
+    """
+    x = as_input(tensor, "split")
+    d = one_dim(dim, x._a.ndim, "split")
+    n = x._a.shape[d]
+    if isinstance(split_size_or_sections, int):
+        size = split_size_or_sections
+        if size < 0 or (size == 0 and n):
+            raise RuntimeError(f"`split`: the size of a piece must be positive, got {size}")
+        edges = [*range(0, n, size or 1), n] if n else [0, 0]
+    else:
+        sections = [int(k) for k in split_size_or_sections]
+        if sum(sections) != n or any(k < 0 for k in sections):
+            raise RuntimeError(
+                f"`split`: the sizes {sections} must add up to {n}, the size of dimension {dim}"
+            )
+        edges = [0, *np.cumsum(sections).tolist()]
+    return _pieces(x, d, edges)
+
+
+def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """At most so many pieces of equal size (the last may be smaller); views.
+
+    >>> import tapegrad as tg
+    >>> [len(part) for part in tg.chunk(tg.arange(5), 2)]
+    [3, 2]
+    """
+    x = as_input(input, "chunk")
+    if chunks < 1:
+        raise RuntimeError(f"`chunk` needs a positive number of chunks, got {chunks}")
+    n = x._a.shape[one_dim(dim, x._a.ndim, "chunk")]
+    return split(x, max(1, -(-n // chunks)), dim)
+
+
+def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Pieces between indices, or so many pieces of nearly equal size; views.
+
+    >>> import tapegrad as tg
+    >>> [len(part) for part in tg.tensor_split(tg.arange(5), 2)]
+    [3, 2]
+    """
+    x = as_input(input, "tensor_split")
+    d = one_dim(dim, x._a.ndim, "tensor_split")
+    n = x._a.shape[d]
+    if isinstance(indices_or_sections, Tensor):
+        indices_or_sections = indices_or_sections.tolist()
+    if isinstance(indices_or_sections, int):
+        k = indices_or_sections
+        if k < 1:
+            raise RuntimeError(f"`tensor_split` needs a positive number of pieces, got {k}")
+        sizes = [n // k + (1 if i < n % k else 0) for i in range(k)]
+        edges = [0, *np.cumsum(sizes).tolist()]
+        return _pieces(x, d, edges)
+    inner = [min(max(int(i) + n if i < 0 else int(i), 0), n) for i in indices_or_sections]
+    starts, stops = [0, *inner], [*inner, n]
+    before = (slice(None),) * d
+    return tuple(
+        run(s.getitem, (x,), {"index": (*before, slice(a, max(a, b)))})
+        for a, b in zip(starts, stops, strict=True)
+    )
+
+
+def unbind(input: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """The slices along a dimension; views.
+
+    >>> import tapegrad as tg
+    >>> tg.unbind(tg.tensor([1, 2]))
+    (tensor(1), tensor(2))
+    """
+    x = as_input(input, "unbind")
+    return tuple(select(x, dim, i) for i in range(x._a.shape[one_dim(dim, x._a.ndim, "unbind")]))
+
+
+def to(input: Any, *args: Any, dtype: Any = None, copy: bool = False, device: Any = None) -> Tensor:
+    """The Tensor in another dtype (or that of another Tensor); itself when nothing changes.
+
+    >>> import tapegrad as tg
+    >>> tg.tensor([1, 2]).to(tg.float32)
+    tensor([1., 2.], dtype=tapegrad.float32)
+    """
+    x = as_input(input, "to")
+    for arg in args:
+        if isinstance(arg, Tensor):
+            dtype = arg.dtype
+        elif isinstance(arg, DType) or not isinstance(arg, str):
+            dtype = arg
+        else:
+            device = arg
+    if device is not None and str(device) not in ("cpu", "cpu:0"):
+        raise RuntimeError(f"tapegrad computes on the CPU, there is no device {device!r}")
+    kind = x._a.dtype if dtype is None else to_numpy(dtype)
+    if kind == x._a.dtype:
+        return clone(x) if copy else x
+    return run(s.to, (x,), {"dtype": kind})
+
+
+def type(input: Tensor, dtype: Any = None) -> Any:  # noqa: A001
+    """The dtype, or the Tensor in another one.
+
+    >>> import tapegrad as tg
+    >>> tg.ones(1).type(tg.int64)
+    tensor([1])
+    """
+    return of_numpy(input._a.dtype) if dtype is None else to(input, dtype)
+
+
+def type_as(input: Tensor, other: Tensor) -> Tensor:
+    """The Tensor in the dtype of another.
+
+    >>> import tapegrad as tg
+    >>> tg.ones(1).type_as(tg.tensor(1))
+    tensor([1])
+    """
+    return to(input, other.dtype)

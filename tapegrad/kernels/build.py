@@ -1,0 +1,114 @@
+"""From Numba source to a callable address, compiling at most once per machine.
+
+Numba compiles a function of 64-bit integers (addresses and counts) to LLVM IR; llvmlite turns it
+into an object file, which goes to the disk cache.  Loading that object again needs neither Numba
+nor a compiler, so a warm start costs about a millisecond per kernel and does not import Numba.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import threading
+import time
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from tapegrad.kernels import cache as disk
+
+_lock = threading.RLock()
+_kept: list[Any] = []  # engines own their code: they live as long as the process
+_SAID = 1.0  # seconds of compiling after which a line says what is going on
+_spent = 0.0
+_told = False
+
+@cache
+def _machine() -> Any:
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_default_triple()
+    return target.create_target_machine(
+        cpu=llvm.get_host_cpu_name(),
+        features=llvm.get_host_cpu_features().flatten(),
+        opt=3,
+        jit=True,
+    )
+
+
+@cache
+def _fingerprint() -> bytes:
+    """What, besides its source, decides a kernel's machine code."""
+    import llvmlite.binding as llvm
+
+    digest = hashlib.sha256()
+    for package in ("numba", "llvmlite"):
+        digest.update(metadata.version(package).encode())
+    digest.update(llvm.get_host_cpu_name().encode())
+    digest.update(llvm.get_host_cpu_features().flatten().encode())
+    here = Path(__file__).parent
+    for path in sorted(here.glob("*.py")):  # what kernel source may use; a change makes others
+        digest.update(path.read_bytes())
+    return digest.digest()
+
+
+def load(name: str, source: str, arity: int) -> int:
+    """The address of the function `name` that `source` defines, over `arity` int64 arguments.
+
+    The function returns an int64.  Its source sees everything in `tapegrad.kernels.memory` and the
+    module `vmath`.
+    """
+    with _lock:
+        key = hashlib.sha256(_fingerprint() + f"{name}/{arity}\n{source}".encode()).hexdigest()
+        code = disk.read(key)
+        if code is None:
+            code = _compile(name, source, arity)
+            disk.write(key, code)
+        return _link(code)
+
+
+def _link(code: bytes) -> int:
+    import llvmlite.binding as llvm
+
+    # An engine that owned the target machine would free it: each gets its own.
+    machine = _machine.__wrapped__()
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    _kept.append((engine, machine))
+    return int(engine.get_function_address(SYMBOL))
+
+
+SYMBOL = "tapegrad_kernel"
+
+
+def _compile(name: str, source: str, arity: int) -> bytes:
+    import llvmlite.binding as llvm
+
+    from tapegrad.kernels.flags import entry_point
+
+    started = time.perf_counter()
+    namespace: dict[str, Any] = {}
+    exec(compile(source, f"<kernel {name}>", "exec"), namespace)
+    native, text = entry_point(namespace[name], arity)
+    module = llvm.parse_assembly(text)
+    module.get_function(native).name = SYMBOL
+    code = _machine().emit_object(module)
+    _tell(time.perf_counter() - started)
+    return bytes(code)
+
+
+def _tell(seconds: float) -> None:
+    global _spent, _told
+    _spent += seconds
+    if _spent > _SAID and not _told:
+        _told = True
+        where = disk.folder()
+        print(
+            "tapegrad: compiling kernels for this machine; "
+            + (f"they are kept in {where}" if where else "TAPEGRAD_CACHE=0, so they are not kept"),
+            file=sys.stderr,
+        )

@@ -1,0 +1,69 @@
+"""Machine code on disk: one file per kernel, written atomically, checked when it is read.
+
+A file is a digest followed by an object file.  A file that does not match its digest is ignored
+and written anew.  The folder belongs to one user (mode 0700) and is kept below a size; the files
+that were not used for longest go first.  ``TAPEGRAD_CACHE_DIR`` moves it, ``TAPEGRAD_CACHE=0``
+turns it off.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+LIMIT = 256 << 20  # bytes
+DIGEST = hashlib.sha256().digest_size
+
+
+def folder() -> Path | None:
+    """Where compiled kernels are kept, or None when they are not."""
+    if os.environ.get("TAPEGRAD_CACHE", "1") == "0":
+        return None
+    named = os.environ.get("TAPEGRAD_CACHE_DIR")
+    if named:
+        return Path(named)
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Path(home) / "tapegrad"
+
+
+def read(key: str) -> bytes | None:
+    """The stored object file, or None when there is none that can be trusted."""
+    where = folder()
+    if where is None:
+        return None
+    path = where / f"{key}.o"
+    try:
+        content = path.read_bytes()
+        os.utime(path)
+    except OSError:
+        return None
+    digest, code = content[:DIGEST], content[DIGEST:]
+    return code if hashlib.sha256(code).digest() == digest else None
+
+
+def write(key: str, code: bytes) -> None:
+    """Store an object file; a disk that cannot be written only costs a compilation next time."""
+    where = folder()
+    if where is None:
+        return
+    try:
+        where.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle, temporary = tempfile.mkstemp(dir=where)
+        with os.fdopen(handle, "wb") as file:
+            file.write(hashlib.sha256(code).digest() + code)
+        os.replace(temporary, where / f"{key}.o")
+        _trim(where)
+    except OSError:
+        return
+
+
+def _trim(where: Path) -> None:
+    found = [(entry.stat(), entry.path) for entry in os.scandir(where) if entry.is_file()]
+    excess = sum(stat.st_size for stat, _ in found) - LIMIT
+    for stat, path in sorted(found, key=lambda pair: pair[0].st_mtime):
+        if excess <= 0:
+            return
+        os.unlink(path)
+        excess -= stat.st_size

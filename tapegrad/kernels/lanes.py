@@ -1,0 +1,162 @@
+"""Float64 building blocks that LLVM widens to any vector length: fma, select, bits, Horner.
+
+Each is an intrinsic that becomes one or a few LLVM instructions, never a branch or a call, so a
+loop over functions made of them vectorises. All work on float64 except `widen` and `narrow`,
+which let one float64 body serve float32 arguments too.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core.errors import TypingError
+from numba.extending import intrinsic
+
+F64, I64, BOOL = types.float64, types.int64, types.boolean
+
+
+def lane(f: Callable[..., Any]) -> Any:
+    """`intrinsic`, whose own type would have callers pass the typing context as well."""
+    return intrinsic(f)
+
+
+def _call(name: str, result: Any, args: tuple[Any, ...]) -> Any:
+    """The (signature, code generator) of the LLVM intrinsic `name` on doubles."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Sequence[Any]) -> Any:
+        del context, signature
+        double = ir.DoubleType()
+        shape = ir.FunctionType(double, [double] * len(args))
+        function = builder.module.declare_intrinsic(name, [double], shape)
+        return builder.call(function, values)
+
+    return result(*args), codegen
+
+
+@lane
+def fma(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
+    """The fused a * b + c, rounded once."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Sequence[Any]) -> Any:
+        return builder.fma(*values)
+
+    return F64(F64, F64, F64), codegen
+
+
+@lane
+def select(typingctx: Any, condition: Any, a: Any, b: Any) -> Any:
+    """`a if condition else b` with both sides computed: a blend, never a jump."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Sequence[Any]) -> Any:
+        return builder.select(*values)
+
+    return F64(BOOL, F64, F64), codegen
+
+
+@lane
+def bits(typingctx: Any, x: Any) -> Any:
+    """The bit pattern of a double as an int64."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Sequence[Any]) -> Any:
+        return builder.bitcast(values[0], ir.IntType(64))
+
+    return I64(F64), codegen
+
+
+@lane
+def from_bits(typingctx: Any, b: Any) -> Any:
+    """The double with bit pattern `b`."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Sequence[Any]) -> Any:
+        return builder.bitcast(values[0], ir.DoubleType())
+
+    return F64(I64), codegen
+
+
+@lane
+def magnitude(typingctx: Any, x: Any) -> Any:
+    """|x|, by clearing the sign bit."""
+    return _call("llvm.fabs", F64, (F64,))
+
+
+@lane
+def copysign(typingctx: Any, x: Any, sign: Any) -> Any:
+    """|x| with the sign bit of `sign`."""
+    return _call("llvm.copysign", F64, (F64, F64))
+
+
+@lane
+def nearest(typingctx: Any, x: Any) -> Any:
+    """The integer nearest to x, ties to even, for any x."""
+    return _call("llvm.rint", F64, (F64,))
+
+
+LONG = 8
+
+
+def _polynomial(builder: Any, x: Any, coefficients: Sequence[Any]) -> Any:
+    """Horner's rule; a long polynomial is split into even and odd powers, again and again.
+
+    One chain of dependent fma would take longer than the processor looks ahead into the next
+    elements; the halves run side by side.
+    """
+    if len(coefficients) >= LONG:
+        square = builder.fmul(x, x)
+        odd = _polynomial(builder, square, coefficients[1::2])
+        return builder.fma(odd, x, _polynomial(builder, square, coefficients[::2]))
+    total = coefficients[-1]
+    for c in reversed(coefficients[:-1]):
+        total = builder.fma(total, x, c)
+    return total
+
+
+@lane
+def horner(typingctx: Any, x: Any, coefficients: Any) -> Any:
+    """c[0] + x*(c[1] + x*(c[2] + ...)) for a constant tuple, one fma per coefficient."""
+    if not isinstance(coefficients, types.UniTuple):
+        raise TypingError(f"`horner` takes a tuple of floats, got {coefficients}.")
+    count = coefficients.count
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Sequence[Any]) -> Any:
+        x, c = values
+        return _polynomial(builder, x, [builder.extract_value(c, k) for k in range(count)])
+
+    return F64(F64, types.UniTuple(F64, count)), codegen
+
+
+@lane
+def widen(typingctx: Any, x: Any) -> Any:
+    """Any real number as a float64."""
+    if not isinstance(x, (types.Float, types.Integer, types.Boolean, types.IntegerLiteral)):
+        raise TypingError(f"a function of `vmath` takes real numbers, got {x}.")
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Sequence[Any]) -> Any:
+        return values[0]  # Numba has cast the argument to the signature's float64
+
+    return F64(F64), codegen
+
+
+@lane
+def narrow(typingctx: Any, y: Any, like: Any) -> Any:
+    """The float64 `y` rounded to float32 if `like` is a float32, else unchanged."""
+    result = like if like == types.float32 else F64
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Sequence[Any]) -> Any:
+        return context.cast(builder, values[0], F64, result)
+
+    return result(F64, like), codegen
+
+
+@lane
+def horner_select(typingctx: Any, condition: Any, x: Any, a: Any, b: Any) -> Any:
+    """`horner(x, a if condition else b)` for tuples of one length: the coefficients are blended."""
+    count = a.count
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Sequence[Any]) -> Any:
+        condition, x, a, b = values
+
+        pairs = [(builder.extract_value(a, k), builder.extract_value(b, k)) for k in range(count)]
+        return _polynomial(builder, x, [builder.select(condition, *pair) for pair in pairs])
+
+    return F64(BOOL, F64, types.UniTuple(F64, count), types.UniTuple(F64, count)), codegen

@@ -1,0 +1,81 @@
+"""The frame of the compiled walk, and where CPython and NumPy keep what the walk reads.
+
+The walk reads three things of Python objects: the items of a list, the items of a tuple, and the
+header of an array.  Where they stand is found by looking, once, and checked; when that fails (an
+interpreter with another layout) the walk is not used and the sweep runs in Python.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+# Fields of the frame.
+(
+    TASK, RECORDS, LOW, CURSOR, ADJOINTS, LEAF_ADJOINTS, KEEP, KERNELS, KINDS, SIZES, FREE,
+    ARENA_AT, ARENA_END, SHIFT, OLD, OLD_COUNT, NEED, LEAF_NEED, REACH, WIDE_INPUTS, DETAIL,
+    FRAME_FLAGS, LOWEST, TUPLE_ITEMS, ARRAY_DATA, ARRAY_STRIDES, ARRAY_FLAGS, NOTHING, FRAME_SIZE,
+) = range(29)  # fmt: skip
+
+# Tasks.
+SWEEP, MARK, NEEDS, PROPAGATE = range(4)
+
+# What the walk returns.
+DONE, WANTS_PYTHON, WANTS_KERNEL, WANTS_ROOM, SPENT_RECORD, BELOW = range(6)
+
+# Bits of `need`: something below leads to a target; this record's own adjoint is a target.
+NEED_INSIDE, NEED_CAPTURE = 1, 2
+
+# Kinds of records: an elementwise operation is named by its number of operands (1 to 3).
+KIND_SUM, KIND_MEAN, KIND_MATMUL = 4, 5, 6
+
+SMALL = 1024  # elements up to which an adjoint is handled by the walk
+ROOM = 4 * 8 * SMALL + 64  # bytes that one record may need: three adjoints and a scratch matrix
+FREE_LISTS = 24
+
+
+class Layout(NamedTuple):
+    """Offsets in bytes into CPython's and NumPy's objects."""
+
+    list_items: int
+    tuple_items: int
+    array_data: int
+    array_strides: int
+    array_flags: int
+
+
+def _words(address: int, count: int) -> list[int]:
+    return list((ctypes.c_int64 * count).from_address(address))
+
+
+@cache
+def find() -> Layout | None:
+    """Look at objects with known content; None when they are not laid out as expected."""
+    import sys
+
+    if sys.implementation.name != "cpython" or not getattr(sys, "_is_gil_enabled", lambda: True)():
+        return None
+    marks = [object(), object(), object()]
+    addresses = [id(m) for m in marks]
+    pair = tuple(marks)
+    words = _words(id(pair), 8)
+    tuple_items = next((8 * i for i in range(6) if words[i : i + 2] == addresses[:2]), -1)
+    head = _words(id(marks), 5)
+    list_items = 24 if _words(head[3], 3) == addresses else -1
+    array = np.arange(6.0).reshape(2, 3)[:, :2]
+    interface = array.__array_interface__
+    words = _words(id(array), 10)
+    ndim = (ctypes.c_int32).from_address(id(array) + 24).value
+    good = (
+        tuple_items > 0
+        and list_items > 0
+        and words[2] == interface["data"][0]
+        and ndim == 2
+        and _words(words[5], 2) == [24, 8]
+        and not (ctypes.c_int32).from_address(id(array) + 64).value & 1
+        and (ctypes.c_int32).from_address(id(array.copy()) + 64).value & 1 == 1
+    )
+    return Layout(list_items, tuple_items, 16, 40, 64) if good else None

@@ -1,0 +1,58 @@
+"""Raw memory for kernels: typed pointers from addresses, and calls through addresses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+
+def _pointer(numba_type: Any, llvm_type: Any) -> Any:
+    @intrinsic
+    def cast(typingctx: Any, address: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return builder.inttoptr(args[0], llvm_type.as_pointer())
+
+        return types.CPointer(numba_type)(types.int64), codegen
+
+    return cast
+
+
+f8 = _pointer(types.float64, ir.DoubleType())
+f4 = _pointer(types.float32, ir.FloatType())
+i8 = _pointer(types.int64, ir.IntType(64))
+i4 = _pointer(types.int32, ir.IntType(32))
+u1 = _pointer(types.uint8, ir.IntType(8))
+
+
+@intrinsic
+def call8(
+    typingctx: Any, address: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any
+) -> Any:
+    """Call the kernel at an address with eight int64 arguments."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        word = ir.IntType(64)
+        kind = ir.FunctionType(word, [word] * 8)
+        return builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:])
+
+    return types.int64(*[types.int64] * 9), codegen
+
+
+def _select(numba_type: Any) -> Any:
+    @intrinsic
+    def choose(typingctx: Any, condition: Any, a: Any, b: Any) -> Any:
+        """`a if condition else b` with both sides computed: a blend, never a jump."""
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return builder.select(*args)
+
+        return numba_type(types.boolean, numba_type, numba_type), codegen
+
+    return choose
+
+
+select_f8 = _select(types.float64)
+select_f4 = _select(types.float32)

@@ -1,0 +1,45 @@
+"""Elementary functions of one double, written so that LLVM vectorises the loop that calls them.
+
+Straight-line code: arithmetic, fma, bit casts and selects; no branch, no table, no libm. Each
+function takes a float64, or a float32, which is computed in float64 and rounded once; integers
+become float64. Each is right for subnormals, infinities, NaN, signed zeros and huge arguments, but
+for one limit: `sin`, `cos` and `tan` give NaN beyond `SAFE`. A loop that must serve any argument
+looks for one beyond it (a comparison, which vectorises) and repeats with `sin_any`, `cos_any` or
+`tan_any`, which branch to libm and so run one element at a time.
+
+Largest error found in 40,000 or more random arguments over the whole range, in units of the last
+place of the exact result (the tests hold the first row to 1 and the others to 2):
+
+    exp 0.88      log 0.74       sin 0.75   cos 0.74
+    sigmoid 1.57  softplus 1.44  tanh 1.58  expm1 1.11  log1p 1.23
+    power 0.90    sinh 1.57      cosh 1.15  erf 1.37    tan 1.77
+
+The polynomials are minimax fits: Remez exchange in 60-digit arithmetic of the function named above
+each table, weighted so that the relative error of the final result is level, the coefficients
+then rounded to double; lowest power first.
+"""
+
+from tapegrad.kernels.vmath_exp import cosh, erf, exp, expm1, sigmoid, sinh, tanh
+from tapegrad.kernels.vmath_log import log, log1p, power, softplus
+from tapegrad.kernels.vmath_trig import SAFE, cos, cos_any, sin, sin_any, tan, tan_any
+
+__all__ = [
+    "SAFE",
+    "cos",
+    "cos_any",
+    "cosh",
+    "erf",
+    "exp",
+    "expm1",
+    "log",
+    "log1p",
+    "power",
+    "sigmoid",
+    "sin",
+    "sin_any",
+    "sinh",
+    "softplus",
+    "tan",
+    "tan_any",
+    "tanh",
+]

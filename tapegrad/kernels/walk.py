@@ -1,0 +1,475 @@
+"""The walk over the tape, compiled: which records count, which are needed, and the reverse sweep.
+
+One function over one frame of integers; `frame[TASK]` says what to do.  The function touches plain
+memory only: the records, the adjoint table, and, read-only, the kept values' array headers.  It
+never creates or destroys a Python object, and it gives control back (with the cursor in the frame)
+at every record that needs Python.
+"""
+
+from tapegrad.kernels.flags import helper
+from tapegrad.kernels.layout import (
+    ADJOINTS, NOTHING, ARENA_AT, ARENA_END, ARRAY_DATA, ARRAY_FLAGS, ARRAY_STRIDES, BELOW, CURSOR,
+    DETAIL, DONE, FRAME_FLAGS, FREE, KEEP, KERNELS, KIND_MATMUL, KIND_MEAN, KIND_SUM, KINDS,
+    LEAF_ADJOINTS, LEAF_NEED, LOW, LOWEST, MARK, NEED, NEED_CAPTURE, NEED_INSIDE, NEEDS, OLD,
+    OLD_COUNT, PROPAGATE, REACH, RECORDS, ROOM, SHIFT, SIZES, SMALL, SPENT_RECORD, SWEEP, TASK,
+    TUPLE_ITEMS, WANTS_KERNEL, WANTS_PYTHON, WANTS_ROOM, WIDE_INPUTS,
+)  # fmt: skip
+from tapegrad.kernels.memory import call8, f4, f8, i4, i8, u1
+from tapegrad.tape import (
+    AUX, CODE_MASK, COLUMN, DTYPE_SHIFT, FIELDS, GENERAL, HOOKED, IN0, IN1, RELEASED, ROW, SCALAR,
+    SHAPE, SPENT, WIDE, WORD,
+)  # fmt: skip
+
+C_CONTIGUOUS = 1
+HANDS_BACK = GENERAL | HOOKED
+
+
+@helper
+def find(frame, position):
+    """The index of the record at a position, or -1."""
+    index = position - frame[SHIFT]
+    count = frame[OLD_COUNT]
+    if index >= count:
+        return index
+    old = i8(frame[OLD])
+    low = 0
+    high = count
+    while low < high:
+        middle = (low + high) >> 1
+        if old[middle] < position:
+            low = middle + 1
+        else:
+            high = middle
+    if low < count and old[low] == position:
+        return low
+    return -1
+
+
+@helper
+def input_count(record):
+    return record[IN1] if record[WORD] & WIDE else 3
+
+
+@helper
+def input_at(frame, record, k):
+    if record[WORD] & WIDE:
+        return i8(frame[WIDE_INPUTS])[record[IN0] + k]
+    return record[IN0 + k]
+
+
+@helper
+def propagate(frame):
+    """Liveness: what a live, unspent record reads is live."""
+    reach = u1(frame[REACH])
+    for index in range(frame[CURSOR], -1, -1):
+        if reach[index] == 0:
+            continue
+        record = i8(frame[RECORDS] + index * FIELDS * 8)
+        if record[WORD] & SPENT:
+            continue
+        for k in range(input_count(record)):
+            code = input_at(frame, record, k)
+            if code > 0:
+                below = find(frame, code)
+                if below >= 0:
+                    reach[below] = 1
+    return DONE
+
+
+@helper
+def needs(frame):
+    """Upwards: a record is needed when it reads a target, or a needed record."""
+    need = u1(frame[NEED])
+    leaf_need = u1(frame[LEAF_NEED])
+    for index in range(frame[LOW], frame[CURSOR] + 1):
+        record = i8(frame[RECORDS] + index * FIELDS * 8)
+        inside = 0
+        for k in range(input_count(record)):
+            code = input_at(frame, record, k)
+            if code < 0:
+                inside |= leaf_need[-code - 1]
+            elif code > 0:
+                below = find(frame, code)
+                if below >= frame[LOW] and need[below] != 0:
+                    inside = 1
+        if inside:
+            need[index] |= NEED_INSIDE
+    return DONE
+
+
+@helper
+def mark(frame):
+    """Downwards from the roots: which records the sweep will meet, and whether it may."""
+    reach = u1(frame[REACH])
+    need = u1(frame[NEED])
+    bounded = frame[NEED] != 0
+    flags = 0
+    lowest = frame[CURSOR]
+    for index in range(frame[CURSOR], frame[LOW] - 1, -1):
+        if reach[index] == 0:
+            continue
+        if bounded and need[index] == 0:
+            reach[index] = 0
+            continue
+        lowest = index
+        record = i8(frame[RECORDS] + index * FIELDS * 8)
+        flags |= record[WORD]
+        if frame[KERNELS] and i8(frame[SIZES])[record[SHAPE]] > SMALL:
+            flags |= RELEASED
+        if bounded and need[index] & NEED_CAPTURE:
+            flags |= HOOKED
+            if need[index] & NEED_INSIDE == 0:
+                continue
+        if record[WORD] & SPENT:
+            frame[DETAIL] = index
+            return SPENT_RECORD
+        for k in range(input_count(record)):
+            code = input_at(frame, record, k)
+            if code > 0:
+                below = find(frame, code)
+                if below < frame[LOW]:
+                    frame[DETAIL] = index
+                    return BELOW if frame[LOW] > 0 else SPENT_RECORD
+                reach[below] = 1
+    frame[FRAME_FLAGS] = flags
+    frame[LOWEST] = lowest
+    return DONE
+
+
+@helper
+def size_class(nbytes):
+    """The power of two, from 16 bytes up, that holds a buffer."""
+    level = 4
+    while (1 << level) < nbytes:
+        level += 1
+    return level
+
+
+@helper
+def take(frame, nbytes):
+    """A buffer from the free list of its size, or from the arena (the caller checked for room)."""
+    level = size_class(nbytes)
+    free = i8(frame[FREE])
+    head = free[level]
+    if head != 0:
+        free[level] = i8(head)[0]
+        return head
+    at = frame[ARENA_AT]
+    frame[ARENA_AT] = at + (1 << level)
+    return at
+
+
+@helper
+def give_back(frame, address, nbytes):
+    level = size_class(nbytes)
+    free = i8(frame[FREE])
+    i8(address)[0] = free[level]
+    free[level] = address
+
+
+@helper
+def saved(frame, index, k):
+    """The array header of a kept value, or 0."""
+    entry = i8(frame[KEEP])[index]
+    return i8(entry + frame[TUPLE_ITEMS])[k]
+
+
+@helper
+def cell_of(frame, code):
+    """Where the address of an input's adjoint stands."""
+    if code < 0:
+        return frame[LEAF_ADJOINTS] + 8 * (-code - 1)
+    return frame[ADJOINTS] + 8 * find(frame, code)
+
+
+@helper
+def wanted(frame, code):
+    if code == 0:
+        return False
+    if frame[NEED] == 0:
+        return True
+    if code < 0:
+        return u1(frame[LEAF_NEED])[-code - 1] != 0
+    return u1(frame[NEED])[find(frame, code)] != 0
+
+
+@helper
+def input_size(kind, word, n, aux, k):
+    """How many elements an input has, from how it is broadcast."""
+    if kind == KIND_SUM or kind == KIND_MEAN:
+        return aux
+    if kind == KIND_MATMUL:
+        m, inner, cols = aux & 0xFFFFF, (aux >> 20) & 0xFFFFF, aux >> 40
+        return m * inner if k == 0 else inner * cols
+    how = (word >> (16 + 2 * k)) & 3
+    if how == SCALAR:
+        return 1
+    if how == ROW:
+        return aux
+    if how == COLUMN:
+        return n // aux
+    return n
+
+
+@helper
+def pattern(word):
+    """Which operands a kernel reads as one scalar per row."""
+    bits = 0
+    for k in range(3):
+        how = (word >> (16 + 2 * k)) & 3
+        if how == SCALAR or how == COLUMN:
+            bits |= 1 << k
+    return bits
+
+
+@helper
+def data(frame, header):
+    return i8(header + frame[ARRAY_DATA])[0] if header != 0 else 0
+
+
+@helper
+def spread(frame, record, g, out, fresh, n, mean):
+    """The transpose of a sum: each result's adjoint goes to every element it was made from."""
+    word = record[WORD]
+    total = record[AUX]
+    how = (word >> 16) & 3
+    row = total if how == SCALAR else n if how == ROW else total // n if n else 0
+    scale = 1.0
+    if mean and total:
+        scale = n / total
+    if (word >> DTYPE_SHIFT) & 3:
+        source, target = f4(g), f4(out)
+        for i in range(total):
+            value = source[i % row if how == ROW else i // row] * scale
+            target[i] = value if fresh else target[i] + value
+    else:
+        source8, target8 = f8(g), f8(out)
+        if how == ROW:
+            for r in range(total // row if row else 0):
+                for i in range(row):
+                    value = source8[i] * scale
+                    target8[r * row + i] = value if fresh else target8[r * row + i] + value
+        else:
+            for r in range(total // row if row else 0):
+                value = source8[r] * scale
+                for i in range(row):
+                    target8[r * row + i] = value if fresh else target8[r * row + i] + value
+
+
+@helper
+def left_adjoint(frame, header, g, out, m, inner, cols):
+    """out[m, inner] += g[m, cols] @ b[inner, cols]^T; a zero of g contributes zero."""
+    b = f8(data(frame, header))
+    strides = i8(i8(header + frame[ARRAY_STRIDES])[0])
+    scratch = f8(frame[ARENA_AT])
+    # b as (cols, inner) in C order; a vector has one stride only.
+    if inner > 1 and cols > 1:
+        s0, s1 = strides[0] >> 3, strides[1] >> 3
+    elif i4(header + frame[ARRAY_STRIDES] - 16)[0] == 2:
+        s0, s1 = strides[0] >> 3, strides[1] >> 3
+    else:
+        s0 = strides[0] >> 3
+        s1 = s0
+    for c in range(cols):
+        for k in range(inner):
+            scratch[c * inner + k] = b[k * s0 + c * s1]
+    adjoint, target = f8(g), f8(out)
+    for i in range(m):
+        for c in range(cols):
+            weight = adjoint[i * cols + c]
+            if weight != 0.0:
+                for k in range(inner):
+                    target[i * inner + k] += weight * scratch[c * inner + k]
+
+
+@helper
+def right_adjoint(frame, header, g, out, m, inner, cols):
+    """out[inner, cols] += a[m, inner]^T @ g[m, cols]; a zero of g contributes zero."""
+    a = f8(data(frame, header))
+    strides = i8(i8(header + frame[ARRAY_STRIDES])[0])
+    s0 = strides[0] >> 3
+    s1 = s0
+    if i4(header + frame[ARRAY_STRIDES] - 16)[0] == 2:
+        s1 = strides[1] >> 3
+    adjoint, target = f8(g), f8(out)
+    for i in range(m):
+        for k in range(inner):
+            weight = a[i * s0 + k * s1]
+            for c in range(cols):
+                value = adjoint[i * cols + c]
+                product = weight * value
+                target[k * cols + c] += product if value != 0.0 else 0.0
+
+
+@helper
+def clear(address, nbytes):
+    words = i8(address)
+    for i in range((nbytes + 7) >> 3):
+        words[i] = 0
+
+
+@helper
+def contribute(frame, record, index, kind, k, g, n, itemsize):
+    """Add the contribution of one record to the adjoint of its k-th input."""
+    word = record[WORD]
+    code = record[IN0 + k]
+    aux = record[AUX]
+    size = input_size(kind, word, n, aux, k)
+    cell = i8(cell_of(frame, code))
+    fresh = cell[0] == 0
+    if fresh:
+        cell[0] = take(frame, size * itemsize)
+    out = cell[0] & ~1
+    if kind == KIND_SUM or kind == KIND_MEAN:
+        spread(frame, record, g, out, fresh, n, kind == KIND_MEAN)
+        return
+    if kind == KIND_MATMUL:
+        if fresh:
+            clear(out, size * itemsize)
+        m, inner, cols = aux & 0xFFFFF, (aux >> 20) & 0xFFFFF, aux >> 40
+        if k == 0:
+            left_adjoint(frame, saved(frame, index, 1), g, out, m, inner, cols)
+        else:
+            right_adjoint(frame, saved(frame, index, 0), g, out, m, inner, cols)
+        return
+    elementwise(frame, record, index, k, g, n, itemsize, out, fresh)
+
+
+@helper
+def elementwise(frame, record, index, k, g, n, itemsize, out, fresh):
+    """One kernel call, or one per row when an operand is a row or a column of the result."""
+    word = record[WORD]
+    aux = record[AUX]
+    code = word & CODE_MASK
+    narrow = (word >> DTYPE_SHIFT) & 1
+    kernel = i8(frame[KERNELS])[((code * 2 + narrow) * 3 + k) * 8 + pattern(word)]
+    a, b, c, y = 0, 0, 0, 0
+    if i8(frame[KEEP])[index] != frame[NOTHING]:
+        count = i8(frame[KINDS])[code]  # how many operands the operation has
+        a = value_address(frame, index, 0)
+        if count == 1:
+            y = value_address(frame, index, 1)
+        else:
+            b = value_address(frame, index, 1)
+            if count == 2:
+                y = value_address(frame, index, 2)
+            else:
+                c = value_address(frame, index, 2)
+                y = value_address(frame, index, 3)
+    accumulate = 0 if fresh else 1
+    if aux == 0:
+        call8(kernel, n, accumulate, g, out, a, b, c, y)
+        return
+    how_a, how_b, how_c = (word >> 16) & 3, (word >> 18) & 3, (word >> 20) & 3
+    how = (word >> (16 + 2 * k)) & 3
+    step = aux * itemsize
+    step_a = row_step(how_a, step, itemsize)
+    step_b = row_step(how_b, step, itemsize)
+    step_c = row_step(how_c, step, itemsize)
+    step_out = row_step(how, step, itemsize)
+    for r in range(n // aux):
+        call8(kernel, aux, accumulate, g, out, a, b, c, y)
+        g += step
+        out += step_out
+        a += step_a if a else 0
+        b += step_b if b else 0
+        c += step_c if c else 0
+        y += step if y else 0
+        if step_out == 0:
+            accumulate = 1
+
+
+@helper
+def row_step(how, step, itemsize):
+    """How far an operand moves from one row of the result to the next."""
+    if how == SCALAR or how == ROW:
+        return 0
+    if how == COLUMN:
+        return itemsize
+    return step
+
+
+@helper
+def value_address(frame, index, k):
+    header = saved(frame, index, k)
+    if header == frame[NOTHING]:
+        return 0
+    return data(frame, header)
+
+
+@helper
+def obstacle(frame, record, index, kind, n):
+    """Why the walk cannot go on with this record by itself: a status, or DONE."""
+    word = record[WORD]
+    if word & HANDS_BACK or n > SMALL:
+        return WANTS_PYTHON
+    if frame[NEED] and u1(frame[NEED])[index] & NEED_CAPTURE:
+        return WANTS_PYTHON
+    if frame[ARENA_END] - frame[ARENA_AT] < ROOM:
+        return WANTS_ROOM
+    if not strides_ok(frame, record, index, kind):
+        return WANTS_PYTHON
+    for k in range(3):
+        code = record[IN0 + k]
+        if not wanted(frame, code):
+            continue
+        if input_size(kind, word, n, record[AUX], k) > SMALL:
+            return WANTS_PYTHON
+        if kind < 4:
+            at = ((word & CODE_MASK) * 2 + ((word >> DTYPE_SHIFT) & 1)) * 3 + k
+            at = at * 8 + pattern(word)
+            if i8(frame[KERNELS])[at] == 0:
+                frame[DETAIL] = at
+                return WANTS_KERNEL
+    return DONE
+
+
+@helper
+def strides_ok(frame, record, index, kind):
+    if i8(frame[KEEP])[index] == frame[NOTHING] or kind >= 4:
+        return True
+    for k in range(kind + 1):
+        header = saved(frame, index, k)
+        if header != frame[NOTHING] and i4(header + frame[ARRAY_FLAGS])[0] & C_CONTIGUOUS == 0:
+            return False
+    return True
+
+
+@helper
+def sweep(frame):
+    """Downwards: hand each adjoint on to the inputs of its record."""
+    adjoints = i8(frame[ADJOINTS])
+    for index in range(frame[CURSOR], frame[LOW] - 1, -1):
+        cell = adjoints[index]
+        if cell == 0:
+            continue
+        record = i8(frame[RECORDS] + index * FIELDS * 8)
+        n = i8(frame[SIZES])[record[SHAPE]]
+        kind = i8(frame[KINDS])[record[WORD] & CODE_MASK]
+        status = obstacle(frame, record, index, kind, n)
+        if status != DONE:
+            frame[CURSOR] = index
+            return status
+        itemsize = 4 if (record[WORD] >> DTYPE_SHIFT) & 1 else 8
+        for k in range(3):
+            if wanted(frame, record[IN0 + k]):
+                contribute(frame, record, index, kind, k, cell & ~1, n, itemsize)
+        if cell & 1 == 0:
+            give_back(frame, cell, n * itemsize)
+        adjoints[index] = 0
+    return DONE
+
+
+def walk(address):
+    """Do what the frame asks for; returns a status."""
+    frame = i8(address)
+    task = frame[TASK]
+    if task == SWEEP:
+        return sweep(frame)
+    if task == MARK:
+        return mark(frame)
+    if task == NEEDS:
+        return needs(frame)
+    if task == PROPAGATE:
+        return propagate(frame)
+    return DONE

@@ -1,0 +1,156 @@
+"""What an operation is: a name, a forward over NumPy arrays, and one derivative formula per input.
+
+A formula is a function whose *parameter names say what it reads*, and with that what has to be kept
+for it:
+
+===========  =====================================================================
+``y``        the result
+``g``        the adjoint of the result (linear and custom formulas)
+an input     its value
+``x_spec``   shape and dtype of the input ``x`` (any input's name before ``_spec``)
+``y_spec``   shape and dtype of the result
+otherwise    a static parameter of the operation
+===========  =====================================================================
+
+There are three kinds.  An *elementwise* formula is the partial derivative itself, as a scalar
+expression; the engine multiplies it with the adjoint by the strong product.  A *linear* formula is
+the transpose; it reads no values of differentiable inputs.  A *custom* formula is a vjp.  Formulas
+are written over operations, so that the same text runs on arrays (the sweep), on Tensors (a sweep
+that is itself recorded), on dual numbers, and on symbols (kernels).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapegrad.tape import Shape, Tape
+
+Params = dict[str, Any]
+ELEMENTWISE, LINEAR, CUSTOM = "elementwise", "linear", "custom"
+
+table: dict[str, Op] = {}
+by_code: list[Op] = []
+
+
+class Spec(NamedTuple):
+    """The shape and the dtype of an array, without its values."""
+
+    shape: Shape
+    dtype: np.dtype[Any]
+
+
+class NotDifferentiable(NamedTuple):
+    """Says why an input of an operation has no derivative."""
+
+    reason: str
+
+
+class Formula:
+    """A derivative formula and the names of what it reads."""
+
+    __slots__ = ("function", "reads")
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        code = function.__code__
+        self.reads = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+
+class Op:
+    """One row of the table; calling it runs it on whatever its arguments are.
+
+    >>> from tapegrad.ops.core import table
+    >>> table["mul"].kind, table["mul"].inputs
+    ('elementwise', ('a', 'b'))
+    """
+
+    __slots__ = (
+        "code",
+        "domain",
+        "formulas",
+        "forward",
+        "grad_name",
+        "inputs",
+        "kind",
+        "name",
+        "saves",
+        "variadic",
+        "view",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        kind: str,
+        forward: Callable[..., Any],
+        formulas: dict[str, Callable[..., Any] | NotDifferentiable],
+        *,
+        grad_name: str | None = None,
+        view: bool = False,
+        variadic: bool = False,
+        domain: Any = None,
+    ) -> None:
+        if name in table:
+            raise ValueError(f"operation `{name}` stands in the table twice")
+        self.name = name
+        self.kind = kind
+        self.forward = forward
+        self.inputs = tuple(formulas)
+        self.formulas = tuple(
+            f if isinstance(f, NotDifferentiable) else Formula(f) for f in formulas.values()
+        )
+        self.grad_name = (grad_name or camel(name)) + "Backward0"
+        self.view = view
+        self.variadic = variadic
+        self.domain = domain
+        # saves[j]: which of (inputs..., result) the formula of input j reads the value of.
+        kept = (*self.inputs, "y")
+        self.saves = tuple(
+            tuple(isinstance(f, Formula) and name in f.reads for name in kept)
+            for f in self.formulas
+        )
+        self.code = len(by_code)
+        table[name] = self
+        by_code.append(self)
+        Tape.op_names.append(name)
+
+    def __call__(self, *args: Any, **params: Any) -> Any:
+        for arg in args:
+            run = getattr(arg, "_tapegrad_run", None)
+            if run is not None:
+                return run(self, args, params)
+        return self.forward(*args, **params)
+
+    def __repr__(self) -> str:
+        return f"<Op {self.name}: {self.kind} over {', '.join(self.inputs)}>"
+
+
+def camel(name: str) -> str:
+    """The name in the style of grad_fn: ``log_softmax`` gives ``LogSoftmax``."""
+    return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
+
+
+def elementwise(name: str, forward: Callable[..., Any], **formulas: Any) -> Op:
+    """A scalar function applied to every element, with its partial derivatives."""
+    options = {k: formulas.pop(k) for k in ("grad_name", "domain") if k in formulas}
+    return Op(name, ELEMENTWISE, forward, formulas, **options)
+
+
+def linear(name: str, forward: Callable[..., Any], **formulas: Any) -> Op:
+    """A function that is linear in its differentiable inputs, with its transposes."""
+    options = {k: formulas.pop(k) for k in ("grad_name", "view", "variadic") if k in formulas}
+    return Op(name, LINEAR, forward, formulas, **options)
+
+
+def custom(name: str, forward: Callable[..., Any], **formulas: Any) -> Op:
+    """Any other function, with one vjp per input."""
+    options = {k: formulas.pop(k) for k in ("grad_name", "variadic") if k in formulas}
+    return Op(name, CUSTOM, forward, formulas, **options)
+
+
+def constant_index(reason: str = "an index is not a quantity that can change a little") -> Any:
+    """The formula of an input that selects and does not compute."""
+    return NotDifferentiable(reason)

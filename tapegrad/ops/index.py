@@ -1,0 +1,195 @@
+"""Gathering and scattering by index arrays, by masks, and assignment to chosen places.
+
+Index arrays are operands (they are positional, and their versions are watched), the plan that says
+where they stand among slices is a parameter.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.ops.core import NotDifferentiable, linear
+from tapegrad.ops.elementwise import where
+from tapegrad.ops.shape import _sum_to, embed, expand, getitem, sum_to
+from tapegrad.tape import Shape
+
+SELECTS = NotDifferentiable("an index selects, it has no derivative")
+MASKS = NotDifferentiable("a mask selects, it has no derivative")
+
+
+def place(plan: Any, others: Any) -> Any:
+    """The index that NumPy takes: the plan with its holes filled by the index arrays."""
+    rest = iter(others)
+    return tuple(next(rest) if part is HOLE else part for part in plan)
+
+
+class _Hole:
+    """Stands in a plan where an index array goes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "[]"
+
+
+HOLE = _Hole()
+
+
+def _index(x: Any, *others: Any, plan: Any) -> Any:
+    return x[place(plan, others)]
+
+
+def _unindex(g: Any, *others: Any, shape: Shape, plan: Any) -> Any:
+    out = np.zeros(shape, g.dtype)
+    where = place(plan, others)
+    if len(where) == 1 and len(shape) == 1 and where[0].dtype.kind == "i" and g.dtype.kind == "f":
+        flat = np.where(where[0] < 0, where[0] + shape[0], where[0])
+        return np.bincount(flat.ravel(), g.ravel(), shape[0]).astype(g.dtype, copy=False)
+    np.add.at(out, where, g)
+    return out
+
+
+def _index_put(x: Any, value: Any, *others: Any, plan: Any, accumulate: bool) -> Any:
+    out = x.copy()
+    where = place(plan, others)
+    if accumulate:
+        np.add.at(out, where, value)
+    else:
+        out[where] = value
+    return out
+
+
+def _assign(x: Any, value: Any, *, index: Any) -> Any:
+    out = x.copy()
+    out[index] = value
+    return out
+
+
+def _cleared(g: Any, *others: Any, plan: Any) -> Any:
+    out = g.copy()
+    out[place(plan, others)] = 0
+    return out
+
+
+def at(dim: int, k: Any) -> Any:
+    """The NumPy index that is `k` along one dimension and everything along those before it."""
+    return (slice(None),) * dim + (k,)
+
+
+def _grid(index: Any, dim: int) -> Any:
+    """The NumPy index of `gather`: the index along `dim`, its own place along all others."""
+    parts = []
+    for d, n in enumerate(index.shape):
+        shape = [1] * index.ndim
+        shape[d] = n
+        parts.append(index if d == dim else np.arange(n).reshape(shape))
+    return tuple(parts)
+
+
+def _gather(x: Any, index: Any, *, dim: int) -> Any:
+    if not x.ndim:
+        return np.full(index.shape, x, x.dtype)
+    return x[_grid(index, dim)]
+
+
+def _scatter(x: Any, index: Any, src: Any, *, dim: int) -> Any:
+    out = x.copy()
+    out[_grid(index, dim)] = src[tuple(slice(n) for n in index.shape)] if src.ndim else src
+    return out
+
+
+def _scatter_add(x: Any, index: Any, src: Any, *, dim: int) -> Any:
+    if x.ndim == 1 and src.ndim and x.dtype.kind == "f":
+        part = src[: len(index)]
+        return x + np.bincount(index, part, len(x)).astype(x.dtype, copy=False)
+    out = x.copy()
+    np.add.at(out, _grid(index, dim), src[tuple(slice(n) for n in index.shape)] if src.ndim else src)
+    return out
+
+
+def _scattered(g: Any, index: Any, *, dim: int) -> Any:
+    out = g.copy()
+    out[_grid(index, dim)] = 0
+    return out
+
+
+def _ungather(g: Any, index: Any, *, shape: Shape, dim: int) -> Any:
+    if not shape:
+        return np.add.reduce(g, axis=None)
+    return _scatter_add(np.zeros(shape, g.dtype), index, g, dim=dim)
+
+
+def _unselect(g: Any, index: Any, *, shape: Shape, dim: int) -> Any:
+    return _index_add(np.zeros(shape, g.dtype), index, g, dim=dim)
+
+
+def _index_add(x: Any, index: Any, source: Any, *, dim: int) -> Any:
+    if x.ndim == 1 and x.dtype.kind == "f":
+        return x + np.bincount(index, source, len(x)).astype(x.dtype, copy=False)
+    out = x.copy()
+    np.add.at(out, at(dim, index), source)
+    return out
+
+
+def _masked_fill(x: Any, mask: Any, value: Any) -> Any:
+    return np.asarray(np.where(mask, value.astype(x.dtype, copy=False), x))
+
+
+def _masked_select(x: Any, mask: Any) -> Any:
+    shape = np.broadcast_shapes(x.shape, mask.shape)
+    return np.broadcast_to(x, shape)[np.broadcast_to(mask, shape)]
+
+
+def _masked_embed(g: Any, mask: Any, *, shape: Shape) -> Any:
+    full = np.zeros(np.broadcast_shapes(shape, mask.shape), g.dtype)
+    full[np.broadcast_to(mask, full.shape)] = g
+    return _sum_to(full, shape=shape)
+
+
+def _pad_src(g: Any, src_spec: Any, index: Any, dim: int) -> Any:
+    """The adjoint of a source of which only the corner as large as the index was read."""
+    taken = gather(g, index, dim=dim)
+    if src_spec.shape == index.shape:
+        return taken
+    if not src_spec.shape:
+        return sum_to(taken, shape=())
+    return embed(taken, shape=src_spec.shape, index=tuple(slice(n) for n in index.shape))
+
+
+# fmt: off
+index = linear("index", _index, variadic=True,
+               x=lambda g, x_spec, others, plan: unindex(g, *others, shape=x_spec.shape, plan=plan), others=SELECTS)
+unindex = linear("unindex", _unindex, variadic=True, grad_name="IndexBackward",
+                 g=lambda g, others, plan: index(g, *others, plan=plan), others=SELECTS)
+index_put = linear("index_put", _index_put, variadic=True,
+                   x=lambda g, others, plan, accumulate: g if accumulate else cleared(g, *others, plan=plan),
+                   value=lambda g, value_spec, others, plan:
+                   sum_to(index(g, *others, plan=plan), shape=value_spec.shape), others=SELECTS)
+cleared = linear("cleared", _cleared, variadic=True, g=lambda g, others, plan: cleared(g, *others, plan=plan),
+                 others=SELECTS, grad_name="IndexPut")
+assign = linear("assign", _assign, x=lambda g, index: assign(g, 0.0, index=index),
+                value=lambda g, value_spec, index: sum_to(getitem(g, index=index), shape=value_spec.shape),
+                grad_name="CopySlices")
+gather = linear("gather", _gather, x=lambda g, index, x_spec, dim: ungather(g, index, shape=x_spec.shape, dim=dim), index=SELECTS)
+ungather = linear("ungather", _ungather, g=lambda g, index, dim: gather(g, index, dim=dim), index=SELECTS, grad_name="ScatterAdd")
+scatter = linear("scatter", _scatter, x=lambda g, index, dim: scattered(g, index, dim=dim), index=SELECTS,
+                 src=lambda g, index, src_spec, dim: _pad_src(g, src_spec, index, dim))
+scattered = linear("scattered", _scattered, g=lambda g, index, dim: scattered(g, index, dim=dim), index=SELECTS, grad_name="Scatter")
+scatter_add = linear("scatter_add", _scatter_add, x=lambda g: g, index=SELECTS,
+                     src=lambda g, index, src_spec, dim: _pad_src(g, src_spec, index, dim))
+select_rows = linear("index_select", lambda x, index, *, dim: np.take(x, index, dim),
+                     x=lambda g, index, x_spec, dim: unselect(g, index, shape=x_spec.shape, dim=dim), index=SELECTS)
+unselect = linear("unselect", _unselect, g=lambda g, index, dim: select_rows(g, index, dim=dim), index=SELECTS,
+                  grad_name="IndexAdd")
+index_add = linear("index_add", _index_add, x=lambda g: g, index=SELECTS,
+                   source=lambda g, index, dim: select_rows(g, index, dim=dim))
+masked_fill = linear("masked_fill", _masked_fill,
+                     x=lambda g, mask, x_spec: sum_to(where(mask, 0.0, g), shape=x_spec.shape), mask=MASKS,
+                     value=lambda g, mask: sum_to(where(mask, g, 0.0), shape=()))
+masked_select = linear("masked_select", _masked_select, mask=MASKS,
+                       x=lambda g, mask, x_spec: masked_embed(g, mask, shape=x_spec.shape))
+masked_embed = linear("masked_embed", _masked_embed, mask=MASKS,
+                      g=lambda g, mask, shape: masked_select(expand(g, shape=np.broadcast_shapes(shape, mask.shape)), mask), grad_name="MaskedSelectBackward")
+# fmt: on

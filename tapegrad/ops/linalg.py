@@ -1,0 +1,67 @@
+"""Matrix products."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.ops.core import custom
+from tapegrad.ops.shape import permute, reshape, sum_to, unsqueeze
+
+
+def transposed(x: Any) -> Any:
+    """The matrix transposed: the last two dimensions swapped."""
+    n = len(x.shape)
+    return permute(x, dims=(*range(n - 2), n - 1, n - 2))
+
+
+def _strong_matmul(a: Any, b: Any) -> Any:
+    """A matrix product in which a factor that is exactly zero gives zero, even against an infinity."""
+    with np.errstate(all="ignore"):
+        out = np.matmul(a, b)
+        if np.isnan(np.add.reduce(out, axis=None)) and not (_finite(a) and _finite(b)):
+            terms = a[..., :, :, None] * b[..., None, :, :]
+            zero = (a == 0)[..., :, :, None] | (b == 0)[..., None, :, :]
+            out = np.add.reduce(np.where(zero, a.dtype.type(0), terms), axis=-2)
+    return out
+
+
+def _finite(x: Any) -> bool:
+    return bool(np.isfinite(x).all())
+
+
+def _left(g: Any, b: Any, a_spec: Any, b_spec: Any) -> Any:
+    """The adjoint of `a` in ``a @ b``."""
+    a1, b1 = len(a_spec.shape) == 1, len(b_spec.shape) == 1
+    gm = unsqueeze(g, dims=(len(g.shape),)) if b1 else g
+    gm = unsqueeze(gm, dims=(len(gm.shape) - 1,)) if a1 else gm
+    bm = unsqueeze(b, dims=(1,)) if b1 else b
+    out = product(gm, transposed(bm))
+    return _fit(out, a_spec.shape, vector_axis=-2 if a1 else None)
+
+
+def _right(g: Any, a: Any, a_spec: Any, b_spec: Any) -> Any:
+    """The adjoint of `b` in ``a @ b``."""
+    a1, b1 = len(a_spec.shape) == 1, len(b_spec.shape) == 1
+    gm = unsqueeze(g, dims=(len(g.shape),)) if b1 else g
+    gm = unsqueeze(gm, dims=(len(gm.shape) - 1,)) if a1 else gm
+    am = unsqueeze(a, dims=(0,)) if a1 else a
+    out = product(transposed(am), gm)
+    return _fit(out, b_spec.shape, vector_axis=-1 if b1 else None)
+
+
+def _fit(out: Any, shape: Any, vector_axis: int | None) -> Any:
+    if vector_axis is not None:
+        full = (shape[0], 1) if vector_axis == -1 else (1, shape[0])
+        return reshape(sum_to(out, shape=full), shape=shape)
+    return sum_to(out, shape=shape) if out.shape != shape else out
+
+
+# fmt: off
+matmul = custom("matmul", np.matmul, a=lambda g, b, a_spec, b_spec: _left(g, b, a_spec, b_spec),
+                b=lambda g, a, a_spec, b_spec: _right(g, a, a_spec, b_spec), grad_name="Mm")
+# The product that derivatives use: an adjoint that is exactly zero contributes exactly zero.
+product = custom("product", _strong_matmul, a=lambda g, b, a_spec, b_spec: _left(g, b, a_spec, b_spec),
+                 b=lambda g, a, a_spec, b_spec: _right(g, a, a_spec, b_spec), grad_name="Mm")
+# fmt: on

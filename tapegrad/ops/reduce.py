@@ -1,0 +1,186 @@
+"""Reductions and what is built on them: sums, products, extrema, softmax, norms, cumulative sums.
+
+`dim` is a sorted tuple of dimensions that are not negative; `keepdim` says whether they stay.
+Conventions: extrema share the gradient among ties (`amax`, `amin`); `max` and `min` along one
+dimension give it to the element that they name; a product stays differentiable at zeros; a norm
+and a standard deviation have the derivative 0 at 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.ops.core import custom, linear
+from tapegrad.ops.elementwise import eq, exp, sign, strong, where
+from tapegrad.ops.elementwise import abs as abs_
+from tapegrad.ops.elementwise import pow as pow_
+from tapegrad.ops.shape import expand, unsqueeze
+
+Dims = tuple[int, ...]
+
+
+def spread(g: Any, x_spec: Any, dim: Dims, keepdim: bool) -> Any:
+    """Bring what a reduction gave back to the shape of its input."""
+    if not keepdim and dim:
+        g = unsqueeze(g, dims=dim)
+    return expand(g, shape=x_spec.shape)
+
+
+def count(spec: Any, dim: Dims) -> int:
+    """How many elements each result of a reduction was made from."""
+    n = 1
+    for d in dim:
+        n *= spec.shape[d]
+    return n
+
+
+def _mean(x: Any, *, dim: Dims, keepdim: bool) -> Any:
+    return np.add.reduce(x, axis=dim, keepdims=keepdim) / x.dtype.type(max(count(x, dim), 0) or np.nan)
+
+
+def _var(x: Any, *, dim: Dims, correction: float, keepdim: bool) -> Any:
+    n = count(x, dim)
+    if n == 0:
+        return np.full(np.add.reduce(x, axis=dim, keepdims=keepdim).shape, np.nan, x.dtype)
+    centred = x - np.add.reduce(x, axis=dim, keepdims=True) / x.dtype.type(n)
+    total = np.add.reduce(np.square(centred), axis=dim, keepdims=keepdim)
+    with np.errstate(all="ignore"):
+        return total / x.dtype.type(max(n - correction, 0))
+
+
+def _std(x: Any, *, dim: Dims, correction: float, keepdim: bool) -> Any:
+    return np.sqrt(_var(x, dim=dim, correction=correction, keepdim=keepdim))
+
+
+def _deviation(x: Any, dim: Dims, correction: float) -> Any:
+    """(x - mean) / (n - correction), over operations."""
+    n = count(x, dim)
+    scale = 1.0 / (n - correction) if n > correction else float("nan")
+    return (x - mean(x, dim=dim, keepdim=True)) * scale
+
+
+def _logsumexp(x: Any, *, dim: Dims, keepdim: bool) -> Any:
+    top = np.maximum.reduce(x, axis=dim, keepdims=True, initial=-np.inf)
+    top = np.where(np.isfinite(top), top, x.dtype.type(0))
+    with np.errstate(divide="ignore"):
+        out = np.log(np.add.reduce(np.exp(x - top), axis=dim, keepdims=True)) + top
+    return out if keepdim else np.squeeze(out, dim)
+
+
+def _log_softmax(x: Any, *, dim: Dims) -> Any:
+    top = np.maximum.reduce(x, axis=dim, keepdims=True, initial=-np.inf)
+    shifted = x - top
+    return shifted - np.log(np.add.reduce(np.exp(shifted), axis=dim, keepdims=True))
+
+
+def _softmax(x: Any, *, dim: Dims) -> Any:
+    top = np.maximum.reduce(x, axis=dim, keepdims=True, initial=-np.inf)
+    y = np.exp(x - top)
+    y /= np.add.reduce(y, axis=dim, keepdims=True)
+    return y
+
+
+def _norm(x: Any, *, p: float, dim: Dims, keepdim: bool) -> Any:
+    if p == 2:
+        return np.sqrt(np.add.reduce(np.square(x), axis=dim, keepdims=keepdim))
+    size = np.absolute(x)
+    if p == np.inf:
+        return np.maximum.reduce(size, axis=dim, keepdims=keepdim)
+    if p == -np.inf:
+        return np.minimum.reduce(size, axis=dim, keepdims=keepdim)
+    if p == 0:
+        return np.add.reduce((x != 0).astype(x.dtype), axis=dim, keepdims=keepdim)
+    if p == 1:
+        return np.add.reduce(size, axis=dim, keepdims=keepdim)
+    return np.add.reduce(size**p, axis=dim, keepdims=keepdim) ** (1.0 / p)
+
+
+def _norm_vjp(g: Any, x: Any, y: Any, x_spec: Any, p: float, dim: Dims, keepdim: bool) -> Any:
+    g, y = spread(g, x_spec, dim, keepdim), spread(y, x_spec, dim, keepdim)
+    if p == 0:
+        return g * 0
+    if p == 1:
+        return strong(g, sign(x))
+    if p in (np.inf, -np.inf):
+        hit = where(eq(abs_(x), y), 1.0, 0.0)
+        return strong(g, hit * sign(x) / sum(hit, dim=dim, keepdim=True))
+    if p == 2:
+        return strong(g, where(eq(y, 0), 0.0, x / y))
+    small = where(eq(y, 0), 1.0, y)
+    ratio = where(eq(x, 0), 0.0, pow_(abs_(x) / small, p - 1.0))
+    return strong(g, where(eq(y, 0), 0.0, sign(x) * ratio))
+
+
+def _ties(g: Any, x: Any, y: Any, x_spec: Any, dim: Dims, keepdim: bool) -> Any:
+    hit = where(eq(x, spread(y, x_spec, dim, keepdim)), 1.0, 0.0)
+    return strong(spread(g, x_spec, dim, keepdim), hit / sum(hit, dim=dim, keepdim=True))
+
+
+def _prod_vjp(g: Any, x: Any, x_spec: Any, dim: Dims, keepdim: bool) -> Any:
+    # Products of the others, from both sides, so that zeros are no special case.
+    d = dim[0]
+    rest = others_prod(x, dim=d)
+    return strong(spread(g, x_spec, dim, keepdim), rest)
+
+
+def _others_prod(x: Any, *, dim: int) -> Any:
+    moved = np.moveaxis(x, dim, 0)
+    left = np.ones_like(moved)
+    right = np.ones_like(moved)
+    np.multiply.accumulate(moved[:-1], axis=0, out=left[1:]) if len(moved) > 1 else None
+    if len(moved) > 1:
+        right[:-1] = np.multiply.accumulate(moved[:0:-1], axis=0)[::-1]
+    return np.ascontiguousarray(np.moveaxis(left * right, 0, dim))
+
+
+def _pair_prod(g: Any, x: Any, *, dim: int) -> Any:
+    """For each i, the sum over j != i of g[j] times the product of all others but i and j."""
+    moved, weights = np.moveaxis(x, dim, 0), np.moveaxis(g, dim, 0)
+    out = np.zeros_like(moved)
+    n = len(moved)
+    for i in range(n):
+        rest = np.delete(moved, i, 0)
+        out[i] = np.add.reduce(np.delete(weights, i, 0) * _others_prod(rest, dim=0), axis=0)
+    return np.ascontiguousarray(np.moveaxis(out, 0, dim))
+
+
+def _third(g: Any, x: Any) -> Any:
+    raise NotImplementedError(
+        "the third derivative of `prod` is not implemented: write the product with `*`, or with "
+        "`exp(sum(log(x)))` where x > 0"
+    )
+
+
+def _cumsum(x: Any, *, dim: int) -> Any:
+    return np.add.accumulate(x, axis=dim) if x.ndim else x.copy()
+
+
+def _rcumsum(x: Any, *, dim: int) -> Any:
+    if not x.ndim:
+        return x.copy()
+    return np.ascontiguousarray(np.flip(np.add.accumulate(np.flip(x, dim), axis=dim), dim))
+
+
+# fmt: off
+sum = linear("sum", lambda x, *, dim, keepdim: np.add.reduce(x, axis=dim, keepdims=keepdim),
+             x=lambda g, x_spec, dim, keepdim: spread(g, x_spec, dim, keepdim))
+mean = linear("mean", _mean, x=lambda g, x_spec, dim, keepdim: spread(g * (1.0 / count(x_spec, dim)), x_spec, dim, keepdim))
+cumsum = linear("cumsum", _cumsum, x=lambda g, dim: rcumsum(g, dim=dim))
+rcumsum = linear("rcumsum", _rcumsum, x=lambda g, dim: cumsum(g, dim=dim), grad_name="Flip")
+prod = custom("prod", lambda x, *, dim, keepdim: np.multiply.reduce(x, axis=dim, keepdims=keepdim), x=_prod_vjp)
+others_prod = custom("others_prod", _others_prod, x=lambda g, x, dim: pair_prod(g, x, dim=dim), grad_name="Prod")
+pair_prod = linear("pair_prod", _pair_prod, g=lambda g, x, dim: pair_prod(g, x, dim=dim), x=_third)
+var = custom("var", _var, x=lambda g, x, x_spec, dim, correction, keepdim:
+             strong(spread(g, x_spec, dim, keepdim), 2.0 * _deviation(x, dim, correction)))
+std = custom("std", _std, x=lambda g, x, y, x_spec, dim, correction, keepdim:
+             strong(spread(where(eq(y, 0), 0.0, g / y), x_spec, dim, keepdim), _deviation(x, dim, correction)))
+amax = custom("amax", lambda x, *, dim, keepdim: np.maximum.reduce(x, axis=dim, keepdims=keepdim), x=_ties)
+amin = custom("amin", lambda x, *, dim, keepdim: np.minimum.reduce(x, axis=dim, keepdims=keepdim), x=_ties)
+logsumexp = custom("logsumexp", _logsumexp, x=lambda g, x, y, x_spec, dim, keepdim:
+                   strong(spread(g, x_spec, dim, keepdim), exp(x - spread(y, x_spec, dim, keepdim))))
+softmax = custom("softmax", _softmax, x=lambda g, y, dim: strong(g - sum(strong(g, y), dim=dim, keepdim=True), y))
+log_softmax = custom("log_softmax", _log_softmax, x=lambda g, y, dim: g - strong(sum(g, dim=dim, keepdim=True), exp(y)))
+norm = custom("norm", _norm, x=_norm_vjp, grad_name="LinalgVectorNorm")
+# fmt: on

@@ -1,0 +1,200 @@
+"""Operations that move elements and compute nothing: all linear, most of them views.
+
+Parameters arrive normalised: dimensions are not negative, shapes are complete, an index is a tuple
+of slices, integers and None.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.ops.core import linear
+from tapegrad.tape import Shape
+
+
+def _sum_to(x: Any, *, shape: Shape) -> Any:
+    """Add up the dimensions along which an array of `shape` would be broadcast to that of `x`."""
+    if x.shape == shape:
+        return x
+    extra = x.ndim - len(shape)
+    axes = tuple(range(extra)) + tuple(
+        extra + i for i, n in enumerate(shape) if n == 1 and x.shape[extra + i] != 1
+    )
+    return np.add.reduce(x, axis=axes).reshape(shape)
+
+
+def _expand(x: Any, *, shape: Shape) -> Any:
+    return np.lib.stride_tricks.as_strided(x, shape, _expanded_strides(x, shape))
+
+
+def _expanded_strides(x: Any, shape: Shape) -> Shape:
+    extra = len(shape) - x.ndim
+    kept = (s if n == m else 0 for s, n, m in zip(x.strides, x.shape, shape[extra:], strict=True))
+    return (0,) * extra + tuple(kept)
+
+
+def _embed(g: Any, *, shape: Shape, index: Any) -> Any:
+    out = np.zeros(shape, g.dtype)
+    out[index] = g
+    return out
+
+
+def _flip(x: Any, *, dims: Shape) -> Any:
+    return np.flip(x, dims).copy()
+
+
+def _unfold(x: Any, *, dim: int, size: int, step: int) -> Any:
+    windows = np.lib.stride_tricks.sliding_window_view(x, size, dim, writeable=True)
+    return windows[(slice(None),) * dim + (slice(None, None, step),)]
+
+
+def _fold(g: Any, *, shape: Shape, dim: int, size: int, step: int) -> Any:
+    out = np.zeros(shape, g.dtype)
+    windows = g.shape[dim]
+    for k in range(size):
+        at = (slice(None),) * dim + (slice(k, k + (windows - 1) * step + 1, step),)
+        out[at] += g[..., k]
+    return out
+
+
+def _as_strided(x: Any, *, size: Shape, stride: Shape, offset: int, layout: Any) -> Any:
+    owner = x
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    flat = np.frombuffer(owner, owner.dtype) if owner.flags.c_contiguous else owner.ravel("K")
+    step = x.itemsize
+    return np.lib.stride_tricks.as_strided(flat[offset:], size, tuple(s * step for s in stride))
+
+
+def _strided_map(size: Shape, stride: Shape, offset: int, layout: Any) -> Any:
+    """For each element of a strided view, which element of the input (C order) it is."""
+    shape, strides, start = layout
+    index = offset + sum(
+        np.arange(n).reshape((-1,) + (1,) * (len(size) - i - 1)) * s
+        for i, (n, s) in enumerate(zip(size, stride, strict=True))
+    )
+    place = start + sum(
+        np.arange(n).reshape((-1,) + (1,) * (len(shape) - i - 1)) * s
+        for i, (n, s) in enumerate(zip(shape, strides, strict=True))
+    )
+    index, place = np.broadcast_to(index, size), np.broadcast_to(place, shape)
+    where = np.full(max(int(place.max(initial=0)), int(index.max(initial=0))) + 1, -1)
+    where[place] = np.arange(place.size).reshape(place.shape)
+    return where[index]
+
+
+def _unstride(g: Any, *, shape: Shape, size: Shape, stride: Shape, offset: int, layout: Any) -> Any:
+    where = _strided_map(size, stride, offset, layout)
+    inside = where >= 0  # memory of the storage that the input itself does not show
+    out = np.bincount(where[inside], g[inside], int(np.prod(shape)))
+    return out.reshape(shape).astype(g.dtype)
+
+
+def _restride(x: Any, *, size: Shape, stride: Shape, offset: int, layout: Any) -> Any:
+    where = _strided_map(size, stride, offset, layout)
+    return np.where(where >= 0, x.ravel()[where], np.zeros((), x.dtype))
+
+
+def _cat(*xs: Any, dim: int) -> Any:
+    return np.concatenate(xs, dim)
+
+
+def _split_off(g: Any, k: int, specs: Any, dim: int) -> Any:
+    start = sum(s.shape[dim] for s in specs[:k])
+    stop = start + specs[k].shape[dim]
+    return getitem(g, index=(slice(None),) * dim + (slice(start, stop),))
+
+
+def _stack(*xs: Any, dim: int) -> Any:
+    return np.stack(xs, dim)
+
+
+def _diagonal(x: Any, *, offset: int, dim1: int, dim2: int) -> Any:
+    view = np.diagonal(x, offset, dim1, dim2)
+    if x.flags.writeable:
+        view.flags.writeable = True
+    return view
+
+
+def _diagonal_embed(g: Any, *, shape: Shape, offset: int, dim1: int, dim2: int) -> Any:
+    out = np.zeros(shape, g.dtype)
+    _diagonal(out, offset=offset, dim1=dim1, dim2=dim2)[...] = g
+    return out
+
+
+def _follow(x: Any, chain: Any) -> Any:
+    for op, params in chain:
+        x = op(x, **params)
+    return x
+
+
+def _replay(base: Any, *, chain: Any) -> Any:
+    return _follow(base, chain)
+
+
+def _write_view(base: Any, value: Any, *, chain: Any) -> Any:
+    out = base.copy()
+    _follow(out, chain)[...] = value
+    return out
+
+
+def _zero_view(g: Any, *, chain: Any) -> Any:
+    out = g.copy()
+    _follow(out, chain)[...] = 0
+    return out
+
+
+def _only_view(g: Any, *, shape: Shape, chain: Any) -> Any:
+    out = np.zeros(shape, g.dtype)
+    _follow(out, chain)[...] = g
+    return out
+
+
+# fmt: off
+clone = linear("clone", lambda x: x.copy(), x=lambda g: g)
+contiguous = linear("contiguous", lambda x: np.ascontiguousarray(x).reshape(x.shape), x=lambda g: g, grad_name="Clone")
+to = linear("to", lambda x, *, dtype: x.astype(dtype), x=lambda g, x_spec: to(g, dtype=x_spec.dtype), grad_name="ToCopy")
+alias = linear("alias", lambda x: x.view(), x=lambda g: g, view=True)
+reshape = linear("reshape", lambda x, *, shape: x.reshape(shape),
+                 x=lambda g, x_spec: reshape(g, shape=x_spec.shape), view=True, grad_name="View")
+squeeze = linear("squeeze", lambda x, *, dims: np.squeeze(x, dims),
+                 x=lambda g, dims: unsqueeze(g, dims=dims), view=True)
+unsqueeze = linear("unsqueeze", lambda x, *, dims: np.expand_dims(x, dims),
+                   x=lambda g, dims: squeeze(g, dims=dims), view=True)
+permute = linear("permute", lambda x, *, dims: x.transpose(dims),
+                 x=lambda g, dims: permute(g, dims=tuple(sorted(range(len(dims)), key=dims.__getitem__))), view=True)
+expand = linear("expand", _expand, x=lambda g, x_spec: sum_to(g, shape=x_spec.shape), view=True)
+sum_to = linear("sum_to", _sum_to, x=lambda g, x_spec: expand(g, shape=x_spec.shape), grad_name="Sum")
+getitem = linear("getitem", lambda x, *, index: x[index],
+                 x=lambda g, x_spec, index: embed(g, shape=x_spec.shape, index=index), view=True, grad_name="Slice")
+embed = linear("embed", _embed, x=lambda g, index: getitem(g, index=index), grad_name="SliceBackward")
+flip = linear("flip", _flip, x=lambda g, dims: flip(g, dims=dims))
+unfold = linear("unfold", _unfold, view=True,
+                x=lambda g, x_spec, dim, size, step: fold(g, shape=x_spec.shape, dim=dim, size=size, step=step))
+fold = linear("fold", _fold, x=lambda g, dim, size, step: unfold(g, dim=dim, size=size, step=step), grad_name="UnfoldBackward")
+as_strided = linear("as_strided", _as_strided, view=True,
+                    x=lambda g, x_spec, size, stride, offset, layout:
+                    unstride(g, shape=x_spec.shape, size=size, stride=stride, offset=offset, layout=layout))
+unstride = linear("unstride", _unstride, x=lambda g, size, stride, offset, layout:
+                  restride(g, size=size, stride=stride, offset=offset, layout=layout))
+restride = linear("restride", _restride, x=lambda g, x_spec, size, stride, offset, layout:
+                  unstride(g, shape=x_spec.shape, size=size, stride=stride, offset=offset, layout=layout))
+cat = linear("cat", _cat, variadic=True, each=_split_off)
+stack = linear("stack", _stack, variadic=True,
+               each=lambda g, k, dim: getitem(g, index=(slice(None),) * dim + (k,)))
+diagonal = linear("diagonal", _diagonal, view=True, x=lambda g, x_spec, offset, dim1, dim2:
+                  diagonal_embed(g, shape=x_spec.shape, offset=offset, dim1=dim1, dim2=dim2))
+diagonal_embed = linear("diagonal_embed", _diagonal_embed, x=lambda g, offset, dim1, dim2:
+                        diagonal(g, offset=offset, dim1=dim1, dim2=dim2))
+tril = linear("tril", lambda x, *, diagonal: np.tril(x, diagonal), x=lambda g, diagonal: tril(g, diagonal=diagonal))
+triu = linear("triu", lambda x, *, diagonal: np.triu(x, diagonal), x=lambda g, diagonal: triu(g, diagonal=diagonal))
+# In-place changes through views: the chain of view operations leads from the base to the view.
+replay = linear("replay", _replay, x=lambda g, x_spec, chain: only_view(g, shape=x_spec.shape, chain=chain),
+                grad_name="AsStrided")
+only_view = linear("only_view", _only_view, x=lambda g, chain: replay(g, chain=chain), grad_name="AsStridedBackward")
+write_view = linear("write_view", _write_view, base=lambda g, chain: zero_view(g, chain=chain),
+                    value=lambda g, chain: replay(g, chain=chain), grad_name="CopySlices")
+zero_view = linear("zero_view", _zero_view, x=lambda g, chain: zero_view(g, chain=chain))
+# fmt: on

@@ -1,0 +1,55 @@
+"""Version counters: who shares memory with whom, and when it was last changed in place.
+
+NumPy owns the memory.  A storage is the array at the bottom of a chain of views.  Nothing is kept
+for a storage until it is first changed in place; from then on it has a counter, and every tape
+notes the position at which the change came.  A record that saved a value of that storage before
+then finds out when it is swept.  Recording itself pays nothing for this.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import numpy as np
+
+from tapegrad.tape import Tape
+
+_versions: dict[int, list[Any]] = {}  # storage -> [count, weak reference to its array]
+
+
+def root(array: np.ndarray) -> np.ndarray:
+    """The array that owns the memory, as far down as NumPy tells."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+def version(key_array: np.ndarray) -> int:
+    """How often the storage was changed in place."""
+    found = _versions.get(id(key_array))
+    return found[0] if found else 0
+
+
+def bump(key_array: np.ndarray) -> None:
+    """Count an in-place change and date it on every tape."""
+    key = id(key_array)
+    found = _versions.get(key)
+    if found is None:
+        reference = weakref.ref(key_array, lambda _, key=key: _forget(key))
+        found = _versions[key] = [0, reference]
+    found[0] += 1
+    for tape in tuple(Tape.every):
+        tape.mutated[key] = tape.last_mutation = tape.next
+
+
+def _forget(key: int) -> None:
+    _versions.pop(key, None)
+    for tape in tuple(Tape.every):
+        tape.mutated.pop(key, None)
+
+
+def changed_since(tape: Tape, array: np.ndarray, position: int) -> bool:
+    """Whether the memory of an array that a record saved was changed after the record was made."""
+    mutated = tape.mutated
+    return mutated.get(id(root(array)), 0) > position or mutated.get(id(array), 0) > position

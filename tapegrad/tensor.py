@@ -1,0 +1,531 @@
+"""The Tensor: a NumPy array and its place on a tape.
+
+``_a``     the array
+``_pos``   0: a constant; < 0: a leaf that requires grad (a key of its own); > 0: a position
+``_home``  None: neither on a tape nor a view; a `Tape`: where `_pos` counts; a `View`: see there
+
+Everything that only some Tensors have (a gradient, hooks) stands in slots that stay empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from tapegrad import storage
+from tapegrad.dtypes import dtype as DType
+from tapegrad.dtypes import of_numpy
+from tapegrad.ops.core import Op
+from tapegrad.printing import describe
+from tapegrad.tape import CODE_MASK, HOOKED, WORD, Record, Shape, Tape, current, leaf_keys
+
+Chain = tuple[tuple[Op, dict[str, Any]], ...]
+
+
+class View:
+    """What a Tensor that shares another's memory knows about it.
+
+    The base is never itself a view; the chain of view operations leads from it to here.  `stamp` is
+    the base's position at which this view's own position was made: when an in-place operation has
+    moved the base on, the two differ, and the view's place on the tape is made anew before use.
+    """
+
+    __slots__ = ("base", "chain", "frozen", "stamp", "tape")
+
+    def __init__(
+        self, base: Tensor | None, chain: Chain, tape: Tape | None, *, frozen: str = ""
+    ) -> None:
+        self.base = base
+        self.chain = chain
+        self.stamp = base._pos if base is not None else 0
+        self.tape = tape
+        self.frozen = frozen  # why this view does not follow its base and may not be changed
+
+
+class Size(tuple[int, ...]):
+    """The shape of a Tensor: a tuple that prints as PyTorch's and counts its elements.
+
+    >>> import tapegrad as tg
+    >>> tg.zeros(2, 3).shape
+    tapegrad.Size([2, 3])
+    """
+
+    __slots__ = ()
+
+    def numel(self) -> int:
+        """The number of elements of a Tensor of this shape."""
+        count = 1
+        for n in self:
+            count *= n
+        return count
+
+    def __repr__(self) -> str:
+        return f"tapegrad.Size({list(self)})"
+
+
+class GradFn:
+    """A light view of the record that made a Tensor.
+
+    >>> import tapegrad as tg
+    >>> x = tg.tensor(2.0, requires_grad=True)
+    >>> (x * x).grad_fn
+    <MulBackward0>
+    >>> (x * x).grad_fn.next_functions
+    ((<AccumulateGrad>, 0), (<AccumulateGrad>, 0))
+    """
+
+    __slots__ = ("position", "tape", "variable")
+
+    def __init__(self, tape: Tape, position: int, variable: Tensor | None = None) -> None:
+        self.tape = tape
+        self.position = position
+        self.variable = variable
+
+    def name(self) -> str:
+        """The name of the derivative: ``MulBackward0``."""
+        return "AccumulateGrad" if self.variable is not None else grad_name(self.tape, self.position)
+
+    @property
+    def record(self) -> Record:
+        """The record itself."""
+        return self.tape.record(self.tape.index(self.position))
+
+    @property
+    def next_functions(self) -> tuple[tuple[GradFn | None, int], ...]:
+        """The records and leaves that this record read, in order."""
+        if self.variable is not None:
+            return ()
+        index = self.tape.index(self.position)
+        if index < 0:
+            return ()
+        found: list[tuple[GradFn | None, int]] = []
+        for code in self.tape.inputs(index):
+            if code > 0:
+                found.append((GradFn(self.tape, code), 0))
+            elif code < 0:
+                found.append((GradFn(self.tape, 0, self.tape.leaves[-code - 1]), 0))
+            else:
+                found.append((None, 0))
+        while found and found[-1][0] is None and len(found) > 1:
+            found.pop()
+        return tuple(found)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, GradFn)
+            and (self.tape, self.position) == (other.tape, other.position)
+            and self.variable is other.variable
+        )
+
+    def __hash__(self) -> int:
+        return hash((id(self.tape), self.position, id(self.variable)))
+
+    def __repr__(self) -> str:
+        return f"<{self.name()}>"
+
+
+def grad_name(tape: Tape, position: int) -> str:
+    """The name that PyTorch's users know for the derivative of the record at a position."""
+    from tapegrad.ops.core import by_code
+
+    index = tape.index(position)
+    if index < 0:
+        return "ReleasedBackward"
+    entry = tape.keep[index]
+    named = getattr(entry, "grad_name", None)
+    if named is not None:
+        return str(named)
+    return by_code[int(tape.words()[index, WORD]) & CODE_MASK].grad_name
+
+
+class Tensor:
+    """A NumPy array that operations on it are recorded for.
+
+    Made by `tapegrad.tensor` and its kin, or by an operation.
+
+    >>> import tapegrad as tg
+    >>> x = tg.tensor([1.0, 2.0], requires_grad=True)
+    >>> y = (x * x).sum()
+    >>> y.backward()
+    >>> x.grad
+    tensor([2., 4.])
+    """
+
+    __slots__ = ("__weakref__", "_a", "_extra", "_grad", "_home", "_pos")
+    __array_priority__ = 1000
+
+    _a: np.ndarray
+    _pos: int
+    _home: Tape | View | None
+    _grad: Tensor | None
+    _extra: dict[str, Any]
+    _tapegrad_run: Callable[..., Any]  # set by tapegrad.record
+
+    def __init__(self) -> None:
+        raise TypeError("make a Tensor with `tapegrad.tensor(data)`")
+
+    # -- the array -------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> Size:
+        """The shape, a tuple."""
+        return Size(self._a.shape)
+
+    def size(self, dim: int | None = None) -> Any:
+        """The shape, or one entry of it."""
+        return self.shape if dim is None else self._a.shape[dim]
+
+    @property
+    def dtype(self) -> DType:
+        """The type of the elements."""
+        return of_numpy(self._a.dtype)
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return self._a.ndim
+
+    def dim(self) -> int:
+        """The number of dimensions."""
+        return self._a.ndim
+
+    def numel(self) -> int:
+        """The number of elements."""
+        return self._a.size
+
+    def nelement(self) -> int:
+        """The number of elements."""
+        return self._a.size
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes that the elements take."""
+        return self._a.nbytes
+
+    @property
+    def itemsize(self) -> int:
+        """The bytes of one element."""
+        return self._a.itemsize
+
+    def element_size(self) -> int:
+        """The bytes of one element."""
+        return self._a.itemsize
+
+    def stride(self, dim: int | None = None) -> Any:
+        """The steps between neighbours along each dimension, in elements."""
+        strides = tuple(s // self._a.itemsize for s in self._a.strides)
+        return strides if dim is None else strides[dim]
+
+    def storage_offset(self) -> int:
+        """How many elements into its storage this Tensor begins."""
+        start = storage.root(self._a).__array_interface__["data"][0]
+        return (self._a.__array_interface__["data"][0] - start) // self._a.itemsize
+
+    def data_ptr(self) -> int:
+        """The address of the first element."""
+        return int(self._a.__array_interface__["data"][0])
+
+    def is_contiguous(self) -> bool:
+        """Whether the elements lie in memory in C order without gaps."""
+        return bool(self._a.flags.c_contiguous)
+
+    def is_floating_point(self) -> bool:
+        """Whether the elements are floating-point numbers."""
+        return self._a.dtype.kind == "f"
+
+    def is_complex(self) -> bool:
+        """Whether the elements are complex numbers."""
+        return self._a.dtype.kind == "c"
+
+    def numpy(self, *, force: bool = False) -> np.ndarray:
+        """The array itself, sharing memory; of a Tensor that requires grad only with `force`."""
+        if self.requires_grad and not force:
+            raise RuntimeError(
+                "`numpy()` of a Tensor that requires grad would lose its history: "
+                "use `t.detach().numpy()`"
+            )
+        return self._a
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.numpy(), dtype=dtype, copy=copy)
+
+    def item(self) -> Any:
+        """The one element as a Python number."""
+        if self._a.size != 1:
+            raise RuntimeError(
+                f"`item()` needs exactly one element, this Tensor has the shape {self._a.shape}; "
+                "use `tolist()` or index it first"
+            )
+        return self._a.item()
+
+    def tolist(self) -> Any:
+        """The elements as nested Python lists."""
+        return self._a.tolist()
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __index__(self) -> int:
+        if self._a.dtype.kind not in "iub":
+            raise TypeError(f"only an integer Tensor can be an index, this one is {self.dtype}")
+        return int(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __bool__(self) -> bool:
+        if self._a.size != 1:
+            raise RuntimeError(
+                f"the truth value of a Tensor of shape {self._a.shape} is ambiguous: "
+                "use `.any()` or `.all()`"
+            )
+        return bool(self._a.item())
+
+    def __len__(self) -> int:
+        if not self._a.ndim:
+            raise TypeError("`len()` of a 0-d Tensor")
+        return len(self._a)
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self._a.ndim:
+            raise TypeError("iteration over a 0-d Tensor")
+        return (self[i] for i in range(len(self._a)))  # type: ignore[index]
+
+    def __format__(self, spec: str) -> str:
+        return format(self._a.item(), spec) if spec and self._a.ndim == 0 else repr(self)
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self) -> str:
+        note = ""
+        if self.is_leaf:
+            note = ", requires_grad=True" if self.requires_grad else ""
+        else:
+            note = f", grad_fn={self.grad_fn!r}"
+        return describe(self._a, note)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        if not self.is_leaf:
+            raise RuntimeError("only a leaf can be copied deeply: detach the Tensor first")
+        result = wrap(self._a.copy())
+        if self.requires_grad:
+            result.requires_grad_()
+        return result
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if not self.is_leaf:
+            raise RuntimeError("only a leaf can be pickled: detach the Tensor first")
+        return _rebuild, (self._a, self.requires_grad)
+
+    # -- the graph -------------------------------------------------------------------------
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether operations on this Tensor are recorded."""
+        return place(self) != 0
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Make this leaf one that gradients are collected for (or stop that)."""
+        position = place(self)
+        if position > 0:
+            if not requires_grad:
+                raise RuntimeError(
+                    "`requires_grad` can be switched off for leaves only, this Tensor comes from "
+                    f"{self.grad_fn!r}: use `detach()`"
+                )
+            return self
+        if not requires_grad:
+            self._pos = 0
+        elif position == 0:
+            if self._a.dtype.kind not in "fc":
+                raise RuntimeError(
+                    f"only floating-point and complex Tensors can require grad, this one is "
+                    f"{self.dtype}: convert it with `.to(tapegrad.float64)`"
+                )
+            if current.tape.inference:
+                raise RuntimeError(
+                    "a Tensor cannot start to require grad in inference mode: do it before"
+                )
+            self._pos = -leaf_keys()
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether this Tensor was made by the user and not by a recorded operation."""
+        return place(self) <= 0
+
+    @property
+    def grad_fn(self) -> GradFn | None:
+        """The record that made this Tensor, or None for a leaf."""
+        position = place(self)
+        tape = self.tape
+        return GradFn(tape, position) if position > 0 and tape is not None else None
+
+    @property
+    def tape(self) -> Tape | None:
+        """The tape that this Tensor stands on; None for a leaf."""
+        if place(self) <= 0:
+            return None
+        home = self._home
+        return home.tape if isinstance(home, View) else home
+
+    @property
+    def position(self) -> int | None:
+        """The position of this Tensor's record on its tape; None for a leaf."""
+        position = place(self)
+        return position if position > 0 else None
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The gradient that backward sweeps have added up here."""
+        try:
+            return self._grad
+        except AttributeError:
+            return None
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        if value is not None:
+            if not isinstance(value, Tensor):
+                raise TypeError(f"`grad` takes a Tensor or None, got {type(value).__name__}")
+            if value._a.shape != self._a.shape or value._a.dtype != self._a.dtype:
+                raise RuntimeError(
+                    f"`grad` must have the Tensor's shape {self._a.shape} and dtype {self.dtype}, "
+                    f"got {value._a.shape} and {value.dtype}"
+                )
+        self._grad = value
+
+    @grad.deleter
+    def grad(self) -> None:
+        self._grad = None
+
+    @property
+    def extra(self) -> dict[str, Any]:
+        """What only few Tensors have (hooks); made when first asked for."""
+        try:
+            return self._extra
+        except AttributeError:
+            self._extra = {}
+            return self._extra
+
+    @property
+    def data(self) -> Tensor:
+        """The same memory without history and with a version counter of its own."""
+        alias = wrap(self._a.view())
+        alias._home = View(None, (), None)
+        return alias
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        if not isinstance(value, Tensor):
+            raise TypeError(f"`data` takes a Tensor, got {type(value).__name__}")
+        if value._a.dtype != self._a.dtype:
+            raise RuntimeError(f"`data` must keep the dtype {self.dtype}, got {value.dtype}")
+        self._a = value._a
+
+    @property
+    def _version(self) -> int:
+        """How often the memory was changed in place."""
+        return storage.version(self._key_array())
+
+    def _key_array(self) -> np.ndarray:
+        """The array whose identity counts for versions: the storage, or a `.data` alias itself."""
+        home = self._home
+        if isinstance(home, View):
+            base = home.base
+            if base is None:
+                return self._a
+            if isinstance(base._home, View):
+                return base._a
+        return storage.root(self._a)
+
+    def detach(self) -> Tensor:
+        """The same memory and version counter, without history."""
+        place(self)
+        alias = wrap(self._a)
+        home = self._home
+        if isinstance(home, View) and home.base is None:
+            alias._home = View(None, (), None)
+        return alias
+
+    def detach_(self) -> Tensor:
+        """Forget the history of this Tensor; records that used it keep it."""
+        if isinstance(self._home, View) and self._home.base is not None and place(self) > 0:
+            raise RuntimeError("a view cannot be detached in place: use `detach()`")
+        self._pos = 0
+        if isinstance(self._home, Tape):
+            self._home = None
+        return self
+
+    @property
+    def is_inference(self) -> bool:
+        """Whether this Tensor was made in inference mode."""
+        return isinstance(self._home, View) and self._home.frozen == INFERENCE
+
+    @property
+    def _base(self) -> Tensor | None:
+        """The Tensor that this one is a view of."""
+        return self._home.base if isinstance(self._home, View) else None
+
+    def _listen(self) -> tuple[Tape, int]:
+        """Mark the record of this non-leaf as one whose adjoint somebody wants to see."""
+        position, tape = place(self), self.tape
+        assert tape is not None
+        tape.words()[tape.index(position), WORD] |= HOOKED
+        return tape, position
+
+
+INFERENCE = "it was made in inference mode"
+NO_GRAD = "it was made under `no_grad`"
+_new = Tensor.__new__
+
+
+def wrap(array: np.ndarray) -> Tensor:
+    """A Tensor around an array, without history."""
+    t = _new(Tensor)
+    t._a = array
+    t._pos = 0
+    t._home = None
+    return t
+
+
+def placed(array: np.ndarray, tape: Tape, position: int) -> Tensor:
+    """A Tensor around an array with a place on a tape."""
+    t = _new(Tensor)
+    t._a = array
+    t._pos = position
+    t._home = tape
+    return t
+
+
+def _rebuild(array: np.ndarray, requires_grad: bool) -> Tensor:
+    t = wrap(array)
+    return t.requires_grad_() if requires_grad else t
+
+
+def place(t: Tensor) -> int:
+    """The Tensor's place, made anew when it is a view and its base has moved on."""
+    home = t._home
+    if isinstance(home, View) and home.base is not None and not home.frozen:
+        base = home.base
+        if place(base) != home.stamp:
+            regenerate(t, home)
+    return t._pos
+
+
+regenerate: Callable[[Tensor, View], None]  # set by tapegrad.record
+
+
+def shape_of(x: Any) -> Shape:
+    """The shape of a Tensor, an array or a number."""
+    return x._a.shape if isinstance(x, Tensor) else np.shape(x)

@@ -1,0 +1,174 @@
+"""gradcheck and gradgradcheck: they accept what is right and reject what is not."""
+
+import pytest
+
+
+@pytest.fixture
+def gradcheck(tg):
+    return tg.autograd.gradcheck
+
+
+@pytest.fixture
+def gradgradcheck(tg):
+    return tg.autograd.gradgradcheck
+
+
+@pytest.fixture
+def x(tg, rng):
+    return tg.tensor(rng.uniform(0.5, 2.0, (2, 3)), requires_grad=True)
+
+
+def scaled_square(tg, factor, second=1.0):
+    """x*x whose derivative is wrong by `factor`, and its second derivative by `second` as well."""
+
+    class Slope(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, g):
+            ctx.save_for_backward(x, g)
+            return 2 * x * g
+
+        @staticmethod
+        def backward(ctx, gg):
+            x, g = ctx.saved_tensors
+            return 2 * g * gg * second, 2 * x * gg
+
+    class Square(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, g):
+            return Slope.apply(ctx.saved_tensors[0], g) * factor
+
+    return Square.apply
+
+
+def test_accepts_ordinary_functions(tg, gradcheck, x):
+    assert gradcheck(lambda t: tg.sin(t) * t, (x,)) is True
+    assert gradcheck(lambda t: (t @ t.t()).sum(), (x,)) is True
+
+
+def test_accepts_one_tensor_without_a_tuple(tg, gradcheck, x):
+    assert gradcheck(tg.exp, x)
+
+
+def test_accepts_several_inputs_and_outputs(tg, gradcheck, rng, x):
+    y = tg.tensor(rng.standard_normal(3), requires_grad=True)
+    assert gradcheck(lambda a, b: (a * b, tg.tanh(b).sum()), (x, y))
+
+
+def test_passes_other_arguments_through(tg, gradcheck, x):
+    assert gradcheck(lambda t, k, c: (t**k) * c, (x, 3, tg.tensor(2.0)))
+
+
+def test_accepts_a_function_with_a_right_derivative(tg, gradcheck, gradgradcheck, x):
+    assert gradcheck(scaled_square(tg, 1.0), (x,))
+    assert gradgradcheck(scaled_square(tg, 1.0), (x,))
+
+
+@pytest.mark.parametrize("factor", [0.0, -1.0, 2.0, 1.01])
+def test_rejects_a_wrong_derivative(tg, gradcheck, x, factor):
+    with pytest.raises(RuntimeError, match=r"(?i)numerical"):
+        gradcheck(scaled_square(tg, factor), (x,))
+
+
+def test_its_error_is_a_runtime_error(tg, gradcheck, x):
+    with pytest.raises(RuntimeError):
+        gradcheck(scaled_square(tg, 2.0), (x,))
+
+
+def test_raise_exception_false_gives_false(tg, gradcheck, gradgradcheck, x):
+    assert gradcheck(scaled_square(tg, 2.0), (x,), raise_exception=False) is False
+    wrong_second = scaled_square(tg, 1.0, second=2.0)
+    assert gradgradcheck(wrong_second, (x,), raise_exception=False) is False
+
+
+def test_tolerances(tg, gradcheck, x):
+    nearly = scaled_square(tg, 1.0 + 1e-4)
+    assert gradcheck(nearly, (x,), rtol=1e-3)
+    assert not gradcheck(nearly, (x,), atol=1e-7, rtol=1e-6, raise_exception=False)
+
+
+def test_gradgradcheck_rejects_a_wrong_second_derivative(tg, gradcheck, gradgradcheck, x):
+    wrong_second = scaled_square(tg, 1.0, second=2.0)
+    assert gradcheck(wrong_second, (x,))
+    with pytest.raises(RuntimeError):
+        gradgradcheck(wrong_second, (x,))
+
+
+def test_gradgradcheck_accepts_ordinary_functions(tg, gradgradcheck, x):
+    assert gradgradcheck(lambda t: tg.exp(t) * t, (x,))
+    assert gradgradcheck(lambda t: tg.log(t).sum(), x)
+
+
+def test_gradgradcheck_takes_grad_outputs(tg, gradgradcheck, x):
+    assert gradgradcheck(lambda t: t**3, (x,), (tg.ones((2, 3), requires_grad=True),))
+
+
+def test_gradgradcheck_rejects_once_differentiable(tg, gradgradcheck, x):
+    class Square(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx, t):
+            ctx.save_for_backward(t)
+            return t * t
+
+        @staticmethod
+        @tg.autograd.function.once_differentiable
+        def backward(ctx, g):
+            return 2 * ctx.saved_tensors[0] * g
+
+    with pytest.raises(RuntimeError):
+        gradgradcheck(Square.apply, (x,))
+
+
+def test_an_input_must_require_grad(tg, gradcheck):
+    with pytest.raises(ValueError, match="require"):
+        gradcheck(tg.exp, (tg.ones(3),))
+
+
+def test_an_integer_output_is_accepted_as_constant(tg, gradcheck, x):
+    assert gradcheck(lambda t: (t * 2, t.argmax()), (x,))
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_single_precision_is_checked_when_tolerances_allow(tg, gradcheck):
+    x = tg.tensor([1.0, 2.0], dtype=tg.float32, requires_grad=True)
+    assert gradcheck(lambda t: t * t, (x,), eps=1e-2, atol=1e-2, rtol=1e-2)
+
+
+def test_inputs_and_their_grad_are_unchanged(tg, gradcheck, x):
+    before = x.tolist()
+    gradcheck(tg.exp, (x,))
+    assert x.tolist() == before
+    assert x.grad is None
+
+
+def test_a_derivative_that_differs_between_runs_is_rejected(tg, gradcheck, x):
+    calls = []
+
+    class Unsteady(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx, t):
+            return t * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            calls.append(1)
+            return g * (2 + 1e-3 * (len(calls) % 5))
+
+    assert not gradcheck(Unsteady.apply, (x,), atol=1e-2, raise_exception=False)
+    assert gradcheck(Unsteady.apply, (x,), atol=1e-2, nondet_tol=1e-2)
+
+
+def test_eps_is_the_step_of_the_differences(tg, gradcheck, x):
+    points = []
+
+    def look(t):
+        points.append(t.detach().clone())
+        return t * 1
+
+    gradcheck(look, (x,), eps=1e-3)
+    steps = {round(float(abs(p - points[0]).max()), 9) for p in points}
+    assert max(steps) in (1e-3, 2e-3)

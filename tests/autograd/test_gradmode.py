@@ -1,0 +1,297 @@
+"""no_grad, enable_grad, set_grad_enabled, inference_mode: where recording is on, and for whom."""
+
+import threading
+
+import pytest
+
+# --------------------------------------------------------------------------------------------------
+# no_grad and enable_grad
+# --------------------------------------------------------------------------------------------------
+
+
+def test_grad_mode_is_on_by_default(tg):
+    assert tg.is_grad_enabled() is True
+
+
+def test_no_grad_as_a_context(tg, leaf):
+    x = leaf(3.0)
+    with tg.no_grad():
+        assert tg.is_grad_enabled() is False
+        y = x * 2
+    assert tg.is_grad_enabled() is True
+    assert (y.requires_grad, y.is_leaf, y.grad_fn) == (False, True, None)
+    assert y.item() == 6.0
+
+
+def test_enable_grad_inside_no_grad(tg, leaf):
+    x = leaf(3.0)
+    with tg.no_grad():
+        with tg.enable_grad():
+            y = x * 2
+        z = x * 2
+    assert y.requires_grad
+    assert not z.requires_grad
+    y.backward()
+    assert x.grad.item() == 2.0
+
+
+def test_nesting_restores_the_mode_that_was(tg):
+    with tg.no_grad():
+        with tg.no_grad():
+            pass
+        assert not tg.is_grad_enabled()
+        with tg.enable_grad():
+            with tg.no_grad():
+                assert not tg.is_grad_enabled()
+            assert tg.is_grad_enabled()
+        assert not tg.is_grad_enabled()
+    assert tg.is_grad_enabled()
+
+
+def test_an_exception_restores_the_mode(tg):
+    with pytest.raises(KeyError), tg.no_grad():
+        raise KeyError
+    assert tg.is_grad_enabled()
+
+
+def test_one_no_grad_object_used_twice(tg):
+    quiet = tg.no_grad()
+    for _ in range(2):
+        with quiet:
+            assert not tg.is_grad_enabled()
+        assert tg.is_grad_enabled()
+
+
+@pytest.mark.parametrize("call", [True, False], ids=["no_grad()", "no_grad"])
+def test_no_grad_as_a_decorator(tg, leaf, call):
+    @tg.no_grad() if call else tg.no_grad
+    def double(t, factor=2):
+        """Doubles."""
+        return t * factor
+
+    x = leaf(3.0)
+    assert not double(x).requires_grad
+    assert double(x, factor=5).item() == 15.0
+    assert double.__name__ == "double"
+    assert double.__doc__ == "Doubles."
+    assert tg.is_grad_enabled()
+
+
+def test_enable_grad_as_a_decorator(tg, leaf):
+    @tg.enable_grad()
+    def double(t):
+        return t * 2
+
+    x = leaf(3.0)
+    with tg.no_grad():
+        assert double(x).requires_grad
+        assert not tg.is_grad_enabled()
+
+
+def test_a_decorated_function_that_raises_restores_the_mode(tg):
+    @tg.no_grad()
+    def broken():
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        broken()
+    assert tg.is_grad_enabled()
+
+
+def test_a_decorated_recursive_function(tg):
+    modes = []
+
+    @tg.no_grad()
+    def down(n):
+        modes.append(tg.is_grad_enabled())
+        if n:
+            down(n - 1)
+        modes.append(tg.is_grad_enabled())
+
+    down(2)
+    assert modes == [False] * 6
+    assert tg.is_grad_enabled()
+
+
+def test_a_decorated_method(tg, leaf):
+    class Model:
+        def __init__(self):
+            self.w = leaf(3.0)
+
+        @tg.no_grad()
+        def predict(self, factor):
+            return self.w * factor
+
+    assert not Model().predict(2).requires_grad
+
+
+def test_a_decorated_generator_is_quiet_only_while_it_runs(tg, leaf):
+    x = leaf(3.0)
+
+    @tg.no_grad()
+    def steps():
+        for k in range(3):
+            yield x * k
+
+    for y in steps():
+        assert not y.requires_grad
+        assert tg.is_grad_enabled()
+    assert tg.is_grad_enabled()
+
+
+def test_leaves_may_still_be_made_to_require_grad(tg):
+    with tg.no_grad():
+        x = tg.tensor(3.0, requires_grad=True)
+        y = tg.tensor(3.0).requires_grad_()
+    assert x.requires_grad
+    assert y.requires_grad
+    (x * y).backward()
+    assert x.grad.item() == 3.0
+
+
+def test_copies_and_detach_under_no_grad(tg, leaf):
+    x = leaf([1.0, 2.0])
+    with tg.no_grad():
+        for y in (x.detach(), x.clone(), x[[0, 1]], x.sum(), x @ x):
+            assert not y.requires_grad
+
+
+@pytest.mark.tapegrad_only("a view made under no_grad claims to require grad in PyTorch 2.13")
+def test_views_under_no_grad(tg, leaf):
+    x = leaf([1.0, 2.0])
+    with tg.no_grad():
+        for y in (x[0], x[:1], x.view(2), x.t(), x.unsqueeze(0), x.expand(2, 2)):
+            assert not y.requires_grad
+
+
+def test_a_result_of_no_grad_is_a_constant_later(tg, leaf):
+    x = leaf(3.0)
+    with tg.no_grad():
+        c = x * 2
+    (x * c).backward()
+    assert x.grad.item() == 6.0
+
+
+# --------------------------------------------------------------------------------------------------
+# set_grad_enabled
+# --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", [True, False])
+def test_set_grad_enabled_as_a_context(tg, leaf, mode):
+    x = leaf(3.0)
+    with tg.set_grad_enabled(mode):
+        assert tg.is_grad_enabled() is mode
+        y = x * 2
+    assert y.requires_grad is mode
+    assert tg.is_grad_enabled()
+
+
+def test_set_grad_enabled_as_a_call_holds_until_the_next(tg, leaf):
+    x = leaf(3.0)
+    try:
+        tg.set_grad_enabled(False)
+        assert not (x * 2).requires_grad
+        tg.set_grad_enabled(True)
+        assert (x * 2).requires_grad
+    finally:
+        tg.set_grad_enabled(True)
+
+
+def test_set_grad_enabled_as_a_decorator(tg, leaf):
+    @tg.set_grad_enabled(False)
+    def double(t):
+        return t * 2
+
+    assert tg.is_grad_enabled()
+    assert not double(leaf(3.0)).requires_grad
+    assert tg.is_grad_enabled()
+
+
+def test_set_grad_enabled_restores_what_was(tg):
+    with tg.no_grad():
+        with tg.set_grad_enabled(True):
+            assert tg.is_grad_enabled()
+        assert not tg.is_grad_enabled()
+
+
+# --------------------------------------------------------------------------------------------------
+# inference_mode
+# --------------------------------------------------------------------------------------------------
+
+
+def test_inference_mode_records_nothing(tg, leaf):
+    x = leaf(3.0)
+    with tg.inference_mode():
+        assert not tg.is_grad_enabled()
+        y = x * 2
+    assert tg.is_grad_enabled()
+    assert not y.requires_grad
+    assert y.item() == 6.0
+
+
+def test_inference_mode_false_changes_nothing(tg, leaf):
+    with tg.inference_mode(False):
+        assert (leaf(3.0) * 2).requires_grad
+
+
+@pytest.mark.parametrize("call", [True, False], ids=["inference_mode()", "inference_mode"])
+def test_inference_mode_as_a_decorator(tg, leaf, call):
+    @tg.inference_mode() if call else tg.inference_mode
+    def double(t):
+        return t * 2
+
+    assert not double(leaf(3.0)).requires_grad
+    assert tg.is_grad_enabled()
+
+
+def test_is_inference_mode_enabled(tg):
+    assert tg.is_inference_mode_enabled() is False
+    with tg.inference_mode():
+        assert tg.is_inference_mode_enabled() is True
+    assert tg.is_inference_mode_enabled() is False
+
+
+# --------------------------------------------------------------------------------------------------
+# Threads
+# --------------------------------------------------------------------------------------------------
+
+
+def in_a_thread(function):
+    result = []
+    thread = threading.Thread(target=lambda: result.append(function()))
+    thread.start()
+    thread.join()
+    return result[0]
+
+
+def test_the_mode_of_a_new_thread_is_on(tg):
+    with tg.no_grad():
+        assert in_a_thread(tg.is_grad_enabled) is True
+
+
+def test_a_thread_does_not_change_the_mode_of_another(tg):
+    def quiet():
+        tg.set_grad_enabled(False)
+        return tg.is_grad_enabled()
+
+    assert in_a_thread(quiet) is False
+    assert tg.is_grad_enabled()
+
+
+def test_overlapping_contexts_in_two_threads(tg, leaf):
+    inside, leave = threading.Event(), threading.Event()
+
+    def other():
+        with tg.no_grad():
+            inside.set()
+            leave.wait(10)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    inside.wait(10)
+    recorded = (leaf(3.0) * 2).requires_grad
+    leave.set()
+    thread.join()
+    assert recorded
+    assert tg.is_grad_enabled()

@@ -1,0 +1,101 @@
+"""A masked NaN never poisons: an adjoint that is exactly zero contributes exactly zero."""
+
+import math
+
+import pytest
+
+different = pytest.mark.tapegrad_only("zero times infinity is NaN in PyTorch")
+
+
+MASKED = {
+    "sqrt": (0.0, lambda tg, x: tg.sqrt(x)),
+    "sqrt of a negative": (-1.0, lambda tg, x: tg.sqrt(x)),
+    "log": (0.0, lambda tg, x: tg.log(x)),
+    "log of a negative": (-1.0, lambda tg, x: tg.log(x)),
+    "reciprocal": (0.0, lambda tg, x: 1 / x),
+    "quotient": (0.0, lambda tg, x: x / x),
+    "power": (0.0, lambda tg, x: x**0.5),
+    "negative power": (0.0, lambda tg, x: x**-2),
+    "exponent": (0.0, lambda tg, x: x**x),
+    "asin": (1.0, lambda tg, x: tg.asin(x)),
+    "atan2": (0.0, lambda tg, x: tg.atan2(x, x)),
+    "product with infinity": (1.0, lambda tg, x: x * math.inf),
+    "overflow": (1000.0, lambda tg, x: tg.exp(x) * tg.exp(x)),
+    "chain": (0.0, lambda tg, x: tg.sin(tg.sqrt(tg.log(x) + 5))),
+}
+
+
+@different
+@pytest.mark.parametrize("name", MASKED)
+def test_where_hides_a_singular_branch(tg, leaf, name):
+    at, function = MASKED[name]
+    x = leaf([at, 0.5])
+    keep = tg.tensor([False, True])
+    safe = leaf([0.5, 0.5])
+    expected = tg.autograd.grad(function(tg, safe).sum(), safe)[0].tolist()[1]
+    tg.where(keep, function(tg, x), tg.zeros(2)).sum().backward()
+    assert x.grad.tolist() == [0.0, expected]
+
+
+@different
+@pytest.mark.parametrize("name", MASKED)
+def test_at_second_order_too(tg, leaf, name):
+    at, function = MASKED[name]
+    x = leaf(at)
+    y = tg.where(tg.tensor(False), function(tg, x), x * x)
+    (g,) = tg.autograd.grad(y, x, create_graph=True)
+    assert g.item() == 2 * at
+    (h,) = tg.autograd.grad(g, x, create_graph=True)
+    assert h.item() == 2.0
+
+
+@different
+@pytest.mark.parametrize("name", MASKED)
+def test_a_zero_weight_hides_it_as_well(tg, leaf, name):
+    at, function = MASKED[name]
+    x = leaf([at, 0.5])
+    function(tg, x).backward(tg.tensor([0.0, 0.0]))
+    assert x.grad.tolist() == [0.0, 0.0]
+
+
+@different
+def test_masked_fill_and_indexing_hide_it(tg, leaf):
+    x = leaf([0.0, 4.0])
+    tg.sqrt(x).masked_fill(x == 0, 0.0).sum().backward()
+    assert x.grad.tolist() == [0.0, 0.25]
+    x.grad = None
+    tg.sqrt(x)[1].backward()
+    assert x.grad.tolist() == [0.0, 0.25]
+    x.grad = None
+    tg.sqrt(x)[x > 0].sum().backward()
+    assert x.grad.tolist() == [0.0, 0.25]
+
+
+def test_an_adjoint_that_is_not_zero_meets_the_singularity(tg, leaf):
+    x = leaf([0.0, 4.0])
+    tg.sqrt(x).sum().backward()
+    assert x.grad.tolist() == [math.inf, 0.25]
+    y = leaf(-1.0)
+    tg.sqrt(y).backward()
+    assert math.isnan(y.grad.item())
+
+
+def test_a_zero_adjoint_still_has_a_derivative(tg, leaf):
+    """y = (x^2 - 1)^2 / 2 at 1: the adjoint of x^2 is zero, and the second derivative is 4."""
+    x = leaf(1.0)
+    a = x * x - 1
+    y = a * a / 2
+    (g,) = tg.autograd.grad(y, x, create_graph=True)
+    assert g.item() == 0.0
+    (h,) = tg.autograd.grad(g, x, create_graph=True)
+    assert h.item() == 4.0
+    (third,) = tg.autograd.grad(h, x)
+    assert third.item() == 12.0
+
+
+def test_a_zero_weight_has_a_derivative_with_respect_to_itself(tg, leaf):
+    x, weight = leaf([2.0, 3.0]), leaf([0.0, 0.0])
+    (g,) = tg.autograd.grad(x**3, x, weight, create_graph=True)
+    assert g.tolist() == [0.0, 0.0]
+    (by_weight,) = tg.autograd.grad(g.sum(), weight)
+    assert by_weight.tolist() == [12.0, 27.0]

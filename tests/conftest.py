@@ -1,0 +1,67 @@
+"""Fixtures shared by all tests.
+
+The behavioural tests take the library under test as the fixture `tg`. By default it is tapegrad;
+with `--library=torch` it is PyTorch, whose behaviour is the specification wherever a test is not
+marked `tapegrad_only`. PyTorch is imported in that case alone.
+"""
+
+import importlib
+
+import numpy as np
+import pytest
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--library",
+        choices=("tapegrad", "torch"),
+        default="tapegrad",
+        help="the library that the behavioural tests are run on",
+    )
+    parser.addoption("--slow", action="store_true", help="also run the tests marked slow")
+
+
+def pytest_configure(config):
+    config.addinivalue_line(
+        "markers",
+        "tapegrad_only(reason): tapegrad deliberately differs from PyTorch, or has no counterpart",
+    )
+    config.addinivalue_line("markers", "slow: takes many seconds; runs only with --slow")
+
+
+def pytest_collection_modifyitems(config, items):
+    on_torch = config.getoption("--library") == "torch"
+    for item in items:
+        mark = item.get_closest_marker("tapegrad_only")
+        if on_torch and mark:
+            reason = mark.args[0] if mark.args else "no counterpart in PyTorch"
+            item.add_marker(pytest.mark.skip(reason=f"tapegrad only: {reason}"))
+        if item.get_closest_marker("slow") and not config.getoption("--slow"):
+            item.add_marker(pytest.mark.skip(reason="slow: run with --slow"))
+
+
+@pytest.fixture(scope="session")
+def tg(request):
+    """The library under test, with float64 as the default dtype."""
+    name = request.config.getoption("--library")
+    library = importlib.import_module(name)
+    if name == "torch":
+        library.set_default_dtype(library.float64)
+        library.set_num_threads(1)
+    return library
+
+
+@pytest.fixture(scope="session")
+def leaf(tg):
+    """Make a leaf that requires grad from nested lists or an array."""
+
+    def make(value, **kwargs):
+        return tg.tensor(value, requires_grad=True, **kwargs)
+
+    return make
+
+
+@pytest.fixture
+def rng():
+    """A NumPy generator that gives every test the same numbers on every run."""
+    return np.random.default_rng(20240229)

@@ -1,0 +1,66 @@
+"""What the documents show is what happens: every example in them runs."""
+
+import doctest
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.tapegrad_only("about this project")
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+MODULES = [
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    for path in sorted((ROOT / "tapegrad").rglob("*.py"))
+]
+OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(text: str):
+    """The Python blocks of a Markdown page, with the line each begins at."""
+    for match in BLOCK.finditer(text):
+        yield text.count("\n", 0, match.start()) + 1, match[1]
+
+
+def run_page(path: Path) -> int:
+    """Run a page's blocks in order, in one namespace; a block with prompts is held to its output.
+
+    Returns how many blocks there were.
+    """
+    namespace = {"__name__": path.stem}
+    runner = doctest.DocTestRunner(optionflags=OPTIONS)
+    count = 0
+    for line, source in blocks(path.read_text(encoding="utf-8")):
+        count += 1
+        if source.lstrip().startswith(">>>"):
+            test = doctest.DocTestParser().get_doctest(source, {}, path.name, str(path), line)
+            test.globs = namespace
+            runner.run(test, clear_globs=False)
+        else:
+            # The blank lines make the line numbers of a traceback those of the page.
+            exec(compile("\n" * line + source, str(path), "exec"), namespace)
+    assert runner.summarize(verbose=False).failed == 0
+    return count
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_page(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run_page(path)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstrings(name):
+    assert doctest.testmod(importlib.import_module(name), optionflags=OPTIONS).failed == 0
+
+
+def test_blocks_share_a_namespace_and_prompts_are_checked(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("```python\nx = 1\n```\ntext\n```python\n>>> x + 1\n2\n```\n")
+    assert run_page(page) == 2
+    page.write_text("```python\n>>> 1 + 1\n3\n```\n")
+    with pytest.raises(AssertionError):
+        run_page(page)

@@ -1,0 +1,210 @@
+"""The house rules that a machine can hold: layers, sizes, what an import loads, docstrings."""
+
+import ast
+import graphlib
+import importlib
+import importlib.metadata
+import inspect
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+pytestmark = pytest.mark.tapegrad_only("about this project")
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "tapegrad"
+
+# From the lowest to the highest. A module imports from its own layer and from those below.
+LAYERS = (
+    {"dtypes", "errors", "parallel"},
+    {"kernels", "tape"},
+    {"storage", "printing", "show"},
+    {"ops"},
+    {"tensor"},
+    {"record"},
+    {"autograd"},
+    {"transforms"},
+    {"compiler"},
+    {"func", "fft", "linalg", "nn", "special"},
+    {"__init__"},
+)
+RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
+
+# (importer, imported): imports inside functions that may point upwards, each with its reason.
+LAZY: set[tuple[str, str]] = set()
+
+# Who may import the compilers, and the one file that may say njit.
+COMPILERS = {"numba": {"kernels"}, "llvmlite": {"kernels", "compiler"}}
+NJIT_HOME = PACKAGE / "kernels" / "flags.py"
+NJIT = {"njit", "jit", "vectorize", "guvectorize", "cfunc", "generated_jit"}
+
+LINES = 600
+# Files over the budget with their length. Entries may shrink and go; none may come.
+LONG: dict[str, int] = {}
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+def part(module: str) -> str:
+    """The piece of the house a module belongs to: tapegrad.ops.shape -> ops."""
+    return (module.split(".") + ["__init__"])[1]
+
+
+def imports(tree: ast.AST) -> Iterator[tuple[ast.stmt, bool]]:
+    """Every import that runs, and whether it stands inside a function."""
+
+    def walk(node: ast.AST, inside: bool) -> Iterator[tuple[ast.stmt, bool]]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+                continue  # read by the type checker alone
+            if isinstance(child, ast.Import | ast.ImportFrom):
+                yield child, inside
+            function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            yield from walk(child, inside or function)
+
+    return walk(tree, False)
+
+
+def targets(name: str, path: Path, node: ast.stmt) -> list[str]:
+    """The absolute names that an import statement reaches for."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    assert isinstance(node, ast.ImportFrom)
+    base = node.module or ""
+    if node.level:
+        package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
+        base = ".".join([*package[: len(package) - node.level + 1], *filter(None, [base])])
+    found = [f"{base}.{alias.name}" for alias in node.names]
+    return [target if target in MODULES else base for target in found]
+
+
+def edges() -> Iterator[tuple[str, str, bool]]:
+    for name, path in MODULES.items():
+        for node, inside in imports(ast.parse(path.read_text(encoding="utf-8"))):
+            for target in targets(name, path, node):
+                yield name, target, inside
+
+
+def inner_edges() -> set[tuple[str, str]]:
+    return {
+        (name, target)
+        for name, target, inside in edges()
+        if target.split(".")[0] == "tapegrad"
+        if name != target and not (inside and (name, target) in LAZY)
+    }
+
+
+def test_every_module_has_a_layer():
+    unknown = {part(name) for name in MODULES} - RANK.keys()
+    assert not unknown, f"give these a place in LAYERS: {unknown}"
+
+
+def test_imports_point_one_way():
+    back = [
+        f"{name} imports {target}"
+        for name, target in sorted(inner_edges())
+        if RANK.get(part(name), 0) < RANK.get(part(target), 0)
+    ]
+    assert not back
+
+
+def test_imports_make_no_circle():
+    graph: dict[str, set[str]] = {}
+    for name, target in inner_edges():
+        graph.setdefault(name, set()).add(target)
+    graphlib.TopologicalSorter(graph).prepare()
+
+
+def test_lazy_imports_are_all_in_use():
+    assert {(name, target) for name, target, inside in edges() if inside} >= LAZY
+
+
+def test_compilers_are_imported_in_one_place():
+    strays = [
+        f"{name} imports {target}"
+        for name, target, _ in edges()
+        if part(name) not in COMPILERS.get(target.split(".")[0], {part(name)})
+    ]
+    assert not strays
+
+
+def test_one_file_says_njit():
+    strays = []
+    for path in MODULES.values():
+        if path == NJIT_HOME:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            by_name = isinstance(node, ast.ImportFrom) and (node.module or "").startswith("numba")
+            if by_name and NJIT & {alias.name for alias in node.names}:
+                strays.append(f"{path}:{node.lineno}")
+            by_attribute = isinstance(node, ast.Attribute) and node.attr in NJIT
+            if by_attribute and ast.unparse(node.value) in {"numba", "nb"}:
+                strays.append(f"{path}:{node.lineno}")
+    assert not strays, f"use the wrapper of {NJIT_HOME.name}"
+
+
+def test_files_stay_within_the_budget():
+    lengths = {}
+    for folder in ("tapegrad", "tests", "bench"):
+        for path in (ROOT / folder).rglob("*.py"):
+            count = len(path.read_text(encoding="utf-8").splitlines())
+            lengths[path.relative_to(ROOT).as_posix()] = count
+    over = {path: count for path, count in lengths.items() if count > LONG.get(path, LINES)}
+    assert not over, f"over {LINES} lines"
+    assert all(lengths.get(path, 0) > LINES for path in LONG), "take it off the list: it fits"
+
+
+def test_import_loads_no_compiler_and_no_scipy():
+    code = (
+        "import sys, tapegrad; print(*{m.split('.')[0] for m in sys.modules}"
+        " & {'numba', 'llvmlite', 'scipy', 'torch', 'jax'})"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+def test_version_is_the_installed_one():
+    tapegrad = importlib.import_module("tapegrad")
+    assert tapegrad.__version__ == importlib.metadata.version("tapegrad")
+
+
+def public_members() -> Iterator[tuple[str, object]]:
+    """Every public name of the package, of its public submodules and of its public classes."""
+    pending: list[tuple[str, object]] = [("tapegrad", importlib.import_module("tapegrad"))]
+    seen: set[int] = set()
+    while pending:
+        name, thing = pending.pop()
+        if id(thing) in seen:
+            continue
+        seen.add(id(thing))
+        yield name, thing
+        if isinstance(thing, ModuleType):
+            names = thing.__all__
+        elif inspect.isclass(thing):
+            names = [key for key in vars(thing) if not key.startswith("_")]
+        else:
+            continue
+        for key in names:
+            member = inspect.getattr_static(thing, key, None)
+            member = getattr(thing, key) if member is None else member
+            pending.append((f"{name}.{key}", getattr(member, "__func__", member)))
+
+
+def test_every_public_name_has_a_docstring():
+    missing = []
+    for name, thing in public_members():
+        documented = callable(thing) or isinstance(thing, ModuleType | property)
+        if documented and not (getattr(thing, "__doc__", None) or "").strip():
+            missing.append(name)
+    assert not missing
