@@ -1,5 +1,7 @@
 """tapegrad: automatic differentiation on a flat tape, for NumPy and Numba."""
 
+import warnings as _warnings
+
 from tapegrad import autograd, nn
 from tapegrad.autograd.grad_mode import (
     enable_grad,
@@ -186,4 +188,6 @@ float = float32  # noqa: A001
 int = int32  # noqa: A001
 
 _install()
+# As in PyTorch, log(0) is -inf and no news; the warning that NumPy would print names our own line.
+_warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tapegrad\.")
 __all__ = sorted(name for name in dict(globals()) if not name.startswith("_"))

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
+from tapegrad.kernels.grid import Grid, core, grid
 from tapegrad.ops.core import Op
 
 SPLIT = 1 << 16  # elements per thread from which splitting pays
 COMPILED = 1 << 14  # elements from which a compiled loop pays for its call
 
-# Operations whose compiled loop beats NumPy's own by measurement (`python -m bench eager`).
-FASTER = frozenset(
-    "sin cos sigmoid softplus relu cube addcmul addcdiv lerp rsqrt erf".split()
-)
+# Operations whose compiled loop beats NumPy's own by measurement (`python -m bench eager`), always
+# or where an operand is broadcast along rows or columns.
+FASTER = frozenset((
+    "addcdiv addcmul clamp_max clamp_min cos cosh cube erf exp expm1 floor_divide lerp maximum "
+    "minimum reciprocal relu remainder rsqrt sigmoid sign sin sinh softplus sqrt strong tanh where"
+).split())  # fmt: skip
+FASTER_BROADCAST = frozenset("add sub mul div".split())
 
 _threads = int(os.environ.get("TAPEGRAD_NUM_THREADS", "0")) or (os.cpu_count() or 1)
 _pool: ThreadPoolExecutor | None = None
@@ -50,10 +54,13 @@ def get_num_threads() -> int:
     return _threads
 
 
-def split(n: int, work: Callable[[int, int], Any]) -> None:
-    """Run `work(start, stop)` over 0..n, on several threads when that pays."""
+def split(n: int, work: Callable[[int, int], Any], weight: int = 1) -> None:
+    """Run `work(start, stop)` over 0..n, on several threads when that pays.
+
+    `weight` is how many elements one of the n stands for.
+    """
     global _pool
-    parts = min(_threads, n // SPLIT)
+    parts = min(_threads, n, n * weight // SPLIT)
     if parts < 2:
         work(0, n)
         return
@@ -68,57 +75,116 @@ def split(n: int, work: Callable[[int, int], Any]) -> None:
 
 def address(array: np.ndarray) -> int:
     """Where an array's first element is."""
-    return int(array.ctypes.data)
+    return int(array.__array_interface__["data"][0])
+
+
+# -- compiled loops ------------------------------------------------------------------------------
+
+Steps = Sequence[int]
+
+
+def launch(
+    kernel: Any, rows: int, n: int, at: Steps, row_steps: Steps, steps: Steps | None = None
+) -> None:
+    """Call a kernel for each row, on all threads.
+
+    The kernel takes n and up to seven integers, which move by `row_steps` from row to row, and by
+    `steps` from element to element; without `steps` a row cannot be divided.
+    """
+    pad = [0] * (7 - len(at))
+    if rows == 1 and steps is None:
+        kernel.call(n, *at, *pad)
+    elif rows == 1:
+
+        def part(start: int, stop: int) -> None:
+            kernel.call(stop - start, *[a + start * s for a, s in zip(at, steps)], *pad)
+
+        split(n, part)
+    elif steps is not None and rows < _threads <= rows * n // SPLIT:
+        for r in range(rows):
+            launch(kernel, 1, n, [a + r * s for a, s in zip(at, row_steps)], row_steps, steps)
+    else:
+        from tapegrad.kernels import table
+
+        loop = table.rows()
+
+        def some(start: int, stop: int) -> None:
+            moved = [a + start * s for a, s in zip(at, row_steps)]
+            numbers = [kernel.address, stop - start, n, *moved, *pad, 0, *row_steps, *pad]
+            frame = np.array(numbers, np.int64)
+            loop(address(frame))
+
+        split(rows, some, n)
+
+
+def row_steps(g: Grid, k: int, itemsize: int) -> int:
+    """By how many bytes operand k moves from one row to the next."""
+    if g.same_rows[k]:
+        return 0
+    return itemsize if g.same_element[k] else g.n * itemsize
 
 
 def forward(op: Op, arrays: list[Any]) -> Any:
     """The result of an elementwise operation on arrays of one dtype."""
-    first = arrays[0]
-    size = getattr(first, "size", 1)
-    for other in arrays[1:]:
-        size = max(size, other.size)
+    size = 1
+    for a in arrays:
+        if a.size > size:
+            size = a.size
     if size < COMPILED:
         return op.forward(*arrays, out=...)
+    found = None
+    kind = arrays[-1].dtype
+    if kind.char in "df" and (op.name in FASTER or op.name in FASTER_BROADCAST):
+        found = compiled(op, arrays)
+    elif _threads > 1 and isinstance(op.forward, np.ufunc):
+        found = _split_ufunc(op.forward, arrays)
+    return op.forward(*arrays, out=...) if found is None else found
+
+
+def compiled(op: Op, arrays: Sequence[np.ndarray]) -> np.ndarray | None:
+    """The result of an elementwise operation by its compiled loop; None where it has none."""
+    first = arrays[0]
+    dtype = arrays[-1].dtype
+    shape = first.shape
+    for a in arrays:
+        if a.shape != shape:
+            shape = np.broadcast_shapes(*[a.shape for a in arrays])
+            break
+    cores = [core(a) for a in arrays]
+    plan = grid(tuple([a.shape for a in cores]), shape)
+    if plan is None or (plan.rows > 1 and plan.n < 16):
+        return None
+    if op.name in FASTER_BROADCAST and plan.rows == 1:
+        return None
     scalars = 0
-    shape = None
-    for i, a in enumerate(arrays):
-        if a.size == 1:
-            scalars |= 1 << i
-        elif not a.flags.c_contiguous or (shape is not None and a.shape != shape):
-            return op.forward(*arrays, out=...)
-        else:
-            shape = a.shape
-    if shape is None or first.dtype.char not in "df" and op.name in FASTER:
-        return op.forward(*arrays, out=...)
-    if any(a.ndim > len(shape) or a.dtype != arrays[-1].dtype for a in arrays):
-        return op.forward(*arrays, out=...)
-    if op.name in FASTER:
-        return _compiled(op, arrays, scalars, shape)
-    if _threads > 1 and size >= 2 * SPLIT and isinstance(op.forward, np.ufunc):
-        return _split_ufunc(op.forward, arrays, shape)
-    return op.forward(*arrays, out=...)
-
-
-def _compiled(op: Op, arrays: list[Any], scalars: int, shape: Any) -> Any:
+    for k, a in enumerate(cores):
+        if not a.flags.c_contiguous or (a.dtype != dtype and op.inputs[k] != "condition"):
+            return None
+        scalars |= plan.same_element[k] << k
     from tapegrad.kernels import table
 
-    dtype = arrays[0].dtype
     kernel = table.forward(op, "f8" if dtype.char == "d" else "f4", scalars)
+    if kernel is None:
+        return None
     out = np.empty(shape, dtype)
-    starts = [address(a) for a in arrays]
-    steps = [0 if scalars >> i & 1 else dtype.itemsize for i in range(len(arrays))]
-    target = address(out)
-
-    def work(start: int, stop: int) -> None:
-        moved = [s + start * step for s, step in zip(starts, steps, strict=True)]
-        kernel(stop - start, target + start * dtype.itemsize, *moved, *[0] * (3 - len(moved)))
-
-    split(out.size, work)
+    at = [address(out), *[address(a) for a in cores]]
+    by_row = [plan.n * out.itemsize, *[row_steps(plan, k, a.itemsize) for k, a in enumerate(cores)]]
+    by_element = [out.itemsize]
+    by_element += [0 if plan.same_element[k] else a.itemsize for k, a in enumerate(cores)]
+    launch(kernel, plan.rows, plan.n, at, by_row, by_element)
     return out
 
 
-def _split_ufunc(ufunc: np.ufunc, arrays: list[Any], shape: Any) -> Any:
-    kind = ufunc.resolve_dtypes((*(a.dtype for a in arrays), None))[-1]
+def _split_ufunc(ufunc: np.ufunc, arrays: list[Any]) -> Any:
+    shape = None
+    for a in arrays:
+        if a.size > 1:
+            if not a.flags.c_contiguous or (shape is not None and a.shape != shape):
+                return None
+            shape = a.shape
+    if shape is None or any(a.ndim > len(shape) for a in arrays):
+        return None
+    kind = ufunc.resolve_dtypes((*[a.dtype for a in arrays], None))[-1]
     out = np.empty(shape, kind)
     flat_out = out.reshape(-1)
     flats = [a.reshape(-1) for a in arrays]

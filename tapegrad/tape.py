@@ -57,6 +57,45 @@ MODE_OFF, MODE_FAST, MODE_CAREFUL = range(3)
 
 leaf_keys: Callable[[], int] = itertools.count(1).__next__
 
+
+class Shapes:
+    """Every shape that was ever recorded, by a small integer; the same for all tapes.
+
+    Number 0 is the shape of a scalar.  `sizes` holds the number of elements of each.
+    """
+
+    def __init__(self) -> None:
+        self.ids: dict[Shape, int] = {}
+        self.shapes: list[Shape] = []
+        self.sizes: np.ndarray = np.zeros(256, np.int64)
+        self.address = self.sizes.ctypes.data
+        self._growing = threading.Lock()
+        self.number(())
+
+    def number(self, shape: Shape) -> int:
+        """The integer that stands for a shape."""
+        found = self.ids.get(shape)
+        return self._add(shape) if found is None else found
+
+    def _add(self, shape: Shape) -> int:
+        with self._growing:
+            if shape in self.ids:
+                return self.ids[shape]
+            new = len(self.shapes)
+            if new == len(self.sizes):
+                self.sizes = np.concatenate([self.sizes, np.zeros_like(self.sizes)])
+                self.address = self.sizes.ctypes.data
+            count = 1
+            for n in shape:
+                count *= n
+            self.sizes[new] = count
+            self.shapes.append(shape)
+            self.ids[shape] = new
+            return new
+
+
+shapes = Shapes()
+
 Propagate = Callable[["Tape", np.ndarray, int], None]
 
 
@@ -108,8 +147,6 @@ class Tape:
         "offset",
         "old",
         "saved_hooks",
-        "shape_ids",
-        "shapes",
         "shift",
         "slots",
         "sweeping",
@@ -137,8 +174,6 @@ class Tape:
         self.wide: list[int] = []
         self.slots: dict[int, int] = {}  # leaf key -> input code
         self.leaves: list[Tensor] = []  # slot -> leaf
-        self.shape_ids: dict[Shape, int] = {}
-        self.shapes: list[Shape] = []
         self.hooks: dict[int, Any] = {}  # position -> hooks on the adjoint there
         self.traces: dict[int, str] = {}  # position -> the user's line, under anomaly detection
         self.mutated: dict[int, int] = {}  # storage -> position at its last in-place change
@@ -168,22 +203,12 @@ class Tape:
         else:
             a, b, c = (*inputs, 0, 0, 0)[:3]
         token = self.next
-        shape_id = self.shape_ids.get(shape)
-        if shape_id is None:
-            shape_id = self.shape_id(shape)
-        pack_into(self.buffer, self.offset, word, a, b, c, shape_id, aux)
+        pack_into(self.buffer, self.offset, word, a, b, c, shapes.number(shape), aux)
         self.offset += STRIDE
         self.next = token + 1
         self.tokens.append(token)
         self.keep.append(entry)
         return token
-
-    def shape_id(self, shape: Shape) -> int:
-        """The small integer that stands for a shape on this tape."""
-        found = self.shape_ids.setdefault(shape, len(self.shapes))
-        if found == len(self.shapes):
-            self.shapes.append(shape)
-        return found
 
     def slot(self, leaf: Tensor) -> int:
         """The input code of a leaf; from its first use the tape keeps the leaf alive."""
@@ -233,7 +258,7 @@ class Tape:
         name = getattr(entry, "record_name", None) or Tape.op_names[word & CODE_MASK]
         inputs = tuple(f"leaf{-i - 1}" if i < 0 else str(i) for i in self.inputs(index) if i)
         state = "released" if word & RELEASED else "live"
-        return Record(self.tokens[index], name, inputs, self.shapes[row[SHAPE]], state)
+        return Record(self.tokens[index], name, inputs, shapes.shapes[row[SHAPE]], state)
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -325,9 +350,7 @@ class Tape:
         self.debt_limit = max(DEBT_FLOOR, self._held_bytes())
 
     def _held_bytes(self) -> int:
-        ids = self.words()[:, SHAPE]
-        used = np.bincount(ids, minlength=len(self.shapes)) if len(ids) else np.zeros(0, int)
-        return int(sum(8 * int(np.prod(s)) * int(n) for s, n in zip(self.shapes, used, strict=False)))
+        return int(8 * shapes.sizes[self.words()[:, SHAPE]].sum())
 
     def _squeeze(self, survivors: np.ndarray) -> None:
         words = self.words()[survivors]
@@ -346,9 +369,6 @@ class Tape:
         for table in (self.hooks, self.traces):
             for position in [p for p in table if p not in held]:
                 del table[position]  # type: ignore[attr-defined]
-        if not chosen:
-            self.shape_ids.clear()
-            self.shapes.clear()
         del dropped_keep  # last: freeing values may run code of the user
 
     def _squeeze_wide(self, words: np.ndarray) -> None:

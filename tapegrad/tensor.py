@@ -2,6 +2,8 @@
 
 ``_a``     the array
 ``_pos``   0: a constant; < 0: a leaf that requires grad (a key of its own); > 0: a position
+``_s``     the number of its shape when it is a float64 array of few elements and no view, else -1:
+           what the short road of `tapegrad.fast` takes
 ``_home``  None: neither on a tape nor a view; a `Tape`: where `_pos` counts; a `View`: see there
 
 Everything that only some Tensors have (a gradient, hooks) stands in slots that stay empty.
@@ -19,8 +21,10 @@ from tapegrad.dtypes import dtype as DType
 from tapegrad.dtypes import of_numpy
 from tapegrad.ops.core import Op
 from tapegrad.printing import describe
-from tapegrad.tape import CODE_MASK, HOOKED, WORD, Record, Shape, Tape, current, leaf_keys
+from tapegrad.tape import CODE_MASK, HOOKED, WORD, Record, Shape, Tape, current, leaf_keys, shapes
 
+F8 = np.dtype(np.float64)
+LARGE = 512  # elements from which the general road is worth its overhead
 Chain = tuple[tuple[Op, dict[str, Any]], ...]
 
 
@@ -153,11 +157,12 @@ class Tensor:
     tensor([2., 4.])
     """
 
-    __slots__ = ("__weakref__", "_a", "_extra", "_grad", "_home", "_pos")
+    __slots__ = ("__weakref__", "_a", "_extra", "_grad", "_home", "_pos", "_s")
     __array_priority__ = 1000
 
     _a: np.ndarray
     _pos: int
+    _s: int
     _home: Tape | View | None
     _grad: Tensor | None
     _extra: dict[str, Any]
@@ -423,6 +428,7 @@ class Tensor:
         """The same memory without history and with a version counter of its own."""
         alias = wrap(self._a.view())
         alias._home = View(None, (), None)
+        alias._s = -1
         return alias
 
     @data.setter
@@ -432,6 +438,7 @@ class Tensor:
         if value._a.dtype != self._a.dtype:
             raise RuntimeError(f"`data` must keep the dtype {self.dtype}, got {value.dtype}")
         self._a = value._a
+        self._s = -1 if isinstance(self._home, View) else number(value._a)
 
     @property
     def _version(self) -> int:
@@ -456,6 +463,7 @@ class Tensor:
         home = self._home
         if isinstance(home, View) and home.base is None:
             alias._home = View(None, (), None)
+        alias._s = -1
         return alias
 
     def detach_(self) -> Tensor:
@@ -490,12 +498,20 @@ NO_GRAD = "it was made under `no_grad`"
 _new = Tensor.__new__
 
 
+def number(array: np.ndarray) -> int:
+    """The number of the shape of an array that the short road takes, or -1."""
+    if array.dtype is F8 and array.size <= LARGE:
+        return shapes.number(array.shape)
+    return -1
+
+
 def wrap(array: np.ndarray) -> Tensor:
     """A Tensor around an array, without history."""
     t = _new(Tensor)
     t._a = array
     t._pos = 0
     t._home = None
+    t._s = number(array)
     return t
 
 
@@ -505,6 +521,7 @@ def placed(array: np.ndarray, tape: Tape, position: int) -> Tensor:
     t._a = array
     t._pos = position
     t._home = tape
+    t._s = number(array)
     return t
 
 

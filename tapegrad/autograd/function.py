@@ -12,7 +12,8 @@ import numpy as np
 from tapegrad.autograd.grad_mode import no_grad
 from tapegrad.autograd.pullback import Wanted, fit, lift
 from tapegrad.ops.core import CUSTOM, Op, Spec
-from tapegrad.record import changed, check_inplace, move, user_line
+from tapegrad.inplace import changed, check_inplace, move
+from tapegrad.record import user_line
 from tapegrad.tape import DTYPE_BITS, GENERAL, SAVES, Tape, current
 from tapegrad.tensor import Tensor, View, place, placed, wrap
 

@@ -14,7 +14,8 @@ import numpy as np
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op, Spec, by_code
 from tapegrad.ops.elementwise import strong
 from tapegrad.ops.shape import sum_to, to
-from tapegrad.tape import CODE_MASK, DTYPE_SHIFT, DTYPES, PACKED, SHAPE, WORD, Tape
+from tapegrad.record import Packed
+from tapegrad.tape import CODE_MASK, DTYPE_SHIFT, DTYPES, PACKED, SHAPE, WORD, Tape, shapes
 from tapegrad.tensor import Tensor, placed, wrap
 
 Wanted = Callable[[int], bool]
@@ -36,7 +37,7 @@ class Saved:
         if word & PACKED:
             entry = unpack(entry)
         self.params: dict[str, Any] = {}
-        self.specs: tuple[Spec | None, ...] | None = None
+        self.specs: tuple[Any, ...] | None = None
         if entry is not None and isinstance(entry[-1], tuple):
             self.params, self.specs = entry[-1]
             entry = entry[:-1]
@@ -64,7 +65,7 @@ class Saved:
             return spec_at(tape, self.index)
         if self.specs is not None:
             found = self.specs[k]
-            return found if found is not None else Spec((), DTYPES[0])
+            return Spec(*found) if found is not None else Spec((), DTYPES[0])
         code = self.codes[k]
         if code > 0:
             return spec_at(tape, tape.index(code))
@@ -94,7 +95,7 @@ class Saved:
         if name == "k":
             return k
         if name == "specs":
-            return self.specs
+            return tuple(self.spec(i) for i in range(len(self.specs or ())))
         raise KeyError(f"formula of `{op.name}` reads `{name}`, which it does not have")
 
 
@@ -111,25 +112,12 @@ def lift(tape: Tape, code: int, array: np.ndarray) -> Tensor:
 def spec_at(tape: Tape, index: int) -> Spec:
     """Shape and dtype of a record's result."""
     row = tape.words()[index]
-    return Spec(tape.shapes[row[SHAPE]], DTYPES[(int(row[WORD]) >> DTYPE_SHIFT) & 3])
+    return Spec(shapes.shapes[row[SHAPE]], DTYPES[(int(row[WORD]) >> DTYPE_SHIFT) & 3])
 
 
 def unpack(entry: Any) -> Any:
     """Bring back values that went through saved_tensors_hooks."""
-    values = []
-    for part in entry:
-        if isinstance(part, tuple) and len(part) == 2 and callable(part[0]):
-            receive, packed = part
-            value = receive(packed)
-            if not isinstance(value, Tensor):
-                raise TypeError(
-                    "the unpack hook of `saved_tensors_hooks` must return a Tensor, "
-                    f"got {type(value).__name__}"
-                )
-            values.append(value._a)
-        else:
-            values.append(part)
-    return tuple(values)
+    return tuple([part.unpacked() if isinstance(part, Packed) else part for part in entry])
 
 
 def contributions(

@@ -25,7 +25,7 @@ from tapegrad.kernels.layout import (
     WIDE_INPUTS,
 )  # fmt: skip
 from tapegrad.tape import (
-    GENERAL, HOOKED, SAVES, SPENT, WORD, Tape,
+    GENERAL, HOOKED, SAVES, SPENT, WORD, Tape, shapes,
 )  # fmt: skip
 from tapegrad.tensor import Tensor, grad_name, wrap
 
@@ -110,8 +110,8 @@ class Sweep:
         frame[OLD_COUNT] = len(tape.old)
         if len(tape.old):
             frame[OLD] = tape.old.ctypes.data
-        self.sizes = np.array([_count(shape) for shape in tape.shapes], np.int64)
-        frame[SIZES] = self.sizes.ctypes.data
+        self.sizes = shapes.sizes  # a growing table replaces its array: hold this one
+        frame[SIZES] = shapes.address
         if tape.wide:
             self.wide = np.array(tape.wide, np.int64)
             frame[WIDE_INPUTS] = self.wide.ctypes.data

@@ -9,7 +9,8 @@ import numpy as np
 from tapegrad.functions.arguments import as_input
 from tapegrad.ops import elementwise as e
 from tapegrad.ops.core import Op
-from tapegrad.record import as_operand, binary, run, unary
+from tapegrad.fast import as_operand, binary, unary
+from tapegrad.record import run
 from tapegrad.tensor import Tensor, wrap
 
 
@@ -91,13 +92,7 @@ def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     >>> tg.sub(tg.tensor(3.0), tg.tensor(1.0))
     tensor(2.)
     """
-    _no_booleans(input, other)
     return _sub(input, other if alpha == 1 else mul(other, alpha))
-
-
-def _no_booleans(*operands: Any) -> None:
-    if any(isinstance(x, Tensor) and x._a.dtype.kind == "b" for x in operands):
-        raise RuntimeError("`-` is not defined for booleans: use `^` or `logical_not`")
 
 
 def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:

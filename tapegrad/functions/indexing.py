@@ -9,7 +9,8 @@ import numpy as np
 from tapegrad.functions.arguments import as_input, index_array, one_dim
 from tapegrad.ops import index as i
 from tapegrad.ops.shape import alias, getitem as _getitem, reshape
-from tapegrad.record import as_operand, run
+from tapegrad.fast import as_operand
+from tapegrad.record import run
 from tapegrad.tensor import Tensor, wrap
 
 

@@ -14,7 +14,9 @@ from tapegrad.ops import elementwise as e
 from tapegrad.ops import index as ix
 from tapegrad.ops import shape as s
 from tapegrad.ops.core import Op
-from tapegrad.record import as_operand, run_inplace
+from tapegrad.fast import as_operand
+from tapegrad.inplace import run_inplace
+from tapegrad.record import run
 from tapegrad.tensor import Tensor, wrap
 
 
@@ -111,7 +113,7 @@ def _assign(self: Tensor, value: Any, index: Any) -> Tensor:
     extra = given.ndim - len(shape)
     if extra > 0 and all(n == 1 for n in given.shape[:extra]):
         squeezed = given.shape[extra:]
-        from tapegrad.record import run
+
 
         v = run(s.reshape, (v,), {"shape": squeezed}) if isinstance(v, Tensor) else v.reshape(squeezed)
         given = v._a if isinstance(v, Tensor) else v
@@ -134,7 +136,7 @@ def _cast(v: Any, target: Tensor) -> Any:
     if category(given) == 3 and category(kind) < 3:
         raise RuntimeError(f"complex values cannot be written into a Tensor of {target.dtype}")
     if isinstance(v, Tensor):
-        from tapegrad.record import run
+
 
         return run(s.to, (v,), {"dtype": kind})
     return v.astype(kind)

@@ -89,7 +89,7 @@ def install() -> None:
 
 def _install_operators() -> None:
     two = {
-        "add": a._add, "sub": a.sub, "mul": a.mul, "truediv": a._div, "floordiv": a.floor_divide,
+        "add": a._add, "sub": a._sub, "mul": a.mul, "truediv": a._div, "floordiv": a.floor_divide,
         "mod": a.remainder, "pow": a.pow, "matmul": products.matmul, "and": a.bitwise_and,
         "or": a.bitwise_or, "xor": a.bitwise_xor,
     }  # fmt: skip

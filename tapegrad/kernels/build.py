@@ -7,6 +7,7 @@ nor a compiler, so a warm start costs about a millisecond per kernel and does no
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import sys
 import threading
@@ -24,12 +25,24 @@ _SAID = 1.0  # seconds of compiling after which a line says what is going on
 _spent = 0.0
 _told = False
 
+# What machine code may call: LLVM turns loops into the first three, the rest is the C library's
+# mathematics.  The engine does not find them by itself unless Numba happens to be loaded.
+EXTERNALS = (
+    "memset memcpy memmove "
+    "sin cos tan asin acos atan atan2 sinh cosh tanh exp log log1p expm1 pow floor ceil fmod sqrt "
+    "sinf cosf tanf asinf acosf atanf atan2f sinhf coshf tanhf expf logf log1pf expm1f powf floorf "
+    "ceilf fmodf sqrtf"
+).split()
+
 @cache
 def _machine() -> Any:
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    process = ctypes.CDLL(None)
+    for name in EXTERNALS:
+        llvm.add_symbol(name, ctypes.cast(getattr(process, name), ctypes.c_void_p).value)
     target = llvm.Target.from_default_triple()
     return target.create_target_machine(
         cpu=llvm.get_host_cpu_name(),
@@ -96,9 +109,29 @@ def _compile(name: str, source: str, arity: int) -> bytes:
     native, text = entry_point(namespace[name], arity)
     module = llvm.parse_assembly(text)
     module.get_function(native).name = SYMBOL
+    _close(module)
     code = _machine().emit_object(module)
     _tell(time.perf_counter() - started)
     return bytes(code)
+
+
+def _close(module: Any) -> None:
+    """Define what the module leaves open and will never reach.
+
+    Numba's wrapper reports Python exceptions through the interpreter; a kernel raises none.  But a
+    single symbol that the engine cannot resolve would leave all of them unresolved.
+    """
+    import llvmlite.binding as llvm
+
+    open_functions = [f.name for f in module.functions if f.is_declaration]
+    dead = [f for f in open_functions if not f.startswith("llvm.") and f not in EXTERNALS]
+    for name in dead:
+        if not name.startswith(("Py", "_Py", "NRT_", "numba_")):
+            raise RuntimeError(f"a kernel calls `{name}`, which is not among the known externals")
+    values = [g.name for g in module.global_variables if g.is_declaration]
+    text = [f"define void @{name}() {{ unreachable }}" for name in dead]
+    text += [f"@{name} = global ptr null" for name in values]
+    module.link_in(llvm.parse_assembly("\n".join(text)))
 
 
 def _tell(seconds: float) -> None:

@@ -56,3 +56,41 @@ def _select(numba_type: Any) -> Any:
 
 select_f8 = _select(types.float64)
 select_f4 = _select(types.float32)
+
+
+def _reassociating(numba_type: Any, operation: str) -> Any:
+    @intrinsic
+    def combine(typingctx: Any, a: Any, b: Any) -> Any:
+        """A sum (or product) whose order LLVM may choose, so that a loop over it vectorises."""
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return getattr(builder, operation)(*args, flags=("reassoc",))
+
+        return numba_type(numba_type, numba_type), codegen
+
+    return combine
+
+
+plus_f8 = _reassociating(types.float64, "fadd")
+plus_f4 = _reassociating(types.float32, "fadd")
+times_f8 = _reassociating(types.float64, "fmul")
+times_f4 = _reassociating(types.float32, "fmul")
+
+
+def _floor(numba_type: Any, llvm_type: Any) -> Any:
+    @intrinsic
+    def down(typingctx: Any, x: Any) -> Any:
+        """The largest whole number below, as a float (Numba's `math.floor` gives an int64)."""
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            kind = ir.FunctionType(llvm_type, [llvm_type])
+            function = builder.module.declare_intrinsic("llvm.floor", [llvm_type], kind)
+            return builder.call(function, args)
+
+        return numba_type(numba_type), codegen
+
+    return down
+
+
+floor_f8 = _floor(types.float64, ir.DoubleType())
+floor_f4 = _floor(types.float32, ir.FloatType())

@@ -23,7 +23,7 @@ SCALARS = {
     "cube": "{0} * {0} * {0}",
     "abs": "abs({0})",
     "sign": "select({0} > zero, one, select({0} < zero, -one, {0} * zero))",
-    "floor": "math.floor({0})",
+    "floor": "floor({0})",
     "sqrt": "math.sqrt({0})",
     "rsqrt": "one / math.sqrt({0})",
     "exp": "vmath.exp({0})",
@@ -40,6 +40,12 @@ SCALARS = {
     "softplus": "vmath.softplus({0})",
     "erf": "vmath.erf({0})",
     "pow": "vmath.power({0}, {1})",
+    "remainder": "vmath.remainder({0}, {1})",
+    "floor_divide": "vmath.floor_divide({0}, {1})",
+    "minimum": "select(({0} < {1}) | ({0} != {0}), {0}, {1})",
+    "maximum": "select(({0} > {1}) | ({0} != {0}), {0}, {1})",
+    "clamp_min": "select(({0} > {1}) | ({0} != {0}), {0}, {1})",
+    "clamp_max": "select(({0} < {1}) | ({0} != {0}), {0}, {1})",
     "asin": "math.asin({0})",
     "acos": "math.acos({0})",
     "atan": "math.atan({0})",
@@ -59,6 +65,16 @@ SCALARS = {
     "where": "select({0}, {1}, {2})",
 }
 CONDITIONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "both"})
+# Functions that serve most arguments only: when the test finds another one in a block of
+# elements, that block is computed by the second form, which serves them all.
+GUARDS = {
+    "sin": ("abs({0}) > SAFE_SIN", "vmath.sin_any({0})"),
+    "cos": ("abs({0}) > SAFE_COS", "vmath.cos_any({0})"),
+    "tan": ("abs({0}) > SAFE_TAN", "vmath.tan_any({0})"),
+    "remainder": ("not vmath.divides_soon({0}, {1})", "vmath.remainder_any({0}, {1})"),
+    "floor_divide": ("not vmath.divides_soon({0}, {1})", "vmath.floor_divide_any({0}, {1})"),
+}
+BLOCK = 1024  # elements that are tested before they are computed
 
 
 class Symbol:
@@ -112,8 +128,10 @@ def _is_condition(x: Any) -> bool:
 class Lines:
     """Straight-line code: one assignment per distinct operation."""
 
-    def __init__(self) -> None:
+    def __init__(self, forms: dict[str, str] = SCALARS) -> None:
+        self.forms = forms
         self.lines: list[str] = []
+        self.tests: list[str] = []
         self._names: dict[str, str] = {}
 
     def write(self, x: Any) -> str:
@@ -122,12 +140,44 @@ class Lines:
             return f"T({float(x)!r})"
         if not x.args:
             return x.name
-        text = SCALARS[x.name].format(*[self.write(arg) for arg in x.args])
+        args = [self.write(arg) for arg in x.args]
+        text = self.forms[x.name].format(*args)
         name = self._names.get(text)
         if name is None:
             name = self._names[text] = f"t{len(self._names)}"
+            if x.name in GUARDS:
+                self.lines.append(f"bad |= {GUARDS[x.name][0].format(*args)}")
+                self.tests += self.lines
+                self.lines = []
             self.lines.append(f"{name} = {text}")
         return name
+
+
+def loop(expression: Any, loads: list[str], store: str) -> list[str]:
+    """A loop over i that loads operands, computes an expression and stores it (as `{value}`)."""
+    lines = Lines()
+    value = lines.write(expression)
+    if not lines.tests:
+        body = [*loads, *lines.lines, store.format(value=value)]
+        return ["for i in range(n):", *_indent(body)]
+    served = Lines(SCALARS | {name: form for name, (_, form) in GUARDS.items()})
+    any_value = served.write(expression)
+    tests = lines.tests[: 1 + max(k for k, line in enumerate(lines.tests) if line[:3] == "bad")]
+    plain = [line for line in [*lines.tests, *lines.lines] if line[:3] != "bad"]
+    rest = [line for line in [*served.tests, *served.lines] if line[:3] != "bad"]
+    return [
+        f"for start in range(0, n, {BLOCK}):",
+        f"    stop = min(start + {BLOCK}, n)",
+        "    bad = False",
+        "    for i in range(start, stop):",
+        *_indent([*loads, *tests], 2),
+        "    if bad:",
+        "        for i in range(start, stop):",
+        *_indent([*loads, *rest, store.format(value=any_value)], 3),
+        "    else:",
+        "        for i in range(start, stop):",
+        *_indent([*loads, *plain, store.format(value=value)], 3),
+    ]
 
 
 OPERANDS = ("a", "b", "c")
@@ -166,8 +216,10 @@ def names_in(x: Any) -> set[str]:
 HEADER = """\
 import math
 from tapegrad.kernels import vmath
-from tapegrad.kernels.memory import select{suffix} as select, {pointer} as pointer
+from tapegrad.kernels.memory import select{suffix} as select, {pointer} as pointer, u1
+from tapegrad.kernels.memory import floor{suffix} as floor, plus{suffix} as plus
 from numba import {kind} as T
+SAFE_SIN, SAFE_COS, SAFE_TAN = vmath.SAFE["sin"], vmath.SAFE["cos"], vmath.SAFE["tan"]
 zero = T(0.0)
 one = T(1.0)
 
@@ -181,50 +233,54 @@ def header(dtype: str) -> str:
     return HEADER.format(pointer=pointer, kind=kind, suffix="_" + dtype)
 
 
+def _setup(op: Op, names: Sequence[str]) -> list[str]:
+    """Typed pointers from addresses; a condition is stored in bytes."""
+    kinds = {
+        name: "u1" if given == "condition" else "pointer"
+        for name, given in zip(OPERANDS, op.inputs, strict=False)
+    }
+    return [f"{name}_p = {kinds.get(name, 'pointer')}({name}_at)" for name in names]
+
+
+def _load(op: Op, name: str, index: str) -> str:
+    given = dict(zip(OPERANDS, op.inputs, strict=False)).get(name)
+    return f"{name} = {name}_p[{index}]" + (" != 0" if given == "condition" else "")
+
+
 def adjoint_source(op: Op, k: int, dtype: str, scalars: int) -> str:
     """The kernel that hands the adjoint of a result on to operand k.
 
     Bit i of `scalars` says that operand i is one number for the whole loop (bit 3: the adjoint).
+    Where operand k is one number, its contributions are added up, in an order that LLVM chooses.
     The kernel's `accumulate` chooses between adding and writing.
     """
-    expression = partial(op, k)
-    read = names_in(expression)
-    lines = Lines()
-    if isinstance(expression, Symbol):
-        value = lines.write(Symbol("strong", (Symbol("g"), expression)))
-    elif expression in (1, -1):
-        value = "g" if expression == 1 else "-g"
-    else:
-        value = lines.write(Symbol("strong", (Symbol("g"), expression)))
+    factor = partial(op, k)
+    read = names_in(factor)
+    g = Symbol("g")
+    expression = g if factor == 1 else -g if factor == -1 else Symbol("strong", (g, factor))
     fixed = {name for i, name in enumerate(OPERANDS) if scalars >> i & 1} & read
     if scalars >> 3 & 1:
         fixed.add("g")
-    moving = sorted((read | {"g"}) - fixed)
-    body = [f"{name} = {name}_p[i]" for name in moving] + lines.lines
-    reduced = bool(scalars >> k & 1)
-    if reduced:
-        loops = ["total = zero", "for i in range(n):", *_indent([*body, f"total += {value}"]),
+    loads = [_load(op, name, "i") for name in sorted((read | {"g"}) - fixed)]
+    if scalars >> k & 1:
+        loops = ["total = zero", *loop(expression, loads, "total = plus(total, {value})"),
                  "out_p[0] = total + out_p[0] if accumulate else total"]  # fmt: skip
     else:
-        loops = ["if accumulate:", "    for i in range(n):",
-                 *_indent([*body, f"out_p[i] += {value}"], 2), "else:", "    for i in range(n):",
-                 *_indent([*body, f"out_p[i] = {value}"], 2)]  # fmt: skip
-    setup = [f"{name}_p = pointer({name}_at)" for name in sorted(read | {"g", "out"})]
-    setup += [f"{name} = {name}_p[0]" for name in sorted(fixed)]
+        loops = ["if accumulate:", *_indent(loop(expression, loads, "out_p[i] += {value}")),
+                 "else:", *_indent(loop(expression, loads, "out_p[i] = {value}"))]  # fmt: skip
+    setup = _setup(op, sorted(read | {"g", "out"}))
+    setup += [_load(op, name, "0") for name in sorted(fixed)]
     return _function("n, accumulate, g_at, out_at, a_at, b_at, c_at, y_at", [*setup, *loops], dtype)
 
 
 def forward_source(op: Op, dtype: str, scalars: int) -> str:
     """The kernel that computes an elementwise operation."""
-    lines = Lines()
-    value = lines.write(result(op))
     names = OPERANDS[: len(op.inputs)]
     fixed = [name for i, name in enumerate(names) if scalars >> i & 1]
-    body = [f"{name} = {name}_p[i]" for name in names if name not in fixed]
-    setup = [f"{name}_p = pointer({name}_at)" for name in (*names, "out")]
-    setup += [f"{name} = {name}_p[0]" for name in fixed]
-    loop = ["for i in range(n):", *_indent([*body, *lines.lines, f"out_p[i] = {value}"])]
-    return _function("n, out_at, a_at, b_at, c_at", [*setup, *loop], dtype)
+    loads = [_load(op, name, "i") for name in names if name not in fixed]
+    setup = [*_setup(op, (*names, "out")), *[_load(op, name, "0") for name in fixed]]
+    body = [*setup, *loop(result(op), loads, "out_p[i] = {value}")]
+    return _function("n, out_at, a_at, b_at, c_at, unused_1, unused_2, unused_3", body, dtype)
 
 
 def _indent(lines: Sequence[str], depth: int = 1) -> list[str]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from functools import cache
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -52,29 +54,63 @@ def adjoint(op: Op, operand: int, dtype: str, scalars: int) -> int:
     return build.load("kernel", symbols.adjoint_source(op, operand, dtype, scalars), 8)
 
 
+_ARGUMENTS = 8
+_function = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * _ARGUMENTS)
+
+
+class Kernel(NamedTuple):
+    """A kernel of eight integers: its address, and a callable that runs without the GIL."""
+
+    address: int
+    call: Callable[..., int]
+
+
 @cache
-def forward(op: Op, dtype: str, scalars: int) -> Any:
-    """A forward kernel as a ctypes function that runs without the GIL, or None."""
+def forward(op: Op, dtype: str, scalars: int) -> Kernel | None:
+    """The loop that computes an elementwise operation, if it has one."""
     if not symbols.computable(symbols.result(op)):
         return None
-    address = build.load("kernel", symbols.forward_source(op, dtype, scalars), 5)
-    return ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)(address)
+    address = build.load("kernel", symbols.forward_source(op, dtype, scalars), _ARGUMENTS)
+    return Kernel(address, _function(address))
 
 
 @cache
-def callable_adjoint(op: Op, operand: int, dtype: str, scalars: int) -> Any:
-    """An adjoint kernel as a ctypes function that runs without the GIL, or None."""
+def pullback(op: Op, operand: int, dtype: str, scalars: int) -> Kernel | None:
+    """The loop that hands an adjoint on to one operand of an elementwise operation, if it has one."""
     address = adjoint(op, operand, dtype, scalars)
-    if not address:
-        return None
-    return ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 8)(address)
+    return Kernel(address, _function(address)) if address else None
+
+
+_NARROWED = (
+    ("_f8 as", "_f4 as"), ("f8 as pointer", "f4 as pointer"), ("float64 as T", "float32 as T"),
+    ("SIZE = 8", "SIZE = 4"),
+)  # fmt: skip
+
+
+@cache
+def loop(name: str, dtype: str = "f8") -> Kernel:
+    """A loop over one row, from `kernels.rows`."""
+    text = _source("rows")
+    if dtype == "f4":
+        for wide, narrow in _NARROWED:
+            text = text.replace(wide, narrow)
+    address = build.load(name, text, _ARGUMENTS)
+    return Kernel(address, _function(address))
+
+
+@cache
+def rows() -> Callable[[int], int]:
+    """The loop that calls a kernel row by row: a function of the address of a frame."""
+    address = build.load("rows", _source("drive"), 1)
+    return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address)
+
+
+def _source(name: str) -> str:
+    return (Path(__file__).parent / f"{name}.py").read_text()
 
 
 @cache
 def walk() -> Any:
     """The compiled walk: a function of the address of a frame."""
-    from pathlib import Path
-
-    source = (Path(__file__).parent / "walk.py").read_text()
-    address = build.load("walk", source, 1)
+    address = build.load("walk", _source("walk"), 1)
     return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address)

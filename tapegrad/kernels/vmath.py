@@ -21,6 +21,13 @@ then rounded to double; lowest power first.
 
 from tapegrad.kernels.vmath_exp import cosh, erf, exp, expm1, sigmoid, sinh, tanh
 from tapegrad.kernels.vmath_log import log, log1p, power, softplus
+from tapegrad.kernels.vmath_mod import (
+    divides_soon,
+    floor_divide,
+    floor_divide_any,
+    remainder,
+    remainder_any,
+)
 from tapegrad.kernels.vmath_trig import SAFE, cos, cos_any, sin, sin_any, tan, tan_any
 
 __all__ = [
@@ -28,12 +35,17 @@ __all__ = [
     "cos",
     "cos_any",
     "cosh",
+    "divides_soon",
     "erf",
     "exp",
     "expm1",
+    "floor_divide",
+    "floor_divide_any",
     "log",
     "log1p",
     "power",
+    "remainder",
+    "remainder_any",
     "sigmoid",
     "sin",
     "sin_any",

@@ -36,9 +36,9 @@ def _where(condition: Any, a: Any, b: Any, out: Any = None) -> Any:
     return np.asarray(np.where(condition, a, b))
 
 
-def _strong(g: Any, d: Any, out: Any = None) -> Any:
+def _strong(a: Any, b: Any, out: Any = None) -> Any:
     with np.errstate(all="ignore"):
-        return np.where(g == 0, np.zeros((), g.dtype), g * d)
+        return np.where(a == 0, np.zeros((), a.dtype), a * b)
 
 
 def _relu(x: Any, out: Any = None) -> Any:
@@ -72,7 +72,7 @@ POSITIVE, UNIT, REAL = (0.1, 2.0), (-0.9, 0.9), (-2.0, 2.0)
 
 # fmt: off
 # The strong product: an adjoint that is exactly zero contributes exactly zero, whatever the factor.
-strong = elementwise("strong", _strong, g=lambda d: d, d=lambda g: g, grad_name="Mul")
+strong = elementwise("strong", _strong, a=lambda b: b, b=lambda a: a, grad_name="Mul")
 
 eq = elementwise("eq", np.equal, a=COMPARES, b=COMPARES)
 ne = elementwise("ne", np.not_equal, a=COMPARES, b=COMPARES)

@@ -162,26 +162,26 @@ def _pad_src(g: Any, src_spec: Any, index: Any, dim: int) -> Any:
 index = linear("index", _index, variadic=True,
                x=lambda g, x_spec, others, plan: unindex(g, *others, shape=x_spec.shape, plan=plan), others=SELECTS)
 unindex = linear("unindex", _unindex, variadic=True, grad_name="IndexBackward",
-                 g=lambda g, others, plan: index(g, *others, plan=plan), others=SELECTS)
+                 x=lambda g, others, plan: index(g, *others, plan=plan), others=SELECTS)
 index_put = linear("index_put", _index_put, variadic=True,
                    x=lambda g, others, plan, accumulate: g if accumulate else cleared(g, *others, plan=plan),
                    value=lambda g, value_spec, others, plan:
                    sum_to(index(g, *others, plan=plan), shape=value_spec.shape), others=SELECTS)
-cleared = linear("cleared", _cleared, variadic=True, g=lambda g, others, plan: cleared(g, *others, plan=plan),
+cleared = linear("cleared", _cleared, variadic=True, x=lambda g, others, plan: cleared(g, *others, plan=plan),
                  others=SELECTS, grad_name="IndexPut")
 assign = linear("assign", _assign, x=lambda g, index: assign(g, 0.0, index=index),
                 value=lambda g, value_spec, index: sum_to(getitem(g, index=index), shape=value_spec.shape),
                 grad_name="CopySlices")
 gather = linear("gather", _gather, x=lambda g, index, x_spec, dim: ungather(g, index, shape=x_spec.shape, dim=dim), index=SELECTS)
-ungather = linear("ungather", _ungather, g=lambda g, index, dim: gather(g, index, dim=dim), index=SELECTS, grad_name="ScatterAdd")
+ungather = linear("ungather", _ungather, x=lambda g, index, dim: gather(g, index, dim=dim), index=SELECTS, grad_name="ScatterAdd")
 scatter = linear("scatter", _scatter, x=lambda g, index, dim: scattered(g, index, dim=dim), index=SELECTS,
                  src=lambda g, index, src_spec, dim: _pad_src(g, src_spec, index, dim))
-scattered = linear("scattered", _scattered, g=lambda g, index, dim: scattered(g, index, dim=dim), index=SELECTS, grad_name="Scatter")
+scattered = linear("scattered", _scattered, x=lambda g, index, dim: scattered(g, index, dim=dim), index=SELECTS, grad_name="Scatter")
 scatter_add = linear("scatter_add", _scatter_add, x=lambda g: g, index=SELECTS,
                      src=lambda g, index, src_spec, dim: _pad_src(g, src_spec, index, dim))
 select_rows = linear("index_select", lambda x, index, *, dim: np.take(x, index, dim),
                      x=lambda g, index, x_spec, dim: unselect(g, index, shape=x_spec.shape, dim=dim), index=SELECTS)
-unselect = linear("unselect", _unselect, g=lambda g, index, dim: select_rows(g, index, dim=dim), index=SELECTS,
+unselect = linear("unselect", _unselect, x=lambda g, index, dim: select_rows(g, index, dim=dim), index=SELECTS,
                   grad_name="IndexAdd")
 index_add = linear("index_add", _index_add, x=lambda g: g, index=SELECTS,
                    source=lambda g, index, dim: select_rows(g, index, dim=dim))
@@ -191,5 +191,5 @@ masked_fill = linear("masked_fill", _masked_fill,
 masked_select = linear("masked_select", _masked_select, mask=MASKS,
                        x=lambda g, mask, x_spec: masked_embed(g, mask, shape=x_spec.shape))
 masked_embed = linear("masked_embed", _masked_embed, mask=MASKS,
-                      g=lambda g, mask, shape: masked_select(expand(g, shape=np.broadcast_shapes(shape, mask.shape)), mask), grad_name="MaskedSelectBackward")
+                      x=lambda g, mask, shape: masked_select(expand(g, shape=np.broadcast_shapes(shape, mask.shape)), mask), grad_name="MaskedSelectBackward")
 # fmt: on

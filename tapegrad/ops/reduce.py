@@ -171,7 +171,7 @@ cumsum = linear("cumsum", _cumsum, x=lambda g, dim: rcumsum(g, dim=dim))
 rcumsum = linear("rcumsum", _rcumsum, x=lambda g, dim: cumsum(g, dim=dim), grad_name="Flip")
 prod = custom("prod", lambda x, *, dim, keepdim: np.multiply.reduce(x, axis=dim, keepdims=keepdim), x=_prod_vjp)
 others_prod = custom("others_prod", _others_prod, x=lambda g, x, dim: pair_prod(g, x, dim=dim), grad_name="Prod")
-pair_prod = linear("pair_prod", _pair_prod, g=lambda g, x, dim: pair_prod(g, x, dim=dim), x=_third)
+pair_prod = linear("pair_prod", _pair_prod, weights=lambda g, x, dim: pair_prod(g, x, dim=dim), x=_third)
 var = custom("var", _var, x=lambda g, x, x_spec, dim, correction, keepdim:
              strong(spread(g, x_spec, dim, keepdim), 2.0 * _deviation(x, dim, correction)))
 std = custom("std", _std, x=lambda g, x, y, x_spec, dim, correction, keepdim:

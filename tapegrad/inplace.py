@@ -1,0 +1,151 @@
+"""The road of operations that write into their first operand and rewrite its history."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad import storage
+from tapegrad.dtypes import category
+from tapegrad.ops.core import ELEMENTWISE, Op
+from tapegrad.ops.shape import write_view
+from tapegrad.record import promoted, regenerate, resolve, tracked, user_line, write, write_step
+from tapegrad.tape import Tape, current
+from tapegrad.tensor import INFERENCE, NO_GRAD, Tensor, View, place, placed
+
+
+def run_inplace(op: Op, args: tuple[Any, ...], params: dict[str, Any], target: Tensor) -> Tensor:
+    """Run an operation and write the result into `target`, rewriting its history."""
+    tape = current.tape
+    arrays = []
+    for arg in (*args, target):
+        if isinstance(arg, Tensor):
+            if arg._home is not None and arg._home is not tape:
+                resolve(arg, tape)
+            arrays.append(arg._a)
+        else:
+            arrays.append(arg)
+    arrays.pop()
+    listening = bool(tape.mode) and (target._pos != 0 or tracked(op, args))
+    check_inplace(op.name + "_", target, tape, listening)
+    old = target._a
+    operands = promoted(op, arrays) if op.kind is ELEMENTWISE else arrays
+    if op.kind is ELEMENTWISE:
+        result = np.asarray(op.forward(*operands, out=...))
+    else:
+        result = np.asarray(op.forward(*operands, **params))
+    _check_result(op, old, result)
+    kept = _unaliased(op, operands, old) if listening else operands
+    np.copyto(old, result, casting="unsafe")
+    changed(target)
+    if not listening:
+        return target
+    token = write(tape, op, args, kept, kept, old, params)
+    if tape.anomaly is not None:
+        tape.traces[token] = user_line()
+    move(target, tape, token)
+    return target
+
+
+def check_inplace(name: str, target: Tensor, tape: Tape, listening: bool) -> None:
+    """Refuse in-place changes that would make a gradient wrong."""
+    if not isinstance(target, Tensor):
+        raise TypeError(f"`{name}` changes a Tensor, got {type(target).__name__}")
+    _check_view(name, target, tape)
+    if target._pos < 0 and tape.enabled:
+        raise RuntimeError(
+            f"`{name}`: a leaf that requires grad (shape {target._a.shape}) cannot be changed by an "
+            "in-place operation; use `no_grad()`, or an operation that returns a new Tensor"
+        )
+    if listening and target._a.dtype.kind not in "fc":
+        raise RuntimeError(
+            f"`{name}`: a Tensor of {target.dtype} cannot hold a result that requires grad"
+        )
+    if not target._a.flags.writeable:
+        raise RuntimeError(f"`{name}`: the memory of this Tensor is read-only; use `clone()`")
+    if any(s == 0 and n > 1 for s, n in zip(target._a.strides, target._a.shape, strict=True)):
+        raise RuntimeError(
+            f"`{name}`: several elements of this Tensor (shape {target._a.shape}) share a single "
+            "memory location, as after `expand`; use `clone()` before changing it"
+        )
+
+
+def _check_view(name: str, target: Tensor, tape: Tape) -> None:
+    home = target._home
+    if not isinstance(home, View):
+        return
+    base = home.base
+    if home.frozen == INFERENCE and not tape.inference:
+        raise RuntimeError(
+            f"`{name}`: this Tensor was made in inference mode and may only be changed there; "
+            "use `clone()` outside"
+        )
+    if base is None or not tape.enabled:
+        return
+    if home.frozen == NO_GRAD and place(base):
+        raise RuntimeError(
+            f"`{name}`: this view was made under `no_grad` and is changed where gradients are "
+            "recorded; make the view where it is used, or `clone()` it"
+        )
+    if base._pos < 0:
+        raise RuntimeError(
+            f"`{name}`: a view of a leaf that requires grad (shape {base._a.shape}) cannot be "
+            "changed by an in-place operation; use `no_grad()`, or work on a `clone()`"
+        )
+
+
+def _check_result(op: Op, old: np.ndarray, result: np.ndarray) -> None:
+    if result.shape != old.shape:
+        raise RuntimeError(
+            f"`{op.name}_`: the result has the shape {result.shape}, it cannot be written into "
+            f"a Tensor of shape {old.shape}"
+        )
+    if category(result.dtype) > category(old.dtype):
+        raise RuntimeError(
+            f"`{op.name}_`: the result type {result.dtype} can't be cast to the type {old.dtype} "
+            "of the Tensor that it is written into"
+        )
+
+
+def _unaliased(op: Op, arrays: list[Any], old: np.ndarray) -> list[Any]:
+    """Copies of the operands that a formula will read and that are about to be overwritten."""
+    root = storage.root(old)
+    read = [any(saves[k] for saves in op.saves) for k in range(len(op.inputs))]
+    read += [True] * (len(arrays) - len(read))
+    return [
+        a.copy() if isinstance(a, np.ndarray) and needed and storage.root(a) is root else a
+        for a, needed in zip(arrays, read, strict=True)
+    ]
+
+
+def changed(target: Tensor) -> None:
+    """Count an in-place change of a Tensor's memory."""
+    storage.bump(target._key_array())
+
+
+def move(target: Tensor, tape: Tape, token: int) -> None:
+    """Give a Tensor that was changed in place its new position; a view takes its base along."""
+    home = target._home
+    if not isinstance(home, View) or home.base is None:
+        target._pos = token
+        if home is None:
+            target._home = tape
+        _retain_anew(target, tape)
+        return
+    base = home.base
+    changed_view = placed(target._a, tape, token)
+    base._pos = write_step(tape, write_view, (base, changed_view), base._a, {"chain": home.chain})
+    if base._home is None:
+        base._home = tape
+    _retain_anew(base, tape)
+    regenerate(target, home)
+
+
+def _retain_anew(t: Tensor, tape: Tape) -> None:
+    """`retain_grad` follows the Tensor; hooks stay with the value that they were set on."""
+    follow = t.extra.get("retain_anew") if hasattr(t, "_extra") else None
+    if follow is not None:
+        follow(t)
+
+

@@ -1,0 +1,336 @@
+"""Loops over one row of n elements: reductions, softmax and its kin, gathering and scattering.
+
+Each takes n and up to seven addresses or counts; `table.loop` compiles it for the type in question
+and `parallel.launch` calls it for every row.  A sum is kept in many partial sums, so that LLVM
+computes it in vectors; callers hand over rows of at most a few thousand elements and add what they
+get pairwise, which keeps the rounding below that of NumPy's pairwise sum.
+"""
+
+import math
+
+from numba import float64 as T
+
+from tapegrad.kernels import vmath
+from tapegrad.kernels.flags import helper
+from tapegrad.kernels.lanes import bits, from_bits, widen
+from tapegrad.kernels.memory import f8 as pointer
+from tapegrad.kernels.memory import i8
+from tapegrad.kernels.memory import plus_f8 as plus
+from tapegrad.kernels.memory import select_f8 as select
+from tapegrad.kernels.memory import times_f8 as times
+
+zero = T(0.0)
+one = T(1.0)
+SIZE = 8  # bytes of an element
+LOW_BITS = 2**63 - 1
+
+
+def add_up(n, x_at, out_at, p3, p4, p5, p6, p7):
+    """The sum."""
+    x = pointer(x_at)
+    total = zero
+    for i in range(n):
+        total = plus(total, x[i])
+    pointer(out_at)[0] = total
+    return 0
+
+
+def multiply_up(n, x_at, out_at, p3, p4, p5, p6, p7):
+    """The product."""
+    x = pointer(x_at)
+    total = one
+    for i in range(n):
+        total = times(total, x[i])
+    pointer(out_at)[0] = total
+    return 0
+
+
+def square_up(n, x_at, centre_at, out_at, p4, p5, p6, p7):
+    """The sum of the squared distances from a centre."""
+    x = pointer(x_at)
+    centre = pointer(centre_at)[0]
+    total = zero
+    for i in range(n):
+        d = x[i] - centre
+        total = plus(total, d * d)
+    pointer(out_at)[0] = total
+    return 0
+
+
+def add_columns(n, rows, step, x_at, out_at, p5, p6, p7):
+    """The sum of some rows of n elements, `step` bytes apart."""
+    out = pointer(out_at)
+    for i in range(n):
+        out[i] = zero
+    r = 0
+    while r + 4 <= rows:
+        a, b = pointer(x_at), pointer(x_at + step)
+        c, d = pointer(x_at + 2 * step), pointer(x_at + 3 * step)
+        for i in range(n):
+            out[i] += (a[i] + b[i]) + (c[i] + d[i])
+        x_at += 4 * step
+        r += 4
+    while r < rows:
+        x = pointer(x_at)
+        for i in range(n):
+            out[i] += x[i]
+        x_at += step
+        r += 1
+    return 0
+
+
+def deviate(n, g_at, x_at, centre_at, scale_at, out_at, p6, p7):
+    """g * (x - centre) * scale with one g, centre and scale for the row; nothing where g is 0."""
+    g, centre, scale = pointer(g_at)[0], pointer(centre_at)[0], pointer(scale_at)[0]
+    x, out = pointer(x_at), pointer(out_at)
+    if g == zero:
+        for i in range(n):
+            out[i] = zero
+    else:
+        for i in range(n):
+            out[i] = g * ((x[i] - centre) * scale)
+    return 0
+
+
+def share(n, g_at, x_at, y_at, out_at, p5, p6, p7):
+    """g, divided among the elements of x that equal y; one g and y for the row."""
+    g, y = pointer(g_at)[0], pointer(y_at)[0]
+    x, out = pointer(x_at), pointer(out_at)
+    count = 0
+    for i in range(n):
+        count += x[i] == y
+    part = g / T(count) if count else zero / zero
+    if g == zero:
+        part = zero
+    other = zero if count else part
+    for i in range(n):
+        out[i] = select(x[i] == y, part, other)
+    return 0
+
+
+# -- softmax and its kin ---------------------------------------------------------------------------
+
+
+@helper
+def top(n, x):
+    """The largest element; what it says of a row with NaN does not matter.
+
+    Compared as integers, in which order LLVM takes them in vectors.
+    """
+    found = -(2**63)
+    for i in range(n):
+        b = bits(widen(x[i]))
+        found = max(found, b ^ ((b >> 63) & LOW_BITS))
+    return from_bits(found ^ ((found >> 63) & LOW_BITS))
+
+
+def softmax(n, x_at, out_at, p3, p4, p5, p6, p7):
+    """The exponentials of a row, scaled to the sum 1."""
+    x, out = pointer(x_at), pointer(out_at)
+    highest = T(top(n, x))
+    total = zero
+    for i in range(n):
+        e = vmath.exp(x[i] - highest)
+        out[i] = e
+        total = plus(total, e)
+    scale = one / total
+    for i in range(n):
+        out[i] *= scale
+    return 0
+
+
+def log_softmax(n, x_at, out_at, p3, p4, p5, p6, p7):
+    """The logarithm of the softmax of a row."""
+    x, out = pointer(x_at), pointer(out_at)
+    highest = T(top(n, x))
+    total = zero
+    for i in range(n):
+        total = plus(total, vmath.exp(x[i] - highest))
+    rest = vmath.log(total)
+    for i in range(n):
+        out[i] = (x[i] - highest) - rest
+    return 0
+
+
+def log_sum_exp(n, x_at, out_at, p3, p4, p5, p6, p7):
+    """The logarithm of the sum of the exponentials of a row."""
+    x = pointer(x_at)
+    highest = T(top(n, x))
+    if not abs(highest) < math.inf:
+        highest = zero
+    total = zero
+    for i in range(n):
+        total = plus(total, vmath.exp(x[i] - highest))
+    pointer(out_at)[0] = vmath.log(total) + highest
+    return 0
+
+
+def softmax_adjoint(n, g_at, y_at, out_at, p4, p5, p6, p7):
+    """(g - <g, y>) * y, by the strong product."""
+    g, y, out = pointer(g_at), pointer(y_at), pointer(out_at)
+    total = zero
+    for i in range(n):
+        total = plus(total, select(g[i] != zero, g[i] * y[i], zero))
+    for i in range(n):
+        d = g[i] - total
+        out[i] = select(d != zero, d * y[i], zero)
+    return 0
+
+
+def log_softmax_adjoint(n, g_at, y_at, out_at, p4, p5, p6, p7):
+    """g - sum(g) * exp(y), by the strong product."""
+    g, y, out = pointer(g_at), pointer(y_at), pointer(out_at)
+    total = zero
+    for i in range(n):
+        total = plus(total, g[i])
+    if total == zero:
+        for i in range(n):
+            out[i] = g[i]
+    else:
+        for i in range(n):
+            out[i] = g[i] - total * vmath.exp(y[i])
+    return 0
+
+
+def log_sum_exp_adjoint(n, g_at, x_at, y_at, out_at, p5, p6, p7):
+    """g * exp(x - y) with one g and y for the row; nothing where g is 0."""
+    g, y = pointer(g_at)[0], pointer(y_at)[0]
+    x, out = pointer(x_at), pointer(out_at)
+    if g == zero:
+        for i in range(n):
+            out[i] = zero
+    else:
+        for i in range(n):
+            out[i] = g * vmath.exp(x[i] - y)
+    return 0
+
+
+# -- running sums ----------------------------------------------------------------------------------
+
+PART = 512  # four runs of so many elements go side by side, since each addition waits for the last
+
+
+def running_sum(n, x_at, out_at, p3, p4, p5, p6, p7):
+    """The sums of the elements so far."""
+    x, out = pointer(x_at), pointer(out_at)
+    carry = zero
+    at = 0
+    while at + 4 * PART <= n:
+        a = b = c = d = zero
+        for i in range(at, at + PART):
+            a += x[i]
+            b += x[i + PART]
+            c += x[i + 2 * PART]
+            d += x[i + 3 * PART]
+            out[i] = a
+            out[i + PART] = b
+            out[i + 2 * PART] = c
+            out[i + 3 * PART] = d
+        second = carry + a
+        third = second + b
+        fourth = third + c
+        for i in range(at, at + PART):
+            out[i] += carry
+            out[i + PART] += second
+            out[i + 2 * PART] += third
+            out[i + 3 * PART] += fourth
+        carry = fourth + d
+        at += 4 * PART
+    while at < n:
+        carry += x[at]
+        out[at] = carry
+        at += 1
+    return 0
+
+
+def running_sum_back(n, x_at, out_at, p3, p4, p5, p6, p7):
+    """The sums of the elements from here to the end."""
+    x, out = pointer(x_at), pointer(out_at)
+    carry = zero
+    while n >= 4 * PART:
+        at = n - PART
+        a = b = c = d = zero
+        for k in range(PART):
+            i = at + PART - 1 - k
+            a += x[i]
+            b += x[i - PART]
+            c += x[i - 2 * PART]
+            d += x[i - 3 * PART]
+            out[i] = a
+            out[i - PART] = b
+            out[i - 2 * PART] = c
+            out[i - 3 * PART] = d
+        second = carry + a
+        third = second + b
+        fourth = third + c
+        for i in range(at, at + PART):
+            out[i] += carry
+            out[i - PART] += second
+            out[i - 2 * PART] += third
+            out[i - 3 * PART] += fourth
+        carry = fourth + d
+        n -= 4 * PART
+    while n > 0:
+        n -= 1
+        carry += x[n]
+        out[n] = carry
+    return 0
+
+
+# -- places ----------------------------------------------------------------------------------------
+
+
+def gather(n, x_at, index_at, out_at, p4, p5, p6, p7):
+    """The elements of x that an index names."""
+    x, index, out = pointer(x_at), i8(index_at), pointer(out_at)
+    for i in range(n):
+        out[i] = x[index[i]]
+    return 0
+
+
+def scatter(n, x_at, index_at, out_at, p4, p5, p6, p7):
+    """Write the elements of x where an index says."""
+    x, index, out = pointer(x_at), i8(index_at), pointer(out_at)
+    for i in range(n):
+        out[index[i]] = x[i]
+    return 0
+
+
+def scatter_add(n, x_at, index_at, out_at, p4, p5, p6, p7):
+    """Add the elements of x where an index says."""
+    x, index, out = pointer(x_at), i8(index_at), pointer(out_at)
+    for i in range(n):
+        out[index[i]] += x[i]
+    return 0
+
+
+def scatter_zero(n, index_at, out_at, p3, p4, p5, p6, p7):
+    """Write zero where an index says."""
+    index, out = i8(index_at), pointer(out_at)
+    for i in range(n):
+        out[index[i]] = zero
+    return 0
+
+
+def add_rows(n, length, x_at, index_at, out_at, p5, p6, p7):
+    """Add n rows of some length to those that an index names."""
+    index = i8(index_at)
+    x = pointer(x_at)
+    for r in range(n):
+        out = pointer(out_at + index[r] * length * SIZE)
+        for i in range(length):
+            out[i] += x[r * length + i]
+    return 0
+
+
+def triangle(n, row, diagonal, upper, columns, x_at, out_at, p7):
+    """Copy n rows of a matrix, the first being row `row`, with zeros on one side of a diagonal."""
+    x, out = pointer(x_at), pointer(out_at)
+    for r in range(n):
+        edge = min(max(row + r + diagonal + (0 if upper else 1), 0), columns)
+        base = r * columns
+        for i in range(edge):
+            out[base + i] = zero if upper else x[base + i]
+        for i in range(edge, columns):
+            out[base + i] = x[base + i] if upper else zero
+    return 0
