@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from tapegrad import parallel
-from tapegrad.kernels.grid import core
 from tapegrad.ops.core import Op, table
 from tapegrad.parallel import COMPILED, address, launch
 
@@ -63,30 +62,43 @@ def kept(x: Array, dim: tuple[int, ...], keepdim: bool) -> tuple[int, ...]:
 # -- reductions ------------------------------------------------------------------------------------
 
 
-def row_totals(name: str, x: Array, rows: int, n: int, combine: Any, *more: Array) -> Array:
-    """For each row what a loop makes of it, chunk by chunk; `more` are numbers, one per row."""
-    kernel = loop(name, x)
-    size = x.itemsize
+def fold(
+    kernel: Any, rows: int, n: int, at: list[int], by_row: list[int], by_element: list[int],
+    out: int, dtype: Any,
+) -> Array:
+    """For each row what a kernel makes of it: chunk by chunk, then the sums of all chunks.
+
+    Argument number `out` of the kernel is where it writes its one result.  Returns (rows, chunks).
+    """  # fmt: skip
     whole, rest = divmod(n, CHUNK)
     chunks = whole + (rest > 0)
-    totals = np.empty((rows, chunks), x.dtype)
-    at, extra, out = address(x), [address(m) for m in more], address(totals)
-    if chunks == 1:
-        launch(kernel, rows, n, [at, *extra, out], [n * size, *[size] * len(more), size])
-    elif rows > chunks and not rest:
+    totals = np.empty((rows, chunks), dtype)
+    size = totals.itemsize
+    at[out], by_row[out], by_element[out] = address(totals), chunks * size, 0
+    if chunks <= max(rows, 1):
         for c in range(chunks):
-            launch(kernel, rows, CHUNK, [at + c * CHUNK * size, *extra, out + c * size],
-                   [n * size, *[size] * len(more), chunks * size])  # fmt: skip
-    else:
-        for r in range(rows):
-            here = [at + r * n * size, *[e + r * size for e in extra], out + r * chunks * size]
-            fixed = [0] * len(more)
-            launch(kernel, whole, CHUNK, here, [CHUNK * size, *fixed, size])
-            if rest:
-                here[0] += whole * CHUNK * size
-                here[-1] += whole * size
-                launch(kernel, 1, rest, here, [0] * len(here))
-    return totals[:, 0] if chunks == 1 else combine.reduce(totals, axis=1)
+            here = [a + c * CHUNK * e for a, e in zip(at, by_element)]
+            here[out] += c * size
+            launch(kernel, rows, CHUNK if c < whole else rest, here, by_row)
+        return totals
+    by_chunk = [CHUNK * e for e in by_element]
+    by_chunk[out] = size
+    for r in range(rows):
+        here = [a + r * s for a, s in zip(at, by_row)]
+        launch(kernel, whole, CHUNK, here, by_chunk)
+        if rest:
+            launch(kernel, 1, rest, [a + whole * s for a, s in zip(here, by_chunk)], by_chunk)
+    return totals
+
+
+def row_totals(name: str, x: Array, rows: int, n: int, combine: Any, *more: Array) -> Array:
+    """For each row what a loop makes of it; `more` are numbers that it takes, one per row."""
+    size = x.itemsize
+    at = [address(x), *[address(m) for m in more], 0]
+    constant = [size] * len(more)
+    by_row, by_element = [n * size, *constant, 0], [size, *[0] * len(more), 0]
+    found = fold(loop(name, x), rows, n, at, by_row, by_element, len(at) - 1, x.dtype)
+    return found[:, 0] if found.shape[1] == 1 else combine.reduce(found, axis=1)
 
 
 def column_sums(x: Array, outer: int, rows: int, n: int) -> Array:
@@ -123,14 +135,8 @@ def total(x: Array, dim: tuple[int, ...]) -> Array | None:
 
 def sum(x: Array, *, dim: tuple[int, ...], keepdim: bool) -> Any:
     """The sum."""
-    x = core_of_sum(x, dim)
     found = total(x, dim)
     return None if found is None else found.reshape(kept(x, dim, keepdim))
-
-
-def core_of_sum(x: Array, dim: tuple[int, ...]) -> Array:
-    """The array itself; a hook for what sums can make of repeated elements."""
-    return x
 
 
 def mean(x: Array, *, dim: tuple[int, ...], keepdim: bool) -> Any:
@@ -435,9 +441,12 @@ def install(op: Op, fast: Callable[..., Any]) -> None:
     """Let an operation try a function of this module before its forward."""
     plain = op.forward
 
-    def forward(*args: Any, **params: Any) -> Any:
-        found = fast(*args, **params)
-        return plain(*args, **params) if found is None else found
+    def forward(x: Any, *args: Any, **params: Any) -> Any:
+        if x.size >= COMPILED:
+            found = fast(x, *args, **params)
+            if found is not None:
+                return found
+        return plain(x, *args, **params)
 
     forward.plain = plain  # type: ignore[attr-defined]
     op.forward = forward

@@ -163,3 +163,13 @@ def result_type(operands: list[Any]) -> np.dtype[Any]:
                 result = kind_or_none
     assert result is not None
     return result
+
+
+def promote_types(type1: Any, type2: Any) -> dtype:
+    """The type in which two types meet.
+
+    >>> import tapegrad as tg
+    >>> tg.promote_types(tg.int64, tg.float32)
+    tapegrad.float32
+    """
+    return of_numpy(_join(to_numpy(type1), to_numpy(type2)))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.ops.core import Op
+from tapegrad.ops.core import Formula, Op
 from tapegrad.record import run
 from tapegrad.tape import (
     CLASS_SHIFT,
@@ -104,6 +104,8 @@ def unary(op: Op) -> Callable[[Any], Tensor]:
 
 def binary(op: Op) -> Callable[[Any, Any], Tensor]:
     """The function `op(input, other)` for an elementwise operation of two operands."""
+    if not all(isinstance(f, Formula) for f in op.formulas):
+        return lambda input, other: run(op, (as_operand(input), as_operand(other)), {})
     ufunc = op.forward
     (aa, ab, ay), (ba, bb, by) = op.saves
     keeps = any((aa, ab, ay, ba, bb, by))

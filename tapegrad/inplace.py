@@ -10,7 +10,7 @@ from tapegrad import storage
 from tapegrad.dtypes import category
 from tapegrad.ops.core import ELEMENTWISE, Op
 from tapegrad.ops.shape import write_view
-from tapegrad.record import promoted, regenerate, resolve, tracked, user_line, write, write_step
+from tapegrad.record import mismatch, promoted, regenerate, resolve, tracked, user_line, write, write_step
 from tapegrad.tape import Tape, current
 from tapegrad.tensor import INFERENCE, NO_GRAD, Tensor, View, place, placed
 
@@ -32,7 +32,10 @@ def run_inplace(op: Op, args: tuple[Any, ...], params: dict[str, Any], target: T
     old = target._a
     operands = promoted(op, arrays) if op.kind is ELEMENTWISE else arrays
     if op.kind is ELEMENTWISE:
-        result = np.asarray(op.forward(*operands, out=...))
+        try:
+            result = np.asarray(op.forward(*operands, out=...))
+        except ValueError:
+            raise mismatch(op, operands) from None
     else:
         result = np.asarray(op.forward(*operands, **params))
     _check_result(op, old, result)

@@ -40,7 +40,9 @@ class _Layout:
         self.summary = array.size > THRESHOLD
         shown = _edges(array).ravel() if self.summary else array.ravel()
         self.format = _formatter(shown)
-        self.width = max((len(self.format(x)) for x in shown.tolist()), default=0)
+        if shown.dtype.kind == "f":  # what is not finite, or zero, has no say in the width
+            shown = shown[np.isfinite(shown) & (shown != 0)]
+        self.width = max((len(self.format(x)) for x in shown.tolist()), default=1)
 
     def element(self, x: Any) -> str:
         return self.format(x).rjust(self.width)

@@ -57,7 +57,10 @@ def run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
             given.append(arg)
     if op.kind is ELEMENTWISE:
         arrays = promoted(op, given)
-        result = parallel.forward(op, arrays)
+        try:
+            result = parallel.forward(op, arrays)
+        except ValueError:
+            raise mismatch(op, arrays) from None
         if result.dtype is not F8:
             result = _default_float(given, result)
     else:
@@ -81,6 +84,14 @@ def run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
     if op.view and isinstance(args[0], Tensor) and storage.root(result) is storage.root(given[0]):
         _attach_view(t, args[0], op, params, tape)
     return t
+
+
+def mismatch(op: Op, arrays: list[Any]) -> Exception:
+    """The error for operands that do not broadcast."""
+    shapes = " and ".join(str(x.shape) for x in arrays)
+    return RuntimeError(
+        f"`{op.name}`: the shapes {shapes} do not broadcast: from the right, sizes must be equal or 1"
+    )
 
 
 def resolve(t: Tensor, tape: Tape) -> None:

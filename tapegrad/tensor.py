@@ -317,7 +317,7 @@ class Tensor:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if not self.is_leaf:
-            raise RuntimeError("only a leaf can be copied deeply: detach the Tensor first")
+            raise RuntimeError("`deepcopy` takes a leaf only: detach the Tensor first")
         result = wrap(self._a.copy())
         if self.requires_grad:
             result.requires_grad_()
@@ -345,7 +345,7 @@ class Tensor:
         if position > 0:
             if not requires_grad:
                 raise RuntimeError(
-                    "`requires_grad` can be switched off for leaves only, this Tensor comes from "
+                    "`requires_grad` can be switched off for a leaf only, this Tensor comes from "
                     f"{self.grad_fn!r}: use `detach()`"
                 )
             return self
@@ -479,6 +479,23 @@ class Tensor:
     def is_inference(self) -> bool:
         """Whether this Tensor was made in inference mode."""
         return isinstance(self._home, View) and self._home.frozen == INFERENCE
+
+    def _is_view(self) -> bool:
+        return self._base is not None
+
+    @property
+    def real(self) -> Tensor:
+        """The real part: a real Tensor itself."""
+        if self._a.dtype.kind == "c":
+            raise NotImplementedError("`real` of a complex Tensor is not supported yet")
+        return self
+
+    @property
+    def imag(self) -> Tensor:
+        """The imaginary part, which a real Tensor does not have."""
+        if self._a.dtype.kind != "c":
+            raise RuntimeError("`imag` is not defined for a Tensor with real elements")
+        raise NotImplementedError("`imag` of a complex Tensor is not supported yet")
 
     @property
     def _base(self) -> Tensor | None:

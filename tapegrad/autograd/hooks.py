@@ -90,7 +90,7 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Hook) -> Handle:
         )
     if place(self) > 0:
         raise RuntimeError(
-            "`register_post_accumulate_grad_hook` is for leaves; on other Tensors use "
+            "`register_post_accumulate_grad_hook` needs a leaf; on other Tensors use "
             "`register_hook`"
         )
     where = self.extra.setdefault("post", {})

@@ -1,4 +1,9 @@
-"""The adjoint step of large elementwise records: one compiled pass per input, on all threads."""
+"""The adjoint step of large records: one compiled pass per input, on all threads.
+
+Elementwise records go through the kernels that are made of their formulas, whatever the operands'
+broadcasting, as long as two dimensions describe it.  A few reductions have a loop of their own in
+`autograd.fused`.  Everything else is left to the rule on whole arrays.
+"""
 
 from __future__ import annotations
 
@@ -7,85 +12,175 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tapegrad import parallel
+from tapegrad import bulk
+from tapegrad.autograd.fused import PULLS
+from tapegrad.autograd.pullback import Saved
 from tapegrad.kernels import layout
-from tapegrad.ops.core import ELEMENTWISE, by_code
-from tapegrad.tape import CLASS_SHIFT, CODE_MASK, FLAT, GENERAL, SCALAR, WORD
+from tapegrad.kernels.grid import Grid, core, grid
+from tapegrad.ops.core import ELEMENTWISE, Formula, by_code
+from tapegrad.ops.shape import sum_to
+from tapegrad.parallel import address, launch, row_steps
+from tapegrad.tape import CODE_MASK, PACKED, WIDE, WORD
 
 if TYPE_CHECKING:
     from tapegrad.autograd.sweep import Sweep
 
+# The places of a grid: three operands, the adjoint, the result, the adjoints of the operands.
+G, Y, OUT = 3, 4, 5
+GROUP = 64  # rows that are added up in one go, at least
+
 
 def step(sweep: Sweep, index: int, g: np.ndarray) -> bool:
     """Do one record by kernels; False when it is not of the kind that they can do."""
-    if g.size <= layout.SMALL:
-        return False
     tape = sweep.tape
     word = int(tape.words()[index, WORD])
+    if word & (PACKED | WIDE) or g.dtype.char not in "df":
+        return False
     op = by_code[word & CODE_MASK]
-    if word & GENERAL or op.kind is not ELEMENTWISE:
+    if op.kind is ELEMENTWISE:
+        if g.size <= layout.SMALL:
+            return False
+        saved = Saved(tape, index, False)
+        wanted = [
+            k for k in range(len(op.inputs)) if saved.codes[k] and sweep._wanted(saved.codes[k])
+        ]
+        return _elementwise(sweep, saved, wanted, g)
+    pull = PULLS.get(op.name)
+    if pull is None:
         return False
-    count = len(op.inputs)
-    how = [(word >> CLASS_SHIFT[i]) & 3 for i in range(count)]
-    codes = tape.inputs(index)[:count]
-    wanted = [bool(code) and sweep._wanted(code) for code in codes]
-    # An input that is one number gets a sum: NumPy's pairwise one is better and as fast.
-    if any(h not in (FLAT, SCALAR) for h in how) or any(
-        w and h == SCALAR for w, h in zip(wanted, how, strict=True)
-    ):
+    saved = Saved(tape, index, False)
+    found = pull(g, saved.entry[0], saved.entry[-1], saved.params)
+    if found is None:
         return False
-    entry = tape.keep[index] or (None,) * (count + 1)
-    scalars = sum(1 << i for i, h in enumerate(how) if h == SCALAR)
-    if all(s == 0 for s in g.strides):
-        scalars |= 8
-    elif not g.flags.c_contiguous:
-        g = np.ascontiguousarray(g)
-    if any(v is not None and not v.flags.c_contiguous for v in entry):
-        return False
-    dtype = "f8" if g.dtype.itemsize == 8 else "f4"
-    from tapegrad.kernels import table
-
-    kernels = [
-        table.callable_adjoint(op, k, dtype, scalars) if w else None for k, w in enumerate(wanted)
-    ]
-    if any(w and kernel is None for w, kernel in zip(wanted, kernels, strict=True)):
-        return False
-    for k in range(count):
-        if wanted[k]:
-            _apply(sweep, codes[k], kernels[k], op, k, g, entry, scalars)
+    _hand_on(sweep, saved.codes[0], found)
     return True
 
 
-def _apply(
-    sweep: Sweep, code: int, kernel: Any, op: Any, k: int, g: Any, entry: Any, scalars: int
+def _hand_on(sweep: Sweep, code: int, found: Any) -> None:
+    sweep._add(code if code < 0 else sweep.tape.index(code), found)
+
+
+def _elementwise(sweep: Sweep, saved: Saved, wanted: list[int], g: np.ndarray) -> bool:
+    op, entry = saved.op, saved.entry
+    from tapegrad.kernels import table
+
+    target, dtype = g.shape, g.dtype
+    values: list[Any] = [None] * 5
+    values[G] = core(g)
+    read: set[str] = set()
+    shapes = [target] * 8
+    for k in wanted:
+        formula = op.formulas[k]
+        assert isinstance(formula, Formula)
+        read.update(formula.reads)
+        spec = saved.spec(k)
+        if spec.dtype != dtype:
+            return False
+        shapes[OUT + k] = spec.shape
+    for i, name in enumerate((*op.inputs, "y")):
+        if name in read:
+            value = entry[i] if entry is not None else None
+            if type(value) is not np.ndarray:
+                return False
+            if value.dtype != dtype and not (name == "condition" and value.dtype.char == "?"):
+                return False
+            values[Y if name == "y" else i] = core(value)
+    if not values[G].flags.c_contiguous:
+        values[G] = np.ascontiguousarray(values[G])
+    for place, value in enumerate(values):
+        if value is not None:
+            if not value.flags.c_contiguous:
+                return False
+            shapes[place] = value.shape
+    plan = grid(tuple(shapes), target)
+    if plan is None or not plan.whole(Y) or (plan.rows > 1 and plan.n < 16):
+        return False
+    kernels = {}
+    for k in wanted:
+        scalars = sum([plan.same_element[i] << i for i in range(4)])
+        if values[k] is None:
+            scalars = scalars & ~(1 << k) | plan.same_element[OUT + k] << k
+        elif plan.same_element[k] != plan.same_element[OUT + k]:
+            return False
+        kernels[k] = table.pullback(op, k, "f8" if dtype.itemsize == 8 else "f4", scalars)
+        if kernels[k] is None:
+            return False
+    for k in wanted:
+        formula = op.formulas[k]
+        assert isinstance(formula, Formula)
+        if not formula.reads and formula.function() == 1:
+            _hand_on(sweep, saved.codes[k], sum_to(g, shape=shapes[OUT + k]))
+        elif plan.whole(OUT + k):
+            _whole(sweep, saved.codes[k], kernels[k], plan, values, target)
+        else:
+            found = _reduced(kernels[k], plan, values, OUT + k)
+            _hand_on(sweep, saved.codes[k], found.reshape(shapes[OUT + k]))
+    return True
+
+
+def _arguments(plan: Grid, values: list[Any]) -> tuple[list[int], list[int], list[int]]:
+    """Arguments of an adjoint kernel after n (accumulate, g, out, a, b, c, y), and their steps."""
+    at, by_row, by_element = [0, 0, 0], [0, 0, 0], [0, 0, 0]
+    for i in (G, 0, 1, 2, Y):
+        value = values[i]
+        size = 0 if value is None else value.itemsize
+        numbers = (
+            0 if value is None else address(value),
+            row_steps(plan, i, size),
+            0 if plan.same_element[i] else size,
+        )
+        for row, number in zip((at, by_row, by_element), numbers):
+            if i == G:
+                row[1] = number
+            else:
+                row.append(number)
+    return at, by_row, by_element
+
+
+def _whole(
+    sweep: Sweep, code: int, kernel: Any, plan: Grid, values: list[Any], target: Any
 ) -> None:
+    """An adjoint as large as the result: added to what is there if nobody else holds that."""
     key = code if code < 0 else sweep.tape.index(code)
-    formula = op.formulas[k]
-    if not formula.reads and not scalars & 8 and formula.function() == 1:
-        sweep._add(key, g)  # handed on as it is
-        return
     held = sweep.values.get(key)
     accumulate = (
         held is not None
         and held.base is None
         and held.flags.c_contiguous
+        and held.flags.writeable
         and getrefcount(held) == 3
     )
-    out = held if accumulate else np.empty(g.shape, g.dtype)
+    g = values[G]
+    out = held if accumulate else np.empty(target, g.dtype)
     assert out is not None
-    names = [(g, scalars >> 3 & 1)]
-    names += [(entry[i], scalars >> i & 1) for i in range(len(op.inputs))]
-    starts = [0 if v is None else parallel.address(v) for v, _ in names]
-    steps = [0 if v is None or fixed else v.itemsize for v, fixed in names]
-    y = entry[-1]
-    starts += [0] * (4 - len(starts)) + [0 if y is None else parallel.address(y)]
-    steps += [0] * (4 - len(steps)) + [0 if y is None else y.itemsize]
-    target, itemsize = parallel.address(out), out.itemsize
-
-    def work(start: int, stop: int) -> None:
-        at = [s + start * step for s, step in zip(starts, steps, strict=True)]
-        kernel(stop - start, int(accumulate), at[0], target + start * itemsize, *at[1:])
-
-    parallel.split(out.size, work)
+    at, by_row, by_element = _arguments(plan, values)
+    at[0], at[2] = int(accumulate), address(out)
+    by_row[2], by_element[2] = plan.n * out.itemsize, out.itemsize
+    launch(kernel, plan.rows, plan.n, at, by_row, by_element)
     if not accumulate:
         sweep._add(key, out)
+
+
+def _reduced(kernel: Any, plan: Grid, values: list[Any], place: int) -> np.ndarray:
+    """The adjoint of an operand that was broadcast: contributions added up over rows or columns."""
+    dtype = values[G].dtype
+    at, by_row, by_element = _arguments(plan, values)
+    rows, n = plan.rows, plan.n
+    if plan.same_element[place]:
+        found = bulk.fold(kernel, rows, n, at, by_row, by_element, 2, dtype)
+        down = plan.same_rows[place] or rows == 1
+        return np.add.reduce(found, axis=None if down else 1)
+    group = max(GROUP, int(rows**0.5))
+    parts = np.zeros((-(-rows // group), n), dtype)
+    at[0], by_element[2] = 1, parts.itemsize
+    for i, part in enumerate(parts):
+        begin = i * group
+        here = [a + begin * s for a, s in zip(at, by_row)]
+        here[2] = address(part)
+        _down(kernel, min(group, rows - begin), n, here, by_row, by_element)
+    return parts[0] if len(parts) == 1 else np.add.reduce(parts, axis=0)
+
+
+def _down(kernel: Any, rows: int, n: int, at: Any, by_row: Any, by_element: Any) -> None:
+    """Add rows up on one thread each for a part of the columns."""
+    launch_columns(kernel, rows, n, at, by_row, by_element)

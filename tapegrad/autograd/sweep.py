@@ -140,8 +140,8 @@ class Sweep:
                 continue
             if status == SPENT_RECORD:
                 raise RuntimeError(
-                    f"backward through the graph a second time: {grad_name(tape, tape.tokens[at])} "
-                    f"at position {tape.tokens[at]} was swept before and its saved values were "
+                    f"backward through the graph a second time: `{tape.record(at).op}` at position "
+                    f"{tape.tokens[at]} was swept before and its saved values were "
                     "released; pass `retain_graph=True` to the first sweep"
                 )
             return
@@ -203,8 +203,9 @@ class Sweep:
             for value in values:
                 if isinstance(value, np.ndarray) and storage.changed_since(tape, value, position):
                     raise RuntimeError(
-                        f"a value that {grad_name(tape, position)} saved (position {position}, "
-                        f"shape {value.shape}) has since been modified by an inplace operation, "
+                        f"a value of shape {value.shape} that `{tape.record(index).op}` "
+                        f"({grad_name(tape, position)}, position {position}) saved has been "
+                        f"modified by an inplace operation, "
                         f"its version is now {storage.version(storage.root(value))}; use an "
                         "operation that returns a new Tensor, or `clone()` before changing it"
                     )
@@ -361,7 +362,7 @@ class Sweep:
 
     def leaf_gradients(self) -> list[tuple[int, Any]]:
         """The codes of the leaves that were reached, and their adjoints."""
-        if not self.native:
+        if not self.native or not self.seeds:
             return [(key, value) for key, value in self.values.items() if key < 0]
         leaves = len(self.tape.leaves)
         found = []

@@ -9,6 +9,9 @@ import numpy as np
 from tapegrad.functions.arguments import as_input
 from tapegrad.ops import elementwise as e
 from tapegrad.ops.core import Op
+from tapegrad.dtypes import dtype as DType
+from tapegrad.dtypes import of_numpy
+from tapegrad.dtypes import result_type as _result_type
 from tapegrad.fast import as_operand, binary, unary
 from tapegrad.record import run
 from tapegrad.tensor import Tensor, wrap
@@ -158,12 +161,17 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Tensor:
     """
     if min is None and max is None:
         raise RuntimeError("`clamp` needs at least one of `min` and `max`")
-    out = as_input(input, "clamp")
-    if min is not None:
-        out = run(e.clamp_min, (out, as_operand(min)), {})
-    if max is not None:
-        out = run(e.clamp_max, (out, as_operand(max)), {})
-    return out
+    op, bounds = clamping(min, max)
+    return run(op, (as_input(input, "clamp"), *bounds), {})
+
+
+def clamping(low: Any, high: Any) -> tuple[Op, tuple[Any, ...]]:
+    """The operation and the bounds of a `clamp`."""
+    if high is None:
+        return e.clamp_min, (as_operand(low),)
+    if low is None:
+        return e.clamp_max, (as_operand(high),)
+    return e.clamp, (as_operand(low), as_operand(high))
 
 
 def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
@@ -230,10 +238,23 @@ bitwise_and = _logical(np.bitwise_and, "bitwise_and", "And, bit by bit.\n\n    >
 bitwise_or = _logical(np.bitwise_or, "bitwise_or", "Or, bit by bit.\n\n    >>> import tapegrad as tg\n    >>> tg.bitwise_or(tg.tensor(6), tg.tensor(3))\n    tensor(7)\n    ")
 bitwise_xor = _logical(np.bitwise_xor, "bitwise_xor", "Exclusive or, bit by bit.\n\n    >>> import tapegrad as tg\n    >>> tg.bitwise_xor(tg.tensor(6), tg.tensor(3))\n    tensor(5)\n    ")
 bitwise_not = _logical(np.invert, "bitwise_not", "Every bit reversed.\n\n    >>> import tapegrad as tg\n    >>> tg.bitwise_not(tg.tensor(0))\n    tensor(-1)\n    ")
+bitwise_left_shift = _logical(np.left_shift, "bitwise_left_shift", "Bits moved to the left.\n\n    >>> import tapegrad as tg\n    >>> tg.bitwise_left_shift(tg.tensor(1), tg.tensor(3))\n    tensor(8)\n    ")
+bitwise_right_shift = _logical(np.right_shift, "bitwise_right_shift", "Bits moved to the right.\n\n    >>> import tapegrad as tg\n    >>> tg.bitwise_right_shift(tg.tensor(8), tg.tensor(3))\n    tensor(1)\n    ")
 isnan = _logical(np.isnan, "isnan", "Whether elements are NaN.\n\n    >>> import tapegrad as tg\n    >>> tg.isnan(tg.tensor(float('nan')))\n    tensor(True)\n    ")
 isinf = _logical(np.isinf, "isinf", "Whether elements are infinite.\n\n    >>> import tapegrad as tg\n    >>> tg.isinf(tg.tensor(1.0))\n    tensor(False)\n    ")
 isfinite = _logical(np.isfinite, "isfinite", "Whether elements are finite.\n\n    >>> import tapegrad as tg\n    >>> tg.isfinite(tg.tensor(1.0))\n    tensor(True)\n    ")
 # fmt: on
+
+
+def result_type(input: Any, other: Any) -> DType:
+    """The type of the result of an operation on two operands.
+
+    >>> import tapegrad as tg
+    >>> tg.result_type(tg.tensor([1, 2]), 1.0)
+    tapegrad.float64
+    """
+    operands = [x._a if isinstance(x, Tensor) else x for x in (input, other)]
+    return of_numpy(_result_type(operands))
 
 
 def equal(input: Tensor, other: Tensor) -> bool:

@@ -311,3 +311,30 @@ def randn_like(input: Tensor, *, dtype: Any = None, requires_grad: bool = False)
     tapegrad.Size([2])
     """
     return randn(input._a.shape, dtype=dtype or input.dtype, requires_grad=requires_grad)
+
+
+def new_zeros(self: Tensor, *size: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+    """`zeros` in the dtype of this Tensor."""
+    return zeros(*size, dtype=dtype or self.dtype, requires_grad=requires_grad)
+
+
+def new_ones(self: Tensor, *size: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+    """`ones` in the dtype of this Tensor."""
+    return ones(*size, dtype=dtype or self.dtype, requires_grad=requires_grad)
+
+
+def new_empty(self: Tensor, *size: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+    """`empty` in the dtype of this Tensor."""
+    return empty(*size, dtype=dtype or self.dtype, requires_grad=requires_grad)
+
+
+def new_full(
+    self: Tensor, size: Any, fill_value: Any, dtype: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """`full` in the dtype of this Tensor."""
+    return full(size, fill_value, dtype=dtype or self.dtype, requires_grad=requires_grad)
+
+
+def new_tensor(self: Tensor, data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+    """`tensor` in the dtype of this Tensor."""
+    return tensor(data, dtype=dtype or self.dtype, requires_grad=requires_grad)

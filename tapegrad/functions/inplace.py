@@ -9,7 +9,7 @@ import numpy as np
 from tapegrad.dtypes import category
 from tapegrad.functions import indexing
 from tapegrad.functions.arguments import as_input
-from tapegrad.functions.arithmetic import mul
+from tapegrad.functions.arithmetic import clamping, mul
 from tapegrad.ops import elementwise as e
 from tapegrad.ops import index as ix
 from tapegrad.ops import shape as s
@@ -80,11 +80,8 @@ def clamp_(self: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """`clamp` in place."""
     if min is None and max is None:
         raise RuntimeError("`clamp_` needs at least one of `min` and `max`")
-    if min is not None:
-        run_inplace(e.clamp_min, (self, as_operand(min)), {}, self)
-    if max is not None:
-        run_inplace(e.clamp_max, (self, as_operand(max)), {}, self)
-    return self
+    op, bounds = clamping(min, max)
+    return run_inplace(op, (self, *bounds), {}, self)
 
 
 def addcmul_(self: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:

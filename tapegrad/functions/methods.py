@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from tapegrad.functions import arithmetic as a
-from tapegrad.functions import indexing, inplace, products, reductions, shapes
+from tapegrad.functions import creation, indexing, inplace, products, reductions, shapes
 from tapegrad.tensor import Tensor
 
 _ARITHMETIC = (
     "add sub mul div pow floor_divide remainder neg abs sign floor square reciprocal exp log log1p "
     "expm1 sqrt rsqrt sin cos tan asin acos atan atan2 sinh cosh tanh sigmoid relu erf minimum maximum "
     "clamp addcmul addcdiv lerp eq ne lt le gt ge logical_and logical_or logical_xor logical_not "
-    "bitwise_and bitwise_or bitwise_xor bitwise_not isnan isinf isfinite equal allclose"
+    "bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift bitwise_right_shift isnan isinf isfinite equal allclose"
 ).split()
 _SHAPES = (
     "reshape view view_as reshape_as flatten ravel unflatten contiguous clone permute transpose swapaxes "
@@ -76,6 +76,8 @@ def install() -> None:
         setattr(Tensor, name, function)
     for name in ("float", "double", "half", "long", "int", "short", "bool"):
         setattr(Tensor, name, _dtype_method(name))
+    for name in ("new_zeros", "new_ones", "new_empty", "new_full", "new_tensor"):
+        setattr(Tensor, name, getattr(creation, name))
     _install_operators()
     for name, view in {
         "T": lambda self: shapes.permute(self, tuple(range(self.ndim))[::-1]),
@@ -91,7 +93,8 @@ def _install_operators() -> None:
     two = {
         "add": a._add, "sub": a._sub, "mul": a.mul, "truediv": a._div, "floordiv": a.floor_divide,
         "mod": a.remainder, "pow": a.pow, "matmul": products.matmul, "and": a.bitwise_and,
-        "or": a.bitwise_or, "xor": a.bitwise_xor,
+        "or": a.bitwise_or, "xor": a.bitwise_xor, "lshift": a.bitwise_left_shift,
+        "rshift": a.bitwise_right_shift,
     }  # fmt: skip
     for name, function in two.items():
         setattr(Tensor, f"__{name}__", function)

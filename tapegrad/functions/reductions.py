@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -120,7 +121,7 @@ std.__doc__ = """The standard deviation; `correction` is taken from the count (1
 
 
 def _not_empty(x: Tensor, dims: tuple[int, ...], name: str) -> None:
-    if any(x._a.shape[d] == 0 for d in dims):
+    if builtins.any(x._a.shape[d] == 0 for d in dims):
         raise IndexError(f"`{name}`: no elements to choose from in the shape {x._a.shape}")
 
 

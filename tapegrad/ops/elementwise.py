@@ -139,6 +139,12 @@ clamp_min = elementwise("clamp_min", np.maximum, x=lambda x, lo: where(ge(x, lo)
                         lo=lambda x, lo: where(lt(x, lo), 1, 0), grad_name="Clamp")
 clamp_max = elementwise("clamp_max", np.minimum, x=lambda x, hi: where(le(x, hi), 1, 0),
                         hi=lambda x, hi: where(gt(x, hi), 1, 0), grad_name="Clamp")
+clamp = elementwise(
+    "clamp", lambda x, lo, hi, out=None: np.minimum(np.maximum(x, lo), hi, out=...),
+    x=lambda x, lo, hi: where(mul(ge(x, lo), le(x, hi)), 1, 0),
+    lo=lambda x, lo, hi: where(mul(lt(x, lo), lt(lo, hi)), 1, 0),
+    hi=lambda x, lo, hi: where(gt(x, hi), 1, where(lt(hi, lo), 1, 0)),
+)
 where = elementwise("where", _where, condition=SELECTS, a=lambda condition: where(condition, 1, 0),
                     b=lambda condition: where(condition, 0, 1))
 addcmul = elementwise("addcmul", _addcmul, a=lambda: 1, b=lambda c: c, c=lambda b: b)

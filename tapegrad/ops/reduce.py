@@ -175,7 +175,7 @@ pair_prod = linear("pair_prod", _pair_prod, weights=lambda g, x, dim: pair_prod(
 var = custom("var", _var, x=lambda g, x, x_spec, dim, correction, keepdim:
              strong(spread(g, x_spec, dim, keepdim), 2.0 * _deviation(x, dim, correction)))
 std = custom("std", _std, x=lambda g, x, y, x_spec, dim, correction, keepdim:
-             strong(spread(where(eq(y, 0), 0.0, g / y), x_spec, dim, keepdim), _deviation(x, dim, correction)))
+             strong(spread(strong(g, where(eq(y, 0), 0.0, 1 / y)), x_spec, dim, keepdim), _deviation(x, dim, correction)))
 amax = custom("amax", lambda x, *, dim, keepdim: np.maximum.reduce(x, axis=dim, keepdims=keepdim), x=_ties)
 amin = custom("amin", lambda x, *, dim, keepdim: np.minimum.reduce(x, axis=dim, keepdims=keepdim), x=_ties)
 logsumexp = custom("logsumexp", _logsumexp, x=lambda g, x, y, x_spec, dim, keepdim:
