@@ -55,7 +55,7 @@ def check_inplace(name: str, target: Tensor, tape: Tape, listening: bool) -> Non
     """Refuse in-place changes that would make a gradient wrong."""
     if not isinstance(target, Tensor):
         raise TypeError(f"`{name}` changes a Tensor, got {type(target).__name__}")
-    _check_view(name, target, tape)
+    _check_view(name, target, tape, listening)
     if target._pos < 0 and tape.enabled:
         raise RuntimeError(
             f"`{name}`: a leaf that requires grad (shape {target._a.shape}) cannot be changed by an "
@@ -74,7 +74,7 @@ def check_inplace(name: str, target: Tensor, tape: Tape, listening: bool) -> Non
         )
 
 
-def _check_view(name: str, target: Tensor, tape: Tape) -> None:
+def _check_view(name: str, target: Tensor, tape: Tape, listening: bool) -> None:
     home = target._home
     if not isinstance(home, View):
         return
@@ -86,6 +86,11 @@ def _check_view(name: str, target: Tensor, tape: Tape) -> None:
         )
     if base is None or not tape.enabled:
         return
+    if home.several and (listening or place(base)):
+        raise RuntimeError(
+            f"`{name}`: this Tensor is a view made together with others (by `split`, `unbind` and the "
+            "like) and cannot be changed in place; make each view by itself, or `clone()` it"
+        )
     if home.frozen == NO_GRAD and place(base):
         raise RuntimeError(
             f"`{name}`: this view was made under `no_grad` and is changed where gradients are "

@@ -104,17 +104,21 @@ def launch(
         for r in range(rows):
             launch(kernel, 1, n, [a + r * s for a, s in zip(at, row_steps)], row_steps, steps)
     else:
-        from tapegrad.kernels import table
-
-        loop = table.rows()
 
         def some(start: int, stop: int) -> None:
             moved = [a + start * s for a, s in zip(at, row_steps)]
-            numbers = [kernel.address, stop - start, n, *moved, *pad, 0, *row_steps, *pad]
-            frame = np.array(numbers, np.int64)
-            loop(address(frame))
+            call_rows(kernel, stop - start, n, moved, row_steps)
 
         split(rows, some, n)
+
+
+def call_rows(kernel: Any, rows: int, n: int, at: Steps, row_steps: Steps) -> None:
+    """Call a kernel for each row, on this thread."""
+    from tapegrad.kernels import table
+
+    pad = [0] * (7 - len(at))
+    frame = np.array([kernel.address, rows, n, *at, *pad, 0, *row_steps, *pad], np.int64)
+    table.rows()(address(frame))
 
 
 def row_steps(g: Grid, k: int, itemsize: int) -> int:

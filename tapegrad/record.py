@@ -61,7 +61,7 @@ def run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
             result = parallel.forward(op, arrays)
         except ValueError:
             raise mismatch(op, arrays) from None
-        if result.dtype is not F8:
+        if result.dtype is not F8 or get_default_dtype().numpy is not F8:
             result = _default_float(given, result)
     else:
         arrays = given
@@ -125,12 +125,20 @@ def promoted(op: Op, operands: list[Any]) -> list[Any]:
             break
         kind = x.dtype
     else:
-        if kind is None or kind.kind != "b":
+        if kind is None or kind.kind not in "biu":
             return operands
     target = result_type(operands[first:])
-    if op.name == "sub" and target.kind == "b":
-        raise RuntimeError("`-` is not defined for booleans: use `^` or `logical_not`")
+    if target.kind in "biu":
+        _check_integers(op, operands, target)
     return operands[:first] + [np.asarray(x, target) for x in operands[first:]]
+
+
+def _check_integers(op: Op, operands: list[Any], kind: np.dtype[Any]) -> None:
+    """Refuse what NumPy would answer with a TypeError of its own, or with a warning."""
+    if kind.kind == "b" and op.name in ("sub", "neg"):
+        raise RuntimeError("`-` is not defined for booleans: use `^` or `logical_not`")
+    if op.name in ("floor_divide", "remainder") and not np.all(operands[1]):
+        raise RuntimeError(f"`{op.name}`: integers cannot be divided by zero (ZeroDivisionError)")
 
 
 def _default_float(operands: list[Any], result: np.ndarray) -> np.ndarray:
@@ -296,7 +304,7 @@ class Packed:
         self.content = send(t)
         if t._version != before:
             raise RuntimeError(
-                "a pack hook of `saved_tensors_hooks` changed its Tensor in place: work on a clone"
+                "a pack hook of `saved_tensors_hooks` changed its Tensor in-place: work on a clone"
             )
 
     def unpacked(self) -> np.ndarray:

@@ -36,7 +36,7 @@ class View:
     moved the base on, the two differ, and the view's place on the tape is made anew before use.
     """
 
-    __slots__ = ("base", "chain", "frozen", "stamp", "tape")
+    __slots__ = ("base", "chain", "frozen", "several", "stamp", "tape")
 
     def __init__(
         self, base: Tensor | None, chain: Chain, tape: Tape | None, *, frozen: str = ""
@@ -45,6 +45,7 @@ class View:
         self.chain = chain
         self.stamp = base._pos if base is not None else 0
         self.tape = tape
+        self.several = False  # one of several views that a single call made
         self.frozen = frozen  # why this view does not follow its base and may not be changed
 
 
@@ -302,7 +303,9 @@ class Tensor:
         return (self[i] for i in range(len(self._a)))  # type: ignore[index]
 
     def __format__(self, spec: str) -> str:
-        return format(self._a.item(), spec) if spec and self._a.ndim == 0 else repr(self)
+        if self._a.ndim == 0:
+            return format(self._a.item(), spec) if spec else repr(self)
+        return object.__format__(self, spec) if spec else repr(self)
 
     def __hash__(self) -> int:
         return id(self)

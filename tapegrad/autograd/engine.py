@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad import storage
+from tapegrad.autograd.grad_mode import recording
 from tapegrad.autograd.hooks import run_functions
 from tapegrad.autograd.sweep import Sweep
 from tapegrad.tape import Tape, current
@@ -56,16 +57,18 @@ def backward(
             if not t.requires_grad:
                 raise RuntimeError("one of the `inputs` of `backward` does not require grad")
     retain = create_graph if retain_graph is None else retain_graph
-    sweep, direct = _prepare(roots, weights, recorded=create_graph, retain=retain, inputs=chosen)
-    if chosen is None:
+    with recording(current.tape, create_graph):
+        sweep, direct = _prepare(
+            roots, weights, recorded=create_graph, retain=retain, inputs=chosen
+        )
         sweep.run()
-        found = [(sweep.tape.leaves[-code - 1], g) for code, g in sweep.leaf_gradients()]
-        found = _with_direct(found, direct, create_graph)
-    else:
-        sweep.run()
-        gradients = _gradients(sweep, chosen, direct, create_graph)
-        found = [(t, g) for t, g in _once(chosen, gradients) if g is not None]
-    _accumulate(found, create_graph)
+        if chosen is None:
+            found = [(sweep.tape.leaves[-code - 1], g) for code, g in sweep.leaf_gradients()]
+            found = _with_direct(found, direct, create_graph)
+        else:
+            gradients = _gradients(sweep, chosen, direct, create_graph)
+            found = [(t, g) for t, g in _once(chosen, gradients) if g is not None]
+        _accumulate(found, create_graph)
 
 
 def grad(
@@ -102,18 +105,26 @@ def grad(
         raise ValueError("`materialize_grads=True` needs `allow_unused` to be True or left out")
     roots = _sequence(outputs, "outputs")
     wanted = _sequence(inputs, "inputs")
+    if not wanted:
+        raise ValueError("`grad` needs at least one Tensor in `inputs`")
     weights = _weights(roots, grad_outputs, "grad_outputs", "grad", create_graph)
     for t in wanted:
         if not t.requires_grad:
             raise RuntimeError("one of the `inputs` of `grad` does not require grad")
     retain = create_graph if retain_graph is None else retain_graph
-    sweep, direct = _prepare(roots, weights, recorded=create_graph, retain=retain, inputs=wanted)
-    if not allow_unused:
-        _refuse_unused(sweep, wanted, direct)
-    sweep.run()
-    found = _gradients(sweep, wanted, direct, create_graph)
+    with recording(current.tape, create_graph):
+        sweep, direct = _prepare(
+            roots, weights, recorded=create_graph, retain=retain, inputs=wanted
+        )
+        if not allow_unused:
+            _refuse_unused(sweep, wanted, direct)
+        sweep.run()
+        found = _gradients(sweep, wanted, direct, create_graph)
     if materialize_grads:
-        found = [wrap(np.zeros_like(t._a)) if g is None else g for t, g in zip(wanted, found)]  # noqa: B905
+        found = [
+            wrap(np.zeros_like(t._a)).requires_grad_() if g is None else g
+            for t, g in zip(wanted, found, strict=True)
+        ]
     elif not allow_unused and any(g is None for g in found):
         raise RuntimeError(_UNUSED)
     return tuple(found)
@@ -152,7 +163,7 @@ def _weights(
         if not root.requires_grad:
             raise RuntimeError(
                 f"`{caller}`: a root of shape {root._a.shape} does not require grad and does not "
-                "have a grad_fn: nothing in its computation requires grad"
+                "have a grad_fn: make a Tensor that it is computed from with `requires_grad=True`"
             )
         if weight is None:
             if root._a.size != 1:

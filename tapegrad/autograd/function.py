@@ -86,7 +86,7 @@ class Entry:
         self.function = function
         self.context = context
         self.specs = specs  # of the arguments; None for what is not a Tensor
-        self.outputs: tuple[Spec, ...] = ()
+        self.outputs: tuple[Spec | None, ...] = ()  # None for what is not a Tensor
         self.record_name = function.__name__
         self.grad_name = function.__name__ + "Backward"
         self.watched: tuple[Any, ...] = ()
@@ -121,8 +121,8 @@ class Entry:
         if g is None:
             if not self.context._materialize:
                 return None
-            shape, dtype = self.outputs[j]
-            return wrap(np.zeros(shape, dtype))
+            spec = self.outputs[j]
+            return None if spec is None else wrap(np.zeros(*spec))
         return g if recorded else wrap(g)
 
     def _call(self, grads: list[Any]) -> tuple[Any, ...]:
@@ -287,13 +287,12 @@ def _record(
         return [_constant_output(o, args, dirty) for o in outputs]
     entry = Entry(cls, context, tuple(p.spec for p in before))
     entry.outputs = tuple(
-        Spec(o._a.shape, o._a.dtype) if isinstance(o, Tensor) else Spec((), np.dtype(float))
-        for o in outputs
+        Spec(o._a.shape, o._a.dtype) if isinstance(o, Tensor) else None for o in outputs
     )
     tape.make_room()
     codes = tuple(tape.slot(p.t) if p.position < 0 else p.position for p in before)
     single = len(outputs) == 1
-    spec = entry.outputs[0] if single else Spec((), np.dtype(float))
+    spec = entry.outputs[0] or Spec((), np.dtype(float)) if single else Spec((), np.dtype(float))
     saves = SAVES if any(isinstance(t, Tensor) for t in context._to_save) else 0
     word = _function.code | DTYPE_BITS[spec.dtype] | GENERAL | saves
     main = tape.append(word, codes, spec.shape, 0, entry)
@@ -314,9 +313,11 @@ def _pick(tape: Tape, main: int, j: int, entry: Entry) -> int:
     tape.sweeping += 1  # the main record has no handle yet: nothing may be reclaimed now
     try:
         tape.make_room()
-        word = _output.code | DTYPE_BITS[entry.outputs[j].dtype] | GENERAL
+        spec = entry.outputs[j]
+        assert spec is not None
         pick = Pick(main, j, entry.record_name)
-        return tape.append(word, (main,), entry.outputs[j].shape, 0, pick)
+        word = _output.code | DTYPE_BITS[spec.dtype] | GENERAL
+        return tape.append(word, (main,), spec.shape, 0, pick)
     finally:
         tape.sweeping -= 1
 

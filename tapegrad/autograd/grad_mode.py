@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from tapegrad.tape import current
+from tapegrad.tape import Tape, current
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -168,6 +168,24 @@ class set_grad_enabled(_Mode):
     def __call__(self, function: F) -> F:
         _set(*self._before[-1])  # as a decorator it changes nothing here and now
         return super().__call__(function)
+
+
+class recording:
+    """Recording on or off for a sweep and what belongs to it, whatever the user's mode is."""
+
+    def __init__(self, tape: Tape, enabled: bool) -> None:
+        self.tape = tape
+        self.state = (enabled, False)
+
+    def __enter__(self) -> None:
+        tape = self.tape
+        self.before = (tape.enabled, tape.inference)
+        tape.enabled, tape.inference = self.state
+        tape.set_mode()
+
+    def __exit__(self, *exception: object) -> None:
+        self.tape.enabled, self.tape.inference = self.before
+        self.tape.set_mode()
 
 
 def is_grad_enabled() -> bool:

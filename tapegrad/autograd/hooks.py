@@ -113,15 +113,18 @@ def retain_grad(self: Tensor) -> None:
         raise RuntimeError("`retain_grad` needs a Tensor that requires grad")
     if place(self) < 0:
         return
-    hooks = _at(self)
+    before = self.extra.get("retained_by")
+    if before is not None:  # an in-place operation gave this Tensor a new record
+        before.retain = None
+    hooks = self.extra["retained_by"] = _at(self)
     hooks.retain = weakref.ref(self)
-    self.extra["retains"] = True
+    self.extra["retain_anew"] = retain_grad
 
 
 def retains_grad(self: Tensor) -> bool:
     """Whether `retain_grad()` was called on this non-leaf."""
     try:
-        return bool(self._extra.get("retains")) and place(self) > 0
+        return "retained_by" in self._extra and place(self) > 0
     except AttributeError:
         return False
 

@@ -19,7 +19,7 @@ from tapegrad.kernels import layout
 from tapegrad.kernels.grid import Grid, core, grid
 from tapegrad.ops.core import ELEMENTWISE, Formula, by_code
 from tapegrad.ops.shape import sum_to
-from tapegrad.parallel import address, launch, row_steps
+from tapegrad.parallel import address, call_rows, launch, row_steps, split
 from tapegrad.tape import CODE_MASK, PACKED, WIDE, WORD
 
 if TYPE_CHECKING:
@@ -172,15 +172,13 @@ def _reduced(kernel: Any, plan: Grid, values: list[Any], place: int) -> np.ndarr
         return np.add.reduce(found, axis=None if down else 1)
     group = max(GROUP, int(rows**0.5))
     parts = np.zeros((-(-rows // group), n), dtype)
-    at[0], by_element[2] = 1, parts.itemsize
-    for i, part in enumerate(parts):
-        begin = i * group
-        here = [a + begin * s for a, s in zip(at, by_row)]
-        here[2] = address(part)
-        _down(kernel, min(group, rows - begin), n, here, by_row, by_element)
+    at[0] = 1
+
+    def some(start: int, stop: int) -> None:
+        for i in range(start, stop):
+            here = [a + i * group * step for a, step in zip(at, by_row)]
+            here[2] = address(parts) + i * n * parts.itemsize
+            call_rows(kernel, min(group, rows - i * group), n, here, by_row)
+
+    split(len(parts), some, group * n)
     return parts[0] if len(parts) == 1 else np.add.reduce(parts, axis=0)
-
-
-def _down(kernel: Any, rows: int, n: int, at: Any, by_row: Any, by_element: Any) -> None:
-    """Add rows up on one thread each for a part of the columns."""
-    launch_columns(kernel, rows, n, at, by_row, by_element)

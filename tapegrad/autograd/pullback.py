@@ -150,6 +150,8 @@ def chain(g: Any, partial: Any) -> Any:
             return g
         if partial == -1:
             return -g
+        if partial == 0:  # exactly zero, also for an infinite adjoint
+            return wrap(np.zeros_like(g._a)) if isinstance(g, Tensor) else np.zeros_like(g)
         return g * float(partial)
     return strong(g, partial)
 

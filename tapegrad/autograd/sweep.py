@@ -66,9 +66,6 @@ class Sweep:
         self._mark(top)
         self._check_versions()
         tape.sweeping += 1
-        enabled = tape.enabled
-        tape.enabled = self.recorded
-        tape.set_mode()
         try:
             if self.native:
                 self._walk(top)
@@ -79,10 +76,9 @@ class Sweep:
                     self._step(self.low + index)
         finally:
             tape.sweeping -= 1
-            tape.enabled = enabled
-            tape.set_mode()
         if not self.retain:
-            tape.release(self.low + np.flatnonzero(self.reach))
+            swept = self.reach if self.need is None else self.reach & (self.need & NEED_INSIDE)
+            tape.release(self.low + np.flatnonzero(swept))
 
     def reaches(self) -> set[int]:
         """The targets that the roots depend on, by code; nothing is swept."""

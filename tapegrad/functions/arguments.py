@@ -46,8 +46,11 @@ def all_dims(dim: Any, ndim: int, name: str) -> tuple[int, ...]:
     return tuple(sorted(found)) if ndim else ()
 
 
-def whole_shape(size: tuple[Any, ...], count: int, name: str) -> tuple[int, ...]:
-    """A shape for `count` elements, with one -1 worked out."""
+def whole_shape(size: tuple[Any, ...], have: tuple[int, ...], name: str) -> tuple[int, ...]:
+    """A shape for as many elements as `have` has, with one -1 worked out."""
+    count = 1
+    for n in have:
+        count *= n
     if len(size) == 1 and not isinstance(size[0], (int, np.integer, Tensor)):
         size = tuple(size[0])
     shape = [int(n) for n in size]
@@ -65,10 +68,13 @@ def whole_shape(size: tuple[Any, ...], count: int, name: str) -> tuple[int, ...]
                 f"`{name}`: the -1 in {tuple(shape)} is ambiguous beside a dimension of size 0"
             )
         if count % known:
-            raise RuntimeError(f"`{name}`: shape {tuple(shape)} is invalid for {count} elements")
+            raise RuntimeError(f"`{name}`: {have} cannot take the shape {tuple(shape)}: {count} elements")
         shape[shape.index(-1)] = count // known
     elif known != count:
-        raise RuntimeError(f"`{name}`: shape {tuple(shape)} is invalid for {count} elements")
+        raise RuntimeError(
+            f"`{name}`: a Tensor of shape {have} cannot take the shape {tuple(shape)}, which has "
+            f"{known} elements and not {count}"
+        )
     return tuple(shape)
 
 
@@ -76,7 +82,7 @@ def index_array(index: Any, name: str) -> Tensor:
     """An operand that is an index: integers."""
     t = index if isinstance(index, Tensor) else wrap(np.asarray(index))
     if t._a.dtype.kind not in "iu":
-        raise RuntimeError(f"`{name}`: an index must be of an integer type, got {t.dtype}")
+        raise RuntimeError(f"`{name}`: an index must be of an integer type (int64), got {t.dtype}")
     return t
 
 

@@ -53,6 +53,8 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
         array = np.array(plain, kind)
     except (ValueError, TypeError) as problem:
         raise type(problem)(f"`tensor` cannot make a Tensor of this data: {problem}") from None
+    if data is None:
+        raise RuntimeError("`tensor` needs data, got None")
     if array.dtype.kind not in "biufc":
         raise TypeError(f"`tensor` cannot hold elements of type {array.dtype}")
     return _finish(array, requires_grad)

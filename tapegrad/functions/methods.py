@@ -81,9 +81,9 @@ def install() -> None:
     _install_operators()
     for name, view in {
         "T": lambda self: shapes.permute(self, tuple(range(self.ndim))[::-1]),
-        "mT": lambda self: shapes.transpose(self, -2, -1),
-        "H": lambda self: shapes.transpose(self, -2, -1),
-        "mH": lambda self: shapes.transpose(self, -2, -1),
+        "mT": shapes.matrix_transpose,
+        "H": shapes.matrix_transpose,
+        "mH": shapes.matrix_transpose,
     }.items():
         setattr(Tensor, name, property(view, doc=f"The Tensor transposed (`{name}`)."))
     Tensor.where = _where  # type: ignore[attr-defined]

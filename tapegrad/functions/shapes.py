@@ -11,7 +11,7 @@ from tapegrad.dtypes import of_numpy, to_numpy
 from tapegrad.functions.arguments import as_input, dims_of, one_dim, whole_shape
 from tapegrad.ops import shape as s
 from tapegrad.record import run
-from tapegrad.tensor import Tensor
+from tapegrad.tensor import Tensor, View
 
 
 def reshape(input: Any, *shape: Any) -> Tensor:
@@ -23,7 +23,7 @@ def reshape(input: Any, *shape: Any) -> Tensor:
             [2, 3]])
     """
     x = as_input(input, "reshape")
-    return run(s.reshape, (x,), {"shape": whole_shape(shape, x._a.size, "reshape")})
+    return run(s.reshape, (x,), {"shape": whole_shape(shape, x._a.shape, "reshape")})
 
 
 def view(input: Any, *shape: Any) -> Tensor:
@@ -37,7 +37,7 @@ def view(input: Any, *shape: Any) -> Tensor:
     x = as_input(input, "view")
     if len(shape) == 1 and isinstance(shape[0], DType):
         raise NotImplementedError("`view` to another dtype is not supported: use `.to(dtype)`")
-    new = whole_shape(shape, x._a.size, "view")
+    new = whole_shape(shape, x._a.shape, "view")
     out = run(s.reshape, (x,), {"shape": new})
     if x._a.size and not np.may_share_memory(out._a, x._a):
         raise RuntimeError(
@@ -106,7 +106,7 @@ def unflatten(input: Any, dim: int, sizes: Any) -> Tensor:
     """
     x = as_input(input, "unflatten")
     d = one_dim(dim, x._a.ndim, "unflatten")
-    part = whole_shape((tuple(sizes),), x._a.shape[d], "unflatten")
+    part = whole_shape((tuple(sizes),), x._a.shape[d : d + 1], "unflatten")
     return run(s.reshape, (x,), {"shape": (*x._a.shape[:d], *part, *x._a.shape[d + 1 :])})
 
 
@@ -178,6 +178,19 @@ def t(input: Any) -> Tensor:
             f"`t` takes at most 2 dimensions, got the shape {x._a.shape}: use `transpose` or `mT`"
         )
     return run(s.permute, (x,), {"dims": tuple(range(x._a.ndim))[::-1]})
+
+
+def matrix_transpose(input: Any) -> Tensor:
+    """The last two dimensions swapped; a view.
+
+    >>> import tapegrad as tg
+    >>> tg.zeros(5, 2, 3).mT.shape
+    tapegrad.Size([5, 3, 2])
+    """
+    x = as_input(input, "mT")
+    if x._a.ndim < 2:
+        raise RuntimeError(f"`mT` needs at least 2 dimensions, got the shape {x._a.shape}")
+    return transpose(x, -2, -1)
 
 
 def movedim(input: Any, source: Any, destination: Any) -> Tensor:
@@ -489,9 +502,19 @@ def _one_type(parts: list[Tensor]) -> list[Tensor]:
 
 def _pieces(x: Tensor, d: int, edges: list[int]) -> tuple[Tensor, ...]:
     before = (slice(None),) * d
-    return tuple(
-        run(s.getitem, (x,), {"index": (*before, slice(a, b))}) for a, b in zip(edges, edges[1:], strict=False)
+    return together(
+        run(s.getitem, (x,), {"index": (*before, slice(a, b))})
+        for a, b in zip(edges, edges[1:], strict=False)
     )
+
+
+def together(views: Any) -> tuple[Tensor, ...]:
+    """Views that one call made: they know it, since none may be changed in place alone."""
+    found = tuple(views)
+    for part in found:
+        if isinstance(part._home, View):
+            part._home.several = True
+    return found
 
 
 def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
@@ -555,7 +578,7 @@ def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple[Te
     inner = [min(max(int(i) + n if i < 0 else int(i), 0), n) for i in indices_or_sections]
     starts, stops = [0, *inner], [*inner, n]
     before = (slice(None),) * d
-    return tuple(
+    return together(
         run(s.getitem, (x,), {"index": (*before, slice(a, max(a, b)))})
         for a, b in zip(starts, stops, strict=True)
     )
@@ -569,7 +592,7 @@ def unbind(input: Any, dim: int = 0) -> tuple[Tensor, ...]:
     (tensor(1), tensor(2))
     """
     x = as_input(input, "unbind")
-    return tuple(select(x, dim, i) for i in range(x._a.shape[one_dim(dim, x._a.ndim, "unbind")]))
+    return together(select(x, dim, i) for i in range(x._a.shape[one_dim(dim, x._a.ndim, "unbind")]))
 
 
 def to(input: Any, *args: Any, dtype: Any = None, copy: bool = False, device: Any = None) -> Tensor:

@@ -93,9 +93,7 @@ pow = elementwise(
     b=lambda a, b, y: where(mul(eq(a, 0), ge(b, 0)), 0, y * log(a)),
 )
 floor_divide = elementwise(
-    "floor_divide", np.floor_divide,
-    a=NotDifferentiable("floor is constant almost everywhere"),
-    b=NotDifferentiable("floor is constant almost everywhere"),
+    "floor_divide", np.floor_divide, a=lambda: 0, b=lambda: 0, domain=POSITIVE,
 )
 remainder = elementwise(
     "remainder", np.remainder, domain=POSITIVE, a=lambda: 1, b=lambda a, b: -floor(a / b),

@@ -62,7 +62,7 @@ def _index_put(x: Any, value: Any, *others: Any, plan: Any, accumulate: bool) ->
 
 
 def _assign(x: Any, value: Any, *, index: Any) -> Any:
-    out = x.copy()
+    out = np.array(x)  # not x.copy(): an adjoint of no dimensions may be a NumPy scalar
     out[index] = value
     return out
 

@@ -135,13 +135,13 @@ def _replay(base: Any, *, chain: Any) -> Any:
 
 
 def _write_view(base: Any, value: Any, *, chain: Any) -> Any:
-    out = base.copy()
+    out = np.array(base)  # not base.copy(): what has no dimensions may be a NumPy scalar
     _follow(out, chain)[...] = value
     return out
 
 
 def _zero_view(g: Any, *, chain: Any) -> Any:
-    out = g.copy()
+    out = np.array(g)
     _follow(out, chain)[...] = 0
     return out
 
