@@ -16,7 +16,8 @@ from tapegrad.ops.core import Op, table
 from tapegrad.parallel import COMPILED, address, launch
 
 Array = np.ndarray
-CHUNK = 4096  # elements that are added up in one go; the sums of chunks are added pairwise
+CHUNK = 4096  # elements that are added up in one go by a kernel of a formula
+GROUP = 1 << 16  # elements that a kernel adds up block by block
 SHORT = 32  # a row below this length is not worth a call
 
 
@@ -93,12 +94,38 @@ def fold(
 
 def row_totals(name: str, x: Array, rows: int, n: int, combine: Any, *more: Array) -> Array:
     """For each row what a loop makes of it; `more` are numbers that it takes, one per row."""
-    size = x.itemsize
-    at = [address(x), *[address(m) for m in more], 0]
-    constant = [size] * len(more)
-    by_row, by_element = [n * size, *constant, 0], [size, *[0] * len(more), 0]
-    found = fold(loop(name, x), rows, n, at, by_row, by_element, len(at) - 1, x.dtype)
-    return found[:, 0] if found.shape[1] == 1 else combine.reduce(found, axis=1)
+    kernel, size = loop(name, x), x.itemsize
+    at = [address(x), *[address(m) for m in more]]
+    threads = parallel.get_num_threads()
+    if rows > 1 or threads == 1 or n < 2 * parallel.SPLIT:
+        out = np.empty(rows, x.dtype)
+        step = [n * size, *[size] * len(more), size]
+        launch(kernel, rows, n, [*at, address(out)], step)
+        return out
+    part = -(-n // threads)
+    parts = np.empty((1, -(-n // part)), x.dtype)
+
+    def work(start: int, stop: int) -> None:
+        for i in range(start, stop):
+            here = [at[0] + i * part * size, *at[1:], address(parts) + i * size]
+            launch(kernel, 1, min(part, n - i * part), here, [])
+
+    parallel.split(parts.size, work, part)
+    return np.asarray(combine.reduce(parts, axis=1))
+
+
+def row_sums(x: Array, rows: int, n: int) -> Array:
+    """The sum of each row."""
+    fours = rows // 4 if n <= GROUP else 0
+    if fours < 4:
+        return row_totals("add_up", x, rows, n, np.add)
+    out, size = np.empty(rows, x.dtype), x.itemsize
+    step = n * size
+    at, to = address(x), address(out)
+    launch(loop("add_four_up", x), fours, n, [at, step, to], [4 * step, 0, 4 * size], weight=4)
+    for r in range(4 * fours, rows):
+        launch(loop("add_up", x), 1, n, [at + r * step, to + r * size], [])
+    return out
 
 
 def column_sums(x: Array, outer: int, rows: int, n: int) -> Array:
@@ -127,7 +154,7 @@ def total(x: Array, dim: tuple[int, ...]) -> Array | None:
         return None
     outer, n, inner = found
     if inner == 1 and n >= SHORT:
-        return row_totals("add_up", x, outer, n, np.add)
+        return row_sums(x, outer, n)
     if inner >= SHORT and n >= 4 and outer <= 64:
         return column_sums(x, outer, n, inner)
     return None
@@ -166,8 +193,8 @@ def moments(x: Array, dim: tuple[int, ...]) -> tuple[Array, Array, int] | None:
     if found is None or found[2] != 1 or found[1] < SHORT:
         return None
     rows, n = found[:2]
-    centre = row_totals("add_up", x, rows, n, np.add) / x.dtype.type(n)
-    return centre, row_totals("square_up", x, rows, n, np.add, np.ascontiguousarray(centre)), n
+    centre = row_sums(x, rows, n) / x.dtype.type(n)
+    return centre, row_totals("square_up", x, rows, n, np.add, centre), n
 
 
 def var(x: Array, *, dim: tuple[int, ...], correction: float, keepdim: bool) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.kernels import layout
 from tapegrad.kernels.grid import Grid, core, grid
 from tapegrad.ops.core import Op
 
@@ -73,9 +75,15 @@ def split(n: int, work: Callable[[int, int], Any], weight: int = 1) -> None:
         other.result()
 
 
+_layout = layout.find()
+_word = ctypes.c_int64.from_address
+
+
 def address(array: np.ndarray) -> int:
     """Where an array's first element is."""
-    return int(array.__array_interface__["data"][0])
+    if _layout is None:
+        return int(array.ctypes.data)
+    return _word(id(array) + _layout.array_data).value  # a third of the time
 
 
 # -- compiled loops ------------------------------------------------------------------------------
@@ -84,12 +92,19 @@ Steps = Sequence[int]
 
 
 def launch(
-    kernel: Any, rows: int, n: int, at: Steps, row_steps: Steps, steps: Steps | None = None
+    kernel: Any,
+    rows: int,
+    n: int,
+    at: Steps,
+    row_steps: Steps,
+    steps: Steps | None = None,
+    weight: int = 1,
 ) -> None:
     """Call a kernel for each row, on all threads.
 
     The kernel takes n and up to seven integers, which move by `row_steps` from row to row, and by
-    `steps` from element to element; without `steps` a row cannot be divided.
+    `steps` from element to element; without `steps` a row cannot be divided.  A call for a row is
+    the work of `weight * n` elements.
     """
     pad = [0] * (7 - len(at))
     if rows == 1 and steps is None:
@@ -109,7 +124,7 @@ def launch(
             moved = [a + start * s for a, s in zip(at, row_steps)]
             call_rows(kernel, stop - start, n, moved, row_steps)
 
-        split(rows, some, n)
+        split(rows, some, weight * n)
 
 
 def call_rows(kernel: Any, rows: int, n: int, at: Steps, row_steps: Steps) -> None:

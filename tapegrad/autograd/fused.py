@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.bulk import SHORT, along_rows, blocks, known, loop, row_totals
+from tapegrad.bulk import SHORT, along_rows, blocks, known, loop, row_sums
 from tapegrad.parallel import address, launch
 
 Array = np.ndarray
@@ -76,7 +76,7 @@ def _spread(g: Array, x: Array, params: Params) -> Any:
     rows, n = found
     if n <= params["correction"]:
         return None
-    centre = row_totals("add_up", x, rows, n, np.add) / x.dtype.type(n)
+    centre = row_sums(x, rows, n) / x.dtype.type(n)
     scale = np.full(1, 1.0 / (n - params["correction"]), x.dtype)
     return _by_rows("deviate", x, rows, n, [g], [centre, scale])
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op, Spec, by_code
-from tapegrad.ops.elementwise import strong
+from tapegrad.ops.elementwise import exact, strong
 from tapegrad.ops.shape import sum_to, to
 from tapegrad.record import Packed
 from tapegrad.tape import CODE_MASK, DTYPE_SHIFT, DTYPES, PACKED, SHAPE, WORD, Tape, shapes
@@ -139,11 +139,11 @@ def contributions(
         assert isinstance(formula, Formula)
         found = formula.function(*[saved.read(name, k, g) for name in formula.reads])
         if op.kind is ELEMENTWISE:
-            found = chain(g, found)
+            found = chain(g, found, op.exact[min(k, last)])
         yield code, fit(found, saved.spec(k))
 
 
-def chain(g: Any, partial: Any) -> Any:
+def chain(g: Any, partial: Any, both: bool = False) -> Any:
     """The adjoint times a partial derivative, by the strong product."""
     if not isinstance(partial, (np.ndarray, Tensor, np.generic)):
         if partial == 1:
@@ -153,7 +153,7 @@ def chain(g: Any, partial: Any) -> Any:
         if partial == 0:  # exactly zero, also for an infinite adjoint
             return wrap(np.zeros_like(g._a)) if isinstance(g, Tensor) else np.zeros_like(g)
         return g * float(partial)
-    return strong(g, partial)
+    return exact(g, partial) if both else strong(g, partial)
 
 
 def fit(found: Any, spec: Spec) -> Any:

@@ -1,9 +1,9 @@
 """Loops over one row of n elements: reductions, softmax and its kin, gathering and scattering.
 
 Each takes n and up to seven addresses or counts; `table.loop` compiles it for the type in question
-and `parallel.launch` calls it for every row.  A sum is kept in many partial sums, so that LLVM
-computes it in vectors; callers hand over rows of at most a few thousand elements and add what they
-get pairwise, which keeps the rounding below that of NumPy's pairwise sum.
+and `parallel.launch` calls it for every row.  A sum is kept in partial sums, so that LLVM computes
+it in vectors; these join the sum of a block, which joins that of a group of blocks: few additions
+stand between an element and the total, as in a pairwise sum.
 """
 
 import math
@@ -23,15 +23,47 @@ zero = T(0.0)
 one = T(1.0)
 SIZE = 8  # bytes of an element
 LOW_BITS = 2**63 - 1
+BLOCK, GROUP = 1024, 1 << 16
 
 
 def add_up(n, x_at, out_at, p3, p4, p5, p6, p7):
     """The sum."""
     x = pointer(x_at)
     total = zero
-    for i in range(n):
-        total = plus(total, x[i])
+    for first in range(0, n, GROUP):
+        last = min(first + GROUP, n)
+        group = zero
+        for start in range(first, last, BLOCK):
+            part = zero
+            for i in range(start, min(start + BLOCK, last)):
+                part = plus(part, x[i])
+            group += part
+        total += group
     pointer(out_at)[0] = total
+    return 0
+
+
+def add_four_up(n, x_at, step, out_at, p4, p5, p6, p7):
+    """The sums of four rows, `step` bytes apart: what ends one sum overlaps with the others."""
+    x0, x1 = pointer(x_at), pointer(x_at + step)
+    x2, x3 = pointer(x_at + 2 * step), pointer(x_at + 3 * step)
+    out = pointer(out_at)
+    s0 = s1 = s2 = s3 = zero
+    for start in range(0, n, BLOCK):
+        t0 = t1 = t2 = t3 = zero
+        for i in range(start, min(start + BLOCK, n)):
+            t0 = plus(t0, x0[i])
+            t1 = plus(t1, x1[i])
+            t2 = plus(t2, x2[i])
+            t3 = plus(t3, x3[i])
+        s0 += t0
+        s1 += t1
+        s2 += t2
+        s3 += t3
+    out[0] = s0
+    out[1] = s1
+    out[2] = s2
+    out[3] = s3
     return 0
 
 
@@ -50,9 +82,16 @@ def square_up(n, x_at, centre_at, out_at, p4, p5, p6, p7):
     x = pointer(x_at)
     centre = pointer(centre_at)[0]
     total = zero
-    for i in range(n):
-        d = x[i] - centre
-        total = plus(total, d * d)
+    for first in range(0, n, GROUP):
+        last = min(first + GROUP, n)
+        group = zero
+        for start in range(first, last, BLOCK):
+            part = zero
+            for i in range(start, min(start + BLOCK, last)):
+                d = x[i] - centre
+                part = plus(part, d * d)
+            group += part
+        total += group
     pointer(out_at)[0] = total
     return 0
 

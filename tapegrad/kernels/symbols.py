@@ -52,6 +52,7 @@ SCALARS = {
     "atan2": "math.atan2({0}, {1})",
     "relu": "select({0} > zero, {0}, {0} * zero)",
     "strong": "select({0} != zero, {0} * {1}, zero)",
+    "exact": "select({0} != zero, select({1} != zero, {0} * {1}, zero), zero)",
     "addcmul": "{0} + {1} * {2}",
     "addcdiv": "{0} + {1} / {2}",
     "lerp": "{0} + {2} * ({1} - {0})",
@@ -257,7 +258,12 @@ def adjoint_source(op: Op, k: int, dtype: str, scalars: int) -> str:
     factor = partial(op, k)
     read = names_in(factor)
     g = Symbol("g")
-    expression = g if factor == 1 else -g if factor == -1 else Symbol("strong", (g, factor))
+    if factor in (1, -1):
+        expression = g if factor == 1 else -g
+    elif not isinstance(factor, Symbol) and factor == 0:
+        expression = 0
+    else:
+        expression = Symbol("exact" if op.exact[k] else "strong", (g, factor))
     fixed = {name for i, name in enumerate(OPERANDS) if scalars >> i & 1} & read
     if scalars >> 3 & 1:
         fixed.add("g")

@@ -356,6 +356,8 @@ def elementwise(frame, record, index, k, g, n, itemsize, out, fresh):
             else:
                 c = value_address(frame, index, 2)
                 y = value_address(frame, index, 3)
+    if fresh and n == 0:  # no row will be written
+        clear(out, input_size(0, word, n, aux, k) * itemsize)
     accumulate = 0 if fresh else 1
     if aux == 0:
         call8(kernel, n, accumulate, g, out, a, b, c, y)

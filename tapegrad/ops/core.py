@@ -70,6 +70,7 @@ class Op:
     __slots__ = (
         "code",
         "domain",
+        "exact",
         "formulas",
         "forward",
         "grad_name",
@@ -92,6 +93,7 @@ class Op:
         view: bool = False,
         variadic: bool = False,
         domain: Any = None,
+        exact: tuple[str, ...] = (),
     ) -> None:
         if name in table:
             raise ValueError(f"operation `{name}` stands in the table twice")
@@ -106,6 +108,8 @@ class Op:
         self.view = view
         self.variadic = variadic
         self.domain = domain
+        # exact[k]: the partial in input k is itself an adjoint; where it is zero, so is the product.
+        self.exact = tuple(name in exact for name in self.inputs)
         # saves[j]: which of (inputs..., result) the formula of input j reads the value of.
         kept = (*self.inputs, "y")
         self.saves = tuple(
@@ -135,7 +139,7 @@ def camel(name: str) -> str:
 
 def elementwise(name: str, forward: Callable[..., Any], **formulas: Any) -> Op:
     """A scalar function applied to every element, with its partial derivatives."""
-    options = {k: formulas.pop(k) for k in ("grad_name", "domain") if k in formulas}
+    options = {k: formulas.pop(k) for k in ("grad_name", "domain", "exact") if k in formulas}
     return Op(name, ELEMENTWISE, forward, formulas, **options)
 
 

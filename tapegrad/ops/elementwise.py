@@ -41,6 +41,11 @@ def _strong(a: Any, b: Any, out: Any = None) -> Any:
         return np.where(a == 0, np.zeros((), a.dtype), a * b)
 
 
+def _exact(w: Any, d: Any, out: Any = None) -> Any:
+    with np.errstate(all="ignore"):
+        return np.where((w == 0) | (d == 0), np.zeros((), w.dtype), w * d)
+
+
 def _relu(x: Any, out: Any = None) -> Any:
     return np.maximum(x, _zero(x), out=...)
 
@@ -72,7 +77,9 @@ POSITIVE, UNIT, REAL = (0.1, 2.0), (-0.9, 0.9), (-2.0, 2.0)
 
 # fmt: off
 # The strong product: an adjoint that is exactly zero contributes exactly zero, whatever the factor.
-strong = elementwise("strong", _strong, a=lambda b: b, b=lambda a: a, grad_name="Mul")
+strong = elementwise("strong", _strong, a=lambda b: b, b=lambda a: a, grad_name="Mul", exact=("b",))
+# The same with both factors adjoints: either zero makes it zero.
+exact = elementwise("exact", _exact, a=lambda b: b, b=lambda a: a, grad_name="Mul", exact=("a", "b"))
 
 eq = elementwise("eq", np.equal, a=COMPARES, b=COMPARES)
 ne = elementwise("ne", np.not_equal, a=COMPARES, b=COMPARES)
