@@ -1,7 +1,7 @@
 """Large arrays: compiled loops beside the NumPy forwards of operations that are not elementwise.
 
 Each function here computes what the forward of its row in the table computes, for the layouts that
-it knows, and gives None for all others; then the forward does it.  `install` puts the two together.
+it knows, and gives None for all others; then the forward does it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad import parallel
-from tapegrad.ops.core import Op, table
+from tapegrad.ops.core import table
+from tapegrad.ops.index import WRITES
 from tapegrad.parallel import COMPILED, address, launch
 
 Array = np.ndarray
@@ -364,18 +365,14 @@ def _scattered_by(name: str, out: Array, index: Array, src: Array | None, dim: i
     return out
 
 
-def scatter(x: Array, index: Array, src: Array, *, dim: int) -> Any:
-    """A copy with elements of each row written to places in it."""
-    if not known(x) or not src.ndim:
-        return None
-    return _scattered_by("scatter", x.copy(), index, src, dim)
+def put_along(out: Array, index: Array, src: Array, *, dim: int) -> Any:
+    """Elements written to places in each row."""
+    return _scattered_by("scatter", out, index, src, dim) if src.ndim else None
 
 
-def scatter_add(x: Array, index: Array, src: Array, *, dim: int) -> Any:
-    """A copy with elements of each row added to places in it."""
-    if not known(x) or not src.ndim:
-        return None
-    return _scattered_by("scatter_add", x.copy(), index, src, dim)
+def add_along(out: Array, index: Array, src: Array, *, dim: int) -> Any:
+    """Elements added to places in each row."""
+    return _scattered_by("scatter_add", out, index, src, dim) if src.ndim else None
 
 
 def scattered(g: Array, index: Array, *, dim: int) -> Any:
@@ -404,9 +401,16 @@ def _add_rows(out: Array, index: Array, src: Array, dim: int) -> Any:
     return out
 
 
-def index_add(x: Array, index: Array, source: Array, *, dim: int) -> Any:
-    """A copy with rows added to it."""
-    return _add_rows(x.copy(), index, source, dim) if known(source) and known(x) else None
+def add_rows(out: Array, index: Array, source: Array, *, dim: int) -> Any:
+    """Rows added to those that an index names."""
+    return _add_rows(out, index, source, dim)
+
+
+def masked_fill(x: Array, mask: Array, value: Array) -> Any:
+    """One number where a mask holds."""
+    if not known(x) or mask.shape != x.shape:
+        return None
+    return parallel.compiled(table["where"], (mask, value.astype(x.dtype, copy=False), x))
 
 
 def unselect(g: Array, index: Array, *, shape: tuple[int, ...], dim: int) -> Any:
@@ -461,29 +465,43 @@ def triu(x: Array, *, diagonal: int) -> Any:
     return _triangle(x, diagonal, True)
 
 
+def outer(a: Array, b: Array) -> Any:
+    """The product of a column and a row, which NumPy's matmul does not see to be one."""
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != 1 or a.size * b.size < COMPILED:
+        return None
+    if a.dtype.char not in "df" or a.dtype != b.dtype:
+        return None
+    if not (np.isfinite(a).all() and np.isfinite(b).all()):
+        return None
+    return parallel.compiled(table["mul"], (a, b))
+
+
 # -- beside the forwards -----------------------------------------------------------------------------
 
 
-def install(op: Op, fast: Callable[..., Any]) -> None:
-    """Let an operation try a function of this module before its forward."""
-    plain = op.forward
+def beside(plain: Callable[..., Any], fast: Callable[..., Any], least: int = COMPILED) -> Any:
+    """A function that tries one of this module before the plain one, from a size on."""
 
-    def forward(x: Any, *args: Any, **params: Any) -> Any:
-        if x.size >= COMPILED:
+    def function(x: Any, *args: Any, **params: Any) -> Any:
+        if x.size >= least:
             found = fast(x, *args, **params)
             if found is not None:
                 return found
         return plain(x, *args, **params)
 
-    forward.plain = plain  # type: ignore[attr-defined]
-    op.forward = forward
+    function.plain = plain  # type: ignore[attr-defined]
+    return function
 
 
-FUNCTIONS = (
+for _function in (
     sum, mean, prod, var, std, norm, others_prod, softmax, log_softmax, logsumexp, cumsum, rcumsum,
-    sum_to, strong, where, gather, scatter, scatter_add, scattered, ungather, index_add, unselect,
-    unindex, tril, triu,
-)  # fmt: skip
-for _function in FUNCTIONS:
-    install(table[_function.__name__], _function)
-install(table["index_select"], select_rows)
+    sum_to, strong, where, gather, scattered, ungather, unselect, unindex, masked_fill, tril, triu,
+):  # fmt: skip
+    _op = table[_function.__name__]
+    _op.forward = beside(_op.forward, _function)
+table["index_select"].forward = beside(table["index_select"].forward, select_rows)
+table["product"].forward = beside(table["product"].forward, outer, 1)
+for _name, _function in (
+    ("scatter", put_along), ("scatter_add", add_along), ("index_add", add_rows),
+):  # fmt: skip
+    WRITES[_name] = beside(WRITES[_name], _function)

@@ -20,7 +20,7 @@ COMPILED = 1 << 14  # elements from which a compiled loop pays for its call
 # Operations whose compiled loop beats NumPy's own by measurement (`python -m bench eager`), always
 # or where an operand is broadcast along rows or columns.
 FASTER = frozenset((
-    "addcdiv addcmul clamp_max clamp_min cos cosh cube erf exp expm1 floor_divide lerp maximum "
+    "addcdiv addcmul clamp clamp_max clamp_min cos cosh cube erf exp expm1 floor_divide lerp maximum "
     "minimum reciprocal relu remainder rsqrt sigmoid sign sin sinh softplus sqrt strong tanh where"
 ).split())  # fmt: skip
 FASTER_BROADCAST = frozenset("add sub mul div".split())
@@ -160,8 +160,34 @@ def forward(op: Op, arrays: list[Any]) -> Any:
     return op.forward(*arrays, out=...) if found is None else found
 
 
-def compiled(op: Op, arrays: Sequence[np.ndarray]) -> np.ndarray | None:
-    """The result of an elementwise operation by its compiled loop; None where it has none."""
+def forward_into(op: Op, arrays: list[np.ndarray], out: np.ndarray) -> bool:
+    """Compute an elementwise operation over its first operand, if that is sure to be possible.
+
+    The operands are of the type of `out`, and as large or one number.
+    """
+    if arrays[0] is not out or not out.flags.c_contiguous:
+        return False
+    if any(a is not out and np.may_share_memory(a, out) for a in arrays):
+        return False
+    if out.size >= COMPILED and out.dtype.char in "df" and op.name in FASTER:
+        return compiled(op, arrays, out) is not None
+    ufunc = op.forward
+    if not isinstance(ufunc, np.ufunc):
+        return False
+    if ufunc.resolve_dtypes((*[a.dtype for a in arrays], None))[-1] != out.dtype:
+        return False
+    if _split_ufunc(ufunc, arrays, out) is None:
+        ufunc(*arrays, out=out)
+    return True
+
+
+def compiled(
+    op: Op, arrays: Sequence[np.ndarray], out: np.ndarray | None = None
+) -> np.ndarray | None:
+    """The result of an elementwise operation by its compiled loop; None where it has none.
+
+    `out` may be the first operand.
+    """
     first = arrays[0]
     dtype = arrays[-1].dtype
     shape = first.shape
@@ -175,7 +201,7 @@ def compiled(op: Op, arrays: Sequence[np.ndarray]) -> np.ndarray | None:
         return None
     if op.name in FASTER_BROADCAST and plan.rows == 1:
         return None
-    scalars = 0
+    scalars = 0 if out is None else 8
     for k, a in enumerate(cores):
         if not a.flags.c_contiguous or (a.dtype != dtype and op.inputs[k] != "condition"):
             return None
@@ -185,7 +211,8 @@ def compiled(op: Op, arrays: Sequence[np.ndarray]) -> np.ndarray | None:
     kernel = table.forward(op, "f8" if dtype.char == "d" else "f4", scalars)
     if kernel is None:
         return None
-    out = np.empty(shape, dtype)
+    if out is None:
+        out = np.empty(shape, dtype)
     at = [address(out), *[address(a) for a in cores]]
     by_row = [plan.n * out.itemsize, *[row_steps(plan, k, a.itemsize) for k, a in enumerate(cores)]]
     by_element = [out.itemsize]
@@ -194,7 +221,8 @@ def compiled(op: Op, arrays: Sequence[np.ndarray]) -> np.ndarray | None:
     return out
 
 
-def _split_ufunc(ufunc: np.ufunc, arrays: list[Any]) -> Any:
+def _split_ufunc(ufunc: np.ufunc, arrays: list[Any], out: Any = None) -> Any:
+    """The result of a ufunc, computed on all threads; None where the layout forbids it."""
     shape = None
     for a in arrays:
         if a.size > 1:
@@ -203,8 +231,8 @@ def _split_ufunc(ufunc: np.ufunc, arrays: list[Any]) -> Any:
             shape = a.shape
     if shape is None or any(a.ndim > len(shape) for a in arrays):
         return None
-    kind = ufunc.resolve_dtypes((*[a.dtype for a in arrays], None))[-1]
-    out = np.empty(shape, kind)
+    if out is None:
+        out = np.empty(shape, ufunc.resolve_dtypes((*[a.dtype for a in arrays], None))[-1])
     flat_out = out.reshape(-1)
     flats = [a.reshape(-1) for a in arrays]
 

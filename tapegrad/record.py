@@ -223,10 +223,10 @@ def layout_of(op: Op, arrays: list[Any], result: np.ndarray, params: dict[str, A
         return classes((arrays[0].shape,), result.shape)
     if op.name == "sum" or op.name == "mean":
         shape = arrays[0].shape
-        key = (shape, params["dim"])
+        key = ("sum", shape, params["dim"])
         if key in _layouts:
             return _layouts[key]
-        kept = tuple(1 if d in key[1] else n for d, n in enumerate(shape))
+        kept = tuple(1 if d in key[2] else n for d, n in enumerate(shape))
         found = classes((kept,), shape)
         return _remember(key, found and (found[0], arrays[0].size))
     if op.name == "matmul" and result.dtype is F8:

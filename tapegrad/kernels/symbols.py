@@ -45,6 +45,7 @@ SCALARS = {
     "minimum": "select(({0} < {1}) | ({0} != {0}), {0}, {1})",
     "maximum": "select(({0} > {1}) | ({0} != {0}), {0}, {1})",
     "clamp_min": "select(({0} > {1}) | ({0} != {0}), {0}, {1})",
+    "clamp": "vmath.clamp({0}, {1}, {2})",
     "clamp_max": "select(({0} < {1}) | ({0} != {0}), {0}, {1})",
     "asin": "math.asin({0})",
     "acos": "math.acos({0})",
@@ -280,11 +281,16 @@ def adjoint_source(op: Op, k: int, dtype: str, scalars: int) -> str:
 
 
 def forward_source(op: Op, dtype: str, scalars: int) -> str:
-    """The kernel that computes an elementwise operation."""
+    """The kernel that computes an elementwise operation.
+
+    Bit 3 of `scalars` says that the result is written over operand a: LLVM then knows that no
+    element is read after it was overwritten.
+    """
     names = OPERANDS[: len(op.inputs)]
     fixed = [name for i, name in enumerate(names) if scalars >> i & 1]
     loads = [_load(op, name, "i") for name in names if name not in fixed]
-    setup = [*_setup(op, (*names, "out")), *[_load(op, name, "0") for name in fixed]]
+    inplace = ["out_p = a_p"] if scalars >> 3 & 1 else _setup(op, ("out",))
+    setup = [*_setup(op, names), *inplace, *[_load(op, name, "0") for name in fixed]]
     body = [*setup, *loop(result(op), loads, "out_p[i] = {value}")]
     return _function("n, out_at, a_at, b_at, c_at, unused_1, unused_2, unused_3", body, dtype)
 

@@ -22,6 +22,7 @@ then rounded to double; lowest power first.
 from tapegrad.kernels.vmath_exp import cosh, erf, exp, expm1, sigmoid, sinh, tanh
 from tapegrad.kernels.vmath_log import log, log1p, power, softplus
 from tapegrad.kernels.vmath_mod import (
+    clamp,
     divides_soon,
     floor_divide,
     floor_divide_any,
@@ -32,6 +33,7 @@ from tapegrad.kernels.vmath_trig import SAFE, cos, cos_any, sin, sin_any, tan, t
 
 __all__ = [
     "SAFE",
+    "clamp",
     "cos",
     "cos_any",
     "cosh",

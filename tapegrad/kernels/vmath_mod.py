@@ -1,4 +1,4 @@
-"""The floored quotient and its remainder (see `vmath`)."""
+"""The floored quotient and its remainder, and a number kept within bounds (see `vmath`)."""
 
 import math
 from collections.abc import Sequence
@@ -19,6 +19,14 @@ from tapegrad.kernels.memory import floor_f8
 
 # Quotients up to here are found by one division; beyond (and for infinities) by libm's fmod.
 QUOTIENT_MAX = 2.0**51
+
+
+@scalar
+def clamp(x: float, low: float, high: float) -> Any:
+    """The minimum of `high` and the maximum of x and `low`; NaN where one of them is."""
+    a, b, c = widen(x), widen(low), widen(high)
+    a = select((a > b) | (a != a), a, b)
+    return narrow(select((a < c) | (a != a), a, c), x)
 
 
 @lane

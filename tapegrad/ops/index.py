@@ -6,6 +6,7 @@ where they stand among slices is a parameter.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -51,17 +52,21 @@ def _unindex(g: Any, *others: Any, shape: Shape, plan: Any) -> Any:
     return out
 
 
-def _index_put(x: Any, value: Any, *others: Any, plan: Any, accumulate: bool) -> Any:
-    out = x.copy()
+def _put(out: Any, value: Any, *others: Any, plan: Any, accumulate: bool) -> None:
     where = place(plan, others)
     if accumulate:
         np.add.at(out, where, value)
     else:
         out[where] = value
-    return out
+
+
+def _set(out: Any, value: Any, *, index: Any) -> None:
+    out[index] = value
 
 
 def _assign(x: Any, value: Any, *, index: Any) -> Any:
+    if index == (...,) and type(value) is float and value == 0.0:
+        return np.zeros(x.shape, x.dtype)
     out = np.array(x)  # not x.copy(): an adjoint of no dimensions may be a NumPy scalar
     out[index] = value
     return out
@@ -94,19 +99,16 @@ def _gather(x: Any, index: Any, *, dim: int) -> Any:
     return x[_grid(index, dim)]
 
 
-def _scatter(x: Any, index: Any, src: Any, *, dim: int) -> Any:
-    out = x.copy()
+def _put_along(out: Any, index: Any, src: Any, *, dim: int) -> None:
     out[_grid(index, dim)] = src[tuple(slice(n) for n in index.shape)] if src.ndim else src
-    return out
 
 
-def _scatter_add(x: Any, index: Any, src: Any, *, dim: int) -> Any:
-    if x.ndim == 1 and src.ndim and x.dtype.kind == "f":
-        part = src[: len(index)]
-        return x + np.bincount(index, part, len(x)).astype(x.dtype, copy=False)
-    out = x.copy()
-    np.add.at(out, _grid(index, dim), src[tuple(slice(n) for n in index.shape)] if src.ndim else src)
-    return out
+def _add_along(out: Any, index: Any, src: Any, *, dim: int) -> None:
+    if out.ndim == 1 and src.ndim and out.dtype.kind == "f":
+        out += np.bincount(index, src[: len(index)], len(out)).astype(out.dtype, copy=False)
+        return
+    part = src[tuple(slice(n) for n in index.shape)] if src.ndim else src
+    np.add.at(out, _grid(index, dim), part)
 
 
 def _scattered(g: Any, index: Any, *, dim: int) -> Any:
@@ -118,19 +120,22 @@ def _scattered(g: Any, index: Any, *, dim: int) -> Any:
 def _ungather(g: Any, index: Any, *, shape: Shape, dim: int) -> Any:
     if not shape:
         return np.add.reduce(g, axis=None)
-    return _scatter_add(np.zeros(shape, g.dtype), index, g, dim=dim)
+    out = np.zeros(shape, g.dtype)
+    _add_along(out, index, g, dim=dim)
+    return out
 
 
 def _unselect(g: Any, index: Any, *, shape: Shape, dim: int) -> Any:
-    return _index_add(np.zeros(shape, g.dtype), index, g, dim=dim)
-
-
-def _index_add(x: Any, index: Any, source: Any, *, dim: int) -> Any:
-    if x.ndim == 1 and x.dtype.kind == "f":
-        return x + np.bincount(index, source, len(x)).astype(x.dtype, copy=False)
-    out = x.copy()
-    np.add.at(out, at(dim, index), source)
+    out = np.zeros(shape, g.dtype)
+    _add_rows(out, index, g, dim=dim)
     return out
+
+
+def _add_rows(out: Any, index: Any, source: Any, *, dim: int) -> None:
+    if out.ndim == 1 and out.dtype.kind == "f":
+        out += np.bincount(index, source, len(out)).astype(out.dtype, copy=False)
+    else:
+        np.add.at(out, at(dim, index), source)
 
 
 def _masked_fill(x: Any, mask: Any, value: Any) -> Any:
@@ -158,12 +163,31 @@ def _pad_src(g: Any, src_spec: Any, index: Any, dim: int) -> Any:
     return embed(taken, shape=src_spec.shape, index=tuple(slice(n) for n in index.shape))
 
 
+# What these operations do to a copy of their first operand, or, in place, to the operand itself.
+WRITES: dict[str, Callable[..., None]] = {
+    "assign": _set,
+    "index_add": _add_rows,
+    "index_put": _put,
+    "scatter": _put_along,
+    "scatter_add": _add_along,
+}
+
+
+def _on_a_copy(name: str) -> Callable[..., Any]:
+    def forward(x: Any, *args: Any, **params: Any) -> Any:
+        out = x.copy()
+        WRITES[name](out, *args, **params)
+        return out
+
+    return forward
+
+
 # fmt: off
 index = linear("index", _index, variadic=True,
                x=lambda g, x_spec, others, plan: unindex(g, *others, shape=x_spec.shape, plan=plan), others=SELECTS)
 unindex = linear("unindex", _unindex, variadic=True, grad_name="IndexBackward",
                  x=lambda g, others, plan: index(g, *others, plan=plan), others=SELECTS)
-index_put = linear("index_put", _index_put, variadic=True,
+index_put = linear("index_put", _on_a_copy("index_put"), variadic=True,
                    x=lambda g, others, plan, accumulate: g if accumulate else cleared(g, *others, plan=plan),
                    value=lambda g, value_spec, others, plan:
                    sum_to(index(g, *others, plan=plan), shape=value_spec.shape), others=SELECTS)
@@ -174,16 +198,16 @@ assign = linear("assign", _assign, x=lambda g, index: assign(g, 0.0, index=index
                 grad_name="CopySlices")
 gather = linear("gather", _gather, x=lambda g, index, x_spec, dim: ungather(g, index, shape=x_spec.shape, dim=dim), index=SELECTS)
 ungather = linear("ungather", _ungather, x=lambda g, index, dim: gather(g, index, dim=dim), index=SELECTS, grad_name="ScatterAdd")
-scatter = linear("scatter", _scatter, x=lambda g, index, dim: scattered(g, index, dim=dim), index=SELECTS,
+scatter = linear("scatter", _on_a_copy("scatter"), x=lambda g, index, dim: scattered(g, index, dim=dim), index=SELECTS,
                  src=lambda g, index, src_spec, dim: _pad_src(g, src_spec, index, dim))
 scattered = linear("scattered", _scattered, x=lambda g, index, dim: scattered(g, index, dim=dim), index=SELECTS, grad_name="Scatter")
-scatter_add = linear("scatter_add", _scatter_add, x=lambda g: g, index=SELECTS,
+scatter_add = linear("scatter_add", _on_a_copy("scatter_add"), x=lambda g: g, index=SELECTS,
                      src=lambda g, index, src_spec, dim: _pad_src(g, src_spec, index, dim))
 select_rows = linear("index_select", lambda x, index, *, dim: np.take(x, index, dim),
                      x=lambda g, index, x_spec, dim: unselect(g, index, shape=x_spec.shape, dim=dim), index=SELECTS)
 unselect = linear("unselect", _unselect, x=lambda g, index, dim: select_rows(g, index, dim=dim), index=SELECTS,
                   grad_name="IndexAdd")
-index_add = linear("index_add", _index_add, x=lambda g: g, index=SELECTS,
+index_add = linear("index_add", _on_a_copy("index_add"), x=lambda g: g, index=SELECTS,
                    source=lambda g, index, dim: select_rows(g, index, dim=dim))
 masked_fill = linear("masked_fill", _masked_fill,
                      x=lambda g, mask, x_spec: sum_to(where(mask, 0.0, g), shape=x_spec.shape), mask=MASKS,

@@ -19,7 +19,12 @@ def transposed(x: Any) -> Any:
 def _strong_matmul(a: Any, b: Any) -> Any:
     """A matrix product in which a factor that is exactly zero gives zero, even against an infinity."""
     with np.errstate(all="ignore"):
-        out = np.matmul(a, b)
+        if a.shape[-1] == 1 and a.ndim == b.ndim == 2:
+            out = a * b  # NumPy's matmul does not see that this is a product of two vectors
+        else:
+            out = np.matmul(a, b)
+        if out.size > a.size + b.size and _finite(a) and _finite(b):
+            return out
         if np.isnan(np.add.reduce(out, axis=None)) and not (_finite(a) and _finite(b)):
             terms = a[..., :, :, None] * b[..., None, :, :]
             zero = (a == 0)[..., :, :, None] | (b == 0)[..., None, :, :]
