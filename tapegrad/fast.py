@@ -1,9 +1,12 @@
-"""The short road: elementwise operations on float64 Tensors, work counted in nanoseconds.
+"""The short road: elementwise operations and matrix products of float64 Tensors of modest size.
 
-`unary` and `binary` build the public function of an operation.  When its operands are what they
-mostly are (float64, small, of one shape or with one number, nobody listening) the function computes
-and writes the record by itself; everything else goes the general road.  The few lines that append a
-record are those of `Tape.append`; a call there would cost a fifth of the whole.
+`unary`, `binary` and `matmul` build the public function of an operation.  When the operands are
+what they mostly are the function computes and writes the record by itself, its work counted in
+nanoseconds; everything else goes the general road of `tapegrad.record`.  The lines that append a
+record are those of `Tape.append`: a call there would cost a tenth of the whole.
+
+Shapes are compared by their numbers (see `tapegrad.tape.Shapes`): what follows from a pair of them,
+the result's shape and how the operands are broadcast, is worked out once.
 """
 
 from __future__ import annotations
@@ -14,22 +17,29 @@ from typing import Any
 import numpy as np
 
 from tapegrad.ops.core import Formula, Op
-from tapegrad.record import run
+from tapegrad.record import classes, matrix_layout, resolve, run
 from tapegrad.tape import (
     CLASS_SHIFT,
     DTYPE_BITS,
+    GENERAL,
     MODE_FAST,
     SAVES,
     SCALAR,
     STRIDE,
+    Tape,
     current,
     pack_into,
+    shapes,
 )
-from tapegrad.tensor import F8, Tensor, wrap
+from tapegrad.tensor import F8, SHORT, Tensor, wrap
 
 _new = Tensor.__new__
 _constants: dict[float, np.ndarray] = {}
-SCALAR_A, SCALAR_B = SCALAR << CLASS_SHIFT[0], SCALAR << CLASS_SHIFT[1]
+SCALAR_B = SCALAR << CLASS_SHIFT[1]
+Pair = tuple[int, int, int]  # shape of the result, bits of the word, AUX
+NO_PAIR = (-1, 0, 0)
+_pairs: dict[tuple[int, int], Pair] = {}
+_products: dict[tuple[int, int], tuple[int, int, int, Any]] = {}
 
 
 def constant(value: float) -> np.ndarray:
@@ -56,6 +66,11 @@ def as_operand(x: Any) -> Any:
     )
 
 
+def owe(tape: Tape, number: int) -> None:
+    """Account for a result with a large shape (one with an odd number)."""
+    tape.owe(8 * int(shapes.sizes[number]))
+
+
 def unary(op: Op) -> Callable[[Any], Tensor]:
     """The function `op(input)` for an elementwise operation of one operand."""
     ufunc = op.forward
@@ -67,13 +82,12 @@ def unary(op: Op) -> Callable[[Any], Tensor]:
         if type(input) is not Tensor:
             return run(op, (as_operand(input),), {})
         s = input._s
-        p = input._pos
         tape = current.tape
-        if (
-            s < 0
-            or (p > 0 and input._home is not tape)
-            or (tape.mode != MODE_FAST and (p or tape.inference))
-        ):
+        home = input._home
+        if home is not None and home is not tape:
+            resolve(input, tape)
+        p = input._pos
+        if s < 0 or (tape.mode != MODE_FAST and (p or tape.inference)):
             return run(op, (input,), {})
         x = input._a
         r = ufunc(x, out=...)
@@ -84,6 +98,8 @@ def unary(op: Op) -> Callable[[Any], Tensor]:
             t._pos = 0
             t._home = None
             return t
+        if s & 1:
+            owe(tape, s)
         offset = tape.offset
         if offset == tape.end:
             offset = tape.make_room()
@@ -102,6 +118,23 @@ def unary(op: Op) -> Callable[[Any], Tensor]:
     return function
 
 
+def _pair(s: int, sb: int) -> Pair:
+    """What follows from the shapes of two operands that differ."""
+    a, b = shapes.shapes[s], shapes.shapes[sb]
+    found = NO_PAIR
+    try:
+        result = np.broadcast_shapes(a, b)
+    except ValueError:
+        result = None
+    if result is not None:
+        layout = classes((a, b), result)
+        number = shapes.number(result)
+        if layout is not None and shapes.sizes[number] < SHORT:
+            found = (number, *layout)
+    _pairs[s, sb] = found
+    return found
+
+
 def binary(op: Op) -> Callable[[Any, Any], Tensor]:
     """The function `op(input, other)` for an elementwise operation of two operands."""
     if not all(isinstance(f, Formula) for f in op.formulas):
@@ -110,13 +143,17 @@ def binary(op: Op) -> Callable[[Any, Any], Tensor]:
     (aa, ab, ay), (ba, bb, by) = op.saves
     keeps = any((aa, ab, ay, ba, bb, by))
     plain = op.code | DTYPE_BITS[F8] | (SAVES if keeps else 0)
-    number_a, number_b = plain | SCALAR_A, plain | SCALAR_B
+    number_b = plain | SCALAR_B
 
     def function(input: Any, other: Any) -> Tensor:
         kind = type(other)
+        tape = current.tape
         if kind is Tensor:
             if type(input) is not Tensor:
                 return from_left(input, other)
+            home = other._home
+            if home is not None and home is not tape:
+                resolve(other, tape)
             b = other._a
             q = other._pos
             sb = other._s
@@ -125,25 +162,22 @@ def binary(op: Op) -> Callable[[Any, Any], Tensor]:
             q = sb = 0
         else:
             return run(op, (as_operand(input), as_operand(other)), {})
+        home = input._home
+        if home is not None and home is not tape:
+            resolve(input, tape)
         p = input._pos
         s = input._s
+        aux = 0
         if s == sb:
             word = plain
         elif sb == 0:
             word = number_b
-        elif s == 0:
-            word = number_a
-            s = sb
-        else:
+        elif s < 0 or sb < 0:
             s = -1
-        tape = current.tape
-        if (
-            s < 0
-            or sb < 0
-            or (p > 0 and input._home is not tape)
-            or (q > 0 and other._home is not tape)
-            or (tape.mode != MODE_FAST and (p or q or tape.inference))
-        ):
+        else:
+            s, word, aux = _pairs.get((s, sb)) or _pair(s, sb)
+            word |= plain
+        if s < 0 or (tape.mode != MODE_FAST and (p or q or tape.inference)):
             return run(op, (input, as_operand(other)), {})
         a = input._a
         r = ufunc(a, b, out=...)
@@ -154,6 +188,8 @@ def binary(op: Op) -> Callable[[Any, Any], Tensor]:
             t._pos = 0
             t._home = None
             return t
+        if s & 1:
+            owe(tape, s)
         offset = tape.offset
         if offset == tape.end:
             offset = tape.make_room()
@@ -162,7 +198,7 @@ def binary(op: Op) -> Callable[[Any, Any], Tensor]:
         if q < 0:
             q = tape.slots.get(q) or tape.slot(other)
         token = tape.next
-        pack_into(tape.buffer, offset, word, p, q, 0, s, 0)
+        pack_into(tape.buffer, offset, word, p, q, 0, s, aux)
         tape.offset = offset + STRIDE
         tape.next = token + 1
         tape.tokens.append(token)
@@ -181,8 +217,72 @@ def binary(op: Op) -> Callable[[Any, Any], Tensor]:
 
     def from_left(input: Any, other: Tensor) -> Tensor:
         if (type(input) is float or type(input) is int) and other._s >= 0:
-            number = wrap(constant(float(input)))
-            return function(number, other)
+            return function(wrap(constant(float(input))), other)
         return run(op, (as_operand(input), other), {})
+
+    return function
+
+
+def _product(s: int, sb: int) -> tuple[int, int, int, Any]:
+    """Of two matrices or vectors: the result's shape, bits and AUX, and what the record keeps."""
+    a, b = shapes.shapes[s], shapes.shapes[sb]
+    found = (-1, 0, 0, None)
+    if len(a) in (1, 2) and len(b) in (1, 2) and a[-1] == b[0]:
+        number = shapes.number((*a[:-1], *b[1:]))
+        layout = matrix_layout(a, b)
+        bits, aux = (GENERAL, 0) if layout is None else layout
+        found = (number, bits, aux, ({}, ((a, F8), (b, F8))))
+    _products[s, sb] = found
+    return found
+
+
+def matmul(op: Op, otherwise: Callable[[Any, Any], Tensor]) -> Callable[[Any, Any], Tensor]:
+    """The function of the matrix product of two matrices or vectors."""
+    plain = op.code | DTYPE_BITS[F8] | SAVES
+
+    def function(input: Any, other: Any) -> Tensor:
+        if type(input) is not Tensor or type(other) is not Tensor:
+            return otherwise(input, other)
+        tape = current.tape
+        home = other._home
+        if home is not None and home is not tape:
+            resolve(other, tape)
+        home = input._home
+        if home is not None and home is not tape:
+            resolve(input, tape)
+        s, sb = input._s, other._s
+        p, q = input._pos, other._pos
+        if s < 0 or sb < 0 or (tape.mode != MODE_FAST and (p or q or tape.inference)):
+            return otherwise(input, other)
+        s, word, aux, extra = _products.get((s, sb)) or _product(s, sb)
+        if s < 0:
+            return otherwise(input, other)
+        a, b = input._a, other._a
+        r = a.dot(b)
+        t = _new(Tensor)
+        t._a = r if s else np.asarray(r)
+        t._s = s
+        if not (p or q):
+            t._pos = 0
+            t._home = None
+            return t
+        if s & 1:
+            owe(tape, s)
+        offset = tape.offset
+        if offset == tape.end:
+            offset = tape.make_room()
+        if p < 0:
+            p = tape.slots.get(p) or tape.slot(input)
+        if q < 0:
+            q = tape.slots.get(q) or tape.slot(other)
+        token = tape.next
+        pack_into(tape.buffer, offset, plain | word, p, q, 0, s, aux)
+        tape.offset = offset + STRIDE
+        tape.next = token + 1
+        tape.tokens.append(token)
+        tape.keep.append((a if q else None, b if p else None, None, extra))
+        t._pos = token
+        t._home = tape
+        return t
 
     return function

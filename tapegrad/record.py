@@ -23,6 +23,7 @@ from tapegrad.tape import (
     COLUMN,
     DTYPE_BITS,
     GENERAL,
+    LARGE,
     PACKED,
     ROW,
     SAVES,
@@ -31,7 +32,7 @@ from tapegrad.tape import (
     Tape,
     current,
 )
-from tapegrad.tensor import F8, INFERENCE, LARGE, NO_GRAD, Tensor, View, place, placed, wrap
+from tapegrad.tensor import F8, INFERENCE, NO_GRAD, Tensor, View, place, placed, wrap
 
 PASSES = frozenset(("clone", "contiguous", "reshape", "squeeze", "unsqueeze", "expand", "alias"))
 MATRIX_LIMIT = 1024  # elements of the matrices that the walk multiplies itself
@@ -79,7 +80,6 @@ def run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
         t = wrap(result)
         if tape.inference:
             t._home = View(None, (), tape, frozen=INFERENCE)
-            t._s = -1
             return t
     if op.view and isinstance(args[0], Tensor) and storage.root(result) is storage.root(given[0]):
         _attach_view(t, args[0], op, params, tape)
@@ -230,7 +230,7 @@ def layout_of(op: Op, arrays: list[Any], result: np.ndarray, params: dict[str, A
         found = classes((kept,), shape)
         return _remember(key, found and (found[0], arrays[0].size))
     if op.name == "matmul" and result.dtype is F8:
-        return _matrix_layout(*arrays)
+        return matrix_layout(arrays[0].shape, arrays[1].shape)
     return None
 
 
@@ -241,11 +241,12 @@ def _remember(key: Any, found: Layout) -> Layout:
     return found
 
 
-def _matrix_layout(a: np.ndarray, b: np.ndarray) -> Layout:
-    if a.ndim > 2 or b.ndim > 2:
+def matrix_layout(a: Shape, b: Shape) -> Layout:
+    """The layout of a product of matrices or vectors that is small enough for the walk."""
+    if len(a) > 2 or len(b) > 2:
         return None
-    m = a.shape[0] if a.ndim == 2 else 1
-    inner, cols = a.shape[-1], b.shape[1] if b.ndim == 2 else 1
+    m = a[0] if len(a) == 2 else 1
+    inner, cols = a[-1], b[1] if len(b) == 2 else 1
     if max(m * inner, inner * cols, m * cols) > MATRIX_LIMIT:
         return None
     return 0, m | inner << 20 | cols << 40
@@ -371,7 +372,6 @@ def _row_or_column(shape: Shape, target: Shape, size: int, count: int) -> Layout
 def _attach_view(t: Tensor, parent: Tensor, op: Op, params: dict[str, Any], tape: Tape) -> None:
     above = parent._home
     step = ((op, params),)
-    t._s = -1
     frozen = NO_GRAD if not tape.enabled and place(parent) else ""
     if not isinstance(above, View):
         t._home = View(parent, step, tape, frozen=frozen)

@@ -51,6 +51,7 @@ SAVES = 1 << 30  # values are kept, not only static arguments
 # positions start above them.
 FIRST = 1000
 MIN_CAPACITY = 4096
+LARGE = 512  # elements from which a result counts towards the debt
 DEBT_FLOOR = 1 << 24  # bytes of recorded results before abandoned records are looked for
 
 MODE_OFF, MODE_FAST, MODE_CAREFUL = range(3)
@@ -61,7 +62,8 @@ leaf_keys: Callable[[], int] = itertools.count(1).__next__
 class Shapes:
     """Every shape that was ever recorded, by a small integer; the same for all tapes.
 
-    Number 0 is the shape of a scalar.  `sizes` holds the number of elements of each.
+    Number 0 is the shape of a scalar, and the number of a shape of more than `LARGE` elements is
+    odd.  `sizes` holds the number of elements of each.
     """
 
     def __init__(self) -> None:
@@ -81,15 +83,15 @@ class Shapes:
         with self._growing:
             if shape in self.ids:
                 return self.ids[shape]
-            new = len(self.shapes)
-            if new == len(self.sizes):
-                self.sizes = np.concatenate([self.sizes, np.zeros_like(self.sizes)])
-                self.address = self.sizes.ctypes.data
             count = 1
             for n in shape:
                 count *= n
+            new = len(self.shapes) + (count > LARGE)
+            if new >= len(self.sizes):
+                self.sizes = np.concatenate([self.sizes, np.zeros_like(self.sizes)])
+                self.address = self.sizes.ctypes.data
             self.sizes[new] = count
-            self.shapes.append(shape)
+            self.shapes += (shape, shape)
             self.ids[shape] = new
             return new
 

@@ -2,7 +2,7 @@
 
 ``_a``     the array
 ``_pos``   0: a constant; < 0: a leaf that requires grad (a key of its own); > 0: a position
-``_s``     the number of its shape when it is a float64 array of few elements and no view, else -1:
+``_s``     the number of its shape when it is a float64 array of not too many elements, else -1:
            what the short road of `tapegrad.fast` takes
 ``_home``  None: neither on a tape nor a view; a `Tape`: where `_pos` counts; a `View`: see there
 
@@ -24,7 +24,7 @@ from tapegrad.printing import describe
 from tapegrad.tape import CODE_MASK, HOOKED, WORD, Record, Shape, Tape, current, leaf_keys, shapes
 
 F8 = np.dtype(np.float64)
-LARGE = 512  # elements from which the general road is worth its overhead
+SHORT = 1 << 14  # elements from which the general road, with its threads, is worth its overhead
 Chain = tuple[tuple[Op, dict[str, Any]], ...]
 
 
@@ -431,7 +431,6 @@ class Tensor:
         """The same memory without history and with a version counter of its own."""
         alias = wrap(self._a.view())
         alias._home = View(None, (), None)
-        alias._s = -1
         return alias
 
     @data.setter
@@ -441,7 +440,7 @@ class Tensor:
         if value._a.dtype != self._a.dtype:
             raise RuntimeError(f"`data` must keep the dtype {self.dtype}, got {value.dtype}")
         self._a = value._a
-        self._s = -1 if isinstance(self._home, View) else number(value._a)
+        self._s = number(value._a)
 
     @property
     def _version(self) -> int:
@@ -466,7 +465,6 @@ class Tensor:
         home = self._home
         if isinstance(home, View) and home.base is None:
             alias._home = View(None, (), None)
-        alias._s = -1
         return alias
 
     def detach_(self) -> Tensor:
@@ -520,7 +518,7 @@ _new = Tensor.__new__
 
 def number(array: np.ndarray) -> int:
     """The number of the shape of an array that the short road takes, or -1."""
-    if array.dtype is F8 and array.size <= LARGE:
+    if array.dtype is F8 and array.size < SHORT:
         return shapes.number(array.shape)
     return -1
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tapegrad.functions.arguments import as_input
+from tapegrad.fast import matmul as _short
 from tapegrad.functions.arithmetic import mul
 from tapegrad.ops.linalg import matmul as _matmul
 from tapegrad.ops.shape import unsqueeze
@@ -38,14 +39,15 @@ def _multiply(a: Any, b: Any, name: str, ranks: tuple[int, int] | None) -> Tenso
         ) from None
 
 
-def matmul(input: Any, other: Any) -> Tensor:
-    """The matrix product, batched over leading dimensions; vectors count as rows or columns.
+matmul = _short(_matmul, lambda input, other: _multiply(input, other, "matmul", None))
+matmul.__name__ = matmul.__qualname__ = "matmul"
+matmul.__module__ = __name__
+matmul.__doc__ = """The matrix product, batched over leading dimensions; vectors count as rows or columns.
 
     >>> import tapegrad as tg
     >>> tg.matmul(tg.eye(2), tg.tensor([1.0, 2.0]))
     tensor([1., 2.])
     """
-    return _multiply(input, other, "matmul", None)
 
 
 def mm(input: Any, mat2: Any) -> Tensor:

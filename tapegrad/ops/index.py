@@ -212,8 +212,9 @@ index_add = linear("index_add", _on_a_copy("index_add"), x=lambda g: g, index=SE
 masked_fill = linear("masked_fill", _masked_fill,
                      x=lambda g, mask, x_spec: sum_to(where(mask, 0.0, g), shape=x_spec.shape), mask=MASKS,
                      value=lambda g, mask: sum_to(where(mask, g, 0.0), shape=()))
-masked_select = linear("masked_select", _masked_select, mask=MASKS,
-                       x=lambda g, mask, x_spec: masked_embed(g, mask, shape=x_spec.shape))
-masked_embed = linear("masked_embed", _masked_embed, mask=MASKS,
-                      x=lambda g, mask, shape: masked_select(expand(g, shape=np.broadcast_shapes(shape, mask.shape)), mask), grad_name="MaskedSelectBackward")
+masked_select = linear("masked_select", _masked_select,
+                       x=lambda g, mask, x_spec: masked_embed(g, mask, shape=x_spec.shape), mask=MASKS)
+masked_embed = linear("masked_embed", _masked_embed, grad_name="MaskedSelectBackward",
+                      x=lambda g, mask, shape: masked_select(expand(g, shape=np.broadcast_shapes(shape, mask.shape)), mask),
+                      mask=MASKS)
 # fmt: on
