@@ -130,6 +130,15 @@ from tapegrad.functions.indexing import (
     scatter_add,
     take,
 )
+from tapegrad.functions.joining import (
+    cat,
+    chunk,
+    concat,
+    split,
+    stack,
+    tensor_split,
+    unbind,
+)
 from tapegrad.functions.methods import install as _install
 from tapegrad.functions.products import bmm, dot, matmul, mm, mv, outer
 from tapegrad.functions.reductions import (
@@ -156,10 +165,7 @@ from tapegrad.functions.reductions import (
 from tapegrad.functions.shapes import (
     as_strided,
     broadcast_to,
-    cat,
-    chunk,
     clone,
-    concat,
     diag,
     diagonal,
     flatten,
@@ -170,16 +176,12 @@ from tapegrad.functions.shapes import (
     ravel,
     reshape,
     select,
-    split,
     squeeze,
-    stack,
     swapaxes,
     t,
-    tensor_split,
     transpose,
     tril,
     triu,
-    unbind,
     unflatten,
     unsqueeze,
 )
@@ -187,11 +189,34 @@ from tapegrad.parallel import get_num_threads, set_num_threads
 from tapegrad.tape import Record, Tape
 from tapegrad.tensor import Size, Tensor
 
+__all__ = [
+    "Record", "Size", "Tape", "Tensor", "abs", "acos", "add", "addcdiv", "addcmul", "all",
+    "allclose", "amax", "amin", "any", "arange", "argmax", "argmin", "as_strided", "as_tensor",
+    "asarray", "asin", "atan", "atan2", "autograd", "bitwise_and", "bitwise_left_shift",
+    "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "bmm", "bool",
+    "broadcast_to", "cat", "chunk", "clamp", "clone", "complex64", "complex128", "concat",
+    "cos", "cosh", "count_nonzero", "cumsum", "diag", "diagonal", "div", "dot", "double",
+    "dtype", "empty", "empty_like", "enable_grad", "eq", "equal", "erf", "exp", "expm1", "eye",
+    "flatten", "flip", "float", "float16", "float32", "float64", "floor", "floor_divide",
+    "from_numpy", "full", "full_like", "gather", "ge", "get_default_dtype", "get_num_threads",
+    "gt", "half", "index_add", "index_put", "index_select", "inference_mode", "int", "int8",
+    "int16", "int32", "int64", "is_grad_enabled", "is_inference_mode_enabled", "isfinite",
+    "isinf", "isnan", "le", "lerp", "linspace", "log", "log1p", "log_softmax", "logical_and",
+    "logical_not", "logical_or", "logical_xor", "logsumexp", "long", "lt", "manual_seed",
+    "masked_fill", "masked_select", "matmul", "max", "maximum", "mean", "min", "minimum", "mm",
+    "movedim", "mul", "mv", "narrow", "ne", "neg", "nn", "no_grad", "nonzero", "norm", "ones",
+    "ones_like", "outer", "permute", "pow", "prod", "promote_types", "rand", "rand_like",
+    "randint", "randn", "randn_like", "ravel", "reciprocal", "relu", "remainder", "reshape",
+    "result_type", "rsqrt", "scatter", "scatter_add", "select", "set_default_dtype",
+    "set_grad_enabled", "set_num_threads", "short", "sigmoid", "sign", "sin", "sinh", "softmax",
+    "split", "sqrt", "square", "squeeze", "stack", "std", "sub", "sum", "swapaxes", "t", "take",
+    "tan", "tanh", "tensor", "tensor_split", "transpose", "tril", "triu", "uint8", "unbind",
+    "unflatten", "unsqueeze", "var", "where", "zeros", "zeros_like",
+]  # fmt: skip
 __version__ = "0.1.0"
-float = float32  # noqa: A001
-int = int32  # noqa: A001
+float = float32
+int = int32
 
 _install()
 # As in PyTorch, log(0) is -inf and no news; the warning that NumPy would print names our own line.
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tapegrad\.")
-__all__ = sorted(name for name in dict(globals()) if not name.startswith("_"))

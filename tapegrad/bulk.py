@@ -327,9 +327,10 @@ def _places(index: Array, size: int) -> Array | None:
     """An index of int64 in C order without negative numbers, or None."""
     if index.dtype.char not in "lq" or not index.flags.c_contiguous or not index.size:
         return None
-    if index.min() < 0 or index.max() >= size:
-        return None
-    return index
+    from tapegrad.kernels import table as kernels
+
+    outside = kernels.loop("outside").call(index.size, address(index), size, 0, 0, 0, 0, 0)
+    return None if outside else index
 
 
 def gather(x: Array, index: Array, *, dim: int) -> Any:
@@ -435,7 +436,7 @@ def select_rows(x: Array, index: Array, *, dim: int) -> Any:
     return np.take(x, index, 0, mode="clip")
 
 
-# -- parts of matrices -----------------------------------------------------------------------------
+# -- parts of arrays -----------------------------------------------------------------------------
 
 
 def _triangle(x: Array, diagonal: int, upper: bool) -> Any:
@@ -455,6 +456,11 @@ def _triangle(x: Array, diagonal: int, upper: bool) -> Any:
     return out
 
 
+def flip(x: Array, *, dims: tuple[int, ...]) -> Any:
+    """Rows backwards."""
+    return _rows("backwards", x, dims) if len(dims) == 1 else None
+
+
 def tril(x: Array, *, diagonal: int) -> Any:
     """The lower triangle."""
     return _triangle(x, diagonal, False)
@@ -471,9 +477,7 @@ def outer(a: Array, b: Array) -> Any:
         return None
     if a.dtype.char not in "df" or a.dtype != b.dtype:
         return None
-    if not (np.isfinite(a).all() and np.isfinite(b).all()):
-        return None
-    return parallel.compiled(table["mul"], (a, b))
+    return parallel.compiled(table["exact"], (a, b))
 
 
 # -- beside the forwards -----------------------------------------------------------------------------
@@ -495,7 +499,7 @@ def beside(plain: Callable[..., Any], fast: Callable[..., Any], least: int = COM
 
 for _function in (
     sum, mean, prod, var, std, norm, others_prod, softmax, log_softmax, logsumexp, cumsum, rcumsum,
-    sum_to, strong, where, gather, scattered, ungather, unselect, unindex, masked_fill, tril, triu,
+    sum_to, strong, where, gather, scattered, ungather, unselect, unindex, masked_fill, flip, tril, triu,
 ):  # fmt: skip
     _op = table[_function.__name__]
     _op.forward = beside(_op.forward, _function)

@@ -114,7 +114,7 @@ def launch(
         def part(start: int, stop: int) -> None:
             kernel.call(stop - start, *[a + start * s for a, s in zip(at, steps)], *pad)
 
-        split(n, part)
+        split(n, part, weight)
     elif steps is not None and rows < _threads <= rows * n // SPLIT:
         for r in range(rows):
             launch(kernel, 1, n, [a + r * s for a, s in zip(at, row_steps)], row_steps, steps)
@@ -145,15 +145,19 @@ def row_steps(g: Grid, k: int, itemsize: int) -> int:
 
 def forward(op: Op, arrays: list[Any]) -> Any:
     """The result of an elementwise operation on arrays of one dtype."""
-    size = 1
-    for a in arrays:
-        if a.size > size:
-            size = a.size
+    first = arrays[0]
+    size, broadcast = first.size, False
+    for a in arrays[1:]:
+        if a.shape != first.shape and a.size != 1:
+            size = max(size, a.size) if size == 1 else size * a.size  # or less: column by row
+            broadcast = True
     if size < COMPILED:
         return op.forward(*arrays, out=...)
     found = None
-    kind = arrays[-1].dtype
-    if kind.char in "df" and (op.name in FASTER or op.name in FASTER_BROADCAST):
+    name = op.name
+    if arrays[-1].dtype.char in "df" and (
+        name in FASTER or (broadcast and name in FASTER_BROADCAST)
+    ):
         found = compiled(op, arrays)
     elif _threads > 1 and isinstance(op.forward, np.ufunc):
         found = _split_ufunc(op.forward, arrays)
@@ -198,8 +202,6 @@ def compiled(
     cores = [core(a) for a in arrays]
     plan = grid(tuple([a.shape for a in cores]), shape)
     if plan is None or (plan.rows > 1 and plan.n < 16):
-        return None
-    if op.name in FASTER_BROADCAST and plan.rows == 1:
         return None
     scalars = 0 if out is None else 8
     for k, a in enumerate(cores):

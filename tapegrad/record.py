@@ -16,6 +16,7 @@ import numpy as np
 from tapegrad import parallel, storage
 from tapegrad import tensor as tensor_module
 from tapegrad.dtypes import category, get_default_dtype, result_type
+from tapegrad.kernels.layout import MATRIX
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op
 from tapegrad.ops.shape import replay
 from tapegrad.tape import (
@@ -35,7 +36,6 @@ from tapegrad.tape import (
 from tapegrad.tensor import F8, INFERENCE, NO_GRAD, Tensor, View, place, placed, wrap
 
 PASSES = frozenset(("clone", "contiguous", "reshape", "squeeze", "unsqueeze", "expand", "alias"))
-MATRIX_LIMIT = 1024  # elements of the matrices that the walk multiplies itself
 
 Layout = tuple[int, int] | None
 _layouts: dict[Any, Layout] = {}
@@ -247,7 +247,7 @@ def matrix_layout(a: Shape, b: Shape) -> Layout:
         return None
     m = a[0] if len(a) == 2 else 1
     inner, cols = a[-1], b[1] if len(b) == 2 else 1
-    if max(m * inner, inner * cols, m * cols) > MATRIX_LIMIT:
+    if max(m * inner, inner * cols, m * cols) > MATRIX:
         return None
     return 0, m | inner << 20 | cols << 40
 

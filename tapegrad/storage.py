@@ -36,7 +36,7 @@ def bump(key_array: np.ndarray) -> None:
     key = id(key_array)
     found = _versions.get(key)
     if found is None:
-        reference = weakref.ref(key_array, lambda _, key=key: _forget(key))
+        reference = weakref.ref(key_array, lambda _: _forget(key))
         found = _versions[key] = [0, reference]
     found[0] += 1
     for tape in tuple(Tape.every):

@@ -1,7 +1,7 @@
 """The Wengert tape: one flat buffer of integers, one record per operation.
 
-A record is six 64-bit integers, `WORD IN0 IN1 IN2 SHAPE AUX`, at an absolute position that only ever
-grows.  Beside the buffer run two lists with one entry per record: `keep`, the values that the
+A record is six 64-bit integers, `WORD IN0 IN1 IN2 SHAPE AUX`, at an absolute position that only
+ever grows.  Beside the buffer run two lists with one entry per record: `keep`, the values that the
 derivative will need, and `tokens`, the position objects themselves.  A handle (a Tensor) holds the
 very integer object that stands in `tokens`, so its reference count tells whether anyone still holds
 the record: that is how abandoned records are found, without weak references and without one
@@ -18,7 +18,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from sys import getrefcount
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, overload
 
 import numpy as np
 
@@ -135,8 +135,8 @@ class Tape:
         "capacity",
         "debt",
         "debt_limit",
-        "end",
         "enabled",
+        "end",
         "floor",
         "hooks",
         "inference",
@@ -156,11 +156,12 @@ class Tape:
         "tokens",
         "traces",
         "wide",
+        "workspace",
     )
 
-    propagate: Propagate | None = None  # the compiled liveness pass, once the sweep is loaded
-    every: weakref.WeakSet[Tape] = weakref.WeakSet()
-    op_names: list[str] = []  # filled by the op table: code -> name
+    propagate: ClassVar[Propagate | None] = None  # the compiled liveness pass, once the sweep is loaded
+    every: ClassVar[weakref.WeakSet[Tape]] = weakref.WeakSet()
+    op_names: ClassVar[list[str]] = []  # filled by the op table: code -> name
 
     def __init__(self) -> None:
         self.thread = threading.get_ident()
@@ -182,6 +183,7 @@ class Tape:
         self.last_mutation = 0
         self.debt = 0
         self.debt_limit = DEBT_FLOOR
+        self.workspace: Any = None  # memory of the compiled walk, made by the first sweep
         self.sweeping = 0  # sweeps under way; a hook may start another
         self.enabled = True
         self.inference = False
@@ -308,10 +310,12 @@ class Tape:
                 keep[i] = None
         words[indices, WORD] |= RELEASED
         words[saving, WORD] |= SPENT
-        if first <= self.floor:
-            state = words[self.floor :, WORD] & RELEASED
-            rest = np.flatnonzero(state == 0)
-            self.floor = len(self) if not len(rest) else self.floor + int(rest[0])
+        self.raise_floor(first, last + 1 if last - first + 1 == len(indices) else first + 1)
+
+    def raise_floor(self, first: int, end: int) -> None:
+        """All records from `first` up to `end` are released: so may be all below `end`."""
+        if first <= self.floor < end:
+            self.floor = end
 
     def make_room(self) -> int:
         """Reclaim, and grow when more than half of the records are still in use."""
@@ -370,7 +374,7 @@ class Tape:
         held = set(self.tokens) if self.hooks or self.traces else set()
         for table in (self.hooks, self.traces):
             for position in [p for p in table if p not in held]:
-                del table[position]  # type: ignore[attr-defined]
+                del table[position]
         del dropped_keep  # last: freeing values may run code of the user
 
     def _squeeze_wide(self, words: np.ndarray) -> None:

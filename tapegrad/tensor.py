@@ -19,7 +19,7 @@ import numpy as np
 from tapegrad import storage
 from tapegrad.dtypes import dtype as DType
 from tapegrad.dtypes import of_numpy
-from tapegrad.ops.core import Op
+from tapegrad.ops.core import Op, by_code
 from tapegrad.printing import describe
 from tapegrad.tape import CODE_MASK, HOOKED, WORD, Record, Shape, Tape, current, leaf_keys, shapes
 
@@ -90,7 +90,9 @@ class GradFn:
 
     def name(self) -> str:
         """The name of the derivative: ``MulBackward0``."""
-        return "AccumulateGrad" if self.variable is not None else grad_name(self.tape, self.position)
+        return (
+            "AccumulateGrad" if self.variable is not None else grad_name(self.tape, self.position)
+        )
 
     @property
     def record(self) -> Record:
@@ -133,8 +135,6 @@ class GradFn:
 
 def grad_name(tape: Tape, position: int) -> str:
     """The name that PyTorch's users know for the derivative of the record at a position."""
-    from tapegrad.ops.core import by_code
-
     index = tape.index(position)
     if index < 0:
         return "ReleasedBackward"
@@ -226,8 +226,8 @@ class Tensor:
 
     def storage_offset(self) -> int:
         """How many elements into its storage this Tensor begins."""
-        start = storage.root(self._a).__array_interface__["data"][0]
-        return (self._a.__array_interface__["data"][0] - start) // self._a.itemsize
+        start = int(storage.root(self._a).__array_interface__["data"][0])
+        return (self.data_ptr() - start) // self._a.itemsize
 
     def data_ptr(self) -> int:
         """The address of the first element."""
@@ -558,7 +558,18 @@ def place(t: Tensor) -> int:
     return t._pos
 
 
-regenerate: Callable[[Tensor, View], None]  # set by tapegrad.record
+def _not_loaded(t: Tensor, home: View) -> None:
+    raise RuntimeError("views are made anew by `tapegrad.record`, which has not been imported")
+
+
+regenerate: Callable[[Tensor, View], None] = _not_loaded
+
+
+def regenerating(function: Callable[[Tensor, View], None]) -> Callable[[Tensor, View], None]:
+    """Say how a view is made anew: that writes records, which is above this module's knowledge."""
+    global regenerate
+    regenerate = function
+    return function
 
 
 def shape_of(x: Any) -> Shape:

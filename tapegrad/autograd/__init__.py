@@ -51,7 +51,9 @@ def _backward(
 ) -> None:
     """Sweep the tape from here down; see `tapegrad.autograd.backward`."""
     if gradient is not None and not isinstance(gradient, Tensor):
-        raise TypeError(f"`gradient` of `backward` is a Tensor or None, got {type(gradient).__name__}")
+        raise TypeError(
+            f"`gradient` of `backward` is a Tensor or None, got {type(gradient).__name__}"
+        )
     backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
 

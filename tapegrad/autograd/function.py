@@ -11,8 +11,8 @@ import numpy as np
 
 from tapegrad.autograd.grad_mode import no_grad
 from tapegrad.autograd.pullback import Wanted, fit, lift
-from tapegrad.ops.core import CUSTOM, Op, Spec
 from tapegrad.inplace import changed, check_inplace, move
+from tapegrad.ops.core import CUSTOM, Op, Spec
 from tapegrad.record import user_line
 from tapegrad.tape import DTYPE_BITS, GENERAL, SAVES, Tape, current
 from tapegrad.tensor import Tensor, View, place, placed, wrap
@@ -138,7 +138,8 @@ class Entry:
     def _fitted(self, value: Any, spec: Spec, k: int, names: str, recorded: bool) -> Any:
         if not isinstance(value, Tensor):
             raise RuntimeError(
-                f"{names} returned {type(value).__name__} for argument {k}: expected a Tensor or None"
+                f"{names} returned {type(value).__name__} for argument {k}: expected a Tensor "
+                "or None"
             )
         shape = value._a.shape
         try:
@@ -400,7 +401,9 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
         several = isinstance(found, tuple)
         outs = found if several else (found,)
         barred = tuple(
-            _Barrier.apply(o, *[g for g in grads if isinstance(g, Tensor)]) if isinstance(o, Tensor) else o
+            _Barrier.apply(o, *[g for g in grads if isinstance(g, Tensor)])
+            if isinstance(o, Tensor)
+            else o
             for o in outs
         )
         return barred if several else barred[0]
@@ -418,5 +421,3 @@ class _Barrier(Function):
         raise RuntimeError(
             "trying to differentiate twice a function that was marked with @once_differentiable"
         )
-
-

@@ -59,13 +59,32 @@ def _logsumexp(g: Array, x: Array, y: Array, params: Params) -> Any:
 def _extreme(g: Array, x: Array, y: Array, params: Params) -> Any:
     found = _rows_of(x, params["dim"])
     if found is None:
-        return None
+        return _extreme_in_columns(g, x, y, params)
     rows, n = found
     arrays = [np.ascontiguousarray(a) for a in (g, y)]
     out = np.empty_like(x)
     size = x.itemsize
     at = [address(arrays[0]), address(x), address(arrays[1]), address(out)]
     launch(loop("share", x), rows, n, at, [size, n * size, size, n * size])
+    return out
+
+
+def _extreme_in_columns(g: Array, x: Array, y: Array, params: Params) -> Any:
+    found = blocks(x, params["dim"]) if known(x) else None
+    if found is None or found[0] != 1 or found[2] < SHORT:
+        return None
+    _, rows, n = found
+    g, y = [np.ascontiguousarray(a).reshape(n) for a in (g, y)]
+    size = x.itemsize
+    count, out = np.empty(n, x.dtype), np.empty_like(x)
+    at = [rows, n * size, address(x), address(y), address(count)]
+    launch(loop("count_in_columns", x), 1, n, at, [], [0, 0, size, size, size], weight=rows)
+    if not count.all():  # NaN equals nothing
+        return None
+    part = g / count
+    at = [rows, n * size, address(part), address(x), address(y), address(out)]
+    steps = [0, 0, size, size, size, size]
+    launch(loop("place_in_columns", x), 1, n, at, [], steps, weight=rows)
     return out
 
 

@@ -13,7 +13,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _Mode:
-    """A context that sets the recording state of this thread's tape, and a decorator that uses it."""
+    """A context that sets the recording state of this thread's tape, and a decorator too."""
 
     _state: tuple[bool, bool] = (True, False)  # recording, inference
 

@@ -32,7 +32,9 @@ def _numerical(func: Any, inputs: tuple[Any, ...], k: int, eps: float) -> list[n
         sides = []
         for step in (eps, -eps):
             x[place] = before + step
-            sides.append([o._a.astype(np.float64).ravel().copy() for o in _differentiable(func(*inputs))])
+            sides.append(
+                [o._a.astype(np.float64).ravel().copy() for o in _differentiable(func(*inputs))]
+            )
         x[place] = before
         columns.append([(a - b) / (2 * eps) for a, b in zip(*sides, strict=True)])
     outputs = len(columns[0]) if columns else len(_differentiable(func(*inputs)))
@@ -85,7 +87,9 @@ def gradcheck(
     return True
 
 
-def _check(func: Any, inputs: tuple[Any, ...], eps: float, atol: float, rtol: float, nondet: float) -> None:
+def _check(
+    func: Any, inputs: tuple[Any, ...], eps: float, atol: float, rtol: float, nondet: float
+) -> None:
     chosen = [k for k, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
     if not chosen:
         raise ValueError("`gradcheck` needs at least one input that requires grad")
@@ -106,7 +110,8 @@ def _check(func: Any, inputs: tuple[Any, ...], eps: float, atol: float, rtol: fl
                 again = _analytical(out, inputs[k])
                 if not np.allclose(analytical, again, rtol=0, atol=nondet, equal_nan=True):
                     raise GradcheckError(
-                        f"the gradient of output {j} in input {k} is nondeterministic: two sweeps differ"
+                        f"the gradient of output {j} in input {k} is nondeterministic: two "
+                        "sweeps differ"
                     )
             expected = numerical[j].reshape(analytical.shape)
             if not np.allclose(analytical, expected, rtol, atol, equal_nan=True):
@@ -149,7 +154,7 @@ def gradgradcheck(
 
     def first(*args: Any) -> tuple[Tensor, ...]:
         xs, ws = args[:count], args[count:]
-        outs = [o for o in _differentiable(func(*xs))]
+        outs = _differentiable(func(*xs))
         live = [(o, w) for o, w in zip(outs, ws, strict=True) if o.requires_grad]
         wanted = [x for x in xs if isinstance(x, Tensor) and x.requires_grad]
         found = grad(

@@ -85,9 +85,7 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Hook) -> Handle:
     tensor(3.)
     """
     if not self.requires_grad:
-        raise RuntimeError(
-            "`register_post_accumulate_grad_hook` needs a Tensor that requires grad"
-        )
+        raise RuntimeError("`register_post_accumulate_grad_hook` needs a Tensor that requires grad")
     if place(self) > 0:
         raise RuntimeError(
             "`register_post_accumulate_grad_hook` needs a leaf; on other Tensors use "
@@ -161,5 +159,3 @@ def run_functions(functions: dict[int, Hook], g: Tensor) -> Tensor:
             )
         g = found
     return g
-
-

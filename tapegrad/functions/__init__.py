@@ -1,0 +1,1 @@
+"""The functions and methods of Tensors, under PyTorch's names."""

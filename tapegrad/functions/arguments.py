@@ -68,7 +68,9 @@ def whole_shape(size: tuple[Any, ...], have: tuple[int, ...], name: str) -> tupl
                 f"`{name}`: the -1 in {tuple(shape)} is ambiguous beside a dimension of size 0"
             )
         if count % known:
-            raise RuntimeError(f"`{name}`: {have} cannot take the shape {tuple(shape)}: {count} elements")
+            raise RuntimeError(
+                f"`{name}`: {have} cannot take the shape {tuple(shape)}: {count} elements"
+            )
         shape[shape.index(-1)] = count // known
     elif known != count:
         raise RuntimeError(

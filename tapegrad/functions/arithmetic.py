@@ -2,80 +2,127 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar, cast, overload
 
 import numpy as np
 
-from tapegrad.functions.arguments import as_input
-from tapegrad.ops import elementwise as e
-from tapegrad.ops.core import Op
 from tapegrad.dtypes import dtype as DType
 from tapegrad.dtypes import of_numpy
 from tapegrad.dtypes import result_type as _result_type
 from tapegrad.fast import as_operand, binary, unary
+from tapegrad.functions.arguments import as_input
+from tapegrad.ops import elementwise as e
+from tapegrad.ops.core import Op
 from tapegrad.record import run
 from tapegrad.tensor import Tensor, wrap
 
+F = TypeVar("F", bound=Callable[..., Tensor])
 
-def _documented(function: Any, op: Op, text: str, example: str, name: str | None = None) -> Any:
-    function.__name__ = function.__qualname__ = name or op.name
+
+class Unary(Protocol):
+    """A function of one operand."""
+
+    def __call__(self, input: Any) -> Tensor: ...
+
+
+class Binary(Protocol):
+    """A function of two operands."""
+
+    def __call__(self, input: Any, other: Any) -> Tensor: ...
+
+
+def _documented(function: F, name: str, text: str, example: str, answer: str) -> F:
+    function.__name__ = function.__qualname__ = name
     function.__module__ = __name__
-    function.__doc__ = f"{text}\n\n    >>> import tapegrad as tg\n    >>> {example[0]}\n    {example[1]}\n    "
+    function.__doc__ = (
+        f"{text}\n\n    >>> import tapegrad as tg\n    >>> tg.{example}\n    {answer}\n    "
+    )
     return function
 
 
-def _unary(op: Op, text: str, *example: str) -> Any:
-    return _documented(unary(op), op, text, example)  # type: ignore[arg-type]
+def _unary(op: Op, text: str, example: str, answer: str) -> Unary:
+    return cast(Unary, _documented(unary(op), op.name, text, example, answer))
 
 
-def _binary(op: Op, text: str, *example: str) -> Any:
-    return _documented(binary(op), op, text, example)  # type: ignore[arg-type]
+def _binary(op: Op, text: str, example: str, answer: str) -> Binary:
+    return cast(Binary, _documented(binary(op), op.name, text, example, answer))
 
 
-# fmt: off
 _add = binary(e.add)
 _sub = binary(e.sub)
-mul = _binary(e.mul, "The product of two Tensors or numbers.", "tg.mul(tg.tensor(2.0), 3.0)", "tensor(6.)")
+mul = _binary(
+    e.mul, "The product of two Tensors or numbers.", "mul(tg.tensor(2.0), 3.0)", "tensor(6.)"
+)
 _div = binary(e.div)
 _pow = binary(e.pow)
-atan2 = _binary(e.atan2, "The angle of the point (other, input).", "tg.atan2(tg.tensor(0.0), tg.tensor(1.0))", "tensor(0.)")
-minimum = _binary(e.minimum, "The smaller of two, element by element.", "tg.minimum(tg.tensor(1.0), tg.tensor(2.0))", "tensor(1.)")
-maximum = _binary(e.maximum, "The larger of two, element by element.", "tg.maximum(tg.tensor(1.0), tg.tensor(2.0))", "tensor(2.)")
-floor_divide = _binary(e.floor_divide, "The quotient rounded down.", "tg.floor_divide(tg.tensor(7.0), 2.0)", "tensor(3.)")
-remainder = _binary(e.remainder, "What a division leaves, with the divisor's sign.", "tg.remainder(tg.tensor(-7.0), 2.0)", "tensor(1.)")
-eq = _binary(e.eq, "Whether elements are equal.", "tg.eq(tg.tensor(1.0), 1.0)", "tensor(True)")
-ne = _binary(e.ne, "Whether elements differ.", "tg.ne(tg.tensor(1.0), 1.0)", "tensor(False)")
-lt = _binary(e.lt, "Whether elements are smaller.", "tg.lt(tg.tensor(1.0), 2.0)", "tensor(True)")
-le = _binary(e.le, "Whether elements are smaller or equal.", "tg.le(tg.tensor(1.0), 1.0)", "tensor(True)")
-gt = _binary(e.gt, "Whether elements are larger.", "tg.gt(tg.tensor(1.0), 2.0)", "tensor(False)")
-ge = _binary(e.ge, "Whether elements are larger or equal.", "tg.ge(tg.tensor(1.0), 1.0)", "tensor(True)")
-neg = _unary(e.neg, "The negative.", "tg.neg(tg.tensor(1.0))", "tensor(-1.)")
-abs = _unary(e.abs, "The absolute value.", "tg.abs(tg.tensor(-1.0))", "tensor(1.)")
-sign = _unary(e.sign, "The sign: -1, 0 or 1.", "tg.sign(tg.tensor(-3.0))", "tensor(-1.)")
-floor = _unary(e.floor, "The largest whole number below.", "tg.floor(tg.tensor(1.5))", "tensor(1.)")
-square = _unary(e.square, "The square.", "tg.square(tg.tensor(3.0))", "tensor(9.)")
-reciprocal = _unary(e.reciprocal, "One divided by it.", "tg.reciprocal(tg.tensor(4.0))", "tensor(0.2500)")
-exp = _unary(e.exp, "The exponential.", "tg.exp(tg.tensor(0.0))", "tensor(1.)")
-log = _unary(e.log, "The natural logarithm.", "tg.log(tg.tensor(1.0))", "tensor(0.)")
-log1p = _unary(e.log1p, "log(1 + x), exact near 0.", "tg.log1p(tg.tensor(0.0))", "tensor(0.)")
-expm1 = _unary(e.expm1, "exp(x) - 1, exact near 0.", "tg.expm1(tg.tensor(0.0))", "tensor(0.)")
-sqrt = _unary(e.sqrt, "The square root.", "tg.sqrt(tg.tensor(4.0))", "tensor(2.)")
-rsqrt = _unary(e.rsqrt, "One divided by the square root.", "tg.rsqrt(tg.tensor(4.0))", "tensor(0.5000)")
-sin = _unary(e.sin, "The sine.", "tg.sin(tg.tensor(0.0))", "tensor(0.)")
-cos = _unary(e.cos, "The cosine.", "tg.cos(tg.tensor(0.0))", "tensor(1.)")
-tan = _unary(e.tan, "The tangent.", "tg.tan(tg.tensor(0.0))", "tensor(0.)")
-asin = _unary(e.asin, "The inverse sine.", "tg.asin(tg.tensor(0.0))", "tensor(0.)")
-acos = _unary(e.acos, "The inverse cosine.", "tg.acos(tg.tensor(1.0))", "tensor(0.)")
-atan = _unary(e.atan, "The inverse tangent.", "tg.atan(tg.tensor(0.0))", "tensor(0.)")
-sinh = _unary(e.sinh, "The hyperbolic sine.", "tg.sinh(tg.tensor(0.0))", "tensor(0.)")
-cosh = _unary(e.cosh, "The hyperbolic cosine.", "tg.cosh(tg.tensor(0.0))", "tensor(1.)")
-tanh = _unary(e.tanh, "The hyperbolic tangent.", "tg.tanh(tg.tensor(0.0))", "tensor(0.)")
-sigmoid = _unary(e.sigmoid, "1 / (1 + exp(-x)).", "tg.sigmoid(tg.tensor(0.0))", "tensor(0.5000)")
-relu = _unary(e.relu, "max(x, 0).", "tg.relu(tg.tensor(-1.0))", "tensor(0.)")
-erf = _unary(e.erf, "The error function.", "tg.erf(tg.tensor(0.0))", "tensor(0.)")
+atan2 = _binary(
+    e.atan2,
+    "The angle of the point (other, input).",
+    "atan2(tg.tensor(0.0), tg.tensor(1.0))",
+    "tensor(0.)",
+)
+minimum = _binary(
+    e.minimum,
+    "The smaller of two, element by element.",
+    "minimum(tg.tensor(1.0), tg.tensor(2.0))",
+    "tensor(1.)",
+)
+maximum = _binary(
+    e.maximum,
+    "The larger of two, element by element.",
+    "maximum(tg.tensor(1.0), tg.tensor(2.0))",
+    "tensor(2.)",
+)
+floor_divide = _binary(
+    e.floor_divide, "The quotient rounded down.", "floor_divide(tg.tensor(7.0), 2.0)", "tensor(3.)"
+)
+remainder = _binary(
+    e.remainder,
+    "What a division leaves, with the divisor's sign.",
+    "remainder(tg.tensor(-7.0), 2.0)",
+    "tensor(1.)",
+)
+eq = _binary(e.eq, "Whether elements are equal.", "eq(tg.tensor(1.0), 1.0)", "tensor(True)")
+ne = _binary(e.ne, "Whether elements differ.", "ne(tg.tensor(1.0), 1.0)", "tensor(False)")
+lt = _binary(e.lt, "Whether elements are smaller.", "lt(tg.tensor(1.0), 2.0)", "tensor(True)")
+le = _binary(
+    e.le, "Whether elements are smaller or equal.", "le(tg.tensor(1.0), 1.0)", "tensor(True)"
+)
+gt = _binary(e.gt, "Whether elements are larger.", "gt(tg.tensor(1.0), 2.0)", "tensor(False)")
+ge = _binary(
+    e.ge, "Whether elements are larger or equal.", "ge(tg.tensor(1.0), 1.0)", "tensor(True)"
+)
+neg = _unary(e.neg, "The negative.", "neg(tg.tensor(1.0))", "tensor(-1.)")
+abs = _unary(e.abs, "The absolute value.", "abs(tg.tensor(-1.0))", "tensor(1.)")
+sign = _unary(e.sign, "The sign: -1, 0 or 1.", "sign(tg.tensor(-3.0))", "tensor(-1.)")
+floor = _unary(e.floor, "The largest whole number below.", "floor(tg.tensor(1.5))", "tensor(1.)")
+square = _unary(e.square, "The square.", "square(tg.tensor(3.0))", "tensor(9.)")
+reciprocal = _unary(
+    e.reciprocal, "One divided by it.", "reciprocal(tg.tensor(4.0))", "tensor(0.2500)"
+)
+exp = _unary(e.exp, "The exponential.", "exp(tg.tensor(0.0))", "tensor(1.)")
+log = _unary(e.log, "The natural logarithm.", "log(tg.tensor(1.0))", "tensor(0.)")
+log1p = _unary(e.log1p, "log(1 + x), exact near 0.", "log1p(tg.tensor(0.0))", "tensor(0.)")
+expm1 = _unary(e.expm1, "exp(x) - 1, exact near 0.", "expm1(tg.tensor(0.0))", "tensor(0.)")
+sqrt = _unary(e.sqrt, "The square root.", "sqrt(tg.tensor(4.0))", "tensor(2.)")
+rsqrt = _unary(
+    e.rsqrt, "One divided by the square root.", "rsqrt(tg.tensor(4.0))", "tensor(0.5000)"
+)
+sin = _unary(e.sin, "The sine.", "sin(tg.tensor(0.0))", "tensor(0.)")
+cos = _unary(e.cos, "The cosine.", "cos(tg.tensor(0.0))", "tensor(1.)")
+tan = _unary(e.tan, "The tangent.", "tan(tg.tensor(0.0))", "tensor(0.)")
+asin = _unary(e.asin, "The inverse sine.", "asin(tg.tensor(0.0))", "tensor(0.)")
+acos = _unary(e.acos, "The inverse cosine.", "acos(tg.tensor(1.0))", "tensor(0.)")
+atan = _unary(e.atan, "The inverse tangent.", "atan(tg.tensor(0.0))", "tensor(0.)")
+sinh = _unary(e.sinh, "The hyperbolic sine.", "sinh(tg.tensor(0.0))", "tensor(0.)")
+cosh = _unary(e.cosh, "The hyperbolic cosine.", "cosh(tg.tensor(0.0))", "tensor(1.)")
+tanh = _unary(e.tanh, "The hyperbolic tangent.", "tanh(tg.tensor(0.0))", "tensor(0.)")
+sigmoid = _unary(e.sigmoid, "1 / (1 + exp(-x)).", "sigmoid(tg.tensor(0.0))", "tensor(0.5000)")
+relu = _unary(e.relu, "max(x, 0).", "relu(tg.tensor(-1.0))", "tensor(0.)")
+erf = _unary(e.erf, "The error function.", "erf(tg.tensor(0.0))", "tensor(0.)")
 _softplus = unary(e.softplus)
 _cube = unary(e.cube)
-# fmt: on
 
 
 def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
@@ -108,13 +155,11 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     if rounding_mode is None:
         return _div(input, other)
     if rounding_mode == "floor":
-        return floor_divide(input, other)  # type: ignore[no-any-return]
+        return floor_divide(input, other)
     if rounding_mode == "trunc":
         quotient = _div(input, other)
-        return mul(sign(quotient), floor(abs(quotient)))  # type: ignore[no-any-return]
-    raise RuntimeError(
-        f"`div`: rounding_mode is None, 'floor' or 'trunc', got {rounding_mode!r}"
-    )
+        return mul(sign(quotient), floor(abs(quotient)))
+    raise RuntimeError(f"`div`: rounding_mode is None, 'floor' or 'trunc', got {rounding_mode!r}")
 
 
 _EXACT_POWERS = {2: square, 3: _cube, 1: None, 0.5: sqrt, -1: reciprocal, -0.5: rsqrt}
@@ -131,12 +176,16 @@ def pow(input: Any, exponent: Any) -> Tensor:
     if (kind is int or kind is float) and type(input) is Tensor and input._a.dtype.kind == "f":
         function = _EXACT_POWERS.get(exponent)
         if function is not None:
-            return function(input)  # type: ignore[no-any-return]
+            return function(input)
     elif isinstance(input, Tensor) and kind is int and exponent < 0 and input._a.dtype.kind in "iu":
         raise RuntimeError("integers to negative integer powers are not allowed: use floats")
     return _pow(input, exponent)
 
 
+@overload
+def where(condition: Any) -> tuple[Tensor, ...]: ...
+@overload
+def where(condition: Any, input: Any, other: Any) -> Tensor: ...
 def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     """`input` where the condition holds, else `other`; the places themselves with one argument.
 
@@ -184,7 +233,7 @@ def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     if beta == 1.0 and threshold == 20.0:
         return _softplus(input)
     scaled = mul(input, float(beta))
-    return where(gt(scaled, threshold), input, _div(_softplus(scaled), float(beta)))  # type: ignore[no-any-return]
+    return where(gt(scaled, threshold), input, _div(_softplus(scaled), float(beta)))
 
 
 def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
@@ -219,31 +268,101 @@ def lerp(input: Any, end: Any, weight: Any) -> Tensor:
     return run(e.lerp, (as_operand(input), as_operand(end), as_operand(weight)), {})
 
 
-def _logical(ufunc: Any, name: str, doc: str) -> Any:
-    def function(input: Any, other: Any = None) -> Tensor:
-        operands = [x._a if isinstance(x, Tensor) else x for x in (input, other) if x is not None]
-        return wrap(np.asarray(ufunc(*operands)))
+def _of_one(ufunc: np.ufunc, name: str, text: str, example: str, answer: str) -> Unary:
+    def function(input: Any) -> Tensor:
+        return wrap(np.asarray(ufunc(_value(input))))
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return function
+    return _documented(function, name, text, example, answer)
 
 
-# fmt: off
-logical_and = _logical(np.logical_and, "logical_and", "Whether both are true.\n\n    >>> import tapegrad as tg\n    >>> tg.logical_and(tg.tensor(True), tg.tensor(False))\n    tensor(False)\n    ")
-logical_or = _logical(np.logical_or, "logical_or", "Whether one is true.\n\n    >>> import tapegrad as tg\n    >>> tg.logical_or(tg.tensor(True), tg.tensor(False))\n    tensor(True)\n    ")
-logical_xor = _logical(np.logical_xor, "logical_xor", "Whether exactly one is true.\n\n    >>> import tapegrad as tg\n    >>> tg.logical_xor(tg.tensor(True), tg.tensor(False))\n    tensor(True)\n    ")
-logical_not = _logical(np.logical_not, "logical_not", "The opposite.\n\n    >>> import tapegrad as tg\n    >>> tg.logical_not(tg.tensor(True))\n    tensor(False)\n    ")
-bitwise_and = _logical(np.bitwise_and, "bitwise_and", "And, bit by bit.\n\n    >>> import tapegrad as tg\n    >>> tg.bitwise_and(tg.tensor(6), tg.tensor(3))\n    tensor(2)\n    ")
-bitwise_or = _logical(np.bitwise_or, "bitwise_or", "Or, bit by bit.\n\n    >>> import tapegrad as tg\n    >>> tg.bitwise_or(tg.tensor(6), tg.tensor(3))\n    tensor(7)\n    ")
-bitwise_xor = _logical(np.bitwise_xor, "bitwise_xor", "Exclusive or, bit by bit.\n\n    >>> import tapegrad as tg\n    >>> tg.bitwise_xor(tg.tensor(6), tg.tensor(3))\n    tensor(5)\n    ")
-bitwise_not = _logical(np.invert, "bitwise_not", "Every bit reversed.\n\n    >>> import tapegrad as tg\n    >>> tg.bitwise_not(tg.tensor(0))\n    tensor(-1)\n    ")
-bitwise_left_shift = _logical(np.left_shift, "bitwise_left_shift", "Bits moved to the left.\n\n    >>> import tapegrad as tg\n    >>> tg.bitwise_left_shift(tg.tensor(1), tg.tensor(3))\n    tensor(8)\n    ")
-bitwise_right_shift = _logical(np.right_shift, "bitwise_right_shift", "Bits moved to the right.\n\n    >>> import tapegrad as tg\n    >>> tg.bitwise_right_shift(tg.tensor(8), tg.tensor(3))\n    tensor(1)\n    ")
-isnan = _logical(np.isnan, "isnan", "Whether elements are NaN.\n\n    >>> import tapegrad as tg\n    >>> tg.isnan(tg.tensor(float('nan')))\n    tensor(True)\n    ")
-isinf = _logical(np.isinf, "isinf", "Whether elements are infinite.\n\n    >>> import tapegrad as tg\n    >>> tg.isinf(tg.tensor(1.0))\n    tensor(False)\n    ")
-isfinite = _logical(np.isfinite, "isfinite", "Whether elements are finite.\n\n    >>> import tapegrad as tg\n    >>> tg.isfinite(tg.tensor(1.0))\n    tensor(True)\n    ")
-# fmt: on
+def _of_two(ufunc: np.ufunc, name: str, text: str, example: str, answer: str) -> Binary:
+    def function(input: Any, other: Any) -> Tensor:
+        return wrap(np.asarray(ufunc(_value(input), _value(other))))
+
+    return _documented(function, name, text, example, answer)
+
+
+def _value(x: Any) -> Any:
+    if x is None:
+        raise TypeError("an operand must be a Tensor, a NumPy array or a number, got NoneType")
+    return x._a if isinstance(x, Tensor) else x
+
+
+logical_and = _of_two(
+    np.logical_and,
+    "logical_and",
+    "Whether both are true.",
+    "logical_and(tg.tensor(True), tg.tensor(False))",
+    "tensor(False)",
+)
+logical_or = _of_two(
+    np.logical_or,
+    "logical_or",
+    "Whether one is true.",
+    "logical_or(tg.tensor(True), tg.tensor(False))",
+    "tensor(True)",
+)
+logical_xor = _of_two(
+    np.logical_xor,
+    "logical_xor",
+    "Whether exactly one is true.",
+    "logical_xor(tg.tensor(True), tg.tensor(False))",
+    "tensor(True)",
+)
+logical_not = _of_one(
+    np.logical_not, "logical_not", "The opposite.", "logical_not(tg.tensor(True))", "tensor(False)"
+)
+bitwise_and = _of_two(
+    np.bitwise_and,
+    "bitwise_and",
+    "And, bit by bit.",
+    "bitwise_and(tg.tensor(6), tg.tensor(3))",
+    "tensor(2)",
+)
+bitwise_or = _of_two(
+    np.bitwise_or,
+    "bitwise_or",
+    "Or, bit by bit.",
+    "bitwise_or(tg.tensor(6), tg.tensor(3))",
+    "tensor(7)",
+)
+bitwise_xor = _of_two(
+    np.bitwise_xor,
+    "bitwise_xor",
+    "Exclusive or, bit by bit.",
+    "bitwise_xor(tg.tensor(6), tg.tensor(3))",
+    "tensor(5)",
+)
+bitwise_not = _of_one(
+    np.invert, "bitwise_not", "Every bit reversed.", "bitwise_not(tg.tensor(0))", "tensor(-1)"
+)
+bitwise_left_shift = _of_two(
+    np.left_shift,
+    "bitwise_left_shift",
+    "Bits moved to the left.",
+    "bitwise_left_shift(tg.tensor(1), tg.tensor(3))",
+    "tensor(8)",
+)
+bitwise_right_shift = _of_two(
+    np.right_shift,
+    "bitwise_right_shift",
+    "Bits moved to the right.",
+    "bitwise_right_shift(tg.tensor(8), tg.tensor(3))",
+    "tensor(1)",
+)
+isnan = _of_one(
+    np.isnan, "isnan", "Whether elements are NaN.", "isnan(tg.tensor(float('nan')))", "tensor(True)"
+)
+isinf = _of_one(
+    np.isinf, "isinf", "Whether elements are infinite.", "isinf(tg.tensor(1.0))", "tensor(False)"
+)
+isfinite = _of_one(
+    np.isfinite,
+    "isfinite",
+    "Whether elements are finite.",
+    "isfinite(tg.tensor(1.0))",
+    "tensor(True)",
+)
 
 
 def result_type(input: Any, other: Any) -> DType:

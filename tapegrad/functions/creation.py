@@ -37,7 +37,9 @@ def _plain(data: Any) -> Any:
     return data._a if isinstance(data, Tensor) else data
 
 
-def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def tensor(
+    data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
     """A new leaf with a copy of the data.
 
     >>> import tapegrad as tg
@@ -69,7 +71,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """
     _check_device(device)
     if isinstance(data, Tensor):
-        return data if dtype is None else data.to(dtype)  # type: ignore[attr-defined]
+        return data if dtype is None else data.to(dtype)
     if isinstance(data, np.ndarray):
         return wrap(data if dtype is None else data.astype(to_numpy(dtype), copy=False))
     return tensor(data, dtype=dtype)
@@ -162,7 +164,9 @@ def full(
 
 
 def _like(maker: Any, name: str, doc: str) -> Any:
-    def make(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    def make(
+        input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    ) -> Tensor:
         _check_device(device)
         return _finish(maker(input._a, dtype=to_numpy(dtype) if dtype else None), requires_grad)
 
@@ -183,7 +187,7 @@ ones_like = _like(np.ones_like, "ones_like", """Ones in the shape and type of an
     >>> tg.ones_like(tg.zeros(2))
     tensor([1., 1.])
     """)  # fmt: skip
-empty_like = _like(np.empty_like, "empty_like", """Unset memory in the shape and type of another Tensor.
+empty_like = _like(np.empty_like, "empty_like", """Unset memory in the shape and type of another.
 
     >>> import tapegrad as tg
     >>> tg.empty_like(tg.zeros(2)).shape
@@ -191,7 +195,9 @@ empty_like = _like(np.empty_like, "empty_like", """Unset memory in the shape and
     """)  # fmt: skip
 
 
-def full_like(input: Tensor, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+def full_like(
+    input: Tensor, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False
+) -> Tensor:
     """One number in the shape and type of another Tensor.
 
     >>> import tapegrad as tg
@@ -221,7 +227,9 @@ def arange(
     return _finish(np.arange(*parts, dtype=kind), requires_grad)
 
 
-def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+def linspace(
+    start: Any, end: Any, steps: int, *, dtype: Any = None, requires_grad: bool = False
+) -> Tensor:
     """`steps` numbers from `start` to `end`, both included.
 
     >>> import tapegrad as tg

@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.functions.arguments import as_input, index_array, one_dim
-from tapegrad.ops import index as i
-from tapegrad.ops.shape import alias, getitem as _getitem, reshape
 from tapegrad.fast import as_operand
+from tapegrad.functions.arguments import as_input, index_array, one_dim
+from tapegrad.functions.arithmetic import mul
+from tapegrad.ops import index as i
+from tapegrad.ops.shape import alias, reshape
+from tapegrad.ops.shape import getitem as _getitem
 from tapegrad.record import run
 from tapegrad.tensor import Tensor, wrap
 
@@ -69,7 +71,9 @@ def _add_array(part: Any, plan: list[Any], arrays: list[Tensor]) -> int:
             arrays.append(wrap(places))
         return array.ndim
     if array.dtype.kind not in "iu":
-        raise IndexError(f"a Tensor used as an index must hold integers or booleans, got {array.dtype}")
+        raise IndexError(
+            f"a Tensor used as an index must hold integers or booleans, got {array.dtype}"
+        )
     plan.append(i.HOLE)
     arrays.append(part if isinstance(part, Tensor) else wrap(array))
     return 1
@@ -83,12 +87,14 @@ def _check_masks(key: Any, x: Tensor) -> None:
             continue
         if part is Ellipsis:
             return
-        mask = part._a if isinstance(part, Tensor) else part if isinstance(part, np.ndarray) else None
+        mask = (
+            part._a if isinstance(part, Tensor) else part if isinstance(part, np.ndarray) else None
+        )
         if mask is not None and mask.dtype.kind == "b" and mask.ndim:
             if mask.shape != x._a.shape[d : d + mask.ndim]:
                 raise IndexError(
-                    f"the shape of the mask {mask.shape} does not match the indexed Tensor of shape "
-                    f"{x._a.shape} at dimension {d}"
+                    f"the shape of the mask {mask.shape} does not match the indexed Tensor of "
+                    f"shape {x._a.shape} at dimension {d}"
                 )
             d += mask.ndim
         else:
@@ -131,7 +137,9 @@ def index_select(input: Any, dim: int, index: Any) -> Tensor:
         raise IndexError(f"`index_select`: the index must be a vector, got the shape {k._a.shape}")
     k = wrap(k._a.reshape(-1)) if not k._a.ndim else k
     if not x._a.ndim:
-        return run(i.index, (run(reshape, (x,), {"shape": (1,)}), wrap(k._a[0])), {"plan": (i.HOLE,)})
+        return run(
+            i.index, (run(reshape, (x,), {"shape": (1,)}), wrap(k._a[0])), {"plan": (i.HOLE,)}
+        )
     d = one_dim(dim, x._a.ndim, "index_select")
     _check_range(k._a, x._a.shape[d], "index_select", negative=False)
     return run(i.select_rows, (x, k), {"dim": d})
@@ -140,7 +148,8 @@ def index_select(input: Any, dim: int, index: Any) -> Tensor:
 def _check_range(index: np.ndarray, size: int, name: str, *, negative: bool) -> None:
     if index.size and (index.max() >= size or index.min() < (-size if negative else 0)):
         raise (IndexError if name in ("index_select", "take", "index_add") else RuntimeError)(
-            f"`{name}`: index out of range: an index in [{index.min()}, {index.max()}] for a dimension of size {size}"
+            f"`{name}`: index out of range: an index in [{index.min()}, {index.max()}] for a "
+            f"dimension of size {size}"
         )
 
 
@@ -161,17 +170,20 @@ def gather(input: Any, dim: int, index: Any) -> Tensor:
 def _check_gather(shape: tuple[int, ...], index: np.ndarray, d: int, name: str) -> None:
     if max(index.ndim, 1) != max(len(shape), 1):
         raise RuntimeError(
-            f"`{name}`: the index needs as many dimensions as the Tensor, got {index.shape} for {shape}"
+            f"`{name}`: the index needs as many dimensions as the Tensor, got {index.shape} "
+            f"for {shape}"
         )
     if any(n != d and a > b for n, (a, b) in enumerate(zip(index.shape, shape, strict=False))):
         raise RuntimeError(
-            f"`{name}`: the index of shape {index.shape} is larger than the Tensor of shape {shape} "
-            f"in a dimension other than {d}"
+            f"`{name}`: the index of shape {index.shape} is larger than the Tensor of shape "
+            f"{shape} in a dimension other than {d}"
         )
     _check_range(index, shape[d] if shape else 1, name, negative=False)
 
 
-def _scatter_parts(input: Any, dim: int, index: Any, src: Any, name: str) -> tuple[Tensor, int, Tensor, Any]:
+def _scatter_parts(
+    input: Any, dim: int, index: Any, src: Any, name: str
+) -> tuple[Tensor, int, Tensor, Any]:
     x, k = as_input(input, name), index_array(index, name)
     d = one_dim(dim, x._a.ndim, name)
     _check_gather(x._a.shape, k._a, d, name)
@@ -179,10 +191,13 @@ def _scatter_parts(input: Any, dim: int, index: Any, src: Any, name: str) -> tup
         src = np.full((), src, x._a.dtype)
         return x, d, k, src
     if src._a.dtype != x._a.dtype:
-        raise RuntimeError(f"`{name}`: source and Tensor must have one dtype, got {src.dtype} and {x.dtype}")
+        raise RuntimeError(
+            f"`{name}`: source and Tensor must have one dtype, got {src.dtype} and {x.dtype}"
+        )
     if src._a.ndim and any(a > b for a, b in zip(k._a.shape, src._a.shape, strict=False)):
         raise RuntimeError(
-            f"`{name}`: the index of shape {k._a.shape} is larger than the source of shape {src._a.shape}"
+            f"`{name}`: the index of shape {k._a.shape} is larger than the source of shape "
+            f"{src._a.shape}"
         )
     return x, d, k, src
 
@@ -211,17 +226,23 @@ def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Tensor:
 
 def index_add_parts(input: Any, dim: int, index: Any, source: Any, alpha: Any) -> Any:
     """Operands and parameters of `index_add`, checked."""
-    from tapegrad.functions.arithmetic import mul
-
-    x, k, s = as_input(input, "index_add"), index_array(index, "index_add"), as_input(source, "index_add")
+    x, k, s = (
+        as_input(input, "index_add"),
+        index_array(index, "index_add"),
+        as_input(source, "index_add"),
+    )
     d = one_dim(dim, x._a.ndim, "index_add")
     if k._a.ndim != 1 or not x._a.ndim:
         raise IndexError(f"`index_add`: the index must be a vector, got the shape {k._a.shape}")
     expected = (*x._a.shape[:d], len(k._a), *x._a.shape[d + 1 :])
     if s._a.shape != expected:
-        raise RuntimeError(f"`index_add`: the source must have the shape {expected}, got {s._a.shape}")
+        raise RuntimeError(
+            f"`index_add`: the source must have the shape {expected}, got {s._a.shape}"
+        )
     if s._a.dtype != x._a.dtype:
-        raise RuntimeError(f"`index_add`: source and Tensor must have one dtype, got {s.dtype} and {x.dtype}")
+        raise RuntimeError(
+            f"`index_add`: source and Tensor must have one dtype, got {s.dtype} and {x.dtype}"
+        )
     _check_range(k._a, x._a.shape[d], "index_add", negative=False)
     return (x, k, s if alpha == 1 else mul(s, alpha)), {"dim": d}
 
@@ -247,7 +268,9 @@ def index_put_parts(input: Any, indices: Any, values: Any, accumulate: bool) -> 
     plan, arrays = parse(key, x)
     value = values if isinstance(values, Tensor) else wrap(np.asarray(values, x._a.dtype))
     if value._a.dtype != x._a.dtype:
-        raise RuntimeError(f"`index_put`: values and Tensor must have one dtype, got {value.dtype} and {x.dtype}")
+        raise RuntimeError(
+            f"`index_put`: values and Tensor must have one dtype, got {value.dtype} and {x.dtype}"
+        )
     return (x, value, *arrays), {"plan": plan, "accumulate": accumulate}
 
 
@@ -296,7 +319,9 @@ def masked_select(input: Any, mask: Any) -> Tensor:
     >>> tg.masked_select(tg.tensor([1.0, 2.0]), tg.tensor([False, True]))
     tensor([2.])
     """
-    return run(i.masked_select, (as_input(input, "masked_select"), mask_of(mask, "masked_select")), {})
+    return run(
+        i.masked_select, (as_input(input, "masked_select"), mask_of(mask, "masked_select")), {}
+    )
 
 
 def take(input: Any, index: Any) -> Tensor:

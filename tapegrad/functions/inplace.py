@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 
 from tapegrad.dtypes import category
+from tapegrad.fast import as_operand
 from tapegrad.functions import indexing
-from tapegrad.functions.arguments import as_input
+from tapegrad.functions.arguments import as_input, one_dim
 from tapegrad.functions.arithmetic import clamping, mul
+from tapegrad.inplace import run_inplace
 from tapegrad.ops import elementwise as e
 from tapegrad.ops import index as ix
 from tapegrad.ops import shape as s
 from tapegrad.ops.core import Op
-from tapegrad.fast import as_operand
-from tapegrad.inplace import run_inplace
+from tapegrad.ops.reduce import cumsum
 from tapegrad.record import run
 from tapegrad.tensor import Tensor, wrap
 
@@ -51,12 +52,16 @@ METHODS |= {f"{name}_": _binary(getattr(e, name)) for name in BINARY}
 
 def add_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """`add` in place."""
-    return run_inplace(e.add, (self, as_operand(other if alpha == 1 else mul(other, alpha))), {}, self)
+    return run_inplace(
+        e.add, (self, as_operand(other if alpha == 1 else mul(other, alpha))), {}, self
+    )
 
 
 def sub_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """`sub` in place."""
-    return run_inplace(e.sub, (self, as_operand(other if alpha == 1 else mul(other, alpha))), {}, self)
+    return run_inplace(
+        e.sub, (self, as_operand(other if alpha == 1 else mul(other, alpha))), {}, self
+    )
 
 
 def div_(self: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
@@ -111,8 +116,11 @@ def _assign(self: Tensor, value: Any, index: Any) -> Tensor:
     if extra > 0 and all(n == 1 for n in given.shape[:extra]):
         squeezed = given.shape[extra:]
 
-
-        v = run(s.reshape, (v,), {"shape": squeezed}) if isinstance(v, Tensor) else v.reshape(squeezed)
+        v = (
+            run(s.reshape, (v,), {"shape": squeezed})
+            if isinstance(v, Tensor)
+            else v.reshape(squeezed)
+        )
         given = v._a if isinstance(v, Tensor) else v
     try:
         fits = np.broadcast_shapes(given.shape, shape) == shape
@@ -120,8 +128,8 @@ def _assign(self: Tensor, value: Any, index: Any) -> Tensor:
         fits = False
     if not fits:
         raise RuntimeError(
-            f"a value of shape {given.shape} cannot be broadcast to the place of shape {shape} that it is "
-            "assigned to"
+            f"a value of shape {given.shape} cannot be broadcast to the place of shape {shape} that "
+            "it is assigned to"
         )
     return run_inplace(ix.assign, (self, v), {"index": index}, self)
 
@@ -133,8 +141,6 @@ def _cast(v: Any, target: Tensor) -> Any:
     if category(given) == 3 and category(kind) < 3:
         raise RuntimeError(f"complex values cannot be written into a Tensor of {target.dtype}")
     if isinstance(v, Tensor):
-
-
         return run(s.to, (v,), {"dtype": kind})
     return v.astype(kind)
 
@@ -154,9 +160,7 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
     except IndexError as problem:
         raise IndexError(f"index of a Tensor of shape {self._a.shape}: {problem}") from None
     except ValueError as problem:
-        raise RuntimeError(
-            f"assignment to a Tensor of shape {self._a.shape}: {problem}"
-        ) from None
+        raise RuntimeError(f"assignment to a Tensor of shape {self._a.shape}: {problem}") from None
 
 
 def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
@@ -208,9 +212,6 @@ def scatter_add_(self: Tensor, dim: int, index: Any, src: Any) -> Tensor:
 
 def cumsum_(self: Tensor, dim: int) -> Tensor:
     """`cumsum` in place."""
-    from tapegrad.functions.arguments import one_dim
-    from tapegrad.ops.reduce import cumsum
-
     return run_inplace(cumsum, (self,), {"dim": one_dim(dim, self._a.ndim, "cumsum_")}, self)
 
 
@@ -227,8 +228,8 @@ def triu_(self: Tensor, diagonal: int = 0) -> Tensor:
 METHODS |= {
     f.__name__: f
     for f in (
-        add_, sub_, div_, pow_, clamp_, addcmul_, addcdiv_, lerp_, copy_, fill_, zero_, masked_fill_,
-        index_add_, index_put_, scatter_, scatter_add_, cumsum_, tril_, triu_,
+        add_, sub_, div_, pow_, clamp_, addcmul_, addcdiv_, lerp_, copy_, fill_, zero_,
+        masked_fill_, index_add_, index_put_, scatter_, scatter_add_, cumsum_, tril_, triu_,
     )
 }  # fmt: skip
 METHODS["clip_"] = clamp_

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tapegrad.functions import arithmetic as a
-from tapegrad.functions import creation, indexing, inplace, products, reductions, shapes
+from tapegrad.functions import creation, indexing, inplace, joining, products, reductions, shapes
 from tapegrad.tensor import Tensor
 
 _ARITHMETIC = (
@@ -18,8 +18,9 @@ _ARITHMETIC = (
 _SHAPES = (
     "reshape view view_as reshape_as flatten ravel unflatten contiguous clone permute transpose swapaxes "
     "swapdims t movedim moveaxis squeeze unsqueeze expand expand_as broadcast_to narrow select diagonal "
-    "diag tril triu flip unfold as_strided split chunk tensor_split unbind to type type_as"
+    "diag tril triu flip unfold as_strided to type type_as"
 ).split()
+_JOINING = "split chunk tensor_split unbind".split()
 _REDUCTIONS = (
     "sum mean prod var std amax amin max min argmax argmin all any count_nonzero logsumexp softmax "
     "log_softmax cumsum norm"
@@ -66,7 +67,7 @@ def _contains(self: Tensor, element: Any) -> bool:
 def install() -> None:
     """Attach the methods; the Tensor itself knows no operation."""
     families = (
-        (a, _ARITHMETIC), (shapes, _SHAPES), (reductions, _REDUCTIONS), (indexing, _INDEXING),
+        (a, _ARITHMETIC), (shapes, _SHAPES), (joining, _JOINING), (reductions, _REDUCTIONS), (indexing, _INDEXING),
         (products, _PRODUCTS),
     )  # fmt: skip
     for module, names in families:
@@ -123,5 +124,3 @@ def _comparison(function: Any, name: str) -> Any:
         return function(self, other)
 
     return operator
-
-

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tapegrad.functions.arguments import as_input
 from tapegrad.fast import matmul as _short
+from tapegrad.functions.arguments import as_input
 from tapegrad.functions.arithmetic import mul
 from tapegrad.ops.linalg import matmul as _matmul
 from tapegrad.ops.shape import unsqueeze
@@ -24,7 +24,8 @@ def _multiply(a: Any, b: Any, name: str, ranks: tuple[int, int] | None) -> Tenso
         raise RuntimeError(f"`{name}`: both operands need at least one dimension; use `*`")
     if x._a.dtype != y._a.dtype:
         raise RuntimeError(
-            f"`{name}`: expected operands of one dtype, got {x.dtype} and {y.dtype}: convert one with `.to`"
+            f"`{name}`: expected operands of one dtype, got {x.dtype} and {y.dtype}: "
+            "convert one with `.to`"
         )
     if x._a.shape[-1] != y._a.shape[-2 if y._a.ndim > 1 else 0]:
         raise RuntimeError(
@@ -101,5 +102,7 @@ def outer(input: Any, vec2: Any) -> Tensor:
     """
     x, y = as_input(input, "outer"), as_input(vec2, "outer")
     if x._a.ndim != 1 or y._a.ndim != 1:
-        raise RuntimeError(f"`outer` takes two vectors, got the shapes {x._a.shape} and {y._a.shape}")
+        raise RuntimeError(
+            f"`outer` takes two vectors, got the shapes {x._a.shape} and {y._a.shape}"
+        )
     return mul(run(unsqueeze, (x,), {"dims": (1,)}), y)  # type: ignore[no-any-return]

@@ -9,6 +9,7 @@ import numpy as np
 
 from tapegrad.dtypes import to_numpy
 from tapegrad.functions.arguments import all_dims, as_input, one_dim
+from tapegrad.functions.arithmetic import maximum, minimum
 from tapegrad.ops import reduce as r
 from tapegrad.ops.index import gather
 from tapegrad.ops.shape import reshape, squeeze, to
@@ -151,7 +152,9 @@ def amin(input: Any, dim: Dim = (), keepdim: bool = False) -> Tensor:
     return run(r.amin, (x,), {"dim": dims, "keepdim": keepdim})
 
 
-def _extreme(input: Any, dim: Any, keepdim: bool, name: str, whole: Any, where: Any, pair: Any) -> Any:
+def _extreme(
+    input: Any, dim: Any, keepdim: bool, name: str, whole: Any, where: Any, pair: Any
+) -> Any:
     x = as_input(input, name)
     if dim is None:
         if x._a.size == 0:
@@ -178,8 +181,6 @@ def max(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     >>> tg.max(tg.tensor([1.0, 3.0, 2.0]), dim=0).indices
     tensor(1)
     """
-    from tapegrad.functions.arithmetic import maximum
-
     return _extreme(input, dim, keepdim, "max", amax, np.argmax, maximum)
 
 
@@ -190,8 +191,6 @@ def min(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     >>> tg.min(tg.tensor([3.0, 1.0, 2.0]))
     tensor(1.)
     """
-    from tapegrad.functions.arithmetic import minimum
-
     return _extreme(input, dim, keepdim, "min", amin, np.argmin, minimum)
 
 
@@ -273,7 +272,9 @@ def logsumexp(input: Any, dim: Dim, keepdim: bool = False) -> Tensor:
     tensor(1000.6931)
     """
     x = _floating(as_input(input, "logsumexp"), "logsumexp")
-    return run(r.logsumexp, (x,), {"dim": all_dims(dim, x._a.ndim, "logsumexp"), "keepdim": keepdim})
+    return run(
+        r.logsumexp, (x,), {"dim": all_dims(dim, x._a.ndim, "logsumexp"), "keepdim": keepdim}
+    )
 
 
 def softmax(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
@@ -295,7 +296,9 @@ def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
     tensor([-0.6931, -0.6931])
     """
     x = _floating(_typed(as_input(input, "log_softmax"), dtype), "log_softmax")
-    return run(r.log_softmax, (x,), {"dim": (one_dim(dim, x._a.ndim, "log_softmax"),)[: max_dims(x)]})
+    return run(
+        r.log_softmax, (x,), {"dim": (one_dim(dim, x._a.ndim, "log_softmax"),)[: max_dims(x)]}
+    )
 
 
 def max_dims(x: Tensor) -> int:
@@ -316,7 +319,9 @@ def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
     return run(r.cumsum, (x,), {"dim": one_dim(dim, x._a.ndim, "cumsum")})
 
 
-def norm(input: Any, p: Any = 2, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+def norm(
+    input: Any, p: Any = 2, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None
+) -> Tensor:
     """The p-norm of the elements, as of one vector; the derivative at 0 is 0.
 
     >>> import tapegrad as tg
@@ -330,5 +335,3 @@ def norm(input: Any, p: Any = 2, dim: Dim = None, keepdim: bool = False, *, dtyp
         raise ValueError(f"`norm`: p is a number or 'fro', got {p!r}")
     dims = all_dims(dim, x._a.ndim, "norm")
     return run(r.norm, (x,), {"p": float(p), "dim": dims, "keepdim": keepdim})
-
-

@@ -17,11 +17,11 @@ import numpy as np
 (
     TASK, RECORDS, LOW, CURSOR, ADJOINTS, LEAF_ADJOINTS, KEEP, KERNELS, KINDS, SIZES, FREE,
     ARENA_AT, ARENA_END, SHIFT, OLD, OLD_COUNT, NEED, LEAF_NEED, REACH, WIDE_INPUTS, DETAIL,
-    FRAME_FLAGS, LOWEST, TUPLE_ITEMS, ARRAY_DATA, ARRAY_STRIDES, ARRAY_FLAGS, NOTHING, FRAME_SIZE,
-) = range(29)  # fmt: skip
+    REACHED, TUPLE_ITEMS, ARRAY_DATA, ARRAY_STRIDES, ARRAY_FLAGS, NOTHING, FRAME_SIZE,
+) = range(28)  # fmt: skip
 
 # Tasks.
-SWEEP, MARK, NEEDS, PROPAGATE = range(4)
+SWEEP, MARK, NEEDS, PROPAGATE, RELEASE = range(5)
 
 # What the walk returns.
 DONE, WANTS_PYTHON, WANTS_KERNEL, WANTS_ROOM, SPENT_RECORD, BELOW = range(6)
@@ -32,8 +32,9 @@ NEED_INSIDE, NEED_CAPTURE = 1, 2
 # Kinds of records: an elementwise operation is named by its number of operands (1 to 3).
 KIND_SUM, KIND_MEAN, KIND_MATMUL = 4, 5, 6
 
-SMALL = 1024  # elements up to which an adjoint is handled by the walk
-ROOM = 4 * 8 * SMALL + 64  # bytes that one record may need: three adjoints and a scratch matrix
+SMALL = 4096  # elements up to which an adjoint is handled by the walk
+MATRIX = 1024  # elements of the matrices that the walk multiplies by itself
+ROOM = 8 * (3 * SMALL + MATRIX) + 64  # bytes that one record may need: adjoints, a scratch matrix
 FREE_LISTS = 24
 
 

@@ -147,6 +147,31 @@ def share(n, g_at, x_at, y_at, out_at, p5, p6, p7):
     return 0
 
 
+def count_in_columns(n, rows, step, x_at, y_at, out_at, p6, p7):
+    """How many of some rows, `step` bytes apart, equal y, column by column."""
+    y, out = pointer(y_at), pointer(out_at)
+    for i in range(n):
+        out[i] = zero
+    for _ in range(rows):
+        x = pointer(x_at)
+        for i in range(n):
+            out[i] += select(x[i] == y[i], one, zero)
+        x_at += step
+    return 0
+
+
+def place_in_columns(n, rows, step, part_at, x_at, y_at, out_at, p7):
+    """For some rows, `step` bytes apart: a column's part where x equals y, zero elsewhere."""
+    part, y = pointer(part_at), pointer(y_at)
+    for _ in range(rows):
+        x, out = pointer(x_at), pointer(out_at)
+        for i in range(n):
+            out[i] = select(x[i] == y[i], part[i], zero)
+        x_at += step
+        out_at += step
+    return 0
+
+
 # -- softmax and its kin ---------------------------------------------------------------------------
 
 
@@ -317,6 +342,24 @@ def running_sum_back(n, x_at, out_at, p3, p4, p5, p6, p7):
 
 
 # -- places ----------------------------------------------------------------------------------------
+
+
+def outside(n, index_at, size, p3, p4, p5, p6, p7):
+    """Whether an index names a place that is not among the first `size`."""
+    index = i8(index_at)
+    low = high = 0
+    for i in range(n):
+        low = min(low, index[i])
+        high = max(high, index[i])
+    return 1 if low < 0 or high >= size else 0
+
+
+def backwards(n, x_at, out_at, p3, p4, p5, p6, p7):
+    """The elements from the last to the first."""
+    x, out = pointer(x_at), pointer(out_at)
+    for i in range(n):
+        out[i] = x[n - 1 - i]
+    return 0
 
 
 def gather(n, x_at, index_at, out_at, p4, p5, p6, p7):

@@ -9,15 +9,15 @@ at every record that needs Python.
 from tapegrad.kernels.flags import helper
 from tapegrad.kernels.layout import (
     ADJOINTS, NOTHING, ARENA_AT, ARENA_END, ARRAY_DATA, ARRAY_FLAGS, ARRAY_STRIDES, BELOW, CURSOR,
-    DETAIL, DONE, FRAME_FLAGS, FREE, KEEP, KERNELS, KIND_MATMUL, KIND_MEAN, KIND_SUM, KINDS,
-    LEAF_ADJOINTS, LEAF_NEED, LOW, LOWEST, MARK, NEED, NEED_CAPTURE, NEED_INSIDE, NEEDS, OLD,
-    OLD_COUNT, PROPAGATE, REACH, RECORDS, ROOM, SHIFT, SIZES, SMALL, SPENT_RECORD, SWEEP, TASK,
+    DETAIL, DONE, FREE, KEEP, KERNELS, KIND_MATMUL, KIND_MEAN, KIND_SUM, KINDS,
+    LEAF_ADJOINTS, LEAF_NEED, LOW, MARK, NEED, NEED_CAPTURE, NEED_INSIDE, NEEDS, OLD,
+    OLD_COUNT, PROPAGATE, REACH, REACHED, RECORDS, RELEASE, ROOM, SHIFT, SIZES, SMALL, SPENT_RECORD, SWEEP, TASK,
     TUPLE_ITEMS, WANTS_KERNEL, WANTS_PYTHON, WANTS_ROOM, WIDE_INPUTS,
 )  # fmt: skip
 from tapegrad.kernels.memory import call8, f4, f8, i4, i8, u1
 from tapegrad.tape import (
-    AUX, CODE_MASK, COLUMN, DTYPE_SHIFT, FIELDS, GENERAL, HOOKED, IN0, IN1, RELEASED, ROW, SCALAR,
-    SHAPE, SPENT, WIDE, WORD,
+    AUX, CODE_MASK, COLUMN, DTYPE_SHIFT, FIELDS, GENERAL, HOOKED, IN0, IN1, RELEASED, ROW, SAVES,
+    SCALAR, SHAPE, SPENT, WIDE, WORD,
 )  # fmt: skip
 
 C_CONTIGUOUS = 1
@@ -103,23 +103,17 @@ def mark(frame):
     reach = u1(frame[REACH])
     need = u1(frame[NEED])
     bounded = frame[NEED] != 0
-    flags = 0
-    lowest = frame[CURSOR]
+    reached = 0
     for index in range(frame[CURSOR], frame[LOW] - 1, -1):
         if reach[index] == 0:
             continue
         if bounded and need[index] == 0:
             reach[index] = 0
             continue
-        lowest = index
+        reached += 1
         record = i8(frame[RECORDS] + index * FIELDS * 8)
-        flags |= record[WORD]
-        if frame[KERNELS] and i8(frame[SIZES])[record[SHAPE]] > SMALL:
-            flags |= RELEASED
-        if bounded and need[index] & NEED_CAPTURE:
-            flags |= HOOKED
-            if need[index] & NEED_INSIDE == 0:
-                continue
+        if bounded and need[index] & NEED_INSIDE == 0:
+            continue
         if record[WORD] & SPENT:
             frame[DETAIL] = index
             return SPENT_RECORD
@@ -131,9 +125,29 @@ def mark(frame):
                     frame[DETAIL] = index
                     return BELOW if frame[LOW] > 0 else SPENT_RECORD
                 reach[below] = 1
-    frame[FRAME_FLAGS] = flags
-    frame[LOWEST] = lowest
+    frame[REACHED] = reached
     return DONE
+
+
+@helper
+def release(frame):
+    """Mark what was swept as released; returns how many records keep their static arguments (their
+    indices go where their adjoints stood), or -1 when not all records were reached.
+    """
+    if frame[REACHED] != frame[CURSOR] + 1 - frame[LOW]:
+        return -1
+    keep = i8(frame[KEEP])
+    spared = i8(frame[ADJOINTS] + 8 * frame[LOW])
+    count = 0
+    for index in range(frame[LOW], frame[CURSOR] + 1):
+        record = i8(frame[RECORDS] + index * FIELDS * 8)
+        record[WORD] |= RELEASED
+        if record[WORD] & SAVES:
+            record[WORD] |= SPENT
+        elif keep[index] != frame[NOTHING]:
+            spared[count] = index
+            count += 1
+    return count
 
 
 @helper
@@ -474,4 +488,6 @@ def walk(address):
         return needs(frame)
     if task == PROPAGATE:
         return propagate(frame)
+    if task == RELEASE:
+        return release(frame)
     return DONE

@@ -91,7 +91,8 @@ ge = elementwise("ge", np.greater_equal, a=COMPARES, b=COMPARES)
 add = elementwise("add", np.add, a=lambda: 1, b=lambda: 1)
 sub = elementwise("sub", np.subtract, a=lambda: 1, b=lambda: -1)
 mul = elementwise("mul", np.multiply, a=lambda b: b, b=lambda a: a)
-div = elementwise("div", np.true_divide, a=lambda b: 1 / b, b=lambda b, y: -y / b, domain=POSITIVE)
+# As in PyTorch a quotient is not read by its rule, so that it may be changed in place.
+div = elementwise("div", np.true_divide, a=lambda b: 1 / b, b=lambda a, b: -(a / b) / b, domain=POSITIVE)
 neg = elementwise("neg", np.negative, x=lambda: -1)
 # b * a**(b-1), but exactly 0 where b is 0; a**b * log(a), but exactly 0 where a is 0 and b >= 0.
 pow = elementwise(
@@ -118,7 +119,7 @@ expm1 = elementwise("expm1", np.expm1, x=lambda y: 1 + y)
 sqrt = elementwise("sqrt", np.sqrt, x=lambda y: 0.5 / y, domain=POSITIVE)
 cube = elementwise("cube", lambda x, out=None: np.asarray(x * x * x), x=lambda x: 3 * (x * x), grad_name="Pow")
 rsqrt = elementwise("rsqrt", lambda x, out=None: np.asarray(1 / np.sqrt(x)),
-                    x=lambda x, y: -0.5 * y / x, domain=POSITIVE)
+                    x=lambda y: -0.5 * (y * y * y), domain=POSITIVE)
 sin = elementwise("sin", np.sin, x=lambda x: cos(x))
 cos = elementwise("cos", np.cos, x=lambda x: -sin(x))
 tan = elementwise("tan", np.tan, x=lambda y: 1 + y * y, domain=UNIT)

@@ -85,7 +85,35 @@ def _strided_map(size: Shape, stride: Shape, offset: int, layout: Any) -> Any:
     return where[index]
 
 
+def _c_strides(shape: Shape) -> Shape:
+    """The steps, in elements, of an array in C order."""
+    steps = [1]
+    for n in shape[:0:-1]:
+        steps.append(steps[-1] * n)
+    return tuple(steps[::-1])[len(steps) - len(shape) :]
+
+
+def _distinct(size: Shape, stride: Shape) -> bool:
+    """Whether no two elements of a strided view share a place (as far as this is easily seen)."""
+    reach = 0
+    for s, n in sorted((s, n) for s, n in zip(stride, size, strict=True) if n > 1):
+        if s <= reach:
+            return False
+        reach += s * (n - 1)
+    return min(size, default=1) > 0
+
+
 def _unstride(g: Any, *, shape: Shape, size: Shape, stride: Shape, offset: int, layout: Any) -> Any:
+    count = int(np.prod(shape))
+    if count and _distinct(size, stride) and layout[:2] == (shape, _c_strides(shape)):
+        # Every place is read once, from memory in C order: the view of the adjoint can be written.
+        start = layout[2]
+        low = min(offset, start)
+        last = offset + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
+        out = np.zeros(max(last + 1, start + count) - low, g.dtype)
+        steps = tuple(s * g.itemsize for s in stride)
+        np.lib.stride_tricks.as_strided(out[offset - low :], size, steps)[...] = g
+        return out[start - low : start - low + count].reshape(shape)
     where = _strided_map(size, stride, offset, layout)
     inside = where >= 0  # memory of the storage that the input itself does not show
     out = np.bincount(where[inside], g[inside], int(np.prod(shape)))

@@ -1,0 +1,132 @@
+"""The memory of the compiled walk: its frame, the adjoint table, and the arena of small adjoints.
+
+A tape keeps one workspace from sweep to sweep, so that a sweep of a small graph allocates nothing;
+a sweep inside a sweep (a hook that calls `backward`) gets one of its own.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from array import array
+from typing import Any
+
+import numpy as np
+
+from tapegrad.kernels import layout as at
+from tapegrad.kernels import table
+from tapegrad.tape import Tape, shapes
+
+CHUNK = 1 << 18  # bytes of the first arena chunk; it must hold more than one record needs
+LARGEST = 1 << 22
+_word = ctypes.c_int64.from_address
+_no_free = array("q", bytes(8 * at.FREE_LISTS))
+
+
+class Workspace:
+    """What one sweep lends to the walk."""
+
+    def __init__(self) -> None:
+        found = at.find()
+        assert found is not None
+        self.layout = found
+        self.walk = table.walk()
+        frame = self.frame = array("q", bytes(8 * at.FRAME_SIZE))
+        self.address = frame.buffer_info()[0]
+        self.free = array("q", _no_free)
+        self.chunks = [np.empty(CHUNK // 8)]
+        self.starts = [self.chunks[0].ctypes.data]
+        self._cells = np.zeros(256, np.int64)
+        self._reach = np.zeros(256, np.uint8)
+        self._locate()
+        frame[at.FREE] = self.free.buffer_info()[0]
+        frame[at.KINDS] = table.kinds.ctypes.data
+        frame[at.KERNELS] = table.addresses.ctypes.data
+        frame[at.NOTHING] = id(None)
+        frame[at.TUPLE_ITEMS] = found.tuple_items
+        frame[at.ARRAY_DATA] = found.array_data
+        frame[at.ARRAY_STRIDES] = found.array_strides
+        frame[at.ARRAY_FLAGS] = found.array_flags
+
+    def _locate(self) -> None:
+        self.cells_at = self._cells.ctypes.data
+        self.reach_at = self._reach.ctypes.data
+
+    def begin(self, tape: Tape, low: int, top: int) -> np.ndarray:
+        """Set the frame up for the records low..top; returns their marks, all clear."""
+        self.leaves = max(1, len(tape.leaves))
+        count = top + 1 - low
+        if self.leaves + count > len(self._cells) or count > len(self._reach):
+            size = 2 * (self.leaves + count)
+            self._cells, self._reach = np.zeros(size, np.int64), np.zeros(size, np.uint8)
+            self._locate()
+        frame = self.frame
+        frame[at.LOW], frame[at.CURSOR] = low, top
+        frame[at.SHIFT], frame[at.OLD_COUNT] = tape.shift, len(tape.old)
+        frame[at.OLD] = tape.old.ctypes.data if len(tape.old) else 0
+        self.sizes = shapes.sizes  # a growing table replaces its array: hold this one
+        frame[at.SIZES] = shapes.address
+        if tape.wide:
+            self.wide = np.array(tape.wide, np.int64)
+            frame[at.WIDE_INPUTS] = self.wide.ctypes.data
+        frame[at.REACH] = self.reach_at - low
+        frame[at.NEED] = frame[at.LEAF_NEED] = 0
+        self.refresh(tape)
+        reach = self._reach[:count]
+        reach[:] = 0
+        return reach
+
+    def bound(self, low: int, need: np.ndarray, leaf_need: np.ndarray) -> None:
+        """Tell the walk which records and leaves are needed."""
+        self.frame[at.NEED] = need.ctypes.data - low
+        self.frame[at.LEAF_NEED] = leaf_need.ctypes.data
+
+    def start(self, low: int, top: int) -> None:
+        """Clear the adjoint table and the arena."""
+        self.first = self.leaves - low
+        self.cells = self._cells[: self.first + top + 1]
+        self.cells[:] = 0
+        frame = self.frame
+        frame[at.LEAF_ADJOINTS] = self.cells_at
+        frame[at.ADJOINTS] = self.cells_at + 8 * self.first
+        self.free[:] = _no_free
+        del self.chunks[1:], self.starts[1:]
+        frame[at.ARENA_AT] = self.starts[0]
+        frame[at.ARENA_END] = self.starts[0] + CHUNK
+
+    def refresh(self, tape: Tape) -> None:
+        """Addresses that may have moved while Python code ran."""
+        self.frame[at.RECORDS] = tape.address
+        self.frame[at.KEEP] = _word(id(tape.keep) + self.layout.list_items).value
+
+    def grow(self) -> None:
+        """Give the arena another chunk."""
+        size = min(CHUNK << len(self.chunks), LARGEST)
+        chunk = np.empty(size // 8)
+        self.chunks.append(chunk)
+        self.starts.append(chunk.ctypes.data)
+        self.frame[at.ARENA_AT] = self.starts[-1]
+        self.frame[at.ARENA_END] = self.starts[-1] + size
+
+    def view(self, cell: int, shape: Any, dtype: np.dtype[Any]) -> np.ndarray:
+        """The arena memory of an adjoint as an array."""
+        for start, chunk in zip(self.starts, self.chunks, strict=True):
+            if start <= cell < start + chunk.nbytes:
+                return np.ndarray(shape, dtype, chunk, cell - start)
+        raise AssertionError("an adjoint that is not Python's lies in the arena")
+
+    def data(self, array: np.ndarray) -> int:
+        """The address of an array's first element."""
+        return _word(id(array) + self.layout.array_data).value
+
+    def run(self, task: int) -> int:
+        """Let the walk do a task."""
+        self.frame[at.TASK] = task
+        return int(self.walk(self.address))
+
+
+def propagate(tape: Tape, marks: np.ndarray, count: int) -> None:
+    """The compiled liveness pass, for `Tape.reclaim`."""
+    workspace = Workspace() if tape.workspace is None else tape.workspace
+    workspace.begin(tape, 0, count - 1)
+    workspace.frame[at.REACH] = marks.ctypes.data
+    workspace.run(at.PROPAGATE)

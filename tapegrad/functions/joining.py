@@ -1,0 +1,171 @@
+"""Joining Tensors to one and taking one apart into views."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from tapegrad.dtypes import result_type
+from tapegrad.functions.arguments import as_input, one_dim
+from tapegrad.functions.shapes import select
+from tapegrad.ops import shape as s
+from tapegrad.record import run
+from tapegrad.tensor import Tensor, View
+
+
+def cat(tensors: Any, dim: int = 0) -> Tensor:
+    """Tensors one after the other along a dimension.
+
+    >>> import tapegrad as tg
+    >>> tg.cat([tg.ones(1), tg.zeros(1)])
+    tensor([1., 0.])
+    """
+    parts = _parts(tensors, "cat")
+    shaped = [x for x in parts if x._a.shape != (0,)] or parts[:1]
+    d = one_dim(dim, shaped[0]._a.ndim, "cat")
+    first = shaped[0]._a.shape
+    for x in shaped:
+        if not first or x._a.ndim != len(first):
+            raise RuntimeError(
+                "`cat`: all Tensors need the same number of dimensions (at least one), got the "
+                f"shapes {[y._a.shape for y in parts]}"
+            )
+        if any(i != d and n != m for i, (n, m) in enumerate(zip(first, x._a.shape, strict=True))):
+            raise RuntimeError(
+                f"`cat`: sizes must agree except in dimension {dim}, got the shapes "
+                f"{[y._a.shape for y in parts]}"
+            )
+    return run(s.cat, tuple(_one_type(shaped)), {"dim": d})
+
+
+concat = concatenate = cat
+
+
+def stack(tensors: Any, dim: int = 0) -> Tensor:
+    """Tensors of one shape along a new dimension.
+
+    >>> import tapegrad as tg
+    >>> tg.stack([tg.ones(2), tg.zeros(2)])
+    tensor([[1., 1.],
+            [0., 0.]])
+    """
+    parts = _parts(tensors, "stack")
+    if any(x._a.shape != parts[0]._a.shape for x in parts):
+        raise RuntimeError(
+            f"`stack`: all Tensors need the same shape, got {[x._a.shape for x in parts]}"
+        )
+    return run(
+        s.stack, tuple(_one_type(parts)), {"dim": one_dim(dim, parts[0]._a.ndim + 1, "stack")}
+    )
+
+
+def _parts(tensors: Any, name: str) -> list[Tensor]:
+    if isinstance(tensors, Tensor):
+        raise TypeError(f"`{name}` takes a sequence of Tensors, got one Tensor")
+    parts = [as_input(x, name) for x in tensors]
+    if not parts:
+        raise RuntimeError(f"`{name}` needs at least one Tensor")
+    return parts
+
+
+def _one_type(parts: list[Tensor]) -> list[Tensor]:
+    if all(x._a.dtype == parts[0]._a.dtype for x in parts):
+        return parts
+    kind = result_type([x._a for x in parts])
+    return [x if x._a.dtype == kind else run(s.to, (x,), {"dtype": kind}) for x in parts]
+
+
+def _pieces(x: Tensor, d: int, edges: list[int]) -> tuple[Tensor, ...]:
+    before = (slice(None),) * d
+    return together(
+        run(s.getitem, (x,), {"index": (*before, slice(a, b))}) for a, b in pairwise(edges)
+    )
+
+
+def together(views: Any) -> tuple[Tensor, ...]:
+    """Views that one call made: they know it, since none may be changed in place alone."""
+    found = tuple(views)
+    for part in found:
+        if isinstance(part._home, View):
+            part._home.several = True
+    return found
+
+
+def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Pieces of a given size (or sizes) along a dimension; views.
+
+    >>> import tapegrad as tg
+    >>> [len(part) for part in tg.split(tg.arange(5), 2)]
+    [2, 2, 1]
+    """
+    x = as_input(tensor, "split")
+    d = one_dim(dim, x._a.ndim, "split")
+    n = x._a.shape[d]
+    if isinstance(split_size_or_sections, int):
+        size = split_size_or_sections
+        if size < 0 or (size == 0 and n):
+            raise RuntimeError(f"`split`: the size of a piece must be positive, got {size}")
+        edges = [*range(0, n, size or 1), n] if n else [0, 0]
+    else:
+        sections = [int(k) for k in split_size_or_sections]
+        if sum(sections) != n or any(k < 0 for k in sections):
+            raise RuntimeError(
+                f"`split`: the sizes {sections} must add up to {n}, the size of dimension {dim}"
+            )
+        edges = [0, *np.cumsum(sections).tolist()]
+    return _pieces(x, d, edges)
+
+
+def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """At most so many pieces of equal size (the last may be smaller); views.
+
+    >>> import tapegrad as tg
+    >>> [len(part) for part in tg.chunk(tg.arange(5), 2)]
+    [3, 2]
+    """
+    x = as_input(input, "chunk")
+    if chunks < 1:
+        raise RuntimeError(f"`chunk` needs a positive number of chunks, got {chunks}")
+    n = x._a.shape[one_dim(dim, x._a.ndim, "chunk")]
+    return split(x, max(1, -(-n // chunks)), dim)
+
+
+def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Pieces between indices, or so many pieces of nearly equal size; views.
+
+    >>> import tapegrad as tg
+    >>> [len(part) for part in tg.tensor_split(tg.arange(5), 2)]
+    [3, 2]
+    """
+    x = as_input(input, "tensor_split")
+    d = one_dim(dim, x._a.ndim, "tensor_split")
+    n = x._a.shape[d]
+    if isinstance(indices_or_sections, Tensor):
+        indices_or_sections = indices_or_sections.tolist()
+    if isinstance(indices_or_sections, int):
+        k = indices_or_sections
+        if k < 1:
+            raise RuntimeError(f"`tensor_split` needs a positive number of pieces, got {k}")
+        sizes = [n // k + (1 if i < n % k else 0) for i in range(k)]
+        edges = [0, *np.cumsum(sizes).tolist()]
+        return _pieces(x, d, edges)
+    inner = [min(max(int(i) + n if i < 0 else int(i), 0), n) for i in indices_or_sections]
+    starts, stops = [0, *inner], [*inner, n]
+    before = (slice(None),) * d
+    return together(
+        run(s.getitem, (x,), {"index": (*before, slice(a, max(a, b)))})
+        for a, b in zip(starts, stops, strict=True)
+    )
+
+
+def unbind(input: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """The slices along a dimension; views.
+
+    >>> import tapegrad as tg
+    >>> tg.unbind(tg.tensor([1, 2]))
+    (tensor(1), tensor(2))
+    """
+    x = as_input(input, "unbind")
+    return together(select(x, dim, i) for i in range(x._a.shape[one_dim(dim, x._a.ndim, "unbind")]))
