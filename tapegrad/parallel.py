@@ -20,8 +20,9 @@ COMPILED = 1 << 14  # elements from which a compiled loop pays for its call
 # Operations whose compiled loop beats NumPy's own by measurement (`python -m bench eager`), always
 # or where an operand is broadcast along rows or columns.
 FASTER = frozenset((
-    "addcdiv addcmul clamp clamp_max clamp_min cos cosh cube erf exp expm1 floor_divide lerp maximum "
-    "minimum reciprocal relu remainder rsqrt sigmoid sign sin sinh softplus sqrt strong tanh where"
+    "addcdiv addcmul clamp clamp_max clamp_min cos cosh cube erf exact exp expm1 floor_divide lerp "
+    "maximum minimum reciprocal relu remainder rsqrt sigmoid sign sin sinh softplus sqrt strong "
+    "tanh where"
 ).split())  # fmt: skip
 FASTER_BROADCAST = frozenset("add sub mul div".split())
 
@@ -110,9 +111,11 @@ def launch(
     if rows == 1 and steps is None:
         kernel.call(n, *at, *pad)
     elif rows == 1:
+        assert steps is not None
+        moves = steps
 
         def part(start: int, stop: int) -> None:
-            kernel.call(stop - start, *[a + start * s for a, s in zip(at, steps)], *pad)
+            kernel.call(stop - start, *[a + start * s for a, s in zip(at, moves)], *pad)
 
         split(n, part, weight)
     elif steps is not None and rows < _threads <= rows * n // SPLIT:

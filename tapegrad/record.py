@@ -96,6 +96,11 @@ def mismatch(op: Op, arrays: list[Any]) -> Exception:
 
 def resolve(t: Tensor, tape: Tape) -> None:
     """Bring a view up to date; refuse what stands on another thread's tape."""
+    home = t._home
+    if type(home) is View and (home.tape is tape or t._pos <= 0):
+        base = home.base
+        if base is None or home.frozen or base._pos == home.stamp:
+            return
     position = place(t)
     home = t._home
     owner = home.tape if isinstance(home, View) else home
@@ -247,7 +252,7 @@ def matrix_layout(a: Shape, b: Shape) -> Layout:
         return None
     m = a[0] if len(a) == 2 else 1
     inner, cols = a[-1], b[1] if len(b) == 2 else 1
-    if max(m * inner, inner * cols, m * cols) > MATRIX:
+    if max(m * inner, inner * cols, m * cols) > MATRIX or not m * inner * cols:
         return None
     return 0, m | inner << 20 | cols << 40
 

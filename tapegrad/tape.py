@@ -159,7 +159,8 @@ class Tape:
         "workspace",
     )
 
-    propagate: ClassVar[Propagate | None] = None  # the compiled liveness pass, once the sweep is loaded
+    # The compiled liveness pass, once the sweep is loaded.
+    propagate: ClassVar[Propagate | None] = None
     every: ClassVar[weakref.WeakSet[Tape]] = weakref.WeakSet()
     op_names: ClassVar[list[str]] = []  # filled by the op table: code -> name
 

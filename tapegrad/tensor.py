@@ -12,7 +12,7 @@ Everything that only some Tensors have (a gradient, hooks) stands in slots that 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -22,6 +22,11 @@ from tapegrad.dtypes import of_numpy
 from tapegrad.ops.core import Op, by_code
 from tapegrad.printing import describe
 from tapegrad.tape import CODE_MASK, HOOKED, WORD, Record, Shape, Tape, current, leaf_keys, shapes
+
+if TYPE_CHECKING:
+    from tapegrad.functions.signatures import Operations
+else:  # `tapegrad.functions.methods` attaches them
+    Operations = object
 
 F8 = np.dtype(np.float64)
 SHORT = 1 << 14  # elements from which the general road, with its threads, is worth its overhead
@@ -43,7 +48,7 @@ class View:
     ) -> None:
         self.base = base
         self.chain = chain
-        self.stamp = base._pos if base is not None else 0
+        self.stamp = 0 if base is None else base._pos
         self.tape = tape
         self.several = False  # one of several views that a single call made
         self.frozen = frozen  # why this view does not follow its base and may not be changed
@@ -145,7 +150,7 @@ def grad_name(tape: Tape, position: int) -> str:
     return by_code[int(tape.words()[index, WORD]) & CODE_MASK].grad_name
 
 
-class Tensor:
+class Tensor(Operations):
     """A NumPy array that operations on it are recorded for.
 
     Made by `tapegrad.tensor` and its kin, or by an operation.
@@ -179,7 +184,11 @@ class Tensor:
         """The shape, a tuple."""
         return Size(self._a.shape)
 
-    def size(self, dim: int | None = None) -> Any:
+    @overload
+    def size(self, dim: None = None) -> Size: ...
+    @overload
+    def size(self, dim: int) -> int: ...
+    def size(self, dim: int | None = None) -> Size | int:
         """The shape, or one entry of it."""
         return self.shape if dim is None else self._a.shape[dim]
 
@@ -219,7 +228,11 @@ class Tensor:
         """The bytes of one element."""
         return self._a.itemsize
 
-    def stride(self, dim: int | None = None) -> Any:
+    @overload
+    def stride(self, dim: None = None) -> tuple[int, ...]: ...
+    @overload
+    def stride(self, dim: int) -> int: ...
+    def stride(self, dim: int | None = None) -> tuple[int, ...] | int:
         """The steps between neighbours along each dimension, in elements."""
         strides = tuple(s // self._a.itemsize for s in self._a.strides)
         return strides if dim is None else strides[dim]
@@ -297,10 +310,10 @@ class Tensor:
             raise TypeError("`len()` of a 0-d Tensor")
         return len(self._a)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Tensor]:
         if not self._a.ndim:
             raise TypeError("iteration over a 0-d Tensor")
-        return (self[i] for i in range(len(self._a)))  # type: ignore[index]
+        return (self[i] for i in range(len(self._a)))
 
     def __format__(self, spec: str) -> str:
         if self._a.ndim == 0:

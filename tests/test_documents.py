@@ -3,6 +3,7 @@
 import doctest
 import importlib
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -48,8 +49,10 @@ def run_page(path: Path) -> int:
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_page(path, tmp_path, monkeypatch):
+    """On a thread of its own, and so on a tape of its own: positions are those of a fresh start."""
     monkeypatch.chdir(tmp_path)
-    run_page(path)
+    with ThreadPoolExecutor(1) as fresh:
+        fresh.submit(run_page, path).result()
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -414,7 +414,7 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
 class _Barrier(Function):
     @staticmethod
     def forward(ctx: Any, out: Tensor, *grads: Tensor) -> Tensor:
-        return out.clone()  # type: ignore[attr-defined, no-any-return]
+        return out.clone()
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:

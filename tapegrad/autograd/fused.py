@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.bulk import SHORT, along_rows, blocks, known, loop, row_sums
+from tapegrad.bulk.common import SHORT, Array, blocks, known, loop, row_sums
+from tapegrad.bulk.rows import along_rows
 from tapegrad.parallel import address, launch
 
-Array = np.ndarray
 Params = dict[str, Any]
 
 

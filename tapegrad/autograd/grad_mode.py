@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from tapegrad.tape import Tape, current
 
@@ -36,14 +36,14 @@ class _Mode:
         if inspect.isclass(function):
             raise TypeError("a grad mode decorates functions, not classes: decorate the methods")
         if inspect.isgeneratorfunction(function):
-            return self._around_generator(function)
+            return cast(F, self._around_generator(function))
 
         @functools.wraps(function)
         def decorated(*args: Any, **kwargs: Any) -> Any:
             with self.clone():
                 return function(*args, **kwargs)
 
-        return decorated  # type: ignore[return-value]
+        return cast(F, decorated)
 
     def _around_generator(self, function: Any) -> Any:
         @functools.wraps(function)
@@ -139,7 +139,7 @@ class inference_mode(_Mode):
 
     def clone(self) -> inference_mode:
         """A fresh context of the same state."""
-        return inference_mode(self.mode)  # type: ignore[no-any-return]
+        return inference_mode(self.mode)
 
 
 class set_grad_enabled(_Mode):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 from tapegrad.tensor import Tensor, place
 
@@ -42,7 +42,7 @@ class Handle:
         """Take the hook away; doing so twice is allowed."""
         self._where.pop(self._key, None)
 
-    def __enter__(self) -> Handle:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -54,7 +54,7 @@ def _at(t: Tensor) -> Hooks:
     found = tape.hooks.get(position)
     if found is None:
         found = tape.hooks[position] = Hooks()
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def register_hook(self: Tensor, hook: Hook) -> Handle:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tapegrad import bulk
 from tapegrad.autograd.fused import PULLS
 from tapegrad.autograd.pullback import Saved
+from tapegrad.bulk.common import fold
 from tapegrad.kernels import layout
 from tapegrad.kernels.grid import Grid, core, grid
 from tapegrad.ops.core import ELEMENTWISE, Formula, by_code
@@ -167,9 +167,9 @@ def _reduced(kernel: Any, plan: Grid, values: list[Any], place: int) -> np.ndarr
     at, by_row, by_element = _arguments(plan, values)
     rows, n = plan.rows, plan.n
     if plan.same_element[place]:
-        found = bulk.fold(kernel, rows, n, at, by_row, by_element, 2, dtype)
+        found = fold(kernel, rows, n, at, by_row, by_element, 2, dtype)
         down = plan.same_rows[place] or rows == 1
-        return np.add.reduce(found, axis=None if down else 1)
+        return np.asarray(np.add.reduce(found, axis=None if down else 1))
     group = max(GROUP, int(rows**0.5))
     parts = np.zeros((-(-rows // group), n), dtype)
     at[0] = 1
@@ -181,4 +181,4 @@ def _reduced(kernel: Any, plan: Grid, values: list[Any], place: int) -> np.ndarr
             call_rows(kernel, min(group, rows - i * group), n, here, by_row)
 
     split(len(parts), some, group * n)
-    return parts[0] if len(parts) == 1 else np.add.reduce(parts, axis=0)
+    return np.asarray(parts[0] if len(parts) == 1 else np.add.reduce(parts, axis=0))

@@ -19,7 +19,7 @@ from tapegrad.autograd.pullback import contributions, spec_at
 from tapegrad.kernels import layout
 from tapegrad.kernels.layout import (
     BELOW, CURSOR, DETAIL, MARK, NEED_CAPTURE, NEED_INSIDE, NEEDS, RELEASE, SPENT_RECORD, SWEEP,
-    WANTS_KERNEL, WANTS_PYTHON, WANTS_ROOM,
+    WANTS_BLAS, WANTS_KERNEL, WANTS_PYTHON, WANTS_ROOM,
 )  # fmt: skip
 from tapegrad.tape import CODE_MASK, GENERAL, HOOKED, SAVES, SPENT, WORD, Tape
 from tapegrad.tensor import Tensor, grad_name, wrap
@@ -213,6 +213,8 @@ class Sweep:
                     tape.words()[frame[CURSOR], WORD] |= GENERAL
             elif status == WANTS_ROOM:
                 work.grow()
+            elif status == WANTS_BLAS:
+                work.bring_blas()
             else:
                 return
 

@@ -98,6 +98,14 @@ class Workspace:
         self.frame[at.RECORDS] = tape.address
         self.frame[at.KEEP] = _word(id(tape.keep) + self.layout.list_items).value
 
+    def bring_blas(self) -> None:
+        """Load BLAS, which only graphs with matrix products need."""
+        from tapegrad.kernels.blas import dgemm
+
+        self.block = np.zeros(24, np.int64)
+        self.frame[at.GEMM_ARGUMENTS] = self.block.ctypes.data
+        self.frame[at.GEMM] = dgemm()
+
     def grow(self) -> None:
         """Give the arena another chunk."""
         size = min(CHUNK << len(self.chunks), LARGEST)

@@ -163,36 +163,45 @@ def full(
     return _finish(np.full(sizes((size,)), value, kind), requires_grad)
 
 
-def _like(maker: Any, name: str, doc: str) -> Any:
-    def make(
-        input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
-    ) -> Tensor:
-        _check_device(device)
-        return _finish(maker(input._a, dtype=to_numpy(dtype) if dtype else None), requires_grad)
-
-    make.__name__ = make.__qualname__ = name
-    make.__doc__ = doc
-    return make
+def _like(maker: Any, input: Tensor, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
+    _check_device(device)
+    return _finish(maker(input._a, dtype=to_numpy(dtype) if dtype else None), requires_grad)
 
 
-zeros_like = _like(np.zeros_like, "zeros_like", """Zeros in the shape and type of another Tensor.
+def zeros_like(
+    input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """Zeros in the shape and type of another Tensor.
 
     >>> import tapegrad as tg
     >>> tg.zeros_like(tg.ones(2))
     tensor([0., 0.])
-    """)  # fmt: skip
-ones_like = _like(np.ones_like, "ones_like", """Ones in the shape and type of another Tensor.
+    """
+    return _like(np.zeros_like, input, dtype, device, requires_grad)
+
+
+def ones_like(
+    input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """Ones in the shape and type of another Tensor.
 
     >>> import tapegrad as tg
     >>> tg.ones_like(tg.zeros(2))
     tensor([1., 1.])
-    """)  # fmt: skip
-empty_like = _like(np.empty_like, "empty_like", """Unset memory in the shape and type of another.
+    """
+    return _like(np.ones_like, input, dtype, device, requires_grad)
+
+
+def empty_like(
+    input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """Unset memory in the shape and type of another Tensor.
 
     >>> import tapegrad as tg
     >>> tg.empty_like(tg.zeros(2)).shape
     tapegrad.Size([2])
-    """)  # fmt: skip
+    """
+    return _like(np.empty_like, input, dtype, device, requires_grad)
 
 
 def full_like(

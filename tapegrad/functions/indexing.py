@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -13,7 +13,8 @@ from tapegrad.ops import index as i
 from tapegrad.ops.shape import alias, reshape
 from tapegrad.ops.shape import getitem as _getitem
 from tapegrad.record import run
-from tapegrad.tensor import Tensor, wrap
+from tapegrad.tape import current
+from tapegrad.tensor import Tensor, View, wrap
 
 
 def parse(key: Any, x: Tensor) -> tuple[tuple[Any, ...], list[Tensor]]:
@@ -103,13 +104,16 @@ def _check_masks(key: Any, x: Tensor) -> None:
 
 def getitem(input: Tensor, key: Any) -> Tensor:
     """What stands at an index: a view for ints and slices, a copy for index arrays and masks."""
-    tk = type(key)
-    if tk is int:
+    if type(key) is int:
         a = input._a
         if not a.ndim:
             raise IndexError("a 0-d Tensor cannot be indexed with a number: use `.item()`")
         if not -len(a) <= key < len(a):
             raise IndexError(f"index {key} is out of range for dimension 0 of size {len(a)}")
+        if input._pos == 0 and input._home is None and not current.tape.inference:
+            t = wrap(a[key, ...])  # a view of a constant: nothing to record
+            t._home = View(input, ((_getitem, {"index": (key, ...)}),), None)
+            return t
         return run(_getitem, (input,), {"index": (key, ...)})
     _check_masks(key, input)
     plan, arrays = parse(key, input)
@@ -337,6 +341,10 @@ def take(input: Any, index: Any) -> Tensor:
     return run(i.index, (flat, k), {"plan": (i.HOLE,)})
 
 
+@overload
+def nonzero(input: Any, as_tuple: Literal[False] = False) -> Tensor: ...
+@overload
+def nonzero(input: Any, as_tuple: Literal[True]) -> tuple[Tensor, ...]: ...
 def nonzero(input: Any, as_tuple: bool = False) -> Any:
     """The places of the elements that are not zero.
 

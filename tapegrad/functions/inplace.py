@@ -128,8 +128,8 @@ def _assign(self: Tensor, value: Any, index: Any) -> Tensor:
         fits = False
     if not fits:
         raise RuntimeError(
-            f"a value of shape {given.shape} cannot be broadcast to the place of shape {shape} that "
-            "it is assigned to"
+            f"a value of shape {given.shape} cannot be broadcast to the place of shape {shape} "
+            "that it is assigned to"
         )
     return run_inplace(ix.assign, (self, v), {"index": index}, self)
 

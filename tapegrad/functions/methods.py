@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tapegrad.dtypes import NAMES
 from tapegrad.functions import arithmetic as a
 from tapegrad.functions import creation, indexing, inplace, joining, products, reductions, shapes
 from tapegrad.tensor import Tensor
 
 _ARITHMETIC = (
     "add sub mul div pow floor_divide remainder neg abs sign floor square reciprocal exp log log1p "
-    "expm1 sqrt rsqrt sin cos tan asin acos atan atan2 sinh cosh tanh sigmoid relu erf minimum maximum "
-    "clamp addcmul addcdiv lerp eq ne lt le gt ge logical_and logical_or logical_xor logical_not "
-    "bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift bitwise_right_shift isnan isinf isfinite equal allclose"
+    "expm1 sqrt rsqrt sin cos tan asin acos atan atan2 sinh cosh tanh sigmoid relu erf minimum "
+    "maximum clamp addcmul addcdiv lerp eq ne lt le gt ge logical_and logical_or logical_xor "
+    "logical_not bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift "
+    "bitwise_right_shift isnan isinf isfinite equal allclose"
 ).split()
 _SHAPES = (
-    "reshape view view_as reshape_as flatten ravel unflatten contiguous clone permute transpose swapaxes "
-    "swapdims t movedim moveaxis squeeze unsqueeze expand expand_as broadcast_to narrow select diagonal "
-    "diag tril triu flip unfold as_strided to type type_as"
+    "reshape view view_as reshape_as flatten ravel unflatten contiguous clone permute transpose "
+    "swapaxes swapdims t movedim moveaxis squeeze unsqueeze expand expand_as broadcast_to narrow "
+    "select diagonal diag tril triu flip unfold as_strided to type type_as"
 ).split()
 _JOINING = "split chunk tensor_split unbind".split()
 _REDUCTIONS = (
@@ -26,7 +28,8 @@ _REDUCTIONS = (
     "log_softmax cumsum norm"
 ).split()
 _INDEXING = (
-    "index_select gather scatter scatter_add index_add index_put masked_fill masked_select take nonzero"
+    "index_select gather scatter scatter_add index_add index_put masked_fill masked_select take "
+    "nonzero"
 ).split()
 _PRODUCTS = "matmul mm mv dot bmm outer".split()
 
@@ -46,16 +49,14 @@ def _flipped(function: Any) -> Callable[[Any, Any], Any]:
 
 def _dtype_method(name: str) -> Callable[[Tensor], Tensor]:
     def method(self: Tensor) -> Tensor:
-        from tapegrad import dtypes
-
-        return shapes.to(self, dtypes.NAMES[name])
+        return shapes.to(self, NAMES[name])
 
     method.__name__ = name
     method.__doc__ = f"The Tensor in the dtype `{name}`."
     return method
 
 
-def _where(self: Tensor, condition: Any, other: Any) -> Any:
+def _where(self: Tensor, condition: Any, other: Any) -> Tensor:
     """This Tensor where the condition holds, else `other`."""
     return a.where(condition, self, other)
 
@@ -67,13 +68,17 @@ def _contains(self: Tensor, element: Any) -> bool:
 def install() -> None:
     """Attach the methods; the Tensor itself knows no operation."""
     families = (
-        (a, _ARITHMETIC), (shapes, _SHAPES), (joining, _JOINING), (reductions, _REDUCTIONS), (indexing, _INDEXING),
+        (a, _ARITHMETIC),
+        (shapes, _SHAPES),
+        (joining, _JOINING),
+        (reductions, _REDUCTIONS),
+        (indexing, _INDEXING),
         (products, _PRODUCTS),
-    )  # fmt: skip
+    )
     for module, names in families:
         for name in names:
             setattr(Tensor, name, getattr(module, name))
-    for name, function in (ALIASES | inplace.METHODS).items():
+    for name, function in (ALIASES | inplace.METHODS | {"where": _where}).items():
         setattr(Tensor, name, function)
     for name in ("float", "double", "half", "long", "int", "short", "bool"):
         setattr(Tensor, name, _dtype_method(name))
@@ -87,7 +92,6 @@ def install() -> None:
         "mH": shapes.matrix_transpose,
     }.items():
         setattr(Tensor, name, property(view, doc=f"The Tensor transposed (`{name}`)."))
-    Tensor.where = _where  # type: ignore[attr-defined]
 
 
 def _install_operators() -> None:
@@ -106,15 +110,10 @@ def _install_operators() -> None:
         "iadd": inplace.add_, "isub": inplace.sub_, "imul": inplace.METHODS["mul_"],
         "itruediv": inplace.div_, "ipow": inplace.pow_,
         "ifloordiv": inplace.METHODS["floor_divide_"], "imod": inplace.METHODS["remainder_"],
+        "neg": a.neg, "pos": lambda self: self, "abs": a.abs, "invert": a.bitwise_not,
+        "getitem": indexing.getitem, "setitem": inplace.setitem, "contains": _contains,
     }.items():  # fmt: skip
         setattr(Tensor, f"__{name}__", function)
-    Tensor.__neg__ = a.neg  # type: ignore[attr-defined]
-    Tensor.__pos__ = lambda self: self  # type: ignore[attr-defined]
-    Tensor.__abs__ = a.abs  # type: ignore[attr-defined]
-    Tensor.__invert__ = a.bitwise_not  # type: ignore[attr-defined]
-    Tensor.__getitem__ = indexing.getitem  # type: ignore[attr-defined]
-    Tensor.__setitem__ = inplace.setitem  # type: ignore[attr-defined]
-    Tensor.__contains__ = _contains  # type: ignore[attr-defined]
 
 
 def _comparison(function: Any, name: str) -> Any:

@@ -43,7 +43,9 @@ def _multiply(a: Any, b: Any, name: str, ranks: tuple[int, int] | None) -> Tenso
 matmul = _short(_matmul, lambda input, other: _multiply(input, other, "matmul", None))
 matmul.__name__ = matmul.__qualname__ = "matmul"
 matmul.__module__ = __name__
-matmul.__doc__ = """The matrix product, batched over leading dimensions; vectors count as rows or columns.
+matmul.__doc__ = """The matrix product, batched over leading dimensions.
+
+    A vector counts as a row on the left and as a column on the right.
 
     >>> import tapegrad as tg
     >>> tg.matmul(tg.eye(2), tg.tensor([1.0, 2.0]))
@@ -105,4 +107,4 @@ def outer(input: Any, vec2: Any) -> Tensor:
         raise RuntimeError(
             f"`outer` takes two vectors, got the shapes {x._a.shape} and {y._a.shape}"
         )
-    return mul(run(unsqueeze, (x,), {"dims": (1,)}), y)  # type: ignore[no-any-return]
+    return mul(run(unsqueeze, (x,), {"dims": (1,)}), y)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from tapegrad.dtypes import to_numpy
 from tapegrad.functions.arguments import all_dims, as_input, one_dim
 from tapegrad.functions.arithmetic import maximum, minimum
 from tapegrad.ops import reduce as r
+from tapegrad.ops.core import Op
 from tapegrad.ops.index import gather
 from tapegrad.ops.shape import reshape, squeeze, to
 from tapegrad.record import run
@@ -82,43 +83,52 @@ def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: An
     return run(r.prod, (x,), {"dim": (one_dim(dim, x._a.ndim, "prod"),), "keepdim": keepdim})
 
 
-def _spread_of(op: Any, name: str) -> Any:
-    def function(
-        input: Any,
-        dim: Any = None,
-        unbiased: bool | None = None,
-        keepdim: bool = False,
-        *,
-        correction: float | None = None,
-    ) -> Tensor:
-        if isinstance(dim, bool):  # the older form: (input, unbiased)
-            dim, unbiased = None, dim
-        x = _floating(as_input(input, name), name)
-        if correction is None:
-            correction = 1 if unbiased is None else int(unbiased)
-        elif unbiased is not None:
-            raise TypeError(f"`{name}`: give `unbiased` or `correction`, not both")
-        dims = all_dims(dim, x._a.ndim, name)
-        return run(op, (x,), {"dim": dims, "correction": correction, "keepdim": keepdim})
-
-    function.__name__ = function.__qualname__ = name
-    return function
+def _spread(
+    op: Op, input: Any, dim: Any, unbiased: bool | None, keepdim: bool, correction: float | None
+) -> Tensor:
+    if isinstance(dim, bool):  # the older form: (input, unbiased)
+        dim, unbiased = None, dim
+    x = _floating(as_input(input, op.name), op.name)
+    if correction is None:
+        correction = 1 if unbiased is None else int(unbiased)
+    elif unbiased is not None:
+        raise TypeError(f"`{op.name}`: give `unbiased` or `correction`, not both")
+    dims = all_dims(dim, x._a.ndim, op.name)
+    return run(op, (x,), {"dim": dims, "correction": correction, "keepdim": keepdim})
 
 
-var = _spread_of(r.var, "var")
-var.__doc__ = """The variance; `correction` is taken from the count (1 by default).
+def var(
+    input: Any,
+    dim: Dim = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> Tensor:
+    """The variance; `correction` is taken from the count (1 by default).
 
     >>> import tapegrad as tg
     >>> tg.var(tg.tensor([1.0, 3.0]))
     tensor(2.)
     """
-std = _spread_of(r.std, "std")
-std.__doc__ = """The standard deviation; `correction` is taken from the count (1 by default).
+    return _spread(r.var, input, dim, unbiased, keepdim, correction)
+
+
+def std(
+    input: Any,
+    dim: Dim = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> Tensor:
+    """The standard deviation; `correction` is taken from the count (1 by default).
 
     >>> import tapegrad as tg
     >>> tg.std(tg.tensor([1.0, 1.0]))
     tensor(0.)
     """
+    return _spread(r.std, input, dim, unbiased, keepdim, correction)
 
 
 def _not_empty(x: Tensor, dims: tuple[int, ...], name: str) -> None:
@@ -174,6 +184,12 @@ def _extreme(
     return ValuesAndIndices(values, indices)
 
 
+@overload
+def max(input: Any) -> Tensor: ...
+@overload
+def max(input: Any, dim: int, keepdim: bool = False) -> ValuesAndIndices: ...
+@overload
+def max(input: Any, dim: Tensor) -> Tensor: ...
 def max(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """The largest element; along one dimension, values and indices; of two Tensors, the maximum.
 
@@ -184,6 +200,12 @@ def max(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     return _extreme(input, dim, keepdim, "max", amax, np.argmax, maximum)
 
 
+@overload
+def min(input: Any) -> Tensor: ...
+@overload
+def min(input: Any, dim: int, keepdim: bool = False) -> ValuesAndIndices: ...
+@overload
+def min(input: Any, dim: Tensor) -> Tensor: ...
 def min(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """The smallest element; along one dimension, values and indices; of two Tensors, the minimum.
 

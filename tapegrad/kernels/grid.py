@@ -51,7 +51,7 @@ def grid(shapes: tuple[Shape, ...], target: Shape) -> Grid | None:
 
 
 def core(array: np.ndarray) -> np.ndarray:
-    """An array without the repetitions that broadcasting gave it, each such dimension of length 1."""
+    """An array without the repetitions of broadcasting; such a dimension gets the length 1."""
     if array.flags.c_contiguous or 0 not in array.strides:
         return array
     return array[tuple([slice(0, 1) if s == 0 else slice(None) for s in array.strides])]

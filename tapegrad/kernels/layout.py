@@ -17,14 +17,15 @@ import numpy as np
 (
     TASK, RECORDS, LOW, CURSOR, ADJOINTS, LEAF_ADJOINTS, KEEP, KERNELS, KINDS, SIZES, FREE,
     ARENA_AT, ARENA_END, SHIFT, OLD, OLD_COUNT, NEED, LEAF_NEED, REACH, WIDE_INPUTS, DETAIL,
-    REACHED, TUPLE_ITEMS, ARRAY_DATA, ARRAY_STRIDES, ARRAY_FLAGS, NOTHING, FRAME_SIZE,
-) = range(28)  # fmt: skip
+    REACHED, TUPLE_ITEMS, ARRAY_DATA, ARRAY_STRIDES, ARRAY_FLAGS, NOTHING, GEMM, GEMM_ARGUMENTS,
+    FRAME_SIZE,
+) = range(30)  # fmt: skip
 
 # Tasks.
 SWEEP, MARK, NEEDS, PROPAGATE, RELEASE = range(5)
 
 # What the walk returns.
-DONE, WANTS_PYTHON, WANTS_KERNEL, WANTS_ROOM, SPENT_RECORD, BELOW = range(6)
+DONE, WANTS_PYTHON, WANTS_KERNEL, WANTS_ROOM, WANTS_BLAS, SPENT_RECORD, BELOW = range(7)
 
 # Bits of `need`: something below leads to a target; this record's own adjoint is a target.
 NEED_INSIDE, NEED_CAPTURE = 1, 2
@@ -33,8 +34,8 @@ NEED_INSIDE, NEED_CAPTURE = 1, 2
 KIND_SUM, KIND_MEAN, KIND_MATMUL = 4, 5, 6
 
 SMALL = 4096  # elements up to which an adjoint is handled by the walk
-MATRIX = 1024  # elements of the matrices that the walk multiplies by itself
-ROOM = 8 * (3 * SMALL + MATRIX) + 64  # bytes that one record may need: adjoints, a scratch matrix
+MATRIX = 4096  # elements up to which matrices are multiplied within the walk
+ROOM = 8 * 4 * SMALL  # bytes that one record may need: three adjoints, rounded up
 FREE_LISTS = 24
 
 

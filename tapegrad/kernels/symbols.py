@@ -259,6 +259,7 @@ def adjoint_source(op: Op, k: int, dtype: str, scalars: int) -> str:
     factor = partial(op, k)
     read = names_in(factor)
     g = Symbol("g")
+    expression: Any
     if factor in (1, -1):
         expression = g if factor == 1 else -g
     elif not isinstance(factor, Symbol) and factor == 0:
@@ -314,5 +315,3 @@ def has_kernel(op: Op, k: int) -> bool:
         and "g" not in formula.reads
         and computable(partial(op, k))
     )
-
-

@@ -1,4 +1,4 @@
-"""The kernels that are loaded, by operation; each is compiled or read from disk when first wanted."""
+"""The kernels that are loaded, by operation; each is compiled or read from disk on first use."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def forward(op: Op, dtype: str, scalars: int) -> Kernel | None:
 
 @cache
 def pullback(op: Op, operand: int, dtype: str, scalars: int) -> Kernel | None:
-    """The loop that hands an adjoint on to one operand of an elementwise operation, if it has one."""
+    """The loop that hands an adjoint on to one operand of an operation, if it has one."""
     address = adjoint(op, operand, dtype, scalars)
     return Kernel(address, _function(address)) if address else None
 

@@ -9,12 +9,12 @@ at every record that needs Python.
 from tapegrad.kernels.flags import helper
 from tapegrad.kernels.layout import (
     ADJOINTS, NOTHING, ARENA_AT, ARENA_END, ARRAY_DATA, ARRAY_FLAGS, ARRAY_STRIDES, BELOW, CURSOR,
-    DETAIL, DONE, FREE, KEEP, KERNELS, KIND_MATMUL, KIND_MEAN, KIND_SUM, KINDS,
+    DETAIL, DONE, FREE, GEMM, GEMM_ARGUMENTS, KEEP, KERNELS, KIND_MATMUL, KIND_MEAN, KIND_SUM, KINDS,
     LEAF_ADJOINTS, LEAF_NEED, LOW, MARK, NEED, NEED_CAPTURE, NEED_INSIDE, NEEDS, OLD,
     OLD_COUNT, PROPAGATE, REACH, REACHED, RECORDS, RELEASE, ROOM, SHIFT, SIZES, SMALL, SPENT_RECORD, SWEEP, TASK,
-    TUPLE_ITEMS, WANTS_KERNEL, WANTS_PYTHON, WANTS_ROOM, WIDE_INPUTS,
+    TUPLE_ITEMS, WANTS_BLAS, WANTS_KERNEL, WANTS_PYTHON, WANTS_ROOM, WIDE_INPUTS,
 )  # fmt: skip
-from tapegrad.kernels.memory import call8, f4, f8, i4, i8, u1
+from tapegrad.kernels.memory import call8, call_gemm, f4, f8, i4, i8, u1
 from tapegrad.tape import (
     AUX, CODE_MASK, COLUMN, DTYPE_SHIFT, FIELDS, GENERAL, HOOKED, IN0, IN1, RELEASED, ROW, SAVES,
     SCALAR, SHAPE, SPENT, WIDE, WORD,
@@ -271,41 +271,87 @@ def spread(frame, record, g, out, fresh, n, mean):
 
 
 @helper
-def left_adjoint(frame, header, g, out, m, inner, cols):
+def stride(header, frame, dimension):
+    """A stride of a kept matrix in elements; a vector counts as a matrix of one row or column."""
+    if i4(header + frame[ARRAY_STRIDES] - 16)[0] == 1:
+        dimension = 0
+    return i8(i8(header + frame[ARRAY_STRIDES])[0])[dimension] >> 3
+
+
+@helper
+def finite(x, s0, s1, rows, cols):
+    total = 0.0
+    for i in range(rows):
+        for j in range(cols):
+            total += x[i * s0 + j * s1] * 0.0
+    return total == 0.0
+
+
+@helper
+def gemm(frame, first_turned, second_turned, m, n, k, a, lda, b, ldb, fresh, c, ldc):
+    """c[n, m] (+)= op(b)[n, k] op(a)[k, m] in C order: BLAS's own columns are our rows."""
+    block = frame[GEMM_ARGUMENTS]
+    words = i8(block)
+    sizes = i4(block + 13 * 8)
+    sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], sizes[5] = m, n, k, lda, ldb, ldc
+    numbers = f8(block + 16 * 8)
+    numbers[0], numbers[1] = 1.0, 0.0 if fresh else 1.0
+    letters = u1(block + 18 * 8)
+    letters[0] = 84 if first_turned else 78  # "T" or "N"
+    letters[1] = 84 if second_turned else 78
+    at = block + 13 * 8
+    words[0], words[1] = block + 18 * 8, block + 18 * 8 + 1
+    words[2], words[3], words[4] = at, at + 4, at + 8
+    words[5] = block + 16 * 8
+    words[6], words[7], words[8], words[9] = a, at + 12, b, at + 16
+    words[10] = block + 17 * 8
+    words[11], words[12] = c, at + 20
+    call_gemm(frame[GEMM], block)
+
+
+@helper
+def left_adjoint(frame, header, g, out, m, inner, cols, fresh):
     """out[m, inner] += g[m, cols] @ b[inner, cols]^T; a zero of g contributes zero."""
-    b = f8(data(frame, header))
-    strides = i8(i8(header + frame[ARRAY_STRIDES])[0])
-    scratch = f8(frame[ARENA_AT])
-    # b as (cols, inner) in C order; a vector has one stride only.
-    if inner > 1 and cols > 1:
-        s0, s1 = strides[0] >> 3, strides[1] >> 3
-    elif i4(header + frame[ARRAY_STRIDES] - 16)[0] == 2:
-        s0, s1 = strides[0] >> 3, strides[1] >> 3
-    else:
-        s0 = strides[0] >> 3
-        s1 = s0
-    for c in range(cols):
-        for k in range(inner):
-            scratch[c * inner + k] = b[k * s0 + c * s1]
+    at = data(frame, header)
+    b = f8(at)
+    s0, s1 = stride(header, frame, 0), stride(header, frame, 1)
+    if cols == 1:  # a vector, or a single column: its one stride is that along `inner`
+        s1 = 1
+    if finite(b, s0, s1, inner, cols) and (s1 == 1 or s0 == 1) and s0 > 0 and s1 > 0:
+        if s1 == 1:
+            gemm(frame, True, False, inner, m, cols, at, max(s0, cols), g, cols, fresh, out, inner)
+        else:
+            gemm(frame, False, False, inner, m, cols, at, max(s1, inner), g, cols, fresh, out,
+                 inner)  # fmt: skip
+        return
     adjoint, target = f8(g), f8(out)
+    if fresh:
+        clear(out, m * inner * 8)
     for i in range(m):
         for c in range(cols):
             weight = adjoint[i * cols + c]
             if weight != 0.0:
                 for k in range(inner):
-                    target[i * inner + k] += weight * scratch[c * inner + k]
+                    target[i * inner + k] += weight * b[k * s0 + c * s1]
 
 
 @helper
-def right_adjoint(frame, header, g, out, m, inner, cols):
+def right_adjoint(frame, header, g, out, m, inner, cols, fresh):
     """out[inner, cols] += a[m, inner]^T @ g[m, cols]; a zero of g contributes zero."""
-    a = f8(data(frame, header))
-    strides = i8(i8(header + frame[ARRAY_STRIDES])[0])
-    s0 = strides[0] >> 3
-    s1 = s0
-    if i4(header + frame[ARRAY_STRIDES] - 16)[0] == 2:
-        s1 = strides[1] >> 3
+    at = data(frame, header)
+    a = f8(at)
+    s0, s1 = stride(header, frame, 0), stride(header, frame, 1)
+    if m == 1:
+        s0 = inner * s1
+    if finite(a, s0, s1, m, inner) and (s1 == 1 or s0 == 1) and s0 > 0 and s1 > 0:
+        if s1 == 1:
+            gemm(frame, False, True, cols, inner, m, g, cols, at, max(s0, inner), fresh, out, cols)
+        else:
+            gemm(frame, False, False, cols, inner, m, g, cols, at, max(s1, m), fresh, out, cols)
+        return
     adjoint, target = f8(g), f8(out)
+    if fresh:
+        clear(out, inner * cols * 8)
     for i in range(m):
         for k in range(inner):
             weight = a[i * s0 + k * s1]
@@ -338,13 +384,11 @@ def contribute(frame, record, index, kind, k, g, n, itemsize):
         spread(frame, record, g, out, fresh, n, kind == KIND_MEAN)
         return
     if kind == KIND_MATMUL:
-        if fresh:
-            clear(out, size * itemsize)
         m, inner, cols = aux & 0xFFFFF, (aux >> 20) & 0xFFFFF, aux >> 40
         if k == 0:
-            left_adjoint(frame, saved(frame, index, 1), g, out, m, inner, cols)
+            left_adjoint(frame, saved(frame, index, 1), g, out, m, inner, cols, fresh)
         else:
-            right_adjoint(frame, saved(frame, index, 0), g, out, m, inner, cols)
+            right_adjoint(frame, saved(frame, index, 0), g, out, m, inner, cols, fresh)
         return
     elementwise(frame, record, index, k, g, n, itemsize, out, fresh)
 
@@ -423,6 +467,8 @@ def obstacle(frame, record, index, kind, n):
         return WANTS_PYTHON
     if frame[ARENA_END] - frame[ARENA_AT] < ROOM:
         return WANTS_ROOM
+    if kind == KIND_MATMUL and frame[GEMM] == 0:
+        return WANTS_BLAS
     if not strides_ok(frame, record, index, kind):
         return WANTS_PYTHON
     for k in range(3):

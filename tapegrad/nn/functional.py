@@ -13,13 +13,14 @@ from tapegrad.functions.arithmetic import relu, sigmoid, softplus, square, sub
 from tapegrad.functions.arithmetic import tanh as tanh
 from tapegrad.functions.products import matmul
 from tapegrad.functions.reductions import log_softmax, mean, softmax, sum
+from tapegrad.tensor import Tensor
 
 __all__ = [
     "linear", "log_softmax", "mse_loss", "relu", "sigmoid", "softmax", "softplus", "tanh",
 ]  # fmt: skip
 
 
-def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
+def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     """The mean of the squared differences; `reduction` may be "sum" or "none" too.
 
     >>> import tapegrad as tg
@@ -34,12 +35,12 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     return mean(squares) if reduction == "mean" else sum(squares)
 
 
-def linear(input: Any, weight: Any, bias: Any = None) -> Any:
+def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
     """``input @ weight.T + bias``.
 
     >>> import tapegrad as tg
     >>> tg.nn.functional.linear(tg.ones(2), tg.ones(3, 2))
     tensor([2., 2., 2.])
     """
-    out = matmul(input, weight.mT)
+    out: Tensor = matmul(input, weight.mT)
     return out if bias is None else out + bias

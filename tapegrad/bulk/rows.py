@@ -1,0 +1,91 @@
+"""Loops over whole rows of large arrays: softmax and its kin, running sums, parts of matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad import parallel
+from tapegrad.bulk.common import SHORT, Array, kept, known, loop
+from tapegrad.parallel import address, launch
+
+
+def along_rows(name: str, x: Array, dim: int) -> tuple[Any, int, int] | None:
+    """The loop for whole rows of an array, their number and length."""
+    if not known(x) or dim != x.ndim - 1 or x.shape[-1] < SHORT:
+        return None
+    return loop(name, x), x.size // x.shape[-1], x.shape[-1]
+
+
+def _rows(name: str, x: Array, dim: tuple[int, ...]) -> Any:
+    found = along_rows(name, x, dim[0]) if len(dim) == 1 else None
+    if found is None:
+        return None
+    kernel, rows, n = found
+    out = np.empty_like(x)
+    launch(kernel, rows, n, [address(x), address(out)], [n * x.itemsize, n * x.itemsize])
+    return out
+
+
+def softmax(x: Array, *, dim: tuple[int, ...]) -> Any:
+    """The softmax along the last dimension."""
+    return _rows("softmax", x, dim)
+
+
+def log_softmax(x: Array, *, dim: tuple[int, ...]) -> Any:
+    """The logarithm of the softmax along the last dimension."""
+    return _rows("log_softmax", x, dim)
+
+
+def logsumexp(x: Array, *, dim: tuple[int, ...], keepdim: bool) -> Any:
+    """The logarithm of the sum of exponentials along the last dimension."""
+    found = along_rows("log_sum_exp", x, dim[0]) if len(dim) == 1 else None
+    if found is None:
+        return None
+    kernel, rows, n = found
+    out = np.empty(kept(x, dim, keepdim), x.dtype)
+    launch(kernel, rows, n, [address(x), address(out)], [n * x.itemsize, x.itemsize])
+    return out
+
+
+def cumsum(x: Array, *, dim: int) -> Any:
+    """The sums of the elements so far, along the last dimension."""
+    return _rows("running_sum", x, (dim,))
+
+
+def rcumsum(x: Array, *, dim: int) -> Any:
+    """The sums of the elements from here on, along the last dimension."""
+    return _rows("running_sum_back", x, (dim,))
+
+
+def _triangle(x: Array, diagonal: int, upper: bool) -> Any:
+    if not known(x) or x.ndim != 2:
+        return None
+    out = np.empty_like(x)
+    rows, columns = x.shape
+    kernel = loop("triangle", x)
+    step = columns * x.itemsize
+    at, to = address(x), address(out)
+
+    def work(start: int, stop: int) -> None:
+        here, there = at + start * step, to + start * step
+        kernel.call(stop - start, start, diagonal, int(upper), columns, here, there, 0)
+
+    parallel.split(rows, work, columns)
+    return out
+
+
+def flip(x: Array, *, dims: tuple[int, ...]) -> Any:
+    """Rows backwards."""
+    return _rows("backwards", x, dims) if len(dims) == 1 else None
+
+
+def tril(x: Array, *, diagonal: int) -> Any:
+    """The lower triangle."""
+    return _triangle(x, diagonal, False)
+
+
+def triu(x: Array, *, diagonal: int) -> Any:
+    """The upper triangle."""
+    return _triangle(x, diagonal, True)

@@ -1,0 +1,187 @@
+"""Conventions at singular points: functions, where they are taken, and the gradients there.
+
+`CONVENTIONS` are PyTorch's (`tests/peers/test_torch_ops.py` holds the table against it).  `STRONG`
+is where tapegrad differs: an adjoint that is exactly zero meets an infinite or undefined derivative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+nan, inf = float("nan"), float("inf")
+
+
+class At(NamedTuple):
+    """A function of the library `t` and of leaves, the leaves' values, the gradients of its sum."""
+
+    function: Callable[..., Any]
+    leaves: tuple[Any, ...]
+    gradients: tuple[Any, ...]
+
+
+CONVENTIONS: dict[str, At] = {
+    "abs at 0": At(lambda t, x: t.abs(x), ([-1.0, 0.0, -0.0, 2.0],), ([-1.0, 0.0, 0.0, 1.0],)),
+    "relu at 0": At(lambda t, x: t.relu(x), ([-1.0, 0.0, -0.0, 2.0],), ([0.0, 0.0, 0.0, 1.0],)),
+    "sign": At(lambda t, x: t.sign(x), ([-1.0, 0.0, 2.0],), ([0.0, 0.0, 0.0],)),
+    "floor at a step": At(lambda t, x: t.floor(x), ([-1.0, 0.0, 0.5],), ([0.0, 0.0, 0.0],)),
+    "maximum of equals": At(
+        lambda t, a, b: t.maximum(a, b), ([1.0, 1.0, 2.0], [1.0, 2.0, 1.0]), ([0.5, 0.0, 1.0], [0.5, 1.0, 0.0])
+    ),
+    "minimum of equals": At(
+        lambda t, a, b: t.minimum(a, b), ([1.0, 1.0, 2.0], [1.0, 2.0, 1.0]), ([0.5, 1.0, 0.0], [0.5, 0.0, 1.0])
+    ),
+    "maximum of a thing and itself": At(lambda t, x: t.maximum(x, x), ([3.0],), ([1.0],)),
+    "maximum of infinities": At(lambda t, a, b: t.maximum(a, b), ([inf, -inf], [inf, -inf]), ([0.5, 0.5], [0.5, 0.5])),
+    "clamp at its bounds": At(lambda t, x: t.clamp(x, 0.0, 1.0), ([-0.5, 0.0, 0.5, 1.0, 1.5],), ([0.0, 1.0, 1.0, 1.0, 0.0],)),
+    "clamp from below": At(lambda t, x: t.clamp(x, min=0.0), ([-0.5, 0.0, 0.5],), ([0.0, 1.0, 1.0],)),
+    "clamp between Tensors": At(
+        lambda t, x, a, b: t.clamp(x, a, b),
+        ([-0.5, 0.0, 0.5, 1.0, 1.5], [0.0] * 5, [1.0] * 5),
+        ([0.0, 1.0, 1.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0, 1.0]),
+    ),
+    "sqrt at 0": At(lambda t, x: t.sqrt(x), ([0.0, 4.0],), ([inf, 0.25],)),
+    "sqrt below 0": At(lambda t, x: t.sqrt(x), ([-1.0],), ([nan],)),
+    "rsqrt at 0": At(lambda t, x: t.rsqrt(x), ([0.0],), ([-inf],)),
+    "log at 0": At(lambda t, x: t.log(x), ([0.0, 1.0],), ([inf, 1.0],)),
+    "log below 0": At(lambda t, x: t.log(x), ([-2.0],), ([-0.5],)),
+    "log1p at -1": At(lambda t, x: t.log1p(x), ([-1.0],), ([inf],)),
+    "reciprocal at 0": At(lambda t, x: t.reciprocal(x), ([0.0],), ([-inf],)),
+    "quotient by 0": At(lambda t, a, b: a / b, ([1.0, 0.0], [0.0, 0.0]), ([inf, inf], [-inf, nan])),
+    "asin and acos at 1": At(lambda t, x: t.asin(x) - t.acos(x), ([1.0, -1.0, 0.0],), ([inf, inf, 2.0],)),
+    "atan2 on the axes": At(lambda t, a, b: t.atan2(a, b), ([0.0, 1.0], [1.0, 0.0]), ([1.0, 0.0], [0.0, -1.0])),
+    "square at 0": At(lambda t, x: x**2, ([0.0],), ([0.0],)),
+    "cube at 0": At(lambda t, x: x**3, ([0.0],), ([0.0],)),
+    "first power": At(lambda t, x: x**1, ([0.0, 2.0],), ([1.0, 1.0],)),
+    "power 0": At(lambda t, x: x**0, ([0.0, 2.0, -1.0],), ([0.0, 0.0, 0.0],)),
+    "root at 0": At(lambda t, x: x**0.5, ([0.0],), ([inf],)),
+    "third root at 0": At(lambda t, x: x ** (1 / 3), ([0.0],), ([inf],)),
+    "power 1.5 at 0": At(lambda t, x: x**1.5, ([0.0],), ([0.0],)),
+    "negative power at 0": At(lambda t, x: x**-2, ([0.0],), ([-inf],)),
+    "power of Tensors": At(
+        lambda t, a, b: a**b,
+        ([0.0, 0.0, 0.0, 2.0, 0.0, -2.0, 1.0], [2.0, 1.0, 0.0, 0.0, -1.0, 3.0, inf]),
+        ([0.0, 1.0, 0.0, 0.0, -inf, 12.0, inf], [0.0, 0.0, 0.0, 0.6931471805599453, -inf, nan, 0.0]),
+    ),
+    "number to a power": At(lambda t, x: 0.0**x, ([0.0, 1.0, -1.0],), ([0.0, 0.0, -inf],)),
+    "where": At(
+        lambda t, a, b: t.where(a > 0, a, b), ([1.0, -1.0], [5.0, 6.0]), ([1.0, 0.0], [0.0, 1.0])
+    ),
+    "remainder": At(lambda t, a, b: t.remainder(a, b), ([5.5, -5.5], [2.0, 2.0]), ([1.0, 1.0], [-2.0, 3.0])),
+    "far out": At(
+        lambda t, x: t.sigmoid(x) + t.tanh(x) + t.nn.functional.softplus(x),
+        ([-1000.0, 1000.0, -inf, inf],), ([0.0, 1.0, 0.0, 1.0],),
+    ),
+    "norm at 0": At(lambda t, x: t.norm(x), ([0.0, 0.0],), ([0.0, 0.0],)),
+    "norm with p=1 at 0": At(lambda t, x: t.norm(x, 1), ([0.0, -2.0],), ([0.0, -1.0],)),
+    "norm with p=3 at 0": At(lambda t, x: t.norm(x, 3), ([0.0, 0.0],), ([0.0, 0.0],)),
+    "norm with p=inf, ties": At(lambda t, x: t.norm(x, inf), ([-2.0, 2.0, 1.0],), ([-0.5, 0.5, 0.0],)),
+    "norm with p=inf at 0": At(lambda t, x: t.norm(x, inf), ([0.0, 0.0],), ([0.0, 0.0],)),
+    "norm with p=0": At(lambda t, x: t.norm(x, 0), ([0.0, 3.0],), ([0.0, 0.0],)),
+    "norms of rows, one of them 0": At(
+        lambda t, x: t.norm(x, dim=1), ([[0.0, 0.0], [3.0, 4.0]],), ([[0.0, 0.0], [0.6, 0.8]],)
+    ),
+    "standard deviation at 0": At(lambda t, x: t.std(x), ([2.0, 2.0, 2.0],), ([0.0, 0.0, 0.0],)),
+    "variance at 0": At(lambda t, x: t.var(x), ([2.0, 2.0, 2.0],), ([0.0, 0.0, 0.0],)),
+    "product, no zero": At(lambda t, x: t.prod(x), ([2.0, 3.0, 4.0],), ([12.0, 8.0, 6.0],)),
+    "product, one zero": At(lambda t, x: t.prod(x), ([2.0, 0.0, 4.0],), ([0.0, 8.0, 0.0],)),
+    "product, two zeros": At(lambda t, x: t.prod(x), ([0.0, 3.0, 0.0],), ([0.0, 0.0, 0.0],)),
+    "products of rows": At(
+        lambda t, x: t.prod(x, 1), ([[2.0, 0.0], [0.0, 0.0], [2.0, 3.0]],), ([[0.0, 2.0], [0.0, 0.0], [3.0, 2.0]],)
+    ),
+    "amax of ties": At(lambda t, x: t.amax(x), ([3.0, 1.0, 3.0],), ([0.5, 0.0, 0.5],)),
+    "amin of ties": At(lambda t, x: t.amin(x), ([3.0, 1.0, 1.0, 1.0],), ([0.0, 1 / 3, 1 / 3, 1 / 3],)),
+    "amax of ties in rows": At(
+        lambda t, x: t.amax(x, 1), ([[3.0, 3.0], [1.0, 2.0]],), ([[0.5, 0.5], [0.0, 1.0]],)
+    ),
+    "max of ties": At(lambda t, x: t.max(x), ([3.0, 1.0, 3.0],), ([0.5, 0.0, 0.5],)),
+    "max along a dimension names one": At(
+        lambda t, x: t.max(x, 1)[0], ([[3.0, 3.0], [1.0, 2.0]],), ([[1.0, 0.0], [0.0, 1.0]],)
+    ),
+    "min along a dimension names one": At(
+        lambda t, x: t.min(x, 1)[0], ([[3.0, 3.0], [1.0, 2.0]],), ([[1.0, 0.0], [1.0, 0.0]],)
+    ),
+    "softmax with -inf": At(
+        lambda t, x: t.softmax(x, 0)[0], ([0.0, 0.0, -inf],), ([0.25, -0.25, 0.0],)
+    ),
+    "log_softmax with -inf": At(
+        lambda t, x: t.log_softmax(x, 0)[0], ([0.0, 0.0, -inf],), ([0.5, -0.5, 0.0],)
+    ),
+    "logsumexp with -inf": At(lambda t, x: t.logsumexp(x, 0), ([0.0, 0.0, -inf],), ([0.5, 0.5, 0.0],)),
+    "logsumexp of nothing but -inf": At(lambda t, x: t.logsumexp(x, 0), ([-inf, -inf],), ([nan, nan],)),
+    "logsumexp with inf": At(lambda t, x: t.logsumexp(x, 0), ([0.0, inf],), ([0.0, nan],)),
+    # What is not a number stays so.
+    "product with inf": At(lambda t, a, b: a * b, ([2.0, inf], [inf, 2.0]), ([inf, 2.0], [2.0, inf])),
+    "product with nan": At(lambda t, a, b: a * b, ([2.0, nan], [nan, 2.0]), ([nan, 2.0], [2.0, nan])),
+    "exp of inf": At(lambda t, x: t.exp(x), ([inf, -inf, nan],), ([inf, 0.0, nan],)),
+    "sin of inf": At(lambda t, x: t.sin(x), ([inf],), ([nan],)),
+    "matrix product with inf": At(
+        lambda t, a, b: a @ b, ([[1.0, 2.0]], [[inf], [1.0]]), ([[inf, 1.0]], [[1.0], [2.0]])
+    ),
+    "matrix product with nan": At(
+        lambda t, a, b: a @ b, ([[1.0, 2.0]], [[nan], [1.0]]), ([[nan, 1.0]], [[1.0], [2.0]])
+    ),
+    "abs of inf": At(lambda t, x: t.abs(x), ([inf, -inf],), ([1.0, -1.0],)),
+}  # fmt: skip
+
+# NaN stays where PyTorch, whose sign of NaN is 0, drops it.
+OURS = {"abs of nan": At(lambda t, x: t.abs(x), ([nan],), ([nan],))}
+
+# An adjoint of exactly zero contributes exactly zero, whatever it meets.
+STRONG: dict[str, At] = {
+    "0 times sqrt": At(lambda t, x: 0.0 * t.sqrt(x), ([0.0, 4.0],), ([0.0, 0.0],)),
+    "where": At(
+        lambda t, x: t.where(x > 0, t.sqrt(x), 0.0 * x), ([0.0, -1.0, 4.0],), ([0.0, 0.0, 0.25],)
+    ),
+    "where log": At(lambda t, x: t.where(x > 0, t.log(x), x), ([0.0, 2.0],), ([1.0, 0.5],)),
+    "where power": At(lambda t, x: t.where(x > 0, x**x, x), ([0.0, 1.0],), ([1.0, 1.0],)),
+    "where quotient": At(lambda t, x: t.where(x > 0, x / x, x), ([0.0, 1.0],), ([1.0, 0.0],)),
+    "masked_fill": At(
+        lambda t, x: t.log(x).masked_fill(x <= 0, 0.0), ([0.0, -1.0, 2.0],), ([0.0, 0.0, 0.5],)
+    ),
+    "masked_select": At(lambda t, x: t.log(x)[x > 0], ([0.0, -1.0, 2.0],), ([0.0, 0.0, 0.5],)),
+    "index": At(lambda t, x: t.rsqrt(x)[1:], ([0.0, 4.0],), ([0.0, -0.0625],)),
+    "relu": At(lambda t, x: t.relu(t.log(x)), ([0.0, 1.0, 4.0],), ([0.0, 0.0, 0.25],)),
+    "clamp": At(lambda t, x: t.clamp(t.log(x), min=-1.0), ([0.0, 4.0],), ([0.0, 0.25],)),
+    "maximum": At(lambda t, x: t.maximum(t.log(x), x * 0), ([0.0, 4.0],), ([0.0, 0.25],)),
+    "amax": At(lambda t, x: t.amax(t.log(x)), ([0.0, 4.0],), ([0.0, 0.25],)),
+    "product with a zero": At(lambda t, x: t.sqrt(x) * (x * 0), ([0.0],), ([0.0],)),
+    "matmul, inf in the other factor": At(
+        lambda t, a, b: t.where((a @ b).isfinite(), a @ b, 0.0 * (a @ b).detach().isnan().to(a.dtype)),
+        ([[1.0, 2.0]], [[inf, 1.0], [1.0, 1.0]]), ([[1.0, 1.0]], [[0.0, 1.0], [0.0, 2.0]]),
+    ),
+    "matmul, nan in the other factor": At(
+        lambda t, a, b: (a @ b)[:, 1:], ([[1.0, 2.0]], [[nan, 1.0], [1.0, 1.0]]),
+        ([[1.0, 1.0]], [[0.0, 1.0], [0.0, 2.0]]),
+    ),
+    "matmul, batched": At(
+        lambda t, a, b: (a @ b)[..., 1:], ([[[1.0, 2.0]]], [[nan, 1.0], [1.0, 1.0]]),
+        ([[[1.0, 1.0]]], [[0.0, 1.0], [0.0, 2.0]]),
+    ),
+    "matrix times vector": At(
+        lambda t, a, b: (a @ b)[1:], ([[inf, 1.0], [1.0, 2.0]], [3.0, 4.0]),
+        ([[0.0, 0.0], [3.0, 4.0]], [1.0, 2.0]),
+    ),
+    "norm of a row that is not used": At(
+        lambda t, x: t.norm(t.log(x), dim=1)[1:], ([[0.0, 1.0], [1.0, 2.0]],), ([[0.0, 0.0], [0.0, 0.5]],)
+    ),
+    "std of a row that is not used": At(
+        lambda t, x: t.std(t.log(x), dim=1)[1:], ([[0.0, 1.0], [1.0, 1.0]],), ([[0.0, 0.0], [0.0, 0.0]],)
+    ),
+    "var of a row that is not used": At(
+        lambda t, x: t.var(t.log(x), dim=1)[1:], ([[0.0, 1.0], [1.0, 1.0]],), ([[0.0, 0.0], [0.0, 0.0]],)
+    ),
+    "product of a row that is not used": At(
+        lambda t, x: t.prod(1 / x, dim=1)[1:], ([[0.0, 1.0], [1.0, 2.0]],), ([[0.0, 0.0], [-0.5, -0.25]],)
+    ),
+    "logsumexp of a row that is not used": At(
+        lambda t, x: t.logsumexp(1 / x, dim=1)[1:], ([[0.0, 0.0], [1.0, 1.0]],), ([[0.0, 0.0], [-0.5, -0.5]],)
+    ),
+    "softmax of a row that is not used": At(
+        lambda t, x: t.softmax(1 / x, dim=1)[1:, 0], ([[0.0, 0.0], [1.0, 1.0]],), ([[0.0, 0.0], [-0.25, 0.25]],)
+    ),
+    "log_softmax of a row that is not used": At(
+        lambda t, x: t.log_softmax(1 / x, dim=1)[1:, 0], ([[0.0, 0.0], [1.0, 1.0]],), ([[0.0, 0.0], [-0.5, 0.5]],)
+    ),
+    "a weight of zero": At(lambda t, x, w: w * t.log(x), ([0.0, 1.0], [0.0, 2.0]), ([0.0, 2.0], [-inf, 0.0])),
+}  # fmt: skip

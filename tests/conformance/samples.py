@@ -1,0 +1,341 @@
+"""What each row of the table of operations is tested on.
+
+An elementwise row samples itself: from the number of its operands, and from its `domain`.  Every
+other row has an entry in `SAMPLES`; a row without one fails `test_rules.py`.  Values lie on a shuffled
+grid, so that no two are equal and none is near a kink: differences can be taken anywhere.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapegrad.ops.core import ELEMENTWISE, LINEAR, Op, table
+from tapegrad.ops.index import HOLE
+
+REAL = (-2.0, 2.0)
+GRAIN = 64.0  # linear rows get multiples of 1/64: all sums are exact, in float32 too
+
+
+class Sample(NamedTuple):
+    """Operands (float ones are differentiated if the row can), parameters, and what is known."""
+
+    name: str
+    operands: tuple[Any, ...]
+    params: dict[str, Any] = {}
+    orders: int = 2  # how often it can be differentiated
+    movable: bool = True  # whether its operands may lie in memory in other ways
+
+
+def values(*shapes: tuple[int, ...], domain: Any = REAL, exact: bool = False) -> tuple[Any, ...]:
+    """Distinct numbers of a domain, well apart from each other and from whole numbers."""
+    low, high = domain
+    rng = np.random.default_rng(7)
+    k = len(shapes)
+    out = []
+    for i, shape in enumerate(shapes):
+        n = int(np.prod(shape))
+        places = (rng.permutation(n) + (i + 1) / (k + 1) - 0.07) / max(n, 1)
+        found = low + (high - low) * places
+        out.append((np.round(found * GRAIN) / GRAIN if exact else found).reshape(shape))
+    return tuple(out)
+
+
+def mask(*shape: int) -> Any:
+    """Booleans, both kinds present in any array of more than one element."""
+    n = int(np.prod(shape))
+    return (np.arange(n) % 3 != 1).reshape(shape)
+
+
+# -- elementwise rows ----------------------------------------------------------------------------
+
+ONE = [(), (5,), (2, 3), (1,), (1, 1), (0, 3), (2, 1, 3)]
+TWO = [
+    [(2, 3), (2, 3)], [(), ()], [(1,), (1,)], [(2, 3), (3,)], [(3,), (2, 3)], [(2, 3), (2, 1)],
+    [(2, 1), (2, 3)], [(2, 3), ()], [(), (2, 3)], [(2, 3), (1, 1)], [(1,), ()], [(1, 1), (3,)],
+    [(2, 1), (1, 3)], [(2, 1, 3), (4, 1)], [(2, 4, 3), (4, 1)], [(0, 3), (3,)], [(), (0,)],
+    [(1, 3), (0, 1)],
+]  # fmt: skip
+THREE = [
+    [(2, 3), (2, 3), (2, 3)], [(), (), ()], [(2, 3), (3,), ()], [(), (2, 1), (3,)],
+    [(2, 1), (2, 3), (2, 3)], [(3,), (2, 3), (2, 3)], [(2, 3), (2, 3), ()], [(0, 3), (3,), ()],
+]  # fmt: skip
+SHAPES = {1: [[shape] for shape in ONE], 2: TWO, 3: THREE}
+CHIEF = {1: [[(2, 3)], [()]], 2: [TWO[0], TWO[7]], 3: [THREE[0]]}  # enough for float32
+
+
+def of_shapes(op: Op, shapes: Any) -> Sample:
+    """A sample of an elementwise row in given shapes."""
+    operands = values(*shapes, domain=op.domain or REAL)
+    if op.name == "where":
+        operands = (mask(*shapes[0]), *operands[1:])
+    if op.name == "remainder":  # well away from whole quotients
+        operands = tuple(x * s for x, s in zip(operands, (0.3, 1.7), strict=True))
+    return Sample(" ".join(str(s).replace(" ", "") for s in shapes), operands)
+
+
+# -- linear and custom rows ------------------------------------------------------------------------
+
+SAMPLES: dict[str, list[Sample]] = {}
+
+
+def row(name: str, *shapes: Any, orders: int = 2, movable: bool = True,
+        **params: Any) -> None:  # fmt: skip
+    """A sample: float operands by shape, index arrays and masks as they are."""
+    exact = table[name].kind is LINEAR
+    floats = iter(values(*[s for s in shapes if isinstance(s, tuple)], exact=exact))
+    operands = tuple(next(floats) if isinstance(s, tuple) else s for s in shapes)
+    text = " ".join(str(np.shape(x)).replace(" ", "") for x in operands)
+    samples = SAMPLES.setdefault(name, [])
+    samples.append(Sample(f"{len(samples)} {text}", operands, params, orders, movable))
+
+
+def whole(*numbers: Any) -> Any:
+    """An index array."""
+    return np.array(numbers, np.int64)
+
+
+for shape in [(), (3,), (2, 3), (0, 3), (1, 1)]:
+    for name in ("clone", "contiguous", "alias"):
+        row(name, shape)
+for dtype in (np.float64, np.float32):
+    row("to", (2, 3), dtype=np.dtype(dtype))
+    row("to", (), dtype=np.dtype(dtype))
+row("reshape", (2, 3), shape=(3, 2))
+row("reshape", (2, 3), shape=(6,))
+row("reshape", (), shape=(1, 1))
+row("reshape", (0, 3), shape=(3, 0, 2))
+row("squeeze", (2, 1, 3, 1), dims=(1, 3))
+row("squeeze", (1,), dims=(0,))
+row("squeeze", (2,), dims=())
+row("unsqueeze", (2, 3), dims=(0, 2))
+row("unsqueeze", (), dims=(0,))
+row("unsqueeze", (0,), dims=(1,))
+row("permute", (2, 3, 4), dims=(2, 0, 1))
+row("permute", (2, 3), dims=(1, 0))
+row("permute", (), dims=())
+row("permute", (0, 3), dims=(1, 0))
+row("expand", (3,), shape=(2, 3))
+row("expand", (2, 1), shape=(2, 3))
+row("expand", (2, 1, 3), shape=(5, 2, 4, 3))
+row("expand", (), shape=(2, 2))
+row("expand", (1,), shape=(0,))
+row("expand", (2, 1), shape=(2, 1))
+row("sum_to", (2, 3), shape=(3,))
+row("sum_to", (2, 3), shape=(2, 1))
+row("sum_to", (2, 3), shape=())
+row("sum_to", (4, 2, 3), shape=(2, 1))
+row("sum_to", (0, 3), shape=(1, 3))
+row("sum_to", (2, 3), shape=(2, 3))
+row("getitem", (4, 3), index=(slice(1, 4, 2), ...))
+row("getitem", (4, 3), index=(slice(None, None, -1), 1))
+row("getitem", (4, 3), index=(2, 1, ...))
+row("getitem", (4, 3), index=(None, ..., 0))
+row("getitem", (4, 3), index=(slice(2, 2),))
+row("getitem", (), index=(..., None))
+row("embed", (2, 3), shape=(4, 3), index=(slice(1, 4, 2), ...))
+row("embed", (), shape=(4, 3), index=(2, 1))
+row("embed", (0, 3), shape=(4, 3), index=(slice(2, 2),))
+row("flip", (2, 3), dims=(0,))
+row("flip", (2, 3), dims=(0, 1))
+row("flip", (), dims=())
+row("unfold", (7,), dim=0, size=3, step=2)
+row("unfold", (2, 5), dim=1, size=2, step=1)
+row("unfold", (5, 2), dim=0, size=5, step=1)
+row("unfold", (5, 2), dim=0, size=1, step=3)
+row("fold", (3, 3), shape=(7,), dim=0, size=3, step=2)
+row("fold", (2, 4, 2), shape=(2, 5), dim=1, size=2, step=1)
+STRIDED = [
+    ((6,), {"size": (2, 3), "stride": (1, 1), "offset": 0, "layout": ((6,), (1,), 0)}),
+    ((2, 3), {"size": (3, 2), "stride": (1, 3), "offset": 0, "layout": ((2, 3), (3, 1), 0)}),
+    ((6,), {"size": (2, 2), "stride": (0, 2), "offset": 1, "layout": ((6,), (1,), 0)}),
+    ((2, 3), {"size": (), "stride": (), "offset": 4, "layout": ((2, 3), (3, 1), 0)}),
+    ((6,), {"size": (0,), "stride": (1,), "offset": 0, "layout": ((6,), (1,), 0)}),
+]
+for shape, params in STRIDED:
+    row("as_strided", shape, movable=False, **params)
+    row("restride", shape, **params)
+    row("unstride", params["size"], shape=shape, **params)
+row("cat", (2, 3), (1, 3), (0, 3), dim=0)
+row("cat", (2, 3), (2, 1), dim=1)
+row("cat", (3,), dim=0)
+row("stack", (2, 3), (2, 3), dim=1)
+row("stack", (), (), (), dim=0)
+row("stack", (3,), dim=1)
+row("diagonal", (3, 4), offset=0, dim1=0, dim2=1)
+row("diagonal", (3, 4), offset=1, dim1=0, dim2=1)
+row("diagonal", (2, 3, 3), offset=-1, dim1=2, dim2=0)
+row("diagonal", (2, 2), offset=5, dim1=0, dim2=1)
+row("diagonal_embed", (3,), shape=(3, 4), offset=0, dim1=0, dim2=1)
+row("diagonal_embed", (2,), shape=(3, 3), offset=-1, dim1=0, dim2=1)
+for name in ("tril", "triu"):
+    row(name, (3, 4), diagonal=0)
+    row(name, (2, 3, 3), diagonal=-1)
+    row(name, (3, 3), diagonal=5)
+    row(name, (0, 3), diagonal=0)
+CHAIN = (
+    (table["getitem"], {"index": (slice(1, 4), ...)}),
+    (table["permute"], {"dims": (1, 0)}),
+)
+DIAGONAL = ((table["diagonal"], {"offset": 0, "dim1": 0, "dim2": 1}),)
+SPREAD = ((table["getitem"], {"index": (0, ...)}), (table["expand"], {"shape": (3, 4)}))
+WINDOWS = ((table["unfold"], {"dim": 0, "size": 2, "step": 1}),)
+row("replay", (4, 2), chain=CHAIN, movable=False)
+row("replay", (2, 4), chain=SPREAD, movable=False)
+row("replay", (4,), chain=WINDOWS, movable=False)
+row("only_view", (3, 4), shape=(2, 4), chain=SPREAD)
+row("only_view", (3, 2), shape=(4,), chain=WINDOWS)
+row("replay", (3, 3), chain=DIAGONAL, movable=False)
+row("only_view", (2, 3), shape=(4, 2), chain=CHAIN)
+row("only_view", (3,), shape=(3, 3), chain=DIAGONAL)
+row("write_view", (4, 2), (2, 3), chain=CHAIN)
+row("write_view", (3, 3), (3,), chain=DIAGONAL)
+row("zero_view", (4, 2), chain=CHAIN)
+row("zero_view", (3, 3), chain=DIAGONAL)
+
+AGAIN, PAIRS = whole(2, 0, 2), (whole([0], [2]), whole([1, 1, -1]))
+row("index", (4, 3), AGAIN, plan=(HOLE,))
+row("index", (4, 3), AGAIN, plan=(slice(None), HOLE))
+row("index", (4, 3), *PAIRS, plan=(HOLE, HOLE))
+row("index", (4, 2, 3), whole(3, 0), whole(1, 1), plan=(HOLE, slice(None), HOLE))
+row("index", (5,), whole(-1, 0, -1), plan=(HOLE,))
+row("index", (4, 3), whole(), plan=(HOLE, None))
+row("index", (4, 3), *np.nonzero(mask(4, 3)), plan=(HOLE, HOLE))
+row("unindex", (3, 3), AGAIN, shape=(4, 3), plan=(HOLE,))
+row("unindex", (3,), whole(-1, 0, -1), shape=(5,), plan=(HOLE,))
+row("unindex", (2, 3), *PAIRS, shape=(4, 3), plan=(HOLE, HOLE))
+row("unindex", (0, 3), whole(), shape=(4, 3), plan=(HOLE,))
+for accumulate in (False, True):
+    once = whole(2, 0)
+    row("index_put", (4, 3), (2, 3), once, plan=(HOLE,), accumulate=accumulate)
+    row("index_put", (4, 3), (), once, plan=(HOLE,), accumulate=accumulate)
+    row("index_put", (4, 3), (2, 1), whole([0], [2]), whole(1, 0), plan=(HOLE, HOLE),
+        accumulate=accumulate)  # fmt: skip
+row("index_put", (4, 3), (3, 3), AGAIN, plan=(HOLE,), accumulate=True)
+row("cleared", (4, 3), AGAIN, plan=(HOLE,))
+row("cleared", (4, 3), *PAIRS, plan=(HOLE, HOLE))
+row("assign", (4, 3), (3,), index=(1, ...))
+row("assign", (4, 3), (), index=(slice(None, None, 2), ...))
+row("assign", (4, 3), (2, 1), index=(slice(0, 2), slice(1, 3)))
+row("assign", (), (), index=(...,))
+row("assign", (4, 3), (0, 3), index=(slice(1, 1), ...))
+GRID = whole([2, 0, 1, 2], [1, 1, 0, 2])
+row("gather", (2, 3), GRID, dim=1)
+row("gather", (3, 4), GRID, dim=0)
+row("gather", (5,), whole(4, 0, 4), dim=0)
+row("gather", (), whole(0, 0), dim=0)
+row("gather", (2, 3), np.zeros((0, 3), np.int64), dim=0)
+row("ungather", (2, 4), GRID, shape=(2, 3), dim=1)
+row("ungather", (3,), whole(4, 0, 4), shape=(5,), dim=0)
+row("ungather", (2,), whole(0, 0), shape=(), dim=0)
+ONCE = whole([2, 0], [1, 2])
+row("scatter", (2, 3), ONCE, (2, 2), dim=1)
+row("scatter", (2, 3), ONCE, (3, 4), dim=1)
+row("scatter", (2, 3), ONCE, (), dim=1)
+row("scatter", (5,), whole(4, 0), (2,), dim=0)
+row("scattered", (2, 3), ONCE, dim=1)
+row("scattered", (5,), whole(4, 0), dim=0)
+row("scatter_add", (2, 3), GRID, (2, 4), dim=1)
+row("scatter_add", (5,), whole(4, 0, 4), (3,), dim=0)
+row("scatter_add", (5,), whole(4, 0, 4), (6,), dim=0)
+row("scatter_add", (2, 3), GRID, (2, 5), dim=1)
+row("index_select", (4, 3), AGAIN, dim=0)
+row("index_select", (4, 3), AGAIN, dim=1)
+row("index_select", (5,), whole(4, 4), dim=0)
+row("index_select", (4, 3), whole(), dim=0)
+row("unselect", (3, 3), AGAIN, shape=(4, 3), dim=0)
+row("unselect", (4, 3), AGAIN, shape=(4, 3), dim=1)
+row("unselect", (2,), whole(4, 4), shape=(5,), dim=0)
+row("index_add", (4, 3), AGAIN, (3, 3), dim=0)
+row("index_add", (4, 3), AGAIN, (4, 3), dim=1)
+row("index_add", (5,), whole(4, 4), (2,), dim=0)
+row("masked_fill", (2, 3), mask(2, 3), ())
+row("masked_fill", (2, 3), mask(3), ())
+row("masked_fill", (3,), mask(2, 3), ())
+row("masked_fill", (), mask(), ())
+row("masked_select", (2, 3), mask(2, 3))
+row("masked_select", (3,), mask(2, 3))
+row("masked_select", (2, 3), mask(2, 1))
+row("masked_select", (2, 3), np.zeros((2, 3), bool))
+row("masked_embed", (4,), mask(2, 3), shape=(2, 3))
+row("masked_embed", (4,), mask(2, 3), shape=(3,))
+
+REDUCTIONS = [((2, 3), (0, 1)), ((2, 3), (0,)), ((2, 3), (1,)), ((2, 3, 4), (0, 2)), ((5,), (0,))]
+for shape, dim in REDUCTIONS:
+    for keepdim in (False, True):
+        for name in ("sum", "mean", "amax", "amin", "logsumexp"):
+            row(name, shape, dim=dim, keepdim=keepdim)
+        for name in ("var", "std"):
+            row(name, shape, dim=dim, correction=0.5 if keepdim else 1, keepdim=keepdim)
+        row("norm", shape, p=2.0, dim=dim, keepdim=keepdim)
+for p in (1.0, 3.0, 0.5, np.inf, -np.inf, 0.0):
+    row("norm", (2, 3), p=p, dim=(1,), keepdim=False)
+    row("norm", (2, 3, 4), p=p, dim=(0, 2), keepdim=True)
+for name in ("sum", "mean", "amax", "amin", "logsumexp"):
+    row(name, (), dim=(), keepdim=False)
+for name in ("sum", "logsumexp"):
+    row(name, (0, 3), dim=(1,), keepdim=False)
+row("sum", (0, 3), dim=(0,), keepdim=False)
+row("sum", (2, 3), dim=(), keepdim=False)
+row("mean", (0, 3), dim=(1,), keepdim=True)
+row("norm", (), p=2.0, dim=(), keepdim=False)
+row("norm", (0, 3), p=2.0, dim=(0,), keepdim=False)
+row("var", (), dim=(), correction=0, keepdim=False)
+for name in ("cumsum", "rcumsum"):
+    row(name, (5,), dim=0)
+    row(name, (2, 3), dim=1)
+    row(name, (2, 3), dim=0)
+    row(name, (), dim=0)
+    row(name, (0, 3), dim=0)
+for name in ("softmax", "log_softmax"):
+    row(name, (5,), dim=(0,))
+    row(name, (2, 3), dim=(0,))
+    row(name, (2, 3, 4), dim=(1,))
+    row(name, (), dim=())
+    row(name, (0, 3), dim=(1,))
+row("prod", (4,), dim=(0,), keepdim=False)
+row("prod", (2, 3), dim=(1,), keepdim=True)
+row("prod", (2, 3), dim=(0,), keepdim=False)
+row("prod", (1,), dim=(0,), keepdim=False)
+row("prod", (0, 2), dim=(0,), keepdim=False)
+row("others_prod", (4,), dim=0, orders=1)
+row("others_prod", (2, 3), dim=1, orders=1)
+row("pair_prod", (4,), (4,), dim=0, orders=1)
+row("pair_prod", (2, 3), (2, 3), dim=1, orders=1)
+
+PRODUCTS = [
+    [(2, 3), (3, 4)], [(3,), (3, 4)], [(2, 3), (3,)], [(3,), (3,)], [(1, 3), (3, 1)], [(2, 1), (1, 4)],
+    [(5, 2, 3), (5, 3, 4)], [(5, 2, 3), (3, 4)], [(2, 3), (5, 3, 4)], [(5, 2, 3), (3,)],
+    [(3,), (5, 3, 4)], [(2, 1, 2, 3), (5, 3, 2)], [(0, 3), (3, 4)], [(2, 0), (0, 4)],
+]  # fmt: skip
+for shapes in PRODUCTS:
+    row("matmul", *shapes)
+    if min(map(len, shapes)) > 1:
+        row("product", *shapes)
+
+
+def samples_of(op: Op) -> list[Sample]:
+    """All samples of a row."""
+    if op.kind is ELEMENTWISE:
+        return [of_shapes(op, shapes) for shapes in SHAPES[len(op.inputs)]]
+    return SAMPLES.get(op.name, [])
+
+
+# -- memory ----------------------------------------------------------------------------------------
+
+LAYOUTS = ("transposed", "strided", "reversed")
+
+
+def laid_out(x: Any, how: str) -> Any:
+    """The same elements elsewhere in memory; gaps hold NaN."""
+    if how == "transposed":
+        return x.T.copy().T
+    if not x.ndim:
+        return x.copy()
+    if how == "strided":
+        gaps = np.full((*x.shape[:-1], 2 * x.shape[-1]), np.nan if x.dtype.kind == "f" else 0)
+        gaps = gaps.astype(x.dtype)
+        gaps[..., ::2] = x
+        return gaps[..., ::2]
+    return x[..., ::-1].copy()[..., ::-1]

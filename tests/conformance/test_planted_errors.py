@@ -1,0 +1,167 @@
+"""The tests of the tests: an error of 0.1 % in a rule is caught by the checker that is there for it."""
+
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from tapegrad.kernels import symbols
+from tapegrad.kernels import table as kernels
+from tapegrad.ops.core import Formula, table
+from tapegrad.tensor import Tensor
+from tests.conformance import checks
+from tests.conformance.checks import F4, F8, Case
+from tests.conformance.samples import Sample, samples_of, values
+
+WRONG = 1.001
+
+
+@contextmanager
+def fresh_kernels(op):
+    """Kernels of an operation are built anew inside, and forgotten afterwards."""
+    per_op = len(kernels.addresses) // len(table)
+    mine = slice(op.code * per_op, (op.code + 1) * per_op)
+    before = kernels.addresses[mine].copy()
+    kernels.addresses[mine] = 0
+    kernels.adjoint.cache_clear()
+    try:
+        yield
+    finally:
+        kernels.addresses[mine] = before
+        kernels.adjoint.cache_clear()
+
+
+@contextmanager
+def planted(name, **formulas):
+    """A row with other formulas; whatever they read besides is kept."""
+    op = table[name]
+    kept, saves = op.formulas, op.saves
+    op.formulas = tuple(
+        Formula(formulas[i]) if i in formulas else f for i, f in zip(op.inputs, kept, strict=True)
+    )
+    op.saves = tuple((True,) * len(s) for s in saves)
+    try:
+        with fresh_kernels(op):
+            yield op
+    finally:
+        op.formulas, op.saves = kept, saves
+
+
+def first(op):
+    return next(s for s in samples_of(op) if all(np.size(x) > 1 for x in s.operands))
+
+
+def caught(check, case):
+    with pytest.raises(AssertionError):
+        check(case)
+
+
+PLANTED = {
+    "tanh": {"x": lambda y: (1 - y * y) * WRONG},
+    "mul": {"b": lambda a: a * WRONG},
+    "div": {"b": lambda a, b: -(a / b) / b * WRONG},
+    "where": {"a": lambda condition: table["where"](condition, WRONG, 0)},
+    "cumsum": {"x": lambda g, dim: table["rcumsum"](g, dim=dim) * WRONG},
+    "mean": {"x": lambda g, x_spec, dim, keepdim: table["mean"].formulas[0] and _mean(g, x_spec, dim, keepdim)},
+    "logsumexp": {"x": lambda g, x, y, x_spec, dim, keepdim: _logsumexp(g, x, y, x_spec, dim, keepdim)},
+    "matmul": {"a": lambda g, b, a_spec, b_spec: _left(g, b, a_spec, b_spec) * WRONG},
+}  # fmt: skip
+
+
+def _mean(g, x_spec, dim, keepdim):
+    from tapegrad.ops.reduce import count, spread
+
+    return spread(g * (WRONG / count(x_spec, dim)), x_spec, dim, keepdim)
+
+
+def _logsumexp(g, x, y, x_spec, dim, keepdim):
+    from tapegrad.ops.elementwise import exp
+    from tapegrad.ops.reduce import spread
+
+    return WRONG * spread(g, x_spec, dim, keepdim) * exp(x - spread(y, x_spec, dim, keepdim))
+
+
+def _left(g, b, a_spec, b_spec):
+    from tapegrad.ops.linalg import _left as right_one
+
+    return right_one(g, b, a_spec, b_spec)
+
+
+@pytest.mark.parametrize("dtype", [F8, F4], ids=str)
+@pytest.mark.parametrize("name", PLANTED)
+def test_differences_catch_a_wrong_rule(name, dtype):
+    case = Case(table[name], first(table[name]), dtype)
+    checks.check_differences(case)
+    with planted(name, **PLANTED[name]):
+        caught(checks.check_differences, case)
+    checks.check_differences(case)
+
+
+@pytest.mark.parametrize("name", ["cumsum", "mean"])
+def test_the_pairing_catches_a_wrong_transpose(name):
+    case = Case(table[name], first(table[name]), F8)
+    checks.check_transpose(case)
+    with planted(name, **PLANTED[name]):
+        op = table[name]
+        if name == "mean":  # the walk has a loop of its own for it
+            with checks.rules_only():
+                caught(checks.check_transpose, case)
+        else:
+            assert op.formulas
+            caught(checks.check_transpose, case)
+
+
+@pytest.mark.parametrize("dtype", [F8, F4], ids=str)
+def test_the_kernel_is_held_to_the_rule(monkeypatch, dtype):
+    case = Case(table["mul"], first(table["mul"]), dtype)
+    checks.check_kernels(case)
+    right = symbols.partial
+    monkeypatch.setattr(symbols, "partial", lambda op, k: right(op, k) * WRONG)
+    with fresh_kernels(table["mul"]):
+        caught(checks.check_kernels, case)
+    monkeypatch.undo()
+    checks.check_kernels(case)
+
+
+def test_the_recorded_sweep_is_held_to_the_rule():
+    def two_faced(y):
+        return (1 - y * y) * (WRONG if isinstance(y, Tensor) else 1.0)
+
+    case = Case(table["tanh"], first(table["tanh"]), F8)
+    checks.check_recorded(case)
+    with planted("tanh", x=two_faced):
+        caught(checks.check_recorded, case)
+
+
+def test_a_wrong_derivative_of_a_right_gradient_is_caught():
+    case = Case(table["sin"], first(table["sin"]), F8)
+    checks.check_second_order(case)
+    with planted("cos", x=lambda x: -WRONG * table["sin"](x)):
+        checks.check_differences(case)  # the gradient itself is right
+        caught(checks.check_second_order, case)
+
+
+def test_a_second_derivative_that_drops_a_term_is_caught():
+    detached = lambda y: 1 - y * (y.detach() if isinstance(y, Tensor) else y)
+    case = Case(table["tanh"], first(table["tanh"]), F8)
+    with planted("tanh", x=detached):
+        checks.check_recorded(case)
+        caught(checks.check_second_order, case)
+
+
+def test_an_operation_that_changes_its_input_is_caught():
+    op = table["exp"]
+    right = op.forward
+
+    def greedy(x, out=None):
+        y = right(x)
+        x += 1
+        return y
+
+    case = Case(op, Sample("", values((3,))), F8)
+    checks.check_record(case)
+    op.forward = greedy
+    try:
+        caught(checks.check_record, case)
+    finally:
+        op.forward = right

@@ -1,0 +1,363 @@
+"""Every public operation gives what PyTorch gives: values, types, gradients, errors."""
+
+import types
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="compares with PyTorch: `make peers` installs it")
+
+import tapegrad as tg  # noqa: E402
+from tapegrad.functions import arithmetic, indexing, inplace, methods, products, reductions, shapes  # noqa: E402
+from tests.conformance.conventions import CONVENTIONS  # noqa: E402
+from tests.peers.torch_cases import CASES, values_of  # noqa: E402
+
+pytestmark = [
+    pytest.mark.peer,
+    pytest.mark.tapegrad_only("runs both libraries itself"),
+    pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::UserWarning"),
+]
+
+TOLERANCE = {"float64": 1e-10, "float32": 2e-4, "float16": 1e-2}
+
+
+@pytest.fixture(autouse=True)
+def _same_default_dtype():
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(before)
+
+
+def flat(result):
+    if isinstance(result, (tuple, list)):
+        return [x for part in result for x in flat(part)]
+    return [result]
+
+
+def leaves_of(library, case, dtype):
+    leaves = []
+    for i, operand in enumerate(case.operands):
+        array = values_of(operand, i + 1)
+        if array.dtype.kind == "f":
+            t = library.tensor(array, dtype=getattr(library, dtype))
+            leaves.append(t.requires_grad_() if dtype.startswith("float") else t)
+        else:
+            leaves.append(library.tensor(array))
+    return leaves
+
+
+def name_of(dtype):
+    return str(dtype).split(".")[1]
+
+
+def same(mine, theirs, what):
+    if not isinstance(theirs, torch.Tensor):
+        assert mine == theirs, what
+        return
+    kind = name_of(theirs.dtype)
+    assert name_of(mine.dtype) == kind, f"{what}: dtype"
+    assert tuple(mine.shape) == tuple(theirs.shape), f"{what}: shape"
+    tolerance = TOLERANCE.get(kind, 0)
+    np.testing.assert_allclose(
+        mine.detach().numpy(), theirs.detach().numpy(force=True), rtol=tolerance, atol=tolerance, err_msg=what
+    )
+
+
+def weighted(library, outputs):
+    """One number from all outputs that are differentiable, each element with its own weight."""
+    total = 0.0
+    for y in outputs:
+        if isinstance(y, library.Tensor) and y.requires_grad:
+            n = int(np.prod(tuple(y.shape)))
+            weights = library.tensor(np.sin(np.arange(n) + 1.0).reshape(tuple(y.shape)))
+            total = total + (y.double() * weights).sum()
+    return total
+
+
+def outcome(library, case, dtype, order):
+    """Values, then gradients up to an order; None where there is no gradient."""
+    leaves = leaves_of(library, case, dtype)
+    outputs = flat(case.function(library, *leaves))
+    inputs = [x for x in leaves if x.requires_grad]
+    total = weighted(library, outputs)
+    gradients = []
+    for k in range(order):
+        if not isinstance(total, library.Tensor) or not total.requires_grad:
+            break
+        found = library.autograd.grad(total, inputs, create_graph=k + 1 < order, allow_unused=True)
+        gradients.append(found)
+        total = weighted(library, [g for g in found if g is not None])
+    return outputs, gradients
+
+
+def compare(case, dtype, order):
+    mine, my_gradients = outcome(tg, case, dtype, order)
+    theirs, their_gradients = outcome(torch, case, dtype, order)
+    assert len(mine) == len(theirs)
+    for a, b in zip(mine, theirs, strict=True):
+        same(a, b, "value")
+        if isinstance(b, torch.Tensor):
+            assert a.requires_grad == b.requires_grad
+    for k in range(order):
+        rows = [g[k] if k < len(g) else None for g in (my_gradients, their_gradients)]
+        size = max((len(r) for r in rows if r is not None), default=0)
+        for i in range(size):
+            a, b = (r[i] if r is not None else None for r in rows)
+            what = f"derivative {k + 1}, operand {i}"
+            if a is None or b is None:  # nothing, and zeros, are one answer at higher orders
+                found = b if a is None else a
+                if k == 0:
+                    assert a is None, f"{what}: PyTorch gives None"
+                    assert b is None, f"{what}: tapegrad gives None"
+                assert found is None or not np.asarray(found.tolist()).any(), what
+            else:
+                same(a, b, what)
+
+
+every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+
+
+@every
+def test_float64(case):
+    compare(case, "float64", 2 if case.smooth else 1)
+
+
+@every
+def test_float32(case):
+    compare(case, "float32", 1)
+
+
+INTEGER = [
+    c for c in CASES if c.integers and all(values_of(x, 1).dtype.kind == "f" for x in c.operands)
+]
+
+
+def run_both(call):
+    outcomes = []
+    for library in (tg, torch):
+        try:
+            outcomes.append(flat(call(library)))
+        except Exception as problem:  # noqa: BLE001 - whatever it is, it is compared
+            outcomes.append(problem)
+    return outcomes
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8", "bool"])
+@pytest.mark.parametrize("case", INTEGER, ids=lambda case: case.name)
+def test_integers(case, dtype):
+    """The result has PyTorch's type and value, or both refuse."""
+
+    def call(library):
+        kind = np.dtype(dtype)
+        operands = []
+        for i, x in enumerate(case.operands):
+            array = values_of(x, i + 1)
+            array = np.abs(np.round(array * 2)) + 1 if dtype != "bool" else array > 0
+            operands.append(library.tensor(array.astype(kind)))
+        return case.function(library, *operands)
+
+    mine, theirs = run_both(call)
+    if isinstance(theirs, Exception):
+        if "not implemented for" in str(theirs):
+            return  # a kernel that PyTorch lacks on this processor, not a rule
+        if isinstance(mine, Exception):
+            assert isinstance(mine, type(theirs)), f"PyTorch: {theirs!r}; tapegrad: {mine!r}"
+        elif dtype != "bool":  # there we may be more generous
+            pytest.fail(f"PyTorch refuses: {theirs}")
+        return
+    if isinstance(mine, Exception):
+        raise mine
+    for a, b in zip(mine, theirs, strict=True):
+        same(a, b, "value")
+
+
+@pytest.mark.parametrize("name", CONVENTIONS)
+def test_singular_points(name):
+    at = CONVENTIONS[name]
+    x = [torch.tensor(v, requires_grad=True) for v in at.leaves]
+    at.function(torch, *x).sum().backward()
+    for leaf, expected in zip(x, at.gradients, strict=True):
+        found = np.zeros(leaf.shape) if leaf.grad is None else leaf.grad.numpy()
+        np.testing.assert_allclose(found, expected)
+
+
+# -- mixing types ----------------------------------------------------------------------------------
+
+KINDS = ["bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64"]
+OPERATORS = {
+    "add": lambda a, b: a + b,
+    "mul": lambda a, b: a * b,
+    "div": lambda a, b: a / b,
+    "pow": lambda a, b: a**b,
+    "floor_divide": lambda a, b: a // b,
+    "remainder": lambda a, b: a % b,
+    "lt": lambda a, b: a < b,
+}
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize("shapes_", [((2,), (2,)), ((2,), ()), ((), (2,)), ((), ())], ids=str)
+def test_result_types(operator, shapes_):
+    for left in KINDS:
+        for right in [*KINDS, bool, int, float]:
+
+            def call(library, left=left, right=right):
+                a = library.ones(shapes_[0], dtype=getattr(library, left))
+                if isinstance(right, str):
+                    b = library.ones(shapes_[1], dtype=getattr(library, right))
+                else:
+                    b = right(1)
+                return OPERATORS[operator](a, b)
+
+            mine, theirs = run_both(call)
+            what = f"{left} {operator} {right}"
+            if isinstance(theirs, Exception):
+                assert isinstance(mine, Exception) or "not implemented for" in str(theirs), what
+                continue
+            assert not isinstance(mine, Exception), f"{what}: {mine!r}"
+            assert name_of(mine[0].dtype) == name_of(theirs[0].dtype), what
+
+
+# -- errors ----------------------------------------------------------------------------------------
+
+M = ((2, 3),)
+REFUSED = {
+    "shapes that do not broadcast": (lambda t, a: a + t.ones(4), M),
+    "unknown dimension of sum": (lambda t, a: a.sum(5), M),
+    "a dimension twice": (lambda t, a: a.sum((0, 0)), M),
+    "a dimension that is no number": (lambda t, a: t.softmax(a, "x"), M),
+    "mean of integers": (lambda t, a: t.ones(3, dtype=t.int64).mean(), M),
+    "impossible reshape": (lambda t, a: a.reshape(4), M),
+    "two unknown sizes": (lambda t, a: a.reshape(-1, -1), M),
+    "impossible view": (lambda t, a: a.t().view(6), M),
+    "permute with too few": (lambda t, a: a.permute(0), M),
+    "permute with one twice": (lambda t, a: a.permute(0, 0), M),
+    "transpose out of range": (lambda t, a: a.transpose(0, 2), M),
+    "t of three dimensions": (lambda t, a: a.unsqueeze(0).t(), M),
+    "expand that does not fit": (lambda t, a: a.expand(4, 3), M),
+    "expand to fewer dimensions": (lambda t, a: a.expand(3), M),
+    "unsqueeze out of range": (lambda t, a: a.unsqueeze(4), M),
+    "squeeze out of range": (lambda t, a: a.squeeze(4), M),
+    "narrow too long": (lambda t, a: a.narrow(1, 2, 2), M),
+    "select out of range": (lambda t, a: a.select(1, 3), M),
+    "index out of range": (lambda t, a: a[2], M),
+    "too many indices": (lambda t, a: a[0, 0, 0], M),
+    "index that is a float": (lambda t, a: a[1.5], M),
+    "index array out of range": (lambda t, a: a[[0, 2]], M),
+    "index array of floats": (lambda t, a: a[t.tensor([0.5])], M),
+    "negative step": (lambda t, a: a[::-1], M),
+    "mask of another shape": (lambda t, a: a[t.tensor([True])], M),
+    "index of a number": (lambda t, a: a.sum()[0], M),
+    "cat of nothing": (lambda t, a: t.cat([]), M),
+    "cat of one Tensor": (lambda t, a: t.cat(a), M),
+    "cat that does not fit": (lambda t, a: t.cat([a, t.ones(2, 2)]), M),
+    "cat of different ranks": (lambda t, a: t.cat([a, t.ones(3)]), M),
+    "stack that does not fit": (lambda t, a: t.stack([a, t.ones(2, 2)]), M),
+    "split that does not add up": (lambda t, a: a.split([1, 3]), M),
+    "split by nothing": (lambda t, a: a.split(0), M),
+    "chunk by nothing": (lambda t, a: a.chunk(0), M),
+    "matmul that does not fit": (lambda t, a: a @ a, M),
+    "matmul of a number": (lambda t, a: a @ a.sum(), M),
+    "matmul of two types": (lambda t, a: a @ t.ones(3, 2, dtype=t.float32), M),
+    "mm of a vector": (lambda t, a: t.mm(a, t.ones(3)), M),
+    "dot of matrices": (lambda t, a: t.dot(a, a), M),
+    "dot of different lengths": (lambda t, a: t.dot(a[0], t.ones(2)), M),
+    "mv of a matrix": (lambda t, a: t.mv(a, a), M),
+    "outer of matrices": (lambda t, a: t.outer(a, a), M),
+    "bmm of matrices": (lambda t, a: t.bmm(a, a), M),
+    "gather with another rank": (lambda t, a: a.gather(0, t.tensor([0])), M),
+    "gather out of range": (lambda t, a: a.gather(0, t.tensor([[5]])), M),
+    "gather with floats": (lambda t, a: a.gather(0, t.tensor([[0.0]])), M),
+    "index_select out of range": (lambda t, a: a.index_select(0, t.tensor([4])), M),
+    "index_select with a matrix": (lambda t, a: a.index_select(0, t.tensor([[0]])), M),
+    "index_add that does not fit": (lambda t, a: a.index_add(0, t.tensor([0]), a), M),
+    "scatter of another type": (lambda t, a: a.scatter(0, t.tensor([[0]]), t.ones(1, 1, dtype=t.float32)), M),
+    "take out of range": (lambda t, a: a.take(t.tensor([6])), M),
+    "masked_fill without a mask": (lambda t, a: a.masked_fill(t.tensor([1, 0, 1]), 0.0), M),
+    "masked_fill with a vector": (lambda t, a: a.masked_fill(a > 0, t.ones(3)), M),
+    "where without a mask of booleans": (lambda t, a: t.where(a, a, a), M),
+    "where that does not broadcast": (lambda t, a: t.where(a > 0, a, t.ones(4)), M),
+    "argmax of nothing": (lambda t, a: t.ones(0).argmax(), M),
+    "max of nothing": (lambda t, a: t.ones(0).max(), M),
+    "amax of nothing": (lambda t, a: t.ones(0).amax(0), M),
+    "max of nothing along a dimension": (lambda t, a: t.ones(0, 2).max(0), M),
+    "clamp without bounds": (lambda t, a: t.clamp(a), M),
+    "minus of booleans": (lambda t, a: (a > 0) - (a > 0), M),
+    "negative power of integers": (lambda t, a: t.tensor([2]) ** -1, M),
+    "diag of three dimensions": (lambda t, a: t.diag(a.unsqueeze(0)), M),
+    "diagonal of one dimension": (lambda t, a: a.diagonal(0, 0, 0), M),
+    "tril of a vector": (lambda t, a: a[0].tril(), M),
+    "flip of a dimension twice": (lambda t, a: a.flip(0, 0), M),
+    "unfold too large": (lambda t, a: a.unfold(0, 3, 1), M),
+    "as_strided beyond the storage": (lambda t, a: a.as_strided((7,), (1,)), M),
+    "movedim of different numbers": (lambda t, a: a.movedim((0, 1), 0), M),
+    "flatten the wrong way": (lambda t, a: a.flatten(1, 0), M),
+    "unflatten that does not fit": (lambda t, a: a.unflatten(1, (2, 2)), M),
+    "unknown rounding": (lambda t, a: t.div(a, a, rounding_mode="up"), M),
+    "assignment that does not fit": (lambda t, a: (a * 1).__setitem__(0, t.ones(2)), M),
+    "assignment out of range": (lambda t, a: (a * 1).__setitem__(5, 0.0), M),
+    "in place of another shape": (lambda t, a: (a * 1).add_(t.ones(4, 2, 3)), M),
+    "in place of a higher type": (lambda t, a: t.ones(3, dtype=t.int64).add_(0.5), M),
+    "in place of a quotient of integers": (lambda t, a: t.ones(3, dtype=t.int64).div_(2), M),
+    "copy that does not fit": (lambda t, a: (a * 1).copy_(t.ones(4)), M),
+    "in place of an expanded one": (lambda t, a: t.ones(1).expand(3).add_(1), M),
+    "softmax out of range": (lambda t, a: a.softmax(2), M),
+    "cumsum out of range": (lambda t, a: a.cumsum(2), M),
+    "an operand that is a string": (lambda t, a: a + "x", M),
+    "an operand that is None": (lambda t, a: a * None, M),
+    "mse_loss with an unknown reduction": (lambda t, a: t.nn.functional.mse_loss(a, a, reduction="x"), M),
+    "item of many": (lambda t, a: a.item(), M),
+    "truth of many": (lambda t, a: bool(a), M),
+    "iteration over a number": (lambda t, a: list(a.sum()), M),
+    "length of a number": (lambda t, a: len(a.sum()), M),
+    "numpy of what requires grad": (lambda t, a: a.numpy(), M),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_both_refuse(name):
+    function, shapes_ = REFUSED[name]
+
+    def call(library):
+        return function(library, *[library.ones(s, requires_grad=True) for s in shapes_])
+
+    mine, theirs = run_both(call)
+    assert isinstance(theirs, Exception), "PyTorch does not refuse"
+    assert isinstance(mine, Exception), f"tapegrad does not refuse: {theirs}"
+    assert isinstance(mine, type(theirs)), f"PyTorch: {theirs!r}; tapegrad: {mine!r}"
+    assert str(mine)
+
+
+# -- nothing is left out -------------------------------------------------------------------------------
+
+
+def names_in(code):
+    found = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            found |= names_in(constant)
+    return found
+
+
+def public_names():
+    for module in (arithmetic, reductions, shapes, indexing, products):
+        for name, value in vars(module).items():
+            own = getattr(value, "__module__", None) == module.__name__
+            if callable(value) and own and not name.startswith("_") and not isinstance(value, type):
+                yield name
+    yield from inplace.METHODS
+    yield from methods.ALIASES
+    yield from tg.nn.functional.__all__
+
+
+NOT_CALLED = {  # helpers of other modules, and names that only operators reach
+    "parse", "index_add_parts", "index_put_parts", "fill_parts", "mask_of", "max_dims", "setitem",
+    "getitem", "concatenate", "index_array", "clamping", "together",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(set(public_names()) - NOT_CALLED))
+def test_every_public_name_is_compared(name):
+    called = set().union(*(names_in(c.function.__code__) for c in CASES))
+    assert name in called, f"give `{name}` a line in tests/peers/torch_cases.py"

@@ -1,0 +1,196 @@
+"""The recipe of CONTRIBUTING.md, followed to the letter: the lines come from that page."""
+
+import doctest
+import functools
+import re
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad.autograd import sweep
+from tapegrad.functions import arithmetic, shapes
+from tapegrad.kernels import symbols
+from tapegrad.kernels import table as kernels
+from tapegrad.ops import elementwise, shape
+from tapegrad.ops.core import LINEAR, by_code, table
+from tapegrad.tape import Tape
+from tapegrad.tensor import Tensor
+from tests.conformance import checks, samples
+from tests.conformance.checks import F4, F8, Case
+
+pytestmark = pytest.mark.tapegrad_only("about this project")
+
+PAGE = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+RECIPE = PAGE.split("<!-- recipe: begin -->")[1].split("<!-- recipe: end -->")[0]
+STEP = re.compile(r"^```py\n# (.*?)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def steps(part):
+    """The lines of one part of the recipe, by what the first of them says."""
+    return dict(STEP.findall(RECIPE.split("### ")[part]))
+
+
+def added(module, lines, **more):
+    """The namespace of a module to which lines were added."""
+    namespace = vars(module) | more
+    exec(lines, namespace)
+    return namespace
+
+
+class Extended:
+    """A module with one more name."""
+
+    def __init__(self, module, **more):
+        self.__dict__.update(vars(module) | more)
+
+
+@pytest.fixture
+def make_room(monkeypatch):
+    """Make room in the table of kernels for rows that come late; afterwards the rows are gone.
+
+    Only tapes that begin later know of it: see `on_a_fresh_tape`.
+    """
+    count = len(by_code)
+
+    def enlarge():
+        missing = np.zeros(48 * len(by_code) - len(kernels.addresses), np.int64)
+        monkeypatch.setattr(kernels, "addresses", np.concatenate([kernels.addresses, missing]))
+        monkeypatch.setattr(kernels, "kinds", kernels._kinds())
+
+    yield enlarge
+    while len(by_code) > count:
+        name = by_code.pop().name
+        Tape.op_names.pop()
+        del table[name]
+        samples.SAMPLES.pop(name, None)
+
+
+def on_a_fresh_tape(test):
+    """Run a test on a thread, and so on a tape, of its own."""
+
+    @functools.wraps(test)
+    def run(*args, **kwargs):
+        with ThreadPoolExecutor(1) as fresh:
+            fresh.submit(test, *args, **kwargs).result()
+
+    return run
+
+
+def check(op, sample, dtype):
+    """What the conformance suite asks of every row."""
+    case = Case(op, sample, dtype)
+    checks.check_record(case)
+    checks.check_kernels(case)
+    checks.check_differences(case)
+    if op.kind is LINEAR:
+        checks.check_transpose(case)
+    checks.check_recorded(case)
+    checks.check_second_order(case)
+
+
+def check_example(monkeypatch, function, name):
+    """The example in the docstring is true."""
+    monkeypatch.setattr(tg, name, function, raising=False)
+    example = doctest.DocTestParser().get_doctest(function.__doc__, {}, name, None, 0)
+    assert example.examples
+    assert doctest.DocTestRunner().run(example).failed == 0
+
+
+@on_a_fresh_tape
+def test_an_elementwise_operation(make_room, monkeypatch):
+    lines = steps(1)
+    assert list(lines) == [
+        "tapegrad/ops/elementwise.py",
+        "tapegrad/kernels/symbols.py, in SCALARS",
+        "tapegrad/functions/arithmetic.py",
+    ]
+    witch = added(elementwise, lines["tapegrad/ops/elementwise.py"])["witch"]
+    make_room()
+    assert table["witch"] is witch
+    for form in eval("{" + lines["tapegrad/kernels/symbols.py, in SCALARS"] + "}").items():
+        monkeypatch.setitem(symbols.SCALARS, *form)
+    more = Extended(elementwise, witch=witch)
+    function = added(arithmetic, lines["tapegrad/functions/arithmetic.py"], e=more)["witch"]
+    check_example(monkeypatch, function, "witch")
+
+    x = tg.tensor([-1.0, 0.0, 3.0], requires_grad=True)
+    y = function(x)
+    assert isinstance(y, Tensor)
+    assert y.tape[-1].op == "witch"
+    y.sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), [0.5, 0.0, -0.06], rtol=1e-15)
+    assert tg.autograd.gradcheck(function, (x,))
+    assert tg.autograd.gradgradcheck(function, (x,))
+
+    found = samples.samples_of(witch)
+    assert found
+    for sample in found:
+        check(witch, sample, F8)
+    check(witch, found[2], F4)
+    check_kernel(witch)
+    checks.check_kernels(Case(witch, samples.of_shapes(witch, [(3, 4001)]), F8))  # a large array
+
+    def refuse(*_):
+        raise AssertionError("handed back to Python")
+
+    monkeypatch.setattr(sweep, "contributions", refuse)  # the compiled walk does it by itself
+    Case(witch, found[1], F8).gradients()
+
+
+def check_kernel(op):
+    """The compiled forward and the compiled gradient agree with NumPy."""
+    x = np.linspace(-2.0, 2.0, 101)
+    out, seed = np.empty_like(x), np.ones_like(x)
+    expected = op(x)
+    forward = kernels.forward(op, "f8", 0)
+    assert forward is not None
+    forward.call(x.size, out.ctypes.data, x.ctypes.data, 0, 0, 0, 0, 0)
+    np.testing.assert_allclose(out, expected, rtol=1e-15)
+    pull = kernels.pullback(op, 0, "f8", 0)
+    assert pull is not None
+    at = (seed.ctypes.data, out.ctypes.data, x.ctypes.data, 0, 0, expected.ctypes.data)
+    pull.call(x.size, 0, *at)
+    np.testing.assert_allclose(out, -2 * x / (1 + x * x) ** 2, rtol=1e-14)
+
+
+@on_a_fresh_tape
+def test_a_linear_operation(make_room, monkeypatch):
+    lines = steps(2)
+    assert list(lines) == [
+        "tapegrad/ops/shape.py",
+        "tapegrad/functions/shapes.py",
+        "tests/conformance/samples.py",
+    ]
+    cycle = added(shape, lines["tapegrad/ops/shape.py"])["cycle"]
+    make_room()
+    more = Extended(shape, cycle=cycle)
+    function = added(shapes, lines["tapegrad/functions/shapes.py"], s=more)["cycle"]
+    check_example(monkeypatch, function, "cycle")
+
+    x = tg.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    (function(x, 1, -1) * tg.tensor([1.0, 10.0, 100.0])).sum().backward()
+    assert x.grad.tolist() == [10.0, 100.0, 1.0]
+    with pytest.raises(IndexError, match="`cycle`: dimension 1 is out of range"):
+        function(x, 1, 1)
+
+    added(samples, lines["tests/conformance/samples.py"])
+    found = samples.samples_of(cycle)
+    assert len(found) == 3
+    for sample in found:
+        for dtype in (F8, F4):
+            check(cycle, sample, dtype)
+
+
+def test_a_row_without_samples_is_noticed():
+    cycle = type("Row", (), {"kind": LINEAR, "name": "cycle"})
+    assert not samples.samples_of(cycle)
+
+
+def test_nothing_stays_behind():
+    assert "witch" not in table
+    assert "cycle" not in table
+    assert "witch" not in symbols.SCALARS
+    assert "cycle" not in samples.SAMPLES
