@@ -39,13 +39,13 @@ def bump(key_array: np.ndarray) -> None:
         reference = weakref.ref(key_array, lambda _: _forget(key))
         found = _versions[key] = [0, reference]
     found[0] += 1
-    for tape in tuple(Tape.every):
+    for tape in Tape.all():
         tape.mutated[key] = tape.last_mutation = tape.next
 
 
 def _forget(key: int) -> None:
     _versions.pop(key, None)
-    for tape in tuple(Tape.every):
+    for tape in Tape.all():
         tape.mutated.pop(key, None)
 
 

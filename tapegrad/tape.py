@@ -161,7 +161,7 @@ class Tape:
 
     # The compiled liveness pass, once the sweep is loaded.
     propagate: ClassVar[Propagate | None] = None
-    every: ClassVar[weakref.WeakSet[Tape]] = weakref.WeakSet()
+    every: ClassVar[list[weakref.ref[Tape]]] = []  # one for each thread that recorded
     op_names: ClassVar[list[str]] = []  # filled by the op table: code -> name
 
     def __init__(self) -> None:
@@ -191,7 +191,13 @@ class Tape:
         self.anomaly: bool | None = None  # None: off; else whether NaN is looked for
         self.saved_hooks: list[tuple[Callable[[Any], Any], Callable[[Any], Any]]] = []
         self.mode = MODE_FAST
-        Tape.every.add(self)
+        Tape.every[:] = [other for other in Tape.every if other() is not None]
+        Tape.every.append(weakref.ref(self))
+
+    @staticmethod
+    def all() -> list[Tape]:
+        """The tapes of all threads."""
+        return [tape for reference in tuple(Tape.every) if (tape := reference()) is not None]
 
     # -- writing ---------------------------------------------------------------------------
 

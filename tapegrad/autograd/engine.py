@@ -235,12 +235,9 @@ def _codes(tape: Tape, inputs: list[Tensor]) -> list[int]:
 
 def _refuse_unused(sweep: Sweep, inputs: list[Tensor], direct: dict[int, Any]) -> None:
     """Find out before anything is released whether an input was not used."""
-    reached = sweep.reaches()
     for t in inputs:
-        if t._pos < 0 and t._pos in direct:
-            continue
         code = sweep.tape.slots.get(t._pos, 0) if t._pos < 0 else t._pos
-        if code not in reached:
+        if t._pos not in direct and not sweep.reaches(code):
             raise RuntimeError(_UNUSED)
 
 

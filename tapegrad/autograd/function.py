@@ -17,6 +17,8 @@ from tapegrad.record import user_line
 from tapegrad.tape import DTYPE_BITS, GENERAL, SAVES, Tape, current
 from tapegrad.tensor import Tensor, View, place, placed, wrap
 
+__all__ = ["Context", "Function", "once_differentiable"]
+
 _function = Op("function", CUSTOM, lambda: None, {})
 _output = Op("output", CUSTOM, lambda: None, {})
 

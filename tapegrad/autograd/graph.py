@@ -8,6 +8,8 @@ from typing import Any
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor
 
+__all__ = ["saved_tensors_hooks"]
+
 
 class saved_tensors_hooks:
     """Inside, every value that a record saves goes through `pack_hook`, and on use through

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from tapegrad.kernels.layout import BELOW, DONE, NEED_INSIDE, SPENT_RECORD
+from tapegrad.kernels.layout import BELOW, DONE, LEAF_REACHED, NEED_INSIDE, SPENT_RECORD
 from tapegrad.tape import SPENT, WORD, Tape
 
 
 def mark(
-    tape: Tape, reach: np.ndarray, need: np.ndarray | None, low: int, top: int
+    tape: Tape,
+    reach: np.ndarray,
+    need: np.ndarray | None,
+    leaf_need: np.ndarray | None,
+    low: int,
+    top: int,
 ) -> tuple[int, int]:
     """Mark downwards what the roots reach; a status and the record that it is about."""
     words = tape.words()
@@ -26,6 +31,8 @@ def mark(
         if words[index, WORD] & SPENT:
             return SPENT_RECORD, index
         for code in tape.inputs(index):
+            if code < 0 and leaf_need is not None:
+                leaf_need[-code - 1] |= LEAF_REACHED
             if code > 0:
                 below = tape.index(code)
                 if below < low:
@@ -38,7 +45,7 @@ def needs(tape: Tape, need: np.ndarray, leaf_need: np.ndarray, low: int, top: in
     """Mark upwards what leads to a target."""
     for index in range(low, top + 1):
         for code in tape.inputs(index):
-            if (code < 0 and leaf_need[-code - 1]) or (
+            if (code < 0 and leaf_need[-code - 1] & 1) or (
                 code > 0 and tape.index(code) >= low and need[tape.index(code) - low]
             ):
                 need[index - low] |= NEED_INSIDE

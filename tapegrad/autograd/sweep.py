@@ -18,7 +18,7 @@ from tapegrad.autograd.hooks import run_hooks
 from tapegrad.autograd.pullback import contributions, spec_at
 from tapegrad.kernels import layout
 from tapegrad.kernels.layout import (
-    BELOW, CURSOR, DETAIL, MARK, NEED_CAPTURE, NEED_INSIDE, NEEDS, RELEASE, SPENT_RECORD, SWEEP,
+    BELOW, CURSOR, DETAIL, LEAF_REACHED, MARK, NEED_CAPTURE, NEED_INSIDE, NEEDS, RELEASE, SPENT_RECORD, SWEEP,
     WANTS_BLAS, WANTS_KERNEL, WANTS_PYTHON, WANTS_ROOM,
 )  # fmt: skip
 from tapegrad.tape import CODE_MASK, GENERAL, HOOKED, SAVES, SPENT, WORD, Tape
@@ -40,6 +40,7 @@ class Sweep:
         self.scratch: dict[int, Any] = {}  # what a Function's outputs collect for it
         self.captured: dict[int, Any] = {}
         self.targets: list[int] | None = None  # codes; None: every leaf
+        self.marked = False
         self.need: np.ndarray | None = None
         self.leaf_need: np.ndarray | None = None
         self.native = layout.find() is not None and not recorded and tape.anomaly is None
@@ -57,8 +58,8 @@ class Sweep:
         if not self.seeds:
             return
         tape = self.tape
-        top = max(self.seeds)
-        self._mark(top)
+        self._mark()
+        top = self.top
         self._check_versions()
         tape.sweeping += 1
         try:
@@ -73,24 +74,23 @@ class Sweep:
         if not self.retain:
             self._release()
 
-    def reaches(self) -> set[int]:
-        """The targets that the roots depend on, by code; nothing is swept."""
-        if not self.seeds or not self.targets:
-            return set()
-        tape = self.tape
-        self._mark(max(self.seeds))
-        found: set[int] = set()
-        assert self.need is not None
-        for index in np.flatnonzero(self.reach).tolist():
-            if self.need[index] & NEED_CAPTURE:
-                found.add(tape.tokens[index])
-            if self.need[index] & NEED_INSIDE:
-                found.update(code for code in tape.inputs(index) if code < 0)
-        return found
+    def reaches(self, code: int) -> bool:
+        """Whether the roots depend on a target; nothing is swept."""
+        if not self.seeds or not code:
+            return False
+        self._mark()
+        assert self.need is not None and self.leaf_need is not None
+        if code < 0:
+            return bool(self.leaf_need[-code - 1] & LEAF_REACHED)
+        index = self.tape.index(code) - self.low
+        return 0 <= index < len(self.reach) and bool(self.reach[index])
 
-    def _mark(self, top: int) -> None:
+    def _mark(self) -> None:
         """Mark the records that will be met; refuse a second sweep over released values."""
+        if self.marked:
+            return
         tape = self.tape
+        top = self.top = max(self.seeds)
         self.low = 0 if self.targets is not None else min(tape.floor, *self.seeds)
         status, at = self._mark_pass(top)
         if status == BELOW:
@@ -102,6 +102,7 @@ class Sweep:
                 f"{tape.tokens[at]} was swept before and its saved values were "
                 "released; pass `retain_graph=True` to the first sweep"
             )
+        self.marked = True
 
     def _mark_pass(self, top: int) -> tuple[int, int]:
         low = self.low
@@ -114,7 +115,7 @@ class Sweep:
         if self.targets is not None:
             self._need(top)
         if self.work is None:
-            return slow.mark(self.tape, self.reach, self.need, low, top)
+            return slow.mark(self.tape, self.reach, self.need, self.leaf_need, low, top)
         return self.work.run(MARK), self.work.frame[DETAIL]
 
     def _need(self, top: int) -> None:
@@ -173,25 +174,25 @@ class Sweep:
 
     def _release(self) -> None:
         """The swept records give their values back; those that only delivered do not."""
-        tape = self.tape
-        if self.work is None or self.need is not None:
+        tape, work = self.tape, self.work
+        if work is None:
             swept = self.reach if self.need is None else self.reach & (self.need & NEED_INSIDE)
             tape.release(self.low + np.flatnonzero(swept))
             return
-        work = self.work
         work.refresh(tape)
-        top = self.low + len(self.reach) - 1
-        work.frame[CURSOR] = top
-        spared = work.run(RELEASE)  # unsaving records with static arguments, which stay
-        if spared < 0:
-            tape.release(self.low + np.flatnonzero(self.reach))
-            return
+        work.frame[CURSOR] = self.top
+        count = work.run(RELEASE)
+        listed = work.cells[work.leaves :]
         keep = tape.keep
-        stays = [(index, keep[index]) for index in work.cells[work.leaves :][:spared].tolist()]
-        keep[self.low : top + 1] = [None] * (top + 1 - self.low)
+        if count < 0:
+            for index in listed[: -1 - count].tolist():
+                keep[index] = None
+            return
+        stays = [(index, keep[index]) for index in listed[:count].tolist()]
+        keep[self.low : self.top + 1] = [None] * (self.top + 1 - self.low)
         for index, entry in stays:
             keep[index] = entry
-        tape.raise_floor(self.low, top + 1)
+        tape.raise_floor(self.low, self.top + 1)
 
     # -- walking ---------------------------------------------------------------------------
 
@@ -251,7 +252,7 @@ class Sweep:
             return True
         if code < 0:
             assert self.leaf_need is not None
-            return bool(self.leaf_need[-code - 1])
+            return bool(self.leaf_need[-code - 1] & 1)
         return bool(self.need[self.tape.index(code) - self.low])
 
     def _hooked(self, position: int, g: Any) -> Any:

@@ -17,9 +17,9 @@ import numpy as np
 (
     TASK, RECORDS, LOW, CURSOR, ADJOINTS, LEAF_ADJOINTS, KEEP, KERNELS, KINDS, SIZES, FREE,
     ARENA_AT, ARENA_END, SHIFT, OLD, OLD_COUNT, NEED, LEAF_NEED, REACH, WIDE_INPUTS, DETAIL,
-    REACHED, TUPLE_ITEMS, ARRAY_DATA, ARRAY_STRIDES, ARRAY_FLAGS, NOTHING, GEMM, GEMM_ARGUMENTS,
+    TUPLE_ITEMS, ARRAY_DATA, ARRAY_STRIDES, ARRAY_FLAGS, NOTHING, GEMM, GEMM_ARGUMENTS,
     FRAME_SIZE,
-) = range(30)  # fmt: skip
+) = range(29)  # fmt: skip
 
 # Tasks.
 SWEEP, MARK, NEEDS, PROPAGATE, RELEASE = range(5)
@@ -29,6 +29,7 @@ DONE, WANTS_PYTHON, WANTS_KERNEL, WANTS_ROOM, WANTS_BLAS, SPENT_RECORD, BELOW = 
 
 # Bits of `need`: something below leads to a target; this record's own adjoint is a target.
 NEED_INSIDE, NEED_CAPTURE = 1, 2
+LEAF_REACHED = 2  # beside 1, in the marks of the needed leaves: a root depends on this one
 
 # Kinds of records: an elementwise operation is named by its number of operands (1 to 3).
 KIND_SUM, KIND_MEAN, KIND_MATMUL = 4, 5, 6

@@ -10,8 +10,8 @@ from tapegrad.kernels.flags import helper
 from tapegrad.kernels.layout import (
     ADJOINTS, NOTHING, ARENA_AT, ARENA_END, ARRAY_DATA, ARRAY_FLAGS, ARRAY_STRIDES, BELOW, CURSOR,
     DETAIL, DONE, FREE, GEMM, GEMM_ARGUMENTS, KEEP, KERNELS, KIND_MATMUL, KIND_MEAN, KIND_SUM, KINDS,
-    LEAF_ADJOINTS, LEAF_NEED, LOW, MARK, NEED, NEED_CAPTURE, NEED_INSIDE, NEEDS, OLD,
-    OLD_COUNT, PROPAGATE, REACH, REACHED, RECORDS, RELEASE, ROOM, SHIFT, SIZES, SMALL, SPENT_RECORD, SWEEP, TASK,
+    LEAF_ADJOINTS, LEAF_NEED, LEAF_REACHED, LOW, MARK, NEED, NEED_CAPTURE, NEED_INSIDE, NEEDS, OLD,
+    OLD_COUNT, PROPAGATE, REACH, RECORDS, RELEASE, ROOM, SHIFT, SIZES, SMALL, SPENT_RECORD, SWEEP, TASK,
     TUPLE_ITEMS, WANTS_BLAS, WANTS_KERNEL, WANTS_PYTHON, WANTS_ROOM, WIDE_INPUTS,
 )  # fmt: skip
 from tapegrad.kernels.memory import call8, call_gemm, f4, f8, i4, i8, u1
@@ -87,7 +87,7 @@ def needs(frame):
         for k in range(input_count(record)):
             code = input_at(frame, record, k)
             if code < 0:
-                inside |= leaf_need[-code - 1]
+                inside |= leaf_need[-code - 1] & 1
             elif code > 0:
                 below = find(frame, code)
                 if below >= frame[LOW] and need[below] != 0:
@@ -103,14 +103,12 @@ def mark(frame):
     reach = u1(frame[REACH])
     need = u1(frame[NEED])
     bounded = frame[NEED] != 0
-    reached = 0
     for index in range(frame[CURSOR], frame[LOW] - 1, -1):
         if reach[index] == 0:
             continue
         if bounded and need[index] == 0:
             reach[index] = 0
             continue
-        reached += 1
         record = i8(frame[RECORDS] + index * FIELDS * 8)
         if bounded and need[index] & NEED_INSIDE == 0:
             continue
@@ -119,35 +117,49 @@ def mark(frame):
             return SPENT_RECORD
         for k in range(input_count(record)):
             code = input_at(frame, record, k)
+            if code < 0 and bounded:
+                u1(frame[LEAF_NEED])[-code - 1] |= LEAF_REACHED
             if code > 0:
                 below = find(frame, code)
                 if below < frame[LOW]:
                     frame[DETAIL] = index
                     return BELOW if frame[LOW] > 0 else SPENT_RECORD
                 reach[below] = 1
-    frame[REACHED] = reached
     return DONE
 
 
 @helper
+def swept(frame, index):
+    if u1(frame[REACH])[index] == 0:
+        return False
+    return frame[NEED] == 0 or u1(frame[NEED])[index] & NEED_INSIDE != 0
+
+
+@helper
 def release(frame):
-    """Mark what was swept as released; returns how many records keep their static arguments (their
-    indices go where their adjoints stood), or -1 when not all records were reached.
+    """Mark what was swept as released, and list, where the adjoints stood, the indices of records:
+    when all records were swept those that keep their static arguments (returns their number),
+    otherwise those that give values back (returns -1 minus their number).
     """
-    if frame[REACHED] != frame[CURSOR] + 1 - frame[LOW]:
-        return -1
+    low, top = frame[LOW], frame[CURSOR]
+    every = True
+    for index in range(low, top + 1):
+        every = every and swept(frame, index)
     keep = i8(frame[KEEP])
-    spared = i8(frame[ADJOINTS] + 8 * frame[LOW])
+    listed = i8(frame[ADJOINTS] + 8 * low)
     count = 0
-    for index in range(frame[LOW], frame[CURSOR] + 1):
+    for index in range(low, top + 1):
+        if not every and not swept(frame, index):
+            continue
         record = i8(frame[RECORDS] + index * FIELDS * 8)
         record[WORD] |= RELEASED
-        if record[WORD] & SAVES:
+        saves = record[WORD] & SAVES != 0
+        if saves:
             record[WORD] |= SPENT
-        elif keep[index] != frame[NOTHING]:
-            spared[count] = index
+        if saves != every and (saves or keep[index] != frame[NOTHING]):
+            listed[count] = index
             count += 1
-    return count
+    return count if every else -1 - count
 
 
 @helper
@@ -203,7 +215,7 @@ def wanted(frame, code):
     if frame[NEED] == 0:
         return True
     if code < 0:
-        return u1(frame[LEAF_NEED])[-code - 1] != 0
+        return u1(frame[LEAF_NEED])[-code - 1] & 1 != 0
     return u1(frame[NEED])[find(frame, code)] != 0
 
 
