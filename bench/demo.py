@@ -1,4 +1,4 @@
-"""A short demonstration: fit a damped oscillation, look at a tape, time a gradient."""
+"""A short demonstration: look at a tape, fit a damped oscillation, time a gradient."""
 
 from __future__ import annotations
 
@@ -30,12 +30,23 @@ def loss(tg: ModuleType, parameters: list[Any], t: Any, y: Any) -> Any:
     return ((model - y) ** 2).mean()
 
 
+def show_tape(tg: ModuleType) -> None:
+    """Record a small expression, print its tape, and differentiate it."""
+    x = tg.tensor(2.0, requires_grad=True)
+    y = tg.tensor(0.5, requires_grad=True)
+    z = tg.sin(x * y) + tg.exp(-x)
+    print("The tape of z = sin(x*y) + exp(-x):\n")
+    print(z.tape)
+    z.backward()
+    print(f"\nz = {z.item():.6f},  dz/dx = {x.grad.item():.6f},  dz/dy = {y.grad.item():.6f}")
+
+
 def fit(tg: ModuleType) -> None:
     """Descend along the gradient, with momentum, and say how it went."""
     t, y = (tg.from_numpy(x) for x in measurements())
     parameters = [tg.tensor(x, dtype=tg.float64, requires_grad=True) for x in GUESS]
     velocity = [0.0] * len(parameters)
-    print(f"Fitting {', '.join(NAMES)} to {len(t)} noisy readings by gradient descent:")
+    print(f"\nFitting {', '.join(NAMES)} to {len(t)} noisy readings by gradient descent:")
     start = perf_counter()
     for step in range(STEPS + 1):
         value = loss(tg, parameters, t, y)
@@ -51,17 +62,6 @@ def fit(tg: ModuleType) -> None:
     for name, x, truth in zip(NAMES, parameters, TRUTH):
         print(f"  {name:<10} {x.item():7.4f}   (true {truth})")
     print(f"  {STEPS} steps in {seconds:.2f} s, compiling of kernels on a first run included.")
-
-
-def show_tape(tg: ModuleType) -> None:
-    """Record a small expression, print its tape, and differentiate it."""
-    x = tg.tensor(2.0, requires_grad=True)
-    y = tg.tensor(0.5, requires_grad=True)
-    z = tg.sin(x * y) + tg.exp(-x)
-    print("\nThe tape of z = sin(x*y) + exp(-x):\n")
-    print(z.tape)
-    z.backward()
-    print(f"\nz = {z.item():.6f},  dz/dx = {x.grad.item():.6f},  dz/dy = {y.grad.item():.6f}")
 
 
 def time_gradient(tg: ModuleType, repeats: int = 500) -> None:
@@ -83,8 +83,8 @@ def main() -> None:
     """Run the demonstration."""
     import tapegrad as tg
 
-    fit(tg)
     show_tape(tg)
+    fit(tg)
     time_gradient(tg)
 
 

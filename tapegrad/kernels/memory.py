@@ -8,6 +8,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from tapegrad.kernels.lanes import lane
+
 
 def _pointer(numba_type: Any, llvm_type: Any) -> Any:
     @intrinsic
@@ -27,24 +29,18 @@ i4 = _pointer(types.int32, ir.IntType(32))
 u1 = _pointer(types.uint8, ir.IntType(8))
 
 
-def _caller() -> Any:
-    @intrinsic
-    def call8(
-        typingctx: Any, at: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any
-    ) -> Any:
-        """Call the kernel at an address with eight int64 arguments."""
+@lane
+def call8(
+    typingctx: Any, address: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any
+) -> Any:
+    """Call the kernel at an address with eight int64 arguments."""
 
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            word = ir.IntType(64)
-            kind = ir.FunctionType(word, [word] * 8)
-            return builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:])
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        word = ir.IntType(64)
+        kind = ir.FunctionType(word, [word] * 8)
+        return builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:])
 
-        return types.int64(*[types.int64] * 9), codegen
-
-    return call8
-
-
-call8 = _caller()
+    return types.int64(*[types.int64] * 9), codegen
 
 
 def _select(numba_type: Any) -> Any:
@@ -102,7 +98,7 @@ floor_f8 = _floor(types.float64, ir.DoubleType())
 floor_f4 = _floor(types.float32, ir.FloatType())
 
 
-@intrinsic
+@lane
 def call_gemm(typingctx: Any, address: Any, block: Any) -> Any:
     """Call BLAS's dgemm; its 13 arguments are pointers, the words of a block of memory."""
 

@@ -322,6 +322,13 @@ def gemm(frame, first_turned, second_turned, m, n, k, a, lda, b, ldb, fresh, c, 
 
 
 @helper
+def clear(address, nbytes):
+    words = i8(address)
+    for i in range((nbytes + 7) >> 3):
+        words[i] = 0
+
+
+@helper
 def left_adjoint(frame, header, g, out, m, inner, cols, fresh):
     """out[m, inner] += g[m, cols] @ b[inner, cols]^T; a zero of g contributes zero."""
     at = data(frame, header)
@@ -374,35 +381,21 @@ def right_adjoint(frame, header, g, out, m, inner, cols, fresh):
 
 
 @helper
-def clear(address, nbytes):
-    words = i8(address)
-    for i in range((nbytes + 7) >> 3):
-        words[i] = 0
+def row_step(how, step, itemsize):
+    """How far an operand moves from one row of the result to the next."""
+    if how == SCALAR or how == ROW:
+        return 0
+    if how == COLUMN:
+        return itemsize
+    return step
 
 
 @helper
-def contribute(frame, record, index, kind, k, g, n, itemsize):
-    """Add the contribution of one record to the adjoint of its k-th input."""
-    word = record[WORD]
-    code = record[IN0 + k]
-    aux = record[AUX]
-    size = input_size(kind, word, n, aux, k)
-    cell = i8(cell_of(frame, code))
-    fresh = cell[0] == 0
-    if fresh:
-        cell[0] = take(frame, size * itemsize)
-    out = cell[0] & ~1
-    if kind == KIND_SUM or kind == KIND_MEAN:
-        spread(frame, record, g, out, fresh, n, kind == KIND_MEAN)
-        return
-    if kind == KIND_MATMUL:
-        m, inner, cols = aux & 0xFFFFF, (aux >> 20) & 0xFFFFF, aux >> 40
-        if k == 0:
-            left_adjoint(frame, saved(frame, index, 1), g, out, m, inner, cols, fresh)
-        else:
-            right_adjoint(frame, saved(frame, index, 0), g, out, m, inner, cols, fresh)
-        return
-    elementwise(frame, record, index, k, g, n, itemsize, out, fresh)
+def value_address(frame, index, k):
+    header = saved(frame, index, k)
+    if header == frame[NOTHING]:
+        return 0
+    return data(frame, header)
 
 
 @helper
@@ -452,21 +445,39 @@ def elementwise(frame, record, index, k, g, n, itemsize, out, fresh):
 
 
 @helper
-def row_step(how, step, itemsize):
-    """How far an operand moves from one row of the result to the next."""
-    if how == SCALAR or how == ROW:
-        return 0
-    if how == COLUMN:
-        return itemsize
-    return step
+def contribute(frame, record, index, kind, k, g, n, itemsize):
+    """Add the contribution of one record to the adjoint of its k-th input."""
+    word = record[WORD]
+    code = record[IN0 + k]
+    aux = record[AUX]
+    size = input_size(kind, word, n, aux, k)
+    cell = i8(cell_of(frame, code))
+    fresh = cell[0] == 0
+    if fresh:
+        cell[0] = take(frame, size * itemsize)
+    out = cell[0] & ~1
+    if kind == KIND_SUM or kind == KIND_MEAN:
+        spread(frame, record, g, out, fresh, n, kind == KIND_MEAN)
+        return
+    if kind == KIND_MATMUL:
+        m, inner, cols = aux & 0xFFFFF, (aux >> 20) & 0xFFFFF, aux >> 40
+        if k == 0:
+            left_adjoint(frame, saved(frame, index, 1), g, out, m, inner, cols, fresh)
+        else:
+            right_adjoint(frame, saved(frame, index, 0), g, out, m, inner, cols, fresh)
+        return
+    elementwise(frame, record, index, k, g, n, itemsize, out, fresh)
 
 
 @helper
-def value_address(frame, index, k):
-    header = saved(frame, index, k)
-    if header == frame[NOTHING]:
-        return 0
-    return data(frame, header)
+def strides_ok(frame, record, index, kind):
+    if i8(frame[KEEP])[index] == frame[NOTHING] or kind >= 4:
+        return True
+    for k in range(kind + 1):
+        header = saved(frame, index, k)
+        if header != frame[NOTHING] and i4(header + frame[ARRAY_FLAGS])[0] & C_CONTIGUOUS == 0:
+            return False
+    return True
 
 
 @helper
@@ -496,17 +507,6 @@ def obstacle(frame, record, index, kind, n):
                 frame[DETAIL] = at
                 return WANTS_KERNEL
     return DONE
-
-
-@helper
-def strides_ok(frame, record, index, kind):
-    if i8(frame[KEEP])[index] == frame[NOTHING] or kind >= 4:
-        return True
-    for k in range(kind + 1):
-        header = saved(frame, index, k)
-        if header != frame[NOTHING] and i4(header + frame[ARRAY_FLAGS])[0] & C_CONTIGUOUS == 0:
-            return False
-    return True
 
 
 @helper

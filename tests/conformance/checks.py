@@ -1,4 +1,4 @@
-"""The checkers that `test_rules.py` applies to each row; each is itself tested by a planted error."""
+"""The checkers that `test_rules.py` applies to each row; each is tested by a planted error."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ STEP = 1e-3
 def rules_only() -> Any:
     """No compiled walk and no kernels: every record is done by its rule, on arrays."""
     with (
-        mock.patch.object(layout, "find", lambda: None),
-        mock.patch.object(large, "step", lambda *_: False),
-        mock.patch.object(matrix, "step", lambda *_: False),
+        mock.patch.object(layout, "find", return_value=None),
+        mock.patch.object(large, "step", return_value=False),
+        mock.patch.object(matrix, "step", return_value=False),
     ):
         yield
 
@@ -210,5 +210,3 @@ def check_second_order(case: Case) -> None:
     if case.dtype != F8:
         narrow = case.second(case.arrays, case.weight, along)
         close(narrow, found, 10 * ROUNDING[case.dtype], "second order in float32")
-
-

@@ -4,6 +4,7 @@
 is where tapegrad differs: an adjoint that is exactly zero meets an infinite or undefined derivative.
 """
 
+# ruff: noqa: E501
 from __future__ import annotations
 
 from collections.abc import Callable

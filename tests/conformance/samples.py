@@ -1,8 +1,8 @@
 """What each row of the table of operations is tested on.
 
 An elementwise row samples itself: from the number of its operands, and from its `domain`.  Every
-other row has an entry in `SAMPLES`; a row without one fails `test_rules.py`.  Values lie on a shuffled
-grid, so that no two are equal and none is near a kink: differences can be taken anywhere.
+other row has an entry in `SAMPLES`; a row without one fails `test_rules.py`.  Values lie on a
+shuffled grid, so that no two are equal and none is near a kink: differences can be taken anywhere.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Sample(NamedTuple):
 
     name: str
     operands: tuple[Any, ...]
-    params: dict[str, Any] = {}
+    params: dict[str, Any] = {}  # noqa: RUF012 - never changed
     orders: int = 2  # how often it can be differentiated
     movable: bool = True  # whether its operands may lie in memory in other ways
 
@@ -305,7 +305,8 @@ row("pair_prod", (4,), (4,), dim=0, orders=1)
 row("pair_prod", (2, 3), (2, 3), dim=1, orders=1)
 
 PRODUCTS = [
-    [(2, 3), (3, 4)], [(3,), (3, 4)], [(2, 3), (3,)], [(3,), (3,)], [(1, 3), (3, 1)], [(2, 1), (1, 4)],
+    [(2, 3), (3, 4)], [(3,), (3, 4)], [(2, 3), (3,)], [(3,), (3,)], [(1, 3), (3, 1)],
+    [(2, 1), (1, 4)],
     [(5, 2, 3), (5, 3, 4)], [(5, 2, 3), (3, 4)], [(2, 3), (5, 3, 4)], [(5, 2, 3), (3,)],
     [(3,), (5, 3, 4)], [(2, 1, 2, 3), (5, 3, 2)], [(0, 3), (3, 4)], [(2, 0), (0, 4)],
 ]  # fmt: skip

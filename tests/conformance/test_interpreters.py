@@ -142,7 +142,10 @@ class Lowering:
         if not x.args:
             return self.known[x.name, ()]
         args = [self.value(arg) for arg in x.args]
-        key = (x.name, tuple(id(arg) if not isinstance(arg, ir.Constant) else str(arg) for arg in args))
+        key = (
+            x.name,
+            tuple(id(arg) if not isinstance(arg, ir.Constant) else str(arg) for arg in args),
+        )
         if key not in self.known:
             self.known[key] = self.compute(x.name, args)
         return self.known[key]
@@ -185,7 +188,8 @@ def jit():
     return compile_
 
 
-LOWERED = ["sin", "tanh", "sigmoid", "sqrt", "relu", "mul", "div", "pow", "atan2", "maximum", "clamp_min",
+LOWERED = ["sin", "tanh", "sigmoid", "sqrt", "relu", "mul", "div", "pow", "atan2", "maximum",
+           "clamp_min",
            "addcdiv", "lerp", "softplus", "asin"]  # fmt: skip
 
 

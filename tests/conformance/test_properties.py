@@ -114,7 +114,9 @@ def test_basic_indexing(data, dtype, how, shape):
 @given(data=st.data(), dtype=dtypes, how=layouts,
        shape=hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=4))  # fmt: skip
 def test_advanced_indexing(data, dtype, how, shape):
-    index = data.draw(hnp.integer_array_indices(shape, result_shape=hnp.array_shapes(max_dims=2, max_side=3)))
+    index = data.draw(
+        hnp.integer_array_indices(shape, result_shape=hnp.array_shapes(max_dims=2, max_side=3))
+    )
     x = numbers(shape, dtype, how, 1)
     check(lambda t: t[tuple(tg.tensor(i) for i in index)], x[index], [x])
 
@@ -127,7 +129,9 @@ def test_chains_of_views(data, dtype, how, shape):
     chain = []
     now = list(shape)
     for _ in range(data.draw(st.integers(1, 4))):
-        kind = data.draw(st.sampled_from(["permute", "slice", "unsqueeze", "expand", "reshape", "select"]))
+        kind = data.draw(
+            st.sampled_from(["permute", "slice", "unsqueeze", "expand", "reshape", "select"])
+        )
         if kind == "permute":
             order = tuple(data.draw(st.permutations(range(len(now)))))
             chain.append((lambda t, o=order: t.permute(o), lambda a, o=order: a.transpose(o)))
@@ -167,6 +171,8 @@ def test_chains_of_views(data, dtype, how, shape):
 def test_matrix_products(data, dtype, hows):
     m, k, n = (data.draw(st.integers(0, 4)) for _ in range(3))
     left = data.draw(st.sampled_from([(m, k), (k,), (2, m, k), (2, 1, m, k)]))
-    right = data.draw(st.sampled_from([(k, n), (k,), (2, k, n), (3, k, n) if len(left) != 3 else (k, n)]))
+    right = data.draw(
+        st.sampled_from([(k, n), (k,), (2, k, n), (3, k, n) if len(left) != 3 else (k, n)])
+    )
     a, b = (numbers(s, dtype, h, i) for i, (s, h) in enumerate(zip((left, right), hows)))
     check(tg.matmul, np.asarray(np.matmul(a, b)), [a, b])

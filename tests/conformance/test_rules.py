@@ -28,7 +28,11 @@ for op in ROWS:
         CASES.append(pytest.param(op, sample, F8, "", id=f"{op.name} {sample.name}"))
     if op.kind is ELEMENTWISE:
         chief = [of_shapes(op, shapes) for shapes in CHIEF[len(op.inputs)]]
-        moved = chief[:1] if len(op.inputs) == 1 else [chief[0], samples_of(op)[3 % len(samples_of(op))]]
+        moved = (
+            chief[:1]
+            if len(op.inputs) == 1
+            else [chief[0], samples_of(op)[3 % len(samples_of(op))]]
+        )
     else:
         chief = samples_of(op)[::2]
         moved = [s for s in samples_of(op) if s.movable and max(map(np.ndim, s.operands)) > 1][:2]
@@ -97,10 +101,11 @@ def test_recorded_and_second_order(op, sample, dtype, how):
         checks.check_second_order(case)
 
 
-# -- beyond what the walk does by itself ------------------------------------------------------------
+# -- beyond what the walk does by itself -----------------------------------------------------------
 
 WITH_KERNEL = [
-    op for op in table.values() if op.kind is ELEMENTWISE and any(isinstance(f, Formula) for f in op.formulas)
+    op for op in ROWS
+    if op.kind is ELEMENTWISE and any(isinstance(f, Formula) for f in op.formulas)
 ]  # fmt: skip
 LARGE = (3, 701)
 LARGE_SHAPES = {
@@ -167,7 +172,9 @@ def test_work_split_over_threads():
 @pytest.mark.parametrize("op", WITH_KERNEL, ids=name_of)
 def test_small_elementwise_records_stay_in_compiled_code(op, monkeypatch):
     """For contiguous operands of a simple pattern the walk never hands a record back."""
-    if not all(symbols.has_kernel(op, k) for k, f in enumerate(op.formulas) if isinstance(f, Formula)):
+    if not all(
+        symbols.has_kernel(op, k) for k, f in enumerate(op.formulas) if isinstance(f, Formula)
+    ):
         pytest.fail(f"`{op.name}` has no compiled kernel: add its operations to `symbols.SCALARS`")
     if op.name == "where":
         pytest.skip("its boolean operand keeps it on the general road")
@@ -178,3 +185,19 @@ def test_small_elementwise_records_stay_in_compiled_code(op, monkeypatch):
     monkeypatch.setattr(sweep, "contributions", refuse)
     for shapes in CHIEF[len(op.inputs)]:
         Case(op, of_shapes(op, shapes), F8).gradients()
+
+
+@pytest.mark.parametrize("op", [op for op in ROWS if op.view], ids=name_of)
+def test_a_view_follows_its_base(op):
+    """After `base.mul_(2)` a view made before has the new values, and twice the gradient."""
+    for sample in samples_of(op):
+        case = Case(op, sample, F8)
+        (leaf,) = case.leaves([x.copy() for x in case.arrays])
+        base = leaf * 1.0
+        view = op(base, **sample.params)
+        if not np.may_share_memory(view._a, base._a):
+            continue
+        base.mul_(2.0)
+        (found,) = tg.autograd.grad(view, leaf, wrap(case.weight))
+        np.testing.assert_array_equal(view._a, 2 * case.result)
+        np.testing.assert_allclose(found._a, 2 * case.gradients()[0], rtol=1e-14)

@@ -11,7 +11,9 @@ from tests.conformance.conventions import CONVENTIONS, OURS, STRONG
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::RuntimeWarning"),  # NumPy's, where the value is infinite
-    pytest.mark.tapegrad_only("compares ways of sweeping; tests/peers holds the table against PyTorch"),
+    pytest.mark.tapegrad_only(
+        "compares ways of sweeping; tests/peers holds the table against PyTorch"
+    ),
 ]
 
 ALL = CONVENTIONS | OURS | STRONG
@@ -46,7 +48,17 @@ def test_convention_in_float32(name):
         np.testing.assert_allclose(g.numpy(), np.float32(expected), rtol=1e-6)
 
 
-WHOLE = ("norm", "product,", "products", "amax", "amin", "max of", "deviation", "softmax", "logsumexp")
+WHOLE = (
+    "norm",
+    "product,",
+    "products",
+    "amax",
+    "amin",
+    "max of",
+    "deviation",
+    "softmax",
+    "logsumexp",
+)
 ELEMENTWISE = [
     name
     for name, at in ALL.items()
@@ -91,7 +103,11 @@ def test_a_masked_nan_does_not_poison_the_second_order(name, way):
 
 
 SECOND = {
-    "sqrt beside a mask": (lambda x: tg.where(x > 0, tg.sqrt(x), x * x), [0.0, 4.0], [2.0, -0.03125]),
+    "sqrt beside a mask": (
+        lambda x: tg.where(x > 0, tg.sqrt(x), x * x),
+        [0.0, 4.0],
+        [2.0, -0.03125],
+    ),
     "log beside a mask": (lambda x: tg.where(x > 0, tg.log(x), x * x), [-1.0, 2.0], [2.0, -0.25]),
     "square": (lambda x: x**2, [0.0, 1.0], [2.0, 2.0]),
     "cube": (lambda x: x**3, [0.0, 1.0], [0.0, 6.0]),

@@ -64,13 +64,18 @@ def close(got, expected, tolerance):
     assert np.max(np.abs(got - expected), initial=0.0) <= tolerance * scale
 
 
+def named(name, **params):
+    """The function of that name, with fixed parameters."""
+    return lambda *leaves: getattr(tg, name)(*leaves, **params)
+
+
 F = tg.nn.functional
-UNARY = {name: (lambda x, name=name: getattr(tg, name)(x)) for name in (
+UNARY = (
     "abs acos asin atan cos cosh erf exp expm1 log log1p neg reciprocal relu rsqrt sigmoid sin "
     "sinh sqrt square tan tanh"
-).split()}  # fmt: skip
+).split()
 CASES = {
-    **{name: (f, [np.abs(U) + 0.05]) for name, f in UNARY.items()},
+    **{name: (named(name), [np.abs(U) + 0.05]) for name in UNARY},
     "softplus": (F.softplus, [M]),
     "cube": (lambda x: x**3, [M]),
     "add, rows": (lambda x, y: x + y, [M, ROW]),
@@ -102,15 +107,15 @@ CASES = {
     "lerp": (lambda a, b: tg.lerp(a, b, 0.3), [M, P]),
     "mse_loss": (F.mse_loss, [M, P]),
     **{
-        f"{name}, {dim}": (lambda x, f=getattr(tg, name), dim=dim: f(x, dim=dim), [M])
+        f"{name}, {dim}": (named(name, dim=dim), [M])
         for name in ("sum", "mean", "var", "std", "norm", "amax", "amin", "logsumexp")
         for dim in (0, 1)
     },
     **{
-        f"{name}, {dim}": (lambda x, f=getattr(tg, name), dim=dim: f(x, dim=dim), [M])
+        f"{name}, {dim}": (named(name, dim=dim), [M])
         for name in ("softmax", "log_softmax", "cumsum") for dim in (0, 1)
     },
-    **{name: (lambda x, f=getattr(tg, name): f(x), [V]) for name in (
+    **{name: (named(name), [V]) for name in (
         "sum", "mean", "var", "std", "norm", "max", "min")},
     "ties": (lambda x: tg.amax(x, dim=1), [np.round(M)]),
     "ties, columns": (lambda x: tg.amin(x, dim=0), [np.round(M)]),
@@ -161,8 +166,11 @@ def test_values_and_gradients_are_those_of_the_rules(name, threads, monkeypatch)
 
 
 @pytest.mark.parametrize(
-    "name", ["mul, rows", "sin", "sigmoid", "clamp", "where", "var, 1", "softmax, 1", "logsumexp, 1",
-             "sum, 0", "sum", "norm", "cumsum, 1", "gather", "index_add", "ties", "tril"],
+    "name",
+    [
+        "mul, rows", "sin", "sigmoid", "clamp", "where", "var, 1", "softmax, 1", "logsumexp, 1",
+        "sum, 0", "sum", "norm", "cumsum, 1", "gather", "index_add", "ties", "tril",
+    ],
 )  # fmt: skip
 def test_in_float32_too(name):
     function, inputs = CASES[name]

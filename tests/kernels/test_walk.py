@@ -180,7 +180,9 @@ def test_retained_graphs_can_be_walked_again():
         tg.autograd.grad(y, x)
 
 
-@pytest.mark.parametrize("shapes", [((0, 3), (3,)), ((2, 0), (1, 1)), ((0,), ()), ((3, 0, 2), (2,))], ids=str)
+@pytest.mark.parametrize(
+    "shapes", [((0, 3), (3,)), ((2, 0), (1, 1)), ((0,), ()), ((3, 0, 2), (2,))], ids=str
+)
 def test_nothing_broadcast_against_something_gives_zeros(shapes):
     """What is read zero times has the adjoint zero, not whatever lay in the buffer."""
     big = leaf(1000)

@@ -1,5 +1,6 @@
 """Every public operation gives what PyTorch gives: values, types, gradients, errors."""
 
+# ruff: noqa: E501
 import types
 
 import numpy as np
@@ -60,7 +61,11 @@ def same(mine, theirs, what):
     assert tuple(mine.shape) == tuple(theirs.shape), f"{what}: shape"
     tolerance = TOLERANCE.get(kind, 0)
     np.testing.assert_allclose(
-        mine.detach().numpy(), theirs.detach().numpy(force=True), rtol=tolerance, atol=tolerance, err_msg=what
+        mine.detach().numpy(),
+        theirs.detach().numpy(force=True),
+        rtol=tolerance,
+        atol=tolerance,
+        err_msg=what,
     )
 
 
@@ -138,7 +143,7 @@ def run_both(call):
     for library in (tg, torch):
         try:
             outcomes.append(flat(call(library)))
-        except Exception as problem:  # noqa: BLE001 - whatever it is, it is compared
+        except Exception as problem:  # whatever it is, it is compared
             outcomes.append(problem)
     return outcomes
 
@@ -353,7 +358,7 @@ def public_names():
 
 NOT_CALLED = {  # helpers of other modules, and names that only operators reach
     "parse", "index_add_parts", "index_put_parts", "fill_parts", "mask_of", "max_dims", "setitem",
-    "getitem", "concatenate", "index_array", "clamping", "together",
+    "getitem", "concatenate", "index_array", "clamping", "matrix_transpose", "together", "result_type",
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Random programs of 5 to 30 steps: views, in-place changes, indexing; equal to PyTorch throughout."""
+"""Random programs of 5 to 30 steps (views, in-place changes, indexing) equal PyTorch's."""
 
 import numpy as np
 import pytest
@@ -147,7 +147,9 @@ def attempt(library, program, start):
 START = [np.linspace(-1.1, 1.3, 6).reshape(2, 3), np.cos(np.arange(6.0)).reshape(2, 3)]
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(
+    max_examples=250, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
+)
 @given(steps)
 def test_random_programs(program):
     mine, theirs = attempt(tg, program, START), attempt(torch, program, START)
@@ -171,7 +173,9 @@ def test_second_order_of_random_programs(program):
         _, leaves, total = run(library, program, START)
         first = library.autograd.grad(total, leaves, create_graph=True)
         loss = sum((g * g).sum() for g in first)
-        second = library.autograd.grad(loss, leaves, allow_unused=True) if loss.requires_grad else []
+        second = (
+            library.autograd.grad(loss, leaves, allow_unused=True) if loss.requires_grad else []
+        )
         found.append([np.zeros((2, 3)) if h is None else h.numpy() for h in second])
     for a, b in zip(*found, strict=False):
         np.testing.assert_allclose(a, b, rtol=1e-7, atol=1e-7)
