@@ -226,7 +226,7 @@ def binary(op: Op) -> Callable[[Any, Any], Tensor]:
 def _product(s: int, sb: int) -> tuple[int, int, int, Any]:
     """Of two matrices or vectors: the result's shape, bits and AUX, and what the record keeps."""
     a, b = shapes.shapes[s], shapes.shapes[sb]
-    found = (-1, 0, 0, None)
+    found: tuple[int, int, int, Any] = (-1, 0, 0, None)
     if len(a) in (1, 2) and len(b) in (1, 2) and a[-1] == b[0]:
         number = shapes.number((*a[:-1], *b[1:]))
         layout = matrix_layout(a, b)

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from tapegrad import parallel, storage
-from tapegrad import tensor as tensor_module
 from tapegrad.dtypes import category, get_default_dtype, result_type
 from tapegrad.kernels.layout import MATRIX
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op
@@ -33,7 +32,7 @@ from tapegrad.tape import (
     Tape,
     current,
 )
-from tapegrad.tensor import F8, INFERENCE, NO_GRAD, Tensor, View, place, placed, wrap
+from tapegrad.tensor import F8, INFERENCE, NO_GRAD, Tensor, View, place, placed, regenerating, wrap
 
 PASSES = frozenset(("clone", "contiguous", "reshape", "squeeze", "unsqueeze", "expand", "alias"))
 
@@ -69,7 +68,12 @@ def run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
         result = op.forward(*given, **params)
     if type(result) is not np.ndarray:
         result = np.asarray(result)
-    if history and tape.mode and result.dtype in DTYPE_BITS and tracked(op, args):
+    if history and tape.mode and result.dtype.kind in "fc" and tracked(op, args):
+        if result.dtype.kind == "c" or result.dtype not in DTYPE_BITS:
+            raise NotImplementedError(
+                f"`{op.name}`: gradients through {result.dtype} are not supported yet: compute in "
+                "float32 or float64, or under `no_grad`"
+            )
         if result.size > LARGE:
             tape.owe(result.nbytes)
         token = write(tape, op, args, given, arrays, result, params)
@@ -386,6 +390,7 @@ def _attach_view(t: Tensor, parent: Tensor, op: Op, params: dict[str, Any], tape
         t._home = View(above.base, above.chain + step, tape, frozen=frozen or above.frozen)
 
 
+@regenerating
 def regenerate(t: Tensor, home: View) -> None:
     """Give a view the place that follows from its base's new one."""
     base = home.base
@@ -407,5 +412,4 @@ def write_step(
     return write(tape, op, args, arrays, arrays, result, params)
 
 
-Tensor._tapegrad_run = staticmethod(run)  # type: ignore[method-assign, assignment]
-tensor_module.regenerate = regenerate
+Tensor._tapegrad_run = staticmethod(run)

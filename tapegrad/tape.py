@@ -52,6 +52,7 @@ SAVES = 1 << 30  # values are kept, not only static arguments
 FIRST = 1000
 MIN_CAPACITY = 4096
 LARGE = 512  # elements from which a result counts towards the debt
+PRINTED = 1000  # records that a printed tape shows; of a longer one its two ends
 DEBT_FLOOR = 1 << 24  # bytes of recorded results before abandoned records are looked for
 
 MODE_OFF, MODE_FAST, MODE_CAREFUL = range(3)
@@ -291,8 +292,15 @@ class Tape:
 
     def __str__(self) -> str:
         rows = [("position", "operation", "inputs", "shape", "state")]
-        for r in self:
+        count = len(self)
+        shown = range(count) if count <= PRINTED else [*range(PRINTED // 2)]
+        shown = [*shown, *range(count - PRINTED // 2, count)] if count > PRINTED else shown
+        for index in shown:
+            r = self.record(index)
             rows.append((str(r.position), r.op, " ".join(r.inputs), str(r.shape), r.state))
+        if count > PRINTED:
+            rest = f"({count - PRINTED} more)"
+            rows.insert(1 + PRINTED // 2, ("...", rest, "", "", ""))
         widths = [max(len(row[i]) for row in rows) for i in range(5)]
         lines = ("  ".join(t.ljust(w) for t, w in zip(row, widths, strict=True)) for row in rows)
         return "\n".join(line.rstrip() for line in lines)

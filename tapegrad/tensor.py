@@ -120,9 +120,11 @@ class GradFn:
                 found.append((GradFn(self.tape, 0, self.tape.leaves[-code - 1]), 0))
             else:
                 found.append((None, 0))
-        while found and found[-1][0] is None and len(found) > 1:
-            found.pop()
-        return tuple(found)
+        entry = self.tape.keep[index]
+        specs = getattr(entry, "specs", None)  # a Function has one for each of its arguments
+        op = by_code[int(self.tape.words()[index, WORD]) & CODE_MASK]
+        count = len(op.inputs) if specs is None else len(specs)
+        return tuple(found) if op.variadic else tuple(found[: max(count, 1)])
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -372,6 +374,10 @@ class Tensor(Operations):
                 raise RuntimeError(
                     f"only floating-point and complex Tensors can require grad, this one is "
                     f"{self.dtype}: convert it with `.to(tapegrad.float64)`"
+                )
+            if self._a.dtype.kind == "c" or self._a.dtype.itemsize < 4:
+                raise NotImplementedError(
+                    f"gradients in {self.dtype} are not supported yet: use float32 or float64"
                 )
             if current.tape.inference:
                 raise RuntimeError(

@@ -181,7 +181,7 @@ def _weights(
                 f"root has {root._a.shape}"
             )
         elif weight._a.dtype != root._a.dtype:
-            weight = weight.to(root.dtype)  # type: ignore[attr-defined]
+            weight = weight.to(root.dtype)
         weights.append(weight)
     return weights
 
@@ -277,7 +277,7 @@ def _own(array: np.ndarray) -> np.ndarray:
 def _once(inputs: list[Tensor], gradients: list[Tensor | None]) -> list[tuple[Tensor, Any]]:
     seen: dict[int, tuple[Tensor, Any]] = {}
     for t, g in zip(inputs, gradients, strict=True):
-        seen.setdefault(id(t), (t, g if g is None else g))
+        seen.setdefault(id(t), (t, g))
     return list(seen.values())
 
 
@@ -306,7 +306,7 @@ def _accumulate(found: list[tuple[Tensor, Tensor]], recorded: bool) -> None:
             if held is None:
                 t._grad = g if recorded else _as_gradient(g)
             elif recorded or held.requires_grad:
-                t._grad = held + g  # type: ignore[operator]
+                t._grad = held + g
             else:
                 np.add(held._a, g._a, out=held._a)
                 storage.bump(storage.root(held._a))

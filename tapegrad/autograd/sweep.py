@@ -18,7 +18,7 @@ from tapegrad.autograd.hooks import run_hooks
 from tapegrad.autograd.pullback import contributions, spec_at
 from tapegrad.kernels import layout
 from tapegrad.kernels.layout import (
-    BELOW, CURSOR, DETAIL, LEAF_REACHED, MARK, NEED_CAPTURE, NEED_INSIDE, NEEDS, RELEASE, SPENT_RECORD, SWEEP,
+    BELOW, CURSOR, DETAIL, LEAF_REACHED, MARK, NEED_CAPTURE, NEED_INSIDE, NEEDS, REACH_ONLY, RELEASE, SPENT_RECORD, SWEEP,
     WANTS_BLAS, WANTS_KERNEL, WANTS_PYTHON, WANTS_ROOM,
 )  # fmt: skip
 from tapegrad.tape import CODE_MASK, GENERAL, HOOKED, SAVES, SPENT, WORD, Tape
@@ -91,7 +91,7 @@ class Sweep:
             return
         tape = self.tape
         top = self.top = max(self.seeds)
-        self.low = 0 if self.targets is not None else min(tape.floor, *self.seeds)
+        self.low = min(tape.floor, *self.seeds)
         status, at = self._mark_pass(top)
         if status == BELOW:
             self.low = 0
@@ -105,47 +105,46 @@ class Sweep:
         self.marked = True
 
     def _mark_pass(self, top: int) -> tuple[int, int]:
-        low = self.low
-        if self.work is not None:
-            self.reach = self.work.begin(self.tape, low, top)
-        else:
-            self.reach = np.zeros(top + 1 - low, np.uint8)
-        for index in self.seeds:
-            self.reach[index - low] = 1
+        tape, low, work = self.tape, self.low, self.work
         if self.targets is not None:
-            self._need(top)
-        if self.work is None:
-            return slow.mark(self.tape, self.reach, self.need, self.leaf_need, low, top)
-        return self.work.run(MARK), self.work.frame[DETAIL]
+            self._seed_marks(top)
+            if work is None:
+                self.need, self.leaf_need = _targets(tape, self.targets, low, top)
+                slow.needs(tape, self.need, self.leaf_need, low, top)
+            else:
+                if work.run(REACH_ONLY) == BELOW:
+                    return BELOW, 0
+                self.need, self.leaf_need = _targets(tape, self.targets, low, top)
+                work.bound(low, self.need, self.leaf_need)
+                work.run(NEEDS)
+        self._seed_marks(top)
+        if work is None:
+            return slow.mark(tape, self.reach, self.need, self.leaf_need, low, top)
+        if self.need is not None and self.leaf_need is not None:
+            work.bound(low, self.need, self.leaf_need)
+        return work.run(MARK), work.frame[DETAIL]
 
-    def _need(self, top: int) -> None:
-        """Mark, upwards from the targets, the records that lead to one of them."""
-        assert self.targets is not None
-        tape = self.tape
-        self.need = np.zeros(len(self.reach), np.uint8)
-        self.leaf_need = np.zeros(max(1, len(tape.leaves)), np.uint8)
-        for code in self.targets:
-            if code < 0:
-                self.leaf_need[-code - 1] = 1
-            elif 0 <= (index := tape.index(code)) - self.low < len(self.need):
-                self.need[index - self.low] = NEED_CAPTURE
-        if self.work is None:
-            slow.needs(tape, self.need, self.leaf_need, self.low, top)
+    def _seed_marks(self, top: int) -> None:
+        if self.work is not None:
+            self.reach = self.work.begin(self.tape, self.low, top)
         else:
-            self.work.bound(self.low, self.need, self.leaf_need)
-            self.work.run(NEEDS)
+            self.reach = np.zeros(top + 1 - self.low, np.uint8)
+        for index in self.seeds:
+            self.reach[index - self.low] = 1
 
     def _check_versions(self) -> None:
         """Refuse when a value that a record saved was changed after it was saved."""
         tape = self.tape
-        indices = np.flatnonzero(self.reach) if tape.last_mutation > tape.tokens[self.low] else ()
+        if tape.last_mutation <= tape.tokens[self.low]:
+            return
+        indices = np.flatnonzero(self.reach)
         if not len(indices):
             return
         lowest = tape.tokens[self.low + int(indices[0])]
         mutated = {key: date for key, date in tape.mutated.items() if date > lowest}
         if not mutated:
             return
-        for index in (self.low + np.asarray(indices)).tolist():
+        for index in (self.low + indices).tolist():
             position = tape.tokens[index]
             if position >= tape.last_mutation:
                 return
@@ -304,7 +303,9 @@ class Sweep:
     def give(self, key: int, found: np.ndarray) -> None:
         """`_add` for an array in C order that nobody else holds."""
         work = self.work
-        assert work is not None
+        if work is None:
+            self._add(key, found)
+            return
         place = key + work.first if key >= 0 else -key - 1
         if work.cells[place]:
             self._add(key, found)
@@ -342,6 +343,20 @@ def _workspace(tape: Tape) -> Workspace:
         tape.workspace = made
         Tape.propagate = propagate
     return tape.workspace  # type: ignore[no-any-return]
+
+
+def _targets(
+    tape: Tape, targets: list[int], low: int, top: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The marks of the targets themselves, on records and on leaves."""
+    need = np.zeros(top + 1 - low, np.uint8)
+    leaf_need = np.zeros(max(1, len(tape.leaves)), np.uint8)
+    for code in targets:
+        if code < 0:
+            leaf_need[-code - 1] = 1
+        elif 0 <= (index := tape.index(code)) - low < len(need):
+            need[index - low] = NEED_CAPTURE
+    return need, leaf_need
 
 
 def _fill(place: int) -> bool:

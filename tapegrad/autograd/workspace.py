@@ -53,6 +53,7 @@ class Workspace:
 
     def begin(self, tape: Tape, low: int, top: int) -> np.ndarray:
         """Set the frame up for the records low..top; returns their marks, all clear."""
+        table.learn()
         self.leaves = max(1, len(tape.leaves))
         count = top + 1 - low
         if self.leaves + count > len(self._cells) or count > len(self._reach):

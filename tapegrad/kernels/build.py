@@ -63,7 +63,7 @@ def _fingerprint() -> bytes:
     digest.update(llvm.get_host_cpu_name().encode())
     digest.update(llvm.get_host_cpu_features().flatten().encode())
     here = Path(__file__).parent
-    for path in sorted(here.glob("*.py")):  # what kernel source may use; a change makes others
+    for path in [*sorted(here.glob("*.py")), here.parent / "tape.py"]:  # what kernel source may use; a change makes others
         digest.update(path.read_bytes())
     return digest.digest()
 

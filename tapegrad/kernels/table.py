@@ -15,23 +15,28 @@ from tapegrad.kernels.layout import KIND_MATMUL, KIND_MEAN, KIND_SUM
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code, table
 
 # addresses[((code * 2 + narrow) * 3 + operand) * 8 + scalars]; 0: not loaded.
-addresses = np.zeros(len(by_code) * 48, np.int64)
+CAPACITY = 1024  # operations; the walk holds the address of this memory, so it never grows
+addresses = np.zeros(CAPACITY * 48, np.int64)
 PASSES = ("clone", "contiguous", "reshape", "squeeze", "unsqueeze", "expand", "alias")
 _DTYPES = ("f8", "f4")
 
 
-def _kinds() -> np.ndarray:
-    kinds = np.ones(len(by_code), np.int64)
-    for op in by_code:
-        if op.kind == ELEMENTWISE:
-            kinds[op.code] = len(op.inputs)
-    kinds[table["sum"].code] = KIND_SUM
-    kinds[table["mean"].code] = KIND_MEAN
-    kinds[table["matmul"].code] = KIND_MATMUL
-    return kinds
+kinds = np.ones(CAPACITY, np.int64)
+_SPECIAL = {"sum": KIND_SUM, "mean": KIND_MEAN, "matmul": KIND_MATMUL}
+_known = 0
 
 
-kinds = _kinds()
+def learn() -> None:
+    """Tell the walk of what kind each operation is; rows may have come since the last time."""
+    global _known
+    if _known == len(by_code):
+        return
+    if len(by_code) > CAPACITY:
+        raise RuntimeError(f"the table of operations is full: it holds {CAPACITY}")
+    for op in by_code[_known:]:
+        operands = len(op.inputs) if op.kind == ELEMENTWISE else 1
+        kinds[op.code] = _SPECIAL.get(op.name, operands)
+    _known = len(by_code)
 
 
 def fill(at: int) -> bool:

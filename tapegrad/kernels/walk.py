@@ -11,7 +11,7 @@ from tapegrad.kernels.layout import (
     ADJOINTS, NOTHING, ARENA_AT, ARENA_END, ARRAY_DATA, ARRAY_FLAGS, ARRAY_STRIDES, BELOW, CURSOR,
     DETAIL, DONE, FREE, GEMM, GEMM_ARGUMENTS, KEEP, KERNELS, KIND_MATMUL, KIND_MEAN, KIND_SUM, KINDS,
     LEAF_ADJOINTS, LEAF_NEED, LEAF_REACHED, LOW, MARK, NEED, NEED_CAPTURE, NEED_INSIDE, NEEDS, OLD,
-    OLD_COUNT, PROPAGATE, REACH, RECORDS, RELEASE, ROOM, SHIFT, SIZES, SMALL, SPENT_RECORD, SWEEP, TASK,
+    OLD_COUNT, PROPAGATE, REACH, REACH_ONLY, RECORDS, RELEASE, ROOM, SHIFT, SIZES, SMALL, SPENT_RECORD, SWEEP, TASK,
     TUPLE_ITEMS, WANTS_BLAS, WANTS_KERNEL, WANTS_PYTHON, WANTS_ROOM, WIDE_INPUTS,
 )  # fmt: skip
 from tapegrad.kernels.memory import call8, call_gemm, f4, f8, i4, i8, u1
@@ -81,7 +81,10 @@ def needs(frame):
     """Upwards: a record is needed when it reads a target, or a needed record."""
     need = u1(frame[NEED])
     leaf_need = u1(frame[LEAF_NEED])
+    reach = u1(frame[REACH])
     for index in range(frame[LOW], frame[CURSOR] + 1):
+        if reach[index] == 0:
+            continue
         record = i8(frame[RECORDS] + index * FIELDS * 8)
         inside = 0
         for k in range(input_count(record)):
@@ -103,6 +106,7 @@ def mark(frame):
     reach = u1(frame[REACH])
     need = u1(frame[NEED])
     bounded = frame[NEED] != 0
+    checked = frame[TASK] == MARK
     for index in range(frame[CURSOR], frame[LOW] - 1, -1):
         if reach[index] == 0:
             continue
@@ -112,7 +116,7 @@ def mark(frame):
         record = i8(frame[RECORDS] + index * FIELDS * 8)
         if bounded and need[index] & NEED_INSIDE == 0:
             continue
-        if record[WORD] & SPENT:
+        if record[WORD] & SPENT and checked:
             frame[DETAIL] = index
             return SPENT_RECORD
         for k in range(input_count(record)):
@@ -123,7 +127,9 @@ def mark(frame):
                 below = find(frame, code)
                 if below < frame[LOW]:
                     frame[DETAIL] = index
-                    return BELOW if frame[LOW] > 0 else SPENT_RECORD
+                    if checked or frame[LOW] > 0:
+                        return BELOW if frame[LOW] > 0 else SPENT_RECORD
+                    continue
                 reach[below] = 1
     return DONE
 
@@ -540,7 +546,7 @@ def walk(address):
     task = frame[TASK]
     if task == SWEEP:
         return sweep(frame)
-    if task == MARK:
+    if task == MARK or task == REACH_ONLY:
         return mark(frame)
     if task == NEEDS:
         return needs(frame)
