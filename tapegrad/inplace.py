@@ -10,7 +10,16 @@ from tapegrad import storage
 from tapegrad.dtypes import category
 from tapegrad.ops.core import ELEMENTWISE, Op
 from tapegrad.ops.shape import write_view
-from tapegrad.record import mismatch, promoted, regenerate, resolve, tracked, user_line, write, write_step
+from tapegrad.record import (
+    mismatch,
+    promoted,
+    regenerate,
+    resolve,
+    tracked,
+    user_line,
+    write,
+    write_step,
+)
 from tapegrad.tape import Tape, current
 from tapegrad.tensor import INFERENCE, NO_GRAD, Tensor, View, place, placed
 
@@ -58,8 +67,8 @@ def check_inplace(name: str, target: Tensor, tape: Tape, listening: bool) -> Non
     _check_view(name, target, tape, listening)
     if target._pos < 0 and tape.enabled:
         raise RuntimeError(
-            f"`{name}`: a leaf that requires grad (shape {target._a.shape}) cannot be changed by an "
-            "in-place operation; use `no_grad()`, or an operation that returns a new Tensor"
+            f"`{name}`: a leaf that requires grad (shape {target._a.shape}) cannot be changed by "
+            "an in-place operation; use `no_grad()`, or an operation that returns a new Tensor"
         )
     if listening and target._a.dtype.kind not in "fc":
         raise RuntimeError(
@@ -88,8 +97,8 @@ def _check_view(name: str, target: Tensor, tape: Tape, listening: bool) -> None:
         return
     if home.several and (listening or place(base)):
         raise RuntimeError(
-            f"`{name}`: this Tensor is a view made together with others (by `split`, `unbind` and the "
-            "like) and cannot be changed in place; make each view by itself, or `clone()` it"
+            f"`{name}`: this Tensor is a view made together with others (by `split`, `unbind` "
+            "and the like) and cannot be changed in place; make each by itself, or `clone()` it"
         )
     if home.frozen == NO_GRAD and place(base):
         raise RuntimeError(
@@ -155,5 +164,3 @@ def _retain_anew(t: Tensor, tape: Tape) -> None:
     follow = t.extra.get("retain_anew") if hasattr(t, "_extra") else None
     if follow is not None:
         follow(t)
-
-

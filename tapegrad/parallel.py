@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import os
+import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,10 @@ FASTER = frozenset((
 FASTER_BROADCAST = frozenset("add sub mul div".split())
 
 _threads = int(os.environ.get("TAPEGRAD_NUM_THREADS", "0")) or (os.cpu_count() or 1)
-_pool: ThreadPoolExecutor | None = None
+
+Task = tuple[Callable[[int, int], Any], int, int, "SimpleQueue[BaseException | None]"]
+_tasks: SimpleQueue[Task] = SimpleQueue()
+_workers: list[threading.Thread] = []
 
 
 def set_num_threads(n: int) -> None:
@@ -38,13 +42,10 @@ def set_num_threads(n: int) -> None:
     >>> tg.get_num_threads()
     1
     """
-    global _threads, _pool
+    global _threads
     if n < 1:
         raise ValueError(f"`set_num_threads` takes a positive number, got {n}")
     _threads = n
-    if _pool is not None:
-        _pool.shutdown()
-        _pool = None
 
 
 def get_num_threads() -> int:
@@ -62,19 +63,55 @@ def split(n: int, work: Callable[[int, int], Any], weight: int = 1) -> None:
 
     `weight` is how many elements one of the n stands for.
     """
-    global _pool
     parts = min(_threads, n, n * weight // SPLIT)
     if parts < 2:
         work(0, n)
         return
-    if _pool is None:
-        _pool = ThreadPoolExecutor(_threads - 1, thread_name_prefix="tapegrad")
+    if len(_workers) < parts - 1:
+        _hire(parts - 1)
+    done: SimpleQueue[BaseException | None] = SimpleQueue()
     edges = [n * i // parts for i in range(parts + 1)]
-    others = [_pool.submit(work, edges[i], edges[i + 1]) for i in range(1, parts)]
-    work(edges[0], edges[1])
-    for other in others:
-        other.result()
+    for i in range(1, parts):
+        _tasks.put((work, edges[i], edges[i + 1], done))
+    try:
+        work(edges[0], edges[1])
+    finally:
+        problems = [done.get() for _ in range(1, parts)]  # nobody writes once this has returned
+    for problem in problems:
+        if problem is not None:
+            raise problem
 
+
+def _hire(count: int) -> None:
+    """Start threads that wait for tasks: a queue wakes them sooner than an executor's would."""
+    while len(_workers) < count:
+        name = f"tapegrad-{len(_workers)}"
+        worker = threading.Thread(target=_serve, args=(_tasks,), name=name, daemon=True)
+        _workers.append(worker)
+        worker.start()
+
+
+def _serve(tasks: SimpleQueue[Task]) -> None:
+    while True:
+        work, start, stop, done = tasks.get()
+        try:
+            work(start, stop)
+        except BaseException as problem:  # handed to the thread that waits
+            done.put(problem)
+        else:
+            done.put(None)
+        del work, done
+
+
+def _after_fork() -> None:
+    """A child process has none of its parent's threads."""
+    global _tasks
+    _workers.clear()
+    _tasks = SimpleQueue()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 _layout = layout.find()
 _word = ctypes.c_int64.from_address

@@ -94,7 +94,8 @@ def mismatch(op: Op, arrays: list[Any]) -> Exception:
     """The error for operands that do not broadcast."""
     shapes = " and ".join(str(x.shape) for x in arrays)
     return RuntimeError(
-        f"`{op.name}`: the shapes {shapes} do not broadcast: from the right, sizes must be equal or 1"
+        f"`{op.name}`: the shapes {shapes} do not broadcast: from the right, sizes must "
+        "be equal or 1"
     )
 
 

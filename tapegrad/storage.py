@@ -21,7 +21,7 @@ _versions: dict[int, list[Any]] = {}  # storage -> [count, weak reference to its
 def root(array: np.ndarray) -> np.ndarray:
     """The array that owns the memory, as far down as NumPy tells."""
     while True:
-        base = array.base
+        base: Any = array.base
         if base is not None and not isinstance(base, np.ndarray):
             base = getattr(base, "base", None)  # NumPy's stride tricks put an object in between
         if not isinstance(base, np.ndarray):

@@ -52,7 +52,7 @@ def backward(
     if inputs is not None:
         chosen = _sequence(inputs, "inputs")
         if not chosen:
-            raise RuntimeError("`inputs` of `backward` cannot be empty; leave it out for all leaves")
+            raise RuntimeError("`inputs` of `backward` cannot be empty: leave it out for all")
         for t in chosen:
             if not t.requires_grad:
                 raise RuntimeError("one of the `inputs` of `backward` does not require grad")

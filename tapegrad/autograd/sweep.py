@@ -18,8 +18,22 @@ from tapegrad.autograd.hooks import run_hooks
 from tapegrad.autograd.pullback import contributions, spec_at
 from tapegrad.kernels import layout
 from tapegrad.kernels.layout import (
-    BELOW, CURSOR, DETAIL, LEAF_REACHED, MARK, NEED_CAPTURE, NEED_INSIDE, NEEDS, REACH_ONLY, RELEASE, SPENT_RECORD, SWEEP,
-    WANTS_BLAS, WANTS_KERNEL, WANTS_PYTHON, WANTS_ROOM,
+    BELOW,
+    CURSOR,
+    DETAIL,
+    LEAF_REACHED,
+    MARK,
+    NEED_CAPTURE,
+    NEED_INSIDE,
+    NEEDS,
+    REACH_ONLY,
+    RELEASE,
+    SPENT_RECORD,
+    SWEEP,
+    WANTS_BLAS,
+    WANTS_KERNEL,
+    WANTS_PYTHON,
+    WANTS_ROOM,
 )  # fmt: skip
 from tapegrad.tape import CODE_MASK, GENERAL, HOOKED, SAVES, SPENT, WORD, Tape
 from tapegrad.tensor import Tensor, grad_name, wrap
@@ -79,7 +93,7 @@ class Sweep:
         if not self.seeds or not code:
             return False
         self._mark()
-        assert self.need is not None and self.leaf_need is not None
+        assert self.leaf_need is not None
         if code < 0:
             return bool(self.leaf_need[-code - 1] & LEAF_REACHED)
         index = self.tape.index(code) - self.low
@@ -345,9 +359,7 @@ def _workspace(tape: Tape) -> Workspace:
     return tape.workspace  # type: ignore[no-any-return]
 
 
-def _targets(
-    tape: Tape, targets: list[int], low: int, top: int
-) -> tuple[np.ndarray, np.ndarray]:
+def _targets(tape: Tape, targets: list[int], low: int, top: int) -> tuple[np.ndarray, np.ndarray]:
     """The marks of the targets themselves, on records and on leaves."""
     need = np.zeros(top + 1 - low, np.uint8)
     leaf_need = np.zeros(max(1, len(tape.leaves)), np.uint8)

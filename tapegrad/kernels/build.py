@@ -34,6 +34,7 @@ EXTERNALS = (
     "ceilf fmodf sqrtf"
 ).split()
 
+
 @cache
 def _machine() -> Any:
     import llvmlite.binding as llvm
@@ -63,7 +64,8 @@ def _fingerprint() -> bytes:
     digest.update(llvm.get_host_cpu_name().encode())
     digest.update(llvm.get_host_cpu_features().flatten().encode())
     here = Path(__file__).parent
-    for path in [*sorted(here.glob("*.py")), here.parent / "tape.py"]:  # what kernel source may use; a change makes others
+    # What kernel source may use: a change there makes other kernels.
+    for path in [*sorted(here.glob("*.py")), here.parent / "tape.py"]:
         digest.update(path.read_bytes())
     return digest.digest()
 

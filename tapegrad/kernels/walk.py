@@ -8,164 +8,74 @@ at every record that needs Python.
 
 from tapegrad.kernels.flags import helper
 from tapegrad.kernels.layout import (
-    ADJOINTS, NOTHING, ARENA_AT, ARENA_END, ARRAY_DATA, ARRAY_FLAGS, ARRAY_STRIDES, BELOW, CURSOR,
-    DETAIL, DONE, FREE, GEMM, GEMM_ARGUMENTS, KEEP, KERNELS, KIND_MATMUL, KIND_MEAN, KIND_SUM, KINDS,
-    LEAF_ADJOINTS, LEAF_NEED, LEAF_REACHED, LOW, MARK, NEED, NEED_CAPTURE, NEED_INSIDE, NEEDS, OLD,
-    OLD_COUNT, PROPAGATE, REACH, REACH_ONLY, RECORDS, RELEASE, ROOM, SHIFT, SIZES, SMALL, SPENT_RECORD, SWEEP, TASK,
-    TUPLE_ITEMS, WANTS_BLAS, WANTS_KERNEL, WANTS_PYTHON, WANTS_ROOM, WIDE_INPUTS,
-)  # fmt: skip
-from tapegrad.kernels.memory import call8, call_gemm, f4, f8, i4, i8, u1
+    ADJOINTS,
+    ARENA_AT,
+    ARENA_END,
+    ARRAY_DATA,
+    ARRAY_FLAGS,
+    ARRAY_STRIDES,
+    CURSOR,
+    DETAIL,
+    DONE,
+    FREE,
+    GEMM,
+    GEMM_ARGUMENTS,
+    KEEP,
+    KERNELS,
+    KIND_MATMUL,
+    KIND_MEAN,
+    KIND_SUM,
+    KINDS,
+    LEAF_ADJOINTS,
+    LEAF_NEED,
+    LOW,
+    MARK,
+    NEED,
+    NEED_CAPTURE,
+    NEEDS,
+    NOTHING,
+    PROPAGATE,
+    REACH_ONLY,
+    RECORDS,
+    RELEASE,
+    ROOM,
+    SIZES,
+    SMALL,
+    SWEEP,
+    TASK,
+    TUPLE_ITEMS,
+    WANTS_BLAS,
+    WANTS_KERNEL,
+    WANTS_PYTHON,
+    WANTS_ROOM,
+)
+from tapegrad.kernels.marks import find, mark, needs, propagate, release
+from tapegrad.kernels.memory import (
+    call8,
+    call_gemm,
+    f4,
+    f8,
+    i4,
+    i8,
+    u1,
+)
 from tapegrad.tape import (
-    AUX, CODE_MASK, COLUMN, DTYPE_SHIFT, FIELDS, GENERAL, HOOKED, IN0, IN1, RELEASED, ROW, SAVES,
-    SCALAR, SHAPE, SPENT, WIDE, WORD,
-)  # fmt: skip
+    AUX,
+    CODE_MASK,
+    COLUMN,
+    DTYPE_SHIFT,
+    FIELDS,
+    GENERAL,
+    HOOKED,
+    IN0,
+    ROW,
+    SCALAR,
+    SHAPE,
+    WORD,
+)
 
 C_CONTIGUOUS = 1
 HANDS_BACK = GENERAL | HOOKED
-
-
-@helper
-def find(frame, position):
-    """The index of the record at a position, or -1."""
-    index = position - frame[SHIFT]
-    count = frame[OLD_COUNT]
-    if index >= count:
-        return index
-    old = i8(frame[OLD])
-    low = 0
-    high = count
-    while low < high:
-        middle = (low + high) >> 1
-        if old[middle] < position:
-            low = middle + 1
-        else:
-            high = middle
-    if low < count and old[low] == position:
-        return low
-    return -1
-
-
-@helper
-def input_count(record):
-    return record[IN1] if record[WORD] & WIDE else 3
-
-
-@helper
-def input_at(frame, record, k):
-    if record[WORD] & WIDE:
-        return i8(frame[WIDE_INPUTS])[record[IN0] + k]
-    return record[IN0 + k]
-
-
-@helper
-def propagate(frame):
-    """Liveness: what a live, unspent record reads is live."""
-    reach = u1(frame[REACH])
-    for index in range(frame[CURSOR], -1, -1):
-        if reach[index] == 0:
-            continue
-        record = i8(frame[RECORDS] + index * FIELDS * 8)
-        if record[WORD] & SPENT:
-            continue
-        for k in range(input_count(record)):
-            code = input_at(frame, record, k)
-            if code > 0:
-                below = find(frame, code)
-                if below >= 0:
-                    reach[below] = 1
-    return DONE
-
-
-@helper
-def needs(frame):
-    """Upwards: a record is needed when it reads a target, or a needed record."""
-    need = u1(frame[NEED])
-    leaf_need = u1(frame[LEAF_NEED])
-    reach = u1(frame[REACH])
-    for index in range(frame[LOW], frame[CURSOR] + 1):
-        if reach[index] == 0:
-            continue
-        record = i8(frame[RECORDS] + index * FIELDS * 8)
-        inside = 0
-        for k in range(input_count(record)):
-            code = input_at(frame, record, k)
-            if code < 0:
-                inside |= leaf_need[-code - 1] & 1
-            elif code > 0:
-                below = find(frame, code)
-                if below >= frame[LOW] and need[below] != 0:
-                    inside = 1
-        if inside:
-            need[index] |= NEED_INSIDE
-    return DONE
-
-
-@helper
-def mark(frame):
-    """Downwards from the roots: which records the sweep will meet, and whether it may."""
-    reach = u1(frame[REACH])
-    need = u1(frame[NEED])
-    bounded = frame[NEED] != 0
-    checked = frame[TASK] == MARK
-    for index in range(frame[CURSOR], frame[LOW] - 1, -1):
-        if reach[index] == 0:
-            continue
-        if bounded and need[index] == 0:
-            reach[index] = 0
-            continue
-        record = i8(frame[RECORDS] + index * FIELDS * 8)
-        if bounded and need[index] & NEED_INSIDE == 0:
-            continue
-        if record[WORD] & SPENT and checked:
-            frame[DETAIL] = index
-            return SPENT_RECORD
-        for k in range(input_count(record)):
-            code = input_at(frame, record, k)
-            if code < 0 and bounded:
-                u1(frame[LEAF_NEED])[-code - 1] |= LEAF_REACHED
-            if code > 0:
-                below = find(frame, code)
-                if below < frame[LOW]:
-                    frame[DETAIL] = index
-                    if checked or frame[LOW] > 0:
-                        return BELOW if frame[LOW] > 0 else SPENT_RECORD
-                    continue
-                reach[below] = 1
-    return DONE
-
-
-@helper
-def swept(frame, index):
-    if u1(frame[REACH])[index] == 0:
-        return False
-    return frame[NEED] == 0 or u1(frame[NEED])[index] & NEED_INSIDE != 0
-
-
-@helper
-def release(frame):
-    """Mark what was swept as released, and list, where the adjoints stood, the indices of records:
-    when all records were swept those that keep their static arguments (returns their number),
-    otherwise those that give values back (returns -1 minus their number).
-    """
-    low, top = frame[LOW], frame[CURSOR]
-    every = True
-    for index in range(low, top + 1):
-        every = every and swept(frame, index)
-    keep = i8(frame[KEEP])
-    listed = i8(frame[ADJOINTS] + 8 * low)
-    count = 0
-    for index in range(low, top + 1):
-        if not every and not swept(frame, index):
-            continue
-        record = i8(frame[RECORDS] + index * FIELDS * 8)
-        record[WORD] |= RELEASED
-        saves = record[WORD] & SAVES != 0
-        if saves:
-            record[WORD] |= SPENT
-        if saves != every and (saves or keep[index] != frame[NOTHING]):
-            listed[count] = index
-            count += 1
-    return count if every else -1 - count
 
 
 @helper
@@ -193,6 +103,7 @@ def take(frame, nbytes):
 
 @helper
 def give_back(frame, address, nbytes):
+    """Put a buffer on the free list of its size."""
     level = size_class(nbytes)
     free = i8(frame[FREE])
     i8(address)[0] = free[level]
@@ -216,6 +127,7 @@ def cell_of(frame, code):
 
 @helper
 def wanted(frame, code):
+    """Whether an input's adjoint is asked for."""
     if code == 0:
         return False
     if frame[NEED] == 0:
@@ -256,6 +168,7 @@ def pattern(word):
 
 @helper
 def data(frame, header):
+    """The address of an array's first element."""
     return i8(header + frame[ARRAY_DATA])[0] if header != 0 else 0
 
 
@@ -298,6 +211,7 @@ def stride(header, frame, dimension):
 
 @helper
 def finite(x, s0, s1, rows, cols):
+    """Whether a matrix holds neither an infinity nor a NaN."""
     total = 0.0
     for i in range(rows):
         for j in range(cols):
@@ -329,6 +243,7 @@ def gemm(frame, first_turned, second_turned, m, n, k, a, lda, b, ldb, fresh, c, 
 
 @helper
 def clear(address, nbytes):
+    """Write zeros."""
     words = i8(address)
     for i in range((nbytes + 7) >> 3):
         words[i] = 0
@@ -398,6 +313,7 @@ def row_step(how, step, itemsize):
 
 @helper
 def value_address(frame, index, k):
+    """Where the k-th kept value of a record begins, or 0."""
     header = saved(frame, index, k)
     if header == frame[NOTHING]:
         return 0
@@ -438,7 +354,7 @@ def elementwise(frame, record, index, k, g, n, itemsize, out, fresh):
     step_b = row_step(how_b, step, itemsize)
     step_c = row_step(how_c, step, itemsize)
     step_out = row_step(how, step, itemsize)
-    for r in range(n // aux):
+    for _ in range(n // aux):
         call8(kernel, aux, accumulate, g, out, a, b, c, y)
         g += step
         out += step_out
@@ -477,6 +393,7 @@ def contribute(frame, record, index, kind, k, g, n, itemsize):
 
 @helper
 def strides_ok(frame, record, index, kind):
+    """Whether a kernel can read the kept values: in C order without gaps."""
     if i8(frame[KEEP])[index] == frame[NOTHING] or kind >= 4:
         return True
     for k in range(kind + 1):

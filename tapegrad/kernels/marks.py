@@ -1,0 +1,187 @@
+"""The walk's passes over records alone: what is live, needed, reached, released."""
+
+from tapegrad.kernels.flags import helper
+from tapegrad.kernels.layout import (
+    ADJOINTS,
+    BELOW,
+    CURSOR,
+    DETAIL,
+    DONE,
+    KEEP,
+    LEAF_NEED,
+    LEAF_REACHED,
+    LOW,
+    MARK,
+    NEED,
+    NEED_INSIDE,
+    NOTHING,
+    OLD,
+    OLD_COUNT,
+    REACH,
+    RECORDS,
+    SHIFT,
+    SPENT_RECORD,
+    TASK,
+    WIDE_INPUTS,
+)
+from tapegrad.kernels.memory import (
+    i8,
+    u1,
+)
+from tapegrad.tape import (
+    FIELDS,
+    IN0,
+    IN1,
+    RELEASED,
+    SAVES,
+    SPENT,
+    WIDE,
+    WORD,
+)
+
+
+@helper
+def find(frame, position):
+    """The index of the record at a position, or -1."""
+    index = position - frame[SHIFT]
+    count = frame[OLD_COUNT]
+    if index >= count:
+        return index
+    old = i8(frame[OLD])
+    low = 0
+    high = count
+    while low < high:
+        middle = (low + high) >> 1
+        if old[middle] < position:
+            low = middle + 1
+        else:
+            high = middle
+    if low < count and old[low] == position:
+        return low
+    return -1
+
+
+@helper
+def input_count(record):
+    """How many inputs a record has."""
+    return record[IN1] if record[WORD] & WIDE else 3
+
+
+@helper
+def input_at(frame, record, k):
+    """The code of a record's k-th input."""
+    if record[WORD] & WIDE:
+        return i8(frame[WIDE_INPUTS])[record[IN0] + k]
+    return record[IN0 + k]
+
+
+@helper
+def propagate(frame):
+    """Liveness: what a live, unspent record reads is live."""
+    reach = u1(frame[REACH])
+    for index in range(frame[CURSOR], -1, -1):
+        if reach[index] == 0:
+            continue
+        record = i8(frame[RECORDS] + index * FIELDS * 8)
+        if record[WORD] & SPENT:
+            continue
+        for k in range(input_count(record)):
+            code = input_at(frame, record, k)
+            if code > 0:
+                below = find(frame, code)
+                if below >= 0:
+                    reach[below] = 1
+    return DONE
+
+
+@helper
+def needs(frame):
+    """Upwards: a record is needed when it reads a target, or a needed record."""
+    need = u1(frame[NEED])
+    leaf_need = u1(frame[LEAF_NEED])
+    reach = u1(frame[REACH])
+    for index in range(frame[LOW], frame[CURSOR] + 1):
+        if reach[index] == 0:
+            continue
+        record = i8(frame[RECORDS] + index * FIELDS * 8)
+        inside = 0
+        for k in range(input_count(record)):
+            code = input_at(frame, record, k)
+            if code < 0:
+                inside |= leaf_need[-code - 1] & 1
+            elif code > 0:
+                below = find(frame, code)
+                if below >= frame[LOW] and need[below] != 0:
+                    inside = 1
+        if inside:
+            need[index] |= NEED_INSIDE
+    return DONE
+
+
+@helper
+def mark(frame):
+    """Downwards from the roots: which records the sweep will meet, and whether it may."""
+    reach = u1(frame[REACH])
+    need = u1(frame[NEED])
+    bounded = frame[NEED] != 0
+    checked = frame[TASK] == MARK
+    for index in range(frame[CURSOR], frame[LOW] - 1, -1):
+        if reach[index] == 0:
+            continue
+        if bounded and need[index] == 0:
+            reach[index] = 0
+            continue
+        record = i8(frame[RECORDS] + index * FIELDS * 8)
+        if bounded and need[index] & NEED_INSIDE == 0:
+            continue
+        if record[WORD] & SPENT and checked:
+            frame[DETAIL] = index
+            return SPENT_RECORD
+        for k in range(input_count(record)):
+            code = input_at(frame, record, k)
+            if code < 0 and bounded:
+                u1(frame[LEAF_NEED])[-code - 1] |= LEAF_REACHED
+            if code > 0:
+                below = find(frame, code)
+                if below < frame[LOW]:
+                    frame[DETAIL] = index
+                    if checked or frame[LOW] > 0:
+                        return BELOW if frame[LOW] > 0 else SPENT_RECORD
+                    continue
+                reach[below] = 1
+    return DONE
+
+
+@helper
+def swept(frame, index):
+    """Whether a sweep has handed the adjoint of this record on."""
+    if u1(frame[REACH])[index] == 0:
+        return False
+    return frame[NEED] == 0 or u1(frame[NEED])[index] & NEED_INSIDE != 0
+
+
+@helper
+def release(frame):
+    """Mark what was swept as released, and list, where the adjoints stood, the indices of records:
+    when all records were swept those that keep their static arguments (returns their number),
+    otherwise those that give values back (returns -1 minus their number).
+    """
+    low, top = frame[LOW], frame[CURSOR]
+    every = True
+    for index in range(low, top + 1):
+        every = every and swept(frame, index)
+    keep = i8(frame[KEEP])
+    listed = i8(frame[ADJOINTS] + 8 * low)
+    count = 0
+    for index in range(low, top + 1):
+        if not every and not swept(frame, index):
+            continue
+        record = i8(frame[RECORDS] + index * FIELDS * 8)
+        record[WORD] |= RELEASED
+        saves = record[WORD] & SAVES != 0
+        if saves:
+            record[WORD] |= SPENT
+        if saves != every and (saves or keep[index] != frame[NOTHING]):
+            listed[count] = index
+            count += 1
+    return count if every else -1 - count
