@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad import parallel, storage
-from tapegrad.dtypes import category, get_default_dtype, result_type
+from tapegrad.dtypes import get_default_dtype, result_type
 from tapegrad.kernels.layout import MATRIX
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op
 from tapegrad.ops.shape import replay
@@ -61,8 +61,6 @@ def run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
             result = parallel.forward(op, arrays)
         except ValueError:
             raise mismatch(op, arrays) from None
-        if result.dtype is not F8 or get_default_dtype().numpy is not F8:
-            result = _default_float(given, result)
     else:
         arrays = given
         result = op.forward(*given, **params)
@@ -126,6 +124,13 @@ def tracked(op: Op, args: tuple[Any, ...]) -> bool:
     return False
 
 
+# Of integers and booleans these are computed in the default floating-point type.
+FLOATS = frozenset((
+    "div reciprocal exp log log1p expm1 sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh atan2 "
+    "sigmoid softplus erf"
+).split())  # fmt: skip
+
+
 def promoted(op: Op, operands: list[Any]) -> list[Any]:
     """Operands in PyTorch's result type; a condition keeps its own."""
     first = 1 if op.name == "where" else 0
@@ -138,9 +143,16 @@ def promoted(op: Op, operands: list[Any]) -> list[Any]:
         if kind is None or kind.kind not in "biu":
             return operands
     target = result_type(operands[first:])
-    if target.kind in "biu":
+    if target.kind not in "biu":
+        return operands[:first] + [np.asarray(x, target) for x in operands[first:]]
+    if op.name in FLOATS:
+        target = get_default_dtype().numpy
+    elif op.name == "square" and target.kind == "b":
+        target = np.dtype(np.int64)
+    else:
         _check_integers(op, operands, target)
-    return operands[:first] + [np.asarray(x, target) for x in operands[first:]]
+    # `astype` lets a number that does not fit wrap around, as PyTorch does.
+    return operands[:first] + [np.asarray(x).astype(target, copy=False) for x in operands[first:]]
 
 
 def _check_integers(op: Op, operands: list[Any], kind: np.dtype[Any]) -> None:
@@ -149,15 +161,8 @@ def _check_integers(op: Op, operands: list[Any], kind: np.dtype[Any]) -> None:
         raise RuntimeError("`-` is not defined for booleans: use `^` or `logical_not`")
     if op.name in ("floor_divide", "remainder") and not np.all(operands[1]):
         raise RuntimeError(f"`{op.name}`: integers cannot be divided by zero (ZeroDivisionError)")
-
-
-def _default_float(operands: list[Any], result: np.ndarray) -> np.ndarray:
-    """What NumPy computes from integers as a wide float is of the default type."""
-    if result.dtype.kind == "f" and not any(
-        isinstance(x, np.ndarray) and category(x.dtype) >= 2 for x in operands
-    ):
-        return result.astype(get_default_dtype().numpy, copy=False)
-    return result
+    if op.name == "pow" and np.any(np.less(operands[1], 0)):
+        raise RuntimeError("integers to negative integer powers are not allowed: use floats")
 
 
 def write(

@@ -53,7 +53,7 @@ def late_rows():
     count = len(by_code)
     kernels.learn()
     yield
-    kernels.addresses[count * 48 :] = 0
+    kernels.addresses[count * kernels.PER_OP :] = 0
     kernels._known = count
     while len(by_code) > count:
         name = by_code.pop().name

@@ -31,6 +31,7 @@ def beside(plain: Callable[..., Any], fast: Callable[..., Any], least: int = COM
 
 
 FORWARDS: dict[str, Callable[..., Any]] = {
+    "clone": rows.clone,
     "cumsum": rows.cumsum,
     "exact": places.exact,
     "flip": rows.flip,

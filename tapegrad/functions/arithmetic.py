@@ -14,6 +14,7 @@ from tapegrad.fast import as_operand, binary, unary
 from tapegrad.functions.arguments import as_input
 from tapegrad.ops import elementwise as e
 from tapegrad.ops.core import Op
+from tapegrad.ops.shape import clone
 from tapegrad.record import run
 from tapegrad.tensor import Tensor, wrap
 
@@ -95,7 +96,6 @@ ge = _binary(
 )
 neg = _unary(e.neg, "The negative.", "neg(tg.tensor(1.0))", "tensor(-1.)")
 abs = _unary(e.abs, "The absolute value.", "abs(tg.tensor(-1.0))", "tensor(1.)")
-sign = _unary(e.sign, "The sign: -1, 0 or 1.", "sign(tg.tensor(-3.0))", "tensor(-1.)")
 floor = _unary(e.floor, "The largest whole number below.", "floor(tg.tensor(1.5))", "tensor(1.)")
 square = _unary(e.square, "The square.", "square(tg.tensor(3.0))", "tensor(9.)")
 reciprocal = _unary(
@@ -123,6 +123,31 @@ relu = _unary(e.relu, "max(x, 0).", "relu(tg.tensor(-1.0))", "tensor(0.)")
 erf = _unary(e.erf, "The error function.", "erf(tg.tensor(0.0))", "tensor(0.)")
 _softplus = unary(e.softplus)
 _cube = unary(e.cube)
+_sign = unary(e.sign)
+
+
+def sign(input: Any) -> Tensor:
+    """The sign: -1, 0 or 1.
+
+    >>> import tapegrad as tg
+    >>> tg.sign(tg.tensor(-3.0))
+    tensor(-1.)
+    """
+    if isinstance(input, Tensor) and input._a.dtype.kind == "b":
+        return run(clone, (input,), {})
+    return _sign(input)
+
+
+def scaled(name: str, factor: Any, other: Any, *beside: Any) -> Any:
+    """``factor * other``, for a sum with `beside`: the factor does not change the sum's type."""
+    if isinstance(factor, Tensor):
+        return mul(other, factor)
+    if factor == 1 or (isinstance(other, Tensor) and other._a.dtype.kind in "fc"):
+        return other if factor == 1 else mul(other, factor)
+    kind = _result_type([x._a if isinstance(x, Tensor) else x for x in (other, *beside)])
+    if name in ("add", "sub") and kind.kind in "biu" and not isinstance(factor, int):
+        raise RuntimeError(f"`{name}`: for integers `alpha` must be an integer, got {factor}")
+    return mul(other, np.asarray(factor).astype(kind))
 
 
 def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
@@ -132,7 +157,7 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     >>> tg.add(tg.tensor(1.0), tg.tensor(2.0), alpha=10)
     tensor(21.)
     """
-    return _add(input, other if alpha == 1 else mul(other, alpha))
+    return _add(input, scaled("add", alpha, other, input))
 
 
 def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
@@ -142,7 +167,7 @@ def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     >>> tg.sub(tg.tensor(3.0), tg.tensor(1.0))
     tensor(2.)
     """
-    return _sub(input, other if alpha == 1 else mul(other, alpha))
+    return _sub(input, scaled("sub", alpha, other, input))
 
 
 def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
@@ -157,6 +182,9 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     if rounding_mode == "floor":
         return floor_divide(input, other)
     if rounding_mode == "trunc":
+        if result_type(input, other).numpy.kind in "iu":
+            down = floor_divide(input, other)
+            return _add(down, logical_and(lt(down, 0), ne(mul(down, other), input)))
         quotient = _div(input, other)
         return mul(sign(quotient), floor(abs(quotient)))
     raise RuntimeError(f"`div`: rounding_mode is None, 'floor' or 'trunc', got {rounding_mode!r}")
@@ -177,8 +205,8 @@ def pow(input: Any, exponent: Any) -> Tensor:
         function = _EXACT_POWERS.get(exponent)
         if function is not None:
             return function(input)
-    elif isinstance(input, Tensor) and kind is int and exponent < 0 and input._a.dtype.kind in "iu":
-        raise RuntimeError("integers to negative integer powers are not allowed: use floats")
+    elif kind is bool and isinstance(input, Tensor) and input._a.dtype.kind == "b":
+        return ge(input, exponent)  # which is the power, among booleans
     return _pow(input, exponent)
 
 
@@ -232,8 +260,8 @@ def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """
     if beta == 1.0 and threshold == 20.0:
         return _softplus(input)
-    scaled = mul(input, float(beta))
-    return where(gt(scaled, threshold), input, _div(_softplus(scaled), float(beta)))
+    inner = mul(input, float(beta))
+    return where(gt(inner, threshold), input, _div(_softplus(inner), float(beta)))
 
 
 def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
@@ -243,8 +271,8 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor
     >>> tg.addcmul(tg.tensor(1.0), tg.tensor(2.0), tg.tensor(3.0))
     tensor(7.)
     """
-    scaled = tensor1 if value == 1 else mul(tensor1, value)
-    return run(e.addcmul, (as_operand(input), as_operand(scaled), as_operand(tensor2)), {})
+    factor = scaled("addcmul", value, tensor1, input, tensor2)
+    return run(e.addcmul, (as_operand(input), as_operand(factor), as_operand(tensor2)), {})
 
 
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
@@ -254,8 +282,15 @@ def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor
     >>> tg.addcdiv(tg.tensor(1.0), tg.tensor(6.0), tg.tensor(3.0))
     tensor(3.)
     """
-    scaled = tensor1 if value == 1 else mul(tensor1, value)
-    return run(e.addcdiv, (as_operand(input), as_operand(scaled), as_operand(tensor2)), {})
+    top = numerator(value, tensor1, tensor2, input)
+    return run(e.addcdiv, (as_operand(input), as_operand(top), as_operand(tensor2)), {})
+
+
+def numerator(value: Any, tensor1: Any, tensor2: Any, input: Any) -> Any:
+    """``value * tensor1`` for `addcdiv`, which does not divide integers by integers."""
+    if result_type(tensor1, tensor2).numpy.kind in "biu":
+        raise RuntimeError("`addcdiv` does not divide integers by integers: convert them to floats")
+    return scaled("addcdiv", value, tensor1, input, tensor2)
 
 
 def lerp(input: Any, end: Any, weight: Any) -> Tensor:

@@ -10,7 +10,7 @@ from tapegrad.dtypes import category
 from tapegrad.fast import as_operand
 from tapegrad.functions import indexing
 from tapegrad.functions.arguments import as_input, one_dim
-from tapegrad.functions.arithmetic import clamping, mul
+from tapegrad.functions.arithmetic import clamping, numerator, scaled
 from tapegrad.inplace import run_inplace
 from tapegrad.ops import elementwise as e
 from tapegrad.ops import index as ix
@@ -43,7 +43,7 @@ def _binary(op: Op, name: str | None = None) -> Any:
 
 UNARY = (
     "neg abs exp log log1p expm1 sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh sigmoid relu "
-    "erf square reciprocal sign floor"
+    "erf square reciprocal floor"
 ).split()
 BINARY = "mul atan2 floor_divide remainder eq ne lt le gt ge".split()
 METHODS: dict[str, Any] = {f"{name}_": _unary(getattr(e, name)) for name in UNARY}
@@ -52,16 +52,17 @@ METHODS |= {f"{name}_": _binary(getattr(e, name)) for name in BINARY}
 
 def add_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """`add` in place."""
-    return run_inplace(
-        e.add, (self, as_operand(other if alpha == 1 else mul(other, alpha))), {}, self
-    )
+    return run_inplace(e.add, (self, as_operand(scaled("add", alpha, other, self))), {}, self)
 
 
 def sub_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """`sub` in place."""
-    return run_inplace(
-        e.sub, (self, as_operand(other if alpha == 1 else mul(other, alpha))), {}, self
-    )
+    return run_inplace(e.sub, (self, as_operand(scaled("sub", alpha, other, self))), {}, self)
+
+
+def sign_(self: Tensor) -> Tensor:
+    """`sign` in place."""
+    return run_inplace(s.clone if self._a.dtype.kind == "b" else e.sign, (self,), {}, self)
 
 
 def div_(self: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
@@ -91,14 +92,14 @@ def clamp_(self: Tensor, min: Any = None, max: Any = None) -> Tensor:
 
 def addcmul_(self: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
     """`addcmul` in place."""
-    scaled = tensor1 if value == 1 else mul(tensor1, value)
-    return run_inplace(e.addcmul, (self, as_operand(scaled), as_operand(tensor2)), {}, self)
+    factor = scaled("addcmul", value, tensor1, self, tensor2)
+    return run_inplace(e.addcmul, (self, as_operand(factor), as_operand(tensor2)), {}, self)
 
 
 def addcdiv_(self: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
     """`addcdiv` in place."""
-    scaled = tensor1 if value == 1 else mul(tensor1, value)
-    return run_inplace(e.addcdiv, (self, as_operand(scaled), as_operand(tensor2)), {}, self)
+    top = numerator(value, tensor1, tensor2, self)
+    return run_inplace(e.addcdiv, (self, as_operand(top), as_operand(tensor2)), {}, self)
 
 
 def lerp_(self: Tensor, end: Any, weight: Any) -> Tensor:
@@ -228,7 +229,7 @@ def triu_(self: Tensor, diagonal: int = 0) -> Tensor:
 METHODS |= {
     f.__name__: f
     for f in (
-        add_, sub_, div_, pow_, clamp_, addcmul_, addcdiv_, lerp_, copy_, fill_, zero_,
+        add_, sub_, sign_, div_, pow_, clamp_, addcmul_, addcdiv_, lerp_, copy_, fill_, zero_,
         masked_fill_, index_add_, index_put_, scatter_, scatter_add_, cumsum_, tril_, triu_,
     )
 }  # fmt: skip

@@ -22,7 +22,7 @@ def cat(tensors: Any, dim: int = 0) -> Tensor:
     >>> tg.cat([tg.ones(1), tg.zeros(1)])
     tensor([1., 0.])
     """
-    parts = _parts(tensors, "cat")
+    parts = _parts(tensors, "cat", ValueError)
     shaped = [x for x in parts if x._a.shape != (0,)] or parts[:1]
     d = one_dim(dim, shaped[0]._a.ndim, "cat")
     first = shaped[0]._a.shape
@@ -61,12 +61,12 @@ def stack(tensors: Any, dim: int = 0) -> Tensor:
     )
 
 
-def _parts(tensors: Any, name: str) -> list[Tensor]:
+def _parts(tensors: Any, name: str, problem: type[Exception] = RuntimeError) -> list[Tensor]:
     if isinstance(tensors, Tensor):
         raise TypeError(f"`{name}` takes a sequence of Tensors, got one Tensor")
     parts = [as_input(x, name) for x in tensors]
     if not parts:
-        raise RuntimeError(f"`{name}` needs at least one Tensor")
+        raise problem(f"`{name}` needs at least one Tensor")
     return parts
 
 

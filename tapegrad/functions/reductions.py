@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 
-from tapegrad.dtypes import to_numpy
+from tapegrad.dtypes import get_default_dtype, to_numpy
 from tapegrad.functions.arguments import all_dims, as_input, one_dim
 from tapegrad.functions.arithmetic import maximum, minimum
 from tapegrad.ops import reduce as r
@@ -251,7 +251,8 @@ def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Tensor:
 def _truth(input: Any, dim: Any, keepdim: bool, name: str, ufunc: Any) -> Tensor:
     x = as_input(input, name)._a
     axes = None if dim is None else all_dims(dim, x.ndim, name)
-    return wrap(np.asarray(ufunc.reduce(x.astype(bool), axis=axes, keepdims=keepdim)))
+    kind = np.uint8 if x.dtype == np.uint8 else np.bool_  # PyTorch's one exception
+    return wrap(np.asarray(ufunc.reduce(x.astype(bool), axis=axes, keepdims=keepdim), kind))
 
 
 def all(input: Any, dim: Dim = None, keepdim: bool = False) -> Tensor:
@@ -293,7 +294,9 @@ def logsumexp(input: Any, dim: Dim, keepdim: bool = False) -> Tensor:
     >>> tg.logsumexp(tg.tensor([1000.0, 1000.0]), dim=0)
     tensor(1000.6931)
     """
-    x = _floating(as_input(input, "logsumexp"), "logsumexp")
+    x = as_input(input, "logsumexp")
+    if x._a.dtype.kind in "biu":
+        x = wrap(x._a.astype(get_default_dtype().numpy))
     return run(
         r.logsumexp, (x,), {"dim": all_dims(dim, x._a.ndim, "logsumexp"), "keepdim": keepdim}
     )

@@ -203,9 +203,12 @@ def movedim(input: Any, source: Any, destination: Any) -> Tensor:
     """
     x = as_input(input, "movedim")
     n = x._a.ndim
-    here = [one_dim(d, n, "movedim") for d in ([source] if isinstance(source, int) else source)]
-    there = [one_dim(d, n, "movedim")
-             for d in ([destination] if isinstance(destination, int) else destination)]  # fmt: skip
+    given = source, destination
+    if isinstance(source, int) and isinstance(destination, int):
+        given = (source,), (destination,)
+    if not all(isinstance(dims, (tuple, list)) for dims in given):
+        raise TypeError(f"`movedim` takes two ints or two tuples, got {source} and {destination}")
+    here, there = ([one_dim(d, n, "movedim") for d in dims] for dims in given)
     if len(here) != len(there) or len(set(here)) != len(here) or len(set(there)) != len(there):
         raise RuntimeError(f"`movedim` cannot move {source} to {destination}")
     order = [d for d in range(n) if d not in here]

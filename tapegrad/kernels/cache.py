@@ -60,7 +60,13 @@ def write(key: str, code: bytes) -> None:
 
 
 def _trim(where: Path) -> None:
-    found = [(entry.stat(), entry.path) for entry in os.scandir(where) if entry.is_file()]
+    found = []
+    with os.scandir(where) as entries:
+        for entry in entries:
+            try:
+                found.append((entry.stat(), entry.path))
+            except FileNotFoundError:  # another process was quicker
+                continue
     excess = sum(stat.st_size for stat, _ in found) - LIMIT
     for stat, path in sorted(found, key=lambda pair: pair[0].st_mtime):
         if excess <= 0:

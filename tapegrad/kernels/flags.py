@@ -43,6 +43,11 @@ NAMED = {
 
 
 def helper(f: F) -> F:
+    """Compile a function that kernels call; inlined only where LLVM thinks that it pays."""
+    return cast(F, numba.njit(**PLAIN)(f))
+
+
+def typed(f: F) -> F:
     """Compile a function of the walk, once, for arguments whose names tell their types.
 
     Left to itself Numba would compile it again for every constant that it is called with.  Inlined

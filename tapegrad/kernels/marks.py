@@ -1,6 +1,6 @@
 """The walk's passes over records alone: what is live, needed, reached, released."""
 
-from tapegrad.kernels.flags import helper
+from tapegrad.kernels.flags import typed
 from tapegrad.kernels.layout import (
     ADJOINTS,
     BELOW,
@@ -40,7 +40,7 @@ from tapegrad.tape import (
 )
 
 
-@helper
+@typed
 def find(frame, position):
     """The index of the record at a position, or -1."""
     index = position - frame[SHIFT]
@@ -61,13 +61,13 @@ def find(frame, position):
     return -1
 
 
-@helper
+@typed
 def input_count(record):
     """How many inputs a record has."""
     return record[IN1] if record[WORD] & WIDE else 3
 
 
-@helper
+@typed
 def input_at(frame, record, k):
     """The code of a record's k-th input."""
     if record[WORD] & WIDE:
@@ -75,7 +75,7 @@ def input_at(frame, record, k):
     return record[IN0 + k]
 
 
-@helper
+@typed
 def propagate(frame):
     """Liveness: what a live, unspent record reads is live."""
     reach = u1(frame[REACH])
@@ -94,7 +94,7 @@ def propagate(frame):
     return DONE
 
 
-@helper
+@typed
 def needs(frame):
     """Upwards: a record is needed when it reads a target, or a needed record."""
     need = u1(frame[NEED])
@@ -118,7 +118,7 @@ def needs(frame):
     return DONE
 
 
-@helper
+@typed
 def mark(frame):
     """Downwards from the roots: which records the sweep will meet, and whether it may."""
     reach = u1(frame[REACH])
@@ -152,7 +152,7 @@ def mark(frame):
     return DONE
 
 
-@helper
+@typed
 def swept(frame, index):
     """Whether a sweep has handed the adjoint of this record on."""
     if u1(frame[REACH])[index] == 0:
@@ -160,7 +160,7 @@ def swept(frame, index):
     return frame[NEED] == 0 or u1(frame[NEED])[index] & NEED_INSIDE != 0
 
 
-@helper
+@typed
 def release(frame):
     """Mark what was swept as released, and list, where the adjoints stood, the indices of records:
     when all records were swept those that keep their static arguments (returns their number),

@@ -14,9 +14,10 @@ from tapegrad.kernels import build, symbols
 from tapegrad.kernels.layout import KIND_MATMUL, KIND_MEAN, KIND_SUM
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code, table
 
+PER_OP = 48  # two dtypes, three operands, eight patterns of scalars
 # addresses[((code * 2 + narrow) * 3 + operand) * 8 + scalars]; 0: not loaded.
 CAPACITY = 1024  # operations; the walk holds the address of this memory, so it never grows
-addresses = np.zeros(CAPACITY * 48, np.int64)
+addresses = np.zeros(CAPACITY * PER_OP, np.int64)
 PASSES = ("clone", "contiguous", "reshape", "squeeze", "unsqueeze", "expand", "alias")
 _DTYPES = ("f8", "f4")
 

@@ -6,7 +6,7 @@ never creates or destroys a Python object, and it gives control back (with the c
 at every record that needs Python.
 """
 
-from tapegrad.kernels.flags import helper
+from tapegrad.kernels.flags import typed
 from tapegrad.kernels.layout import (
     ADJOINTS,
     ARENA_AT,
@@ -78,7 +78,7 @@ C_CONTIGUOUS = 1
 HANDS_BACK = GENERAL | HOOKED
 
 
-@helper
+@typed
 def size_class(nbytes):
     """The power of two, from 16 bytes up, that holds a buffer."""
     level = 4
@@ -87,7 +87,7 @@ def size_class(nbytes):
     return level
 
 
-@helper
+@typed
 def take(frame, nbytes):
     """A buffer from the free list of its size, or from the arena (the caller checked for room)."""
     level = size_class(nbytes)
@@ -101,7 +101,7 @@ def take(frame, nbytes):
     return at
 
 
-@helper
+@typed
 def give_back(frame, address, nbytes):
     """Put a buffer on the free list of its size."""
     level = size_class(nbytes)
@@ -110,14 +110,14 @@ def give_back(frame, address, nbytes):
     free[level] = address
 
 
-@helper
+@typed
 def saved(frame, index, k):
     """The array header of a kept value, or 0."""
     entry = i8(frame[KEEP])[index]
     return i8(entry + frame[TUPLE_ITEMS])[k]
 
 
-@helper
+@typed
 def cell_of(frame, code):
     """Where the address of an input's adjoint stands."""
     if code < 0:
@@ -125,7 +125,7 @@ def cell_of(frame, code):
     return frame[ADJOINTS] + 8 * find(frame, code)
 
 
-@helper
+@typed
 def wanted(frame, code):
     """Whether an input's adjoint is asked for."""
     if code == 0:
@@ -137,7 +137,7 @@ def wanted(frame, code):
     return u1(frame[NEED])[find(frame, code)] != 0
 
 
-@helper
+@typed
 def input_size(kind, word, n, aux, k):
     """How many elements an input has, from how it is broadcast."""
     if kind == KIND_SUM or kind == KIND_MEAN:
@@ -155,7 +155,7 @@ def input_size(kind, word, n, aux, k):
     return n
 
 
-@helper
+@typed
 def pattern(word):
     """Which operands a kernel reads as one scalar per row."""
     bits = 0
@@ -166,13 +166,13 @@ def pattern(word):
     return bits
 
 
-@helper
+@typed
 def data(frame, header):
     """The address of an array's first element."""
     return i8(header + frame[ARRAY_DATA])[0] if header != 0 else 0
 
 
-@helper
+@typed
 def spread(frame, record, g, out, fresh, n, mean):
     """The transpose of a sum: each result's adjoint goes to every element it was made from."""
     word = record[WORD]
@@ -201,7 +201,7 @@ def spread(frame, record, g, out, fresh, n, mean):
                     target8[r * row + i] = value if fresh else target8[r * row + i] + value
 
 
-@helper
+@typed
 def stride(header, frame, dimension):
     """A stride of a kept matrix in elements; a vector counts as a matrix of one row or column."""
     if i4(header + frame[ARRAY_STRIDES] - 16)[0] == 1:
@@ -209,7 +209,7 @@ def stride(header, frame, dimension):
     return i8(i8(header + frame[ARRAY_STRIDES])[0])[dimension] >> 3
 
 
-@helper
+@typed
 def finite(x, s0, s1, rows, cols):
     """Whether a matrix holds neither an infinity nor a NaN."""
     total = 0.0
@@ -219,7 +219,7 @@ def finite(x, s0, s1, rows, cols):
     return total == 0.0
 
 
-@helper
+@typed
 def gemm(frame, first_turned, second_turned, m, n, k, a, lda, b, ldb, fresh, c, ldc):
     """c[n, m] (+)= op(b)[n, k] op(a)[k, m] in C order: BLAS's own columns are our rows."""
     block = frame[GEMM_ARGUMENTS]
@@ -241,7 +241,7 @@ def gemm(frame, first_turned, second_turned, m, n, k, a, lda, b, ldb, fresh, c, 
     call_gemm(frame[GEMM], block)
 
 
-@helper
+@typed
 def clear(address, nbytes):
     """Write zeros."""
     words = i8(address)
@@ -249,7 +249,7 @@ def clear(address, nbytes):
         words[i] = 0
 
 
-@helper
+@typed
 def left_adjoint(frame, header, g, out, m, inner, cols, fresh):
     """out[m, inner] += g[m, cols] @ b[inner, cols]^T; a zero of g contributes zero."""
     at = data(frame, header)
@@ -275,7 +275,7 @@ def left_adjoint(frame, header, g, out, m, inner, cols, fresh):
                     target[i * inner + k] += weight * b[k * s0 + c * s1]
 
 
-@helper
+@typed
 def right_adjoint(frame, header, g, out, m, inner, cols, fresh):
     """out[inner, cols] += a[m, inner]^T @ g[m, cols]; a zero of g contributes zero."""
     at = data(frame, header)
@@ -301,7 +301,7 @@ def right_adjoint(frame, header, g, out, m, inner, cols, fresh):
                 target[k * cols + c] += product if value != 0.0 else 0.0
 
 
-@helper
+@typed
 def row_step(how, step, itemsize):
     """How far an operand moves from one row of the result to the next."""
     if how == SCALAR or how == ROW:
@@ -311,7 +311,7 @@ def row_step(how, step, itemsize):
     return step
 
 
-@helper
+@typed
 def value_address(frame, index, k):
     """Where the k-th kept value of a record begins, or 0."""
     header = saved(frame, index, k)
@@ -320,7 +320,7 @@ def value_address(frame, index, k):
     return data(frame, header)
 
 
-@helper
+@typed
 def elementwise(frame, record, index, k, g, n, itemsize, out, fresh):
     """One kernel call, or one per row when an operand is a row or a column of the result."""
     word = record[WORD]
@@ -366,7 +366,7 @@ def elementwise(frame, record, index, k, g, n, itemsize, out, fresh):
             accumulate = 1
 
 
-@helper
+@typed
 def contribute(frame, record, index, kind, k, g, n, itemsize):
     """Add the contribution of one record to the adjoint of its k-th input."""
     word = record[WORD]
@@ -391,7 +391,7 @@ def contribute(frame, record, index, kind, k, g, n, itemsize):
     elementwise(frame, record, index, k, g, n, itemsize, out, fresh)
 
 
-@helper
+@typed
 def strides_ok(frame, record, index, kind):
     """Whether a kernel can read the kept values: in C order without gaps."""
     if i8(frame[KEEP])[index] == frame[NOTHING] or kind >= 4:
@@ -403,7 +403,7 @@ def strides_ok(frame, record, index, kind):
     return True
 
 
-@helper
+@typed
 def obstacle(frame, record, index, kind, n):
     """Why the walk cannot go on with this record by itself: a status, or DONE."""
     word = record[WORD]
@@ -432,7 +432,7 @@ def obstacle(frame, record, index, kind, n):
     return DONE
 
 
-@helper
+@typed
 def sweep(frame):
     """Downwards: hand each adjoint on to the inputs of its record."""
     adjoints = i8(frame[ADJOINTS])

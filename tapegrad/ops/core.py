@@ -108,7 +108,7 @@ class Op:
         self.view = view
         self.variadic = variadic
         self.domain = domain
-        # exact[k]: the partial in input k is itself an adjoint; where it is zero, so is the product.
+        # exact[k]: the partial in input k is itself an adjoint: where it is 0, so is the product.
         self.exact = tuple(name in exact for name in self.inputs)
         # saves[j]: which of (inputs..., result) the formula of input j reads the value of.
         kept = (*self.inputs, "y")

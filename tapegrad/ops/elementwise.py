@@ -1,8 +1,8 @@
 """Elementwise operations: a NumPy ufunc each, and its partial derivatives.
 
-Conventions at singular points are PyTorch's: ``abs'(0) = 0``, ``relu'(0) = 0``, a tie of maximum and
-minimum gives half to each side, ``clamp`` passes the gradient at its bounds, ``d/da a**b`` is 0 where
-``b == 0``, ``d/db a**b`` is 0 where ``a == 0`` and ``b >= 0``.
+Conventions at singular points are PyTorch's: ``abs'(0) = 0``, ``relu'(0) = 0``, a tie of maximum
+and minimum gives half to each side, ``clamp`` passes the gradient at its bounds, ``d/da a**b`` is 0
+where ``b == 0``, ``d/db a**b`` is 0 where ``a == 0`` and ``b >= 0``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.ops.core import NotDifferentiable, elementwise
+from tapegrad.ops.core import NotDifferentiable, Op, elementwise
 
 
 class Lazy:
@@ -79,7 +79,10 @@ POSITIVE, UNIT, REAL = (0.1, 2.0), (-0.9, 0.9), (-2.0, 2.0)
 # The strong product: an adjoint that is exactly zero contributes exactly zero, whatever the factor.
 strong = elementwise("strong", _strong, a=lambda b: b, b=lambda a: a, grad_name="Mul", exact=("b",))
 # The same with both factors adjoints: either zero makes it zero.
-exact = elementwise("exact", _exact, a=lambda b: b, b=lambda a: a, grad_name="Mul", exact=("a", "b"))
+exact = elementwise(
+    "exact", _exact, a=lambda b: b,
+    b=lambda a: a, grad_name="Mul", exact=("a", "b"),
+)
 
 eq = elementwise("eq", np.equal, a=COMPARES, b=COMPARES)
 ne = elementwise("ne", np.not_equal, a=COMPARES, b=COMPARES)
@@ -92,12 +95,14 @@ add = elementwise("add", np.add, a=lambda: 1, b=lambda: 1)
 sub = elementwise("sub", np.subtract, a=lambda: 1, b=lambda: -1)
 mul = elementwise("mul", np.multiply, a=lambda b: b, b=lambda a: a)
 # As in PyTorch a quotient is not read by its rule, so that it may be changed in place.
-div = elementwise("div", np.true_divide, a=lambda b: 1 / b, b=lambda a, b: -(a / b) / b, domain=POSITIVE)
+div = elementwise(
+    "div", np.true_divide, a=lambda b: 1 / b,
+    b=lambda a, b: -(a / b) / b, domain=POSITIVE,
+)
 neg = elementwise("neg", np.negative, x=lambda: -1)
 # b * a**(b-1), but exactly 0 where b is 0; a**b * log(a), but exactly 0 where a is 0 and b >= 0.
-pow = elementwise(
-    "pow", np.power, domain=POSITIVE,
-    a=lambda a, b: where(eq(b, 0), 0, b * pow(a, b - 1)),
+pow: Op = elementwise(
+    "pow", np.power, domain=POSITIVE, a=lambda a, b: where(eq(b, 0), 0, b * pow(a, b - 1)),
     b=lambda a, b, y: where(mul(eq(a, 0), ge(b, 0)), 0, y * log(a)),
 )
 floor_divide = elementwise(
@@ -106,28 +111,31 @@ floor_divide = elementwise(
 remainder = elementwise(
     "remainder", np.remainder, domain=POSITIVE, a=lambda: 1, b=lambda a, b: -floor(a / b),
 )
-floor = elementwise("floor", np.floor, x=lambda: 0)
+floor: Op = elementwise("floor", np.floor, x=lambda: 0)
 sign = elementwise("sign", np.sign, x=lambda: 0)
 abs = elementwise("abs", np.absolute, x=lambda x: sign(x))
 square = elementwise("square", np.square, x=lambda x: 2 * x, grad_name="Pow")
 reciprocal = elementwise("reciprocal", np.reciprocal, x=lambda y: -y * y, domain=POSITIVE)
 
 exp = elementwise("exp", np.exp, x=lambda y: y)
-log = elementwise("log", np.log, x=lambda x: 1 / x, domain=POSITIVE)
+log: Op = elementwise("log", np.log, x=lambda x: 1 / x, domain=POSITIVE)
 log1p = elementwise("log1p", np.log1p, x=lambda x: 1 / (1 + x), domain=UNIT)
 expm1 = elementwise("expm1", np.expm1, x=lambda y: 1 + y)
 sqrt = elementwise("sqrt", np.sqrt, x=lambda y: 0.5 / y, domain=POSITIVE)
-cube = elementwise("cube", lambda x, out=None: np.asarray(x * x * x), x=lambda x: 3 * (x * x), grad_name="Pow")
+cube = elementwise(
+    "cube", lambda x, out=None: np.asarray(x * x * x),
+    x=lambda x: 3 * (x * x), grad_name="Pow",
+)
 rsqrt = elementwise("rsqrt", lambda x, out=None: np.asarray(1 / np.sqrt(x)),
                     x=lambda y: -0.5 * (y * y * y), domain=POSITIVE)
 sin = elementwise("sin", np.sin, x=lambda x: cos(x))
-cos = elementwise("cos", np.cos, x=lambda x: -sin(x))
+cos: Op = elementwise("cos", np.cos, x=lambda x: -sin(x))
 tan = elementwise("tan", np.tan, x=lambda y: 1 + y * y, domain=UNIT)
 asin = elementwise("asin", np.arcsin, x=lambda x: 1 / sqrt(1 - x * x), domain=UNIT)
 acos = elementwise("acos", np.arccos, x=lambda x: -1 / sqrt(1 - x * x), domain=UNIT)
 atan = elementwise("atan", np.arctan, x=lambda x: 1 / (1 + x * x))
 sinh = elementwise("sinh", np.sinh, x=lambda x: cosh(x))
-cosh = elementwise("cosh", np.cosh, x=lambda x: sinh(x))
+cosh: Op = elementwise("cosh", np.cosh, x=lambda x: sinh(x))
 tanh = elementwise("tanh", np.tanh, x=lambda y: 1 - y * y)
 atan2 = elementwise("atan2", np.arctan2, a=lambda a, b: b / (a * a + b * b),
                     b=lambda a, b: -a / (a * a + b * b), domain=POSITIVE)
@@ -136,10 +144,14 @@ softplus = elementwise("softplus", _softplus, x=lambda x: sigmoid(x))
 relu = elementwise("relu", _relu, x=lambda y: where(gt(y, 0), 1, 0))
 erf = elementwise("erf", Lazy("erf"), x=lambda x: TWO_OVER_ROOT_PI * exp(-x * x))
 
-minimum = elementwise("minimum", np.minimum, a=lambda a, b: where(lt(a, b), 1, where(eq(a, b), 0.5, 0)),
-                      b=lambda a, b: where(lt(b, a), 1, where(eq(a, b), 0.5, 0)))
-maximum = elementwise("maximum", np.maximum, a=lambda a, b: where(gt(a, b), 1, where(eq(a, b), 0.5, 0)),
-                      b=lambda a, b: where(gt(b, a), 1, where(eq(a, b), 0.5, 0)))
+minimum = elementwise(
+    "minimum", np.minimum, a=lambda a, b: where(lt(a, b), 1, where(eq(a, b), 0.5, 0)),
+    b=lambda a, b: where(lt(b, a), 1, where(eq(a, b), 0.5, 0)),
+)
+maximum = elementwise(
+    "maximum", np.maximum, a=lambda a, b: where(gt(a, b), 1, where(eq(a, b), 0.5, 0)),
+    b=lambda a, b: where(gt(b, a), 1, where(eq(a, b), 0.5, 0)),
+)
 # Clamping against fixed bounds is not a maximum: the gradient passes at the bound.
 clamp_min = elementwise("clamp_min", np.maximum, x=lambda x, lo: where(ge(x, lo), 1, 0),
                         lo=lambda x, lo: where(lt(x, lo), 1, 0), grad_name="Clamp")
@@ -151,8 +163,10 @@ clamp = elementwise(
     lo=lambda x, lo, hi: where(mul(lt(x, lo), lt(lo, hi)), 1, 0),
     hi=lambda x, lo, hi: where(gt(x, hi), 1, where(lt(hi, lo), 1, 0)),
 )
-where = elementwise("where", _where, condition=SELECTS, a=lambda condition: where(condition, 1, 0),
-                    b=lambda condition: where(condition, 0, 1))
+where: Op = elementwise(
+    "where", _where, condition=SELECTS, a=lambda condition: where(condition, 1, 0),
+    b=lambda condition: where(condition, 0, 1),
+)
 addcmul = elementwise("addcmul", _addcmul, a=lambda: 1, b=lambda c: c, c=lambda b: b)
 addcdiv = elementwise("addcdiv", _addcdiv, a=lambda: 1, b=lambda c: 1 / c,
                       c=lambda b, c: -b / (c * c), domain=POSITIVE)

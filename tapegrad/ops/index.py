@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.ops.core import NotDifferentiable, linear
+from tapegrad.ops.core import NotDifferentiable, Op, linear
 from tapegrad.ops.elementwise import where
 from tapegrad.ops.shape import _sum_to, embed, expand, getitem, sum_to
 from tapegrad.tape import Shape
@@ -183,38 +183,72 @@ def _on_a_copy(name: str) -> Callable[..., Any]:
 
 
 # fmt: off
-index = linear("index", _index, variadic=True,
-               x=lambda g, x_spec, others, plan: unindex(g, *others, shape=x_spec.shape, plan=plan), others=SELECTS)
-unindex = linear("unindex", _unindex, variadic=True, grad_name="IndexBackward",
-                 x=lambda g, others, plan: index(g, *others, plan=plan), others=SELECTS)
-index_put = linear("index_put", _on_a_copy("index_put"), variadic=True,
-                   x=lambda g, others, plan, accumulate: g if accumulate else cleared(g, *others, plan=plan),
-                   value=lambda g, value_spec, others, plan:
-                   sum_to(index(g, *others, plan=plan), shape=value_spec.shape), others=SELECTS)
-cleared = linear("cleared", _cleared, variadic=True, x=lambda g, others, plan: cleared(g, *others, plan=plan),
-                 others=SELECTS, grad_name="IndexPut")
-assign = linear("assign", _assign, x=lambda g, index: assign(g, 0.0, index=index),
-                value=lambda g, value_spec, index: sum_to(getitem(g, index=index), shape=value_spec.shape),
-                grad_name="CopySlices")
-gather = linear("gather", _gather, x=lambda g, index, x_spec, dim: ungather(g, index, shape=x_spec.shape, dim=dim), index=SELECTS)
-ungather = linear("ungather", _ungather, x=lambda g, index, dim: gather(g, index, dim=dim), index=SELECTS, grad_name="ScatterAdd")
-scatter = linear("scatter", _on_a_copy("scatter"), x=lambda g, index, dim: scattered(g, index, dim=dim), index=SELECTS,
-                 src=lambda g, index, src_spec, dim: _pad_src(g, src_spec, index, dim))
-scattered = linear("scattered", _scattered, x=lambda g, index, dim: scattered(g, index, dim=dim), index=SELECTS, grad_name="Scatter")
+index = linear(
+    "index", _index, variadic=True,
+    x=lambda g, x_spec, others, plan: unindex(g, *others, shape=x_spec.shape, plan=plan),
+    others=SELECTS,
+)
+unindex: Op = linear(
+    "unindex", _unindex, variadic=True, grad_name="IndexBackward",
+    x=lambda g, others, plan: index(g, *others, plan=plan), others=SELECTS,
+)
+index_put = linear(
+    "index_put", _on_a_copy("index_put"), variadic=True,
+    x=lambda g, others, plan, accumulate: g if accumulate else cleared(g, *others, plan=plan),
+    value=lambda g, value_spec, others, plan:
+        sum_to(index(g, *others, plan=plan), shape=value_spec.shape),
+    others=SELECTS,
+)
+cleared: Op = linear(
+    "cleared", _cleared, variadic=True, x=lambda g, others, plan: cleared(g, *others, plan=plan),
+    others=SELECTS, grad_name="IndexPut",
+)
+assign: Op = linear(
+    "assign", _assign, x=lambda g, index: assign(g, 0.0, index=index),
+    value=lambda g, value_spec, index: sum_to(getitem(g, index=index), shape=value_spec.shape),
+    grad_name="CopySlices",
+)
+gather = linear(
+    "gather", _gather,
+    x=lambda g, index, x_spec, dim: ungather(g, index, shape=x_spec.shape, dim=dim), index=SELECTS,
+)
+ungather: Op = linear(
+    "ungather", _ungather, x=lambda g, index, dim: gather(g, index, dim=dim), index=SELECTS,
+    grad_name="ScatterAdd",
+)
+scatter = linear(
+    "scatter", _on_a_copy("scatter"), x=lambda g, index, dim: scattered(g, index, dim=dim),
+    index=SELECTS, src=lambda g, index, src_spec, dim: _pad_src(g, src_spec, index, dim),
+)
+scattered: Op = linear(
+    "scattered", _scattered, x=lambda g, index, dim: scattered(g, index, dim=dim), index=SELECTS,
+    grad_name="Scatter",
+)
 scatter_add = linear("scatter_add", _on_a_copy("scatter_add"), x=lambda g: g, index=SELECTS,
                      src=lambda g, index, src_spec, dim: _pad_src(g, src_spec, index, dim))
-select_rows = linear("index_select", lambda x, index, *, dim: np.take(x, index, dim),
-                     x=lambda g, index, x_spec, dim: unselect(g, index, shape=x_spec.shape, dim=dim), index=SELECTS)
-unselect = linear("unselect", _unselect, x=lambda g, index, dim: select_rows(g, index, dim=dim), index=SELECTS,
-                  grad_name="IndexAdd")
+select_rows = linear(
+    "index_select", lambda x, index, *, dim: np.take(x, index, dim),
+    x=lambda g, index, x_spec, dim: unselect(g, index, shape=x_spec.shape, dim=dim), index=SELECTS,
+)
+unselect: Op = linear(
+    "unselect", _unselect, x=lambda g, index, dim: select_rows(g, index, dim=dim), index=SELECTS,
+    grad_name="IndexAdd",
+)
 index_add = linear("index_add", _on_a_copy("index_add"), x=lambda g: g, index=SELECTS,
                    source=lambda g, index, dim: select_rows(g, index, dim=dim))
-masked_fill = linear("masked_fill", _masked_fill,
-                     x=lambda g, mask, x_spec: sum_to(where(mask, 0.0, g), shape=x_spec.shape), mask=MASKS,
-                     value=lambda g, mask: sum_to(where(mask, g, 0.0), shape=()))
-masked_select = linear("masked_select", _masked_select,
-                       x=lambda g, mask, x_spec: masked_embed(g, mask, shape=x_spec.shape), mask=MASKS)
-masked_embed = linear("masked_embed", _masked_embed, grad_name="MaskedSelectBackward",
-                      x=lambda g, mask, shape: masked_select(expand(g, shape=np.broadcast_shapes(shape, mask.shape)), mask),
-                      mask=MASKS)
+masked_fill = linear(
+    "masked_fill", _masked_fill,
+    x=lambda g, mask, x_spec: sum_to(where(mask, 0.0, g), shape=x_spec.shape), mask=MASKS,
+    value=lambda g, mask: sum_to(where(mask, g, 0.0), shape=()),
+)
+masked_select = linear(
+    "masked_select", _masked_select,
+    x=lambda g, mask, x_spec: masked_embed(g, mask, shape=x_spec.shape), mask=MASKS,
+)
+masked_embed: Op = linear(
+    "masked_embed", _masked_embed, grad_name="MaskedSelectBackward",
+    x=lambda g, mask, shape:
+        masked_select(expand(g, shape=np.broadcast_shapes(shape, mask.shape)), mask),
+    mask=MASKS,
+)
 # fmt: on

@@ -17,7 +17,7 @@ def transposed(x: Any) -> Any:
 
 
 def _strong_matmul(a: Any, b: Any) -> Any:
-    """A matrix product in which a factor that is exactly zero gives zero, even against an infinity."""
+    """A matrix product in which a factor that is exactly zero gives zero, even against infinity."""
     with np.errstate(all="ignore"):
         if a.shape[-1] == 1 and a.ndim == b.ndim == 2:
             out = a * b  # NumPy's matmul does not see that this is a product of two vectors
@@ -67,6 +67,8 @@ def _fit(out: Any, shape: Any, vector_axis: int | None) -> Any:
 matmul = custom("matmul", np.matmul, a=lambda g, b, a_spec, b_spec: _left(g, b, a_spec, b_spec),
                 b=lambda g, a, a_spec, b_spec: _right(g, a, a_spec, b_spec), grad_name="Mm")
 # The product that derivatives use: an adjoint that is exactly zero contributes exactly zero.
-product = custom("product", _strong_matmul, a=lambda g, b, a_spec, b_spec: _left(g, b, a_spec, b_spec),
-                 b=lambda g, a, a_spec, b_spec: _right(g, a, a_spec, b_spec), grad_name="Mm")
+product = custom(
+    "product", _strong_matmul, a=lambda g, b, a_spec, b_spec: _left(g, b, a_spec, b_spec),
+    b=lambda g, a, a_spec, b_spec: _right(g, a, a_spec, b_spec), grad_name="Mm",
+)
 # fmt: on

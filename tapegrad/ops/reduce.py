@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.ops.core import custom, linear
-from tapegrad.ops.elementwise import eq, exp, sign, strong, where
+from tapegrad.ops.core import Op, custom, linear
 from tapegrad.ops.elementwise import abs as abs_
+from tapegrad.ops.elementwise import eq, exp, sign, strong, where
 from tapegrad.ops.elementwise import pow as pow_
 from tapegrad.ops.shape import expand, unsqueeze
 
@@ -36,16 +36,22 @@ def count(spec: Any, dim: Dims) -> int:
     return n
 
 
+# NumPy's stubs know `keepdims` only as a literal.
+_total: Any = np.add.reduce
+_largest: Any = np.maximum.reduce
+_smallest: Any = np.minimum.reduce
+
+
 def _mean(x: Any, *, dim: Dims, keepdim: bool) -> Any:
-    return np.add.reduce(x, axis=dim, keepdims=keepdim) / x.dtype.type(max(count(x, dim), 0) or np.nan)
+    return _total(x, axis=dim, keepdims=keepdim) / x.dtype.type(count(x, dim) or np.nan)
 
 
 def _var(x: Any, *, dim: Dims, correction: float, keepdim: bool) -> Any:
     n = count(x, dim)
     if n == 0:
-        return np.full(np.add.reduce(x, axis=dim, keepdims=keepdim).shape, np.nan, x.dtype)
-    centred = x - np.add.reduce(x, axis=dim, keepdims=True) / x.dtype.type(n)
-    total = np.add.reduce(np.square(centred), axis=dim, keepdims=keepdim)
+        return np.full(_total(x, axis=dim, keepdims=keepdim).shape, np.nan, x.dtype)
+    centred = x - _total(x, axis=dim, keepdims=True) / x.dtype.type(n)
+    total = _total(np.square(centred), axis=dim, keepdims=keepdim)
     with np.errstate(all="ignore"):
         return total / x.dtype.type(max(n - correction, 0))
 
@@ -62,39 +68,39 @@ def _deviation(x: Any, dim: Dims, correction: float) -> Any:
 
 
 def _logsumexp(x: Any, *, dim: Dims, keepdim: bool) -> Any:
-    top = np.maximum.reduce(x, axis=dim, keepdims=True, initial=-np.inf)
+    top = _largest(x, axis=dim, keepdims=True, initial=-np.inf)
     top = np.where(np.isfinite(top), top, x.dtype.type(0))
     with np.errstate(divide="ignore"):
-        out = np.log(np.add.reduce(np.exp(x - top), axis=dim, keepdims=True)) + top
+        out = np.log(_total(np.exp(x - top), axis=dim, keepdims=True)) + top
     return out if keepdim else np.squeeze(out, dim)
 
 
 def _log_softmax(x: Any, *, dim: Dims) -> Any:
-    top = np.maximum.reduce(x, axis=dim, keepdims=True, initial=-np.inf)
+    top = _largest(x, axis=dim, keepdims=True, initial=-np.inf)
     shifted = x - top
-    return shifted - np.log(np.add.reduce(np.exp(shifted), axis=dim, keepdims=True))
+    return shifted - np.log(_total(np.exp(shifted), axis=dim, keepdims=True))
 
 
 def _softmax(x: Any, *, dim: Dims) -> Any:
-    top = np.maximum.reduce(x, axis=dim, keepdims=True, initial=-np.inf)
+    top = _largest(x, axis=dim, keepdims=True, initial=-np.inf)
     y = np.exp(x - top)
-    y /= np.add.reduce(y, axis=dim, keepdims=True)
+    y /= _total(y, axis=dim, keepdims=True)
     return y
 
 
 def _norm(x: Any, *, p: float, dim: Dims, keepdim: bool) -> Any:
     if p == 2:
-        return np.sqrt(np.add.reduce(np.square(x), axis=dim, keepdims=keepdim))
+        return np.sqrt(_total(np.square(x), axis=dim, keepdims=keepdim))
     size = np.absolute(x)
     if p == np.inf:
-        return np.maximum.reduce(size, axis=dim, keepdims=keepdim)
+        return _largest(size, axis=dim, keepdims=keepdim)
     if p == -np.inf:
-        return np.minimum.reduce(size, axis=dim, keepdims=keepdim)
+        return _smallest(size, axis=dim, keepdims=keepdim)
     if p == 0:
-        return np.add.reduce((x != 0).astype(x.dtype), axis=dim, keepdims=keepdim)
+        return _total((x != 0).astype(x.dtype), axis=dim, keepdims=keepdim)
     if p == 1:
-        return np.add.reduce(size, axis=dim, keepdims=keepdim)
-    return np.add.reduce(size**p, axis=dim, keepdims=keepdim) ** (1.0 / p)
+        return _total(size, axis=dim, keepdims=keepdim)
+    return _total(size**p, axis=dim, keepdims=keepdim) ** (1.0 / p)
 
 
 def _norm_vjp(g: Any, x: Any, y: Any, x_spec: Any, p: float, dim: Dims, keepdim: bool) -> Any:
@@ -142,7 +148,7 @@ def _pair_prod(g: Any, x: Any, *, dim: int) -> Any:
     n = len(moved)
     for i in range(n):
         rest = np.delete(moved, i, 0)
-        out[i] = np.add.reduce(np.delete(weights, i, 0) * _others_prod(rest, dim=0), axis=0)
+        out[i] = _total(np.delete(weights, i, 0) * _others_prod(rest, dim=0), axis=0)
     return np.ascontiguousarray(np.moveaxis(out, 0, dim))
 
 
@@ -164,23 +170,50 @@ def _rcumsum(x: Any, *, dim: int) -> Any:
 
 
 # fmt: off
-sum = linear("sum", lambda x, *, dim, keepdim: np.add.reduce(x, axis=dim, keepdims=keepdim),
+sum = linear("sum", lambda x, *, dim, keepdim: _total(x, axis=dim, keepdims=keepdim),
              x=lambda g, x_spec, dim, keepdim: spread(g, x_spec, dim, keepdim))
-mean = linear("mean", _mean, x=lambda g, x_spec, dim, keepdim: spread(g * (1.0 / count(x_spec, dim)), x_spec, dim, keepdim))
+mean = linear(
+    "mean", _mean,
+    x=lambda g, x_spec, dim, keepdim: spread(g * (1.0 / count(x_spec, dim)), x_spec, dim, keepdim),
+)
 cumsum = linear("cumsum", _cumsum, x=lambda g, dim: rcumsum(g, dim=dim))
-rcumsum = linear("rcumsum", _rcumsum, x=lambda g, dim: cumsum(g, dim=dim), grad_name="Flip")
-prod = custom("prod", lambda x, *, dim, keepdim: np.multiply.reduce(x, axis=dim, keepdims=keepdim), x=_prod_vjp)
-others_prod = custom("others_prod", _others_prod, x=lambda g, x, dim: pair_prod(g, x, dim=dim), grad_name="Prod")
-pair_prod = linear("pair_prod", _pair_prod, weights=lambda g, x, dim: pair_prod(g, x, dim=dim), x=_third)
+rcumsum: Op = linear("rcumsum", _rcumsum, x=lambda g, dim: cumsum(g, dim=dim), grad_name="Flip")
+prod = custom(
+    "prod", lambda x, *, dim, keepdim: np.multiply.reduce(x, axis=dim, keepdims=keepdim),
+    x=_prod_vjp,
+)
+others_prod = custom(
+    "others_prod", _others_prod, x=lambda g, x, dim: pair_prod(g, x, dim=dim), grad_name="Prod",
+)
+pair_prod: Op = linear(
+    "pair_prod", _pair_prod, weights=lambda g, x, dim: pair_prod(g, x, dim=dim), x=_third,
+)
 var = custom("var", _var, x=lambda g, x, x_spec, dim, correction, keepdim:
              strong(spread(g, x_spec, dim, keepdim), 2.0 * _deviation(x, dim, correction)))
-std = custom("std", _std, x=lambda g, x, y, x_spec, dim, correction, keepdim:
-             strong(spread(strong(g, where(eq(y, 0), 0.0, 1 / y)), x_spec, dim, keepdim), _deviation(x, dim, correction)))
-amax = custom("amax", lambda x, *, dim, keepdim: np.maximum.reduce(x, axis=dim, keepdims=keepdim), x=_ties)
-amin = custom("amin", lambda x, *, dim, keepdim: np.minimum.reduce(x, axis=dim, keepdims=keepdim), x=_ties)
-logsumexp = custom("logsumexp", _logsumexp, x=lambda g, x, y, x_spec, dim, keepdim:
-                   strong(spread(g, x_spec, dim, keepdim), exp(x - spread(y, x_spec, dim, keepdim))))
-softmax = custom("softmax", _softmax, x=lambda g, y, dim: strong(g - sum(strong(g, y), dim=dim, keepdim=True), y))
-log_softmax = custom("log_softmax", _log_softmax, x=lambda g, y, dim: g - strong(sum(g, dim=dim, keepdim=True), exp(y)))
+std = custom(
+    "std", _std,
+    x=lambda g, x, y, x_spec, dim, correction, keepdim:
+        strong(spread(strong(g, where(eq(y, 0), 0.0, 1 / y)), x_spec, dim, keepdim),
+               _deviation(x, dim, correction)),
+)
+amax = custom(
+    "amax", lambda x, *, dim, keepdim: _largest(x, axis=dim, keepdims=keepdim), x=_ties,
+)
+amin = custom(
+    "amin", lambda x, *, dim, keepdim: _smallest(x, axis=dim, keepdims=keepdim), x=_ties,
+)
+logsumexp = custom(
+    "logsumexp", _logsumexp,
+    x=lambda g, x, y, x_spec, dim, keepdim:
+        strong(spread(g, x_spec, dim, keepdim), exp(x - spread(y, x_spec, dim, keepdim))),
+)
+softmax = custom(
+    "softmax", _softmax,
+    x=lambda g, y, dim: strong(g - sum(strong(g, y), dim=dim, keepdim=True), y),
+)
+log_softmax = custom(
+    "log_softmax", _log_softmax,
+    x=lambda g, y, dim: g - strong(sum(g, dim=dim, keepdim=True), exp(y)),
+)
 norm = custom("norm", _norm, x=_norm_vjp, grad_name="LinalgVectorNorm")
 # fmt: on

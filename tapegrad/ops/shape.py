@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.ops.core import linear
+from tapegrad.ops.core import Op, linear
 from tapegrad.tape import Shape
 
 
@@ -31,8 +31,9 @@ def _expand(x: Any, *, shape: Shape) -> Any:
 
 def _expanded_strides(x: Any, shape: Shape) -> Shape:
     extra = len(shape) - x.ndim
-    kept = (s if n == m else 0 for s, n, m in zip(x.strides, x.shape, shape[extra:], strict=True))
-    return (0,) * extra + tuple(kept)
+    steps = zip(x.strides, x.shape, shape[extra:], strict=True)
+    kept = [int(s) if n == m else 0 for s, n, m in steps]
+    return (*(0,) * extra, *kept)
 
 
 def _embed(g: Any, *, shape: Shape, index: Any) -> Any:
@@ -186,47 +187,93 @@ def _only_view(g: Any, *, shape: Shape, chain: Any) -> Any:
 
 # fmt: off
 clone = linear("clone", lambda x: x.copy(), x=lambda g: g)
-contiguous = linear("contiguous", lambda x: np.ascontiguousarray(x).reshape(x.shape), x=lambda g: g, grad_name="Clone")
-to = linear("to", lambda x, *, dtype: x.astype(dtype), x=lambda g, x_spec: to(g, dtype=x_spec.dtype), grad_name="ToCopy")
+contiguous = linear(
+    "contiguous", lambda x: np.ascontiguousarray(x).reshape(x.shape),
+    x=lambda g: g, grad_name="Clone",
+)
+to: Op = linear(
+    "to", lambda x, *, dtype: x.astype(dtype),
+    x=lambda g, x_spec: to(g, dtype=x_spec.dtype), grad_name="ToCopy",
+)
 alias = linear("alias", lambda x: x.view(), x=lambda g: g, view=True)
-reshape = linear("reshape", lambda x, *, shape: x.reshape(shape),
-                 x=lambda g, x_spec: reshape(g, shape=x_spec.shape), view=True, grad_name="View")
+reshape: Op = linear(
+    "reshape", lambda x, *, shape: x.reshape(shape),
+    x=lambda g, x_spec: reshape(g, shape=x_spec.shape), view=True, grad_name="View",
+)
 squeeze = linear("squeeze", lambda x, *, dims: np.squeeze(x, dims),
                  x=lambda g, dims: unsqueeze(g, dims=dims), view=True)
-unsqueeze = linear("unsqueeze", lambda x, *, dims: np.expand_dims(x, dims),
-                   x=lambda g, dims: squeeze(g, dims=dims), view=True)
-permute = linear("permute", lambda x, *, dims: x.transpose(dims),
-                 x=lambda g, dims: permute(g, dims=tuple(sorted(range(len(dims)), key=dims.__getitem__))), view=True)
+unsqueeze: Op = linear(
+    "unsqueeze", lambda x, *, dims: np.expand_dims(x, dims),
+    x=lambda g, dims: squeeze(g, dims=dims), view=True,
+)
+permute: Op = linear(
+    "permute", lambda x, *, dims: x.transpose(dims),
+    x=lambda g, dims: permute(g, dims=tuple(sorted(range(len(dims)), key=dims.__getitem__))),
+    view=True,
+)
 expand = linear("expand", _expand, x=lambda g, x_spec: sum_to(g, shape=x_spec.shape), view=True)
-sum_to = linear("sum_to", _sum_to, x=lambda g, x_spec: expand(g, shape=x_spec.shape), grad_name="Sum")
-getitem = linear("getitem", lambda x, *, index: x[index],
-                 x=lambda g, x_spec, index: embed(g, shape=x_spec.shape, index=index), view=True, grad_name="Slice")
-embed = linear("embed", _embed, x=lambda g, index: getitem(g, index=index), grad_name="SliceBackward")
-flip = linear("flip", _flip, x=lambda g, dims: flip(g, dims=dims))
-unfold = linear("unfold", _unfold, view=True,
-                x=lambda g, x_spec, dim, size, step: fold(g, shape=x_spec.shape, dim=dim, size=size, step=step))
-fold = linear("fold", _fold, x=lambda g, dim, size, step: unfold(g, dim=dim, size=size, step=step), grad_name="UnfoldBackward")
-as_strided = linear("as_strided", _as_strided, view=True,
-                    x=lambda g, x_spec, size, stride, offset, layout:
-                    unstride(g, shape=x_spec.shape, size=size, stride=stride, offset=offset, layout=layout))
-unstride = linear("unstride", _unstride, x=lambda g, size, stride, offset, layout:
-                  restride(g, size=size, stride=stride, offset=offset, layout=layout))
-restride = linear("restride", _restride, x=lambda g, x_spec, size, stride, offset, layout:
-                  unstride(g, shape=x_spec.shape, size=size, stride=stride, offset=offset, layout=layout))
+sum_to: Op = linear(
+    "sum_to", _sum_to, x=lambda g, x_spec: expand(g, shape=x_spec.shape), grad_name="Sum",
+)
+getitem = linear(
+    "getitem", lambda x, *, index: x[index],
+    x=lambda g, x_spec, index: embed(g, shape=x_spec.shape, index=index), view=True,
+    grad_name="Slice",
+)
+embed: Op = linear(
+    "embed", _embed, x=lambda g, index: getitem(g, index=index), grad_name="SliceBackward",
+)
+flip: Op = linear("flip", _flip, x=lambda g, dims: flip(g, dims=dims))
+unfold = linear(
+    "unfold", _unfold, view=True,
+    x=lambda g, x_spec, dim, size, step: fold(g, shape=x_spec.shape, dim=dim, size=size, step=step),
+)
+fold: Op = linear(
+    "fold", _fold, x=lambda g, dim, size, step: unfold(g, dim=dim, size=size, step=step),
+    grad_name="UnfoldBackward",
+)
+as_strided = linear(
+    "as_strided", _as_strided, view=True,
+    x=lambda g, x_spec, size, stride, offset, layout:
+        unstride(g, shape=x_spec.shape, size=size, stride=stride, offset=offset, layout=layout),
+)
+unstride: Op = linear(
+    "unstride", _unstride,
+    x=lambda g, size, stride, offset, layout:
+        restride(g, size=size, stride=stride, offset=offset, layout=layout),
+)
+restride: Op = linear(
+    "restride", _restride,
+    x=lambda g, x_spec, size, stride, offset, layout:
+        unstride(g, shape=x_spec.shape, size=size, stride=stride, offset=offset, layout=layout),
+)
 cat = linear("cat", _cat, variadic=True, each=_split_off)
 stack = linear("stack", _stack, variadic=True,
                each=lambda g, k, dim: getitem(g, index=(slice(None),) * dim + (k,)))
 diagonal = linear("diagonal", _diagonal, view=True, x=lambda g, x_spec, offset, dim1, dim2:
                   diagonal_embed(g, shape=x_spec.shape, offset=offset, dim1=dim1, dim2=dim2))
-diagonal_embed = linear("diagonal_embed", _diagonal_embed, x=lambda g, offset, dim1, dim2:
-                        diagonal(g, offset=offset, dim1=dim1, dim2=dim2))
-tril = linear("tril", lambda x, *, diagonal: np.tril(x, diagonal), x=lambda g, diagonal: tril(g, diagonal=diagonal))
-triu = linear("triu", lambda x, *, diagonal: np.triu(x, diagonal), x=lambda g, diagonal: triu(g, diagonal=diagonal))
+diagonal_embed: Op = linear(
+    "diagonal_embed", _diagonal_embed,
+    x=lambda g, offset, dim1, dim2: diagonal(g, offset=offset, dim1=dim1, dim2=dim2),
+)
+tril: Op = linear(
+    "tril", lambda x, *, diagonal: np.tril(x, diagonal),
+    x=lambda g, diagonal: tril(g, diagonal=diagonal),
+)
+triu: Op = linear(
+    "triu", lambda x, *, diagonal: np.triu(x, diagonal),
+    x=lambda g, diagonal: triu(g, diagonal=diagonal),
+)
 # In-place changes through views: the chain of view operations leads from the base to the view.
-replay = linear("replay", _replay, x=lambda g, x_spec, chain: only_view(g, shape=x_spec.shape, chain=chain),
-                grad_name="AsStrided")
-only_view = linear("only_view", _only_view, x=lambda g, chain: replay(g, chain=chain), grad_name="AsStridedBackward")
+replay = linear(
+    "replay", _replay, x=lambda g, x_spec, chain: only_view(g, shape=x_spec.shape, chain=chain),
+    grad_name="AsStrided",
+)
+only_view: Op = linear(
+    "only_view", _only_view, x=lambda g, chain: replay(g, chain=chain),
+    grad_name="AsStridedBackward",
+)
 write_view = linear("write_view", _write_view, base=lambda g, chain: zero_view(g, chain=chain),
                     value=lambda g, chain: replay(g, chain=chain), grad_name="CopySlices")
-zero_view = linear("zero_view", _zero_view, x=lambda g, chain: zero_view(g, chain=chain))
+zero_view: Op = linear("zero_view", _zero_view, x=lambda g, chain: zero_view(g, chain=chain))
 # fmt: on

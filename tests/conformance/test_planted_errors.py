@@ -19,8 +19,7 @@ WRONG = 1.001
 @contextmanager
 def fresh_kernels(op):
     """Kernels of an operation are built anew inside, and forgotten afterwards."""
-    per_op = len(kernels.addresses) // len(table)
-    mine = slice(op.code * per_op, (op.code + 1) * per_op)
+    mine = slice(op.code * kernels.PER_OP, (op.code + 1) * kernels.PER_OP)
     before = kernels.addresses[mine].copy()
     kernels.addresses[mine] = 0
     kernels.adjoint.cache_clear()

@@ -128,6 +128,7 @@ CASES = {
     "outer": (tg.outer, [ROW, COLUMN[:, 0]]),
     "mv": (tg.mv, [M, ROW]),
     "dot": (tg.dot, [V, np.roll(V, 1)]),
+    "clone": (lambda x: x.clone() * 2, [M]),
     "tril": (lambda x: tg.tril(x, 2), [M]),
     "triu": (lambda x: tg.triu(x, -3), [M]),
     "flip": (lambda x: tg.flip(x, (1,)), [M]),

@@ -9,7 +9,16 @@ import pytest
 torch = pytest.importorskip("torch", reason="compares with PyTorch: `make peers` installs it")
 
 import tapegrad as tg  # noqa: E402
-from tapegrad.functions import arithmetic, indexing, inplace, methods, products, reductions, shapes  # noqa: E402
+from tapegrad.functions import (  # noqa: E402
+    arithmetic,
+    indexing,
+    inplace,
+    joining,
+    methods,
+    products,
+    reductions,
+    shapes,
+)
 from tests.conformance.conventions import CONVENTIONS  # noqa: E402
 from tests.peers.torch_cases import CASES, values_of  # noqa: E402
 
@@ -346,7 +355,7 @@ def names_in(code):
 
 
 def public_names():
-    for module in (arithmetic, reductions, shapes, indexing, products):
+    for module in (arithmetic, reductions, shapes, joining, indexing, products):
         for name, value in vars(module).items():
             own = getattr(value, "__module__", None) == module.__name__
             if callable(value) and own and not name.startswith("_") and not isinstance(value, type):
@@ -359,6 +368,7 @@ def public_names():
 NOT_CALLED = {  # helpers of other modules, and names that only operators reach
     "parse", "index_add_parts", "index_put_parts", "fill_parts", "mask_of", "max_dims", "setitem",
     "getitem", "concatenate", "index_array", "clamping", "matrix_transpose", "together", "result_type",
+    "scaled", "numerator",
 }  # fmt: skip
 
 
