@@ -76,6 +76,7 @@ from tapegrad.tape import (
 
 C_CONTIGUOUS = 1
 HANDS_BACK = GENERAL | HOOKED
+EXPONENT = 0x7FF0000000000000
 
 
 @typed
@@ -210,13 +211,26 @@ def stride(header, frame, dimension):
 
 
 @typed
-def finite(x, s0, s1, rows, cols):
-    """Whether a matrix holds neither an infinity nor a NaN."""
-    total = 0.0
+def finite(address, s0, s1, rows, cols):
+    """Whether a matrix holds neither an infinity nor a NaN: no exponent has all its bits set."""
+    words = i8(address)
+    found = 0
     for i in range(rows):
-        for j in range(cols):
-            total += x[i * s0 + j * s1] * 0.0
-    return total == 0.0
+        if s1 == 1:
+            for j in range(cols):
+                found |= 1 if words[i * s0 + j] & EXPONENT == EXPONENT else 0
+        else:
+            for j in range(cols):
+                found |= 1 if words[i * s0 + j * s1] & EXPONENT == EXPONENT else 0
+    return found == 0
+
+
+@typed
+def all_finite(address, s0, s1, rows, cols):
+    """`finite`, along the memory whichever way the matrix lies."""
+    if s0 == 1 and s1 != 1:
+        return finite(address, s1, s0, cols, rows)
+    return finite(address, s0, s1, rows, cols)
 
 
 @typed
@@ -257,7 +271,7 @@ def left_adjoint(frame, header, g, out, m, inner, cols, fresh):
     s0, s1 = stride(header, frame, 0), stride(header, frame, 1)
     if cols == 1:  # a vector, or a single column: its one stride is that along `inner`
         s1 = 1
-    if finite(b, s0, s1, inner, cols) and (s1 == 1 or s0 == 1) and s0 > 0 and s1 > 0:
+    if all_finite(at, s0, s1, inner, cols) and (s1 == 1 or s0 == 1) and s0 > 0 and s1 > 0:
         if s1 == 1:
             gemm(frame, True, False, inner, m, cols, at, max(s0, cols), g, cols, fresh, out, inner)
         else:
@@ -283,7 +297,7 @@ def right_adjoint(frame, header, g, out, m, inner, cols, fresh):
     s0, s1 = stride(header, frame, 0), stride(header, frame, 1)
     if m == 1:
         s0 = inner * s1
-    if finite(a, s0, s1, m, inner) and (s1 == 1 or s0 == 1) and s0 > 0 and s1 > 0:
+    if all_finite(at, s0, s1, m, inner) and (s1 == 1 or s0 == 1) and s0 > 0 and s1 > 0:
         if s1 == 1:
             gemm(frame, False, True, cols, inner, m, g, cols, at, max(s0, inner), fresh, out, cols)
         else:
