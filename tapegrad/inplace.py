@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import storage
+from tapegrad import parallel, storage
 from tapegrad.dtypes import category
 from tapegrad.ops.core import ELEMENTWISE, Op
+from tapegrad.ops.index import WRITES
 from tapegrad.ops.shape import write_view
 from tapegrad.record import (
+    LARGE,
     mismatch,
     promoted,
     regenerate,
@@ -40,16 +42,17 @@ def run_inplace(op: Op, args: tuple[Any, ...], params: dict[str, Any], target: T
     check_inplace(op.name + "_", target, tape, listening)
     old = target._a
     operands = promoted(op, arrays) if op.kind is ELEMENTWISE else arrays
-    if op.kind is ELEMENTWISE:
-        try:
-            result = np.asarray(op.forward(*operands, out=...))
-        except ValueError:
-            raise mismatch(op, operands) from None
-    else:
-        result = np.asarray(op.forward(*operands, **params))
-    _check_result(op, old, result)
     kept = _unaliased(op, operands, old) if listening else operands
-    np.copyto(old, result, casting="unsafe")
+    if not _directly(op, operands, old, params):
+        if op.kind is ELEMENTWISE:
+            try:
+                result = np.asarray(parallel.forward(op, operands))
+            except ValueError:
+                raise mismatch(op, operands) from None
+        else:
+            result = np.asarray(op.forward(*operands, **params))
+        _check_result(op, old, result)
+        np.copyto(old, result, casting="unsafe")
     changed(target)
     if not listening:
         return target
@@ -110,6 +113,25 @@ def _check_view(name: str, target: Tensor, tape: Tape, listening: bool) -> None:
             f"`{name}`: a view of a leaf that requires grad (shape {base._a.shape}) cannot be "
             "changed by an in-place operation; use `no_grad()`, or work on a `clone()`"
         )
+
+
+def _directly(op: Op, operands: list[Any], old: np.ndarray, params: dict[str, Any]) -> bool:
+    """Write the result where it belongs, without a detour, if that is sure to be possible."""
+    if old.size < LARGE or operands[0] is not old:
+        return False
+    arrays = [a for a in operands if isinstance(a, np.ndarray)]
+    if op.kind is ELEMENTWISE:
+        if any(a.dtype is not old.dtype for a in arrays) or len(arrays) != len(operands):
+            return False
+        if any((a.shape != old.shape and a.size != 1) or a.ndim > old.ndim for a in arrays):
+            return False
+        return parallel.forward_into(op, arrays, old)
+    write_into = WRITES.get(op.name)
+    root = storage.root(old)
+    if write_into is None or any(storage.root(a) is root for a in arrays[1:]):
+        return False
+    write_into(old, *operands[1:], **params)
+    return True
 
 
 def _check_result(op: Op, old: np.ndarray, result: np.ndarray) -> None:

@@ -21,6 +21,7 @@ from tapegrad.ops.shape import replay
 from tapegrad.tape import (
     CLASS_SHIFT,
     COLUMN,
+    DROP_FLOOR,
     DTYPE_BITS,
     GENERAL,
     LARGE,
@@ -55,6 +56,8 @@ def run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
             given.append(arg._a)
         else:
             given.append(arg)
+    if tape.debt > DROP_FLOOR:
+        tape.drop_tail()
     if op.kind is ELEMENTWISE:
         arrays = promoted(op, given)
         try:
@@ -72,7 +75,7 @@ def run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
                 f"`{op.name}`: gradients through {result.dtype} are not supported yet: compute in "
                 "float32 or float64, or under `no_grad`"
             )
-        if result.size > LARGE:
+        if result.size > LARGE and not op.view:
             tape.owe(result.nbytes)
         token = write(tape, op, args, given, arrays, result, params)
         t = placed(result, tape, token)

@@ -53,6 +53,7 @@ FIRST = 1000
 MIN_CAPACITY = 4096
 LARGE = 512  # elements from which a result counts towards the debt
 PRINTED = 1000  # records that a printed tape shows; of a longer one its two ends
+DROP_FLOOR = 1 << 20  # bytes of recorded results from which the newest records are looked at
 DEBT_FLOOR = 1 << 24  # bytes of recorded results before abandoned records are looked for
 
 MODE_OFF, MODE_FAST, MODE_CAREFUL = range(3)
@@ -153,6 +154,7 @@ class Tape:
         "shift",
         "slots",
         "sweeping",
+        "tail",
         "thread",
         "tokens",
         "traces",
@@ -185,6 +187,7 @@ class Tape:
         self.last_mutation = 0
         self.debt = 0
         self.debt_limit = DEBT_FLOOR
+        self.tail = (0, 0)  # the records that `drop_tail` has emptied: first, and one past the last
         self.workspace: Any = None  # memory of the compiled walk, made by the first sweep
         self.sweeping = 0  # sweeps under way; a hook may start another
         self.enabled = True
@@ -235,6 +238,32 @@ class Tape:
         self.debt += nbytes
         if self.debt > self.debt_limit:
             self.reclaim()
+
+    def drop_tail(self) -> None:
+        """Let go of what the newest records keep, as far down as nobody holds any of them.
+
+        A large result that was dropped then frees its memory before the next one asks for some.
+        """
+        if self.sweeping:
+            return
+        words, tokens, keep = self.words(), self.tokens, self.keep
+        count = index = len(tokens)
+        first, end = self.tail
+        dropped = []
+        while index:
+            if index == end:
+                index, end = first, -1
+            elif getrefcount(tokens[index - 1]) > 2:  # the list's reference and the call's
+                break
+            else:
+                index -= 1
+                dropped.append(keep[index])
+                keep[index] = None
+                words[index, WORD] |= RELEASED | SPENT
+                self.debt -= 8 * int(shapes.sizes[words[index, SHAPE]])
+        self.tail = (index, count)
+        self.debt = max(self.debt, 0)
+        del dropped  # last: freeing values may run code of the user
 
     def set_mode(self) -> None:
         """Choose between not recording, the short path, and the careful one."""
@@ -374,6 +403,7 @@ class Tape:
         return int(8 * shapes.sizes[self.words()[:, SHAPE]].sum())
 
     def _squeeze(self, survivors: np.ndarray) -> None:
+        self.tail = (0, 0)
         words = self.words()[survivors]
         chosen = survivors.tolist()
         below = int(np.searchsorted(survivors, self.floor))

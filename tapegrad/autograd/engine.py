@@ -316,8 +316,21 @@ def _accumulate(found: list[tuple[Tensor, Tensor]], recorded: bool) -> None:
             hook(t)
 
 
+def _alone(array: np.ndarray) -> bool:
+    """Whether an array has its memory to itself, and all of it: a reshaped adjoint has."""
+    owner = array.base
+    if owner is None:
+        return True
+    return (
+        type(owner) is np.ndarray
+        and owner.base is None
+        and owner.size == array.size
+        and getrefcount(owner) <= 3
+    )
+
+
 def _as_gradient(g: Tensor) -> Tensor:
     array = g._a
-    if array.base is None and array.flags.c_contiguous and getrefcount(array) <= 3:
+    if array.flags.c_contiguous and getrefcount(array) <= 3 and _alone(array):
         return g
     return wrap(np.array(array, order="C"))
