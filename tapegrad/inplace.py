@@ -12,7 +12,6 @@ from tapegrad.ops.core import ELEMENTWISE, Op
 from tapegrad.ops.index import WRITES
 from tapegrad.ops.shape import write_view
 from tapegrad.record import (
-    LARGE,
     mismatch,
     promoted,
     regenerate,
@@ -22,7 +21,7 @@ from tapegrad.record import (
     write,
     write_step,
 )
-from tapegrad.tape import Tape, current
+from tapegrad.tape import LARGE, Tape, current
 from tapegrad.tensor import INFERENCE, NO_GRAD, Tensor, View, place, placed
 
 

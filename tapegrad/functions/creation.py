@@ -259,8 +259,15 @@ def eye(n: int, m: int | None = None, *, dtype: Any = None, requires_grad: bool 
     return _finish(np.eye(n, m, dtype=_kind(dtype)), requires_grad)
 
 
-_chance = [np.random.default_rng()]
+_chance: list[np.random.Generator] = []
 _drawing = threading.Lock()
+
+
+def _generator() -> np.random.Generator:
+    """The source of random numbers; NumPy's module for them is loaded when first needed."""
+    if not _chance:
+        _chance.append(np.random.default_rng())
+    return _chance[0]
 
 
 def manual_seed(seed: int) -> None:
@@ -271,7 +278,7 @@ def manual_seed(seed: int) -> None:
     True
     """
     with _drawing:
-        _chance[0] = np.random.default_rng(seed)
+        _chance[:] = [np.random.default_rng(seed)]
 
 
 def rand(*size: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
@@ -282,7 +289,7 @@ def rand(*size: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     tapegrad.Size([2, 3])
     """
     with _drawing:
-        drawn = _chance[0].random(sizes(size))
+        drawn = _generator().random(sizes(size))
     return _finish(np.asarray(drawn, _kind(dtype)), requires_grad)
 
 
@@ -294,7 +301,7 @@ def randn(*size: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     tapegrad.Size([2, 3])
     """
     with _drawing:
-        drawn = _chance[0].standard_normal(sizes(size))
+        drawn = _generator().standard_normal(sizes(size))
     return _finish(np.asarray(drawn, _kind(dtype)), requires_grad)
 
 
@@ -308,7 +315,7 @@ def randint(low: int, high: Any = None, size: Any = None, *, dtype: Any = None) 
     if size is None:
         low, high, size = 0, low, high
     with _drawing:
-        drawn = _chance[0].integers(low, high, sizes((size,)))
+        drawn = _generator().integers(low, high, sizes((size,)))
     return wrap(np.asarray(drawn, to_numpy(dtype) if dtype else np.int64))
 
 

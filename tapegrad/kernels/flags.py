@@ -1,6 +1,7 @@
 """The one place that decides how Numba compiles: no other module calls `njit` itself."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar, cast
 
 import numba
@@ -64,3 +65,15 @@ def entry_point(function: Callable[..., Any], arity: int) -> tuple[str, str]:
     signature = numba.types.int64(*[numba.types.int64] * arity)
     compiled = numba.cfunc(signature, error_model="numpy", nogil=True)(function)
     return str(compiled.native_name), str(compiled.inspect_llvm())
+
+
+@contextmanager
+def unoptimised() -> Iterator[None]:
+    """Inside, Numba leaves its code as it is: the whole kernel is optimised once, at the end."""
+    settings: Any = numba.config
+    before = settings.OPT
+    settings.OPT = type(before)(0)
+    try:
+        yield
+    finally:
+        settings.OPT = before
