@@ -51,9 +51,3 @@ def _forget(key: int) -> None:
     _versions.pop(key, None)
     for tape in Tape.all():
         tape.mutated.pop(key, None)
-
-
-def changed_since(tape: Tape, array: np.ndarray, position: int) -> bool:
-    """Whether the memory of an array that a record saved was changed after the record was made."""
-    mutated = tape.mutated
-    return mutated.get(id(root(array)), 0) > position or mutated.get(id(array), 0) > position

@@ -21,7 +21,7 @@ from tapegrad.dtypes import dtype as DType
 from tapegrad.dtypes import of_numpy
 from tapegrad.ops.core import Op, by_code
 from tapegrad.printing import describe
-from tapegrad.tape import CODE_MASK, HOOKED, WORD, Record, Shape, Tape, current, leaf_keys, shapes
+from tapegrad.tape import CODE_MASK, HOOKED, WORD, Record, Tape, current, leaf_keys, shapes
 
 if TYPE_CHECKING:
     from tapegrad.functions.signatures import Operations
@@ -589,8 +589,3 @@ def regenerating(function: Callable[[Tensor, View], None]) -> Callable[[Tensor, 
     global regenerate
     regenerate = function
     return function
-
-
-def shape_of(x: Any) -> Shape:
-    """The shape of a Tensor, an array or a number."""
-    return x._a.shape if isinstance(x, Tensor) else np.shape(x)

@@ -13,7 +13,7 @@ from tapegrad.autograd.grad_mode import no_grad
 from tapegrad.autograd.pullback import Wanted, fit, lift
 from tapegrad.inplace import changed, check_inplace, move
 from tapegrad.ops.core import CUSTOM, Op, Spec
-from tapegrad.record import user_line
+from tapegrad.record import resolve, user_line
 from tapegrad.tape import DTYPE_BITS, GENERAL, SAVES, Tape, current
 from tapegrad.tensor import Tensor, View, place, placed, wrap
 
@@ -225,7 +225,7 @@ class Function:
         args = _bound(cls, args, kwargs)
         for arg in args:
             if isinstance(arg, Tensor):
-                _own_thread(arg, tape)
+                resolve(arg, tape)
         context = Context()
         context.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
         recording = tape.enabled and any(context.needs_input_grad)
@@ -262,16 +262,6 @@ def _bound(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any
     bound = signature.bind(*lead, *args, **kwargs)
     bound.apply_defaults()
     return tuple(bound.args[len(lead) :])
-
-
-def _own_thread(t: Tensor, tape: Tape) -> None:
-    home = t._home
-    owner = home.tape if isinstance(home, View) else home
-    if place(t) > 0 and owner is not tape:
-        raise RuntimeError(
-            "this Tensor was recorded by another thread: finish its graph there, or pass "
-            "`t.detach()` across"
-        )
 
 
 def _record(

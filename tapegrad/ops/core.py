@@ -153,8 +153,3 @@ def custom(name: str, forward: Callable[..., Any], **formulas: Any) -> Op:
     """Any other function, with one vjp per input."""
     options = {k: formulas.pop(k) for k in ("grad_name", "variadic") if k in formulas}
     return Op(name, CUSTOM, forward, formulas, **options)
-
-
-def constant_index(reason: str = "an index is not a quantity that can change a little") -> Any:
-    """The formula of an input that selects and does not compute."""
-    return NotDifferentiable(reason)
