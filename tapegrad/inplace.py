@@ -22,7 +22,7 @@ from tapegrad.record import (
     write_step,
 )
 from tapegrad.tape import LARGE, Tape, current
-from tapegrad.tensor import INFERENCE, NO_GRAD, Tensor, View, place, placed
+from tapegrad.tensor import INFERENCE, NO_GRAD, Tensor, View, noted, place, placed
 
 
 def run_inplace(op: Op, args: tuple[Any, ...], params: dict[str, Any], target: Tensor) -> Tensor:
@@ -182,6 +182,6 @@ def move(target: Tensor, tape: Tape, token: int) -> None:
 
 def _retain_anew(t: Tensor, tape: Tape) -> None:
     """`retain_grad` follows the Tensor; hooks stay with the value that they were set on."""
-    follow = t.extra.get("retain_anew") if hasattr(t, "_extra") else None
+    follow = noted(t, "retain_anew")
     if follow is not None:
         follow(t)

@@ -581,6 +581,11 @@ def _not_loaded(t: Tensor, home: View) -> None:
     raise RuntimeError("views are made anew by `tapegrad.record`, which has not been imported")
 
 
+def noted(t: Tensor, name: str) -> Any:
+    """What only some Tensors have (see `extra`), or None, without making a place for it."""
+    return t._extra.get(name) if hasattr(t, "_extra") else None
+
+
 regenerate: Callable[[Tensor, View], None] = _not_loaded
 
 

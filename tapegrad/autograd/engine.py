@@ -14,7 +14,7 @@ from tapegrad.autograd.grad_mode import recording
 from tapegrad.autograd.hooks import run_functions
 from tapegrad.autograd.sweep import Sweep
 from tapegrad.tape import Tape, current
-from tapegrad.tensor import Tensor, place, wrap
+from tapegrad.tensor import Tensor, noted, place, wrap
 
 Tensors = Tensor | Sequence[Tensor]
 _accumulating = threading.Lock()  # threads may share leaves
@@ -258,7 +258,7 @@ def _gradients(
                 g = own if g is None else g + own
             if g is not None:
                 g = g if recorded else wrap(_own(g))
-                hooks = t.extra.get("hooks") if hasattr(t, "_extra") else None
+                hooks = noted(t, "hooks")
                 g = run_functions(hooks, g) if hooks else g
         else:
             g = sweep.captured.get(tape.index(key))
@@ -293,7 +293,7 @@ def _with_direct(
         if t._pos == 0:  # stopped requiring grad since
             continue
         gradient = g if recorded else wrap(g)
-        hooks = t.extra.get("hooks") if hasattr(t, "_extra") else None
+        hooks = noted(t, "hooks")
         out.append((t, run_functions(hooks, gradient) if hooks else gradient))
     return out
 
@@ -311,7 +311,7 @@ def _accumulate(found: list[tuple[Tensor, Tensor]], recorded: bool) -> None:
                 np.add(held._a, g._a, out=held._a)
                 storage.bump(storage.root(held._a))
     for t, _ in found:
-        post = t.extra.get("post") if hasattr(t, "_extra") else None
+        post = noted(t, "post")
         for hook in tuple(post.values()) if post else ():
             hook(t)
 
