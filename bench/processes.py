@@ -100,15 +100,26 @@ GROUPS: dict[str, Callable[[list[str], bool], Iterator[Row]]] = {
 }
 
 
+def _environment(**more: str) -> dict[str, str]:
+    """Return an environment in which bytecode is kept, as it is for a package that pip installed.
+
+    Without it a checkout would be compiled from source in every process, next to peers that are not.
+    """
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return kept | more
+
+
 def _run(*arguments: str) -> str:
     """Run a Python of its own and return what it prints."""
     command = [sys.executable, *arguments]
-    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run(
+        command, cwd=ROOT, env=_environment(), stdout=subprocess.PIPE, text=True, check=True
+    )
     return done.stdout
 
 
 def _first_gradient(name: str, cache: str) -> float:
-    environment = os.environ | {"TAPEGRAD_CACHE_DIR": cache}
+    environment = _environment(TAPEGRAD_CACHE_DIR=cache)
     command = [sys.executable, "-m", "bench.child", "start", name]
     popen = partial(subprocess.Popen, cwd=ROOT, env=environment, stdout=subprocess.PIPE)
     start = perf_counter()
