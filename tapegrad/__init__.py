@@ -2,7 +2,7 @@
 
 import warnings as _warnings
 
-from tapegrad import autograd, nn
+from tapegrad import autograd, linalg, nn
 from tapegrad.autograd.grad_mode import (
     enable_grad,
     inference_mode,
@@ -95,6 +95,14 @@ from tapegrad.functions.arithmetic import (
     tanh,
     where,
 )
+from tapegrad.functions.contractions import (
+    cross,
+    diag_embed,
+    einsum,
+    kron,
+    tensordot,
+    trace,
+)
 from tapegrad.functions.creation import (
     arange,
     as_tensor,
@@ -138,6 +146,16 @@ from tapegrad.functions.joining import (
     stack,
     tensor_split,
     unbind,
+)
+from tapegrad.functions.matrices import (
+    cholesky_solve,
+    det,
+    inverse,
+    logdet,
+    matrix_exp,
+    matrix_power,
+    pinverse,
+    slogdet,
 )
 from tapegrad.functions.methods import install as _install
 from tapegrad.functions.products import bmm, dot, matmul, mm, mv, outer
@@ -194,24 +212,27 @@ __all__ = [
     "allclose", "amax", "amin", "any", "arange", "argmax", "argmin", "as_strided", "as_tensor",
     "asarray", "asin", "atan", "atan2", "autograd", "bitwise_and", "bitwise_left_shift",
     "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "bmm", "bool",
-    "broadcast_to", "cat", "chunk", "clamp", "clone", "complex64", "complex128", "concat",
-    "cos", "cosh", "count_nonzero", "cumsum", "diag", "diagonal", "div", "dot", "double",
-    "dtype", "empty", "empty_like", "enable_grad", "eq", "equal", "erf", "exp", "expm1", "eye",
-    "flatten", "flip", "float", "float16", "float32", "float64", "floor", "floor_divide",
-    "from_numpy", "full", "full_like", "gather", "ge", "get_default_dtype", "get_num_threads",
-    "gt", "half", "index_add", "index_put", "index_select", "inference_mode", "int", "int8",
-    "int16", "int32", "int64", "is_grad_enabled", "is_inference_mode_enabled", "isfinite",
-    "isinf", "isnan", "le", "lerp", "linspace", "log", "log1p", "log_softmax", "logical_and",
-    "logical_not", "logical_or", "logical_xor", "logsumexp", "long", "lt", "manual_seed",
-    "masked_fill", "masked_select", "matmul", "max", "maximum", "mean", "min", "minimum", "mm",
-    "movedim", "mul", "mv", "narrow", "ne", "neg", "nn", "no_grad", "nonzero", "norm", "ones",
-    "ones_like", "outer", "permute", "pow", "prod", "promote_types", "rand", "rand_like",
-    "randint", "randn", "randn_like", "ravel", "reciprocal", "relu", "remainder", "reshape",
-    "result_type", "rsqrt", "scatter", "scatter_add", "select", "set_default_dtype",
-    "set_grad_enabled", "set_num_threads", "short", "sigmoid", "sign", "sin", "sinh", "softmax",
-    "split", "sqrt", "square", "squeeze", "stack", "std", "sub", "sum", "swapaxes", "t", "take",
-    "tan", "tanh", "tensor", "tensor_split", "transpose", "tril", "triu", "uint8", "unbind",
-    "unflatten", "unsqueeze", "var", "where", "zeros", "zeros_like",
+    "broadcast_to", "cat", "cholesky_solve", "chunk", "clamp", "clone", "complex64",
+    "complex128", "concat", "cos", "cosh", "count_nonzero", "cross", "cumsum", "det", "diag",
+    "diag_embed", "diagonal", "div", "dot", "double", "dtype", "einsum", "empty", "empty_like",
+    "enable_grad", "eq", "equal", "erf", "exp", "expm1", "eye", "flatten", "flip", "float",
+    "float16", "float32", "float64", "floor", "floor_divide", "from_numpy", "full",
+    "full_like", "gather", "ge", "get_default_dtype", "get_num_threads", "gt", "half",
+    "index_add", "index_put", "index_select", "inference_mode", "int", "int8", "int16",
+    "int32", "int64", "inverse", "is_grad_enabled", "is_inference_mode_enabled", "isfinite",
+    "isinf", "isnan", "kron", "le", "lerp", "linalg", "linspace", "log", "log1p",
+    "log_softmax", "logdet", "logical_and", "logical_not", "logical_or", "logical_xor",
+    "logsumexp", "long", "lt", "manual_seed", "masked_fill", "masked_select", "matmul",
+    "matrix_exp", "matrix_power", "max", "maximum", "mean", "min", "minimum", "mm", "movedim",
+    "mul", "mv", "narrow", "ne", "neg", "nn", "no_grad", "nonzero", "norm", "ones",
+    "ones_like", "outer", "permute", "pinverse", "pow", "prod", "promote_types", "rand",
+    "rand_like", "randint", "randn", "randn_like", "ravel", "reciprocal", "relu", "remainder",
+    "reshape", "result_type", "rsqrt", "scatter", "scatter_add", "select", "set_default_dtype",
+    "set_grad_enabled", "set_num_threads", "short", "sigmoid", "sign", "sin", "sinh",
+    "slogdet", "softmax", "split", "sqrt", "square", "squeeze", "stack", "std", "sub", "sum",
+    "swapaxes", "t", "take", "tan", "tanh", "tensor", "tensor_split", "tensordot", "trace",
+    "transpose", "tril", "triu", "uint8", "unbind", "unflatten", "unsqueeze", "var", "where",
+    "zeros", "zeros_like",
 ]  # fmt: skip
 __version__ = "0.1.0"
 float = float32

@@ -7,7 +7,17 @@ from typing import Any
 
 from tapegrad.dtypes import NAMES
 from tapegrad.functions import arithmetic as a
-from tapegrad.functions import creation, indexing, inplace, joining, products, reductions, shapes
+from tapegrad.functions import (
+    contractions,
+    creation,
+    indexing,
+    inplace,
+    joining,
+    matrices,
+    products,
+    reductions,
+    shapes,
+)
 from tapegrad.tensor import Tensor
 
 _ARITHMETIC = (
@@ -32,6 +42,8 @@ _INDEXING = (
     "nonzero"
 ).split()
 _PRODUCTS = "matmul mm mv dot bmm outer".split()
+_CONTRACTIONS = "kron trace diag_embed cross".split()
+_MATRICES = "cholesky_solve det inverse logdet matrix_exp matrix_power pinverse slogdet".split()
 
 ALIASES = {
     "subtract": a.sub, "multiply": a.mul, "divide": a.div, "true_divide": a.div, "negative": a.neg,
@@ -74,6 +86,8 @@ def install() -> None:
         (reductions, _REDUCTIONS),
         (indexing, _INDEXING),
         (products, _PRODUCTS),
+        (contractions, _CONTRACTIONS),
+        (matrices, _MATRICES),
     )
     for module, names in families:
         for name in names:

@@ -1,4 +1,4 @@
-"""Matrix products."""
+"""Matrix products, and how matrices are built of rows, columns and diagonals."""
 
 from __future__ import annotations
 
@@ -7,13 +7,29 @@ from typing import Any
 import numpy as np
 
 from tapegrad.ops.core import custom
-from tapegrad.ops.shape import permute, reshape, sum_to, unsqueeze
+from tapegrad.ops.shape import diagonal_embed, permute, reshape, sum_to, unsqueeze
 
 
 def transposed(x: Any) -> Any:
     """The matrix transposed: the last two dimensions swapped."""
     n = len(x.shape)
     return permute(x, dims=(*range(n - 2), n - 1, n - 2))
+
+
+def as_rows(x: Any) -> Any:
+    """Vectors as matrices of one row."""
+    return unsqueeze(x, dims=(len(x.shape) - 1,))
+
+
+def as_columns(x: Any) -> Any:
+    """Vectors as matrices of one column."""
+    return unsqueeze(x, dims=(len(x.shape),))
+
+
+def diagonal_matrix(x: Any) -> Any:
+    """Vectors as the diagonals of matrices."""
+    n = len(x.shape)
+    return diagonal_embed(x, shape=(*x.shape, x.shape[-1]), offset=0, dim1=n - 1, dim2=n)
 
 
 def _strong_matmul(a: Any, b: Any) -> Any:

@@ -1,0 +1,135 @@
+"""The norms of `tapegrad.linalg`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.functions.arguments import all_dims, as_input, one_dim
+from tapegrad.functions.arithmetic import abs as abs_
+from tapegrad.functions.matrices import svdvals
+from tapegrad.functions.reductions import amax, amin
+from tapegrad.functions.reductions import sum as sum_
+from tapegrad.functions.shapes import permute, to
+from tapegrad.ops.reduce import norm as _norm
+from tapegrad.ops.shape import unsqueeze
+from tapegrad.record import run
+from tapegrad.tensor import Tensor
+
+inf = float("inf")
+
+
+def _typed(x: Any, dtype: Any, name: str) -> Tensor:
+    t = as_input(x, name)
+    if dtype is not None:
+        t = to(t, dtype)
+    if t._a.dtype.kind != "f":
+        raise RuntimeError(
+            f"`{name}` takes Tensors of a floating-point type, got {t.dtype}: convert with `.to`, "
+            "or pass `dtype`"
+        )
+    return t
+
+
+def vector_norm(
+    x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+) -> Tensor:
+    """The norm of the elements, as of one vector: ``sum(abs(x) ** ord) ** (1 / ord)``.
+
+    `ord` may be inf, -inf and 0 too; `dim` is one dimension, several, or None for all.
+
+    >>> import tapegrad as tg
+    >>> tg.linalg.vector_norm(tg.tensor([3.0, 4.0]))
+    tensor(5.)
+    """
+    name = "linalg.vector_norm"
+    t = _typed(x, dtype, name)
+    if not isinstance(ord, (int, float)):
+        raise TypeError(f"`{name}`: ord is a number, got {ord!r}")
+    dims = all_dims(dim, t._a.ndim, name)
+    empty = not all(t._a.shape[d] for d in dims)
+    if empty and (ord < 0 or ord == inf):
+        raise RuntimeError(
+            f"`{name}`: ord={ord} is not defined for no elements, got the shape {t._a.shape}"
+        )
+    return run(_norm, (t,), {"p": float(ord), "dim": dims, "keepdim": keepdim})
+
+
+def matrix_norm(
+    A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None
+) -> Tensor:
+    """The norm of matrices.
+
+    `ord` is "fro" (the norm of the elements), "nuc" (the sum of the singular values), 2 or -2 (the
+    largest or smallest of them), 1 or -1 (the largest or smallest sum of a column's absolute
+    values), inf or -inf (of a row's).
+
+    >>> import tapegrad as tg
+    >>> a = tg.tensor([[1.0, -2.0], [3.0, 4.0]])
+    >>> tg.linalg.matrix_norm(a, 1), tg.linalg.matrix_norm(a, float("inf"))
+    (tensor(6.), tensor(7.))
+    """
+    name = "linalg.matrix_norm"
+    t = _typed(A, dtype, name)
+    if t._a.ndim < 2:
+        raise RuntimeError(f"`{name}` takes at least 2 dimensions, got the shape {t._a.shape}")
+    if not isinstance(dim, (tuple, list)) or len(dim) != 2:
+        raise RuntimeError(f"`{name}`: dim is a tuple of two dimensions, got {dim!r}")
+    rows, cols = (one_dim(d, t._a.ndim, name) for d in dim)
+    if rows == cols:
+        raise RuntimeError(f"`{name}`: dim is a tuple of two different dimensions, got {dim!r}")
+    if ord == "fro":
+        dims = (min(rows, cols), max(rows, cols))
+        return run(_norm, (t,), {"p": 2.0, "dim": dims, "keepdim": keepdim})
+    if ord in ("nuc", 2, -2):
+        return _spectral(t, ord, rows, cols, keepdim)
+    if ord in (1, -1, inf, -inf):
+        along, over = (rows, cols) if ord in (1, -1) else (cols, rows)
+        sums = sum_(abs_(t), along, keepdim=True)
+        found = (amax if ord > 0 else amin)(sums, over, keepdim=True)
+        return found if keepdim else found.squeeze((rows, cols))
+    raise RuntimeError(
+        f"`{name}`: ord is 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got {ord!r}; for other norms "
+        "of the elements use `vector_norm`"
+    )
+
+
+def _spectral(t: Tensor, ord: Any, rows: int, cols: int, keepdim: bool) -> Tensor:
+    rest = [d for d in range(t._a.ndim) if d not in (rows, cols)]
+    values = svdvals(permute(t, [*rest, rows, cols]))
+    found = sum_(values, -1) if ord == "nuc" else (amax if ord > 0 else amin)(values, -1)
+    if not keepdim:
+        return found
+    return run(unsqueeze, (found,), {"dims": (min(rows, cols), max(rows, cols))})
+
+
+def norm(
+    A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+) -> Tensor:
+    """`vector_norm` or `matrix_norm`, by PyTorch's rule.
+
+    Without `ord` it is the 2-norm of the elements.  With it, it is the norm of vectors if `dim` is
+    one dimension (or `A` a vector), and of matrices if `dim` is two (or `A` a matrix).
+
+    >>> import tapegrad as tg
+    >>> tg.linalg.norm(tg.tensor([[3.0, 0.0], [0.0, 4.0]])), tg.linalg.norm(tg.eye(2), 1)
+    (tensor(5.), tensor(1.))
+    """
+    name = "linalg.norm"
+    t = _typed(A, dtype, name)
+    one = isinstance(dim, (int, np.integer))
+    if dim is not None and not one and len(dim) not in (1, 2):
+        raise RuntimeError(f"`{name}`: dim is one dimension or two, got {dim!r}")
+    if ord is None:
+        return vector_norm(t, 2, dim, keepdim)
+    if dim is None:
+        if t._a.ndim not in (1, 2):
+            raise RuntimeError(
+                f"`{name}`: with `ord` and without `dim` it takes a vector or a matrix, got the "
+                f"shape {t._a.shape}: pass `dim`"
+            )
+        dim = tuple(range(t._a.ndim))
+    if isinstance(ord, str) or (not one and len(dim) == 2):
+        return matrix_norm(t, ord, (dim,) if one else dim, keepdim)
+    return vector_norm(t, ord, dim, keepdim)

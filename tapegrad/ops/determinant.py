@@ -1,0 +1,100 @@
+"""Determinants.
+
+The determinant is a polynomial, and so are its derivatives: they exist at singular matrices too.
+The first is the matrix of cofactors, which is ``det(x) * inv(x).mT`` where there is an inverse, and
+comes from the singular values where there is none.  The second, `cofactor_slope`, always comes from
+them: near a singular matrix the formula with the inverse would lose all its digits.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.ops.core import Op, custom
+from tapegrad.ops.elementwise import strong
+from tapegrad.ops.linalg import as_columns, product, transposed
+from tapegrad.ops.reduce import others_prod
+from tapegrad.ops.reduce import sum as sum_
+from tapegrad.ops.shape import getitem
+from tapegrad.ops.solve import LinAlgError, inv
+
+
+def _times(scalar: Any, matrix: Any) -> Any:
+    """Each matrix times its number; a number that is exactly zero gives zero."""
+    return strong(as_columns(as_columns(scalar)), matrix)
+
+
+def _inner(a: Any, b: Any) -> Any:
+    """The sum over all products of two elements at one place."""
+    n = len(a.shape)
+    return sum_(strong(a, b), dim=(n - 2, n - 1), keepdim=False)
+
+
+def _singular_basis(x: Any) -> Any:
+    """The singular value decomposition, and the determinant of its two bases."""
+    try:
+        u, s, vh = np.linalg.svd(x)
+    except np.linalg.LinAlgError:
+        raise LinAlgError(
+            f"the derivative of `linalg.det` at matrices of shape {x.shape}: the singular value "
+            "decomposition did not converge; look for NaN and inf in the input"
+        ) from None
+    return u, s, vh, (np.linalg.det(u) * np.linalg.det(vh))[..., None, None]
+
+
+def _cofactor(x: Any) -> Any:
+    try:
+        return np.linalg.det(x)[..., None, None] * np.linalg.inv(x).mT
+    except np.linalg.LinAlgError:
+        u, s, vh, sign = _singular_basis(x)
+        return sign * np.matmul(u * others_prod(s, dim=s.ndim - 1)[..., None, :], vh)
+
+
+def _cofactor_slope(w: Any, x: Any) -> Any:
+    """The derivative of <w, cofactor(x)>, linear in w."""
+    # In the singular basis, for i != j: the cofactor (i, i) moves with (j, j) by the product of all
+    # other singular values, the cofactor (i, j) with (j, i) by minus that product.
+    u, s, vh, sign = _singular_basis(x)
+    n = s.shape[-1]
+    eye = np.eye(n, dtype=bool)
+    others = np.where(eye, s.dtype.type(1), s[..., None, :])
+    pairs = np.where(eye, s.dtype.type(0), others_prod(others, dim=s.ndim))
+    turned = np.matmul(np.matmul(u.mT, w), vh.mT)
+    inner = -pairs * turned.mT
+    inner += np.where(eye, np.matmul(pairs, turned.diagonal(0, -2, -1)[..., None]), 0)
+    return sign * np.matmul(np.matmul(u, inner), vh)
+
+
+def _third(g: Any, w: Any, x: Any) -> Any:
+    # With t = inv(x).mT the slope is det(x) * (t <w, t> - t wt t), and dt = -t dxt t.
+    t = transposed(inv(x, strict=True))
+    gt, wt = transposed(g), transposed(w)
+    tgt, twt = product(product(t, gt), t), product(product(t, wt), t)
+    on_g, on_w = _inner(g, t), _inner(w, t)
+    whole = (
+        _times(on_g * on_w - _inner(g, twt), t) - _times(on_g, twt) - _times(on_w, tgt)
+        + product(product(twt, gt), t) + product(product(tgt, wt), t)
+    )  # fmt: skip
+    return _times(det(x), whole)
+
+
+def _slogdet(x: Any) -> Any:
+    return np.stack(np.linalg.slogdet(x), -1)
+
+
+# fmt: off
+det: Op = custom("det", lambda x: np.linalg.det(x), x=lambda g, x: _times(g, cofactor(x)),
+                 grad_name="LinalgDet")
+cofactor: Op = custom("cofactor", _cofactor, x=lambda g, x: cofactor_slope(g, x),
+                      grad_name="LinalgDetBackward")
+cofactor_slope: Op = custom("cofactor_slope", _cofactor_slope, grad_name="LinalgDetBackward",
+                            w=lambda g, x: cofactor_slope(g, x), x=_third)
+# Two numbers per matrix: the sign, which is constant where it can be differentiated, and the
+# logarithm of the absolute value.
+slogdet = custom(
+    "slogdet", _slogdet, grad_name="LinalgSlogdet",
+    x=lambda g, x: _times(getitem(g, index=(..., 1)), transposed(inv(x, strict=False))),
+)
+# fmt: on

@@ -1,0 +1,161 @@
+"""Systems of linear equations: inverses, solutions, and the exponential of a matrix.
+
+All rows take matrices in the last two dimensions; those before are a batch, and broadcast.  The
+forward of `inv` and of `solve` refuses a singular matrix with `LinAlgError`.  That of
+`solve_triangular` looks at nothing, as in PyTorch: a zero on the diagonal gives inf and NaN.  Where
+derivatives are computed, `strict=False` and `strong=True` ask for the forms that follow the strong
+product: no refusal, and a right-hand side that is exactly zero has the solution zero.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from tapegrad.ops.core import Op, custom
+from tapegrad.ops.linalg import product, transposed
+from tapegrad.ops.shape import cat, getitem, tril, triu
+
+
+class LinAlgError(RuntimeError, np.linalg.LinAlgError):
+    """A matrix for which the computation has no result: singular, not positive definite."""
+
+
+def _each(function: Any, x: Any) -> Any:
+    """A function of matrices, one by one; NaN where it is refused."""
+    out = np.full_like(x, np.nan)
+    for at in np.ndindex(*x.shape[:-2]):
+        with suppress(np.linalg.LinAlgError):
+            out[at] = function(x[at])
+    return out
+
+
+def singular(x: Any) -> str:
+    """Which matrix of a batch it is that has no inverse, in words."""
+    if x.ndim == 2:
+        return f"the matrix of shape {x.shape} is singular"
+    for at in np.ndindex(*x.shape[:-2]):
+        try:
+            np.linalg.inv(x[at])
+        except np.linalg.LinAlgError:
+            return f"the matrix at {at} of the batch of shape {x.shape} is singular"
+    return f"a matrix of the batch of shape {x.shape} is singular"
+
+
+def _inv(x: Any, *, strict: bool) -> Any:
+    try:
+        return np.linalg.inv(x)
+    except np.linalg.LinAlgError:
+        if not strict:
+            return _each(np.linalg.inv, x)
+    raise LinAlgError(
+        f"`linalg.inv`: {singular(x)}: only matrices of full rank have an inverse; use "
+        "`linalg.pinv` for the others"
+    )
+
+
+def _inv_vjp(g: Any, y: Any) -> Any:
+    yt = transposed(y)
+    return -product(product(yt, g), yt)
+
+
+def _solve(a: Any, b: Any) -> Any:
+    try:
+        return np.linalg.solve(a, b)
+    except np.linalg.LinAlgError:
+        raise LinAlgError(
+            f"`linalg.solve`: {singular(a)}: only matrices of full rank can be solved with; use "
+            "`linalg.pinv(A) @ B` for the others"
+        ) from None
+
+
+def _triangular(a: Any, b: Any, *, upper: bool, unit: bool, strong: bool) -> Any:
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    out = np.zeros((*batch, *b.shape[-2:]), b.dtype)
+    if not out.size:
+        return out
+    from scipy.linalg.blas import get_blas_funcs
+
+    (trsm,) = get_blas_funcs(("trsm",), dtype=b.dtype)
+    aa, bb = np.broadcast_to(a, (*batch, *a.shape[-2:])), np.broadcast_to(b, out.shape)
+    for at in np.ndindex(*batch):
+        # The transpose of an array in C order is the same memory in Fortran order.
+        out[at] = trsm(1.0, aa[at].T, bb[at], trans_a=1, lower=upper, diag=unit)
+    if strong and not np.isfinite(out).all():
+        return _substitute(a, b, upper, unit)
+    return out
+
+
+def _substitute(a: Any, b: Any, upper: bool, unit: bool) -> Any:
+    """Row by row, in which a zero divided by zero is zero."""
+    n = b.shape[-2]
+    rows: list[Any] = [None] * n
+    with np.errstate(all="ignore"):
+        for i in range(n - 1, -1, -1) if upper else range(n):
+            left = b[..., i, :]
+            for j in range(i + 1, n) if upper else range(i):
+                factor = a[..., i, j, None]
+                left = left - np.where((factor == 0) | (rows[j] == 0), 0, factor * rows[j])
+            rows[i] = left if unit else np.where(left == 0, 0, left / a[..., i, i, None])
+    return np.stack(np.broadcast_arrays(*rows), -2).astype(b.dtype, copy=False)
+
+
+def _triangular_vjp(g: Any, a: Any, y: Any, upper: bool, unit: bool) -> Any:
+    gb = solve_triangular(transposed(a), g, upper=not upper, unit=unit, strong=True)
+    full = product(gb, transposed(y))
+    return -triu(full, diagonal=int(unit)) if upper else -tril(full, diagonal=-int(unit))
+
+
+def _pinv(x: Any, *, atol: float, rtol: float) -> Any:
+    u, s, vh = np.linalg.svd(x, full_matrices=False)
+    if not s.size:
+        return np.zeros((*x.shape[:-2], x.shape[-1], x.shape[-2]), x.dtype)
+    kept = s > np.maximum(atol, rtol * s.max(-1, keepdims=True))
+    inverse = np.divide(1, s, out=np.zeros_like(s), where=kept)
+    return np.matmul(vh.mT * inverse[..., None, :], u.mT)
+
+
+def _pinv_vjp(g: Any, x: Any, y: Any) -> Any:
+    # d(y) = -y dx y + y yt dxt (1 - x y) + (1 - y x) dxt yt y, where the rank stays the same
+    yt, gt = transposed(y), transposed(g)
+    left = product(gt, product(y, yt))
+    right = product(product(yt, y), gt)
+    return (
+        left - product(x, product(y, left))
+        + right - product(right, product(y, x))
+        - product(product(yt, g), yt)
+    )  # fmt: skip
+
+
+def _expm(x: Any) -> Any:
+    from scipy.linalg import expm
+
+    return expm(x) if x.size else x.copy()
+
+
+def _expm_vjp(g: Any, x: Any) -> Any:
+    # The exponential of [[a, g], [0, a]] holds that of a, and beside it its derivative along g.
+    a = transposed(x)
+    n, d = a.shape[-1], len(a.shape)
+    above, below = cat(a, g, dim=d - 1), cat(g * 0.0, a, dim=d - 1)
+    whole = matrix_exp(cat(above, below, dim=d - 2))
+    return getitem(whole, index=(..., slice(0, n), slice(n, 2 * n)))
+
+
+# fmt: off
+inv: Op = custom("inv", _inv, x=_inv_vjp, grad_name="LinalgInvEx")
+solve: Op = custom(
+    "solve", _solve, a=lambda g, a, y: -product(solve(transposed(a), g), transposed(y)),
+    b=lambda g, a: solve(transposed(a), g), grad_name="LinalgSolveEx",
+)
+solve_triangular: Op = custom(
+    "solve_triangular", _triangular, a=_triangular_vjp,
+    b=lambda g, a, upper, unit:
+        solve_triangular(transposed(a), g, upper=not upper, unit=unit, strong=True),
+    grad_name="LinalgSolveTriangular",
+)
+pinv = custom("pinv", _pinv, x=_pinv_vjp, grad_name="LinalgPinv")
+matrix_exp: Op = custom("matrix_exp", _expm, x=_expm_vjp, grad_name="LinalgMatrixExp")
+# fmt: on
