@@ -48,11 +48,11 @@ class SVD(NamedTuple):
     Vh: Tensor
 
 
-def matrices(x: Any, name: str, square: bool = False) -> Tensor:
-    """An operand that is a matrix or a batch of them, of a floating-point type."""
+def matrices(x: Any, name: str, square: bool = False, floating: bool = True) -> Tensor:
+    """An operand that is a matrix or a batch of them."""
     t = as_input(x, name)
     a = t._a
-    if a.dtype not in (np.float32, np.float64):
+    if floating and a.dtype not in (np.float32, np.float64):
         raise RuntimeError(
             f"`{name}` takes Tensors of float32 or float64, got {t.dtype}: convert with `.to`"
         )
@@ -252,7 +252,8 @@ def logdet(input: Any) -> Tensor:
     tensor(0.)
     """
     sign, value = slogdet(input)
-    return where(sign._a < 0, float("nan"), value) if (sign._a < 0).any() else value
+    negative = np.asarray(sign._a < 0)
+    return where(wrap(negative), float("nan"), value) if negative.any() else value
 
 
 def cholesky(A: Any, *, upper: bool = False) -> Tensor:
@@ -390,12 +391,12 @@ def matrix_power(A: Any, n: Any) -> Tensor:
     tensor([[1., 3.],
             [0., 1.]])
     """
-    x = matrices(A, "linalg.matrix_power", square=True)
+    x = matrices(A, "linalg.matrix_power", square=True, floating=False)
     if not isinstance(n, (int, np.integer)):
         raise TypeError(f"`linalg.matrix_power`: n is an int, got {type(n).__name__}")
     if n == 0:  # constant, but connected, as in PyTorch
         one = np.broadcast_to(np.eye(x._a.shape[-1], dtype=x._a.dtype), x._a.shape)
-        return where(np.zeros(x._a.shape, bool), x, one)
+        return where(wrap(np.zeros(x._a.shape, bool)), x, one)
     square, left = (inv(x) if n < 0 else x), abs(int(n))
     out: Tensor | None = None
     while True:

@@ -22,14 +22,11 @@ inf = float("inf")
 
 def _typed(x: Any, dtype: Any, name: str) -> Tensor:
     t = as_input(x, name)
-    if dtype is not None:
-        t = to(t, dtype)
     if t._a.dtype.kind != "f":
         raise RuntimeError(
-            f"`{name}` takes Tensors of a floating-point type, got {t.dtype}: convert with `.to`, "
-            "or pass `dtype`"
+            f"`{name}` takes Tensors of a floating-point type, got {t.dtype}: convert with `.to`"
         )
-    return t
+    return t if dtype is None else to(t, dtype)
 
 
 def vector_norm(

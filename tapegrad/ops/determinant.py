@@ -3,7 +3,8 @@
 The determinant is a polynomial, and so are its derivatives: they exist at singular matrices too.
 The first is the matrix of cofactors, which is ``det(x) * inv(x).mT`` where there is an inverse, and
 comes from the singular values where there is none.  The second, `cofactor_slope`, always comes from
-them: near a singular matrix the formula with the inverse would lose all its digits.
+them: near a singular matrix the formula with the inverse would lose all its digits.  The third and
+higher ones are that formula's, and are refused where a matrix is singular.
 """
 
 from __future__ import annotations
@@ -69,7 +70,13 @@ def _cofactor_slope(w: Any, x: Any) -> Any:
 
 def _third(g: Any, w: Any, x: Any) -> Any:
     # With t = inv(x).mT the slope is det(x) * (t <w, t> - t wt t), and dt = -t dxt t.
-    t = transposed(inv(x, strict=True))
+    try:
+        t = transposed(inv(x, strict=True))
+    except LinAlgError:
+        raise LinAlgError(
+            f"the third derivative of `linalg.det` at matrices of shape {x.shape}, one of them "
+            "singular, is not implemented: write the determinant as a sum of products"
+        ) from None
     gt, wt = transposed(g), transposed(w)
     tgt, twt = product(product(t, gt), t), product(product(t, wt), t)
     on_g, on_w = _inner(g, t), _inner(w, t)

@@ -50,6 +50,8 @@ class Case:
         if how:
             self.arrays = [laid_out(x, how) for x in self.arrays]
         self.direction = [self._random(rng, x.shape) for x in self.arrays]
+        if sample.symmetric:
+            self.direction = [(d + d.mT) / 2 for d in self.direction]
         self.result = self.value(self.arrays)
         self.floating = self.result.dtype.kind == "f"
         self.weight = self._random(rng, self.result.shape).astype(

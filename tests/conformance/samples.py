@@ -26,6 +26,7 @@ class Sample(NamedTuple):
     params: dict[str, Any] = {}  # noqa: RUF012 - never changed
     orders: int = 2  # how often it can be differentiated
     movable: bool = True  # whether its operands may lie in memory in other ways
+    symmetric: bool = False  # a function of symmetric matrices: it is moved along such only
 
 
 def values(*shapes: tuple[int, ...], domain: Any = REAL, exact: bool = False) -> tuple[Any, ...]:
@@ -80,15 +81,15 @@ def of_shapes(op: Op, shapes: Any) -> Sample:
 SAMPLES: dict[str, list[Sample]] = {}
 
 
-def row(name: str, *shapes: Any, orders: int = 2, movable: bool = True,
+def row(name: str, *shapes: Any, orders: int = 2, movable: bool = True, symmetric: bool = False,
         **params: Any) -> None:  # fmt: skip
-    """A sample: float operands by shape, index arrays and masks as they are."""
+    """A sample: float operands by shape; matrices, index arrays and masks as they are."""
     exact = table[name].kind is LINEAR
     floats = iter(values(*[s for s in shapes if isinstance(s, tuple)], exact=exact))
     operands = tuple(next(floats) if isinstance(s, tuple) else s for s in shapes)
     text = " ".join(str(np.shape(x)).replace(" ", "") for x in operands)
     samples = SAMPLES.setdefault(name, [])
-    samples.append(Sample(f"{len(samples)} {text}", operands, params, orders, movable))
+    samples.append(Sample(f"{len(samples)} {text}", operands, params, orders, movable, symmetric))
 
 
 def whole(*numbers: Any) -> Any:
@@ -314,6 +315,71 @@ for shapes in PRODUCTS:
     row("matmul", *shapes)
     if min(map(len, shapes)) > 1:
         row("product", *shapes)
+
+# -- matrices --------------------------------------------------------------------------------------
+
+
+def regular(*shape: int) -> Any:
+    """Matrices well away from singular ones, with singular values well apart."""
+    (x,) = values(shape, domain=(-0.4, 0.4))
+    return x + np.eye(*shape[-2:]) * np.arange(1.0, shape[-1] + 1)
+
+
+def symmetric(*shape: int) -> Any:
+    """Symmetric matrices that are positive definite, with eigenvalues well apart."""
+    x = regular(*shape)
+    return (x + x.mT) / 2
+
+
+for shape in [(3, 3), (2, 2, 2), (1, 1), (2, 3, 1, 1), (0, 3, 3), (2, 0, 0)]:
+    row("inv", regular(*shape), strict=len(shape) < 4)
+    for name in ("det", "cofactor", "slogdet", "pinv", "matrix_exp", "qr", "svd"):
+        row(name, regular(*shape), **({"atol": 0.0, "rtol": 1e-6} if name == "pinv" else {}))
+    row("cofactor_slope", shape, regular(*shape))
+    row("eigh", symmetric(*shape), symmetric=True, upper=len(shape) > 2)
+    row("cholesky", symmetric(*shape), symmetric=True)
+LOW_RANK = np.array([[1.0, 2.0, 0.5], [2.0, 4.0, 1.0], [1.5, 3.0, 0.75]])  # of rank 1
+RANK_TWO = LOW_RANK + np.diag([0.0, 1.0, 0.0])
+for x in (LOW_RANK, RANK_TWO, np.stack([LOW_RANK, regular(3, 3)])):
+    row("det", x)
+    row("cofactor", x, orders=1)  # the next one has no formula there
+for shape in [(4, 2), (2, 3, 2), (3, 0)]:
+    row("qr", regular(*shape))
+    row("svd", regular(*shape))
+    row("svd", regular(*shape).mT)
+    row("pinv", regular(*shape), atol=0.1, rtol=0.0)
+    row("pinv", regular(*shape).mT, atol=0.0, rtol=1e-6)
+for a, b in [((3, 3), (3, 2)), ((2, 3, 3), (3, 1)), ((3, 3), (2, 3, 2)), ((2, 1, 2, 2), (3, 2, 1)),
+             ((0, 2, 2), (0, 2, 3)), ((2, 2), (2, 0)), ((0, 0), (0, 2))]:  # fmt: skip
+    row("solve", regular(*a), b)
+    for n, (upper, unit) in enumerate([(True, False), (False, False), (True, True), (False, True)]):
+        row("solve_triangular", regular(*a), b, upper=upper, unit=unit, strong=n % 2 == 0)
+row("part", (3, 4), index=(..., -1))
+row("part", (2, 3, 4), index=(..., slice(0, 2), slice(None)))
+row("part", (2,), index=(..., 1))
+
+# -- sums of products ------------------------------------------------------------------------------
+
+EQUATIONS = {
+    "ij,jk->ik": [(2, 3), (3, 4)],
+    "ij,kj->ki": [(2, 3), (4, 3)],
+    "bij,bjk->bik": [(2, 2, 3), (2, 3, 1)],
+    "bij,jk->kbi": [(2, 2, 3), (3, 2)],
+    "i,j->ij": [(2,), (3,)],
+    "i,i->": [(3,), (3,)],
+    "ij,ji->": [(2, 3), (3, 2)],
+    "ij,i->ij": [(2, 3), (2,)],
+    ",ij->ji": [(), (2, 3)],
+    "i,i,i->i": [(3,), (3,), (3,)],
+    "ij,jk,kl->il": [(2, 3), (3, 4), (4, 2)],
+    "bi,oij,bj->bo": [(2, 3), (4, 3, 2), (2, 2)],
+    "ij,jk->ik ": [(0, 3), (3, 2)],
+    "ij,jk->ki": [(2, 0), (0, 3)],
+}
+for equation, shapes in EQUATIONS.items():
+    left, out = equation.split("->")
+    for name in ("einsum", "contraction"):
+        row(name, *shapes, terms=tuple(left.split(",")), out=out.strip())
 
 
 def samples_of(op: Op) -> list[Sample]:

@@ -11,15 +11,18 @@ torch = pytest.importorskip("torch", reason="compares with PyTorch: `make peers`
 import tapegrad as tg  # noqa: E402
 from tapegrad.functions import (  # noqa: E402
     arithmetic,
+    contractions,
     indexing,
     inplace,
     joining,
+    matrices,
     methods,
     products,
     reductions,
     shapes,
 )
 from tests.conformance.conventions import CONVENTIONS  # noqa: E402
+from tests.peers import linalg_cases  # noqa: E402
 from tests.peers.torch_cases import CASES, values_of  # noqa: E402
 
 pytestmark = [
@@ -329,6 +332,9 @@ REFUSED = {
 }  # fmt: skip
 
 
+REFUSED |= linalg_cases.REFUSED
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_both_refuse(name):
     function, shapes_ = REFUSED[name]
@@ -355,7 +361,16 @@ def names_in(code):
 
 
 def public_names():
-    for module in (arithmetic, reductions, shapes, joining, indexing, products):
+    for module in (
+        arithmetic,
+        reductions,
+        shapes,
+        joining,
+        indexing,
+        products,
+        contractions,
+        matrices,
+    ):
         for name, value in vars(module).items():
             own = getattr(value, "__module__", None) == module.__name__
             if callable(value) and own and not name.startswith("_") and not isinstance(value, type):
@@ -368,7 +383,7 @@ def public_names():
 NOT_CALLED = {  # helpers of other modules, and names that only operators reach
     "parse", "index_add_parts", "index_put_parts", "fill_parts", "mask_of", "max_dims", "setitem",
     "getitem", "concatenate", "index_array", "clamping", "matrix_transpose", "together", "result_type",
-    "scaled", "numerator",
+    "scaled", "numerator", "matrices", "crossed",
 }  # fmt: skip
 
 
@@ -376,3 +391,9 @@ NOT_CALLED = {  # helpers of other modules, and names that only operators reach
 def test_every_public_name_is_compared(name):
     called = set().union(*(names_in(c.function.__code__) for c in CASES))
     assert name in called, f"give `{name}` a line in tests/peers/torch_cases.py"
+
+
+@pytest.mark.parametrize("name", sorted({*tg.linalg.__all__} - {"LinAlgError"}))
+def test_every_name_of_linalg_is_compared(name):
+    codes = [c.function.__code__ for c in linalg_cases.LINALG_CASES]
+    assert any({"linalg", name} <= names_in(code) for code in codes)

@@ -1,0 +1,279 @@
+"""Linear algebra and sums of products, as calls that PyTorch understands too."""
+
+# ruff: noqa: E501
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from tests.peers.torch_cases import C3, CASES, COL, SQ, M, R, S, case
+
+FIRST = len(CASES)
+B3 = (2, 3, 3)
+inf = float("inf")
+
+floats = partial(case, integers=False)  # PyTorch computes some of these with integers, in vain
+
+
+def eye(t: Any, a: Any, scale: float = 1.0) -> Any:
+    return t.eye(a.shape[-1], dtype=a.dtype) * scale
+
+
+def good(t: Any, a: Any) -> Any:
+    """A matrix that is far from singular."""
+    return a + eye(t, a, 5.0)
+
+
+def factor(t: Any, a: Any, upper: bool) -> Any:
+    """A triangular matrix that is far from singular."""
+    return good(t, a).triu() if upper else good(t, a).tril()
+
+
+def by_det(t: Any, a: Any) -> Any:
+    """PyTorch's `det` of float32 has no gradient while the default is float64: it raises."""
+    return a if a.dtype is t.float64 else a.detach()
+
+
+def spd(t: Any, a: Any) -> Any:
+    """A symmetric matrix that is positive definite, with eigenvalues well apart."""
+    return a @ a.mT * 0.25 + t.diag(t.arange(1, a.shape[-1] + 1).to(a.dtype) * 2)
+
+
+# -- solving ---------------------------------------------------------------------------------------
+for a, b in [(SQ, (3,)), (SQ, (3, 2)), (B3, (2, 3)), (B3, (2, 3, 1)), (B3, (3, 2)), (SQ, (2, 3, 2)), ((1, 1), (1,)),
+             ((2, 1, 3, 3), (4, 3, 1)), ((0, 2, 2), (0, 2)), ((0, 0), (0, 2))]:  # fmt: skip
+    floats(lambda t, a, b: t.linalg.solve(good(t, a), b), a, b)
+for b in [(2, 3), (5, 2, 3)]:
+    floats(lambda t, a, b: t.linalg.solve(good(t, a), b, left=False), SQ, b)
+for upper in (False, True):
+    for unit in (False, True):
+        floats(
+            lambda t, a, b, u=upper, n=unit: t.linalg.solve_triangular(good(t, a), b, upper=u, unitriangular=n),
+            B3, (3, 2),
+        )  # fmt: skip
+        floats(
+            lambda t, a, b, u=upper, n=unit: t.linalg.solve_triangular(good(t, a), b, upper=u, left=False, unitriangular=n),
+            SQ, (2, 2, 3),
+        )  # fmt: skip
+    floats(
+        lambda t, a, b, u=upper: (
+            t.cholesky_solve(b, factor(t, a, u), u) + b.cholesky_solve(factor(t, a, u), upper=u)
+        ),
+        SQ, (3, 2),
+    )  # fmt: skip
+for shape in [SQ, B3, (1, 1), (0, 2, 2), (2, 0, 0)]:
+    floats(
+        lambda t, a: (t.linalg.inv(good(t, a)), t.inverse(good(t, a)), good(t, a).inverse()), shape
+    )
+    floats(
+        lambda t, a: (t.linalg.det(by_det(t, good(t, a))), t.det(by_det(t, a)), by_det(t, a).det()),
+        shape,
+    )
+    floats(
+        lambda t, a: (t.linalg.slogdet(a), t.slogdet(good(t, a)).logabsdet, a.slogdet()[1]), shape
+    )
+    floats(
+        lambda t, a: (t.logdet(spd(t, a)), spd(t, a).logdet(), t.logdet(-eye(t, a) + a * 0)), shape
+    )
+    floats(lambda t, a: (t.linalg.matrix_exp(a), t.matrix_exp(a * 0.1), a.matrix_exp()), shape)
+    for n in (0, 1, 2, 3, 5, -1, -2):
+        case(lambda t, a, n=n: t.linalg.matrix_power(good(t, a), n), shape)
+case(lambda t, a: (t.matrix_power(a, 3), a.matrix_power(2)), SQ)
+for shape in [SQ, (4, 2), (2, 2, 3), (0, 3)]:
+    floats(lambda t, a: (t.linalg.pinv(a), t.pinverse(a), a.pinverse(1e-3)), shape)
+floats(
+    lambda t, a: (
+        t.linalg.pinv(a, atol=0.1),
+        t.linalg.pinv(a, rtol=0.9),
+        t.linalg.pinv(a, atol=1, rtol=0.1),
+    ),
+    (3, 2),
+)
+floats(lambda t, a: t.linalg.pinv(spd(t, a), hermitian=True), SQ)
+
+# -- decompositions (a vector's sign is each library's own) ----------------------------------------
+for shape in [SQ, B3, (1, 1), (0, 2, 2), (2, 0, 0)]:
+    floats(
+        lambda t, a: (t.linalg.cholesky(spd(t, a)), t.linalg.cholesky(spd(t, a), upper=True)), shape
+    )
+    floats(lambda t, a: t.linalg.eigvalsh(a), shape)
+    floats(lambda t, a: t.linalg.eigvalsh(a + a.mT, UPLO="U"), shape)
+    floats(
+        lambda t, a: (
+            t.linalg.eigh(spd(t, a)).eigenvalues,
+            t.linalg.eigh(spd(t, a)).eigenvectors ** 2,
+        ),
+        shape,
+    )
+floats(lambda t, a: (t.linalg.eigh(a, "U")[0], t.linalg.eigh(a, UPLO="L")[1] ** 2), SQ)
+for shape in [SQ, (4, 2), (2, 2, 4), (2, 3, 2), (3, 0), (0, 3), (2, 0, 3, 2)]:
+    floats(lambda t, a: tuple(t.linalg.qr(a)), shape)
+    floats(lambda t, a: t.linalg.svd(a, full_matrices=False).S, shape)
+    floats(lambda t, a: t.linalg.svdvals(a), shape)
+    floats(lambda t, a: [x**2 for x in t.linalg.svd(a, full_matrices=False)], shape)
+floats(lambda t, a: tuple(t.linalg.qr(a, mode="complete")), M)
+floats(
+    lambda t, a: (
+        abs(t.linalg.qr(a.detach(), mode="complete").R),
+        t.linalg.qr(a.detach(), mode="r")[1],
+    ),
+    (4, 2),
+)
+floats(lambda t, a: [abs(x) for x in t.linalg.svd(a)], SQ)
+floats(lambda t, a: (t.linalg.svd(a.detach()).S, t.linalg.svd(a.detach())[0] ** 2), M, smooth=False)
+
+# -- norms -----------------------------------------------------------------------------------------
+for p in (2, 1, 3, 0.5, inf, -inf, -1):
+    case(
+        lambda t, a, p=p: (
+            t.linalg.vector_norm(a, p),
+            t.linalg.vector_norm(a, ord=p, dim=1),
+            t.linalg.vector_norm(a, p, (0, 2), keepdim=True),
+            t.linalg.norm(a, p, dim=-1, keepdim=True),
+        ),
+        C3,
+    )
+case(lambda t, a: (t.linalg.vector_norm(a.detach(), 0), t.linalg.norm(a)), C3)
+case(lambda t, a: t.linalg.vector_norm(a, dtype=t.float64) + t.linalg.norm(a, dtype=t.float64), M)
+for p in ("fro", "nuc", 1, -1, 2, -2, inf, -inf):
+    case(lambda t, a, p=p: (t.linalg.matrix_norm(a, p), t.linalg.norm(a, p)), M)
+    case(
+        lambda t, a, p=p: (
+            t.linalg.matrix_norm(a, p, (0, 2)),
+            t.linalg.matrix_norm(a, ord=p, keepdim=True),
+            t.linalg.norm(a, p, dim=(2, 0), keepdim=True),
+        ),
+        C3,
+    )
+case(
+    lambda t, a: (
+        t.linalg.norm(a, None, (0, 1)),
+        t.linalg.norm(a, 2, 1),
+        t.linalg.norm(a[0, 0], 3),
+    ),
+    C3,
+)
+
+# -- sums of products ------------------------------------------------------------------------------
+EINSUMS = [
+    ("ij,jk", M, (3, 4)), ("ij,jk->ki", M, (3, 4)), ("ij,j", M, R), ("i,j->ji", R, (4,)), ("ij,ij->", M, M), ("ij,ij->ij", M, M),
+    ("ij->ji", M), ("ba", M), ("ij->", M), ("ij->j", M), ("ij", M), ("ii", SQ), ("ii->i", SQ), ("iij->ji", (2, 2, 3)), ("iii->i", (2, 2, 2)),
+    ("ii,i->i", SQ, R), ("ii,jj->ij", SQ, (2, 2)), ("ij,kl->", M, COL), ("...ij,...jk->...ik", C3, (4, 2)),
+    ("...ij,...jk", (2, 1, 2, 3), (3, 3, 2)), ("i...,i...->...", C3, (2, 4)), ("...i->...", C3), ("...i->i", C3), ("...,...", C3, (4,)),
+    ("i...->...i", C3), (" ij , jk -> ik ", M, (3, 2)), ("bij,bjk->bik", C3, (2, 4, 2)), ("bij,bjk->ki", C3, (2, 4, 2)),
+    ("Ba,aB->", M, (3, 2)), ("aB,bA", M, SQ), (",ij->ij", S, M), (",", S, S), ("i,i,i->i", R, R, R), ("ij,jk,kl->il", M, (3, 4), (4, 2)),
+    ("ij,jk,kl,lm->im", M, SQ, (3, 4), (4, 2)), ("bi,oij,bj->bo", M, (4, 3, 2), (2, 2)), ("i,j,k->kji", (2,), R, (4,)),
+    ("ij,jk->ik", (2, 1), (3, 4)), ("ij,ij->ij", M, (1, 3)), ("i,i->i", (1,), R), ("ii->", (1, 1)), ("ij,jk->ik", (0, 3), (3, 2)),
+    ("ij,jk->ik", (2, 0), (0, 2)), ("abc,cd,def->abef", (2, 2, 3), (3, 2), (2, 3, 2)), ("ij,ik,il->jkl", M, (2, 2), (2, 2)),
+]  # fmt: skip
+for equation, *shapes in EINSUMS:
+    case(lambda t, *xs, e=equation: t.einsum(e, *xs), *shapes)
+case(lambda t, a, b: t.einsum("ij,jk->ik", [a, b]) + t.einsum(a, [0, 1], b, [1, 2]), M, (3, 4))
+case(
+    lambda t, a, b: (t.einsum(a, [0, 1], b, [1, 30], [30, 0]), t.einsum(a, [..., 1], [1, ...])),
+    M,
+    (3, 4),
+)
+for dims in (0, 1, 2, [[1, 2], [0, 1]], ([2], [1]), ([2, 0], [1, 2])):
+    case(
+        lambda t, a, b, d=dims: t.tensordot(a, b, dims=d),
+        C3,
+        (3, 4, 2) if dims in (2, [[1, 2], [0, 1]]) else (4, 4, 2),
+    )
+case(lambda t, a, b: t.tensordot(a, b), C3, (3, 4))
+case(lambda t, a, b: t.tensordot(a, b, ([1], [0])), COL, (3, 2))
+for a, b in [(M, SQ), ((2,), R), (S, M), (C3, (2, 2)), ((2,), (2, 1, 2)), ((0, 2), M)]:
+    case(lambda t, a, b: t.kron(a, b) + a.kron(b), a, b)
+case(
+    lambda t, a, b, c: (t.linalg.multi_dot([a, b, c]), t.linalg.multi_dot((b, c))),
+    M,
+    (3, 5),
+    (5, 2),
+)
+case(lambda t, a, b, c, d: t.linalg.multi_dot([a, b, c, d]), (2,), (2, 4), (4, 3), R)
+case(lambda t, a, b: (t.linalg.multi_dot([a, b]), t.linalg.multi_dot([b, a.t()[:, 0]])), M, SQ)
+case(lambda t, a: (t.trace(a), a.trace()), M)
+case(lambda t, a: t.trace(a), (0, 3))
+case(
+    lambda t, a: (
+        t.diag_embed(a),
+        a.diag_embed(1),
+        t.diag_embed(a, -2, 0, 2),
+        a.diag_embed(offset=1, dim1=-1, dim2=0),
+    ),
+    M,
+)
+case(
+    lambda t, a, b: (t.cross(a, b, dim=0), a.cross(b, 0), t.linalg.cross(a, b, dim=-2)),
+    (3, 2),
+    (3, 2),
+)
+case(
+    lambda t, a, b: (t.linalg.cross(a, b), t.cross(a, b), t.linalg.cross(a[:1], b)), (2, 3), (2, 3)
+)
+
+LINALG_CASES = CASES[FIRST:]
+
+REFUSED: dict[str, Any] = {
+    "inv of no square matrix": (lambda t, a: t.linalg.inv(a), M),
+    "inv of a vector": (lambda t, a: t.linalg.inv(a), R),
+    "inv of a singular matrix": (lambda t, a: t.linalg.inv(a), SQ),
+    "inv of integers": (lambda t, a: t.linalg.inv(a.detach().long()), SQ),
+    "negative power of a singular matrix": (lambda t, a: t.linalg.matrix_power(a, -1), SQ),
+    "power that is no int": (lambda t, a: t.linalg.matrix_power(a, 0.5), SQ),
+    "solve with a singular matrix": (lambda t, a: t.linalg.solve(a, a), SQ),
+    "solve that does not fit": (lambda t, a: t.linalg.solve(a, t.ones(2)), SQ),
+    "solve of batches that do not fit": (lambda t, a: t.linalg.solve(a, t.ones(3, 3, 1)), B3),
+    "solve of two types": (lambda t, a: t.linalg.solve(a, a.float()), SQ),
+    "solve from the right for a vector": (lambda t, a: t.linalg.solve(a, t.ones(3), left=False), SQ),
+    "triangular solve for a vector": (lambda t, a: t.linalg.solve_triangular(a, t.ones(3), upper=True), SQ),
+    "triangular solve that does not fit": (lambda t, a: t.linalg.solve_triangular(a, t.ones(2, 2), upper=True), SQ),
+    "triangular solve without a side": (lambda t, a: t.linalg.solve_triangular(a, a), SQ),
+    "cholesky_solve that does not fit": (lambda t, a: t.cholesky_solve(t.ones(2, 2), a), SQ),
+    "cholesky of an indefinite matrix": (lambda t, a: t.linalg.cholesky(-a), SQ),
+    "det of no square matrix": (lambda t, a: t.det(a), M),
+    "slogdet of a vector": (lambda t, a: t.slogdet(a), R),
+    "eigh of no square matrix": (lambda t, a: t.linalg.eigh(a), M),
+    "eigh of neither side": (lambda t, a: t.linalg.eigh(a, "X"), SQ),
+    "eigh of NaN": (lambda t, a: t.linalg.eigh(a.detach() * float("nan")), SQ),
+    "svd of NaN": (lambda t, a: t.linalg.svd(a.detach() * float("nan")), SQ),
+    "qr of a vector": (lambda t, a: t.linalg.qr(a), R),
+    "qr of an unknown mode": (lambda t, a: t.linalg.qr(a, "x"), SQ),
+    "svd of a vector": (lambda t, a: t.linalg.svd(a), R),
+    "pinv of a vector": (lambda t, a: t.linalg.pinv(a), R),
+    "matrix_exp of no square matrix": (lambda t, a: t.matrix_exp(a), M),
+    "matrix_norm of a vector": (lambda t, a: t.linalg.matrix_norm(a), R),
+    "matrix_norm of an unknown order": (lambda t, a: t.linalg.matrix_norm(a, 3), M),
+    "matrix_norm of one dimension twice": (lambda t, a: t.linalg.matrix_norm(a, "fro", (0, 0)), M),
+    "vector_norm of a text": (lambda t, a: t.linalg.vector_norm(a, "fro"), M),
+    "norm of three dimensions": (lambda t, a: t.linalg.norm(a, 2), C3),
+    "norm over three dimensions": (lambda t, a: t.linalg.norm(a, 2, (0, 1, 2)), C3),
+    "norm of integers": (lambda t, a: t.linalg.norm(a.detach().long()), M),
+    "norm of nothing": (lambda t, a: t.linalg.vector_norm(a, inf), (0,)),
+    "multi_dot of one": (lambda t, a: t.linalg.multi_dot([a]), M),
+    "multi_dot of batches": (lambda t, a: t.linalg.multi_dot([a, a]), C3),
+    "multi_dot that does not fit": (lambda t, a: t.linalg.multi_dot([a, a]), M),
+    "einsum without operands": (lambda t, a: t.einsum("i"), M),
+    "einsum of too few": (lambda t, a: t.einsum("ij,jk", a), M),
+    "einsum of another rank": (lambda t, a: t.einsum("ijk", a), M),
+    "einsum of different sizes": (lambda t, a: t.einsum("ij,jk", a, a), M),
+    "einsum of an uneven diagonal": (lambda t, a: t.einsum("ii", a), M),
+    "einsum with a new letter": (lambda t, a: t.einsum("ij->ijk", a), M),
+    "einsum with a letter twice": (lambda t, a: t.einsum("ij->ii", a), M),
+    "einsum with a digit": (lambda t, a: t.einsum("i1", a), M),
+    "einsum with two points": (lambda t, a: t.einsum("..i", a), M),
+    "einsum with dots twice": (lambda t, a: t.einsum("...i...", a), M),
+    "einsum with two arrows": (lambda t, a: t.einsum("ij->->ij", a), M),
+    "einsum of a number": (lambda t, a: t.einsum("i", 3), M),
+    "einsum of two types": (lambda t, a: t.einsum("ij,kj", a, a.float()), M),
+    "tensordot that does not fit": (lambda t, a: t.tensordot(a, a, 1), M),
+    "tensordot of too many": (lambda t, a: t.tensordot(a, a, 5), M),
+    "tensordot of a negative number": (lambda t, a: t.tensordot(a, a, -1), M),
+    "trace of a vector": (lambda t, a: t.trace(a), R),
+    "trace of a batch": (lambda t, a: t.trace(a), B3),
+    "diag_embed of a number": (lambda t, a: t.diag_embed(a), S),
+    "diag_embed of one dimension twice": (lambda t, a: t.diag_embed(a, 0, 0, 0), M),
+    "cross of two components": (lambda t, a: t.cross(a, a, dim=0), M),
+    "cross of different ranks": (lambda t, a: t.linalg.cross(a, a[0]), M),
+    "cross of nothing": (lambda t, a: t.cross(a, a), (2, 2)),
+}  # fmt: skip
