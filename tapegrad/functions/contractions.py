@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import chain
 from string import ascii_letters, ascii_lowercase, ascii_uppercase
 from typing import Any
@@ -45,21 +46,17 @@ def einsum(*args: Any) -> Tensor:
     equation, given = (args[0], args[1:]) if isinstance(args[0], str) else _from_lists(args)
     several = len(given) == 1 and isinstance(given[0], (list, tuple))
     operands = [as_input(x, "einsum") for x in (given[0] if several else given)]
-    kinds = {x._a.dtype for x in operands}
-    if len(kinds) > 1:
+    if any(x._a.dtype != operands[0]._a.dtype for x in operands):
         raise RuntimeError(
             f"`einsum`: expected operands of one dtype, got {[str(x.dtype) for x in operands]}: "
             "convert them with `.to`"
         )
-    terms, out, sizes = _parse(equation.replace(" ", ""), [x._a.shape for x in operands])
-    return _run(operands, terms, out, sizes)
-
-
-def _run(operands: list[Tensor], terms: list[str], out: str, sizes: dict[str, int]) -> Tensor:
-    """Bring operands into the normal form of the row, and run it."""
-    for k, (x, term) in enumerate(zip(operands, terms, strict=True)):
-        elsewhere = {*out}.union(*terms[:k], *terms[k + 1 :])
-        operands[k], terms[k] = _simplified(x, term, elsewhere, sizes)
+    given_terms, out, sizes = _parse(equation, tuple([x._a.shape for x in operands]))
+    terms = list(given_terms)
+    if sizes is not None:
+        for k, (x, term) in enumerate(zip(operands, terms, strict=True)):
+            elsewhere = {*out}.union(*terms[:k], *terms[k + 1 :])
+            operands[k], terms[k] = _simplified(x, term, elsewhere, sizes)
     if len(operands) > 1:
         return run(_einsum, tuple(operands), {"terms": tuple(terms), "out": out})
     return permute(operands[0], [terms[0].index(i) for i in out])
@@ -110,8 +107,14 @@ def _from_lists(args: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
     return equation, args[: 2 * n : 2]
 
 
-def _parse(equation: str, shapes: list[Any]) -> tuple[list[str], str, dict[str, int]]:
-    """One letter for each dimension of the operands and of the result, and the letters' sizes."""
+@lru_cache(1024)
+def _parse(
+    equation: str, shapes: tuple[Any, ...]
+) -> tuple[tuple[str, ...], str, dict[str, int] | None]:
+    """One letter for each dimension of the operands and of the result, and the letters' sizes;
+    None for these if the operands have the normal form of the row already.
+    """
+    equation = equation.replace(" ", "")
     left, arrow, right = equation.partition("->")
     given = left.split(",")
     if len(given) != len(shapes):
@@ -161,7 +164,16 @@ def _parse(equation: str, shapes: list[Any]) -> tuple[list[str], str, dict[str, 
     else:
         letters = "".join(given).replace(ELLIPSIS, "")
         out = names + "".join(sorted(i for i in {*letters} if letters.count(i) == 1))
-    return terms, out, sizes
+    return tuple(terms), out, None if _is_normal(terms, out, shapes, sizes) else sizes
+
+
+def _is_normal(terms: list[str], out: str, shapes: Any, sizes: dict[str, int]) -> bool:
+    return all(
+        len({*term}) == len(term)
+        and {*term} <= {*out}.union(*terms[:k], *terms[k + 1 :])
+        and [sizes[i] for i in term] == [*shape]
+        for k, (term, shape) in enumerate(zip(terms, shapes, strict=True))
+    )
 
 
 def _check_result(equation: str, out: str, sizes: dict[str, int]) -> None:

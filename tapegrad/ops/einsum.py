@@ -12,7 +12,8 @@ product if a letter is summed over, else a product of elements.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,41 +31,71 @@ def _path(terms: tuple[str, ...], out: str, shapes: tuple[Any, ...]) -> tuple[An
 
 def _contract(xs: Any, terms: Any, out: str) -> Any:
     parts = list(zip(xs, terms, strict=True))
-    for chosen in _path(terms, out, tuple(x.shape for x in xs)):
+    for chosen in _path(terms, out, tuple([x.shape for x in xs])):
         taken = [parts.pop(i) for i in sorted(chosen, reverse=True)]
         while len(taken) > 1:
             (a, ta), (b, tb) = taken.pop(), taken.pop()
-            later = {*out}.union(*[t for _, t in parts], *[t for _, t in taken])
-            taken.append(_pair(a, ta, b, tb, later))
+            later = "".join([out, *[t for _, t in parts], *[t for _, t in taken]])
+            taken.append(_pair(a, b, *_plan(ta, tb, later)))
         parts.append(taken[0])
     ((x, term),) = parts
-    return np.ascontiguousarray(_aligned(x, term, out)).reshape(
-        [x.shape[term.index(i)] for i in out]
-    )
+    return np.asarray(x if term == out else _aligned(x, term, out), order="C")
 
 
-def _pair(a: Any, ta: str, b: Any, tb: str, later: set[str]) -> tuple[Any, str]:
-    """The product of two operands, summed over the letters that nobody needs any more."""
+class Product(NamedTuple):
+    """How two operands become matrices: the order of their dimensions, and how many of a kind."""
+
+    left: tuple[int, ...]
+    right: tuple[int, ...]
+    batch: int
+    inner: int
+
+
+class Pointwise(NamedTuple):
+    """How two operands are brought side by side: order of dimensions, and new ones of size 1."""
+
+    left: tuple[int, ...]
+    right: tuple[int, ...]
+    left_new: Any
+    right_new: Any
+
+
+@lru_cache(1024)
+def _plan(ta: str, tb: str, later: str) -> tuple[Product | Pointwise, str]:
+    """How to multiply two operands and sum over the letters that nobody needs any more."""
     inner = [i for i in ta if i in tb and i not in later]
     batch = [i for i in ta if i in tb and i in later]
     left, right = [i for i in ta if i not in tb], [i for i in tb if i not in ta]
-    if not inner:
-        whole = "".join(batch + left + right)
-        return _aligned(a, ta, whole) * _aligned(b, tb, whole), whole
-    size = dict(zip(ta + tb, a.shape + b.shape, strict=True))
-    n, m, k = (int(np.prod([size[i] for i in letters])) for letters in (left, right, inner))
-    shape = [size[i] for i in batch]
-    am = _aligned(a, ta, batch + left + inner).reshape(*shape, n, k)
-    bm = _aligned(b, tb, batch + inner + right).reshape(*shape, k, m)
-    found = np.matmul(am, bm).reshape(shape + [size[i] for i in left + right])
-    return found, "".join(batch + left + right)
+    whole = "".join(batch + left + right)
+    if inner:
+        order_a = tuple(ta.index(i) for i in batch + left + inner)
+        order_b = tuple(tb.index(i) for i in batch + inner + right)
+        return Product(order_a, order_b, len(batch), len(inner)), whole
+    (order_a, new_a), (order_b, new_b) = _order(ta, whole), _order(tb, whole)
+    return Pointwise(order_a, order_b, new_a, new_b), whole
 
 
-def _aligned(x: Any, term: str, whole: Any) -> Any:
+def _pair(a: Any, b: Any, plan: Product | Pointwise, whole: str) -> tuple[Any, str]:
+    a, b = a.transpose(plan.left), b.transpose(plan.right)
+    if isinstance(plan, Pointwise):
+        return a[plan.left_new] * b[plan.right_new], whole
+    shared, split = plan.batch, a.ndim - plan.inner
+    batch, left, inner = a.shape[:shared], a.shape[shared:split], a.shape[split:]
+    right, k = b.shape[shared + plan.inner :], prod(inner)
+    found = np.matmul(a.reshape(*batch, prod(left), k), b.reshape(*batch, k, prod(right)))
+    return found.reshape(batch + left + right), whole
+
+
+def _order(term: str, whole: str) -> tuple[Any, Any]:
+    """The order of an operand's dimensions in `whole`, and an index that adds the missing ones."""
+    order = tuple(term.index(i) for i in whole if i in term)
+    return order, (..., *[slice(None) if i in term else None for i in whole])
+
+
+def _aligned(x: Any, term: str, whole: str) -> Any:
     """An operand with its dimensions in the order of `whole`, of size 1 where it has no letter."""
-    order = [term.index(i) for i in whole if i in term]
-    missing = tuple(k for k, i in enumerate(whole) if i not in term)
-    return np.expand_dims(x.transpose(order), missing)
+    order, new = _order(term, whole)
+    return x.transpose(order)[new]
 
 
 def _einsum(*xs: Any, terms: Any, out: str) -> Any:
