@@ -4,7 +4,8 @@ The determinant is a polynomial, and so are its derivatives: they exist at singu
 The first is the matrix of cofactors, which is ``det(x) * inv(x).mT`` where there is an inverse, and
 comes from the singular values where there is none.  The second, `cofactor_slope`, always comes from
 them: near a singular matrix the formula with the inverse would lose all its digits.  The third and
-higher ones are that formula's, and are refused where a matrix is singular.
+higher ones are that formula's, and are refused where a matrix is singular.  The logarithm has the
+derivative inf (or NaN, where the cofactor is zero) there, as in PyTorch.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def _cofactor_slope(w: Any, x: Any) -> Any:
 def _third(g: Any, w: Any, x: Any) -> Any:
     # With t = inv(x).mT the slope is det(x) * (t <w, t> - t wt t), and dt = -t dxt t.
     try:
-        t = transposed(inv(x, strict=True))
+        t = transposed(inv(x))
     except LinAlgError:
         raise LinAlgError(
             f"the third derivative of `linalg.det` at matrices of shape {x.shape}, one of them "
@@ -91,6 +92,14 @@ def _slogdet(x: Any) -> Any:
     return np.stack(np.linalg.slogdet(x), -1)
 
 
+def _logdet_slope(x: Any) -> Any:
+    try:
+        return np.ascontiguousarray(np.linalg.inv(x).mT)
+    except np.linalg.LinAlgError:
+        with np.errstate(all="ignore"):
+            return _cofactor(x) / np.linalg.det(x)[..., None, None]
+
+
 # fmt: off
 det: Op = custom("det", lambda x: np.linalg.det(x), x=lambda g, x: _times(g, cofactor(x)),
                  grad_name="LinalgDet")
@@ -102,6 +111,10 @@ cofactor_slope: Op = custom("cofactor_slope", _cofactor_slope, grad_name="Linalg
 # logarithm of the absolute value.
 slogdet = custom(
     "slogdet", _slogdet, grad_name="LinalgSlogdet",
-    x=lambda g, x: _times(getitem(g, index=(..., 1)), transposed(inv(x, strict=False))),
+    x=lambda g, x: _times(getitem(g, index=(..., 1)), logdet_slope(x)),
+)
+logdet_slope: Op = custom(
+    "logdet_slope", _logdet_slope, grad_name="LinalgSlogdetBackward",
+    x=lambda g, y: -product(product(y, transposed(g)), y),
 )
 # fmt: on

@@ -2,14 +2,12 @@
 
 All rows take matrices in the last two dimensions; those before are a batch, and broadcast.  The
 forward of `inv` and of `solve` refuses a singular matrix with `LinAlgError`.  That of
-`solve_triangular` looks at nothing, as in PyTorch: a zero on the diagonal gives inf and NaN.  Where
-derivatives are computed, `strict=False` and `strong=True` ask for the forms that follow the strong
-product: no refusal, and a right-hand side that is exactly zero has the solution zero.
+`solve_triangular` looks at nothing, as in PyTorch: a zero on the diagonal gives inf and NaN.  Rules
+call it with `strong=True`, by which zero divided by zero is zero, as in the strong product.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -21,15 +19,6 @@ from tapegrad.ops.shape import cat, getitem, tril, triu
 
 class LinAlgError(RuntimeError, np.linalg.LinAlgError):
     """A matrix for which the computation has no result: singular, not positive definite."""
-
-
-def _each(function: Any, x: Any) -> Any:
-    """A function of matrices, one by one; NaN where it is refused."""
-    out = np.full_like(x, np.nan)
-    for at in np.ndindex(*x.shape[:-2]):
-        with suppress(np.linalg.LinAlgError):
-            out[at] = function(x[at])
-    return out
 
 
 def singular(x: Any) -> str:
@@ -44,16 +33,14 @@ def singular(x: Any) -> str:
     return f"a matrix of the batch of shape {x.shape} is singular"
 
 
-def _inv(x: Any, *, strict: bool) -> Any:
+def _inv(x: Any) -> Any:
     try:
         return np.linalg.inv(x)
     except np.linalg.LinAlgError:
-        if not strict:
-            return _each(np.linalg.inv, x)
-    raise LinAlgError(
-        f"`linalg.inv`: {singular(x)}: only matrices of full rank have an inverse; use "
-        "`linalg.pinv` for the others"
-    )
+        raise LinAlgError(
+            f"`linalg.inv`: {singular(x)}: only matrices of full rank have an inverse; use "
+            "`linalg.pinv` for the others"
+        ) from None
 
 
 def _inv_vjp(g: Any, y: Any) -> Any:

@@ -123,10 +123,23 @@ CONVENTIONS: dict[str, At] = {
         lambda t, a, b: a @ b, ([[1.0, 2.0]], [[nan], [1.0]]), ([[nan, 1.0]], [[1.0], [2.0]])
     ),
     "abs of inf": At(lambda t, x: t.abs(x), ([inf, -inf],), ([1.0, -1.0],)),
+    "eigenvalues that are equal": At(lambda t, x: t.linalg.eigvalsh(x), ([[2.0, 0.0], [0.0, 2.0]],), ([[1.0, 0.0], [0.0, 1.0]],)),
+    "singular values that are equal": At(lambda t, x: t.linalg.svdvals(x), ([[2.0, 0.0], [0.0, 2.0]],), ([[1.0, 0.0], [0.0, 1.0]],)),
+    "determinant of a regular matrix": At(lambda t, x: t.linalg.det(x), ([[1.0, 2.0], [3.0, 4.0]],), ([[4.0, -3.0], [-2.0, 1.0]],)),
+    "logarithm of a determinant of zero": At(lambda t, x: t.logdet(x), ([[1.0, 0.0], [0.0, 0.0]],), ([[nan, nan], [nan, inf]],)),
+    "Frobenius norm at 0": At(lambda t, x: t.linalg.matrix_norm(x), ([[0.0, 0.0]],), ([[0.0, 0.0]],)),
+    "sums of products with inf": At(
+        lambda t, a, b: t.einsum("ij,jk->ik", a, b), ([[1.0, 2.0]], [[inf], [1.0]]), ([[inf, 1.0]], [[1.0], [2.0]])
+    ),
 }  # fmt: skip
 
 # NaN stays where PyTorch, whose sign of NaN is 0, drops it.
-OURS = {"abs of nan": At(lambda t, x: t.abs(x), ([nan],), ([nan],))}
+# A determinant has a derivative at singular matrices, where PyTorch's is zero.
+OURS = {
+    "abs of nan": At(lambda t, x: t.abs(x), ([nan],), ([nan],)),
+    "determinant of a singular matrix": At(lambda t, x: t.linalg.det(x), ([[1.0, 2.0], [2.0, 4.0]],), ([[4.0, -2.0], [-2.0, 1.0]],)),
+    "determinant of a matrix of zeros": At(lambda t, x: t.linalg.det(x), ([[0.0, 0.0], [0.0, 0.0]],), ([[0.0, 0.0], [0.0, 0.0]],)),
+}  # fmt: skip
 
 # An adjoint of exactly zero contributes exactly zero, whatever it meets.
 STRONG: dict[str, At] = {
@@ -183,6 +196,34 @@ STRONG: dict[str, At] = {
     ),
     "log_softmax of a row that is not used": At(
         lambda t, x: t.log_softmax(1 / x, dim=1)[1:, 0], ([[0.0, 0.0], [1.0, 1.0]],), ([[0.0, 0.0], [-0.5, 0.5]],)
+    ),
+    "slogdet of a matrix that is not used": At(
+        lambda t, x: t.linalg.slogdet(x)[1][1:], ([[[1.0, 2.0], [2.0, 4.0]], [[2.0, 0.0], [0.0, 4.0]]],),
+        ([[[0.0, 0.0], [0.0, 0.0]], [[0.5, 0.0], [0.0, 0.25]]],),
+    ),
+    "eigenvectors of a matrix that is not used": At(
+        lambda t, x: t.linalg.eigh(x)[1][1:, 1, 0] * t.linalg.eigh(x)[1][1:, 0, 0],
+        ([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 2.0]]],), ([[[0.0, 0.0], [0.0, 0.0]], [[0.0, -0.5], [-0.5, 0.0]]],),
+    ),
+    "singular vectors of a matrix that is not used": At(
+        lambda t, x: t.linalg.svd(x)[0][1:, 1, 0] * t.linalg.svd(x)[0][1:, 0, 0],
+        ([[[0.0, 0.0], [0.0, 0.0]], [[2.0, 0.0], [0.0, 1.0]]],), ([[[0.0, 0.0], [0.0, 0.0]], [[0.0, 1 / 3], [2 / 3, 0.0]]],),
+    ),
+    "Q of a matrix that is not used": At(
+        lambda t, x: t.linalg.qr(x)[0][1:, 1, 0] * t.linalg.qr(x)[0][1:, 0, 0],
+        ([[[0.0, 0.0], [0.0, 0.0]], [[2.0, 0.0], [0.0, 1.0]]],), ([[[0.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [0.5, 0.0]]],),
+    ),
+    "triangular solve, zero on the diagonal": At(
+        lambda t, a, b: t.linalg.solve_triangular(a, b, upper=True)[1:], ([[0.0, 1.0], [0.0, 2.0]], [[1.0], [4.0]]),
+        ([[0.0, 0.0], [0.0, -1.0]], [[0.0], [0.5]]),
+    ),
+    "einsum, nan in the other factor": At(
+        lambda t, a, b: t.einsum("ij,jk->ik", a, b)[:, 1:], ([[1.0, 2.0]], [[nan, 1.0], [1.0, 1.0]]),
+        ([[1.0, 1.0]], [[0.0, 1.0], [0.0, 2.0]]),
+    ),
+    "einsum of three, nan in one factor": At(
+        lambda t, a, b, c: t.einsum("i,i,i->i", a, b, c)[1:], ([nan, 2.0], [inf, 3.0], [0.0, 4.0]),
+        ([0.0, 12.0], [0.0, 8.0], [0.0, 6.0]),
     ),
     "a weight of zero": At(lambda t, x, w: w * t.log(x), ([0.0, 1.0], [0.0, 2.0]), ([0.0, 2.0], [-inf, 0.0])),
 }  # fmt: skip

@@ -332,8 +332,17 @@ def symmetric(*shape: int) -> Any:
 
 
 for shape in [(3, 3), (2, 2, 2), (1, 1), (2, 3, 1, 1), (0, 3, 3), (2, 0, 0)]:
-    row("inv", regular(*shape), strict=len(shape) < 4)
-    for name in ("det", "cofactor", "slogdet", "pinv", "matrix_exp", "qr", "svd"):
+    for name in (
+        "inv",
+        "det",
+        "cofactor",
+        "slogdet",
+        "logdet_slope",
+        "pinv",
+        "matrix_exp",
+        "qr",
+        "svd",
+    ):
         row(name, regular(*shape), **({"atol": 0.0, "rtol": 1e-6} if name == "pinv" else {}))
     row("cofactor_slope", shape, regular(*shape))
     row("eigh", symmetric(*shape), symmetric=True, upper=len(shape) > 2)

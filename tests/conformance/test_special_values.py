@@ -63,7 +63,7 @@ ELEMENTWISE = [
     name
     for name, at in ALL.items()
     if all(np.ndim(v) == 1 for v in at.leaves)
-    and not any(word in name for word in (*WHOLE, "variance", "index"))
+    and not any(word in name for word in (*WHOLE, "variance", "index", "einsum"))
 ]
 
 
