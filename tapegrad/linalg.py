@@ -5,10 +5,10 @@ float64, and can be differentiated any number of times.  What has no result (the
 singular matrix) raises `LinAlgError`, which is a RuntimeError and NumPy's error of that name too.
 
 >>> import tapegrad as tg
->>> a = tg.tensor([[2.0, 1.0], [1.0, 3.0]], requires_grad=True)
+>>> a = tg.tensor([[2.0, 1.0], [2.0, 4.0]], requires_grad=True)
 >>> tg.linalg.det(a).backward()
 >>> a.grad
-tensor([[ 3., -1.],
+tensor([[ 4., -2.],
         [-1.,  2.]])
 """
 

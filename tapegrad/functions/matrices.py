@@ -365,7 +365,7 @@ def svd(A: Any, full_matrices: bool = True) -> SVD:
                 f"{x._a.shape}, for which the additional vectors are arbitrary: pass "
                 "full_matrices=False"
             )
-        return SVD(*map(wrap, np.linalg.svd(x._a)))
+        return SVD(*map(wrap, ops.singular_values(x._a, "svd", full=True)))
     whole = run(decompose.svd, (x,), {})
     every = slice(None)
     u, v = _part(whole, slice(None, m), every), _part(whole, slice(m + 1, None), every)

@@ -29,7 +29,7 @@ from tapegrad.ops.core import Op, custom, linear
 from tapegrad.ops.elementwise import strong, where
 from tapegrad.ops.linalg import as_columns, as_rows, diagonal_matrix, product, transposed
 from tapegrad.ops.shape import embed, getitem, tril
-from tapegrad.ops.solve import LinAlgError, solve_triangular
+from tapegrad.ops.solve import LinAlgError, not_converged, singular_values, solve_triangular
 
 
 def columns(x: Any, start: int | None, stop: int | None) -> Any:
@@ -57,13 +57,6 @@ def _right_solve(x: Any, upper: Any) -> Any:
     return transposed(found)
 
 
-def _failed(name: str, x: Any) -> LinAlgError:
-    return LinAlgError(
-        f"`linalg.{name}`: the iteration did not converge for the input of shape {x.shape}: look "
-        "for NaN and inf in it"
-    )
-
-
 def _cholesky(x: Any) -> Any:
     try:
         return np.linalg.cholesky(x)
@@ -86,7 +79,7 @@ def _eigh(x: Any, *, upper: bool) -> Any:
     try:
         values, vectors = np.linalg.eigh(x, "U" if upper else "L")
     except np.linalg.LinAlgError:
-        raise _failed("eigh", x) from None
+        raise not_converged("eigh", x) from None
     return np.concatenate((vectors, values[..., None]), -1)
 
 
@@ -117,10 +110,7 @@ def _qr_vjp(g: Any, y: Any) -> Any:
 
 
 def _svd(x: Any) -> Any:
-    try:
-        u, s, vh = np.linalg.svd(x, full_matrices=False)
-    except np.linalg.LinAlgError:
-        raise _failed("svd", x) from None
+    u, s, vh = singular_values(x, "svd")
     return np.concatenate((u, s[..., None, :], vh.mT), -2)
 
 

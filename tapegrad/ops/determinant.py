@@ -20,7 +20,7 @@ from tapegrad.ops.linalg import as_columns, product, transposed
 from tapegrad.ops.reduce import others_prod
 from tapegrad.ops.reduce import sum as sum_
 from tapegrad.ops.shape import getitem
-from tapegrad.ops.solve import LinAlgError, inv
+from tapegrad.ops.solve import LinAlgError, inv, singular_values
 
 
 def _times(scalar: Any, matrix: Any) -> Any:
@@ -36,13 +36,7 @@ def _inner(a: Any, b: Any) -> Any:
 
 def _singular_basis(x: Any) -> Any:
     """The singular value decomposition, and the determinant of its two bases."""
-    try:
-        u, s, vh = np.linalg.svd(x)
-    except np.linalg.LinAlgError:
-        raise LinAlgError(
-            f"the derivative of `linalg.det` at matrices of shape {x.shape}: the singular value "
-            "decomposition did not converge; look for NaN and inf in the input"
-        ) from None
+    u, s, vh = singular_values(x, "det", full=True)
     return u, s, vh, (np.linalg.det(u) * np.linalg.det(vh))[..., None, None]
 
 

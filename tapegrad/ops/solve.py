@@ -95,8 +95,24 @@ def _triangular_vjp(g: Any, a: Any, y: Any, upper: bool, unit: bool) -> Any:
     return -triu(full, diagonal=int(unit)) if upper else -tril(full, diagonal=-int(unit))
 
 
+def not_converged(name: str, x: Any) -> LinAlgError:
+    """The error for an iteration that found no result."""
+    return LinAlgError(
+        f"`linalg.{name}`: the iteration did not converge for the input of shape {x.shape}: look "
+        "for NaN and inf in it"
+    )
+
+
+def singular_values(x: Any, name: str, full: bool = False) -> Any:
+    """NumPy's singular value decomposition, for the function of that name."""
+    try:
+        return np.linalg.svd(x, full_matrices=full)
+    except np.linalg.LinAlgError:
+        raise not_converged(name, x) from None
+
+
 def _pinv(x: Any, *, atol: float, rtol: float) -> Any:
-    u, s, vh = np.linalg.svd(x, full_matrices=False)
+    u, s, vh = singular_values(x, "pinv")
     if not s.size:
         return np.zeros((*x.shape[:-2], x.shape[-1], x.shape[-2]), x.dtype)
     kept = s > np.maximum(atol, rtol * s.max(-1, keepdims=True))
