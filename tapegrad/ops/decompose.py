@@ -21,6 +21,7 @@ infinite or undefined gradient if their vectors were used, and a right one if no
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -58,14 +59,15 @@ def _right_solve(x: Any, upper: Any) -> Any:
 
 
 def _cholesky(x: Any) -> Any:
-    try:
-        return np.linalg.cholesky(x)
-    except np.linalg.LinAlgError:
-        raise LinAlgError(
-            f"`linalg.cholesky`: the input of shape {x.shape} is not positive definite: only "
-            "symmetric matrices with positive eigenvalues have this decomposition; add a multiple "
-            "of the identity if rounding is the cause"
-        ) from None
+    with suppress(np.linalg.LinAlgError):
+        y = np.linalg.cholesky(x)
+        if not np.isnan(y.diagonal(0, -2, -1)).any():
+            return y
+    raise LinAlgError(
+        f"`linalg.cholesky`: the input of shape {x.shape} is not positive definite: only symmetric "
+        "matrices with positive eigenvalues have this decomposition; add a multiple of the "
+        "identity if rounding is the cause"
+    )
 
 
 def _cholesky_vjp(g: Any, y: Any) -> Any:

@@ -40,9 +40,14 @@ def _singular_basis(x: Any) -> Any:
     return u, s, vh, (np.linalg.det(u) * np.linalg.det(vh))[..., None, None]
 
 
+def _det(x: Any) -> Any:
+    with np.errstate(all="ignore"):  # it may overflow, and be NaN, without a warning
+        return np.linalg.det(x)
+
+
 def _cofactor(x: Any) -> Any:
     try:
-        return np.linalg.det(x)[..., None, None] * np.linalg.inv(x).mT
+        return _det(x)[..., None, None] * np.linalg.inv(x).mT
     except np.linalg.LinAlgError:
         u, s, vh, sign = _singular_basis(x)
         return sign * np.matmul(u * others_prod(s, dim=s.ndim - 1)[..., None, :], vh)
@@ -83,7 +88,8 @@ def _third(g: Any, w: Any, x: Any) -> Any:
 
 
 def _slogdet(x: Any) -> Any:
-    return np.stack(np.linalg.slogdet(x), -1)
+    with np.errstate(all="ignore"):
+        return np.stack(np.linalg.slogdet(x), -1)
 
 
 def _logdet_slope(x: Any) -> Any:
@@ -91,11 +97,11 @@ def _logdet_slope(x: Any) -> Any:
         return np.ascontiguousarray(np.linalg.inv(x).mT)
     except np.linalg.LinAlgError:
         with np.errstate(all="ignore"):
-            return _cofactor(x) / np.linalg.det(x)[..., None, None]
+            return _cofactor(x) / _det(x)[..., None, None]
 
 
 # fmt: off
-det: Op = custom("det", lambda x: np.linalg.det(x), x=lambda g, x: _times(g, cofactor(x)),
+det: Op = custom("det", _det, x=lambda g, x: _times(g, cofactor(x)),
                  grad_name="LinalgDet")
 cofactor: Op = custom("cofactor", _cofactor, x=lambda g, x: cofactor_slope(g, x),
                       grad_name="LinalgDetBackward")

@@ -28,6 +28,7 @@ REFUSED = {
     "use `linalg.pinv` for the others": lambda: tg.linalg.inv(tg.zeros(2, 2)),
     "`linalg.solve`: the matrix of shape": lambda: tg.linalg.solve(tg.zeros(2, 2), tg.ones(2)),
     "`linalg.cholesky`: the input of shape (2, 2) is not positive": lambda: tg.linalg.cholesky(-E2),
+    "`linalg.cholesky`: the input of shape (2, 2) is not": lambda: tg.linalg.cholesky(E2 * nan),
     "`linalg.eigh`: the iteration did not converge": lambda: tg.linalg.eigh(tg.eye(3) * nan),
     "`linalg.svd`: the iteration did not converge": lambda: tg.linalg.svd(E2 * nan),
     "`linalg.svd`: the iteration did not converge for the input of shape (3, 2)": lambda: tg.linalg.svd(tg.ones(3, 2) * nan),
@@ -219,6 +220,13 @@ def test_the_third_derivative_of_det():
     np.testing.assert_allclose(third([[a, b], [c, d]]), [[0, 0], [0, 8 * d]], atol=1e-12)
     with pytest.raises(tg.linalg.LinAlgError, match=r"third derivative of `linalg\.det`"):
         third([[1.0, 2.0], [2.0, 4.0]])
+
+
+def test_determinants_that_are_no_numbers():
+    """Without a warning, as everywhere."""
+    assert np.isnan(tg.linalg.det(E2 * nan).item())
+    assert np.isnan(tg.linalg.slogdet(E2 * nan).logabsdet.item())
+    assert tg.linalg.det(E2 * 1e200).item() == float("inf")
 
 
 # -- sums of products ------------------------------------------------------------------------------
