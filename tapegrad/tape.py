@@ -150,6 +150,7 @@ class Tape:
         "next",
         "offset",
         "old",
+        "old_at",
         "saved_hooks",
         "shift",
         "slots",
@@ -175,6 +176,7 @@ class Tape:
         self.next = FIRST  # its position
         self.shift = FIRST  # position - index, for every record that was never moved
         self.old: np.ndarray = np.empty(0, np.int64)  # positions of the records that were moved
+        self.old_at = 0  # the address of these
         self.floor = 0  # index below which every record is released
         self.tokens: list[int] = []
         self.keep: list[Any] = []
@@ -412,6 +414,7 @@ class Tape:
         self._squeeze_wide(words)
         self._forget_leaves(words)
         self.old = np.array(self.tokens, np.int64)
+        self.old_at = self.old.ctypes.data
         self.shift = self.next - len(chosen)
         self.floor = below
         self.offset = len(chosen) * STRIDE

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -12,11 +11,12 @@ import numpy as np
 from tapegrad import storage
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.autograd.hooks import run_functions
-from tapegrad.autograd.sweep import Sweep
+from tapegrad.autograd.sweep import Sweep, alone
 from tapegrad.tape import Tape, current
-from tapegrad.tensor import Tensor, noted, place, wrap
+from tapegrad.tensor import Tensor, View, noted, place, wrap
 
 Tensors = Tensor | Sequence[Tensor]
+_new = Tensor.__new__
 _accumulating = threading.Lock()  # threads may share leaves
 
 
@@ -54,7 +54,7 @@ def backward(
         if not chosen:
             raise RuntimeError("`inputs` of `backward` cannot be empty: leave it out for all")
         for t in chosen:
-            if not t.requires_grad:
+            if not t._pos:
                 raise RuntimeError("one of the `inputs` of `backward` does not require grad")
     retain = create_graph if retain_graph is None else retain_graph
     with recording(current.tape, create_graph):
@@ -63,8 +63,7 @@ def backward(
         )
         sweep.run()
         if chosen is None:
-            found = [(sweep.tape.leaves[-code - 1], g) for code, g in sweep.leaf_gradients()]
-            found = _with_direct(found, direct, create_graph)
+            found = _leaf_gradients(sweep, direct, create_graph)
         else:
             gradients = _gradients(sweep, chosen, direct, create_graph)
             found = [(t, g) for t, g in _once(chosen, gradients) if g is not None]
@@ -109,7 +108,7 @@ def grad(
         raise ValueError("`grad` needs at least one Tensor in `inputs`")
     weights = _weights(roots, grad_outputs, "grad_outputs", "grad", create_graph)
     for t in wanted:
-        if not t.requires_grad:
+        if not t._pos:
             raise RuntimeError("one of the `inputs` of `grad` does not require grad")
     retain = create_graph if retain_graph is None else retain_graph
     with recording(current.tape, create_graph):
@@ -137,11 +136,13 @@ _UNUSED = (
 
 
 def _sequence(given: Any, name: str) -> list[Tensor]:
+    """A list of Tensors that know their place."""
     found = [given] if isinstance(given, Tensor) else list(given)
     for t in found:
         if not isinstance(t, Tensor):
             raise TypeError(f"`{name}` takes Tensors, got {type(t).__name__}")
-        place(t)
+        if type(t._home) is View:
+            place(t)
     return found
 
 
@@ -160,7 +161,7 @@ def _weights(
         )
     weights = []
     for root, weight in zip(roots, given, strict=True):
-        if not root.requires_grad:
+        if not root._pos:
             raise RuntimeError(
                 f"`{caller}`: a root of shape {root._a.shape} does not require grad and does not "
                 "have a grad_fn: make a Tensor that it is computed from with `requires_grad=True`"
@@ -172,7 +173,7 @@ def _weights(
                     f"`{caller}` has the shape {root._a.shape}: reduce it (`.sum()`), or pass "
                     f"`{name}`"
                 )
-            weight = wrap(np.ones_like(root._a))
+            weight = wrap(np.ones(root._a.shape, root._a.dtype) if root._s else np.array(1.0))
         elif not isinstance(weight, Tensor):
             raise TypeError(f"`{name}` takes Tensors or None, got {type(weight).__name__}")
         elif weight._a.shape != root._a.shape:
@@ -235,15 +236,18 @@ def _codes(tape: Tape, inputs: list[Tensor]) -> list[int]:
 
 def _refuse_unused(sweep: Sweep, inputs: list[Tensor], direct: dict[int, Any]) -> None:
     """Find out before anything is released whether an input was not used."""
-    for t in inputs:
-        code = sweep.tape.slots.get(t._pos, 0) if t._pos < 0 else t._pos
-        if t._pos not in direct and not sweep.reaches(code):
-            raise RuntimeError(_UNUSED)
+    slots = sweep.tape.slots
+    codes = [
+        slots.get(t._pos, 0) if t._pos < 0 else t._pos for t in inputs if t._pos not in direct
+    ]
+    if not sweep.reaches(codes):
+        raise RuntimeError(_UNUSED)
 
 
 def _gradients(
     sweep: Sweep, inputs: list[Tensor], direct: dict[int, Any], recorded: bool
 ) -> list[Tensor | None]:
+    """What each of the inputs gets, after the hooks of a leaf have seen it."""
     tape = sweep.tape
     leaves = dict(sweep.leaf_gradients())
     done: dict[int, Tensor | None] = {}
@@ -252,26 +256,32 @@ def _gradients(
         if key in done:
             continue
         if key < 0:
-            g = leaves.get(tape.slots.get(key, 0))
+            g = leaves.pop(tape.slots.get(key, 0), None)
             if key in direct:
-                own = direct[key][1]
+                own = _copy(direct[key][1])
                 g = own if g is None else g + own
-            if g is not None:
-                g = g if recorded else wrap(_own(g))
-                hooks = noted(t, "hooks")
-                g = run_functions(hooks, g) if hooks else g
+            done[key] = None if g is None else _delivered(t, g, recorded)
         else:
-            g = sweep.captured.get(tape.index(key))
-            g = wrap(_own(g)) if g is not None and not recorded else g
-        done[key] = g
+            index = tape.index(key)
+            if recorded or index not in sweep.captured:
+                done[key] = sweep.captured.get(index)
+            else:
+                done[key] = _like(t, alone(sweep.captured.pop(index)))
     return [done[t._pos] for t in inputs]
 
 
-def _own(array: np.ndarray) -> np.ndarray:
-    """An array that nothing else shares."""
-    if array.base is None and array.flags.c_contiguous and getrefcount(array) <= 4:
-        return array
-    return array.copy()
+def _delivered(leaf: Tensor, g: Any, recorded: bool) -> Tensor:
+    """The gradient of a leaf as a Tensor, through the leaf's hooks."""
+    gradient = g if recorded else _like(leaf, g)
+    hooks = noted(leaf, "hooks")
+    return run_functions(hooks, gradient) if hooks else gradient
+
+
+def _like(t: Tensor, array: np.ndarray) -> Tensor:
+    """A constant of the shape and the dtype of another Tensor."""
+    found = _new(Tensor)
+    found._a, found._pos, found._home, found._s = array, 0, None, t._s
+    return found
 
 
 def _once(inputs: list[Tensor], gradients: list[Tensor | None]) -> list[tuple[Tensor, Any]]:
@@ -281,21 +291,25 @@ def _once(inputs: list[Tensor], gradients: list[Tensor | None]) -> list[tuple[Te
     return list(seen.values())
 
 
-def _with_direct(
-    found: list[tuple[Tensor, Any]], direct: dict[int, Any], recorded: bool
-) -> list[tuple[Tensor, Any]]:
-    by_key: dict[int, tuple[Tensor, Any]] = {t._pos: (t, g) for t, g in found}
-    for key, (t, g) in direct.items():
-        held = by_key.get(key)
-        by_key[key] = (t, g if held is None else held[1] + g)
-    out = []
-    for t, g in by_key.values():
-        if t._pos == 0:  # stopped requiring grad since
-            continue
-        gradient = g if recorded else wrap(g)
-        hooks = noted(t, "hooks")
-        out.append((t, run_functions(hooks, gradient) if hooks else gradient))
-    return out
+def _leaf_gradients(
+    sweep: Sweep, direct: dict[int, Any], recorded: bool
+) -> list[tuple[Tensor, Tensor]]:
+    """What each leaf gets that the sweep reached, or that is a root itself."""
+    owners: dict[int, Tensor] = {}
+    values: dict[int, Any] = {}
+    for code, g in sweep.leaf_gradients():
+        leaf = sweep.tape.leaves[-code - 1]
+        owners[leaf._pos], values[leaf._pos] = leaf, g
+    for key, (leaf, own) in direct.items():
+        held = values.get(key)
+        owners[key], values[key] = leaf, _copy(own) if held is None else held + own
+    # a leaf may have stopped requiring grad since
+    return [(t, _delivered(t, values[key], recorded)) for key, t in owners.items() if key]
+
+
+def _copy(weight: Any) -> Any:
+    """A root's weight as the gradient of a leaf: the user's array is not given away."""
+    return weight.copy() if isinstance(weight, np.ndarray) else weight
 
 
 def _accumulate(found: list[tuple[Tensor, Tensor]], recorded: bool) -> None:
@@ -304,7 +318,7 @@ def _accumulate(found: list[tuple[Tensor, Tensor]], recorded: bool) -> None:
         for t, g in found:
             held = t.grad
             if held is None:
-                t._grad = g if recorded else _as_gradient(g)
+                t._grad = g
             elif recorded or held.requires_grad:
                 t._grad = held + g
             else:
@@ -314,23 +328,3 @@ def _accumulate(found: list[tuple[Tensor, Tensor]], recorded: bool) -> None:
         post = noted(t, "post")
         for hook in tuple(post.values()) if post else ():
             hook(t)
-
-
-def _alone(array: np.ndarray) -> bool:
-    """Whether an array has its memory to itself, and all of it: a reshaped adjoint has."""
-    owner = array.base
-    if owner is None:
-        return True
-    return (
-        type(owner) is np.ndarray
-        and owner.base is None
-        and owner.size == array.size
-        and getrefcount(owner) <= 3
-    )
-
-
-def _as_gradient(g: Tensor) -> Tensor:
-    array = g._a
-    if array.flags.c_contiguous and getrefcount(array) <= 3 and _alone(array):
-        return g
-    return wrap(np.array(array, order="C"))

@@ -22,11 +22,9 @@ from tapegrad.kernels.layout import (
     CURSOR,
     DETAIL,
     LEAF_REACHED,
-    MARK,
     NEED_CAPTURE,
     NEED_INSIDE,
-    NEEDS,
-    REACH_ONLY,
+    PREPARE,
     RELEASE,
     SPENT_RECORD,
     SWEEP,
@@ -88,28 +86,36 @@ class Sweep:
         if not self.retain:
             self._release()
 
-    def reaches(self, code: int) -> bool:
-        """Whether the roots depend on a target; nothing is swept."""
-        if not self.seeds or not code:
+    def reaches(self, codes: list[int]) -> bool:
+        """Whether the roots depend on all of these targets; nothing is swept."""
+        if not codes:
+            return True
+        if not self.seeds or 0 in codes:
             return False
         self._mark()
         assert self.leaf_need is not None
-        if code < 0:
-            return bool(self.leaf_need[-code - 1] & LEAF_REACHED)
-        index = self.tape.index(code) - self.low
-        return 0 <= index < len(self.reach) and bool(self.reach[index])
+        for code in codes:
+            if code < 0:
+                if not self.leaf_need[-code - 1] & LEAF_REACHED:
+                    return False
+            elif not 0 <= (at := self.tape.index(code) - self.low) < len(self.reach):
+                return False
+            elif not self.reach[at]:
+                return False
+        return True
 
     def _mark(self) -> None:
         """Mark the records that will be met; refuse a second sweep over released values."""
         if self.marked:
             return
         tape = self.tape
-        top = self.top = max(self.seeds)
+        self.top = max(self.seeds)
         self.low = min(tape.floor, *self.seeds)
-        status, at = self._mark_pass(top)
+        mark = self._mark_in_python if self.work is None else self._mark_compiled
+        status, at = mark()
         if status == BELOW:
             self.low = 0
-            status, at = self._mark_pass(top)
+            status, at = mark()
         if status == SPENT_RECORD:
             raise RuntimeError(
                 f"backward through the graph a second time: `{tape.record(at).op}` at position "
@@ -118,33 +124,36 @@ class Sweep:
             )
         self.marked = True
 
-    def _mark_pass(self, top: int) -> tuple[int, int]:
-        tape, low, work = self.tape, self.low, self.work
-        if self.targets is not None:
-            self._seed_marks(top)
-            if work is None:
-                self.need, self.leaf_need = _targets(tape, self.targets, low, top)
-                slow.needs(tape, self.need, self.leaf_need, low, top)
-            else:
-                if work.run(REACH_ONLY) == BELOW:
-                    return BELOW, 0
-                self.need, self.leaf_need = _targets(tape, self.targets, low, top)
-                work.bound(low, self.need, self.leaf_need)
-                work.run(NEEDS)
-        self._seed_marks(top)
-        if work is None:
-            return slow.mark(tape, self.reach, self.need, self.leaf_need, low, top)
-        if self.need is not None and self.leaf_need is not None:
-            work.bound(low, self.need, self.leaf_need)
-        return work.run(MARK), work.frame[DETAIL]
-
-    def _seed_marks(self, top: int) -> None:
-        if self.work is not None:
-            self.reach = self.work.begin(self.tape, self.low, top)
-        else:
-            self.reach = np.zeros(top + 1 - self.low, np.uint8)
+    def _mark_compiled(self) -> tuple[int, int]:
+        work, low = self.work, self.low
+        assert work is not None
+        reach = self.reach = work.begin(self.tape, low, self.top)
         for index in self.seeds:
-            self.reach[index - self.low] = 1
+            reach[index - low] = 1
+        if self.targets is not None:
+            self.need, self.leaf_need = work.bound(low, self.top)
+            self._mark_targets(self.need, self.leaf_need)
+        return work.run(PREPARE), work.frame[DETAIL]
+
+    def _mark_in_python(self) -> tuple[int, int]:
+        tape, low, top = self.tape, self.low, self.top
+        self.reach = np.zeros(top + 1 - low, np.uint8)
+        for index in self.seeds:
+            self.reach[index - low] = 1
+        if self.targets is not None:
+            self.need = np.zeros(top + 1 - low, np.uint8)
+            self.leaf_need = np.zeros(max(1, len(tape.leaves)), np.uint8)
+            self._mark_targets(self.need, self.leaf_need)
+            slow.needs(tape, self.need, self.leaf_need, low, top)
+        return slow.mark(tape, self.reach, self.need, self.leaf_need, low, top)
+
+    def _mark_targets(self, need: np.ndarray, leaf_need: np.ndarray) -> None:
+        """Mark the targets themselves, on records and on leaves."""
+        for code in self.targets or ():
+            if code < 0:
+                leaf_need[-code - 1] = 1
+            elif 0 <= (index := self.tape.index(code) - self.low) < len(need):
+                need[index] = NEED_CAPTURE
 
     def _check_versions(self) -> None:
         """Refuse when a value that a record saved was changed after it was saved."""
@@ -332,18 +341,39 @@ class Sweep:
         self.work.cells[place] = self.work.data(array) | 1  # odd: the memory is Python's
 
     def leaf_gradients(self) -> list[tuple[int, Any]]:
-        """The codes of the leaves that were reached, and their adjoints."""
-        work = self.work
+        """The codes of the leaves that were reached, and their adjoints, which nobody else holds."""
+        work, values = self.work, self.values
+        if self.recorded:
+            return [(code, value) for code, value in values.items() if code < 0]
         if work is None or not self.seeds:
-            return [(key, value) for key, value in self.values.items() if key < 0]
+            return [(code, alone(values.pop(code))) for code in [*values] if code < 0]
         found = []
-        for slot, cell in enumerate(work.cells[: work.leaves].tolist()):
+        code = 0
+        for cell in work.cells[: work.leaves].tolist():
+            code -= 1
             if cell & 1:
-                found.append((-slot - 1, self.values.pop(-slot - 1)))
+                found.append((code, alone(values.pop(code))))
             elif cell:
-                leaf = self.tape.leaves[slot]._a
-                found.append((-slot - 1, work.view(cell, leaf.shape, leaf.dtype).copy()))
+                leaf = self.tape.leaves[-code - 1]._a
+                found.append((code, work.view(cell, leaf.shape, leaf.dtype).copy()))
         return found
+
+
+def alone(array: np.ndarray) -> np.ndarray:
+    """An array that has its memory to itself, all of it, in C order: this one or a copy.
+
+    It is passed straight from where it was: only this function and `getrefcount` may hold it.
+    """
+    if array.flags.c_contiguous and getrefcount(array) <= 2:
+        owner = array.base
+        if owner is None or (
+            type(owner) is np.ndarray
+            and owner.base is None
+            and owner.size == array.size
+            and getrefcount(owner) <= 3
+        ):
+            return array
+    return array.copy(order="C")
 
 
 def _workspace(tape: Tape) -> Workspace:
@@ -357,18 +387,6 @@ def _workspace(tape: Tape) -> Workspace:
         tape.workspace = made
         Tape.propagate = propagate
     return tape.workspace  # type: ignore[no-any-return]
-
-
-def _targets(tape: Tape, targets: list[int], low: int, top: int) -> tuple[np.ndarray, np.ndarray]:
-    """The marks of the targets themselves, on records and on leaves."""
-    need = np.zeros(top + 1 - low, np.uint8)
-    leaf_need = np.zeros(max(1, len(tape.leaves)), np.uint8)
-    for code in targets:
-        if code < 0:
-            leaf_need[-code - 1] = 1
-        elif 0 <= (index := tape.index(code)) - low < len(need):
-            need[index - low] = NEED_CAPTURE
-    return need, leaf_need
 
 
 def _fill(place: int) -> bool:

@@ -35,9 +35,7 @@ class Workspace:
         self.free = array("q", _no_free)
         self.chunks = [np.empty(CHUNK // 8)]
         self.starts = [self.chunks[0].ctypes.data]
-        self._cells = np.zeros(256, np.int64)
-        self._reach = np.zeros(256, np.uint8)
-        self._locate()
+        self._reserve(256)
         frame[at.FREE] = self.free.buffer_info()[0]
         frame[at.KINDS] = table.kinds.ctypes.data
         frame[at.KERNELS] = table.addresses.ctypes.data
@@ -47,50 +45,56 @@ class Workspace:
         frame[at.ARRAY_STRIDES] = found.array_strides
         frame[at.ARRAY_FLAGS] = found.array_flags
 
-    def _locate(self) -> None:
+    def _reserve(self, count: int) -> None:
+        """Make room for the adjoints and the marks of this many records and leaves."""
+        self._cells = np.zeros(count, np.int64)
+        self._reach, self._need, self._leaf_need = np.zeros((3, count), np.uint8)
         self.cells_at = self._cells.ctypes.data
-        self.reach_at = self._reach.ctypes.data
+        self.marks_at = [a.ctypes.data for a in (self._reach, self._need, self._leaf_need)]
 
     def begin(self, tape: Tape, low: int, top: int) -> np.ndarray:
         """Set the frame up for the records low..top; returns their marks, all clear."""
         table.learn()
         self.leaves = max(1, len(tape.leaves))
         count = top + 1 - low
-        if self.leaves + count > len(self._cells) or count > len(self._reach):
-            size = 2 * (self.leaves + count)
-            self._cells, self._reach = np.zeros(size, np.int64), np.zeros(size, np.uint8)
-            self._locate()
+        if self.leaves + count > len(self._cells):
+            self._reserve(2 * (self.leaves + count))
         frame = self.frame
         frame[at.LOW], frame[at.CURSOR] = low, top
         frame[at.SHIFT], frame[at.OLD_COUNT] = tape.shift, len(tape.old)
-        frame[at.OLD] = tape.old.ctypes.data if len(tape.old) else 0
+        frame[at.OLD] = tape.old_at
         self.sizes = shapes.sizes  # a growing table replaces its array: hold this one
         frame[at.SIZES] = shapes.address
         if tape.wide:
             self.wide = np.array(tape.wide, np.int64)
             frame[at.WIDE_INPUTS] = self.wide.ctypes.data
-        frame[at.REACH] = self.reach_at - low
+        frame[at.REACH] = self.marks_at[0] - low
         frame[at.NEED] = frame[at.LEAF_NEED] = 0
         self.refresh(tape)
         reach = self._reach[:count]
-        reach[:] = 0
+        reach.fill(0)
         return reach
 
-    def bound(self, low: int, need: np.ndarray, leaf_need: np.ndarray) -> None:
-        """Tell the walk which records and leaves are needed."""
-        self.frame[at.NEED] = need.ctypes.data - low
-        self.frame[at.LEAF_NEED] = leaf_need.ctypes.data
+    def bound(self, low: int, top: int) -> tuple[np.ndarray, np.ndarray]:
+        """The marks of the records and leaves that are needed, all clear: the walk will read them."""
+        need, leaf_need = self._need[: top + 1 - low], self._leaf_need[: self.leaves]
+        need.fill(0)
+        leaf_need.fill(0)
+        self.frame[at.NEED] = self.marks_at[1] - low
+        self.frame[at.LEAF_NEED] = self.marks_at[2]
+        return need, leaf_need
 
     def start(self, low: int, top: int) -> None:
         """Clear the adjoint table and the arena."""
         self.first = self.leaves - low
         self.cells = self._cells[: self.first + top + 1]
-        self.cells[:] = 0
+        self.cells.fill(0)
         frame = self.frame
         frame[at.LEAF_ADJOINTS] = self.cells_at
         frame[at.ADJOINTS] = self.cells_at + 8 * self.first
         self.free[:] = _no_free
-        del self.chunks[1:], self.starts[1:]
+        if len(self.chunks) > 1:
+            del self.chunks[1:], self.starts[1:]
         frame[at.ARENA_AT] = self.starts[0]
         frame[at.ARENA_END] = self.starts[0] + CHUNK
 
@@ -118,6 +122,9 @@ class Workspace:
 
     def view(self, cell: int, shape: Any, dtype: np.dtype[Any]) -> np.ndarray:
         """The arena memory of an adjoint as an array."""
+        start = self.starts[0]
+        if start <= cell < start + CHUNK:
+            return np.ndarray(shape, dtype, self.chunks[0], cell - start)
         for start, chunk in zip(self.starts, self.chunks, strict=True):
             if start <= cell < start + chunk.nbytes:
                 return np.ndarray(shape, dtype, chunk, cell - start)

@@ -36,6 +36,8 @@ NAMED = {
     "frame": WORDS,
     "record": WORDS,
     "x": DOUBLES,
+    "bounded": numba.types.boolean,
+    "checked": numba.types.boolean,
     "fresh": numba.types.boolean,
     "mean": numba.types.boolean,
     "first_turned": numba.types.boolean,

@@ -22,7 +22,7 @@ import numpy as np
 ) = range(29)  # fmt: skip
 
 # Tasks.
-SWEEP, MARK, REACH_ONLY, NEEDS, PROPAGATE, RELEASE = range(6)
+SWEEP, PREPARE, PROPAGATE, RELEASE = range(4)
 
 # What the walk returns.
 DONE, WANTS_PYTHON, WANTS_KERNEL, WANTS_ROOM, WANTS_BLAS, SPENT_RECORD, BELOW = range(7)

@@ -11,7 +11,6 @@ from tapegrad.kernels.layout import (
     LEAF_NEED,
     LEAF_REACHED,
     LOW,
-    MARK,
     NEED,
     NEED_INSIDE,
     NOTHING,
@@ -21,7 +20,6 @@ from tapegrad.kernels.layout import (
     RECORDS,
     SHIFT,
     SPENT_RECORD,
-    TASK,
     WIDE_INPUTS,
 )
 from tapegrad.kernels.memory import (
@@ -119,12 +117,13 @@ def needs(frame):
 
 
 @typed
-def mark(frame):
-    """Downwards from the roots: which records the sweep will meet, and whether it may."""
+def mark(frame, bounded, checked):
+    """Downwards from the roots: which records the sweep will meet, and whether it may.
+
+    `bounded`: only what is needed is met.  `checked`: what is met must have its saved values.
+    """
     reach = u1(frame[REACH])
     need = u1(frame[NEED])
-    bounded = frame[NEED] != 0
-    checked = frame[TASK] == MARK
     for index in range(frame[CURSOR], frame[LOW] - 1, -1):
         if reach[index] == 0:
             continue
@@ -150,6 +149,20 @@ def mark(frame):
                     continue
                 reach[below] = 1
     return DONE
+
+
+@typed
+def prepare(frame):
+    """All marks of a sweep.  What leads to a target is looked for only among what is reached, and
+    what is reached through records that lead to none is reached no other way that would count.
+    """
+    bounded = frame[NEED] != 0
+    if bounded:
+        status = mark(frame, False, False)
+        if status != DONE:
+            return status
+        needs(frame)
+    return mark(frame, bounded, True)
 
 
 @typed

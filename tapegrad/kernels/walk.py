@@ -29,13 +29,11 @@ from tapegrad.kernels.layout import (
     LEAF_ADJOINTS,
     LEAF_NEED,
     LOW,
-    MARK,
     NEED,
     NEED_CAPTURE,
-    NEEDS,
     NOTHING,
+    PREPARE,
     PROPAGATE,
-    REACH_ONLY,
     RECORDS,
     RELEASE,
     ROOM,
@@ -49,7 +47,7 @@ from tapegrad.kernels.layout import (
     WANTS_PYTHON,
     WANTS_ROOM,
 )
-from tapegrad.kernels.marks import find, mark, needs, propagate, release
+from tapegrad.kernels.marks import find, prepare, propagate, release
 from tapegrad.kernels.memory import (
     call8,
     call_gemm,
@@ -477,10 +475,8 @@ def walk(address):
     task = frame[TASK]
     if task == SWEEP:
         return sweep(frame)
-    if task == MARK or task == REACH_ONLY:
-        return mark(frame)
-    if task == NEEDS:
-        return needs(frame)
+    if task == PREPARE:
+        return prepare(frame)
     if task == PROPAGATE:
         return propagate(frame)
     if task == RELEASE:
