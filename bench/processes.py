@@ -101,12 +101,12 @@ GROUPS: dict[str, Callable[[list[str], bool], Iterator[Row]]] = {
 
 
 def _environment(**more: str) -> dict[str, str]:
-    """Return an environment in which bytecode is kept, as it is for a package that pip installed.
+    """Return an environment in which bytecode is kept, as pip keeps it for what it installs.
 
-    Without it a checkout would be compiled from source in every process, next to peers that are not.
+    Else a checkout would be compiled from source in every process, next to peers that are not.
     """
-    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return kept | more
+    unwanted = "PYTHONDONTWRITEBYTECODE"
+    return {name: value for name, value in os.environ.items() if name != unwanted} | more
 
 
 def _run(*arguments: str) -> str:

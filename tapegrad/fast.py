@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.ops.core import Formula, Op
+from tapegrad.ops.elementwise import Lazy
 from tapegrad.record import classes, matrix_layout, resolve, run
 from tapegrad.tape import (
     CLASS_SHIFT,
@@ -31,11 +32,11 @@ from tapegrad.tape import (
     pack_into,
     shapes,
 )
-from tapegrad.tensor import F8, SHORT, Tensor, wrap
+from tapegrad.tensor import F8, SHORT, Tensor
 
 _new = Tensor.__new__
 _constants: dict[float, np.ndarray] = {}
-SCALAR_B = SCALAR << CLASS_SHIFT[1]
+SCALAR_A, SCALAR_B = SCALAR << CLASS_SHIFT[0], SCALAR << CLASS_SHIFT[1]
 Pair = tuple[int, int, int]  # shape of the result, bits of the word, AUX
 NO_PAIR = (-1, 0, 0)
 _pairs: dict[tuple[int, int], Pair] = {}
@@ -68,15 +69,23 @@ def as_operand(x: Any) -> Any:
 
 def owe(tape: Tape, number: int) -> None:
     """Account for a result with a large shape (one with an odd number)."""
-    tape.owe(8 * int(shapes.sizes[number]))
+    tape.owe(8 * shapes.counts[number])
 
 
 def unary(op: Op) -> Callable[[Any], Tensor]:
     """The function `op(input)` for an elementwise operation of one operand."""
-    ufunc = op.forward
+    ufunc: Any = op.forward
     keeps_x, keeps_y = op.saves[0]
     keeps = keeps_x or keeps_y
     word = op.code | DTYPE_BITS[F8] | (SAVES if keeps else 0)
+
+    def first(x: np.ndarray, out: Any) -> Any:
+        nonlocal ufunc
+        ufunc = lazy.load()
+        return ufunc(x, out=out)
+
+    if isinstance(ufunc, Lazy):
+        lazy, ufunc = ufunc, first
 
     def function(input: Any) -> Tensor:
         if type(input) is not Tensor:
@@ -143,43 +152,46 @@ def binary(op: Op) -> Callable[[Any, Any], Tensor]:
     (aa, ab, ay), (ba, bb, by) = op.saves
     keeps = any((aa, ab, ay, ba, bb, by))
     plain = op.code | DTYPE_BITS[F8] | (SAVES if keeps else 0)
-    number_b = plain | SCALAR_B
+    number_a, number_b = plain | SCALAR_A, plain | SCALAR_B
 
     def function(input: Any, other: Any) -> Tensor:
-        kind = type(other)
         tape = current.tape
+        kind = type(input)
         if kind is Tensor:
-            if type(input) is not Tensor:
-                return from_left(input, other)
+            home = input._home
+            if home is not None and home is not tape:
+                resolve(input, tape)
+            a, p, s = input._a, input._pos, input._s
+        elif (kind is float or kind is int) and type(other) is Tensor:
+            a = constant(float(input))
+            p = s = 0
+        else:
+            return run(op, (as_operand(input), as_operand(other)), {})
+        kind = type(other)
+        if kind is Tensor:
             home = other._home
             if home is not None and home is not tape:
                 resolve(other, tape)
-            b = other._a
-            q = other._pos
-            sb = other._s
-        elif (kind is float or kind is int) and type(input) is Tensor:
+            b, q, sb = other._a, other._pos, other._s
+        elif kind is float or kind is int:
             b = constant(float(other))
             q = sb = 0
         else:
             return run(op, (as_operand(input), as_operand(other)), {})
-        home = input._home
-        if home is not None and home is not tape:
-            resolve(input, tape)
-        p = input._pos
-        s = input._s
         aux = 0
         if s == sb:
             word = plain
         elif sb == 0:
             word = number_b
+        elif s == 0:
+            s, word = sb, number_a
         elif s < 0 or sb < 0:
             s = -1
         else:
             s, word, aux = _pairs.get((s, sb)) or _pair(s, sb)
             word |= plain
         if s < 0 or (tape.mode != MODE_FAST and (p or q or tape.inference)):
-            return run(op, (input, as_operand(other)), {})
-        a = input._a
+            return run(op, (as_operand(input), as_operand(other)), {})
         r = ufunc(a, b, out=...)
         t = _new(Tensor)
         t._a = r
@@ -214,11 +226,6 @@ def binary(op: Op) -> Callable[[Any, Any], Tensor]:
         t._pos = token
         t._home = tape
         return t
-
-    def from_left(input: Any, other: Tensor) -> Tensor:
-        if (type(input) is float or type(input) is int) and other._s >= 0:
-            return function(wrap(constant(float(input))), other)
-        return run(op, (as_operand(input), other), {})
 
     return function
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from tapegrad import parallel, storage
 from tapegrad.dtypes import category
+from tapegrad.fast import as_operand
 from tapegrad.ops.core import ELEMENTWISE, Op
 from tapegrad.ops.index import WRITES
 from tapegrad.ops.shape import write_view
@@ -60,6 +62,42 @@ def run_inplace(op: Op, args: tuple[Any, ...], params: dict[str, Any], target: T
         tape.traces[token] = user_line()
     move(target, tape, token)
     return target
+
+
+def written(op: Op) -> Callable[[Tensor, Any], Tensor]:
+    """The function `target.op_(other)`.
+
+    When nothing is recorded and both are float64 arrays of modest size, as in a step of an
+    optimiser, it writes without a detour; everything else goes through `run_inplace`.
+    """
+    ufunc = op.forward
+
+    def function(target: Tensor, other: Any) -> Tensor:
+        tape = current.tape
+        home = target._home
+        s = target._s
+        if s >= 0 and (home is None or home is tape):
+            kind = type(other)
+            if kind is Tensor:
+                home = other._home
+                alike = (home is None or home is tape) and (other._s == s or other._s == 0)
+                recorded = tape.mode and (target._pos or other._pos)
+                b = other._a
+            elif kind is float or kind is int:
+                alike, recorded = True, tape.mode and target._pos
+                b = float(other)
+            else:
+                alike = recorded = False
+            if alike and not recorded:
+                a = target._a
+                flags = a.flags
+                if flags.c_contiguous and flags.writeable:
+                    ufunc(a, b, out=a)
+                    storage.bump(storage.root(a))
+                    return target
+        return run_inplace(op, (target, as_operand(other)), {}, target)
+
+    return function
 
 
 def check_inplace(name: str, target: Tensor, tape: Tape, listening: bool) -> None:

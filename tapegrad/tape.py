@@ -65,12 +65,13 @@ class Shapes:
     """Every shape that was ever recorded, by a small integer; the same for all tapes.
 
     Number 0 is the shape of a scalar, and the number of a shape of more than `LARGE` elements is
-    odd.  `sizes` holds the number of elements of each.
+    odd.  `sizes` (for compiled code) and `counts` hold the number of elements of each.
     """
 
     def __init__(self) -> None:
         self.ids: dict[Shape, int] = {}
         self.shapes: list[Shape] = []
+        self.counts: list[int] = []
         self.sizes: np.ndarray = np.zeros(256, np.int64)
         self.address = self.sizes.ctypes.data
         self._growing = threading.Lock()
@@ -94,6 +95,7 @@ class Shapes:
                 self.address = self.sizes.ctypes.data
             self.sizes[new] = count
             self.shapes += (shape, shape)
+            self.counts += (count, count)
             self.ids[shape] = new
             return new
 
@@ -262,7 +264,7 @@ class Tape:
                 dropped.append(keep[index])
                 keep[index] = None
                 words[index, WORD] |= RELEASED | SPENT
-                self.debt -= 8 * int(shapes.sizes[words[index, SHAPE]])
+                self.debt -= 8 * shapes.counts[words[index, SHAPE]]
         self.tail = (index, count)
         self.debt = max(self.debt, 0)
         del dropped  # last: freeing values may run code of the user

@@ -237,9 +237,7 @@ def _codes(tape: Tape, inputs: list[Tensor]) -> list[int]:
 def _refuse_unused(sweep: Sweep, inputs: list[Tensor], direct: dict[int, Any]) -> None:
     """Find out before anything is released whether an input was not used."""
     slots = sweep.tape.slots
-    codes = [
-        slots.get(t._pos, 0) if t._pos < 0 else t._pos for t in inputs if t._pos not in direct
-    ]
+    codes = [slots.get(t._pos, 0) if t._pos < 0 else t._pos for t in inputs if t._pos not in direct]
     if not sweep.reaches(codes):
         raise RuntimeError(_UNUSED)
 

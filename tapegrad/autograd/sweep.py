@@ -98,9 +98,9 @@ class Sweep:
             if code < 0:
                 if not self.leaf_need[-code - 1] & LEAF_REACHED:
                     return False
-            elif not 0 <= (at := self.tape.index(code) - self.low) < len(self.reach):
-                return False
-            elif not self.reach[at]:
+                continue
+            index = self.tape.index(code) - self.low
+            if not (0 <= index < len(self.reach) and self.reach[index]):
                 return False
         return True
 
@@ -341,7 +341,7 @@ class Sweep:
         self.work.cells[place] = self.work.data(array) | 1  # odd: the memory is Python's
 
     def leaf_gradients(self) -> list[tuple[int, Any]]:
-        """The codes of the leaves that were reached, and their adjoints, which nobody else holds."""
+        """The codes of the leaves that were reached, and adjoints that nobody else holds."""
         work, values = self.work, self.values
         if self.recorded:
             return [(code, value) for code, value in values.items() if code < 0]

@@ -76,7 +76,7 @@ class Workspace:
         return reach
 
     def bound(self, low: int, top: int) -> tuple[np.ndarray, np.ndarray]:
-        """The marks of the records and leaves that are needed, all clear: the walk will read them."""
+        """The marks of needed records and leaves, all clear, which the walk will read."""
         need, leaf_need = self._need[: top + 1 - low], self._leaf_need[: self.leaves]
         need.fill(0)
         leaf_need.fill(0)

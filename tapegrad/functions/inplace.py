@@ -11,7 +11,7 @@ from tapegrad.fast import as_operand
 from tapegrad.functions import indexing
 from tapegrad.functions.arguments import as_input, one_dim
 from tapegrad.functions.arithmetic import clamping, numerator, scaled
-from tapegrad.inplace import run_inplace
+from tapegrad.inplace import run_inplace, written
 from tapegrad.ops import elementwise as e
 from tapegrad.ops import index as ix
 from tapegrad.ops import shape as s
@@ -35,10 +35,7 @@ def _unary(op: Op) -> Any:
 
 
 def _binary(op: Op, name: str | None = None) -> Any:
-    def function(self: Tensor, other: Any) -> Tensor:
-        return run_inplace(op, (self, as_operand(other)), {}, self)
-
-    return _named(function, (name or op.name) + "_", f"`{name or op.name}` in place.")
+    return _named(written(op), (name or op.name) + "_", f"`{name or op.name}` in place.")
 
 
 UNARY = (
@@ -48,16 +45,17 @@ UNARY = (
 BINARY = "mul atan2 floor_divide remainder eq ne lt le gt ge".split()
 METHODS: dict[str, Any] = {f"{name}_": _unary(getattr(e, name)) for name in UNARY}
 METHODS |= {f"{name}_": _binary(getattr(e, name)) for name in BINARY}
+iadd, isub, idiv = written(e.add), written(e.sub), written(e.div)
 
 
 def add_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """`add` in place."""
-    return run_inplace(e.add, (self, as_operand(scaled("add", alpha, other, self))), {}, self)
+    return iadd(self, scaled("add", alpha, other, self))
 
 
 def sub_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """`sub` in place."""
-    return run_inplace(e.sub, (self, as_operand(scaled("sub", alpha, other, self))), {}, self)
+    return isub(self, scaled("sub", alpha, other, self))
 
 
 def sign_(self: Tensor) -> Tensor:
@@ -71,7 +69,7 @@ def div_(self: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tenso
         return run_inplace(e.floor_divide, (self, as_operand(other)), {}, self)
     if rounding_mode is not None:
         raise RuntimeError(f"`div_`: rounding_mode is None or 'floor', got {rounding_mode!r}")
-    return run_inplace(e.div, (self, as_operand(other)), {}, self)
+    return idiv(self, other)
 
 
 def pow_(self: Tensor, exponent: Any) -> Tensor:

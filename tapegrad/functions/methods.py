@@ -121,8 +121,8 @@ def _install_operators() -> None:
     for name in ("eq", "ne", "lt", "le", "gt", "ge"):
         setattr(Tensor, f"__{name}__", _comparison(getattr(a, name), name))
     for name, function in {
-        "iadd": inplace.add_, "isub": inplace.sub_, "imul": inplace.METHODS["mul_"],
-        "itruediv": inplace.div_, "ipow": inplace.pow_,
+        "iadd": inplace.iadd, "isub": inplace.isub, "imul": inplace.METHODS["mul_"],
+        "itruediv": inplace.idiv, "ipow": inplace.pow_,
         "ifloordiv": inplace.METHODS["floor_divide_"], "imod": inplace.METHODS["remainder_"],
         "neg": a.neg, "pos": lambda self: self, "abs": a.abs, "invert": a.bitwise_not,
         "getitem": indexing.getitem, "setitem": inplace.setitem, "contains": _contains,

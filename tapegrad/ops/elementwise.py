@@ -24,12 +24,16 @@ class Lazy:
         self.name = name
         self.ufunc: Any = None
 
-    def __call__(self, *args: Any, **options: Any) -> Any:
+    def load(self) -> Any:
+        """The ufunc itself."""
         if self.ufunc is None:
             import scipy.special
 
             self.ufunc = getattr(scipy.special, self.name)
-        return self.ufunc(*args, **options)
+        return self.ufunc
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        return self.load()(*args, **options)
 
 
 def _where(condition: Any, a: Any, b: Any, out: Any = None) -> Any:
