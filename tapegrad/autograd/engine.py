@@ -11,8 +11,8 @@ import numpy as np
 from tapegrad import storage
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.autograd.hooks import run_functions
-from tapegrad.autograd.sweep import Sweep, alone
-from tapegrad.tape import Tape, current
+from tapegrad.autograd.sweep import NOT_USED, Sweep, alone
+from tapegrad.tape import current
 from tapegrad.tensor import Tensor, View, noted, place, wrap
 
 Tensors = Tensor | Sequence[Tensor]
@@ -58,9 +58,9 @@ def backward(
                 raise RuntimeError("one of the `inputs` of `backward` does not require grad")
     retain = create_graph if retain_graph is None else retain_graph
     with recording(current.tape, create_graph):
-        sweep, direct = _prepare(
-            roots, weights, recorded=create_graph, retain=retain, inputs=chosen
-        )
+        sweep, direct = _prepare(roots, weights, recorded=create_graph, retain=retain)
+        if chosen is not None:
+            _aim(sweep, chosen, direct, strict=False)
         sweep.run()
         if chosen is None:
             found = _leaf_gradients(sweep, direct, create_graph)
@@ -112,11 +112,8 @@ def grad(
             raise RuntimeError("one of the `inputs` of `grad` does not require grad")
     retain = create_graph if retain_graph is None else retain_graph
     with recording(current.tape, create_graph):
-        sweep, direct = _prepare(
-            roots, weights, recorded=create_graph, retain=retain, inputs=wanted
-        )
-        if not allow_unused:
-            _refuse_unused(sweep, wanted, direct)
+        sweep, direct = _prepare(roots, weights, recorded=create_graph, retain=retain)
+        _aim(sweep, wanted, direct, strict=not allow_unused)
         sweep.run()
         found = _gradients(sweep, wanted, direct, create_graph)
     if materialize_grads:
@@ -125,14 +122,8 @@ def grad(
             for t, g in zip(wanted, found, strict=True)
         ]
     elif not allow_unused and any(g is None for g in found):
-        raise RuntimeError(_UNUSED)
+        raise RuntimeError(NOT_USED)
     return tuple(found)
-
-
-_UNUSED = (
-    "one of the `inputs` of `grad` appears to not have been used in the graph; "
-    "pass `allow_unused=True` to get None for it"
-)
 
 
 def _sequence(given: Any, name: str) -> list[Tensor]:
@@ -193,13 +184,10 @@ def _prepare(
     *,
     recorded: bool,
     retain: bool,
-    inputs: list[Tensor] | None,
 ) -> tuple[Sweep, dict[int, Any]]:
     """A seeded sweep, and the seeds of roots that are leaves themselves, by leaf key."""
     tape = current.tape
     sweep = Sweep(tape, recorded=recorded, retain=retain)
-    if inputs is not None:
-        sweep.targets = _codes(tape, inputs)
     direct: dict[int, Any] = {}
     for root, weight in zip(roots, weights, strict=True):
         value: Any = weight if recorded else weight._a
@@ -220,26 +208,23 @@ def _prepare(
     return sweep, direct
 
 
-def _codes(tape: Tape, inputs: list[Tensor]) -> list[int]:
-    """What the inputs are on this tape; a leaf that the tape never met gets no code."""
-    codes = []
+def _aim(sweep: Sweep, inputs: list[Tensor], direct: dict[int, Any], *, strict: bool) -> None:
+    """Bound the sweep by its targets; with `strict` all must be reached that are no roots."""
+    tape = sweep.tape
+    must, may = [], []
     for t in inputs:
         position = t._pos
         if position < 0:
             code = tape.slots.get(position, 0)
         else:
             code = position if t.tape is tape else 0
-        if code:
-            codes.append(code)
-    return codes
-
-
-def _refuse_unused(sweep: Sweep, inputs: list[Tensor], direct: dict[int, Any]) -> None:
-    """Find out before anything is released whether an input was not used."""
-    slots = sweep.tape.slots
-    codes = [slots.get(t._pos, 0) if t._pos < 0 else t._pos for t in inputs if t._pos not in direct]
-    if not sweep.reaches(codes):
-        raise RuntimeError(_UNUSED)
+        if strict and position not in direct:
+            if not code:
+                raise RuntimeError(NOT_USED)
+            must.append(code)
+        elif code:
+            may.append(code)
+    sweep.targets, sweep.strict = must + may, len(must)
 
 
 def _gradients(

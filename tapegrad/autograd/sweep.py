@@ -19,25 +19,35 @@ from tapegrad.autograd.pullback import contributions, spec_at
 from tapegrad.kernels import layout
 from tapegrad.kernels.layout import (
     BELOW,
+    CHANGED,
     CURSOR,
     DETAIL,
+    DONE,
+    EVERY,
     LEAF_REACHED,
     NEED_CAPTURE,
     NEED_INSIDE,
-    PREPARE,
-    RELEASE,
+    RESUME,
+    RETAIN,
     SPENT_RECORD,
-    SWEEP,
+    START,
+    UNUSED,
     WANTS_BLAS,
     WANTS_KERNEL,
     WANTS_PYTHON,
     WANTS_ROOM,
-)  # fmt: skip
+)
 from tapegrad.tape import CODE_MASK, GENERAL, HOOKED, SAVES, SPENT, WORD, Tape
 from tapegrad.tensor import Tensor, grad_name, wrap
 
 if TYPE_CHECKING:
     from tapegrad.autograd.workspace import Workspace
+
+
+NOT_USED = (
+    "one of the `inputs` of `grad` appears to not have been used in the graph; "
+    "pass `allow_unused=True` to get None for it"
+)
 
 
 class Sweep:
@@ -52,11 +62,11 @@ class Sweep:
         self.scratch: dict[int, Any] = {}  # what a Function's outputs collect for it
         self.captured: dict[int, Any] = {}
         self.targets: list[int] | None = None  # codes; None: every leaf
-        self.marked = False
+        self.strict = 0  # so many of the targets must be reached
         self.need: np.ndarray | None = None
         self.leaf_need: np.ndarray | None = None
-        self.native = layout.find() is not None and not recorded and tape.anomaly is None
-        self.work: Workspace | None = _workspace(tape) if self.native else None
+        native = layout.find() is not None and not recorded and tape.anomaly is None
+        self.work: Workspace | None = _workspace(tape) if native else None
 
     # -- setting up ------------------------------------------------------------------------
 
@@ -66,101 +76,130 @@ class Sweep:
         self.seeds[index] = value if held is None else held + value
 
     def run(self) -> None:
-        """Sweep from the seeds down."""
+        """Sweep from the seeds down; nothing happens if a target that must be reached is not."""
         if not self.seeds:
-            return
-        tape = self.tape
-        self._mark()
-        top = self.top
-        self._check_versions()
-        tape.sweeping += 1
-        try:
-            if self.work is not None:
-                self._walk(self.work, top)
-            else:
-                self.values.update(self.seeds)
-                for index in np.flatnonzero(self.reach)[::-1].tolist():
-                    self._step(self.low + index)
-        finally:
-            tape.sweeping -= 1
-        if not self.retain:
-            self._release()
-
-    def reaches(self, codes: list[int]) -> bool:
-        """Whether the roots depend on all of these targets; nothing is swept."""
-        if not codes:
-            return True
-        if not self.seeds or 0 in codes:
-            return False
-        self._mark()
-        assert self.leaf_need is not None
-        for code in codes:
-            if code < 0:
-                if not self.leaf_need[-code - 1] & LEAF_REACHED:
-                    return False
-                continue
-            index = self.tape.index(code) - self.low
-            if not (0 <= index < len(self.reach) and self.reach[index]):
-                return False
-        return True
-
-    def _mark(self) -> None:
-        """Mark the records that will be met; refuse a second sweep over released values."""
-        if self.marked:
+            if self.strict:
+                raise RuntimeError(NOT_USED)
             return
         tape = self.tape
         self.top = max(self.seeds)
         self.low = min(tape.floor, *self.seeds)
-        mark = self._mark_in_python if self.work is None else self._mark_compiled
-        status, at = mark()
+        tape.sweeping += 1
+        try:
+            if self.work is None:
+                self._run_in_python()
+            else:
+                self._run_compiled(self.work)
+        finally:
+            tape.sweeping -= 1
+
+    def _run_compiled(self, work: Workspace) -> None:
+        tape, frame = self.tape, work.frame
+        seeds: list[int] = []
+        for index, value in self.seeds.items():
+            if value.size <= layout.SMALL:  # the walk may write there
+                value = np.array(value, order="C")
+            self.values[index] = value
+            seeds += (index, work.data(value))
+        work.sow(seeds)
+        frame[RETAIN] = self.retain
+        status = self._start(work)
         if status == BELOW:
             self.low = 0
-            status, at = mark()
+            status = self._start(work)
+        if self.targets is not None:
+            self.need, self.leaf_need = work.need()
         if status == SPENT_RECORD:
-            raise RuntimeError(
-                f"backward through the graph a second time: `{tape.record(at).op}` at position "
-                f"{tape.tokens[at]} was swept before and its saved values were "
-                "released; pass `retain_graph=True` to the first sweep"
-            )
-        self.marked = True
+            raise self._spent(frame[DETAIL])
+        if status == UNUSED:
+            raise RuntimeError(NOT_USED)
+        while status != DONE:
+            if status == WANTS_PYTHON:
+                index = frame[CURSOR]
+                self._step(index)
+                frame[CURSOR] = index - 1
+            elif status == WANTS_KERNEL:
+                if not _fill(frame[DETAIL]):
+                    tape.words()[frame[CURSOR], WORD] |= GENERAL
+            elif status == WANTS_ROOM:
+                work.grow()
+            elif status == WANTS_BLAS:
+                work.bring_blas()
+            else:
+                self._check_versions(work.reach())
+            work.refresh(tape)
+            status = work.run(RESUME)
+        if not self.retain:
+            self._drop(work)
 
-    def _mark_compiled(self) -> tuple[int, int]:
-        work, low = self.work, self.low
-        assert work is not None
-        reach = self.reach = work.begin(self.tape, low, self.top)
+    def _start(self, work: Workspace) -> int:
+        tape, low = self.tape, self.low
+        work.begin(tape, low, self.top)
+        if self.targets is not None:
+            work.bound(self.targets, self.strict)
+        work.frame[CHANGED] = tape.last_mutation > tape.tokens[low]
+        work.refresh(tape)
+        return work.run(START)
+
+    def _run_in_python(self) -> None:
+        tape = self.tape
+        status, at, reach = self._mark()
+        if status == BELOW:
+            self.low = 0
+            status, at, reach = self._mark()
+        if status == SPENT_RECORD:
+            raise self._spent(at)
+        if not self._reached(reach):
+            raise RuntimeError(NOT_USED)
+        self._check_versions(reach)
+        self.values.update(self.seeds)
+        for index in np.flatnonzero(reach)[::-1].tolist():
+            self._step(self.low + index)
+        if not self.retain:  # the records that only delivered keep what they saved
+            swept = reach if self.need is None else reach & (self.need & NEED_INSIDE)
+            tape.release(self.low + np.flatnonzero(swept))
+
+    def _mark(self) -> tuple[int, int, np.ndarray]:
+        tape, low, top = self.tape, self.low, self.top
+        reach = np.zeros(top + 1 - low, np.uint8)
         for index in self.seeds:
             reach[index - low] = 1
         if self.targets is not None:
-            self.need, self.leaf_need = work.bound(low, self.top)
-            self._mark_targets(self.need, self.leaf_need)
-        return work.run(PREPARE), work.frame[DETAIL]
+            need = self.need = np.zeros(top + 1 - low, np.uint8)
+            leaf_need = self.leaf_need = np.zeros(len(tape.leaves), np.uint8)
+            for code in self.targets:
+                if code < 0:
+                    leaf_need[-code - 1] = 1
+                elif 0 <= (index := tape.index(code) - low) < len(need):
+                    need[index] = NEED_CAPTURE
+            slow.needs(tape, need, leaf_need, low, top)
+        return (*slow.mark(tape, reach, self.need, self.leaf_need, low, top), reach)
 
-    def _mark_in_python(self) -> tuple[int, int]:
-        tape, low, top = self.tape, self.low, self.top
-        self.reach = np.zeros(top + 1 - low, np.uint8)
-        for index in self.seeds:
-            self.reach[index - low] = 1
-        if self.targets is not None:
-            self.need = np.zeros(top + 1 - low, np.uint8)
-            self.leaf_need = np.zeros(max(1, len(tape.leaves)), np.uint8)
-            self._mark_targets(self.need, self.leaf_need)
-            slow.needs(tape, self.need, self.leaf_need, low, top)
-        return slow.mark(tape, self.reach, self.need, self.leaf_need, low, top)
-
-    def _mark_targets(self, need: np.ndarray, leaf_need: np.ndarray) -> None:
-        """Mark the targets themselves, on records and on leaves."""
-        for code in self.targets or ():
+    def _reached(self, reach: np.ndarray) -> bool:
+        for code in (self.targets or ())[: self.strict]:
             if code < 0:
-                leaf_need[-code - 1] = 1
-            elif 0 <= (index := self.tape.index(code) - self.low) < len(need):
-                need[index] = NEED_CAPTURE
+                found = self.leaf_need is not None and self.leaf_need[-code - 1] & LEAF_REACHED
+            else:
+                index = self.tape.index(code) - self.low
+                found = 0 <= index < len(reach) and reach[index]
+            if not found:
+                return False
+        return True
 
-    def _check_versions(self) -> None:
+    def _spent(self, index: int) -> Exception:
+        tape = self.tape
+        return RuntimeError(
+            f"backward through the graph a second time: `{tape.record(index).op}` at position "
+            f"{tape.tokens[index]} was swept before and its saved values were "
+            "released; pass `retain_graph=True` to the first sweep"
+        )
+
+    def _check_versions(self, reach: np.ndarray) -> None:
         """Refuse when a value that a record saved was changed after it was saved."""
         tape = self.tape
         if tape.last_mutation <= tape.tokens[self.low]:
             return
-        indices = np.flatnonzero(self.reach)
+        indices = np.flatnonzero(reach)
         if not len(indices):
             return
         lowest = tape.tokens[self.low + int(indices[0])]
@@ -194,52 +233,22 @@ class Sweep:
             "operation that returns a new Tensor, or `clone()` before changing it"
         )
 
-    def _release(self) -> None:
-        """The swept records give their values back; those that only delivered do not."""
-        tape, work = self.tape, self.work
-        if work is None:
-            swept = self.reach if self.need is None else self.reach & (self.need & NEED_INSIDE)
-            tape.release(self.low + np.flatnonzero(swept))
-            return
-        work.refresh(tape)
-        work.frame[CURSOR] = self.top
-        count = work.run(RELEASE)
-        listed = work.cells[work.leaves :]
+    def _drop(self, work: Workspace) -> None:
+        """Let go of the values of the records that the walk has just marked as released."""
+        tape, low, top = self.tape, self.low, self.top
         keep = tape.keep
-        if count < 0:
-            for index in listed[: -1 - count].tolist():
+        listed = work.cells[work.leaves :][: work.frame[DETAIL]].tolist()
+        if not work.frame[EVERY]:
+            for index in listed:
                 keep[index] = None
             return
-        stays = [(index, keep[index]) for index in listed[:count].tolist()]
-        keep[self.low : self.top + 1] = [None] * (self.top + 1 - self.low)
+        stays = [(index, keep[index]) for index in listed]
+        keep[low : top + 1] = [None] * (top + 1 - low)
         for index, entry in stays:
             keep[index] = entry
-        tape.raise_floor(self.low, self.top + 1)
+        tape.raise_floor(low, top + 1)
 
-    # -- walking ---------------------------------------------------------------------------
-
-    def _walk(self, work: Workspace, top: int) -> None:
-        tape, frame = self.tape, work.frame
-        work.start(self.low, top)
-        for index, value in self.seeds.items():
-            self._add(index, value)
-        frame[CURSOR] = top
-        while True:
-            work.refresh(tape)
-            status = work.run(SWEEP)
-            if status == WANTS_PYTHON:
-                index = frame[CURSOR]
-                self._step(index)
-                frame[CURSOR] = index - 1
-            elif status == WANTS_KERNEL:
-                if not _fill(frame[DETAIL]):
-                    tape.words()[frame[CURSOR], WORD] |= GENERAL
-            elif status == WANTS_ROOM:
-                work.grow()
-            elif status == WANTS_BLAS:
-                work.bring_blas()
-            else:
-                return
+    # -- records that need Python ----------------------------------------------------------
 
     def _step(self, index: int) -> None:
         """Do one record in Python."""

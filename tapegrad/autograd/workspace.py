@@ -19,7 +19,6 @@ from tapegrad.tape import Tape, shapes
 CHUNK = 1 << 18  # bytes of the first arena chunk; it must hold more than one record needs
 LARGEST = 1 << 22
 _word = ctypes.c_int64.from_address
-_no_free = array("q", bytes(8 * at.FREE_LISTS))
 
 
 class Workspace:
@@ -32,11 +31,13 @@ class Workspace:
         self.walk = table.walk()
         frame = self.frame = array("q", bytes(8 * at.FRAME_SIZE))
         self.address = frame.buffer_info()[0]
-        self.free = array("q", _no_free)
+        self.free = array("q", bytes(8 * at.FREE_LISTS))
         self.chunks = [np.empty(CHUNK // 8)]
         self.starts = [self.chunks[0].ctypes.data]
+        self.seeds = self.targets = array("q")
         self._reserve(256)
         frame[at.FREE] = self.free.buffer_info()[0]
+        frame[at.ARENA] = self.starts[0]
         frame[at.KINDS] = table.kinds.ctypes.data
         frame[at.KERNELS] = table.addresses.ctypes.data
         frame[at.NOTHING] = id(None)
@@ -50,53 +51,56 @@ class Workspace:
         self._cells = np.zeros(count, np.int64)
         self._reach, self._need, self._leaf_need = np.zeros((3, count), np.uint8)
         self.cells_at = self._cells.ctypes.data
-        self.marks_at = [a.ctypes.data for a in (self._reach, self._need, self._leaf_need)]
+        self.reach_at, self.need_at, self.leaf_need_at = (
+            marks.ctypes.data for marks in (self._reach, self._need, self._leaf_need)
+        )
 
-    def begin(self, tape: Tape, low: int, top: int) -> np.ndarray:
-        """Set the frame up for the records low..top; returns their marks, all clear."""
+    def begin(self, tape: Tape, low: int, top: int) -> None:
+        """Set the frame up for the records low..top."""
         table.learn()
-        self.leaves = max(1, len(tape.leaves))
-        count = top + 1 - low
-        if self.leaves + count > len(self._cells):
-            self._reserve(2 * (self.leaves + count))
+        leaves = self.leaves = len(tape.leaves)
+        first = self.first = leaves - low
+        if first + top >= len(self._cells):
+            self._reserve(2 * (first + top + 1))
+        self.cells = self._cells[: first + top + 1]
         frame = self.frame
-        frame[at.LOW], frame[at.CURSOR] = low, top
-        frame[at.SHIFT], frame[at.OLD_COUNT] = tape.shift, len(tape.old)
-        frame[at.OLD] = tape.old_at
+        frame[at.LOW], frame[at.CURSOR], frame[at.LEAVES] = low, top, leaves
+        frame[at.LEAF_ADJOINTS] = self.cells_at
+        frame[at.ADJOINTS] = self.cells_at + 8 * first
+        frame[at.SHIFT], frame[at.OLD_COUNT], frame[at.OLD] = tape.shift, len(tape.old), tape.old_at
         self.sizes = shapes.sizes  # a growing table replaces its array: hold this one
         frame[at.SIZES] = shapes.address
         if tape.wide:
-            self.wide = np.array(tape.wide, np.int64)
-            frame[at.WIDE_INPUTS] = self.wide.ctypes.data
-        frame[at.REACH] = self.marks_at[0] - low
-        frame[at.NEED] = frame[at.LEAF_NEED] = 0
-        self.refresh(tape)
-        reach = self._reach[:count]
-        reach.fill(0)
-        return reach
-
-    def bound(self, low: int, top: int) -> tuple[np.ndarray, np.ndarray]:
-        """The marks of needed records and leaves, all clear, which the walk will read."""
-        need, leaf_need = self._need[: top + 1 - low], self._leaf_need[: self.leaves]
-        need.fill(0)
-        leaf_need.fill(0)
-        self.frame[at.NEED] = self.marks_at[1] - low
-        self.frame[at.LEAF_NEED] = self.marks_at[2]
-        return need, leaf_need
-
-    def start(self, low: int, top: int) -> None:
-        """Clear the adjoint table and the arena."""
-        self.first = self.leaves - low
-        self.cells = self._cells[: self.first + top + 1]
-        self.cells.fill(0)
-        frame = self.frame
-        frame[at.LEAF_ADJOINTS] = self.cells_at
-        frame[at.ADJOINTS] = self.cells_at + 8 * self.first
-        self.free[:] = _no_free
+            self.wide = array("q", tape.wide)
+            frame[at.WIDE_INPUTS] = self.wide.buffer_info()[0]
+        frame[at.REACH] = self.reach_at - low
+        frame[at.NEED] = frame[at.STRICT] = 0
         if len(self.chunks) > 1:
             del self.chunks[1:], self.starts[1:]
-        frame[at.ARENA_AT] = self.starts[0]
         frame[at.ARENA_END] = self.starts[0] + CHUNK
+
+    def sow(self, seeds: list[int]) -> None:
+        """Take the seeds: the index of a record and the address of its adjoint, one by one."""
+        self.seeds = array("q", seeds)
+        self.frame[at.SEEDS], length = self.seeds.buffer_info()
+        self.frame[at.SEED_COUNT] = length >> 1
+
+    def bound(self, targets: list[int], strict: int) -> None:
+        """Keep the sweep to what leads to targets; the first `strict` of them must be reached."""
+        self.targets = array("q", targets)
+        frame = self.frame
+        frame[at.TARGETS], frame[at.TARGET_COUNT] = self.targets.buffer_info()
+        frame[at.STRICT] = strict
+        frame[at.NEED] = self.need_at - frame[at.LOW]
+        frame[at.LEAF_NEED] = self.leaf_need_at
+
+    def reach(self) -> np.ndarray:
+        """Which records the roots reach."""
+        return self._reach[: len(self.cells) - self.leaves]
+
+    def need(self) -> tuple[np.ndarray, np.ndarray]:
+        """Which records and leaves are needed."""
+        return self._need[: len(self.cells) - self.leaves], self._leaf_need[: self.leaves]
 
     def refresh(self, tape: Tape) -> None:
         """Addresses that may have moved while Python code ran."""
@@ -144,5 +148,6 @@ def propagate(tape: Tape, marks: np.ndarray, count: int) -> None:
     """The compiled liveness pass, for `Tape.reclaim`."""
     workspace = Workspace() if tape.workspace is None else tape.workspace
     workspace.begin(tape, 0, count - 1)
+    workspace.refresh(tape)
     workspace.frame[at.REACH] = marks.ctypes.data
     workspace.run(at.PROPAGATE)

@@ -16,16 +16,20 @@ import numpy as np
 # Fields of the frame.
 (
     TASK, RECORDS, LOW, CURSOR, ADJOINTS, LEAF_ADJOINTS, KEEP, KERNELS, KINDS, SIZES, FREE,
-    ARENA_AT, ARENA_END, SHIFT, OLD, OLD_COUNT, NEED, LEAF_NEED, REACH, WIDE_INPUTS, DETAIL,
+    ARENA, ARENA_AT, ARENA_END, SHIFT, OLD, OLD_COUNT, NEED, LEAF_NEED, REACH, WIDE_INPUTS,
+    LEAVES, SEEDS, SEED_COUNT, TARGETS, TARGET_COUNT, STRICT, CHANGED, RETAIN, EVERY, TOP, DETAIL,
     TUPLE_ITEMS, ARRAY_DATA, ARRAY_STRIDES, ARRAY_FLAGS, NOTHING, GEMM, GEMM_ARGUMENTS,
     FRAME_SIZE,
-) = range(29)  # fmt: skip
+) = range(40)  # fmt: skip
 
-# Tasks.
-SWEEP, PREPARE, PROPAGATE, RELEASE = range(4)
+# Tasks: a sweep from its start, the same from where Python took over, the liveness pass.
+START, RESUME, PROPAGATE = range(3)
 
 # What the walk returns.
-DONE, WANTS_PYTHON, WANTS_KERNEL, WANTS_ROOM, WANTS_BLAS, SPENT_RECORD, BELOW = range(7)
+(
+    DONE, WANTS_PYTHON, WANTS_KERNEL, WANTS_ROOM, WANTS_BLAS, WANTS_CHECK, SPENT_RECORD, BELOW,
+    UNUSED,
+) = range(9)  # fmt: skip
 
 # Bits of `need`: something below leads to a target; this record's own adjoint is a target.
 NEED_INSIDE, NEED_CAPTURE = 1, 2

@@ -7,19 +7,28 @@ from tapegrad.kernels.layout import (
     CURSOR,
     DETAIL,
     DONE,
+    EVERY,
     KEEP,
     LEAF_NEED,
     LEAF_REACHED,
+    LEAVES,
     LOW,
     NEED,
+    NEED_CAPTURE,
     NEED_INSIDE,
     NOTHING,
     OLD,
     OLD_COUNT,
     REACH,
     RECORDS,
+    SEED_COUNT,
+    SEEDS,
     SHIFT,
     SPENT_RECORD,
+    STRICT,
+    TARGET_COUNT,
+    TARGETS,
+    UNUSED,
     WIDE_INPUTS,
 )
 from tapegrad.kernels.memory import (
@@ -152,17 +161,59 @@ def mark(frame, bounded, checked):
 
 
 @typed
+def reached(frame, code):
+    """Whether the roots depend on a target."""
+    if code < 0:
+        return u1(frame[LEAF_NEED])[-code - 1] & LEAF_REACHED != 0
+    index = find(frame, code)
+    return frame[LOW] <= index <= frame[CURSOR] and u1(frame[REACH])[index] != 0
+
+
+@typed
+def mark_targets(frame):
+    """Mark the targets themselves, on records and on leaves."""
+    need = u1(frame[NEED])
+    leaf_need = u1(frame[LEAF_NEED])
+    for index in range(frame[LOW], frame[CURSOR] + 1):
+        need[index] = 0
+    for slot in range(frame[LEAVES]):
+        leaf_need[slot] = 0
+    targets = i8(frame[TARGETS])
+    for i in range(frame[TARGET_COUNT]):
+        code = targets[i]
+        if code < 0:
+            leaf_need[-code - 1] = 1
+        else:
+            index = find(frame, code)
+            if frame[LOW] <= index <= frame[CURSOR]:
+                need[index] = NEED_CAPTURE
+
+
+@typed
 def prepare(frame):
     """All marks of a sweep.  What leads to a target is looked for only among what is reached, and
     what is reached through records that lead to none is reached no other way that would count.
     """
+    reach = u1(frame[REACH])
+    for index in range(frame[LOW], frame[CURSOR] + 1):
+        reach[index] = 0
+    seeds = i8(frame[SEEDS])
+    for i in range(frame[SEED_COUNT]):
+        reach[seeds[2 * i]] = 1
     bounded = frame[NEED] != 0
     if bounded:
+        mark_targets(frame)
         status = mark(frame, False, False)
         if status != DONE:
             return status
         needs(frame)
-    return mark(frame, bounded, True)
+    status = mark(frame, bounded, True)
+    if status != DONE:
+        return status
+    for i in range(frame[STRICT]):
+        if not reached(frame, i8(frame[TARGETS])[i]):
+            return UNUSED
+    return DONE
 
 
 @typed
@@ -176,8 +227,8 @@ def swept(frame, index):
 @typed
 def release(frame):
     """Mark what was swept as released, and list, where the adjoints stood, the indices of records:
-    when all records were swept those that keep their static arguments (returns their number),
-    otherwise those that give values back (returns -1 minus their number).
+    when `EVERY` record was swept those that keep their static arguments, otherwise those that give
+    values back.  Their number is left in `DETAIL`.
     """
     low, top = frame[LOW], frame[CURSOR]
     every = True
@@ -197,4 +248,6 @@ def release(frame):
         if saves != every and (saves or keep[index] != frame[NOTHING]):
             listed[count] = index
             count += 1
-    return count if every else -1 - count
+    frame[EVERY] = every
+    frame[DETAIL] = count
+    return DONE

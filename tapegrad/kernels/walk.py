@@ -9,15 +9,18 @@ at every record that needs Python.
 from tapegrad.kernels.flags import typed
 from tapegrad.kernels.layout import (
     ADJOINTS,
+    ARENA,
     ARENA_AT,
     ARENA_END,
     ARRAY_DATA,
     ARRAY_FLAGS,
     ARRAY_STRIDES,
+    CHANGED,
     CURSOR,
     DETAIL,
     DONE,
     FREE,
+    FREE_LISTS,
     GEMM,
     GEMM_ARGUMENTS,
     KEEP,
@@ -28,21 +31,26 @@ from tapegrad.kernels.layout import (
     KINDS,
     LEAF_ADJOINTS,
     LEAF_NEED,
+    LEAVES,
     LOW,
     NEED,
     NEED_CAPTURE,
     NOTHING,
-    PREPARE,
     PROPAGATE,
     RECORDS,
-    RELEASE,
+    RESUME,
+    RETAIN,
     ROOM,
+    SEED_COUNT,
+    SEEDS,
     SIZES,
     SMALL,
-    SWEEP,
+    START,
     TASK,
+    TOP,
     TUPLE_ITEMS,
     WANTS_BLAS,
+    WANTS_CHECK,
     WANTS_KERNEL,
     WANTS_PYTHON,
     WANTS_ROOM,
@@ -469,16 +477,40 @@ def sweep(frame):
     return DONE
 
 
+@typed
+def begin(frame):
+    """Clear the adjoints and the arena, and put the seeds in their places."""
+    leaves, adjoints = i8(frame[LEAF_ADJOINTS]), i8(frame[ADJOINTS])
+    for slot in range(frame[LEAVES]):
+        leaves[slot] = 0
+    for index in range(frame[LOW], frame[CURSOR] + 1):
+        adjoints[index] = 0
+    free = i8(frame[FREE])
+    for level in range(FREE_LISTS):
+        free[level] = 0
+    frame[ARENA_AT] = frame[ARENA]
+    seeds = i8(frame[SEEDS])
+    for i in range(frame[SEED_COUNT]):
+        adjoints[seeds[2 * i]] = seeds[2 * i + 1] | 1
+    return DONE
+
+
 def walk(address):
     """Do what the frame asks for; returns a status."""
     frame = i8(address)
-    task = frame[TASK]
-    if task == SWEEP:
-        return sweep(frame)
-    if task == PREPARE:
-        return prepare(frame)
-    if task == PROPAGATE:
+    if frame[TASK] == PROPAGATE:
         return propagate(frame)
-    if task == RELEASE:
-        return release(frame)
-    return DONE
+    if frame[TASK] == START:
+        status = prepare(frame)
+        if status != DONE:
+            return status
+        begin(frame)
+        frame[TOP] = frame[CURSOR]
+        frame[TASK] = RESUME
+        if frame[CHANGED]:
+            return WANTS_CHECK
+    status = sweep(frame)
+    if status != DONE or frame[RETAIN]:
+        return status
+    frame[CURSOR] = frame[TOP]
+    return release(frame)
