@@ -33,6 +33,8 @@ def run_inplace(op: Op, args: tuple[Any, ...], params: dict[str, Any], target: T
     arrays = []
     for arg in (*args, target):
         if isinstance(arg, Tensor):
+            if type(arg) is not Tensor:
+                return inplace_lifted(op, args, params, target)
             if arg._home is not None and arg._home is not tape:
                 resolve(arg, tape)
             arrays.append(arg._a)
@@ -62,6 +64,20 @@ def run_inplace(op: Op, args: tuple[Any, ...], params: dict[str, Any], target: T
         tape.traces[token] = user_line()
     move(target, tape, token)
     return target
+
+
+def _not_loaded(op: Op, args: tuple[Any, ...], params: dict[str, Any], target: Tensor) -> Tensor:
+    raise RuntimeError("Tensors under a transform need `tapegrad.lifted`, which is not imported")
+
+
+inplace_lifted: Callable[[Op, tuple[Any, ...], dict[str, Any], Tensor], Tensor] = _not_loaded
+
+
+def changing_lifted(function: Any) -> Any:
+    """Say how Tensors under a transform are changed in place: above this module's knowledge."""
+    global inplace_lifted
+    inplace_lifted = function
+    return function
 
 
 def written(op: Op) -> Callable[[Tensor, Any], Tensor]:

@@ -33,7 +33,18 @@ from tapegrad.tape import (
     Tape,
     current,
 )
-from tapegrad.tensor import F8, INFERENCE, NO_GRAD, Tensor, View, place, placed, regenerating, wrap
+from tapegrad.tensor import (
+    F8,
+    INFERENCE,
+    NO_GRAD,
+    Specimen,
+    Tensor,
+    View,
+    place,
+    placed,
+    regenerating,
+    wrap,
+)
 
 PASSES = frozenset(("clone", "contiguous", "reshape", "squeeze", "unsqueeze", "expand", "alias"))
 
@@ -48,12 +59,16 @@ def run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
     history = False
     for arg in args:
         if isinstance(arg, Tensor):
+            if type(arg) is not Tensor:
+                return run_lifted(op, args, params)
             home = arg._home
             if home is not None and home is not tape:
                 resolve(arg, tape)
             if arg._pos:
                 history = True
             given.append(arg._a)
+        elif type(arg) is Specimen:
+            return run(op, tuple(a.owner if type(a) is Specimen else a for a in args), params)
         else:
             given.append(arg)
     if tape.debt > DROP_FLOOR:
@@ -89,6 +104,20 @@ def run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
     if op.view and isinstance(args[0], Tensor) and storage.root(result) is storage.root(given[0]):
         _attach_view(t, args[0], op, params, tape)
     return t
+
+
+def _not_loaded(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
+    raise RuntimeError("Tensors under a transform need `tapegrad.lifted`, which is not imported")
+
+
+run_lifted: Callable[[Op, tuple[Any, ...], dict[str, Any]], Tensor] = _not_loaded
+
+
+def running_lifted(function: Any) -> Any:
+    """Say how operations run on Tensors under a transform, which is above this module's knowledge."""
+    global run_lifted
+    run_lifted = function
+    return function
 
 
 def mismatch(op: Op, arrays: list[Any]) -> Exception:

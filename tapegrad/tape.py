@@ -139,6 +139,7 @@ class Tape:
         "capacity",
         "debt",
         "debt_limit",
+        "depth",
         "enabled",
         "end",
         "floor",
@@ -147,6 +148,7 @@ class Tape:
         "keep",
         "last_mutation",
         "leaves",
+        "levels",
         "mode",
         "mutated",
         "next",
@@ -194,6 +196,8 @@ class Tape:
         self.tail = (0, 0)  # the records that `drop_tail` has emptied: first, and one past the last
         self.workspace: Any = None  # memory of the compiled walk, made by the first sweep
         self.sweeping = 0  # sweeps under way; a hook may start another
+        self.levels: list[Any] = []  # of the transforms under way that lift Tensors
+        self.depth = 0  # transforms under way
         self.enabled = True
         self.inference = False
         self.anomaly: bool | None = None  # None: off; else whether NaN is looked for

@@ -165,7 +165,7 @@ class Tensor(Operations):
     tensor([2., 4.])
     """
 
-    __slots__ = ("__weakref__", "_a", "_extra", "_grad", "_home", "_pos", "_s")
+    __slots__ = ("__weakref__", "_a", "_extra", "_grad", "_home", "_lift", "_pos", "_s")
     __array_priority__ = 1000
 
     _a: np.ndarray
@@ -174,6 +174,7 @@ class Tensor(Operations):
     _home: Tape | View | None
     _grad: Tensor | None
     _extra: dict[str, Any]
+    _lift: Any  # what a Tensor under a transform stands for, see `tapegrad.lifted`
     _tapegrad_run: Callable[..., Any]  # set by tapegrad.record
 
     def __init__(self) -> None:
@@ -587,6 +588,24 @@ def noted(t: Tensor, name: str) -> Any:
 
 
 regenerate: Callable[[Tensor, View], None] = _not_loaded
+
+
+class Specimen(np.ndarray):
+    """Stands where the array of a batched Tensor would: shape and dtype of one example.
+
+    There is no one value, so what would compute with it raises; `owner` is the Tensor itself.
+    """
+
+    owner: Tensor
+
+    def __array_ufunc__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(
+            "the values of a Tensor under `vmap` cannot be read as an array: use an operation of "
+            "tapegrad, or compute outside of the mapped function"
+        )
+
+    def __array_function__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.__array_ufunc__()
 
 
 def regenerating(function: Callable[[Tensor, View], None]) -> Callable[[Tensor, View], None]:

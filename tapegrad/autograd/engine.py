@@ -111,11 +111,13 @@ def grad(
         if not t._pos:
             raise RuntimeError("one of the `inputs` of `grad` does not require grad")
     retain = create_graph if retain_graph is None else retain_graph
+    # Adjoints that are lifted, as a batch of weights is, are Tensors even if nothing is recorded.
+    tensors = create_graph or any(type(w) is not Tensor for w in weights)
     with recording(current.tape, create_graph):
-        sweep, direct = _prepare(roots, weights, recorded=create_graph, retain=retain)
+        sweep, direct = _prepare(roots, weights, recorded=tensors, retain=retain)
         _aim(sweep, wanted, direct, strict=not allow_unused)
         sweep.run()
-        found = _gradients(sweep, wanted, direct, create_graph)
+        found = _gradients(sweep, wanted, direct, tensors)
     if materialize_grads:
         found = [
             wrap(np.zeros_like(t._a)).requires_grad_() if g is None else g

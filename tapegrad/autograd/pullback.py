@@ -21,10 +21,90 @@ from tapegrad.tensor import Tensor, placed, wrap
 Wanted = Callable[[int], bool]
 
 
-class Saved:
-    """What a record kept, by the names that formulas use."""
+class Values:
+    """What a formula can read, by the names that formulas use."""
 
-    __slots__ = ("codes", "entry", "index", "op", "params", "recorded", "specs", "tape")
+    __slots__ = ("op", "params")
+    op: Op
+    params: dict[str, Any]
+
+    def count(self) -> int:
+        """The number of operands."""
+        raise NotImplementedError
+
+    def value(self, k: int) -> Any:
+        """The value of operand k."""
+        raise NotImplementedError
+
+    def result(self) -> Any:
+        """The result."""
+        raise NotImplementedError
+
+    def spec(self, k: int) -> Spec:
+        """Shape and dtype of operand k (k = -1: the result)."""
+        raise NotImplementedError
+
+    def read(self, name: str, k: int, g: Any) -> Any:
+        """What a formula of operand k means by a parameter's name."""
+        op = self.op
+        if name == "g":
+            return g
+        if name == "y":
+            return self.result()
+        if name in self.params:
+            return self.params[name]
+        if name in op.inputs and name != "others":
+            return self.value(op.inputs.index(name))
+        if name == "others":
+            return tuple(self.value(i) for i in range(len(op.inputs) - 1, self.count()))
+        if name.endswith("_spec"):
+            stem = name[:-5]
+            return self.spec(-1 if stem == "y" else op.inputs.index(stem))
+        if name == "k":
+            return k
+        if name == "specs":
+            return tuple(self.spec(i) for i in range(self.count()))
+        raise KeyError(f"formula of `{op.name}` reads `{name}`, which it does not have")
+
+    def evaluate(self, k: int, g: Any = None) -> Any:
+        """The formula of operand k: a partial derivative, or a vjp of the adjoint `g`."""
+        formula = self.op.formulas[min(k, len(self.op.formulas) - 1)]
+        assert isinstance(formula, Formula)
+        return formula.function(*[self.read(name, k, g) for name in formula.reads])
+
+
+class Given(Values):
+    """Operands and a result that are at hand."""
+
+    __slots__ = ("operands", "y")
+
+    def __init__(self, op: Op, operands: Any, y: Any, params: dict[str, Any]) -> None:
+        self.op, self.operands, self.y, self.params = op, operands, y, params
+
+    def count(self) -> int:
+        """The number of operands."""
+        return len(self.operands)
+
+    def value(self, k: int) -> Any:
+        """The value of operand k."""
+        found = self.operands[k]
+        return found if isinstance(found, Tensor) else np.asarray(found)
+
+    def result(self) -> Any:
+        """The result."""
+        return self.y
+
+    def spec(self, k: int) -> Spec:
+        """Shape and dtype of operand k (k = -1: the result)."""
+        found = self.y if k < 0 else self.value(k)
+        array = found._a if isinstance(found, Tensor) else found
+        return Spec(array.shape, array.dtype)
+
+
+class Saved(Values):
+    """What a record kept."""
+
+    __slots__ = ("codes", "entry", "index", "recorded", "specs", "tape")
 
     def __init__(self, tape: Tape, index: int, recorded: bool) -> None:
         self.tape = tape
@@ -42,6 +122,10 @@ class Saved:
             self.params, self.specs = entry[-1]
             entry = entry[:-1]
         self.entry = entry
+
+    def count(self) -> int:
+        """The number of operands."""
+        return len(self.entry) - 1 if self.specs is None else len(self.specs)
 
     def value(self, k: int) -> Any:
         """The value of operand k."""
@@ -74,29 +158,6 @@ class Saved:
             return Spec(leaf.shape, leaf.dtype)
         array = self.entry[k]
         return Spec(array.shape, array.dtype)
-
-    def read(self, name: str, k: int, g: Any) -> Any:
-        """What a formula of operand k means by a parameter's name."""
-        op = self.op
-        if name == "g":
-            return g
-        if name == "y":
-            return self.result()
-        if name in self.params:
-            return self.params[name]
-        if name in op.inputs and name != "others":
-            return self.value(op.inputs.index(name))
-        if name == "others":
-            first = len(op.inputs) - 1
-            return tuple(self.value(i) for i in range(first, len(self.entry) - 1))
-        if name.endswith("_spec"):
-            stem = name[:-5]
-            return self.spec(-1 if stem == "y" else op.inputs.index(stem))
-        if name == "k":
-            return k
-        if name == "specs":
-            return tuple(self.spec(i) for i in range(len(self.specs or ())))
-        raise KeyError(f"formula of `{op.name}` reads `{name}`, which it does not have")
 
 
 def lift(tape: Tape, code: int, array: np.ndarray) -> Tensor:
@@ -135,9 +196,7 @@ def contributions(
     for k, code in enumerate(saved.codes):
         if not code or not wanted(code):
             continue
-        formula = op.formulas[min(k, last)]
-        assert isinstance(formula, Formula)
-        found = formula.function(*[saved.read(name, k, g) for name in formula.reads])
+        found = saved.evaluate(k, g)
         if op.kind is ELEMENTWISE:
             found = chain(g, found, op.exact[min(k, last)])
         yield code, fit(found, saved.spec(k))

@@ -76,6 +76,7 @@ class Op:
         "grad_name",
         "inputs",
         "kind",
+        "multilinear",
         "name",
         "saves",
         "variadic",
@@ -94,6 +95,7 @@ class Op:
         variadic: bool = False,
         domain: Any = None,
         exact: tuple[str, ...] = (),
+        multilinear: bool = False,
     ) -> None:
         if name in table:
             raise ValueError(f"operation `{name}` stands in the table twice")
@@ -108,6 +110,7 @@ class Op:
         self.view = view
         self.variadic = variadic
         self.domain = domain
+        self.multilinear = multilinear  # linear in each input while the others stay
         # exact[k]: the partial in input k is itself an adjoint: where it is 0, so is the product.
         self.exact = tuple(name in exact for name in self.inputs)
         # saves[j]: which of (inputs..., result) the formula of input j reads the value of.
@@ -151,5 +154,6 @@ def linear(name: str, forward: Callable[..., Any], **formulas: Any) -> Op:
 
 def custom(name: str, forward: Callable[..., Any], **formulas: Any) -> Op:
     """Any other function, with one vjp per input."""
-    options = {k: formulas.pop(k) for k in ("grad_name", "variadic") if k in formulas}
+    known = ("grad_name", "variadic", "multilinear")
+    options = {k: formulas.pop(k) for k in known if k in formulas}
     return Op(name, CUSTOM, forward, formulas, **options)

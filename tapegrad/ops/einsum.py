@@ -123,8 +123,8 @@ def _each(g: Any, k: int, others: Any, terms: Any, out: str) -> Any:
     return contraction(*xs, terms=tuple(letters), out=terms[k])
 
 
-einsum = custom("einsum", _einsum, variadic=True, each=_each)
+einsum = custom("einsum", _einsum, variadic=True, multilinear=True, each=_each)
 # What derivatives use: an adjoint that is exactly zero contributes exactly zero.
 contraction: Op = custom(
-    "contraction", _strong_einsum, variadic=True, each=_each, grad_name="Einsum"
+    "contraction", _strong_einsum, variadic=True, multilinear=True, each=_each, grad_name="Einsum"
 )

@@ -81,10 +81,12 @@ def _fit(out: Any, shape: Any, vector_axis: int | None) -> Any:
 
 # fmt: off
 matmul = custom("matmul", np.matmul, a=lambda g, b, a_spec, b_spec: _left(g, b, a_spec, b_spec),
-                b=lambda g, a, a_spec, b_spec: _right(g, a, a_spec, b_spec), grad_name="Mm")
+                b=lambda g, a, a_spec, b_spec: _right(g, a, a_spec, b_spec), grad_name="Mm",
+                multilinear=True)
 # The product that derivatives use: an adjoint that is exactly zero contributes exactly zero.
 product = custom(
     "product", _strong_matmul, a=lambda g, b, a_spec, b_spec: _left(g, b, a_spec, b_spec),
     b=lambda g, a, a_spec, b_spec: _right(g, a, a_spec, b_spec), grad_name="Mm",
+    multilinear=True,
 )
 # fmt: on

@@ -1,0 +1,159 @@
+"""Batching: a Batched Tensor shows the shape of one example and holds all of them.
+
+The examples lie along the first dimension of `full`.  What an operation on one example becomes on
+all of them follows from what its parameters mean, so that few operations need a rule of their own
+(`rules`); one without a rule runs example by example, with one warning.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+
+from tapegrad.lift import rules
+from tapegrad.lift.core import Level, Lifted, based, become, handle, moved, overwrite, pull, shell
+from tapegrad.ops.core import ELEMENTWISE, Op
+from tapegrad.ops.shape import clone, expand, getitem, stack
+from tapegrad.record import run
+from tapegrad.tensor import Specimen, Tensor, wrap
+
+_warned: set[str] = set()
+
+
+class Parts:
+    """What a Batched Tensor stands for."""
+
+    __slots__ = ("at", "full")
+
+    def __init__(self, at: Level, full: Tensor) -> None:
+        self.at = at
+        self.full = full
+
+
+class Batched(Lifted):
+    """One example of many, which are computed together."""
+
+    __slots__ = ()
+    _what = "a map (`vmap`)"
+    _lift: Parts
+
+    def parts(self) -> tuple[Tensor, ...]:
+        """All examples."""
+        return (self._lift.full,)
+
+    def varied(self, function: Callable[[Tensor], Tensor]) -> Tensor:
+        """The same with other values."""
+        return batched(function(self._lift.full), self._lift.at)
+
+    mapped = varied
+
+    def __bool__(self) -> NoReturn:
+        raise RuntimeError(
+            "under `vmap` a condition can differ from example to example, so Python cannot branch "
+            "on it: use `tapegrad.where`, or loop over the examples"
+        )
+
+    @classmethod
+    def apply(cls, op: Op, args: Any, params: dict[str, Any], at: Level) -> Any:
+        """Run an operation on all examples at once."""
+        many = [type(arg) is Batched and arg._lift.at is at for arg in args]
+        given = [a._lift.full if m else a for a, m in zip(args, many, strict=True)]
+        if op.kind is ELEMENTWISE:
+            return batched(run(op, rules.aligned(given, many), params), at)
+        assert at.size is not None
+        rule = rules.table.get(op.name)
+        found = NotImplemented
+        if rule is not None:
+            found = rule(op, given, many, params, at.size)
+        if found is NotImplemented:
+            found = _one_by_one(op, given, many, params, at.size)
+        return batched(found, at)
+
+    @classmethod
+    def pull(
+        cls, roots: list[Tensor], weights: list[Any], inputs: list[Tensor], at: Level,
+        recorded: bool, retain: bool,
+    ) -> list[Tensor]:  # fmt: skip
+        """Examples do not depend on each other: one sweep gives the gradients of all."""
+        for x in inputs:
+            if not (type(x) is Batched and x._lift.at is at):
+                raise RuntimeError(
+                    "under `vmap` a gradient was asked for in a Tensor that is the same for all "
+                    "examples: make it an argument of the function that is differentiated"
+                )
+        fulls = [all_of(r, at) for r in roots]
+        found = pull(
+            fulls,
+            [all_of(_ones(r) if w is None else w, at) for r, w in zip(roots, weights, strict=True)],
+            [x._lift.full for x in inputs],
+            recorded=recorded,
+            retain=retain,
+        )
+        return [batched(g, at) for g in found]
+
+    @classmethod
+    def promote(cls, target: Tensor, at: Level) -> None:
+        """Make a Tensor, and its base if it is a view, one of as many examples."""
+        above = based(target)
+        if above is None:
+            own = handle(target) if type(target) is Tensor else moved(target)
+            _become(target, run(clone, (all_of(own, at),), {}), at)
+            return
+        base, steps = above
+        if not (isinstance(base, Batched) and base._lift.at is at):
+            cls.promote(base, at)
+        seen: Any = base
+        for op, params in steps:
+            seen = run(op, (seen,), params)
+        _become(target, seen._lift.full, at)
+
+    def write(self, result: Tensor) -> None:
+        """Take over the examples of a result; views of this Tensor see them."""
+        overwrite(self._lift.full, all_of(result, self._lift.at))
+
+
+def _specimen(full: Tensor) -> Specimen:
+    return np.broadcast_to(np.zeros((), full._a.dtype), full._a.shape[1:]).view(Specimen)
+
+
+def _become(t: Tensor, full: Tensor, at: Level) -> None:
+    become(t, Batched, _specimen(full), Parts(at, full))
+    t._a.owner = t  # type: ignore[attr-defined]
+
+
+def batched(full: Tensor, at: Level) -> Any:
+    """The Tensor of which `full` holds the examples along its first dimension."""
+    specimen = _specimen(full)
+    t = shell(Batched, specimen, Parts(at, full))
+    specimen.owner = t
+    return t
+
+
+def all_of(t: Any, at: Level) -> Tensor:
+    """The examples of a Tensor; of one that is the same for all, as many of it."""
+    if type(t) is Batched and t._lift.at is at:
+        return t._lift.full
+    if not isinstance(t, Tensor):
+        t = wrap(np.asarray(t))
+    return run(expand, (t,), {"shape": (at.size, *t._a.shape)})
+
+
+def _ones(t: Tensor) -> Tensor:
+    return wrap(np.ones(t._a.shape, t._a.dtype))
+
+
+def _one_by_one(op: Op, given: list[Any], many: list[bool], params: Any, size: int) -> Tensor:
+    if op.name not in _warned:
+        _warned.add(op.name)
+        warnings.warn(
+            f"`vmap` has no rule for `{op.name}`: it runs example by example, which is slow",
+            stacklevel=2,
+        )
+    results = []
+    for i in range(size):
+        args = [run(getitem, (x,), {"index": (i,)}) if m else x for x, m in zip(given, many, strict=True)]
+        results.append(run(op, tuple(args), params))
+    return run(stack, tuple(results), {"dim": 0})

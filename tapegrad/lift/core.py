@@ -1,0 +1,271 @@
+"""Lifted Tensors: under a transform a Tensor stands for several that are computed together.
+
+A transform that lifts opens a level, a number larger than that of every level that is open.  An
+operation takes its lifted operands apart at the highest level among them and runs on the parts,
+which may be lifted at lower levels, or stand on a tape: that is how transforms nest in any order
+without one taking another's perturbation for its own.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+
+from tapegrad.autograd.engine import grad
+from tapegrad import storage
+from tapegrad.inplace import changing_lifted, run_inplace
+from tapegrad.ops.core import Op
+from tapegrad.ops.index import assign
+from tapegrad.ops.shape import clone
+from tapegrad.record import run, running_lifted
+from tapegrad.tape import current
+from tapegrad.tensor import GradFn, Tensor, View, wrap
+
+_numbers = itertools.count(1)
+
+
+class Level:
+    """One transform under way: its number, and how many examples it maps over (None: no map)."""
+
+    __slots__ = ("number", "size")
+
+    def __init__(self, size: int | None) -> None:
+        self.number = next(_numbers)
+        self.size = size
+
+
+@contextmanager
+def level(size: int | None = None) -> Iterator[Level]:
+    """A new level, open until the end of the context."""
+    tape = current.tape
+    made = Level(size)
+    tape.levels.append(made)
+    try:
+        yield made
+    finally:
+        tape.levels.remove(made)
+
+
+class Lifted(Tensor):
+    """A Tensor that stands for several: `_lift` holds the level and the parts."""
+
+    __slots__ = ()
+    _what: ClassVar[str] = "lifted"
+
+    @classmethod
+    def apply(cls, op: Op, args: Any, params: dict[str, Any], at: Level) -> Any:
+        """Run an operation on the parts of those operands that are lifted at a level."""
+        raise NotImplementedError
+
+    @classmethod
+    def promote(cls, target: Tensor, at: Level) -> None:
+        """Make a Tensor, with what it is a view of, one that is lifted at a level."""
+        raise NotImplementedError
+
+    def write(self, result: Tensor) -> None:
+        """Take over, in place, the parts of a result that is lifted at the same level or not."""
+        raise NotImplementedError
+
+    def parts(self) -> tuple[Tensor, ...]:
+        """The Tensors that this one stands for."""
+        raise NotImplementedError
+
+    def varied(self, function: Callable[[Tensor], Tensor]) -> Tensor:
+        """The same with another value: a function of the part that holds the value."""
+        raise NotImplementedError
+
+    def mapped(self, function: Callable[[Tensor], Tensor]) -> Tensor:
+        """A function of every part."""
+        raise NotImplementedError
+
+    @classmethod
+    def pull(
+        cls, roots: list[Tensor], weights: list[Any], inputs: list[Tensor], at: Level,
+        recorded: bool, retain: bool,
+    ) -> list[Tensor]:  # fmt: skip
+        """The gradients of weighted roots, of which some are lifted at a level."""
+        raise NotImplementedError
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether operations on any of the parts are recorded."""
+        return any(part.requires_grad for part in self.parts())
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> NoReturn:
+        """Refused: a transform says by itself what is differentiated."""
+        raise RuntimeError(
+            f"a Tensor under {self._what} cannot be switched to require grad: "
+            "call a transform (`tapegrad.grad`) inside the function instead"
+        )
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether no part was made by a recorded operation."""
+        return all(part.is_leaf for part in self.parts())
+
+    @property
+    def grad_fn(self) -> GradFn | None:
+        """The record of the first part."""
+        return self.parts()[0].grad_fn
+
+    def detach(self) -> Tensor:
+        """The same without history."""
+        return self.varied(lambda part: part.detach())
+
+    def detach_(self) -> NoReturn:
+        """Refused: see `detach`."""
+        raise RuntimeError(f"`detach_` of a Tensor under {self._what}: use `detach()`")
+
+    def numpy(self, *, force: bool = False) -> NoReturn:
+        """Refused: an array would lose what this Tensor stands for."""
+        raise RuntimeError(
+            f"a Tensor under {self._what} cannot be turned into an array: what it stands for "
+            "would be lost; use operations of tapegrad or NumPy's functions on the Tensor itself, "
+            "or `tapegrad.stop_gradient(t)` where no derivative is wanted"
+        )
+
+    def item(self) -> Any:
+        """Refused: see `numpy`."""
+        return self.numpy()
+
+    def tolist(self) -> Any:
+        """Refused: see `numpy`."""
+        return self.numpy()
+
+    def __repr__(self) -> str:
+        parts = ", ".join(map(repr, self.parts()))
+        return f"{type(self).__name__}(level={self._lift.at.number}, {parts})"
+
+
+def highest(tensors: Any) -> tuple[type[Lifted], Level] | None:
+    """The kind and the level of the operand that is lifted highest."""
+    found = None
+    for t in tensors:
+        if isinstance(t, Lifted):
+            at = t._lift.at
+            if found is None or at.number > found[1].number:
+                found = type(t), at
+    return found
+
+
+def _open(tensors: Any, name: str) -> tuple[type[Lifted], Level]:
+    found = highest(tensors)
+    assert found is not None
+    if found[1] not in current.tape.levels:
+        raise RuntimeError(
+            f"`{name}`: a Tensor that was made inside {found[0]._what} is used after that has "
+            "ended: return it from the function instead of keeping it outside"
+        )
+    return found
+
+
+@running_lifted
+def run_lifted(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    """Run an operation of which an operand is lifted."""
+    kind, at = _open(args, op.name)
+    return kind.apply(op, args, params, at)
+
+
+@changing_lifted
+def inplace_lifted(
+    op: Op, args: tuple[Any, ...], params: dict[str, Any], target: Tensor
+) -> Tensor:
+    """Run an operation and write the result into a Tensor; it or another operand is lifted."""
+    kind, at = _open((*args, target), op.name + "_")
+    if not (isinstance(target, Lifted) and target._lift.at is at):
+        kind.promote(target, at)
+    assert isinstance(target, Lifted)
+    held = {id(storage.root(t._a)) for t in _innermost(target)}
+    args = tuple(
+        run(clone, (a,), {})  # its rule may read what is about to be overwritten
+        if isinstance(a, Tensor) and any(id(storage.root(t._a)) in held for t in _innermost(a))
+        else a
+        for a in args
+    )
+    result = kind.apply(op, args, params, at)
+    if result._a.shape != target._a.shape:
+        raise RuntimeError(
+            f"`{op.name}_`: the result has the shape {result._a.shape}, it cannot be written into "
+            f"a Tensor of shape {target._a.shape}"
+        )
+    target.write(result)
+    return target
+
+
+def _innermost(t: Tensor) -> list[Tensor]:
+    """The Tensors with memory of their own that a Tensor stands for."""
+    return [x for part in t.parts() for x in _innermost(part)] if isinstance(t, Lifted) else [t]
+
+
+def pull(
+    roots: list[Tensor], weights: list[Any], inputs: list[Tensor], *, recorded: bool,
+    retain: bool = False,
+) -> list[Tensor]:  # fmt: skip
+    """The gradients of weighted roots; zeros for an input that no root depends on."""
+    found = highest((*roots, *inputs))
+    if found is not None:
+        kind, at = found
+        return kind.pull(roots, weights, inputs, at, recorded, retain)
+    pairs = [(r, w) for r, w in zip(roots, weights, strict=True) if r._pos]
+    gradients: Any = [None] * len(inputs)
+    if pairs:
+        gradients = grad(
+            [r for r, _ in pairs], inputs, [w for _, w in pairs], retain or None, recorded,
+            allow_unused=True,
+        )  # fmt: skip
+    return [
+        wrap(np.zeros(t._a.shape, t._a.dtype)) if g is None else g
+        for g, t in zip(gradients, inputs, strict=True)
+    ]
+
+
+def overwrite(target: Tensor, value: Tensor) -> None:
+    """Write a value into a Tensor in place."""
+    run_inplace(assign, (target, value), {"index": (...,)}, target)
+
+
+def handle(t: Tensor) -> Tensor:
+    """A second Tensor object for the same array and the same place."""
+    made = Tensor.__new__(Tensor)
+    made._a, made._pos, made._home, made._s = t._a, t._pos, t._home, t._s
+    return made
+
+
+def moved(t: Tensor) -> Tensor:
+    """A lifted Tensor's parts under a new handle."""
+    return shell(type(t), t._a, t._lift)  # type: ignore[arg-type, no-any-return]
+
+
+def based(t: Tensor) -> tuple[Tensor, Any] | None:
+    """The base of a view and the chain of view operations that leads from it, if it is one."""
+    home = t._home
+    if isinstance(home, View) and home.base is not None:
+        return home.base, home.chain
+    return None
+
+
+def shell(kind: type[Lifted], array: np.ndarray, lift: Any) -> Any:
+    """A lifted Tensor around its parts; `array` has the shape and the dtype that it shows."""
+    t = Tensor.__new__(kind)
+    t._a, t._pos, t._home, t._s, t._lift = array, 0, None, -1, lift
+    return t
+
+
+def become(t: Tensor, kind: type[Lifted], array: np.ndarray, lift: Any) -> None:
+    """Turn a Tensor, which the user holds, into a lifted one."""
+    t.__class__ = kind
+    t._a, t._pos, t._home, t._s, t._lift = array, 0, None, -1, lift
+
+
+def on_tape(t: Tensor) -> bool:
+    """Whether operations on a Tensor, or on any part of it, are recorded."""
+    return any(map(on_tape, t.parts())) if isinstance(t, Lifted) else t._pos != 0
+

@@ -1,0 +1,228 @@
+"""Forward mode: a Dual is a value together with its tangent, and the rules that exist move both.
+
+An elementwise operation's tangent is the sum of its partials times the operands' tangents; a linear
+operation is its own derivative; one that is linear in each operand is so in turn; any other gets
+its derivative by transposing its vjp, which is linear in the adjoint, once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad.autograd.grad_mode import recording
+from tapegrad.autograd.pullback import Given, chain, fit
+from tapegrad.lift.core import (
+    Level,
+    Lifted,
+    based,
+    become,
+    handle,
+    moved,
+    on_tape,
+    overwrite,
+    pull,
+    shell,
+)
+from tapegrad.lift.variable import variable
+from tapegrad.ops import elementwise as e
+from tapegrad.ops.core import ELEMENTWISE, LINEAR, Formula, Op, Spec
+from tapegrad.ops.shape import clone, expand, to
+from tapegrad.record import run
+from tapegrad.tape import current
+from tapegrad.tensor import Tensor, wrap
+
+
+class Parts:
+    """What a Dual stands for; `owned`: nobody else holds the memory of the tangent."""
+
+    __slots__ = ("at", "owned", "primal", "tangent")
+
+    def __init__(self, at: Level, primal: Tensor, tangent: Tensor, *, owned: bool) -> None:
+        self.at = at
+        self.primal = primal
+        self.tangent = tangent
+        self.owned = owned
+
+
+class Dual(Lifted):
+    """A value and its tangent."""
+
+    __slots__ = ()
+    _what = "a forward derivative (`jvp`)"
+    _lift: Parts
+
+    def parts(self) -> tuple[Tensor, ...]:
+        """The value and the tangent."""
+        return self._lift.primal, self._lift.tangent
+
+    def detach(self) -> Tensor:
+        """The value without history and without tangent."""
+        return self._lift.primal.detach()
+
+    def varied(self, function: Callable[[Tensor], Tensor]) -> Tensor:
+        """The same with another value, whose tangent is this one's."""
+        return dual(function(self._lift.primal), self._lift.tangent, self._lift.at)  # type: ignore[no-any-return]
+
+    def mapped(self, function: Callable[[Tensor], Tensor]) -> Tensor:
+        """A function of the value and of the tangent."""
+        lift = self._lift
+        return dual(function(lift.primal), function(lift.tangent), lift.at)  # type: ignore[no-any-return]
+
+    def __bool__(self) -> bool:
+        return bool(self._lift.primal)
+
+    @classmethod
+    def apply(cls, op: Op, args: Any, params: dict[str, Any], at: Level) -> Any:
+        """Run an operation on the values, and its derivative on the tangents."""
+        primals, tangents = [], []
+        for arg in args:
+            if type(arg) is Dual and arg._lift.at is at:
+                if op.view:
+                    _own(arg._lift)
+                primals.append(arg._lift.primal)
+                tangents.append(arg._lift.tangent)
+            else:
+                primals.append(arg)
+                tangents.append(None)
+        y = run(op, tuple(primals), params)
+        t = tangent(op, primals, tangents, y, params)
+        return y if t is None else dual(y, t, at, owned=op.view)
+
+    @classmethod
+    def pull(
+        cls, roots: list[Tensor], weights: list[Any], inputs: list[Tensor], at: Level,
+        recorded: bool, retain: bool,
+    ) -> list[Tensor]:  # fmt: skip
+        """Gradients are functions too: their tangents come from a second sweep."""
+        ins = [split(x, at)[0] for x in inputs]
+        first: list[tuple[Tensor, Any]] = []
+        second: list[tuple[Tensor, Any]] = []
+        for root, weight in zip(roots, weights, strict=True):
+            value, slope = split(root, at)
+            w, dw = split(weight, at)
+            first.append((value, w))
+            if slope is not None:
+                second.append((slope, w))
+            if dw is not None:
+                second.append((value, dw))
+        gradients = pull(*_unzip(first), ins, recorded=recorded, retain=retain or bool(second))
+        if not second:
+            return gradients
+        slopes = pull(*_unzip(second), ins, recorded=recorded, retain=retain)
+        return [dual(g, dg, at) for g, dg in zip(gradients, slopes, strict=True)]
+
+    @classmethod
+    def promote(cls, target: Tensor, at: Level) -> None:
+        """Give a Tensor, and its base if it is a view, a tangent of zeros."""
+        above = based(target)
+        if above is None:
+            own = handle(target) if type(target) is Tensor else moved(target)
+            zero = wrap(np.zeros(target._a.shape, target._a.dtype))
+            become(target, Dual, target._a, Parts(at, own, zero, owned=True))
+            return
+        base, steps = above
+        if not (isinstance(base, Dual) and base._lift.at is at):
+            cls.promote(base, at)
+        assert isinstance(base, Dual)
+        seen = base._lift.primal, base._lift.tangent
+        for op, params in steps:
+            seen = run(op, (seen[0],), params), run(op, (seen[1],), params)
+        become(target, Dual, target._a, Parts(at, *seen, owned=True))
+
+    def write(self, result: Tensor) -> None:
+        """Take over a result's value and tangent; views of this Tensor see both."""
+        lift = self._lift
+        if type(result) is Dual and result._lift.at is lift.at:
+            value, slope = result._lift.primal, result._lift.tangent
+        else:
+            value, slope = result, wrap(np.zeros(self._a.shape, self._a.dtype))
+        _own(lift)
+        overwrite(lift.primal, value)
+        overwrite(lift.tangent, slope)
+        self._a = lift.primal._a
+
+
+def dual(primal: Tensor, slope: Tensor, at: Level, *, owned: bool = False) -> Any:
+    """A value with a tangent at a level."""
+    return shell(Dual, primal._a, Parts(at, primal, slope, owned=owned))
+
+
+def _unzip(pairs: list[tuple[Tensor, Any]]) -> tuple[list[Tensor], list[Any]]:
+    return [root for root, _ in pairs], [weight for _, weight in pairs]
+
+
+def _own(lift: Parts) -> None:
+    """Before a view is made, or the value changed: a tangent is often its operand's."""
+    if not lift.owned:
+        lift.tangent = run(clone, (lift.tangent,), {})
+        lift.owned = True
+
+
+def split(t: Any, at: Level) -> tuple[Any, Tensor | None]:
+    """The value and the tangent (None: zero) of what may be a Dual at a level."""
+    if type(t) is Dual and t._lift.at is at:
+        return t._lift.primal, t._lift.tangent
+    return t, None
+
+
+def tangent(
+    op: Op, primals: list[Any], tangents: list[Tensor | None], y: Tensor, params: dict[str, Any]
+) -> Tensor | None:
+    """The tangent of a result; None when it does not depend on any operand that has one."""
+    last = len(op.formulas) - 1
+    formulas = [op.formulas[min(k, last)] for k in range(len(primals))]
+    live = [
+        k for k, t in enumerate(tangents) if t is not None and isinstance(formulas[k], Formula)
+    ]
+    if not live or y._a.dtype.kind not in "fc":
+        return None
+    if op.kind is LINEAR:
+        given = [
+            t if k in live else _zero(p) if isinstance(formulas[k], Formula) else p
+            for k, (p, t) in enumerate(zip(primals, tangents, strict=True))
+        ]
+        return run(op, tuple(given), params)
+    total = None
+    values = Given(op, primals, y, params)
+    for k in live:
+        t = tangents[k]
+        assert t is not None
+        term = _term(op, k, values, t, y)
+        total = term if total is None else e.add(total, term)
+    return total
+
+
+def _zero(p: Any) -> Any:
+    return np.zeros(p._a.shape, p._a.dtype) if isinstance(p, Tensor) else np.zeros_like(p)
+
+
+def _term(op: Op, k: int, values: Given, t: Tensor, y: Tensor) -> Tensor:
+    """What the tangent of one operand contributes."""
+    if op.multilinear:
+        term = run(op, (*values.operands[:k], t, *values.operands[k + 1 :]), values.params)
+    elif op.kind is ELEMENTWISE:
+        last = len(op.formulas) - 1
+        term = chain(t, values.evaluate(k), op.exact[min(k, last)])
+    else:
+        return _transposed(k, values, t, y)
+    if term._a.dtype != y._a.dtype:
+        term = run(to, (term,), {"dtype": y._a.dtype})
+    if term._a.shape != y._a.shape:
+        term = run(expand, (term,), {"shape": y._a.shape})
+    return term
+
+
+def _transposed(k: int, values: Given, t: Tensor, y: Tensor) -> Tensor:
+    """The vjp is linear in the adjoint: its own vjp, weighted by the tangent, is the derivative."""
+    tape = current.tape
+    recorded = tape.enabled and (on_tape(t) or on_tape(y) or any(
+        isinstance(p, Tensor) and on_tape(p) for p in values.operands
+    ))  # fmt: skip
+    with recording(tape, True):
+        g = variable(y.detach() * 0.0)
+        back = fit(values.evaluate(k, g), Spec(t._a.shape, t._a.dtype))
+        (found,) = pull([back], [t], [g], recorded=recorded)
+    return found

@@ -1,0 +1,210 @@
+"""What an operation on one example becomes on all of them, which lie along the first dimension.
+
+Most parameters mean a dimension, several dimensions, a shape or an index: the new dimension in
+front shifts or extends them, and `_by_parameters` does the rest.  A rule returns NotImplemented
+where it does not apply.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad.ops.core import Op
+from tapegrad.ops.index import HOLE
+from tapegrad.ops.shape import expand, reshape, squeeze, unsqueeze
+from tapegrad.record import run
+from tapegrad.tensor import Tensor, wrap
+
+Rule = Callable[[Op, list[Any], list[bool], dict[str, Any], int], Any]
+table: dict[str, Rule] = {}
+
+
+def _named(*names: str) -> Callable[[Rule], Rule]:
+    def keep(rule: Rule) -> Rule:
+        table.update(dict.fromkeys(names, rule))
+        return rule
+
+    return keep
+
+
+def rank(x: Any) -> int:
+    """The number of dimensions of an operand."""
+    return x._a.ndim if isinstance(x, Tensor) else np.ndim(x)
+
+
+def aligned(given: Any, many: Any) -> tuple[Any, ...]:
+    """Operands that broadcast: examples of fewer dimensions get some behind the first."""
+    most = max(rank(x) - m for x, m in zip(given, many, strict=True))
+    out = []
+    for x, m in zip(given, many, strict=True):
+        missing = most - rank(x) + 1
+        if m and missing > 0:
+            x = run(unsqueeze, (x,), {"dims": tuple(range(1, 1 + missing))})
+        out.append(x)
+    return tuple(out)
+
+
+def examples_like(x: Any, ndim: int) -> Any:
+    """Examples with dimensions of size 1 in front, as many as broadcasting to `ndim` needs."""
+    return aligned([x, np.empty((1,) * ndim)], [True, False])[0]
+
+
+def spread_out(given: Any, many: Any, size: int) -> list[Any]:
+    """All operands as examples; one that is the same for all is repeated (without a copy)."""
+    out = []
+    for x, m in zip(given, many, strict=True):
+        t = x if isinstance(x, Tensor) else wrap(np.asarray(x))
+        out.append(t if m else run(expand, (t,), {"shape": (size, *t._a.shape)}))
+    return out
+
+
+# -- by the meaning of the parameters ----------------------------------------------------------
+
+_SHIFTS: dict[str, Callable[[Any, int], Any]] = {
+    "dim": lambda d, n: tuple(k + 1 for k in d) if isinstance(d, tuple) else d + 1,
+    "dims": lambda d, n: tuple(k + 1 for k in d),
+    "dim1": lambda d, n: d + 1,
+    "dim2": lambda d, n: d + 1,
+    "shape": lambda s, n: (n, *s),
+    "index": lambda i, n: (slice(None), *i),
+}
+
+
+def _shifted(params: dict[str, Any], size: int) -> dict[str, Any]:
+    return {k: _SHIFTS[k](v, size) if k in _SHIFTS else v for k, v in params.items()}
+
+
+@_named(*(
+    "clone contiguous to alias reshape squeeze unsqueeze getitem part embed flip unfold fold cat "
+    "stack diagonal diagonal_embed tril triu sum mean prod others_prod pair_prod var std amax amin "
+    "logsumexp norm gather ungather scatter scattered scatter_add"
+).split())  # fmt: skip
+def _by_parameters(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
+    return run(op, tuple(spread_out(given, many, size)), _shifted(params, size))
+
+
+@_named("cumsum", "rcumsum", "softmax", "log_softmax")
+def _along_one(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
+    """Operations along one dimension, which a 0-d example only seems to have."""
+    if rank(given[0]) > 1:
+        return _by_parameters(op, given, many, params, size)
+    wide = run(unsqueeze, (given[0],), {"dims": (1,)})
+    return run(squeeze, (_by_parameters(op, [wide], many, params, size),), {"dims": (1,)})
+
+
+@_named("permute")
+def _permute(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
+    return run(op, tuple(given), {"dims": (0, *[d + 1 for d in params["dims"]])})
+
+
+@_named("expand")
+def _expand(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
+    shape = params["shape"]
+    return run(op, (examples_like(given[0], len(shape)),), {"shape": (size, *shape)})
+
+
+@_named("sum_to")
+def _sum_to(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
+    x, shape = given[0], params["shape"]
+    ones = (1,) * (rank(x) - 1 - len(shape))
+    out = run(op, (x,), {"shape": (size, *ones, *shape)})
+    return run(reshape, (out,), {"shape": (size, *shape)}) if ones else out
+
+
+# -- indexing ----------------------------------------------------------------------------------
+
+
+@_named("assign")
+def _assign(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
+    (x,) = spread_out(given[:1], many[:1], size)
+    value, index = given[1], params["index"]
+    if many[1]:
+        place = np.broadcast_to(np.empty((), np.bool_), x._a.shape[1:])[index]
+        value = examples_like(value, place.ndim)
+    return run(op, (x, value), {"index": (slice(None), *index)})
+
+
+@_named("masked_fill")
+def _masked_fill(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
+    if many[2]:
+        return NotImplemented
+    return run(op, (*aligned(given[:2], many[:2]), given[2]), params)
+
+
+@_named("index_select", "unselect", "index_add")
+def _along(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
+    """One vector of indices for all examples; the other operands are examples."""
+    if many[1]:
+        return NotImplemented
+    x, *rest = spread_out([given[0], *given[2:]], [many[0], *many[2:]], size)
+    return run(op, (x, given[1], *rest), _shifted(params, size))
+
+
+@_named("index", "unindex", "index_put", "cleared")
+def _indexed(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
+    """Index arrays that stand side by side, the same for all examples or one set for each."""
+    values = 2 if op.name == "index_put" else 1
+    plan = params["plan"]
+    holes = [i for i, part in enumerate(plan) if part is HOLE]
+    if holes[-1] - holes[0] != len(holes) - 1:
+        return NotImplemented  # NumPy brings what stands apart to the front
+    others, each = tuple(given[values:]), any(many[values:])
+    parts = spread_out(given[:values], many[:values], size)
+    moved = _shifted(params, size) | {"plan": (slice(None), *plan)}
+    if each:
+        if holes[0] or any(isinstance(x, Tensor) and x._a.dtype.kind == "b" for x in others):
+            return NotImplemented
+        others = aligned(others, many[values:])
+        number = np.arange(size).reshape((size,) + (1,) * (max(map(rank, others)) - 1))
+        others, moved["plan"] = (number, *others), (HOLE, *plan)
+    if values == 2:
+        arrays = [x._a if isinstance(x, Tensor) else np.asarray(x) for x in others]
+        chosen = len(np.broadcast_shapes(*[a.shape for a in arrays])) - each
+        kept = rank(parts[0]) - 1 - builtins.sum(part is HOLE for part in plan)
+        parts[1] = examples_like(parts[1], chosen + kept)
+    return run(op, (*parts, *others), moved)
+
+
+# -- linear algebra ----------------------------------------------------------------------------
+
+
+@_named("matmul", "product")
+def _matmul(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
+    a, b = given
+    ra, rb = rank(a) - many[0], rank(b) - many[1]
+    if not many[1] and rb <= 2:
+        return run(op, (a, b), {})  # vectors are rows of one matrix
+    a = run(unsqueeze, (a,), {"dims": (int(many[0]),)}) if ra == 1 else a
+    b = run(unsqueeze, (b,), {"dims": (many[1] + 1,)}) if rb == 1 else b
+    a, b = aligned([a, b], many)
+    out = run(op, (a, b), {})
+    gone = ([rank(out) - 2] if ra == 1 else []) + ([rank(out) - 1] if rb == 1 else [])
+    return run(squeeze, (out,), {"dims": tuple(gone)}) if gone else out
+
+
+@_named("einsum", "contraction")
+def _einsum(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
+    """One more letter for the examples."""
+    used = {*"".join(params["terms"]), *params["out"]}
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+    letter = next(c for c in letters if c not in used)
+    terms = tuple(letter + t if m else t for t, m in zip(params["terms"], many, strict=True))
+    return run(op, tuple(given), {"terms": terms, "out": letter + params["out"]})
+
+
+@_named(*(
+    "inv cholesky det slogdet eigh qr svd pinv matrix_exp cofactor cofactor_slope logdet_slope"
+).split())  # fmt: skip
+def _leading(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
+    """Operations on the last two dimensions, any number of others in front."""
+    return run(op, tuple(spread_out(given, many, size)), params)
+
+
+@_named("solve", "solve_triangular")
+def _solve(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
+    """Matrices broadcast over the dimensions in front."""
+    return run(op, aligned(spread_out(given, many, size), [True, True]), params)

@@ -1,0 +1,30 @@
+"""What a sweep is asked for the gradient of."""
+
+from __future__ import annotations
+
+from tapegrad.lift.batch import batched
+from tapegrad.lift.core import Level, Lifted
+from tapegrad.ops.shape import alias, expand
+from tapegrad.record import run
+from tapegrad.tape import current
+from tapegrad.tensor import Tensor, wrap
+
+
+def variable(x: Tensor, levels: list[Level] | None = None) -> Tensor:
+    """A Tensor of the same value that a sweep can ask for the gradient of, and of it alone.
+
+    Within maps (`levels`) it is one variable for each example: each gets a gradient of its own.
+    """
+    if levels is None:
+        levels = [at for at in current.tape.levels if at.size is not None]
+    top = x._lift.at.number if isinstance(x, Lifted) else 0
+    if levels and levels[-1].number > top:
+        at = levels[-1]
+        many = run(expand, (x,), {"shape": (at.size, *x._a.shape)})
+        return batched(variable(many, levels[:-1]), at)
+    if isinstance(x, Lifted):
+        below = [at for at in levels if at.number < top]
+        return x.varied(lambda part: variable(part, below))
+    if x._pos:
+        return run(alias, (x,), {})
+    return wrap(x._a).requires_grad_()

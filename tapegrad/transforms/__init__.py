@@ -1,0 +1,1 @@
+"""Transforms: functions of functions, over plain arrays and pytrees."""

@@ -1,0 +1,131 @@
+"""What transforms take and give: which arguments, which leaves, and in what form they go back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from tapegrad.lift.core import Lifted, on_tape
+from tapegrad.tape import current
+from tapegrad.tensor import Tensor, wrap
+from tapegrad.transforms.pytree import Tree, flatten, unflatten
+
+Argnums = int | tuple[int, ...]
+
+
+@contextmanager
+def transforming() -> Iterator[bool]:
+    """A transform under way: values that are tracked must not escape; says whether it is nested."""
+    tape = current.tape
+    tape.depth += 1
+    try:
+        yield tape.depth > 1
+    finally:
+        tape.depth -= 1
+
+
+def name_of(f: Callable[..., Any]) -> str:
+    """What an error calls the function of the user."""
+    return getattr(f, "__name__", type(f).__name__)
+
+
+def checked_argnums(argnums: Any, count: int, name: str, f: Any) -> tuple[int, ...]:
+    """The positions of the arguments that are differentiated."""
+    single = isinstance(argnums, (int, np.integer)) and not isinstance(argnums, bool)
+    given = (argnums,) if single else argnums
+    if not isinstance(given, (tuple, list)) or not given:
+        raise TypeError(f"`{name}`: argnums is an int or a tuple of ints, got {argnums!r}")
+    found = []
+    for k in given:
+        if not isinstance(k, (int, np.integer)) or isinstance(k, bool):
+            raise TypeError(f"`{name}`: argnums is an int or a tuple of ints, got {argnums!r}")
+        if not -count <= k < count:
+            raise ValueError(
+                f"`{name}`: argnums={argnums!r}, but {name_of(f)} was called with {count} "
+                f"positional argument{'s' * (count != 1)}"
+            )
+        found.append(int(k) % count)
+    return tuple(found)
+
+
+def as_tensor(x: Any, name: str) -> Tensor:
+    """A leaf of an argument as a Tensor of a floating-point type."""
+    if isinstance(x, Tensor):
+        array = x._a
+    elif isinstance(x, (float, np.ndarray, np.generic)):
+        array = np.asarray(x)
+    elif isinstance(x, (bool, int)):
+        array = np.asarray(x)
+    else:
+        raise TypeError(
+            f"`{name}` differentiates in arrays, numbers and Tensors and pytrees of them, got a "
+            f"leaf of type {type(x).__name__}: leave it out with `argnums`, or register its type "
+            "with `register_pytree_node`"
+        )
+    kind = array.dtype.kind
+    if kind == "O":
+        raise TypeError(
+            f"`{name}`: an array of dtype object (shape {array.shape}) cannot be differentiated "
+            "in: convert it with `np.array(x, dtype=float)`"
+        )
+    if kind in "biu":
+        raise TypeError(
+            f"`{name}` needs floating-point arguments, got {array.dtype}: pass a float "
+            "(1.0 instead of 1), or convert the array with `x.astype(float)`"
+        )
+    if kind not in "fc":
+        raise TypeError(f"`{name}` needs floating-point arguments, got {array.dtype}")
+    return x if isinstance(x, Tensor) else wrap(array)
+
+
+def given_back(found: Tensor, like: Any) -> Any:
+    """A result in the form of an argument: a float for a float, an array for an array.
+
+    What an outer transform still follows, or a Tensor of the user requires, stays a Tensor.
+    """
+    if isinstance(like, Tensor) or isinstance(found, Lifted) or found._pos:
+        return found
+    if isinstance(like, float) and not found._a.ndim:
+        return float(found._a)
+    return found._a
+
+
+def value_back(found: Any, tensors: bool) -> Any:
+    """A value that the user's function returned, in the form that goes with the arguments."""
+    if not isinstance(found, Tensor) or tensors or on_tape(found) or isinstance(found, Lifted):
+        return found
+    return found._a if found._a.ndim else float(found._a) if found._a.dtype.kind == "f" else found._a[()]
+
+
+def tree_back(found: Any, tensors: bool) -> Any:
+    """The same for every leaf of a pytree."""
+    leaves, tree = flatten(found)
+    return unflatten(tree, [value_back(x, tensors) for x in leaves])
+
+
+def any_tensor(*trees: Any) -> bool:
+    """Whether any leaf is a Tensor."""
+    return any(isinstance(x, Tensor) for tree in trees for x in flatten(tree)[0])
+
+
+def outputs(y: Any, name: str, f: Any) -> tuple[list[Tensor], Tree]:
+    """The leaves of what a function returned, as Tensors, and their structure."""
+    leaves, tree = flatten(y)
+    found = []
+    for x in leaves:
+        if isinstance(x, Tensor):
+            found.append(x)
+        elif isinstance(x, (float, int, np.ndarray, np.generic)) and not isinstance(x, bool):
+            array = np.asarray(x)
+            if array.dtype.kind not in "biufc":
+                raise TypeError(f"`{name}`: {name_of(f)} returned an array of {array.dtype}")
+            found.append(wrap(array if array.dtype.kind in "fc" else array.astype(float)))
+        else:
+            raise TypeError(
+                f"`{name}`: {name_of(f)} must return arrays, Tensors, numbers or pytrees of them, "
+                f"got a leaf of type {type(x).__name__}"
+            )
+    return found, tree

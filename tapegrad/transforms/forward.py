@@ -1,0 +1,82 @@
+"""Forward mode over functions: `jvp`, `linearize`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad.lift.core import level
+from tapegrad.lift.dual import dual, split
+from tapegrad.tensor import Tensor, wrap
+from tapegrad.transforms.arguments import (
+    any_tensor,
+    as_tensor,
+    name_of,
+    outputs,
+    transforming,
+    value_back,
+)
+from tapegrad.transforms.pytree import flatten, matching, unflatten
+
+
+def jvp(
+    f: Callable[..., Any], primals: Any, tangents: Any, *, has_aux: bool = False
+) -> tuple[Any, ...]:
+    """The value of `f` at `primals` and its derivative in the direction of `tangents`.
+
+    >>> import numpy as np, tapegrad as tg
+    >>> tg.jvp(np.sin, (0.0,), (2.0,))
+    (0.0, 2.0)
+    """
+    if not callable(f):
+        raise TypeError(f"`jvp` takes a function, got {type(f).__name__}")
+    for given, what in ((primals, "primals"), (tangents, "tangents")):
+        if not isinstance(given, (tuple, list)):
+            raise TypeError(
+                f"`jvp`: `{what}` is a tuple with one entry for each argument of {name_of(f)}, "
+                f"got {type(given).__name__}"
+            )
+    leaves, tree = flatten(tuple(primals))
+    slopes = matching(tuple(tangents), tree, "jvp")
+    with transforming(), level() as at:
+        inputs = []
+        for x, t in zip(leaves, slopes, strict=True):
+            value = as_tensor(x, "jvp")
+            slope = _direction(t, value)
+            inputs.append(dual(value, slope, at))
+        y = f(*unflatten(tree, inputs))
+        aux = None
+        if has_aux:
+            y, aux = y
+        roots, shape = outputs(y, "jvp", f)
+        tensors = any_tensor(leaves, slopes)
+        values, directions = [], []
+        for root in roots:
+            value, found = split(root, at)
+            if found is None:
+                found = wrap(np.zeros(root._a.shape, root._a.dtype))
+            values.append(value_back(value, tensors))
+            directions.append(value_back(found, tensors))
+        if has_aux:
+            below, aux_tree = flatten(aux)
+            aux = unflatten(aux_tree, [value_back(split(x, at)[0], tensors) for x in below])
+    pair = unflatten(shape, values), unflatten(shape, directions)
+    return (*pair, aux) if has_aux else pair
+
+
+def _direction(t: Any, value: Tensor) -> Tensor:
+    slope = t if isinstance(t, Tensor) else wrap(np.asarray(t))
+    if slope._a.dtype.kind not in "fc":
+        raise TypeError(
+            f"`jvp` needs floating-point tangents, got {slope._a.dtype}: pass 1.0 instead of 1"
+        )
+    if slope._a.shape != value._a.shape:
+        raise ValueError(
+            f"`jvp`: a tangent of shape {slope._a.shape} was given for an argument of shape "
+            f"{value._a.shape}"
+        )
+    if slope._a.dtype != value._a.dtype:
+        slope = slope.to(value.dtype)
+    return slope

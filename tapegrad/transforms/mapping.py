@@ -1,0 +1,132 @@
+"""`vmap`: a function of one example as a function of many."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad.lift.batch import all_of, batched
+from tapegrad.lift.core import level
+from tapegrad.ops.shape import permute
+from tapegrad.record import run
+from tapegrad.tensor import Tensor, wrap
+from tapegrad.transforms.arguments import any_tensor, name_of, outputs, transforming, value_back
+from tapegrad.transforms.pytree import LEAF, Tree, flatten, unflatten
+
+
+def _axes(given: Any, tree: Tree, what: str) -> list[int | None]:
+    """One axis, or None, for every leaf of a pytree: from a pytree that may be shorter."""
+    if given is None or isinstance(given, (int, np.integer)):
+        return [given] * _count(tree)
+    if tree.kind is None or tree.kind is type(None):
+        raise ValueError(f"`vmap`: `{what}` has {given!r} where there is a single array")
+    if isinstance(given, dict):
+        if tree.kind is not dict or set(given) != set(tree.extra):
+            raise ValueError(f"`vmap`: `{what}` does not fit the structure {tree!r}")
+        parts = [given[key] for key in tree.extra]
+    else:
+        parts = list(given)
+    if len(parts) != len(tree.children):
+        raise ValueError(
+            f"`vmap`: `{what}` has {len(parts)} entries for {len(tree.children)} "
+            f"values: {given!r}"
+        )
+    return [
+        axis
+        for part, child in zip(parts, tree.children, strict=True)
+        for axis in _axes(part, child, what)
+    ]
+
+
+def _count(tree: Tree) -> int:
+    return 1 if tree == LEAF else sum(map(_count, tree.children))
+
+
+def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
+    """`f` for many examples at once, which stand along an axis of its arguments.
+
+    Parameters
+    ----------
+    in_axes : the axis of the examples for each argument (an int for all, or a tuple; pytrees
+        within), None for an argument that is the same for all.
+    out_axes : where the results of the examples are put side by side.
+
+    >>> import numpy as np, tapegrad as tg
+    >>> tg.vmap(tg.grad(lambda x: np.sin(x) * x))(np.array([0.0, 1.0]))
+    array([0.        , 1.38177329])
+    """
+    if not callable(f):
+        raise TypeError(f"`vmap` takes a function, got {type(f).__name__}")
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+
+    @functools.wraps(f, updated=())
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        leaves, tree = flatten((args, kwargs))
+        given, named = tree.children
+        axes = _axes(in_axes, given, "in_axes") + [0] * _count(named)
+        size = _size(leaves, axes, f)
+        with transforming(), level(size) as at:
+            inputs = [
+                x if axis is None else batched(_to_front(x, axis), at)
+                for x, axis in zip(leaves, axes, strict=True)
+            ]
+            args, kwargs = unflatten(tree, inputs)
+            roots, shape = outputs(f(*args, **kwargs), "vmap", f)
+            places = _axes(out_axes, shape, "out_axes")
+            tensors = any_tensor(leaves)
+            found = []
+            for root, axis in zip(roots, places, strict=True):
+                if axis is None:
+                    raise ValueError("`vmap`: `out_axes` cannot be None: results are for examples")
+                full = _from_front(all_of(root, at), axis)
+                found.append(value_back(full, tensors))
+        return unflatten(shape, found)
+
+    return mapped
+
+
+def _size(leaves: list[Any], axes: list[int | None], f: Any) -> int:
+    sizes = {}
+    for x, axis in zip(leaves, axes, strict=True):
+        if axis is None:
+            continue
+        shape = x._a.shape if isinstance(x, Tensor) else np.shape(x)
+        if not -len(shape) <= axis < len(shape):
+            raise ValueError(
+                f"`vmap`: there is no axis {axis} in an argument of shape {shape}: give None in "
+                "`in_axes` for what is the same for all examples"
+            )
+        sizes[shape[axis]] = shape
+    if not sizes:
+        raise ValueError("`vmap` needs at least one argument that is mapped over")
+    if len(sizes) > 1:
+        raise ValueError(
+            f"`vmap`: {name_of(f)} was given different numbers of examples: {sorted(sizes)}"
+        )
+    return next(iter(sizes))
+
+
+def _to_front(x: Any, axis: int) -> Tensor:
+    t = x if isinstance(x, Tensor) else wrap(np.asarray(x))
+    axis %= t._a.ndim
+    if not axis:
+        return t
+    rest = [d for d in range(t._a.ndim) if d != axis]
+    return run(permute, (t,), {"dims": (axis, *rest)})
+
+
+def _from_front(t: Tensor, axis: int) -> Tensor:
+    ndim = t._a.ndim
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"`vmap`: `out_axes` {axis} is out of range for a result of shape "
+                         f"{t._a.shape[1:]}")  # fmt: skip
+    axis %= ndim
+    if not axis:
+        return t
+    dims = list(range(1, ndim))
+    dims.insert(axis, 0)
+    return run(permute, (t,), {"dims": tuple(dims)})

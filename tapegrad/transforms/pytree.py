@@ -1,0 +1,205 @@
+"""Pytrees: nested containers whose leaves are arrays and numbers.
+
+A container is taken apart into its children and a recipe that puts new ones in their places.  Known
+are dict, list, tuple, named tuples, dataclasses and None; `register_pytree_node` adds others.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapegrad.functions.joining import cat
+from tapegrad.functions.shapes import reshape
+from tapegrad.tensor import Tensor
+
+Flatten = Callable[[Any], tuple[Iterable[Any], Any]]
+Unflatten = Callable[[Any, Any], Any]
+_known: dict[type, tuple[Flatten, Unflatten]] = {}
+
+
+class Tree(NamedTuple):
+    """The structure of a pytree; `kind` is None for a leaf."""
+
+    kind: type | None
+    extra: Any
+    children: tuple[Tree, ...]
+
+    def __repr__(self) -> str:
+        if self.kind is None:
+            return "*"
+        if self.kind is type(None):
+            return "None"
+        if self.kind is dict:
+            pairs = zip(self.extra, self.children, strict=True)
+            return "{" + ", ".join(f"{k!r}: {c!r}" for k, c in pairs) + "}"
+        inner = ", ".join(map(repr, self.children))
+        return f"({inner})" if self.kind is tuple else f"{self.kind.__name__}({inner})"
+
+
+LEAF = Tree(None, None, ())
+
+
+def register_pytree_node(kind: type, flatten: Flatten, unflatten: Unflatten) -> None:
+    """Teach transforms a container type of your own.
+
+    `flatten(container)` returns its children and what else is needed to build it again;
+    `unflatten(that, children)` builds it.
+
+    >>> import tapegrad as tg
+    >>> class Pair:
+    ...     def __init__(self, a, b):
+    ...         self.a, self.b = a, b
+    >>> tg.register_pytree_node(Pair, lambda p: ((p.a, p.b), None), lambda _, ab: Pair(*ab))
+    >>> tg.grad(lambda p: p.a * p.b)(Pair(2.0, 3.0)).a
+    3.0
+    """
+    if kind in _known:
+        raise ValueError(f"the type {kind.__name__} is registered as a pytree already")
+    _known[kind] = flatten, unflatten
+
+
+def _parts(x: Any) -> tuple[Iterable[Any], Any] | None:
+    """The children of a container and what else it holds; None for a leaf."""
+    kind = type(x)
+    if kind is tuple or kind is list:
+        return x, len(x)
+    if kind is dict:
+        return x.values(), tuple(x)
+    if x is None:
+        return (), None
+    if kind in _known:
+        return _known[kind][0](x)
+    if isinstance(x, tuple) and hasattr(x, "_fields"):
+        return x, None
+    if dataclasses.is_dataclass(x):
+        names = tuple(f.name for f in dataclasses.fields(x))
+        return [getattr(x, name) for name in names], names
+    return None
+
+
+def flatten(x: Any) -> tuple[list[Any], Tree]:
+    """The leaves of a pytree, in order, and its structure."""
+    if type(x) is np.ndarray or isinstance(x, (Tensor, float, int)):
+        return [x], LEAF
+    found = _parts(x)
+    if found is None:
+        return [x], LEAF
+    leaves: list[Any] = []
+    trees = []
+    for child in found[0]:
+        below, tree = flatten(child)
+        leaves += below
+        trees.append(tree)
+    return leaves, Tree(type(x), found[1], tuple(trees))
+
+
+def unflatten(tree: Tree, leaves: Iterable[Any]) -> Any:
+    """The pytree of a structure with these leaves."""
+    rest = iter(leaves)
+    return _build(tree, rest)
+
+
+def _build(tree: Tree, rest: Any) -> Any:
+    kind = tree.kind
+    if kind is None:
+        return next(rest)
+    children = [_build(child, rest) for child in tree.children]
+    if kind is tuple or kind is list:
+        return kind(children)
+    if kind is dict:
+        return dict(zip(tree.extra, children, strict=True))
+    if kind is type(None):
+        return None
+    if kind in _known:
+        return _known[kind][1](tree.extra, children)
+    if issubclass(kind, tuple):
+        return kind(*children)
+    made = object.__new__(kind)
+    for name, child in zip(tree.extra, children, strict=True):
+        object.__setattr__(made, name, child)
+    return made
+
+
+def tree_map(function: Callable[..., Any], tree: Any, *rest: Any) -> Any:
+    """A pytree of the results of a function on the leaves of one or several alike pytrees.
+
+    >>> import tapegrad as tg
+    >>> tg.tree_map(lambda a, b: a + b, {"w": 1.0, "b": 2.0}, {"w": 10.0, "b": 20.0})
+    {'w': 11.0, 'b': 22.0}
+    """
+    leaves, structure = flatten(tree)
+    others = [matching(other, structure, "tree_map") for other in rest]
+    return unflatten(structure, [function(*each) for each in zip(leaves, *others, strict=True)])
+
+
+def matching(x: Any, tree: Tree, name: str) -> list[Any]:
+    """The leaves of a pytree that must have a given structure."""
+    leaves, found = flatten(x)
+    if found != tree:
+        raise ValueError(
+            f"`{name}`: the pytrees differ in structure: expected {tree!r}, got {found!r}"
+        )
+    return leaves
+
+
+def ravel_pytree(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """All leaves of a pytree as one vector, and the function that makes a pytree of a vector.
+
+    >>> import numpy as np, tapegrad as tg
+    >>> flat, unravel = tg.ravel_pytree({"w": np.ones((2, 2)), "b": 3.0})
+    >>> flat
+    array([1., 1., 1., 1., 3.])
+    >>> unravel(2 * flat)["b"]
+    6.0
+    """
+    leaves, structure = flatten(tree)
+    shapes = [np.shape(x._a if isinstance(x, Tensor) else x) for x in leaves]
+    kinds = [type(x) for x in leaves]
+    dtypes = [x._a.dtype if isinstance(x, Tensor) else np.asarray(x).dtype for x in leaves]
+    sizes = [int(np.prod(s)) for s in shapes]
+    common = np.result_type(*dtypes) if dtypes else np.dtype(float)
+    if common.kind not in "fc":
+        common = np.dtype(float)
+    total = sum(sizes)
+
+    def unravel(flat: Any) -> Any:
+        """The pytree of a vector."""
+        shape = tuple(flat.shape)
+        if shape != (total,):
+            raise ValueError(f"`unravel` takes a vector of {total} elements, got the shape {shape}")
+        parts: list[Any] = []
+        start = 0
+        for shape, size, kind in zip(shapes, sizes, kinds, strict=True):
+            piece = flat[start : start + size]
+            start += size
+            if isinstance(piece, Tensor):
+                parts.append(reshape(piece, shape))
+            elif kind in (float, int):
+                parts.append(float(piece[0]))
+            else:
+                parts.append(piece.reshape(shape).copy())
+        return unflatten(structure, parts)
+
+    if any(isinstance(x, Tensor) for x in leaves):
+        pieces = [
+            reshape(x, (-1,)) if isinstance(x, Tensor) else np.ravel(np.asarray(x, common))
+            for x in leaves
+        ]
+        return cat([p if isinstance(p, Tensor) else _constant(p) for p in pieces]), unravel
+    flat = np.concatenate([np.ravel(np.asarray(x, common)) for x in leaves] or [np.zeros(0)])
+    return flat, unravel
+
+
+def _constant(array: np.ndarray) -> Tensor:
+    from tapegrad.tensor import wrap
+
+    return wrap(array)
+
+
+def leaves_of(x: Any) -> Sequence[Any]:
+    """The leaves alone."""
+    return flatten(x)[0]

@@ -1,0 +1,307 @@
+"""Reverse mode over functions: `grad`, `value_and_grad`, `vjp`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad.autograd.grad_mode import recording
+from tapegrad.lift.core import Lifted, on_tape, pull
+from tapegrad.lift.variable import variable
+from tapegrad.tape import IN0, SHAPE, WIDE, WORD, Tape, current
+from tapegrad.tensor import Tensor, wrap
+from tapegrad.transforms.arguments import (
+    Argnums,
+    any_tensor,
+    as_tensor,
+    checked_argnums,
+    given_back,
+    name_of,
+    outputs,
+    transforming,
+    tree_back,
+    value_back,
+)
+from tapegrad.transforms.pytree import Tree, flatten, matching, unflatten
+
+
+def plain(t: Tensor) -> Tensor:
+    """What of a variable stands on the tape."""
+    while isinstance(t, Lifted):
+        t = t.parts()[0]
+    return t
+
+
+class Inputs:
+    """The arguments that a function is differentiated in: their leaves, and variables for them."""
+
+    def __init__(self, args: tuple[Any, ...], chosen: tuple[int, ...], name: str) -> None:
+        self.args = args
+        self.chosen = chosen
+        self.leaves: list[Any] = []
+        self.trees: list[Tree] = []
+        for k in chosen:
+            below, tree = flatten(args[k])
+            self.leaves += below
+            self.trees.append(tree)
+        self.tensors = [as_tensor(x, name) for x in self.leaves]
+        self.tracked = any(on_tape(t) for t in self.tensors)
+        self.variables = [variable(t) for t in self.tensors]
+        # What comes from these alone is a constant to everybody else.
+        self.own = {p for v in self.variables if (p := plain(v)._pos) < 0}
+        self.start = current.tape.next
+
+    def call(self, f: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
+        """Call the function on the variables."""
+        rest = iter(self.variables)
+        given = list(self.args)
+        for k, tree in zip(self.chosen, self.trees, strict=True):
+            given[k] = unflatten(tree, rest)
+        return f(*given, **kwargs)
+
+    def matters_outside(self) -> bool:
+        """Whether somebody else may differentiate the gradients: they must be recorded then."""
+        tape = current.tape
+        if self.tracked or not tape.enabled:
+            return self.tracked and tape.enabled
+        nested = tape.depth > 1 or any(isinstance(x, Tensor) for x in self.leaves)
+        return nested and reads_others(tape, self.start, self.own)
+
+    def back(self, found: list[Tensor]) -> list[Any]:
+        """Gradients, one for each chosen argument, in the form of the arguments."""
+        rest = iter([
+            given_back(settled(g, self.own), x) for g, x in zip(found, self.leaves, strict=True)
+        ])  # fmt: skip
+        return [unflatten(tree, rest) for tree in self.trees]
+
+
+def reads_others(tape: Tape, start: int, own: set[int]) -> bool:
+    """Whether any record from a position on reads a leaf or an older record that is not ours."""
+    first = tape.index(start) if start < tape.next else len(tape)
+    words = tape.words()[max(first, 0) :]
+    codes = words[(words[:, WORD] & WIDE) == 0, IN0:SHAPE].ravel()
+    used = set(codes[(codes < 0) | (codes < start) & (codes > 0)].tolist())
+    for row in words[(words[:, WORD] & WIDE) != 0].tolist():
+        wide = tape.wide[row[IN0] : row[IN0] + row[IN0 + 1]]
+        used |= {code for code in wide if code < start and code}
+    return bool(used - {tape.slots.get(p, 0) if p < 0 else p for p in own})
+
+
+def scalar_root(y: Any, name: str, f: Any) -> Tensor:
+    """The result of a function whose gradient is asked for."""
+    if not isinstance(y, (Tensor, float, int, np.ndarray, np.generic)) or isinstance(y, bool):
+        raise TypeError(
+            f"`{name}`: {name_of(f)} must return a scalar, got {type(y).__name__}; with "
+            "`has_aux=True` it may return a pair of a scalar and anything else"
+        )
+    root = y if isinstance(y, Tensor) else wrap(np.asarray(y, float))
+    if root._a.shape != ():
+        raise TypeError(
+            f"`{name}`: {name_of(f)} must return a scalar, got the shape {root._a.shape}: reduce "
+            "it (`.sum()`), or use `jacobian`"
+        )
+    if root._a.dtype.kind not in "fc":
+        raise TypeError(
+            f"`{name}`: {name_of(f)} must return a floating-point scalar, got {root._a.dtype}"
+        )
+    return root
+
+
+def value_and_grad(
+    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, strict: bool = False
+) -> Callable[..., Any]:
+    """The function that returns the value of `f` and its gradient.
+
+    Parameters
+    ----------
+    f : returns a scalar; with `has_aux` a pair of a scalar and anything else, which is passed on.
+    argnums : which positional arguments to differentiate in: one, or a tuple of several.
+    strict : an argument that the value does not depend on is an error, not a gradient of zeros.
+
+    >>> import numpy as np, tapegrad as tg
+    >>> tg.value_and_grad(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
+    (5.0, array([2., 4.]))
+    """
+    return _differentiated(f, argnums, has_aux, strict, "value_and_grad")
+
+
+def grad(
+    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, strict: bool = False
+) -> Callable[..., Any]:
+    """The gradient of `f`, a function of arrays, numbers, Tensors or pytrees of them.
+
+    Parameters
+    ----------
+    f : returns a scalar; with `has_aux` a pair of a scalar and anything else, which is passed on.
+    argnums : which positional arguments to differentiate in: one, or a tuple of several.
+    strict : an argument that the value does not depend on is an error, not a gradient of zeros.
+
+    >>> import numpy as np, tapegrad as tg
+    >>> tg.grad(lambda x: np.sin(x["a"]) * x["b"])({"a": 0.0, "b": 2.0})
+    {'a': 2.0, 'b': 0.0}
+    >>> tg.grad(tg.grad(lambda x: x**3))(2.0)
+    12.0
+    """
+    both = _differentiated(f, argnums, has_aux, strict, "grad")
+
+    @functools.wraps(f, updated=())
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        value, found = both(*args, **kwargs)
+        return (found, value[1]) if has_aux else found
+
+    return gradient
+
+
+def _differentiated(
+    f: Callable[..., Any], argnums: Argnums, has_aux: bool, strict: bool, name: str
+) -> Callable[..., Any]:
+    if not callable(f):
+        raise TypeError(f"`{name}` takes a function, got {type(f).__name__}")
+    single = isinstance(argnums, (int, np.integer))
+
+    @functools.wraps(f, updated=())
+    def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
+        chosen = checked_argnums(argnums, len(args), name, f)
+        tape = current.tape
+        with transforming():
+            with recording(tape, True):
+                inputs = Inputs(args, chosen, name)
+                y = inputs.call(f, kwargs)
+            aux = None
+            if has_aux:
+                if not isinstance(y, tuple) or len(y) != 2:
+                    raise TypeError(
+                        f"`{name}` with `has_aux=True`: {name_of(f)} must return a pair "
+                        f"(scalar, anything), got {type(y).__name__}"
+                    )
+                y, aux = y
+            root = scalar_root(y, name, f)
+            recorded = inputs.matters_outside()
+            found = pull([root], [None], inputs.variables, recorded=recorded)
+            if strict:
+                _refuse_unused(root, inputs, name, f)
+        tensors = any(isinstance(x, Tensor) for x in inputs.leaves)
+        gradients = inputs.back(found)
+        value = _released(root, inputs.own, tensors)
+        result = gradients[0] if single else tuple(gradients)
+        return ((value, _aux_back(aux, inputs.own, tensors)) if has_aux else value), result
+
+    return value_and_gradient
+
+
+def settled(t: Tensor, own: set[int]) -> Tensor:
+    """What leaves a transform: without history, unless that leads to more than its variables."""
+    if isinstance(t, Lifted):
+        return t.mapped(lambda part: settled(part, own))
+    return t.detach() if t._pos and not _leads_outside(t, own) else t
+
+
+def _leads_outside(t: Tensor, own: set[int]) -> bool:
+    """Whether a Tensor was computed from more than the variables (their places are given)."""
+    tape = current.tape
+    if t._pos < 0:
+        return t._pos not in own
+    codes = {tape.slots.get(p, 0) if p < 0 else p for p in own}
+    if t._pos in codes:
+        return False
+    seen, todo = {t._pos}, [t._pos]
+    while todo:
+        index = tape.index(todo.pop())
+        for code in tape.inputs(index) if index >= 0 else ():
+            if code < 0 and code not in codes:
+                return True
+            if code > 0 and code not in seen and code not in codes:
+                seen.add(code)
+                todo.append(code)
+    return False
+
+
+def _released(x: Any, own: set[int], tensors: bool) -> Any:
+    """A value that leaves a transform, in the form that goes with the arguments."""
+    return value_back(settled(x, own), tensors) if isinstance(x, Tensor) else x
+
+
+def _aux_back(aux: Any, own: set[int], tensors: bool) -> Any:
+    leaves, tree = flatten(aux)
+    return unflatten(tree, [_released(x, own, tensors) for x in leaves])
+
+
+def _refuse_unused(root: Tensor, inputs: Inputs, name: str, f: Any) -> None:
+    base = plain(root)
+    for k, v in enumerate(inputs.variables):
+        if not depends(base, plain(v)):
+            raise RuntimeError(
+                f"`{name}` with `strict=True`: the value of {name_of(f)} does not depend on leaf "
+                f"{k} of its arguments"
+            )
+
+
+def depends(root: Tensor, x: Tensor) -> bool:
+    """Whether a Tensor was computed from another, as far as the tape tells."""
+    tape = current.tape
+    if root._pos <= 0:
+        return root._pos == x._pos and root._pos != 0
+    goal = tape.slots.get(x._pos, 0) if x._pos < 0 else x._pos
+    seen = {root._pos}
+    todo = [root._pos]
+    while todo:
+        index = tape.index(todo.pop())
+        for code in tape.inputs(index) if index >= 0 else ():
+            if code == goal:
+                return True
+            if code > 0 and code not in seen:
+                seen.add(code)
+                todo.append(code)
+    return root._pos == goal
+
+
+def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """The value of `f`, and the function from its weights to the gradients in all arguments.
+
+    >>> import numpy as np, tapegrad as tg
+    >>> y, pullback = tg.vjp(lambda x, a: a * np.sin(x), np.array([0.0, 1.0]), 2.0)
+    >>> y
+    array([0.        , 1.68294197])
+    >>> pullback(np.array([1.0, 0.0]))
+    (array([2., 0.]), 0.0)
+    """
+    if not callable(f):
+        raise TypeError(f"`vjp` takes a function, got {type(f).__name__}")
+    with transforming():
+        with recording(current.tape, True):
+            inputs = Inputs(primals, tuple(range(len(primals))), "vjp")
+            y = inputs.call(f, {})
+        aux = None
+        if has_aux:
+            y, aux = y
+        roots, tree = outputs(y, "vjp", f)
+        recorded = inputs.matters_outside()
+    tensors = any_tensor(*inputs.leaves)
+
+    def pullback(weights: Any) -> tuple[Any, ...]:
+        """The gradients of the value, weighted."""
+        given = matching(weights, tree, "vjp")
+        ws = []
+        for w, root in zip(given, roots, strict=True):
+            t = w if isinstance(w, Tensor) else wrap(np.asarray(w, root._a.dtype))
+            if t._a.shape != root._a.shape:
+                raise ValueError(
+                    f"`vjp`: weights of shape {t._a.shape} were given for a value of shape "
+                    f"{root._a.shape}"
+                )
+            ws.append(t)
+        traced = recorded or any(on_tape(w) for w in ws)
+        with transforming():
+            found = pull(roots, ws, inputs.variables, recorded=traced, retain=True)
+        return tuple(inputs.back(found))
+
+    value = unflatten(tree, [_released(r, inputs.own, tensors) for r in roots])
+    if has_aux:
+        return value, pullback, _aux_back(aux, inputs.own, tensors)
+    return value, pullback
+
+
+__all__ = ["depends", "grad", "outputs", "tree_back", "value_and_grad", "vjp"]
