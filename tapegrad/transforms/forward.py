@@ -7,8 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.lift.core import level
+from tapegrad.autograd.grad_mode import recording
+from tapegrad.lift.core import level, on_tape, pull
 from tapegrad.lift.dual import dual, split
+from tapegrad.lift.variable import variable
+from tapegrad.tape import current
 from tapegrad.tensor import Tensor, wrap
 from tapegrad.transforms.arguments import (
     any_tensor,
@@ -19,6 +22,7 @@ from tapegrad.transforms.arguments import (
     value_back,
 )
 from tapegrad.transforms.pytree import flatten, matching, unflatten
+from tapegrad.transforms.reverse import Inputs, released, settled
 
 
 def jvp(
@@ -80,3 +84,40 @@ def _direction(t: Any, value: Tensor) -> Tensor:
     if slope._a.dtype != value._a.dtype:
         slope = slope.to(value.dtype)
     return slope
+
+
+def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
+    """The value of `f`, and its derivative there as a linear function of tangents.
+
+    `f` runs once; every call of the linear function is a sweep over what was recorded.
+
+    >>> import numpy as np, tapegrad as tg
+    >>> y, slope = tg.linearize(np.sin, 0.0)
+    >>> slope(1.0), slope(2.0)
+    (1.0, 2.0)
+    """
+    if not callable(f):
+        raise TypeError(f"`linearize` takes a function, got {type(f).__name__}")
+    tape = current.tape
+    with transforming(), recording(tape, True):
+        inputs = Inputs(primals, tuple(range(len(primals))), "linearize")
+        roots, tree = outputs(inputs.call(f, {}), "linearize", f)
+        # The gradients are linear in the weights of the results: their gradients in turn are
+        # weighted sums of tangents.
+        weights = [variable(wrap(np.zeros(r._a.shape, r._a.dtype))) for r in roots]
+        backward = pull(roots, weights, inputs.variables, recorded=True)
+    structure = flatten(tuple(primals))[1]
+    tensors = any_tensor(inputs.leaves)
+    own = inputs.own | {w._pos for w in weights}
+
+    def slope(*tangents: Any) -> Any:
+        """The derivative along tangents, one for each argument."""
+        given = matching(tuple(tangents), structure, "linearize")
+        along = [_direction(t, x) for t, x in zip(given, inputs.tensors, strict=True)]
+        recorded = inputs.matters_outside() or any(on_tape(t) for t in along)
+        with transforming():
+            found = pull(backward, along, weights, recorded=recorded, retain=True)
+        kept = tensors or any_tensor(given)
+        return unflatten(tree, [value_back(settled(x, own), kept) for x in found])
+
+    return unflatten(tree, [released(r, own, tensors) for r in roots]), slope

@@ -185,9 +185,9 @@ def _differentiated(
                 _refuse_unused(root, inputs, name, f)
         tensors = any(isinstance(x, Tensor) for x in inputs.leaves)
         gradients = inputs.back(found)
-        value = _released(root, inputs.own, tensors)
+        value = released(root, inputs.own, tensors)
         result = gradients[0] if single else tuple(gradients)
-        return ((value, _aux_back(aux, inputs.own, tensors)) if has_aux else value), result
+        return ((value, aux_back(aux, inputs.own, tensors)) if has_aux else value), result
 
     return value_and_gradient
 
@@ -219,14 +219,14 @@ def _leads_outside(t: Tensor, own: set[int]) -> bool:
     return False
 
 
-def _released(x: Any, own: set[int], tensors: bool) -> Any:
+def released(x: Any, own: set[int], tensors: bool) -> Any:
     """A value that leaves a transform, in the form that goes with the arguments."""
     return value_back(settled(x, own), tensors) if isinstance(x, Tensor) else x
 
 
-def _aux_back(aux: Any, own: set[int], tensors: bool) -> Any:
+def aux_back(aux: Any, own: set[int], tensors: bool) -> Any:
     leaves, tree = flatten(aux)
-    return unflatten(tree, [_released(x, own, tensors) for x in leaves])
+    return unflatten(tree, [released(x, own, tensors) for x in leaves])
 
 
 def _refuse_unused(root: Tensor, inputs: Inputs, name: str, f: Any) -> None:
@@ -298,9 +298,9 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
             found = pull(roots, ws, inputs.variables, recorded=traced, retain=True)
         return tuple(inputs.back(found))
 
-    value = unflatten(tree, [_released(r, inputs.own, tensors) for r in roots])
+    value = unflatten(tree, [released(r, inputs.own, tensors) for r in roots])
     if has_aux:
-        return value, pullback, _aux_back(aux, inputs.own, tensors)
+        return value, pullback, aux_back(aux, inputs.own, tensors)
     return value, pullback
 
 

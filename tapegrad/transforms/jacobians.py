@@ -1,0 +1,275 @@
+"""Whole matrices of derivatives: `jacrev`, `jacfwd`, `jacobian`, `hessian`, and products with them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad.autograd.grad_mode import recording
+from tapegrad.functions.joining import stack
+from tapegrad.lift.batch import all_of, batched
+from tapegrad.lift.core import level, pull
+from tapegrad.lift.dual import dual, split
+from tapegrad.ops.shape import permute, reshape
+from tapegrad.record import run
+from tapegrad.tape import current
+from tapegrad.tensor import Tensor, wrap
+from tapegrad.transforms.arguments import (
+    Argnums,
+    any_tensor,
+    as_tensor,
+    checked_argnums,
+    name_of,
+    outputs,
+    transforming,
+    value_back,
+)
+from tapegrad.transforms.forward import jvp
+from tapegrad.transforms.pytree import Tree, flatten, unflatten
+from tapegrad.transforms.reverse import Inputs, aux_back, grad, settled, vjp
+
+# What decides between one sweep per row and one sweep over all rows, in µs (bench transforms):
+# a compiled sweep costs so much, and so much per record; a record of a sweep over batches.
+SWEEP, RECORD, BATCHED_RECORD = 25.0, 0.3, 60.0
+
+
+def _paired(y: Any, name: str, f: Any, has_aux: bool) -> tuple[Any, Any]:
+    if not has_aux:
+        return y, None
+    if not isinstance(y, tuple) or len(y) != 2:
+        raise TypeError(
+            f"`{name}` with `has_aux=True`: {name_of(f)} must return a pair (value, anything), "
+            f"got {type(y).__name__}"
+        )
+    return y
+
+
+def _basis(tensors: list[Tensor]) -> list[np.ndarray]:
+    """For each Tensor its part of all unit vectors, which lie along the first dimension."""
+    total = sum(t._a.size for t in tensors)
+    out, start = [], 0
+    for t in tensors:
+        block = np.zeros((total, t._a.size), t._a.dtype)
+        block[start : start + t._a.size] = np.eye(t._a.size, dtype=t._a.dtype)
+        out.append(block.reshape(total, *t._a.shape))
+        start += t._a.size
+    return out
+
+
+def _rows(inputs: Inputs, roots: list[Tensor], recorded: bool) -> list[Tensor]:
+    """For each variable the derivatives of all results, one row after the other."""
+    weights = _basis(roots)
+    count = len(weights[0]) if weights else 0
+    variables = inputs.variables
+    length = current.tape.next - inputs.start
+    one_by_one = not recorded and count * (SWEEP + RECORD * length) < BATCHED_RECORD * length
+    if count and (one_by_one or count == 1):
+        rows = [
+            pull(roots, [wrap(w[i]) for w in weights], variables, recorded=recorded, retain=True)
+            for i in range(count)
+        ]
+        return [stack(list(column)) for column in zip(*rows, strict=True)]
+    with level(count) as at:
+        seeds = [batched(wrap(w), at) for w in weights]
+        found = pull(roots, seeds, variables, recorded=recorded, retain=True)
+        return [all_of(g, at) for g in found]
+
+
+def _cut(matrix: Tensor, roots: list[Tensor], x: Tensor) -> list[Tensor]:
+    """The rows of a matrix of derivatives, result by result, each in the shape of both."""
+    out, start = [], 0
+    for root in roots:
+        stop = start + root._a.size
+        block = matrix[start:stop] if (start, stop) != (0, matrix._a.shape[0]) else matrix
+        out.append(run(reshape, (block,), {"shape": (*root._a.shape, *x._a.shape)}))
+        start = stop
+    return out
+
+
+def _assembled(
+    blocks: list[list[Any]], tree: Tree, inputs_trees: list[Tree], single: bool
+) -> Any:
+    """The pytree of results of pytrees of arguments; blocks[j][i]: result j, leaf i."""
+    per_root = []
+    for row in blocks:
+        rest = iter(row)
+        arguments = [unflatten(t, rest) for t in inputs_trees]
+        per_root.append(arguments[0] if single else tuple(arguments))
+    return unflatten(tree, per_root)
+
+
+def jacrev(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """The Jacobian of `f` by reverse mode, row by row or all rows at once, whichever is faster.
+
+    Its shape is that of the result followed by that of the argument.
+
+    >>> import numpy as np, tapegrad as tg
+    >>> tg.jacrev(lambda x: np.sin(x) * x[0])(np.array([0.0, 1.0]))
+    array([[0.        , 0.        ],
+           [0.84147098, 0.        ]])
+    """
+    return _reverse(f, argnums, has_aux, "jacrev")
+
+
+def _reverse(f: Callable[..., Any], argnums: Argnums, has_aux: bool, name: str) -> Callable[..., Any]:
+    if not callable(f):
+        raise TypeError(f"`{name}` takes a function, got {type(f).__name__}")
+    single = isinstance(argnums, (int, np.integer))
+
+    @functools.wraps(f, updated=())
+    def jacobian_of(*args: Any, **kwargs: Any) -> Any:
+        chosen = checked_argnums(argnums, len(args), name, f)
+        with transforming():
+            with recording(current.tape, True):
+                inputs = Inputs(args, chosen, name)
+                y, aux = _paired(inputs.call(f, kwargs), name, f, has_aux)
+            roots, tree = outputs(y, name, f)
+            if name == "jacobian" and _forward_pays(inputs, roots):
+                return _columns(f, args, kwargs, chosen, single, has_aux, name)
+            matrices = _rows(inputs, roots, inputs.matters_outside())
+            tensors = any_tensor(inputs.leaves)
+            columns = [
+                [value_back(settled(b, inputs.own), tensors) for b in _cut(m, roots, x)]
+                for m, x in zip(matrices, inputs.tensors, strict=True)
+            ]
+        blocks = [[column[j] for column in columns] for j in range(len(roots))]
+        found = _assembled(blocks, tree, inputs.trees, single)
+        return (found, aux_back(aux, inputs.own, tensors)) if has_aux else found
+
+    return jacobian_of
+
+
+def _forward_pays(inputs: Inputs, roots: list[Tensor]) -> bool:
+    """Whether there are so many more results than arguments that columns are cheaper than rows."""
+    rows = sum(r._a.size for r in roots)
+    columns = sum(x._a.size for x in inputs.tensors)
+    length = current.tape.next - inputs.start
+    by_rows = min(rows * (SWEEP + RECORD * length), BATCHED_RECORD * length)
+    work = sum(r._a.size for r in roots) * 1e-3 * length
+    return by_rows + rows * work > 2 * BATCHED_RECORD * length + columns * work
+
+
+def jacfwd(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """The Jacobian of `f` by forward mode, all columns at once.
+
+    >>> import numpy as np, tapegrad as tg
+    >>> tg.jacfwd(lambda x: np.array([1.0, 2.0]) * x)(3.0)
+    array([1., 2.])
+    """
+    if not callable(f):
+        raise TypeError(f"`jacfwd` takes a function, got {type(f).__name__}")
+    single = isinstance(argnums, (int, np.integer))
+
+    @functools.wraps(f, updated=())
+    def jacobian_of(*args: Any, **kwargs: Any) -> Any:
+        chosen = checked_argnums(argnums, len(args), "jacfwd", f)
+        with transforming():
+            return _columns(f, args, kwargs, chosen, single, has_aux, "jacfwd")
+
+    return jacobian_of
+
+
+def _columns(
+    f: Callable[..., Any], args: Any, kwargs: Any, chosen: tuple[int, ...], single: bool,
+    has_aux: bool, name: str,
+) -> Any:  # fmt: skip
+    leaves: list[Any] = []
+    trees = []
+    for k in chosen:
+        below, tree = flatten(args[k])
+        leaves += below
+        trees.append(tree)
+    values = [as_tensor(x, name) for x in leaves]
+    directions = _basis(values)
+    tensors = any_tensor(leaves)
+    count = len(directions[0]) if directions else 0
+    with level(count) as many, level() as at:
+        rest = iter(
+            [dual(x, batched(wrap(d), many), at) for x, d in zip(values, directions, strict=True)]
+        )
+        given = list(args)
+        for k, tree in zip(chosen, trees, strict=True):
+            given[k] = unflatten(tree, rest)
+        y, aux = _paired(f(*given, **kwargs), name, f, has_aux)
+        roots, shape = outputs(y, name, f)
+        blocks = []
+        for root in roots:
+            _, slope = split(root, at)
+            slope = wrap(np.zeros(root._a.shape, root._a.dtype)) if slope is None else slope
+            full = all_of(slope, many)
+            ndim = full._a.ndim
+            turned = run(permute, (full,), {"dims": (*range(1, ndim), 0)})
+            row, start = [], 0
+            for x in values:
+                part = turned[..., start : start + x._a.size]
+                start += x._a.size
+                block = run(reshape, (part,), {"shape": (*root._a.shape, *x._a.shape)})
+                row.append(value_back(block, tensors))
+            blocks.append(row)
+        if has_aux:
+            below, tree = flatten(aux)
+            aux = unflatten(tree, [value_back(split(x, at)[0], tensors) for x in below])
+    found = _assembled(blocks, shape, trees, single)
+    return (found, aux) if has_aux else found
+
+
+def jacobian(
+    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """The Jacobian of `f`, by forward or reverse mode, whichever fits its shape.
+
+    >>> import numpy as np, tapegrad as tg
+    >>> tg.jacobian(lambda x: x**2)(np.array([1.0, 2.0]))
+    array([[2., 0.],
+           [0., 4.]])
+    """
+    return _reverse(f, argnums, has_aux, "jacobian")
+
+
+def hessian(
+    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """The matrix of second derivatives of a scalar function.
+
+    >>> import numpy as np, tapegrad as tg
+    >>> tg.hessian(lambda x: x[0] ** 2 * x[1])(np.array([1.0, 2.0]))
+    array([[4., 2.],
+           [2., 0.]])
+    """
+    return _reverse(grad(f, argnums, has_aux), argnums, has_aux, "hessian")
+
+
+def hvp(f: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+    """The product of the Hessian of a scalar function with a vector: ``hvp(f)(x, v)``.
+
+    >>> import numpy as np, tapegrad as tg
+    >>> tg.hvp(lambda x: np.sum(x**3))(np.array([1.0, 2.0]), np.array([1.0, 10.0]))
+    array([  6., 120.])
+    """
+    gradient = grad(f)
+
+    def product(x: Any, v: Any) -> Any:
+        """The Hessian at `x` times `v`."""
+        return jvp(gradient, (x,), (v,))[1]
+
+    return product
+
+
+def vhp(f: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+    """The product of a vector with the Hessian of a scalar function: ``vhp(f)(x, v)``.
+
+    >>> import numpy as np, tapegrad as tg
+    >>> tg.vhp(lambda x: np.sum(x**3))(np.array([1.0, 2.0]), np.array([1.0, 10.0]))
+    array([  6., 120.])
+    """
+    gradient = grad(f)
+
+    def product(x: Any, v: Any) -> Any:
+        """`v` times the Hessian at `x`."""
+        return vjp(gradient, x)[1](v)[0]
+
+    return product
+
