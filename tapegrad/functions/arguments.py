@@ -20,6 +20,8 @@ def as_input(x: Any, name: str) -> Tensor:
 
 def one_dim(dim: Any, ndim: int, name: str) -> int:
     """A dimension that is not negative; a 0-d Tensor counts as having one."""
+    if type(dim) is int and -ndim <= dim < ndim:
+        return dim if dim >= 0 else dim + ndim
     if isinstance(dim, Tensor):
         dim = int(dim)
     if not isinstance(dim, (int, np.integer)) or isinstance(dim, bool):
