@@ -22,8 +22,8 @@ COMPILED = 1 << 14  # elements from which a compiled loop pays for its call
 # or where an operand is broadcast along rows or columns.
 FASTER = frozenset((
     "addcdiv addcdiv_scaled addcmul addcmul_scaled clamp clamp_max clamp_min cos cosh cube erf "
-    "exact exp expm1 floor_divide lerp maximum minimum reciprocal relu remainder rsqrt sigmoid sign "
-    "sin sinh softplus sqrt squared_difference strong tanh where"
+    "exact exp expm1 floor_divide lerp maximum minimum reciprocal relu remainder rsqrt sigmoid "
+    "sign sin sinh softplus sqrt squared_difference strong tanh where"
 ).split())  # fmt: skip
 FASTER_BROADCAST = frozenset("add sub mul div".split())
 

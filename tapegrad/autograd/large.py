@@ -106,11 +106,9 @@ def _elementwise(sweep: Sweep, op: Op, saved: Saved, wanted: list[int], g: np.nd
                 return False
             shapes[place] = value.shape
     plan = grid(tuple(shapes), target)
-    if (
-        plan is None
-        or not (plan.fixed(Y) if four else plan.whole(Y))
-        or (plan.rows > 1 and plan.n < 16)
-    ):
+    if plan is None or (plan.rows > 1 and plan.n < 16):
+        return False
+    if not (plan.fixed(Y) if four else plan.whole(Y)):
         return False
     kernels = {}
     for k in wanted:

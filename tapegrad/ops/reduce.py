@@ -104,10 +104,8 @@ def _norm(x: Any, *, p: float, dim: Dims, keepdim: bool) -> Any:
 
 
 def _mse_loss(a: Any, b: Any, *, mean: bool) -> Any:
-    squares = np.square(a - b)
-    return (
-        _mean(squares, dim=tuple(range(a.ndim)), keepdim=False) if mean else _total(squares, None)
-    )
+    total = _total(np.square(a - b), axis=None)
+    return total / a.dtype.type(a.size or np.nan) if mean else total
 
 
 def _mse_vjp(g: Any, x: Any, other: Any, spec: Any, mean: bool) -> Any:
