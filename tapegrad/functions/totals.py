@@ -1,4 +1,4 @@
-"""The short road of sums and means of float64 Tensors of modest size.
+"""The short road of sums and means of float64 Tensors.
 
 `total` computes what the general road of `tapegrad.record` would, and writes the same record.  What
 follows from a shape and the dimensions is worked out once.  The lines that append a record are
@@ -18,7 +18,7 @@ from tapegrad.ops.core import Op
 from tapegrad.ops.reduce import mean
 from tapegrad.record import classes, resolve
 from tapegrad.tape import GENERAL, MODE_FAST, STRIDE, current, pack_into, shapes
-from tapegrad.tensor import F8, Tensor
+from tapegrad.tensor import F8, SHORT, Tensor
 
 # Dimensions, or None for all of them; how many elements are added up; the number of the result's
 # shape; the record's word and AUX; what it keeps.
@@ -31,9 +31,12 @@ _array = np.array
 
 def total(op: Op, x: Tensor, dim: Any, keepdim: bool) -> Tensor | None:
     """The sum or the mean of a Tensor; None where the general road has to be taken."""
-    s = x._s
-    if s < 0:
-        return None
+    s, a = x._s, x._a
+    large = s < 0
+    if large:
+        if a.dtype is not F8:
+            return None
+        s = shapes.number(a.shape)
     if (
         dim is not None
         and type(dim) is not int
@@ -49,14 +52,18 @@ def total(op: Op, x: Tensor, dim: Any, keepdim: bool) -> Tensor | None:
         return None
     axes, n, s, word, aux, entry = _plans.get((op, s, dim, keepdim)) or _plan(op, s, dim, keepdim)
     t = _new(Tensor)
-    if axes is None:
-        found = _add(x._a, None)
+    t._s = s
+    if large:
+        t._a = r = np.asarray(op.forward(a, **entry[2][0]))
+        if r.size >= SHORT:
+            t._s = -1
+    elif axes is None:
+        found = _add(a, None)
         t._a = _array(found / n if n else found)
     else:
-        t._a = r = _add(x._a, axis=axes, keepdims=keepdim, out=...)
+        t._a = r = _add(a, axis=axes, keepdims=keepdim, out=...)
         if n:
             np.divide(r, n, out=r)
-    t._s = s
     if not p:
         t._pos = 0
         t._home = None
