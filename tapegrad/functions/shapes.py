@@ -503,21 +503,44 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
     """
     x = as_input(input, "as_strided")
     a = x._a
-    size, stride = tuple([int(n) for n in size]), tuple([int(n) for n in stride])
     owner = root(a)
     start = 0 if owner is a else x.storage_offset()
-    offset = start if storage_offset is None else storage_offset
+    given = tuple(size), tuple(stride), storage_offset, start, owner.size
+    key = a.shape, a.strides, a.itemsize, given
+    params = _windows.get(key)
+    if params is None:
+        params = _window(a.shape, x.stride(), *given)
+        if all(isinstance(n, int) for n in (*given[0], *given[1])):
+            if len(_windows) > 4096:
+                _windows.clear()
+            _windows[key] = params
+    return see(s.as_strided, x, params, s.as_strided.forward(a, **params))
+
+
+_windows: dict[Any, dict[str, Any]] = {}  # the parameters of `as_strided`
+
+
+def _window(
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    size: tuple[Any, ...],
+    stride: tuple[Any, ...],
+    offset: int | None,
+    start: int,
+    count: int,
+) -> dict[str, Any]:
+    size, stride = tuple([int(n) for n in size]), tuple([int(n) for n in stride])
+    offset = start if offset is None else offset
     if len(size) != len(stride) or offset < 0 or min((*size, *stride), default=0) < 0:
         raise RuntimeError(f"`as_strided`: size {size} and stride {stride} do not fit together")
     last = offset + sum([(n - 1) * k for n, k in zip(size, stride)]) if all(size) else 0
-    if last >= max(owner.size, 1):
+    if last >= max(count, 1):
         raise RuntimeError(
             f"`as_strided`: size {size}, stride {stride} and offset {offset} reach beyond the "
-            f"storage of {owner.size} elements"
+            f"storage of {count} elements"
         )
-    layout = (a.shape, x.stride(), start)
-    params = {"size": size, "stride": stride, "offset": offset, "layout": layout}
-    return see(s.as_strided, x, params, s.as_strided.forward(a, **params))
+    layout = (shape, strides, start)
+    return {"size": size, "stride": stride, "offset": offset, "layout": layout}
 
 
 def to(input: Any, *args: Any, dtype: Any = None, copy: bool = False, device: Any = None) -> Tensor:
