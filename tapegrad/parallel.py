@@ -21,9 +21,9 @@ COMPILED = 1 << 14  # elements from which a compiled loop pays for its call
 # Operations whose compiled loop beats NumPy's own by measurement (`python -m bench eager`), always
 # or where an operand is broadcast along rows or columns.
 FASTER = frozenset((
-    "addcdiv addcmul clamp clamp_max clamp_min cos cosh cube erf exact exp expm1 floor_divide lerp "
-    "maximum minimum reciprocal relu remainder rsqrt sigmoid sign sin sinh softplus sqrt strong "
-    "tanh where"
+    "addcdiv addcdiv_scaled addcmul addcmul_scaled clamp clamp_max clamp_min cos cosh cube erf "
+    "exact exp expm1 floor_divide lerp maximum minimum reciprocal relu remainder rsqrt sigmoid "
+    "sign sin sinh softplus sqrt squared_difference strong tanh where"
 ).split())  # fmt: skip
 FASTER_BROADCAST = frozenset("add sub mul div".split())
 
@@ -243,7 +243,7 @@ def compiled(
     plan = grid(tuple([a.shape for a in cores]), shape)
     if plan is None or (plan.rows > 1 and plan.n < 16):
         return None
-    scalars = 0 if out is None else 8
+    scalars = 0 if out is None else 16
     for k, a in enumerate(cores):
         if not a.flags.c_contiguous or (a.dtype != dtype and op.inputs[k] != "condition"):
             return None

@@ -243,6 +243,8 @@ def write(
             entry = None
     if tape.saved_hooks and word & SAVES:
         entry, word = pack(tape, entry), word | PACKED | GENERAL
+    if len(codes) == 4 and op.kind is ELEMENTWISE and not codes[3]:
+        codes.pop()  # a number: three inputs fit a record
     return tape.append(word, tuple(codes), result.shape, aux, entry)
 
 

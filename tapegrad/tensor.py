@@ -237,7 +237,8 @@ class Tensor(Operations):
     def stride(self, dim: int) -> int: ...
     def stride(self, dim: int | None = None) -> tuple[int, ...] | int:
         """The steps between neighbours along each dimension, in elements."""
-        strides = tuple(s // self._a.itemsize for s in self._a.strides)
+        step = self._a.itemsize
+        strides = tuple([s // step for s in self._a.strides])
         return strides if dim is None else strides[dim]
 
     def storage_offset(self) -> int:

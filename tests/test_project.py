@@ -30,7 +30,7 @@ LAYERS = (
     {"bulk"},
     {"tensor"},
     {"record"},
-    {"fast", "inplace"},
+    {"fast", "inplace", "views"},
     {"functions"},
     {"autograd"},
     {"nn", "linalg"},

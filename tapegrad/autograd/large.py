@@ -7,6 +7,7 @@ broadcasting, as long as two dimensions describe it.  A few reductions have a lo
 
 from __future__ import annotations
 
+import math
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,8 @@ from tapegrad.autograd.pullback import Saved
 from tapegrad.bulk.common import fold
 from tapegrad.kernels import layout
 from tapegrad.kernels.grid import Grid, core, grid
-from tapegrad.ops.core import ELEMENTWISE, Formula, by_code
+from tapegrad.ops.core import ELEMENTWISE, Formula, Op, by_code
+from tapegrad.ops.core import table as rows
 from tapegrad.ops.shape import sum_to
 from tapegrad.parallel import address, call_rows, launch, row_steps, split
 from tapegrad.tape import CODE_MASK, PACKED, WIDE, WORD
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 # The places of a grid: three operands, the adjoint, the result, the adjoints of the operands.
 G, Y, OUT = 3, 4, 5
+MSE_LOSS = rows["mse_loss"]
 GROUP = 64  # rows that are added up in one go, at least
 
 
@@ -37,14 +40,23 @@ def step(sweep: Sweep, index: int, g: np.ndarray) -> bool:
     if word & (PACKED | WIDE) or g.dtype.char not in "df":
         return False
     op = by_code[word & CODE_MASK]
+    if op is MSE_LOSS:
+        saved = Saved(tape, index, False)
+        shape, dtype = saved.spec(0)
+        size = math.prod(shape)
+        if size <= layout.SMALL:
+            return False
+        scale = 1 / size if saved.params["mean"] else 1.0
+        g = np.broadcast_to(np.asarray(g * scale, dtype), shape)
+        op = rows["squared_difference"]
+        wanted = [k for k, code in enumerate(saved.codes) if code and sweep._wanted(code)]
+        return _elementwise(sweep, op, saved, wanted, g)
     if op.kind is ELEMENTWISE:
         if g.size <= layout.SMALL:
             return False
         saved = Saved(tape, index, False)
-        wanted = [
-            k for k in range(len(op.inputs)) if saved.codes[k] and sweep._wanted(saved.codes[k])
-        ]
-        return _elementwise(sweep, saved, wanted, g)
+        wanted = [k for k, code in enumerate(saved.codes) if code and sweep._wanted(code)]
+        return _elementwise(sweep, op, saved, wanted, g)
     pull = PULLS.get(op.name)
     if pull is None:
         return False
@@ -60,8 +72,8 @@ def _hand_on(sweep: Sweep, code: int, found: Any) -> None:
     sweep._add(code if code < 0 else sweep.tape.index(code), found)
 
 
-def _elementwise(sweep: Sweep, saved: Saved, wanted: list[int], g: np.ndarray) -> bool:
-    op, entry = saved.op, saved.entry
+def _elementwise(sweep: Sweep, op: Op, saved: Saved, wanted: list[int], g: np.ndarray) -> bool:
+    entry = saved.entry
     from tapegrad.kernels import table
 
     target, dtype = g.shape, g.dtype
@@ -77,14 +89,15 @@ def _elementwise(sweep: Sweep, saved: Saved, wanted: list[int], g: np.ndarray) -
         if spec.dtype != dtype:
             return False
         shapes[OUT + k] = spec.shape
-    for i, name in enumerate((*op.inputs, "y")):
+    four = len(op.inputs) == 4  # the last of them, a number, stands where else the result does
+    for i, name in enumerate(op.inputs if four else (*op.inputs, "y")):
         if name in read:
             value = entry[i] if entry is not None else None
             if type(value) is not np.ndarray:
                 return False
             if value.dtype != dtype and not (name == "condition" and value.dtype.char == "?"):
                 return False
-            values[Y if name == "y" else i] = core(value)
+            values[Y if name == "y" or i == 3 else i] = core(value)
     if not values[G].flags.c_contiguous:
         values[G] = np.ascontiguousarray(values[G])
     for place, value in enumerate(values):
@@ -93,11 +106,13 @@ def _elementwise(sweep: Sweep, saved: Saved, wanted: list[int], g: np.ndarray) -
                 return False
             shapes[place] = value.shape
     plan = grid(tuple(shapes), target)
-    if plan is None or not plan.whole(Y) or (plan.rows > 1 and plan.n < 16):
+    if plan is None or (plan.rows > 1 and plan.n < 16):
+        return False
+    if not (plan.fixed(Y) if four else plan.whole(Y)):
         return False
     kernels = {}
     for k in wanted:
-        scalars = sum([plan.same_element[i] << i for i in range(4)])
+        scalars = sum([plan.same_element[i] << i for i in range(5)])
         if values[k] is None:
             scalars = scalars & ~(1 << k) | plan.same_element[OUT + k] << k
         elif plan.same_element[k] != plan.same_element[OUT + k]:

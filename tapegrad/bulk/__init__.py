@@ -41,6 +41,7 @@ FORWARDS: dict[str, Callable[..., Any]] = {
     "logsumexp": rows.logsumexp,
     "masked_fill": places.masked_fill,
     "mean": reductions.mean,
+    "mse_loss": reductions.mse_loss,
     "norm": reductions.norm,
     "others_prod": reductions.others_prod,
     "prod": reductions.prod,

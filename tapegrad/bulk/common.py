@@ -111,6 +111,22 @@ def row_totals(name: str, x: Array, rows: int, n: int, combine: Any, *more: Arra
     return np.asarray(combine.reduce(parts, axis=1))
 
 
+def pair_total(name: str, a: Array, b: Array) -> Any:
+    """The sum of what a loop makes of two large arrays, part by part, a 0-d array."""
+    kernel, n, size = loop(name, a), a.size, a.itemsize
+    part = max(parallel.SPLIT, -(-n // parallel.get_num_threads()))
+    parts = np.empty(-(-n // part), a.dtype)
+
+    def work(start: int, stop: int) -> None:
+        for i in range(start, stop):
+            at = i * part * size
+            here = [address(a) + at, address(b) + at, address(parts) + i * size]
+            launch(kernel, 1, min(part, n - i * part), here, [])
+
+    parallel.split(len(parts), work, part)
+    return np.add.reduce(parts, out=...)
+
+
 def row_sums(x: Array, rows: int, n: int) -> Array:
     """The sum of each row."""
     fours = rows // 4 if n <= GROUP else 0

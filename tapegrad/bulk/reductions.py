@@ -13,6 +13,7 @@ from tapegrad.bulk.common import (
     column_sums,
     kept,
     known,
+    pair_total,
     row_sums,
     row_totals,
 )  # fmt: skip
@@ -83,6 +84,14 @@ def std(x: Array, *, dim: tuple[int, ...], correction: float, keepdim: bool) -> 
     """The standard deviation."""
     found = var(x, dim=dim, correction=correction, keepdim=keepdim)
     return None if found is None else np.sqrt(found)
+
+
+def mse_loss(a: Array, b: Array, *, mean: bool) -> Any:
+    """The sum or the mean of the squared differences, in one pass."""
+    if not (known(a) and known(b)) or a.dtype is not b.dtype or a.shape != b.shape:
+        return None
+    found = pair_total("distance_up", a, b)
+    return found / a.dtype.type(a.size) if mean else found
 
 
 def norm(x: Array, *, p: float, dim: tuple[int, ...], keepdim: bool) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.tensor import Tensor, wrap
+from tapegrad.tensor import SHORT, Tensor, wrap
 
 
 def as_input(x: Any, name: str) -> Tensor:
@@ -20,6 +20,8 @@ def as_input(x: Any, name: str) -> Tensor:
 
 def one_dim(dim: Any, ndim: int, name: str) -> int:
     """A dimension that is not negative; a 0-d Tensor counts as having one."""
+    if type(dim) is int and -ndim <= dim < ndim:
+        return dim if dim >= 0 else dim + ndim
     if isinstance(dim, Tensor):
         dim = int(dim)
     if not isinstance(dim, (int, np.integer)) or isinstance(dim, bool):
@@ -78,6 +80,23 @@ def whole_shape(size: tuple[Any, ...], have: tuple[int, ...], name: str) -> tupl
             f"{known} elements and not {count}"
         )
     return tuple(shape)
+
+
+def same_and_large(*operands: Any) -> bool:
+    """Whether operands are large Tensors of one floating-point type and shape.
+
+    What is made of several operations then pays for an operation of its own, which passes over the
+    memory once; the records of small ones are left to the compiled walk.
+    """
+    first = operands[0]
+    if not isinstance(first, Tensor) or first._a.size < SHORT or first._a.dtype.kind != "f":
+        return False
+    for x in operands:
+        if not isinstance(x, Tensor) or x._a.dtype is not first._a.dtype:
+            return False
+        if x._a.shape != first._a.shape:
+            return False
+    return True
 
 
 def index_array(index: Any, name: str) -> Tensor:

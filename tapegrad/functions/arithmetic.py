@@ -11,7 +11,7 @@ from tapegrad.dtypes import dtype as DType
 from tapegrad.dtypes import of_numpy
 from tapegrad.dtypes import result_type as _result_type
 from tapegrad.fast import as_operand, binary, unary
-from tapegrad.functions.arguments import as_input
+from tapegrad.functions.arguments import as_input, same_and_large
 from tapegrad.ops import elementwise as e
 from tapegrad.ops.core import Op
 from tapegrad.ops.shape import clone
@@ -271,8 +271,14 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor
     >>> tg.addcmul(tg.tensor(1.0), tg.tensor(2.0), tg.tensor(3.0))
     tensor(7.)
     """
+    if _in_one_pass(value, input, tensor1, tensor2):
+        return run(e.addcmul_scaled, (input, tensor1, tensor2, value), {})
     factor = scaled("addcmul", value, tensor1, input, tensor2)
     return run(e.addcmul, (as_operand(input), as_operand(factor), as_operand(tensor2)), {})
+
+
+def _in_one_pass(value: Any, *operands: Any) -> bool:
+    return value.__class__ in (int, float) and value != 1 and same_and_large(*operands)
 
 
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
@@ -282,6 +288,8 @@ def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor
     >>> tg.addcdiv(tg.tensor(1.0), tg.tensor(6.0), tg.tensor(3.0))
     tensor(3.)
     """
+    if _in_one_pass(value, input, tensor1, tensor2):
+        return run(e.addcdiv_scaled, (input, tensor1, tensor2, value), {})
     top = numerator(value, tensor1, tensor2, input)
     return run(e.addcdiv, (as_operand(input), as_operand(top), as_operand(tensor2)), {})
 

@@ -13,8 +13,8 @@ from tapegrad.ops import index as i
 from tapegrad.ops.shape import alias, reshape
 from tapegrad.ops.shape import getitem as _getitem
 from tapegrad.record import run
-from tapegrad.tape import current
-from tapegrad.tensor import Tensor, View, wrap
+from tapegrad.tensor import Tensor, wrap
+from tapegrad.views import see
 
 
 def parse(key: Any, x: Tensor) -> tuple[tuple[Any, ...], list[Tensor]]:
@@ -102,19 +102,54 @@ def _check_masks(key: Any, x: Tensor) -> None:
             d += 1
 
 
+def _simple(key: Any) -> tuple[Any, ...] | None:
+    """The plan of an index of ints, slices between ints, None and `...` that is not the whole."""
+    kind = type(key)
+    if kind is int:
+        return key, ...
+    whole = True
+    rest: tuple[Any, ...] = (...,)
+    parts = key if kind is tuple else (key,)
+    for part in parts:
+        kind = type(part)
+        if kind is slice:
+            start, stop, step = part.start, part.stop, part.step
+            if start is not None:
+                if type(start) is not int:
+                    return None
+                whole = False
+            if stop is not None:
+                if type(stop) is not int:
+                    return None
+                whole = False
+            if step is not None:
+                if type(step) is not int or step <= 0:
+                    return None
+                whole = False
+        elif part is ...:
+            rest = ()
+        elif kind is int or part is None:
+            whole = False
+        else:
+            return None
+    return None if whole else (*parts, *rest)
+
+
 def getitem(input: Tensor, key: Any) -> Tensor:
     """What stands at an index: a view for ints and slices, a copy for index arrays and masks."""
+    simple = _simple(key)
+    if simple is not None:
+        try:
+            r = input._a[simple]
+        except IndexError:
+            pass  # which says what is wrong, below
+        else:
+            return see(_getitem, input, {"index": simple}, r)
     if type(key) is int:
         a = input._a
         if not a.ndim:
             raise IndexError("a 0-d Tensor cannot be indexed with a number: use `.item()`")
-        if not -len(a) <= key < len(a):
-            raise IndexError(f"index {key} is out of range for dimension 0 of size {len(a)}")
-        if input._pos == 0 and input._home is None and not current.tape.inference:
-            t = wrap(a[key, ...])  # a view of a constant: nothing to record
-            t._home = View(input, ((_getitem, {"index": (key, ...)}),), None)
-            return t
-        return run(_getitem, (input,), {"index": (key, ...)})
+        raise IndexError(f"index {key} is out of range for dimension 0 of size {len(a)}")
     _check_masks(key, input)
     plan, arrays = parse(key, input)
     try:

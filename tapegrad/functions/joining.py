@@ -9,10 +9,10 @@ import numpy as np
 
 from tapegrad.dtypes import result_type
 from tapegrad.functions.arguments import as_input, one_dim
-from tapegrad.functions.shapes import select
 from tapegrad.ops import shape as s
 from tapegrad.record import run
-from tapegrad.tensor import Tensor, View
+from tapegrad.tensor import Tensor
+from tapegrad.views import see_all
 
 
 def cat(tensors: Any, dim: int = 0) -> Tensor:
@@ -79,18 +79,12 @@ def _one_type(parts: list[Tensor]) -> list[Tensor]:
 
 def _pieces(x: Tensor, d: int, edges: list[int]) -> tuple[Tensor, ...]:
     before = (slice(None),) * d
-    return together(
-        run(s.getitem, (x,), {"index": (*before, slice(a, b))}) for a, b in pairwise(edges)
-    )
+    return _places(x, [(*before, slice(a, b)) for a, b in pairwise(edges)])
 
 
-def together(views: Any) -> tuple[Tensor, ...]:
-    """Views that one call made: they know it, since none may be changed in place alone."""
-    found = tuple(views)
-    for part in found:
-        if isinstance(part._home, View):
-            part._home.several = True
-    return found
+def _places(x: Tensor, indices: list[Any]) -> tuple[Tensor, ...]:
+    a = x._a
+    return see_all(s.getitem, x, [({"index": index}, a[index]) for index in indices])
 
 
 def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
@@ -154,10 +148,7 @@ def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple[Te
     inner = [min(max(int(i) + n if i < 0 else int(i), 0), n) for i in indices_or_sections]
     starts, stops = [0, *inner], [*inner, n]
     before = (slice(None),) * d
-    return together(
-        run(s.getitem, (x,), {"index": (*before, slice(a, max(a, b)))})
-        for a, b in zip(starts, stops, strict=True)
-    )
+    return _places(x, [(*before, slice(a, max(a, b))) for a, b in zip(starts, stops, strict=True)])
 
 
 def unbind(input: Any, dim: int = 0) -> tuple[Tensor, ...]:
@@ -168,4 +159,9 @@ def unbind(input: Any, dim: int = 0) -> tuple[Tensor, ...]:
     (tensor(1), tensor(2))
     """
     x = as_input(input, "unbind")
-    return together(select(x, dim, i) for i in range(x._a.shape[one_dim(dim, x._a.ndim, "unbind")]))
+    x = as_input(input, "unbind")
+    if not x._a.ndim:
+        raise IndexError("`unbind` cannot be applied to a 0-d Tensor")
+    d = one_dim(dim, x._a.ndim, "unbind")
+    before = (slice(None),) * d
+    return _places(x, [(*before, i, ...) for i in range(x._a.shape[d])])

@@ -100,7 +100,7 @@ def install() -> None:
         setattr(Tensor, name, getattr(creation, name))
     _install_operators()
     for name, view in {
-        "T": lambda self: shapes.permute(self, tuple(range(self.ndim))[::-1]),
+        "T": shapes._reversed,
         "mT": shapes.matrix_transpose,
         "H": shapes.matrix_transpose,
         "mH": shapes.matrix_transpose,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from tapegrad.ops import shape as s
 from tapegrad.record import run
 from tapegrad.storage import root
 from tapegrad.tensor import Tensor
+from tapegrad.views import see
 
 
 def reshape(input: Any, *shape: Any) -> Tensor:
@@ -24,7 +26,34 @@ def reshape(input: Any, *shape: Any) -> Tensor:
             [2, 3]])
     """
     x = as_input(input, "reshape")
+    found = _reshaped(x, shape)
+    if found is not None:
+        return found
     return run(s.reshape, (x,), {"shape": whole_shape(shape, x._a.shape, "reshape")})
+
+
+def _reshaped(x: Tensor, size: tuple[Any, ...]) -> Tensor | None:
+    """The view of an array in C order in another shape, if NumPy knows it by that name."""
+    a = x._a
+    if not a.flags.c_contiguous:
+        return None
+    new: Any = size
+    if len(size) == 1 and not isinstance(size[0], int):
+        new = tuple(size[0]) if isinstance(size[0], list) else size[0]
+    try:
+        r = a.reshape(new)
+        if r.shape != new and -1 not in new:
+            return None
+    except (TypeError, ValueError):
+        return None
+    return see(s.reshape, x, {"shape": r.shape}, r)
+
+
+def _shaped(x: Tensor, new: tuple[int, ...]) -> Tensor:
+    """`reshape` to a shape that is known to be right."""
+    if x._a.flags.c_contiguous:
+        return see(s.reshape, x, {"shape": new}, x._a.reshape(new))
+    return run(s.reshape, (x,), {"shape": new})
 
 
 def view(input: Any, *shape: Any) -> Tensor:
@@ -36,6 +65,9 @@ def view(input: Any, *shape: Any) -> Tensor:
             [2, 3]])
     """
     x = as_input(input, "view")
+    found = _reshaped(x, shape)
+    if found is not None:
+        return found
     if len(shape) == 1 and isinstance(shape[0], DType):
         raise NotImplementedError("`view` to another dtype is not supported: use `.to(dtype)`")
     new = whole_shape(shape, x._a.shape, "view")
@@ -84,8 +116,8 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
         raise RuntimeError(f"`flatten`: start_dim {start_dim} comes after end_dim {end_dim}")
     if first == last:
         return x
-    middle = int(np.prod(shape[first : last + 1]))
-    return run(s.reshape, (x,), {"shape": (*shape[:first], middle, *shape[last + 1 :])})
+    middle = math.prod(shape[first : last + 1])
+    return _shaped(x, (*shape[:first], middle, *shape[last + 1 :]))
 
 
 def ravel(input: Any) -> Tensor:
@@ -108,7 +140,7 @@ def unflatten(input: Any, dim: int, sizes: Any) -> Tensor:
     x = as_input(input, "unflatten")
     d = one_dim(dim, x._a.ndim, "unflatten")
     part = whole_shape((tuple(sizes),), x._a.shape[d : d + 1], "unflatten")
-    return run(s.reshape, (x,), {"shape": (*x._a.shape[:d], *part, *x._a.shape[d + 1 :])})
+    return _shaped(x, (*x._a.shape[:d], *part, *x._a.shape[d + 1 :]))
 
 
 def contiguous(input: Any) -> Tensor:
@@ -140,12 +172,16 @@ def permute(input: Any, *dims: Any) -> Tensor:
     tapegrad.Size([4, 2, 3])
     """
     x = as_input(input, "permute")
-    order = tuple(one_dim(d, x._a.ndim, "permute") for d in dims_of(dims))
-    if sorted(order) != list(range(x._a.ndim)):
+    order = tuple([one_dim(d, x._a.ndim, "permute") for d in dims_of(dims)])
+    if len(order) != x._a.ndim or len(set(order)) != len(order):
         raise RuntimeError(
             f"`permute` needs each of the {x._a.ndim} dimensions once, got {dims_of(dims)}"
         )
-    return run(s.permute, (x,), {"dims": order})
+    return _permuted(x, order)
+
+
+def _permuted(x: Tensor, order: tuple[int, ...]) -> Tensor:
+    return see(s.permute, x, {"dims": order}, x._a.transpose(order))
 
 
 def transpose(input: Any, dim0: int, dim1: int) -> Tensor:
@@ -160,7 +196,7 @@ def transpose(input: Any, dim0: int, dim1: int) -> Tensor:
     order = list(range(x._a.ndim))
     if order:
         order[a], order[b] = order[b], order[a]
-    return run(s.permute, (x,), {"dims": tuple(order)})
+    return _permuted(x, tuple(order))
 
 
 swapaxes = swapdims = transpose
@@ -178,7 +214,13 @@ def t(input: Any) -> Tensor:
         raise RuntimeError(
             f"`t` takes at most 2 dimensions, got the shape {x._a.shape}: use `transpose` or `mT`"
         )
-    return run(s.permute, (x,), {"dims": tuple(range(x._a.ndim))[::-1]})
+    return _permuted(x, (1, 0) if x._a.ndim == 2 else tuple(range(x._a.ndim)))
+
+
+def _reversed(input: Tensor) -> Tensor:
+    """All dimensions in reverse order; a view."""
+    n = input._a.ndim
+    return _permuted(input, (1, 0) if n == 2 else tuple(range(n - 1, -1, -1)))
 
 
 def matrix_transpose(input: Any) -> Tensor:
@@ -189,9 +231,10 @@ def matrix_transpose(input: Any) -> Tensor:
     tapegrad.Size([5, 3, 2])
     """
     x = as_input(input, "mT")
-    if x._a.ndim < 2:
+    n = x._a.ndim
+    if n < 2:
         raise RuntimeError(f"`mT` needs at least 2 dimensions, got the shape {x._a.shape}")
-    return transpose(x, -2, -1)
+    return _permuted(x, (1, 0) if n == 2 else (*range(n - 2), n - 1, n - 2))
 
 
 def movedim(input: Any, source: Any, destination: Any) -> Tensor:
@@ -203,6 +246,10 @@ def movedim(input: Any, source: Any, destination: Any) -> Tensor:
     """
     x = as_input(input, "movedim")
     n = x._a.ndim
+    if n and isinstance(source, int) and isinstance(destination, int):
+        order = list(range(n))
+        order.insert(one_dim(destination, n, "movedim"), order.pop(one_dim(source, n, "movedim")))
+        return _permuted(x, tuple(order))
     given = source, destination
     if isinstance(source, int) and isinstance(destination, int):
         given = (source,), (destination,)
@@ -214,7 +261,7 @@ def movedim(input: Any, source: Any, destination: Any) -> Tensor:
     order = [d for d in range(n) if d not in here]
     for d, at in sorted(zip(there, here, strict=True)):
         order.insert(d, at)
-    return run(s.permute, (x,), {"dims": tuple(order)})
+    return _permuted(x, tuple(order))
 
 
 moveaxis = movedim
@@ -229,13 +276,17 @@ def squeeze(input: Any, dim: Any = None) -> Tensor:
     """
     x = as_input(input, "squeeze")
     shape = x._a.shape
+    n = len(shape)
+    dims: tuple[int, ...]
     if dim is None:
-        chosen = tuple(range(len(shape)))
+        dims = tuple([d for d in range(n) if shape[d] == 1])
+    elif isinstance(dim, int):
+        d = one_dim(dim, n, "squeeze")
+        dims = (d,) if n and shape[d] == 1 else ()
     else:
-        given = (dim,) if isinstance(dim, int) else tuple(dim)
-        chosen = tuple(one_dim(d, len(shape), "squeeze") for d in given)
-    dims = tuple(sorted(d for d in chosen if d < len(shape) and shape[d] == 1))
-    return run(s.squeeze, (x,), {"dims": dims})
+        chosen = [one_dim(d, n, "squeeze") for d in dim]
+        dims = tuple(sorted([d for d in chosen if n and shape[d] == 1]))
+    return see(s.squeeze, x, {"dims": dims}, x._a.squeeze(dims))
 
 
 def unsqueeze(input: Any, dim: int) -> Tensor:
@@ -246,7 +297,9 @@ def unsqueeze(input: Any, dim: int) -> Tensor:
     tapegrad.Size([1, 2])
     """
     x = as_input(input, "unsqueeze")
-    return run(s.unsqueeze, (x,), {"dims": (one_dim(dim, x._a.ndim + 1, "unsqueeze"),)})
+    a = x._a
+    d = one_dim(dim, a.ndim + 1, "unsqueeze")
+    return see(s.unsqueeze, x, {"dims": (d,)}, a.reshape((*a.shape[:d], 1, *a.shape[d:])))
 
 
 def expand(input: Any, *size: Any) -> Tensor:
@@ -258,8 +311,28 @@ def expand(input: Any, *size: Any) -> Tensor:
             [2., 2.]])
     """
     x = as_input(input, "expand")
-    given = [int(n) for n in dims_of(size)]
-    shape = x._a.shape
+    a = x._a
+    given = dims_of(size)
+    key = a.shape, a.strides, given
+    found = _expansions.get(key)
+    if found is None:
+        found = _expansion(*key)
+        if all(isinstance(n, int) for n in given):
+            if len(_expansions) > 4096:
+                _expansions.clear()
+            _expansions[key] = found
+    params, steps = found
+    return see(s.expand, x, params, s.strided(a, params["shape"], steps))
+
+
+# By shape and strides of the operand and the wanted sizes: parameters, and the view's strides.
+_expansions: dict[Any, tuple[dict[str, Any], tuple[int, ...]]] = {}
+
+
+def _expansion(
+    shape: tuple[int, ...], strides: tuple[int, ...], size: tuple[Any, ...]
+) -> tuple[dict[str, Any], tuple[int, ...]]:
+    given = [int(n) for n in size]
     extra = len(given) - len(shape)
     if extra < 0:
         raise RuntimeError(f"`expand`: {tuple(given)} has fewer dimensions than {shape}")
@@ -270,7 +343,7 @@ def expand(input: Any, *size: Any) -> Tensor:
                 f"`expand`: a Tensor of shape {shape} cannot be expanded to {tuple(given)}: "
                 f"dimension {i} does not match"
             )
-    return run(s.expand, (x,), {"shape": tuple(full)})
+    return {"shape": tuple(full)}, s.expanded_strides(shape, strides, tuple(full))
 
 
 def expand_as(input: Any, other: Tensor) -> Tensor:
@@ -301,7 +374,8 @@ def narrow(input: Any, dim: int, start: Any, length: int) -> Tensor:
     first = first + n if first < 0 else first
     if length < 0 or first + length > n:
         raise RuntimeError(f"`narrow`: start {first} and length {length} exceed the size {n}")
-    return run(s.getitem, (x,), {"index": (slice(None),) * d + (slice(first, first + length),)})
+    index = (slice(None),) * d + (slice(first, first + length),)
+    return see(s.getitem, x, {"index": index}, x._a[index])
 
 
 def select(input: Any, dim: int, index: Any) -> Tensor:
@@ -318,7 +392,8 @@ def select(input: Any, dim: int, index: Any) -> Tensor:
     n = x._a.shape[d]
     if not -n <= i < n:
         raise IndexError(f"`select`: index {i} is out of range for dimension {dim} of size {n}")
-    return run(s.getitem, (x,), {"index": (slice(None),) * d + (i % n, ...)})
+    place = (slice(None),) * d + (i % n, ...)
+    return see(s.getitem, x, {"index": place}, x._a[place])
 
 
 def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
@@ -332,7 +407,8 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tenso
     a, b = one_dim(dim1, x._a.ndim, "diagonal"), one_dim(dim2, x._a.ndim, "diagonal")
     if a == b:
         raise RuntimeError(f"`diagonal` needs two different dimensions, got {dim1} and {dim2}")
-    return run(s.diagonal, (x,), {"offset": offset, "dim1": a, "dim2": b})
+    r = s.diagonal_of(x._a, offset, a, b)
+    return see(s.diagonal, x, {"offset": offset, "dim1": a, "dim2": b}, r)
 
 
 def diag(input: Any, diagonal: int = 0) -> Tensor:
@@ -413,7 +489,8 @@ def unfold(input: Any, dimension: int, size: int, step: int) -> Tensor:
             f"`unfold`: size {size} and step {step} do not fit dimension {dimension} of size "
             f"{x._a.shape[d]}"
         )
-    return run(s.unfold, (x,), {"dim": d, "size": size, "step": step})
+    params = {"dim": d, "size": size, "step": step}
+    return see(s.unfold, x, params, s.unfold.forward(x._a, **params))
 
 
 def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
@@ -425,19 +502,45 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
             [1, 2]])
     """
     x = as_input(input, "as_strided")
-    size, stride = tuple(int(n) for n in size), tuple(int(n) for n in stride)
-    offset = x.storage_offset() if storage_offset is None else storage_offset
-    if len(size) != len(stride) or any(n < 0 for n in (*size, *stride, offset)):
+    a = x._a
+    owner = root(a)
+    start = 0 if owner is a else x.storage_offset()
+    given = tuple(size), tuple(stride), storage_offset, start, owner.size
+    key = a.shape, a.strides, a.itemsize, given
+    params = _windows.get(key)
+    if params is None:
+        params = _window(a.shape, x.stride(), *given)
+        if all(isinstance(n, int) for n in (*given[0], *given[1])):
+            if len(_windows) > 4096:
+                _windows.clear()
+            _windows[key] = params
+    return see(s.as_strided, x, params, s.as_strided.forward(a, **params))
+
+
+_windows: dict[Any, dict[str, Any]] = {}  # the parameters of `as_strided`
+
+
+def _window(
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    size: tuple[Any, ...],
+    stride: tuple[Any, ...],
+    offset: int | None,
+    start: int,
+    count: int,
+) -> dict[str, Any]:
+    size, stride = tuple([int(n) for n in size]), tuple([int(n) for n in stride])
+    offset = start if offset is None else offset
+    if len(size) != len(stride) or offset < 0 or min((*size, *stride), default=0) < 0:
         raise RuntimeError(f"`as_strided`: size {size} and stride {stride} do not fit together")
-    last = offset + sum((n - 1) * k for n, k in zip(size, stride, strict=True)) if all(size) else 0
-    if last >= max(root(x._a).size, 1):
+    last = offset + sum([(n - 1) * k for n, k in zip(size, stride)]) if all(size) else 0
+    if last >= max(count, 1):
         raise RuntimeError(
             f"`as_strided`: size {size}, stride {stride} and offset {offset} reach beyond the "
-            f"storage of {root(x._a).size} elements"
+            f"storage of {count} elements"
         )
-    layout = (x._a.shape, x.stride(), x.storage_offset())
-    params = {"size": size, "stride": stride, "offset": offset, "layout": layout}
-    return run(s.as_strided, (x,), params)
+    layout = (shape, strides, start)
+    return {"size": size, "stride": stride, "offset": offset, "layout": layout}
 
 
 def to(input: Any, *args: Any, dtype: Any = None, copy: bool = False, device: Any = None) -> Tensor:

@@ -96,6 +96,24 @@ def square_up(n, x_at, centre_at, out_at, p4, p5, p6, p7):
     return 0
 
 
+def distance_up(n, a_at, b_at, out_at, p4, p5, p6, p7):
+    """The sum of the squared differences of two rows."""
+    a, b = pointer(a_at), pointer(b_at)
+    total = zero
+    for first in range(0, n, GROUP):
+        last = min(first + GROUP, n)
+        group = zero
+        for start in range(first, last, BLOCK):
+            part = zero
+            for i in range(start, min(start + BLOCK, last)):
+                d = a[i] - b[i]
+                part = plus(part, d * d)
+            group += part
+        total += group
+    pointer(out_at)[0] = total
+    return 0
+
+
 def add_columns(n, rows, step, x_at, out_at, p5, p6, p7):
     """The sum of some rows of n elements, `step` bytes apart."""
     out = pointer(out_at)

@@ -56,6 +56,9 @@ SCALARS = {
     "exact": "select({0} != zero, select({1} != zero, {0} * {1}, zero), zero)",
     "addcmul": "{0} + {1} * {2}",
     "addcdiv": "{0} + {1} / {2}",
+    "addcmul_scaled": "{0} + {3} * {1} * {2}",
+    "addcdiv_scaled": "{0} + {3} * {1} / {2}",
+    "squared_difference": "({0} - {1}) * ({0} - {1})",
     "lerp": "{0} + {2} * ({1} - {0})",
     "eq": "{0} == {1}",
     "ne": "{0} != {1}",
@@ -182,15 +185,15 @@ def loop(expression: Any, loads: list[str], store: str) -> list[str]:
     ]
 
 
-OPERANDS = ("a", "b", "c")
+OPERANDS = ("a", "b", "c", "y")  # a fourth operand stands where else the result does
 
 
 def partial(op: Op, k: int) -> Any:
     """The partial derivative of an elementwise operation in operand k, as an expression."""
     formula = op.formulas[k]
     assert isinstance(formula, Formula)
-    values = dict(zip(op.inputs, (Symbol(name) for name in OPERANDS), strict=False))
-    values["y"] = Symbol("y")
+    values = {"y": Symbol("y")}
+    values |= dict(zip(op.inputs, (Symbol(name) for name in OPERANDS), strict=False))
     return formula.function(*[values[name] for name in formula.reads])
 
 
@@ -252,7 +255,8 @@ def _load(op: Op, name: str, index: str) -> str:
 def adjoint_source(op: Op, k: int, dtype: str, scalars: int) -> str:
     """The kernel that hands the adjoint of a result on to operand k.
 
-    Bit i of `scalars` says that operand i is one number for the whole loop (bit 3: the adjoint).
+    Bit i of `scalars` says that operand i is one number for the whole loop; bit 3 says so of the
+    adjoint, bit 4 of the fourth operand.
     Where operand k is one number, its contributions are added up, in an order that LLVM chooses.
     The kernel's `accumulate` chooses between adding and writing.
     """
@@ -266,9 +270,8 @@ def adjoint_source(op: Op, k: int, dtype: str, scalars: int) -> str:
         expression = 0
     else:
         expression = Symbol("exact" if op.exact[k] else "strong", (g, factor))
-    fixed = {name for i, name in enumerate(OPERANDS) if scalars >> i & 1} & read
-    if scalars >> 3 & 1:
-        fixed.add("g")
+    order = ("a", "b", "c", "g", "y")
+    fixed = {name for i, name in enumerate(order) if scalars >> i & 1} & (read | {"g"})
     loads = [_load(op, name, "i") for name in sorted((read | {"g"}) - fixed)]
     if scalars >> k & 1:
         loops = ["total = zero", *loop(expression, loads, "total = plus(total, {value})"),
@@ -284,16 +287,16 @@ def adjoint_source(op: Op, k: int, dtype: str, scalars: int) -> str:
 def forward_source(op: Op, dtype: str, scalars: int) -> str:
     """The kernel that computes an elementwise operation.
 
-    Bit 3 of `scalars` says that the result is written over operand a: LLVM then knows that no
+    Bit 4 of `scalars` says that the result is written over operand a: LLVM then knows that no
     element is read after it was overwritten.
     """
     names = OPERANDS[: len(op.inputs)]
     fixed = [name for i, name in enumerate(names) if scalars >> i & 1]
     loads = [_load(op, name, "i") for name in names if name not in fixed]
-    inplace = ["out_p = a_p"] if scalars >> 3 & 1 else _setup(op, ("out",))
+    inplace = ["out_p = a_p"] if scalars >> 4 & 1 else _setup(op, ("out",))
     setup = [*_setup(op, names), *inplace, *[_load(op, name, "0") for name in fixed]]
     body = [*setup, *loop(result(op), loads, "out_p[i] = {value}")]
-    return _function("n, out_at, a_at, b_at, c_at, unused_1, unused_2, unused_3", body, dtype)
+    return _function("n, out_at, a_at, b_at, c_at, y_at, unused_1, unused_2", body, dtype)
 
 
 def _indent(lines: Sequence[str], depth: int = 1) -> list[str]:

@@ -35,7 +35,8 @@ def learn() -> None:
     if len(by_code) > CAPACITY:
         raise RuntimeError(f"the table of operations is full: it holds {CAPACITY}")
     for op in by_code[_known:]:
-        operands = len(op.inputs) if op.kind == ELEMENTWISE else 1
+        # The walk leaves records of four operands to Python, and has other kinds from 4 on.
+        operands = len(op.inputs) if op.kind == ELEMENTWISE and len(op.inputs) < 4 else 1
         kinds[op.code] = _SPECIAL.get(op.name, operands)
     _known = len(by_code)
 

@@ -9,10 +9,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from tapegrad.fast import binary
+from tapegrad.functions.arguments import same_and_large
 from tapegrad.functions.arithmetic import relu, sigmoid, softplus, square, sub
 from tapegrad.functions.arithmetic import tanh as tanh
 from tapegrad.functions.products import matmul
 from tapegrad.functions.reductions import log_softmax, mean, softmax, sum
+from tapegrad.ops import elementwise as e
+from tapegrad.ops import reduce as r
+from tapegrad.record import run
 from tapegrad.tensor import Tensor
 
 __all__ = [
@@ -27,12 +32,20 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     >>> tg.nn.functional.mse_loss(tg.tensor([1.0, 3.0]), tg.tensor([1.0, 1.0]))
     tensor(2.)
     """
-    squares = square(sub(input, target))
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"`mse_loss`: reduction is 'mean', 'sum' or 'none', got {reduction!r}")
+    if type(input) is not Tensor or type(target) is not Tensor or input._a.dtype.kind != "f":
+        squares = square(sub(input, target))
+    elif reduction != "none" and same_and_large(input, target):
+        return run(r.mse_loss, (input, target), {"mean": reduction == "mean"})
+    else:
+        squares = _squared_difference(input, target)
     if reduction == "none":
         return squares
-    if reduction not in ("mean", "sum"):
-        raise ValueError(f"`mse_loss`: reduction is 'mean', 'sum' or 'none', got {reduction!r}")
     return mean(squares) if reduction == "mean" else sum(squares)
+
+
+_squared_difference = binary(e.squared_difference)
 
 
 def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:

@@ -70,11 +70,25 @@ def _addcdiv(a: Any, b: Any, c: Any, out: Any = None) -> Any:
     return np.asarray(a + b / c)
 
 
+def _addcmul_scaled(a: Any, b: Any, c: Any, value: Any, out: Any = None) -> Any:
+    return np.asarray(a + value * b * c)
+
+
+def _addcdiv_scaled(a: Any, b: Any, c: Any, value: Any, out: Any = None) -> Any:
+    return np.asarray(a + value * b / c)
+
+
+def _squared_difference(a: Any, b: Any, out: Any = None) -> Any:
+    difference = np.subtract(a, b, out=...)
+    return np.square(difference, out=difference)
+
+
 def _lerp(a: Any, b: Any, c: Any, out: Any = None) -> Any:
     return np.asarray(a + c * (b - a))
 
 
 SELECTS = NotDifferentiable("a condition selects, it has no derivative")
+SCALES = NotDifferentiable("`value` is a number: multiply by a Tensor to differentiate in it")
 COMPARES = NotDifferentiable("a comparison is constant almost everywhere")
 TWO_OVER_ROOT_PI = 2.0 / math.sqrt(math.pi)
 POSITIVE, UNIT, REAL = (0.1, 2.0), (-0.9, 0.9), (-2.0, 2.0)
@@ -174,5 +188,19 @@ where: Op = elementwise(
 addcmul = elementwise("addcmul", _addcmul, a=lambda: 1, b=lambda c: c, c=lambda b: b)
 addcdiv = elementwise("addcdiv", _addcdiv, a=lambda: 1, b=lambda c: 1 / c,
                       c=lambda b, c: -b / (c * c), domain=POSITIVE)
+# The last of four operands is handed to kernels where the result is elsewhere: it is not read here.
+addcmul_scaled = elementwise(
+    "addcmul_scaled", _addcmul_scaled, a=lambda: 1, b=lambda c, value: value * c,
+    c=lambda b, value: value * b, value=SCALES, grad_name="Addcmul",
+)
+addcdiv_scaled = elementwise(
+    "addcdiv_scaled", _addcdiv_scaled, a=lambda: 1, b=lambda c, value: value / c,
+    c=lambda b, c, value: -(value * b) / (c * c), value=SCALES, grad_name="Addcdiv",
+    domain=POSITIVE,
+)
+squared_difference = elementwise(
+    "squared_difference", _squared_difference, a=lambda a, b: 2 * (a - b),
+    b=lambda a, b: 2 * (b - a), grad_name="MseLoss",
+)
 lerp = elementwise("lerp", _lerp, a=lambda c: 1 - c, b=lambda c: c, c=lambda a, b: b - a)
 # fmt: on

@@ -103,6 +103,16 @@ def _norm(x: Any, *, p: float, dim: Dims, keepdim: bool) -> Any:
     return _total(size**p, axis=dim, keepdims=keepdim) ** (1.0 / p)
 
 
+def _mse_loss(a: Any, b: Any, *, mean: bool) -> Any:
+    total = _total(np.square(a - b), axis=None)
+    return total / a.dtype.type(a.size or np.nan) if mean else total
+
+
+def _mse_vjp(g: Any, x: Any, other: Any, spec: Any, mean: bool) -> Any:
+    scale = 2.0 / (count(spec, tuple(range(len(spec.shape)))) or np.nan) if mean else 2.0
+    return strong(expand(g * scale, shape=spec.shape), x - other)
+
+
 def _norm_vjp(g: Any, x: Any, y: Any, x_spec: Any, p: float, dim: Dims, keepdim: bool) -> Any:
     g, y = spread(g, x_spec, dim, keepdim), spread(y, x_spec, dim, keepdim)
     if p == 0:
@@ -214,6 +224,11 @@ softmax = custom(
 log_softmax = custom(
     "log_softmax", _log_softmax,
     x=lambda g, y, dim: g - strong(sum(g, dim=dim, keepdim=True), exp(y)),
+)
+# Of large arrays of one shape; others are made of a squared difference and a mean.
+mse_loss = custom(
+    "mse_loss", _mse_loss, a=lambda g, a, b, a_spec, mean: _mse_vjp(g, a, b, a_spec, mean),
+    b=lambda g, a, b, b_spec, mean: _mse_vjp(g, b, a, b_spec, mean),
 )
 norm = custom("norm", _norm, x=_norm_vjp, grad_name="LinalgVectorNorm")
 # fmt: on

@@ -25,14 +25,30 @@ def _sum_to(x: Any, *, shape: Shape) -> Any:
     return np.add.reduce(x, axis=axes).reshape(shape)
 
 
+def strided(x: Any, shape: Shape, strides: Shape, offset: int = 0) -> Any:
+    """The memory of an array, from `offset` bytes on, with any shape and strides in bytes."""
+    if type(x) is np.ndarray and x.flags.c_contiguous and x.size:
+        return np.ndarray(shape, x.dtype, x, offset, strides)  # a tenth of the time
+    flat = x.reshape(-1)[offset // x.itemsize :] if offset else x
+    return np.lib.stride_tricks.as_strided(flat, shape, strides)
+
+
+def _unsqueeze(x: Any, *, dims: Shape) -> Any:
+    shape = list(x.shape)
+    for d in dims:
+        shape.insert(d, 1)
+    return x.reshape(shape)
+
+
 def _expand(x: Any, *, shape: Shape) -> Any:
-    return np.lib.stride_tricks.as_strided(x, shape, _expanded_strides(x, shape))
+    return strided(x, shape, expanded_strides(x.shape, x.strides, shape))
 
 
-def _expanded_strides(x: Any, shape: Shape) -> Shape:
-    extra = len(shape) - x.ndim
-    steps = zip(x.strides, x.shape, shape[extra:], strict=True)
-    kept = [int(s) if n == m else 0 for s, n, m in steps]
+def expanded_strides(given: Shape, strides: Shape, shape: Shape) -> Shape:
+    """The strides of an array when it is broadcast to a shape."""
+    extra = len(shape) - len(given)
+    steps = zip(strides, given, shape[extra:], strict=True)
+    kept = [s if n == m else 0 for s, n, m in steps]
     return (*(0,) * extra, *kept)
 
 
@@ -47,8 +63,10 @@ def _flip(x: Any, *, dims: Shape) -> Any:
 
 
 def _unfold(x: Any, *, dim: int, size: int, step: int) -> Any:
-    windows = np.lib.stride_tricks.sliding_window_view(x, size, dim, writeable=True)
-    return windows[(slice(None),) * dim + (slice(None, None, step),)]
+    shape, strides = [*x.shape, size], [*x.strides, x.strides[dim]]
+    shape[dim] = (shape[dim] - size) // step + 1
+    strides[dim] *= step
+    return strided(x, tuple(shape), tuple(strides))
 
 
 def _fold(g: Any, *, shape: Shape, dim: int, size: int, step: int) -> Any:
@@ -64,9 +82,9 @@ def _as_strided(x: Any, *, size: Shape, stride: Shape, offset: int, layout: Any)
     owner = x
     while isinstance(owner.base, np.ndarray):
         owner = owner.base
-    flat = np.frombuffer(owner, owner.dtype) if owner.flags.c_contiguous else owner.ravel("K")
     step = x.itemsize
-    return np.lib.stride_tricks.as_strided(flat[offset:], size, tuple(s * step for s in stride))
+    flat = owner if owner.flags.c_contiguous else owner.ravel("K")
+    return strided(flat, size, tuple([s * step for s in stride]), offset * step)
 
 
 def _strided_map(size: Shape, stride: Shape, offset: int, layout: Any) -> Any:
@@ -140,16 +158,21 @@ def _stack(*xs: Any, dim: int) -> Any:
     return np.stack(xs, dim)
 
 
-def _diagonal(x: Any, *, offset: int, dim1: int, dim2: int) -> Any:
-    view = np.diagonal(x, offset, dim1, dim2)
+def diagonal_of(x: Any, offset: int, dim1: int, dim2: int) -> Any:
+    """The diagonal, which may be written if its array may."""
+    view = x.diagonal(offset, dim1, dim2)
     if x.flags.writeable:
         view.flags.writeable = True
     return view
 
 
+def _diagonal(x: Any, *, offset: int, dim1: int, dim2: int) -> Any:
+    return diagonal_of(x, offset, dim1, dim2)
+
+
 def _diagonal_embed(g: Any, *, shape: Shape, offset: int, dim1: int, dim2: int) -> Any:
     out = np.zeros(shape, g.dtype)
-    _diagonal(out, offset=offset, dim1=dim1, dim2=dim2)[...] = g
+    diagonal_of(out, offset, dim1, dim2)[...] = g
     return out
 
 
@@ -200,10 +223,10 @@ reshape: Op = linear(
     "reshape", lambda x, *, shape: x.reshape(shape),
     x=lambda g, x_spec: reshape(g, shape=x_spec.shape), view=True, grad_name="View",
 )
-squeeze = linear("squeeze", lambda x, *, dims: np.squeeze(x, dims),
+squeeze = linear("squeeze", lambda x, *, dims: x.squeeze(dims),
                  x=lambda g, dims: unsqueeze(g, dims=dims), view=True)
 unsqueeze: Op = linear(
-    "unsqueeze", lambda x, *, dims: np.expand_dims(x, dims),
+    "unsqueeze", _unsqueeze,
     x=lambda g, dims: squeeze(g, dims=dims), view=True,
 )
 permute: Op = linear(

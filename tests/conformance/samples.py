@@ -62,8 +62,14 @@ THREE = [
     [(2, 3), (2, 3), (2, 3)], [(), (), ()], [(2, 3), (3,), ()], [(), (2, 1), (3,)],
     [(2, 1), (2, 3), (2, 3)], [(3,), (2, 3), (2, 3)], [(2, 3), (2, 3), ()], [(0, 3), (3,), ()],
 ]  # fmt: skip
-SHAPES = {1: [[shape] for shape in ONE], 2: TWO, 3: THREE}
-CHIEF = {1: [[(2, 3)], [()]], 2: [TWO[0], TWO[7]], 3: [THREE[0]]}  # enough for float32
+FOUR = [[*shapes, ()] for shapes in THREE]  # the last is a number
+SHAPES = {1: [[shape] for shape in ONE], 2: TWO, 3: THREE, 4: FOUR}
+CHIEF = {  # enough for float32
+    1: [[(2, 3)], [()]],
+    2: [TWO[0], TWO[7]],
+    3: [THREE[0]],
+    4: [FOUR[0]],
+}
 
 
 def of_shapes(op: Op, shapes: Any) -> Sample:
@@ -280,6 +286,10 @@ for name in ("sum", "logsumexp"):
 row("sum", (0, 3), dim=(0,), keepdim=False)
 row("sum", (2, 3), dim=(), keepdim=False)
 row("mean", (0, 3), dim=(1,), keepdim=True)
+for shape in ((2, 3), ()):
+    row("mse_loss", shape, shape, mean=True)
+    row("mse_loss", shape, shape, mean=False)
+row("mse_loss", (0, 3), (0, 3), mean=False)
 row("norm", (), p=2.0, dim=(), keepdim=False)
 row("norm", (0, 3), p=2.0, dim=(0,), keepdim=False)
 row("var", (), dim=(), correction=0, keepdim=False)

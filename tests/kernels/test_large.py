@@ -105,7 +105,12 @@ CASES = {
     "addcmul": (lambda x, a, b: tg.addcmul(x, a, b, value=0.5), [M, P, U]),
     "addcdiv": (lambda x, a, b: tg.addcdiv(x, a, b, value=0.5), [M, U, P]),
     "lerp": (lambda a, b: tg.lerp(a, b, 0.3), [M, P]),
+    "addcmul, one scaled": (lambda x, a: tg.addcmul(x, a, a, value=-2), [M, P]),
+    "addcmul, rows": (lambda x, a, b: tg.addcmul(x, a, b, value=0.5), [M, ROW, COLUMN]),
     "mse_loss": (F.mse_loss, [M, P]),
+    "mse_loss, added up": (lambda a, b: F.mse_loss(a, b, reduction="sum"), [M, P]),
+    "mse_loss, each": (lambda a, b: F.mse_loss(a, b, reduction="none"), [M, P]),
+    "mse_loss, to a constant": (lambda a: F.mse_loss(a * 2, tg.tensor(P)), [M]),
     **{
         f"{name}, {dim}": (named(name, dim=dim), [M])
         for name in ("sum", "mean", "var", "std", "norm", "amax", "amin", "logsumexp")

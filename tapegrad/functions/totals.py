@@ -1,0 +1,102 @@
+"""The short road of sums and means of float64 Tensors.
+
+`total` computes what the general road of `tapegrad.record` would, and writes the same record.  What
+follows from a shape and the dimensions is worked out once.  The lines that append a record are
+those of `Tape.append`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tapegrad.fast import owe
+from tapegrad.functions.arguments import all_dims
+from tapegrad.ops.core import Op
+from tapegrad.ops.reduce import mean
+from tapegrad.record import classes, resolve
+from tapegrad.tape import GENERAL, MODE_FAST, STRIDE, current, pack_into, shapes
+from tapegrad.tensor import F8, SHORT, Tensor
+
+# Dimensions, or None for all of them; how many elements are added up; the number of the result's
+# shape; the record's word and AUX; what it keeps.
+Plan = tuple[Any, float, int, int, int, Any]
+_plans: dict[Any, Plan] = {}
+_new = Tensor.__new__
+_add: Any = np.add.reduce
+_array = np.array
+
+
+def total(op: Op, x: Tensor, dim: Any, keepdim: bool) -> Tensor | None:
+    """The sum or the mean of a Tensor; None where the general road has to be taken."""
+    s, a = x._s, x._a
+    large = s < 0
+    if large:
+        if a.dtype is not F8:
+            return None
+        s = shapes.number(a.shape)
+    if (
+        dim is not None
+        and type(dim) is not int
+        and (type(dim) is not tuple or any(type(d) is not int for d in dim))
+    ):
+        return None
+    tape = current.tape
+    home = x._home
+    if home is not None and home is not tape:
+        resolve(x, tape)
+    p = x._pos
+    if tape.mode != MODE_FAST and (p or tape.inference):
+        return None
+    axes, n, s, word, aux, entry = _plans.get((op, s, dim, keepdim)) or _plan(op, s, dim, keepdim)
+    t = _new(Tensor)
+    t._s = s
+    if large:
+        t._a = r = np.asarray(op.forward(a, **entry[2][0]))
+        if r.size >= SHORT:
+            t._s = -1
+    elif axes is None:
+        found = _add(a, None)
+        t._a = _array(found / n if n else found)
+    else:
+        t._a = r = _add(a, axis=axes, keepdims=keepdim, out=...)
+        if n:
+            np.divide(r, n, out=r)
+    if not p:
+        t._pos = 0
+        t._home = None
+        return t
+    if s & 1:
+        owe(tape, s)
+    offset = tape.offset
+    if offset == tape.end:
+        offset = tape.make_room()
+    if p < 0:
+        p = tape.slots.get(p) or tape.slot(x)
+    token = tape.next
+    pack_into(tape.buffer, offset, word, p, 0, 0, s, aux)
+    tape.offset = offset + STRIDE
+    tape.next = token + 1
+    tape.tokens.append(token)
+    tape.keep.append(entry)
+    t._pos = token
+    t._home = tape
+    return t
+
+
+def _plan(op: Op, s: int, dim: Any, keepdim: bool) -> Plan:
+    shape = shapes.shapes[s]
+    dims = all_dims(dim, len(shape), op.name)
+    kept = tuple([1 if d in dims else n for d, n in enumerate(shape)])
+    result = kept if keepdim else tuple([n for d, n in enumerate(shape) if d not in dims])
+    found = classes((kept,), shape)
+    bits, aux = (GENERAL, 0) if found is None else (found[0], int(shapes.sizes[s]))
+    n = (float(math.prod([shape[d] for d in dims])) or math.nan) if op is mean else 0.0
+    entry = (None, None, ({"dim": dims, "keepdim": keepdim}, ((shape, F8),)))
+    plan = (dims if result else None, n, shapes.number(result), op.code | bits, aux, entry)
+    if len(_plans) > 4096:
+        _plans.clear()
+    _plans[op, s, dim, keepdim] = plan
+    return plan

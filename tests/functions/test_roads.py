@@ -1,0 +1,147 @@
+"""The short roads write what the general road writes: views, sums and means."""
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad import record
+from tapegrad.functions import indexing, joining, reductions, shapes
+from tapegrad.ops.core import by_code
+from tapegrad.tape import CODE_MASK, WORD
+from tapegrad.tensor import View
+
+pytestmark = pytest.mark.tapegrad_only("about its roads")
+
+VIEWS = {
+    "reshape": lambda x: x.reshape(3, -1),
+    "reshape, a list": lambda x: x.reshape([4, 6]),
+    "view": lambda x: x.view(-1),
+    "flatten": lambda x: x.flatten(1),
+    "unflatten": lambda x: x.unflatten(2, (2, 2)),
+    "transpose": lambda x: x.transpose(0, -1),
+    "t": lambda x: x[0].t(),
+    "T": lambda x: x.T,
+    "mT": lambda x: x.mT,
+    "permute": lambda x: x.permute(2, 0, 1),
+    "movedim": lambda x: x.movedim(0, 2),
+    "squeeze": lambda x: x[:, :1].squeeze(1),
+    "squeeze, nothing": lambda x: x.squeeze(),
+    "unsqueeze": lambda x: x.unsqueeze(-1),
+    "expand": lambda x: x[:, :1].expand(-1, 5, -1),
+    "expand, more dimensions": lambda x: x.expand(2, -1, -1, -1),
+    "narrow": lambda x: x.narrow(1, 1, 2),
+    "select": lambda x: x.select(1, -1),
+    "a number": lambda x: x[1],
+    "a slice": lambda x: x[:, 1:],
+    "all kinds": lambda x: x[None, ..., ::2, 1],
+    "diagonal": lambda x: x.diagonal(0, 1, 2),
+    "unfold": lambda x: x.unfold(2, 2, 1),
+    "unfold, transposed": lambda x: x.mT.unfold(2, 2, 1),
+    "as_strided": lambda x: x.as_strided((3, 2), (2, 5), 1),
+    "unbind": lambda x: x.unbind(1),
+    "split": lambda x: x.split([1, 2], 1),
+    "chunk, of a view": lambda x: x.mT.chunk(2, 2),
+    "tensor_split": lambda x: x.tensor_split((1, 3), 2),
+}
+MODES = {
+    "recorded": lambda function, x: function(x),
+    "recorded, in float32": lambda function, x: function(x.float()),
+    "of a view": lambda function, x: function((x * 2)[...]),
+    "no_grad": tg.no_grad()(lambda function, x: function(x)),
+    "inference": tg.inference_mode()(lambda function, x: function(x)),
+    "a constant": lambda function, x: function(x.detach()),
+    "large": lambda function, x: function(x.expand(2000, 2, 3, 4)[:, 1].clone()),
+}
+
+
+def general(monkeypatch):
+    """Take the general road everywhere."""
+
+    def see(op, x, params, r):
+        return record.run(op, (x,), params)
+
+    def see_all(op, x, pieces):
+        found = tuple(record.run(op, (x,), params) for params, _ in pieces)
+        for part in found:
+            if isinstance(part._home, View):
+                part._home.several = True
+        return found
+
+    monkeypatch.setattr(shapes, "see", see)
+    monkeypatch.setattr(indexing, "see", see)
+    monkeypatch.setattr(joining, "see_all", see_all)
+    monkeypatch.setattr(reductions, "total", lambda *_: None)
+
+
+def described(t):
+    """Everything there is to know of a Tensor and of its record."""
+    home = t._home
+    view = ()
+    if isinstance(home, View):
+        view = home.chain, home.frozen, home.several, home.base is not None
+        if home.base is not None:
+            assert home.stamp == home.base._pos
+            assert np.may_share_memory(home.base._a, t._a)
+    row: tuple = ()
+    if t._pos > 0:
+        tape = t.tape
+        index = tape.index(t._pos)
+        words = tape.words()[index].tolist()
+        fields = [by_code[words[WORD] & CODE_MASK].name, words[WORD], *words[4:], tape.keep[index]]
+        row = (fields, [code < 0 for code in tape.inputs(index)])
+    layout = t._a.shape, t._a.strides, t._a.dtype, t._a.flags.writeable
+    return t._a.tolist(), layout, t._s, np.sign(t._pos), view, row
+
+
+def results(function, mode):
+    x = tg.tensor(np.arange(24.0).reshape(2, 3, 4), requires_grad=True)
+    found = MODES[mode](function, x)
+    return [described(t) for t in (found if isinstance(found, tuple) else (found,))]
+
+
+@pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "large"])
+@pytest.mark.parametrize("name", VIEWS)
+def test_views_are_recorded_as_on_the_general_road(name, mode, monkeypatch):
+    got = results(VIEWS[name], mode)
+    general(monkeypatch)
+    assert got == results(VIEWS[name], mode)
+
+
+@pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "recorded, in float32"])
+@pytest.mark.parametrize("dim", [None, 0, -1, (0, 1), (), [1], (0, 2)])
+@pytest.mark.parametrize("keepdim", [False, True])
+@pytest.mark.parametrize("name", ["sum", "mean"])
+def test_totals_are_recorded_as_on_the_general_road(name, dim, keepdim, mode, monkeypatch):
+    def function(x):
+        return getattr(tg, name)(x, dim, keepdim)
+
+    got = results(function, mode)
+    general(monkeypatch)
+    assert got == results(function, mode)
+
+
+def test_anomaly_detection_sees_views():
+    x = tg.tensor([1.0, 2.0], requires_grad=True)
+    with tg.autograd.detect_anomaly():
+        y = x.reshape(2, 1)
+        assert y._pos in y.tape.traces
+
+
+def test_views_of_one_call_survive_a_tape_that_moves():
+    """While pieces are recorded the tape may run full: what they read is numbered anew."""
+    x = tg.tensor(np.arange(9000.0), requires_grad=True)
+    for i in range(300):
+        tg.tensor(float(i), requires_grad=True) * 2.0
+    parts = x.unbind()
+    assert len({t._pos for t in parts}) == 9000
+    sum(parts[::3000]).backward()
+    assert np.flatnonzero(x.grad._a).tolist() == [0, 3000, 6000]
+
+
+@pytest.mark.parametrize("shape", [(-2,), (2, -2), (None,), (5,), (-1, 5), (-1, -1)])
+def test_shapes_that_numpy_would_take_or_name_otherwise(shape):
+    x = tg.tensor(np.arange(24.0))
+    with pytest.raises((RuntimeError, TypeError)) as caught:
+        x.reshape(*shape)
+    if caught.type is RuntimeError:
+        assert "`reshape`" in str(caught.value)
