@@ -34,7 +34,9 @@ def see(op: Op, x: Tensor, params: Params, r: np.ndarray) -> Tensor:
     if home is not None and home is not tape:
         resolve(x, tape)
     p = x._pos
-    if tape.mode != MODE_FAST and (tape.inference or (p and tape.mode)):
+    if type(x) is not Tensor or (
+        tape.mode != MODE_FAST and (tape.inference or (p and tape.mode))
+    ):
         return run(op, (x,), params)
     t = _new(Tensor)
     t._a = r
@@ -106,7 +108,7 @@ def see_all(op: Op, x: Tensor, pieces: Iterable[tuple[Params, np.ndarray]]) -> t
     if home is not None and home is not tape:
         resolve(x, tape)
     p = x._pos
-    if type(home) is View or tape.mode != MODE_FAST:
+    if type(home) is View or tape.mode != MODE_FAST or type(x) is not Tensor:
         found = [see(op, x, params, r) for params, r in pieces]
         for t in found:
             if type(t._home) is View:

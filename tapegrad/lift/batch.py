@@ -116,7 +116,9 @@ class Batched(Lifted):
 
 
 def _specimen(full: Tensor) -> Specimen:
-    return np.broadcast_to(np.zeros((), full._a.dtype), full._a.shape[1:]).view(Specimen)
+    dtype = full._a.dtype
+    value = np.array(np.nan if dtype.kind in "fc" else 0, dtype)  # nobody should read it
+    return np.broadcast_to(value, full._a.shape[1:]).view(Specimen)
 
 
 def _become(t: Tensor, full: Tensor, at: Level) -> None:
