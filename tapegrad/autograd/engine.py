@@ -111,13 +111,9 @@ def grad(
         if not t._pos:
             raise RuntimeError("one of the `inputs` of `grad` does not require grad")
     retain = create_graph if retain_graph is None else retain_graph
-    # Adjoints that are lifted, as a batch of weights is, are Tensors even if nothing is recorded.
-    tensors = create_graph or any(type(w) is not Tensor for w in weights)
-    with recording(current.tape, create_graph):
-        sweep, direct = _prepare(roots, weights, recorded=tensors, retain=retain)
-        _aim(sweep, wanted, direct, strict=not allow_unused)
-        sweep.run()
-        found = _gradients(sweep, wanted, direct, tensors)
+    found = gradients(
+        roots, weights, wanted, recorded=create_graph, retain=retain, strict=not allow_unused
+    )
     if materialize_grads:
         found = [
             wrap(np.zeros_like(t._a)).requires_grad_() if g is None else g
@@ -126,6 +122,24 @@ def grad(
     elif not allow_unused and any(g is None for g in found):
         raise RuntimeError(NOT_USED)
     return tuple(found)
+
+
+def gradients(
+    roots: list[Tensor], weights: list[Tensor], inputs: list[Tensor], *, recorded: bool,
+    retain: bool, strict: bool = False, since: int = 0,
+) -> list[Tensor | None]:  # fmt: skip
+    """`grad` for arguments that are known to be right.
+
+    Nothing at a position below `since` leads to an input.  The weights may be lifted, as a batch of
+    them is: adjoints are Tensors then, even if nothing is recorded.
+    """
+    tensors = recorded or any([type(w) is not Tensor for w in weights])
+    with recording(current.tape, recorded):
+        sweep, direct = _prepare(roots, weights, recorded=tensors, retain=retain)
+        sweep.since = since
+        _aim(sweep, inputs, direct, strict=strict)
+        sweep.run()
+        return _gradients(sweep, inputs, direct, tensors)
 
 
 def _sequence(given: Any, name: str) -> list[Tensor]:

@@ -19,6 +19,7 @@ from tapegrad.autograd.pullback import contributions, spec_at
 from tapegrad.kernels import layout
 from tapegrad.kernels.layout import (
     BELOW,
+    BOTTOM,
     CHANGED,
     CURSOR,
     DETAIL,
@@ -63,10 +64,11 @@ class Sweep:
         self.captured: dict[int, Any] = {}
         self.targets: list[int] | None = None  # codes; None: every leaf
         self.strict = 0  # so many of the targets must be reached
+        self.since = 0  # a position below which nothing leads to a target; 0: not known
         self.need: np.ndarray | None = None
         self.leaf_need: np.ndarray | None = None
-        native = layout.find() is not None and not recorded and tape.anomaly is None
-        self.work: Workspace | None = _workspace(tape) if native else None
+        self.marks = _workspace(tape) if layout.find() is not None else None
+        self.work: Workspace | None = None if recorded or tape.anomaly is not None else self.marks
 
     # -- setting up ------------------------------------------------------------------------
 
@@ -83,7 +85,8 @@ class Sweep:
             return
         tape = self.tape
         self.top = max(self.seeds)
-        self.low = min(tape.floor, *self.seeds)
+        bottom = tape.index(self.since) if self.since else tape.floor
+        self.low = min(max(bottom, 0), *self.seeds)
         tape.sweeping += 1
         try:
             if self.work is None:
@@ -101,18 +104,7 @@ class Sweep:
                 value = np.array(value, order="C")
             self.values[index] = value
             seeds += (index, work.data(value))
-        work.sow(seeds)
-        frame[RETAIN] = self.retain
-        status = self._start(work)
-        if status == BELOW:
-            self.low = 0
-            status = self._start(work)
-        if self.targets is not None:
-            self.need, self.leaf_need = work.need()
-        if status == SPENT_RECORD:
-            raise self._spent(frame[DETAIL])
-        if status == UNUSED:
-            raise RuntimeError(NOT_USED)
+        status = self._begin(work, seeds)
         while status != DONE:
             if status == WANTS_PYTHON:
                 index = frame[CURSOR]
@@ -132,17 +124,51 @@ class Sweep:
         if not self.retain:
             self._drop(work)
 
+    def _begin(self, work: Workspace, seeds: list[int]) -> int:
+        """Mark what will be met, and refuse what may not be; then the walk has begun."""
+        work.sow(seeds)
+        work.frame[RETAIN] = self.retain
+        status = self._start(work)
+        if status == BELOW:
+            self.low = 0
+            status = self._start(work)
+        if self.targets is not None:
+            self.need, self.leaf_need = work.need()
+        if status == SPENT_RECORD:
+            raise self._spent(work.frame[DETAIL])
+        if status == UNUSED:
+            raise RuntimeError(NOT_USED)
+        return status
+
     def _start(self, work: Workspace) -> int:
         tape, low = self.tape, self.low
         work.begin(tape, low, self.top)
         if self.targets is not None:
             work.bound(self.targets, self.strict)
-        work.frame[CHANGED] = tape.last_mutation > tape.tokens[low]
+        work.frame[BOTTOM] = bool(self.since)
+        work.frame[CHANGED] = self.work is None or tape.last_mutation > tape.tokens[low]
         work.refresh(tape)
         return work.run(START)
 
     def _run_in_python(self) -> None:
-        tape = self.tape
+        tape, marks = self.tape, self.marks
+        if marks is None:
+            reach = self._mark_in_python()
+        else:
+            self._begin(marks, [number for index in self.seeds for number in (index, 0)])
+            reach = marks.reach().copy()  # a sweep inside of this one has a workspace of its own
+            if self.need is not None and self.leaf_need is not None:
+                self.need, self.leaf_need = self.need.copy(), self.leaf_need.copy()
+        self._check_versions(reach)
+        self.values.update(self.seeds)
+        for index in np.flatnonzero(reach)[::-1].tolist():
+            self._step(self.low + index)
+        if not self.retain:  # the records that only delivered keep what they saved
+            swept = reach if self.need is None else reach & (self.need & NEED_INSIDE)
+            tape.release(self.low + np.flatnonzero(swept))
+
+    def _mark_in_python(self) -> np.ndarray:
+        self.since, self.low = 0, min(self.tape.floor, self.low)
         status, at, reach = self._mark()
         if status == BELOW:
             self.low = 0
@@ -151,13 +177,7 @@ class Sweep:
             raise self._spent(at)
         if not self._reached(reach):
             raise RuntimeError(NOT_USED)
-        self._check_versions(reach)
-        self.values.update(self.seeds)
-        for index in np.flatnonzero(reach)[::-1].tolist():
-            self._step(self.low + index)
-        if not self.retain:  # the records that only delivered keep what they saved
-            swept = reach if self.need is None else reach & (self.need & NEED_INSIDE)
-            tape.release(self.low + np.flatnonzero(swept))
+        return reach
 
     def _mark(self) -> tuple[int, int, np.ndarray]:
         tape, low, top = self.tape, self.low, self.top

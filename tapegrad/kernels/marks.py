@@ -4,6 +4,7 @@ from tapegrad.kernels.flags import typed
 from tapegrad.kernels.layout import (
     ADJOINTS,
     BELOW,
+    BOTTOM,
     CURSOR,
     DETAIL,
     DONE,
@@ -130,6 +131,7 @@ def mark(frame, bounded, checked):
     """Downwards from the roots: which records the sweep will meet, and whether it may.
 
     `bounded`: only what is needed is met.  `checked`: what is met must have its saved values.
+    With `BOTTOM` nothing below the lowest record is asked for.
     """
     reach = u1(frame[REACH])
     need = u1(frame[NEED])
@@ -152,6 +154,8 @@ def mark(frame, bounded, checked):
             if code > 0:
                 below = find(frame, code)
                 if below < frame[LOW]:
+                    if frame[BOTTOM]:
+                        continue
                     frame[DETAIL] = index
                     if checked or frame[LOW] > 0:
                         return BELOW if frame[LOW] > 0 else SPENT_RECORD

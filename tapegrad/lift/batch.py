@@ -74,8 +74,8 @@ class Batched(Lifted):
 
     @classmethod
     def pull(
-        cls, roots: list[Tensor], weights: list[Any], inputs: list[Tensor], at: Level,
-        recorded: bool, retain: bool,
+        cls, roots: list[Tensor], weights: list[Any], inputs: list[Tensor], at: Level, *,
+        recorded: bool, retain: bool, since: int,
     ) -> list[Tensor]:  # fmt: skip
         """Examples do not depend on each other: one sweep gives the gradients of all."""
         for x in inputs:
@@ -91,6 +91,7 @@ class Batched(Lifted):
             [x._lift.full for x in inputs],
             recorded=recorded,
             retain=retain,
+            since=since,
         )
         return [batched(g, at) for g in found]
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from tapegrad.autograd.engine import grad
+from tapegrad.autograd.engine import gradients
 from tapegrad import storage
 from tapegrad.inplace import changing_lifted, run_inplace
 from tapegrad.ops.core import Op
@@ -84,8 +84,8 @@ class Lifted(Tensor):
 
     @classmethod
     def pull(
-        cls, roots: list[Tensor], weights: list[Any], inputs: list[Tensor], at: Level,
-        recorded: bool, retain: bool,
+        cls, roots: list[Tensor], weights: list[Any], inputs: list[Tensor], at: Level, *,
+        recorded: bool, retain: bool, since: int,
     ) -> list[Tensor]:  # fmt: skip
         """The gradients of weighted roots, of which some are lifted at a level."""
         raise NotImplementedError
@@ -207,23 +207,30 @@ def _innermost(t: Tensor) -> list[Tensor]:
 
 def pull(
     roots: list[Tensor], weights: list[Any], inputs: list[Tensor], *, recorded: bool,
-    retain: bool = False,
+    retain: bool = False, since: int = 0,
 ) -> list[Tensor]:  # fmt: skip
-    """The gradients of weighted roots; zeros for an input that no root depends on."""
-    found = highest((*roots, *inputs))
-    if found is not None:
-        kind, at = found
-        return kind.pull(roots, weights, inputs, at, recorded, retain)
-    pairs = [(r, w) for r, w in zip(roots, weights, strict=True) if r._pos]
-    gradients: Any = [None] * len(inputs)
+    """The gradients of weighted roots; zeros for an input that no root depends on.
+
+    Nothing at a position below `since` leads to an input.
+    """
+    lifted = highest((*roots, *inputs))
+    if lifted is not None:
+        kind, at = lifted
+        return kind.pull(roots, weights, inputs, at, recorded=recorded, retain=retain, since=since)
+    pairs = [
+        (r, wrap(np.ones(r._a.shape, r._a.dtype)) if w is None else w)
+        for r, w in zip(roots, weights, strict=True)
+        if r._pos
+    ]
+    found: list[Any] = [None] * len(inputs)
     if pairs:
-        gradients = grad(
-            [r for r, _ in pairs], inputs, [w for _, w in pairs], retain or None, recorded,
-            allow_unused=True,
+        found = gradients(
+            [r for r, _ in pairs], [w for _, w in pairs], inputs, recorded=recorded,
+            retain=retain or recorded, since=since,
         )  # fmt: skip
     return [
         wrap(np.zeros(t._a.shape, t._a.dtype)) if g is None else g
-        for g, t in zip(gradients, inputs, strict=True)
+        for g, t in zip(found, inputs, strict=True)
     ]
 
 

@@ -93,8 +93,8 @@ class Dual(Lifted):
 
     @classmethod
     def pull(
-        cls, roots: list[Tensor], weights: list[Any], inputs: list[Tensor], at: Level,
-        recorded: bool, retain: bool,
+        cls, roots: list[Tensor], weights: list[Any], inputs: list[Tensor], at: Level, *,
+        recorded: bool, retain: bool, since: int,
     ) -> list[Tensor]:  # fmt: skip
         """Gradients are functions too: their tangents come from a second sweep."""
         ins = [split(x, at)[0] for x in inputs]
@@ -108,10 +108,11 @@ class Dual(Lifted):
                 second.append((slope, w))
             if dw is not None:
                 second.append((value, dw))
-        gradients = pull(*_unzip(first), ins, recorded=recorded, retain=retain or bool(second))
+        more = retain or bool(second)
+        gradients = pull(*_unzip(first), ins, recorded=recorded, retain=more, since=since)
         if not second:
             return gradients
-        slopes = pull(*_unzip(second), ins, recorded=recorded, retain=retain)
+        slopes = pull(*_unzip(second), ins, recorded=recorded, retain=retain, since=since)
         return [dual(g, dg, at) for g, dg in zip(gradients, slopes, strict=True)]
 
     @classmethod

@@ -68,13 +68,18 @@ def _rows(inputs: Inputs, roots: list[Tensor], recorded: bool) -> list[Tensor]:
     one_by_one = not recorded and count * (SWEEP + RECORD * length) < BATCHED_RECORD * length
     if count and (one_by_one or count == 1):
         rows = [
-            pull(roots, [wrap(w[i]) for w in weights], variables, recorded=recorded, retain=True)
+            pull(
+                roots, [wrap(w[i]) for w in weights], variables, recorded=recorded, retain=True,
+                since=inputs.since,
+            )
             for i in range(count)
         ]
         return [stack(list(column)) for column in zip(*rows, strict=True)]
     with level(count) as at:
         seeds = [batched(wrap(w), at) for w in weights]
-        found = pull(roots, seeds, variables, recorded=recorded, retain=True)
+        found = pull(
+            roots, seeds, variables, recorded=recorded, retain=True, since=inputs.since
+        )
         return [all_of(g, at) for g in found]
 
 

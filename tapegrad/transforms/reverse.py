@@ -49,6 +49,7 @@ class Inputs:
             self.trees.append(tree)
         self.tensors = [as_tensor(x, name) for x in self.leaves]
         self.tracked = any(on_tape(t) for t in self.tensors)
+        self.since = current.tape.next
         self.variables = [variable(t) for t in self.tensors]
         # What comes from these alone is a constant to everybody else.
         self.own = {p for v in self.variables if (p := plain(v)._pos) < 0}
@@ -180,7 +181,9 @@ def _differentiated(
                 y, aux = y
             root = scalar_root(y, name, f)
             recorded = inputs.matters_outside()
-            found = pull([root], [None], inputs.variables, recorded=recorded)
+            found = pull(
+                [root], [None], inputs.variables, recorded=recorded, since=inputs.since
+            )
             if strict:
                 _refuse_unused(root, inputs, name, f)
         tensors = any(isinstance(x, Tensor) for x in inputs.leaves)
@@ -295,7 +298,9 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
             ws.append(t)
         traced = recorded or any(on_tape(w) for w in ws)
         with transforming():
-            found = pull(roots, ws, inputs.variables, recorded=traced, retain=True)
+            found = pull(
+                roots, ws, inputs.variables, recorded=traced, retain=True, since=inputs.since
+            )
         return tuple(inputs.back(found))
 
     value = unflatten(tree, [released(r, inputs.own, tensors) for r in roots])
