@@ -369,6 +369,39 @@ class Tape:
         if first <= self.floor < end:
             self.floor = end
 
+    def mark(self) -> tuple[list[int], int, int, int]:
+        """Where the tape stands: what `rewind` goes back to."""
+        return self.tokens, len(self.tokens), len(self.leaves), len(self.wide)
+
+    def rewind(self, mark: tuple[list[int], int, int, int]) -> None:
+        """Forget the records and leaves since a mark, if nobody holds any of those records.
+
+        A function of plain arrays leaves nothing behind then, however often it is differentiated.
+        Positions are not used again: what is left is found by bisection from then on.
+        """
+        tokens, count, leaves, wide = mark
+        if tokens is not self.tokens or self.sweeping or self.hooks or self.traces:
+            return
+        if len(self.old) < count > 1000:  # bisection would have to be set up again each time
+            return
+        for index in range(len(tokens) - 1, count - 1, -1):
+            if getrefcount(tokens[index]) > 2:  # the list's reference and the call's
+                return
+        dropped = self.keep[count:]
+        del tokens[count:], self.keep[count:], self.wide[wide:]
+        for leaf in self.leaves[leaves:]:
+            self.slots.pop(leaf._pos, None)
+        forgotten = self.leaves[leaves:]
+        del self.leaves[leaves:]
+        if len(self.old) != count:
+            self.old = np.array(tokens, np.int64)
+            self.old_at = self.old.ctypes.data
+        self.shift = self.next - count
+        self.offset = count * STRIDE
+        self.floor = min(self.floor, count)
+        self.tail = (0, 0)
+        del dropped, forgotten  # last: freeing values may run code of the user
+
     def make_room(self) -> int:
         """Reclaim, and grow when more than half of the records are still in use."""
         if self.offset < self.end:

@@ -17,6 +17,7 @@ from tapegrad.tensor import Tensor, View, noted, place, wrap
 
 Tensors = Tensor | Sequence[Tensor]
 _new = Tensor.__new__
+_ONE = np.ones(())
 _accumulating = threading.Lock()  # threads may share leaves
 
 
@@ -140,6 +141,23 @@ def gradients(
         _aim(sweep, inputs, direct, strict=strict)
         sweep.run()
         return _gradients(sweep, inputs, direct, tensors)
+
+
+def leaf_gradient(root: Tensor, leaf: Tensor, since: int) -> np.ndarray | None:
+    """The gradient of a scalar in one leaf, which nothing before a position reads."""
+    tape = current.tape
+    code = tape.slots.get(leaf._pos)
+    if code is None:
+        return None
+    sweep = Sweep(tape, recorded=False, retain=False)
+    sweep.seeds[tape.index(root._pos)] = _ONE
+    sweep.targets = [code]
+    sweep.since = since
+    sweep.run()
+    for found, g in sweep.leaf_gradients():
+        if found == code:
+            return g  # type: ignore[no-any-return]
+    return None
 
 
 def _sequence(given: Any, name: str) -> list[Tensor]:
