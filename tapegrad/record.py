@@ -129,8 +129,9 @@ def tracked(op: Op, args: tuple[Any, ...]) -> bool:
 
 # Of integers and booleans these are computed in the default floating-point type.
 FLOATS = frozenset((
-    "div reciprocal exp log log1p expm1 sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh atan2 "
-    "sigmoid softplus erf"
+    "div reciprocal exp exp2 log log2 log10 log1p expm1 sqrt rsqrt sin cos tan asin acos atan sinh "
+    "cosh tanh asinh acosh atanh atan2 hypot logaddexp sigmoid softplus logit erf erfc erfcx "
+    "erfinv ndtr log_ndtr lgamma digamma polygamma i0 i0e i1 i1e sinc xlogy xlog1py entr"
 ).split())  # fmt: skip
 
 
@@ -162,7 +163,7 @@ def _check_integers(op: Op, operands: list[Any], kind: np.dtype[Any]) -> None:
     """Refuse what NumPy would answer with a TypeError of its own, or with a warning."""
     if kind.kind == "b" and op.name in ("sub", "neg"):
         raise RuntimeError("`-` is not defined for booleans: use `^` or `logical_not`")
-    if op.name in ("floor_divide", "remainder") and not np.all(operands[1]):
+    if op.name in ("floor_divide", "remainder", "fmod") and not np.all(operands[1]):
         raise RuntimeError(f"`{op.name}`: integers cannot be divided by zero (ZeroDivisionError)")
     if op.name == "pow" and np.any(np.less(operands[1], 0)):
         raise RuntimeError("integers to negative integer powers are not allowed: use floats")

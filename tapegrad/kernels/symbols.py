@@ -24,6 +24,8 @@ SCALARS = {
     "abs": "abs({0})",
     "sign": "select({0} > zero, one, select({0} < zero, -one, {0} * zero))",
     "floor": "floor({0})",
+    "ceil": "-floor(-{0})",
+    "trunc": "select({0} < zero, -floor(-{0}), floor({0}))",
     "sqrt": "math.sqrt({0})",
     "rsqrt": "one / math.sqrt({0})",
     "exp": "vmath.exp({0})",
@@ -51,6 +53,7 @@ SCALARS = {
     "acos": "math.acos({0})",
     "atan": "math.atan({0})",
     "atan2": "math.atan2({0}, {1})",
+    "hypot": "math.hypot({0}, {1})",
     "relu": "select({0} > zero, {0}, {0} * zero)",
     "strong": "select({0} != zero, {0} * {1}, zero)",
     "exact": "select({0} != zero, select({1} != zero, {0} * {1}, zero), zero)",
@@ -139,7 +142,8 @@ class Lines:
     def write(self, x: Any) -> str:
         """The name that holds an expression, after the assignments that compute it."""
         if not isinstance(x, Symbol):
-            return f"T({float(x)!r})"
+            digits = repr(float(x)).replace("nan", "math.nan").replace("inf", "math.inf")
+            return f"T({digits})"
         if not x.args:
             return x.name
         args = [self.write(arg) for arg in x.args]
