@@ -33,7 +33,7 @@ LAYERS = (
     {"fast", "inplace"},
     {"functions"},
     {"autograd"},
-    {"nn"},
+    {"nn", "special"},
     {"__init__"},
 )
 RANK = {entry: rank for rank, layer in enumerate(LAYERS) for entry in layer}

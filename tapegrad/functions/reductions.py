@@ -13,7 +13,7 @@ from tapegrad.functions.arithmetic import maximum, minimum
 from tapegrad.ops import reduce as r
 from tapegrad.ops.core import Op
 from tapegrad.ops.index import gather
-from tapegrad.ops.shape import reshape, squeeze, to
+from tapegrad.ops.shape import diagonal, reshape, squeeze, to
 from tapegrad.record import run
 from tapegrad.tensor import Tensor, wrap
 
@@ -54,6 +54,19 @@ def sum(input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None
     if x._a.dtype.kind in "biu" and dtype is None:
         x = wrap(x._a.astype(np.int64))
     return run(r.sum, (x,), {"dim": all_dims(dim, x._a.ndim, "sum"), "keepdim": keepdim})
+
+
+def trace(input: Any) -> Tensor:
+    """The sum of the diagonal of a matrix.
+
+    >>> import tapegrad as tg
+    >>> tg.trace(tg.eye(3))
+    tensor(3.)
+    """
+    x = as_input(input, "trace")
+    if x._a.ndim != 2:
+        raise RuntimeError(f"`trace` takes a matrix, got the shape {x._a.shape}")
+    return sum(run(diagonal, (x,), {"offset": 0, "dim1": 0, "dim2": 1}))
 
 
 def mean(input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:

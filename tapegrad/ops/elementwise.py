@@ -2,9 +2,9 @@
 
 Conventions at singular points are PyTorch's: ``abs'(0) = 0``, ``relu'(0) = 0``, a tie of maximum
 and minimum gives half to each side, ``clamp`` passes the gradient at its bounds, ``d/da a**b`` is 0
-where ``b == 0``, ``d/db a**b`` is 0 where ``a == 0`` and ``b >= 0``.  Rounding has the derivative 0
-everywhere, ``frac`` 1.  ``hypot`` has none (NaN) at the origin, nor has ``logaddexp`` where both are
-the same infinity.
+where ``b == 0``, ``d/db a**b`` is 0 where ``a == 0`` and ``b >= 0``.  Rounding has the derivative
+0 everywhere, ``frac`` 1.  ``hypot`` has none (NaN) at the origin, nor has ``logaddexp`` where both
+are the same infinity.
 """
 
 from __future__ import annotations

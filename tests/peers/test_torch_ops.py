@@ -17,9 +17,14 @@ from tapegrad.functions import (  # noqa: E402
     methods,
     products,
     reductions,
+    rounding,
+    scans,
     shapes,
+    special,
+    tiling,
 )
 from tests.conformance.conventions import CONVENTIONS  # noqa: E402
+from tests.peers import torch_more  # noqa: E402, F401 - enters its cases
 from tests.peers.torch_cases import CASES, values_of  # noqa: E402
 
 pytestmark = [
@@ -355,7 +360,9 @@ def names_in(code):
 
 
 def public_names():
-    for module in (arithmetic, reductions, shapes, joining, indexing, products):
+    for module in (
+        arithmetic, reductions, shapes, joining, indexing, products, rounding, scans, special, tiling,
+    ):  # fmt: skip
         for name, value in vars(module).items():
             own = getattr(value, "__module__", None) == module.__name__
             if callable(value) and own and not name.startswith("_") and not isinstance(value, type):
@@ -363,12 +370,13 @@ def public_names():
     yield from inplace.METHODS
     yield from methods.ALIASES
     yield from tg.nn.functional.__all__
+    yield from tg.special.__all__
 
 
 NOT_CALLED = {  # helpers of other modules, and names that only operators reach
     "parse", "index_add_parts", "index_put_parts", "fill_parts", "mask_of", "max_dims", "setitem",
     "getitem", "concatenate", "index_array", "clamping", "matrix_transpose", "together", "result_type",
-    "scaled", "numerator",
+    "scaled", "numerator", "order", "replacement",
 }  # fmt: skip
 
 
