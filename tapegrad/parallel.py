@@ -14,6 +14,7 @@ import numpy as np
 from tapegrad.kernels import layout
 from tapegrad.kernels.grid import Grid, core, grid
 from tapegrad.ops.core import Op
+from tapegrad.ops.elementwise import Lazy
 
 SPLIT = 1 << 16  # elements per thread from which splitting pays
 COMPILED = 1 << 14  # elements from which a compiled loop pays for its call
@@ -199,8 +200,10 @@ def forward(op: Op, arrays: list[Any]) -> Any:
         name in FASTER or (broadcast and name in FASTER_BROADCAST)
     ):
         found = compiled(op, arrays)
-    elif _threads > 1 and isinstance(op.forward, np.ufunc):
-        found = _split_ufunc(op.forward, arrays)
+    elif _threads > 1:
+        ufunc = op.forward.load() if isinstance(op.forward, Lazy) else op.forward
+        if isinstance(ufunc, np.ufunc):
+            found = _split_ufunc(ufunc, arrays)
     return op.forward(*arrays, out=...) if found is None else found
 
 

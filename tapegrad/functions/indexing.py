@@ -174,6 +174,8 @@ def gather(input: Any, dim: int, index: Any) -> Tensor:
 def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Tensor:
     """`gather`, with operands that are broadcast except along `dim`; flat without `dim`.
 
+    Negative indices count from the end.
+
     >>> import tapegrad as tg
     >>> x = tg.tensor([[3.0, 1.0], [2.0, 4.0]])
     >>> tg.take_along_dim(x, x.argsort(1), 1)
@@ -182,16 +184,20 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Tensor:
     """
     x, k = as_input(input, "take_along_dim"), index_array(indices, "take_along_dim")
     if dim is None:
-        flat = run(reshape, (x,), {"shape": (x._a.size,)})
-        return gather(flat, 0, wrap(k._a.reshape(-1)))
+        x = run(reshape, (x,), {"shape": (x._a.size,)})
+        k, dim = wrap(k._a.reshape(-1)), 0
     if x._a.ndim != k._a.ndim:
         raise RuntimeError(
             "`take_along_dim`: Tensor and indices need as many dimensions, got the shapes "
             f"{x._a.shape} and {k._a.shape}"
         )
     d = one_dim(dim, x._a.ndim, "take_along_dim")
+    size = x._a.shape[d] if x._a.ndim else 1
+    _check_range(k._a, size, "take_along_dim", negative=True)
+    index = k._a.astype(np.int64, copy=False)
+    index = np.where(index < 0, index + size, index)
     if not x._a.ndim:
-        return gather(x, 0, k)
+        return gather(x, 0, wrap(index))
     others = [(*a.shape[:d], 1, *a.shape[d + 1 :]) for a in (x._a, k._a)]
     try:
         shape = np.broadcast_shapes(*others)
@@ -203,7 +209,7 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Tensor:
     wide, there = ((*shape[:d], a.shape[d], *shape[d + 1 :]) for a in (x._a, k._a))
     if wide != x._a.shape:
         x = run(expand, (x,), {"shape": wide})
-    return gather(x, d, wrap(np.broadcast_to(k._a, there)))
+    return gather(x, d, wrap(np.broadcast_to(index, there)))
 
 
 def _check_gather(shape: tuple[int, ...], index: np.ndarray, d: int, name: str) -> None:

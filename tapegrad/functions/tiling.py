@@ -187,7 +187,7 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     given = tensors[0] if len(tensors) == 1 and not isinstance(tensors[0], Tensor) else tensors
     axes = [as_input(x, "meshgrid") for x in given]
     if not axes:
-        raise ValueError("`meshgrid` needs at least one Tensor")
+        raise RuntimeError("`meshgrid` needs at least one Tensor")
     if any(x._a.ndim > 1 for x in axes):
         raise RuntimeError(
             f"`meshgrid` takes vectors and numbers, got the shapes {[x._a.shape for x in axes]}"

@@ -199,7 +199,7 @@ case(
     SQ,
     ints([0, 2, 2], [1, 1, 0], [2, 0, 1]),
 )
-case(lambda t, a, i: t.take_along_dim(a, i, 1), (1, 3), ints([0, 2], [1, 1]))
+case(lambda t, a, i: t.take_along_dim(a, i, 1), (1, 3), ints([0, -1], [1, -3]))
 case(lambda t, a: t.take_along_dim(a, t.argsort(a, 1), 1), M, integers=False)
 
 # -- in place --------------------------------------------------------------------------------------
