@@ -22,9 +22,9 @@ COMPILED = 1 << 14  # elements from which a compiled loop pays for its call
 # Operations whose compiled loop beats NumPy's own by measurement (`python -m bench eager`), always
 # or where an operand is broadcast along rows or columns.
 FASTER = frozenset((
-    "addcdiv addcmul clamp clamp_max clamp_min cos cosh cube erf exact exp expm1 floor_divide lerp "
-    "maximum minimum reciprocal relu remainder rsqrt sigmoid sign sin sinh softplus sqrt strong "
-    "tanh where"
+    "addcdiv addcmul clamp clamp_max clamp_min cos cosh cube erf exact exp expm1 floor_divide fmod "
+    "frac hypot lerp logaddexp maximum minimum reciprocal relu remainder rsqrt sigmoid sign sin "
+    "sinh softplus sqrt strong tanh trigamma where"
 ).split())  # fmt: skip
 FASTER_BROADCAST = frozenset("add sub mul div".split())
 

@@ -131,7 +131,7 @@ def tracked(op: Op, args: tuple[Any, ...]) -> bool:
 FLOATS = frozenset((
     "div reciprocal exp exp2 log log2 log10 log1p expm1 sqrt rsqrt sin cos tan asin acos atan sinh "
     "cosh tanh asinh acosh atanh atan2 hypot logaddexp sigmoid softplus logit erf erfc erfcx "
-    "erfinv ndtr log_ndtr lgamma digamma polygamma i0 i0e i1 i1e sinc xlogy xlog1py entr"
+    "erfinv ndtr log_ndtr lgamma digamma trigamma polygamma i0 i0e i1 i1e sinc xlogy xlog1py entr"
 ).split())  # fmt: skip
 
 

@@ -52,7 +52,7 @@ xlog1py = _binary(
     "tensor(0.)",
     __name__,
 )
-_logit = unary(s.logit)
+_logit, _trigamma = unary(s.logit), unary(s.trigamma)
 
 
 def order(n: Any) -> int:
@@ -71,7 +71,8 @@ def polygamma(n: int, input: Any) -> Tensor:
     >>> tg.polygamma(1, tg.tensor(1.0))
     tensor(1.6449)
     """
-    return run(s.polygamma, (order(n), as_input(input, "polygamma")), {})
+    x = as_input(input, "polygamma")
+    return _trigamma(x) if order(n) == 1 else run(s.polygamma, (n, x), {})
 
 
 def logit(input: Any, eps: float | None = None) -> Tensor:

@@ -111,6 +111,10 @@ def _polygamma(n: Any, x: Any, out: Any = None) -> Any:
         return np.asarray(np.where(n == 0, _psi(x), value) if np.any(n == 0) else value)
 
 
+def _trigamma(x: Any, out: Any = None) -> Any:
+    return np.asarray(_zeta(2, x))
+
+
 # fmt: off
 sinc = elementwise("sinc", _sinc, x=_sinc_slope)
 erfinv = elementwise("erfinv", Lazy("erfinv"), x=lambda y: exp(y * y) / TWO_OVER_ROOT_PI,
@@ -124,7 +128,9 @@ logit = elementwise(
     x=lambda x: where(lt(x * (1 - x), 0), math.nan, 1 / (x * (1 - x))),
 )
 lgamma = elementwise("lgamma", Lazy("gammaln"), x=lambda x: digamma(x), domain=POSITIVE)
-digamma: Op = elementwise("digamma", _psi, x=lambda x: polygamma(1, x), domain=POSITIVE)
+digamma: Op = elementwise("digamma", _psi, x=lambda x: trigamma(x), domain=POSITIVE)
+trigamma: Op = elementwise("trigamma", _trigamma, x=lambda x: polygamma(2, x), domain=POSITIVE,
+                           grad_name="Polygamma")
 polygamma: Op = elementwise("polygamma", _polygamma, n=ORDER, x=lambda n, x: polygamma(n + 1, x),
                             domain=POSITIVE)
 i0: Op = elementwise("i0", Lazy("i0"), x=lambda x: i1(x))

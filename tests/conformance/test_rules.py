@@ -170,7 +170,7 @@ def test_work_split_over_threads():
 
 
 # Their rules are made of functions that exist on arrays alone.
-LEFT_TO_NUMPY = frozenset("digamma i0 i0e i1 i1e lgamma log_ndtr polygamma".split())
+LEFT_TO_NUMPY = frozenset("i0 i0e i1 i1e lgamma log_ndtr polygamma trigamma".split())
 
 
 @pytest.mark.parametrize("op", WITH_KERNEL, ids=name_of)
