@@ -98,9 +98,7 @@ def clamp_(self: Tensor, min: Any = None, max: Any = None) -> Tensor:
 
 def round_(self: Tensor, *, decimals: int = 0) -> Tensor:
     """`round` in place."""
-    if self._a.dtype.kind in "biu":
-        return run_inplace(s.clone, (rounding.round(self, decimals=decimals),), {}, self)
-    if decimals:
+    if decimals or self._a.dtype.kind in "biu":
         return copy_(self, rounding.round(self, decimals=decimals))
     return run_inplace(e.round, (self,), {}, self)
 

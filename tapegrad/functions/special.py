@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from tapegrad.fast import unary
 from tapegrad.functions.arguments import as_input
 from tapegrad.functions.arithmetic import Unary, _binary, _unary, clamp
@@ -57,11 +59,11 @@ _logit, _trigamma = unary(s.logit), unary(s.trigamma)
 
 def order(n: Any) -> int:
     """The order of a polygamma function: a whole number, not negative."""
-    if not isinstance(n, int) or isinstance(n, bool):
+    if not isinstance(n, (int, np.integer)) or isinstance(n, bool):
         raise TypeError(f"`polygamma`: the order is an int, got {type(n).__name__}")
     if n < 0:
         raise RuntimeError(f"`polygamma`: the order must not be negative, got {n}")
-    return n
+    return int(n)
 
 
 def polygamma(n: int, input: Any) -> Tensor:
@@ -72,7 +74,7 @@ def polygamma(n: int, input: Any) -> Tensor:
     tensor(1.6449)
     """
     x = as_input(input, "polygamma")
-    return _trigamma(x) if order(n) == 1 else run(s.polygamma, (n, x), {})
+    return _trigamma(x) if order(n) == 1 else run(s.polygamma, (int(n), x), {})
 
 
 def logit(input: Any, eps: float | None = None) -> Tensor:

@@ -16,6 +16,11 @@ from tapegrad.record import run
 from tapegrad.tensor import Tensor, wrap
 
 
+def _one_or_more(given: Any) -> tuple[int, ...]:
+    """An int or several."""
+    return (int(given),) if isinstance(given, (int, np.integer)) else tuple(map(int, given))
+
+
 def roll(input: Any, shifts: Any, dims: Any = None) -> Tensor:
     """Elements moved on along dimensions; what leaves at the end comes back at the beginning.
 
@@ -26,13 +31,13 @@ def roll(input: Any, shifts: Any, dims: Any = None) -> Tensor:
     tensor([3, 1, 2])
     """
     x = as_input(input, "roll")
-    by = (shifts,) if isinstance(shifts, int) else tuple(shifts)
-    if dims is None or dims == ():
+    by = _one_or_more(shifts)
+    along = () if dims is None else _one_or_more(dims)
+    if not along:
         if len(by) != 1:
             raise RuntimeError(f"`roll`: without `dims` one shift is needed, got {by}")
         flat = run(t.roll, (reshape(x, (x._a.size,)),), {"shifts": by, "dims": (0,)})
         return reshape(flat, x._a.shape)
-    along = (dims,) if isinstance(dims, int) else tuple(dims)
     if len(by) != len(along):
         raise RuntimeError(f"`roll` needs a shift for each dimension, got {by} for {along}")
     chosen = tuple(one_dim(d, x._a.ndim, "roll") for d in along)
@@ -95,8 +100,8 @@ def repeat_interleave(
     if dim is None or not x._a.ndim:
         x = reshape(x, (x._a.size,))
     d = one_dim(0 if dim is None else dim, x._a.ndim, "repeat_interleave")
-    if isinstance(repeats, int):
-        return _each_repeated(x, repeats, d)
+    if isinstance(repeats, (int, np.integer)):
+        return _each_repeated(x, int(repeats), d)
     count = index_array(repeats, "repeat_interleave")._a
     n = x._a.shape[d]
     if count.ndim > 1 or count.size not in (1, n):
