@@ -89,6 +89,15 @@ def test_orders_are_whole_numbers():
         x.polygamma(-1)
 
 
+def test_float16_stays_float16():
+    x = tg.tensor([0.25, 0.5], dtype=tg.float16)
+    for function in (tg.erf, tg.lgamma, tg.logit, tg.special.i1e, tg.sinc):
+        assert function(x).dtype is tg.float16
+    found = tg.lgamma(x).to(tg.float64).numpy()
+    np.testing.assert_allclose(found, tg.lgamma(x.double()).numpy(), rtol=1e-3)
+    assert tg.xlogy(x, x).dtype is tg.polygamma(1, x).dtype is tg.float16
+
+
 def test_large_arrays_are_split_over_threads():
     before = tg.get_num_threads()
     a = np.linspace(0.1, 3.0, (1 << 17) + 5)
