@@ -24,7 +24,7 @@ COMPILED = 1 << 14  # elements from which a compiled loop pays for its call
 FASTER = frozenset((
     "addcdiv addcmul clamp clamp_max clamp_min cos cosh cube erf exact exp expm1 floor_divide fmod "
     "frac hypot lerp logaddexp maximum minimum reciprocal relu remainder rsqrt sigmoid sign sin "
-    "sinh softplus sqrt strong tanh trigamma where"
+    "sinc sinh softplus sqrt strong tanh trigamma where"
 ).split())  # fmt: skip
 FASTER_BROADCAST = frozenset("add sub mul div".split())
 

@@ -35,6 +35,7 @@ SCALARS = {
     "expm1": "vmath.expm1({0})",
     "sin": "vmath.sin({0})",
     "cos": "vmath.cos({0})",
+    "sinc": "vmath.sinc({0})",
     "tan": "vmath.tan({0})",
     "tanh": "vmath.tanh({0})",
     "sinh": "vmath.sinh({0})",
@@ -80,6 +81,7 @@ GUARDS = {
     "sin": ("abs({0}) > SAFE_SIN", "vmath.sin_any({0})"),
     "cos": ("abs({0}) > SAFE_COS", "vmath.cos_any({0})"),
     "tan": ("abs({0}) > SAFE_TAN", "vmath.tan_any({0})"),
+    "sinc": ("abs({0}) > SAFE_SINC", "vmath.sinc_any({0})"),
     "remainder": ("not vmath.divides_soon({0}, {1})", "vmath.remainder_any({0}, {1})"),
     "fmod": ("not vmath.divides_soon({0}, {1})", "vmath.fmod_any({0}, {1})"),
     "floor_divide": ("not vmath.divides_soon({0}, {1})", "vmath.floor_divide_any({0}, {1})"),
@@ -231,6 +233,7 @@ from tapegrad.kernels.memory import select{suffix} as select, {pointer} as point
 from tapegrad.kernels.memory import floor{suffix} as floor, plus{suffix} as plus
 from numba import {kind} as T
 SAFE_SIN, SAFE_COS, SAFE_TAN = vmath.SAFE["sin"], vmath.SAFE["cos"], vmath.SAFE["tan"]
+SAFE_SINC = SAFE_SIN / 4.0
 zero = T(0.0)
 one = T(1.0)
 

@@ -34,7 +34,17 @@ from tapegrad.kernels.vmath_mod import (
     remainder_any,
 )
 from tapegrad.kernels.vmath_root import hypot
-from tapegrad.kernels.vmath_trig import SAFE, cos, cos_any, sin, sin_any, tan, tan_any
+from tapegrad.kernels.vmath_trig import (
+    SAFE,
+    cos,
+    cos_any,
+    sin,
+    sin_any,
+    sinc,
+    sinc_any,
+    tan,
+    tan_any,
+)
 
 __all__ = [
     "SAFE",
@@ -60,6 +70,8 @@ __all__ = [
     "sigmoid",
     "sin",
     "sin_any",
+    "sinc",
+    "sinc_any",
     "sinh",
     "softplus",
     "tan",

@@ -69,8 +69,7 @@ def _series(u: Any, coefficients: tuple[float, ...]) -> Any:
 
 def _sinc(x: Any, out: Any = None) -> Any:
     t = np.asarray(x * math.pi)
-    with np.errstate(all="ignore"):
-        return np.asarray(np.where(t == 0, np.ones((), t.dtype), np.sin(t) / t))
+    return np.divide(np.sin(t), t, out=np.ones_like(t), where=t != 0)
 
 
 def _sinc_slope(x: Any, y: Any) -> Any:

@@ -129,6 +129,7 @@ CASES = {
     "logaddexp": (tg.logaddexp, [M, P]),
     "logaddexp, rows": (tg.logaddexp, [M, ROW]),
     "fmod": (tg.fmod, [M, P]),
+    "sinc": (tg.sinc, [M]),
     "frac": (lambda x: tg.frac(3 * x), [M]),
     "digamma": (tg.digamma, [P]),
     "trigamma": (lambda x: tg.polygamma(1, x), [P]),
@@ -247,6 +248,14 @@ def test_functions_of_any_argument(name):
         with np.errstate(invalid="ignore"):
             partial = np.cos(x) if other == "sin" else -np.sin(x)
         np.testing.assert_allclose(leaf.grad.numpy(), partial, rtol=1e-15)
+
+
+def test_sinc_of_any_argument():
+    x = spread_out(SPECIAL)
+    with np.errstate(all="ignore"):
+        expected = table["sinc"].forward(x)
+    found = parallel.compiled(table["sinc"], [x])
+    np.testing.assert_allclose(found, expected, rtol=2e-15, atol=1e-320)
 
 
 @pytest.mark.parametrize("name", ["remainder", "floor_divide", "fmod"])
