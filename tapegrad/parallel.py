@@ -14,6 +14,7 @@ import numpy as np
 from tapegrad.kernels import layout
 from tapegrad.kernels.grid import Grid, core, grid
 from tapegrad.ops.core import Op
+from tapegrad.ops.elementwise import Lazy
 
 SPLIT = 1 << 16  # elements per thread from which splitting pays
 COMPILED = 1 << 14  # elements from which a compiled loop pays for its call
@@ -22,8 +23,9 @@ COMPILED = 1 << 14  # elements from which a compiled loop pays for its call
 # or where an operand is broadcast along rows or columns.
 FASTER = frozenset((
     "addcdiv addcdiv_scaled addcmul addcmul_scaled clamp clamp_max clamp_min cos cosh cube erf "
-    "exact exp expm1 floor_divide lerp maximum minimum reciprocal relu remainder rsqrt sigmoid "
-    "sign sin sinh softplus sqrt squared_difference strong tanh where"
+    "exact exp expm1 floor_divide fmod frac hypot lerp logaddexp maximum minimum reciprocal relu "
+    "remainder rsqrt sigmoid sign sin sinc sinh softplus sqrt squared_difference strong tanh "
+    "trigamma where"
 ).split())  # fmt: skip
 FASTER_BROADCAST = frozenset("add sub mul div".split())
 
@@ -199,8 +201,10 @@ def forward(op: Op, arrays: list[Any]) -> Any:
         name in FASTER or (broadcast and name in FASTER_BROADCAST)
     ):
         found = compiled(op, arrays)
-    elif _threads > 1 and isinstance(op.forward, np.ufunc):
-        found = _split_ufunc(op.forward, arrays)
+    elif _threads > 1:
+        ufunc = op.forward.load() if isinstance(op.forward, Lazy) else op.forward
+        if isinstance(ufunc, np.ufunc):
+            found = _split_ufunc(ufunc, arrays)
     return op.forward(*arrays, out=...) if found is None else found
 
 

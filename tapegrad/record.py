@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import traceback
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -79,6 +80,8 @@ def run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
             result = parallel.forward(op, arrays)
         except ValueError:
             raise mismatch(op, arrays) from None
+        if arrays[-1].dtype.char == "e" and result.dtype.kind == "f":  # SciPy's begin at float32
+            result = result.astype(arrays[-1].dtype, copy=False)
     else:
         arrays = given
         result = op.forward(*given, **params)
@@ -114,7 +117,7 @@ run_lifted: Callable[[Op, tuple[Any, ...], dict[str, Any]], Tensor] = _not_loade
 
 
 def running_lifted(function: Any) -> Any:
-    """Say how operations run on Tensors under a transform, which is above this module's knowledge."""
+    """Say how operations run on Tensors under a transform: above this module's knowledge."""
     global run_lifted
     run_lifted = function
     return function
@@ -158,8 +161,9 @@ def tracked(op: Op, args: tuple[Any, ...]) -> bool:
 
 # Of integers and booleans these are computed in the default floating-point type.
 FLOATS = frozenset((
-    "div reciprocal exp log log1p expm1 sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh atan2 "
-    "sigmoid softplus erf"
+    "div reciprocal exp exp2 log log2 log10 log1p expm1 sqrt rsqrt sin cos tan asin acos atan sinh "
+    "cosh tanh asinh acosh atanh atan2 hypot logaddexp sigmoid softplus logit erf erfc erfcx "
+    "erfinv ndtr log_ndtr lgamma digamma trigamma polygamma i0 i0e i1 i1e sinc xlogy xlog1py entr"
 ).split())  # fmt: skip
 
 
@@ -191,7 +195,7 @@ def _check_integers(op: Op, operands: list[Any], kind: np.dtype[Any]) -> None:
     """Refuse what NumPy would answer with a TypeError of its own, or with a warning."""
     if kind.kind == "b" and op.name in ("sub", "neg"):
         raise RuntimeError("`-` is not defined for booleans: use `^` or `logical_not`")
-    if op.name in ("floor_divide", "remainder") and not np.all(operands[1]):
+    if op.name in ("floor_divide", "remainder", "fmod") and not np.all(operands[1]):
         raise RuntimeError(f"`{op.name}`: integers cannot be divided by zero (ZeroDivisionError)")
     if op.name == "pow" and np.any(np.less(operands[1], 0)):
         raise RuntimeError("integers to negative integer powers are not allowed: use floats")

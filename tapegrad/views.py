@@ -34,9 +34,7 @@ def see(op: Op, x: Tensor, params: Params, r: np.ndarray) -> Tensor:
     if home is not None and home is not tape:
         resolve(x, tape)
     p = x._pos
-    if type(x) is not Tensor or (
-        tape.mode != MODE_FAST and (tape.inference or (p and tape.mode))
-    ):
+    if type(x) is not Tensor or (tape.mode != MODE_FAST and (tape.inference or (p and tape.mode))):
         return run(op, (x,), params)
     t = _new(Tensor)
     t._a = r

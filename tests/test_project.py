@@ -33,7 +33,9 @@ LAYERS = (
     {"fast", "inplace", "views"},
     {"functions"},
     {"autograd"},
-    {"nn", "linalg"},
+    {"nn", "linalg", "special"},
+    {"lift"},
+    {"transforms"},
     {"__init__"},
 )
 RANK = {entry: rank for rank, layer in enumerate(LAYERS) for entry in layer}

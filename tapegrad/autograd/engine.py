@@ -134,7 +134,7 @@ def gradients(
     Nothing at a position below `since` leads to an input.  The weights may be lifted, as a batch of
     them is: adjoints are Tensors then, even if nothing is recorded.
     """
-    tensors = recorded or any([type(w) is not Tensor for w in weights])
+    tensors = recorded or any(type(w) is not Tensor for w in weights)
     with recording(current.tape, recorded):
         sweep, direct = _prepare(roots, weights, recorded=tensors, retain=retain)
         sweep.since = since

@@ -33,6 +33,7 @@ def beside(plain: Callable[..., Any], fast: Callable[..., Any], least: int = COM
 FORWARDS: dict[str, Callable[..., Any]] = {
     "clone": rows.clone,
     "cumsum": rows.cumsum,
+    "decay": rows.decay,
     "exact": places.exact,
     "flip": rows.flip,
     "gather": places.gather,

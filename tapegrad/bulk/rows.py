@@ -59,6 +59,18 @@ def rcumsum(x: Array, *, dim: int) -> Any:
     return _rows("running_sum_back", x, (dim,))
 
 
+def decay(a: Array, b: Array, *, dim: int, reverse: bool) -> Any:
+    """The recurrence of running products and sums, along the last dimension."""
+    found = along_rows("decay_back" if reverse else "decay", b, dim)
+    if found is None or not known(a) or a.dtype != b.dtype:
+        return None
+    kernel, rows, n = found
+    out = np.empty_like(b)
+    at = [address(a), address(b), address(out)]
+    launch(kernel, rows, n, at, [n * b.itemsize] * 3)
+    return out
+
+
 def clone(x: Array) -> Any:
     """A copy, made on all threads."""
     if not known(x) or parallel.get_num_threads() == 1 or x.size < 2 * parallel.SPLIT:

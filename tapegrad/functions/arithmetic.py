@@ -33,21 +33,23 @@ class Binary(Protocol):
     def __call__(self, input: Any, other: Any) -> Tensor: ...
 
 
-def _documented(function: F, name: str, text: str, example: str, answer: str) -> F:
+def _documented(
+    function: F, name: str, text: str, example: str, answer: str, module: str = __name__
+) -> F:
     function.__name__ = function.__qualname__ = name
-    function.__module__ = __name__
+    function.__module__ = module
     function.__doc__ = (
         f"{text}\n\n    >>> import tapegrad as tg\n    >>> tg.{example}\n    {answer}\n    "
     )
     return function
 
 
-def _unary(op: Op, text: str, example: str, answer: str) -> Unary:
-    return cast(Unary, _documented(unary(op), op.name, text, example, answer))
+def _unary(op: Op, text: str, example: str, answer: str, module: str = __name__) -> Unary:
+    return cast(Unary, _documented(unary(op), op.name, text, example, answer, module))
 
 
-def _binary(op: Op, text: str, example: str, answer: str) -> Binary:
-    return cast(Binary, _documented(binary(op), op.name, text, example, answer))
+def _binary(op: Op, text: str, example: str, answer: str, module: str = __name__) -> Binary:
+    return cast(Binary, _documented(binary(op), op.name, text, example, answer, module))
 
 
 _add = binary(e.add)
@@ -62,6 +64,18 @@ atan2 = _binary(
     "The angle of the point (other, input).",
     "atan2(tg.tensor(0.0), tg.tensor(1.0))",
     "tensor(0.)",
+)
+hypot = _binary(
+    e.hypot,
+    "The length of the hypotenuse, sqrt(a * a + b * b) without overflow.",
+    "hypot(tg.tensor(3.0), tg.tensor(4.0))",
+    "tensor(5.)",
+)
+logaddexp = _binary(
+    e.logaddexp,
+    "log(exp(a) + exp(b)), without overflow.",
+    "logaddexp(tg.tensor(1000.0), tg.tensor(1000.0))",
+    "tensor(1000.6931)",
 )
 minimum = _binary(
     e.minimum,
@@ -103,6 +117,9 @@ reciprocal = _unary(
 )
 exp = _unary(e.exp, "The exponential.", "exp(tg.tensor(0.0))", "tensor(1.)")
 log = _unary(e.log, "The natural logarithm.", "log(tg.tensor(1.0))", "tensor(0.)")
+exp2 = _unary(e.exp2, "2 to the power of it.", "exp2(tg.tensor(3.0))", "tensor(8.)")
+log2 = _unary(e.log2, "The logarithm to base 2.", "log2(tg.tensor(8.0))", "tensor(3.)")
+log10 = _unary(e.log10, "The logarithm to base 10.", "log10(tg.tensor(1000.0))", "tensor(3.)")
 log1p = _unary(e.log1p, "log(1 + x), exact near 0.", "log1p(tg.tensor(0.0))", "tensor(0.)")
 expm1 = _unary(e.expm1, "exp(x) - 1, exact near 0.", "expm1(tg.tensor(0.0))", "tensor(0.)")
 sqrt = _unary(e.sqrt, "The square root.", "sqrt(tg.tensor(4.0))", "tensor(2.)")
@@ -118,12 +135,16 @@ atan = _unary(e.atan, "The inverse tangent.", "atan(tg.tensor(0.0))", "tensor(0.
 sinh = _unary(e.sinh, "The hyperbolic sine.", "sinh(tg.tensor(0.0))", "tensor(0.)")
 cosh = _unary(e.cosh, "The hyperbolic cosine.", "cosh(tg.tensor(0.0))", "tensor(1.)")
 tanh = _unary(e.tanh, "The hyperbolic tangent.", "tanh(tg.tensor(0.0))", "tensor(0.)")
+asinh = _unary(e.asinh, "The inverse hyperbolic sine.", "asinh(tg.tensor(0.0))", "tensor(0.)")
+acosh = _unary(e.acosh, "The inverse hyperbolic cosine.", "acosh(tg.tensor(1.0))", "tensor(0.)")
+atanh = _unary(e.atanh, "The inverse hyperbolic tangent.", "atanh(tg.tensor(0.0))", "tensor(0.)")
 sigmoid = _unary(e.sigmoid, "1 / (1 + exp(-x)).", "sigmoid(tg.tensor(0.0))", "tensor(0.5000)")
 relu = _unary(e.relu, "max(x, 0).", "relu(tg.tensor(-1.0))", "tensor(0.)")
 erf = _unary(e.erf, "The error function.", "erf(tg.tensor(0.0))", "tensor(0.)")
 _softplus = unary(e.softplus)
 _cube = unary(e.cube)
 _sign = unary(e.sign)
+_trunc = unary(e.trunc)
 
 
 def sign(input: Any) -> Tensor:
@@ -185,8 +206,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
         if result_type(input, other).numpy.kind in "iu":
             down = floor_divide(input, other)
             return _add(down, logical_and(lt(down, 0), ne(mul(down, other), input)))
-        quotient = _div(input, other)
-        return mul(sign(quotient), floor(abs(quotient)))
+        return _trunc(_div(input, other))
     raise RuntimeError(f"`div`: rounding_mode is None, 'floor' or 'trunc', got {rounding_mode!r}")
 
 

@@ -10,7 +10,7 @@ from tapegrad.fast import as_operand
 from tapegrad.functions.arguments import as_input, index_array, one_dim
 from tapegrad.functions.arithmetic import mul
 from tapegrad.ops import index as i
-from tapegrad.ops.shape import alias, reshape
+from tapegrad.ops.shape import alias, expand, reshape
 from tapegrad.ops.shape import getitem as _getitem
 from tapegrad.record import run
 from tapegrad.tensor import Tensor, wrap
@@ -204,6 +204,47 @@ def gather(input: Any, dim: int, index: Any) -> Tensor:
     d = one_dim(dim, x._a.ndim, "gather")
     _check_gather(x._a.shape, k._a, d, "gather")
     return run(i.gather, (x, k), {"dim": d})
+
+
+def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Tensor:
+    """`gather`, with operands that are broadcast except along `dim`; flat without `dim`.
+
+    Negative indices count from the end.
+
+    >>> import tapegrad as tg
+    >>> x = tg.tensor([[3.0, 1.0], [2.0, 4.0]])
+    >>> tg.take_along_dim(x, x.argsort(1), 1)
+    tensor([[1., 3.],
+            [2., 4.]])
+    """
+    x, k = as_input(input, "take_along_dim"), index_array(indices, "take_along_dim")
+    if dim is None:
+        x = run(reshape, (x,), {"shape": (x._a.size,)})
+        k, dim = wrap(k._a.reshape(-1)), 0
+    if x._a.ndim != k._a.ndim:
+        raise RuntimeError(
+            "`take_along_dim`: Tensor and indices need as many dimensions, got the shapes "
+            f"{x._a.shape} and {k._a.shape}"
+        )
+    d = one_dim(dim, x._a.ndim, "take_along_dim")
+    size = x._a.shape[d] if x._a.ndim else 1
+    _check_range(k._a, size, "take_along_dim", negative=True)
+    index = k._a.astype(np.int64, copy=False)
+    index = np.where(index < 0, index + size, index)
+    if not x._a.ndim:
+        return gather(x, 0, wrap(index))
+    others = [(*a.shape[:d], 1, *a.shape[d + 1 :]) for a in (x._a, k._a)]
+    try:
+        shape = np.broadcast_shapes(*others)
+    except ValueError:
+        raise RuntimeError(
+            f"`take_along_dim`: the shapes {x._a.shape} and {k._a.shape} do not broadcast except "
+            f"along dimension {d}"
+        ) from None
+    wide, there = ((*shape[:d], a.shape[d], *shape[d + 1 :]) for a in (x._a, k._a))
+    if wide != x._a.shape:
+        x = run(expand, (x,), {"shape": wide})
+    return gather(x, d, wrap(np.broadcast_to(index, there)))
 
 
 def _check_gather(shape: tuple[int, ...], index: np.ndarray, d: int, name: str) -> None:

@@ -8,15 +8,18 @@ import numpy as np
 
 from tapegrad.dtypes import category
 from tapegrad.fast import as_operand
-from tapegrad.functions import indexing
+from tapegrad.functions import indexing, rounding
 from tapegrad.functions.arguments import as_input, one_dim
 from tapegrad.functions.arithmetic import clamping, numerator, scaled
+from tapegrad.functions.special import order
 from tapegrad.inplace import run_inplace, written
 from tapegrad.ops import elementwise as e
 from tapegrad.ops import index as ix
 from tapegrad.ops import shape as s
+from tapegrad.ops import special
 from tapegrad.ops.core import Op
 from tapegrad.ops.reduce import cumsum
+from tapegrad.ops.scan import cumprod
 from tapegrad.record import run
 from tapegrad.tensor import Tensor, wrap
 
@@ -40,10 +43,13 @@ def _binary(op: Op, name: str | None = None) -> Any:
 
 UNARY = (
     "neg abs exp log log1p expm1 sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh sigmoid relu "
-    "erf square reciprocal floor"
+    "erf square reciprocal floor log2 log10 exp2 asinh acosh atanh erfc ceil trunc frac"
 ).split()
-BINARY = "mul atan2 floor_divide remainder eq ne lt le gt ge".split()
+SPECIAL = "erfinv lgamma digamma sinc i0".split()
+BINARY = "mul atan2 floor_divide remainder eq ne lt le gt ge hypot fmod".split()
 METHODS: dict[str, Any] = {f"{name}_": _unary(getattr(e, name)) for name in UNARY}
+METHODS |= {f"{name}_": _unary(getattr(special, name)) for name in SPECIAL}
+METHODS["xlogy_"] = _binary(special.xlogy)
 METHODS |= {f"{name}_": _binary(getattr(e, name)) for name in BINARY}
 iadd, isub, idiv = written(e.add), written(e.sub), written(e.div)
 
@@ -86,6 +92,35 @@ def clamp_(self: Tensor, min: Any = None, max: Any = None) -> Tensor:
         raise RuntimeError("`clamp_` needs at least one of `min` and `max`")
     op, bounds = clamping(min, max)
     return run_inplace(op, (self, *bounds), {}, self)
+
+
+def round_(self: Tensor, *, decimals: int = 0) -> Tensor:
+    """`round` in place."""
+    if decimals or self._a.dtype.kind in "biu":
+        return copy_(self, rounding.round(self, decimals=decimals))
+    return run_inplace(e.round, (self,), {}, self)
+
+
+def nan_to_num_(
+    self: Tensor, nan: float | None = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> Tensor:
+    """`nan_to_num` in place."""
+    if self._a.dtype.kind in "biu":
+        return self
+    finite, other = rounding.replacement(self, nan or 0.0, posinf, neginf)
+    return run_inplace(e.where, (finite, self, other), {}, self)
+
+
+def polygamma_(self: Tensor, n: int) -> Tensor:
+    """`polygamma` in place."""
+    return run_inplace(special.polygamma, (order(n), self), {}, self)
+
+
+def logit_(self: Tensor, eps: float | None = None) -> Tensor:
+    """`logit` in place."""
+    return run_inplace(
+        special.logit, (self if eps is None else clamp_(self, eps, 1 - eps),), {}, self
+    )
 
 
 def addcmul_(self: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
@@ -214,6 +249,11 @@ def cumsum_(self: Tensor, dim: int) -> Tensor:
     return run_inplace(cumsum, (self,), {"dim": one_dim(dim, self._a.ndim, "cumsum_")}, self)
 
 
+def cumprod_(self: Tensor, dim: int) -> Tensor:
+    """`cumprod` in place."""
+    return run_inplace(cumprod, (self,), {"dim": one_dim(dim, self._a.ndim, "cumprod_")}, self)
+
+
 def tril_(self: Tensor, diagonal: int = 0) -> Tensor:
     """`tril` in place."""
     return run_inplace(s.tril, (self,), {"diagonal": diagonal}, self)
@@ -228,8 +268,9 @@ METHODS |= {
     f.__name__: f
     for f in (
         add_, sub_, sign_, div_, pow_, clamp_, addcmul_, addcdiv_, lerp_, copy_, fill_, zero_,
-        masked_fill_, index_add_, index_put_, scatter_, scatter_add_, cumsum_, tril_, triu_,
+        masked_fill_, index_add_, index_put_, scatter_, scatter_add_, cumsum_, cumprod_,
+        tril_, triu_, round_, nan_to_num_, polygamma_, logit_,
     )
 }  # fmt: skip
-METHODS["clip_"] = clamp_
+METHODS["clip_"], METHODS["fix_"] = clamp_, METHODS["trunc_"]
 METHODS["subtract_"], METHODS["multiply_"], METHODS["divide_"] = sub_, METHODS["mul_"], div_

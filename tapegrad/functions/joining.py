@@ -9,6 +9,7 @@ import numpy as np
 
 from tapegrad.dtypes import result_type
 from tapegrad.functions.arguments import as_input, one_dim
+from tapegrad.functions.shapes import reshape, unsqueeze
 from tapegrad.ops import shape as s
 from tapegrad.record import run
 from tapegrad.tensor import Tensor
@@ -59,6 +60,65 @@ def stack(tensors: Any, dim: int = 0) -> Tensor:
     return run(
         s.stack, tuple(_one_type(parts)), {"dim": one_dim(dim, parts[0]._a.ndim + 1, "stack")}
     )
+
+
+def _at_least(n: int, tensors: Any, name: str) -> list[Tensor]:
+    """The Tensors with at least n dimensions: a number becomes a vector, a vector a row."""
+    parts = _parts(tensors, name)
+    if n > 0:
+        parts = [reshape(x, (1,)) if not x._a.ndim else x for x in parts]
+    if n > 1:
+        parts = [unsqueeze(x, 0) if x._a.ndim == 1 else x for x in parts]
+    if n > 2:
+        parts = [unsqueeze(x, 2) if x._a.ndim == 2 else x for x in parts]
+    return parts
+
+
+def hstack(tensors: Any) -> Tensor:
+    """Tensors one after the other along the second dimension; vectors along their only one.
+
+    >>> import tapegrad as tg
+    >>> tg.hstack([tg.ones(1), tg.zeros(2)])
+    tensor([1., 0., 0.])
+    """
+    parts = _at_least(1, tensors, "hstack")
+    return cat(parts, 0 if parts[0]._a.ndim == 1 else 1)
+
+
+def vstack(tensors: Any) -> Tensor:
+    """Tensors one below the other; a vector is a row.
+
+    >>> import tapegrad as tg
+    >>> tg.vstack([tg.ones(2), tg.zeros(2)])
+    tensor([[1., 1.],
+            [0., 0.]])
+    """
+    return cat(_at_least(2, tensors, "vstack"), 0)
+
+
+row_stack = vstack
+
+
+def dstack(tensors: Any) -> Tensor:
+    """Tensors one behind the other, along the third dimension.
+
+    >>> import tapegrad as tg
+    >>> tg.dstack([tg.ones(2), tg.zeros(2)]).shape
+    tapegrad.Size([1, 2, 2])
+    """
+    return cat(_at_least(3, tensors, "dstack"), 2)
+
+
+def column_stack(tensors: Any) -> Tensor:
+    """Tensors side by side; a vector is a column.
+
+    >>> import tapegrad as tg
+    >>> tg.column_stack([tg.ones(2), tg.zeros(2)])
+    tensor([[1., 0.],
+            [1., 0.]])
+    """
+    parts = _parts(tensors, "column_stack")
+    return hstack([reshape(x, (x._a.size, 1)) if x._a.ndim < 2 else x for x in parts])
 
 
 def _parts(tensors: Any, name: str, problem: type[Exception] = RuntimeError) -> list[Tensor]:

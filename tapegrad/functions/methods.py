@@ -16,7 +16,11 @@ from tapegrad.functions import (
     matrices,
     products,
     reductions,
+    rounding,
+    scans,
     shapes,
+    special,
+    tiling,
 )
 from tapegrad.tensor import Tensor
 
@@ -25,8 +29,11 @@ _ARITHMETIC = (
     "expm1 sqrt rsqrt sin cos tan asin acos atan atan2 sinh cosh tanh sigmoid relu erf minimum "
     "maximum clamp addcmul addcdiv lerp eq ne lt le gt ge logical_and logical_or logical_xor "
     "logical_not bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift "
-    "bitwise_right_shift isnan isinf isfinite equal allclose"
+    "bitwise_right_shift isnan isinf isfinite equal allclose log2 log10 exp2 asinh acosh atanh "
+    "hypot logaddexp"
 ).split()
+_ROUNDING = "ceil trunc fix round frac fmod nan_to_num".split()
+_SPECIAL = "erfc erfinv lgamma digamma sinc i0 logit xlogy".split()
 _SHAPES = (
     "reshape view view_as reshape_as flatten ravel unflatten contiguous clone permute transpose "
     "swapaxes swapdims t movedim moveaxis squeeze unsqueeze expand expand_as broadcast_to narrow "
@@ -37,9 +44,11 @@ _REDUCTIONS = (
     "sum mean prod var std amax amin max min argmax argmin all any count_nonzero logsumexp softmax "
     "log_softmax cumsum norm"
 ).split()
+_SCANS = "cumprod logcumsumexp sort argsort diff".split()
+_TILING = "roll repeat tile repeat_interleave rot90".split()
 _INDEXING = (
     "index_select gather scatter scatter_add index_add index_put masked_fill masked_select take "
-    "nonzero"
+    "nonzero take_along_dim"
 ).split()
 _PRODUCTS = "matmul mm mv dot bmm outer".split()
 _CONTRACTIONS = "kron trace diag_embed cross".split()
@@ -48,7 +57,8 @@ _MATRICES = "cholesky_solve det inverse logdet matrix_exp matrix_power pinverse 
 ALIASES = {
     "subtract": a.sub, "multiply": a.mul, "divide": a.div, "true_divide": a.div, "negative": a.neg,
     "absolute": a.abs, "clip": a.clamp, "arcsin": a.asin, "arccos": a.acos, "arctan": a.atan,
-    "arctan2": a.atan2, "greater": a.gt, "less": a.lt,
+    "arctan2": a.atan2, "arcsinh": a.asinh, "arccosh": a.acosh, "arctanh": a.atanh,
+    "greater": a.gt, "less": a.lt,
 }  # fmt: skip
 
 
@@ -73,6 +83,11 @@ def _where(self: Tensor, condition: Any, other: Any) -> Tensor:
     return a.where(condition, self, other)
 
 
+def _polygamma(self: Tensor, n: int) -> Tensor:
+    """The n-th derivative of `digamma`."""
+    return special.polygamma(n, self)
+
+
 def _contains(self: Tensor, element: Any) -> bool:
     return bool((self._a == (element._a if isinstance(element, Tensor) else element)).any())
 
@@ -81,9 +96,13 @@ def install() -> None:
     """Attach the methods; the Tensor itself knows no operation."""
     families = (
         (a, _ARITHMETIC),
+        (rounding, _ROUNDING),
+        (special, _SPECIAL),
         (shapes, _SHAPES),
         (joining, _JOINING),
         (reductions, _REDUCTIONS),
+        (scans, _SCANS),
+        (tiling, _TILING),
         (indexing, _INDEXING),
         (products, _PRODUCTS),
         (contractions, _CONTRACTIONS),
@@ -92,7 +111,9 @@ def install() -> None:
     for module, names in families:
         for name in names:
             setattr(Tensor, name, getattr(module, name))
-    for name, function in (ALIASES | inplace.METHODS | {"where": _where}).items():
+    for name, function in (
+        ALIASES | inplace.METHODS | {"where": _where, "polygamma": _polygamma}
+    ).items():
         setattr(Tensor, name, function)
     for name in ("float", "double", "half", "long", "int", "short", "bool"):
         setattr(Tensor, name, _dtype_method(name))

@@ -359,6 +359,29 @@ def running_sum_back(n, x_at, out_at, p3, p4, p5, p6, p7):
     return 0
 
 
+def decay(n, a_at, b_at, out_at, p4, p5, p6, p7):
+    """Each element of b plus a times the result before; a result of zero hands on zero."""
+    a, b, out = pointer(a_at), pointer(b_at), pointer(out_at)
+    s = zero
+    for i in range(n):
+        s = b[i] + select(s != zero, a[i] * s, zero)
+        out[i] = s
+    return 0
+
+
+def decay_back(n, a_at, b_at, out_at, p4, p5, p6, p7):
+    """Each element of b plus the next a times the next result, from the end."""
+    a, b, out = pointer(a_at), pointer(b_at), pointer(out_at)
+    s = zero
+    for k in range(n):
+        i = n - 1 - k
+        if k:
+            s = select(s != zero, a[i + 1] * s, zero)
+        s += b[i]
+        out[i] = s
+    return 0
+
+
 # -- places ----------------------------------------------------------------------------------------
 
 

@@ -24,6 +24,9 @@ SCALARS = {
     "abs": "abs({0})",
     "sign": "select({0} > zero, one, select({0} < zero, -one, {0} * zero))",
     "floor": "floor({0})",
+    "ceil": "-floor(-{0})",
+    "trunc": "select({0} < zero, -floor(-{0}), floor({0}))",
+    "frac": "{0} - select({0} < zero, -floor(-{0}), floor({0}))",
     "sqrt": "math.sqrt({0})",
     "rsqrt": "one / math.sqrt({0})",
     "exp": "vmath.exp({0})",
@@ -32,6 +35,7 @@ SCALARS = {
     "expm1": "vmath.expm1({0})",
     "sin": "vmath.sin({0})",
     "cos": "vmath.cos({0})",
+    "sinc": "vmath.sinc({0})",
     "tan": "vmath.tan({0})",
     "tanh": "vmath.tanh({0})",
     "sinh": "vmath.sinh({0})",
@@ -41,6 +45,7 @@ SCALARS = {
     "erf": "vmath.erf({0})",
     "pow": "vmath.power({0}, {1})",
     "remainder": "vmath.remainder({0}, {1})",
+    "fmod": "vmath.fmod({0}, {1})",
     "floor_divide": "vmath.floor_divide({0}, {1})",
     "minimum": "select(({0} < {1}) | ({0} != {0}), {0}, {1})",
     "maximum": "select(({0} > {1}) | ({0} != {0}), {0}, {1})",
@@ -51,6 +56,9 @@ SCALARS = {
     "acos": "math.acos({0})",
     "atan": "math.atan({0})",
     "atan2": "math.atan2({0}, {1})",
+    "hypot": "vmath.hypot({0}, {1})",
+    "logaddexp": "vmath.logaddexp({0}, {1})",
+    "trigamma": "vmath.trigamma({0})",
     "relu": "select({0} > zero, {0}, {0} * zero)",
     "strong": "select({0} != zero, {0} * {1}, zero)",
     "exact": "select({0} != zero, select({1} != zero, {0} * {1}, zero), zero)",
@@ -76,7 +84,9 @@ GUARDS = {
     "sin": ("abs({0}) > SAFE_SIN", "vmath.sin_any({0})"),
     "cos": ("abs({0}) > SAFE_COS", "vmath.cos_any({0})"),
     "tan": ("abs({0}) > SAFE_TAN", "vmath.tan_any({0})"),
+    "sinc": ("abs({0}) > SAFE_SINC", "vmath.sinc_any({0})"),
     "remainder": ("not vmath.divides_soon({0}, {1})", "vmath.remainder_any({0}, {1})"),
+    "fmod": ("not vmath.divides_soon({0}, {1})", "vmath.fmod_any({0}, {1})"),
     "floor_divide": ("not vmath.divides_soon({0}, {1})", "vmath.floor_divide_any({0}, {1})"),
 }
 BLOCK = 1024  # elements that are tested before they are computed
@@ -142,7 +152,8 @@ class Lines:
     def write(self, x: Any) -> str:
         """The name that holds an expression, after the assignments that compute it."""
         if not isinstance(x, Symbol):
-            return f"T({float(x)!r})"
+            digits = repr(float(x)).replace("nan", "math.nan").replace("inf", "math.inf")
+            return f"T({digits})"
         if not x.args:
             return x.name
         args = [self.write(arg) for arg in x.args]
@@ -225,6 +236,7 @@ from tapegrad.kernels.memory import select{suffix} as select, {pointer} as point
 from tapegrad.kernels.memory import floor{suffix} as floor, plus{suffix} as plus
 from numba import {kind} as T
 SAFE_SIN, SAFE_COS, SAFE_TAN = vmath.SAFE["sin"], vmath.SAFE["cos"], vmath.SAFE["tan"]
+SAFE_SINC = SAFE_SIN / 4.0
 zero = T(0.0)
 one = T(1.0)
 

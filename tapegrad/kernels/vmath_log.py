@@ -1,4 +1,4 @@
-"""The logarithm and what is made of it: log1p, softplus, power (see `vmath`)."""
+"""The logarithm and what is made of it: log1p, softplus, logaddexp, power (see `vmath`)."""
 
 import math
 from typing import Any
@@ -128,6 +128,14 @@ def softplus(x: float) -> Any:
     f = select(large, 0.5 * (z - 1.0), z)
     y = _log1p_scaled(f, select(large, 1.0, 0.0))
     return narrow(select(w > 0.0, w, 0.0) + y, x)
+
+
+@scalar
+def logaddexp(x: float, y: float) -> Any:
+    """log(e**x + e**y), which is the larger plus log(1 + e**-|x - y|)."""
+    a, b = widen(x), widen(y)
+    rest = softplus(-magnitude(a - b))
+    return narrow(select(a == b, a + LN2_SHORT + LN2_REST, select(a > b, a, b) + rest), x)
 
 
 @scalar

@@ -1,4 +1,4 @@
-"""The floored quotient and its remainder, and a number kept within bounds (see `vmath`)."""
+"""Whole quotients and what they leave, and a number kept within bounds (see `vmath`)."""
 
 import math
 from collections.abc import Sequence
@@ -60,6 +60,14 @@ def remainder(x: float, y: float) -> Any:
 
 
 @scalar
+def fmod(x: float, y: float) -> Any:
+    """What a truncated division leaves, with the sign of x, where `divides_soon` holds."""
+    a, b = widen(x), magnitude(widen(y))
+    r = _rounded_down(magnitude(a), b)[1]
+    return narrow(copysign(select(r < 0.0, r + b, r), a), x)
+
+
+@scalar
 def floor_divide(x: float, y: float) -> Any:
     """The quotient rounded down, where `divides_soon` holds."""
     a, b = widen(x), widen(y)
@@ -86,6 +94,14 @@ def remainder_any(x: float, y: float) -> Any:
     elif (r < 0.0) != (b < 0.0):
         r += b
     return narrow(r, x)
+
+
+@scalar
+def fmod_any(x: float, y: float) -> Any:
+    """`fmod` of any two numbers; the branch keeps a loop over it scalar."""
+    if divides_soon(x, y):
+        return fmod(x, y)
+    return narrow(truncated_remainder(widen(x), widen(y)), x)
 
 
 @scalar

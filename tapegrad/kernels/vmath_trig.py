@@ -19,6 +19,7 @@ from tapegrad.kernels.vmath_exp import ROUND
 
 SIGN = -(2**63)
 # pi/2 to 160 bits.
+PI = math.pi
 TWO_OVER_PI = 2.0 / math.pi
 PIO2_1, PIO2_2, PIO2_3 = math.pi / 2, 6.123233995736766e-17, -1.4973849048591698e-33
 # The pi/2 of 160 bits serves this far; beyond, libm's many-word reduction is needed.
@@ -119,3 +120,17 @@ def tan_any(x: float) -> Any:
     """The tangent of any number; the branch keeps a loop over it scalar."""
     w = widen(x)
     return tan(x) if magnitude(w) <= TRIG_MAX else narrow(math.tan(w), x)
+
+
+@scalar
+def sinc(x: float) -> Any:
+    """sin(pi*x) / (pi*x), and 1 at 0; as in NumPy pi*x is rounded first."""
+    t = PI * widen(x)
+    return narrow(select(t == 0.0, 1.0, sin(t) / t), x)
+
+
+@scalar
+def sinc_any(x: float) -> Any:
+    """`sinc` of any number; libm's branches keep a loop over it scalar."""
+    t = PI * widen(x)
+    return narrow(select(t == 0.0, 1.0, sin_any(t) / t), x)

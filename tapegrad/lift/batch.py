@@ -65,7 +65,7 @@ class Batched(Lifted):
             return batched(run(op, rules.aligned(given, many), params), at)
         assert at.size is not None
         rule = rules.table.get(op.name)
-        found = NotImplemented
+        found: Any = NotImplemented
         if rule is not None:
             found = rule(op, given, many, params, at.size)
         if found is NotImplemented:
@@ -127,10 +127,10 @@ def _become(t: Tensor, full: Tensor, at: Level) -> None:
     t._a.owner = t  # type: ignore[attr-defined]
 
 
-def batched(full: Tensor, at: Level) -> Any:
+def batched(full: Tensor, at: Level) -> Batched:
     """The Tensor of which `full` holds the examples along its first dimension."""
     specimen = _specimen(full)
-    t = shell(Batched, specimen, Parts(at, full))
+    t: Batched = shell(Batched, specimen, Parts(at, full))
     specimen.owner = t
     return t
 
@@ -157,6 +157,9 @@ def _one_by_one(op: Op, given: list[Any], many: list[bool], params: Any, size: i
         )
     results = []
     for i in range(size):
-        args = [run(getitem, (x,), {"index": (i,)}) if m else x for x, m in zip(given, many, strict=True)]
+        args = [
+            run(getitem, (x,), {"index": (i,)}) if m else x
+            for x, m in zip(given, many, strict=True)
+        ]
         results.append(run(op, tuple(args), params))
     return run(stack, tuple(results), {"dim": 0})

@@ -15,8 +15,8 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from tapegrad.autograd.engine import gradients
 from tapegrad import storage
+from tapegrad.autograd.engine import gradients
 from tapegrad.inplace import changing_lifted, run_inplace
 from tapegrad.ops.core import Op
 from tapegrad.ops.index import assign
@@ -175,9 +175,7 @@ def run_lifted(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
 
 
 @changing_lifted
-def inplace_lifted(
-    op: Op, args: tuple[Any, ...], params: dict[str, Any], target: Tensor
-) -> Tensor:
+def inplace_lifted(op: Op, args: tuple[Any, ...], params: dict[str, Any], target: Tensor) -> Tensor:
     """Run an operation and write the result into a Tensor; it or another operand is lifted."""
     kind, at = _open((*args, target), op.name + "_")
     if not (isinstance(target, Lifted) and target._lift.at is at):
@@ -275,4 +273,3 @@ def become(t: Tensor, kind: type[Lifted], array: np.ndarray, lift: Any) -> None:
 def on_tape(t: Tensor) -> bool:
     """Whether operations on a Tensor, or on any part of it, are recorded."""
     return any(map(on_tape, t.parts())) if isinstance(t, Lifted) else t._pos != 0
-

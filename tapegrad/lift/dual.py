@@ -64,12 +64,12 @@ class Dual(Lifted):
 
     def varied(self, function: Callable[[Tensor], Tensor]) -> Tensor:
         """The same with another value, whose tangent is this one's."""
-        return dual(function(self._lift.primal), self._lift.tangent, self._lift.at)  # type: ignore[no-any-return]
+        return dual(function(self._lift.primal), self._lift.tangent, self._lift.at)
 
     def mapped(self, function: Callable[[Tensor], Tensor]) -> Tensor:
         """A function of the value and of the tangent."""
         lift = self._lift
-        return dual(function(lift.primal), function(lift.tangent), lift.at)  # type: ignore[no-any-return]
+        return dual(function(lift.primal), function(lift.tangent), lift.at)
 
     def __bool__(self) -> bool:
         return bool(self._lift.primal)
@@ -77,7 +77,8 @@ class Dual(Lifted):
     @classmethod
     def apply(cls, op: Op, args: Any, params: dict[str, Any], at: Level) -> Any:
         """Run an operation on the values, and its derivative on the tangents."""
-        primals, tangents = [], []
+        primals: list[Any] = []
+        tangents: list[Tensor | None] = []
         for arg in args:
             if type(arg) is Dual and arg._lift.at is at:
                 if op.view:
@@ -146,9 +147,10 @@ class Dual(Lifted):
         self._a = lift.primal._a
 
 
-def dual(primal: Tensor, slope: Tensor, at: Level, *, owned: bool = False) -> Any:
+def dual(primal: Tensor, slope: Tensor, at: Level, *, owned: bool = False) -> Dual:
     """A value with a tangent at a level."""
-    return shell(Dual, primal._a, Parts(at, primal, slope, owned=owned))
+    made: Dual = shell(Dual, primal._a, Parts(at, primal, slope, owned=owned))
+    return made
 
 
 def _unzip(pairs: list[tuple[Tensor, Any]]) -> tuple[list[Tensor], list[Any]]:
@@ -175,9 +177,7 @@ def tangent(
     """The tangent of a result; None when it does not depend on any operand that has one."""
     last = len(op.formulas) - 1
     formulas = [op.formulas[min(k, last)] for k in range(len(primals))]
-    live = [
-        k for k, t in enumerate(tangents) if t is not None and isinstance(formulas[k], Formula)
-    ]
+    live = [k for k, t in enumerate(tangents) if t is not None and isinstance(formulas[k], Formula)]
     if not live or y._a.dtype.kind not in "fc":
         return None
     if op.kind is LINEAR:

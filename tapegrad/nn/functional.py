@@ -15,13 +15,14 @@ from tapegrad.functions.arithmetic import relu, sigmoid, softplus, square, sub
 from tapegrad.functions.arithmetic import tanh as tanh
 from tapegrad.functions.products import matmul
 from tapegrad.functions.reductions import log_softmax, mean, softmax, sum
+from tapegrad.functions.tiling import pad
 from tapegrad.ops import elementwise as e
 from tapegrad.ops import reduce as r
 from tapegrad.record import run
 from tapegrad.tensor import Tensor
 
 __all__ = [
-    "linear", "log_softmax", "mse_loss", "relu", "sigmoid", "softmax", "softplus", "tanh",
+    "linear", "log_softmax", "mse_loss", "pad", "relu", "sigmoid", "softmax", "softplus", "tanh",
 ]  # fmt: skip
 
 

@@ -8,12 +8,15 @@ from tapegrad.ops import (
     index,
     linalg,
     reduce,
+    scan,
     shape,
     solve,
+    special,
+    tiling,
 )
 from tapegrad.ops.core import Op, by_code, table
 
 __all__ = [
     "Op", "by_code", "decompose", "determinant", "einsum", "elementwise", "index", "linalg",
-    "reduce", "shape", "solve", "table",
+    "reduce", "scan", "shape", "solve", "special", "table", "tiling",
 ]  # fmt: skip

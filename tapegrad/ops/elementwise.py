@@ -2,7 +2,9 @@
 
 Conventions at singular points are PyTorch's: ``abs'(0) = 0``, ``relu'(0) = 0``, a tie of maximum
 and minimum gives half to each side, ``clamp`` passes the gradient at its bounds, ``d/da a**b`` is 0
-where ``b == 0``, ``d/db a**b`` is 0 where ``a == 0`` and ``b >= 0``.
+where ``b == 0``, ``d/db a**b`` is 0 where ``a == 0`` and ``b >= 0``.  Rounding has the derivative
+0 everywhere, ``frac`` 1.  ``hypot`` has none (NaN) at the origin, nor has ``logaddexp`` where both
+are the same infinity.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ class Lazy:
         return self.ufunc
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        return self.load()(*args, **options)
+        ufunc = self.ufunc or self.load()
+        return ufunc(*args, **options)
 
 
 def _where(condition: Any, a: Any, b: Any, out: Any = None) -> Any:
@@ -60,6 +63,10 @@ def _zero(x: Any) -> Any:
 
 def _softplus(x: Any, out: Any = None) -> Any:
     return np.logaddexp(x, _zero(x), out=...)
+
+
+def _frac(x: Any, out: Any = None) -> Any:
+    return np.asarray(x - np.trunc(x))
 
 
 def _addcmul(a: Any, b: Any, c: Any, out: Any = None) -> Any:
@@ -91,6 +98,7 @@ SELECTS = NotDifferentiable("a condition selects, it has no derivative")
 SCALES = NotDifferentiable("`value` is a number: multiply by a Tensor to differentiate in it")
 COMPARES = NotDifferentiable("a comparison is constant almost everywhere")
 TWO_OVER_ROOT_PI = 2.0 / math.sqrt(math.pi)
+LN_2, LN_10 = math.log(2.0), math.log(10.0)
 POSITIVE, UNIT, REAL = (0.1, 2.0), (-0.9, 0.9), (-2.0, 2.0)
 
 # fmt: off
@@ -129,7 +137,14 @@ floor_divide = elementwise(
 remainder = elementwise(
     "remainder", np.remainder, domain=POSITIVE, a=lambda: 1, b=lambda a, b: -floor(a / b),
 )
+fmod = elementwise(
+    "fmod", np.fmod, domain=POSITIVE, a=lambda: 1, b=lambda a, b: -trunc(a / b),
+)
 floor: Op = elementwise("floor", np.floor, x=lambda: 0)
+ceil = elementwise("ceil", np.ceil, x=lambda: 0)
+trunc: Op = elementwise("trunc", np.trunc, x=lambda: 0)
+round = elementwise("round", np.rint, x=lambda: 0)
+frac = elementwise("frac", _frac, x=lambda: 1)
 sign = elementwise("sign", np.sign, x=lambda: 0)
 abs = elementwise("abs", np.absolute, x=lambda x: sign(x))
 square = elementwise("square", np.square, x=lambda x: 2 * x, grad_name="Pow")
@@ -137,6 +152,9 @@ reciprocal = elementwise("reciprocal", np.reciprocal, x=lambda y: -y * y, domain
 
 exp = elementwise("exp", np.exp, x=lambda y: y)
 log: Op = elementwise("log", np.log, x=lambda x: 1 / x, domain=POSITIVE)
+log2 = elementwise("log2", np.log2, x=lambda x: 1 / (LN_2 * x), domain=POSITIVE)
+log10 = elementwise("log10", np.log10, x=lambda x: 1 / (LN_10 * x), domain=POSITIVE)
+exp2 = elementwise("exp2", np.exp2, x=lambda y: LN_2 * y)
 log1p = elementwise("log1p", np.log1p, x=lambda x: 1 / (1 + x), domain=UNIT)
 expm1 = elementwise("expm1", np.expm1, x=lambda y: 1 + y)
 sqrt = elementwise("sqrt", np.sqrt, x=lambda y: 0.5 / y, domain=POSITIVE)
@@ -157,10 +175,18 @@ cosh: Op = elementwise("cosh", np.cosh, x=lambda x: sinh(x))
 tanh = elementwise("tanh", np.tanh, x=lambda y: 1 - y * y)
 atan2 = elementwise("atan2", np.arctan2, a=lambda a, b: b / (a * a + b * b),
                     b=lambda a, b: -a / (a * a + b * b), domain=POSITIVE)
+asinh = elementwise("asinh", np.arcsinh, x=lambda x: 1 / sqrt(x * x + 1))
+acosh = elementwise("acosh", np.arccosh, x=lambda x: 1 / sqrt(x * x - 1), domain=(1.1, 3.0))
+atanh = elementwise("atanh", np.arctanh, x=lambda x: 1 / (1 - x * x), domain=UNIT)
+hypot = elementwise("hypot", np.hypot, a=lambda a, y: a / y, b=lambda b, y: b / y)
 sigmoid = elementwise("sigmoid", Lazy("expit"), x=lambda y: y * (1 - y))
 softplus = elementwise("softplus", _softplus, x=lambda x: sigmoid(x))
+logaddexp = elementwise(
+    "logaddexp", np.logaddexp, a=lambda a, b: sigmoid(a - b), b=lambda a, b: sigmoid(b - a),
+)
 relu = elementwise("relu", _relu, x=lambda y: where(gt(y, 0), 1, 0))
 erf = elementwise("erf", Lazy("erf"), x=lambda x: TWO_OVER_ROOT_PI * exp(-x * x))
+erfc = elementwise("erfc", Lazy("erfc"), x=lambda x: -TWO_OVER_ROOT_PI * exp(-x * x))
 
 minimum = elementwise(
     "minimum", np.minimum, a=lambda a, b: where(lt(a, b), 1, where(eq(a, b), 0.5, 0)),

@@ -55,9 +55,7 @@ def as_tensor(x: Any, name: str) -> Tensor:
     """A leaf of an argument as a Tensor of a floating-point type."""
     if isinstance(x, Tensor):
         array = x._a
-    elif isinstance(x, (float, np.ndarray, np.generic)):
-        array = np.asarray(x)
-    elif isinstance(x, (bool, int)):
+    elif isinstance(x, (float, int, np.ndarray, np.generic)):
         array = np.asarray(x)
     else:
         raise TypeError(
@@ -97,7 +95,13 @@ def value_back(found: Any, tensors: bool) -> Any:
     """A value that the user's function returned, in the form that goes with the arguments."""
     if not isinstance(found, Tensor) or tensors or on_tape(found) or isinstance(found, Lifted):
         return found
-    return found._a if found._a.ndim else float(found._a) if found._a.dtype.kind == "f" else found._a[()]
+    return (
+        found._a
+        if found._a.ndim
+        else float(found._a)
+        if found._a.dtype.kind == "f"
+        else found._a[()]
+    )
 
 
 def tree_back(found: Any, tensors: bool) -> Any:

@@ -1,4 +1,4 @@
-"""Whole matrices of derivatives: `jacrev`, `jacfwd`, `jacobian`, `hessian`, and products with them."""
+"""Whole matrices of derivatives, and products with them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,11 @@ def _rows(inputs: Inputs, roots: list[Tensor], recorded: bool) -> list[Tensor]:
     if count and (one_by_one or count == 1):
         rows = [
             pull(
-                roots, [wrap(w[i]) for w in weights], variables, recorded=recorded, retain=True,
+                roots,
+                [wrap(w[i]) for w in weights],
+                variables,
+                recorded=recorded,
+                retain=True,
                 since=inputs.since,
             )
             for i in range(count)
@@ -77,9 +81,7 @@ def _rows(inputs: Inputs, roots: list[Tensor], recorded: bool) -> list[Tensor]:
         return [stack(list(column)) for column in zip(*rows, strict=True)]
     with level(count) as at:
         seeds = [batched(wrap(w), at) for w in weights]
-        found = pull(
-            roots, seeds, variables, recorded=recorded, retain=True, since=inputs.since
-        )
+        found = pull(roots, seeds, variables, recorded=recorded, retain=True, since=inputs.since)
         return [all_of(g, at) for g in found]
 
 
@@ -94,9 +96,7 @@ def _cut(matrix: Tensor, roots: list[Tensor], x: Tensor) -> list[Tensor]:
     return out
 
 
-def _assembled(
-    blocks: list[list[Any]], tree: Tree, inputs_trees: list[Tree], single: bool
-) -> Any:
+def _assembled(blocks: list[list[Any]], tree: Tree, inputs_trees: list[Tree], single: bool) -> Any:
     """The pytree of results of pytrees of arguments; blocks[j][i]: result j, leaf i."""
     per_root = []
     for row in blocks:
@@ -106,7 +106,9 @@ def _assembled(
     return unflatten(tree, per_root)
 
 
-def jacrev(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+def jacrev(
+    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
+) -> Callable[..., Any]:
     """The Jacobian of `f` by reverse mode, row by row or all rows at once, whichever is faster.
 
     Its shape is that of the result followed by that of the argument.
@@ -119,7 +121,9 @@ def jacrev(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -
     return _reverse(f, argnums, has_aux, "jacrev")
 
 
-def _reverse(f: Callable[..., Any], argnums: Argnums, has_aux: bool, name: str) -> Callable[..., Any]:
+def _reverse(
+    f: Callable[..., Any], argnums: Argnums, has_aux: bool, name: str
+) -> Callable[..., Any]:
     if not callable(f):
         raise TypeError(f"`{name}` takes a function, got {type(f).__name__}")
     single = isinstance(argnums, (int, np.integer))
@@ -157,7 +161,9 @@ def _forward_pays(inputs: Inputs, roots: list[Tensor]) -> bool:
     return by_rows + rows * work > 2 * BATCHED_RECORD * length + columns * work
 
 
-def jacfwd(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+def jacfwd(
+    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
+) -> Callable[..., Any]:
     """The Jacobian of `f` by forward mode, all columns at once.
 
     >>> import numpy as np, tapegrad as tg
@@ -277,4 +283,3 @@ def vhp(f: Callable[..., Any]) -> Callable[[Any, Any], Any]:
         return vjp(gradient, x)[1](v)[0]
 
     return product
-

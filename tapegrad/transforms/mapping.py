@@ -20,7 +20,7 @@ from tapegrad.transforms.pytree import LEAF, Tree, flatten, unflatten
 def _axes(given: Any, tree: Tree, what: str) -> list[int | None]:
     """One axis, or None, for every leaf of a pytree: from a pytree that may be shorter."""
     if given is None or isinstance(given, (int, np.integer)):
-        return [given] * _count(tree)
+        return [None if given is None else int(given)] * _count(tree)
     if tree.kind is None or tree.kind is type(None):
         raise ValueError(f"`vmap`: `{what}` has {given!r} where there is a single array")
     if isinstance(given, dict):
@@ -31,8 +31,7 @@ def _axes(given: Any, tree: Tree, what: str) -> list[int | None]:
         parts = list(given)
     if len(parts) != len(tree.children):
         raise ValueError(
-            f"`vmap`: `{what}` has {len(parts)} entries for {len(tree.children)} "
-            f"values: {given!r}"
+            f"`vmap`: `{what}` has {len(parts)} entries for {len(tree.children)} values: {given!r}"
         )
     return [
         axis
@@ -107,7 +106,7 @@ def _size(leaves: list[Any], axes: list[int | None], f: Any) -> int:
         raise ValueError(
             f"`vmap`: {name_of(f)} was given different numbers of examples: {sorted(sizes)}"
         )
-    return next(iter(sizes))
+    return int(next(iter(sizes)))
 
 
 def _to_front(x: Any, axis: int) -> Tensor:

@@ -164,11 +164,12 @@ def _differentiated(
         raise TypeError(f"`{name}` takes a function, got {type(f).__name__}")
     single = isinstance(argnums, (int, np.integer))
 
-    place = argnums if single and not has_aux and not strict else None
+    quick = isinstance(argnums, int) and not has_aux and not strict
+    place = argnums if quick and isinstance(argnums, int) else -1
 
     @functools.wraps(f, updated=())
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
-        if place is not None and 0 <= place < len(args):
+        if 0 <= place < len(args):
             found = _quick(f, args, kwargs, place)
             if found is not None:
                 return found
@@ -188,9 +189,7 @@ def _differentiated(
                 y, aux = y
             root = scalar_root(y, name, f)
             recorded = inputs.matters_outside()
-            found = pull(
-                [root], [None], inputs.variables, recorded=recorded, since=inputs.since
-            )
+            found = pull([root], [None], inputs.variables, recorded=recorded, since=inputs.since)
             if strict:
                 _refuse_unused(root, inputs, name, f)
         tensors = any(isinstance(x, Tensor) for x in inputs.leaves)
@@ -229,11 +228,13 @@ def _quick(f: Callable[..., Any], args: Any, kwargs: Any, place: int) -> Any:
             value: Any = float(y._a)
         else:
             root = scalar_root(y, "grad", f)
-            (found,) = pull([root], [None], [leaf], recorded=False, since=start)
-            g, value = found._a, released(root, {leaf._pos}, tensors=False)
+            g = pull([root], [None], [leaf], recorded=False, since=start)[0]._a
+            value = released(root, {leaf._pos}, tensors=False)
+            del root
     finally:
         tape.depth = 0
-        y = found = start = None  # `start` is the very object that stands in the tape
+        del start  # the very object that stands in the tape
+        y = None
         tape.rewind(mark)
     if g is None:
         g = np.zeros(leaf._a.shape)

@@ -111,6 +111,56 @@ CONVENTIONS: dict[str, At] = {
     "logsumexp with -inf": At(lambda t, x: t.logsumexp(x, 0), ([0.0, 0.0, -inf],), ([0.5, 0.5, 0.0],)),
     "logsumexp of nothing but -inf": At(lambda t, x: t.logsumexp(x, 0), ([-inf, -inf],), ([nan, nan],)),
     "logsumexp with inf": At(lambda t, x: t.logsumexp(x, 0), ([0.0, inf],), ([0.0, nan],)),
+    "rounding": At(
+        lambda t, x: t.ceil(x) + t.trunc(x) + t.round(x), ([-1.5, -1.0, 0.0, -0.0, 0.5, inf],), ([0.0] * 6,)
+    ),
+    "frac": At(lambda t, x: t.frac(x), ([-1.5, -1.0, 0.0, 2.5],), ([1.0] * 4,)),
+    "fmod": At(lambda t, a, b: t.fmod(a, b), ([5.5, -5.5, 1.0], [2.0, 2.0, 0.0]), ([1.0] * 3, [-2.0, 2.0, -inf])),
+    "hypot at the origin": At(lambda t, a, b: t.hypot(a, b), ([0.0, 3.0, 0.0], [0.0, 4.0, -2.0]), ([nan, 0.6, 0.0], [nan, 0.8, -1.0])),
+    "logaddexp of infinities": At(
+        lambda t, a, b: t.logaddexp(a, b), ([-inf, inf, -inf, 0.0, 800.0], [-inf, inf, 0.0, inf, 0.0]),
+        ([nan, nan, 0.0, 0.0, 1.0], [nan, nan, 1.0, 1.0, 0.0]),
+    ),
+    "nan_to_num": At(lambda t, x: t.nan_to_num(x), ([nan, inf, -inf, 2.0],), ([0.0, 0.0, 0.0, 1.0],)),
+    "sinc at 0": At(lambda t, x: t.sinc(x), ([0.0, -0.0, inf],), ([0.0, 0.0, nan],)),
+    "logarithms at 0": At(lambda t, x: t.log2(x) + t.log10(x), ([0.0],), ([inf],)),
+    "asinh and exp2 far out": At(lambda t, x: t.asinh(x) + t.exp2(x), ([-inf],), ([0.0],)),
+    "acosh at 1 and below": At(lambda t, x: t.acosh(x), ([1.0, 0.0],), ([inf, nan],)),
+    "atanh at 1": At(lambda t, x: t.atanh(x), ([1.0, -1.0, 0.0],), ([inf, inf, 1.0],)),
+    "logit at the ends and outside": At(lambda t, x: t.logit(x), ([0.0, 1.0, 0.5, -1.0, 2.0],), ([inf, inf, 4.0, nan, nan],)),
+    "logit with eps": At(lambda t, x: t.logit(x, 0.25), ([0.0, 0.25, 0.5, 0.75, 1.0],), ([0.0, 16 / 3, 4.0, 16 / 3, 0.0],)),
+    "erfinv at the ends and outside": At(lambda t, x: t.erfinv(x), ([1.0, -1.0, 2.0],), ([inf, inf, nan],)),
+    "lgamma at its poles": At(lambda t, x: t.lgamma(x), ([0.0, -0.0, -1.0, inf],), ([-inf, inf, nan, inf],)),
+    "digamma at 0": At(lambda t, x: t.digamma(x), ([0.0],), ([inf],)),
+    "i0 at 0": At(lambda t, x: t.i0(x) + t.special.i0e(x), ([0.0, -0.0],), ([0.0, 0.0],)),
+    "i1 at 0": At(lambda t, x: t.special.i1(x) + t.special.i1e(x), ([0.0, -0.0],), ([1.0, 1.0],)),
+    "normal distribution far out": At(
+        lambda t, x: t.special.ndtr(x) + t.special.log_ndtr(x) * 2, ([inf, 50.0],), ([0.0, 0.0],)
+    ),
+    "xlogy": At(
+        lambda t, a, b: t.xlogy(a, b), ([0.0, 0.0, 0.0, 1.0, 1.0, 0.0], [0.0, -1.0, 1.0, 0.0, -1.0, nan]),
+        ([0.0, 0.0, 0.0, -inf, nan, nan], [nan, 0.0, 0.0, inf, -1.0, nan]),
+    ),
+    "xlog1py": At(
+        lambda t, a, b: t.special.xlog1py(a, b), ([0.0, 0.0, 0.0, 1.0], [-1.0, -2.0, 0.0, -1.0]),
+        ([0.0, 0.0, 0.0, -inf], [nan, 0.0, 0.0, inf]),
+    ),
+    "entr": At(lambda t, x: t.special.entr(x), ([0.0, 1.0, -1.0],), ([inf, -1.0, nan],)),
+    "products so far, no zero": At(lambda t, x: t.cumprod(x, 0), ([2.0, 3.0, 4.0],), ([16.0, 10.0, 6.0],)),
+    "products so far, one zero": At(lambda t, x: t.cumprod(x, 0), ([2.0, 0.0, 4.0],), ([1.0, 10.0, 0.0],)),
+    "products so far, two zeros": At(lambda t, x: t.cumprod(x, 0), ([0.0, 3.0, 0.0, 2.0],), ([4.0, 0.0, 0.0, 0.0],)),
+    "products so far, in rows": At(
+        lambda t, x: t.cumprod(x, 1), ([[2.0, 0.0], [0.0, 0.0], [2.0, 3.0]],), ([[1.0, 2.0], [1.0, 0.0], [4.0, 2.0]],)
+    ),
+    "sorting ties": At(
+        lambda t, x: (t.sort(x, stable=True)[0] * t.tensor([1.0, 2.0, 3.0])).sum(), ([2.0, 1.0, 1.0],), ([3.0, 1.0, 2.0],)
+    ),
+    "logcumsumexp with infinities": At(
+        lambda t, x: t.logcumsumexp(x, 0), ([0.0, inf, 1.0],), ([1.0, nan, 0.0],)
+    ),
+    "logcumsumexp with -inf": At(
+        lambda t, x: t.logcumsumexp(x, 0), ([-inf, 0.0, -inf, 0.0],), ([nan, 2.5, 0.0, 0.5],)
+    ),
     # What is not a number stays so.
     "product with inf": At(lambda t, a, b: a * b, ([2.0, inf], [inf, 2.0]), ([inf, 2.0], [2.0, inf])),
     "product with nan": At(lambda t, a, b: a * b, ([2.0, nan], [nan, 2.0]), ([nan, 2.0], [2.0, nan])),
@@ -224,6 +274,19 @@ STRONG: dict[str, At] = {
     "einsum of three, nan in one factor": At(
         lambda t, a, b, c: t.einsum("i,i,i->i", a, b, c)[1:], ([nan, 2.0], [inf, 3.0], [0.0, 4.0]),
         ([0.0, 12.0], [0.0, 8.0], [0.0, 6.0]),
+    ),
+    "where hypot": At(
+        lambda t, a, b: t.where(a > 0, t.hypot(a, b), a), ([0.0, 3.0], [0.0, 4.0]), ([1.0, 0.6], [0.0, 0.8])
+    ),
+    "where xlogy": At(
+        lambda t, a, b: t.where(b > 0, t.xlogy(a, b), a), ([0.0, 0.0], [0.0, 1.0]), ([1.0, 0.0], [0.0, 0.0])
+    ),
+    "where logit": At(lambda t, x: t.where(x > 0, t.logit(x), x), ([0.0, -1.0, 0.5],), ([1.0, 1.0, 4.0],)),
+    "products so far of a row that is not used": At(
+        lambda t, x: t.cumprod(1 / x, dim=1)[1:, 1], ([[0.0, 1.0], [1.0, 2.0]],), ([[0.0, 0.0], [-0.5, -0.25]],)
+    ),
+    "products so far, an infinity after what is used": At(
+        lambda t, x: t.cumprod(1 / x, 0)[:2], ([1.0, 2.0, 0.0],), ([-1.5, -0.25, 0.0],)
     ),
     "a weight of zero": At(lambda t, x, w: w * t.log(x), ([0.0, 1.0], [0.0, 2.0]), ([0.0, 2.0], [-inf, 0.0])),
 }  # fmt: skip

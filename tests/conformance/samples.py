@@ -77,7 +77,9 @@ def of_shapes(op: Op, shapes: Any) -> Sample:
     operands = values(*shapes, domain=op.domain or REAL)
     if op.name == "where":
         operands = (mask(*shapes[0]), *operands[1:])
-    if op.name == "remainder":  # well away from whole quotients
+    if op.name == "polygamma":  # its order is 1, 2 or 3
+        operands = (np.ceil(operands[0] * 1.5).astype(int), operands[1])
+    if op.name in ("remainder", "fmod"):  # well away from whole quotients
         operands = tuple(x * s for x, s in zip(operands, (0.3, 1.7), strict=True))
     return Sample(" ".join(str(s).replace(" ", "") for s in shapes), operands)
 
@@ -314,6 +316,32 @@ row("others_prod", (4,), dim=0, orders=1)
 row("others_prod", (2, 3), dim=1, orders=1)
 row("pair_prod", (4,), (4,), dim=0, orders=1)
 row("pair_prod", (2, 3), (2, 3), dim=1, orders=1)
+
+for name in ("cumprod", "logcumsumexp"):
+    row(name, (5,), dim=0)
+    row(name, (2, 3), dim=1)
+    row(name, (2, 3), dim=0)
+    row(name, (), dim=0)
+    row(name, (0, 3), dim=0)
+    row(name, (1, 3), dim=0)
+for reverse in (False, True):
+    row("decay", (5,), (5,), dim=0, reverse=reverse)
+    row("decay", (2, 3), (2, 3), dim=1, reverse=reverse)
+    row("decay", (4, 2), (4, 2), dim=0, reverse=reverse)
+    row("decay", (0, 2), (0, 2), dim=0, reverse=reverse)
+row("decay", (70,), (70,), dim=0, reverse=True)
+row("repeat", (2, 3), reps=(1, 2))
+row("repeat", (2, 1), reps=(3, 2))
+row("repeat", (3,), reps=(0,))
+row("repeat", (), reps=())
+row("repeat", (0, 3), reps=(2, 1))
+row("roll", (5,), shifts=(2,), dims=(0,))
+row("roll", (2, 3), shifts=(-1, 4), dims=(0, 1))
+row("roll", (0, 3), shifts=(1,), dims=(0,))
+row("pad", (2, 3), widths=((1, 0), (0, 2)), value=0.0)
+row("pad", (3,), widths=((2, 1),), value=-1.5)
+row("pad", (), widths=(), value=1.0)
+row("pad", (0, 3), widths=((1, 1), (0, 0)), value=2.0)
 
 PRODUCTS = [
     [(2, 3), (3, 4)], [(3,), (3, 4)], [(2, 3), (3,)], [(3,), (3,)], [(1, 3), (3, 1)],

@@ -170,12 +170,20 @@ def test_work_split_over_threads():
     np.testing.assert_allclose(found[0], expected, rtol=1e-13)
 
 
+# Their rules are made of functions that exist on arrays alone.
+LEFT_TO_NUMPY = frozenset("i0 i0e i1 i1e lgamma log_ndtr polygamma trigamma".split())
+
+
 @pytest.mark.parametrize("op", WITH_KERNEL, ids=name_of)
 def test_small_elementwise_records_stay_in_compiled_code(op, monkeypatch):
     """For contiguous operands of a simple pattern the walk never hands a record back."""
-    if not all(
+    compiled = all(
         symbols.has_kernel(op, k) for k, f in enumerate(op.formulas) if isinstance(f, Formula)
-    ):
+    )
+    if op.name in LEFT_TO_NUMPY:
+        assert not compiled, f"`{op.name}` has a kernel: take it off the list"
+        return
+    if not compiled:
         pytest.fail(f"`{op.name}` has no compiled kernel: add its operations to `symbols.SCALARS`")
     if op.name == "where":
         pytest.skip("its boolean operand keeps it on the general road")

@@ -1,6 +1,7 @@
 """The conventions at singular points hold in kernels, by the rules, and in recorded sweeps."""
 
 import contextlib
+import math
 
 import numpy as np
 import pytest
@@ -58,6 +59,9 @@ WHOLE = (
     "deviation",
     "softmax",
     "logsumexp",
+    "so far",
+    "sorting",
+    "logcumsumexp",
 )
 ELEMENTWISE = [
     name
@@ -113,6 +117,11 @@ SECOND = {
     "cube": (lambda x: x**3, [0.0, 1.0], [0.0, 6.0]),
     "abs": (lambda x: tg.abs(x), [0.0, 1.0], [0.0, 0.0]),
     "relu": (lambda x: tg.relu(x) ** 2, [-1.0, 0.0, 1.0], [0.0, 0.0, 2.0]),
+    "sinc": (lambda x: tg.sinc(x), [0.0], [-(math.pi**2) / 3]),
+    "i0": (lambda x: tg.i0(x), [0.0], [0.5]),
+    "i1": (lambda x: tg.special.i1(x), [0.0], [0.0]),
+    "log_ndtr far to the left": (lambda x: tg.special.log_ndtr(x), [-1e9], [-1.0]),
+    "products so far": (lambda x: tg.cumprod(x, 0), [0.0, 3.0], [1.0, 1.0]),
     "product with a zero": (lambda x: tg.prod(x, 0, keepdim=True), [0.0, 3.0], [1.0, 1.0]),
 }
 

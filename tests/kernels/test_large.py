@@ -125,6 +125,19 @@ CASES = {
     "ties": (lambda x: tg.amax(x, dim=1), [np.round(M)]),
     "ties, columns": (lambda x: tg.amin(x, dim=0), [np.round(M)]),
     "cumsum of a vector": (lambda x: tg.cumsum(x, 0), [V]),
+    "cumprod": (lambda x: tg.cumprod(x, 1), [P]),
+    "cumprod, columns": (lambda x: tg.cumprod(x, 0), [0.9 + 0.1 * P]),
+    "cumprod of a vector": (lambda x: tg.cumprod(x, 0), [1 + 1e-3 * V]),
+    "cumprod, zeros": (lambda x: tg.cumprod(x, 1), [P * MASK]),
+    "logcumsumexp": (lambda x: tg.logcumsumexp(x, 1), [M]),
+    "hypot": (tg.hypot, [M, P]),
+    "logaddexp": (tg.logaddexp, [M, P]),
+    "logaddexp, rows": (tg.logaddexp, [M, ROW]),
+    "fmod": (tg.fmod, [M, P]),
+    "sinc": (tg.sinc, [M]),
+    "frac": (lambda x: tg.frac(3 * x), [M]),
+    "digamma": (tg.digamma, [P]),
+    "trigamma": (lambda x: tg.polygamma(1, x), [P]),
     "prod": (tg.prod, [1 + 1e-3 * V]),
     "prod, rows": (lambda x: tg.prod(x, dim=1), [P]),
     "sum of rows": (lambda x: tg.sin(x * 2).sum(dim=1), [M]),
@@ -175,7 +188,8 @@ def test_values_and_gradients_are_those_of_the_rules(name, threads, monkeypatch)
     "name",
     [
         "mul, rows", "sin", "sigmoid", "clamp", "where", "var, 1", "softmax, 1", "logsumexp, 1",
-        "sum, 0", "sum", "norm", "cumsum, 1", "gather", "index_add", "ties", "tril",
+        "sum, 0", "sum", "norm", "cumsum, 1", "cumprod", "hypot", "logaddexp",
+        "gather", "index_add", "ties", "tril",
     ],
 )  # fmt: skip
 def test_in_float32_too(name):
@@ -241,7 +255,15 @@ def test_functions_of_any_argument(name):
         np.testing.assert_allclose(leaf.grad.numpy(), partial, rtol=1e-15)
 
 
-@pytest.mark.parametrize("name", ["remainder", "floor_divide"])
+def test_sinc_of_any_argument():
+    x = spread_out(SPECIAL)
+    with np.errstate(all="ignore"):
+        expected = table["sinc"].forward(x)
+    found = parallel.compiled(table["sinc"], [x])
+    np.testing.assert_allclose(found, expected, rtol=2e-15, atol=1e-320)
+
+
+@pytest.mark.parametrize("name", ["remainder", "floor_divide", "fmod"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_divisions_of_any_numbers(name, dtype):
     with np.errstate(all="ignore"):
@@ -260,7 +282,7 @@ def test_quotients_near_whole_numbers():
     b = RNG.uniform(0.1, 3, 10**5)
     a = b * RNG.integers(-1000, 1000, b.size)
     a = np.where(RNG.random(a.size) < 0.5, np.nextafter(a, math.inf), a)
-    for name in ("remainder", "floor_divide"):
+    for name in ("remainder", "floor_divide", "fmod"):
         found = parallel.compiled(table[name], [a, b])
         np.testing.assert_array_equal(found, getattr(np, name)(a, b))
 

@@ -50,6 +50,11 @@ def angles(rng, n):
     return np.concatenate([rng.uniform(-10, 10, n), wide, multiples, around])
 
 
+def trigamma_arguments(rng, n):
+    positive = np.concatenate([rng.uniform(0.0, 12.0, n), np.abs(spread(rng, 1e-150, 1e150, n))])
+    return np.concatenate([positive, -rng.uniform(0.01, 0.99, n) - rng.integers(0, 9, n)])
+
+
 def logistic(v):
     return 1 / (1 + mp.exp(-v))
 
@@ -72,9 +77,12 @@ FUNCTIONS: dict[str, tuple[Callable, Callable, float]] = {
     "tanh": (mp.tanh, lambda rng, n: np.append(whole_line(rng, n), rng.uniform(-22, 22, n)), 2.0),
     "sinh": (mp.sinh, past_exponents, 2.0),
     "cosh": (mp.cosh, past_exponents, 2.0),
+    "trigamma": (lambda v: mp.psi(1, v), trigamma_arguments, 6.0),
     "erf": (mp.erf, lambda rng, n: 2 * whole_line(rng, n), 2.0),
 }
 UNARY = list(FUNCTIONS)
+BINARY = ("power", "hypot", "logaddexp", "fmod_any")
+VECTORISED = ("power", "hypot", "logaddexp")
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +92,7 @@ def loop():
 
     def get(name):
         if name not in made:
-            made[name] = compile_loop(getattr(vmath, name), binary=name == "power")
+            made[name] = compile_loop(getattr(vmath, name), binary=name in BINARY)
         return made[name]
 
     return get
@@ -181,6 +189,8 @@ SPECIAL = {
     + [(-HUGE, -INF), (710.4, math.sinh(710.4))],
     "cosh": [(-INF, INF), (INF, INF), (0.0, 1.0), (-0.0, 1.0), (711.0, INF), (-HUGE, INF)]
     + [(-710.4, math.cosh(710.4))],
+    "trigamma": [(0.0, INF), (-0.0, INF), (-1.0, INF), (-7.0, INF), (INF, 0.0), (TINY, INF)]
+    + [(-0.5, math.pi**2 / 2 + 4), (1.0, math.pi**2 / 6)],
     "erf": [(-INF, -1.0), (INF, 1.0), (0.0, 0.0), (-0.0, -0.0), (TINY, TINY), (-HUGE, -1.0)],
 }
 
@@ -191,6 +201,44 @@ def test_special_values(name, loop):
     got = run(loop(name), x)
     wrong = [(a, g, w) for a, g, w in zip(x, got, want, strict=True) if not same(g, w)]
     assert not wrong, f"{name}: (x, got, wanted) {wrong}"
+
+
+def test_hypot_is_within_one_ulp(loop):
+    rng = np.random.default_rng(8)
+    x, y = spread(rng, 1e-320, 1e308, 600), spread(rng, 1e-320, 1e308, 600)
+    x[::2] = y[::2] * rng.uniform(-9, 9, 300)
+    with np.errstate(over="ignore"):
+        x = np.where(np.isfinite(x), x, 1.0)
+    exact = [mp.hypot(mp.mpf(float(a)), mp.mpf(float(b))) for a, b in zip(x, y, strict=True)]
+    inside = np.array([e < HUGE for e in exact])
+    assert inside.sum() > 500
+    assert max(ulp_errors(run(loop("hypot"), x, y)[inside], np.array(exact)[inside])) <= 1.0
+
+
+def test_logaddexp_adds_little_to_the_rounding_of_its_sum(loop):
+    rng = np.random.default_rng(8)
+    x = np.concatenate([rng.uniform(-800, 800, 300), rng.uniform(-2, 2, 300)])
+    y = x + np.concatenate([rng.uniform(-50, 50, 300), rng.uniform(-2, 2, 300)])
+    exact = [
+        mp.log(mp.exp(mp.mpf(float(a))) + mp.exp(mp.mpf(float(b))))
+        for a, b in zip(x, y, strict=True)
+    ]
+    scale = np.spacing(np.maximum(np.maximum(np.abs(x), np.abs(y)), 0.5))
+    found = run(loop("logaddexp"), x, y)
+    errors = [abs(float(mp.mpf(float(f)) - e)) for f, e in zip(found, exact, strict=True)]
+    assert max(errors / scale) <= 2.0
+
+
+@pytest.mark.parametrize("name", ["hypot", "logaddexp", "fmod_any"])
+def test_functions_of_two_numbers_at_special_values(name, loop):
+    v = [0.0, 1.0, 2.5, INF, TINY, HUGE, 1e300, 1e-300]
+    v = np.array([*v, *(-a for a in v), NAN])
+    x, y = (a.ravel() for a in np.meshgrid(v, v))
+    with np.errstate(all="ignore"):
+        want = getattr(np, name.removesuffix("_any"))(x, y)
+    got = run(loop(name), x, y)
+    wrong = [t for t in zip(x, y, got, want, strict=True) if not same(t[2], t[3])]
+    assert not wrong
 
 
 def test_power_special_cases_follow_ieee(loop):
@@ -221,10 +269,10 @@ def test_any_takes_huge_arguments_too(name, loop):
     assert np.isnan(run(loop(f"{name}_any"), np.array([INF, NAN]))).all()
 
 
-@pytest.mark.parametrize("name", [*UNARY, "power"])
+@pytest.mark.parametrize("name", [*UNARY, *VECTORISED])
 def test_float32_is_the_rounded_float64(name, loop):
     x = np.random.default_rng(9).uniform(0.1, 5, 64).astype(np.float32)
-    arrays = [x] * (2 if name == "power" else 1)
+    arrays = [x] * (2 if name in BINARY else 1)
     got = run(loop(name), *arrays)
     assert got.dtype == np.float32
     want = run(loop(name), *(a.astype(np.float64) for a in arrays)).astype(np.float32)
@@ -233,16 +281,16 @@ def test_float32_is_the_rounded_float64(name, loop):
 
     @numba.njit
     def kind(a):
-        return f(a, a) if name == "power" else f(a)
+        return f(a, a) if name in BINARY else f(a)
 
     kind(np.float32(0.5))
     assert kind.nopython_signatures[0].return_type == numba.float32
 
 
-@pytest.mark.parametrize("name", [*UNARY, "power"])
+@pytest.mark.parametrize("name", [*UNARY, *VECTORISED])
 def test_the_loop_is_vectorised(name, loop):
     kernel = loop(name)
-    arrays = [np.ones(3)] * (3 if name == "power" else 2)
+    arrays = [np.ones(3)] * (3 if name in BINARY else 2)
     kernel(*arrays)
     signature = next(s for s in kernel.signatures if s[0].dtype == numba.float64)
     code = kernel.inspect_llvm(signature)

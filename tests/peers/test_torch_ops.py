@@ -19,10 +19,17 @@ from tapegrad.functions import (  # noqa: E402
     methods,
     products,
     reductions,
+    rounding,
+    scans,
     shapes,
+    special,
+    tiling,
 )
 from tests.conformance.conventions import CONVENTIONS  # noqa: E402
-from tests.peers import linalg_cases  # noqa: E402
+from tests.peers import (  # noqa: E402
+    linalg_cases,
+    torch_more,  # noqa: F401 - enters its cases
+)
 from tests.peers.torch_cases import CASES, values_of  # noqa: E402
 
 pytestmark = [
@@ -321,6 +328,40 @@ REFUSED = {
     "in place of an expanded one": (lambda t, a: t.ones(1).expand(3).add_(1), M),
     "softmax out of range": (lambda t, a: a.softmax(2), M),
     "cumsum out of range": (lambda t, a: a.cumsum(2), M),
+    "cumprod out of range": (lambda t, a: a.cumprod(2), M),
+    "sort out of range": (lambda t, a: a.sort(2), M),
+    "argsort out of range": (lambda t, a: a.argsort(-3), M),
+    "diff of a number": (lambda t, a: t.diff(a.sum()), M),
+    "diff a negative number of times": (lambda t, a: t.diff(a, -1), M),
+    "trace of three dimensions": (lambda t, a: t.trace(a.unsqueeze(0)), M),
+    "roll without dimensions": (lambda t, a: a.roll((1, 2)), M),
+    "roll by too few": (lambda t, a: a.roll((1,), (0, 1)), M),
+    "roll out of range": (lambda t, a: a.roll(1, 2), M),
+    "repeat of too few dimensions": (lambda t, a: a.repeat(2), M),
+    "repeat a negative number of times": (lambda t, a: a.repeat(2, -1), M),
+    "repeat_interleave of another length": (lambda t, a: a.repeat_interleave(t.tensor([1, 2]), 1), M),
+    "repeat_interleave by a matrix": (lambda t, a: a.repeat_interleave(t.tensor([[1, 2]]), 0), M),
+    "repeat_interleave by a negative number": (lambda t, a: a.repeat_interleave(t.tensor([1, -2]), 0), M),
+    "pad by an odd number": (lambda t, a: t.nn.functional.pad(a, (1,)), M),
+    "pad of too many dimensions": (lambda t, a: t.nn.functional.pad(a, (1,) * 6), M),
+    "pad that takes too much": (lambda t, a: t.nn.functional.pad(a, (-2, -2)), M),
+    "pad in an unknown mode": (lambda t, a: t.nn.functional.pad(a, (1, 1), mode="x"), M),
+    "rot90 of one dimension": (lambda t, a: t.rot90(a[0]), M),
+    "rot90 of a dimension twice": (lambda t, a: t.rot90(a, 1, (0, 0)), M),
+    "rot90 of three dimensions": (lambda t, a: t.rot90(a, 1, (0, 1, 2)), M),
+    "meshgrid of a matrix": (lambda t, a: t.meshgrid(a, indexing="ij"), M),
+    "meshgrid of nothing": (lambda t, a: t.meshgrid([], indexing="ij"), M),
+    "meshgrid of two types": (lambda t, a: t.meshgrid(a[0], t.tensor([1]), indexing="ij"), M),
+    "meshgrid in an unknown order": (lambda t, a: t.meshgrid(a[0], indexing="x"), M),
+    "hstack that does not fit": (lambda t, a: t.hstack([a, t.ones(3, 3)]), M),
+    "vstack that does not fit": (lambda t, a: t.vstack([a, t.ones(2, 2)]), M),
+    "column_stack of one Tensor": (lambda t, a: t.column_stack(a), M),
+    "take_along_dim of another rank": (lambda t, a: t.take_along_dim(a, t.tensor([0]), 0), M),
+    "take_along_dim that does not fit": (lambda t, a: t.take_along_dim(a, t.zeros(3, 1, dtype=t.int64), 1), M),
+    "take_along_dim with floats": (lambda t, a: t.take_along_dim(a, t.zeros(2, 1), 1), M),
+    "polygamma of a negative order": (lambda t, a: t.polygamma(-1, a), M),
+    "polygamma of a fraction": (lambda t, a: t.polygamma(0.5, a), M),
+    "fmod of integers by zero": (lambda t, a: t.fmod(t.tensor([1]), 0), M),
     "an operand that is a string": (lambda t, a: a + "x", M),
     "an operand that is None": (lambda t, a: a * None, M),
     "mse_loss with an unknown reduction": (lambda t, a: t.nn.functional.mse_loss(a, a, reduction="x"), M),
@@ -362,15 +403,9 @@ def names_in(code):
 
 def public_names():
     for module in (
-        arithmetic,
-        reductions,
-        shapes,
-        joining,
-        indexing,
-        products,
-        contractions,
-        matrices,
-    ):
+        arithmetic, reductions, shapes, joining, indexing, products, rounding, scans, special, tiling,
+        contractions, matrices,
+    ):  # fmt: skip
         for name, value in vars(module).items():
             own = getattr(value, "__module__", None) == module.__name__
             if callable(value) and own and not name.startswith("_") and not isinstance(value, type):
@@ -378,12 +413,13 @@ def public_names():
     yield from inplace.METHODS
     yield from methods.ALIASES
     yield from tg.nn.functional.__all__
+    yield from tg.special.__all__
 
 
 NOT_CALLED = {  # helpers of other modules, and names that only operators reach
     "parse", "index_add_parts", "index_put_parts", "fill_parts", "mask_of", "max_dims", "setitem",
     "getitem", "concatenate", "index_array", "clamping", "matrix_transpose", "together", "result_type",
-    "scaled", "numerator", "matrices", "crossed",
+    "scaled", "numerator", "order", "replacement", "matrices", "crossed",
 }  # fmt: skip
 
 

@@ -50,7 +50,9 @@ def values_of(operand: Operand, seed: int) -> Any:
 
 def case(function: Any, *operands: Operand, smooth: bool = True, integers: bool = True) -> None:
     """Enter a call into the table."""
-    words = [n for n in function.__code__.co_names if n not in ("nn", "functional", "detach")]
+    words = [
+        n for n in function.__code__.co_names if n not in ("nn", "functional", "special", "detach")
+    ]
     name = f"{len(CASES)} {' '.join(words)}"
     CASES.append(Case(name, function, operands, smooth, integers))
 

@@ -1,0 +1,80 @@
+"""Rounding to whole numbers, what it leaves, and replacing what is not a number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.fast import unary
+from tapegrad.functions.arguments import as_input
+from tapegrad.functions.arithmetic import _binary, _div, _unary, mul
+from tapegrad.ops import elementwise as e
+from tapegrad.ops.shape import clone
+from tapegrad.record import run
+from tapegrad.tensor import Tensor
+
+ceil = _unary(
+    e.ceil, "The smallest whole number above.", "ceil(tg.tensor(1.5))", "tensor(2.)", __name__
+)
+trunc = _unary(
+    e.trunc, "The whole number next towards 0.", "trunc(tg.tensor(-1.5))", "tensor(-1.)", __name__
+)
+frac = _unary(
+    e.frac, "What `trunc` takes away.", "frac(tg.tensor(-1.5))", "tensor(-0.5000)", __name__
+)
+fmod = _binary(
+    e.fmod,
+    "What a division leaves, with the dividend's sign.",
+    "fmod(tg.tensor(-7.0), 2.0)",
+    "tensor(-1.)",
+    __name__,
+)
+_round = unary(e.round)
+
+
+def round(input: Any, *, decimals: int = 0) -> Tensor:
+    """The nearest whole number, the even one of two; or the nearest with so many decimals.
+
+    >>> import tapegrad as tg
+    >>> tg.round(tg.tensor([0.5, 1.5, 2.6]))
+    tensor([0., 2., 3.])
+    """
+    x = as_input(input, "round")
+    if x._a.dtype.kind in "biu":
+        if decimals:
+            raise RuntimeError(f"`round`: integers have no decimals, got decimals={decimals}")
+        return run(clone, (x,), {})
+    if not decimals:
+        return _round(x)
+    scale = 10.0 ** abs(decimals)
+    if decimals > 0:
+        return _div(_round(mul(x, scale)), scale)
+    return mul(_round(_div(x, scale)), scale)
+
+
+def replacement(x: Tensor, nan: float, posinf: Any, neginf: Any) -> tuple[Any, Any]:
+    """Where a Tensor is finite, and what stands elsewhere."""
+    finite = np.isfinite(x._a)
+    return finite, np.nan_to_num(x._a, nan=nan, posinf=posinf, neginf=neginf)
+
+
+def nan_to_num(
+    input: Any, nan: float | None = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> Tensor:
+    """NaN and the infinities replaced, by 0 and the largest and smallest numbers by default.
+
+    >>> import tapegrad as tg
+    >>> tg.nan_to_num(tg.tensor([float("nan"), 1.0, float("inf")]), posinf=9.0)
+    tensor([0., 1., 9.])
+    """
+    x = as_input(input, "nan_to_num")
+    if x._a.dtype.kind in "biu":
+        return run(clone, (x,), {})
+    if np.isfinite(x._a).all():
+        return run(clone, (x,), {})
+    finite, other = replacement(x, nan or 0.0, posinf, neginf)
+    return run(e.where, (finite, x, other), {})
+
+
+fix = trunc

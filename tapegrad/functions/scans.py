@@ -1,0 +1,107 @@
+"""Sorting, cumulative products, differences: what goes along one dimension."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.functions.arguments import as_input, one_dim
+from tapegrad.functions.arithmetic import logical_xor, sub
+from tapegrad.functions.joining import cat
+from tapegrad.functions.reductions import ValuesAndIndices, _floating, _typed
+from tapegrad.functions.shapes import clone
+from tapegrad.ops import scan
+from tapegrad.ops.index import at, gather
+from tapegrad.ops.shape import getitem
+from tapegrad.record import run
+from tapegrad.tensor import Tensor, wrap
+
+
+def cumprod(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
+    """The products of the elements so far; right at zeros too, at every order.
+
+    >>> import tapegrad as tg
+    >>> tg.cumprod(tg.tensor([1.0, 2.0, 3.0]), dim=0)
+    tensor([1., 2., 6.])
+    """
+    x = _typed(as_input(input, "cumprod"), dtype)
+    if x._a.dtype.kind in "biu" and dtype is None:
+        x = wrap(x._a.astype(np.int64))
+    return run(scan.cumprod, (x,), {"dim": one_dim(dim, x._a.ndim, "cumprod")})
+
+
+def logcumsumexp(input: Any, dim: int) -> Tensor:
+    """``log(cumsum(exp(x)))``, without overflow.
+
+    >>> import tapegrad as tg
+    >>> tg.logcumsumexp(tg.tensor([1000.0, 1000.0]), dim=0)
+    tensor([1000.0000, 1000.6931])
+    """
+    x = _floating(as_input(input, "logcumsumexp"), "logcumsumexp")
+    return run(scan.logcumsumexp, (x,), {"dim": one_dim(dim, x._a.ndim, "logcumsumexp")})
+
+
+def _order(x: Tensor, d: int, descending: bool) -> Tensor:
+    """The indices that sort; equal elements keep their order, NaN counts as the largest."""
+    a = x._a
+    if not a.ndim:
+        return wrap(np.zeros((), np.int64))
+    if not descending:
+        return wrap(np.argsort(a, axis=d, kind="stable"))
+    back = np.argsort(np.flip(a, d), axis=d, kind="stable")
+    return wrap(np.ascontiguousarray(np.flip(a.shape[d] - 1 - back, d)))
+
+
+def sort(
+    input: Any, dim: int = -1, descending: bool = False, stable: bool = False
+) -> ValuesAndIndices:
+    """The elements along one dimension in order, and where they were; always stable.
+
+    >>> import tapegrad as tg
+    >>> tg.sort(tg.tensor([3.0, 1.0, 2.0])).indices
+    tensor([1, 2, 0])
+    """
+    x = as_input(input, "sort")
+    d = one_dim(dim, x._a.ndim, "sort")
+    indices = _order(x, d, descending)
+    values = run(gather, (x, indices), {"dim": d}) if x._a.ndim else clone(x)
+    return ValuesAndIndices(values, indices)
+
+
+def argsort(
+    input: Any, dim: int = -1, descending: bool = False, stable: bool = False
+) -> Tensor:  # fmt: skip
+    """The indices that sort along one dimension.
+
+    >>> import tapegrad as tg
+    >>> tg.argsort(tg.tensor([3.0, 1.0, 2.0]), descending=True)
+    tensor([0, 2, 1])
+    """
+    x = as_input(input, "argsort")
+    return _order(x, one_dim(dim, x._a.ndim, "argsort"), descending)
+
+
+def diff(
+    input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None
+) -> Tensor:  # fmt: skip
+    """Each element less the one before it, n times over.
+
+    >>> import tapegrad as tg
+    >>> tg.diff(tg.tensor([1, 4, 9]))
+    tensor([3, 5])
+    """
+    x = as_input(input, "diff")
+    if not x._a.ndim:
+        raise RuntimeError("`diff` takes at least one dimension, got a 0-d Tensor")
+    if n < 0:
+        raise RuntimeError(f"`diff`: n must not be negative, got {n}")
+    d = one_dim(dim, x._a.ndim, "diff")
+    beside = [part for part in (prepend, x, append) if part is not None]
+    x = cat(beside, d) if len(beside) > 1 else x
+    less = logical_xor if x._a.dtype.kind == "b" else sub
+    for _ in range(min(n, x._a.shape[d])):
+        ends = slice(1, None), slice(0, x._a.shape[d] - 1)
+        after, before = (run(getitem, (x,), {"index": (*at(d, end), ...)}) for end in ends)
+        x = less(after, before)
+    return x if n else clone(x)

@@ -1,0 +1,212 @@
+"""Elements laid out anew: repeated, rolled round, turned, with a border, on a grid."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from tapegrad.functions.arguments import as_input, dims_of, index_array, one_dim
+from tapegrad.functions.shapes import expand, flip, reshape, transpose
+from tapegrad.ops import shape as s
+from tapegrad.ops import tiling as t
+from tapegrad.ops.index import select_rows
+from tapegrad.record import run
+from tapegrad.tensor import Tensor, wrap
+
+
+def _one_or_more(given: Any) -> tuple[int, ...]:
+    """An int or several."""
+    return (int(given),) if isinstance(given, (int, np.integer)) else tuple(map(int, given))
+
+
+def roll(input: Any, shifts: Any, dims: Any = None) -> Tensor:
+    """Elements moved on along dimensions; what leaves at the end comes back at the beginning.
+
+    Without `dims` the elements are moved in their flat order.
+
+    >>> import tapegrad as tg
+    >>> tg.roll(tg.tensor([1, 2, 3]), 1)
+    tensor([3, 1, 2])
+    """
+    x = as_input(input, "roll")
+    by = _one_or_more(shifts)
+    along = () if dims is None else _one_or_more(dims)
+    if not along:
+        if len(by) != 1:
+            raise RuntimeError(f"`roll`: without `dims` one shift is needed, got {by}")
+        flat = run(t.roll, (reshape(x, (x._a.size,)),), {"shifts": by, "dims": (0,)})
+        return reshape(flat, x._a.shape)
+    if len(by) != len(along):
+        raise RuntimeError(f"`roll` needs a shift for each dimension, got {by} for {along}")
+    chosen = tuple(one_dim(d, x._a.ndim, "roll") for d in along)
+    if not x._a.ndim:
+        return run(s.clone, (x,), {})
+    return run(t.roll, (x,), {"shifts": by, "dims": chosen})
+
+
+def _repeated(x: Tensor, reps: tuple[int, ...], name: str) -> Tensor:
+    if any(n < 0 for n in reps):
+        raise RuntimeError(f"`{name}`: the numbers of repeats must not be negative, got {reps}")
+    missing = len(reps) - x._a.ndim
+    if missing:
+        x = run(s.unsqueeze, (x,), {"dims": tuple(range(missing))})
+    return run(t.repeat, (x,), {"reps": reps})
+
+
+def repeat(input: Any, *repeats: Any) -> Tensor:
+    """The Tensor side by side with itself, so many times along each dimension; a method.
+
+    >>> import tapegrad as tg
+    >>> tg.tensor([1, 2]).repeat(2, 2)
+    tensor([[1, 2, 1, 2],
+            [1, 2, 1, 2]])
+    """
+    x = as_input(input, "repeat")
+    reps = tuple(int(n) for n in dims_of(repeats))
+    if len(reps) < x._a.ndim:
+        raise RuntimeError(
+            f"`repeat` needs a number for each dimension of {x._a.shape}, got {reps}; `tile` "
+            "takes fewer"
+        )
+    return _repeated(x, reps, "repeat")
+
+
+def tile(input: Any, *dims: Any) -> Tensor:
+    """`repeat`, in which dimensions that are not named are as they were.
+
+    >>> import tapegrad as tg
+    >>> tg.tile(tg.tensor([[1, 2]]), (2,))
+    tensor([[1, 2, 1, 2]])
+    """
+    x = as_input(input, "tile")
+    reps = tuple(int(n) for n in dims_of(dims))
+    return _repeated(x, (1,) * (x._a.ndim - len(reps)) + reps, "tile")
+
+
+def repeat_interleave(
+    input: Any, repeats: Any, dim: int | None = None, *, output_size: int | None = None
+) -> Tensor:
+    """Each element repeated, so many times or its own number of times.
+
+    Without `dim` the elements are taken in their flat order.
+
+    >>> import tapegrad as tg
+    >>> tg.repeat_interleave(tg.tensor([1, 2]), tg.tensor([1, 3]))
+    tensor([1, 2, 2, 2])
+    """
+    x = as_input(input, "repeat_interleave")
+    if dim is None or not x._a.ndim:
+        x = reshape(x, (x._a.size,))
+    d = one_dim(0 if dim is None else dim, x._a.ndim, "repeat_interleave")
+    if isinstance(repeats, (int, np.integer)):
+        return _each_repeated(x, int(repeats), d)
+    count = index_array(repeats, "repeat_interleave")._a
+    n = x._a.shape[d]
+    if count.ndim > 1 or count.size not in (1, n):
+        raise RuntimeError(
+            f"`repeat_interleave` needs one number, or one for each of {n} elements, got the "
+            f"shape {count.shape}"
+        )
+    if count.size and count.min() < 0:
+        raise RuntimeError("`repeat_interleave`: the numbers of repeats must not be negative")
+    if count.size == 1:
+        return _each_repeated(x, int(count.reshape(())), d)
+    return run(select_rows, (x, wrap(np.repeat(np.arange(n), count))), {"dim": d})
+
+
+def _each_repeated(x: Tensor, times: int, d: int) -> Tensor:
+    shape = x._a.shape
+    apart = run(s.unsqueeze, (x,), {"dims": (d + 1,)})
+    reps = tuple(times if k == d + 1 else 1 for k in range(len(shape) + 1))
+    spread = _repeated(apart, reps, "repeat_interleave")
+    return reshape(spread, (*shape[:d], shape[d] * times, *shape[d + 1 :]))
+
+
+def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None) -> Tensor:
+    """A border of one value; `pad` is (before, after) of the last dimension, then of others.
+
+    Negative numbers take away.
+
+    >>> import tapegrad as tg
+    >>> tg.nn.functional.pad(tg.tensor([1.0, 2.0]), (1, 2))
+    tensor([0., 1., 2., 0., 0.])
+    """
+    x = as_input(input, "pad")
+    if mode != "constant":
+        raise NotImplementedError(f"`pad`: only the mode 'constant' is supported, got {mode!r}")
+    edges = tuple(int(n) for n in pad)
+    if len(edges) % 2 or len(edges) > 2 * x._a.ndim:
+        raise RuntimeError(
+            f"`pad` takes a pair of numbers for each of the last dimensions, got {edges} for the "
+            f"shape {x._a.shape}"
+        )
+    pairs = [(0, 0)] * (x._a.ndim - len(edges) // 2)
+    pairs += [*zip(edges[-2::-2], edges[::-2], strict=True)]
+    for n, (before, after) in zip(x._a.shape, pairs, strict=True):
+        if n + before + after < 0:
+            raise RuntimeError(f"`pad`: {edges} takes away more than there is in {x._a.shape}")
+    if any(n < 0 for n in edges):
+        cut = tuple(
+            slice(max(-before, 0), n - max(-after, 0))
+            for n, (before, after) in zip(x._a.shape, pairs, strict=True)
+        )
+        x = run(s.getitem, (x,), {"index": (*cut, ...)})
+    widths = tuple((max(before, 0), max(after, 0)) for before, after in pairs)
+    return run(t.pad, (x,), {"widths": widths, "value": 0.0 if value is None else value})
+
+
+def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Tensor:
+    """The Tensor turned by so many right angles, from the first of two dimensions to the second.
+
+    >>> import tapegrad as tg
+    >>> tg.rot90(tg.tensor([[1, 2], [3, 4]]))
+    tensor([[2, 4],
+            [1, 3]])
+    """
+    x = as_input(input, "rot90")
+    if len(dims) != 2 or x._a.ndim < 2:
+        raise RuntimeError(f"`rot90` turns two dimensions, got {tuple(dims)} of {x._a.shape}")
+    a, b = (one_dim(d, x._a.ndim, "rot90") for d in dims)
+    if a == b:
+        raise RuntimeError(f"`rot90` needs two different dimensions, got {tuple(dims)}")
+    k %= 4
+    if k == 0:
+        return run(s.clone, (x,), {})
+    if k == 2:
+        return flip(x, (a, b))
+    return transpose(flip(x, (b if k == 1 else a,)), a, b)
+
+
+def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
+    """The coordinates of a grid from those of its axes; ``indexing="xy"`` swaps the first two.
+
+    >>> import tapegrad as tg
+    >>> tg.meshgrid(tg.tensor([1, 2]), tg.tensor([3, 4]))[1]
+    tensor([[3, 4],
+            [3, 4]])
+    """
+    if indexing not in ("ij", "xy"):
+        raise RuntimeError(f"`meshgrid`: indexing is 'ij' or 'xy', got {indexing!r}")
+    given = tensors[0] if len(tensors) == 1 and not isinstance(tensors[0], Tensor) else tensors
+    axes = [as_input(x, "meshgrid") for x in given]
+    if not axes:
+        raise RuntimeError("`meshgrid` needs at least one Tensor")
+    if any(x._a.ndim > 1 for x in axes):
+        raise RuntimeError(
+            f"`meshgrid` takes vectors and numbers, got the shapes {[x._a.shape for x in axes]}"
+        )
+    if any(x._a.dtype != y._a.dtype for x, y in pairwise(axes)):
+        raise RuntimeError("`meshgrid`: all Tensors must have one dtype")
+    turned = indexing == "xy" and len(axes) > 1
+    if turned:
+        axes[:2] = axes[1::-1]
+    shape = tuple(x._a.size for x in axes)
+    grids = [
+        expand(reshape(x, (-1 if x._a.size else 0,) + (1,) * (len(axes) - d - 1)), shape)
+        for d, x in enumerate(axes)
+    ]
+    if turned:
+        grids[:2] = grids[1::-1]
+    return tuple(grids)

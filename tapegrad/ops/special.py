@@ -1,0 +1,150 @@
+"""Special functions: SciPy's ufuncs, and their partial derivatives.
+
+Every derivative is again made of operations of the table, so all orders exist.  Where the plain
+formula of a derivative divides by its argument, or takes nearly equal numbers from each other, a
+power series stands in its place on that side; both are exact to rounding where they meet.
+
+Conventions at singular points are PyTorch's: ``erfinv'`` and ``logit'`` are infinite at the ends of
+their intervals and NaN outside, ``lgamma'`` is `digamma` and so infinite at 0 and NaN at negative
+whole numbers, ``entr'(0)`` is infinite.  ``d/da xlogy(a, b)`` is 0 where ``a == 0`` and ``b <= 0``,
+``d/db`` is ``a / b``, which is NaN where both are 0; ``xlog1py`` is the same with ``1 + b``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tapegrad.ops.core import NotDifferentiable, Op, elementwise
+from tapegrad.ops.elementwise import (
+    POSITIVE,
+    TWO_OVER_ROOT_PI,
+    UNIT,
+    Lazy,
+    cos,
+    eq,
+    exp,
+    gt,
+    le,
+    log,
+    log1p,
+    lt,
+    mul,
+    sign,
+    where,
+)
+from tapegrad.ops.elementwise import abs as abs_
+
+ORDER = NotDifferentiable("the order of a polygamma function is a whole number")
+ROOT_HALF, ROOT_TWO_PI = math.sqrt(0.5), math.sqrt(2.0 * math.pi)
+
+# Series in x*x.  sinc'(x) / x, for |x| < 1/4:
+NEAR_SINC = 0.25
+SINC = tuple(
+    (-1.0) ** (k + 1) * math.pi ** (2 * k + 2) * (2 * k + 2) / math.factorial(2 * k + 3)
+    for k in range(11)
+)
+# I1'(x), for |x| < 1/2:
+NEAR_I1 = 0.5
+I1 = tuple(
+    (2 * k + 1) / (2.0 ** (2 * k + 1) * math.factorial(k) * math.factorial(k + 1))
+    for k in range(10)
+)
+# The asymptotic series of -sqrt(pi) * x**2 * erfcx'(x) in 1 / x**2, for x > 12:
+FAR_ERFCX = 12.0
+ERFCX = tuple(
+    (-0.5) ** k * (2 * k + 1) * math.prod(range(1, 2 * k, 2)) for k in range(13)
+)  # fmt: skip
+
+
+def _series(u: Any, coefficients: tuple[float, ...]) -> Any:
+    """A polynomial, by Horner's rule."""
+    total: Any = coefficients[-1]
+    for c in coefficients[-2::-1]:
+        total = total * u + c
+    return total
+
+
+def _sinc(x: Any, out: Any = None) -> Any:
+    t = np.asarray(x * math.pi)
+    return np.divide(np.sin(t), t, out=np.ones_like(t), where=t != 0)
+
+
+def _sinc_slope(x: Any, y: Any) -> Any:
+    return where(
+        lt(abs_(x), NEAR_SINC), x * _series(x * x, SINC), (cos(math.pi * x) - y) / x
+    )  # fmt: skip
+
+
+def _i1_slope(x: Any, y: Any) -> Any:
+    return where(lt(abs_(x), NEAR_I1), _series(x * x, I1), i0(x) - y / x)
+
+
+def _i1e_slope(x: Any, y: Any) -> Any:
+    near = exp(-abs_(x)) * _series(x * x, I1) - sign(x) * y
+    return where(lt(abs_(x), NEAR_I1), near, i0e(x) - y * (sign(x) + 1 / x))
+
+
+def _erfcx_slope(x: Any, y: Any) -> Any:
+    u = 1 / (x * x)
+    far = (-0.5 * TWO_OVER_ROOT_PI) * u * _series(u, ERFCX)
+    return where(gt(x, FAR_ERFCX), far, 2 * x * y - TWO_OVER_ROOT_PI)
+
+
+def _log_ndtr_slope(x: Any, y: Any) -> Any:
+    # The density over the distribution; on the left their common factor exp(-x*x/2) cancels.
+    left = (2.0 / ROOT_TWO_PI) / erfcx(-ROOT_HALF * x)
+    return where(lt(x, -1.0), left, exp(-0.5 * x * x - y) / ROOT_TWO_PI)
+
+
+_zeta, _gamma, _psi = Lazy("zeta"), Lazy("gamma"), Lazy("psi")
+
+
+def _polygamma(n: Any, x: Any, out: Any = None) -> Any:
+    """(-1)**(n + 1) * n! * zeta(n + 1, x), or digamma where n is 0."""
+    n = np.asarray(n, x.dtype)
+    with np.errstate(all="ignore"):
+        value = (1 - 2 * ((n + 1) % 2)) * _gamma(n + 1) * _zeta(n + 1, x)
+        return np.asarray(np.where(n == 0, _psi(x), value) if np.any(n == 0) else value)
+
+
+def _trigamma(x: Any, out: Any = None) -> Any:
+    return np.asarray(_zeta(2, x))
+
+
+# fmt: off
+sinc = elementwise("sinc", _sinc, x=_sinc_slope)
+erfinv = elementwise("erfinv", Lazy("erfinv"), x=lambda y: exp(y * y) / TWO_OVER_ROOT_PI,
+                     domain=UNIT)
+erfcx: Op = elementwise("erfcx", Lazy("erfcx"), x=_erfcx_slope, grad_name="SpecialErfcx")
+ndtr = elementwise("ndtr", Lazy("ndtr"), x=lambda x: exp(-0.5 * x * x) / ROOT_TWO_PI,
+                   grad_name="SpecialNdtr")
+log_ndtr = elementwise("log_ndtr", Lazy("log_ndtr"), x=_log_ndtr_slope, grad_name="SpecialLogNdtr")
+logit = elementwise(
+    "logit", Lazy("logit"), domain=(0.1, 0.9),
+    x=lambda x: where(lt(x * (1 - x), 0), math.nan, 1 / (x * (1 - x))),
+)
+lgamma = elementwise("lgamma", Lazy("gammaln"), x=lambda x: digamma(x), domain=POSITIVE)
+digamma: Op = elementwise("digamma", _psi, x=lambda x: trigamma(x), domain=POSITIVE)
+trigamma: Op = elementwise("trigamma", _trigamma, x=lambda x: polygamma(2, x), domain=POSITIVE,
+                           grad_name="Polygamma")
+polygamma: Op = elementwise("polygamma", _polygamma, n=ORDER, x=lambda n, x: polygamma(n + 1, x),
+                            domain=POSITIVE)
+i0: Op = elementwise("i0", Lazy("i0"), x=lambda x: i1(x))
+i1: Op = elementwise("i1", Lazy("i1"), x=_i1_slope, grad_name="SpecialI1")
+i0e: Op = elementwise("i0e", Lazy("i0e"), x=lambda x, y: i1e(x) - sign(x) * y,
+                      grad_name="SpecialI0E")
+i1e: Op = elementwise("i1e", Lazy("i1e"), x=_i1e_slope, grad_name="SpecialI1E")
+xlogy = elementwise(
+    "xlogy", Lazy("xlogy"), a=lambda a, b: where(mul(eq(a, 0), le(b, 0)), 0, log(b)),
+    b=lambda a, b: a / b, domain=POSITIVE,
+)
+xlog1py = elementwise(
+    "xlog1py", Lazy("xlog1py"), a=lambda a, b: where(mul(eq(a, 0), le(b, -1)), 0, log1p(b)),
+    b=lambda a, b: a / (1 + b), domain=UNIT, grad_name="SpecialXlog1Py",
+)
+entr = elementwise("entr", Lazy("entr"), x=lambda x: -1 - log(x), domain=POSITIVE,
+                   grad_name="SpecialEntr")
+# fmt: on

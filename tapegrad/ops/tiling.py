@@ -1,0 +1,59 @@
+"""Operations that lay elements out anew: repeated, rolled round, or with a border.
+
+`reps` has one number per dimension, `widths` one pair (before, after), neither negative.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.ops.core import Op, custom, linear
+from tapegrad.ops.reduce import sum as sum_
+from tapegrad.ops.shape import getitem, reshape
+from tapegrad.tape import Shape
+
+Widths = tuple[tuple[int, int], ...]
+
+
+def _side_by_side(shape: Shape, reps: Shape) -> Shape:
+    """The shape with the repeats of each dimension before it."""
+    return tuple(n for pair in zip(reps, shape, strict=True) for n in pair)
+
+
+def _repeat(x: Any, *, reps: Shape) -> Any:
+    out = np.empty([n * r for n, r in zip(x.shape, reps, strict=True)], x.dtype)
+    parts = out.reshape(_side_by_side(x.shape, reps))
+    parts[...] = np.expand_dims(x, tuple(range(0, 2 * x.ndim, 2)))
+    return out
+
+
+def _repeat_vjp(g: Any, x_spec: Any, reps: Shape) -> Any:
+    parts = reshape(g, shape=_side_by_side(x_spec.shape, reps))
+    return sum_(parts, dim=tuple(range(0, 2 * len(reps), 2)), keepdim=False)
+
+
+def _inside(shape: Shape, widths: Widths) -> tuple[slice, ...]:
+    return tuple(slice(a, a + n) for n, (a, _) in zip(shape, widths, strict=True))
+
+
+def _pad(x: Any, *, widths: Widths, value: Any) -> Any:
+    shape = [n + a + b for n, (a, b) in zip(x.shape, widths, strict=True)]
+    out = np.full(shape, value, x.dtype)
+    out[_inside(x.shape, widths)] = x
+    return out
+
+
+# fmt: off
+repeat = linear("repeat", _repeat, x=_repeat_vjp)
+roll: Op = linear(
+    "roll", lambda x, *, shifts, dims: np.roll(x, shifts, dims),
+    x=lambda g, shifts, dims: roll(g, shifts=tuple(-n for n in shifts), dims=dims),
+)
+# Not linear, for its border may be anything; its derivative reads no values all the same.
+pad = custom(
+    "pad", _pad, grad_name="ConstantPadNd",
+    x=lambda g, x_spec, widths: getitem(g, index=(*_inside(x_spec.shape, widths), ...)),
+)
+# fmt: on
