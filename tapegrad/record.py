@@ -19,6 +19,7 @@ from tapegrad.dtypes import get_default_dtype, result_type
 from tapegrad.kernels.layout import MATRIX
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op
 from tapegrad.ops.shape import replay
+from tapegrad.specimen import Specimen
 from tapegrad.tape import (
     CLASS_SHIFT,
     COLUMN,
@@ -38,7 +39,6 @@ from tapegrad.tensor import (
     F8,
     INFERENCE,
     NO_GRAD,
-    Specimen,
     Tensor,
     View,
     place,

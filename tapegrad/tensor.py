@@ -591,24 +591,6 @@ def noted(t: Tensor, name: str) -> Any:
 regenerate: Callable[[Tensor, View], None] = _not_loaded
 
 
-class Specimen(np.ndarray):
-    """Stands where the array of a batched Tensor would: shape and dtype of one example.
-
-    There is no one value, so what would compute with it raises; `owner` is the Tensor itself.
-    """
-
-    owner: Tensor
-
-    def __array_ufunc__(self, *args: Any, **kwargs: Any) -> Any:
-        raise RuntimeError(
-            "the values of a Tensor under `vmap` cannot be read as an array: use an operation of "
-            "tapegrad, or compute outside of the mapped function"
-        )
-
-    def __array_function__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.__array_ufunc__()
-
-
 def regenerating(function: Callable[[Tensor, View], None]) -> Callable[[Tensor, View], None]:
     """Say how a view is made anew: that writes records, which is above this module's knowledge."""
     global regenerate

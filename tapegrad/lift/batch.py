@@ -18,7 +18,8 @@ from tapegrad.lift.core import Level, Lifted, based, become, handle, moved, over
 from tapegrad.ops.core import ELEMENTWISE, Op
 from tapegrad.ops.shape import clone, expand, getitem, stack
 from tapegrad.record import run
-from tapegrad.tensor import Specimen, Tensor, wrap
+from tapegrad.specimen import Specimen
+from tapegrad.tensor import Tensor, wrap
 
 _warned: set[str] = set()
 

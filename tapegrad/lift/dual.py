@@ -28,7 +28,7 @@ from tapegrad.lift.core import (
 )
 from tapegrad.lift.variable import variable
 from tapegrad.ops import elementwise as e
-from tapegrad.ops.core import ELEMENTWISE, LINEAR, Formula, Op, Spec
+from tapegrad.ops.core import ELEMENTWISE, Formula, Op, Spec
 from tapegrad.ops.shape import clone, expand, to
 from tapegrad.record import run
 from tapegrad.tape import current
@@ -180,7 +180,7 @@ def tangent(
     live = [k for k, t in enumerate(tangents) if t is not None and isinstance(formulas[k], Formula)]
     if not live or y._a.dtype.kind not in "fc":
         return None
-    if op.kind is LINEAR:
+    if op.jointly_linear:
         given = [
             t if k in live else _zero(p) if isinstance(formulas[k], Formula) else p
             for k, (p, t) in enumerate(zip(primals, tangents, strict=True))

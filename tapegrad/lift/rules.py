@@ -14,7 +14,10 @@ from typing import Any
 import numpy as np
 
 from tapegrad.ops.core import Op
+from tapegrad.ops.elementwise import squared_difference
 from tapegrad.ops.index import HOLE
+from tapegrad.ops.reduce import mean
+from tapegrad.ops.reduce import sum as total
 from tapegrad.ops.shape import expand, reshape, squeeze, unsqueeze
 from tapegrad.record import run
 from tapegrad.tensor import Tensor, wrap
@@ -71,7 +74,17 @@ _SHIFTS: dict[str, Callable[[Any, int], Any]] = {
     "dim2": lambda d, n: d + 1,
     "shape": lambda s, n: (n, *s),
     "index": lambda i, n: (slice(None), *i),
+    "reps": lambda r, n: (1, *r),
+    "widths": lambda w, n: ((0, 0), *w),
+    "chain": lambda c, n: tuple((op, _step(op, p, n)) for op, p in c),
 }
+
+
+def _step(op: Op, params: dict[str, Any], size: int) -> dict[str, Any]:
+    """The parameters of one view operation of a chain."""
+    if op.name == "permute":
+        return {"dims": (0, *[d + 1 for d in params["dims"]])}
+    return _shifted(params, size)
 
 
 def _shifted(params: dict[str, Any], size: int) -> dict[str, Any]:
@@ -81,19 +94,19 @@ def _shifted(params: dict[str, Any], size: int) -> dict[str, Any]:
 @_named(*(
     "clone contiguous to alias reshape squeeze unsqueeze getitem part embed flip unfold fold cat "
     "stack diagonal diagonal_embed tril triu sum mean prod others_prod pair_prod var std amax amin "
-    "logsumexp norm gather ungather scatter scattered scatter_add"
+    "logsumexp norm gather ungather scatter scattered scatter_add repeat roll pad"
 ).split())  # fmt: skip
 def _by_parameters(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     return run(op, tuple(spread_out(given, many, size)), _shifted(params, size))
 
 
-@_named("cumsum", "rcumsum", "softmax", "log_softmax")
+@_named("cumsum", "rcumsum", "softmax", "log_softmax", "cumprod", "logcumsumexp", "decay")
 def _along_one(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     """Operations along one dimension, which a 0-d example only seems to have."""
     if rank(given[0]) > 1:
         return _by_parameters(op, given, many, params, size)
-    wide = run(unsqueeze, (given[0],), {"dims": (1,)})
-    return run(squeeze, (_by_parameters(op, [wide], many, params, size),), {"dims": (1,)})
+    wide = [run(unsqueeze, (x,), {"dims": (int(m),)}) for x, m in zip(given, many, strict=True)]
+    return run(squeeze, (_by_parameters(op, wide, many, params, size),), {"dims": (1,)})
 
 
 @_named("permute")
@@ -113,6 +126,36 @@ def _sum_to(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) ->
     ones = (1,) * (rank(x) - 1 - len(shape))
     out = run(op, (x,), {"shape": (size, *ones, *shape)})
     return run(reshape, (out,), {"shape": (size, *shape)}) if ones else out
+
+
+_SAME_FOR_MANY = frozenset(
+    ("getitem", "reshape", "squeeze", "unsqueeze", "permute", "alias", "diagonal", "unfold")
+)
+
+
+@_named("replay", "only_view", "write_view", "zero_view")
+def _viewed(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
+    """What rewrites the history of a base, along a chain of view operations."""
+    if not {step.name for step, _ in params["chain"]} <= _SAME_FOR_MANY:
+        return NotImplemented
+    return _by_parameters(op, given, many, params, size)
+
+
+@_named("mse_loss")
+def _mse_loss(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
+    squares = run(squared_difference, aligned(given, many), {})
+    over = {"dim": tuple(range(1, rank(squares))), "keepdim": False}
+    return run(mean if params["mean"] else total, (squares,), over)
+
+
+@_named("masked_select", "masked_embed")
+def _masked(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
+    if many[1]:
+        raise RuntimeError(
+            f"under `vmap` the mask of `{op.name}` can select another number of elements in each "
+            "example: use `tapegrad.where`"
+        )
+    return NotImplemented
 
 
 # -- indexing ----------------------------------------------------------------------------------

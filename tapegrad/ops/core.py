@@ -75,6 +75,7 @@ class Op:
         "forward",
         "grad_name",
         "inputs",
+        "jointly_linear",
         "kind",
         "multilinear",
         "name",
@@ -118,6 +119,13 @@ class Op:
         self.saves = tuple(
             tuple(isinstance(f, Formula) and name in f.reads for name in kept)
             for f in self.formulas
+        )
+        moving = [isinstance(f, Formula) for f in self.formulas]
+        # A linear row of several inputs is linear in all together, if no formula reads any of them.
+        self.jointly_linear = kind == LINEAR and not any(
+            reads and moves
+            for row in self.saves
+            for reads, moves in zip(row, moving, strict=False)
         )
         self.code = len(by_code)
         table[name] = self

@@ -195,7 +195,7 @@ prod = custom(
 others_prod = custom(
     "others_prod", _others_prod, x=lambda g, x, dim: pair_prod(g, x, dim=dim), grad_name="Prod",
 )
-pair_prod: Op = custom(
+pair_prod: Op = linear(
     "pair_prod", _pair_prod, weights=lambda g, x, dim: pair_prod(g, x, dim=dim), x=_third,
 )
 var = custom("var", _var, x=lambda g, x, x_spec, dim, correction, keepdim:
