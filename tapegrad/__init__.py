@@ -251,6 +251,7 @@ from tapegrad.functions.tiling import (
     rot90,
     tile,
 )
+from tapegrad.numpy_face import install as _install_numpy_face
 from tapegrad.parallel import get_num_threads, set_num_threads
 from tapegrad.tape import Record, Tape
 from tapegrad.tensor import Size, Tensor
@@ -525,5 +526,6 @@ float = float32
 int = int32
 
 _install()
+_install_numpy_face()
 # As in PyTorch, log(0) is -inf and no news; the warning that NumPy would print names our own line.
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tapegrad\.")

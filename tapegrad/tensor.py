@@ -166,7 +166,6 @@ class Tensor(Operations):
     """
 
     __slots__ = ("__weakref__", "_a", "_extra", "_grad", "_home", "_lift", "_pos", "_s")
-    __array_priority__ = 1000
 
     _a: np.ndarray
     _pos: int

@@ -32,6 +32,7 @@ LAYERS = (
     {"record"},
     {"fast", "inplace", "views"},
     {"functions"},
+    {"numpy_face"},
     {"autograd"},
     {"nn", "linalg", "special"},
     {"lift"},

@@ -162,6 +162,7 @@ cube = elementwise(
     "cube", lambda x, out=None: np.asarray(x * x * x),
     x=lambda x: 3 * (x * x), grad_name="Pow",
 )
+cbrt = elementwise("cbrt", np.cbrt, x=lambda y: 1 / (3 * (y * y)), domain=POSITIVE)
 rsqrt = elementwise("rsqrt", lambda x, out=None: np.asarray(1 / np.sqrt(x)),
                     x=lambda y: -0.5 * (y * y * y), domain=POSITIVE)
 sin = elementwise("sin", np.sin, x=lambda x: cos(x))

@@ -1,0 +1,60 @@
+"""NumPy's own functions on Tensors: `np.sin(t)` records what `tg.sin(t)` records.
+
+NumPy asks a Tensor twice what to do: `__array_ufunc__` for ufuncs (and so for the operators of
+arrays, `array * t`), `__array_function__` for everything else.  Both look the function up in a
+dictionary; what is not found there raises, so that no gradient is lost on the way through NumPy.
+
+``ufuncs``       the ufuncs of NumPy and SciPy, and their methods (`np.add.reduce`)
+``dispatch``     binding arguments under NumPy's names
+``constants``    functions whose result has no derivative: comparisons, indices, shapes
+``elementwise``, ``reductions``, ``shapes``, ``joining``, ``products``, ``linalg``: the handlers
+
+None of these handlers is loaded before the first such call.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.numpy_face.common import CALLS, HANDLERS
+from tapegrad.tensor import Tensor
+
+# Operands that every function takes as they are.
+PLAIN = frozenset((Tensor, np.ndarray, bool, int, float, np.float64, np.float32, np.int64, np.bool))
+
+
+def array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> object:
+    """What a NumPy ufunc does with a Tensor: the operation of that name, recorded."""
+    function = CALLS.get(ufunc)
+    if function is not None and method == "__call__" and not kwargs:
+        for x in inputs:
+            if type(x) not in PLAIN:
+                break
+        else:
+            return function(*inputs)
+    from tapegrad.numpy_face import ufuncs
+
+    return ufuncs.call(ufunc, method, inputs, kwargs)
+
+
+def array_function(
+    self: Tensor, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> object:
+    """What any other NumPy function does with a Tensor."""
+    handler = HANDLERS.get(func)
+    if handler is None:
+        from tapegrad.numpy_face import dispatch
+
+        handler = dispatch.find(func)
+    for kind in types:
+        if not issubclass(kind, (Tensor, np.ndarray)):
+            return NotImplemented
+    return handler(args, kwargs)
+
+
+def install() -> None:
+    """Let NumPy know that Tensors have these functions."""
+    for name, method in (("ufunc", array_ufunc), ("function", array_function)):
+        setattr(Tensor, f"__array_{name}__", method)

@@ -1,0 +1,100 @@
+"""What the handlers share: names, refusals, operands."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad.dtypes import dtype as DType
+from tapegrad.dtypes import get_default_dtype
+from tapegrad.ops.shape import to
+from tapegrad.record import run
+from tapegrad.tensor import Tensor, wrap
+
+# From a ufunc to our function, from a NumPy function to how it is called; filled when first asked.
+CALLS: dict[Any, Callable[..., Any]] = {}
+HANDLERS: dict[Any, Callable[[tuple[Any, ...], dict[str, Any]], Any]] = {}
+
+OPTIONS = {
+    "out": "an array cannot hold the history of a Tensor: use the Tensor that is returned",
+    "where": "compute everything, and choose with `np.where(condition, t, other)`",
+    "initial": "combine it with the result",
+    "dtype": "convert the Tensor with `t.to(dtype)`",
+}
+
+
+def title(func: Any) -> str:
+    """The name that a user knows a NumPy function by: ``np.linalg.norm``."""
+    name = func.__name__
+    if isinstance(func, np.ufunc):
+        return f"np.{name}" if getattr(np, name, None) is func else f"scipy.special.{name}"
+    return f"{func.__module__}.{name}".replace("numpy.", "np.", 1)
+
+
+def unsupported(name: str) -> TypeError:
+    """The refusal of a function that would lose the gradient."""
+    return TypeError(
+        f"`{name}` is not supported for Tensors: nothing would be recorded and the gradient lost. "
+        "Write it with functions that are (docs/numpy.md lists them), or, if no gradient is wanted "
+        "through it, give it `t.detach().numpy()`"
+    )
+
+
+def bad_option(name: str, option: str) -> TypeError:
+    """The refusal of an argument that a function does not take for Tensors."""
+    advice = OPTIONS.get(option, "leave it out")
+    return TypeError(f"`{name}`: `{option}=` is not supported for Tensors: {advice}")
+
+
+def named(path: str, user: str) -> Callable[..., Any]:
+    """A public function by its name, `"linalg.inv"`; `user` is the NumPy function that wants it.
+
+    The name is looked up when it is wanted: what is not there is not supported.
+    """
+    thing: Any = sys.modules["tapegrad"]
+    for step in path.split("."):
+        thing = getattr(thing, step, None)
+    if thing is None:
+        raise unsupported(user)
+    found: Callable[..., Any] = thing
+    return found
+
+
+def tensor(x: Any) -> Tensor:
+    """The Tensor of an array-like."""
+    if isinstance(x, Tensor):
+        return x
+    return wrap(np.asarray(x))
+
+
+def operand(x: Any) -> Any:
+    """An operand of an elementwise function; lists become arrays."""
+    return np.asarray(x) if isinstance(x, (list, tuple)) else x
+
+
+def floating(x: Tensor) -> Tensor:
+    """Integers in the default floating-point type."""
+    if x._a.dtype.kind in "fc":
+        return x
+    return run(to, (x,), {"dtype": get_default_dtype().numpy})
+
+
+def plain(x: Any) -> Any:
+    """Arguments as NumPy has them: arrays for Tensors, however deep they stand."""
+    if isinstance(x, Tensor):
+        return x._a
+    if type(x) is list or type(x) is tuple:
+        return type(x)(plain(part) for part in x)
+    return x.numpy if isinstance(x, DType) else x
+
+
+def wrapped(x: Any) -> Any:
+    """Results as Tensors, however deep they stand; what Python has a type for stays as it is."""
+    if isinstance(x, (np.ndarray, np.generic)):
+        return wrap(np.asarray(x))
+    if type(x) is list or type(x) is tuple:
+        return type(x)(wrapped(part) for part in x)
+    return x

@@ -1,0 +1,45 @@
+"""Functions whose result is constant almost everywhere: comparisons, indices, counts, shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad.functions.shapes import broadcast_to, clone, to
+from tapegrad.numpy_face.common import bad_option, plain, tensor, title, wrapped
+from tapegrad.numpy_face.dispatch import handles
+from tapegrad.tensor import Tensor
+
+NAMES = (
+    "all allclose any argmax argmin argpartition argsort argwhere array_equal array_equiv "
+    "can_cast common_type count_nonzero diag_indices_from digitize einsum_path empty_like "
+    "flatnonzero iscomplex iscomplexobj isclose isin isneginf isposinf isreal isrealobj lexsort "
+    "may_share_memory min_scalar_type nanargmax nanargmin ndim nonzero ones_like result_type "
+    "searchsorted shape shares_memory size tril_indices_from triu_indices_from zeros_like"
+).split()
+
+
+def constant(func: Any) -> Callable[..., Any]:
+    """The handler that calls NumPy on the arrays themselves."""
+
+    def handler(*args: Any, **kwargs: Any) -> Any:
+        if kwargs.get("out") is not None:
+            raise bad_option(title(func), "out")
+        return wrapped(func(*[plain(x) for x in args], **{k: plain(v) for k, v in kwargs.items()}))
+
+    return handler
+
+
+for name in NAMES:
+    handles(getattr(np, name))(constant(getattr(np, name)))
+
+
+@handles(np.full_like)
+def _full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Tensor:
+    """The value that fills is not a constant: its gradient is a sum."""
+    like = tensor(a)._a
+    kind = like.dtype if dtype is None else dtype
+    fill = to(tensor(fill_value), kind)
+    return clone(broadcast_to(fill, like.shape if shape is None else shape))

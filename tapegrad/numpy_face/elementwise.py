@@ -1,0 +1,120 @@
+"""Elementwise functions that are no ufuncs: choosing, clipping, rounding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.functions import arithmetic as ew
+from tapegrad.functions.creation import zeros_like
+from tapegrad.functions.shapes import clone, to
+from tapegrad.numpy_face.common import floating, named, operand, plain, tensor, title, wrapped
+from tapegrad.numpy_face.dispatch import handles
+from tapegrad.tensor import Tensor
+
+
+@handles(np.where)
+def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
+    c = tensor(condition)
+    if x is None and y is None:
+        return wrapped(np.nonzero(c._a))
+    if x is None or y is None:
+        raise ValueError("`np.where` takes both `x` and `y`, or neither")
+    if c._a.dtype.kind != "b":
+        c = ew.ne(c, 0)
+    return ew.where(c, operand(x), operand(y))
+
+
+@handles(np.select)
+def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Tensor:
+    if len(condlist) != len(choicelist) or not len(condlist):
+        raise ValueError(
+            f"`np.select` needs as many choices as conditions and at least one, got "
+            f"{len(condlist)} and {len(choicelist)}"
+        )
+    found = operand(default)
+    for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
+        found = ew.where(tensor(condition), operand(choice), found)
+    return tensor(found)
+
+
+@handles(np.clip)
+def _clip(
+    a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None
+) -> Tensor:
+    low, high = operand(a_min if min is None else min), operand(a_max if max is None else max)
+    if low is None and high is None:
+        return clone(tensor(a))
+    return ew.clamp(tensor(a), low, high)
+
+
+@handles(np.nan_to_num)
+def _nan_to_num(
+    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+) -> Tensor:
+    if not copy:
+        raise TypeError("`np.nan_to_num`: `copy=False` is not supported for Tensors: leave it out")
+    t = tensor(x)
+    if t._a.dtype.kind != "f":
+        return clone(t)
+    limits = np.finfo(t._a.dtype)
+    t = ew.where(ew.isnan(t), nan, t)
+    t = ew.where(ew.eq(t, np.inf), float(limits.max) if posinf is None else posinf, t)
+    return ew.where(ew.eq(t, -np.inf), float(limits.min) if neginf is None else neginf, t)
+
+
+@handles(np.real)
+def _real(val: Any) -> Tensor:
+    return tensor(val).real
+
+
+@handles(np.imag)
+def _imag(val: Any) -> Tensor:
+    """Zeros, whose derivative is zero too."""
+    return tensor(val).imag if tensor(val).is_complex() else zeros_like(tensor(val))
+
+
+@handles(np.copy)
+def _copy(a: Any) -> Tensor:
+    return clone(tensor(a))
+
+
+@handles(np.astype)
+def _astype(x: Any, dtype: Any, *, copy: bool = True) -> Tensor:
+    return to(tensor(x), dtype=dtype, copy=copy)
+
+
+@handles(np.round, np.around)
+def _round(a: Any, decimals: int = 0) -> Tensor:
+    return tensor(named("round", "np.round")(tensor(a), decimals=int(decimals)))
+
+
+def _same(func: Any, name: str) -> None:
+    """A function of one argument that has a public function of its own."""
+
+    def handler(x: Any) -> Tensor:
+        return tensor(named(name, title(func))(floating(tensor(x))))
+
+    handles(func)(handler)
+
+
+_same(np.fix, "trunc")
+_same(np.sinc, "sinc")
+_same(np.i0, "i0")
+
+
+@handles(np.polyval)
+def _polyval(p: Any, x: Any) -> Tensor:
+    """By Horner's rule, the highest power first."""
+    coefficients, point = tensor(p), operand(x)
+    found = ew.mul(tensor(point), 0)
+    for k in range(coefficients._a.shape[0]):
+        found = ew.add(ew.mul(found, point), coefficients[k])
+    return found
+
+
+@handles(np.extract)
+def _extract(condition: Any, arr: Any) -> Tensor:
+    t = tensor(arr).reshape(-1)
+    return t[np.flatnonzero(plain(condition))]

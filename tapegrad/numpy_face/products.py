@@ -1,0 +1,93 @@
+"""Products of vectors, matrices and arrays of any rank."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.functions import arithmetic as ew
+from tapegrad.functions.products import matmul
+from tapegrad.functions.shapes import flip, movedim, reshape
+from tapegrad.numpy_face.common import named, tensor
+from tapegrad.numpy_face.dispatch import handles
+from tapegrad.numpy_face.shapes import _convolve
+from tapegrad.tensor import Tensor
+
+
+@handles(np.dot)
+def _dot(a: Any, b: Any) -> Tensor:
+    """Over the last axis of the first and the last but one of the second."""
+    x, y = tensor(a), tensor(b)
+    if not x._a.ndim or not y._a.ndim:
+        return ew.mul(x, y)
+    if y._a.ndim <= 2 and (y._a.ndim == 1 or x._a.ndim <= 2):
+        return matmul(x, y)
+    return _contracted(x, movedim(y, -2, 0))
+
+
+@handles(np.inner)
+def _inner(a: Any, b: Any) -> Tensor:
+    x, y = tensor(a), tensor(b)
+    if not x._a.ndim or not y._a.ndim:
+        return ew.mul(x, y)
+    return _contracted(x, movedim(y, -1, 0))
+
+
+def _contracted(x: Tensor, y: Tensor) -> Tensor:
+    """Over the last axis of one and the first of the other."""
+    before, after = x._a.shape[:-1], y._a.shape[1:]
+    rows, cols = int(np.prod(before)), int(np.prod(after))
+    flat = matmul(reshape(x, (rows, x._a.shape[-1])), reshape(y, (y._a.shape[0], cols)))
+    return reshape(flat, (*before, *after))
+
+
+@handles(np.vdot)
+def _vdot(a: Any, b: Any) -> Tensor:
+    x, y = tensor(a), tensor(b)
+    return matmul(reshape(x, (x._a.size,)), reshape(y, (y._a.size,)))
+
+
+@handles(np.outer)
+def outer_(a: Any, b: Any) -> Tensor:
+    """`np.outer`."""
+    x, y = tensor(a), tensor(b)
+    return ew.mul(reshape(x, (x._a.size, 1)), reshape(y, (y._a.size,)))
+
+
+@handles(np.correlate)
+def _correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
+    x, y = tensor(a), tensor(v)
+    if y._a.size > x._a.size:
+        return flip(_convolve(y, flip(x, (0,)), mode), (0,))
+    return _convolve(x, flip(y, (0,)), mode)
+
+
+@handles(np.einsum)
+def _einsum(*operands: Any, optimize: Any = False) -> Tensor:
+    return tensor(named("einsum", "np.einsum")(*operands))
+
+
+@handles(np.tensordot, np.linalg.tensordot)
+def _tensordot(a: Any, b: Any, axes: Any = 2) -> Tensor:
+    return tensor(named("tensordot", "np.tensordot")(tensor(a), tensor(b), axes))
+
+
+@handles(np.kron)
+def _kron(a: Any, b: Any) -> Tensor:
+    return tensor(named("kron", "np.kron")(tensor(a), tensor(b)))
+
+
+@handles(np.cross)
+def _cross(
+    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Tensor:
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    x, y = movedim(tensor(a), axisa, -1), movedim(tensor(b), axisb, -1)
+    if x._a.shape[-1] != 3 or y._a.shape[-1] != 3:
+        raise ValueError(
+            f"`np.cross` takes vectors of 3 components, got the shapes {x._a.shape} and "
+            f"{y._a.shape} (the axis last)"
+        )
+    return movedim(tensor(named("linalg.cross", "np.cross")(x, y)), -1, axisc)

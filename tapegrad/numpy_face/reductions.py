@@ -1,0 +1,316 @@
+"""Sums, means, products, extrema and what is made of them, with NumPy's arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.functions import arithmetic as ew
+from tapegrad.functions import reductions as r
+from tapegrad.functions.arguments import all_dims
+from tapegrad.functions.joining import cat
+from tapegrad.functions.shapes import clone, narrow, permute, reshape, to
+from tapegrad.numpy_face.common import floating, named, tensor
+from tapegrad.numpy_face.dispatch import handles
+from tapegrad.ops.index import HOLE, index
+from tapegrad.record import run
+from tapegrad.tensor import Tensor, wrap
+
+
+def _typed(x: Any, dtype: Any) -> Tensor:
+    return tensor(x) if dtype is None else to(tensor(x), dtype=dtype)
+
+
+def _alone(axis: Any) -> bool:
+    """Whether nothing is reduced: NumPy's empty tuple of axes, which to PyTorch means all."""
+    return isinstance(axis, tuple) and not axis
+
+
+def _integers(x: Tensor) -> Tensor:
+    """Booleans and small integers are added up as int64."""
+    return wrap(x._a.astype(np.int64)) if x._a.dtype.kind in "biu" else x
+
+
+@handles(np.sum)
+def sum_(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    """`np.sum`."""
+    x = _typed(a, dtype)
+    if _alone(axis):
+        return clone(_integers(x))
+    return r.sum(x, axis, bool(keepdims), dtype=dtype)
+
+
+@handles(np.mean)
+def mean_(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    """`np.mean`."""
+    x = floating(_typed(a, dtype))
+    return clone(x) if _alone(axis) else r.mean(x, axis, bool(keepdims))
+
+
+@handles(np.prod)
+def prod_(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    """`np.prod`: several axes become one."""
+    x = _integers(_typed(a, dtype))
+    if _alone(axis):
+        return clone(x)
+    shape = x._a.shape
+    dims = all_dims(axis, len(shape), "np.prod")
+    rest = tuple(d for d in range(len(shape)) if d not in dims)
+    kept = tuple(shape[d] for d in rest)
+    count = int(np.prod([shape[d] for d in dims]))
+    found = r.prod(reshape(permute(x, (*rest, *dims)), (*kept, count)), -1, dtype=dtype)
+    return reshape(found, _kept(shape, dims)) if keepdims else found
+
+
+def _kept(shape: tuple[int, ...], dims: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(1 if d in dims else n for d, n in enumerate(shape))
+
+
+def _spread(x: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, function: Any) -> Tensor:
+    t = floating(_typed(x, dtype))
+    if _alone(axis):  # groups of one element each
+        t, axis, keepdims = reshape(t, (*t._a.shape, 1)), -1, False
+    return tensor(function(t, axis, keepdim=bool(keepdims), correction=ddof))
+
+
+@handles(np.var)
+def _var(
+    a: Any, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False,
+    *, correction: Any = None,
+) -> Tensor:  # fmt: skip
+    return _spread(a, axis, dtype, ddof if correction is None else correction, keepdims, r.var)
+
+
+@handles(np.std)
+def _std(
+    a: Any, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False,
+    *, correction: Any = None,
+) -> Tensor:  # fmt: skip
+    return _spread(a, axis, dtype, ddof if correction is None else correction, keepdims, r.std)
+
+
+def _some(x: Tensor, axis: Any, name: str) -> None:
+    if any(x._a.shape[d] == 0 for d in all_dims(axis, x._a.ndim, name)):
+        raise ValueError(f"`{name}`: no elements to choose from in the shape {x._a.shape}")
+
+
+@handles(np.max)
+def max_(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """`np.max`; ties share the gradient."""
+    x = tensor(a)
+    if _alone(axis):
+        return clone(x)
+    _some(x, axis, "np.max")
+    return r.amax(x, () if axis is None else axis, bool(keepdims))
+
+
+@handles(np.min)
+def min_(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """`np.min`; ties share the gradient."""
+    x = tensor(a)
+    if _alone(axis):
+        return clone(x)
+    _some(x, axis, "np.min")
+    return r.amin(x, () if axis is None else axis, bool(keepdims))
+
+
+@handles(np.ptp)
+def _ptp(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+    return max_(a, axis, keepdims) - min_(a, axis, keepdims)
+
+
+def all_(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """`np.logical_and.reduce`."""
+    return wrap(np.asarray(np.all(a._a, axis=axis, keepdims=bool(keepdims))))
+
+
+def any_(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """`np.logical_or.reduce`."""
+    return wrap(np.asarray(np.any(a._a, axis=axis, keepdims=bool(keepdims))))
+
+
+def logsumexp_(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """`np.logaddexp.reduce`."""
+    return clone(floating(a)) if _alone(axis) else r.logsumexp(a, axis, bool(keepdims))
+
+
+def _line(x: Tensor, axis: Any) -> tuple[Tensor, int]:
+    """What a function that goes along one axis works on: all elements if there is none."""
+    if axis is None or not x._a.ndim:
+        return reshape(x, (x._a.size,)), 0
+    return x, all_dims(axis, x._a.ndim, "axis")[0]
+
+
+@handles(np.cumsum)
+def cumsum_(a: Any, axis: Any = None, dtype: Any = None) -> Tensor:
+    """`np.cumsum`."""
+    x, d = _line(_typed(a, dtype), axis)
+    return r.cumsum(x, d, dtype=dtype)
+
+
+@handles(np.cumprod)
+def cumprod_(a: Any, axis: Any = None, dtype: Any = None) -> Tensor:
+    """`np.cumprod`."""
+    x, d = _line(_typed(a, dtype), axis)
+    return tensor(named("cumprod", "np.cumprod")(x, d, dtype=dtype))
+
+
+@handles(np.cumulative_sum)
+def _cumulative_sum(x: Any, axis: Any = None, dtype: Any = None) -> Tensor:
+    return cumsum_(x, _one_axis(x, axis, "np.cumulative_sum"), dtype)
+
+
+@handles(np.cumulative_prod)
+def _cumulative_prod(x: Any, axis: Any = None, dtype: Any = None) -> Tensor:
+    return cumprod_(x, _one_axis(x, axis, "np.cumulative_prod"), dtype)
+
+
+def _one_axis(x: Any, axis: Any, name: str) -> Any:
+    if axis is None and x._a.ndim != 1:
+        raise ValueError(f"`{name}` needs an `axis` for the shape {x._a.shape}")
+    return axis
+
+
+@handles(np.average)
+def _average(
+    a: Any, axis: Any = None, weights: Any = None, returned: bool = False, keepdims: bool = False
+) -> Any:
+    x = floating(tensor(a))
+    if weights is None:
+        found, total = mean_(x, axis, keepdims=keepdims), None
+    else:
+        w = floating(tensor(weights))
+        if w._a.shape != x._a.shape:
+            dims = all_dims(axis, x._a.ndim, "np.average")
+            if axis is None or w._a.shape != tuple(x._a.shape[d] for d in dims):
+                raise TypeError(
+                    f"`np.average`: weights of shape {w._a.shape} do not fit the shape "
+                    f"{x._a.shape} along the axis {axis}"
+                )
+            full = tuple(n if d in dims else 1 for d, n in enumerate(x._a.shape))
+            w = reshape(w, full)
+        total = sum_(x * 0 + w if w._a.shape != x._a.shape else w, axis, keepdims=keepdims)
+        found = sum_(x * w, axis, keepdims=keepdims) / total
+    if not returned:
+        return found
+    if total is None:
+        total = wrap(np.full(found._a.shape, x._a.size / max(found._a.size, 1)))
+    return found, total
+
+
+@handles(np.nansum)
+def _nansum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    return sum_(_filled(tensor(a), 0.0), axis, dtype, keepdims)
+
+
+@handles(np.nanprod)
+def _nanprod(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    return prod_(_filled(tensor(a), 1.0), axis, dtype, keepdims)
+
+
+@handles(np.nanmean)
+def _nanmean(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    x = floating(_typed(a, dtype))
+    count = np.sum(~np.isnan(x._a), axis=axis, keepdims=bool(keepdims))
+    return sum_(_filled(x, 0.0), axis, None, keepdims) / np.asarray(count, x._a.dtype)
+
+
+def _filled(x: Tensor, value: float) -> Tensor:
+    return ew.where(ew.isnan(x), value, x) if x._a.dtype.kind == "f" else x
+
+
+@handles(np.sort)
+def sort_(a: Any, axis: Any = -1, kind: Any = None, *, stable: Any = None) -> Tensor:
+    """`np.sort`: every element keeps its gradient."""
+    x, d = _line(tensor(a), axis)
+    options = {} if kind is None and stable is None else {"kind": kind, "stable": stable}
+    found = along(x, np.argsort(x._a, d, **options), d)
+    return found if tensor(a)._a.ndim or axis is None else reshape(found, ())
+
+
+def along(x: Tensor, places: Any, d: int) -> Tensor:
+    """The elements at `places` along one axis; other axes broadcast."""
+    parts = []
+    for axis, n in enumerate(x._a.shape):
+        if axis == d:
+            parts.append(wrap(places))
+        else:
+            shape = [1] * x._a.ndim
+            shape[axis] = n
+            parts.append(wrap(np.arange(n).reshape(shape)))
+    return run(index, (x, *parts), {"plan": (HOLE,) * x._a.ndim})
+
+
+@handles(np.median)
+def _median(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+    x = floating(tensor(a))
+    if isinstance(axis, (tuple, list)):
+        raise TypeError("`np.median` of a Tensor takes one axis or None")
+    line, d = _line(x, axis)
+    n = line._a.shape[d]
+    if not n:
+        raise ValueError(f"`np.median`: no elements in the shape {x._a.shape}")
+    ordered = sort_(line, d)
+    middle = r.mean(narrow(ordered, d, (n - 1) // 2, 2 - n % 2), d)
+    if np.isnan(x._a).any():  # NaNs stand last, and make the median NaN
+        last = r.sum(narrow(ordered, d, n - 1, 1), d)
+        middle = tensor(_either(last, middle))
+    dims = all_dims(axis, x._a.ndim, "np.median")
+    return reshape(middle, _kept(x._a.shape, dims)) if keepdims else middle
+
+
+def _either(last: Tensor, middle: Tensor) -> Tensor:
+    return ew.where(ew.isnan(last), last, middle)
+
+
+@handles(np.diff)
+def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
+    x = tensor(a)
+    if n < 0:
+        raise ValueError(f"`np.diff`: the order must not be negative, got {n}")
+    if not x._a.ndim:
+        raise ValueError("`np.diff` needs at least one dimension")
+    d = all_dims(axis, x._a.ndim, "np.diff")[0]
+    ends = [_edge(end, x, d) for end in (prepend, append)]
+    x = cat([*(ends[:1] if prepend is not None else []), x,
+             *(ends[1:] if append is not None else [])], d)  # fmt: skip
+    for _ in range(n):
+        size = x._a.shape[d]
+        if not size:
+            break
+        step = narrow(x, d, 1, size - 1), narrow(x, d, 0, size - 1)
+        x = ew.ne(*step) if x._a.dtype.kind == "b" else step[0] - step[1]
+    return x
+
+
+def _edge(end: Any, x: Tensor, d: int) -> Any:
+    if end is None:
+        return None
+    e = tensor(end)
+    if e._a.ndim:
+        return e
+    shape = [1 if i == d else n for i, n in enumerate(x._a.shape)]
+    return e.expand(shape)
+
+
+@handles(np.ediff1d)
+def _ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:
+    x = reshape(tensor(ary), (tensor(ary)._a.size,))
+    parts = [to_begin, _diff(x), to_end]
+    return cat([reshape(tensor(p), (-1,)) for p in parts if p is not None])
+
+
+@handles(np.trapezoid)
+def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
+    t = tensor(y)
+    d = all_dims(axis, t._a.ndim, "np.trapezoid")[0]
+    n = t._a.shape[d]
+    pairs = narrow(t, d, 1, n - 1) + narrow(t, d, 0, n - 1)
+    steps = dx
+    if x is not None:
+        points = tensor(x)
+        steps = _diff(points, axis=0 if points._a.ndim == 1 else d)
+        if points._a.ndim == 1:
+            steps = reshape(steps, [-1 if i == d else 1 for i in range(t._a.ndim)])
+    return r.sum(pairs * steps / 2.0, d)

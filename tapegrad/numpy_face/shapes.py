@@ -1,0 +1,354 @@
+"""Shapes, indices and arrangement of elements, with NumPy's arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.functions import indexing, joining
+from tapegrad.functions import shapes as s
+from tapegrad.functions.arguments import one_dim
+from tapegrad.functions.reductions import sum as total
+from tapegrad.numpy_face.common import named, plain, tensor
+from tapegrad.numpy_face.dispatch import handles
+from tapegrad.numpy_face.reductions import along
+from tapegrad.tensor import Tensor, wrap
+
+
+def _whole(shape: Any) -> tuple[int, ...]:
+    return (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(shape)
+
+
+def _axes(x: Tensor, axis: Any, name: str) -> tuple[int, ...]:
+    """Axes in the order given; all of them for None."""
+    if axis is None:
+        return tuple(range(x._a.ndim))
+    given = axis if isinstance(axis, (tuple, list)) else (axis,)
+    return tuple(one_dim(d, x._a.ndim, name) for d in given)
+
+
+def _reversed(x: Tensor) -> Tensor:
+    return s.permute(x, tuple(range(x._a.ndim))[::-1])
+
+
+@handles(np.reshape)
+def _reshape(a: Any, shape: Any, order: str = "C") -> Tensor:
+    x = tensor(a)
+    if order == "C":
+        return s.reshape(x, _whole(shape))
+    if order != "F":
+        raise TypeError(f"`np.reshape` of a Tensor takes the order 'C' or 'F', got {order!r}")
+    return _reversed(s.reshape(_reversed(x), _whole(shape)[::-1]))
+
+
+@handles(np.ravel)
+def _ravel(a: Any, order: str = "C") -> Tensor:
+    return _reshape(a, tensor(a)._a.size, order)
+
+
+@handles(np.transpose)
+def _transpose(a: Any, axes: Any = None) -> Tensor:
+    x = tensor(a)
+    return _reversed(x) if axes is None else s.permute(x, tuple(axes))
+
+
+@handles(np.matrix_transpose, np.linalg.matrix_transpose)
+def _matrix_transpose(x: Any) -> Tensor:
+    return s.matrix_transpose(tensor(x))
+
+
+@handles(np.moveaxis)
+def _moveaxis(a: Any, source: Any, destination: Any) -> Tensor:
+    return s.movedim(tensor(a), *(_whole(d) for d in (source, destination)))
+
+
+@handles(np.rollaxis)
+def _rollaxis(a: Any, axis: int, start: int = 0) -> Tensor:
+    x = tensor(a)
+    n = x._a.ndim
+    axis, start = one_dim(axis, n, "np.rollaxis"), start + n if start < 0 else start
+    return s.movedim(x, axis, start - (axis < start))
+
+
+@handles(np.swapaxes)
+def _swapaxes(a: Any, axis1: int, axis2: int) -> Tensor:
+    return s.transpose(tensor(a), axis1, axis2)
+
+
+@handles(np.squeeze)
+def _squeeze(a: Any, axis: Any = None) -> Tensor:
+    x = tensor(a)
+    if axis is None:
+        return s.squeeze(x)
+    axes = _axes(x, axis, "np.squeeze")
+    if any(x._a.shape[d] != 1 for d in axes if d < x._a.ndim):
+        raise ValueError(
+            f"`np.squeeze`: only axes of size 1 can go, got the axis {axis} of {x._a.shape}"
+        )
+    return s.squeeze(x, axes)
+
+
+@handles(np.expand_dims)
+def _expand_dims(a: Any, axis: Any) -> Tensor:
+    x = tensor(a)
+    axes = _whole(axis)
+    n = x._a.ndim + len(axes)
+    places = sorted(one_dim(d, n, "np.expand_dims") for d in axes)
+    if len(set(places)) != len(places):
+        raise ValueError(f"`np.expand_dims`: an axis appears twice in {axis}")
+    for d in places:
+        x = s.unsqueeze(x, d)
+    return x
+
+
+@handles(np.broadcast_to)
+def _broadcast_to(array: Any, shape: Any) -> Tensor:
+    return s.broadcast_to(tensor(array), _whole(shape))
+
+
+@handles(np.broadcast_arrays)
+def _broadcast_arrays(*args: Any) -> tuple[Tensor, ...]:
+    parts = [tensor(x) for x in args]
+    shape = np.broadcast_shapes(*(x._a.shape for x in parts))
+    return tuple(s.broadcast_to(x, shape) for x in parts)
+
+
+@handles(np.flip)
+def _flip(m: Any, axis: Any = None) -> Tensor:
+    x = tensor(m)
+    return s.flip(x, _axes(x, axis, "np.flip"))
+
+
+@handles(np.flipud)
+def _flipud(m: Any) -> Tensor:
+    return s.flip(tensor(m), (0,))
+
+
+@handles(np.fliplr)
+def _fliplr(m: Any) -> Tensor:
+    return s.flip(tensor(m), (1,))
+
+
+@handles(np.rot90)
+def _rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Tensor:
+    x = tensor(m)
+    a, b = _axes(x, tuple(axes), "np.rot90")
+    if a == b:
+        raise ValueError(f"`np.rot90` needs two different axes, got {tuple(axes)}")
+    if k % 4 == 2:
+        return s.flip(x, (a, b))
+    if k % 4 == 1:
+        return s.transpose(s.flip(x, (b,)), a, b)
+    return s.flip(s.transpose(x, a, b), (b,)) if k % 4 == 3 else s.clone(x)
+
+
+@handles(np.diag)
+def _diag(v: Any, k: int = 0) -> Tensor:
+    x = tensor(v)
+    if x._a.ndim not in (1, 2):
+        raise ValueError(f"`np.diag` takes a vector or a matrix, got the shape {x._a.shape}")
+    return s.diag(x, k)
+
+
+@handles(np.diagflat)
+def _diagflat(v: Any, k: int = 0) -> Tensor:
+    return s.diag(s.reshape(tensor(v), (tensor(v)._a.size,)), k)
+
+
+@handles(np.diagonal)
+def diagonal_(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+    """`np.diagonal`."""
+    return s.diagonal(tensor(a), offset, axis1, axis2)
+
+
+@handles(np.trace)
+def trace_(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Tensor:
+    """`np.trace`."""
+    return total(diagonal_(a, offset, axis1, axis2), -1, dtype=dtype)
+
+
+@handles(np.tril)
+def _tril(m: Any, k: int = 0) -> Tensor:
+    return s.tril(tensor(m), k)
+
+
+@handles(np.triu)
+def _triu(m: Any, k: int = 0) -> Tensor:
+    return s.triu(tensor(m), k)
+
+
+# -- elements at places ------------------------------------------------------------------
+
+
+def _chosen(x: Tensor, places: Any, axis: Any, name: str) -> Tensor:
+    """What stands at places along one axis, in the shape of the places."""
+    if axis is None:
+        x, axis = s.reshape(x, (x._a.size,)), 0
+    d = one_dim(axis, x._a.ndim, name)
+    return indexing.getitem(x, (slice(None),) * d + (np.asarray(places),))
+
+
+@handles(np.take)
+def _take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Tensor:
+    x, places = tensor(a), np.asarray(plain(indices))
+    n = x._a.size if axis is None else x._a.shape[one_dim(axis, x._a.ndim, "np.take")]
+    if mode == "wrap":
+        places = places % n
+    elif mode == "clip":
+        places = np.clip(places, 0, n - 1)
+    elif mode != "raise":
+        raise ValueError(f"`np.take`: mode is 'raise', 'wrap' or 'clip', got {mode!r}")
+    if places.dtype.kind not in "iu":
+        raise TypeError(f"`np.take`: indices must be integers, got {places.dtype}")
+    if places.size and (places.min() < -n or places.max() >= n):
+        raise IndexError(f"`np.take`: an index is out of range for size {n}")
+    return _chosen(x, places, axis, "np.take")
+
+
+@handles(np.take_along_axis)
+def _take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Tensor:
+    x, places = tensor(arr), np.asarray(plain(indices))
+    if axis is None:
+        x, axis = s.reshape(x, (x._a.size,)), 0
+    if places.ndim != x._a.ndim:
+        raise ValueError(
+            f"`np.take_along_axis`: indices of shape {places.shape} need as many dimensions as "
+            f"the Tensor of shape {x._a.shape}"
+        )
+    return along(x, places, one_dim(axis, x._a.ndim, "np.take_along_axis"))
+
+
+@handles(np.compress)
+def _compress(condition: Any, a: Any, axis: Any = None) -> Tensor:
+    return _chosen(tensor(a), np.flatnonzero(plain(condition)), axis, "np.compress")
+
+
+@handles(np.delete)
+def _delete(arr: Any, obj: Any, axis: Any = None) -> Tensor:
+    x = tensor(arr)
+    n = x._a.size if axis is None else x._a.shape[one_dim(axis, x._a.ndim, "np.delete")]
+    return _chosen(x, np.delete(np.arange(n), plain(obj)), axis, "np.delete")
+
+
+@handles(np.repeat)
+def _repeat(a: Any, repeats: Any, axis: Any = None) -> Tensor:
+    x = tensor(a)
+    n = x._a.size if axis is None else x._a.shape[one_dim(axis, x._a.ndim, "np.repeat")]
+    return _chosen(x, np.repeat(np.arange(n), plain(repeats)), axis, "np.repeat")
+
+
+@handles(np.tile)
+def _tile(A: Any, reps: Any) -> Tensor:
+    return tensor(named("tile", "np.tile")(tensor(A), _whole(reps)))
+
+
+@handles(np.roll)
+def _roll(a: Any, shift: Any, axis: Any = None) -> Tensor:
+    roll = named("roll", "np.roll")
+    if axis is None:
+        return tensor(roll(tensor(a), shift))
+    shifts, axes = np.broadcast_arrays(shift, axis)
+    return tensor(roll(tensor(a), tuple(shifts.ravel().tolist()), tuple(axes.ravel().tolist())))
+
+
+PADDINGS = {"edge": (), "reflect": ("reflect_type",), "symmetric": ("reflect_type",), "wrap": ()}
+
+
+@handles(np.pad)
+def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Tensor:
+    """Constants are set beside; of the other modes those that repeat elements."""
+    x = tensor(array)
+    if not isinstance(mode, str) or (mode != "constant" and mode not in PADDINGS):
+        raise TypeError(
+            f"`np.pad` of a Tensor has the modes 'constant' and {sorted(PADDINGS)}, got {mode!r}"
+        )
+    widths = _pairs(pad_width, x._a.ndim)
+    if mode == "constant":
+        values = _pairs(kwargs.pop("constant_values", 0), x._a.ndim)
+    elif kwargs.get("reflect_type", "even") == "even":
+        kwargs.pop("reflect_type", None)
+    if kwargs:
+        raise TypeError(f"`np.pad` of a Tensor does not take {sorted(kwargs)} in mode {mode!r}")
+    for d, (before, after) in enumerate(widths):
+        if not before and not after:
+            continue
+        n = x._a.shape[d]
+        if mode == "constant":
+            blocks = [
+                wrap(np.full((*x._a.shape[:d], k, *x._a.shape[d + 1 :]), v, x._a.dtype))
+                for k, v in zip((before, after), values[d], strict=True)
+            ]
+            x = joining.cat([blocks[0], x, blocks[1]], d)
+        else:
+            places = np.pad(np.arange(n), (before, after), mode=mode)  # type: ignore[call-overload]
+            x = _chosen(x, places, d, "np.pad")
+    return x
+
+
+def _pairs(given: Any, ndim: int) -> list[list[Any]]:
+    """NumPy's short forms: one number, one pair, or a pair for each axis (or a dictionary)."""
+    if isinstance(given, dict):
+        pairs: list[list[Any]] = [[0, 0] for _ in range(ndim)]
+        for axis, pair in given.items():
+            pairs[axis] = np.broadcast_to(pair, (2,)).tolist()
+        return pairs
+    found: list[list[Any]] = np.broadcast_to(np.asarray(given), (ndim, 2)).tolist()
+    return found
+
+
+@handles(np.meshgrid)
+def _meshgrid(
+    *xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy"
+) -> tuple[Tensor, ...]:
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"`np.meshgrid`: indexing is 'xy' or 'ij', got {indexing!r}")
+    n = len(xi)
+    parts = []
+    for k, given in enumerate(xi):
+        place = 1 - k if indexing == "xy" and k < 2 and n > 1 else k
+        parts.append(s.reshape(tensor(given), [-1 if d == place else 1 for d in range(n)]))
+    if not sparse:
+        parts = list(_broadcast_arrays(*parts))
+    return tuple(s.clone(x) for x in parts) if copy else tuple(parts)
+
+
+@handles(np.lib.stride_tricks.sliding_window_view)
+def _sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Tensor:
+    t = tensor(x)
+    sizes, axes = _whole(window_shape), _axes(t, axis, "sliding_window_view")
+    if len(sizes) != len(axes):
+        raise ValueError(
+            f"`sliding_window_view` needs one axis for each size, got {sizes} and {axes}"
+        )
+    for size, d in zip(sizes, axes, strict=True):
+        if not 0 < size <= t._a.shape[d]:
+            raise ValueError(f"`sliding_window_view`: {sizes} does not fit {tensor(x)._a.shape}")
+        t = s.unfold(t, d, size, 1)
+    return t
+
+
+@handles(np.convolve)
+def _convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
+    """Windows of the longer one, times the shorter one reversed."""
+    x, y = tensor(a), tensor(v)
+    if x._a.ndim > 1 or y._a.ndim > 1:
+        raise ValueError(f"`np.convolve` takes vectors, got {x._a.shape} and {y._a.shape}")
+    if y._a.size > x._a.size:
+        x, y = y, x
+    n, k = x._a.size, y._a.size
+    if not k:
+        raise ValueError("`np.convolve`: a vector cannot be empty")
+    full = s.unfold(_pad(x, k - 1), 0, k, 1) @ s.flip(y, (0,))
+    if mode == "full":
+        return full
+    if mode == "same":
+        return s.narrow(full, 0, (k - 1) // 2, n)
+    if mode == "valid":
+        return s.narrow(full, 0, k - 1, n - k + 1)
+    raise ValueError(f"`np.convolve`: mode is 'full', 'same' or 'valid', got {mode!r}")
+
+
+@handles(np.unstack)
+def _unstack(x: Any, axis: int = 0) -> tuple[Tensor, ...]:
+    return joining.unbind(tensor(x), axis)

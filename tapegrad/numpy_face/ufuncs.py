@@ -1,0 +1,194 @@
+"""The ufuncs of NumPy, and those of `scipy.special` that have an operation here."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad.fast import unary
+from tapegrad.functions import arithmetic as a
+from tapegrad.functions import products, shapes
+from tapegrad.functions.reductions import sum as sum_
+from tapegrad.numpy_face import reductions
+from tapegrad.numpy_face.common import CALLS, bad_option, named, operand, tensor, title, unsupported
+from tapegrad.ops import elementwise as e
+from tapegrad.tensor import Tensor, wrap
+
+KNOWN = (Tensor, np.ndarray, np.generic, bool, int, float, complex, list, tuple)
+
+
+def _conjugate(x: Any) -> Any:
+    return x if x._a.dtype.kind != "c" else wrap(np.conjugate(x._a))
+
+
+def _signbit(x: Any) -> Tensor:
+    return wrap(np.asarray(np.signbit(x._a)))
+
+
+def _copysign(x: Any, y: Any) -> Tensor:
+    """The absolute value with a sign, whose own derivative is 0."""
+    y = tensor(y)
+    no_sign = a.logical_or(a.eq(y, 0), a.isnan(y))
+    one = np.copysign(np.ones((), y._a.dtype), y._a)
+    return a.mul(a.abs(tensor(x)), a.where(no_sign, one, a.sign(y)))
+
+
+def _fmax(x: Any, y: Any) -> Tensor:
+    """Ties give the gradient to the first, as in PyTorch."""
+    return a.where(a.logical_or(a.ge(tensor(x), y), a.isnan(y)), x, y)
+
+
+def _fmin(x: Any, y: Any) -> Tensor:
+    return a.where(a.logical_or(a.le(tensor(x), y), a.isnan(y)), x, y)
+
+
+def _float_power(x: Any, y: Any) -> Tensor:
+    return a.pow(shapes.to(tensor(x), np.float64), y)
+
+
+def _logaddexp2(x: Any, y: Any) -> Tensor:
+    logaddexp = named("logaddexp", "np.logaddexp2")
+    return a.mul(logaddexp(a.mul(x, math.log(2)), a.mul(y, math.log(2))), 1 / math.log(2))
+
+
+def _vecdot(x: Any, y: Any) -> Tensor:
+    return sum_(a.mul(x, y), -1)
+
+
+def _matvec(x: Any, y: Any) -> Tensor:
+    return shapes.squeeze(products.matmul(tensor(x), shapes.unsqueeze(tensor(y), -1)), -1)
+
+
+def _vecmat(x: Any, y: Any) -> Tensor:
+    return shapes.squeeze(products.matmul(shapes.unsqueeze(tensor(x), -2), tensor(y)), -2)
+
+
+def _by(factor: float) -> Callable[[Any], Tensor]:
+    return lambda x: a.mul(x, factor)
+
+
+# fmt: off
+# A name is one of tapegrad's public functions, looked up when it is first wanted.
+TABLE: dict[Any, Any] = {
+    np.add: a._add, np.subtract: a._sub, np.multiply: a.mul, np.true_divide: a._div,
+    np.power: a.pow, np.float_power: _float_power, np.floor_divide: a.floor_divide,
+    np.remainder: a.remainder, np.fmod: "fmod",
+    np.divmod: lambda x, y: (a.floor_divide(x, y), a.remainder(x, y)),
+    np.negative: a.neg, np.positive: lambda x: shapes.clone(x), np.absolute: a.abs, np.fabs: a.abs,
+    np.sign: a.sign, np.square: a.square, np.reciprocal: a.reciprocal, np.sqrt: a.sqrt,
+    np.cbrt: unary(e.cbrt), np.conjugate: _conjugate, np.copysign: _copysign,
+    np.exp: a.exp, np.exp2: "exp2", np.expm1: a.expm1, np.log: a.log, np.log2: "log2",
+    np.log10: "log10", np.log1p: a.log1p, np.logaddexp: "logaddexp", np.logaddexp2: _logaddexp2,
+    np.sin: a.sin, np.cos: a.cos, np.tan: a.tan, np.arcsin: a.asin, np.arccos: a.acos,
+    np.arctan: a.atan, np.arctan2: a.atan2, np.hypot: "hypot", np.sinh: a.sinh, np.cosh: a.cosh,
+    np.tanh: a.tanh, np.arcsinh: "asinh", np.arccosh: "acosh", np.arctanh: "atanh",
+    np.deg2rad: _by(math.pi / 180), np.radians: _by(math.pi / 180),
+    np.rad2deg: _by(180 / math.pi), np.degrees: _by(180 / math.pi),
+    np.floor: a.floor, np.ceil: "ceil", np.trunc: "trunc", np.rint: "round",
+    np.maximum: a.maximum, np.minimum: a.minimum, np.fmax: _fmax, np.fmin: _fmin,
+    np.matmul: products.matmul, np.vecdot: _vecdot, np.matvec: _matvec, np.vecmat: _vecmat,
+    np.equal: a.eq, np.not_equal: a.ne, np.less: a.lt, np.less_equal: a.le, np.greater: a.gt,
+    np.greater_equal: a.ge, np.logical_and: a.logical_and, np.logical_or: a.logical_or,
+    np.logical_xor: a.logical_xor, np.logical_not: a.logical_not, np.bitwise_and: a.bitwise_and,
+    np.bitwise_or: a.bitwise_or, np.bitwise_xor: a.bitwise_xor, np.invert: a.bitwise_not,
+    np.left_shift: a.bitwise_left_shift, np.right_shift: a.bitwise_right_shift,
+    np.isnan: a.isnan, np.isinf: a.isinf, np.isfinite: a.isfinite, np.signbit: _signbit,
+}
+# By the name of the ufunc in `scipy.special`.
+SPECIAL: dict[str, Any] = {
+    "expit": a.sigmoid, "erf": a.erf, "erfc": "erfc", "erfcx": "special.erfcx", "erfinv": "erfinv",
+    "gammaln": "lgamma", "digamma": "digamma", "psi": "digamma", "logit": "logit",
+    "log_expit": lambda x: a.neg(a.softplus(a.neg(x))), "exp2": "exp2", "expm1": a.expm1,
+    "log1p": a.log1p, "cbrt": unary(e.cbrt), "xlogy": "xlogy", "xlog1py": "special.xlog1py",
+    "entr": "special.entr", "i0": "i0", "i1": "special.i1", "i0e": "special.i0e",
+    "i1e": "special.i1e", "ndtr": "special.ndtr", "log_ndtr": "special.log_ndtr",
+}
+# What the other methods of a ufunc are; an axis is the first one unless it is given.
+METHODS: dict[tuple[Any, str], Any] = {
+    (np.add, "reduce"): reductions.sum_,
+    (np.multiply, "reduce"): reductions.prod_,
+    (np.maximum, "reduce"): reductions.max_,
+    (np.minimum, "reduce"): reductions.min_,
+    (np.logical_and, "reduce"): reductions.all_,
+    (np.logical_or, "reduce"): reductions.any_,
+    (np.logaddexp, "reduce"): reductions.logsumexp_,
+    (np.add, "accumulate"): reductions.cumsum_,
+    (np.multiply, "accumulate"): reductions.cumprod_,
+}
+# fmt: on
+DEFAULTS = {"where": True, "casting": "same_kind", "order": "K", "subok": True}
+
+
+def find(ufunc: Any) -> Callable[..., Any] | None:
+    """Our function for a ufunc."""
+    found = CALLS.get(ufunc)
+    if found is not None:
+        return found
+    entry = TABLE.get(ufunc)
+    if entry is None:
+        name = ufunc.__name__
+        if getattr(sys.modules.get("scipy.special"), name, None) is not ufunc:
+            return None
+        entry = SPECIAL.get(name)
+    if isinstance(entry, str):
+        entry = named(entry, title(ufunc))
+    if entry is not None:
+        CALLS[ufunc] = entry
+    function: Callable[..., Any] | None = entry
+    return function
+
+
+def call(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A ufunc in full: its first call, lists among the operands, options, other methods."""
+    if not all(isinstance(x, KNOWN) for x in inputs):
+        return NotImplemented
+    name = title(ufunc)
+    if method != "__call__":
+        name += f".{method}"
+    options = {k: v for k, v in kwargs.items() if v is not None and v is not DEFAULTS.get(k)}
+    if "out" in options:
+        return _into(ufunc, method, name, inputs, options)
+    if method in ("__call__", "outer"):
+        function = find(ufunc)
+        if function is None:
+            raise unsupported(name)
+        for option in options:
+            raise bad_option(name, option)
+        operands = [operand(x) for x in inputs]
+        if method == "outer":
+            if ufunc.signature is not None or ufunc.nin != 2:
+                raise unsupported(name)
+            x, y = (tensor(x) for x in operands)
+            operands = [shapes.reshape(x, (*x._a.shape, *(1,) * y._a.ndim)), y]
+        return function(*operands)
+    handler = METHODS.get((ufunc, method))
+    if handler is None or not isinstance(inputs[0], Tensor):
+        raise unsupported(name)
+    for option in options.keys() - {"axis", "keepdims", "dtype"}:
+        raise bad_option(name, option)
+    axis = kwargs.get("axis", 0)
+    if method == "accumulate" and axis is None:
+        raise ValueError(f"`{name}` goes along one axis, got None")
+    options.pop("axis", None)
+    return handler(inputs[0], axis=axis, **options)
+
+
+def _into(
+    ufunc: Any, method: str, name: str, inputs: tuple[Any, ...], options: dict[str, Any]
+) -> Any:
+    """A result written into an array, as by `array += t`: right if there is no history to lose."""
+    if any(isinstance(x, Tensor) for x in options["out"]):
+        raise TypeError(
+            f"`{name}`: `out=` cannot be a Tensor: use its own in-place methods, as in `t.add_(x)`"
+        )
+    if any(isinstance(x, Tensor) and x.requires_grad for x in inputs):
+        raise TypeError(
+            f"`{name}` into an array (`out=`, or `array += t`) would lose the history of a Tensor "
+            "that requires grad: write `result = array + t`, or give it `t.detach().numpy()`"
+        )
+    values = [x._a if isinstance(x, Tensor) else x for x in inputs]
+    return getattr(ufunc, method)(*values, **options)
