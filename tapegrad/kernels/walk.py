@@ -240,6 +240,16 @@ def all_finite(address, s0, s1, rows, cols):
 
 
 @typed
+def blas_order(s0, s1, rows, cols):
+    """How BLAS can read a matrix: 1 by rows, 2 by columns, 0 not at all (its rows overlap, say)."""
+    if s1 == 1 and (s0 >= cols or rows == 1):
+        return 1
+    if s0 == 1 and (s1 >= rows or cols == 1):
+        return 2
+    return 0
+
+
+@typed
 def gemm(frame, first_turned, second_turned, m, n, k, a, lda, b, ldb, fresh, c, ldc):
     """c[n, m] (+)= op(b)[n, k] op(a)[k, m] in C order: BLAS's own columns are our rows."""
     block = frame[GEMM_ARGUMENTS]
@@ -277,8 +287,9 @@ def left_adjoint(frame, header, g, out, m, inner, cols, fresh):
     s0, s1 = stride(header, frame, 0), stride(header, frame, 1)
     if cols == 1:  # a vector, or a single column: its one stride is that along `inner`
         s1 = 1
-    if all_finite(at, s0, s1, inner, cols) and (s1 == 1 or s0 == 1) and s0 > 0 and s1 > 0:
-        if s1 == 1:
+    order = blas_order(s0, s1, inner, cols)
+    if order != 0 and all_finite(at, s0, s1, inner, cols):
+        if order == 1:
             gemm(frame, True, False, inner, m, cols, at, max(s0, cols), g, cols, fresh, out, inner)
         else:
             gemm(frame, False, False, inner, m, cols, at, max(s1, inner), g, cols, fresh, out,
@@ -303,8 +314,9 @@ def right_adjoint(frame, header, g, out, m, inner, cols, fresh):
     s0, s1 = stride(header, frame, 0), stride(header, frame, 1)
     if m == 1:
         s0 = inner * s1
-    if all_finite(at, s0, s1, m, inner) and (s1 == 1 or s0 == 1) and s0 > 0 and s1 > 0:
-        if s1 == 1:
+    order = blas_order(s0, s1, m, inner)
+    if order != 0 and all_finite(at, s0, s1, m, inner):
+        if order == 1:
             gemm(frame, False, True, cols, inner, m, g, cols, at, max(s0, inner), fresh, out, cols)
         else:
             gemm(frame, False, False, cols, inner, m, g, cols, at, max(s1, m), fresh, out, cols)

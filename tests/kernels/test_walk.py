@@ -117,6 +117,30 @@ def test_matrix_products_of_any_strides(left, right, transposed):
     both(build)
 
 
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("size", [(3, 3), (2, 4), (4, 2), (1, 5), (5, 1)], ids=str)
+@pytest.mark.parametrize("strides", [(1, 1), (1, 2), (2, 1), (0, 1), (1, 0), (3, 1)], ids=str)
+def test_matrix_products_of_overlapping_rows(size, strides, turned):
+    """BLAS cannot read a matrix whose rows begin before the last has ended."""
+    rng = np.random.default_rng(0)
+    x = tg.tensor(rng.normal(size=20), requires_grad=True)
+    windows = tg.as_strided(x, size, strides)
+    windows = windows.T if turned else windows
+    for other in ((windows.shape[1],), (windows.shape[1], 3)):
+        y = tg.tensor(rng.normal(size=other), requires_grad=True)
+        for product in (lambda w, y: w @ y, lambda w, y: y.T @ w.T):
+            got = tg.autograd.grad((product(windows, y) ** 2).sum(), (x, y))
+            plain = windows.detach().clone().requires_grad_()
+            want = tg.autograd.grad((product(plain, y) ** 2).sum(), (plain, y))
+            places = np.lib.stride_tricks.as_strided(
+                np.arange(20), size, tuple(8 * s for s in strides)
+            )
+            places = places.T if turned else places
+            added = np.bincount(places.ravel(), want[0].numpy().ravel(), 20)
+            np.testing.assert_allclose(got[0].numpy(), added, rtol=1e-12, atol=1e-13)
+            np.testing.assert_allclose(got[1].numpy(), want[1].numpy(), rtol=1e-12, atol=1e-13)
+
+
 def test_matrix_products_of_slices():
     def build():
         a, b = leaf(6, 8), leaf(8, 6)
