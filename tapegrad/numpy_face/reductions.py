@@ -95,7 +95,7 @@ def _some(x: Tensor, axis: Any, name: str) -> None:
         raise ValueError(f"`{name}`: no elements to choose from in the shape {x._a.shape}")
 
 
-@handles(np.max)
+@handles(np.max, np.amax)
 def max_(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """`np.max`; ties share the gradient."""
     x = tensor(a)
@@ -105,7 +105,7 @@ def max_(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     return r.amax(x, () if axis is None else axis, bool(keepdims))
 
 
-@handles(np.min)
+@handles(np.min, np.amin)
 def min_(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """`np.min`; ties share the gradient."""
     x = tensor(a)
