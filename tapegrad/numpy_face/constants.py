@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -23,9 +24,14 @@ NAMES = (
 
 def constant(func: Any) -> Callable[..., Any]:
     """The handler that calls NumPy on the arrays themselves."""
+    try:
+        names = list(inspect.signature(func).parameters)
+    except ValueError:  # a function in C without a signature
+        names = []
+    at = names.index("out") if "out" in names else -1
 
     def handler(*args: Any, **kwargs: Any) -> Any:
-        if kwargs.get("out") is not None:
+        if kwargs.get("out") is not None or (0 < at < len(args) and args[at] is not None):
             raise bad_option(title(func), "out")
         return wrapped(func(*[plain(x) for x in args], **{k: plain(v) for k, v in kwargs.items()}))
 

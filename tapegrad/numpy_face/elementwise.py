@@ -85,9 +85,18 @@ def _astype(x: Any, dtype: Any, *, copy: bool = True) -> Tensor:
     return to(tensor(x), dtype=dtype, copy=copy)
 
 
-@handles(np.round, np.around)
+def _rounded(a: Any, decimals: int, user: str) -> Tensor:
+    return tensor(named("round", user)(tensor(a), decimals=int(decimals)))
+
+
+@handles(np.round)
 def _round(a: Any, decimals: int = 0) -> Tensor:
-    return tensor(named("round", "np.round")(tensor(a), decimals=int(decimals)))
+    return _rounded(a, decimals, "np.round")
+
+
+@handles(np.around)
+def _around(a: Any, decimals: int = 0) -> Tensor:
+    return _rounded(a, decimals, "np.around")
 
 
 def _same(func: Any, name: str) -> None:

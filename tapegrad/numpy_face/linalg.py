@@ -157,7 +157,13 @@ def _outer(x1: Any, x2: Any) -> Tensor:
 
 @handles(np.linalg.cross)
 def _cross(x1: Any, x2: Any, *, axis: int = -1) -> Tensor:
-    return products._cross(x1, x2, axis=axis)
+    named("linalg.cross", "np.linalg.cross")
+    return products.cross_(x1, x2, axis=axis)
+
+
+@handles(np.linalg.tensordot)
+def _tensordot(x1: Any, x2: Any, *, axes: Any = 2) -> Tensor:
+    return tensor(named("tensordot", "np.linalg.tensordot")(tensor(x1), tensor(x2), axes))
 
 
 @handles(np.linalg.matmul)

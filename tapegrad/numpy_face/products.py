@@ -11,7 +11,7 @@ from tapegrad.functions.products import matmul
 from tapegrad.functions.shapes import flip, movedim, reshape
 from tapegrad.numpy_face.common import named, tensor
 from tapegrad.numpy_face.dispatch import handles
-from tapegrad.numpy_face.shapes import _convolve
+from tapegrad.numpy_face.shapes import convolve_
 from tapegrad.tensor import Tensor
 
 
@@ -59,8 +59,8 @@ def outer_(a: Any, b: Any) -> Tensor:
 def _correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
     x, y = tensor(a), tensor(v)
     if y._a.size > x._a.size:
-        return flip(_convolve(y, flip(x, (0,)), mode), (0,))
-    return _convolve(x, flip(y, (0,)), mode)
+        return flip(convolve_(y, flip(x, (0,)), mode), (0,))
+    return convolve_(x, flip(y, (0,)), mode)
 
 
 @handles(np.einsum)
@@ -68,7 +68,7 @@ def _einsum(*operands: Any, optimize: Any = False) -> Tensor:
     return tensor(named("einsum", "np.einsum")(*operands))
 
 
-@handles(np.tensordot, np.linalg.tensordot)
+@handles(np.tensordot)
 def _tensordot(a: Any, b: Any, axes: Any = 2) -> Tensor:
     return tensor(named("tensordot", "np.tensordot")(tensor(a), tensor(b), axes))
 
@@ -79,9 +79,10 @@ def _kron(a: Any, b: Any) -> Tensor:
 
 
 @handles(np.cross)
-def _cross(
+def cross_(
     a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Tensor:
+    """`np.cross`, of vectors in space."""
     if axis is not None:
         axisa = axisb = axisc = axis
     x, y = movedim(tensor(a), axisa, -1), movedim(tensor(b), axisb, -1)

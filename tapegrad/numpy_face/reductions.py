@@ -163,6 +163,7 @@ def _cumulative_sum(x: Any, axis: Any = None, dtype: Any = None) -> Tensor:
 
 @handles(np.cumulative_prod)
 def _cumulative_prod(x: Any, axis: Any = None, dtype: Any = None) -> Tensor:
+    named("cumprod", "np.cumulative_prod")
     return cumprod_(x, _one_axis(x, axis, "np.cumulative_prod"), dtype)
 
 

@@ -329,8 +329,8 @@ def _sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Tensor:
 
 
 @handles(np.convolve)
-def _convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
-    """Windows of the longer one, times the shorter one reversed."""
+def convolve_(a: Any, v: Any, mode: str = "full") -> Tensor:
+    """`np.convolve`: windows of the longer one, times the shorter one reversed."""
     x, y = tensor(a), tensor(v)
     if x._a.ndim > 1 or y._a.ndim > 1:
         raise ValueError(f"`np.convolve` takes vectors, got {x._a.shape} and {y._a.shape}")

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from tests.numpy_face.cases import AWAITED, CASES
 
 import tapegrad as tg
+from tests.numpy_face.cases import AWAITED, CASES
 
 pytestmark = pytest.mark.tapegrad_only("PyTorch does not answer NumPy's functions")
 

@@ -1,0 +1,162 @@
+"""No function of NumPy loses a gradient silently: the whole namespace is called with Tensors."""
+
+import inspect
+import warnings
+
+import numpy as np
+import pytest
+import scipy.special
+
+import tapegrad as tg
+from tapegrad.numpy_face.common import title
+from tapegrad.numpy_face.constants import NAMES as CONSTANT
+from tapegrad.numpy_face.dispatch import table
+from tapegrad.numpy_face.ufuncs import SPECIAL, TABLE
+
+pytestmark = pytest.mark.tapegrad_only("PyTorch does not answer NumPy's functions")
+
+# Results without a derivative: comparisons, truth values, indices, shapes; the zeros that `imag`
+# gives for what is real.
+NO_DERIVATIVE = {
+    *CONSTANT,
+    *(
+        "equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor "
+        "logical_not isnan isinf isfinite signbit imag"
+    ).split(),
+}
+# Functions that NumPy does not ask a Tensor about: these say what an object is, print a number,
+# or make Python numbers of what they iterate over, as `float(t)` does.
+DESCRIBE = set(
+    "base_repr binary_repr format_float_positional format_float_scientific fromiter isscalar "
+    "iterable mintypecode typename".split()
+)
+# Not about arrays.
+SYSTEM = set(
+    "bmat geterr geterrcall get_include get_printoptions getbufsize info load nested_iters "
+    "printoptions set_printoptions setbufsize seterr seterrcall show_config show_runtime test "
+    "fromfile fromregex genfromtxt loadtxt".split()
+)
+# An argument of these names says what to do: it is no operand that a gradient could flow to
+# (nor is `dx` beside `x`).
+OPTIONS = set(
+    "axis axes condition k n M N R order dtype shape indices indices_or_sections decimals deg tol "
+    "assume_unique return_index repeats reps shift ord UPLO mode start destination source rowvar "
+    "newshape axis1 axis2 offset kth side right keepdims bins obj period discont condlist rcond "
+    "full_matrices optimize window_shape pad_width new_shape copy casting kind ndmin subok range "
+    "hermitian full_like.a trapezoid.dx".split()
+)
+T = [[1.5, 0.5], [0.25, 2.0]]
+V = [0.5, 0.25, 0.75]
+PATTERNS = {
+    "t": lambda t: (t,),
+    "t, t": lambda t: (t, t),
+    "t, t, t": lambda t: (t, t, t),
+    "[t, t]": lambda t: ([t, t],),
+    "[t], [t]": lambda t: ([t], [t]),
+    "t, 1": lambda t: (t, 1),
+    "t, 0, 0": lambda t: (t, 0, 0),
+    "t, [0], [1]": lambda t: (t, [0], [1]),
+    "t, places": lambda t: (t, np.zeros((1, 1), int)),
+    "t, shape": lambda t: (t, tuple(t.shape)),
+    "deep t, 1": lambda t: (t.reshape(*t.shape, 1), 1),
+    "t, dtype": lambda t: (t, np.float64),
+    "array, t": lambda t: (np.ones(2), t),
+    "array, t, t": lambda t: (np.ones((2, 1), bool), t, t),
+    "array, array, t": lambda t: (np.ones(2), np.ones(2), t),
+    "[array], [t]": lambda t: ([np.ones(t.shape, bool)], [t]),
+}
+FUNCTION_FIRST = {"function, 0, t": lambda t: (np.sin, 0, t), "function, t": lambda t: (np.sin, t)}
+
+
+def public():
+    for module in (np, np.linalg):
+        for name in sorted(module.__all__):
+            thing = getattr(module, name)
+            if callable(thing) and not isinstance(thing, type) and name not in SYSTEM:
+                yield f"{module.__name__}.{name}", thing
+
+
+FUNCTIONS = dict(public())
+
+
+def leaves(x):
+    if isinstance(x, (list, tuple)):
+        return [leaf for part in x for leaf in leaves(part)]
+    return [x]
+
+
+def carries(func, args):
+    """Whether a Tensor among the arguments is an operand, by the names of the parameters."""
+    try:
+        names = [p.name for p in inspect.signature(func).parameters.values()]
+    except ValueError:
+        names = []
+    names += [""] * len(args)
+    return any(
+        any(isinstance(leaf, tg.Tensor) for leaf in leaves(x))
+        and not {name, f"{func.__name__}.{name}"} & OPTIONS
+        for x, name in zip(args, names, strict=False)
+    )
+
+
+def outcome(func, args):
+    """What became of the gradient: "tracked", "refused" by name, "raised" or "lost"."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = func(*args)
+    except TypeError as problem:
+        said = str(problem)
+        return "refused" if said.startswith(f"`{title(func)}` is not supported") else "raised"
+    except Exception:  # other arguments are wanted, or `__array__` refused
+        return "raised"
+    tracked = [x.requires_grad for x in leaves(found) if isinstance(x, tg.Tensor)]
+    return "tracked" if any(tracked) else "lost"
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_no_gradient_is_lost(name):
+    func, short = FUNCTIONS[name], name.rsplit(".", 1)[1]
+    patterns = PATTERNS | (FUNCTION_FIRST if short in ("apply_along_axis", "fromfunction") else {})
+    outcomes = {}
+    for data in (T, V):
+        t = tg.tensor(data, requires_grad=True)
+        for pattern, make in patterns.items():
+            args = make(t)
+            if carries(func, args):
+                outcomes[f"{pattern} of shape {tuple(t.shape)}"] = outcome(func, args)
+    if short in NO_DERIVATIVE or short in DESCRIBE:
+        assert not {"tracked", "refused"} & set(outcomes.values()) or short == "mintypecode"
+        return
+    assert not [pattern for pattern, what in outcomes.items() if what == "lost"]
+    asked = func in table() or isinstance(func, np.ufunc) or "refused" in outcomes.values()
+    bits = short.startswith("bitwise") or short in ("invert", "left_shift", "right_shift")
+    assert {"tracked", "refused"} & set(outcomes.values()) or not asked or bits, outcomes
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_refuse_tensors_that_require_no_grad_too(name):
+    func = FUNCTIONS[name]
+    for requires_grad in (True, False):
+        t = tg.tensor(T, requires_grad=requires_grad)
+        seen = {p: outcome(func, make(t)) for p, make in PATTERNS.items()}
+        if requires_grad:
+            refused = {p for p, what in seen.items() if what == "refused"}
+        else:
+            assert refused == {p for p, what in seen.items() if what == "refused"}
+
+
+def test_ufuncs_of_scipy():
+    t = tg.tensor(V, requires_grad=True)
+    for name in dir(scipy.special):
+        func = getattr(scipy.special, name)
+        if not isinstance(func, np.ufunc) or func in TABLE:
+            continue
+        assert name in ("psi", func.__name__, "jn") or getattr(scipy.special, func.__name__) is func
+        found = outcome(func, (t,) * func.nin)
+        assert found in ("tracked", "refused")
+        assert found == "refused" or func.__name__ in SPECIAL
+
+
+def test_every_name_of_a_constant_is_one_of_numpy():
+    assert all(getattr(np, name) in table() for name in CONSTANT)

@@ -1,0 +1,256 @@
+"""What NumPy's functions refuse on Tensors, and what they give beside a gradient."""
+
+import numpy as np
+import pytest
+import scipy.special
+
+import tapegrad as tg
+
+pytestmark = pytest.mark.tapegrad_only("PyTorch does not answer NumPy's functions")
+
+
+@pytest.fixture
+def t():
+    return tg.tensor([[1.5, 0.5], [0.25, 2.0]], requires_grad=True)
+
+
+@pytest.fixture
+def v():
+    return tg.tensor([0.5, 0.25, 0.75], requires_grad=True)
+
+
+# (call, what the message says)
+REFUSED = {
+    "out": (lambda t: np.sin(t, out=np.ones((2, 2))), r"`np.sin` into an array .*history"),
+    "out of a reduction": (
+        lambda t: np.add.reduce(t, out=np.ones(2)), r"`np.add.reduce` into an array",
+    ),
+    "out is a Tensor": (lambda t: np.sin(t, out=t.detach()), r"in-place methods, as in `t.add_"),
+    "out of a function": (lambda t: np.sum(t, out=np.ones(())), r"`np.sum`: `out=` .*returned"),
+    "out by position": (lambda t: np.sum(t, 0, None, np.ones(2)), r"`np.sum`: `out=`"),
+    "out of an index": (lambda t: np.argmax(t, 0, np.ones(2, int)), r"`np.argmax`: `out=`"),
+    "where": (lambda t: np.sin(t, where=np.eye(2) > 0), r"`np.sin`: `where=` .*np.where"),
+    "where of a function": (lambda t: np.sum(t, where=np.eye(2) > 0), r"`np.sum`: `where=`"),
+    "initial": (lambda t: np.max(t, initial=3), r"`np.max`: `initial=` .*combine"),
+    "initial of a ufunc": (lambda t: np.add.reduce(t, initial=3), r"`np.add.reduce`: `initial="),
+    "dtype": (lambda t: np.sin(t, dtype=np.float32), r"`np.sin`: `dtype=` .*`t.to\(dtype\)`"),
+    "casting": (lambda t: np.add(t, t, casting="unsafe"), r"`np.add`: `casting=`"),
+    "axes": (lambda t: np.matmul(t, t, axes=[(0, 1)] * 3), r"`np.matmul`: `axes=` .*leave it out"),
+    "order": (lambda t: np.copy(t, order="F"), r"`np.copy`: `order=`"),
+    "reduceat": (lambda t: np.add.reduceat(t, [0, 1]), r"`np.add.reduceat` is not supported"),
+    "at": (lambda t: np.add.at(t, [0], 1.0), r"`np.add.at` is not supported"),
+    "at with a Tensor": (lambda t: np.add.at(np.ones((2, 2)), [0], t), r"`np.add.at` is not"),
+    "reduce": (lambda t: np.subtract.reduce(t), r"`np.subtract.reduce` is not supported"),
+    "accumulate": (lambda t: np.maximum.accumulate(t), r"`np.maximum.accumulate` is not"),
+    "outer of matrices": (lambda t: np.matmul.outer(t, t), "outer is not allowed"),
+    "no rule": (lambda t: np.heaviside(t, 0.5), r"`np.heaviside` is not supported .*detach"),
+    "no rule in scipy": (lambda t: scipy.special.gamma(t), r"`scipy.special.gamma` is not"),
+    "no handler": (lambda t: np.percentile(t, 50), r"`np.percentile` is not supported .*detach"),
+    "no handler in linalg": (
+        lambda t: np.linalg.matrix_rank(t), r"`np.linalg.matrix_rank` is not supported",
+    ),
+    "linspace": (lambda t: np.linspace(t, 1, 5), r"`np.linspace` is not supported"),
+    "copyto": (lambda t: np.copyto(np.ones((2, 2)), t), r"`np.copyto` is not supported"),
+    "full_like of an array": (lambda t: np.full_like(np.ones((2, 2)), t), r"`np.copyto` is not"),
+    "reshape A": (lambda t: np.reshape(t, 4, order="A"), r"order 'C' or 'F', got 'A'"),
+    "pad mode": (lambda t: np.pad(t, 1, mode="mean"), r"`np.pad` .*'constant'.*got 'mean'"),
+    "pad odd": (lambda t: np.pad(t, 1, mode="reflect", reflect_type="odd"), r"reflect_type"),
+    "nan_to_num in place": (lambda t: np.nan_to_num(t, copy=False), r"`copy=False`"),
+    "median of axes": (lambda t: np.median(t, axis=(0, 1)), r"one axis or None"),
+    "average weights": (lambda t: np.average(t, weights=[1.0, 2.0]), r"weights of shape \(2,\)"),
+    "take of floats": (lambda t: np.take(t, [0.5]), r"must be integers, got float64"),
+    "qr mode": (lambda t: np.linalg.qr(t, mode="raw"), r"got 'raw'"),
+    "a foreign operand": (lambda t: np.add(t, object()), r"returned NotImplemented"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name, t):
+    call, message = REFUSED[name]
+    with pytest.raises(TypeError, match=message):
+        call(t)
+
+
+# (call, error, message): arguments that make no sense.
+WRONG = {
+    "axis": (lambda t: np.sum(t, axis=2), IndexError, r"dimension 2 is out of range"),
+    "squeeze": (lambda t: np.squeeze(t, 0), ValueError, r"only axes of size 1 .*\(2, 2\)"),
+    "expand_dims": (lambda t: np.expand_dims(t, (0, 0)), ValueError, r"an axis appears twice"),
+    "split": (lambda t: np.split(t, 3), ValueError, r"2 elements cannot be divided into 3"),
+    "array_split": (lambda t: np.array_split(t, 0), ValueError, r"positive number of pieces"),
+    "dsplit": (lambda t: np.dsplit(t, 2), ValueError, r"at least 3 dimensions.*\(2, 2\)"),
+    "where": (lambda t: np.where(t > 0, t), ValueError, r"both `x` and `y`"),
+    "select": (lambda t: np.select([], [t]), ValueError, r"got 0 and 1"),
+    "select lengths": (lambda t: np.select([t > 0], [t, t]), ValueError, r"got 1 and 2"),
+    "diag": (lambda t: np.diag(t.reshape(1, 2, 2)), ValueError, r"a vector or a matrix"),
+    "max of nothing": (lambda t: np.max(t[:0], axis=0), ValueError, r"no elements to choose"),
+    "median of nothing": (lambda t: np.median(t[:0]), ValueError, r"no elements in the shape"),
+    "diff order": (lambda t: np.diff(t, -1), ValueError, r"must not be negative, got -1"),
+    "diff of a number": (lambda t: np.diff(t[0, 0]), ValueError, r"at least one dimension"),
+    "cumulative_sum": (lambda t: np.cumulative_sum(t), ValueError, r"needs an `axis`"),
+    "accumulate": (lambda t: np.add.accumulate(t, None), ValueError, r"along one axis"),
+    "take": (lambda t: np.take(t, 4), IndexError, r"out of range for size 4"),
+    "take mode": (lambda t: np.take(t, 4, mode="x"), ValueError, r"'raise', 'wrap' or 'clip'"),
+    "take_along_axis": (
+        lambda t: np.take_along_axis(t, np.array([0]), 1), ValueError, r"as many dimensions",
+    ),
+    "rot90": (lambda t: np.rot90(t, axes=(0, -2)), ValueError, r"two different axes"),
+    "block": (lambda t: np.block([[t], t]), ValueError, r"nested equally deep"),
+    "meshgrid": (lambda t: np.meshgrid(t[0], indexing="x"), ValueError, r"got 'x'"),
+    "windows": (
+        lambda t: np.lib.stride_tricks.sliding_window_view(t, 3, 0), ValueError, r"does not fit",
+    ),
+    "windows without axes": (
+        lambda t: np.lib.stride_tricks.sliding_window_view(t, 2), ValueError, r"one axis for each",
+    ),
+    "convolve": (lambda t: np.convolve(t, t), ValueError, r"takes vectors, got \(2, 2\)"),
+    "convolve nothing": (lambda t: np.convolve(t[0], []), ValueError, r"cannot be empty"),
+    "convolve mode": (lambda t: np.convolve(t[0], t[0], "x"), ValueError, r"got 'x'"),
+    "linalg.outer": (lambda t: np.linalg.outer(t, t), ValueError, r"takes two vectors"),
+    "linalg.norm": (lambda t: np.linalg.norm(t, "fro", axis=0), ValueError, r"'fro' is not one of"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_arguments(name, t):
+    call, error, message = WRONG[name]
+    with pytest.raises(error, match=message):
+        call(t)
+
+
+def test_an_array_takes_in_only_what_has_no_history(v):
+    total = np.ones(3)
+    with pytest.raises(TypeError, match=r"array \+= t.*would lose .* `result = array \+ t`"):
+        total += v
+    assert total.tolist() == [1.0, 1.0, 1.0]
+    before = total
+    total += v.detach()
+    assert total is before
+    assert total.tolist() == [1.5, 1.25, 1.75]
+    for write in (lambda: np.array([v, v]), lambda: np.asarray(v), lambda: np.full((2, 3), v)):
+        with pytest.raises(RuntimeError, match="detach"):
+            write()
+    with pytest.raises(RuntimeError, match="detach"):
+        total[:] = v
+
+
+def test_options_that_say_what_is_usual_are_taken(t):
+    assert np.sin(t, where=True, dtype=None, casting="same_kind").requires_grad
+    assert np.sum(t, out=None, initial=np._NoValue, keepdims=np._NoValue).shape == ()
+    assert np.sum(t, None, None, None, False).requires_grad
+    assert np.copy(t, order="K").requires_grad
+    assert np.concatenate([t, t], 0, None, casting="same_kind").requires_grad
+
+
+def test_other_classes_are_asked_too(v):
+    class Other:
+        def __array_ufunc__(self, *args, **kwargs):
+            return "theirs"
+
+        def __array_function__(self, *args, **kwargs):
+            return "theirs"
+
+    assert np.add(v, Other()) == "theirs"
+    assert np.dot(v, Other()) == "theirs"
+
+
+def test_results_that_are_no_arrays(t):
+    assert np.shape(t) == (2, 2)
+    assert (np.ndim(t), np.size(t), np.size(t, 0)) == (2, 4, 2)
+    assert np.allclose(t, t.detach().numpy()) is True
+    assert np.array_equal(t, t + 1) is False
+    assert np.result_type(t, np.float32) == np.float64
+    assert isinstance(np.split(t, 2), list)
+    for found in (np.argmax(t, axis=0), np.argsort(t), np.isclose(t, 1), np.any(t > 1), t == 1):
+        assert type(found) is tg.Tensor
+        assert not found.requires_grad
+    assert [type(x) for x in np.nonzero(t > 1)] == [tg.Tensor, tg.Tensor]
+    assert np.zeros_like(t, dtype=tg.float32).dtype is tg.float32
+
+
+def test_the_value_that_fills_has_a_gradient(v):
+    np.full_like(tg.zeros(2, 2), v[0]).sum().backward()
+    assert v.grad.tolist() == [4.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("other", [np.ones(3, np.float32), np.arange(3), np.float64(2), [1, 2, 3]])
+@pytest.mark.parametrize("kind", [tg.float32, tg.float64], ids=str)
+def test_dtypes_are_those_of_the_operators(other, kind):
+    t = tg.tensor([1.0, 2.0, 3.0], dtype=kind, requires_grad=True)
+    as_operand = np.asarray(other) if isinstance(other, list) else other
+    for ufunc, operator in ((np.add, t + as_operand), (np.multiply, t * as_operand)):
+        assert ufunc(t, other).dtype is ufunc(other, t).dtype is operator.dtype
+        assert ufunc(other, t).tolist() == operator.tolist()
+
+
+def test_integers_become_floats_where_the_operation_makes_floats():
+    i = tg.tensor([[1, 2], [3, 4]])
+    for function in (np.sin, np.mean, np.var, np.std, np.linalg.norm, np.median, np.average):
+        assert function(i).dtype is tg.float64
+        np.testing.assert_allclose(function(i).numpy(), function(i.numpy()), rtol=1e-15)
+    for function in (np.sum, np.prod, np.cumsum, np.max, np.sort, np.diff):
+        assert function(i).dtype is tg.int64
+        assert function(i).tolist() == function(i.numpy()).tolist()
+
+
+def test_conventions_at_ties_and_bounds():
+    def slope(function):
+        x = tg.tensor([1.0, 1.0], requires_grad=True)
+        return tg.autograd.grad(function(x), x)[0].tolist()
+
+    assert slope(np.max) == slope(np.min) == [0.5, 0.5]
+    assert slope(lambda x: np.maximum(x[0], x[1])) == [0.5, 0.5]
+    assert slope(lambda x: np.fmax(x[0], x[1])) == slope(lambda x: np.fmin(x[0], x[1])) == [1, 0]
+    assert slope(lambda x: np.clip(x, 1, 1).sum()) == [1.0, 1.0]
+    assert slope(lambda x: np.linalg.norm(x - 1)) == [0.0, 0.0]
+
+
+def test_not_a_number():
+    nan = float("nan")
+    x = tg.tensor([nan, 1.0, nan], requires_grad=True)
+    other = np.array([1.0, nan, nan])
+    for function in (np.fmax, np.fmin, np.maximum, np.copysign):
+        np.testing.assert_array_equal(
+            function(x, other).detach().numpy(), function(x.detach().numpy(), other)
+        )
+    assert np.isnan(np.median(x).item())
+    (g,) = tg.autograd.grad(np.fmax(x, other).sum(), x)
+    assert g.tolist() == [0.0, 1.0, 1.0]
+    (g,) = tg.autograd.grad(np.nansum(x), x)
+    assert g.tolist() == [0.0, 1.0, 0.0]
+
+
+def test_copysign_of_zeros_and_both_operands(v):
+    sign = tg.tensor([-0.0, 0.0, -2.0], requires_grad=True)
+    y = np.copysign(v, sign)
+    assert y.tolist() == [-0.5, 0.25, -0.75]
+    y.sum().backward()
+    assert v.grad.tolist() == [-1.0, 1.0, -1.0]
+    assert sign.grad.tolist() == [0.0, 0.0, 0.0]
+    assert np.copysign([1.0, 2.0, 3.0], sign).requires_grad
+
+
+SCIPY = {
+    "expit": "sigmoid", "erf": "erf", "erfc": "erfc", "erfcx": "special.erfcx",
+    "erfinv": "erfinv", "gammaln": "lgamma", "psi": "digamma", "logit": "logit",
+    "log_expit": "", "exp2": "exp2", "expm1": "expm1", "log1p": "log1p", "cbrt": "",
+    "entr": "special.entr", "i0": "i0", "i1": "special.i1", "i0e": "special.i0e",
+    "i1e": "special.i1e", "ndtr": "special.ndtr", "log_ndtr": "special.log_ndtr",
+    "xlogy": "xlogy", "xlog1py": "special.xlog1py",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SCIPY)
+def test_ufuncs_of_scipy(name, v):
+    ufunc = getattr(scipy.special, name)
+    operands = (v,) * ufunc.nin
+    thing = tg
+    for step in SCIPY[name].split(".") if SCIPY[name] else ():
+        thing = getattr(thing, step, None)
+    if thing is None:
+        with pytest.raises(TypeError, match=rf"`scipy.special.{name}` is not supported"):
+            ufunc(*operands)
+        return
+    expected = ufunc(*[x.detach().numpy() for x in operands])
+    np.testing.assert_allclose(ufunc(*operands).detach().numpy(), expected, rtol=1e-13)
+    assert tg.autograd.gradcheck(ufunc, operands)
