@@ -25,18 +25,19 @@ from tapegrad.tensor import Tensor
 PLAIN = frozenset((Tensor, np.ndarray, bool, int, float, np.float64, np.float32, np.int64, np.bool))
 
 
-def array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> object:
+def array_ufunc(
+    self: Tensor, ufunc: Any, method: str, x: Any, *others: Any, **kwargs: Any
+) -> object:
     """What a NumPy ufunc does with a Tensor: the operation of that name, recorded."""
-    function = CALLS.get(ufunc)
-    if function is not None and method == "__call__" and not kwargs:
-        for x in inputs:
-            if type(x) not in PLAIN:
-                break
-        else:
-            return function(*inputs)
+    if ufunc in CALLS and method == "__call__" and not kwargs:
+        if not others:
+            return CALLS[ufunc](x)
+        (y,) = others  # no ufunc among them takes three
+        if type(x) in PLAIN and type(y) in PLAIN:
+            return CALLS[ufunc](x, y)
     from tapegrad.numpy_face import ufuncs
 
-    return ufuncs.call(ufunc, method, inputs, kwargs)
+    return ufuncs.call(ufunc, method, (x, *others), kwargs)
 
 
 def array_function(
@@ -49,7 +50,7 @@ def array_function(
 
         handler = dispatch.find(func)
     for kind in types:
-        if not issubclass(kind, (Tensor, np.ndarray)):
+        if kind is not Tensor and not issubclass(kind, (Tensor, np.ndarray)):
             return NotImplemented
     return handler(args, kwargs)
 

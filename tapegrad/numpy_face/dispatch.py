@@ -64,9 +64,11 @@ def _bound(func: Any, handler: Any) -> Callable[[tuple[Any, ...], dict[str, Any]
         lead += 1
 
     def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        usual = (several or len(args) <= lead) and kwargs.keys() <= accepts
-        if usual and not any(value is _missing for value in kwargs.values()):
-            return handler(*args, **kwargs)
+        if several or len(args) <= lead:
+            if not kwargs:
+                return handler(*args)
+            if kwargs.keys() <= accepts and not any(v is _missing for v in kwargs.values()):
+                return handler(*args, **kwargs)
         given = {} if several else dict(zip(order, args, strict=False))
         given.update(kwargs)
         kept = {}

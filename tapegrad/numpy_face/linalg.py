@@ -78,8 +78,8 @@ def _qr(a: Any, mode: str = "reduced") -> Any:
         raise TypeError(
             f"`np.linalg.qr` of a Tensor has the modes 'reduced', 'complete', 'r', got {mode!r}"
         )
-    found = named("linalg.qr", "np.linalg.qr")(_matrix(a), mode)
-    return found[1] if mode == "r" else found
+    qr = named("linalg.qr", "np.linalg.qr")
+    return qr(_matrix(a), "reduced")[1] if mode == "r" else qr(_matrix(a), mode)
 
 
 @handles(np.linalg.pinv)

@@ -91,4 +91,6 @@ def cross_(
             f"`np.cross` takes vectors of 3 components, got the shapes {x._a.shape} and "
             f"{y._a.shape} (the axis last)"
         )
+    n = max(x._a.ndim, y._a.ndim)
+    x, y = (reshape(t, (1,) * (n - t._a.ndim) + t._a.shape) for t in (x, y))
     return movedim(tensor(named("linalg.cross", "np.cross")(x, y)), -1, axisc)

@@ -160,8 +160,6 @@ def call(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any
             raise bad_option(name, option)
         operands = [operand(x) for x in inputs]
         if method == "outer":
-            if ufunc.signature is not None or ufunc.nin != 2:
-                raise unsupported(name)
             x, y = (tensor(x) for x in operands)
             operands = [shapes.reshape(x, (*x._a.shape, *(1,) * y._a.ndim)), y]
         return function(*operands)
