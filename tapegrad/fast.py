@@ -74,6 +74,11 @@ def owe(tape: Tape, number: int) -> None:
 
 def unary(op: Op) -> Callable[[Any], Tensor]:
     """The function `op(input)` for an elementwise operation of one operand."""
+    op.short = _unary(op)
+    return op.short
+
+
+def _unary(op: Op) -> Callable[[Any], Tensor]:
     ufunc: Any = op.forward
     keeps_x, keeps_y = op.saves[0]
     keeps = keeps_x or keeps_y
@@ -146,6 +151,11 @@ def _pair(s: int, sb: int) -> Pair:
 
 def binary(op: Op) -> Callable[[Any, Any], Tensor]:
     """The function `op(input, other)` for an elementwise operation of two operands."""
+    op.short = _binary(op)
+    return op.short
+
+
+def _binary(op: Op) -> Callable[[Any, Any], Tensor]:
     if not all(isinstance(f, Formula) for f in op.formulas):
         return lambda input, other: run(op, (as_operand(input), as_operand(other)), {})
     ufunc = op.forward

@@ -102,6 +102,40 @@ class Shapes:
 
 shapes = Shapes()
 
+
+class Strides:
+    """How views lie within arrays in C order, one after the other in a flat table of integers.
+
+    Of each view: how many elements the array has, where among them the view begins, its number of
+    dimensions, and of each dimension the length and the step in elements.
+    """
+
+    MOST = 1 << 20
+
+    def __init__(self) -> None:
+        self.table: np.ndarray = np.zeros(1024, np.int64)
+        self.address = self.table.ctypes.data
+        self._used = 0
+        self._growing = threading.Lock()
+
+    def add(self, size: int, start: int, lengths: Shape, steps: Shape) -> int:
+        """The place of a view in the table, or -1 when the table is full."""
+        pairs = [x for pair in zip(lengths, steps, strict=True) for x in pair]
+        row = [size, start, len(lengths), *pairs]
+        with self._growing:
+            place, end = self._used, self._used + len(row)
+            if end > self.MOST:
+                return -1
+            if end > len(self.table):
+                self.table = np.concatenate([self.table, np.zeros_like(self.table)])
+                self.address = self.table.ctypes.data
+            self.table[place:end] = row
+            self._used = end
+        return place
+
+
+strides = Strides()
+
 Propagate = Callable[["Tape", np.ndarray, int], None]
 
 

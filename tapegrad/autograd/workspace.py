@@ -14,7 +14,7 @@ import numpy as np
 
 from tapegrad.kernels import layout as at
 from tapegrad.kernels import table
-from tapegrad.tape import Tape, shapes
+from tapegrad.tape import Tape, shapes, strides
 
 CHUNK = 1 << 18  # bytes of the first arena chunk; it must hold more than one record needs
 LARGEST = 1 << 22
@@ -70,6 +70,8 @@ class Workspace:
         frame[at.SHIFT], frame[at.OLD_COUNT], frame[at.OLD] = tape.shift, len(tape.old), tape.old_at
         self.sizes = shapes.sizes  # a growing table replaces its array: hold this one
         frame[at.SIZES] = shapes.address
+        self.views = strides.table
+        frame[at.VIEWS] = strides.address
         if tape.wide:
             self.wide = array("q", tape.wide)
             frame[at.WIDE_INPUTS] = self.wide.buffer_info()[0]

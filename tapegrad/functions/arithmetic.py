@@ -52,6 +52,8 @@ def _binary(op: Op, text: str, example: str, answer: str, module: str = __name__
     return cast(Binary, _documented(binary(op), op.name, text, example, answer, module))
 
 
+for _product in (e.strong, e.exact):  # of which derivatives are made
+    binary(_product)
 _add = binary(e.add)
 _sub = binary(e.sub)
 mul = _binary(

@@ -15,12 +15,12 @@ import numpy as np
 
 # Fields of the frame.
 (
-    TASK, RECORDS, LOW, CURSOR, ADJOINTS, LEAF_ADJOINTS, KEEP, KERNELS, KINDS, SIZES, FREE,
-    ARENA, ARENA_AT, ARENA_END, SHIFT, OLD, OLD_COUNT, NEED, LEAF_NEED, REACH, WIDE_INPUTS,
+    TASK, RECORDS, LOW, CURSOR, ADJOINTS, LEAF_ADJOINTS, KEEP, KERNELS, KINDS, SIZES, VIEWS,
+    FREE, ARENA, ARENA_AT, ARENA_END, SHIFT, OLD, OLD_COUNT, NEED, LEAF_NEED, REACH, WIDE_INPUTS,
     LEAVES, SEEDS, SEED_COUNT, TARGETS, TARGET_COUNT, STRICT, BOTTOM, CHANGED, RETAIN, EVERY, TOP,
     DETAIL, TUPLE_ITEMS, ARRAY_DATA, ARRAY_STRIDES, ARRAY_FLAGS, NOTHING, GEMM, GEMM_ARGUMENTS,
     FRAME_SIZE,
-) = range(41)  # fmt: skip
+) = range(42)  # fmt: skip
 
 # Tasks: a sweep from its start, the same from where Python took over, the liveness pass.
 START, RESUME, PROPAGATE = range(3)
@@ -36,7 +36,7 @@ NEED_INSIDE, NEED_CAPTURE = 1, 2
 LEAF_REACHED = 2  # beside 1, in the marks of the needed leaves: a root depends on this one
 
 # Kinds of records: an elementwise operation is named by its number of operands (1 to 3).
-KIND_SUM, KIND_MEAN, KIND_MATMUL = 4, 5, 6
+KIND_SUM, KIND_MEAN, KIND_MATMUL, KIND_VIEW = 4, 5, 6, 7
 
 SMALL = 4096  # elements up to which an adjoint is handled by the walk
 MATRIX = 4096  # elements up to which matrices are multiplied within the walk

@@ -28,6 +28,7 @@ from tapegrad.kernels.layout import (
     KIND_MATMUL,
     KIND_MEAN,
     KIND_SUM,
+    KIND_VIEW,
     KINDS,
     LEAF_ADJOINTS,
     LEAF_NEED,
@@ -49,6 +50,7 @@ from tapegrad.kernels.layout import (
     TASK,
     TOP,
     TUPLE_ITEMS,
+    VIEWS,
     WANTS_BLAS,
     WANTS_CHECK,
     WANTS_KERNEL,
@@ -145,8 +147,10 @@ def wanted(frame, code):
 
 
 @typed
-def input_size(kind, word, n, aux, k):
-    """How many elements an input has, from how it is broadcast."""
+def input_size(frame, kind, word, n, aux, k):
+    """How many elements an input has, from how it is broadcast or seen."""
+    if kind == KIND_VIEW:
+        return i8(frame[VIEWS])[aux]
     if kind == KIND_SUM or kind == KIND_MEAN:
         return aux
     if kind == KIND_MATMUL:
@@ -334,6 +338,30 @@ def right_adjoint(frame, header, g, out, m, inner, cols, fresh):
 
 
 @typed
+def scatter(record, g, out, fresh):
+    """The transpose of a view: each element's adjoint goes to where the element is seen.
+
+    `record` is the view's row in the table of strides.
+    """
+    if fresh:
+        clear(out, record[0] * 8)
+    source, target = f8(g), f8(out)
+    ndim = record[2]
+    inner, step, rows = 1, 0, 1
+    if ndim:
+        inner, step = record[1 + 2 * ndim], record[2 + 2 * ndim]
+    for d in range(ndim - 1):
+        rows *= record[3 + 2 * d]
+    for r in range(rows):
+        at, rest = record[1], r
+        for d in range(ndim - 2, -1, -1):
+            at += (rest % record[3 + 2 * d]) * record[4 + 2 * d]
+            rest //= record[3 + 2 * d]
+        for i in range(inner):
+            target[at + i * step] += source[r * inner + i]
+
+
+@typed
 def row_step(how, step, itemsize):
     """How far an operand moves from one row of the result to the next."""
     if how == SCALAR or how == ROW:
@@ -374,7 +402,7 @@ def elementwise(frame, record, index, k, g, n, itemsize, out, fresh):
                 c = value_address(frame, index, 2)
                 y = value_address(frame, index, 3)
     if fresh and n == 0:  # no row will be written
-        clear(out, input_size(0, word, n, aux, k) * itemsize)
+        clear(out, input_size(frame, 0, word, n, aux, k) * itemsize)
     accumulate = 0 if fresh else 1
     if aux == 0:
         call8(kernel, n, accumulate, g, out, a, b, c, y)
@@ -404,7 +432,7 @@ def contribute(frame, record, index, kind, k, g, n, itemsize):
     word = record[WORD]
     code = record[IN0 + k]
     aux = record[AUX]
-    size = input_size(kind, word, n, aux, k)
+    size = input_size(frame, kind, word, n, aux, k)
     cell = i8(cell_of(frame, code))
     fresh = cell[0] == 0
     if fresh:
@@ -412,6 +440,9 @@ def contribute(frame, record, index, kind, k, g, n, itemsize):
     out = cell[0] & ~1
     if kind == KIND_SUM or kind == KIND_MEAN:
         spread(frame, record, g, out, fresh, n, kind == KIND_MEAN)
+        return
+    if kind == KIND_VIEW:
+        scatter(i8(frame[VIEWS] + 8 * aux), g, out, fresh)
         return
     if kind == KIND_MATMUL:
         m, inner, cols = aux & 0xFFFFF, (aux >> 20) & 0xFFFFF, aux >> 40
@@ -453,7 +484,7 @@ def obstacle(frame, record, index, kind, n):
         code = record[IN0 + k]
         if not wanted(frame, code):
             continue
-        if input_size(kind, word, n, record[AUX], k) > SMALL:
+        if input_size(frame, kind, word, n, record[AUX], k) > SMALL:
             return WANTS_PYTHON
         if kind < 4:
             at = ((word & CODE_MASK) * 2 + ((word >> DTYPE_SHIFT) & 1)) * 3 + k

@@ -63,7 +63,8 @@ class Batched(Lifted):
         many = [type(arg) is Batched and arg._lift.at is at for arg in args]
         given = [a._lift.full if m else a for a, m in zip(args, many, strict=True)]
         if op.kind is ELEMENTWISE:
-            return batched(run(op, rules.aligned(given, many), params), at)
+            args = rules.aligned(given, many)
+            return batched(op.short(*args) if op.short is not None else run(op, args, params), at)
         assert at.size is not None
         rule = rules.table.get(op.name)
         found: Any = NotImplemented

@@ -44,13 +44,19 @@ def _where(condition: Any, a: Any, b: Any, out: Any = None) -> Any:
 
 
 def _strong(a: Any, b: Any, out: Any = None) -> Any:
-    with np.errstate(all="ignore"):
-        return np.where(a == 0, np.zeros((), a.dtype), a * b)
+    product = np.multiply(a, b, out=...)
+    if math.isnan(np.vdot(product, product)):  # perhaps of a zero and an infinity
+        with np.errstate(all="ignore"):
+            return np.where(a == 0, np.zeros((), a.dtype), a * b)
+    return product
 
 
 def _exact(w: Any, d: Any, out: Any = None) -> Any:
-    with np.errstate(all="ignore"):
-        return np.where((w == 0) | (d == 0), np.zeros((), w.dtype), w * d)
+    product = np.multiply(w, d, out=...)
+    if math.isnan(np.vdot(product, product)):
+        with np.errstate(all="ignore"):
+            return np.where((w == 0) | (d == 0), np.zeros((), w.dtype), w * d)
+    return product
 
 
 def _relu(x: Any, out: Any = None) -> Any:

@@ -208,6 +208,9 @@ def _only_view(g: Any, *, shape: Shape, chain: Any) -> Any:
     return out
 
 
+# Views whose elements all lie within their input, at fixed steps.
+STRIDED = ("getitem", "permute", "diagonal", "unfold")
+
 # fmt: off
 clone = linear("clone", lambda x: x.copy(), x=lambda g: g)
 contiguous = linear(
