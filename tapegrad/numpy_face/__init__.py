@@ -7,7 +7,8 @@ dictionary; what is not found there raises, so that no gradient is lost on the w
 ``ufuncs``       the ufuncs of NumPy and SciPy, and their methods (`np.add.reduce`)
 ``dispatch``     binding arguments under NumPy's names
 ``constants``    functions whose result has no derivative: comparisons, indices, shapes
-``elementwise``, ``reductions``, ``shapes``, ``joining``, ``products``, ``linalg``: the handlers
+``elementwise``, ``reductions``, ``calculus``, ``shapes``, ``joining``, ``products``, ``linalg``:
+the handlers of everything else
 
 None of these handlers is loaded before the first such call.
 """

@@ -9,7 +9,6 @@ import numpy as np
 from tapegrad.functions import arithmetic as ew
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import all_dims
-from tapegrad.functions.joining import cat
 from tapegrad.functions.shapes import clone, narrow, permute, reshape, to
 from tapegrad.numpy_face.common import floating, named, tensor
 from tapegrad.numpy_face.dispatch import handles
@@ -263,55 +262,3 @@ def _median(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 def _either(last: Tensor, middle: Tensor) -> Tensor:
     return ew.where(ew.isnan(last), last, middle)
-
-
-@handles(np.diff)
-def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
-    x = tensor(a)
-    if n < 0:
-        raise ValueError(f"`np.diff`: the order must not be negative, got {n}")
-    if not x._a.ndim:
-        raise ValueError("`np.diff` needs at least one dimension")
-    d = all_dims(axis, x._a.ndim, "np.diff")[0]
-    ends = [_edge(end, x, d) for end in (prepend, append)]
-    x = cat([*(ends[:1] if prepend is not None else []), x,
-             *(ends[1:] if append is not None else [])], d)  # fmt: skip
-    for _ in range(n):
-        size = x._a.shape[d]
-        if not size:
-            break
-        step = narrow(x, d, 1, size - 1), narrow(x, d, 0, size - 1)
-        x = ew.ne(*step) if x._a.dtype.kind == "b" else step[0] - step[1]
-    return x
-
-
-def _edge(end: Any, x: Tensor, d: int) -> Any:
-    if end is None:
-        return None
-    e = tensor(end)
-    if e._a.ndim:
-        return e
-    shape = [1 if i == d else n for i, n in enumerate(x._a.shape)]
-    return e.expand(shape)
-
-
-@handles(np.ediff1d)
-def _ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:
-    x = reshape(tensor(ary), (tensor(ary)._a.size,))
-    parts = [to_begin, _diff(x), to_end]
-    return cat([reshape(tensor(p), (-1,)) for p in parts if p is not None])
-
-
-@handles(np.trapezoid)
-def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
-    t = tensor(y)
-    d = all_dims(axis, t._a.ndim, "np.trapezoid")[0]
-    n = t._a.shape[d]
-    pairs = narrow(t, d, 1, n - 1) + narrow(t, d, 0, n - 1)
-    steps = dx
-    if x is not None:
-        points = tensor(x)
-        steps = _diff(points, axis=0 if points._a.ndim == 1 else d)
-        if points._a.ndim == 1:
-            steps = reshape(steps, [-1 if i == d else 1 for i in range(t._a.ndim)])
-    return r.sum(pairs * steps / 2.0, d)

@@ -59,6 +59,9 @@ REFUSED = {
     "median of axes": (lambda t: np.median(t, axis=(0, 1)), r"one axis or None"),
     "average weights": (lambda t: np.average(t, weights=[1.0, 2.0]), r"weights of shape \(2,\)"),
     "take of floats": (lambda t: np.take(t, [0.5]), r"must be integers, got float64"),
+    "interp period": (lambda t: np.interp(t, [0, 1], [0, 1], period=1), r"`period=`"),
+    "gradient at edges": (lambda t: np.gradient(t, edge_order=2), r"edge_order 1, got 2"),
+    "gradient spacings": (lambda t: np.gradient(t, 1, 2, 3), r"each of the 2 axes, got 3"),
     "qr mode": (lambda t: np.linalg.qr(t, mode="raw"), r"got 'raw'"),
     "a foreign operand": (lambda t: np.add(t, object()), r"returned NotImplemented"),
 }  # fmt: skip
@@ -106,6 +109,9 @@ WRONG = {
     "convolve": (lambda t: np.convolve(t, t), ValueError, r"takes vectors, got \(2, 2\)"),
     "convolve nothing": (lambda t: np.convolve(t[0], []), ValueError, r"cannot be empty"),
     "convolve mode": (lambda t: np.convolve(t[0], t[0], "x"), ValueError, r"got 'x'"),
+    "gradient": (lambda t: np.gradient(t[:1], axis=0), ValueError, r"at least 2 elements .* got 1"),
+    "gradient points": (lambda t: np.gradient(t, [1.0], axis=0), ValueError, r"2 coordinates"),
+    "interp": (lambda t: np.interp(t, [0, 1], [0]), ValueError, r"\(2,\) and \(1,\)"),
     "linalg.outer": (lambda t: np.linalg.outer(t, t), ValueError, r"takes two vectors"),
     "linalg.norm": (lambda t: np.linalg.norm(t, "fro", axis=0), ValueError, r"'fro' is not one of"),
 }  # fmt: skip

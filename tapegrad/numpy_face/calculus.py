@@ -1,0 +1,130 @@
+"""Differences, integrals and interpolation along an axis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.functions import arithmetic as ew
+from tapegrad.functions import reductions as r
+from tapegrad.functions.arguments import all_dims, one_dim
+from tapegrad.functions.indexing import getitem
+from tapegrad.functions.joining import cat
+from tapegrad.functions.shapes import narrow, reshape
+from tapegrad.numpy_face.common import floating, operand, tensor
+from tapegrad.numpy_face.dispatch import handles
+from tapegrad.tensor import Tensor, wrap
+
+
+@handles(np.diff)
+def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
+    x = tensor(a)
+    if n < 0:
+        raise ValueError(f"`np.diff`: the order must not be negative, got {n}")
+    if not x._a.ndim:
+        raise ValueError("`np.diff` needs at least one dimension")
+    d = all_dims(axis, x._a.ndim, "np.diff")[0]
+    ends = [_edge(end, x, d) for end in (prepend, append)]
+    x = cat([*(ends[:1] if prepend is not None else []), x,
+             *(ends[1:] if append is not None else [])], d)  # fmt: skip
+    for _ in range(n):
+        size = x._a.shape[d]
+        if not size:
+            break
+        step = narrow(x, d, 1, size - 1), narrow(x, d, 0, size - 1)
+        x = ew.ne(*step) if x._a.dtype.kind == "b" else step[0] - step[1]
+    return x
+
+
+def _edge(end: Any, x: Tensor, d: int) -> Any:
+    if end is None:
+        return None
+    e = tensor(end)
+    if e._a.ndim:
+        return e
+    shape = [1 if i == d else n for i, n in enumerate(x._a.shape)]
+    return e.expand(shape)
+
+
+@handles(np.ediff1d)
+def _ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:
+    x = reshape(tensor(ary), (tensor(ary)._a.size,))
+    parts = [to_begin, _diff(x), to_end]
+    return cat([reshape(tensor(p), (-1,)) for p in parts if p is not None])
+
+
+@handles(np.trapezoid)
+def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
+    t = tensor(y)
+    d = all_dims(axis, t._a.ndim, "np.trapezoid")[0]
+    n = t._a.shape[d]
+    pairs = narrow(t, d, 1, n - 1) + narrow(t, d, 0, n - 1)
+    steps = dx
+    if x is not None:
+        points = tensor(x)
+        steps = _diff(points, axis=0 if points._a.ndim == 1 else d)
+        if points._a.ndim == 1:
+            steps = reshape(steps, [-1 if i == d else 1 for i in range(t._a.ndim)])
+    return r.sum(pairs * steps / 2.0, d)
+
+
+@handles(np.gradient)
+def _gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+    """Central differences inside, one-sided ones at the ends."""
+    x = floating(tensor(f))
+    if edge_order != 1:
+        raise TypeError(f"`np.gradient` of a Tensor has the edge_order 1, got {edge_order}")
+    dims = all_dims(axis, x._a.ndim, "np.gradient") if axis is None else _whole(axis, x)
+    spacings = varargs * len(dims) if len(varargs) == 1 else varargs or (1.0,) * len(dims)
+    if len(spacings) != len(dims):
+        raise TypeError(
+            f"`np.gradient` takes one spacing, or one for each of the {len(dims)} axes, got "
+            f"{len(varargs)}"
+        )
+    found = tuple(_slope(x, h, d) for h, d in zip(spacings, dims, strict=True))
+    return found[0] if len(found) == 1 else found
+
+
+def _whole(axis: Any, x: Tensor) -> tuple[int, ...]:
+    given = axis if isinstance(axis, (tuple, list)) else (axis,)
+    return tuple(one_dim(d, x._a.ndim, "np.gradient") for d in given)
+
+
+def _slope(x: Tensor, spacing: Any, d: int) -> Tensor:
+    n = x._a.shape[d]
+    if n < 2:
+        raise ValueError(f"`np.gradient` needs at least 2 elements along axis {d}, got {n}")
+    h = tensor(spacing)
+    if h._a.ndim:
+        if h._a.shape != (n,):
+            raise ValueError(f"`np.gradient`: {n} coordinates are needed, got {h._a.shape}")
+        h = reshape(_diff(h), [-1 if i == d else 1 for i in range(x._a.ndim)])
+    rises = _diff(x, axis=d) / h  # the slopes between neighbours
+    first, last = narrow(rises, d, 0, 1), narrow(rises, d, n - 2, 1)
+    if n == 2:
+        return cat([first, last], d)
+    left, right = narrow(rises, d, 0, n - 2), narrow(rises, d, 1, n - 2)
+    if not h._a.ndim:
+        return cat([first, (left + right) / 2.0, last], d)
+    a, b = narrow(h, d, 0, n - 2), narrow(h, d, 1, n - 2)
+    return cat([first, (left * b + right * a) / (a + b), last], d)
+
+
+@handles(np.interp)
+def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Tensor:
+    """Between the points linear, beyond them constant; at a point the slope is the right one."""
+    at, points, values = (floating(tensor(t)) for t in (x, xp, fp))
+    n = points._a.size
+    if points._a.ndim != 1 or values._a.shape != points._a.shape or not n:
+        raise ValueError(
+            f"`np.interp` takes as many values as points, in vectors, got the shapes "
+            f"{points._a.shape} and {values._a.shape}"
+        )
+    low = values[0] if left is None else operand(left)
+    high = values[n - 1] if right is None else operand(right)
+    below, above = at._a < points._a[0], at._a > points._a[-1]
+    k = wrap(np.asarray(np.clip(np.searchsorted(points._a, at._a, "right") - 1, 0, n - 1)))
+    slopes = cat([_diff(values) / _diff(points), wrap(np.zeros(1, values._a.dtype))])
+    found = getitem(values, (k,)) + (at - getitem(points, (k,))) * getitem(slopes, (k,))
+    return ew.where(wrap(np.asarray(below)), low, ew.where(wrap(np.asarray(above)), high, found))
