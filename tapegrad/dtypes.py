@@ -37,6 +37,21 @@ class dtype:
         """The bytes of one element."""
         return self.numpy.itemsize
 
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """NumPy's type; where NumPy takes a type it looks here: ``np.zeros(2, t.dtype)``."""
+        return self.numpy
+
+    @property
+    def kind(self) -> str:
+        """NumPy's letter for the kind of the type: ``"f"``, ``"i"``, ..."""
+        return self.numpy.kind
+
+    @property
+    def char(self) -> str:
+        """NumPy's letter for the type."""
+        return self.numpy.char
+
     def __repr__(self) -> str:
         return f"tapegrad.{self.name}"
 

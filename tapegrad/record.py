@@ -7,6 +7,7 @@ first operand.
 
 from __future__ import annotations
 
+import ctypes
 import sys
 import traceback
 from collections.abc import Callable
@@ -16,9 +17,9 @@ import numpy as np
 
 from tapegrad import parallel, storage
 from tapegrad.dtypes import get_default_dtype, result_type
-from tapegrad.kernels.layout import MATRIX
+from tapegrad.kernels.layout import MATRIX, SMALL, find
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op
-from tapegrad.ops.shape import replay
+from tapegrad.ops.shape import STRIDED, replay
 from tapegrad.specimen import Specimen
 from tapegrad.tape import (
     CLASS_SHIFT,
@@ -34,6 +35,7 @@ from tapegrad.tape import (
     Shape,
     Tape,
     current,
+    strides,
 )
 from tapegrad.tensor import (
     F8,
@@ -51,6 +53,10 @@ PASSES = frozenset(("clone", "contiguous", "reshape", "squeeze", "unsqueeze", "e
 
 Layout = tuple[int, int] | None
 _layouts: dict[Any, Layout] = {}
+_places: dict[Any, int] = {}  # of views: where the walk finds how they lie
+_found = find()
+_DATA = 0 if _found is None else _found.array_data
+_word = ctypes.c_int64.from_address
 
 
 def run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
@@ -282,9 +288,38 @@ def layout_of(op: Op, arrays: list[Any], result: np.ndarray, params: dict[str, A
         kept = tuple(1 if d in key[2] else n for d, n in enumerate(shape))
         found = classes((kept,), shape)
         return _remember(key, found and (found[0], arrays[0].size))
+    if op.name in STRIDED and result.dtype is F8:
+        place = place_of(arrays[0], result)
+        return None if place < 0 else (0, place)
     if op.name == "matmul" and result.dtype is F8:
         return matrix_layout(arrays[0].shape, arrays[1].shape)
     return None
+
+
+def place_of(a: np.ndarray, r: np.ndarray) -> int:
+    """Where the walk finds how a view lies in an array; -1: only the rule knows."""
+    if not _DATA or a.size > SMALL or not a.flags.c_contiguous:
+        return -1
+    start = _word(id(r) + _DATA).value - _word(id(a) + _DATA).value
+    key = (a.size, start, r.shape, r.strides)
+    found = _places.get(key)
+    if found is None:
+        found = _new_place(a, r, start)
+    return found
+
+
+def _new_place(a: np.ndarray, r: np.ndarray, start: int) -> int:
+    """Enter a view in the table, if it lies within the array: a scalar that NumPy copied does not."""
+    ends = [(n - 1) * s for n, s in zip(r.shape, r.strides, strict=True)] if r.size else []
+    low = start + sum(e for e in ends if e < 0)
+    high = start + sum(e for e in ends if e > 0)
+    if r.size and not 0 <= low <= high < a.nbytes:
+        return -1
+    steps = tuple(s // a.itemsize for s in r.strides)
+    place = strides.add(a.size, start // a.itemsize if r.size else 0, r.shape, steps)
+    if place >= 0:
+        _places[a.size, start, r.shape, r.strides] = place
+    return place
 
 
 def _remember(key: Any, found: Layout) -> Layout:

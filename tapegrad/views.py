@@ -8,16 +8,14 @@ one call, as `unbind` does.  The lines that append a record are those of `Tape.a
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from tapegrad.kernels import layout
 from tapegrad.ops.core import Op, table
 from tapegrad.ops.shape import STRIDED, expand
-from tapegrad.record import PASSES, classes, resolve, run
+from tapegrad.record import PASSES, classes, place_of, resolve, run
 from tapegrad.tape import (
     DTYPE_BITS,
     GENERAL,
@@ -27,7 +25,6 @@ from tapegrad.tape import (
     current,
     pack_into,
     shapes,
-    strides,
 )
 from tapegrad.tensor import F8, NO_GRAD, SHORT, Chain, Tensor, View
 
@@ -38,10 +35,6 @@ _numbers = shapes.ids
 _words = {op: op.code | (0 if op.name in PASSES else GENERAL) for op in table.values() if op.view}
 _spreads: dict[Any, tuple[int, int]] = {}  # of `expand`, by shapes: bits of the word, and AUX
 _strided = frozenset(op for op in table.values() if op.name in STRIDED)
-_places: dict[Any, int] = {}  # of the other views: where the walk finds how they lie
-_found = layout.find()
-_DATA = 0 if _found is None else _found.array_data
-_word = ctypes.c_int64.from_address
 
 
 def see(op: Op, x: Tensor, params: Params, r: np.ndarray) -> Tensor:
@@ -83,7 +76,7 @@ def see(op: Op, x: Tensor, params: Params, r: np.ndarray) -> Tensor:
         bits, aux = _spreads.get((given, shape)) or _spread(given, shape)
         word |= bits
     elif op in _strided and dtype is F8:
-        aux = _place(x._a, r)
+        aux = place_of(x._a, r)
         if aux < 0:
             aux = 0
         else:
@@ -119,19 +112,6 @@ def _spread(given: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, int]:
     if len(_spreads) > 4096:
         _spreads.clear()
     found = _spreads[given, shape] = classes((given,), shape) or (GENERAL, 0)
-    return found
-
-
-def _place(a: np.ndarray, r: np.ndarray) -> int:
-    """Where the walk finds how a view lies in an array; -1: only the rule knows."""
-    if not _DATA or a.size > layout.SMALL or not a.flags.c_contiguous:
-        return -1
-    start = _word(id(r) + _DATA).value - _word(id(a) + _DATA).value
-    key = (a.size, start, r.shape, r.strides)
-    found = _places.get(key)
-    if found is None:
-        steps = tuple(s // 8 for s in r.strides)
-        found = _places[key] = strides.add(a.size, start // 8, r.shape, steps)
     return found
 
 
@@ -179,7 +159,7 @@ def see_all(op: Op, x: Tensor, pieces: Iterable[tuple[Params, np.ndarray]]) -> t
                 code = (tape.slots.get(p) or tape.slot(x)) if p < 0 else p
                 tokens, keep = tape.tokens, tape.keep
             t._pos = token = tape.next
-            place = _place(x._a, r) if short and op in _strided else -1
+            place = place_of(x._a, r) if short and op in _strided else -1
             w, aux = (word, 0) if place < 0 else (op.code, place)
             pack_into(tape.buffer, offset, w, code, 0, 0, s, aux)
             tape.offset = offset + STRIDE

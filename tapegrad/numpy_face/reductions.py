@@ -9,7 +9,7 @@ import numpy as np
 from tapegrad.functions import arithmetic as ew
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import all_dims
-from tapegrad.functions.shapes import clone, narrow, permute, reshape, to
+from tapegrad.functions.shapes import broadcast_to, clone, narrow, permute, reshape, to
 from tapegrad.numpy_face.common import floating, named, tensor
 from tapegrad.numpy_face.dispatch import handles
 from tapegrad.ops.index import HOLE, index
@@ -190,7 +190,7 @@ def _average(
                 )
             full = tuple(n if d in dims else 1 for d, n in enumerate(x._a.shape))
             w = reshape(w, full)
-        total = sum_(x * 0 + w if w._a.shape != x._a.shape else w, axis, keepdims=keepdims)
+        total = sum_(broadcast_to(w, x._a.shape), axis, keepdims=keepdims)
         found = sum_(x * w, axis, keepdims=keepdims) / total
     if not returned:
         return found

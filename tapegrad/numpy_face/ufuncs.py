@@ -14,7 +14,16 @@ from tapegrad.functions import arithmetic as a
 from tapegrad.functions import products, shapes
 from tapegrad.functions.reductions import sum as sum_
 from tapegrad.numpy_face import reductions
-from tapegrad.numpy_face.common import CALLS, bad_option, named, operand, tensor, title, unsupported
+from tapegrad.numpy_face.common import (
+    CALLS,
+    bad_option,
+    floating,
+    named,
+    operand,
+    tensor,
+    title,
+    unsupported,
+)
 from tapegrad.ops import elementwise as e
 from tapegrad.tensor import Tensor, wrap
 
@@ -78,7 +87,8 @@ TABLE: dict[Any, Any] = {
     np.power: a.pow, np.float_power: _float_power, np.floor_divide: a.floor_divide,
     np.remainder: a.remainder, np.fmod: "fmod",
     np.divmod: lambda x, y: (a.floor_divide(x, y), a.remainder(x, y)),
-    np.negative: a.neg, np.positive: lambda x: shapes.clone(x), np.absolute: a.abs, np.fabs: a.abs,
+    np.negative: a.neg, np.positive: shapes.clone, np.absolute: a.abs,
+    np.fabs: lambda x: a.abs(floating(x)),
     np.sign: a.sign, np.square: a.square, np.reciprocal: a.reciprocal, np.sqrt: a.sqrt,
     np.cbrt: unary(e.cbrt), np.conjugate: _conjugate, np.copysign: _copysign,
     np.exp: a.exp, np.exp2: "exp2", np.expm1: a.expm1, np.log: a.log, np.log2: "log2",
