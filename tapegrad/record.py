@@ -309,7 +309,7 @@ def place_of(a: np.ndarray, r: np.ndarray) -> int:
 
 
 def _new_place(a: np.ndarray, r: np.ndarray, start: int) -> int:
-    """Enter a view in the table, if it lies within the array: a scalar that NumPy copied does not."""
+    """Enter a view in the table, if it lies within the array: a copied scalar does not."""
     ends = [(n - 1) * s for n, s in zip(r.shape, r.strides, strict=True)] if r.size else []
     low = start + sum(e for e in ends if e < 0)
     high = start + sum(e for e in ends if e > 0)

@@ -76,7 +76,7 @@ class Case:
 
     def leaves(self, arrays: Any = None) -> list[Any]:
         """Fresh Tensors over the operands."""
-        found = [wrap(x) for x in (self.arrays if arrays is None else arrays)]
+        found = [wrap(np.asarray(x)) for x in (self.arrays if arrays is None else arrays)]
         for i in self.moving:
             found[i].requires_grad_()
         return found

@@ -139,7 +139,7 @@ def test_a_second_derivative_that_drops_a_term_is_caught():
         caught(checks.check_second_order, case)
 
 
-def test_an_operation_that_changes_its_input_is_caught():
+def test_an_operation_that_changes_its_input_is_caught(monkeypatch):
     op = table["exp"]
     right = op.forward
 
@@ -150,6 +150,7 @@ def test_an_operation_that_changes_its_input_is_caught():
 
     case = Case(op, Sample("", values((3,))), F8)
     checks.check_record(case)
+    monkeypatch.setattr(op, "short", None)  # which holds on to the forward
     op.forward = greedy
     try:
         caught(checks.check_record, case)
