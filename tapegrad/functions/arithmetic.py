@@ -223,7 +223,7 @@ def pow(input: Any, exponent: Any) -> Tensor:
     tensor(9.)
     """
     kind = type(exponent)
-    if (kind is int or kind is float) and type(input) is Tensor and input._a.dtype.kind == "f":
+    if (kind is int or kind is float) and isinstance(input, Tensor) and input._a.dtype.kind == "f":
         function = _EXACT_POWERS.get(exponent)
         if function is not None:
             return function(input)
