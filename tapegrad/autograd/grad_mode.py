@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from tapegrad.tape import Tape, current
+from tapegrad.tape import MODE_OFF, Tape, current
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -181,7 +181,10 @@ class recording:
         tape = self.tape
         self.before = (tape.enabled, tape.inference)
         tape.enabled, tape.inference = self.state
-        tape.set_mode()
+        if tape.enabled:
+            tape.set_mode()
+        else:
+            tape.mode = MODE_OFF
 
     def __exit__(self, *exception: object) -> None:
         self.tape.enabled, self.tape.inference = self.before

@@ -54,6 +54,12 @@ NOT_USED = (
 class Sweep:
     """One pass downwards over a tape."""
 
+    targets: list[int] | None = None  # codes; None: every leaf
+    strict = 0  # so many of the targets must be reached
+    since = 0  # a position below which nothing leads to a target; 0: not known
+    need: np.ndarray | None = None
+    leaf_need: np.ndarray | None = None
+
     def __init__(self, tape: Tape, *, recorded: bool, retain: bool) -> None:
         self.tape = tape
         self.recorded = recorded
@@ -62,12 +68,7 @@ class Sweep:
         self.values: dict[int, Any] = {}  # index, or leaf code, -> adjoint held by Python
         self.scratch: dict[int, Any] = {}  # what a Function's outputs collect for it
         self.captured: dict[int, Any] = {}
-        self.targets: list[int] | None = None  # codes; None: every leaf
-        self.strict = 0  # so many of the targets must be reached
-        self.since = 0  # a position below which nothing leads to a target; 0: not known
-        self.need: np.ndarray | None = None
-        self.leaf_need: np.ndarray | None = None
-        self.marks = _workspace(tape) if layout.find() is not None else None
+        self.marks = _workspace(tape)
         self.work: Workspace | None = None if recorded or tape.anomaly is not None else self.marks
 
     # -- setting up ------------------------------------------------------------------------
@@ -257,7 +258,8 @@ class Sweep:
         """Let go of the values of the records that the walk has just marked as released."""
         tape, low, top = self.tape, self.low, self.top
         keep = tape.keep
-        listed = work.cells[work.leaves :][: work.frame[DETAIL]].tolist()
+        count = work.frame[DETAIL]
+        listed = work.cells[work.leaves : work.leaves + count].tolist() if count else ()
         if not work.frame[EVERY]:
             for index in listed:
                 keep[index] = None
@@ -383,8 +385,8 @@ class Sweep:
             if cell & 1:
                 found.append((code, alone(values.pop(code))))
             elif cell:
-                leaf = self.tape.leaves[-code - 1]._a
-                found.append((code, work.view(cell, leaf.shape, leaf.dtype).copy()))
+                leaf = self.tape.leaves[-code - 1]
+                found.append((code, work.copy(cell, leaf._a, leaf._s)))
         return found
 
 
@@ -405,9 +407,11 @@ def alone(array: np.ndarray) -> np.ndarray:
     return array.copy(order="C")
 
 
-def _workspace(tape: Tape) -> Workspace:
-    """The tape's workspace, or a new one for a sweep inside a sweep."""
+def _workspace(tape: Tape) -> Workspace | None:
+    """The tape's workspace, or a new one for a sweep inside a sweep; None if none can be used."""
     if tape.workspace is None or tape.sweeping:
+        if layout.find() is None:
+            return None
         from tapegrad.autograd.workspace import Workspace, propagate
 
         made = Workspace()

@@ -12,39 +12,82 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.kernels import layout as at
 from tapegrad.kernels import table
+from tapegrad.kernels.layout import (
+    ADJOINTS,
+    ARENA,
+    ARENA_AT,
+    ARENA_END,
+    ARRAY_DATA,
+    ARRAY_FLAGS,
+    ARRAY_STRIDES,
+    CURSOR,
+    FRAME_SIZE,
+    FREE,
+    FREE_LISTS,
+    GEMM,
+    GEMM_ARGUMENTS,
+    KEEP,
+    KERNELS,
+    KINDS,
+    LEAF_ADJOINTS,
+    LEAF_NEED,
+    LEAVES,
+    LOW,
+    NEED,
+    NOTHING,
+    OLD,
+    OLD_COUNT,
+    PROPAGATE,
+    REACH,
+    RECORDS,
+    SEED_COUNT,
+    SEEDS,
+    SHIFT,
+    SIZES,
+    STRICT,
+    TARGET_COUNT,
+    TARGETS,
+    TASK,
+    TUPLE_ITEMS,
+    VIEWS,
+    WIDE_INPUTS,
+    find,
+)
 from tapegrad.tape import Tape, shapes, strides
 
 CHUNK = 1 << 18  # bytes of the first arena chunk; it must hold more than one record needs
 LARGEST = 1 << 22
+FEW = 32  # seeds and targets that are held without asking for memory
 _word = ctypes.c_int64.from_address
+_double = ctypes.c_double.from_address
 
 
 class Workspace:
     """What one sweep lends to the walk."""
 
     def __init__(self) -> None:
-        found = at.find()
+        found = find()
         assert found is not None
         self.layout = found
         self.walk = table.walk()
-        frame = self.frame = array("q", bytes(8 * at.FRAME_SIZE))
+        frame = self.frame = array("q", bytes(8 * FRAME_SIZE))
         self.address = frame.buffer_info()[0]
-        self.free = array("q", bytes(8 * at.FREE_LISTS))
+        self.free = array("q", bytes(8 * FREE_LISTS))
         self.chunks = [np.empty(CHUNK // 8)]
         self.starts = [self.chunks[0].ctypes.data]
-        self.seeds = self.targets = array("q")
+        self._seeds = array("q", bytes(16 * FEW))
+        self._targets = array("q", bytes(8 * FEW))
         self._reserve(256)
-        frame[at.FREE] = self.free.buffer_info()[0]
-        frame[at.ARENA] = self.starts[0]
-        frame[at.KINDS] = table.kinds.ctypes.data
-        frame[at.KERNELS] = table.addresses.ctypes.data
-        frame[at.NOTHING] = id(None)
-        frame[at.TUPLE_ITEMS] = found.tuple_items
-        frame[at.ARRAY_DATA] = found.array_data
-        frame[at.ARRAY_STRIDES] = found.array_strides
-        frame[at.ARRAY_FLAGS] = found.array_flags
+        frame[FREE] = self.free.buffer_info()[0]
+        frame[ARENA] = self.starts[0]
+        frame[KINDS] = table.kinds.ctypes.data
+        frame[KERNELS] = table.addresses.ctypes.data
+        frame[NOTHING] = id(None)
+        frame[TUPLE_ITEMS] = found.tuple_items
+        frame[ARRAY_DATA] = found.array_data
+        frame[ARRAY_STRIDES] = found.array_strides
+        frame[ARRAY_FLAGS] = found.array_flags
 
     def _reserve(self, count: int) -> None:
         """Make room for the adjoints and the marks of this many records and leaves."""
@@ -64,37 +107,46 @@ class Workspace:
             self._reserve(2 * (first + top + 1))
         self.cells = self._cells[: first + top + 1]
         frame = self.frame
-        frame[at.LOW], frame[at.CURSOR], frame[at.LEAVES] = low, top, leaves
-        frame[at.LEAF_ADJOINTS] = self.cells_at
-        frame[at.ADJOINTS] = self.cells_at + 8 * first
-        frame[at.SHIFT], frame[at.OLD_COUNT], frame[at.OLD] = tape.shift, len(tape.old), tape.old_at
+        frame[LOW], frame[CURSOR], frame[LEAVES] = low, top, leaves
+        frame[LEAF_ADJOINTS] = self.cells_at
+        frame[ADJOINTS] = self.cells_at + 8 * first
+        frame[SHIFT], frame[OLD_COUNT], frame[OLD] = tape.shift, len(tape.old), tape.old_at
         self.sizes = shapes.sizes  # a growing table replaces its array: hold this one
-        frame[at.SIZES] = shapes.address
+        frame[SIZES] = shapes.address
         self.views = strides.table
-        frame[at.VIEWS] = strides.address
+        frame[VIEWS] = strides.address
         if tape.wide:
             self.wide = array("q", tape.wide)
-            frame[at.WIDE_INPUTS] = self.wide.buffer_info()[0]
-        frame[at.REACH] = self.reach_at - low
-        frame[at.NEED] = frame[at.STRICT] = 0
+            frame[WIDE_INPUTS] = self.wide.buffer_info()[0]
+        frame[REACH] = self.reach_at - low
+        frame[NEED] = frame[STRICT] = 0
         if len(self.chunks) > 1:
             del self.chunks[1:], self.starts[1:]
-        frame[at.ARENA_END] = self.starts[0] + CHUNK
+        frame[ARENA_END] = self.starts[0] + CHUNK
 
     def sow(self, seeds: list[int]) -> None:
         """Take the seeds: the index of a record and the address of its adjoint, one by one."""
-        self.seeds = array("q", seeds)
-        self.frame[at.SEEDS], length = self.seeds.buffer_info()
-        self.frame[at.SEED_COUNT] = length >> 1
+        count = len(seeds)
+        if count > len(self._seeds):
+            self._seeds = array("q", bytes(16 * count))
+        for k in range(count):
+            self._seeds[k] = seeds[k]
+        self.frame[SEEDS] = self._seeds.buffer_info()[0]
+        self.frame[SEED_COUNT] = count >> 1
 
     def bound(self, targets: list[int], strict: int) -> None:
         """Keep the sweep to what leads to targets; the first `strict` of them must be reached."""
-        self.targets = array("q", targets)
         frame = self.frame
-        frame[at.TARGETS], frame[at.TARGET_COUNT] = self.targets.buffer_info()
-        frame[at.STRICT] = strict
-        frame[at.NEED] = self.need_at - frame[at.LOW]
-        frame[at.LEAF_NEED] = self.leaf_need_at
+        count = len(targets)
+        if count > len(self._targets):
+            self._targets = array("q", bytes(16 * count))
+        for k in range(count):
+            self._targets[k] = targets[k]
+        frame[TARGETS] = self._targets.buffer_info()[0]
+        frame[TARGET_COUNT] = count
+        frame[STRICT] = strict
+        frame[NEED] = self.need_at - frame[LOW]
+        frame[LEAF_NEED] = self.leaf_need_at
 
     def reach(self) -> np.ndarray:
         """Which records the roots reach."""
@@ -106,16 +158,16 @@ class Workspace:
 
     def refresh(self, tape: Tape) -> None:
         """Addresses that may have moved while Python code ran."""
-        self.frame[at.RECORDS] = tape.address
-        self.frame[at.KEEP] = _word(id(tape.keep) + self.layout.list_items).value
+        self.frame[RECORDS] = tape.address
+        self.frame[KEEP] = _word(id(tape.keep) + self.layout.list_items).value
 
     def bring_blas(self) -> None:
         """Load BLAS, which only graphs with matrix products need."""
         from tapegrad.kernels.blas import dgemm
 
         self.block = np.zeros(24, np.int64)
-        self.frame[at.GEMM_ARGUMENTS] = self.block.ctypes.data
-        self.frame[at.GEMM] = dgemm()
+        self.frame[GEMM_ARGUMENTS] = self.block.ctypes.data
+        self.frame[GEMM] = dgemm()
 
     def grow(self) -> None:
         """Give the arena another chunk."""
@@ -123,8 +175,8 @@ class Workspace:
         chunk = np.empty(size // 8)
         self.chunks.append(chunk)
         self.starts.append(chunk.ctypes.data)
-        self.frame[at.ARENA_AT] = self.starts[-1]
-        self.frame[at.ARENA_END] = self.starts[-1] + size
+        self.frame[ARENA_AT] = self.starts[-1]
+        self.frame[ARENA_END] = self.starts[-1] + size
 
     def view(self, cell: int, shape: Any, dtype: np.dtype[Any]) -> np.ndarray:
         """The arena memory of an adjoint as an array."""
@@ -136,13 +188,19 @@ class Workspace:
                 return np.ndarray(shape, dtype, chunk, cell - start)
         raise AssertionError("an adjoint that is not Python's lies in the arena")
 
+    def copy(self, cell: int, like: np.ndarray, number: int) -> np.ndarray:
+        """A copy of an adjoint, in an array of the shape of another."""
+        if number == 0:  # a float64 without dimensions
+            return np.array(_double(cell).value)
+        return self.view(cell, like.shape, like.dtype).copy()
+
     def data(self, array: np.ndarray) -> int:
         """The address of an array's first element."""
         return _word(id(array) + self.layout.array_data).value
 
     def run(self, task: int) -> int:
         """Let the walk do a task."""
-        self.frame[at.TASK] = task
+        self.frame[TASK] = task
         return int(self.walk(self.address))
 
 
@@ -151,5 +209,5 @@ def propagate(tape: Tape, marks: np.ndarray, count: int) -> None:
     workspace = Workspace() if tape.workspace is None else tape.workspace
     workspace.begin(tape, 0, count - 1)
     workspace.refresh(tape)
-    workspace.frame[at.REACH] = marks.ctypes.data
-    workspace.run(at.PROPAGATE)
+    workspace.frame[REACH] = marks.ctypes.data
+    workspace.run(PROPAGATE)
