@@ -19,7 +19,7 @@ from tapegrad import parallel, storage
 from tapegrad.dtypes import get_default_dtype, result_type
 from tapegrad.kernels.layout import MATRIX, SMALL, find
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op
-from tapegrad.ops.shape import STRIDED, replay
+from tapegrad.ops.shape import JOINING, STRIDED, replay
 from tapegrad.specimen import Specimen
 from tapegrad.tape import (
     CLASS_SHIFT,
@@ -291,6 +291,8 @@ def layout_of(op: Op, arrays: list[Any], result: np.ndarray, params: dict[str, A
     if op.name in STRIDED and result.dtype is F8:
         place = place_of(arrays[0], result)
         return None if place < 0 else (0, place)
+    if op.name in JOINING and result.dtype is F8:
+        return _joined(op, arrays, result, params["dim"])
     if op.name == "matmul" and result.dtype is F8:
         return matrix_layout(arrays[0].shape, arrays[1].shape)
     return None
@@ -320,6 +322,23 @@ def _new_place(a: np.ndarray, r: np.ndarray, start: int) -> int:
     if place >= 0:
         _places[a.size, start, r.shape, r.strides] = place
     return place
+
+
+def _joined(op: Op, arrays: list[Any], result: np.ndarray, dim: int) -> Layout:
+    """The layout of what was joined along a dimension: where each part lies in the whole."""
+    if result.size > SMALL or any(type(x) is not np.ndarray or x.dtype is not F8 for x in arrays):
+        return None
+    key: Any = (op.name, dim, *[x.shape for x in arrays])
+    if key in _layouts:
+        return _layouts[key]
+    steps = [s // 8 for s in np.empty(result.shape).strides]
+    step = steps.pop(dim) if op.name == "stack" else steps[dim]
+    places, start = [], 0
+    for x in arrays:
+        places.append(strides.add(x.size, start, x.shape, tuple(steps)))
+        start += step if op.name == "stack" else step * x.shape[dim]
+    place = strides.write(places)
+    return _remember(key, None if min(place, *places) < 0 else (0, place))
 
 
 def _remember(key: Any, found: Layout) -> Layout:

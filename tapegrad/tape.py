@@ -107,7 +107,8 @@ class Strides:
     """How views lie within arrays in C order, one after the other in a flat table of integers.
 
     Of each view: how many elements the array has, where among them the view begins, its number of
-    dimensions, and of each dimension the length and the step in elements.
+    dimensions, and of each dimension the length and the step in elements.  Of what was joined:
+    the place of each part, which is seen in the whole.
     """
 
     MOST = 1 << 20
@@ -121,7 +122,10 @@ class Strides:
     def add(self, size: int, start: int, lengths: Shape, steps: Shape) -> int:
         """The place of a view in the table, or -1 when the table is full."""
         pairs = [x for pair in zip(lengths, steps, strict=True) for x in pair]
-        row = [size, start, len(lengths), *pairs]
+        return self.write([size, start, len(lengths), *pairs])
+
+    def write(self, row: list[int]) -> int:
+        """The place of a row of integers, or -1 when the table is full."""
         with self._growing:
             place, end = self._used, self._used + len(row)
             if end > self.MOST:
@@ -256,7 +260,7 @@ class Tape:
             start = len(self.wide)
             self.wide.extend(inputs)
             a, b, c = start, len(inputs), 0
-            word |= WIDE | GENERAL
+            word |= WIDE
         else:
             a, b, c = (*inputs, 0, 0, 0)[:3]
         token = self.next

@@ -409,9 +409,9 @@ def alone(array: np.ndarray) -> np.ndarray:
 
 def _workspace(tape: Tape) -> Workspace | None:
     """The tape's workspace, or a new one for a sweep inside a sweep; None if none can be used."""
+    if layout.find() is None:
+        return None
     if tape.workspace is None or tape.sweeping:
-        if layout.find() is None:
-            return None
         from tapegrad.autograd.workspace import Workspace, propagate
 
         made = Workspace()

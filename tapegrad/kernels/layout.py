@@ -36,7 +36,7 @@ NEED_INSIDE, NEED_CAPTURE = 1, 2
 LEAF_REACHED = 2  # beside 1, in the marks of the needed leaves: a root depends on this one
 
 # Kinds of records: an elementwise operation is named by its number of operands (1 to 3).
-KIND_SUM, KIND_MEAN, KIND_MATMUL, KIND_VIEW = 4, 5, 6, 7
+KIND_SUM, KIND_MEAN, KIND_MATMUL, KIND_VIEW, KIND_JOIN = range(4, 9)
 
 SMALL = 4096  # elements up to which an adjoint is handled by the walk
 MATRIX = 4096  # elements up to which matrices are multiplied within the walk

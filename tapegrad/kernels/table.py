@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.kernels import build, symbols
-from tapegrad.kernels.layout import KIND_MATMUL, KIND_MEAN, KIND_SUM, KIND_VIEW
+from tapegrad.kernels.layout import KIND_JOIN, KIND_MATMUL, KIND_MEAN, KIND_SUM, KIND_VIEW
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code, table
-from tapegrad.ops.shape import STRIDED
+from tapegrad.ops.shape import JOINING, STRIDED
 
 PER_OP = 48  # two dtypes, three operands, eight patterns of scalars
 # addresses[((code * 2 + narrow) * 3 + operand) * 8 + scalars]; 0: not loaded.
@@ -25,7 +25,7 @@ _DTYPES = ("f8", "f4")
 
 kinds = np.ones(CAPACITY, np.int64)
 _SPECIAL = {"sum": KIND_SUM, "mean": KIND_MEAN, "matmul": KIND_MATMUL}
-_SPECIAL |= dict.fromkeys(STRIDED, KIND_VIEW)
+_SPECIAL |= dict.fromkeys(STRIDED, KIND_VIEW) | dict.fromkeys(JOINING, KIND_JOIN)
 _known = 0
 
 

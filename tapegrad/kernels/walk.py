@@ -25,6 +25,7 @@ from tapegrad.kernels.layout import (
     GEMM_ARGUMENTS,
     KEEP,
     KERNELS,
+    KIND_JOIN,
     KIND_MATMUL,
     KIND_MEAN,
     KIND_SUM,
@@ -57,7 +58,7 @@ from tapegrad.kernels.layout import (
     WANTS_PYTHON,
     WANTS_ROOM,
 )
-from tapegrad.kernels.marks import find, prepare, propagate, release
+from tapegrad.kernels.marks import find, input_at, input_count, prepare, propagate, release
 from tapegrad.kernels.memory import (
     call8,
     call_gemm,
@@ -67,6 +68,7 @@ from tapegrad.kernels.memory import (
     i8,
     u1,
 )
+from tapegrad.kernels.strided import clear, gather, scatter
 from tapegrad.tape import (
     AUX,
     CODE_MASK,
@@ -75,7 +77,6 @@ from tapegrad.tape import (
     FIELDS,
     GENERAL,
     HOOKED,
-    IN0,
     ROW,
     SCALAR,
     SHAPE,
@@ -151,6 +152,8 @@ def input_size(frame, kind, word, n, aux, k):
     """How many elements an input has, from how it is broadcast or seen."""
     if kind == KIND_VIEW:
         return i8(frame[VIEWS])[aux]
+    if kind == KIND_JOIN:
+        return i8(frame[VIEWS])[i8(frame[VIEWS])[aux + k]]
     if kind == KIND_SUM or kind == KIND_MEAN:
         return aux
     if kind == KIND_MATMUL:
@@ -276,14 +279,6 @@ def gemm(frame, first_turned, second_turned, m, n, k, a, lda, b, ldb, fresh, c, 
 
 
 @typed
-def clear(address, nbytes):
-    """Write zeros."""
-    words = i8(address)
-    for i in range((nbytes + 7) >> 3):
-        words[i] = 0
-
-
-@typed
 def left_adjoint(frame, header, g, out, m, inner, cols, fresh):
     """out[m, inner] += g[m, cols] @ b[inner, cols]^T; a zero of g contributes zero."""
     at = data(frame, header)
@@ -335,30 +330,6 @@ def right_adjoint(frame, header, g, out, m, inner, cols, fresh):
                 value = adjoint[i * cols + c]
                 product = weight * value
                 target[k * cols + c] += product if value != 0.0 else 0.0
-
-
-@typed
-def scatter(record, g, out, fresh):
-    """The transpose of a view: each element's adjoint goes to where the element is seen.
-
-    `record` is the view's row in the table of strides.
-    """
-    if fresh:
-        clear(out, record[0] * 8)
-    source, target = f8(g), f8(out)
-    ndim = record[2]
-    inner, step, rows = 1, 0, 1
-    if ndim:
-        inner, step = record[1 + 2 * ndim], record[2 + 2 * ndim]
-    for d in range(ndim - 1):
-        rows *= record[3 + 2 * d]
-    for r in range(rows):
-        at, rest = record[1], r
-        for d in range(ndim - 2, -1, -1):
-            at += (rest % record[3 + 2 * d]) * record[4 + 2 * d]
-            rest //= record[3 + 2 * d]
-        for i in range(inner):
-            target[at + i * step] += source[r * inner + i]
 
 
 @typed
@@ -430,7 +401,7 @@ def elementwise(frame, record, index, k, g, n, itemsize, out, fresh):
 def contribute(frame, record, index, kind, k, g, n, itemsize):
     """Add the contribution of one record to the adjoint of its k-th input."""
     word = record[WORD]
-    code = record[IN0 + k]
+    code = input_at(frame, record, k)
     aux = record[AUX]
     size = input_size(frame, kind, word, n, aux, k)
     cell = i8(cell_of(frame, code))
@@ -443,6 +414,9 @@ def contribute(frame, record, index, kind, k, g, n, itemsize):
         return
     if kind == KIND_VIEW:
         scatter(i8(frame[VIEWS] + 8 * aux), g, out, fresh)
+        return
+    if kind == KIND_JOIN:
+        gather(i8(frame[VIEWS] + 8 * i8(frame[VIEWS])[aux + k]), g, out, fresh)
         return
     if kind == KIND_MATMUL:
         m, inner, cols = aux & 0xFFFFF, (aux >> 20) & 0xFFFFF, aux >> 40
@@ -480,8 +454,8 @@ def obstacle(frame, record, index, kind, n):
         return WANTS_BLAS
     if not strides_ok(frame, record, index, kind):
         return WANTS_PYTHON
-    for k in range(3):
-        code = record[IN0 + k]
+    for k in range(input_count(record)):
+        code = input_at(frame, record, k)
         if not wanted(frame, code):
             continue
         if input_size(frame, kind, word, n, record[AUX], k) > SMALL:
@@ -511,8 +485,8 @@ def sweep(frame):
             frame[CURSOR] = index
             return status
         itemsize = 4 if (record[WORD] >> DTYPE_SHIFT) & 1 else 8
-        for k in range(3):
-            if wanted(frame, record[IN0 + k]):
+        for k in range(input_count(record)):
+            if wanted(frame, input_at(frame, record, k)):
                 contribute(frame, record, index, kind, k, cell & ~1, n, itemsize)
         if cell & 1 == 0:
             give_back(frame, cell, n * itemsize)

@@ -210,6 +210,7 @@ def _only_view(g: Any, *, shape: Shape, chain: Any) -> Any:
 
 # Views whose elements all lie within their input, at fixed steps.
 STRIDED = ("getitem", "permute", "diagonal", "unfold")
+JOINING = ("cat", "stack")
 
 # fmt: off
 clone = linear("clone", lambda x: x.copy(), x=lambda g: g)
