@@ -26,7 +26,7 @@ from tapegrad.lift.core import (
     pull,
     shell,
 )
-from tapegrad.lift.variable import variable
+from tapegrad.lift.variable import maps_up_to, variable
 from tapegrad.ops import elementwise as e
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op, Spec
 from tapegrad.ops.shape import clone, expand, to
@@ -89,7 +89,7 @@ class Dual(Lifted):
                 primals.append(arg)
                 tangents.append(None)
         y = run(op, tuple(primals), params)
-        t = tangent(op, primals, tangents, y, params)
+        t = tangent(op, primals, tangents, y, params, at)
         return y if t is None else dual(y, t, at, owned=op.view)
 
     @classmethod
@@ -172,8 +172,9 @@ def split(t: Any, at: Level) -> tuple[Any, Tensor | None]:
 
 
 def tangent(
-    op: Op, primals: list[Any], tangents: list[Tensor | None], y: Tensor, params: dict[str, Any]
-) -> Tensor | None:
+    op: Op, primals: list[Any], tangents: list[Tensor | None], y: Tensor, params: dict[str, Any],
+    at: Level,
+) -> Tensor | None:  # fmt: skip
     """The tangent of a result; None when it does not depend on any operand that has one."""
     last = len(op.formulas) - 1
     formulas = [op.formulas[min(k, last)] for k in range(len(primals))]
@@ -191,7 +192,7 @@ def tangent(
     for k in live:
         t = tangents[k]
         assert t is not None
-        term = _term(op, k, values, t, y)
+        term = _term(op, k, values, t, y, at)
         total = term if total is None else e.add(total, term)
     return total
 
@@ -200,7 +201,7 @@ def _zero(p: Any) -> Any:
     return np.zeros(p._a.shape, p._a.dtype) if isinstance(p, Tensor) else np.zeros_like(p)
 
 
-def _term(op: Op, k: int, values: Given, t: Tensor, y: Tensor) -> Tensor:
+def _term(op: Op, k: int, values: Given, t: Tensor, y: Tensor, at: Level) -> Tensor:
     """What the tangent of one operand contributes."""
     if op.multilinear:
         term = run(op, (*values.operands[:k], t, *values.operands[k + 1 :]), values.params)
@@ -208,7 +209,7 @@ def _term(op: Op, k: int, values: Given, t: Tensor, y: Tensor) -> Tensor:
         last = len(op.formulas) - 1
         term = chain(t, values.evaluate(k), op.exact[min(k, last)])
     else:
-        return _transposed(k, values, t, y)
+        return _transposed(k, values, t, y, at)
     if term._a.dtype != y._a.dtype:
         term = run(to, (term,), {"dtype": y._a.dtype})
     if term._a.shape != y._a.shape:
@@ -216,14 +217,14 @@ def _term(op: Op, k: int, values: Given, t: Tensor, y: Tensor) -> Tensor:
     return term
 
 
-def _transposed(k: int, values: Given, t: Tensor, y: Tensor) -> Tensor:
+def _transposed(k: int, values: Given, t: Tensor, y: Tensor, at: Level) -> Tensor:
     """The vjp is linear in the adjoint: its own vjp, weighted by the tangent, is the derivative."""
     tape = current.tape
     recorded = tape.enabled and (on_tape(t) or on_tape(y) or any(
         isinstance(p, Tensor) and on_tape(p) for p in values.operands
     ))  # fmt: skip
     with recording(tape, True):
-        g = variable(y.detach() * 0.0)
+        g = variable(wrap(np.zeros(y._a.shape, y._a.dtype)), maps_up_to(at))
         back = fit(values.evaluate(k, g), Spec(t._a.shape, t._a.dtype))
         (found,) = pull([back], [t], [g], recorded=recorded)
     return found
