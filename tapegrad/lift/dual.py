@@ -17,9 +17,11 @@ from tapegrad.autograd.pullback import Given, chain, fit
 from tapegrad.lift.core import (
     Level,
     Lifted,
+    above,
     based,
     become,
     handle,
+    highest,
     moved,
     on_tape,
     overwrite,
@@ -66,10 +68,18 @@ class Dual(Lifted):
         """The same with another value, whose tangent is this one's."""
         return dual(function(self._lift.primal), self._lift.tangent, self._lift.at)
 
-    def mapped(self, function: Callable[[Tensor], Tensor]) -> Tensor:
-        """A function of the value and of the tangent."""
-        lift = self._lift
-        return dual(function(lift.primal), function(lift.tangent), lift.at)
+    def rebuilt(self, *parts: Tensor) -> Tensor:
+        """The same of another value and tangent."""
+        return dual(*parts, self._lift.at)
+
+    @classmethod
+    def together(
+        cls, function: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor, at: Level
+    ) -> Tensor:
+        """A function of two values, and of their tangents."""
+        (x, dx), (y, dy) = split(a, at), split(b, at)
+        slope = function(_zeros(x) if dx is None else dx, _zeros(y) if dy is None else dy)
+        return dual(function(x, y), slope, at)
 
     def __bool__(self) -> bool:
         return bool(self._lift.primal)
@@ -147,8 +157,12 @@ class Dual(Lifted):
         self._a = lift.primal._a
 
 
-def dual(primal: Tensor, slope: Tensor, at: Level, *, owned: bool = False) -> Dual:
+def dual(primal: Tensor, slope: Tensor, at: Level, *, owned: bool = False) -> Any:
     """A value with a tangent at a level."""
+    if above(primal, at) or above(slope, at):
+        found = highest((primal, slope))
+        assert found is not None
+        return found[0].together(lambda x, t: dual(x, t, at), primal, slope, found[1])
     made: Dual = shell(Dual, primal._a, Parts(at, primal, slope, owned=owned))
     return made
 
@@ -168,7 +182,17 @@ def split(t: Any, at: Level) -> tuple[Any, Tensor | None]:
     """The value and the tangent (None: zero) of what may be a Dual at a level."""
     if type(t) is Dual and t._lift.at is at:
         return t._lift.primal, t._lift.tangent
+    if above(t, at):
+        pairs = [split(part, at) for part in t.parts()]
+        value = t.rebuilt(*[x for x, _ in pairs])
+        if all(slope is None for _, slope in pairs):
+            return value, None
+        return value, t.rebuilt(*[_zeros(x) if s is None else s for x, s in pairs])
     return t, None
+
+
+def _zeros(x: Tensor) -> Tensor:
+    return wrap(np.zeros(x._a.shape, x._a.dtype))
 
 
 def tangent(
