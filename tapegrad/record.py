@@ -468,7 +468,7 @@ def _row_or_column(shape: Shape, target: Shape, size: int, count: int) -> Layout
     padded = (1,) * (len(target) - len(shape)) + shape
     while padded and padded[-1] == 1:
         padded = padded[:-1]
-    if padded == target[: len(padded)] and size:
+    if padded == target[: len(padded)] and count:  # how many rows of no elements, no count tells
         return COLUMN, count // size
     return None
 

@@ -306,7 +306,8 @@ class Sweep:
         if code < 0:
             assert self.leaf_need is not None
             return bool(self.leaf_need[-code - 1] & 1)
-        return bool(self.need[self.tape.index(code) - self.low])
+        place = self.tape.index(code) - self.low
+        return place >= 0 and bool(self.need[place])  # below its bottom a sweep wants nothing
 
     def _hooked(self, position: int, g: Any) -> Any:
         found = run_hooks(self.tape.hooks.get(position), g if self.recorded else wrap(g.copy()))

@@ -14,9 +14,20 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tapegrad.lift import rules
-from tapegrad.lift.core import Level, Lifted, based, become, handle, moved, overwrite, pull, shell
+from tapegrad.lift.core import (
+    Level,
+    Lifted,
+    above,
+    based,
+    become,
+    handle,
+    moved,
+    overwrite,
+    pull,
+    shell,
+)
 from tapegrad.ops.core import ELEMENTWISE, Op
-from tapegrad.ops.shape import clone, expand, getitem, stack
+from tapegrad.ops.shape import clone, expand, getitem, permute, stack
 from tapegrad.record import run
 from tapegrad.specimen import Specimen
 from tapegrad.tensor import Tensor, wrap
@@ -49,7 +60,16 @@ class Batched(Lifted):
         """The same with other values."""
         return batched(function(self._lift.full), self._lift.at)
 
-    mapped = varied
+    def rebuilt(self, *parts: Tensor) -> Tensor:
+        """The same of other examples."""
+        return batched(parts[0], self._lift.at)
+
+    @classmethod
+    def together(
+        cls, function: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor, at: Level
+    ) -> Tensor:
+        """A function of all examples of two Tensors."""
+        return batched(function(all_of(a, at), all_of(b, at)), at)
 
     def __bool__(self) -> NoReturn:
         raise RuntimeError(
@@ -129,8 +149,11 @@ def _become(t: Tensor, full: Tensor, at: Level) -> None:
     t._a.owner = t  # type: ignore[attr-defined]
 
 
-def batched(full: Tensor, at: Level) -> Batched:
+def batched(full: Tensor, at: Level) -> Any:
     """The Tensor of which `full` holds the examples along its first dimension."""
+    if above(full, at):  # its own examples, if it has some, lie in front of those
+        turn = _exchanged if type(full) is Batched else _same
+        return full.mapped(lambda part: batched(turn(part), at))  # type: ignore[attr-defined]
     specimen = _specimen(full)
     t: Batched = shell(Batched, specimen, Parts(at, full))
     specimen.owner = t
@@ -141,9 +164,21 @@ def all_of(t: Any, at: Level) -> Tensor:
     """The examples of a Tensor; of one that is the same for all, as many of it."""
     if type(t) is Batched and t._lift.at is at:
         return t._lift.full
+    if above(t, at):
+        turn = _exchanged if type(t) is Batched else _same
+        return t.mapped(lambda part: turn(all_of(part, at)))  # type: ignore[no-any-return]
     if not isinstance(t, Tensor):
         t = wrap(np.asarray(t))
     return run(expand, (t,), {"shape": (at.size, *t._a.shape)})
+
+
+def _exchanged(t: Tensor) -> Tensor:
+    """The first two dimensions in the other order."""
+    return run(permute, (t,), {"dims": (1, 0, *range(2, t._a.ndim))})
+
+
+def _same(t: Tensor) -> Tensor:
+    return t
 
 
 def _ones(t: Tensor) -> Tensor:

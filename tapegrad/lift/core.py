@@ -78,8 +78,19 @@ class Lifted(Tensor):
         """The same with another value: a function of the part that holds the value."""
         raise NotImplementedError
 
+    def rebuilt(self, *parts: Tensor) -> Tensor:
+        """The same of other parts."""
+        raise NotImplementedError
+
     def mapped(self, function: Callable[[Tensor], Tensor]) -> Tensor:
         """A function of every part."""
+        return self.rebuilt(*[function(part) for part in self.parts()])
+
+    @classmethod
+    def together(
+        cls, function: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor, at: Level
+    ) -> Tensor:
+        """What a function, which lifts at a lower level, makes of the parts of two Tensors."""
         raise NotImplementedError
 
     @classmethod
@@ -154,6 +165,11 @@ def highest(tensors: Any) -> tuple[type[Lifted], Level] | None:
             if found is None or at.number > found[1].number:
                 found = type(t), at
     return found
+
+
+def above(t: Any, at: Level) -> bool:
+    """Whether a Tensor is lifted at a higher level: the highest stands outermost, always."""
+    return isinstance(t, Lifted) and bool(t._lift.at.number > at.number)
 
 
 def _open(tensors: Any, name: str) -> tuple[type[Lifted], Level]:

@@ -17,16 +17,18 @@ from tapegrad.autograd.pullback import Given, chain, fit
 from tapegrad.lift.core import (
     Level,
     Lifted,
+    above,
     based,
     become,
     handle,
+    highest,
     moved,
     on_tape,
     overwrite,
     pull,
     shell,
 )
-from tapegrad.lift.variable import variable
+from tapegrad.lift.variable import maps_up_to, variable
 from tapegrad.ops import elementwise as e
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op, Spec
 from tapegrad.ops.shape import clone, expand, to
@@ -66,10 +68,18 @@ class Dual(Lifted):
         """The same with another value, whose tangent is this one's."""
         return dual(function(self._lift.primal), self._lift.tangent, self._lift.at)
 
-    def mapped(self, function: Callable[[Tensor], Tensor]) -> Tensor:
-        """A function of the value and of the tangent."""
-        lift = self._lift
-        return dual(function(lift.primal), function(lift.tangent), lift.at)
+    def rebuilt(self, *parts: Tensor) -> Tensor:
+        """The same of another value and tangent."""
+        return dual(*parts, self._lift.at)
+
+    @classmethod
+    def together(
+        cls, function: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor, at: Level
+    ) -> Tensor:
+        """A function of two values, and of their tangents."""
+        (x, dx), (y, dy) = split(a, at), split(b, at)
+        slope = function(_zeros(x) if dx is None else dx, _zeros(y) if dy is None else dy)
+        return dual(function(x, y), slope, at)
 
     def __bool__(self) -> bool:
         return bool(self._lift.primal)
@@ -89,7 +99,7 @@ class Dual(Lifted):
                 primals.append(arg)
                 tangents.append(None)
         y = op.short(*primals) if op.short is not None else run(op, tuple(primals), params)
-        t = tangent(op, primals, tangents, y, params)
+        t = tangent(op, primals, tangents, y, params, at)
         return y if t is None else dual(y, t, at, owned=op.view)
 
     @classmethod
@@ -147,8 +157,12 @@ class Dual(Lifted):
         self._a = lift.primal._a
 
 
-def dual(primal: Tensor, slope: Tensor, at: Level, *, owned: bool = False) -> Dual:
+def dual(primal: Tensor, slope: Tensor, at: Level, *, owned: bool = False) -> Any:
     """A value with a tangent at a level."""
+    if above(primal, at) or above(slope, at):
+        found = highest((primal, slope))
+        assert found is not None
+        return found[0].together(lambda x, t: dual(x, t, at), primal, slope, found[1])
     made: Dual = shell(Dual, primal._a, Parts(at, primal, slope, owned=owned))
     return made
 
@@ -168,12 +182,23 @@ def split(t: Any, at: Level) -> tuple[Any, Tensor | None]:
     """The value and the tangent (None: zero) of what may be a Dual at a level."""
     if type(t) is Dual and t._lift.at is at:
         return t._lift.primal, t._lift.tangent
+    if above(t, at):
+        pairs = [split(part, at) for part in t.parts()]
+        value = t.rebuilt(*[x for x, _ in pairs])
+        if all(slope is None for _, slope in pairs):
+            return value, None
+        return value, t.rebuilt(*[_zeros(x) if s is None else s for x, s in pairs])
     return t, None
 
 
+def _zeros(x: Tensor) -> Tensor:
+    return wrap(np.zeros(x._a.shape, x._a.dtype))
+
+
 def tangent(
-    op: Op, primals: list[Any], tangents: list[Tensor | None], y: Tensor, params: dict[str, Any]
-) -> Tensor | None:
+    op: Op, primals: list[Any], tangents: list[Tensor | None], y: Tensor, params: dict[str, Any],
+    at: Level,
+) -> Tensor | None:  # fmt: skip
     """The tangent of a result; None when it does not depend on any operand that has one."""
     last = len(op.formulas) - 1
     formulas = [op.formulas[min(k, last)] for k in range(len(primals))]
@@ -191,7 +216,7 @@ def tangent(
     for k in live:
         t = tangents[k]
         assert t is not None
-        term = _term(op, k, values, t, y)
+        term = _term(op, k, values, t, y, at)
         total = term if total is None else e.add(total, term)
     return total
 
@@ -200,7 +225,7 @@ def _zero(p: Any) -> Any:
     return np.zeros(p._a.shape, p._a.dtype) if isinstance(p, Tensor) else np.zeros_like(p)
 
 
-def _term(op: Op, k: int, values: Given, t: Tensor, y: Tensor) -> Tensor:
+def _term(op: Op, k: int, values: Given, t: Tensor, y: Tensor, at: Level) -> Tensor:
     """What the tangent of one operand contributes."""
     if op.multilinear:
         term = run(op, (*values.operands[:k], t, *values.operands[k + 1 :]), values.params)
@@ -208,7 +233,7 @@ def _term(op: Op, k: int, values: Given, t: Tensor, y: Tensor) -> Tensor:
         last = len(op.formulas) - 1
         term = chain(t, values.evaluate(k), op.exact[min(k, last)])
     else:
-        return _transposed(k, values, t, y)
+        return _transposed(k, values, t, y, at)
     if term._a.dtype != y._a.dtype:
         term = run(to, (term,), {"dtype": y._a.dtype})
     if term._a.shape != y._a.shape:
@@ -216,14 +241,14 @@ def _term(op: Op, k: int, values: Given, t: Tensor, y: Tensor) -> Tensor:
     return term
 
 
-def _transposed(k: int, values: Given, t: Tensor, y: Tensor) -> Tensor:
+def _transposed(k: int, values: Given, t: Tensor, y: Tensor, at: Level) -> Tensor:
     """The vjp is linear in the adjoint: its own vjp, weighted by the tangent, is the derivative."""
     tape = current.tape
     recorded = tape.enabled and (on_tape(t) or on_tape(y) or any(
         isinstance(p, Tensor) and on_tape(p) for p in values.operands
     ))  # fmt: skip
     with recording(tape, True):
-        g = variable(y.detach() * 0.0)
+        g = variable(wrap(np.zeros(y._a.shape, y._a.dtype)), maps_up_to(at))
         back = fit(values.evaluate(k, g), Spec(t._a.shape, t._a.dtype))
         (found,) = pull([back], [t], [g], recorded=recorded)
     return found

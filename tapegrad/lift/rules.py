@@ -94,7 +94,7 @@ def _shifted(params: dict[str, Any], size: int) -> dict[str, Any]:
 @_named(*(
     "clone contiguous to alias reshape squeeze unsqueeze getitem part embed flip unfold fold cat "
     "stack diagonal diagonal_embed tril triu sum mean prod others_prod pair_prod var std amax amin "
-    "logsumexp norm gather ungather scatter scattered scatter_add repeat roll pad"
+    "logsumexp norm repeat roll pad"
 ).split())  # fmt: skip
 def _by_parameters(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     return run(op, tuple(spread_out(given, many, size)), _shifted(params, size))
@@ -103,7 +103,7 @@ def _by_parameters(op: Op, given: Any, many: Any, params: dict[str, Any], size: 
 @_named("cumsum", "rcumsum", "softmax", "log_softmax", "cumprod", "logcumsumexp", "decay")
 def _along_one(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     """Operations along one dimension, which a 0-d example only seems to have."""
-    if rank(given[0]) > 1:
+    if rank(given[0]) > many[0]:
         return _by_parameters(op, given, many, params, size)
     wide = [run(unsqueeze, (x,), {"dims": (int(m),)}) for x, m in zip(given, many, strict=True)]
     return run(squeeze, (_by_parameters(op, wide, many, params, size),), {"dims": (1,)})
@@ -176,6 +176,33 @@ def _masked_fill(op: Op, given: Any, many: Any, params: dict[str, Any], size: in
     if many[2]:
         return NotImplemented
     return run(op, (*aligned(given[:2], many[:2]), given[2]), params)
+
+
+@_named("gather", "ungather", "scatter", "scattered", "scatter_add")
+def _gathered(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
+    """An index for every place; an example of no dimensions counts as one of a single element."""
+    parts = spread_out(given, many, size)
+    index = parts[1]
+    if len(parts) > 2 and rank(parts[2]) == 1 < rank(index):  # one number for all places
+        wide = run(unsqueeze, (parts[2],), {"dims": tuple(range(1, rank(index)))})
+        parts[2] = run(expand, (wide,), {"shape": index._a.shape})
+    single = not params["shape"] if op.name == "ungather" else rank(parts[0]) == 1
+    if not single:
+        return _by_parameters(op, parts, [True] * len(parts), params, size)
+    gone = rank(index) == 1 if op.name == "gather" else True
+    parts = [run(unsqueeze, (x,), {"dims": (1,)}) if rank(x) == 1 else x for x in parts]
+    if op.name == "ungather":
+        params = params | {"shape": (1,)}
+    out = _by_parameters(op, parts, [True] * len(parts), params, size)
+    return run(squeeze, (out,), {"dims": (1,)}) if gone else out
+
+
+@_named("as_strided")
+def _as_strided(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
+    raise RuntimeError(
+        "`as_strided` under `vmap`: an example has no memory of its own that it could be a view "
+        "of; use indexing, `unfold`, `diagonal` or `expand`"
+    )
 
 
 @_named("index_select", "unselect", "index_add")

@@ -28,3 +28,8 @@ def variable(x: Tensor, levels: list[Level] | None = None) -> Tensor:
     if x._pos:
         return run(alias, (x,), {})
     return wrap(x._a).requires_grad_()
+
+
+def maps_up_to(at: Level) -> list[Level]:
+    """The open maps that what is computed at a level can be lifted in: not those further inside."""
+    return [one for one in current.tape.levels if one.size is not None and one.number <= at.number]

@@ -14,7 +14,7 @@ from tapegrad.functions.joining import stack
 from tapegrad.lift.batch import Batched, batched
 from tapegrad.lift.core import Level, Lifted, highest, on_tape, pull
 from tapegrad.lift.dual import Dual, dual, split
-from tapegrad.lift.variable import variable
+from tapegrad.lift.variable import maps_up_to, variable
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor, wrap
 from tapegrad.transforms.arguments import name_of, outputs
@@ -100,7 +100,7 @@ class _Custom:
         raise NotImplementedError
 
     def tangents(
-        self, call: _Call, inputs: list[Tensor], slopes: list[Tensor]
+        self, call: _Call, inputs: list[Tensor], slopes: list[Tensor], maps: list[Level]
     ) -> tuple[list[Tensor], list[Tensor], Tree]:
         """The values and their tangents."""
         raise NotImplementedError
@@ -174,7 +174,8 @@ class _Call:
     def _dual(self, inputs: list[Tensor], at: Level) -> list[Tensor]:
         pairs = [split(x, at) for x in inputs]
         slopes = [_zeros(x) if t is None else t for x, t in pairs]
-        values, tangents, self.shape = self.owner.tangents(self, [x for x, _ in pairs], slopes)
+        below = [x for x, _ in pairs]
+        values, tangents, self.shape = self.owner.tangents(self, below, slopes, maps_up_to(at))
         return [dual(y, t, at) for y, t in zip(values, tangents, strict=True)]
 
     def _mapped(self, inputs: list[Tensor], at: Level) -> list[Tensor]:
@@ -249,14 +250,14 @@ class custom_vjp(_Custom):
         return call.fitted(found, name_of(self.f))
 
     def tangents(
-        self, call: _Call, inputs: list[Tensor], slopes: list[Tensor]
+        self, call: _Call, inputs: list[Tensor], slopes: list[Tensor], maps: list[Level]
     ) -> tuple[list[Tensor], list[Tensor], Tree]:
         """`bwd` is linear in the weights: its own vjp is the derivative."""
         values = call.leaves(inputs)
         assert call.shape is not None
         with enable_grad():
             _, state = self.forward(call, inputs)
-            weights = [variable(_zeros(y)) for y in values]
+            weights = [variable(_zeros(y), maps) for y in values]
             back = self.gradients(call, state, weights)
             pairs = [(b, t) for b, t in zip(back, slopes, strict=True) if b is not None]
             found = pull([b for b, _ in pairs], [t for _, t in pairs], weights, recorded=True)
@@ -298,7 +299,7 @@ class custom_jvp(_Custom):
         return self.f(*call.arguments(inputs)), inputs
 
     def tangents(
-        self, call: _Call, inputs: list[Tensor], slopes: list[Tensor]
+        self, call: _Call, inputs: list[Tensor], slopes: list[Tensor], maps: list[Level]
     ) -> tuple[list[Tensor], list[Tensor], Tree]:
         """What the rule returns."""
         assert self.rule is not None
@@ -312,8 +313,10 @@ class custom_jvp(_Custom):
         """The tangents are linear in those of the inputs: transposed, they are the gradients."""
         recorded = is_grad_enabled()
         with enable_grad():
-            slopes = [variable(_zeros(x)) for x in state]
-            _, found, _ = self.tangents(call, state, slopes)
+            above = highest((*weights, *state))
+            maps = [] if above is None else maps_up_to(above[1])
+            slopes = [variable(_zeros(x), maps) for x in state]
+            _, found, _ = self.tangents(call, state, slopes, maps)
             return [*pull(found, list(weights), slopes, recorded=recorded)]
 
 

@@ -240,3 +240,16 @@ def test_anomaly_detection_gives_the_same():
         root, inputs = everything()
         for a, b in zip(found, tg.autograd.grad(root, inputs), strict=True):
             np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("f", [lambda x, w: x * w, lambda x, w: x + w, lambda x, w: 2 * x - w])
+def test_a_column_beside_rows_of_no_elements_gets_zeros(f):
+    for _ in range(20):  # what earlier sweeps left in memory must not be seen
+        x = tg.full((3, 1), 7.7).requires_grad_()
+        (x.sin() * x * 3).exp().sum().backward()
+        x = tg.ones(3, 1).requires_grad_()
+        f(x, tg.zeros(3, 0)).sum().backward()
+        assert x.grad.tolist() == [[0.0], [0.0], [0.0]]
+        x = tg.ones(3, 1).requires_grad_()
+        x.expand(3, 0).sum().backward()
+        assert x.grad.tolist() == [[0.0], [0.0], [0.0]]
