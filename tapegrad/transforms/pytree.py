@@ -157,7 +157,7 @@ def ravel_pytree(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
     6.0
     """
     leaves, structure = flatten(tree)
-    shapes = [np.shape(x._a if isinstance(x, Tensor) else x) for x in leaves]
+    shapes = [x._a.shape if isinstance(x, Tensor) else np.shape(x) for x in leaves]
     kinds = [type(x) for x in leaves]
     dtypes = [x._a.dtype if isinstance(x, Tensor) else np.asarray(x).dtype for x in leaves]
     sizes = [int(np.prod(s)) for s in shapes]
