@@ -2,7 +2,7 @@
 
 import warnings as _warnings
 
-from tapegrad import autograd, linalg, nn, special
+from tapegrad import autograd, linalg, nn, optimize, special
 from tapegrad.autograd.grad_mode import (
     enable_grad,
     inference_mode,
@@ -439,6 +439,7 @@ __all__ = [
     "norm",
     "ones",
     "ones_like",
+    "optimize",
     "outer",
     "permute",
     "pinverse",

@@ -37,6 +37,7 @@ LAYERS = (
     {"nn", "linalg", "special"},
     {"lift"},
     {"transforms"},
+    {"optimize", "compat"},
     {"__init__"},
 )
 RANK = {entry: rank for rank, layer in enumerate(LAYERS) for entry in layer}

@@ -88,7 +88,12 @@ def given_back(found: Tensor, like: Any) -> Any:
         return found
     if isinstance(like, float) and not found._a.ndim:
         return float(found._a)
-    return found._a
+    return writable(found._a)
+
+
+def writable(array: np.ndarray) -> np.ndarray:
+    """An array that the user may write into: its elements do not share memory."""
+    return array.copy() if 0 in array.strides else array
 
 
 def value_back(found: Any, tensors: bool) -> Any:
@@ -96,7 +101,7 @@ def value_back(found: Any, tensors: bool) -> Any:
     if not isinstance(found, Tensor) or tensors or on_tape(found) or isinstance(found, Lifted):
         return found
     return (
-        found._a
+        writable(found._a)
         if found._a.ndim
         else float(found._a)
         if found._a.dtype.kind == "f"

@@ -57,17 +57,27 @@ def jvp(
         roots, shape = outputs(y, "jvp", f)
         tensors = any_tensor(leaves, slopes)
         values, directions = [], []
+        taken = [t._a for x in inputs for t in x.parts()[1:]]
         for root in roots:
             value, found = split(root, at)
             if found is None:
                 found = wrap(np.zeros(root._a.shape, root._a.dtype))
             values.append(value_back(value, tensors))
-            directions.append(value_back(found, tensors))
+            directions.append(_apart(value_back(found, tensors), taken))
         if has_aux:
             below, aux_tree = flatten(aux)
             aux = unflatten(aux_tree, [value_back(split(x, at)[0], tensors) for x in below])
     pair = unflatten(shape, values), unflatten(shape, directions)
     return (*pair, aux) if has_aux else pair
+
+
+def _apart(found: Any, taken: list[np.ndarray]) -> Any:
+    """A tangent for the user to keep and to change: not the memory of one that was given."""
+    if isinstance(found, np.ndarray):
+        if any(np.may_share_memory(found, a) for a in taken):
+            found = found.copy()
+        taken.append(found)
+    return found
 
 
 def _direction(t: Any, value: Tensor) -> Tensor:

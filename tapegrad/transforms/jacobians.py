@@ -28,7 +28,7 @@ from tapegrad.transforms.arguments import (
     value_back,
 )
 from tapegrad.transforms.forward import jvp
-from tapegrad.transforms.pytree import Tree, flatten, unflatten
+from tapegrad.transforms.pytree import Tree, flatten, tree_map, unflatten
 from tapegrad.transforms.reverse import Inputs, aux_back, grad, settled, vjp
 
 # What decides between one sweep per row and one sweep over all rows, in µs (bench transforms):
@@ -263,10 +263,15 @@ def hvp(f: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     gradient = grad(f)
 
     def product(x: Any, v: Any) -> Any:
-        """The Hessian at `x` times `v`."""
-        return jvp(gradient, (x,), (v,))[1]
+        """The Hessian at `x` times `v`; a vector of integers, as SciPy may send, is as good."""
+        return jvp(gradient, (x,), (tree_map(_real, v),))[1]
 
     return product
+
+
+def _real(v: Any) -> Any:
+    integers = isinstance(v, (np.ndarray, np.generic)) and v.dtype.kind in "iu"
+    return v.astype(float) if integers else v
 
 
 def vhp(f: Callable[..., Any]) -> Callable[[Any, Any], Any]:

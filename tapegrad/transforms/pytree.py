@@ -146,6 +146,26 @@ def matching(x: Any, tree: Tree, name: str) -> list[Any]:
     return leaves
 
 
+def standing(x: Any, tree: Tree, name: str) -> list[Any]:
+    """What a pytree has in the places of another one's leaves; None may stand for a whole branch.
+
+    The two need to be alike down to there only: below a place there may be anything.
+    """
+    if tree.kind is None:
+        return [x]
+    if x is None:
+        return [None] * len(flatten(unflatten(tree, iter(lambda: 0.0, None)))[0])
+    found = _parts(x)
+    if type(x) is not tree.kind or found is None:
+        raise ValueError(f"`{name}`: expected something like {tree!r}, got {type(x).__name__}")
+    children = list(found[0])
+    if isinstance(x, dict) and set(x) == set(tree.extra):
+        children = [x[key] for key in tree.extra]
+    elif found[1] != tree.extra or len(children) != len(tree.children):
+        raise ValueError(f"`{name}`: expected something like {tree!r}, got {flatten(x)[1]!r}")
+    return [y for part, below in zip(children, tree.children) for y in standing(part, below, name)]
+
+
 def ravel_pytree(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
     """All leaves of a pytree as one vector, and the function that makes a pytree of a vector.
 
@@ -157,7 +177,7 @@ def ravel_pytree(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
     6.0
     """
     leaves, structure = flatten(tree)
-    shapes = [np.shape(x._a if isinstance(x, Tensor) else x) for x in leaves]
+    shapes = [x._a.shape if isinstance(x, Tensor) else np.shape(x) for x in leaves]
     kinds = [type(x) for x in leaves]
     dtypes = [x._a.dtype if isinstance(x, Tensor) else np.asarray(x).dtype for x in leaves]
     sizes = [int(np.prod(s)) for s in shapes]

@@ -170,7 +170,7 @@ def _differentiated(
     @functools.wraps(f, updated=())
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
         if 0 <= place < len(args):
-            found = _quick(f, args, kwargs, place)
+            found = _quick(f, args, kwargs, place, name)
             if found is not None:
                 return found
         chosen = checked_argnums(argnums, len(args), name, f)
@@ -201,7 +201,7 @@ def _differentiated(
     return value_and_gradient
 
 
-def _quick(f: Callable[..., Any], args: Any, kwargs: Any, place: int) -> Any:
+def _quick(f: Callable[..., Any], args: Any, kwargs: Any, place: int, name: str) -> Any:
     """What most calls are: one float64 array or float, no transform around, a scalar result.
 
     Returns None, before anything is done, where the general way has to be taken.
@@ -227,7 +227,7 @@ def _quick(f: Callable[..., Any], args: Any, kwargs: Any, place: int) -> Any:
             g = leaf_gradient(y, leaf, start)
             value: Any = float(y._a)
         else:
-            root = scalar_root(y, "grad", f)
+            root = scalar_root(y, name, f)
             g = pull([root], [None], [leaf], recorded=False, since=start)[0]._a
             value = released(root, {leaf._pos}, tensors=False)
             del root
