@@ -37,6 +37,7 @@ LAYERS = (
     {"nn", "linalg", "special"},
     {"lift"},
     {"transforms"},
+    {"func", "autograd.functional", "autograd.forward_ad"},  # PyTorch's names for transforms
     {"__init__"},
 )
 RANK = {entry: rank for rank, layer in enumerate(LAYERS) for entry in layer}

@@ -150,6 +150,8 @@ class Dual(Lifted):
 def dual(primal: Tensor, slope: Tensor, at: Level, *, owned: bool = False) -> Dual:
     """A value with a tangent at a level."""
     made: Dual = shell(Dual, primal._a, Parts(at, primal, slope, owned=owned))
+    if at.members is not None:
+        at.members.add(made)
     return made
 
 
