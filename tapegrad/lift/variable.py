@@ -43,6 +43,8 @@ def depends(root: Tensor, x: Tensor) -> bool:
     if root._pos <= 0:
         return root._pos == x._pos and root._pos != 0
     goal = tape.slots.get(x._pos, 0) if x._pos < 0 else x._pos
+    if not goal:  # a leaf that no record reads; 0 also stands for a constant
+        return False
     seen = {root._pos}
     todo = [root._pos]
     while todo:
