@@ -2,7 +2,11 @@
 
 import warnings as _warnings
 
-from tapegrad import autograd, linalg, nn, optimize, special
+from tapegrad import autograd, func, linalg, nn, optimize, special
+from tapegrad.autograd import (  # noqa: F401 - importing attaches them to `autograd`: they stand
+    forward_ad as _forward_ad,  # above the transforms, which stand above the rest of it
+)
+from tapegrad.autograd import functional as _functional  # noqa: F401
 from tapegrad.autograd.grad_mode import (
     enable_grad,
     inference_mode,
@@ -359,6 +363,7 @@ __all__ = [
     "from_numpy",
     "full",
     "full_like",
+    "func",
     "gather",
     "ge",
     "get_default_dtype",

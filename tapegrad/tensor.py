@@ -496,7 +496,6 @@ class Tensor(Operations):
             self._home = None
         return self
 
-    @property
     def is_inference(self) -> bool:
         """Whether this Tensor was made in inference mode."""
         return isinstance(self._home, View) and self._home.frozen == INFERENCE

@@ -38,6 +38,7 @@ LAYERS = (
     {"lift"},
     {"transforms"},
     {"optimize", "compat"},
+    {"func", "autograd.functional", "autograd.forward_ad"},  # PyTorch's names for transforms
     {"__init__"},
 )
 RANK = {entry: rank for rank, layer in enumerate(LAYERS) for entry in layer}

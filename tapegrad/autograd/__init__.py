@@ -28,7 +28,9 @@ __all__ = [
     "backward",
     "detect_anomaly",
     "enable_grad",
+    "forward_ad",  # this one and
     "function",
+    "functional",  # this one are attached by `tapegrad`: they stand above the transforms
     "grad",
     "gradcheck",
     "gradgradcheck",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,12 +48,15 @@ def backward(
     if grad_tensors is None and grad_variables is not None:
         grad_tensors = grad_variables
     roots = _sequence(tensors, "tensors")
-    weights = _weights(roots, grad_tensors, "grad_tensors", "backward", create_graph)
     chosen = None
     if inputs is not None:
         chosen = _sequence(inputs, "inputs")
         if not chosen:
             raise RuntimeError("`inputs` of `backward` cannot be empty: leave it out for all")
+    if _any_lifted(roots, chosen or ()):
+        roots, grad_tensors, chosen = lifted_backward(roots, grad_tensors, chosen)
+    weights = _weights(roots, grad_tensors, "grad_tensors", "backward", create_graph)
+    if chosen is not None:
         for t in chosen:
             if not t._pos:
                 raise RuntimeError("one of the `inputs` of `backward` does not require grad")
@@ -89,16 +92,18 @@ def grad(
     outputs, grad_outputs : the roots and their weights.
     inputs : leaves or intermediate Tensors.
     allow_unused : give None (or zeros with `materialize_grads`) for inputs that were not used.
+    is_grads_batched : the weights have one more dimension in front, and so have the gradients:
+        one sweep computes as many vector-Jacobian products.
 
     >>> import tapegrad as tg
     >>> x = tg.tensor([3.0], requires_grad=True)
     >>> tg.autograd.grad(x**2, x)
     (tensor([6.]),)
+    >>> x = tg.tensor([1.0, 2.0], requires_grad=True)
+    >>> tg.autograd.grad(x**2, x, tg.eye(2), is_grads_batched=True)
+    (tensor([[2., 0.],
+            [0., 4.]]),)
     """
-    if is_grads_batched:
-        raise NotImplementedError(
-            "`is_grads_batched` is not supported: call `grad` once per row of `grad_outputs`"
-        )
     if allow_unused is None:
         allow_unused = materialize_grads
     elif not allow_unused and materialize_grads:
@@ -107,14 +112,20 @@ def grad(
     wanted = _sequence(inputs, "inputs")
     if not wanted:
         raise ValueError("`grad` needs at least one Tensor in `inputs`")
-    weights = _weights(roots, grad_outputs, "grad_outputs", "grad", create_graph)
-    for t in wanted:
-        if not t._pos:
-            raise RuntimeError("one of the `inputs` of `grad` does not require grad")
     retain = create_graph if retain_graph is None else retain_graph
-    found = gradients(
-        roots, weights, wanted, recorded=create_graph, retain=retain, strict=not allow_unused
-    )
+    if is_grads_batched or _any_lifted(roots, wanted):
+        found = lifted_grad(
+            roots, grad_outputs, wanted, recorded=create_graph, retain=retain,
+            batches=is_grads_batched,
+        )  # fmt: skip
+    else:
+        weights = _weights(roots, grad_outputs, "grad_outputs", "grad", create_graph)
+        for t in wanted:
+            if not t._pos:
+                raise RuntimeError("one of the `inputs` of `grad` does not require grad")
+        found = gradients(
+            roots, weights, wanted, recorded=create_graph, retain=retain, strict=not allow_unused
+        )
     if materialize_grads:
         found = [
             wrap(np.zeros_like(t._a)).requires_grad_() if g is None else g
@@ -158,6 +169,25 @@ def leaf_gradient(root: Tensor, leaf: Tensor, since: int) -> np.ndarray | None:
         if found == code:
             return g  # type: ignore[no-any-return]
     return None
+
+
+def _any_lifted(*groups: Sequence[Tensor]) -> bool:
+    """Whether a Tensor stands for several, under a transform; then it has no place of its own."""
+    return any(type(t) is not Tensor for group in groups for t in group)
+
+
+def _not_loaded(*args: Any, **kwargs: Any) -> Any:
+    raise RuntimeError("Tensors under a transform need `tapegrad.lift`, which is not imported")
+
+
+lifted_grad: Callable[..., list[Tensor | None]] = _not_loaded
+lifted_backward: Callable[..., Any] = _not_loaded
+
+
+def sweeping_lifted(grad: Any, backward: Any) -> None:
+    """Say how Tensors under a transform are differentiated: above this module's knowledge."""
+    global lifted_grad, lifted_backward
+    lifted_grad, lifted_backward = grad, backward
 
 
 def _sequence(given: Any, name: str) -> list[Tensor]:

@@ -26,7 +26,7 @@ _output = Op("output", CUSTOM, lambda: None, {})
 class Context:
     """What `forward` and `backward` of a Function share, called `ctx`.
 
-    `save_for_backward`, `saved_tensors`, `needs_input_grad`, `mark_dirty`,
+    `save_for_backward`, `save_for_forward`, `saved_tensors`, `needs_input_grad`, `mark_dirty`,
     `mark_non_differentiable` and `set_materialize_grads` are PyTorch's; any other attribute may be
     set freely.
     """
@@ -35,6 +35,7 @@ class Context:
 
     def __init__(self) -> None:
         self._to_save: tuple[Any, ...] = ()
+        self._for_forward: tuple[Any, ...] | None = None
         self._saved: tuple[Any, ...] = ()
         self._dirty: tuple[Tensor, ...] = ()
         self._constant: tuple[Tensor, ...] = ()
@@ -44,6 +45,10 @@ class Context:
     def save_for_backward(self, *tensors: Any) -> None:
         """Keep Tensors (inputs, outputs or others) for `backward`; their versions are watched."""
         self._to_save = tensors
+
+    def save_for_forward(self, *tensors: Any) -> None:
+        """Say what `saved_tensors` are in `jvp`; without it those of `save_for_backward`."""
+        self._for_forward = tensors
 
     def mark_dirty(self, *tensors: Tensor) -> None:
         """Say which inputs `forward` changed in place."""
@@ -197,6 +202,7 @@ class Function:
     """
 
     setup_context: Any = None
+    generate_vmap_rule = False
 
     def __init__(self) -> None:
         raise RuntimeError(
@@ -218,11 +224,38 @@ class Function:
         """Another name for `backward`."""
         raise NotImplementedError("a Function needs a static method `backward(ctx, ...)`")
 
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        """Compute one tangent for every output, from one for every argument of `forward`.
+
+        A Tensor without a tangent gets zeros, what is no Tensor None. The context is that of
+        `forward`: called right after it, `ctx.saved_tensors` are those of `save_for_forward`.
+        """
+        raise NotImplementedError("a Function needs a static method `jvp(ctx, ...)`")
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
+        """Compute all examples: the results, and where along each of them the examples lie.
+
+        `info.batch_size` says how many there are; `in_dims` where in each argument they lie, None
+        for one that is the same for all. `generate_vmap_rule = True` makes such a rule from
+        `forward`, `setup_context`, `backward` and `jvp`, if these are made of operations.
+        """
+        raise NotImplementedError("a Function needs a static method `vmap(info, in_dims, ...)`")
+
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run `forward` and record it as one record."""
-        tape = current.tape
         args = _bound(cls, args, kwargs)
+        for arg in args:
+            if type(arg) is not Tensor and isinstance(arg, Tensor):
+                return apply_lifted(cls, args)
+        return cls._applied(args)[0]
+
+    @classmethod
+    def _applied(cls, args: tuple[Any, ...]) -> tuple[Any, Context]:
+        """The results, and the context of `forward`."""
+        tape = current.tape
         for arg in args:
             if isinstance(arg, Tensor):
                 resolve(arg, tape)
@@ -239,7 +272,21 @@ class Function:
         several = isinstance(out, (tuple, list))
         outputs = list(out) if several else [out]
         results = _record(cls, context, args, before, outputs, tape, recording)
-        return tuple(results) if several else results[0]
+        return tuple(results) if several else results[0], context
+
+
+def _not_loaded(cls: Any, args: tuple[Any, ...]) -> Any:
+    raise RuntimeError("Tensors under a transform need `tapegrad.lift`, which is not imported")
+
+
+apply_lifted: Callable[[Any, tuple[Any, ...]], Any] = _not_loaded
+
+
+def applying_lifted(function: Any) -> Any:
+    """Say how a Function runs on Tensors under a transform: above this module's knowledge."""
+    global apply_lifted
+    apply_lifted = function
+    return function
 
 
 class _Place:
@@ -404,12 +451,20 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Barrier(Function):
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx: Any, out: Tensor, *grads: Tensor) -> Tensor:
+    def forward(out: Tensor, *grads: Tensor) -> Tensor:
         return out.clone()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        pass
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         raise RuntimeError(
             "trying to differentiate twice a function that was marked with @once_differentiable"
         )
+
+    jvp = backward

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from tapegrad.dtypes import get_default_dtype, to_numpy
+from tapegrad.tape import current
 from tapegrad.tensor import Tensor, wrap
 
 
@@ -263,11 +265,46 @@ _chance: list[np.random.Generator] = []
 _drawing = threading.Lock()
 
 
+def _drawn(draw: Callable[[np.random.Generator, Any], Any], shape: Any, kind: Any) -> Tensor:
+    """Random numbers; under a map they may have to differ from example to example."""
+    if current.tape.levels:
+        return draw_lifted(draw, shape, kind)
+    return wrap(draw_plain(draw, shape, kind))
+
+
+def draw_plain(draw: Callable[[np.random.Generator, Any], Any], shape: Any, kind: Any) -> Any:
+    """An array of random numbers."""
+    with _drawing:
+        return np.asarray(draw(_generator(), shape), kind)
+
+
+def _not_loaded(draw: Any, shape: Any, kind: Any) -> Tensor:
+    raise RuntimeError("random numbers under a transform need `tapegrad.lift`")
+
+
+draw_lifted: Callable[[Any, Any, Any], Tensor] = _not_loaded
+
+
+def drawing_lifted(function: Any) -> Any:
+    """Say what random numbers are under a transform: above this module's knowledge."""
+    global draw_lifted
+    draw_lifted = function
+    return function
+
+
 def _generator() -> np.random.Generator:
     """The source of random numbers; NumPy's module for them is loaded when first needed."""
     if not _chance:
         _chance.append(np.random.default_rng())
     return _chance[0]
+
+
+def state(new: Any = None) -> Any:
+    """The state of the source of random numbers; a new one is set."""
+    with _drawing:
+        if new is not None:
+            _generator().bit_generator.state = new
+        return _generator().bit_generator.state
 
 
 def manual_seed(seed: int) -> None:
@@ -288,9 +325,8 @@ def rand(*size: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     >>> tg.rand(2, 3).shape
     tapegrad.Size([2, 3])
     """
-    with _drawing:
-        drawn = _generator().random(sizes(size))
-    return _finish(np.asarray(drawn, _kind(dtype)), requires_grad)
+    drawn = _drawn(lambda chance, shape: chance.random(shape), sizes(size), _kind(dtype))
+    return drawn.requires_grad_() if requires_grad else drawn
 
 
 def randn(*size: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
@@ -300,9 +336,8 @@ def randn(*size: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     >>> tg.randn(2, 3).shape
     tapegrad.Size([2, 3])
     """
-    with _drawing:
-        drawn = _generator().standard_normal(sizes(size))
-    return _finish(np.asarray(drawn, _kind(dtype)), requires_grad)
+    drawn = _drawn(lambda chance, shape: chance.standard_normal(shape), sizes(size), _kind(dtype))
+    return drawn.requires_grad_() if requires_grad else drawn
 
 
 def randint(low: int, high: Any = None, size: Any = None, *, dtype: Any = None) -> Tensor:
@@ -314,9 +349,8 @@ def randint(low: int, high: Any = None, size: Any = None, *, dtype: Any = None) 
     """
     if size is None:
         low, high, size = 0, low, high
-    with _drawing:
-        drawn = _generator().integers(low, high, sizes((size,)))
-    return wrap(np.asarray(drawn, to_numpy(dtype) if dtype else np.int64))
+    kind = to_numpy(dtype) if dtype else np.int64
+    return _drawn(lambda chance, shape: chance.integers(low, high, shape), sizes((size,)), kind)
 
 
 def rand_like(input: Tensor, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from tapegrad.functions.creation import draw_plain, drawing_lifted
 from tapegrad.lift import rules
 from tapegrad.lift.core import (
     Level,
@@ -30,6 +31,7 @@ from tapegrad.ops.core import ELEMENTWISE, Op
 from tapegrad.ops.shape import clone, expand, getitem, permute, stack
 from tapegrad.record import run
 from tapegrad.specimen import Specimen
+from tapegrad.tape import current
 from tapegrad.tensor import Tensor, wrap
 
 _warned: set[str] = set()
@@ -200,3 +202,20 @@ def _one_by_one(op: Op, given: list[Any], many: list[bool], params: Any, size: i
         ]
         results.append(run(op, tuple(args), params))
     return run(stack, tuple(results), {"dim": 0})
+
+
+@drawing_lifted
+def draw_lifted(draw: Any, shape: Any, kind: Any) -> Tensor:
+    """Random numbers under a transform: of the highest map that has an opinion."""
+    maps = [at for at in current.tape.levels if at.size is not None]
+    for at in maps:
+        if at.randomness == "error":
+            raise RuntimeError(
+                "random numbers were asked for under `vmap`: say with `randomness` whether they "
+                "shall be the 'same' for all examples or 'different', or draw them outside"
+            )
+    many = [at for at in maps if at.randomness == "different"]
+    t = wrap(draw_plain(draw, (*[at.size for at in many], *shape), kind))
+    for at in many:
+        t = batched(t, at)
+    return t

@@ -9,6 +9,7 @@ without one taking another's perturbation for its own.
 from __future__ import annotations
 
 import itertools
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar, NoReturn
@@ -20,29 +21,36 @@ from tapegrad.autograd.engine import gradients
 from tapegrad.inplace import changing_lifted, run_inplace
 from tapegrad.ops.core import Op
 from tapegrad.ops.index import assign
-from tapegrad.ops.shape import clone
+from tapegrad.ops.shape import alias, clone
 from tapegrad.record import run, running_lifted
 from tapegrad.tape import current
-from tapegrad.tensor import GradFn, Tensor, View, wrap
+from tapegrad.tensor import GradFn, Tensor, View, place, wrap
 
 _numbers = itertools.count(1)
 
 
 class Level:
-    """One transform under way: its number, and how many examples it maps over (None: no map)."""
+    """One transform under way: its number, and how many examples it maps over (None: no map).
 
-    __slots__ = ("number", "size")
+    `randomness` says what random numbers are under a map: the same for all examples, different
+    ones, or an error.  `members` are the Tensors that are lifted here, where the end of the level
+    has to find them.
+    """
 
-    def __init__(self, size: int | None) -> None:
+    __slots__ = ("members", "number", "randomness", "size")
+
+    def __init__(self, size: int | None, randomness: str = "same") -> None:
         self.number = next(_numbers)
         self.size = size
+        self.randomness = randomness
+        self.members: weakref.WeakSet[Tensor] | None = None
 
 
 @contextmanager
-def level(size: int | None = None) -> Iterator[Level]:
+def level(size: int | None = None, randomness: str = "same") -> Iterator[Level]:
     """A new level, open until the end of the context."""
     tape = current.tape
-    made = Level(size)
+    made = Level(size, randomness)
     tape.levels.append(made)
     try:
         yield made
@@ -126,6 +134,28 @@ class Lifted(Tensor):
     def grad_fn(self) -> GradFn | None:
         """The record of the first part."""
         return self.parts()[0].grad_fn
+
+    def register_hook(self, hook: Any) -> NoReturn:
+        """Refused: nobody would call it."""
+        raise RuntimeError(
+            f"hooks and `retain_grad` of a Tensor under {self._what} are not supported: ask for "
+            "the gradient itself (`tapegrad.autograd.grad`, `tapegrad.grad`)"
+        )
+
+    register_post_accumulate_grad_hook = register_hook
+
+    def retain_grad(self) -> NoReturn:
+        """Refused: see `register_hook`."""
+        self.register_hook(None)
+
+    @property
+    def data(self) -> Tensor:
+        """The same without history, see `detach`."""
+        return self.detach()
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        raise RuntimeError(f"`data` of a Tensor under {self._what} cannot be set: use `copy_`")
 
     def detach(self) -> Tensor:
         """The same without history."""
@@ -234,8 +264,10 @@ def pull(
     pairs = [
         (r, wrap(np.ones(r._a.shape, r._a.dtype)) if w is None else w)
         for r, w in zip(roots, weights, strict=True)
-        if r._pos
+        if place(r)
     ]
+    for x in inputs:
+        place(x)
     found: list[Any] = [None] * len(inputs)
     if pairs:
         found = gradients(
@@ -280,10 +312,30 @@ def shell(kind: type[Lifted], array: np.ndarray, lift: Any) -> Any:
     return t
 
 
+def plain_again(t: Tensor) -> None:
+    """Turn a lifted Tensor, which the user holds, into its first part."""
+    part = t.parts()[0]  # type: ignore[attr-defined]
+    home = part._home
+    if isinstance(home, View):  # each Tensor follows its base by itself
+        own = View(home.base, home.chain, home.tape, frozen=home.frozen)
+        own.stamp, own.several = home.stamp, home.several
+        home = own
+    elif not isinstance(part, Lifted):  # views of the Tensor hold the part to be their base
+        home = View(part, ((alias, {}),), home)
+    t.__class__ = type(part)
+    t._a, t._pos, t._home, t._s = part._a, part._pos, home, part._s
+    if isinstance(part, Lifted):
+        t._lift = part._lift
+    else:
+        del t._lift
+
+
 def become(t: Tensor, kind: type[Lifted], array: np.ndarray, lift: Any) -> None:
     """Turn a Tensor, which the user holds, into a lifted one."""
     t.__class__ = kind
     t._a, t._pos, t._home, t._s, t._lift = array, 0, None, -1, lift
+    if lift.at.members is not None:
+        lift.at.members.add(t)
 
 
 def on_tape(t: Tensor) -> bool:

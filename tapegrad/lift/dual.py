@@ -164,6 +164,8 @@ def dual(primal: Tensor, slope: Tensor, at: Level, *, owned: bool = False) -> An
         assert found is not None
         return found[0].together(lambda x, t: dual(x, t, at), primal, slope, found[1])
     made: Dual = shell(Dual, primal._a, Parts(at, primal, slope, owned=owned))
+    if at.members is not None:
+        at.members.add(made)
     return made
 
 

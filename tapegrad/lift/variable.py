@@ -33,3 +33,31 @@ def variable(x: Tensor, levels: list[Level] | None = None) -> Tensor:
 def maps_up_to(at: Level) -> list[Level]:
     """The open maps that what is computed at a level can be lifted in: not those further inside."""
     return [one for one in current.tape.levels if one.size is not None and one.number <= at.number]
+
+
+def plain(t: Tensor) -> Tensor:
+    """What of a variable stands on the tape."""
+    while isinstance(t, Lifted):
+        t = t.parts()[0]
+    return t
+
+
+def depends(root: Tensor, x: Tensor) -> bool:
+    """Whether a Tensor was computed from another, as far as the tape tells."""
+    tape = current.tape
+    if root._pos <= 0:
+        return root._pos == x._pos and root._pos != 0
+    goal = tape.slots.get(x._pos, 0) if x._pos < 0 else x._pos
+    if not goal:  # a leaf that no record reads; 0 also stands for a constant
+        return False
+    seen = {root._pos}
+    todo = [root._pos]
+    while todo:
+        index = tape.index(todo.pop())
+        for code in tape.inputs(index) if index >= 0 else ():
+            if code == goal:
+                return True
+            if code > 0 and code not in seen:
+                seen.add(code)
+                todo.append(code)
+    return root._pos == goal

@@ -26,9 +26,13 @@ from tapegrad.transforms.reverse import Inputs, released, settled
 
 
 def jvp(
-    f: Callable[..., Any], primals: Any, tangents: Any, *, has_aux: bool = False
-) -> tuple[Any, ...]:
+    f: Callable[..., Any], primals: Any, tangents: Any, *, has_aux: bool = False,
+    strict: bool = False,
+) -> tuple[Any, ...]:  # fmt: skip
     """The value of `f` at `primals` and its derivative in the direction of `tangents`.
+
+    With `strict` a result that does not depend on any argument is an error, not a derivative of
+    zeros.
 
     >>> import numpy as np, tapegrad as tg
     >>> tg.jvp(np.sin, (0.0,), (2.0,))
@@ -61,6 +65,11 @@ def jvp(
         for root in roots:
             value, found = split(root, at)
             if found is None:
+                if strict:
+                    raise RuntimeError(
+                        f"`jvp` with `strict=True`: a result of {name_of(f)}, of shape "
+                        f"{root._a.shape}, does not depend on the arguments"
+                    )
                 found = wrap(np.zeros(root._a.shape, root._a.dtype))
             values.append(value_back(value, tensors))
             directions.append(_apart(value_back(found, tensors), taken))

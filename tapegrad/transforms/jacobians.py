@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.autograd.grad_mode import recording
-from tapegrad.functions.joining import stack
+from tapegrad.functions.joining import cat, stack
 from tapegrad.lift.batch import all_of, batched
 from tapegrad.lift.core import level, pull
 from tapegrad.lift.dual import dual, split
@@ -47,7 +47,7 @@ def _paired(y: Any, name: str, f: Any, has_aux: bool) -> tuple[Any, Any]:
     return y
 
 
-def _basis(tensors: list[Tensor]) -> list[np.ndarray]:
+def basis(tensors: list[Tensor]) -> list[np.ndarray]:
     """For each Tensor its part of all unit vectors, which lie along the first dimension."""
     total = sum(t._a.size for t in tensors)
     out, start = [], 0
@@ -59,9 +59,9 @@ def _basis(tensors: list[Tensor]) -> list[np.ndarray]:
     return out
 
 
-def _rows(inputs: Inputs, roots: list[Tensor], recorded: bool) -> list[Tensor]:
+def _rows(inputs: Inputs, roots: list[Tensor], recorded: bool, chunk: int | None) -> list[Tensor]:
     """For each variable the derivatives of all results, one row after the other."""
-    weights = _basis(roots)
+    weights = basis(roots)
     count = len(weights[0]) if weights else 0
     variables = inputs.variables
     length = current.tape.next - inputs.start
@@ -79,10 +79,17 @@ def _rows(inputs: Inputs, roots: list[Tensor], recorded: bool) -> list[Tensor]:
             for i in range(count)
         ]
         return [stack(list(column)) for column in zip(*rows, strict=True)]
-    with level(count) as at:
-        seeds = [batched(wrap(w), at) for w in weights]
-        found = pull(roots, seeds, variables, recorded=recorded, retain=True, since=inputs.since)
-        return [all_of(g, at) for g in found]
+    parts = []
+    step = chunk or max(count, 1)
+    for start in range(0, max(count, 1), step):
+        some = [w[start : start + step] for w in weights]
+        with level(min(step, count - start)) as at:
+            seeds = [batched(wrap(w), at) for w in some]
+            found = pull(
+                roots, seeds, variables, recorded=recorded, retain=True, since=inputs.since
+            )
+            parts.append([all_of(g, at) for g in found])
+    return parts[0] if len(parts) == 1 else [cat(list(p)) for p in zip(*parts, strict=True)]
 
 
 def _cut(matrix: Tensor, roots: list[Tensor], x: Tensor) -> list[Tensor]:
@@ -118,12 +125,13 @@ def jacrev(
     array([[0.        , 0.        ],
            [0.84147098, 0.        ]])
     """
-    return _reverse(f, argnums, has_aux, "jacrev")
+    return reverse_rows(f, argnums, has_aux, "jacrev")
 
 
-def _reverse(
-    f: Callable[..., Any], argnums: Argnums, has_aux: bool, name: str
+def reverse_rows(
+    f: Callable[..., Any], argnums: Argnums, has_aux: bool, name: str, chunk: int | None = None
 ) -> Callable[..., Any]:
+    """`jacrev`, by at most so many rows at once; `jacobian`, which may take columns instead."""
     if not callable(f):
         raise TypeError(f"`{name}` takes a function, got {type(f).__name__}")
     single = isinstance(argnums, (int, np.integer))
@@ -138,7 +146,7 @@ def _reverse(
             roots, tree = outputs(y, name, f)
             if name == "jacobian" and _forward_pays(inputs, roots):
                 return _columns(f, args, kwargs, chosen, single, has_aux, name)
-            matrices = _rows(inputs, roots, inputs.matters_outside())
+            matrices = _rows(inputs, roots, inputs.matters_outside(), chunk)
             tensors = any_tensor(inputs.leaves)
             columns = [
                 [value_back(settled(b, inputs.own), tensors) for b in _cut(m, roots, x)]
@@ -170,22 +178,29 @@ def jacfwd(
     >>> tg.jacfwd(lambda x: np.array([1.0, 2.0]) * x)(3.0)
     array([1., 2.])
     """
+    return forward_columns(f, argnums, has_aux, "jacfwd", "same")
+
+
+def forward_columns(
+    f: Callable[..., Any], argnums: Argnums, has_aux: bool, name: str, randomness: str
+) -> Callable[..., Any]:
+    """`jacfwd`, with random numbers that may differ from column to column."""
     if not callable(f):
-        raise TypeError(f"`jacfwd` takes a function, got {type(f).__name__}")
+        raise TypeError(f"`{name}` takes a function, got {type(f).__name__}")
     single = isinstance(argnums, (int, np.integer))
 
     @functools.wraps(f, updated=())
     def jacobian_of(*args: Any, **kwargs: Any) -> Any:
-        chosen = checked_argnums(argnums, len(args), "jacfwd", f)
+        chosen = checked_argnums(argnums, len(args), name, f)
         with transforming():
-            return _columns(f, args, kwargs, chosen, single, has_aux, "jacfwd")
+            return _columns(f, args, kwargs, chosen, single, has_aux, name, randomness)
 
     return jacobian_of
 
 
 def _columns(
     f: Callable[..., Any], args: Any, kwargs: Any, chosen: tuple[int, ...], single: bool,
-    has_aux: bool, name: str,
+    has_aux: bool, name: str, randomness: str = "same",
 ) -> Any:  # fmt: skip
     leaves: list[Any] = []
     trees = []
@@ -194,10 +209,10 @@ def _columns(
         leaves += below
         trees.append(tree)
     values = [as_tensor(x, name) for x in leaves]
-    directions = _basis(values)
+    directions = basis(values)
     tensors = any_tensor(leaves)
     count = len(directions[0]) if directions else 0
-    with level(count) as many, level() as at:
+    with level(count, randomness) as many, level() as at:
         rest = iter(
             [dual(x, batched(wrap(d), many), at) for x, d in zip(values, directions, strict=True)]
         )
@@ -237,7 +252,7 @@ def jacobian(
     array([[2., 0.],
            [0., 4.]])
     """
-    return _reverse(f, argnums, has_aux, "jacobian")
+    return reverse_rows(f, argnums, has_aux, "jacobian")
 
 
 def hessian(
@@ -250,7 +265,7 @@ def hessian(
     array([[4., 2.],
            [2., 0.]])
     """
-    return _reverse(grad(f, argnums, has_aux), argnums, has_aux, "hessian")
+    return reverse_rows(grad(f, argnums, has_aux), argnums, has_aux, "hessian")
 
 
 def hvp(f: Callable[..., Any]) -> Callable[[Any, Any], Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.lift.batch import all_of, batched
+from tapegrad.lift.batch import Batched, all_of, batched
 from tapegrad.lift.core import level
 from tapegrad.ops.shape import permute
 from tapegrad.record import run
@@ -17,10 +17,10 @@ from tapegrad.transforms.arguments import any_tensor, name_of, outputs, transfor
 from tapegrad.transforms.pytree import LEAF, Tree, flatten, unflatten
 
 
-def _axes(given: Any, tree: Tree, what: str) -> list[int | None]:
+def axes_of(given: Any, tree: Tree, what: str) -> list[int | None]:
     """One axis, or None, for every leaf of a pytree: from a pytree that may be shorter."""
     if given is None or isinstance(given, (int, np.integer)):
-        return [None if given is None else int(given)] * _count(tree)
+        return [None if given is None else int(given)] * count(tree)
     if tree.kind is None or tree.kind is type(None):
         raise ValueError(f"`vmap`: `{what}` has {given!r} where there is a single array")
     if isinstance(given, dict):
@@ -36,12 +36,13 @@ def _axes(given: Any, tree: Tree, what: str) -> list[int | None]:
     return [
         axis
         for part, child in zip(parts, tree.children, strict=True)
-        for axis in _axes(part, child, what)
+        for axis in axes_of(part, child, what)
     ]
 
 
-def _count(tree: Tree) -> int:
-    return 1 if tree == LEAF else sum(map(_count, tree.children))
+def count(tree: Tree) -> int:
+    """The number of leaves."""
+    return 1 if tree == LEAF else sum(map(count, tree.children))
 
 
 def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
@@ -51,7 +52,8 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
     ----------
     in_axes : the axis of the examples for each argument (an int for all, or a tuple; pytrees
         within), None for an argument that is the same for all.
-    out_axes : where the results of the examples are put side by side.
+    out_axes : where the results of the examples are put side by side; None for a result that is
+        the same for all.
 
     >>> import numpy as np, tapegrad as tg
     >>> tg.vmap(tg.grad(lambda x: np.sin(x) * x))(np.array([0.0, 1.0]))
@@ -61,34 +63,52 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
         raise TypeError(f"`vmap` takes a function, got {type(f).__name__}")
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
+    return mapping(f, in_axes, out_axes)
+
+
+def mapping(
+    f: Callable[..., Any], in_axes: Any, out_axes: Any, *, inside: str = "in_axes",
+    outside: str = "out_axes", named_axis: int | None = 0, randomness: str = "same",
+) -> Callable[..., Any]:  # fmt: skip
+    """`vmap`, whose errors call the axes of arguments and results by given names.
+
+    `named_axis` is where the examples of keyword arguments lie.
+    """
 
     @functools.wraps(f, updated=())
     def mapped(*args: Any, **kwargs: Any) -> Any:
         leaves, tree = flatten((args, kwargs))
         given, named = tree.children
-        axes = _axes(in_axes, given, "in_axes") + [0] * _count(named)
-        size = _size(leaves, axes, f)
-        with transforming(), level(size) as at:
+        axes = axes_of(in_axes, given, inside) + [named_axis] * count(named)
+        size = size_of(leaves, axes, f, inside)
+        with transforming(), level(size, randomness) as at:
             inputs = [
                 x if axis is None else batched(_to_front(x, axis), at)
                 for x, axis in zip(leaves, axes, strict=True)
             ]
             args, kwargs = unflatten(tree, inputs)
             roots, shape = outputs(f(*args, **kwargs), "vmap", f)
-            places = _axes(out_axes, shape, "out_axes")
+            places = axes_of(out_axes, shape, outside)
             tensors = any_tensor(leaves)
             found = []
             for root, axis in zip(roots, places, strict=True):
-                if axis is None:
-                    raise ValueError("`vmap`: `out_axes` cannot be None: results are for examples")
-                full = _from_front(all_of(root, at), axis)
+                if axis is not None:
+                    full = _from_front(all_of(root, at), axis, outside)
+                elif type(root) is Batched and root._lift.at is at:
+                    raise ValueError(
+                        f"`vmap`: `{outside}` is None for a result that differs from example to "
+                        "example: give the axis that the examples shall lie along"
+                    )
+                else:
+                    full = root
                 found.append(value_back(full, tensors))
         return unflatten(shape, found)
 
     return mapped
 
 
-def _size(leaves: list[Any], axes: list[int | None], f: Any) -> int:
+def size_of(leaves: list[Any], axes: list[int | None], f: Any, inside: str) -> int:
+    """How many examples there are."""
     sizes = {}
     for x, axis in zip(leaves, axes, strict=True):
         if axis is None:
@@ -97,7 +117,7 @@ def _size(leaves: list[Any], axes: list[int | None], f: Any) -> int:
         if not -len(shape) <= axis < len(shape):
             raise ValueError(
                 f"`vmap`: there is no axis {axis} in an argument of shape {shape}: give None in "
-                "`in_axes` for what is the same for all examples"
+                f"`{inside}` for what is the same for all examples"
             )
         sizes[shape[axis]] = shape
     if not sizes:
@@ -118,11 +138,12 @@ def _to_front(x: Any, axis: int) -> Tensor:
     return run(permute, (t,), {"dims": (axis, *rest)})
 
 
-def _from_front(t: Tensor, axis: int) -> Tensor:
+def _from_front(t: Tensor, axis: int, outside: str) -> Tensor:
     ndim = t._a.ndim
     if not -ndim <= axis < ndim:
-        raise ValueError(f"`vmap`: `out_axes` {axis} is out of range for a result of shape "
-                         f"{t._a.shape[1:]}")  # fmt: skip
+        raise ValueError(
+            f"`vmap`: `{outside}` {axis} is out of range for a result of shape {t._a.shape[1:]}"
+        )
     axis %= ndim
     if not axis:
         return t

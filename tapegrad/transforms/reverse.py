@@ -11,7 +11,7 @@ import numpy as np
 from tapegrad.autograd.engine import leaf_gradient
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.lift.core import Lifted, on_tape, pull
-from tapegrad.lift.variable import variable
+from tapegrad.lift.variable import depends, plain, variable
 from tapegrad.tape import IN0, MODE_FAST, SHAPE, WIDE, WORD, Tape, current, leaf_keys
 from tapegrad.tensor import F8, Tensor, wrap
 from tapegrad.transforms.arguments import (
@@ -27,13 +27,6 @@ from tapegrad.transforms.arguments import (
     value_back,
 )
 from tapegrad.transforms.pytree import Tree, flatten, matching, unflatten
-
-
-def plain(t: Tensor) -> Tensor:
-    """What of a variable stands on the tape."""
-    while isinstance(t, Lifted):
-        t = t.parts()[0]
-    return t
 
 
 class Inputs:
@@ -215,7 +208,7 @@ def _quick(f: Callable[..., Any], args: Any, kwargs: Any, place: int, name: str)
         leaf = wrap(x)
     else:
         return None
-    if tape.depth or tape.mode != MODE_FAST or tape.inference:
+    if tape.depth or tape.levels or tape.mode != MODE_FAST or tape.inference:
         return None
     leaf._pos = -leaf_keys()
     start = tape.next
@@ -286,25 +279,6 @@ def _refuse_unused(root: Tensor, inputs: Inputs, name: str, f: Any) -> None:
                 f"`{name}` with `strict=True`: the value of {name_of(f)} does not depend on leaf "
                 f"{k} of its arguments"
             )
-
-
-def depends(root: Tensor, x: Tensor) -> bool:
-    """Whether a Tensor was computed from another, as far as the tape tells."""
-    tape = current.tape
-    if root._pos <= 0:
-        return root._pos == x._pos and root._pos != 0
-    goal = tape.slots.get(x._pos, 0) if x._pos < 0 else x._pos
-    seen = {root._pos}
-    todo = [root._pos]
-    while todo:
-        index = tape.index(todo.pop())
-        for code in tape.inputs(index) if index >= 0 else ():
-            if code == goal:
-                return True
-            if code > 0 and code not in seen:
-                seen.add(code)
-                todo.append(code)
-    return root._pos == goal
 
 
 def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
