@@ -16,6 +16,7 @@ from tapegrad.tensor import Tensor, wrap
 from tapegrad.transforms.arguments import (
     any_tensor,
     as_tensor,
+    forgetting,
     name_of,
     outputs,
     transforming,
@@ -25,6 +26,7 @@ from tapegrad.transforms.pytree import flatten, matching, unflatten
 from tapegrad.transforms.reverse import Inputs, released, settled
 
 
+@forgetting
 def jvp(
     f: Callable[..., Any], primals: Any, tangents: Any, *, has_aux: bool = False
 ) -> tuple[Any, ...]:

@@ -22,6 +22,7 @@ from tapegrad.transforms.arguments import (
     any_tensor,
     as_tensor,
     checked_argnums,
+    forgetting,
     name_of,
     outputs,
     transforming,
@@ -129,6 +130,7 @@ def _reverse(
     single = isinstance(argnums, (int, np.integer))
 
     @functools.wraps(f, updated=())
+    @forgetting
     def jacobian_of(*args: Any, **kwargs: Any) -> Any:
         chosen = checked_argnums(argnums, len(args), name, f)
         with transforming():
@@ -175,6 +177,7 @@ def jacfwd(
     single = isinstance(argnums, (int, np.integer))
 
     @functools.wraps(f, updated=())
+    @forgetting
     def jacobian_of(*args: Any, **kwargs: Any) -> Any:
         chosen = checked_argnums(argnums, len(args), "jacfwd", f)
         with transforming():
