@@ -26,6 +26,7 @@ from tapegrad.lift.core import (
     pull,
     shell,
 )
+from tapegrad.lift.short import go
 from tapegrad.lift.variable import variable
 from tapegrad.ops import elementwise as e
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op, Spec
@@ -88,7 +89,7 @@ class Dual(Lifted):
             else:
                 primals.append(arg)
                 tangents.append(None)
-        y = run(op, tuple(primals), params)
+        y = go(op, tuple(primals), params)
         t = tangent(op, primals, tangents, y, params)
         return y if t is None else dual(y, t, at, owned=op.view)
 
@@ -192,7 +193,7 @@ def tangent(
         t = tangents[k]
         assert t is not None
         term = _term(op, k, values, t, y)
-        total = term if total is None else e.add(total, term)
+        total = term if total is None else go(e.add, (total, term), {})
     return total
 
 
@@ -203,10 +204,15 @@ def _zero(p: Any) -> Any:
 def _term(op: Op, k: int, values: Given, t: Tensor, y: Tensor) -> Tensor:
     """What the tangent of one operand contributes."""
     if op.multilinear:
-        term = run(op, (*values.operands[:k], t, *values.operands[k + 1 :]), values.params)
+        term = go(op, (*values.operands[:k], t, *values.operands[k + 1 :]), values.params)
     elif op.kind is ELEMENTWISE:
         last = len(op.formulas) - 1
-        term = chain(t, values.evaluate(k), op.exact[min(k, last)])
+        partial = values.evaluate(k)
+        both = op.exact[min(k, last)]
+        if isinstance(partial, Tensor):
+            term = go(e.exact if both else e.strong, (t, partial), {})
+        else:
+            term = chain(t, partial, both)
     else:
         return _transposed(k, values, t, y)
     if term._a.dtype != y._a.dtype:
