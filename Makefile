@@ -4,7 +4,8 @@
 PYTHON ?= python3
 # Worker processes of the test runs.
 JOBS ?= 2
-# Options of the benchmark, e.g. BENCH="--threads 2 --json bench/eager.json".
+# What is measured, and with which options, e.g. SUITES=eager BENCH="--threads 2 --json eager.json".
+SUITES ?= eager transforms
 BENCH ?=
 
 VENV := .venv
@@ -41,7 +42,7 @@ peers: $(INSTALLED)-dev $(INSTALLED)-peers
 	$(PY) -m pytest -n $(JOBS) --library=torch -m "not tapegrad_only" --ignore=tests/peers
 
 bench: $(INSTALLED)-bench
-	$(PY) -m bench eager $(BENCH)
+	set -e; for suite in $(SUITES); do $(PY) -m bench $$suite $(BENCH); done
 
 examples: $(INSTALLED)-dev
 	$(PY) -m pytest tests/test_documents.py

@@ -1,4 +1,4 @@
-"""The command: ``python -m bench eager``.
+"""The command: ``python -m bench eager`` or ``python -m bench transforms``.
 
 The process that is called only plans and prints. What is timed side by side runs in one worker
 process per number of threads, whose environment pins every thread pool before anything is
@@ -8,6 +8,7 @@ imported.
 from __future__ import annotations
 
 import argparse
+import importlib
 import importlib.metadata
 import importlib.util
 import os
@@ -20,12 +21,13 @@ from pathlib import Path
 from typing import Any
 
 from bench import report
-from bench.libraries import ADAPTERS, load
-from bench.processes import GROUPS as PROCESS_GROUPS
+from bench.libraries import load
 from bench.processes import ROOT
 from bench.report import Row
 
-WORKER_GROUPS = ("small", "large")
+# Each is a module with the groups that it times itself, those that need processes of their own,
+# and how it calls each library.
+SUITES = ("eager", "transforms")
 POOLS = (
     "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS",
     "VECLIB_MAXIMUM_THREADS", "NUMEXPR_NUM_THREADS", "NUMBA_NUM_THREADS", "NPROC",
@@ -35,7 +37,7 @@ POOLS = (
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser("python -m bench", description=__doc__.split("\n")[0])
-    parser.add_argument("suite", choices=["eager"])
+    parser.add_argument("suite", choices=SUITES)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     parser.add_argument("--from", type=Path, metavar="FILE", dest="saved", help="measure nothing")
     parser.add_argument("--readme", action="store_true", help="renew the README's tables")
@@ -43,18 +45,33 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--threads", type=int, default=1, metavar="N", help="time the large operations at N too"
     )
-    parser.add_argument(
-        "--libraries", type=lambda s: s.split(","), default=list(ADAPTERS), metavar="A,B"
-    )
-    parser.add_argument(
-        "--groups",
-        type=lambda s: s.split(","),
-        default=[*WORKER_GROUPS, *PROCESS_GROUPS],
-        metavar="A,B",
-        help=f"of {', '.join([*WORKER_GROUPS, *PROCESS_GROUPS])}",
-    )
+    parser.add_argument("--libraries", type=names, metavar="A,B")
+    parser.add_argument("--groups", type=names, metavar="A,B", help="only these tables")
     parser.add_argument("--worker", type=Path, help=argparse.SUPPRESS)
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    suite = suite_of(options)
+    for given, known in (("libraries", suite.ADAPTERS), ("groups", groups_of(suite))):
+        chosen = getattr(options, given)
+        if chosen is None:
+            setattr(options, given, list(known))
+        elif unknown := [name for name in chosen if name not in known]:
+            parser.error(f"{options.suite} has the {given} {', '.join(known)}, not {unknown[0]}")
+    return options
+
+
+def names(given: str) -> list[str]:
+    """Read several names, with commas between them."""
+    return given.split(",")
+
+
+def suite_of(options: argparse.Namespace) -> Any:
+    """Return the suite's module."""
+    return importlib.import_module(f"bench.{options.suite}")
+
+
+def groups_of(suite: Any) -> list[str]:
+    """Return all groups of a suite."""
+    return [*suite.GROUPS, *suite.PROCESS_GROUPS]
 
 
 def main() -> None:
@@ -77,13 +94,14 @@ def main() -> None:
 
 def measure(options: argparse.Namespace) -> Iterator[Row]:
     """Yield the rows of all groups."""
-    timed = [group for group in WORKER_GROUPS if group in options.groups]
+    suite = suite_of(options)
+    timed = [group for group in suite.GROUPS if group in options.groups]
     if timed:
         yield from in_worker(options, timed, 1)
     if "large" in timed and options.threads > 1:
         yield from in_worker(options, ["large"], options.threads)
     os.environ |= pinned(1)
-    for group, rows in PROCESS_GROUPS.items():
+    for group, rows in suite.PROCESS_GROUPS.items():
         if group in options.groups:
             say(f"{group} …")
             yield from rows(options.libraries, options.quick)
@@ -110,14 +128,13 @@ def in_worker(options: argparse.Namespace, groups: list[str], threads: int) -> l
 
 def work(options: argparse.Namespace) -> None:
     """Be the worker: load the libraries, time the groups, leave the rows in a file."""
-    from bench import eager
-
-    libraries = [library for name in options.libraries if (library := load(name))]
+    suite = suite_of(options)
+    libraries = [x for name in options.libraries if (x := load(name, suite.ADAPTERS))]
     for library in libraries:
         library.set_threads(options.threads)
     rows: list[Row] = []
     for group in options.groups:
-        for row in getattr(eager, group)(libraries, options.threads, options.quick):
+        for row in getattr(suite, group)(libraries, options.threads, options.quick):
             say(f"{group}, {options.threads} threads: {row.name} {row.phase}")
             rows.append(row)
     report.save(options.worker, {}, rows)
@@ -125,14 +142,14 @@ def work(options: argparse.Namespace) -> None:
 
 def about(options: argparse.Namespace) -> dict[str, Any]:
     """Say what is measured where."""
-    names = ["numpy", "numba", "scipy", *options.libraries]
+    packages = dict.fromkeys(["numpy", "numba", "scipy", *options.libraries])
     return {
         "suite": options.suite,
         "quick": options.quick,
         "processor": processor(),
         "cores": os.cpu_count(),
         "python": platform.python_version(),
-        "versions": {name: version(name) for name in names},
+        "versions": {name: version(name) for name in packages},
     }
 
 

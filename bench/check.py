@@ -25,7 +25,8 @@ def checked(problem: Problem, libraries: list[Library]) -> dict[str, Run]:
     """Return the problem ready in each library that supports it, after comparing them.
 
     Values are held to NumPy's where it has the operations, gradients to central differences of
-    those values along one random direction, and all libraries to the first.
+    those values along one random direction, second derivatives to those of the gradients, and all
+    libraries to the first.
     """
     runs: dict[str, Run] = {}
     outcomes: dict[str, Outcome] = {}
@@ -41,12 +42,16 @@ def checked(problem: Problem, libraries: list[Library]) -> dict[str, Run]:
     first, expected = next(iter(outcomes.items()))
     for name, outcome in outcomes.items():
         _hold(f"{problem.name}: {name}'s value and {first}'s", outcome.value, expected.value)
+        rough = outcome.differences or expected.differences
         for field in ("gradients", "inputs"):
             got, want = getattr(outcome, field), getattr(expected, field)
             for i, (x, y) in enumerate(zip(got, want, strict=True)):
                 label = f"{problem.name}: {field}[{i}] of {name} and of {first}"
-                _hold(label, x, y, GRADIENT_TOLERANCE)
-    _against_numpy(problem, first, expected)
+                _hold(label, x, y, DIFFERENCE_TOLERANCE if rough else GRADIENT_TOLERANCE)
+    if problem.transform in ("hessian", "hvp"):
+        _against_gradients(problem, next(x for x in libraries if x.name == first), expected)
+    else:
+        _against_numpy(problem, first, expected)
     return runs
 
 
@@ -85,7 +90,25 @@ def _against_numpy(problem: Problem, name: str, outcome: Outcome) -> None:
         )
 
 
+def _against_gradients(problem: Problem, library: Library, outcome: Outcome) -> None:
+    """Compare second derivatives along the vector with differences of the library's gradients."""
+    (x,), v = problem.inputs, problem.vector()
+    step = DIFFERENCE_STEP / math.sqrt(x.size)
+
+    def along(t: float) -> np.ndarray:
+        moved = replace(problem, inputs=(x + t * v,), transform="grad")
+        return library.prepare(moved).outcome().gradients[0]
+
+    (found,) = outcome.gradients
+    change = (along(step) - along(-step)) / (2 * step)
+    label = f"{problem.name}: {problem.transform} by {library.name} and by differences"
+    slope = found @ v if problem.transform == "hessian" else found
+    _hold(label, slope, change, DIFFERENCE_TOLERANCE)
+
+
 def _numpy_value(problem: Problem) -> np.ndarray:
+    if problem.transform:
+        return np.asarray(problem.function(np, list(problem.inputs), list(problem.data)))
     import scipy.special
 
     from bench.numpy_names import NumpyNames

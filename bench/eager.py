@@ -7,13 +7,15 @@ from dataclasses import dataclass
 
 from bench import movements, operations, problems
 from bench.check import checked
-from bench.libraries import Library
+from bench.libraries import ADAPTERS, Library
 from bench.problem import Problem
-from bench.report import Row, at_least, ratio_to_torch
+from bench.processes import GROUPS as PROCESS_GROUPS
+from bench.report import Row, at_least, ratios_to, unsteady
 from bench.timing import QUICK, Effort, Figure, interleave
 
 CHAIN_SIZES = (1, 4, 64, 1024)
 QUICK_SIDE = 32
+GROUPS = ("small", "large")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +44,11 @@ def small(libraries: list[Library], threads: int, quick: bool) -> Iterator[Row]:
         calls = {name: run.step for name, run in runs.items()}
         samples = interleave(calls, effort)
         figures = {name: Figure.of(s, 1e6 / case.per) for name, s in samples.items()}
-        ratio = ratio_to_torch(figures)
-        reach, met = ("", None) if case.least is None else at_least(ratio, case.least)
+        ratios = ratios_to(figures, "torch")
+        reach, met = ("", None) if case.least is None else at_least(ratios, torch=case.least)
         group = f"forward and backward, per {'operation' if case.per > 1 else 'step'}"
         name, note = case.problem.name, unsteady(figures)
-        yield Row(group, name, threads, "µs", figures, ratio, reach, met, note)
+        yield Row(group, name, threads, "µs", figures, ratios, reach, met, note)
 
 
 def large(libraries: list[Library], threads: int, quick: bool) -> Iterator[Row]:
@@ -63,15 +65,12 @@ def large(libraries: list[Library], threads: int, quick: bool) -> Iterator[Row]:
             for phase, calls in phases.items():
                 samples = interleave(calls, effort)
                 figures = {name: Figure.of(s, 1e3) for name, s in samples.items()}
-                ratio = ratio_to_torch(figures)
-                reach, met = at_least(ratio, 1.0)
+                ratios = ratios_to(figures, "torch")
+                reach, met = at_least(ratios, torch=1.0)
                 yield Row(
-                    group, problem.name, threads, "ms", figures, ratio, reach, met,
+                    group, problem.name, threads, "ms", figures, ratios, reach, met,
                     unsteady(figures), family, phase,
                 )  # fmt: skip
 
 
-def unsteady(figures: dict[str, Figure]) -> str:
-    """Return a note if either side of the ratio was disturbed while it was measured."""
-    sides = [name for name in ("tapegrad", "torch") if name in figures]
-    return "unsteady" if any(figures[name].unsteady for name in sides) else ""
+__all__ = ["ADAPTERS", "GROUPS", "PROCESS_GROUPS", "large", "small"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
@@ -24,6 +24,8 @@ class Outcome:
     gradients: list[np.ndarray]
     inputs: list[np.ndarray]
     """The inputs after the step, which a problem with a rate has moved."""
+    differences: bool = False
+    """Whether the gradients are finite differences, and no better than such are."""
 
 
 class Run(Protocol):
@@ -173,7 +175,8 @@ class FunctionRun:
         return Outcome(np.asarray(value), arrays, [np.asarray(x) for x in self.inputs])
 
 
-ADAPTERS: dict[str, Callable[[str, ModuleType], Library]] = {
+Adapter = Callable[[str, ModuleType], Library]
+ADAPTERS: dict[str, Adapter] = {
     "tapegrad": Torch,
     "torch": Torch,
     "jax": Jax,
@@ -181,7 +184,7 @@ ADAPTERS: dict[str, Callable[[str, ModuleType], Library]] = {
 }
 
 
-def load(name: str) -> Library | None:
+def load(name: str, adapters: Mapping[str, Adapter] = ADAPTERS) -> Library | None:
     """Import a library; None if it is a peer that is not installed."""
     try:
         module = importlib.import_module(name)
@@ -189,4 +192,4 @@ def load(name: str) -> Library | None:
         if name == "tapegrad" or error.name != name:
             raise
         return None
-    return ADAPTERS[name](name, module)
+    return adapters[name](name, module)

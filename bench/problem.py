@@ -23,7 +23,8 @@ class Problem:
     ----------
     function
         Called as ``function(xp, inputs, data)``, where ``xp`` has PyTorch's names and the other
-        two are lists of the library's own arrays. Its result may have any shape.
+        two are lists of the library's own arrays. Its result may have any shape. With a
+        `transform` the names are NumPy's, and the result is a scalar.
     inputs, data
         The arrays that gradients are asked for, and those that are constants.
     rate
@@ -32,6 +33,8 @@ class Problem:
         Whether the function has a gradient at all (a comparison has none).
     methods
         Whether the function calls methods that only PyTorch's tensors have.
+    transform
+        What is made of the function: "grad", "hessian", "hvp"; empty: `backward` is called.
     """
 
     name: str
@@ -41,9 +44,14 @@ class Problem:
     rate: float | None = None
     gradient: bool = True
     methods: bool = False
+    transform: str = ""
 
     def weights(self, shape: tuple[int, ...]) -> np.ndarray:
         """Return the result's cotangent: one for a scalar, else the same draw for everyone."""
         if not shape:
             return np.array(1.0)
         return np.random.default_rng(SEED).uniform(0.5, 1.5, shape)
+
+    def vector(self) -> np.ndarray:
+        """Return what a Hessian is multiplied by: the same draw for everyone."""
+        return np.random.default_rng(SEED + 2).standard_normal(self.inputs[0].shape)

@@ -12,7 +12,7 @@ from pathlib import Path
 from time import perf_counter
 
 from bench import child
-from bench.report import Row, ratio_to_torch
+from bench.report import Row, ratios_to
 from bench.timing import Figure
 
 ROOT = Path(__file__).parents[1]
@@ -52,8 +52,8 @@ def imports(libraries: list[str], quick: bool) -> Iterator[Row]:
         met = within and not loaded
     reach = f"≤ NumPy's + {IMPORT_SLACK} s, without {', '.join(LATE)}"
     note = f"loads {loaded}" if loaded else ""
-    ratio = ratio_to_torch(figures)
-    yield Row("import", "import", 1, "s", figures, ratio, reach, met, note)
+    ratios = ratios_to(figures, "torch")
+    yield Row("import", "import", 1, "s", figures, ratios, reach, met, note)
 
 
 def starts(libraries: list[str], quick: bool) -> Iterator[Row]:
@@ -72,7 +72,7 @@ def starts(libraries: list[str], quick: bool) -> Iterator[Row]:
         met = None if own is None else own.median <= limit
         yield Row(
             "process start to first gradient", f"MLP step, {name} kernel cache", 1, "s",
-            figures, ratio_to_torch(figures), f"≤ {limit:g} s", met,
+            figures, ratios_to(figures, "torch"), f"≤ {limit:g} s", met,
         )  # fmt: skip
 
 
@@ -89,8 +89,8 @@ def memory(libraries: list[str], quick: bool) -> Iterator[Row]:
     if {"tapegrad", "torch"} <= figures.keys():
         met = figures["tapegrad"].median <= figures["torch"].median
     name = f"MLP step, {layers} layers, batch {width}, width {width}"
-    ratio = None if quick else ratio_to_torch(figures)
-    yield Row("peak memory", name, 1, "MB", figures, ratio, "≤ PyTorch's", met)
+    ratios = {} if quick else ratios_to(figures, "torch")
+    yield Row("peak memory", name, 1, "MB", figures, ratios, "≤ PyTorch's", met)
 
 
 GROUPS: dict[str, Callable[[list[str], bool], Iterator[Row]]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -12,7 +12,8 @@ from typing import Any
 from bench.timing import Figure
 
 README = Path(__file__).parents[1] / "README.md"
-BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
+# The peers that a table states ratios to, by the name of the library.
+PEERS = {"torch": "PyTorch", "autograd": "autograd"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +26,8 @@ class Row:
         The table, and what was measured.
     figures
         Per library; a library that has no such thing is absent.
-    ratio
-        PyTorch's median by tapegrad's, so above 1 tapegrad is ahead; None without both.
+    ratios
+        Per peer, its median by tapegrad's, so above 1 tapegrad is ahead; empty without tapegrad.
     reach
         What is to be reached, in words.
     met
@@ -40,7 +41,7 @@ class Row:
     threads: int
     unit: str
     figures: dict[str, Figure]
-    ratio: float | None = None
+    ratios: dict[str, float] = field(default_factory=dict)
     reach: str = ""
     met: bool | None = None
     note: str = ""
@@ -53,16 +54,27 @@ class Row:
         return cls(**{**fields, "figures": figures})
 
 
-def ratio_to_torch(figures: dict[str, Figure]) -> float | None:
-    """Return PyTorch's median by tapegrad's."""
-    if not {"tapegrad", "torch"} <= figures.keys():
-        return None
-    return figures["torch"].median / figures["tapegrad"].median
+def ratios_to(figures: dict[str, Figure], *peers: str) -> dict[str, float]:
+    """Return the medians of those peers that were measured by tapegrad's."""
+    if "tapegrad" not in figures:
+        return {}
+    own = figures["tapegrad"].median
+    return {peer: figures[peer].median / own for peer in peers if peer in figures}
 
 
-def at_least(ratio: float | None, least: float) -> tuple[str, bool | None]:
-    """Return the reach in words and whether a ratio is there."""
-    return f"≥ {least:g}×", None if ratio is None else ratio >= least
+def at_least(ratios: dict[str, float], **least: float) -> tuple[str, bool | None]:
+    """Return the least ratios in words and whether all are there; None if one has no peer."""
+    named = len(least) > 1 or "torch" not in least
+    reach = ", ".join(f"≥ {x:g}×" + f" {PEERS[name]}" * named for name, x in least.items())
+    if any(name in ratios and ratios[name] < x for name, x in least.items()):
+        return reach, False
+    return reach, True if least.keys() <= ratios.keys() else None
+
+
+def unsteady(figures: dict[str, Figure], *peers: str) -> str:
+    """Return a note if a side of a ratio was disturbed while it was measured."""
+    sides = [name for name in ("tapegrad", *(peers or ("torch",))) if name in figures]
+    return "unsteady" if any(figures[name].unsteady for name in sides) else ""
 
 
 def verdict(met: bool | None) -> str:
@@ -80,11 +92,12 @@ def cell(value: float) -> str:
 def table(rows: list[Row]) -> str:
     """Return one group's Markdown table: medians, with the minimum in brackets."""
     libraries = list(dict.fromkeys(name for row in rows for name in row.figures))
+    peers = list(dict.fromkeys(name for row in rows for name in row.ratios))
     lines = [
         f"| {rows[0].group} ({rows[0].unit}) | threads | "
-        + " | ".join(libraries)
-        + " | ratio to PyTorch | reach | reached |",
-        "|---|---" + "|---:" * len(libraries) + "|---:|---|---|",
+        + " | ".join([*libraries, *[f"ratio to {PEERS[peer]}" for peer in peers]])
+        + " | reach | reached |",
+        "|---|---" + "|---:" * (len(libraries) + len(peers)) + "|---|---|",
     ]
     for row in rows:
         cells = [
@@ -93,12 +106,12 @@ def table(rows: list[Row]) -> str:
             else "–"
             for name in libraries
         ]
-        ratio = "" if row.ratio is None else f"{row.ratio:.2f}×"
+        cells += [f"{row.ratios[peer]:.2f}×" if peer in row.ratios else "" for peer in peers]
         name = ", ".join(filter(None, (row.name, row.phase, row.note)))
         lines.append(
             f"| {name} | {row.threads} | "
             + " | ".join(cells)
-            + f" | {ratio} | {row.reach} | {verdict(row.met)} |"
+            + f" | {row.reach} | {verdict(row.met)} |"
         )
     return "\n".join(lines)
 
@@ -112,18 +125,18 @@ def families(rows: list[Row]) -> str:
     ]
     members: dict[tuple[str, str, int], list[Row]] = {}
     for row in rows:
-        if row.ratio is not None:
+        if "torch" in row.ratios:
             members.setdefault((row.family, row.phase, row.threads), []).append(row)
     for (family, phase, threads), found in members.items():
-        least = min(found, key=lambda row: row.ratio or 0.0)
-        middle = median(row.ratio or 0.0 for row in found)
+        least = min(found, key=lambda row: row.ratios["torch"])
+        middle = median(row.ratios["torch"] for row in found)
         missed = sum(row.met is False for row in found)
         unsteady = sum(bool(row.note) for row in found)
         count = f"{len(found)} ({unsteady} unsteady)" if unsteady else str(len(found))
         reached = f"**missed by {missed}**" if missed else verdict(True)
         lines.append(
             f"| {family}, {phase} | {threads} | {count} | {middle:.2f}× "
-            f"| {least.ratio:.2f}× ({least.name}) | {least.reach} | {reached} |"
+            f"| {least.ratios['torch']:.2f}× ({least.name}) | {least.reach} | {reached} |"
         )
     return "\n".join(lines)
 
@@ -164,15 +177,21 @@ def open_saved(path: Path) -> tuple[dict[str, Any], list[Row]]:
     return document["meta"], [Row.read(fields) for fields in document["rows"]]
 
 
+def markers(suite: str) -> tuple[str, str]:
+    """Return the lines of the README between which the tables of a suite stand."""
+    return f"<!-- bench {suite}: begin -->", f"<!-- bench {suite}: end -->"
+
+
 def write_readme(meta: dict[str, Any], rows: list[Row], path: Path = README) -> None:
     """Put the tables between the README's two markers."""
     text = path.read_text(encoding="utf-8")
-    if BEGIN not in text or END not in text:
-        raise SystemExit(f"{path.name} has no place for the tables: {BEGIN} … {END}")
+    begin, end = markers(meta["suite"])
+    if begin not in text or end not in text:
+        raise SystemExit(f"{path.name} has no place for the tables: {begin} … {end}")
     parts = [about(meta)]
     for found in grouped(rows).values():
         parts.append(families(found) if found[0].family else table(found))
-    head, rest = text.split(BEGIN, 1)
-    tail = rest.split(END, 1)[1]
+    head, rest = text.split(begin, 1)
+    tail = rest.split(end, 1)[1]
     body = "\n\n".join(parts)
-    path.write_text(f"{head}{BEGIN}\n\n{body}\n\n{END}{tail}", encoding="utf-8")
+    path.write_text(f"{head}{begin}\n\n{body}\n\n{end}{tail}", encoding="utf-8")

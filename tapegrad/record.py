@@ -512,7 +512,7 @@ def write_step(
 
 def called(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
     """Run an operation that was called on Tensors, by its short road if it has one."""
-    return run(op, args, params) if op.short is None else op.short(*args)
+    return run(op, args, params) if params or op.short is None else op.short(*args)
 
 
 Tensor._tapegrad_run = staticmethod(called)

@@ -29,6 +29,7 @@ from tapegrad.lift.core import (
 )
 from tapegrad.ops.core import ELEMENTWISE, Op
 from tapegrad.ops.shape import clone, expand, getitem, permute, stack
+from tapegrad.record import called as go
 from tapegrad.record import run
 from tapegrad.specimen import Specimen
 from tapegrad.tape import current
@@ -86,7 +87,7 @@ class Batched(Lifted):
         given = [a._lift.full if m else a for a, m in zip(args, many, strict=True)]
         if op.kind is ELEMENTWISE:
             args = rules.aligned(given, many)
-            return batched(op.short(*args) if op.short is not None else run(op, args, params), at)
+            return batched(go(op, args, params), at)
         assert at.size is not None
         rule = rules.table.get(op.name)
         found: Any = NotImplemented
@@ -151,11 +152,12 @@ def _become(t: Tensor, full: Tensor, at: Level) -> None:
     t._a.owner = t  # type: ignore[attr-defined]
 
 
-def batched(full: Tensor, at: Level) -> Any:
+def batched(full: Tensor, at: Level) -> Tensor:
     """The Tensor of which `full` holds the examples along its first dimension."""
     if above(full, at):  # its own examples, if it has some, lie in front of those
         turn = _exchanged if type(full) is Batched else _same
-        return full.mapped(lambda part: batched(turn(part), at))  # type: ignore[attr-defined]
+        assert isinstance(full, Lifted)
+        return full.mapped(lambda part: batched(turn(part), at))
     specimen = _specimen(full)
     t: Batched = shell(Batched, specimen, Parts(at, full))
     specimen.owner = t

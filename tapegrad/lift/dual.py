@@ -32,6 +32,7 @@ from tapegrad.lift.variable import maps_up_to, variable
 from tapegrad.ops import elementwise as e
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op, Spec
 from tapegrad.ops.shape import clone, expand, to
+from tapegrad.record import called as go
 from tapegrad.record import run
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor, wrap
@@ -70,7 +71,8 @@ class Dual(Lifted):
 
     def rebuilt(self, *parts: Tensor) -> Tensor:
         """The same of another value and tangent."""
-        return dual(*parts, self._lift.at)
+        primal, slope = parts
+        return dual(primal, slope, self._lift.at)
 
     @classmethod
     def together(
@@ -98,7 +100,7 @@ class Dual(Lifted):
             else:
                 primals.append(arg)
                 tangents.append(None)
-        y = op.short(*primals) if op.short is not None else run(op, tuple(primals), params)
+        y = go(op, tuple(primals), params)
         t = tangent(op, primals, tangents, y, params, at)
         return y if t is None else dual(y, t, at, owned=op.view)
 
@@ -157,7 +159,7 @@ class Dual(Lifted):
         self._a = lift.primal._a
 
 
-def dual(primal: Tensor, slope: Tensor, at: Level, *, owned: bool = False) -> Any:
+def dual(primal: Tensor, slope: Tensor, at: Level, *, owned: bool = False) -> Tensor:
     """A value with a tangent at a level."""
     if above(primal, at) or above(slope, at):
         found = highest((primal, slope))
@@ -219,7 +221,7 @@ def tangent(
         t = tangents[k]
         assert t is not None
         term = _term(op, k, values, t, y, at)
-        total = term if total is None else e.add(total, term)
+        total = term if total is None else go(e.add, (total, term), {})
     return total
 
 
@@ -230,10 +232,15 @@ def _zero(p: Any) -> Any:
 def _term(op: Op, k: int, values: Given, t: Tensor, y: Tensor, at: Level) -> Tensor:
     """What the tangent of one operand contributes."""
     if op.multilinear:
-        term = run(op, (*values.operands[:k], t, *values.operands[k + 1 :]), values.params)
+        term = go(op, (*values.operands[:k], t, *values.operands[k + 1 :]), values.params)
     elif op.kind is ELEMENTWISE:
         last = len(op.formulas) - 1
-        term = chain(t, values.evaluate(k), op.exact[min(k, last)])
+        partial = values.evaluate(k)
+        both = op.exact[min(k, last)]
+        if isinstance(partial, Tensor):
+            term = go(e.exact if both else e.strong, (t, partial), {})
+        else:
+            term = chain(t, partial, both)
     else:
         return _transposed(k, values, t, y, at)
     if term._a.dtype != y._a.dtype:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -25,6 +26,26 @@ def transforming() -> Iterator[bool]:
         yield tape.depth > 1
     finally:
         tape.depth -= 1
+
+
+def forgetting(work: Callable[..., Any]) -> Callable[..., Any]:
+    """A transform's work, after which the tape forgets what nobody holds of its records.
+
+    The next call finds the tape as this one did, and positions that need not be searched for.
+    """
+
+    @functools.wraps(work)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        tape = current.tape
+        if tape.depth:
+            return work(*args, **kwargs)
+        mark = tape.mark()
+        try:
+            return work(*args, **kwargs)
+        finally:
+            tape.rewind(mark)
+
+    return call
 
 
 def name_of(f: Callable[..., Any]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.autograd.grad_mode import recording
-from tapegrad.lift.core import level, on_tape, pull
+from tapegrad.lift.core import Lifted, level, on_tape, pull
 from tapegrad.lift.dual import dual, split
 from tapegrad.lift.variable import variable
 from tapegrad.tape import current
@@ -16,6 +16,7 @@ from tapegrad.tensor import Tensor, wrap
 from tapegrad.transforms.arguments import (
     any_tensor,
     as_tensor,
+    forgetting,
     name_of,
     outputs,
     transforming,
@@ -25,6 +26,7 @@ from tapegrad.transforms.pytree import flatten, matching, unflatten
 from tapegrad.transforms.reverse import Inputs, released, settled
 
 
+@forgetting
 def jvp(
     f: Callable[..., Any], primals: Any, tangents: Any, *, has_aux: bool = False,
     strict: bool = False,
@@ -61,7 +63,7 @@ def jvp(
         roots, shape = outputs(y, "jvp", f)
         tensors = any_tensor(leaves, slopes)
         values, directions = [], []
-        taken = [t._a for x in inputs for t in x.parts()[1:]]
+        taken = [t._a for x in inputs if isinstance(x, Lifted) for t in x.parts()[1:]]
         for root in roots:
             value, found = split(root, at)
             if found is None:

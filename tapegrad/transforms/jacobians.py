@@ -22,6 +22,7 @@ from tapegrad.transforms.arguments import (
     any_tensor,
     as_tensor,
     checked_argnums,
+    forgetting,
     name_of,
     outputs,
     transforming,
@@ -137,6 +138,7 @@ def reverse_rows(
     single = isinstance(argnums, (int, np.integer))
 
     @functools.wraps(f, updated=())
+    @forgetting
     def jacobian_of(*args: Any, **kwargs: Any) -> Any:
         chosen = checked_argnums(argnums, len(args), name, f)
         with transforming():
@@ -190,6 +192,7 @@ def forward_columns(
     single = isinstance(argnums, (int, np.integer))
 
     @functools.wraps(f, updated=())
+    @forgetting
     def jacobian_of(*args: Any, **kwargs: Any) -> Any:
         chosen = checked_argnums(argnums, len(args), name, f)
         with transforming():

@@ -19,6 +19,7 @@ from tapegrad.transforms.arguments import (
     any_tensor,
     as_tensor,
     checked_argnums,
+    forgetting,
     given_back,
     name_of,
     outputs,
@@ -48,6 +49,7 @@ class Inputs:
         # What comes from these alone is a constant to everybody else.
         self.own = {p for v in self.variables if (p := plain(v)._pos) < 0}
         self.start = current.tape.next
+        self._alone: bool | None = None
 
     def call(self, f: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
         """Call the function on the variables."""
@@ -63,7 +65,15 @@ class Inputs:
         if self.tracked or not tape.enabled:
             return self.tracked and tape.enabled
         nested = tape.depth > 1 or any(isinstance(x, Tensor) for x in self.leaves)
-        return nested and reads_others(tape, self.start, self.own)
+        return nested and not self.alone()
+
+    def alone(self) -> bool:
+        """Whether nothing that was recorded since reads more than the variables."""
+        if self.tracked:
+            return False
+        if self._alone is None:
+            self._alone = not reads_others(current.tape, self.start, self.own)
+        return self._alone
 
     def back(self, found: list[Tensor]) -> list[Any]:
         """Gradients, one for each chosen argument, in the form of the arguments."""
@@ -160,12 +170,8 @@ def _differentiated(
     quick = isinstance(argnums, int) and not has_aux and not strict
     place = argnums if quick and isinstance(argnums, int) else -1
 
-    @functools.wraps(f, updated=())
-    def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
-        if 0 <= place < len(args):
-            found = _quick(f, args, kwargs, place, name)
-            if found is not None:
-                return found
+    @forgetting
+    def general(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         chosen = checked_argnums(argnums, len(args), name, f)
         tape = current.tape
         with transforming():
@@ -187,9 +193,18 @@ def _differentiated(
                 _refuse_unused(root, inputs, name, f)
         tensors = any(isinstance(x, Tensor) for x in inputs.leaves)
         gradients = inputs.back(found)
-        value = released(root, inputs.own, tensors)
+        since = inputs.start if not recorded and inputs.alone() else 0
+        value = released(root, inputs.own, tensors, since)
         result = gradients[0] if single else tuple(gradients)
         return ((value, aux_back(aux, inputs.own, tensors)) if has_aux else value), result
+
+    @functools.wraps(f, updated=())
+    def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
+        if 0 <= place < len(args):
+            found = _quick(f, args, kwargs, place, name)
+            if found is not None:
+                return found
+        return general(args, kwargs)
 
     return value_and_gradient
 
@@ -234,11 +249,15 @@ def _quick(f: Callable[..., Any], args: Any, kwargs: Any, place: int, name: str)
     return value, (float(g) if kind is float else g)
 
 
-def settled(t: Tensor, own: set[int]) -> Tensor:
-    """What leaves a transform: without history, unless that leads to more than its variables."""
+def settled(t: Tensor, own: set[int], since: int = 0) -> Tensor:
+    """What leaves a transform: without history, unless that leads to more than its variables.
+
+    What is recorded from a position `since` on, if one is given, is known to lead to those alone.
+    """
     if isinstance(t, Lifted):
-        return t.mapped(lambda part: settled(part, own))
-    return t.detach() if t._pos and not _leads_outside(t, own) else t
+        return t.mapped(lambda part: settled(part, own, since))
+    lone = 0 < since <= t._pos
+    return t.detach() if t._pos and (lone or not _leads_outside(t, own)) else t
 
 
 def _leads_outside(t: Tensor, own: set[int]) -> bool:
@@ -261,9 +280,9 @@ def _leads_outside(t: Tensor, own: set[int]) -> bool:
     return False
 
 
-def released(x: Any, own: set[int], tensors: bool) -> Any:
+def released(x: Any, own: set[int], tensors: bool, since: int = 0) -> Any:
     """A value that leaves a transform, in the form that goes with the arguments."""
-    return value_back(settled(x, own), tensors) if isinstance(x, Tensor) else x
+    return value_back(settled(x, own, since), tensors) if isinstance(x, Tensor) else x
 
 
 def aux_back(aux: Any, own: set[int], tensors: bool) -> Any:
