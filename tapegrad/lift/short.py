@@ -8,11 +8,12 @@ from typing import Any
 from tapegrad.fast import binary, unary
 from tapegrad.ops.core import ELEMENTWISE, Op
 from tapegrad.record import run
+from tapegrad.tensor import Tensor
 
-_roads: dict[Op, Callable[..., Any] | None] = {}
+_roads: dict[Op, Callable[..., Tensor] | None] = {}
 
 
-def go(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+def go(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
     """Run an operation: `run`, in a third of its time for elementwise ones of Tensors."""
     if not params:
         road = _roads[op] if op in _roads else _road(op)
@@ -21,8 +22,8 @@ def go(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
     return run(op, args, params)
 
 
-def _road(op: Op) -> Callable[..., Any] | None:
-    road: Callable[..., Any] | None = None
+def _road(op: Op) -> Callable[..., Tensor] | None:
+    road: Callable[..., Tensor] | None = None
     if op.kind is ELEMENTWISE and len(op.inputs) < 3:
         road = unary(op) if len(op.inputs) == 1 else binary(op)
     _roads[op] = road
