@@ -418,7 +418,9 @@ class Tape:
         Positions are not used again: what is left is found by bisection from then on.
         """
         tokens, count, leaves, wide = mark
-        if tokens is not self.tokens or self.sweeping or self.hooks or self.traces:
+        if tokens is not self.tokens or self.sweeping or len(tokens) == count:
+            return
+        if any(position >= tokens[count] for position in (*self.hooks, *self.traces)):
             return
         if len(self.old) < count > 1000:  # bisection would have to be set up again each time
             return

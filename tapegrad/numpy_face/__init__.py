@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.numpy_face.common import CALLS, HANDLERS
-from tapegrad.tensor import Tensor
+from tapegrad.tensor import F8, Tensor, wrap
 
 # Operands that every function takes as they are.
 PLAIN = frozenset((Tensor, np.ndarray, bool, int, float, np.float64, np.float32, np.int64, np.bool))
@@ -35,10 +35,22 @@ def array_ufunc(
             return CALLS[ufunc](x)
         (y,) = others  # no ufunc among them takes three
         if type(x) in PLAIN and type(y) in PLAIN:
+            if type(x) is Tensor and x._s >= 0:
+                y = _short(y)
+            elif type(y) is Tensor and y._s >= 0:
+                x = _short(x)
             return CALLS[ufunc](x, y)
     from tapegrad.numpy_face import ufuncs
 
     return ufuncs.call(ufunc, method, (x, *others), kwargs)
+
+
+def _short(x: Any) -> Any:
+    """What stands beside a float64 Tensor, as the short road takes it."""
+    kind = type(x)
+    if kind is np.ndarray:
+        return wrap(x) if x.dtype is F8 else x
+    return float(x) if kind is np.float64 else x
 
 
 def array_function(

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.lift.short import go
 from tapegrad.ops.core import ELEMENTWISE, table
+from tapegrad.record import called as go
 from tapegrad.record import run
 
 pytestmark = pytest.mark.tapegrad_only("about the roads of this library")

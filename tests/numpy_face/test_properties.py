@@ -89,3 +89,18 @@ def test_operands_broadcast(shapes):
     for ufunc in (np.add, np.divide, np.arctan2, np.fmax):
         agree(lambda x, ufunc=ufunc: ufunc(x, b), a)
         agree(lambda x, ufunc=ufunc: ufunc(a, x), b)
+
+
+@pytest.mark.parametrize("kind", [tg.float64, tg.float32])
+@pytest.mark.parametrize(
+    "other", [np.float64(2.0), np.array([2.0, 3.0]), np.array(2.0), np.array([2.0], np.float32)]
+)
+def test_an_array_on_the_left_is_what_it_is_in_a_tensor(other, kind):
+    t = tg.tensor([0.5, 1.5], dtype=kind, requires_grad=True)
+    for ufunc in (np.add, np.multiply, np.power, np.true_divide, np.less):
+        got, want = ufunc(other, t), ufunc(tg.tensor(np.asarray(other)), t)
+        assert (got.dtype, got.tolist()) == (want.dtype, want.tolist())
+        if got.requires_grad:
+            (g,) = tg.autograd.grad(got.sum(), t)
+            (w,) = tg.autograd.grad(want.sum(), t)
+            assert (g.dtype, g.tolist()) == (w.dtype, w.tolist())
