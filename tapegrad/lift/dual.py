@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad import storage
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.autograd.pullback import Given, chain, fit
 from tapegrad.lift.core import (
@@ -31,7 +32,7 @@ from tapegrad.lift.core import (
 from tapegrad.lift.variable import maps_up_to, variable
 from tapegrad.ops import elementwise as e
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op, Spec
-from tapegrad.ops.shape import clone, expand, to
+from tapegrad.ops.shape import as_strided, clone, expand, to
 from tapegrad.record import called as go
 from tapegrad.record import run
 from tapegrad.tape import current
@@ -100,6 +101,8 @@ class Dual(Lifted):
             else:
                 primals.append(arg)
                 tangents.append(None)
+        if op is as_strided:
+            _check_memory(primals[0], tangents[0])
         y = go(op, tuple(primals), params)
         t = tangent(op, primals, tangents, y, params, at)
         return y if t is None else dual(y, t, at, owned=op.view)
@@ -180,6 +183,17 @@ def _own(lift: Parts) -> None:
     if not lift.owned:
         lift.tangent = run(clone, (lift.tangent,), {})
         lift.owned = True
+
+
+def _check_memory(value: Tensor, slope: Tensor | None) -> None:
+    """A window into the storage of a value is one into its tangent's if they lie alike."""
+    whole = [() if t is None else (storage.root(t._a).shape, t.stride(), t.storage_offset())
+             for t in (value, slope)]  # fmt: skip
+    if whole[0] != whole[1]:
+        raise RuntimeError(
+            "`as_strided` under a forward derivative (`jvp`): the tangent lies in memory in "
+            "another way than the value; use indexing, or `as_strided` of `t.clone()`"
+        )
 
 
 def split(t: Any, at: Level) -> tuple[Any, Tensor | None]:

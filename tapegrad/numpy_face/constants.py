@@ -11,14 +11,14 @@ import numpy as np
 from tapegrad.functions.shapes import broadcast_to, clone, to
 from tapegrad.numpy_face.common import bad_option, plain, tensor, title, wrapped
 from tapegrad.numpy_face.dispatch import handles
-from tapegrad.tensor import Tensor
+from tapegrad.tensor import Tensor, wrap
 
 NAMES = (
     "all allclose any argmax argmin argpartition argsort argwhere array_equal array_equiv "
-    "can_cast common_type count_nonzero diag_indices_from digitize einsum_path empty_like "
+    "can_cast common_type count_nonzero diag_indices_from digitize einsum_path "
     "flatnonzero iscomplex iscomplexobj isclose isin isneginf isposinf isreal isrealobj lexsort "
-    "may_share_memory min_scalar_type nanargmax nanargmin ndim nonzero ones_like result_type "
-    "searchsorted shape shares_memory size tril_indices_from triu_indices_from zeros_like"
+    "may_share_memory min_scalar_type nanargmax nanargmin ndim nonzero result_type "
+    "searchsorted shape shares_memory size tril_indices_from triu_indices_from"
 ).split()
 
 
@@ -40,6 +40,24 @@ def constant(func: Any) -> Callable[..., Any]:
 
 for name in NAMES:
     handles(getattr(np, name))(constant(getattr(np, name)))
+
+
+def _filled(func: Any, fill: Callable[..., np.ndarray]) -> None:
+    """An array of which only the shape and the dtype are another's, so of one example's too."""
+
+    def handler(a: Any, dtype: Any = None, shape: Any = None) -> Tensor:
+        like = plain(a)
+        if not isinstance(like, np.ndarray):
+            like = np.asarray(like)
+        kind = like.dtype if dtype is None else plain(dtype)
+        return wrap(fill(like.shape if shape is None else shape, kind))
+
+    handles(func)(handler)
+
+
+_filled(np.zeros_like, np.zeros)
+_filled(np.ones_like, np.ones)
+_filled(np.empty_like, np.empty)
 
 
 @handles(np.full_like)

@@ -108,7 +108,7 @@ FUNCTIONS = {
     "given a list": (lambda t, a, b: a, lambda e: [e.x, e.y]),
     "given integers": (lambda t, a: a * 2, lambda e: e.x.long()),
 }
-FLAGS = [dict(create_graph=c, strict=s) for c, s in itertools.product((False, True), repeat=2)]
+FLAGS = [{"create_graph": c, "strict": s} for c, s in itertools.product((False, True), repeat=2)]
 
 
 def _partial(e, function):
