@@ -17,7 +17,8 @@ pytestmark = pytest.mark.tapegrad_only("PyTorch does not answer NumPy's function
 
 # Results without a derivative: comparisons, truth values, indices, shapes; the zeros that `imag`
 # gives for what is real.
-NO_DERIVATIVE = {
+FILLED = {"empty_like", "ones_like", "zeros_like"}
+NO_DERIVATIVE = FILLED | {
     *CONSTANT,
     *(
         "equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor "
