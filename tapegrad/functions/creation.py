@@ -60,7 +60,9 @@ def tensor(
     """
     _check_device(device)
     if isinstance(data, Tensor):
-        return _finish(np.array(_unfollowed(data), to_numpy(dtype) if dtype else None), requires_grad)
+        return _finish(
+            np.array(_unfollowed(data), to_numpy(dtype) if dtype else None), requires_grad
+        )
     try:
         plain = _plain(data)
         kind = to_numpy(dtype) if dtype is not None else _element_type(plain)

@@ -69,14 +69,15 @@ class Dual(Lifted):
         """The same with another value, whose tangent is this one's."""
         return dual(function(self._lift.primal), self._lift.tangent, self._lift.at)
 
-    def rebuilt(self, *parts: Tensor) -> Tensor:
+    def rebuilt(self, *parts: Tensor) -> Lifted:
         """The same of another value and tangent."""
-        return dual(*parts, self._lift.at)
+        value, slope = parts
+        return dual(value, slope, self._lift.at)
 
     @classmethod
     def together(
         cls, function: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor, at: Level
-    ) -> Tensor:
+    ) -> Lifted:
         """A function of two values, and of their tangents."""
         (x, dx), (y, dy) = split(a, at), split(b, at)
         slope = function(_zeros(x) if dx is None else dx, _zeros(y) if dy is None else dy)
@@ -160,7 +161,7 @@ class Dual(Lifted):
         self._a = lift.primal._a
 
 
-def dual(primal: Tensor, slope: Tensor, at: Level, *, owned: bool = False) -> Any:
+def dual(primal: Tensor, slope: Tensor, at: Level, *, owned: bool = False) -> Lifted:
     """A value with a tangent at a level."""
     if above(primal, at) or above(slope, at):
         found = highest((primal, slope))
@@ -187,8 +188,8 @@ def _check_memory(value: Tensor, slope: Tensor | None) -> None:
              for t in (value, slope)]  # fmt: skip
     if whole[0] != whole[1]:
         raise RuntimeError(
-            "`as_strided` under a forward derivative (`jvp`): the tangent lies in memory in another "
-            "way than the value; use indexing, or `as_strided` of `t.clone()`"
+            "`as_strided` under a forward derivative (`jvp`): the tangent lies in memory in "
+            "another way than the value; use indexing, or `as_strided` of `t.clone()`"
         )
 
 

@@ -123,9 +123,7 @@ class Op:
         moving = [isinstance(f, Formula) for f in self.formulas]
         # A linear row of several inputs is linear in all together, if no formula reads any of them.
         self.jointly_linear = kind == LINEAR and not any(
-            reads and moves
-            for row in self.saves
-            for reads, moves in zip(row, moving, strict=False)
+            reads and moves for row in self.saves for reads, moves in zip(row, moving, strict=False)
         )
         self.code = len(by_code)
         table[name] = self

@@ -18,6 +18,7 @@ from tapegrad.transforms.arguments import (
     as_tensor,
     name_of,
     outputs,
+    paired,
     transforming,
     value_back,
 )
@@ -48,12 +49,10 @@ def jvp(
         inputs = []
         for x, t in zip(leaves, slopes, strict=True):
             value = as_tensor(x, "jvp")
-            slope = _direction(t, value)
+            slope = _direction(t, value, "jvp")
             inputs.append(dual(value, slope, at))
         y = f(*unflatten(tree, inputs))
-        aux = None
-        if has_aux:
-            y, aux = y
+        y, aux = paired(y, "jvp", f, has_aux)
         roots, shape = outputs(y, "jvp", f)
         tensors = any_tensor(leaves, slopes)
         values, directions = [], []
@@ -70,15 +69,15 @@ def jvp(
     return (*pair, aux) if has_aux else pair
 
 
-def _direction(t: Any, value: Tensor) -> Tensor:
+def _direction(t: Any, value: Tensor, name: str) -> Tensor:
     slope = t if isinstance(t, Tensor) else wrap(np.asarray(t))
     if slope._a.dtype.kind not in "fc":
         raise TypeError(
-            f"`jvp` needs floating-point tangents, got {slope._a.dtype}: pass 1.0 instead of 1"
+            f"`{name}` needs floating-point tangents, got {slope._a.dtype}: pass 1.0 instead of 1"
         )
     if slope._a.shape != value._a.shape:
         raise ValueError(
-            f"`jvp`: a tangent of shape {slope._a.shape} was given for an argument of shape "
+            f"`{name}`: a tangent of shape {slope._a.shape} was given for an argument of shape "
             f"{value._a.shape}"
         )
     if slope._a.dtype != value._a.dtype:
@@ -113,7 +112,7 @@ def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., 
     def slope(*tangents: Any) -> Any:
         """The derivative along tangents, one for each argument."""
         given = matching(tuple(tangents), structure, "linearize")
-        along = [_direction(t, x) for t, x in zip(given, inputs.tensors, strict=True)]
+        along = [_direction(t, x, "linearize") for t, x in zip(given, inputs.tensors, strict=True)]
         recorded = inputs.matters_outside() or any(on_tape(t) for t in along)
         with transforming():
             found = pull(backward, along, weights, recorded=recorded, retain=True)

@@ -22,6 +22,7 @@ from tapegrad.transforms.arguments import (
     given_back,
     name_of,
     outputs,
+    paired,
     transforming,
     tree_back,
     value_back,
@@ -179,14 +180,7 @@ def _differentiated(
             with recording(tape, True):
                 inputs = Inputs(args, chosen, name)
                 y = inputs.call(f, kwargs)
-            aux = None
-            if has_aux:
-                if not isinstance(y, tuple) or len(y) != 2:
-                    raise TypeError(
-                        f"`{name}` with `has_aux=True`: {name_of(f)} must return a pair "
-                        f"(scalar, anything), got {type(y).__name__}"
-                    )
-                y, aux = y
+            y, aux = paired(y, name, f, has_aux)
             root = scalar_root(y, name, f)
             recorded = inputs.matters_outside()
             found = pull([root], [None], inputs.variables, recorded=recorded, since=inputs.since)
@@ -294,6 +288,8 @@ def depends(root: Tensor, x: Tensor) -> bool:
     if root._pos <= 0:
         return root._pos == x._pos and root._pos != 0
     goal = tape.slots.get(x._pos, 0) if x._pos < 0 else x._pos
+    if not goal:  # no record has read it
+        return False
     seen = {root._pos}
     todo = [root._pos]
     while todo:
@@ -323,9 +319,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         with recording(current.tape, True):
             inputs = Inputs(primals, tuple(range(len(primals))), "vjp")
             y = inputs.call(f, {})
-        aux = None
-        if has_aux:
-            y, aux = y
+        y, aux = paired(y, "vjp", f, has_aux)
         roots, tree = outputs(y, "vjp", f)
         recorded = inputs.matters_outside()
     tensors = any_tensor(*inputs.leaves)
