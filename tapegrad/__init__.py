@@ -257,8 +257,9 @@ from tapegrad.functions.tiling import (
 )
 from tapegrad.numpy_face import install as _install_numpy_face
 from tapegrad.parallel import get_num_threads, set_num_threads
+from tapegrad.size import Size
 from tapegrad.tape import Record, Tape
-from tapegrad.tensor import Size, Tensor
+from tapegrad.tensor import Tensor
 from tapegrad.transforms.checking import check_grads
 from tapegrad.transforms.custom import checkpoint, custom_jvp, custom_vjp, stop_gradient
 from tapegrad.transforms.forward import jvp, linearize

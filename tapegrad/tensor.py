@@ -21,6 +21,7 @@ from tapegrad.dtypes import dtype as DType
 from tapegrad.dtypes import of_numpy
 from tapegrad.ops.core import Op, by_code
 from tapegrad.printing import describe
+from tapegrad.size import Size
 from tapegrad.tape import CODE_MASK, HOOKED, WORD, Record, Tape, current, leaf_keys, shapes
 
 if TYPE_CHECKING:
@@ -52,27 +53,6 @@ class View:
         self.tape = tape
         self.several = False  # one of several views that a single call made
         self.frozen = frozen  # why this view does not follow its base and may not be changed
-
-
-class Size(tuple[int, ...]):
-    """The shape of a Tensor: a tuple that prints as PyTorch's and counts its elements.
-
-    >>> import tapegrad as tg
-    >>> tg.zeros(2, 3).shape
-    tapegrad.Size([2, 3])
-    """
-
-    __slots__ = ()
-
-    def numel(self) -> int:
-        """The number of elements of a Tensor of this shape."""
-        count = 1
-        for n in self:
-            count *= n
-        return count
-
-    def __repr__(self) -> str:
-        return f"tapegrad.Size({list(self)})"
 
 
 class GradFn:
@@ -280,10 +260,12 @@ class Tensor(Operations):
                 f"`item()` needs exactly one element, this Tensor has the shape {self._a.shape}; "
                 "use `tolist()` or index it first"
             )
+        check_readable(self, "item")
         return self._a.item()
 
     def tolist(self) -> Any:
         """The elements as nested Python lists."""
+        check_readable(self, "tolist")
         return self._a.tolist()
 
     def __float__(self) -> float:
@@ -575,6 +557,19 @@ def place(t: Tensor) -> int:
         if place(base) != home.stamp:
             regenerate(t, home)
     return t._pos
+
+
+def check_readable(t: Tensor, name: str) -> None:
+    """Refuse to make a number of a value that a transform follows: a gradient would be lost."""
+    if type(t) is not Tensor:
+        t.numpy()  # says what a lifted Tensor stands for
+    if current.tape.depth and current.tape.enabled and place(t):
+        raise RuntimeError(
+            f"`{name}()`, or a conversion to a Python number, of a value that `tapegrad.grad` or "
+            "another transform follows would lose its gradient: compute with the Tensor itself "
+            "(`np.sin(t)` instead of `math.sin(t)`), or use "
+            f"`tapegrad.stop_gradient(t).{name}()` where no gradient is wanted"
+        )
 
 
 def _not_loaded(t: Tensor, home: View) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tapegrad.dtypes import get_default_dtype, to_numpy
 from tapegrad.tape import current
-from tapegrad.tensor import Tensor, wrap
+from tapegrad.tensor import Tensor, place, wrap
 
 
 def _finish(array: np.ndarray, requires_grad: bool) -> Tensor:
@@ -36,7 +36,18 @@ def _plain(data: Any) -> Any:
     """Nested sequences may hold Tensors of one element."""
     if isinstance(data, (list, tuple)):
         return [_plain(part) for part in data]
-    return data._a if isinstance(data, Tensor) else data
+    return _unfollowed(data) if isinstance(data, Tensor) else data
+
+
+def _unfollowed(t: Tensor) -> np.ndarray:
+    """The array of a Tensor; a transform that follows it would lose the gradient."""
+    if type(t) is not Tensor or (current.tape.depth and current.tape.enabled and place(t)):
+        raise RuntimeError(
+            "`tensor` copies values without their history, and a transform follows this one: use "
+            "`tapegrad.stack` (or `np.stack`) to put Tensors together, `t.clone()` for a copy, or "
+            "`tapegrad.stop_gradient(t)` where no gradient is wanted"
+        )
+    return t._a
 
 
 def tensor(
@@ -50,7 +61,9 @@ def tensor(
     """
     _check_device(device)
     if isinstance(data, Tensor):
-        return _finish(np.array(data._a, to_numpy(dtype) if dtype else None), requires_grad)
+        return _finish(
+            np.array(_unfollowed(data), to_numpy(dtype) if dtype else None), requires_grad
+        )
     try:
         plain = _plain(data)
         kind = to_numpy(dtype) if dtype is not None else _element_type(plain)
@@ -167,7 +180,8 @@ def full(
 
 def _like(maker: Any, input: Tensor, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
     _check_device(device)
-    return _finish(maker(input._a, dtype=to_numpy(dtype) if dtype else None), requires_grad)
+    kind = to_numpy(dtype) if dtype else input._a.dtype
+    return _finish(maker(input._a.shape, kind), requires_grad)
 
 
 def zeros_like(
@@ -179,7 +193,7 @@ def zeros_like(
     >>> tg.zeros_like(tg.ones(2))
     tensor([0., 0.])
     """
-    return _like(np.zeros_like, input, dtype, device, requires_grad)
+    return _like(np.zeros, input, dtype, device, requires_grad)
 
 
 def ones_like(
@@ -191,7 +205,7 @@ def ones_like(
     >>> tg.ones_like(tg.zeros(2))
     tensor([1., 1.])
     """
-    return _like(np.ones_like, input, dtype, device, requires_grad)
+    return _like(np.ones, input, dtype, device, requires_grad)
 
 
 def empty_like(
@@ -203,7 +217,7 @@ def empty_like(
     >>> tg.empty_like(tg.zeros(2)).shape
     tapegrad.Size([2])
     """
-    return _like(np.empty_like, input, dtype, device, requires_grad)
+    return _like(np.empty, input, dtype, device, requires_grad)
 
 
 def full_like(

@@ -63,14 +63,14 @@ class Batched(Lifted):
         """The same with other values."""
         return batched(function(self._lift.full), self._lift.at)
 
-    def rebuilt(self, *parts: Tensor) -> Tensor:
+    def rebuilt(self, *parts: Tensor) -> Lifted:
         """The same of other examples."""
         return batched(parts[0], self._lift.at)
 
     @classmethod
     def together(
         cls, function: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor, at: Level
-    ) -> Tensor:
+    ) -> Lifted:
         """A function of all examples of two Tensors."""
         return batched(function(all_of(a, at), all_of(b, at)), at)
 
@@ -152,11 +152,11 @@ def _become(t: Tensor, full: Tensor, at: Level) -> None:
     t._a.owner = t  # type: ignore[attr-defined]
 
 
-def batched(full: Tensor, at: Level) -> Tensor:
+def batched(full: Tensor, at: Level) -> Lifted:
     """The Tensor of which `full` holds the examples along its first dimension."""
-    if above(full, at):  # its own examples, if it has some, lie in front of those
+    if isinstance(full, Lifted) and above(full, at):
+        # Its own examples, if it has some, lie in front of those.
         turn = _exchanged if type(full) is Batched else _same
-        assert isinstance(full, Lifted)
         return full.mapped(lambda part: batched(turn(part), at))
     specimen = _specimen(full)
     t: Batched = shell(Batched, specimen, Parts(at, full))

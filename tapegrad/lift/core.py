@@ -86,18 +86,18 @@ class Lifted(Tensor):
         """The same with another value: a function of the part that holds the value."""
         raise NotImplementedError
 
-    def rebuilt(self, *parts: Tensor) -> Tensor:
+    def rebuilt(self, *parts: Tensor) -> Lifted:
         """The same of other parts."""
         raise NotImplementedError
 
-    def mapped(self, function: Callable[[Tensor], Tensor]) -> Tensor:
+    def mapped(self, function: Callable[[Tensor], Tensor]) -> Lifted:
         """A function of every part."""
         return self.rebuilt(*[function(part) for part in self.parts()])
 
     @classmethod
     def together(
         cls, function: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor, at: Level
-    ) -> Tensor:
+    ) -> Lifted:
         """What a function, which lifts at a lower level, makes of the parts of two Tensors."""
         raise NotImplementedError
 

@@ -70,15 +70,15 @@ class Dual(Lifted):
         """The same with another value, whose tangent is this one's."""
         return dual(function(self._lift.primal), self._lift.tangent, self._lift.at)
 
-    def rebuilt(self, *parts: Tensor) -> Tensor:
+    def rebuilt(self, *parts: Tensor) -> Lifted:
         """The same of another value and tangent."""
-        primal, slope = parts
-        return dual(primal, slope, self._lift.at)
+        value, slope = parts
+        return dual(value, slope, self._lift.at)
 
     @classmethod
     def together(
         cls, function: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor, at: Level
-    ) -> Tensor:
+    ) -> Lifted:
         """A function of two values, and of their tangents."""
         (x, dx), (y, dy) = split(a, at), split(b, at)
         slope = function(_zeros(x) if dx is None else dx, _zeros(y) if dy is None else dy)
@@ -162,7 +162,7 @@ class Dual(Lifted):
         self._a = lift.primal._a
 
 
-def dual(primal: Tensor, slope: Tensor, at: Level, *, owned: bool = False) -> Tensor:
+def dual(primal: Tensor, slope: Tensor, at: Level, *, owned: bool = False) -> Lifted:
     """A value with a tangent at a level."""
     if above(primal, at) or above(slope, at):
         found = highest((primal, slope))

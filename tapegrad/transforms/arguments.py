@@ -69,6 +69,8 @@ def checked_argnums(argnums: Any, count: int, name: str, f: Any) -> tuple[int, .
                 f"positional argument{'s' * (count != 1)}"
             )
         found.append(int(k) % count)
+    if len(set(found)) < len(found):
+        raise ValueError(f"`{name}`: argnums={argnums!r} names an argument twice")
     return tuple(found)
 
 
@@ -128,6 +130,18 @@ def value_back(found: Any, tensors: bool) -> Any:
         if found._a.dtype.kind == "f"
         else found._a[()]
     )
+
+
+def paired(y: Any, name: str, f: Any, has_aux: bool) -> tuple[Any, Any]:
+    """The value and what else a function returned."""
+    if not has_aux:
+        return y, None
+    if not isinstance(y, tuple) or len(y) != 2:
+        raise TypeError(
+            f"`{name}` with `has_aux=True`: {name_of(f)} must return a pair (value, anything), "
+            f"got {type(y).__name__}"
+        )
+    return y
 
 
 def tree_back(found: Any, tensors: bool) -> Any:

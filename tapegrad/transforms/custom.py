@@ -82,7 +82,7 @@ class _Custom:
                 new[k] = value
             return unflatten(tree, new)  # type: ignore[no-any-return]
 
-        call = _Call(self, static, rebuilt, tree, numbers, len(leaves))
+        call = _Call(self, static, rebuilt, tree, numbers, list(map(_shape, leaves)))
         return call.run(inputs)
 
     def whole(self, static: list[Any], moving: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -112,6 +112,10 @@ def _floating(x: Any) -> bool:
     return isinstance(x, float) or (isinstance(x, np.ndarray) and x.dtype.kind == "f")
 
 
+def _shape(x: Any) -> tuple[int, ...]:
+    return x._a.shape if isinstance(x, Tensor) else getattr(x, "shape", ())
+
+
 def _as_tensor(x: Any) -> Tensor:
     return x if isinstance(x, Tensor) else wrap(np.asarray(x))
 
@@ -121,10 +125,10 @@ class _Call:
 
     def __init__(
         self, owner: _Custom, static: list[Any], rebuilt: Callable[[Any], tuple[Any, ...]],
-        tree: Tree, numbers: list[int], count: int,
+        tree: Tree, numbers: list[int], shapes: list[tuple[int, ...]],
     ) -> None:  # fmt: skip
         self.owner, self.static, self.rebuilt = owner, static, rebuilt
-        self.tree, self.numbers, self.count = tree, numbers, count
+        self.tree, self.numbers, self.shapes = tree, numbers, shapes
         self.shape: Tree | None = None  # the structure of the result
 
     def arguments(self, inputs: Any) -> tuple[Any, ...]:
@@ -199,7 +203,23 @@ class _Call:
         for part, tree in zip(found, self.tree.children, strict=True):
             size = len(flatten(unflatten(tree, [0.0] * _size(tree)))[0])
             leaves += [None] * size if part is None else matching(part, tree, name)
-        return [leaves[k] for k in self.numbers]
+        return [None if leaves[k] is None else self._gradient(leaves[k], k) for k in self.numbers]
+
+    def _gradient(self, g: Any, k: int) -> Tensor:
+        """The gradient in one leaf of the arguments."""
+        name = name_of(self.owner.f)
+        if not isinstance(g, (Tensor, np.ndarray, np.generic, float, int)):
+            raise TypeError(
+                f"the rule of {name} returned a gradient of type {type(g).__name__}: it returns "
+                "arrays, Tensors or numbers, or None for a zero"
+            )
+        t = _as_tensor(g)
+        if t._a.shape != self.shapes[k]:
+            raise ValueError(
+                f"the rule of {name} returned a gradient of shape {t._a.shape} for an argument of "
+                f"shape {self.shapes[k]}"
+            )
+        return t if t._a.dtype.kind == "f" else t.to(np.float64)
 
 
 def _size(tree: Tree) -> int:
@@ -326,6 +346,7 @@ class _Recomputed:
     def __init__(self, run: Callable[[], Any]) -> None:
         self.run = run
         self.count = 0
+        self.complete = False  # whether the function has run to its end
         self.values: list[Tensor] | None = None
 
     def forget(self, t: Tensor) -> int:
@@ -345,7 +366,7 @@ class _Recomputed:
             with enable_grad(), _hooks(collect, lambda t: t):
                 self.run()
             self.values = values
-        if len(self.values) != self.count:
+        if len(self.values) != self.count if self.complete else len(self.values) <= k:
             raise RuntimeError(
                 "`checkpoint`: the function did other operations when it ran again; it must "
                 "depend on its arguments alone"
@@ -373,6 +394,8 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
     def recomputing(*args: Any, **kwargs: Any) -> Any:
         again = _Recomputed(lambda: f(*args, **kwargs))
         with _hooks(again.forget, again.remember):
-            return f(*args, **kwargs)
+            y = f(*args, **kwargs)
+        again.complete = True
+        return y
 
     return recomputing

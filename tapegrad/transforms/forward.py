@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.autograd.grad_mode import recording
-from tapegrad.lift.core import Lifted, level, on_tape, pull
+from tapegrad.lift.core import level, on_tape, pull
 from tapegrad.lift.dual import dual, split
 from tapegrad.lift.variable import variable
 from tapegrad.tape import current
@@ -19,6 +19,7 @@ from tapegrad.transforms.arguments import (
     forgetting,
     name_of,
     outputs,
+    paired,
     transforming,
     value_back,
 )
@@ -54,16 +55,14 @@ def jvp(
         inputs = []
         for x, t in zip(leaves, slopes, strict=True):
             value = as_tensor(x, "jvp")
-            slope = _direction(t, value)
+            slope = _direction(t, value, "jvp")
             inputs.append(dual(value, slope, at))
         y = f(*unflatten(tree, inputs))
-        aux = None
-        if has_aux:
-            y, aux = y
+        y, aux = paired(y, "jvp", f, has_aux)
         roots, shape = outputs(y, "jvp", f)
         tensors = any_tensor(leaves, slopes)
         values, directions = [], []
-        taken = [t._a for x in inputs if isinstance(x, Lifted) for t in x.parts()[1:]]
+        taken = [t._a for x in inputs for t in x.parts()[1:]]
         for root in roots:
             value, found = split(root, at)
             if found is None:
@@ -91,15 +90,15 @@ def _apart(found: Any, taken: list[np.ndarray]) -> Any:
     return found
 
 
-def _direction(t: Any, value: Tensor) -> Tensor:
+def _direction(t: Any, value: Tensor, name: str) -> Tensor:
     slope = t if isinstance(t, Tensor) else wrap(np.asarray(t))
     if slope._a.dtype.kind not in "fc":
         raise TypeError(
-            f"`jvp` needs floating-point tangents, got {slope._a.dtype}: pass 1.0 instead of 1"
+            f"`{name}` needs floating-point tangents, got {slope._a.dtype}: pass 1.0 instead of 1"
         )
     if slope._a.shape != value._a.shape:
         raise ValueError(
-            f"`jvp`: a tangent of shape {slope._a.shape} was given for an argument of shape "
+            f"`{name}`: a tangent of shape {slope._a.shape} was given for an argument of shape "
             f"{value._a.shape}"
         )
     if slope._a.dtype != value._a.dtype:
@@ -134,7 +133,7 @@ def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., 
     def slope(*tangents: Any) -> Any:
         """The derivative along tangents, one for each argument."""
         given = matching(tuple(tangents), structure, "linearize")
-        along = [_direction(t, x) for t, x in zip(given, inputs.tensors, strict=True)]
+        along = [_direction(t, x, "linearize") for t, x in zip(given, inputs.tensors, strict=True)]
         recorded = inputs.matters_outside() or any(on_tape(t) for t in along)
         with transforming():
             found = pull(backward, along, weights, recorded=recorded, retain=True)

@@ -23,8 +23,8 @@ from tapegrad.transforms.arguments import (
     as_tensor,
     checked_argnums,
     forgetting,
-    name_of,
     outputs,
+    paired,
     transforming,
     value_back,
 )
@@ -35,17 +35,6 @@ from tapegrad.transforms.reverse import Inputs, aux_back, grad, settled, vjp
 # What decides between one sweep per row and one sweep over all rows, in µs (bench transforms):
 # a compiled sweep costs so much, and so much per record; a record of a sweep over batches.
 SWEEP, RECORD, BATCHED_RECORD = 25.0, 0.3, 60.0
-
-
-def _paired(y: Any, name: str, f: Any, has_aux: bool) -> tuple[Any, Any]:
-    if not has_aux:
-        return y, None
-    if not isinstance(y, tuple) or len(y) != 2:
-        raise TypeError(
-            f"`{name}` with `has_aux=True`: {name_of(f)} must return a pair (value, anything), "
-            f"got {type(y).__name__}"
-        )
-    return y
 
 
 def basis(tensors: list[Tensor]) -> list[np.ndarray]:
@@ -144,7 +133,7 @@ def reverse_rows(
         with transforming():
             with recording(current.tape, True):
                 inputs = Inputs(args, chosen, name)
-                y, aux = _paired(inputs.call(f, kwargs), name, f, has_aux)
+                y, aux = paired(inputs.call(f, kwargs), name, f, has_aux)
             roots, tree = outputs(y, name, f)
             if name == "jacobian" and _forward_pays(inputs, roots):
                 return _columns(f, args, kwargs, chosen, single, has_aux, name)
@@ -222,7 +211,7 @@ def _columns(
         given = list(args)
         for k, tree in zip(chosen, trees, strict=True):
             given[k] = unflatten(tree, rest)
-        y, aux = _paired(f(*given, **kwargs), name, f, has_aux)
+        y, aux = paired(f(*given, **kwargs), name, f, has_aux)
         roots, shape = outputs(y, name, f)
         blocks = []
         for root in roots:

@@ -131,6 +131,11 @@ def size_of(leaves: list[Any], axes: list[int | None], f: Any, inside: str) -> i
 
 def _to_front(x: Any, axis: int) -> Tensor:
     t = x if isinstance(x, Tensor) else wrap(np.asarray(x))
+    if t._a.dtype.kind not in "biufc":
+        raise TypeError(
+            f"`vmap` maps over arrays of numbers, got an array of dtype {t._a.dtype} (shape "
+            f"{t._a.shape}): convert it with `np.array(x, dtype=float)`, or give None in `in_axes`"
+        )
     axis %= t._a.ndim
     if not axis:
         return t

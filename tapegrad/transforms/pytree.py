@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapegrad.dtypes import of_numpy
 from tapegrad.functions.joining import cat
 from tapegrad.functions.shapes import reshape
 from tapegrad.tensor import Tensor
@@ -193,9 +194,13 @@ def ravel_pytree(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
             raise ValueError(f"`unravel` takes a vector of {total} elements, got the shape {shape}")
         parts: list[Any] = []
         start = 0
-        for shape, size, kind in zip(shapes, sizes, kinds, strict=True):
+        for shape, size, kind, dtype in zip(shapes, sizes, kinds, dtypes, strict=True):
             piece = flat[start : start + size]
             start += size
+            if dtype.kind == "f" and dtype != common:
+                piece = (
+                    piece.to(of_numpy(dtype)) if isinstance(piece, Tensor) else piece.astype(dtype)
+                )
             if isinstance(piece, Tensor):
                 parts.append(reshape(piece, shape))
             elif kind in (float, int):

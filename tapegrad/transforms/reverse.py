@@ -23,6 +23,7 @@ from tapegrad.transforms.arguments import (
     given_back,
     name_of,
     outputs,
+    paired,
     transforming,
     tree_back,
     value_back,
@@ -178,14 +179,7 @@ def _differentiated(
             with recording(tape, True):
                 inputs = Inputs(args, chosen, name)
                 y = inputs.call(f, kwargs)
-            aux = None
-            if has_aux:
-                if not isinstance(y, tuple) or len(y) != 2:
-                    raise TypeError(
-                        f"`{name}` with `has_aux=True`: {name_of(f)} must return a pair "
-                        f"(scalar, anything), got {type(y).__name__}"
-                    )
-                y, aux = y
+            y, aux = paired(y, name, f, has_aux)
             root = scalar_root(y, name, f)
             recorded = inputs.matters_outside()
             found = pull([root], [None], inputs.variables, recorded=recorded, since=inputs.since)
@@ -316,9 +310,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         with recording(current.tape, True):
             inputs = Inputs(primals, tuple(range(len(primals))), "vjp")
             y = inputs.call(f, {})
-        aux = None
-        if has_aux:
-            y, aux = y
+        y, aux = paired(y, "vjp", f, has_aux)
         roots, tree = outputs(y, "vjp", f)
         recorded = inputs.matters_outside()
     tensors = any_tensor(*inputs.leaves)
