@@ -1,0 +1,1 @@
+"""Other libraries' names and meanings over tapegrad: `tapegrad.compat.autograd`."""

@@ -1,0 +1,310 @@
+"""The names of `autograd.extend`: functions whose derivatives the user defines."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from tapegrad.autograd.grad_mode import enable_grad
+from tapegrad.lift.core import Lifted, on_tape, pull
+from tapegrad.lift.variable import variable
+from tapegrad.tape import current
+from tapegrad.tensor import Tensor, wrap
+from tapegrad.transforms.arguments import name_of
+from tapegrad.transforms.custom import _Call, _Custom
+from tapegrad.transforms.pytree import Tree, flatten, matching, tree_map, unflatten
+
+Rule = Callable[..., Any]
+
+
+def _followed(x: Any) -> bool:
+    """Whether any leaf is a Tensor that a derivative or a map under way follows."""
+    return any(
+        isinstance(t, Tensor) and (isinstance(t, Lifted) or (current.tape.enabled and on_tape(t)))
+        for t in flatten(x)[0]
+    )
+
+
+def _seen(x: Any) -> Any:
+    """What the user's rules see: plain values, but Tensors where they are followed."""
+    return tree_map(lambda t: t if _followed(t) else _plain(t), x)
+
+
+def _plain(t: Any) -> Any:
+    return t._a[()] if isinstance(t, Tensor) else t
+
+
+class Primitive:
+    """A function that sees plain arrays, and whose derivatives are defined by rules."""
+
+    def __init__(self, fun: Rule) -> None:
+        self.fun = fun
+        self.vjp: Rule | None = None  # (argnum, ans, args, kwargs) -> vjp, or None for zeros
+        self.jvp: Rule | None = None  # (argnum, g, ans, args, kwargs) -> tangent, or None
+        self.backward: set[int] | None = set()  # the arguments with a vjp; None: all
+        self.forward: set[int] | None = set()
+        functools.update_wrapper(self, fun, updated=())
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not any(isinstance(t, Tensor) for t in flatten((args, kwargs))[0]):
+            return self.fun(*args, **kwargs)
+        if _followed(kwargs):
+            raise TypeError(
+                f"the primitive {name_of(self)} is differentiated in positional arguments only: "
+                "pass this one by its position"
+            )
+        return _Bound(self, args, kwargs)(*args)
+
+
+def _among(k: int, known: set[int] | None) -> bool:
+    return known is None or k in known
+
+
+class _Bound(_Custom):
+    """A call of a primitive: its named arguments, and in which others it is differentiated."""
+
+    def __init__(self, owner: Primitive, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.owner, self.kwargs = owner, _seen(kwargs)
+        self.nondiff = ()
+        self.f = lambda *given: owner.fun(*tree_map(_plain, given), **self.kwargs)
+        self.f.__name__ = name_of(owner)
+        self.wanted = [k for k, x in enumerate(args) if _followed(x)]
+        for k in self.wanted:
+            if not (_among(k, owner.backward) or _among(k, owner.forward)):
+                raise NotImplementedError(
+                    f"no derivative of the primitive {name_of(owner)} in its argument {k} is "
+                    f"defined: give `defvjp` or `defjvp` a rule for it, or None for zeros"
+                )
+
+    @classmethod
+    def _name(cls) -> str:
+        return "primitive"
+
+    def _ready(self) -> bool:
+        return True
+
+    def forward(self, call: _Call, inputs: list[Tensor]) -> tuple[Any, Any]:
+        """The value, and the inputs; where they are followed, the value is a function of them."""
+        args = call.arguments(inputs)
+        ans = self.owner(*args, **self.kwargs) if _followed(args) else self.f(*args)
+        return ans, (ans, inputs)
+
+    def gradients(
+        self, call: _Call, state: Any, weights: list[Tensor], chosen: list[int] | None = None
+    ) -> list[Tensor | None]:
+        """What the user's vjps return."""
+        ans, inputs = state
+        assert call.shape is not None
+        g, args, ans = (_seen(x) for x in (
+            unflatten(call.shape, weights), call.arguments(inputs), ans
+        ))  # fmt: skip
+        found: list[Any] = [None] * len(args)
+        for k in self.wanted if chosen is None else chosen:
+            if not _among(k, self.owner.backward):
+                raise NotImplementedError(
+                    f"no vjp of the primitive {name_of(self.owner)} in its argument {k} is "
+                    "defined, and a jvp does not serve backwards: give `defvjp` a rule for it"
+                )
+            assert self.owner.vjp is not None
+            back = self.owner.vjp(k, ans, args, self.kwargs)
+            found[k] = None if back is None else back(g)
+        return [_tensor(x) for x in call.fitted(tuple(found), name_of(self.owner))]
+
+    def tangents(
+        self, call: _Call, inputs: list[Tensor], slopes: list[Tensor]
+    ) -> tuple[list[Tensor], list[Tensor], Tree]:
+        """What the user's jvps return; of an argument that has a vjp alone, its transpose."""
+        values = call.leaves(inputs)
+        assert call.shape is not None
+        args = _seen(call.arguments(inputs))
+        ans = _seen(unflatten(call.shape, values))
+        ahead = [k for k in self.wanted if _among(k, self.owner.forward)]
+        found = self._slopes(call, ahead, ans, args, slopes)
+        rest = [k for k in self.wanted if k not in ahead]
+        if rest:
+            with enable_grad():
+                state = self.forward(call, inputs)[1]
+                weights = [variable(_zeros(y)) for y in values]
+                back = self.gradients(call, state, weights, rest)
+                pairs = [(b, t) for b, t in zip(back, slopes) if b is not None]
+                more = pull([b for b, _ in pairs], [t for _, t in pairs], weights, recorded=True)
+            found = [a + b for a, b in zip(found, more)]
+        return values, found, call.shape
+
+    def _slopes(
+        self, call: _Call, chosen: list[int], ans: Any, args: Any, slopes: list[Tensor]
+    ) -> list[Tensor]:
+        """The sum of the user's jvps in some arguments."""
+        assert call.shape is not None
+        along = call.rebuilt(slopes)
+        total = [_zeros(_tensor(y)) for y in flatten(ans)[0]]
+        for k in chosen:
+            assert self.owner.jvp is not None
+            found = self.owner.jvp(k, _seen(along[k]), ans, args, self.kwargs)
+            if found is not None:
+                leaves = matching(found, call.shape, name_of(self.owner))
+                total = [a + _tensor(b) for a, b in zip(total, leaves)]
+        return total
+
+
+def _tensor(x: Any) -> Any:
+    return x if x is None or isinstance(x, Tensor) else wrap(np.asarray(x, float))
+
+
+def _zeros(t: Tensor) -> Tensor:
+    return wrap(np.zeros(t._a.shape, t._a.dtype))
+
+
+def primitive(fun: Rule) -> Primitive:
+    """A function that is not looked into: its derivatives are given by `defvjp` and `defjvp`.
+
+    >>> import numpy as np
+    >>> from tapegrad.compat.autograd import defvjp, grad, primitive
+    >>> @primitive
+    ... def logsumexp(x):
+    ...     top = np.max(x)
+    ...     return top + np.log(np.sum(np.exp(x - top)))
+    >>> defvjp(logsumexp, lambda ans, x: lambda g: g * np.exp(x - ans))
+    >>> grad(logsumexp)(np.array([0.0, 0.0]))
+    array([0.5, 0.5])
+    """
+    if not callable(fun):
+        raise TypeError(f"`primitive` takes a function, got {type(fun).__name__}")
+    return Primitive(fun)
+
+
+def notrace_primitive(fun: Rule) -> Primitive:
+    """A function whose result is a constant to all derivatives.
+
+    >>> import numpy as np
+    >>> from tapegrad.compat.autograd import grad
+    >>> from tapegrad.compat.autograd.extend import notrace_primitive
+    >>> grad(lambda x: x * notrace_primitive(np.floor)(x))(2.5)
+    2.0
+    """
+    made = primitive(fun)
+    defvjp_argnum(made, lambda argnum, ans, args, kwargs: lambda g: _nothing(args[argnum]))
+    defjvp_argnum(made, lambda argnum, g, ans, args, kwargs: _nothing(ans))
+    return made
+
+
+def _nothing(x: Any) -> Any:
+    return tree_map(lambda t: np.zeros(np.shape(t)), x)
+
+
+def _checked(fun: Any, name: str) -> Primitive:
+    if not isinstance(fun, Primitive):
+        raise TypeError(
+            f"`{name}` takes what `primitive` returned, got {name_of(fun)}: functions that have a "
+            "derivative cannot be given another one, wrap them with `primitive`"
+        )
+    return fun
+
+
+def defvjp(fun: Primitive, *vjpmakers: Rule | None, argnums: Iterable[int] | None = None) -> None:
+    """Say how a primitive is differentiated backwards.
+
+    A `vjpmaker` is called as ``vjpmaker(ans, *args, **kwargs)`` and returns the function from the
+    gradient in the result to that in its argument; None means zeros. They stand for the arguments
+    in order, or for those numbered in `argnums`.
+
+    >>> from tapegrad.compat.autograd import defvjp, grad, primitive
+    >>> double = primitive(lambda x: 2.0 * x)
+    >>> defvjp(double, lambda ans, x: lambda g: 2.0 * g)
+    >>> grad(double)(1.0)
+    2.0
+    """
+    rules = dict(zip(count() if argnums is None else argnums, vjpmakers))
+    owner = _checked(fun, "defvjp")
+    for rule in rules.values():
+        if rule is not None and not callable(rule):
+            raise TypeError(f"`defvjp`: a rule is a function or None, got {rule!r}")
+
+    def made(argnum: int, ans: Any, args: Any, kwargs: Any) -> Any:
+        rule = rules[argnum]
+        return None if rule is None else rule(ans, *args, **kwargs)
+
+    owner.vjp, owner.backward = made, set(rules)
+
+
+def defvjp_argnum(fun: Primitive, vjpmaker: Rule) -> None:
+    """One rule for all arguments: ``vjpmaker(argnum, ans, args, kwargs)`` returns a vjp.
+
+    >>> from tapegrad.compat.autograd import grad, primitive
+    >>> from tapegrad.compat.autograd.extend import defvjp_argnum
+    >>> total = primitive(lambda *xs: sum(xs))
+    >>> defvjp_argnum(total, lambda argnum, ans, args, kwargs: lambda g: g)
+    >>> grad(total, argnum=1)(1.0, 2.0)
+    1.0
+    """
+    owner = _checked(fun, "defvjp_argnum")
+    owner.vjp, owner.backward = vjpmaker, None
+
+
+def defjvp(
+    fun: Primitive, *jvpfuns: Rule | str | None, argnums: Iterable[int] | None = None
+) -> None:
+    """Say how a primitive is differentiated forwards.
+
+    A `jvpfun` is called as ``jvpfun(g, ans, *args, **kwargs)`` with the tangent of its argument and
+    returns that of the result; None means zeros, "same" that the function is linear in it.
+
+    >>> from tapegrad.compat.autograd import defjvp, make_jvp, primitive
+    >>> double = primitive(lambda x: 2.0 * x)
+    >>> defjvp(double, "same")
+    >>> make_jvp(double)(1.0)(10.0)
+    (2.0, 20.0)
+    """
+    rules = dict(zip(count() if argnums is None else argnums, jvpfuns))
+    owner = _checked(fun, "defjvp")
+    for rule in rules.values():
+        if rule is not None and rule != "same" and not callable(rule):
+            raise TypeError(f"`defjvp`: a rule is a function, 'same' or None, got {rule!r}")
+
+    def made(argnum: int, g: Any, ans: Any, args: Any, kwargs: Any) -> Any:
+        rule = rules[argnum]
+        if rule == "same":
+            return owner(*args[:argnum], g, *args[argnum + 1 :], **kwargs)
+        return rule(g, ans, *args, **kwargs) if callable(rule) else None
+
+    owner.jvp, owner.forward = made, set(rules)
+
+
+def defjvp_argnum(fun: Primitive, jvpmaker: Rule) -> None:
+    """One rule for all arguments: ``jvpmaker(argnum, g, ans, args, kwargs)`` returns a tangent.
+
+    >>> from tapegrad.compat.autograd import make_jvp, primitive
+    >>> from tapegrad.compat.autograd.extend import defjvp_argnum
+    >>> total = primitive(lambda *xs: sum(xs))
+    >>> defjvp_argnum(total, lambda argnum, g, ans, args, kwargs: g)
+    >>> make_jvp(total)(1.0, 2.0)(10.0)
+    (3.0, 10.0)
+    """
+    owner = _checked(fun, "defjvp_argnum")
+    owner.jvp, owner.forward = jvpmaker, None
+
+
+def def_linear(fun: Primitive) -> None:
+    """Say that a primitive is linear in each of its arguments.
+
+    >>> from tapegrad.compat.autograd import make_jvp, primitive
+    >>> from tapegrad.compat.autograd.extend import def_linear
+    >>> double = primitive(lambda x: 2.0 * x)
+    >>> def_linear(double)
+    >>> make_jvp(double)(1.0)(10.0)
+    (2.0, 20.0)
+    """
+    owner = _checked(fun, "def_linear")
+    defjvp_argnum(
+        owner, lambda k, g, ans, args, kwargs: owner(*args[:k], g, *args[k + 1 :], **kwargs)
+    )
+
+
+__all__ = [
+    "def_linear", "defjvp", "defjvp_argnum", "defvjp", "defvjp_argnum", "notrace_primitive",
+    "primitive",
+]  # fmt: skip

@@ -1,0 +1,113 @@
+"""NumPy itself, but for the functions that would not ask a Tensor: they make arrays of numbers.
+
+>>> import tapegrad.compat.autograd.numpy as np
+>>> from tapegrad.compat.autograd import grad
+>>> grad(lambda x: np.sum(np.array([x, 2.0 * x]) ** 2))(1.0)
+10.0
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as _np
+
+from tapegrad.functions.shapes import clone, reshape
+from tapegrad.tensor import Tensor
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_np, name)
+
+
+def __dir__() -> list[str]:
+    return dir(_np)
+
+
+def _has_tensor(x: Any) -> bool:
+    if isinstance(x, (list, tuple)):
+        return any(map(_has_tensor, x))
+    return isinstance(x, Tensor)
+
+
+def array(A: Any, dtype: Any = None, **kwargs: Any) -> Any:
+    """NumPy's, and Tensors put together if there are any in it.
+
+    >>> import tapegrad.compat.autograd.numpy as np
+    >>> from tapegrad.compat.autograd import jacobian
+    >>> jacobian(lambda x: np.array([x[0], [3.0, x[1] * x[0]][1]]))(np.array([1.0, 2.0]))
+    array([[1., 0.],
+           [2., 1.]])
+    """
+    if not _has_tensor(A):
+        return _np.array(A, dtype, **kwargs)
+    least = kwargs.pop("ndmin", 0)
+    kwargs.pop("copy", None)
+    if kwargs:
+        raise TypeError(f"`array` of what is differentiated takes no {sorted(kwargs)}")
+    made: Any = clone(A) if isinstance(A, Tensor) else _np.stack([array(part) for part in A])
+    if dtype is not None:
+        made = _np.astype(made, dtype)
+    missing = max(least - made.ndim, 0)
+    return reshape(made, (1,) * missing + tuple(made.shape)) if missing else made
+
+
+def asarray(a: Any, dtype: Any = None, **kwargs: Any) -> Any:
+    """NumPy's, or a Tensor as it is.
+
+    >>> import tapegrad.compat.autograd.numpy as np
+    >>> from tapegrad.compat.autograd import grad
+    >>> grad(lambda x: np.sum(np.asarray(x)))(np.ones(2))
+    array([1., 1.])
+    """
+    if isinstance(a, Tensor) and dtype is None:
+        return a
+    return array(a, dtype, **kwargs) if _has_tensor(a) else _np.asarray(a, dtype, **kwargs)
+
+
+asanyarray = ascontiguousarray = asarray
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
+    """NumPy's, or a Tensor spread over a shape.
+
+    >>> import tapegrad.compat.autograd.numpy as np
+    >>> from tapegrad.compat.autograd import grad
+    >>> grad(lambda x: np.sum(np.full((2, 3), x)))(1.0)
+    6.0
+    """
+    if not isinstance(fill_value, Tensor):
+        return _np.full(shape, fill_value, dtype)
+    return array(_np.broadcast_to(fill_value, shape), dtype)
+
+
+def full_like(a: Any, fill_value: Any, dtype: Any = None) -> Any:
+    """An array, or a Tensor, of the shape of another one.
+
+    >>> import tapegrad.compat.autograd.numpy as np
+    >>> np.full_like(np.ones(2), 3.0)
+    array([3., 3.])
+    """
+    if not isinstance(fill_value, Tensor) and not isinstance(a, Tensor):
+        return _np.full_like(a, fill_value, dtype)
+    return full(_np.shape(a), fill_value, dtype)
+
+
+def linspace(start: Any, stop: Any, num: int = 50, **kwargs: Any) -> Any:
+    """NumPy's, or Tensors between two ends.
+
+    >>> import tapegrad.compat.autograd.numpy as np
+    >>> from tapegrad.compat.autograd import grad
+    >>> grad(lambda x: np.sum(np.linspace(0.0, x, 3)))(1.0)
+    1.5
+    """
+    if not (isinstance(start, Tensor) or isinstance(stop, Tensor)):
+        return _np.linspace(start, stop, num, **kwargs)
+    if kwargs:
+        raise TypeError(f"`linspace` of what is differentiated takes no {sorted(kwargs)}")
+    ndim = max(_np.ndim(start), _np.ndim(stop))
+    at = _np.linspace(0.0, 1.0, num).reshape(num, *(1,) * ndim)
+    return (1.0 - at) * start + at * stop
+
+
+__all__ = [name for name in dir(_np) if not name.startswith("_")]

@@ -1,0 +1,16 @@
+"""NumPy's own `numpy.linalg`."""
+
+from typing import Any
+
+from numpy import linalg as _module
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_module, name)
+
+
+def __dir__() -> list[str]:
+    return dir(_module)
+
+
+__all__ = [name for name in dir(_module) if not name.startswith("_")]

@@ -1,0 +1,1 @@
+"""The distributions that are differentiable: `norm`."""
