@@ -58,6 +58,19 @@ def level(size: int | None = None, randomness: str = "same") -> Iterator[Level]:
         tape.levels.remove(made)
 
 
+@contextmanager
+def below(at: Level, *, and_itself: bool = False) -> Iterator[None]:
+    """What runs on parts does not see the levels that were taken apart to reach them."""
+    tape = current.tape
+    before = tape.levels
+    end = at.number + and_itself
+    tape.levels = [other for other in before if other.number < end]
+    try:
+        yield
+    finally:
+        tape.levels = before
+
+
 class Lifted(Tensor):
     """A Tensor that stands for several: `_lift` holds the level and the parts."""
 
@@ -217,13 +230,24 @@ def _open(tensors: Any, name: str) -> tuple[type[Lifted], Level]:
 def run_lifted(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
     """Run an operation of which an operand is lifted."""
     kind, at = _open(args, op.name)
-    return kind.apply(op, args, params, at)
+    if current.tape.levels[-1] is at and at.size is None:
+        return kind.apply(op, args, params, at)
+    with below(at):
+        return kind.apply(op, args, params, at)
 
 
 @changing_lifted
 def inplace_lifted(op: Op, args: tuple[Any, ...], params: dict[str, Any], target: Tensor) -> Tensor:
     """Run an operation and write the result into a Tensor; it or another operand is lifted."""
     kind, at = _open((*args, target), op.name + "_")
+    with below(at, and_itself=True):  # a view is made anew from its base, which is lifted here
+        return _changed(kind, at, op, args, params, target)
+
+
+def _changed(
+    kind: type[Lifted], at: Level, op: Op, args: tuple[Any, ...], params: dict[str, Any],
+    target: Tensor,
+) -> Tensor:  # fmt: skip
     if not (isinstance(target, Lifted) and target._lift.at is at):
         kind.promote(target, at)
     assert isinstance(target, Lifted)
@@ -260,7 +284,10 @@ def pull(
     lifted = highest((*roots, *inputs))
     if lifted is not None:
         kind, at = lifted
-        return kind.pull(roots, weights, inputs, at, recorded=recorded, retain=retain, since=since)
+        with below(at):
+            return kind.pull(
+                roots, weights, inputs, at, recorded=recorded, retain=retain, since=since
+            )
     pairs = [
         (r, wrap(np.ones(r._a.shape, r._a.dtype)) if w is None else w)
         for r, w in zip(roots, weights, strict=True)

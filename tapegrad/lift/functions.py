@@ -10,7 +10,7 @@ import numpy as np
 from tapegrad.autograd.function import Context, Function, applying_lifted
 from tapegrad.autograd.grad_mode import no_grad
 from tapegrad.lift.batch import Batched, all_of, batched
-from tapegrad.lift.core import Level, Lifted, highest, level
+from tapegrad.lift.core import Level, Lifted, below, highest, level
 from tapegrad.lift.dual import dual, split
 from tapegrad.ops.reduce import sum as total
 from tapegrad.ops.shape import permute
@@ -31,7 +31,8 @@ def apply_lifted(cls: type[Function], args: tuple[Any, ...]) -> Any:
     found = highest(args)
     assert found is not None
     kind, at = found
-    return _mapped(cls, args, at) if kind is Batched else _dual(cls, args, at)
+    with below(at):
+        return _mapped(cls, args, at) if kind is Batched else _dual(cls, args, at)
 
 
 # -- forward mode ------------------------------------------------------------------------------

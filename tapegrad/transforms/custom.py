@@ -12,7 +12,7 @@ from tapegrad.autograd.function import Function
 from tapegrad.autograd.grad_mode import enable_grad, is_grad_enabled
 from tapegrad.functions.joining import stack
 from tapegrad.lift.batch import Batched, batched
-from tapegrad.lift.core import Level, Lifted, highest, on_tape, pull
+from tapegrad.lift.core import Level, Lifted, below, highest, on_tape, pull
 from tapegrad.lift.dual import Dual, dual, split
 from tapegrad.lift.variable import maps_up_to, variable
 from tapegrad.tape import current
@@ -152,7 +152,8 @@ class _Call:
         if lifted is None:
             return self._recorded(inputs)
         kind, at = lifted
-        return self._mapped(inputs, at) if kind is Batched else self._dual(inputs, at)
+        with below(at):
+            return self._mapped(inputs, at) if kind is Batched else self._dual(inputs, at)
 
     def _recorded(self, inputs: list[Tensor]) -> list[Tensor]:
         call = self

@@ -245,6 +245,13 @@ def test_inference_mode_as_a_decorator(tg, leaf, call):
     assert tg.is_grad_enabled()
 
 
+def test_is_inference_is_a_method(tg):
+    with tg.inference_mode():
+        made = tg.ones(2) * 2
+    assert made.is_inference() is True
+    assert tg.ones(2).is_inference() is False
+
+
 def test_is_inference_mode_enabled(tg):
     assert tg.is_inference_mode_enabled() is False
     with tg.inference_mode():

@@ -61,19 +61,20 @@ def flat(found, library):
     return found
 
 
-def compare(mine, theirs):
+def compare(mine, theirs, batched=False):
     if isinstance(theirs, tuple):
         np.testing.assert_allclose(mine[0], theirs[0], rtol=1e-10, atol=1e-12)
         assert mine[0].shape == theirs[0].shape
-        assert mine[1] == theirs[1], "requires_grad"
+        # PyTorch's batched sweeps take some derivatives that are constant for recorded ones.
+        assert mine[1] == theirs[1] or (batched and theirs[1]), "requires_grad"
     elif isinstance(theirs, list):
         assert len(mine) == len(theirs)
         for part, other in zip(mine, theirs, strict=True):
-            compare(part, other)
+            compare(part, other, batched)
     elif isinstance(theirs, dict):
         assert mine.keys() == theirs.keys()
         for key, other in theirs.items():
-            compare(mine[key], other)
+            compare(mine[key], other, batched)
     else:
         assert mine == theirs
 
@@ -147,7 +148,9 @@ for (_what, (_f, _in)), _flags in itertools.product(FUNCTIONS.items(), FLAGS):
         )
 
 for _what, (_f, _in) in FUNCTIONS.items():
-    if _what != "captured":  # PyTorch's forward mode forgets to let go of it
+    # In forward mode PyTorch's result requires grad for what is captured, and integers are a
+    # ValueError, in reverse mode they are a RuntimeError.
+    if _what not in ("captured", "given integers"):
         case(
             f"jacobian {_what} forward",
             lambda e, f=_f, i=_in: e.functional.jacobian(
@@ -310,4 +313,4 @@ case("detached", dual(lambda e: e.forward_ad.unpack_dual(
 
 @pytest.mark.parametrize("name", CASES)
 def test_outcome(name):
-    compare(outcome(CASES[name], tg), outcome(CASES[name], torch))
+    compare(outcome(CASES[name], tg), outcome(CASES[name], torch), "vectorize=True" in name)
