@@ -42,8 +42,8 @@ def written(xp: Any, problem: Problem, data: list[Any]) -> Callable[..., Any]:
     """Return a problem's function as the users of a transform write it: of its arguments alone."""
     function = problem.function
     if len(problem.inputs) == 1:
-        return lambda x: function(xp, (x,), data)  # type: ignore[arg-type]
-    return lambda *inputs: function(xp, inputs, data)  # type: ignore[arg-type]
+        return lambda x: function(xp, [x], data)
+    return lambda *inputs: function(xp, list(inputs), data)
 
 
 def arguments(problem: Problem) -> int | tuple[int, ...]:

@@ -15,7 +15,7 @@ from tapegrad.lift.core import level, pull
 from tapegrad.lift.dual import dual, split
 from tapegrad.ops.shape import permute, reshape
 from tapegrad.record import run
-from tapegrad.tape import current
+from tapegrad.tape import GENERAL, WORD, current
 from tapegrad.tensor import Tensor, wrap
 from tapegrad.transforms.arguments import (
     Argnums,
@@ -32,9 +32,10 @@ from tapegrad.transforms.forward import jvp
 from tapegrad.transforms.pytree import Tree, flatten, tree_map, unflatten
 from tapegrad.transforms.reverse import Inputs, aux_back, grad, settled, vjp
 
-# What decides between one sweep per row and one sweep over all rows, in µs (bench transforms):
-# a compiled sweep costs so much, and so much per record; a record of a sweep over batches.
-SWEEP, RECORD, BATCHED_RECORD = 25.0, 0.3, 60.0
+# What decides between one sweep per row and one sweep over all rows, in µs: a compiled sweep costs
+# so much, and so much per record, and per record that it leaves to Python; a record of a sweep over
+# batches.
+SWEEP, RECORD, PYTHON_RECORD, BATCHED_RECORD = 15.0, 0.2, 18.0, 40.0
 
 
 def basis(tensors: list[Tensor]) -> list[np.ndarray]:
@@ -49,13 +50,21 @@ def basis(tensors: list[Tensor]) -> list[np.ndarray]:
     return out
 
 
+def _sweep(start: int) -> tuple[int, float]:
+    """How many records there are since a position, and what one sweep over them costs."""
+    tape = current.tape
+    length = tape.next - start
+    words = tape.words()[max(len(tape) - length, 0) :, WORD]
+    return length, SWEEP + RECORD * length + PYTHON_RECORD * np.count_nonzero(words & GENERAL)
+
+
 def _rows(inputs: Inputs, roots: list[Tensor], recorded: bool, chunk: int | None) -> list[Tensor]:
     """For each variable the derivatives of all results, one row after the other."""
     weights = basis(roots)
     count = len(weights[0]) if weights else 0
     variables = inputs.variables
-    length = current.tape.next - inputs.start
-    one_by_one = not recorded and count * (SWEEP + RECORD * length) < BATCHED_RECORD * length
+    length, sweep = _sweep(inputs.start)
+    one_by_one = not recorded and count * sweep < BATCHED_RECORD * length
     if count and (one_by_one or count == 1):
         rows = [
             pull(
@@ -154,8 +163,8 @@ def _forward_pays(inputs: Inputs, roots: list[Tensor]) -> bool:
     """Whether there are so many more results than arguments that columns are cheaper than rows."""
     rows = sum(r._a.size for r in roots)
     columns = sum(x._a.size for x in inputs.tensors)
-    length = current.tape.next - inputs.start
-    by_rows = min(rows * (SWEEP + RECORD * length), BATCHED_RECORD * length)
+    length, sweep = _sweep(inputs.start)
+    by_rows = min(rows * sweep, BATCHED_RECORD * length)
     work = sum(r._a.size for r in roots) * 1e-3 * length
     return by_rows + rows * work > 2 * BATCHED_RECORD * length + columns * work
 
