@@ -524,9 +524,14 @@ def number(array: np.ndarray) -> int:
     return -1
 
 
-def wrap(array: np.ndarray) -> Tensor:
-    """A Tensor around an array, without history."""
+def wrap(array: np.ndarray | np.generic) -> Tensor:
+    """A Tensor around an array, without history.
+
+    NumPy gives a scalar where an array would have no dimensions: the walk must never see one.
+    """
     t = _new(Tensor)
+    if not isinstance(array, np.ndarray):
+        array = np.asarray(array)
     t._a = array
     t._pos = 0
     t._home = None

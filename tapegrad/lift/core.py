@@ -284,10 +284,7 @@ def pull(
     lifted = highest((*roots, *inputs))
     if lifted is not None:
         kind, at = lifted
-        with below(at):
-            return kind.pull(
-                roots, weights, inputs, at, recorded=recorded, retain=retain, since=since
-            )
+        return kind.pull(roots, weights, inputs, at, recorded=recorded, retain=retain, since=since)
     pairs = [
         (r, wrap(np.ones(r._a.shape, r._a.dtype)) if w is None else w)
         for r, w in zip(roots, weights, strict=True)
