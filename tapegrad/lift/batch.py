@@ -150,7 +150,9 @@ def _become(t: Tensor, full: Tensor, at: Level) -> None:
 
 def batched(full: Tensor, at: Level) -> Lifted:
     """The Tensor of which `full` holds the examples along its first dimension."""
-    if isinstance(full, Lifted) and above(full, at):  # its own examples, if it has some, lie in front of those
+    if isinstance(full, Lifted) and above(
+        full, at
+    ):  # its own examples, if it has some, lie in front of those
         turn = _exchanged if type(full) is Batched else _same
         return full.mapped(lambda part: batched(turn(part), at))
     specimen = _specimen(full)
