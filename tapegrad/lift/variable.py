@@ -27,7 +27,9 @@ def variable(x: Tensor, levels: list[Level] | None = None) -> Tensor:
         return x.varied(lambda part: variable(part, below))
     if x._pos:
         return run(alias, (x,), {})
-    return wrap(x._a).requires_grad_()
+    found = wrap(x._a).requires_grad_()
+    found.extra["followed"] = False
+    return found
 
 
 def maps_up_to(at: Level) -> list[Level]:

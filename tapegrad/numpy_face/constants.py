@@ -15,10 +15,10 @@ from tapegrad.tensor import Tensor, wrap
 
 NAMES = (
     "all allclose any argmax argmin argpartition argsort argwhere array_equal array_equiv "
-    "can_cast common_type count_nonzero diag_indices_from digitize einsum_path "
+    "can_cast common_type count_nonzero diag_indices_from digitize einsum_path empty_like "
     "flatnonzero iscomplex iscomplexobj isclose isin isneginf isposinf isreal isrealobj lexsort "
-    "may_share_memory min_scalar_type nanargmax nanargmin ndim nonzero result_type "
-    "searchsorted shape shares_memory size tril_indices_from triu_indices_from"
+    "may_share_memory min_scalar_type nanargmax nanargmin ndim nonzero ones_like result_type "
+    "searchsorted shape shares_memory size tril_indices_from triu_indices_from zeros_like"
 ).split()
 
 
@@ -57,7 +57,7 @@ def _filled(func: Any, fill: Callable[..., np.ndarray]) -> None:
 
 _filled(np.zeros_like, np.zeros)
 _filled(np.ones_like, np.ones)
-_filled(np.empty_like, np.empty)
+_filled(np.empty_like, np.zeros)  # as good as any others
 
 
 @handles(np.full_like)

@@ -72,11 +72,11 @@ def jvp(
                         f"{root._a.shape}, does not depend on the arguments"
                     )
                 found = wrap(np.zeros(root._a.shape, root._a.dtype))
-            values.append(value_back(value, tensors))
-            directions.append(_apart(value_back(found, tensors), taken))
+            values.append(released(value, set(), tensors))
+            directions.append(_apart(released(found, set(), tensors), taken))
         if has_aux:
             below, aux_tree = flatten(aux)
-            aux = unflatten(aux_tree, [value_back(split(x, at)[0], tensors) for x in below])
+            aux = unflatten(aux_tree, [released(split(x, at)[0], set(), tensors) for x in below])
     pair = unflatten(shape, values), unflatten(shape, directions)
     return (*pair, aux) if has_aux else pair
 
@@ -125,7 +125,9 @@ def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., 
         # The gradients are linear in the weights of the results: their gradients in turn are
         # weighted sums of tangents.
         weights = [variable(wrap(np.zeros(r._a.shape, r._a.dtype))) for r in roots]
+        outside = inputs.matters_outside()
         backward = pull(roots, weights, inputs.variables, recorded=True)
+    inputs.end()
     structure = flatten(tuple(primals))[1]
     tensors = any_tensor(inputs.leaves)
     own = inputs.own | {w._pos for w in weights}
@@ -134,7 +136,7 @@ def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., 
         """The derivative along tangents, one for each argument."""
         given = matching(tuple(tangents), structure, "linearize")
         along = [_direction(t, x, "linearize") for t, x in zip(given, inputs.tensors, strict=True)]
-        recorded = inputs.matters_outside() or any(on_tape(t) for t in along)
+        recorded = outside or any(on_tape(t) for t in along)
         with transforming():
             found = pull(backward, along, weights, recorded=recorded, retain=True)
         kept = tensors or any_tensor(given)

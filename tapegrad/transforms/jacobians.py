@@ -145,8 +145,10 @@ def reverse_rows(
                 y, aux = paired(inputs.call(f, kwargs), name, f, has_aux)
             roots, tree = outputs(y, name, f)
             if name == "jacobian" and _forward_pays(inputs, roots):
+                inputs.end()
                 return _columns(f, args, kwargs, chosen, single, has_aux, name)
             matrices = _rows(inputs, roots, inputs.matters_outside(), chunk)
+            inputs.end()
             tensors = any_tensor(inputs.leaves)
             columns = [
                 [value_back(settled(b, inputs.own), tensors) for b in _cut(m, roots, x)]
@@ -234,7 +236,7 @@ def _columns(
                 part = turned[..., start : start + x._a.size]
                 start += x._a.size
                 block = run(reshape, (part,), {"shape": (*root._a.shape, *x._a.shape)})
-                row.append(value_back(block, tensors))
+                row.append(value_back(settled(block, set()), tensors))
             blocks.append(row)
         if has_aux:
             below, tree = flatten(aux)

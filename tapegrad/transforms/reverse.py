@@ -13,7 +13,7 @@ from tapegrad.autograd.grad_mode import recording
 from tapegrad.lift.core import Lifted, on_tape, pull
 from tapegrad.lift.variable import depends, plain, variable
 from tapegrad.tape import IN0, MODE_FAST, SHAPE, WIDE, WORD, Tape, current, leaf_keys
-from tapegrad.tensor import F8, Tensor, wrap
+from tapegrad.tensor import F8, Tensor, noted, wrap
 from tapegrad.transforms.arguments import (
     Argnums,
     any_tensor,
@@ -51,6 +51,16 @@ class Inputs:
         self.own = {p for v in self.variables if (p := plain(v)._pos) < 0}
         self.start = current.tape.next
         self._alone: bool | None = None
+        self._follow(True)
+
+    def _follow(self, on: bool) -> None:
+        for v in self.variables:
+            if plain(v)._pos < 0:
+                plain(v).extra["followed"] = on
+
+    def end(self) -> None:
+        """What was computed from these variables is a constant to everybody from now on."""
+        self._follow(False)
 
     def call(self, f: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
         """Call the function on the variables."""
@@ -93,7 +103,13 @@ def reads_others(tape: Tape, start: int, own: set[int]) -> bool:
     for row in words[(words[:, WORD] & WIDE) != 0].tolist():
         wide = tape.wide[row[IN0] : row[IN0] + row[IN0 + 1]]
         used |= {code for code in wide if code < start and code}
-    return bool(used - {tape.slots.get(p, 0) if p < 0 else p for p in own})
+    used -= {tape.slots.get(p, 0) if p < 0 else p for p in own}
+    return any(code > 0 or _followed(tape, code) for code in used)
+
+
+def _followed(tape: Tape, code: int) -> bool:
+    """Whether somebody may ask for the gradient in a leaf: not in variables of what has ended."""
+    return noted(tape.leaves[-code - 1], "followed") is not False
 
 
 def scalar_root(y: Any, name: str, f: Any) -> Tensor:
@@ -185,6 +201,7 @@ def _differentiated(
             found = pull([root], [None], inputs.variables, recorded=recorded, since=inputs.since)
             if strict:
                 _refuse_unused(root, inputs, name, f)
+        inputs.end()
         tensors = any(isinstance(x, Tensor) for x in inputs.leaves)
         gradients = inputs.back(found)
         since = inputs.start if not recorded and inputs.alone() else 0
@@ -258,7 +275,7 @@ def _leads_outside(t: Tensor, own: set[int]) -> bool:
     """Whether a Tensor was computed from more than the variables (their places are given)."""
     tape = current.tape
     if t._pos < 0:
-        return t._pos not in own
+        return t._pos not in own and noted(t, "followed") is not False
     codes = {tape.slots.get(p, 0) if p < 0 else p for p in own}
     if t._pos in codes:
         return False
@@ -266,7 +283,7 @@ def _leads_outside(t: Tensor, own: set[int]) -> bool:
     while todo:
         index = tape.index(todo.pop())
         for code in tape.inputs(index) if index >= 0 else ():
-            if code < 0 and code not in codes:
+            if code < 0 and code not in codes and _followed(tape, code):
                 return True
             if code > 0 and code not in seen and code not in codes:
                 seen.add(code)
@@ -313,6 +330,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         y, aux = paired(y, "vjp", f, has_aux)
         roots, tree = outputs(y, "vjp", f)
         recorded = inputs.matters_outside()
+    inputs.end()
     tensors = any_tensor(*inputs.leaves)
 
     def pullback(weights: Any) -> tuple[Any, ...]:
