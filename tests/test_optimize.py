@@ -485,13 +485,3 @@ def test_no_derivative_goes_through_unnoticed(method, transform):
         apply(lambda a: least_squares(lambda x: x - a, 0.0).x)
     if transform != "vmap":
         apply(lambda a: a * minimize(square, 0.0, tg.stop_gradient(2.0), method=method).x)
-
-
-def test_scipy_is_loaded_by_the_first_call_alone():
-    import subprocess
-
-    code = (
-        "import sys, tapegrad as tg; assert 'scipy' not in sys.modules\n"
-        "tg.optimize.minimize(lambda x: x**2, 1.0); assert 'scipy' in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)

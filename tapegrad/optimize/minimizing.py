@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from typing import Any
 
@@ -125,6 +124,8 @@ def _known(method: Any) -> str:
             "`minimize` knows what SciPy's own methods want, not what a function wants: call "
             "`scipy.optimize.minimize(tapegrad.value_and_grad(f), x0, jac=True, method=...)`"
         )
+    import difflib
+
     names = [title for title, *_ in METHODS.values()]
     plain = {title.lower().replace("-", ""): title for title in names}
     near = difflib.get_close_matches(str(method).lower().replace("-", ""), plain, 1)
