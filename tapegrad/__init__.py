@@ -2,7 +2,7 @@
 
 import warnings as _warnings
 
-from tapegrad import autograd, linalg, nn, optimize, special
+from tapegrad import autograd, compat, linalg, nn, optimize, special
 from tapegrad.autograd.grad_mode import (
     enable_grad,
     inference_mode,
@@ -310,6 +310,7 @@ __all__ = [
     "clamp",
     "clone",
     "column_stack",
+    "compat",
     "complex64",
     "complex128",
     "concat",

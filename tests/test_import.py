@@ -41,6 +41,14 @@ def test_nothing_heavy_is_loaded(code):
     assert run(f"{code}; {LOADED}") == []
 
 
+def test_compat_is_loaded_when_it_is_asked_for():
+    loaded = "import sys; print(*[m for m in sys.modules if m.startswith('tapegrad.compat.')])"
+    assert run(f"import tapegrad; {loaded}") == []
+    assert run("import tapegrad as tg; print(tg.compat.autograd.grad(lambda x: x**2)(3.0))") == [
+        "6.0"
+    ]
+
+
 def test_scipy_is_loaded_when_it_is_called():
     call = "import tapegrad as tg; tg.optimize.minimize(lambda x: x**2, 1.0)"
     assert "scipy" in run(f"{call}; {LOADED}")

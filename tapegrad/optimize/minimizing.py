@@ -112,7 +112,9 @@ def minimize(
         method=title, jac=None if wants == FREE else True, bounds=bounds, constraints=given,
         tol=tol, callback=watch, options=options, **more,
     )  # fmt: skip
+    objective.products.forget()
     line.finished(found.get("nit"))
+    found.fun = float(found.fun)
     return _as_pytrees(found, points)
 
 
