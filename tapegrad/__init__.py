@@ -2,7 +2,7 @@
 
 import warnings as _warnings
 
-from tapegrad import autograd, func, linalg, nn, optimize, special
+from tapegrad import autograd, compat, func, linalg, nn, optimize, special
 from tapegrad.autograd import (  # noqa: F401 - importing attaches them to `autograd`: they stand
     forward_ad as _forward_ad,  # above the transforms, which stand above the rest of it
 )
@@ -315,6 +315,7 @@ __all__ = [
     "clamp",
     "clone",
     "column_stack",
+    "compat",
     "complex64",
     "complex128",
     "concat",

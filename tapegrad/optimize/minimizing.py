@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from typing import Any
 
@@ -113,7 +112,9 @@ def minimize(
         method=title, jac=None if wants == FREE else True, bounds=bounds, constraints=given,
         tol=tol, callback=watch, options=options, **more,
     )  # fmt: skip
+    objective.products.forget()
     line.finished(found.get("nit"))
+    found.fun = float(found.fun)
     return _as_pytrees(found, points)
 
 
@@ -125,6 +126,8 @@ def _known(method: Any) -> str:
             "`minimize` knows what SciPy's own methods want, not what a function wants: call "
             "`scipy.optimize.minimize(tapegrad.value_and_grad(f), x0, jac=True, method=...)`"
         )
+    import difflib
+
     names = [title for title, *_ in METHODS.values()]
     plain = {title.lower().replace("-", ""): title for title in names}
     near = difflib.get_close_matches(str(method).lower().replace("-", ""), plain, 1)

@@ -22,15 +22,20 @@ class Products:
     def __init__(self, gradient: Callable[..., Any]) -> None:
         self.gradient = gradient
         self.at: tuple[bytes, ...] | None = None
-        self.slope: Callable[..., Any]
+        self.slope: Callable[..., Any] | None = None
 
     def __call__(self, along: Any, x: np.ndarray, *rest: np.ndarray) -> np.ndarray:
         """The derivative of the gradient in `x` along a vector; recorded once for a point."""
         at = tuple(a.tobytes() for a in (x, *rest))
-        if at != self.at:
+        if self.slope is None or at != self.at:
+            self.forget()
             _, self.slope = linearize(lambda x: self.gradient(x, *rest), x)
             self.at = at
         return np.asarray(self.slope(np.array(along, float).reshape(x.shape)), float)
+
+    def forget(self) -> None:
+        """Let go of what was recorded."""
+        self.slope = self.at = None
 
 
 class Objective:
@@ -123,7 +128,8 @@ class Constraint:
     def __init__(self, f: Callable[..., Any], points: Points, args: tuple[Any, ...] = ()) -> None:
         self.f, self.points = flattened(f, points, args), points
         self.rows = jacobian(self.f)
-        weighted = lambda flat, weights: (self.f(flat) * weights).sum()
+        values = self.f
+        weighted = lambda flat, weights: (values(flat) * weights).sum()
         self.products = Products(grad(weighted))
 
     def value(self, flat: np.ndarray) -> np.ndarray:
