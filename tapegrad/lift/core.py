@@ -59,12 +59,15 @@ def level(size: int | None = None, randomness: str = "same") -> Iterator[Level]:
 
 
 @contextmanager
-def below(at: Level, *, and_itself: bool = False) -> Iterator[None]:
-    """What runs on parts does not see the levels that were taken apart to reach them."""
+def below(at: Level, *, and_itself: bool = False, but: tuple[Level, ...] = ()) -> Iterator[None]:
+    """What runs on parts does not see the levels that were taken apart to reach them.
+
+    It does see those (`but`) at which something that comes along is lifted.
+    """
     tape = current.tape
     before = tape.levels
     end = at.number + and_itself
-    tape.levels = [other for other in before if other.number < end]
+    tape.levels = [other for other in before if other.number < end or other in but]
     try:
         yield
     finally:
@@ -210,6 +213,15 @@ def highest(tensors: Any) -> tuple[type[Lifted], Level] | None:
     return found
 
 
+def levels_of(tensors: Any) -> tuple[Level, ...]:
+    """All levels at which any of some Tensors is lifted."""
+    found: list[Level] = []
+    for t in tensors:
+        if isinstance(t, Lifted):
+            found += (t._lift.at, *levels_of(t.parts()))
+    return tuple(found)
+
+
 def above(t: Any, at: Level) -> bool:
     """Whether a Tensor is lifted at a higher level: the highest stands outermost, always."""
     return isinstance(t, Lifted) and bool(t._lift.at.number > at.number)
@@ -284,7 +296,10 @@ def pull(
     lifted = highest((*roots, *inputs))
     if lifted is not None:
         kind, at = lifted
-        return kind.pull(roots, weights, inputs, at, recorded=recorded, retain=retain, since=since)
+        with below(at, but=levels_of(weights)):
+            return kind.pull(
+                roots, weights, inputs, at, recorded=recorded, retain=retain, since=since
+            )
     pairs = [
         (r, wrap(np.ones(r._a.shape, r._a.dtype)) if w is None else w)
         for r, w in zip(roots, weights, strict=True)
