@@ -1,0 +1,257 @@
+"""Arrays that a function makes and changes in place, under every transform and its nestings.
+
+Each program has a twin that changes nothing in place; both must agree in all derivatives.
+"""
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+
+pytestmark = pytest.mark.tapegrad_only("transforms of its own")
+
+X = np.array([0.3, 0.7, -1.1, 0.4])
+MANY = np.stack([X, X + 0.5, X * 2])
+PROGRAMS = {}
+
+
+def program(function):
+    def keep(twin):
+        PROGRAMS[function.__name__] = function, twin
+        return twin
+
+    return keep
+
+
+def put(y, k, value):
+    """A new vector with another element."""
+    return np.where(np.arange(y.shape[0]) == k, value, y)
+
+
+def element_by_element(x):
+    y = tg.zeros(4)
+    for i in range(4):
+        y[i] = x[i] * np.sin(x[i - 1])
+    return y * x
+
+
+@program(element_by_element)
+def _(x):
+    return x * np.sin(np.roll(x, 1)) * x
+
+
+def rows_and_views(x):
+    y = tg.zeros(3, 4)
+    row = y[1]
+    row.add_(x)
+    row *= x
+    y[0, :2] = x[:2] ** 2
+    y[:, 3] += x[0]
+    y.mul_(np.sin(x))
+    return y.sum(0)
+
+
+@program(rows_and_views)
+def _(x):
+    first = np.concatenate([x[:2] ** 2, np.zeros(2)])
+    corner = np.array([0.0, 0.0, 0.0, 1.0]) * x[0]
+    return (first + x * x + 3 * corner) * np.sin(x)
+
+
+def views_of_a_copy(x):
+    y = x.clone()
+    v, w = y[1:3], y[0:1]
+    w.mul_(y[3])
+    y.sin_()
+    v.add_(1.0)
+    return y * x + w.sum()
+
+
+@program(views_of_a_copy)
+def _(x):
+    y = np.sin(put(x, 0, x[0] * x[3])) + np.array([0.0, 1.0, 1.0, 0.0])
+    return y * x + y[0]
+
+
+def diagonals(x):
+    y = tg.ones(2, 2)
+    y.diagonal().copy_(x[:2] * x[2:])
+    t = y.T
+    t[0] = t[0].clone() * x[0]
+    t[0, 1] *= x[3]
+    return (y @ y).reshape(-1) * x
+
+
+@program(diagonals)
+def _(x):
+    d = x[:2] * x[2:]
+    y = np.stack([np.stack([d[0] * x[0], 1.0 + 0 * x[0]]), np.stack([x[0] * x[3], d[1]])])
+    return (y @ y).reshape(-1) * x
+
+
+def accumulated(x):
+    y, total = tg.zeros(4), x.sum()
+    for k in range(5):
+        y += x**k / (k + 1)
+        y[k % 4] = 0.0
+        y[k % 4] -= total
+    return y
+
+
+@program(accumulated)
+def _(x):
+    y, total = 0 * x, x.sum()
+    for k in range(5):
+        y = put(y + x**k / (k + 1), k % 4, -total)
+    return y
+
+
+def by_arrays_and_masks(x):
+    y = x * 1.0
+    places = np.array([0, 2])
+    y[places] = y[places] ** 2 * x[1]
+    y[np.array([True, False, False, True])] = x[2]
+    return y * x
+
+
+@program(by_arrays_and_masks)
+def _(x):
+    return np.stack([x[2], x[1], x[2] ** 2 * x[1], x[2]]) * x
+
+
+def steps_and_like(x):
+    y = np.zeros_like(x)
+    y[...] = x
+    y[::2] *= y[1::2]
+    z = y
+    z.mul_(2.0)
+    return y + z
+
+
+@program(steps_and_like)
+def _(x):
+    return 4 * np.stack([x[0] * x[1], x[1], x[2] * x[3], x[3]])
+
+
+def reshaped(x):
+    y = x.clone()
+    v = y.reshape(2, 2)
+    v[0] = v[0].clone() * v[1].clone()
+    v.unsqueeze(0).squeeze(0).transpose(0, 1).exp_()
+    return y * y
+
+
+@program(reshaped)
+def _(x):
+    return np.exp(np.concatenate([x[:2] * x[2:], x[2:]])) ** 2
+
+
+def overwritten(x):
+    y, z = tg.zeros(4), tg.zeros(2, 4)
+    y.copy_(x)
+    z[0] = y
+    z[1] = 2 * y
+    y.zero_()
+    z[0].clamp_(-0.5, 0.5)
+    z[1].masked_fill_(tg.tensor([True, False, False, True]), 3.0)
+    return (z * x).sum(0) + y
+
+
+@program(overwritten)
+def _(x):
+    second = np.stack([0 * x[0] + 3.0, 2 * x[1], 2 * x[2], 0 * x[0] + 3.0])
+    return (np.clip(x, -0.5, 0.5) + second) * x
+
+
+def a_buffer_that_an_inner_transform_copies(x):
+    buffer = tg.zeros(4)
+
+    def inner(a):
+        own = buffer.clone()
+        own[0] = a * x[0]
+        own[1:3] = a
+        return (own * x).sum()
+
+    buffer[3] = x[1] ** 2
+    return tg.grad(inner)(x[2]) * x + buffer
+
+
+@program(a_buffer_that_an_inner_transform_copies)
+def _(x):
+    return (x[0] ** 2 + x[1] + x[2]) * x + np.array([0.0, 0.0, 0.0, 1.0]) * x[1] ** 2
+
+
+def a_buffer_of_each_example(x):
+    def inner(a):
+        y = tg.zeros(2)
+        y[0] = a * x[0]
+        y[1] = y[0].clone() * a
+        y += y.clone() ** 2
+        return y
+
+    return tg.vmap(inner)(x).sum(1)
+
+
+@program(a_buffer_of_each_example)
+def _(x):
+    a, b = x * x[0], x * x * x[0]
+    return a + b + a**2 + b**2
+
+
+def total(f):
+    return lambda x: (f(x) ** 2).sum()
+
+
+TRANSFORMS = {
+    "value": lambda f: tg.vjp(f, X)[0],
+    "grad": lambda f: tg.grad(total(f))(X),
+    "jvp": lambda f: tg.jvp(f, (X,), (np.cos(X),)),
+    "vmap": lambda f: tg.vmap(f)(MANY),
+    "jacfwd": lambda f: tg.jacfwd(f)(X),
+    "jacrev": lambda f: tg.jacrev(f)(X),
+    "linearize": lambda f: tg.linearize(f, X)[1](np.cos(X)),
+    "hessian": lambda f: tg.hessian(total(f))(X),
+    "checkpoint": lambda f: tg.grad(tg.checkpoint(total(f)))(X),
+    "jvp of jvp": lambda f: tg.jvp(lambda y: tg.jvp(f, (y,), (y * y,)), (X,), (np.cos(X),)),
+    "grad of jvp": lambda f: tg.grad(lambda y: tg.jvp(total(f), (y,), (X,))[1])(X),
+    "jacfwd of jacrev": lambda f: tg.jacfwd(tg.jacrev(f))(X),
+    "vmap of grad": lambda f: tg.vmap(tg.grad(total(f)))(MANY),
+    "grad of vmap": lambda f: tg.grad(lambda m: (tg.vmap(f)(m) ** 2).sum())(MANY),
+    "vmap of vmap": lambda f: tg.vmap(tg.vmap(f, 1), 2)(np.stack([MANY.T, MANY.T - 0.3], 2)),
+    "vmap of jvp": lambda f: tg.vmap(lambda x: tg.jvp(f, (x,), (x * x,)))(MANY),
+    "jvp of vmap": lambda f: tg.jvp(tg.vmap(f), (MANY,), (np.sin(MANY),)),
+    "vmap of hessian": lambda f: tg.vmap(tg.hessian(total(f)))(MANY),
+}
+
+
+@pytest.mark.parametrize("how", TRANSFORMS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_in_place_and_not(name, how):
+    function, twin = PROGRAMS[name]
+    found, expected = TRANSFORMS[how](function), TRANSFORMS[how](twin)
+    pairs = zip(*[x if isinstance(x, tuple) else (x,) for x in (found, expected)], strict=True)
+    for a, b in pairs:
+        assert type(a) is type(b)
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
+
+
+def test_a_value_that_was_saved_and_changed_is_refused():
+    def f(x):
+        y = x.clone()
+        z = y * y
+        y[0] = 1.0
+        return z.sum()
+
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        tg.grad(f)(X)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        tg.vmap(tg.grad(f))(MANY)
+    np.testing.assert_allclose(tg.jvp(f, (X,), (X,))[1], 2 * np.sum(X**2))  # saves nothing
+
+
+def test_arguments_are_not_changed():
+    before = X.copy()
+    tg.grad(lambda x: ((x * 1).mul_(2.0) ** 2).sum())(X)
+    tg.jvp(lambda x: (x.clone()).mul_(x), (X,), (X,))
+    tg.vmap(lambda x: x.clone().zero_())(MANY)
+    np.testing.assert_array_equal(X, before)
