@@ -367,6 +367,7 @@ class Tensor(Operations):
                     "a Tensor cannot start to require grad in inference mode: do it before"
                 )
             self._pos = -leaf_keys()
+            _ = self.extra  # every sweep asks it for hooks: an empty slot answers slowly
         return self
 
     @property

@@ -342,6 +342,9 @@ def _leaf_gradients(
     sweep: Sweep, direct: dict[int, Any], recorded: bool
 ) -> list[tuple[Tensor, Tensor]]:
     """What each leaf gets that the sweep reached, or that is a root itself."""
+    if not direct and not recorded:  # a leaf may have stopped requiring grad since
+        found = [(sweep.tape.leaves[-code - 1], g) for code, g in sweep.leaf_gradients()]
+        return [(t, _delivered(t, g, recorded)) for t, g in found if t._pos]
     owners: dict[int, Tensor] = {}
     values: dict[int, Any] = {}
     for code, g in sweep.leaf_gradients():
@@ -350,7 +353,6 @@ def _leaf_gradients(
     for key, (leaf, own) in direct.items():
         held = values.get(key)
         owners[key], values[key] = leaf, _copy(own) if held is None else held + own
-    # a leaf may have stopped requiring grad since
     return [(t, _delivered(t, values[key], recorded)) for key, t in owners.items() if key]
 
 
@@ -373,5 +375,6 @@ def _accumulate(found: list[tuple[Tensor, Tensor]], recorded: bool) -> None:
                 storage.bump(storage.root(held._a))
     for t, _ in found:
         post = noted(t, "post")
-        for hook in tuple(post.values()) if post else ():
-            hook(t)
+        if post:
+            for hook in tuple(post.values()):
+                hook(t)
