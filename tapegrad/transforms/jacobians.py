@@ -59,7 +59,7 @@ def _rows(inputs: Inputs, roots: list[Tensor], recorded: bool) -> list[Tensor]:
         rows = [
             pull(
                 roots,
-                [wrap(w[i]) for w in weights],
+                [wrap(w[i, ...]) for w in weights],
                 variables,
                 recorded=recorded,
                 retain=True,

@@ -102,7 +102,7 @@ def test_rules_over_pytrees():
     def norm(p):
         return {"n": np.sum(p["a"] ** 2) + p["b"]}
 
-    norm.defvjp(lambda p: (norm(p), p), lambda p, g: ({"a": p["a"] * g["n"], "b": None},))
+    norm.defvjp(lambda p: (norm(p), p), lambda p, g: ({"a": p["a"] * g["n"], "b": 0.0},))
     found = tg.grad(lambda p: norm(p)["n"])({"a": X, "b": 1.0})
     np.testing.assert_allclose(found["a"], X)
     assert found["b"] == 0.0
