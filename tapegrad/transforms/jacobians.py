@@ -69,7 +69,7 @@ def _rows(inputs: Inputs, roots: list[Tensor], recorded: bool, chunk: int | None
         rows = [
             pull(
                 roots,
-                [wrap(w[i]) for w in weights],
+                [wrap(w[i, ...]) for w in weights],
                 variables,
                 recorded=recorded,
                 retain=True,
