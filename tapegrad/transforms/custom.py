@@ -346,6 +346,7 @@ class _Recomputed:
 
     def __init__(self, run: Callable[[], Any]) -> None:
         self.run = run
+        self.levels = current.tape.levels  # which the function saw, and sees when it runs again
         self.count = 0
         self.complete = False  # whether the function has run to its end
         self.values: list[Tensor] | None = None
@@ -364,8 +365,13 @@ class _Recomputed:
                 values.append(t.detach())
                 return t
 
-            with enable_grad(), _hooks(collect, lambda t: t):
-                self.run()
+            tape = current.tape
+            hidden, tape.levels = tape.levels, self.levels
+            try:
+                with enable_grad(), _hooks(collect, lambda t: t):
+                    self.run()
+            finally:
+                tape.levels = hidden
             self.values = values
         if len(self.values) != self.count if self.complete else len(self.values) <= k:
             raise RuntimeError(
