@@ -105,7 +105,7 @@ def test_in_place_methods_return_the_tensor_itself(tg):
 def test_in_place_value_equals_the_out_of_place_one(tg, name, args, expected):
     x = tg.tensor([1.0, 2.0, 4.0])
     getattr(x, name)(*args)
-    assert x.tolist() == expected
+    assert x.tolist() == pytest.approx(expected, rel=1e-15)  # PyTorch's root of 2 is an ulp off
 
 
 def test_augmented_assignment_is_in_place(tg):
