@@ -53,7 +53,8 @@ def small(libraries: list[Library], threads: int, quick: bool) -> Iterator[Row]:
 
 def large(libraries: list[Library], threads: int, quick: bool) -> Iterator[Row]:
     """Time every operation on a million doubles, forward alone and with its gradient."""
-    effort = QUICK if quick else Effort(rounds=(7, 31), budget=0.5)
+    rest = 0.02 if threads > 1 else 0.0
+    effort = QUICK if quick else Effort(rounds=(7, 31), budget=0.5, rest=rest)
     side = QUICK_SIDE if quick else operations.SIDE
     group = f"operations on {side * side:,} doubles"
     for family, table in (operations.FAMILIES | movements.FAMILIES).items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import median
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Any
 
 
@@ -38,11 +38,15 @@ class Effort:
         The least and the greatest number of rounds.
     budget
         Seconds after which no further round is started once the least number is done.
+    rest
+        Seconds of sleep before every sample. The idle threads of an OpenMP pool go on spinning for
+        a while, on the processors that the next library's threads need.
     """
 
     batch: float = 0.005
     rounds: tuple[int, int] = (9, 51)
     budget: float = 3.0
+    rest: float = 0.0
 
 
 QUICK = Effort(batch=0.0, rounds=(2, 2), budget=0.0)
@@ -59,6 +63,8 @@ def interleave(calls: Mapping[str, Callable[[], Any]], effort: Effort) -> dict[s
         if done >= least and perf_counter() - start > effort.budget:
             break
         for name in order:
+            if effort.rest:
+                sleep(effort.rest)
             samples[name].append(_sample(calls[name], repeats[name]))
         order.append(order.pop(0))
     return samples
