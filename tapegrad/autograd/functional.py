@@ -15,7 +15,7 @@ from tapegrad.autograd.engine import grad
 from tapegrad.autograd.grad_mode import enable_grad
 from tapegrad.functions.joining import stack
 from tapegrad.functions.shapes import reshape
-from tapegrad.lift.core import Lifted
+from tapegrad.lift.core import Lifted, zeros_like
 from tapegrad.lift.variable import variable
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor, wrap
@@ -131,7 +131,7 @@ def _filled(
                 f"`{name}` with `strict=True` and `create_graph=True`: {result} is independent of "
                 f"input {k}, so it cannot be differentiated again"
             )
-        out.append(wrap(np.zeros(t._a.shape, t._a.dtype)) if g is None else g)
+        out.append(zeros_like(t) if g is None else g)
     return out
 
 
@@ -209,7 +209,7 @@ def jvp(
         _depends(outputs, strict, "jvp")
         # The gradients are linear in the weights of the outputs: their own gradients in these
         # weights, weighted by `v`, are the derivative along `v`.
-        weights = [variable(wrap(np.zeros(y._a.shape, y._a.dtype))) for y in outputs]
+        weights = [variable(zeros_like(y)) for y in outputs]
         back = _gradients(outputs, xs, weights, create_graph=True)
         _filled(back, xs, strict, False, "jvp", "the output of the function")
         pairs = [(g, x) for g, x in zip(back, vs, strict=True) if g is not None]

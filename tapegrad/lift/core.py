@@ -313,10 +313,12 @@ def pull(
             [r for r, _ in pairs], [w for _, w in pairs], inputs, recorded=recorded,
             retain=retain or recorded, since=since,
         )  # fmt: skip
-    return [
-        wrap(np.zeros(t._a.shape, t._a.dtype)) if g is None else g
-        for g, t in zip(found, inputs, strict=True)
-    ]
+    return [zeros_like(t) if g is None else g for g, t in zip(found, inputs, strict=True)]
+
+
+def zeros_like(t: Tensor) -> Tensor:
+    """A constant of zeros, lifted nowhere, of the shape and the dtype that a Tensor shows."""
+    return wrap(np.zeros(t._a.shape, t._a.dtype))
 
 
 def overwrite(target: Tensor, value: Tensor) -> None:

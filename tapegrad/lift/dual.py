@@ -28,15 +28,16 @@ from tapegrad.lift.core import (
     overwrite,
     pull,
     shell,
+    zeros_like,
 )
-from tapegrad.lift.variable import maps_up_to, variable
+from tapegrad.lift.variable import variable
 from tapegrad.ops import elementwise as e
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op, Spec
 from tapegrad.ops.shape import as_strided, clone, expand, to
 from tapegrad.record import called as go
 from tapegrad.record import run
 from tapegrad.tape import current
-from tapegrad.tensor import Tensor, wrap
+from tapegrad.tensor import Tensor
 
 
 class Parts:
@@ -81,7 +82,7 @@ class Dual(Lifted):
     ) -> Lifted:
         """A function of two values, and of their tangents."""
         (x, dx), (y, dy) = split(a, at), split(b, at)
-        slope = function(_zeros(x) if dx is None else dx, _zeros(y) if dy is None else dy)
+        slope = function(zeros_like(x) if dx is None else dx, zeros_like(y) if dy is None else dy)
         return dual(function(x, y), slope, at)
 
     def __bool__(self) -> bool:
@@ -104,7 +105,7 @@ class Dual(Lifted):
         if op is as_strided:
             _check_memory(primals[0], tangents[0])
         y = go(op, tuple(primals), params)
-        t = tangent(op, primals, tangents, y, params, at)
+        t = tangent(op, primals, tangents, y, params)
         return y if t is None else dual(y, t, at, owned=op.view)
 
     @classmethod
@@ -137,8 +138,7 @@ class Dual(Lifted):
         above = based(target)
         if above is None:
             own = handle(target) if type(target) is Tensor else moved(target)
-            zero = wrap(np.zeros(target._a.shape, target._a.dtype))
-            become(target, Dual, target._a, Parts(at, own, zero, owned=True))
+            become(target, Dual, target._a, Parts(at, own, zeros_like(target), owned=True))
             return
         base, steps = above
         if not (isinstance(base, Dual) and base._lift.at is at):
@@ -155,7 +155,7 @@ class Dual(Lifted):
         if type(result) is Dual and result._lift.at is lift.at:
             value, slope = result._lift.primal, result._lift.tangent
         else:
-            value, slope = result, wrap(np.zeros(self._a.shape, self._a.dtype))
+            value, slope = result, zeros_like(self)
         _own(lift)
         overwrite(lift.primal, value)
         overwrite(lift.tangent, slope)
@@ -205,18 +205,13 @@ def split(t: Any, at: Level) -> tuple[Any, Tensor | None]:
         value = t.rebuilt(*[x for x, _ in pairs])
         if all(slope is None for _, slope in pairs):
             return value, None
-        return value, t.rebuilt(*[_zeros(x) if s is None else s for x, s in pairs])
+        return value, t.rebuilt(*[zeros_like(x) if s is None else s for x, s in pairs])
     return t, None
 
 
-def _zeros(x: Tensor) -> Tensor:
-    return wrap(np.zeros(x._a.shape, x._a.dtype))
-
-
 def tangent(
-    op: Op, primals: list[Any], tangents: list[Tensor | None], y: Tensor, params: dict[str, Any],
-    at: Level,
-) -> Tensor | None:  # fmt: skip
+    op: Op, primals: list[Any], tangents: list[Tensor | None], y: Tensor, params: dict[str, Any]
+) -> Tensor | None:
     """The tangent of a result; None when it does not depend on any operand that has one."""
     last = len(op.formulas) - 1
     formulas = [op.formulas[min(k, last)] for k in range(len(primals))]
@@ -234,8 +229,8 @@ def tangent(
     for k in live:
         t = tangents[k]
         assert t is not None
-        term = _term(op, k, values, t, y, at)
-        total = term if total is None else go(e.add, (total, term), {})
+        term = _term(op, k, values, t, y)
+        total = term if total is None else e.add(total, term)
     return total
 
 
@@ -243,20 +238,15 @@ def _zero(p: Any) -> Any:
     return np.zeros(p._a.shape, p._a.dtype) if isinstance(p, Tensor) else np.zeros_like(p)
 
 
-def _term(op: Op, k: int, values: Given, t: Tensor, y: Tensor, at: Level) -> Tensor:
+def _term(op: Op, k: int, values: Given, t: Tensor, y: Tensor) -> Tensor:
     """What the tangent of one operand contributes."""
     if op.multilinear:
         term = go(op, (*values.operands[:k], t, *values.operands[k + 1 :]), values.params)
     elif op.kind is ELEMENTWISE:
         last = len(op.formulas) - 1
-        partial = values.evaluate(k)
-        both = op.exact[min(k, last)]
-        if isinstance(partial, Tensor):
-            term = go(e.exact if both else e.strong, (t, partial), {})
-        else:
-            term = chain(t, partial, both)
+        term = chain(t, values.evaluate(k), op.exact[min(k, last)])
     else:
-        return _transposed(k, values, t, y, at)
+        return _transposed(k, values, t, y)
     if term._a.dtype != y._a.dtype:
         term = run(to, (term,), {"dtype": y._a.dtype})
     if term._a.shape != y._a.shape:
@@ -264,14 +254,14 @@ def _term(op: Op, k: int, values: Given, t: Tensor, y: Tensor, at: Level) -> Ten
     return term
 
 
-def _transposed(k: int, values: Given, t: Tensor, y: Tensor, at: Level) -> Tensor:
+def _transposed(k: int, values: Given, t: Tensor, y: Tensor) -> Tensor:
     """The vjp is linear in the adjoint: its own vjp, weighted by the tangent, is the derivative."""
     tape = current.tape
     recorded = tape.enabled and (on_tape(t) or on_tape(y) or any(
         isinstance(p, Tensor) and on_tape(p) for p in values.operands
     ))  # fmt: skip
     with recording(tape, True):
-        g = variable(wrap(np.zeros(y._a.shape, y._a.dtype)), maps_up_to(at))
+        g = variable(zeros_like(y))
         back = fit(values.evaluate(k, g), Spec(t._a.shape, t._a.dtype))
         (found,) = pull([back], [t], [g], recorded=recorded)
     return found

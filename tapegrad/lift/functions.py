@@ -5,17 +5,15 @@ from __future__ import annotations
 import copy
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from tapegrad.autograd.function import Context, Function, applying_lifted
 from tapegrad.autograd.grad_mode import no_grad
 from tapegrad.lift.batch import Batched, all_of, batched
-from tapegrad.lift.core import Level, Lifted, below, highest, level
+from tapegrad.lift.core import Level, Lifted, below, highest, level, zeros_like
 from tapegrad.lift.dual import dual, split
 from tapegrad.ops.reduce import sum as total
 from tapegrad.ops.shape import permute
 from tapegrad.record import run
-from tapegrad.tensor import Tensor, wrap
+from tapegrad.tensor import Tensor
 
 
 class VmapInfo(NamedTuple):
@@ -94,7 +92,7 @@ def _needs_setup(name: str) -> RuntimeError:
 def _slope(x: Any, t: Tensor | None, materialize: bool) -> Tensor | None:
     if t is not None or not materialize or not isinstance(x, Tensor) or x._a.dtype.kind not in "fc":
         return t
-    return wrap(np.zeros(x._a.shape, x._a.dtype))
+    return zeros_like(x)
 
 
 def _joined(y: Any, t: Any, j: int, name: str, at: Level) -> Any:

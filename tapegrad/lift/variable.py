@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
+
 from tapegrad.lift.batch import batched
 from tapegrad.lift.core import Level, Lifted
 from tapegrad.ops.shape import alias, expand
 from tapegrad.record import run
-from tapegrad.tape import current
+from tapegrad.tape import Tape, current
 from tapegrad.tensor import Tensor, wrap
 
 
@@ -52,14 +54,20 @@ def depends(root: Tensor, x: Tensor) -> bool:
     goal = tape.slots.get(x._pos, 0) if x._pos < 0 else x._pos
     if not goal:  # a leaf that no record reads; 0 also stands for a constant
         return False
-    seen = {root._pos}
-    todo = [root._pos]
+    return root._pos == goal or goal in ancestors(tape, root._pos)
+
+
+def ancestors(tape: Tape, position: int, but: Collection[int] = ()) -> Iterator[int]:
+    """The codes of the leaves and records that a record was computed from, each record once.
+
+    What is in `but` is passed over, and so is what leads to the record through it alone.
+    """
+    seen, todo = {position}, [position]
     while todo:
         index = tape.index(todo.pop())
         for code in tape.inputs(index) if index >= 0 else ():
-            if code == goal:
-                return True
-            if code > 0 and code not in seen:
-                seen.add(code)
-                todo.append(code)
-    return root._pos == goal
+            if code and code not in but and code not in seen:
+                yield code
+                if code > 0:
+                    seen.add(code)
+                    todo.append(code)

@@ -18,12 +18,12 @@ Argnums = int | tuple[int, ...]
 
 
 @contextmanager
-def transforming() -> Iterator[bool]:
-    """A transform under way: values that are tracked must not escape; says whether it is nested."""
+def transforming() -> Iterator[None]:
+    """A transform under way: values that are tracked must not escape."""
     tape = current.tape
     tape.depth += 1
     try:
-        yield tape.depth > 1
+        yield
     finally:
         tape.depth -= 1
 
@@ -72,6 +72,26 @@ def checked_argnums(argnums: Any, count: int, name: str, f: Any) -> tuple[int, .
     if len(set(found)) < len(found):
         raise ValueError(f"`{name}`: argnums={argnums!r} names an argument twice")
     return tuple(found)
+
+
+def chosen_leaves(args: Any, chosen: tuple[int, ...]) -> tuple[list[Any], list[Tree]]:
+    """The leaves of the arguments that are differentiated, and the structure of each argument."""
+    leaves: list[Any] = []
+    trees = []
+    for k in chosen:
+        below, tree = flatten(args[k])
+        leaves += below
+        trees.append(tree)
+    return leaves, trees
+
+
+def with_leaves(args: Any, chosen: tuple[int, ...], trees: list[Tree], leaves: Any) -> list[Any]:
+    """All arguments, those that are differentiated with other leaves."""
+    rest = iter(leaves)
+    given = list(args)
+    for k, tree in zip(chosen, trees, strict=True):
+        given[k] = unflatten(tree, rest)
+    return given
 
 
 def as_tensor(x: Any, name: str) -> Tensor:
@@ -142,12 +162,6 @@ def paired(y: Any, name: str, f: Any, has_aux: bool) -> tuple[Any, Any]:
             f"got {type(y).__name__}"
         )
     return y
-
-
-def tree_back(found: Any, tensors: bool) -> Any:
-    """The same for every leaf of a pytree."""
-    leaves, tree = flatten(found)
-    return unflatten(tree, [value_back(x, tensors) for x in leaves])
 
 
 def any_tensor(*trees: Any) -> bool:

@@ -12,7 +12,7 @@ from tapegrad.autograd.function import Function
 from tapegrad.autograd.grad_mode import enable_grad, is_grad_enabled
 from tapegrad.functions.joining import stack
 from tapegrad.lift.batch import Batched, batched
-from tapegrad.lift.core import Level, Lifted, below, highest, on_tape, pull
+from tapegrad.lift.core import Level, Lifted, below, highest, on_tape, pull, zeros_like
 from tapegrad.lift.dual import Dual, dual, split
 from tapegrad.lift.variable import maps_up_to, variable
 from tapegrad.tape import current
@@ -36,10 +36,6 @@ def _stopped(t: Tensor) -> Tensor:
     if isinstance(t, Dual):
         return _stopped(t._lift.primal)
     return t.varied(_stopped) if isinstance(t, Lifted) else t.detach()
-
-
-def _zeros(t: Tensor) -> Tensor:
-    return wrap(np.zeros(t._a.shape, t._a.dtype))
 
 
 class _Custom:
@@ -100,7 +96,7 @@ class _Custom:
         raise NotImplementedError
 
     def tangents(
-        self, call: _Call, inputs: list[Tensor], slopes: list[Tensor], maps: list[Level]
+        self, call: _Call, inputs: list[Tensor], slopes: list[Tensor]
     ) -> tuple[list[Tensor], list[Tensor], Tree]:
         """The values and their tangents."""
         raise NotImplementedError
@@ -178,9 +174,9 @@ class _Call:
 
     def _dual(self, inputs: list[Tensor], at: Level) -> list[Tensor]:
         pairs = [split(x, at) for x in inputs]
-        slopes = [_zeros(x) if t is None else t for x, t in pairs]
-        below = [x for x, _ in pairs]
-        values, tangents, self.shape = self.owner.tangents(self, below, slopes, maps_up_to(at))
+        slopes = [zeros_like(x) if t is None else t for x, t in pairs]
+        values_in = [x for x, _ in pairs]
+        values, tangents, self.shape = self.owner.tangents(self, values_in, slopes)
         return [dual(y, t, at) for y, t in zip(values, tangents, strict=True)]
 
     def _mapped(self, inputs: list[Tensor], at: Level) -> list[Tensor]:
@@ -271,14 +267,14 @@ class custom_vjp(_Custom):
         return call.fitted(found, name_of(self.f))
 
     def tangents(
-        self, call: _Call, inputs: list[Tensor], slopes: list[Tensor], maps: list[Level]
+        self, call: _Call, inputs: list[Tensor], slopes: list[Tensor]
     ) -> tuple[list[Tensor], list[Tensor], Tree]:
         """`bwd` is linear in the weights: its own vjp is the derivative."""
         values = call.leaves(inputs)
         assert call.shape is not None
         with enable_grad():
             _, state = self.forward(call, inputs)
-            weights = [variable(_zeros(y), maps) for y in values]
+            weights = [variable(zeros_like(y)) for y in values]
             back = self.gradients(call, state, weights)
             pairs = [(b, t) for b, t in zip(back, slopes, strict=True) if b is not None]
             found = pull([b for b, _ in pairs], [t for _, t in pairs], weights, recorded=True)
@@ -320,7 +316,7 @@ class custom_jvp(_Custom):
         return self.f(*call.arguments(inputs)), inputs
 
     def tangents(
-        self, call: _Call, inputs: list[Tensor], slopes: list[Tensor], maps: list[Level]
+        self, call: _Call, inputs: list[Tensor], slopes: list[Tensor]
     ) -> tuple[list[Tensor], list[Tensor], Tree]:
         """What the rule returns."""
         assert self.rule is not None
@@ -336,8 +332,8 @@ class custom_jvp(_Custom):
         with enable_grad():
             above = highest((*weights, *state))
             maps = [] if above is None else maps_up_to(above[1])
-            slopes = [variable(_zeros(x), maps) for x in state]
-            _, found, _ = self.tangents(call, state, slopes, maps)
+            slopes = [variable(zeros_like(x), maps) for x in state]
+            _, found, _ = self.tangents(call, state, slopes)
             return [*pull(found, list(weights), slopes, recorded=recorded)]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.autograd.grad_mode import recording
-from tapegrad.lift.core import level, on_tape, pull
+from tapegrad.lift.core import level, on_tape, pull, zeros_like
 from tapegrad.lift.dual import dual, split
 from tapegrad.lift.variable import variable
 from tapegrad.tape import current
@@ -71,7 +71,7 @@ def jvp(
                         f"`jvp` with `strict=True`: a result of {name_of(f)}, of shape "
                         f"{root._a.shape}, does not depend on the arguments"
                     )
-                found = wrap(np.zeros(root._a.shape, root._a.dtype))
+                found = zeros_like(root)
             values.append(released(value, set(), tensors))
             directions.append(_apart(released(found, set(), tensors), taken))
         if has_aux:
@@ -124,7 +124,7 @@ def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., 
         roots, tree = outputs(inputs.call(f, {}), "linearize", f)
         # The gradients are linear in the weights of the results: their gradients in turn are
         # weighted sums of tangents.
-        weights = [variable(wrap(np.zeros(r._a.shape, r._a.dtype))) for r in roots]
+        weights = [variable(zeros_like(r)) for r in roots]
         outside = inputs.matters_outside()
         backward = pull(roots, weights, inputs.variables, recorded=True)
     inputs.end()

@@ -11,7 +11,7 @@ import numpy as np
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.functions.joining import cat, stack
 from tapegrad.lift.batch import all_of, batched
-from tapegrad.lift.core import level, pull
+from tapegrad.lift.core import level, pull, zeros_like
 from tapegrad.lift.dual import dual, split
 from tapegrad.ops.shape import permute, reshape
 from tapegrad.record import run
@@ -22,11 +22,13 @@ from tapegrad.transforms.arguments import (
     any_tensor,
     as_tensor,
     checked_argnums,
+    chosen_leaves,
     forgetting,
     outputs,
     paired,
     transforming,
     value_back,
+    with_leaves,
 )
 from tapegrad.transforms.forward import jvp
 from tapegrad.transforms.pytree import Tree, flatten, tree_map, unflatten
@@ -205,29 +207,22 @@ def _columns(
     f: Callable[..., Any], args: Any, kwargs: Any, chosen: tuple[int, ...], single: bool,
     has_aux: bool, name: str, randomness: str = "same",
 ) -> Any:  # fmt: skip
-    leaves: list[Any] = []
-    trees = []
-    for k in chosen:
-        below, tree = flatten(args[k])
-        leaves += below
-        trees.append(tree)
+    leaves, trees = chosen_leaves(args, chosen)
     values = [as_tensor(x, name) for x in leaves]
     directions = basis(values)
     tensors = any_tensor(leaves)
     count = len(directions[0]) if directions else 0
     with level(count, randomness) as many, level() as at:
-        rest = iter(
-            [dual(x, batched(wrap(d), many), at) for x, d in zip(values, directions, strict=True)]
-        )
-        given = list(args)
-        for k, tree in zip(chosen, trees, strict=True):
-            given[k] = unflatten(tree, rest)
+        duals = [
+            dual(x, batched(wrap(d), many), at) for x, d in zip(values, directions, strict=True)
+        ]
+        given = with_leaves(args, chosen, trees, duals)
         y, aux = paired(f(*given, **kwargs), name, f, has_aux)
         roots, shape = outputs(y, name, f)
         blocks = []
         for root in roots:
             _, slope = split(root, at)
-            slope = wrap(np.zeros(root._a.shape, root._a.dtype)) if slope is None else slope
+            slope = zeros_like(root) if slope is None else slope
             full = all_of(slope, many)
             ndim = full._a.ndim
             turned = run(permute, (full,), {"dims": (*range(1, ndim), 0)})

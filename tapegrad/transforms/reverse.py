@@ -11,7 +11,7 @@ import numpy as np
 from tapegrad.autograd.engine import leaf_gradient
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.lift.core import Lifted, on_tape, pull
-from tapegrad.lift.variable import depends, plain, variable
+from tapegrad.lift.variable import ancestors, depends, plain, variable
 from tapegrad.tape import IN0, MODE_FAST, SHAPE, WIDE, WORD, Tape, current, leaf_keys
 from tapegrad.tensor import F8, Tensor, noted, wrap
 from tapegrad.transforms.arguments import (
@@ -19,16 +19,17 @@ from tapegrad.transforms.arguments import (
     any_tensor,
     as_tensor,
     checked_argnums,
+    chosen_leaves,
     forgetting,
     given_back,
     name_of,
     outputs,
     paired,
     transforming,
-    tree_back,
     value_back,
+    with_leaves,
 )
-from tapegrad.transforms.pytree import Tree, flatten, matching, unflatten
+from tapegrad.transforms.pytree import flatten, matching, unflatten
 
 
 class Inputs:
@@ -37,12 +38,7 @@ class Inputs:
     def __init__(self, args: tuple[Any, ...], chosen: tuple[int, ...], name: str) -> None:
         self.args = args
         self.chosen = chosen
-        self.leaves: list[Any] = []
-        self.trees: list[Tree] = []
-        for k in chosen:
-            below, tree = flatten(args[k])
-            self.leaves += below
-            self.trees.append(tree)
+        self.leaves, self.trees = chosen_leaves(args, chosen)
         self.tensors = [as_tensor(x, name) for x in self.leaves]
         self.tracked = any(on_tape(t) for t in self.tensors)
         self.since = current.tape.next
@@ -64,18 +60,14 @@ class Inputs:
 
     def call(self, f: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
         """Call the function on the variables."""
-        rest = iter(self.variables)
-        given = list(self.args)
-        for k, tree in zip(self.chosen, self.trees, strict=True):
-            given[k] = unflatten(tree, rest)
-        return f(*given, **kwargs)
+        return f(*with_leaves(self.args, self.chosen, self.trees, self.variables), **kwargs)
 
     def matters_outside(self) -> bool:
         """Whether somebody else may differentiate the gradients: they must be recorded then."""
         tape = current.tape
         if self.tracked or not tape.enabled:
             return self.tracked and tape.enabled
-        nested = tape.depth > 1 or any(isinstance(x, Tensor) for x in self.leaves)
+        nested = tape.depth > 1 or any_tensor(self.leaves)
         return nested and not self.alone()
 
     def alone(self) -> bool:
@@ -183,9 +175,7 @@ def _differentiated(
     if not callable(f):
         raise TypeError(f"`{name}` takes a function, got {type(f).__name__}")
     single = isinstance(argnums, (int, np.integer))
-
-    quick = isinstance(argnums, int) and not has_aux and not strict
-    place = argnums if quick and isinstance(argnums, int) else -1
+    place = argnums if isinstance(argnums, int) and not (has_aux or strict) else -1
 
     @forgetting
     def general(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -202,7 +192,7 @@ def _differentiated(
             if strict:
                 _refuse_unused(root, inputs, name, f)
         inputs.end()
-        tensors = any(isinstance(x, Tensor) for x in inputs.leaves)
+        tensors = any_tensor(inputs.leaves)
         gradients = inputs.back(found)
         since = inputs.start if not recorded and inputs.alone() else 0
         value = released(root, inputs.own, tensors, since)
@@ -279,16 +269,7 @@ def _leads_outside(t: Tensor, own: set[int]) -> bool:
     codes = {tape.slots.get(p, 0) if p < 0 else p for p in own}
     if t._pos in codes:
         return False
-    seen, todo = {t._pos}, [t._pos]
-    while todo:
-        index = tape.index(todo.pop())
-        for code in tape.inputs(index) if index >= 0 else ():
-            if code < 0 and code not in codes and _followed(tape, code):
-                return True
-            if code > 0 and code not in seen and code not in codes:
-                seen.add(code)
-                todo.append(code)
-    return False
+    return any(code < 0 and _followed(tape, code) for code in ancestors(tape, t._pos, codes))
 
 
 def released(x: Any, own: set[int], tensors: bool, since: int = 0) -> Any:
@@ -297,6 +278,7 @@ def released(x: Any, own: set[int], tensors: bool, since: int = 0) -> Any:
 
 
 def aux_back(aux: Any, own: set[int], tensors: bool) -> Any:
+    """What a function returned beside its value, leaf by leaf as `released`."""
     leaves, tree = flatten(aux)
     return unflatten(tree, [released(x, own, tensors) for x in leaves])
 
@@ -331,7 +313,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         roots, tree = outputs(y, "vjp", f)
         recorded = inputs.matters_outside()
     inputs.end()
-    tensors = any_tensor(*inputs.leaves)
+    tensors = any_tensor(inputs.leaves)
 
     def pullback(weights: Any) -> tuple[Any, ...]:
         """The gradients of the value, weighted."""
@@ -356,6 +338,3 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     if has_aux:
         return value, pullback, aux_back(aux, inputs.own, tensors)
     return value, pullback
-
-
-__all__ = ["depends", "grad", "outputs", "tree_back", "value_and_grad", "vjp"]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.autograd.grad_mode import enable_grad
-from tapegrad.lift.core import Level, Lifted, on_tape, pull
+from tapegrad.lift.core import Lifted, on_tape, pull, zeros_like
 from tapegrad.lift.variable import variable
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor, wrap
@@ -115,7 +115,7 @@ class _Bound(_Custom):
         return [_tensor(x) for x in call.fitted(tuple(found), name_of(self.owner))]
 
     def tangents(
-        self, call: _Call, inputs: list[Tensor], slopes: list[Tensor], maps: list[Level]
+        self, call: _Call, inputs: list[Tensor], slopes: list[Tensor]
     ) -> tuple[list[Tensor], list[Tensor], Tree]:
         """What the user's jvps return; of an argument that has a vjp alone, its transpose."""
         values = call.leaves(inputs)
@@ -128,7 +128,7 @@ class _Bound(_Custom):
         if rest:
             with enable_grad():
                 state = self.forward(call, inputs)[1]
-                weights = [variable(_zeros(y), maps) for y in values]
+                weights = [variable(zeros_like(y)) for y in values]
                 back = self.gradients(call, state, weights, rest)
                 pairs = [(b, t) for b, t in zip(back, slopes) if b is not None]
                 more = pull([b for b, _ in pairs], [t for _, t in pairs], weights, recorded=True)
@@ -141,7 +141,7 @@ class _Bound(_Custom):
         """The sum of the user's jvps in some arguments."""
         assert call.shape is not None
         along = call.rebuilt(slopes)
-        total = [_zeros(_tensor(y)) for y in flatten(ans)[0]]
+        total = [zeros_like(_tensor(y)) for y in flatten(ans)[0]]
         for k in chosen:
             assert self.owner.jvp is not None
             found = self.owner.jvp(k, _seen(along[k]), ans, args, self.kwargs)
@@ -153,10 +153,6 @@ class _Bound(_Custom):
 
 def _tensor(x: Any) -> Any:
     return x if x is None or isinstance(x, Tensor) else wrap(np.asarray(x, float))
-
-
-def _zeros(t: Tensor) -> Tensor:
-    return wrap(np.zeros(t._a.shape, t._a.dtype))
 
 
 def primitive(fun: Rule) -> Primitive:
