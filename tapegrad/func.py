@@ -19,7 +19,7 @@ from tapegrad.functions.joining import cat
 from tapegrad.functions.shapes import narrow
 from tapegrad.tensor import Tensor
 from tapegrad.transforms import forward, jacobians, mapping, reverse
-from tapegrad.transforms.arguments import name_of
+from tapegrad.transforms.arguments import name_of, require_function
 from tapegrad.transforms.pytree import LEAF, Tree, flatten, unflatten
 
 __all__ = [
@@ -83,8 +83,7 @@ def _checking(
     func: Function, name: str, has_aux: bool, check: Callable[[Any, str], None]
 ) -> Function:
     """`func`, whose result is looked at before the transform sees it."""
-    if not callable(func):
-        raise TypeError(f"`func.{name}` takes a function, got {type(func).__name__}")
+    require_function(func, f"func.{name}")
 
     @functools.wraps(func, updated=())
     def checked(*args: Any, **kwargs: Any) -> Any:
@@ -401,8 +400,7 @@ def vmap(
 
 def _dims_checked(func: Function, out_dims: Any) -> Function:
     """`func`, whose results must be Tensors that have the dimensions asked for."""
-    if not callable(func):
-        raise TypeError(f"`func.vmap` takes a function, got {type(func).__name__}")
+    require_function(func, "func.vmap")
 
     @functools.wraps(func, updated=())
     def checked(*args: Any, **kwargs: Any) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from tapegrad.optimize.objective import Constraint, Objective
 from tapegrad.optimize.points import Points, arguments, limits
 from tapegrad.optimize.progress import Progress, observer
-from tapegrad.transforms.arguments import name_of
+from tapegrad.transforms.arguments import name_of, require_function
 
 # What a method wants besides values: gradients, products with the Hessian, or the Hessian; and
 # whether it can keep to bounds and to constraints.
@@ -76,8 +76,7 @@ def minimize(
     """
     from scipy import optimize
 
-    if not callable(f):
-        raise TypeError(f"`minimize` takes a function, got {type(f).__name__}")
+    require_function(f, "minimize")
     points = Points(x0, "minimize")
     args = arguments(args, "minimize")
     given = _listed(constraints)

@@ -10,7 +10,7 @@ import numpy as np
 from tapegrad.optimize.objective import Constraint
 from tapegrad.optimize.points import Points, arguments, limits
 from tapegrad.optimize.progress import Progress, observer
-from tapegrad.transforms.arguments import name_of
+from tapegrad.transforms.arguments import name_of, require_function
 from tapegrad.transforms.pytree import standing
 
 METHODS = ("trf", "dogbox", "lm")
@@ -53,8 +53,7 @@ def least_squares(
     """
     from scipy import optimize
 
-    if not callable(residuals):
-        raise TypeError(f"`least_squares` takes a function, got {type(residuals).__name__}")
+    require_function(residuals, "least_squares")
     if method not in METHODS:
         raise ValueError(
             f"`least_squares`: there is no method {method!r}: there are {', '.join(METHODS)}"

@@ -53,6 +53,12 @@ def name_of(f: Callable[..., Any]) -> str:
     return getattr(f, "__name__", type(f).__name__)
 
 
+def require_function(f: Any, name: str) -> None:
+    """Refuse what cannot be called."""
+    if not callable(f):
+        raise TypeError(f"`{name}` takes a function, got {type(f).__name__}")
+
+
 def checked_argnums(argnums: Any, count: int, name: str, f: Any) -> tuple[int, ...]:
     """The positions of the arguments that are differentiated."""
     single = isinstance(argnums, (int, np.integer)) and not isinstance(argnums, bool)

@@ -17,7 +17,7 @@ from tapegrad.lift.dual import Dual, dual, split
 from tapegrad.lift.variable import maps_up_to, variable
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor, wrap
-from tapegrad.transforms.arguments import name_of, outputs
+from tapegrad.transforms.arguments import name_of, outputs, require_function
 from tapegrad.transforms.pytree import Tree, flatten, matching, unflatten
 
 
@@ -42,8 +42,7 @@ class _Custom:
     """A function of which somebody says how it is differentiated."""
 
     def __init__(self, f: Callable[..., Any], nondiff_argnums: tuple[int, ...] = ()) -> None:
-        if not callable(f):
-            raise TypeError(f"`{self._name()}` takes a function, got {type(f).__name__}")
+        require_function(f, self._name())
         self.f = f
         self.nondiff = tuple(nondiff_argnums)
         functools.update_wrapper(self, f, updated=())
@@ -80,6 +79,11 @@ class _Custom:
 
         call = _Call(self, static, rebuilt, tree, numbers, list(map(_shape, leaves)))
         return call.run(inputs)
+
+    @functools.cached_property
+    def recorded(self) -> type[Function]:
+        """What puts a call on the tape, under the name of the user's function."""
+        return type(name_of(self.f), (_Recorded,), {})
 
     def whole(self, static: list[Any], moving: tuple[Any, ...]) -> tuple[Any, ...]:
         """All arguments, in order."""
@@ -152,25 +156,7 @@ class _Call:
             return self._mapped(inputs, at) if kind is Batched else self._dual(inputs, at)
 
     def _recorded(self, inputs: list[Tensor]) -> list[Tensor]:
-        call = self
-
-        class Custom(Function):
-            @staticmethod
-            def forward(ctx: Any, *values: Tensor) -> Any:
-                y, ctx.state = call.owner.forward(call, [v.detach() for v in values])
-                ctx.save_for_backward(*values)
-                found = call.results(y)
-                return tuple([t.clone() for t in found])
-
-            @staticmethod
-            def backward(ctx: Any, *weights: Any) -> Any:
-                state = ctx.state
-                if is_grad_enabled():  # what was kept is a function of the inputs too
-                    state = call.owner.forward(call, list(ctx.saved_tensors))[1]
-                return tuple(call.owner.gradients(call, state, list(weights)))
-
-        Custom.__name__ = name_of(self.owner.f)
-        return list(Custom.apply(*inputs))
+        return list(self.owner.recorded.apply(self, *inputs))
 
     def _dual(self, inputs: list[Tensor], at: Level) -> list[Tensor]:
         pairs = [split(x, at) for x in inputs]
@@ -217,6 +203,25 @@ class _Call:
                 f"shape {self.shapes[k]}"
             )
         return t if t._a.dtype.kind == "f" else t.to(np.float64)
+
+
+class _Recorded(Function):
+    """A call as one record; its first argument is the `_Call`."""
+
+    @staticmethod
+    def forward(ctx: Any, *args: Any) -> Any:
+        ctx.call, *values = args
+        owner = ctx.call.owner
+        y, ctx.state = owner.forward(ctx.call, [v.detach() for v in values])
+        ctx.save_for_backward(*values)
+        return tuple([t.clone() for t in ctx.call.results(y)])
+
+    @staticmethod
+    def backward(ctx: Any, *weights: Any) -> Any:
+        call, state = ctx.call, ctx.state
+        if is_grad_enabled():  # what was kept is a function of the inputs too
+            state = call.owner.forward(call, list(ctx.saved_tensors))[1]
+        return (None, *call.owner.gradients(call, state, list(weights)))
 
 
 def _size(tree: Tree) -> int:
@@ -390,8 +395,7 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
     >>> tg.grad(lambda x: tg.checkpoint(lambda y: np.sin(np.sin(y)))(x))(0.0)
     1.0
     """
-    if not callable(f):
-        raise TypeError(f"`checkpoint` takes a function, got {type(f).__name__}")
+    require_function(f, "checkpoint")
 
     @functools.wraps(f, updated=())
     def recomputing(*args: Any, **kwargs: Any) -> Any:

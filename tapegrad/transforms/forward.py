@@ -20,6 +20,7 @@ from tapegrad.transforms.arguments import (
     name_of,
     outputs,
     paired,
+    require_function,
     transforming,
     value_back,
 )
@@ -41,8 +42,7 @@ def jvp(
     >>> tg.jvp(np.sin, (0.0,), (2.0,))
     (0.0, 2.0)
     """
-    if not callable(f):
-        raise TypeError(f"`jvp` takes a function, got {type(f).__name__}")
+    require_function(f, "jvp")
     for given, what in ((primals, "primals"), (tangents, "tangents")):
         if not isinstance(given, (tuple, list)):
             raise TypeError(
@@ -116,8 +116,7 @@ def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., 
     >>> slope(1.0), slope(2.0)
     (1.0, 2.0)
     """
-    if not callable(f):
-        raise TypeError(f"`linearize` takes a function, got {type(f).__name__}")
+    require_function(f, "linearize")
     tape = current.tape
     with transforming(), recording(tape, True):
         inputs = Inputs(primals, tuple(range(len(primals))), "linearize")

@@ -26,6 +26,7 @@ from tapegrad.transforms.arguments import (
     forgetting,
     outputs,
     paired,
+    require_function,
     transforming,
     value_back,
     with_leaves,
@@ -133,8 +134,7 @@ def reverse_rows(
     f: Callable[..., Any], argnums: Argnums, has_aux: bool, name: str, chunk: int | None = None
 ) -> Callable[..., Any]:
     """`jacrev`, by at most so many rows at once; `jacobian`, which may take columns instead."""
-    if not callable(f):
-        raise TypeError(f"`{name}` takes a function, got {type(f).__name__}")
+    require_function(f, name)
     single = isinstance(argnums, (int, np.integer))
 
     @functools.wraps(f, updated=())
@@ -189,8 +189,7 @@ def forward_columns(
     f: Callable[..., Any], argnums: Argnums, has_aux: bool, name: str, randomness: str
 ) -> Callable[..., Any]:
     """`jacfwd`, with random numbers that may differ from column to column."""
-    if not callable(f):
-        raise TypeError(f"`{name}` takes a function, got {type(f).__name__}")
+    require_function(f, name)
     single = isinstance(argnums, (int, np.integer))
 
     @functools.wraps(f, updated=())

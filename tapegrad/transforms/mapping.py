@@ -13,7 +13,14 @@ from tapegrad.lift.core import level
 from tapegrad.ops.shape import permute
 from tapegrad.record import run
 from tapegrad.tensor import Tensor, wrap
-from tapegrad.transforms.arguments import any_tensor, name_of, outputs, transforming, value_back
+from tapegrad.transforms.arguments import (
+    any_tensor,
+    name_of,
+    outputs,
+    require_function,
+    transforming,
+    value_back,
+)
 from tapegrad.transforms.pytree import LEAF, Tree, flatten, unflatten
 
 
@@ -59,8 +66,7 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
     >>> tg.vmap(tg.grad(lambda x: np.sin(x) * x))(np.array([0.0, 1.0]))
     array([0.        , 1.38177329])
     """
-    if not callable(f):
-        raise TypeError(f"`vmap` takes a function, got {type(f).__name__}")
+    require_function(f, "vmap")
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     return mapping(f, in_axes, out_axes)

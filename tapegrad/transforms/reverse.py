@@ -25,6 +25,7 @@ from tapegrad.transforms.arguments import (
     name_of,
     outputs,
     paired,
+    require_function,
     transforming,
     value_back,
     with_leaves,
@@ -172,8 +173,7 @@ def grad(
 def _differentiated(
     f: Callable[..., Any], argnums: Argnums, has_aux: bool, strict: bool, name: str
 ) -> Callable[..., Any]:
-    if not callable(f):
-        raise TypeError(f"`{name}` takes a function, got {type(f).__name__}")
+    require_function(f, name)
     single = isinstance(argnums, (int, np.integer))
     place = argnums if isinstance(argnums, int) and not (has_aux or strict) else -1
 
@@ -303,8 +303,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     >>> pullback(np.array([1.0, 0.0]))
     (array([2., 0.]), 0.0)
     """
-    if not callable(f):
-        raise TypeError(f"`vjp` takes a function, got {type(f).__name__}")
+    require_function(f, "vjp")
     with transforming():
         with recording(current.tape, True):
             inputs = Inputs(primals, tuple(range(len(primals))), "vjp")

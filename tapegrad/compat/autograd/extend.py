@@ -14,7 +14,7 @@ from tapegrad.lift.core import Lifted, on_tape, pull, zeros_like
 from tapegrad.lift.variable import variable
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor, wrap
-from tapegrad.transforms.arguments import name_of
+from tapegrad.transforms.arguments import name_of, require_function
 from tapegrad.transforms.custom import _Call, _Custom
 from tapegrad.transforms.pytree import Tree, flatten, matching, tree_map, unflatten
 
@@ -168,8 +168,7 @@ def primitive(fun: Rule) -> Primitive:
     >>> grad(logsumexp)(np.array([0.0, 0.0]))
     array([0.5, 0.5])
     """
-    if not callable(fun):
-        raise TypeError(f"`primitive` takes a function, got {type(fun).__name__}")
+    require_function(fun, "primitive")
     return Primitive(fun)
 
 
