@@ -37,6 +37,7 @@ LAYERS = (
     {"nn", "linalg", "special"},
     {"lift"},
     {"transforms"},
+    {"compiler"},
     {"optimize", "compat"},
     {"func", "autograd.functional", "autograd.forward_ad"},  # PyTorch's names for transforms
     {"__init__"},
