@@ -111,6 +111,8 @@ def grid(count, kind, values=FLOATS):
 
 def numpy_result(name, arrays):
     with np.errstate(all="ignore"):
+        if name == "sinc" and arrays[0].dtype == np.float32:  # there NumPy rounds pi * x to float32
+            return numpy_result(name, [arrays[0].astype(np.float64)]).astype(np.float32)
         return np.asarray(table[name].forward(*arrays))
 
 
@@ -215,7 +217,8 @@ def test_a_cast_is_astype(old, new):
 def test_literals_are_exact(kind):
     values = [0.1, -0.0, 5e-324, 1e-45, np.inf, -np.inf, np.nan, 1.7976931348623157e308, 3]
     for x in values[:-2] if kind == "float" else values:
-        loop = Loop(lambda code, values: code.apply("where", [*values, *[literal(x, kind)] * 2]), ["i1"])
+        x_twice = [literal(x, kind)] * 2
+        loop = Loop(lambda code, v, twice=x_twice: code.apply("where", [*v, *twice]), ["i1"])
         got, _ = loop(np.array([True]))
         with np.errstate(all="ignore"):
             want = np.array([x], TYPES[kind])
@@ -231,7 +234,7 @@ def test_a_loop_is_vectorised(name):
     scalar = re.search(r"call double @(?!llvm)", module)
     assert bool(scalar) == (name in {"asin", "acos", "atan", "atan2"})
     if not scalar:
-        assert re.search(r"store <\d+ x (double|i8)>", module)
+        assert re.search(r"store <\d+ x (double|i64|i8)>", module)
 
 
 def test_exp_takes_the_widest_vectors():
@@ -253,7 +256,8 @@ def test_equal_instructions_are_written_once():
     count = len(code.lines)
     assert code.apply("mul", [x, y]) is first
     assert len(code.lines) == count
-    assert code.emit("double", "load double, ptr %p").name != code.emit("double", "load double, ptr %p").name  # fmt: skip
+    loads = [code.emit("double", "load double, ptr %p") for _ in range(2)]
+    assert loads[0].name != loads[1].name
 
 
 def test_operands_of_a_block_are_no_conditions():
