@@ -94,6 +94,10 @@ class Block:
             value = self._known[text] = self.emit(type, text)
         return value
 
+    def forget(self) -> None:
+        """Start anew with sharing: what was computed so far may not reach what follows."""
+        self._known.clear()
+
     def call(self, function: str, result: str, args: Sequence[Value]) -> Value:
         """The result of a function without effects."""
         self.used.add(function)
