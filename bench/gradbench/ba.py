@@ -80,6 +80,7 @@ def jacobian(ad: Any, xp: Any, f: Callable[..., Any], count: int) -> Callable[..
 
 
 def read(given: Input) -> Instance:
+    """Cameras, points and weights; who sees what, and where. One of each comes, to be repeated."""
     n, m, p = given["n"], given["m"], given["p"]
     cameras, points = np.tile(doubles(given["cam"]), (n, 1)), np.tile(doubles(given["x"]), (m, 1))
     feature = np.tile(doubles(given["feat"]), (p, 1))
@@ -140,6 +141,7 @@ def _before(cam, point):
 
 @compiled
 def primal_by_hand(cameras, points, weights, camera, point, feature):
+    """`objective`, as one writes it for speed."""
     p = len(weights)
     found, off = np.empty((p, 2)), np.empty(p)
     for i in range(p):
@@ -158,6 +160,7 @@ def primal_by_hand(cameras, points, weights, camera, point, feature):
 
 @compiled
 def gradient_by_hand(cameras, points, weights, camera, point, feature):
+    """Its derivative, as one writes it for speed."""
     p = len(weights)
     blocks = np.empty((p, 2, WIDTH))
     for i in range(p):

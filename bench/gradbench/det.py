@@ -34,15 +34,18 @@ def operations(instance: Instance) -> int:
 
 
 def read(given: Input) -> Instance:
+    """The matrix, which comes row after row."""
     return Instance((doubles(given["A"]).reshape(given["ell"], given["ell"]),))
 
 
 def generate(rng: np.random.Generator, ell: int) -> dict[str, Any]:
+    """A matrix of numbers between 0 and 1."""
     return {"A": rng.random(ell * ell).tolist(), "ell": ell}
 
 
 @compiled_anew
 def primal_by_hand(a):
+    """`objective`, as one writes it for speed."""
     return _expand(a, 0, (1 << len(a)) - 1)
 
 
@@ -61,6 +64,7 @@ def _expand(a, row, columns):
 
 @compiled_anew
 def gradient_by_hand(a):
+    """Its derivative, as one writes it for speed."""
     found = np.zeros_like(a)
     _sweep(a, 0, (1 << len(a)) - 1, 1.0, found)
     return (found,)

@@ -12,11 +12,13 @@ import numba
 import numpy as np
 
 from bench.problem import Unsupported
+from bench.sides import Numba
 from bench.sides.side import Side
 
 Input = Mapping[str, Any]
 """What GradBench sends: the JSON object of one evaluation."""
 Call = Callable[[], Any]
+Function = Callable[..., Any]
 
 # The yard stick may add up in any order, as whoever writes a loop by hand for speed has it do.
 FAST = {"reassoc", "contract", "nsz", "arcp"}
@@ -34,7 +36,7 @@ class Instance:
     static: dict[str, Any] = field(default_factory=dict)
 
 
-def gradient(ad: Any, xp: Any, objective: Callable[..., Any], count: int) -> Callable[..., Any]:
+def gradient(ad: Any, xp: Any, objective: Function, count: int) -> Function:
     """Return the gradient of an objective in its first `count` arguments, as a tuple."""
     return ad.grad(objective, argnums=tuple(range(count)))
 
@@ -66,18 +68,18 @@ class Eval:
 
     name: str
     functions: tuple[str, str]
-    objective: Callable[..., Any]
+    objective: Function
     read: Callable[[Input], Instance]
     generate: Callable[..., dict[str, Any]]
-    primal_by_hand: Callable[..., Any]
-    gradient_by_hand: Callable[..., Any]
+    primal_by_hand: Function
+    gradient_by_hand: Function
     shown: tuple[Callable[[Any, Input], Any], Callable[[Any, Input], Any]]
     standard: dict[str, int]
     small: dict[str, int]
-    derivative: Callable[..., Callable[..., Any]] = gradient
+    derivative: Callable[..., Function] = gradient
     scalars: Callable[[Instance], int] = lambda _: 0
 
-    def bound(self, ad: Any, xp: Any, instance: Instance) -> tuple[Callable[..., Any], ...]:
+    def bound(self, ad: Any, xp: Any, instance: Instance) -> tuple[Function, Function]:
         """Return the primal and its derivative in a library, as functions of arrays alone."""
 
         def primal(*arrays: Any) -> Any:
@@ -85,16 +87,22 @@ class Eval:
 
         return primal, self.derivative(ad, xp, primal, len(instance.inputs))
 
-    def ready(self, side: Side, instance: Instance) -> tuple[Call, ...]:
-        """Return calls of the primal and its derivative, or raise `Unsupported`."""
-        if side.ad is None:
-            given = *instance.inputs, *instance.data, *instance.static.values()
-            return partial(self.primal_by_hand, *given), partial(self.gradient_by_hand, *given)
+    def by_hand(self, instance: Instance) -> tuple[Call, Call]:
+        """Return calls of the primal and its derivative as they were written by hand."""
+        given = *instance.inputs, *instance.data, *instance.static.values()
+        return partial(self.primal_by_hand, *given), partial(self.gradient_by_hand, *given)
+
+    def ready(self, side: Side, instance: Instance) -> tuple[Call, Call]:
+        """Return calls of both in a library, or raise `Unsupported`."""
+        if isinstance(side, Numba):
+            return self.by_hand(instance)
+        if not hasattr(side.ad, "jvp"):
+            raise Unsupported(f"{side.name} does not differentiate arrays")
         if self.scalars(instance) > side.most_scalars:
             raise Unsupported(f"{side.name} takes minutes to compile {self.name}")
         arrays = [side.array(x) for x in (*instance.inputs, *instance.data)]
-        functions = self.bound(side.ad, side.xp, instance)
-        return tuple(partial(side.compile(f), *arrays) for f in functions)
+        primal, derivative = self.bound(side.ad, side.xp, instance)
+        return partial(side.compile(primal), *arrays), partial(side.compile(derivative), *arrays)
 
     def instance(self, sizes: Mapping[str, int], seed: int) -> Instance:
         """Return an instance of these sizes: the same one for everyone."""

@@ -55,6 +55,7 @@ def constant(n, d, k, m, gamma):
 
 
 def read(given: Input) -> Instance:
+    """The parameters; the points."""
     k, d = given["k"], given["d"]
     shapes = {"l": (k, d * (d - 1) // 2)}  # an empty list has no shape of its own
     inputs = [doubles(given[name]) for name in NAMES]
@@ -65,6 +66,7 @@ def read(given: Input) -> Instance:
 
 
 def generate(rng: np.random.Generator, d: int, k: int, n: int) -> dict[str, Any]:
+    """As GradBench draws them."""
     return {
         "d": d, "k": k, "n": n, "m": 0, "gamma": 1.0,
         "x": rng.standard_normal((n, d)).tolist(),
@@ -95,10 +97,14 @@ def _block(alpha, mu, q, factors, x, z, inner):
     size, d = x.shape
     k = len(alpha)
     for j in range(k):
-        bias = alpha[j] + np.sum(q[j])
-        inner[j, :size] = bias
+        bias = alpha[j]
         for a in range(d):
-            z[j, a, :size] = 0.0
+            bias += q[j, a]
+        for i in range(size):
+            inner[j, i] = bias
+        for a in range(d):
+            for i in range(size):
+                z[j, a, i] = 0.0
             for b in range(a + 1):
                 factor, mean = factors[j, a, b], mu[j, b]
                 for i in range(size):
@@ -120,7 +126,16 @@ def _block(alpha, mu, q, factors, x, z, inner):
 
 
 @compiled
+def _exponentials(alpha):
+    found = np.empty(len(alpha))
+    for j in range(len(alpha)):
+        found[j] = math.exp(alpha[j])
+    return found
+
+
+@compiled
 def primal_by_hand(alpha, mu, q, l, x, m, gamma):
+    """`objective`, as one writes it for speed."""
     (n, d), k = x.shape, len(alpha)
     factors = _factors(q, l)
     z, inner = np.empty((k, d, BLOCK)), np.empty((k, BLOCK))
@@ -129,14 +144,13 @@ def primal_by_hand(alpha, mu, q, l, x, m, gamma):
     for start in range(0, n, BLOCK):
         block = columns[:, start : start + BLOCK].T
         total += _block(alpha, mu, q, factors, block, z, inner)
-    most = np.max(alpha)
-    total -= n * (most + math.log(np.sum(np.exp(alpha - most))))
-    squares = np.sum(factors * factors)
-    return total + m * np.sum(q) - 0.5 * gamma**2 * squares
+    total -= n * math.log(_exponentials(alpha).sum())
+    return total + m * q.sum() - 0.5 * gamma**2 * np.square(factors).sum()
 
 
 @compiled
 def gradient_by_hand(alpha, mu, q, l, x, m, gamma):
+    """Its derivative, as one writes it for speed."""
     (n, d), k = x.shape, len(alpha)
     factors = _factors(q, l)
     z, inner = np.empty((k, d, BLOCK)), np.empty((k, BLOCK))
@@ -147,7 +161,8 @@ def gradient_by_hand(alpha, mu, q, l, x, m, gamma):
         size = len(block)
         _block(alpha, mu, q, factors, block, z, inner)
         for j in range(k):
-            shares[j] += np.sum(inner[j, :size])
+            for i in range(size):
+                shares[j] += inner[j, i]
             for a in range(d):
                 pull = 0.0
                 for i in range(size):
@@ -159,8 +174,10 @@ def gradient_by_hand(alpha, mu, q, l, x, m, gamma):
                     for i in range(size):
                         total += z[j, a, i] * (block[i, b] - mean)
                     g_factors[j, a, b] -= total
-    weights = np.exp(alpha - np.max(alpha))
-    g_alpha = shares - n * weights / np.sum(weights)
+    weights = _exponentials(alpha)
+    g_alpha, share = np.empty(k), n / weights.sum()
+    for j in range(k):
+        g_alpha[j] = shares[j] - share * weights[j]
     g_mu, g_q, g_l = np.zeros((k, d)), np.empty((k, d)), np.empty(l.shape)
     for j in range(k):
         place = 0

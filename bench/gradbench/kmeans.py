@@ -33,12 +33,14 @@ def direction(ad: Any, xp: Any, cost: Callable[..., Any], count: int) -> Callabl
 
 
 def read(given: Input) -> Instance:
+    """The centroids; the points."""
     return Instance((doubles(given["centroids"]),), (doubles(given["points"]),))
 
 
 def generate(rng: np.random.Generator, k: int, n: int, d: int) -> dict[str, Any]:
+    """Points between 0 and 1; the last are the centroids, so that no cluster is empty."""
     points = rng.random((n, d)).tolist()
-    return {"points": points, "centroids": points[-k:]}  # no cluster is empty
+    return {"points": points, "centroids": points[-k:]}
 
 
 @compiled
@@ -56,6 +58,7 @@ def _nearest(centroids, point):
 
 @compiled
 def primal_by_hand(centroids, points):
+    """`objective`, as one writes it for speed."""
     total = 0.0
     for i in range(len(points)):
         total += _nearest(centroids, points[i])[0]
@@ -64,6 +67,7 @@ def primal_by_hand(centroids, points):
 
 @compiled
 def gradient_by_hand(centroids, points):
+    """Its derivative, as one writes it for speed."""
     k, d = centroids.shape
     sums, sizes = np.zeros((k, d)), np.zeros(k)
     for i in range(len(points)):

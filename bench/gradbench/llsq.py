@@ -21,16 +21,19 @@ def objective(xp: Any, x: Any, t: Any, s: Any) -> Any:
 
 
 def read(given: Input) -> Instance:
+    """The coefficients; where the polynomial is taken, and the signs there."""
     t = np.linspace(-1.0, 1.0, given["n"])
     return Instance((doubles(given["x"]),), (t, np.sign(t)))
 
 
 def generate(rng: np.random.Generator, n: int, m: int) -> dict[str, Any]:
+    """Coefficients between 0 and 1."""
     return {"x": rng.random(m).tolist(), "n": n}
 
 
 @compiled
 def primal_by_hand(x, t, s):
+    """`objective`, as one writes it for speed."""
     value = np.empty(BLOCK)
     total = 0.0
     for start in range(0, len(t), BLOCK):
@@ -43,6 +46,7 @@ def primal_by_hand(x, t, s):
 
 @compiled
 def gradient_by_hand(x, t, s):
+    """Its derivative, as one writes it for speed."""
     off, power = np.empty(BLOCK), np.empty(BLOCK)
     found = np.zeros(len(x))
     for start in range(0, len(t), BLOCK):

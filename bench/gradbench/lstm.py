@@ -42,6 +42,7 @@ def objective(xp: Any, main: Any, extra: Any, state: Any, sequence: Any) -> Any:
 
 
 def read(given: Input) -> Instance:
+    """The parameters; the state at the start and the sequence."""
     main, extra, state, sequence = (
         doubles(given[name]) for name in ("main_params", "extra_params", "state", "sequence")
     )
@@ -49,6 +50,7 @@ def read(given: Input) -> Instance:
 
 
 def generate(rng: np.random.Generator, l: int, c: int) -> dict[str, Any]:
+    """Numbers between 0 and 1, and letters as bits."""
     return {
         "main_params": rng.random((2 * l, 4 * BITS)).tolist(),
         "extra_params": rng.random((3, BITS)).tolist(),
@@ -102,11 +104,14 @@ def _forward(main, extra, state, sequence, kept):
 
 @compiled
 def primal_by_hand(main, extra, state, sequence):
-    return _forward(main, extra, state, sequence, np.empty((1, len(state) // 2 + 1, 8, sequence.shape[1])))
+    """`objective`, as one writes it for speed."""
+    kept = np.empty((1, len(state) // 2 + 1, 8, sequence.shape[1]))
+    return _forward(main, extra, state, sequence, kept)
 
 
 @compiled
 def gradient_by_hand(main, extra, state, sequence):
+    """Its derivative, as one writes it for speed."""
     steps, bits, layers = len(sequence) - 1, sequence.shape[1], len(state) // 2
     kept = np.empty((steps, layers + 1, 8, bits))
     _forward(main, extra, state, sequence, kept)

@@ -40,11 +40,13 @@ def last(ad: Any, xp: Any, f: Callable[..., Any], count: int) -> Callable[..., A
 
 
 def read(given: Input) -> Instance:
+    """The rates; the state at the start, which is zero."""
     x = doubles(given["x"])
     return Instance((x,), (np.zeros_like(x),), {"steps": given["s"]})
 
 
 def generate(rng: np.random.Generator, n: int, s: int) -> dict[str, Any]:
+    """Rates between 0 and 1."""
     return {"x": rng.random(n).tolist(), "s": s}
 
 
@@ -52,61 +54,59 @@ def generate(rng: np.random.Generator, n: int, s: int) -> dict[str, Any]:
 def _steps(x, start, steps, states):
     """Do all steps; keep what the slopes are taken at, if there is room for it."""
     n, h = len(x), END / steps
-    y, k, total = start.copy(), np.empty(n), np.empty(n)
-    at, keep = np.empty(n), len(states) > 0
+    y, at, k, total = start.copy(), np.empty(n), np.zeros(n), np.empty(n)
     for step in range(steps):
-        total[:] = 0.0
         for stage in range(4):
             reach = (0.0, h / 2, h / 2, h)[stage]
             weight = (h / 6, h / 3, h / 3, h / 6)[stage]
-            if stage == 0:
-                at[:] = y
-            else:
-                for i in range(n):
-                    at[i] = y[i] + reach * k[i]
-            if keep:
-                states[4 * step + stage] = at
+            if len(states):
+                at = states[4 * step + stage]
+            for i in range(n):
+                at[i] = y[i] + reach * k[i]
+                if stage == 0:
+                    total[i] = y[i]
             k[0] = x[0]
             for i in range(1, n):
                 k[i] = x[i] * at[i - 1]
             for i in range(n):
                 total[i] += weight * k[i]
-        y += total
+        y, total = total, y
     return y
 
 
 @compiled
 def primal_by_hand(x, start, steps):
+    """`objective`, as one writes it for speed."""
     return _steps(x, start, steps, np.empty((0, len(x))))
 
 
 @compiled
 def gradient_by_hand(x, start, steps):
+    """The gradient of its last element, as one writes it for speed."""
     n, h = len(x), END / steps
     states = np.empty((4 * steps, n))
     _steps(x, start, steps, states)
-    found, g = np.zeros(n), np.zeros(n)
-    g_at, g_k, g_next = np.zeros(n), np.empty(n), np.empty(n)
-    g[n - 1] = 1.0
+    # The adjoints of the state after the step and before it, of a slope, of where it was taken.
+    after, before, g_k, g_at = np.zeros(n), np.zeros(n), np.empty(n), np.zeros(n)
+    after[n - 1] = before[n - 1] = 1.0
+    found = np.zeros(n)
     for step in range(steps - 1, -1, -1):
-        g_next[:] = g
         for stage in range(3, -1, -1):
             weight = (h / 6, h / 3, h / 3, h / 6)[stage]
-            # How far along this slope the next stage was taken.
+            # How far along this slope the next stage was taken; none comes after the last.
             ahead = (h / 2, h / 2, h, 0.0)[stage]
             at = states[4 * step + stage]
             for i in range(n):
-                g_k[i] = weight * g[i] + ahead * g_at[i]
+                g_k[i] = weight * after[i] + ahead * g_at[i]
             found[0] += g_k[0]
             for i in range(1, n):
                 found[i] += g_k[i] * at[i - 1]
             for i in range(n - 1):
                 g_at[i] = g_k[i + 1] * x[i + 1]
+                before[i] += g_at[i]
             g_at[n - 1] = 0.0
-            for i in range(n):
-                g_next[i] += g_at[i]
-        g_at[:] = 0.0
-        g[:] = g_next
+        for i in range(n):
+            after[i] = before[i]
     return (found,)
 
 

@@ -12,7 +12,7 @@ class Side(Protocol):
     name: str
     version: str
     ad: Any
-    """Has `grad`, `jvp`, ..., functions of functions; None for the loops by hand."""
+    """Has `grad`, `jvp`, ..., functions of functions; None if it does not differentiate."""
     xp: Any
     """Has NumPy's names, and `sigmoid`, `logsumexp`, `scan`."""
     most_scalars: float
