@@ -14,6 +14,12 @@ class Names:
         self.sigmoid, self.softplus = jax.nn.sigmoid, jax.nn.softplus
         self.logsumexp, self.scan = jax.nn.logsumexp, jax.lax.scan
 
+        self.fori_loop = jax.lax.fori_loop
+
+    def loop(self, times: int, step: Callable[[Any], Any], carry: Any) -> Any:
+        """Do a step so many times, compiled once."""
+        return self.fori_loop(0, times, lambda _, carry: step(carry), carry)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self.numpy, name)
 
