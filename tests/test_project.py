@@ -39,6 +39,7 @@ LAYERS = (
     {"transforms"},
     {"optimize", "compat"},
     {"func", "autograd.functional", "autograd.forward_ad"},  # PyTorch's names for transforms
+    {"compiler"},
     {"__init__"},
 )
 RANK = {entry: rank for rank, layer in enumerate(LAYERS) for entry in layer}
