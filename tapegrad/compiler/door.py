@@ -75,8 +75,9 @@ def door(
     otherwise: Callable[..., Any],
     failed: Callable[[], None],
     name: str = "compiled",
+    doc: str | None = None,
 ) -> Callable[..., Any]:
-    """A function that runs the program on its arguments, with as little ado as can be.
+    r"""A function that runs the program on its arguments, with as little ado as can be.
 
     Parameters
     ----------
@@ -94,10 +95,13 @@ def door(
         Called if a call from the program back into Python raised; it raises that exception.
     name : str
         The function's ``__name__``.
+    doc : str, optional
+        Its ``__doc__``; a beginning like ``"name(x, y=1)\n--\n\n"`` becomes the signature that
+        `inspect.signature` shows.
     """
     _check(program, kinds, result)
     maker = _builtin if layout.as_listed() else _plain
-    return maker(program, kinds, result, otherwise, failed, name)
+    return maker(program, kinds, result, otherwise, failed, name, doc)
 
 
 def _check(program: Program, kinds: tuple[Kind, ...], result: Result) -> None:
@@ -142,7 +146,7 @@ def _codes(result: Result) -> Iterator[int]:
 
 def _builtin(
     program: Program, kinds: tuple[Kind, ...], result: Result, otherwise: Callable[..., Any],
-    failed: Callable[[], None], name: str,
+    failed: Callable[[], None], name: str, doc: str | None,
 ) -> Callable[..., Any]:  # fmt: skip
     floats, steps = _floats(result), list(_codes(result))
     codes = (ctypes.c_int64 * len(steps))(*steps)
@@ -163,14 +167,15 @@ def _builtin(
         release=elements >= _LARGE,
         otherwise=id(otherwise), failed=id(failed), none=id(None), **_interpreter(),
     )  # fmt: skip
-    text = name.encode("utf-8", "replace").replace(b"\0", b"?")
-    method = _Method(text, entry.address(), _FASTCALL | _KEYWORDS, None)
+    method = _Method(
+        _c_text(name), entry.address(), _FASTCALL | _KEYWORDS, None if doc is None else _c_text(doc)
+    )
     shapes = [shape for _, shape in (*inputs, *outputs)]
     return _new_function()(
         ctypes.addressof(method),
         CompiledProgram(
             np.frombuffer(memoryview(frame), np.uint8), program, otherwise, failed,
-            (frame, method, text, input_slots, output_slots, codes, scratch, shapes),
+            (frame, method, input_slots, output_slots, codes, scratch, shapes),
         ),
         None,
     )  # fmt: skip
@@ -186,6 +191,11 @@ def _slot(spec: Spec, is_float: bool) -> tuple[entry.Slot, ctypes.Array[ctypes.c
         byteorder=ord(spec.dtype.byteorder), ndim=len(shape), shape=ctypes.addressof(shape),
     )  # fmt: skip
     return slot, shape
+
+
+def _c_text(text: str) -> bytes:
+    """Any text as C can hold it."""
+    return text.encode("utf-8", "replace").replace(b"\0", b"?")
 
 
 def _aligned(size: int) -> np.ndarray[Any, Any]:
@@ -232,7 +242,7 @@ def _new_function() -> Callable[..., Callable[..., Any]]:
 
 def _plain(
     program: Program, kinds: tuple[Kind, ...], result: Result, otherwise: Callable[..., Any],
-    failed: Callable[[], None], name: str,
+    failed: Callable[[], None], name: str, doc: str | None,
 ) -> Callable[..., Any]:  # fmt: skip
     """What `door` makes, in Python: for interpreters with other layouts, and for the tests."""
     pointer = ctypes.c_void_p
@@ -252,6 +262,7 @@ def _plain(
         return _built(result, outputs)
 
     function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
     return function
 
 

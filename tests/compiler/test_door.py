@@ -2,7 +2,10 @@
 
 import ctypes
 import gc
+import inspect
+import os
 import pickle
+import subprocess
 import sys
 import threading
 import weakref
@@ -48,6 +51,14 @@ loop:
 end:
   ret i64 0
 }"""
+
+COPY = """
+  %x = load ptr, ptr %inputs
+  %y = load ptr, ptr %outputs
+  call void @llvm.memcpy.p0.p0.i64(ptr %y, ptr %x, i64 <BYTES>, i1 false)
+  ret i64 0
+}
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"""
 
 # (a, b, c) to (the sum of their first numbers, c).
 JOIN = """
@@ -131,8 +142,8 @@ def make(request, monkeypatch):
     if request.param == "plain":
         monkeypatch.setattr(layout, "as_listed", lambda: False)
 
-    def make(program, kinds, result, otherwise=otherwise, failed=failed, name="compiled"):
-        function = door(program, kinds, result, otherwise, failed, name)
+    def make(program, kinds, result, otherwise=otherwise, failed=failed, **texts):
+        function = door(program, kinds, result, otherwise, failed, **texts)
         assert (type(function) is type(len)) == (request.param == "builtin")
         return function
 
@@ -320,8 +331,43 @@ def test_names(name, shown):
     assert f"<built-in method {shown} of CompiledProgram" in repr(function)
 
 
-def test_plain_function_has_the_name(make):
-    assert make(twice(), ("float",), Float(0), name="f").__name__ == "f"
+def test_name_and_doc(make):
+    function = make(twice(), ("float",), Float(0), name="f", doc="Twice as much.")
+    assert function.__name__ == "f"
+    assert function.__doc__ == "Twice as much."
+    assert make(twice(), ("float",), Float(0)).__doc__ is None
+
+
+def test_signature():
+    doc = "f(x, by=2)\n--\n\nTwice as much."
+    function = door(twice(), ("float",), Float(0), otherwise, failed, "f", doc)
+    assert function.__doc__ == "Twice as much."
+    assert str(inspect.signature(function)) == "(x, by=2)"
+
+
+def test_nothing_in_an_array(make):
+    empty = program("ret i64 0 }", [spec(0, 3)], [spec(2, 0)])
+    got = make(empty, ("array",), 0)(np.zeros((0, 3)))
+    assert got.shape == (2, 0)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "c16", "i8", "u1", "?"])
+def test_other_dtypes(make, dtype):
+    x = np.array([3, 0, 1, 2]).astype(dtype)
+    copy = COPY.replace("<BYTES>", str(x.nbytes))
+    got = make(program(copy, [Spec((4,), x.dtype)], [Spec((4,), x.dtype)]), ("array",), 0)(x)
+    assert got.dtype is x.dtype
+    np.testing.assert_array_equal(got, x)
+
+
+def test_needs_no_numba(tmp_path):
+    code = (
+        "import sys; from tapegrad.compiler import entry; entry.address();"
+        "assert 'llvmlite' in sys.modules; assert 'numba' not in sys.modules"
+    )
+    environment = {**os.environ, "TAPEGRAD_CACHE_DIR": str(tmp_path)}
+    for _ in ("compiled", "from the cache"):
+        subprocess.run([sys.executable, "-c", code], check=True, env=environment)
 
 
 # --- references, memory, threads: of the builtin alone -----------------------------------------
