@@ -398,6 +398,7 @@ def test_a_million_calls_leave_nothing(steady):
     built = (float("3"), (np.array(1.0), None), ())
     theirs = sys.getrefcount(built), *(sys.getrefcount(r) for r in (*built[:2], *built[1][:1]))
     assert ours == theirs
+    gc.collect()  # arrays of earlier tests hold the dtype
     before = sys.getrefcount(x), sys.getrefcount(x.dtype)
     none = sys.getrefcount(None)
     steady(lambda: joined(x, x, x))
@@ -413,9 +414,16 @@ def test_other_ways_leave_nothing(steady):
         with pytest.raises(ArithmeticError):
             function(beyond)
 
+    silent = door(twice(4), ("array",), 0, otherwise, lambda: object())
+
+    def failing():
+        with pytest.raises(SystemError):
+            silent(beyond)
+
     counts = [sys.getrefcount(a) for a in (x, below, beyond, function)]
     steady(lambda: (function(1.0), function(x, x=x), function(below)))
     steady(raising, 1000)
+    steady(failing, 1000)
     assert [sys.getrefcount(a) for a in (x, below, beyond, function)] == counts
 
 
