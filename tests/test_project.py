@@ -40,6 +40,7 @@ LAYERS = (
     {"compiler"},
     {"optimize", "compat"},
     {"func", "autograd.functional", "autograd.forward_ad"},  # PyTorch's names for transforms
+    {"compiler"},
     {"__init__"},
 )
 RANK = {entry: rank for rank, layer in enumerate(LAYERS) for entry in layer}

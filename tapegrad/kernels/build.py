@@ -13,6 +13,7 @@ import re
 import sys
 import threading
 import time
+from collections.abc import Callable
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -82,13 +83,34 @@ def load(name: str, source: str, arity: int) -> int:
     The function returns an int64.  Its source sees everything in `tapegrad.kernels.memory` and the
     module `vmath`.
     """
+    return _load(f"{name}/{arity}\n{source}", lambda: _compile(name, source, arity))
+
+
+def assemble(text: str) -> int:
+    """The address of the function that LLVM assembly defines under the name `SYMBOL`.
+
+    It may call the `EXTERNALS`.  This needs no Numba.
+    """
+    return _load(text, lambda: _emit(text))
+
+
+def _load(text: str, compile_it: Callable[[], bytes]) -> int:
     with _lock:
-        key = hashlib.sha256(_fingerprint() + f"{name}/{arity}\n{source}".encode()).hexdigest()
+        key = hashlib.sha256(_fingerprint() + text.encode()).hexdigest()
         code = disk.read(key)
         if code is None:
-            code = _compile(name, source, arity)
+            code = compile_it()
             disk.write(key, code)
         return _link(code)
+
+
+def _emit(text: str) -> bytes:
+    import llvmlite.binding as llvm
+
+    module = llvm.parse_assembly(text)
+    module.verify()
+    _optimise(module)
+    return bytes(_machine().emit_object(module))
 
 
 def _link(code: bytes) -> int:
