@@ -37,7 +37,6 @@ LAYERS = (
     {"nn", "linalg", "special"},
     {"lift"},
     {"transforms"},
-    {"compiler"},
     {"optimize", "compat"},
     {"func", "autograd.functional", "autograd.forward_ad"},  # PyTorch's names for transforms
     {"compiler"},

@@ -13,7 +13,6 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -83,34 +82,23 @@ def load(name: str, source: str, arity: int) -> int:
     The function returns an int64.  Its source sees everything in `tapegrad.kernels.memory` and the
     module `vmath`.
     """
-    return _load(f"{name}/{arity}\n{source}", lambda: _compile(name, source, arity))
-
-
-def assemble(text: str) -> int:
-    """The address of the function that LLVM assembly defines under the name `SYMBOL`.
-
-    It may call the `EXTERNALS`.  This needs no Numba.
-    """
-    return _load(text, lambda: _emit(text))
-
-
-def _load(text: str, compile_it: Callable[[], bytes]) -> int:
     with _lock:
-        key = hashlib.sha256(_fingerprint() + text.encode()).hexdigest()
+        key = hashlib.sha256(_fingerprint() + f"{name}/{arity}\n{source}".encode()).hexdigest()
         code = disk.read(key)
         if code is None:
-            code = compile_it()
+            code = _compile(name, source, arity)
             disk.write(key, code)
         return _link(code)
 
 
-def _emit(text: str) -> bytes:
-    import llvmlite.binding as llvm
+def assemble(text: str) -> int:
+    """The address of the function that LLVM text defines under the name `SYMBOL`, for good.
 
-    module = llvm.parse_assembly(text)
-    module.verify()
-    _optimise(module)
-    return bytes(_machine().emit_object(module))
+    It may call the `EXTERNALS`.  This needs no Numba.
+    """
+    engine = assembled(text)
+    _kept.append(engine)
+    return int(engine[0].get_function_address(SYMBOL))
 
 
 def _link(code: bytes) -> int:
@@ -147,6 +135,15 @@ def assembled(text: str, level: int = 3) -> tuple[Any, Any]:
             code = bytes(_machine().emit_object(module))
             disk.write(key, code)
         return _loaded(code)
+
+
+def assembly(text: str, level: int = 3) -> str:
+    """The machine code of a module given as LLVM text, for people."""
+    import llvmlite.binding as llvm
+
+    module = llvm.parse_assembly(text)
+    _optimise(module, level)
+    return str(_machine().emit_assembly(module))
 
 
 SYMBOL = "tapegrad_kernel"
