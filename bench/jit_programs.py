@@ -30,7 +30,7 @@ MOST_PER_OPERATION = 0.4
 REACH = 3
 ROUNDS = 5
 # Whoever took more seconds than this is not given a larger program of scalars.
-PATIENCE = 10.0
+PATIENCE = 5.0
 
 
 @dataclass(frozen=True, slots=True)
