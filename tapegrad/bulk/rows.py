@@ -76,8 +76,7 @@ def clone(x: Array) -> Any:
     if not known(x) or parallel.get_num_threads() == 1 or x.size < 2 * parallel.SPLIT:
         return None
     out = np.empty_like(x)
-    source, target = x.reshape(-1), out.reshape(-1)
-    parallel.split(x.size, lambda start, stop: np.copyto(target[start:stop], source[start:stop]))
+    launch(loop("copy", x), 1, x.size, [address(x), address(out)], [], [x.itemsize, x.itemsize])
     return out
 
 

@@ -395,6 +395,14 @@ def outside(n, index_at, size, p3, p4, p5, p6, p7):
     return 1 if low < 0 or high >= size else 0
 
 
+def copy(n, x_at, out_at, p3, p4, p5, p6, p7):
+    """The elements as they are."""
+    x, out = pointer(x_at), pointer(out_at)
+    for i in range(n):
+        out[i] = x[i]
+    return 0
+
+
 def backwards(n, x_at, out_at, p3, p4, p5, p6, p7):
     """The elements from the last to the first."""
     x, out = pointer(x_at), pointer(out_at)
