@@ -1,5 +1,6 @@
 """The threads that help with large arrays."""
 
+import itertools
 import os
 import subprocess
 import sys
@@ -24,7 +25,7 @@ def frames(parts, out):
     """Row sums of X, each part of the rows a frame."""
     kernel, n = loop("add_up", X), X.shape[1]
     found = []
-    for start, stop in zip(parts, parts[1:], strict=False):
+    for start, stop in itertools.pairwise(parts):
         at = [parallel.address(X) + start * n * 8, parallel.address(out) + start * 8]
         found.append(parallel.frame(kernel, stop - start, n, at, [n * 8, 8]))
     return found
