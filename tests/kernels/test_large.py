@@ -378,12 +378,45 @@ def test_overlapping_memory_in_place():
     np.testing.assert_array_equal(y.numpy(), 2 * P)
 
 
-def test_places_out_of_range_are_refused():
-    far = np.full((ROWS, COLUMNS), COLUMNS)
-    with pytest.raises((RuntimeError, IndexError)):
-        tg.tensor(M).gather(1, tg.tensor(far))
-    with pytest.raises((RuntimeError, IndexError)):
-        tg.tensor(M).index_add(0, tg.tensor(TURN + 1), tg.tensor(P))
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("place", [COLUMNS, -1])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, k: x.gather(1, k),
+        lambda x, k: x.scatter(1, k, tg.tensor(P)),
+        lambda x, k: x.scatter_add(1, k, tg.tensor(P)),
+        lambda x, k: x.scatter_(1, k, tg.tensor(P)),
+        lambda x, k: x.scatter_add_(1, k, tg.tensor(P)),
+        lambda x, k: x.reshape(-1)[:COLUMNS].take(k - (x.shape[1] + 1) * (k < 0)),
+    ],
+)
+def test_a_single_place_out_of_range_is_refused(function, place, threads, monkeypatch):
+    """And nothing was written."""
+    monkeypatch.setattr(parallel, "_threads", threads)
+    monkeypatch.setattr(parallel, "SPLIT", 1000)
+    far, x = PLACES.copy(), tg.tensor(M.copy())
+    far[200, 100] = place
+    with pytest.raises((RuntimeError, IndexError), match="index out of range: an index in"):
+        function(x, tg.tensor(far))
+    np.testing.assert_array_equal(x.numpy(), M)
+
+
+def test_rows_out_of_range_are_refused():
+    for function in (
+        lambda x, k: x.index_add(0, k, tg.tensor(P)),
+        lambda x, k: x.index_select(0, k),
+        lambda x, k: x[k],
+    ):
+        with pytest.raises(IndexError):
+            function(tg.tensor(M), tg.tensor(TURN + 1))
+
+
+def test_negative_places_count_from_the_end():
+    back, long = PLACES - COLUMNS, V[:COLUMNS].copy()
+    np.testing.assert_array_equal(tg.tensor(long)[tg.tensor(back)].numpy(), long[back])
+    np.testing.assert_array_equal(tg.tensor(V)[tg.tensor(back[0])].numpy(), V[back[0]])
+    np.testing.assert_array_equal(tg.tensor(M)[tg.tensor(TURN - ROWS)].numpy(), M[TURN - ROWS])
 
 
 def test_small_arrays_compile_nothing():
