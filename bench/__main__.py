@@ -1,4 +1,4 @@
-"""The command: ``python -m bench eager``, ``transforms`` or ``parts`` (of a training step).
+"""The command: ``python -m bench eager``, ``transforms`` or ``parts`` (of a step, of operations).
 
 The process that is called only plans and prints. What is timed side by side runs in one worker
 process per number of threads, whose environment pins every thread pool before anything is
