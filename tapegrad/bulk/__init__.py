@@ -65,6 +65,7 @@ FORWARDS: dict[str, Callable[..., Any]] = {
     "where": places.where,
 }
 WRITERS: dict[str, Callable[..., Any]] = {
+    "assign": rows.assign,
     "index_add": places.add_rows,
     "scatter": places.put_along,
     "scatter_add": places.add_along,

@@ -80,6 +80,20 @@ def clone(x: Array) -> Any:
     return out
 
 
+def assign(out: Array, value: Any, *, index: Any) -> Any:
+    """Everything overwritten by an array that is alike, or by one number."""
+    if index != (...,) or parallel.get_num_threads() == 1 or not known(out):
+        return None
+    if type(value) is not np.ndarray or value.dtype != out.dtype:
+        return None
+    if value.ndim and (value.shape != out.shape or not value.flags.c_contiguous):
+        return None
+    size = out.itemsize
+    name, step = ("copy", size) if value.ndim else ("fill", 0)
+    launch(loop(name, out), 1, out.size, [address(value), address(out)], [], [step, size])
+    return out
+
+
 def _triangle(x: Array, diagonal: int, upper: bool) -> Any:
     if not known(x) or x.ndim != 2:
         return None

@@ -412,6 +412,14 @@ def copy(n, x_at, out_at, p3, p4, p5, p6, p7):
     return 0
 
 
+def fill(n, x_at, out_at, p3, p4, p5, p6, p7):
+    """One number everywhere."""
+    x, out = pointer(x_at)[0], pointer(out_at)
+    for i in range(n):
+        out[i] = x
+    return 0
+
+
 def backwards(n, x_at, out_at, p3, p4, p5, p6, p7):
     """The elements from the last to the first."""
     x, out = pointer(x_at), pointer(out_at)

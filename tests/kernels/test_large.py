@@ -26,6 +26,7 @@ ROW, COLUMN, NUMBER = P[0].copy(), P[:, :1].copy(), np.array(1.7)
 V = RNG.standard_normal(70001)  # no multiple of a block, a group or a vector
 MASK = M > 0.3
 TURN = RNG.permutation(ROWS)
+WALK = RNG.permutation(V.size)
 PLACES = RNG.permuted(np.tile(np.arange(COLUMNS), (ROWS, 1)), axis=1)
 
 
@@ -158,9 +159,16 @@ CASES = {
     "index_select": (lambda x: tg.index_select(x, 0, tg.tensor(TURN // 2)), [M]),
     "index_add": (lambda x, y: x.index_add(0, tg.tensor(TURN // 2), y), [M, P]),
     "gather": (lambda x: x.gather(1, tg.tensor(PLACES // 2)), [M]),
+    "index, of a vector": (lambda x: x[tg.tensor(WALK)], [V]),
+    "take": (lambda x: x.take(tg.tensor(WALK - V.size)), [V]),
+    "scatter_": (lambda x, y: x.clone().scatter_(1, tg.tensor(PLACES), y), [M, P]),
+    "scatter_add_": (lambda x, y: x.clone().scatter_add_(1, tg.tensor(PLACES // 2), y), [M, P]),
     "scatter": (lambda x, y: x.scatter(1, tg.tensor(PLACES[:, :90].copy()), y), [M, P]),
     "scatter_add": (lambda x, y: x.scatter_add(1, tg.tensor(PLACES // 3), y), [M, P]),
     "fill_": (lambda x: x.clone().fill_(2.0) + x, [M]),
+    "zero_": (lambda x: x.clone().zero_() + x, [M]),
+    "copy_": (lambda x, y: x.clone().copy_(y) + x, [M, P]),
+    "copy_, a row": (lambda x, y: x.clone().copy_(y) + x, [M, ROW]),
     "exp_": (lambda x: x.clone().exp_(), [M]),
     "mul_": (lambda x, y: x.clone().mul_(y), [M, P]),
     "index_add_": (lambda x, y: x.clone().index_add_(0, tg.tensor(TURN), y), [M, P]),
