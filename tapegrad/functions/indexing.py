@@ -6,6 +6,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
+from tapegrad.bulk.places import inside
 from tapegrad.fast import as_operand
 from tapegrad.functions.arguments import as_input, index_array, one_dim
 from tapegrad.functions.arithmetic import mul
@@ -185,11 +186,8 @@ def index_select(input: Any, dim: int, index: Any) -> Tensor:
 
 
 def _check_range(index: np.ndarray, size: int, name: str, *, negative: bool) -> None:
-    if index.size and (index.max() >= size or index.min() < (-size if negative else 0)):
-        raise (IndexError if name in ("index_select", "take", "index_add") else RuntimeError)(
-            f"`{name}`: index out of range: an index in [{index.min()}, {index.max()}] for a "
-            f"dimension of size {size}"
-        )
+    if not inside(index, size):
+        i.check_range(index, size, name, negative=negative)
 
 
 def gather(input: Any, dim: int, index: Any) -> Tensor:
@@ -258,7 +256,6 @@ def _check_gather(shape: tuple[int, ...], index: np.ndarray, d: int, name: str) 
             f"`{name}`: the index of shape {index.shape} is larger than the Tensor of shape "
             f"{shape} in a dimension other than {d}"
         )
-    _check_range(index, shape[d] if shape else 1, name, negative=False)
 
 
 def _scatter_parts(

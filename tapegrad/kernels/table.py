@@ -108,10 +108,10 @@ def loop(name: str, dtype: str = "f8") -> Kernel:
 
 
 @cache
-def rows() -> Callable[[int], int]:
-    """The loop that calls a kernel row by row: a function of the address of a frame."""
-    address = build.load("rows", _source("drive"), 1)
-    return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address)
+def drive(name: str, arity: int) -> Callable[..., int]:
+    """A function of `kernels.drive`, which calls kernels; it runs without the GIL."""
+    address = build.load(name, _source("drive"), arity)
+    return ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * arity)(address)
 
 
 def _source(name: str) -> str:
