@@ -15,7 +15,9 @@ from tapegrad.kernels.layout import (
     ARRAY_DATA,
     ARRAY_FLAGS,
     ARRAY_STRIDES,
+    BOTTOM,
     CHANGED,
+    COUNT,
     CURSOR,
     DETAIL,
     DONE,
@@ -23,7 +25,9 @@ from tapegrad.kernels.layout import (
     FREE_LISTS,
     GEMM,
     GEMM_ARGUMENTS,
+    INTO,
     KEEP,
+    KEEP_AT,
     KERNELS,
     KIND_JOIN,
     KIND_MATMUL,
@@ -31,23 +35,31 @@ from tapegrad.kernels.layout import (
     KIND_SUM,
     KIND_VIEW,
     KINDS,
+    LEAF,
     LEAF_ADJOINTS,
     LEAF_NEED,
     LEAVES,
+    LONE,
     LOW,
     NEED,
     NEED_CAPTURE,
     NOTHING,
+    ONE,
     PROPAGATE,
     RECORDS,
     RESUME,
     RETAIN,
     ROOM,
+    ROOT,
+    SEED,
     SEED_COUNT,
+    SEED_VALUE,
     SEEDS,
     SIZES,
     SMALL,
-    START,
+    STRICT,
+    TARGET_COUNT,
+    TARGETS,
     TASK,
     TOP,
     TUPLE_ITEMS,
@@ -58,7 +70,15 @@ from tapegrad.kernels.layout import (
     WANTS_PYTHON,
     WANTS_ROOM,
 )
-from tapegrad.kernels.marks import find, input_at, input_count, prepare, propagate, release
+from tapegrad.kernels.marks import (
+    find,
+    input_at,
+    input_count,
+    locate,
+    prepare,
+    propagate,
+    release,
+)
 from tapegrad.kernels.memory import (
     call8,
     call_gemm,
@@ -86,6 +106,7 @@ from tapegrad.tape import (
 C_CONTIGUOUS = 1
 HANDS_BACK = GENERAL | HOOKED
 EXPONENT = 0x7FF0000000000000
+UNIT = 0x3FF0000000000000  # the bits of 1.0
 
 
 @typed
@@ -512,12 +533,39 @@ def begin(frame):
     return DONE
 
 
+@typed
+def aim(frame, address):
+    """A sweep from a root whose adjoint is 1 to one leaf, which nothing below the lowest reads."""
+    frame[CURSOR] = find(frame, frame[ROOT])
+    frame[ONE] = UNIT
+    frame[SEED], frame[SEED_VALUE] = frame[CURSOR], address + 8 * ONE
+    frame[SEEDS], frame[SEED_COUNT] = address + 8 * SEED, 1
+    frame[TARGETS], frame[TARGET_COUNT] = address + 8 * LEAF, 1
+    frame[STRICT], frame[BOTTOM], frame[CHANGED], frame[RETAIN] = 0, 1, 0, 0
+
+
+@typed
+def deliver(frame):
+    """Copy the adjoint of the one leaf into an array of zeros, if anything has reached it."""
+    cell = i8(cell_of(frame, frame[LEAF]))[0]
+    if cell == 0:
+        return
+    found, into = f8(cell), f8(data(frame, frame[INTO]))
+    for i in range(frame[COUNT]):
+        into[i] = found[i]
+
+
 def walk(address):
     """Do what the frame asks for; returns a status."""
     frame = i8(address)
-    if frame[TASK] == PROPAGATE:
+    task = frame[TASK]
+    if task == PROPAGATE:
         return propagate(frame)
-    if frame[TASK] == START:
+    frame[KEEP] = i8(frame[KEEP_AT])[0]  # which moves when Python code has lengthened the list
+    if task != RESUME:
+        if task == LONE:
+            aim(frame, address)
+        locate(frame)
         status = prepare(frame)
         if status != DONE:
             return status
@@ -527,6 +575,8 @@ def walk(address):
         if frame[CHANGED]:
             return WANTS_CHECK
     status = sweep(frame)
+    if status == DONE and task == LONE:
+        deliver(frame)
     if status != DONE or frame[RETAIN]:
         return status
     frame[CURSOR] = frame[TOP]
