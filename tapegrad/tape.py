@@ -430,7 +430,9 @@ class Tape:
         if max(map(getrefcount, newest)) > 3:  # references of the two lists, and the call's
             return False
         dropped, forgotten = self.keep[count:], self.leaves[leaves:]
-        del tokens[count:], self.keep[count:], self.wide[wide:], self.leaves[leaves:]
+        del tokens[count:], self.keep[count:], self.leaves[leaves:]
+        if self.wide:
+            del self.wide[wide:]
         for leaf in forgotten:
             self.slots.pop(leaf._pos, None)
         if len(self.old) != count:

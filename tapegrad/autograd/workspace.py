@@ -71,7 +71,7 @@ class Workspace:
         self.layout = found
         self.walk = table.walk()
         frame = self.frame = array("q", bytes(8 * FRAME_SIZE))
-        self.address = frame.buffer_info()[0]
+        self.address = ctypes.c_int64(frame.buffer_info()[0])  # which a call need not convert
         self.free = array("q", bytes(8 * FREE_LISTS))
         self.chunks = [np.empty(CHUNK // 8)]
         self.starts = [self.chunks[0].ctypes.data]
