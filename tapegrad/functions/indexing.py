@@ -155,17 +155,17 @@ def _plan(key: Any, simple: tuple[Any, ...], x: Tensor, r: np.ndarray) -> dict[s
 def getitem(input: Tensor, key: Any) -> Tensor:
     """What stands at an index: a view for ints and slices, a copy for index arrays and masks."""
     kind = type(key)
-    plan = None
+    known = None
     if kind is int:
-        plan = _plans.get((input._s, key))
+        known = _plans.get((input._s, key))
     elif kind is slice:
         start, stop, step = key.start, key.stop, key.step
         if type(start) in _EDGES and type(stop) in _EDGES and type(step) in _EDGES:
-            plan = _plans.get((input._s, start, stop, step))
-    if plan is not None:
+            known = _plans.get((input._s, start, stop, step))
+    if known is not None:
         a = input._a
         if a.flags.c_contiguous:
-            params, place = plan
+            params, place = known
             return see(_getitem, input, params, a[params["index"]], place)
     simple = _simple(key)
     if simple is not None:

@@ -42,10 +42,13 @@ NEED_INSIDE, NEED_CAPTURE = 1, 2
 LEAF_REACHED = 2  # beside 1, in the marks of the needed leaves: a root depends on this one
 
 # Kinds of records: an elementwise operation is named by its number of operands (1 to 3).
-KIND_SUM, KIND_MEAN, KIND_MATMUL, KIND_VIEW, KIND_JOIN = range(4, 9)
+(
+    KIND_SUM, KIND_MEAN, KIND_MATMUL, KIND_VIEW, KIND_JOIN, KIND_SOLVE, KIND_SLOGDET,
+) = range(4, 11)  # fmt: skip
 
 SMALL = 4096  # elements up to which an adjoint is handled by the walk
 MATRIX = 4096  # elements up to which matrices are multiplied within the walk
+SYSTEM = 1024  # elements up to which a system of equations is solved within the walk
 ROOM = 8 * 4 * SMALL  # bytes that one record may need: three adjoints, rounded up
 FREE_LISTS = 24
 

@@ -163,3 +163,20 @@ def test_an_index_that_was_met_before_is_not_confused_with_one_that_looks_like_i
     other = tg.tensor(np.arange(12.0).reshape(4, 3).T, requires_grad=True)  # in Fortran order
     other[1].sum().backward()
     np.testing.assert_array_equal(other.grad.numpy(), [[0.0] * 4, [1.0] * 4, [0.0] * 4])
+
+
+@pytest.mark.parametrize(
+    "array",
+    [np.arange(12.0).reshape(3, 4), np.arange(12.0).reshape(4, 3).T, np.arange(4.0), np.array(2.0)],
+    ids=["whole", "transposed", "row", "number"],
+)
+def test_an_array_beside_a_tensor_counts_as_a_constant(array):
+    x = tg.tensor(np.linspace(-1.0, 1.0, 12).reshape(3, 4), requires_grad=True)
+    for got, expected in ((x * array, x * tg.tensor(array)), (x - array, x - tg.tensor(array))):
+        first, second = got.tape[got.tape.index(got._pos)], got.tape[got.tape.index(expected._pos)]
+        assert (first.op, first.inputs, first.shape) == (second.op, second.inputs, second.shape)
+        got.sum().backward()
+        found, x.grad = x.grad, None
+        expected.sum().backward()
+        np.testing.assert_array_equal(found.numpy(), x.grad.numpy())
+        x.grad = None
