@@ -39,6 +39,7 @@ LAYERS = (
     {"transforms"},
     {"optimize", "compat"},
     {"func", "autograd.functional", "autograd.forward_ad"},  # PyTorch's names for transforms
+    {"compiler"},
     {"__init__"},
 )
 RANK = {entry: rank for rank, layer in enumerate(LAYERS) for entry in layer}
@@ -47,7 +48,7 @@ RANK = {entry: rank for rank, layer in enumerate(LAYERS) for entry in layer}
 LAZY: dict[tuple[str, str], str] = {}
 
 # Who may import the compilers, and the one file that may say njit.
-COMPILERS = {"numba": {"kernels"}, "llvmlite": {"kernels"}}
+COMPILERS = {"numba": {"kernels", "compiler"}, "llvmlite": {"kernels", "compiler"}}
 NJIT_HOME = PACKAGE / "kernels" / "flags.py"
 NJIT = {"njit", "jit", "vectorize", "guvectorize", "cfunc", "generated_jit"}
 

@@ -181,11 +181,11 @@ class Workspace:
 
     def bring_blas(self) -> None:
         """Load BLAS, which only graphs with matrix products need."""
-        from tapegrad.kernels.blas import dgemm
+        from tapegrad.kernels.blas import routine
 
         self.block = np.zeros(24, np.int64)
         self.frame[GEMM_ARGUMENTS] = self.block.ctypes.data
-        self.frame[GEMM] = dgemm()
+        self.frame[GEMM] = routine("dgemm")
 
     def grow(self) -> None:
         """Give the arena another chunk."""

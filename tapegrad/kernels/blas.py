@@ -1,4 +1,4 @@
-"""The address of BLAS's matrix product, from SciPy's documented capsules."""
+"""The addresses of BLAS's routines, from SciPy's documented capsules."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from functools import cache
 
 
 @cache
-def dgemm() -> int:
-    """The Fortran interface: thirteen pointers."""
+def routine(name: str) -> int:
+    """The Fortran interface of a routine: everything by pointer."""
     from scipy.linalg import cython_blas
 
-    capsule = cython_blas.__pyx_capi__["dgemm"]
+    capsule = cython_blas.__pyx_capi__[name]
     api = ctypes.pythonapi
     name = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", api))
     pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(

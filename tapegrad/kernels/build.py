@@ -55,15 +55,20 @@ def _machine() -> Any:
 
 
 @cache
-def _fingerprint() -> bytes:
-    """What, besides its source, decides a kernel's machine code."""
+def _host() -> bytes:
+    """What decides the machine code of a module: the processor and the compiler."""
     import llvmlite.binding as llvm
 
-    digest = hashlib.sha256()
-    for package in ("numba", "llvmlite"):
-        digest.update(metadata.version(package).encode())
+    digest = hashlib.sha256(metadata.version("llvmlite").encode())
     digest.update(llvm.get_host_cpu_name().encode())
     digest.update(llvm.get_host_cpu_features().flatten().encode())
+    return digest.digest()
+
+
+@cache
+def _fingerprint() -> bytes:
+    """What, besides its source, decides a kernel's machine code."""
+    digest = hashlib.sha256(_host() + metadata.version("numba").encode())
     here = Path(__file__).parent
     # What kernel source may use: a change there makes other kernels.
     for path in [*sorted(here.glob("*.py")), here.parent / "tape.py"]:
@@ -86,7 +91,24 @@ def load(name: str, source: str, arity: int) -> int:
         return _link(code)
 
 
+def assemble(text: str) -> int:
+    """The address of the function that LLVM text defines under the name `SYMBOL`, for good.
+
+    It may call the `EXTERNALS`.  This needs no Numba.
+    """
+    engine = assembled(text)
+    _kept.append(engine)
+    return int(engine[0].get_function_address(SYMBOL))
+
+
 def _link(code: bytes) -> int:
+    engine = _loaded(code)
+    _kept.append(engine)
+    return int(engine[0].get_function_address(SYMBOL))
+
+
+def _loaded(code: bytes) -> tuple[Any, Any]:
+    """An engine that holds an object file, and the target machine, which must live as long."""
     import llvmlite.binding as llvm
 
     # An engine that owned the target machine would free it: each gets its own.
@@ -94,8 +116,34 @@ def _link(code: bytes) -> int:
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
-    _kept.append((engine, machine))
-    return int(engine.get_function_address(SYMBOL))
+    return engine, machine
+
+
+def assembled(text: str, level: int = 3) -> tuple[Any, Any]:
+    """The engine of a module given as LLVM text, compiled at most once per machine.
+
+    The first of the pair is the engine; the code lives as long as the pair.
+    """
+    with _lock:
+        key = hashlib.sha256(_host() + f"{level}\n{text}".encode()).hexdigest()
+        code = disk.read(key)
+        if code is None:
+            import llvmlite.binding as llvm
+
+            module = llvm.parse_assembly(text)
+            _optimise(module, level)
+            code = bytes(_machine().emit_object(module))
+            disk.write(key, code)
+        return _loaded(code)
+
+
+def assembly(text: str, level: int = 3) -> str:
+    """The machine code of a module given as LLVM text, for people."""
+    import llvmlite.binding as llvm
+
+    module = llvm.parse_assembly(text)
+    _optimise(module, level)
+    return str(_machine().emit_assembly(module))
 
 
 SYMBOL = "tapegrad_kernel"
@@ -131,11 +179,11 @@ def _widened(text: str) -> str:
     return _DEFINITION.sub(r'\1\2 "prefer-vector-width"="512" {', text)
 
 
-def _optimise(module: Any) -> None:
+def _optimise(module: Any, level: int = 3) -> None:
     """One pass over the whole kernel, which takes half the time of many over its parts."""
     import llvmlite.binding as llvm
 
-    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options = llvm.create_pipeline_tuning_options(speed_level=level)
     options.loop_vectorization = True
     options.slp_vectorization = True
     builder = llvm.create_pass_builder(_machine(), options)

@@ -13,6 +13,8 @@ from numba import types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
+from tapegrad.kernels.polynomial import polynomial
+
 F64, I64, BOOL = types.float64, types.int64, types.boolean
 
 
@@ -92,23 +94,14 @@ def nearest(typingctx: Any, x: Any) -> Any:
     return _call("llvm.rint", F64, (F64,))
 
 
-LONG = 8
+@lane
+def truncated_remainder(typingctx: Any, a: Any, b: Any) -> Any:
+    """What the truncated division leaves, with the sign of a, exactly: libm's fmod."""
 
+    def codegen(context: Any, builder: Any, signature: Any, values: Sequence[Any]) -> Any:
+        return builder.frem(*values)
 
-def _polynomial(builder: Any, x: Any, coefficients: Sequence[Any]) -> Any:
-    """Horner's rule; a long polynomial is split into even and odd powers, again and again.
-
-    One chain of dependent fma would take longer than the processor looks ahead into the next
-    elements; the halves run side by side.
-    """
-    if len(coefficients) >= LONG:
-        square = builder.fmul(x, x)
-        odd = _polynomial(builder, square, coefficients[1::2])
-        return builder.fma(odd, x, _polynomial(builder, square, coefficients[::2]))
-    total = coefficients[-1]
-    for c in reversed(coefficients[:-1]):
-        total = builder.fma(total, x, c)
-    return total
+    return F64(F64, F64), codegen
 
 
 @lane
@@ -120,7 +113,7 @@ def horner(typingctx: Any, x: Any, coefficients: Any) -> Any:
 
     def codegen(context: Any, builder: Any, signature: Any, values: Sequence[Any]) -> Any:
         x, c = values
-        return _polynomial(builder, x, [builder.extract_value(c, k) for k in range(count)])
+        return polynomial(builder, x, [builder.extract_value(c, k) for k in range(count)])
 
     return F64(F64, types.UniTuple(F64, count)), codegen
 
@@ -157,6 +150,6 @@ def horner_select(typingctx: Any, condition: Any, x: Any, a: Any, b: Any) -> Any
         condition, x, a, b = values
 
         pairs = [(builder.extract_value(a, k), builder.extract_value(b, k)) for k in range(count)]
-        return _polynomial(builder, x, [builder.select(condition, *pair) for pair in pairs])
+        return polynomial(builder, x, [builder.select(condition, *pair) for pair in pairs])
 
     return F64(BOOL, F64, types.UniTuple(F64, count), types.UniTuple(F64, count)), codegen

@@ -59,7 +59,7 @@ SCALARS = {
     "hypot": "vmath.hypot({0}, {1})",
     "logaddexp": "vmath.logaddexp({0}, {1})",
     "trigamma": "vmath.trigamma({0})",
-    "relu": "select({0} > zero, {0}, {0} * zero)",
+    "relu": "select(({0} > zero) | ({0} != {0}), {0}, zero)",
     "strong": "select({0} != zero, {0} * {1}, zero)",
     "exact": "select({0} != zero, select({1} != zero, {0} * {1}, zero), zero)",
     "addcmul": "{0} + {1} * {2}",
@@ -85,9 +85,9 @@ GUARDS = {
     "cos": ("abs({0}) > SAFE_COS", "vmath.cos_any({0})"),
     "tan": ("abs({0}) > SAFE_TAN", "vmath.tan_any({0})"),
     "sinc": ("abs({0}) > SAFE_SINC", "vmath.sinc_any({0})"),
-    "remainder": ("not vmath.divides_soon({0}, {1})", "vmath.remainder_any({0}, {1})"),
-    "fmod": ("not vmath.divides_soon({0}, {1})", "vmath.fmod_any({0}, {1})"),
-    "floor_divide": ("not vmath.divides_soon({0}, {1})", "vmath.floor_divide_any({0}, {1})"),
+    "remainder": ("vmath.divides_late({0}, {1})", "vmath.remainder_any({0}, {1})"),
+    "fmod": ("vmath.divides_late({0}, {1})", "vmath.fmod_any({0}, {1})"),
+    "floor_divide": ("vmath.divides_late({0}, {1})", "vmath.floor_divide_any({0}, {1})"),
 }
 BLOCK = 1024  # elements that are tested before they are computed
 

@@ -25,7 +25,7 @@ from tapegrad.kernels.vmath_gamma import trigamma
 from tapegrad.kernels.vmath_log import log, log1p, logaddexp, power, softplus
 from tapegrad.kernels.vmath_mod import (
     clamp,
-    divides_soon,
+    divides_late,
     floor_divide,
     floor_divide_any,
     fmod,
@@ -52,7 +52,7 @@ __all__ = [
     "cos",
     "cos_any",
     "cosh",
-    "divides_soon",
+    "divides_late",
     "erf",
     "exp",
     "expm1",

@@ -1,18 +1,16 @@
 """Whole quotients and what they leave, and a number kept within bounds (see `vmath`)."""
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from tapegrad.kernels.flags import scalar
 from tapegrad.kernels.lanes import (
-    F64,
     copysign,
     fma,
-    lane,
     magnitude,
     narrow,
     select,
+    truncated_remainder,
     widen,
 )
 from tapegrad.kernels.memory import floor_f8
@@ -29,16 +27,6 @@ def clamp(x: float, low: float, high: float) -> Any:
     return narrow(select((a < c) | (a != a), a, c), x)
 
 
-@lane
-def truncated_remainder(typingctx: Any, a: Any, b: Any) -> Any:
-    """What the truncated division leaves, with the sign of a, exactly: libm's fmod."""
-
-    def codegen(context: Any, builder: Any, signature: Any, values: Sequence[Any]) -> Any:
-        return builder.frem(*values)
-
-    return F64(F64, F64), codegen
-
-
 @scalar
 def _rounded_down(a: float, b: float) -> tuple[float, float]:
     """q, r with a = q*b + r, where q may be one too large: then r has not the sign of b.
@@ -52,7 +40,7 @@ def _rounded_down(a: float, b: float) -> tuple[float, float]:
 
 @scalar
 def remainder(x: float, y: float) -> Any:
-    """What a floored division leaves, with the sign of y, where `divides_soon` holds."""
+    """What a floored division leaves, with the sign of y, where `divides_late` does not hold."""
     a, b = widen(x), widen(y)
     r = _rounded_down(a, b)[1]
     r = select((r != 0.0) & ((r < 0.0) != (b < 0.0)), r + b, r)
@@ -61,7 +49,7 @@ def remainder(x: float, y: float) -> Any:
 
 @scalar
 def fmod(x: float, y: float) -> Any:
-    """What a truncated division leaves, with the sign of x, where `divides_soon` holds."""
+    """What a truncated division leaves, with the sign of x, where `divides_late` does not hold."""
     a, b = widen(x), magnitude(widen(y))
     r = _rounded_down(magnitude(a), b)[1]
     return narrow(copysign(select(r < 0.0, r + b, r), a), x)
@@ -69,23 +57,24 @@ def fmod(x: float, y: float) -> Any:
 
 @scalar
 def floor_divide(x: float, y: float) -> Any:
-    """The quotient rounded down, where `divides_soon` holds."""
+    """The quotient rounded down, where `divides_late` does not hold."""
     a, b = widen(x), widen(y)
     q, r = _rounded_down(a, b)
     return narrow(select((r != 0.0) & ((r < 0.0) != (b < 0.0)), q - 1.0, q), x)
 
 
 @scalar
-def divides_soon(x: float, y: float) -> bool:
-    """Whether one division finds the quotient."""
+def divides_late(x: float, y: float) -> bool:
+    """Whether one division does not find the quotient."""
     a, b = widen(x), widen(y)
-    return (magnitude(a / b) <= QUOTIENT_MAX) & (magnitude(b) < math.inf)
+    q = magnitude(a / b)
+    return (q > QUOTIENT_MAX) | (q != q) | (magnitude(b) == math.inf)
 
 
 @scalar
 def remainder_any(x: float, y: float) -> Any:
     """`remainder` of any two numbers; the branch keeps a loop over it scalar."""
-    if divides_soon(x, y):
+    if not divides_late(x, y):
         return remainder(x, y)
     a, b = widen(x), widen(y)
     r = truncated_remainder(a, b)
@@ -99,7 +88,7 @@ def remainder_any(x: float, y: float) -> Any:
 @scalar
 def fmod_any(x: float, y: float) -> Any:
     """`fmod` of any two numbers; the branch keeps a loop over it scalar."""
-    if divides_soon(x, y):
+    if not divides_late(x, y):
         return fmod(x, y)
     return narrow(truncated_remainder(widen(x), widen(y)), x)
 
@@ -107,7 +96,7 @@ def fmod_any(x: float, y: float) -> Any:
 @scalar
 def floor_divide_any(x: float, y: float) -> Any:
     """`floor_divide` of any two numbers; the branch keeps a loop over it scalar."""
-    if divides_soon(x, y):
+    if not divides_late(x, y):
         return floor_divide(x, y)
     a, b = widen(x), widen(y)
     if b == 0.0:

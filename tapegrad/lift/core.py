@@ -38,12 +38,21 @@ class Level:
     """
 
     __slots__ = ("members", "number", "randomness", "size")
+    traces: ClassVar[bool] = False  # what is computed here is traced, see `tapegrad.compiler`
 
     def __init__(self, size: int | None, randomness: str = "same") -> None:
         self.number = next(_numbers)
         self.size = size
         self.randomness = randomness
         self.members: weakref.WeakSet[Tensor] | None = None
+
+    def follow(self, t: Tensor) -> Tensor:
+        """A variable at a level that traces; `forget` ends it."""
+        raise NotImplementedError
+
+    def forget(self, t: Tensor) -> None:
+        """Nobody asks for the gradient in a variable any more."""
+        raise NotImplementedError
 
 
 @contextmanager

@@ -18,10 +18,12 @@ def variable(x: Tensor, levels: list[Level] | None = None) -> Tensor:
     Within maps (`levels`) it is one variable for each example: each gets a gradient of its own.
     """
     if levels is None:
-        levels = [at for at in current.tape.levels if at.size is not None]
+        levels = [at for at in current.tape.levels if at.size is not None or at.traces]
     top = x._lift.at.number if isinstance(x, Lifted) else 0
     if levels and levels[-1].number > top:
         at = levels[-1]
+        if at.traces:
+            return at.follow(x)
         many = run(expand, (x,), {"shape": (at.size, *x._a.shape)})
         return batched(variable(many, levels[:-1]), at)
     if isinstance(x, Lifted):
@@ -36,7 +38,22 @@ def variable(x: Tensor, levels: list[Level] | None = None) -> Tensor:
 
 def maps_up_to(at: Level) -> list[Level]:
     """The open maps that what is computed at a level can be lifted in: not those further inside."""
-    return [one for one in current.tape.levels if one.size is not None and one.number <= at.number]
+    return [
+        one
+        for one in current.tape.levels
+        if (one.size is not None or one.traces) and one.number <= at.number
+    ]
+
+
+def forget(v: Tensor) -> None:
+    """End a variable: what was computed from it is a constant to everybody from now on."""
+    while isinstance(v, Lifted):
+        if v._lift.at.traces:
+            v._lift.at.forget(v)
+            return
+        v = v.parts()[0]
+    if v._pos < 0:
+        v.extra["followed"] = False
 
 
 def plain(t: Tensor) -> Tensor:

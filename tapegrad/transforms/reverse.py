@@ -11,7 +11,7 @@ import numpy as np
 from tapegrad.autograd.engine import leaf_gradient
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.lift.core import Lifted, on_tape, pull
-from tapegrad.lift.variable import ancestors, depends, plain, variable
+from tapegrad.lift.variable import ancestors, depends, forget, plain, variable
 from tapegrad.tape import IN0, MODE_FAST, SHAPE, WIDE, WORD, Tape, current, leaf_keys
 from tapegrad.tensor import F8, Tensor, noted, wrap
 from tapegrad.transforms.arguments import (
@@ -48,16 +48,14 @@ class Inputs:
         self.own = {p for v in self.variables if (p := plain(v)._pos) < 0}
         self.start = current.tape.next
         self._alone: bool | None = None
-        self._follow(True)
-
-    def _follow(self, on: bool) -> None:
         for v in self.variables:
             if plain(v)._pos < 0:
-                plain(v).extra["followed"] = on
+                plain(v).extra["followed"] = True
 
     def end(self) -> None:
         """What was computed from these variables is a constant to everybody from now on."""
-        self._follow(False)
+        for v in self.variables:
+            forget(v)
 
     def call(self, f: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
         """Call the function on the variables."""

@@ -1,0 +1,1 @@
+"""Behind `tapegrad.jit`: trace, optimise, lower to LLVM, link, call."""

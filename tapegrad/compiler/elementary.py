@@ -1,0 +1,154 @@
+"""The functions of `vmath` as LLVM text.
+
+The modules of `kernels.vmath` are run a second time, with names of this module in the place of
+Numba's: their functions, called on operands, then write what they compute.  Nothing of them is
+written twice, and Numba is not imported.
+"""
+
+from __future__ import annotations
+
+import builtins
+from functools import cache
+from importlib.util import find_spec
+from types import CodeType, SimpleNamespace
+from typing import Any
+
+from tapegrad.compiler import text
+from tapegrad.compiler.text import FLOATS, Block, Operand, Value
+
+HERE = "tapegrad.kernels."
+ATTRIBUTES = "nounwind willreturn memory(none)"
+PREFIX = "vmath."
+
+
+@cache
+def functions(module: str = "vmath") -> Any:
+    """The names of one of the `vmath` modules, its functions taking operands."""
+    spec = find_spec(HERE + module)
+    assert spec is not None
+    code = spec.loader.get_code(spec.name)  # type: ignore[union-attr]  # a source file's has it
+    assert isinstance(code, CodeType)
+    space: dict[str, Any] = {"__name__": f"{spec.name} on operands"}
+    space["__builtins__"] = vars(builtins) | {"__import__": _import}
+    exec(code, space)
+    return SimpleNamespace(**space)
+
+
+def _import(name: str, *rest: Any) -> Any:
+    """What an `import` of a `vmath` module gives."""
+    if name == "math":
+        return text.Math()
+    module = name.removeprefix(HERE)
+    if module == "flags":
+        return SimpleNamespace(scalar=lambda function: function)
+    if module in ("lanes", "memory"):
+        return _PRIMITIVES
+    return functions(module) if module != name else builtins.__import__(name, *rest)
+
+
+_PRIMITIVES = SimpleNamespace(**vars(text), floor_f8=text.floor)
+
+
+class _Fork(Exception):
+    """The traced function has come to a branch."""
+
+    def __init__(self, condition: Value) -> None:
+        self.condition = condition
+
+
+class _Way(Block):
+    """What a function does on one way through its branches."""
+
+    def __init__(self, choices: str) -> None:
+        super().__init__()
+        self._choices = choices
+        self._taken = ""
+
+    def decide(self, condition: Value) -> bool:
+        """The branch that this way takes; its code begins afresh, since the rest is written."""
+        at = len(self._taken)
+        if at == len(self._choices):
+            raise _Fork(condition)
+        self._taken += self._choices[at]
+        self.prefix = f"w{self._taken}."
+        self.lines.clear()
+        return self._choices[at] == "1"
+
+
+class Definition:
+    """A function of `vmath` for arguments of one type: its LLVM text and what that calls."""
+
+    __slots__ = ("branches", "lines", "result", "text", "used")
+
+    def __init__(self, name: str, type: str) -> None:
+        function = getattr(functions(), name)
+        count = function.__code__.co_argcount
+        self.lines: list[str] = []
+        self.used: set[str] = set()
+        self.result = ""
+        self.branches = False
+        self._follow(function, [Value(f"%x{i}", type) for i in range(count)], "")
+        arguments = ", ".join(f"{type} %x{i}" for i in range(count))
+        # One with branches is no part of a loop that vectorises: a copy of it serves all callers.
+        inlined = "noinline" if self.branches else "alwaysinline"
+        body = "\n".join(line if line.endswith(":") else "  " + line for line in self.lines)
+        self.text = (
+            f"define internal {self.result} @{symbol(name, type)}({arguments}) {ATTRIBUTES} "
+            f'{inlined} "prefer-vector-width"="512" {{\n{body}\n}}\n'
+        )
+
+    def _follow(self, function: Any, arguments: list[Value], choices: str) -> None:
+        """Write the code after some choices, and at the next branch both ways from there."""
+        way = _Way(choices)
+        try:
+            value = function(*[Operand(way, x) for x in arguments]).value
+        except _Fork as fork:
+            yes, no = f"b{choices}1", f"b{choices}0"
+            self.branches = True
+            self.lines += [*way.lines, f"br {fork.condition}, label %{yes}, label %{no}"]
+            for label in (yes, no):
+                self.lines.append(f"{label}:")
+                self._follow(function, arguments, label[1:])
+        else:
+            self.lines += [*way.lines, f"ret {value}"]
+            self.result = value.type
+        self.used |= way.used
+
+
+def symbol(name: str, type: str) -> str:
+    """What the function is called in LLVM text."""
+    return f"{PREFIX}{name}.{FLOATS[type]}"
+
+
+@cache
+def definition(name: str, type: str) -> Definition:
+    """The definition of a function for arguments of one type, made once."""
+    return Definition(name, type)
+
+
+def definitions(used: set[str]) -> str:
+    """LLVM text for every function in `Block.used`: definitions, and declarations of the others.
+
+    >>> from tapegrad.compiler.elementary import definitions
+    >>> print(definitions({"llvm.fma.f64", "cos"}))
+    declare double @cos(double) nounwind willreturn memory(none)
+    declare double @llvm.fma.f64(double, double, double)
+    """
+    of_symbol = {symbol(n, t): (n, t) for n in vars(functions()) for t in FLOATS}
+    ours = [definition(*of_symbol[name]) for name in sorted(used) if name in of_symbol]
+    others = {name for name in used if name not in of_symbol}
+    others = others.union(*(one.used for one in ours))
+    return "\n".join([*map(_declaration, sorted(others)), *(one.text for one in ours)])
+
+
+_COUNT = {"llvm.fma": 3, "llvm.copysign": 2, "atan2": 2}
+
+
+def _declaration(name: str) -> str:
+    if name.startswith("llvm."):
+        base, suffix = name.rsplit(".", 1)
+        type = {short: long for long, short in FLOATS.items()}[suffix]
+        return f"declare {type} @{name}({', '.join([type] * _COUNT.get(base, 1))})"
+    base = name.removesuffix("f") if name not in text.LIBM else name
+    type = "double" if base == name else "float"
+    return f"declare {type} @{name}({', '.join([type] * _COUNT.get(base, 1))}) {ATTRIBUTES}"

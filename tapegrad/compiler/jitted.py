@@ -1,0 +1,292 @@
+"""`tapegrad.jit`: a function, and the programs that were compiled for its calls."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import types
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from tapegrad.autograd.grad_mode import recording
+from tapegrad.compiler import recorded
+from tapegrad.compiler.door import door
+from tapegrad.compiler.link import failure
+from tapegrad.compiler.signature import Signature, signature_of
+from tapegrad.compiler.text_of import Lowering
+from tapegrad.compiler.trace import Trace, Untraceable
+from tapegrad.compiler.variant import ARRAY, FLOAT, STATIC, TENSOR, Variant
+from tapegrad.lift.core import Lifted
+from tapegrad.tape import current
+from tapegrad.transforms.arguments import name_of, require_function
+from tapegrad.transforms.pytree import flatten, unflatten
+
+MOST = 8  # traces of one signature
+DOORS = 16  # signatures with a fast way in
+
+
+class CacheInfo(NamedTuple):
+    """What a jitted function has compiled: see `Jitted.cache_info`."""
+
+    signatures: int
+    traces: int
+    eager: int
+
+
+class Jitted:
+    """A function that is traced once for each signature, compiled, and run as machine code.
+
+    Made by `tapegrad.jit`.
+    """
+
+    def __init__(
+        self, f: Callable[..., Any], static_argnums: tuple[int, ...] = (),
+        static_argnames: tuple[str, ...] = (), *, fastmath: bool = False,
+    ) -> None:  # fmt: skip
+        functools.update_wrapper(self, f, updated=())
+        self.function = f
+        self.static_argnums = static_argnums
+        self.static_argnames = static_argnames
+        self.fastmath = fastmath
+        self._lock = threading.RLock()
+        self.clear_cache()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._way_in(*args, **kwargs)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<jitted {name_of(self.function)}>"
+
+    # -- what was compiled -----------------------------------------------------------------
+
+    def clear_cache(self) -> None:
+        """Forget everything that was compiled for this function.
+
+        >>> import tapegrad as tg
+        >>> f = tg.jit(lambda x: x * x)
+        >>> f(3.0)
+        9.0
+        >>> f.clear_cache()
+        >>> f.cache_info()
+        CacheInfo(signatures=0, traces=0, eager=0)
+        """
+        with self._lock:
+            self._variants: dict[Signature, list[Variant]] = {}
+            self._eager: set[Signature] = set()
+            self._adjoints: dict[Any, Jitted] = {}
+            self._way_in: Callable[..., Any] = self._general
+            self._doors = 0
+
+    def cache_info(self) -> CacheInfo:
+        """How many signatures were met, how many traces made, and which gave up compiling.
+
+        >>> import tapegrad as tg
+        >>> f = tg.jit(lambda x: x if x > 0 else -x)
+        >>> f(1.0), f(-1.0)
+        (1.0, 1.0)
+        >>> f.cache_info()
+        CacheInfo(signatures=1, traces=2, eager=0)
+        """
+        with self._lock:
+            traces = sum(map(len, self._variants.values()))
+            return CacheInfo(len(self._variants), traces, len(self._eager))
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowering:
+        """What these arguments are compiled to, see `Lowering`.
+
+        >>> import tapegrad as tg
+        >>> print(tg.jit(lambda x: x * x + 1.0).lower(3.0).as_text())
+        %0     input                               -          float64  k=0
+        %1     mul              %0 %0              -          float64
+        %2     constant                            -          float64  1
+        %3     add              %1 %2              -          float64    -> result 0
+        """
+        signature, leaves, arrays = self.signature(args, kwargs)
+        return Lowering(self.variant(signature, leaves, arrays).graph)
+
+    def plain(self, args: Any, kwargs: dict[str, Any]) -> Any:
+        """Call the function itself, on arguments of which some are marked as static."""
+        return self.function(*map(_out, args), **{k: _out(x) for k, x in kwargs.items()})
+
+    # -- calling ---------------------------------------------------------------------------
+
+    def signature(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Signature, list[Any], list[np.ndarray]]:
+        """The signature of a call, its leaves, and the arrays among them."""
+        if self.static_argnums or self.static_argnames:
+            args, kwargs = self._with_statics(args, kwargs)
+        leaves, tree = flatten((args, kwargs))
+        found, arrays = signature_of(tree, leaves, self.function)
+        return found, leaves, arrays
+
+    def _with_statics(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        places = {k % len(args) for k in self.static_argnums if -len(args) <= k < len(args)}
+        given = tuple([Static(x) if k in places else x for k, x in enumerate(args)])
+        return given, {
+            k: Static(x) if k in self.static_argnames else x for k, x in kwargs.items()
+        }
+
+    def _general(self, *args: Any, **kwargs: Any) -> Any:
+        signature, leaves, arrays = self.signature(args, kwargs)
+        if signature in self._eager or any(isinstance(x, Lifted) for x in leaves):
+            return self.function(*args, **kwargs)
+        try:
+            if TENSOR in signature.kinds and recorded.wanted(leaves):
+                return recorded.run(self, signature, leaves)
+            variant, outputs = self.outputs(signature, leaves, arrays)
+        except Untraceable:
+            return self.function(*args, **kwargs)
+        return variant.returned(outputs)
+
+    def outputs(
+        self, signature: Signature, leaves: list[Any], arrays: list[np.ndarray]
+    ) -> tuple[Variant, list[np.ndarray]]:
+        """Run the trace that serves these arguments; make it if there is none."""
+        for variant in tuple(self._variants.get(signature, ())):
+            if variant.fits():
+                outputs = variant.run(arrays)
+                if outputs is not None:
+                    return variant, outputs
+        variant = self._traced(signature, leaves, arrays)
+        outputs = variant.run(arrays)
+        if outputs is None:
+            raise Untraceable  # a shape that depends on values
+        return variant, outputs
+
+    def variant(
+        self, signature: Signature, leaves: list[Any], arrays: list[np.ndarray]
+    ) -> Variant:
+        """A trace for these arguments, made if there is none."""
+        for variant in tuple(self._variants.get(signature, ())):
+            if variant.fits() and (not variant.graph.guards or variant.run(arrays) is not None):
+                return variant
+        return self._traced(signature, leaves, arrays)
+
+    def _traced(
+        self, signature: Signature, leaves: list[Any], arrays: list[np.ndarray]
+    ) -> Variant:
+        with self._lock:
+            known = self._variants.setdefault(signature, [])
+            known[:] = [variant for variant in known if variant.fits()]
+            if len(known) == MOST:
+                self._give_up(signature)
+                raise Untraceable
+            variant = self.trace(signature, leaves, arrays)
+            known.append(variant)
+            self._open(signature, variant)
+        return variant
+
+    def _give_up(self, signature: Signature) -> None:
+        self._eager.add(signature)
+        self._way_in = self._general
+        self._doors = DOORS
+        warnings.warn(
+            f"`jit`: {name_of(self.function)} branched in more than {MOST} ways on values of its "
+            "arguments; for arguments like these it runs without compiling from now on: use "
+            "`tapegrad.where`, `cond`, `while_loop`, `fori_loop` or `scan` in place of Python's "
+            "`if`, `while` and `float()` on values",
+            stacklevel=2,
+        )
+
+    def _open(self, signature: Signature, variant: Variant) -> None:
+        """Put the fast way in before the others."""
+        args, kwargs = signature.tree.children
+        plain = args.kind is tuple and all(child.kind is None for child in args.children)
+        if kwargs.children or not plain or variant.captured or self._doors >= DOORS:
+            return
+        if any(kind not in (ARRAY, FLOAT) for kind in signature.kinds):
+            return
+        try:
+            result = variant.result
+        except ValueError:
+            return
+        kinds: Any = signature.kinds
+        self._doors += 1
+        self._way_in = door(
+            variant.program, kinds, result, self._way_in, _failed, name_of(self.function)
+        )
+
+    def trace(
+        self, signature: Signature, leaves: list[Any], arrays: list[np.ndarray]
+    ) -> Variant:
+        """Run the function on Traced Tensors, and compile what it did."""
+        trace = Trace()
+        inputs = iter([trace.input(a) for a in arrays])
+        given = [
+            x if kind == STATIC else next(inputs)
+            for x, kind in zip(leaves, signature.kinds, strict=True)
+        ]
+        args, kwargs = unflatten(signature.tree, iter(given))
+        tape = current.tape
+        tape.levels.append(trace)
+        try:
+            with recording(tape, True):
+                found = self.plain(args, kwargs)
+        finally:
+            tape.levels.remove(trace)
+        results, tree = flatten(found)
+        return Variant(trace, signature.kinds, tree, results, self.function)
+
+
+class Static:
+    """A static argument: a leaf that is told apart by its value."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Static)
+            and type(self.value) is type(other.value)
+            and bool(self.value == other.value)
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+
+def _out(x: Any) -> Any:
+    return x.value if type(x) is Static else x
+
+
+def _failed() -> NoReturn:
+    raise failure()
+
+
+def jit(
+    f: Callable[..., Any], *, static_argnums: int | tuple[int, ...] = (),
+    static_argnames: str | tuple[str, ...] = (), fastmath: bool = False,
+) -> Jitted:  # fmt: skip
+    """Compile a function of arrays, numbers, Tensors or pytrees of them.
+
+    The function runs once for each signature (structure, shapes, dtypes, and the values of Python
+    ints, bools and strings); what it does with its arguments is optimised and compiled.  Later
+    calls run the machine code.  Python's `if` and `while` on values become guards: a call that
+    would go another way is traced anew.
+
+    Parameters
+    ----------
+    f : the function; it may call transforms (`tapegrad.grad`), NumPy's functions and methods.
+    static_argnums, static_argnames : arguments whose values are compiled in; they can be hashed.
+    fastmath : allow sums in any order and contraction: faster, and the last digits may differ.
+
+    >>> import numpy as np, tapegrad as tg
+    >>> f = tg.jit(tg.value_and_grad(lambda x: np.sum(np.sin(x) ** 2)))
+    >>> f(np.array([0.0, np.pi / 4]))
+    (0.5, array([0., 1.]))
+    """
+    require_function(f, "jit")
+    numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+    names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
+    return Jitted(f, numbers, names, fastmath=fastmath)

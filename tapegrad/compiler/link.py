@@ -1,0 +1,109 @@
+"""From LLVM text to a callable address, and the way back from machine code into Python."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import itertools
+import threading
+
+import numpy as np
+
+from tapegrad.compiler.lower import ENTRY, Lowered
+from tapegrad.compiler.place import Place
+from tapegrad.compiler.schedule import Call
+from tapegrad.kernels import blas, build
+
+_numbers = itertools.count(1)
+_calls: dict[int, list[Call]] = {}
+_raised = threading.local()
+GUARD, ERROR = 1 << 40, -1
+
+CALLBACK = ctypes.CFUNCTYPE(
+    ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p
+)
+
+
+@CALLBACK
+def _callback(program: int, number: int, table: int, out: int) -> int:
+    """Compute one operation by its NumPy forward."""
+    try:
+        step = _calls[program][number]
+        pointers = (ctypes.c_void_p * len(step.args)).from_address(table)
+        args = [_seen(p, place) for p, place in zip(pointers, step.args, strict=True)]
+        assert step.node.op is not None
+        found = step.node.op.forward(*args, **step.node.params)
+        target = _seen(out, step.out)
+        if np.shape(found) != target.shape:
+            return GUARD  # a shape that depends on values: this trace does not fit
+        target[...] = found
+    except BaseException as error:  # carried across the machine code, see `failure`
+        _raised.error = error
+        return ERROR
+    return 0
+
+
+def _seen(address: int | None, place: Place) -> np.ndarray:
+    """The array that lies at an address."""
+    dtype = place.buffer.dtype
+    strides = tuple([s * dtype.itemsize for s in place.strides])
+    if 0 in place.shape or address is None:
+        return np.empty(place.shape, dtype)
+    low = sum(min(0, s * (n - 1)) for s, n in zip(strides, place.shape, strict=True))
+    high = sum(max(0, s * (n - 1)) for s, n in zip(strides, place.shape, strict=True))
+    memory = (ctypes.c_char * (high - low + dtype.itemsize)).from_address(address + low)
+    return np.ndarray(place.shape, dtype, memory, -low, strides)
+
+
+def failure() -> BaseException:
+    """What a call back into Python raised."""
+    error: BaseException | None = getattr(_raised, "error", None)
+    _raised.error = None
+    return error or MemoryError("a compiled program found no memory for what lies between")
+
+
+class Linked:
+    """Machine code in memory, and what it needs to live."""
+
+    __slots__ = ("__weakref__", "address", "constants", "engine", "number")
+
+    def __init__(self, lowered: Lowered) -> None:
+        _offer_symbols()
+        self.engine = build.assembled(lowered.text)
+        engine = self.engine[0]
+        self.address = int(engine.get_function_address(ENTRY))
+        self.number = next(_numbers)
+        self.constants = lowered.constants
+        _calls[self.number] = lowered.calls
+        table = (ctypes.c_void_p * max(len(self.constants), 1))()
+        for k, value in enumerate(self.constants):
+            table[k] = value.ctypes.data
+        self.constants = [*self.constants, table]  # type: ignore[list-item]
+        ctypes.c_int64.from_address(
+            engine.get_global_value_address("tapegrad_number")
+        ).value = self.number
+        ctypes.c_void_p.from_address(
+            engine.get_global_value_address("tapegrad_constants")
+        ).value = ctypes.addressof(table)
+
+    def __del__(self) -> None:
+        _calls.pop(getattr(self, "number", -1), None)
+
+
+_offered = False
+
+
+def _offer_symbols() -> None:
+    """Let machine code find the callback and BLAS."""
+    global _offered
+    if _offered:
+        return
+    import llvmlite.binding as llvm
+
+    process = ctypes.CDLL(None)
+    llvm.add_symbol("tapegrad_callback", ctypes.cast(_callback, ctypes.c_void_p).value)
+    for name in ("aligned_alloc", "free"):
+        llvm.add_symbol(name, ctypes.cast(getattr(process, name), ctypes.c_void_p).value)
+    for name in ("dgemm", "sgemm"):
+        llvm.add_symbol(f"tapegrad_{name}", blas.routine(name))
+    _offered = True

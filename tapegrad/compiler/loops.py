@@ -1,0 +1,345 @@
+"""One loop nest as LLVM text: every element of a domain, through a few fused operations.
+
+A nest loads elements of its operands through windows, computes, and stores results or adds them up.
+It becomes a function over pointers, so that equal nests at different places of a program are one
+function.  `noalias` on the pointers is what lets LLVM vectorise: a nest never writes what it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tapegrad.compiler.place import Place
+from tapegrad.compiler.scalars import Code, Value, literal
+from tapegrad.tape import Shape
+
+# dtypes that loops compute with: in memory, and as a value.
+MEMORY = {"float64": "double", "float32": "float", "int64": "i64", "int32": "i32", "bool": "i8"}
+REGISTER = {**MEMORY, "bool": "i1"}
+SET, ADD, SUM, PROD, MAX, MIN = "set", "add", "sum", "prod", "amax", "amin"
+# Added up in any order: as accurate as one order, and it vectorises.
+LOOSE = "reassoc nsz"
+
+
+class Term(NamedTuple):
+    """One operation of a nest: operands are terms (>= 0) or loads (~k)."""
+
+    name: str
+    args: tuple[int, ...]
+    dtype: np.dtype
+    constant: object = None
+
+
+class Store(NamedTuple):
+    """What a nest writes: a term, where (strides over the domain), and how."""
+
+    source: int
+    place: Place
+    mode: str
+
+
+class Nest(NamedTuple):
+    """A loop nest: windows (strides over the domain), operations and stores."""
+
+    domain: Shape
+    loads: tuple[Place, ...]
+    terms: tuple[Term, ...]
+    stores: tuple[Store, ...]
+
+
+def register(dtype: np.dtype) -> str:
+    """The LLVM type of a value."""
+    return REGISTER[dtype.name]
+
+
+def supported(dtype: np.dtype) -> bool:
+    """Whether loops compute with a dtype."""
+    return dtype.name in MEMORY and dtype.isnative
+
+
+def start_value(mode: str, dtype: np.dtype) -> object:
+    """What a reduction starts with."""
+    if mode in (SUM, ADD):
+        return dtype.type(0)
+    if mode == PROD:
+        return dtype.type(1)
+    if dtype.kind == "f":
+        return dtype.type(-np.inf if mode == MAX else np.inf)
+    bounds = np.iinfo(dtype)
+    return bounds.min if mode == MAX else bounds.max
+
+
+class Written(NamedTuple):
+    """A nest as text; `{name}` stands for the function's name."""
+
+    text: str
+    used: frozenset[str]
+
+
+def collapsed(nest: Nest) -> Nest:
+    """The same with neighbouring dimensions made one wherever every window allows it."""
+    rank = len(nest.domain)
+    windows = [*nest.loads, *[s.place for s in nest.stores]]
+    keep = [d for d in range(rank) if nest.domain[d] != 1]
+    runs: list[list[int]] = []
+    for d in keep:
+        if runs and all(
+            w.strides[runs[-1][-1]] == w.strides[d] * nest.domain[d] for w in windows
+        ):
+            runs[-1].append(d)
+        else:
+            runs.append([d])
+    shape = tuple([_product([nest.domain[d] for d in run]) for run in runs])
+
+    def turned(w: Place) -> Place:
+        return w._replace(shape=shape, strides=tuple([w.strides[run[-1]] for run in runs]))
+
+    return Nest(
+        shape,
+        tuple([turned(w) for w in nest.loads]),
+        nest.terms,
+        tuple([s._replace(place=turned(s.place)) for s in nest.stores]),
+    )
+
+
+def _product(numbers: Sequence[int]) -> int:
+    n = 1
+    for k in numbers:
+        n *= k
+    return n
+
+
+class Writer:
+    """Writes the function of one nest."""
+
+    def __init__(self, nest: Nest, guarded: bool) -> None:
+        self.nest = nest
+        self.code = Code()
+        self.code.guarded = guarded
+        self.loops: list[Value] = []
+        self.allocas: list[str] = []
+        self.blocks = 0
+
+    def line(self, text: str) -> None:
+        """Append a line."""
+        self.code.lines.append(text)
+
+    def label(self) -> str:
+        """A fresh name for a block."""
+        self.blocks += 1
+        return f"b{self.blocks}"
+
+    def pointer(self, base: str, place: Place, upto: int | None = None) -> Value:
+        """The address of the element at the loops' present indices."""
+        code = self.code
+        offset: Value | None = None
+        for index, stride in zip(self.loops, place.strides, strict=False):
+            if stride == 0:
+                continue
+            step = index if stride == 1 else code.emit("i64", f"mul nsw i64 {index.name}, {stride}")
+            offset = step if offset is None else code.emit(
+                "i64", f"add nsw i64 {offset.name}, {step.name}"
+            )
+        if offset is None:
+            return Value(base, "ptr")
+        kind = MEMORY[place.buffer.dtype.name]
+        return code.emit("ptr", f"getelementptr inbounds {kind}, ptr {base}, i64 {offset.name}")
+
+    def load(self, base: str, place: Place) -> Value:
+        """An element of a window."""
+        name = place.buffer.dtype.name
+        found = self.code.emit(
+            MEMORY[name], f"load {MEMORY[name]}, ptr {self.pointer(base, place).name}"
+        )
+        if name == "bool":
+            return self.code.emit("i1", f"trunc i8 {found.name} to i1")
+        return found
+
+    def put(self, value: Value, base: str, place: Place) -> None:
+        """Store an element into a window."""
+        self.put_at(value, self.pointer(base, place).name)
+
+    def put_at(self, value: Value, address: str) -> None:
+        """Store a value at an address."""
+        if value.type == "i1":
+            value = self.code.emit("i8", f"zext i1 {value.name} to i8")
+        self.line(f"store {value.type} {value.name}, ptr {address}")
+
+    def combine(self, mode: str, a: Value, b: Value) -> Value:
+        """One step of a reduction."""
+        loose = f"{LOOSE} " if a.type in ("double", "float") else ""
+        kind = "f" if loose else ""
+        if mode in (SUM, ADD):
+            return self.code.emit(a.type, f"{kind}add {loose}{a.type} {a.name}, {b.name}")
+        if mode == PROD:
+            return self.code.emit(a.type, f"{kind}mul {loose}{a.type} {a.name}, {b.name}")
+        found = self.code.apply("maximum" if mode == MAX else "minimum", [a, b])
+        assert found is not None
+        return found
+
+    # -- the function ----------------------------------------------------------------------
+
+    def write(self) -> None:
+        """Write the body."""
+        nest = self.nest
+        rank = len(nest.domain)
+        self.outer: list[int] = []  # stores that add up in memory: some outer loop is reduced
+        self.local: list[tuple[int, int, str]] = []  # (store, level, accumulator)
+        for k, store in enumerate(nest.stores):
+            if store.mode in (SET, ADD):
+                continue
+            strides = store.place.strides
+            level = rank
+            while level > 0 and strides[level - 1] == 0:
+                level -= 1
+            above = any(
+                s == 0 and n != 1 for s, n in zip(strides[:level], nest.domain[:level], strict=True)
+            )
+            if above:
+                self.outer.append(k)
+                self._fill(k)
+            if level < rank:
+                kind = register(store.place.buffer.dtype)
+                name = f"%acc{k}"
+                self.allocas.append(f"{name} = alloca {kind}")
+                self.local.append((k, level, name))
+        self._level(0)
+
+    def _fill(self, k: int) -> None:
+        """Before anything is added up in memory, every element of the result is its start value."""
+        store = self.nest.stores[k]
+        place = store.place
+        dims = [d for d, s in enumerate(place.strides) if s]
+        start = literal(start_value(store.mode, place.buffer.dtype), register(place.buffer.dtype))
+        saved, self.loops = self.loops, []
+        shape = tuple([self.nest.domain[d] for d in dims])
+        inner = place._replace(shape=shape, strides=tuple([place.strides[d] for d in dims]))
+        self._loop_over(shape, lambda: self.put(start, f"%s{k}", inner))
+        self.loops = saved
+
+    def _loop_over(self, shape: Shape, body: Callable[[], None]) -> None:
+        if not shape:
+            body()
+            return
+        self._loop(shape[0], lambda: self._loop_over(shape[1:], body))
+
+    def _loop(self, count: int, body: Callable[[], None]) -> None:
+        if count == 0:
+            return
+        head, after = self.label(), self.label()
+        code = self.code
+        counter = f"%c{self.blocks}"
+        self.allocas.append(f"{counter} = alloca i64")
+        self.line(f"store i64 0, ptr {counter}")
+        self.line(f"br label %{head}")
+        self.line(f"{head}:")
+        code.forget()
+        index = code.emit("i64", f"load i64, ptr {counter}")
+        self.loops.append(index)
+        body()
+        self.loops.pop()
+        step = code.emit("i64", f"add nuw nsw i64 {index.name}, 1")
+        self.line(f"store i64 {step.name}, ptr {counter}")
+        more = code.emit("i1", f"icmp ult i64 {step.name}, {count}")
+        self.line(f"br i1 {more.name}, label %{head}, label %{after}")
+        self.line(f"{after}:")
+        code.forget()
+
+    def _level(self, level: int) -> None:
+        nest = self.nest
+        opening = [(k, name) for k, at, name in self.local if at == level]
+        for k, name in opening:
+            store = nest.stores[k]
+            dtype = store.place.buffer.dtype
+            start = literal(start_value(store.mode, dtype), register(dtype))
+            self.line(f"store {start.type} {start.name}, ptr {name}")
+        if level == len(nest.domain):
+            self._body()
+        else:
+            self._loop(nest.domain[level], lambda: self._level(level + 1))
+        for k, name in opening:
+            store = nest.stores[k]
+            kind = register(store.place.buffer.dtype)
+            total = self.code.emit(kind, f"load {kind}, ptr {name}")
+            self._finish(k, total)
+
+    def _finish(self, k: int, value: Value) -> None:
+        store = self.nest.stores[k]
+        base = f"%s{k}"
+        if k in self.outer or store.mode == ADD:
+            before = self.load(base, store.place)
+            value = self.combine(store.mode, before, value)
+        self.put(value, base, store.place)
+
+    def _body(self) -> None:
+        nest, code = self.nest, self.code
+        values: list[Value] = []
+        loads: dict[int, Value] = {}
+
+        def value(arg: int) -> Value:
+            if arg >= 0:
+                return values[arg]
+            if ~arg not in loads:
+                loads[~arg] = self.load(f"%l{~arg}", nest.loads[~arg])
+            return loads[~arg]
+
+        for term in nest.terms:
+            if term.name == "constant":
+                values.append(literal(term.constant, register(term.dtype)))
+            elif term.name == "to":
+                values.append(code.cast(value(term.args[0]), register(term.dtype)))
+            else:
+                found = code.apply(term.name, [value(a) for a in term.args])
+                assert found is not None, term.name
+                values.append(found)
+        for bad in code.bad:
+            before = code.emit("i1", "load i1, ptr %unsafe")
+            after = code.emit("i1", f"or i1 {before.name}, {bad.name}")
+            self.line(f"store i1 {after.name}, ptr %unsafe")
+        accumulators = {k: name for k, _, name in self.local}
+        for k, store in enumerate(nest.stores):
+            found = value(store.source)
+            if k in accumulators:
+                kind = found.type
+                before = code.emit(kind, f"load {kind}, ptr {accumulators[k]}")
+                after = self.combine(store.mode, before, found)
+                self.line(f"store {kind} {after.name}, ptr {accumulators[k]}")
+            elif store.mode == SET:
+                self.put(found, f"%s{k}", store.place)
+            else:
+                self._finish(k, found)
+
+
+def written(nest: Nest) -> Written:
+    """The function of a nest.
+
+    Where an operation has a short form that serves most arguments, the loop that uses it looks out
+    for others, and when one was met the loop is run again in the form that serves all.
+    """
+    nest = collapsed(nest)
+    params = [f"ptr noalias readonly %l{k}" for k in range(len(nest.loads))]
+    params += [f"ptr noalias %s{k}" for k in range(len(nest.stores))]
+    heading = f"define internal void @{{name}}({', '.join(params)}) #0 {{"
+    first = Writer(nest, guarded=bool(nest.domain))
+    first.write()
+    used = set(first.code.used)
+    if not first.code.bad:
+        lines = [heading, *first.allocas, *first.code.lines, "ret void", "}"]
+        return Written("\n".join(lines), frozenset(used))
+    second = Writer(nest, guarded=False)
+    second.write()
+    used |= second.code.used
+    names = ", ".join(f"ptr {p.split()[-1]}" for p in params)
+    lines = [
+        heading, *first.allocas, "%unsafe = alloca i1", "store i1 false, ptr %unsafe",
+        *first.code.lines,
+        "%again = load i1, ptr %unsafe", "br i1 %again, label %repeat, label %done",
+        "repeat:", f"call void @{{name}}.any({names})", "br label %done",
+        "done:", "ret void", "}",
+        heading.replace("{name}", "{name}.any").replace("#0", "#1"),
+        *second.allocas, *second.code.lines, "ret void", "}",
+    ]  # fmt: skip
+    return Written("\n".join(lines), frozenset(used))

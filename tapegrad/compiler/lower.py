@@ -1,0 +1,300 @@
+"""From a schedule to one module of LLVM text."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tapegrad.compiler.graph import Graph
+from tapegrad.compiler.loops import MEMORY, written
+from tapegrad.compiler.place import CONSTANT, INPUT, OUTPUT, Buffer, Place
+from tapegrad.compiler.scalars import definitions
+from tapegrad.compiler.schedule import Call, Gemm, Schedule, Step
+from tapegrad.compiler.text import literal
+
+ENTRY = "tapegrad_program"
+STACK = 1 << 16  # bytes of scratch memory up to which the stack holds it
+TEXTUAL = 1024  # elements up to which a constant stands in the module itself
+PART = 200  # steps in one function
+BITS = {"float64": "i64", "float32": "i32", "int64": "i64", "int32": "i32", "bool": "i8"}
+
+PREFACE = """\
+@tapegrad_number = global i64 0
+@tapegrad_constants = global ptr null
+declare i64 @tapegrad_callback(i64, i64, ptr, ptr)
+declare ptr @aligned_alloc(i64, i64)
+declare void @free(ptr)
+declare void @tapegrad_dgemm(ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr)
+declare void @tapegrad_sgemm(ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr)
+attributes #0 = { nounwind "prefer-vector-width"="512" }
+attributes #1 = { nounwind noinline cold "prefer-vector-width"="512" }
+"""
+
+
+class Lowered(NamedTuple):
+    """A module, and what its calls back into Python and its large constants are."""
+
+    text: str
+    calls: list[Call]
+    constants: list[np.ndarray]
+    scratch: int
+
+
+class Module:
+    """A module in the making."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.schedule = Schedule(graph)
+        self.functions: dict[str, str] = {}
+        self.used: set[str] = set()
+        self.texts: list[str] = []
+        self.calls: list[Call] = []
+        self.products: dict[str, str] = {}
+
+    def lower(self) -> Lowered:
+        """All of it."""
+        schedule = self.schedule
+        guards: dict[int, list[tuple[int, Place]]] = {}
+        for at, k, place in schedule.guards:
+            guards.setdefault(at, []).append((k, place))
+        parts = []
+        first = -1
+        count = len(schedule.steps)
+        while first < count:
+            last = min(first + PART, count)
+            parts.append(Part(self, len(parts)).write(range(first, last), guards))
+            first = last
+        self.texts += parts
+        self.texts.append(self._entry(len(parts)))
+        text = "\n".join([PREFACE, *self._constants(), *self.texts, definitions(self.used)])
+        return Lowered(text, self.calls, schedule.constants, schedule.scratch)
+
+    def nest(self, at: int) -> str:
+        """The name of the function of a nest; equal nests share one."""
+        nest = self.schedule.nests[at]
+        assert nest is not None
+        found = written(nest)
+        name = self.functions.get(found.text)
+        if name is None:
+            name = self.functions[found.text] = f"nest{len(self.functions)}"
+            self.texts.append(found.text.replace("{name}", name))
+            self.used |= found.used
+        return name
+
+    def _constants(self) -> list[str]:
+        lines = []
+        for k, value in enumerate(self.schedule.constants):
+            if value.size <= TEXTUAL and value.dtype.name in MEMORY:
+                kind = MEMORY[value.dtype.name]
+                items = ", ".join(f"{kind} {literal(x, kind).name}" for x in value.ravel().tolist())
+                lines.append(
+                    f"@constant{k} = internal constant [{value.size} x {kind}] [{items}], align 64"
+                )
+        return lines
+
+    def _entry(self, parts: int) -> str:
+        scratch = self.schedule.scratch
+        lines = [f"define i64 @{ENTRY}(ptr %in, ptr %out, ptr %given) #0 {{"]
+        if scratch <= STACK:
+            lines.append(f"%scratch = alloca [{max(scratch, 1)} x i8], align 64")
+            lines.append("br label %run")
+        else:
+            lines += [
+                "%none = icmp eq ptr %given, null",
+                "br i1 %none, label %take, label %have",
+                "take:",
+                f"%taken = call ptr @aligned_alloc(i64 64, i64 {scratch})",
+                "%failed = icmp eq ptr %taken, null",
+                "br i1 %failed, label %full, label %have",
+                "full:",
+                "ret i64 -2",
+                "have:",
+                "%scratch = phi ptr [ %given, %0 ], [ %taken, %take ]",
+                "br label %run",
+            ]
+        lines.append("run:")
+        for k in range(parts):
+            lines.append(f"%r{k} = call i64 @part{k}(ptr %in, ptr %out, ptr %scratch)")
+            if k + 1 < parts:
+                lines += [
+                    f"%bad{k} = icmp ne i64 %r{k}, 0",
+                    f"br i1 %bad{k}, label %end, label %next{k}",
+                    f"next{k}:",
+                ]
+            else:
+                lines.append("br label %end")
+        sources = [f"[ %r{k}, %{'run' if k == 0 else f'next{k - 1}'} ]" for k in range(parts)]
+        lines += ["end:", f"%result = phi i64 {', '.join(sources)}"]
+        if scratch > STACK:
+            lines += [
+                "br i1 %none, label %give, label %leave",
+                "give:",
+                "call void @free(ptr %scratch)",
+                "br label %leave",
+                "leave:",
+            ]
+        lines += ["ret i64 %result", "}"]
+        return "\n".join(lines)
+
+
+class Part:
+    """Some steps in a row, as one function."""
+
+    def __init__(self, module: Module, number: int) -> None:
+        self.module = module
+        self.number = number
+        self.lines: list[str] = []
+        self.known: dict[tuple[int, int], str] = {}
+        self.count = 0
+
+    def write(self, steps: range, guards: dict[int, list[tuple[int, Place]]]) -> str:
+        """The function."""
+        for at in steps:
+            if at >= 0:
+                self._step(at, self.module.schedule.steps[at])
+            for k, place in guards.get(at, ()):
+                self._guard(k, place)
+        head = f"define internal i64 @part{self.number}(ptr %in, ptr %out, ptr %scratch) #0 {{"
+        return "\n".join([head, *self.lines, "ret i64 0", "}"])
+
+    def fresh(self) -> str:
+        """A fresh name."""
+        self.count += 1
+        return f"%p{self.count}"
+
+    def address(self, place: Place) -> str:
+        """Where a window begins."""
+        buffer = place.buffer
+        key = (id(buffer), place.offset)
+        found = self.known.get(key)
+        if found is None:
+            found = self._offset(self._base(buffer), place.offset * buffer.dtype.itemsize)
+            self.known[key] = found
+        return found
+
+    def _offset(self, base: str, offset: int) -> str:
+        if not offset:
+            return base
+        name = self.fresh()
+        self.lines.append(f"{name} = getelementptr inbounds i8, ptr {base}, i64 {offset}")
+        return name
+
+    def _base(self, buffer: Buffer) -> str:
+        key = (id(buffer), 0)
+        if key in self.known:
+            return self.known[key]
+        if buffer.kind == CONSTANT:
+            value = self.module.schedule.constants[buffer.number]
+            if value.size <= TEXTUAL and value.dtype.name in MEMORY:
+                return f"@constant{buffer.number}"
+            table = self.fresh()
+            self.lines.append(f"{table} = load ptr, ptr @tapegrad_constants")
+            return self._entry(table, buffer.number)
+        if buffer.kind in (INPUT, OUTPUT):
+            base = self._entry("%in" if buffer.kind == INPUT else "%out", buffer.number)
+        else:
+            base = self._offset("%scratch", buffer.offset)
+        self.known[key] = base
+        return base
+
+    def _entry(self, table: str, number: int) -> str:
+        at, found = self.fresh(), self.fresh()
+        self.lines.append(f"{at} = getelementptr inbounds ptr, ptr {table}, i64 {number}")
+        self.lines.append(f"{found} = load ptr, ptr {at}")
+        return found
+
+    def _step(self, at: int, step: Step) -> None:
+        module = self.module
+        if isinstance(step, Call):
+            self._call(step)
+            return
+        if isinstance(step, Gemm):
+            self._gemm(step)
+            return
+        nest = module.schedule.nests[at]
+        assert nest is not None
+        name = module.nest(at)
+        places = [*nest.loads, *[s.place for s in nest.stores]]
+        args = ", ".join(f"ptr {self.address(place)}" for place in places)
+        self.lines.append(f"call void @{name}({args})")
+
+    def _guard(self, k: int, place: Place) -> None:
+        expected = self.module.graph.guards[k].expected
+        dtype = place.buffer.dtype
+        kind = BITS[dtype.name]
+        bits = int(np.array(expected, dtype).view(kind.replace("i", "int")))
+        value, bad = self.fresh(), self.fresh()
+        self.lines += [
+            f"{value} = load {kind}, ptr {self.address(place)}",
+            f"{bad} = icmp ne {kind} {value}, {bits}",
+            f"br i1 {bad}, label %failed{k}, label %holds{k}",
+            f"failed{k}:",
+            f"ret i64 {k + 1}",
+            f"holds{k}:",
+        ]
+
+    def _call(self, step: Call) -> None:
+        number = len(self.module.calls)
+        self.module.calls.append(step)
+        count = len(step.args)
+        table = self.fresh()
+        self.lines.append(f"{table} = alloca [{max(count, 1)} x ptr]")
+        for k, place in enumerate(step.args):
+            slot = self._offset(table, 8 * k)
+            self.lines.append(f"store ptr {self.address(place)}, ptr {slot}")
+        program, result, bad = self.fresh(), self.fresh(), self.fresh()
+        self.lines += [
+            f"{program} = load i64, ptr @tapegrad_number",
+            f"{result} = call i64 @tapegrad_callback(i64 {program}, i64 {number}, ptr {table}, "
+            f"ptr {self.address(step.out)})",
+            f"{bad} = icmp ne i64 {result}, 0",
+            f"br i1 {bad}, label %raised{number}, label %went{number}",
+            f"raised{number}:",
+            f"ret i64 {result}",
+            f"went{number}:",
+        ]
+
+    def _gemm(self, step: Gemm) -> None:
+        """Row by row is column by column of the transposes: BLAS computes out' = b' a'."""
+        (rows, inner), columns = step.a.shape, step.b.shape[1]
+        single = step.out.buffer.dtype.itemsize == 4
+        turned_a, lead_a = _layout(step.a)
+        turned_b, lead_b = _layout(step.b)
+        key = f"{single} {turned_b} {turned_a} {columns} {rows} {inner} {lead_b} {lead_a}"
+        name = self.module.products.get(key)
+        if name is None:
+            name = self.module.products[key] = f"product{len(self.module.products)}"
+            numbers = (columns, rows, inner, lead_b, lead_a, columns)
+            self.module.texts.append(_product(name, single, turned_b, turned_a, numbers))
+        a, b, out = (self.address(p) for p in (step.a, step.b, step.out))
+        self.lines.append(f"call void @{name}(ptr {b}, ptr {a}, ptr {out})")
+
+
+def _layout(place: Place) -> tuple[bool, int]:
+    """Whether BLAS has to transpose a matrix, and its leading dimension."""
+    (rows, columns), (down, right) = place.shape, place.strides
+    if right == 1 and (down >= columns or rows == 1):
+        return False, max(down, columns)
+    return True, max(right, rows)
+
+
+def _product(name: str, single: bool, first: bool, second: bool, numbers: tuple[int, ...]) -> str:
+    kind, routine = ("float", "sgemm") if single else ("double", "dgemm")
+    one = literal(1.0, kind).name
+    zero = literal(0.0, kind).name
+    letters = [ord("T" if turned else "N") for turned in (first, second)]
+    lines = [f"define internal void @{name}(ptr %a, ptr %b, ptr %c) #0 {{"]
+    for k, letter in enumerate(letters):
+        lines += [f"%t{k} = alloca i8", f"store i8 {letter}, ptr %t{k}"]
+    for k, number in enumerate(numbers):
+        lines += [f"%n{k} = alloca i32", f"store i32 {number}, ptr %n{k}"]
+    lines += [
+        f"%one = alloca {kind}", f"store {kind} {one}, ptr %one",
+        f"%zero = alloca {kind}", f"store {kind} {zero}, ptr %zero",
+        f"call void @tapegrad_{routine}(ptr %t0, ptr %t1, ptr %n0, ptr %n1, ptr %n2, ptr %one, "
+        "ptr %a, ptr %n3, ptr %b, ptr %n4, ptr %zero, ptr %c, ptr %n5)",
+        "ret void", "}",
+    ]  # fmt: skip
+    return "\n".join(lines)

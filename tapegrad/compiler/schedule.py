@@ -1,0 +1,472 @@
+"""From a graph to steps: which operations share a loop, and where every value lies.
+
+Elementwise operations over one domain are fused into one nest as long as each reads the others
+element by element; a sum joins the nest of what it adds up.  Windows cost nothing.  What is read by
+another step is stored; everything else stays in registers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.compiler import pieces
+from tapegrad.compiler.graph import Graph, Node
+from tapegrad.compiler.loops import MAX, MIN, PROD, SET, SUM, Nest, Store, Term, register, supported
+from tapegrad.compiler.place import (
+    CONSTANT,
+    INPUT,
+    OUTPUT,
+    SCRATCH,
+    Buffer,
+    Place,
+    whole,
+    window,
+)
+from tapegrad.compiler.scalars import supports
+from tapegrad.ops.core import ELEMENTWISE
+from tapegrad.tape import Shape
+
+MAP, REDUCE, WINDOW, LEAF, MATRIX, PIECES, CALL = (
+    "map", "reduce", "window", "leaf", "matrix", "pieces", "call",
+)  # fmt: skip
+REDUCTIONS = {"sum": SUM, "sum_to": SUM, "prod": PROD, "amax": MAX, "amin": MIN}
+STRAIGHT = 200  # operations of straight-line code in one function: LLVM is slower than linear
+FUSED = 48  # operations in one nest
+SMALL = 1 << 13  # multiplications up to which a product of matrices is a nest of its own
+
+
+class Loop:
+    """A nest in the making."""
+
+    __slots__ = ("domain", "members", "nodes", "order", "stores")
+
+    def __init__(self, domain: Shape) -> None:
+        self.domain = domain
+        self.nodes: list[int] = []
+        self.members: set[int] = set()
+        self.stores: list[tuple[int, Place, str]] = []
+
+
+class Gemm:
+    """A product of two matrices by BLAS."""
+
+    __slots__ = ("a", "b", "out")
+
+    def __init__(self, a: Place, b: Place, out: Place) -> None:
+        self.a, self.b, self.out = a, b, out
+
+
+class Call:
+    """An operation that Python computes."""
+
+    __slots__ = ("args", "node", "out")
+
+    def __init__(self, node: Node, args: list[Place], out: Place) -> None:
+        self.node, self.args, self.out = node, args, out
+
+
+class Copy:
+    """Elements that are moved: a source (a place or a number) over a target."""
+
+    __slots__ = ("mode", "source", "target")
+
+    def __init__(self, source: Place | float, target: Place, mode: str = SET) -> None:
+        self.source, self.target, self.mode = source, target, mode
+
+
+class Fixed:
+    """A nest that nothing joins."""
+
+    __slots__ = ("nest",)
+
+    def __init__(self, nest: Nest) -> None:
+        self.nest = nest
+
+
+Step = Loop | Fixed | Gemm | Call | Copy
+
+
+class Schedule:
+    """Steps in order, buffers, and after which step each guard can be looked at."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.steps: list[Step] = []
+        self.buffers: list[Buffer] = []
+        self.constants: list[np.ndarray] = []
+        self.places: dict[int, Place] = {}
+        self.home: list[int] = []  # the step after which a value is there; -1: from the start
+        self.kinds: list[str] = []
+        self.latest: dict[Shape, int] = {}
+        self.ready: dict[int, int] = {}  # buffers: the last step that writes them
+        for position, node in enumerate(graph.nodes):
+            self._place_node(position, node)
+        self.results = [self._result(k, position) for k, position in enumerate(graph.outputs)]
+        self.guards = sorted(
+            (self.home[g.position], k, self.place(g.position)) for k, g in enumerate(graph.guards)
+        )
+        self._live()
+
+    # -- one record ------------------------------------------------------------------------
+
+    def _place_node(self, position: int, node: Node) -> None:
+        kind = self._kind(node)
+        self.kinds.append(kind)
+        self.home.append(-1)
+        if kind == LEAF:
+            if node.value is None:
+                self.places[position] = whole(
+                    self._buffer(INPUT, node.params["k"], node), node.shape
+                )
+        elif kind == WINDOW:
+            self._window(position, node)
+        elif kind == MAP:
+            self._join(position, node, node.shape)
+        elif kind == REDUCE:
+            self._reduce(position, node)
+        elif kind == MATRIX:
+            self._matrix(position, node)
+        elif kind == PIECES:
+            self._pieces(position, node)
+        else:
+            self._call(position, node)
+
+    def _kind(self, node: Node) -> str:
+        if node.op is None:
+            return LEAF
+        graph = self.graph
+        operands = [graph.nodes[a] for a in node.args]
+        if node.name in pieces.WAYS and supported(node.dtype):
+            return PIECES
+        if window(whole(_unplaced, operands[0].shape), node) is not None:
+            return WINDOW  # perhaps; `_window` finds out how the operand lies
+        fits = supported(node.dtype) and all(supported(x.dtype) for x in operands)
+        if fits and node.name == "to":
+            return MAP
+        if fits and node.op.kind is ELEMENTWISE:
+            types = [register(x.dtype) for x in operands]
+            return MAP if supports(node.name, types) else CALL
+        if fits and node.name in REDUCTIONS and operands[0].dtype == node.dtype:
+            if node.name == "sum" or node.dtype.kind == "f":
+                return REDUCE
+        if node.name == "matmul" and node.dtype.kind == "f" and fits:
+            return MATRIX
+        return CALL
+
+    def _buffer(self, kind: str, number: int, node: Node) -> Buffer:
+        buffer = Buffer(kind, number, node.dtype, node.size)
+        self.buffers.append(buffer)
+        return buffer
+
+    def fresh(self, node: Node) -> Place:
+        """Scratch memory for the result of a record."""
+        return whole(self._buffer(SCRATCH, 0, node), node.shape)
+
+    def place(self, position: int) -> Place:
+        """Where a value lies; a value that was in registers only is stored from now on."""
+        found = self.places.get(position)
+        if found is not None:
+            return found
+        node = self.graph.nodes[position]
+        if node.op is None:
+            value = node.value
+            assert value is not None
+            self.constants.append(np.ascontiguousarray(value))
+            place = whole(self._buffer(CONSTANT, len(self.constants) - 1, node), node.shape)
+        else:
+            place = self.fresh(node)
+            loop = self.steps[self.home[position]]
+            assert isinstance(loop, Loop)
+            loop.stores.append((position, place, SET))
+        self.places[position] = place
+        return place
+
+    def _window(self, position: int, node: Node) -> None:
+        (source,) = node.args
+        operand = self.graph.nodes[source]
+        inner = self.kinds[source] == MAP
+        if inner and node.shape == operand.shape and node.name in ("alias", "clone", "contiguous"):
+            self.kinds[position] = MAP
+            self._join(position, node, node.shape)
+            return
+        place = self.place(source)
+        found = window(place, node)
+        self.home[position] = self.home[source]
+        if found is None:  # a reshape of what does not lie in order
+            packed = whole(self._buffer(SCRATCH, 0, operand), operand.shape)
+            self.steps.append(Copy(place, packed))
+            self.home[position] = len(self.steps) - 1
+            found = window(packed, node)
+            assert found is not None
+        self.places[position] = found
+
+    # -- loops -----------------------------------------------------------------------------
+
+    def _after(self, args: tuple[int, ...], domain: Shape) -> int:
+        """The first step at which operands are there, or are computed element by element."""
+        first = 0
+        for a in args:
+            together = self.kinds[a] == MAP and self.graph.nodes[a].shape == domain
+            first = max(first, self.home[a] + (not together))
+        return first
+
+    def _join(self, position: int, node: Node, domain: Shape) -> Loop:
+        first = self._after(node.args, domain)
+        at = self.latest.get(domain, -1)
+        loop: Loop | None = None
+        if at >= first:
+            found = self.steps[at]
+            assert isinstance(found, Loop)
+            limit = FUSED if domain else STRAIGHT
+            related = not domain or any(a in found.members for a in node.args)
+            if len(found.nodes) < limit and related:
+                loop = found
+        if loop is None:
+            loop = Loop(domain)
+            at = len(self.steps)
+            self.steps.append(loop)
+            self.latest[domain] = at
+        loop.nodes.append(position)
+        loop.members.add(position)
+        for a in node.args:
+            if not (self.home[a] == at and self.kinds[a] == MAP and a in loop.members):
+                if not _is_literal(self.graph.nodes[a]):
+                    self.place(a)
+            if self.graph.nodes[a].op is not None or self.graph.nodes[a].size > 1:
+                loop.members.add(a)
+        self.home[position] = at
+        return loop
+
+    def _reduce(self, position: int, node: Node) -> None:
+        (source,) = node.args
+        operand = self.graph.nodes[source]
+        loop = self._join(position, node, operand.shape)
+        place = self.fresh(node)
+        loop.stores.append((position, _spread(place, node, operand.shape), REDUCTIONS[node.name]))
+        self.places[position] = place
+
+    # -- other steps -----------------------------------------------------------------------
+
+    def _matrix(self, position: int, node: Node) -> None:
+        a, b = [self.place(k) for k in node.args]
+        batch = max(len(a.shape), len(b.shape)) - 2
+        if len(a.shape) == 1:
+            a = a._replace(shape=(1, *a.shape), strides=(0, *a.strides))
+        if len(b.shape) == 1:
+            b = b._replace(shape=(*b.shape, 1), strides=(*b.strides, 0))
+        out = self.fresh(node)
+        rows, inner, columns = a.shape[-2], a.shape[-1], b.shape[-1]
+        batches = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        full = whole(out.buffer, (*batches, rows, columns))
+        a = a.broadcast((*batches, *a.shape[-2:]))
+        b = b.broadcast((*batches, *b.shape[-2:]))
+        if min(rows, columns) == 1 or rows * inner * columns <= SMALL or batch > 0:
+            self.steps.append(product(a, b, full))
+        else:
+            self.steps.append(Gemm(self._for_blas(a), self._for_blas(b), full))
+        self.places[position] = out
+        self.home[position] = len(self.steps) - 1
+
+    def _for_blas(self, place: Place) -> Place:
+        (rows, columns), (down, right) = place.shape, place.strides
+        if (right == 1 and down >= columns) or (down == 1 and right >= rows):
+            return place
+        buffer = Buffer(SCRATCH, 0, place.buffer.dtype, rows * columns)
+        self.buffers.append(buffer)
+        packed = whole(buffer, place.shape)
+        self.steps.append(Copy(place, packed))
+        return packed
+
+    def _pieces(self, position: int, node: Node) -> None:
+        out = self.fresh(node)
+        plan = pieces.WAYS[node.name](self.graph, node, out)
+        if plan is None:
+            self.buffers.pop()
+            self.kinds[position] = CALL
+            self._call(position, node)
+            return
+        last = -1
+        for source, target in plan:
+            if isinstance(source, float):
+                self.steps.append(Copy(source, target))
+            elif _is_literal(self.graph.nodes[source]):
+                value = self.graph.nodes[source].value
+                assert value is not None
+                self.steps.append(Copy(float(value.item()), target))
+            elif (
+                node.name in ("cat", "stack")
+                and self.kinds[source] == MAP
+                and source not in self.places
+                and self.graph.nodes[source].shape == target.shape
+            ):
+                loop = self.steps[self.home[source]]
+                assert isinstance(loop, Loop)
+                loop.stores.append((source, target, SET))
+                last = max(last, self.home[source])
+                continue
+            else:
+                self.steps.append(Copy(self.place(source).broadcast(target.shape), target))
+            last = len(self.steps) - 1
+        self.places[position] = out
+        self.home[position] = last
+
+    def _call(self, position: int, node: Node) -> None:
+        args = [self.place(a) for a in node.args]
+        out = self.fresh(node)
+        self.steps.append(Call(node, args, out))
+        self.places[position] = out
+        self.home[position] = len(self.steps) - 1
+
+    # -- results and memory ----------------------------------------------------------------
+
+    def _result(self, k: int, position: int) -> Place:
+        place = self.place(position)
+        node = self.graph.nodes[position]
+        buffer = place.buffer
+        if buffer.kind == SCRATCH and buffer.size == node.size and place.is_contiguous():
+            buffer.kind, buffer.number = OUTPUT, k
+            return place
+        target = whole(self._buffer(OUTPUT, k, node), node.shape)
+        self.steps.append(Copy(place, target))
+        return target
+
+    def _nest(self, step: Step) -> Nest | None:
+        """The nest of a step, if it is one."""
+        if isinstance(step, Fixed):
+            return step.nest
+        if isinstance(step, Copy):
+            return _moving(step)
+        if not isinstance(step, Loop):
+            return None
+        loads: list[Place] = []
+        where: dict[Any, int] = {}
+        terms: list[Term] = []
+        index: dict[int, int] = {}
+
+        def term(position: int) -> int:
+            node = self.graph.nodes[position]
+            if position in index:
+                return index[position]
+            if _is_literal(node):
+                assert node.value is not None
+                terms.append(Term("constant", (), node.dtype, node.value.item()))
+                index[position] = len(terms) - 1
+                return index[position]
+            place = self.places[position].broadcast(step.domain)
+            key = (id(place.buffer), place.offset, place.strides)
+            if key not in where:
+                where[key] = len(loads)
+                loads.append(place)
+            return ~where[key]
+
+        for position in step.nodes:
+            node = self.graph.nodes[position]
+            args = tuple([term(a) for a in node.args])
+            if self.kinds[position] == REDUCE or node.name in ("alias", "clone", "contiguous"):
+                index[position] = args[0]
+            else:
+                terms.append(Term(node.name, args, node.dtype))
+                index[position] = len(terms) - 1
+        stores = [Store(index[p], place, mode) for p, place, mode in step.stores]
+        return Nest(step.domain, tuple(loads), tuple(terms), tuple(stores))
+
+    def _live(self) -> None:
+        """Between which steps the content of each buffer is needed; where it lies in scratch."""
+        self.nests = [self._nest(step) for step in self.steps]
+        for at, (step, nest) in enumerate(zip(self.steps, self.nests, strict=True)):
+            for place in _touched(step, nest):
+                buffer = place.buffer
+                if buffer.first < 0:
+                    buffer.first = at
+                buffer.last = max(buffer.last, at)
+        for at, _, place in self.guards:
+            place.buffer.last = max(place.buffer.last, at)
+        self.scratch = _arranged([b for b in self.buffers if b.kind == SCRATCH and b.first >= 0])
+
+
+def _touched(step: Step, nest: Nest | None) -> list[Place]:
+    if isinstance(step, Gemm):
+        return [step.a, step.b, step.out]
+    if isinstance(step, Call):
+        return [*step.args, step.out]
+    assert nest is not None
+    return [*nest.loads, *[s.place for s in nest.stores]]
+
+
+_unplaced = Buffer(SCRATCH, 0, np.dtype(np.float64), 0)
+
+
+def _is_literal(node: Node) -> bool:
+    return node.value is not None and node.value.size == 1 and supported(node.dtype)
+
+
+def _spread(place: Place, node: Node, domain: Shape) -> Place:
+    """The result of a reduction as a window over what is reduced."""
+    if node.name == "sum_to":
+        return place.broadcast(domain)
+    dims = node.params["dim"]
+    steps = iter(place.strides)
+    strides = []
+    for d in range(len(domain)):
+        if d not in dims:
+            strides.append(next(steps))
+            continue
+        if node.params["keepdim"]:
+            next(steps)
+        strides.append(0)
+    return place._replace(shape=domain, strides=tuple(strides))
+
+
+def product(a: Place, b: Place, out: Place) -> Fixed:
+    """A product of matrices as a nest: the rows of the second are added up, weighted."""
+    *batch, rows, columns = out.shape
+    inner = a.shape[-1]
+    domain = (*batch, rows, inner, columns)
+    a = a._replace(shape=domain, strides=(*a.strides, 0))
+    b = b._replace(shape=domain, strides=(*b.strides[:-2], 0, *b.strides[-2:]))
+    out = out._replace(shape=domain, strides=(*out.strides[:-1], 0, out.strides[-1]))
+    term = Term("mul", (~0, ~1), out.buffer.dtype)
+    return Fixed(Nest(domain, (a, b), (term,), (Store(0, out, SUM),)))
+
+
+def _moving(step: Copy) -> Nest:
+    target = step.target
+    dtype = target.buffer.dtype
+    if isinstance(step.source, Place):
+        loads: tuple[Place, ...] = (step.source,)
+        source, terms = ~0, ()
+        if step.source.buffer.dtype != dtype:
+            source, terms = 0, (Term("to", (~0,), dtype),)
+        return Nest(target.shape, loads, terms, (Store(source, target, step.mode),))
+    terms = (Term("constant", (), dtype, step.source),)
+    return Nest(target.shape, (), terms, (Store(0, target, step.mode),))
+
+
+def _arranged(buffers: list[Buffer]) -> int:
+    """Give buffers that are not needed at the same time the same memory; returns its size."""
+    free: list[tuple[int, int]] = []  # (offset, bytes)
+    busy: list[Buffer] = []
+    size = 0
+    for buffer in sorted(buffers, key=lambda b: b.first):
+        for other in [b for b in busy if b.last < buffer.first]:
+            busy.remove(other)
+            free.append((other.offset, _rounded(other.nbytes)))
+        need = _rounded(buffer.nbytes)
+        fitting = [hole for hole in free if hole[1] >= need]
+        if fitting:
+            hole = min(fitting, key=lambda h: h[1])
+            free.remove(hole)
+            buffer.offset = hole[0]
+            if hole[1] > need:
+                free.append((hole[0] + need, hole[1] - need))
+        else:
+            buffer.offset = size
+            size += need
+        busy.append(buffer)
+    return size
+
+
+def _rounded(nbytes: int) -> int:
+    return max((nbytes + 63) // 64 * 64, 64)

@@ -1,0 +1,427 @@
+"""Tracing: a function runs once on Traced Tensors, and what it does is written on a graph.
+
+A Traced Tensor stands for a record of the graph.  Its operations append records; they also run, on
+the values of the call that is traced, which tells shapes and dtypes and what Python code gets to
+see.  Whatever Python is told (the truth of a condition, a number) becomes a guard.
+
+A gradient that is asked for while tracing is the reverse sweep over the records so far, by the one
+rule of each operation, and appends records too: derivatives of every order are traced code.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+
+from tapegrad import storage
+from tapegrad.autograd.grad_mode import recording
+from tapegrad.autograd.pullback import Given, chain, fit
+from tapegrad.compiler.graph import Graph, Guard, Node
+from tapegrad.lift.core import Level, Lifted, become, highest, moved, shell, zeros_like
+from tapegrad.ops import elementwise as e
+from tapegrad.ops.core import ELEMENTWISE, Formula, Op
+from tapegrad.ops.shape import alias, to, write_view
+from tapegrad.record import called as go
+from tapegrad.record import promoted, run
+from tapegrad.specimen import Specimen
+from tapegrad.tape import current
+from tapegrad.tensor import Chain, Tensor, wrap
+
+
+class Untraceable(Exception):
+    """The function uses from outside what a compiled program cannot follow: it runs eagerly."""
+
+
+class Trace(Level):
+    """A trace under way: its records, their values in this call, and the guards."""
+
+    __slots__ = ("blocked", "captured", "constants", "followed", "guards", "nodes", "values")
+    traces = True
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.nodes: list[Node] = []
+        self.values: list[np.ndarray] = []
+        self.guards: list[Guard] = []
+        self.blocked: set[int] = set()  # records that gradients do not pass
+        self.followed: set[int] = set()  # variables of a gradient that is being computed
+        self.captured: dict[int, Tensor] = {}  # Tensors from outside, which became constants
+        self.constants: dict[Any, int] = {}
+
+    def append(self, node: Node, value: np.ndarray) -> int:
+        """Append a record with its value; returns its position."""
+        self.nodes.append(node)
+        self.values.append(value)
+        return len(self.nodes) - 1
+
+    def input(self, array: np.ndarray) -> Traced:
+        """A Traced Tensor for an argument of the function."""
+        k = sum(node.name == "input" for node in self.nodes)
+        node = Node(None, (), {"k": k}, array.shape, array.dtype)
+        return traced(self, self.append(node, array))
+
+    def constant(self, array: np.ndarray) -> int:
+        """The position of a constant; equal small constants are one record."""
+        key = (array.dtype.str, array.shape, array.tobytes()) if array.size <= 16 else None
+        found = None if key is None else self.constants.get(key)
+        if found is None:
+            if key is None:
+                array = array.copy()  # whoever owns it may change it
+            found = self.append(Node(None, (), {}, array.shape, array.dtype, array), array)
+            if key is not None:
+                self.constants[key] = found
+        return found
+
+    def record(self, op: Op, args: tuple[int, ...], params: dict[str, Any]) -> int:
+        """Run an operation on the values of records and append it; returns its position."""
+        value = go(op, tuple([wrap(self.values[a]) for a in args]), params)._a
+        position = self.append(Node(op, args, params, value.shape, value.dtype), value)
+        if not current.tape.enabled:
+            self.blocked.add(position)
+        return position
+
+    def position(self, x: Any) -> int:
+        """The record that an operand stands for: its own, or a constant."""
+        if isinstance(x, Tensor):
+            if isinstance(x, Traced) and x._lift.at is self:
+                return x.position
+            if isinstance(x, Lifted) or x._pos:
+                raise Untraceable
+            self.captured[id(x)] = x
+            return self.constant(x._a)
+        return self.constant(np.asarray(x))
+
+    def follow(self, t: Tensor) -> Traced:
+        """A variable: a record of the same value that a gradient can be asked for."""
+        start = self.position(t)
+        value = self.values[start]
+        position = self.append(Node(alias, (start,), {}, value.shape, value.dtype), value)
+        self.followed.add(position)
+        return traced(self, position)
+
+    def forget(self, t: Tensor) -> None:
+        """End a variable."""
+        assert isinstance(t, Traced)
+        self.followed.discard(t.position)
+
+    def depends(self, position: int, sources: set[int]) -> bool:
+        """Whether a record was computed from one of some others, along what gradients pass."""
+        seen, todo = {position}, [position]
+        while todo:
+            at = todo.pop()
+            if at in sources:
+                return True
+            if at in self.blocked:
+                continue
+            for a in self.nodes[at].args:
+                if a not in seen:
+                    seen.add(a)
+                    todo.append(a)
+        return False
+
+    def tell(self, t: Traced) -> np.ndarray:
+        """The value that Python code asks for, which every call must then find the same."""
+        position = t.position
+        value = self.values[position]
+        if self.nodes[position].value is None:
+            self.guards.append(Guard(position, value.item()))
+        return value
+
+    def graph(self, outputs: tuple[int, ...]) -> Graph:
+        """The records as a graph."""
+        inputs = [i for i, node in enumerate(self.nodes) if node.name == "input"]
+        return Graph(self.nodes, tuple(inputs), outputs, tuple(self.guards))
+
+    def rewind(self, to_nodes: int, to_guards: int) -> None:
+        """Forget the records and guards from some position on."""
+        del self.nodes[to_nodes:], self.values[to_nodes:], self.guards[to_guards:]
+        self.constants = {k: p for k, p in self.constants.items() if p < to_nodes}
+
+
+class Cell:
+    """What lies in a piece of memory: a record, another one after each change in place."""
+
+    __slots__ = ("content", "version")
+
+    def __init__(self, content: int) -> None:
+        self.content = content
+        self.version = 0
+
+
+class Parts:
+    """What a Traced Tensor stands for: a view (or all) of a piece of memory."""
+
+    __slots__ = ("at", "cell", "chain", "position", "version", "where")
+
+    def __init__(self, at: Trace, cell: Cell, chain: Chain, position: int) -> None:
+        self.at = at
+        self.cell = cell
+        self.chain = chain
+        self.position = position
+        self.version = cell.version
+        self.where = _line()
+
+
+def _line() -> str:
+    """The line of the user's program that is being run."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("tapegrad."):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else "unknown"
+
+
+class Traced(Lifted):
+    """A Tensor whose value is known when the compiled program runs."""
+
+    __slots__ = ()
+    _what = "`tapegrad.jit`"
+    _lift: Parts
+
+    @property
+    def position(self) -> int:
+        """The record that this Tensor stands for now."""
+        lift = self._lift
+        if lift.version != lift.cell.version:
+            position = lift.cell.content
+            for op, params in lift.chain:
+                position = lift.at.record(op, (position,), params)
+            lift.position, lift.version = position, lift.cell.version
+        return lift.position
+
+    def parts(self) -> tuple[Tensor, ...]:
+        """The value in the call that is traced."""
+        return (wrap(self._lift.at.values[self.position]),)
+
+    def varied(self, function: Callable[[Tensor], Tensor]) -> Tensor:
+        """A variable of the same value, see `Trace.follow`."""
+        return self._lift.at.follow(self)
+
+    def rebuilt(self, *parts: Tensor) -> Lifted:
+        """The same: only the records matter."""
+        return self
+
+    @classmethod
+    def together(
+        cls, function: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor, at: Level
+    ) -> NoReturn:
+        """Not needed: a trace is the lowest of all levels."""
+        raise Untraceable
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether a gradient that is being computed may pass here."""
+        trace = self._lift.at
+        return bool(trace.followed) and trace.depends(self.position, trace.followed)
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value)
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether no gradient passes here."""
+        return not self.requires_grad
+
+    @property
+    def grad_fn(self) -> None:
+        """None: the records of a trace are not those of a tape."""
+        return None
+
+    def detach(self) -> Tensor:
+        """The same value, which gradients do not pass."""
+        trace = self._lift.at
+        position = trace.record(alias, (self.position,), {})
+        trace.blocked.add(position)
+        return traced(trace, position)
+
+    @classmethod
+    def apply(cls, op: Op, args: Any, params: dict[str, Any], at: Level) -> Any:
+        """Append a record."""
+        assert isinstance(at, Trace)
+        positions = _operands(at, op, args)
+        return view_of(at, op, args, params, at.record(op, positions, params), positions)
+
+    @classmethod
+    def pull(
+        cls, roots: list[Tensor], weights: list[Any], inputs: list[Tensor], at: Level, *,
+        recorded: bool, retain: bool, since: int,
+    ) -> list[Tensor]:  # fmt: skip
+        """The reverse sweep over the records."""
+        assert isinstance(at, Trace)
+        tape = current.tape
+        tape.levels = [*tape.levels, at]  # the sweep is traced like everything else
+        with recording(tape, True):
+            return swept(at, roots, weights, inputs)
+
+    @classmethod
+    def promote(cls, target: Tensor, at: Level) -> None:
+        """Make a Tensor that was made inside the function one that changes are traced of."""
+        assert isinstance(at, Trace)
+        if isinstance(target, Lifted) or target._pos or target._is_view():
+            raise Untraceable
+        position = at.constant(target._a)
+        become(target, Traced, target._a, _whole(at, position))
+
+    def write(self, result: Tensor) -> None:
+        """Take over a result; every view of this memory sees it."""
+        lift = self._lift
+        trace, position = lift.at, lift.at.position(result)
+        if trace.values[position].dtype != self._a.dtype:
+            position = trace.record(to, (position,), {"dtype": self._a.dtype})
+        cell = lift.cell
+        if lift.chain:
+            base = (cell.content, position)
+            cell.content = trace.record(write_view, base, {"chain": lift.chain})
+        else:
+            cell.content = position
+        cell.version += 1
+        lift.position, lift.version = position, cell.version
+
+    def __bool__(self) -> bool:
+        return bool(self._lift.at.tell(self._single("a condition")))
+
+    def item(self) -> Any:
+        """The one element as a Python number; another number will need another trace."""
+        if self.requires_grad:
+            raise RuntimeError(
+                "`item()`, or a conversion to a Python number, of a value that a gradient passes "
+                "would lose that gradient: compute with the Tensor itself (`np.sin(t)` instead of "
+                "`math.sin(t)`), or use `tapegrad.stop_gradient(t).item()`"
+            )
+        return self._lift.at.tell(self._single("`item()`")).item()
+
+    def _single(self, what: str) -> Traced:
+        if self._a.size != 1:
+            raise RuntimeError(
+                f"{what} needs exactly one element, this Tensor has the shape {self._a.shape}; "
+                "use `.any()` or `.all()`, or index it first"
+            )
+        return self
+
+    def numpy(self, *, force: bool = False) -> NoReturn:
+        """Refused: the values are known when the program runs."""
+        raise RuntimeError(
+            "a Tensor inside `tapegrad.jit` cannot be turned into an array, its values are known "
+            "when the compiled program runs: use operations of tapegrad or NumPy's functions on "
+            f"the Tensor itself (it was made at {self._lift.where})"
+        )
+
+
+def traced(trace: Trace, position: int) -> Traced:
+    """The Traced Tensor of a record, with memory of its own."""
+    return _around(trace, _whole(trace, position))
+
+
+def _whole(trace: Trace, position: int) -> Parts:
+    return Parts(trace, Cell(position), (), position)
+
+
+def _around(trace: Trace, lift: Parts) -> Traced:
+    node = trace.nodes[lift.position]
+    filler = np.array(np.nan if node.dtype.kind in "fc" else 0, node.dtype)
+    specimen = np.broadcast_to(filler, node.shape).view(Specimen)
+    t: Traced = shell(Traced, specimen, lift)
+    specimen.owner = t
+    return t
+
+
+def view_of(
+    trace: Trace, op: Op, args: Any, params: dict[str, Any], position: int, given: Any
+) -> Traced:
+    """The result of an operation: a view of its operand's memory if it is one in this call."""
+    if op.view and isinstance(args[0], Traced) and args[0]._lift.at is trace:
+        value, whole = trace.values[position], trace.values[given[0]]
+        if storage.root(value) is storage.root(whole):
+            lift = args[0]._lift
+            return _around(trace, Parts(trace, lift.cell, (*lift.chain, (op, params)), position))
+    return traced(trace, position)
+
+
+def _operands(trace: Trace, op: Op, args: Any) -> tuple[int, ...]:
+    """The records of the operands, brought to one dtype where the operation is elementwise."""
+    if op.kind is not ELEMENTWISE:
+        return tuple([trace.position(x) for x in args])
+    given = []
+    for x in args:
+        if isinstance(x, Tensor):
+            given.append(trace.values[trace.position(x)])
+        else:
+            given.append(x)
+    found = []
+    for x, array in zip(args, promoted(op, list(given)), strict=True):
+        if isinstance(x, Tensor):
+            position = trace.position(x)
+            if array.dtype != trace.values[position].dtype:
+                position = trace.record(to, (position,), {"dtype": array.dtype})
+        else:
+            position = trace.constant(np.asarray(array))
+        found.append(position)
+    return tuple(found)
+
+
+def swept(
+    trace: Trace, roots: list[Tensor], weights: list[Any], inputs: list[Tensor]
+) -> list[Tensor]:
+    """The gradients of weighted roots, as traced code."""
+    targets = [trace.position(x) for x in inputs]
+    adjoints: dict[int, Tensor] = {}
+    for root, weight in zip(roots, weights, strict=True):
+        if root._a.dtype.kind not in "fc":
+            continue
+        w = wrap(np.ones(root._a.shape, root._a.dtype)) if weight is None else weight
+        _accumulate(adjoints, trace.position(root), w)
+    if adjoints:
+        _sweep(trace, adjoints, set(targets))
+    found = [adjoints.get(t) for t in targets]
+    return [zeros_like(x) if g is None else g for g, x in zip(found, inputs, strict=True)]
+
+
+def _accumulate(adjoints: dict[int, Tensor], position: int, g: Tensor) -> None:
+    before = adjoints.get(position)
+    adjoints[position] = g if before is None else e.add(before, g)
+
+
+def _sweep(trace: Trace, adjoints: dict[int, Tensor], targets: set[int]) -> None:
+    """Walk down the records that lead from the targets to the roots."""
+    top, bottom = max(adjoints), min(targets)
+    leads = [False] * (top + 1 - bottom)
+    for position in range(bottom, top + 1):
+        leads[position - bottom] = position in targets or (
+            position not in trace.blocked
+            and any(a >= bottom and leads[a - bottom] for a in trace.nodes[position].args)
+        )
+    for position in range(top, bottom - 1, -1):
+        if not leads[position - bottom] or position not in adjoints:
+            continue
+        g = adjoints[position] if position in targets else adjoints.pop(position)
+        if position in trace.blocked:
+            continue
+        for a, found in _contributions(trace, position, g, lambda a: a >= bottom and leads[a - bottom]):
+            _accumulate(adjoints, a, found)
+
+
+def _contributions(
+    trace: Trace, position: int, g: Tensor, wanted: Callable[[int], bool]
+) -> list[tuple[int, Tensor]]:
+    """What a record adds to the adjoints of its operands."""
+    node = trace.nodes[position]
+    op = node.op
+    if op is None:
+        return []
+    operands = [traced(trace, a) for a in node.args]
+    values = Given(op, operands, traced(trace, position), node.params)
+    last = len(op.formulas) - 1
+    out = []
+    for k, a in enumerate(node.args):
+        if not wanted(a) or not isinstance(op.formulas[min(k, last)], Formula):
+            continue
+        if trace.nodes[a].dtype.kind not in "fc":
+            continue
+        found = values.evaluate(k, g)
+        if op.kind is ELEMENTWISE:
+            found = chain(g, found, op.exact[min(k, last)])
+        out.append((a, fit(found, values.spec(k))))
+    return out
