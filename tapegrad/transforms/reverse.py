@@ -225,11 +225,12 @@ def _quick(f: Callable[..., Any], args: Any, kwargs: Any, place: int, name: str)
     leaf._pos = -leaf_keys()
     start = tape.next
     mark = tape.mark()
-    given = [*args]
-    given[place] = leaf
     tape.depth = 1
     try:
-        y = f(*given, **kwargs)
+        if len(args) == 1 and not kwargs:
+            y = f(leaf)
+        else:
+            y = f(*args[:place], leaf, *args[place + 1 :], **kwargs)
         if type(y) is Tensor and y._s == 0 and y._pos > 0 and y._home is tape:
             g = leaf_gradient(y, leaf, start)
             value: Any = float(y._a)
