@@ -18,6 +18,8 @@ from tapegrad.ops.elementwise import Lazy
 
 SPLIT = 1 << 16  # elements per thread from which splitting pays
 COMPILED = 1 << 14  # elements from which a compiled loop pays for its call
+ROW = 16  # elements of a row from which a call for each pays, instead of one pass of NumPy's
+ROW_OF_PASSES = 6  # the same, instead of several passes
 
 # Operations whose compiled loop beats NumPy's own by measurement (`python -m bench eager`), always
 # or where an operand is broadcast along rows or columns.
@@ -198,11 +200,11 @@ def forward_into(op: Op, arrays: list[np.ndarray], out: np.ndarray) -> bool:
 
 
 def compiled(
-    op: Op, arrays: Sequence[np.ndarray], out: np.ndarray | None = None
+    op: Op, arrays: Sequence[np.ndarray], out: np.ndarray | None = None, row: int = ROW
 ) -> np.ndarray | None:
     """The result of an elementwise operation by its compiled loop; None where it has none.
 
-    `out` may be the first operand.
+    `out` may be the first operand.  Rows shorter than `row` are not worth calling it for each.
     """
     first = arrays[0]
     dtype = arrays[-1].dtype
@@ -213,7 +215,7 @@ def compiled(
             break
     cores = [core(a) for a in arrays]
     plan = grid(tuple([a.shape for a in cores]), shape)
-    if plan is None or (plan.rows > 1 and plan.n < 16):
+    if plan is None or (plan.rows > 1 and plan.n < row):
         return None
     scalars = 0 if out is None else 16
     for k, a in enumerate(cores):

@@ -201,7 +201,7 @@ def _product(name: str, a: Any, b: Any) -> Any:
         return None
     if a.dtype is not b.dtype or a.dtype.char not in "df":
         return None
-    return parallel.compiled(table[name], (a, b))
+    return parallel.compiled(table[name], (a, b), row=parallel.ROW_OF_PASSES)
 
 
 def where(condition: Any, a: Any, b: Any, out: Any = None) -> Any:

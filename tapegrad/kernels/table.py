@@ -11,7 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.kernels import build, symbols
-from tapegrad.kernels.layout import KIND_JOIN, KIND_MATMUL, KIND_MEAN, KIND_SUM, KIND_VIEW
+from tapegrad.kernels.layout import (
+    KIND_JOIN,
+    KIND_MATMUL,
+    KIND_MEAN,
+    KIND_SLOGDET,
+    KIND_SOLVE,
+    KIND_SUM,
+    KIND_VIEW,
+)
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code, table
 from tapegrad.ops.shape import JOINING, STRIDED
 
@@ -25,6 +33,7 @@ _DTYPES = ("f8", "f4")
 
 kinds = np.ones(CAPACITY, np.int64)
 _SPECIAL = {"sum": KIND_SUM, "mean": KIND_MEAN, "matmul": KIND_MATMUL}
+_SPECIAL |= {"solve": KIND_SOLVE, "slogdet": KIND_SLOGDET, "part": KIND_VIEW}
 _SPECIAL |= dict.fromkeys(STRIDED, KIND_VIEW) | dict.fromkeys(JOINING, KIND_JOIN)
 _known = 0
 

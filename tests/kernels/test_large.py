@@ -439,3 +439,13 @@ print("llvmlite" in sys.modules)
         [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True
     )
     assert done.stdout.split() == ["False"]
+
+
+@pytest.mark.parametrize("n", [2, 6, 10, 15, 16])
+def test_an_adjoint_that_was_spread_over_short_rows(n):
+    """The adjoint of a sum over short rows is one number for each: a kernel call for each row."""
+    x0 = np.random.default_rng(n).standard_normal((40, 500, n))
+    x = tg.tensor(x0, requires_grad=True)
+    weights = np.linspace(0.0, 1.0, 40 * 500).reshape(40, 500)
+    ((x * x).sum(-1) * weights).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), 2 * x0 * weights[..., None], rtol=1e-14)
