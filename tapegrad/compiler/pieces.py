@@ -43,6 +43,17 @@ def _embed(graph: Graph, node: Node, out: Place) -> Plan:
     return [(0.0, out, SET), (node.args[0], _at(out, node.params["index"]), SET)]
 
 
+def _pad(graph: Graph, node: Node, out: Place) -> Plan:
+    (source,) = node.args
+    inside = tuple(
+        [
+            slice(before, before + n)
+            for n, (before, _) in zip(graph.nodes[source].shape, node.params["widths"], strict=True)
+        ]
+    )
+    return [(float(node.params["value"]), out, SET), (source, _at(out, inside), SET)]
+
+
 def _diagonal_embed(graph: Graph, node: Node, out: Place) -> Plan:
     params = {k: v for k, v in node.params.items() if k != "shape"}
     found = follow(out, ((s.diagonal, params),))
@@ -90,6 +101,7 @@ WAYS: dict[str, Callable[[Graph, Node, Place], Plan | None]] = {
     "cat": _cat,
     "stack": _stack,
     "embed": _embed,
+    "pad": _pad,
     "diagonal_embed": _diagonal_embed,
     "assign": _assign,
     "write_view": _write_view,
