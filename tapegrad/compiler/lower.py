@@ -10,13 +10,14 @@ from tapegrad.compiler.graph import Graph
 from tapegrad.compiler.loops import MEMORY, written
 from tapegrad.compiler.place import CONSTANT, INPUT, OUTPUT, Buffer, Place
 from tapegrad.compiler.scalars import definitions
-from tapegrad.compiler.schedule import Call, Gemm, Schedule, Step
+from tapegrad.compiler.schedule import Bounds, Call, Gemm, Schedule, Step
 from tapegrad.compiler.text import literal
 
 ENTRY = "tapegrad_program"
 STACK = 1 << 16  # bytes of scratch memory up to which the stack holds it
 TEXTUAL = 1024  # elements up to which a constant stands in the module itself
 PART = 200  # steps in one function
+OUTSIDE = 1 << 41  # the result where an index is out of range
 BITS = {"float64": "i64", "float32": "i32", "int64": "i64", "int32": "i32", "bool": "i8"}
 
 PREFACE = """\
@@ -219,6 +220,27 @@ class Part:
         places = [*nest.loads, *[s.place for s in nest.stores]]
         args = ", ".join(f"ptr {self.address(place)}" for place in places)
         self.lines.append(f"call void @{name}({args})")
+        if isinstance(step, Bounds):
+            self._bounds(step)
+
+    def _bounds(self, step: Bounds) -> None:
+        """An index out of range is met by the way without compiling, which says so."""
+        low, high = self.fresh(), self.fresh()
+        first = self.address(step.result)
+        second = self.address(step.result._replace(offset=1))
+        under, over, bad = self.fresh(), self.fresh(), self.fresh()
+        self.count += 1
+        self.lines += [
+            f"{low} = load i64, ptr {first}",
+            f"{high} = load i64, ptr {second}",
+            f"{under} = icmp slt i64 {low}, {-step.extent}",
+            f"{over} = icmp sge i64 {high}, {step.extent}",
+            f"{bad} = or i1 {under}, {over}",
+            f"br i1 {bad}, label %outside{self.count}, label %inside{self.count}",
+            f"outside{self.count}:",
+            f"ret i64 {OUTSIDE}",
+            f"inside{self.count}:",
+        ]
 
     def _guard(self, k: int, place: Place) -> None:
         expected = self.module.graph.guards[k].expected

@@ -11,9 +11,22 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.compiler import pieces
+from tapegrad.compiler import picking, pieces
 from tapegrad.compiler.graph import Graph, Node
-from tapegrad.compiler.loops import MAX, MIN, PROD, SET, SUM, Nest, Store, Term, register, supported
+from tapegrad.compiler.loops import (
+    ADD,
+    MAX,
+    MIN,
+    PROD,
+    SET,
+    SUM,
+    Nest,
+    Store,
+    Term,
+    nest_of,
+    register,
+    supported,
+)
 from tapegrad.compiler.place import (
     CONSTANT,
     INPUT,
@@ -28,8 +41,8 @@ from tapegrad.compiler.scalars import supports
 from tapegrad.ops.core import ELEMENTWISE
 from tapegrad.tape import Shape
 
-MAP, REDUCE, WINDOW, LEAF, MATRIX, PIECES, CALL = (
-    "map", "reduce", "window", "leaf", "matrix", "pieces", "call",
+MAP, REDUCE, WINDOW, LEAF, MATRIX, PIECES, PICK, PUT, CALL = (
+    "map", "reduce", "window", "leaf", "matrix", "pieces", "pick", "put", "call",
 )  # fmt: skip
 REDUCTIONS = {"sum": SUM, "sum_to": SUM, "prod": PROD, "amax": MAX, "amin": MIN}
 STRAIGHT = 200  # operations of straight-line code in one function: LLVM is slower than linear
@@ -85,7 +98,21 @@ class Fixed:
         self.nest = nest
 
 
-Step = Loop | Fixed | Gemm | Call | Copy
+class Bounds:
+    """A look at an index array: all of it must lie within some extent."""
+
+    __slots__ = ("extent", "index", "nest", "result")
+
+    def __init__(self, index: Place, extent: int, result: Place) -> None:
+        self.index, self.extent, self.result = index, extent, result
+        low, high = [
+            Store(~0, Place(result.buffer, k, index.shape, (0,) * len(index.shape)), mode)
+            for k, mode in enumerate((MIN, MAX))
+        ]
+        self.nest = Nest(index.shape, (index,), (), (low, high))
+
+
+Step = Loop | Fixed | Gemm | Call | Copy | Bounds
 
 
 class Schedule:
@@ -100,7 +127,7 @@ class Schedule:
         self.home: list[int] = []  # the step after which a value is there; -1: from the start
         self.kinds: list[str] = []
         self.latest: dict[Shape, int] = {}
-        self.ready: dict[int, int] = {}  # buffers: the last step that writes them
+        self.looked: dict[Any, int] = {}  # index arrays that were looked at
         for position, node in enumerate(graph.nodes):
             self._place_node(position, node)
         self.results = [self._result(k, position) for k, position in enumerate(graph.outputs)]
@@ -130,6 +157,10 @@ class Schedule:
             self._matrix(position, node)
         elif kind == PIECES:
             self._pieces(position, node)
+        elif kind == PICK:
+            self._pick(position, node)
+        elif kind == PUT:
+            self._put(position, node)
         else:
             self._call(position, node)
 
@@ -140,6 +171,11 @@ class Schedule:
         operands = [graph.nodes[a] for a in node.args]
         if node.name in pieces.WAYS and all(supported(x.dtype) for x in (node, *operands)):
             return PIECES
+        if node.name in picking.READS or node.name in picking.WRITES:
+            known = all(supported(x.dtype) for x in (node, *operands))
+            if not known or not picking.indexable(graph, node):
+                return CALL
+            return PICK if node.name in picking.READS else PUT
         if window(whole(_unplaced, operands[0].shape), node) is not None:
             return WINDOW  # perhaps; `_window` finds out how the operand lies
         fits = supported(node.dtype) and all(supported(x.dtype) for x in operands)
@@ -250,7 +286,7 @@ class Schedule:
     # -- other steps -----------------------------------------------------------------------
 
     def _matrix(self, position: int, node: Node) -> None:
-        a, b = [self.place(k) for k in node.args]
+        a, b = [self.plain(k) for k in node.args]
         batch = max(len(a.shape), len(b.shape)) - 2
         if len(a.shape) == 1:
             a = a._replace(shape=(1, *a.shape), strides=(0, *a.strides))
@@ -312,8 +348,67 @@ class Schedule:
         self.places[position] = out
         self.home[position] = last
 
+    def _indices(self, args: tuple[int, ...], extents: list[int]) -> list[Place]:
+        """Where index arrays lie, after steps that look whether they fit."""
+        found = []
+        for a, extent in zip(args, extents, strict=True):
+            place = self.plain(a)
+            found.append(place)
+            key = (id(place.buffer), place.offset, place.strides, extent)
+            if self.graph.nodes[a].value is None and place.shape.count(0) == 0:
+                if key not in self.looked:
+                    self.looked[key] = len(self.steps)
+                    buffer = Buffer(SCRATCH, 0, place.buffer.dtype, 2)
+                    self.buffers.append(buffer)
+                    self.steps.append(Bounds(place, extent, whole(buffer, (2,))))
+        return found
+
+    def _extents(self, node: Node, shape: Shape, count: int) -> list[int]:
+        if "plan" not in node.params:
+            return [shape[node.params["dim"]]]
+        plan = picking.plan_of(node, len(shape))
+        return [n for n, part in zip(shape, plan, strict=True) if part is picking.HOLE][:count]
+
+    def _pick(self, position: int, node: Node) -> None:
+        source, *others = node.args
+        place = self.plain(source)
+        extents = self._extents(node, place.shape, len(others))
+        indices = self._indices(tuple(others), extents)
+        self.places[position] = picking.picked(place, node, indices)
+        self.home[position] = max([len(self.steps) - 1 if others else -1, self.home[source]])
+
+    def _put(self, position: int, node: Node) -> None:
+        adds = picking.WRITES[node.name]
+        args = node.args
+        based = node.name in ("index_add", "scatter_add", "index_put", "scatter")
+        if node.name == "index_put":
+            adds, value, others = node.params["accumulate"], args[1], args[2:]
+        elif based:
+            value, others = args[2], (args[1],)
+        else:
+            value, others = args[0], args[1:]
+        indices = self._indices(tuple(others), self._extents(node, node.shape, len(others)))
+        out = self.fresh(node)
+        self.steps.append(Copy(self.place(args[0]) if based else 0.0, out))
+        target = picking.picked(out, node, indices)
+        source = self.place(value).broadcast(target.shape)
+        self.steps.append(Copy(source, target, ADD if adds else SET))
+        self.places[position] = out
+        self.home[position] = len(self.steps) - 1
+
+    def plain(self, position: int) -> Place:
+        """Where a value lies without picks: a chosen one is copied there."""
+        place = self.place(position)
+        if not place.picks:
+            return place
+        packed = self.fresh(self.graph.nodes[position])
+        self.steps.append(Copy(place, packed))
+        self.places[position] = packed
+        self.home[position] = len(self.steps) - 1
+        return packed
+
     def _call(self, position: int, node: Node) -> None:
-        args = [self.place(a) for a in node.args]
+        args = [self.plain(a) for a in node.args]
         out = self.fresh(node)
         self.steps.append(Call(node, args, out))
         self.places[position] = out
@@ -334,7 +429,7 @@ class Schedule:
 
     def _nest(self, step: Step) -> Nest | None:
         """The nest of a step, if it is one."""
-        if isinstance(step, Fixed):
+        if isinstance(step, (Fixed, Bounds)):
             return step.nest
         if isinstance(step, Copy):
             return _moving(step)
@@ -355,7 +450,7 @@ class Schedule:
                 index[position] = len(terms) - 1
                 return index[position]
             place = self.places[position].broadcast(step.domain)
-            key = (id(place.buffer), place.offset, place.strides)
+            key = (id(place.buffer), place.offset, place.strides, place.picks)
             if key not in where:
                 where[key] = len(loads)
                 loads.append(place)
@@ -370,7 +465,7 @@ class Schedule:
                 terms.append(Term(node.name, args, node.dtype))
                 index[position] = len(terms) - 1
         stores = [Store(index[p], place, mode) for p, place, mode in step.stores]
-        return Nest(step.domain, tuple(loads), tuple(terms), tuple(stores))
+        return nest_of(step.domain, loads, tuple(terms), tuple(stores))
 
     def _live(self) -> None:
         """Between which steps the content of each buffer is needed; where it lies in scratch."""
@@ -439,13 +534,13 @@ def _moving(step: Copy) -> Nest:
     target = step.target
     dtype = target.buffer.dtype
     if isinstance(step.source, Place):
-        loads: tuple[Place, ...] = (step.source,)
+        loads = [step.source]
         source, terms = ~0, ()
         if step.source.buffer.dtype != dtype:
             source, terms = 0, (Term("to", (~0,), dtype),)
-        return Nest(target.shape, loads, terms, (Store(source, target, step.mode),))
+        return nest_of(target.shape, loads, terms, (Store(source, target, step.mode),))
     terms = (Term("constant", (), dtype, step.source),)
-    return Nest(target.shape, (), terms, (Store(0, target, step.mode),))
+    return nest_of(target.shape, [], terms, (Store(0, target, step.mode),))
 
 
 def _arranged(buffers: list[Buffer]) -> int:
