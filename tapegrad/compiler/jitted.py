@@ -7,7 +7,7 @@ import functools
 import threading
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,11 @@ from tapegrad.tape import current
 from tapegrad.tensor import Tensor, wrap
 from tapegrad.transforms.arguments import name_of, require_function
 from tapegrad.transforms.pytree import Tree, flatten, unflatten
+
+if TYPE_CHECKING:
+    from tapegrad.compiler.cfunc import CFunction
+    from tapegrad.compiler.lookup import Input
+    from tapegrad.compiler.numba_face import Face
 
 MOST = 8  # traces of one signature
 ARRAY, FLOAT, TENSOR, SCALAR, STATIC = "array", "float", "tensor", "scalar", "static"
@@ -185,15 +190,22 @@ class Jitted:
             isinstance(x, Tensor) and x.requires_grad for x in leaves
         ):  # fmt: skip
             return self.function(*args, **kwargs)
+        try:
+            variant, outputs = self._serve(signature, leaves, arrays)
+        except Untraceable:
+            return self.function(*args, **kwargs)
+        return variant.returned(outputs)
+
+    def _serve(
+        self, signature: Signature, leaves: list[Any], arrays: list[np.ndarray]
+    ) -> tuple[Variant, list[np.ndarray]]:
+        """A variant that holds for these values, made if there is none, and its outputs."""
         for variant in self._variants.get(signature, ()):
             if variant.fits():
                 outputs = variant.run(arrays)
                 if outputs is not None:
-                    return variant.returned(outputs)
-        try:
-            variant = self.trace(signature, leaves, arrays)
-        except Untraceable:
-            return self.function(*args, **kwargs)
+                    return variant, outputs
+        variant = self.trace(signature, leaves, arrays)
         with self._lock:
             known = self._variants.setdefault(signature, [])
             known.append(variant)
@@ -201,7 +213,46 @@ class Jitted:
                 self._give_up(signature)
         outputs = variant.run(arrays)
         assert outputs is not None
-        return variant.returned(outputs)
+        return variant, outputs
+
+    @property
+    def name(self) -> str:
+        """What the function is called in messages."""
+        return name_of(self.function)
+
+    def variant(self, *values: Any) -> Variant | None:
+        """One that holds for these values, made if there is none; None: it is not compiled."""
+        leaves, tree = flatten((values, {}))
+        signature, arrays = signature_of(tree, leaves)
+        return None if signature in self._eager else self._serve(signature, leaves, arrays)[0]
+
+    def example(self, inputs: tuple[Input, ...]) -> Variant | None:
+        """One for some shapes of these ranks, if there is one."""
+        _, tree = flatten(((0.0,) * len(inputs), {}))
+        wanted = [(i.kind, i.rank, i.dtype.str) for i in inputs]
+        for signature, variants in list(self._variants.items()):
+            pairs = zip(signature.kinds, signature.leaves)
+            if signature.tree == tree and STATIC not in signature.kinds:
+                if wanted == [(kind, len(key[0]), key[1]) for kind, key in pairs] and variants:
+                    return variants[0]
+        return None
+
+    @functools.cached_property
+    def njit(self) -> Face:
+        """The function as Numba's compiled code calls it."""
+        from tapegrad.compiler.numba_face import Face
+
+        return Face(self)
+
+    @property
+    def _numba_type_(self) -> Any:
+        return self.njit._numba_type_
+
+    def cfunc(self, kind: str, *examples: Any) -> CFunction:
+        """The program for arguments like the examples, as a C function."""
+        from tapegrad.compiler.cfunc import CFunction
+
+        return CFunction(self, kind, examples)
 
     def _give_up(self, signature: Signature) -> None:
         self._eager.add(signature)
