@@ -1,4 +1,4 @@
-"""The command: ``python -m bench eager``, ``transforms`` or ``parts`` (of a training step).
+"""The command: ``python -m bench eager``, ``transforms``, ``parts`` (of a step) or ``jit``.
 
 The process that is called only plans and prints. What is timed side by side runs in one worker
 process per number of threads, whose environment pins every thread pool before anything is
@@ -27,7 +27,7 @@ from bench.report import Row
 
 # Each is a module with the groups that it times itself, those that need processes of their own,
 # and how it calls each library.
-SUITES = ("eager", "transforms", "parts")
+SUITES = ("eager", "transforms", "parts", "jit")
 POOLS = (
     "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS",
     "VECLIB_MAXIMUM_THREADS", "NUMEXPR_NUM_THREADS", "NUMBA_NUM_THREADS", "NPROC",

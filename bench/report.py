@@ -13,7 +13,10 @@ from bench.timing import Figure
 
 README = Path(__file__).parents[1] / "README.md"
 # The peers that a table states ratios to, by the name of the library.
-PEERS = {"torch": "PyTorch", "autograd": "autograd"}
+PEERS = {
+    "torch": "PyTorch", "autograd": "autograd", "jax": "JAX", "numba": "Numba",
+    "casadi": "CasADi", "scipy": "NumPy, SciPy",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,7 @@ def ratios_to(figures: dict[str, Figure], *peers: str) -> dict[str, float]:
 def at_least(ratios: dict[str, float], **least: float) -> tuple[str, bool | None]:
     """Return the least ratios in words and whether all are there; None if one has no peer."""
     named = len(least) > 1 or "torch" not in least
-    reach = ", ".join(f"≥ {x:g}×" + f" {PEERS[name]}" * named for name, x in least.items())
+    reach = ", ".join(f"≥ {x:.3g}×" + f" {PEERS[name]}" * named for name, x in least.items())
     if any(name in ratios and ratios[name] < x for name, x in least.items()):
         return reach, False
     return reach, True if least.keys() <= ratios.keys() else None

@@ -210,7 +210,9 @@ def chain(g: Any, partial: Any, both: bool = False) -> Any:
         if partial == -1:
             return -g
         if partial == 0:  # exactly zero, also for an infinite adjoint
-            return wrap(np.zeros_like(g._a)) if isinstance(g, Tensor) else np.zeros_like(g)
+            if isinstance(g, Tensor):
+                return wrap(np.zeros(g._a.shape, g._a.dtype))
+            return np.zeros_like(g)
         return g * float(partial)
     return exact(g, partial) if both else strong(g, partial)
 

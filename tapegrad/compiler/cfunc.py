@@ -4,17 +4,17 @@ A few lines of LLVM stand between the caller's arguments and `lookup.run`.  They
 the examples, so a call is the program itself and some stores; it allocates nothing and takes no
 lock.
 
-========= ==========================================================================================
-kind      prototype in C, and what it wants of the function
-========= ==========================================================================================
-"scipy"   ``double f(int n, double *x, void *user)``: x holds the inputs, one after another, n numbers
-          in all; one float is returned. NaN if it could not be run
-"logp"    ``int f(size_t dim, const double *x, double *gradient, double *logp, void *user)``: the
-          function takes one vector and returns its value and gradient, as
-          ``jit(value_and_grad(logp))`` does. 0, or `WRONG_SIZE`, or `NOT_RUN`
-"plain"   ``int f(const void *const *inputs, void *const *outputs)``: pointers to the inputs and to
-          room for the outputs, in order, each an array in C order. 0, or `NOT_RUN`
-========= ==========================================================================================
+======= ==========================================================================================
+kind    prototype in C, and what it wants of the function
+======= ==========================================================================================
+scipy   ``double f(int n, double *x, void *user)``: x holds all inputs, one after another, n numbers
+        in all; the function returns one float. NaN if it could not be run
+logp    ``int f(size_t dim, const double *x, double *gradient, double *logp, void *user)``: the
+        function takes one vector and returns its value and gradient, as
+        ``jit(value_and_grad(logp))`` does. 0, or `WRONG_SIZE`, or `NOT_RUN`
+plain   ``int f(const void *const *inputs, void *const *outputs)``: pointers to the inputs and to
+        room for the outputs, in order, each an array in C order. 0, or `NOT_RUN`
+======= ==========================================================================================
 
 What kept a call from being run goes to `sys.unraisablehook`.
 """
@@ -29,11 +29,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.compiler import lookup
-from tapegrad.compiler.lookup import Form, Input, Join, Leaf, Source, Table
+from tapegrad.compiler.lookup import Table
 from tapegrad.compiler.program import Program
+from tapegrad.compiler.source import DOUBLE, NUMBER, Form, Input, Join, Source
+from tapegrad.compiler.variant import ARRAY, FLOAT, Leaf
 from tapegrad.kernels import build
 
-DOUBLE = np.dtype(np.float64)
 WRONG_SIZE, NOT_RUN = -1, -2
 
 
@@ -42,8 +43,8 @@ class CFunction:
 
     Parameters
     ----------
-    source : Jitted
-        The function, as `tapegrad.jit` returned it.
+    source : Source
+        Where its programs come from.
     kind : "scipy", "logp" or "plain"
         Its prototype.
     examples : tuple
@@ -68,16 +69,15 @@ class CFunction:
             known = ", ".join(map(repr, KINDS))
             raise ValueError(f"`cfunc` got the kind {kind!r}: it knows {known}")
         values = [_value(x) for x in examples]
-        variant = source.variant(*values)
-        if variant is None:
-            raise RuntimeError(f"`{source.name}` is not compiled for arguments like these")
-        returned = lookup.returned(variant, source.name)
+        variant = source.compiled(*values)
+        returned = source.returned(variant)
         prototype, write, wants = KINDS[kind]
         body = write(variant.program, returned.form)
         if body is None:
             raise TypeError(
-                f"`cfunc` of the kind {kind!r} wants a function that {wants}; `{source.name}` takes "
-                f"{_described(variant.program.inputs)} and returns {returned.form}"
+                f"`cfunc` of the kind {kind!r} wants a function that {wants}; `{source.name}` "
+                f"takes {_described(variant.program.inputs)} and returns "
+                f"{_described(variant.program.outputs)}"
             )
         self.source, self.kind = source, kind
         self._table = Table(source, tuple(map(_input, values)), returned, keeps=False)
@@ -113,8 +113,8 @@ def _value(x: Any) -> Any:
 
 def _input(value: Any) -> Input:
     if isinstance(value, float):
-        return Input(lookup.FLOAT, 0, DOUBLE)
-    return Input(lookup.ARRAY, value.ndim, value.dtype)
+        return NUMBER
+    return Input(ARRAY, value.ndim, value.dtype)
 
 
 def _described(specs: Any) -> str:
@@ -122,9 +122,9 @@ def _described(specs: Any) -> str:
 
 
 def _is_double(form: Form, program: Program) -> bool:
-    if not isinstance(form, Leaf) or form.kind != lookup.FLOAT:
+    if not isinstance(form, Leaf) or form.form != FLOAT:
         return False
-    return program.outputs[form.k].dtype == DOUBLE
+    return program.outputs[form.output].dtype == DOUBLE
 
 
 def _scipy(program: Program, form: Form) -> str | None:
@@ -160,11 +160,11 @@ def _logp(program: Program, form: Form) -> str | None:
     vector = program.inputs[0]
     if not _is_double(value, program) or not isinstance(gradient, Leaf) or value == gradient:
         return None
-    if gradient.kind != lookup.ARRAY or program.outputs[gradient.k] != vector:
+    if gradient.form != ARRAY or program.outputs[gradient.output] != vector:
         return None
     if vector.dtype != DOUBLE or len(vector.shape) != 1:
         return None
-    outputs = ["%logp", "%gradient"] if gradient.k else ["%gradient", "%logp"]
+    outputs = ["%logp", "%gradient"] if gradient.output else ["%gradient", "%logp"]
     return f"""
 define i32 @call(i64 %dim, ptr %x, ptr %gradient, ptr %logp, ptr %user) {{
   %right = icmp eq i64 %dim, {vector.shape[0]}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import builtins
 from functools import cache
 from importlib.util import find_spec
-from types import CodeType, ModuleType, SimpleNamespace
+from types import CodeType, SimpleNamespace
 from typing import Any
 
 from tapegrad.compiler import text
@@ -49,7 +49,7 @@ def _import(name: str, *rest: Any) -> Any:
 _PRIMITIVES = SimpleNamespace(**vars(text), floor_f8=text.floor)
 
 
-class _Fork(Exception):  # noqa: N818  # not an error
+class _Fork(Exception):
     """The traced function has come to a branch."""
 
     def __init__(self, condition: Value) -> None:

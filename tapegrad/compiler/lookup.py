@@ -14,97 +14,14 @@ import itertools
 import math
 import threading
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tapegrad.compiler.link import failure
+from tapegrad.compiler.source import Input, Returned, Source, paired
+from tapegrad.compiler.variant import FLOAT, STATIC, Variant
 from tapegrad.kernels import build
-from tapegrad.transforms.pytree import unflatten
-
-if TYPE_CHECKING:
-    from tapegrad.compiler.jitted import Variant
-
-ARRAY, FLOAT, SCALAR, STATIC = "array", "float", "scalar", "static"
-
-
-class Input(NamedTuple):
-    """What a caller knows of an input before it runs; `kind` is "array" or "float"."""
-
-    kind: str
-    rank: int
-    dtype: np.dtype[Any]
-
-
-class Leaf(NamedTuple):
-    """A leaf of what is returned: output k as an array, a float or a scalar; or a static value."""
-
-    kind: str
-    k: int
-    value: Any = None
-
-
-class Join(NamedTuple):
-    """A tuple in what is returned."""
-
-    parts: tuple[Form, ...]
-
-
-Form: TypeAlias = "Leaf | Join"
-
-
-class Returned(NamedTuple):
-    """What a caller's code is made for: the form of the result, rank and dtype of each output."""
-
-    form: Form
-    outputs: tuple[tuple[int, np.dtype[Any]], ...]
-
-
-class Source(Protocol):
-    """Where programs come from."""
-
-    @property
-    def name(self) -> str:
-        """What the function is called in messages."""
-
-    def variant(self, *values: Any) -> Variant | None:
-        """One that holds for these values, made if there is none; None: it is not compiled."""
-
-    def example(self, inputs: tuple[Input, ...]) -> Variant | None:
-        """One for some shapes of these ranks, if there is one."""
-
-    def __call__(self, *values: Any) -> Any:
-        """What the function returns."""
-
-
-def returned(variant: Variant, name: str) -> Returned:
-    """What the function returns, in a form that code without Python objects can return."""
-    leaves = [_leaf(*result, name) for result in variant.results]
-    outputs = tuple([(len(spec.shape), spec.dtype) for spec in variant.program.outputs])
-    return Returned(_form(unflatten(variant.tree, leaves), name), outputs)
-
-
-def _leaf(k: int, kind: str, value: Any, name: str) -> Leaf:
-    if kind == STATIC and not isinstance(value, bool | int | float | None):
-        raise _unfit(name, f"a constant of the type {type(value).__name__}")
-    return Leaf(kind, k, value)
-
-
-def _form(found: Any, name: str) -> Form:
-    if isinstance(found, Leaf):
-        return found
-    if found is None:
-        return Leaf(STATIC, -1)
-    if not isinstance(found, tuple):
-        raise _unfit(name, f"a {type(found).__name__}")
-    return Join(tuple([_form(part, name) for part in found]))
-
-
-def _unfit(name: str, what: str) -> TypeError:
-    return TypeError(
-        f"`{name}` returns {what}. Called from compiled code it may return arrays, numbers, None "
-        "and tuples of them"
-    )
 
 
 class CallError(RuntimeError):
@@ -205,11 +122,7 @@ class Table:
             shapes = self._shapes(dims)
             chain = self._chains.get(shapes)
             if chain is None:
-                variant = self.source.variant(*self._values(shapes, inputs))
-                if variant is None:
-                    raise RuntimeError(
-                        f"`{self.source.name}` is not compiled for arguments like these"
-                    )
+                variant = self.source.compiled(*self._values(shapes, inputs))
                 self._check(variant)
                 chain = self._chain(shapes, variant, bucket)
         except BaseException as error:
@@ -235,7 +148,9 @@ class Table:
             if why == RAISED:
                 raise failure()
             if why == WRONG_SIZE:
-                raise ValueError(f"it was made for arguments of the shapes {shapes}, and got others")
+                raise ValueError(
+                    f"it was made for arguments of the shapes {shapes}, and got others"
+                )
             values = self._values(shapes, inputs)
             variant = self.source.variant(*values) if why == OTHER_BRANCH else None
             if variant is None:
@@ -266,15 +181,15 @@ class Table:
         """Put what Python computed where the caller wants it."""
         specs = self._entries[first].variant.program.outputs
         pointers = (ctypes.c_void_p * max(len(specs), 1)).from_address(outputs)
-        for leaf, value in _paired(self.returned.form, result):
-            if leaf.kind != STATIC:
-                spec = specs[leaf.k]
+        for leaf, value in paired(self.returned.form, result):
+            if leaf.form != STATIC:
+                spec = specs[leaf.output]
                 if np.shape(value) != spec.shape:
                     raise self._changed(f"the shape {np.shape(value)}, otherwise {spec.shape}")
-                _seen(pointers[leaf.k], spec.shape, spec.dtype)[...] = value
+                _seen(pointers[leaf.output], spec.shape, spec.dtype)[...] = value
 
     def _check(self, variant: Variant) -> None:
-        found = returned(variant, self.source.name)
+        found = self.source.returned(variant)
         if found != self.returned:
             raise self._changed(f"{found}, otherwise {self.returned}")
 
@@ -301,19 +216,6 @@ class Table:
         self.failures[here] = error
         if not self.keeps or all(thread.ident != here for thread in threading.enumerate()):
             _print(CallError(self.source.name, error))
-
-
-def leaves(form: Form) -> list[Leaf]:
-    """All leaves, in order."""
-    if isinstance(form, Leaf):
-        return [form]
-    return [leaf for part in form.parts for leaf in leaves(part)]
-
-
-def _paired(form: Form, result: Any) -> list[tuple[Leaf, Any]]:
-    if isinstance(form, Leaf):
-        return [(form, result)]
-    return [pair for part, value in zip(form.parts, result) for pair in _paired(part, value)]
 
 
 def _seen(address: int | None, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:

@@ -17,19 +17,24 @@ from numba.core.imputils import impl_ret_new_ref
 from numba.core.registry import cpu_target
 from numba.core.typing.templates import AttributeTemplate, Signature
 from numba.extending import (
-    NativeValue, infer_getattr, lower_builtin, lower_getattr, models, register_model, unbox,
-)  # fmt: skip
+    NativeValue,
+    infer_getattr,
+    lower_builtin,
+    lower_getattr,
+    models,
+    register_model,
+    unbox,
+)
 from numba.np.arrayobj import _empty_nd_impl, make_array
 from numba.np.numpy_support import as_dtype, from_dtype
 
 from tapegrad.compiler import lookup
-from tapegrad.compiler.lookup import Form, Input, Leaf, Source, Table
+from tapegrad.compiler.lookup import Table
+from tapegrad.compiler.source import NUMBER, Form, Input, Source, leaves
+from tapegrad.compiler.variant import ARRAY, FLOAT, STATIC, Leaf
 
 WORD, BYTE = ir.IntType(64), ir.IntType(8)
 ADDRESS = BYTE.as_pointer()
-DOUBLE = np.dtype(np.float64)
-# Dimensions and values that a function is tried with before it was ever called.
-PROBES = (3, 2, 4, 1)
 
 
 class Face:
@@ -38,9 +43,8 @@ class Face:
     Arguments are numbers, which arrive as floats, and arrays in C order.  Nothing here takes the
     interpreter's lock once there is a program for the shapes (and branches) that occur.
 
-    >>> import numba, numpy as np
-    >>> from tapegrad.compiler.jitted import jit
-    >>> f = jit(lambda x, a: (a * x * x).sum())
+    >>> import numba, numpy as np, tapegrad as tg
+    >>> f = tg.jit(lambda x, a: (a * x * x).sum())
     >>> @numba.njit
     ... def total(x):
     ...     return f.njit(x, 2.0) + f.njit(x, 1)
@@ -76,7 +80,7 @@ class Face:
 
     def _input(self, k: int, t: types.Type) -> Input:
         if isinstance(t, types.Integer | types.Float | types.Boolean):
-            return Input(lookup.FLOAT, 0, DOUBLE)
+            return NUMBER
         if not isinstance(t, types.Array) or t.dtype not in _ELEMENTS:
             raise errors.TypingError(
                 f"`{self.source.name}` got a {t} as argument {k}: in nopython code it takes real "
@@ -87,7 +91,7 @@ class Face:
                 f"`{self.source.name}` got an {t} as argument {k}, whose elements may lie apart: "
                 "pass `np.ascontiguousarray(...)` of it"
             )
-        return Input(lookup.ARRAY, t.ndim, as_dtype(t.dtype))
+        return Input(ARRAY, t.ndim, as_dtype(t.dtype))
 
 
 _ELEMENTS = frozenset(types.integer_domain | types.real_domain | {types.boolean})
@@ -104,7 +108,7 @@ class FaceType(types.Callable, types.Opaque):  # type: ignore[misc]
         """The signature of a call."""
         call = self.face.call(args, kws)
         pairs = zip(args, call.inputs)
-        given = [types.float64 if i.kind == lookup.FLOAT else types.unliteral(t) for t, i in pairs]
+        given = [types.float64 if i.kind == FLOAT else types.unliteral(t) for t, i in pairs]
         return Signature(call.type(call.returned.form), tuple(given), None)
 
     def get_call_signatures(self) -> tuple[list[Signature], bool]:
@@ -147,28 +151,27 @@ class _Call:
 
     def __init__(self, face: Face, inputs: tuple[Input, ...]) -> None:
         source = face.source
-        variant = source.example(inputs) or _probed(source, inputs)
         try:
-            returned = lookup.returned(variant, source.name)
+            returned = source.returned(source.example(inputs))
         except TypeError as error:
             raise errors.TypingError(str(error)) from error
         self.inputs, self.returned = inputs, returned
         self.source = source
         self.tables: dict[bool, Table] = {}
         # An array's type says more than its rank and dtype, whether it is read-only, say.
-        general = [types.float64 if i.kind == lookup.FLOAT else types.Array for i in inputs]
+        general = [types.float64 if i.kind == FLOAT else types.Array for i in inputs]
         lower_builtin(self.lower, *general)(self.lower)
 
     def type(self, form: Form) -> types.Type:
         """Numba's type of a result."""
         if not isinstance(form, Leaf):
             return types.BaseTuple.from_types([self.type(part) for part in form.parts])
-        if form.kind == lookup.STATIC:
+        if form.form == STATIC:
             return _STATIC[type(form.value)]
-        rank, dtype = self.returned.outputs[form.k]
-        if form.kind == lookup.ARRAY:
+        rank, dtype = self.returned.outputs[form.output]
+        if form.form == ARRAY:
             return _array(rank, dtype)
-        return types.float64 if form.kind == lookup.FLOAT else from_dtype(dtype)
+        return types.float64 if form.form == FLOAT else from_dtype(dtype)
 
     def table(self, parallel: bool) -> Table:
         """The programs for such calls, as seen from the body of a parallel loop or elsewhere."""
@@ -192,27 +195,6 @@ _STATIC = {
 }  # fmt: skip
 
 
-def _probed(source: Source, inputs: tuple[Input, ...]) -> Any:
-    """A variant for made-up shapes, of which only ranks and dtypes are used."""
-    said = "it is not compiled for arguments like these"
-    for n in PROBES:
-        values = [np.ones((n,) * i.rank, i.dtype) for i in inputs]
-        try:
-            variant = source.variant(
-                *[1.0 if i.kind == lookup.FLOAT else a for i, a in zip(inputs, values)]
-            )
-        except Exception as error:
-            said = f"{type(error).__name__}: {error}"
-        else:
-            if variant is not None:
-                return variant
-    raise errors.TypingError(
-        f"what `{source.name}` returns could not be found out with arrays of made-up shapes "
-        f"({said}). Call it once from Python, with arguments as they will be, before the function "
-        "that uses it is compiled"
-    )
-
-
 _PARALLEL = "__numba_parfor_gufunc"  # in the name of what the body of `prange` becomes
 
 
@@ -226,8 +208,7 @@ class _Writer:
         self.parallel = _PARALLEL in builder.function.name
         self.table = call.table(self.parallel)
         self.types = [_array(rank, dtype) for rank, dtype in call.returned.outputs]
-        leaves = lookup.leaves(call.returned.form)
-        self.arrays = {leaf.k for leaf in leaves if leaf.kind == lookup.ARRAY}
+        self.arrays = {leaf.output for leaf in leaves(call.returned.form) if leaf.form == ARRAY}
 
     def write(self, signature: Signature, args: Any) -> Any:
         """From the arguments to the result."""
@@ -288,13 +269,13 @@ class _Writer:
         if not isinstance(form, Leaf):
             parts = [self._result(part, made) for part in form.parts]
             return context.make_tuple(builder, kind, parts)
-        if form.kind == lookup.STATIC:
+        if form.form == STATIC:
             return context.get_constant_generic(builder, kind, form.value)
-        pointer, array = made[form.k]
-        if form.kind == lookup.ARRAY:
+        pointer, array = made[form.output]
+        if form.form == ARRAY:
             context.nrt.incref(builder, kind, array)
             return array
-        dtype = self.types[form.k].dtype
+        dtype = self.types[form.output].dtype
         value = context.unpack_value(builder, dtype, pointer)
         return context.cast(builder, value, dtype, kind)
 

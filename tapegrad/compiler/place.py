@@ -118,9 +118,11 @@ def _step(place: Place, op: Op, params: dict[str, Any]) -> Place | None:
     if op.name == "expand":
         return place.broadcast(params["shape"])
     if op.name == "flip":
-        array = np.flip(array, params["dims"])
+        turned = [slice(None, None, -1 if d in params["dims"] else 1) for d in range(array.ndim)]
+        array = array[(*turned, ...)]
     elif op.name == "getitem":
-        array = array[(*params["index"], ...)]  # integers alone would read the element
+        index = params["index"]  # integers alone would read the element
+        array = array[index if any(i is ... for i in index) else (*index, ...)]
     elif op.name in WINDOWS:
         array = op.forward(array, **params)
     else:

@@ -52,7 +52,7 @@ def supports(name: str, types: Sequence[str]) -> bool:
 
 
 class Code(Block):
-    """Straight-line code of elementwise operations.
+    r"""Straight-line code of elementwise operations.
 
     Where `guarded` is true, functions that serve most arguments only are used, and `bad` gets an
     `i1` for each that says whether they were wrong: then all is to be done again by code that is
@@ -63,7 +63,7 @@ class Code(Block):
     >>> code = Code()
     >>> code.apply("addcmul", [Value("%a", "double"), Value("%b", "double"), Value("%c", "float")])
     double %v2
-    >>> print("\\n".join(code.lines))
+    >>> print("\n".join(code.lines))
     %v0 = fpext float %c to double
     %v1 = fmul double %b, %v0
     %v2 = fadd double %a, %v1

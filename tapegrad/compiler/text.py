@@ -183,10 +183,10 @@ class Operand:
     def __ge__(self, other: Any) -> Operand:
         return self._compare(">=", other)
 
-    def __eq__(self, other: Any) -> Operand:  # type: ignore[override]  # code, not a bool
+    def __eq__(self, other: object) -> Operand:  # type: ignore[override]  # code, not a bool
         return self._compare("==", other)
 
-    def __ne__(self, other: Any) -> Operand:  # type: ignore[override]  # code, not a bool
+    def __ne__(self, other: object) -> Operand:  # type: ignore[override]  # code, not a bool
         return self._compare("!=", other)
 
     def _write(self, type: str, text: str) -> Operand:
@@ -302,7 +302,9 @@ def horner(x: Operand, coefficients: Sequence[Any]) -> Operand:
     return Operand(x.block, polynomial(_Builder, x, coefficients).value)
 
 
-def horner_select(condition: Operand, x: Operand, a: Sequence[float], b: Sequence[float]) -> Operand:
+def horner_select(
+    condition: Operand, x: Operand, a: Sequence[float], b: Sequence[float]
+) -> Operand:
     """`horner(x, a if condition else b)`: the coefficients are blended."""
     return horner(x, [select(condition, *pair) for pair in zip(a, b, strict=True)])
 

@@ -59,7 +59,7 @@ SCALARS = {
     "hypot": "vmath.hypot({0}, {1})",
     "logaddexp": "vmath.logaddexp({0}, {1})",
     "trigamma": "vmath.trigamma({0})",
-    "relu": "select({0} > zero, {0}, {0} * zero)",
+    "relu": "select(({0} > zero) | ({0} != {0}), {0}, zero)",
     "strong": "select({0} != zero, {0} * {1}, zero)",
     "exact": "select({0} != zero, select({1} != zero, {0} * {1}, zero), zero)",
     "addcmul": "{0} + {1} * {2}",

@@ -6,7 +6,7 @@ from typing import Any
 from tapegrad.kernels.flags import scalar
 from tapegrad.kernels.lanes import fma, magnitude, narrow, select, widen
 
-LARGE, SMALL = 2.0**510, 2.0**-450
+LARGE, SMALL = 2.0**510, 2.0**-400
 DOWN, UP = 2.0**-600, 2.0**600
 
 
@@ -16,8 +16,7 @@ def hypot(x: float, y: float) -> Any:
     a, b = magnitude(widen(x)), magnitude(widen(y))
     high, low = select(a > b, a, b), select(a > b, b, a)
     # Powers of two bring the squares into range.
-    scale = select(high > LARGE, DOWN, select(low < SMALL, UP, 1.0))
-    scale = select((high > LARGE) | (high < 1.0), scale, 1.0)
+    scale = select(high > LARGE, DOWN, select(high < SMALL, UP, 1.0))
     p, q = high * scale, low * scale
     h = math.sqrt(fma(p, p, q * q))
     # One step of Newton's: h*h - p*p - q*q from exact products.

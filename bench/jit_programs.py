@@ -1,0 +1,188 @@
+"""How long it takes until a gradient is compiled: programs of scalars, and two of arrays."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+import tapegrad as tg
+from bench import gradbench
+from bench.check import GRADIENT_TOLERANCE, Disagreement
+from bench.gradbench.evaluation import as_numpy, largest_difference
+from bench.problem import SEED, Unsupported
+from bench.report import Row, at_least, ratios_to, unsteady
+from bench.sides import Tapegrad
+from bench.sides.side import Side
+from bench.timing import Figure
+
+NAMES = ("tapegrad", "jax", "casadi")
+SIZES = (50, 200, 800, 3200, 20000)
+LEAST = {"jax": 2.0}
+MOST_PER_OPERATION = 0.4
+# An operation of a scalar program looks this far back for its other operand.
+REACH = 30
+ROUNDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program to compile the gradient of.
+
+    Parameters
+    ----------
+    make
+        Called with a library and a seed; returns the gradient, not compiled yet. Another seed
+        makes another program of the same size, so that no cache has it.
+    arrays
+        What it is called with.
+    operations
+        How many scalar operations it has, 0 for a program of arrays.
+    """
+
+    name: str
+    make: Callable[[Side, int], Callable[..., Any]]
+    arrays: tuple[np.ndarray, ...]
+    operations: int = 0
+
+
+def compile(libraries: list[Side], threads: int, quick: bool) -> Iterator[Row]:
+    """Time from a function to the first value of its compiled gradient."""
+    sides = [library for library in libraries if library.name in NAMES]
+    sides = [side for side in sides if woken(side)]
+    for program in programs(quick):
+        rounds = 1 if quick or program.operations > 1000 else ROUNDS
+        samples: dict[str, list[float]] = {}
+        for done in range(rounds):
+            sides = sides[1:] + sides[:1]
+            for side in sides:
+                try:
+                    seconds = checked_time(program, side, done)
+                except Unsupported:
+                    continue
+                samples.setdefault(side.name, []).append(seconds)
+        if samples:
+            figures = {name: Figure.of(taken, 1e3) for name, taken in samples.items()}
+            yield row(program, figures, threads)
+
+
+def woken(side: Side) -> bool:
+    """Compile something small, so that nothing is loaded later; whether the library compiles."""
+    try:
+        checked_time(scalars(8), side, -1)
+    except Unsupported:
+        return False
+    return True
+
+
+def row(program: Program, figures: dict[str, Figure], threads: int) -> Row:
+    """Return what was measured, with what is to be reached."""
+    ratios = ratios_to(figures, "jax", "casadi")
+    reach, met = at_least(ratios, **LEAST) if "jax" in figures else ("", None)
+    if program.operations:
+        limit = MOST_PER_OPERATION * program.operations
+        reach = ", ".join(filter(None, (f"≤ {limit:g} ms", reach)))
+        if "tapegrad" in figures:
+            met = figures["tapegrad"].median <= limit and met is not False
+    group = "until the first gradient is there"
+    note = unsteady(figures, "jax")
+    return Row(group, program.name, threads, "ms", figures, ratios, reach, met, note)
+
+
+def checked_time(program: Program, side: Side, seed: int) -> float:
+    """Return the seconds until the gradient is there, and hold it to tapegrad's, not compiled."""
+    if program.operations > side.most_scalars:
+        raise Unsupported(f"{side.name} takes minutes to compile {program.name}")
+    arrays = [side.array(x) for x in program.arrays]
+    start = perf_counter()
+    result = side.compile(program.make(side, seed))(*arrays)
+    seconds = perf_counter() - start
+    plain = Tapegrad("tapegrad", tg).eager()
+    expected = as_numpy(program.make(plain, seed)(*program.arrays))
+    found = as_numpy(result)
+    if program.operations:
+        found = np.ravel(found)  # CasADi's vectors are columns
+    if (error := largest_difference(found, expected)) > GRADIENT_TOLERANCE:
+        raise Disagreement(f"{program.name}: {side.name}'s gradient is off by {error}")
+    return seconds
+
+
+def programs(quick: bool) -> Iterator[Program]:
+    """Yield the programs of scalars, by size, and those of arrays."""
+    for size in (8,) if quick else SIZES:
+        yield scalars(size)
+    yield mlp()
+    yield gmm(quick)
+
+
+def scalars(operations: int) -> Program:
+    """Return a program of scalar operations, each on the last result and an earlier one."""
+    x = np.random.default_rng(SEED).uniform(0.5, 1.5, 8)
+
+    def make(side: Side, seed: int) -> Callable[..., Any]:
+        rng, xp = random.Random(seed), side.xp
+        plan = [(rng.randrange(4), rng.randrange(REACH)) for _ in range(operations // 2)]
+
+        def f(x: Any) -> Any:
+            values = [x[i] for i in range(8)]
+            for kind, back in plan:
+                a, b = values[-1], values[-1 - back % len(values)]
+                if kind == 0:
+                    y = xp.sin(a) * b
+                elif kind == 1:
+                    y = xp.tanh(a + b)
+                elif kind == 2:
+                    y = xp.cos(a - b)
+                else:
+                    y = xp.exp(-a) * b
+                values.append(y)
+            return values[-1]
+
+        return side.ad.grad(f)
+
+    return Program(f"{operations} operations on scalars", make, (x,), operations)
+
+
+def mlp() -> Program:
+    """Return the loss of a network of three layers, 32 examples, in its weights."""
+    rng = np.random.default_rng(SEED)
+    sizes = (16, 64, 64, 1)
+    weights = [rng.standard_normal(pair) / 4 for pair in pairwise(sizes)]
+    biases = [np.zeros(size) for size in sizes[1:]]
+    x, target = rng.standard_normal((32, 16)), rng.standard_normal((32, 1))
+
+    def make(side: Side, seed: int) -> Callable[..., Any]:
+        xp, factor = side.xp, 1.0 + seed / 100
+
+        def loss(w1: Any, w2: Any, w3: Any, b1: Any, b2: Any, b3: Any, x: Any, target: Any) -> Any:
+            x = xp.tanh(factor * x @ w1 + b1)
+            x = xp.tanh(x @ w2 + b2)
+            return xp.mean((x @ w3 + b3 - target) ** 2)
+
+        return on_arrays(side).grad(loss, argnums=(0, 1, 2, 3, 4, 5))
+
+    return Program("MLP, 3 layers", make, (*weights, *biases, x, target))
+
+
+def gmm(quick: bool) -> Program:
+    """Return GradBench's mixture of Gaussians."""
+    problem = gradbench.find("gmm")
+    instance = problem.instance(problem.small if quick else problem.standard, SEED)
+
+    def make(side: Side, seed: int) -> Callable[..., Any]:
+        static = instance.static | {"gamma": 1.0 + seed / 100}
+        return problem.bound(on_arrays(side), side.xp, replace(instance, static=static))[1]
+
+    return Program("GMM", make, (*instance.inputs, *instance.data))
+
+
+def on_arrays(side: Side) -> Any:
+    """Return a library's transforms, if they take functions of several arrays."""
+    if not hasattr(side.ad, "jvp"):
+        raise Unsupported(f"{side.name} has gradients of scalar programs only, here")
+    return side.ad
