@@ -41,10 +41,12 @@ class Failed(CallError):
         super().__init__(table.source.name, table.failures.get(threading.get_ident()))
 
 
-@ctypes.CFUNCTYPE(None, ctypes.py_object)
-def _print(error: BaseException) -> None:
-    """Let `sys.unraisablehook` tell: this is where an exception cannot go any further."""
+def _not_raised(error: BaseException) -> None:
     raise error
+
+
+# Lets `sys.unraisablehook` tell of an exception.
+_print = ctypes.CFUNCTYPE(None, ctypes.py_object)(_not_raised)
 
 
 # Words of an entry, of a table, and why a table asks Python.
@@ -126,7 +128,8 @@ class Table:
                 self._check(variant)
                 chain = self._chain(shapes, variant, bucket)
         except BaseException as error:
-            return self._failed(error)
+            self._failed(error)
+            return None
         return chain[0]
 
     def _chain(
@@ -159,7 +162,8 @@ class Table:
             self._check(variant)
             return self._alternative(first, variant)
         except BaseException as error:
-            return self._failed(error)
+            self._failed(error)
+            return None
 
     def _alternative(self, first: int, variant: Variant) -> int:
         entries = self._entries
@@ -223,8 +227,8 @@ def _seen(address: int | None, shape: tuple[int, ...], dtype: np.dtype[Any]) -> 
     count = math.prod(shape)
     if not count or address is None:
         return np.empty(shape, dtype)
-    memory = (ctypes.c_char * (count * dtype.itemsize)).from_address(address)
-    return np.frombuffer(memory, dtype).reshape(shape)
+    memory: Any = (ctypes.c_char * (count * dtype.itemsize)).from_address(address)
+    return np.ndarray(shape, dtype, memory)
 
 
 class Driver(NamedTuple):

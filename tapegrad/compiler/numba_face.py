@@ -97,7 +97,7 @@ class Face:
 _ELEMENTS = frozenset(types.integer_domain | types.real_domain | {types.boolean})
 
 
-class FaceType(types.Callable, types.Opaque):  # type: ignore[misc]
+class FaceType(types.Callable, types.Opaque):
     """Numba's type of one compiled function: each has its own, and Numba a code for each."""
 
     def __init__(self, face: Face) -> None:
@@ -129,7 +129,7 @@ def _unbox(typ: Any, obj: Any, c: Any) -> Any:
 
 
 @infer_getattr
-class _Attributes(AttributeTemplate):  # type: ignore[misc]
+class _Attributes(AttributeTemplate):
     key = FaceType
 
     def resolve_njit(self, face: FaceType) -> FaceType:

@@ -95,7 +95,7 @@ class Source:
                     np.ones((n,) * i.rank, i.dtype) if i.kind == ARRAY else 1.0 for i in inputs
                 ])  # fmt: skip
             except Exception as error:
-                said = error
+                said = said or error
         raise TypeError(
             f"what `{self.name}` returns could not be found out with arrays of made-up shapes "
             f"({type(said).__name__}: {said}). Call it once from Python, with arguments as they "
