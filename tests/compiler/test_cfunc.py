@@ -119,7 +119,9 @@ def test_what_fails_is_told(told):
     sampler = tg.jit(tg.value_and_grad(python)).cfunc("logp", np.ones(2))
     assert sampled(sampler, np.array([-1.0, 0.0]))[0] == NOT_RUN
     assert len(told) == 2
-    assert all("`python` could not be run from compiled code: ValueError: negative" in s for s in told)
+    assert all(
+        "`python` could not be run from compiled code: ValueError: negative" in s for s in told
+    )
 
 
 def test_plain_pointers():

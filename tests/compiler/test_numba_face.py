@@ -156,7 +156,7 @@ def test_results_are_freed():
 def test_arrays_that_are_not_in_c_order():
     with pytest.raises(TypingError, match=r"argument 0.*pass `np.ascontiguousarray"):
         call(square_sum, np.ones(6)[::2], 1.0)
-    with pytest.raises(TypingError, match="pass `np.ascontiguousarray"):
+    with pytest.raises(TypingError, match=r"pass `np.ascontiguousarray"):
         call(square_sum, np.ones((2, 3)).T, 1.0)
 
 
@@ -234,7 +234,7 @@ failing = tg.jit(seven)
 def test_what_python_raised_is_the_cause():
     assert call(failing, np.ones(3)) == 3.0
     for _ in range(2):
-        with pytest.raises(CallError, match="`seven` could not be run.*seven is not") as caught:
+        with pytest.raises(CallError, match=r"`seven` could not be run.*seven is not") as caught:
             call(failing, np.ones(7))
         assert isinstance(caught.value.__cause__, ValueError)
     assert call(failing, np.ones(4)) == 4.0
