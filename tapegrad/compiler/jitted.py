@@ -123,7 +123,22 @@ class Jitted:
 
     @functools.cached_property
     def njit(self) -> Face:
-        """The function as Numba's compiled code calls it, see `Face`."""
+        """The function as `numba.njit` code calls it: with numbers and arrays in C order.
+
+        Each combination of shapes is compiled when it first occurs; from then on such a call takes
+        no lock of the interpreter. What fails is raised as `RuntimeError`.
+
+        >>> import numba, numpy as np, tapegrad as tg
+        >>> f = tg.jit(tg.value_and_grad(lambda x: (x * x).sum()))
+        >>> @numba.njit
+        ... def descend(x, steps):
+        ...     for _ in range(steps):
+        ...         value, gradient = f.njit(x)
+        ...         x = x - 0.25 * gradient
+        ...     return value, x
+        >>> descend(np.array([4.0, 8.0]), 3)
+        (5.0, array([0.5, 1. ]))
+        """
         from tapegrad.compiler.numba_face import Face
 
         return Face(Source(self))
@@ -134,7 +149,30 @@ class Jitted:
         return self.njit._numba_type_
 
     def cfunc(self, kind: str, *examples: Any) -> CFunction:
-        """The program for arguments like the examples as a C function, see `CFunction`."""
+        """The function for arguments of these shapes as a C function pointer.
+
+        Parameters
+        ----------
+        kind : "scipy", "logp" or "plain"
+            Its prototype: ``double f(int n, double *x, void *user)``, as `scipy.LowLevelCallable`
+            takes it; ``int f(size_t dim, const double *x, double *gradient, double *logp, void
+            *user)``, for samplers; or ``int f(const void *const *inputs, void *const *outputs)``.
+        *examples : floats and arrays
+            Arguments like those that it will be called for.
+
+        Returns
+        -------
+        CFunction
+            With the attributes `address` and `ctypes` and the method `low_level_callable()`. The
+            pointer is good for as long as this object lives.
+
+        >>> import numpy as np, tapegrad as tg
+        >>> from scipy import integrate
+        >>> f = tg.jit(lambda x, y: x * np.exp(y))
+        >>> made = f.cfunc("scipy", 0.0, 0.0).low_level_callable()
+        >>> round(integrate.nquad(made, [[0, 1], [0, 1]])[0], 6)
+        0.859141
+        """
         return CFunction(Source(self), kind, examples)
 
     # -- calling ---------------------------------------------------------------------------

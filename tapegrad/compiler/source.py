@@ -58,6 +58,11 @@ class Source:
 
     def variant(self, *values: Any) -> Variant | None:
         """One that holds for these values, made if there is none; None: it is not compiled."""
+        if self.jitted.static_argnums or self.jitted.static_argnames:
+            raise TypeError(
+                f"`{self.name}` has static arguments, which compiled code cannot pass: use a "
+                "function without, `tapegrad.jit(lambda x: f(x, 3))`, say"
+            )
         signature, leaves, arrays = self.jitted.signature(values, {})
         if signature in self.jitted._eager:
             return None

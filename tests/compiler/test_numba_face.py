@@ -191,6 +191,12 @@ def test_a_function_that_no_made_up_shape_fits():
     np.testing.assert_array_equal(again(f, np.ones(15)), np.full(3, 5.0))
 
 
+def test_static_arguments():
+    f = tg.jit(lambda x, n: x**n, static_argnums=1)
+    with pytest.raises(TypingError, match="has static arguments, which compiled code cannot pass"):
+        call(f, 2.0, 3)
+
+
 # -- branches and failures ---------------------------------------------------------------------
 
 
