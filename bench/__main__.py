@@ -1,4 +1,6 @@
-"""The command: ``python -m bench eager``, ``transforms``, ``parts`` (of a step) or ``jit``.
+"""The command: ``python -m bench`` and a suite.
+
+The suites are ``eager``, ``transforms``, ``jit``, and ``parts`` (of a step, of operations).
 
 The process that is called only plans and prints. What is timed side by side runs in one worker
 process per number of threads, whose environment pins every thread pool before anything is

@@ -1,4 +1,4 @@
-"""Where a training step spends its time: the step of `problems.mlp`, taken apart."""
+"""Where time is spent: the step of `problems.mlp`, and single large operations, taken apart."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Any
 
 from bench import libraries, problems
 from bench.libraries import Library, Torch
+from bench.profile import large
 from bench.report import Row, ratios_to, unsteady
 from bench.timing import Figure
 
 ADAPTERS = {name: libraries.ADAPTERS[name] for name in ("tapegrad", "torch")}
-GROUPS = ("step",)
+GROUPS = ("step", "large")
 PROCESS_GROUPS: dict[str, Any] = {}
 ROUNDS = 3000
 
@@ -75,4 +76,4 @@ def parts(library: Torch) -> Callable[[], dict[str, float]]:
     return run
 
 
-__all__ = ["ADAPTERS", "GROUPS", "PROCESS_GROUPS", "step"]
+__all__ = ["ADAPTERS", "GROUPS", "PROCESS_GROUPS", "large", "step"]

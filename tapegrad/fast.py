@@ -32,7 +32,7 @@ from tapegrad.tape import (
     pack_into,
     shapes,
 )
-from tapegrad.tensor import F8, SHORT, Tensor
+from tapegrad.tensor import F8, SHORT, Tensor, number, wrap
 
 _new = Tensor.__new__
 _constants: dict[float, np.ndarray] = {}
@@ -186,6 +186,8 @@ def _binary(op: Op) -> Callable[[Any, Any], Tensor]:
         elif kind is float or kind is int:
             b = constant(float(other))
             q = sb = 0
+        elif kind is np.ndarray:
+            b, q, sb = other, 0, number(other)
         else:
             return run(op, (as_operand(input), as_operand(other)), {})
         aux = 0
@@ -258,6 +260,8 @@ def matmul(op: Op, otherwise: Callable[[Any, Any], Tensor]) -> Callable[[Any, An
     plain = op.code | DTYPE_BITS[F8] | SAVES
 
     def function(input: Any, other: Any) -> Tensor:
+        if type(other) is np.ndarray:
+            other = wrap(other)
         if type(input) is not Tensor or type(other) is not Tensor:
             return otherwise(input, other)
         tape = current.tape

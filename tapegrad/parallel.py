@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import os
-import threading
 from collections.abc import Callable, Sequence
-from queue import SimpleQueue
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from tapegrad import crew
 from tapegrad.kernels import layout
 from tapegrad.kernels.grid import Grid, core, grid
 from tapegrad.ops.core import Op
@@ -18,6 +18,8 @@ from tapegrad.ops.elementwise import Lazy
 
 SPLIT = 1 << 16  # elements per thread from which splitting pays
 COMPILED = 1 << 14  # elements from which a compiled loop pays for its call
+ROW = 16  # elements of a row from which a call for each pays, instead of one pass of NumPy's
+ROW_OF_PASSES = 6  # the same, instead of several passes
 
 # Operations whose compiled loop beats NumPy's own by measurement (`python -m bench eager`), always
 # or where an operand is broadcast along rows or columns.
@@ -28,12 +30,11 @@ FASTER = frozenset((
     "trigamma where"
 ).split())  # fmt: skip
 FASTER_BROADCAST = frozenset("add sub mul div".split())
+# Their compiled loop takes as long as NumPy's and gives the same bits.  It needs no interpreter, so
+# that several threads can begin it without waiting for each other.
+ALIKE = frozenset("abs add ceil div floor mul neg square sub trunc".split())
 
 _threads = int(os.environ.get("TAPEGRAD_NUM_THREADS", "0")) or (os.cpu_count() or 1)
-
-Task = tuple[Callable[[int, int], Any], int, int, "SimpleQueue[BaseException | None]"]
-_tasks: SimpleQueue[Task] = SimpleQueue()
-_workers: list[threading.Thread] = []
 
 
 def set_num_threads(n: int) -> None:
@@ -60,60 +61,23 @@ def get_num_threads() -> int:
     return _threads
 
 
+def _edges(n: int, weight: int) -> list[int]:
+    """Where the parts of 0..n begin and end that threads do; one part where more do not pay."""
+    parts = max(1, min(_threads, n, n * weight // SPLIT))
+    return [n * i // parts for i in range(parts + 1)]
+
+
 def split(n: int, work: Callable[[int, int], Any], weight: int = 1) -> None:
     """Run `work(start, stop)` over 0..n, on several threads when that pays.
 
     `weight` is how many elements one of the n stands for.
     """
-    parts = min(_threads, n, n * weight // SPLIT)
-    if parts < 2:
+    edges = _edges(n, weight)
+    if len(edges) == 2:
         work(0, n)
-        return
-    if len(_workers) < parts - 1:
-        _hire(parts - 1)
-    done: SimpleQueue[BaseException | None] = SimpleQueue()
-    edges = [n * i // parts for i in range(parts + 1)]
-    for i in range(1, parts):
-        _tasks.put((work, edges[i], edges[i + 1], done))
-    try:
-        work(edges[0], edges[1])
-    finally:
-        problems = [done.get() for _ in range(1, parts)]  # nobody writes once this has returned
-    for problem in problems:
-        if problem is not None:
-            raise problem
+    else:
+        crew.share(work, edges)
 
-
-def _hire(count: int) -> None:
-    """Start threads that wait for tasks: a queue wakes them sooner than an executor's would."""
-    while len(_workers) < count:
-        name = f"tapegrad-{len(_workers)}"
-        worker = threading.Thread(target=_serve, args=(_tasks,), name=name, daemon=True)
-        _workers.append(worker)
-        worker.start()
-
-
-def _serve(tasks: SimpleQueue[Task]) -> None:
-    while True:
-        work, start, stop, done = tasks.get()
-        try:
-            work(start, stop)
-        except BaseException as problem:  # handed to the thread that waits
-            done.put(problem)
-        else:
-            done.put(None)
-        del work, done
-
-
-def _after_fork() -> None:
-    """A child process has none of its parent's threads."""
-    global _tasks
-    _workers.clear()
-    _tasks = SimpleQueue()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
 
 _layout = layout.find()
 _word = ctypes.c_int64.from_address
@@ -146,36 +110,37 @@ def launch(
     `steps` from element to element; without `steps` a row cannot be divided.  A call for a row is
     the work of `weight * n` elements.
     """
-    pad = [0] * (7 - len(at))
-    if rows == 1 and steps is None:
-        kernel.call(n, *at, *pad)
-    elif rows == 1:
+    if rows == 1:
+        edges = [0, n] if steps is None else _edges(n, weight)
+        if len(edges) == 2:
+            kernel.call(n, *at, *[0] * (7 - len(at)))
+            return
         assert steps is not None
-        moves = steps
-
-        def part(start: int, stop: int) -> None:
-            kernel.call(stop - start, *[a + start * s for a, s in zip(at, moves)], *pad)
-
-        split(n, part, weight)
+        parts = [
+            frame(kernel, 1, stop - start, [a + start * s for a, s in zip(at, steps)], ())
+            for start, stop in pairwise(edges)
+        ]
+        crew.call(parts)
     elif steps is not None and rows < _threads <= rows * n // SPLIT:
         for r in range(rows):
             launch(kernel, 1, n, [a + r * s for a, s in zip(at, row_steps)], row_steps, steps)
     else:
-
-        def some(start: int, stop: int) -> None:
+        parts = []
+        for start, stop in pairwise(_edges(rows, weight * n)):
             moved = [a + start * s for a, s in zip(at, row_steps)]
-            call_rows(kernel, stop - start, n, moved, row_steps)
+            parts.append(frame(kernel, stop - start, n, moved, row_steps))
+        crew.call(parts)
 
-        split(rows, some, weight * n)
+
+def frame(kernel: Any, rows: int, n: int, at: Steps, row_steps: Steps) -> list[int]:
+    """What `crew.call` takes: a kernel, and what it is called with for each row."""
+    left = 7 - len(at)
+    return [kernel.address, rows, n, *at, *[0] * left, 0, *row_steps, *[0] * (7 - len(row_steps))]
 
 
 def call_rows(kernel: Any, rows: int, n: int, at: Steps, row_steps: Steps) -> None:
     """Call a kernel for each row, on this thread."""
-    from tapegrad.kernels import table
-
-    pad = [0] * (7 - len(at))
-    frame = np.array([kernel.address, rows, n, *at, *pad, 0, *row_steps, *pad], np.int64)
-    table.rows()(address(frame))
+    crew.call([frame(kernel, rows, n, at, row_steps)])
 
 
 def row_steps(g: Grid, k: int, itemsize: int) -> int:
@@ -198,14 +163,19 @@ def forward(op: Op, arrays: list[Any]) -> Any:
     found = None
     name = op.name
     if arrays[-1].dtype.char in "df" and (
-        name in FASTER or (broadcast and name in FASTER_BROADCAST)
+        _by_loop(name) or (broadcast and name in FASTER_BROADCAST)
     ):
         found = compiled(op, arrays)
-    elif _threads > 1:
+    if found is None and _threads > 1:
         ufunc = op.forward.load() if isinstance(op.forward, Lazy) else op.forward
         if isinstance(ufunc, np.ufunc):
             found = _split_ufunc(ufunc, arrays)
     return op.forward(*arrays, out=...) if found is None else found
+
+
+def _by_loop(name: str) -> bool:
+    """Whether the compiled loop of an operation is the one to take."""
+    return name in FASTER or (_threads > 1 and name in ALIKE)
 
 
 def forward_into(op: Op, arrays: list[np.ndarray], out: np.ndarray) -> bool:
@@ -217,7 +187,7 @@ def forward_into(op: Op, arrays: list[np.ndarray], out: np.ndarray) -> bool:
         return False
     if any(a is not out and np.may_share_memory(a, out) for a in arrays):
         return False
-    if out.size >= COMPILED and out.dtype.char in "df" and op.name in FASTER:
+    if out.size >= COMPILED and out.dtype.char in "df" and _by_loop(op.name):
         return compiled(op, arrays, out) is not None
     ufunc = op.forward
     if not isinstance(ufunc, np.ufunc):
@@ -230,11 +200,11 @@ def forward_into(op: Op, arrays: list[np.ndarray], out: np.ndarray) -> bool:
 
 
 def compiled(
-    op: Op, arrays: Sequence[np.ndarray], out: np.ndarray | None = None
+    op: Op, arrays: Sequence[np.ndarray], out: np.ndarray | None = None, row: int = ROW
 ) -> np.ndarray | None:
     """The result of an elementwise operation by its compiled loop; None where it has none.
 
-    `out` may be the first operand.
+    `out` may be the first operand.  Rows shorter than `row` are not worth calling it for each.
     """
     first = arrays[0]
     dtype = arrays[-1].dtype
@@ -245,7 +215,7 @@ def compiled(
             break
     cores = [core(a) for a in arrays]
     plan = grid(tuple([a.shape for a in cores]), shape)
-    if plan is None or (plan.rows > 1 and plan.n < 16):
+    if plan is None or (plan.rows > 1 and plan.n < row):
         return None
     scalars = 0 if out is None else 16
     for k, a in enumerate(cores):

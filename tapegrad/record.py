@@ -17,7 +17,7 @@ import numpy as np
 
 from tapegrad import parallel, storage
 from tapegrad.dtypes import get_default_dtype, result_type
-from tapegrad.kernels.layout import MATRIX, SMALL, find
+from tapegrad.kernels.layout import MATRIX, SMALL, SYSTEM, find
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op
 from tapegrad.ops.shape import JOINING, STRIDED, replay
 from tapegrad.specimen import Specimen
@@ -291,10 +291,15 @@ def layout_of(op: Op, arrays: list[Any], result: np.ndarray, params: dict[str, A
     if op.name in STRIDED and result.dtype is F8:
         place = place_of(arrays[0], result)
         return None if place < 0 else (0, place)
+    if op.name == "part" and result.dtype is F8:  # a copy, of which the walk knows what is seen
+        place = place_of(arrays[0], arrays[0][params["index"]])
+        return None if place < 0 else (0, place)
     if op.name in JOINING and result.dtype is F8:
         return _joined(op, arrays, result, params["dim"])
     if op.name == "matmul" and result.dtype is F8:
         return matrix_layout(arrays[0].shape, arrays[1].shape)
+    if op.name in ("solve", "slogdet") and result.dtype is F8:
+        return _system(arrays[0], result if op.name == "solve" else None)
     return None
 
 
@@ -357,6 +362,17 @@ def matrix_layout(a: Shape, b: Shape) -> Layout:
     if max(m * inner, inner * cols, m * cols) > MATRIX or not m * inner * cols:
         return None
     return 0, m | inner << 20 | cols << 40
+
+
+def _system(a: np.ndarray, solution: np.ndarray | None) -> Layout:
+    """The layout of one small system of linear equations, or of one determinant."""
+    if a.ndim != 2 or not 0 < a.size <= SYSTEM:
+        return None
+    if solution is None:
+        return 0, len(a)
+    if solution.ndim != 2 or not 0 < solution.size <= SYSTEM:
+        return None
+    return 0, len(a) | solution.shape[1] << 20
 
 
 def kept_values(op: Op, codes: Any, arrays: list[Any], result: np.ndarray) -> tuple[Any, ...]:

@@ -44,7 +44,9 @@ def bump(key_array: np.ndarray) -> None:
         found = _versions[key] = [0, reference]
     found[0] += 1
     for tape in Tape.all():
-        tape.mutated[key] = tape.last_mutation = tape.next
+        # A number of its own: the object in `next` becomes the handle of a record, and one that
+        # stood in a table would keep that record alive.
+        tape.mutated[key] = tape.last_mutation = tape.next - 1 + 1
 
 
 def _forget(key: int) -> None:

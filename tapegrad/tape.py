@@ -411,28 +411,30 @@ class Tape:
         """Where the tape stands: what `rewind` goes back to."""
         return self.tokens, len(self.tokens), len(self.leaves), len(self.wide)
 
-    def rewind(self, mark: tuple[list[int], int, int, int]) -> None:
+    def rewind(self, mark: tuple[list[int], int, int, int]) -> bool:
         """Forget the records and leaves since a mark, if nobody holds any of those records.
 
         A function of plain arrays leaves nothing behind then, however often it is differentiated.
         Positions are not used again: what is left is found by bisection from then on.
         """
         tokens, count, leaves, wide = mark
-        if tokens is not self.tokens or self.sweeping or len(tokens) == count:
-            return
-        if any(position >= tokens[count] for position in (*self.hooks, *self.traces)):
-            return
+        if tokens is not self.tokens or self.sweeping:
+            return False
+        newest = tokens[count:]
+        if not newest:
+            return True
+        if (self.hooks or self.traces) and max(*self.hooks, *self.traces, 0) >= newest[0]:
+            return False
         if len(self.old) < count > 1000:  # bisection would have to be set up again each time
-            return
-        for index in range(len(tokens) - 1, count - 1, -1):
-            if getrefcount(tokens[index]) > 2:  # the list's reference and the call's
-                return
-        dropped = self.keep[count:]
-        del tokens[count:], self.keep[count:], self.wide[wide:]
-        for leaf in self.leaves[leaves:]:
+            return False
+        if max(map(getrefcount, newest)) > 3:  # references of the two lists, and the call's
+            return False
+        dropped, forgotten = self.keep[count:], self.leaves[leaves:]
+        del tokens[count:], self.keep[count:], self.leaves[leaves:]
+        if self.wide:
+            del self.wide[wide:]
+        for leaf in forgotten:
             self.slots.pop(leaf._pos, None)
-        forgotten = self.leaves[leaves:]
-        del self.leaves[leaves:]
         if len(self.old) != count:
             self.old = np.array(tokens, np.int64)
             self.old_at = self.old.ctypes.data
@@ -440,7 +442,18 @@ class Tape:
         self.offset = count * STRIDE
         self.floor = min(self.floor, count)
         self.tail = (0, 0)
-        del dropped, forgotten  # last: freeing values may run code of the user
+        del newest, dropped, forgotten  # last: freeing values may run code of the user
+        return True
+
+    def drop_spent(self, mark: tuple[list[int], int, int, int]) -> None:
+        """Let go of what the records since a mark keep although a sweep has taken it away."""
+        first = mark[1] if mark[0] is self.tokens else 0
+        spent = (self.words()[first:, WORD] & SPENT) != 0
+        dropped = []
+        for index in (first + np.flatnonzero(spent)).tolist():
+            dropped.append(self.keep[index])
+            self.keep[index] = None
+        del dropped  # last: freeing values may run code of the user
 
     def make_room(self) -> int:
         """Reclaim, and grow when more than half of the records are still in use."""

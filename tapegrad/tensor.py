@@ -516,12 +516,14 @@ class Tensor(Operations):
 INFERENCE = "it was made in inference mode"
 NO_GRAD = "it was made under `no_grad`"
 _new = Tensor.__new__
+_numbers = shapes.ids
 
 
 def number(array: np.ndarray) -> int:
     """The number of the shape of an array that the short road takes, or -1."""
     if array.dtype is F8 and array.size < SHORT:
-        return shapes.number(array.shape)
+        found = _numbers.get(array.shape)
+        return shapes.number(array.shape) if found is None else found
     return -1
 
 

@@ -37,8 +37,11 @@ _spreads: dict[Any, tuple[int, int]] = {}  # of `expand`, by shapes: bits of the
 _strided = frozenset(op for op in table.values() if op.name in STRIDED)
 
 
-def see(op: Op, x: Tensor, params: Params, r: np.ndarray) -> Tensor:
-    """The view `r` of a Tensor's array as a Tensor, recorded if it must be."""
+def see(op: Op, x: Tensor, params: Params, r: np.ndarray, place: int | None = None) -> Tensor:
+    """The view `r` of a Tensor's array as a Tensor, recorded if it must be.
+
+    `place` is where the walk finds how the view lies, if the caller knows it.
+    """
     tape = current.tape
     home = x._home
     if home is not None and home is not tape:
@@ -76,7 +79,7 @@ def see(op: Op, x: Tensor, params: Params, r: np.ndarray) -> Tensor:
         bits, aux = _spreads.get((given, shape)) or _spread(given, shape)
         word |= bits
     elif op in _strided and dtype is F8:
-        aux = place_of(x._a, r)
+        aux = place_of(x._a, r) if place is None else place
         if aux < 0:
             aux = 0
         else:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import check, eager, functions, operations, problems, report, timing, transforms
+from bench import check, eager, functions, operations, parts, problems, report, timing, transforms
 from bench.__main__ import parse
 from bench.libraries import Outcome, load
 
@@ -24,7 +24,8 @@ def quick(suite, *arguments):
 @pytest.mark.parametrize(
     ("suite", "group"),
     [("eager", group) for group in (*eager.GROUPS, *eager.PROCESS_GROUPS)]
-    + [("transforms", group) for group in transforms.GROUPS],
+    + [("transforms", group) for group in transforms.GROUPS]
+    + [("parts", group) for group in parts.GROUPS],
 )
 def test_smoke(suite, group, tmp_path):
     out = tmp_path / "figures.json"

@@ -26,6 +26,7 @@ LAYERS = (
     {"kernels"},  # compiled code that knows no operation
     {"ops"},
     {"kernels.symbols", "kernels.table"},  # they read the table of operations
+    {"crew"},
     {"parallel"},
     {"bulk"},
     {"tensor"},

@@ -4,6 +4,7 @@ import gc
 import os
 import threading
 import time
+import weakref
 
 import pytest
 
@@ -401,6 +402,21 @@ def growth_while_evaluating(leaf, count):
 @linux
 def test_dropped_evaluations_do_not_grow_memory(leaf):
     assert alone(lambda: growth_while_evaluating(leaf, 200_000)) < 8e6
+
+
+@pytest.mark.parametrize("inplace", ["exp_", "sin_", "neg_"])
+def test_a_large_result_of_an_in_place_operation_is_let_go(leaf, inplace):
+    """By the next operation, whether the record keeps its operand, its result or nothing."""
+
+    def run():
+        x = leaf([1.0] * 200_000)
+        y = getattr(x.clone(), inplace)()
+        array = weakref.ref(y._a)
+        del y
+        x.clone()
+        assert array() is None
+
+    alone(run)
 
 
 @linux

@@ -11,7 +11,8 @@ import numpy as np
 from tapegrad import storage
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.autograd.hooks import run_functions
-from tapegrad.autograd.sweep import NOT_USED, Sweep, alone
+from tapegrad.autograd.sweep import NOT_USED, Sweep, alone, swept_at_once
+from tapegrad.kernels.layout import SMALL
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor, View, noted, place, wrap
 
@@ -154,12 +155,20 @@ def gradients(
         return _gradients(sweep, inputs, direct, tensors)
 
 
-def leaf_gradient(root: Tensor, leaf: Tensor, since: int) -> np.ndarray | None:
-    """The gradient of a scalar in one leaf, which nothing before a position reads."""
+def leaf_gradient(root: Tensor, leaf: Tensor, since: int) -> np.ndarray:
+    """The gradient of a float64 scalar in one leaf, which nothing before a position reads.
+
+    What the records keep for a second sweep may stay there, though there can be none: call
+    `Tape.rewind` or `Tape.drop_spent`.
+    """
     tape = current.tape
     code = tape.slots.get(leaf._pos)
     if code is None:
-        return None
+        return np.zeros(leaf._a.shape)
+    if leaf._a.size <= SMALL:
+        whole = np.zeros(leaf._a.shape)
+        if swept_at_once(tape, root._pos, code, since, whole):
+            return whole
     sweep = Sweep(tape, recorded=False, retain=False)
     sweep.seeds[tape.index(root._pos)] = _ONE
     sweep.targets = [code]
@@ -168,7 +177,7 @@ def leaf_gradient(root: Tensor, leaf: Tensor, since: int) -> np.ndarray | None:
     for found, g in sweep.leaf_gradients():
         if found == code:
             return g  # type: ignore[no-any-return]
-    return None
+    return np.zeros(leaf._a.shape)
 
 
 def _any_lifted(*groups: Sequence[Tensor]) -> bool:

@@ -21,7 +21,7 @@ from tapegrad.kernels.grid import Grid, core, grid
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op, by_code
 from tapegrad.ops.core import table as rows
 from tapegrad.ops.shape import sum_to
-from tapegrad.parallel import address, call_rows, launch, row_steps, split
+from tapegrad.parallel import ROW_OF_PASSES, address, call_rows, launch, row_steps, split
 from tapegrad.tape import CODE_MASK, PACKED, WIDE, WORD
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def _elementwise(sweep: Sweep, op: Op, saved: Saved, wanted: list[int], g: np.nd
                 return False
             shapes[place] = value.shape
     plan = grid(tuple(shapes), target)
-    if plan is None or (plan.rows > 1 and plan.n < 16):
+    if plan is None or (plan.rows > 1 and plan.n < ROW_OF_PASSES):
         return False
     if not (plan.fixed(Y) if four else plan.whole(Y)):
         return False

@@ -38,7 +38,7 @@ from tapegrad.kernels.layout import (
     WANTS_PYTHON,
     WANTS_ROOM,
 )
-from tapegrad.tape import CODE_MASK, GENERAL, HOOKED, SAVES, SPENT, WORD, Tape
+from tapegrad.tape import CODE_MASK, GENERAL, HOOKED, MODE_FAST, SAVES, SPENT, WORD, Tape
 from tapegrad.tensor import Tensor, grad_name, wrap
 
 if TYPE_CHECKING:
@@ -148,7 +148,6 @@ class Sweep:
             work.bound(self.targets, self.strict)
         work.frame[BOTTOM] = bool(self.since)
         work.frame[CHANGED] = self.work is None or tape.last_mutation > tape.tokens[low]
-        work.refresh(tape)
         return work.run(START)
 
     def _run_in_python(self) -> None:
@@ -389,6 +388,24 @@ class Sweep:
                 leaf = self.tape.leaves[-code - 1]
                 found.append((code, work.copy(cell, leaf._a, leaf._s)))
         return found
+
+
+def swept_at_once(tape: Tape, root: int, leaf: int, since: int, into: np.ndarray) -> bool:
+    """Sweep from a root to a leaf in one call of the walk; False: nothing is done, it cannot be.
+
+    Nothing at a position below `since` leads to the leaf, whose gradient is written over zeros.
+    """
+    work = tape.workspace
+    if work is None or tape.sweeping or tape.mode != MODE_FAST or tape.last_mutation > since:
+        return False
+    low = tape.index(since)
+    if low < 0 or root < since:
+        return False
+    tape.sweeping = 1
+    try:
+        return work.lone(tape, low, root, leaf, into)  # type: ignore[no-any-return]
+    finally:
+        tape.sweeping = 0
 
 
 def alone(array: np.ndarray) -> np.ndarray:

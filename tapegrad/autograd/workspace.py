@@ -7,6 +7,7 @@ a sweep inside a sweep (a hook that calls `backward`) gets one of its own.
 from __future__ import annotations
 
 import ctypes
+import struct
 from array import array
 from typing import Any
 
@@ -14,43 +15,38 @@ import numpy as np
 
 from tapegrad.kernels import table
 from tapegrad.kernels.layout import (
-    ADJOINTS,
     ARENA,
     ARENA_AT,
     ARENA_END,
     ARRAY_DATA,
     ARRAY_FLAGS,
     ARRAY_STRIDES,
-    CURSOR,
+    DONE,
+    EVERY_LEAF,
     FRAME_SIZE,
     FREE,
     FREE_LISTS,
     GEMM,
     GEMM_ARGUMENTS,
-    KEEP,
     KERNELS,
     KINDS,
     LEAF_ADJOINTS,
     LEAF_NEED,
-    LEAVES,
-    LOW,
-    NEED,
+    LONE,
+    NEED_AT,
     NOTHING,
-    OLD,
-    OLD_COUNT,
     PROPAGATE,
     REACH,
+    REACH_AT,
     RECORDS,
     SEED_COUNT,
     SEEDS,
-    SHIFT,
-    SIZES,
+    START,
     STRICT,
     TARGET_COUNT,
     TARGETS,
     TASK,
     TUPLE_ITEMS,
-    VIEWS,
     WIDE_INPUTS,
     find,
 )
@@ -59,6 +55,9 @@ from tapegrad.tape import Tape, shapes, strides
 CHUNK = 1 << 18  # bytes of the first arena chunk; it must hold more than one record needs
 LARGEST = 1 << 22
 FEW = 32  # seeds and targets that are held without asking for memory
+# The first fields of the frame: what a sweep changes, and what one from a root to a leaf adds.
+_begin = struct.Struct("11q").pack_into
+_begin_lone = struct.Struct("15q").pack_into
 _word = ctypes.c_int64.from_address
 _double = ctypes.c_double.from_address
 
@@ -72,7 +71,7 @@ class Workspace:
         self.layout = found
         self.walk = table.walk()
         frame = self.frame = array("q", bytes(8 * FRAME_SIZE))
-        self.address = frame.buffer_info()[0]
+        self.address = ctypes.c_int64(frame.buffer_info()[0])  # which a call need not convert
         self.free = array("q", bytes(8 * FREE_LISTS))
         self.chunks = [np.empty(CHUNK // 8)]
         self.starts = [self.chunks[0].ctypes.data]
@@ -81,6 +80,7 @@ class Workspace:
         self._reserve(256)
         frame[FREE] = self.free.buffer_info()[0]
         frame[ARENA] = self.starts[0]
+        frame[ARENA_END] = self.starts[0] + CHUNK
         frame[KINDS] = table.kinds.ctypes.data
         frame[KERNELS] = table.addresses.ctypes.data
         frame[NOTHING] = id(None)
@@ -93,36 +93,57 @@ class Workspace:
         """Make room for the adjoints and the marks of this many records and leaves."""
         self._cells = np.zeros(count, np.int64)
         self._reach, self._need, self._leaf_need = np.zeros((3, count), np.uint8)
-        self.cells_at = self._cells.ctypes.data
-        self.reach_at, self.need_at, self.leaf_need_at = (
-            marks.ctypes.data for marks in (self._reach, self._need, self._leaf_need)
-        )
-
-    def begin(self, tape: Tape, low: int, top: int) -> None:
-        """Set the frame up for the records low..top."""
-        table.learn()
-        leaves = self.leaves = len(tape.leaves)
-        first = self.first = leaves - low
-        if first + top >= len(self._cells):
-            self._reserve(2 * (first + top + 1))
-        self.cells = self._cells[: first + top + 1]
+        self.capacity = count
         frame = self.frame
-        frame[LOW], frame[CURSOR], frame[LEAVES] = low, top, leaves
-        frame[LEAF_ADJOINTS] = self.cells_at
-        frame[ADJOINTS] = self.cells_at + 8 * first
-        frame[SHIFT], frame[OLD_COUNT], frame[OLD] = tape.shift, len(tape.old), tape.old_at
-        self.sizes = shapes.sizes  # a growing table replaces its array: hold this one
-        frame[SIZES] = shapes.address
-        self.views = strides.table
-        frame[VIEWS] = strides.address
+        frame[LEAF_ADJOINTS] = self._cells.ctypes.data
+        frame[REACH_AT] = self._reach.ctypes.data
+        frame[NEED_AT] = self._need.ctypes.data
+        frame[LEAF_NEED] = self._leaf_need.ctypes.data
+
+    def _ready(self, tape: Tape, count: int) -> None:
+        """Whatever a sweep over so many records and leaves needs beside its own fields."""
+        table.learn()
+        if count > self.capacity:
+            self._reserve(2 * count)
         if tape.wide:
             self.wide = array("q", tape.wide)
-            frame[WIDE_INPUTS] = self.wide.buffer_info()[0]
-        frame[REACH] = self.reach_at - low
-        frame[NEED] = frame[STRICT] = 0
+            self.frame[WIDE_INPUTS] = self.wide.buffer_info()[0]
         if len(self.chunks) > 1:
             del self.chunks[1:], self.starts[1:]
-        frame[ARENA_END] = self.starts[0] + CHUNK
+            self.frame[ARENA_END] = self.starts[0] + CHUNK
+
+    def begin(self, tape: Tape, low: int, top: int) -> None:
+        """Set the frame up for the records low..top, and for every leaf that they reach."""
+        leaves = self.leaves = len(tape.leaves)
+        first = self.first = leaves - low
+        self._ready(tape, first + top + 1)
+        self.cells = self._cells[: first + top + 1]
+        self.sizes, self.views = shapes.sizes, strides.table  # growing replaces them: hold these
+        frame = self.frame
+        _begin(
+            frame, 0, START, tape.address, id(tape.keep) + self.layout.list_items, shapes.address,
+            strides.address, tape.shift, tape.old_at, len(tape.old), leaves, low, top,
+        )  # fmt: skip
+        frame[TARGET_COUNT], frame[STRICT] = EVERY_LEAF, 0
+
+    def lone(self, tape: Tape, low: int, root: int, leaf: int, into: np.ndarray) -> bool:
+        """Sweep from a root (a position) to a leaf (a code), which nothing below `low` reads.
+
+        The gradient goes into an array of zeros, and what was swept is marked as released; the
+        values that it kept are left to the caller.  False: nothing is done, since the walk alone
+        could not have finished.
+        """
+        leaves = len(tape.leaves)
+        self._ready(tape, leaves + len(tape.tokens) - low)
+        held = shapes.sizes, strides.table  # growing replaces them: hold these
+        _begin_lone(
+            self.frame, 0, LONE, tape.address, id(tape.keep) + self.layout.list_items,
+            shapes.address, strides.address, tape.shift, tape.old_at, len(tape.old), leaves, low,
+            low, root, leaf, id(into), into.size,
+        )  # fmt: skip
+        done: bool = self.walk(self.address) == DONE
+        del held
+        return done
 
     def sow(self, seeds: list[int]) -> None:
         """Take the seeds: the index of a record and the address of its adjoint, one by one."""
@@ -145,8 +166,6 @@ class Workspace:
         frame[TARGETS] = self._targets.buffer_info()[0]
         frame[TARGET_COUNT] = count
         frame[STRICT] = strict
-        frame[NEED] = self.need_at - frame[LOW]
-        frame[LEAF_NEED] = self.leaf_need_at
 
     def reach(self) -> np.ndarray:
         """Which records the roots reach."""
@@ -157,9 +176,8 @@ class Workspace:
         return self._need[: len(self.cells) - self.leaves], self._leaf_need[: self.leaves]
 
     def refresh(self, tape: Tape) -> None:
-        """Addresses that may have moved while Python code ran."""
+        """Take the address of the records, which may have moved while Python code ran."""
         self.frame[RECORDS] = tape.address
-        self.frame[KEEP] = _word(id(tape.keep) + self.layout.list_items).value
 
     def bring_blas(self) -> None:
         """Load BLAS, which only graphs with matrix products need."""
@@ -208,6 +226,5 @@ def propagate(tape: Tape, marks: np.ndarray, count: int) -> None:
     """The compiled liveness pass, for `Tape.reclaim`."""
     workspace = Workspace() if tape.workspace is None else tape.workspace
     workspace.begin(tape, 0, count - 1)
-    workspace.refresh(tape)
     workspace.frame[REACH] = marks.ctypes.data
     workspace.run(PROPAGATE)

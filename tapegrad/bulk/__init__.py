@@ -37,6 +37,7 @@ FORWARDS: dict[str, Callable[..., Any]] = {
     "exact": places.exact,
     "flip": rows.flip,
     "gather": places.gather,
+    "index": places.index,
     "index_select": places.select_rows,
     "log_softmax": rows.log_softmax,
     "logsumexp": rows.logsumexp,
@@ -47,6 +48,8 @@ FORWARDS: dict[str, Callable[..., Any]] = {
     "others_prod": reductions.others_prod,
     "prod": reductions.prod,
     "rcumsum": rows.rcumsum,
+    "scatter": places.scatter,
+    "scatter_add": places.scatter_add,
     "scattered": places.scattered,
     "softmax": rows.softmax,
     "std": reductions.std,
@@ -62,6 +65,7 @@ FORWARDS: dict[str, Callable[..., Any]] = {
     "where": places.where,
 }
 WRITERS: dict[str, Callable[..., Any]] = {
+    "assign": rows.assign,
     "index_add": places.add_rows,
     "scatter": places.put_along,
     "scatter_add": places.add_along,

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import parallel
-from tapegrad.parallel import COMPILED, address, launch
+from tapegrad import crew, parallel
+from tapegrad.parallel import COMPILED, address, frame, launch
 
 Array = np.ndarray
 CHUNK = 4096  # elements that are added up in one go by a kernel of a formula
@@ -99,31 +99,25 @@ def row_totals(name: str, x: Array, rows: int, n: int, combine: Any, *more: Arra
         step = [n * size, *[size] * len(more), size]
         launch(kernel, rows, n, [*at, address(out)], step)
         return out
-    part = -(-n // threads)
-    parts = np.empty((1, -(-n // part)), x.dtype)
+    return np.asarray(combine.reduce(_by_parts(kernel, n, [at[0]], at[1:], x.dtype)[None], axis=1))
 
-    def work(start: int, stop: int) -> None:
-        for i in range(start, stop):
-            here = [at[0] + i * part * size, *at[1:], address(parts) + i * size]
-            launch(kernel, 1, min(part, n - i * part), here, [])
 
-    parallel.split(parts.size, work, part)
-    return np.asarray(combine.reduce(parts, axis=1))
+def _by_parts(kernel: Any, n: int, at: list[int], fixed: list[int], dtype: Any) -> Array:
+    """What a loop makes of each thread's part of n elements; `fixed` addresses do not move."""
+    part = max(parallel.SPLIT, -(-n // parallel.get_num_threads()))
+    parts = np.empty(-(-n // part), dtype)
+    size = parts.itemsize
+    frames = []
+    for i in range(len(parts)):
+        here = [*[a + i * part * size for a in at], *fixed, address(parts) + i * size]
+        frames.append(frame(kernel, 1, min(part, n - i * part), here, ()))
+    crew.call(frames)
+    return parts
 
 
 def pair_total(name: str, a: Array, b: Array) -> Any:
     """The sum of what a loop makes of two large arrays, part by part, a 0-d array."""
-    kernel, n, size = loop(name, a), a.size, a.itemsize
-    part = max(parallel.SPLIT, -(-n // parallel.get_num_threads()))
-    parts = np.empty(-(-n // part), a.dtype)
-
-    def work(start: int, stop: int) -> None:
-        for i in range(start, stop):
-            at = i * part * size
-            here = [address(a) + at, address(b) + at, address(parts) + i * size]
-            launch(kernel, 1, min(part, n - i * part), here, [])
-
-    parallel.split(len(parts), work, part)
+    parts = _by_parts(loop(name, a), a.size, [address(a), address(b)], [], a.dtype)
     return np.add.reduce(parts, out=...)
 
 

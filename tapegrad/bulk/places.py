@@ -12,69 +12,124 @@ from tapegrad.ops.core import table
 from tapegrad.parallel import COMPILED, address, launch
 
 
-def _places(index: Array, size: int) -> Array | None:
-    """An index of int64 in C order without negative numbers, or None."""
-    if index.dtype.char not in "lq" or not index.flags.c_contiguous or not index.size:
-        return None
+def _plain(index: Array) -> bool:
+    """Whether the loops can read an index: of int64 and in C order."""
+    return index.dtype.char in "lq" and index.flags.c_contiguous and index.size > 0
+
+
+def outside(index: Array, size: int) -> bool:
+    """Whether a plain index names a place that is not among the first `size`."""
     from tapegrad.kernels import table as kernels
 
-    outside = kernels.loop("outside").call(index.size, address(index), size, 0, 0, 0, 0, 0)
-    return None if outside else index
+    flag = np.zeros(1, np.int64)
+    at = [address(index), size, address(flag)]
+    launch(kernels.loop("outside"), 1, index.size, at, [], [8, 0, 0])
+    return bool(flag[0])
+
+
+def inside(index: Array, size: int) -> bool:
+    """Whether an index is large and plain, and all its places are among the first `size`."""
+    return index.size >= COMPILED and _plain(index) and not outside(index, size)
+
+
+def _places(index: Array, size: int) -> Array | None:
+    """A plain index whose places are all among the first `size`, or None."""
+    return index if _plain(index) and not outside(index, size) else None
+
+
+def _along(x: Array, index: Array, dim: int) -> bool:
+    """Whether the loops know how to go along the last dimension by the rows of an index."""
+    last = known(x) and dim == x.ndim - 1
+    return last and x.shape[:-1] == index.shape[:-1] and _plain(index)
 
 
 def gather(x: Array, index: Array, *, dim: int) -> Any:
     """Elements of each row, by their place in it."""
-    if not known(x) or dim != x.ndim - 1 or x.shape[:-1] != index.shape[:-1]:
+    if not _along(x, index, dim):
         return None
-    where = _places(index, x.shape[-1])
-    if where is None:
-        return None
-    n, m = index.shape[-1], x.shape[-1]
-    out = np.empty(index.shape, x.dtype)
-    launch(loop("gather", x), index.size // n, n, [address(x), address(where), address(out)],
-           [m * x.itemsize, n * 8, n * x.itemsize])  # fmt: skip
-    return out
+    n, m, size = index.shape[-1], x.shape[-1], x.itemsize
+    out, flag = np.empty(index.shape, x.dtype), np.zeros(1, np.int64)
+    at = [address(x), address(index), address(out), m, address(flag)]
+    by_row = [m * size, n * 8, n * size, 0, 0]
+    by_element = [0, 8, size, 0, 0] if x.ndim == 1 else None
+    launch(loop("gather", x), index.size // n, n, at, by_row, by_element)
+    return None if flag[0] else out
 
 
-def _scattered_by(name: str, out: Array, index: Array, src: Array | None, dim: int) -> Any:
-    """Write to each row of `out`, by places in it."""
-    if not known(out) or dim != out.ndim - 1 or out.shape[:-1] != index.shape[:-1]:
+def _scattered_by(
+    name: str, x: Array | None, out: Array, index: Array, source: Array | None, dim: int
+) -> Any:
+    """Write to each row of `out`, a copy of `x` if there is one, by places in it."""
+    if not _along(out, index, dim):
         return None
-    where = _places(index, out.shape[-1])
-    if where is None:
+    if source is not None and (
+        source.shape[:-1] != index.shape[:-1]
+        or source.dtype != out.dtype
+        or not source.flags.c_contiguous
+    ):
         return None
-    n, m = index.shape[-1], out.shape[-1]
-    at, steps = [address(where), address(out)], [n * 8, m * out.itemsize]
-    if src is not None:
-        if src.shape[:-1] != index.shape[:-1] or src.dtype != out.dtype:
-            return None
-        if not src.flags.c_contiguous:
-            return None
-        at, steps = [address(src), *at], [src.shape[-1] * out.itemsize, *steps]
-    launch(loop(name, out), index.size // n, n, at, steps)
-    return out
+    n, m, size = index.shape[-1], out.shape[-1], out.itemsize
+    flag = np.zeros(1, np.int64)
+    at = [address(index), address(out), 0 if x is None else address(x), m, address(flag)]
+    by_row = [n * 8, m * size, 0 if x is None else m * size, 0, 0]
+    if source is not None:
+        at, by_row = [address(source), *at], [source.shape[-1] * size, *by_row]
+    launch(loop(name, out), index.size // n, n, at, by_row, weight=1 + m // n)
+    return None if flag[0] else out
+
+
+def scatter(x: Array, index: Array, src: Array, *, dim: int) -> Any:
+    """A copy with elements written to places in each row."""
+    if not known(x) or not src.ndim:
+        return None
+    return _scattered_by("scatter", x, np.empty_like(x), index, src, dim)
+
+
+def scatter_add(x: Array, index: Array, src: Array, *, dim: int) -> Any:
+    """A copy with elements added to places in each row."""
+    if not known(x) or not src.ndim:
+        return None
+    return _scattered_by("scatter_add", x, np.empty_like(x), index, src, dim)
+
+
+def _in_place(name: str, out: Array, index: Array, src: Array, dim: int) -> Any:
+    """The same in the first operand, which stays as it is where a place is refused."""
+    if not src.ndim or not _along(out, index, dim) or outside(index, out.shape[dim]):
+        return None
+    return _scattered_by(name, None, out, index, src, dim)
 
 
 def put_along(out: Array, index: Array, src: Array, *, dim: int) -> Any:
     """Elements written to places in each row."""
-    return _scattered_by("scatter", out, index, src, dim) if src.ndim else None
+    return _in_place("scatter", out, index, src, dim)
 
 
 def add_along(out: Array, index: Array, src: Array, *, dim: int) -> Any:
     """Elements added to places in each row."""
-    return _scattered_by("scatter_add", out, index, src, dim) if src.ndim else None
+    return _in_place("scatter_add", out, index, src, dim)
 
 
 def scattered(g: Array, index: Array, *, dim: int) -> Any:
     """A copy with zeros at places in each row."""
-    return _scattered_by("scatter_zero", g.copy(), index, None, dim) if known(g) else None
+    return (
+        _scattered_by("scatter_zero", g, np.empty_like(g), index, None, dim) if known(g) else None
+    )
 
 
 def ungather(g: Array, index: Array, *, shape: tuple[int, ...], dim: int) -> Any:
     """Elements of each row added to places in rows of zeros."""
     if not known(g) or not shape:
         return None
-    return _scattered_by("scatter_add", np.zeros(shape, g.dtype), index, g, dim)
+    return _scattered_by("scatter_add", None, np.zeros(shape, g.dtype), index, g, dim)
+
+
+def index(x: Array, *others: Array, plan: Any) -> Any:
+    """Elements of a vector, or rows, by an index without negative numbers."""
+    if len(plan) != 1 or len(others) != 1 or not known(x) or not _plain(others[0]):
+        return None
+    if x.ndim == 1:
+        return gather(x, others[0], dim=0) if others[0].ndim == 1 else None
+    return select_rows(x, others[0], dim=0) if others[0].ndim == 1 else None
 
 
 def _add_rows(out: Array, index: Array, src: Array, dim: int) -> Any:
@@ -84,10 +139,11 @@ def _add_rows(out: Array, index: Array, src: Array, dim: int) -> Any:
     where = _places(index, out.shape[0])
     if where is None or src.dtype != out.dtype or src.shape != (*index.shape, *out.shape[1:]):
         return None
-    length = src.size // len(index)
-    at = [length, address(src), address(where), address(out)]
-    # On one thread: two rows may be added to the same place.
-    loop("add_rows", out).call(len(index), *at, 0, 0, 0)
+    step = src.size // len(index) * out.itemsize
+    at = [len(index), step, address(src), address(where), address(out)]
+    by_element = [0, 0, out.itemsize, 0, out.itemsize]
+    # Threads take columns: two rows may be added to the same place.
+    launch(loop("add_rows", out), 1, step // out.itemsize, at, [], by_element, weight=len(index))
     return out
 
 
@@ -119,10 +175,15 @@ def unindex(g: Array, *others: Array, shape: tuple[int, ...], plan: Any) -> Any:
 
 
 def select_rows(x: Array, index: Array, *, dim: int) -> Any:
-    """Rows by their place; NumPy's mode that clips is its fast one."""
+    """Rows by their place."""
     if dim or not known(x) or x.ndim < 2 or _places(index, x.shape[0]) is None:
         return None
-    return np.take(x, index, 0, mode="clip")
+    out = np.empty((*index.shape, *x.shape[1:]), x.dtype)
+    n = x.size // len(x)
+    step = n * x.itemsize
+    at = [address(x), address(index), address(out), step]
+    launch(loop("take_row", x), len(index), n, at, [0, 8, step, 0])
+    return out
 
 
 def strong(a: Any, b: Any, out: Any = None) -> Any:
@@ -140,7 +201,7 @@ def _product(name: str, a: Any, b: Any) -> Any:
         return None
     if a.dtype is not b.dtype or a.dtype.char not in "df":
         return None
-    return parallel.compiled(table[name], (a, b))
+    return parallel.compiled(table[name], (a, b), row=parallel.ROW_OF_PASSES)
 
 
 def where(condition: Any, a: Any, b: Any, out: Any = None) -> Any:

@@ -76,8 +76,21 @@ def clone(x: Array) -> Any:
     if not known(x) or parallel.get_num_threads() == 1 or x.size < 2 * parallel.SPLIT:
         return None
     out = np.empty_like(x)
-    source, target = x.reshape(-1), out.reshape(-1)
-    parallel.split(x.size, lambda start, stop: np.copyto(target[start:stop], source[start:stop]))
+    launch(loop("copy", x), 1, x.size, [address(x), address(out)], [], [x.itemsize, x.itemsize])
+    return out
+
+
+def assign(out: Array, value: Any, *, index: Any) -> Any:
+    """Everything overwritten by an array that is alike, or by one number."""
+    if index != (...,) or parallel.get_num_threads() == 1 or not known(out):
+        return None
+    if type(value) is not np.ndarray or value.dtype != out.dtype:
+        return None
+    if value.ndim and (value.shape != out.shape or not value.flags.c_contiguous):
+        return None
+    size = out.itemsize
+    name, step = ("copy", size) if value.ndim else ("fill", 0)
+    launch(loop(name, out), 1, out.size, [address(value), address(out)], [], [step, size])
     return out
 
 

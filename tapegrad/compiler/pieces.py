@@ -10,10 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 from tapegrad.compiler.graph import Graph, Node
+from tapegrad.compiler.loops import ADD, SET
+from tapegrad.compiler.passes.padded import ADDED
 from tapegrad.compiler.place import Place, follow
 from tapegrad.ops import shape as s
 
-Plan = list[tuple[int | float, Place]]
+Plan = list[tuple[int | float, Place, str]]
 
 
 def _at(out: Place, index: Any) -> Place:
@@ -26,46 +28,47 @@ def _cat(graph: Graph, node: Node, out: Place) -> Plan:
     dim, start, plan = node.params["dim"], 0, []
     for a in node.args:
         stop = start + graph.nodes[a].shape[dim]
-        plan.append((a, _at(out, (slice(None),) * dim + (slice(start, stop),))))
+        part = (slice(None),) * dim + (slice(start, stop),)
+        plan.append((a, _at(out, part), SET))
         start = stop
     return plan
 
 
 def _stack(graph: Graph, node: Node, out: Place) -> Plan:
     before = (slice(None),) * node.params["dim"]
-    return [(a, _at(out, (*before, k))) for k, a in enumerate(node.args)]
+    return [(a, _at(out, (*before, k)), SET) for k, a in enumerate(node.args)]
 
 
 def _embed(graph: Graph, node: Node, out: Place) -> Plan:
-    return [(0.0, out), (node.args[0], _at(out, node.params["index"]))]
+    return [(0.0, out, SET), (node.args[0], _at(out, node.params["index"]), SET)]
 
 
 def _diagonal_embed(graph: Graph, node: Node, out: Place) -> Plan:
     params = {k: v for k, v in node.params.items() if k != "shape"}
     found = follow(out, ((s.diagonal, params),))
     assert found is not None
-    return [(0.0, out), (node.args[0], found)]
+    return [(0.0, out, SET), (node.args[0], found, SET)]
 
 
 def _assign(graph: Graph, node: Node, out: Place) -> Plan:
     base, value = node.args
-    return [(base, out), (value, _at(out, node.params["index"]))]
+    return [(base, out, SET), (value, _at(out, node.params["index"]), SET)]
 
 
 def _write_view(graph: Graph, node: Node, out: Place) -> Plan | None:
     base, value = node.args
     found = _single(out, node.params["chain"])
-    return None if found is None else [(base, out), (value, found)]
+    return None if found is None else [(base, out, SET), (value, found, SET)]
 
 
 def _zero_view(graph: Graph, node: Node, out: Place) -> Plan | None:
     found = _single(out, node.params["chain"])
-    return None if found is None else [(node.args[0], out), (0.0, found)]
+    return None if found is None else [(node.args[0], out, SET), (0.0, found, SET)]
 
 
 def _only_view(graph: Graph, node: Node, out: Place) -> Plan | None:
     found = _single(out, node.params["chain"])
-    return None if found is None else [(0.0, out), (node.args[0], found)]
+    return None if found is None else [(0.0, out, SET), (node.args[0], found, SET)]
 
 
 def _single(out: Place, chain: Any) -> Place | None:
@@ -73,6 +76,14 @@ def _single(out: Place, chain: Any) -> Place | None:
     if any(op in (s.expand, s.unfold, s.as_strided) for op, _ in chain):
         return None
     return follow(out, chain)
+
+
+def _added(graph: Graph, node: Node, out: Place) -> Plan:
+    args, based = node.args, node.params["based"]
+    plan: Plan = [(args[0] if based else 0.0, out, SET)]
+    for a, index in zip(args[based:], node.params["indices"], strict=True):
+        plan.append((a, _at(out, index), ADD))
+    return plan
 
 
 WAYS: dict[str, Callable[[Graph, Node, Place], Plan | None]] = {
@@ -84,4 +95,5 @@ WAYS: dict[str, Callable[[Graph, Node, Place], Plan | None]] = {
     "write_view": _write_view,
     "zero_view": _zero_view,
     "only_view": _only_view,
+    ADDED: _added,
 }

@@ -138,7 +138,7 @@ class Schedule:
             return LEAF
         graph = self.graph
         operands = [graph.nodes[a] for a in node.args]
-        if node.name in pieces.WAYS and supported(node.dtype):
+        if node.name in pieces.WAYS and all(supported(x.dtype) for x in (node, *operands)):
             return PIECES
         if window(whole(_unplaced, operands[0].shape), node) is not None:
             return WINDOW  # perhaps; `_window` finds out how the operand lies
@@ -288,13 +288,13 @@ class Schedule:
             self._call(position, node)
             return
         last = -1
-        for source, target in plan:
+        for source, target, mode in plan:
             if isinstance(source, float):
-                self.steps.append(Copy(source, target))
+                self.steps.append(Copy(source, target, mode))
             elif _is_literal(self.graph.nodes[source]):
                 value = self.graph.nodes[source].value
                 assert value is not None
-                self.steps.append(Copy(float(value.item()), target))
+                self.steps.append(Copy(float(value.flat[0]), target, mode))
             elif (
                 node.name in ("cat", "stack")
                 and self.kinds[source] == MAP
@@ -307,7 +307,7 @@ class Schedule:
                 last = max(last, self.home[source])
                 continue
             else:
-                self.steps.append(Copy(self.place(source).broadcast(target.shape), target))
+                self.steps.append(Copy(self.place(source).broadcast(target.shape), target, mode))
             last = len(self.steps) - 1
         self.places[position] = out
         self.home[position] = last
@@ -351,7 +351,7 @@ class Schedule:
                 return index[position]
             if _is_literal(node):
                 assert node.value is not None
-                terms.append(Term("constant", (), node.dtype, node.value.item()))
+                terms.append(Term("constant", (), node.dtype, node.value.flat[0].item()))
                 index[position] = len(terms) - 1
                 return index[position]
             place = self.places[position].broadcast(step.domain)
@@ -399,7 +399,11 @@ _unplaced = Buffer(SCRATCH, 0, np.dtype(np.float64), 0)
 
 
 def _is_literal(node: Node) -> bool:
-    return node.value is not None and node.value.size == 1 and supported(node.dtype)
+    """Whether all elements of a constant are one number."""
+    value = node.value
+    if value is None or not supported(node.dtype) or not value.size:
+        return False
+    return value.size == 1 or bool((value == value.flat[0]).all())
 
 
 def _spread(place: Place, node: Node, domain: Shape) -> Place:

@@ -6,13 +6,14 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
+from tapegrad.bulk.places import inside
 from tapegrad.fast import as_operand
 from tapegrad.functions.arguments import as_input, index_array, one_dim
 from tapegrad.functions.arithmetic import mul
 from tapegrad.ops import index as i
 from tapegrad.ops.shape import alias, expand, reshape
 from tapegrad.ops.shape import getitem as _getitem
-from tapegrad.record import run
+from tapegrad.record import place_of, run
 from tapegrad.tensor import Tensor, wrap
 from tapegrad.views import see
 
@@ -135,8 +136,38 @@ def _simple(key: Any) -> tuple[Any, ...] | None:
     return None if whole else (*parts, *rest)
 
 
+# Of a number or a slice of an array in C order: the parameters, and where the walk finds how the
+# view lies.  By the number of the array's shape, and the number or the slice's three parts.
+_plans: dict[Any, tuple[dict[str, Any], int]] = {}
+_EDGES = frozenset((int, type(None)))
+
+
+def _plan(key: Any, simple: tuple[Any, ...], x: Tensor, r: np.ndarray) -> dict[str, Any]:
+    """The parameters of an index; those that come again and again are remembered."""
+    params = {"index": simple}
+    if x._s >= 0 and type(key) in (int, slice) and (place := place_of(x._a, r)) >= 0:
+        if len(_plans) > 4096:
+            _plans.clear()
+        parts = (key,) if type(key) is int else (key.start, key.stop, key.step)
+        _plans[x._s, *parts] = params, place
+    return params
+
+
 def getitem(input: Tensor, key: Any) -> Tensor:
     """What stands at an index: a view for ints and slices, a copy for index arrays and masks."""
+    kind = type(key)
+    known = None
+    if kind is int:
+        known = _plans.get((input._s, key))
+    elif kind is slice:
+        start, stop, step = key.start, key.stop, key.step
+        if type(start) in _EDGES and type(stop) in _EDGES and type(step) in _EDGES:
+            known = _plans.get((input._s, start, stop, step))
+    if known is not None:
+        a = input._a
+        if a.flags.c_contiguous:
+            params, place = known
+            return see(_getitem, input, params, a[params["index"]], place)
     simple = _simple(key)
     if simple is not None:
         try:
@@ -144,7 +175,7 @@ def getitem(input: Tensor, key: Any) -> Tensor:
         except IndexError:
             pass  # which says what is wrong, below
         else:
-            return see(_getitem, input, {"index": simple}, r)
+            return see(_getitem, input, _plan(key, simple, input, r), r)
     if type(key) is int:
         a = input._a
         if not a.ndim:
@@ -185,11 +216,8 @@ def index_select(input: Any, dim: int, index: Any) -> Tensor:
 
 
 def _check_range(index: np.ndarray, size: int, name: str, *, negative: bool) -> None:
-    if index.size and (index.max() >= size or index.min() < (-size if negative else 0)):
-        raise (IndexError if name in ("index_select", "take", "index_add") else RuntimeError)(
-            f"`{name}`: index out of range: an index in [{index.min()}, {index.max()}] for a "
-            f"dimension of size {size}"
-        )
+    if not inside(index, size):
+        i.check_range(index, size, name, negative=negative)
 
 
 def gather(input: Any, dim: int, index: Any) -> Tensor:
@@ -258,7 +286,6 @@ def _check_gather(shape: tuple[int, ...], index: np.ndarray, d: int, name: str) 
             f"`{name}`: the index of shape {index.shape} is larger than the Tensor of shape "
             f"{shape} in a dimension other than {d}"
         )
-    _check_range(index, shape[d] if shape else 1, name, negative=False)
 
 
 def _scatter_parts(

@@ -51,7 +51,7 @@ def sum(input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None
     >>> tg.sum(tg.ones(2, 3), dim=1)
     tensor([3., 3.])
     """
-    x = _typed(as_input(input, "sum"), dtype)
+    x = input if dtype is None and type(input) is Tensor else _typed(as_input(input, "sum"), dtype)
     found = total(r.sum, x, dim, keepdim)
     if found is not None:
         return found

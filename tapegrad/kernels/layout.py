@@ -13,17 +13,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-# Fields of the frame.
+# Fields of the frame.  The first ones change from sweep to sweep and are written together; those
+# of the second line say what a sweep from one root to one leaf is about.
 (
-    TASK, RECORDS, LOW, CURSOR, ADJOINTS, LEAF_ADJOINTS, KEEP, KERNELS, KINDS, SIZES, VIEWS,
-    FREE, ARENA, ARENA_AT, ARENA_END, SHIFT, OLD, OLD_COUNT, NEED, LEAF_NEED, REACH, WIDE_INPUTS,
-    LEAVES, SEEDS, SEED_COUNT, TARGETS, TARGET_COUNT, STRICT, BOTTOM, CHANGED, RETAIN, EVERY, TOP,
-    DETAIL, TUPLE_ITEMS, ARRAY_DATA, ARRAY_STRIDES, ARRAY_FLAGS, NOTHING, GEMM, GEMM_ARGUMENTS,
+    TASK, RECORDS, KEEP_AT, SIZES, VIEWS, SHIFT, OLD, OLD_COUNT, LEAVES, LOW, CURSOR,
+    ROOT, LEAF, INTO, COUNT,
+    SEEDS, SEED_COUNT, TARGETS, TARGET_COUNT, STRICT, BOTTOM, CHANGED, RETAIN,
+    ADJOINTS, LEAF_ADJOINTS, KEEP, NEED, NEED_AT, LEAF_NEED, REACH, REACH_AT, WIDE_INPUTS,
+    ARENA, ARENA_AT, ARENA_END, FREE, KERNELS, KINDS, GEMM, GEMM_ARGUMENTS,
+    EVERY, TOP, DETAIL, TUPLE_ITEMS, ARRAY_DATA, ARRAY_STRIDES, ARRAY_FLAGS, NOTHING,
+    SEED, SEED_VALUE, ONE,
     FRAME_SIZE,
-) = range(42)  # fmt: skip
+) = range(52)  # fmt: skip
+EVERY_LEAF = -1  # in place of the number of targets
 
-# Tasks: a sweep from its start, the same from where Python took over, the liveness pass.
-START, RESUME, PROPAGATE = range(3)
+# Tasks: a sweep from its start, the same from where Python took over, the liveness pass, and a
+# sweep from one root to one leaf, which is done as a whole or not at all.
+START, RESUME, PROPAGATE, LONE = range(4)
 
 # What the walk returns.
 (
@@ -36,10 +42,13 @@ NEED_INSIDE, NEED_CAPTURE = 1, 2
 LEAF_REACHED = 2  # beside 1, in the marks of the needed leaves: a root depends on this one
 
 # Kinds of records: an elementwise operation is named by its number of operands (1 to 3).
-KIND_SUM, KIND_MEAN, KIND_MATMUL, KIND_VIEW, KIND_JOIN = range(4, 9)
+(
+    KIND_SUM, KIND_MEAN, KIND_MATMUL, KIND_VIEW, KIND_JOIN, KIND_SOLVE, KIND_SLOGDET,
+) = range(4, 11)  # fmt: skip
 
 SMALL = 4096  # elements up to which an adjoint is handled by the walk
 MATRIX = 4096  # elements up to which matrices are multiplied within the walk
+SYSTEM = 1024  # elements up to which a system of equations is solved within the walk
 ROOM = 8 * 4 * SMALL  # bytes that one record may need: three adjoints, rounded up
 FREE_LISTS = 24
 

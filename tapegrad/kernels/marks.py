@@ -10,17 +10,20 @@ from tapegrad.kernels.layout import (
     DONE,
     EVERY,
     KEEP,
+    LEAF_ADJOINTS,
     LEAF_NEED,
     LEAF_REACHED,
     LEAVES,
     LOW,
     NEED,
+    NEED_AT,
     NEED_CAPTURE,
     NEED_INSIDE,
     NOTHING,
     OLD,
     OLD_COUNT,
     REACH,
+    REACH_AT,
     RECORDS,
     SEED_COUNT,
     SEEDS,
@@ -191,6 +194,15 @@ def mark_targets(frame):
             index = find(frame, code)
             if frame[LOW] <= index <= frame[CURSOR]:
                 need[index] = NEED_CAPTURE
+
+
+@typed
+def locate(frame):
+    """Where the adjoints and the marks of the records would begin if the lowest were the first."""
+    low = frame[LOW]
+    frame[ADJOINTS] = frame[LEAF_ADJOINTS] + 8 * (frame[LEAVES] - low)
+    frame[REACH] = frame[REACH_AT] - low
+    frame[NEED] = 0 if frame[TARGET_COUNT] < 0 else frame[NEED_AT] - low
 
 
 @typed

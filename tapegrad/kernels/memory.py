@@ -1,7 +1,8 @@
-"""Raw memory for kernels: typed pointers from addresses, and calls through addresses."""
+"""Raw memory for kernels: typed pointers from addresses, calls through addresses, atomic words."""
 
 from __future__ import annotations
 
+import platform
 from typing import Any
 
 from llvmlite import ir
@@ -111,3 +112,68 @@ def call_gemm(typingctx: Any, address: Any, block: Any) -> Any:
         return ir.Constant(word, 0)
 
     return types.int64(types.int64, types.int64), codegen
+
+
+# -- words that several threads read and write -----------------------------------------------------
+
+_ORDER = "seq_cst"
+_WORD = ir.IntType(64)
+
+
+@lane
+def load(typingctx: Any, address: Any) -> Any:
+    """The word at an address, as another thread has left it."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.load_atomic(builder.inttoptr(args[0], _WORD.as_pointer()), _ORDER, 8)
+
+    return types.int64(types.int64), codegen
+
+
+@lane
+def exchange(typingctx: Any, address: Any, word: Any) -> Any:
+    """Write a word; returns the one before."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        at = builder.inttoptr(args[0], _WORD.as_pointer())
+        return builder.atomic_rmw("xchg", at, args[1], _ORDER)
+
+    return types.int64(types.int64, types.int64), codegen
+
+
+@lane
+def exchange_if(typingctx: Any, address: Any, expected: Any, word: Any) -> Any:
+    """Write a word where another one stands; returns the one before."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        at = builder.inttoptr(args[0], _WORD.as_pointer())
+        found = builder.cmpxchg(at, args[1], args[2], _ORDER, _ORDER)
+        return builder.extract_value(found, 0)
+
+    return types.int64(types.int64, types.int64, types.int64), codegen
+
+
+# What tells a processor that a loop only waits.
+_PAUSES: dict[str, tuple[str, list[int]]] = {
+    "x86_64": ("llvm.x86.sse2.pause", []),
+    "amd64": ("llvm.x86.sse2.pause", []),
+    "aarch64": ("llvm.aarch64.hint", [1]),
+    "arm64": ("llvm.aarch64.hint", [1]),
+}
+
+
+@lane
+def pause(typingctx: Any) -> Any:
+    """Wait a moment, some ten to a hundred cycles."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        known = _PAUSES.get(platform.machine().lower())
+        if known is not None:
+            name, numbers = known
+            narrow = ir.IntType(32)
+            kind = ir.FunctionType(ir.VoidType(), [narrow] * len(numbers))
+            function = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+            builder.call(function, [ir.Constant(narrow, n) for n in numbers])
+        return context.get_dummy_value()
+
+    return types.none(), codegen

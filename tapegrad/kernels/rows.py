@@ -385,14 +385,39 @@ def decay_back(n, a_at, b_at, out_at, p4, p5, p6, p7):
 # -- places ----------------------------------------------------------------------------------------
 
 
-def outside(n, index_at, size, p3, p4, p5, p6, p7):
-    """Whether an index names a place that is not among the first `size`."""
-    index = i8(index_at)
+@helper
+def refused(n, index, size, flag_at):
+    """Whether an index names a place that is not among the first `size`; it is noted as well."""
     low = high = 0
     for i in range(n):
         low = min(low, index[i])
         high = max(high, index[i])
-    return 1 if low < 0 or high >= size else 0
+    bad = low < 0 or high >= size
+    if bad:
+        i8(flag_at)[0] = 1
+    return bad
+
+
+def outside(n, index_at, size, flag_at, p4, p5, p6, p7):
+    """Note whether an index names a place that is not among the first `size`."""
+    refused(n, i8(index_at), size, flag_at)
+    return 0
+
+
+def copy(n, x_at, out_at, p3, p4, p5, p6, p7):
+    """The elements as they are."""
+    x, out = pointer(x_at), pointer(out_at)
+    for i in range(n):
+        out[i] = x[i]
+    return 0
+
+
+def fill(n, x_at, out_at, p3, p4, p5, p6, p7):
+    """One number everywhere."""
+    x, out = pointer(x_at)[0], pointer(out_at)
+    for i in range(n):
+        out[i] = x
+    return 0
 
 
 def backwards(n, x_at, out_at, p3, p4, p5, p6, p7):
@@ -403,46 +428,69 @@ def backwards(n, x_at, out_at, p3, p4, p5, p6, p7):
     return 0
 
 
-def gather(n, x_at, index_at, out_at, p4, p5, p6, p7):
-    """The elements of x that an index names."""
+def gather(n, x_at, index_at, out_at, size, flag_at, p6, p7):
+    """The elements of x that an index names; nothing where it names none, which is noted."""
     x, index, out = pointer(x_at), i8(index_at), pointer(out_at)
-    for i in range(n):
-        out[i] = x[index[i]]
+    if not refused(n, index, size, flag_at):
+        for i in range(n):
+            out[i] = x[index[i]]
     return 0
 
 
-def scatter(n, x_at, index_at, out_at, p4, p5, p6, p7):
-    """Write the elements of x where an index says."""
-    x, index, out = pointer(x_at), i8(index_at), pointer(out_at)
-    for i in range(n):
-        out[index[i]] = x[i]
+@helper
+def begin(size, x_at, out_at):
+    """Copy a row, if there is one to be copied."""
+    if x_at:
+        x, out = pointer(x_at), pointer(out_at)
+        for i in range(size):
+            out[i] = x[i]
+
+
+def scatter(n, source_at, index_at, out_at, x_at, size, flag_at, p7):
+    """Write the elements of a source where an index says, to a copy of x if there is an x."""
+    source, index, out = pointer(source_at), i8(index_at), pointer(out_at)
+    if not refused(n, index, size, flag_at):
+        begin(size, x_at, out_at)
+        for i in range(n):
+            out[index[i]] = source[i]
     return 0
 
 
-def scatter_add(n, x_at, index_at, out_at, p4, p5, p6, p7):
-    """Add the elements of x where an index says."""
-    x, index, out = pointer(x_at), i8(index_at), pointer(out_at)
-    for i in range(n):
-        out[index[i]] += x[i]
+def scatter_add(n, source_at, index_at, out_at, x_at, size, flag_at, p7):
+    """Add the elements of a source where an index says, to a copy of x if there is an x."""
+    source, index, out = pointer(source_at), i8(index_at), pointer(out_at)
+    if not refused(n, index, size, flag_at):
+        begin(size, x_at, out_at)
+        for i in range(n):
+            out[index[i]] += source[i]
     return 0
 
 
-def scatter_zero(n, index_at, out_at, p3, p4, p5, p6, p7):
-    """Write zero where an index says."""
+def scatter_zero(n, index_at, out_at, x_at, size, flag_at, p6, p7):
+    """Write zero where an index says, to a copy of x."""
     index, out = i8(index_at), pointer(out_at)
-    for i in range(n):
-        out[index[i]] = zero
+    if not refused(n, index, size, flag_at):
+        begin(size, x_at, out_at)
+        for i in range(n):
+            out[index[i]] = zero
     return 0
 
 
-def add_rows(n, length, x_at, index_at, out_at, p5, p6, p7):
-    """Add n rows of some length to those that an index names."""
+def take_row(n, x_at, index_at, out_at, step, p5, p6, p7):
+    """Copy the row that an index names; rows are `step` bytes apart."""
+    x, out = pointer(x_at + i8(index_at)[0] * step), pointer(out_at)
+    for i in range(n):
+        out[i] = x[i]
+    return 0
+
+
+def add_rows(n, rows, step, x_at, index_at, out_at, p6, p7):
+    """Add some rows to those that an index names; rows are `step` bytes apart."""
     index = i8(index_at)
-    x = pointer(x_at)
-    for r in range(n):
-        out = pointer(out_at + index[r] * length * SIZE)
-        for i in range(length):
-            out[i] += x[r * length + i]
+    for r in range(rows):
+        x, out = pointer(x_at + r * step), pointer(out_at + index[r] * step)
+        for i in range(n):
+            out[i] += x[i]
     return 0
 
 

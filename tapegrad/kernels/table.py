@@ -11,7 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.kernels import build, symbols
-from tapegrad.kernels.layout import KIND_JOIN, KIND_MATMUL, KIND_MEAN, KIND_SUM, KIND_VIEW
+from tapegrad.kernels.layout import (
+    KIND_JOIN,
+    KIND_MATMUL,
+    KIND_MEAN,
+    KIND_SLOGDET,
+    KIND_SOLVE,
+    KIND_SUM,
+    KIND_VIEW,
+)
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code, table
 from tapegrad.ops.shape import JOINING, STRIDED
 
@@ -25,6 +33,7 @@ _DTYPES = ("f8", "f4")
 
 kinds = np.ones(CAPACITY, np.int64)
 _SPECIAL = {"sum": KIND_SUM, "mean": KIND_MEAN, "matmul": KIND_MATMUL}
+_SPECIAL |= {"solve": KIND_SOLVE, "slogdet": KIND_SLOGDET, "part": KIND_VIEW}
 _SPECIAL |= dict.fromkeys(STRIDED, KIND_VIEW) | dict.fromkeys(JOINING, KIND_JOIN)
 _known = 0
 
@@ -108,10 +117,10 @@ def loop(name: str, dtype: str = "f8") -> Kernel:
 
 
 @cache
-def rows() -> Callable[[int], int]:
-    """The loop that calls a kernel row by row: a function of the address of a frame."""
-    address = build.load("rows", _source("drive"), 1)
-    return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address)
+def drive(name: str, arity: int) -> Callable[..., int]:
+    """A function of `kernels.drive`, which calls kernels; it runs without the GIL."""
+    address = build.load(name, _source("drive"), arity)
+    return ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * arity)(address)
 
 
 def _source(name: str) -> str:

@@ -6,16 +6,26 @@ never creates or destroys a Python object, and it gives control back (with the c
 at every record that needs Python.
 """
 
+from tapegrad.kernels.buffers import (
+    all_finite,
+    cell_of,
+    data,
+    give_back,
+    saved,
+    stride,
+    take,
+    wanted,
+)
 from tapegrad.kernels.flags import typed
 from tapegrad.kernels.layout import (
     ADJOINTS,
     ARENA,
     ARENA_AT,
     ARENA_END,
-    ARRAY_DATA,
     ARRAY_FLAGS,
-    ARRAY_STRIDES,
+    BOTTOM,
     CHANGED,
+    COUNT,
     CURSOR,
     DETAIL,
     DONE,
@@ -23,34 +33,44 @@ from tapegrad.kernels.layout import (
     FREE_LISTS,
     GEMM,
     GEMM_ARGUMENTS,
+    INTO,
     KEEP,
+    KEEP_AT,
     KERNELS,
     KIND_JOIN,
     KIND_MATMUL,
     KIND_MEAN,
+    KIND_SLOGDET,
+    KIND_SOLVE,
     KIND_SUM,
     KIND_VIEW,
     KINDS,
+    LEAF,
     LEAF_ADJOINTS,
-    LEAF_NEED,
     LEAVES,
+    LONE,
     LOW,
     NEED,
     NEED_CAPTURE,
     NOTHING,
+    ONE,
     PROPAGATE,
     RECORDS,
     RESUME,
     RETAIN,
     ROOM,
+    ROOT,
+    SEED,
     SEED_COUNT,
+    SEED_VALUE,
     SEEDS,
     SIZES,
     SMALL,
-    START,
+    STRICT,
+    TARGET_COUNT,
+    TARGETS,
     TASK,
     TOP,
-    TUPLE_ITEMS,
     VIEWS,
     WANTS_BLAS,
     WANTS_CHECK,
@@ -58,7 +78,15 @@ from tapegrad.kernels.layout import (
     WANTS_PYTHON,
     WANTS_ROOM,
 )
-from tapegrad.kernels.marks import find, input_at, input_count, prepare, propagate, release
+from tapegrad.kernels.marks import (
+    find,
+    input_at,
+    input_count,
+    locate,
+    prepare,
+    propagate,
+    release,
+)
 from tapegrad.kernels.memory import (
     call8,
     call_gemm,
@@ -69,6 +97,7 @@ from tapegrad.kernels.memory import (
     u1,
 )
 from tapegrad.kernels.strided import clear, gather, scatter
+from tapegrad.kernels.systems import system
 from tapegrad.tape import (
     AUX,
     CODE_MASK,
@@ -85,66 +114,7 @@ from tapegrad.tape import (
 
 C_CONTIGUOUS = 1
 HANDS_BACK = GENERAL | HOOKED
-EXPONENT = 0x7FF0000000000000
-
-
-@typed
-def size_class(nbytes):
-    """The power of two, from 16 bytes up, that holds a buffer."""
-    level = 4
-    while (1 << level) < nbytes:
-        level += 1
-    return level
-
-
-@typed
-def take(frame, nbytes):
-    """A buffer from the free list of its size, or from the arena (the caller checked for room)."""
-    level = size_class(nbytes)
-    free = i8(frame[FREE])
-    head = free[level]
-    if head != 0:
-        free[level] = i8(head)[0]
-        return head
-    at = frame[ARENA_AT]
-    frame[ARENA_AT] = at + (1 << level)
-    return at
-
-
-@typed
-def give_back(frame, address, nbytes):
-    """Put a buffer on the free list of its size."""
-    level = size_class(nbytes)
-    free = i8(frame[FREE])
-    i8(address)[0] = free[level]
-    free[level] = address
-
-
-@typed
-def saved(frame, index, k):
-    """The array header of a kept value, or 0."""
-    entry = i8(frame[KEEP])[index]
-    return i8(entry + frame[TUPLE_ITEMS])[k]
-
-
-@typed
-def cell_of(frame, code):
-    """Where the address of an input's adjoint stands."""
-    if code < 0:
-        return frame[LEAF_ADJOINTS] + 8 * (-code - 1)
-    return frame[ADJOINTS] + 8 * find(frame, code)
-
-
-@typed
-def wanted(frame, code):
-    """Whether an input's adjoint is asked for."""
-    if code == 0:
-        return False
-    if frame[NEED] == 0:
-        return True
-    if code < 0:
-        return u1(frame[LEAF_NEED])[-code - 1] & 1 != 0
-    return u1(frame[NEED])[find(frame, code)] != 0
+UNIT = 0x3FF0000000000000  # the bits of 1.0
 
 
 @typed
@@ -159,6 +129,11 @@ def input_size(frame, kind, word, n, aux, k):
     if kind == KIND_MATMUL:
         m, inner, cols = aux & 0xFFFFF, (aux >> 20) & 0xFFFFF, aux >> 40
         return m * inner if k == 0 else inner * cols
+    if kind == KIND_SOLVE:
+        order = aux & 0xFFFFF
+        return order * order if k == 0 else order * (aux >> 20)
+    if kind == KIND_SLOGDET:
+        return aux * aux
     how = (word >> (16 + 2 * k)) & 3
     if how == SCALAR:
         return 1
@@ -178,12 +153,6 @@ def pattern(word):
         if how == SCALAR or how == COLUMN:
             bits |= 1 << k
     return bits
-
-
-@typed
-def data(frame, header):
-    """The address of an array's first element."""
-    return i8(header + frame[ARRAY_DATA])[0] if header != 0 else 0
 
 
 @typed
@@ -213,37 +182,6 @@ def spread(frame, record, g, out, fresh, n, mean):
                 value = source8[r] * scale
                 for i in range(row):
                     target8[r * row + i] = value if fresh else target8[r * row + i] + value
-
-
-@typed
-def stride(header, frame, dimension):
-    """A stride of a kept matrix in elements; a vector counts as a matrix of one row or column."""
-    if i4(header + frame[ARRAY_STRIDES] - 16)[0] == 1:
-        dimension = 0
-    return i8(i8(header + frame[ARRAY_STRIDES])[0])[dimension] >> 3
-
-
-@typed
-def finite(address, s0, s1, rows, cols):
-    """Whether a matrix holds neither an infinity nor a NaN: no exponent has all its bits set."""
-    words = i8(address)
-    found = 0
-    for i in range(rows):
-        if s1 == 1:
-            for j in range(cols):
-                found |= 1 if words[i * s0 + j] & EXPONENT == EXPONENT else 0
-        else:
-            for j in range(cols):
-                found |= 1 if words[i * s0 + j * s1] & EXPONENT == EXPONENT else 0
-    return found == 0
-
-
-@typed
-def all_finite(address, s0, s1, rows, cols):
-    """`finite`, along the memory whichever way the matrix lies."""
-    if s0 == 1 and s1 != 1:
-        return finite(address, s1, s0, cols, rows)
-    return finite(address, s0, s1, rows, cols)
 
 
 @typed
@@ -485,9 +423,14 @@ def sweep(frame):
             frame[CURSOR] = index
             return status
         itemsize = 4 if (record[WORD] >> DTYPE_SHIFT) & 1 else 8
-        for k in range(input_count(record)):
-            if wanted(frame, input_at(frame, record, k)):
-                contribute(frame, record, index, kind, k, cell & ~1, n, itemsize)
+        if kind >= KIND_SOLVE:
+            if not system(frame, record, index, kind, cell & ~1):
+                frame[CURSOR] = index
+                return WANTS_PYTHON
+        else:
+            for k in range(input_count(record)):
+                if wanted(frame, input_at(frame, record, k)):
+                    contribute(frame, record, index, kind, k, cell & ~1, n, itemsize)
         if cell & 1 == 0:
             give_back(frame, cell, n * itemsize)
         adjoints[index] = 0
@@ -512,12 +455,39 @@ def begin(frame):
     return DONE
 
 
+@typed
+def aim(frame, address):
+    """A sweep from a root whose adjoint is 1 to one leaf, which nothing below the lowest reads."""
+    frame[CURSOR] = find(frame, frame[ROOT])
+    frame[ONE] = UNIT
+    frame[SEED], frame[SEED_VALUE] = frame[CURSOR], address + 8 * ONE
+    frame[SEEDS], frame[SEED_COUNT] = address + 8 * SEED, 1
+    frame[TARGETS], frame[TARGET_COUNT] = address + 8 * LEAF, 1
+    frame[STRICT], frame[BOTTOM], frame[CHANGED], frame[RETAIN] = 0, 1, 0, 0
+
+
+@typed
+def deliver(frame):
+    """Copy the adjoint of the one leaf into an array of zeros, if anything has reached it."""
+    cell = i8(cell_of(frame, frame[LEAF]))[0]
+    if cell == 0:
+        return
+    found, into = f8(cell), f8(data(frame, frame[INTO]))
+    for i in range(frame[COUNT]):
+        into[i] = found[i]
+
+
 def walk(address):
     """Do what the frame asks for; returns a status."""
     frame = i8(address)
-    if frame[TASK] == PROPAGATE:
+    task = frame[TASK]
+    if task == PROPAGATE:
         return propagate(frame)
-    if frame[TASK] == START:
+    frame[KEEP] = i8(frame[KEEP_AT])[0]  # which moves when Python code has lengthened the list
+    if task != RESUME:
+        if task == LONE:
+            aim(frame, address)
+        locate(frame)
         status = prepare(frame)
         if status != DONE:
             return status
@@ -527,6 +497,8 @@ def walk(address):
         if frame[CHANGED]:
             return WANTS_CHECK
     status = sweep(frame)
+    if status == DONE and task == LONE:
+        deliver(frame)
     if status != DONE or frame[RETAIN]:
         return status
     frame[CURSOR] = frame[TOP]

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.numpy_face.common import CALLS, HANDLERS
+from tapegrad.numpy_face.common import CALLS, HANDLERS, SHORT
 from tapegrad.tensor import F8, Tensor, wrap
 
 # Operands that every function takes as they are.
@@ -57,6 +57,10 @@ def array_function(
     self: Tensor, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> object:
     """What any other NumPy function does with a Tensor."""
+    if not kwargs and len(args) == 1 and type(args[0]) is Tensor and args[0]._s >= 0:
+        short = SHORT.get(func)
+        if short is not None:
+            return short(args[0])
     handler = HANDLERS.get(func)
     if handler is None:
         from tapegrad.numpy_face import dispatch

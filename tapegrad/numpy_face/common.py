@@ -17,6 +17,8 @@ from tapegrad.tensor import Tensor, wrap
 # From a ufunc to our function, from a NumPy function to how it is called; filled when first asked.
 CALLS: dict[Any, Callable[..., Any]] = {}
 HANDLERS: dict[Any, Callable[[tuple[Any, ...], dict[str, Any]], Any]] = {}
+# What a NumPy function is of one float64 Tensor of modest size, without any other argument.
+SHORT: dict[Any, Callable[[Tensor], Any]] = {}
 
 OPTIONS = {
     "out": "an array cannot hold the history of a Tensor: use the Tensor that is returned",

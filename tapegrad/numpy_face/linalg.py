@@ -52,7 +52,9 @@ def _solve(a: Any, b: Any) -> Tensor:
         n = y._a.shape[0]
         found = solve(x, reshape(y, (n, 1)))
         return reshape(found, found._a.shape[:-1])
-    return tensor(solve(x, reshape(y, (1,) * (x._a.ndim - y._a.ndim) + y._a.shape)))
+    if y._a.ndim < x._a.ndim:
+        y = reshape(y, (1,) * (x._a.ndim - y._a.ndim) + y._a.shape)
+    return tensor(solve(x, y))
 
 
 @handles(np.linalg.eigh)

@@ -10,11 +10,14 @@ from tapegrad.functions import arithmetic as ew
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import all_dims
 from tapegrad.functions.shapes import broadcast_to, clone, narrow, permute, reshape, to
-from tapegrad.numpy_face.common import floating, named, tensor
+from tapegrad.numpy_face.common import SHORT, floating, named, tensor
 from tapegrad.numpy_face.dispatch import handles
 from tapegrad.ops.index import HOLE, index
 from tapegrad.record import run
 from tapegrad.tensor import Tensor, wrap
+
+SHORT[np.sum] = r.sum
+SHORT[np.mean] = r.mean
 
 
 def _typed(x: Any, dtype: Any) -> Tensor:

@@ -89,7 +89,8 @@ def _third(g: Any, w: Any, x: Any) -> Any:
 
 def _slogdet(x: Any) -> Any:
     with np.errstate(all="ignore"):
-        return np.stack(np.linalg.slogdet(x), -1)
+        found = np.linalg.slogdet(x)
+    return np.array(found) if x.ndim == 2 else np.stack(found, -1)
 
 
 def _logdet_slope(x: Any) -> Any:

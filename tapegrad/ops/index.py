@@ -13,7 +13,7 @@ import numpy as np
 
 from tapegrad.ops.core import NotDifferentiable, Op, linear
 from tapegrad.ops.elementwise import where
-from tapegrad.ops.shape import _sum_to, embed, expand, getitem, sum_to
+from tapegrad.ops.shape import _sum_to, clone, embed, expand, getitem, sum_to
 from tapegrad.tape import Shape
 
 SELECTS = NotDifferentiable("an index selects, it has no derivative")
@@ -83,6 +83,15 @@ def at(dim: int, k: Any) -> Any:
     return (slice(None),) * dim + (k,)
 
 
+def check_range(index: Any, size: int, name: str, *, negative: bool = False) -> None:
+    """Refuse an index that names a place beyond a dimension."""
+    if index.size and (index.max() >= size or index.min() < (-size if negative else 0)):
+        raise (IndexError if name in ("index_select", "take", "index_add") else RuntimeError)(
+            f"`{name}`: index out of range: an index in [{index.min()}, {index.max()}] for a "
+            f"dimension of size {size}"
+        )
+
+
 def _grid(index: Any, dim: int) -> Any:
     """The NumPy index of `gather`: the index along `dim`, its own place along all others."""
     parts = []
@@ -94,16 +103,19 @@ def _grid(index: Any, dim: int) -> Any:
 
 
 def _gather(x: Any, index: Any, *, dim: int) -> Any:
+    check_range(index, x.shape[dim] if x.ndim else 1, "gather")
     if not x.ndim:
         return np.full(index.shape, x, x.dtype)
     return x[_grid(index, dim)]
 
 
 def _put_along(out: Any, index: Any, src: Any, *, dim: int) -> None:
+    check_range(index, out.shape[dim] if out.ndim else 1, "scatter")
     out[_grid(index, dim)] = src[tuple(slice(n) for n in index.shape)] if src.ndim else src
 
 
 def _add_along(out: Any, index: Any, src: Any, *, dim: int) -> None:
+    check_range(index, out.shape[dim] if out.ndim else 1, "scatter_add")
     if out.ndim == 1 and src.ndim and out.dtype.kind == "f":
         out += np.bincount(index, src[: len(index)], len(out)).astype(out.dtype, copy=False)
         return
@@ -175,7 +187,7 @@ WRITES: dict[str, Callable[..., None]] = {
 
 def _on_a_copy(name: str) -> Callable[..., Any]:
     def forward(x: Any, *args: Any, **params: Any) -> Any:
-        out = x.copy()
+        out = clone.forward(x)
         WRITES[name](out, *args, **params)
         return out
 

@@ -158,14 +158,7 @@ def grad(
     >>> tg.grad(tg.grad(lambda x: x**3))(2.0)
     12.0
     """
-    both = _differentiated(f, argnums, has_aux, strict, "grad")
-
-    @functools.wraps(f, updated=())
-    def gradient(*args: Any, **kwargs: Any) -> Any:
-        value, found = both(*args, **kwargs)
-        return (found, value[1]) if has_aux else found
-
-    return gradient
+    return _differentiated(f, argnums, has_aux, strict, "grad")
 
 
 def _differentiated(
@@ -173,6 +166,7 @@ def _differentiated(
 ) -> Callable[..., Any]:
     require_function(f, name)
     single = isinstance(argnums, (int, np.integer))
+    both = name == "value_and_grad"
     place = argnums if isinstance(argnums, int) and not (has_aux or strict) else -1
 
     @forgetting
@@ -186,30 +180,34 @@ def _differentiated(
             y, aux = paired(y, name, f, has_aux)
             root = scalar_root(y, name, f)
             recorded = inputs.matters_outside()
-            found = pull([root], [None], inputs.variables, recorded=recorded, since=inputs.since)
+            pulled = pull([root], [None], inputs.variables, recorded=recorded, since=inputs.since)
             if strict:
                 _refuse_unused(root, inputs, name, f)
         inputs.end()
         tensors = any_tensor(inputs.leaves)
-        gradients = inputs.back(found)
+        gradients = inputs.back(pulled)
+        found = gradients[0] if single else tuple(gradients)
+        rest = (aux_back(aux, inputs.own, tensors),) if has_aux else ()
+        if not both:
+            return (found, *rest) if rest else found
         since = inputs.start if not recorded and inputs.alone() else 0
         value = released(root, inputs.own, tensors, since)
-        result = gradients[0] if single else tuple(gradients)
-        return ((value, aux_back(aux, inputs.own, tensors)) if has_aux else value), result
+        return ((value, *rest) if rest else value), found
 
     @functools.wraps(f, updated=())
-    def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
+    def derivative(*args: Any, **kwargs: Any) -> Any:
         if 0 <= place < len(args):
             found = _quick(f, args, kwargs, place, name)
             if found is not None:
-                return found
+                return found if both else found[1]
         return general(args, kwargs)
 
-    return value_and_gradient
+    return derivative
 
 
 def _quick(f: Callable[..., Any], args: Any, kwargs: Any, place: int, name: str) -> Any:
-    """What most calls are: one float64 array or float, no transform around, a scalar result.
+    """The value and the gradient of what most calls are: one float64 array or float, no transform
+    around, a scalar result.
 
     Returns None, before anything is done, where the general way has to be taken.
     """
@@ -229,7 +227,10 @@ def _quick(f: Callable[..., Any], args: Any, kwargs: Any, place: int, name: str)
     mark = tape.mark()
     tape.depth = 1
     try:
-        y = f(*args[:place], leaf, *args[place + 1 :], **kwargs)
+        if len(args) == 1 and not kwargs:
+            y = f(leaf)
+        else:
+            y = f(*args[:place], leaf, *args[place + 1 :], **kwargs)
         if type(y) is Tensor and y._s == 0 and y._pos > 0 and y._home is tape:
             g = leaf_gradient(y, leaf, start)
             value: Any = float(y._a)
@@ -242,9 +243,8 @@ def _quick(f: Callable[..., Any], args: Any, kwargs: Any, place: int, name: str)
         tape.depth = 0
         del start  # the very object that stands in the tape
         y = None
-        tape.rewind(mark)
-    if g is None:
-        g = np.zeros(leaf._a.shape)
+        if not tape.rewind(mark):
+            tape.drop_spent(mark)
     return value, (float(g) if kind is float else g)
 
 

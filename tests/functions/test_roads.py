@@ -57,7 +57,7 @@ MODES = {
 def general(monkeypatch):
     """Take the general road everywhere."""
 
-    def see(op, x, params, r):
+    def see(op, x, params, r, place=None):
         return record.run(op, (x,), params)
 
     def see_all(op, x, pieces):
@@ -145,3 +145,38 @@ def test_shapes_that_numpy_would_take_or_name_otherwise(shape):
         x.reshape(*shape)
     if caught.type is RuntimeError:
         assert "`reshape`" in str(caught.value)
+
+
+def test_an_index_that_was_met_before_is_not_confused_with_one_that_looks_like_it():
+    x = tg.tensor(np.arange(12.0).reshape(3, 4), requires_grad=True)
+    for _ in range(2):
+        assert x[1].shape == (4,)
+        assert x[1:2].shape == (1, 4)
+    for key in (1.0, slice(1.0, 2, None)):
+        with pytest.raises((TypeError, IndexError)):
+            x[key]
+    with pytest.raises(IndexError, match="out of range"):
+        x[3]
+    with pytest.raises(ValueError, match="positive step"):
+        x[1:2:-1]
+    np.testing.assert_array_equal(x.T[1].detach().numpy(), x.detach().numpy()[:, 1])
+    other = tg.tensor(np.arange(12.0).reshape(4, 3).T, requires_grad=True)  # in Fortran order
+    other[1].sum().backward()
+    np.testing.assert_array_equal(other.grad.numpy(), [[0.0] * 4, [1.0] * 4, [0.0] * 4])
+
+
+@pytest.mark.parametrize(
+    "array",
+    [np.arange(12.0).reshape(3, 4), np.arange(12.0).reshape(4, 3).T, np.arange(4.0), np.array(2.0)],
+    ids=["whole", "transposed", "row", "number"],
+)
+def test_an_array_beside_a_tensor_counts_as_a_constant(array):
+    x = tg.tensor(np.linspace(-1.0, 1.0, 12).reshape(3, 4), requires_grad=True)
+    for got, expected in ((x * array, x * tg.tensor(array)), (x - array, x - tg.tensor(array))):
+        first, second = got.tape[got.tape.index(got._pos)], got.tape[got.tape.index(expected._pos)]
+        assert (first.op, first.inputs, first.shape) == (second.op, second.inputs, second.shape)
+        got.sum().backward()
+        found, x.grad = x.grad, None
+        expected.sum().backward()
+        np.testing.assert_array_equal(found.numpy(), x.grad.numpy())
+        x.grad = None

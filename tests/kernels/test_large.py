@@ -26,6 +26,7 @@ ROW, COLUMN, NUMBER = P[0].copy(), P[:, :1].copy(), np.array(1.7)
 V = RNG.standard_normal(70001)  # no multiple of a block, a group or a vector
 MASK = M > 0.3
 TURN = RNG.permutation(ROWS)
+WALK = RNG.permutation(V.size)
 PLACES = RNG.permuted(np.tile(np.arange(COLUMNS), (ROWS, 1)), axis=1)
 
 
@@ -158,9 +159,16 @@ CASES = {
     "index_select": (lambda x: tg.index_select(x, 0, tg.tensor(TURN // 2)), [M]),
     "index_add": (lambda x, y: x.index_add(0, tg.tensor(TURN // 2), y), [M, P]),
     "gather": (lambda x: x.gather(1, tg.tensor(PLACES // 2)), [M]),
+    "index, of a vector": (lambda x: x[tg.tensor(WALK)], [V]),
+    "take": (lambda x: x.take(tg.tensor(WALK - V.size)), [V]),
+    "scatter_": (lambda x, y: x.clone().scatter_(1, tg.tensor(PLACES), y), [M, P]),
+    "scatter_add_": (lambda x, y: x.clone().scatter_add_(1, tg.tensor(PLACES // 2), y), [M, P]),
     "scatter": (lambda x, y: x.scatter(1, tg.tensor(PLACES[:, :90].copy()), y), [M, P]),
     "scatter_add": (lambda x, y: x.scatter_add(1, tg.tensor(PLACES // 3), y), [M, P]),
     "fill_": (lambda x: x.clone().fill_(2.0) + x, [M]),
+    "zero_": (lambda x: x.clone().zero_() + x, [M]),
+    "copy_": (lambda x, y: x.clone().copy_(y) + x, [M, P]),
+    "copy_, a row": (lambda x, y: x.clone().copy_(y) + x, [M, ROW]),
     "exp_": (lambda x: x.clone().exp_(), [M]),
     "mul_": (lambda x, y: x.clone().mul_(y), [M, P]),
     "index_add_": (lambda x, y: x.clone().index_add_(0, tg.tensor(TURN), y), [M, P]),
@@ -378,12 +386,45 @@ def test_overlapping_memory_in_place():
     np.testing.assert_array_equal(y.numpy(), 2 * P)
 
 
-def test_places_out_of_range_are_refused():
-    far = np.full((ROWS, COLUMNS), COLUMNS)
-    with pytest.raises((RuntimeError, IndexError)):
-        tg.tensor(M).gather(1, tg.tensor(far))
-    with pytest.raises((RuntimeError, IndexError)):
-        tg.tensor(M).index_add(0, tg.tensor(TURN + 1), tg.tensor(P))
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("place", [COLUMNS, -1])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, k: x.gather(1, k),
+        lambda x, k: x.scatter(1, k, tg.tensor(P)),
+        lambda x, k: x.scatter_add(1, k, tg.tensor(P)),
+        lambda x, k: x.scatter_(1, k, tg.tensor(P)),
+        lambda x, k: x.scatter_add_(1, k, tg.tensor(P)),
+        lambda x, k: x.reshape(-1)[:COLUMNS].take(k - (x.shape[1] + 1) * (k < 0)),
+    ],
+)
+def test_a_single_place_out_of_range_is_refused(function, place, threads, monkeypatch):
+    """And nothing was written."""
+    monkeypatch.setattr(parallel, "_threads", threads)
+    monkeypatch.setattr(parallel, "SPLIT", 1000)
+    far, x = PLACES.copy(), tg.tensor(M.copy())
+    far[200, 100] = place
+    with pytest.raises((RuntimeError, IndexError), match="index out of range: an index in"):
+        function(x, tg.tensor(far))
+    np.testing.assert_array_equal(x.numpy(), M)
+
+
+def test_rows_out_of_range_are_refused():
+    for function in (
+        lambda x, k: x.index_add(0, k, tg.tensor(P)),
+        lambda x, k: x.index_select(0, k),
+        lambda x, k: x[k],
+    ):
+        with pytest.raises(IndexError):
+            function(tg.tensor(M), tg.tensor(TURN + 1))
+
+
+def test_negative_places_count_from_the_end():
+    back, long = PLACES - COLUMNS, V[:COLUMNS].copy()
+    np.testing.assert_array_equal(tg.tensor(long)[tg.tensor(back)].numpy(), long[back])
+    np.testing.assert_array_equal(tg.tensor(V)[tg.tensor(back[0])].numpy(), V[back[0]])
+    np.testing.assert_array_equal(tg.tensor(M)[tg.tensor(TURN - ROWS)].numpy(), M[TURN - ROWS])
 
 
 def test_small_arrays_compile_nothing():
@@ -398,3 +439,13 @@ print("llvmlite" in sys.modules)
         [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True
     )
     assert done.stdout.split() == ["False"]
+
+
+@pytest.mark.parametrize("n", [2, 6, 10, 15, 16])
+def test_an_adjoint_that_was_spread_over_short_rows(n):
+    """The adjoint of a sum over short rows is one number for each: a kernel call for each row."""
+    x0 = np.random.default_rng(n).standard_normal((40, 500, n))
+    x = tg.tensor(x0, requires_grad=True)
+    weights = np.linspace(0.0, 1.0, 40 * 500).reshape(40, 500)
+    ((x * x).sum(-1) * weights).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), 2 * x0 * weights[..., None], rtol=1e-14)

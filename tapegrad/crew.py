@@ -1,0 +1,172 @@
+"""The threads that help with large arrays: they call kernels, or functions of Python, over parts.
+
+A thread watches its mailbox in compiled code without the GIL (`kernels/drive.py`), and calls a
+kernel that is posted there at once.  When nothing came for about a millisecond it sleeps, and is
+woken by the next task.  There is one crew: whoever finds it busy does all of the work alone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from queue import SimpleQueue
+from typing import Any
+
+import numpy as np
+
+Work = Callable[[int, int], Any]
+
+# As in `kernels/drive.py`, which only the compiler imports.
+IDLE, POSTED, ASKED, PARKED = 0, 1, 2, 3
+FRAME, WORDS = 8, 32
+FRAME_WORDS = 18
+MOST = 256  # helpers
+
+PATIENCE = 20_000  # pauses of 40 to 140 cycles each: about a millisecond
+
+
+class Helper:
+    """A thread with its mailbox."""
+
+    __slots__ = ("at", "problem", "task", "wake")
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+        self.wake: SimpleQueue[None] = SimpleQueue()
+        self.task: tuple[Work, int, int] | None = None
+        self.problem: BaseException | None = None
+
+
+_helpers: list[Helper] = []
+_busy = threading.Lock()
+_mail = np.zeros((MOST, WORDS), np.int64)
+_mail_at = _mail.ctypes.data
+# A helper may still look at its mailbox while the interpreter clears its modules away.
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(_mail))
+
+
+def _processors() -> int:
+    """How many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _hire(count: int) -> None:
+    from tapegrad.kernels import table
+
+    serve, post = table.drive("serve", 2), table.drive("post", 2)
+    while len(_helpers) < count:
+        number = len(_helpers)
+        helper = Helper(_mail_at + number * WORDS * 8)
+        # Watching would take time from the very threads that are waited for.
+        patience = PATIENCE if _processors() > number + 1 else 0
+        name, args = f"tapegrad-{number}", (helper, serve, post, patience)
+        threading.Thread(target=_serve, args=args, name=name, daemon=True).start()
+        _helpers.append(helper)
+
+
+def _serve(helper: Helper, serve: Any, post: Any, patience: int) -> None:
+    while True:
+        if serve(helper.at, patience) == PARKED:
+            helper.wake.get()
+            continue
+        assert helper.task is not None
+        work, start, stop = helper.task
+        try:
+            work(start, stop)
+        except BaseException as problem:  # handed to the thread that waits
+            helper.problem = problem
+        helper.task = None
+        del work
+        post(helper.at, IDLE)
+
+
+def _post(count: int, state: int) -> None:
+    from tapegrad.kernels import table
+
+    post = table.drive("post", 2)
+    for helper in _helpers[:count]:
+        if post(helper.at, state) == PARKED:
+            helper.wake.put(None)
+
+
+def _finish(frame: np.ndarray | None, count: int) -> None:
+    """Call what a frame says and wait for the helpers; nobody writes once this has returned."""
+    from tapegrad.kernels import table
+
+    finish = table.drive("finish", 4)
+    at = 0 if frame is None else frame.ctypes.data
+    interrupted: BaseException | None = None
+    while True:
+        try:
+            if not finish(at, _mail_at, count, PATIENCE):
+                break
+            at = 0
+            time.sleep(1e-5)  # something else has the processor that a helper needs
+        except BaseException as problem:  # the user's interrupt: after the helpers have ended
+            interrupted = problem
+    if interrupted is not None:
+        raise interrupted
+
+
+def call(frames: Sequence[Sequence[int]]) -> None:
+    """Call kernels as frames say, each frame on a thread of its own.
+
+    A frame is a kernel's address, how often it is called, its eight arguments, and by how much
+    these move from call to call.
+    """
+    from tapegrad.kernels import table
+
+    words = np.array(frames, np.int64)
+    count = len(frames) - 1
+    if not 0 < count <= MOST or not _busy.acquire(blocking=False):
+        rows, at = table.drive("rows", 1), words.ctypes.data
+        for k in range(count + 1):
+            rows(at + k * FRAME_WORDS * 8)
+        return
+    try:
+        _hire(count)
+        _mail[:count, FRAME : FRAME + FRAME_WORDS] = words[1:]
+        _post(count, POSTED)
+        _finish(words, count)
+    finally:
+        _busy.release()
+
+
+def share(work: Work, edges: Sequence[int]) -> None:
+    """Run a function of Python between neighbouring edges, each time on a thread of its own."""
+    count = len(edges) - 2
+    if not 0 < count <= MOST or not _busy.acquire(blocking=False):
+        work(edges[0], edges[-1])
+        return
+    try:
+        _hire(count)
+        for k, helper in enumerate(_helpers[:count], 1):
+            helper.task, helper.problem = (work, edges[k], edges[k + 1]), None
+        _post(count, ASKED)
+        try:
+            work(edges[0], edges[1])
+        finally:
+            _finish(None, count)
+            problems = [helper.problem for helper in _helpers[:count]]
+        for problem in problems:
+            if problem is not None:
+                raise problem
+    finally:
+        _busy.release()
+
+
+def _after_fork() -> None:
+    """A child process has none of its parent's threads."""
+    global _busy
+    _helpers.clear()
+    _busy = threading.Lock()
+    _mail[:] = 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
