@@ -1,4 +1,4 @@
-"""The exponential and what is made of it: expm1, sigmoid, tanh, sinh, cosh, erf (see `vmath`)."""
+"""The exponential and what is made of it: exp2, expm1, sigmoid, tanh, sinh, cosh, erf, erfc."""
 
 import math
 from typing import Any
@@ -35,6 +35,19 @@ EXP = (
     2.7557407568541033e-06,
     2.7626057448886907e-07,
     2.5053783267166418e-08,
+)
+# (2**r - 1 - r*ln(2)) / r**2 for |r| <= 1/2.
+EXP2 = (
+    0.24022650695910122,
+    0.05550410866482073,
+    0.009618129107597,
+    0.0013333558146686813,
+    0.00015403530454055655,
+    1.5252733546460505e-05,
+    1.3215436611796638e-06,
+    1.0178184727467966e-07,
+    7.073579168290509e-09,
+    4.436304282475023e-10,
 )
 # (sinh(r)/r - 1) / s and (cosh(r) - 1) / s in s = r**2 for |r| <= ln(2)/2.
 SINH = (
@@ -88,6 +101,17 @@ SIGMOID_CAP = ROUND + 1000.0
 
 
 @scalar
+def _times_power(p: float, b: int) -> float:
+    """p * 2**n, where n + 2046 stands in the low bits of b.
+
+    In two factors, since n runs past the exponents of doubles on both sides; the first product is
+    exact, so subnormals are rounded once.
+    """
+    half = (b << 51) & EXPONENT
+    return p * from_bits(half) * from_bits((b << 52) - half)
+
+
+@scalar
 def exp_sum(x: float, low: float) -> float:
     """exp(x + low) for a low that is tiny beside x, or zero."""
     x = select(x > EXP_MAX, EXP_MAX, x)
@@ -97,12 +121,20 @@ def exp_sum(x: float, low: float) -> float:
     lead = fma(n, -LN2_HI, x)  # exact; what is lost in r comes back with the quadratic term
     low = fma(n, -LN2_LO, low)
     r = lead + low
-    p = 1.0 + (lead + fma(r * r, horner(r, EXP), low))
-    # 2**n in two factors, since n runs past the exponents of doubles on both sides; the first
-    # product is exact, so subnormals are rounded once.
-    b = bits(t)
-    half = (b << 51) & EXPONENT
-    return p * from_bits(half) * from_bits((b << 52) - half)
+    return _times_power(1.0 + (lead + fma(r * r, horner(r, EXP), low)), bits(t))
+
+
+@scalar
+def exp2(x: float) -> Any:
+    """2**x."""
+    w = widen(x)
+    w = select(w > 1030.0, 1030.0, w)
+    w = select(w < -1080.0, -1080.0, w)
+    t = w + ROUND_SPLIT
+    r = w - (t - ROUND_SPLIT)
+    lead = r * LN2_HI
+    p = 1.0 + (lead + fma(r * r, horner(r, EXP2), fma(r, LN2_LO, fma(r, LN2_HI, -lead))))
+    return narrow(_times_power(p, bits(t)), x)
 
 
 @scalar
