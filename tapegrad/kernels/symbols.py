@@ -48,6 +48,7 @@ SCALARS = {
     "sigmoid": "vmath.sigmoid({0})",
     "softplus": "vmath.softplus({0})",
     "erf": "vmath.erf({0})",
+    "erfc": "vmath.erfc({0})",
     "pow": "vmath.power({0}, {1})",
     "remainder": "vmath.remainder({0}, {1})",
     "fmod": "vmath.fmod({0}, {1})",

@@ -1,6 +1,7 @@
 """Elementwise operations as LLVM text, compiled in a loop and held to NumPy's results."""
 
 import ctypes
+import math
 import re
 import subprocess
 import sys
@@ -113,6 +114,8 @@ def numpy_result(name, arrays):
     with np.errstate(all="ignore"):
         if name == "sinc" and arrays[0].dtype == np.float32:  # there NumPy rounds pi * x to float32
             return numpy_result(name, [arrays[0].astype(np.float64)]).astype(np.float32)
+        if name == "erfc":  # SciPy's is 39 ulp off where x * x has many digits
+            return np.array([math.erfc(x) for x in arrays[0]], arrays[0].dtype)
         return np.asarray(table[name].forward(*arrays))
 
 

@@ -106,6 +106,7 @@ FUNCTIONS: dict[str, tuple[Callable, Callable, float]] = {
     "sinh": (mp.sinh, past_exponents, 2.0),
     "cosh": (mp.cosh, past_exponents, 2.0),
     "trigamma": (lambda v: mp.psi(1, v), trigamma_arguments, 6.0),
+    "erfc": (mp.erfc, lambda rng, n: np.append(whole_line(rng, n), rng.uniform(-6, 26.5, n)), 2.0),
     "erf": (mp.erf, lambda rng, n: 2 * whole_line(rng, n), 2.0),
 }
 UNARY = list(FUNCTIONS)
@@ -241,6 +242,8 @@ SPECIAL = {
     + [(-710.4, math.cosh(710.4))],
     "trigamma": [(0.0, INF), (-0.0, INF), (-1.0, INF), (-7.0, INF), (INF, 0.0), (TINY, INF)]
     + [(-0.5, math.pi**2 / 2 + 4), (1.0, math.pi**2 / 6)],
+    "erfc": [(-INF, 2.0), (INF, 0.0), (0.0, 1.0), (-0.0, 1.0), (HUGE, 0.0), (-HUGE, 2.0)]
+    + [(27.5, 0.0), (26.0, math.erfc(26.0)), (TINY, 1.0), (-6.0, 2.0)],
     "erf": [(-INF, -1.0), (INF, 1.0), (0.0, 0.0), (-0.0, -0.0), (TINY, TINY), (-HUGE, -1.0)],
 }
 
