@@ -57,7 +57,7 @@ THIRD_HI, THIRD_LO = 1.0 / 3.0, 1.850371707708594e-17
 
 
 @scalar
-def _log_offset(x: float) -> int:
+def log_offset(x: float) -> int:
     """Bits of x less those of sqrt(1/2), plus 1024 in the exponent field, for normal x > 0.
 
     Its exponent field is e + 1024 and its mantissa field is m's, in x = m * 2**e with
@@ -72,7 +72,8 @@ def _mantissa(offset: int) -> float:
 
 
 @scalar
-def _exponent(offset: int, base: float) -> float:
+def exponent(offset: int, base: float) -> float:
+    """e of such bits, for the right base."""
     # Few machines convert vectors of int64 to double: put e + 1024 below the leading bit of 2**52.
     return from_bits(((offset >> 52) & 0xFFF) | TWO_52_BITS) - base
 
@@ -81,8 +82,8 @@ def _exponent(offset: int, base: float) -> float:
 def split(a: float) -> tuple[float, float]:
     """m, e with a = m * 2**e and sqrt(1/2) <= m < sqrt(2), for finite a > 0."""
     tiny = a < 2.0**-1022
-    offset = _log_offset(select(tiny, a * 2.0**54, a))
-    return _mantissa(offset), _exponent(offset, select(tiny, BASE_TINY, BASE))
+    offset = log_offset(select(tiny, a * 2.0**54, a))
+    return _mantissa(offset), exponent(offset, select(tiny, BASE_TINY, BASE))
 
 
 @scalar
@@ -149,14 +150,14 @@ def log10(x: float) -> Any:
 @scalar
 def log_sum(u: float, low: float) -> float:
     """log(u + low) for normal u > 0 and low tiny beside it."""
-    offset = _log_offset(u)
+    offset = log_offset(u)
     # low * 2**-e, which matters only where 2**-e is a normal number.
     scale = from_bits(ONE_BITS + OFFSET_BIAS - (offset & ~MANTISSA))
     g = low * select(u < 2.0**60, scale, 0.0)
     m = _mantissa(offset) - 1.0
     f = m + g
     lost = (m - f) + g
-    return _log1p_scaled(f, _exponent(offset, BASE)) + lost * (1.0 - f)
+    return _log1p_scaled(f, exponent(offset, BASE)) + lost * (1.0 - f)
 
 
 @scalar
@@ -166,8 +167,7 @@ def log1p(x: float) -> Any:
     u = 1.0 + w
     rounded = u - 1.0
     lost = (1.0 - (u - rounded)) + (w - rounded)  # 1 + x = u + lost exactly
-    y = _log_at_ends(copysign(log_sum(u, lost), w), u)
-    return narrow(select(w == 0.0, w, y), x)
+    return narrow(_log_at_ends(copysign(log_sum(u, lost), w), u), x)
 
 
 @scalar

@@ -22,6 +22,7 @@ from tapegrad.kernels.vmath_log import split
 LARGE, SMALL = 2.0**510, 2.0**-400
 DOWN, UP = 2.0**-600, 2.0**600
 THIRD, CBRT_2 = 1.0 / 3.0, 2.0 ** (1.0 / 3.0)
+EVEN, ODD = 0.5 * (1.0 / CBRT_2 + CBRT_2) - 1.0, 0.5 * (1.0 / CBRT_2 - CBRT_2)
 # m**(-1/3) for sqrt(1/2) <= m <= sqrt(2), to a relative 9e-7.
 INVERSE_CBRT = (
     2.109982944347705,
@@ -59,9 +60,9 @@ def cbrt(x: float) -> Any:
     m, e = split(a)
     t = fma(e, THIRD, ROUND)
     left = fma(t - ROUND, -3.0, e)  # -1, 0 or 1: what is not a multiple of 3 goes to m
-    power = select(left > 0.0, 1.0 / CBRT_2, select(left < 0.0, CBRT_2, 1.0))
-    r = horner(m, INVERSE_CBRT) * power
-    m = m * select(left > 0.0, 2.0, select(left < 0.0, 0.5, 1.0))
+    # Parabolas through 2**(-left/3) and 2**left.
+    r = horner(m, INVERSE_CBRT) * fma(fma(left, EVEN, ODD), left, 1.0)
+    m = m * fma(fma(left, 0.25, 0.75), left, 1.0)
     r = fma(r * THIRD, fma(-m * r, r * r, 1.0), r)
     square = r * r
     y = m * square
