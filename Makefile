@@ -22,7 +22,7 @@ help:
 	@echo "make lint      ruff and mypy"
 	@echo "make peers     tests against PyTorch, JAX and autograd (installs them), and the"
 	@echo "               behavioural tests run on PyTorch itself: they state its rules"
-	@echo "make bench     the figures of the README (installs the same three)"
+	@echo "make bench     the figures of the README (installs the same three and CasADi)"
 	@echo "make examples  run the code blocks of README.md and docs/, and the docstring examples"
 	@echo "make clean     remove .venv and every cache"
 

@@ -30,7 +30,7 @@ SHORT_SEQUENCE = {"l": 2, "c": 64}
 
 ELEMENTS = 100_000
 # The ends of the arguments; two pairs where there are two of them.
-FUNCTIONS = {
+FUNCTIONS: dict[str, list[tuple[float, float]]] = {
     "exp": [(-10, 10)], "expm1": [(-2, 2)], "log": [(0.01, 100)], "log1p": [(-0.9, 10)],
     "sin": [(-10, 10)], "cos": [(-10, 10)], "tan": [(-1.5, 1.5)], "tanh": [(-4, 4)],
     "sinh": [(-5, 5)], "cosh": [(-5, 5)], "sigmoid": [(-10, 10)], "softplus": [(-10, 10)],

@@ -264,6 +264,7 @@ from tapegrad.transforms.checking import check_grads
 from tapegrad.transforms.custom import checkpoint, custom_jvp, custom_vjp, stop_gradient
 from tapegrad.transforms.forward import jvp, linearize
 from tapegrad.transforms.jacobians import hessian, hvp, jacfwd, jacobian, jacrev, vhp
+from tapegrad.compiler.jitted import jit
 from tapegrad.transforms.mapping import vmap
 from tapegrad.transforms.pytree import ravel_pytree, register_pytree_node, tree_map
 from tapegrad.transforms.reverse import grad, value_and_grad, vjp

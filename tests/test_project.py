@@ -37,9 +37,9 @@ LAYERS = (
     {"nn", "linalg", "special"},
     {"lift"},
     {"transforms"},
-    {"compiler"},
     {"optimize", "compat"},
     {"func", "autograd.functional", "autograd.forward_ad"},  # PyTorch's names for transforms
+    {"compiler"},
     {"__init__"},
 )
 RANK = {entry: rank for rank, layer in enumerate(LAYERS) for entry in layer}

@@ -92,10 +92,10 @@ def _factors(q, l):
 
 
 @compiled
-def _block(alpha, mu, q, factors, x, z, inner):
+def _block(alpha, mu, q, factors, columns, start, z, inner):
     """Fill in z and the shares of the components for a block of points; add up their logarithms."""
-    size, d = x.shape
-    k = len(alpha)
+    d, n = columns.shape
+    k, size = len(alpha), min(BLOCK, n - start)
     for j in range(k):
         bias = alpha[j]
         for a in range(d):
@@ -108,7 +108,7 @@ def _block(alpha, mu, q, factors, x, z, inner):
             for b in range(a + 1):
                 factor, mean = factors[j, a, b], mu[j, b]
                 for i in range(size):
-                    z[j, a, i] += factor * (x[i, b] - mean)
+                    z[j, a, i] += factor * (columns[b, start + i] - mean)
             for i in range(size):
                 inner[j, i] -= 0.5 * z[j, a, i] * z[j, a, i]
     total = 0.0
@@ -142,8 +142,7 @@ def primal_by_hand(alpha, mu, q, l, x, m, gamma):
     columns = np.ascontiguousarray(x.T)
     total = constant(n, d, k, m, gamma)
     for start in range(0, n, BLOCK):
-        block = columns[:, start : start + BLOCK].T
-        total += _block(alpha, mu, q, factors, block, z, inner)
+        total += _block(alpha, mu, q, factors, columns, start, z, inner)
     total -= n * math.log(_exponentials(alpha).sum())
     return total + m * q.sum() - 0.5 * gamma**2 * np.square(factors).sum()
 
@@ -157,9 +156,8 @@ def gradient_by_hand(alpha, mu, q, l, x, m, gamma):
     columns = np.ascontiguousarray(x.T)
     g_factors, g_z, shares = np.zeros((k, d, d)), np.zeros((k, d)), np.zeros(k)
     for start in range(0, n, BLOCK):
-        block = columns[:, start : start + BLOCK].T
-        size = len(block)
-        _block(alpha, mu, q, factors, block, z, inner)
+        size = min(BLOCK, n - start)
+        _block(alpha, mu, q, factors, columns, start, z, inner)
         for j in range(k):
             for i in range(size):
                 shares[j] += inner[j, i]
@@ -172,7 +170,7 @@ def gradient_by_hand(alpha, mu, q, l, x, m, gamma):
                 for b in range(a + 1):
                     total, mean = 0.0, mu[j, b]
                     for i in range(size):
-                        total += z[j, a, i] * (block[i, b] - mean)
+                        total += z[j, a, i] * (columns[b, start + i] - mean)
                     g_factors[j, a, b] -= total
     weights = _exponentials(alpha)
     g_alpha, share = np.empty(k), n / weights.sum()

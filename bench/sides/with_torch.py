@@ -38,7 +38,8 @@ class Transforms:
             for i in several:
                 if not own[i].requires_grad:  # one that carries a tangent does already
                     own[i] = own[i].detach().requires_grad_()
-            found = self.backward(f(*own), [own[i] for i in several])
+            wanted = [own[i] for i in several]
+            found = self.backward(f(*own), wanted, materialize_grads=True)
             return found[0] if isinstance(argnums, int) else found
 
         return gradient

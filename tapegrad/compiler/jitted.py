@@ -2,164 +2,45 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import threading
+import types
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from tapegrad.autograd.function import Function
 from tapegrad.autograd.grad_mode import recording
-from tapegrad.compiler.graph import Graph
-from tapegrad.compiler.link import Linked, failure
-from tapegrad.compiler.lower import Module
-from tapegrad.compiler.passes import optimised
-from tapegrad.compiler.program import Program
-from tapegrad.compiler.trace import Trace, Traced, Untraceable
+from tapegrad.compiler import recorded
+from tapegrad.compiler.door import door
+from tapegrad.compiler.link import failure
+from tapegrad.compiler.signature import Signature, signature_of
+from tapegrad.compiler.text_of import Lowering
+from tapegrad.compiler.trace import Trace, Untraceable
+from tapegrad.compiler.variant import ARRAY, FLOAT, STATIC, TENSOR, Variant
 from tapegrad.lift.core import Lifted
-from tapegrad.ops.core import Spec
 from tapegrad.tape import current
-from tapegrad.tensor import Tensor, wrap
 from tapegrad.transforms.arguments import name_of, require_function
-from tapegrad.transforms.pytree import Tree, flatten, unflatten
+from tapegrad.transforms.pytree import flatten, unflatten
 
 MOST = 8  # traces of one signature
-ARRAY, FLOAT, TENSOR, SCALAR, STATIC = "array", "float", "tensor", "scalar", "static"
+DOORS = 16  # signatures with a fast way in
 
 
-class Signature(NamedTuple):
-    """What a trace is made for: structure, and for each leaf its kind and spec, or its value."""
+class CacheInfo(NamedTuple):
+    """What a jitted function has compiled: see `Jitted.cache_info`."""
 
-    tree: Tree
-    leaves: tuple[Any, ...]
-    kinds: tuple[str, ...]
-
-
-class Result(NamedTuple):
-    """A leaf of what is returned: output k of the program, in which form; or a value itself."""
-
-    k: int
-    kind: str
-    value: Any = None
-
-
-class Variant:
-    """One trace, compiled."""
-
-    __slots__ = ("captured", "graph", "kinds", "linked", "program", "results", "tree")
-
-    def __init__(self, trace: Trace, kinds: tuple[str, ...], tree: Tree, leaves: list[Any]) -> None:
-        outputs: list[int] = []
-        results = []
-        tensors = TENSOR in kinds
-        for x in leaves:
-            if not isinstance(x, Tensor):
-                results.append(Result(-1, STATIC, x))
-                continue
-            position = trace.position(x)
-            if position not in outputs:
-                outputs.append(position)
-            results.append(Result(outputs.index(position), _form(trace, position, tensors)))
-        self.kinds = kinds
-        self.tree = tree
-        self.results = tuple(results)
-        self.captured = tuple([(t, t._version) for t in trace.captured.values()])
-        self.graph = optimised(trace.graph(tuple(outputs)))
-        lowered = Module(self.graph).lower()
-        self.linked = Linked(lowered)
-        graph = self.graph
-        self.program = Program(
-            self.linked.address,
-            tuple([graph.nodes[i].spec for i in graph.inputs]),
-            tuple([graph.nodes[i].spec for i in graph.outputs]),
-            lowered.scratch,
-            tuple([call.node.name for call in lowered.calls]),
-            self.linked,
-        )
-
-    def fits(self) -> bool:
-        """Whether the Tensors that became constants are as they were."""
-        return all(t._version == version and not t._pos for t, version in self.captured)
-
-    def run(self, arrays: list[np.ndarray]) -> list[np.ndarray] | None:
-        """The outputs for some inputs; None where a guard does not hold."""
-        program = self.program
-        outputs = [np.empty(spec.shape, spec.dtype) for spec in program.outputs]
-        arrays = [np.ascontiguousarray(a) for a in arrays]
-        status = call(program, arrays, outputs)
-        if status < 0:
-            raise failure()
-        return None if status else outputs
-
-    def returned(self, outputs: list[Any]) -> Any:
-        """What the function returns."""
-        leaves = []
-        for result in self.results:
-            if result.kind == STATIC:
-                leaves.append(result.value)
-                continue
-            value = outputs[result.k]
-            if result.kind == FLOAT:
-                value = float(value)
-            elif result.kind == SCALAR:
-                value = value[()]
-            elif result.kind == TENSOR and not isinstance(value, Tensor):
-                value = wrap(value)
-            leaves.append(value)
-        return unflatten(self.tree, leaves)
-
-
-def _form(trace: Trace, position: int, tensors: bool) -> str:
-    node = trace.nodes[position]
-    if tensors:
-        return TENSOR
-    if node.shape:
-        return ARRAY
-    return FLOAT if node.dtype.kind == "f" else SCALAR
-
-
-def call(program: Program, inputs: list[np.ndarray], outputs: list[np.ndarray]) -> int:
-    """Run a program on arrays in C order."""
-    table_in = (ctypes.c_void_p * max(len(inputs), 1))(*[a.ctypes.data for a in inputs])
-    table_out = (ctypes.c_void_p * max(len(outputs), 1))(*[a.ctypes.data for a in outputs])
-    run = _PROTOTYPE(program.address)
-    return int(run(ctypes.addressof(table_in), ctypes.addressof(table_out), None))
-
-
-_PROTOTYPE = ctypes.CFUNCTYPE(
-    ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
-)  # fmt: skip
-
-
-def signature_of(tree: Tree, leaves: list[Any]) -> tuple[Signature, list[np.ndarray]]:
-    """What a call looks like, and the arrays that are its inputs."""
-    keys: list[Any] = []
-    kinds = []
-    arrays = []
-    for x in leaves:
-        if isinstance(x, Tensor):
-            kind, array = TENSOR, x._a
-        elif type(x) is float:
-            kind, array = FLOAT, np.array(x)
-        elif isinstance(x, np.ndarray) and x.dtype.kind in "biuf":
-            kind, array = ARRAY, x
-        elif isinstance(x, np.generic) and x.dtype.kind in "biuf":
-            kind, array = SCALAR, np.asarray(x)
-        else:
-            kinds.append(STATIC)
-            keys.append((type(x), x))
-            continue
-        kinds.append(kind)
-        keys.append((array.shape, array.dtype.str))
-        arrays.append(array)
-    return Signature(tree, tuple(keys), tuple(kinds)), arrays
+    signatures: int
+    traces: int
+    eager: int
 
 
 class Jitted:
-    """A function that is traced once for each signature, compiled, and run as machine code."""
+    """A function that is traced once for each signature, compiled, and run as machine code.
+
+    Made by `tapegrad.jit`.
+    """
 
     def __init__(
         self, f: Callable[..., Any], static_argnums: tuple[int, ...] = (),
@@ -170,75 +51,241 @@ class Jitted:
         self.static_argnums = static_argnums
         self.static_argnames = static_argnames
         self.fastmath = fastmath
-        self._variants: dict[Any, list[Variant]] = {}
-        self._eager: set[Any] = set()
         self._lock = threading.RLock()
+        self.clear_cache()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._way_in(*args, **kwargs)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<jitted {name_of(self.function)}>"
+
+    # -- what was compiled -----------------------------------------------------------------
+
+    def clear_cache(self) -> None:
+        """Forget everything that was compiled for this function.
+
+        >>> import tapegrad as tg
+        >>> f = tg.jit(lambda x: x * x)
+        >>> f(3.0)
+        9.0
+        >>> f.clear_cache()
+        >>> f.cache_info()
+        CacheInfo(signatures=0, traces=0, eager=0)
+        """
+        with self._lock:
+            self._variants: dict[Signature, list[Variant]] = {}
+            self._eager: set[Signature] = set()
+            self._adjoints: dict[Any, Jitted] = {}
+            self._way_in: Callable[..., Any] = self._general
+            self._doors = 0
+
+    def cache_info(self) -> CacheInfo:
+        """How many signatures were met, how many traces made, and which gave up compiling.
+
+        >>> import tapegrad as tg
+        >>> f = tg.jit(lambda x: x if x > 0 else -x)
+        >>> f(1.0), f(-1.0)
+        (1.0, 1.0)
+        >>> f.cache_info()
+        CacheInfo(signatures=1, traces=2, eager=0)
+        """
+        with self._lock:
+            traces = sum(map(len, self._variants.values()))
+            return CacheInfo(len(self._variants), traces, len(self._eager))
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowering:
+        """What these arguments are compiled to, see `Lowering`.
+
+        >>> import tapegrad as tg
+        >>> print(tg.jit(lambda x: x * x + 1.0).lower(3.0).as_text())
+        %0     input                               -          float64  k=0
+        %1     mul              %0 %0              -          float64
+        %2     constant                            -          float64  1
+        %3     add              %1 %2              -          float64    -> result 0
+        """
+        signature, leaves, arrays = self.signature(args, kwargs)
+        return Lowering(self.variant(signature, leaves, arrays).graph)
+
+    def plain(self, args: Any, kwargs: dict[str, Any]) -> Any:
+        """Call the function itself, on arguments of which some are marked as static."""
+        return self.function(*map(_out, args), **{k: _out(x) for k, x in kwargs.items()})
+
+    # -- calling ---------------------------------------------------------------------------
+
+    def signature(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Signature, list[Any], list[np.ndarray]]:
+        """The signature of a call, its leaves, and the arrays among them."""
+        if self.static_argnums or self.static_argnames:
+            args, kwargs = self._with_statics(args, kwargs)
         leaves, tree = flatten((args, kwargs))
-        if any(isinstance(x, Lifted) for x in leaves):
+        found, arrays = signature_of(tree, leaves, self.function)
+        return found, leaves, arrays
+
+    def _with_statics(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        places = {k % len(args) for k in self.static_argnums if -len(args) <= k < len(args)}
+        given = tuple([Static(x) if k in places else x for k, x in enumerate(args)])
+        return given, {
+            k: Static(x) if k in self.static_argnames else x for k, x in kwargs.items()
+        }
+
+    def _general(self, *args: Any, **kwargs: Any) -> Any:
+        signature, leaves, arrays = self.signature(args, kwargs)
+        if signature in self._eager or any(isinstance(x, Lifted) for x in leaves):
             return self.function(*args, **kwargs)
-        signature, arrays = signature_of(tree, leaves)
-        if signature in self._eager:
+        try:
+            if TENSOR in signature.kinds and recorded.wanted(leaves):
+                return recorded.run(self, signature, leaves)
+            variant, outputs = self.outputs(signature, leaves, arrays)
+        except Untraceable:
             return self.function(*args, **kwargs)
-        if TENSOR in signature.kinds and current.tape.enabled and any(
-            isinstance(x, Tensor) and x.requires_grad for x in leaves
-        ):  # fmt: skip
-            return self.function(*args, **kwargs)
-        for variant in self._variants.get(signature, ()):
+        return variant.returned(outputs)
+
+    def outputs(
+        self, signature: Signature, leaves: list[Any], arrays: list[np.ndarray]
+    ) -> tuple[Variant, list[np.ndarray]]:
+        """Run the trace that serves these arguments; make it if there is none."""
+        for variant in tuple(self._variants.get(signature, ())):
             if variant.fits():
                 outputs = variant.run(arrays)
                 if outputs is not None:
-                    return variant.returned(outputs)
-        try:
-            variant = self.trace(signature, leaves, arrays)
-        except Untraceable:
-            return self.function(*args, **kwargs)
+                    return variant, outputs
+        variant = self._traced(signature, leaves, arrays)
+        outputs = variant.run(arrays)
+        if outputs is None:
+            raise Untraceable  # a shape that depends on values
+        return variant, outputs
+
+    def variant(
+        self, signature: Signature, leaves: list[Any], arrays: list[np.ndarray]
+    ) -> Variant:
+        """A trace for these arguments, made if there is none."""
+        for variant in tuple(self._variants.get(signature, ())):
+            if variant.fits() and (not variant.graph.guards or variant.run(arrays) is not None):
+                return variant
+        return self._traced(signature, leaves, arrays)
+
+    def _traced(
+        self, signature: Signature, leaves: list[Any], arrays: list[np.ndarray]
+    ) -> Variant:
         with self._lock:
             known = self._variants.setdefault(signature, [])
-            known.append(variant)
-            if len(known) > MOST:
+            known[:] = [variant for variant in known if variant.fits()]
+            if len(known) == MOST:
                 self._give_up(signature)
-        outputs = variant.run(arrays)
-        assert outputs is not None
-        return variant.returned(outputs)
+                raise Untraceable
+            variant = self.trace(signature, leaves, arrays)
+            known.append(variant)
+            self._open(signature, variant)
+        return variant
 
     def _give_up(self, signature: Signature) -> None:
         self._eager.add(signature)
-        del self._variants[signature]
+        self._way_in = self._general
+        self._doors = DOORS
         warnings.warn(
-            f"`jit`: {name_of(self.function)} branched in more than {MOST} ways on the values of "
-            "its arguments and is run without compiling from now on for arguments like these: use "
+            f"`jit`: {name_of(self.function)} branched in more than {MOST} ways on values of its "
+            "arguments; for arguments like these it runs without compiling from now on: use "
             "`tapegrad.where`, `cond`, `while_loop`, `fori_loop` or `scan` in place of Python's "
-            "`if`, `while` and `float()`",
-            stacklevel=3,
+            "`if`, `while` and `float()` on values",
+            stacklevel=2,
         )
 
-    def trace(self, signature: Signature, leaves: list[Any], arrays: list[np.ndarray]) -> Variant:
-        """Run the function on Traced Tensors."""
+    def _open(self, signature: Signature, variant: Variant) -> None:
+        """Put the fast way in before the others."""
+        args, kwargs = signature.tree.children
+        plain = args.kind is tuple and all(child.kind is None for child in args.children)
+        if kwargs.children or not plain or variant.captured or self._doors >= DOORS:
+            return
+        if any(kind not in (ARRAY, FLOAT) for kind in signature.kinds):
+            return
+        try:
+            result = variant.result
+        except ValueError:
+            return
+        kinds: Any = signature.kinds
+        self._doors += 1
+        self._way_in = door(
+            variant.program, kinds, result, self._way_in, _failed, name_of(self.function)
+        )
+
+    def trace(
+        self, signature: Signature, leaves: list[Any], arrays: list[np.ndarray]
+    ) -> Variant:
+        """Run the function on Traced Tensors, and compile what it did."""
         trace = Trace()
         inputs = iter([trace.input(a) for a in arrays])
         given = [
             x if kind == STATIC else next(inputs)
             for x, kind in zip(leaves, signature.kinds, strict=True)
         ]
-        args, kwargs = unflatten(signature.tree, given)
+        args, kwargs = unflatten(signature.tree, iter(given))
         tape = current.tape
         tape.levels.append(trace)
         try:
             with recording(tape, True):
-                found = self.function(*args, **kwargs)
-            results, tree = flatten(found)
-            return Variant(trace, signature.kinds, tree, results)
+                found = self.plain(args, kwargs)
         finally:
             tape.levels.remove(trace)
+        results, tree = flatten(found)
+        return Variant(trace, signature.kinds, tree, results, self.function)
+
+
+class Static:
+    """A static argument: a leaf that is told apart by its value."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Static)
+            and type(self.value) is type(other.value)
+            and bool(self.value == other.value)
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+
+def _out(x: Any) -> Any:
+    return x.value if type(x) is Static else x
+
+
+def _failed() -> NoReturn:
+    raise failure()
 
 
 def jit(
     f: Callable[..., Any], *, static_argnums: int | tuple[int, ...] = (),
     static_argnames: str | tuple[str, ...] = (), fastmath: bool = False,
 ) -> Jitted:  # fmt: skip
-    """Compile a function of arrays, numbers, Tensors or pytrees of them."""
+    """Compile a function of arrays, numbers, Tensors or pytrees of them.
+
+    The function runs once for each signature (structure, shapes, dtypes, and the values of Python
+    ints, bools and strings); what it does with its arguments is optimised and compiled.  Later
+    calls run the machine code.  Python's `if` and `while` on values become guards: a call that
+    would go another way is traced anew.
+
+    Parameters
+    ----------
+    f : the function; it may call transforms (`tapegrad.grad`), NumPy's functions and methods.
+    static_argnums, static_argnames : arguments whose values are compiled in; they can be hashed.
+    fastmath : allow sums in any order and contraction: faster, and the last digits may differ.
+
+    >>> import numpy as np, tapegrad as tg
+    >>> f = tg.jit(tg.value_and_grad(lambda x: np.sum(np.sin(x) ** 2)))
+    >>> f(np.array([0.0, np.pi / 4]))
+    (0.5, array([0., 1.]))
+    """
     require_function(f, "jit")
     numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
     names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)

@@ -91,6 +91,16 @@ def load(name: str, source: str, arity: int) -> int:
         return _link(code)
 
 
+def assemble(text: str) -> int:
+    """The address of the function that LLVM text defines under the name `SYMBOL`, for good.
+
+    It may call the `EXTERNALS`.  This needs no Numba.
+    """
+    engine = assembled(text)
+    _kept.append(engine)
+    return int(engine[0].get_function_address(SYMBOL))
+
+
 def _link(code: bytes) -> int:
     engine = _loaded(code)
     _kept.append(engine)
@@ -125,6 +135,15 @@ def assembled(text: str, level: int = 3) -> tuple[Any, Any]:
             code = bytes(_machine().emit_object(module))
             disk.write(key, code)
         return _loaded(code)
+
+
+def assembly(text: str, level: int = 3) -> str:
+    """The machine code of a module given as LLVM text, for people."""
+    import llvmlite.binding as llvm
+
+    module = llvm.parse_assembly(text)
+    _optimise(module, level)
+    return str(_machine().emit_assembly(module))
 
 
 SYMBOL = "tapegrad_kernel"

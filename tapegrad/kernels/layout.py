@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -86,3 +86,54 @@ def find() -> Layout | None:
         and (ctypes.c_int32).from_address(id(array.copy()) + 64).value & 1 == 1
     )
     return Layout(list_items, tuple_items, 16, 40, 64) if good else None
+
+
+# What machine code outside the walk reads: offset, and LLVM's type.
+FIELDS = {
+    "object_type": (8, "ptr"),
+    "float_value": (16, "double"),
+    "tuple_items": (24, "[0 x ptr]"),
+    "array_data": (16, "ptr"),
+    "array_ndim": (24, "i32"),
+    "array_shape": (32, "ptr"),
+    "array_dtype": (56, "ptr"),
+    "array_flags": (64, "i32"),
+    "dtype_byteorder": (26, "i8"),
+    "dtype_number": (28, "i32"),
+}
+ALIGNED_IN_C_ORDER = 0x101  # the flags of an array that is both
+
+
+@cache
+def as_listed() -> bool:
+    """Whether floats, tuples, arrays and dtypes are laid out as `FIELDS` says."""
+    layout = find()
+    if layout is None:
+        return False
+    views: dict[str, Any] = {
+        "ptr": ctypes.c_int64, "double": ctypes.c_double, "i32": ctypes.c_int32,
+        "i8": ctypes.c_uint8,
+    }  # fmt: skip
+
+    def read(thing: object, field: str) -> Any:
+        offset, kind = FIELDS[field]
+        return views[kind].from_address(id(thing) + offset).value
+
+    number, array = 1.5, np.zeros((2, 3), np.float32)
+    across, aside = array[:, 1:], np.zeros(9, np.uint8)[1:].view("f8")
+    return (
+        FIELDS["tuple_items"][0] == layout.tuple_items
+        and all(read(x, "object_type") == id(type(x)) for x in (number, array))
+        and read(number, "float_value") == number
+        and read(array, "array_data") == array.__array_interface__["data"][0]
+        and read(array, "array_ndim") == 2
+        and _words(read(array, "array_shape"), 2) == [2, 3]
+        and read(array, "array_dtype") == id(array.dtype)
+        and [read(x, "array_flags") & ALIGNED_IN_C_ORDER for x in (array, across, aside)]
+        == [0x101, 0x100, 0x001]
+        and all(
+            read(dtype, "dtype_byteorder") == ord(dtype.byteorder)
+            and read(dtype, "dtype_number") == dtype.num
+            for dtype in (np.dtype("f8"), np.dtype("?"), np.dtype("i4").newbyteorder("S"))
+        )
+    )

@@ -1,0 +1,44 @@
+"""What a program looks like on its way from tape to machine code, for the curious."""
+
+from __future__ import annotations
+
+from tapegrad.compiler.graph import Graph
+from tapegrad.compiler.lower import Module
+from tapegrad.kernels import build
+
+FORMS = ("tape", "llvm", "asm")
+
+
+class Lowering:
+    """The optimised tape of a jitted function, its LLVM IR and its machine code as text.
+
+    >>> import tapegrad as tg
+    >>> lowering = tg.jit(lambda x: x * x).lower(3.0)
+    >>> print(lowering)
+    %0     input                               -          float64  k=0
+    %1     mul              %0 %0              -          float64    -> result 0
+    >>> "fmul double" in lowering.as_text("llvm")
+    True
+    >>> lowering.callbacks
+    ()
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+
+    def __str__(self) -> str:
+        return str(self.graph)
+
+    def as_text(self, form: str = "tape") -> str:
+        """The optimised tape, the LLVM IR before LLVM's own passes, or the assembly."""
+        if form not in FORMS:
+            raise ValueError(f"`as_text` shows one of {', '.join(FORMS)}, got {form!r}")
+        if form == "tape":
+            return str(self.graph)
+        text = Module(self.graph).lower().text
+        return text if form == "llvm" else build.assembly(text)
+
+    @property
+    def callbacks(self) -> tuple[str, ...]:
+        """The operations that the program calls back into Python for."""
+        return tuple([call.node.name for call in Module(self.graph).lower().calls])

@@ -1,0 +1,148 @@
+"""One trace of a function, compiled: what runs it, and what it returns."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapegrad.compiler.door import Float, Result
+from tapegrad.compiler.graph import Graph
+from tapegrad.compiler.link import Linked, failure
+from tapegrad.compiler.lower import Module
+from tapegrad.compiler.passes import optimised
+from tapegrad.compiler.program import Program
+from tapegrad.compiler.trace import Trace
+from tapegrad.tensor import Tensor, wrap
+from tapegrad.transforms.arguments import name_of
+from tapegrad.transforms.pytree import Tree, unflatten
+
+# What a leaf of the arguments or of the result is.
+ARRAY, FLOAT, TENSOR, SCALAR, STATIC = "array", "float", "tensor", "scalar", "static"
+
+
+class Leaf(NamedTuple):
+    """A leaf of what is returned: an output in some form, or (`STATIC`) a value itself."""
+
+    output: int
+    form: str
+    value: Any = None
+
+
+class Variant:
+    """One trace, compiled."""
+
+    __slots__ = ("captured", "graph", "kinds", "leaves", "program", "tree")
+
+    def __init__(
+        self, trace: Trace, kinds: tuple[str, ...], tree: Tree, leaves: list[Any], f: Any
+    ) -> None:
+        outputs: list[int] = []
+        found = []
+        for x in leaves:
+            if isinstance(x, Tensor):
+                position = trace.position(x)
+                if position not in outputs:
+                    outputs.append(position)
+                form = _form(trace.nodes[position].spec, TENSOR in kinds)
+                found.append(Leaf(outputs.index(position), form))
+            else:
+                found.append(Leaf(-1, STATIC, _constant(x, f)))
+        self.kinds = kinds
+        self.tree = tree
+        self.leaves = tuple(found)
+        self.captured = tuple([(t, t._version) for t in trace.captured.values()])
+        self.graph = optimised(trace.graph(tuple(outputs)))
+        self.program = compiled(self.graph)
+
+    def fits(self) -> bool:
+        """Whether the Tensors from outside, which became constants, are as they were."""
+        return all(t._version == version and not t._pos for t, version in self.captured)
+
+    def run(self, arrays: list[np.ndarray]) -> list[np.ndarray] | None:
+        """The outputs for some inputs; None where a guard does not hold."""
+        program = self.program
+        outputs = [np.empty(spec.shape, spec.dtype) for spec in program.outputs]
+        inputs = [np.ascontiguousarray(a) for a in arrays]
+        addresses = [_addresses(x) for x in (inputs, outputs)]
+        status = _PROTOTYPE(program.address)(*map(ctypes.addressof, addresses), None)
+        if status < 0:
+            raise failure()
+        return None if status else outputs
+
+    def returned(self, outputs: Any) -> Any:
+        """What the function returns, from the outputs as arrays (or Tensors)."""
+        return unflatten(self.tree, [_given(leaf, outputs) for leaf in self.leaves])
+
+    @property
+    def result(self) -> Result:
+        """The structure of what is returned as a door builds it; raises ValueError if it cannot."""
+        return _structure(self.tree, iter(self.leaves))
+
+
+def compiled(graph: Graph) -> Program:
+    """Machine code for a graph."""
+    lowered = Module(graph).lower()
+    linked = Linked(lowered)
+    return Program(
+        linked.address,
+        tuple([graph.nodes[i].spec for i in graph.inputs]),
+        tuple([graph.nodes[i].spec for i in graph.outputs]),
+        lowered.scratch,
+        tuple([call.node.name for call in lowered.calls]),
+        linked,
+    )
+
+
+_PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+
+
+def _addresses(arrays: list[np.ndarray]) -> ctypes.Array[ctypes.c_void_p]:
+    return (ctypes.c_void_p * (len(arrays) + 1))(*[a.ctypes.data for a in arrays])
+
+
+def _form(spec: Any, tensors: bool) -> str:
+    if tensors:
+        return TENSOR
+    if spec.shape:
+        return ARRAY
+    return FLOAT if spec.dtype.kind == "f" else SCALAR
+
+
+def _constant(x: Any, f: Any) -> Any:
+    if isinstance(x, np.ndarray) and x.dtype.kind in "biufc":
+        return x.copy()
+    if isinstance(x, (int, float, complex, str, np.generic)):
+        return x
+    raise TypeError(
+        f"`jit`: {name_of(f)} must return arrays, Tensors, numbers or pytrees of them, got a leaf "
+        f"of type {type(x).__name__}: register its type with `register_pytree_node`, or return "
+        "what it holds"
+    )
+
+
+def _given(leaf: Leaf, outputs: Any) -> Any:
+    if leaf.form == STATIC:
+        return leaf.value.copy() if isinstance(leaf.value, np.ndarray) else leaf.value
+    value = outputs[leaf.output]
+    if leaf.form == TENSOR:
+        return value if isinstance(value, Tensor) else wrap(value)
+    if leaf.form == FLOAT:
+        return float(value)
+    return value if leaf.form == ARRAY else value[()]
+
+
+def _structure(tree: Tree, leaves: Any) -> Result:
+    if tree.kind is None:
+        leaf = next(leaves)
+        if leaf.form == ARRAY:
+            return int(leaf.output)
+        if leaf.form == FLOAT:
+            return Float(leaf.output)
+        raise ValueError
+    if tree.kind is type(None):
+        return None
+    if tree.kind is not tuple:
+        raise ValueError
+    return tuple([_structure(child, leaves) for child in tree.children])

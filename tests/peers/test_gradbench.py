@@ -1,0 +1,30 @@
+"""The evals of GradBench in the other libraries: what is timed beside this one is the same."""
+
+import pytest
+
+from bench import gradbench, jit
+from bench.libraries import load
+from bench.sides import ADAPTERS
+
+pytestmark = [
+    pytest.mark.peer,
+    pytest.mark.tapegrad_only("about this project's benchmark"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
+
+
+@pytest.fixture(autouse=True)
+def _precision_as_before():
+    jax = pytest.importorskip("jax", reason="`make peers` installs it")
+    before = jax.config.jax_enable_x64
+    yield
+    jax.config.update("jax_enable_x64", before)
+
+
+@pytest.mark.parametrize("library", ["jax", "torch"])
+@pytest.mark.parametrize("name", gradbench.NAMES)
+def test_the_other_libraries_agree_with_what_is_written_by_hand(name, library):
+    pytest.importorskip(library, reason="`make peers` installs it")
+    problem = gradbench.find(name)
+    found = jit.checked(problem, problem.instance(problem.small, 3), [load(library, ADAPTERS)])
+    assert list(found) == [(library, "primal"), (library, "derivative")]
