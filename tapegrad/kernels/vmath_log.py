@@ -117,34 +117,36 @@ def log(x: float) -> Any:
 
 
 @scalar
-def _log_to_base(w: float, of_two: float, of_two_low: float, of_e: float, of_e_low: float) -> float:
-    """The logarithm to a base for which those of 2 and e are given in two parts.
-
-    The first part of that of 2 is short: its product with any exponent is exact.
-    """
-    m, e = split(w)
+def _mantissa_log(m: float, of_e: float, of_e_low: float) -> tuple[float, float]:
+    """The logarithm of m in two parts, to a base for which that of e is given in two parts."""
     f = m - 1.0
     s = f / (2.0 + f)
     z = s * s
-    h = 0.5 * f * f
-    tail = fma(s, fma(z, horner(z, LOG), h), -h)  # log(m) is f + tail, as in `_log1p_scaled`
+    half = 0.5 * f
+    tail = fma(-half, f, s * fma(z, horner(z, LOG), half * f))  # log(m) - f: see `_log1p_scaled`
     p = f * of_e
-    rest = fma(tail, of_e, fma(f, of_e, -p) + f * of_e_low)
-    big = e * of_two
-    hi = big + p
-    return _log_at_ends(hi + ((big - hi) + p + fma(e, of_two_low, rest)), w)
+    return p, fma(tail, of_e, fma(f, of_e_low, fma(f, of_e, -p)))
 
 
 @scalar
 def log2(x: float) -> Any:
     """The logarithm to base 2."""
-    return narrow(_log_to_base(widen(x), 1.0, 0.0, LOG2_E, LOG2_E_LOW), x)
+    w = widen(x)
+    m, e = split(w)
+    p, rest = _mantissa_log(m, LOG2_E, LOG2_E_LOW)
+    hi = e + p
+    return narrow(_log_at_ends(hi + ((e - hi) + p + rest), w), x)
 
 
 @scalar
 def log10(x: float) -> Any:
     """The logarithm to base 10."""
-    return narrow(_log_to_base(widen(x), LG2_SHORT, LG2_REST, LOG10_E, LOG10_E_LOW), x)
+    w = widen(x)
+    m, e = split(w)
+    p, rest = _mantissa_log(m, LOG10_E, LOG10_E_LOW)
+    hi = fma(e, LG2_SHORT, p)
+    lo = fma(e, LG2_SHORT, -hi) + p  # exact, as in `_log1p_scaled`
+    return narrow(_log_at_ends(hi + (lo + fma(e, LG2_REST, rest)), w), x)
 
 
 @scalar
