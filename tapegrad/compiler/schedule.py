@@ -47,6 +47,8 @@ MAP, REDUCE, WINDOW, LEAF, MATRIX, PIECES, PICK, PUT, CALL = (
 REDUCTIONS = {"sum": SUM, "sum_to": SUM, "prod": PROD, "amax": MAX, "amin": MIN}
 STRAIGHT = 200  # operations of straight-line code in one function: LLVM is slower than linear
 FUSED = 48  # operations in one nest
+# From so many elements on a nest is bound by memory: one long nest reads and writes less than many.
+STREAMED, LONG = 1024, 256
 SMALL = 1 << 13  # multiplications up to which a product of matrices is a nest of its own
 
 
@@ -255,8 +257,9 @@ class Schedule:
         if at >= first:
             found = self.steps[at]
             assert isinstance(found, Loop)
-            limit = FUSED if domain else STRAIGHT
-            related = not domain or any(a in found.members for a in node.args)
+            large = _product(domain) >= STREAMED
+            limit = LONG if large else FUSED if domain else STRAIGHT
+            related = not domain or large or any(a in found.members for a in node.args)
             if len(found.nodes) < limit and related:
                 loop = found
         if loop is None:
@@ -348,9 +351,10 @@ class Schedule:
         self.places[position] = out
         self.home[position] = last
 
-    def _indices(self, args: tuple[int, ...], extents: list[int]) -> list[Place]:
-        """Where index arrays lie, after steps that look whether they fit."""
+    def _indices(self, args: tuple[int, ...], extents: list[int]) -> tuple[list[Place], int]:
+        """Where index arrays lie, and the last of the steps that look whether they fit."""
         found = []
+        last = -1
         for a, extent in zip(args, extents, strict=True):
             place = self.plain(a)
             found.append(place)
@@ -361,7 +365,9 @@ class Schedule:
                     buffer = Buffer(SCRATCH, 0, place.buffer.dtype, 2)
                     self.buffers.append(buffer)
                     self.steps.append(Bounds(place, extent, whole(buffer, (2,))))
-        return found
+                last = max(last, self.looked[key])
+            last = max(last, self.home[a])
+        return found, last
 
     def _extents(self, node: Node, shape: Shape, count: int) -> list[int]:
         if "plan" not in node.params:
@@ -373,9 +379,9 @@ class Schedule:
         source, *others = node.args
         place = self.plain(source)
         extents = self._extents(node, place.shape, len(others))
-        indices = self._indices(tuple(others), extents)
+        indices, last = self._indices(tuple(others), extents)
         self.places[position] = picking.picked(place, node, indices)
-        self.home[position] = max([len(self.steps) - 1 if others else -1, self.home[source]])
+        self.home[position] = max(last, self.home[source])
 
     def _put(self, position: int, node: Node) -> None:
         adds = picking.WRITES[node.name]
@@ -387,7 +393,7 @@ class Schedule:
             value, others = args[2], (args[1],)
         else:
             value, others = args[0], args[1:]
-        indices = self._indices(tuple(others), self._extents(node, node.shape, len(others)))
+        indices, _ = self._indices(tuple(others), self._extents(node, node.shape, len(others)))
         out = self.fresh(node)
         self.steps.append(Copy(self.place(args[0]) if based else 0.0, out))
         target = picking.picked(out, node, indices)
@@ -499,6 +505,13 @@ def _is_literal(node: Node) -> bool:
     if value is None or not supported(node.dtype) or not value.size:
         return False
     return value.size == 1 or bool((value == value.flat[0]).all())
+
+
+def _product(shape: Shape) -> int:
+    n = 1
+    for k in shape:
+        n *= k
+    return n
 
 
 def _spread(place: Place, node: Node, domain: Shape) -> Place:
