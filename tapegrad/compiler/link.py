@@ -69,7 +69,7 @@ class Linked:
 
     def __init__(self, lowered: Lowered) -> None:
         _offer_symbols()
-        self.engine = build.assembled(lowered.text)
+        self.engine = build.assembled(lowered.text, lowered.level)
         engine = self.engine[0]
         self.address = int(engine.get_function_address(ENTRY))
         self.number = next(_numbers)

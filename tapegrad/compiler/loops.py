@@ -8,6 +8,7 @@ function.  `noalias` on the pointers is what lets LLVM vectorise: a nest never w
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -82,11 +83,13 @@ def nest_of(
     return Nest(domain, tuple(plain), terms, bare, tuple(picks))
 
 
+@cache
 def register(dtype: np.dtype) -> str:
     """The LLVM type of a value."""
     return REGISTER[dtype.name]
 
 
+@cache
 def supported(dtype: np.dtype) -> bool:
     """Whether loops compute with a dtype."""
     return dtype.name in MEMORY and dtype.isnative

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,10 @@ PART = 200  # steps in one function
 OUTSIDE = 1 << 41  # the result where an index is out of range
 BITS = {"float64": "i64", "float32": "i32", "int64": "i64", "int32": "i32", "bool": "i8"}
 
+INLINED = 60  # operations up to which straight code has the elementary functions inlined
+INLINE, APART = "@vmath.", "@apart."
+_DEFINITION = re.compile(r"^define internal .*?^}$", re.MULTILINE | re.DOTALL)
+
 PREFACE = """\
 @tapegrad_number = global i64 0
 @tapegrad_constants = global ptr null
@@ -37,6 +42,7 @@ class Lowered(NamedTuple):
     """A module, and what its calls back into Python and its large constants are."""
 
     text: str
+    level: int  # of LLVM's optimisation
     calls: list[Call]
     constants: list[np.ndarray]
     scratch: int
@@ -50,6 +56,8 @@ class Module:
         self.schedule = Schedule(graph)
         self.functions: dict[str, str] = {}
         self.used: set[str] = set()
+        self.apart: set[str] = set()  # functions that are called, not inlined
+        self.straight = 0  # operations of straight-line code
         self.texts: list[str] = []
         self.calls: list[Call] = []
         self.products: dict[str, str] = {}
@@ -69,8 +77,10 @@ class Module:
             first = last
         self.texts += parts
         self.texts.append(self._entry(len(parts)))
-        text = "\n".join([PREFACE, *self._constants(), *self.texts, definitions(self.used)])
-        return Lowered(text, self.calls, schedule.constants, schedule.scratch)
+        text = "\n".join([PREFACE, *self._constants(), *self.texts, self._definitions()])
+        # Long straight code has nothing that LLVM's slower passes would find.
+        level = 1 if self.straight > INLINED and self.straight > 2 * len(self.texts) else 3
+        return Lowered(text, level, self.calls, schedule.constants, schedule.scratch)
 
     def nest(self, at: int) -> str:
         """The name of the function of a nest; equal nests share one."""
@@ -80,9 +90,25 @@ class Module:
         name = self.functions.get(found.text)
         if name is None:
             name = self.functions[found.text] = f"nest{len(self.functions)}"
-            self.texts.append(found.text.replace("{name}", name))
+            text = found.text.replace("{name}", name)
+            if not nest.domain:
+                self.straight += len(nest.terms)
+                if len(nest.terms) > INLINED:
+                    text = text.replace(INLINE, APART)
+                    self.apart |= {f for f in found.used if f.startswith(INLINE[1:])}
+            self.texts.append(text)
             self.used |= found.used
         return name
+
+    def _definitions(self) -> str:
+        """The elementary functions, and once more those that long straight code calls."""
+        text = definitions(self.used)
+        copies = [
+            definition.replace(INLINE, APART, 1).replace("alwaysinline", "noinline")
+            for definition in _DEFINITION.findall(text)
+            if definition[definition.index("@") + 1 : definition.index("(")] in self.apart
+        ]
+        return "\n".join([text, *copies])
 
     def _constants(self) -> list[str]:
         lines = []

@@ -7,6 +7,7 @@ another step is stored; everything else stays in registers.
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
 from typing import Any
 
 import numpy as np
@@ -558,27 +559,27 @@ def _moving(step: Copy) -> Nest:
 
 def _arranged(buffers: list[Buffer]) -> int:
     """Give buffers that are not needed at the same time the same memory; returns its size."""
-    free: list[tuple[int, int]] = []  # (offset, bytes)
-    busy: list[Buffer] = []
+    free: dict[int, list[int]] = {}  # offsets by size
+    busy: list[tuple[int, int, int]] = []
     size = 0
     for buffer in sorted(buffers, key=lambda b: b.first):
-        for other in [b for b in busy if b.last < buffer.first]:
-            busy.remove(other)
-            free.append((other.offset, _rounded(other.nbytes)))
-        need = _rounded(buffer.nbytes)
-        fitting = [hole for hole in free if hole[1] >= need]
-        if fitting:
-            hole = min(fitting, key=lambda h: h[1])
-            free.remove(hole)
-            buffer.offset = hole[0]
-            if hole[1] > need:
-                free.append((hole[0] + need, hole[1] - need))
+        while busy and busy[0][0] < buffer.first:
+            _, offset, room = heappop(busy)
+            free.setdefault(room, []).append(offset)
+        room = _rounded(buffer.nbytes)
+        waiting = free.get(room)
+        if waiting:
+            buffer.offset = waiting.pop()
         else:
             buffer.offset = size
-            size += need
-        busy.append(buffer)
+            size += room
+        heappush(busy, (buffer.last, buffer.offset, room))
     return size
 
 
 def _rounded(nbytes: int) -> int:
-    return max((nbytes + 63) // 64 * 64, 64)
+    """A few sizes only, so that what is given back fits again."""
+    if nbytes <= 64:
+        return 64
+    step = max(1 << (nbytes.bit_length() - 3), 64)
+    return (nbytes + step - 1) // step * step
