@@ -121,9 +121,7 @@ def collapsed(nest: Nest) -> Nest:
     keep = [d for d in range(rank) if nest.domain[d] != 1]
     runs: list[list[int]] = []
     for d in keep:
-        if runs and all(
-            w.strides[runs[-1][-1]] == w.strides[d] * nest.domain[d] for w in windows
-        ):
+        if runs and all(w.strides[runs[-1][-1]] == w.strides[d] * nest.domain[d] for w in windows):
             runs[-1].append(d)
         else:
             runs.append([d])
@@ -179,15 +177,19 @@ class Writer:
             wrapped = code.emit("i64", f"add nsw i64 {index.name}, {extent}")
             index = code.emit("i64", f"select i1 {low.name}, i64 {wrapped.name}, i64 {index.name}")
             step = code.emit("i64", f"mul nsw i64 {index.name}, {stride}")
-            offset = step if offset is None else code.emit(
-                "i64", f"add nsw i64 {offset.name}, {step.name}"
+            offset = (
+                step
+                if offset is None
+                else code.emit("i64", f"add nsw i64 {offset.name}, {step.name}")
             )
         for index, stride in zip(self.loops, place.strides, strict=False):
             if stride == 0:
                 continue
             step = index if stride == 1 else code.emit("i64", f"mul nsw i64 {index.name}, {stride}")
-            offset = step if offset is None else code.emit(
-                "i64", f"add nsw i64 {offset.name}, {step.name}"
+            offset = (
+                step
+                if offset is None
+                else code.emit("i64", f"add nsw i64 {offset.name}, {step.name}")
             )
         if offset is None:
             return Value(base, "ptr")

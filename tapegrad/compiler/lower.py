@@ -68,7 +68,7 @@ class Module:
         guards: dict[int, list[tuple[int, Place]]] = {}
         for at, k, place in schedule.guards:
             guards.setdefault(at, []).append((k, place))
-        parts = []
+        parts: list[str] = []
         first = -1
         count = len(schedule.steps)
         while first < count:

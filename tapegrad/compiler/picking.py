@@ -96,5 +96,3 @@ def _along(place: Place, dim: int, index: Place) -> Place:
     strides = tuple([0 if d == dim else s for d, s in enumerate(place.strides)])
     pick = Pick(index, place.strides[dim], place.shape[dim])
     return Place(place.buffer, place.offset, index.shape, strides, (pick,))
-
-

@@ -44,7 +44,8 @@ class Buffer:
 
 class Pick(NamedTuple):
     """An offset that is read: an element of an index array (a window over the result), times
-    a stride; the index counts from the end of `extent` elements where it is negative."""
+    a stride; the index counts from the end of `extent` elements where it is negative.
+    """
 
     index: Any  # a Place
     stride: int
@@ -143,8 +144,10 @@ def _moved(place: Place, op: Op, params: dict[str, Any]) -> Place | None:
     if op.name == "expand":
         return place.broadcast(params["shape"])
     if op.name == "flip":
-        turned = [slice(None, None, -1 if d in params["dims"] else 1) for d in range(array.ndim)]
-        array = array[(*turned, ...)]
+        turned: list[Any] = [
+            slice(None, None, -1 if d in params["dims"] else 1) for d in range(array.ndim)
+        ]
+        array = array[tuple([*turned, ...])]
     elif op.name == "getitem":
         index = params["index"]  # integers alone would read the element
         array = array[index if any(i is ... for i in index) else (*index, ...)]

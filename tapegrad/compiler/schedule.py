@@ -40,6 +40,7 @@ from tapegrad.compiler.place import (
 )
 from tapegrad.compiler.scalars import supports
 from tapegrad.ops.core import ELEMENTWISE
+from tapegrad.ops.index import HOLE
 from tapegrad.tape import Shape
 
 MAP, REDUCE, WINDOW, LEAF, MATRIX, PIECES, PICK, PUT, CALL = (
@@ -187,9 +188,9 @@ class Schedule:
         if fits and node.op.kind is ELEMENTWISE:
             types = [register(x.dtype) for x in operands]
             return MAP if supports(node.name, types) else CALL
-        if fits and node.name in REDUCTIONS and operands[0].dtype == node.dtype:
-            if node.name == "sum" or node.dtype.kind == "f":
-                return REDUCE
+        adds = fits and node.name in REDUCTIONS and operands[0].dtype == node.dtype
+        if adds and (node.name == "sum" or node.dtype.kind == "f"):
+            return REDUCE
         if node.name == "matmul" and node.dtype.kind == "f" and fits:
             return MATRIX
         return CALL
@@ -271,9 +272,9 @@ class Schedule:
         loop.nodes.append(position)
         loop.members.add(position)
         for a in node.args:
-            if not (self.home[a] == at and self.kinds[a] == MAP and a in loop.members):
-                if not _is_literal(self.graph.nodes[a]):
-                    self.place(a)
+            beside = self.home[a] == at and self.kinds[a] == MAP and a in loop.members
+            if not beside and not _is_literal(self.graph.nodes[a]):
+                self.place(a)
             if self.graph.nodes[a].op is not None or self.graph.nodes[a].size > 1:
                 loop.members.add(a)
         self.home[position] = at
@@ -374,7 +375,7 @@ class Schedule:
         if "plan" not in node.params:
             return [shape[node.params["dim"]]]
         plan = picking.plan_of(node, len(shape))
-        return [n for n, part in zip(shape, plan, strict=True) if part is picking.HOLE][:count]
+        return [n for n, part in zip(shape, plan, strict=True) if part is HOLE][:count]
 
     def _pick(self, position: int, node: Node) -> None:
         source, *others = node.args
@@ -547,14 +548,13 @@ def product(a: Place, b: Place, out: Place) -> Fixed:
 def _moving(step: Copy) -> Nest:
     target = step.target
     dtype = target.buffer.dtype
-    if isinstance(step.source, Place):
-        loads = [step.source]
-        source, terms = ~0, ()
-        if step.source.buffer.dtype != dtype:
-            source, terms = 0, (Term("to", (~0,), dtype),)
-        return nest_of(target.shape, loads, terms, (Store(source, target, step.mode),))
-    terms = (Term("constant", (), dtype, step.source),)
-    return nest_of(target.shape, [], terms, (Store(0, target, step.mode),))
+    if not isinstance(step.source, Place):
+        term = Term("constant", (), dtype, step.source)
+        return nest_of(target.shape, [], (term,), (Store(0, target, step.mode),))
+    if step.source.buffer.dtype == dtype:
+        return nest_of(target.shape, [step.source], (), (Store(~0, target, step.mode),))
+    term = Term("to", (~0,), dtype)
+    return nest_of(target.shape, [step.source], (term,), (Store(0, target, step.mode),))
 
 
 def _arranged(buffers: list[Buffer]) -> int:

@@ -22,12 +22,12 @@ from tapegrad import storage
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.autograd.pullback import Given, chain, fit
 from tapegrad.compiler.graph import Graph, Guard, Node
-from tapegrad.lift.core import Level, Lifted, become, highest, moved, shell, zeros_like
+from tapegrad.lift.core import Level, Lifted, become, shell, zeros_like
 from tapegrad.ops import elementwise as e
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op
 from tapegrad.ops.shape import alias, to, write_view
 from tapegrad.record import called as go
-from tapegrad.record import promoted, run
+from tapegrad.record import promoted
 from tapegrad.specimen import Specimen
 from tapegrad.tape import Shape, current
 from tapegrad.tensor import Chain, Tensor, wrap
@@ -410,13 +410,17 @@ def _sweep(trace: Trace, adjoints: dict[int, Tensor], targets: set[int]) -> None
             position not in trace.blocked
             and any(a >= bottom and leads[a - bottom] for a in trace.nodes[position].args)
         )
+
+    def wanted(a: int) -> bool:
+        return a >= bottom and leads[a - bottom]
+
     for position in range(top, bottom - 1, -1):
         if not leads[position - bottom] or position not in adjoints:
             continue
         g = adjoints[position] if position in targets else adjoints.pop(position)
         if position in trace.blocked:
             continue
-        for a, found in _contributions(trace, position, g, lambda a: a >= bottom and leads[a - bottom]):
+        for a, found in _contributions(trace, position, g, wanted):
             _accumulate(adjoints, a, found)
 
 
