@@ -147,7 +147,7 @@ def _moved(place: Place, op: Op, params: dict[str, Any]) -> Place | None:
         turned: list[Any] = [
             slice(None, None, -1 if d in params["dims"] else 1) for d in range(array.ndim)
         ]
-        array = array[tuple([*turned, ...])]
+        array = array[(*turned, ...)]
     elif op.name == "getitem":
         index = params["index"]  # integers alone would read the element
         array = array[index if any(i is ... for i in index) else (*index, ...)]
