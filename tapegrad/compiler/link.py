@@ -5,10 +5,12 @@ from __future__ import annotations
 import ctypes
 import itertools
 import threading
+from functools import cache
 from typing import Any
 
 import numpy as np
 
+from tapegrad.compiler import called
 from tapegrad.compiler.lower import ENTRY, Lowered
 from tapegrad.compiler.place import Place
 from tapegrad.compiler.schedule import Call
@@ -71,6 +73,8 @@ class Linked:
 
     def __init__(self, lowered: Lowered) -> None:
         _offer_symbols()
+        if called.PREFIX in lowered.text:
+            _offer_special()
         self.engine = build.assembled(lowered.text, lowered.level)
         engine = self.engine[0]
         self.address = int(engine.get_function_address(ENTRY))
@@ -90,6 +94,15 @@ class Linked:
 
     def __del__(self) -> None:
         _calls.pop(getattr(self, "number", -1), None)
+
+
+@cache
+def _offer_special() -> None:
+    """Let machine code find SciPy's special functions: importing them takes a while."""
+    import llvmlite.binding as llvm
+
+    for symbol, address in called.addresses().items():
+        llvm.add_symbol(symbol, address)
 
 
 _offered = False

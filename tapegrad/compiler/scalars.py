@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from tapegrad.compiler import elementary, text
+from tapegrad.compiler import called, elementary, text
 from tapegrad.compiler.elementary import definitions
 from tapegrad.compiler.text import FLOATS, Block, Operand, Value, literal
 from tapegrad.kernels.symbols import CONDITIONS, GUARDS, SCALARS
@@ -43,7 +43,7 @@ def supports(name: str, types: Sequence[str]) -> bool:
     >>> supports("exp", ["double"]), supports("add", ["i64", "i32"]), supports("exp", ["i64"])
     (True, True, False)
     """
-    if name not in SCALARS:
+    if name not in SCALARS and name not in called.SCIPY:
         return False
     kind = promoted(types[1:] if name == "where" else types)
     if name == "both":
@@ -85,6 +85,8 @@ class Code(Block):
         if name == "clamp" and kind not in FLOATS:
             lower, upper = _form(SCALARS["maximum"]), _form(SCALARS["minimum"])
             return _value(upper(lower(operands[0], operands[1]), operands[2]))
+        if name in called.SCIPY:
+            return called.call(name, operands[0]).value
         form = SCALARS[name]
         if name in GUARDS:
             test, served = GUARDS[name]

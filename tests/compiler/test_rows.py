@@ -15,14 +15,12 @@ from tapegrad.ops.core import ELEMENTWISE, Op, table
 from tests.conformance.checks import F4, F8, Case
 from tests.conformance.samples import CHIEF, of_shapes, samples_of
 
-# What SciPy and LAPACK iterate for, and what depends on more than shapes.
+# What SciPy and LAPACK iterate for, what depends on more than shapes, and what has no loop yet.
 CALLED_BACK = frozenset(
-    "acosh asinh atanh cbrt erfc erfcx erfinv exp2 log2 log10 digamma lgamma i0 i0e i1 i1e ndtr "
-    "log_ndtr round polygamma as_strided restride unstride only_view cholesky cofactor "
-    "cofactor_slope cumprod cumsum rcumsum decay logcumsumexp det slogdet logdet_slope inv solve "
-    "solve_triangular matrix_exp pinv eigh qr svd product gather ungather index unindex index_put "
-    "cleared index_add index_select unselect scatter scatter_add scattered masked_embed "
-    "masked_select".split()
+    "as_strided cholesky cleared cofactor cofactor_slope cumprod cumsum decay det eigh gather inv "
+    "logcumsumexp logdet_slope masked_embed masked_select matrix_exp only_view pinv polygamma "
+    "product qr rcumsum restride scatter scatter_add scattered slogdet solve solve_triangular svd "
+    "ungather unstride".split()
 )
 TOLERANCE = {F8: 1e-12, F4: 3e-5}
 
@@ -82,5 +80,6 @@ def test_a_compiled_row_is_the_eager_one(name: str, dtype: Any) -> None:
             )
     assert jitted.cache_info().eager == 0
     called = set(jitted.lower(operands).callbacks)
-    assert called <= CALLED_BACK, called
-    assert (name in called) == (name in CALLED_BACK)
+    assert called <= CALLED_BACK, called - CALLED_BACK
+    if dtype == F8:
+        assert (name in called) == (name in CALLED_BACK)
