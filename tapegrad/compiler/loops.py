@@ -2,7 +2,8 @@
 
 A nest loads elements of its operands through windows, computes, and stores results or adds them up.
 It becomes a function over pointers, so that equal nests at different places of a program are one
-function.  `noalias` on the pointers is what lets LLVM vectorise: a nest never writes what it reads.
+function.  `noalias` on the pointers is what lets LLVM vectorise: but for scans, a nest never writes
+what it reads.
 """
 
 from __future__ import annotations
@@ -370,6 +371,21 @@ class Writer:
                 self._finish(k, found)
 
 
+def _carried(nest: Nest) -> list[tuple[int, str]]:
+    """Loads from where a store writes, as addresses beside the store's: so LLVM sees the distance.
+
+    Only a scan has such loads.
+    """
+    found = []
+    for k, place in enumerate(nest.loads):
+        for j, store in enumerate(nest.stores):
+            if store.place.buffer is place.buffer:
+                kind = MEMORY[place.buffer.dtype.name]
+                off = place.offset - store.place.offset
+                found.append((k, f"%l{k} = getelementptr {kind}, ptr %s{j}, i64 {off}"))
+    return found
+
+
 def written(nest: Nest) -> Written:
     """The function of a nest.
 
@@ -380,6 +396,8 @@ def written(nest: Nest) -> Written:
     params = [f"ptr noalias readonly %l{k}" for k in range(len(nest.loads))]
     params += [f"ptr noalias %s{k}" for k in range(len(nest.stores))]
     heading = f"define internal void @{{name}}({', '.join(params)}) #0 {{"
+    for k, line in _carried(nest):
+        heading = heading.replace(f"noalias readonly %l{k}", f"%u{k}") + "\n" + line
     first = Writer(nest, guarded=bool(nest.domain))
     first.write()
     used = set(first.code.used)

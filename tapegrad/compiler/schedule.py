@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.compiler import picking, pieces
+from tapegrad.compiler import picking, pieces, scans
 from tapegrad.compiler.graph import Graph, Node
 from tapegrad.compiler.loops import (
     ADD,
@@ -43,8 +43,8 @@ from tapegrad.ops.core import ELEMENTWISE
 from tapegrad.ops.index import HOLE
 from tapegrad.tape import Shape
 
-MAP, REDUCE, WINDOW, LEAF, MATRIX, PIECES, PICK, PUT, CALL = (
-    "map", "reduce", "window", "leaf", "matrix", "pieces", "pick", "put", "call",
+MAP, REDUCE, WINDOW, LEAF, MATRIX, PIECES, PICK, PUT, SCAN, CALL = (
+    "map", "reduce", "window", "leaf", "matrix", "pieces", "pick", "put", "scan", "call",
 )  # fmt: skip
 REDUCTIONS = {"sum": SUM, "sum_to": SUM, "prod": PROD, "amax": MAX, "amin": MIN}
 STRAIGHT = 200  # operations of straight-line code in one function: LLVM is slower than linear
@@ -165,6 +165,8 @@ class Schedule:
             self._pick(position, node)
         elif kind == PUT:
             self._put(position, node)
+        elif kind == SCAN:
+            self._scan(position, node)
         else:
             self._call(position, node)
 
@@ -191,6 +193,8 @@ class Schedule:
         adds = fits and node.name in REDUCTIONS and operands[0].dtype == node.dtype
         if adds and (node.name == "sum" or node.dtype.kind == "f"):
             return REDUCE
+        if fits and node.name in scans.STEPS and node.dtype.kind == "f":
+            return SCAN
         if node.name == "matmul" and node.dtype.kind == "f" and fits:
             return MATRIX
         return CALL
@@ -373,7 +377,7 @@ class Schedule:
 
     def _extents(self, node: Node, shape: Shape, count: int) -> list[int]:
         if "plan" not in node.params:
-            return [shape[node.params["dim"]]]
+            return [shape[node.params["dim"]] if shape else 1]
         plan = picking.plan_of(node, len(shape))
         return [n for n, part in zip(shape, plan, strict=True) if part is HOLE][:count]
 
@@ -386,21 +390,28 @@ class Schedule:
         self.home[position] = max(last, self.home[source])
 
     def _put(self, position: int, node: Node) -> None:
-        adds = picking.WRITES[node.name]
-        args = node.args
-        based = node.name in ("index_add", "scatter_add", "index_put", "scatter")
-        if node.name == "index_put":
-            adds, value, others = node.params["accumulate"], args[1], args[2:]
-        elif based:
-            value, others = args[2], (args[1],)
-        else:
-            value, others = args[0], args[1:]
-        indices, _ = self._indices(tuple(others), self._extents(node, node.shape, len(others)))
+        adds = node.params["accumulate"] if node.name == "index_put" else picking.WRITES[node.name]
+        args, others = node.args, picking.indices_of(node)
+        indices, _ = self._indices(others, self._extents(node, node.shape, len(others)))
         out = self.fresh(node)
+        source = picking.value_of(node)
+        value: Place | float = 0.0 if source is None else self.plain(source)
+        based = node.name not in ("unindex", "unselect", "ungather")
         self.steps.append(Copy(self.place(args[0]) if based else 0.0, out))
         target = picking.picked(out, node, indices)
-        source = self.place(value).broadcast(target.shape)
-        self.steps.append(Copy(source, target, ADD if adds else SET))
+        if isinstance(value, Place):
+            value = picking.written(value, target, node)
+        self.steps.append(Copy(value, target, ADD if adds else SET))
+        self.places[position] = out
+        self.home[position] = len(self.steps) - 1
+
+    def _scan(self, position: int, node: Node) -> None:
+        operands = [self.plain(a).broadcast(node.shape) for a in node.args]
+        out = self.fresh(node)
+        source, target, nest = scans.scan(node, operands, out)
+        self.steps.append(Copy(source, target))
+        if nest is not None:
+            self.steps.append(Fixed(nest))
         self.places[position] = out
         self.home[position] = len(self.steps) - 1
 

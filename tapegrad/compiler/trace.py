@@ -96,6 +96,13 @@ class Trace(Level):
             return self.constant(x._a)
         return self.constant(np.asarray(x))
 
+    def watched(self) -> list[Tensor]:
+        """The Tensors from outside that can still change: others than this trace know of them."""
+        found = list(self.captured.values())
+        self.captured.clear()
+        ours = 3  # the list, the variable below, the argument of the call
+        return [t for t in found if t._is_view() or sys.getrefcount(t) > ours]
+
     def follow(self, t: Tensor) -> Traced:
         """A variable: a record of the same value that a gradient can be asked for."""
         start = self.position(t)
@@ -388,8 +395,9 @@ def swept(
     for root, weight in zip(roots, weights, strict=True):
         if root._a.dtype.kind not in "fc":
             continue
-        w = wrap(np.ones(root._a.shape, root._a.dtype)) if weight is None else weight
-        _accumulate(adjoints, trace.position(root), w)
+        if weight is None:
+            weight = traced(trace, trace.constant(np.ones(root._a.shape, root._a.dtype)))
+        _accumulate(adjoints, trace.position(root), weight)
     if adjoints:
         _sweep(trace, adjoints, set(targets))
     found = [adjoints.get(t) for t in targets]
