@@ -13,7 +13,7 @@ import numpy as np
 from tapegrad.compiler import called
 from tapegrad.compiler.lower import ENTRY, Lowered
 from tapegrad.compiler.place import Place
-from tapegrad.compiler.schedule import Call
+from tapegrad.compiler.steps import Call
 from tapegrad.kernels import blas, build
 
 _numbers = itertools.count(1)

@@ -8,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from tapegrad.compiler.graph import Graph
-from tapegrad.compiler.loops import MEMORY, written
+from tapegrad.compiler.loops import MEMORY, Nest, written
 from tapegrad.compiler.place import CONSTANT, INPUT, OUTPUT, Buffer, Place
 from tapegrad.compiler.scalars import definitions
-from tapegrad.compiler.schedule import Bounds, Call, Gemm, Schedule, Step
+from tapegrad.compiler.schedule import Schedule
+from tapegrad.compiler.steps import Again, Bounds, Call, Gemm, Step
 from tapegrad.compiler.text import literal
 
 ENTRY = "tapegrad_program"
@@ -82,10 +83,8 @@ class Module:
         level = 1 if self.straight > INLINED and self.straight > 2 * len(self.texts) else 3
         return Lowered(text, level, self.calls, schedule.constants, schedule.scratch)
 
-    def nest(self, at: int) -> str:
+    def nest(self, nest: Nest) -> str:
         """The name of the function of a nest; equal nests share one."""
-        nest = self.schedule.nests[at]
-        assert nest is not None
         found = written(nest)
         name = self.functions.get(found.text)
         if name is None:
@@ -242,12 +241,34 @@ class Part:
             return
         nest = module.schedule.nests[at]
         assert nest is not None
-        name = module.nest(at)
-        places = [*nest.loads, *[s.place for s in nest.stores]]
-        args = ", ".join(f"ptr {self.address(place)}" for place in places)
-        self.lines.append(f"call void @{name}({args})")
+        call = self._nest(nest)
+        if isinstance(step, Again):
+            self._again(step, call, self._nest(step.redo))
+            return
+        self.lines.append(call)
         if isinstance(step, Bounds):
             self._bounds(step)
+
+    def _nest(self, nest: Nest) -> str:
+        places = [*nest.loads, *[s.place for s in nest.stores]]
+        args = ", ".join(f"ptr {self.address(place)}" for place in places)
+        return f"call void @{self.module.nest(nest)}({args})"
+
+    def _again(self, step: Again, look: str, redo: str) -> None:
+        """Run a nest where what another one left is no number."""
+        kind = MEMORY[step.result.buffer.dtype.name]
+        at, total, bad = self.address(step.result), self.fresh(), self.fresh()
+        self.count += 1
+        self.lines += [
+            look,
+            f"{total} = load {kind}, ptr {at}",
+            f"{bad} = fcmp uno {kind} {total}, {total}",
+            f"br i1 {bad}, label %again{self.count}, label %fine{self.count}",
+            f"again{self.count}:",
+            redo,
+            f"br label %fine{self.count}",
+            f"fine{self.count}:",
+        ]
 
     def _bounds(self, step: Bounds) -> None:
         """An index out of range is met by the way without compiling, which says so."""
@@ -306,43 +327,59 @@ class Part:
 
     def _gemm(self, step: Gemm) -> None:
         """Row by row is column by column of the transposes: BLAS computes out' = b' a'."""
-        (rows, inner), columns = step.a.shape, step.b.shape[1]
+        (count, rows, inner), columns = step.a.shape, step.b.shape[2]
         single = step.out.buffer.dtype.itemsize == 4
         turned_a, lead_a = _layout(step.a)
         turned_b, lead_b = _layout(step.b)
-        key = f"{single} {turned_b} {turned_a} {columns} {rows} {inner} {lead_b} {lead_a}"
+        numbers = (columns, rows, inner, lead_b, lead_a, columns)
+        steps = tuple([x.strides[0] for x in (step.b, step.a, step.out)])
+        key = f"{single} {turned_b} {turned_a} {numbers} {count} {steps if count > 1 else 0}"
         name = self.module.products.get(key)
         if name is None:
             name = self.module.products[key] = f"product{len(self.module.products)}"
-            numbers = (columns, rows, inner, lead_b, lead_a, columns)
-            self.module.texts.append(_product(name, single, turned_b, turned_a, numbers))
+            self.module.texts.append(
+                _product(name, single, (turned_b, turned_a), numbers, count, steps)
+            )
         a, b, out = (self.address(p) for p in (step.a, step.b, step.out))
         self.lines.append(f"call void @{name}(ptr {b}, ptr {a}, ptr {out})")
 
 
 def _layout(place: Place) -> tuple[bool, int]:
     """Whether BLAS has to transpose a matrix, and its leading dimension."""
-    (rows, columns), (down, right) = place.shape, place.strides
+    (_, rows, columns), (_, down, right) = place.shape, place.strides
     if right == 1 and (down >= columns or rows == 1):
         return False, max(down, columns)
     return True, max(right, rows)
 
 
-def _product(name: str, single: bool, first: bool, second: bool, numbers: tuple[int, ...]) -> str:
+def _product(
+    name: str, single: bool, turned: tuple[bool, bool], numbers: tuple[int, ...], count: int,
+    steps: tuple[int, ...],
+) -> str:  # fmt: skip
     kind, routine = ("float", "sgemm") if single else ("double", "dgemm")
     one = literal(1.0, kind).name
     zero = literal(0.0, kind).name
-    letters = [ord("T" if turned else "N") for turned in (first, second)]
-    lines = [f"define internal void @{name}(ptr %a, ptr %b, ptr %c) #0 {{"]
-    for k, letter in enumerate(letters):
-        lines += [f"%t{k} = alloca i8", f"store i8 {letter}, ptr %t{k}"]
+    lines = [f"define internal void @{name}(ptr %a, ptr %b, ptr %c) #0 {{", "start:"]
+    for k, flag in enumerate(turned):
+        lines += [f"%t{k} = alloca i8", f"store i8 {ord('T' if flag else 'N')}, ptr %t{k}"]
     for k, number in enumerate(numbers):
         lines += [f"%n{k} = alloca i32", f"store i32 {number}, ptr %n{k}"]
     lines += [
         f"%one = alloca {kind}", f"store {kind} {one}, ptr %one",
         f"%zero = alloca {kind}", f"store {kind} {zero}, ptr %zero",
+        "br label %loop", "loop:", "%i = phi i64 [ 0, %start ], [ %next, %loop ]",
+    ]  # fmt: skip
+    for x, step in zip("abc", steps, strict=True):
+        lines += [
+            f"%{x}o = mul i64 %i, {step}",
+            f"%{x}i = getelementptr {kind}, ptr %{x}, i64 %{x}o",
+        ]
+    lines += [
         f"call void @tapegrad_{routine}(ptr %t0, ptr %t1, ptr %n0, ptr %n1, ptr %n2, ptr %one, "
-        "ptr %a, ptr %n3, ptr %b, ptr %n4, ptr %zero, ptr %c, ptr %n5)",
+        "ptr %ai, ptr %n3, ptr %bi, ptr %n4, ptr %zero, ptr %ci, ptr %n5)",
+        "%next = add i64 %i, 1",
+        f"%more = icmp ult i64 %next, {count}",
+        "br i1 %more, label %loop, label %done", "done:",
         "ret void", "}",
     ]  # fmt: skip
     return "\n".join(lines)

@@ -28,9 +28,7 @@ def _turned(place: Place, dim: int) -> Place:
     """A window from its other end."""
     step = place.strides[dim]
     strides = (*place.strides[:dim], -step, *place.strides[dim + 1 :])
-    return place._replace(
-        offset=place.offset + (place.shape[dim] - 1) * step, strides=strides
-    )
+    return place._replace(offset=place.offset + (place.shape[dim] - 1) * step, strides=strides)
 
 
 def scan(node: Node, operands: list[Place], out: Place) -> tuple[Place, Place, Nest | None]:
