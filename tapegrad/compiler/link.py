@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import re
 import threading
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from tapegrad.compiler import called
+from tapegrad.compiler import called, matrices
 from tapegrad.compiler.lower import ENTRY, Lowered
 from tapegrad.compiler.place import Place
-from tapegrad.compiler.steps import Call
+from tapegrad.compiler.steps import Call, Native
 from tapegrad.kernels import blas, build
 
 _numbers = itertools.count(1)
-_calls: dict[int, list[Call]] = {}
+_calls: dict[int, list[Call | Native]] = {}
 _raised = threading.local()
 GUARD, ERROR = 1 << 40, -1
 
@@ -75,6 +76,8 @@ class Linked:
         _offer_symbols()
         if called.PREFIX in lowered.text:
             _offer_special()
+        for name in set(_LAPACK.findall(lowered.text)):
+            _offer_routine(name)
         self.engine = build.assembled(lowered.text, lowered.level)
         engine = self.engine[0]
         self.address = int(engine.get_function_address(ENTRY))
@@ -103,6 +106,17 @@ def _offer_special() -> None:
 
     for symbol, address in called.addresses().items():
         llvm.add_symbol(symbol, address)
+
+
+_LAPACK = re.compile(f"@{matrices.PREFIX}([a-z0-9]+)")
+
+
+@cache
+def _offer_routine(name: str) -> None:
+    """Let machine code find one of LAPACK's routines."""
+    import llvmlite.binding as llvm
+
+    llvm.add_symbol(matrices.PREFIX + name, blas.routine(name))
 
 
 _offered = False

@@ -12,7 +12,7 @@ from tapegrad.compiler.loops import MEMORY, Nest, written
 from tapegrad.compiler.place import CONSTANT, INPUT, OUTPUT, Buffer, Place
 from tapegrad.compiler.scalars import definitions
 from tapegrad.compiler.schedule import Schedule
-from tapegrad.compiler.steps import Again, Bounds, Call, Gemm, Step
+from tapegrad.compiler.steps import Again, Bounds, Call, Gemm, Native, Step
 from tapegrad.compiler.text import literal
 
 ENTRY = "tapegrad_program"
@@ -44,9 +44,14 @@ class Lowered(NamedTuple):
 
     text: str
     level: int  # of LLVM's optimisation
-    calls: list[Call]
+    calls: list[Call | Native]
     constants: list[np.ndarray]
     scratch: int
+
+    @property
+    def callbacks(self) -> tuple[str, ...]:
+        """The operations that Python computes, whatever the values are."""
+        return tuple([call.node.name for call in self.calls if isinstance(call, Call)])
 
 
 class Module:
@@ -60,7 +65,8 @@ class Module:
         self.apart: set[str] = set()  # functions that are called, not inlined
         self.straight = 0  # operations of straight-line code
         self.texts: list[str] = []
-        self.calls: list[Call] = []
+        self.calls: list[Call | Native] = []
+        self.declared: set[str] = set()
         self.products: dict[str, str] = {}
 
     def lower(self) -> Lowered:
@@ -78,7 +84,8 @@ class Module:
             first = last
         self.texts += parts
         self.texts.append(self._entry(len(parts)))
-        text = "\n".join([PREFACE, *self._constants(), *self.texts, self._definitions()])
+        preface = [PREFACE, *sorted(self.declared), *self._constants()]
+        text = "\n".join([*preface, *self.texts, self._definitions()])
         # Long straight code has nothing that LLVM's slower passes would find.
         level = 1 if self.straight > INLINED and self.straight > 2 * len(self.texts) else 3
         return Lowered(text, level, self.calls, schedule.constants, schedule.scratch)
@@ -239,6 +246,9 @@ class Part:
         if isinstance(step, Gemm):
             self._gemm(step)
             return
+        if isinstance(step, Native):
+            self._native(step)
+            return
         nest = module.schedule.nests[at]
         assert nest is not None
         call = self._nest(nest)
@@ -304,7 +314,30 @@ class Part:
             f"holds{k}:",
         ]
 
-    def _call(self, step: Call) -> None:
+    def _native(self, step: Native) -> None:
+        """Call the function; Python where it has no result."""
+        module = self.module
+        name = module.functions.get(step.text)
+        if name is None:
+            name = module.functions[step.text] = f"native{len(module.functions)}"
+            module.texts.append(step.text.replace("{name}", name))
+            module.declared |= step.declared
+        given = ", ".join(f"ptr {self.address(place)}" for place in step.given)
+        for place in (*step.args, step.out):
+            self.address(place)  # before the branch, after which others may use it
+        status, bad = self.fresh(), self.fresh()
+        self.count += 1
+        label = self.count
+        self.lines += [
+            f"{status} = call i64 @{name}({given})",
+            f"{bad} = icmp ne i64 {status}, 0",
+            f"br i1 {bad}, label %failing{label}, label %solved{label}",
+            f"failing{label}:",
+        ]
+        self._call(step)
+        self.lines += [f"br label %solved{label}", f"solved{label}:"]
+
+    def _call(self, step: Call | Native) -> None:
         number = len(self.module.calls)
         self.module.calls.append(step)
         count = len(step.args)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.compiler import picking, pieces, scans
+from tapegrad.compiler import matrices, picking, pieces, scans
 from tapegrad.compiler.graph import Graph, Node
 from tapegrad.compiler.loops import (
     ADD,
@@ -55,8 +55,8 @@ from tapegrad.ops.core import ELEMENTWISE
 from tapegrad.ops.index import HOLE
 from tapegrad.tape import Shape
 
-MAP, REDUCE, WINDOW, LEAF, MATRIX, PIECES, PICK, PUT, SCAN, CALL = (
-    "map", "reduce", "window", "leaf", "matrix", "pieces", "pick", "put", "scan", "call",
+MAP, REDUCE, WINDOW, LEAF, MATRIX, PIECES, PICK, PUT, SCAN, NATIVE, CALL = (
+    "map", "reduce", "window", "leaf", "matrix", "pieces", "pick", "put", "scan", "native", "call",
 )  # fmt: skip
 REDUCTIONS = {"sum": SUM, "sum_to": SUM, "prod": PROD, "amax": MAX, "amin": MIN}
 STRAIGHT = 200  # operations of straight-line code in one function: LLVM is slower than linear
@@ -113,6 +113,8 @@ class Schedule:
             self._put(position, node)
         elif kind == SCAN:
             self._scan(position, node)
+        elif kind == NATIVE:
+            self._native(position, node)
         else:
             self._call(position, node)
 
@@ -141,6 +143,9 @@ class Schedule:
             return REDUCE
         if fits and node.name in scans.STEPS and node.dtype.kind == "f":
             return SCAN
+        alike = fits and all(x.dtype == node.dtype for x in operands)
+        if alike and node.name in matrices.NAMES and node.dtype.kind == "f":
+            return NATIVE
         if node.name in ("matmul", "product") and node.dtype.kind == "f" and fits:
             return MATRIX
         return CALL
@@ -244,6 +249,12 @@ class Schedule:
         a, b = [self.plain(k) for k in node.args]
         out = self.fresh(node)
         self.steps += multiplied(a, b, out, node.name == "product", self._room)
+        self.places[position] = out
+        self.home[position] = len(self.steps) - 1
+
+    def _native(self, position: int, node: Node) -> None:
+        steps, out = matrices.steps(node, [self.plain(a) for a in node.args], self._room)
+        self.steps += steps
         self.places[position] = out
         self.home[position] = len(self.steps) - 1
 

@@ -49,6 +49,22 @@ class Call:
         self.node, self.args, self.out = node, args, out
 
 
+class Native:
+    """An operation that a function of LLVM text computes from what lies in `given`.
+
+    Where it says that it has no result, Python computes the operation.
+    """
+
+    __slots__ = ("args", "declared", "given", "node", "out", "text")
+
+    def __init__(
+        self, node: Node, args: list[Place], out: Place, given: list[Place], text: str,
+        declared: frozenset[str],
+    ) -> None:  # fmt: skip
+        self.node, self.args, self.out = node, args, out
+        self.given, self.text, self.declared = given, text, declared
+
+
 class Copy:
     """Elements that are moved: a source (a place or a number) over a target."""
 
@@ -81,7 +97,7 @@ class Bounds:
         self.nest = Nest(index.shape, (index,), (), (low, high))
 
 
-Step = Loop | Fixed | Gemm | Again | Call | Copy | Bounds
+Step = Loop | Fixed | Gemm | Again | Call | Native | Copy | Bounds
 
 
 def touched(step: Step, nest: Nest | None) -> list[Place]:
@@ -90,6 +106,8 @@ def touched(step: Step, nest: Nest | None) -> list[Place]:
         return [step.a, step.b, step.out]
     if isinstance(step, Call):
         return [*step.args, step.out]
+    if isinstance(step, Native):
+        return [*step.args, *step.given, step.out]
     assert nest is not None
     if isinstance(step, Again):
         redo = [*step.redo.loads, *[s.place for s in step.redo.stores]]

@@ -91,7 +91,7 @@ def compiled(graph: Graph) -> Program:
         tuple([graph.nodes[i].spec for i in graph.inputs]),
         tuple([graph.nodes[i].spec for i in graph.outputs]),
         lowered.scratch,
-        tuple([call.node.name for call in lowered.calls]),
+        lowered.callbacks,
         linked,
     )
 
