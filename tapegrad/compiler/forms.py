@@ -3,7 +3,7 @@
 A form is a function over Tensors with the operands and parameters of its row; it computes what the
 row's forward computes, by the same formula.  Derivatives do not see it: a gradient comes from the
 row's own rule, and what that rule computes is expanded in turn.  No operand is empty: such records
-are constants before a form is asked.
+are constants before a form is asked.  A form that returns None does not serve these parameters.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tapegrad.ops import reduce as r
 from tapegrad.ops import scan
 from tapegrad.ops import shape as s
 from tapegrad.ops.einsum import contracted
-from tapegrad.ops.index import at
+from tapegrad.ops.index import HOLE, at, index, unindex
 from tapegrad.ops.linalg import matmul, product
 
 Dims = tuple[int, ...]
@@ -143,6 +143,35 @@ def _fold(g: Any, *, shape: Dims, dim: int, size: int, step: int) -> Any:
     return total
 
 
+def _restride(x: Any, *, size: Dims, stride: Dims, offset: int, layout: Any) -> Any:
+    where = s.strided_map(size, stride, offset, layout)
+    found = index(s.reshape(x, shape=(-1,)), np.maximum(where, 0), plan=(HOLE,))
+    return found if (where >= 0).all() else e.where(where >= 0, found, np.zeros((), x.dtype))
+
+
+def _as_strided(x: Any, *, size: Dims, stride: Dims, offset: int, layout: Any) -> Any:
+    if (s.strided_map(size, stride, offset, layout) < 0).any():
+        return None  # it reads memory that its operand does not show
+    return _restride(x, size=size, stride=stride, offset=offset, layout=layout)
+
+
+def _unstride(g: Any, *, shape: Dims, size: Dims, stride: Dims, offset: int, layout: Any) -> Any:
+    where = s.strided_map(size, stride, offset, layout)
+    g = e.where(where >= 0, g, np.zeros((), g.dtype))
+    flat = unindex(g, np.maximum(where, 0), shape=(math.prod(shape),), plan=(HOLE,))
+    return s.reshape(flat, shape=shape)
+
+
+def _only_view(g: Any, *, shape: Dims, chain: Any) -> Any:
+    if not s.overlaps(chain):
+        return None  # it is written to the place where it lies
+    places = np.arange(math.prod(shape)).reshape(shape)
+    for op, params in chain:
+        places = op.forward(places, **params)
+    flat = unindex(g, np.ascontiguousarray(places), shape=(math.prod(shape),), plan=(HOLE,))
+    return s.reshape(flat, shape=shape)
+
+
 def _masked_fill(x: Any, mask: Any, value: Any) -> Any:
     return e.where(mask, s.to(value, dtype=x.dtype), x)
 
@@ -197,7 +226,8 @@ COMPUTING: dict[str, Form] = {
 # Of anything: elements move.
 MOVING: dict[str, Form] = {
     "tril": _tril, "triu": _triu, "repeat": _repeat, "roll": _roll, "fold": _fold,
-    "masked_fill": _masked_fill, "part": _part,
+    "masked_fill": _masked_fill, "part": _part, "as_strided": _as_strided, "restride": _restride,
+    "unstride": _unstride, "only_view": _only_view,
 }  # fmt: skip
 
 

@@ -85,7 +85,7 @@ def _only_view(graph: Graph, node: Node, out: Place) -> Plan | None:
 
 def _single(out: Place, chain: Any) -> Place | None:
     """The window at the end of a chain, in which no element is seen twice."""
-    if any(op in (s.expand, s.unfold, s.as_strided) for op, _ in chain):
+    if s.overlaps(chain):
         return None
     return follow(out, chain)
 

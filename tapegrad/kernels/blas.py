@@ -1,4 +1,4 @@
-"""The addresses of compiled routines, from the capsules that SciPy's modules for Cython document."""
+"""The addresses of compiled routines, from the capsules that SciPy's Cython modules document."""
 
 from __future__ import annotations
 

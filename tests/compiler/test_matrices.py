@@ -19,7 +19,7 @@ FAILING = {
 }
 
 
-@pytest.mark.parametrize("f, x, what", FAILING.values(), ids=FAILING)
+@pytest.mark.parametrize(("f", "x", "what"), FAILING.values(), ids=FAILING)
 def test_what_has_no_result_raises_what_it_raises_eagerly(f: Any, x: Any, what: str) -> None:
     with pytest.raises(np.linalg.LinAlgError, match=what) as eager:
         f(x)

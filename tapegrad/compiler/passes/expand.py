@@ -23,17 +23,17 @@ from tapegrad.tape import current
 def expanded(graph: Graph) -> Graph:
     """The graph without compound operations, and without records of empty operands."""
     builder = Builder(graph)
-    known: dict[Any, Graph] = {}
+    known: dict[Any, Graph | None] = {}
     for position, node in enumerate(graph.nodes):
         if _is_empty(graph, node):
             builder.where[position] = builder.add(_constant(graph, node))
             continue
         form = None if node.op is None else form_of(node.op.name, node.dtype.kind)
-        if form is None:
+        operands = [graph.nodes[a] for a in node.args]
+        inner = None if form is None else _known(known, form, node, operands)
+        if inner is None:
             builder.where[position] = builder.add(builder.moved(node))
         else:
-            operands = [graph.nodes[a] for a in node.args]
-            inner = _known(known, form, node, operands)
             builder.where[position] = _put(builder, inner, [builder.where[a] for a in node.args])
     return builder.done()
 
@@ -56,19 +56,22 @@ def _constant(graph: Graph, node: Node) -> Node:
     return Node(None, (), {}, node.shape, node.dtype, value)
 
 
-def _known(known: dict[Any, Graph], form: Form, node: Node, operands: list[Node]) -> Graph:
-    """What a form does with such operands, expanded in turn."""
+def _known(
+    known: dict[Any, Graph | None], form: Form, node: Node, operands: list[Node]
+) -> Graph | None:
+    """What a form does with such operands, expanded in turn; None if it does not serve them."""
     specs = tuple([(x.shape, x.dtype.str) for x in operands])
     key = (node.name, specs, repr(node.params))
-    found = known.get(key)
-    if found is None:
-        found = known[key] = expanded(_traced(form, operands, node.params))
-        result = found.nodes[found.outputs[0]]
-        assert result.spec == node.spec, f"the form of {node.name} gave {result.spec}"
-    return found
+    if key not in known:
+        inner = _traced(form, operands, node.params)
+        found = known[key] = None if inner is None else expanded(inner)
+        if found is not None:
+            result = found.nodes[found.outputs[0]]
+            assert result.spec == node.spec, f"the form of {node.name} gave {result.spec}"
+    return known[key]
 
 
-def _traced(form: Form, operands: list[Node], params: dict[str, Any]) -> Graph:
+def _traced(form: Form, operands: list[Node], params: dict[str, Any]) -> Graph | None:
     trace = Trace()
     given = [trace.input(np.ones(x.shape, x.dtype)) for x in operands]
     tape = current.tape
@@ -79,7 +82,7 @@ def _traced(form: Form, operands: list[Node], params: dict[str, Any]) -> Graph:
             found = form(*given, **params)
     finally:
         tape.levels = before
-    return without_dead(trace.graph((trace.position(found),)))
+    return None if found is None else without_dead(trace.graph((trace.position(found),)))
 
 
 def _put(builder: Builder, inner: Graph, operands: list[int]) -> int:
