@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ BITS = {"float64": "i64", "float32": "i32", "int64": "i64", "int32": "i32", "boo
 
 INLINED = 60  # operations up to which straight code has the elementary functions inlined
 INLINE, APART = "@vmath.", "@apart."
+LOOPING = 64  # steps from which on a loop is worth LLVM's passes
 _DEFINITION = re.compile(r"^define internal .*?^}$", re.MULTILINE | re.DOTALL)
 
 PREFACE = """\
@@ -58,6 +60,7 @@ class Module:
         self.used: set[str] = set()
         self.apart: set[str] = set()  # functions that are called, not inlined
         self.straight = 0  # operations of straight-line code
+        self.longest = 0  # the number of steps of a loop
         self.texts: list[str] = []
         self.calls: list[Call] = []
         self.products: dict[str, str] = {}
@@ -78,8 +81,9 @@ class Module:
         self.texts += parts
         self.texts.append(self._entry(len(parts)))
         text = "\n".join([PREFACE, *self._constants(), *self.texts, self._definitions()])
-        # Long straight code has nothing that LLVM's slower passes would find.
-        level = 1 if self.straight > INLINED and self.straight > 2 * len(self.texts) else 3
+        # Our passes leave LLVM's little to find in long straight code: at most a fifth of its time
+        # (it lies in the elementary functions), for which they take five times as long to compile.
+        level = 0 if self.straight > INLINED and self.longest < LOOPING else 3
         return Lowered(text, level, self.calls, schedule.constants, schedule.scratch)
 
     def nest(self, at: int) -> str:
@@ -91,6 +95,7 @@ class Module:
         if name is None:
             name = self.functions[found.text] = f"nest{len(self.functions)}"
             text = found.text.replace("{name}", name)
+            self.longest = max(self.longest, prod(nest.domain) if nest.domain else 0)
             if not nest.domain:
                 self.straight += len(nest.terms)
                 if len(nest.terms) > INLINED:
