@@ -14,6 +14,7 @@ from tapegrad.ops.core import ELEMENTWISE, Op
 from tapegrad.ops.index import WRITES
 from tapegrad.ops.shape import write_view
 from tapegrad.record import (
+    check_open,
     mismatch,
     promoted,
     regenerate,
@@ -37,6 +38,8 @@ def run_inplace(op: Op, args: tuple[Any, ...], params: dict[str, Any], target: T
                 return inplace_lifted(op, args, params, target)
             if arg._home is not None and arg._home is not tape:
                 resolve(arg, tape)
+            if tape.lost:
+                check_open(arg, tape)
             arrays.append(arg._a)
         else:
             arrays.append(arg)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import itertools
 import struct
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -57,6 +58,8 @@ DROP_FLOOR = 1 << 20  # bytes of recorded results from which the newest records 
 DEBT_FLOOR = 1 << 24  # bytes of recorded results before abandoned records are looked for
 
 MODE_OFF, MODE_FAST, MODE_CAREFUL = range(3)
+
+ENDED: Any = object()  # stands in `_home` of a variable whose transform has ended
 
 leaf_keys: Callable[[], int] = itertools.count(1).__next__
 
@@ -187,6 +190,7 @@ class Tape:
         "last_mutation",
         "leaves",
         "levels",
+        "lost",
         "mode",
         "mutated",
         "next",
@@ -215,7 +219,7 @@ class Tape:
         self.offset = 0  # where in the buffer the next record goes
         self.buffer = bytearray()
         self._resize(MIN_CAPACITY)
-        self.next = FIRST  # its position
+        self.next = FIRST - 1 + 1  # its position, an object that nobody else holds
         self.shift = FIRST  # position - index, for every record that was never moved
         self.old: np.ndarray = np.empty(0, np.int64)  # positions of the records that were moved
         self.old_at = 0  # the address of these
@@ -236,6 +240,7 @@ class Tape:
         self.sweeping = 0  # sweeps under way; a hook may start another
         self.levels: list[Any] = []  # of the transforms under way that lift Tensors
         self.depth = 0  # transforms under way
+        self.lost: list[int] = []  # positions that the user holds of transforms that have ended
         self.enabled = True
         self.inference = False
         self.anomaly: bool | None = None  # None: off; else whether NaN is looked for
@@ -313,7 +318,7 @@ class Tape:
 
     def set_mode(self) -> None:
         """Choose between not recording, the short path, and the careful one."""
-        careful = self.anomaly is not None or bool(self.saved_hooks)
+        careful = self.anomaly is not None or bool(self.saved_hooks) or bool(self.lost)
         self.mode = (MODE_CAREFUL if careful else MODE_FAST) if self.enabled else MODE_OFF
 
     # -- reading ---------------------------------------------------------------------------
@@ -412,40 +417,75 @@ class Tape:
         return self.tokens, len(self.tokens), len(self.leaves), len(self.wide)
 
     def rewind(self, mark: tuple[list[int], int, int, int]) -> None:
-        """Forget the records and leaves since a mark, if nobody holds any of those records.
+        """Forget the records and leaves since a mark, as far as nobody needs them any more.
 
-        A function of plain arrays leaves nothing behind then, however often it is differentiated.
-        Positions are not used again: what is left is found by bisection from then on.
+        A function of plain arrays leaves nothing behind then.  Positions are not used again.  What
+        somebody holds, but leads to variables alone, is `lost`: to compute with it is an error.
         """
         tokens, count, leaves, wide = mark
+        if self.lost:
+            self._let_go()
         if tokens is not self.tokens or self.sweeping or len(tokens) == count:
             return
         if any(position >= tokens[count] for position in (*self.hooks, *self.traces)):
             return
-        if len(self.old) < count > 1000:  # bisection would have to be set up again each time
-            return
-        for index in range(len(tokens) - 1, count - 1, -1):
-            if getrefcount(tokens[index]) > 2:  # the list's reference and the call's
-                return
+        # The list's reference and the call's.
+        if held := [i for i in range(count, len(tokens)) if getrefcount(tokens[i]) > 2]:
+            if sys.exception() is not None or not self._closed(count, leaves, wide):
+                return  # a traceback holds everything
+            self.lost += [tokens[i] for i in held]
+            self.set_mode()
         dropped = self.keep[count:]
         del tokens[count:], self.keep[count:], self.wide[wide:]
-        for leaf in self.leaves[leaves:]:
-            self.slots.pop(leaf._pos, None)
         forgotten = self.leaves[leaves:]
+        for leaf in forgotten:
+            self.slots.pop(leaf._pos, None)
+            if _varies(leaf):
+                leaf._home = ENDED
         del self.leaves[leaves:]
-        if len(self.old) != count:
-            self.old = np.array(tokens, np.int64)
-            self.old_at = self.old.ctypes.data
+        self._keep_places(count)
         self.shift = self.next - count
         self.offset = count * STRIDE
         self.floor = min(self.floor, count)
         self.tail = (0, 0)
         del dropped, forgotten  # last: freeing values may run code of the user
 
+    def _keep_places(self, count: int) -> None:
+        """The first records, so many, are found by bisection from now on."""
+        have = len(self.old)
+        if count > have:
+            room = self.old if self.old.base is None else self.old.base
+            if len(room) < count:
+                room = np.empty(2 * count, np.int64)
+                room[:have] = self.old
+            room[have:count] = self.tokens[have:count]
+            self.old_at = room.ctypes.data
+            self.old = room[:count]
+        elif count < have:
+            self.old = self.old[:count]
+
+    def _closed(self, count: int, leaves: int, wide: int) -> bool:
+        """Whether the records from an index on read nothing but each other and variables."""
+        words = self.words()[count:]
+        narrow = words[(words[:, WORD] & WIDE) == 0, IN0:SHAPE]
+        codes = {*narrow.ravel().tolist(), *self.wide[wide:]}
+        first = self.tokens[count]
+        return all(
+            code >= first if code > 0 else code < -leaves and _varies(self.leaves[-code - 1])
+            for code in codes - {0}
+        )
+
+    def _let_go(self) -> None:
+        """Forget what was lost when nobody holds any of it; the short roads are open again."""
+        if all(getrefcount(self.lost[i]) <= 2 for i in range(len(self.lost))):
+            self.lost.clear()
+            self.set_mode()
+
     def make_room(self) -> int:
         """Reclaim, and grow when more than half of the records are still in use."""
         if self.offset < self.end:
             return self.offset
+        self._let_go()
         self.reclaim()
         used = len(self.tokens)
         if 2 * used > self.capacity:
@@ -541,6 +581,12 @@ def _propagate(tape: Tape, marks: np.ndarray, count: int) -> None:
                     below = tape.index(code)
                     if below >= 0:
                         marks[below] = 1
+
+
+def _varies(leaf: Tensor) -> bool:
+    """Whether a leaf is a variable of a transform that has ended, and not one of the user's."""
+    extra = getattr(leaf, "_extra", None)  # which a leaf of the user has
+    return extra is None or extra.get("followed") is False
 
 
 class _Current(threading.local):

@@ -12,7 +12,8 @@ from tapegrad import storage
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.autograd.hooks import run_functions
 from tapegrad.autograd.sweep import NOT_USED, Sweep, alone
-from tapegrad.tape import current
+from tapegrad.record import ended
+from tapegrad.tape import ENDED, current
 from tapegrad.tensor import Tensor, View, noted, place, wrap
 
 Tensors = Tensor | Sequence[Tensor]
@@ -255,6 +256,8 @@ def _prepare(
     direct: dict[int, Any] = {}
     for root, weight in zip(roots, weights, strict=True):
         value: Any = weight if recorded else weight._a
+        if root._home is ENDED:
+            raise ended(root)
         if root._pos < 0:
             key = root._pos
             sweep_leaf = direct.get(key)
@@ -267,7 +270,7 @@ def _prepare(
             )
         index = tape.index(root._pos)
         if index < 0:
-            raise RuntimeError("backward through the graph a second time: it was released")
+            raise ended(root)
         sweep.seed(index, value)
     return sweep, direct
 
