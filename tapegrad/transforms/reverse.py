@@ -25,6 +25,7 @@ from tapegrad.transforms.arguments import (
     name_of,
     outputs,
     paired,
+    read_only,
     require_function,
     transforming,
     value_back,
@@ -221,7 +222,7 @@ def _quick(f: Callable[..., Any], args: Any, kwargs: Any, place: int, name: str)
     if kind is float:
         leaf = wrap(np.array(x))
     elif kind is np.ndarray and x.dtype is F8:
-        leaf = wrap(x)
+        leaf = wrap(read_only(x))
     else:
         return None
     if tape.depth or tape.levels or tape.mode != MODE_FAST or tape.inference:
