@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 
 from tapegrad.dtypes import get_default_dtype, to_numpy
-from tapegrad.functions.arguments import all_dims, as_input, one_dim
+from tapegrad.functions.arguments import all_dims, as_input, both_given, one_dim
 from tapegrad.functions.arithmetic import maximum, minimum
 from tapegrad.functions.totals import total
 from tapegrad.ops import order
@@ -46,13 +46,25 @@ def _floating(x: Tensor, name: str) -> Tensor:
     return x
 
 
-def sum(input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+def _renamed(name: str, dim: Dim, keepdim: bool, axis: Dim, keepdims: bool) -> tuple[Dim, bool]:
+    """NumPy's names, without a call between where every nanosecond counts (see `numpy_names`)."""
+    if dim is not None and axis is not None:
+        raise both_given(name, "axis", "dim")
+    return (dim if axis is None else axis), keepdim or keepdims
+
+
+def sum(
+    input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None, axis: Dim = None,
+    keepdims: bool = False,
+) -> Tensor:  # fmt: skip
     """The sum of all elements, or along dimensions.
 
     >>> import tapegrad as tg
     >>> tg.sum(tg.ones(2, 3), dim=1)
     tensor([3., 3.])
     """
+    if axis is not None or keepdims:
+        dim, keepdim = _renamed("sum", dim, keepdim, axis, keepdims)
     x = _typed(as_input(input, "sum"), dtype)
     found = total(r.sum, x, dim, keepdim)
     if found is not None:
@@ -62,13 +74,18 @@ def sum(input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None
     return run(r.sum, (x,), {"dim": all_dims(dim, x._a.ndim, "sum"), "keepdim": keepdim})
 
 
-def mean(input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+def mean(
+    input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None, axis: Dim = None,
+    keepdims: bool = False,
+) -> Tensor:  # fmt: skip
     """The mean of all elements, or along dimensions.
 
     >>> import tapegrad as tg
     >>> tg.mean(tg.tensor([1.0, 3.0]))
     tensor(2.)
     """
+    if axis is not None or keepdims:
+        dim, keepdim = _renamed("mean", dim, keepdim, axis, keepdims)
     x = _floating(_typed(as_input(input, "mean"), dtype), "mean")
     found = total(r.mean, x, dim, keepdim)
     if found is not None:

@@ -195,7 +195,7 @@ def _differentiated(
         inputs.end()
         tensors = any_tensor(inputs.leaves)
         gradients = inputs.back(found)
-        since = inputs.start if not recorded and inputs.alone() else 0
+        since = 0 if recorded else 1  # what was swept and not recorded is no history to go on with
         value = released(root, inputs.own, tensors, since)
         result = gradients[0] if single else tuple(gradients)
         return ((value, aux_back(aux, inputs.own, tensors)) if has_aux else value), result
@@ -239,7 +239,7 @@ def _quick(f: Callable[..., Any], args: Any, kwargs: Any, place: int, name: str)
         else:
             root = scalar_root(y, name, f)
             g = pull([root], [None], [leaf], recorded=False, since=start)[0]._a
-            value = released(root, {leaf._pos}, tensors=False)
+            value = released(root, {leaf._pos}, tensors=False, since=1)
             del root
     finally:
         tape.depth = 0

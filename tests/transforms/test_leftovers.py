@@ -165,3 +165,14 @@ def test_a_long_tape_is_rewound():
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(lengths).result() == 1500
     assert w.grad.item() == 4.0
+
+
+def test_results_follow_the_arguments_and_not_what_else_is_read():
+    w = tg.tensor(2.0, requires_grad=True)
+    value, slopes = tg.value_and_grad(lambda x, y: w * x * y, (0, 1))(3.0, 2.0)
+    assert (type(value), value, slopes) == (float, 12.0, (4.0, 6.0))
+    value, slope = tg.value_and_grad(lambda x: (w * x * x).reshape(1)[0])(3.0)
+    assert (type(value), value, slope) == (float, 18.0, 12.0)
+    value, slope = tg.value_and_grad(lambda x: w * x * x)(tg.tensor(3.0))
+    (value + slope).backward()
+    assert w.grad.item() == 15.0
