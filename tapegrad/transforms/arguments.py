@@ -113,6 +113,11 @@ def as_tensor(x: Any, name: str) -> Tensor:
             "with `register_pytree_node`"
         )
     kind = array.dtype.kind
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError(
+            f"`{name}`: a masked array (shape {array.shape}) would lose its mask: pass "
+            "`np.ma.getdata(x)`, and choose with `np.where(mask, other, x)` in the function"
+        )
     if kind == "O":
         raise TypeError(
             f"`{name}`: an array of dtype object (shape {array.shape}) cannot be differentiated "
