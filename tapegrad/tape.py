@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import itertools
 import struct
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -57,6 +58,8 @@ DROP_FLOOR = 1 << 20  # bytes of recorded results from which the newest records 
 DEBT_FLOOR = 1 << 24  # bytes of recorded results before abandoned records are looked for
 
 MODE_OFF, MODE_FAST, MODE_CAREFUL = range(3)
+
+ENDED: Any = object()  # stands in `_home` of a variable whose transform has ended
 
 leaf_keys: Callable[[], int] = itertools.count(1).__next__
 
@@ -187,6 +190,7 @@ class Tape:
         "last_mutation",
         "leaves",
         "levels",
+        "lost",
         "mode",
         "mutated",
         "next",
@@ -215,7 +219,7 @@ class Tape:
         self.offset = 0  # where in the buffer the next record goes
         self.buffer = bytearray()
         self._resize(MIN_CAPACITY)
-        self.next = FIRST  # its position
+        self.next = FIRST - 1 + 1  # its position, an object that nobody else holds
         self.shift = FIRST  # position - index, for every record that was never moved
         self.old: np.ndarray = np.empty(0, np.int64)  # positions of the records that were moved
         self.old_at = 0  # the address of these
@@ -236,6 +240,7 @@ class Tape:
         self.sweeping = 0  # sweeps under way; a hook may start another
         self.levels: list[Any] = []  # of the transforms under way that lift Tensors
         self.depth = 0  # transforms under way
+        self.lost: list[int] = []  # positions that the user holds of transforms that have ended
         self.enabled = True
         self.inference = False
         self.anomaly: bool | None = None  # None: off; else whether NaN is looked for
@@ -313,7 +318,7 @@ class Tape:
 
     def set_mode(self) -> None:
         """Choose between not recording, the short path, and the careful one."""
-        careful = self.anomaly is not None or bool(self.saved_hooks)
+        careful = self.anomaly is not None or bool(self.saved_hooks) or bool(self.lost)
         self.mode = (MODE_CAREFUL if careful else MODE_FAST) if self.enabled else MODE_OFF
 
     # -- reading ---------------------------------------------------------------------------
@@ -411,13 +416,16 @@ class Tape:
         """Where the tape stands: what `rewind` goes back to."""
         return self.tokens, len(self.tokens), len(self.leaves), len(self.wide)
 
-    def rewind(self, mark: tuple[list[int], int, int, int]) -> bool:
-        """Forget the records and leaves since a mark, if nobody holds any of those records.
+    def rewind(self, mark: tuple[list[int], int, int, int], own: Tensor | None = None) -> bool:
+        """Forget the records and leaves since a mark, as far as nobody needs them any more.
 
-        A function of plain arrays leaves nothing behind then, however often it is differentiated.
-        Positions are not used again: what is left is found by bisection from then on.
+        A function of plain arrays leaves nothing behind then.  Positions are not used again.  What
+        somebody holds, but leads to variables alone, is `lost`: to compute with it is an error.
+        `own` is known to be a variable, which spares the short road of a gradient a look.
         """
         tokens, count, leaves, wide = mark
+        if self.lost:
+            self._let_go()
         if tokens is not self.tokens or self.sweeping:
             return False
         newest = tokens[count:]
@@ -425,9 +433,8 @@ class Tape:
             return True
         if (self.hooks or self.traces) and max(*self.hooks, *self.traces, 0) >= newest[0]:
             return False
-        if len(self.old) < count > 1000:  # bisection would have to be set up again each time
-            return False
-        if max(map(getrefcount, newest)) > 3:  # references of the two lists, and the call's
+        # References of the two lists, and the call's.
+        if max(map(getrefcount, newest)) > 3 and not self._lose(newest, leaves, wide):
             return False
         dropped, forgotten = self.keep[count:], self.leaves[leaves:]
         del tokens[count:], self.keep[count:], self.leaves[leaves:]
@@ -435,9 +442,10 @@ class Tape:
             del self.wide[wide:]
         for leaf in forgotten:
             self.slots.pop(leaf._pos, None)
+            if leaf is own or _varies(leaf):
+                leaf._home = ENDED
         if len(self.old) != count:
-            self.old = np.array(tokens, np.int64)
-            self.old_at = self.old.ctypes.data
+            self._keep_places(count)
         self.shift = self.next - count
         self.offset = count * STRIDE
         self.floor = min(self.floor, count)
@@ -455,10 +463,51 @@ class Tape:
             self.keep[index] = None
         del dropped  # last: freeing values may run code of the user
 
+    def _lose(self, newest: list[int], leaves: int, wide: int) -> bool:
+        """Call the newest records lost that somebody holds; False: they are still needed."""
+        if sys.exception() is not None or not self._closed(newest, leaves, wide):
+            return False  # a traceback holds everything
+        counts = map(getrefcount, newest)
+        self.lost += [newest[i] for i, references in enumerate(counts) if references > 3]
+        self.set_mode()
+        return True
+
+    def _keep_places(self, count: int) -> None:
+        """The first records, so many, are found by bisection from now on."""
+        have = len(self.old)
+        if count > have:
+            room = self.old if self.old.base is None else self.old.base
+            if len(room) < count:
+                room = np.empty(2 * count, np.int64)
+                room[:have] = self.old
+            room[have:count] = self.tokens[have:count]
+            self.old_at = room.ctypes.data
+            self.old = room[:count]
+        elif count < have:
+            self.old = self.old[:count]
+
+    def _closed(self, newest: list[int], leaves: int, wide: int) -> bool:
+        """Whether the newest records read nothing but each other and variables."""
+        words = self.words()[-len(newest) :]
+        narrow = words[(words[:, WORD] & WIDE) == 0, IN0:SHAPE]
+        codes = {*narrow.ravel().tolist(), *self.wide[wide:]}
+        first = newest[0]
+        return all(
+            code >= first if code > 0 else code < -leaves and _varies(self.leaves[-code - 1])
+            for code in codes - {0}
+        )
+
+    def _let_go(self) -> None:
+        """Forget what was lost when nobody holds any of it; the short roads are open again."""
+        if all(getrefcount(self.lost[i]) <= 2 for i in range(len(self.lost))):
+            self.lost.clear()
+            self.set_mode()
+
     def make_room(self) -> int:
         """Reclaim, and grow when more than half of the records are still in use."""
         if self.offset < self.end:
             return self.offset
+        self._let_go()
         self.reclaim()
         used = len(self.tokens)
         if 2 * used > self.capacity:
@@ -554,6 +603,12 @@ def _propagate(tape: Tape, marks: np.ndarray, count: int) -> None:
                     below = tape.index(code)
                     if below >= 0:
                         marks[below] = 1
+
+
+def _varies(leaf: Tensor) -> bool:
+    """Whether a leaf is a variable of a transform that has ended, and not one of the user's."""
+    extra = getattr(leaf, "_extra", None)  # which a leaf of the user has
+    return extra is None or extra.get("followed") is False
 
 
 class _Current(threading.local):

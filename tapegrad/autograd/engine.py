@@ -13,7 +13,8 @@ from tapegrad.autograd.grad_mode import recording
 from tapegrad.autograd.hooks import run_functions
 from tapegrad.autograd.sweep import NOT_USED, Sweep, alone, swept_at_once
 from tapegrad.kernels.layout import SMALL
-from tapegrad.tape import current
+from tapegrad.record import ended
+from tapegrad.tape import ENDED, current
 from tapegrad.tensor import Tensor, View, noted, place, wrap
 
 Tensors = Tensor | Sequence[Tensor]
@@ -264,6 +265,8 @@ def _prepare(
     direct: dict[int, Any] = {}
     for root, weight in zip(roots, weights, strict=True):
         value: Any = weight if recorded else weight._a
+        if root._home is ENDED:
+            raise ended(root)
         if root._pos < 0:
             key = root._pos
             sweep_leaf = direct.get(key)
@@ -276,7 +279,7 @@ def _prepare(
             )
         index = tape.index(root._pos)
         if index < 0:
-            raise RuntimeError("backward through the graph a second time: it was released")
+            raise ended(root)
         sweep.seed(index, value)
     return sweep, direct
 

@@ -136,11 +136,26 @@ def test_a_hook_inside_the_function_is_called():
         assert len(seen) == count
 
 
-def test_what_escapes_is_released_and_keeps_no_values():
+def test_what_escapes_is_taken_off_the_tape():
     kept = []
 
     def f(x):
         kept.append(x * x)
+        return kept[-1].sum()
+
+    length = len(current.tape)
+    tg.grad(f)(X)
+    assert len(current.tape) == length
+    assert current.tape.index(kept[0].position) < 0
+    with pytest.raises(RuntimeError, match="ended: return it"):
+        kept[0].sum()
+
+
+def test_what_escapes_and_reads_more_is_released_and_keeps_no_values():
+    w, kept = tg.tensor(X, requires_grad=True), []
+
+    def f(x):
+        kept.append(x * w)
         return kept[-1].sum()
 
     tg.grad(f)(X)
