@@ -15,6 +15,7 @@ from tapegrad.autograd.grad_mode import (
     no_grad,
     set_grad_enabled,
 )
+from tapegrad.compiler.jitted import jit
 from tapegrad.dtypes import bool_ as bool
 from tapegrad.dtypes import (
     complex64,
@@ -264,7 +265,6 @@ from tapegrad.transforms.checking import check_grads
 from tapegrad.transforms.custom import checkpoint, custom_jvp, custom_vjp, stop_gradient
 from tapegrad.transforms.forward import jvp, linearize
 from tapegrad.transforms.jacobians import hessian, hvp, jacfwd, jacobian, jacrev, vhp
-from tapegrad.compiler.jitted import jit
 from tapegrad.transforms.mapping import vmap
 from tapegrad.transforms.pytree import ravel_pytree, register_pytree_node, tree_map
 from tapegrad.transforms.reverse import grad, value_and_grad, vjp
@@ -397,6 +397,7 @@ __all__ = [
     "jacfwd",
     "jacobian",
     "jacrev",
+    "jit",
     "jvp",
     "kron",
     "le",

@@ -24,15 +24,18 @@ ROW_OF_PASSES = 6  # the same, instead of several passes
 # Operations whose compiled loop beats NumPy's own by measurement (`python -m bench eager`), always
 # or where an operand is broadcast along rows or columns.
 FASTER = frozenset((
-    "addcdiv addcdiv_scaled addcmul addcmul_scaled clamp clamp_max clamp_min cos cosh cube erf "
-    "exact exp expm1 floor_divide fmod frac hypot lerp logaddexp maximum minimum reciprocal relu "
-    "remainder rsqrt sigmoid sign sin sinc sinh softplus sqrt squared_difference strong tanh "
-    "trigamma where"
+    "addcdiv addcdiv_scaled addcmul addcmul_scaled atan atanh clamp clamp_max clamp_min cos cosh "
+    "cube erf erfc exact exp expm1 floor_divide fmod frac hypot lerp logaddexp maximum minimum "
+    "reciprocal relu remainder rsqrt sigmoid sign sin sinc sinh softplus sqrt squared_difference "
+    "strong tanh trigamma where"
 ).split())  # fmt: skip
+# In float32 NumPy's own are ahead, which compute in float32 what `vmath` computes in float64.
+FASTER_NARROW = FASTER - set("atan atanh cos cosh exp expm1 sin sinh tanh".split())
 FASTER_BROADCAST = frozenset("add sub mul div".split())
 # Their compiled loop takes as long as NumPy's and gives the same bits.  It needs no interpreter, so
 # that several threads can begin it without waiting for each other.
 ALIKE = frozenset("abs add ceil div floor mul neg square sub trunc".split())
+_FASTER = {"d": FASTER, "f": FASTER_NARROW}
 
 _threads = int(os.environ.get("TAPEGRAD_NUM_THREADS", "0")) or (os.cpu_count() or 1)
 
@@ -162,9 +165,8 @@ def forward(op: Op, arrays: list[Any]) -> Any:
         return op.forward(*arrays, out=...)
     found = None
     name = op.name
-    if arrays[-1].dtype.char in "df" and (
-        _by_loop(name) or (broadcast and name in FASTER_BROADCAST)
-    ):
+    char = arrays[-1].dtype.char
+    if char in _FASTER and (_by_loop(name, char) or (broadcast and name in FASTER_BROADCAST)):
         found = compiled(op, arrays)
     if found is None and _threads > 1:
         ufunc = op.forward.load() if isinstance(op.forward, Lazy) else op.forward
@@ -173,9 +175,9 @@ def forward(op: Op, arrays: list[Any]) -> Any:
     return op.forward(*arrays, out=...) if found is None else found
 
 
-def _by_loop(name: str) -> bool:
-    """Whether the compiled loop of an operation is the one to take."""
-    return name in FASTER or (_threads > 1 and name in ALIKE)
+def _by_loop(name: str, char: str) -> bool:
+    """Whether the compiled loop of an operation, on a type, is the one to take."""
+    return name in _FASTER[char] or (_threads > 1 and name in ALIKE)
 
 
 def forward_into(op: Op, arrays: list[np.ndarray], out: np.ndarray) -> bool:
@@ -187,7 +189,8 @@ def forward_into(op: Op, arrays: list[np.ndarray], out: np.ndarray) -> bool:
         return False
     if any(a is not out and np.may_share_memory(a, out) for a in arrays):
         return False
-    if out.size >= COMPILED and out.dtype.char in "df" and _by_loop(op.name):
+    char = out.dtype.char
+    if out.size >= COMPILED and char in _FASTER and _by_loop(op.name, char):
         return compiled(op, arrays, out) is not None
     ufunc = op.forward
     if not isinstance(ufunc, np.ufunc):

@@ -7,15 +7,17 @@ import threading
 import types
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.compiler import recorded
+from tapegrad.compiler.cfunc import CFunction
 from tapegrad.compiler.door import door
 from tapegrad.compiler.link import failure
 from tapegrad.compiler.signature import Signature, signature_of
+from tapegrad.compiler.source import Source
 from tapegrad.compiler.text_of import Lowering
 from tapegrad.compiler.trace import Trace, Untraceable
 from tapegrad.compiler.variant import ARRAY, FLOAT, STATIC, TENSOR, Variant
@@ -23,6 +25,9 @@ from tapegrad.lift.core import Lifted
 from tapegrad.tape import current
 from tapegrad.transforms.arguments import name_of, require_function
 from tapegrad.transforms.pytree import flatten, unflatten
+
+if TYPE_CHECKING:
+    from tapegrad.compiler.numba_face import Face
 
 MOST = 8  # traces of one signature
 DOORS = 16  # signatures with a fast way in
@@ -114,6 +119,62 @@ class Jitted:
         """Call the function itself, on arguments of which some are marked as static."""
         return self.function(*map(_out, args), **{k: _out(x) for k, x in kwargs.items()})
 
+    # -- from compiled code ----------------------------------------------------------------
+
+    @functools.cached_property
+    def njit(self) -> Face:
+        """The function as `numba.njit` code calls it: with numbers and arrays in C order.
+
+        Each combination of shapes is compiled when it first occurs; from then on such a call takes
+        no lock of the interpreter. What fails is raised as `RuntimeError`.
+
+        >>> import numba, numpy as np, tapegrad as tg
+        >>> f = tg.jit(tg.value_and_grad(lambda x: (x * x).sum()))
+        >>> @numba.njit
+        ... def descend(x, steps):
+        ...     for _ in range(steps):
+        ...         value, gradient = f.njit(x)
+        ...         x = x - 0.25 * gradient
+        ...     return value, x
+        >>> descend(np.array([4.0, 8.0]), 3)
+        (5.0, array([0.5, 1. ]))
+        """
+        from tapegrad.compiler.numba_face import Face
+
+        return Face(Source(self))
+
+    @property
+    def _numba_type_(self) -> Any:
+        """By this Numba knows the function itself."""
+        return self.njit._numba_type_
+
+    def cfunc(self, kind: str, *examples: Any) -> CFunction:
+        """The function for arguments of these shapes as a C function pointer.
+
+        Parameters
+        ----------
+        kind : "scipy", "logp" or "plain"
+            Its prototype: ``double f(int n, double *x, void *user)``, as `scipy.LowLevelCallable`
+            takes it; ``int f(size_t dim, const double *x, double *gradient, double *logp, void
+            *user)``, for samplers; or ``int f(const void *const *inputs, void *const *outputs)``.
+        *examples : floats and arrays
+            Arguments like those that it will be called for.
+
+        Returns
+        -------
+        CFunction
+            With the attributes `address` and `ctypes` and the method `low_level_callable()`. The
+            pointer is good for as long as this object lives.
+
+        >>> import numpy as np, tapegrad as tg
+        >>> from scipy import integrate
+        >>> f = tg.jit(lambda x, y: x * np.exp(y))
+        >>> made = f.cfunc("scipy", 0.0, 0.0).low_level_callable()
+        >>> round(integrate.nquad(made, [[0, 1], [0, 1]])[0], 6)
+        0.859141
+        """
+        return CFunction(Source(self), kind, examples)
+
     # -- calling ---------------------------------------------------------------------------
 
     def signature(
@@ -131,9 +192,7 @@ class Jitted:
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         places = {k % len(args) for k in self.static_argnums if -len(args) <= k < len(args)}
         given = tuple([Static(x) if k in places else x for k, x in enumerate(args)])
-        return given, {
-            k: Static(x) if k in self.static_argnames else x for k, x in kwargs.items()
-        }
+        return given, {k: Static(x) if k in self.static_argnames else x for k, x in kwargs.items()}
 
     def _general(self, *args: Any, **kwargs: Any) -> Any:
         signature, leaves, arrays = self.signature(args, kwargs)
@@ -162,18 +221,14 @@ class Jitted:
             raise Untraceable  # a shape that depends on values
         return variant, outputs
 
-    def variant(
-        self, signature: Signature, leaves: list[Any], arrays: list[np.ndarray]
-    ) -> Variant:
+    def variant(self, signature: Signature, leaves: list[Any], arrays: list[np.ndarray]) -> Variant:
         """A trace for these arguments, made if there is none."""
         for variant in tuple(self._variants.get(signature, ())):
             if variant.fits() and (not variant.graph.guards or variant.run(arrays) is not None):
                 return variant
         return self._traced(signature, leaves, arrays)
 
-    def _traced(
-        self, signature: Signature, leaves: list[Any], arrays: list[np.ndarray]
-    ) -> Variant:
+    def _traced(self, signature: Signature, leaves: list[Any], arrays: list[np.ndarray]) -> Variant:
         with self._lock:
             known = self._variants.setdefault(signature, [])
             known[:] = [variant for variant in known if variant.fits()]
@@ -215,9 +270,7 @@ class Jitted:
             variant.program, kinds, result, self._way_in, _failed, name_of(self.function)
         )
 
-    def trace(
-        self, signature: Signature, leaves: list[Any], arrays: list[np.ndarray]
-    ) -> Variant:
+    def trace(self, signature: Signature, leaves: list[Any], arrays: list[np.ndarray]) -> Variant:
         """Run the function on Traced Tensors, and compile what it did."""
         trace = Trace()
         inputs = iter([trace.input(a) for a in arrays])

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import itertools
 import threading
+from typing import Any
 
 import numpy as np
 
@@ -24,8 +24,7 @@ CALLBACK = ctypes.CFUNCTYPE(
 )
 
 
-@CALLBACK
-def _callback(program: int, number: int, table: int, out: int) -> int:
+def _computed(program: int, number: int, table: int, out: int) -> int:
     """Compute one operation by its NumPy forward."""
     try:
         step = _calls[program][number]
@@ -43,6 +42,9 @@ def _callback(program: int, number: int, table: int, out: int) -> int:
     return 0
 
 
+_callback = CALLBACK(_computed)
+
+
 def _seen(address: int | None, place: Place) -> np.ndarray:
     """The array that lies at an address."""
     dtype = place.buffer.dtype
@@ -51,7 +53,7 @@ def _seen(address: int | None, place: Place) -> np.ndarray:
         return np.empty(place.shape, dtype)
     low = sum(min(0, s * (n - 1)) for s, n in zip(strides, place.shape, strict=True))
     high = sum(max(0, s * (n - 1)) for s, n in zip(strides, place.shape, strict=True))
-    memory = (ctypes.c_char * (high - low + dtype.itemsize)).from_address(address + low)
+    memory: Any = (ctypes.c_char * (high - low + dtype.itemsize)).from_address(address + low)
     return np.ndarray(place.shape, dtype, memory, -low, strides)
 
 
@@ -69,7 +71,7 @@ class Linked:
 
     def __init__(self, lowered: Lowered) -> None:
         _offer_symbols()
-        self.engine = build.assembled(lowered.text)
+        self.engine = build.assembled(lowered.text, lowered.level)
         engine = self.engine[0]
         self.address = int(engine.get_function_address(ENTRY))
         self.number = next(_numbers)

@@ -8,6 +8,7 @@ function.  `noalias` on the pointers is what lets LLVM vectorise: a nest never w
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -41,20 +42,54 @@ class Store(NamedTuple):
     mode: str
 
 
+Picks = tuple[tuple[int, int, int], ...]  # the load of an index, its stride, the extent
+
+
 class Nest(NamedTuple):
-    """A loop nest: windows (strides over the domain), operations and stores."""
+    """A loop nest: windows (strides over the domain), operations and stores.
+
+    `picks` says for each load and then for each store which loaded indices are added.
+    """
 
     domain: Shape
     loads: tuple[Place, ...]
     terms: tuple[Term, ...]
     stores: tuple[Store, ...]
+    picks: tuple[Picks, ...] = ()
 
 
+def nest_of(
+    domain: Shape, loads: list[Place], terms: tuple[Term, ...], stores: tuple[Store, ...]
+) -> Nest:
+    """A nest whose windows may have picks: their index arrays become loads."""
+    places = [*loads, *[s.place for s in stores]]
+    if not any(p.picks for p in places):
+        return Nest(domain, tuple(loads), terms, stores)
+    where: dict[tuple[int, int, Shape], int] = {}
+    more = list(loads)
+    picks = []
+    for place in places:
+        found = []
+        for pick in place.picks:
+            key = (id(pick.index.buffer), pick.index.offset, pick.index.strides)
+            if key not in where:
+                where[key] = len(more)
+                more.append(pick.index)
+            found.append((where[key], pick.stride, pick.extent))
+        picks.append(tuple(found))
+    picks[len(loads) : len(loads)] = [()] * (len(more) - len(loads))
+    plain = [p._replace(picks=()) for p in more]
+    bare = tuple([s._replace(place=s.place._replace(picks=())) for s in stores])
+    return Nest(domain, tuple(plain), terms, bare, tuple(picks))
+
+
+@cache
 def register(dtype: np.dtype) -> str:
     """The LLVM type of a value."""
     return REGISTER[dtype.name]
 
 
+@cache
 def supported(dtype: np.dtype) -> bool:
     """Whether loops compute with a dtype."""
     return dtype.name in MEMORY and dtype.isnative
@@ -86,9 +121,7 @@ def collapsed(nest: Nest) -> Nest:
     keep = [d for d in range(rank) if nest.domain[d] != 1]
     runs: list[list[int]] = []
     for d in keep:
-        if runs and all(
-            w.strides[runs[-1][-1]] == w.strides[d] * nest.domain[d] for w in windows
-        ):
+        if runs and all(w.strides[runs[-1][-1]] == w.strides[d] * nest.domain[d] for w in windows):
             runs[-1].append(d)
         else:
             runs.append([d])
@@ -102,6 +135,7 @@ def collapsed(nest: Nest) -> Nest:
         tuple([turned(w) for w in nest.loads]),
         nest.terms,
         tuple([s._replace(place=turned(s.place)) for s in nest.stores]),
+        nest.picks,
     )
 
 
@@ -120,6 +154,7 @@ class Writer:
         self.code = Code()
         self.code.guarded = guarded
         self.loops: list[Value] = []
+        self.elements: dict[int, Value] = {}
         self.allocas: list[str] = []
         self.blocks = 0
 
@@ -132,35 +167,61 @@ class Writer:
         self.blocks += 1
         return f"b{self.blocks}"
 
-    def pointer(self, base: str, place: Place, upto: int | None = None) -> Value:
+    def pointer(self, base: str, place: Place, picks: Picks = ()) -> Value:
         """The address of the element at the loops' present indices."""
         code = self.code
         offset: Value | None = None
+        for load, stride, extent in picks:
+            index = self.loaded(load)
+            low = code.emit("i1", f"icmp slt i64 {index.name}, 0")
+            wrapped = code.emit("i64", f"add nsw i64 {index.name}, {extent}")
+            index = code.emit("i64", f"select i1 {low.name}, i64 {wrapped.name}, i64 {index.name}")
+            step = code.emit("i64", f"mul nsw i64 {index.name}, {stride}")
+            offset = (
+                step
+                if offset is None
+                else code.emit("i64", f"add nsw i64 {offset.name}, {step.name}")
+            )
         for index, stride in zip(self.loops, place.strides, strict=False):
             if stride == 0:
                 continue
             step = index if stride == 1 else code.emit("i64", f"mul nsw i64 {index.name}, {stride}")
-            offset = step if offset is None else code.emit(
-                "i64", f"add nsw i64 {offset.name}, {step.name}"
+            offset = (
+                step
+                if offset is None
+                else code.emit("i64", f"add nsw i64 {offset.name}, {step.name}")
             )
         if offset is None:
             return Value(base, "ptr")
         kind = MEMORY[place.buffer.dtype.name]
         return code.emit("ptr", f"getelementptr inbounds {kind}, ptr {base}, i64 {offset.name}")
 
-    def load(self, base: str, place: Place) -> Value:
+    def loaded(self, k: int) -> Value:
+        """The element of a load at the present indices."""
+        found = self.elements.get(k)
+        if found is None:
+            nest = self.nest
+            picks = nest.picks[k] if nest.picks else ()
+            found = self.elements[k] = self.load(f"%l{k}", nest.loads[k], picks)
+        return found
+
+    def picks(self, k: int) -> Picks:
+        """The picks of a store."""
+        nest = self.nest
+        return nest.picks[len(nest.loads) + k] if nest.picks else ()
+
+    def load(self, base: str, place: Place, picks: Picks = ()) -> Value:
         """An element of a window."""
         name = place.buffer.dtype.name
-        found = self.code.emit(
-            MEMORY[name], f"load {MEMORY[name]}, ptr {self.pointer(base, place).name}"
-        )
+        address = self.pointer(base, place, picks).name
+        found = self.code.emit(MEMORY[name], f"load {MEMORY[name]}, ptr {address}")
         if name == "bool":
             return self.code.emit("i1", f"trunc i8 {found.name} to i1")
         return found
 
-    def put(self, value: Value, base: str, place: Place) -> None:
+    def put(self, value: Value, base: str, place: Place, picks: Picks = ()) -> None:
         """Store an element into a window."""
-        self.put_at(value, self.pointer(base, place).name)
+        self.put_at(value, self.pointer(base, place, picks).name)
 
     def put_at(self, value: Value, address: str) -> None:
         """Store a value at an address."""
@@ -270,21 +331,17 @@ class Writer:
         store = self.nest.stores[k]
         base = f"%s{k}"
         if k in self.outer or store.mode == ADD:
-            before = self.load(base, store.place)
+            before = self.load(base, store.place, self.picks(k))
             value = self.combine(store.mode, before, value)
-        self.put(value, base, store.place)
+        self.put(value, base, store.place, self.picks(k))
 
     def _body(self) -> None:
         nest, code = self.nest, self.code
         values: list[Value] = []
-        loads: dict[int, Value] = {}
+        self.elements.clear()
 
         def value(arg: int) -> Value:
-            if arg >= 0:
-                return values[arg]
-            if ~arg not in loads:
-                loads[~arg] = self.load(f"%l{~arg}", nest.loads[~arg])
-            return loads[~arg]
+            return values[arg] if arg >= 0 else self.loaded(~arg)
 
         for term in nest.terms:
             if term.name == "constant":
@@ -308,7 +365,7 @@ class Writer:
                 after = self.combine(store.mode, before, found)
                 self.line(f"store {kind} {after.name}, ptr {accumulators[k]}")
             elif store.mode == SET:
-                self.put(found, f"%s{k}", store.place)
+                self.put(found, f"%s{k}", store.place, self.picks(k))
             else:
                 self._finish(k, found)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 import numpy as np
@@ -10,14 +11,19 @@ from tapegrad.compiler.graph import Graph
 from tapegrad.compiler.loops import MEMORY, written
 from tapegrad.compiler.place import CONSTANT, INPUT, OUTPUT, Buffer, Place
 from tapegrad.compiler.scalars import definitions
-from tapegrad.compiler.schedule import Call, Gemm, Schedule, Step
+from tapegrad.compiler.schedule import Bounds, Call, Gemm, Schedule, Step
 from tapegrad.compiler.text import literal
 
 ENTRY = "tapegrad_program"
 STACK = 1 << 16  # bytes of scratch memory up to which the stack holds it
 TEXTUAL = 1024  # elements up to which a constant stands in the module itself
 PART = 200  # steps in one function
+OUTSIDE = 1 << 41  # the result where an index is out of range
 BITS = {"float64": "i64", "float32": "i32", "int64": "i64", "int32": "i32", "bool": "i8"}
+
+INLINED = 60  # operations up to which straight code has the elementary functions inlined
+INLINE, APART = "@vmath.", "@apart."
+_DEFINITION = re.compile(r"^define internal .*?^}$", re.MULTILINE | re.DOTALL)
 
 PREFACE = """\
 @tapegrad_number = global i64 0
@@ -36,6 +42,7 @@ class Lowered(NamedTuple):
     """A module, and what its calls back into Python and its large constants are."""
 
     text: str
+    level: int  # of LLVM's optimisation
     calls: list[Call]
     constants: list[np.ndarray]
     scratch: int
@@ -49,6 +56,8 @@ class Module:
         self.schedule = Schedule(graph)
         self.functions: dict[str, str] = {}
         self.used: set[str] = set()
+        self.apart: set[str] = set()  # functions that are called, not inlined
+        self.straight = 0  # operations of straight-line code
         self.texts: list[str] = []
         self.calls: list[Call] = []
         self.products: dict[str, str] = {}
@@ -59,7 +68,7 @@ class Module:
         guards: dict[int, list[tuple[int, Place]]] = {}
         for at, k, place in schedule.guards:
             guards.setdefault(at, []).append((k, place))
-        parts = []
+        parts: list[str] = []
         first = -1
         count = len(schedule.steps)
         while first < count:
@@ -68,8 +77,10 @@ class Module:
             first = last
         self.texts += parts
         self.texts.append(self._entry(len(parts)))
-        text = "\n".join([PREFACE, *self._constants(), *self.texts, definitions(self.used)])
-        return Lowered(text, self.calls, schedule.constants, schedule.scratch)
+        text = "\n".join([PREFACE, *self._constants(), *self.texts, self._definitions()])
+        # Long straight code has nothing that LLVM's slower passes would find.
+        level = 1 if self.straight > INLINED and self.straight > 2 * len(self.texts) else 3
+        return Lowered(text, level, self.calls, schedule.constants, schedule.scratch)
 
     def nest(self, at: int) -> str:
         """The name of the function of a nest; equal nests share one."""
@@ -79,9 +90,25 @@ class Module:
         name = self.functions.get(found.text)
         if name is None:
             name = self.functions[found.text] = f"nest{len(self.functions)}"
-            self.texts.append(found.text.replace("{name}", name))
+            text = found.text.replace("{name}", name)
+            if not nest.domain:
+                self.straight += len(nest.terms)
+                if len(nest.terms) > INLINED:
+                    text = text.replace(INLINE, APART)
+                    self.apart |= {f for f in found.used if f.startswith(INLINE[1:])}
+            self.texts.append(text)
             self.used |= found.used
         return name
+
+    def _definitions(self) -> str:
+        """The elementary functions, and once more those that long straight code calls."""
+        text = definitions(self.used)
+        copies = [
+            definition.replace(INLINE, APART, 1).replace("alwaysinline", "noinline")
+            for definition in _DEFINITION.findall(text)
+            if definition[definition.index("@") + 1 : definition.index("(")] in self.apart
+        ]
+        return "\n".join([text, *copies])
 
     def _constants(self) -> list[str]:
         lines = []
@@ -219,6 +246,27 @@ class Part:
         places = [*nest.loads, *[s.place for s in nest.stores]]
         args = ", ".join(f"ptr {self.address(place)}" for place in places)
         self.lines.append(f"call void @{name}({args})")
+        if isinstance(step, Bounds):
+            self._bounds(step)
+
+    def _bounds(self, step: Bounds) -> None:
+        """An index out of range is met by the way without compiling, which says so."""
+        low, high = self.fresh(), self.fresh()
+        first = self.address(step.result)
+        second = self.address(step.result._replace(offset=1))
+        under, over, bad = self.fresh(), self.fresh(), self.fresh()
+        self.count += 1
+        self.lines += [
+            f"{low} = load i64, ptr {first}",
+            f"{high} = load i64, ptr {second}",
+            f"{under} = icmp slt i64 {low}, {-step.extent}",
+            f"{over} = icmp sge i64 {high}, {step.extent}",
+            f"{bad} = or i1 {under}, {over}",
+            f"br i1 {bad}, label %outside{self.count}, label %inside{self.count}",
+            f"outside{self.count}:",
+            f"ret i64 {OUTSIDE}",
+            f"inside{self.count}:",
+        ]
 
     def _guard(self, k: int, place: Place) -> None:
         expected = self.module.graph.guards[k].expected

@@ -25,7 +25,8 @@ def _at(out: Place, index: Any) -> Place:
 
 
 def _cat(graph: Graph, node: Node, out: Place) -> Plan:
-    dim, start, plan = node.params["dim"], 0, []
+    dim, start = node.params["dim"], 0
+    plan: Plan = []
     for a in node.args:
         stop = start + graph.nodes[a].shape[dim]
         part = (slice(None),) * dim + (slice(start, stop),)

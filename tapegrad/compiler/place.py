@@ -42,13 +42,24 @@ class Buffer:
         return self.size * self.dtype.itemsize
 
 
+class Pick(NamedTuple):
+    """An offset that is read: an element of an index array (a window over the result), times
+    a stride; the index counts from the end of `extent` elements where it is negative.
+    """
+
+    index: Any  # a Place
+    stride: int
+    extent: int
+
+
 class Place(NamedTuple):
-    """A window into a buffer; offset and strides count elements."""
+    """A window into a buffer; offset and strides count elements, picks are added to them."""
 
     buffer: Buffer
     offset: int
     shape: Shape
     strides: Shape
+    picks: tuple[Pick, ...] = ()
 
     def broadcast(self, shape: Shape) -> Place:
         """The same values read as if they had a larger shape."""
@@ -57,10 +68,13 @@ class Place(NamedTuple):
             s if n == m else 0
             for s, n, m in zip(self.strides, self.shape, shape[extra:], strict=True)
         ]
-        return Place(self.buffer, self.offset, shape, (*(0,) * extra, *kept))
+        picks = tuple([p._replace(index=p.index.broadcast(shape)) for p in self.picks])
+        return Place(self.buffer, self.offset, shape, (*(0,) * extra, *kept), picks)
 
     def is_contiguous(self) -> bool:
         """Whether the elements lie in C order without gaps."""
+        if self.picks:
+            return False
         expected = 1
         for n, s in zip(reversed(self.shape), reversed(self.strides), strict=True):
             if n != 1 and s != expected:
@@ -104,6 +118,18 @@ def follow(place: Place, chain: Any) -> Place | None:
 
 
 def _step(place: Place, op: Op, params: dict[str, Any]) -> Place | None:
+    """The window that one view operation leads to."""
+    if not place.picks:
+        return _moved(place, op, params)
+    moved = _moved(place._replace(picks=()), op, params)
+    indices = [_moved(p.index, op, params) for p in place.picks]
+    if moved is None or any(i is None for i in indices):
+        return None
+    picks = [p._replace(index=i) for p, i in zip(place.picks, indices, strict=True)]
+    return moved._replace(picks=tuple(picks))
+
+
+def _moved(place: Place, op: Op, params: dict[str, Any]) -> Place | None:
     """Run a view operation on an array that lies as the window does and has no memory.
 
     NumPy computes a view's strides without looking at the elements.
@@ -118,7 +144,9 @@ def _step(place: Place, op: Op, params: dict[str, Any]) -> Place | None:
     if op.name == "expand":
         return place.broadcast(params["shape"])
     if op.name == "flip":
-        turned = [slice(None, None, -1 if d in params["dims"] else 1) for d in range(array.ndim)]
+        turned: list[Any] = [
+            slice(None, None, -1 if d in params["dims"] else 1) for d in range(array.ndim)
+        ]
         array = array[(*turned, ...)]
     elif op.name == "getitem":
         index = params["index"]  # integers alone would read the element

@@ -46,9 +46,7 @@ class Call:
     def program(self) -> tuple[np.ndarray, ...]:
         """The outputs."""
         pairs = zip(self.leaves, self.signature.kinds, strict=True)
-        arrays = [
-            x._a if isinstance(x, Tensor) else np.asarray(x) for x, k in pairs if k != STATIC
-        ]
+        arrays = [x._a if isinstance(x, Tensor) else np.asarray(x) for x, k in pairs if k != STATIC]
         self.variant, outputs = self.owner.outputs(self.signature, self.leaves, arrays)
         return tuple(outputs)
 
@@ -82,7 +80,9 @@ class Call:
         def adjoint(tensors: Any, others: Any, weights: Any) -> Any:
             def function(*xs: Any) -> Any:
                 moved = iter(xs)
-                given = iter([next(moved) if m else t for t, m in zip(tensors, moving, strict=True)])
+                given = iter(
+                    [next(moved) if m else t for t, m in zip(tensors, moving, strict=True)]
+                )
                 parts = zip(held, others, places, signature.kinds, strict=True)
                 all_leaves = [
                     next(given) if p else (h if k == STATIC else o) for h, o, p, k in parts

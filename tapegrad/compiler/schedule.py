@@ -7,13 +7,27 @@ another step is stored; everything else stays in registers.
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
 from typing import Any
 
 import numpy as np
 
-from tapegrad.compiler import pieces
+from tapegrad.compiler import picking, pieces
 from tapegrad.compiler.graph import Graph, Node
-from tapegrad.compiler.loops import MAX, MIN, PROD, SET, SUM, Nest, Store, Term, register, supported
+from tapegrad.compiler.loops import (
+    ADD,
+    MAX,
+    MIN,
+    PROD,
+    SET,
+    SUM,
+    Nest,
+    Store,
+    Term,
+    nest_of,
+    register,
+    supported,
+)
 from tapegrad.compiler.place import (
     CONSTANT,
     INPUT,
@@ -26,14 +40,17 @@ from tapegrad.compiler.place import (
 )
 from tapegrad.compiler.scalars import supports
 from tapegrad.ops.core import ELEMENTWISE
+from tapegrad.ops.index import HOLE
 from tapegrad.tape import Shape
 
-MAP, REDUCE, WINDOW, LEAF, MATRIX, PIECES, CALL = (
-    "map", "reduce", "window", "leaf", "matrix", "pieces", "call",
+MAP, REDUCE, WINDOW, LEAF, MATRIX, PIECES, PICK, PUT, CALL = (
+    "map", "reduce", "window", "leaf", "matrix", "pieces", "pick", "put", "call",
 )  # fmt: skip
 REDUCTIONS = {"sum": SUM, "sum_to": SUM, "prod": PROD, "amax": MAX, "amin": MIN}
 STRAIGHT = 200  # operations of straight-line code in one function: LLVM is slower than linear
 FUSED = 48  # operations in one nest
+# From so many elements on a nest is bound by memory: one long nest reads and writes less than many.
+STREAMED, LONG = 1024, 256
 SMALL = 1 << 13  # multiplications up to which a product of matrices is a nest of its own
 
 
@@ -85,7 +102,21 @@ class Fixed:
         self.nest = nest
 
 
-Step = Loop | Fixed | Gemm | Call | Copy
+class Bounds:
+    """A look at an index array: all of it must lie within some extent."""
+
+    __slots__ = ("extent", "index", "nest", "result")
+
+    def __init__(self, index: Place, extent: int, result: Place) -> None:
+        self.index, self.extent, self.result = index, extent, result
+        low, high = [
+            Store(~0, Place(result.buffer, k, index.shape, (0,) * len(index.shape)), mode)
+            for k, mode in enumerate((MIN, MAX))
+        ]
+        self.nest = Nest(index.shape, (index,), (), (low, high))
+
+
+Step = Loop | Fixed | Gemm | Call | Copy | Bounds
 
 
 class Schedule:
@@ -100,7 +131,7 @@ class Schedule:
         self.home: list[int] = []  # the step after which a value is there; -1: from the start
         self.kinds: list[str] = []
         self.latest: dict[Shape, int] = {}
-        self.ready: dict[int, int] = {}  # buffers: the last step that writes them
+        self.looked: dict[Any, int] = {}  # index arrays that were looked at
         for position, node in enumerate(graph.nodes):
             self._place_node(position, node)
         self.results = [self._result(k, position) for k, position in enumerate(graph.outputs)]
@@ -130,6 +161,10 @@ class Schedule:
             self._matrix(position, node)
         elif kind == PIECES:
             self._pieces(position, node)
+        elif kind == PICK:
+            self._pick(position, node)
+        elif kind == PUT:
+            self._put(position, node)
         else:
             self._call(position, node)
 
@@ -140,6 +175,11 @@ class Schedule:
         operands = [graph.nodes[a] for a in node.args]
         if node.name in pieces.WAYS and all(supported(x.dtype) for x in (node, *operands)):
             return PIECES
+        if node.name in picking.READS or node.name in picking.WRITES:
+            known = all(supported(x.dtype) for x in (node, *operands))
+            if not known or not picking.indexable(graph, node):
+                return CALL
+            return PICK if node.name in picking.READS else PUT
         if window(whole(_unplaced, operands[0].shape), node) is not None:
             return WINDOW  # perhaps; `_window` finds out how the operand lies
         fits = supported(node.dtype) and all(supported(x.dtype) for x in operands)
@@ -148,9 +188,9 @@ class Schedule:
         if fits and node.op.kind is ELEMENTWISE:
             types = [register(x.dtype) for x in operands]
             return MAP if supports(node.name, types) else CALL
-        if fits and node.name in REDUCTIONS and operands[0].dtype == node.dtype:
-            if node.name == "sum" or node.dtype.kind == "f":
-                return REDUCE
+        adds = fits and node.name in REDUCTIONS and operands[0].dtype == node.dtype
+        if adds and (node.name == "sum" or node.dtype.kind == "f"):
+            return REDUCE
         if node.name == "matmul" and node.dtype.kind == "f" and fits:
             return MATRIX
         return CALL
@@ -219,8 +259,9 @@ class Schedule:
         if at >= first:
             found = self.steps[at]
             assert isinstance(found, Loop)
-            limit = FUSED if domain else STRAIGHT
-            related = not domain or any(a in found.members for a in node.args)
+            large = _product(domain) >= STREAMED
+            limit = LONG if large else FUSED if domain else STRAIGHT
+            related = not domain or large or any(a in found.members for a in node.args)
             if len(found.nodes) < limit and related:
                 loop = found
         if loop is None:
@@ -231,9 +272,9 @@ class Schedule:
         loop.nodes.append(position)
         loop.members.add(position)
         for a in node.args:
-            if not (self.home[a] == at and self.kinds[a] == MAP and a in loop.members):
-                if not _is_literal(self.graph.nodes[a]):
-                    self.place(a)
+            beside = self.home[a] == at and self.kinds[a] == MAP and a in loop.members
+            if not beside and not _is_literal(self.graph.nodes[a]):
+                self.place(a)
             if self.graph.nodes[a].op is not None or self.graph.nodes[a].size > 1:
                 loop.members.add(a)
         self.home[position] = at
@@ -250,7 +291,7 @@ class Schedule:
     # -- other steps -----------------------------------------------------------------------
 
     def _matrix(self, position: int, node: Node) -> None:
-        a, b = [self.place(k) for k in node.args]
+        a, b = [self.plain(k) for k in node.args]
         batch = max(len(a.shape), len(b.shape)) - 2
         if len(a.shape) == 1:
             a = a._replace(shape=(1, *a.shape), strides=(0, *a.strides))
@@ -312,8 +353,70 @@ class Schedule:
         self.places[position] = out
         self.home[position] = last
 
+    def _indices(self, args: tuple[int, ...], extents: list[int]) -> tuple[list[Place], int]:
+        """Where index arrays lie, and the last of the steps that look whether they fit."""
+        found = []
+        last = -1
+        for a, extent in zip(args, extents, strict=True):
+            place = self.plain(a)
+            found.append(place)
+            key = (id(place.buffer), place.offset, place.strides, extent)
+            if self.graph.nodes[a].value is None and place.shape.count(0) == 0:
+                if key not in self.looked:
+                    self.looked[key] = len(self.steps)
+                    buffer = Buffer(SCRATCH, 0, place.buffer.dtype, 2)
+                    self.buffers.append(buffer)
+                    self.steps.append(Bounds(place, extent, whole(buffer, (2,))))
+                last = max(last, self.looked[key])
+            last = max(last, self.home[a])
+        return found, last
+
+    def _extents(self, node: Node, shape: Shape, count: int) -> list[int]:
+        if "plan" not in node.params:
+            return [shape[node.params["dim"]]]
+        plan = picking.plan_of(node, len(shape))
+        return [n for n, part in zip(shape, plan, strict=True) if part is HOLE][:count]
+
+    def _pick(self, position: int, node: Node) -> None:
+        source, *others = node.args
+        place = self.plain(source)
+        extents = self._extents(node, place.shape, len(others))
+        indices, last = self._indices(tuple(others), extents)
+        self.places[position] = picking.picked(place, node, indices)
+        self.home[position] = max(last, self.home[source])
+
+    def _put(self, position: int, node: Node) -> None:
+        adds = picking.WRITES[node.name]
+        args = node.args
+        based = node.name in ("index_add", "scatter_add", "index_put", "scatter")
+        if node.name == "index_put":
+            adds, value, others = node.params["accumulate"], args[1], args[2:]
+        elif based:
+            value, others = args[2], (args[1],)
+        else:
+            value, others = args[0], args[1:]
+        indices, _ = self._indices(tuple(others), self._extents(node, node.shape, len(others)))
+        out = self.fresh(node)
+        self.steps.append(Copy(self.place(args[0]) if based else 0.0, out))
+        target = picking.picked(out, node, indices)
+        source = self.place(value).broadcast(target.shape)
+        self.steps.append(Copy(source, target, ADD if adds else SET))
+        self.places[position] = out
+        self.home[position] = len(self.steps) - 1
+
+    def plain(self, position: int) -> Place:
+        """Where a value lies without picks: a chosen one is copied there."""
+        place = self.place(position)
+        if not place.picks:
+            return place
+        packed = self.fresh(self.graph.nodes[position])
+        self.steps.append(Copy(place, packed))
+        self.places[position] = packed
+        self.home[position] = len(self.steps) - 1
+        return packed
+
     def _call(self, position: int, node: Node) -> None:
-        args = [self.place(a) for a in node.args]
+        args = [self.plain(a) for a in node.args]
         out = self.fresh(node)
         self.steps.append(Call(node, args, out))
         self.places[position] = out
@@ -334,7 +437,7 @@ class Schedule:
 
     def _nest(self, step: Step) -> Nest | None:
         """The nest of a step, if it is one."""
-        if isinstance(step, Fixed):
+        if isinstance(step, (Fixed, Bounds)):
             return step.nest
         if isinstance(step, Copy):
             return _moving(step)
@@ -355,7 +458,7 @@ class Schedule:
                 index[position] = len(terms) - 1
                 return index[position]
             place = self.places[position].broadcast(step.domain)
-            key = (id(place.buffer), place.offset, place.strides)
+            key = (id(place.buffer), place.offset, place.strides, place.picks)
             if key not in where:
                 where[key] = len(loads)
                 loads.append(place)
@@ -370,7 +473,7 @@ class Schedule:
                 terms.append(Term(node.name, args, node.dtype))
                 index[position] = len(terms) - 1
         stores = [Store(index[p], place, mode) for p, place, mode in step.stores]
-        return Nest(step.domain, tuple(loads), tuple(terms), tuple(stores))
+        return nest_of(step.domain, loads, tuple(terms), tuple(stores))
 
     def _live(self) -> None:
         """Between which steps the content of each buffer is needed; where it lies in scratch."""
@@ -406,6 +509,13 @@ def _is_literal(node: Node) -> bool:
     return value.size == 1 or bool((value == value.flat[0]).all())
 
 
+def _product(shape: Shape) -> int:
+    n = 1
+    for k in shape:
+        n *= k
+    return n
+
+
 def _spread(place: Place, node: Node, domain: Shape) -> Place:
     """The result of a reduction as a window over what is reduced."""
     if node.name == "sum_to":
@@ -438,39 +548,38 @@ def product(a: Place, b: Place, out: Place) -> Fixed:
 def _moving(step: Copy) -> Nest:
     target = step.target
     dtype = target.buffer.dtype
-    if isinstance(step.source, Place):
-        loads: tuple[Place, ...] = (step.source,)
-        source, terms = ~0, ()
-        if step.source.buffer.dtype != dtype:
-            source, terms = 0, (Term("to", (~0,), dtype),)
-        return Nest(target.shape, loads, terms, (Store(source, target, step.mode),))
-    terms = (Term("constant", (), dtype, step.source),)
-    return Nest(target.shape, (), terms, (Store(0, target, step.mode),))
+    if not isinstance(step.source, Place):
+        term = Term("constant", (), dtype, step.source)
+        return nest_of(target.shape, [], (term,), (Store(0, target, step.mode),))
+    if step.source.buffer.dtype == dtype:
+        return nest_of(target.shape, [step.source], (), (Store(~0, target, step.mode),))
+    term = Term("to", (~0,), dtype)
+    return nest_of(target.shape, [step.source], (term,), (Store(0, target, step.mode),))
 
 
 def _arranged(buffers: list[Buffer]) -> int:
     """Give buffers that are not needed at the same time the same memory; returns its size."""
-    free: list[tuple[int, int]] = []  # (offset, bytes)
-    busy: list[Buffer] = []
+    free: dict[int, list[int]] = {}  # offsets by size
+    busy: list[tuple[int, int, int]] = []
     size = 0
     for buffer in sorted(buffers, key=lambda b: b.first):
-        for other in [b for b in busy if b.last < buffer.first]:
-            busy.remove(other)
-            free.append((other.offset, _rounded(other.nbytes)))
-        need = _rounded(buffer.nbytes)
-        fitting = [hole for hole in free if hole[1] >= need]
-        if fitting:
-            hole = min(fitting, key=lambda h: h[1])
-            free.remove(hole)
-            buffer.offset = hole[0]
-            if hole[1] > need:
-                free.append((hole[0] + need, hole[1] - need))
+        while busy and busy[0][0] < buffer.first:
+            _, offset, room = heappop(busy)
+            free.setdefault(room, []).append(offset)
+        room = _rounded(buffer.nbytes)
+        waiting = free.get(room)
+        if waiting:
+            buffer.offset = waiting.pop()
         else:
             buffer.offset = size
-            size += need
-        busy.append(buffer)
+            size += room
+        heappush(busy, (buffer.last, buffer.offset, room))
     return size
 
 
 def _rounded(nbytes: int) -> int:
-    return max((nbytes + 63) // 64 * 64, 64)
+    """A few sizes only, so that what is given back fits again."""
+    if nbytes <= 64:
+        return 64
+    step = max(1 << (nbytes.bit_length() - 3), 64)
+    return (nbytes + step - 1) // step * step

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import lru_cache
+from types import CodeType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -20,14 +22,14 @@ from tapegrad import storage
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.autograd.pullback import Given, chain, fit
 from tapegrad.compiler.graph import Graph, Guard, Node
-from tapegrad.lift.core import Level, Lifted, become, highest, moved, shell, zeros_like
+from tapegrad.lift.core import Level, Lifted, become, shell, zeros_like
 from tapegrad.ops import elementwise as e
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op
 from tapegrad.ops.shape import alias, to, write_view
 from tapegrad.record import called as go
-from tapegrad.record import promoted, run
+from tapegrad.record import promoted
 from tapegrad.specimen import Specimen
-from tapegrad.tape import current
+from tapegrad.tape import Shape, current
 from tapegrad.tensor import Chain, Tensor, wrap
 
 
@@ -165,12 +167,22 @@ class Parts:
         self.where = _line()
 
 
-def _line() -> str:
+_ours: dict[CodeType, bool] = {}  # whether code is the library's
+
+
+def _line() -> tuple[str, int]:
     """The line of the user's program that is being run."""
-    frame: Any = sys._getframe(1)
-    while frame is not None and frame.f_globals.get("__name__", "").startswith("tapegrad."):
+    frame: Any = sys._getframe(2)
+    while frame is not None:
+        code = frame.f_code
+        ours = _ours.get(code)
+        if ours is None:
+            name = frame.f_globals.get("__name__", "")
+            ours = _ours[code] = name.partition(".")[0] == "tapegrad"
+        if not ours:
+            return code.co_filename, frame.f_lineno
         frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else "unknown"
+    return "unknown", 0
 
 
 class Traced(Lifted):
@@ -306,7 +318,7 @@ class Traced(Lifted):
         raise RuntimeError(
             "a Tensor inside `tapegrad.jit` cannot be turned into an array, its values are known "
             "when the compiled program runs: use operations of tapegrad or NumPy's functions on "
-            f"the Tensor itself (it was made at {self._lift.where})"
+            f"the Tensor itself (it was made at {':'.join(map(str, self._lift.where))})"
         )
 
 
@@ -321,11 +333,16 @@ def _whole(trace: Trace, position: int) -> Parts:
 
 def _around(trace: Trace, lift: Parts) -> Traced:
     node = trace.nodes[lift.position]
-    filler = np.array(np.nan if node.dtype.kind in "fc" else 0, node.dtype)
-    specimen = np.broadcast_to(filler, node.shape).view(Specimen)
+    specimen = _filler(node.shape, node.dtype).view(Specimen)
     t: Traced = shell(Traced, specimen, lift)
     specimen.owner = t
     return t
+
+
+@lru_cache(4096)
+def _filler(shape: Shape, dtype: np.dtype[Any]) -> np.ndarray:
+    """What nobody should read, in a shape."""
+    return np.broadcast_to(np.array(np.nan if dtype.kind in "fc" else 0, dtype), shape)
 
 
 def view_of(
@@ -393,13 +410,17 @@ def _sweep(trace: Trace, adjoints: dict[int, Tensor], targets: set[int]) -> None
             position not in trace.blocked
             and any(a >= bottom and leads[a - bottom] for a in trace.nodes[position].args)
         )
+
+    def wanted(a: int) -> bool:
+        return a >= bottom and leads[a - bottom]
+
     for position in range(top, bottom - 1, -1):
         if not leads[position - bottom] or position not in adjoints:
             continue
         g = adjoints[position] if position in targets else adjoints.pop(position)
         if position in trace.blocked:
             continue
-        for a, found in _contributions(trace, position, g, lambda a: a >= bottom and leads[a - bottom]):
+        for a, found in _contributions(trace, position, g, wanted):
             _accumulate(adjoints, a, found)
 
 

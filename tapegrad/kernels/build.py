@@ -14,7 +14,6 @@ import sys
 import threading
 import time
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +56,8 @@ def _machine() -> Any:
 @cache
 def _host() -> bytes:
     """What decides the machine code of a module: the processor and the compiler."""
+    from importlib import metadata  # slow to import, and the program may never compile
+
     import llvmlite.binding as llvm
 
     digest = hashlib.sha256(metadata.version("llvmlite").encode())
@@ -68,6 +69,8 @@ def _host() -> bytes:
 @cache
 def _fingerprint() -> bytes:
     """What, besides its source, decides a kernel's machine code."""
+    from importlib import metadata
+
     digest = hashlib.sha256(_host() + metadata.version("numba").encode())
     here = Path(__file__).parent
     # What kernel source may use: a change there makes other kernels.

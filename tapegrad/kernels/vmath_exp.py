@@ -1,4 +1,4 @@
-"""The exponential and what is made of it: expm1, sigmoid, tanh, sinh, cosh, erf (see `vmath`)."""
+"""The exponential and what is made of it: exp2, expm1, sigmoid, tanh, sinh, cosh."""
 
 import math
 from typing import Any
@@ -36,6 +36,19 @@ EXP = (
     2.7626057448886907e-07,
     2.5053783267166418e-08,
 )
+# (2**r - 1 - r*ln(2)) / r**2 for |r| <= 1/2.
+EXP2 = (
+    0.24022650695910122,
+    0.05550410866482073,
+    0.009618129107597,
+    0.0013333558146686813,
+    0.00015403530454055655,
+    1.5252733546460505e-05,
+    1.3215436611796638e-06,
+    1.0178184727467966e-07,
+    7.073579168290509e-09,
+    4.436304282475023e-10,
+)
 # (sinh(r)/r - 1) / s and (cosh(r) - 1) / s in s = r**2 for |r| <= ln(2)/2.
 SINH = (
     0.16666666666666677,
@@ -51,35 +64,6 @@ COSH = (
     2.480148966609853e-05,
     2.763137128537167e-07,
 )
-# -log(1 - erf(x)) / x for 0 <= x <= 6: smooth there, and 1 - erf(x) falls so fast that the fit may
-# loosen with x (each point weighted by the error it makes in erf).
-ERF_FIRST = 2.0 / math.sqrt(math.pi)
-ERF = (
-    0.6366197723675836,
-    0.10277260330178872,
-    -0.019128447005069656,
-    -0.0002091946948495102,
-    0.0016962063857888666,
-    -0.0005901255530747036,
-    2.587860479776279e-05,
-    6.449185979562984e-05,
-    -2.9724044632174813e-05,
-    3.4072639391802877e-06,
-    2.8351413864125764e-06,
-    -1.7415482661742405e-06,
-    3.363653645977879e-07,
-    1.3718138456725972e-07,
-    -1.4176136403647646e-07,
-    6.573314970402453e-08,
-    -2.096251070948489e-08,
-    4.997661291161299e-09,
-    -9.082131707249821e-10,
-    1.248394613104966e-10,
-    -1.2610828862879573e-11,
-    8.845448433132104e-13,
-    -3.850470954967841e-14,
-    7.834076596958715e-16,
-)
 # Where exp leaves the doubles: infinity above, zero below (with room for the last subnormal).
 EXP_MAX, EXP_MIN = 710.0, -746.0
 # A rounding constant that leaves n + 2046 in the low bits: the sum of two biased exponents.
@@ -88,8 +72,22 @@ SIGMOID_CAP = ROUND + 1000.0
 
 
 @scalar
-def exp_sum(x: float, low: float) -> float:
-    """exp(x + low) for a low that is tiny beside x, or zero."""
+def times_power(p: float, b: int) -> float:
+    """p * 2**n, where n + 2046 stands in the low bits of b.
+
+    In two factors, since n runs past the exponents of doubles on both sides; the first product is
+    exact, so subnormals are rounded once.
+    """
+    half = (b << 51) & EXPONENT
+    return p * from_bits(half) * from_bits((b << 52) - half)
+
+
+@scalar
+def exp_parts(x: float, low: float) -> tuple[float, float, int]:
+    """u, v, b with exp(x + low) = (1 + u + v) * 2**n, n + 2046 being in the low bits of b.
+
+    For a low that is tiny beside x, or zero; |u| is less than 0.35 and v is less than u*u.
+    """
     x = select(x > EXP_MAX, EXP_MAX, x)
     x = select(x < EXP_MIN, EXP_MIN, x)
     t = fma(x, LOG2_E, ROUND_SPLIT)
@@ -97,12 +95,27 @@ def exp_sum(x: float, low: float) -> float:
     lead = fma(n, -LN2_HI, x)  # exact; what is lost in r comes back with the quadratic term
     low = fma(n, -LN2_LO, low)
     r = lead + low
-    p = 1.0 + (lead + fma(r * r, horner(r, EXP), low))
-    # 2**n in two factors, since n runs past the exponents of doubles on both sides; the first
-    # product is exact, so subnormals are rounded once.
-    b = bits(t)
-    half = (b << 51) & EXPONENT
-    return p * from_bits(half) * from_bits((b << 52) - half)
+    return lead, fma(r * r, horner(r, EXP), low), bits(t)
+
+
+@scalar
+def exp_sum(x: float, low: float) -> float:
+    """exp(x + low) for a low that is tiny beside x, or zero."""
+    lead, rest, b = exp_parts(x, low)
+    return times_power(1.0 + (lead + rest), b)
+
+
+@scalar
+def exp2(x: float) -> Any:
+    """2**x."""
+    w = widen(x)
+    w = select(w > 1030.0, 1030.0, w)
+    w = select(w < -1080.0, -1080.0, w)
+    t = w + ROUND_SPLIT
+    r = w - (t - ROUND_SPLIT)
+    lead = r * LN2_HI
+    p = 1.0 + (lead + fma(r * r, horner(r, EXP2), fma(r, LN2_LO, fma(r, LN2_HI, -lead))))
+    return narrow(times_power(p, bits(t)), x)
 
 
 @scalar
@@ -112,7 +125,7 @@ def exp(x: float) -> Any:
 
 
 @scalar
-def _half_expm1(x: float, low: float) -> float:
+def half_expm1(x: float, low: float) -> float:
     """(exp(x + low) - 1) / 2 for -40 <= x <= 710: n reaches 1024, but 2**(n-1) stays finite."""
     t = fma(x, LOG2_E, ROUND)
     n = t - ROUND
@@ -130,7 +143,7 @@ def expm1(x: float) -> Any:
     c = select(w > EXP_MAX, EXP_MAX, w)
     c = select(c < -40.0, -40.0, c)
     # Halving a subnormal would lose its last bit, and -0 its sign.
-    return narrow(select(magnitude(w) < 2.0**-60, w, 2.0 * _half_expm1(c, 0.0)), x)
+    return narrow(select(magnitude(w) < 2.0**-60, w, 2.0 * half_expm1(c, 0.0)), x)
 
 
 @scalar
@@ -157,7 +170,7 @@ def tanh(x: float) -> Any:
     """The hyperbolic tangent: m / (m + 1) with m = (exp(2|x|) - 1) / 2."""
     w = widen(x)
     a = 2.0 * magnitude(w)
-    m = _half_expm1(select(a > 44.0, 44.0, a), 0.0)
+    m = half_expm1(select(a > 44.0, 44.0, a), 0.0)
     d = m + 1.0
     d_low = m - (d - 1.0)
     y = m / d
@@ -196,16 +209,3 @@ def cosh(x: float) -> Any:
     """The hyperbolic cosine."""
     sinh_r, cosh_r_less_1, sinh_n, cosh_n = _hyperbolic(magnitude(widen(x)))
     return narrow(2.0 * (cosh_n + fma(sinh_n, sinh_r, cosh_n * cosh_r_less_1)), x)
-
-
-@scalar
-def erf(x: float) -> Any:
-    """The error function, as 1 - exp(-|x|*polynomial) over its whole range."""
-    w = widen(x)
-    a = magnitude(w)
-    a = select(a > 6.0, 6.0, a)
-    lead = a * ERF_FIRST
-    low = fma(a * a, horner(a, ERF), fma(a, ERF_FIRST, -lead))
-    q = lead + low
-    y = 2.0 * _half_expm1(-q, (q - lead) - low)
-    return narrow(copysign(select(a < 2.0**-60, lead, y), w), x)

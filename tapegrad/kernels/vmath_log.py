@@ -1,4 +1,4 @@
-"""The logarithm and what is made of it: log1p, softplus, logaddexp, power (see `vmath`)."""
+"""The logarithm and what is made of it: log2, log10, log1p, softplus, logaddexp, power."""
 
 import math
 from typing import Any
@@ -23,6 +23,10 @@ MANTISSA = 2**52 - 1
 SQRT_2_LESS_1 = math.sqrt(2.0) - 1.0
 # ln 2 in two parts, the first of 42 bits so that its product with any exponent is exact.
 LN2_SHORT, LN2_REST = 0.6931471805598903, 5.497923018708371e-14
+# The same of log10(2), and 1/ln(2) and 1/ln(10) to 106 bits.
+LG2_SHORT, LG2_REST = 0.30102999566395283, 2.8363394551044964e-14
+LOG2_E, LOG2_E_LOW = 1.4426950408889634, 2.0355273740931033e-17
+LOG10_E, LOG10_E_LOW = 0.4342944819032518, 1.098319650216765e-17
 SQRT_HALF_BITS = 0x3FE6A09E667F3BCD
 OFFSET_BIAS = 1024 << 52
 TWO_52_BITS = (1023 + 52) << 52
@@ -53,7 +57,7 @@ THIRD_HI, THIRD_LO = 1.0 / 3.0, 1.850371707708594e-17
 
 
 @scalar
-def _log_offset(x: float) -> int:
+def log_offset(x: float) -> int:
     """Bits of x less those of sqrt(1/2), plus 1024 in the exponent field, for normal x > 0.
 
     Its exponent field is e + 1024 and its mantissa field is m's, in x = m * 2**e with
@@ -68,9 +72,18 @@ def _mantissa(offset: int) -> float:
 
 
 @scalar
-def _exponent(offset: int, base: float) -> float:
+def exponent(offset: int, base: float) -> float:
+    """e of such bits, for the right base."""
     # Few machines convert vectors of int64 to double: put e + 1024 below the leading bit of 2**52.
     return from_bits(((offset >> 52) & 0xFFF) | TWO_52_BITS) - base
+
+
+@scalar
+def split(a: float) -> tuple[float, float]:
+    """m, e with a = m * 2**e and sqrt(1/2) <= m < sqrt(2), for finite a > 0."""
+    tiny = a < 2.0**-1022
+    offset = log_offset(select(tiny, a * 2.0**54, a))
+    return _mantissa(offset), exponent(offset, select(tiny, BASE_TINY, BASE))
 
 
 @scalar
@@ -90,16 +103,63 @@ def _log1p_scaled(f: float, e: float) -> float:
 
 
 @scalar
+def _log_at_ends(y: float, w: float) -> float:
+    """The logarithm y of w, set right where w is no positive number."""
+    return select(w > 0.0, select(w < INF, y, w), select(w == 0.0, -INF, NAN))
+
+
+@scalar
 def log(x: float) -> Any:
     """The natural logarithm."""
     w = widen(x)
-    tiny = w < 2.0**-1022
-    offset = _log_offset(select(tiny, w * 2.0**54, w))
-    e = _exponent(offset, select(tiny, BASE_TINY, BASE))
-    y = _log1p_scaled(_mantissa(offset) - 1.0, e)
-    y = select(w < INF, y, w)
-    y = select(w > 0.0, y, select(w == 0.0, -INF, NAN))
-    return narrow(y, x)
+    m, e = split(w)
+    return narrow(_log_at_ends(_log1p_scaled(m - 1.0, e), w), x)
+
+
+@scalar
+def _mantissa_log(m: float, of_e: float, of_e_low: float) -> tuple[float, float]:
+    """The logarithm of m in two parts, to a base for which that of e is given in two parts."""
+    f = m - 1.0
+    s = f / (2.0 + f)
+    z = s * s
+    half = 0.5 * f
+    tail = fma(-half, f, s * fma(z, horner(z, LOG), half * f))  # log(m) - f: see `_log1p_scaled`
+    p = f * of_e
+    return p, fma(tail, of_e, fma(f, of_e_low, fma(f, of_e, -p)))
+
+
+@scalar
+def log2(x: float) -> Any:
+    """The logarithm to base 2."""
+    w = widen(x)
+    m, e = split(w)
+    p, rest = _mantissa_log(m, LOG2_E, LOG2_E_LOW)
+    hi = e + p
+    return narrow(_log_at_ends(hi + ((e - hi) + p + rest), w), x)
+
+
+@scalar
+def log10(x: float) -> Any:
+    """The logarithm to base 10."""
+    w = widen(x)
+    m, e = split(w)
+    p, rest = _mantissa_log(m, LOG10_E, LOG10_E_LOW)
+    hi = fma(e, LG2_SHORT, p)
+    lo = fma(e, LG2_SHORT, -hi) + p  # exact, as in `_log1p_scaled`
+    return narrow(_log_at_ends(hi + (lo + fma(e, LG2_REST, rest)), w), x)
+
+
+@scalar
+def log_sum(u: float, low: float) -> float:
+    """log(u + low) for normal u > 0 and low tiny beside it."""
+    offset = log_offset(u)
+    # low * 2**-e, which matters only where 2**-e is a normal number.
+    scale = from_bits(ONE_BITS + OFFSET_BIAS - (offset & ~MANTISSA))
+    g = low * select(u < 2.0**60, scale, 0.0)
+    m = _mantissa(offset) - 1.0
+    f = m + g
+    lost = (m - f) + g
+    return _log1p_scaled(f, exponent(offset, BASE)) + lost * (1.0 - f)
 
 
 @scalar
@@ -109,14 +169,7 @@ def log1p(x: float) -> Any:
     u = 1.0 + w
     rounded = u - 1.0
     lost = (1.0 - (u - rounded)) + (w - rounded)  # 1 + x = u + lost exactly
-    offset = _log_offset(u)
-    # lost * 2**-e, which matters only where 2**-e is a normal number.
-    scale = from_bits(ONE_BITS + OFFSET_BIAS - (offset & ~MANTISSA))
-    f = (_mantissa(offset) - 1.0) + lost * select(w < 2.0**60, scale, 0.0)
-    y = copysign(_log1p_scaled(f, _exponent(offset, BASE)), w)
-    y = select(w < INF, y, w)
-    y = select(w > -1.0, y, select(w == -1.0, -INF, NAN))
-    return narrow(y, x)
+    return narrow(_log_at_ends(copysign(log_sum(u, lost), w), u), x)
 
 
 @scalar
@@ -142,10 +195,7 @@ def logaddexp(x: float, y: float) -> Any:
 def power(x: float, y: float) -> Any:
     """x**y, with the special cases of IEEE 754."""
     a, w = magnitude(widen(x)), widen(y)
-    tiny = a < 2.0**-1022
-    offset = _log_offset(select(tiny, a * 2.0**54, a))
-    e = _exponent(offset, select(tiny, BASE_TINY, BASE))
-    m = _mantissa(offset)
+    m, e = split(a)
 
     # s + s_low = (m - 1)/(m + 1), the divisor d + d_low being m + 1 exactly.
     f, d = m - 1.0, m + 1.0

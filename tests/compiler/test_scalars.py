@@ -1,6 +1,7 @@
 """Elementwise operations as LLVM text, compiled in a loop and held to NumPy's results."""
 
 import ctypes
+import math
 import re
 import subprocess
 import sys
@@ -20,7 +21,7 @@ TYPES = {"double": "f8", "float": "f4", "i64": "i8", "i32": "i4", "i1": "?"}
 OPERATIONS = [name for name in SCALARS if name in table]
 # Not one rounding of exact arithmetic, as NumPy's: what differs by more than the last place.
 INEXACT = {name for name, form in SCALARS.items() if "math." in form} - {
-    "sqrt", "rsqrt", "clamp", "remainder", "fmod", "floor_divide",
+    "sqrt", "rsqrt", "clamp", "round", "remainder", "fmod", "floor_divide",
 }  # fmt: skip
 FLOATS = np.array(
     [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.5, -2.5, 3.0, 1e-3, 709.0, -709.0, 1e17, -1e30]
@@ -113,6 +114,8 @@ def numpy_result(name, arrays):
     with np.errstate(all="ignore"):
         if name == "sinc" and arrays[0].dtype == np.float32:  # there NumPy rounds pi * x to float32
             return numpy_result(name, [arrays[0].astype(np.float64)]).astype(np.float32)
+        if name == "erfc":  # SciPy's is 39 ulp off where x * x has many digits
+            return np.array([math.erfc(x) for x in arrays[0]], arrays[0].dtype)
         return np.asarray(table[name].forward(*arrays))
 
 
@@ -231,10 +234,8 @@ def test_a_loop_is_vectorised(name):
     if name == "where":
         types[0] = "i1"
     module = of_op(name, types, guarded=True).text
-    scalar = re.search(r"call double @(?!llvm)", module)
-    assert bool(scalar) == (name in {"asin", "acos", "atan", "atan2"})
-    if not scalar:
-        assert re.search(r"store <\d+ x (double|i64|i8)>", module)
+    assert not re.search(r"call double @(?!llvm)", module)
+    assert re.search(r"store <\d+ x (double|i64|i8)>", module)
 
 
 def test_exp_takes_the_widest_vectors():

@@ -55,6 +55,24 @@ def trigamma_arguments(rng, n):
     return np.concatenate([positive, -rng.uniform(0.01, 0.99, n) - rng.integers(0, 9, n)])
 
 
+def ratios(rng, n):
+    near_ends = 1.0 - np.abs(spread(rng, 1e-16, 0.5, n // 2))
+    inner = np.clip(spread(rng, 1e-320, 1.0, n // 2), -1.0, 1.0)
+    return np.concatenate([rng.uniform(-1, 1, n), near_ends, -near_ends, inner])
+
+
+def any_size(rng, n):
+    return np.concatenate([whole_line(rng, n), spread(rng, 1e-323, 1e308, n)])
+
+
+def above_one(rng, n):
+    return 1.0 + np.concatenate([rng.uniform(0, 3, n), np.abs(spread(rng, 1e-15, 1e308, n))])
+
+
+def cube_root(v):
+    return mp.sign(v) * mp.cbrt(abs(v))
+
+
 def logistic(v):
     return 1 / (1 + mp.exp(-v))
 
@@ -67,22 +85,33 @@ def soft(v):
 FUNCTIONS: dict[str, tuple[Callable, Callable, float]] = {
     "exp": (mp.exp, exponents, 1.0),
     "log": (mp.log, positive, 1.0),
+    "log2": (lambda v: mp.log(v, 2), positive, 1.0),
+    "log10": (mp.log10, positive, 1.0),
+    "exp2": (lambda v: mp.power(2, v), lambda rng, n: exponents(rng, n) * 1.44, 1.0),
+    "cbrt": (cube_root, any_size, 1.0),
+    "asin": (mp.asin, ratios, 1.0),
+    "acos": (mp.acos, ratios, 1.0),
+    "atan": (mp.atan, any_size, 1.0),
+    "asinh": (mp.asinh, any_size, 2.0),
+    "acosh": (mp.acosh, above_one, 2.0),
+    "atanh": (mp.atanh, ratios, 2.0),
     "sin": (mp.sin, angles, 1.0),
     "cos": (mp.cos, angles, 1.0),
     "tan": (mp.tan, angles, 2.0),
     "expm1": (mp.expm1, exponents, 2.0),
-    "log1p": (mp.log1p, above_minus_one, 2.0),
+    "log1p": (mp.log1p, above_minus_one, 1.0),
     "sigmoid": (logistic, exponents, 2.0),
     "softplus": (soft, exponents, 2.0),
     "tanh": (mp.tanh, lambda rng, n: np.append(whole_line(rng, n), rng.uniform(-22, 22, n)), 2.0),
     "sinh": (mp.sinh, past_exponents, 2.0),
     "cosh": (mp.cosh, past_exponents, 2.0),
     "trigamma": (lambda v: mp.psi(1, v), trigamma_arguments, 6.0),
+    "erfc": (mp.erfc, lambda rng, n: np.append(whole_line(rng, n), rng.uniform(-6, 26.5, n)), 2.0),
     "erf": (mp.erf, lambda rng, n: 2 * whole_line(rng, n), 2.0),
 }
 UNARY = list(FUNCTIONS)
-BINARY = ("power", "hypot", "logaddexp", "fmod_any")
-VECTORISED = ("power", "hypot", "logaddexp")
+BINARY = ("power", "hypot", "logaddexp", "fmod_any", "atan2")
+VECTORISED = ("power", "hypot", "logaddexp", "atan2")
 
 
 @pytest.fixture(scope="module")
@@ -178,6 +207,26 @@ SPECIAL = {
     ],
     "expm1": [(-INF, -1.0), (INF, INF), (0.0, 0.0), (-0.0, -0.0), (709.8, INF), (HUGE, INF)]
     + [(-HUGE, -1.0), (TINY, TINY), (-3 * TINY, -3 * TINY)],
+    "log2": [(0.0, -INF), (-0.0, -INF), (-1.0, NAN), (INF, INF), (1.0, 0.0), (TINY, -1074.0)]
+    + [(2.0**-1022, -1022.0), (0.5, -1.0), (2.0**1023, 1023.0), (-INF, NAN)],
+    "log10": [(0.0, -INF), (-0.0, -INF), (-1.0, NAN), (INF, INF), (1.0, 0.0), (-INF, NAN)]
+    + [(10.0**k, float(k)) for k in range(23)],
+    "exp2": [(-INF, 0.0), (INF, INF), (0.0, 1.0), (-0.0, 1.0), (1024.0, INF), (HUGE, INF)]
+    + [(-HUGE, 0.0), (-1074.0, TINY), (-1080.0, 0.0), (1023.0, 2.0**1023), (-1022.5, 2.0**-1022.5)],
+    "cbrt": [(0.0, 0.0), (-0.0, -0.0), (INF, INF), (-INF, -INF), (27.0, 3.0), (-0.125, -0.5)]
+    + [(2.0**-1074, 2.0**-358), (HUGE, math.cbrt(HUGE))],
+    "asin": [(0.0, 0.0), (-0.0, -0.0), (1.0, math.pi / 2), (-1.0, -math.pi / 2), (INF, NAN)]
+    + [(TINY, TINY), (-TINY, -TINY), (1.0 + 2**-52, NAN), (-INF, NAN), (-2.0, NAN)],
+    "acos": [(0.0, math.pi / 2), (-0.0, math.pi / 2), (1.0, 0.0), (-1.0, math.pi), (INF, NAN)]
+    + [(TINY, math.pi / 2), (1.0 + 2**-52, NAN), (-INF, NAN), (-2.0, NAN)],
+    "atan": [(0.0, 0.0), (-0.0, -0.0), (1.0, math.pi / 4), (INF, math.pi / 2), (-INF, -math.pi / 2)]
+    + [(TINY, TINY), (-TINY, -TINY), (HUGE, math.pi / 2), (-HUGE, -math.pi / 2)],
+    "asinh": [(0.0, 0.0), (-0.0, -0.0), (INF, INF), (-INF, -INF), (TINY, TINY), (-TINY, -TINY)]
+    + [(HUGE, math.asinh(HUGE)), (-1e300, math.asinh(-1e300))],
+    "acosh": [(1.0, 0.0), (1.0 - 2**-53, NAN), (INF, INF), (-INF, NAN), (-1.0, NAN), (0.0, NAN)]
+    + [(HUGE, math.acosh(HUGE)), (1.0 + 2**-52, math.acosh(1.0 + 2**-52))],
+    "atanh": [(0.0, 0.0), (-0.0, -0.0), (1.0, INF), (-1.0, -INF), (TINY, TINY), (-TINY, -TINY)]
+    + [(1.5, NAN), (INF, NAN), (-INF, NAN), (-2.0, NAN)],
     "sin": [(0.0, 0.0), (-0.0, -0.0), (INF, NAN), (-INF, NAN), (TINY, TINY), (-TINY, -TINY)]
     + [(1e300, NAN)],
     "cos": [(0.0, 1.0), (-0.0, 1.0), (INF, NAN), (-INF, NAN), (TINY, 1.0), (-1e300, NAN)],
@@ -193,6 +242,8 @@ SPECIAL = {
     + [(-710.4, math.cosh(710.4))],
     "trigamma": [(0.0, INF), (-0.0, INF), (-1.0, INF), (-7.0, INF), (INF, 0.0), (TINY, INF)]
     + [(-0.5, math.pi**2 / 2 + 4), (1.0, math.pi**2 / 6)],
+    "erfc": [(-INF, 2.0), (INF, 0.0), (0.0, 1.0), (-0.0, 1.0), (HUGE, 0.0), (-HUGE, 2.0)]
+    + [(27.5, 0.0), (26.0, math.erfc(26.0)), (TINY, 1.0), (-6.0, 2.0)],
     "erf": [(-INF, -1.0), (INF, 1.0), (0.0, 0.0), (-0.0, -0.0), (TINY, TINY), (-HUGE, -1.0)],
 }
 
@@ -217,6 +268,17 @@ def test_hypot_is_within_one_ulp(loop):
     assert max(ulp_errors(run(loop("hypot"), x, y)[inside], np.array(exact)[inside])) <= 1.0
 
 
+def test_atan2_is_within_one_ulp(loop):
+    rng = np.random.default_rng(8)
+    x, y = spread(rng, 1e-320, 1e308, 900), spread(rng, 1e-320, 1e308, 900)
+    x[::3], y[::3] = rng.normal(size=(2, 300))
+    x[1::3] = y[1::3] * rng.uniform(-2, 2, 300)
+    with np.errstate(over="ignore"):
+        x = np.where(np.isfinite(x), x, 1.0)
+    exact = [mp.atan2(mp.mpf(float(b)), mp.mpf(float(a))) for a, b in zip(x, y, strict=True)]
+    assert max(ulp_errors(run(loop("atan2"), y, x), exact)) <= 1.0
+
+
 def test_logaddexp_adds_little_to_the_rounding_of_its_sum(loop):
     rng = np.random.default_rng(8)
     x = np.concatenate([rng.uniform(-800, 800, 300), rng.uniform(-2, 2, 300)])
@@ -231,13 +293,13 @@ def test_logaddexp_adds_little_to_the_rounding_of_its_sum(loop):
     assert max(errors / scale) <= 2.0
 
 
-@pytest.mark.parametrize("name", ["hypot", "logaddexp", "fmod_any"])
+@pytest.mark.parametrize("name", ["hypot", "logaddexp", "fmod_any", "atan2"])
 def test_functions_of_two_numbers_at_special_values(name, loop):
     v = [0.0, 0.5, 1.0, 2.5, INF, TINY, HUGE, 1e300, 1e-300]
     v = np.array([*v, *(-a for a in v), NAN])
     x, y = (a.ravel() for a in np.meshgrid(v, v))
     with np.errstate(all="ignore"):
-        want = getattr(np, name.removesuffix("_any"))(x, y)
+        want = getattr(np, {"fmod_any": "fmod", "atan2": "arctan2"}.get(name, name))(x, y)
     got = run(loop(name), x, y)
     wrong = [t for t in zip(x, y, got, want, strict=True) if not same(t[2], t[3])]
     assert not wrong
@@ -273,7 +335,10 @@ def test_any_takes_huge_arguments_too(name, loop):
 
 @pytest.mark.parametrize("name", [*UNARY, *VECTORISED])
 def test_float32_is_the_rounded_float64(name, loop):
-    x = np.random.default_rng(9).uniform(0.1, 5, 64).astype(np.float32)
+    low, high = {"asin": (-1, 1), "acos": (-1, 1), "atanh": (-1, 1), "acosh": (1, 5)}.get(
+        name, (0.1, 5)
+    )
+    x = np.random.default_rng(9).uniform(low, high, 64).astype(np.float32)
     arrays = [x] * (2 if name in BINARY else 1)
     got = run(loop(name), *arrays)
     assert got.dtype == np.float32

@@ -1,4 +1,4 @@
-"""Common subexpressions, constants that are computed now, and identities that hold in IEEE arithmetic.
+"""Common subexpressions, known constants, and identities that hold in IEEE arithmetic.
 
 One walk does all three, since each makes work for the others.
 """
