@@ -15,7 +15,7 @@ from tapegrad.autograd.grad_mode import (
     no_grad,
     set_grad_enabled,
 )
-from tapegrad.compiler.jitted import jit
+from tapegrad.compiler.jit import jit
 from tapegrad.dtypes import bool_ as bool
 from tapegrad.dtypes import (
     complex64,

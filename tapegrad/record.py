@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import sys
-import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -464,6 +463,8 @@ class Packed:
 
 def user_line() -> str:
     """The place in the user's program that is being run, for anomaly detection."""
+    import traceback
+
     frame: Any = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__", "").startswith("tapegrad"):
         frame = frame.f_back

@@ -11,8 +11,9 @@ pytestmark = pytest.mark.tapegrad_only("about this project")
 
 ROOT = Path(__file__).parents[1]
 HEAVY = "{'numba', 'llvmlite', 'scipy', 'torch', 'jax', 'autograd'}"
-# Seconds over NumPy's own. It is less than half of that; a machine may be busy.
-LIMIT = 0.05
+# Of the time that NumPy's own import takes, about a tenth of a second where this was written: so
+# it holds 0.05 s there, and asks the same of a machine that is slower, or busy with other tests.
+LIMIT = 0.5
 
 
 def run(code, **variables):
@@ -55,11 +56,11 @@ def test_scipy_is_loaded_when_it_is_called():
 
 
 def test_import_is_quick(tmp_path):
-    """Of several runs the shortest; the first writes the bytecode that the others read."""
+    """Of several runs the best; the first writes the bytecode that the others read."""
     code = (
-        "import time, numpy; start = time.perf_counter(); import tapegrad\n"
-        "print(time.perf_counter() - start)"
+        "from time import process_time as now; start = now(); import numpy; middle = now()\n"
+        "import tapegrad; print((now() - middle) / (middle - start))"
     )
     cached = {"PYTHONPYCACHEPREFIX": str(tmp_path), "PYTHONDONTWRITEBYTECODE": ""}
-    times = [float(run(code, **cached)[0]) for _ in range(8)]
-    assert min(times[1:]) < LIMIT
+    shares = [float(run(code, **cached)[0]) for _ in range(8)]
+    assert min(shares[1:]) < LIMIT

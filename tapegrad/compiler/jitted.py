@@ -1,4 +1,4 @@
-"""`tapegrad.jit`: a function, and the programs that were compiled for its calls."""
+"""What `tapegrad.jit` makes: a function, and the programs that were compiled for its calls."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tapegrad.compiler.trace import Trace, Untraceable
 from tapegrad.compiler.variant import ARRAY, FLOAT, STATIC, TENSOR, Variant
 from tapegrad.lift.core import Lifted
 from tapegrad.tape import current
-from tapegrad.transforms.arguments import name_of, require_function
+from tapegrad.transforms.arguments import name_of
 from tapegrad.transforms.pytree import flatten, unflatten
 
 if TYPE_CHECKING:
@@ -224,21 +224,27 @@ class Jitted:
     def variant(self, signature: Signature, leaves: list[Any], arrays: list[np.ndarray]) -> Variant:
         """A trace for these arguments, made if there is none."""
         for variant in tuple(self._variants.get(signature, ())):
-            if variant.fits() and (not variant.graph.guards or variant.run(arrays) is not None):
+            if _serves(variant, arrays):
                 return variant
         return self._traced(signature, leaves, arrays)
 
     def _traced(self, signature: Signature, leaves: list[Any], arrays: list[np.ndarray]) -> Variant:
+        """Trace without the lock: whoever traces may hold, or wait for, the lock of Numba."""
         with self._lock:
             known = self._variants.setdefault(signature, [])
             known[:] = [variant for variant in known if variant.fits()]
-            if len(known) == MOST:
+            seen = tuple(known)
+            if len(known) >= MOST:
                 self._give_up(signature)
                 raise Untraceable
-            variant = self.trace(signature, leaves, arrays)
-            known.append(variant)
-            self._open(signature, variant)
-        return variant
+        made = self.trace(signature, leaves, arrays)
+        with self._lock:
+            for variant in known:  # another thread may have been faster
+                if variant not in seen and _serves(variant, arrays):
+                    return variant
+            known.append(made)
+            self._open(signature, made)
+        return made
 
     def _give_up(self, signature: Signature) -> None:
         self._eager.add(signature)
@@ -313,33 +319,9 @@ def _out(x: Any) -> Any:
     return x.value if type(x) is Static else x
 
 
+def _serves(variant: Variant, arrays: list[np.ndarray]) -> bool:
+    return variant.fits() and (not variant.graph.guards or variant.run(arrays) is not None)
+
+
 def _failed() -> NoReturn:
     raise failure()
-
-
-def jit(
-    f: Callable[..., Any], *, static_argnums: int | tuple[int, ...] = (),
-    static_argnames: str | tuple[str, ...] = (), fastmath: bool = False,
-) -> Jitted:  # fmt: skip
-    """Compile a function of arrays, numbers, Tensors or pytrees of them.
-
-    The function runs once for each signature (structure, shapes, dtypes, and the values of Python
-    ints, bools and strings); what it does with its arguments is optimised and compiled.  Later
-    calls run the machine code.  Python's `if` and `while` on values become guards: a call that
-    would go another way is traced anew.
-
-    Parameters
-    ----------
-    f : the function; it may call transforms (`tapegrad.grad`), NumPy's functions and methods.
-    static_argnums, static_argnames : arguments whose values are compiled in; they can be hashed.
-    fastmath : allow sums in any order and contraction: faster, and the last digits may differ.
-
-    >>> import numpy as np, tapegrad as tg
-    >>> f = tg.jit(tg.value_and_grad(lambda x: np.sum(np.sin(x) ** 2)))
-    >>> f(np.array([0.0, np.pi / 4]))
-    (0.5, array([0., 1.]))
-    """
-    require_function(f, "jit")
-    numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
-    names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
-    return Jitted(f, numbers, names, fastmath=fastmath)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any, NamedTuple
 
 from tapegrad.autograd.function import Context, Function, applying_lifted
@@ -62,6 +61,8 @@ def _dual(cls: type[Function], args: tuple[Any, ...], at: Level) -> Any:
             "supported in forward mode; return a new Tensor"
         )
     if context._for_forward is not None:
+        import copy
+
         context = copy.copy(context)  # the other keeps what `backward` needs
         context._to_save, context._tape = context._for_forward or (), None
     tangents = [_slope(x, t, context._materialize) for x, t in pairs]

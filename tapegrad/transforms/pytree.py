@@ -6,7 +6,6 @@ are dict, list, tuple, named tuples, dataclasses and None; `register_pytree_node
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -76,8 +75,10 @@ def _parts(x: Any) -> tuple[Iterable[Any], Any] | None:
         return _known[kind][0](x)
     if isinstance(x, tuple) and hasattr(x, "_fields"):
         return x, None
-    if dataclasses.is_dataclass(x):
-        names = tuple(f.name for f in dataclasses.fields(x))
+    if hasattr(kind, "__dataclass_fields__"):
+        from dataclasses import fields
+
+        names = tuple(f.name for f in fields(x))
         return [getattr(x, name) for name in names], names
     return None
 
