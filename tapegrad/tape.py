@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import itertools
 import struct
-import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -60,6 +59,8 @@ DEBT_FLOOR = 1 << 24  # bytes of recorded results before abandoned records are l
 MODE_OFF, MODE_FAST, MODE_CAREFUL = range(3)
 
 ENDED: Any = object()  # stands in `_home` of a variable whose transform has ended
+
+Mark = tuple[list[int], int, int, int]  # the tokens, and the lengths of these, leaves, wide
 
 leaf_keys: Callable[[], int] = itertools.count(1).__next__
 
@@ -412,48 +413,11 @@ class Tape:
         if first <= self.floor < end:
             self.floor = end
 
-    def mark(self) -> tuple[list[int], int, int, int]:
-        """Where the tape stands: what `rewind` goes back to."""
+    def mark(self) -> Mark:
+        """Where the tape stands: what `tapegrad.rewind` goes back to."""
         return self.tokens, len(self.tokens), len(self.leaves), len(self.wide)
 
-    def rewind(self, mark: tuple[list[int], int, int, int], own: Tensor | None = None) -> bool:
-        """Forget the records and leaves since a mark, as far as nobody needs them any more.
-
-        A function of plain arrays leaves nothing behind then.  Positions are not used again.  What
-        somebody holds, but leads to variables alone, is `lost`: to compute with it is an error.
-        `own` is known to be a variable, which spares the short road of a gradient a look.
-        """
-        tokens, count, leaves, wide = mark
-        if self.lost:
-            self._let_go()
-        if tokens is not self.tokens or self.sweeping:
-            return False
-        newest = tokens[count:]
-        if not newest:
-            return True
-        if (self.hooks or self.traces) and max(*self.hooks, *self.traces, 0) >= newest[0]:
-            return False
-        # References of the two lists, and the call's.
-        if max(map(getrefcount, newest)) > 3 and not self._lose(newest, leaves, wide):
-            return False
-        dropped, forgotten = self.keep[count:], self.leaves[leaves:]
-        del tokens[count:], self.keep[count:], self.leaves[leaves:]
-        if self.wide:
-            del self.wide[wide:]
-        for leaf in forgotten:
-            self.slots.pop(leaf._pos, None)
-            if leaf is own or _varies(leaf):
-                leaf._home = ENDED
-        if len(self.old) != count:
-            self._keep_places(count)
-        self.shift = self.next - count
-        self.offset = count * STRIDE
-        self.floor = min(self.floor, count)
-        self.tail = (0, 0)
-        del newest, dropped, forgotten  # last: freeing values may run code of the user
-        return True
-
-    def drop_spent(self, mark: tuple[list[int], int, int, int]) -> None:
+    def drop_spent(self, mark: Mark) -> None:
         """Let go of what the records since a mark keep although a sweep has taken it away."""
         first = mark[1] if mark[0] is self.tokens else 0
         spent = (self.words()[first:, WORD] & SPENT) != 0
@@ -463,16 +427,7 @@ class Tape:
             self.keep[index] = None
         del dropped  # last: freeing values may run code of the user
 
-    def _lose(self, newest: list[int], leaves: int, wide: int) -> bool:
-        """Call the newest records lost that somebody holds; False: they are still needed."""
-        if sys.exception() is not None or not self._closed(newest, leaves, wide):
-            return False  # a traceback holds everything
-        counts = map(getrefcount, newest)
-        self.lost += [newest[i] for i, references in enumerate(counts) if references > 3]
-        self.set_mode()
-        return True
-
-    def _keep_places(self, count: int) -> None:
+    def keep_places(self, count: int) -> None:
         """The first records, so many, are found by bisection from now on."""
         have = len(self.old)
         if count > have:
@@ -486,18 +441,7 @@ class Tape:
         elif count < have:
             self.old = self.old[:count]
 
-    def _closed(self, newest: list[int], leaves: int, wide: int) -> bool:
-        """Whether the newest records read nothing but each other and variables."""
-        words = self.words()[-len(newest) :]
-        narrow = words[(words[:, WORD] & WIDE) == 0, IN0:SHAPE]
-        codes = {*narrow.ravel().tolist(), *self.wide[wide:]}
-        first = newest[0]
-        return all(
-            code >= first if code > 0 else code < -leaves and _varies(self.leaves[-code - 1])
-            for code in codes - {0}
-        )
-
-    def _let_go(self) -> None:
+    def let_go(self) -> None:
         """Forget what was lost when nobody holds any of it; the short roads are open again."""
         if all(getrefcount(self.lost[i]) <= 2 for i in range(len(self.lost))):
             self.lost.clear()
@@ -507,7 +451,7 @@ class Tape:
         """Reclaim, and grow when more than half of the records are still in use."""
         if self.offset < self.end:
             return self.offset
-        self._let_go()
+        self.let_go()
         self.reclaim()
         used = len(self.tokens)
         if 2 * used > self.capacity:
@@ -603,12 +547,6 @@ def _propagate(tape: Tape, marks: np.ndarray, count: int) -> None:
                     below = tape.index(code)
                     if below >= 0:
                         marks[below] = 1
-
-
-def _varies(leaf: Tensor) -> bool:
-    """Whether a leaf is a variable of a transform that has ended, and not one of the user's."""
-    extra = getattr(leaf, "_extra", None)  # which a leaf of the user has
-    return extra is None or extra.get("followed") is False
 
 
 class _Current(threading.local):

@@ -160,7 +160,7 @@ def leaf_gradient(root: Tensor, leaf: Tensor, since: int) -> np.ndarray:
     """The gradient of a float64 scalar in one leaf, which nothing before a position reads.
 
     What the records keep for a second sweep may stay there, though there can be none: call
-    `Tape.rewind` or `Tape.drop_spent`.
+    `rewind` or `Tape.drop_spent`.
     """
     tape = current.tape
     code = tape.slots.get(leaf._pos)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.lift.core import Lifted, on_tape
+from tapegrad.rewind import rewind
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor, wrap
 from tapegrad.transforms.pytree import Tree, flatten, unflatten
@@ -43,7 +44,7 @@ def forgetting(work: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return work(*args, **kwargs)
         finally:
-            tape.rewind(mark)
+            rewind(tape, mark)
 
     return call
 

@@ -12,6 +12,7 @@ from tapegrad.autograd.engine import leaf_gradient
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.lift.core import Lifted, on_tape, pull
 from tapegrad.lift.variable import ancestors, depends, forget, plain, variable
+from tapegrad.rewind import rewind
 from tapegrad.tape import IN0, MODE_FAST, SHAPE, WIDE, WORD, Tape, current, leaf_keys
 from tapegrad.tensor import F8, Tensor, noted, wrap
 from tapegrad.transforms.arguments import (
@@ -244,7 +245,7 @@ def _quick(f: Callable[..., Any], args: Any, kwargs: Any, place: int, name: str)
         tape.depth = 0
         del start  # the very object that stands in the tape
         y = None
-        if not tape.rewind(mark, leaf):
+        if not rewind(tape, mark, leaf):
             tape.drop_spent(mark)
     return value, (float(g) if kind is float else g)
 
