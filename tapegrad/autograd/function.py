@@ -69,19 +69,23 @@ class Context:
         if tape is None:
             return self._to_save
         found = []
-        for kind, code, value in self._saved:
+        for kind, where, value in self._saved:
             if kind == "packed":
                 receive, packed = value
                 value = receive(packed)._a
-            found.append(value if kind == "plain" else lift_anywhere(tape, code, value))
+            found.append(value if kind == "plain" else lift_anywhere(tape, where, value))
         return tuple(found)
 
 
-def lift_anywhere(tape: Tape, code: int, array: np.ndarray) -> Tensor:
+def lift_anywhere(tape: Tape, where: int | Tensor, array: np.ndarray) -> Tensor:
     """A Tensor at the place of a saved one; a record that is gone gives a constant."""
-    if code > 0 and tape.index(code) < 0:
+    if isinstance(where, Tensor):  # a leaf: the tape may have numbered it anew
+        if not where._pos:
+            return wrap(array)
+        where = tape.slot(where)
+    elif where and tape.index(where) < 0:
         return wrap(array)
-    return lift(tape, code, array)
+    return lift(tape, where, array)
 
 
 class Entry:
@@ -388,27 +392,27 @@ def _save(
     context: Context, entry: Entry, before: list[_Place], outputs: list[Any], results: list[Any],
     tape: Tape,
 ) -> None:  # fmt: skip
-    saved: list[tuple[str, int, Any]] = []
+    saved: list[tuple[str, int | Tensor, Any]] = []
     for t in context._to_save:
         if t is None:
             saved.append(("plain", 0, None))
             continue
         if not isinstance(t, Tensor):
             raise TypeError(f"`save_for_backward` takes Tensors or None, got {type(t).__name__}")
-        code = 0
+        where: int | Tensor = 0
         at = next((p for p in before if p.t is t), None)
         out = next((r for o, r in zip(outputs, results, strict=True) if o is t), None)
         if at is not None and not any(t is d for d in context._dirty):
-            code = tape.slot(t) if at.position < 0 else at.position
+            where = t if at.position < 0 else at.position
         elif isinstance(out, Tensor):
-            code = out._pos
+            where = out._pos
         elif t._pos:
-            code = tape.slot(t) if t._pos < 0 else t._pos
+            where = t if t._pos < 0 else t._pos
         if tape.saved_hooks:
             send, receive = tape.saved_hooks[-1]
-            saved.append(("packed", code, (receive, send(t))))
+            saved.append(("packed", where, (receive, send(t))))
         else:
-            saved.append(("tensor", code, t._a))
+            saved.append(("tensor", where, t._a))
     context._saved = tuple(saved)
     context._tape = tape
     context._to_save = ()

@@ -108,12 +108,18 @@ def _pair_prod(g: Any, x: Any, *, dim: int) -> Any:
 # -- elements laid out anew ------------------------------------------------------------------------
 
 
+def _below(x: Any, diagonal: int) -> np.ndarray:
+    """Where the elements of matrices lie on a diagonal or below it."""
+    rows, columns = x.shape[-2:]
+    return np.tri(rows, columns, diagonal, dtype=bool)
+
+
 def _tril(x: Any, *, diagonal: int) -> Any:
-    return e.where(np.tri(*x.shape[-2:], diagonal, bool), x, np.zeros((), x.dtype))
+    return e.where(_below(x, diagonal), x, np.zeros((), x.dtype))
 
 
 def _triu(x: Any, *, diagonal: int) -> Any:
-    return e.where(np.tri(*x.shape[-2:], diagonal - 1, bool), np.zeros((), x.dtype), x)
+    return e.where(_below(x, diagonal - 1), np.zeros((), x.dtype), x)
 
 
 def _repeat(x: Any, *, reps: Dims) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ BITS = {"float64": "i64", "float32": "i32", "int64": "i64", "int32": "i32", "boo
 
 INLINED = 60  # operations up to which straight code has the elementary functions inlined
 INLINE, APART = "@vmath.", "@apart."
+LOOPING = 64  # steps from which on a loop is worth LLVM's passes
 _DEFINITION = re.compile(r"^define internal .*?^}$", re.MULTILINE | re.DOTALL)
 
 PREFACE = """\
@@ -64,6 +66,7 @@ class Module:
         self.used: set[str] = set()
         self.apart: set[str] = set()  # functions that are called, not inlined
         self.straight = 0  # operations of straight-line code
+        self.longest = 0  # the number of steps of a loop
         self.texts: list[str] = []
         self.calls: list[Call | Native] = []
         self.declared: set[str] = set()
@@ -86,8 +89,9 @@ class Module:
         self.texts.append(self._entry(len(parts)))
         preface = [PREFACE, *sorted(self.declared), *self._constants()]
         text = "\n".join([*preface, *self.texts, self._definitions()])
-        # Long straight code has nothing that LLVM's slower passes would find.
-        level = 1 if self.straight > INLINED and self.straight > 2 * len(self.texts) else 3
+        # Our passes leave LLVM's little to find in long straight code: at most a fifth of its time
+        # (it lies in the elementary functions), for which they take five times as long to compile.
+        level = 0 if self.straight > INLINED and self.longest < LOOPING else 3
         return Lowered(text, level, self.calls, schedule.constants, schedule.scratch)
 
     def nest(self, nest: Nest) -> str:
@@ -97,6 +101,7 @@ class Module:
         if name is None:
             name = self.functions[found.text] = f"nest{len(self.functions)}"
             text = found.text.replace("{name}", name)
+            self.longest = max(self.longest, prod(nest.domain) if nest.domain else 0)
             if not nest.domain:
                 self.straight += len(nest.terms)
                 if len(nest.terms) > INLINED:

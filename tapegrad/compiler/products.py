@@ -44,9 +44,10 @@ def multiplied(
         steps: list[Step] = [Fixed(product(wide_a, wide_b, full, "mul"))]
     else:
         steps = []
-        wide = (wide_a if count > 1 else a, wide_b if count > 1 else b)
-        packed = [_for_blas(x, count, out.buffer.dtype, room, steps) for x in wide]
-        steps.append(Gemm(*packed, whole(out.buffer, (count, rows, columns))))
+        left, right = (wide_a, wide_b) if count > 1 else (a, b)
+        left = _for_blas(left, count, out.buffer.dtype, room, steps)
+        right = _for_blas(right, count, out.buffer.dtype, room, steps)
+        steps.append(Gemm(left, right, whole(out.buffer, (count, rows, columns))))
     if strong:
         result = whole(room(out.buffer.dtype, 1), ())
         redo = product(wide_a, wide_b, full, "exact")

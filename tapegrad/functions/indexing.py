@@ -9,11 +9,12 @@ import numpy as np
 from tapegrad.bulk.places import inside
 from tapegrad.fast import as_operand
 from tapegrad.functions.arguments import as_input, index_array, one_dim
-from tapegrad.functions.arithmetic import mul
+from tapegrad.functions.arithmetic import add, lt, mul, where
 from tapegrad.ops import index as i
 from tapegrad.ops.shape import alias, expand, reshape
 from tapegrad.ops.shape import getitem as _getitem
 from tapegrad.record import place_of, run
+from tapegrad.specimen import everything
 from tapegrad.tensor import Tensor, wrap
 from tapegrad.views import see
 
@@ -205,7 +206,7 @@ def index_select(input: Any, dim: int, index: Any) -> Tensor:
     x, k = as_input(input, "index_select"), index_array(index, "index_select")
     if k._a.ndim > 1:
         raise IndexError(f"`index_select`: the index must be a vector, got the shape {k._a.shape}")
-    k = wrap(k._a.reshape(-1)) if not k._a.ndim else k
+    k = run(reshape, (k,), {"shape": (1,)}) if not k._a.ndim else k
     if not x._a.ndim:
         return run(
             i.index, (run(reshape, (x,), {"shape": (1,)}), wrap(k._a[0])), {"plan": (i.HOLE,)}
@@ -216,6 +217,7 @@ def index_select(input: Any, dim: int, index: Any) -> Tensor:
 
 
 def _check_range(index: np.ndarray, size: int, name: str, *, negative: bool) -> None:
+    index = everything(index)
     if not inside(index, size):
         i.check_range(index, size, name, negative=negative)
 
@@ -248,7 +250,7 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Tensor:
     x, k = as_input(input, "take_along_dim"), index_array(indices, "take_along_dim")
     if dim is None:
         x = run(reshape, (x,), {"shape": (x._a.size,)})
-        k, dim = wrap(k._a.reshape(-1)), 0
+        k, dim = run(reshape, (k,), {"shape": (k._a.size,)}), 0
     if x._a.ndim != k._a.ndim:
         raise RuntimeError(
             "`take_along_dim`: Tensor and indices need as many dimensions, got the shapes "
@@ -257,10 +259,9 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Tensor:
     d = one_dim(dim, x._a.ndim, "take_along_dim")
     size = x._a.shape[d] if x._a.ndim else 1
     _check_range(k._a, size, "take_along_dim", negative=True)
-    index = k._a.astype(np.int64, copy=False)
-    index = np.where(index < 0, index + size, index)
+    index = where(lt(k, 0), add(k, size), k)
     if not x._a.ndim:
-        return gather(x, 0, wrap(index))
+        return gather(x, 0, index)
     others = [(*a.shape[:d], 1, *a.shape[d + 1 :]) for a in (x._a, k._a)]
     try:
         shape = np.broadcast_shapes(*others)
@@ -272,7 +273,7 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Tensor:
     wide, there = ((*shape[:d], a.shape[d], *shape[d + 1 :]) for a in (x._a, k._a))
     if wide != x._a.shape:
         x = run(expand, (x,), {"shape": wide})
-    return gather(x, d, wrap(np.broadcast_to(index, there)))
+    return gather(x, d, run(expand, (index,), {"shape": there}))
 
 
 def _check_gather(shape: tuple[int, ...], index: np.ndarray, d: int, name: str) -> None:

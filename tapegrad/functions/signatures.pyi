@@ -268,10 +268,22 @@ class Operations:
 
     # -- reductions
     def sum(
-        self, dim: Dim = None, keepdim: _bool = False, *, dtype: _Type | None = None
+        self,
+        dim: Dim = None,
+        keepdim: _bool = False,
+        *,
+        dtype: _Type | None = None,
+        axis: Dim = None,
+        keepdims: _bool = False,
     ) -> Tensor: ...
     def mean(
-        self, dim: Dim = None, keepdim: _bool = False, *, dtype: _Type | None = None
+        self,
+        dim: Dim = None,
+        keepdim: _bool = False,
+        *,
+        dtype: _Type | None = None,
+        axis: Dim = None,
+        keepdims: _bool = False,
     ) -> Tensor: ...
     def prod(
         self, dim: _int | None = None, keepdim: _bool = False, *, dtype: _Type | None = None

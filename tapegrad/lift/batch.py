@@ -143,7 +143,10 @@ class Batched(Lifted):
 
 def _specimen(full: Tensor) -> Specimen:
     dtype = full._a.dtype
-    value = np.array(np.nan if dtype.kind in "fc" else 0, dtype)  # nobody should read it
+    unread: Any = np.nan if dtype.kind in "fc" else 0  # or it is noticed
+    if dtype.kind in "iu":
+        unread = np.iinfo(dtype).min or np.iinfo(dtype).max
+    value = np.array(unread, dtype)
     return np.broadcast_to(value, full._a.shape[1:]).view(Specimen)
 
 

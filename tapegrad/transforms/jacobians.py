@@ -262,6 +262,7 @@ def hessian(
     array([[4., 2.],
            [2., 0.]])
     """
+    require_function(f, "hessian")
     return reverse_rows(grad(f, argnums, has_aux), argnums, has_aux, "hessian")
 
 
@@ -272,6 +273,7 @@ def hvp(f: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     >>> tg.hvp(lambda x: np.sum(x**3))(np.array([1.0, 2.0]), np.array([1.0, 10.0]))
     array([  6., 120.])
     """
+    require_function(f, "hvp")
     gradient = grad(f)
 
     def product(x: Any, v: Any) -> Any:
@@ -293,6 +295,7 @@ def vhp(f: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     >>> tg.vhp(lambda x: np.sum(x**3))(np.array([1.0, 2.0]), np.array([1.0, 10.0]))
     array([  6., 120.])
     """
+    require_function(f, "vhp")
     gradient = grad(f)
 
     def product(x: Any, v: Any) -> Any:

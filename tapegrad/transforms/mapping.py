@@ -15,6 +15,7 @@ from tapegrad.record import run
 from tapegrad.tensor import Tensor, wrap
 from tapegrad.transforms.arguments import (
     any_tensor,
+    borrowed,
     name_of,
     outputs,
     require_function,
@@ -136,7 +137,7 @@ def size_of(leaves: list[Any], axes: list[int | None], f: Any, inside: str) -> i
 
 
 def _to_front(x: Any, axis: int) -> Tensor:
-    t = x if isinstance(x, Tensor) else wrap(np.asarray(x))
+    t = borrowed(x if isinstance(x, Tensor) else wrap(np.asarray(x)))
     if t._a.dtype.kind not in "biufc":
         raise TypeError(
             f"`vmap` maps over arrays of numbers, got an array of dtype {t._a.dtype} (shape "

@@ -12,6 +12,7 @@ from tapegrad.autograd.engine import leaf_gradient
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.lift.core import Lifted, on_tape, pull
 from tapegrad.lift.variable import ancestors, depends, forget, plain, variable
+from tapegrad.rewind import rewind
 from tapegrad.tape import IN0, MODE_FAST, SHAPE, WIDE, WORD, Tape, current, leaf_keys
 from tapegrad.tensor import F8, Tensor, noted, wrap
 from tapegrad.transforms.arguments import (
@@ -25,6 +26,7 @@ from tapegrad.transforms.arguments import (
     name_of,
     outputs,
     paired,
+    read_only,
     require_function,
     transforming,
     value_back,
@@ -190,7 +192,7 @@ def _differentiated(
         rest = (aux_back(aux, inputs.own, tensors),) if has_aux else ()
         if not both:
             return (found, *rest) if rest else found
-        since = inputs.start if not recorded and inputs.alone() else 0
+        since = 0 if recorded else 1  # what was swept and not recorded is no history to go on with
         value = released(root, inputs.own, tensors, since)
         return ((value, *rest) if rest else value), found
 
@@ -217,7 +219,7 @@ def _quick(f: Callable[..., Any], args: Any, kwargs: Any, place: int, name: str)
     if kind is float:
         leaf = wrap(np.array(x))
     elif kind is np.ndarray and x.dtype is F8:
-        leaf = wrap(x)
+        leaf = wrap(read_only(x))
     else:
         return None
     if tape.depth or tape.levels or tape.mode != MODE_FAST or tape.inference:
@@ -237,13 +239,13 @@ def _quick(f: Callable[..., Any], args: Any, kwargs: Any, place: int, name: str)
         else:
             root = scalar_root(y, name, f)
             g = pull([root], [None], [leaf], recorded=False, since=start)[0]._a
-            value = released(root, {leaf._pos}, tensors=False)
+            value = released(root, {leaf._pos}, tensors=False, since=1)
             del root
     finally:
         tape.depth = 0
         del start  # the very object that stands in the tape
         y = None
-        if not tape.rewind(mark):
+        if not rewind(tape, mark, leaf):
             tape.drop_spent(mark)
     return value, (float(g) if kind is float else g)
 
