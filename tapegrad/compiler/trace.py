@@ -67,7 +67,7 @@ class Trace(Level):
         """A Traced Tensor for an argument of the function."""
         k = sum(node.name == "input" for node in self.nodes)
         node = Node(None, (), {"k": k}, array.shape, array.dtype)
-        return traced(self, self.append(node, array))
+        return traced(self, self.append(node, array), frozen=True)
 
     def tensor(self, position: int) -> Traced:
         """A Traced Tensor of a record."""
@@ -117,7 +117,7 @@ class Trace(Level):
         value = self.values[start]
         position = self.append(Node(alias, (start,), {}, value.shape, value.dtype), value)
         self.followed.add(position)
-        return traced(self, position)
+        return traced(self, position, frozen=True)
 
     def forget(self, t: Tensor) -> None:
         """End a variable."""
@@ -156,6 +156,11 @@ class Trace(Level):
         """The value that Python code asks for, which every call must then find the same."""
         position = t.position
         value = self.values[position]
+        if self not in current.tape.levels:
+            raise RuntimeError(
+                f"the value of a Tensor that was made inside {t._what}{t.origin()} was asked for "
+                "after that has ended: return it from the function instead of keeping it outside"
+            )
         if self.nodes[position].value is None:
             self.guards.append(Guard(position, value.item()))
         return value
@@ -177,10 +182,11 @@ class Trace(Level):
 class Cell:
     """What lies in a piece of memory: a record, another one after each change in place."""
 
-    __slots__ = ("content", "version")
+    __slots__ = ("content", "frozen", "version")
 
-    def __init__(self, content: int) -> None:
+    def __init__(self, content: int, frozen: bool) -> None:
         self.content = content
+        self.frozen = frozen  # the caller's
         self.version = 0
 
 
@@ -307,6 +313,11 @@ class Traced(Lifted):
     def write(self, result: Tensor) -> None:
         """Take over a result; every view of this memory sees it."""
         lift = self._lift
+        if lift.cell.frozen:
+            raise RuntimeError(
+                "`jit`: the memory of an argument is the caller's, a compiled program cannot write "
+                "into it: change a copy (`x = x.clone()`), or write `x = x + y` for `x += y`"
+            )
         trace, position = lift.at, lift.at.position(result)
         if trace.values[position].dtype != self._a.dtype:
             position = trace.record(to, (position,), {"dtype": self._a.dtype})
@@ -345,17 +356,21 @@ class Traced(Lifted):
         raise RuntimeError(
             "a Tensor inside `tapegrad.jit` cannot be turned into an array, its values are known "
             "when the compiled program runs: use operations of tapegrad or NumPy's functions on "
-            f"the Tensor itself (it was made at {':'.join(map(str, self._lift.where))})"
+            f"the Tensor itself{self.origin()}"
         )
 
+    def origin(self) -> str:
+        """At which line of the user's program this Tensor was made."""
+        return f" (it was made at {':'.join(map(str, self._lift.where))})"
 
-def traced(trace: Trace, position: int) -> Traced:
-    """The Traced Tensor of a record, with memory of its own."""
-    return _around(trace, _whole(trace, position))
+
+def traced(trace: Trace, position: int, *, frozen: bool = False) -> Traced:
+    """The Traced Tensor of a record, with memory of its own, or that of an argument."""
+    return _around(trace, _whole(trace, position, frozen=frozen))
 
 
-def _whole(trace: Trace, position: int) -> Parts:
-    return Parts(trace, Cell(position), (), position)
+def _whole(trace: Trace, position: int, *, frozen: bool = False) -> Parts:
+    return Parts(trace, Cell(position, frozen), (), position)
 
 
 def _around(trace: Trace, lift: Parts) -> Traced:
