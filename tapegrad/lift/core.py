@@ -253,8 +253,8 @@ def _open(tensors: Any, name: str) -> tuple[type[Lifted], Level]:
     assert found is not None
     if found[1] not in current.tape.levels:
         raise RuntimeError(
-            f"`{name}`: a Tensor that was made inside {_made(tensors, found[1])} is used after that "
-            "has ended: return it from the function instead of keeping it outside"
+            f"`{name}`: a Tensor that was made inside {_made(tensors, found[1])} is used after "
+            "that has ended: return it from the function instead of keeping it outside"
         )
     return found
 
