@@ -13,6 +13,7 @@ from tapegrad.compiler.loops import MEMORY, Nest, written
 from tapegrad.compiler.place import CONSTANT, INPUT, OUTPUT, Buffer, Place
 from tapegrad.compiler.scalars import definitions
 from tapegrad.compiler.schedule import Schedule
+from tapegrad.compiler.shared import DECLARED, Shared, dividing, shared
 from tapegrad.compiler.steps import Again, Bounds, Call, Gemm, Native, Step
 from tapegrad.compiler.text import literal
 
@@ -47,6 +48,7 @@ class Lowered(NamedTuple):
     text: str
     level: int  # of LLVM's optimisation
     calls: list[Call | Native]
+    shared: list[Shared]
     constants: list[np.ndarray]
     scratch: int
 
@@ -70,6 +72,7 @@ class Module:
         self.texts: list[str] = []
         self.calls: list[Call | Native] = []
         self.declared: set[str] = set()
+        self.shared: list[Shared] = []
         self.products: dict[str, str] = {}
 
     def lower(self) -> Lowered:
@@ -92,15 +95,20 @@ class Module:
         # Our passes leave LLVM's little to find in long straight code: at most a fifth of its time
         # (it lies in the elementary functions), for which they take five times as long to compile.
         level = 0 if self.straight > INLINED and self.longest < LOOPING else 3
-        return Lowered(text, level, self.calls, schedule.constants, schedule.scratch)
+        return Lowered(text, level, self.calls, self.shared, schedule.constants, schedule.scratch)
 
     def nest(self, nest: Nest) -> str:
         """The name of the function of a nest; equal nests share one."""
-        found = written(nest)
+        divided = shared(nest)
+        found = written(nest, part=divided is not None)
         name = self.functions.get(found.text)
         if name is None:
             name = self.functions[found.text] = f"nest{len(self.functions)}"
-            text = found.text.replace("{name}", name)
+            text = found.text.replace("{name}", name if divided is None else f"{name}.part")
+            if divided is not None:
+                self.texts.append(dividing(name, len(self.shared), divided))
+                self.shared.append(divided)
+                self.declared.update(DECLARED)
             self.longest = max(self.longest, prod(nest.domain) if nest.domain else 0)
             if not nest.domain:
                 self.straight += len(nest.terms)
