@@ -54,6 +54,14 @@ class Level:
         """Nobody asks for the gradient in a variable any more."""
         raise NotImplementedError
 
+    def depends(self, root: Tensor, x: Tensor) -> bool:
+        """Whether a Tensor was computed from another, both of a level that traces."""
+        raise NotImplementedError
+
+    def apply(self, function: Any, args: tuple[Any, ...]) -> Any:
+        """What a `Function` gives for Tensors of a level that traces."""
+        raise NotImplementedError
+
 
 @contextmanager
 def level(size: int | None = None, randomness: str = "same") -> Iterator[Level]:
