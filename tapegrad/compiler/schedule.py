@@ -444,10 +444,7 @@ _unplaced = Buffer(SCRATCH, 0, np.dtype(np.float64), 0)
 
 def _is_literal(node: Node) -> bool:
     """Whether all elements of a constant are one number."""
-    value = node.value
-    if value is None or not supported(node.dtype) or not value.size:
-        return False
-    return value.size == 1 or bool((value == value.flat[0]).all())
+    return node.uniform and supported(node.dtype)
 
 
 def _product(shape: Shape) -> int:
