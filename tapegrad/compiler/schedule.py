@@ -39,7 +39,7 @@ from tapegrad.compiler.place import (
     window,
 )
 from tapegrad.compiler.products import multiplied
-from tapegrad.compiler.scalars import supports
+from tapegrad.compiler.scalars import BITS, supports
 from tapegrad.compiler.steps import (
     Again,
     Bounds,
@@ -135,11 +135,11 @@ class Schedule:
         fits = supported(node.dtype) and all(supported(x.dtype) for x in operands)
         if fits and node.name == "to":
             return MAP
-        if fits and node.op.kind is ELEMENTWISE:
+        if fits and (node.op.kind is ELEMENTWISE or node.name in BITS):
             types = [register(x.dtype) for x in operands]
             return MAP if supports(node.name, types) else CALL
         adds = fits and node.name in REDUCTIONS and operands[0].dtype == node.dtype
-        if adds and (node.name == "sum" or node.dtype.kind == "f"):
+        if adds and (node.name == "sum" or node.dtype.kind in "fi"):
             return REDUCE
         if fits and node.name in scans.STEPS and node.dtype.kind == "f":
             return SCAN
@@ -444,10 +444,7 @@ _unplaced = Buffer(SCRATCH, 0, np.dtype(np.float64), 0)
 
 def _is_literal(node: Node) -> bool:
     """Whether all elements of a constant are one number."""
-    value = node.value
-    if value is None or not supported(node.dtype) or not value.size:
-        return False
-    return value.size == 1 or bool((value == value.flat[0]).all())
+    return node.uniform and supported(node.dtype)
 
 
 def _product(shape: Shape) -> int:
