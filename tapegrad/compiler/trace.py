@@ -388,8 +388,9 @@ def swept(
     for root, weight in zip(roots, weights, strict=True):
         if root._a.dtype.kind not in "fc":
             continue
-        w = wrap(np.ones(root._a.shape, root._a.dtype)) if weight is None else weight
-        _accumulate(adjoints, trace.position(root), w)
+        if weight is None:  # ours alone: not a Tensor from outside, which might change
+            weight = traced(trace, trace.constant(np.ones(root._a.shape, root._a.dtype)))
+        _accumulate(adjoints, trace.position(root), weight)
     if adjoints:
         _sweep(trace, adjoints, set(targets))
     found = [adjoints.get(t) for t in targets]
