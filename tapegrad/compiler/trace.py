@@ -220,7 +220,7 @@ class Traced(Lifted):
     """A Tensor whose value is known when the compiled program runs."""
 
     __slots__ = ()
-    _what = "`tapegrad.jit`"
+    _kind = "`tapegrad.jit`"
     _lift: Parts
 
     @property
