@@ -84,7 +84,7 @@ class Linked:
         _offer_symbols()
         if called.PREFIX in lowered.text:
             _offer_special()
-        for name in set(_LAPACK.findall(lowered.text)):
+        for name in set(_ROUTINE.findall(lowered.text)):
             _offer_routine(name)
         self.engine = build.assembled(lowered.text, lowered.level)
         engine = self.engine[0]
@@ -117,12 +117,12 @@ def _offer_special() -> None:
         llvm.add_symbol(symbol, address)
 
 
-_LAPACK = re.compile(f"@{matrices.PREFIX}([a-z0-9]+)")
+_ROUTINE = re.compile(f"@{matrices.PREFIX}([a-z0-9]+)")
 
 
 @cache
 def _offer_routine(name: str) -> None:
-    """Let machine code find one of LAPACK's routines."""
+    """Let machine code find a routine of BLAS or LAPACK: importing them takes a while."""
     import llvmlite.binding as llvm
 
     llvm.add_symbol(matrices.PREFIX + name, blas.routine(name))
@@ -132,7 +132,7 @@ _offered = False
 
 
 def _offer_symbols() -> None:
-    """Let machine code find the callback and BLAS."""
+    """Let machine code find the way back into Python."""
     global _offered
     if _offered:
         return
@@ -144,6 +144,4 @@ def _offer_symbols() -> None:
     llvm.add_symbol("tapegrad_threads", ctypes.addressof(parallel.in_memory))
     for name in ("aligned_alloc", "free", "PyErr_SetInterrupt", "PyGILState_GetThisThreadState"):
         llvm.add_symbol(name, ctypes.cast(getattr(process, name), ctypes.c_void_p).value)
-    for name in ("dgemm", "sgemm"):
-        llvm.add_symbol(f"tapegrad_{name}", blas.routine(name))
     _offered = True

@@ -10,6 +10,7 @@ import numpy as np
 
 from tapegrad.compiler.graph import Graph
 from tapegrad.compiler.loops import MEMORY, Nest, written
+from tapegrad.compiler.matrices import PREFIX
 from tapegrad.compiler.place import CONSTANT, INPUT, OUTPUT, Buffer, Place
 from tapegrad.compiler.scalars import definitions
 from tapegrad.compiler.schedule import Schedule
@@ -35,8 +36,6 @@ PREFACE = """\
 declare i64 @tapegrad_callback(i64, i64, ptr, ptr)
 declare ptr @aligned_alloc(i64, i64)
 declare void @free(ptr)
-declare void @tapegrad_dgemm(ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr)
-declare void @tapegrad_sgemm(ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr)
 attributes #0 = { nounwind "prefer-vector-width"="512" }
 attributes #1 = { nounwind noinline cold "prefer-vector-width"="512" }
 """
@@ -383,6 +382,8 @@ class Part:
         name = self.module.products.get(key)
         if name is None:
             name = self.module.products[key] = f"product{len(self.module.products)}"
+            routine = PREFIX + ("sgemm" if single else "dgemm")
+            self.module.declared.add(f"declare void @{routine}({', '.join(['ptr'] * 13)})")
             self.module.texts.append(
                 _product(name, single, (turned_b, turned_a), numbers, count, steps)
             )
@@ -421,7 +422,7 @@ def _product(
             f"%{x}i = getelementptr {kind}, ptr %{x}, i64 %{x}o",
         ]
     lines += [
-        f"call void @tapegrad_{routine}(ptr %t0, ptr %t1, ptr %n0, ptr %n1, ptr %n2, ptr %one, "
+        f"call void @{PREFIX}{routine}(ptr %t0, ptr %t1, ptr %n0, ptr %n1, ptr %n2, ptr %one, "
         "ptr %ai, ptr %n3, ptr %bi, ptr %n4, ptr %zero, ptr %ci, ptr %n5)",
         "%next = add i64 %i, 1",
         f"%more = icmp ult i64 %next, {count}",
