@@ -113,7 +113,7 @@ class Jitted:
         %3     add              %1 %2              -          float64    -> result 0
         """
         signature, leaves, arrays = self.signature(args, kwargs)
-        return Lowering(self.variant(signature, leaves, arrays).graph)
+        return Lowering(self.variant(signature, leaves, arrays).graph, self.fastmath)
 
     def plain(self, args: Any, kwargs: dict[str, Any]) -> Any:
         """Call the function itself, on arguments of which some are marked as static."""
@@ -293,7 +293,7 @@ class Jitted:
         finally:
             tape.levels.remove(trace)
         results, tree = flatten(found)
-        return Variant(trace, signature.kinds, tree, results, self.function)
+        return Variant(trace, signature.kinds, tree, results, self.function, self.fastmath)
 
 
 class Static:

@@ -40,6 +40,13 @@ attributes #0 = { nounwind "prefer-vector-width"="512" }
 attributes #1 = { nounwind noinline cold "prefer-vector-width"="512" }
 """
 
+_ARITHMETIC = re.compile(r" = (f(?:add|sub|mul|div|neg)) (?:reassoc nsz )?")
+
+
+def relaxed(text: str) -> str:
+    """LLVM text whose arithmetic may be reassociated and contracted; NaN and inf stay."""
+    return _ARITHMETIC.sub(r" = \1 reassoc nsz arcp contract ", text)
+
 
 class Lowered(NamedTuple):
     """A module, and what its calls back into Python and its large constants are."""
@@ -60,8 +67,9 @@ class Lowered(NamedTuple):
 class Module:
     """A module in the making."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, fast: bool = False) -> None:
         self.graph = graph
+        self.fast = fast  # floats may be added in any order, and contracted
         self.schedule = Schedule(graph)
         self.functions: dict[str, str] = {}
         self.used: set[str] = set()
@@ -103,7 +111,8 @@ class Module:
         name = self.functions.get(found.text)
         if name is None:
             name = self.functions[found.text] = f"nest{len(self.functions)}"
-            text = found.text.replace("{name}", name if divided is None else f"{name}.part")
+            text = relaxed(found.text) if self.fast else found.text
+            text = text.replace("{name}", name if divided is None else f"{name}.part")
             if divided is not None:
                 self.texts.append(dividing(name, len(self.shared), divided))
                 self.shared.append(divided)
