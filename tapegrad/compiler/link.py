@@ -131,7 +131,7 @@ def _offer_symbols() -> None:
 
     process = ctypes.CDLL(None)
     llvm.add_symbol("tapegrad_callback", ctypes.cast(_callback, ctypes.c_void_p).value)
-    for name in ("aligned_alloc", "free"):
+    for name in ("aligned_alloc", "free", "realloc"):
         llvm.add_symbol(name, ctypes.cast(getattr(process, name), ctypes.c_void_p).value)
     for name in ("dgemm", "sgemm"):
         llvm.add_symbol(f"tapegrad_{name}", blas.routine(name))
