@@ -14,6 +14,7 @@ from tapegrad.ops.core import ELEMENTWISE, Op
 from tapegrad.ops.index import WRITES
 from tapegrad.ops.shape import write_view
 from tapegrad.record import (
+    check_open,
     mismatch,
     promoted,
     regenerate,
@@ -37,6 +38,8 @@ def run_inplace(op: Op, args: tuple[Any, ...], params: dict[str, Any], target: T
                 return inplace_lifted(op, args, params, target)
             if arg._home is not None and arg._home is not tape:
                 resolve(arg, tape)
+            if tape.lost:
+                check_open(arg, tape)
             arrays.append(arg._a)
         else:
             arrays.append(arg)
@@ -131,7 +134,11 @@ def check_inplace(name: str, target: Tensor, tape: Tape, listening: bool) -> Non
             f"`{name}`: a Tensor of {target.dtype} cannot hold a result that requires grad"
         )
     if not target._a.flags.writeable:
-        raise RuntimeError(f"`{name}`: the memory of this Tensor is read-only; use `clone()`")
+        raise RuntimeError(
+            f"`{name}`: the memory of this Tensor is read-only, as that of arguments inside of a "
+            "transform is (it is the caller's); use `clone()`, or an operation that returns a new "
+            "Tensor"
+        )
     if any(s == 0 and n > 1 for s, n in zip(target._a.strides, target._a.shape, strict=True)):
         raise RuntimeError(
             f"`{name}`: several elements of this Tensor (shape {target._a.shape}) share a single "

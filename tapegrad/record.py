@@ -25,6 +25,7 @@ from tapegrad.tape import (
     COLUMN,
     DROP_FLOOR,
     DTYPE_BITS,
+    ENDED,
     GENERAL,
     LARGE,
     PACKED,
@@ -72,6 +73,8 @@ def run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
                 resolve(arg, tape)
             if arg._pos:
                 history = True
+                if tape.lost:
+                    check_open(arg, tape)
             given.append(arg._a)
         elif type(arg) is Specimen:
             return run(op, tuple(a.owner if type(a) is Specimen else a for a in args), params)
@@ -140,6 +143,8 @@ def mismatch(op: Op, arrays: list[Any]) -> Exception:
 def resolve(t: Tensor, tape: Tape) -> None:
     """Bring a view up to date; refuse what stands on another thread's tape."""
     home = t._home
+    if home is ENDED:
+        raise ended(t)
     if type(home) is View and (home.tape is tape or t._pos <= 0):
         base = home.base
         if base is None or home.frozen or base._pos == home.stamp:
@@ -152,6 +157,21 @@ def resolve(t: Tensor, tape: Tape) -> None:
             f"this Tensor of shape {t._a.shape} was recorded by another thread: finish its graph "
             "there (call `backward` in that thread), or pass `t.detach()` across"
         )
+
+
+def check_open(t: Tensor, tape: Tape) -> None:
+    """Refuse a value that was made inside a transform which has ended, where records are made."""
+    if tape.mode and t._pos > 0 and tape.index(t._pos) < 0:
+        raise ended(t)
+
+
+def ended(t: Tensor) -> RuntimeError:
+    """The error for a value whose record a transform took along when it ended."""
+    return RuntimeError(
+        f"this Tensor of shape {t._a.shape} was made inside `tapegrad.grad` or another transform "
+        "and is used after that has ended: return it from the function (with `has_aux=True` beside "
+        "the value), or keep `tapegrad.stop_gradient(t)` if it shall be a constant"
+    )
 
 
 def tracked(op: Op, args: tuple[Any, ...]) -> bool:

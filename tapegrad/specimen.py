@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
+
+# How much these find depends on the values.
+COUNTED = frozenset("nonzero flatnonzero argwhere extract compress unique".split())
 
 
 class Specimen(np.ndarray):
@@ -15,11 +18,26 @@ class Specimen(np.ndarray):
 
     owner: Any
 
-    def __array_ufunc__(self, *args: Any, **kwargs: Any) -> Any:
+    def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
+        self.__array_function__(ufunc)
+
+    def __array_function__(self, func: Any, *args: Any, **kwargs: Any) -> NoReturn:
+        name = func.__name__
+        if name in COUNTED:
+            raise RuntimeError(
+                f"`{name}` under `vmap` finds another number of elements in each example, and all "
+                "examples have one shape: use `tapegrad.where(condition, t, other)`, or multiply "
+                "with the condition and add up"
+            )
         raise RuntimeError(
-            "the values of a Tensor under `vmap` cannot be read as an array: use an operation of "
-            "tapegrad, or compute outside of the mapped function"
+            f"the values of a Tensor under `vmap` differ from example to example and cannot be "
+            f"read as an array (`{name}` wanted to): use an operation of tapegrad, or compute "
+            "outside of the mapped function"
         )
 
-    def __array_function__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.__array_ufunc__()
+
+def everything(array: np.ndarray) -> np.ndarray:
+    """The values of all examples that stand behind what a Tensor shows."""
+    while type(array) is Specimen:
+        array = array.owner.parts()[0]._a
+    return array

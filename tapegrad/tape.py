@@ -58,6 +58,10 @@ DEBT_FLOOR = 1 << 24  # bytes of recorded results before abandoned records are l
 
 MODE_OFF, MODE_FAST, MODE_CAREFUL = range(3)
 
+ENDED: Any = object()  # stands in `_home` of a variable whose transform has ended
+
+Mark = tuple[list[int], int, int, int]  # the tokens, and the lengths of these, leaves, wide
+
 leaf_keys: Callable[[], int] = itertools.count(1).__next__
 
 
@@ -187,6 +191,7 @@ class Tape:
         "last_mutation",
         "leaves",
         "levels",
+        "lost",
         "mode",
         "mutated",
         "next",
@@ -215,7 +220,7 @@ class Tape:
         self.offset = 0  # where in the buffer the next record goes
         self.buffer = bytearray()
         self._resize(MIN_CAPACITY)
-        self.next = FIRST  # its position
+        self.next = FIRST - 1 + 1  # its position, an object that nobody else holds
         self.shift = FIRST  # position - index, for every record that was never moved
         self.old: np.ndarray = np.empty(0, np.int64)  # positions of the records that were moved
         self.old_at = 0  # the address of these
@@ -236,6 +241,7 @@ class Tape:
         self.sweeping = 0  # sweeps under way; a hook may start another
         self.levels: list[Any] = []  # of the transforms under way that lift Tensors
         self.depth = 0  # transforms under way
+        self.lost: list[int] = []  # positions that the user holds of transforms that have ended
         self.enabled = True
         self.inference = False
         self.anomaly: bool | None = None  # None: off; else whether NaN is looked for
@@ -313,7 +319,7 @@ class Tape:
 
     def set_mode(self) -> None:
         """Choose between not recording, the short path, and the careful one."""
-        careful = self.anomaly is not None or bool(self.saved_hooks)
+        careful = self.anomaly is not None or bool(self.saved_hooks) or bool(self.lost)
         self.mode = (MODE_CAREFUL if careful else MODE_FAST) if self.enabled else MODE_OFF
 
     # -- reading ---------------------------------------------------------------------------
@@ -407,45 +413,11 @@ class Tape:
         if first <= self.floor < end:
             self.floor = end
 
-    def mark(self) -> tuple[list[int], int, int, int]:
-        """Where the tape stands: what `rewind` goes back to."""
+    def mark(self) -> Mark:
+        """Where the tape stands: what `tapegrad.rewind` goes back to."""
         return self.tokens, len(self.tokens), len(self.leaves), len(self.wide)
 
-    def rewind(self, mark: tuple[list[int], int, int, int]) -> bool:
-        """Forget the records and leaves since a mark, if nobody holds any of those records.
-
-        A function of plain arrays leaves nothing behind then, however often it is differentiated.
-        Positions are not used again: what is left is found by bisection from then on.
-        """
-        tokens, count, leaves, wide = mark
-        if tokens is not self.tokens or self.sweeping:
-            return False
-        newest = tokens[count:]
-        if not newest:
-            return True
-        if (self.hooks or self.traces) and max(*self.hooks, *self.traces, 0) >= newest[0]:
-            return False
-        if len(self.old) < count > 1000:  # bisection would have to be set up again each time
-            return False
-        if max(map(getrefcount, newest)) > 3:  # references of the two lists, and the call's
-            return False
-        dropped, forgotten = self.keep[count:], self.leaves[leaves:]
-        del tokens[count:], self.keep[count:], self.leaves[leaves:]
-        if self.wide:
-            del self.wide[wide:]
-        for leaf in forgotten:
-            self.slots.pop(leaf._pos, None)
-        if len(self.old) != count:
-            self.old = np.array(tokens, np.int64)
-            self.old_at = self.old.ctypes.data
-        self.shift = self.next - count
-        self.offset = count * STRIDE
-        self.floor = min(self.floor, count)
-        self.tail = (0, 0)
-        del newest, dropped, forgotten  # last: freeing values may run code of the user
-        return True
-
-    def drop_spent(self, mark: tuple[list[int], int, int, int]) -> None:
+    def drop_spent(self, mark: Mark) -> None:
         """Let go of what the records since a mark keep although a sweep has taken it away."""
         first = mark[1] if mark[0] is self.tokens else 0
         spent = (self.words()[first:, WORD] & SPENT) != 0
@@ -455,10 +427,31 @@ class Tape:
             self.keep[index] = None
         del dropped  # last: freeing values may run code of the user
 
+    def keep_places(self, count: int) -> None:
+        """The first records, so many, are found by bisection from now on."""
+        have = len(self.old)
+        if count > have:
+            room = self.old if self.old.base is None else self.old.base
+            if len(room) < count:
+                room = np.empty(2 * count, np.int64)
+                room[:have] = self.old
+            room[have:count] = self.tokens[have:count]
+            self.old_at = room.ctypes.data
+            self.old = room[:count]
+        elif count < have:
+            self.old = self.old[:count]
+
+    def let_go(self) -> None:
+        """Forget what was lost when nobody holds any of it; the short roads are open again."""
+        if all(getrefcount(self.lost[i]) <= 2 for i in range(len(self.lost))):
+            self.lost.clear()
+            self.set_mode()
+
     def make_room(self) -> int:
         """Reclaim, and grow when more than half of the records are still in use."""
         if self.offset < self.end:
             return self.offset
+        self.let_go()
         self.reclaim()
         used = len(self.tokens)
         if 2 * used > self.capacity:

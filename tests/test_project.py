@@ -30,7 +30,7 @@ LAYERS = (
     {"parallel"},
     {"bulk"},
     {"tensor"},
-    {"record"},
+    {"record", "rewind"},
     {"fast", "inplace", "views"},
     {"functions"},
     {"numpy_face"},

@@ -13,7 +13,8 @@ from tapegrad.autograd.grad_mode import recording
 from tapegrad.autograd.hooks import run_functions
 from tapegrad.autograd.sweep import NOT_USED, Sweep, alone, swept_at_once
 from tapegrad.kernels.layout import SMALL
-from tapegrad.tape import current
+from tapegrad.record import ended
+from tapegrad.tape import ENDED, current
 from tapegrad.tensor import Tensor, View, noted, place, wrap
 
 Tensors = Tensor | Sequence[Tensor]
@@ -159,7 +160,7 @@ def leaf_gradient(root: Tensor, leaf: Tensor, since: int) -> np.ndarray:
     """The gradient of a float64 scalar in one leaf, which nothing before a position reads.
 
     What the records keep for a second sweep may stay there, though there can be none: call
-    `Tape.rewind` or `Tape.drop_spent`.
+    `rewind` or `Tape.drop_spent`.
     """
     tape = current.tape
     code = tape.slots.get(leaf._pos)
@@ -264,6 +265,8 @@ def _prepare(
     direct: dict[int, Any] = {}
     for root, weight in zip(roots, weights, strict=True):
         value: Any = weight if recorded else weight._a
+        if root._home is ENDED:
+            raise ended(root)
         if root._pos < 0:
             key = root._pos
             sweep_leaf = direct.get(key)
@@ -276,7 +279,7 @@ def _prepare(
             )
         index = tape.index(root._pos)
         if index < 0:
-            raise RuntimeError("backward through the graph a second time: it was released")
+            raise ended(root)
         sweep.seed(index, value)
     return sweep, direct
 

@@ -42,6 +42,11 @@ class Context:
         self._materialize = True
         self._tape: Tape | None = None
 
+    def needs(self, args: tuple[Any, ...]) -> bool:
+        """Note which arguments require grad; whether any does."""
+        self.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
+        return any(self.needs_input_grad)
+
     def save_for_backward(self, *tensors: Any) -> None:
         """Keep Tensors (inputs, outputs or others) for `backward`; their versions are watched."""
         self._to_save = tensors
@@ -69,19 +74,23 @@ class Context:
         if tape is None:
             return self._to_save
         found = []
-        for kind, code, value in self._saved:
+        for kind, where, value in self._saved:
             if kind == "packed":
                 receive, packed = value
                 value = receive(packed)._a
-            found.append(value if kind == "plain" else lift_anywhere(tape, code, value))
+            found.append(value if kind == "plain" else lift_anywhere(tape, where, value))
         return tuple(found)
 
 
-def lift_anywhere(tape: Tape, code: int, array: np.ndarray) -> Tensor:
+def lift_anywhere(tape: Tape, where: int | Tensor, array: np.ndarray) -> Tensor:
     """A Tensor at the place of a saved one; a record that is gone gives a constant."""
-    if code > 0 and tape.index(code) < 0:
+    if isinstance(where, Tensor):  # a leaf: the tape may have numbered it anew
+        if not where._pos:
+            return wrap(array)
+        where = tape.slot(where)
+    elif where and tape.index(where) < 0:
         return wrap(array)
-    return lift(tape, code, array)
+    return lift(tape, where, array)
 
 
 class Entry:
@@ -102,27 +111,26 @@ class Entry:
         self, tape: Tape, index: int, g: Any, wanted: Wanted, recorded: bool,
         scratch: dict[int, Any],
     ) -> Iterator[tuple[int, Any]]:  # fmt: skip
-        """Run the user's backward and check what it returns."""
+        """Run the user's backward."""
         given = scratch.pop(tape.tokens[index], None)
-        if given is None:
-            given = {0: g}
+        codes = tape.inputs(index)
+        found = self.gradients({0: g} if given is None else given, recorded)
+        for k, (code, value) in enumerate(zip(codes, found, strict=False)):
+            if code and value is not None and wanted(code):
+                yield code, self.fitted(value, k, recorded)
+
+    def gradients(self, given: dict[int, Any], recorded: bool) -> tuple[Any, ...]:
+        """What the user's backward makes of the adjoints of the outputs: one for each argument."""
         grads = [self._gradient(given.get(j), j, recorded) for j in range(len(self.outputs))]
         found = self._call(grads)
-        codes = tape.inputs(index)
-        names = f"`{self.record_name}.backward`"
         if len(found) > len(self.specs) and all(x is None for x in found[len(self.specs) :]):
             found = found[: len(self.specs)]
         if len(found) != len(self.specs):
             raise RuntimeError(
-                f"{names} returned an incorrect number of gradients: expected {len(self.specs)}, "
-                f"one for each argument of forward, got {len(found)}"
+                f"`{self.record_name}.backward` returned an incorrect number of gradients: "
+                f"expected {len(self.specs)}, one for each argument of forward, got {len(found)}"
             )
-        for k, (code, value) in enumerate(zip(codes, found, strict=False)):
-            if not code or value is None or not wanted(code):
-                continue
-            spec = self.specs[k]
-            assert spec is not None
-            yield code, self._fitted(value, spec, k, names, recorded)
+        return found
 
     def _gradient(self, g: Any, j: int, recorded: bool) -> Any:
         if g is None:
@@ -142,7 +150,10 @@ class Entry:
             tuple(found) if isinstance(found, list) else (found,)
         )  # fmt: skip
 
-    def _fitted(self, value: Any, spec: Spec, k: int, names: str, recorded: bool) -> Any:
+    def fitted(self, value: Any, k: int, recorded: bool) -> Any:
+        """A gradient that the user's backward returned, in the shape and dtype of argument k."""
+        names, spec = f"`{self.record_name}.backward`", self.specs[k]
+        assert spec is not None
         if not isinstance(value, Tensor):
             raise RuntimeError(
                 f"{names} returned {type(value).__name__} for argument {k}: expected a Tensor "
@@ -260,19 +271,23 @@ class Function:
             if isinstance(arg, Tensor):
                 resolve(arg, tape)
         context = Context()
-        context.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
-        recording = tape.enabled and any(context.needs_input_grad)
+        recording = tape.enabled and context.needs(args)
         before = [_Place(a) for a in args]
-        with no_grad():
-            if cls.setup_context is not None:
-                out = cls.forward(*args)
-                cls.setup_context(context, args, out)
-            else:
-                out = cls.forward(context, *args)
+        out = cls.run_forward(context, args)
         several = isinstance(out, (tuple, list))
         outputs = list(out) if several else [out]
         results = _record(cls, context, args, before, outputs, tape, recording)
         return tuple(results) if several else results[0], context
+
+    @classmethod
+    def run_forward(cls, context: Context, args: tuple[Any, ...]) -> Any:
+        """What `forward` returns; what it does is not recorded."""
+        with no_grad():
+            if cls.setup_context is None:
+                return cls.forward(context, *args)
+            out = cls.forward(*args)
+            cls.setup_context(context, args, out)
+            return out
 
 
 def _not_loaded(cls: Any, args: tuple[Any, ...]) -> Any:
@@ -388,27 +403,27 @@ def _save(
     context: Context, entry: Entry, before: list[_Place], outputs: list[Any], results: list[Any],
     tape: Tape,
 ) -> None:  # fmt: skip
-    saved: list[tuple[str, int, Any]] = []
+    saved: list[tuple[str, int | Tensor, Any]] = []
     for t in context._to_save:
         if t is None:
             saved.append(("plain", 0, None))
             continue
         if not isinstance(t, Tensor):
             raise TypeError(f"`save_for_backward` takes Tensors or None, got {type(t).__name__}")
-        code = 0
+        where: int | Tensor = 0
         at = next((p for p in before if p.t is t), None)
         out = next((r for o, r in zip(outputs, results, strict=True) if o is t), None)
         if at is not None and not any(t is d for d in context._dirty):
-            code = tape.slot(t) if at.position < 0 else at.position
+            where = t if at.position < 0 else at.position
         elif isinstance(out, Tensor):
-            code = out._pos
+            where = out._pos
         elif t._pos:
-            code = tape.slot(t) if t._pos < 0 else t._pos
+            where = t if t._pos < 0 else t._pos
         if tape.saved_hooks:
             send, receive = tape.saved_hooks[-1]
-            saved.append(("packed", code, (receive, send(t))))
+            saved.append(("packed", where, (receive, send(t))))
         else:
-            saved.append(("tensor", code, t._a))
+            saved.append(("tensor", where, t._a))
     context._saved = tuple(saved)
     context._tape = tape
     context._to_save = ()

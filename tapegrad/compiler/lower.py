@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
 from tapegrad.compiler.graph import Graph
-from tapegrad.compiler.loops import MEMORY, written
+from tapegrad.compiler.loops import MEMORY, Nest, written
+from tapegrad.compiler.matrices import PREFIX
 from tapegrad.compiler.place import CONSTANT, INPUT, OUTPUT, Buffer, Place
 from tapegrad.compiler.scalars import definitions
-from tapegrad.compiler.schedule import Bounds, Call, Gemm, Schedule, Step
+from tapegrad.compiler.schedule import Schedule
+from tapegrad.compiler.shared import DECLARED, Shared, dividing, shared
+from tapegrad.compiler.steps import Again, Bounds, Call, Gemm, Native, Step
 from tapegrad.compiler.text import literal
 
 ENTRY = "tapegrad_program"
@@ -23,6 +27,7 @@ BITS = {"float64": "i64", "float32": "i32", "int64": "i64", "int32": "i32", "boo
 
 INLINED = 60  # operations up to which straight code has the elementary functions inlined
 INLINE, APART = "@vmath.", "@apart."
+LOOPING = 64  # steps from which on a loop is worth LLVM's passes
 _DEFINITION = re.compile(r"^define internal .*?^}$", re.MULTILINE | re.DOTALL)
 
 PREFACE = """\
@@ -31,8 +36,6 @@ PREFACE = """\
 declare i64 @tapegrad_callback(i64, i64, ptr, ptr)
 declare ptr @aligned_alloc(i64, i64)
 declare void @free(ptr)
-declare void @tapegrad_dgemm(ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr)
-declare void @tapegrad_sgemm(ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr)
 attributes #0 = { nounwind "prefer-vector-width"="512" }
 attributes #1 = { nounwind noinline cold "prefer-vector-width"="512" }
 """
@@ -43,9 +46,15 @@ class Lowered(NamedTuple):
 
     text: str
     level: int  # of LLVM's optimisation
-    calls: list[Call]
+    calls: list[Call | Native]
+    shared: list[Shared]
     constants: list[np.ndarray]
     scratch: int
+
+    @property
+    def callbacks(self) -> tuple[str, ...]:
+        """The operations that Python computes, whatever the values are."""
+        return tuple([call.node.name for call in self.calls if isinstance(call, Call)])
 
 
 class Module:
@@ -58,8 +67,11 @@ class Module:
         self.used: set[str] = set()
         self.apart: set[str] = set()  # functions that are called, not inlined
         self.straight = 0  # operations of straight-line code
+        self.longest = 0  # the number of steps of a loop
         self.texts: list[str] = []
-        self.calls: list[Call] = []
+        self.calls: list[Call | Native] = []
+        self.declared: set[str] = set()
+        self.shared: list[Shared] = []
         self.products: dict[str, str] = {}
 
     def lower(self) -> Lowered:
@@ -77,20 +89,26 @@ class Module:
             first = last
         self.texts += parts
         self.texts.append(self._entry(len(parts)))
-        text = "\n".join([PREFACE, *self._constants(), *self.texts, self._definitions()])
-        # Long straight code has nothing that LLVM's slower passes would find.
-        level = 1 if self.straight > INLINED and self.straight > 2 * len(self.texts) else 3
-        return Lowered(text, level, self.calls, schedule.constants, schedule.scratch)
+        preface = [PREFACE, *sorted(self.declared), *self._constants()]
+        text = "\n".join([*preface, *self.texts, self._definitions()])
+        # Our passes leave LLVM's little to find in long straight code: at most a fifth of its time
+        # (it lies in the elementary functions), for which they take five times as long to compile.
+        level = 0 if self.straight > INLINED and self.longest < LOOPING else 3
+        return Lowered(text, level, self.calls, self.shared, schedule.constants, schedule.scratch)
 
-    def nest(self, at: int) -> str:
+    def nest(self, nest: Nest) -> str:
         """The name of the function of a nest; equal nests share one."""
-        nest = self.schedule.nests[at]
-        assert nest is not None
-        found = written(nest)
+        divided = shared(nest)
+        found = written(nest, part=divided is not None)
         name = self.functions.get(found.text)
         if name is None:
             name = self.functions[found.text] = f"nest{len(self.functions)}"
-            text = found.text.replace("{name}", name)
+            text = found.text.replace("{name}", name if divided is None else f"{name}.part")
+            if divided is not None:
+                self.texts.append(dividing(name, len(self.shared), divided))
+                self.shared.append(divided)
+                self.declared.update(DECLARED)
+            self.longest = max(self.longest, prod(nest.domain) if nest.domain else 0)
             if not nest.domain:
                 self.straight += len(nest.terms)
                 if len(nest.terms) > INLINED:
@@ -240,14 +258,39 @@ class Part:
         if isinstance(step, Gemm):
             self._gemm(step)
             return
+        if isinstance(step, Native):
+            self._native(step)
+            return
         nest = module.schedule.nests[at]
         assert nest is not None
-        name = module.nest(at)
-        places = [*nest.loads, *[s.place for s in nest.stores]]
-        args = ", ".join(f"ptr {self.address(place)}" for place in places)
-        self.lines.append(f"call void @{name}({args})")
+        call = self._nest(nest)
+        if isinstance(step, Again):
+            self._again(step, call, self._nest(step.redo))
+            return
+        self.lines.append(call)
         if isinstance(step, Bounds):
             self._bounds(step)
+
+    def _nest(self, nest: Nest) -> str:
+        places = [*nest.loads, *[s.place for s in nest.stores]]
+        args = ", ".join(f"ptr {self.address(place)}" for place in places)
+        return f"call void @{self.module.nest(nest)}({args})"
+
+    def _again(self, step: Again, look: str, redo: str) -> None:
+        """Run a nest where what another one left is no number."""
+        kind = MEMORY[step.result.buffer.dtype.name]
+        at, total, bad = self.address(step.result), self.fresh(), self.fresh()
+        self.count += 1
+        self.lines += [
+            look,
+            f"{total} = load {kind}, ptr {at}",
+            f"{bad} = fcmp uno {kind} {total}, {total}",
+            f"br i1 {bad}, label %again{self.count}, label %fine{self.count}",
+            f"again{self.count}:",
+            redo,
+            f"br label %fine{self.count}",
+            f"fine{self.count}:",
+        ]
 
     def _bounds(self, step: Bounds) -> None:
         """An index out of range is met by the way without compiling, which says so."""
@@ -283,7 +326,30 @@ class Part:
             f"holds{k}:",
         ]
 
-    def _call(self, step: Call) -> None:
+    def _native(self, step: Native) -> None:
+        """Call the function; Python where it has no result."""
+        module = self.module
+        name = module.functions.get(step.text)
+        if name is None:
+            name = module.functions[step.text] = f"native{len(module.functions)}"
+            module.texts.append(step.text.replace("{name}", name))
+            module.declared |= step.declared
+        given = ", ".join(f"ptr {self.address(place)}" for place in step.given)
+        for place in (*step.args, step.out):
+            self.address(place)  # before the branch, after which others may use it
+        status, bad = self.fresh(), self.fresh()
+        self.count += 1
+        label = self.count
+        self.lines += [
+            f"{status} = call i64 @{name}({given})",
+            f"{bad} = icmp ne i64 {status}, 0",
+            f"br i1 {bad}, label %failing{label}, label %solved{label}",
+            f"failing{label}:",
+        ]
+        self._call(step)
+        self.lines += [f"br label %solved{label}", f"solved{label}:"]
+
+    def _call(self, step: Call | Native) -> None:
         number = len(self.module.calls)
         self.module.calls.append(step)
         count = len(step.args)
@@ -306,43 +372,61 @@ class Part:
 
     def _gemm(self, step: Gemm) -> None:
         """Row by row is column by column of the transposes: BLAS computes out' = b' a'."""
-        (rows, inner), columns = step.a.shape, step.b.shape[1]
+        (count, rows, inner), columns = step.a.shape, step.b.shape[2]
         single = step.out.buffer.dtype.itemsize == 4
         turned_a, lead_a = _layout(step.a)
         turned_b, lead_b = _layout(step.b)
-        key = f"{single} {turned_b} {turned_a} {columns} {rows} {inner} {lead_b} {lead_a}"
+        numbers = (columns, rows, inner, lead_b, lead_a, columns)
+        steps = tuple([x.strides[0] for x in (step.b, step.a, step.out)])
+        key = f"{single} {turned_b} {turned_a} {numbers} {count} {steps if count > 1 else 0}"
         name = self.module.products.get(key)
         if name is None:
             name = self.module.products[key] = f"product{len(self.module.products)}"
-            numbers = (columns, rows, inner, lead_b, lead_a, columns)
-            self.module.texts.append(_product(name, single, turned_b, turned_a, numbers))
+            routine = PREFIX + ("sgemm" if single else "dgemm")
+            self.module.declared.add(f"declare void @{routine}({', '.join(['ptr'] * 13)})")
+            self.module.texts.append(
+                _product(name, single, (turned_b, turned_a), numbers, count, steps)
+            )
         a, b, out = (self.address(p) for p in (step.a, step.b, step.out))
         self.lines.append(f"call void @{name}(ptr {b}, ptr {a}, ptr {out})")
 
 
 def _layout(place: Place) -> tuple[bool, int]:
     """Whether BLAS has to transpose a matrix, and its leading dimension."""
-    (rows, columns), (down, right) = place.shape, place.strides
+    (_, rows, columns), (_, down, right) = place.shape, place.strides
     if right == 1 and (down >= columns or rows == 1):
         return False, max(down, columns)
     return True, max(right, rows)
 
 
-def _product(name: str, single: bool, first: bool, second: bool, numbers: tuple[int, ...]) -> str:
+def _product(
+    name: str, single: bool, turned: tuple[bool, bool], numbers: tuple[int, ...], count: int,
+    steps: tuple[int, ...],
+) -> str:  # fmt: skip
     kind, routine = ("float", "sgemm") if single else ("double", "dgemm")
     one = literal(1.0, kind).name
     zero = literal(0.0, kind).name
-    letters = [ord("T" if turned else "N") for turned in (first, second)]
-    lines = [f"define internal void @{name}(ptr %a, ptr %b, ptr %c) #0 {{"]
-    for k, letter in enumerate(letters):
-        lines += [f"%t{k} = alloca i8", f"store i8 {letter}, ptr %t{k}"]
+    lines = [f"define internal void @{name}(ptr %a, ptr %b, ptr %c) #0 {{", "start:"]
+    for k, flag in enumerate(turned):
+        lines += [f"%t{k} = alloca i8", f"store i8 {ord('T' if flag else 'N')}, ptr %t{k}"]
     for k, number in enumerate(numbers):
         lines += [f"%n{k} = alloca i32", f"store i32 {number}, ptr %n{k}"]
     lines += [
         f"%one = alloca {kind}", f"store {kind} {one}, ptr %one",
         f"%zero = alloca {kind}", f"store {kind} {zero}, ptr %zero",
-        f"call void @tapegrad_{routine}(ptr %t0, ptr %t1, ptr %n0, ptr %n1, ptr %n2, ptr %one, "
-        "ptr %a, ptr %n3, ptr %b, ptr %n4, ptr %zero, ptr %c, ptr %n5)",
+        "br label %loop", "loop:", "%i = phi i64 [ 0, %start ], [ %next, %loop ]",
+    ]  # fmt: skip
+    for x, step in zip("abc", steps, strict=True):
+        lines += [
+            f"%{x}o = mul i64 %i, {step}",
+            f"%{x}i = getelementptr {kind}, ptr %{x}, i64 %{x}o",
+        ]
+    lines += [
+        f"call void @{PREFIX}{routine}(ptr %t0, ptr %t1, ptr %n0, ptr %n1, ptr %n2, ptr %one, "
+        "ptr %ai, ptr %n3, ptr %bi, ptr %n4, ptr %zero, ptr %ci, ptr %n5)",
+        "%next = add i64 %i, 1",
+        f"%more = icmp ult i64 %next, {count}",
+        "br i1 %more, label %loop, label %done", "done:",
         "ret void", "}",
     ]  # fmt: skip
     return "\n".join(lines)

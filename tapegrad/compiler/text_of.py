@@ -41,4 +41,4 @@ class Lowering:
     @property
     def callbacks(self) -> tuple[str, ...]:
         """The operations that the program calls back into Python for."""
-        return tuple([call.node.name for call in Module(self.graph).lower().calls])
+        return Module(self.graph).lower().callbacks

@@ -21,6 +21,7 @@ import numpy as np
 from tapegrad import storage
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.autograd.pullback import Given, chain, fit
+from tapegrad.compiler.functions import Pull, applied
 from tapegrad.compiler.graph import Graph, Guard, Node
 from tapegrad.lift.core import Level, Lifted, become, shell, zeros_like
 from tapegrad.ops import elementwise as e
@@ -40,7 +41,9 @@ class Untraceable(Exception):
 class Trace(Level):
     """A trace under way: its records, their values in this call, and the guards."""
 
-    __slots__ = ("blocked", "captured", "constants", "followed", "guards", "nodes", "values")
+    __slots__ = (
+        "blocked", "captured", "constants", "followed", "guards", "nodes", "pulls", "values"
+    )  # fmt: skip
     traces = True
 
     def __init__(self) -> None:
@@ -52,6 +55,7 @@ class Trace(Level):
         self.followed: set[int] = set()  # variables of a gradient that is being computed
         self.captured: dict[int, Tensor] = {}  # Tensors from outside, which became constants
         self.constants: dict[Any, int] = {}
+        self.pulls: dict[int, Pull] = {}  # of the records that a `Function` stands behind
 
     def append(self, node: Node, value: np.ndarray) -> int:
         """Append a record with its value; returns its position."""
@@ -64,6 +68,10 @@ class Trace(Level):
         k = sum(node.name == "input" for node in self.nodes)
         node = Node(None, (), {"k": k}, array.shape, array.dtype)
         return traced(self, self.append(node, array))
+
+    def tensor(self, position: int) -> Traced:
+        """A Traced Tensor of a record."""
+        return traced(self, position)
 
     def constant(self, array: np.ndarray) -> int:
         """The position of a constant; equal small constants are one record."""
@@ -96,6 +104,13 @@ class Trace(Level):
             return self.constant(x._a)
         return self.constant(np.asarray(x))
 
+    def watched(self) -> list[Tensor]:
+        """The Tensors from outside that can still change: others than this trace know of them."""
+        found = list(self.captured.values())
+        self.captured.clear()
+        ours = 3  # the list, the variable below, the argument of the call
+        return [t for t in found if t._is_view() or sys.getrefcount(t) > ours]
+
     def follow(self, t: Tensor) -> Traced:
         """A variable: a record of the same value that a gradient can be asked for."""
         start = self.position(t)
@@ -109,16 +124,29 @@ class Trace(Level):
         assert isinstance(t, Traced)
         self.followed.discard(t.position)
 
-    def depends(self, position: int, sources: set[int]) -> bool:
+    def depends(self, root: Tensor, x: Tensor) -> bool:
+        """Whether a Tensor was computed from a variable, along what gradients pass."""
+        return self.descends(self.position(root), {self.position(x)})
+
+    def apply(self, function: Any, args: tuple[Any, ...]) -> Any:
+        """Run a `Function` whose `backward` the sweeps over these records call."""
+        return applied(self, function, args)
+
+    def feeding(self, position: int) -> tuple[int, ...]:
+        """The records that a gradient passes to from a record."""
+        if position in self.blocked:
+            return ()
+        pull = self.pulls.get(position)
+        return self.nodes[position].args if pull is None else pull.operands
+
+    def descends(self, position: int, sources: set[int]) -> bool:
         """Whether a record was computed from one of some others, along what gradients pass."""
         seen, todo = {position}, [position]
         while todo:
             at = todo.pop()
             if at in sources:
                 return True
-            if at in self.blocked:
-                continue
-            for a in self.nodes[at].args:
+            for a in self.feeding(at):
                 if a not in seen:
                     seen.add(a)
                     todo.append(a)
@@ -141,6 +169,9 @@ class Trace(Level):
         """Forget the records and guards from some position on."""
         del self.nodes[to_nodes:], self.values[to_nodes:], self.guards[to_guards:]
         self.constants = {k: p for k, p in self.constants.items() if p < to_nodes}
+        self.pulls = {p: pull for p, pull in self.pulls.items() if p < to_nodes}
+        self.blocked = {p for p in self.blocked if p < to_nodes}
+        self.followed = {p for p in self.followed if p < to_nodes}
 
 
 class Cell:
@@ -189,7 +220,7 @@ class Traced(Lifted):
     """A Tensor whose value is known when the compiled program runs."""
 
     __slots__ = ()
-    _what = "`tapegrad.jit`"
+    _kind = "`tapegrad.jit`"
     _lift: Parts
 
     @property
@@ -207,10 +238,6 @@ class Traced(Lifted):
         """The value in the call that is traced."""
         return (wrap(self._lift.at.values[self.position]),)
 
-    def varied(self, function: Callable[[Tensor], Tensor]) -> Tensor:
-        """A variable of the same value, see `Trace.follow`."""
-        return self._lift.at.follow(self)
-
     def rebuilt(self, *parts: Tensor) -> Lifted:
         """The same: only the records matter."""
         return self
@@ -226,7 +253,7 @@ class Traced(Lifted):
     def requires_grad(self) -> bool:
         """Whether a gradient that is being computed may pass here."""
         trace = self._lift.at
-        return bool(trace.followed) and trace.depends(self.position, trace.followed)
+        return bool(trace.followed) and trace.descends(self.position, trace.followed)
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
@@ -407,22 +434,28 @@ def _sweep(trace: Trace, adjoints: dict[int, Tensor], targets: set[int]) -> None
     top, bottom = max(adjoints), min(targets)
     leads = [False] * (top + 1 - bottom)
     for position in range(bottom, top + 1):
-        leads[position - bottom] = position in targets or (
-            position not in trace.blocked
-            and any(a >= bottom and leads[a - bottom] for a in trace.nodes[position].args)
+        leads[position - bottom] = position in targets or any(
+            a >= bottom and leads[a - bottom] for a in trace.feeding(position)
         )
 
     def wanted(a: int) -> bool:
         return a >= bottom and leads[a - bottom]
 
+    parts: dict[int, dict[int, Tensor]] = {}
     for position in range(top, bottom - 1, -1):
-        if not leads[position - bottom] or position not in adjoints:
+        if not leads[position - bottom] or not (position in adjoints or position in parts):
             continue
-        g = adjoints[position] if position in targets else adjoints.pop(position)
+        g = adjoints.get(position) if position in targets else adjoints.pop(position, None)
         if position in trace.blocked:
             continue
-        for a, found in _contributions(trace, position, g, wanted):
-            _accumulate(adjoints, a, found)
+        pull = trace.pulls.get(position)
+        if pull is not None:
+            found = list(pull.run(parts, g, wanted))
+        else:
+            assert g is not None
+            found = _contributions(trace, position, g, wanted)
+        for a, more in found:
+            _accumulate(adjoints, a, more)
 
 
 def _contributions(

@@ -14,6 +14,7 @@ from tapegrad.compiler.lower import Module
 from tapegrad.compiler.passes import optimised
 from tapegrad.compiler.program import Program
 from tapegrad.compiler.trace import Trace
+from tapegrad.ops.core import Spec
 from tapegrad.tensor import Tensor, wrap
 from tapegrad.transforms.arguments import name_of
 from tapegrad.transforms.pytree import Tree, unflatten
@@ -52,7 +53,7 @@ class Variant:
         self.kinds = kinds
         self.tree = tree
         self.leaves = tuple(found)
-        self.captured = tuple([(t, t._version) for t in trace.captured.values()])
+        self.captured = tuple([(t, t._version) for t in trace.watched()])
         self.graph = optimised(trace.graph(tuple(outputs)))
         self.program = compiled(self.graph)
 
@@ -78,7 +79,7 @@ class Variant:
     @property
     def result(self) -> Result:
         """The structure of what is returned as a door builds it; raises ValueError if it cannot."""
-        return _structure(self.tree, iter(self.leaves))
+        return _structure(self.tree, iter(self.leaves), self.program.outputs)
 
 
 def compiled(graph: Graph) -> Program:
@@ -90,7 +91,7 @@ def compiled(graph: Graph) -> Program:
         tuple([graph.nodes[i].spec for i in graph.inputs]),
         tuple([graph.nodes[i].spec for i in graph.outputs]),
         lowered.scratch,
-        tuple([call.node.name for call in lowered.calls]),
+        lowered.callbacks,
         linked,
     )
 
@@ -133,16 +134,16 @@ def _given(leaf: Leaf, outputs: Any) -> Any:
     return value if leaf.form == ARRAY else value[()]
 
 
-def _structure(tree: Tree, leaves: Any) -> Result:
+def _structure(tree: Tree, leaves: Any, outputs: tuple[Spec, ...]) -> Result:
     if tree.kind is None:
         leaf = next(leaves)
         if leaf.form == ARRAY:
             return int(leaf.output)
-        if leaf.form == FLOAT:
+        if leaf.form == FLOAT and outputs[leaf.output].dtype == np.float64:
             return Float(leaf.output)
         raise ValueError
     if tree.kind is type(None):
         return None
     if tree.kind is not tuple:
         raise ValueError
-    return tuple([_structure(child, leaves) for child in tree.children])
+    return tuple([_structure(child, leaves, outputs) for child in tree.children])

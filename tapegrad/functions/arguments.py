@@ -2,11 +2,37 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from tapegrad.tensor import SHORT, Tensor, wrap
+
+NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim", "ddof": "correction"}
+
+
+def numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function, which also takes `axis`, `keepdims` and `ddof`."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        for name in NUMPY_NAMES.keys() & kwargs.keys() if kwargs else ():
+            own = NUMPY_NAMES[name]
+            if own in kwargs:
+                raise both_given(function.__name__, name, own)
+            kwargs[own] = kwargs.pop(name)
+        return function(*args, **kwargs)
+
+    return call
+
+
+def both_given(function: str, name: str, own: str) -> TypeError:
+    """The error for an argument that was given under two names."""
+    return TypeError(
+        f"`{function}` was given both `{name}` and `{own}`, which mean the same: give one of them"
+    )
 
 
 def as_input(x: Any, name: str) -> Tensor:

@@ -13,6 +13,7 @@ from tapegrad.dtypes import result_type as _result_type
 from tapegrad.fast import as_operand, binary, unary
 from tapegrad.functions.arguments import as_input, same_and_large
 from tapegrad.ops import elementwise as e
+from tapegrad.ops import logic
 from tapegrad.ops.core import Op
 from tapegrad.ops.shape import clone
 from tapegrad.record import run
@@ -333,97 +334,84 @@ def lerp(input: Any, end: Any, weight: Any) -> Tensor:
     return run(e.lerp, (as_operand(input), as_operand(end), as_operand(weight)), {})
 
 
-def _of_one(ufunc: np.ufunc, name: str, text: str, example: str, answer: str) -> Unary:
+def _of_one(op: Op, text: str, example: str, answer: str) -> Unary:
     def function(input: Any) -> Tensor:
-        return wrap(np.asarray(ufunc(_value(input))))
+        return run(op, (as_operand(input),), {})
 
-    return _documented(function, name, text, example, answer)
+    return _documented(function, op.name, text, example, answer)
 
 
-def _of_two(ufunc: np.ufunc, name: str, text: str, example: str, answer: str) -> Binary:
+def _of_two(op: Op, text: str, example: str, answer: str, name: str = "") -> Binary:
     def function(input: Any, other: Any) -> Tensor:
-        return wrap(np.asarray(ufunc(_value(input), _value(other))))
+        return run(op, (as_operand(input), as_operand(other)), {})
 
-    return _documented(function, name, text, example, answer)
-
-
-def _value(x: Any) -> Any:
-    if x is None:
-        raise TypeError("an operand must be a Tensor, a NumPy array or a number, got NoneType")
-    return x._a if isinstance(x, Tensor) else x
+    return _documented(function, name or op.name, text, example, answer)
 
 
 logical_and = _of_two(
-    np.logical_and,
-    "logical_and",
+    logic.logical_and,
     "Whether both are true.",
     "logical_and(tg.tensor(True), tg.tensor(False))",
     "tensor(False)",
 )
 logical_or = _of_two(
-    np.logical_or,
-    "logical_or",
+    logic.logical_or,
     "Whether one is true.",
     "logical_or(tg.tensor(True), tg.tensor(False))",
     "tensor(True)",
 )
 logical_xor = _of_two(
-    np.logical_xor,
-    "logical_xor",
+    logic.logical_xor,
     "Whether exactly one is true.",
     "logical_xor(tg.tensor(True), tg.tensor(False))",
     "tensor(True)",
 )
 logical_not = _of_one(
-    np.logical_not, "logical_not", "The opposite.", "logical_not(tg.tensor(True))", "tensor(False)"
+    logic.logical_not, "The opposite.", "logical_not(tg.tensor(True))", "tensor(False)"
 )
 bitwise_and = _of_two(
-    np.bitwise_and,
-    "bitwise_and",
+    logic.bitwise_and,
     "And, bit by bit.",
     "bitwise_and(tg.tensor(6), tg.tensor(3))",
     "tensor(2)",
 )
 bitwise_or = _of_two(
-    np.bitwise_or,
-    "bitwise_or",
+    logic.bitwise_or,
     "Or, bit by bit.",
     "bitwise_or(tg.tensor(6), tg.tensor(3))",
     "tensor(7)",
 )
 bitwise_xor = _of_two(
-    np.bitwise_xor,
-    "bitwise_xor",
+    logic.bitwise_xor,
     "Exclusive or, bit by bit.",
     "bitwise_xor(tg.tensor(6), tg.tensor(3))",
     "tensor(5)",
 )
 bitwise_not = _of_one(
-    np.invert, "bitwise_not", "Every bit reversed.", "bitwise_not(tg.tensor(0))", "tensor(-1)"
+    logic.bitwise_not, "Every bit reversed.", "bitwise_not(tg.tensor(0))", "tensor(-1)"
 )
 bitwise_left_shift = _of_two(
-    np.left_shift,
-    "bitwise_left_shift",
+    logic.left_shift,
     "Bits moved to the left.",
     "bitwise_left_shift(tg.tensor(1), tg.tensor(3))",
     "tensor(8)",
+    "bitwise_left_shift",
 )
 bitwise_right_shift = _of_two(
-    np.right_shift,
-    "bitwise_right_shift",
+    logic.right_shift,
     "Bits moved to the right.",
     "bitwise_right_shift(tg.tensor(8), tg.tensor(3))",
     "tensor(1)",
+    "bitwise_right_shift",
 )
 isnan = _of_one(
-    np.isnan, "isnan", "Whether elements are NaN.", "isnan(tg.tensor(float('nan')))", "tensor(True)"
+    logic.isnan, "Whether elements are NaN.", "isnan(tg.tensor(float('nan')))", "tensor(True)"
 )
 isinf = _of_one(
-    np.isinf, "isinf", "Whether elements are infinite.", "isinf(tg.tensor(1.0))", "tensor(False)"
+    logic.isinf, "Whether elements are infinite.", "isinf(tg.tensor(1.0))", "tensor(False)"
 )
 isfinite = _of_one(
-    np.isfinite,
-    "isfinite",
+    logic.isfinite,
     "Whether elements are finite.",
     "isfinite(tg.tensor(1.0))",
     "tensor(True)",

@@ -21,6 +21,7 @@ from tapegrad.ops.core import Op
 from tapegrad.ops.reduce import cumsum
 from tapegrad.ops.scan import cumprod
 from tapegrad.record import run
+from tapegrad.specimen import Specimen
 from tapegrad.tensor import Tensor, wrap
 
 
@@ -181,6 +182,10 @@ def _cast(v: Any, target: Tensor) -> Any:
 
 def setitem(self: Tensor, key: Any, value: Any) -> None:
     """``self[key] = value``."""
+    if _mask_of_each(key) and not (value if isinstance(value, Tensor) else np.asarray(value)).ndim:
+        masked_fill_(self, key, value)
+        return
+    key, self = indexing._without_truths(key, self)
     indexing._check_masks(key, self)
     plan, arrays = indexing.parse(key, self)
     try:
@@ -195,6 +200,11 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
         raise IndexError(f"index of a Tensor of shape {self._a.shape}: {problem}") from None
     except ValueError as problem:
         raise RuntimeError(f"assignment to a Tensor of shape {self._a.shape}: {problem}") from None
+
+
+def _mask_of_each(key: Any) -> bool:
+    """Whether an index is a mask that, under a map, chooses other elements in each example."""
+    return isinstance(key, Tensor) and type(key._a) is Specimen and key._a.dtype.kind == "b"
 
 
 def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:

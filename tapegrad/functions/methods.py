@@ -22,6 +22,7 @@ from tapegrad.functions import (
     special,
     tiling,
 )
+from tapegrad.functions.arguments import numpy_names
 from tapegrad.tensor import Tensor
 
 _ARITHMETIC = (
@@ -50,6 +51,9 @@ _INDEXING = (
     "index_select gather scatter scatter_add index_add index_put masked_fill masked_select take "
     "nonzero take_along_dim"
 ).split()
+_ALONG = frozenset(  # those that users of NumPy call with `axis`, `keepdims` and `ddof`
+    (*_REDUCTIONS, *_SCANS, "squeeze", "unsqueeze", "unbind")
+) - {"sum", "mean"}  # which know them, to be short
 _PRODUCTS = "matmul mm mv dot bmm outer".split()
 _CONTRACTIONS = "kron trace diag_embed cross".split()
 _MATRICES = "cholesky_solve det inverse logdet matrix_exp matrix_power pinverse slogdet".split()
@@ -110,7 +114,8 @@ def install() -> None:
     )
     for module, names in families:
         for name in names:
-            setattr(Tensor, name, getattr(module, name))
+            method = getattr(module, name)
+            setattr(Tensor, name, numpy_names(method) if name in _ALONG else method)
     for name, function in (
         ALIASES | inplace.METHODS | {"where": _where, "polygamma": _polygamma}
     ).items():

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import builtins
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple, NoReturn, overload
 
 import numpy as np
 
 from tapegrad.dtypes import get_default_dtype, to_numpy
-from tapegrad.functions.arguments import all_dims, as_input, one_dim
+from tapegrad.functions.arguments import all_dims, as_input, both_given, one_dim
 from tapegrad.functions.arithmetic import maximum, minimum
 from tapegrad.functions.totals import total
+from tapegrad.ops import order
 from tapegrad.ops import reduce as r
 from tapegrad.ops.core import Op
 from tapegrad.ops.index import gather
@@ -18,6 +19,7 @@ from tapegrad.ops.shape import reshape, squeeze, to
 from tapegrad.record import run
 from tapegrad.tensor import Tensor, wrap
 
+INT64 = np.dtype(np.int64)
 Dim = int | tuple[int, ...] | list[int] | None
 
 
@@ -26,6 +28,12 @@ class ValuesAndIndices(NamedTuple):
 
     values: Tensor
     indices: Tensor
+
+    def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError(
+            "`max`, `min` and `sort` of a Tensor along a dimension give two Tensors, the values "
+            "and their places: take `.values`, or call NumPy's function, as in `np.max(x, axis=0)`"
+        )
 
 
 def _typed(x: Tensor, dtype: Any) -> Tensor:
@@ -44,29 +52,46 @@ def _floating(x: Tensor, name: str) -> Tensor:
     return x
 
 
-def sum(input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+def _renamed(name: str, dim: Dim, keepdim: bool, axis: Dim, keepdims: bool) -> tuple[Dim, bool]:
+    """NumPy's names, without a call between where every nanosecond counts (see `numpy_names`)."""
+    if dim is not None and axis is not None:
+        raise both_given(name, "axis", "dim")
+    return (dim if axis is None else axis), keepdim or keepdims
+
+
+def sum(
+    input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None, axis: Dim = None,
+    keepdims: bool = False,
+) -> Tensor:  # fmt: skip
     """The sum of all elements, or along dimensions.
 
     >>> import tapegrad as tg
     >>> tg.sum(tg.ones(2, 3), dim=1)
     tensor([3., 3.])
     """
+    if axis is not None or keepdims:
+        dim, keepdim = _renamed("sum", dim, keepdim, axis, keepdims)
     x = input if dtype is None and type(input) is Tensor else _typed(as_input(input, "sum"), dtype)
     found = total(r.sum, x, dim, keepdim)
     if found is not None:
         return found
     if x._a.dtype.kind in "biu" and dtype is None:
-        x = wrap(x._a.astype(np.int64))
+        x = run(to, (x,), {"dtype": INT64})
     return run(r.sum, (x,), {"dim": all_dims(dim, x._a.ndim, "sum"), "keepdim": keepdim})
 
 
-def mean(input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+def mean(
+    input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None, axis: Dim = None,
+    keepdims: bool = False,
+) -> Tensor:  # fmt: skip
     """The mean of all elements, or along dimensions.
 
     >>> import tapegrad as tg
     >>> tg.mean(tg.tensor([1.0, 3.0]))
     tensor(2.)
     """
+    if axis is not None or keepdims:
+        dim, keepdim = _renamed("mean", dim, keepdim, axis, keepdims)
     x = _floating(_typed(as_input(input, "mean"), dtype), "mean")
     found = total(r.mean, x, dim, keepdim)
     if found is not None:
@@ -83,7 +108,7 @@ def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: An
     """
     x = _typed(as_input(input, "prod"), dtype)
     if x._a.dtype.kind in "biu" and dtype is None:
-        x = wrap(x._a.astype(np.int64))
+        x = run(to, (x,), {"dtype": INT64})
     if dim is None or not x._a.ndim:
         flat = run(reshape, (x,), {"shape": (x._a.size,)})
         return run(r.prod, (flat,), {"dim": (0,), "keepdim": False})
@@ -183,11 +208,10 @@ def _extreme(
     if not x._a.ndim:
         return ValuesAndIndices(whole(x), wrap(np.zeros((), np.int64)))
     _not_empty(x, (d,), name)
-    indices = wrap(np.asarray(np.expand_dims(where(x._a, axis=d), d)))
+    indices = run(where, (x,), {"dim": d, "keepdim": True})
     values = run(gather, (x, indices), {"dim": d})
     if not keepdim:
-        values = run(squeeze, (values,), {"dims": (d,)})
-        indices = wrap(np.squeeze(indices._a, d))
+        values, indices = (run(squeeze, (t,), {"dims": (d,)}) for t in (values, indices))
     return ValuesAndIndices(values, indices)
 
 
@@ -204,7 +228,7 @@ def max(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     >>> tg.max(tg.tensor([1.0, 3.0, 2.0]), dim=0).indices
     tensor(1)
     """
-    return _extreme(input, dim, keepdim, "max", amax, np.argmax, maximum)
+    return _extreme(input, dim, keepdim, "max", amax, order.argmax, maximum)
 
 
 @overload
@@ -220,19 +244,23 @@ def min(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     >>> tg.min(tg.tensor([3.0, 1.0, 2.0]))
     tensor(1.)
     """
-    return _extreme(input, dim, keepdim, "min", amin, np.argmin, minimum)
+    return _extreme(input, dim, keepdim, "min", amin, order.argmin, minimum)
 
 
-def _arg(input: Any, dim: Any, keepdim: bool, name: str, where: Any) -> Tensor:
-    x = as_input(input, name)._a
-    if x.size == 0:
-        raise IndexError(f"`{name}`: no elements to choose from in the shape {x.shape}")
-    if dim is None:
-        found = np.asarray(where(x))
-        return wrap(found.reshape((1,) * x.ndim) if keepdim else found)
-    if not x.ndim:
+def _arg(input: Any, dim: Any, keepdim: bool, op: Op) -> Tensor:
+    x = as_input(input, op.name)
+    ndim = x._a.ndim
+    if x._a.size == 0:
+        raise IndexError(f"`{op.name}`: no elements to choose from in the shape {x._a.shape}")
+    if dim is not None:
+        d = one_dim(dim, ndim, op.name)
+    if not ndim:
         return wrap(np.zeros((), np.int64))
-    return wrap(np.asarray(where(x, axis=one_dim(dim, x.ndim, name), keepdims=keepdim)))
+    if dim is not None:
+        return run(op, (x,), {"dim": d, "keepdim": keepdim})
+    flat = run(reshape, (x.detach(),), {"shape": (x._a.size,)})
+    found = run(op, (flat,), {"dim": 0, "keepdim": keepdim})
+    return run(reshape, (found,), {"shape": (1,) * ndim}) if keepdim else found
 
 
 def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Tensor:
@@ -242,7 +270,7 @@ def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Tensor:
     >>> tg.argmax(tg.tensor([1.0, 3.0]))
     tensor(1)
     """
-    return _arg(input, dim, keepdim, "argmax", np.argmax)
+    return _arg(input, dim, keepdim, order.argmax)
 
 
 def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Tensor:
@@ -252,14 +280,12 @@ def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Tensor:
     >>> tg.argmin(tg.tensor([1.0, 3.0]))
     tensor(0)
     """
-    return _arg(input, dim, keepdim, "argmin", np.argmin)
+    return _arg(input, dim, keepdim, order.argmin)
 
 
-def _truth(input: Any, dim: Any, keepdim: bool, name: str, ufunc: Any) -> Tensor:
-    x = as_input(input, name)._a
-    axes = None if dim is None else all_dims(dim, x.ndim, name)
-    kind = np.uint8 if x.dtype == np.uint8 else np.bool_  # PyTorch's one exception
-    return wrap(np.asarray(ufunc.reduce(x.astype(bool), axis=axes, keepdims=keepdim), kind))
+def _over(op: Op, input: Any, dim: Any, keepdim: bool) -> Tensor:
+    x = as_input(input, op.name)
+    return run(op, (x,), {"dim": all_dims(dim, x._a.ndim, op.name), "keepdim": keepdim})
 
 
 def all(input: Any, dim: Dim = None, keepdim: bool = False) -> Tensor:
@@ -269,7 +295,7 @@ def all(input: Any, dim: Dim = None, keepdim: bool = False) -> Tensor:
     >>> tg.all(tg.tensor([True, False]))
     tensor(False)
     """
-    return _truth(input, dim, keepdim, "all", np.logical_and)
+    return _over(order.all, input, dim, keepdim)
 
 
 def any(input: Any, dim: Dim = None, keepdim: bool = False) -> Tensor:
@@ -279,7 +305,7 @@ def any(input: Any, dim: Dim = None, keepdim: bool = False) -> Tensor:
     >>> tg.any(tg.tensor([True, False]))
     tensor(True)
     """
-    return _truth(input, dim, keepdim, "any", np.logical_or)
+    return _over(order.any, input, dim, keepdim)
 
 
 def count_nonzero(input: Any, dim: Dim = None) -> Tensor:
@@ -289,9 +315,7 @@ def count_nonzero(input: Any, dim: Dim = None) -> Tensor:
     >>> tg.count_nonzero(tg.tensor([0, 1, 2]))
     tensor(2)
     """
-    x = as_input(input, "count_nonzero")._a
-    axes = None if dim is None else all_dims(dim, x.ndim, "count_nonzero")
-    return wrap(np.asarray(np.count_nonzero(x, axis=axes)))
+    return _over(order.count_nonzero, input, dim, keepdim=False)
 
 
 def logsumexp(input: Any, dim: Dim, keepdim: bool = False) -> Tensor:
@@ -303,7 +327,7 @@ def logsumexp(input: Any, dim: Dim, keepdim: bool = False) -> Tensor:
     """
     x = as_input(input, "logsumexp")
     if x._a.dtype.kind in "biu":
-        x = wrap(x._a.astype(get_default_dtype().numpy))
+        x = run(to, (x,), {"dtype": get_default_dtype().numpy})
     return run(
         r.logsumexp, (x,), {"dim": all_dims(dim, x._a.ndim, "logsumexp"), "keepdim": keepdim}
     )
@@ -347,7 +371,7 @@ def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
     """
     x = _typed(as_input(input, "cumsum"), dtype)
     if x._a.dtype.kind in "biu" and dtype is None:
-        x = wrap(x._a.astype(np.int64))
+        x = run(to, (x,), {"dtype": INT64})
     return run(r.cumsum, (x,), {"dim": one_dim(dim, x._a.ndim, "cumsum")})
 
 

@@ -9,11 +9,11 @@ import numpy as np
 from tapegrad.functions.arguments import as_input, one_dim
 from tapegrad.functions.arithmetic import logical_xor, sub
 from tapegrad.functions.joining import cat
-from tapegrad.functions.reductions import ValuesAndIndices, _floating, _typed
+from tapegrad.functions.reductions import INT64, ValuesAndIndices, _floating, _typed
 from tapegrad.functions.shapes import clone
-from tapegrad.ops import scan
+from tapegrad.ops import order, scan
 from tapegrad.ops.index import at, gather
-from tapegrad.ops.shape import getitem
+from tapegrad.ops.shape import getitem, to
 from tapegrad.record import run
 from tapegrad.tensor import Tensor, wrap
 
@@ -27,7 +27,7 @@ def cumprod(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
     """
     x = _typed(as_input(input, "cumprod"), dtype)
     if x._a.dtype.kind in "biu" and dtype is None:
-        x = wrap(x._a.astype(np.int64))
+        x = run(to, (x,), {"dtype": INT64})
     return run(scan.cumprod, (x,), {"dim": one_dim(dim, x._a.ndim, "cumprod")})
 
 
@@ -43,14 +43,9 @@ def logcumsumexp(input: Any, dim: int) -> Tensor:
 
 
 def _order(x: Tensor, d: int, descending: bool) -> Tensor:
-    """The indices that sort; equal elements keep their order, NaN counts as the largest."""
-    a = x._a
-    if not a.ndim:
+    if not x._a.ndim:
         return wrap(np.zeros((), np.int64))
-    if not descending:
-        return wrap(np.argsort(a, axis=d, kind="stable"))
-    back = np.argsort(np.flip(a, d), axis=d, kind="stable")
-    return wrap(np.ascontiguousarray(np.flip(a.shape[d] - 1 - back, d)))
+    return run(order.argsort, (x,), {"dim": d, "descending": bool(descending)})
 
 
 def sort(

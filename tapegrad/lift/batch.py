@@ -52,7 +52,8 @@ class Batched(Lifted):
     """One example of many, which are computed together."""
 
     __slots__ = ()
-    _what = "a map (`vmap`)"
+    _kind = "a map"
+    _name = "vmap"
     _lift: Parts
 
     def parts(self) -> tuple[Tensor, ...]:
@@ -143,7 +144,10 @@ class Batched(Lifted):
 
 def _specimen(full: Tensor) -> Specimen:
     dtype = full._a.dtype
-    value = np.array(np.nan if dtype.kind in "fc" else 0, dtype)  # nobody should read it
+    unread: Any = np.nan if dtype.kind in "fc" else 0  # or it is noticed
+    if dtype.kind in "iu":
+        unread = np.iinfo(dtype).min or np.iinfo(dtype).max
+    value = np.array(unread, dtype)
     return np.broadcast_to(value, full._a.shape[1:]).view(Specimen)
 
 

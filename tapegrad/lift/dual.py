@@ -30,7 +30,7 @@ from tapegrad.lift.core import (
     shell,
     zeros_like,
 )
-from tapegrad.lift.variable import variable
+from tapegrad.lift.variable import forget, variable
 from tapegrad.ops import elementwise as e
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op, Spec
 from tapegrad.ops.shape import as_strided, clone, expand, to
@@ -56,7 +56,8 @@ class Dual(Lifted):
     """A value and its tangent."""
 
     __slots__ = ()
-    _what = "a forward derivative (`jvp`)"
+    _kind = "a forward derivative"
+    _name = "jvp"
     _lift: Parts
 
     def parts(self) -> tuple[Tensor, ...]:
@@ -264,4 +265,5 @@ def _transposed(k: int, values: Given, t: Tensor, y: Tensor) -> Tensor:
         g = variable(zeros_like(y))
         back = fit(values.evaluate(k, g), Spec(t._a.shape, t._a.dtype))
         (found,) = pull([back], [t], [g], recorded=recorded)
+        forget(g)
     return found

@@ -8,17 +8,20 @@ where it does not apply.
 from __future__ import annotations
 
 import builtins
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from tapegrad.lift.places import in_order, places, rank
+from tapegrad.ops import index as ix
+from tapegrad.ops import logic
 from tapegrad.ops.core import Op
-from tapegrad.ops.elementwise import squared_difference
-from tapegrad.ops.index import HOLE
+from tapegrad.ops.elementwise import squared_difference, where
 from tapegrad.ops.reduce import mean
 from tapegrad.ops.reduce import sum as total
-from tapegrad.ops.shape import expand, reshape, squeeze, unsqueeze
+from tapegrad.ops.shape import expand, permute, reshape, squeeze, sum_to, to, unsqueeze
 from tapegrad.record import run
 from tapegrad.tensor import Tensor, wrap
 
@@ -32,11 +35,6 @@ def _named(*names: str) -> Callable[[Rule], Rule]:
         return rule
 
     return keep
-
-
-def rank(x: Any) -> int:
-    """The number of dimensions of an operand."""
-    return x._a.ndim if isinstance(x, Tensor) else np.ndim(x)
 
 
 def aligned(given: Any, many: Any) -> tuple[Any, ...]:
@@ -76,15 +74,7 @@ _SHIFTS: dict[str, Callable[[Any, int], Any]] = {
     "index": lambda i, n: (slice(None), *i),
     "reps": lambda r, n: (1, *r),
     "widths": lambda w, n: ((0, 0), *w),
-    "chain": lambda c, n: tuple((op, _step(op, p, n)) for op, p in c),
 }
-
-
-def _step(op: Op, params: dict[str, Any], size: int) -> dict[str, Any]:
-    """The parameters of one view operation of a chain."""
-    if op.name == "permute":
-        return {"dims": (0, *[d + 1 for d in params["dims"]])}
-    return _shifted(params, size)
 
 
 def _shifted(params: dict[str, Any], size: int) -> dict[str, Any]:
@@ -94,19 +84,31 @@ def _shifted(params: dict[str, Any], size: int) -> dict[str, Any]:
 @_named(*(
     "clone contiguous to alias reshape squeeze unsqueeze getitem part embed flip unfold fold cat "
     "stack diagonal diagonal_embed tril triu sum mean prod others_prod pair_prod var std amax amin "
-    "logsumexp norm repeat roll pad"
+    "logsumexp norm repeat roll pad all any count_nonzero"
 ).split())  # fmt: skip
 def _by_parameters(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     return run(op, tuple(spread_out(given, many, size)), _shifted(params, size))
 
 
-@_named("cumsum", "rcumsum", "softmax", "log_softmax", "cumprod", "logcumsumexp", "decay")
+@_named(*(
+    "cumsum rcumsum softmax log_softmax cumprod logcumsumexp decay argmax argmin argsort"
+).split())  # fmt: skip
 def _along_one(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     """Operations along one dimension, which a 0-d example only seems to have."""
     if rank(given[0]) > many[0]:
         return _by_parameters(op, given, many, params, size)
     wide = [run(unsqueeze, (x,), {"dims": (int(m),)}) for x, m in zip(given, many, strict=True)]
     return run(squeeze, (_by_parameters(op, wide, many, params, size),), {"dims": (1,)})
+
+
+@_named(*[op.name for op in logic.ROWS])
+def _of_elements(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
+    return run(op, aligned(given, many), params)
+
+
+@_named("searchsorted")
+def _searchsorted(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
+    return NotImplemented if many[0] else run(op, tuple(given), params)
 
 
 @_named("permute")
@@ -129,16 +131,35 @@ def _sum_to(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) ->
 
 
 _SAME_FOR_MANY = frozenset(
-    ("getitem", "reshape", "squeeze", "unsqueeze", "permute", "alias", "diagonal", "unfold")
-)
+    ("getitem", "reshape", "squeeze", "unsqueeze", "expand", "permute", "alias", "diagonal")
+) | {"unfold"}
 
 
 @_named("replay", "only_view", "write_view", "zero_view")
 def _viewed(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     """What rewrites the history of a base, along a chain of view operations."""
-    if not {step.name for step, _ in params["chain"]} <= _SAME_FOR_MANY:
+    chain = params["chain"]
+    if not {step.name for step, _ in chain} <= _SAME_FOR_MANY:
         return NotImplemented
-    return _by_parameters(op, given, many, params, size)
+    parts = spread_out(given, many, size)
+    shape = params.get("shape", parts[0]._a.shape[1:])
+    return run(op, tuple(parts), _shifted(params, size) | {"chain": _chain(chain, shape, size)})
+
+
+def _chain(chain: Any, shape: Any, size: int) -> Any:
+    """View operations on one example of a shape, as those on all of them."""
+    out = []
+    seen = np.broadcast_to(np.empty(()), shape)
+    for op, params in chain:
+        shifted = _shifted(params, size)
+        if op is permute:
+            shifted = {"dims": (0, *[d + 1 for d in params["dims"]])}
+        elif op is expand and len(params["shape"]) > seen.ndim:  # behind the examples
+            missing = len(params["shape"]) - seen.ndim
+            out.append((unsqueeze, {"dims": tuple(range(1, 1 + missing))}))
+        out.append((op, shifted))
+        seen = op.forward(seen, **params)
+    return tuple(out)
 
 
 @_named("mse_loss")
@@ -148,14 +169,39 @@ def _mse_loss(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) 
     return run(mean if params["mean"] else total, (squares,), over)
 
 
+# -- masks -------------------------------------------------------------------------------------
+
+
 @_named("masked_select", "masked_embed")
 def _masked(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
+    """One mask for all, which is turned into the numbers of its places."""
+    mask = given[1]
     if many[1]:
         raise RuntimeError(
             f"under `vmap` the mask of `{op.name}` can select another number of elements in each "
             "example: use `tapegrad.where`"
         )
-    return NotImplemented
+    mask = mask._a if isinstance(mask, Tensor) else np.asarray(mask)
+    own = params["shape"] if params else given[0]._a.shape[1:]
+    full = np.broadcast_shapes(own, mask.shape)
+    found = np.flatnonzero(np.broadcast_to(mask, full))
+    plan = {"plan": (slice(None), ix.HOLE)}
+    if op is ix.masked_select:
+        x = _expand(expand, given[:1], [True], {"shape": full}, size)
+        return run(ix.index, (run(reshape, (x,), {"shape": (size, math.prod(full))}), found), plan)
+    out = run(ix.unindex, (given[0], found), {"shape": (size, math.prod(full)), **plan})
+    out = run(reshape, (out,), {"shape": (size, *full)})
+    return _sum_to(sum_to, [out], [True], {"shape": own}, size)
+
+
+@_named("masked_fill")
+def _masked_fill(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
+    if not many[2]:
+        return run(op, (*aligned(given[:2], many[:2]), given[2]), params)
+    x, mask, value = given
+    kind = x._a.dtype if isinstance(x, Tensor) else np.asarray(x).dtype
+    value = run(to, (value,), {"dtype": kind})
+    return run(where, aligned([mask, value, x], [many[1], True, many[0]]), {})
 
 
 # -- indexing ----------------------------------------------------------------------------------
@@ -169,13 +215,6 @@ def _assign(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) ->
         place = np.broadcast_to(np.empty((), np.bool_), x._a.shape[1:])[index]
         value = examples_like(value, place.ndim)
     return run(op, (x, value), {"index": (slice(None), *index)})
-
-
-@_named("masked_fill")
-def _masked_fill(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
-    if many[2]:
-        return NotImplemented
-    return run(op, (*aligned(given[:2], many[:2]), given[2]), params)
 
 
 @_named("gather", "ungather", "scatter", "scattered", "scatter_add")
@@ -205,38 +244,62 @@ def _as_strided(op: Op, given: Any, many: Any, params: dict[str, Any], size: int
     )
 
 
+_BY_PLACES = {"index_select": ix.index, "unselect": ix.unindex, "index_add": ix.index_put}
+
+
 @_named("index_select", "unselect", "index_add")
 def _along(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
-    """One vector of indices for all examples; the other operands are examples."""
-    if many[1]:
-        return NotImplemented
-    x, *rest = spread_out([given[0], *given[2:]], [many[0], *many[2:]], size)
-    return run(op, (x, given[1], *rest), _shifted(params, size))
+    """One vector of indices for all examples, or one for each."""
+    if not many[1]:
+        x, *rest = spread_out([given[0], *given[2:]], [many[0], *many[2:]], size)
+        return run(op, (x, given[1], *rest), _shifted(params, size))
+    order = [0, 2, 1] if op is ix.index_add else [0, 1]
+    plan = {"plan": ix.at(params["dim"], ix.HOLE), "accumulate": True, "shape": params.get("shape")}
+    found = _BY_PLACES[op.name]
+    return _indexed(found, [given[i] for i in order], [many[i] for i in order], plan, size)
 
 
 @_named("index", "unindex", "index_put", "cleared")
 def _indexed(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
-    """Index arrays that stand side by side, the same for all examples or one set for each."""
-    values = 2 if op.name == "index_put" else 1
-    plan = params["plan"]
-    holes = [i for i, part in enumerate(plan) if part is HOLE]
-    if holes[-1] - holes[0] != len(holes) - 1:
-        return NotImplemented  # NumPy brings what stands apart to the front
-    others, each = tuple(given[values:]), any(many[values:])
+    """The same index arrays for all examples, or a set of them for each."""
+    values = 2 if op is ix.index_put else 1
+    plan, others = params["plan"], given[values:]
     parts = spread_out(given[:values], many[:values], size)
-    moved = _shifted(params, size) | {"plan": (slice(None), *plan)}
-    if each:
-        if holes[0] or any(isinstance(x, Tensor) and x._a.dtype.kind == "b" for x in others):
-            return NotImplemented
-        others = aligned(others, many[values:])
-        number = np.arange(size).reshape((size,) + (1,) * (max(map(rank, others)) - 1))
-        others, moved["plan"] = (number, *others), (HOLE, *plan)
-    if values == 2:
-        arrays = [x._a if isinstance(x, Tensor) else np.asarray(x) for x in others]
-        chosen = len(np.broadcast_shapes(*[a.shape for a in arrays])) - each
-        kept = rank(parts[0]) - 1 - builtins.sum(part is HOLE for part in plan)
-        parts[1] = examples_like(parts[1], chosen + kept)
-    return run(op, (*parts, *others), moved)
+    if in_order(plan) and not any(many[values:]):
+        if op is ix.index_put:
+            arrays = [x._a if isinstance(x, Tensor) else np.asarray(x) for x in others]
+            chosen = len(np.broadcast_shapes(*[a.shape for a in arrays]))
+            kept = rank(parts[0]) - 1 - builtins.sum(part is ix.HOLE for part in plan)
+            parts[1] = examples_like(parts[1], chosen + kept + plan.count(None))
+        return run(op, (*parts, *others), _shifted(params, size) | {"plan": (slice(None), *plan)})
+    return _by_places(op, parts, others, many[values:], params, size)
+
+
+def _by_places(
+    op: Op, parts: list[Any], others: Any, many: Any, params: dict[str, Any], size: int
+) -> Any:
+    """Examples laid flat, and the numbers of the chosen elements."""
+    shape = params["shape"] if op is ix.unindex else parts[0]._a.shape[1:]
+    found = places(params["plan"], shape, others, many)
+    flat = (size, math.prod(shape))
+    index: tuple[Any, ...] = (found,)
+    how: dict[str, Any] = {"plan": (slice(None), ix.HOLE)}
+    ndim = rank(found)
+    if any(many):
+        ndim -= 1
+        index = np.arange(size).reshape((size,) + (1,) * ndim), found
+        how = {"plan": (ix.HOLE, ix.HOLE)}
+    if op is ix.unindex:
+        out = run(op, (parts[0], *index), how | {"shape": flat})
+    else:
+        x = run(reshape, (parts[0],), {"shape": flat})
+        if op is ix.index:
+            return run(op, (x, *index), how)
+        if op is ix.index_put:
+            index = (examples_like(parts[1], ndim), *index)
+            how["accumulate"] = params["accumulate"]
+        out = run(op, (x, *index), how)
+    return run(reshape, (out,), {"shape": (size, *shape)})
 
 
 # -- linear algebra ----------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from tapegrad.functions.joining import cat
 from tapegrad.functions.shapes import narrow, reshape
 from tapegrad.numpy_face.common import floating, operand, tensor
 from tapegrad.numpy_face.dispatch import handles
+from tapegrad.numpy_face.order import searchsorted_
 from tapegrad.tensor import Tensor, wrap
 
 
@@ -123,8 +124,8 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Te
         )
     low = values[0] if left is None else operand(left)
     high = values[n - 1] if right is None else operand(right)
-    below, above = at._a < points._a[0], at._a > points._a[-1]
-    k = wrap(np.asarray(np.clip(np.searchsorted(points._a, at._a, "right") - 1, 0, n - 1)))
+    below, above = ew.lt(at, points[0]), ew.gt(at, points[n - 1])
+    k = ew.clamp(ew.sub(searchsorted_(points, at, "right"), 1), 0, n - 1)
     slopes = cat([_diff(values) / _diff(points), wrap(np.zeros(1, values._a.dtype))])
     found = getitem(values, (k,)) + (at - getitem(points, (k,))) * getitem(slopes, (k,))
-    return ew.where(wrap(np.asarray(below)), low, ew.where(wrap(np.asarray(above)), high, found))
+    return ew.where(below, low, ew.where(above, high, found))

@@ -10,6 +10,8 @@ import numpy as np
 
 from tapegrad.dtypes import dtype as DType
 from tapegrad.dtypes import get_default_dtype
+from tapegrad.functions.arguments import all_dims
+from tapegrad.functions.shapes import reshape
 from tapegrad.ops.shape import to
 from tapegrad.record import run
 from tapegrad.tensor import Tensor, wrap
@@ -82,6 +84,23 @@ def floating(x: Tensor) -> Tensor:
     if x._a.dtype.kind in "fc":
         return x
     return run(to, (x,), {"dtype": get_default_dtype().numpy})
+
+
+def nothing(axis: Any) -> bool:
+    """Whether nothing is reduced: NumPy's empty tuple of axes, which to PyTorch means all."""
+    return isinstance(axis, tuple) and not axis
+
+
+def kept(shape: tuple[int, ...], dims: tuple[int, ...]) -> tuple[int, ...]:
+    """A shape whose reduced dimensions have one element."""
+    return tuple(1 if d in dims else n for d, n in enumerate(shape))
+
+
+def line(x: Tensor, axis: Any) -> tuple[Tensor, int]:
+    """What a function that goes along one axis works on: all elements if there is none."""
+    if axis is None or not x._a.ndim:
+        return reshape(x, (x._a.size,)), 0
+    return x, all_dims(axis, x._a.ndim, "axis")[0]
 
 
 def plain(x: Any) -> Any:

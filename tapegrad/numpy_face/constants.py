@@ -14,11 +14,12 @@ from tapegrad.numpy_face.dispatch import handles
 from tapegrad.tensor import Tensor, wrap
 
 NAMES = (
-    "all allclose any argmax argmin argpartition argsort argwhere array_equal array_equiv "
-    "can_cast common_type count_nonzero diag_indices_from digitize einsum_path empty_like "
-    "flatnonzero iscomplex iscomplexobj isclose isin isneginf isposinf isreal isrealobj lexsort "
-    "may_share_memory min_scalar_type nanargmax nanargmin ndim nonzero ones_like result_type "
-    "searchsorted shape shares_memory size tril_indices_from triu_indices_from zeros_like"
+    "allclose argpartition argwhere array_equal array_equiv can_cast common_type digitize "
+    "einsum_path flatnonzero iscomplex isin isneginf isposinf isreal lexsort may_share_memory "
+    "min_scalar_type nanargmax nanargmin nonzero result_type shares_memory"
+).split()
+SHAPES = (
+    "ndim shape size iscomplexobj isrealobj diag_indices_from tril_indices_from triu_indices_from"
 ).split()
 
 
@@ -40,6 +41,21 @@ def constant(func: Any) -> Callable[..., Any]:
 
 for name in NAMES:
     handles(getattr(np, name))(constant(getattr(np, name)))
+
+
+def _of_shape(func: Any) -> None:
+    """What reads no element, and is the same for every example under a map."""
+
+    def handler(a: Any, *args: Any, **kwargs: Any) -> Any:
+        like = plain(a)
+        shown = np.broadcast_to(np.zeros((), like.dtype), like.shape)
+        return wrapped(func(shown, *args, **kwargs))
+
+    handles(func)(handler)
+
+
+for name in SHAPES:
+    _of_shape(getattr(np, name))
 
 
 def _filled(func: Any, fill: Callable[..., np.ndarray]) -> None:

@@ -9,11 +9,9 @@ import numpy as np
 from tapegrad.functions import arithmetic as ew
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import all_dims
-from tapegrad.functions.shapes import broadcast_to, clone, narrow, permute, reshape, to
-from tapegrad.numpy_face.common import SHORT, floating, named, tensor
+from tapegrad.functions.shapes import broadcast_to, clone, permute, reshape, to
+from tapegrad.numpy_face.common import SHORT, floating, kept, line, named, nothing, tensor
 from tapegrad.numpy_face.dispatch import handles
-from tapegrad.ops.index import HOLE, index
-from tapegrad.record import run
 from tapegrad.tensor import Tensor, wrap
 
 SHORT[np.sum] = r.sum
@@ -24,21 +22,16 @@ def _typed(x: Any, dtype: Any) -> Tensor:
     return tensor(x) if dtype is None else to(tensor(x), dtype=dtype)
 
 
-def _alone(axis: Any) -> bool:
-    """Whether nothing is reduced: NumPy's empty tuple of axes, which to PyTorch means all."""
-    return isinstance(axis, tuple) and not axis
-
-
 def _integers(x: Tensor) -> Tensor:
     """Booleans and small integers are added up as int64."""
-    return wrap(x._a.astype(np.int64)) if x._a.dtype.kind in "biu" else x
+    return to(x, dtype=np.int64) if x._a.dtype.kind in "biu" else x
 
 
 @handles(np.sum)
 def sum_(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """`np.sum`."""
     x = _typed(a, dtype)
-    if _alone(axis):
+    if nothing(axis):
         return clone(_integers(x))
     return r.sum(x, axis, bool(keepdims), dtype=dtype)
 
@@ -47,31 +40,27 @@ def sum_(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) ->
 def mean_(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """`np.mean`."""
     x = floating(_typed(a, dtype))
-    return clone(x) if _alone(axis) else r.mean(x, axis, bool(keepdims))
+    return clone(x) if nothing(axis) else r.mean(x, axis, bool(keepdims))
 
 
 @handles(np.prod)
 def prod_(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """`np.prod`: several axes become one."""
     x = _integers(_typed(a, dtype))
-    if _alone(axis):
+    if nothing(axis):
         return clone(x)
     shape = x._a.shape
     dims = all_dims(axis, len(shape), "np.prod")
     rest = tuple(d for d in range(len(shape)) if d not in dims)
-    kept = tuple(shape[d] for d in rest)
+    others = tuple(shape[d] for d in rest)
     count = int(np.prod([shape[d] for d in dims]))
-    found = r.prod(reshape(permute(x, (*rest, *dims)), (*kept, count)), -1, dtype=dtype)
-    return reshape(found, _kept(shape, dims)) if keepdims else found
-
-
-def _kept(shape: tuple[int, ...], dims: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(1 if d in dims else n for d, n in enumerate(shape))
+    found = r.prod(reshape(permute(x, (*rest, *dims)), (*others, count)), -1, dtype=dtype)
+    return reshape(found, kept(shape, dims)) if keepdims else found
 
 
 def _spread(x: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, function: Any) -> Tensor:
     t = floating(_typed(x, dtype))
-    if _alone(axis):  # groups of one element each
+    if nothing(axis):  # groups of one element each
         t, axis, keepdims = reshape(t, (*t._a.shape, 1)), -1, False
     return tensor(function(t, axis, keepdim=bool(keepdims), correction=ddof))
 
@@ -101,7 +90,7 @@ def _some(x: Tensor, axis: Any, name: str) -> None:
 def max_(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """`np.max`; ties share the gradient."""
     x = tensor(a)
-    if _alone(axis):
+    if nothing(axis):
         return clone(x)
     _some(x, axis, "np.max")
     return r.amax(x, () if axis is None else axis, bool(keepdims))
@@ -111,7 +100,7 @@ def max_(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 def min_(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """`np.min`; ties share the gradient."""
     x = tensor(a)
-    if _alone(axis):
+    if nothing(axis):
         return clone(x)
     _some(x, axis, "np.min")
     return r.amin(x, () if axis is None else axis, bool(keepdims))
@@ -122,39 +111,22 @@ def _ptp(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     return max_(a, axis, keepdims) - min_(a, axis, keepdims)
 
 
-def all_(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """`np.logical_and.reduce`."""
-    return wrap(np.asarray(np.all(a._a, axis=axis, keepdims=bool(keepdims))))
-
-
-def any_(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """`np.logical_or.reduce`."""
-    return wrap(np.asarray(np.any(a._a, axis=axis, keepdims=bool(keepdims))))
-
-
 def logsumexp_(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """`np.logaddexp.reduce`."""
-    return clone(floating(a)) if _alone(axis) else r.logsumexp(a, axis, bool(keepdims))
-
-
-def _line(x: Tensor, axis: Any) -> tuple[Tensor, int]:
-    """What a function that goes along one axis works on: all elements if there is none."""
-    if axis is None or not x._a.ndim:
-        return reshape(x, (x._a.size,)), 0
-    return x, all_dims(axis, x._a.ndim, "axis")[0]
+    return clone(floating(a)) if nothing(axis) else r.logsumexp(a, axis, bool(keepdims))
 
 
 @handles(np.cumsum)
 def cumsum_(a: Any, axis: Any = None, dtype: Any = None) -> Tensor:
     """`np.cumsum`."""
-    x, d = _line(_typed(a, dtype), axis)
+    x, d = line(_typed(a, dtype), axis)
     return r.cumsum(x, d, dtype=dtype)
 
 
 @handles(np.cumprod)
 def cumprod_(a: Any, axis: Any = None, dtype: Any = None) -> Tensor:
     """`np.cumprod`."""
-    x, d = _line(_typed(a, dtype), axis)
+    x, d = line(_typed(a, dtype), axis)
     return tensor(named("cumprod", "np.cumprod")(x, d, dtype=dtype))
 
 
@@ -215,53 +187,9 @@ def _nanprod(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False
 @handles(np.nanmean)
 def _nanmean(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     x = floating(_typed(a, dtype))
-    count = np.sum(~np.isnan(x._a), axis=axis, keepdims=bool(keepdims))
-    return sum_(_filled(x, 0.0), axis, None, keepdims) / np.asarray(count, x._a.dtype)
+    count = sum_(ew.logical_not(ew.isnan(x)), axis, None, keepdims)
+    return sum_(_filled(x, 0.0), axis, None, keepdims) / to(count, dtype=x._a.dtype)
 
 
 def _filled(x: Tensor, value: float) -> Tensor:
     return ew.where(ew.isnan(x), value, x) if x._a.dtype.kind == "f" else x
-
-
-@handles(np.sort)
-def sort_(a: Any, axis: Any = -1, kind: Any = None, *, stable: Any = None) -> Tensor:
-    """`np.sort`: every element keeps its gradient."""
-    x, d = _line(tensor(a), axis)
-    options = {} if kind is None and stable is None else {"kind": kind, "stable": stable}
-    found = along(x, np.argsort(x._a, d, **options), d)
-    return found if tensor(a)._a.ndim or axis is None else reshape(found, ())
-
-
-def along(x: Tensor, places: Any, d: int) -> Tensor:
-    """The elements at `places` along one axis; other axes broadcast."""
-    parts = []
-    for axis, n in enumerate(x._a.shape):
-        if axis == d:
-            parts.append(wrap(places))
-        else:
-            shape = [1] * x._a.ndim
-            shape[axis] = n
-            parts.append(wrap(np.arange(n).reshape(shape)))
-    return run(index, (x, *parts), {"plan": (HOLE,) * x._a.ndim})
-
-
-@handles(np.median)
-def _median(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    x = floating(tensor(a))
-    if isinstance(axis, (tuple, list)):
-        raise TypeError("`np.median` of a Tensor takes one axis or None")
-    line, d = _line(x, axis)
-    n = line._a.shape[d]
-    if not n:
-        raise ValueError(f"`np.median`: no elements in the shape {x._a.shape}")
-    ordered = sort_(line, d)
-    middle = r.mean(narrow(ordered, d, (n - 1) // 2, 2 - n % 2), d)
-    if np.isnan(x._a).any():  # NaNs stand last, and make the median NaN
-        last = r.sum(narrow(ordered, d, n - 1, 1), d)
-        middle = tensor(_either(last, middle))
-    dims = all_dims(axis, x._a.ndim, "np.median")
-    return reshape(middle, _kept(x._a.shape, dims)) if keepdims else middle
-
-
-def _either(last: Tensor, middle: Tensor) -> Tensor:
-    return ew.where(ew.isnan(last), last, middle)

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.functions import arithmetic as ew
 from tapegrad.functions import indexing, joining
 from tapegrad.functions import shapes as s
 from tapegrad.functions.arguments import one_dim
 from tapegrad.functions.reductions import sum as total
 from tapegrad.numpy_face.common import named, plain, tensor
 from tapegrad.numpy_face.dispatch import handles
-from tapegrad.numpy_face.reductions import along
+from tapegrad.specimen import everything
 from tapegrad.tensor import Tensor, wrap
 
 
@@ -186,37 +187,38 @@ def _chosen(x: Tensor, places: Any, axis: Any, name: str) -> Tensor:
     if axis is None:
         x, axis = s.reshape(x, (x._a.size,)), 0
     d = one_dim(axis, x._a.ndim, name)
-    return indexing.getitem(x, (slice(None),) * d + (np.asarray(places),))
+    return indexing.getitem(x, (slice(None),) * d + (places,))
 
 
 @handles(np.take)
 def _take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Tensor:
-    x, places = tensor(a), np.asarray(plain(indices))
+    x, places = tensor(a), tensor(indices)
     n = x._a.size if axis is None else x._a.shape[one_dim(axis, x._a.ndim, "np.take")]
     if mode == "wrap":
-        places = places % n
+        places = ew.remainder(places, n)
     elif mode == "clip":
-        places = np.clip(places, 0, n - 1)
+        places = ew.clamp(places, 0, n - 1)
     elif mode != "raise":
         raise ValueError(f"`np.take`: mode is 'raise', 'wrap' or 'clip', got {mode!r}")
-    if places.dtype.kind not in "iu":
-        raise TypeError(f"`np.take`: indices must be integers, got {places.dtype}")
-    if places.size and (places.min() < -n or places.max() >= n):
+    if places._a.dtype.kind not in "iu":
+        raise TypeError(f"`np.take`: indices must be integers, got {places._a.dtype}")
+    given = everything(places._a)
+    if given.size and (given.min() < -n or given.max() >= n):
         raise IndexError(f"`np.take`: an index is out of range for size {n}")
     return _chosen(x, places, axis, "np.take")
 
 
 @handles(np.take_along_axis)
 def _take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Tensor:
-    x, places = tensor(arr), np.asarray(plain(indices))
+    x, places = tensor(arr), tensor(indices)
     if axis is None:
         x, axis = s.reshape(x, (x._a.size,)), 0
-    if places.ndim != x._a.ndim:
+    if places._a.ndim != x._a.ndim:
         raise ValueError(
-            f"`np.take_along_axis`: indices of shape {places.shape} need as many dimensions as "
+            f"`np.take_along_axis`: indices of shape {places._a.shape} need as many dimensions as "
             f"the Tensor of shape {x._a.shape}"
         )
-    return along(x, places, one_dim(axis, x._a.ndim, "np.take_along_axis"))
+    return indexing.take_along_dim(x, places, one_dim(axis, x._a.ndim, "np.take_along_axis"))
 
 
 @handles(np.compress)

@@ -13,7 +13,7 @@ from tapegrad.fast import unary
 from tapegrad.functions import arithmetic as a
 from tapegrad.functions import products, shapes
 from tapegrad.functions.reductions import sum as sum_
-from tapegrad.numpy_face import reductions
+from tapegrad.numpy_face import order, reductions
 from tapegrad.numpy_face.common import (
     CALLS,
     bad_option,
@@ -25,6 +25,8 @@ from tapegrad.numpy_face.common import (
     unsupported,
 )
 from tapegrad.ops import elementwise as e
+from tapegrad.ops import logic
+from tapegrad.record import run
 from tapegrad.tensor import Tensor, wrap
 
 KNOWN = (Tensor, np.ndarray, np.generic, bool, int, float, complex, list, tuple)
@@ -35,7 +37,7 @@ def _conjugate(x: Any) -> Any:
 
 
 def _signbit(x: Any) -> Tensor:
-    return wrap(np.asarray(np.signbit(x._a)))
+    return run(logic.signbit, (x,), {})
 
 
 def _copysign(x: Any, y: Any) -> Tensor:
@@ -123,8 +125,8 @@ METHODS: dict[tuple[Any, str], Any] = {
     (np.multiply, "reduce"): reductions.prod_,
     (np.maximum, "reduce"): reductions.max_,
     (np.minimum, "reduce"): reductions.min_,
-    (np.logical_and, "reduce"): reductions.all_,
-    (np.logical_or, "reduce"): reductions.any_,
+    (np.logical_and, "reduce"): order.all_,
+    (np.logical_or, "reduce"): order.any_,
     (np.logaddexp, "reduce"): reductions.logsumexp_,
     (np.add, "accumulate"): reductions.cumsum_,
     (np.multiply, "accumulate"): reductions.cumprod_,

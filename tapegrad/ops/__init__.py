@@ -7,6 +7,8 @@ from tapegrad.ops import (
     elementwise,
     index,
     linalg,
+    logic,
+    order,
     reduce,
     scan,
     shape,
@@ -18,5 +20,5 @@ from tapegrad.ops.core import Op, by_code, table
 
 __all__ = [
     "Op", "by_code", "decompose", "determinant", "einsum", "elementwise", "index", "linalg",
-    "reduce", "scan", "shape", "solve", "special", "table", "tiling",
+    "logic", "order", "reduce", "scan", "shape", "solve", "special", "table", "tiling",
 ]  # fmt: skip

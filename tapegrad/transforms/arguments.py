@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 
 from tapegrad.lift.core import Lifted, on_tape
+from tapegrad.rewind import rewind
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor, wrap
 from tapegrad.transforms.pytree import Tree, flatten, unflatten
 
 Argnums = int | tuple[int, ...]
+DIFFERENTIABLE = np.dtype(np.float32), np.dtype(np.float64)
 
 
 @contextmanager
@@ -43,7 +45,7 @@ def forgetting(work: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return work(*args, **kwargs)
         finally:
-            tape.rewind(mark)
+            rewind(tape, mark)
 
     return call
 
@@ -113,6 +115,11 @@ def as_tensor(x: Any, name: str) -> Tensor:
             "with `register_pytree_node`"
         )
     kind = array.dtype.kind
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError(
+            f"`{name}`: a masked array (shape {array.shape}) would lose its mask: pass "
+            "`np.ma.getdata(x)`, and choose with `np.where(mask, other, x)` in the function"
+        )
     if kind == "O":
         raise TypeError(
             f"`{name}`: an array of dtype object (shape {array.shape}) cannot be differentiated "
@@ -125,7 +132,31 @@ def as_tensor(x: Any, name: str) -> Tensor:
         )
     if kind not in "fc":
         raise TypeError(f"`{name}` needs floating-point arguments, got {array.dtype}")
-    return x if isinstance(x, Tensor) else wrap(array)
+    if kind == "c":
+        raise NotImplementedError(
+            f"`{name}` in {array.dtype} arguments (shape {array.shape}) is not supported yet: pass "
+            "`x.real` and `x.imag` as two arguments, and put them together in the function"
+        )
+    if array.dtype not in DIFFERENTIABLE:
+        raise NotImplementedError(
+            f"`{name}` in {array.dtype} arguments (shape {array.shape}) is not supported: convert "
+            "them to float64 or float32 with `x.astype(float)`"
+        )
+    return borrowed(x if isinstance(x, Tensor) else wrap(array))
+
+
+def borrowed(t: Tensor) -> Tensor:
+    """An argument whose memory is the caller's: operations in place on it raise."""
+    if isinstance(t, Lifted) or t._pos or t._home is not None:
+        return t
+    return wrap(read_only(t._a))
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    """A view that cannot be written through."""
+    view = array[...]
+    view.setflags(write=False)  # half the time that `flags.writeable` takes
+    return view
 
 
 def given_back(found: Tensor, like: Any) -> Any:
@@ -141,14 +172,16 @@ def given_back(found: Tensor, like: Any) -> Any:
 
 
 def writable(array: np.ndarray) -> np.ndarray:
-    """An array that the user may write into: its elements do not share memory."""
-    return array.copy() if 0 in array.strides else array
+    """An array that the user may write into: nobody else's, and no element shares memory."""
+    return array.copy() if 0 in array.strides or not array.flags.writeable else array
 
 
 def value_back(found: Any, tensors: bool) -> Any:
     """A value that the user's function returned, in the form that goes with the arguments."""
-    if not isinstance(found, Tensor) or tensors or on_tape(found) or isinstance(found, Lifted):
+    if not isinstance(found, Tensor) or isinstance(found, Lifted) or on_tape(found):
         return found
+    if tensors:
+        return found if found._a.flags.writeable else wrap(writable(found._a))
     return (
         writable(found._a)
         if found._a.ndim
@@ -173,6 +206,20 @@ def paired(y: Any, name: str, f: Any, has_aux: bool) -> tuple[Any, Any]:
 def any_tensor(*trees: Any) -> bool:
     """Whether any leaf is a Tensor."""
     return any(isinstance(x, Tensor) for tree in trees for x in flatten(tree)[0])
+
+
+def values(y: Any, name: str, f: Any) -> tuple[list[Tensor], Tree]:
+    """`outputs` that have a derivative; Python's own integers are constants."""
+    roots, tree = outputs(y, name, f)
+    for x, root in zip(flatten(y)[0], roots, strict=True):
+        kind = root._a.dtype if isinstance(x, Tensor) else np.asarray(x).dtype
+        if kind.kind == "b" or (isinstance(x, Tensor) and kind.kind in "iu"):
+            raise TypeError(
+                f"`{name}`: {name_of(f)} returned {kind} (shape {root._a.shape}), which has no "
+                "derivative: return it beside the value with `has_aux=True`, or convert it with "
+                "`.astype(float)` to differentiate it as a constant"
+            )
+    return roots, tree
 
 
 def outputs(y: Any, name: str, f: Any) -> tuple[list[Tensor], Tree]:

@@ -15,6 +15,7 @@ from tapegrad.record import run
 from tapegrad.tensor import Tensor, wrap
 from tapegrad.transforms.arguments import (
     any_tensor,
+    borrowed,
     name_of,
     outputs,
     require_function,
@@ -87,7 +88,7 @@ def mapping(
         given, named = tree.children
         axes = axes_of(in_axes, given, inside) + [named_axis] * count(named)
         size = size_of(leaves, axes, f, inside)
-        with transforming(), level(size, randomness) as at:
+        with transforming(), level(size, randomness, "vmap") as at:
             inputs = [
                 x if axis is None else batched(_to_front(x, axis), at)
                 for x, axis in zip(leaves, axes, strict=True)
@@ -136,7 +137,7 @@ def size_of(leaves: list[Any], axes: list[int | None], f: Any, inside: str) -> i
 
 
 def _to_front(x: Any, axis: int) -> Tensor:
-    t = x if isinstance(x, Tensor) else wrap(np.asarray(x))
+    t = borrowed(x if isinstance(x, Tensor) else wrap(np.asarray(x)))
     if t._a.dtype.kind not in "biufc":
         raise TypeError(
             f"`vmap` maps over arrays of numbers, got an array of dtype {t._a.dtype} (shape "

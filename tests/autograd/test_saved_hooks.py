@@ -175,3 +175,26 @@ def test_pack_must_not_change_its_tensor_in_place(leaf, hooks):
 
     with pytest.raises(RuntimeError, match=r"(?i)in-?place"):
         record_and_sweep()
+
+
+def test_a_function_finds_its_saved_leaf_when_leaves_are_numbered_anew(tg):
+    class Square(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, g):
+            return 2 * ctx.saved_tensors[0] * g
+
+    first, x, later = (tg.tensor(v, requires_grad=True) for v in (2.0, 3.0, 4.0))
+    dropped = first * 2
+    y, other = Square.apply(x), later * 2
+    del dropped
+    for _ in range(20000):  # so many records that the tape is reclaimed
+        first * 2
+    (g,) = tg.autograd.grad(y, x, create_graph=True)
+    assert tg.autograd.grad(g, x)[0].item() == 2.0
+    other.backward()
+    assert later.grad.item() == 2.0

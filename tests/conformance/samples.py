@@ -427,6 +427,27 @@ for equation, shapes in EQUATIONS.items():
     left, out = equation.split("->")
     for name in ("einsum", "contraction"):
         row(name, *shapes, terms=tuple(left.split(",")), out=out.strip())
+for name in ("logical_and", "logical_or", "logical_xor"):
+    row(name, (2, 3), (3,))
+for name in ("logical_not", "isnan", "isinf", "isfinite", "signbit"):
+    row(name, (2, 3))
+    row(name, ())
+for name in ("bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"):
+    row(name, whole([1, 2], [0, 3]), whole(1, 2))
+row("bitwise_not", whole(0, 1))
+for keepdim in (False, True):
+    for name in ("argmax", "argmin"):
+        row(name, (2, 3), dim=1, keepdim=keepdim)
+        row(name, (5,), dim=0, keepdim=keepdim)
+    for name in ("all", "any", "count_nonzero"):
+        row(name, (2, 3), dim=(0, 1), keepdim=keepdim)
+        row(name, (2, 3, 4), dim=(1,), keepdim=keepdim)
+        row(name, (0, 3), dim=(0,), keepdim=keepdim)
+for descending in (False, True):
+    row("argsort", (2, 3), dim=0, descending=descending)
+    row("argsort", (0, 3), dim=1, descending=descending)
+row("searchsorted", whole(-1, 0, 1), (2, 3), side="left")
+row("searchsorted", whole(-1, 0, 1), (), side="right")
 
 
 def samples_of(op: Op) -> list[Sample]:

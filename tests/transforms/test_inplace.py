@@ -255,3 +255,47 @@ def test_arguments_are_not_changed():
     tg.jvp(lambda x: (x.clone()).mul_(x), (X,), (X,))
     tg.vmap(lambda x: x.clone().zero_())(MANY)
     np.testing.assert_array_equal(X, before)
+
+
+CALLS = {
+    **{name: getattr(tg, name) for name in ("grad", "jacobian", "jacfwd", "jacrev", "hessian")},
+    "of several": lambda f: tg.grad(f, argnums=(0,)),
+    "vjp": lambda f: lambda x: tg.vjp(f, x),
+    "jvp": lambda f: lambda x: tg.jvp(f, (x,), (x * 1,)),
+    "linearize": lambda f: lambda x: tg.linearize(f, x),
+    "hvp": lambda f: lambda x: tg.hvp(f)(x, x * 1),
+    "checkpoint": lambda f: tg.grad(tg.checkpoint(f)),
+    "vmap": lambda f: lambda x: tg.vmap(f)(x.reshape(2, 2)),
+    "vmap of grad": lambda f: lambda x: tg.vmap(tg.grad(f))(x.reshape(2, 2)),
+    "func.jvp": lambda f: lambda x: tg.func.jvp(f, (tg.from_numpy(x),), (tg.ones(4),)),
+    "func.vmap": lambda f: lambda x: tg.func.vmap(f)(tg.from_numpy(x.reshape(2, 2))),
+    "func.grad": lambda f: lambda x: tg.func.grad(f)(tg.from_numpy(x)),
+}
+CHANGES = {
+    "mul_": lambda x: x.mul_(2.0),
+    "assignment": lambda x: x.__setitem__(0, 5.0),
+    "view": lambda x: x[:1].add_(1.0),
+    "detached": lambda x: x.detach().mul_(2.0),
+    "no_grad": tg.no_grad()(lambda x: x.mul_(2.0)),
+}
+
+
+@pytest.mark.parametrize("how", CALLS)
+@pytest.mark.parametrize("change", CHANGES)
+def test_an_argument_that_would_be_changed_is_refused(how, change):
+    given = X.copy()
+
+    def f(x):
+        CHANGES[change](x)
+        return (x * x).sum()
+
+    with pytest.raises(RuntimeError, match=r"read-only|leaf that requires grad"):
+        CALLS[how](f)(given)
+    np.testing.assert_array_equal(given, X)
+
+
+def test_an_argument_that_is_returned_is_a_copy():
+    given = X.copy()
+    for found in (tg.vjp(lambda x: x, given)[0], tg.jvp(lambda x: x, (given,), (X,))[0]):
+        found += 1.0
+    np.testing.assert_array_equal(given, X)

@@ -6,9 +6,15 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.tape import current
+from tapegrad.tape import Tape, current
 
 pytestmark = pytest.mark.tapegrad_only("transforms are not PyTorch's")
+
+
+@pytest.fixture(autouse=True)
+def _own_tape(monkeypatch):
+    monkeypatch.setattr(current, "tape", Tape())
+
 
 X = np.array([0.5, -1.0, 2.0])
 CALLS = {
@@ -67,3 +73,106 @@ def test_aux_from_outside_keeps_its_history():
     assert type(aux[0]) is float
     aux[1].backward()
     assert w.grad.item() == 6.0
+
+
+KEEPING = {
+    **{
+        name: getattr(tg, name)
+        for name in ("grad", "value_and_grad", "jacobian", "jacrev", "hessian")
+    },
+    "of several": lambda f: tg.grad(f, argnums=(0,)),
+    "checkpoint": lambda f: tg.grad(tg.checkpoint(f)),
+    "jacfwd": tg.jacfwd,
+    "jvp": lambda f: lambda x: tg.jvp(f, (x,), (x,)),
+    "hvp": lambda f: lambda x: tg.hvp(f)(x, x),
+    "vmap": lambda f: lambda x: tg.vmap(f)(np.stack([x, x])),
+}
+USES = {
+    "+": lambda t: t + 1,
+    "a function of NumPy": np.sin,
+    "sum": lambda t: t.sum(),
+    "view": lambda t: t.reshape(-1),
+    "in place": lambda t: t.mul_(2.0),
+    "product": lambda t: t @ np.ones(3),
+    "in another transform": lambda t: tg.grad(lambda z: np.sum(z * t))(X),
+    "backward": lambda t: t.backward(tg.ones(3)),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("name", KEEPING)
+def test_what_was_kept_instead_of_returned_is_not_a_constant(name, use):
+    for keep in (lambda x: x * 2, lambda x: x, lambda x: x[:]):
+        kept = []
+
+        def f(x, keep=keep, kept=kept):
+            kept.append(keep(x))
+            return (x * x).sum()
+
+        KEEPING[name](f)(X)
+        with pytest.raises(
+            RuntimeError, match=r"ended: return it|inside of a transform|`backward`"
+        ):
+            USES[use](kept[0])
+
+
+def test_what_was_kept_can_be_made_a_constant():
+    kept = []
+
+    def f(x):
+        kept.extend([x * 2, tg.stop_gradient(x * 3)])
+        return (x * x).sum(), x * 4
+
+    _, aux = tg.grad(f, has_aux=True)(X)
+    np.testing.assert_array_equal((tg.stop_gradient(kept[0]) + kept[1] + aux).numpy(), 9 * X)
+    with tg.no_grad():
+        np.testing.assert_array_equal((kept[0] + 0).numpy(), 2 * X)
+
+
+def test_operations_are_short_again_when_nothing_is_kept_any_more():
+    before, kept = current.tape.mode, []
+    for _ in range(3):
+        tg.grad(lambda x: kept.append(x * 2) or (x * x).sum())(X)
+    assert len(current.tape.lost) == 3
+    kept.clear()
+    tg.grad(lambda x: (x * x).sum())(X)
+    assert not current.tape.lost
+    assert current.tape.mode == before
+
+
+def test_an_error_inside_of_a_transform_ends_nothing():
+    def f(x):
+        y = (x * x).sum()
+        raise ValueError(y.shape)
+
+    with pytest.raises(ValueError, match="Size"):
+        tg.grad(f)(X)
+    assert not current.tape.lost
+
+
+def test_a_long_tape_is_rewound():
+    w = tg.tensor(3.0, requires_grad=True)
+
+    def lengths():
+        held = []
+        for _ in range(1500):
+            held.append(w * 2)
+            tg.grad(lambda x: (x * x).sum())(X)
+        held[0].backward()
+        held[-1].backward()
+        return len(current.tape)
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(lengths).result() == 1500
+    assert w.grad.item() == 4.0
+
+
+def test_results_follow_the_arguments_and_not_what_else_is_read():
+    w = tg.tensor(2.0, requires_grad=True)
+    value, slopes = tg.value_and_grad(lambda x, y: w * x * y, (0, 1))(3.0, 2.0)
+    assert (type(value), value, slopes) == (float, 12.0, (4.0, 6.0))
+    value, slope = tg.value_and_grad(lambda x: (w * x * x).reshape(1)[0])(3.0)
+    assert (type(value), value, slope) == (float, 18.0, 12.0)
+    value, slope = tg.value_and_grad(lambda x: w * x * x)(tg.tensor(3.0))
+    (value + slope).backward()
+    assert w.grad.item() == 15.0

@@ -24,12 +24,6 @@ FORWARD_TOLERANCE = 1e-9
 
 # These run example by example, with a warning: each for the reason given.
 ONE_BY_ONE = {
-    "index": "separate index arrays: NumPy brings their dimensions to the front",
-    "masked_select": "one mask for all, which is turned into places",
-    "masked_embed": "the same",
-    "masked_fill": "the value differs from example to example",
-    "only_view": "a view of windows or of a diagonal that was expanded",
-    "replay": "the same",
     "restride": "only the derivative of a derivative of `as_strided` needs it",
     "unstride": "only the derivative of `as_strided` needs it",
 }
@@ -160,11 +154,11 @@ def test_forward_is_reverse_transposed(op, sample):
 
 def test_what_has_no_rule_warns_once(monkeypatch):
     monkeypatch.setattr(batch, "_warned", set())
-    chosen = np.array([True, False, True])
-    select = tg.vmap(lambda x: tg.masked_select(x, wrap(chosen)))
-    with pytest.warns(UserWarning, match="`vmap` has no rule for `masked_select`"):
-        select(np.ones((2, 3)))
-    select(np.ones((2, 3)))  # a second warning would be an error
+    find = tg.vmap(lambda points: np.searchsorted(points, 0.5))
+    points = np.array([[0.0, 1.0], [1.0, 2.0]])
+    with pytest.warns(UserWarning, match="`vmap` has no rule for `searchsorted`"):
+        np.testing.assert_array_equal(find(points), [1, 0])
+    find(points)  # a second warning would be an error
 
 
 def test_a_planted_wrong_rule_is_caught(monkeypatch):

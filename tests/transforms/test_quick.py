@@ -5,7 +5,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.autograd import engine
-from tapegrad.tape import current
+from tapegrad.tape import Tape, current
 
 pytestmark = pytest.mark.tapegrad_only("transforms are not PyTorch's")
 
@@ -62,6 +62,7 @@ def test_it_gives_what_backward_gives(name):
 
 
 def test_it_is_one_call_of_the_walk(monkeypatch):
+    monkeypatch.setattr(current, "tape", Tape())  # on which nothing was kept beyond a transform
     tg.grad(FUNCTIONS["slices"])(X)  # loads kernels
     monkeypatch.setattr(engine, "Sweep", None)
     assert tg.grad(FUNCTIONS["slices"])(X).shape == X.shape
@@ -136,11 +137,26 @@ def test_a_hook_inside_the_function_is_called():
         assert len(seen) == count
 
 
-def test_what_escapes_is_released_and_keeps_no_values():
+def test_what_escapes_is_taken_off_the_tape():
     kept = []
 
     def f(x):
         kept.append(x * x)
+        return kept[-1].sum()
+
+    length = len(current.tape)
+    tg.grad(f)(X)
+    assert len(current.tape) == length
+    assert current.tape.index(kept[0].position) < 0
+    with pytest.raises(RuntimeError, match="ended: return it"):
+        kept[0].sum()
+
+
+def test_what_escapes_and_reads_more_is_released_and_keeps_no_values():
+    w, kept = tg.tensor(X, requires_grad=True), []
+
+    def f(x):
+        kept.append(x * w)
         return kept[-1].sum()
 
     tg.grad(f)(X)

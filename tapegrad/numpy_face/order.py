@@ -1,0 +1,122 @@
+"""Where elements stand and what is true of them, with NumPy's arguments; sorting, medians."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.functions import arithmetic as ew
+from tapegrad.functions import reductions as r
+from tapegrad.functions import scans
+from tapegrad.functions.arguments import all_dims
+from tapegrad.functions.shapes import narrow, reshape, to
+from tapegrad.numpy_face.common import bad_option, floating, kept, line, nothing, operand, tensor
+from tapegrad.numpy_face.dispatch import handles
+from tapegrad.ops import order
+from tapegrad.record import run
+from tapegrad.specimen import Specimen
+from tapegrad.tensor import Tensor
+
+
+@handles(np.argmax)
+def _argmax(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+    return r.argmax(tensor(a), axis, bool(keepdims))
+
+
+@handles(np.argmin)
+def _argmin(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+    return r.argmin(tensor(a), axis, bool(keepdims))
+
+
+def _stable(name: str, kind: Any, stable: Any, order: Any) -> None:
+    """Sorting here is stable, as any `kind` may be."""
+    if order is not None:
+        raise bad_option(name, "order")
+    if kind is not None and (stable is not None or kind not in _KINDS):
+        raise ValueError(f"`{name}`: kind is one of {_KINDS}, and excludes `stable`; got {kind!r}")
+
+
+_KINDS = ("quicksort", "mergesort", "heapsort", "stable")
+
+
+@handles(np.argsort)
+def _argsort(
+    a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
+) -> Tensor:
+    _stable("np.argsort", kind, stable, order)
+    x, d = line(tensor(a), axis)
+    return scans.argsort(x, d)
+
+
+@handles(np.sort)
+def sort_(
+    a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
+) -> Tensor:
+    """`np.sort`: every element keeps its gradient."""
+    _stable("np.sort", kind, stable, order)
+    x, d = line(tensor(a), axis)
+    found = scans.sort(x, d).values
+    return found if tensor(a)._a.ndim or axis is None else reshape(found, ())
+
+
+@handles(np.median)
+def _median(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+    x = floating(tensor(a))
+    if isinstance(axis, (tuple, list)):
+        raise TypeError("`np.median` of a Tensor takes one axis or None")
+    row, d = line(x, axis)
+    n = row._a.shape[d]
+    if not n:
+        raise ValueError(f"`np.median`: no elements in the shape {x._a.shape}")
+    ordered = sort_(row, d)
+    middle = r.mean(narrow(ordered, d, (n - 1) // 2, 2 - n % 2), d)
+    if isinstance(x._a, Specimen) or np.isnan(x._a).any():  # NaN stands last and is the median
+        last = r.sum(narrow(ordered, d, n - 1, 1), d)
+        middle = ew.where(ew.isnan(last), last, middle)
+    dims = all_dims(axis, x._a.ndim, "np.median")
+    return reshape(middle, kept(x._a.shape, dims)) if keepdims else middle
+
+
+@handles(np.all)
+def all_(a: Any, axis: Any = None, keepdims: bool = False, *, where: Any = None) -> Tensor:
+    """`np.all`, and `np.logical_and.reduce`."""
+    x = tensor(a)
+    x = x if where is None else ew.logical_or(x, ew.logical_not(tensor(where)))
+    return ew.ne(x, 0) if nothing(axis) else ew.ne(r.all(x, axis, bool(keepdims)), 0)
+
+
+@handles(np.any)
+def any_(a: Any, axis: Any = None, keepdims: bool = False, *, where: Any = None) -> Tensor:
+    """`np.any`, and `np.logical_or.reduce`."""
+    x = tensor(a)
+    x = x if where is None else ew.logical_and(x, tensor(where))
+    return ew.ne(x, 0) if nothing(axis) else ew.ne(r.any(x, axis, bool(keepdims)), 0)
+
+
+@handles(np.count_nonzero)
+def _count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+    x = tensor(a)
+    if nothing(axis):
+        return to(ew.ne(x, 0), dtype=np.int64)
+    dims = all_dims(axis, x._a.ndim, "np.count_nonzero")
+    return run(order.count_nonzero, (x,), {"dim": dims, "keepdim": bool(keepdims)})
+
+
+@handles(np.searchsorted)
+def searchsorted_(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Tensor:
+    """`np.searchsorted`."""
+    if side not in ("left", "right"):
+        raise ValueError(f"`np.searchsorted`: side is 'left' or 'right', got {side!r}")
+    points = tensor(a) if sorter is None else tensor(a)[tensor(sorter)]
+    return run(order.searchsorted, (points, tensor(v)), {"side": side})
+
+
+@handles(np.isclose)
+def _isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Tensor:
+    x, y = (tensor(operand(t)).detach() for t in (a, b))
+    near = ew.le(ew.abs(ew.sub(x, y)), ew.add(operand(atol), ew.mul(operand(rtol), ew.abs(y))))
+    found = ew.logical_or(ew.logical_and(near, ew.isfinite(y)), ew.eq(x, y))
+    if not equal_nan:
+        return found
+    return ew.logical_or(found, ew.logical_and(ew.isnan(x), ew.isnan(y)))

@@ -1,0 +1,75 @@
+"""What a transform leaves on the tape: nothing, as far as nobody needs it."""
+
+from __future__ import annotations
+
+import sys
+from sys import getrefcount
+
+from tapegrad.tape import ENDED, IN0, SHAPE, STRIDE, WIDE, WORD, Mark, Tape
+from tapegrad.tensor import Tensor
+
+
+def rewind(tape: Tape, mark: Mark, own: Tensor | None = None) -> bool:
+    """Forget the records and leaves since a mark, as far as nobody needs them any more.
+
+    A function of plain arrays leaves nothing behind then.  Positions are not used again.  What
+    somebody holds, but leads to variables alone, is `lost`: to compute with it is an error.
+    `own` is known to be a variable, which spares the short road of a gradient a look.
+    """
+    tokens, count, leaves, wide = mark
+    if tape.lost:
+        tape.let_go()
+    if tokens is not tape.tokens or tape.sweeping:
+        return False
+    newest = tokens[count:]
+    if not newest:
+        return True
+    if (tape.hooks or tape.traces) and max(*tape.hooks, *tape.traces, 0) >= newest[0]:
+        return False
+    # References of the two lists, and the call's.
+    if max(map(getrefcount, newest)) > 3 and not _lose(tape, newest, leaves, wide):
+        return False
+    dropped, forgotten = tape.keep[count:], tape.leaves[leaves:]
+    del tokens[count:], tape.keep[count:], tape.leaves[leaves:]
+    if tape.wide:
+        del tape.wide[wide:]
+    for leaf in forgotten:
+        tape.slots.pop(leaf._pos, None)
+        if leaf is own or _varies(leaf):
+            leaf._home = ENDED
+    if len(tape.old) != count:
+        tape.keep_places(count)
+    tape.shift = tape.next - count
+    tape.offset = count * STRIDE
+    tape.floor = min(tape.floor, count)
+    tape.tail = (0, 0)
+    del newest, dropped, forgotten  # last: freeing values may run code of the user
+    return True
+
+
+def _lose(tape: Tape, newest: list[int], leaves: int, wide: int) -> bool:
+    """Call the newest records lost that somebody holds; False: they are still needed."""
+    if sys.exception() is not None or not _closed(tape, newest, leaves, wide):
+        return False  # a traceback holds everything
+    counts = map(getrefcount, newest)
+    tape.lost += [newest[i] for i, references in enumerate(counts) if references > 3]
+    tape.set_mode()
+    return True
+
+
+def _closed(tape: Tape, newest: list[int], leaves: int, wide: int) -> bool:
+    """Whether the newest records read nothing but each other and variables."""
+    words = tape.words()[-len(newest) :]
+    narrow = words[(words[:, WORD] & WIDE) == 0, IN0:SHAPE]
+    codes = {*narrow.ravel().tolist(), *tape.wide[wide:]}
+    first = newest[0]
+    return all(
+        code >= first if code > 0 else code < -leaves and _varies(tape.leaves[-code - 1])
+        for code in codes - {0}
+    )
+
+
+def _varies(leaf: Tensor) -> bool:
+    """Whether a leaf is a variable of a transform that has ended, and not one of the user's."""
+    extra = getattr(leaf, "_extra", None)  # which a leaf of the user has
+    return extra is None or extra.get("followed") is False
