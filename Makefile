@@ -17,7 +17,7 @@ INSTALLED := $(VENV)/.installed
 .DELETE_ON_ERROR:
 
 help:
-	@echo "make demo      fit a small model and look at its tape"
+	@echo "make demo      look at a tape, fit a small model, compile the fit"
 	@echo "make test      all tests that need no other autodiff library"
 	@echo "make lint      ruff and mypy"
 	@echo "make peers     tests against PyTorch, JAX and autograd (installs them), and the"

@@ -161,7 +161,7 @@ def multiple(name: str, samples: dict[Any, list[float]], threads: int) -> Row:
     figures = {
         side: Figure.of([x / y for x, y in zip(taken, samples[side, "primal"])])
         for (side, which), taken in samples.items()
-        if which == "derivative"
+        if which == "derivative" and (side, "primal") in samples
     }
     own = figures.get("tapegrad")
     met = None if own is None else own.median <= MOST

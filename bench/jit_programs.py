@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,7 @@ def compile(libraries: list[Side], threads: int, quick: bool) -> Iterator[Row]:
     sides = [library for library in libraries if library.name in NAMES]
     sides = [side for side in sides if woken(side)]
     clock = Clock(END, PATIENCE)
-    slowest: dict[str, float] = {}  # seconds for an operation, by the largest program so far
+    pace: dict[str, float] = {}  # seconds for an operation, by the largest program so far
     for program in programs(quick):
         rounds = 1 if quick or program.operations > 1000 else ROUNDS
         samples: dict[str, list[float]] = {}
@@ -70,7 +71,7 @@ def compile(libraries: list[Side], threads: int, quick: bool) -> Iterator[Row]:
                 if side.name in left_out:
                     continue
                 try:
-                    clock.allow(slowest.get(side.name, 0.0) * program.operations)
+                    clock.allow(pace.get(side.name, 0.0) * program.operations)
                     seconds = checked_time(program, side, done, clock)
                 except TooLong as error:
                     left_out[side.name] = str(error)
@@ -79,7 +80,7 @@ def compile(libraries: list[Side], threads: int, quick: bool) -> Iterator[Row]:
                 else:
                     samples.setdefault(side.name, []).append(seconds)
         if program.operations:
-            slowest |= {name: max(taken) / program.operations for name, taken in samples.items()}
+            pace |= {name: median(taken) / program.operations for name, taken in samples.items()}
         if samples or left_out:
             figures = {name: Figure.of(taken, 1e3) for name, taken in samples.items()}
             yield row(program, figures, left_out, threads)

@@ -64,7 +64,10 @@ class Clock:
 
 @contextmanager
 def _interrupted(seconds: float) -> Iterator[None]:
-    """Leave the block by `_Over` after so many seconds, once Python is at work there."""
+    """Leave the block by `_Over` after so many seconds, once Python is at work there.
+
+    The alarm rings again and again: what a callback of the garbage collector raises is lost.
+    """
     if not math.isfinite(seconds):
         yield
         return
@@ -73,7 +76,7 @@ def _interrupted(seconds: float) -> Iterator[None]:
         raise _Over
 
     before = signal.signal(signal.SIGALRM, over)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
     try:
         yield
     finally:
