@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tapegrad.compiler.graph import Graph
+from tapegrad.compiler.passes.batches import with_whole_batches
 from tapegrad.compiler.passes.dead import without_dead
 from tapegrad.compiler.passes.expand import expanded
 from tapegrad.compiler.passes.late import late
@@ -12,4 +13,5 @@ from tapegrad.compiler.passes.simple import simplified
 
 def optimised(graph: Graph) -> Graph:
     """All passes, in order."""
-    return late(without_dead(with_sums_of_parts(simplified(expanded(without_dead(graph))))))
+    whole = with_whole_batches(simplified(expanded(without_dead(graph))))
+    return late(without_dead(with_sums_of_parts(whole)))
