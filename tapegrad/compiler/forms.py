@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.compiler import forms_of_truth
 from tapegrad.ops import elementwise as e
 from tapegrad.ops import reduce as r
 from tapegrad.ops import scan
@@ -239,5 +240,7 @@ MOVING: dict[str, Form] = {
 
 def form_of(name: str, kind: str) -> Form | None:
     """The form of an operation whose result has a dtype of some kind, if it has one."""
-    found = MOVING.get(name)
+    if kind == "b" and name in forms_of_truth.OF_BOOLS:
+        return forms_of_truth.OF_BOOLS[name]
+    found = MOVING.get(name) or forms_of_truth.FORMS.get(name)
     return COMPUTING.get(name) if found is None and kind == "f" else found

@@ -17,7 +17,8 @@ from tests.conformance.samples import CHIEF, of_shapes, samples_of
 
 # What SciPy and LAPACK iterate for, what depends on more than shapes, and what has no loop yet.
 CALLED_BACK = frozenset(
-    "cofactor_slope eigh masked_embed masked_select matrix_exp pinv polygamma qr svd".split()
+    "argsort cofactor_slope eigh masked_embed masked_select matrix_exp pinv polygamma qr "
+    "svd".split()
 )
 TOLERANCE = {F8: 1e-12, F4: 3e-5}
 
