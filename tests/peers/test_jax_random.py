@@ -12,7 +12,7 @@ jax = pytest.importorskip("jax", reason="compares with JAX: `make peers` install
 import jax.numpy as jnp  # noqa: E402
 
 import tapegrad as tg  # noqa: E402
-from tests.compiler.programs import SHAPES, Pure, Step, computed, total  # noqa: E402
+from tests.compiler.programs import SHAPES, Pure, Step, computed  # noqa: E402
 
 pytestmark = [pytest.mark.peer, pytest.mark.tapegrad_only("runs both libraries itself")]
 
