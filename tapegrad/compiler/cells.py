@@ -49,10 +49,11 @@ class Owner:
 class Cell:
     """What lies in a piece of memory: a record, another one after each change in place."""
 
-    __slots__ = ("at", "content", "made", "version")
+    __slots__ = ("at", "content", "frozen", "made", "version")
 
-    def __init__(self, at: Trace, content: int) -> None:
+    def __init__(self, at: Trace, content: int, frozen: bool) -> None:
         self.at = at
+        self.frozen = frozen  # the caller's
         self.content = self.made = content
         self.version = 0
 

@@ -89,7 +89,7 @@ class Trace(Level):
         """A Traced Tensor for an argument of the function."""
         k = sum(node.name == "input" for node in self.nodes)
         node = Node(None, (), {"k": k}, array.shape, array.dtype)
-        return traced(self, self.append(node, array))
+        return traced(self, self.append(node, array), frozen=True)
 
     def entrance(self, k: int, array: np.ndarray) -> int:
         """The position of input k, counted by `Owner`; there is one record for each."""
@@ -149,7 +149,7 @@ class Trace(Level):
         value = self.values[start]
         position = self.append(Node(alias, (start,), {}, value.shape, value.dtype), value)
         self.followed.add(position)
-        return traced(self, position)
+        return traced(self, position, frozen=True)
 
     def arm(self) -> Trace | None:
         """The innermost trace under way, if that is within an arm of a branch of this one."""
@@ -212,13 +212,18 @@ class Trace(Level):
     def tell(self, t: Traced) -> np.ndarray:
         """The value that Python code asks for, which every call must then find the same."""
         position = t.position
+        if self not in current.tape.levels:
+            raise RuntimeError(
+                f"the value of a Tensor that was made inside {t._what}{t.origin()} was asked for "
+                "after that has ended: return it from the function instead of keeping it outside"
+            )
         if self.nodes[position].value is None:
             if self.owner is not None:
                 raise RuntimeError(
                     f"under `tapegrad.jit`, inside a function given to `{self.owner.name}`, Python "
                     "code asked for a value that only the program knows when it runs (a condition, "
-                    "`float()`, an index): use `tapegrad.where`, `cond` or `while_loop` instead "
-                    f"(the Tensor was made at {':'.join(map(str, t._lift.where))})"
+                    "`float()`, an index): use `tapegrad.where`, `cond` or `while_loop` instead"
+                    f"{t.origin()}"
                 )
             if position in self.guessed:
                 self.settle()
@@ -358,6 +363,11 @@ class Traced(Lifted):
         if lift.at.inside is not None and not lift.fresh():
             assert lift.at.inside.owner is not None
             raise outside(lift.at.inside.owner)
+        if lift.cell.frozen:
+            raise RuntimeError(
+                "`jit`: the memory of an argument is the caller's, a compiled program cannot write "
+                "into it: change a copy (`x = x.clone()`), or write `x = x + y` for `x += y`"
+            )
         trace, position = lift.at, lift.at.position(result)
         if trace.values[position].dtype != self._a.dtype:
             position = trace.record(to, (position,), {"dtype": self._a.dtype})
@@ -396,17 +406,21 @@ class Traced(Lifted):
         raise RuntimeError(
             "a Tensor inside `tapegrad.jit` cannot be turned into an array, its values are known "
             "when the compiled program runs: use operations of tapegrad or NumPy's functions on "
-            f"the Tensor itself (it was made at {':'.join(map(str, self._lift.where))})"
+            f"the Tensor itself{self.origin()}"
         )
 
+    def origin(self) -> str:
+        """At which line of the user's program this Tensor was made."""
+        return f" (it was made at {':'.join(map(str, self._lift.where))})"
 
-def traced(trace: Trace, position: int) -> Traced:
-    """The Traced Tensor of a record, with memory of its own."""
-    return _around(trace, _whole(trace, position))
+
+def traced(trace: Trace, position: int, *, frozen: bool = False) -> Traced:
+    """The Traced Tensor of a record, with memory of its own, or that of an argument."""
+    return _around(trace, _whole(trace, position, frozen=frozen))
 
 
-def _whole(trace: Trace, position: int) -> Parts:
-    return Parts(Cell(trace, position), (), position)
+def _whole(trace: Trace, position: int, *, frozen: bool = False) -> Parts:
+    return Parts(Cell(trace, position, frozen), (), position)
 
 
 def _around(trace: Trace, lift: Parts) -> Traced:
