@@ -5,7 +5,7 @@ PYTHON ?= python3
 # Worker processes of the test runs.
 JOBS ?= 2
 # What is measured, and with which options, e.g. SUITES=eager BENCH="--threads 2 --json eager.json".
-SUITES ?= eager transforms
+SUITES ?= eager transforms jit
 BENCH ?=
 
 VENV := .venv

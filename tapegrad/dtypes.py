@@ -52,6 +52,15 @@ class dtype:
         """NumPy's letter for the type."""
         return self.numpy.char
 
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same type, by our name or by NumPy's (`np.float64`, `float`)."""
+        if isinstance(other, dtype):
+            return self is other
+        return isinstance(other, (type, np.dtype, str)) and bool(self.numpy == other)
+
+    def __hash__(self) -> int:
+        return hash(self.numpy)
+
     def __repr__(self) -> str:
         return f"tapegrad.{self.name}"
 

@@ -10,9 +10,11 @@ import numpy as np
 
 from tapegrad.compiler.graph import Graph
 from tapegrad.compiler.loops import MEMORY, Nest, written
+from tapegrad.compiler.matrices import PREFIX
 from tapegrad.compiler.place import CONSTANT, INPUT, OUTPUT, Buffer, Place
 from tapegrad.compiler.scalars import definitions
 from tapegrad.compiler.schedule import Schedule
+from tapegrad.compiler.shared import DECLARED, Shared, dividing, shared
 from tapegrad.compiler.steps import Again, Bounds, Call, Gemm, Native, Step
 from tapegrad.compiler.text import literal
 
@@ -34,8 +36,6 @@ PREFACE = """\
 declare i64 @tapegrad_callback(i64, i64, ptr, ptr)
 declare ptr @aligned_alloc(i64, i64)
 declare void @free(ptr)
-declare void @tapegrad_dgemm(ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr)
-declare void @tapegrad_sgemm(ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr)
 attributes #0 = { nounwind "prefer-vector-width"="512" }
 attributes #1 = { nounwind noinline cold "prefer-vector-width"="512" }
 """
@@ -47,6 +47,7 @@ class Lowered(NamedTuple):
     text: str
     level: int  # of LLVM's optimisation
     calls: list[Call | Native]
+    shared: list[Shared]
     constants: list[np.ndarray]
     scratch: int
 
@@ -70,6 +71,7 @@ class Module:
         self.texts: list[str] = []
         self.calls: list[Call | Native] = []
         self.declared: set[str] = set()
+        self.shared: list[Shared] = []
         self.products: dict[str, str] = {}
 
     def lower(self) -> Lowered:
@@ -92,15 +94,20 @@ class Module:
         # Our passes leave LLVM's little to find in long straight code: at most a fifth of its time
         # (it lies in the elementary functions), for which they take five times as long to compile.
         level = 0 if self.straight > INLINED and self.longest < LOOPING else 3
-        return Lowered(text, level, self.calls, schedule.constants, schedule.scratch)
+        return Lowered(text, level, self.calls, self.shared, schedule.constants, schedule.scratch)
 
     def nest(self, nest: Nest) -> str:
         """The name of the function of a nest; equal nests share one."""
-        found = written(nest)
+        divided = shared(nest)
+        found = written(nest, part=divided is not None)
         name = self.functions.get(found.text)
         if name is None:
             name = self.functions[found.text] = f"nest{len(self.functions)}"
-            text = found.text.replace("{name}", name)
+            text = found.text.replace("{name}", name if divided is None else f"{name}.part")
+            if divided is not None:
+                self.texts.append(dividing(name, len(self.shared), divided))
+                self.shared.append(divided)
+                self.declared.update(DECLARED)
             self.longest = max(self.longest, prod(nest.domain) if nest.domain else 0)
             if not nest.domain:
                 self.straight += len(nest.terms)
@@ -375,6 +382,8 @@ class Part:
         name = self.module.products.get(key)
         if name is None:
             name = self.module.products[key] = f"product{len(self.module.products)}"
+            routine = PREFIX + ("sgemm" if single else "dgemm")
+            self.module.declared.add(f"declare void @{routine}({', '.join(['ptr'] * 13)})")
             self.module.texts.append(
                 _product(name, single, (turned_b, turned_a), numbers, count, steps)
             )
@@ -413,7 +422,7 @@ def _product(
             f"%{x}i = getelementptr {kind}, ptr %{x}, i64 %{x}o",
         ]
     lines += [
-        f"call void @tapegrad_{routine}(ptr %t0, ptr %t1, ptr %n0, ptr %n1, ptr %n2, ptr %one, "
+        f"call void @{PREFIX}{routine}(ptr %t0, ptr %t1, ptr %n0, ptr %n1, ptr %n2, ptr %one, "
         "ptr %ai, ptr %n3, ptr %bi, ptr %n4, ptr %zero, ptr %ci, ptr %n5)",
         "%next = add i64 %i, 1",
         f"%more = icmp ult i64 %next, {count}",

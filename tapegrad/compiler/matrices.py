@@ -19,7 +19,7 @@ from tapegrad.compiler.text import FLOATS, literal
 from tapegrad.ops import shape as s
 
 Room = Callable[[np.dtype[Any], int], Buffer]
-PREFIX = "tapegrad_lapack_"
+PREFIX = "tapegrad_fortran_"  # of the routines of BLAS and LAPACK
 
 
 class Text:

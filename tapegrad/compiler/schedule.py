@@ -74,6 +74,7 @@ class Schedule:
         self.buffers: list[Buffer] = []
         self.constants: list[np.ndarray] = []
         self.places: dict[int, Place] = {}
+        self.packed: dict[int, tuple[Place, int]] = {}  # see `plain`; and the step that packs
         self.home: list[int] = []  # the step after which a value is there; -1: from the start
         self.kinds: list[str] = []
         self.latest: dict[Shape, int] = {}
@@ -311,7 +312,7 @@ class Schedule:
                     found_at = whole(self._room(place.buffer.dtype, 2), (2,))
                     self.steps.append(Bounds(place, extent, found_at))
                 last = max(last, self.looked[key])
-            last = max(last, self.home[a])
+            last = max(last, self._plain_after(a))
         return found, last
 
     def _extents(self, node: Node, shape: Shape, count: int) -> list[int]:
@@ -326,7 +327,7 @@ class Schedule:
         extents = self._extents(node, place.shape, len(others))
         indices, last = self._indices(tuple(others), extents)
         self.places[position] = picking.picked(place, node, indices)
-        self.home[position] = max(last, self.home[source])
+        self.home[position] = max(last, self._plain_after(source))
 
     def _put(self, position: int, node: Node) -> None:
         adds = node.params["accumulate"] if node.name == "index_put" else picking.WRITES[node.name]
@@ -359,11 +360,14 @@ class Schedule:
         place = self.place(position)
         if not place.picks:
             return place
-        packed = self.fresh(self.graph.nodes[position])
-        self.steps.append(Copy(place, packed))
-        self.places[position] = packed
-        self.home[position] = len(self.steps) - 1
-        return packed
+        if position not in self.packed:  # steps so far go on reading where the picks lead
+            self.packed[position] = self.fresh(self.graph.nodes[position]), len(self.steps)
+            self.steps.append(Copy(place, self.packed[position][0]))
+        return self.packed[position][0]
+
+    def _plain_after(self, position: int) -> int:
+        """The step after which a value lies where `plain` says."""
+        return self.packed[position][1] if position in self.packed else self.home[position]
 
     def _call(self, position: int, node: Node) -> None:
         args = [self.plain(a) for a in node.args]

@@ -220,7 +220,7 @@ class Traced(Lifted):
     """A Tensor whose value is known when the compiled program runs."""
 
     __slots__ = ()
-    _what = "`tapegrad.jit`"
+    _kind = "`tapegrad.jit`"
     _lift: Parts
 
     @property
@@ -415,7 +415,7 @@ def swept(
     for root, weight in zip(roots, weights, strict=True):
         if root._a.dtype.kind not in "fc":
             continue
-        if weight is None:
+        if weight is None:  # ours alone: not a Tensor from outside, which might change
             weight = traced(trace, trace.constant(np.ones(root._a.shape, root._a.dtype)))
         _accumulate(adjoints, trace.position(root), weight)
     if adjoints:

@@ -33,8 +33,6 @@ def parse(key: Any, x: Tensor) -> tuple[tuple[Any, ...], list[Tensor]]:
             plan.append(part)
         elif isinstance(part, slice):
             plan.append(slice(*(_whole(edge) for edge in (part.start, part.stop, part.step))))
-            if plan[-1].step is not None and plan[-1].step <= 0:
-                raise ValueError("a slice of a Tensor needs a positive step: use `flip` to reverse")
             used += 1
         elif isinstance(part, (int, np.integer)) and not isinstance(part, bool):
             plan.append(int(part))
@@ -55,7 +53,7 @@ def _whole(edge: Any) -> Any:
 def _add_array(part: Any, plan: list[Any], arrays: list[Tensor]) -> int:
     if isinstance(part, Tensor):
         array = part._a
-    elif isinstance(part, (list, np.ndarray, bool, np.bool_)):
+    elif isinstance(part, (list, np.ndarray)):
         array = np.asarray(part)
         if array.size == 0 and array.dtype.kind == "f":
             array = array.astype(np.int64)
@@ -64,11 +62,7 @@ def _add_array(part: Any, plan: list[Any], arrays: list[Tensor]) -> int:
             "an index is made of ints, slices, None, `...`, and integer or boolean Tensors, got "
             f"{type(part).__name__}"
         )
-    if array.dtype.kind == "b":
-        if not array.ndim:
-            plan += [None, i.HOLE]
-            arrays.append(wrap(np.zeros(int(array), np.int64)))
-            return 0
+    if array.dtype.kind == "b" and array.ndim:
         for places in np.nonzero(array):
             plan.append(i.HOLE)
             arrays.append(wrap(places))
@@ -82,6 +76,46 @@ def _add_array(part: Any, plan: list[Any], arrays: list[Tensor]) -> int:
     return 1
 
 
+def _truth(part: Any) -> bool:
+    """Whether a part of an index is one truth value."""
+    if isinstance(part, (bool, np.bool_)):
+        return True
+    array = part._a if isinstance(part, Tensor) else part
+    return isinstance(array, np.ndarray) and array.dtype.kind == "b" and not array.ndim
+
+
+def _without_truths(key: Any, x: Tensor) -> tuple[Any, Tensor]:
+    """An index whose truth values are index arrays, for a view with a dimension more for each.
+
+    A truth value takes no dimension, and gives one of one element, or of none if it is false.
+    """
+    parts = key if isinstance(key, tuple) else (key,)
+    if not any(map(_truth, parts)):
+        return key, x
+    room: list[Any] = []  # the index that makes the new dimensions
+    found: list[Any] = []
+    for part in parts:
+        if _truth(part):
+            room.append(None)
+            found.append(np.zeros(int(part), np.int64))
+            continue
+        found.append(part)
+        if part is Ellipsis:
+            room.append(part)
+        elif part is not None:
+            room += [slice(None)] * _taken(part)
+    return tuple(found), getitem(x, tuple(room))
+
+
+def _taken(part: Any) -> int:
+    """How many dimensions a part of an index stands for."""
+    array = part._a if isinstance(part, Tensor) else part
+    if isinstance(array, list):
+        array = np.asarray(array)
+    mask = isinstance(array, np.ndarray) and array.dtype.kind == "b"
+    return int(array.ndim) if mask else 1
+
+
 def _check_masks(key: Any, x: Tensor) -> None:
     parts = key if isinstance(key, tuple) else (key,)
     d = 0
@@ -93,7 +127,7 @@ def _check_masks(key: Any, x: Tensor) -> None:
         mask = (
             part._a if isinstance(part, Tensor) else part if isinstance(part, np.ndarray) else None
         )
-        if mask is not None and mask.dtype.kind == "b" and mask.ndim:
+        if mask is not None and mask.dtype.kind == "b":
             if mask.shape != x._a.shape[d : d + mask.ndim]:
                 raise IndexError(
                     f"the shape of the mask {mask.shape} does not match the indexed Tensor of "
@@ -125,7 +159,7 @@ def _simple(key: Any) -> tuple[Any, ...] | None:
                     return None
                 whole = False
             if step is not None:
-                if type(step) is not int or step <= 0:
+                if type(step) is not int or not step:
                     return None
                 whole = False
         elif part is ...:
@@ -182,6 +216,7 @@ def getitem(input: Tensor, key: Any) -> Tensor:
         if not a.ndim:
             raise IndexError("a 0-d Tensor cannot be indexed with a number: use `.item()`")
         raise IndexError(f"index {key} is out of range for dimension 0 of size {len(a)}")
+    key, input = _without_truths(key, input)
     _check_masks(key, input)
     plan, arrays = parse(key, input)
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple, NoReturn, overload
 
 import numpy as np
 
@@ -28,6 +28,12 @@ class ValuesAndIndices(NamedTuple):
 
     values: Tensor
     indices: Tensor
+
+    def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError(
+            "`max`, `min` and `sort` of a Tensor along a dimension give two Tensors, the values "
+            "and their places: take `.values`, or call NumPy's function, as in `np.max(x, axis=0)`"
+        )
 
 
 def _typed(x: Tensor, dtype: Any) -> Tensor:

@@ -56,11 +56,10 @@ def _machine(effort: int = 3) -> Any:
 @cache
 def _host() -> bytes:
     """What decides the machine code of a module: the processor and the compiler."""
-    from importlib import metadata  # slow to import, and the program may never compile
-
+    import llvmlite
     import llvmlite.binding as llvm
 
-    digest = hashlib.sha256(metadata.version("llvmlite").encode())
+    digest = hashlib.sha256(llvmlite.__version__.encode())
     digest.update(llvm.get_host_cpu_name().encode())
     digest.update(llvm.get_host_cpu_features().flatten().encode())
     return digest.digest()

@@ -52,7 +52,8 @@ class Batched(Lifted):
     """One example of many, which are computed together."""
 
     __slots__ = ()
-    _what = "a map (`vmap`)"
+    _kind = "a map"
+    _name = "vmap"
     _lift: Parts
 
     def parts(self) -> tuple[Tensor, ...]:

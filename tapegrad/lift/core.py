@@ -32,15 +32,16 @@ _numbers = itertools.count(1)
 class Level:
     """One transform under way: its number, and how many examples it maps over (None: no map).
 
-    `randomness` says what random numbers are under a map: the same for all examples, different
-    ones, or an error.  `members` are the Tensors that are lifted here, where the end of the level
-    has to find them.
+    `name` is the transform that the user called.  `randomness` says what random numbers are under
+    a map: the same for all examples, different ones, or an error.  `members` are the Tensors that
+    are lifted here, where the end of the level has to find them.
     """
 
-    __slots__ = ("members", "number", "randomness", "size")
+    __slots__ = ("members", "name", "number", "randomness", "size")
     traces: ClassVar[bool] = False  # what is computed here is traced, see `tapegrad.compiler`
 
-    def __init__(self, size: int | None, randomness: str = "same") -> None:
+    def __init__(self, size: int | None, randomness: str = "same", name: str = "") -> None:
+        self.name = name
         self.number = next(_numbers)
         self.size = size
         self.randomness = randomness
@@ -64,10 +65,10 @@ class Level:
 
 
 @contextmanager
-def level(size: int | None = None, randomness: str = "same") -> Iterator[Level]:
+def level(size: int | None = None, randomness: str = "same", name: str = "") -> Iterator[Level]:
     """A new level, open until the end of the context."""
     tape = current.tape
-    made = Level(size, randomness)
+    made = Level(size, randomness, name)
     tape.levels.append(made)
     try:
         yield made
@@ -95,7 +96,14 @@ class Lifted(Tensor):
     """A Tensor that stands for several: `_lift` holds the level and the parts."""
 
     __slots__ = ()
-    _what: ClassVar[str] = "lifted"
+    _kind: ClassVar[str] = "lifted"
+    _name: ClassVar[str] = ""
+
+    @property
+    def _what(self) -> str:
+        """What stands around, for errors: the kind of transform, and which the user called."""
+        name = self._lift.at.name or self._name
+        return f"{self._kind} (`{name}`)" if name else self._kind
 
     @classmethod
     def apply(cls, op: Op, args: Any, params: dict[str, Any], at: Level) -> Any:
@@ -248,9 +256,10 @@ def _open(tensors: Any, name: str) -> tuple[type[Lifted], Level]:
     found = highest(tensors)
     assert found is not None
     if found[1] not in current.tape.levels:
+        what = next(t._what for t in tensors if isinstance(t, Lifted) and t._lift.at is found[1])
         raise RuntimeError(
-            f"`{name}`: a Tensor that was made inside {found[0]._what} is used after that has "
-            "ended: return it from the function instead of keeping it outside"
+            f"`{name}`: a Tensor that was made inside {what} is used after that has ended: return "
+            "it from the function instead of keeping it outside"
         )
     return found
 

@@ -56,7 +56,8 @@ class Dual(Lifted):
     """A value and its tangent."""
 
     __slots__ = ()
-    _what = "a forward derivative (`jvp`)"
+    _kind = "a forward derivative"
+    _name = "jvp"
     _lift: Parts
 
     def parts(self) -> tuple[Tensor, ...]:

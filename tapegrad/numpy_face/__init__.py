@@ -6,6 +6,7 @@ dictionary; what is not found there raises, so that no gradient is lost on the w
 
 ``ufuncs``       the ufuncs of NumPy and SciPy, and their methods (`np.add.reduce`)
 ``dispatch``     binding arguments under NumPy's names
+``methods``      what arrays have as methods and PyTorch's Tensors do not
 ``constants``    functions whose result has no derivative: comparisons, indices, shapes
 ``elementwise``, ``reductions``, ``calculus``, ``shapes``, ``joining``, ``products``, ``linalg``:
 the handlers of everything else
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.numpy_face.common import CALLS, HANDLERS, SHORT
+from tapegrad.numpy_face.methods import METHODS
 from tapegrad.tensor import F8, Tensor, wrap
 
 # Operands that every function takes as they are.
@@ -74,5 +76,6 @@ def array_function(
 
 def install() -> None:
     """Let NumPy know that Tensors have these functions."""
-    for name, method in (("ufunc", array_ufunc), ("function", array_function)):
-        setattr(Tensor, f"__array_{name}__", method)
+    own = {"__array_ufunc__": array_ufunc, "__array_function__": array_function}
+    for name, method in (own | METHODS).items():
+        setattr(Tensor, name, method)

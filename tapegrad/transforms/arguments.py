@@ -16,6 +16,7 @@ from tapegrad.tensor import Tensor, wrap
 from tapegrad.transforms.pytree import Tree, flatten, unflatten
 
 Argnums = int | tuple[int, ...]
+DIFFERENTIABLE = np.dtype(np.float32), np.dtype(np.float64)
 
 
 @contextmanager
@@ -131,6 +132,16 @@ def as_tensor(x: Any, name: str) -> Tensor:
         )
     if kind not in "fc":
         raise TypeError(f"`{name}` needs floating-point arguments, got {array.dtype}")
+    if kind == "c":
+        raise NotImplementedError(
+            f"`{name}` in {array.dtype} arguments (shape {array.shape}) is not supported yet: pass "
+            "`x.real` and `x.imag` as two arguments, and put them together in the function"
+        )
+    if array.dtype not in DIFFERENTIABLE:
+        raise NotImplementedError(
+            f"`{name}` in {array.dtype} arguments (shape {array.shape}) is not supported: convert "
+            "them to float64 or float32 with `x.astype(float)`"
+        )
     return borrowed(x if isinstance(x, Tensor) else wrap(array))
 
 
@@ -195,6 +206,20 @@ def paired(y: Any, name: str, f: Any, has_aux: bool) -> tuple[Any, Any]:
 def any_tensor(*trees: Any) -> bool:
     """Whether any leaf is a Tensor."""
     return any(isinstance(x, Tensor) for tree in trees for x in flatten(tree)[0])
+
+
+def values(y: Any, name: str, f: Any) -> tuple[list[Tensor], Tree]:
+    """`outputs` that have a derivative; Python's own integers are constants."""
+    roots, tree = outputs(y, name, f)
+    for x, root in zip(flatten(y)[0], roots, strict=True):
+        kind = root._a.dtype if isinstance(x, Tensor) else np.asarray(x).dtype
+        if kind.kind == "b" or (isinstance(x, Tensor) and kind.kind in "iu"):
+            raise TypeError(
+                f"`{name}`: {name_of(f)} returned {kind} (shape {root._a.shape}), which has no "
+                "derivative: return it beside the value with `has_aux=True`, or convert it with "
+                "`.astype(float)` to differentiate it as a constant"
+            )
+    return roots, tree
 
 
 def outputs(y: Any, name: str, f: Any) -> tuple[list[Tensor], Tree]:

@@ -18,17 +18,16 @@ from tapegrad.transforms.arguments import (
     as_tensor,
     forgetting,
     name_of,
-    outputs,
     paired,
     require_function,
     transforming,
     value_back,
+    values,
 )
 from tapegrad.transforms.pytree import flatten, matching, unflatten
 from tapegrad.transforms.reverse import Inputs, released, settled
 
 
-@forgetting
 def jvp(
     f: Callable[..., Any], primals: Any, tangents: Any, *, has_aux: bool = False,
     strict: bool = False,
@@ -42,42 +41,52 @@ def jvp(
     >>> tg.jvp(np.sin, (0.0,), (2.0,))
     (0.0, 2.0)
     """
-    require_function(f, "jvp")
+    found: tuple[Any, ...] = push(f, primals, tangents, "jvp", has_aux=has_aux, strict=strict)
+    return found
+
+
+@forgetting
+def push(
+    f: Callable[..., Any], primals: Any, tangents: Any, name: str, *, has_aux: bool = False,
+    strict: bool = False,
+) -> tuple[Any, ...]:  # fmt: skip
+    """`jvp`, whose errors call it by a given name."""
+    require_function(f, name)
     for given, what in ((primals, "primals"), (tangents, "tangents")):
         if not isinstance(given, (tuple, list)):
             raise TypeError(
-                f"`jvp`: `{what}` is a tuple with one entry for each argument of {name_of(f)}, "
+                f"`{name}`: `{what}` is a tuple with one entry for each argument of {name_of(f)}, "
                 f"got {type(given).__name__}"
             )
     leaves, tree = flatten(tuple(primals))
-    slopes = matching(tuple(tangents), tree, "jvp")
-    with transforming(), level() as at:
+    slopes = matching(tuple(tangents), tree, name)
+    with transforming(), level(name=name) as at:
         inputs = []
         for x, t in zip(leaves, slopes, strict=True):
-            value = as_tensor(x, "jvp")
-            slope = _direction(t, value, "jvp")
+            value = as_tensor(x, name)
+            slope = _direction(t, value, name)
             inputs.append(dual(value, slope, at))
         y = f(*unflatten(tree, inputs))
-        y, aux = paired(y, "jvp", f, has_aux)
-        roots, shape = outputs(y, "jvp", f)
+        y, aux = paired(y, name, f, has_aux)
+        roots, shape = values(y, name, f)
         tensors = any_tensor(leaves, slopes)
-        values, directions = [], []
+        primal, directions = [], []
         taken = [t._a for x in inputs for t in x.parts()[1:]]
         for root in roots:
             value, found = split(root, at)
             if found is None:
                 if strict:
                     raise RuntimeError(
-                        f"`jvp` with `strict=True`: a result of {name_of(f)}, of shape "
+                        f"`{name}` with `strict=True`: a result of {name_of(f)}, of shape "
                         f"{root._a.shape}, does not depend on the arguments"
                     )
                 found = zeros_like(root)
-            values.append(released(value, set(), tensors))
+            primal.append(released(value, set(), tensors))
             directions.append(_apart(released(found, set(), tensors), taken))
         if has_aux:
             below, aux_tree = flatten(aux)
             aux = unflatten(aux_tree, [released(split(x, at)[0], set(), tensors) for x in below])
-    pair = unflatten(shape, values), unflatten(shape, directions)
+    pair = unflatten(shape, primal), unflatten(shape, directions)
     return (*pair, aux) if has_aux else pair
 
 
@@ -92,10 +101,9 @@ def _apart(found: Any, taken: list[np.ndarray]) -> Any:
 
 def _direction(t: Any, value: Tensor, name: str) -> Tensor:
     slope = t if isinstance(t, Tensor) else wrap(np.asarray(t))
-    if slope._a.dtype.kind not in "fc":
-        raise TypeError(
-            f"`{name}` needs floating-point tangents, got {slope._a.dtype}: pass 1.0 instead of 1"
-        )
+    if slope._a.dtype.kind != "f":
+        advice = ": pass 1.0 instead of 1" if slope._a.dtype.kind in "biu" else ""
+        raise TypeError(f"`{name}` needs floating-point tangents, got {slope._a.dtype}{advice}")
     if slope._a.shape != value._a.shape:
         raise ValueError(
             f"`{name}`: a tangent of shape {slope._a.shape} was given for an argument of shape "
@@ -120,7 +128,7 @@ def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., 
     tape = current.tape
     with transforming(), recording(tape, True):
         inputs = Inputs(primals, tuple(range(len(primals))), "linearize")
-        roots, tree = outputs(inputs.call(f, {}), "linearize", f)
+        roots, tree = values(inputs.call(f, {}), "linearize", f)
         # The gradients are linear in the weights of the results: their gradients in turn are
         # weighted sums of tangents.
         weights = [variable(zeros_like(r)) for r in roots]

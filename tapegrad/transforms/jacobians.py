@@ -24,16 +24,22 @@ from tapegrad.transforms.arguments import (
     checked_argnums,
     chosen_leaves,
     forgetting,
-    outputs,
     paired,
     require_function,
     transforming,
     value_back,
+    values,
     with_leaves,
 )
-from tapegrad.transforms.forward import jvp
+from tapegrad.transforms.forward import push
 from tapegrad.transforms.pytree import Tree, flatten, tree_map, unflatten
-from tapegrad.transforms.reverse import Inputs, aux_back, grad, settled, vjp
+from tapegrad.transforms.reverse import (
+    Inputs,
+    aux_back,
+    differentiated,
+    pulled_back,
+    settled,
+)
 
 # What decides between one sweep per row and one sweep over all rows, in µs: a compiled sweep costs
 # so much, and so much per record, and per record that it leaves to Python; a record of a sweep over
@@ -145,7 +151,7 @@ def reverse_rows(
             with recording(current.tape, True):
                 inputs = Inputs(args, chosen, name)
                 y, aux = paired(inputs.call(f, kwargs), name, f, has_aux)
-            roots, tree = outputs(y, name, f)
+            roots, tree = values(y, name, f)
             if name == "jacobian" and _forward_pays(inputs, roots):
                 inputs.end()
                 return _columns(f, args, kwargs, chosen, single, has_aux, name)
@@ -207,17 +213,17 @@ def _columns(
     has_aux: bool, name: str, randomness: str = "same",
 ) -> Any:  # fmt: skip
     leaves, trees = chosen_leaves(args, chosen)
-    values = [as_tensor(x, name) for x in leaves]
-    directions = basis(values)
+    primals = [as_tensor(x, name) for x in leaves]
+    directions = basis(primals)
     tensors = any_tensor(leaves)
     count = len(directions[0]) if directions else 0
-    with level(count, randomness) as many, level() as at:
+    with level(count, randomness, name) as many, level(name=name) as at:
         duals = [
-            dual(x, batched(wrap(d), many), at) for x, d in zip(values, directions, strict=True)
+            dual(x, batched(wrap(d), many), at) for x, d in zip(primals, directions, strict=True)
         ]
         given = with_leaves(args, chosen, trees, duals)
         y, aux = paired(f(*given, **kwargs), name, f, has_aux)
-        roots, shape = outputs(y, name, f)
+        roots, shape = values(y, name, f)
         blocks = []
         for root in roots:
             _, slope = split(root, at)
@@ -226,7 +232,7 @@ def _columns(
             ndim = full._a.ndim
             turned = run(permute, (full,), {"dims": (*range(1, ndim), 0)})
             row, start = [], 0
-            for x in values:
+            for x in primals:
                 part = turned[..., start : start + x._a.size]
                 start += x._a.size
                 block = run(reshape, (part,), {"shape": (*root._a.shape, *x._a.shape)})
@@ -262,8 +268,8 @@ def hessian(
     array([[4., 2.],
            [2., 0.]])
     """
-    require_function(f, "hessian")
-    return reverse_rows(grad(f, argnums, has_aux), argnums, has_aux, "hessian")
+    gradient = differentiated(f, argnums, has_aux, strict=False, name="hessian")
+    return reverse_rows(gradient, argnums, has_aux, "hessian")
 
 
 def hvp(f: Callable[..., Any]) -> Callable[[Any, Any], Any]:
@@ -273,17 +279,16 @@ def hvp(f: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     >>> tg.hvp(lambda x: np.sum(x**3))(np.array([1.0, 2.0]), np.array([1.0, 10.0]))
     array([  6., 120.])
     """
-    require_function(f, "hvp")
-    gradient = grad(f)
+    gradient = differentiated(f, 0, has_aux=False, strict=False, name="hvp")
 
     def product(x: Any, v: Any) -> Any:
         """The Hessian at `x` times `v`; a vector of integers, as SciPy may send, is as good."""
-        return jvp(gradient, (x,), (tree_map(_real, v),))[1]
+        return push(gradient, (x,), (tree_map(_floats, v),), "hvp")[1]
 
     return product
 
 
-def _real(v: Any) -> Any:
+def _floats(v: Any) -> Any:
     integers = isinstance(v, (np.ndarray, np.generic)) and v.dtype.kind in "iu"
     return v.astype(float) if integers else v
 
@@ -295,11 +300,10 @@ def vhp(f: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     >>> tg.vhp(lambda x: np.sum(x**3))(np.array([1.0, 2.0]), np.array([1.0, 10.0]))
     array([  6., 120.])
     """
-    require_function(f, "vhp")
-    gradient = grad(f)
+    gradient = differentiated(f, 0, has_aux=False, strict=False, name="vhp")
 
     def product(x: Any, v: Any) -> Any:
         """`v` times the Hessian at `x`."""
-        return vjp(gradient, x)[1](v)[0]
+        return pulled_back(gradient, (x,), "vhp")[1](v)[0]
 
     return product

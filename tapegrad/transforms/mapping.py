@@ -88,7 +88,7 @@ def mapping(
         given, named = tree.children
         axes = axes_of(in_axes, given, inside) + [named_axis] * count(named)
         size = size_of(leaves, axes, f, inside)
-        with transforming(), level(size, randomness) as at:
+        with transforming(), level(size, randomness, "vmap") as at:
             inputs = [
                 x if axis is None else batched(_to_front(x, axis), at)
                 for x, axis in zip(leaves, axes, strict=True)

@@ -24,12 +24,12 @@ from tapegrad.transforms.arguments import (
     forgetting,
     given_back,
     name_of,
-    outputs,
     paired,
     read_only,
     require_function,
     transforming,
     value_back,
+    values,
     with_leaves,
 )
 from tapegrad.transforms.pytree import flatten, matching, unflatten
@@ -118,10 +118,9 @@ def scalar_root(y: Any, name: str, f: Any) -> Tensor:
             f"`{name}`: {name_of(f)} must return a scalar, got the shape {root._a.shape}: reduce "
             "it (`.sum()`), or use `jacobian`"
         )
-    if root._a.dtype.kind not in "fc":
-        raise TypeError(
-            f"`{name}`: {name_of(f)} must return a floating-point scalar, got {root._a.dtype}"
-        )
+    kind = root._a.dtype if isinstance(y, Tensor) else np.asarray(y).dtype
+    if kind.kind == "b" or root._a.dtype.kind not in "fc":
+        raise TypeError(f"`{name}`: {name_of(f)} must return a floating-point scalar, got {kind}")
     return root
 
 
@@ -140,7 +139,7 @@ def value_and_grad(
     >>> tg.value_and_grad(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
     (5.0, array([2., 4.]))
     """
-    return _differentiated(f, argnums, has_aux, strict, "value_and_grad")
+    return differentiated(f, argnums, has_aux, strict, "value_and_grad", both=True)
 
 
 def grad(
@@ -160,15 +159,16 @@ def grad(
     >>> tg.grad(tg.grad(lambda x: x**3))(2.0)
     12.0
     """
-    return _differentiated(f, argnums, has_aux, strict, "grad")
+    return differentiated(f, argnums, has_aux, strict, "grad")
 
 
-def _differentiated(
-    f: Callable[..., Any], argnums: Argnums, has_aux: bool, strict: bool, name: str
-) -> Callable[..., Any]:
+def differentiated(
+    f: Callable[..., Any], argnums: Argnums, has_aux: bool, strict: bool, name: str, *,
+    both: bool = False,
+) -> Callable[..., Any]:  # fmt: skip
+    """`grad` by any name; `both`: with the value."""
     require_function(f, name)
     single = isinstance(argnums, (int, np.integer))
-    both = name == "value_and_grad"
     place = argnums if isinstance(argnums, int) and not (has_aux or strict) else -1
 
     @forgetting
@@ -303,26 +303,39 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     >>> pullback(np.array([1.0, 0.0]))
     (array([2., 0.]), 0.0)
     """
-    require_function(f, "vjp")
+    return pulled_back(f, primals, "vjp", has_aux=has_aux)
+
+
+def pulled_back(
+    f: Callable[..., Any], primals: tuple[Any, ...], name: str, *, has_aux: bool = False
+) -> Any:
+    """`vjp`, whose errors call it by a given name."""
+    require_function(f, name)
     with transforming():
         with recording(current.tape, True):
-            inputs = Inputs(primals, tuple(range(len(primals))), "vjp")
+            inputs = Inputs(primals, tuple(range(len(primals))), name)
             y = inputs.call(f, {})
-        y, aux = paired(y, "vjp", f, has_aux)
-        roots, tree = outputs(y, "vjp", f)
+        y, aux = paired(y, name, f, has_aux)
+        roots, tree = values(y, name, f)
         recorded = inputs.matters_outside()
     inputs.end()
     tensors = any_tensor(inputs.leaves)
 
     def pullback(weights: Any) -> tuple[Any, ...]:
         """The gradients of the value, weighted."""
-        given = matching(weights, tree, "vjp")
+        given = matching(weights, tree, name)
         ws = []
         for w, root in zip(given, roots, strict=True):
-            t = w if isinstance(w, Tensor) else wrap(np.asarray(w, root._a.dtype))
+            t = w if isinstance(w, Tensor) else wrap(np.asarray(w))
+            if t._a.dtype.kind not in "biuf" + root._a.dtype.kind:
+                raise TypeError(
+                    f"`{name}`: weights of {t._a.dtype} were given for a value of {root._a.dtype}"
+                )
+            if t._a.dtype != root._a.dtype:
+                t = t.to(root.dtype)
             if t._a.shape != root._a.shape:
                 raise ValueError(
-                    f"`vjp`: weights of shape {t._a.shape} were given for a value of shape "
+                    f"`{name}`: weights of shape {t._a.shape} were given for a value of shape "
                     f"{root._a.shape}"
                 )
             ws.append(t)

@@ -106,6 +106,66 @@ def test_results_that_have_no_gradient():
         tg.jvp(double, (1.0,), (1.0,), has_aux=True)
 
 
+NAMED = {
+    "hvp": lambda f: lambda x: tg.hvp(f)(x, X),
+    "vhp": lambda f: lambda x: tg.vhp(f)(x, X),
+    "hessian": tg.hessian,
+    "vjp": lambda f: lambda x: tg.vjp(f, x),
+    "linearize": lambda f: lambda x: tg.linearize(f, x),
+    "jvp": lambda f: lambda x: tg.jvp(f, (x,), (X,)),
+    "jacobian": tg.jacobian,
+    "jacrev": tg.jacrev,
+    "jacfwd": tg.jacfwd,
+    "grad": tg.grad,
+    "value_and_grad": tg.value_and_grad,
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_messages_name_the_transform_that_was_called(name):
+    of = NAMED[name]
+    square = lambda x: np.sum(x * x)
+    with refused(TypeError, f"^`{name}` needs floating-point arguments, got int64"):
+        of(square)(np.arange(3))
+    with refused(NotImplementedError, f"^`{name}` in complex128 .* pass `x.real` and `x.imag`"):
+        of(square)(X + 0j)
+    for dtype in (np.float16, np.longdouble):
+        with refused(NotImplementedError, f"^`{name}` in float.* is not supported: convert"):
+            of(square)(X.astype(dtype))
+    for f in (lambda x: (x > 0).any(), lambda x: np.True_):
+        with refused(TypeError, rf"^`{name}`: <lambda> .*bool"):
+            of(f)(X)
+    for f in (lambda x: x.argmax(), lambda x: x.astype(int)[0]):
+        with refused(TypeError, rf"^`{name}`: <lambda> .*int64"):
+            of(f)(X)
+    if name in ("hvp", "vhp", "hessian", "grad", "value_and_grad"):
+        with refused(TypeError, rf"^`{name}`: double must return a scalar, got the shape \(3,\)"):
+            of(double)(X)
+
+
+def test_directions_and_weights_of_another_type():
+    square = lambda x: np.sum(x * x)
+    np.testing.assert_array_equal(tg.hvp(square)(X, np.arange(3)), 2.0 * np.arange(3))
+    np.testing.assert_array_equal(tg.vhp(square)(X, np.arange(3)), 2.0 * np.arange(3))
+    with refused(TypeError, "^`hvp` needs floating-point tangents, got complex128$"):
+        tg.hvp(square)(X, X + 1j)
+    with refused(ValueError, r"^`hvp`: a tangent of shape \(2,\) was given"):
+        tg.hvp(square)(X, X[:2])
+    with refused(ValueError, r"^`vhp`: weights of shape \(2,\) were given"):
+        tg.vhp(square)(X, X[:2])
+    for weights in (X + 1j, np.array(["a", "b", "c"])):
+        with refused(TypeError, "^`vjp`: weights of .* were given for a value of float64"):
+            tg.vjp(double, X)[1](weights)
+
+
+@pytest.mark.parametrize("name", ["hvp", "jvp", "jacfwd"])
+def test_what_was_kept_says_which_transform_it_is_from(name):
+    kept = []
+    NAMED[name](lambda x: kept.append(x * 2) or np.sum(x * x))(X)
+    with refused(RuntimeError, rf"made inside a forward derivative \(`{name}`\) is used after"):
+        kept[0] + 1
+
+
 def test_results_that_do_not_depend_on_the_argument():
     assert tg.grad(lambda x: 3.0)(1.0) == 0.0
     found = tg.grad(lambda p: p["a"])({"a": 1.0, "b": X})

@@ -1,0 +1,161 @@
+"""Methods of arrays on Tensors: names that PyTorch's do not have, arguments that theirs refuse.
+
+Where PyTorch has a meaning for a call, that one holds (`x.std()`, `x.max(0)`, `x.size()`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+
+from tapegrad.functions import indexing, products, rounding, scans, shapes, tiling
+from tapegrad.functions import reductions as r
+from tapegrad.functions.arguments import numpy_names
+from tapegrad.functions.inplace import fill_
+from tapegrad.tensor import Tensor
+
+# What arrays have and Tensors do not, and what to write instead.
+INSTEAD = {
+    "argpartition": "`np.argpartition(x, k)`",
+    "choose": "`np.where` or an index",
+    "flags": "`x.is_contiguous()` and `x.stride()`",
+    "flat": "`x.reshape(-1)`",
+    "partition": "`np.sort(x)`",
+    "ptp": "`np.ptp(x)`",
+    "put": "`x.index_put_`, or `x[index] = values`",
+    "resize": "`np.resize`, or `x.reshape`",
+    "strides": "`x.stride()`, which counts elements",
+    **dict.fromkeys(
+        "byteswap ctypes data dump dumps getfield newbyteorder setfield setflags to_device "
+        "tobytes tofile".split(),
+        "`x.detach().numpy()`, which is an array without a gradient",
+    ),
+}
+
+
+def missing(self: Tensor, name: str) -> NoReturn:
+    """The error for an attribute that a Tensor does not have."""
+    if name in INSTEAD:
+        raise AttributeError(f"a Tensor has no `{name}`, which arrays have: use {INSTEAD[name]}")
+    raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+def _np(function: Any, *args: Any) -> Tensor:
+    """A function of NumPy, which gives a Tensor for a Tensor."""
+    found: Tensor = function(*args)
+    return found
+
+
+def astype(
+    self: Tensor, dtype: Any, order: str = "K", casting: Any = "unsafe", subok: bool = True,
+    copy: bool = True,
+) -> Tensor:  # fmt: skip
+    """The elements in another type; a copy, unless that is not wanted and not needed."""
+    found = shapes.to(self, dtype=dtype)
+    if casting != "unsafe" and not np.can_cast(self._a.dtype, found._a.dtype, casting):
+        raise TypeError(
+            f"`astype` from {self._a.dtype} to {found._a.dtype} is not allowed with "
+            f"casting={casting!r}"
+        )
+    return shapes.clone(found) if copy and found is self else found
+
+
+def copy(self: Tensor, order: str = "C") -> Tensor:
+    """A Tensor with memory of its own; gradients flow to this one."""
+    return shapes.clone(self)
+
+
+def fill(self: Tensor, value: Any) -> None:
+    """Write one number everywhere."""
+    fill_(self, value)
+
+
+def conj(self: Tensor) -> Tensor:
+    """The complex conjugate."""
+    return _np(np.conjugate, self)
+
+
+def compress(self: Tensor, condition: Any, axis: int | None = None) -> Tensor:
+    """The places along an axis where a condition holds."""
+    return _np(np.compress, condition, self, axis)
+
+
+def searchsorted(self: Tensor, v: Any, side: str = "left", sorter: Any = None) -> Tensor:
+    """Where values would have to be put in to keep the order of the elements."""
+    return _np(np.searchsorted, self, v, side, sorter)
+
+
+def dot(self: Tensor, tensor: Any) -> Tensor:
+    """The inner product of two vectors; of other operands what `np.dot` gives."""
+    if self._a.ndim == 1 and np.ndim(tensor) == 1:
+        return products.dot(self, tensor)
+    return _np(np.dot, self, tensor)
+
+
+def transpose(self: Tensor, *dims: Any, dim0: Any = None, dim1: Any = None) -> Tensor:
+    """Two dimensions swapped; otherwise all in an order, or without one in reverse."""
+    given = (*dims, *[d for d in (dim0, dim1) if d is not None])
+    if len(given) == 2:
+        return shapes.transpose(self, *given)
+    if len(given) == 1 and not isinstance(given[0], (int, np.integer)):
+        given = tuple(given[0] or ())
+    return shapes.permute(self, given or tuple(range(self._a.ndim))[::-1])
+
+
+def reshape(self: Tensor, *shape: Any, order: str = "C") -> Tensor:
+    """The same elements in another shape; a view where that is possible."""
+    if order == "C":
+        return shapes.reshape(self, *shape)
+    whole = shape if len(shape) > 1 else shape[0]
+    return _np(np.reshape, self, whole, order)
+
+
+def ravel(self: Tensor, order: str = "C") -> Tensor:
+    """All elements in one dimension."""
+    return shapes.ravel(self) if order == "C" else _np(np.ravel, self, order)
+
+
+def flatten(self: Tensor, start_dim: Any = 0, end_dim: int = -1, *, order: str = "C") -> Tensor:
+    """Several dimensions in one; or all of them in an order of NumPy's, "C" or "F"."""
+    if isinstance(start_dim, str):
+        return ravel(self, start_dim)
+    return shapes.flatten(self, start_dim, end_dim) if order == "C" else ravel(self, order)
+
+
+def round(self: Tensor, decimals: int = 0) -> Tensor:
+    """The nearest whole number, the even one of two; or the nearest with so many decimals."""
+    return rounding.round(self, decimals=decimals)
+
+
+def _along(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def method(self: Tensor, dim: int | None = None, *, dtype: Any = None) -> Tensor:
+        if dim is None:
+            self, dim = shapes.reshape(self, (self._a.size,)), 0
+        return function(self, dim, dtype=dtype)
+
+    method.__name__, method.__doc__ = function.__name__, function.__doc__
+    return numpy_names(method)
+
+
+def repeat(self: Tensor, *repeats: Any, axis: int | None = None) -> Tensor:
+    """The Tensor laid side by side; with an `axis` every element so often, as `np.repeat`."""
+    if axis is None:
+        return tiling.repeat(self, *repeats)
+    return _np(np.repeat, self, *repeats, axis)
+
+
+def take(self: Tensor, index: Any, axis: int | None = None) -> Tensor:
+    """Elements by their place in the flattened Tensor, or along an axis."""
+    return indexing.take(self, index) if axis is None else _np(np.take, self, index, axis)
+
+
+cumsum, cumprod = _along(r.cumsum), _along(scans.cumprod)
+METHODS: dict[str, Callable[..., Any]] = {
+    f.__name__: f
+    for f in (
+        astype, copy, fill, conj, compress, searchsorted, dot, transpose, reshape, ravel, flatten,
+        round, cumsum, cumprod, repeat, take,
+    )
+} | {"conjugate": conj, "__getattr__": missing}  # fmt: skip

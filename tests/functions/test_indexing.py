@@ -1,0 +1,82 @@
+"""Indices that NumPy takes: truth values, and slices that go backwards."""
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+
+pytestmark = pytest.mark.tapegrad_only("PyTorch has no slices that go backwards")
+
+A = np.arange(12.0).reshape(3, 4) - 5.0
+W = np.cos(np.arange(200.0))
+TRUTHS = {
+    "True": True,
+    "False": False,
+    "np.True_": np.True_,
+    "array": np.array(True),
+    "None, True": (None, True),
+    "True, None": (True, None),
+    "0, True": (0, True),
+    "True, 0": (True, 0),
+    "..., True": (..., True),
+    ":, True": (slice(None), True),
+    "True, list": (True, [0, 1]),
+    "True, False": (True, False),
+    "mask, True": (A[:, 0] > -3, True),
+}
+BACKWARDS = {
+    "rows": slice(None, None, -1),
+    "columns": (slice(None), slice(None, None, -1)),
+    "both, in steps": (slice(None, None, -2), slice(3, 0, -2)),
+    "one": (slice(None, None, -1), 1),
+    "last": (..., slice(None, None, -1)),
+    "with an array": ([0, 2], slice(None, None, -1)),
+    "nothing": slice(1, 2, -1),
+}
+
+
+@pytest.mark.parametrize("key", [*TRUTHS.values(), *BACKWARDS.values()],
+                         ids=[*TRUTHS, *BACKWARDS])  # fmt: skip
+def test_an_index_gives_what_numpy_gives(key):
+    chosen = A[key]
+    weights = W[: chosen.size].reshape(chosen.shape)
+    expected = np.zeros_like(A)
+    np.add.at(expected, key, 2 * A[key] * weights)
+    f = lambda x: np.sum(x[key] ** 2 * weights)
+    np.testing.assert_array_equal(tg.tensor(A)[key].numpy(), chosen)
+    np.testing.assert_allclose(tg.grad(f)(A), expected)
+    np.testing.assert_allclose(tg.jvp(f, (A,), (A,))[1], np.sum(expected * A))
+    np.testing.assert_allclose(tg.vmap(tg.grad(f))(A[None]), expected[None])
+    np.testing.assert_allclose(tg.hvp(f)(A, A), expected)
+
+
+@pytest.mark.parametrize("key", [*TRUTHS.values(), *BACKWARDS.values()],
+                         ids=[*TRUTHS, *BACKWARDS])  # fmt: skip
+def test_an_assignment_writes_where_numpy_writes(key):
+    changed = A * 2
+    changed[key] = 3.0
+    kept = np.where(changed == 3.0, 0.0, 2.0)
+
+    def f(x):
+        y = x * 2
+        y[key] = 3.0
+        return y
+
+    y, back = tg.vjp(f, A)
+    np.testing.assert_array_equal(y, changed)
+    np.testing.assert_array_equal(back(np.ones_like(A))[0], kept)
+
+
+def test_a_slice_that_goes_backwards_is_a_view():
+    x = tg.tensor(A, requires_grad=True)
+    y = x * 1
+    y[::-1].mul_(tg.tensor([[1.0], [2.0], [3.0]]))
+    (y * y).sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), 2 * A * np.array([[9.0], [4.0], [1.0]]))
+
+
+def test_a_truth_value_is_no_index_array():
+    with pytest.raises(IndexError, match="must hold integers"):
+        tg.index_put(tg.zeros(3), (tg.tensor(True),), tg.tensor(1.0))
+    with pytest.raises(IndexError, match="too many indices"):
+        tg.zeros(3)[True, 0, 0]

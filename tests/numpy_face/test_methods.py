@@ -1,0 +1,111 @@
+"""Methods as users of arrays call them, on values inside of a function that is differentiated."""
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+
+pytestmark = pytest.mark.tapegrad_only("methods of NumPy's arrays")
+
+A = np.random.default_rng(3).standard_normal((3, 4))
+V = np.array([0.5, -1.0, 2.0])
+
+
+def filled(x):
+    y = x.copy()
+    y.fill(2.0)
+    return y * x
+
+
+# name: (the call, its argument); the array itself says what is right.
+CALLS = {
+    "astype": (lambda x: x.astype(np.float64), A),
+    "astype to integers": (lambda x: x.astype(int) * x, 3 * A),
+    "astype of a name": (lambda x: x.astype("float64", copy=False), A),
+    "copy": (lambda x: x.copy(), A),
+    "fill": (filled, A),
+    "dot of vectors": (lambda x: x.dot(x), V),
+    "dot of a matrix": (lambda x: x.dot(np.arange(4.0)), A),
+    "dot of matrices": (lambda x: x.dot(np.ones((4, 2))), A),
+    "dot of a number": (lambda x: x.dot(2.0), A),
+    "T": (lambda x: x.T, A),
+    "transpose": (lambda x: x.transpose(), A),
+    "transpose of a tuple": (lambda x: x[None].transpose((2, 0, 1)), A),
+    "transpose of numbers": (lambda x: x[None].transpose(2, 0, 1), A),
+    "mean": (lambda x: x.mean(axis=1, keepdims=True), A),
+    "sum": (lambda x: x.sum(axis=(0, 1)), A),
+    "std": (lambda x: x.std(axis=0, ddof=0), A),
+    "prod": (lambda x: x.prod(axis=0), A),
+    "max": (lambda x: x.max(), A),
+    "ravel": (lambda x: x.ravel("F"), A),
+    "flatten": (lambda x: x.flatten("F"), A),
+    "reshape": (lambda x: x.reshape(2, -1), A),
+    "reshape in another order": (lambda x: x.reshape((2, 6), order="F"), A),
+    "round": (lambda x: x.round(1) * x, A),
+    "clip": (lambda x: x.clip(-0.5, None), A),
+    "cumsum": (lambda x: x.cumsum(), A),
+    "cumsum of an axis": (lambda x: x.cumsum(axis=1), A),
+    "cumprod": (lambda x: x.cumprod(), A),
+    "diagonal": (lambda x: x.diagonal(1), A),
+    "trace": (lambda x: x[:, :3].trace(), A),
+    "swapaxes": (lambda x: x.swapaxes(0, 1), A),
+    "squeeze": (lambda x: x[None].squeeze(axis=0), A),
+    "any": (lambda x: x.any() * x, A),
+    "all of an axis": (lambda x: x.all(axis=0) * x, A),
+    "argmax": (lambda x: x[x.argmax(axis=0), np.arange(4)], A),
+    "repeat": (lambda x: x.repeat(2, axis=0), A),
+    "take": (lambda x: x.take([0, 5]), A),
+    "take of an axis": (lambda x: x.take([0, 1], axis=1), A),
+    "compress": (lambda x: x.compress([True, False, True], axis=0), A),
+    "searchsorted": (lambda x: np.sort(x).searchsorted(0.1) * x, V),
+    "conj": (lambda x: x.conj() + x.conjugate(), A),
+    "dtype": (lambda x: x * (x.dtype == np.float64) * (x.dtype == float), A),
+}
+
+
+@pytest.mark.filterwarnings("ignore:`vmap` has no rule for `searchsorted`")
+@pytest.mark.parametrize("name", CALLS)
+def test_a_method_gives_what_the_array_gives(name):
+    f, x = CALLS[name]
+    value, back = tg.vjp(f, x)
+    np.testing.assert_allclose(value, f(x.copy()), rtol=1e-14)
+    np.testing.assert_allclose(tg.vmap(f)(x[None])[0], value, rtol=1e-14)
+    weights = np.cos(np.arange(float(np.size(value)))).reshape(np.shape(value))
+    along = np.sin(np.arange(float(x.size))).reshape(x.shape)
+    step = 1e-6 * along
+    slope = np.sum(weights * (f(x + step) - f(x - step))) / 2e-6
+    np.testing.assert_allclose(np.sum(back(weights)[0] * along), slope, rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(np.sum(tg.jvp(f, (x,), (along,))[1] * weights), slope, atol=1e-7)
+
+
+REFUSED = {
+    "item": (lambda x: x.sum().item() * x, RuntimeError, "would lose its gradient"),
+    "tolist": (lambda x: x.tolist(), RuntimeError, "would lose its gradient"),
+    "fill of the argument": (lambda x: x.fill(2.0), RuntimeError, "in-place"),
+    "max": (lambda x: np.exp(x.max(axis=1)), TypeError, r"two Tensors.*`np.max\(x, axis=0\)`"),
+    "sort": (lambda x: np.exp(x.sort()), TypeError, r"take `\.values`"),
+    "flat": (lambda x: x.flat[0], AttributeError, r"no `flat`.*use `x\.reshape\(-1\)`"),
+    "partition": (lambda x: x.partition(1), AttributeError, r"use `np\.sort\(x\)`"),
+    "tobytes": (lambda x: x.tobytes(), AttributeError, r"use `x\.detach\(\)\.numpy\(\)`"),
+    "nonsense": (lambda x: x.nonsense, AttributeError, "'Tensor' object has no attribute 'nons"),
+    "repeat": (lambda x: x.repeat(2), RuntimeError, "`tile` takes fewer"),
+    "astype": (lambda x: x.astype(str), TypeError, "cannot hold NumPy's"),
+    "casting": (lambda x: x.astype(int, casting="safe"), TypeError, "casting='safe'"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_as_for_arrays_says_so(name):
+    f, problem, match = REFUSED[name]
+    with pytest.raises(problem, match=match):
+        tg.grad(lambda x: np.sum(f(x)))(A)
+
+
+def test_a_type_is_the_type_of_numpy():
+    assert tg.float64 == np.float64
+    assert tg.float64 == np.dtype("f8")
+    assert tg.float32 != np.float64
+    assert np.dtype("i8") == tg.int64
+    assert {tg.float64: 1}[np.dtype("f8")] == 1
+    assert tg.float64 != None  # noqa: E711
+    assert tg.float64 != 8
