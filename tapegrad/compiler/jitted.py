@@ -20,7 +20,7 @@ from tapegrad.compiler.cfunc import CFunction
 from tapegrad.compiler.door import door
 from tapegrad.compiler.link import failure
 from tapegrad.compiler.region import GLANCED, Glance
-from tapegrad.compiler.signature import Signature, signature_of
+from tapegrad.compiler.signature import Signature, Static, signature_of
 from tapegrad.compiler.source import Source
 from tapegrad.compiler.text_of import Lowering
 from tapegrad.compiler.trace import Trace, Untraceable
@@ -312,25 +312,6 @@ class Jitted:
             tape.levels.remove(trace)
         results, tree = flatten(found)
         return Variant(trace, signature.kinds, tree, results, self.function, self.fastmath)
-
-
-class Static:
-    """A static argument: a leaf that is told apart by its value."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Static)
-            and type(self.value) is type(other.value)
-            and bool(self.value == other.value)
-        )
-
-    def __hash__(self) -> int:
-        return hash(self.value)
 
 
 def _out(x: Any) -> Any:

@@ -20,6 +20,25 @@ class Signature(NamedTuple):
     keys: tuple[Any, ...]
 
 
+class Static:
+    """A static argument: a leaf that is told apart by its value."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Static)
+            and type(self.value) is type(other.value)
+            and bool(self.value == other.value)
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+
 def signature_of(tree: Tree, leaves: list[Any], f: Any) -> tuple[Signature, list[np.ndarray]]:
     """The signature of a call, and the arrays that are its inputs."""
     kinds, keys, arrays = [], [], []
@@ -51,6 +70,12 @@ def _static(x: Any, f: Any) -> Any:
     try:
         hash(x)
     except TypeError:
+        if isinstance(x, Static):
+            raise TypeError(
+                f"`jit`: a static argument of {name_of(f)} has the type {type(x.value).__name__}: "
+                "for each value of it the function is compiled anew, so it must be possible to "
+                "tell the values apart, by being hashed: use a tuple for a list"
+            ) from None
         what = f"dtype {x.dtype}" if isinstance(x, np.ndarray) else f"type {type(x).__name__}"
         raise TypeError(
             f"`jit`: an argument of {name_of(f)} has the {what}: arguments are arrays of real "

@@ -22,7 +22,7 @@ SCALARS = {
     "reciprocal": "one / {0}",
     "cube": "{0} * {0} * {0}",
     "abs": "abs({0})",
-    "sign": "select({0} > zero, one, select({0} < zero, -one, {0} * zero))",
+    "sign": "select({0} > zero, one, select({0} < zero, -one, {0} + zero))",
     "floor": "floor({0})",
     "ceil": "-floor(-{0})",
     "trunc": "select({0} < zero, -floor(-{0}), floor({0}))",

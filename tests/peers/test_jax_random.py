@@ -1,0 +1,64 @@
+"""Random programs against JAX: values and gradients, eagerly and compiled."""
+
+import os
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+jax = pytest.importorskip("jax", reason="compares with JAX: `make peers` installs it")
+
+import jax.numpy as jnp  # noqa: E402
+
+import tapegrad as tg  # noqa: E402
+from tests.compiler.programs import SHAPES, Pure, Step, computed, total  # noqa: E402
+
+pytestmark = [pytest.mark.peer, pytest.mark.tapegrad_only("runs both libraries itself")]
+
+MORE = int(os.environ.get("PROGRAMS", "0"))
+# What the libraries agree on: not the derivatives at ties and kinks, which random numbers may meet
+# through maximum(x, x), and not clipping.
+step = st.builds(
+    Step, st.integers(0, 15), st.integers(0, 11), st.integers(0, 11), st.integers(0, 4999)
+)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _double_precision():
+    before = jax.config.jax_enable_x64
+    jax.config.update("jax_enable_x64", True)
+    yield
+    jax.config.update("jax_enable_x64", before)
+
+
+@settings(
+    max_examples=MORE or 15, deadline=None, derandomize=not MORE, database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)  # fmt: skip
+@given(
+    st.lists(step, min_size=5, max_size=30),
+    st.lists(st.sampled_from(SHAPES), min_size=1, max_size=2),
+    st.integers(0, 1000),
+)
+def test_values(steps, shapes, seed):
+    rng = np.random.default_rng(seed)
+    arrays = [rng.normal(size=s) for s in shapes]
+    wanted = computed(steps, [jnp.asarray(x) for x in arrays], jnp, Pure)
+    found = tg.jit(lambda *arrays: computed(steps, arrays))(*arrays)
+    for a, b in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
+
+
+@settings(
+    max_examples=MORE or 10, deadline=None, derandomize=not MORE, database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)  # fmt: skip
+@given(st.lists(step, min_size=5, max_size=20), st.sampled_from(SHAPES), st.integers(0, 1000))
+def test_gradients(steps, shape, seed):
+    x = np.random.default_rng(seed).normal(size=shape)
+    smooth = [s._replace(form=s.form - s.form % len(FORMS) + FORMS[s.form % len(FORMS)])
+              for s in steps]  # fmt: skip
+    wanted = jax.grad(lambda x: total(computed(smooth, [x], jnp, Pure), jnp))(jnp.asarray(x))
+    found = tg.jit(tg.grad(lambda x: total(computed(smooth, [x]))))(x)
+    np.testing.assert_allclose(found, wanted, rtol=1e-7, atol=1e-7)
