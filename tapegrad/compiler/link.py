@@ -142,6 +142,7 @@ def _offer_symbols() -> None:
     llvm.add_symbol("tapegrad_callback", ctypes.cast(_callback, ctypes.c_void_p).value)
     llvm.add_symbol("tapegrad_share", ctypes.cast(_share, ctypes.c_void_p).value)
     llvm.add_symbol("tapegrad_threads", ctypes.addressof(parallel.in_memory))
-    for name in ("aligned_alloc", "free", "PyErr_SetInterrupt", "PyGILState_GetThisThreadState"):
+    names = "aligned_alloc free realloc PyErr_SetInterrupt PyGILState_GetThisThreadState"
+    for name in names.split():
         llvm.add_symbol(name, ctypes.cast(getattr(process, name), ctypes.c_void_p).value)
     _offered = True

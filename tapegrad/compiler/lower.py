@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from math import prod
 from typing import NamedTuple
@@ -11,6 +12,7 @@ import numpy as np
 from tapegrad.compiler.graph import Graph
 from tapegrad.compiler.loops import MEMORY, Nest, written
 from tapegrad.compiler.matrices import PREFIX
+from tapegrad.compiler.nested import Nested, nested_text
 from tapegrad.compiler.place import CONSTANT, INPUT, OUTPUT, Buffer, Place
 from tapegrad.compiler.scalars import definitions
 from tapegrad.compiler.schedule import Schedule
@@ -36,9 +38,18 @@ PREFACE = """\
 declare i64 @tapegrad_callback(i64, i64, ptr, ptr)
 declare ptr @aligned_alloc(i64, i64)
 declare void @free(ptr)
+declare ptr @realloc(ptr, i64)
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 attributes #0 = { nounwind "prefer-vector-width"="512" }
 attributes #1 = { nounwind noinline cold "prefer-vector-width"="512" }
 """
+
+_ARITHMETIC = re.compile(r" = (f(?:add|sub|mul|div|neg)) (?:reassoc nsz )?")
+
+
+def relaxed(text: str) -> str:
+    """LLVM text whose arithmetic may be reassociated and contracted; NaN and inf stay."""
+    return _ARITHMETIC.sub(r" = \1 reassoc nsz arcp contract ", text)
 
 
 class Lowered(NamedTuple):
@@ -60,8 +71,8 @@ class Lowered(NamedTuple):
 class Module:
     """A module in the making."""
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+    def __init__(self, graph: Graph, fast: bool = False) -> None:
+        self.fast = fast  # floats may be added in any order, and contracted
         self.schedule = Schedule(graph)
         self.functions: dict[str, str] = {}
         self.used: set[str] = set()
@@ -73,10 +84,25 @@ class Module:
         self.declared: set[str] = set()
         self.shared: list[Shared] = []
         self.products: dict[str, str] = {}
+        self.names = itertools.count()
 
     def lower(self) -> Lowered:
         """All of it."""
         schedule = self.schedule
+        running = self.running(schedule)
+        self.texts.append(self._entry(running))
+        preface = [PREFACE, *sorted(self.declared), *self._constants()]
+        text = "\n".join([*preface, *self.texts, self._definitions()])
+        # Our passes leave LLVM's little to find in long straight code: at most a fifth of its time
+        # (it lies in the elementary functions), for which they take five times as long to compile.
+        level = 0 if self.straight > INLINED and self.longest < LOOPING else 3
+        return Lowered(text, level, self.calls, self.shared, schedule.constants, schedule.scratch)
+
+    def running(self, schedule: Schedule) -> list[str]:
+        """Lines that run a schedule, up to where `%result` is its status.
+
+        They begin with the block `run`, and have `%in`, `%out` and `%scratch`.
+        """
         guards: dict[int, list[tuple[int, Place]]] = {}
         for at, k, place in schedule.guards:
             guards.setdefault(at, []).append((k, place))
@@ -85,16 +111,20 @@ class Module:
         count = len(schedule.steps)
         while first < count:
             last = min(first + PART, count)
-            parts.append(Part(self, len(parts)).write(range(first, last), guards))
+            part = Part(self, schedule, f"part{next(self.names)}")
+            self.texts.append(part.write(range(first, last), guards))
+            parts.append(part.name)
             first = last
-        self.texts += parts
-        self.texts.append(self._entry(len(parts)))
-        preface = [PREFACE, *sorted(self.declared), *self._constants()]
-        text = "\n".join([*preface, *self.texts, self._definitions()])
-        # Our passes leave LLVM's little to find in long straight code: at most a fifth of its time
-        # (it lies in the elementary functions), for which they take five times as long to compile.
-        level = 0 if self.straight > INLINED and self.longest < LOOPING else 3
-        return Lowered(text, level, self.calls, self.shared, schedule.constants, schedule.scratch)
+        return _chain(parts, [buffer.offset for buffer in schedule.grown])
+
+    def graph(self, schedule: Schedule) -> str:
+        """The name of the function that runs the graph of a loop or a branch."""
+        lines = self.running(schedule)
+        self.longest = max(self.longest, LOOPING)  # nobody knows how often it runs
+        name = f"graph{next(self.names)}"
+        head = f"define internal i64 @{name}(ptr %in, ptr %out, ptr %scratch) #0 {{"
+        self.texts.append("\n".join([head, "br label %run", *lines, "ret i64 %result", "}"]))
+        return name
 
     def nest(self, nest: Nest) -> str:
         """The name of the function of a nest; equal nests share one."""
@@ -103,7 +133,8 @@ class Module:
         name = self.functions.get(found.text)
         if name is None:
             name = self.functions[found.text] = f"nest{len(self.functions)}"
-            text = found.text.replace("{name}", name if divided is None else f"{name}.part")
+            text = relaxed(found.text) if self.fast else found.text
+            text = text.replace("{name}", name if divided is None else f"{name}.part")
             if divided is not None:
                 self.texts.append(dividing(name, len(self.shared), divided))
                 self.shared.append(divided)
@@ -139,7 +170,7 @@ class Module:
                 )
         return lines
 
-    def _entry(self, parts: int) -> str:
+    def _entry(self, running: list[str]) -> str:
         scratch = self.schedule.scratch
         lines = [f"define i64 @{ENTRY}(ptr %in, ptr %out, ptr %given) #0 {{"]
         if scratch <= STACK:
@@ -159,19 +190,7 @@ class Module:
                 "%scratch = phi ptr [ %given, %0 ], [ %taken, %take ]",
                 "br label %run",
             ]
-        lines.append("run:")
-        for k in range(parts):
-            lines.append(f"%r{k} = call i64 @part{k}(ptr %in, ptr %out, ptr %scratch)")
-            if k + 1 < parts:
-                lines += [
-                    f"%bad{k} = icmp ne i64 %r{k}, 0",
-                    f"br i1 %bad{k}, label %end, label %next{k}",
-                    f"next{k}:",
-                ]
-            else:
-                lines.append("br label %end")
-        sources = [f"[ %r{k}, %{'run' if k == 0 else f'next{k - 1}'} ]" for k in range(parts)]
-        lines += ["end:", f"%result = phi i64 {', '.join(sources)}"]
+        lines += running
         if scratch > STACK:
             lines += [
                 "br i1 %none, label %give, label %leave",
@@ -184,12 +203,38 @@ class Module:
         return "\n".join(lines)
 
 
+def _chain(parts: list[str], grown: list[int]) -> list[str]:
+    """Call parts in order, until one fails; pointers to memory that grows lie at some offsets."""
+    lines = ["run:"]
+    for k, offset in enumerate(grown):
+        lines += [
+            f"%grown{k} = getelementptr inbounds i8, ptr %scratch, i64 {offset}",
+            f"store ptr null, ptr %grown{k}",
+        ]
+    for k, part in enumerate(parts):
+        lines.append(f"%r{k} = call i64 @{part}(ptr %in, ptr %out, ptr %scratch)")
+        if k + 1 < len(parts):
+            lines += [
+                f"%bad{k} = icmp ne i64 %r{k}, 0",
+                f"br i1 %bad{k}, label %end, label %next{k}",
+                f"next{k}:",
+            ]
+        else:
+            lines.append("br label %end")
+    sources = [f"[ %r{k}, %{'run' if k == 0 else f'next{k - 1}'} ]" for k in range(len(parts))]
+    lines += ["end:", f"%result = phi i64 {', '.join(sources)}"]
+    for k in range(len(grown)):
+        lines += [f"%held{k} = load ptr, ptr %grown{k}", f"call void @free(ptr %held{k})"]
+    return lines
+
+
 class Part:
     """Some steps in a row, as one function."""
 
-    def __init__(self, module: Module, number: int) -> None:
+    def __init__(self, module: Module, schedule: Schedule, name: str) -> None:
         self.module = module
-        self.number = number
+        self.schedule = schedule
+        self.name = name
         self.lines: list[str] = []
         self.known: dict[tuple[int, int], str] = {}
         self.count = 0
@@ -198,10 +243,10 @@ class Part:
         """The function."""
         for at in steps:
             if at >= 0:
-                self._step(at, self.module.schedule.steps[at])
+                self._step(at, self.schedule.steps[at])
             for k, place in guards.get(at, ()):
                 self._guard(k, place)
-        head = f"define internal i64 @part{self.number}(ptr %in, ptr %out, ptr %scratch) #0 {{"
+        head = f"define internal i64 @{self.name}(ptr %in, ptr %out, ptr %scratch) #0 {{"
         return "\n".join([head, *self.lines, "ret i64 0", "}"])
 
     def fresh(self) -> str:
@@ -231,7 +276,7 @@ class Part:
         if key in self.known:
             return self.known[key]
         if buffer.kind == CONSTANT:
-            value = self.module.schedule.constants[buffer.number]
+            value = self.schedule.constants[buffer.number]
             if value.size <= TEXTUAL and value.dtype.name in MEMORY:
                 return f"@constant{buffer.number}"
             table = self.fresh()
@@ -251,7 +296,6 @@ class Part:
         return found
 
     def _step(self, at: int, step: Step) -> None:
-        module = self.module
         if isinstance(step, Call):
             self._call(step)
             return
@@ -261,7 +305,10 @@ class Part:
         if isinstance(step, Native):
             self._native(step)
             return
-        nest = module.schedule.nests[at]
+        if isinstance(step, Nested):
+            self._nested(step)
+            return
+        nest = self.schedule.nests[at]
         assert nest is not None
         call = self._nest(nest)
         if isinstance(step, Again):
@@ -312,7 +359,7 @@ class Part:
         ]
 
     def _guard(self, k: int, place: Place) -> None:
-        expected = self.module.graph.guards[k].expected
+        expected = self.schedule.graph.guards[k].expected
         dtype = place.buffer.dtype
         kind = BITS[dtype.name]
         bits = int(np.array(expected, dtype).view(kind.replace("i", "int")))
@@ -358,17 +405,34 @@ class Part:
         for k, place in enumerate(step.args):
             slot = self._offset(table, 8 * k)
             self.lines.append(f"store ptr {self.address(place)}, ptr {slot}")
-        program, result, bad = self.fresh(), self.fresh(), self.fresh()
+        program = self.fresh()
+        self.lines.append(f"{program} = load i64, ptr @tapegrad_number")
+        self._checked(
+            f"call i64 @tapegrad_callback(i64 {program}, i64 {number}, ptr {table}, "
+            f"ptr {self.address(step.out)})"
+        )
+
+    def _checked(self, call: str) -> None:
+        """Call what returns a status, and hand on any but 0."""
+        result, bad = self.fresh(), self.fresh()
+        number = self.count
         self.lines += [
-            f"{program} = load i64, ptr @tapegrad_number",
-            f"{result} = call i64 @tapegrad_callback(i64 {program}, i64 {number}, ptr {table}, "
-            f"ptr {self.address(step.out)})",
+            f"{result} = {call}",
             f"{bad} = icmp ne i64 {result}, 0",
             f"br i1 {bad}, label %raised{number}, label %went{number}",
             f"raised{number}:",
             f"ret i64 {result}",
             f"went{number}:",
         ]
+
+    def _nested(self, step: Nested) -> None:
+        """Everything goes by address; the text of the loop or branch is a function of its own."""
+        graphs = [self.module.graph(schedule) for schedule in step.graphs]
+        name = f"nested{next(self.module.names)}"
+        self.module.longest = max(self.module.longest, step.trips or LOOPING)
+        self.module.texts.append(nested_text(name, step, graphs))
+        addresses = ", ".join(f"ptr {self.address(place)}" for place in step.places())
+        self._checked(f"call i64 @{name}({addresses})")
 
     def _gemm(self, step: Gemm) -> None:
         """Row by row is column by column of the transposes: BLAS computes out' = b' a'."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.compiler import matrices, picking, pieces, scans
+from tapegrad.compiler import matrices, nested, picking, pieces, scans
 from tapegrad.compiler.graph import Graph, Node
 from tapegrad.compiler.loops import (
     ADD,
@@ -39,6 +39,7 @@ from tapegrad.compiler.place import (
     window,
 )
 from tapegrad.compiler.products import multiplied
+from tapegrad.compiler.region import REGION
 from tapegrad.compiler.scalars import BITS, supports
 from tapegrad.compiler.steps import (
     Again,
@@ -55,8 +56,9 @@ from tapegrad.ops.core import ELEMENTWISE
 from tapegrad.ops.index import HOLE
 from tapegrad.tape import Shape
 
-MAP, REDUCE, WINDOW, LEAF, MATRIX, PIECES, PICK, PUT, SCAN, NATIVE, CALL = (
+MAP, REDUCE, WINDOW, LEAF, MATRIX, PIECES, PICK, PUT, SCAN, NATIVE, CALL, NESTED = (
     "map", "reduce", "window", "leaf", "matrix", "pieces", "pick", "put", "scan", "native", "call",
+    "nested",
 )  # fmt: skip
 REDUCTIONS = {"sum": SUM, "sum_to": SUM, "prod": PROD, "amax": MAX, "amin": MIN}
 STRAIGHT = 200  # operations of straight-line code in one function: LLVM is slower than linear
@@ -68,11 +70,12 @@ STREAMED, LONG = 1024, 256
 class Schedule:
     """Steps in order, buffers, and after which step each guard can be looked at."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, constants: list[np.ndarray] | None = None) -> None:
         self.graph = graph
         self.steps: list[Step] = []
         self.buffers: list[Buffer] = []
-        self.constants: list[np.ndarray] = []
+        self.constants: list[np.ndarray] = [] if constants is None else constants
+        self.grown: list[Buffer] = []  # pointers to memory whose size the program finds out
         self.places: dict[int, Place] = {}
         self.packed: dict[int, tuple[Place, int]] = {}  # see `plain`; and the step that packs
         self.home: list[int] = []  # the step after which a value is there; -1: from the start
@@ -108,6 +111,8 @@ class Schedule:
             self._matrix(position, node)
         elif kind == PIECES:
             self._pieces(position, node)
+        elif kind == NESTED:
+            nested.place_nested(self, position, node)
         elif kind == PICK:
             self._pick(position, node)
         elif kind == PUT:
@@ -122,6 +127,8 @@ class Schedule:
     def _kind(self, node: Node) -> str:
         if node.op is None:
             return LEAF
+        if node.op.kind is REGION:
+            return NESTED
         graph = self.graph
         operands = [graph.nodes[a] for a in node.args]
         if node.name in pieces.WAYS and all(supported(x.dtype) for x in (node, *operands)):
@@ -155,6 +162,10 @@ class Schedule:
         buffer = Buffer(kind, number, node.dtype, node.size)
         self.buffers.append(buffer)
         return buffer
+
+    def inner(self, graph: Graph) -> Schedule:
+        """The schedule of a graph that a loop or a branch owns."""
+        return Schedule(graph, self.constants)
 
     def fresh(self, node: Node) -> Place:
         """Scratch memory for the result of a record."""
@@ -355,10 +366,10 @@ class Schedule:
         self.places[position] = out
         self.home[position] = len(self.steps) - 1
 
-    def plain(self, position: int) -> Place:
-        """Where a value lies without picks: a chosen one is copied there."""
+    def plain(self, position: int, *, ordered: bool = False) -> Place:
+        """Where a value lies without picks, or in C order: if need be it is copied there."""
         place = self.place(position)
-        if not place.picks:
+        if not place.picks and (not ordered or place.is_contiguous()):
             return place
         if position not in self.packed:  # steps so far go on reading where the picks lead
             self.packed[position] = self.fresh(self.graph.nodes[position]), len(self.steps)
@@ -440,6 +451,8 @@ class Schedule:
                 buffer.last = max(buffer.last, at)
         for at, _, place in self.guards:
             place.buffer.last = max(place.buffer.last, at)
+        for buffer in self.grown:  # null before the first step, freed after the last one
+            buffer.first, buffer.last = 0, len(self.steps)
         self.scratch = arranged([b for b in self.buffers if b.kind == SCRATCH and b.first >= 0])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tapegrad.compiler.graph import Node
 from tapegrad.compiler.loops import MAX, MIN, SET, SUM, Nest, Store, Term, nest_of
+from tapegrad.compiler.nested import Nested
 from tapegrad.compiler.place import Place
 from tapegrad.tape import Shape
 
@@ -97,7 +98,7 @@ class Bounds:
         self.nest = Nest(index.shape, (index,), (), (low, high))
 
 
-Step = Loop | Fixed | Gemm | Again | Call | Native | Copy | Bounds
+Step = Loop | Fixed | Gemm | Again | Call | Native | Copy | Bounds | Nested
 
 
 def touched(step: Step, nest: Nest | None) -> list[Place]:
@@ -108,6 +109,8 @@ def touched(step: Step, nest: Nest | None) -> list[Place]:
         return [*step.args, step.out]
     if isinstance(step, Native):
         return [*step.args, *step.given, step.out]
+    if isinstance(step, Nested):
+        return step.places()
     assert nest is not None
     if isinstance(step, Again):
         redo = [*step.redo.loads, *[s.place for s in step.redo.stores]]

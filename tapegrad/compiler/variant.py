@@ -37,7 +37,13 @@ class Variant:
     __slots__ = ("captured", "graph", "kinds", "leaves", "program", "tree")
 
     def __init__(
-        self, trace: Trace, kinds: tuple[str, ...], tree: Tree, leaves: list[Any], f: Any
+        self,
+        trace: Trace,
+        kinds: tuple[str, ...],
+        tree: Tree,
+        leaves: list[Any],
+        f: Any,
+        fast: bool,
     ) -> None:
         outputs: list[int] = []
         found = []
@@ -55,7 +61,7 @@ class Variant:
         self.leaves = tuple(found)
         self.captured = tuple([(t, t._version) for t in trace.watched()])
         self.graph = optimised(trace.graph(tuple(outputs)))
-        self.program = compiled(self.graph)
+        self.program = compiled(self.graph, fast)
 
     def fits(self) -> bool:
         """Whether the Tensors from outside, which became constants, are as they were."""
@@ -82,9 +88,9 @@ class Variant:
         return _structure(self.tree, iter(self.leaves), self.program.outputs)
 
 
-def compiled(graph: Graph) -> Program:
+def compiled(graph: Graph, fast: bool) -> Program:
     """Machine code for a graph."""
-    lowered = Module(graph).lower()
+    lowered = Module(graph, fast).lower()
     linked = Linked(lowered)
     return Program(
         linked.address,

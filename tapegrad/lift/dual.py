@@ -38,6 +38,7 @@ from tapegrad.record import called as go
 from tapegrad.record import run
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor
+from tapegrad.views import see
 
 
 class Parts:
@@ -92,6 +93,11 @@ class Dual(Lifted):
     @classmethod
     def apply(cls, op: Op, args: Any, params: dict[str, Any], at: Level) -> Any:
         """Run an operation on the values, and its derivative on the tangents."""
+        if op.view and op is not as_strided and type(args[0]) is Dual and args[0]._lift.at is at:
+            lift = args[0]._lift
+            _own(lift)
+            x, dx = lift.primal, lift.tangent
+            return dual(_seen(op, x, params), _seen(op, dx, params), at, owned=True)
         primals: list[Any] = []
         tangents: list[Tensor | None] = []
         for arg in args:
@@ -173,6 +179,15 @@ def dual(primal: Tensor, slope: Tensor, at: Level, *, owned: bool = False) -> Li
     if at.members is not None:
         at.members.add(made)
     return made
+
+
+def _seen(op: Op, x: Tensor, params: dict[str, Any]) -> Tensor:
+    """A view, by the short road if there is one."""
+    if type(x) is not Tensor:
+        return run(op, (x,), params)
+    r = op.forward(x._a, **params)
+    shared = storage.root(r) is storage.root(x._a)  # reshaping may have copied
+    return see(op, x, params, r) if shared else run(op, (x,), params)
 
 
 def _unzip(pairs: list[tuple[Tensor, Any]]) -> tuple[list[Tensor], list[Any]]:

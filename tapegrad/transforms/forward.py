@@ -25,7 +25,7 @@ from tapegrad.transforms.arguments import (
     values,
 )
 from tapegrad.transforms.pytree import flatten, matching, unflatten
-from tapegrad.transforms.reverse import Inputs, released, settled
+from tapegrad.transforms.reverse import Inputs, released, scalar_root, settled
 
 
 def jvp(
@@ -88,6 +88,20 @@ def push(
             aux = unflatten(aux_tree, [released(split(x, at)[0], set(), tensors) for x in below])
     pair = unflatten(shape, primal), unflatten(shape, directions)
     return (*pair, aux) if has_aux else pair
+
+
+def directional(f: Callable[..., Any], x: Any, v: Any, name: str) -> Tensor:
+    """The derivative of a scalar function along a direction, which can be differentiated in `x`."""
+    leaves, tree = flatten(x)
+    slopes = matching(v, tree, name)
+    with level(name=name) as at:
+        inputs = [
+            dual(value, _direction(t, value, name), at)
+            for value, t in zip(leaves, slopes, strict=True)
+        ]
+        root = scalar_root(f(unflatten(tree, inputs)), name, f)
+        found = split(root, at)[1]
+    return zeros_like(root) if found is None else found
 
 
 def _apart(found: Any, taken: list[np.ndarray]) -> Any:

@@ -31,7 +31,7 @@ from tapegrad.transforms.arguments import (
     values,
     with_leaves,
 )
-from tapegrad.transforms.forward import push
+from tapegrad.transforms.forward import directional
 from tapegrad.transforms.pytree import Tree, flatten, tree_map, unflatten
 from tapegrad.transforms.reverse import (
     Inputs,
@@ -279,11 +279,19 @@ def hvp(f: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     >>> tg.hvp(lambda x: np.sum(x**3))(np.array([1.0, 2.0]), np.array([1.0, 10.0]))
     array([  6., 120.])
     """
-    gradient = differentiated(f, 0, has_aux=False, strict=False, name="hvp")
+    require_function(f, "hvp")
+
+    def along(x: Any, v: Any) -> Tensor:
+        return directional(f, x, v, "hvp")
+
+    gradient = differentiated(along, 0, has_aux=False, strict=False, name="hvp")
 
     def product(x: Any, v: Any) -> Any:
         """The Hessian at `x` times `v`; a vector of integers, as SciPy may send, is as good."""
-        return push(gradient, (x,), (tree_map(_floats, v),), "hvp")[1]
+        # The gradient of the derivative along `v`: the gradient itself is never computed.
+        if any_tensor(v) and not any_tensor(x):
+            x = tree_map(lambda leaf: wrap(np.asarray(leaf)), x)
+        return gradient(x, tree_map(_floats, v))
 
     return product
 

@@ -57,3 +57,14 @@ def test_an_adjoint_that_is_zero_stays_zero_against_infinity(n: int) -> None:
     assert all(np.isfinite(g).all() for g in expected)
     for x, y in zip(got, expected, strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-12)
+
+
+def test_the_gradient_of_a_matrix_that_serves_a_batch_is_one_product() -> None:
+    rng = np.random.default_rng(3)
+    x, w = rng.normal(size=(4, 5, 20, 30)), rng.normal(size=(30, 10))
+    slope = tg.grad(lambda w, x: tg.tanh(x @ w).sum())
+    jitted = tg.jit(slope)
+    np.testing.assert_allclose(jitted(w, x), slope(w, x), rtol=1e-11, atol=1e-11)
+    tape = str(jitted.lower(w, x))
+    assert "sum_to" not in tape
+    assert tape.count(" product ") == 1

@@ -233,3 +233,23 @@ def test_the_tape_is_left_as_it_was():
     assert tape.depth == 0
     assert tape.levels == []
     assert tg.is_grad_enabled()
+
+
+def test_products_with_the_hessian_nest_and_follow_their_arguments():
+    x, v = np.array([0.5, -1.0, 2.0]), np.array([1.0, 2.0, 3.0])
+    f = lambda x: np.sum(x**4) + x[0] * x[1] * x[2]
+    whole = tg.hessian(f)(x)
+    np.testing.assert_allclose(tg.hvp(f)(x, v), whole @ v)
+    third = tg.grad(lambda x: np.sum(tg.hvp(f)(x, v)))(x)
+    np.testing.assert_allclose(third, np.sum(tg.jacobian(tg.hessian(f))(x) @ v, axis=0))
+    np.testing.assert_allclose(tg.grad(lambda v: np.sum(tg.hvp(f)(x, v)))(v), whole.sum(axis=0))
+    np.testing.assert_allclose(tg.vmap(lambda v: tg.hvp(f)(x, v))(np.eye(3)), whole)
+    np.testing.assert_allclose(tg.vmap(lambda x: tg.hvp(f)(x, v))(x[None])[0], whole @ v)
+    np.testing.assert_allclose(tg.jit(tg.hvp(f))(x, v), whole @ v)
+    np.testing.assert_allclose(tg.hvp(lambda x: tg.hvp(f)(x, v) @ v)(x, v), 24 * v**3 + 0.0)
+    along = tg.tensor(v, requires_grad=True)
+    tg.hvp(f)(x, along).sum().backward()
+    np.testing.assert_allclose(along.grad.numpy(), whole.sum(axis=0))
+    tree = tg.hvp(lambda p: p["a"] ** 3 * p["b"])({"a": 2.0, "b": 1.0}, {"a": 1.0, "b": 0.0})
+    assert tree == {"a": 12.0, "b": 12.0}
+    assert type(tg.hvp(lambda x: x**3)(2.0, 1.0)) is float

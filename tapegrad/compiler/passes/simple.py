@@ -103,7 +103,7 @@ def _number(node: Node) -> float | None:
 
 def _same_as(builder: Builder, node: Node) -> int | None:
     """An operand that the result is equal to, bit for bit but for the sign of a zero or a NaN."""
-    if node.op is None:
+    if node.op is None or not node.args:
         return None
     name, args = node.name, node.args
     first = builder.nodes[args[0]]
