@@ -5,7 +5,7 @@ PYTHON ?= python3
 # Worker processes of the test runs.
 JOBS ?= 2
 # What is measured, and with which options, e.g. SUITES=eager BENCH="--threads 2 --json eager.json".
-SUITES ?= eager transforms
+SUITES ?= eager transforms jit
 BENCH ?=
 
 VENV := .venv
@@ -17,7 +17,7 @@ INSTALLED := $(VENV)/.installed
 .DELETE_ON_ERROR:
 
 help:
-	@echo "make demo      fit a small model and look at its tape"
+	@echo "make demo      look at a tape, fit a small model, compile the fit"
 	@echo "make test      all tests that need no other autodiff library"
 	@echo "make lint      ruff and mypy"
 	@echo "make peers     tests against PyTorch, JAX and autograd (installs them), and the"

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from time import perf_counter
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,8 @@ import tapegrad as tg
 from bench import gradbench
 from bench.check import GRADIENT_TOLERANCE, Disagreement
 from bench.gradbench.evaluation import as_numpy, largest_difference
-from bench.problem import SEED, Unsupported
+from bench.patience import Clock, note
+from bench.problem import SEED, TooLong, Unsupported
 from bench.report import Row, at_least, ratios_to, unsteady
 from bench.sides import Tapegrad
 from bench.sides.side import Side
@@ -29,8 +30,8 @@ MOST_PER_OPERATION = 0.4
 # value is used again much later, XLA's time to compile grows beyond all measure.
 REACH = 3
 ROUNDS = 5
-# Whoever took more seconds than this is not given a larger program of scalars.
-PATIENCE = 5.0
+# The seconds that the table may take, and those that one library may take for one program.
+END, PATIENCE = 100.0, 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,38 +59,45 @@ def compile(libraries: list[Side], threads: int, quick: bool) -> Iterator[Row]:
     """Time from a function to the first value of its compiled gradient."""
     sides = [library for library in libraries if library.name in NAMES]
     sides = [side for side in sides if woken(side)]
-    tired: set[str] = set()
+    clock = Clock(END, PATIENCE)
+    pace: dict[str, float] = {}  # seconds for an operation, by the largest program so far
     for program in programs(quick):
         rounds = 1 if quick or program.operations > 1000 else ROUNDS
         samples: dict[str, list[float]] = {}
+        left_out: dict[str, str] = {}
         for done in range(rounds):
             sides = sides[1:] + sides[:1]
             for side in sides:
-                if program.operations and side.name in tired:
+                if side.name in left_out:
                     continue
                 try:
-                    seconds = checked_time(program, side, done)
+                    clock.allow(pace.get(side.name, 0.0) * program.operations)
+                    seconds = checked_time(program, side, done, clock)
+                except TooLong as error:
+                    left_out[side.name] = str(error)
                 except Unsupported:
                     continue
-                samples.setdefault(side.name, []).append(seconds)
-        tired |= {name for name, taken in samples.items() if max(taken) > PATIENCE}
-        if samples:
+                else:
+                    samples.setdefault(side.name, []).append(seconds)
+        if program.operations:
+            pace |= {name: median(taken) / program.operations for name, taken in samples.items()}
+        if samples or left_out:
             figures = {name: Figure.of(taken, 1e3) for name, taken in samples.items()}
-            found = row(program, figures, threads)
-            given_up = bool(program.operations) and "tapegrad" in tired - figures.keys()
-            yield replace(found, met=False, note="given up") if given_up else found
+            yield row(program, figures, left_out, threads)
 
 
 def woken(side: Side) -> bool:
     """Compile something small, so that nothing is loaded later; whether the library compiles."""
     try:
-        checked_time(scalars(8), side, -1)
+        checked_time(scalars(8), side, -1, Clock())
     except Unsupported:
         return False
     return True
 
 
-def row(program: Program, figures: dict[str, Figure], threads: int) -> Row:
+def row(
+    program: Program, figures: dict[str, Figure], left_out: dict[str, str], threads: int
+) -> Row:
     """Return what was measured, with what is to be reached."""
     ratios = ratios_to(figures, "jax", "casadi")
     reach, met = at_least(ratios, **LEAST) if "jax" in figures else ("", None)
@@ -98,19 +106,21 @@ def row(program: Program, figures: dict[str, Figure], threads: int) -> Row:
         reach = ", ".join(filter(None, (f"≤ {limit:g} ms", reach)))
         if "tapegrad" in figures:
             met = figures["tapegrad"].median <= limit and met is not False
+    met = False if "tapegrad" in left_out else met
+    # Who did some rounds and then ran out of time is told by those.
+    absent = {name: why for name, why in left_out.items() if name not in figures}
+    remarks = "; ".join(filter(None, (unsteady(figures, "jax"), note(absent))))
     group = "until the first gradient is there"
-    note = unsteady(figures, "jax")
-    return Row(group, program.name, threads, "ms", figures, ratios, reach, met, note)
+    return Row(group, program.name, threads, "ms", figures, ratios, reach, met, remarks)
 
 
-def checked_time(program: Program, side: Side, seed: int) -> float:
+def checked_time(program: Program, side: Side, seed: int, clock: Clock) -> float:
     """Return the seconds until the gradient is there, and hold it to tapegrad's, not compiled."""
     if program.operations > side.most_scalars:
-        raise Unsupported(f"{side.name} takes minutes to compile {program.name}")
+        raise TooLong("takes minutes to compile")
     arrays = [side.array(x) for x in program.arrays]
-    start = perf_counter()
-    result = side.compile(program.make(side, seed))(*arrays)
-    seconds = perf_counter() - start
+    make = lambda: side.compile(program.make(side, seed))(*arrays)
+    result, seconds = clock.timed(side.name, make)
     plain = Tapegrad("tapegrad", tg).eager()
     expected = as_numpy(program.make(plain, seed)(*program.arrays))
     found = as_numpy(result)

@@ -15,6 +15,10 @@ class Unsupported(Exception):
     """A library's answer when it has no such operation or no gradient for it."""
 
 
+class TooLong(Unsupported):
+    """The same when it would take too long to compile; it says how long."""
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """A function to differentiate and the arrays to do it at.

@@ -14,8 +14,8 @@ from bench.timing import Figure
 README = Path(__file__).parents[1] / "README.md"
 # The peers that a table states ratios to, by the name of the library.
 PEERS = {
-    "torch": "PyTorch", "autograd": "autograd", "jax": "JAX", "numba": "Numba",
-    "casadi": "CasADi", "scipy": "NumPy, SciPy",
+    "torch": "PyTorch", "torch.compile": "torch.compile", "autograd": "autograd", "jax": "JAX",
+    "numba": "Numba", "casadi": "CasADi", "scipy": "NumPy, SciPy",
 }  # fmt: skip
 
 

@@ -262,6 +262,7 @@ from tapegrad.size import Size
 from tapegrad.tape import Record, Tape
 from tapegrad.tensor import Tensor
 from tapegrad.transforms.checking import check_grads
+from tapegrad.transforms.control import cond, fori_loop, scan, while_loop
 from tapegrad.transforms.custom import checkpoint, custom_jvp, custom_vjp, stop_gradient
 from tapegrad.transforms.forward import jvp, linearize
 from tapegrad.transforms.jacobians import hessian, hvp, jacfwd, jacobian, jacrev, vhp
@@ -320,6 +321,7 @@ __all__ = [
     "complex64",
     "complex128",
     "concat",
+    "cond",
     "cos",
     "cosh",
     "count_nonzero",
@@ -362,6 +364,7 @@ __all__ = [
     "floor",
     "floor_divide",
     "fmod",
+    "fori_loop",
     "frac",
     "from_numpy",
     "full",
@@ -475,6 +478,7 @@ __all__ = [
     "round",
     "row_stack",
     "rsqrt",
+    "scan",
     "scatter",
     "scatter_add",
     "select",
@@ -527,6 +531,7 @@ __all__ = [
     "vmap",
     "vstack",
     "where",
+    "while_loop",
     "xlogy",
     "zeros",
     "zeros_like",

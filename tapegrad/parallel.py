@@ -39,6 +39,8 @@ _FASTER = {"d": FASTER, "f": FASTER_NARROW}
 
 _threads = int(os.environ.get("TAPEGRAD_NUM_THREADS", "0")) or (os.cpu_count() or 1)
 
+in_memory = ctypes.c_int64(_threads)  # the same for machine code
+
 
 def set_num_threads(n: int) -> None:
     """Choose how many threads large elementwise operations and their gradients use.
@@ -51,7 +53,7 @@ def set_num_threads(n: int) -> None:
     global _threads
     if n < 1:
         raise ValueError(f"`set_num_threads` takes a positive number, got {n}")
-    _threads = n
+    _threads = in_memory.value = n
 
 
 def get_num_threads() -> int:

@@ -23,6 +23,16 @@ class Specimen(np.ndarray):
 
     def __array_function__(self, func: Any, *args: Any, **kwargs: Any) -> NoReturn:
         name = func.__name__
+        owner = getattr(self, "owner", None)
+        if owner is not None and owner._lift.at.traces:
+            raise RuntimeError(
+                f"the values of a Tensor inside `tapegrad.jit` are known when the compiled program "
+                f"runs, so `{name}` cannot read them"
+                + (", and what it finds has no fixed shape" if name in COUNTED else "")
+                + ": use operations of tapegrad (`tapegrad.where(condition, t, other)`) or NumPy's "
+                "functions on the Tensor itself, or compute outside of the compiled function"
+                + owner.origin()
+            )
         if name in COUNTED:
             raise RuntimeError(
                 f"`{name}` under `vmap` finds another number of elements in each example, and all "

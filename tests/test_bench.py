@@ -1,15 +1,34 @@
 """The benchmark runs, and what it writes has the shape that its readers expect."""
 
 import json
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from bench import check, eager, functions, operations, parts, problems, report, timing, transforms
+from bench import (
+    check,
+    eager,
+    functions,
+    jit_evals,
+    jit_programs,
+    operations,
+    parts,
+    patience,
+    problems,
+    report,
+    timing,
+    transforms,
+)
 from bench.__main__ import parse
+from bench.gradbench import find
 from bench.libraries import Outcome, load
+from bench.patience import Clock
+from bench.problem import TooLong
+from bench.sides import ADAPTERS as SIDES
 
 pytestmark = pytest.mark.tapegrad_only("about this project's benchmark")
 
@@ -25,7 +44,8 @@ def quick(suite, *arguments):
     ("suite", "group"),
     [("eager", group) for group in (*eager.GROUPS, *eager.PROCESS_GROUPS)]
     + [("transforms", group) for group in transforms.GROUPS]
-    + [("parts", group) for group in parts.GROUPS],
+    + [("parts", group) for group in parts.GROUPS]
+    + [("jit", "call")],  # the others run in test_gradbench.py
 )
 def test_smoke(suite, group, tmp_path):
     out = tmp_path / "figures.json"
@@ -170,3 +190,81 @@ def test_an_unknown_group_is_refused(capsys):
     with pytest.raises(SystemExit):
         parse(["transforms", "--groups", "small"])
     assert "transforms has the groups gradient, hessian, hvp, not small" in capsys.readouterr().err
+
+
+def test_what_takes_too_long_is_left():
+    clock = Clock(program=0.05)
+    assert clock.timed("quick", lambda: 7)[0] == 7
+    start = time.perf_counter()
+    for _ in range(patience.MOST_OVER):
+        with pytest.raises(TooLong, match="not there after 0 s"):
+            clock.timed("slow", lambda: time.sleep(60))
+    with pytest.raises(TooLong, match="ran over 2 times before"):
+        clock.timed("slow", lambda: 7)
+    assert clock.timed("quick", lambda: 7)[0] == 7
+    assert time.perf_counter() - start < 30
+
+
+def test_a_table_that_had_its_time_takes_no_more():
+    with pytest.raises(TooLong, match="no time left of 0 s"):
+        Clock(table=0.0).timed("any", lambda: 7)
+
+
+def test_a_library_may_swallow_the_alarm():
+    def stubborn():
+        try:
+            time.sleep(60)
+        except BaseException:
+            return 7
+
+    with pytest.raises(TooLong):
+        Clock(program=0.05).timed("stubborn", stubborn)
+
+
+def test_times_are_drawn_out_along_a_line():
+    assert patience.expected([4, 12], [1.0, 3.0], 1000) == pytest.approx(250.0)
+    assert patience.expected([4, 12], [3.0, 1.0], 1000) == 1.0
+
+
+def test_pilots_are_compiled_anew(monkeypatch):
+    monkeypatch.setenv("TAPEGRAD_CACHE", "1")
+    with patience.without_cache():
+        assert os.environ["TAPEGRAD_CACHE"] == "0"
+    assert os.environ["TAPEGRAD_CACHE"] == "1"
+
+
+def test_an_eval_that_would_take_too_long_has_a_reason_instead_of_a_figure(monkeypatch):
+    monkeypatch.setattr(jit_evals, "pilot", lambda problem, side, sizes: 0.02 * sizes["c"])
+    monkeypatch.setattr(jit_evals, "forms", lambda library: [library])
+    problem, side = find("lstm"), load("tapegrad", SIDES)
+    instance = problem.instance({"l": 2, "c": 1024}, 1)
+    calls, left_out = jit_evals.checked(problem, instance, [side], Clock(program=10.0))
+    assert calls == {}
+    assert left_out.keys() == {("tapegrad", "primal"), ("tapegrad", "derivative")}
+    assert set(left_out.values()) == {"would take some 20 s to compile"}
+
+
+def test_a_program_that_would_take_too_long_has_a_reason_instead_of_a_figure(monkeypatch):
+    monkeypatch.setattr(jit_programs, "SIZES", (8, 10**7))
+    monkeypatch.setattr(jit_programs, "ROUNDS", 1)
+    monkeypatch.setattr(jit_programs, "mlp", lambda: jit_programs.scalars(8))
+    monkeypatch.setattr(jit_programs, "gmm", lambda quick: jit_programs.scalars(8))
+    rows = list(jit_programs.compile([load("tapegrad", SIDES)], 1, False))
+    assert "tapegrad" in rows[0].figures
+    assert rows[1].figures == {}
+    assert rows[1].met is False
+    assert rows[1].note.startswith("not run: tapegrad would take some ")
+
+
+def test_the_medians_are_of_the_evals_that_tapegrad_did():
+    figure = timing.Figure(2.0, 2.0)
+    both = {"tapegrad": figure, "numba": figure}
+    rows = [report.Row("g", "a", 1, "×", both), report.Row("g", "b", 1, "×", {"numba": figure})]
+    assert jit_evals.summary(rows, 1).name == "median of the 1 that tapegrad did"
+    assert jit_evals.summary(rows, 1).figures.keys() == {"tapegrad", "numba"}
+    assert jit_evals.summary(rows[:1], 1).name == "median of all"
+
+
+def test_a_derivative_without_its_primal_is_no_multiple():
+    samples = {("a", "derivative"): [2.0], ("b", "primal"): [1.0], ("b", "derivative"): [3.0]}
+    assert jit_evals.multiple("name", samples, 1).figures == {"b": timing.Figure(3.0, 3.0)}

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from bench import gradbench, jit
+from bench import gradbench, jit, jit_evals
 from bench.check import Disagreement
 from bench.gradbench import protocol
 from bench.gradbench.evaluation import as_numpy, largest_difference
 from bench.libraries import load
+from bench.patience import Clock
 from bench.sides import ADAPTERS, Tapegrad
 
 pytestmark = pytest.mark.tapegrad_only("about this project's benchmark")
@@ -216,4 +217,4 @@ def test_a_wrong_value_is_not_timed():
     wrong = Tapegrad("tapegrad", tg)
     wrong.jit = lambda f: lambda *xs: tg.tree_map(lambda y: 1.001 * y, f(*xs))
     with pytest.raises(Disagreement, match="llsq: tapegrad's primal is off by"):
-        jit.checked(problem, instance, [wrong])
+        jit_evals.checked(problem, instance, [wrong], Clock())

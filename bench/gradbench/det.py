@@ -93,5 +93,5 @@ EVAL = Eval(
     "det", ("primal", "gradient"), objective, read, generate, primal_by_hand, gradient_by_hand,
     shown=(number, first),
     standard={"ell": 7}, small={"ell": 4},
-    scalars=operations,
+    scalars=operations, pilots=({"ell": 4}, {"ell": 5}), length=operations,
 )  # fmt: skip

@@ -11,7 +11,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from bench.problem import Unsupported
+from bench.problem import TooLong, Unsupported
 from bench.sides import Numba
 from bench.sides.side import Side
 
@@ -64,6 +64,11 @@ class Eval:
         The sizes that GradBench is usually run at, and sizes for tests.
     scalars
         How many scalar operations the objective is made of, if it is written over scalars.
+    pilots
+        Two smaller sizes, if a program without loops would be as long as there are data: what
+        compilers take for these tells what they would take.
+    length
+        How long such a program is, in any unit.
     """
 
     name: str
@@ -78,6 +83,8 @@ class Eval:
     small: dict[str, int]
     derivative: Callable[..., Function] = gradient
     scalars: Callable[[Instance], int] = lambda _: 0
+    pilots: tuple[dict[str, int], ...] = ()
+    length: Callable[[Instance], int] = lambda _: 0
 
     def bound(self, ad: Any, xp: Any, instance: Instance) -> tuple[Function, Function]:
         """Return the primal and its derivative in a library, as functions of arrays alone."""
@@ -99,7 +106,7 @@ class Eval:
         if not hasattr(side.ad, "jvp"):
             raise Unsupported(f"{side.name} does not differentiate arrays")
         if self.scalars(instance) > side.most_scalars:
-            raise Unsupported(f"{side.name} takes minutes to compile {self.name}")
+            raise TooLong("takes minutes to compile")
         arrays = [side.array(x) for x in (*instance.inputs, *instance.data)]
         primal, derivative = self.bound(side.ad, side.xp, instance)
         return partial(side.compile(primal), *arrays), partial(side.compile(derivative), *arrays)

@@ -156,4 +156,5 @@ EVAL = Eval(
     "lstm", ("objective", "jacobian"), objective, read, generate, primal_by_hand, gradient_by_hand,
     shown=(number, lambda value, _: [y for x in value for y in np.ravel(x).tolist()]),
     standard={"l": 2, "c": 1024}, small={"l": 2, "c": 4},
+    pilots=({"l": 2, "c": 4}, {"l": 2, "c": 12}), length=lambda instance: len(instance.data[1]),
 )  # fmt: skip

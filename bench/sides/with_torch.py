@@ -1,4 +1,4 @@
-"""PyTorch, operation by operation, with its tape: its own tensors in and out."""
+"""PyTorch, operation by operation or by `torch.compile`: its own tensors in and out."""
 
 from __future__ import annotations
 
@@ -54,14 +54,22 @@ class Transforms:
 
 
 class Torch:
-    """PyTorch, eager."""
+    """PyTorch, eager if not `compiled`."""
 
     most_scalars = float("inf")
 
     def __init__(self, name: str, module: Any) -> None:
         self.name, self.version, self.array = name, module.__version__, module.tensor
-        self.set_threads = module.set_num_threads
-        self.ad, self.xp = Transforms(module), Names(module)
+        self.set_threads, self.module = module.set_num_threads, module
+        self.ad: Any = Transforms(module)
+        self.xp = Names(module)
+        self.compiler: Callable[..., Any] = lambda f: f
 
     def compile(self, f: Callable[..., Any]) -> Callable[..., Any]:
-        return f
+        return self.compiler(f)
+
+    def compiled(self) -> Torch:
+        """Return PyTorch with `torch.compile`, over the transforms that it can look into."""
+        side = Torch("torch.compile", self.module)
+        side.ad, side.compiler = self.module.func, self.module.compile
+        return side

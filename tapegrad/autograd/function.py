@@ -42,6 +42,11 @@ class Context:
         self._materialize = True
         self._tape: Tape | None = None
 
+    def needs(self, args: tuple[Any, ...]) -> bool:
+        """Note which arguments require grad; whether any does."""
+        self.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
+        return any(self.needs_input_grad)
+
     def save_for_backward(self, *tensors: Any) -> None:
         """Keep Tensors (inputs, outputs or others) for `backward`; their versions are watched."""
         self._to_save = tensors
@@ -106,27 +111,26 @@ class Entry:
         self, tape: Tape, index: int, g: Any, wanted: Wanted, recorded: bool,
         scratch: dict[int, Any],
     ) -> Iterator[tuple[int, Any]]:  # fmt: skip
-        """Run the user's backward and check what it returns."""
+        """Run the user's backward."""
         given = scratch.pop(tape.tokens[index], None)
-        if given is None:
-            given = {0: g}
+        codes = tape.inputs(index)
+        found = self.gradients({0: g} if given is None else given, recorded)
+        for k, (code, value) in enumerate(zip(codes, found, strict=False)):
+            if code and value is not None and wanted(code):
+                yield code, self.fitted(value, k, recorded)
+
+    def gradients(self, given: dict[int, Any], recorded: bool) -> tuple[Any, ...]:
+        """What the user's backward makes of the adjoints of the outputs: one for each argument."""
         grads = [self._gradient(given.get(j), j, recorded) for j in range(len(self.outputs))]
         found = self._call(grads)
-        codes = tape.inputs(index)
-        names = f"`{self.record_name}.backward`"
         if len(found) > len(self.specs) and all(x is None for x in found[len(self.specs) :]):
             found = found[: len(self.specs)]
         if len(found) != len(self.specs):
             raise RuntimeError(
-                f"{names} returned an incorrect number of gradients: expected {len(self.specs)}, "
-                f"one for each argument of forward, got {len(found)}"
+                f"`{self.record_name}.backward` returned an incorrect number of gradients: "
+                f"expected {len(self.specs)}, one for each argument of forward, got {len(found)}"
             )
-        for k, (code, value) in enumerate(zip(codes, found, strict=False)):
-            if not code or value is None or not wanted(code):
-                continue
-            spec = self.specs[k]
-            assert spec is not None
-            yield code, self._fitted(value, spec, k, names, recorded)
+        return found
 
     def _gradient(self, g: Any, j: int, recorded: bool) -> Any:
         if g is None:
@@ -146,7 +150,10 @@ class Entry:
             tuple(found) if isinstance(found, list) else (found,)
         )  # fmt: skip
 
-    def _fitted(self, value: Any, spec: Spec, k: int, names: str, recorded: bool) -> Any:
+    def fitted(self, value: Any, k: int, recorded: bool) -> Any:
+        """A gradient that the user's backward returned, in the shape and dtype of argument k."""
+        names, spec = f"`{self.record_name}.backward`", self.specs[k]
+        assert spec is not None
         if not isinstance(value, Tensor):
             raise RuntimeError(
                 f"{names} returned {type(value).__name__} for argument {k}: expected a Tensor "
@@ -264,19 +271,23 @@ class Function:
             if isinstance(arg, Tensor):
                 resolve(arg, tape)
         context = Context()
-        context.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
-        recording = tape.enabled and any(context.needs_input_grad)
+        recording = tape.enabled and context.needs(args)
         before = [_Place(a) for a in args]
-        with no_grad():
-            if cls.setup_context is not None:
-                out = cls.forward(*args)
-                cls.setup_context(context, args, out)
-            else:
-                out = cls.forward(context, *args)
+        out = cls.run_forward(context, args)
         several = isinstance(out, (tuple, list))
         outputs = list(out) if several else [out]
         results = _record(cls, context, args, before, outputs, tape, recording)
         return tuple(results) if several else results[0], context
+
+    @classmethod
+    def run_forward(cls, context: Context, args: tuple[Any, ...]) -> Any:
+        """What `forward` returns; what it does is not recorded."""
+        with no_grad():
+            if cls.setup_context is None:
+                return cls.forward(context, *args)
+            out = cls.forward(*args)
+            cls.setup_context(context, args, out)
+            return out
 
 
 def _not_loaded(cls: Any, args: tuple[Any, ...]) -> Any:

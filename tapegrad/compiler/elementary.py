@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from types import CodeType, SimpleNamespace
 from typing import Any
 
-from tapegrad.compiler import text
+from tapegrad.compiler import called, text
 from tapegrad.compiler.text import FLOATS, Block, Operand, Value
 
 HERE = "tapegrad.kernels."
@@ -145,6 +145,8 @@ _COUNT = {"llvm.fma": 3, "llvm.copysign": 2, "atan2": 2}
 
 
 def _declaration(name: str) -> str:
+    if name.startswith(called.PREFIX):
+        return called.declaration(name)
     if name.startswith("llvm."):
         base, suffix = name.rsplit(".", 1)
         type = {short: long for long, short in FLOATS.items()}[suffix]

@@ -54,6 +54,14 @@ class Node:
             n *= d
         return n
 
+    @property
+    def uniform(self) -> bool:
+        """Whether this is a constant all of whose elements are one element in memory."""
+        value = self.value
+        if value is None or not value.size:
+            return False
+        return all(s == 0 or n == 1 for n, s in zip(value.shape, value.strides, strict=True))
+
     def on(self, args: tuple[int, ...]) -> Node:
         """The same record on other operands."""
         return Node(self.op, args, self.params, self.shape, self.dtype, self.value)

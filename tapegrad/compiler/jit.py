@@ -26,7 +26,8 @@ def jit(
     ----------
     f : the function; it may call transforms (`tapegrad.grad`), NumPy's functions and methods.
     static_argnums, static_argnames : arguments whose values are compiled in; they can be hashed.
-    fastmath : allow sums in any order and contraction: faster, and the last digits may differ.
+    fastmath : allow arithmetic in any order, and `a * b + c` in one step; the last digits may
+        differ. Sums are added up in any order in either case.
 
     >>> import numpy as np, tapegrad as tg
     >>> f = tg.jit(tg.value_and_grad(lambda x: np.sum(x**3)))

@@ -12,10 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import numpy as np
 
 from tapegrad.autograd.grad_mode import recording
-from tapegrad.compiler import recorded
+from tapegrad.compiler import (
+    recorded,
+    reversal,  # noqa: F401 - importing it tells loops and branches how they are traced
+)
 from tapegrad.compiler.cfunc import CFunction
 from tapegrad.compiler.door import door
 from tapegrad.compiler.link import failure
+from tapegrad.compiler.region import GLANCED, Glance
 from tapegrad.compiler.signature import Signature, signature_of
 from tapegrad.compiler.source import Source
 from tapegrad.compiler.text_of import Lowering
@@ -113,7 +117,7 @@ class Jitted:
         %3     add              %1 %2              -          float64    -> result 0
         """
         signature, leaves, arrays = self.signature(args, kwargs)
-        return Lowering(self.variant(signature, leaves, arrays).graph)
+        return Lowering(self.variant(signature, leaves, arrays).graph, self.fastmath)
 
     def plain(self, args: Any, kwargs: dict[str, Any]) -> Any:
         """Call the function itself, on arguments of which some are marked as static."""
@@ -278,7 +282,21 @@ class Jitted:
 
     def trace(self, signature: Signature, leaves: list[Any], arrays: list[np.ndarray]) -> Variant:
         """Run the function on Traced Tensors, and compile what it did."""
-        trace = Trace()
+        glance = Glance(GLANCED)
+        try:
+            return self._trace(signature, leaves, arrays, glance)
+        except Untraceable:
+            raise
+        except Exception:
+            if not glance.cuts:
+                raise
+        # What failed may have read a guess: this time all loops run to their ends.
+        return self._trace(signature, leaves, arrays, Glance(None))
+
+    def _trace(
+        self, signature: Signature, leaves: list[Any], arrays: list[np.ndarray], glance: Glance
+    ) -> Variant:
+        trace = Trace(glance=glance)
         inputs = iter([trace.input(a) for a in arrays])
         given = [
             x if kind == STATIC else next(inputs)
@@ -293,7 +311,7 @@ class Jitted:
         finally:
             tape.levels.remove(trace)
         results, tree = flatten(found)
-        return Variant(trace, signature.kinds, tree, results, self.function)
+        return Variant(trace, signature.kinds, tree, results, self.function, self.fastmath)
 
 
 class Static:

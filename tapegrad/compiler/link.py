@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import re
 import threading
+from functools import cache
 from typing import Any
 
 import numpy as np
 
+from tapegrad import parallel
+from tapegrad.compiler import called, matrices
 from tapegrad.compiler.lower import ENTRY, Lowered
 from tapegrad.compiler.place import Place
-from tapegrad.compiler.schedule import Call
+from tapegrad.compiler.shared import Shared, attempt
+from tapegrad.compiler.steps import Call, Native
 from tapegrad.kernels import blas, build
 
 _numbers = itertools.count(1)
-_calls: dict[int, list[Call]] = {}
+_calls: dict[int, list[Call | Native]] = {}
+_shared: dict[int, list[Shared]] = {}
 _raised = threading.local()
 GUARD, ERROR = 1 << 40, -1
 
@@ -42,7 +48,12 @@ def _computed(program: int, number: int, table: int, out: int) -> int:
     return 0
 
 
-_callback = CALLBACK(_computed)
+def _divided(program: int, number: int, function: int, table: int) -> int:
+    """Let several threads do the parts of a nest, see `attempt`."""
+    return attempt(_shared[program][number], function, table)
+
+
+_callback, _share = CALLBACK(_computed), CALLBACK(_divided)
 
 
 def _seen(address: int | None, place: Place) -> np.ndarray:
@@ -71,12 +82,16 @@ class Linked:
 
     def __init__(self, lowered: Lowered) -> None:
         _offer_symbols()
+        if called.PREFIX in lowered.text:
+            _offer_special()
+        for name in set(_ROUTINE.findall(lowered.text)):
+            _offer_routine(name)
         self.engine = build.assembled(lowered.text, lowered.level)
         engine = self.engine[0]
         self.address = int(engine.get_function_address(ENTRY))
         self.number = next(_numbers)
         self.constants = lowered.constants
-        _calls[self.number] = lowered.calls
+        _calls[self.number], _shared[self.number] = lowered.calls, lowered.shared
         table = (ctypes.c_void_p * max(len(self.constants), 1))()
         for k, value in enumerate(self.constants):
             table[k] = value.ctypes.data
@@ -89,14 +104,35 @@ class Linked:
         ).value = ctypes.addressof(table)
 
     def __del__(self) -> None:
-        _calls.pop(getattr(self, "number", -1), None)
+        for table in (_calls, _shared):
+            table.pop(getattr(self, "number", -1), None)
+
+
+@cache
+def _offer_special() -> None:
+    """Let machine code find SciPy's special functions: importing them takes a while."""
+    import llvmlite.binding as llvm
+
+    for symbol, address in called.addresses().items():
+        llvm.add_symbol(symbol, address)
+
+
+_ROUTINE = re.compile(f"@{matrices.PREFIX}([a-z0-9]+)")
+
+
+@cache
+def _offer_routine(name: str) -> None:
+    """Let machine code find a routine of BLAS or LAPACK: importing them takes a while."""
+    import llvmlite.binding as llvm
+
+    llvm.add_symbol(matrices.PREFIX + name, blas.routine(name))
 
 
 _offered = False
 
 
 def _offer_symbols() -> None:
-    """Let machine code find the callback and BLAS."""
+    """Let machine code find the way back into Python."""
     global _offered
     if _offered:
         return
@@ -104,8 +140,9 @@ def _offer_symbols() -> None:
 
     process = ctypes.CDLL(None)
     llvm.add_symbol("tapegrad_callback", ctypes.cast(_callback, ctypes.c_void_p).value)
-    for name in ("aligned_alloc", "free"):
+    llvm.add_symbol("tapegrad_share", ctypes.cast(_share, ctypes.c_void_p).value)
+    llvm.add_symbol("tapegrad_threads", ctypes.addressof(parallel.in_memory))
+    names = "aligned_alloc free realloc PyErr_SetInterrupt PyGILState_GetThisThreadState"
+    for name in names.split():
         llvm.add_symbol(name, ctypes.cast(getattr(process, name), ctypes.c_void_p).value)
-    for name in ("dgemm", "sgemm"):
-        llvm.add_symbol(f"tapegrad_{name}", blas.routine(name))
     _offered = True

@@ -2,7 +2,8 @@
 
 A nest loads elements of its operands through windows, computes, and stores results or adds them up.
 It becomes a function over pointers, so that equal nests at different places of a program are one
-function.  `noalias` on the pointers is what lets LLVM vectorise: a nest never writes what it reads.
+function.  `noalias` on the pointers is what lets LLVM vectorise: but for scans, a nest never writes
+what it reads.
 """
 
 from __future__ import annotations
@@ -149,8 +150,9 @@ def _product(numbers: Sequence[int]) -> int:
 class Writer:
     """Writes the function of one nest."""
 
-    def __init__(self, nest: Nest, guarded: bool) -> None:
+    def __init__(self, nest: Nest, guarded: bool, part: bool = False) -> None:
         self.nest = nest
+        self.part = part  # the outermost loop runs from `%from` to `%to`
         self.code = Code()
         self.code.guarded = guarded
         self.loops: list[Value] = []
@@ -278,23 +280,25 @@ class Writer:
         saved, self.loops = self.loops, []
         shape = tuple([self.nest.domain[d] for d in dims])
         inner = place._replace(shape=shape, strides=tuple([place.strides[d] for d in dims]))
-        self._loop_over(shape, lambda: self.put(start, f"%s{k}", inner))
+        self._loop_over(dims, lambda: self.put(start, f"%s{k}", inner))
         self.loops = saved
 
-    def _loop_over(self, shape: Shape, body: Callable[[], None]) -> None:
-        if not shape:
+    def _loop_over(self, dims: list[int], body: Callable[[], None]) -> None:
+        if not dims:
             body()
             return
-        self._loop(shape[0], lambda: self._loop_over(shape[1:], body))
+        self._loop(dims[0], lambda: self._loop_over(dims[1:], body))
 
-    def _loop(self, count: int, body: Callable[[], None]) -> None:
+    def _loop(self, dim: int, body: Callable[[], None]) -> None:
+        count = self.nest.domain[dim]
         if count == 0:
             return
+        first, last = ("%from", "%to") if self.part and dim == 0 else ("0", str(count))
         head, after = self.label(), self.label()
         code = self.code
         counter = f"%c{self.blocks}"
         self.allocas.append(f"{counter} = alloca i64")
-        self.line(f"store i64 0, ptr {counter}")
+        self.line(f"store i64 {first}, ptr {counter}")
         self.line(f"br label %{head}")
         self.line(f"{head}:")
         code.forget()
@@ -304,7 +308,7 @@ class Writer:
         self.loops.pop()
         step = code.emit("i64", f"add nuw nsw i64 {index.name}, 1")
         self.line(f"store i64 {step.name}, ptr {counter}")
-        more = code.emit("i1", f"icmp ult i64 {step.name}, {count}")
+        more = code.emit("i1", f"icmp ult i64 {step.name}, {last}")
         self.line(f"br i1 {more.name}, label %{head}, label %{after}")
         self.line(f"{after}:")
         code.forget()
@@ -320,7 +324,7 @@ class Writer:
         if level == len(nest.domain):
             self._body()
         else:
-            self._loop(nest.domain[level], lambda: self._level(level + 1))
+            self._loop(level, lambda: self._level(level + 1))
         for k, name in opening:
             store = nest.stores[k]
             kind = register(store.place.buffer.dtype)
@@ -370,8 +374,23 @@ class Writer:
                 self._finish(k, found)
 
 
-def written(nest: Nest) -> Written:
-    """The function of a nest.
+def _carried(nest: Nest) -> list[tuple[int, str]]:
+    """Loads from where a store writes, as addresses beside the store's: so LLVM sees the distance.
+
+    Only a scan has such loads.
+    """
+    found = []
+    for k, place in enumerate(nest.loads):
+        for j, store in enumerate(nest.stores):
+            if store.place.buffer is place.buffer:
+                kind = MEMORY[place.buffer.dtype.name]
+                off = place.offset - store.place.offset
+                found.append((k, f"%l{k} = getelementptr {kind}, ptr %s{j}, i64 {off}"))
+    return found
+
+
+def written(nest: Nest, part: bool = False) -> Written:
+    """The function of a nest, or of a part of its outermost loop, from `%from` to `%to`.
 
     Where an operation has a short form that serves most arguments, the loop that uses it looks out
     for others, and when one was met the loop is run again in the form that serves all.
@@ -379,17 +398,20 @@ def written(nest: Nest) -> Written:
     nest = collapsed(nest)
     params = [f"ptr noalias readonly %l{k}" for k in range(len(nest.loads))]
     params += [f"ptr noalias %s{k}" for k in range(len(nest.stores))]
+    params += ["i64 %from", "i64 %to"] if part else []
     heading = f"define internal void @{{name}}({', '.join(params)}) #0 {{"
-    first = Writer(nest, guarded=bool(nest.domain))
+    for k, line in _carried(nest):
+        heading = heading.replace(f"noalias readonly %l{k}", f"%u{k}") + "\n" + line
+    first = Writer(nest, guarded=bool(nest.domain), part=part)
     first.write()
     used = set(first.code.used)
     if not first.code.bad:
         lines = [heading, *first.allocas, *first.code.lines, "ret void", "}"]
         return Written("\n".join(lines), frozenset(used))
-    second = Writer(nest, guarded=False)
+    second = Writer(nest, guarded=False, part=part)
     second.write()
     used |= second.code.used
-    names = ", ".join(f"ptr {p.split()[-1]}" for p in params)
+    names = ", ".join(f"{p.split()[0]} {p.split()[-1]}" for p in params)
     lines = [
         heading, *first.allocas, "%unsafe = alloca i1", "store i1 false, ptr %unsafe",
         *first.code.lines,

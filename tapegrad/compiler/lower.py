@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
 from tapegrad.compiler.graph import Graph
-from tapegrad.compiler.loops import MEMORY, written
+from tapegrad.compiler.loops import MEMORY, Nest, written
+from tapegrad.compiler.matrices import PREFIX
+from tapegrad.compiler.nested import Nested, nested_text
 from tapegrad.compiler.place import CONSTANT, INPUT, OUTPUT, Buffer, Place
 from tapegrad.compiler.scalars import definitions
-from tapegrad.compiler.schedule import Bounds, Call, Gemm, Schedule, Step
+from tapegrad.compiler.schedule import Schedule
+from tapegrad.compiler.shared import DECLARED, Shared, dividing, shared
+from tapegrad.compiler.steps import Again, Bounds, Call, Gemm, Native, Step
 from tapegrad.compiler.text import literal
 
 ENTRY = "tapegrad_program"
@@ -23,6 +29,7 @@ BITS = {"float64": "i64", "float32": "i32", "int64": "i64", "int32": "i32", "boo
 
 INLINED = 60  # operations up to which straight code has the elementary functions inlined
 INLINE, APART = "@vmath.", "@apart."
+LOOPING = 64  # steps from which on a loop is worth LLVM's passes
 _DEFINITION = re.compile(r"^define internal .*?^}$", re.MULTILINE | re.DOTALL)
 
 PREFACE = """\
@@ -31,11 +38,18 @@ PREFACE = """\
 declare i64 @tapegrad_callback(i64, i64, ptr, ptr)
 declare ptr @aligned_alloc(i64, i64)
 declare void @free(ptr)
-declare void @tapegrad_dgemm(ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr)
-declare void @tapegrad_sgemm(ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr)
+declare ptr @realloc(ptr, i64)
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 attributes #0 = { nounwind "prefer-vector-width"="512" }
 attributes #1 = { nounwind noinline cold "prefer-vector-width"="512" }
 """
+
+_ARITHMETIC = re.compile(r" = (f(?:add|sub|mul|div|neg)) (?:reassoc nsz )?")
+
+
+def relaxed(text: str) -> str:
+    """LLVM text whose arithmetic may be reassociated and contracted; NaN and inf stay."""
+    return _ARITHMETIC.sub(r" = \1 reassoc nsz arcp contract ", text)
 
 
 class Lowered(NamedTuple):
@@ -43,28 +57,52 @@ class Lowered(NamedTuple):
 
     text: str
     level: int  # of LLVM's optimisation
-    calls: list[Call]
+    calls: list[Call | Native]
+    shared: list[Shared]
     constants: list[np.ndarray]
     scratch: int
+
+    @property
+    def callbacks(self) -> tuple[str, ...]:
+        """The operations that Python computes, whatever the values are."""
+        return tuple([call.node.name for call in self.calls if isinstance(call, Call)])
 
 
 class Module:
     """A module in the making."""
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+    def __init__(self, graph: Graph, fast: bool = False) -> None:
+        self.fast = fast  # floats may be added in any order, and contracted
         self.schedule = Schedule(graph)
         self.functions: dict[str, str] = {}
         self.used: set[str] = set()
         self.apart: set[str] = set()  # functions that are called, not inlined
         self.straight = 0  # operations of straight-line code
+        self.longest = 0  # the number of steps of a loop
         self.texts: list[str] = []
-        self.calls: list[Call] = []
+        self.calls: list[Call | Native] = []
+        self.declared: set[str] = set()
+        self.shared: list[Shared] = []
         self.products: dict[str, str] = {}
+        self.names = itertools.count()
 
     def lower(self) -> Lowered:
         """All of it."""
         schedule = self.schedule
+        running = self.running(schedule)
+        self.texts.append(self._entry(running))
+        preface = [PREFACE, *sorted(self.declared), *self._constants()]
+        text = "\n".join([*preface, *self.texts, self._definitions()])
+        # Our passes leave LLVM's little to find in long straight code: at most a fifth of its time
+        # (it lies in the elementary functions), for which they take five times as long to compile.
+        level = 0 if self.straight > INLINED and self.longest < LOOPING else 3
+        return Lowered(text, level, self.calls, self.shared, schedule.constants, schedule.scratch)
+
+    def running(self, schedule: Schedule) -> list[str]:
+        """Lines that run a schedule, up to where `%result` is its status.
+
+        They begin with the block `run`, and have `%in`, `%out` and `%scratch`.
+        """
         guards: dict[int, list[tuple[int, Place]]] = {}
         for at, k, place in schedule.guards:
             guards.setdefault(at, []).append((k, place))
@@ -73,24 +111,35 @@ class Module:
         count = len(schedule.steps)
         while first < count:
             last = min(first + PART, count)
-            parts.append(Part(self, len(parts)).write(range(first, last), guards))
+            part = Part(self, schedule, f"part{next(self.names)}")
+            self.texts.append(part.write(range(first, last), guards))
+            parts.append(part.name)
             first = last
-        self.texts += parts
-        self.texts.append(self._entry(len(parts)))
-        text = "\n".join([PREFACE, *self._constants(), *self.texts, self._definitions()])
-        # Long straight code has nothing that LLVM's slower passes would find.
-        level = 1 if self.straight > INLINED and self.straight > 2 * len(self.texts) else 3
-        return Lowered(text, level, self.calls, schedule.constants, schedule.scratch)
+        return _chain(parts, [buffer.offset for buffer in schedule.grown])
 
-    def nest(self, at: int) -> str:
+    def graph(self, schedule: Schedule) -> str:
+        """The name of the function that runs the graph of a loop or a branch."""
+        lines = self.running(schedule)
+        self.longest = max(self.longest, LOOPING)  # nobody knows how often it runs
+        name = f"graph{next(self.names)}"
+        head = f"define internal i64 @{name}(ptr %in, ptr %out, ptr %scratch) #0 {{"
+        self.texts.append("\n".join([head, "br label %run", *lines, "ret i64 %result", "}"]))
+        return name
+
+    def nest(self, nest: Nest) -> str:
         """The name of the function of a nest; equal nests share one."""
-        nest = self.schedule.nests[at]
-        assert nest is not None
-        found = written(nest)
+        divided = shared(nest)
+        found = written(nest, part=divided is not None)
         name = self.functions.get(found.text)
         if name is None:
             name = self.functions[found.text] = f"nest{len(self.functions)}"
-            text = found.text.replace("{name}", name)
+            text = relaxed(found.text) if self.fast else found.text
+            text = text.replace("{name}", name if divided is None else f"{name}.part")
+            if divided is not None:
+                self.texts.append(dividing(name, len(self.shared), divided))
+                self.shared.append(divided)
+                self.declared.update(DECLARED)
+            self.longest = max(self.longest, prod(nest.domain) if nest.domain else 0)
             if not nest.domain:
                 self.straight += len(nest.terms)
                 if len(nest.terms) > INLINED:
@@ -121,7 +170,7 @@ class Module:
                 )
         return lines
 
-    def _entry(self, parts: int) -> str:
+    def _entry(self, running: list[str]) -> str:
         scratch = self.schedule.scratch
         lines = [f"define i64 @{ENTRY}(ptr %in, ptr %out, ptr %given) #0 {{"]
         if scratch <= STACK:
@@ -141,19 +190,7 @@ class Module:
                 "%scratch = phi ptr [ %given, %0 ], [ %taken, %take ]",
                 "br label %run",
             ]
-        lines.append("run:")
-        for k in range(parts):
-            lines.append(f"%r{k} = call i64 @part{k}(ptr %in, ptr %out, ptr %scratch)")
-            if k + 1 < parts:
-                lines += [
-                    f"%bad{k} = icmp ne i64 %r{k}, 0",
-                    f"br i1 %bad{k}, label %end, label %next{k}",
-                    f"next{k}:",
-                ]
-            else:
-                lines.append("br label %end")
-        sources = [f"[ %r{k}, %{'run' if k == 0 else f'next{k - 1}'} ]" for k in range(parts)]
-        lines += ["end:", f"%result = phi i64 {', '.join(sources)}"]
+        lines += running
         if scratch > STACK:
             lines += [
                 "br i1 %none, label %give, label %leave",
@@ -166,12 +203,38 @@ class Module:
         return "\n".join(lines)
 
 
+def _chain(parts: list[str], grown: list[int]) -> list[str]:
+    """Call parts in order, until one fails; pointers to memory that grows lie at some offsets."""
+    lines = ["run:"]
+    for k, offset in enumerate(grown):
+        lines += [
+            f"%grown{k} = getelementptr inbounds i8, ptr %scratch, i64 {offset}",
+            f"store ptr null, ptr %grown{k}",
+        ]
+    for k, part in enumerate(parts):
+        lines.append(f"%r{k} = call i64 @{part}(ptr %in, ptr %out, ptr %scratch)")
+        if k + 1 < len(parts):
+            lines += [
+                f"%bad{k} = icmp ne i64 %r{k}, 0",
+                f"br i1 %bad{k}, label %end, label %next{k}",
+                f"next{k}:",
+            ]
+        else:
+            lines.append("br label %end")
+    sources = [f"[ %r{k}, %{'run' if k == 0 else f'next{k - 1}'} ]" for k in range(len(parts))]
+    lines += ["end:", f"%result = phi i64 {', '.join(sources)}"]
+    for k in range(len(grown)):
+        lines += [f"%held{k} = load ptr, ptr %grown{k}", f"call void @free(ptr %held{k})"]
+    return lines
+
+
 class Part:
     """Some steps in a row, as one function."""
 
-    def __init__(self, module: Module, number: int) -> None:
+    def __init__(self, module: Module, schedule: Schedule, name: str) -> None:
         self.module = module
-        self.number = number
+        self.schedule = schedule
+        self.name = name
         self.lines: list[str] = []
         self.known: dict[tuple[int, int], str] = {}
         self.count = 0
@@ -180,10 +243,10 @@ class Part:
         """The function."""
         for at in steps:
             if at >= 0:
-                self._step(at, self.module.schedule.steps[at])
+                self._step(at, self.schedule.steps[at])
             for k, place in guards.get(at, ()):
                 self._guard(k, place)
-        head = f"define internal i64 @part{self.number}(ptr %in, ptr %out, ptr %scratch) #0 {{"
+        head = f"define internal i64 @{self.name}(ptr %in, ptr %out, ptr %scratch) #0 {{"
         return "\n".join([head, *self.lines, "ret i64 0", "}"])
 
     def fresh(self) -> str:
@@ -213,7 +276,7 @@ class Part:
         if key in self.known:
             return self.known[key]
         if buffer.kind == CONSTANT:
-            value = self.module.schedule.constants[buffer.number]
+            value = self.schedule.constants[buffer.number]
             if value.size <= TEXTUAL and value.dtype.name in MEMORY:
                 return f"@constant{buffer.number}"
             table = self.fresh()
@@ -233,21 +296,48 @@ class Part:
         return found
 
     def _step(self, at: int, step: Step) -> None:
-        module = self.module
         if isinstance(step, Call):
             self._call(step)
             return
         if isinstance(step, Gemm):
             self._gemm(step)
             return
-        nest = module.schedule.nests[at]
+        if isinstance(step, Native):
+            self._native(step)
+            return
+        if isinstance(step, Nested):
+            self._nested(step)
+            return
+        nest = self.schedule.nests[at]
         assert nest is not None
-        name = module.nest(at)
-        places = [*nest.loads, *[s.place for s in nest.stores]]
-        args = ", ".join(f"ptr {self.address(place)}" for place in places)
-        self.lines.append(f"call void @{name}({args})")
+        call = self._nest(nest)
+        if isinstance(step, Again):
+            self._again(step, call, self._nest(step.redo))
+            return
+        self.lines.append(call)
         if isinstance(step, Bounds):
             self._bounds(step)
+
+    def _nest(self, nest: Nest) -> str:
+        places = [*nest.loads, *[s.place for s in nest.stores]]
+        args = ", ".join(f"ptr {self.address(place)}" for place in places)
+        return f"call void @{self.module.nest(nest)}({args})"
+
+    def _again(self, step: Again, look: str, redo: str) -> None:
+        """Run a nest where what another one left is no number."""
+        kind = MEMORY[step.result.buffer.dtype.name]
+        at, total, bad = self.address(step.result), self.fresh(), self.fresh()
+        self.count += 1
+        self.lines += [
+            look,
+            f"{total} = load {kind}, ptr {at}",
+            f"{bad} = fcmp uno {kind} {total}, {total}",
+            f"br i1 {bad}, label %again{self.count}, label %fine{self.count}",
+            f"again{self.count}:",
+            redo,
+            f"br label %fine{self.count}",
+            f"fine{self.count}:",
+        ]
 
     def _bounds(self, step: Bounds) -> None:
         """An index out of range is met by the way without compiling, which says so."""
@@ -269,7 +359,7 @@ class Part:
         ]
 
     def _guard(self, k: int, place: Place) -> None:
-        expected = self.module.graph.guards[k].expected
+        expected = self.schedule.graph.guards[k].expected
         dtype = place.buffer.dtype
         kind = BITS[dtype.name]
         bits = int(np.array(expected, dtype).view(kind.replace("i", "int")))
@@ -283,7 +373,30 @@ class Part:
             f"holds{k}:",
         ]
 
-    def _call(self, step: Call) -> None:
+    def _native(self, step: Native) -> None:
+        """Call the function; Python where it has no result."""
+        module = self.module
+        name = module.functions.get(step.text)
+        if name is None:
+            name = module.functions[step.text] = f"native{len(module.functions)}"
+            module.texts.append(step.text.replace("{name}", name))
+            module.declared |= step.declared
+        given = ", ".join(f"ptr {self.address(place)}" for place in step.given)
+        for place in (*step.args, step.out):
+            self.address(place)  # before the branch, after which others may use it
+        status, bad = self.fresh(), self.fresh()
+        self.count += 1
+        label = self.count
+        self.lines += [
+            f"{status} = call i64 @{name}({given})",
+            f"{bad} = icmp ne i64 {status}, 0",
+            f"br i1 {bad}, label %failing{label}, label %solved{label}",
+            f"failing{label}:",
+        ]
+        self._call(step)
+        self.lines += [f"br label %solved{label}", f"solved{label}:"]
+
+    def _call(self, step: Call | Native) -> None:
         number = len(self.module.calls)
         self.module.calls.append(step)
         count = len(step.args)
@@ -292,11 +405,19 @@ class Part:
         for k, place in enumerate(step.args):
             slot = self._offset(table, 8 * k)
             self.lines.append(f"store ptr {self.address(place)}, ptr {slot}")
-        program, result, bad = self.fresh(), self.fresh(), self.fresh()
+        program = self.fresh()
+        self.lines.append(f"{program} = load i64, ptr @tapegrad_number")
+        self._checked(
+            f"call i64 @tapegrad_callback(i64 {program}, i64 {number}, ptr {table}, "
+            f"ptr {self.address(step.out)})"
+        )
+
+    def _checked(self, call: str) -> None:
+        """Call what returns a status, and hand on any but 0."""
+        result, bad = self.fresh(), self.fresh()
+        number = self.count
         self.lines += [
-            f"{program} = load i64, ptr @tapegrad_number",
-            f"{result} = call i64 @tapegrad_callback(i64 {program}, i64 {number}, ptr {table}, "
-            f"ptr {self.address(step.out)})",
+            f"{result} = {call}",
             f"{bad} = icmp ne i64 {result}, 0",
             f"br i1 {bad}, label %raised{number}, label %went{number}",
             f"raised{number}:",
@@ -304,45 +425,72 @@ class Part:
             f"went{number}:",
         ]
 
+    def _nested(self, step: Nested) -> None:
+        """Everything goes by address; the text of the loop or branch is a function of its own."""
+        graphs = [self.module.graph(schedule) for schedule in step.graphs]
+        name = f"nested{next(self.module.names)}"
+        self.module.longest = max(self.module.longest, step.trips or LOOPING)
+        self.module.texts.append(nested_text(name, step, graphs))
+        addresses = ", ".join(f"ptr {self.address(place)}" for place in step.places())
+        self._checked(f"call i64 @{name}({addresses})")
+
     def _gemm(self, step: Gemm) -> None:
         """Row by row is column by column of the transposes: BLAS computes out' = b' a'."""
-        (rows, inner), columns = step.a.shape, step.b.shape[1]
+        (count, rows, inner), columns = step.a.shape, step.b.shape[2]
         single = step.out.buffer.dtype.itemsize == 4
         turned_a, lead_a = _layout(step.a)
         turned_b, lead_b = _layout(step.b)
-        key = f"{single} {turned_b} {turned_a} {columns} {rows} {inner} {lead_b} {lead_a}"
+        numbers = (columns, rows, inner, lead_b, lead_a, columns)
+        steps = tuple([x.strides[0] for x in (step.b, step.a, step.out)])
+        key = f"{single} {turned_b} {turned_a} {numbers} {count} {steps if count > 1 else 0}"
         name = self.module.products.get(key)
         if name is None:
             name = self.module.products[key] = f"product{len(self.module.products)}"
-            numbers = (columns, rows, inner, lead_b, lead_a, columns)
-            self.module.texts.append(_product(name, single, turned_b, turned_a, numbers))
+            routine = PREFIX + ("sgemm" if single else "dgemm")
+            self.module.declared.add(f"declare void @{routine}({', '.join(['ptr'] * 13)})")
+            self.module.texts.append(
+                _product(name, single, (turned_b, turned_a), numbers, count, steps)
+            )
         a, b, out = (self.address(p) for p in (step.a, step.b, step.out))
         self.lines.append(f"call void @{name}(ptr {b}, ptr {a}, ptr {out})")
 
 
 def _layout(place: Place) -> tuple[bool, int]:
     """Whether BLAS has to transpose a matrix, and its leading dimension."""
-    (rows, columns), (down, right) = place.shape, place.strides
+    (_, rows, columns), (_, down, right) = place.shape, place.strides
     if right == 1 and (down >= columns or rows == 1):
         return False, max(down, columns)
     return True, max(right, rows)
 
 
-def _product(name: str, single: bool, first: bool, second: bool, numbers: tuple[int, ...]) -> str:
+def _product(
+    name: str, single: bool, turned: tuple[bool, bool], numbers: tuple[int, ...], count: int,
+    steps: tuple[int, ...],
+) -> str:  # fmt: skip
     kind, routine = ("float", "sgemm") if single else ("double", "dgemm")
     one = literal(1.0, kind).name
     zero = literal(0.0, kind).name
-    letters = [ord("T" if turned else "N") for turned in (first, second)]
-    lines = [f"define internal void @{name}(ptr %a, ptr %b, ptr %c) #0 {{"]
-    for k, letter in enumerate(letters):
-        lines += [f"%t{k} = alloca i8", f"store i8 {letter}, ptr %t{k}"]
+    lines = [f"define internal void @{name}(ptr %a, ptr %b, ptr %c) #0 {{", "start:"]
+    for k, flag in enumerate(turned):
+        lines += [f"%t{k} = alloca i8", f"store i8 {ord('T' if flag else 'N')}, ptr %t{k}"]
     for k, number in enumerate(numbers):
         lines += [f"%n{k} = alloca i32", f"store i32 {number}, ptr %n{k}"]
     lines += [
         f"%one = alloca {kind}", f"store {kind} {one}, ptr %one",
         f"%zero = alloca {kind}", f"store {kind} {zero}, ptr %zero",
-        f"call void @tapegrad_{routine}(ptr %t0, ptr %t1, ptr %n0, ptr %n1, ptr %n2, ptr %one, "
-        "ptr %a, ptr %n3, ptr %b, ptr %n4, ptr %zero, ptr %c, ptr %n5)",
+        "br label %loop", "loop:", "%i = phi i64 [ 0, %start ], [ %next, %loop ]",
+    ]  # fmt: skip
+    for x, step in zip("abc", steps, strict=True):
+        lines += [
+            f"%{x}o = mul i64 %i, {step}",
+            f"%{x}i = getelementptr {kind}, ptr %{x}, i64 %{x}o",
+        ]
+    lines += [
+        f"call void @{PREFIX}{routine}(ptr %t0, ptr %t1, ptr %n0, ptr %n1, ptr %n2, ptr %one, "
+        "ptr %ai, ptr %n3, ptr %bi, ptr %n4, ptr %zero, ptr %ci, ptr %n5)",
+        "%next = add i64 %i, 1",
+        f"%more = icmp ult i64 %next, {count}",
+        "br i1 %more, label %loop, label %done", "done:",
         "ret void", "}",
     ]  # fmt: skip
     return "\n".join(lines)

@@ -14,37 +14,46 @@ from tapegrad.ops.index import HOLE
 READS = frozenset(("index", "index_select", "gather"))
 WRITES = {
     "unindex": True, "unselect": True, "ungather": True, "index_add": True, "scatter_add": True,
-    "index_put": None, "scatter": False,
+    "index_put": None, "scatter": False, "cleared": False, "scattered": False,
 }  # fmt: skip
+# Those that pick one element along one dimension for each of the index array's.
+ALONG = frozenset(("gather", "ungather", "scatter", "scatter_add", "scattered"))
+# Those of which the index is the second operand alone.
+_SECOND = frozenset(("index_add", "scatter_add", "scatter"))
+
+
+def indices_of(node: Node) -> tuple[int, ...]:
+    """The index arrays among the operands of an operation."""
+    if node.name in _SECOND:
+        return (node.args[1],)
+    return node.args[2 if node.name == "index_put" else 1 :]
+
+
+def value_of(node: Node) -> int | None:
+    """The operand that is written; None for zeros."""
+    if node.name in ("cleared", "scattered"):
+        return None
+    return node.args[2 if node.name in _SECOND else 1 if node.name == "index_put" else 0]
 
 
 def indexable(graph: Graph, node: Node) -> bool:
     """Whether an operation picks in a way that windows can."""
-    if node.name in ("unindex", "unselect", "ungather"):
-        first, shape = 1, node.shape
-    else:
-        first = 1 if node.name in READS else _first_index(node)
-        shape = graph.nodes[node.args[0]].shape
-    indices = [graph.nodes[a] for a in node.args[first:]]
-    if node.name in ("index_add", "scatter_add", "scatter"):
-        indices = [graph.nodes[node.args[1]]]
-    if not shape or not indices or any(i.dtype != np.int64 for i in indices):
+    transposes = node.name in ("unindex", "unselect", "ungather")
+    shape = node.shape if transposes else graph.nodes[node.args[0]].shape
+    indices = [graph.nodes[a] for a in indices_of(node)]
+    if not indices or any(i.dtype != np.int64 for i in indices):
         return False
-    if node.name in ("gather", "ungather", "scatter", "scatter_add"):
-        return _as_large(graph, node, indices[0])
+    if node.name in ALONG:
+        return True
     plan = plan_of(node, len(shape))
-    return all(part is HOLE or isinstance(part, slice) for part in plan)
+    return bool(shape) and all(part is HOLE or isinstance(part, slice) for part in plan)
 
 
-def _first_index(node: Node) -> int:
-    return 2 if node.name == "index_put" else 1
-
-
-def _as_large(graph: Graph, node: Node, index: Node) -> bool:
-    """Of `scatter` and its kin: whether source and index have one shape."""
-    if node.name in ("scatter", "scatter_add"):
-        return graph.nodes[node.args[2]].shape == index.shape
-    return True
+def written(value: Place, target: Place, node: Node) -> Place:
+    """What is written into a picked window, as large as it."""
+    if node.name in ("scatter", "scatter_add") and value.shape:
+        return value._replace(shape=target.shape)  # of a larger source the corner is read
+    return value.broadcast(target.shape)
 
 
 def plan_of(node: Node, rank: int) -> tuple[Any, ...]:
@@ -62,7 +71,7 @@ def plan_of(node: Node, rank: int) -> tuple[Any, ...]:
 
 def picked(place: Place, node: Node, indices: list[Place]) -> Place:
     """The window of what index arrays choose."""
-    if node.name in ("gather", "ungather", "scatter", "scatter_add"):
+    if node.name in ALONG:
         return _along(place, node.params["dim"], indices[0])
     plan = plan_of(node, len(place.shape))
     shape = np.broadcast_shapes(*[i.shape for i in indices])
@@ -93,6 +102,8 @@ def picked(place: Place, node: Node, indices: list[Place]) -> Place:
 
 
 def _along(place: Place, dim: int, index: Place) -> Place:
+    if not place.shape:
+        return place.broadcast(index.shape)
     strides = tuple([0 if d == dim else s for d, s in enumerate(place.strides)])
     pick = Pick(index, place.strides[dim], place.shape[dim])
     return Place(place.buffer, place.offset, index.shape, strides, (pick,))

@@ -44,6 +44,17 @@ def _embed(graph: Graph, node: Node, out: Place) -> Plan:
     return [(0.0, out, SET), (node.args[0], _at(out, node.params["index"]), SET)]
 
 
+def _pad(graph: Graph, node: Node, out: Place) -> Plan:
+    (source,) = node.args
+    inside = tuple(
+        [
+            slice(before, before + n)
+            for n, (before, _) in zip(graph.nodes[source].shape, node.params["widths"], strict=True)
+        ]
+    )
+    return [(float(node.params["value"]), out, SET), (source, _at(out, inside), SET)]
+
+
 def _diagonal_embed(graph: Graph, node: Node, out: Place) -> Plan:
     params = {k: v for k, v in node.params.items() if k != "shape"}
     found = follow(out, ((s.diagonal, params),))
@@ -74,7 +85,7 @@ def _only_view(graph: Graph, node: Node, out: Place) -> Plan | None:
 
 def _single(out: Place, chain: Any) -> Place | None:
     """The window at the end of a chain, in which no element is seen twice."""
-    if any(op in (s.expand, s.unfold, s.as_strided) for op, _ in chain):
+    if s.overlaps(chain):
         return None
     return follow(out, chain)
 
@@ -91,6 +102,7 @@ WAYS: dict[str, Callable[[Graph, Node, Place], Plan | None]] = {
     "cat": _cat,
     "stack": _stack,
     "embed": _embed,
+    "pad": _pad,
     "diagonal_embed": _diagonal_embed,
     "assign": _assign,
     "write_view": _write_view,

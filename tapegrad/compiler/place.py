@@ -6,6 +6,7 @@ compiled program: its result is another window into the same buffer.
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -140,7 +141,7 @@ def _moved(place: Place, op: Op, params: dict[str, Any]) -> Place | None:
     if op.name in ("clone", "contiguous", "alias"):
         return place
     if op.name == "reshape":
-        return _reshaped(place, params["shape"])
+        return reshaped(place, params["shape"])
     if op.name == "expand":
         return place.broadcast(params["shape"])
     if op.name == "flip":
@@ -161,7 +162,7 @@ def _moved(place: Place, op: Op, params: dict[str, Any]) -> Place | None:
     return Place(place.buffer, place.offset + offset, array.shape, array.strides)
 
 
-def _reshaped(place: Place, shape: Shape) -> Place | None:
+def reshaped(place: Place, shape: Shape) -> Place | None:
     """Group by group: runs of dimensions with as many elements on both sides."""
     if 0 in shape or place.is_contiguous():
         return place._replace(shape=shape, strides=c_strides(shape))
@@ -195,3 +196,31 @@ def _reshaped(place: Place, shape: Shape) -> Place | None:
         i += 1
         j += 1
     return place._replace(shape=shape, strides=tuple(strides))
+
+
+def arranged(buffers: list[Buffer]) -> int:
+    """Give buffers that are not needed at the same time the same memory; returns its size."""
+    free: dict[int, list[int]] = {}  # offsets by size
+    busy: list[tuple[int, int, int]] = []
+    size = 0
+    for buffer in sorted(buffers, key=lambda b: b.first):
+        while busy and busy[0][0] < buffer.first:
+            _, offset, room = heappop(busy)
+            free.setdefault(room, []).append(offset)
+        room = _rounded(buffer.nbytes)
+        waiting = free.get(room)
+        if waiting:
+            buffer.offset = waiting.pop()
+        else:
+            buffer.offset = size
+            size += room
+        heappush(busy, (buffer.last, buffer.offset, room))
+    return size
+
+
+def _rounded(nbytes: int) -> int:
+    """A few sizes only, so that what is given back fits again."""
+    if nbytes <= 64:
+        return 64
+    step = max(1 << (nbytes.bit_length() - 3), 64)
+    return (nbytes + step - 1) // step * step

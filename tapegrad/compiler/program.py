@@ -12,7 +12,8 @@ result         0: done; k > 0: guard k - 1 does not hold, the outputs mean nothi
 =============  ================================================================================
 
 Several threads may run it at once.  It needs the interpreter's lock for nothing but its calls back
-into Python (`Program.callbacks`), which take it themselves.
+into Python, which take it themselves: those of `Program.callbacks`, and of linear algebra that has
+no result (a singular matrix) and has to say so.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ class Call:
             xs = [t for t, m in zip(tensors, moving, strict=True) if m]
             return list(vjp(function, *xs)[1](list(weights)))
 
-        return type(owner)(adjoint)
+        return type(owner)(adjoint, fastmath=owner.fastmath)
 
 
 class Compiled(Function):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from tapegrad.compiler import elementary, text
+from tapegrad.compiler import called, elementary, text
 from tapegrad.compiler.elementary import definitions
 from tapegrad.compiler.text import FLOATS, Block, Operand, Value, literal
 from tapegrad.kernels.symbols import CONDITIONS, GUARDS, SCALARS
@@ -20,6 +20,18 @@ OF_INTEGERS = CONDITIONS.union(
     "clamp_max clamp relu where addcmul addcmul_scaled squared_difference lerp".split()
 )
 OF_BOOLS = CONDITIONS.union("add mul abs minimum maximum clamp_min clamp_max where".split())
+# Forms of what no kernel computes: bits, of whole numbers.  Like NumPy, bits that are moved by more
+# than there are leave zeros, or copies of the sign.
+BITS = {
+    "bitwise_and": "{0} & {1}",
+    "bitwise_or": "{0} | {1}",
+    "bitwise_xor": "{0} ^ {1}",
+    "bitwise_not": "{0} ^ -1",
+    "left_shift": "select(({1} >= zero) & ({1} < width({0})), {0} << {1}, zero)",
+    "right_shift": "select(({1} >= zero) & ({1} < width({0})), "
+    "{0} >> {1}, {0} >> (width({0}) - one))",
+    "signbit": "copysign(one, {0}) < zero",
+}
 LOWEST = {"i64": -(2**63), "i32": -(2**31)}
 
 
@@ -43,9 +55,13 @@ def supports(name: str, types: Sequence[str]) -> bool:
     >>> supports("exp", ["double"]), supports("add", ["i64", "i32"]), supports("exp", ["i64"])
     (True, True, False)
     """
-    if name not in SCALARS:
+    if name not in SCALARS and name not in called.SCIPY and name not in BITS:
         return False
     kind = promoted(types[1:] if name == "where" else types)
+    if name in BITS:
+        if name == "signbit":
+            return kind in FLOATS
+        return kind in ("i64", "i32") or (kind == "i1" and not name.endswith("shift"))
     if name == "both":
         return set(types) == {"i1"}
     return kind in FLOATS or name in (OF_BOOLS if kind == "i1" else OF_INTEGERS)
@@ -85,7 +101,9 @@ class Code(Block):
         if name == "clamp" and kind not in FLOATS:
             lower, upper = _form(SCALARS["maximum"]), _form(SCALARS["minimum"])
             return _value(upper(lower(operands[0], operands[1]), operands[2]))
-        form = SCALARS[name]
+        if name in called.SCIPY:
+            return called.call(name, operands[0]).value
+        form = SCALARS.get(name) or BITS[name]
         if name in GUARDS:
             test, served = GUARDS[name]
             if self.guarded:
@@ -148,6 +166,8 @@ def _names() -> dict[str, Any]:
         "abs": text.magnitude,
         "floor": text.floor,
         "select": text.select,
+        "copysign": text.copysign,
+        "width": lambda x: 64 if x.type == "i64" else 32,
         "zero": 0,
         "one": 1,
         "SAFE_SIN": safe["sin"],

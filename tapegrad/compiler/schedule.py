@@ -7,12 +7,11 @@ another step is stored; everything else stays in registers.
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
 from typing import Any
 
 import numpy as np
 
-from tapegrad.compiler import picking, pieces
+from tapegrad.compiler import matrices, nested, picking, pieces, scans
 from tapegrad.compiler.graph import Graph, Node
 from tapegrad.compiler.loops import (
     ADD,
@@ -35,99 +34,50 @@ from tapegrad.compiler.place import (
     SCRATCH,
     Buffer,
     Place,
+    arranged,
     whole,
     window,
 )
-from tapegrad.compiler.scalars import supports
+from tapegrad.compiler.products import multiplied
+from tapegrad.compiler.region import REGION
+from tapegrad.compiler.scalars import BITS, supports
+from tapegrad.compiler.steps import (
+    Again,
+    Bounds,
+    Call,
+    Copy,
+    Fixed,
+    Loop,
+    Step,
+    moved,
+    touched,
+)
 from tapegrad.ops.core import ELEMENTWISE
 from tapegrad.ops.index import HOLE
 from tapegrad.tape import Shape
 
-MAP, REDUCE, WINDOW, LEAF, MATRIX, PIECES, PICK, PUT, CALL = (
-    "map", "reduce", "window", "leaf", "matrix", "pieces", "pick", "put", "call",
+MAP, REDUCE, WINDOW, LEAF, MATRIX, PIECES, PICK, PUT, SCAN, NATIVE, CALL, NESTED = (
+    "map", "reduce", "window", "leaf", "matrix", "pieces", "pick", "put", "scan", "native", "call",
+    "nested",
 )  # fmt: skip
 REDUCTIONS = {"sum": SUM, "sum_to": SUM, "prod": PROD, "amax": MAX, "amin": MIN}
 STRAIGHT = 200  # operations of straight-line code in one function: LLVM is slower than linear
 FUSED = 48  # operations in one nest
 # From so many elements on a nest is bound by memory: one long nest reads and writes less than many.
 STREAMED, LONG = 1024, 256
-SMALL = 1 << 13  # multiplications up to which a product of matrices is a nest of its own
-
-
-class Loop:
-    """A nest in the making."""
-
-    __slots__ = ("domain", "members", "nodes", "order", "stores")
-
-    def __init__(self, domain: Shape) -> None:
-        self.domain = domain
-        self.nodes: list[int] = []
-        self.members: set[int] = set()
-        self.stores: list[tuple[int, Place, str]] = []
-
-
-class Gemm:
-    """A product of two matrices by BLAS."""
-
-    __slots__ = ("a", "b", "out")
-
-    def __init__(self, a: Place, b: Place, out: Place) -> None:
-        self.a, self.b, self.out = a, b, out
-
-
-class Call:
-    """An operation that Python computes."""
-
-    __slots__ = ("args", "node", "out")
-
-    def __init__(self, node: Node, args: list[Place], out: Place) -> None:
-        self.node, self.args, self.out = node, args, out
-
-
-class Copy:
-    """Elements that are moved: a source (a place or a number) over a target."""
-
-    __slots__ = ("mode", "source", "target")
-
-    def __init__(self, source: Place | float, target: Place, mode: str = SET) -> None:
-        self.source, self.target, self.mode = source, target, mode
-
-
-class Fixed:
-    """A nest that nothing joins."""
-
-    __slots__ = ("nest",)
-
-    def __init__(self, nest: Nest) -> None:
-        self.nest = nest
-
-
-class Bounds:
-    """A look at an index array: all of it must lie within some extent."""
-
-    __slots__ = ("extent", "index", "nest", "result")
-
-    def __init__(self, index: Place, extent: int, result: Place) -> None:
-        self.index, self.extent, self.result = index, extent, result
-        low, high = [
-            Store(~0, Place(result.buffer, k, index.shape, (0,) * len(index.shape)), mode)
-            for k, mode in enumerate((MIN, MAX))
-        ]
-        self.nest = Nest(index.shape, (index,), (), (low, high))
-
-
-Step = Loop | Fixed | Gemm | Call | Copy | Bounds
 
 
 class Schedule:
     """Steps in order, buffers, and after which step each guard can be looked at."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, constants: list[np.ndarray] | None = None) -> None:
         self.graph = graph
         self.steps: list[Step] = []
         self.buffers: list[Buffer] = []
-        self.constants: list[np.ndarray] = []
+        self.constants: list[np.ndarray] = [] if constants is None else constants
+        self.grown: list[Buffer] = []  # pointers to memory whose size the program finds out
         self.places: dict[int, Place] = {}
+        self.packed: dict[int, tuple[Place, int]] = {}  # see `plain`; and the step that packs
         self.home: list[int] = []  # the step after which a value is there; -1: from the start
         self.kinds: list[str] = []
         self.latest: dict[Shape, int] = {}
@@ -161,16 +111,24 @@ class Schedule:
             self._matrix(position, node)
         elif kind == PIECES:
             self._pieces(position, node)
+        elif kind == NESTED:
+            nested.place_nested(self, position, node)
         elif kind == PICK:
             self._pick(position, node)
         elif kind == PUT:
             self._put(position, node)
+        elif kind == SCAN:
+            self._scan(position, node)
+        elif kind == NATIVE:
+            self._native(position, node)
         else:
             self._call(position, node)
 
     def _kind(self, node: Node) -> str:
         if node.op is None:
             return LEAF
+        if node.op.kind is REGION:
+            return NESTED
         graph = self.graph
         operands = [graph.nodes[a] for a in node.args]
         if node.name in pieces.WAYS and all(supported(x.dtype) for x in (node, *operands)):
@@ -185,13 +143,18 @@ class Schedule:
         fits = supported(node.dtype) and all(supported(x.dtype) for x in operands)
         if fits and node.name == "to":
             return MAP
-        if fits and node.op.kind is ELEMENTWISE:
+        if fits and (node.op.kind is ELEMENTWISE or node.name in BITS):
             types = [register(x.dtype) for x in operands]
             return MAP if supports(node.name, types) else CALL
         adds = fits and node.name in REDUCTIONS and operands[0].dtype == node.dtype
-        if adds and (node.name == "sum" or node.dtype.kind == "f"):
+        if adds and (node.name == "sum" or node.dtype.kind in "fi"):
             return REDUCE
-        if node.name == "matmul" and node.dtype.kind == "f" and fits:
+        if fits and node.name in scans.STEPS and node.dtype.kind == "f":
+            return SCAN
+        alike = fits and all(x.dtype == node.dtype for x in operands)
+        if alike and node.name in matrices.NAMES and node.dtype.kind == "f":
+            return NATIVE
+        if node.name in ("matmul", "product") and node.dtype.kind == "f" and fits:
             return MATRIX
         return CALL
 
@@ -199,6 +162,10 @@ class Schedule:
         buffer = Buffer(kind, number, node.dtype, node.size)
         self.buffers.append(buffer)
         return buffer
+
+    def inner(self, graph: Graph) -> Schedule:
+        """The schedule of a graph that a loop or a branch owns."""
+        return Schedule(graph, self.constants)
 
     def fresh(self, node: Node) -> Place:
         """Scratch memory for the result of a record."""
@@ -292,33 +259,22 @@ class Schedule:
 
     def _matrix(self, position: int, node: Node) -> None:
         a, b = [self.plain(k) for k in node.args]
-        batch = max(len(a.shape), len(b.shape)) - 2
-        if len(a.shape) == 1:
-            a = a._replace(shape=(1, *a.shape), strides=(0, *a.strides))
-        if len(b.shape) == 1:
-            b = b._replace(shape=(*b.shape, 1), strides=(*b.strides, 0))
         out = self.fresh(node)
-        rows, inner, columns = a.shape[-2], a.shape[-1], b.shape[-1]
-        batches = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-        full = whole(out.buffer, (*batches, rows, columns))
-        a = a.broadcast((*batches, *a.shape[-2:]))
-        b = b.broadcast((*batches, *b.shape[-2:]))
-        if min(rows, columns) == 1 or rows * inner * columns <= SMALL or batch > 0:
-            self.steps.append(product(a, b, full))
-        else:
-            self.steps.append(Gemm(self._for_blas(a), self._for_blas(b), full))
+        self.steps += multiplied(a, b, out, node.name == "product", self._room)
         self.places[position] = out
         self.home[position] = len(self.steps) - 1
 
-    def _for_blas(self, place: Place) -> Place:
-        (rows, columns), (down, right) = place.shape, place.strides
-        if (right == 1 and down >= columns) or (down == 1 and right >= rows):
-            return place
-        buffer = Buffer(SCRATCH, 0, place.buffer.dtype, rows * columns)
+    def _native(self, position: int, node: Node) -> None:
+        steps, out = matrices.steps(node, [self.plain(a) for a in node.args], self._room)
+        self.steps += steps
+        self.places[position] = out
+        self.home[position] = len(self.steps) - 1
+
+    def _room(self, dtype: np.dtype[Any], size: int) -> Buffer:
+        """Scratch memory for some elements."""
+        buffer = Buffer(SCRATCH, 0, dtype, size)
         self.buffers.append(buffer)
-        packed = whole(buffer, place.shape)
-        self.steps.append(Copy(place, packed))
-        return packed
+        return buffer
 
     def _pieces(self, position: int, node: Node) -> None:
         out = self.fresh(node)
@@ -364,16 +320,15 @@ class Schedule:
             if self.graph.nodes[a].value is None and place.shape.count(0) == 0:
                 if key not in self.looked:
                     self.looked[key] = len(self.steps)
-                    buffer = Buffer(SCRATCH, 0, place.buffer.dtype, 2)
-                    self.buffers.append(buffer)
-                    self.steps.append(Bounds(place, extent, whole(buffer, (2,))))
+                    found_at = whole(self._room(place.buffer.dtype, 2), (2,))
+                    self.steps.append(Bounds(place, extent, found_at))
                 last = max(last, self.looked[key])
-            last = max(last, self.home[a])
+            last = max(last, self._plain_after(a))
         return found, last
 
     def _extents(self, node: Node, shape: Shape, count: int) -> list[int]:
         if "plan" not in node.params:
-            return [shape[node.params["dim"]]]
+            return [shape[node.params["dim"]] if shape else 1]
         plan = picking.plan_of(node, len(shape))
         return [n for n, part in zip(shape, plan, strict=True) if part is HOLE][:count]
 
@@ -383,37 +338,47 @@ class Schedule:
         extents = self._extents(node, place.shape, len(others))
         indices, last = self._indices(tuple(others), extents)
         self.places[position] = picking.picked(place, node, indices)
-        self.home[position] = max(last, self.home[source])
+        self.home[position] = max(last, self._plain_after(source))
 
     def _put(self, position: int, node: Node) -> None:
-        adds = picking.WRITES[node.name]
-        args = node.args
-        based = node.name in ("index_add", "scatter_add", "index_put", "scatter")
-        if node.name == "index_put":
-            adds, value, others = node.params["accumulate"], args[1], args[2:]
-        elif based:
-            value, others = args[2], (args[1],)
-        else:
-            value, others = args[0], args[1:]
-        indices, _ = self._indices(tuple(others), self._extents(node, node.shape, len(others)))
+        adds = node.params["accumulate"] if node.name == "index_put" else picking.WRITES[node.name]
+        args, others = node.args, picking.indices_of(node)
+        indices, _ = self._indices(others, self._extents(node, node.shape, len(others)))
         out = self.fresh(node)
+        source = picking.value_of(node)
+        value: Place | float = 0.0 if source is None else self.plain(source)
+        based = node.name not in ("unindex", "unselect", "ungather")
         self.steps.append(Copy(self.place(args[0]) if based else 0.0, out))
         target = picking.picked(out, node, indices)
-        source = self.place(value).broadcast(target.shape)
-        self.steps.append(Copy(source, target, ADD if adds else SET))
+        if isinstance(value, Place):
+            value = picking.written(value, target, node)
+        self.steps.append(Copy(value, target, ADD if adds else SET))
         self.places[position] = out
         self.home[position] = len(self.steps) - 1
 
-    def plain(self, position: int) -> Place:
-        """Where a value lies without picks: a chosen one is copied there."""
-        place = self.place(position)
-        if not place.picks:
-            return place
-        packed = self.fresh(self.graph.nodes[position])
-        self.steps.append(Copy(place, packed))
-        self.places[position] = packed
+    def _scan(self, position: int, node: Node) -> None:
+        operands = [self.plain(a).broadcast(node.shape) for a in node.args]
+        out = self.fresh(node)
+        source, target, nest = scans.scan(node, operands, out)
+        self.steps.append(Copy(source, target))
+        if nest is not None:
+            self.steps.append(Fixed(nest))
+        self.places[position] = out
         self.home[position] = len(self.steps) - 1
-        return packed
+
+    def plain(self, position: int, *, ordered: bool = False) -> Place:
+        """Where a value lies without picks, or in C order: if need be it is copied there."""
+        place = self.place(position)
+        if not place.picks and (not ordered or place.is_contiguous()):
+            return place
+        if position not in self.packed:  # steps so far go on reading where the picks lead
+            self.packed[position] = self.fresh(self.graph.nodes[position]), len(self.steps)
+            self.steps.append(Copy(place, self.packed[position][0]))
+        return self.packed[position][0]
+
+    def _plain_after(self, position: int) -> int:
+        """The step after which a value lies where `plain` says."""
+        return self.packed[position][1] if position in self.packed else self.home[position]
 
     def _call(self, position: int, node: Node) -> None:
         args = [self.plain(a) for a in node.args]
@@ -437,10 +402,10 @@ class Schedule:
 
     def _nest(self, step: Step) -> Nest | None:
         """The nest of a step, if it is one."""
-        if isinstance(step, (Fixed, Bounds)):
+        if isinstance(step, (Fixed, Bounds, Again)):
             return step.nest
         if isinstance(step, Copy):
-            return _moving(step)
+            return moved(step)
         if not isinstance(step, Loop):
             return None
         loads: list[Place] = []
@@ -479,23 +444,16 @@ class Schedule:
         """Between which steps the content of each buffer is needed; where it lies in scratch."""
         self.nests = [self._nest(step) for step in self.steps]
         for at, (step, nest) in enumerate(zip(self.steps, self.nests, strict=True)):
-            for place in _touched(step, nest):
+            for place in touched(step, nest):
                 buffer = place.buffer
                 if buffer.first < 0:
                     buffer.first = at
                 buffer.last = max(buffer.last, at)
         for at, _, place in self.guards:
             place.buffer.last = max(place.buffer.last, at)
-        self.scratch = _arranged([b for b in self.buffers if b.kind == SCRATCH and b.first >= 0])
-
-
-def _touched(step: Step, nest: Nest | None) -> list[Place]:
-    if isinstance(step, Gemm):
-        return [step.a, step.b, step.out]
-    if isinstance(step, Call):
-        return [*step.args, step.out]
-    assert nest is not None
-    return [*nest.loads, *[s.place for s in nest.stores]]
+        for buffer in self.grown:  # null before the first step, freed after the last one
+            buffer.first, buffer.last = 0, len(self.steps)
+        self.scratch = arranged([b for b in self.buffers if b.kind == SCRATCH and b.first >= 0])
 
 
 _unplaced = Buffer(SCRATCH, 0, np.dtype(np.float64), 0)
@@ -503,10 +461,7 @@ _unplaced = Buffer(SCRATCH, 0, np.dtype(np.float64), 0)
 
 def _is_literal(node: Node) -> bool:
     """Whether all elements of a constant are one number."""
-    value = node.value
-    if value is None or not supported(node.dtype) or not value.size:
-        return False
-    return value.size == 1 or bool((value == value.flat[0]).all())
+    return node.uniform and supported(node.dtype)
 
 
 def _product(shape: Shape) -> int:
@@ -531,55 +486,3 @@ def _spread(place: Place, node: Node, domain: Shape) -> Place:
             next(steps)
         strides.append(0)
     return place._replace(shape=domain, strides=tuple(strides))
-
-
-def product(a: Place, b: Place, out: Place) -> Fixed:
-    """A product of matrices as a nest: the rows of the second are added up, weighted."""
-    *batch, rows, columns = out.shape
-    inner = a.shape[-1]
-    domain = (*batch, rows, inner, columns)
-    a = a._replace(shape=domain, strides=(*a.strides, 0))
-    b = b._replace(shape=domain, strides=(*b.strides[:-2], 0, *b.strides[-2:]))
-    out = out._replace(shape=domain, strides=(*out.strides[:-1], 0, out.strides[-1]))
-    term = Term("mul", (~0, ~1), out.buffer.dtype)
-    return Fixed(Nest(domain, (a, b), (term,), (Store(0, out, SUM),)))
-
-
-def _moving(step: Copy) -> Nest:
-    target = step.target
-    dtype = target.buffer.dtype
-    if not isinstance(step.source, Place):
-        term = Term("constant", (), dtype, step.source)
-        return nest_of(target.shape, [], (term,), (Store(0, target, step.mode),))
-    if step.source.buffer.dtype == dtype:
-        return nest_of(target.shape, [step.source], (), (Store(~0, target, step.mode),))
-    term = Term("to", (~0,), dtype)
-    return nest_of(target.shape, [step.source], (term,), (Store(0, target, step.mode),))
-
-
-def _arranged(buffers: list[Buffer]) -> int:
-    """Give buffers that are not needed at the same time the same memory; returns its size."""
-    free: dict[int, list[int]] = {}  # offsets by size
-    busy: list[tuple[int, int, int]] = []
-    size = 0
-    for buffer in sorted(buffers, key=lambda b: b.first):
-        while busy and busy[0][0] < buffer.first:
-            _, offset, room = heappop(busy)
-            free.setdefault(room, []).append(offset)
-        room = _rounded(buffer.nbytes)
-        waiting = free.get(room)
-        if waiting:
-            buffer.offset = waiting.pop()
-        else:
-            buffer.offset = size
-            size += room
-        heappush(busy, (buffer.last, buffer.offset, room))
-    return size
-
-
-def _rounded(nbytes: int) -> int:
-    """A few sizes only, so that what is given back fits again."""
-    if nbytes <= 64:
-        return 64
-    step = max(1 << (nbytes.bit_length() - 3), 64)
-    return (nbytes + step - 1) // step * step

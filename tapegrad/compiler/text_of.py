@@ -23,8 +23,9 @@ class Lowering:
     ()
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, fast: bool = False) -> None:
         self.graph = graph
+        self.fast = fast
 
     def __str__(self) -> str:
         return str(self.graph)
@@ -35,10 +36,10 @@ class Lowering:
             raise ValueError(f"`as_text` shows one of {', '.join(FORMS)}, got {form!r}")
         if form == "tape":
             return str(self.graph)
-        text = Module(self.graph).lower().text
-        return text if form == "llvm" else build.assembly(text)
+        lowered = Module(self.graph, self.fast).lower()
+        return lowered.text if form == "llvm" else build.assembly(lowered.text, lowered.level)
 
     @property
     def callbacks(self) -> tuple[str, ...]:
         """The operations that the program calls back into Python for."""
-        return tuple([call.node.name for call in Module(self.graph).lower().calls])
+        return Module(self.graph).lower().callbacks

@@ -13,7 +13,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import lru_cache
-from types import CodeType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -21,7 +20,19 @@ import numpy as np
 from tapegrad import storage
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.autograd.pullback import Given, chain, fit
+from tapegrad.compiler.cells import Cell, Owner, Parts, outside
+from tapegrad.compiler.functions import Pull, applied
 from tapegrad.compiler.graph import Graph, Guard, Node
+from tapegrad.compiler.region import (
+    EMPTY,
+    GLANCED,
+    REGION,
+    TAKE,
+    Bundle,
+    Glance,
+    result,
+    run_region,
+)
 from tapegrad.lift.core import Level, Lifted, become, shell, zeros_like
 from tapegrad.ops import elementwise as e
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op
@@ -30,7 +41,7 @@ from tapegrad.record import called as go
 from tapegrad.record import promoted
 from tapegrad.specimen import Specimen
 from tapegrad.tape import Shape, current
-from tapegrad.tensor import Chain, Tensor, wrap
+from tapegrad.tensor import Tensor, wrap
 
 
 class Untraceable(Exception):
@@ -40,30 +51,57 @@ class Untraceable(Exception):
 class Trace(Level):
     """A trace under way: its records, their values in this call, and the guards."""
 
-    __slots__ = ("blocked", "captured", "constants", "followed", "guards", "nodes", "values")
+    __slots__ = (
+        "blocked", "captured", "constants", "followed", "glance", "guards", "guessed", "inside",
+        "nodes", "owner", "pulls", "regions", "values",
+    )  # fmt: skip
     traces = True
 
-    def __init__(self) -> None:
+    def __init__(self, owner: Owner | None = None, glance: Glance | None = None) -> None:
         super().__init__(None)
+        self.owner = owner  # the loop or branch whose graph this is
+        if glance is None:
+            glance = Glance(GLANCED) if owner is None else owner.trace.glance
+        self.glance: Glance = glance
+        self.guessed: set[int] = set()  # what was computed from a loop that was left early
+        self.inside: Trace | None = None  # the trace of such a graph that is under way
+        self.regions: dict[int, list[Any]] = {}  # results of loops and branches
         self.nodes: list[Node] = []
         self.values: list[np.ndarray] = []
         self.guards: list[Guard] = []
         self.blocked: set[int] = set()  # records that gradients do not pass
         self.followed: set[int] = set()  # variables of a gradient that is being computed
-        self.captured: dict[int, Tensor] = {}  # Tensors from outside, which became constants
+        # Tensors from outside, which became constants.
+        self.captured: dict[int, Tensor] = {} if owner is None else owner.trace.captured
         self.constants: dict[Any, int] = {}
+        self.pulls: dict[int, Pull] = {}  # of the records that a `Function` stands behind
 
     def append(self, node: Node, value: np.ndarray) -> int:
         """Append a record with its value; returns its position."""
         self.nodes.append(node)
         self.values.append(value)
-        return len(self.nodes) - 1
+        position = len(self.nodes) - 1
+        if self.guessed and not self.guessed.isdisjoint(node.args):
+            self.guessed.add(position)
+        return position
 
     def input(self, array: np.ndarray) -> Traced:
         """A Traced Tensor for an argument of the function."""
         k = sum(node.name == "input" for node in self.nodes)
         node = Node(None, (), {"k": k}, array.shape, array.dtype)
-        return traced(self, self.append(node, array))
+        return traced(self, self.append(node, array), frozen=True)
+
+    def entrance(self, k: int, array: np.ndarray) -> int:
+        """The position of input k, counted by `Owner`; there is one record for each."""
+        found = self.constants.get(k)
+        if found is None:
+            node = Node(None, (), {"k": k}, array.shape, array.dtype)
+            found = self.constants[k] = self.append(node, array)
+        return found
+
+    def tensor(self, position: int) -> Traced:
+        """A Traced Tensor of a record."""
+        return traced(self, position)
 
     def constant(self, array: np.ndarray) -> int:
         """The position of a constant; equal small constants are one record."""
@@ -90,11 +128,20 @@ class Trace(Level):
         if isinstance(x, Tensor):
             if isinstance(x, Traced) and x._lift.at is self:
                 return x.position
+            if isinstance(x, Lifted) and self.owner is not None:
+                return self.owner.bring(self, self.owner.trace.position(x))
             if isinstance(x, Lifted) or x._pos:
                 raise Untraceable
             self.captured[id(x)] = x
             return self.constant(x._a)
         return self.constant(np.asarray(x))
+
+    def watched(self) -> list[Tensor]:
+        """The Tensors from outside that can still change: others than this trace know of them."""
+        found = list(self.captured.values())
+        self.captured.clear()
+        ours = 3  # the list, the variable below, the argument of the call
+        return [t for t in found if t._is_view() or sys.getrefcount(t) > ours]
 
     def follow(self, t: Tensor) -> Traced:
         """A variable: a record of the same value that a gradient can be asked for."""
@@ -102,23 +149,61 @@ class Trace(Level):
         value = self.values[start]
         position = self.append(Node(alias, (start,), {}, value.shape, value.dtype), value)
         self.followed.add(position)
-        return traced(self, position)
+        return traced(self, position, frozen=True)
+
+    def arm(self) -> Trace | None:
+        """The innermost trace under way, if that is within an arm of a branch of this one."""
+        if self.inside is not None and (found := self.inside.arm()) is not None:
+            return found
+        return self if self.owner is not None and self.owner.lazy else None
+
+    def sources(self) -> set[int]:
+        """The variables; and what comes in from outside, where it may be computed from one."""
+        if self.owner is None or not self.owner.trace.sources():
+            return self.followed
+        return self.followed | {i for i, node in enumerate(self.nodes) if node.name == "input"}
 
     def forget(self, t: Tensor) -> None:
         """End a variable."""
         assert isinstance(t, Traced)
         self.followed.discard(t.position)
 
-    def depends(self, position: int, sources: set[int]) -> bool:
+    def depends(self, root: Tensor, x: Tensor) -> bool:
+        """Whether a Tensor was computed from a variable, along what gradients pass."""
+        return self.descends(self.position(root), {self.position(x)})
+
+    def apply(self, function: Any, args: tuple[Any, ...]) -> Any:
+        """Run a `Function` whose `backward` the sweeps over these records call."""
+        inner = None if self.inside is None else self.inside.arm()
+        if inner is None:
+            return applied(self, function, args)
+        given = [traced(inner, inner.position(a)) if isinstance(a, Tensor) else a for a in args]
+        tape = current.tape
+        before, way = tape.levels, [self]
+        while way[-1] is not inner:
+            assert way[-1].inside is not None
+            way.append(way[-1].inside)
+        tape.levels = [*before, *way[1:]]
+        try:
+            return applied(inner, function, tuple(given))
+        finally:
+            tape.levels = before
+
+    def feeding(self, position: int) -> tuple[int, ...]:
+        """The records that a gradient passes to from a record."""
+        if position in self.blocked:
+            return ()
+        pull = self.pulls.get(position)
+        return self.nodes[position].args if pull is None else pull.operands
+
+    def descends(self, position: int, sources: set[int]) -> bool:
         """Whether a record was computed from one of some others, along what gradients pass."""
         seen, todo = {position}, [position]
         while todo:
             at = todo.pop()
             if at in sources:
                 return True
-            if at in self.blocked:
-                continue
-            for a in self.nodes[at].args:
+            for a in self.feeding(at):
                 if a not in seen:
                     seen.add(a)
                     todo.append(a)
@@ -127,10 +212,37 @@ class Trace(Level):
     def tell(self, t: Traced) -> np.ndarray:
         """The value that Python code asks for, which every call must then find the same."""
         position = t.position
-        value = self.values[position]
+        if self not in current.tape.levels:
+            raise RuntimeError(
+                f"the value of a Tensor that was made inside {t._what}{t.origin()} was asked for "
+                "after that has ended: return it from the function instead of keeping it outside"
+            )
         if self.nodes[position].value is None:
-            self.guards.append(Guard(position, value.item()))
-        return value
+            if self.owner is not None:
+                raise RuntimeError(
+                    f"under `tapegrad.jit`, inside a function given to `{self.owner.name}`, Python "
+                    "code asked for a value that only the program knows when it runs (a condition, "
+                    "`float()`, an index): use `tapegrad.where`, `cond` or `while_loop` instead"
+                    f"{t.origin()}"
+                )
+            if position in self.guessed:
+                self.settle()
+            self.guards.append(Guard(position, self.values[position].item()))
+        return self.values[position]
+
+    def settle(self) -> None:
+        """Run the loops that were left early to their ends, and what was computed from them."""
+        for position in sorted(self.guessed):
+            node, value = self.nodes[position], EMPTY
+            args = [self.values[a] for a in node.args]
+            if node.op is TAKE:
+                value = result(self.regions[node.args[0]], node.params["k"])
+            elif node.op is not None and node.op.kind is REGION:
+                self.regions[position] = run_region(node.op, node.params, args, Glance(None))
+            elif node.op is not None:
+                value = go(node.op, tuple([wrap(a) for a in args]), node.params)._a
+            self.values[position] = value
+        self.guessed.clear()
 
     def graph(self, outputs: tuple[int, ...]) -> Graph:
         """The records as a graph."""
@@ -141,48 +253,9 @@ class Trace(Level):
         """Forget the records and guards from some position on."""
         del self.nodes[to_nodes:], self.values[to_nodes:], self.guards[to_guards:]
         self.constants = {k: p for k, p in self.constants.items() if p < to_nodes}
-
-
-class Cell:
-    """What lies in a piece of memory: a record, another one after each change in place."""
-
-    __slots__ = ("content", "version")
-
-    def __init__(self, content: int) -> None:
-        self.content = content
-        self.version = 0
-
-
-class Parts:
-    """What a Traced Tensor stands for: a view (or all) of a piece of memory."""
-
-    __slots__ = ("at", "cell", "chain", "position", "version", "where")
-
-    def __init__(self, at: Trace, cell: Cell, chain: Chain, position: int) -> None:
-        self.at = at
-        self.cell = cell
-        self.chain = chain
-        self.position = position
-        self.version = cell.version
-        self.where = _line()
-
-
-_ours: dict[CodeType, bool] = {}  # whether code is the library's
-
-
-def _line() -> tuple[str, int]:
-    """The line of the user's program that is being run."""
-    frame: Any = sys._getframe(2)
-    while frame is not None:
-        code = frame.f_code
-        ours = _ours.get(code)
-        if ours is None:
-            name = frame.f_globals.get("__name__", "")
-            ours = _ours[code] = name.partition(".")[0] == "tapegrad"
-        if not ours:
-            return code.co_filename, frame.f_lineno
-        frame = frame.f_back
-    return "unknown", 0
+        self.pulls = {p: pull for p, pull in self.pulls.items() if p < to_nodes}
+        self.blocked = {p for p in self.blocked if p < to_nodes}
+        self.followed = {p for p in self.followed if p < to_nodes}
 
 
 class Traced(Lifted):
@@ -207,10 +280,6 @@ class Traced(Lifted):
         """The value in the call that is traced."""
         return (wrap(self._lift.at.values[self.position]),)
 
-    def varied(self, function: Callable[[Tensor], Tensor]) -> Tensor:
-        """A variable of the same value, see `Trace.follow`."""
-        return self._lift.at.follow(self)
-
     def rebuilt(self, *parts: Tensor) -> Lifted:
         """The same: only the records matter."""
         return self
@@ -226,7 +295,8 @@ class Traced(Lifted):
     def requires_grad(self) -> bool:
         """Whether a gradient that is being computed may pass here."""
         trace = self._lift.at
-        return bool(trace.followed) and trace.depends(self.position, trace.followed)
+        sources = trace.sources()
+        return bool(sources) and trace.descends(self.position, sources)
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
@@ -253,6 +323,8 @@ class Traced(Lifted):
     def apply(cls, op: Op, args: Any, params: dict[str, Any], at: Level) -> Any:
         """Append a record."""
         assert isinstance(at, Trace)
+        if at.inside is not None and not op.view:
+            at = at.inside.arm() or at
         positions = _operands(at, op, args)
         return view_of(at, op, args, params, at.record(op, positions, params), positions)
 
@@ -272,6 +344,14 @@ class Traced(Lifted):
     def promote(cls, target: Tensor, at: Level) -> None:
         """Make a Tensor that was made inside the function one that changes are traced of."""
         assert isinstance(at, Trace)
+        if isinstance(target, Traced) and at.owner is not None:
+            lift = target._lift
+            if not lift.fresh():
+                raise outside(at.owner)
+            cell = lift.cell  # made within the function, from what lies outside: it moves in
+            content = at.position(traced(cell.at, cell.content))
+            cell.at, cell.content, cell.version = at, content, cell.version + 1
+            return
         if isinstance(target, Lifted) or target._pos or target._is_view():
             raise Untraceable
         position = at.constant(target._a)
@@ -280,6 +360,14 @@ class Traced(Lifted):
     def write(self, result: Tensor) -> None:
         """Take over a result; every view of this memory sees it."""
         lift = self._lift
+        if lift.at.inside is not None and not lift.fresh():
+            assert lift.at.inside.owner is not None
+            raise outside(lift.at.inside.owner)
+        if lift.cell.frozen:
+            raise RuntimeError(
+                "`jit`: the memory of an argument is the caller's, a compiled program cannot write "
+                "into it: change a copy (`x = x.clone()`), or write `x = x + y` for `x += y`"
+            )
         trace, position = lift.at, lift.at.position(result)
         if trace.values[position].dtype != self._a.dtype:
             position = trace.record(to, (position,), {"dtype": self._a.dtype})
@@ -318,17 +406,21 @@ class Traced(Lifted):
         raise RuntimeError(
             "a Tensor inside `tapegrad.jit` cannot be turned into an array, its values are known "
             "when the compiled program runs: use operations of tapegrad or NumPy's functions on "
-            f"the Tensor itself (it was made at {':'.join(map(str, self._lift.where))})"
+            f"the Tensor itself{self.origin()}"
         )
 
+    def origin(self) -> str:
+        """At which line of the user's program this Tensor was made."""
+        return f" (it was made at {':'.join(map(str, self._lift.where))})"
 
-def traced(trace: Trace, position: int) -> Traced:
-    """The Traced Tensor of a record, with memory of its own."""
-    return _around(trace, _whole(trace, position))
+
+def traced(trace: Trace, position: int, *, frozen: bool = False) -> Traced:
+    """The Traced Tensor of a record, with memory of its own, or that of an argument."""
+    return _around(trace, _whole(trace, position, frozen=frozen))
 
 
-def _whole(trace: Trace, position: int) -> Parts:
-    return Parts(trace, Cell(position), (), position)
+def _whole(trace: Trace, position: int, *, frozen: bool = False) -> Parts:
+    return Parts(Cell(trace, position, frozen), (), position)
 
 
 def _around(trace: Trace, lift: Parts) -> Traced:
@@ -353,7 +445,7 @@ def view_of(
         value, whole = trace.values[position], trace.values[given[0]]
         if storage.root(value) is storage.root(whole):
             lift = args[0]._lift
-            return _around(trace, Parts(trace, lift.cell, (*lift.chain, (op, params)), position))
+            return _around(trace, Parts(lift.cell, (*lift.chain, (op, params)), position))
     return traced(trace, position)
 
 
@@ -384,54 +476,67 @@ def swept(
 ) -> list[Tensor]:
     """The gradients of weighted roots, as traced code."""
     targets = [trace.position(x) for x in inputs]
-    adjoints: dict[int, Tensor] = {}
+    adjoints: dict[int, Any] = {}
     for root, weight in zip(roots, weights, strict=True):
         if root._a.dtype.kind not in "fc":
             continue
-        w = wrap(np.ones(root._a.shape, root._a.dtype)) if weight is None else weight
-        _accumulate(adjoints, trace.position(root), w)
+        if weight is None:  # ours alone: not a Tensor from outside, which might change
+            weight = traced(trace, trace.constant(np.ones(root._a.shape, root._a.dtype)))
+        _accumulate(adjoints, trace.position(root), weight)
     if adjoints:
         _sweep(trace, adjoints, set(targets))
     found = [adjoints.get(t) for t in targets]
     return [zeros_like(x) if g is None else g for g, x in zip(found, inputs, strict=True)]
 
 
-def _accumulate(adjoints: dict[int, Tensor], position: int, g: Tensor) -> None:
+def _accumulate(adjoints: dict[int, Any], position: int, g: Any) -> None:
     before = adjoints.get(position)
-    adjoints[position] = g if before is None else e.add(before, g)
+    if before is None:
+        adjoints[position] = g
+    else:
+        adjoints[position] = before.plus(g) if isinstance(before, Bundle) else e.add(before, g)
 
 
-def _sweep(trace: Trace, adjoints: dict[int, Tensor], targets: set[int]) -> None:
+def _sweep(trace: Trace, adjoints: dict[int, Any], targets: set[int]) -> None:
     """Walk down the records that lead from the targets to the roots."""
     top, bottom = max(adjoints), min(targets)
     leads = [False] * (top + 1 - bottom)
     for position in range(bottom, top + 1):
-        leads[position - bottom] = position in targets or (
-            position not in trace.blocked
-            and any(a >= bottom and leads[a - bottom] for a in trace.nodes[position].args)
+        leads[position - bottom] = position in targets or any(
+            a >= bottom and leads[a - bottom] for a in trace.feeding(position)
         )
 
     def wanted(a: int) -> bool:
         return a >= bottom and leads[a - bottom]
 
+    parts: dict[int, dict[int, Tensor]] = {}
     for position in range(top, bottom - 1, -1):
-        if not leads[position - bottom] or position not in adjoints:
+        if not leads[position - bottom] or not (position in adjoints or position in parts):
             continue
-        g = adjoints[position] if position in targets else adjoints.pop(position)
+        g = adjoints.get(position) if position in targets else adjoints.pop(position, None)
         if position in trace.blocked:
             continue
-        for a, found in _contributions(trace, position, g, wanted):
-            _accumulate(adjoints, a, found)
+        pull = trace.pulls.get(position)
+        if pull is not None:
+            found = list(pull.run(parts, g, wanted))
+        else:
+            assert g is not None
+            found = _contributions(trace, position, g, wanted)
+        for a, more in found:
+            _accumulate(adjoints, a, more)
 
 
 def _contributions(
-    trace: Trace, position: int, g: Tensor, wanted: Callable[[int], bool]
-) -> list[tuple[int, Tensor]]:
+    trace: Trace, position: int, g: Any, wanted: Callable[[int], bool]
+) -> list[tuple[int, Any]]:
     """What a record adds to the adjoints of its operands."""
     node = trace.nodes[position]
     op = node.op
     if op is None:
         return []
+    if op.kind is REGION:
+        found: list[tuple[int, Any]] = op.pull(trace, position, g, wanted)  # type: ignore[attr-defined]
+        return found
     operands = [traced(trace, a) for a in node.args]
     values = Given(op, operands, traced(trace, position), node.params)
     last = len(op.formulas) - 1

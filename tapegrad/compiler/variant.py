@@ -14,6 +14,7 @@ from tapegrad.compiler.lower import Module
 from tapegrad.compiler.passes import optimised
 from tapegrad.compiler.program import Program
 from tapegrad.compiler.trace import Trace
+from tapegrad.ops.core import Spec
 from tapegrad.tensor import Tensor, wrap
 from tapegrad.transforms.arguments import name_of
 from tapegrad.transforms.pytree import Tree, unflatten
@@ -36,7 +37,13 @@ class Variant:
     __slots__ = ("captured", "graph", "kinds", "leaves", "program", "tree")
 
     def __init__(
-        self, trace: Trace, kinds: tuple[str, ...], tree: Tree, leaves: list[Any], f: Any
+        self,
+        trace: Trace,
+        kinds: tuple[str, ...],
+        tree: Tree,
+        leaves: list[Any],
+        f: Any,
+        fast: bool,
     ) -> None:
         outputs: list[int] = []
         found = []
@@ -52,9 +59,9 @@ class Variant:
         self.kinds = kinds
         self.tree = tree
         self.leaves = tuple(found)
-        self.captured = tuple([(t, t._version) for t in trace.captured.values()])
+        self.captured = tuple([(t, t._version) for t in trace.watched()])
         self.graph = optimised(trace.graph(tuple(outputs)))
-        self.program = compiled(self.graph)
+        self.program = compiled(self.graph, fast)
 
     def fits(self) -> bool:
         """Whether the Tensors from outside, which became constants, are as they were."""
@@ -78,19 +85,19 @@ class Variant:
     @property
     def result(self) -> Result:
         """The structure of what is returned as a door builds it; raises ValueError if it cannot."""
-        return _structure(self.tree, iter(self.leaves))
+        return _structure(self.tree, iter(self.leaves), self.program.outputs)
 
 
-def compiled(graph: Graph) -> Program:
+def compiled(graph: Graph, fast: bool) -> Program:
     """Machine code for a graph."""
-    lowered = Module(graph).lower()
+    lowered = Module(graph, fast).lower()
     linked = Linked(lowered)
     return Program(
         linked.address,
         tuple([graph.nodes[i].spec for i in graph.inputs]),
         tuple([graph.nodes[i].spec for i in graph.outputs]),
         lowered.scratch,
-        tuple([call.node.name for call in lowered.calls]),
+        lowered.callbacks,
         linked,
     )
 
@@ -133,16 +140,16 @@ def _given(leaf: Leaf, outputs: Any) -> Any:
     return value if leaf.form == ARRAY else value[()]
 
 
-def _structure(tree: Tree, leaves: Any) -> Result:
+def _structure(tree: Tree, leaves: Any, outputs: tuple[Spec, ...]) -> Result:
     if tree.kind is None:
         leaf = next(leaves)
         if leaf.form == ARRAY:
             return int(leaf.output)
-        if leaf.form == FLOAT:
+        if leaf.form == FLOAT and outputs[leaf.output].dtype == np.float64:
             return Float(leaf.output)
         raise ValueError
     if tree.kind is type(None):
         return None
     if tree.kind is not tuple:
         raise ValueError
-    return tuple([_structure(child, leaves) for child in tree.children])
+    return tuple([_structure(child, leaves, outputs) for child in tree.children])

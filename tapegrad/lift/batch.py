@@ -213,6 +213,11 @@ def _one_by_one(op: Op, given: list[Any], many: list[bool], params: Any, size: i
 @drawing_lifted
 def draw_lifted(draw: Any, shape: Any, kind: Any) -> Tensor:
     """Random numbers under a transform: of the highest map that has an opinion."""
+    if any(at.traces for at in current.tape.levels):
+        raise RuntimeError(
+            "random numbers were asked for inside `tapegrad.jit`: every call of the compiled "
+            "program would get the same ones; draw them outside and pass them as an argument"
+        )
     maps = [at for at in current.tape.levels if at.size is not None]
     for at in maps:
         if at.randomness == "error":

@@ -55,6 +55,14 @@ class Level:
         """Nobody asks for the gradient in a variable any more."""
         raise NotImplementedError
 
+    def depends(self, root: Tensor, x: Tensor) -> bool:
+        """Whether a Tensor was computed from another, both of a level that traces."""
+        raise NotImplementedError
+
+    def apply(self, function: Any, args: tuple[Any, ...]) -> Any:
+        """What a `Function` gives for Tensors of a level that traces."""
+        raise NotImplementedError
+
 
 @contextmanager
 def level(size: int | None = None, randomness: str = "same", name: str = "") -> Iterator[Level]:
@@ -141,6 +149,10 @@ class Lifted(Tensor):
     ) -> list[Tensor]:  # fmt: skip
         """The gradients of weighted roots, of which some are lifted at a level."""
         raise NotImplementedError
+
+    def origin(self) -> str:
+        """At which line of the user's program this Tensor was made, if that is kept."""
+        return ""
 
     @property
     def requires_grad(self) -> bool:
@@ -248,12 +260,17 @@ def _open(tensors: Any, name: str) -> tuple[type[Lifted], Level]:
     found = highest(tensors)
     assert found is not None
     if found[1] not in current.tape.levels:
-        what = next(t._what for t in tensors if isinstance(t, Lifted) and t._lift.at is found[1])
         raise RuntimeError(
-            f"`{name}`: a Tensor that was made inside {what} is used after that has ended: return "
-            "it from the function instead of keeping it outside"
+            f"`{name}`: a Tensor that was made inside {_made(tensors, found[1])} is used after "
+            "that has ended: return it from the function instead of keeping it outside"
         )
     return found
+
+
+def _made(tensors: Any, at: Level) -> str:
+    """Inside what a Tensor that is lifted at a level was made, and where if that is known."""
+    (t, *_) = [t for t in tensors if isinstance(t, Lifted) and t._lift.at is at]
+    return t._what + t.origin()
 
 
 @running_lifted

@@ -30,7 +30,7 @@ from tapegrad.lift.core import (
     shell,
     zeros_like,
 )
-from tapegrad.lift.variable import variable
+from tapegrad.lift.variable import forget, variable
 from tapegrad.ops import elementwise as e
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op, Spec
 from tapegrad.ops.shape import as_strided, clone, expand, to
@@ -280,4 +280,5 @@ def _transposed(k: int, values: Given, t: Tensor, y: Tensor) -> Tensor:
         g = variable(zeros_like(y))
         back = fit(values.evaluate(k, g), Spec(t._a.shape, t._a.dtype))
         (found,) = pull([back], [t], [g], recorded=recorded)
+        forget(g)
     return found

@@ -28,6 +28,9 @@ def apply_lifted(cls: type[Function], args: tuple[Any, ...]) -> Any:
     found = highest(args)
     assert found is not None
     kind, at = found
+    if at.traces:
+        with below(at, and_itself=True):
+            return at.apply(cls, args)
     with below(at):
         return _mapped(cls, args, at) if kind is Batched else _dual(cls, args, at)
 
@@ -48,7 +51,7 @@ def _dual(cls: type[Function], args: tuple[Any, ...], at: Level) -> Any:
     if cls.setup_context is not None:
         out = cls.apply(*primals)
         context = Context()
-        context.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in primals)
+        context.needs(primals)
         with no_grad():
             cls.setup_context(context, primals, out)
     elif any(isinstance(x, Lifted) for x in primals):

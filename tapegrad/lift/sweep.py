@@ -100,7 +100,9 @@ def _swept(
 
 
 def _all_parts(t: Tensor) -> list[Tensor]:
-    return [x for part in t.parts() for x in _all_parts(part)] if isinstance(t, Lifted) else [t]
+    if not isinstance(t, Lifted) or t._lift.at.traces:
+        return [t]
+    return [x for part in t.parts() for x in _all_parts(part)]
 
 
 def lifted_backward(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 
 from tapegrad.lift.batch import batched
 from tapegrad.lift.core import Level, Lifted
@@ -27,6 +28,8 @@ def variable(x: Tensor, levels: list[Level] | None = None) -> Tensor:
         many = run(expand, (x,), {"shape": (at.size, *x._a.shape)})
         return batched(variable(many, levels[:-1]), at)
     if isinstance(x, Lifted):
+        if x._lift.at.traces:
+            return x._lift.at.follow(x)  # type: ignore[no-any-return]
         below = [at for at in levels if at.number < top]
         return x.varied(lambda part: variable(part, below))
     if x._pos:
@@ -56,15 +59,31 @@ def forget(v: Tensor) -> None:
         v.extra["followed"] = False
 
 
+@contextmanager
+def variables(
+    values: Iterable[Tensor], levels: list[Level] | None = None
+) -> Iterator[list[Tensor]]:
+    """Variables of some values until the end of the context, by which a sweep has to be done."""
+    made = [variable(x, levels) for x in values]
+    try:
+        yield made
+    finally:
+        for v in made:
+            forget(v)
+
+
 def plain(t: Tensor) -> Tensor:
-    """What of a variable stands on the tape."""
-    while isinstance(t, Lifted):
+    """What of a variable stands on the tape, or in a trace."""
+    while isinstance(t, Lifted) and not t._lift.at.traces:
         t = t.parts()[0]
     return t
 
 
 def depends(root: Tensor, x: Tensor) -> bool:
-    """Whether a Tensor was computed from another, as far as the tape tells."""
+    """Whether a Tensor was computed from another, as far as the tape, or the trace, tells."""
+    if isinstance(x, Lifted):
+        at = x._lift.at
+        return isinstance(root, Lifted) and root._lift.at is at and at.depends(root, x)
     tape = current.tape
     if root._pos <= 0:
         return root._pos == x._pos and root._pos != 0

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.ops.core import Op, custom
+from tapegrad.ops.shape import getitem, permute, reshape
 
 
 @lru_cache(512)
@@ -29,17 +30,22 @@ def _path(terms: tuple[str, ...], out: str, shapes: tuple[Any, ...]) -> tuple[An
     return tuple(np.einsum_path(f"{','.join(terms)}->{out}", *like, optimize="greedy")[0][1:])
 
 
-def _contract(xs: Any, terms: Any, out: str) -> Any:
+def contracted(xs: Any, terms: Any, out: str, times: Any, matmul: Any) -> Any:
+    """The contraction in pairs, over operations: products of elements, and of matrices."""
     parts = list(zip(xs, terms, strict=True))
     for chosen in _path(terms, out, tuple([x.shape for x in xs])):
         taken = [parts.pop(i) for i in sorted(chosen, reverse=True)]
         while len(taken) > 1:
             (a, ta), (b, tb) = taken.pop(), taken.pop()
             later = "".join([out, *[t for _, t in parts], *[t for _, t in taken]])
-            taken.append(_pair(a, b, *_plan(ta, tb, later)))
+            taken.append(_pair(a, b, *_plan(ta, tb, later), times, matmul))
         parts.append(taken[0])
     ((x, term),) = parts
-    return np.asarray(x if term == out else _aligned(x, term, out), order="C")
+    return x if term == out else _aligned(x, term, out)
+
+
+def _contract(xs: Any, terms: Any, out: str) -> Any:
+    return np.asarray(contracted(xs, terms, out, np.multiply, np.matmul), order="C")
 
 
 class Product(NamedTuple):
@@ -75,15 +81,19 @@ def _plan(ta: str, tb: str, later: str) -> tuple[Product | Pointwise, str]:
     return Pointwise(order_a, order_b, new_a, new_b), whole
 
 
-def _pair(a: Any, b: Any, plan: Product | Pointwise, whole: str) -> tuple[Any, str]:
-    a, b = a.transpose(plan.left), b.transpose(plan.right)
+def _pair(
+    a: Any, b: Any, plan: Product | Pointwise, whole: str, times: Any, matmul: Any
+) -> tuple[Any, str]:
+    a, b = permute(a, dims=plan.left), permute(b, dims=plan.right)
     if isinstance(plan, Pointwise):
-        return a[plan.left_new] * b[plan.right_new], whole
-    shared, split = plan.batch, a.ndim - plan.inner
+        return times(getitem(a, index=plan.left_new), getitem(b, index=plan.right_new)), whole
+    shared, split = plan.batch, len(a.shape) - plan.inner
     batch, left, inner = a.shape[:shared], a.shape[shared:split], a.shape[split:]
     right, k = b.shape[shared + plan.inner :], prod(inner)
-    found = np.matmul(a.reshape(*batch, prod(left), k), b.reshape(*batch, k, prod(right)))
-    return found.reshape(batch + left + right), whole
+    found = matmul(
+        reshape(a, shape=(*batch, prod(left), k)), reshape(b, shape=(*batch, k, prod(right)))
+    )
+    return reshape(found, shape=batch + left + right), whole
 
 
 def _order(term: str, whole: str) -> tuple[Any, Any]:
@@ -95,7 +105,7 @@ def _order(term: str, whole: str) -> tuple[Any, Any]:
 def _aligned(x: Any, term: str, whole: str) -> Any:
     """An operand with its dimensions in the order of `whole`, of size 1 where it has no letter."""
     order, new = _order(term, whole)
-    return x.transpose(order)[new]
+    return getitem(permute(x, dims=order), index=new)
 
 
 def _einsum(*xs: Any, terms: Any, out: str) -> Any:

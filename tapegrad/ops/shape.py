@@ -87,7 +87,7 @@ def _as_strided(x: Any, *, size: Shape, stride: Shape, offset: int, layout: Any)
     return strided(flat, size, tuple([s * step for s in stride]), offset * step)
 
 
-def _strided_map(size: Shape, stride: Shape, offset: int, layout: Any) -> Any:
+def strided_map(size: Shape, stride: Shape, offset: int, layout: Any) -> Any:
     """For each element of a strided view, which element of the input (C order) it is."""
     shape, strides, start = layout
     index = offset + sum(
@@ -133,14 +133,14 @@ def _unstride(g: Any, *, shape: Shape, size: Shape, stride: Shape, offset: int, 
         steps = tuple(s * g.itemsize for s in stride)
         np.lib.stride_tricks.as_strided(out[offset - low :], size, steps)[...] = g
         return out[start - low : start - low + count].reshape(shape)
-    where = _strided_map(size, stride, offset, layout)
+    where = strided_map(size, stride, offset, layout)
     inside = where >= 0  # memory of the storage that the input itself does not show
     out = np.bincount(where[inside], g[inside], int(np.prod(shape)))
     return out.reshape(shape).astype(g.dtype)
 
 
 def _restride(x: Any, *, size: Shape, stride: Shape, offset: int, layout: Any) -> Any:
-    where = _strided_map(size, stride, offset, layout)
+    where = strided_map(size, stride, offset, layout)
     return np.where(where >= 0, x.ravel()[where], np.zeros((), x.dtype))
 
 
@@ -198,9 +198,14 @@ def _zero_view(g: Any, *, chain: Any) -> Any:
     return out
 
 
+def overlaps(chain: Any) -> bool:
+    """Whether a chain of views may show one element several times."""
+    return any(op in (expand, unfold, as_strided) for op, _ in chain)
+
+
 def _only_view(g: Any, *, shape: Shape, chain: Any) -> Any:
     out = np.zeros(shape, g.dtype)
-    if any(op in (expand, unfold, as_strided) for op, _ in chain):  # one place, seen several times
+    if overlaps(chain):
         places = _follow(np.arange(out.size).reshape(shape), chain)
         np.add.at(out.reshape(-1), places, g)
     else:

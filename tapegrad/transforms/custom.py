@@ -12,9 +12,9 @@ from tapegrad.autograd.function import Function
 from tapegrad.autograd.grad_mode import enable_grad, is_grad_enabled
 from tapegrad.functions.joining import stack
 from tapegrad.lift.batch import Batched, batched
-from tapegrad.lift.core import Level, Lifted, below, highest, on_tape, pull, zeros_like
+from tapegrad.lift.core import Level, below, highest, on_tape, pull, zeros_like
 from tapegrad.lift.dual import Dual, dual, split
-from tapegrad.lift.variable import maps_up_to, variable
+from tapegrad.lift.variable import maps_up_to, variables
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor, wrap
 from tapegrad.transforms.arguments import name_of, outputs, require_function
@@ -35,7 +35,7 @@ def stop_gradient(x: Any) -> Any:
 def _stopped(t: Tensor) -> Tensor:
     if isinstance(t, Dual):
         return _stopped(t._lift.primal)
-    return t.varied(_stopped) if isinstance(t, Lifted) else t.detach()
+    return t.varied(_stopped) if isinstance(t, Batched) else t.detach()
 
 
 class _Custom:
@@ -152,6 +152,8 @@ class _Call:
         if lifted is None:
             return self._recorded(inputs)
         kind, at = lifted
+        if at.traces:
+            return self._recorded(inputs)
         with below(at):
             return self._mapped(inputs, at) if kind is Batched else self._dual(inputs, at)
 
@@ -279,10 +281,10 @@ class custom_vjp(_Custom):
         assert call.shape is not None
         with enable_grad():
             _, state = self.forward(call, inputs)
-            weights = [variable(zeros_like(y)) for y in values]
-            back = self.gradients(call, state, weights)
-            pairs = [(b, t) for b, t in zip(back, slopes, strict=True) if b is not None]
-            found = pull([b for b, _ in pairs], [t for _, t in pairs], weights, recorded=True)
+            with variables(map(zeros_like, values)) as weights:
+                back = self.gradients(call, state, weights)
+                pairs = [(b, t) for b, t in zip(back, slopes, strict=True) if b is not None]
+                found = pull([b for b, _ in pairs], [t for _, t in pairs], weights, recorded=True)
         return values, found, call.shape
 
 
@@ -337,9 +339,9 @@ class custom_jvp(_Custom):
         with enable_grad():
             above = highest((*weights, *state))
             maps = [] if above is None else maps_up_to(above[1])
-            slopes = [variable(zeros_like(x), maps) for x in state]
-            _, found, _ = self.tangents(call, state, slopes)
-            return [*pull(found, list(weights), slopes, recorded=recorded)]
+            with variables(map(zeros_like, state), maps) as slopes:
+                _, found, _ = self.tangents(call, state, slopes)
+                return [*pull(found, list(weights), slopes, recorded=recorded)]
 
 
 class _Recomputed:

@@ -10,7 +10,7 @@ import numpy as np
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.lift.core import level, on_tape, pull, zeros_like
 from tapegrad.lift.dual import dual, split
-from tapegrad.lift.variable import variable
+from tapegrad.lift.variable import forget, variable
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor, wrap
 from tapegrad.transforms.arguments import (
@@ -140,6 +140,8 @@ def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., 
         outside = inputs.matters_outside()
         backward = pull(roots, weights, inputs.variables, recorded=True)
     inputs.end()
+    for w in weights:
+        forget(w)
     structure = flatten(tuple(primals))[1]
     tensors = any_tensor(inputs.leaves)
     own = inputs.own | {w._pos for w in weights}

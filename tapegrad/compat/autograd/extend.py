@@ -11,7 +11,7 @@ import numpy as np
 
 from tapegrad.autograd.grad_mode import enable_grad
 from tapegrad.lift.core import Lifted, on_tape, pull, zeros_like
-from tapegrad.lift.variable import variable
+from tapegrad.lift.variable import variables
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor, wrap
 from tapegrad.transforms.arguments import name_of, require_function
@@ -128,10 +128,11 @@ class _Bound(_Custom):
         if rest:
             with enable_grad():
                 state = self.forward(call, inputs)[1]
-                weights = [variable(zeros_like(y)) for y in values]
-                back = self.gradients(call, state, weights, rest)
-                pairs = [(b, t) for b, t in zip(back, slopes) if b is not None]
-                more = pull([b for b, _ in pairs], [t for _, t in pairs], weights, recorded=True)
+                with variables(map(zeros_like, values)) as weights:
+                    back = self.gradients(call, state, weights, rest)
+                    pairs = [(b, t) for b, t in zip(back, slopes) if b is not None]
+                    roots, ws = [b for b, _ in pairs], [t for _, t in pairs]
+                    more = pull(roots, ws, weights, recorded=True)
             found = [a + b for a, b in zip(found, more)]
         return values, found, call.shape
 

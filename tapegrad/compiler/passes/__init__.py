@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from tapegrad.compiler.graph import Graph
+from tapegrad.compiler.passes.batches import with_whole_batches
 from tapegrad.compiler.passes.dead import without_dead
+from tapegrad.compiler.passes.expand import expanded
+from tapegrad.compiler.passes.late import late
+from tapegrad.compiler.passes.narrow import narrowed
 from tapegrad.compiler.passes.padded import with_sums_of_parts
 from tapegrad.compiler.passes.simple import simplified
 
 
 def optimised(graph: Graph) -> Graph:
     """All passes, in order."""
-    return without_dead(with_sums_of_parts(simplified(without_dead(graph))))
+    graph = without_dead(narrowed(without_dead(graph), optimised))
+    whole = with_whole_batches(simplified(expanded(graph)))
+    return late(without_dead(with_sums_of_parts(whole)))

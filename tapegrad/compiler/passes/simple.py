@@ -15,6 +15,8 @@ from tapegrad.ops.core import ELEMENTWISE, Op
 FOLDED = 1 << 14  # elements up to which a constant result is kept in place of its computation
 # Operations that change nothing but who may write into the memory.
 COPIES = frozenset(("clone", "contiguous", "alias"))
+# Operations that move what they are given, all of which is one number.
+MOVES = COPIES | {"expand", "reshape", "permute", "unsqueeze", "squeeze", "getitem", "flip"}
 
 
 def simplified(graph: Graph) -> Graph:
@@ -40,6 +42,8 @@ def _key(node: Node) -> Any:
     """What two records that compute the same have in common; None for those that never do."""
     if node.value is not None:
         value = node.value
+        if node.uniform:
+            return (value.dtype.str, value.shape, value.flat[0].tobytes(), "uniform")
         return (value.dtype.str, value.shape, value.tobytes()) if value.size <= 64 else None
     if node.op is None or not isinstance(node.op, Op):
         return None
@@ -53,33 +57,53 @@ def _key(node: Node) -> Any:
 
 def _folded(builder: Builder, node: Node) -> Node:
     """A record of constants as a constant."""
-    if not node.args or not isinstance(node.op, Op) or node.size > FOLDED:
+    if node.value is not None:
+        return _constant(node, node.value)
+    if not node.args or not isinstance(node.op, Op):
         return node
-    values = [builder.nodes[a].value for a in node.args]
-    if any(v is None for v in values):
+    operands = [builder.nodes[a] for a in node.args]
+    values = [x.value for x in operands if x.value is not None]
+    if len(values) < len(operands):
+        return node
+    if node.size and all(x.uniform for x in operands):
+        first = [v[(0,) * v.ndim] for v in values]
+        if node.name in MOVES:
+            return _constant(node, np.broadcast_to(first[0], node.shape))
+        if node.op.kind is ELEMENTWISE:
+            with np.errstate(all="ignore"):
+                one = np.asarray(node.op.forward(*map(np.asarray, first), **node.params))
+            return _constant(node, np.broadcast_to(one.astype(node.dtype), node.shape))
+    if node.size > FOLDED:
         return node
     with np.errstate(all="ignore"):
         value = np.asarray(node.op.forward(*values, **node.params))
-    if value.shape != node.shape:
-        return node
-    value = np.ascontiguousarray(value, node.dtype)
-    return Node(None, (), {}, node.shape, node.dtype, value.reshape(node.shape))
+    return node if value.shape != node.shape else _constant(node, value)
+
+
+def _constant(node: Node, value: np.ndarray) -> Node:
+    """A constant; if all its elements are one number, that stands in memory once."""
+    found = Node(None, (), {}, node.shape, node.dtype, value)
+    if value.dtype == node.dtype and found.uniform:
+        return found
+    value = np.ascontiguousarray(value, node.dtype).reshape(node.shape)
+    if value.size > 1 and value.dtype.kind in "biuf":
+        bits = value.reshape(-1).view(f"u{value.itemsize}")
+        if (bits == bits[0]).all():
+            value = np.broadcast_to(value[(0,) * value.ndim], node.shape)
+    return Node(None, (), {}, node.shape, node.dtype, value)
 
 
 def _number(node: Node) -> float | None:
     """The one number that all elements of a constant are."""
-    value = node.value
-    if value is None or not value.size or value.dtype.kind not in "biuf":
+    if not node.uniform or node.dtype.kind not in "biuf":
         return None
-    first = value.flat[0]
-    if value.size > 1 and not (value == first).all():
-        return None
-    return float(first)
+    assert node.value is not None
+    return float(node.value.flat[0])
 
 
 def _same_as(builder: Builder, node: Node) -> int | None:
     """An operand that the result is equal to, bit for bit but for the sign of a zero or a NaN."""
-    if node.op is None:
+    if node.op is None or not node.args:
         return None
     name, args = node.name, node.args
     first = builder.nodes[args[0]]

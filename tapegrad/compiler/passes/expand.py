@@ -1,0 +1,95 @@
+"""Compound operations are replaced by their forms.
+
+It comes after the gradients: these were traced by each operation's own rule.  A form is traced once
+for each shape, on operands of any value, and what it did is put in the place of every record like
+it; records that have no form are copied as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.autograd.grad_mode import recording
+from tapegrad.compiler.forms import Form, form_of
+from tapegrad.compiler.graph import Builder, Graph, Node
+from tapegrad.compiler.passes.dead import without_dead
+from tapegrad.compiler.trace import Trace
+from tapegrad.ops.core import Op
+from tapegrad.tape import current
+
+
+def expanded(graph: Graph) -> Graph:
+    """The graph without compound operations, and without records of empty operands."""
+    builder = Builder(graph)
+    known: dict[Any, Graph | None] = {}
+    for position, node in enumerate(graph.nodes):
+        if _is_empty(graph, node):
+            builder.where[position] = builder.add(_constant(graph, node))
+            continue
+        form = None if node.op is None else form_of(node.op.name, node.dtype.kind)
+        operands = [graph.nodes[a] for a in node.args]
+        inner = None if form is None else _known(known, form, node, operands)
+        if inner is None:
+            builder.where[position] = builder.add(builder.moved(node))
+        else:
+            builder.where[position] = _put(builder, inner, [builder.where[a] for a in node.args])
+    return builder.done()
+
+
+def _is_empty(graph: Graph, node: Node) -> bool:
+    """Whether a result does not depend on values, since there are none."""
+    if not node.args or not isinstance(node.op, Op):
+        return False
+    return 0 in node.shape or all(0 in graph.nodes[a].shape for a in node.args)
+
+
+def _constant(graph: Graph, node: Node) -> Node:
+    if 0 in node.shape:
+        value = np.empty(node.shape, node.dtype)
+    else:
+        assert node.op is not None
+        empty = [np.empty(graph.nodes[a].shape, graph.nodes[a].dtype) for a in node.args]
+        with np.errstate(all="ignore"):
+            value = np.array(node.op.forward(*empty, **node.params), node.dtype)
+    return Node(None, (), {}, node.shape, node.dtype, value)
+
+
+def _known(
+    known: dict[Any, Graph | None], form: Form, node: Node, operands: list[Node]
+) -> Graph | None:
+    """What a form does with such operands, expanded in turn; None if it does not serve them."""
+    specs = tuple([(x.shape, x.dtype.str) for x in operands])
+    key = (node.name, specs, repr(node.params))
+    if key not in known:
+        inner = _traced(form, operands, node.params)
+        found = known[key] = None if inner is None else expanded(inner)
+        if found is not None:
+            result = found.nodes[found.outputs[0]]
+            assert result.spec == node.spec, f"the form of {node.name} gave {result.spec}"
+    return known[key]
+
+
+def _traced(form: Form, operands: list[Node], params: dict[str, Any]) -> Graph | None:
+    trace = Trace()
+    given = [trace.input(np.ones(x.shape, x.dtype)) for x in operands]
+    tape = current.tape
+    before = tape.levels
+    tape.levels = [*before, trace]
+    try:
+        with recording(tape, False), np.errstate(all="ignore"):
+            found = form(*given, **params)
+    finally:
+        tape.levels = before
+    return None if found is None else without_dead(trace.graph((trace.position(found),)))
+
+
+def _put(builder: Builder, inner: Graph, operands: list[int]) -> int:
+    """Append the records of another graph that computes with some operands; where its result is."""
+    where = dict(zip(inner.inputs, operands, strict=True))
+    for position, node in enumerate(inner.nodes):
+        if position not in where:
+            args = tuple([where[a] for a in node.args])
+            where[position] = builder.add(node.on(args) if args else node)
+    return where[inner.outputs[0]]

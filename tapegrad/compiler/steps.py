@@ -1,0 +1,131 @@
+"""What a compiled program does one after the other: nests, and calls of what others compiled."""
+
+from __future__ import annotations
+
+from tapegrad.compiler.graph import Node
+from tapegrad.compiler.loops import MAX, MIN, SET, SUM, Nest, Store, Term, nest_of
+from tapegrad.compiler.nested import Nested
+from tapegrad.compiler.place import Place
+from tapegrad.tape import Shape
+
+
+class Loop:
+    """A nest in the making."""
+
+    __slots__ = ("domain", "members", "nodes", "order", "stores")
+
+    def __init__(self, domain: Shape) -> None:
+        self.domain = domain
+        self.nodes: list[int] = []
+        self.members: set[int] = set()
+        self.stores: list[tuple[int, Place, str]] = []
+
+
+class Gemm:
+    """Products of two matrices by BLAS, `count` of them: windows over (count, rows, columns)."""
+
+    __slots__ = ("a", "b", "out")
+
+    def __init__(self, a: Place, b: Place, out: Place) -> None:
+        self.a, self.b, self.out = a, b, out
+
+
+class Again:
+    """A nest that is run where the sum of what was computed before is no number."""
+
+    __slots__ = ("nest", "redo", "result")
+
+    def __init__(self, out: Place, result: Place, redo: Nest) -> None:
+        self.result, self.redo = result, redo
+        total = result._replace(shape=out.shape, strides=(0,) * len(out.shape))
+        self.nest = Nest(out.shape, (out,), (), (Store(~0, total, SUM),))
+
+
+class Call:
+    """An operation that Python computes."""
+
+    __slots__ = ("args", "node", "out")
+
+    def __init__(self, node: Node, args: list[Place], out: Place) -> None:
+        self.node, self.args, self.out = node, args, out
+
+
+class Native:
+    """An operation that a function of LLVM text computes from what lies in `given`.
+
+    Where it says that it has no result, Python computes the operation.
+    """
+
+    __slots__ = ("args", "declared", "given", "node", "out", "text")
+
+    def __init__(
+        self, node: Node, args: list[Place], out: Place, given: list[Place], text: str,
+        declared: frozenset[str],
+    ) -> None:  # fmt: skip
+        self.node, self.args, self.out = node, args, out
+        self.given, self.text, self.declared = given, text, declared
+
+
+class Copy:
+    """Elements that are moved: a source (a place or a number) over a target."""
+
+    __slots__ = ("mode", "source", "target")
+
+    def __init__(self, source: Place | float, target: Place, mode: str = SET) -> None:
+        self.source, self.target, self.mode = source, target, mode
+
+
+class Fixed:
+    """A nest that nothing joins."""
+
+    __slots__ = ("nest",)
+
+    def __init__(self, nest: Nest) -> None:
+        self.nest = nest
+
+
+class Bounds:
+    """A look at an index array: all of it must lie within some extent."""
+
+    __slots__ = ("extent", "index", "nest", "result")
+
+    def __init__(self, index: Place, extent: int, result: Place) -> None:
+        self.index, self.extent, self.result = index, extent, result
+        low, high = [
+            Store(~0, Place(result.buffer, k, index.shape, (0,) * len(index.shape)), mode)
+            for k, mode in enumerate((MIN, MAX))
+        ]
+        self.nest = Nest(index.shape, (index,), (), (low, high))
+
+
+Step = Loop | Fixed | Gemm | Again | Call | Native | Copy | Bounds | Nested
+
+
+def touched(step: Step, nest: Nest | None) -> list[Place]:
+    """The windows that a step reads and writes."""
+    if isinstance(step, Gemm):
+        return [step.a, step.b, step.out]
+    if isinstance(step, Call):
+        return [*step.args, step.out]
+    if isinstance(step, Native):
+        return [*step.args, *step.given, step.out]
+    if isinstance(step, Nested):
+        return step.places()
+    assert nest is not None
+    if isinstance(step, Again):
+        redo = [*step.redo.loads, *[s.place for s in step.redo.stores]]
+        return [*nest.loads, step.result, *redo]
+    return [*nest.loads, *[s.place for s in nest.stores]]
+
+
+def moved(step: Copy) -> Nest:
+    """The nest that moves elements."""
+    target = step.target
+    dtype = target.buffer.dtype
+    if not isinstance(step.source, Place):
+        term = Term("constant", (), dtype, step.source)
+        return nest_of(target.shape, [], (term,), (Store(0, target, step.mode),))
+    if step.source.buffer.dtype == dtype:
+        return nest_of(target.shape, [step.source], (), (Store(~0, target, step.mode),))
+    term = Term("to", (~0,), dtype)
+    return nest_of(target.shape, [step.source], (term,), (Store(0, target, step.mode),))

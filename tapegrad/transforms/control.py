@@ -1,0 +1,305 @@
+"""Branches and loops that stay what they are when a function is compiled.
+
+Without `jit` Python runs them; inside, they become one branch or loop of the program, however many
+trips there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad.functions.arithmetic import maximum
+from tapegrad.tensor import Tensor
+from tapegrad.transforms.arguments import name_of, require_function
+from tapegrad.transforms.looping import (
+    Carried,
+    alike,
+    as_leaf,
+    chosen,
+    condition,
+    decided,
+    mapped_truth,
+    spec_of,
+    stacked,
+    tracer,
+)
+from tapegrad.transforms.pytree import flatten, unflatten
+
+Function = Callable[..., Any]
+
+
+def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> Any:
+    """`true_fun(*operands)` if a condition holds, else `false_fun(*operands)`.
+
+    Parameters
+    ----------
+    pred : a single bool, or number that is true if it is not zero: Python's, NumPy's or a Tensor.
+    true_fun, false_fun : functions of the operands that return alike pytrees.
+    operands : pytrees of arrays, numbers and Tensors.
+
+    Only one of the two runs, also in a compiled program.  Under `vmap`, where the condition can
+    differ from example to example, both run, and no derivative passes into the one not chosen.
+
+    >>> import tapegrad as tg
+    >>> f = tg.jit(lambda x: tg.cond(x > 0, lambda x: x**2, lambda x: -x, x))
+    >>> f(3.0), f(-3.0), tg.jit(tg.grad(f))(3.0)
+    (9.0, 3.0, 6.0)
+    """
+    require_function(true_fun, "cond")
+    require_function(false_fun, "cond")
+    pred = condition(pred, "cond")
+    if decided(pred):
+        return (true_fun if bool(pred) else false_fun)(*operands)
+    tracing = tracer()
+    if tracing is None:
+        a, b, tree = alike(true_fun(*operands), false_fun(*operands), (true_fun, false_fun))
+        return unflatten(tree, [chosen(pred, x, y) for x, y in zip(a, b, strict=True)])
+    leaves, operand_tree = flatten(operands)
+    moving = [k for k, x in enumerate(leaves) if isinstance(x, Tensor)]
+    found: list[Any] = []
+
+    def arm(f: Function) -> Callable[[list[Any]], list[Any]]:
+        """A function of the leaves that are Tensors."""
+
+        def run(values: list[Any]) -> list[Any]:
+            given = list(leaves)
+            for k, value in zip(moving, values, strict=True):
+                given[k] = value
+            found.append(f(*unflatten(operand_tree, given)))
+            if len(found) == 2:
+                alike(found[0], found[1], (true_fun, false_fun))
+            return [as_leaf(x) for x in flatten(found[-1])[0]]
+
+        return run
+
+    what, at = tracing
+    inputs = [leaves[k] for k in moving]
+    results = what.branch(at, pred.bool(), [arm(true_fun), arm(false_fun)], inputs)
+    return unflatten(flatten(found[0])[1], results)
+
+
+def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
+    """Repeat `carry = body_fun(carry)`, beginning with `init_val`, as long as `cond_fun(carry)`.
+
+    Parameters
+    ----------
+    cond_fun : function of the carry that returns a single bool.
+    body_fun : function of the carry that returns one of the same structure, shapes and dtypes.
+    init_val : the first carry: a pytree of arrays, numbers and Tensors.
+
+    Derivatives pass in every mode; a compiled program keeps the carries of all trips for them.
+    Under `vmap` it runs until no example goes on.
+
+    >>> import tapegrad as tg
+    >>> root = lambda a: tg.while_loop(
+    ...     lambda x: abs(x * x - a) > 1e-12, lambda x: 0.5 * (x + a / x), a
+    ... )
+    >>> round(tg.jit(root)(2.0), 6), round(tg.jit(tg.grad(root))(2.0), 6)
+    (1.414214, 0.353553)
+    """
+    require_function(cond_fun, "while_loop")
+    require_function(body_fun, "while_loop")
+    form, leaves = Carried.of("while_loop", init_val)
+
+    def until(values: list[Any]) -> Any:
+        """Whether to go on."""
+        return condition(cond_fun(unflatten(form.tree, values)), "while_loop", "b")
+
+    def body(values: list[Any]) -> list[Any]:
+        """One trip."""
+        return form.leaves(body_fun(unflatten(form.tree, values)), body_fun)
+
+    tracing = tracer()
+    if tracing is not None:
+        what, at = tracing
+        leaves, _ = what.loop(
+            at, "while_loop", lambda c, _: (_leaves(body(c)), []),
+            lambda c: as_leaf(until(c)).bool(), _leaves(leaves), [], None, False,
+        )  # fmt: skip
+        return unflatten(form.tree, leaves)
+    return unflatten(form.tree, _repeated("while_loop", until, body, leaves))
+
+
+def _repeated(
+    name: str, until: Callable[[list[Any]], Any], body: Callable[[list[Any]], list[Any]],
+    leaves: list[Any],
+) -> list[Any]:  # fmt: skip
+    """Go on as long as a condition says, which can differ from example to example of a map."""
+    while True:
+        pred = until(leaves)
+        if decided(pred):
+            if not bool(pred):
+                return leaves
+            leaves = body(leaves)
+        elif mapped_truth(pred, name):
+            leaves = [chosen(pred, x, y) for x, y in zip(body(leaves), leaves, strict=True)]
+        else:
+            return leaves
+
+
+def fori_loop(
+    lower: Any, upper: Any, body_fun: Function, init_val: Any, *, unroll: int | None = None
+) -> Any:
+    """Repeat `carry = body_fun(i, carry)` for i from `lower` to `upper - 1`.
+
+    Parameters
+    ----------
+    lower, upper : integers; inside `jit` they may be values that a call brings.
+    body_fun : function of i and the carry that returns a carry like it.
+    init_val : the first carry: a pytree of arrays, numbers and Tensors.
+    unroll : taken for JAX's sake; whether trips are unrolled is up to the compiler.
+
+    >>> import tapegrad as tg
+    >>> power = lambda x, n: tg.fori_loop(0, n, lambda i, y: y * x, 1.0)
+    >>> tg.jit(power)(2.0, 10), tg.jit(tg.grad(power))(2.0, 10)
+    (1024.0, 5120.0)
+    """
+    require_function(body_fun, "fori_loop")
+    bounds = [_bound(lower, "lower"), _bound(upper, "upper")]
+    form, leaves = Carried.of("fori_loop", init_val)
+
+    def trip(i: Any, values: list[Any]) -> list[Any]:
+        """One trip."""
+        return form.leaves(body_fun(i, unflatten(form.tree, values)), body_fun)
+
+    tracing = tracer()
+    known = all(map(decided, bounds))
+    if tracing is None:
+        if known:
+            for i in range(int(bounds[0]), int(bounds[1])):
+                leaves = trip(i, leaves)
+        else:
+            _, *leaves = _repeated(
+                "fori_loop", lambda v: v[0] < bounds[1], lambda v: [v[0] + 1, *trip(v[0], v[1:])],
+                [as_leaf(bounds[0]), *leaves],
+            )  # fmt: skip
+        return unflatten(form.tree, leaves)
+    what, at = tracing
+    if known:
+        trips: Any = max(int(bounds[1]) - int(bounds[0]), 0)
+    else:
+        trips = maximum(as_leaf(bounds[1]) - as_leaf(bounds[0]), 0).long()
+    start = as_leaf(bounds[0]).long()
+    (_, *last), _ = what.loop(
+        at, "fori_loop", lambda c, _: ([c[0] + 1, *_leaves(trip(c[0], c[1:]))], []), None,
+        [start, *_leaves(leaves)], [], trips, False,
+    )  # fmt: skip
+    return unflatten(form.tree, last)
+
+
+def scan(
+    f: Function, init: Any, xs: Any = None, length: int | None = None, reverse: bool = False,
+    unroll: int | bool = 1,
+) -> tuple[Any, Any]:  # fmt: skip
+    """Go through the entries of arrays with a carry: `carry, y = f(carry, x)` for each.
+
+    Parameters
+    ----------
+    f : function of the carry and an entry that returns a carry like it and anything else, `y`.
+    init : the first carry: a pytree of arrays, numbers and Tensors.
+    xs : pytree of arrays and Tensors whose first dimensions are equal: x holds one entry of each;
+        or None, with `length`.
+    length : the number of trips; not needed where `xs` says it.
+    reverse : begin with the last entry; the `y` lie as the entries do.
+    unroll : taken for JAX's sake; whether trips are unrolled is up to the compiler.
+
+    Returns the last carry, and the `y` of all trips along a new first dimension.
+
+    >>> import numpy as np, tapegrad as tg
+    >>> total = lambda xs: tg.scan(lambda c, x: (c + x, c * x), 0.0, xs)
+    >>> tg.jit(total)(np.array([1.0, 2.0, 3.0]))
+    (6.0, array([0., 2., 9.]))
+    """
+    require_function(f, "scan")
+    form, leaves = Carried.of("scan", init)
+    rows, tree = flatten(xs)
+    trips = _length(rows, length)
+    shape: list[Any] = []
+
+    def trip(values: list[Any], entry: list[Any]) -> tuple[list[Any], list[Any]]:
+        """One trip."""
+        found = f(unflatten(form.tree, values), unflatten(tree, entry))
+        if not isinstance(found, tuple) or len(found) != 2:
+            raise TypeError(
+                f"`scan`: {name_of(f)} must return a pair (carry, y), got {type(found).__name__}; "
+                "return (carry, None) if there is nothing to keep"
+            )
+        outputs, shape[:] = flatten(found[1])[0], [flatten(found[1])[1]]
+        for x in outputs:
+            spec_of(x, "scan", "what each trip returns")
+        return form.leaves(found[0], f), outputs
+
+    tracing = tracer()
+    if tracing is not None:
+        what, at = tracing
+
+        def body(c: list[Any], x: list[Any]) -> tuple[list[Any], list[Any]]:
+            """One trip of Tensors."""
+            new, outputs = trip(c, x)
+            return _leaves(new), _leaves(outputs)
+
+        last, found = what.loop(
+            at, "scan", body, None, _leaves(leaves), _leaves(rows), trips, bool(reverse)
+        )
+        return unflatten(form.tree, last), unflatten(shape[0], found)
+    if not trips:  # a trip on zeros tells the form of y
+        _, outputs = trip(
+            leaves,
+            [
+                x.new_zeros(x.shape[1:])
+                if isinstance(x, Tensor)
+                else np.zeros(x.shape[1:], x.dtype)
+                for x in rows
+            ],
+        )
+        return init, unflatten(shape[0], [stacked([y])[:0] for y in outputs])
+    kept: list[list[Any]] = []
+    for t in reversed(range(trips)) if reverse else range(trips):
+        leaves, outputs = trip(leaves, [x[t] for x in rows])
+        kept.append(outputs)
+    if reverse:
+        kept.reverse()
+    columns = [stacked(list(column)) for column in zip(*kept, strict=True)]
+    return unflatten(form.tree, leaves), unflatten(shape[0], columns)
+
+
+def _leaves(values: list[Any]) -> list[Tensor]:
+    return [as_leaf(x) for x in values]
+
+
+def _bound(x: Any, what: str) -> Any:
+    spec = spec_of(x, "fori_loop", f"`{what}`")
+    if spec.shape or spec.dtype.kind not in "iu":
+        raise TypeError(
+            f"`fori_loop`: `{what}` must be an integer, got the shape {spec.shape} and dtype "
+            f"{spec.dtype}: write 10 instead of 10.0"
+        )
+    return x
+
+
+def _length(rows: list[Any], length: int | None) -> int:
+    """The number of trips of a scan."""
+    shapes = [spec_of(x, "scan", "`xs`").shape for x in rows]
+    if not all(shapes):
+        raise TypeError(
+            "`scan`: every array of `xs` needs a first dimension to go along, got one of shape (): "
+            "what is the same in every trip is closed over, or carried"
+        )
+    found = {shape[0] for shape in shapes}
+    if len(found) > 1:
+        raise ValueError(
+            f"`scan`: the arrays of `xs` differ in their first dimension: {sorted(found)}"
+        )
+    if length is None and not found:
+        raise ValueError("`scan` without arrays in `xs` needs `length`, the number of trips")
+    if length is not None:
+        found.add(int(length))
+    if len(found) > 1:
+        raise ValueError(
+            f"`scan`: `length` is {length}, but the arrays of `xs` have {shapes[0][0]} entries: "
+            "leave one of the two out"
+        )
+    return found.pop()

@@ -1,0 +1,168 @@
+"""What loops and branches check and choose: leaves, conditions, and who traces them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapegrad.functions.arithmetic import where
+from tapegrad.functions.joining import stack
+from tapegrad.lift.batch import Batched
+from tapegrad.lift.core import Level, Lifted
+from tapegrad.ops.core import Spec
+from tapegrad.tape import current
+from tapegrad.tensor import Tensor, wrap
+from tapegrad.transforms.arguments import name_of
+from tapegrad.transforms.pytree import Tree, flatten
+
+
+class Tracing(NamedTuple):
+    """What a compiler does with loops and branches that it meets while it traces."""
+
+    branch: Callable[..., Any]
+    loop: Callable[..., Any]
+
+
+_tracing: list[Tracing] = []
+
+
+def tracing_control(branch: Callable[..., Any], loop: Callable[..., Any]) -> None:
+    """Say what traces loops and branches."""
+    _tracing[:] = [Tracing(branch, loop)]
+
+
+def tracer() -> tuple[Tracing, Level] | None:
+    """Who traces what is computed now; None where Python itself runs it.
+
+    Under a map or a forward derivative within a trace, Python runs it on what is traced.
+    """
+    levels = current.tape.levels
+    return (_tracing[0], levels[-1]) if levels and levels[-1].traces else None
+
+
+def spec_of(x: Any, name: str, what: str) -> Spec:
+    """Shape and dtype of a leaf."""
+    if isinstance(x, Tensor):
+        return Spec(x._a.shape, x._a.dtype)
+    if isinstance(x, (float, int, complex, np.ndarray, np.generic)):
+        array = np.asarray(x)
+        if array.dtype.kind in "biufc":
+            return Spec(array.shape, array.dtype)
+    raise TypeError(
+        f"`{name}`: {what} consists of arrays, numbers and Tensors and pytrees of them, got a leaf "
+        f"of type {type(x).__name__}"
+    )
+
+
+class Carried(NamedTuple):
+    """The form that every trip of a loop has to keep."""
+
+    name: str
+    tree: Tree
+    specs: tuple[Spec, ...]
+
+    @classmethod
+    def of(cls, name: str, init: Any) -> tuple[Carried, list[Any]]:
+        """The form of the first carry, and its leaves."""
+        leaves, tree = flatten(init)
+        specs = tuple([spec_of(x, name, "the carry") for x in leaves])
+        return cls(name, tree, specs), leaves
+
+    def leaves(self, carry: Any, f: Any) -> list[Any]:
+        """The leaves of what a trip returned."""
+        leaves, tree = flatten(carry)
+        if tree != self.tree:
+            raise TypeError(
+                f"`{self.name}`: {name_of(f)} got a carry of the structure {self.tree!r} and "
+                f"returned one of {tree!r}: every trip must keep it"
+            )
+        for k, (x, spec) in enumerate(zip(leaves, self.specs, strict=True)):
+            found = spec_of(x, self.name, "the carry")
+            if found != spec:
+                raise TypeError(
+                    f"`{self.name}`: leaf {k} of the carry went into {name_of(f)} with the shape "
+                    f"{spec.shape} and dtype {spec.dtype} and came back with {found.shape} and "
+                    f"{found.dtype}: every trip must keep them; start with a value of that shape "
+                    "and dtype (0.0 instead of 0, `np.zeros(3)`, `np.float32(0)`)"
+                )
+        return leaves
+
+
+def condition(x: Any, name: str, kinds: str = "biuf") -> Any:
+    """A condition that somebody gave: one number, of a dtype of some kinds."""
+    spec = spec_of(x, name, "the condition")
+    if spec.shape:
+        raise TypeError(
+            f"`{name}`: the condition must be a single truth value, got the shape {spec.shape}: "
+            "reduce it (`.all()`, `.any()`), or use `where` to choose element by element"
+        )
+    if spec.dtype.kind not in kinds:
+        raise TypeError(
+            f"`{name}`: the condition must be a bool, got the dtype {spec.dtype}: compare it with "
+            "something (`x > 0`, `n != 0`)"
+        )
+    return x
+
+
+def as_leaf(x: Any) -> Tensor:
+    """A leaf as a Tensor."""
+    return x if isinstance(x, Tensor) else wrap(np.asarray(x))
+
+
+def decided(pred: Any) -> bool:
+    """Whether Python can be told what a condition is: not under a map, not while tracing."""
+    return not any(isinstance(t, Batched) or t._lift.at.traces for t in _lifted(pred))
+
+
+def _lifted(t: Any) -> list[Any]:
+    if not isinstance(t, Lifted):
+        return []
+    return [t] if t._lift.at.traces else [t, *[x for part in t.parts() for x in _lifted(part)]]
+
+
+def mapped_truth(pred: Any, name: str) -> bool:
+    """Whether a condition holds for any example of the maps it is under."""
+    for t in _lifted(pred):
+        if t._lift.at.traces:
+            raise RuntimeError(
+                f"`{name}` inside `tapegrad.vmap` or a forward derivative inside `tapegrad.jit` "
+                "cannot repeat as often as a value says that is known only when the program runs: "
+                "give a fixed number of trips (`fori_loop`, `scan`), or map over the compiled "
+                "function from outside"
+            )
+    while isinstance(pred, Lifted):
+        pred = pred.parts()[0]
+    return bool(np.any(pred._a if isinstance(pred, Tensor) else pred))
+
+
+def chosen(pred: Any, a: Any, b: Any) -> Tensor:
+    """A leaf of either of two, by a condition; no derivative passes into the other one."""
+    return where(pred.bool() if isinstance(pred, Tensor) else pred, as_leaf(a), as_leaf(b))
+
+
+def stacked(values: list[Any]) -> Any:
+    """One value for each trip, along a new first dimension."""
+    if any(isinstance(x, Tensor) for x in values):
+        return stack([as_leaf(x) for x in values])
+    return np.stack([np.asarray(x) for x in values])
+
+
+def alike(first: Any, second: Any, functions: tuple[Any, Any]) -> tuple[list[Any], list[Any], Tree]:
+    """The leaves of what the two functions of a branch returned."""
+    (a, tree), (b, other) = flatten(first), flatten(second)
+    names = [name_of(f) for f in functions]
+    if tree != other:
+        raise TypeError(
+            f"`cond`: {names[0]} returned the structure {tree!r} and {names[1]} returned "
+            f"{other!r}: both must return the same"
+        )
+    for k, (x, y) in enumerate(zip(a, b, strict=True)):
+        p, q = spec_of(x, "cond", "a result"), spec_of(y, "cond", "a result")
+        if p != q:
+            raise TypeError(
+                f"`cond`: leaf {k} of what {names[0]} returned has the shape {p.shape} and dtype "
+                f"{p.dtype}, that of {names[1]} has {q.shape} and {q.dtype}: both must be the same"
+            )
+    return a, b, tree
