@@ -205,10 +205,11 @@ def test_a_padding_or_a_sum_that_is_asked_for_stays():
 def folded(x):
     """What a compiler with fast mathematics would get wrong."""
     return (
-        x + 0.0, x - 0.0, 0.0 - x, x * 0.0, x * 1.0, x / 1.0, np.negative(-x), x - x, x / x, 0.0 * x + 1.0,
-        (x + 1.0) - 1.0, x * 2.0 / 2.0, x * x - x * x, x * 3.0 + 0.1, np.abs(x), np.sqrt(x * x),
-        x == x, x != x, x < x, np.maximum(x, 0.0), np.minimum(x, x), np.where(x == 0, x, 0.0),
-        np.floor(x), np.sign(x), np.exp(np.log(x)), 1.0 / (1.0 / x), x**2.0, x**0.5, x**1.0, x**0.0,
+        x + 0.0, x - 0.0, 0.0 - x, x * 0.0, x * 1.0, x / 1.0, np.negative(-x), x - x, x / x,
+        0.0 * x + 1.0, (x + 1.0) - 1.0, x * 2.0 / 2.0, x * x - x * x, x * 3.0 + 0.1, np.abs(x),
+        np.sqrt(x * x), x == x, x != x, x < x, np.maximum(x, 0.0), np.minimum(x, x),
+        np.where(x == 0, x, 0.0), np.floor(x), np.sign(x), np.exp(np.log(x)), 1.0 / (1.0 / x),
+        x**2.0, x**0.5, x**1.0, x**0.0,
     )  # fmt: skip
 
 
