@@ -38,7 +38,7 @@ def gradbench(libraries: list[Side], threads: int, quick: bool) -> Iterator[Row]
     multiples: list[Row] = []
     for problem, sizes in evals(quick):
         calls, left_out = checked(problem, problem.instance(sizes, SEED), libraries, clock)
-        samples = interleave(calls, effort)
+        samples = interleave(calls, effort) if calls else {}
         name = f"{problem.name}, {shown(sizes)}"
         for phase in PHASES:
             figures = {

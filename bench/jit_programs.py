@@ -82,7 +82,7 @@ def compile(libraries: list[Side], threads: int, quick: bool) -> Iterator[Row]:
         if program.operations:
             pace |= {name: median(taken) / program.operations for name, taken in samples.items()}
         if samples or left_out:
-            figures = {name: Figure.of(taken, 1e3) for name, taken in samples.items()}
+            figures = {name: Figure.of(samples[name], 1e3) for name in NAMES if name in samples}
             yield row(program, figures, left_out, threads)
 
 

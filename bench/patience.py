@@ -97,7 +97,10 @@ def without_cache() -> Iterator[None]:
 
 def note(left_out: dict[str, str]) -> str:
     """Return which libraries were not run, and why."""
-    said = ", ".join(f"{name} {why}" for name, why in left_out.items())
+    reasons: dict[str, list[str]] = {}
+    for name, why in left_out.items():
+        reasons.setdefault(why, []).append(name)
+    said = "; ".join(f"{', '.join(names)} ({why})" for why, names in reasons.items())
     return f"not run: {said}" if said else ""
 
 

@@ -25,13 +25,13 @@ from tapegrad.tape import (
     COLUMN,
     DROP_FLOOR,
     DTYPE_BITS,
-    ENDED,
     GENERAL,
     LARGE,
     PACKED,
     ROW,
     SAVES,
     SCALAR,
+    Ended,
     Shape,
     Tape,
     current,
@@ -143,7 +143,7 @@ def mismatch(op: Op, arrays: list[Any]) -> Exception:
 def resolve(t: Tensor, tape: Tape) -> None:
     """Bring a view up to date; refuse what stands on another thread's tape."""
     home = t._home
-    if home is ENDED:
+    if type(home) is Ended:
         raise ended(t)
     if type(home) is View and (home.tape is tape or t._pos <= 0):
         base = home.base
@@ -167,10 +167,12 @@ def check_open(t: Tensor, tape: Tape) -> None:
 
 def ended(t: Tensor) -> RuntimeError:
     """The error for a value whose record a transform took along when it ended."""
+    name = t._home.name if isinstance(t._home, Ended) else current.tape.lost.get(t._pos)
+    inside = f"`tapegrad.{name}`" if name else "`tapegrad.grad` or another transform"
     return RuntimeError(
-        f"this Tensor of shape {t._a.shape} was made inside `tapegrad.grad` or another transform "
-        "and is used after that has ended: return it from the function (with `has_aux=True` beside "
-        "the value), or keep `tapegrad.stop_gradient(t)` if it shall be a constant"
+        f"this Tensor of shape {t._a.shape} was made inside {inside} and is used after that has "
+        "ended: return it from the function (with `has_aux=True` beside the value), or keep "
+        "`tapegrad.stop_gradient(t)` if it shall be a constant"
     )
 
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import sys
 from sys import getrefcount
 
-from tapegrad.tape import ENDED, IN0, SHAPE, STRIDE, WIDE, WORD, Mark, Tape
+from tapegrad.tape import IN0, SHAPE, STRIDE, WIDE, WORD, Ended, Mark, Tape
 from tapegrad.tensor import Tensor
 
 
-def rewind(tape: Tape, mark: Mark, own: Tensor | None = None) -> bool:
+def rewind(tape: Tape, mark: Mark, name: str, own: Tensor | None = None) -> bool:
     """Forget the records and leaves since a mark, as far as nobody needs them any more.
 
     A function of plain arrays leaves nothing behind then.  Positions are not used again.  What
-    somebody holds, but leads to variables alone, is `lost`: to compute with it is an error.
-    `own` is known to be a variable, which spares the short road of a gradient a look.
+    somebody holds, but leads to variables alone, is `lost`: to compute with it is an error, which
+    says of which transform (`name`) it is.  `own` is known to be a variable, which spares the short
+    road of a gradient a look.
     """
     tokens, count, leaves, wide = mark
     if tape.lost:
@@ -27,7 +28,7 @@ def rewind(tape: Tape, mark: Mark, own: Tensor | None = None) -> bool:
     if (tape.hooks or tape.traces) and max(*tape.hooks, *tape.traces, 0) >= newest[0]:
         return False
     # References of the two lists, and the call's.
-    if max(map(getrefcount, newest)) > 3 and not _lose(tape, newest, leaves, wide):
+    if max(map(getrefcount, newest)) > 3 and not _lose(tape, newest, leaves, wide, name):
         return False
     dropped, forgotten = tape.keep[count:], tape.leaves[leaves:]
     del tokens[count:], tape.keep[count:], tape.leaves[leaves:]
@@ -36,7 +37,7 @@ def rewind(tape: Tape, mark: Mark, own: Tensor | None = None) -> bool:
     for leaf in forgotten:
         tape.slots.pop(leaf._pos, None)
         if leaf is own or _varies(leaf):
-            leaf._home = ENDED
+            leaf._home = Ended(name)
     if len(tape.old) != count:
         tape.keep_places(count)
     tape.shift = tape.next - count
@@ -47,12 +48,13 @@ def rewind(tape: Tape, mark: Mark, own: Tensor | None = None) -> bool:
     return True
 
 
-def _lose(tape: Tape, newest: list[int], leaves: int, wide: int) -> bool:
+def _lose(tape: Tape, newest: list[int], leaves: int, wide: int, name: str) -> bool:
     """Call the newest records lost that somebody holds; False: they are still needed."""
     if sys.exception() is not None or not _closed(tape, newest, leaves, wide):
         return False  # a traceback holds everything
     counts = map(getrefcount, newest)
-    tape.lost += [newest[i] for i, references in enumerate(counts) if references > 3]
+    held = [newest[i] for i, references in enumerate(counts) if references > 3]
+    tape.lost |= dict.fromkeys(held, name)
     tape.set_mode()
     return True
 

@@ -58,7 +58,6 @@ DEBT_FLOOR = 1 << 24  # bytes of recorded results before abandoned records are l
 
 MODE_OFF, MODE_FAST, MODE_CAREFUL = range(3)
 
-ENDED: Any = object()  # stands in `_home` of a variable whose transform has ended
 
 Mark = tuple[list[int], int, int, int]  # the tokens, and the lengths of these, leaves, wide
 
@@ -163,6 +162,15 @@ class Record(NamedTuple):
     state: str
 
 
+class Ended:
+    """Stands in `_home` of a variable whose transform has ended: which one that was."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
 class Tape:
     """The records of one thread, in the order in which they were made.
 
@@ -241,7 +249,7 @@ class Tape:
         self.sweeping = 0  # sweeps under way; a hook may start another
         self.levels: list[Any] = []  # of the transforms under way that lift Tensors
         self.depth = 0  # transforms under way
-        self.lost: list[int] = []  # positions that the user holds of transforms that have ended
+        self.lost: dict[int, str] = {}  # positions the user holds of what ended, and its name
         self.enabled = True
         self.inference = False
         self.anomaly: bool | None = None  # None: off; else whether NaN is looked for
@@ -443,7 +451,7 @@ class Tape:
 
     def let_go(self) -> None:
         """Forget what was lost when nobody holds any of it; the short roads are open again."""
-        if all(getrefcount(self.lost[i]) <= 2 for i in range(len(self.lost))):
+        if all(getrefcount(position) <= 3 for position in self.lost):
             self.lost.clear()
             self.set_mode()
 

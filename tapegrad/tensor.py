@@ -22,7 +22,7 @@ from tapegrad.dtypes import of_numpy
 from tapegrad.ops.core import Op, by_code
 from tapegrad.printing import describe
 from tapegrad.size import Size
-from tapegrad.tape import CODE_MASK, HOOKED, WORD, Record, Tape, current, leaf_keys, shapes
+from tapegrad.tape import CODE_MASK, HOOKED, WORD, Ended, Record, Tape, current, leaf_keys, shapes
 
 if TYPE_CHECKING:
     from tapegrad.functions.signatures import Operations
@@ -150,7 +150,7 @@ class Tensor(Operations):
     _a: np.ndarray
     _pos: int
     _s: int
-    _home: Tape | View | None
+    _home: Tape | View | Ended | None
     _grad: Tensor | None
     _extra: dict[str, Any]
     _lift: Any  # what a Tensor under a transform stands for, see `tapegrad.lifted`
@@ -245,8 +245,9 @@ class Tensor(Operations):
         """The array itself, sharing memory; of a Tensor that requires grad only with `force`."""
         if self.requires_grad and not force:
             raise RuntimeError(
-                "`numpy()` of a Tensor that requires grad would lose its history: "
-                "use `t.detach().numpy()`"
+                "an array of a Tensor that requires grad would lose its history: use "
+                "`t.detach().numpy()` where no gradient is wanted, else the Tensor itself, and "
+                "`np.stack([a, b])` for `np.array([a, b])`"
             )
         return self._a
 
@@ -387,8 +388,8 @@ class Tensor(Operations):
         """The tape that this Tensor stands on; None for a leaf."""
         if place(self) <= 0:
             return None
-        home = self._home
-        return home.tape if isinstance(home, View) else home
+        home = self._home.tape if isinstance(self._home, View) else self._home
+        return home if isinstance(home, Tape) else None
 
     @property
     def position(self) -> int | None:

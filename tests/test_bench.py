@@ -253,7 +253,7 @@ def test_a_program_that_would_take_too_long_has_a_reason_instead_of_a_figure(mon
     assert "tapegrad" in rows[0].figures
     assert rows[1].figures == {}
     assert rows[1].met is False
-    assert rows[1].note.startswith("not run: tapegrad would take some ")
+    assert rows[1].note.startswith("not run: tapegrad (would take some ")
 
 
 def test_the_medians_are_of_the_evals_that_tapegrad_did():

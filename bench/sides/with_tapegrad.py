@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from bench.problem import Unsupported
-from bench.sides.side import loop, scan
 
 
 class Names:
@@ -17,7 +16,11 @@ class Names:
     def __init__(self, tg: Any) -> None:
         self.sigmoid, self.logsumexp, self.erf = tg.sigmoid, tg.logsumexp, tg.erf
         self.softplus = tg.nn.functional.softplus
-        self.loop, self.scan = loop, scan(tg.stack)
+        self.fori_loop, self.scan = tg.fori_loop, tg.scan
+
+    def loop(self, times: int, step: Callable[[Any], Any], carry: Any) -> Any:
+        """Do a step so many times, compiled once."""
+        return self.fori_loop(0, times, lambda _, carry: step(carry), carry)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(np, name)

@@ -14,7 +14,7 @@ from tapegrad.autograd.hooks import run_functions
 from tapegrad.autograd.sweep import NOT_USED, Sweep, alone, swept_at_once
 from tapegrad.kernels.layout import SMALL
 from tapegrad.record import ended
-from tapegrad.tape import ENDED, current
+from tapegrad.tape import Ended, current
 from tapegrad.tensor import Tensor, View, noted, place, wrap
 
 Tensors = Tensor | Sequence[Tensor]
@@ -265,7 +265,7 @@ def _prepare(
     direct: dict[int, Any] = {}
     for root, weight in zip(roots, weights, strict=True):
         value: Any = weight if recorded else weight._a
-        if root._home is ENDED:
+        if type(root._home) is Ended:
             raise ended(root)
         if root._pos < 0:
             key = root._pos

@@ -68,7 +68,7 @@ class Parts:
         self.chain = chain
         self.position = position
         self.version = cell.version
-        self.where = _line()
+        self.where = cell.at.line or line()
 
     @property
     def at(self) -> Trace:
@@ -97,7 +97,7 @@ def outside(owner: Owner) -> RuntimeError:
 _ours: dict[CodeType, bool] = {}  # whether code is the library's
 
 
-def _line() -> tuple[str, int]:
+def line() -> tuple[str, int]:
     """The line of the user's program that is being run."""
     frame: Any = sys._getframe(2)
     while frame is not None:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapegrad.compiler.backward import swept
 from tapegrad.compiler.cells import Owner
 from tapegrad.compiler.control import (
     append_branch,
@@ -26,7 +27,7 @@ from tapegrad.compiler.control import (
 )
 from tapegrad.compiler.graph import Node
 from tapegrad.compiler.region import BRANCH, LOOP, TAKE, Bundle, Repeat, Sub, graphs_of
-from tapegrad.compiler.trace import Trace, Untraceable, swept, traced
+from tapegrad.compiler.trace import Trace, Untraceable, traced
 from tapegrad.ops import elementwise as e
 from tapegrad.tensor import Tensor
 

@@ -45,6 +45,8 @@ def shared(nest: Nest) -> Shared | None:
     nest = collapsed(nest)
     if not nest.domain or nest.domain[0] < FEWEST or any(nest.picks[len(nest.loads) :]):
         return None
+    if _goes_on(nest):
+        return None
     work = int(np.prod(nest.domain)) * (1 + len(nest.terms) // 8)
     if work < 2 * parallel.SPLIT:
         return None
@@ -58,6 +60,16 @@ def shared(nest: Nest) -> Shared | None:
             totals.append((k, mode, place))
     pointers = len(nest.loads) + len(nest.stores)
     return Shared(nest.domain[0], work, pointers, tuple(totals))
+
+
+def _goes_on(nest: Nest) -> bool:
+    """Whether a step of the outermost loop reads what an earlier one wrote: scans do."""
+    return any(
+        load.buffer is store.place.buffer
+        and abs(load.offset - store.place.offset) >= abs(store.place.strides[0])
+        for load in nest.loads
+        for store in nest.stores
+    )
 
 
 def dividing(name: str, number: int, nest: Shared) -> str:

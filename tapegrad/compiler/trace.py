@@ -19,7 +19,6 @@ import numpy as np
 
 from tapegrad import storage
 from tapegrad.autograd.grad_mode import recording
-from tapegrad.autograd.pullback import Given, chain, fit
 from tapegrad.compiler.cells import Cell, Owner, Parts, outside
 from tapegrad.compiler.functions import Pull, applied
 from tapegrad.compiler.graph import Graph, Guard, Node
@@ -28,14 +27,12 @@ from tapegrad.compiler.region import (
     GLANCED,
     REGION,
     TAKE,
-    Bundle,
     Glance,
     result,
     run_region,
 )
-from tapegrad.lift.core import Level, Lifted, become, shell, zeros_like
-from tapegrad.ops import elementwise as e
-from tapegrad.ops.core import ELEMENTWISE, Formula, Op
+from tapegrad.lift.core import Level, Lifted, become, shell
+from tapegrad.ops.core import ELEMENTWISE, Op
 from tapegrad.ops.shape import alias, to, write_view
 from tapegrad.record import called as go
 from tapegrad.record import promoted
@@ -53,7 +50,7 @@ class Trace(Level):
 
     __slots__ = (
         "blocked", "captured", "constants", "followed", "glance", "guards", "guessed", "inside",
-        "nodes", "owner", "pulls", "regions", "values",
+        "line", "nodes", "owner", "pulls", "regions", "values",
     )  # fmt: skip
     traces = True
 
@@ -66,6 +63,7 @@ class Trace(Level):
         self.guessed: set[int] = set()  # what was computed from a loop that was left early
         self.inside: Trace | None = None  # the trace of such a graph that is under way
         self.regions: dict[int, list[Any]] = {}  # results of loops and branches
+        self.line: tuple[str, int] | None = None  # of the user's program, where it is known
         self.nodes: list[Node] = []
         self.values: list[np.ndarray] = []
         self.guards: list[Guard] = []
@@ -334,6 +332,8 @@ class Traced(Lifted):
         recorded: bool, retain: bool, since: int,
     ) -> list[Tensor]:  # fmt: skip
         """The reverse sweep over the records."""
+        from tapegrad.compiler.backward import swept  # which stands on this module
+
         assert isinstance(at, Trace)
         tape = current.tape
         tape.levels = [*tape.levels, at]  # the sweep is traced like everything else
@@ -469,85 +469,3 @@ def _operands(trace: Trace, op: Op, args: Any) -> tuple[int, ...]:
             position = trace.constant(np.asarray(array))
         found.append(position)
     return tuple(found)
-
-
-def swept(
-    trace: Trace, roots: list[Tensor], weights: list[Any], inputs: list[Tensor]
-) -> list[Tensor]:
-    """The gradients of weighted roots, as traced code."""
-    targets = [trace.position(x) for x in inputs]
-    adjoints: dict[int, Any] = {}
-    for root, weight in zip(roots, weights, strict=True):
-        if root._a.dtype.kind not in "fc":
-            continue
-        if weight is None:  # ours alone: not a Tensor from outside, which might change
-            weight = traced(trace, trace.constant(np.ones(root._a.shape, root._a.dtype)))
-        _accumulate(adjoints, trace.position(root), weight)
-    if adjoints:
-        _sweep(trace, adjoints, set(targets))
-    found = [adjoints.get(t) for t in targets]
-    return [zeros_like(x) if g is None else g for g, x in zip(found, inputs, strict=True)]
-
-
-def _accumulate(adjoints: dict[int, Any], position: int, g: Any) -> None:
-    before = adjoints.get(position)
-    if before is None:
-        adjoints[position] = g
-    else:
-        adjoints[position] = before.plus(g) if isinstance(before, Bundle) else e.add(before, g)
-
-
-def _sweep(trace: Trace, adjoints: dict[int, Any], targets: set[int]) -> None:
-    """Walk down the records that lead from the targets to the roots."""
-    top, bottom = max(adjoints), min(targets)
-    leads = [False] * (top + 1 - bottom)
-    for position in range(bottom, top + 1):
-        leads[position - bottom] = position in targets or any(
-            a >= bottom and leads[a - bottom] for a in trace.feeding(position)
-        )
-
-    def wanted(a: int) -> bool:
-        return a >= bottom and leads[a - bottom]
-
-    parts: dict[int, dict[int, Tensor]] = {}
-    for position in range(top, bottom - 1, -1):
-        if not leads[position - bottom] or not (position in adjoints or position in parts):
-            continue
-        g = adjoints.get(position) if position in targets else adjoints.pop(position, None)
-        if position in trace.blocked:
-            continue
-        pull = trace.pulls.get(position)
-        if pull is not None:
-            found = list(pull.run(parts, g, wanted))
-        else:
-            assert g is not None
-            found = _contributions(trace, position, g, wanted)
-        for a, more in found:
-            _accumulate(adjoints, a, more)
-
-
-def _contributions(
-    trace: Trace, position: int, g: Any, wanted: Callable[[int], bool]
-) -> list[tuple[int, Any]]:
-    """What a record adds to the adjoints of its operands."""
-    node = trace.nodes[position]
-    op = node.op
-    if op is None:
-        return []
-    if op.kind is REGION:
-        found: list[tuple[int, Any]] = op.pull(trace, position, g, wanted)  # type: ignore[attr-defined]
-        return found
-    operands = [traced(trace, a) for a in node.args]
-    values = Given(op, operands, traced(trace, position), node.params)
-    last = len(op.formulas) - 1
-    out = []
-    for k, a in enumerate(node.args):
-        if not wanted(a) or not isinstance(op.formulas[min(k, last)], Formula):
-            continue
-        if trace.nodes[a].dtype.kind not in "fc":
-            continue
-        found = values.evaluate(k, g)
-        if op.kind is ELEMENTWISE:
-            found = chain(g, found, op.exact[min(k, last)])
-        out.append((a, fit(found, values.spec(k))))
-    return out

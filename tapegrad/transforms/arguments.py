@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from tapegrad.tape import current
 from tapegrad.tensor import Tensor, wrap
 from tapegrad.transforms.pytree import Tree, flatten, unflatten
 
+P = ParamSpec("P")
+R = TypeVar("R")
 Argnums = int | tuple[int, ...]
 DIFFERENTIABLE = np.dtype(np.float32), np.dtype(np.float64)
 
@@ -30,24 +32,27 @@ def transforming() -> Iterator[None]:
         tape.depth -= 1
 
 
-def forgetting(work: Callable[..., Any]) -> Callable[..., Any]:
-    """A transform's work, after which the tape forgets what nobody holds of its records.
+def forgetting(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """For a transform's work, after which the tape forgets what nobody holds of its records.
 
     The next call finds the tape as this one did, and positions that need not be searched for.
     """
 
-    @functools.wraps(work)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        tape = current.tape
-        if tape.depth:
-            return work(*args, **kwargs)
-        mark = tape.mark()
-        try:
-            return work(*args, **kwargs)
-        finally:
-            rewind(tape, mark)
+    def around(work: Callable[P, R]) -> Callable[P, R]:
+        @functools.wraps(work)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            tape = current.tape
+            if tape.depth:
+                return work(*args, **kwargs)
+            mark = tape.mark()
+            try:
+                return work(*args, **kwargs)
+            finally:
+                rewind(tape, mark, name)
 
-    return call
+        return call
+
+    return around
 
 
 def name_of(f: Callable[..., Any]) -> str:

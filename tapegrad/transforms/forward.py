@@ -28,6 +28,7 @@ from tapegrad.transforms.pytree import flatten, matching, unflatten
 from tapegrad.transforms.reverse import Inputs, released, scalar_root, settled
 
 
+@forgetting("jvp")
 def jvp(
     f: Callable[..., Any], primals: Any, tangents: Any, *, has_aux: bool = False,
     strict: bool = False,
@@ -41,34 +42,24 @@ def jvp(
     >>> tg.jvp(np.sin, (0.0,), (2.0,))
     (0.0, 2.0)
     """
-    found: tuple[Any, ...] = push(f, primals, tangents, "jvp", has_aux=has_aux, strict=strict)
-    return found
-
-
-@forgetting
-def push(
-    f: Callable[..., Any], primals: Any, tangents: Any, name: str, *, has_aux: bool = False,
-    strict: bool = False,
-) -> tuple[Any, ...]:  # fmt: skip
-    """`jvp`, whose errors call it by a given name."""
-    require_function(f, name)
+    require_function(f, "jvp")
     for given, what in ((primals, "primals"), (tangents, "tangents")):
         if not isinstance(given, (tuple, list)):
             raise TypeError(
-                f"`{name}`: `{what}` is a tuple with one entry for each argument of {name_of(f)}, "
+                f"`jvp`: `{what}` is a tuple with one entry for each argument of {name_of(f)}, "
                 f"got {type(given).__name__}"
             )
     leaves, tree = flatten(tuple(primals))
-    slopes = matching(tuple(tangents), tree, name)
-    with transforming(), level(name=name) as at:
+    slopes = matching(tuple(tangents), tree, "jvp")
+    with transforming(), level(name="jvp") as at:
         inputs = []
         for x, t in zip(leaves, slopes, strict=True):
-            value = as_tensor(x, name)
-            slope = _direction(t, value, name)
+            value = as_tensor(x, "jvp")
+            slope = _direction(t, value, "jvp")
             inputs.append(dual(value, slope, at))
         y = f(*unflatten(tree, inputs))
-        y, aux = paired(y, name, f, has_aux)
-        roots, shape = values(y, name, f)
+        y, aux = paired(y, "jvp", f, has_aux)
+        roots, shape = values(y, "jvp", f)
         tensors = any_tensor(leaves, slopes)
         primal, directions = [], []
         taken = [t._a for x in inputs for t in x.parts()[1:]]
@@ -77,7 +68,7 @@ def push(
             if found is None:
                 if strict:
                     raise RuntimeError(
-                        f"`{name}` with `strict=True`: a result of {name_of(f)}, of shape "
+                        f"`jvp` with `strict=True`: a result of {name_of(f)}, of shape "
                         f"{root._a.shape}, does not depend on the arguments"
                     )
                 found = zeros_like(root)

@@ -144,7 +144,7 @@ def reverse_rows(
     single = isinstance(argnums, (int, np.integer))
 
     @functools.wraps(f, updated=())
-    @forgetting
+    @forgetting(name)
     def jacobian_of(*args: Any, **kwargs: Any) -> Any:
         chosen = checked_argnums(argnums, len(args), name, f)
         with transforming():
@@ -199,7 +199,7 @@ def forward_columns(
     single = isinstance(argnums, (int, np.integer))
 
     @functools.wraps(f, updated=())
-    @forgetting
+    @forgetting(name)
     def jacobian_of(*args: Any, **kwargs: Any) -> Any:
         chosen = checked_argnums(argnums, len(args), name, f)
         with transforming():

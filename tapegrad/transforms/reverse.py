@@ -171,7 +171,7 @@ def differentiated(
     single = isinstance(argnums, (int, np.integer))
     place = argnums if isinstance(argnums, int) and not (has_aux or strict) else -1
 
-    @forgetting
+    @forgetting(name)
     def general(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         chosen = checked_argnums(argnums, len(args), name, f)
         tape = current.tape
@@ -245,7 +245,7 @@ def _quick(f: Callable[..., Any], args: Any, kwargs: Any, place: int, name: str)
         tape.depth = 0
         del start  # the very object that stands in the tape
         y = None
-        if not rewind(tape, mark, leaf):
+        if not rewind(tape, mark, name, leaf):
             tape.drop_spent(mark)
     return value, (float(g) if kind is float else g)
 

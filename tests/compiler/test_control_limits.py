@@ -36,6 +36,19 @@ def test_maps_over_the_number_of_trips():
     np.testing.assert_allclose(f(np.array([0, 2, 3]), X), [1.0, X[1] ** 2, X[2] ** 3])
 
 
+def test_compiled_maps_of_scans_and_branches():
+    def f(x):
+        step = lambda c, r: (tg.cond(c > r, lambda: c * r, lambda: c + r), c * x[1])
+        last, found = tg.scan(step, x[0], x)
+        return last + np.sum(found)
+
+    xs = np.stack([X, -X, X[::-1]])
+    for transform in (lambda f: f, tg.grad, tg.hessian):
+        want = [transform(f)(x) for x in xs]
+        np.testing.assert_allclose(tg.vmap(transform(f))(xs), want)
+        np.testing.assert_allclose(tg.jit(tg.vmap(transform(f)))(xs), want)
+
+
 def test_forward_derivatives():
     one = np.ones(3)
     want = np.sum(tg.grad(unrolled_power)(X, 4))
@@ -95,6 +108,22 @@ def jitted(f):
         (
             lambda: tg.while_loop(lambda c: c > 0, lambda c: c, X),
             TypeError, "`while_loop`: the condition must be a single truth value",
+        ),
+        (
+            jitted(lambda x: tg.while_loop(lambda c: c, lambda c: c - 1.0, x[0])),
+            TypeError, "`while_loop`: the condition must be a bool, got the dtype float64",
+        ),
+        (
+            lambda: tg.while_loop(lambda c: c, lambda c: c - 1, 3),
+            TypeError, "`while_loop`: the condition must be a bool, got the dtype int64",
+        ),
+        (
+            jitted(lambda x: tg.jvp(newton, (x[1],), (1.0,))),
+            RuntimeError, "`while_loop` inside .* a forward derivative inside `tapegrad.jit`",
+        ),
+        (
+            jitted(tg.vmap(lambda x: tg.fori_loop(0, (x * 2).long(), lambda i, c: c * x, x))),
+            RuntimeError, "`fori_loop` inside `tapegrad.vmap` .* give a fixed number of trips",
         ),
         (
             lambda: tg.scan(lambda c, x: c, 0.0, X),

@@ -158,12 +158,18 @@ def test_directions_and_weights_of_another_type():
             tg.vjp(double, X)[1](weights)
 
 
-@pytest.mark.parametrize("name", ["hvp", "jvp", "jacfwd"])
+@pytest.mark.parametrize("name", ["hvp", "jvp", "jacfwd", "grad", "value_and_grad", "jacrev"])
 def test_what_was_kept_says_which_transform_it_is_from(name):
-    kept = []
-    NAMED[name](lambda x: kept.append(x * 2) or np.sum(x * x))(X)
-    with refused(RuntimeError, rf"made inside a forward derivative \(`{name}`\) is used after"):
-        kept[0] + 1
+    for keep in (lambda x: x, lambda x: x * 2):
+        kept = []
+
+        def f(x, keep=keep, kept=kept):
+            kept.append(keep(x))
+            return np.sum(x * x)
+
+        NAMED[name](f)(X)
+        with refused(RuntimeError, rf"made inside .*`(tapegrad\.)?{name}`.* is used after"):
+            kept[0] + 1
 
 
 def test_results_that_do_not_depend_on_the_argument():
