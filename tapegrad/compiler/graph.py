@@ -126,9 +126,11 @@ class Builder:
 
     def moved(self, node: Node) -> Node:
         """A record of the old graph with its operands in the new one."""
-        if not node.args:
+        where, args = self.where, node.args
+        if not args:
             return node
-        return node.on(tuple([self.where[a] for a in node.args]))
+        given = tuple([where[a] for a in args])
+        return node if given == args else node.on(given)
 
     def done(self) -> Graph:
         """The new graph."""

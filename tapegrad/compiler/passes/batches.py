@@ -15,6 +15,8 @@ PRODUCTS = frozenset(("matmul", "product"))
 
 def with_whole_batches(graph: Graph) -> Graph:
     """The graph in which ``sum over b of a[b].mT @ g[b]`` is one product of two matrices."""
+    if not any(map(_is_sum, graph.nodes)):
+        return graph
     uses = [0] * len(graph.nodes)
     for node in graph.nodes:
         for a in node.args:

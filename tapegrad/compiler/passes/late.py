@@ -22,6 +22,8 @@ def late(graph: Graph) -> Graph:
     for root in graph.roots():
         uses[root] += 2
     waits = [uses[k] == 1 and _moves(node, nodes[readers[k]]) for k, node in enumerate(nodes)]
+    if not any(waits):
+        return graph
     builder = Builder(graph)
     for position in range(len(nodes)):
         if not waits[position]:

@@ -29,6 +29,8 @@ SUM = Sum()
 
 def with_sums_of_parts(graph: Graph) -> Graph:
     """The graph with each tree of additions over two paddings or more as one record."""
+    if not any(map(_is_padding, graph.nodes)):
+        return graph
     uses = [0] * len(graph.nodes)
     for node in graph.nodes:
         for a in node.args:
