@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.ops.shape import to
+from tapegrad.record import run
 from tapegrad.tensor import SHORT, Tensor, wrap
 
 NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim", "ddof": "correction"}
@@ -126,11 +128,11 @@ def same_and_large(*operands: Any) -> bool:
 
 
 def index_array(index: Any, name: str) -> Tensor:
-    """An operand that is an index: integers."""
+    """An operand that is an index: integers, as int64, which every kind of code reads."""
     t = index if isinstance(index, Tensor) else wrap(np.asarray(index))
     if t._a.dtype.kind not in "iu":
         raise RuntimeError(f"`{name}`: an index must be of an integer type (int64), got {t.dtype}")
-    return t
+    return t if t._a.dtype == np.int64 else run(to, (t,), {"dtype": np.dtype(np.int64)})
 
 
 def dims_of(given: tuple[Any, ...]) -> tuple[Any, ...]:

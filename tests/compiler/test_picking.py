@@ -25,10 +25,10 @@ FROM_THE_END = {
 X = np.arange(6.0).reshape(3, 2)
 
 
-def ready(f):
+def ready(f, dtype=np.int64):
     """The function compiled for an index that fits, so that the program meets the others."""
     jitted = tg.jit(lambda x, i: f(x, i))
-    fitting = np.array([[2, 0]])
+    fitting = np.array([[2, 0]], dtype)
     np.testing.assert_array_equal(jitted(X, fitting), of_tensors(f, fitting))
     return jitted
 
@@ -37,13 +37,14 @@ def of_tensors(f, index):
     return f(tg.tensor(X), tg.tensor(index)).numpy()
 
 
+@pytest.mark.parametrize("dtype", [np.int64, np.int32])
 @pytest.mark.parametrize("first", [-1, -3, -4, 3, 100])
 @pytest.mark.parametrize("name", ALONG)
-def test_no_index_along_a_dimension_counts_from_the_end(name, first):
-    f, index = ALONG[name], np.array([[first, 0]])
+def test_no_index_along_a_dimension_counts_from_the_end(name, first, dtype):
+    f, index = ALONG[name], np.array([[first, 0]], dtype)
     with pytest.raises((IndexError, RuntimeError), match="index out of range") as eager:
         of_tensors(f, index)
-    jitted = ready(f)
+    jitted = ready(f, dtype)
     for _ in range(3):
         with pytest.raises(eager.type, match="index out of range") as found:
             jitted(X, index)
