@@ -26,8 +26,8 @@ def swept(
     for root, weight in zip(roots, weights, strict=True):
         if root._a.dtype.kind not in "fc":
             continue
-        if weight is None:  # ours alone: not a Tensor from outside, which might change
-            weight = traced(trace, trace.constant(np.ones(root._a.shape, root._a.dtype)))
+        if weight is None:
+            weight = trace.fixed(np.ones(root._a.shape, root._a.dtype))
         _accumulate(adjoints, trace.position(root), weight)
     if adjoints:
         before, trace.line = trace.line, trace.line or line()

@@ -85,6 +85,12 @@ def nest_of(
 
 
 @cache
+def memory(dtype: np.dtype) -> str:
+    """The LLVM type of an element in memory: of one that loops only move, some type of its size."""
+    return MEMORY.get(dtype.name, f"i{8 * dtype.itemsize}")
+
+
+@cache
 def register(dtype: np.dtype) -> str:
     """The LLVM type of a value."""
     return REGISTER[dtype.name]
@@ -195,7 +201,7 @@ class Writer:
             )
         if offset is None:
             return Value(base, "ptr")
-        kind = MEMORY[place.buffer.dtype.name]
+        kind = memory(place.buffer.dtype)
         return code.emit("ptr", f"getelementptr inbounds {kind}, ptr {base}, i64 {offset.name}")
 
     def loaded(self, k: int) -> Value:
@@ -214,10 +220,10 @@ class Writer:
 
     def load(self, base: str, place: Place, picks: Picks = ()) -> Value:
         """An element of a window."""
-        name = place.buffer.dtype.name
+        kind = memory(place.buffer.dtype)
         address = self.pointer(base, place, picks).name
-        found = self.code.emit(MEMORY[name], f"load {MEMORY[name]}, ptr {address}")
-        if name == "bool":
+        found = self.code.emit(kind, f"load {kind}, ptr {address}")
+        if place.buffer.dtype == bool:
             return self.code.emit("i1", f"trunc i8 {found.name} to i1")
         return found
 
@@ -383,7 +389,7 @@ def _carried(nest: Nest) -> list[tuple[int, str]]:
     for k, place in enumerate(nest.loads):
         for j, store in enumerate(nest.stores):
             if store.place.buffer is place.buffer:
-                kind = MEMORY[place.buffer.dtype.name]
+                kind = memory(place.buffer.dtype)
                 off = place.offset - store.place.offset
                 found.append((k, f"%l{k} = getelementptr {kind}, ptr %s{j}, i64 {off}"))
     return found

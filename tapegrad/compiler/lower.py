@@ -349,8 +349,8 @@ class Part:
         self.lines += [
             f"{low} = load i64, ptr {first}",
             f"{high} = load i64, ptr {second}",
-            f"{under} = icmp slt i64 {low}, {-step.extent}",
-            f"{over} = icmp sge i64 {high}, {step.extent}",
+            f"{under} = icmp slt i64 {low}, {step.allowed.start}",
+            f"{over} = icmp sge i64 {high}, {step.allowed.stop}",
             f"{bad} = or i1 {under}, {over}",
             f"br i1 {bad}, label %outside{self.count}, label %inside{self.count}",
             f"outside{self.count}:",

@@ -309,41 +309,42 @@ class Schedule:
         self.places[position] = out
         self.home[position] = last
 
-    def _indices(self, args: tuple[int, ...], extents: list[int]) -> tuple[list[Place], int]:
+    def _indices(self, args: tuple[int, ...], ranges: list[range]) -> tuple[list[Place], int]:
         """Where index arrays lie, and the last of the steps that look whether they fit."""
         found = []
         last = -1
-        for a, extent in zip(args, extents, strict=True):
+        for a, allowed in zip(args, ranges, strict=True):
             place = self.plain(a)
             found.append(place)
-            key = (id(place.buffer), place.offset, place.strides, extent)
+            key = (id(place.buffer), place.offset, place.strides, allowed)
             if self.graph.nodes[a].value is None and place.shape.count(0) == 0:
                 if key not in self.looked:
                     self.looked[key] = len(self.steps)
                     found_at = whole(self._room(place.buffer.dtype, 2), (2,))
-                    self.steps.append(Bounds(place, extent, found_at))
+                    self.steps.append(Bounds(place, allowed, found_at))
                 last = max(last, self.looked[key])
             last = max(last, self._plain_after(a))
         return found, last
 
-    def _extents(self, node: Node, shape: Shape, count: int) -> list[int]:
+    def _ranges(self, node: Node, shape: Shape, count: int) -> list[range]:
+        """What index arrays may hold: along a `dim` no place is counted from the end."""
         if "plan" not in node.params:
-            return [shape[node.params["dim"]] if shape else 1]
+            return [range(shape[node.params["dim"]] if shape else 1)]
         plan = picking.plan_of(node, len(shape))
-        return [n for n, part in zip(shape, plan, strict=True) if part is HOLE][:count]
+        return [range(-n, n) for n, part in zip(shape, plan, strict=True) if part is HOLE][:count]
 
     def _pick(self, position: int, node: Node) -> None:
         source, *others = node.args
         place = self.plain(source)
-        extents = self._extents(node, place.shape, len(others))
-        indices, last = self._indices(tuple(others), extents)
+        ranges = self._ranges(node, place.shape, len(others))
+        indices, last = self._indices(tuple(others), ranges)
         self.places[position] = picking.picked(place, node, indices)
         self.home[position] = max(last, self._plain_after(source))
 
     def _put(self, position: int, node: Node) -> None:
         adds = node.params["accumulate"] if node.name == "index_put" else picking.WRITES[node.name]
         args, others = node.args, picking.indices_of(node)
-        indices, _ = self._indices(others, self._extents(node, node.shape, len(others)))
+        indices, _ = self._indices(others, self._ranges(node, node.shape, len(others)))
         out = self.fresh(node)
         source = picking.value_of(node)
         value: Place | float = 0.0 if source is None else self.plain(source)

@@ -85,12 +85,12 @@ class Fixed:
 
 
 class Bounds:
-    """A look at an index array: all of it must lie within some extent."""
+    """A look at an index array: all of it must lie within a range."""
 
-    __slots__ = ("extent", "index", "nest", "result")
+    __slots__ = ("allowed", "index", "nest", "result")
 
-    def __init__(self, index: Place, extent: int, result: Place) -> None:
-        self.index, self.extent, self.result = index, extent, result
+    def __init__(self, index: Place, allowed: range, result: Place) -> None:
+        self.allowed, self.index, self.result = allowed, index, result
         low, high = [
             Store(~0, Place(result.buffer, k, index.shape, (0,) * len(index.shape)), mode)
             for k, mode in enumerate((MIN, MAX))

@@ -149,6 +149,10 @@ class Trace(Level):
         self.followed.add(position)
         return traced(self, position, frozen=True)
 
+    def fixed(self, array: np.ndarray) -> Traced:
+        """A constant as a Traced Tensor."""
+        return traced(self, self.constant(array))
+
     def arm(self) -> Trace | None:
         """The innermost trace under way, if that is within an arm of a branch of this one."""
         if self.inside is not None and (found := self.inside.arm()) is not None:

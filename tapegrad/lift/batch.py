@@ -21,6 +21,7 @@ from tapegrad.lift.core import (
     above,
     based,
     become,
+    constant,
     handle,
     moved,
     overwrite,
@@ -190,7 +191,7 @@ def _same(t: Tensor) -> Tensor:
 
 
 def _ones(t: Tensor) -> Tensor:
-    return wrap(np.ones(t._a.shape, t._a.dtype))
+    return constant(np.ones(t._a.shape, t._a.dtype), t)
 
 
 def _one_by_one(op: Op, given: list[Any], many: list[bool], params: Any, size: int) -> Tensor:

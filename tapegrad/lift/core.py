@@ -59,6 +59,10 @@ class Level:
         """Whether a Tensor was computed from another, both of a level that traces."""
         raise NotImplementedError
 
+    def fixed(self, array: np.ndarray) -> Tensor:
+        """A constant at a level that traces."""
+        raise NotImplementedError
+
     def apply(self, function: Any, args: tuple[Any, ...]) -> Any:
         """What a `Function` gives for Tensors of a level that traces."""
         raise NotImplementedError
@@ -351,9 +355,21 @@ def pull(
     return [zeros_like(t) if g is None else g for g, t in zip(found, inputs, strict=True)]
 
 
+def constant(array: np.ndarray, beside: Tensor) -> Tensor:
+    """A constant of a transform's own, to compute with a Tensor: traced if that is.
+
+    As a Tensor of no trace it would be taken for one of the user's, which may change.
+    """
+    if isinstance(beside, Lifted):
+        for at in levels_of((beside,)):
+            if at.traces:
+                return at.fixed(array)
+    return wrap(array)
+
+
 def zeros_like(t: Tensor) -> Tensor:
-    """A constant of zeros, lifted nowhere, of the shape and the dtype that a Tensor shows."""
-    return wrap(np.zeros(t._a.shape, t._a.dtype))
+    """A constant of zeros, of the shape and the dtype that a Tensor shows."""
+    return constant(np.zeros(t._a.shape, t._a.dtype), t)
 
 
 def overwrite(target: Tensor, value: Tensor) -> None:

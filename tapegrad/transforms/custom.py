@@ -59,8 +59,7 @@ class _Custom:
         moving = tuple(a for k, a in enumerate(args) if k not in self.nondiff)
         leaves, tree = flatten(moving)
         tensors = [x for x in leaves if isinstance(x, Tensor)]
-        found = highest(tensors)
-        if found is None and not (current.tape.enabled and any(map(on_tape, tensors))):
+        if not _matters(tensors):
             return self.f(*args)
         if not self._ready():
             raise RuntimeError(
@@ -104,6 +103,14 @@ class _Custom:
     ) -> tuple[list[Tensor], list[Tensor], Tree]:
         """The values and their tangents."""
         raise NotImplementedError
+
+
+def _matters(tensors: list[Tensor]) -> bool:
+    """Whether it makes a difference to anybody that a function has a derivative of its own."""
+    lifted = highest(tensors)
+    if lifted is None or lifted[1].traces:  # under `no_grad` it may be running by its own rule
+        return current.tape.enabled and (lifted is not None or any(map(on_tape, tensors)))
+    return True
 
 
 def _floating(x: Any) -> bool:

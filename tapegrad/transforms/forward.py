@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from tapegrad.autograd.grad_mode import recording
-from tapegrad.lift.core import level, on_tape, pull, zeros_like
+from tapegrad.lift.core import constant, level, on_tape, pull, zeros_like
 from tapegrad.lift.dual import dual, split
 from tapegrad.lift.variable import forget, variable
 from tapegrad.tape import current
-from tapegrad.tensor import Tensor, wrap
+from tapegrad.tensor import Tensor
 from tapegrad.transforms.arguments import (
     any_tensor,
     as_tensor,
@@ -105,7 +105,7 @@ def _apart(found: Any, taken: list[np.ndarray]) -> Any:
 
 
 def _direction(t: Any, value: Tensor, name: str) -> Tensor:
-    slope = t if isinstance(t, Tensor) else wrap(np.asarray(t))
+    slope = t if isinstance(t, Tensor) else constant(np.asarray(t), value)
     if slope._a.dtype.kind != "f":
         advice = ": pass 1.0 instead of 1" if slope._a.dtype.kind in "biu" else ""
         raise TypeError(f"`{name}` needs floating-point tangents, got {slope._a.dtype}{advice}")

@@ -11,7 +11,7 @@ import numpy as np
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.functions.joining import cat, stack
 from tapegrad.lift.batch import all_of, batched
-from tapegrad.lift.core import level, pull, zeros_like
+from tapegrad.lift.core import constant, level, pull, zeros_like
 from tapegrad.lift.dual import dual, split
 from tapegrad.ops.shape import permute, reshape
 from tapegrad.record import run
@@ -78,7 +78,7 @@ def _rows(inputs: Inputs, roots: list[Tensor], recorded: bool, chunk: int | None
         rows = [
             pull(
                 roots,
-                [wrap(w[i, ...]) for w in weights],
+                [constant(w[i, ...], r) for w, r in zip(weights, roots, strict=True)],
                 variables,
                 recorded=recorded,
                 retain=True,
@@ -92,7 +92,7 @@ def _rows(inputs: Inputs, roots: list[Tensor], recorded: bool, chunk: int | None
     for start in range(0, max(count, 1), step):
         some = [w[start : start + step] for w in weights]
         with level(min(step, count - start)) as at:
-            seeds = [batched(wrap(w), at) for w in some]
+            seeds = [batched(constant(w, r), at) for w, r in zip(some, roots, strict=True)]
             found = pull(
                 roots, seeds, variables, recorded=recorded, retain=True, since=inputs.since
             )
@@ -219,7 +219,8 @@ def _columns(
     count = len(directions[0]) if directions else 0
     with level(count, randomness, name) as many, level(name=name) as at:
         duals = [
-            dual(x, batched(wrap(d), many), at) for x, d in zip(primals, directions, strict=True)
+            dual(x, batched(constant(d, x), many), at)
+            for x, d in zip(primals, directions, strict=True)
         ]
         given = with_leaves(args, chosen, trees, duals)
         y, aux = paired(f(*given, **kwargs), name, f, has_aux)

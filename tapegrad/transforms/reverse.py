@@ -10,7 +10,7 @@ import numpy as np
 
 from tapegrad.autograd.engine import leaf_gradient
 from tapegrad.autograd.grad_mode import recording
-from tapegrad.lift.core import Lifted, on_tape, pull
+from tapegrad.lift.core import Lifted, constant, on_tape, pull
 from tapegrad.lift.variable import ancestors, depends, forget, plain, variable
 from tapegrad.rewind import rewind
 from tapegrad.tape import IN0, MODE_FAST, SHAPE, WIDE, WORD, Tape, current, leaf_keys
@@ -326,7 +326,7 @@ def pulled_back(
         given = matching(weights, tree, name)
         ws = []
         for w, root in zip(given, roots, strict=True):
-            t = w if isinstance(w, Tensor) else wrap(np.asarray(w))
+            t = w if isinstance(w, Tensor) else constant(np.asarray(w), root)
             if t._a.dtype.kind not in "biuf" + root._a.dtype.kind:
                 raise TypeError(
                     f"`{name}`: weights of {t._a.dtype} were given for a value of {root._a.dtype}"

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 import tapegrad as tg
+from tapegrad.transforms.pytree import flatten
 
 
 def captured(jitted: Any) -> list[int]:
@@ -36,3 +38,50 @@ def test_what_only_the_trace_knows_is_not_watched() -> None:
         jitted = tg.jit(f)
         np.testing.assert_allclose(jitted(x), f(x))
         assert captured(jitted) == [0]
+
+
+def cubes(x: Any) -> Any:
+    return np.sum(x**3) + x[0] * x[1]
+
+
+def waves(x: Any) -> Any:
+    return np.sin(x) * x[0]
+
+
+POINT, SLOPE = np.array([0.5, 1.0, 2.0]), np.array([1.0, 0.0, 2.0])
+TRANSFORMED: dict[str, Any] = {
+    "grad": (tg.grad(cubes), POINT),
+    "value_and_grad": (tg.value_and_grad(cubes), POINT),
+    "jacobian": (tg.jacobian(waves), POINT),
+    "jacobian_of_many": (tg.jacobian(lambda x: np.arange(4.0) * x), 2.0),
+    "jacobian_of_itself": (tg.jacobian(lambda x: x), POINT),
+    "jacrev": (tg.jacrev(waves), POINT),
+    "jacrev_of_one_row": (tg.jacrev(lambda x: (x * x).sum(keepdims=True)), POINT),
+    "jacfwd": (tg.jacfwd(waves), POINT),
+    "hessian": (tg.hessian(cubes), POINT),
+    "hessian_in_two": (tg.hessian(lambda x, y: np.sum(x * y * x), (0, 1)), POINT, SLOPE),
+    "jacfwd_of_grad": (tg.jacfwd(tg.grad(cubes)), POINT),
+    "hvp": (tg.hvp(cubes), POINT, SLOPE),
+    "vhp": (tg.vhp(cubes), POINT, SLOPE),
+    "vjp": (lambda x, v: tg.vjp(waves, x)[1](v), POINT, SLOPE),
+    "vjp_with_own_weights": (lambda x: tg.vjp(waves, x)[1](np.ones(3)), POINT),
+    "jvp": (lambda x, v: tg.jvp(waves, (x,), (v,)), POINT, SLOPE),
+    "jvp_along_a_constant": (lambda x: tg.jvp(waves, (x,), (np.ones(3),)), POINT),
+    "linearize": (lambda x, v: tg.linearize(waves, x)[1](v), POINT, SLOPE),
+    "vmap_of_grad": (tg.vmap(tg.grad(lambda x: np.sin(x) * x)), POINT),
+    "vmap_of_hessian": (tg.vmap(tg.hessian(cubes)), np.stack([POINT, SLOPE])),
+    "checkpoint": (tg.grad(tg.checkpoint(cubes)), POINT),
+}
+
+
+@pytest.mark.parametrize("transformed", TRANSFORMED)
+def test_the_constants_of_transforms_are_not_watched(transformed: str) -> None:
+    """With none to watch the calls go the fast way in, which checks the arguments alone."""
+    f, *args = TRANSFORMED[transformed]
+    jitted: Any = tg.jit(f)
+    for _ in range(2):
+        pairs = zip(flatten(jitted(*args))[0], flatten(f(*args))[0], strict=True)
+        for found, wanted in pairs:
+            np.testing.assert_allclose(found, wanted, rtol=1e-12)
+    assert captured(jitted) == [0]
+    assert jitted._way_in != jitted._general

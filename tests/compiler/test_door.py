@@ -13,7 +13,6 @@ import weakref
 import numpy as np
 import pytest
 
-import tapegrad as tg
 from tapegrad.compiler import door as doors
 from tapegrad.compiler import entry
 from tapegrad.compiler.door import Float, door
@@ -567,11 +566,3 @@ def test_many_threads_at_once(make):
     for thread in threads:
         thread.join()
     assert not wrong
-
-
-def test_jitted_gradients_have_the_fast_way_in():
-    """The one that a sweep starts with is no Tensor from outside, which every call would check."""
-    for transform in (tg.grad, tg.value_and_grad):
-        f = tg.jit(transform(lambda x: np.sum(np.sin(x))))
-        f(np.ones(3))
-        assert f._way_in != f._general

@@ -97,18 +97,59 @@ def test_many_kinds_of_results():
     assert found[4] == (True, 2.5)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.int32, np.bool_])
+ELEMENTS = [np.float32, np.int64, np.int32, np.int8, np.uint8, np.uint64, np.bool_]
+
+
+@pytest.mark.parametrize("dtype", ELEMENTS)
 def test_element_types(dtype):
     x = np.array([[0, 1], [1, 1]], dtype)
-    found = call(added, x, x)
-    np.testing.assert_array_equal(found, x + x)
-    assert found.dtype == dtype
+    for found, wanted in zip(call(moved_and_added, x, x), moved_and_added.function(x, x)):
+        np.testing.assert_array_equal(found, wanted)
+        assert found.dtype == wanted.dtype == dtype
 
 
-added = tg.jit(lambda x, y: x + y)
+moved_and_added = tg.jit(lambda x, y: (x + y, x, y.T, x[:, ::-1], x[:, None]))
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.int64, np.int32, np.bool_])
+@pytest.mark.parametrize("dtype", ELEMENTS)
+def test_sums_of_element_types(dtype):
+    x = np.array([[1, 0, 1], [1, 1, 0]], dtype)
+    whole, rows = call(sums, x)
+    assert whole == 4
+    np.testing.assert_array_equal(rows, [2, 2])
+    assert rows.dtype == (dtype if dtype is np.float32 else np.int64)
+
+
+sums = tg.jit(lambda x: (x.sum(), np.sum(x, axis=1)))
+
+
+def test_sums_of_integers_are_exact():
+    x = np.array([2**62, 1, -3])
+    assert call(sums.njit, x[:, None])[0] == 2**62 - 2
+    assert each(sums_alone, np.ones((3, 4), np.int64)) == 12.0
+
+
+sums_alone = tg.jit(lambda x: x.sum())
+
+
+def test_single_precision():
+    x = np.array([0.5, -1.5, 2.0], np.float32)
+    value, gradient = call(tg.jit(tg.value_and_grad(lambda x: (x * x).sum())).njit, x)
+    assert value == 6.5
+    np.testing.assert_array_equal(gradient, 2 * x)
+    assert gradient.dtype == np.float32
+    found = call(scaled, np.float32(0.1), x)  # a number does not widen an array, as in NumPy
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, np.float32(0.1) * x)
+    assert call(scaled, np.float32(0.1), 1.0) == float(np.float32(0.1))
+    np.testing.assert_array_equal(call(multiplied, x[None], x[:, None]), [[6.5]])
+
+
+scaled = tg.jit(lambda a, x: a * x)
+multiplied = tg.jit(lambda a, b: a @ b)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, *ELEMENTS])
 def test_numbers_of_element_types_are_returned(dtype):
     first = call(tg.jit(lambda x: x[0]), np.ones(3, dtype))
     assert first == 1

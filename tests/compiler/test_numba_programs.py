@@ -34,8 +34,7 @@ CENTRE = np.array([1.0, -2.0])
 
 
 def log_density(x):
-    d = x - CENTRE
-    return -0.5 * (PRECISION * d[:, None] * d).sum()
+    return -0.5 * (x - CENTRE) @ PRECISION @ (x - CENTRE)
 
 
 density = tg.jit(tg.value_and_grad(log_density))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.autograd.grad_mode import enable_grad
-from tapegrad.lift.core import Lifted, on_tape, pull, zeros_like
+from tapegrad.lift.core import Lifted, levels_of, on_tape, pull, zeros_like
 from tapegrad.lift.variable import variables
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor, wrap
@@ -29,13 +29,24 @@ def _followed(x: Any) -> bool:
     )
 
 
+def _derived(x: Any, *, or_mapped: bool = False) -> bool:
+    """Whether a derivative (or a map) under way follows any leaf: tracing alone does not count."""
+    return any(
+        t.requires_grad
+        or any((or_mapped or at.size is None) and not at.traces for at in levels_of((t,)))
+        for t in flatten(x)[0]
+        if isinstance(t, Lifted) or _followed(t)
+    )
+
+
 def _seen(x: Any) -> Any:
     """What the user's rules see: plain values, but Tensors where they are followed."""
     return tree_map(lambda t: t if _followed(t) else _plain(t), x)
 
 
 def _plain(t: Any) -> Any:
-    return t._a[()] if isinstance(t, Tensor) else t
+    """An array in place of a Tensor; under `tapegrad.jit` there is none yet."""
+    return t._a[()] if isinstance(t, Tensor) and not isinstance(t, Lifted) else t
 
 
 class Primitive:
@@ -52,7 +63,7 @@ class Primitive:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not any(isinstance(t, Tensor) for t in flatten((args, kwargs))[0]):
             return self.fun(*args, **kwargs)
-        if _followed(kwargs):
+        if _derived(kwargs, or_mapped=True):
             raise TypeError(
                 f"the primitive {name_of(self)} is differentiated in positional arguments only: "
                 "pass this one by its position"
@@ -72,7 +83,7 @@ class _Bound(_Custom):
         self.nondiff = ()
         self.f = lambda *given: owner.fun(*tree_map(_plain, given), **self.kwargs)
         self.f.__name__ = name_of(owner)
-        self.wanted = [k for k, x in enumerate(args) if _followed(x)]
+        self.wanted = [k for k, x in enumerate(args) if _derived(x)]
         for k in self.wanted:
             if not (_among(k, owner.backward) or _among(k, owner.forward)):
                 raise NotImplementedError(
@@ -158,6 +169,8 @@ def _tensor(x: Any) -> Any:
 
 def primitive(fun: Rule) -> Primitive:
     """A function that is not looked into: its derivatives are given by `defvjp` and `defjvp`.
+
+    It sees plain arrays. Under `tapegrad.jit` alone it is traced like any other function.
 
     >>> import numpy as np
     >>> from tapegrad.compat.autograd import defvjp, grad, primitive
