@@ -109,3 +109,6 @@ def _contributions(
             found = chain(g, found, op.exact[min(k, last)])
         out.append((a, fit(found, values.spec(k))))
     return out
+
+
+Traced.swept = staticmethod(swept)

@@ -265,6 +265,7 @@ class Traced(Lifted):
 
     __slots__ = ()
     _kind = "`tapegrad.jit`"
+    swept: Callable[..., list[Tensor]]  # set by `compiler.backward`, which stands on this module
     _lift: Parts
 
     @property
@@ -336,13 +337,11 @@ class Traced(Lifted):
         recorded: bool, retain: bool, since: int,
     ) -> list[Tensor]:  # fmt: skip
         """The reverse sweep over the records."""
-        from tapegrad.compiler.backward import swept  # which stands on this module
-
         assert isinstance(at, Trace)
         tape = current.tape
         tape.levels = [*tape.levels, at]  # the sweep is traced like everything else
         with recording(tape, True):
-            return swept(at, roots, weights, inputs)
+            return cls.swept(at, roots, weights, inputs)
 
     @classmethod
     def promote(cls, target: Tensor, at: Level) -> None:

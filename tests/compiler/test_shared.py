@@ -1,5 +1,7 @@
 """Long nests are divided among threads, with the results of one."""
 
+import signal
+
 import numba
 import numpy as np
 import pytest
@@ -94,6 +96,8 @@ def test_whoever_gets_no_threads_works_alone(problem, threads, monkeypatch):
 
 
 def test_an_interrupt_is_raised_after_the_work(threads, monkeypatch):
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # in case it is ignored
+
     def interrupted(frames):
         raise KeyboardInterrupt
 
@@ -104,6 +108,7 @@ def test_an_interrupt_is_raised_after_the_work(threads, monkeypatch):
     monkeypatch.setattr(crew, "call", interrupted)
     with pytest.raises(KeyboardInterrupt):
         f(X)
+    signal.signal(signal.SIGINT, before)
 
 
 def test_strange_threads_work_alone(threads):
