@@ -50,7 +50,7 @@ class Trace(Level):
 
     __slots__ = (
         "blocked", "captured", "constants", "followed", "glance", "guards", "guessed", "inside",
-        "line", "nodes", "owner", "pulls", "regions", "values",
+        "known", "line", "nodes", "owner", "pulls", "regions", "values",
     )  # fmt: skip
     traces = True
 
@@ -72,6 +72,7 @@ class Trace(Level):
         # Tensors from outside, which became constants.
         self.captured: dict[int, Tensor] = {} if owner is None else owner.trace.captured
         self.constants: dict[Any, int] = {}
+        self.known: dict[tuple[Op, tuple[int, ...]], int] = {}  # see `computed`
         self.pulls: dict[int, Pull] = {}  # of the records that a `Function` stands behind
 
     def append(self, node: Node, value: np.ndarray) -> int:
@@ -120,6 +121,19 @@ class Trace(Level):
         if not current.tape.enabled:
             self.blocked.add(position)
         return position
+
+    def computed(self, op: Op, args: tuple[int, ...], params: dict[str, Any]) -> int:
+        """The record of an operation: where the same was computed before, that one.
+
+        So what is the same is swept once.  A later pass would find the copies, but not what they
+        became in a gradient: a sum of adjoints, each of one copy.
+        """
+        if params or op.kind is not ELEMENTWISE or not current.tape.enabled:
+            return self.record(op, args, params)
+        found = self.known.get((op, args))
+        if found is None:
+            found = self.known[op, args] = self.record(op, args, params)
+        return found
 
     def position(self, x: Any) -> int:
         """The record that an operand stands for: its own, or a constant."""
@@ -255,6 +269,7 @@ class Trace(Level):
         """Forget the records and guards from some position on."""
         del self.nodes[to_nodes:], self.values[to_nodes:], self.guards[to_guards:]
         self.constants = {k: p for k, p in self.constants.items() if p < to_nodes}
+        self.known = {key: p for key, p in self.known.items() if p < to_nodes}
         self.pulls = {p: pull for p, pull in self.pulls.items() if p < to_nodes}
         self.blocked = {p for p in self.blocked if p < to_nodes}
         self.followed = {p for p in self.followed if p < to_nodes}
@@ -329,7 +344,7 @@ class Traced(Lifted):
         if at.inside is not None and not op.view:
             at = at.inside.arm() or at
         positions = _operands(at, op, args)
-        return view_of(at, op, args, params, at.record(op, positions, params), positions)
+        return view_of(at, op, args, params, at.computed(op, positions, params), positions)
 
     @classmethod
     def pull(
