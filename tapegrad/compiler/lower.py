@@ -95,7 +95,7 @@ class Module:
         text = "\n".join([*preface, *self.texts, self._definitions()])
         # Our passes leave LLVM's little to find in long straight code: at most a fifth of its time
         # (it lies in the elementary functions), for which they take five times as long to compile.
-        level = 0 if self.straight > INLINED and self.longest < LOOPING else 3
+        level = 0 if self.straight > INLINED and self.longest < LOOPING else 2
         return Lowered(text, level, self.calls, self.shared, schedule.constants, schedule.scratch)
 
     def running(self, schedule: Schedule) -> list[str]:
