@@ -64,7 +64,7 @@ REDUCTIONS = {"sum": SUM, "sum_to": SUM, "prod": PROD, "amax": MAX, "amin": MIN}
 STRAIGHT = 200  # operations of straight-line code in one function: LLVM is slower than linear
 FUSED = 48  # operations in one nest
 # From so many elements on a nest is bound by memory: one long nest reads and writes less than many.
-STREAMED, LONG = 1024, 256
+STREAMED, LONG = 1024, 512
 
 
 class Schedule:
