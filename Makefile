@@ -20,9 +20,9 @@ help:
 	@echo "make demo      look at a tape, fit a small model, compile the fit"
 	@echo "make test      all tests that need no other autodiff library"
 	@echo "make lint      ruff and mypy"
-	@echo "make peers     tests against PyTorch, JAX and autograd (installs them), and the"
+	@echo "make peers     tests against PyTorch, JAX, autograd and nutpie (installs them), and the"
 	@echo "               behavioural tests run on PyTorch itself: they state its rules"
-	@echo "make bench     the figures of the README (installs the same three and CasADi)"
+	@echo "make bench     the figures of the README (installs the same and CasADi)"
 	@echo "make examples  run the code blocks of README.md and docs/, and the docstring examples"
 	@echo "make clean     remove .venv and every cache"
 
