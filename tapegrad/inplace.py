@@ -139,7 +139,8 @@ def check_inplace(name: str, target: Tensor, tape: Tape, listening: bool) -> Non
             "transform is (it is the caller's); use `clone()`, or an operation that returns a new "
             "Tensor"
         )
-    if any(s == 0 and n > 1 for s, n in zip(target._a.strides, target._a.shape, strict=True)):
+    spans = zip(target._a.strides, target._a.shape, strict=True)
+    if target._a.size and any(s == 0 and n > 1 for s, n in spans):
         raise RuntimeError(
             f"`{name}`: several elements of this Tensor (shape {target._a.shape}) share a single "
             "memory location, as after `expand`; use `clone()` before changing it"
