@@ -86,6 +86,16 @@ class Graph(NamedTuple):
         """The positions that must be computed."""
         return [*self.outputs, *[g.position for g in self.guards]]
 
+    def uses(self) -> list[int]:
+        """How often each record is read: by other records, as a result, by a guard."""
+        found = [0] * len(self.nodes)
+        for node in self.nodes:
+            for a in node.args:
+                found[a] += 1
+        for root in self.roots():
+            found[root] += 1
+        return found
+
     def __str__(self) -> str:
         wanted: dict[int, str] = {}
         for k, position in enumerate(self.outputs):

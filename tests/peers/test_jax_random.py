@@ -20,6 +20,19 @@ MORE = int(os.environ.get("PROGRAMS", "0"))
 step = st.builds(
     Step, st.integers(0, 15), st.integers(0, 11), st.integers(0, 11), st.integers(0, 4999)
 )
+programs = given(
+    st.lists(step, min_size=5, max_size=30),
+    st.lists(st.sampled_from(SHAPES), min_size=1, max_size=2),
+    st.integers(0, 1000),
+)
+
+
+def profile(count):
+    """The same so many programs each time, or more and others if that was asked for."""
+    return settings(
+        max_examples=MORE or count, deadline=None, derandomize=not MORE, database=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )  # fmt: skip
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -30,15 +43,8 @@ def _double_precision():
     jax.config.update("jax_enable_x64", before)
 
 
-@settings(
-    max_examples=MORE or 15, deadline=None, derandomize=not MORE, database=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)  # fmt: skip
-@given(
-    st.lists(step, min_size=5, max_size=30),
-    st.lists(st.sampled_from(SHAPES), min_size=1, max_size=2),
-    st.integers(0, 1000),
-)
+@profile(15)
+@programs
 def test_values(steps, shapes, seed):
     rng = np.random.default_rng(seed)
     arrays = [rng.normal(size=s) for s in shapes]
@@ -48,15 +54,8 @@ def test_values(steps, shapes, seed):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
 
 
-@settings(
-    max_examples=MORE or 10, deadline=None, derandomize=not MORE, database=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)  # fmt: skip
-@given(
-    st.lists(step, min_size=5, max_size=30),
-    st.lists(st.sampled_from(SHAPES), min_size=1, max_size=2),
-    st.integers(0, 1000),
-)
+@profile(10)
+@programs
 def test_gradients(steps, shapes, seed):
     rng = np.random.default_rng(seed)
     arrays = [rng.normal(size=s) for s in shapes]

@@ -17,12 +17,7 @@ def with_whole_batches(graph: Graph) -> Graph:
     """The graph in which ``sum over b of a[b].mT @ g[b]`` is one product of two matrices."""
     if not any(map(_is_sum, graph.nodes)):
         return graph
-    uses = [0] * len(graph.nodes)
-    for node in graph.nodes:
-        for a in node.args:
-            uses[a] += 1
-    for root in graph.roots():
-        uses[root] += 1
+    uses = graph.uses()
     builder = Builder(graph)
     for position, node in enumerate(graph.nodes):
         if _is_sum(node) and uses[node.args[0]] == 1:

@@ -31,12 +31,7 @@ def with_sums_of_parts(graph: Graph) -> Graph:
     """The graph with each tree of additions over two paddings or more as one record."""
     if not any(map(_is_padding, graph.nodes)):
         return graph
-    uses = [0] * len(graph.nodes)
-    for node in graph.nodes:
-        for a in node.args:
-            uses[a] += 1
-    for root in graph.roots():
-        uses[root] += 1
+    uses = graph.uses()
     inner = _inner(graph, uses)
     builder = Builder(graph)
     for position, node in enumerate(graph.nodes):
