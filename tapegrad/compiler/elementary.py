@@ -141,7 +141,7 @@ def definitions(used: set[str]) -> str:
     return "\n".join([*map(_declaration, sorted(others)), *(one.text for one in ours)])
 
 
-_COUNT = {"llvm.fma": 3, "llvm.copysign": 2, "atan2": 2}
+_COUNT = {"llvm.fma": 3, "llvm.fmuladd": 3, "llvm.copysign": 2, "atan2": 2}
 
 
 def _declaration(name: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad import parallel
-from tapegrad.compiler import called, matrices
+from tapegrad.compiler import called, routine
 from tapegrad.compiler.lower import ENTRY, Lowered
 from tapegrad.compiler.place import Place
 from tapegrad.compiler.shared import Shared, attempt
@@ -117,7 +117,7 @@ def _offer_special() -> None:
         llvm.add_symbol(symbol, address)
 
 
-_ROUTINE = re.compile(f"@{matrices.PREFIX}([a-z0-9]+)")
+_ROUTINE = re.compile(f"@{routine.PREFIX}([a-z0-9]+)")
 
 
 @cache
@@ -125,7 +125,7 @@ def _offer_routine(name: str) -> None:
     """Let machine code find a routine of BLAS or LAPACK: importing them takes a while."""
     import llvmlite.binding as llvm
 
-    llvm.add_symbol(matrices.PREFIX + name, blas.routine(name))
+    llvm.add_symbol(routine.PREFIX + name, blas.routine(name))
 
 
 _offered = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import Counter
 from math import prod
 from typing import NamedTuple
 
@@ -11,13 +12,13 @@ import numpy as np
 
 from tapegrad.compiler.graph import Graph
 from tapegrad.compiler.loops import MEMORY, Nest, written
-from tapegrad.compiler.matrices import PREFIX
 from tapegrad.compiler.nested import Nested, nested_text
 from tapegrad.compiler.place import CONSTANT, INPUT, OUTPUT, Buffer, Place
+from tapegrad.compiler.routine import PREFIX, Routine
 from tapegrad.compiler.scalars import definitions
 from tapegrad.compiler.schedule import Schedule
 from tapegrad.compiler.shared import DECLARED, Shared, dividing, shared
-from tapegrad.compiler.steps import Again, Bounds, Call, Gemm, Native, Step
+from tapegrad.compiler.steps import Again, Bounds, Call, Gemm, Native, Small, Step
 from tapegrad.compiler.text import literal
 
 ENTRY = "tapegrad_program"
@@ -28,8 +29,10 @@ OUTSIDE = 1 << 41  # the result where an index is out of range
 BITS = {"float64": "i64", "float32": "i32", "int64": "i64", "int32": "i32", "bool": "i8"}
 
 INLINED = 60  # operations up to which straight code has the elementary functions inlined
+OFTEN = 4  # uses from which on a loop's function is called, not inlined
 INLINE, APART = "@vmath.", "@apart."
 LOOPING = 64  # steps from which on a loop is worth LLVM's passes
+_HEAD = re.compile(r"define internal \w+ @(\w+)\(")
 _DEFINITION = re.compile(r"^define internal .*?^}$", re.MULTILINE | re.DOTALL)
 
 PREFACE = """\
@@ -42,6 +45,7 @@ declare ptr @realloc(ptr, i64)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 attributes #0 = { nounwind "prefer-vector-width"="512" }
 attributes #1 = { nounwind noinline cold "prefer-vector-width"="512" }
+attributes #2 = { nounwind noinline "prefer-vector-width"="512" }
 """
 
 _ARITHMETIC = re.compile(r" = (f(?:add|sub|mul|div|neg)) (?:reassoc nsz )?")
@@ -84,6 +88,7 @@ class Module:
         self.declared: set[str] = set()
         self.shared: list[Shared] = []
         self.products: dict[str, str] = {}
+        self.uses: Counter[str] = Counter()  # of the functions of nests and routines
         self.names = itertools.count()
 
     def lower(self) -> Lowered:
@@ -92,7 +97,8 @@ class Module:
         running = self.running(schedule)
         self.texts.append(self._entry(running))
         preface = [PREFACE, *sorted(self.declared), *self._constants()]
-        text = "\n".join([*preface, *self.texts, self._definitions()])
+        texts = [self._called(text) for text in self.texts]
+        text = "\n".join([*preface, *texts, self._definitions()])
         # Our passes leave LLVM's little to find in long straight code: at most a fifth of its time
         # (it lies in the elementary functions), for which they take five times as long to compile.
         level = 0 if self.straight > INLINED and self.longest < LOOPING else 2
@@ -147,7 +153,25 @@ class Module:
                     self.apart |= {f for f in found.used if f.startswith(INLINE[1:])}
             self.texts.append(text)
             self.used |= found.used
+        if nest.domain:
+            self.uses[name] += 1
         return name
+
+    def routine(self, kind: str, routine: Routine) -> str:
+        """The name of the function of a routine."""
+        name = self.functions.get(routine.text)
+        if name is None:
+            name = self.functions[routine.text] = f"{kind}{len(self.functions)}"
+            self.texts.append(routine.text.replace("{name}", name))
+            self.declared |= routine.declared
+            self.used |= routine.functions
+        return name
+
+    def _called(self, text: str) -> str:
+        """A function as LLVM is to treat it: what is used in many places is not copied to each."""
+        found = _HEAD.match(text)
+        often = found is not None and self.uses[found[1]] >= OFTEN
+        return text.replace(" #0 {", " #2 {", 1) if often else text
 
     def _definitions(self) -> str:
         """The elementary functions, and once more those that long straight code calls."""
@@ -305,6 +329,9 @@ class Part:
         if isinstance(step, Native):
             self._native(step)
             return
+        if isinstance(step, Small):
+            self._small(step)
+            return
         if isinstance(step, Nested):
             self._nested(step)
             return
@@ -373,44 +400,37 @@ class Part:
             f"holds{k}:",
         ]
 
-    def _native(self, step: Native) -> None:
-        """Call the function; Python where it has no result."""
-        module = self.module
-        name = module.functions.get(step.text)
-        if name is None:
-            name = module.functions[step.text] = f"native{len(module.functions)}"
-            module.texts.append(step.text.replace("{name}", name))
-            module.declared |= step.declared
+    def _small(self, step: Small) -> None:
+        routine = step.routine
+        if step.redo is not None:
+            redo = self.module.nest(step.redo)
+            routine = routine._replace(text=routine.text.replace("{redo}", redo))
         given = ", ".join(f"ptr {self.address(place)}" for place in step.given)
-        for place in (*step.args, step.out):
-            self.address(place)  # before the branch, after which others may use it
-        status, bad = self.fresh(), self.fresh()
-        self.count += 1
-        label = self.count
-        self.lines += [
-            f"{status} = call i64 @{name}({given})",
-            f"{bad} = icmp ne i64 {status}, 0",
-            f"br i1 {bad}, label %failing{label}, label %solved{label}",
-            f"failing{label}:",
-        ]
-        self._call(step)
-        self.lines += [f"br label %solved{label}", f"solved{label}:"]
+        name = self.module.routine("small", routine)
+        self.module.uses[name] += 1
+        self.lines.append(f"call void @{name}({given})")
 
-    def _call(self, step: Call | Native) -> None:
+    def _native(self, step: Native) -> None:
+        """Call the routine; Python where it has no result."""
+        module = self.module
+        tried = module.routine("native", step.routine)
+        places = (*step.given, *step.args, step.out)
+        addresses = [self.address(place) for place in places]
+        distinct = list(dict.fromkeys(addresses))
+        names = [f"%a{distinct.index(a)}" for a in addresses]
+        name = module.routine("solved", _or_python(tried, names, len(step.given)))
+        given = ", ".join(f"ptr {a}" for a in distinct)
+        self._checked(f"call i64 @{name}(i64 {len(module.calls)}, {given})")
+        module.uses[name] += 1
+        module.calls.append(step)
+
+    def _call(self, step: Call) -> None:
         number = len(self.module.calls)
         self.module.calls.append(step)
-        count = len(step.args)
-        table = self.fresh()
-        self.lines.append(f"{table} = alloca [{max(count, 1)} x ptr]")
-        for k, place in enumerate(step.args):
-            slot = self._offset(table, 8 * k)
-            self.lines.append(f"store ptr {self.address(place)}, ptr {slot}")
-        program = self.fresh()
-        self.lines.append(f"{program} = load i64, ptr @tapegrad_number")
-        self._checked(
-            f"call i64 @tapegrad_callback(i64 {program}, i64 {number}, ptr {table}, "
-            f"ptr {self.address(step.out)})"
-        )
+        name = self.module.routine("python", _by_python(len(step.args)))
+        places = (*step.args, step.out)
+        addresses = ", ".join(f"ptr {self.address(place)}" for place in places)
+        self._checked(f"call i64 @{name}(i64 {number}, {addresses})")
 
     def _checked(self, call: str) -> None:
         """Call what returns a status, and hand on any but 0."""
@@ -453,6 +473,42 @@ class Part:
             )
         a, b, out = (self.address(p) for p in (step.a, step.b, step.out))
         self.lines.append(f"call void @{name}(ptr {b}, ptr {a}, ptr {out})")
+
+
+def _by_python(count: int) -> Routine:
+    """Calls back into Python, with the addresses of some operands and of the result."""
+    names = [f"%a{k}" for k in range(count + 1)]
+    head = f"define internal i64 @{{name}}(i64 %number, {', '.join(f'ptr {a}' for a in names)})"
+    lines = [f"{head} #1 {{", *_asking(names), "ret i64 %answer", "}"]
+    return Routine("\n".join(lines), frozenset(), frozenset())
+
+
+def _or_python(tried: str, names: list[str], given: int) -> Routine:
+    """Calls a routine, and where that has no result Python: with the names after the given ones."""
+    params = ", ".join(f"ptr {a}" for a in dict.fromkeys(names))
+    passed = ", ".join(f"ptr {a}" for a in names[:given])
+    lines = [
+        f"define internal i64 @{{name}}(i64 %number, {params}) #0 {{",
+        f"%status = call i64 @{tried}({passed})",
+        "%bad = icmp ne i64 %status, 0",
+        "br i1 %bad, label %failing, label %solved",
+        "failing:", *_asking(names[given:]), "ret i64 %answer", "solved:", "ret i64 0", "}",
+    ]  # fmt: skip
+    return Routine("\n".join(lines), frozenset(), frozenset())
+
+
+def _asking(names: list[str]) -> list[str]:
+    """Lines that call back into Python; `%number` is the operation's, `%answer` the status."""
+    *args, out = names
+    lines = [f"%table = alloca [{max(len(args), 1)} x ptr]"]
+    for k, name in enumerate(args):
+        lines.append(f"%slot{k} = getelementptr inbounds i8, ptr %table, i64 {8 * k}")
+        lines.append(f"store ptr {name}, ptr %slot{k}")
+    return [
+        *lines, "%program = load i64, ptr @tapegrad_number",
+        "%answer = call i64 @tapegrad_callback(i64 %program, i64 %number, ptr %table, "
+        f"ptr {out})",
+    ]  # fmt: skip
 
 
 def _layout(place: Place) -> tuple[bool, int]:

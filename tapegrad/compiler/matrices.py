@@ -7,117 +7,18 @@ forward is called, which raises what it raises eagerly, or finds a result in ano
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
+from tapegrad.compiler import eliminated
 from tapegrad.compiler.graph import Node
 from tapegrad.compiler.place import Buffer, Place, follow, whole
+from tapegrad.compiler.routine import Text
 from tapegrad.compiler.steps import Copy, Native, Step
-from tapegrad.compiler.text import FLOATS, literal
 from tapegrad.ops import shape as s
 
 Room = Callable[[np.dtype[Any], int], Buffer]
-PREFIX = "tapegrad_fortran_"  # of the routines of BLAS and LAPACK
-
-
-class Text:
-    """LLVM text of a function over pointers `%a0`, `%a1`, ..., for numbers of one precision."""
-
-    def __init__(self, dtype: np.dtype[Any]) -> None:
-        self.single = dtype.itemsize == 4
-        self.kind = "float" if self.single else "double"
-        self.head: list[str] = []
-        self.lines: list[str] = []
-        self.used: set[str] = set()
-        self.count = 0
-
-    def emit(self, text: str) -> str:
-        """A line that computes; returns the name of what it computes."""
-        self.count += 1
-        self.lines.append(f"%x{self.count} = {text}")
-        return f"%x{self.count}"
-
-    def room(self, kind: str, value: Any = None) -> str:
-        """Memory on the stack, holding a value."""
-        self.count += 1
-        self.head.append(f"%m{self.count} = alloca {kind}")
-        if value is not None:
-            self.head.append(f"store {kind} {value}, ptr %m{self.count}")
-        return f"%m{self.count}"
-
-    def at(self, base: str, index: str | int, kind: str = "") -> str:
-        """The address of an element."""
-        return self.emit(f"getelementptr {kind or self.kind}, ptr {base}, i64 {index}")
-
-    def load(self, address: str, kind: str = "") -> str:
-        """What lies at an address."""
-        return self.emit(f"load {kind or self.kind}, ptr {address}")
-
-    def store(self, value: str, address: str, kind: str = "") -> None:
-        """Put a value at an address."""
-        self.lines.append(f"store {kind or self.kind} {value}, ptr {address}")
-
-    def mad(self, a: str, by: int, b: str | int) -> str:
-        """An index ``a * by + b``."""
-        return self.emit(f"add i64 {self.emit(f'mul i64 {a}, {by}')}, {b}")
-
-    @contextmanager
-    def loop(self, count: int | str, start: int | str = 0) -> Any:
-        """The lines that are written inside are done for each number from start to count."""
-        counter = self.room("i64")
-        self.count += 1
-        k = self.count
-        self.store(str(start), counter, "i64")
-        self.lines += [f"br label %head{k}", f"head{k}:"]
-        index = self.load(counter, "i64")
-        more = self.emit(f"icmp slt i64 {index}, {count}")
-        self.lines += [f"br i1 {more}, label %body{k}, label %done{k}", f"body{k}:"]
-        yield index
-        self.store(self.emit(f"add i64 {index}, 1"), counter, "i64")
-        self.lines += [f"br label %head{k}", f"done{k}:"]
-
-    def fail(self, condition: str) -> None:
-        """Return 1 where a condition holds."""
-        self.count += 1
-        k = self.count
-        self.lines += [
-            f"br i1 {condition}, label %bad{k}, label %good{k}",
-            f"bad{k}:", "ret i64 1", f"good{k}:",
-        ]  # fmt: skip
-
-    def call(self, routine: str, *args: str) -> None:
-        """Call one of LAPACK's routines or of BLAS's, without the letter of its precision."""
-        symbol = PREFIX + ("s" if self.single else "d") + routine
-        self.used.add(f"declare void @{symbol}({', '.join(['ptr'] * len(args))})")
-        self.lines.append(f"call void @{symbol}({', '.join(f'ptr {a}' for a in args)})")
-
-    def number(self, n: int) -> str:
-        """A pointer to a whole number."""
-        return self.room("i32", n)
-
-    def letter(self, letter: str) -> str:
-        """A pointer to a letter."""
-        return self.room("i8", ord(letter))
-
-    def math(self, name: str, x: str) -> str:
-        """One of LLVM's functions of one number."""
-        symbol = f"llvm.{name}.{FLOATS[self.kind]}"
-        self.used.add(f"declare {self.kind} @{symbol}({self.kind})")
-        return self.emit(f"call {self.kind} @{symbol}({self.kind} {x})")
-
-    def constant(self, value: float) -> str:
-        """A number."""
-        return literal(value, self.kind).name
-
-    def text(self, params: int) -> str:
-        """The function; `{name}` stands for its name."""
-        names = ", ".join(f"ptr %a{k}" for k in range(params))
-        return "\n".join([
-            f"define internal i64 @{{name}}({names}) #0 {{", "start:", *self.head,
-            *self.lines, "ret i64 0", "}",
-        ])  # fmt: skip
 
 
 def _factored(t: Text, node: Node, n: int, columns: int, count: int) -> Text:
@@ -157,7 +58,7 @@ def _logarithm(t: Text, matrix: str, pivots: str, n: int) -> tuple[str, str]:
         turned = t.emit(f"xor i1 {moved}, {negative}")
         factor = t.emit(f"select i1 {turned}, {t.kind} {minus}, {t.kind} {one}")
         t.store(t.emit(f"fmul {t.kind} {t.load(sign)}, {factor}"), sign)
-        part = t.math("log", t.math("fabs", element))
+        part = t.math("log", t.math("llvm.fabs", element))
         t.store(t.emit(f"fadd {t.kind} {t.load(total)}, {part}"), total)
     return sign, total
 
@@ -217,6 +118,25 @@ NAMES = frozenset("solve inv logdet_slope cofactor det slogdet cholesky solve_tr
 
 def steps(node: Node, operands: list[Place], room: Room) -> tuple[list[Step], Place]:
     """The steps of an operation, and where its result lies."""
+    if eliminated.fits(operands[0].shape[-1], operands[-1].shape[-1]):
+        return _small(node, operands, room)
+    return _by_lapack(node, operands, room)
+
+
+def _small(node: Node, operands: list[Place], room: Room) -> tuple[list[Step], Place]:
+    """One step: the function reads the operands where they lie."""
+    out = seen = whole(room(node.dtype, node.size), node.shape)
+    if node.name in ("det", "slogdet"):  # one number, or two, is a column
+        numbers = 1 if node.name == "det" else 2
+        seen = whole(out.buffer, (*operands[0].shape[:-2], numbers, 1))
+    wide = [p.broadcast((*seen.shape[:-2], *p.shape[-2:])) for p in operands]
+    routine = eliminated.routine(node.name, node.params, wide, seen)
+    return [Native(node, operands, out, [*wide, seen], routine)], out
+
+
+def _by_lapack(node: Node, operands: list[Place], room: Room) -> tuple[list[Step], Place]:
+    """Matrices are copied to where LAPACK works on them in place."""
+    dtype, name = node.dtype, node.name
     dtype, name = node.dtype, node.name
     n = operands[0].shape[-1]
     text = Text(dtype)
@@ -255,8 +175,7 @@ def steps(node: Node, operands: list[Place], room: Room) -> tuple[list[Step], Pl
     if name in ("logdet_slope", "cofactor"):  # the transpose of the inverse
         out = whole(out.buffer, node.shape)
         given[1] = out
-    function = text.text(len(given))
-    return [*before, Native(node, operands, out, given, function, frozenset(text.used))], out
+    return [*before, Native(node, operands, out, given, text.routine([""] * len(given)))], out
 
 
 def _product(shape: tuple[int, ...]) -> int:

@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.compiler import small
 from tapegrad.compiler.loops import SUM, Nest, Store, Term
 from tapegrad.compiler.place import Buffer, Place, reshaped, whole
+from tapegrad.compiler.shared import shared
 from tapegrad.compiler.steps import Again, Copy, Fixed, Gemm, Step
 
 SMALL = 1 << 13  # multiplications up to which a product of matrices is a nest of its own
@@ -34,24 +36,27 @@ def multiplied(
     wide_b = b.broadcast((*batch, inner, columns))
     size = rows * inner * columns
     count = out.buffer.size // (rows * columns)
-    if strong and count * size <= TINY:
-        return [Fixed(product(wide_a, wide_b, full, "exact"))]
+    plain = product(wide_a, wide_b, full, "mul")
+    exact = product(wide_a, wide_b, full, "exact") if strong else None
+    if small.fits(wide_a, wide_b, full) and not shared(plain):
+        return [small.multiplied(wide_a, wide_b, full, exact)]
+    if exact is not None and count * size <= TINY:
+        return [Fixed(exact)]
     if len(b.shape) == 2 and count > 1:  # one large matrix in the place of many
         tall = reshaped(wide_a, (count * rows, inner))
         if tall is not None:
             a, rows, size, count = tall, count * rows, count * size, 1
     if min(rows, columns) == 1 or size <= SMALL:
-        steps: list[Step] = [Fixed(product(wide_a, wide_b, full, "mul"))]
+        steps: list[Step] = [Fixed(plain)]
     else:
         steps = []
         left, right = (wide_a, wide_b) if count > 1 else (a, b)
         left = _for_blas(left, count, out.buffer.dtype, room, steps)
         right = _for_blas(right, count, out.buffer.dtype, room, steps)
         steps.append(Gemm(left, right, whole(out.buffer, (count, rows, columns))))
-    if strong:
+    if exact is not None:
         result = whole(room(out.buffer.dtype, 1), ())
-        redo = product(wide_a, wide_b, full, "exact")
-        steps.append(Again(whole(out.buffer, (out.buffer.size,)), result, redo))
+        steps.append(Again(whole(out.buffer, (out.buffer.size,)), result, exact))
     return steps
 
 

@@ -6,6 +6,7 @@ from tapegrad.compiler.graph import Node
 from tapegrad.compiler.loops import MAX, MIN, SET, SUM, Nest, Store, Term, nest_of
 from tapegrad.compiler.nested import Nested
 from tapegrad.compiler.place import Place
+from tapegrad.compiler.routine import Routine
 from tapegrad.tape import Shape
 
 
@@ -51,19 +52,31 @@ class Call:
 
 
 class Native:
-    """An operation that a function of LLVM text computes from what lies in `given`.
+    """An operation that a routine computes from what lies in `given`.
 
     Where it says that it has no result, Python computes the operation.
     """
 
-    __slots__ = ("args", "declared", "given", "node", "out", "text")
+    __slots__ = ("args", "given", "node", "out", "routine")
 
     def __init__(
-        self, node: Node, args: list[Place], out: Place, given: list[Place], text: str,
-        declared: frozenset[str],
-    ) -> None:  # fmt: skip
+        self, node: Node, args: list[Place], out: Place, given: list[Place], routine: Routine
+    ) -> None:
         self.node, self.args, self.out = node, args, out
-        self.given, self.text, self.declared = given, text, declared
+        self.given, self.routine = given, routine
+
+
+class Small:
+    """A product of small matrices.
+
+    A strong one has a nest, of the same windows, which the routine calls by the name `{redo}` where
+    the result has what is no number.
+    """
+
+    __slots__ = ("given", "redo", "routine")
+
+    def __init__(self, given: list[Place], routine: Routine, redo: Nest | None) -> None:
+        self.given, self.routine, self.redo = given, routine, redo
 
 
 class Copy:
@@ -98,7 +111,7 @@ class Bounds:
         self.nest = Nest(index.shape, (index,), (), (low, high))
 
 
-Step = Loop | Fixed | Gemm | Again | Call | Native | Copy | Bounds | Nested
+Step = Loop | Fixed | Gemm | Small | Again | Call | Native | Copy | Bounds | Nested
 
 
 def touched(step: Step, nest: Nest | None) -> list[Place]:
@@ -109,6 +122,8 @@ def touched(step: Step, nest: Nest | None) -> list[Place]:
         return [*step.args, step.out]
     if isinstance(step, Native):
         return [*step.args, *step.given, step.out]
+    if isinstance(step, Small):
+        return step.given
     if isinstance(step, Nested):
         return step.places()
     assert nest is not None

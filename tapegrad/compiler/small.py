@@ -1,0 +1,110 @@
+"""Products of small matrices as straight-line code: vectors in registers, nothing in between.
+
+A row of the result is a row of the second matrix times a number, plus the next row times the next
+number, ...; where the columns of the first lie better, all is turned.  A matrix times a vector
+whose rows lie in order is a vector product for each row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack, contextmanager
+from functools import lru_cache
+from typing import Any
+
+from tapegrad.compiler.loops import Nest, collapsed
+from tapegrad.compiler.place import Place, layout
+from tapegrad.compiler.routine import Routine, Text
+from tapegrad.compiler.steps import Small
+
+KEPT = 512  # texts that are not written again
+SIDE = 8  # rows and columns of the matrices that are small
+
+
+@contextmanager
+def each(t: Text, places: Sequence[Place]) -> Any:
+    """Loops over the batch of matrices at `%a0`, `%a1`, ...; gives where these begin."""
+    batch = places[0].shape[:-2]
+    windows = [p._replace(shape=batch, strides=p.strides[:-2]) for p in places]
+    flat = collapsed(Nest(batch, tuple(windows), (), ()))
+    at = [f"%a{k}" for k in range(len(places))]
+    with ExitStack() as loops:
+        for d, count in enumerate(flat.domain):
+            index = loops.enter_context(t.loop(count))
+            for k, window in enumerate(flat.loads):
+                if window.strides[d]:
+                    at[k] = t.at(at[k], t.mad(index, window.strides[d], 0))
+        yield at
+
+
+def fits(a: Place, b: Place, out: Place) -> bool:
+    """Whether a product is one of small matrices, of one type."""
+    alike = a.buffer.dtype == b.buffer.dtype == out.buffer.dtype
+    return alike and max(*out.shape[-2:], a.shape[-1]) <= SIDE
+
+
+def multiplied(a: Place, b: Place, out: Place, redo: Nest | None) -> Small:
+    """The step of a product; `redo` does it again where the result has what is no number."""
+    given = [a, b, out]
+    return Small(given, _written(*map(layout, given), strong=redo is not None), redo)
+
+
+@lru_cache(KEPT)
+def _written(a: Place, b: Place, out: Place, strong: bool) -> Routine:
+    t = Text(out.buffer.dtype)
+    odd = t.room("i1", "false") if strong else ""
+    with each(t, (a, b, out)) as at:
+        found = _Product(t, (a, b, out), at).found
+        if strong:
+            bad = t.emit(f"fcmp uno {t.kind} {found}, {found}")
+            t.store(t.emit(f"or i1 {t.load(odd, 'i1')}, {bad}"), odd, "i1")
+    if strong:
+        t.lines += [
+            f"br i1 {t.load(odd, 'i1')}, label %again, label %done", "again:",
+            "call void @{redo}(ptr %a0, ptr %a1, ptr %a2)", "br label %done", "done:",
+        ]  # fmt: skip
+    return t.routine(["noalias readonly", "noalias readonly", "noalias"], "void")
+
+
+class _Product:
+    """Writes one product; `found` is the sum of the result's elements."""
+
+    def __init__(self, t: Text, given: Sequence[Place], at: list[str]) -> None:
+        self.t, self.at = t, at
+        a, b, out = given
+        (self.rows, self.inner), self.columns = a.shape[-2:], b.shape[-1]
+        self.a, self.b, self.out = [p.strides[-2:] for p in given]
+        by_rows, by_columns = self.b[1] == 1, self.a[0] == 1
+        if by_columns if self.columns == 1 else not by_rows and (by_columns or self.rows == 1):
+            self._turn()
+        self.found = self._by_rows()
+
+    def _turn(self) -> None:
+        """The product of the transposes, in the opposite order, is the transpose."""
+        (a0, a1), (b0, b1), (o0, o1) = self.a, self.b, self.out
+        self.a, self.b, self.out = (b1, b0), (a1, a0), (o1, o0)
+        self.rows, self.columns = self.columns, self.rows
+        self.at = [self.at[1], self.at[0], self.at[2]]
+
+    def _by_rows(self) -> str:
+        t, n = self.t, self.columns
+        a, b, out = self.at
+        below = [t.read(t.at(b, k * self.b[0]), n, self.b[1]) for k in range(self.inner)]
+        total = ""
+        for i in range(self.rows):
+            left = [t.load(t.at(a, i * self.a[0] + k * self.a[1])) for k in range(self.inner)]
+            row = self._row([t.splat(x, n) for x in left], below)
+            t.write(row, t.at(out, i * self.out[0]), n, self.out[1])
+            total = t.two("fadd", total, row, n) if total else row
+        return t.total(total, n)
+
+    def _row(self, left: list[str], below: list[str]) -> str:
+        """Rows times numbers, added up in two sums: they need not wait for each other."""
+        t, n = self.t, self.columns
+        sums: list[str] = []
+        for k, (x, right) in enumerate(zip(left, below, strict=True)):
+            if k < 2:
+                sums.append(t.two("fmul", x, right, n))
+            else:
+                sums[k % 2] = t.fused(x, right, sums[k % 2], n)
+        return sums[0] if len(sums) == 1 else t.two("fadd", *sums, n)
