@@ -96,10 +96,10 @@ class _Factors:
     def _exchange(self, c: int) -> None:
         """Bring the row with the largest element of a column up, the first one of equal ones."""
         t, later = self.t, range(c + 1, self.n)
-        best = t.math("llvm.fabs", self._entry(c, c)) if later else ""
+        best = t.math("fabs", self._entry(c, c)) if later else ""
         larger = []
         for r in later:
-            size = t.math("llvm.fabs", self._entry(r, c))
+            size = t.math("fabs", self._entry(r, c))
             larger.append(t.emit(f"fcmp ogt {t.kind} {size}, {best}"))
             best = t.emit(f"select i1 {larger[-1]}, {t.kind} {size}, {t.kind} {best}")
         moved = "false"
@@ -150,7 +150,7 @@ class _Factors:
         product, within = sign, "true"
         for pivot in self.pivots:
             product = t.two("fmul", product, pivot)
-            size = t.math("llvm.fabs", product)
+            size = t.math("fabs", product)
             for test, limit in (("ogt", limits.tiny), ("ole", limits.max)):
                 fine = t.emit(f"fcmp {test} {kind} {size}, {t.constant(float(limit))}")
                 within = t.emit(f"and i1 {within}, {fine}")
@@ -162,7 +162,7 @@ class _Factors:
                 sign = t.emit(f"select i1 {below}, {kind} {turned}, {kind} {sign}")
             total = zero
             for pivot in self.pivots:
-                total = t.two("fadd", total, t.math("log", t.math("llvm.fabs", pivot)))
+                total = t.two("fadd", total, t.math("log", t.math("fabs", pivot)))
             sign = t.emit(f"select i1 {self.singular}, {kind} {zero}, {kind} {sign}")
             low = t.constant(-np.inf)
             total = t.emit(f"select i1 {self.singular}, {kind} {low}, {kind} {total}")
@@ -190,7 +190,7 @@ def _root(t: Text, place: Place, base: str) -> list[str]:
                 left = t.fused(t.emit(f"fneg {t.kind} {factor[i][k]}"), factor[j][k], left)
             if i == j:
                 t.fail(t.emit(f"fcmp ule {t.kind} {left}, {zero}"))
-                factor[j][j] = t.math("llvm.sqrt", left)
+                factor[j][j] = t.math("sqrt", left)
                 scale = t.two("fdiv", one, factor[j][j])
             else:
                 factor[i][j] = t.two("fmul", left, scale)

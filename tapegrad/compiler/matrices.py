@@ -58,7 +58,7 @@ def _logarithm(t: Text, matrix: str, pivots: str, n: int) -> tuple[str, str]:
         turned = t.emit(f"xor i1 {moved}, {negative}")
         factor = t.emit(f"select i1 {turned}, {t.kind} {minus}, {t.kind} {one}")
         t.store(t.emit(f"fmul {t.kind} {t.load(sign)}, {factor}"), sign)
-        part = t.math("log", t.math("llvm.fabs", element))
+        part = t.math("log", t.math("fabs", element))
         t.store(t.emit(f"fadd {t.kind} {t.load(total)}, {part}"), total)
     return sign, total
 

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad.compiler import elementary
 from tapegrad.compiler.text import FLOATS, literal
 
 PREFIX = "tapegrad_fortran_"  # of the routines of BLAS and LAPACK
@@ -115,10 +114,8 @@ class Text:
         return self.room("i8", ord(letter))
 
     def math(self, name: str, x: str) -> str:
-        """A function of one number: one of `vmath`'s, or of LLVM's (`llvm.sqrt`)."""
-        symbol = elementary.symbol(name, self.kind)
-        if name.startswith("llvm."):
-            symbol = f"{name}.{FLOATS[self.kind]}"
+        """One of LLVM's functions of one number."""
+        symbol = f"llvm.{name}.{FLOATS[self.kind]}"
         self.functions.add(symbol)
         return self.emit(f"call {self.kind} @{symbol}({self.kind} {x})")
 

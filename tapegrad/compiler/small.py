@@ -17,6 +17,7 @@ from tapegrad.compiler.place import Place, layout
 from tapegrad.compiler.routine import Routine, Text
 from tapegrad.compiler.steps import Small
 
+FEW = 4  # rows and numbers up to which a strong product looks at every factor
 KEPT = 512  # texts that are not written again
 SIDE = 8  # rows and columns of the matrices that are small
 
@@ -46,19 +47,24 @@ def fits(a: Place, b: Place, out: Place) -> bool:
 def multiplied(a: Place, b: Place, out: Place, redo: Nest | None) -> Small:
     """The step of a product; `redo` does it again where the result has what is no number."""
     given = [a, b, out]
-    return Small(given, _written(*map(layout, given), strong=redo is not None), redo)
+    rows, inner = a.shape[-2:]
+    if redo is not None and min(rows, out.shape[-1]) * inner <= FEW:
+        return Small(given, _written(*map(layout, given), strong=True), None)
+    return Small(given, _written(*map(layout, given), again=redo is not None), redo)
 
 
 @lru_cache(KEPT)
-def _written(a: Place, b: Place, out: Place, strong: bool) -> Routine:
+def _written(
+    a: Place, b: Place, out: Place, strong: bool = False, again: bool = False
+) -> Routine:
     t = Text(out.buffer.dtype)
-    odd = t.room("i1", "false") if strong else ""
+    odd = t.room("i1", "false") if again else ""
     with each(t, (a, b, out)) as at:
-        found = _Product(t, (a, b, out), at).found
-        if strong:
-            bad = t.emit(f"fcmp uno {t.kind} {found}, {found}")
+        total = _Product(t, (a, b, out), at, strong).total
+        if again:
+            bad = t.emit(f"fcmp uno {t.kind} {total}, {total}")
             t.store(t.emit(f"or i1 {t.load(odd, 'i1')}, {bad}"), odd, "i1")
-    if strong:
+    if again:
         t.lines += [
             f"br i1 {t.load(odd, 'i1')}, label %again, label %done", "again:",
             "call void @{redo}(ptr %a0, ptr %a1, ptr %a2)", "br label %done", "done:",
@@ -67,17 +73,17 @@ def _written(a: Place, b: Place, out: Place, strong: bool) -> Routine:
 
 
 class _Product:
-    """Writes one product; `found` is the sum of the result's elements."""
+    """Writes one product; `total` is the sum of the result's elements."""
 
-    def __init__(self, t: Text, given: Sequence[Place], at: list[str]) -> None:
-        self.t, self.at = t, at
+    def __init__(self, t: Text, given: Sequence[Place], at: list[str], strong: bool) -> None:
+        self.t, self.at, self.strong = t, at, strong
         a, b, out = given
         (self.rows, self.inner), self.columns = a.shape[-2:], b.shape[-1]
         self.a, self.b, self.out = [p.strides[-2:] for p in given]
         by_rows, by_columns = self.b[1] == 1, self.a[0] == 1
         if by_columns if self.columns == 1 else not by_rows and (by_columns or self.rows == 1):
             self._turn()
-        self.found = self._by_rows()
+        self.total = self._by_rows()
 
     def _turn(self) -> None:
         """The product of the transposes, in the opposite order, is the transpose."""
@@ -104,7 +110,22 @@ class _Product:
         sums: list[str] = []
         for k, (x, right) in enumerate(zip(left, below, strict=True)):
             if k < 2:
-                sums.append(t.two("fmul", x, right, n))
+                sums.append(self._times(x, right))
+            elif self.strong:
+                sums[k % 2] = t.two("fadd", sums[k % 2], self._times(x, right), n)
             else:
                 sums[k % 2] = t.fused(x, right, sums[k % 2], n)
         return sums[0] if len(sums) == 1 else t.two("fadd", *sums, n)
+
+    def _times(self, x: str, y: str) -> str:
+        """A product; in a strong one what is exactly zero gives zero."""
+        t, n = self.t, self.columns
+        found = t.two("fmul", x, y, n)
+        if not self.strong:
+            return found
+        kind, mask = t.vector(n), "i1" if n == 1 else f"<{n} x i1>"
+        zero = t.splat(t.constant(0.0), n)
+        for factor in (x, y):
+            some = t.emit(f"fcmp oeq {kind} {factor}, {zero}")
+            found = t.emit(f"select {mask} {some}, {kind} {zero}, {kind} {found}")
+        return found
