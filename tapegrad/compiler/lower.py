@@ -408,6 +408,7 @@ class Part:
         given = ", ".join(f"ptr {self.address(place)}" for place in step.given)
         name = self.module.routine("small", routine)
         self.module.uses[name] += 1
+        self.module.longest = max(self.module.longest, step.size)
         self.lines.append(f"call void @{name}({given})")
 
     def _native(self, step: Native) -> None:

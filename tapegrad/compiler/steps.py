@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from tapegrad.compiler.graph import Node
 from tapegrad.compiler.loops import MAX, MIN, SET, SUM, Nest, Store, Term, nest_of
 from tapegrad.compiler.nested import Nested
@@ -77,6 +79,12 @@ class Small:
 
     def __init__(self, given: list[Place], routine: Routine, redo: Nest | None) -> None:
         self.given, self.routine, self.redo = given, routine, redo
+
+    @property
+    def size(self) -> int:
+        """The number of multiplications."""
+        a, _, out = self.given
+        return prod(out.shape) * a.shape[-1]
 
 
 class Copy:

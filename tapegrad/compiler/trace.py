@@ -152,8 +152,12 @@ class Trace(Level):
         """The Tensors from outside that can still change: others than this trace know of them."""
         found = list(self.captured.values())
         self.captured.clear()
-        ours = 3  # the list, the variable below, the argument of the call
-        return [t for t in found if t._is_view() or sys.getrefcount(t) > ours]
+        ours = 3  # the list (of a base: the view), the variable below, the argument of the call
+        return [
+            t for t in found
+            if sys.getrefcount(t) > ours
+            or ((base := t._base) is not None and sys.getrefcount(base) > ours)
+        ]  # fmt: skip
 
     def follow(self, t: Tensor) -> Traced:
         """A variable: a record of the same value that a gradient can be asked for."""

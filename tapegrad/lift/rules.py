@@ -244,19 +244,25 @@ def _as_strided(op: Op, given: Any, many: Any, params: dict[str, Any], size: int
     )
 
 
-_BY_PLACES = {"index_select": ix.index, "unselect": ix.unindex, "index_add": ix.index_put}
+_ALONG = {"index_select": ix.gather, "unselect": ix.ungather, "index_add": ix.scatter_add}
 
 
 @_named("index_select", "unselect", "index_add")
 def _along(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
-    """One vector of indices for all examples, or one for each."""
+    """One vector of indices for all examples, or one for each, which no place counts from the end.
+
+    `gather` and its kin are as strict, and take an index for every element.
+    """
     if not many[1]:
         x, *rest = spread_out([given[0], *given[2:]], [many[0], *many[2:]], size)
         return run(op, (x, given[1], *rest), _shifted(params, size))
-    order = [0, 2, 1] if op is ix.index_add else [0, 1]
-    plan = {"plan": ix.at(params["dim"], ix.HOLE), "accumulate": True, "shape": params.get("shape")}
-    found = _BY_PLACES[op.name]
-    return _indexed(found, [given[i] for i in order], [many[i] for i in order], plan, size)
+    parts = spread_out(given, many, size)
+    dim, index = params["dim"] + 1, parts[1]
+    shape = list(parts[-1 if op is ix.index_add else 0]._a.shape)
+    shape[dim] = index._a.shape[1]
+    dims = (*range(1, dim), *range(dim + 1, len(shape)))
+    parts[1] = run(expand, (run(unsqueeze, (index,), {"dims": dims}),), {"shape": tuple(shape)})
+    return run(_ALONG[op.name], tuple(parts), _shifted(params, size))
 
 
 @_named("index", "unindex", "index_put", "cleared")

@@ -33,6 +33,8 @@ def test_what_only_the_trace_knows_is_not_watched() -> None:
     for f in (
         tg.grad(lambda x: (x * x).sum()),
         lambda x: (x * tg.ones(4)).sum(),
+        lambda x: (x * tg.ones(8)[::2]).sum(),
+        lambda x: tg.linalg.solve(np.eye(4) * x, np.ones(4)).sum(),
         lambda x: tg.jvp(lambda y: y**3, (x,), (np.ones(4),))[1],
     ):
         jitted = tg.jit(f)

@@ -77,3 +77,30 @@ def test_a_failure_is_told_in_nopython_code():
     np.testing.assert_array_equal(call(X, np.array([[1, 0]])), [[2.0, 1.0]])
     with pytest.raises(RuntimeError, match="`gather`: index out of range"):
         call(X, np.array([[-1, 0]]))
+
+
+MAPPED = {
+    "index_select": lambda x, i: tg.index_select(x, 0, i),
+    "index_add": lambda x, i: tg.index_add(x, 0, i, x[:2]),
+    "gather": lambda x, i: tg.gather(x, 0, i),
+    "gradient of index_select": tg.grad(lambda x, i: (tg.index_select(x, 0, i) ** 3).sum()),
+}
+
+
+@pytest.mark.parametrize("in_dims", [(0, 0), (None, 0)], ids=["arrays", "one array"])
+@pytest.mark.parametrize("first", [-1, 3])
+@pytest.mark.parametrize("name", MAPPED)
+def test_an_index_for_each_example_does_not_count_from_the_end_either(name, first, in_dims):
+    f = tg.vmap(MAPPED[name], in_dims)
+    x = np.arange(1.0, 7.0).reshape(2, 3)[slice(None) if in_dims[0] == 0 else 0]
+    fitting, index = np.array([[2, 0], [1, 1]]), np.array([[2, 0], [first, 1]])
+    jitted = tg.jit(f)
+    np.testing.assert_array_equal(jitted(x, fitting), f(x, fitting))
+    with pytest.raises((IndexError, RuntimeError), match="index out of range") as eager:
+        f(x, index)
+    for _ in range(2):
+        with pytest.raises(eager.type, match="index out of range") as found:
+            jitted(x, index)
+        assert str(found.value) == str(eager.value)
+    np.testing.assert_array_equal(jitted(x, fitting[::-1]), f(x, fitting[::-1]))
+    assert jitted.cache_info() == (1, 1, 0)
