@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tapegrad.compiler.asking import by_python, or_python
 from tapegrad.compiler.graph import Graph
 from tapegrad.compiler.loops import MEMORY, Nest, written
 from tapegrad.compiler.nested import Nested, nested_text
@@ -419,7 +420,7 @@ class Part:
         addresses = [self.address(place) for place in places]
         distinct = list(dict.fromkeys(addresses))
         names = [f"%a{distinct.index(a)}" for a in addresses]
-        name = module.routine("solved", _or_python(tried, names, len(step.given)))
+        name = module.routine("solved", or_python(tried, names, len(step.given)))
         given = ", ".join(f"ptr {a}" for a in distinct)
         self._checked(f"call i64 @{name}(i64 {len(module.calls)}, {given})")
         module.uses[name] += 1
@@ -428,7 +429,7 @@ class Part:
     def _call(self, step: Call) -> None:
         number = len(self.module.calls)
         self.module.calls.append(step)
-        name = self.module.routine("python", _by_python(len(step.args)))
+        name = self.module.routine("python", by_python(len(step.args)))
         places = (*step.args, step.out)
         addresses = ", ".join(f"ptr {self.address(place)}" for place in places)
         self._checked(f"call i64 @{name}(i64 {number}, {addresses})")
@@ -474,42 +475,6 @@ class Part:
             )
         a, b, out = (self.address(p) for p in (step.a, step.b, step.out))
         self.lines.append(f"call void @{name}(ptr {b}, ptr {a}, ptr {out})")
-
-
-def _by_python(count: int) -> Routine:
-    """Calls back into Python, with the addresses of some operands and of the result."""
-    names = [f"%a{k}" for k in range(count + 1)]
-    head = f"define internal i64 @{{name}}(i64 %number, {', '.join(f'ptr {a}' for a in names)})"
-    lines = [f"{head} #1 {{", *_asking(names), "ret i64 %answer", "}"]
-    return Routine("\n".join(lines), frozenset(), frozenset())
-
-
-def _or_python(tried: str, names: list[str], given: int) -> Routine:
-    """Calls a routine, and where that has no result Python: with the names after the given ones."""
-    params = ", ".join(f"ptr {a}" for a in dict.fromkeys(names))
-    passed = ", ".join(f"ptr {a}" for a in names[:given])
-    lines = [
-        f"define internal i64 @{{name}}(i64 %number, {params}) #0 {{",
-        f"%status = call i64 @{tried}({passed})",
-        "%bad = icmp ne i64 %status, 0",
-        "br i1 %bad, label %failing, label %solved",
-        "failing:", *_asking(names[given:]), "ret i64 %answer", "solved:", "ret i64 0", "}",
-    ]  # fmt: skip
-    return Routine("\n".join(lines), frozenset(), frozenset())
-
-
-def _asking(names: list[str]) -> list[str]:
-    """Lines that call back into Python; `%number` is the operation's, `%answer` the status."""
-    *args, out = names
-    lines = [f"%table = alloca [{max(len(args), 1)} x ptr]"]
-    for k, name in enumerate(args):
-        lines.append(f"%slot{k} = getelementptr inbounds i8, ptr %table, i64 {8 * k}")
-        lines.append(f"store ptr {name}, ptr %slot{k}")
-    return [
-        *lines, "%program = load i64, ptr @tapegrad_number",
-        "%answer = call i64 @tapegrad_callback(i64 %program, i64 %number, ptr %table, "
-        f"ptr {out})",
-    ]  # fmt: skip
 
 
 def _layout(place: Place) -> tuple[bool, int]:

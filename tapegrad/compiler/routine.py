@@ -196,7 +196,9 @@ class Text:
         kind, symbol = self.vector(n), f"llvm.vector.reduce.fadd.v{n}{FLOATS[self.kind]}"
         self.declared.add(f"declare {self.kind} @{symbol}({self.kind}, {kind})")
         minus = literal(-0.0, self.kind).name
-        return self.emit(f"call reassoc {self.kind} @{symbol}({self.kind} {minus}, {kind} {vector})")
+        return self.emit(
+            f"call reassoc {self.kind} @{symbol}({self.kind} {minus}, {kind} {vector})"
+        )
 
     # -- the whole -----------------------------------------------------------------------------
 

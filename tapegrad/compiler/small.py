@@ -54,9 +54,7 @@ def multiplied(a: Place, b: Place, out: Place, redo: Nest | None) -> Small:
 
 
 @lru_cache(KEPT)
-def _written(
-    a: Place, b: Place, out: Place, strong: bool = False, again: bool = False
-) -> Routine:
+def _written(a: Place, b: Place, out: Place, strong: bool = False, again: bool = False) -> Routine:
     t = Text(out.buffer.dtype)
     odd = t.room("i1", "false") if again else ""
     with each(t, (a, b, out)) as at:
@@ -77,7 +75,7 @@ class _Product:
 
     def __init__(self, t: Text, given: Sequence[Place], at: list[str], strong: bool) -> None:
         self.t, self.at, self.strong = t, at, strong
-        a, b, out = given
+        a, b, _ = given
         (self.rows, self.inner), self.columns = a.shape[-2:], b.shape[-1]
         self.a, self.b, self.out = [p.strides[-2:] for p in given]
         by_rows, by_columns = self.b[1] == 1, self.a[0] == 1
@@ -115,7 +113,7 @@ class _Product:
                 sums[k % 2] = t.two("fadd", sums[k % 2], self._times(x, right), n)
             else:
                 sums[k % 2] = t.fused(x, right, sums[k % 2], n)
-        return sums[0] if len(sums) == 1 else t.two("fadd", *sums, n)
+        return sums[0] if len(sums) == 1 else t.two("fadd", sums[0], sums[1], n)
 
     def _times(self, x: str, y: str) -> str:
         """A product; in a strong one what is exactly zero gives zero."""
