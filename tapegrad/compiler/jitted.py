@@ -275,17 +275,17 @@ class Jitted:
         except ValueError:
             return
         kinds: Any = signature.kinds
-        self._doors += 1
         self._way_in = door(
             variant.program, kinds, result, self._way_in, _failed, name_of(self.function)
         )
+        self._doors += 1
 
     def trace(self, signature: Signature, leaves: list[Any], arrays: list[np.ndarray]) -> Variant:
         """Run the function on Traced Tensors, and compile what it did."""
         glance = Glance(GLANCED)
         try:
             return self._trace(signature, leaves, arrays, glance)
-        except Untraceable:
+        except (Untraceable, MemoryError):
             raise
         except Exception:
             if not glance.cuts:

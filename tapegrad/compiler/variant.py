@@ -90,8 +90,16 @@ class Variant:
 
 def compiled(graph: Graph, fast: bool) -> Program:
     """Machine code for a graph."""
-    lowered = Module(graph, fast).lower()
-    linked = Linked(lowered)
+    try:
+        lowered = Module(graph, fast).lower()
+        linked = Linked(lowered)
+    except MemoryError as error:
+        why = f" ({error})" if str(error) else ""
+        raise MemoryError(
+            f"`jit`: there is not enough memory to compile a program of {len(graph.nodes)} "
+            f"operations{why}: free some or raise the limit (`ulimit -v`), and write long loops "
+            "as `scan` or `fori_loop`, whose bodies are compiled once"
+        ) from error
     return Program(
         linked.address,
         tuple([graph.nodes[i].spec for i in graph.inputs]),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import mmap
 import re
 import sys
 import threading
@@ -121,6 +122,18 @@ def _loaded(code: bytes) -> tuple[Any, Any]:
     return engine, machine
 
 
+# Bytes that LLVM takes at most for a byte of text, by whether it optimises; and beside that.
+_TAKEN, _BESIDE = (32, 256), 32 << 20
+
+
+def _reserve(nbytes: int) -> None:
+    """Raise MemoryError where so much cannot be had: LLVM, when it runs out, ends the process."""
+    try:
+        mmap.mmap(-1, nbytes).close()
+    except OSError:
+        raise MemoryError(f"compiling may take {nbytes >> 20} MB, which are not there") from None
+
+
 def assembled(text: str, level: int = 3) -> tuple[Any, Any]:
     """The engine of a module given as LLVM text, compiled at most once per machine.
 
@@ -133,10 +146,12 @@ def assembled(text: str, level: int = 3) -> tuple[Any, Any]:
         if code is None:
             import llvmlite.binding as llvm
 
+            _reserve(_BESIDE + _TAKEN[level > 0] * len(text))
             module = llvm.parse_assembly(text)
             _optimise(module, level)
             code = bytes(_machine(level).emit_object(module))
             disk.write(key, code)
+        _reserve(_BESIDE + 4 * len(code))
         return _loaded(code)
 
 
@@ -162,6 +177,7 @@ def _compile(name: str, source: str, arity: int) -> bytes:
     with unoptimised():
         exec(compile(source, f"<kernel {name}>", "exec"), namespace)
         native, text = entry_point(namespace[name], arity)
+    _reserve(_BESIDE + _TAKEN[True] * len(text))
     module = llvm.parse_assembly(_widened(text))
     module.get_function(native).name = SYMBOL
     _close(module)

@@ -51,9 +51,14 @@ def write(key: str, code: bytes) -> None:
     try:
         where.mkdir(parents=True, exist_ok=True, mode=0o700)
         handle, temporary = tempfile.mkstemp(dir=where)
-        with os.fdopen(handle, "wb") as file:
-            file.write(hashlib.sha256(code).digest() + code)
-        os.replace(temporary, where / f"{key}.o")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(hashlib.sha256(code).digest())
+                file.write(code)
+            os.replace(temporary, where / f"{key}.o")
+        except BaseException:
+            os.unlink(temporary)
+            raise
         _trim(where)
     except OSError:
         return
