@@ -121,16 +121,14 @@ def _described(specs: Any) -> str:
     return ", ".join([f"{spec.dtype}{list(spec.shape)}" for spec in specs]) or "nothing"
 
 
-def _is_double(form: Form, program: Program) -> bool:
-    if not isinstance(form, Leaf) or form.form != FLOAT:
-        return False
-    return program.outputs[form.output].dtype == DOUBLE
+def _is_double(form: Form) -> bool:
+    return isinstance(form, Leaf) and form.form == FLOAT
 
 
 def _scipy(program: Program, form: Form) -> str | None:
     """The function of the kind "scipy", if the program fits."""
     sizes = [math.prod(spec.shape) for spec in program.inputs]
-    if any(spec.dtype != DOUBLE for spec in program.inputs) or not _is_double(form, program):
+    if any(spec.dtype != DOUBLE for spec in program.inputs) or not _is_double(form):
         return None
     inputs = [("%x", sum(sizes[:k])) for k in range(len(sizes))]
     return f"""
@@ -158,7 +156,7 @@ def _logp(program: Program, form: Form) -> str | None:
         return None
     value, gradient = form.parts
     vector = program.inputs[0]
-    if not _is_double(value, program) or not isinstance(gradient, Leaf) or value == gradient:
+    if not _is_double(value) or not isinstance(gradient, Leaf) or value == gradient:
         return None
     if gradient.form != ARRAY or program.outputs[gradient.output] != vector:
         return None

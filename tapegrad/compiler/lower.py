@@ -30,7 +30,9 @@ OUTSIDE = 1 << 41  # the result where an index is out of range
 BITS = {"float64": "i64", "float32": "i32", "int64": "i64", "int32": "i32", "bool": "i8"}
 
 INLINED = 60  # operations up to which straight code has the elementary functions inlined
-OFTEN = 4  # uses from which on a loop's function is called, not inlined
+# The function of so many operations is called, not inlined, if it has so many uses: LLVM takes long
+# for code that is there many times.  What is shorter it makes one with what is before and after it.
+LENGTHY, OFTEN = 16, 16
 INLINE, APART = "@vmath.", "@apart."
 LOOPING = 64  # steps from which on a loop is worth LLVM's passes
 _HEAD = re.compile(r"define internal \w+ @(\w+)\(")
@@ -154,7 +156,7 @@ class Module:
                     self.apart |= {f for f in found.used if f.startswith(INLINE[1:])}
             self.texts.append(text)
             self.used |= found.used
-        if nest.domain:
+        if prod(nest.domain) * len(nest.terms) >= LENGTHY:
             self.uses[name] += 1
         return name
 
@@ -408,7 +410,8 @@ class Part:
             routine = routine._replace(text=routine.text.replace("{redo}", redo))
         given = ", ".join(f"ptr {self.address(place)}" for place in step.given)
         name = self.module.routine("small", routine)
-        self.module.uses[name] += 1
+        if step.size >= LENGTHY:
+            self.module.uses[name] += 1
         self.module.longest = max(self.module.longest, step.size)
         self.lines.append(f"call void @{name}({given})")
 

@@ -122,7 +122,7 @@ def _form(spec: Any, tensors: bool) -> str:
         return TENSOR
     if spec.shape:
         return ARRAY
-    return FLOAT if spec.dtype.kind == "f" else SCALAR
+    return FLOAT if spec.dtype == np.float64 else SCALAR
 
 
 def _constant(x: Any, f: Any) -> Any:
@@ -153,7 +153,7 @@ def _structure(tree: Tree, leaves: Any, outputs: tuple[Spec, ...]) -> Result:
         leaf = next(leaves)
         if leaf.form == ARRAY:
             return int(leaf.output)
-        if leaf.form == FLOAT and outputs[leaf.output].dtype == np.float64:
+        if leaf.form == FLOAT:
             return Float(leaf.output)
         raise ValueError
     if tree.kind is type(None):

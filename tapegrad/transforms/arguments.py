@@ -165,7 +165,7 @@ def read_only(array: np.ndarray) -> np.ndarray:
 
 
 def given_back(found: Tensor, like: Any) -> Any:
-    """A result in the form of an argument: a float for a float, an array for an array.
+    """A result in the form of an argument: a number for a number, an array for an array.
 
     What an outer transform still follows, or a Tensor of the user requires, stays a Tensor.
     """
@@ -173,6 +173,8 @@ def given_back(found: Tensor, like: Any) -> Any:
         return found
     if isinstance(like, float) and not found._a.ndim:
         return float(found._a)
+    if isinstance(like, np.generic):
+        return found._a[()]
     return writable(found._a)
 
 
@@ -187,13 +189,12 @@ def value_back(found: Any, tensors: bool) -> Any:
         return found
     if tensors:
         return found if found._a.flags.writeable else wrap(writable(found._a))
-    return (
-        writable(found._a)
-        if found._a.ndim
-        else float(found._a)
-        if found._a.dtype.kind == "f"
-        else found._a[()]
-    )
+    return writable(found._a) if found._a.ndim else number(found._a)
+
+
+def number(array: np.ndarray) -> Any:
+    """An array without a shape as a Python float, or as NumPy's number of another dtype."""
+    return float(array) if array.dtype == np.float64 else array[()]
 
 
 def paired(y: Any, name: str, f: Any, has_aux: bool) -> tuple[Any, Any]:

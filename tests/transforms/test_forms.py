@@ -200,6 +200,8 @@ def test_like_for_like():
         assert tg.hessian(f)(x).dtype == dtype
         assert tg.vmap(np.sin)(x).dtype == dtype
         assert tg.grad(f)(dtype(3.0)) == 6.0
+    assert type(tg.grad(f)(np.float32(3.0))) is np.float32
+    assert type(tg.value_and_grad(f)(X.astype("f4"))[0]) is np.float32
     np.testing.assert_allclose(tg.grad(f)(X.astype("f4")), 2 * X, rtol=1e-6)
 
 
