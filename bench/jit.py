@@ -11,6 +11,7 @@ from bench.check import Disagreement
 from bench.gradbench.evaluation import Call, as_numpy
 from bench.jit_calls import call
 from bench.jit_evals import gradbench
+from bench.jit_matrices import matrices
 from bench.jit_programs import compile
 from bench.patience import Clock
 from bench.problem import SEED, TooLong, Unsupported
@@ -19,7 +20,7 @@ from bench.sides import ADAPTERS
 from bench.sides.side import Side
 from bench.timing import QUICK, Effort, Figure, interleave
 
-GROUPS = ("gradbench", "call", "compile", "vmath")
+GROUPS = ("gradbench", "call", "matrices", "compile", "vmath")
 PROCESS_GROUPS: dict[str, object] = {}
 NAMES = ("tapegrad", "scipy", "torch", "jax")
 END = 60.0  # seconds for this table
@@ -78,4 +79,6 @@ def on_arrays(side: Side, name: str, arrays: list[np.ndarray]) -> Call:
     return lambda: f(*own)
 
 
-__all__ = ["ADAPTERS", "GROUPS", "PROCESS_GROUPS", "call", "compile", "gradbench", "vmath"]
+__all__ = [
+    "ADAPTERS", "GROUPS", "PROCESS_GROUPS", "call", "compile", "gradbench", "matrices", "vmath",
+]  # fmt: skip

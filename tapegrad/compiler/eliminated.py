@@ -72,6 +72,13 @@ def _read(t: Text, place: Place, base: str) -> list[str]:
     return [t.read(t.at(base, i * down), columns, across) for i in range(rows)]
 
 
+def _divided(t: Text, row: str, pivot: str, n: int) -> str:
+    """A row by a pivot; several numbers by a product, as BLAS does it, which waits for less."""
+    if n == 1:
+        return t.two("fdiv", row, pivot)
+    return t.two("fmul", row, t.splat(t.two("fdiv", t.constant(1.0), pivot), n), n)
+
+
 def _unit(t: Text, k: int, n: int) -> str:
     """A row of the identity."""
     return t.gathered([t.constant(float(j == k)) for j in range(n)])
@@ -134,7 +141,7 @@ class _Factors:
             for k in reversed(range(r + 1, self.n)):
                 factor = t.emit(f"fneg {t.kind} {self._entry(r, k)}")
                 rows[r] = t.fused(t.splat(factor, n), rows[k], rows[r], n)
-            rows[r] = t.two("fdiv", rows[r], t.splat(self.pivots[r], n), n)
+            rows[r] = _divided(t, rows[r], self.pivots[r], n)
         return rows
 
     def determinant(self, name: str) -> list[str]:
@@ -210,7 +217,7 @@ def _substituted(
             rows[r] = t.fused(t.splat(factor, columns), rows[k], rows[r], columns)
         if not unit:
             pivot = t.load(t.at(base, r * (down + across)))
-            rows[r] = t.two("fdiv", rows[r], t.splat(pivot, columns), columns)
+            rows[r] = _divided(t, rows[r], pivot, columns)
     if strong:  # a number that is not finite may be zero divided by zero
         for row in rows:
             off = t.total(t.two("fsub", row, row, columns), columns)

@@ -1,7 +1,8 @@
-"""Linear algebra by LAPACK, called by pointer: one function of LLVM text for each kind and size.
+"""Linear algebra: of small matrices in line (`eliminated`), else by LAPACK, called by pointer.
 
-A function does a whole batch.  It returns 0, or 1 where it has no result: then the operation's own
-forward is called, which raises what it raises eagerly, or finds a result in another way.
+There is one function of LLVM text for each kind and size, which does a whole batch.  It returns 0,
+or 1 where it has no result: then the operation's own forward is called, which raises what it raises
+eagerly, or finds a result in another way.
 """
 
 from __future__ import annotations

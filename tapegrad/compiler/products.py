@@ -1,4 +1,4 @@
-"""Products of matrices: by a nest where they are small or one is a vector, by BLAS elsewhere.
+"""Products of matrices: in line where they are small, by a nest up to some size, then by BLAS.
 
 The strong product, which rules use, takes what is exactly zero times anything to be zero.  Only a
 result that is no number tells it from the plain one, so that one is looked for.

@@ -1,8 +1,7 @@
 """Products of small matrices as straight-line code: vectors in registers, nothing in between.
 
 A row of the result is a row of the second matrix times a number, plus the next row times the next
-number, ...; where the columns of the first lie better, all is turned.  A matrix times a vector
-whose rows lie in order is a vector product for each row.
+number, ...  All is turned where the columns of the first matrix lie in order, and not those rows.
 """
 
 from __future__ import annotations
@@ -58,8 +57,9 @@ def _written(a: Place, b: Place, out: Place, strong: bool = False, again: bool =
     t = Text(out.buffer.dtype)
     odd = t.room("i1", "false") if again else ""
     with each(t, (a, b, out)) as at:
-        total = _Product(t, (a, b, out), at, strong).total
+        written = _Product(t, (a, b, out), at, strong)
         if again:
+            total = written.total()
             bad = t.emit(f"fcmp uno {t.kind} {total}, {total}")
             t.store(t.emit(f"or i1 {t.load(odd, 'i1')}, {bad}"), odd, "i1")
     if again:
@@ -71,7 +71,7 @@ def _written(a: Place, b: Place, out: Place, strong: bool = False, again: bool =
 
 
 class _Product:
-    """Writes one product; `total` is the sum of the result's elements."""
+    """Writes one product."""
 
     def __init__(self, t: Text, given: Sequence[Place], at: list[str], strong: bool) -> None:
         self.t, self.at, self.strong = t, at, strong
@@ -81,7 +81,14 @@ class _Product:
         by_rows, by_columns = self.b[1] == 1, self.a[0] == 1
         if by_columns if self.columns == 1 else not by_rows and (by_columns or self.rows == 1):
             self._turn()
-        self.total = self._by_rows()
+        self.found = self._by_rows()
+
+    def total(self) -> str:
+        """The sum of the result's elements."""
+        t, total = self.t, self.found[0]
+        for row in self.found[1:]:
+            total = t.two("fadd", total, row, self.columns)
+        return t.total(total, self.columns)
 
     def _turn(self) -> None:
         """The product of the transposes, in the opposite order, is the transpose."""
@@ -90,17 +97,16 @@ class _Product:
         self.rows, self.columns = self.columns, self.rows
         self.at = [self.at[1], self.at[0], self.at[2]]
 
-    def _by_rows(self) -> str:
+    def _by_rows(self) -> list[str]:
         t, n = self.t, self.columns
         a, b, out = self.at
         below = [t.read(t.at(b, k * self.b[0]), n, self.b[1]) for k in range(self.inner)]
-        total = ""
+        found = []
         for i in range(self.rows):
             left = [t.load(t.at(a, i * self.a[0] + k * self.a[1])) for k in range(self.inner)]
-            row = self._row([t.splat(x, n) for x in left], below)
-            t.write(row, t.at(out, i * self.out[0]), n, self.out[1])
-            total = t.two("fadd", total, row, n) if total else row
-        return t.total(total, n)
+            found.append(self._row([t.splat(x, n) for x in left], below))
+            t.write(found[-1], t.at(out, i * self.out[0]), n, self.out[1])
+        return found
 
     def _row(self, left: list[str], below: list[str]) -> str:
         """Rows times numbers, added up in two sums: they need not wait for each other."""
