@@ -1,7 +1,8 @@
 """Linear algebra of small matrices as straight-line code, which computes as LAPACK's routines do.
 
-Rows are vectors in registers.  Which row is a pivot is a matter of `select`s, so that there is no
-branch but the one for what has no result: then the function returns 1, see `matrices`.
+Rows are vectors in registers.  Whether rows change places is a branch, which processors foresee,
+and which rows do is a matter of `select`s.  Where there is no result the function returns 1, see
+`matrices`.
 """
 
 from __future__ import annotations
@@ -103,24 +104,41 @@ class _Factors:
     def _exchange(self, c: int) -> None:
         """Bring the row with the largest element of a column up, the first one of equal ones."""
         t, later = self.t, range(c + 1, self.n)
-        best = t.math("fabs", self._entry(c, c)) if later else ""
-        larger = []
-        for r in later:
-            size = t.math("fabs", self._entry(r, c))
-            larger.append(t.emit(f"fcmp ogt {t.kind} {size}, {best}"))
-            best = t.emit(f"select i1 {larger[-1]}, {t.kind} {size}, {t.kind} {best}")
+        if not later:
+            return
+        first, *sizes = [t.math("fabs", self._entry(r, c)) for r in range(c, self.n)]
         moved = "false"
+        for size in sizes:
+            larger = t.emit(f"fcmp ogt {t.kind} {size}, {first}")
+            moved = t.emit(f"or i1 {moved}, {larger}")
+        with t.where(moved) as merged:
+            chosen = self._largest(first, sizes)
+            sides = [(list(rows), n) for rows, n in self.sides]
+            for rows, n in sides:
+                old = rows[c]
+                for r, here in zip(later, chosen, strict=True):
+                    rows[c] = t.choose(here, rows[r], rows[c], n)
+                    rows[r] = t.choose(here, old, rows[r], n)
+            turned = t.emit(f"xor i1 {self.turned}, true")
+        self.turned = merged("i1", turned, self.turned)
+        for (rows, n), (new, _) in zip(self.sides, sides, strict=True):
+            for r in range(c, self.n):
+                rows[r] = merged(t.vector(n), new[r], rows[r])
+
+    def _largest(self, best: str, sizes: list[str]) -> list[str]:
+        """Whether each of some numbers is the largest, and larger than a first one."""
+        t = self.t
+        larger = []
+        for size in sizes:
+            larger.append(t.emit(f"fcmp ogt {t.kind} {size}, {best}"))
+            best = t.choose(larger[-1], size, best)
         chosen = []
-        for bigger in reversed(larger):  # the last one that was larger is the largest
-            stays = t.emit(f"xor i1 {moved}, true")
-            chosen.append(t.emit(f"and i1 {bigger}, {stays}"))
-            moved = t.emit(f"or i1 {moved}, {bigger}")
-        self.turned = t.emit(f"xor i1 {self.turned}, {moved}")
-        for rows, n in self.sides:
-            old = rows[c]
-            for r, here in zip(later, reversed(chosen), strict=True):
-                rows[c] = t.choose(here, rows[r], rows[c], n)
-                rows[r] = t.choose(here, old, rows[r], n)
+        found = "false"
+        for bigger in reversed(larger):  # the last one that was larger than those before it
+            left = t.emit(f"xor i1 {found}, true")
+            chosen.append(t.emit(f"and i1 {bigger}, {left}"))
+            found = t.emit(f"or i1 {found}, {bigger}")
+        return chosen[::-1]
 
     def _eliminate(self, c: int) -> None:
         t = self.t

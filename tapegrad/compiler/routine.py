@@ -88,6 +88,25 @@ class Text:
         ]  # fmt: skip
 
     @contextmanager
+    def where(self, condition: str) -> Any:
+        """The lines inside are done where a condition holds.
+
+        It gives what makes one value, of some type, of a value from inside and another one.
+        """
+        self.count += 1
+        k = self.count
+        self.lines += [
+            f"br label %at{k}", f"at{k}:",
+            f"br i1 {condition}, label %do{k}, label %on{k}", f"do{k}:",
+        ]  # fmt: skip
+
+        def merged(kind: str, inside: str, other: str) -> str:
+            return self.emit(f"phi {kind} [ {inside}, %do{k} ], [ {other}, %at{k} ]")
+
+        yield merged
+        self.lines += [f"br label %on{k}", f"on{k}:"]
+
+    @contextmanager
     def otherwise(self, condition: str) -> Any:
         """The lines inside are done where a condition does not hold, up to a call of what it gives.
 
@@ -170,7 +189,7 @@ class Text:
         """One number of a vector."""
         return vector if n == 1 else self.emit(f"extractelement {self.vector(n)} {vector}, i32 {k}")
 
-    def choose(self, condition: str, a: str, b: str, n: int) -> str:
+    def choose(self, condition: str, a: str, b: str, n: int = 1) -> str:
         """One of two vectors."""
         kind = self.vector(n)
         return self.emit(f"select i1 {condition}, {kind} {a}, {kind} {b}")
