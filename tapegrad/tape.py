@@ -455,9 +455,9 @@ class Tape:
             self.lost.clear()
             self.set_mode()
 
-    def make_room(self) -> int:
+    def make_room(self, records: int = 1) -> int:
         """Reclaim, and grow when more than half of the records are still in use."""
-        if self.offset < self.end:
+        if self.offset + records * STRIDE <= self.end:
             return self.offset
         self.let_go()
         self.reclaim()
