@@ -265,8 +265,9 @@ from tapegrad.transforms.checking import check_grads
 from tapegrad.transforms.control import cond, fori_loop, scan, while_loop
 from tapegrad.transforms.custom import checkpoint, custom_jvp, custom_vjp, stop_gradient
 from tapegrad.transforms.forward import jvp, linearize
-from tapegrad.transforms.jacobians import hessian, hvp, jacfwd, jacobian, jacrev, vhp
+from tapegrad.transforms.jacobians import hessian, jacfwd, jacobian, jacrev
 from tapegrad.transforms.mapping import vmap
+from tapegrad.transforms.products import hvp, vhp
 from tapegrad.transforms.pytree import ravel_pytree, register_pytree_node, tree_map
 from tapegrad.transforms.reverse import grad, value_and_grad, vjp
 

@@ -22,7 +22,7 @@ from tapegrad.tensor import F8, Tensor, placed, wrap
 
 
 def solve(a: Any, b: Any) -> Tensor | None:
-    """The x of ``a @ x = b``, b a matrix or a vector; None where the general road has to be taken."""
+    """The x of ``a @ x = b``, b a matrix or a vector; None: the general road has to be taken."""
     tape = current.tape
     if not (_square(tape, a) and _small(tape, b)):
         return None
@@ -48,7 +48,8 @@ def solve(a: Any, b: Any) -> Tensor | None:
         q = tape.append(_WIDENED, (q,), columns, 0, _view(_LAST, shape))
     specs = ((x.shape, F8), (columns, F8))
     kept = (r[:, None] if vector else r) if p else None
-    token = tape.append(_SOLVED, (p, q), columns, n | columns[1] << 20, (x, None, kept, ({}, specs)))
+    entry: Any = (x, None, kept, ({}, specs))
+    token = tape.append(_SOLVED, (p, q), columns, n | columns[1] << 20, entry)
     if vector:
         token = tape.append(_NARROWED, (token,), shape, 0, _view(_LAST, columns))
     return placed(r, tape, token)
@@ -68,7 +69,7 @@ def slogdet(a: Any) -> tuple[Tensor, Tensor] | None:
     tape.make_room(3)
     if p < 0:
         p = tape.slots.get(p) or tape.slot(a)
-    entry = (x, None, ({}, ((x.shape, F8),)))
+    entry: Any = (x, None, ({}, ((x.shape, F8),)))
     whole = tape.append(_DETERMINED, (p,), _PAIR, len(x), entry)
     return (
         placed(sign, tape, tape.append(_PART, (whole,), (), _place(0), _HALVES[0])),

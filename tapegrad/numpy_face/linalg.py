@@ -15,7 +15,6 @@ from tapegrad.numpy_face.common import PAIRS, SHORT, floating, named, tensor, ti
 from tapegrad.numpy_face.dispatch import handles
 from tapegrad.tensor import Tensor
 
-
 PAIRS[np.linalg.solve] = systems.solve
 SHORT[np.linalg.slogdet] = matrices.slogdet
 

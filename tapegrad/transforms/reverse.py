@@ -199,7 +199,7 @@ def differentiated(
     @functools.wraps(f, updated=())
     def derivative(*args: Any, **kwargs: Any) -> Any:
         if 0 <= place < len(args):
-            found = _quick(f, args, kwargs, place, name)
+            found = quick(f, args, kwargs, place, name)
             if found is not None:
                 return found if both else found[1]
         return general(args, kwargs)
@@ -207,11 +207,23 @@ def differentiated(
     return derivative
 
 
-def _quick(f: Callable[..., Any], args: Any, kwargs: Any, place: int, name: str) -> Any:
+Sweep = Callable[[Tensor, Tensor, int], Any]  # of a root, a leaf, and the position of its start
+
+
+def gradient_pulled(root: Tensor, leaf: Tensor, start: int) -> Any:
+    """The gradient by the general sweep."""
+    return pull([root], [None], [leaf], recorded=False, since=start)[0]._a
+
+
+def quick(
+    f: Callable[..., Any], args: Any, kwargs: Any, place: int, name: str,
+    sweep: Sweep = leaf_gradient, otherwise: Sweep = gradient_pulled,
+) -> Any:  # fmt: skip
     """The value and the gradient of what most calls are: one float64 array or float, no transform
     around, a scalar result.
 
-    Returns None, before anything is done, where the general way has to be taken.
+    Returns None, before anything is done, where the general way has to be taken.  `sweep` computes
+    the gradient, or what else is wanted, from the tape; `otherwise` does where that finds None.
     """
     x = args[place]
     tape = current.tape
@@ -233,12 +245,13 @@ def _quick(f: Callable[..., Any], args: Any, kwargs: Any, place: int, name: str)
             y = f(leaf)
         else:
             y = f(*args[:place], leaf, *args[place + 1 :], **kwargs)
+        g = None
         if type(y) is Tensor and y._s == 0 and y._pos > 0 and y._home is tape:
-            g = leaf_gradient(y, leaf, start)
+            g = sweep(y, leaf, start)
             value: Any = float(y._a)
-        else:
+        if g is None:
             root = scalar_root(y, name, f)
-            g = pull([root], [None], [leaf], recorded=False, since=start)[0]._a
+            g = otherwise(root, leaf, start)
             value = released(root, {leaf._pos}, tensors=False, since=1)
             del root
     finally:
