@@ -51,29 +51,28 @@ class Unknown(Exception):
     """The tape holds something that the two passes do not know."""
 
 
-def leaf_product(root: Tensor, leaf: Tensor, since: int, v: np.ndarray) -> np.ndarray | None:
-    """The Hessian of a scalar in one leaf, which nothing before a position reads, times `v`.
+def leaf_products(root: Tensor, leaf: Tensor, since: int, vs: Any) -> np.ndarray | None:
+    """The Hessian of a scalar in one leaf, which nothing before a position reads, times vectors.
 
     None: the tape holds what only the general way knows.
     """
     tape = current.tape
     code = tape.slots.get(leaf._pos)
     if code is None:
-        return np.zeros(v.shape)
+        return np.zeros(np.shape(vs))
     low = tape.index(since)
     if low < 0 or tape.last_mutation > since or tape.hooks:
         return None
+    found = np.empty(np.shape(vs))
     try:
         with np.errstate(all="ignore"):
-            found = Passes(tape, low, tape.index(root._pos), code, v).bend(root._pos, code)
+            for k, v in enumerate(vs):
+                bent = Passes(tape, low, tape.index(root._pos), code, v).bend(root._pos, code)
+                found[k] = 0.0 if bent is None else bent
     except Unknown:
         return None
-    if found is None:
-        return np.zeros(v.shape)
-    if found.shape != v.shape:
-        found = np.broadcast_to(found, v.shape).copy()
     # A zero that met an infinity is NaN here, and zero by the general way.
-    return np.asarray(found) if np.isfinite(found).all() else None
+    return found if np.isfinite(found).all() else None
 
 
 class Passes:

@@ -31,6 +31,7 @@ from tapegrad.transforms.arguments import (
     values,
     with_leaves,
 )
+from tapegrad.transforms.products import OnTape
 from tapegrad.transforms.pytree import Tree, flatten, unflatten
 from tapegrad.transforms.reverse import (
     Inputs,
@@ -268,4 +269,14 @@ def hessian(
            [2., 0.]])
     """
     gradient = differentiated(f, argnums, has_aux, strict=False, name="hessian")
-    return reverse_rows(gradient, argnums, has_aux, "hessian")
+    general = reverse_rows(gradient, argnums, has_aux, "hessian")
+    if has_aux or not isinstance(argnums, int):
+        return general
+    on_tape = OnTape(f, "hessian")
+
+    @functools.wraps(f, updated=())
+    def matrix(*args: Any, **kwargs: Any) -> Any:
+        found = on_tape.matrix(args, kwargs, argnums)
+        return general(*args, **kwargs) if found is None else found
+
+    return matrix

@@ -43,5 +43,6 @@ def test_values_and_gradients(name):
         assert g.shape == np.shape(e)
         assert g.detach().numpy().dtype == np.asarray(e).dtype
         np.testing.assert_allclose(g.detach().numpy(), e, rtol=1e-13, atol=1e-14)
-        np.testing.assert_array_equal(c.numpy(), g.detach().numpy())
+        # The same operations; BLAS adds up in another order where memory is aligned otherwise.
+        np.testing.assert_array_max_ulp(c.numpy(), g.detach().numpy(), 2)
     assert tg.autograd.gradcheck(lambda *ts: tuple(flat(case.function(*ts))), tuple(leaves))
