@@ -12,9 +12,10 @@ from tapegrad.autograd.engine import leaf_gradient
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.lift.core import Lifted, constant, on_tape, pull
 from tapegrad.lift.variable import ancestors, depends, forget, plain, variable
+from tapegrad.record import resolve
 from tapegrad.rewind import rewind
 from tapegrad.tape import IN0, MODE_FAST, SHAPE, WIDE, WORD, Tape, current, leaf_keys
-from tapegrad.tensor import F8, Tensor, noted, wrap
+from tapegrad.tensor import F8, Tensor, View, noted, wrap
 from tapegrad.transforms.arguments import (
     Argnums,
     any_tensor,
@@ -246,7 +247,7 @@ def quick(
         else:
             y = f(*args[:place], leaf, *args[place + 1 :], **kwargs)
         g = None
-        if type(y) is Tensor and y._s == 0 and y._pos > 0 and y._home is tape:
+        if type(y) is Tensor and y._s == 0 and y._pos > 0 and (y._home is tape or _seen(y, tape)):
             g = sweep(y, leaf, start)
             value: Any = float(y._a)
         if g is None:
@@ -261,6 +262,14 @@ def quick(
         if not rewind(tape, mark, name, leaf):
             tape.drop_spent(mark)
     return value, (float(g) if kind is float else g)
+
+
+def _seen(y: Tensor, tape: Tape) -> bool:
+    """Whether a Tensor is a view of what stands on a tape."""
+    if type(y._home) is not View or y._home.tape is not tape:
+        return False
+    resolve(y, tape)
+    return y._pos > 0
 
 
 def settled(t: Tensor, own: set[int], since: int = 0) -> Tensor:
