@@ -13,8 +13,8 @@ from tapegrad.autograd.grad_mode import recording
 from tapegrad.lift.core import Lifted, constant, on_tape, pull
 from tapegrad.lift.variable import ancestors, depends, forget, plain, variable
 from tapegrad.record import resolve
-from tapegrad.rewind import rewind
-from tapegrad.tape import IN0, MODE_FAST, SHAPE, WIDE, WORD, Tape, current, leaf_keys
+from tapegrad.rewind import lose, rewind
+from tapegrad.tape import IN0, MODE_FAST, SHAPE, WIDE, WORD, Ended, Tape, current, leaf_keys
 from tapegrad.tensor import F8, Tensor, View, noted, wrap
 from tapegrad.transforms.arguments import (
     Argnums,
@@ -45,11 +45,12 @@ class Inputs:
         self.leaves, self.trees = chosen_leaves(args, chosen)
         self.tensors = [as_tensor(x, name) for x in self.leaves]
         self.tracked = any(on_tape(t) for t in self.tensors)
-        self.since = current.tape.next
+        # A number of its own: the object in the tape says by its references who holds a record.
+        self.since = current.tape.next - 1 + 1
         self.variables = [variable(t) for t in self.tensors]
         # What comes from these alone is a constant to everybody else.
         self.own = {p for v in self.variables if (p := plain(v)._pos) < 0}
-        self.start = current.tape.next
+        self.start = current.tape.next - 1 + 1
         self._alone: bool | None = None
         for v in self.variables:
             if plain(v)._pos < 0:
@@ -59,6 +60,15 @@ class Inputs:
         """What was computed from these variables is a constant to everybody from now on."""
         for v in self.variables:
             forget(v)
+
+    def close(self, name: str, roots: list[Tensor]) -> None:
+        """`end` where the records stay: what else was kept of them is not to be computed with."""
+        self.end()
+        if self.alone() and not any(isinstance(t, Lifted) for t in (*roots, *self.variables)):
+            lose(current.tape, self.start, name, [*roots, *self.variables])
+            for v in self.variables:
+                if all(v is not root for root in roots):
+                    v._home = Ended(name)
 
     def call(self, f: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
         """Call the function on the variables."""
@@ -340,7 +350,8 @@ def pulled_back(
         y, aux = paired(y, name, f, has_aux)
         roots, tree = values(y, name, f)
         recorded = inputs.matters_outside()
-    inputs.end()
+    del y
+    inputs.close(name, roots)
     tensors = any_tensor(inputs.leaves)
 
     def pullback(weights: Any) -> tuple[Any, ...]:
