@@ -178,6 +178,7 @@ from tapegrad.functions.matrices import (
 )
 from tapegrad.functions.methods import install as _install
 from tapegrad.functions.products import bmm, dot, matmul, mm, mv, outer
+from tapegrad.functions.quantiles import nanquantile, quantile
 from tapegrad.functions.reductions import (
     all,
     amax,
@@ -204,6 +205,7 @@ from tapegrad.functions.rounding import (
     fix,
     fmod,
     frac,
+    heaviside,
     nan_to_num,
     round,
     trunc,
@@ -249,12 +251,14 @@ from tapegrad.functions.special import (
     sinc,
     xlogy,
 )
+from tapegrad.functions.statistics import corrcoef, cov
 from tapegrad.functions.tiling import (
     meshgrid,
     repeat_interleave,
     roll,
     rot90,
     tile,
+    vander,
 )
 from tapegrad.numpy_face import install as _install_numpy_face
 from tapegrad.parallel import get_num_threads, set_num_threads
@@ -323,9 +327,11 @@ __all__ = [
     "complex128",
     "concat",
     "cond",
+    "corrcoef",
     "cos",
     "cosh",
     "count_nonzero",
+    "cov",
     "cross",
     "cumprod",
     "cumsum",
@@ -378,6 +384,7 @@ __all__ = [
     "grad",
     "gt",
     "half",
+    "heaviside",
     "hessian",
     "hstack",
     "hvp",
@@ -443,6 +450,7 @@ __all__ = [
     "mul",
     "mv",
     "nan_to_num",
+    "nanquantile",
     "narrow",
     "ne",
     "neg",
@@ -460,6 +468,7 @@ __all__ = [
     "pow",
     "prod",
     "promote_types",
+    "quantile",
     "rand",
     "rand_like",
     "randint",
@@ -526,6 +535,7 @@ __all__ = [
     "unflatten",
     "unsqueeze",
     "value_and_grad",
+    "vander",
     "var",
     "vhp",
     "vjp",

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tests.numpy_face import more_cases  # noqa: F401 - enters its cases
 from tests.numpy_face.cases import AWAITED, CASES
 
 pytestmark = pytest.mark.tapegrad_only("PyTorch does not answer NumPy's functions")
