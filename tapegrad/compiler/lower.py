@@ -11,12 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from tapegrad.compiler.asking import by_python, or_python
+from tapegrad.compiler.elementary import PREFIX, branches, declarations, definitions, standing
 from tapegrad.compiler.graph import Graph
 from tapegrad.compiler.loops import MEMORY, Nest, written
 from tapegrad.compiler.nested import Nested, nested_text
 from tapegrad.compiler.place import CONSTANT, INPUT, OUTPUT, Buffer, Place
-from tapegrad.compiler.routine import PREFIX, Routine
-from tapegrad.compiler.scalars import definitions
+from tapegrad.compiler.routine import PREFIX as ROUTINES
+from tapegrad.compiler.routine import Routine
 from tapegrad.compiler.schedule import Schedule
 from tapegrad.compiler.shared import DECLARED, Shared, dividing, shared
 from tapegrad.compiler.steps import Again, Bounds, Call, Gemm, Native, Small, Step
@@ -33,10 +34,8 @@ INLINED = 60  # operations up to which straight code has the elementary function
 # The function of so many operations is called, not inlined, if it has so many uses: LLVM takes long
 # for code that is there many times.  What is shorter it makes one with what is before and after it.
 LENGTHY, OFTEN = 16, 16
-INLINE, APART = "@vmath.", "@apart."
 LOOPING = 64  # steps from which on a loop is worth LLVM's passes
 _HEAD = re.compile(r"define internal \w+ @(\w+)\(")
-_DEFINITION = re.compile(r"^define internal .*?^}$", re.MULTILINE | re.DOTALL)
 
 PREFACE = """\
 @tapegrad_number = global i64 0
@@ -83,7 +82,7 @@ class Module:
         self.schedule = Schedule(graph)
         self.functions: dict[str, str] = {}
         self.used: set[str] = set()
-        self.apart: set[str] = set()  # functions that are called, not inlined
+        self.apart: set[str] = set()  # elementary functions that are called, not inlined
         self.straight = 0  # operations of straight-line code
         self.longest = 0  # the number of steps of a loop
         self.texts: list[str] = []
@@ -101,9 +100,9 @@ class Module:
         self.texts.append(self._entry(running))
         preface = [PREFACE, *sorted(self.declared), *self._constants()]
         texts = [self._called(text) for text in self.texts]
-        text = "\n".join([*preface, *texts, self._definitions()])
-        # Our passes leave LLVM's little to find in long straight code: at most a fifth of its time
-        # (it lies in the elementary functions), for which they take five times as long to compile.
+        text = "\n".join([*preface, *texts, definitions(self.used), declarations(self.apart)])
+        # Our passes leave LLVM's little to find in long straight code: a tenth of its time. To
+        # compile it they would take four times as long.
         level = 0 if self.straight > INLINED and self.longest < LOOPING else 2
         return Lowered(text, level, self.calls, self.shared, schedule.constants, schedule.scratch)
 
@@ -151,11 +150,13 @@ class Module:
             self.longest = max(self.longest, prod(nest.domain) if nest.domain else 0)
             if not nest.domain:
                 self.straight += len(nest.terms)
-                if len(nest.terms) > INLINED:
-                    text = text.replace(INLINE, APART)
-                    self.apart |= {f for f in found.used if f.startswith(INLINE[1:])}
+            long = not nest.domain and len(nest.terms) > INLINED
+            apart = {f for f in found.used if f.startswith(PREFIX) and (long or branches(f))}
+            for f in apart:
+                text = text.replace(f"@{f}(", f"@{standing(f)}(")
             self.texts.append(text)
-            self.used |= found.used
+            self.used |= found.used - apart
+            self.apart |= apart
         if prod(nest.domain) * len(nest.terms) >= LENGTHY:
             self.uses[name] += 1
         return name
@@ -175,16 +176,6 @@ class Module:
         found = _HEAD.match(text)
         often = found is not None and self.uses[found[1]] >= OFTEN
         return text.replace(" #0 {", " #2 {", 1) if often else text
-
-    def _definitions(self) -> str:
-        """The elementary functions, and once more those that long straight code calls."""
-        text = definitions(self.used)
-        copies = [
-            definition.replace(INLINE, APART, 1).replace("alwaysinline", "noinline")
-            for definition in _DEFINITION.findall(text)
-            if definition[definition.index("@") + 1 : definition.index("(")] in self.apart
-        ]
-        return "\n".join([text, *copies])
 
     def _constants(self) -> list[str]:
         lines = []
@@ -471,7 +462,7 @@ class Part:
         name = self.module.products.get(key)
         if name is None:
             name = self.module.products[key] = f"product{len(self.module.products)}"
-            routine = PREFIX + ("sgemm" if single else "dgemm")
+            routine = ROUTINES + ("sgemm" if single else "dgemm")
             self.module.declared.add(f"declare void @{routine}({', '.join(['ptr'] * 13)})")
             self.module.texts.append(
                 _product(name, single, (turned_b, turned_a), numbers, count, steps)
@@ -511,7 +502,7 @@ def _product(
             f"%{x}i = getelementptr {kind}, ptr %{x}, i64 %{x}o",
         ]
     lines += [
-        f"call void @{PREFIX}{routine}(ptr %t0, ptr %t1, ptr %n0, ptr %n1, ptr %n2, ptr %one, "
+        f"call void @{ROUTINES}{routine}(ptr %t0, ptr %t1, ptr %n0, ptr %n1, ptr %n2, ptr %one, "
         "ptr %ai, ptr %n3, ptr %bi, ptr %n4, ptr %zero, ptr %ci, ptr %n5)",
         "%next = add i64 %i, 1",
         f"%more = icmp ult i64 %next, {count}",
