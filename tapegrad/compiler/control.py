@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,17 +22,26 @@ from tapegrad.compiler.region import (
     run_region,
 )
 from tapegrad.compiler.trace import Trace, traced
-from tapegrad.lift.core import Level
+from tapegrad.lift.core import Level, put_above
+from tapegrad.lift.layers import Layer, apart, bare, differs, heights, joined, layer_of, together
+from tapegrad.ops.shape import permute
+from tapegrad.record import run
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor
-from tapegrad.transforms.looping import tracing_control
+from tapegrad.transforms.looping import chosen, tracing_control
 
 Leaves = list[Any]
+Layers = list[Layer | None]
+Body = Callable[[Leaves, Leaves], tuple[Leaves, Leaves]]
 
 
 @contextmanager
 def opened(owner: Owner) -> Iterator[Trace]:
-    """A trace of one function of a loop or branch, under way."""
+    """A trace of one function of a loop or branch, under way.
+
+    Maps and derivatives within the trace that the record stands in go on within this one: its
+    number lies below theirs.
+    """
     inner = Trace(owner)
     outer: Trace | None = owner.trace
     assert outer is not None
@@ -40,7 +49,7 @@ def opened(owner: Owner) -> Iterator[Trace]:
     while outer is not None:
         owner.marks[outer] = len(outer.nodes)
         outer = outer.owner.trace if outer.owner is not None else None
-    current.tape.levels.append(inner)
+    put_above(inner, owner.trace)
     try:
         yield inner
     finally:
@@ -55,53 +64,145 @@ def closed(inner: Trace, outputs: Sequence[Any]) -> Sub:
     return Sub(inner.nodes, inputs, positions, frozenset(inner.blocked), bool(inner.pulls))
 
 
+class Lines(NamedTuple):
+    """A value for each trip of a loop: they lie along the first dimension of its bare parts."""
+
+    layer: Layer | None
+    parts: list[Tensor]
+
+    @classmethod
+    def of(cls, t: Tensor) -> Lines:
+        """The entries of a Tensor."""
+        layer = layer_of(t)
+        parts = zip(apart(t, layer), heights(layer), strict=True)
+        return cls(layer, [_turned(x, (n, *range(n))) for x, n in parts])
+
+    def whole(self) -> Tensor:
+        """The Tensor with these entries."""
+        parts = zip(self.parts, heights(self.layer), strict=True)
+        turned = [_turned(x, (*range(1, n + 1), 0)) for x, n in parts]
+        return together(iter(turned), self.layer)
+
+
+def _turned(x: Tensor, dims: tuple[int, ...]) -> Tensor:
+    """The first dimensions in another order."""
+    if len(dims) == 1:
+        return x
+    return run(permute, (x,), {"dims": (*dims, *range(len(dims), x._a.ndim))})
+
+
 def branch(
     at: Level, pred: Tensor, arms: Sequence[Callable[[Leaves], Leaves]], operands: Leaves
 ) -> Leaves:
     """A branch: the first arm if the condition holds, else the second."""
     assert isinstance(at, Trace)
-    given = [at.position(x) for x in operands]
-    owner = Owner(at, "cond", len(given), lazy=True)
-    graphs = []
-    for arm in arms:
-        with opened(owner) as inner:
-            found = arm(_entered(inner, 0, [at.values[p] for p in given]))
-            graphs.append(closed(inner, found))
+    entering = [layer_of(x) for x in operands]
+    given = _positions(at, operands, entering)
+    layers: Layers | None = None
+    while True:
+        owner = Owner(at, "cond", len(given), lazy=True)
+        graphs, before = [], layers
+        for arm in arms:
+            with opened(owner) as inner:
+                found = arm(_entered(inner, 0, [at.values[p] for p in given], entering))
+                own = [layer_of(x) for x in found]
+                layers = own if layers is None else _joined(layers, own)
+                before = layers if before is None else before
+                graphs.append(closed(inner, _apart(found, layers)))
+        assert layers is not None
+        if layers == before:
+            break
     where = append_branch(at, graphs, (at.position(pred), *given, *owner.brought))
-    return [traced(at, take(at, where, k)) for k in range(len(graphs[0].outputs))]
+    results = iter([traced(at, take(at, where, k)) for k in range(len(graphs[0].outputs))])
+    return [together(results, layer) for layer in layers]
 
 
 def loop(
-    at: Level, name: str, body: Callable[[Leaves, Leaves], tuple[Leaves, Leaves]],
-    until: Callable[[Leaves], Any] | None, inits: Leaves, rows: Leaves, trips: int | Tensor | None,
-    backwards: bool,
+    at: Level, name: str, body: Body, until: Callable[[Leaves], Any] | None, inits: Leaves,
+    rows: Leaves, trips: int | Tensor | None, backwards: bool,
 ) -> tuple[Leaves, Leaves]:  # fmt: skip
     """A loop; returns the last carries and the outputs of all trips."""
     assert isinstance(at, Trace)
-    first = [at.position(x) for x in inits]
-    lines = [at.position(x) for x in rows]
-    owner = Owner(at, name, len(first) + len(lines))
-    with opened(owner) as inner:
-        carry = _entered(inner, 0, [at.values[p] for p in first])
-        entries = _entered(inner, len(first), [first_entry(at.values[p]) for p in lines])
-        last, outputs = body(carry, entries)
-        graph = closed(inner, [*last, *outputs])
-    condition = None
-    if until is not None:
+    lines = [Lines.of(x) for x in rows]
+    last, outputs = repeated(at, name, body, until, inits, lines, trips, backwards)
+    return last, [x.whole() for x in outputs]
+
+
+def repeated(
+    at: Trace, name: str, body: Body, until: Callable[[Leaves], Any] | None, inits: Leaves,
+    rows: list[Lines], trips: int | Tensor | None, backwards: bool,
+) -> tuple[Leaves, list[Lines]]:  # fmt: skip
+    """`loop`, with rows and outputs that lie trip by trip.
+
+    A carry becomes a dual or a batch if a trip makes it one: the body is traced again until what
+    goes in is of the same layers as what comes out.
+    """
+    layers = [layer_of(x) for x in inits]
+    entries = [x.layer for x in rows]
+    lines = [at.position(part) for x in rows for part in x.parts]
+    while True:
+        first = _positions(at, inits, layers)
+        owner = Owner(at, name, len(first) + len(lines))
+        values = [at.values[p] for p in first]
+        condition, trip = None, body
+        if until is not None:
+            with opened(owner) as inner:
+                goes_on = until(_entered(inner, 0, values, layers))
+                if differs(goes_on):
+                    trip = _while_it_goes_on(body, until)
+                condition = closed(inner, [_any(bare(goes_on))])
         with opened(owner) as inner:
-            found = until(_entered(inner, 0, [at.values[p] for p in first]))
-            condition = closed(inner, [found])
-    count = (at.position(trips),) if isinstance(trips, Tensor) else ()
+            carry = _entered(inner, 0, values, layers)
+            given = [first_entry(at.values[p]) for p in lines]
+            last, outputs = trip(carry, _entered(inner, len(first), given, entries))
+            before, layers = layers, _joined(layers, [layer_of(x) for x in last])
+            if layers == before:
+                kept = [layer_of(x) for x in outputs]
+                graph = closed(inner, [*_apart(last, layers), *_apart(outputs, kept)])
+                break
+    count = (at.position(bare(trips)),) if isinstance(trips, Tensor) else ()
     form = Repeat(
         graph, condition, len(first), len(lines), None if count else trips, backwards  # type: ignore[arg-type]
     )  # fmt: skip
     where = append_loop(at, form, (*count, *first, *lines, *owner.brought))
-    taken = [traced(at, take(at, where, k)) for k in range(len(graph.outputs))]
-    return taken[: len(first)], taken[len(first) :]
+    taken = iter([traced(at, take(at, where, k)) for k in range(len(graph.outputs))])
+    return [together(taken, layer) for layer in layers], [
+        Lines(layer, [next(taken) for _ in heights(layer)]) for layer in kept
+    ]
 
 
-def _entered(inner: Trace, start: int, values: list[np.ndarray]) -> Leaves:
-    return [traced(inner, inner.entrance(k, v)) for k, v in enumerate(values, start)]
+def _while_it_goes_on(body: Body, until: Callable[[Leaves], Any]) -> Body:
+    """A trip for the examples that go on; the others keep their carries."""
+
+    def trip(carry: Leaves, entries: Leaves) -> tuple[Leaves, Leaves]:
+        goes_on = until(carry)
+        last, outputs = body(carry, entries)
+        return [chosen(goes_on, x, y) for x, y in zip(last, carry, strict=True)], outputs
+
+    return trip
+
+
+def _any(pred: Tensor) -> Tensor:
+    return pred.any() if pred._a.ndim else pred
+
+
+def _joined(a: Layers, b: Layers) -> Layers:
+    return [joined(x, y) for x, y in zip(a, b, strict=True)]
+
+
+def _apart(leaves: Leaves, layers: Layers) -> list[Tensor]:
+    """The bare parts of some leaves."""
+    return [part for x, layer in zip(leaves, layers, strict=True) for part in apart(x, layer)]
+
+
+def _positions(at: Trace, leaves: Leaves, layers: Layers) -> list[int]:
+    return [at.position(part) for part in _apart(leaves, layers)]
+
+
+def _entered(inner: Trace, start: int, values: list[np.ndarray], layers: Layers) -> Leaves:
+    """Leaves whose bare parts are inputs of a graph."""
+    parts = iter([traced(inner, inner.entrance(k, v)) for k, v in enumerate(values, start)])
+    return [together(parts, layer) for layer in layers]
 
 
 def first_entry(rows: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ import numpy as np
 from tapegrad.compiler.graph import Graph, Node, reached
 from tapegrad.ops.core import Spec
 from tapegrad.record import called as go
-from tapegrad.tensor import Tensor, wrap
+from tapegrad.tensor import wrap
 
 REGION = "region"
 EMPTY = np.empty(0)
@@ -48,7 +48,7 @@ TAKE: Any = Region("take")
 class Bundle(NamedTuple):
     """The adjoints of some results of a loop or a branch: for each what has to be added up."""
 
-    parts: dict[int, list[Tensor]]
+    parts: dict[int, list[Any]]
 
     def plus(self, other: Bundle) -> Bundle:
         """Both together."""

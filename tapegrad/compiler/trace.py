@@ -354,7 +354,8 @@ class Traced(Lifted):
         """The reverse sweep over the records."""
         assert isinstance(at, Trace)
         tape = current.tape
-        tape.levels = [*tape.levels, at]  # the sweep is traced like everything else
+        # The sweep is traced like everything else; weights may be lifted at higher levels.
+        tape.levels = sorted([*tape.levels, at], key=lambda level: level.number)
         with recording(tape, True):
             return cls.swept(at, roots, weights, inputs)
 

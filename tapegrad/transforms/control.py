@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.functions.arithmetic import maximum
+from tapegrad.lift.layers import bare, differs
 from tapegrad.tensor import Tensor
 from tapegrad.transforms.arguments import name_of, require_function
 from tapegrad.transforms.looping import (
@@ -54,12 +55,12 @@ def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> 
     if decided(pred):
         return (true_fun if bool(pred) else false_fun)(*operands)
     tracing = tracer()
-    if tracing is None:
+    if tracing is None or differs(pred):
         a, b, tree = alike(true_fun(*operands), false_fun(*operands), (true_fun, false_fun))
         return unflatten(tree, [chosen(pred, x, y) for x, y in zip(a, b, strict=True)])
     leaves, operand_tree = flatten(operands)
     moving = [k for k, x in enumerate(leaves) if isinstance(x, Tensor)]
-    found: list[Any] = []
+    found: dict[Function, Any] = {}
 
     def arm(f: Function) -> Callable[[list[Any]], list[Any]]:
         """A function of the leaves that are Tensors."""
@@ -68,17 +69,18 @@ def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> 
             given = list(leaves)
             for k, value in zip(moving, values, strict=True):
                 given[k] = value
-            found.append(f(*unflatten(operand_tree, given)))
+            found[run] = f(*unflatten(operand_tree, given))
             if len(found) == 2:
-                alike(found[0], found[1], (true_fun, false_fun))
-            return [as_leaf(x) for x in flatten(found[-1])[0]]
+                first, second = found.values()
+                alike(first, second, (true_fun, false_fun))
+            return [as_leaf(x) for x in flatten(found[run])[0]]
 
         return run
 
     what, at = tracing
     inputs = [leaves[k] for k in moving]
-    results = what.branch(at, pred.bool(), [arm(true_fun), arm(false_fun)], inputs)
-    return unflatten(flatten(found[0])[1], results)
+    results = what.branch(at, bare(pred).bool(), [arm(true_fun), arm(false_fun)], inputs)
+    return unflatten(flatten(next(iter(found.values())))[1], results)
 
 
 def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
@@ -120,13 +122,12 @@ def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
             lambda c: as_leaf(until(c)).bool(), _leaves(leaves), [], None, False,
         )  # fmt: skip
         return unflatten(form.tree, leaves)
-    return unflatten(form.tree, _repeated("while_loop", until, body, leaves))
+    return unflatten(form.tree, _repeated(until, body, leaves))
 
 
 def _repeated(
-    name: str, until: Callable[[list[Any]], Any], body: Callable[[list[Any]], list[Any]],
-    leaves: list[Any],
-) -> list[Any]:  # fmt: skip
+    until: Callable[[list[Any]], Any], body: Callable[[list[Any]], list[Any]], leaves: list[Any]
+) -> list[Any]:
     """Go on as long as a condition says, which can differ from example to example of a map."""
     while True:
         pred = until(leaves)
@@ -134,7 +135,7 @@ def _repeated(
             if not bool(pred):
                 return leaves
             leaves = body(leaves)
-        elif mapped_truth(pred, name):
+        elif mapped_truth(pred):
             leaves = [chosen(pred, x, y) for x, y in zip(body(leaves), leaves, strict=True)]
         else:
             return leaves
@@ -167,25 +168,25 @@ def fori_loop(
 
     tracing = tracer()
     known = all(map(decided, bounds))
+    first = as_leaf(bounds[0])
+    below = lambda v: v[0] < bounds[1]
     if tracing is None:
         if known:
             for i in range(int(bounds[0]), int(bounds[1])):
                 leaves = trip(i, leaves)
         else:
-            _, *leaves = _repeated(
-                "fori_loop", lambda v: v[0] < bounds[1], lambda v: [v[0] + 1, *trip(v[0], v[1:])],
-                [as_leaf(bounds[0]), *leaves],
-            )  # fmt: skip
+            step = lambda v: [v[0] + 1, *trip(v[0], v[1:])]
+            _, *leaves = _repeated(below, step, [first, *leaves])
         return unflatten(form.tree, leaves)
     what, at = tracing
+    trips: Any = None
     if known:
-        trips: Any = max(int(bounds[1]) - int(bounds[0]), 0)
-    else:
-        trips = maximum(as_leaf(bounds[1]) - as_leaf(bounds[0]), 0).long()
-    start = as_leaf(bounds[0]).long()
+        trips = max(int(bounds[1]) - int(bounds[0]), 0)
+    elif not any(map(differs, bounds)):
+        trips = maximum(as_leaf(bounds[1]) - first, 0).long()
     (_, *last), _ = what.loop(
-        at, "fori_loop", lambda c, _: ([c[0] + 1, *_leaves(trip(c[0], c[1:]))], []), None,
-        [start, *_leaves(leaves)], [], trips, False,
+        at, "fori_loop", lambda c, _: ([c[0] + 1, *_leaves(trip(c[0], c[1:]))], []),
+        below if trips is None else None, [first.long(), *_leaves(leaves)], [], trips, False,
     )  # fmt: skip
     return unflatten(form.tree, last)
 

@@ -163,7 +163,24 @@ def test_values_and_derivatives(case):
 def test_maps_and_forward_derivatives(case):
     ours, theirs = lambda x: case(tg, np, x), lambda x: case(jax.lax, jnp, x)
     xs = np.stack([X, -X, X[::-1]])
-    np.testing.assert_allclose(tg.vmap(ours)(xs), jax.jit(jax.vmap(theirs))(xs), rtol=1e-10)
-    want = jax.jit(lambda x, v: jax.jvp(theirs, (x,), (v,)))(X, ROWS[1])
-    for found in (tg.jvp(ours, (X,), (ROWS[1],)), tg.jvp(tg.jit(ours), (X,), (ROWS[1],))):
+    want = jax.jit(jax.vmap(theirs))(xs)
+    for found in (tg.vmap(ours)(xs), tg.jit(tg.vmap(ours))(xs), tg.vmap(tg.jit(ours))(xs)):
         np.testing.assert_allclose(found, want, rtol=1e-10)
+    want = jax.jit(lambda x, v: jax.jvp(theirs, (x,), (v,)))(X, ROWS[1])
+    along = lambda f: lambda x, v: tg.jvp(f, (x,), (v,))
+    for f in (along(ours), tg.jit(along(ours)), along(tg.jit(ours))):
+        np.testing.assert_allclose(f(X, ROWS[1]), want, rtol=1e-10)
+
+
+@pytest.mark.parametrize("case", [*CASES, *FORWARD], ids=lambda case: case.__name__)
+def test_compiled_matrices_and_maps_of_derivatives(case):
+    ours, theirs = lambda x: case(tg, np, x), lambda x: case(jax.lax, jnp, x)
+    xs = np.stack([X, -X, X[::-1]])
+    matrix = jax.jacfwd(jax.jacfwd(theirs))
+    wanted = jax.jit(lambda x, xs: [
+        matrix(x), jax.vmap(jax.jacfwd(theirs))(xs), jax.vmap(matrix)(xs)
+    ])(X, xs)  # fmt: skip
+    for f in (tg.hessian(ours), tg.jacfwd(tg.grad(ours)), tg.jacrev(tg.jacfwd(ours))):
+        np.testing.assert_allclose(tg.jit(f)(X), wanted[0], rtol=1e-9, atol=1e-11)
+    for make, want in ((tg.grad, wanted[1]), (tg.jacfwd, wanted[1]), (tg.hessian, wanted[2])):
+        np.testing.assert_allclose(tg.jit(tg.vmap(make(ours)))(xs), want, rtol=1e-9, atol=1e-11)
