@@ -57,6 +57,12 @@ class Cell:
         self.content = self.made = content
         self.version = 0
 
+    def move(self, inner: Trace) -> None:
+        """It belongs to an inner trace from now on."""
+        self.content = inner.position(self.at.tensor(self.content))
+        self.at = inner
+        self.version += 1
+
 
 class Parts:
     """What a Traced Tensor stands for: a view (or all) of a piece of memory."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.compiler.cells import Owner
-from tapegrad.compiler.graph import Node, reached
+from tapegrad.compiler.graph import Node
 from tapegrad.compiler.region import (
     BRANCH,
     EMPTY,
@@ -18,6 +18,7 @@ from tapegrad.compiler.region import (
     TAKE,
     Repeat,
     Sub,
+    graphs_of,
     result,
     run_region,
 )
@@ -61,7 +62,9 @@ def closed(inner: Trace, outputs: Sequence[Any]) -> Sub:
     """What was traced, as a graph for a record to own."""
     positions = tuple([inner.position(x) for x in outputs])
     inputs = {n.params["k"]: i for i, n in enumerate(inner.nodes) if n.name == "input"}
-    return Sub(inner.nodes, inputs, positions, frozenset(inner.blocked), bool(inner.pulls))
+    regions = [n for n in inner.nodes if n.op in (LOOP, BRANCH)]
+    pulled = bool(inner.pulls) or any(sub.pulled for n in regions for sub in graphs_of(n))
+    return Sub(inner.nodes, inputs, positions, inner, frozenset(inner.blocked), pulled=pulled)
 
 
 class Lines(NamedTuple):
@@ -258,14 +261,14 @@ def take(trace: Trace, region: int, k: int) -> int:
 def inlined(trace: Trace, sub: Sub, given: dict[int, int]) -> list[int]:
     """Run a graph as records of a trace; returns the positions of its outputs."""
     where: dict[int, int] = {}
-    live = reached(sub.graph(), sub.outputs)
+    live = sub.live()
+    pulls = sub.origin.pulls
     for position, node in enumerate(sub.nodes):
         if not live[position]:
             continue
         args = tuple([where[a] for a in node.args])
         if node.op is None:
-            constant = node.value is not None
-            where[position] = trace.constant(node.value) if constant else given[node.params["k"]]  # type: ignore[arg-type]
+            where[position] = _put(trace, node, given, alone=position in pulls)
             continue
         if node.op is TAKE:
             made = take(trace, args[0], node.params["k"])
@@ -276,7 +279,16 @@ def inlined(trace: Trace, sub: Sub, given: dict[int, int]) -> list[int]:
         where[position] = made
         if position in sub.blocked:
             trace.blocked.add(made)
+    if sub.pulled:
+        trace.replace(sub.origin, where)
     return [where[i] for i in sub.outputs]
+
+
+def _put(trace: Trace, node: Node, given: dict[int, int], *, alone: bool) -> int:
+    """An input or a constant, which may have to be a record of its own."""
+    if node.value is None:
+        return given[node.params["k"]]
+    return trace.append(node, node.value) if alone else trace.constant(node.value)
 
 
 tracing_control(branch, loop)

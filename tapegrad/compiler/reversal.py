@@ -16,9 +16,8 @@ import numpy as np
 
 from tapegrad.compiler.backward import swept
 from tapegrad.compiler.control import Leaves, Lines, branch, inlined, repeated, take
-from tapegrad.compiler.graph import Node
-from tapegrad.compiler.region import BRANCH, LOOP, TAKE, Bundle, Repeat, Sub, graphs_of
-from tapegrad.compiler.trace import Trace, Untraceable, traced
+from tapegrad.compiler.region import BRANCH, LOOP, TAKE, Bundle, Repeat, Sub
+from tapegrad.compiler.trace import Trace, traced
 from tapegrad.ops import elementwise as e
 from tapegrad.tensor import Tensor
 
@@ -28,12 +27,6 @@ Wanted = Callable[[int], bool]
 
 def _floating(trace: Trace, position: int) -> bool:
     return trace.nodes[position].dtype.kind in "fc"
-
-
-def _refuse(node: Node) -> None:
-    """Let Python run what has a `backward` in it that only the trace of the body could call."""
-    if any(sub.pulled for sub in graphs_of(node)):
-        raise Untraceable
 
 
 def pull_take(trace: Trace, position: int, g: Any, wanted: Wanted) -> Found:
@@ -46,7 +39,6 @@ def pull_take(trace: Trace, position: int, g: Any, wanted: Wanted) -> Found:
 def pull_branch(trace: Trace, position: int, g: Bundle, wanted: Wanted) -> Found:
     """A branch over the sweeps of the arms."""
     node = trace.nodes[position]
-    _refuse(node)
     args = node.args[1:]
     targets = [k for k, a in enumerate(args) if _floating(trace, a) and wanted(a)]
     weights = {k: _sum(terms) for k, terms in g.parts.items()}
@@ -85,7 +77,6 @@ class _Reversed(NamedTuple):
 def pull_loop(trace: Trace, position: int, g: Bundle, wanted: Wanted) -> Found:
     """A loop in the opposite order over the sweeps of the body."""
     node = trace.nodes[position]
-    _refuse(node)
     form: Repeat = node.params["form"]
     inits, rows, rest = form.split(node.args)
     count: int | Tensor | None = form.trips
