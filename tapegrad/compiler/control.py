@@ -29,7 +29,7 @@ from tapegrad.ops.shape import permute
 from tapegrad.record import run
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor
-from tapegrad.transforms.looping import chosen, tracing_control
+from tapegrad.transforms.looping import chosen, copies, tracing_control
 
 Leaves = list[Any]
 Layers = list[Layer | None]
@@ -120,6 +120,17 @@ def branch(
     return [together(results, layer) for layer in layers]
 
 
+@contextmanager
+def both(at: Level) -> Iterator[None]:
+    """While both arms of a branch run one after the other, nothing from outside is changed."""
+    assert isinstance(at, Trace)
+    before, at.floor = at.floor, len(at.nodes)
+    try:
+        yield
+    finally:
+        at.floor = before
+
+
 def loop(
     at: Level, name: str, body: Body, until: Callable[[Leaves], Any] | None, inits: Leaves,
     rows: Leaves, trips: int | Tensor | None, backwards: bool,
@@ -179,7 +190,7 @@ def _while_it_goes_on(body: Body, until: Callable[[Leaves], Any]) -> Body:
 
     def trip(carry: Leaves, entries: Leaves) -> tuple[Leaves, Leaves]:
         goes_on = until(carry)
-        last, outputs = body(carry, entries)
+        last, outputs = body(copies(carry), entries)
         return [chosen(goes_on, x, y) for x, y in zip(last, carry, strict=True)], outputs
 
     return trip
@@ -291,4 +302,4 @@ def _put(trace: Trace, node: Node, given: dict[int, int], *, alone: bool) -> int
     return trace.append(node, node.value) if alone else trace.constant(node.value)
 
 
-tracing_control(branch, loop)
+tracing_control(branch, both, loop)

@@ -58,9 +58,9 @@ class Trace(Level):
     """
 
     __slots__ = (
-        "blocked", "captured", "constants", "followed", "glance", "guards", "guessed", "inside",
-        "known", "line", "nodes", "origins", "owner", "pulls", "regions", "stands", "values",
-        "where",
+        "blocked", "captured", "constants", "floor", "followed", "glance", "guards", "guessed",
+        "inside", "known", "line", "nodes", "origins", "owner", "pulls", "regions", "stands",
+        "values", "where",
     )  # fmt: skip
     traces = True
 
@@ -75,6 +75,7 @@ class Trace(Level):
         self.regions: dict[int, list[Any]] = {}  # results of loops and branches
         self.line: tuple[str, int] | None = None  # of the user's program, where it is known
         self.nodes: list[Node] = []
+        self.floor = 0  # memory that lay in records before this one is not changed now
         self.values: list[np.ndarray] = []
         self.guards: list[Guard] = []
         self.blocked: set[int] = set()  # records that gradients do not pass
@@ -421,7 +422,7 @@ class Traced(Lifted):
         if isinstance(target, Traced) and at.owner is not None:
             lift = target._lift
             if not lift.fresh():
-                raise outside(at.owner)
+                raise outside(at.owner.name)
             lift.cell.move(at)  # made within the function, from what lies outside
             return
         if isinstance(target, Lifted) or target._pos or target._is_view():
@@ -436,7 +437,9 @@ class Traced(Lifted):
             raise Untraceable
         if lift.at.inside is not None and not lift.fresh():
             assert lift.at.inside.owner is not None
-            raise outside(lift.at.inside.owner)
+            raise outside(lift.at.inside.owner.name)
+        if lift.cell.made < lift.at.floor:
+            raise outside("cond")
         if lift.cell.frozen:
             raise RuntimeError(
                 "`jit`: the memory of an argument is the caller's, a compiled program cannot write "

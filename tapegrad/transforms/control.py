@@ -7,6 +7,7 @@ trips there are.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from tapegrad.transforms.looping import (
     as_leaf,
     chosen,
     condition,
+    copies,
     decided,
     mapped_truth,
     spec_of,
@@ -55,12 +57,15 @@ def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> 
     if decided(pred):
         return (true_fun if bool(pred) else false_fun)(*operands)
     tracing = tracer()
-    if tracing is None or differs(pred):
-        a, b, tree = alike(true_fun(*operands), false_fun(*operands), (true_fun, false_fun))
-        return unflatten(tree, [chosen(pred, x, y) for x, y in zip(a, b, strict=True)])
     leaves, operand_tree = flatten(operands)
+    if tracing is None or differs(pred):
+        arms = (true_fun, false_fun)
+        with nullcontext() if tracing is None else tracing[0].both(tracing[1]):
+            found = [f(*unflatten(operand_tree, copies(leaves))) for f in arms]
+            a, b, tree = alike(found[0], found[1], arms)
+            return unflatten(tree, [chosen(pred, x, y) for x, y in zip(a, b, strict=True)])
     moving = [k for k, x in enumerate(leaves) if isinstance(x, Tensor)]
-    found: dict[Function, Any] = {}
+    given_back: dict[Function, Any] = {}
 
     def arm(f: Function) -> Callable[[list[Any]], list[Any]]:
         """A function of the leaves that are Tensors."""
@@ -69,18 +74,18 @@ def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> 
             given = list(leaves)
             for k, value in zip(moving, values, strict=True):
                 given[k] = value
-            found[run] = f(*unflatten(operand_tree, given))
-            if len(found) == 2:
-                first, second = found.values()
+            given_back[run] = f(*unflatten(operand_tree, given))
+            if len(given_back) == 2:
+                first, second = given_back.values()
                 alike(first, second, (true_fun, false_fun))
-            return [as_leaf(x) for x in flatten(found[run])[0]]
+            return [as_leaf(x) for x in flatten(given_back[run])[0]]
 
         return run
 
     what, at = tracing
     inputs = [leaves[k] for k in moving]
     results = what.branch(at, bare(pred).bool(), [arm(true_fun), arm(false_fun)], inputs)
-    return unflatten(flatten(next(iter(found.values())))[1], results)
+    return unflatten(flatten(next(iter(given_back.values())))[1], results)
 
 
 def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
@@ -136,7 +141,8 @@ def _repeated(
                 return leaves
             leaves = body(leaves)
         elif mapped_truth(pred):
-            leaves = [chosen(pred, x, y) for x, y in zip(body(leaves), leaves, strict=True)]
+            done = zip(body(copies(leaves)), leaves, strict=True)
+            leaves = [chosen(pred, x, y) for x, y in done]
         else:
             return leaves
 

@@ -13,6 +13,8 @@ from tapegrad.lift.batch import Batched
 from tapegrad.lift.core import Level, Lifted
 from tapegrad.lift.layers import bare
 from tapegrad.ops.core import Spec
+from tapegrad.ops.shape import clone
+from tapegrad.record import run
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor, wrap
 from tapegrad.transforms.arguments import name_of
@@ -23,15 +25,16 @@ class Tracing(NamedTuple):
     """What a compiler does with loops and branches that it meets while it traces."""
 
     branch: Callable[..., Any]
+    both: Callable[..., Any]  # a context for the arms of a branch that both run
     loop: Callable[..., Any]
 
 
 _tracing: list[Tracing] = []
 
 
-def tracing_control(branch: Callable[..., Any], loop: Callable[..., Any]) -> None:
+def tracing_control(*functions: Callable[..., Any]) -> None:
     """Say what traces loops and branches."""
-    _tracing[:] = [Tracing(branch, loop)]
+    _tracing[:] = [Tracing(*functions)]
 
 
 def tracer() -> tuple[Tracing, Level] | None:
@@ -126,6 +129,18 @@ def mapped_truth(pred: Any) -> bool:
     """Whether a condition holds for any example of the maps it is under."""
     values = bare(pred)
     return bool(np.any(values._a if isinstance(values, Tensor) else values))
+
+
+def copies(leaves: list[Any]) -> list[Any]:
+    """The same values for a function to change, where the old ones are wanted afterwards."""
+    return [
+        run(clone, (x,), {})
+        if isinstance(x, Tensor)
+        else x.copy()
+        if isinstance(x, np.ndarray)
+        else x
+        for x in leaves
+    ]
 
 
 def chosen(pred: Any, a: Any, b: Any) -> Tensor:

@@ -376,6 +376,35 @@ def test_maps_within_maps_of_loops():
     compare(slopes, a, b, want=[[tg.grad(one_by_one)(x, y) for y in b] for x in a])
 
 
+def test_bodies_and_arms_may_change_what_they_are_given():
+    def grown(c):
+        c = tg.as_tensor(c)
+        c += 1.0
+        return c * 1.5
+
+    def arm(a):
+        a *= 2.0
+        return a.sum()
+
+    loop = lambda x: tg.while_loop(lambda c: c < 4.0, grown, x)
+    branch = lambda x: tg.cond(x[0] > 0, arm, lambda a: (a + x).sum(), x * 1.0)
+    for f in (tg.vmap(loop), tg.jit(tg.vmap(loop))):
+        found = f(tg.tensor([3.5, 0.5, 5.0])).numpy()
+        np.testing.assert_allclose(found, [4.5 * 1.5, (1.5 * 1.5 + 1.0) * 1.5, 5.0])
+    for f in (tg.vmap(branch), tg.jit(tg.vmap(branch))):
+        np.testing.assert_allclose(f(tg.tensor(POINTS)).numpy(), 2.0 * POINTS.sum(1))
+
+
+def test_arms_that_both_run_may_not_change_what_lies_outside():
+    def f(x):
+        total = x * 1.0
+        tg.cond(x[0] > 0, lambda: total.add_(1.0), lambda: total * 2.0)
+        return total
+
+    with pytest.raises(RuntimeError, match=r"given to `cond` changes a Tensor in place"):
+        tg.jit(tg.vmap(f))(tg.tensor(POINTS))
+
+
 def test_central_differences():
     for f in (power, until, nested):
         h = 1e-6
