@@ -9,9 +9,8 @@ import numpy as np
 
 from tapegrad.autograd.pullback import Given, chain, fit
 from tapegrad.compiler.cells import line
-from tapegrad.compiler.functions import Pull
 from tapegrad.compiler.region import REGION, Bundle
-from tapegrad.compiler.trace import Trace, Traced, Unknown, Untraceable, traced
+from tapegrad.compiler.trace import Trace, Traced, traced
 from tapegrad.lift.core import zeros_like
 from tapegrad.ops import elementwise as e
 from tapegrad.ops.core import ELEMENTWISE, Formula
@@ -77,25 +76,13 @@ def _sweep(trace: Trace, adjoints: dict[int, Any], targets: set[int]) -> None:
             continue
         pull = trace.pulls.get(position)
         if pull is not None:
-            found = _by_users_rule(trace, pull, position, parts, g, wanted)
+            with trace.standing():
+                found = list(pull.run(position, parts, g, wanted))
         else:
             assert g is not None
             found = _contributions(trace, position, g, wanted, value)
         for a, more in found:
             _accumulate(adjoints, a, more)
-
-
-def _by_users_rule(
-    trace: Trace, pull: Pull, position: int, parts: Any, g: Any, wanted: Callable[[int], bool]
-) -> list[tuple[int, Any]]:
-    """What the `backward` of a Function adds to the adjoints of its arguments."""
-    with trace.standing():
-        try:
-            return list(pull.run(position, parts, g, wanted))
-        except Unknown:
-            if trace.owner is None:
-                raise
-            raise Untraceable from None  # Python runs this rule on the values of each trip
 
 
 def _contributions(

@@ -46,10 +46,6 @@ class Untraceable(Exception):
     """The function uses from outside what a compiled program cannot follow: it runs eagerly."""
 
 
-class Unknown(RuntimeError):
-    """Python code asked for values that only the program knows when it runs."""
-
-
 class Trace(Level):
     """A trace under way: its records, their values in this call, and the guards.
 
@@ -59,8 +55,8 @@ class Trace(Level):
 
     __slots__ = (
         "blocked", "captured", "constants", "floor", "followed", "glance", "guards", "guessed",
-        "inside", "known", "line", "nodes", "origins", "owner", "pulls", "regions", "stands",
-        "values", "where",
+        "inside", "known", "line", "nodes", "origins", "owner", "pulls", "regions", "ruled",
+        "stands", "values", "where",
     )  # fmt: skip
     traces = True
 
@@ -73,6 +69,7 @@ class Trace(Level):
         self.guessed: set[int] = set()  # what was computed from a loop that was left early
         self.inside: Trace | None = None  # the trace of such a graph that is under way
         self.regions: dict[int, list[Any]] = {}  # results of loops and branches
+        self.ruled = False  # a user's `backward` runs: Python can, where it asks for values
         self.line: tuple[str, int] | None = None  # of the user's program, where it is known
         self.nodes: list[Node] = []
         self.floor = 0  # memory that lay in records before this one is not changed now
@@ -229,7 +226,7 @@ class Trace(Level):
 
     @contextmanager
     def standing(self) -> Iterator[None]:
-        """The traces that were put into this one, and into those around it, stand for them."""
+        """While a user's `backward` runs: the traces that were put into this one stand for it."""
         replaced: dict[Trace, float] = {}
         at: Trace | None = self
         while at is not None:
@@ -239,12 +236,13 @@ class Trace(Level):
                     origin.stands, origin.where, origin.number = at, where, at.number
             at = None if at.owner is None else at.owner.trace
         tape = current.tape
-        before = tape.levels
-        tape.levels = sorted([*replaced, *before], key=lambda level: level.number)
+        before = tape.levels, self.ruled
+        tape.levels = sorted([*replaced, *before[0]], key=lambda level: level.number)
+        self.ruled = True
         try:
             yield
         finally:
-            tape.levels = before
+            tape.levels, self.ruled = before
             for origin, number in replaced.items():
                 origin.stands, origin.number = None, number
 
@@ -278,7 +276,9 @@ class Trace(Level):
             )
         if self.nodes[position].value is None:
             if self.owner is not None:
-                raise Unknown(
+                if self.ruled:
+                    raise Untraceable
+                raise RuntimeError(
                     f"under `tapegrad.jit`, inside a function given to `{self.owner.name}`, Python "
                     "code asked for a value that only the program knows when it runs (a condition, "
                     "`float()`, an index): use `tapegrad.where`, `cond` or `while_loop` instead"
@@ -482,7 +482,9 @@ class Traced(Lifted):
 
     def numpy(self, *, force: bool = False) -> NoReturn:
         """Refused: the values are known when the program runs."""
-        raise Unknown(
+        if self.its_trace.owner is not None and self.its_trace.ruled:
+            raise Untraceable
+        raise RuntimeError(
             "a Tensor inside `tapegrad.jit` cannot be turned into an array, its values are known "
             "when the compiled program runs: use operations of tapegrad or NumPy's functions on "
             f"the Tensor itself{self.origin()}"
