@@ -22,6 +22,7 @@ from tapegrad.compiler.region import (
     result,
     run_region,
 )
+from tapegrad.compiler.standing import replace
 from tapegrad.compiler.trace import Trace, traced
 from tapegrad.lift.core import Level, put_above
 from tapegrad.lift.layers import Layer, apart, bare, differs, heights, joined, layer_of, together
@@ -291,7 +292,7 @@ def inlined(trace: Trace, sub: Sub, given: dict[int, int]) -> list[int]:
         if position in sub.blocked:
             trace.blocked.add(made)
     if sub.pulled:
-        trace.replace(sub.origin, where)
+        replace(trace, sub.origin, where)
     return [where[i] for i in sub.outputs]
 
 

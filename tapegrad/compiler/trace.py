@@ -11,8 +11,7 @@ rule of each operation, and appends records too: derivatives of every order are 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NoReturn
 
@@ -49,8 +48,8 @@ class Untraceable(Exception):
 class Trace(Level):
     """A trace under way: its records, their values in this call, and the guards.
 
-    A trace that has ended can *stand* for another one, into which its records were put: Tensors
-    that were made in it, which a user's `backward` has kept, are then those of the other.
+    One that has ended can *stand* for another, see `compiler.standing`: Tensors that were made in
+    it are then Tensors of the other.
     """
 
     __slots__ = (
@@ -216,35 +215,6 @@ class Trace(Level):
             return applied(way[-1], function, args)
         finally:
             tape.levels = before
-
-    def replace(self, origin: Trace, where: dict[int, int]) -> None:
-        """Note that all records of a trace that has ended were put into this one, and where."""
-        self.pulls.update({where[p]: pull.moved(where) for p, pull in origin.pulls.items()})
-        self.origins[origin] = where
-        for other, places in origin.origins.items():
-            self.origins[other] = {p: where[q] for p, q in places.items()}
-
-    @contextmanager
-    def standing(self) -> Iterator[None]:
-        """While a user's `backward` runs: the traces that were put into this one stand for it."""
-        replaced: dict[Trace, float] = {}
-        at: Trace | None = self
-        while at is not None:
-            for origin, where in at.origins.items():
-                if origin not in replaced:
-                    replaced[origin] = origin.number
-                    origin.stands, origin.where, origin.number = at, where, at.number
-            at = None if at.owner is None else at.owner.trace
-        tape = current.tape
-        before = tape.levels, self.ruled
-        tape.levels = sorted([*replaced, *before[0]], key=lambda level: level.number)
-        self.ruled = True
-        try:
-            yield
-        finally:
-            tape.levels, self.ruled = before
-            for origin, number in replaced.items():
-                origin.stands, origin.number = None, number
 
     def feeding(self, position: int) -> tuple[int, ...]:
         """The records that a gradient passes to from a record."""

@@ -249,6 +249,33 @@ def test_a_rule_that_closes_over_values_of_the_trip_and_from_outside():
     compare(tg.grad(f), X, want=tg.grad(reference)(X))
 
 
+def test_a_backward_that_differentiates_in_turn():
+    class Deep(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            ctx.twice = x * 2.0
+            return np.sin(x)
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            slope = tg.grad(lambda y: np.sum(doubled(y) * ctx.twice))(x)
+            return g * slope * ctx.twice
+
+    def f(x):
+        return np.sum(tg.fori_loop(0, 3, lambda i, y: Deep.apply(y) * 0.7 + x, x))
+
+    def reference(x):
+        y = x
+        for _ in range(3):
+            y = Deep.apply(y) * 0.7 + x
+        return np.sum(y)
+
+    for make in (tg.grad, second):
+        compare(make(f), X, want=make(reference)(X))
+
+
 def test_a_backward_that_reads_more_than_the_results_depend_on():
     class Straight(tg.autograd.Function):
         """A constant, whose gradient depends on the argument all the same."""
@@ -261,7 +288,7 @@ def test_a_backward_that_reads_more_than_the_results_depend_on():
         @staticmethod
         def backward(ctx, g):
             x, y = ctx.saved_tensors
-            return (g + 1.0) * y, (g + 1.0) * x
+            return g * y, g * x
 
     def f(x):
         trip = lambda c, row: ((c[0] * 0.5 + Straight.apply(c[0], row * c[1]), c[1] * x), None)
