@@ -178,6 +178,7 @@ from tapegrad.functions.matrices import (
 )
 from tapegrad.functions.methods import install as _install
 from tapegrad.functions.products import bmm, dot, matmul, mm, mv, outer
+from tapegrad.functions.quantiles import nanquantile, quantile
 from tapegrad.functions.reductions import (
     all,
     amax,
@@ -204,6 +205,7 @@ from tapegrad.functions.rounding import (
     fix,
     fmod,
     frac,
+    heaviside,
     nan_to_num,
     round,
     trunc,
@@ -249,12 +251,14 @@ from tapegrad.functions.special import (
     sinc,
     xlogy,
 )
+from tapegrad.functions.statistics import corrcoef, cov
 from tapegrad.functions.tiling import (
     meshgrid,
     repeat_interleave,
     roll,
     rot90,
     tile,
+    vander,
 )
 from tapegrad.numpy_face import install as _install_numpy_face
 from tapegrad.parallel import get_num_threads, set_num_threads
@@ -265,8 +269,9 @@ from tapegrad.transforms.checking import check_grads
 from tapegrad.transforms.control import cond, fori_loop, scan, while_loop
 from tapegrad.transforms.custom import checkpoint, custom_jvp, custom_vjp, stop_gradient
 from tapegrad.transforms.forward import jvp, linearize
-from tapegrad.transforms.jacobians import hessian, hvp, jacfwd, jacobian, jacrev, vhp
+from tapegrad.transforms.jacobians import hessian, jacfwd, jacobian, jacrev
 from tapegrad.transforms.mapping import vmap
+from tapegrad.transforms.products import hvp, vhp
 from tapegrad.transforms.pytree import ravel_pytree, register_pytree_node, tree_map
 from tapegrad.transforms.reverse import grad, value_and_grad, vjp
 
@@ -322,9 +327,11 @@ __all__ = [
     "complex128",
     "concat",
     "cond",
+    "corrcoef",
     "cos",
     "cosh",
     "count_nonzero",
+    "cov",
     "cross",
     "cumprod",
     "cumsum",
@@ -377,6 +384,7 @@ __all__ = [
     "grad",
     "gt",
     "half",
+    "heaviside",
     "hessian",
     "hstack",
     "hvp",
@@ -442,6 +450,7 @@ __all__ = [
     "mul",
     "mv",
     "nan_to_num",
+    "nanquantile",
     "narrow",
     "ne",
     "neg",
@@ -459,6 +468,7 @@ __all__ = [
     "pow",
     "prod",
     "promote_types",
+    "quantile",
     "rand",
     "rand_like",
     "randint",
@@ -525,6 +535,7 @@ __all__ = [
     "unflatten",
     "unsqueeze",
     "value_and_grad",
+    "vander",
     "var",
     "vhp",
     "vjp",

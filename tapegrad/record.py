@@ -161,8 +161,11 @@ def resolve(t: Tensor, tape: Tape) -> None:
 
 def check_open(t: Tensor, tape: Tape) -> None:
     """Refuse a value that was made inside a transform which has ended, where records are made."""
-    if tape.mode and t._pos > 0 and tape.index(t._pos) < 0:
-        raise ended(t)
+    position = t._pos
+    if tape.mode and position > 0:
+        gone = tape.index(position) < 0
+        if gone or (position in tape.lost and not tape.sweeping):
+            raise ended(t)
 
 
 def ended(t: Tensor) -> RuntimeError:

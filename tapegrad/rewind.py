@@ -48,6 +48,29 @@ def rewind(tape: Tape, mark: Mark, name: str, own: Tensor | None = None) -> bool
     return True
 
 
+def lose(tape: Tape, since: int, name: str, roots: list[Tensor]) -> None:
+    """Call lost what somebody holds of the records from a position on, which stay for a while.
+
+    What the roots stand on is held for the transform itself, and so is what a Function saved.
+    """
+    first = tape.index(since) if since < tape.next else len(tape)
+    entries = tape.keep[max(first, 0) :]
+    if any(hasattr(entry, "pull") for entry in entries):
+        return
+    own = set()
+    for root in roots:
+        t: Tensor | None = root
+        while t is not None:
+            own.add(t._pos)
+            t = t._base
+    newest = tape.tokens[max(first, 0) :]
+    counts = map(getrefcount, newest)  # two lists, and the call
+    held = [newest[i] for i, count in enumerate(counts) if count > 3 and newest[i] not in own]
+    if held:
+        tape.lost |= dict.fromkeys(held, name)
+        tape.set_mode()
+
+
 def _lose(tape: Tape, newest: list[int], leaves: int, wide: int, name: str) -> bool:
     """Call the newest records lost that somebody holds; False: they are still needed."""
     if sys.exception() is not None or not _closed(tape, newest, leaves, wide):

@@ -451,13 +451,14 @@ class Tape:
 
     def let_go(self) -> None:
         """Forget what was lost when nobody holds any of it; the short roads are open again."""
-        if all(getrefcount(position) <= 3 for position in self.lost):
+        # The table's reference and the call's, and the list's of a record that is still there.
+        if all(getrefcount(p) <= 3 + (self.index(p) >= 0) for p in self.lost):
             self.lost.clear()
             self.set_mode()
 
-    def make_room(self) -> int:
+    def make_room(self, records: int = 1) -> int:
         """Reclaim, and grow when more than half of the records are still in use."""
-        if self.offset < self.end:
+        if self.offset + records * STRIDE <= self.end:
             return self.offset
         self.let_go()
         self.reclaim()

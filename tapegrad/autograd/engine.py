@@ -278,7 +278,7 @@ def _prepare(
                 "made it"
             )
         index = tape.index(root._pos)
-        if index < 0:
+        if index < 0 or root._pos in tape.lost:
             raise ended(root)
         sweep.seed(index, value)
     return sweep, direct

@@ -8,6 +8,7 @@ written twice, and Numba is not imported.
 from __future__ import annotations
 
 import builtins
+import re
 from functools import cache
 from importlib.util import find_spec
 from types import CodeType, SimpleNamespace
@@ -15,10 +16,11 @@ from typing import Any
 
 from tapegrad.compiler import called, text
 from tapegrad.compiler.text import FLOATS, Block, Operand, Value
+from tapegrad.kernels import build
 
 HERE = "tapegrad.kernels."
 ATTRIBUTES = "nounwind willreturn memory(none)"
-PREFIX = "vmath."
+PREFIX, APART = "vmath.", "apart."
 
 
 @cache
@@ -89,7 +91,6 @@ class Definition:
         self.branches = False
         self._follow(function, [Value(f"%x{i}", type) for i in range(count)], "")
         arguments = ", ".join(f"{type} %x{i}" for i in range(count))
-        # One with branches is no part of a loop that vectorises: a copy of it serves all callers.
         inlined = "noinline" if self.branches else "alwaysinline"
         body = "\n".join(line if line.endswith(":") else "  " + line for line in self.lines)
         self.text = (
@@ -141,6 +142,55 @@ def definitions(used: set[str]) -> str:
     return "\n".join([*map(_declaration, sorted(others)), *(one.text for one in ours)])
 
 
+def _named(name: str) -> Definition:
+    function, _, suffix = name.removeprefix(PREFIX).rpartition(".")
+    return definition(function, {short: long for long, short in FLOATS.items()}[suffix])
+
+
+def branches(name: str) -> bool:
+    """Whether a function of `vmath` has branches: then it is no part of a loop that vectorises."""
+    return _named(name).branches
+
+
+def standing(name: str) -> str:
+    """What a function is called where it stands by itself, compiled once for all programs.
+
+    >>> from tapegrad.compiler.elementary import standing
+    >>> standing("vmath.exp.f64")
+    'apart.exp.f64'
+    """
+    return APART + name.removeprefix(PREFIX)
+
+
+def declarations(used: set[str]) -> str:
+    """Declarations of functions that stand by themselves.
+
+    >>> from tapegrad.compiler.elementary import declarations
+    >>> print(declarations({"vmath.exp.f64"}))
+    declare double @apart.exp.f64(double) nounwind willreturn memory(none)
+    """
+    lines = []
+    for name in sorted(used):
+        head = _HEAD.search(_named(name).text)
+        assert head is not None
+        arguments = ", ".join(part.split()[0] for part in head[2].split(", "))
+        lines.append(f"declare {head[1]} @{standing(name)}({arguments}) {ATTRIBUTES}")
+    return "\n".join(lines)
+
+
+@cache
+def address(name: str) -> int:
+    """Where the code of such a function begins; it is compiled when it is first asked for.
+
+    >>> from tapegrad.compiler.elementary import address
+    >>> address("apart.exp.f64") == address("apart.exp.f64") > 0
+    True
+    """
+    whole = definitions({PREFIX + name.removeprefix(APART)})
+    return build.assemble(_HEAD.sub(rf"define \1 @{build.SYMBOL}(\2)", whole))
+
+
+_HEAD = re.compile(r"^define internal (\w+) @[^(]*\(([^)]*)\)", re.MULTILINE)
 _COUNT = {"llvm.fma": 3, "llvm.copysign": 2, "atan2": 2}
 
 

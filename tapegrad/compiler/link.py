@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad import parallel
-from tapegrad.compiler import called, matrices
+from tapegrad.compiler import called, elementary, matrices
 from tapegrad.compiler.lower import ENTRY, Lowered
 from tapegrad.compiler.place import Place
 from tapegrad.compiler.shared import Shared, attempt
@@ -86,6 +86,8 @@ class Linked:
             _offer_special()
         for name in set(_ROUTINE.findall(lowered.text)):
             _offer_routine(name)
+        for name in set(_APART.findall(lowered.text)):
+            _offer_apart(name)
         self.engine = build.assembled(lowered.text, lowered.level)
         engine = self.engine[0]
         self.address = int(engine.get_function_address(ENTRY))
@@ -126,6 +128,17 @@ def _offer_routine(name: str) -> None:
     import llvmlite.binding as llvm
 
     llvm.add_symbol(matrices.PREFIX + name, blas.routine(name))
+
+
+_APART = re.compile(f"@({elementary.APART}[a-z0-9_.]+)")
+
+
+@cache
+def _offer_apart(name: str) -> None:
+    """Let machine code find an elementary function that is not a part of it."""
+    import llvmlite.binding as llvm
+
+    llvm.add_symbol(name, elementary.address(name))
 
 
 _offered = False

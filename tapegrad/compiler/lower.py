@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tapegrad.compiler.elementary import PREFIX, branches, declarations, definitions, standing
 from tapegrad.compiler.graph import Graph
 from tapegrad.compiler.loops import MEMORY, Nest, written
-from tapegrad.compiler.matrices import PREFIX
+from tapegrad.compiler.matrices import PREFIX as ROUTINES
 from tapegrad.compiler.nested import Nested, nested_text
 from tapegrad.compiler.place import CONSTANT, INPUT, OUTPUT, Buffer, Place
-from tapegrad.compiler.scalars import definitions
 from tapegrad.compiler.schedule import Schedule
 from tapegrad.compiler.shared import DECLARED, Shared, dividing, shared
 from tapegrad.compiler.steps import Again, Bounds, Call, Gemm, Native, Step
@@ -28,9 +28,7 @@ OUTSIDE = 1 << 41  # the result where an index is out of range
 BITS = {"float64": "i64", "float32": "i32", "int64": "i64", "int32": "i32", "bool": "i8"}
 
 INLINED = 60  # operations up to which straight code has the elementary functions inlined
-INLINE, APART = "@vmath.", "@apart."
 LOOPING = 64  # steps from which on a loop is worth LLVM's passes
-_DEFINITION = re.compile(r"^define internal .*?^}$", re.MULTILINE | re.DOTALL)
 
 PREFACE = """\
 @tapegrad_number = global i64 0
@@ -76,7 +74,7 @@ class Module:
         self.schedule = Schedule(graph)
         self.functions: dict[str, str] = {}
         self.used: set[str] = set()
-        self.apart: set[str] = set()  # functions that are called, not inlined
+        self.apart: set[str] = set()  # elementary functions that are called, not inlined
         self.straight = 0  # operations of straight-line code
         self.longest = 0  # the number of steps of a loop
         self.texts: list[str] = []
@@ -92,9 +90,9 @@ class Module:
         running = self.running(schedule)
         self.texts.append(self._entry(running))
         preface = [PREFACE, *sorted(self.declared), *self._constants()]
-        text = "\n".join([*preface, *self.texts, self._definitions()])
-        # Our passes leave LLVM's little to find in long straight code: at most a fifth of its time
-        # (it lies in the elementary functions), for which they take five times as long to compile.
+        text = "\n".join([*preface, *self.texts, definitions(self.used), declarations(self.apart)])
+        # Our passes leave LLVM's little to find in long straight code: a tenth of its time. To
+        # compile it they would take four times as long.
         level = 0 if self.straight > INLINED and self.longest < LOOPING else 2
         return Lowered(text, level, self.calls, self.shared, schedule.constants, schedule.scratch)
 
@@ -142,22 +140,14 @@ class Module:
             self.longest = max(self.longest, prod(nest.domain) if nest.domain else 0)
             if not nest.domain:
                 self.straight += len(nest.terms)
-                if len(nest.terms) > INLINED:
-                    text = text.replace(INLINE, APART)
-                    self.apart |= {f for f in found.used if f.startswith(INLINE[1:])}
+            long = not nest.domain and len(nest.terms) > INLINED
+            apart = {f for f in found.used if f.startswith(PREFIX) and (long or branches(f))}
+            for f in apart:
+                text = text.replace(f"@{f}(", f"@{standing(f)}(")
             self.texts.append(text)
-            self.used |= found.used
+            self.used |= found.used - apart
+            self.apart |= apart
         return name
-
-    def _definitions(self) -> str:
-        """The elementary functions, and once more those that long straight code calls."""
-        text = definitions(self.used)
-        copies = [
-            definition.replace(INLINE, APART, 1).replace("alwaysinline", "noinline")
-            for definition in _DEFINITION.findall(text)
-            if definition[definition.index("@") + 1 : definition.index("(")] in self.apart
-        ]
-        return "\n".join([text, *copies])
 
     def _constants(self) -> list[str]:
         lines = []
@@ -446,7 +436,7 @@ class Part:
         name = self.module.products.get(key)
         if name is None:
             name = self.module.products[key] = f"product{len(self.module.products)}"
-            routine = PREFIX + ("sgemm" if single else "dgemm")
+            routine = ROUTINES + ("sgemm" if single else "dgemm")
             self.module.declared.add(f"declare void @{routine}({', '.join(['ptr'] * 13)})")
             self.module.texts.append(
                 _product(name, single, (turned_b, turned_a), numbers, count, steps)
@@ -486,7 +476,7 @@ def _product(
             f"%{x}i = getelementptr {kind}, ptr %{x}, i64 %{x}o",
         ]
     lines += [
-        f"call void @{PREFIX}{routine}(ptr %t0, ptr %t1, ptr %n0, ptr %n1, ptr %n2, ptr %one, "
+        f"call void @{ROUTINES}{routine}(ptr %t0, ptr %t1, ptr %n0, ptr %n1, ptr %n2, ptr %one, "
         "ptr %ai, ptr %n3, ptr %bi, ptr %n4, ptr %zero, ptr %ci, ptr %n5)",
         "%next = add i64 %i, 1",
         f"%more = icmp ult i64 %next, {count}",

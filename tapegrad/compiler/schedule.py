@@ -61,6 +61,11 @@ MAP, REDUCE, WINDOW, LEAF, MATRIX, PIECES, PICK, PUT, SCAN, NATIVE, CALL, NESTED
     "nested",
 )  # fmt: skip
 REDUCTIONS = {"sum": SUM, "sum_to": SUM, "prod": PROD, "amax": MAX, "amin": MIN}
+# Operations that take less than to store a value and to read it again.
+QUICK = frozenset((
+    "to add sub mul neg abs square where eq ne lt le gt ge strong exact relu minimum maximum"
+).split())  # fmt: skip
+DEPTH = 4  # operations on the way to one of them
 STRAIGHT = 200  # operations of straight-line code in one function: LLVM is slower than linear
 FUSED = 48  # operations in one nest
 # From so many elements on a nest is bound by memory: one long nest reads and writes less than many.
@@ -82,6 +87,7 @@ class Schedule:
         self.kinds: list[str] = []
         self.latest: dict[Shape, int] = {}
         self.looked: dict[Any, int] = {}  # index arrays that were looked at
+        self.passing = _read_by_loops(graph)
         for position, node in enumerate(graph.nodes):
             self._place_node(position, node)
         self.results = [self._result(k, position) for k, position in enumerate(graph.outputs)]
@@ -236,16 +242,62 @@ class Schedule:
             at = len(self.steps)
             self.steps.append(loop)
             self.latest[domain] = at
+        for a in node.args:
+            self._bring(a, loop, at)
         loop.nodes.append(position)
         loop.members.add(position)
-        for a in node.args:
-            beside = self.home[a] == at and self.kinds[a] == MAP and a in loop.members
-            if not beside and not _is_literal(self.graph.nodes[a]):
-                self.place(a)
-            if self.graph.nodes[a].op is not None or self.graph.nodes[a].size > 1:
-                loop.members.add(a)
         self.home[position] = at
         return loop
+
+    def _bring(self, a: int, loop: Loop, at: int) -> None:
+        """Let a loop have an operand: it computed it, reads it, or computes it once more."""
+        if a in loop.again:
+            return
+        node = self.graph.nodes[a]
+        beside = self.home[a] == at and self.kinds[a] == MAP and a in loop.members
+        if not beside and not _is_literal(node):
+            if self._cheap(a, loop):
+                self._repeat(a, loop)
+            else:
+                self.place(a)
+        if node.op is not None or node.size > 1:
+            loop.members.add(a)
+
+    def _repeat(self, a: int, loop: Loop) -> None:
+        """Compute a value in a loop that another one has computed."""
+        for b in self.graph.nodes[a].args:
+            operand = self.graph.nodes[b]
+            if b not in loop.members and b not in self.places and not _is_literal(operand):
+                self._repeat(b, loop)
+            if operand.op is not None or operand.size > 1:
+                loop.members.add(b)
+        loop.again.add(a)
+        loop.nodes.append(a)
+
+    def _cheap(self, a: int, loop: Loop) -> bool:
+        """Whether to compute a value again in a large loop, instead of storing it for that.
+
+        It takes a few instructions, and reads one array for it instead of the value itself.
+        """
+        if self.graph.nodes[a].size < STREAMED or a not in self.passing:
+            return False
+        more: set[int] = set()
+        return self._known(a, loop, more, DEPTH) and len(more) < 2
+
+    def _known(self, a: int, loop: Loop, more: set[int], depth: int) -> bool:
+        """Whether a loop could compute a value quickly; `more` takes what it would have to read."""
+        node = self.graph.nodes[a]
+        inner = self.kinds[a] == MAP and a not in self.places and node.name in QUICK
+        if not inner or node.shape != loop.domain or not depth:
+            return False
+        for b in node.args:
+            if b in loop.members or _is_literal(self.graph.nodes[b]):
+                continue
+            if b in self.places:
+                more.add(b)
+            elif not self._known(b, loop, more, depth - 1):
+                return False
+        return True
 
     def _reduce(self, position: int, node: Node) -> None:
         (source,) = node.args
@@ -458,6 +510,16 @@ class Schedule:
 
 
 _unplaced = Buffer(SCRATCH, 0, np.dtype(np.float64), 0)
+
+
+def _read_by_loops(graph: Graph) -> set[int]:
+    """The records that only elementwise operations and reductions read."""
+    found = set(range(len(graph.nodes))) - set(graph.roots())
+    for node in graph.nodes:
+        loops = node.op is None or node.op.kind is ELEMENTWISE or node.name == "to"
+        if not loops and node.name not in REDUCTIONS:
+            found -= set(node.args)
+    return found
 
 
 def _is_literal(node: Node) -> bool:

@@ -12,12 +12,13 @@ from tapegrad.tape import Shape
 class Loop:
     """A nest in the making."""
 
-    __slots__ = ("domain", "members", "nodes", "order", "stores")
+    __slots__ = ("again", "domain", "members", "nodes", "stores")
 
     def __init__(self, domain: Shape) -> None:
         self.domain = domain
         self.nodes: list[int] = []
         self.members: set[int] = set()
+        self.again: set[int] = set()  # what another loop has computed before
         self.stores: list[tuple[int, Place, str]] = []
 
 

@@ -15,11 +15,13 @@ from tapegrad.functions import (
     joining,
     matrices,
     products,
+    quantiles,
     reductions,
     rounding,
     scans,
     shapes,
     special,
+    statistics,
     tiling,
 )
 from tapegrad.functions.arguments import numpy_names
@@ -33,7 +35,7 @@ _ARITHMETIC = (
     "bitwise_right_shift isnan isinf isfinite equal allclose log2 log10 exp2 asinh acosh atanh "
     "hypot logaddexp"
 ).split()
-_ROUNDING = "ceil trunc fix round frac fmod nan_to_num".split()
+_ROUNDING = "ceil trunc fix round frac fmod nan_to_num heaviside".split()
 _SPECIAL = "erfc erfinv lgamma digamma sinc i0 logit xlogy".split()
 _SHAPES = (
     "reshape view view_as reshape_as flatten ravel unflatten contiguous clone permute transpose "
@@ -46,13 +48,15 @@ _REDUCTIONS = (
     "log_softmax cumsum norm"
 ).split()
 _SCANS = "cumprod logcumsumexp sort argsort diff".split()
+_QUANTILES = "quantile nanquantile".split()
+_STATISTICS = "cov corrcoef".split()
 _TILING = "roll repeat tile repeat_interleave rot90".split()
 _INDEXING = (
     "index_select gather scatter scatter_add index_add index_put masked_fill masked_select take "
     "nonzero take_along_dim"
 ).split()
 _ALONG = frozenset(  # those that users of NumPy call with `axis`, `keepdims` and `ddof`
-    (*_REDUCTIONS, *_SCANS, "squeeze", "unsqueeze", "unbind")
+    (*_REDUCTIONS, *_SCANS, *_QUANTILES, "squeeze", "unsqueeze", "unbind")
 ) - {"sum", "mean"}  # which know them, to be short
 _PRODUCTS = "matmul mm mv dot bmm outer".split()
 _CONTRACTIONS = "kron trace diag_embed cross".split()
@@ -106,6 +110,8 @@ def install() -> None:
         (joining, _JOINING),
         (reductions, _REDUCTIONS),
         (scans, _SCANS),
+        (quantiles, _QUANTILES),
+        (statistics, _STATISTICS),
         (tiling, _TILING),
         (indexing, _INDEXING),
         (products, _PRODUCTS),

@@ -8,7 +8,7 @@ import numpy as np
 
 from tapegrad.fast import unary
 from tapegrad.functions.arguments import as_input
-from tapegrad.functions.arithmetic import _binary, _div, _unary, mul
+from tapegrad.functions.arithmetic import _binary, _div, _unary, add, eq, gt, mul, sign, where
 from tapegrad.ops import elementwise as e
 from tapegrad.ops.shape import clone
 from tapegrad.record import run
@@ -31,6 +31,18 @@ fmod = _binary(
     __name__,
 )
 _round = unary(e.round)
+
+
+def heaviside(input: Any, values: Any) -> Tensor:
+    """0 below 0, 1 above, and `values` at 0; the derivative is 0, that by `values` 1 at 0.
+
+    >>> import tapegrad as tg
+    >>> tg.heaviside(tg.tensor([-1.5, 0.0, 2.0]), tg.tensor(0.5))
+    tensor([0.0000, 0.5000, 1.0000])
+    """
+    x = as_input(input, "heaviside")
+    side = add(sign(x), 1)
+    return where(eq(x, 0), values, mul(side, 0.5) if x._a.dtype.kind == "f" else gt(side, 1))
 
 
 def round(input: Any, *, decimals: int = 0) -> Tensor:

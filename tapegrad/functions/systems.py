@@ -14,23 +14,45 @@ import numpy as np
 from tapegrad.kernels.layout import SYSTEM
 from tapegrad.ops import determinant
 from tapegrad.ops import solve as ops
-from tapegrad.ops.core import Op
 from tapegrad.ops.decompose import part
+from tapegrad.ops.shape import squeeze, unsqueeze
 from tapegrad.record import place_of, resolve
 from tapegrad.tape import DTYPE_BITS, LARGE, MODE_FAST, SAVES, Tape, current
 from tapegrad.tensor import F8, Tensor, placed, wrap
 
 
 def solve(a: Any, b: Any) -> Tensor | None:
-    """The x of ``a @ x = b`` for two matrices; None where the general road has to be taken."""
+    """The x of ``a @ x = b``, b a matrix or a vector; None: the general road has to be taken."""
     tape = current.tape
-    if not (_square(tape, a) and _small(tape, b)) or b._a.ndim != 2 or len(a._a) != len(b._a):
+    if not (_square(tape, a) and _small(tape, b)):
         return None
     x, y = a._a, b._a
+    n = len(x)
+    shape = y.shape
+    if shape[0] != n or len(shape) > 2:
+        return None
     r = ops.solve.forward(x, y)
-    specs = ((x.shape, F8), (y.shape, F8))
-    entry: Any = (x, None, r if a._pos else None, ({}, specs))
-    return _recorded(tape, ops.solve, (a, b), r, len(x) | y.shape[1] << 20, entry)
+    p, q = a._pos, b._pos
+    if not (p or q):
+        return wrap(r)
+    if r.size > LARGE:
+        tape.owe(r.nbytes)
+    vector = len(shape) == 1
+    columns = (n, 1) if vector else shape
+    tape.make_room(3)
+    if q < 0:
+        q = tape.slots.get(q) or tape.slot(b)
+    if p < 0:
+        p = tape.slots.get(p) or tape.slot(a)
+    if vector and q:
+        q = tape.append(_WIDENED, (q,), columns, 0, _view(_LAST, shape))
+    specs = ((x.shape, F8), (columns, F8))
+    kept = (r[:, None] if vector else r) if p else None
+    entry: Any = (x, None, kept, ({}, specs))
+    token = tape.append(_SOLVED, (p, q), columns, n | columns[1] << 20, entry)
+    if vector:
+        token = tape.append(_NARROWED, (token,), shape, 0, _view(_LAST, columns))
+    return placed(r, tape, token)
 
 
 def slogdet(a: Any) -> tuple[Tensor, Tensor] | None:
@@ -40,15 +62,32 @@ def slogdet(a: Any) -> tuple[Tensor, Tensor] | None:
         return None
     x = a._a
     r = determinant.slogdet.forward(x)
+    sign, log = np.array(r[0]), np.array(r[1])
+    p = a._pos
+    if not p:
+        return wrap(sign), wrap(log)
+    tape.make_room(3)
+    if p < 0:
+        p = tape.slots.get(p) or tape.slot(a)
     entry: Any = (x, None, ({}, ((x.shape, F8),)))
-    whole = _recorded(tape, determinant.slogdet, (a,), r, len(x), entry)
-    return _half(tape, whole, 0), _half(tape, whole, 1)
+    whole = tape.append(_DETERMINED, (p,), _PAIR, len(x), entry)
+    return (
+        placed(sign, tape, tape.append(_PART, (whole,), (), _place(0), _HALVES[0])),
+        placed(log, tape, tape.append(_PART, (whole,), (), _place(1), _HALVES[1])),
+    )
 
 
-def _half(tape: Tape, whole: Tensor, k: int) -> Tensor:
-    """One of two numbers."""
-    entry = (None, None, ({"index": (..., k)}, (((2,), F8),)))
-    return _recorded(tape, part, (whole,), np.array(whole._a[k]), _place(k), entry)
+def _view(params: dict[str, Any], given: tuple[int, ...]) -> Any:
+    """What the record of a view keeps."""
+    return None, None, (params, ((given, F8),))
+
+
+_PAIR = (2,)
+_LAST = {"dims": (1,)}
+_HALVES = [_view({"index": (..., k)}, _PAIR) for k in (0, 1)]
+_PLAIN = DTYPE_BITS[F8]
+_WIDENED, _NARROWED, _PART = (op.code | _PLAIN for op in (unsqueeze, squeeze, part))
+_SOLVED, _DETERMINED = (op.code | _PLAIN | SAVES for op in (ops.solve, determinant.slogdet))
 
 
 @cache
@@ -70,18 +109,3 @@ def _small(tape: Tape, x: Any) -> bool:
 
 def _square(tape: Tape, x: Any) -> bool:
     return _small(tape, x) and x._a.ndim == 2 and x._a.shape[0] == x._a.shape[1]
-
-
-def _recorded(
-    tape: Tape, op: Op, given: tuple[Tensor, ...], r: np.ndarray, aux: int, entry: Any
-) -> Tensor:
-    """The result as a Tensor, on the tape if an operand requires grad."""
-    if not any(x._pos for x in given):
-        return wrap(r)
-    if r.size > LARGE:
-        tape.owe(r.nbytes)
-    if tape.offset == tape.end:
-        tape.make_room()
-    codes = tuple([p if (p := x._pos) >= 0 else tape.slot(x) for x in given])
-    word = op.code | DTYPE_BITS[F8] | (0 if entry[0] is None else SAVES)
-    return placed(r, tape, tape.append(word, codes, r.shape, aux, entry))

@@ -1,4 +1,4 @@
-"""Elements laid out anew: repeated, rolled round, turned, with a border, on a grid."""
+"""Elements laid out anew: repeated, rolled round, turned, with a border, on a grid, as powers."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad.functions.arguments import as_input, dims_of, index_array, one_dim
+from tapegrad.functions.joining import cat
+from tapegrad.functions.scans import cumprod
 from tapegrad.functions.shapes import expand, flip, reshape, transpose
 from tapegrad.ops import shape as s
 from tapegrad.ops import tiling as t
@@ -210,3 +212,26 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     if turned:
         grids[:2] = grids[1::-1]
     return tuple(grids)
+
+
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
+    """The powers of each element in a row of `N` (as many as elements), from the highest to 0.
+
+    >>> import tapegrad as tg
+    >>> tg.vander(tg.tensor([2.0, 3.0]), 3)
+    tensor([[4., 2., 1.],
+            [9., 3., 1.]])
+    """
+    t = as_input(x, "vander")
+    if t._a.ndim != 1:
+        raise RuntimeError(f"`vander` takes a vector, got the shape {t._a.shape}")
+    rows = t._a.size
+    columns = rows if N is None else int(N)
+    if columns < 0:
+        raise RuntimeError(f"`vander`: N must not be negative, got {N}")
+    kind = t._a.dtype if t._a.dtype.kind == "f" else np.dtype(np.int64)
+    powers = wrap(np.ones((rows, min(columns, 1)), kind))
+    if columns > 1:
+        steps = expand(reshape(t, (rows, 1)), (rows, columns - 1))
+        powers = cat([powers, cumprod(steps, 1)], 1)
+    return powers if increasing else flip(powers, (1,))

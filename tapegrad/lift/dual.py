@@ -7,6 +7,7 @@ its derivative by transposing its vjp, which is linear in the adjoint, once more
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from tapegrad import storage
 from tapegrad.autograd.grad_mode import recording
+from tapegrad.autograd.motion import motion
 from tapegrad.autograd.pullback import Given, chain, fit
 from tapegrad.lift.core import (
     Level,
@@ -37,7 +39,7 @@ from tapegrad.ops.shape import as_strided, clone, expand, to
 from tapegrad.record import called as go
 from tapegrad.record import run
 from tapegrad.tape import current
-from tapegrad.tensor import Tensor
+from tapegrad.tensor import Tensor, wrap
 from tapegrad.views import see
 
 
@@ -93,11 +95,20 @@ class Dual(Lifted):
     @classmethod
     def apply(cls, op: Op, args: Any, params: dict[str, Any], at: Level) -> Any:
         """Run an operation on the values, and its derivative on the tangents."""
-        if op.view and op is not as_strided and type(args[0]) is Dual and args[0]._lift.at is at:
+        if op.kind is ELEMENTWISE:
+            found = _short(op, args, at)
+            if found is not None:
+                return found
+        elif op.view and op is not as_strided and type(args[0]) is Dual and args[0]._lift.at is at:
             lift = args[0]._lift
             _own(lift)
             x, dx = lift.primal, lift.tangent
             return dual(_seen(op, x, params), _seen(op, dx, params), at, owned=True)
+        return cls.general(op, args, params, at)
+
+    @classmethod
+    def general(cls, op: Op, args: Any, params: dict[str, Any], at: Level) -> Any:
+        """`apply`, whatever the operands are."""
         primals: list[Any] = []
         tangents: list[Tensor | None] = []
         for arg in args:
@@ -176,6 +187,46 @@ def dual(primal: Tensor, slope: Tensor, at: Level, *, owned: bool = False) -> Li
         assert found is not None
         return found[0].together(lambda x, t: dual(x, t, at), primal, slope, found[1])
     made: Dual = shell(Dual, primal._a, Parts(at, primal, slope, owned=owned))
+    if at.members is not None:
+        at.members.add(made)
+    return made
+
+
+def _short(op: Op, args: Any, at: Level) -> Any:
+    """An elementwise operation of float64 values of modest size, none of which is on a tape.
+
+    Returns None where the general way has to be taken.
+    """
+    if len(args) > 3 or current.tape.inference:
+        return None
+    values: list[Any] = []
+    slopes: list[Any] = [None, None, None]
+    for k, arg in enumerate(args):
+        kind = type(arg)
+        if kind is Dual and arg._lift.at is at:
+            slope = arg._lift.tangent
+            if type(slope) is not Tensor or slope._pos:
+                return None
+            slopes[k] = slope._a
+            arg = arg._lift.primal
+            kind = type(arg)
+        if kind is Tensor and arg._s >= 0 and not arg._pos:
+            values.append(arg._a)
+        elif kind is float or kind is int:
+            values.append(np.float64(arg))
+        else:
+            return None
+    moves = motion(op, (slopes[0] is not None, slopes[1] is not None, slopes[2] is not None))
+    if moves is None or not moves.live:
+        return None
+    y = np.asarray(op.forward(*values))
+    values += [None] * (3 - len(values))
+    t = np.asarray(moves.push(*values, y, *slopes)[0])
+    if math.isnan(np.vdot(t, t)):  # a zero has met an infinity, perhaps
+        return None
+    if t.shape != y.shape:
+        t = np.broadcast_to(t, y.shape)
+    made: Dual = shell(Dual, y, Parts(at, wrap(y), wrap(t), owned=False))
     if at.members is not None:
         at.members.add(made)
     return made

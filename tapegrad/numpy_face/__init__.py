@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.numpy_face.common import CALLS, HANDLERS, SHORT
+from tapegrad.numpy_face.common import CALLS, HANDLERS, PAIRS, SHORT
 from tapegrad.numpy_face.methods import METHODS
 from tapegrad.tensor import F8, Tensor, wrap
 
@@ -59,10 +59,12 @@ def array_function(
     self: Tensor, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> object:
     """What any other NumPy function does with a Tensor."""
-    if not kwargs and len(args) == 1 and type(args[0]) is Tensor and args[0]._s >= 0:
-        short = SHORT.get(func)
-        if short is not None:
-            return short(args[0])
+    if not kwargs:
+        if len(args) == 1:
+            if type(args[0]) is Tensor and args[0]._s >= 0 and (short := SHORT.get(func)):
+                return short(args[0])
+        elif (pair := PAIRS.get(func)) and len(args) == 2 and (found := pair(*args)) is not None:
+            return found
     handler = HANDLERS.get(func)
     if handler is None:
         from tapegrad.numpy_face import dispatch

@@ -19,7 +19,8 @@ from tapegrad.tensor import Tensor, wrap
 
 
 @handles(np.diff)
-def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
+def diff_(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
+    """`np.diff`."""
     x = tensor(a)
     if n < 0:
         raise ValueError(f"`np.diff`: the order must not be negative, got {n}")
@@ -51,8 +52,28 @@ def _edge(end: Any, x: Tensor, d: int) -> Any:
 @handles(np.ediff1d)
 def _ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:
     x = reshape(tensor(ary), (tensor(ary)._a.size,))
-    parts = [to_begin, _diff(x), to_end]
+    parts = [to_begin, diff_(x), to_end]
     return cat([reshape(tensor(p), (-1,)) for p in parts if p is not None])
+
+
+@handles(np.unwrap)
+def _unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.pi) -> Tensor:
+    """Whole periods are added where an element is too far from the one before it."""
+    x = tensor(p)
+    d = all_dims(axis, x._a.ndim, "np.unwrap")[0]
+    if x._a.dtype.kind in "biu" and isinstance(period, (int, np.integer)):
+        half, ambiguous = period // 2, period % 2 == 0
+    else:
+        x, half, ambiguous = floating(x), period / 2, True
+    steps = diff_(x, axis=d).detach()
+    near = ew.sub(ew.remainder(ew.add(steps, half), period), half)
+    if ambiguous:
+        far = ew.logical_and(ew.eq(near, -half), ew.gt(steps, 0))
+        near = ew.where(far, half, near)
+    small = ew.lt(ew.abs(steps), half if discont is None else discont)
+    whole = r.cumsum(ew.where(small, 0, ew.sub(near, steps)), d)
+    first, rest = narrow(x, d, 0, 1), narrow(x, d, 1, x._a.shape[d] - 1)
+    return cat([first, ew.add(rest, whole)], d)
 
 
 @handles(np.trapezoid)
@@ -64,7 +85,7 @@ def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
     steps = dx
     if x is not None:
         points = tensor(x)
-        steps = _diff(points, axis=0 if points._a.ndim == 1 else d)
+        steps = diff_(points, axis=0 if points._a.ndim == 1 else d)
         if points._a.ndim == 1:
             steps = reshape(steps, [-1 if i == d else 1 for i in range(t._a.ndim)])
     return r.sum(pairs * steps / 2.0, d)
@@ -100,8 +121,8 @@ def _slope(x: Tensor, spacing: Any, d: int) -> Tensor:
     if h._a.ndim:
         if h._a.shape != (n,):
             raise ValueError(f"`np.gradient`: {n} coordinates are needed, got {h._a.shape}")
-        h = reshape(_diff(h), [-1 if i == d else 1 for i in range(x._a.ndim)])
-    rises = _diff(x, axis=d) / h  # the slopes between neighbours
+        h = reshape(diff_(h), [-1 if i == d else 1 for i in range(x._a.ndim)])
+    rises = diff_(x, axis=d) / h  # the slopes between neighbours
     first, last = narrow(rises, d, 0, 1), narrow(rises, d, n - 2, 1)
     if n == 2:
         return cat([first, last], d)
@@ -126,6 +147,6 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Te
     high = values[n - 1] if right is None else operand(right)
     below, above = ew.lt(at, points[0]), ew.gt(at, points[n - 1])
     k = ew.clamp(ew.sub(searchsorted_(points, at, "right"), 1), 0, n - 1)
-    slopes = cat([_diff(values) / _diff(points), wrap(np.zeros(1, values._a.dtype))])
+    slopes = cat([diff_(values) / diff_(points), wrap(np.zeros(1, values._a.dtype))])
     found = getitem(values, (k,)) + (at - getitem(points, (k,))) * getitem(slopes, (k,))
     return ew.where(below, low, ew.where(above, high, found))

@@ -21,6 +21,8 @@ CALLS: dict[Any, Callable[..., Any]] = {}
 HANDLERS: dict[Any, Callable[[tuple[Any, ...], dict[str, Any]], Any]] = {}
 # What a NumPy function is of one float64 Tensor of modest size, without any other argument.
 SHORT: dict[Any, Callable[[Tensor], Any]] = {}
+# What it is of two operands, if its short road takes them; None: it does not.
+PAIRS: dict[Any, Callable[[Any, Any], Any]] = {}
 
 OPTIONS = {
     "out": "an array cannot hold the history of a Tensor: use the Tensor that is returned",

@@ -16,7 +16,8 @@ from tapegrad.tensor import Tensor, wrap
 NAMES = (
     "allclose argpartition argwhere array_equal array_equiv can_cast common_type digitize "
     "einsum_path flatnonzero iscomplex isin isneginf isposinf isreal lexsort may_share_memory "
-    "min_scalar_type nanargmax nanargmin nonzero result_type shares_memory"
+    "min_scalar_type nanargmax nanargmin nonzero packbits ravel_multi_index result_type "
+    "shares_memory unpackbits unravel_index"
 ).split()
 SHAPES = (
     "ndim shape size iscomplexobj isrealobj diag_indices_from tril_indices_from triu_indices_from"

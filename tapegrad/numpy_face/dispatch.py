@@ -16,7 +16,10 @@ import numpy as np
 from tapegrad.numpy_face.common import HANDLERS, bad_option, title, unsupported
 
 F = TypeVar("F", bound=Callable[..., Any])
-FAMILIES = "constants elementwise reductions order calculus shapes joining products linalg".split()
+FAMILIES = (
+    "constants elementwise reductions order statistics calculus ranges shapes joining products "
+    "polynomials sets writing applying linalg systems"
+).split()
 _table: dict[Any, Callable[..., Any]] = {}
 _missing: Any = getattr(np, "_NoValue", inspect.Parameter.empty)
 

@@ -7,10 +7,16 @@ from typing import Any
 import numpy as np
 
 from tapegrad.functions import arithmetic as ew
+from tapegrad.functions.arguments import index_array
 from tapegrad.functions.creation import zeros_like
-from tapegrad.functions.shapes import clone, to
+from tapegrad.functions.indexing import take_along_dim
+from tapegrad.functions.joining import stack, unbind
+from tapegrad.functions.shapes import broadcast_to, clone, to
 from tapegrad.numpy_face.common import floating, named, operand, plain, tensor, title, wrapped
 from tapegrad.numpy_face.dispatch import handles
+from tapegrad.ops import logic
+from tapegrad.record import run
+from tapegrad.specimen import everything
 from tapegrad.tensor import Tensor
 
 
@@ -113,17 +119,40 @@ _same(np.sinc, "sinc")
 _same(np.i0, "i0")
 
 
-@handles(np.polyval)
-def _polyval(p: Any, x: Any) -> Tensor:
-    """By Horner's rule, the highest power first."""
-    coefficients, point = tensor(p), operand(x)
-    found = ew.mul(tensor(point), 0)
-    for k in range(coefficients._a.shape[0]):
-        found = ew.add(ew.mul(found, point), coefficients[k])
-    return found
-
-
 @handles(np.extract)
 def _extract(condition: Any, arr: Any) -> Tensor:
     t = tensor(arr).reshape(-1)
     return t[np.flatnonzero(plain(condition))]
+
+
+@handles(np.choose)
+def _choose(a: Any, choices: Any, mode: str = "raise") -> Tensor:
+    places = index_array(a, "np.choose")
+    parts = list(unbind(choices)) if isinstance(choices, Tensor) else [tensor(c) for c in choices]
+    n = len(parts)
+    if mode == "wrap":
+        places = ew.remainder(places, n)
+    elif mode == "clip":
+        places = ew.clamp(places, 0, n - 1)
+    elif mode != "raise":
+        raise ValueError(f"`np.choose`: mode is 'raise', 'wrap' or 'clip', got {mode!r}")
+    given = everything(places._a)
+    if given.size and (given.min() < 0 or given.max() >= n):
+        raise ValueError(f"`np.choose`: an index is out of range for {n} choices")
+    shape = np.broadcast_shapes(places._a.shape, *(c._a.shape for c in parts))
+    whole = stack([broadcast_to(c, shape) for c in parts])
+    return take_along_dim(whole, broadcast_to(places, (1, *shape)), 0)[0]
+
+
+@handles(np.angle)
+def _angle(z: Any, deg: bool = False) -> Tensor:
+    """Of real numbers: 0 or pi, with the derivative 0."""
+    x = floating(tensor(z))
+    back = run(logic.signbit, (x,), {})
+    half = 180.0 if deg else np.pi
+    return ew.where(ew.isnan(x), x, ew.where(back, half, 0.0))
+
+
+@handles(np.real_if_close)
+def _real_if_close(a: Any, tol: float = 100) -> Tensor:
+    return tensor(a)

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from tapegrad.functions import joining as j
-from tapegrad.functions.shapes import reshape
+from tapegrad.functions.arguments import one_dim
+from tapegrad.functions.indexing import getitem
+from tapegrad.functions.shapes import broadcast_to, movedim, reshape, to
 from tapegrad.numpy_face.common import plain, tensor
 from tapegrad.numpy_face.dispatch import handles
 from tapegrad.tensor import Tensor
@@ -34,7 +36,7 @@ def _stack(arrays: Any, axis: int = 0, *, dtype: Any = None) -> Tensor:
     return found if dtype is None else found.to(dtype)
 
 
-def _least(x: Tensor, n: int) -> Tensor:
+def at_least(x: Tensor, n: int) -> Tensor:
     """With at least so many dimensions, the new ones where NumPy puts them."""
     shape = x._a.shape
     if len(shape) >= n:
@@ -45,7 +47,7 @@ def _least(x: Tensor, n: int) -> Tensor:
 
 
 def _atleast(arys: Any, n: int) -> Any:
-    found = tuple(_least(tensor(x), n) for x in arys)
+    found = tuple(at_least(tensor(x), n) for x in arys)
     return found[0] if len(found) == 1 else found
 
 
@@ -66,18 +68,18 @@ def _atleast_3d(*arys: Any) -> Any:
 
 @handles(np.vstack)
 def _vstack(tup: Any) -> Tensor:
-    return j.cat([_least(x, 2) for x in _parts(tup)], 0)
+    return j.cat([at_least(x, 2) for x in _parts(tup)], 0)
 
 
 @handles(np.hstack)
 def _hstack(tup: Any) -> Tensor:
-    parts = [_least(x, 1) for x in _parts(tup)]
+    parts = [at_least(x, 1) for x in _parts(tup)]
     return j.cat(parts, 0 if parts and parts[0]._a.ndim == 1 else 1)
 
 
 @handles(np.dstack)
 def _dstack(tup: Any) -> Tensor:
-    return j.cat([_least(x, 3) for x in _parts(tup)], 2)
+    return j.cat([at_least(x, 3) for x in _parts(tup)], 2)
 
 
 @handles(np.column_stack)
@@ -89,6 +91,29 @@ def _column_stack(tup: Any) -> Tensor:
 @handles(np.append)
 def _append(arr: Any, values: Any, axis: Any = None) -> Tensor:
     return _concatenate([tensor(arr), tensor(values)], axis)
+
+
+@handles(np.insert)
+def _insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Tensor:
+    """The new elements stand behind the others, before all are brought into their order."""
+    x = tensor(arr)
+    if axis is None:
+        x, d = reshape(x, (x._a.size,)), 0
+    else:
+        d = one_dim(axis, x._a.ndim, "np.insert")
+    n, at = x._a.shape[d], plain(obj)
+    places = np.arange(n)[at] if isinstance(at, slice) else np.asarray(at)
+    count = int(places.sum()) if places.dtype == bool else places.size
+    new = to(tensor(values), dtype=x._a.dtype)
+    if new._a.ndim < x._a.ndim:
+        new = reshape(new, (1,) * (x._a.ndim - new._a.ndim) + new._a.shape)
+    if places.size == 1 and places.dtype != bool:
+        new = movedim(new, 0, d) if not places.ndim else new
+        count = new._a.shape[d]
+        at = places.item()
+    new = broadcast_to(new, (*x._a.shape[:d], count, *x._a.shape[d + 1 :]))
+    order = np.insert(np.arange(n), at, n + np.arange(count))
+    return getitem(j.cat([x, new], d), (*(slice(None),) * d, order))
 
 
 @handles(np.block)

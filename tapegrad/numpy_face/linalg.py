@@ -6,13 +6,17 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.functions import matrices, systems
 from tapegrad.functions import reductions as r
 from tapegrad.functions.products import matmul
 from tapegrad.functions.shapes import reshape
 from tapegrad.numpy_face import products, shapes
-from tapegrad.numpy_face.common import floating, named, tensor, title
+from tapegrad.numpy_face.common import PAIRS, SHORT, floating, named, tensor, title
 from tapegrad.numpy_face.dispatch import handles
 from tapegrad.tensor import Tensor
+
+PAIRS[np.linalg.solve] = systems.solve
+SHORT[np.linalg.slogdet] = matrices.slogdet
 
 
 def _matrix(x: Any) -> Tensor:

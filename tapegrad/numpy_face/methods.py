@@ -19,12 +19,12 @@ from tapegrad.tensor import Tensor
 # What arrays have and Tensors do not, and what to write instead.
 INSTEAD = {
     "argpartition": "`np.argpartition(x, k)`",
-    "choose": "`np.where` or an index",
+    "choose": "`np.choose(x, choices)`",
     "flags": "`x.is_contiguous()` and `x.stride()`",
     "flat": "`x.reshape(-1)`",
-    "partition": "`np.sort(x)`",
+    "partition": "`np.partition(x, k)`",
     "ptp": "`np.ptp(x)`",
-    "put": "`x.index_put_`, or `x[index] = values`",
+    "put": "`np.put(x, index, values)`, or `x[index] = values`",
     "resize": "`np.resize`, or `x.reshape`",
     "strides": "`x.stride()`, which counts elements",
     **dict.fromkeys(

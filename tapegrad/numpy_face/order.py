@@ -1,4 +1,4 @@
-"""Where elements stand and what is true of them, with NumPy's arguments; sorting, medians."""
+"""Where elements stand and what is true of them, with NumPy's arguments; sorting."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from tapegrad.functions import arithmetic as ew
 from tapegrad.functions import reductions as r
 from tapegrad.functions import scans
 from tapegrad.functions.arguments import all_dims
-from tapegrad.functions.shapes import narrow, reshape, to
-from tapegrad.numpy_face.common import bad_option, floating, kept, line, nothing, operand, tensor
+from tapegrad.functions.shapes import reshape, to
+from tapegrad.numpy_face.common import bad_option, line, nothing, operand, plain, tensor
 from tapegrad.numpy_face.dispatch import handles
 from tapegrad.ops import order
 from tapegrad.record import run
-from tapegrad.specimen import Specimen
 from tapegrad.tensor import Tensor
 
 
@@ -60,22 +59,16 @@ def sort_(
     return found if tensor(a)._a.ndim or axis is None else reshape(found, ())
 
 
-@handles(np.median)
-def _median(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    x = floating(tensor(a))
-    if isinstance(axis, (tuple, list)):
-        raise TypeError("`np.median` of a Tensor takes one axis or None")
-    row, d = line(x, axis)
-    n = row._a.shape[d]
-    if not n:
-        raise ValueError(f"`np.median`: no elements in the shape {x._a.shape}")
-    ordered = sort_(row, d)
-    middle = r.mean(narrow(ordered, d, (n - 1) // 2, 2 - n % 2), d)
-    if isinstance(x._a, Specimen) or np.isnan(x._a).any():  # NaN stands last and is the median
-        last = r.sum(narrow(ordered, d, n - 1, 1), d)
-        middle = ew.where(ew.isnan(last), last, middle)
-    dims = all_dims(axis, x._a.ndim, "np.median")
-    return reshape(middle, kept(x._a.shape, dims)) if keepdims else middle
+@handles(np.partition)
+def _partition(
+    a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None
+) -> Tensor:
+    """Elements in order are partitioned everywhere."""
+    x, d = line(tensor(a), axis)
+    n, places = x._a.shape[d], np.asarray(plain(kth))
+    if (places < -n).any() or (places >= n).any():
+        raise ValueError(f"`np.partition`: a place in `kth` is out of range for {n} elements")
+    return sort_(a, axis, order=order)
 
 
 @handles(np.all)

@@ -81,7 +81,8 @@ def _std(
     return _spread(a, axis, dtype, ddof if correction is None else correction, keepdims, r.std)
 
 
-def _some(x: Tensor, axis: Any, name: str) -> None:
+def some(x: Tensor, axis: Any, name: str) -> None:
+    """Refuse to choose from nothing."""
     if any(x._a.shape[d] == 0 for d in all_dims(axis, x._a.ndim, name)):
         raise ValueError(f"`{name}`: no elements to choose from in the shape {x._a.shape}")
 
@@ -92,7 +93,7 @@ def max_(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     x = tensor(a)
     if nothing(axis):
         return clone(x)
-    _some(x, axis, "np.max")
+    some(x, axis, "np.max")
     return r.amax(x, () if axis is None else axis, bool(keepdims))
 
 
@@ -102,7 +103,7 @@ def min_(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     x = tensor(a)
     if nothing(axis):
         return clone(x)
-    _some(x, axis, "np.min")
+    some(x, axis, "np.min")
     return r.amin(x, () if axis is None else axis, bool(keepdims))
 
 
@@ -147,6 +148,20 @@ def _one_axis(x: Any, axis: Any, name: str) -> Any:
     return axis
 
 
+def aligned(weights: Tensor, x: Tensor, axis: Any, name: str) -> Tensor:
+    """Weights of all elements, or along some axes, so that they broadcast with the elements."""
+    w = weights._a.shape
+    if w == x._a.shape:
+        return weights
+    dims = all_dims(axis, x._a.ndim, name)
+    if axis is None or w != tuple(x._a.shape[d] for d in dims):
+        raise TypeError(
+            f"`{name}`: weights of shape {w} do not fit the shape {x._a.shape} along the axis "
+            f"{axis}"
+        )
+    return reshape(weights, tuple(n if d in dims else 1 for d, n in enumerate(x._a.shape)))
+
+
 @handles(np.average)
 def _average(
     a: Any, axis: Any = None, weights: Any = None, returned: bool = False, keepdims: bool = False
@@ -155,16 +170,7 @@ def _average(
     if weights is None:
         found, total = mean_(x, axis, keepdims=keepdims), None
     else:
-        w = floating(tensor(weights))
-        if w._a.shape != x._a.shape:
-            dims = all_dims(axis, x._a.ndim, "np.average")
-            if axis is None or w._a.shape != tuple(x._a.shape[d] for d in dims):
-                raise TypeError(
-                    f"`np.average`: weights of shape {w._a.shape} do not fit the shape "
-                    f"{x._a.shape} along the axis {axis}"
-                )
-            full = tuple(n if d in dims else 1 for d, n in enumerate(x._a.shape))
-            w = reshape(w, full)
+        w = aligned(floating(tensor(weights)), x, axis, "np.average")
         total = sum_(broadcast_to(w, x._a.shape), axis, keepdims=keepdims)
         found = sum_(x * w, axis, keepdims=keepdims) / total
     if not returned:
@@ -176,20 +182,22 @@ def _average(
 
 @handles(np.nansum)
 def _nansum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    return sum_(_filled(tensor(a), 0.0), axis, dtype, keepdims)
+    return sum_(nan_replaced(tensor(a), 0.0), axis, dtype, keepdims)
 
 
 @handles(np.nanprod)
 def _nanprod(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    return prod_(_filled(tensor(a), 1.0), axis, dtype, keepdims)
+    return prod_(nan_replaced(tensor(a), 1.0), axis, dtype, keepdims)
 
 
 @handles(np.nanmean)
-def _nanmean(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+def nanmean_(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    """`np.nanmean`."""
     x = floating(_typed(a, dtype))
     count = sum_(ew.logical_not(ew.isnan(x)), axis, None, keepdims)
-    return sum_(_filled(x, 0.0), axis, None, keepdims) / to(count, dtype=x._a.dtype)
+    return sum_(nan_replaced(x, 0.0), axis, None, keepdims) / to(count, dtype=x._a.dtype)
 
 
-def _filled(x: Tensor, value: float) -> Tensor:
+def nan_replaced(x: Tensor, value: float) -> Tensor:
+    """Another number in the place of NaN."""
     return ew.where(ew.isnan(x), value, x) if x._a.dtype.kind == "f" else x

@@ -240,6 +240,29 @@ def _repeat(a: Any, repeats: Any, axis: Any = None) -> Tensor:
     return _chosen(x, np.repeat(np.arange(n), plain(repeats)), axis, "np.repeat")
 
 
+@handles(np.resize)
+def _resize(a: Any, new_shape: Any) -> Tensor:
+    x = tensor(a)
+    if not x._a.size:
+        return wrap(np.zeros(_whole(new_shape), x._a.dtype))
+    return _chosen(x, np.resize(np.arange(x._a.size), _whole(new_shape)), None, "np.resize")
+
+
+@handles(np.ix_)
+def _ix(*args: Any) -> tuple[Tensor, ...]:
+    found = []
+    for d, given in enumerate(args):
+        x = tensor(given)
+        if not x._a.size and not isinstance(given, (Tensor, np.ndarray)):
+            x = wrap(np.zeros(x._a.shape, np.int64))
+        if x._a.ndim != 1:
+            raise ValueError(f"`np.ix_` takes vectors, got the shape {x._a.shape}")
+        if x._a.dtype.kind == "b":
+            x = wrap(np.flatnonzero(x._a))
+        found.append(s.reshape(x, [-1 if k == d else 1 for k in range(len(args))]))
+    return tuple(found)
+
+
 @handles(np.tile)
 def _tile(A: Any, reps: Any) -> Tensor:
     return tensor(named("tile", "np.tile")(tensor(A), _whole(reps)))

@@ -57,6 +57,34 @@ def _fmin(x: Any, y: Any) -> Tensor:
     return a.where(a.logical_or(a.le(tensor(x), y), a.isnan(y)), x, y)
 
 
+def _heaviside(x: Any, y: Any) -> Tensor:
+    return tensor(named("heaviside", "np.heaviside")(floating(tensor(x)), y))
+
+
+def _modf(x: Any) -> tuple[Tensor, Tensor]:
+    """What follows the point, and what stands before it."""
+    t = floating(tensor(x))
+    whole = named("trunc", "np.modf")(t)
+    return a.where(a.isinf(t), 0.0, named("frac", "np.modf")(t)), whole
+
+
+def _ldexp(x: Any, i: Any) -> Tensor:
+    """Two powers of 2, so that neither is too large where their product is not."""
+    t, power = floating(tensor(x)), tensor(i)
+    half = a.floor_divide(power, 2)
+    kind = t._a.dtype
+    first, second = (
+        named("exp2", "np.ldexp")(shapes.to(k, kind)) for k in (half, a.sub(power, half))
+    )
+    return a.mul(a.mul(t, first), second)
+
+
+def _frexp(x: Any) -> tuple[Tensor, Tensor]:
+    t = floating(tensor(x))
+    power = np.asarray(np.frexp(t._a)[1])
+    return _ldexp(t, -power), wrap(power)
+
+
 def _float_power(x: Any, y: Any) -> Tensor:
     return a.pow(shapes.to(tensor(x), np.float64), y)
 
@@ -108,6 +136,7 @@ TABLE: dict[Any, Any] = {
     np.logical_xor: a.logical_xor, np.logical_not: a.logical_not, np.bitwise_and: a.bitwise_and,
     np.bitwise_or: a.bitwise_or, np.bitwise_xor: a.bitwise_xor, np.invert: a.bitwise_not,
     np.left_shift: a.bitwise_left_shift, np.right_shift: a.bitwise_right_shift,
+    np.heaviside: _heaviside, np.modf: _modf, np.ldexp: _ldexp, np.frexp: _frexp,
     np.isnan: a.isnan, np.isinf: a.isinf, np.isfinite: a.isfinite, np.signbit: _signbit,
 }
 # By the name of the ufunc in `scipy.special`.

@@ -139,9 +139,9 @@ def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., 
         weights = [variable(zeros_like(r)) for r in roots]
         outside = inputs.matters_outside()
         backward = pull(roots, weights, inputs.variables, recorded=True)
-    inputs.end()
     for w in weights:
         forget(w)
+    inputs.close("linearize", [*roots, *weights, *backward])
     structure = flatten(tuple(primals))[1]
     tensors = any_tensor(inputs.leaves)
     own = inputs.own | {w._pos for w in weights}

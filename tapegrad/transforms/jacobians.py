@@ -16,7 +16,7 @@ from tapegrad.lift.dual import dual, split
 from tapegrad.ops.shape import permute, reshape
 from tapegrad.record import run
 from tapegrad.tape import GENERAL, WORD, current
-from tapegrad.tensor import Tensor, wrap
+from tapegrad.tensor import Tensor
 from tapegrad.transforms.arguments import (
     Argnums,
     any_tensor,
@@ -31,13 +31,12 @@ from tapegrad.transforms.arguments import (
     values,
     with_leaves,
 )
-from tapegrad.transforms.forward import directional
-from tapegrad.transforms.pytree import Tree, flatten, tree_map, unflatten
+from tapegrad.transforms.products import OnTape
+from tapegrad.transforms.pytree import Tree, flatten, unflatten
 from tapegrad.transforms.reverse import (
     Inputs,
     aux_back,
     differentiated,
-    pulled_back,
     settled,
 )
 
@@ -270,49 +269,14 @@ def hessian(
            [2., 0.]])
     """
     gradient = differentiated(f, argnums, has_aux, strict=False, name="hessian")
-    return reverse_rows(gradient, argnums, has_aux, "hessian")
+    general = reverse_rows(gradient, argnums, has_aux, "hessian")
+    if has_aux or not isinstance(argnums, int):
+        return general
+    on_tape = OnTape(f, "hessian")
 
+    @functools.wraps(f, updated=())
+    def matrix(*args: Any, **kwargs: Any) -> Any:
+        found = on_tape.matrix(args, kwargs, argnums)
+        return general(*args, **kwargs) if found is None else found
 
-def hvp(f: Callable[..., Any]) -> Callable[[Any, Any], Any]:
-    """The product of the Hessian of a scalar function with a vector: ``hvp(f)(x, v)``.
-
-    >>> import numpy as np, tapegrad as tg
-    >>> tg.hvp(lambda x: np.sum(x**3))(np.array([1.0, 2.0]), np.array([1.0, 10.0]))
-    array([  6., 120.])
-    """
-    require_function(f, "hvp")
-
-    def along(x: Any, v: Any) -> Tensor:
-        return directional(f, x, v, "hvp")
-
-    gradient = differentiated(along, 0, has_aux=False, strict=False, name="hvp")
-
-    def product(x: Any, v: Any) -> Any:
-        """The Hessian at `x` times `v`; a vector of integers, as SciPy may send, is as good."""
-        # The gradient of the derivative along `v`: the gradient itself is never computed.
-        if any_tensor(v) and not any_tensor(x):
-            x = tree_map(lambda leaf: wrap(np.asarray(leaf)), x)
-        return gradient(x, tree_map(_floats, v))
-
-    return product
-
-
-def _floats(v: Any) -> Any:
-    integers = isinstance(v, (np.ndarray, np.generic)) and v.dtype.kind in "iu"
-    return v.astype(float) if integers else v
-
-
-def vhp(f: Callable[..., Any]) -> Callable[[Any, Any], Any]:
-    """The product of a vector with the Hessian of a scalar function: ``vhp(f)(x, v)``.
-
-    >>> import numpy as np, tapegrad as tg
-    >>> tg.vhp(lambda x: np.sum(x**3))(np.array([1.0, 2.0]), np.array([1.0, 10.0]))
-    array([  6., 120.])
-    """
-    gradient = differentiated(f, 0, has_aux=False, strict=False, name="vhp")
-
-    def product(x: Any, v: Any) -> Any:
-        """`v` times the Hessian at `x`."""
-        return pulled_back(gradient, (x,), "vhp")[1](v)[0]
-
-    return product
+    return matrix

@@ -12,9 +12,10 @@ from tapegrad.autograd.engine import leaf_gradient
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.lift.core import Lifted, constant, on_tape, pull
 from tapegrad.lift.variable import ancestors, depends, forget, plain, variable
-from tapegrad.rewind import rewind
-from tapegrad.tape import IN0, MODE_FAST, SHAPE, WIDE, WORD, Tape, current, leaf_keys
-from tapegrad.tensor import F8, Tensor, noted, wrap
+from tapegrad.record import resolve
+from tapegrad.rewind import lose, rewind
+from tapegrad.tape import IN0, MODE_FAST, SHAPE, WIDE, WORD, Ended, Tape, current, leaf_keys
+from tapegrad.tensor import F8, Tensor, View, noted, wrap
 from tapegrad.transforms.arguments import (
     Argnums,
     any_tensor,
@@ -44,11 +45,12 @@ class Inputs:
         self.leaves, self.trees = chosen_leaves(args, chosen)
         self.tensors = [as_tensor(x, name) for x in self.leaves]
         self.tracked = any(on_tape(t) for t in self.tensors)
-        self.since = current.tape.next
+        # A number of its own: the object in the tape says by its references who holds a record.
+        self.since = current.tape.next - 1 + 1
         self.variables = [variable(t) for t in self.tensors]
         # What comes from these alone is a constant to everybody else.
         self.own = {p for v in self.variables if (p := plain(v)._pos) < 0}
-        self.start = current.tape.next
+        self.start = current.tape.next - 1 + 1
         self._alone: bool | None = None
         for v in self.variables:
             if plain(v)._pos < 0:
@@ -58,6 +60,15 @@ class Inputs:
         """What was computed from these variables is a constant to everybody from now on."""
         for v in self.variables:
             forget(v)
+
+    def close(self, name: str, roots: list[Tensor]) -> None:
+        """`end` where the records stay: what else was kept of them is not to be computed with."""
+        self.end()
+        if self.alone() and not any(isinstance(t, Lifted) for t in (*roots, *self.variables)):
+            lose(current.tape, self.start, name, [*roots, *self.variables])
+            for v in self.variables:
+                if all(v is not root for root in roots):
+                    v._home = Ended(name)
 
     def call(self, f: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
         """Call the function on the variables."""
@@ -199,7 +210,7 @@ def differentiated(
     @functools.wraps(f, updated=())
     def derivative(*args: Any, **kwargs: Any) -> Any:
         if 0 <= place < len(args):
-            found = _quick(f, args, kwargs, place, name)
+            found = quick(f, args, kwargs, place, name)
             if found is not None:
                 return found if both else found[1]
         return general(args, kwargs)
@@ -207,11 +218,23 @@ def differentiated(
     return derivative
 
 
-def _quick(f: Callable[..., Any], args: Any, kwargs: Any, place: int, name: str) -> Any:
+Sweep = Callable[[Tensor, Tensor, int], Any]  # of a root, a leaf, and the position of its start
+
+
+def gradient_pulled(root: Tensor, leaf: Tensor, start: int) -> Any:
+    """The gradient by the general sweep."""
+    return pull([root], [None], [leaf], recorded=False, since=start)[0]._a
+
+
+def quick(
+    f: Callable[..., Any], args: Any, kwargs: Any, place: int, name: str,
+    sweep: Sweep = leaf_gradient, otherwise: Sweep = gradient_pulled,
+) -> Any:  # fmt: skip
     """The value and the gradient of what most calls are: one float64 array or float, no transform
     around, a scalar result.
 
-    Returns None, before anything is done, where the general way has to be taken.
+    Returns None, before anything is done, where the general way has to be taken.  `sweep` computes
+    the gradient, or what else is wanted, from the tape; `otherwise` does where that finds None.
     """
     x = args[place]
     tape = current.tape
@@ -233,12 +256,13 @@ def _quick(f: Callable[..., Any], args: Any, kwargs: Any, place: int, name: str)
             y = f(leaf)
         else:
             y = f(*args[:place], leaf, *args[place + 1 :], **kwargs)
-        if type(y) is Tensor and y._s == 0 and y._pos > 0 and y._home is tape:
-            g = leaf_gradient(y, leaf, start)
+        g = None
+        if type(y) is Tensor and y._s == 0 and y._pos > 0 and (y._home is tape or _seen(y, tape)):
+            g = sweep(y, leaf, start)
             value: Any = float(y._a)
-        else:
+        if g is None:
             root = scalar_root(y, name, f)
-            g = pull([root], [None], [leaf], recorded=False, since=start)[0]._a
+            g = otherwise(root, leaf, start)
             value = released(root, {leaf._pos}, tensors=False, since=1)
             del root
     finally:
@@ -248,6 +272,14 @@ def _quick(f: Callable[..., Any], args: Any, kwargs: Any, place: int, name: str)
         if not rewind(tape, mark, name, leaf):
             tape.drop_spent(mark)
     return value, (float(g) if kind is float else g)
+
+
+def _seen(y: Tensor, tape: Tape) -> bool:
+    """Whether a Tensor is a view of what stands on a tape."""
+    if type(y._home) is not View or y._home.tape is not tape:
+        return False
+    resolve(y, tape)
+    return y._pos > 0
 
 
 def settled(t: Tensor, own: set[int], since: int = 0) -> Tensor:
@@ -318,7 +350,8 @@ def pulled_back(
         y, aux = paired(y, name, f, has_aux)
         roots, tree = values(y, name, f)
         recorded = inputs.matters_outside()
-    inputs.end()
+    del y
+    inputs.close(name, roots)
     tensors = any_tensor(inputs.leaves)
 
     def pullback(weights: Any) -> tuple[Any, ...]:

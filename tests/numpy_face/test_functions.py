@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tests.numpy_face import more_cases  # noqa: F401 - enters its cases
 from tests.numpy_face.cases import AWAITED, CASES
 
 pytestmark = pytest.mark.tapegrad_only("PyTorch does not answer NumPy's functions")
@@ -43,5 +44,6 @@ def test_values_and_gradients(name):
         assert g.shape == np.shape(e)
         assert g.detach().numpy().dtype == np.asarray(e).dtype
         np.testing.assert_allclose(g.detach().numpy(), e, rtol=1e-13, atol=1e-14)
-        np.testing.assert_array_equal(c.numpy(), g.detach().numpy())
+        # The same operations; BLAS adds up in another order where memory is aligned otherwise.
+        np.testing.assert_array_max_ulp(c.numpy(), g.detach().numpy(), 2)
     assert tg.autograd.gradcheck(lambda *ts: tuple(flat(case.function(*ts))), tuple(leaves))

@@ -85,7 +85,7 @@ REFUSED = {
     "max": (lambda x: np.exp(x.max(axis=1)), TypeError, r"two Tensors.*`np.max\(x, axis=0\)`"),
     "sort": (lambda x: np.exp(x.sort()), TypeError, r"take `\.values`"),
     "flat": (lambda x: x.flat[0], AttributeError, r"no `flat`.*use `x\.reshape\(-1\)`"),
-    "partition": (lambda x: x.partition(1), AttributeError, r"use `np\.sort\(x\)`"),
+    "partition": (lambda x: x.partition(1), AttributeError, r"use `np\.partition\(x, k\)`"),
     "tobytes": (lambda x: x.tobytes(), AttributeError, r"use `x\.detach\(\)\.numpy\(\)`"),
     "nonsense": (lambda x: x.nonsense, AttributeError, "'Tensor' object has no attribute 'nons"),
     "repeat": (lambda x: x.repeat(2), RuntimeError, "`tile` takes fewer"),

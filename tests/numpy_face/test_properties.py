@@ -1,5 +1,7 @@
 """Reductions and their kin agree with NumPy for any shape, axis and keepdims."""
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 import tapegrad as tg
+from tapegrad.functions.quantiles import METHODS
 
 pytestmark = pytest.mark.tapegrad_only("PyTorch does not answer NumPy's functions")
 
@@ -62,6 +65,23 @@ def test_reductions(name, chosen):
 def test_functions_along_one_axis(name, shape, data):
     axis = data.draw(st.integers(-len(shape), len(shape) - 1))
     agree(lambda x: getattr(np, name)(x, axis=axis), array_of(shape))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@given(reduced(), st.lists(st.integers(0, 16), min_size=1, max_size=3))
+@settings(max_examples=25, deadline=None)
+def test_quantiles(method, chosen, sixteenths):
+    shape, axis, keepdims = chosen
+    array = array_of(shape)
+    holes = np.where(array * 8 % 3 == 1, np.nan, array)
+    for q in (sixteenths[0] / 16, np.array(sixteenths) / 16):
+        options = {"axis": axis, "method": method, "keepdims": keepdims}
+        agree(lambda x, q=q, o=options: np.quantile(x, q, **o), array)
+        found = np.nanquantile(tg.tensor(holes), q, **options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of groups without a number
+            expected = np.nanquantile(holes, q, **options)
+        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-12)
 
 
 @given(SHAPES, st.data())

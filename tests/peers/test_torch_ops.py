@@ -18,11 +18,13 @@ from tapegrad.functions import (  # noqa: E402
     matrices,
     methods,
     products,
+    quantiles,
     reductions,
     rounding,
     scans,
     shapes,
     special,
+    statistics,
     tiling,
 )
 from tests.conformance.conventions import CONVENTIONS  # noqa: E402
@@ -329,6 +331,18 @@ REFUSED = {
     "softmax out of range": (lambda t, a: a.softmax(2), M),
     "cumsum out of range": (lambda t, a: a.cumsum(2), M),
     "cumprod out of range": (lambda t, a: a.cumprod(2), M),
+    "quantile out of range": (lambda t, a: t.quantile(a, 1.5), M),
+    "quantile of a matrix": (lambda t, a: t.quantile(a, t.tensor([[0.5]])), M),
+    "quantile of nothing": (lambda t, a: t.quantile(a[:0], 0.5), M),
+    "quantile of integers": (lambda t, a: t.quantile(t.tensor([1, 2]), 0.5), M),
+    "quantile of an unknown kind": (lambda t, a: t.quantile(a, 0.5, interpolation="x"), M),
+    "nanquantile along no dimension": (lambda t, a: t.nanquantile(a, 0.5, 2), M),
+    "cov of three dimensions": (lambda t, a: t.cov(a.unsqueeze(0)), M),
+    "cov with too few weights": (lambda t, a: t.cov(a, aweights=t.ones(2)), M),
+    "cov with fractions": (lambda t, a: t.cov(a, fweights=t.ones(3)), M),
+    "corrcoef of three dimensions": (lambda t, a: t.corrcoef(a.unsqueeze(0)), M),
+    "vander of a matrix": (lambda t, a: t.vander(a), M),
+    "vander of a negative number": (lambda t, a: t.vander(a[0], -1), M),
     "sort out of range": (lambda t, a: a.sort(2), M),
     "argsort out of range": (lambda t, a: a.argsort(-3), M),
     "diff of a number": (lambda t, a: t.diff(a.sum()), M),
@@ -404,7 +418,7 @@ def names_in(code):
 def public_names():
     for module in (
         arithmetic, reductions, shapes, joining, indexing, products, rounding, scans, special, tiling,
-        contractions, matrices,
+        contractions, matrices, quantiles, statistics,
     ):  # fmt: skip
         for name, value in vars(module).items():
             own = getattr(value, "__module__", None) == module.__name__
@@ -419,7 +433,8 @@ def public_names():
 NOT_CALLED = {  # helpers of other modules, and names that only operators reach
     "parse", "index_add_parts", "index_put_parts", "fill_parts", "mask_of", "max_dims", "setitem",
     "getitem", "concatenate", "index_array", "clamping", "matrix_transpose", "together", "result_type",
-    "scaled", "numerator", "order", "replacement", "matrices", "crossed",
+    "scaled", "numerator", "order", "replacement", "matrices", "crossed", "correlations", "in_front", "in_range",
+    "numbers", "pick", "quantiles", "remaining", "unless_nan", "finite",
 }  # fmt: skip
 
 

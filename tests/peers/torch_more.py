@@ -3,6 +3,8 @@
 # ruff: noqa: E501
 from __future__ import annotations
 
+import numpy as np
+
 from tests.peers.torch_cases import C3, COL, SQ, M, R, S, case, ints, mask, positive, unit
 
 # -- elementwise -----------------------------------------------------------------------------------
@@ -201,6 +203,43 @@ case(
 )
 case(lambda t, a, i: t.take_along_dim(a, i, 1), (1, 3), ints([0, -1], [1, -3]))
 case(lambda t, a: t.take_along_dim(a, t.argsort(a, 1), 1), M, integers=False)
+
+# -- statistics ------------------------------------------------------------------------------------
+GAPS = np.where(np.arange(12).reshape(3, 4) % 5 == 1, np.nan, 0.0)
+for kind in "linear lower higher midpoint nearest".split():
+    case(
+        lambda t, a, b, i=kind: (
+            t.quantile(a, 0.3, interpolation=i),
+            t.quantile(a, t.tensor([0.0, 0.4, 1.0], dtype=a.dtype), dim=1, interpolation=i),
+            a.quantile(t.tensor([0.1, 0.9], dtype=a.dtype), 0, True, interpolation=i),
+            t.nanquantile(a + b, 0.4, dim=-1, interpolation=i),
+            t.nanquantile(a[0] + b, 0.7, interpolation=i),
+        ),
+        C3,
+        GAPS,
+        integers=False,
+    )
+case(lambda t, a, q: t.quantile(a, q.abs(), 1), M, unit(3), integers=False)
+case(
+    lambda t, a, b: (a + b).nanquantile(t.tensor([0.2, 0.6], dtype=a.dtype), 0, True),
+    (3, 4),
+    GAPS,
+    integers=False,
+)
+case(lambda t, a: (t.cov(a), t.cov(a, correction=0), a[0].cov(), t.corrcoef(a), a[1].corrcoef()), M)
+case(lambda t, a, f: t.cov(a, fweights=f), M, ints(1, 3, 2), integers=False)
+case(lambda t, a, w: a.cov(correction=0, aweights=w), M, positive(3), integers=False)
+case(
+    lambda t, a, w, f: t.cov(a, fweights=f, aweights=w),
+    M,
+    positive(3),
+    ints(2, 1, 4),
+    integers=False,
+)
+case(lambda t, a: (t.heaviside(a.detach(), a.detach() * 2), a.detach().heaviside(a.detach())), M)
+# PyTorch has no gradient of it, but an error.
+case(lambda t, a: (t.vander(a.detach()), t.vander(a.detach(), 5), t.vander(a.detach(), 3, True)), R)
+case(lambda t, a: (t.vander(a.detach(), 1), t.vander(a.detach(), 0), t.vander(a[:0].detach())), R)
 
 # -- in place --------------------------------------------------------------------------------------
 for name in "exp2 erfc sinc i0 ceil trunc fix frac round nan_to_num".split():

@@ -75,6 +75,7 @@ def test_aux_from_outside_keeps_its_history():
     assert w.grad.item() == 6.0
 
 
+held = [].append  # the functions that are returned live on
 KEEPING = {
     **{
         name: getattr(tg, name)
@@ -86,6 +87,8 @@ KEEPING = {
     "jvp": lambda f: lambda x: tg.jvp(f, (x,), (x,)),
     "hvp": lambda f: lambda x: tg.hvp(f)(x, x),
     "vmap": lambda f: lambda x: tg.vmap(f)(np.stack([x, x])),
+    "vjp": lambda f: lambda x: held(tg.vjp(f, x)),
+    "linearize": lambda f: lambda x: held(tg.linearize(f, x)),
 }
 USES = {
     "+": lambda t: t + 1,
@@ -114,6 +117,40 @@ def test_what_was_kept_instead_of_returned_is_not_a_constant(name, use):
             RuntimeError, match=r"ended: return it|inside of a transform|`backward`"
         ):
             USES[use](kept[0])
+
+
+@pytest.mark.parametrize("of", ["vjp", "linearize"])
+def test_what_a_transform_returned_goes_on_where_something_was_kept(of):
+    kept = []
+
+    def f(x):
+        kept.append(np.exp(x))
+        return x, x[:2] * kept[-1][1:], kept[-1] * 1.0
+
+    if of == "vjp":
+        value, pullback = tg.vjp(f, X)
+        weights = (X, X[:2], X)
+        slope = lambda: pullback(weights)[0]
+        nested = tg.grad(lambda x: np.sum(tg.vjp(f, x)[1](weights)[0] * X))(X)
+    else:
+        value, push = tg.linearize(f, X)
+        slope = lambda: sum(np.sum(part) for part in push(X))
+        nested = tg.grad(lambda x: sum(np.sum(p) for p in tg.linearize(f, x)[1](X)))(X)
+    assert all(type(part) is np.ndarray for part in value)
+    first = slope()
+    with pytest.raises(RuntimeError, match=f"`tapegrad.{of}` and is used after that has ended"):
+        kept[0] + 1
+    np.testing.assert_array_equal(slope(), first)
+    e = np.exp(X)
+    if of == "vjp":
+        expected = X + e * X
+        expected[:2] += X[:2] * e[1:]
+        expected[1:] += X[:2] * X[:2] * e[1:]
+        np.testing.assert_allclose(first, expected)
+    assert np.isfinite(nested).all()
+    kept.clear()
+    assert tg.grad(lambda x: np.sum(x * x))(X).tolist() == (2 * X).tolist()
+    assert not current.tape.lost
 
 
 def test_what_was_kept_can_be_made_a_constant():

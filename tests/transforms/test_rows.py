@@ -20,8 +20,8 @@ CASES = {
     "slices": tg.jacrev(lambda x: x[1:] * x[:-1] + x[2]),
     "product": tg.jacrev(lambda x: np.sin(A @ x)),
     "stack": tg.jacrev(lambda x: np.stack([x[0] * x, np.exp(x)])),
-    "valley": tg.hessian(valley),
-    "logistic": tg.hessian(lambda x: np.sum(np.log1p(np.exp(A @ x)))),
+    "valley": tg.jacrev(tg.grad(valley)),
+    "logistic": tg.jacrev(tg.grad(lambda x: np.sum(np.log1p(np.exp(A @ x))))),
 }
 
 
@@ -38,7 +38,7 @@ def test_what_python_does_is_done_for_all_rows_at_once(monkeypatch):
     calls = []
     pull = jacobians.pull
     monkeypatch.setattr(jacobians, "pull", lambda *a, **k: (calls.append(1), pull(*a, **k))[1])
-    tg.hessian(valley)(np.linspace(-1.0, 1.0, 20))
+    tg.hessian(valley)(np.linspace(-1.0, 1.0, 30))
     assert len(calls) == 1
     calls.clear()
     tg.jacrev(lambda x: np.sin(np.sin(x) * 2.0))(X)

@@ -93,21 +93,4 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None) -> Any:
     return full(_np.shape(a), fill_value, dtype)
 
 
-def linspace(start: Any, stop: Any, num: int = 50, **kwargs: Any) -> Any:
-    """NumPy's, or Tensors between two ends.
-
-    >>> import tapegrad.compat.autograd.numpy as np
-    >>> from tapegrad.compat.autograd import grad
-    >>> grad(lambda x: np.sum(np.linspace(0.0, x, 3)))(1.0)
-    1.5
-    """
-    if not (isinstance(start, Tensor) or isinstance(stop, Tensor)):
-        return _np.linspace(start, stop, num, **kwargs)
-    if kwargs:
-        raise TypeError(f"`linspace` of what is differentiated takes no {sorted(kwargs)}")
-    ndim = max(_np.ndim(start), _np.ndim(stop))
-    at = _np.linspace(0.0, 1.0, num).reshape(num, *(1,) * ndim)
-    return (1.0 - at) * start + at * stop
-
-
 __all__ = [name for name in dir(_np) if not name.startswith("_")]

@@ -1,0 +1,89 @@
+"""Covariances and correlations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tapegrad.dtypes import get_default_dtype
+from tapegrad.functions import arithmetic as a
+from tapegrad.functions import reductions as r
+from tapegrad.functions.arguments import as_input
+from tapegrad.functions.products import matmul
+from tapegrad.functions.shapes import diagonal, matrix_transpose, reshape, squeeze, to
+from tapegrad.tensor import Tensor
+
+
+def _weights(given: Any, n: int, name: str, which: str, kinds: str) -> Tensor:
+    w = as_input(given, name)
+    if w._a.shape != (n,) or w._a.dtype.kind not in kinds:
+        accepted = "integers" if kinds == "iu" else "floating-point numbers"
+        raise RuntimeError(
+            f"`{name}`: {which} is a vector of {n} {accepted}, one for each observation, got "
+            f"{w._a.dtype} of shape {w._a.shape}"
+        )
+    return w
+
+
+def cov(
+    input: Any, *, correction: float = 1, fweights: Any = None, aweights: Any = None
+) -> Tensor:  # fmt: skip
+    """The covariances of variables, of which each row holds the observations.
+
+    `correction` is taken from the number of observations; `fweights` says how often each was made
+    (integers), `aweights` how much it counts.
+
+    >>> import tapegrad as tg
+    >>> tg.cov(tg.tensor([[1.0, 3.0], [4.0, 0.0]]))
+    tensor([[ 2., -4.],
+            [-4.,  8.]])
+    """
+    x = as_input(input, "cov")
+    if x._a.ndim > 2:
+        raise RuntimeError(f"`cov` takes a vector or a matrix, got the shape {x._a.shape}")
+    if x._a.dtype.kind != "f":
+        x = to(x, dtype=get_default_dtype())
+    x = reshape(x, (-1, x._a.shape[-1]) if x._a.ndim == 2 else (1, x._a.size))
+    n = x._a.shape[1]
+    weights: Tensor | None = None
+    if fweights is not None:
+        weights = to(_weights(fweights, n, "cov", "fweights", "iu"), dtype=x._a.dtype)
+    if aweights is None:
+        total: Any = float(n) if weights is None else r.sum(weights)
+        lost: Any = correction
+    else:
+        w = to(_weights(aweights, n, "cov", "aweights", "f"), dtype=x._a.dtype)
+        weights = w if weights is None else a.mul(weights, w)
+        total = r.sum(weights)
+        lost = correction if not correction else a.mul(r.sum(a.mul(weights, w)), correction) / total
+    if weights is None:
+        centred = spread = a.sub(x, r.mean(x, 1, keepdim=True))
+    else:
+        middle = r.sum(a.mul(x, weights), 1, keepdim=True)
+        centred = a.sub(x, a.div(middle, total))
+        spread = a.mul(centred, weights)
+    free = total - lost
+    free = a.clamp(free, min=0) if isinstance(free, Tensor) else max(free, 0.0)
+    return squeeze(a.div(matmul(spread, matrix_transpose(centred)), free))
+
+
+def corrcoef(input: Any) -> Tensor:
+    """The coefficients of correlation of variables, of which each row holds the observations.
+
+    >>> import tapegrad as tg
+    >>> tg.corrcoef(tg.tensor([[1.0, 3.0, 2.0], [4.0, 0.0, 1.0]]))
+    tensor([[ 1.0000, -0.9608],
+            [-0.9608,  1.0000]])
+    """
+    if as_input(input, "corrcoef")._a.ndim > 2:
+        raise RuntimeError(f"`corrcoef` takes a vector or a matrix, got the shape {input.shape}")
+    return correlations(cov(input))
+
+
+def correlations(covariances: Tensor) -> Tensor:
+    """Covariances over the deviations of both variables, within -1 and 1."""
+    if not covariances._a.ndim:
+        return a.div(covariances, covariances)
+    size = a.sqrt(diagonal(covariances))
+    n = size._a.shape[0]
+    found = a.div(a.div(covariances, reshape(size, (n, 1))), size)
+    return a.clamp(found, -1.0, 1.0)

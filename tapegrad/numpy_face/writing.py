@@ -1,0 +1,103 @@
+"""NumPy's functions that write into an array, on Tensors: the rules of operations in place hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.functions import arithmetic as ew
+from tapegrad.functions.arguments import one_dim
+from tapegrad.functions.indexing import getitem
+from tapegrad.functions.inplace import setitem
+from tapegrad.functions.shapes import reshape
+from tapegrad.numpy_face.common import plain, tensor, unsupported
+from tapegrad.numpy_face.dispatch import handles
+from tapegrad.tensor import Tensor
+
+
+def _target(a: Any, name: str) -> Tensor:
+    """What is written into: an array would lose the gradient of what it takes in."""
+    if not isinstance(a, Tensor):
+        raise unsupported(name)
+    return a
+
+
+def _again(values: Any, count: int, name: str) -> Tensor:
+    """So many elements, from the beginning again where there are fewer."""
+    x = tensor(values)
+    n = x._a.size
+    if not n and count:
+        raise ValueError(f"`{name}`: no values to write into {count} places")
+    return getitem(reshape(x, (n,)), (np.resize(np.arange(n), count),))
+
+
+@handles(np.copyto)
+def _copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
+    x, value = _target(dst, "np.copyto"), tensor(src)
+    kind = src if isinstance(src, (bool, int, float)) else value._a.dtype
+    if isinstance(kind, np.dtype) and not np.can_cast(kind, x._a.dtype, casting):
+        raise TypeError(
+            f"`np.copyto` from {kind} to {x._a.dtype} is not allowed with casting={casting!r}"
+        )
+    setitem(x, ..., value if where is True else ew.where(tensor(where), value, x))
+
+
+@handles(np.put)
+def _put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+    x = _target(a, "np.put")
+    n, places = x._a.size, np.ravel(plain(ind))
+    if mode == "clip":
+        places = np.clip(places, 0, n - 1)
+    elif mode not in ("raise", "wrap"):
+        raise ValueError(f"`np.put`: mode is 'raise', 'wrap' or 'clip', got {mode!r}")
+    elif mode == "raise" and places.size and (places.min() < -n or places.max() >= n):
+        raise IndexError(f"`np.put`: an index is out of range for size {n}")
+    index = np.unravel_index(places % max(n, 1), x._a.shape)
+    setitem(x, index, _again(v, places.size, "np.put"))
+
+
+@handles(np.putmask)
+def _putmask(a: Any, mask: Any, values: Any) -> None:
+    x = _target(a, "np.putmask")
+    spread = reshape(_again(values, x._a.size, "np.putmask"), x._a.shape)
+    setitem(x, ..., ew.where(tensor(mask), spread, x))
+
+
+@handles(np.place)
+def _place(arr: Any, mask: Any, vals: Any) -> None:
+    x = _target(arr, "np.place")
+    index = np.nonzero(np.reshape(plain(mask), x._a.shape))
+    setitem(x, index, _again(vals, index[0].size, "np.place"))
+
+
+@handles(np.put_along_axis)
+def _put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
+    x, places = _target(arr, "np.put_along_axis"), tensor(indices)
+    shape = x._a.shape
+    if places._a.ndim != (1 if axis is None else len(shape)):
+        raise ValueError(
+            f"`np.put_along_axis`: indices of shape {places._a.shape} need as many dimensions as "
+            f"the Tensor of shape {shape}, or one if the axis is None"
+        )
+    if axis is None:
+        setitem(x, np.unravel_index(places._a, shape), tensor(values))
+        return
+    d = one_dim(axis, len(shape), "np.put_along_axis")
+    grid: list[Any] = list(np.ix_(*[np.arange(n) for n in shape]))
+    grid[d] = places
+    setitem(x, tuple(grid), tensor(values))
+
+
+@handles(np.fill_diagonal)
+def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
+    x = _target(a, "np.fill_diagonal")
+    shape = x._a.shape
+    if len(shape) < 2 or (len(shape) > 2 and len(set(shape)) > 1):
+        raise ValueError(
+            f"`np.fill_diagonal` takes a matrix, or more dimensions of one size, got {shape}"
+        )
+    step = 1 + int(np.cumprod(shape[:0:-1]).sum())
+    end = None if wrap or len(shape) > 2 else shape[1] ** 2
+    index = np.unravel_index(np.arange(x._a.size)[:end:step], shape)
+    setitem(x, index, _again(val, index[0].size, "np.fill_diagonal"))

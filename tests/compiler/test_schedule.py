@@ -1,0 +1,62 @@
+"""Which values a program stores, and which it computes where they are needed."""
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad.compiler.loops import SET
+from tapegrad.compiler.schedule import STREAMED, Schedule
+
+pytestmark = pytest.mark.tapegrad_only("compiled functions are not PyTorch's")
+
+X = np.linspace(-1.0, 1.0, 5000)
+
+
+def stored(f, *args):
+    """How many arrays as large as the first argument nests store, results apart."""
+    graph = tg.jit(f).lower(*args).graph
+    stores = [s for nest in Schedule(graph).nests if nest is not None for s in nest.stores]
+    size = np.size(args[0])
+    return sum(s.mode == SET and s.place.buffer.size == size for s in stores)
+
+
+def spread(function):
+    """A function of values which its second loop wants once more."""
+
+    def f(x):
+        y = function(x)
+        return np.sum((y - np.sum(y)) ** 2)
+
+    return f
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "count"),
+    [
+        ("cheap", lambda x: 2.0 * x + 1.0, 0),
+        ("cheap, of what is stored", lambda x: np.exp(x) * 3.0, 1),
+        ("not cheap", np.exp, 1),
+        ("of two arrays", lambda x: x * X[::-1], 1),
+        ("of one array twice", lambda x: x * x - x, 0),
+    ],
+)
+def test_what_is_cheap_is_computed_again(name, function, count):
+    f = spread(function)
+    assert stored(f, X) == count
+    np.testing.assert_allclose(tg.jit(f)(X), f(X), rtol=1e-12)
+    np.testing.assert_allclose(tg.jit(tg.grad(f))(X), tg.grad(f)(X), rtol=1e-10, atol=1e-10)
+
+
+def test_small_arrays_are_stored():
+    assert stored(spread(lambda x: 2.0 * x), X[: STREAMED - 1]) == 1
+
+
+def test_what_others_read_is_stored_once():
+    a = np.ones((3, X.size))
+
+    def f(x):
+        y = 2.0 * x
+        return np.sum((y - np.sum(y)) ** 2) + np.sum(a @ y)
+
+    assert stored(f, X) == 1
+    np.testing.assert_allclose(tg.jit(f)(X), f(X), rtol=1e-12)

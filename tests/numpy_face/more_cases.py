@@ -1,0 +1,197 @@
+"""More NumPy functions on Tensors: statistics, polynomials, ranges, sets, least squares.
+
+Those of `DEPEND` find another number of elements for other values: no map and no `jit` takes them.
+"""
+
+import numpy as np
+
+from tests.numpy_face.cases import CASES, I3, A, C, L, M, S, V, case
+
+FIRST = len(CASES)
+B = np.array([[0.5, np.nan, 2.5], [3.5, 4.5, np.nan]])
+GAPS = np.where(np.arange(24).reshape(C) % 5 == 1, np.nan, 0.0)
+W = np.array([0.25, 0.0, 1.5, 0.5])
+
+# -- quantiles -----------------------------------------------------------------------------
+METHODS = (
+    "linear lower higher nearest midpoint hazen weibull median_unbiased normal_unbiased "
+    "interpolated_inverted_cdf inverted_cdf averaged_inverted_cdf closest_observation"
+).split()
+Q = [0.0, 0.15, 0.5, 0.75, 1.0]
+for m in METHODS:
+    case(f"quantile {m}", lambda t, m=m: np.quantile(t, Q, axis=1, method=m), C)
+    case(f"nanquantile {m}", lambda t, m=m: np.nanquantile(t + GAPS, Q, axis=2, method=m), C)
+case("quantile", lambda t: np.quantile(t, 0.3))
+case("quantile axes", lambda t: np.quantile(t, [[0.1], [0.8]], axis=(2, 0), keepdims=True), C)
+case("quantile place", lambda t, q: np.quantile(t, q, axis=0), C, (2,))
+case("quantile of an array", lambda q: np.quantile(A, q))
+case("quantile of places", lambda t, q: np.quantile(t, q, method="weibull"), M, (2, 2))
+case("percentile", lambda t: np.percentile(t, [20, 90.0], axis=-1))
+case("percentile of a number", lambda t: np.percentile(t, 20), ())
+case(
+    "quantile weights",
+    lambda t: np.quantile(t, Q, axis=2, method="inverted_cdf", weights=W), C,
+)  # fmt: skip
+case(
+    "percentile weights",
+    lambda t: np.percentile(t, 40, method="inverted_cdf", weights=A, keepdims=True),
+)
+case("nanquantile", lambda t: np.nanquantile(t + GAPS, 0.4), C)
+case("nanquantile axes", lambda t: np.nanquantile(t + GAPS, Q, axis=(0, 1), keepdims=True), C)
+case("nanpercentile", lambda t: np.nanpercentile(np.where(B > 0, t, np.nan), [30, 60], axis=1))
+case(
+    "nanpercentile weights",
+    lambda t: np.nanpercentile(t + GAPS, 40, method="inverted_cdf", weights=np.ones(C)), C,
+)  # fmt: skip
+case("median axes", lambda t: np.median(t, axis=(0, -1), keepdims=True), C)
+case("nanmedian", lambda t: np.nanmedian(t + GAPS), C)
+case("nanmedian axes", lambda t: np.nanmedian(t + GAPS, axis=(0, 2), keepdims=True), C)
+case("nanmedian axis", lambda t: np.nanmedian(t + GAPS, axis=1), C)
+
+# -- covariances ---------------------------------------------------------------------------
+F = np.array([1, 3, 2])
+case("cov", np.cov)
+case("cov of a vector", np.cov, V)
+case("cov columns", lambda t: np.cov(t, rowvar=False))
+case("cov of two", lambda a, b: np.cov(a, b), V, V)
+case("cov of columns", lambda a, b: np.cov(a, b, rowvar=False), (3, 2), (3, 1))
+case("cov of vectors as columns", lambda a, b: np.cov(a, b, rowvar=False), V, V)
+case("cov bias", lambda t: np.cov(t, bias=True))
+case("cov ddof", lambda t: np.cov(t, ddof=2))
+case("cov fweights", lambda t: np.cov(t, fweights=F))
+case("cov aweights", lambda t, w: np.cov(t, aweights=w), M, (3,))
+case("cov both", lambda t, w: np.cov(t, fweights=F, aweights=w, ddof=0), M, (3,))
+case("cov both ddof", lambda t, w: np.cov(t, fweights=F, aweights=w), M, (3,))
+case("corrcoef", np.corrcoef, (3, 5))
+case("corrcoef of two", lambda a, b: np.corrcoef(a, b), V, V)
+case("corrcoef columns", lambda t: np.corrcoef(t, rowvar=False), (5, 3))
+
+# -- what is not NaN -----------------------------------------------------------------------
+for name in "nanmax nanmin nanvar nanstd".split():
+    f = getattr(np, name)
+    case(name, lambda t, f=f: f(t + GAPS), C)
+    case(f"{name} axis", lambda t, f=f: f(t + GAPS, axis=1), C)
+    case(f"{name} axes", lambda t, f=f: f(t + GAPS, axis=(-1, 0), keepdims=True), C)
+case("nanvar ddof", lambda t: np.nanvar(t + GAPS, axis=2, ddof=1), C)
+case("nanstd correction", lambda t: np.nanstd(t + GAPS, correction=2), C)
+case("nancumsum", lambda t: np.nancumsum(t + GAPS), C)
+case("nancumsum axis", lambda t: np.nancumsum(t + GAPS, axis=1), C)
+case("nancumprod", lambda t: np.nancumprod(t + GAPS, axis=-1), C)
+
+# -- polynomials ---------------------------------------------------------------------------
+X = np.linspace(-1.0, 1.5, 6)
+case("polyadd", np.polyadd, V, (2,))
+case("polysub", np.polysub, (2,), V)
+case("polymul", np.polymul, V, (3,))
+case("polydiv", np.polydiv, (5,), (3,))
+case("polydiv by a number", lambda u, v: np.polydiv(u, v)[0], V, (1,))
+case("polydiv by more", lambda u, v: np.polydiv(u, v)[1], (2,), V)
+case("poly", np.poly, V)
+case("polyder", np.polyder, V)
+case("polyder twice", lambda p: np.polyder(p, 2), V)
+case("polyder not at all", lambda p: np.polyder(p, 0) * 2, V)
+case("polyint", np.polyint, V)
+case("polyint twice", lambda p, k: np.polyint(p, 2, k), V, (2,))
+case("polyint constant", lambda p: np.polyint(p, 3, 0.5), V)
+case("polyfit", lambda y: np.polyfit(X, y, 2), (6,))
+case("polyfit points", lambda x, y: np.polyfit(x, y, 1), (6,), (6,))
+case("polyfit weights", lambda y, w: np.polyfit(X, y, 2, w=w), (6, 2), (6,))
+case("vander", np.vander, V)
+case("vander increasing", lambda t: np.vander(t, 3, increasing=True), V)
+
+# -- ranges --------------------------------------------------------------------------------
+case("linspace", lambda a, b: np.linspace(a, b, 5), (), ())
+case("linspace to a number", lambda a: np.linspace(a, 2, 4, endpoint=False), M)
+case("linspace axis", lambda a, b: np.linspace(a, b, 3, axis=-1), M, (3,))
+case("linspace of one", lambda a: np.linspace(a, 2.0, 1), V)
+case("linspace step", lambda a: np.linspace(a, 2.0, 4, retstep=True), ())
+case("logspace", lambda a, b: np.logspace(a, b, 4), (), V)
+case("logspace base", lambda a, b: np.logspace(a, 2, 4, base=b + 1), (), ())
+case("geomspace", lambda a, b: np.geomspace(a, b, 5), (), ())
+case("geomspace of negatives", lambda a: np.geomspace(-a, -3.0, 4, endpoint=False, axis=1), V)
+case("geomspace of one", lambda a: np.geomspace(a, 3.0, 1), ())
+
+# -- places, parts, functions --------------------------------------------------------------
+K = np.array([[2, 0, 1], [1, 1, 0]])
+case("insert", lambda t, v: np.insert(t, 1, v), M, ())
+case("insert axis", lambda t, v: np.insert(t, 1, v, axis=1), M, (2,))
+case("insert one of a list", lambda t, v: np.insert(t, [1], v, axis=1), M, (2, 2))
+case("insert several", lambda t, v: np.insert(t, [0, 3, 3], v, axis=-1), M, (3,))
+case("insert at a slice", lambda t: np.insert(t, slice(0, 2), 5.0, axis=0))
+case("insert at truth", lambda t: np.insert(t, np.array([True, False, True]), 5.0, axis=1))
+case("insert in a cube", lambda t, v: np.insert(t, -1, v, axis=1), C, (2, 4))
+case("unwrap", lambda t: np.unwrap(t * 30), C)
+case("unwrap period", lambda t: np.unwrap(t * 9, axis=0, period=2.0, discont=1.5), C)
+case("partition", lambda t: np.sort(np.partition(t, 1, axis=1), axis=1))
+case("resize", lambda t: np.resize(t, (4, 2)))
+case("choose", lambda a, b: np.choose(K, [a, b, 0.5]), M, (3,))
+case("choose wrap", lambda a: np.choose(K + 2, a, mode="wrap"), (3, 2, 3))
+case("choose clip", lambda a: np.choose(K - 1, a, mode="clip"), (2, 3))
+case("heaviside", lambda a, b: np.heaviside(np.where(A > 3, a, 0.0), b), M, M)
+case("ldexp", lambda t: np.ldexp(t, K))
+case("modf", lambda t: np.modf(-3 * t))
+case("frexp", lambda t: np.frexp(5 * t)[0])
+case("angle", lambda t: np.angle(np.where(A > 3, -t, t), deg=True))
+case("real_if_close", lambda t: np.real_if_close(t))
+case("ix_", np.ix_, V, (3,))
+case("apply_along_axis", lambda t: np.apply_along_axis(np.linalg.norm, 1, t), C)
+case("apply_along_axis rows", lambda t: np.apply_along_axis(np.cumsum, 1, t), C)
+case("apply_along_axis matrices", lambda t: np.apply_along_axis(np.diag, 1, t), C)
+case("apply_along_axis arguments", lambda t: np.apply_along_axis(np.quantile, 0, t, q=0.3), M)
+case("apply_over_axes", lambda t: np.apply_over_axes(np.sum, t, [0, -1]), C)
+case("piecewise", lambda t: np.piecewise(t, [A < 1, A > 4], [np.exp, lambda x: x**2, 0.5]))
+case(
+    "piecewise one",
+    lambda t: np.piecewise(t, A[0] > 1, [lambda x, k: x**k, lambda x, k: x * k], 3.0),
+    (3,),
+)
+case("piecewise number", lambda t: np.piecewise(t, [True], [np.sin]), ())
+
+# -- counts and sets -----------------------------------------------------------------------
+T = np.array([0.25, 0.15, 0.75, 0.25])
+case("bincount", lambda w: np.bincount([0, 3, 1, 3], w, minlength=6), V)
+case("histogram weights", lambda w: np.histogram(T, 3, weights=w)[0], V)
+case("histogram density", lambda w: np.histogram(T, [0, 0.2, 0.5], density=True, weights=w)[0], V)
+case("histogram edges", lambda t: np.histogram(t, 4)[1])
+case("histogram range", lambda t: np.histogram(A, np.histogram_bin_edges(t, 3), density=True)[1])
+case("histogram_bin_edges", lambda t: np.histogram_bin_edges(t, 3))
+case("unique", lambda t: np.unique(np.concatenate([t, t[:, :1]], axis=1)))
+case("unique axis", lambda t: np.unique(np.concatenate([t, t[:1]]), axis=0))
+case("unique_values", lambda t: np.sort(np.unique_values(t)))
+case("union1d", lambda a, b: np.union1d(a, b), M, V)
+case("intersect1d", lambda t: np.intersect1d(t, np.concatenate([T, np.ravel(t)[:2] * 1])))
+case("setdiff1d", lambda t: np.setdiff1d(t, T))
+case("setxor1d", lambda a, b: np.setxor1d(a, np.concatenate([a[:2], b])), V, (3,))
+case("trim_zeros", lambda t: np.trim_zeros(np.concatenate([[0.0, 0.0], t, [0.0]])), V)
+case("trim_zeros front", lambda t: np.trim_zeros(np.where(A > 1, t, 0.0), "f"))
+DEPEND = frozenset(
+    "unique|unique axis|unique_values|union1d|intersect1d|setdiff1d|setxor1d|trim_zeros|"
+    "trim_zeros front|frexp".split("|")
+)
+
+# -- np.linalg -----------------------------------------------------------------------------
+case("linalg.lstsq", lambda a, b: L.lstsq(a, b)[0], (5, 3), (5,))
+case("linalg.lstsq of matrices", lambda a, b: L.lstsq(a, b)[:2], (5, 3), (5, 2))
+case("linalg.lstsq residuals", lambda a, b: L.lstsq(a, b)[1], (5, 3), (5,))
+case("linalg.lstsq wide", lambda a, b: L.lstsq(a, b)[0], (3, 5), (3,))
+case("linalg.lstsq square", lambda a, b: L.lstsq(a + I3, b)[0], S, (3, 2))
+case("linalg.lstsq of rank 1", lambda a, b: L.lstsq(np.outer(a, a), b)[0], V, V)
+case("linalg.lstsq values", lambda a: L.lstsq(a, A)[3], (2, 3))
+for p in (None, 2, -2, 1, -1, np.inf, "fro"):
+    case(f"linalg.cond {p}", lambda a, p=p: L.cond(a + I3, p), (2, 3, 3))
+case("linalg.cond of a wide one", L.cond)
+case(
+    "linalg.tensorsolve",
+    lambda a, b: L.tensorsolve(a + np.eye(6).reshape(2, 3, 6) * 3, b), (2, 3, 6), M,
+)  # fmt: skip
+case(
+    "linalg.tensorsolve axes",
+    lambda a, b: L.tensorsolve(a + 3 * np.eye(6).reshape(3, 2, 6).transpose(0, 2, 1), b, (1,)),
+    (3, 6, 2), (3, 2),
+)  # fmt: skip
+case("linalg.tensorinv", lambda a: L.tensorinv(a + 3 * np.eye(6).reshape(2, 3, 6)), (2, 3, 6))
+case(
+    "linalg.tensorinv ind", lambda a: L.tensorinv(a + 3 * np.eye(4).reshape(4, 2, 2), 1), (4, 2, 2)
+)
+
+MORE = list(CASES)[FIRST:]
