@@ -10,6 +10,7 @@ import numpy as np
 from tapegrad.autograd.pullback import Given, chain, fit
 from tapegrad.compiler.cells import line
 from tapegrad.compiler.region import REGION, Bundle
+from tapegrad.compiler.standing import standing
 from tapegrad.compiler.trace import Trace, Traced, traced
 from tapegrad.lift.core import zeros_like
 from tapegrad.ops import elementwise as e
@@ -76,7 +77,8 @@ def _sweep(trace: Trace, adjoints: dict[int, Any], targets: set[int]) -> None:
             continue
         pull = trace.pulls.get(position)
         if pull is not None:
-            found = list(pull.run(parts, g, wanted))
+            with standing(trace):
+                found = list(pull.run(position, parts, g, wanted))
         else:
             assert g is not None
             found = _contributions(trace, position, g, wanted, value)

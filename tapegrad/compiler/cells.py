@@ -57,6 +57,12 @@ class Cell:
         self.content = self.made = content
         self.version = 0
 
+    def move(self, inner: Trace) -> None:
+        """It belongs to an inner trace from now on."""
+        self.content = self.made = inner.position(self.at.tensor(self.content))
+        self.at = inner
+        self.version += 1
+
 
 class Parts:
     """What a Traced Tensor stands for: a view (or all) of a piece of memory."""
@@ -86,10 +92,10 @@ class Parts:
         return self.cell.made >= inner.owner.marks[self.at]
 
 
-def outside(owner: Owner) -> RuntimeError:
+def outside(name: str) -> RuntimeError:
     """What is raised where a loop or branch changes what it does not own."""
     return RuntimeError(
-        f"under `tapegrad.jit`, a function given to `{owner.name}` changes a Tensor in place that "
+        f"under `tapegrad.jit`, a function given to `{name}` changes a Tensor in place that "
         "was made outside of it: pass it in and return the changed one"
     )
 

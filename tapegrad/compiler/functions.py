@@ -26,11 +26,58 @@ Wanted = Callable[[int], bool]
 UNUSED = np.zeros(())
 
 
-class Pull(NamedTuple):
-    """What a sweep does at a record that a Function stands behind, in place of a rule."""
+class Main(NamedTuple):
+    """The record that calls `backward`; nothing is computed from it."""
 
-    operands: tuple[int, ...]  # where it goes on
-    run: Callable[[Parts, Tensor | None, Wanted], Iterator[tuple[int, Tensor]]]
+    entry: Entry
+    places: tuple[int | None, ...]  # of the arguments
+
+    @property
+    def operands(self) -> tuple[int, ...]:
+        """Where a sweep goes on."""
+        return tuple([p for p in self.places if p is not None])
+
+    def moved(self, where: dict[int, int]) -> Main:
+        """The same in another trace, into which these records were put."""
+        return self._replace(places=tuple([None if p is None else where[p] for p in self.places]))
+
+    def run(
+        self, position: int, parts: Parts, g: Tensor | None, wanted: Wanted
+    ) -> Iterator[tuple[int, Tensor]]:
+        """What `backward` gives for the arguments."""
+        entry = self.entry
+        found = entry.gradients(parts.pop(position), recorded=True)
+        for k, (place, value) in enumerate(zip(self.places, found, strict=False)):
+            if place is not None and value is not None and wanted(place):
+                yield place, entry.fitted(value, k, recorded=True)
+
+
+class Output(NamedTuple):
+    """The record of an output, which leaves its adjoint with the main record."""
+
+    main: int
+    j: int
+
+    @property
+    def operands(self) -> tuple[int, ...]:
+        """Where a sweep goes on."""
+        return (self.main,)
+
+    def moved(self, where: dict[int, int]) -> Output:
+        """The same in another trace, into which these records were put."""
+        return self._replace(main=where[self.main])
+
+    def run(
+        self, position: int, parts: Parts, g: Tensor | None, wanted: Wanted
+    ) -> Iterator[tuple[int, Tensor]]:
+        """Leave the adjoint."""
+        if g is not None:
+            parts.setdefault(self.main, {})[self.j] = g
+        return iter(())
+
+
+# What a sweep does at a record that a Function stands behind, in place of a rule.
+Pull = Main | Output
 
 
 def applied(trace: Trace, cls: Any, args: tuple[Any, ...]) -> Any:
@@ -50,7 +97,8 @@ def applied(trace: Trace, cls: Any, args: tuple[Any, ...]) -> Any:
     if not recording or not any(live):
         results = [_fresh(y, args, context) for y in outputs]
     else:
-        main = _main(trace, entry, places)
+        main = trace.append(Node(None, (), {}, (), UNUSED.dtype, UNUSED), UNUSED)
+        trace.pulls[main] = Main(entry, tuple(places))
         results = [
             _output(trace, y, main, j) if lives else _fresh(y, args, context)
             for j, (y, lives) in enumerate(zip(outputs, live, strict=True))
@@ -70,30 +118,9 @@ def _fresh(y: Any, args: tuple[Any, ...], context: Context) -> Any:
     return y.detach() if isinstance(y, Tensor) and any(y is a for a in args) and not dirty else y
 
 
-def _main(trace: Trace, entry: Entry, places: list[int | None]) -> int:
-    """The record that calls `backward`; nothing is computed from it."""
-    main = trace.append(Node(None, (), {}, (), UNUSED.dtype, UNUSED), UNUSED)
-
-    def run(parts: Parts, _: Tensor | None, wanted: Wanted) -> Iterator[tuple[int, Tensor]]:
-        found = entry.gradients(parts.pop(main), recorded=True)
-        for k, (place, value) in enumerate(zip(places, found, strict=False)):
-            if place is not None and value is not None and wanted(place):
-                yield place, entry.fitted(value, k, recorded=True)
-
-    trace.pulls[main] = Pull(tuple([p for p in places if p is not None]), run)
-    return main
-
-
 def _output(trace: Trace, y: Tensor, main: int, j: int) -> Tensor:
-    """The record of an output, which leaves its adjoint with the main record."""
     position = trace.record(alias, (trace.position(y),), {})
-
-    def run(parts: Parts, g: Tensor | None, _: Wanted) -> Iterator[tuple[int, Tensor]]:
-        if g is not None:
-            parts.setdefault(main, {})[j] = g
-        return iter(())
-
-    trace.pulls[position] = Pull((main,), run)
+    trace.pulls[position] = Output(main, j)
     return trace.tensor(position)
 
 

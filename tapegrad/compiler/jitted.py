@@ -7,6 +7,7 @@ import threading
 import types
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -15,6 +16,7 @@ from tapegrad.autograd.grad_mode import recording
 from tapegrad.compiler import (
     recorded,
     reversal,  # noqa: F401 - importing it tells loops and branches how they are traced
+    transformed,
 )
 from tapegrad.compiler.cfunc import CFunction
 from tapegrad.compiler.door import door
@@ -25,7 +27,7 @@ from tapegrad.compiler.source import Source
 from tapegrad.compiler.text_of import Lowering
 from tapegrad.compiler.trace import Trace, Untraceable
 from tapegrad.compiler.variant import ARRAY, FLOAT, STATIC, TENSOR, Variant
-from tapegrad.lift.core import Lifted
+from tapegrad.lift.core import levels_of
 from tapegrad.tape import current
 from tapegrad.transforms.arguments import name_of
 from tapegrad.transforms.pytree import flatten, unflatten
@@ -88,12 +90,14 @@ class Jitted:
         with self._lock:
             self._variants: dict[Signature, list[Variant]] = {}
             self._eager: set[Signature] = set()
-            self._adjoints: dict[Any, Jitted] = {}
+            self._derived: dict[Any, Jitted] = {}
             self._way_in: Callable[..., Any] = self._general
             self._doors = 0
 
     def cache_info(self) -> CacheInfo:
         """How many signatures were met, how many traces made, and which gave up compiling.
+
+        Those of derivatives and maps of the function, which are compiled too, are among them.
 
         >>> import tapegrad as tg
         >>> f = tg.jit(lambda x: x if x > 0 else -x)
@@ -104,7 +108,9 @@ class Jitted:
         """
         with self._lock:
             traces = sum(map(len, self._variants.values()))
-            return CacheInfo(len(self._variants), traces, len(self._eager))
+            own = CacheInfo(len(self._variants), traces, len(self._eager))
+            derived = [f.cache_info() for f in self._derived.values()]
+        return CacheInfo(*map(sum, zip(own, *derived, strict=True)))
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowering:
         """What these arguments are compiled to, see `Lowering`.
@@ -199,16 +205,33 @@ class Jitted:
         return given, {k: Static(x) if k in self.static_argnames else x for k, x in kwargs.items()}
 
     def _general(self, *args: Any, **kwargs: Any) -> Any:
+        with suppress(Untraceable):
+            return self.compiled(args, kwargs)
+        return self.function(*args, **kwargs)
+
+    def compiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call by a program; raises Untraceable where Python has to run the function."""
         signature, leaves, arrays = self.signature(args, kwargs)
-        if signature in self._eager or any(isinstance(x, Lifted) for x in leaves):
-            return self.function(*args, **kwargs)
-        try:
-            if TENSOR in signature.kinds and recorded.wanted(leaves):
+        if signature in self._eager:
+            raise Untraceable
+        if TENSOR in signature.kinds:
+            levels = levels_of(leaves)
+            if any(at.traces for at in levels):
+                raise Untraceable
+            if levels:
+                return transformed.run(self, signature, leaves)
+            if recorded.wanted(leaves):
                 return recorded.run(self, signature, leaves)
-            variant, outputs = self.outputs(signature, leaves, arrays)
-        except Untraceable:
-            return self.function(*args, **kwargs)
+        variant, outputs = self.outputs(signature, leaves, arrays)
         return variant.returned(outputs)
+
+    def derived(self, key: Any, make: Callable[[], Callable[..., Any]]) -> Jitted:
+        """What is compiled beside this function: a derivative or a map of it."""
+        with self._lock:
+            found = self._derived.get(key)
+            if found is None:
+                found = self._derived[key] = Jitted(make(), fastmath=self.fastmath)
+            return found
 
     def outputs(
         self, signature: Signature, leaves: list[Any], arrays: list[np.ndarray]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -60,19 +61,16 @@ class Call:
             if leaf.form != STATIC and variant.program.outputs[leaf.output].dtype.kind == "f":
                 firsts.setdefault(leaf.output, k)
         chosen = tuple(firsts.values())
-        statics = self.signature
-        key = (statics, moving, chosen)
-        adjoints = self.owner._adjoints
-        if key not in adjoints:
-            adjoints[key] = self._compiled_adjoint(moving, chosen)
+        make = lambda: self._adjoint(moving, chosen)
+        adjoint = self.owner.derived((self.signature, moving, chosen), make)
         others = [
             None if isinstance(x, Tensor) or k == STATIC else x
             for x, k in zip(self.leaves, self.signature.kinds, strict=True)
         ]
-        found = iter(adjoints[key](list(tensors), others, [weights[k] for k in firsts]))
+        found = iter(adjoint(list(tensors), others, [weights[k] for k in firsts]))
         return [next(found) if m else None for m in moving]
 
-    def _compiled_adjoint(self, moving: tuple[bool, ...], chosen: tuple[int, ...]) -> Jitted:
+    def _adjoint(self, moving: tuple[bool, ...], chosen: tuple[int, ...]) -> Callable[..., Any]:
         owner, signature, leaves = self.owner, self.signature, self.leaves
         held = [x if k == STATIC else None for x, k in zip(leaves, signature.kinds, strict=True)]
         places = [isinstance(x, Tensor) for x in leaves]
@@ -94,7 +92,7 @@ class Call:
             xs = [t for t, m in zip(tensors, moving, strict=True) if m]
             return list(vjp(function, *xs)[1](list(weights)))
 
-        return type(owner)(adjoint, fastmath=owner.fastmath)
+        return adjoint
 
 
 class Compiled(Function):

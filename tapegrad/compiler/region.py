@@ -18,7 +18,7 @@ import numpy as np
 from tapegrad.compiler.graph import Graph, Node, reached
 from tapegrad.ops.core import Spec
 from tapegrad.record import called as go
-from tapegrad.tensor import Tensor, wrap
+from tapegrad.tensor import wrap
 
 REGION = "region"
 EMPTY = np.empty(0)
@@ -48,7 +48,7 @@ TAKE: Any = Region("take")
 class Bundle(NamedTuple):
     """The adjoints of some results of a loop or a branch: for each what has to be added up."""
 
-    parts: dict[int, list[Tensor]]
+    parts: dict[int, list[Any]]
 
     def plus(self, other: Bundle) -> Bundle:
         """Both together."""
@@ -61,19 +61,21 @@ class Bundle(NamedTuple):
 class Sub:
     """A graph that a record owns: `inputs[k]` is the position of input k, if it is there.
 
-    Gradients do not pass the records that are `blocked`.  `pulled`: a user's `Function` stands
-    behind one of them, whose `backward` belongs to the trace and not to the graph.
+    Gradients do not pass the records that are `blocked`.  `origin` is the trace that it comes from,
+    as long as derivatives are taken.  `pulled`: a user's `Function` stands behind one of its
+    records, or of those within, whose `backward` may read any of the records of that trace.
     """
 
-    __slots__ = ("blocked", "inputs", "nodes", "outputs", "pulled")
+    __slots__ = ("blocked", "inputs", "nodes", "origin", "outputs", "pulled")
 
     def __init__(
         self, nodes: list[Node], inputs: dict[int, int], outputs: tuple[int, ...],
-        blocked: frozenset[int] = frozenset(), pulled: bool = False,
+        origin: Any = None, blocked: frozenset[int] = frozenset(), *, pulled: bool = False,
     ) -> None:  # fmt: skip
         self.nodes = nodes
         self.inputs = inputs
         self.outputs = outputs
+        self.origin = origin
         self.blocked = blocked
         self.pulled = pulled
 
@@ -94,9 +96,13 @@ class Sub:
         """Shapes and dtypes of the outputs."""
         return [self.nodes[i].spec for i in self.outputs]
 
+    def live(self) -> list[bool]:
+        """For each record, whether it matters to an output, or may matter to its derivative."""
+        return [True] * len(self.nodes) if self.pulled else reached(self.graph(), self.outputs)
+
     def used(self) -> set[int]:
-        """The numbers of the inputs from which an output is computed."""
-        live = reached(self.graph(), self.outputs)
+        """The numbers of the inputs that matter."""
+        live = self.live()
         return {k for k, i in self.inputs.items() if live[i]}
 
     def renumbered(self, numbers: dict[int, int]) -> Sub:
@@ -110,7 +116,9 @@ class Sub:
             nodes[i] = Node(None, (), {"k": new}, old.shape, old.dtype)
             if new >= 0:
                 inputs[new] = i
-        return Sub(nodes, inputs, self.outputs, self.blocked, self.pulled)
+        return Sub(
+            nodes, inputs, self.outputs, self.origin, self.blocked, pulled=self.pulled
+        )  # fmt: skip
 
 
 class Repeat(NamedTuple):

@@ -15,19 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.compiler.backward import swept
-from tapegrad.compiler.cells import Owner
-from tapegrad.compiler.control import (
-    append_branch,
-    append_loop,
-    closed,
-    first_entry,
-    inlined,
-    opened,
-    take,
-)
-from tapegrad.compiler.graph import Node
-from tapegrad.compiler.region import BRANCH, LOOP, TAKE, Bundle, Repeat, Sub, graphs_of
-from tapegrad.compiler.trace import Trace, Untraceable, traced
+from tapegrad.compiler.control import Leaves, Lines, branch, inlined, repeated, take
+from tapegrad.compiler.region import BRANCH, LOOP, TAKE, Bundle, Repeat, Sub
+from tapegrad.compiler.trace import Trace, traced
 from tapegrad.ops import elementwise as e
 from tapegrad.tensor import Tensor
 
@@ -37,12 +27,6 @@ Wanted = Callable[[int], bool]
 
 def _floating(trace: Trace, position: int) -> bool:
     return trace.nodes[position].dtype.kind in "fc"
-
-
-def _refuse(node: Node) -> None:
-    """Let Python run what has a `backward` in it that only the trace of the body could call."""
-    if any(sub.pulled for sub in graphs_of(node)):
-        raise Untraceable
 
 
 def pull_take(trace: Trace, position: int, g: Any, wanted: Wanted) -> Found:
@@ -55,26 +39,25 @@ def pull_take(trace: Trace, position: int, g: Any, wanted: Wanted) -> Found:
 def pull_branch(trace: Trace, position: int, g: Bundle, wanted: Wanted) -> Found:
     """A branch over the sweeps of the arms."""
     node = trace.nodes[position]
-    _refuse(node)
-    arms: tuple[Sub, ...] = node.params["arms"]
     args = node.args[1:]
     targets = [k for k, a in enumerate(args) if _floating(trace, a) and wanted(a)]
-    weights = {k: trace.position(_sum(terms)) for k, terms in g.parts.items()}
-    given = (*args, *weights.values())
-    owner = Owner(trace, "cond", len(given), lazy=True)
-    graphs = []
-    for arm in arms:
-        with opened(owner) as inner:
-            entered = [inner.entrance(k, trace.values[a]) for k, a in enumerate(given)]
+    weights = {k: _sum(terms) for k, terms in g.parts.items()}
+
+    def swept_arm(arm: Sub) -> Callable[[Leaves], Leaves]:
+        def run(operands: Leaves) -> Leaves:
+            inner = trace.inside
+            assert inner is not None
+            entered = [inner.position(x) for x in operands]
             outputs = inlined(inner, arm, dict(enumerate(entered)))
             roots: list[Tensor] = [traced(inner, outputs[k]) for k in weights]
-            found = swept(
-                inner, roots, [traced(inner, p) for p in entered[len(args) :]],
-                [traced(inner, entered[k]) for k in targets],
-            )  # fmt: skip
-            graphs.append(closed(inner, found))
-    where = append_branch(trace, graphs, (node.args[0], *given, *owner.brought))
-    return [(args[k], traced(trace, take(trace, where, i))) for i, k in enumerate(targets)]
+            inputs: list[Tensor] = [traced(inner, entered[k]) for k in targets]
+            return swept(inner, roots, list(weights.values()), inputs)
+
+        return run
+
+    arms = [swept_arm(arm) for arm in node.params["arms"]]
+    found = branch(trace, traced(trace, node.args[0]), arms, [traced(trace, a) for a in args])
+    return [(args[k], adjoint) for k, adjoint in zip(targets, found, strict=True)]
 
 
 class _Reversed(NamedTuple):
@@ -86,122 +69,102 @@ class _Reversed(NamedTuple):
     rest: tuple[int, ...]
     carries: list[int]  # the numbers of the carries that have an adjoint
     lines: list[int]  # of the rows whose adjoint is wanted
-    shared: list[int]  # of the rest
-    weights: dict[int, int]  # the adjoint of each result, where it lies
+    shared: list[int]  # where the rest lies whose adjoint is wanted
+    weights: dict[int, Tensor]  # the adjoints of the last carries
+    stacked: dict[int, Lines]  # those of what each trip gives, and began with
 
 
 def pull_loop(trace: Trace, position: int, g: Bundle, wanted: Wanted) -> Found:
     """A loop in the opposite order over the sweeps of the body."""
     node = trace.nodes[position]
-    _refuse(node)
     form: Repeat = node.params["form"]
     inits, rows, rest = form.split(node.args)
+    count: int | Tensor | None = form.trips
+    if form.counted:
+        count = traced(trace, node.args[0])
+    elif count is None:
+        count = traced(trace, take(trace, position, form.counter))
     parts = _Reversed(
         form, inits, rows, rest,
         [k for k, a in enumerate(inits) if _floating(trace, a)],
         [k for k, a in enumerate(rows) if _floating(trace, a) and wanted(a)],
-        [k for k, a in enumerate(rest) if _floating(trace, a) and wanted(a)],
-        {k: _added(trace, form, position, k, terms) for k, terms in g.parts.items()},
+        list(dict.fromkeys([a for a in rest if _floating(trace, a) and wanted(a)])),
+        {k: _sum(terms) for k, terms in g.parts.items() if k < form.carries},
+        {k: _added(trace, count, terms) for k, terms in g.parts.items() if k >= form.carries},
     )  # fmt: skip
-    where = _append(trace, position, parts)
-    found = []
-    numbers = [(inits, parts.carries), (rest, parts.shared), (rows, parts.lines)]
-    k = 0
-    for operands, chosen in numbers:
-        for i in chosen:
-            if wanted(operands[i]):
-                adjoint = traced(trace, take(trace, where, k))
-                unknown = operands is rows and form.trips is None
-                found.append((operands[i], Bundle({0: [adjoint]}) if unknown else adjoint))
-            k += 1
+    entries = [take(trace, position, form.entry(k)) for k in range(form.carries)]
+    lines = [Lines(None, [traced(trace, p)]) for p in (*entries, *rows)]
+    last, outputs = repeated(
+        trace, "a loop", lambda c, x: _trip(trace, parts, c, x), None, _begin(trace, parts),
+        [*lines, *parts.stacked.values()], count, not form.backwards,
+    )  # fmt: skip
+    places = [*[inits[k] for k in parts.carries], *parts.shared]
+    found: Found = [(a, x) for a, x in zip(places, last, strict=True) if wanted(a)]
+    for k, x in zip(parts.lines, outputs, strict=True):
+        found.append((rows[k], Bundle({0: [x]}) if form.trips is None else x.whole()))
     return found
 
 
-def _append(trace: Trace, position: int, parts: _Reversed) -> int:
-    """Append the adjoint loop."""
-    form = parts.form
-    count: tuple[int, ...] = ()
-    if form.counted:
-        count = trace.nodes[position].args[:1]
-    elif form.trips is None:
-        count = (take(trace, position, form.counter),)
-    specs = form.body.specs()
-    begin = []
-    for k in parts.carries:
-        zeros = np.zeros(specs[k].shape, specs[k].dtype)
-        begin.append(parts.weights[k] if k in parts.weights else trace.constant(zeros))
-    for k in parts.shared:
-        like = trace.nodes[parts.rest[k]]
-        begin.append(trace.constant(np.zeros(like.shape, like.dtype)))
-    stacked = {k: p for k, p in parts.weights.items() if k >= form.carries}
-    entries = [take(trace, position, form.entry(k)) for k in range(form.carries)]
-    lines = [*entries, *parts.rows, *stacked.values()]
-    owner = Owner(trace, "a loop", len(begin) + len(lines) + len(parts.rest))
-    with opened(owner) as inner:
-        values = [trace.values[p] for p in begin]
-        values += [first_entry(trace.values[p]) for p in lines]
-        values += [trace.values[p] for p in parts.rest]
-        at = [inner.entrance(k, v) for k, v in enumerate(values)]
-        body = closed(inner, _body(inner, parts, at, list(stacked)))
-    made = Repeat(body, None, len(begin), len(lines), form.trips, not form.backwards)
-    return append_loop(trace, made, (*count, *begin, *lines, *parts.rest, *owner.brought))
+def _begin(trace: Trace, parts: _Reversed) -> Leaves:
+    """The first carries of the adjoint loop: what is known of the last ones' adjoints; sums."""
+    known, inits = parts.weights, parts.inits
+    found = [known[k] if k in known else _zeros(trace, inits[k]) for k in parts.carries]
+    return [*found, *[_zeros(trace, p) for p in parts.shared]]
 
 
-def _body(inner: Trace, parts: _Reversed, at: list[int], stacked: list[int]) -> list[Tensor]:
+def _zeros(trace: Trace, like: int) -> Tensor:
+    node = trace.nodes[like]
+    return trace.fixed(np.zeros(node.shape, node.dtype))
+
+
+def _trip(trace: Trace, parts: _Reversed, carry: Leaves, entries: Leaves) -> tuple[Leaves, Leaves]:
     """One trip: the body once more, and the sweep over it."""
-    form = parts.form
-    n, n_shared = len(parts.carries), len(parts.shared)
-    gs = [traced(inner, p) for p in at[:n]]
-    sums = [traced(inner, p) for p in at[n : n + n_shared]]
-    start = n + n_shared
-    rows = start + form.carries
-    ends = rows + form.rows
-    rest = ends + len(stacked)
+    inner, form = trace.inside, parts.form
+    assert inner is not None
+    given, also = entries[: form.carries + form.rows], entries[form.carries + form.rows :]
     # The body reads its carries, rows and the rest, in this order.
-    operands = [*at[start:ends], *at[rest:]]
+    operands = [inner.position(x) for x in given]
+    operands += [inner.position(traced(trace, p)) for p in parts.rest]
     outputs = inlined(inner, form.body, dict(enumerate(operands)))
-    given = dict(zip(stacked, [traced(inner, p) for p in at[ends:rest]], strict=True))
-    roots: list[Tensor] = [traced(inner, outputs[k]) for k in parts.carries]
-    weights: list[Any] = list(gs)
-    for k, g in given.items():
-        if k < len(outputs):
-            roots.append(traced(inner, outputs[k]))
-            weights.append(g)
+    n, n_shared = len(parts.carries), len(parts.shared)
+    more = dict(zip(parts.stacked, also, strict=True))
+    numbers = [*parts.carries, *[k for k in more if k < len(outputs)]]
+    weights = [*carry[:n], *[g for k, g in more.items() if k < len(outputs)]]
     targets = [
         *[operands[k] for k in parts.carries],
-        *[operands[form.carries + form.rows + k] for k in parts.shared],
+        *[inner.position(traced(trace, p)) for p in parts.shared],
         *[operands[form.carries + k] for k in parts.lines],
     ]
+    roots: list[Tensor] = [traced(inner, outputs[k]) for k in numbers]
     found = swept(inner, roots, weights, [traced(inner, p) for p in targets])
-    back = []
-    for k, adjoint in zip(parts.carries, found, strict=False):
-        also = given.get(form.entry(k))
-        back.append(adjoint if also is None else e.add(adjoint, also))
-    sums = [e.add(s, adjoint) for s, adjoint in zip(sums, found[n : n + n_shared], strict=True)]
-    return [*back, *sums, *found[n + n_shared :]]
+    for i, k in enumerate(parts.carries):
+        if form.entry(k) in more:
+            found[i] = e.add(found[i], more[form.entry(k)])
+    for i in range(n, n + n_shared):
+        found[i] = e.add(carry[i], found[i])
+    return found[: n + n_shared], found[n + n_shared :]
 
 
-def _sum(terms: list[Tensor]) -> Tensor:
+def _sum(terms: list[Any]) -> Any:
     total = terms[0]
     for term in terms[1:]:
         total = e.add(total, term)
     return total
 
 
-def _added(trace: Trace, form: Repeat, position: int, k: int, terms: list[Tensor]) -> int:
-    """The adjoint of one result of a loop."""
-    if len(terms) == 1 or not form.unknown(k):
-        return trace.position(_sum(terms))
+def _added(trace: Trace, count: int | Tensor | None, terms: list[Tensor | Lines]) -> Lines:
+    """The adjoint of what every trip gave."""
+    lines = [x for x in terms if isinstance(x, Lines)]
+    if not lines:
+        return Lines.of(_sum(terms))
+    if len(lines) == 1:
+        return lines[0]
+
     # Rows whose number is known only when the program runs are added up by a loop.
-    args = [trace.position(t) for t in terms]
-    count = trace.nodes[position].args[0] if form.counted else take(trace, position, form.counter)
-    owner = Owner(trace, "a loop", len(args))
-    with opened(owner) as inner:
-        zeros = np.zeros(trace.nodes[args[0]].shape[1:], trace.nodes[args[0]].dtype)
-        total = _sum([traced(inner, inner.entrance(i, zeros)) for i in range(len(args))])
-        body = closed(inner, [total])
-    where = append_loop(trace, Repeat(body, None, 0, len(args), None, False), (count, *args))
-    return take(trace, where, 0)
+    def body(_: Leaves, entries: Leaves) -> tuple[Leaves, Leaves]:
+        return [], [_sum(entries)]
+
+    return repeated(trace, "a loop", body, None, [], lines, count, backwards=False)[1][0]
 
 
 LOOP.pull, BRANCH.pull, TAKE.pull = pull_loop, pull_branch, pull_take

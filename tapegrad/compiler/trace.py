@@ -33,7 +33,7 @@ from tapegrad.compiler.region import (
 )
 from tapegrad.lift.core import Level, Lifted, become, shell
 from tapegrad.ops.core import ELEMENTWISE, Op
-from tapegrad.ops.shape import alias, to, write_view
+from tapegrad.ops.shape import alias, clone, to, write_view
 from tapegrad.record import called as go
 from tapegrad.record import promoted
 from tapegrad.specimen import Specimen
@@ -46,11 +46,16 @@ class Untraceable(Exception):
 
 
 class Trace(Level):
-    """A trace under way: its records, their values in this call, and the guards."""
+    """A trace under way: its records, their values in this call, and the guards.
+
+    One that has ended can *stand* for another, see `compiler.standing`: Tensors that were made in
+    it are then Tensors of the other.
+    """
 
     __slots__ = (
-        "blocked", "captured", "constants", "followed", "glance", "guards", "guessed", "inside",
-        "known", "line", "nodes", "owner", "pulls", "regions", "values",
+        "blocked", "captured", "constants", "floor", "followed", "glance", "guards", "guessed",
+        "inside", "known", "line", "nodes", "origins", "owner", "pulls", "regions", "ruled",
+        "stands", "values", "where",
     )  # fmt: skip
     traces = True
 
@@ -63,8 +68,10 @@ class Trace(Level):
         self.guessed: set[int] = set()  # what was computed from a loop that was left early
         self.inside: Trace | None = None  # the trace of such a graph that is under way
         self.regions: dict[int, list[Any]] = {}  # results of loops and branches
+        self.ruled = False  # a user's `backward` runs: Python can, where it asks for values
         self.line: tuple[str, int] | None = None  # of the user's program, where it is known
         self.nodes: list[Node] = []
+        self.floor = 0  # memory that lay in records before this one is not changed now
         self.values: list[np.ndarray] = []
         self.guards: list[Guard] = []
         self.blocked: set[int] = set()  # records that gradients do not pass
@@ -74,6 +81,10 @@ class Trace(Level):
         self.constants: dict[Any, int] = {}
         self.known: dict[tuple[Op, tuple[int, ...]], int] = {}  # see `computed`
         self.pulls: dict[int, Pull] = {}  # of the records that a `Function` stands behind
+        # The traces whose records were put into this one, and where.
+        self.origins: dict[Trace, dict[int, int]] = {}
+        self.stands: Trace | None = None  # for which other trace this one stands now
+        self.where: dict[int, int] = {}  # where its records lie there
 
     def append(self, node: Node, value: np.ndarray) -> int:
         """Append a record with its value; returns its position."""
@@ -138,7 +149,7 @@ class Trace(Level):
     def position(self, x: Any) -> int:
         """The record that an operand stands for: its own, or a constant."""
         if isinstance(x, Tensor):
-            if isinstance(x, Traced) and x._lift.at is self:
+            if isinstance(x, Traced) and x.its_trace is self:
                 return x.position
             if isinstance(x, Lifted) and self.owner is not None:
                 return self.owner.bring(self, self.owner.trace.position(x))
@@ -161,15 +172,17 @@ class Trace(Level):
 
     def follow(self, t: Tensor) -> Traced:
         """A variable: a record of the same value that a gradient can be asked for."""
-        start = self.position(t)
-        value = self.values[start]
-        position = self.append(Node(alias, (start,), {}, value.shape, value.dtype), value)
-        self.followed.add(position)
-        return traced(self, position, frozen=True)
+        at = self.stands or self
+        start = at.position(t)
+        value = at.values[start]
+        position = at.append(Node(alias, (start,), {}, value.shape, value.dtype), value)
+        at.followed.add(position)
+        return traced(at, position, frozen=True)
 
     def fixed(self, array: np.ndarray) -> Traced:
         """A constant as a Traced Tensor."""
-        return traced(self, self.constant(array))
+        at = self.stands or self
+        return traced(at, at.constant(array))
 
     def arm(self) -> Trace | None:
         """The innermost trace under way, if that is within an arm of a branch of this one."""
@@ -186,26 +199,24 @@ class Trace(Level):
     def forget(self, t: Tensor) -> None:
         """End a variable."""
         assert isinstance(t, Traced)
-        self.followed.discard(t.position)
+        t.its_trace.followed.discard(t.position)
 
     def depends(self, root: Tensor, x: Tensor) -> bool:
         """Whether a Tensor was computed from a variable, along what gradients pass."""
-        return self.descends(self.position(root), {self.position(x)})
+        at = self.stands or self
+        return at.descends(at.position(root), {at.position(x)})
 
     def apply(self, function: Any, args: tuple[Any, ...]) -> Any:
         """Run a `Function` whose `backward` the sweeps over these records call."""
-        inner = None if self.inside is None else self.inside.arm()
-        if inner is None:
-            return applied(self, function, args)
-        given = [traced(inner, inner.position(a)) if isinstance(a, Tensor) else a for a in args]
-        tape = current.tape
-        before, way = tape.levels, [self]
-        while way[-1] is not inner:
-            assert way[-1].inside is not None
+        at = self.stands or self
+        way = [at]  # its rule may read what was made in the innermost trace, so there it belongs
+        while way[-1].inside is not None:
             way.append(way[-1].inside)
+        tape = current.tape
+        before = tape.levels
         tape.levels = [*before, *way[1:]]
         try:
-            return applied(inner, function, tuple(given))
+            return applied(way[-1], function, args)
         finally:
             tape.levels = before
 
@@ -239,6 +250,8 @@ class Trace(Level):
             )
         if self.nodes[position].value is None:
             if self.owner is not None:
+                if self.ruled:
+                    raise Untraceable
                 raise RuntimeError(
                     f"under `tapegrad.jit`, inside a function given to `{self.owner.name}`, Python "
                     "code asked for a value that only the program knows when it runs (a condition, "
@@ -291,16 +304,25 @@ class Traced(Lifted):
     def position(self) -> int:
         """The record that this Tensor stands for now."""
         lift = self._lift
+        stands = lift.at.stands is not None
         if lift.version != lift.cell.version:
+            if stands:
+                raise Untraceable
             position = lift.cell.content
             for op, params in lift.chain:
                 position = lift.at.record(op, (position,), params)
             lift.position, lift.version = position, lift.cell.version
-        return lift.position
+        return lift.at.where[lift.position] if stands else lift.position
+
+    @property
+    def its_trace(self) -> Trace:
+        """The trace of that record."""
+        at = self._lift.at
+        return at.stands or at
 
     def parts(self) -> tuple[Tensor, ...]:
         """The value in the call that is traced."""
-        return (wrap(self._lift.at.values[self.position]),)
+        return (wrap(self.its_trace.values[self.position]),)
 
     def rebuilt(self, *parts: Tensor) -> Lifted:
         """The same: only the records matter."""
@@ -316,7 +338,7 @@ class Traced(Lifted):
     @property
     def requires_grad(self) -> bool:
         """Whether a gradient that is being computed may pass here."""
-        trace = self._lift.at
+        trace = self.its_trace
         sources = trace.sources()
         return bool(sources) and trace.descends(self.position, sources)
 
@@ -336,7 +358,7 @@ class Traced(Lifted):
 
     def detach(self) -> Tensor:
         """The same value, which gradients do not pass."""
-        trace = self._lift.at
+        trace = self.its_trace
         position = trace.record(alias, (self.position,), {})
         trace.blocked.add(position)
         return traced(trace, position)
@@ -345,7 +367,9 @@ class Traced(Lifted):
     def apply(cls, op: Op, args: Any, params: dict[str, Any], at: Level) -> Any:
         """Append a record."""
         assert isinstance(at, Trace)
-        if at.inside is not None and not op.view:
+        at = at.stands or at
+        # Dual values keep copies of tangents for who views them later: not in an arm.
+        if at.inside is not None and not op.view and op is not clone:
             at = at.inside.arm() or at
         positions = _operands(at, op, args)
         return view_of(at, op, args, params, at.computed(op, positions, params), positions)
@@ -357,8 +381,10 @@ class Traced(Lifted):
     ) -> list[Tensor]:  # fmt: skip
         """The reverse sweep over the records."""
         assert isinstance(at, Trace)
+        at = at.stands or at
         tape = current.tape
-        tape.levels = [*tape.levels, at]  # the sweep is traced like everything else
+        # The sweep is traced like everything else; weights may be lifted at higher levels.
+        tape.levels = sorted([*tape.levels, at], key=lambda level: level.number)
         with recording(tape, True):
             return cls.swept(at, roots, weights, inputs)
 
@@ -366,13 +392,12 @@ class Traced(Lifted):
     def promote(cls, target: Tensor, at: Level) -> None:
         """Make a Tensor that was made inside the function one that changes are traced of."""
         assert isinstance(at, Trace)
+        at = at.stands or at
         if isinstance(target, Traced) and at.owner is not None:
             lift = target._lift
             if not lift.fresh():
-                raise outside(at.owner)
-            cell = lift.cell  # made within the function, from what lies outside: it moves in
-            content = at.position(traced(cell.at, cell.content))
-            cell.at, cell.content, cell.version = at, content, cell.version + 1
+                raise outside(at.owner.name)
+            lift.cell.move(at)  # made within the function, from what lies outside
             return
         if isinstance(target, Lifted) or target._pos or target._is_view():
             raise Untraceable
@@ -382,14 +407,20 @@ class Traced(Lifted):
     def write(self, result: Tensor) -> None:
         """Take over a result; every view of this memory sees it."""
         lift = self._lift
+        if lift.at.stands is not None:  # kept for the derivative
+            raise Untraceable
         if lift.at.inside is not None and not lift.fresh():
             assert lift.at.inside.owner is not None
-            raise outside(lift.at.inside.owner)
+            raise outside(lift.at.inside.owner.name)
+        if lift.cell.made < lift.at.floor:
+            raise outside("cond")
         if lift.cell.frozen:
             raise RuntimeError(
                 "`jit`: the memory of an argument is the caller's, a compiled program cannot write "
                 "into it: change a copy (`x = x.clone()`), or write `x = x + y` for `x += y`"
             )
+        if isinstance(result, Traced) and result.its_trace.number > lift.at.number:
+            lift.cell.move(result.its_trace)  # an arm's
         trace, position = lift.at, lift.at.position(result)
         if trace.values[position].dtype != self._a.dtype:
             position = trace.record(to, (position,), {"dtype": self._a.dtype})
@@ -403,7 +434,7 @@ class Traced(Lifted):
         lift.position, lift.version = position, cell.version
 
     def __bool__(self) -> bool:
-        return bool(self._lift.at.tell(self._single("a condition")))
+        return bool(self.its_trace.tell(self._single("a condition")))
 
     def item(self) -> Any:
         """The one element as a Python number; another number will need another trace."""
@@ -413,7 +444,7 @@ class Traced(Lifted):
                 "would lose that gradient: compute with the Tensor itself (`np.sin(t)` instead of "
                 "`math.sin(t)`), or use `tapegrad.stop_gradient(t).item()`"
             )
-        return self._lift.at.tell(self._single("`item()`")).item()
+        return self.its_trace.tell(self._single("`item()`")).item()
 
     def _single(self, what: str) -> Traced:
         if self._a.size != 1:
@@ -425,6 +456,8 @@ class Traced(Lifted):
 
     def numpy(self, *, force: bool = False) -> NoReturn:
         """Refused: the values are known when the program runs."""
+        if self.its_trace.owner is not None and self.its_trace.ruled:
+            raise Untraceable
         raise RuntimeError(
             "a Tensor inside `tapegrad.jit` cannot be turned into an array, its values are known "
             "when the compiled program runs: use operations of tapegrad or NumPy's functions on "

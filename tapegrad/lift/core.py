@@ -42,7 +42,7 @@ class Level:
 
     def __init__(self, size: int | None, randomness: str = "same", name: str = "") -> None:
         self.name = name
-        self.number = next(_numbers)
+        self.number: float = next(_numbers)
         self.size = size
         self.randomness = randomness
         self.members: weakref.WeakSet[Tensor] | None = None
@@ -78,6 +78,15 @@ def level(size: int | None = None, randomness: str = "same", name: str = "") -> 
         yield made
     finally:
         tape.levels.remove(made)
+
+
+def put_above(inner: Level, outer: Level) -> None:
+    """Open a level right above another one, below what else is open there."""
+    levels = current.tape.levels
+    higher = [at.number for at in levels if at.number > outer.number]
+    if higher:
+        inner.number = (outer.number + min(higher)) / 2
+    levels.insert(sum(at.number < inner.number for at in levels), inner)
 
 
 @contextmanager

@@ -302,6 +302,8 @@ def tangent(
 
 
 def _zero(p: Any) -> Any:
+    if isinstance(p, (int, float)):  # whose type does not count
+        return type(p)(0)
     return np.zeros(p._a.shape, p._a.dtype) if isinstance(p, Tensor) else np.zeros_like(p)
 
 

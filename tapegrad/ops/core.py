@@ -98,6 +98,7 @@ class Op:
         domain: Any = None,
         exact: tuple[str, ...] = (),
         multilinear: bool = False,
+        jointly_linear: bool = False,
     ) -> None:
         if name in table:
             raise ValueError(f"operation `{name}` stands in the table twice")
@@ -124,9 +125,10 @@ class Op:
         )
         moving = [isinstance(f, Formula) for f in self.formulas]
         # A linear row of several inputs is linear in all together, if no formula reads any of them.
-        self.jointly_linear = kind == LINEAR and not any(
+        # Of an elementwise row it has to be said.
+        self.jointly_linear = jointly_linear or (kind == LINEAR and not any(
             reads and moves for row in self.saves for reads, moves in zip(row, moving, strict=False)
-        )
+        ))  # fmt: skip
         self.code = len(by_code)
         table[name] = self
         by_code.append(self)
@@ -150,7 +152,8 @@ def camel(name: str) -> str:
 
 def elementwise(name: str, forward: Callable[..., Any], **formulas: Any) -> Op:
     """A scalar function applied to every element, with its partial derivatives."""
-    options = {k: formulas.pop(k) for k in ("grad_name", "domain", "exact") if k in formulas}
+    known = ("grad_name", "domain", "exact", "jointly_linear")
+    options = {k: formulas.pop(k) for k in known if k in formulas}
     return Op(name, ELEMENTWISE, forward, formulas, **options)
 
 

@@ -216,7 +216,7 @@ clamp = elementwise(
 )
 where: Op = elementwise(
     "where", _where, condition=SELECTS, a=lambda condition: where(condition, 1, 0),
-    b=lambda condition: where(condition, 0, 1),
+    b=lambda condition: where(condition, 0, 1), jointly_linear=True,
 )
 addcmul = elementwise("addcmul", _addcmul, a=lambda: 1, b=lambda c: c, c=lambda b: b)
 addcdiv = elementwise("addcdiv", _addcdiv, a=lambda: 1, b=lambda c: 1 / c,

@@ -7,11 +7,13 @@ trips there are.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
 from tapegrad.functions.arithmetic import maximum
+from tapegrad.lift.layers import bare, differs
 from tapegrad.tensor import Tensor
 from tapegrad.transforms.arguments import name_of, require_function
 from tapegrad.transforms.looping import (
@@ -20,6 +22,7 @@ from tapegrad.transforms.looping import (
     as_leaf,
     chosen,
     condition,
+    copies,
     decided,
     mapped_truth,
     spec_of,
@@ -54,12 +57,15 @@ def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> 
     if decided(pred):
         return (true_fun if bool(pred) else false_fun)(*operands)
     tracing = tracer()
-    if tracing is None:
-        a, b, tree = alike(true_fun(*operands), false_fun(*operands), (true_fun, false_fun))
-        return unflatten(tree, [chosen(pred, x, y) for x, y in zip(a, b, strict=True)])
     leaves, operand_tree = flatten(operands)
+    if tracing is None or differs(pred):
+        arms = (true_fun, false_fun)
+        with nullcontext() if tracing is None else tracing[0].both(tracing[1]):
+            found = [f(*unflatten(operand_tree, copies(leaves))) for f in arms]
+            a, b, tree = alike(found[0], found[1], arms)
+            return unflatten(tree, [chosen(pred, x, y) for x, y in zip(a, b, strict=True)])
     moving = [k for k, x in enumerate(leaves) if isinstance(x, Tensor)]
-    found: list[Any] = []
+    given_back: dict[Function, Any] = {}
 
     def arm(f: Function) -> Callable[[list[Any]], list[Any]]:
         """A function of the leaves that are Tensors."""
@@ -68,17 +74,18 @@ def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> 
             given = list(leaves)
             for k, value in zip(moving, values, strict=True):
                 given[k] = value
-            found.append(f(*unflatten(operand_tree, given)))
-            if len(found) == 2:
-                alike(found[0], found[1], (true_fun, false_fun))
-            return [as_leaf(x) for x in flatten(found[-1])[0]]
+            given_back[run] = f(*unflatten(operand_tree, given))
+            if len(given_back) == 2:
+                first, second = given_back.values()
+                alike(first, second, (true_fun, false_fun))
+            return [as_leaf(x) for x in flatten(given_back[run])[0]]
 
         return run
 
     what, at = tracing
     inputs = [leaves[k] for k in moving]
-    results = what.branch(at, pred.bool(), [arm(true_fun), arm(false_fun)], inputs)
-    return unflatten(flatten(found[0])[1], results)
+    results = what.branch(at, bare(pred).bool(), [arm(true_fun), arm(false_fun)], inputs)
+    return unflatten(flatten(next(iter(given_back.values())))[1], results)
 
 
 def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
@@ -120,13 +127,12 @@ def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
             lambda c: as_leaf(until(c)).bool(), _leaves(leaves), [], None, False,
         )  # fmt: skip
         return unflatten(form.tree, leaves)
-    return unflatten(form.tree, _repeated("while_loop", until, body, leaves))
+    return unflatten(form.tree, _repeated(until, body, leaves))
 
 
 def _repeated(
-    name: str, until: Callable[[list[Any]], Any], body: Callable[[list[Any]], list[Any]],
-    leaves: list[Any],
-) -> list[Any]:  # fmt: skip
+    until: Callable[[list[Any]], Any], body: Callable[[list[Any]], list[Any]], leaves: list[Any]
+) -> list[Any]:
     """Go on as long as a condition says, which can differ from example to example of a map."""
     while True:
         pred = until(leaves)
@@ -134,8 +140,9 @@ def _repeated(
             if not bool(pred):
                 return leaves
             leaves = body(leaves)
-        elif mapped_truth(pred, name):
-            leaves = [chosen(pred, x, y) for x, y in zip(body(leaves), leaves, strict=True)]
+        elif mapped_truth(pred):
+            done = zip(body(copies(leaves)), leaves, strict=True)
+            leaves = [chosen(pred, x, y) for x, y in done]
         else:
             return leaves
 
@@ -167,25 +174,25 @@ def fori_loop(
 
     tracing = tracer()
     known = all(map(decided, bounds))
+    first = as_leaf(bounds[0])
+    below = lambda v: v[0] < bounds[1]
     if tracing is None:
         if known:
             for i in range(int(bounds[0]), int(bounds[1])):
                 leaves = trip(i, leaves)
         else:
-            _, *leaves = _repeated(
-                "fori_loop", lambda v: v[0] < bounds[1], lambda v: [v[0] + 1, *trip(v[0], v[1:])],
-                [as_leaf(bounds[0]), *leaves],
-            )  # fmt: skip
+            step = lambda v: [v[0] + 1, *trip(v[0], v[1:])]
+            _, *leaves = _repeated(below, step, [first, *leaves])
         return unflatten(form.tree, leaves)
     what, at = tracing
+    trips: Any = None
     if known:
-        trips: Any = max(int(bounds[1]) - int(bounds[0]), 0)
-    else:
-        trips = maximum(as_leaf(bounds[1]) - as_leaf(bounds[0]), 0).long()
-    start = as_leaf(bounds[0]).long()
+        trips = max(int(bounds[1]) - int(bounds[0]), 0)
+    elif not any(map(differs, bounds)):
+        trips = maximum(as_leaf(bounds[1]) - first, 0).long()
     (_, *last), _ = what.loop(
-        at, "fori_loop", lambda c, _: ([c[0] + 1, *_leaves(trip(c[0], c[1:]))], []), None,
-        [start, *_leaves(leaves)], [], trips, False,
+        at, "fori_loop", lambda c, _: ([c[0] + 1, *_leaves(trip(c[0], c[1:]))], []),
+        below if trips is None else None, [first.long(), *_leaves(leaves)], [], trips, False,
     )  # fmt: skip
     return unflatten(form.tree, last)
 

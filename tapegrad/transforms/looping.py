@@ -11,7 +11,10 @@ from tapegrad.functions.arithmetic import where
 from tapegrad.functions.joining import stack
 from tapegrad.lift.batch import Batched
 from tapegrad.lift.core import Level, Lifted
+from tapegrad.lift.layers import bare
 from tapegrad.ops.core import Spec
+from tapegrad.ops.shape import clone
+from tapegrad.record import run
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor, wrap
 from tapegrad.transforms.arguments import name_of
@@ -22,24 +25,24 @@ class Tracing(NamedTuple):
     """What a compiler does with loops and branches that it meets while it traces."""
 
     branch: Callable[..., Any]
+    both: Callable[..., Any]  # a context for the arms of a branch that both run
     loop: Callable[..., Any]
 
 
 _tracing: list[Tracing] = []
 
 
-def tracing_control(branch: Callable[..., Any], loop: Callable[..., Any]) -> None:
+def tracing_control(*functions: Callable[..., Any]) -> None:
     """Say what traces loops and branches."""
-    _tracing[:] = [Tracing(branch, loop)]
+    _tracing[:] = [Tracing(*functions)]
 
 
 def tracer() -> tuple[Tracing, Level] | None:
-    """Who traces what is computed now; None where Python itself runs it.
-
-    Under a map or a forward derivative within a trace, Python runs it on what is traced.
-    """
-    levels = current.tape.levels
-    return (_tracing[0], levels[-1]) if levels and levels[-1].traces else None
+    """Who traces what is computed now; None where Python itself runs it."""
+    for at in reversed(current.tape.levels):
+        if at.traces:
+            return _tracing[0], at
+    return None
 
 
 def spec_of(x: Any, name: str, what: str) -> Spec:
@@ -122,19 +125,22 @@ def _lifted(t: Any) -> list[Any]:
     return [t] if t._lift.at.traces else [t, *[x for part in t.parts() for x in _lifted(part)]]
 
 
-def mapped_truth(pred: Any, name: str) -> bool:
+def mapped_truth(pred: Any) -> bool:
     """Whether a condition holds for any example of the maps it is under."""
-    for t in _lifted(pred):
-        if t._lift.at.traces:
-            raise RuntimeError(
-                f"`{name}` inside `tapegrad.vmap` or a forward derivative inside `tapegrad.jit` "
-                "cannot repeat as often as a value says that is known only when the program runs: "
-                "give a fixed number of trips (`fori_loop`, `scan`), or map over the compiled "
-                "function from outside"
-            )
-    while isinstance(pred, Lifted):
-        pred = pred.parts()[0]
-    return bool(np.any(pred._a if isinstance(pred, Tensor) else pred))
+    values = bare(pred)
+    return bool(np.any(values._a if isinstance(values, Tensor) else values))
+
+
+def copies(leaves: list[Any]) -> list[Any]:
+    """The same values for a function to change, where the old ones are wanted afterwards."""
+    return [
+        run(clone, (x,), {})
+        if isinstance(x, Tensor)
+        else x.copy()
+        if isinstance(x, np.ndarray)
+        else x
+        for x in leaves
+    ]
 
 
 def chosen(pred: Any, a: Any, b: Any) -> Tensor:

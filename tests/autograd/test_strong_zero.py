@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 
 different = pytest.mark.tapegrad_only("zero times infinity is NaN in PyTorch")
@@ -99,3 +100,15 @@ def test_a_zero_weight_has_a_derivative_with_respect_to_itself(tg, leaf):
     assert g.tolist() == [0.0, 0.0]
     (by_weight,) = tg.autograd.grad(g.sum(), weight)
     assert by_weight.tolist() == [12.0, 27.0]
+
+
+@pytest.mark.tapegrad_only("NumPy's functions under a transform")
+def test_a_masked_nan_reaches_no_tangent(tg):
+    """What `where` does not choose has a tangent that is NaN."""
+    f = lambda x: np.where(x > 1.0, np.sqrt(x - 1.0), 2.0 * x)
+    for x, slope in ((0.5, 2.0), (2.0, 0.5)):
+        pushed = lambda x: tg.jvp(f, (x,), (1.0,))[1]
+        assert pushed(x) == tg.jit(pushed)(x) == slope
+    x = np.array([0.5, 2.0])
+    slopes = tg.jvp(lambda x: np.where(x > 1.0, x, 1), (x,), (x,))[1]
+    np.testing.assert_array_equal(slopes, [0.0, 2.0])

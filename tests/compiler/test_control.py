@@ -504,10 +504,11 @@ doubled_slope.defvjp(lambda x: (np.sin(x), x), lambda x, g: (2.0 * g * np.cos(x)
 
 
 def test_derivatives_of_ones_own_within_loops_and_branches():
-    """A program has no way to them yet: Python runs the gradient, and it is right."""
     loop = lambda x: np.sum(tg.fori_loop(0, 3, lambda i, y: doubled_slope(y) + x, x))
     branch = lambda x: np.sum(tg.cond(x[0] > 0, lambda: doubled_slope(x), lambda: x))
     for f in (loop, branch):
         np.testing.assert_allclose(tg.jit(f)(X), f(X))
-        np.testing.assert_allclose(tg.jit(tg.grad(f))(X), tg.grad(f)(X))
+        jitted = tg.jit(tg.grad(f))
+        np.testing.assert_allclose(jitted(X), tg.grad(f)(X))
+        assert jitted.cache_info() == (1, 1, 0)
     np.testing.assert_allclose(tg.grad(branch)(X), 2.0 * np.cos(X))

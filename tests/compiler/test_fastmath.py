@@ -45,4 +45,4 @@ def test_the_adjoint_of_tensors_is_fast_too():
     x = tg.tensor([0.5, 1.5], requires_grad=True)
     f(x).backward()
     np.testing.assert_allclose(x.grad.numpy(), tg.grad(loss)(x.detach().numpy()), rtol=1e-12)
-    assert all(adjoint.fastmath for adjoint in f._adjoints.values())
+    assert all(adjoint.fastmath for adjoint in f._derived.values())

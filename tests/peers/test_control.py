@@ -163,7 +163,73 @@ def test_values_and_derivatives(case):
 def test_maps_and_forward_derivatives(case):
     ours, theirs = lambda x: case(tg, np, x), lambda x: case(jax.lax, jnp, x)
     xs = np.stack([X, -X, X[::-1]])
-    np.testing.assert_allclose(tg.vmap(ours)(xs), jax.jit(jax.vmap(theirs))(xs), rtol=1e-10)
-    want = jax.jit(lambda x, v: jax.jvp(theirs, (x,), (v,)))(X, ROWS[1])
-    for found in (tg.jvp(ours, (X,), (ROWS[1],)), tg.jvp(tg.jit(ours), (X,), (ROWS[1],))):
+    want = jax.jit(jax.vmap(theirs))(xs)
+    for found in (tg.vmap(ours)(xs), tg.jit(tg.vmap(ours))(xs), tg.vmap(tg.jit(ours))(xs)):
         np.testing.assert_allclose(found, want, rtol=1e-10)
+    want = jax.jit(lambda x, v: jax.jvp(theirs, (x,), (v,)))(X, ROWS[1])
+    along = lambda f: lambda x, v: tg.jvp(f, (x,), (v,))
+    for f in (along(ours), tg.jit(along(ours)), along(tg.jit(ours))):
+        np.testing.assert_allclose(f(X, ROWS[1]), want, rtol=1e-10)
+
+
+@pytest.mark.parametrize("case", [*CASES, *FORWARD], ids=lambda case: case.__name__)
+def test_compiled_matrices_and_maps_of_derivatives(case):
+    ours, theirs = lambda x: case(tg, np, x), lambda x: case(jax.lax, jnp, x)
+    xs = np.stack([X, -X, X[::-1]])
+    matrix = jax.jacfwd(jax.jacfwd(theirs))
+    wanted = jax.jit(lambda x, xs: [
+        matrix(x), jax.vmap(jax.jacfwd(theirs))(xs), jax.vmap(matrix)(xs)
+    ])(X, xs)  # fmt: skip
+    for f in (tg.hessian(ours), tg.jacfwd(tg.grad(ours)), tg.jacrev(tg.jacfwd(ours))):
+        np.testing.assert_allclose(tg.jit(f)(X), wanted[0], rtol=1e-9, atol=1e-11)
+    for make, want in ((tg.grad, wanted[1]), (tg.jacfwd, wanted[1]), (tg.hessian, wanted[2])):
+        np.testing.assert_allclose(tg.jit(tg.vmap(make(ours)))(xs), want, rtol=1e-9, atol=1e-11)
+
+
+def with_rules(lib, np):
+    """Functions whose rules give other derivatives than their values have."""
+
+    @lib.custom_vjp
+    def doubled(x):
+        return np.sin(x)
+
+    doubled.defvjp(lambda x: (np.sin(x), (x, np.cos(x))), lambda kept, g: (2.0 * g * kept[1],))
+
+    @lib.custom_jvp
+    def steep(x):
+        return np.sin(x)
+
+    @steep.defjvp
+    def _(primals, tangents):
+        return steep(*primals), 3.0 * tangents[0] * np.cos(primals[0])
+
+    return doubled, steep
+
+
+def ruled(flow, np, own, x):
+    def step(c, r):
+        c = flow.fori_loop(0, 2, lambda i, d: own(d * r) + x[0], c)
+        return flow.cond(r[0] > 0, lambda: own(c) * x, lambda: c * own(x)), np.sum(own(c))
+
+    last, found = flow.scan(step, x, ROWS)
+    return np.sum(last) + np.sum(found**2)
+
+
+@pytest.mark.parametrize("k", [0, 1], ids=["custom_vjp", "custom_jvp"])
+def test_rules_of_ones_own_in_loops(k):
+    ours = lambda x: ruled(tg, np, with_rules(tg, np)[k], x)
+    theirs = lambda x: ruled(jax.lax, jnp, with_rules(jax, jnp)[k], x)
+    xs = np.stack([X, -X, X[::-1]])
+    # JAX's second sweep in reverse goes by the derivative of `fwd`, or of the value, in place of
+    # the rule; its forward mode and ours go by the rule.
+    transforms = [lambda lib, f: lib.grad(f)]
+    if k:
+        transforms += [lambda lib, f: lib.jacfwd(f), lambda lib, f: lib.jacfwd(lib.jacfwd(f))]
+    for transform in transforms:
+        want = jax.jit(jax.vmap(transform(jax, theirs)))(xs)
+        f = tg.jit(tg.vmap(transform(tg, ours)))
+        np.testing.assert_allclose(f(xs), want, rtol=1e-9, atol=1e-11)
+        np.testing.assert_allclose(tg.jit(transform(tg, ours))(X), want[0], rtol=1e-9, atol=1e-11)
+    if k:
+        for f in (tg.hessian(ours), tg.jacfwd(tg.grad(ours))):
+            np.testing.assert_allclose(tg.jit(f)(X), want[0], rtol=1e-9, atol=1e-11)

@@ -1,0 +1,49 @@
+"""A trace that has ended stands for the one into which its records were put.
+
+The body of a loop is traced once.  Its derivative runs that body again, in a trace of its own, and
+calls the `backward` of the `Function`s there.  What these have kept, in a context or in a closure,
+are Tensors of the first trace, wherever they hide: while a `backward` runs, they are taken for what
+their records have become.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tapegrad.compiler.trace import Trace
+from tapegrad.tape import current
+
+
+def replace(trace: Trace, origin: Trace, where: dict[int, int]) -> None:
+    """Note that all records of a trace that has ended were put into another one, and where."""
+    trace.pulls.update({where[p]: pull.moved(where) for p, pull in origin.pulls.items()})
+    trace.origins[origin] = where
+    for other, places in origin.origins.items():
+        trace.origins[other] = {p: where[q] for p, q in places.items()}
+
+
+@contextmanager
+def standing(trace: Trace) -> Iterator[None]:
+    """The traces that were put into this one, or into one around it, stand for those.
+
+    They take over their numbers too, so that levels which lie above the one lie above the other.
+    """
+    before = {}
+    at: Trace | None = trace
+    while at is not None:
+        for origin, where in at.origins.items():
+            if origin not in before:
+                before[origin] = origin.stands, origin.where, origin.number
+                origin.stands, origin.where, origin.number = at, where, at.number
+        at = None if at.owner is None else at.owner.trace
+    tape = current.tape
+    levels, ruled = tape.levels, trace.ruled
+    tape.levels = sorted({*before, *levels}, key=lambda level: level.number)
+    trace.ruled = True
+    try:
+        yield
+    finally:
+        tape.levels, trace.ruled = levels, ruled
+        for origin, (stands, where, number) in before.items():
+            origin.stands, origin.where, origin.number = stands, where, number

@@ -1,0 +1,85 @@
+"""What a lifted Tensor consists of, down to the Tensors that no open transform takes apart.
+
+A loop or a branch of a compiled program carries those: the *bare* parts.  A `Layer` says how a
+Tensor is made of them; it is None for one that is bare itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from tapegrad.lift.batch import Batched, all_of, batched
+from tapegrad.lift.core import Level, Lifted, zeros_like
+from tapegrad.lift.dual import Dual, dual, split
+from tapegrad.tensor import Tensor
+
+
+class Layer(NamedTuple):
+    """The level at which a Tensor is lifted, and what its parts are in turn."""
+
+    at: Level
+    kind: type[Lifted]
+    parts: tuple[Layer | None, ...]
+
+
+def layer_of(t: Any) -> Layer | None:
+    """How a Tensor is made of bare ones."""
+    if not isinstance(t, Lifted) or t._lift.at.traces:
+        return None
+    return Layer(t._lift.at, type(t), tuple([layer_of(part) for part in t.parts()]))
+
+
+def joined(a: Layer | None, b: Layer | None) -> Layer | None:
+    """The least layer that Tensors of both can be brought to."""
+    if a is None or b is None:
+        return a or b
+    if a.at.number < b.at.number:
+        a, b = b, a
+    if a.at is not b.at:  # a value without a tangent, or the same for all examples
+        return a._replace(parts=(joined(a.parts[0], b), *a.parts[1:]))
+    parts = [joined(p, q) for p, q in zip(a.parts, b.parts, strict=True)]
+    return a._replace(parts=tuple(parts))
+
+
+def apart(t: Tensor, layer: Layer | None) -> list[Tensor]:
+    """The bare parts of a Tensor, as many as a layer that is not less than its own has."""
+    if layer is None:
+        return [t]
+    if layer.kind is Batched:
+        return apart(all_of(t, layer.at), layer.parts[0])
+    value, slope = split(t, layer.at)
+    slope = zeros_like(value) if slope is None else slope
+    return [*apart(value, layer.parts[0]), *apart(slope, layer.parts[1])]
+
+
+def together(parts: Iterator[Tensor], layer: Layer | None) -> Tensor:
+    """The Tensor of some bare parts."""
+    if layer is None:
+        return next(parts)
+    if layer.kind is Batched:
+        return batched(together(parts, layer.parts[0]), layer.at)
+    value = together(parts, layer.parts[0])
+    return dual(value, together(parts, layer.parts[1]), layer.at)
+
+
+def heights(layer: Layer | None, above: int = 0) -> list[int]:
+    """For each bare part, how many dimensions of examples lie in front of its own."""
+    if layer is None:
+        return [above]
+    above += layer.kind is Batched
+    return [n for part in layer.parts for n in heights(part, above)]
+
+
+def bare(t: Any) -> Any:
+    """The values that stand behind a Tensor: those of all examples, and no tangents."""
+    while isinstance(t, Lifted) and not t._lift.at.traces:
+        t = t.parts()[0]
+    return t
+
+
+def differs(t: Any) -> bool:
+    """Whether a value may be another one in each example of a map."""
+    while isinstance(t, Dual):
+        t = t._lift.primal
+    return isinstance(t, Batched)
