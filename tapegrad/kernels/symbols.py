@@ -89,7 +89,8 @@ SCALARS = {
 CONDITIONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "both"})
 # Functions that serve most arguments only: when the test finds another one in a block of
 # elements, that block is computed by the second form, which serves them all.
-GUARDS = {
+Guards = dict[str, tuple[str, str]]
+GUARDS: Guards = {
     "sin": ("abs({0}) > SAFE_SIN", "vmath.sin_any({0})"),
     "cos": ("abs({0}) > SAFE_COS", "vmath.cos_any({0})"),
     "tan": ("abs({0}) > SAFE_TAN", "vmath.tan_any({0})"),
@@ -98,7 +99,13 @@ GUARDS = {
     "fmod": ("vmath.divides_late({0}, {1})", "vmath.fmod_any({0}, {1})"),
     "floor_divide": ("vmath.divides_late({0}, {1})", "vmath.floor_divide_any({0}, {1})"),
 }
-BLOCK = 1024  # elements that are tested before they are computed
+# Shorter forms for ordinary arguments, their tests, and the forms that serve all: for loops over
+# float64 that compute nothing else. In longer ones they would not pay for being compiled twice.
+ALONE = {
+    name: (f"vmath.{name}_plain({{0}})", f"vmath.{name}_is_rare({{0}})", SCALARS[name])
+    for name in ("exp", "log", "sqrt")
+}
+BLOCK = 1024  # elements that are computed before a test decides whether that will do
 
 
 class Symbol:
@@ -152,8 +159,9 @@ def _is_condition(x: Any) -> bool:
 class Lines:
     """Straight-line code: one assignment per distinct operation."""
 
-    def __init__(self, forms: dict[str, str] = SCALARS) -> None:
+    def __init__(self, forms: dict[str, str] = SCALARS, guards: Guards = GUARDS) -> None:
         self.forms = forms
+        self.guards = guards
         self.lines: list[str] = []
         self.tests: list[str] = []
         self._names: dict[str, str] = {}
@@ -170,38 +178,48 @@ class Lines:
         name = self._names.get(text)
         if name is None:
             name = self._names[text] = f"t{len(self._names)}"
-            if x.name in GUARDS:
-                self.lines.append(f"bad |= {GUARDS[x.name][0].format(*args)}")
+            if x.name in self.guards:
+                self.lines.append(f"bad |= {self.guards[x.name][0].format(*args)}")
                 self.tests += self.lines
                 self.lines = []
             self.lines.append(f"{name} = {text}")
         return name
 
 
-def loop(expression: Any, loads: list[str], store: str) -> list[str]:
-    """A loop over i that loads operands, computes an expression and stores it (as `{value}`)."""
-    lines = Lines()
+def loop(
+    expression: Any,
+    loads: list[str],
+    store: str,
+    forms: dict[str, str] = SCALARS,
+    guards: Guards = GUARDS,
+    twice: bool = False,
+) -> list[str]:
+    """A loop over i that loads operands, computes an expression and stores it (as `{value}`).
+
+    Where `twice` is true an element may be stored a second time: the operands are still there.
+    """
+    lines = Lines(forms, guards)
     value = lines.write(expression)
     if not lines.tests:
         body = [*loads, *lines.lines, store.format(value=value)]
         return ["for i in range(n):", *_indent(body)]
-    served = Lines(SCALARS | {name: form for name, (_, form) in GUARDS.items()})
+    served = Lines(forms | {name: form for name, (_, form) in guards.items()}, guards)
     any_value = served.write(expression)
     tests = lines.tests[: 1 + max(k for k, line in enumerate(lines.tests) if line[:3] == "bad")]
-    plain = [line for line in [*lines.tests, *lines.lines] if line[:3] != "bad"]
+    plain = [line for line in [*lines.tests, *lines.lines] if twice or line[:3] != "bad"]
     rest = [line for line in [*served.tests, *served.lines] if line[:3] != "bad"]
+    compute = ["for i in range(start, stop):"]
+    compute += _indent([*loads, *plain, store.format(value=value)])
+    again = ["for i in range(start, stop):"]
+    again += _indent([*loads, *rest, store.format(value=any_value)])
+    if twice:
+        body = [*compute, "if bad:", *_indent(again)]
+    else:
+        body = ["for i in range(start, stop):", *_indent([*loads, *tests])]
+        body += ["if bad:", *_indent(again), "else:", *_indent(compute)]
     return [
         f"for start in range(0, n, {BLOCK}):",
-        f"    stop = min(start + {BLOCK}, n)",
-        "    bad = False",
-        "    for i in range(start, stop):",
-        *_indent([*loads, *tests], 2),
-        "    if bad:",
-        "        for i in range(start, stop):",
-        *_indent([*loads, *rest, store.format(value=any_value)], 3),
-        "    else:",
-        "        for i in range(start, stop):",
-        *_indent([*loads, *plain, store.format(value=value)], 3),
+        *_indent([f"stop = min(start + {BLOCK}, n)", "bad = False", *body]),
     ]
 
 
@@ -316,7 +334,12 @@ def forward_source(op: Op, dtype: str, scalars: int) -> str:
     loads = [_load(op, name, "i") for name in names if name not in fixed]
     inplace = ["out_p = a_p"] if scalars >> 4 & 1 else _setup(op, ("out",))
     setup = [*_setup(op, names), *inplace, *[_load(op, name, "0") for name in fixed]]
-    body = [*setup, *loop(result(op), loads, "out_p[i] = {value}")]
+    forms, guards = SCALARS, GUARDS
+    if op.name in ALONE and dtype == "f8":
+        form, test, served = ALONE[op.name]
+        forms, guards = SCALARS | {op.name: form}, GUARDS | {op.name: (test, served)}
+    twice = not scalars >> 4 & 1
+    body = [*setup, *loop(result(op), loads, "out_p[i] = {value}", forms, guards, twice)]
     return _function("n, out_at, a_at, b_at, c_at, y_at, unused_1, unused_2", body, dtype)
 
 
