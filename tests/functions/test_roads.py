@@ -5,8 +5,9 @@ import pytest
 
 import tapegrad as tg
 from tapegrad import record
-from tapegrad.functions import indexing, joining, reductions, shapes
+from tapegrad.functions import indexing, joining, reductions, shapes, windows
 from tapegrad.ops.core import by_code
+from tapegrad.ops.shape import getitem
 from tapegrad.tape import CODE_MASK, WORD
 from tapegrad.tensor import View
 
@@ -57,18 +58,18 @@ MODES = {
 def general(monkeypatch):
     """Take the general road everywhere."""
 
-    def see(op, x, params, r, place=None):
+    def see(op, x, params, r, key=None):
         return record.run(op, (x,), params)
 
-    def see_all(op, x, pieces):
-        found = tuple(record.run(op, (x,), params) for params, _ in pieces)
+    def see_all(x, key, indices, arrays=None):
+        found = tuple(record.run(getitem, (x,), {"index": index}) for index in indices())
         for part in found:
             if isinstance(part._home, View):
                 part._home.several = True
         return found
 
-    monkeypatch.setattr(shapes, "see", see)
-    monkeypatch.setattr(indexing, "see", see)
+    for module in (shapes, indexing, windows):
+        monkeypatch.setattr(module, "see", see)
     monkeypatch.setattr(joining, "see_all", see_all)
     monkeypatch.setattr(reductions, "total", lambda *_: None)
 
