@@ -128,6 +128,8 @@ def launch(
             for start, stop in pairwise(edges)
         ]
         crew.call(parts)
+    elif _threads == 1:
+        call_rows(kernel, rows, n, at, row_steps)
     elif steps is not None and rows < _threads <= rows * n // SPLIT:
         for r in range(rows):
             launch(kernel, 1, n, [a + r * s for a, s in zip(at, row_steps)], row_steps, steps)
@@ -147,7 +149,7 @@ def frame(kernel: Any, rows: int, n: int, at: Steps, row_steps: Steps) -> list[i
 
 def call_rows(kernel: Any, rows: int, n: int, at: Steps, row_steps: Steps) -> None:
     """Call a kernel for each row, on this thread."""
-    crew.call([frame(kernel, rows, n, at, row_steps)])
+    crew.call_here(frame(kernel, rows, n, at, row_steps))
 
 
 def row_steps(g: Grid, k: int, itemsize: int) -> int:
