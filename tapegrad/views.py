@@ -73,7 +73,8 @@ def _way(op: Op, a: np.ndarray, params: Params, r: np.ndarray, key: Hashable) ->
     short = number if dtype is F8 and r.size < SHORT else -1
     entry = (None, None, (params, ((a.shape, dtype),)))
     way = Way(((op, params),), dtype, short, word, number, aux, ordered, entry)
-    if key is not None and dtype is F8 and (ordered or a.size > SMALL):
+    lies = ordered or op not in _strided or a.size > SMALL  # as it will in every such operand
+    if key is not None and dtype is F8 and lies:
         if len(_ways) >= KNOWN:
             _ways.clear()
         _ways[op, a.shape, key] = way

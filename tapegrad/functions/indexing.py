@@ -146,12 +146,11 @@ def _simple(key: Any) -> tuple[tuple[Any, ...], Any] | None:
 
     And what says the same and can be a key of a dict, as slices cannot.
     """
-    kind = type(key)
-    if kind is int:
+    if type(key) is int:
         return (key, ...), key
     whole = True
     rest: tuple[Any, ...] = (...,)
-    parts = key if kind is tuple else (key,)
+    parts = key if type(key) is tuple else (key,)
     said: list[Any] = []
     for part in parts:
         kind = type(part)

@@ -141,9 +141,15 @@ def unflatten(input: Any, dim: int, sizes: Any) -> Tensor:
     tapegrad.Size([2, 3])
     """
     x = as_input(input, "unflatten")
-    d = one_dim(dim, x._a.ndim, "unflatten")
-    part = whole_shape((tuple(sizes),), x._a.shape[d : d + 1], "unflatten")
-    return _shaped(x, (*x._a.shape[:d], *part, *x._a.shape[d + 1 :]))
+    shape = x._a.shape
+    d = one_dim(dim, len(shape), "unflatten")
+    before, after = shape[:d], shape[d + 1 :]
+    given = tuple(sizes)
+    found = _reshaped(x, ((*before, *given, *after),)) if x._a.size else None
+    if found is not None:
+        return found
+    part = whole_shape((given,), shape[d : d + 1], "unflatten")
+    return _shaped(x, (*before, *part, *after))
 
 
 def contiguous(input: Any) -> Tensor:

@@ -6,6 +6,7 @@ from typing import Any
 
 from tapegrad.functions.arguments import as_input
 from tapegrad.ops.shape import as_strided as op
+from tapegrad.ops.shape import strided
 from tapegrad.storage import root
 from tapegrad.tensor import Tensor
 from tapegrad.views import see
@@ -25,19 +26,27 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
     start = 0 if owner is a else x.storage_offset()
     given = tuple(size), tuple(stride), storage_offset, start, owner.size
     key: Any = a.shape, a.strides, a.itemsize, given
-    params = _windows.get(key)
-    if params is None:
+    found = _windows.get(key)
+    if found is None:
         params = _window(a.shape, x.stride(), *given)
+        steps = tuple([n * a.itemsize for n in params["stride"]])
+        found = params, steps, params["offset"] * a.itemsize
         if all(isinstance(n, int) for n in (*given[0], *given[1])):
             if len(_windows) > 4096:
                 _windows.clear()
-            _windows[key] = params
+            _windows[key] = found
         else:
             key = None
-    return see(op, x, params, op.forward(a, **params), key)
+    params, steps, offset = found
+    if owner.flags.c_contiguous:
+        r = strided(owner, params["size"], steps, offset)
+    else:
+        r = op.forward(a, **params)
+    return see(op, x, params, r, key)
 
 
-_windows: dict[Any, dict[str, Any]] = {}  # the parameters of `as_strided`
+# The parameters of `as_strided`, the strides of the view and where it begins, in bytes.
+_windows: dict[Any, tuple[dict[str, Any], tuple[int, ...], int]] = {}
 
 
 def _window(

@@ -335,10 +335,11 @@ def forward_source(op: Op, dtype: str, scalars: int) -> str:
     inplace = ["out_p = a_p"] if scalars >> 4 & 1 else _setup(op, ("out",))
     setup = [*_setup(op, names), *inplace, *[_load(op, name, "0") for name in fixed]]
     forms, guards = SCALARS, GUARDS
-    if op.name in ALONE and dtype == "f8":
+    twice = not scalars >> 4 & 1
+    # Where the test must go before, over the same block, only the square root pays for it.
+    if dtype == "f8" and op.name in (ALONE if twice else ("sqrt",)):
         form, test, served = ALONE[op.name]
         forms, guards = SCALARS | {op.name: form}, GUARDS | {op.name: (test, served)}
-    twice = not scalars >> 4 & 1
     body = [*setup, *loop(result(op), loads, "out_p[i] = {value}", forms, guards, twice)]
     return _function("n, out_at, a_at, b_at, c_at, y_at, unused_1, unused_2", body, dtype)
 
