@@ -4,7 +4,6 @@ A loop over one such function computes a block of elements, notes whether one of
 ordinary, and then does that block again by the function that serves them all.
 """
 
-import math
 from typing import Any
 
 from tapegrad.kernels.flags import scalar
@@ -13,9 +12,9 @@ from tapegrad.kernels.vmath_exp import EXP, LN2_HI, LN2_LO, LOG2_E, ROUND
 from tapegrad.kernels.vmath_log import BASE, exponent, log1p_scaled, log_offset, mantissa
 
 EXP_PLAIN = 708.0  # up to here exp and its inverse are normal numbers
-LEAST_NORMAL = 2.0**-1022
-# From here on the square of a root loses nothing to underflow.
-LEAST_SQUARE = 2.0**-900
+# Positive numbers stand in the order of their bits. From 2**-900 on the square of a root loses
+# nothing to underflow.
+NORMAL_BITS, SQUARE_BITS, INF_BITS = 1 << 52, (1023 - 900) << 52, 0x7FF << 52
 # from_bits(INVERSE_ROOT - (bits(x) >> 1)) is u**(1/2) * x**(-1/2), for a u between 0.750 and 0.844.
 INVERSE_ROOT = 0x5FE40090C7B537A9
 # u**(-1/2) there, to a relative 1.6e-5.
@@ -44,8 +43,8 @@ def exp_plain(x: float) -> Any:
 @scalar
 def log_is_rare(x: float) -> Any:
     """Whether `log_plain` does not serve x."""
-    w = widen(x)
-    return not ((w >= LEAST_NORMAL) & (w < math.inf))
+    b = bits(widen(x))
+    return not ((b >= NORMAL_BITS) & (b < INF_BITS))
 
 
 @scalar
@@ -58,8 +57,8 @@ def log_plain(x: float) -> Any:
 @scalar
 def sqrt_is_rare(x: float) -> Any:
     """Whether `sqrt_plain` does not serve x."""
-    w = widen(x)
-    return not (((w >= LEAST_SQUARE) & (w < math.inf)) | (bits(w) == 0))
+    b = bits(widen(x))
+    return not (((b >= SQUARE_BITS) & (b < INF_BITS)) | (b == 0))
 
 
 @scalar
