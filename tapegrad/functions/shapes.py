@@ -181,11 +181,10 @@ def permute(input: Any, *dims: Any) -> Tensor:
     tapegrad.Size([4, 2, 3])
     """
     x = as_input(input, "permute")
-    order = tuple([one_dim(d, x._a.ndim, "permute") for d in dims_of(dims)])
-    if len(order) != x._a.ndim or len(set(order)) != len(order):
-        raise RuntimeError(
-            f"`permute` needs each of the {x._a.ndim} dimensions once, got {dims_of(dims)}"
-        )
+    n = x._a.ndim
+    order = tuple([one_dim(d, n, "permute") for d in dims_of(dims)])
+    if len(order) != n or len(set(order)) != n:
+        raise RuntimeError(f"`permute` needs each of the {n} dimensions once, got {dims_of(dims)}")
     return _permuted(x, order)
 
 
@@ -326,7 +325,8 @@ def unsqueeze(input: Any, dim: int) -> Tensor:
     a = x._a
     d = one_dim(dim, a.ndim + 1, "unsqueeze")
     shape = a.shape
-    return see(s.unsqueeze, x, {"dims": (d,)}, a.reshape((*shape[:d], 1, *shape[d:])), d)
+    r = a.reshape((*shape[:d], 1, *shape[d:]))
+    return see(s.unsqueeze, x, {"dims": (d,)}, r, d)
 
 
 def expand(input: Any, *size: Any) -> Tensor:
