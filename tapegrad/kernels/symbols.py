@@ -192,11 +192,11 @@ def loop(
     store: str,
     forms: dict[str, str] = SCALARS,
     guards: Guards = GUARDS,
-    twice: bool = False,
+    again: list[str] | None = None,
 ) -> list[str]:
     """A loop over i that loads operands, computes an expression and stores it (as `{value}`).
 
-    Where `twice` is true an element may be stored a second time: the operands are still there.
+    An element may be stored a second time if `again` loads its operands once more.
     """
     lines = Lines(forms, guards)
     value = lines.write(expression)
@@ -206,17 +206,18 @@ def loop(
     served = Lines(forms | {name: form for name, (_, form) in guards.items()}, guards)
     any_value = served.write(expression)
     tests = lines.tests[: 1 + max(k for k, line in enumerate(lines.tests) if line[:3] == "bad")]
+    twice = again is not None
     plain = [line for line in [*lines.tests, *lines.lines] if twice or line[:3] != "bad"]
     rest = [line for line in [*served.tests, *served.lines] if line[:3] != "bad"]
-    compute = ["for i in range(start, stop):"]
-    compute += _indent([*loads, *plain, store.format(value=value)])
-    again = ["for i in range(start, stop):"]
-    again += _indent([*loads, *rest, store.format(value=any_value)])
+    first = ["for i in range(start, stop):"]
+    first += _indent([*loads, *plain, store.format(value=value)])
+    second = ["for i in range(start, stop):"]
+    second += _indent([*(again or loads), *rest, store.format(value=any_value)])
     if twice:
-        body = [*compute, "if bad:", *_indent(again)]
+        body = [*first, "if bad:", *_indent(second)]
     else:
         body = ["for i in range(start, stop):", *_indent([*loads, *tests])]
-        body += ["if bad:", *_indent(again), "else:", *_indent(compute)]
+        body += ["if bad:", *_indent(second), "else:", *_indent(first)]
     return [
         f"for start in range(0, n, {BLOCK}):",
         *_indent([f"stop = min(start + {BLOCK}, n)", "bad = False", *body]),
@@ -261,6 +262,7 @@ import math
 from tapegrad.kernels import vmath
 from tapegrad.kernels.memory import select{suffix} as select, {pointer} as pointer, u1
 from tapegrad.kernels.memory import floor{suffix} as floor, plus{suffix} as plus
+from tapegrad.kernels.memory import room{suffix} as room
 from numba import {kind} as T
 SAFE_SIN, SAFE_COS, SAFE_TAN = vmath.SAFE["sin"], vmath.SAFE["cos"], vmath.SAFE["tan"]
 SAFE_SINC = SAFE_SIN / 4.0
@@ -332,15 +334,22 @@ def forward_source(op: Op, dtype: str, scalars: int) -> str:
     names = OPERANDS[: len(op.inputs)]
     fixed = [name for i, name in enumerate(names) if scalars >> i & 1]
     loads = [_load(op, name, "i") for name in names if name not in fixed]
-    inplace = ["out_p = a_p"] if scalars >> 4 & 1 else _setup(op, ("out",))
-    setup = [*_setup(op, names), *inplace, *[_load(op, name, "0") for name in fixed]]
+    again: list[str] | None = loads
+    setup = _setup(op, names)
     forms, guards = SCALARS, GUARDS
-    twice = not scalars >> 4 & 1
-    # Where the test must go before, over the same block, only the square root pays for it.
-    if dtype == "f8" and op.name in (ALONE if twice else ("sqrt",)):
+    if op.name in ALONE and dtype == "f8":
         form, test, served = ALONE[op.name]
         forms, guards = SCALARS | {op.name: form}, GUARDS | {op.name: (test, served)}
-    body = [*setup, *loop(result(op), loads, "out_p[i] = {value}", forms, guards, twice)]
+    if not scalars >> 4 & 1:
+        setup += _setup(op, ("out",))
+    else:
+        setup.append("out_p = a_p")
+        again = None
+        if op.name in guards and names == ("a",):  # no other operand can be what is overwritten
+            setup.append(f"kept = room({BLOCK})")
+            loads, again = [*loads, "kept[i - start] = a"], ["a = kept[i - start]"]
+    setup += [_load(op, name, "0") for name in fixed]
+    body = [*setup, *loop(result(op), loads, "out_p[i] = {value}", forms, guards, again)]
     return _function("n, out_at, a_at, b_at, c_at, y_at, unused_1, unused_2", body, dtype)
 
 
