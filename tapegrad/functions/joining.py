@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -163,7 +163,7 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Tenso
             raise RuntimeError(
                 f"`split`: the sizes {sections} must add up to {n}, the size of dimension {dim}"
             )
-        edges = [0, *np.cumsum(sections).tolist()]
+        edges = [0, *accumulate(sections)]
     return _pieces(x, d, edges)
 
 
@@ -197,9 +197,8 @@ def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple[Te
         k = indices_or_sections
         if k < 1:
             raise RuntimeError(f"`tensor_split` needs a positive number of pieces, got {k}")
-        sizes = [n // k + (1 if i < n % k else 0) for i in range(k)]
-        edges = [0, *np.cumsum(sizes).tolist()]
-        return _pieces(x, d, edges)
+        size, more = divmod(n, k)  # the first so many pieces have one more
+        return _pieces(x, d, [i * size + min(i, more) for i in range(k + 1)])
     inner = [min(max(int(i) + n if i < 0 else int(i), 0), n) for i in indices_or_sections]
     starts, stops = [0, *inner], [*inner, n]
     before = (slice(None),) * d
