@@ -218,7 +218,6 @@ from tapegrad.functions.scans import (
     sort,
 )
 from tapegrad.functions.shapes import (
-    as_strided,
     broadcast_to,
     clone,
     diag,
@@ -260,6 +259,7 @@ from tapegrad.functions.tiling import (
     tile,
     vander,
 )
+from tapegrad.functions.windows import as_strided
 from tapegrad.numpy_face import install as _install_numpy_face
 from tapegrad.parallel import get_num_threads, set_num_threads
 from tapegrad.size import Size

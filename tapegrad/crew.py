@@ -113,22 +113,34 @@ def _finish(frame: np.ndarray | None, count: int) -> None:
         raise interrupted
 
 
+_Frame = ctypes.c_int64 * FRAME_WORDS
+_rows: Callable[[int], int] | None = None
+
+
+def call_here(frame: Sequence[int]) -> None:
+    """Call a kernel as a frame says, on this thread."""
+    global _rows
+    if _rows is None:
+        from tapegrad.kernels import table
+
+        _rows = table.drive("rows", 1)
+    words = _Frame(*frame)
+    _rows(ctypes.addressof(words))
+
+
 def call(frames: Sequence[Sequence[int]]) -> None:
     """Call kernels as frames say, each frame on a thread of its own.
 
     A frame is a kernel's address, how often it is called, its eight arguments, and by how much
     these move from call to call.
     """
-    from tapegrad.kernels import table
-
-    words = np.array(frames, np.int64)
     count = len(frames) - 1
     if not 0 < count <= MOST or not _busy.acquire(blocking=False):
-        rows, at = table.drive("rows", 1), words.ctypes.data
-        for k in range(count + 1):
-            rows(at + k * FRAME_WORDS * 8)
+        for frame in frames:
+            call_here(frame)
         return
     try:
+        words = np.array(frames, np.int64)
         _hire(count)
         _mail[:count, FRAME : FRAME + FRAME_WORDS] = words[1:]
         _post(count, POSTED)

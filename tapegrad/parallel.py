@@ -24,13 +24,15 @@ ROW_OF_PASSES = 6  # the same, instead of several passes
 # Operations whose compiled loop beats NumPy's own by measurement (`python -m bench eager`), always
 # or where an operand is broadcast along rows or columns.
 FASTER = frozenset((
-    "addcdiv addcdiv_scaled addcmul addcmul_scaled atan atanh clamp clamp_max clamp_min cos cosh "
-    "cube erf erfc exact exp expm1 floor_divide fmod frac hypot lerp logaddexp maximum minimum "
-    "reciprocal relu remainder rsqrt sigmoid sign sin sinc sinh softplus sqrt squared_difference "
-    "strong tanh trigamma where"
+    "acos addcdiv addcdiv_scaled addcmul addcmul_scaled asin atan atanh clamp clamp_max clamp_min "
+    "cos cosh cube erf erfc exact exp expm1 floor_divide fmod frac hypot lerp log logaddexp "
+    "maximum minimum reciprocal relu remainder rsqrt sigmoid sign sin sinc sinh softplus sqrt "
+    "squared_difference strong tan tanh trigamma where"
 ).split())  # fmt: skip
 # In float32 NumPy's own are ahead, which compute in float32 what `vmath` computes in float64.
-FASTER_NARROW = FASTER - set("atan atanh cos cosh exp expm1 sin sinh tanh".split())
+FASTER_NARROW = FASTER - set(
+    "acos asin atan atanh cos cosh exp expm1 log sin sinh tan tanh".split()
+)
 FASTER_BROADCAST = frozenset("add sub mul div".split())
 # Their compiled loop takes as long as NumPy's and gives the same bits.  It needs no interpreter, so
 # that several threads can begin it without waiting for each other.
@@ -126,6 +128,8 @@ def launch(
             for start, stop in pairwise(edges)
         ]
         crew.call(parts)
+    elif _threads == 1:
+        call_rows(kernel, rows, n, at, row_steps)
     elif steps is not None and rows < _threads <= rows * n // SPLIT:
         for r in range(rows):
             launch(kernel, 1, n, [a + r * s for a, s in zip(at, row_steps)], row_steps, steps)
@@ -145,7 +149,7 @@ def frame(kernel: Any, rows: int, n: int, at: Steps, row_steps: Steps) -> list[i
 
 def call_rows(kernel: Any, rows: int, n: int, at: Steps, row_steps: Steps) -> None:
     """Call a kernel for each row, on this thread."""
-    crew.call([frame(kernel, rows, n, at, row_steps)])
+    crew.call_here(frame(kernel, rows, n, at, row_steps))
 
 
 def row_steps(g: Grid, k: int, itemsize: int) -> int:

@@ -285,6 +285,24 @@ class Tape:
         self.keep.append(entry)
         return token
 
+    def append_all(self, words: np.ndarray, leaf: Tensor, entries: list[Any]) -> list[int]:
+        """Write records that read one Tensor alone, and return their positions.
+
+        `words` are the records as they stand in the buffer, but for that input.
+        """
+        count = len(words)
+        offset = self.make_room(count)
+        block = np.frombuffer(self.buffer, np.int64, count * FIELDS, offset).reshape(-1, FIELDS)
+        block[:] = words
+        block[:, IN0] = leaf._pos if leaf._pos > 0 else self.slot(leaf)
+        first, end = self.next, self.next + count
+        tokens = list(range(first, end))
+        self.offset = offset + count * STRIDE
+        self.next = end
+        self.tokens += tokens
+        self.keep += entries
+        return tokens
+
     def slot(self, leaf: Tensor) -> int:
         """The input code of a leaf; from its first use the tape keeps the leaf alive."""
         code = self.slots.get(leaf._pos)
@@ -462,9 +480,9 @@ class Tape:
             return self.offset
         self.let_go()
         self.reclaim()
-        used = len(self.tokens)
+        used = len(self.tokens) + records - 1
         if 2 * used > self.capacity:
-            self._resize(2 * self.capacity)
+            self._resize(max(2 * self.capacity, 2 * used))
         elif self.capacity > MIN_CAPACITY and 8 * used < self.capacity:
             self._resize(max(MIN_CAPACITY, self.capacity // 4))
         return self.offset

@@ -4,23 +4,29 @@
 cannot answer yes to: there is one operand, its type stays, nothing is computed and no value kept.
 The caller has made the array, which must share the operand's memory.  `see_all` makes the views of
 one call, as `unbind` does.  The lines that append a record are those of `Tape.append`.
+
+What a view writes follows from the operation, its parameters and the operand's shape: it is worked
+out once, and records of the same view share it (`Way`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Hashable
+from itertools import repeat
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapegrad.kernels.layout import SMALL
 from tapegrad.ops.core import Op, table
-from tapegrad.ops.shape import STRIDED, expand
+from tapegrad.ops.shape import STRIDED, expand, getitem
 from tapegrad.record import PASSES, classes, place_of, resolve, run
 from tapegrad.tape import (
     DTYPE_BITS,
     GENERAL,
     MODE_FAST,
     STRIDE,
+    Shape,
     Tape,
     current,
     pack_into,
@@ -31,16 +37,54 @@ from tapegrad.tensor import F8, NO_GRAD, SHORT, Chain, Tensor, View
 Params = dict[str, Any]
 _new = Tensor.__new__
 _new_view = View.__new__
-_numbers = shapes.ids
-_words = {op: op.code | (0 if op.name in PASSES else GENERAL) for op in table.values() if op.view}
-_spreads: dict[Any, tuple[int, int]] = {}  # of `expand`, by shapes: bits of the word, and AUX
 _strided = frozenset(op for op in table.values() if op.name in STRIDED)
 
 
-def see(op: Op, x: Tensor, params: Params, r: np.ndarray, place: int | None = None) -> Tensor:
+class Way(NamedTuple):
+    """What follows from a view operation, its parameters, and shape and type of the operand."""
+
+    step: Chain
+    dtype: np.dtype[Any]
+    short: int  # the Tensor's `_s`
+    word: int
+    shape: int
+    aux: int
+    ordered: bool  # the walk knows how the view lies if the operand lies in C order
+    entry: Any
+
+
+# By operation, shape of the operand, and what the caller says that the parameters follow from.
+_ways: dict[Any, Way] = {}
+KNOWN = 4096
+
+
+def _way(op: Op, a: np.ndarray, params: Params, r: np.ndarray, key: Hashable) -> Way:
+    dtype = a.dtype
+    word = op.code | DTYPE_BITS.get(dtype, 0)
+    aux, ordered = 0, False
+    if op is expand:
+        bits, aux = classes((a.shape,), r.shape) or (GENERAL, 0)
+        word |= bits
+    elif op in _strided and dtype is F8 and (place := place_of(a, r)) >= 0:
+        aux, ordered = place, True
+    elif op.name not in PASSES:
+        word |= GENERAL
+    number = shapes.number(r.shape)
+    short = number if dtype is F8 and r.size < SHORT else -1
+    entry = (None, None, (params, ((a.shape, dtype),)))
+    way = Way(((op, params),), dtype, short, word, number, aux, ordered, entry)
+    lies = ordered or op not in _strided or a.size > SMALL  # as it will in every such operand
+    if key is not None and dtype is F8 and lies:
+        if len(_ways) >= KNOWN:
+            _ways.clear()
+        _ways[op, a.shape, key] = way
+    return way
+
+
+def see(op: Op, x: Tensor, params: Params, r: np.ndarray, key: Hashable = None) -> Tensor:
     """The view `r` of a Tensor's array as a Tensor, recorded if it must be.
 
-    `place` is where the walk finds how the view lies, if the caller knows it.
+    The parameters follow from `key`, if it is given, and from the array's shape.
     """
     tape = current.tape
     home = x._home
@@ -49,52 +93,38 @@ def see(op: Op, x: Tensor, params: Params, r: np.ndarray, place: int | None = No
     p = x._pos
     if type(x) is not Tensor or (tape.mode != MODE_FAST and (tape.inference or (p and tape.mode))):
         return run(op, (x,), params)
+    a = x._a
+    way = None if key is None else _ways.get((op, a.shape, key))
+    if way is None or way[1] is not a.dtype or (way[6] and not a.flags.c_contiguous):
+        way = _way(op, a, params, r, key)
+    step, _, short, word, shape, aux, _, entry = way
     t = _new(Tensor)
     t._a = r
-    dtype = r.dtype
-    shape = r.shape
-    s = _numbers.get(shape)
-    if s is None:
-        s = shapes.number(shape)
-    t._s = s if dtype is F8 and r.size < SHORT else -1
+    t._s = short
     t._home = view = _new_view(View)
     view.tape = tape
     view.several = False
     if type(home) is not View:
         view.base = x
-        view.chain = ((op, params),)
+        view.chain = step
         view.stamp = p
         view.frozen = NO_GRAD if p and not tape.enabled else ""
     else:
-        _above(view, home, ((op, params),), p, tape)
+        _above(view, home, step, p, tape)
     if not p or not tape.mode:
         t._pos = 0
         return t
-    word = _words[op]
-    if dtype is not F8:
-        word |= DTYPE_BITS[dtype]
-    aux = 0
-    given = x._a.shape
-    if op is expand:
-        bits, aux = _spreads.get((given, shape)) or _spread(given, shape)
-        word |= bits
-    elif op in _strided and dtype is F8:
-        aux = place_of(x._a, r) if place is None else place
-        if aux < 0:
-            aux = 0
-        else:
-            word = op.code
     offset = tape.offset
     if offset == tape.end:
         offset = tape.make_room()
     if p < 0:
         p = tape.slots.get(p) or tape.slot(x)
     token = tape.next
-    pack_into(tape.buffer, offset, word, p, 0, 0, s, aux)
+    pack_into(tape.buffer, offset, word, p, 0, 0, shape, aux)
     tape.offset = offset + STRIDE
     tape.next = token + 1
     tape.tokens.append(token)
-    tape.keep.append((None, None, (params, ((given, dtype),))))
+    tape.keep.append(entry)
     t._pos = token
     return t
 
@@ -111,65 +141,74 @@ def _above(view: View, above: View, step: Chain, p: int, tape: Tape) -> None:
     view.frozen = NO_GRAD if p and not tape.enabled else above.frozen
 
 
-def _spread(given: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, int]:
-    if len(_spreads) > 4096:
-        _spreads.clear()
-    found = _spreads[given, shape] = classes((given,), shape) or (GENERAL, 0)
-    return found
+class Cut(NamedTuple):
+    """What follows from a call that makes several views, and shape and type of the operand."""
+
+    indices: list[Any]
+    ways: list[Way]
+    words: np.ndarray
+    entries: list[Any]
 
 
-def see_all(op: Op, x: Tensor, pieces: Iterable[tuple[Params, np.ndarray]]) -> tuple[Tensor, ...]:
-    """The views that one call makes: they know it, since none may be changed in place alone."""
+_cuts: dict[tuple[Shape, Hashable], Cut] = {}
+_pieces = 0  # of all cuts that are known
+
+
+def _cut(x: np.ndarray, key: Hashable, indices: list[Any]) -> Cut:
+    global _pieces
+    ways = [_way(getitem, x, {"index": index}, x[index], None) for index in indices]
+    words = np.array([(w.word, 0, 0, 0, w.shape, w.aux) for w in ways], np.int64)
+    cut = Cut(indices, ways, words, [w.entry for w in ways])
+    if ways and ways[0].dtype is F8 and (ways[0].ordered or x.size > SMALL) and len(ways) < KNOWN:
+        if _pieces > 4 * KNOWN:
+            _cuts.clear()
+            _pieces = 0
+        _cuts[x.shape, key] = cut
+        _pieces += len(ways)
+    return cut
+
+
+def see_all(
+    x: Tensor,
+    key: Hashable,
+    indices: Callable[[], list[Any]],
+    arrays: Callable[[np.ndarray], list[np.ndarray]] | None = None,
+) -> tuple[Tensor, ...]:
+    """The views that one call makes: they know it, since none may be changed in place alone.
+
+    The indices follow from `key` and the array's shape; `arrays` makes the same arrays faster.
+    """
     tape = current.tape
     home = x._home
     if home is not None and home is not tape:
         resolve(x, tape)
     p = x._pos
+    a = x._a
     if type(home) is View or tape.mode != MODE_FAST or type(x) is not Tensor:
-        found = [see(op, x, params, r) for params, r in pieces]
+        found = [see(getitem, x, {"index": index}, a[index]) for index in indices()]
         for t in found:
             if type(t._home) is View:
                 t._home.several = True
         return tuple(found)
+    cut = _cuts.get((a.shape, key))
+    first = cut.ways[0] if cut is not None else None
+    if first is None or first[1] is not a.dtype or (first[6] and not a.flags.c_contiguous):
+        cut = _cut(a, key, indices())
+    assert cut is not None
+    views = [a[index] for index in cut.indices] if arrays is None else arrays(a)
+    places = tape.append_all(cut.words, x, cut.entries) if p and views else repeat(0)
     found = []
-    dtype = x._a.dtype
-    specs = ((x._a.shape, dtype),)
-    word = _words[op] | DTYPE_BITS[dtype] if p else 0
-    short = dtype is F8
-    if p:
-        tape.make_room()
-    code = (tape.slots.get(p) or tape.slot(x)) if p < 0 else p
-    tokens, keep = tape.tokens, tape.keep
-    for params, r in pieces:
+    for r, way, place in zip(views, cut.ways, places, strict=False):
         t = _new(Tensor)
         t._a = r
-        shape = r.shape
-        s = _numbers.get(shape)
-        if s is None:
-            s = shapes.number(shape)
-        t._s = s if short and r.size < SHORT else -1
+        t._s = way[2]
+        t._pos = place
         t._home = view = _new_view(View)
         view.base = x
-        view.chain = ((op, params),)
+        view.chain = way[0]
         view.tape = tape
         view.stamp = p
         view.several = True
         view.frozen = ""
-        if p:
-            offset = tape.offset
-            if offset == tape.end:
-                offset = tape.make_room()  # which numbers the leaves anew
-                code = (tape.slots.get(p) or tape.slot(x)) if p < 0 else p
-                tokens, keep = tape.tokens, tape.keep
-            t._pos = token = tape.next
-            place = place_of(x._a, r) if short and op in _strided else -1
-            w, aux = (word, 0) if place < 0 else (op.code, place)
-            pack_into(tape.buffer, offset, w, code, 0, 0, s, aux)
-            tape.offset = offset + STRIDE
-            tape.next = token + 1
-            tokens.append(token)
-            keep.append((None, None, (params, specs)))
-        else:
-            t._pos = 0
         found.append(t)
     return tuple(found)

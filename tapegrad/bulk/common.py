@@ -12,6 +12,7 @@ from tapegrad.parallel import COMPILED, address, frame, launch
 Array = np.ndarray
 CHUNK = 4096  # elements that are added up in one go by a kernel of a formula
 GROUP = 1 << 16  # elements that a kernel adds up block by block
+TOGETHER = 128  # rows that are added one after the other; the sums of these in turn
 SHORT = 32  # a row below this length is not worth a call
 
 
@@ -99,7 +100,9 @@ def row_totals(name: str, x: Array, rows: int, n: int, combine: Any, *more: Arra
         step = [n * size, *[size] * len(more), size]
         launch(kernel, rows, n, [*at, address(out)], step)
         return out
-    return np.asarray(combine.reduce(_by_parts(kernel, n, [at[0]], at[1:], x.dtype)[None], axis=1))
+    parts = _by_parts(kernel, n, [at[0]], at[1:], x.dtype)
+    with np.errstate(all="ignore"):  # of a product
+        return np.asarray(combine.reduce(parts[None], axis=1))
 
 
 def _by_parts(kernel: Any, n: int, at: list[int], fixed: list[int], dtype: Any) -> Array:
@@ -139,7 +142,7 @@ def column_sums(x: Array, outer: int, rows: int, n: int) -> Array:
     """The sums over the middle of (outer, rows, n)."""
     kernel = loop("add_columns", x)
     size = x.itemsize
-    group = max(1, min(rows, int(rows**0.5) // 4 * 4 or rows))
+    group = min(rows, max(TOGETHER, int(rows**0.5)))
     groups, rest = divmod(rows, group)
     parts = np.empty((outer, groups + (rest > 0), n), x.dtype)
     at, out = address(x), address(parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -52,11 +53,13 @@ def prod(x: Array, *, dim: tuple[int, ...], keepdim: bool) -> Any:
     found = blocks(x, dim) if known(x) else None
     if found is None or found[2] != 1 or found[1] < SHORT:
         return None
-    with np.errstate(all="ignore"):
-        out = row_totals("multiply_up", x, found[0], found[1], np.multiply)
-    if not np.isfinite(out).all() or (out == 0).any():
-        return None
-    return out.reshape(kept(x, dim, keepdim))
+    out = row_totals("multiply_up", x, found[0], found[1], np.multiply)
+    if out.size == 1:  # three passes of NumPy's take a while when the memory was all x's
+        whole = out.item()
+        sure = whole != 0.0 and math.isfinite(whole)
+    else:
+        sure = out.all() and np.isfinite(out).all()
+    return out.reshape(kept(x, dim, keepdim)) if sure else None
 
 
 def moments(x: Array, dim: tuple[int, ...]) -> tuple[Array, Array, int] | None:

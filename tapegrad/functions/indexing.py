@@ -13,7 +13,7 @@ from tapegrad.functions.arithmetic import add, lt, mul, where
 from tapegrad.ops import index as i
 from tapegrad.ops.shape import alias, expand, reshape
 from tapegrad.ops.shape import getitem as _getitem
-from tapegrad.record import place_of, run
+from tapegrad.record import run
 from tapegrad.specimen import everything
 from tapegrad.tensor import Tensor, wrap
 from tapegrad.views import see
@@ -138,79 +138,53 @@ def _check_masks(key: Any, x: Tensor) -> None:
             d += 1
 
 
-def _simple(key: Any) -> tuple[Any, ...] | None:
-    """The plan of an index of ints, slices between ints, None and `...` that is not the whole."""
-    kind = type(key)
-    if kind is int:
-        return key, ...
+_EDGES = frozenset((int, type(None)))
+
+
+def _simple(key: Any) -> tuple[tuple[Any, ...], Any] | None:
+    """The plan of an index of ints, slices between ints, None and `...` that is not the whole.
+
+    And what says the same and can be a key of a dict, as slices cannot.
+    """
+    if type(key) is int:
+        return (key, ...), key
     whole = True
     rest: tuple[Any, ...] = (...,)
-    parts = key if kind is tuple else (key,)
+    parts = key if type(key) is tuple else (key,)
+    said: list[Any] = []
     for part in parts:
         kind = type(part)
         if kind is slice:
             start, stop, step = part.start, part.stop, part.step
-            if start is not None:
-                if type(start) is not int:
-                    return None
+            if type(start) not in _EDGES or type(stop) not in _EDGES or type(step) not in _EDGES:
+                return None
+            if step == 0:
+                return None
+            if start is not None or stop is not None or step is not None:
                 whole = False
-            if stop is not None:
-                if type(stop) is not int:
-                    return None
-                whole = False
-            if step is not None:
-                if type(step) is not int or not step:
-                    return None
-                whole = False
-        elif part is ...:
+            said.append((start, stop, step))
+            continue
+        if part is ...:
             rest = ()
         elif kind is int or part is None:
             whole = False
         else:
             return None
-    return None if whole else (*parts, *rest)
-
-
-# Of a number or a slice of an array in C order: the parameters, and where the walk finds how the
-# view lies.  By the number of the array's shape, and the number or the slice's three parts.
-_plans: dict[Any, tuple[dict[str, Any], int]] = {}
-_EDGES = frozenset((int, type(None)))
-
-
-def _plan(key: Any, simple: tuple[Any, ...], x: Tensor, r: np.ndarray) -> dict[str, Any]:
-    """The parameters of an index; those that come again and again are remembered."""
-    params = {"index": simple}
-    if x._s >= 0 and type(key) in (int, slice) and (place := place_of(x._a, r)) >= 0:
-        if len(_plans) > 4096:
-            _plans.clear()
-        parts = (key,) if type(key) is int else (key.start, key.stop, key.step)
-        _plans[x._s, *parts] = params, place
-    return params
+        said.append(part)
+    return None if whole else ((*parts, *rest), tuple(said))
 
 
 def getitem(input: Tensor, key: Any) -> Tensor:
     """What stands at an index: a view for ints and slices, a copy for index arrays and masks."""
-    kind = type(key)
-    known = None
-    if kind is int:
-        known = _plans.get((input._s, key))
-    elif kind is slice:
-        start, stop, step = key.start, key.stop, key.step
-        if type(start) in _EDGES and type(stop) in _EDGES and type(step) in _EDGES:
-            known = _plans.get((input._s, start, stop, step))
-    if known is not None:
-        a = input._a
-        if a.flags.c_contiguous:
-            params, place = known
-            return see(_getitem, input, params, a[params["index"]], place)
     simple = _simple(key)
     if simple is not None:
+        index, said = simple
         try:
-            r = input._a[simple]
+            r = input._a[index]
         except IndexError:
             pass  # which says what is wrong, below
         else:
-            return see(_getitem, input, _plan(key, simple, input, r), r)
+            return see(_getitem, input, {"index": index}, r, said)
     if type(key) is int:
         a = input._a
         if not a.ndim:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -139,12 +139,7 @@ def _one_type(parts: list[Tensor]) -> list[Tensor]:
 
 def _pieces(x: Tensor, d: int, edges: list[int]) -> tuple[Tensor, ...]:
     before = (slice(None),) * d
-    return _places(x, [(*before, slice(a, b)) for a, b in pairwise(edges)])
-
-
-def _places(x: Tensor, indices: list[Any]) -> tuple[Tensor, ...]:
-    a = x._a
-    return see_all(s.getitem, x, [({"index": index}, a[index]) for index in indices])
+    return see_all(x, (d, *edges), lambda: [(*before, slice(a, b)) for a, b in pairwise(edges)])
 
 
 def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
@@ -168,7 +163,7 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Tenso
             raise RuntimeError(
                 f"`split`: the sizes {sections} must add up to {n}, the size of dimension {dim}"
             )
-        edges = [0, *np.cumsum(sections).tolist()]
+        edges = [0, *accumulate(sections)]
     return _pieces(x, d, edges)
 
 
@@ -202,13 +197,13 @@ def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple[Te
         k = indices_or_sections
         if k < 1:
             raise RuntimeError(f"`tensor_split` needs a positive number of pieces, got {k}")
-        sizes = [n // k + (1 if i < n % k else 0) for i in range(k)]
-        edges = [0, *np.cumsum(sizes).tolist()]
-        return _pieces(x, d, edges)
+        size, more = divmod(n, k)  # the first so many pieces have one more
+        return _pieces(x, d, [i * size + min(i, more) for i in range(k + 1)])
     inner = [min(max(int(i) + n if i < 0 else int(i), 0), n) for i in indices_or_sections]
     starts, stops = [0, *inner], [*inner, n]
     before = (slice(None),) * d
-    return _places(x, [(*before, slice(a, max(a, b))) for a, b in zip(starts, stops, strict=True)])
+    places = [(*before, slice(a, max(a, b))) for a, b in zip(starts, stops, strict=True)]
+    return see_all(x, ("tensor_split", d, *inner), lambda: places)
 
 
 def unbind(input: Any, dim: int = 0) -> tuple[Tensor, ...]:
@@ -219,9 +214,13 @@ def unbind(input: Any, dim: int = 0) -> tuple[Tensor, ...]:
     (tensor(1), tensor(2))
     """
     x = as_input(input, "unbind")
-    x = as_input(input, "unbind")
     if not x._a.ndim:
         raise IndexError("`unbind` cannot be applied to a 0-d Tensor")
     d = one_dim(dim, x._a.ndim, "unbind")
     before = (slice(None),) * d
-    return _places(x, [(*before, i, ...) for i in range(x._a.shape[d])])
+    return see_all(
+        x,
+        ("unbind", d),
+        lambda: [(*before, i, ...) for i in range(x._a.shape[d])],
+        (lambda a: list(np.moveaxis(a, d, 0) if d else a)) if x._a.ndim > 1 else None,
+    )

@@ -23,6 +23,7 @@ from tapegrad.functions import (
     special,
     statistics,
     tiling,
+    windows,
 )
 from tapegrad.functions.arguments import numpy_names
 from tapegrad.tensor import Tensor
@@ -40,7 +41,7 @@ _SPECIAL = "erfc erfinv lgamma digamma sinc i0 logit xlogy".split()
 _SHAPES = (
     "reshape view view_as reshape_as flatten ravel unflatten contiguous clone permute transpose "
     "swapaxes swapdims t movedim moveaxis squeeze unsqueeze expand expand_as broadcast_to narrow "
-    "select diagonal diag tril triu flip unfold as_strided to type type_as"
+    "select diagonal diag tril triu flip unfold to type type_as"
 ).split()
 _JOINING = "split chunk tensor_split unbind".split()
 _REDUCTIONS = (
@@ -113,6 +114,7 @@ def install() -> None:
         (quantiles, _QUANTILES),
         (statistics, _STATISTICS),
         (tiling, _TILING),
+        (windows, ["as_strided"]),
         (indexing, _INDEXING),
         (products, _PRODUCTS),
         (contractions, _CONTRACTIONS),

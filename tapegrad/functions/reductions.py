@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, NoReturn, overload
 import numpy as np
 
 from tapegrad.dtypes import get_default_dtype, to_numpy
+from tapegrad.functions import shapes
 from tapegrad.functions.arguments import all_dims, as_input, both_given, one_dim
 from tapegrad.functions.arithmetic import maximum, minimum
 from tapegrad.functions.totals import total
@@ -110,7 +111,7 @@ def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: An
     if x._a.dtype.kind in "biu" and dtype is None:
         x = run(to, (x,), {"dtype": INT64})
     if dim is None or not x._a.ndim:
-        flat = run(reshape, (x,), {"shape": (x._a.size,)})
+        flat = x if x._a.ndim == 1 else shapes.reshape(x, (x._a.size,))
         return run(r.prod, (flat,), {"dim": (0,), "keepdim": False})
     return run(r.prod, (x,), {"dim": (one_dim(dim, x._a.ndim, "prod"),), "keepdim": keepdim})
 

@@ -12,7 +12,6 @@ from tapegrad.dtypes import of_numpy, to_numpy
 from tapegrad.functions.arguments import as_input, dims_of, one_dim, whole_shape
 from tapegrad.ops import shape as s
 from tapegrad.record import run
-from tapegrad.storage import root
 from tapegrad.tensor import Tensor
 from tapegrad.views import see
 
@@ -46,13 +45,14 @@ def _reshaped(x: Tensor, size: tuple[Any, ...]) -> Tensor | None:
             return None
     except (TypeError, ValueError):
         return None
-    return see(s.reshape, x, {"shape": r.shape}, r)
+    new = r.shape
+    return see(s.reshape, x, {"shape": new}, r, new)
 
 
 def _shaped(x: Tensor, new: tuple[int, ...]) -> Tensor:
     """`reshape` to a shape that is known to be right."""
     if x._a.flags.c_contiguous:
-        return see(s.reshape, x, {"shape": new}, x._a.reshape(new))
+        return see(s.reshape, x, {"shape": new}, x._a.reshape(new), new)
     return run(s.reshape, (x,), {"shape": new})
 
 
@@ -109,13 +109,16 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """
     x = as_input(input, "flatten")
     shape = x._a.shape
-    if not shape:
+    n = len(shape)
+    if not n:
         return reshape(x, (1,))
-    first, last = one_dim(start_dim, len(shape), "flatten"), one_dim(end_dim, len(shape), "flatten")
+    first, last = one_dim(start_dim, n, "flatten"), one_dim(end_dim, n, "flatten")
     if first > last:
         raise RuntimeError(f"`flatten`: start_dim {start_dim} comes after end_dim {end_dim}")
     if first == last:
         return x
+    if last - first == n - 1:
+        return _shaped(x, (x._a.size,))
     middle = math.prod(shape[first : last + 1])
     return _shaped(x, (*shape[:first], middle, *shape[last + 1 :]))
 
@@ -138,9 +141,15 @@ def unflatten(input: Any, dim: int, sizes: Any) -> Tensor:
     tapegrad.Size([2, 3])
     """
     x = as_input(input, "unflatten")
-    d = one_dim(dim, x._a.ndim, "unflatten")
-    part = whole_shape((tuple(sizes),), x._a.shape[d : d + 1], "unflatten")
-    return _shaped(x, (*x._a.shape[:d], *part, *x._a.shape[d + 1 :]))
+    shape = x._a.shape
+    d = one_dim(dim, len(shape), "unflatten")
+    before, after = shape[:d], shape[d + 1 :]
+    given = tuple(sizes)
+    found = _reshaped(x, ((*before, *given, *after),)) if x._a.size else None
+    if found is not None:
+        return found
+    part = whole_shape((given,), shape[d : d + 1], "unflatten")
+    return _shaped(x, (*before, *part, *after))
 
 
 def contiguous(input: Any) -> Tensor:
@@ -172,16 +181,24 @@ def permute(input: Any, *dims: Any) -> Tensor:
     tapegrad.Size([4, 2, 3])
     """
     x = as_input(input, "permute")
-    order = tuple([one_dim(d, x._a.ndim, "permute") for d in dims_of(dims)])
-    if len(order) != x._a.ndim or len(set(order)) != len(order):
-        raise RuntimeError(
-            f"`permute` needs each of the {x._a.ndim} dimensions once, got {dims_of(dims)}"
-        )
+    n = x._a.ndim
+    order = tuple([one_dim(d, n, "permute") for d in dims_of(dims)])
+    if len(order) != n or len(set(order)) != n:
+        raise RuntimeError(f"`permute` needs each of the {n} dimensions once, got {dims_of(dims)}")
     return _permuted(x, order)
 
 
+TURNED = (1, 0)
+TURN = {"dims": TURNED}
+
+
+def _turned(x: Tensor) -> Tensor:
+    """A matrix transposed."""
+    return see(s.permute, x, TURN, x._a.T, TURNED)
+
+
 def _permuted(x: Tensor, order: tuple[int, ...]) -> Tensor:
-    return see(s.permute, x, {"dims": order}, x._a.transpose(order))
+    return see(s.permute, x, {"dims": order}, x._a.transpose(order), order)
 
 
 def transpose(input: Any, dim0: int, dim1: int) -> Tensor:
@@ -192,8 +209,11 @@ def transpose(input: Any, dim0: int, dim1: int) -> Tensor:
     tapegrad.Size([3, 2])
     """
     x = as_input(input, "transpose")
-    a, b = one_dim(dim0, x._a.ndim, "transpose"), one_dim(dim1, x._a.ndim, "transpose")
-    order = list(range(x._a.ndim))
+    n = x._a.ndim
+    a, b = one_dim(dim0, n, "transpose"), one_dim(dim1, n, "transpose")
+    if n == 2 and a != b:
+        return _turned(x)
+    order = list(range(n))
     if order:
         order[a], order[b] = order[b], order[a]
     return _permuted(x, tuple(order))
@@ -210,17 +230,20 @@ def t(input: Any) -> Tensor:
     tapegrad.Size([3, 2])
     """
     x = as_input(input, "t")
-    if x._a.ndim > 2:
+    n = x._a.ndim
+    if n == 2:
+        return _turned(x)
+    if n > 2:
         raise RuntimeError(
             f"`t` takes at most 2 dimensions, got the shape {x._a.shape}: use `transpose` or `mT`"
         )
-    return _permuted(x, (1, 0) if x._a.ndim == 2 else tuple(range(x._a.ndim)))
+    return _permuted(x, tuple(range(n)))
 
 
 def _reversed(input: Tensor) -> Tensor:
     """All dimensions in reverse order; a view."""
     n = input._a.ndim
-    return _permuted(input, (1, 0) if n == 2 else tuple(range(n - 1, -1, -1)))
+    return _turned(input) if n == 2 else _permuted(input, tuple(range(n - 1, -1, -1)))
 
 
 def matrix_transpose(input: Any) -> Tensor:
@@ -232,9 +255,11 @@ def matrix_transpose(input: Any) -> Tensor:
     """
     x = as_input(input, "mT")
     n = x._a.ndim
+    if n == 2:
+        return _turned(x)
     if n < 2:
         raise RuntimeError(f"`mT` needs at least 2 dimensions, got the shape {x._a.shape}")
-    return _permuted(x, (1, 0) if n == 2 else (*range(n - 2), n - 1, n - 2))
+    return _permuted(x, (*range(n - 2), n - 1, n - 2))
 
 
 def movedim(input: Any, source: Any, destination: Any) -> Tensor:
@@ -286,7 +311,7 @@ def squeeze(input: Any, dim: Any = None) -> Tensor:
     else:
         chosen = [one_dim(d, n, "squeeze") for d in dim]
         dims = tuple(sorted([d for d in chosen if n and shape[d] == 1]))
-    return see(s.squeeze, x, {"dims": dims}, x._a.squeeze(dims))
+    return see(s.squeeze, x, {"dims": dims}, x._a.squeeze(dims), dims)
 
 
 def unsqueeze(input: Any, dim: int) -> Tensor:
@@ -299,7 +324,9 @@ def unsqueeze(input: Any, dim: int) -> Tensor:
     x = as_input(input, "unsqueeze")
     a = x._a
     d = one_dim(dim, a.ndim + 1, "unsqueeze")
-    return see(s.unsqueeze, x, {"dims": (d,)}, a.reshape((*a.shape[:d], 1, *a.shape[d:])))
+    shape = a.shape
+    r = a.reshape((*shape[:d], 1, *shape[d:]))
+    return see(s.unsqueeze, x, {"dims": (d,)}, r, d)
 
 
 def expand(input: Any, *size: Any) -> Tensor:
@@ -322,7 +349,8 @@ def expand(input: Any, *size: Any) -> Tensor:
                 _expansions.clear()
             _expansions[key] = found
     params, steps = found
-    return see(s.expand, x, params, s.strided(a, params["shape"], steps))
+    shape = params["shape"]
+    return see(s.expand, x, params, s.strided(a, shape, steps), shape)
 
 
 # By shape and strides of the operand and the wanted sizes: parameters, and the view's strides.
@@ -375,7 +403,7 @@ def narrow(input: Any, dim: int, start: Any, length: int) -> Tensor:
     if length < 0 or first + length > n:
         raise RuntimeError(f"`narrow`: start {first} and length {length} exceed the size {n}")
     index = (slice(None),) * d + (slice(first, first + length),)
-    return see(s.getitem, x, {"index": index}, x._a[index])
+    return see(s.getitem, x, {"index": index}, x._a[index], ("narrow", d, first, length))
 
 
 def select(input: Any, dim: int, index: Any) -> Tensor:
@@ -392,8 +420,9 @@ def select(input: Any, dim: int, index: Any) -> Tensor:
     n = x._a.shape[d]
     if not -n <= i < n:
         raise IndexError(f"`select`: index {i} is out of range for dimension {dim} of size {n}")
-    place = (slice(None),) * d + (i % n, ...)
-    return see(s.getitem, x, {"index": place}, x._a[place])
+    i %= n
+    place = (slice(None),) * d + (i, ...)
+    return see(s.getitem, x, {"index": place}, x._a[place], ("select", d, i))
 
 
 def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
@@ -408,7 +437,7 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tenso
     if a == b:
         raise RuntimeError(f"`diagonal` needs two different dimensions, got {dim1} and {dim2}")
     r = s.diagonal_of(x._a, offset, a, b)
-    return see(s.diagonal, x, {"offset": offset, "dim1": a, "dim2": b}, r)
+    return see(s.diagonal, x, {"offset": offset, "dim1": a, "dim2": b}, r, (offset, a, b))
 
 
 def diag(input: Any, diagonal: int = 0) -> Tensor:
@@ -490,57 +519,7 @@ def unfold(input: Any, dimension: int, size: int, step: int) -> Tensor:
             f"{x._a.shape[d]}"
         )
     params = {"dim": d, "size": size, "step": step}
-    return see(s.unfold, x, params, s.unfold.forward(x._a, **params))
-
-
-def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
-    """A view of the storage with any sizes and strides.
-
-    >>> import tapegrad as tg
-    >>> tg.as_strided(tg.arange(4), (2, 2), (1, 1))
-    tensor([[0, 1],
-            [1, 2]])
-    """
-    x = as_input(input, "as_strided")
-    a = x._a
-    owner = root(a)
-    start = 0 if owner is a else x.storage_offset()
-    given = tuple(size), tuple(stride), storage_offset, start, owner.size
-    key = a.shape, a.strides, a.itemsize, given
-    params = _windows.get(key)
-    if params is None:
-        params = _window(a.shape, x.stride(), *given)
-        if all(isinstance(n, int) for n in (*given[0], *given[1])):
-            if len(_windows) > 4096:
-                _windows.clear()
-            _windows[key] = params
-    return see(s.as_strided, x, params, s.as_strided.forward(a, **params))
-
-
-_windows: dict[Any, dict[str, Any]] = {}  # the parameters of `as_strided`
-
-
-def _window(
-    shape: tuple[int, ...],
-    strides: tuple[int, ...],
-    size: tuple[Any, ...],
-    stride: tuple[Any, ...],
-    offset: int | None,
-    start: int,
-    count: int,
-) -> dict[str, Any]:
-    size, stride = tuple([int(n) for n in size]), tuple([int(n) for n in stride])
-    offset = start if offset is None else offset
-    if len(size) != len(stride) or offset < 0 or min((*size, *stride), default=0) < 0:
-        raise RuntimeError(f"`as_strided`: size {size} and stride {stride} do not fit together")
-    last = offset + sum([(n - 1) * k for n, k in zip(size, stride)]) if all(size) else 0
-    if last >= max(count, 1):
-        raise RuntimeError(
-            f"`as_strided`: size {size}, stride {stride} and offset {offset} reach beyond the "
-            f"storage of {count} elements"
-        )
-    layout = (shape, strides, start)
-    return {"size": size, "stride": stride, "offset": offset, "layout": layout}
+    return see(s.unfold, x, params, s.unfold.forward(x._a, **params), (d, size, step))
 
 
 def to(input: Any, *args: Any, dtype: Any = None, copy: bool = False, device: Any = None) -> Tensor:

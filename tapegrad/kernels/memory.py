@@ -7,6 +7,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
+from numba.core.cgutils import alloca_once
 from numba.extending import intrinsic
 
 from tapegrad.kernels.lanes import lane
@@ -42,6 +43,24 @@ def call8(
         return builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:])
 
     return types.int64(*[types.int64] * 9), codegen
+
+
+def _room(numba_type: Any, llvm_type: Any) -> Any:
+    @intrinsic(prefer_literal=True)
+    def room(typingctx: Any, count: Any) -> Any:
+        """Memory of the running function for so many elements, a number that is written out."""
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            whole = alloca_once(builder, ir.ArrayType(llvm_type, count.literal_value))
+            return builder.bitcast(whole, llvm_type.as_pointer())
+
+        return types.CPointer(numba_type)(count), codegen
+
+    return room
+
+
+room_f8 = _room(types.float64, ir.DoubleType())
+room_f4 = _room(types.float32, ir.FloatType())
 
 
 def _select(numba_type: Any) -> Any:

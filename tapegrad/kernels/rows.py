@@ -116,23 +116,13 @@ def distance_up(n, a_at, b_at, out_at, p4, p5, p6, p7):
 
 def add_columns(n, rows, step, x_at, out_at, p5, p6, p7):
     """The sum of some rows of n elements, `step` bytes apart."""
-    out = pointer(out_at)
+    out, x = pointer(out_at), pointer(x_at)
     for i in range(n):
-        out[i] = zero
-    r = 0
-    while r + 4 <= rows:
-        a, b = pointer(x_at), pointer(x_at + step)
-        c, d = pointer(x_at + 2 * step), pointer(x_at + 3 * step)
-        for i in range(n):
-            out[i] += (a[i] + b[i]) + (c[i] + d[i])
-        x_at += 4 * step
-        r += 4
-    while r < rows:
-        x = pointer(x_at)
+        out[i] = x[i]
+    for r in range(1, rows):  # one after the other: that is the order in which they lie in memory
+        x = pointer(x_at + r * step)
         for i in range(n):
             out[i] += x[i]
-        x_at += step
-        r += 1
     return 0
 
 

@@ -89,7 +89,8 @@ SCALARS = {
 CONDITIONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "both"})
 # Functions that serve most arguments only: when the test finds another one in a block of
 # elements, that block is computed by the second form, which serves them all.
-GUARDS = {
+Guards = dict[str, tuple[str, str]]
+GUARDS: Guards = {
     "sin": ("abs({0}) > SAFE_SIN", "vmath.sin_any({0})"),
     "cos": ("abs({0}) > SAFE_COS", "vmath.cos_any({0})"),
     "tan": ("abs({0}) > SAFE_TAN", "vmath.tan_any({0})"),
@@ -98,7 +99,13 @@ GUARDS = {
     "fmod": ("vmath.divides_late({0}, {1})", "vmath.fmod_any({0}, {1})"),
     "floor_divide": ("vmath.divides_late({0}, {1})", "vmath.floor_divide_any({0}, {1})"),
 }
-BLOCK = 1024  # elements that are tested before they are computed
+# Shorter forms for ordinary arguments, their tests, and the forms that serve all: for loops over
+# float64 that compute nothing else. In longer ones they would not pay for being compiled twice.
+ALONE = {
+    name: (f"vmath.{name}_plain({{0}})", f"vmath.{name}_is_rare({{0}})", SCALARS[name])
+    for name in ("exp", "log", "sqrt")
+}
+BLOCK = 1024  # elements that are computed before a test decides whether that will do
 
 
 class Symbol:
@@ -152,8 +159,9 @@ def _is_condition(x: Any) -> bool:
 class Lines:
     """Straight-line code: one assignment per distinct operation."""
 
-    def __init__(self, forms: dict[str, str] = SCALARS) -> None:
+    def __init__(self, forms: dict[str, str] = SCALARS, guards: Guards = GUARDS) -> None:
         self.forms = forms
+        self.guards = guards
         self.lines: list[str] = []
         self.tests: list[str] = []
         self._names: dict[str, str] = {}
@@ -170,38 +178,49 @@ class Lines:
         name = self._names.get(text)
         if name is None:
             name = self._names[text] = f"t{len(self._names)}"
-            if x.name in GUARDS:
-                self.lines.append(f"bad |= {GUARDS[x.name][0].format(*args)}")
+            if x.name in self.guards:
+                self.lines.append(f"bad |= {self.guards[x.name][0].format(*args)}")
                 self.tests += self.lines
                 self.lines = []
             self.lines.append(f"{name} = {text}")
         return name
 
 
-def loop(expression: Any, loads: list[str], store: str) -> list[str]:
-    """A loop over i that loads operands, computes an expression and stores it (as `{value}`)."""
-    lines = Lines()
+def loop(
+    expression: Any,
+    loads: list[str],
+    store: str,
+    forms: dict[str, str] = SCALARS,
+    guards: Guards = GUARDS,
+    again: list[str] | None = None,
+) -> list[str]:
+    """A loop over i that loads operands, computes an expression and stores it (as `{value}`).
+
+    An element may be stored a second time if `again` loads its operands once more.
+    """
+    lines = Lines(forms, guards)
     value = lines.write(expression)
     if not lines.tests:
         body = [*loads, *lines.lines, store.format(value=value)]
         return ["for i in range(n):", *_indent(body)]
-    served = Lines(SCALARS | {name: form for name, (_, form) in GUARDS.items()})
+    served = Lines(forms | {name: form for name, (_, form) in guards.items()}, guards)
     any_value = served.write(expression)
     tests = lines.tests[: 1 + max(k for k, line in enumerate(lines.tests) if line[:3] == "bad")]
-    plain = [line for line in [*lines.tests, *lines.lines] if line[:3] != "bad"]
+    twice = again is not None
+    plain = [line for line in [*lines.tests, *lines.lines] if twice or line[:3] != "bad"]
     rest = [line for line in [*served.tests, *served.lines] if line[:3] != "bad"]
+    first = ["for i in range(start, stop):"]
+    first += _indent([*loads, *plain, store.format(value=value)])
+    second = ["for i in range(start, stop):"]
+    second += _indent([*(again or loads), *rest, store.format(value=any_value)])
+    if twice:
+        body = [*first, "if bad:", *_indent(second)]
+    else:
+        body = ["for i in range(start, stop):", *_indent([*loads, *tests])]
+        body += ["if bad:", *_indent(second), "else:", *_indent(first)]
     return [
         f"for start in range(0, n, {BLOCK}):",
-        f"    stop = min(start + {BLOCK}, n)",
-        "    bad = False",
-        "    for i in range(start, stop):",
-        *_indent([*loads, *tests], 2),
-        "    if bad:",
-        "        for i in range(start, stop):",
-        *_indent([*loads, *rest, store.format(value=any_value)], 3),
-        "    else:",
-        "        for i in range(start, stop):",
-        *_indent([*loads, *plain, store.format(value=value)], 3),
+        *_indent([f"stop = min(start + {BLOCK}, n)", "bad = False", *body]),
     ]
 
 
@@ -243,6 +262,7 @@ import math
 from tapegrad.kernels import vmath
 from tapegrad.kernels.memory import select{suffix} as select, {pointer} as pointer, u1
 from tapegrad.kernels.memory import floor{suffix} as floor, plus{suffix} as plus
+from tapegrad.kernels.memory import room{suffix} as room
 from numba import {kind} as T
 SAFE_SIN, SAFE_COS, SAFE_TAN = vmath.SAFE["sin"], vmath.SAFE["cos"], vmath.SAFE["tan"]
 SAFE_SINC = SAFE_SIN / 4.0
@@ -314,9 +334,22 @@ def forward_source(op: Op, dtype: str, scalars: int) -> str:
     names = OPERANDS[: len(op.inputs)]
     fixed = [name for i, name in enumerate(names) if scalars >> i & 1]
     loads = [_load(op, name, "i") for name in names if name not in fixed]
-    inplace = ["out_p = a_p"] if scalars >> 4 & 1 else _setup(op, ("out",))
-    setup = [*_setup(op, names), *inplace, *[_load(op, name, "0") for name in fixed]]
-    body = [*setup, *loop(result(op), loads, "out_p[i] = {value}")]
+    again: list[str] | None = loads
+    setup = _setup(op, names)
+    forms, guards = SCALARS, GUARDS
+    if op.name in ALONE and dtype == "f8":
+        form, test, served = ALONE[op.name]
+        forms, guards = SCALARS | {op.name: form}, GUARDS | {op.name: (test, served)}
+    if not scalars >> 4 & 1:
+        setup += _setup(op, ("out",))
+    else:
+        setup.append("out_p = a_p")
+        again = None
+        if op.name in guards and names == ("a",):  # no other operand can be what is overwritten
+            setup.append(f"kept = room({BLOCK})")
+            loads, again = [*loads, "kept[i - start] = a"], ["a = kept[i - start]"]
+    setup += [_load(op, name, "0") for name in fixed]
+    body = [*setup, *loop(result(op), loads, "out_p[i] = {value}", forms, guards, again)]
     return _function("n, out_at, a_at, b_at, c_at, y_at, unused_1, unused_2", body, dtype)
 
 

@@ -17,6 +17,9 @@ place of the exact result (the tests hold the first three rows to 1, the others 
     asinh 1.27    acosh 1.20     atanh 1.66 tan 1.77    power 0.90
     erf 1.37      erfc 1.89      trigamma 2.97 above 0, 5.26 below
 
+`exp_plain`, `log_plain` and `sqrt_plain` take fewer instructions and serve ordinary arguments only;
+`exp_is_rare` and its like tell which others there are.
+
 The polynomials are minimax fits: Remez exchange in 60-digit arithmetic of the function named above
 each table, weighted so that the relative error of the final result is level, the coefficients
 then rounded to double; lowest power first.
@@ -37,6 +40,14 @@ from tapegrad.kernels.vmath_mod import (
     fmod_any,
     remainder,
     remainder_any,
+)
+from tapegrad.kernels.vmath_plain import (
+    exp_is_rare,
+    exp_plain,
+    log_is_rare,
+    log_plain,
+    sqrt_is_rare,
+    sqrt_plain,
 )
 from tapegrad.kernels.vmath_root import cbrt, hypot, rint
 from tapegrad.kernels.vmath_trig import (
@@ -70,6 +81,8 @@ __all__ = [
     "erfc",
     "exp",
     "exp2",
+    "exp_is_rare",
+    "exp_plain",
     "expm1",
     "floor_divide",
     "floor_divide_any",
@@ -80,6 +93,8 @@ __all__ = [
     "log1p",
     "log2",
     "log10",
+    "log_is_rare",
+    "log_plain",
     "logaddexp",
     "power",
     "remainder",
@@ -92,6 +107,8 @@ __all__ = [
     "sinc_any",
     "sinh",
     "softplus",
+    "sqrt_is_rare",
+    "sqrt_plain",
     "tan",
     "tan_any",
     "tanh",

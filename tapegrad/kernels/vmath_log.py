@@ -67,7 +67,8 @@ def log_offset(x: float) -> int:
 
 
 @scalar
-def _mantissa(offset: int) -> float:
+def mantissa(offset: int) -> float:
+    """m of such bits."""
     return from_bits((offset & MANTISSA) + SQRT_HALF_BITS)
 
 
@@ -83,11 +84,11 @@ def split(a: float) -> tuple[float, float]:
     """m, e with a = m * 2**e and sqrt(1/2) <= m < sqrt(2), for finite a > 0."""
     tiny = a < 2.0**-1022
     offset = log_offset(select(tiny, a * 2.0**54, a))
-    return _mantissa(offset), exponent(offset, select(tiny, BASE_TINY, BASE))
+    return mantissa(offset), exponent(offset, select(tiny, BASE_TINY, BASE))
 
 
 @scalar
-def _log1p_scaled(f: float, e: float) -> float:
+def log1p_scaled(f: float, e: float) -> float:
     """e*ln(2) + log(1 + f) for sqrt(1/2) <= 1 + f < sqrt(2).
 
     With s = f/(2+f): log(1+f) = 2*atanh(s) = f - h + s*(h + R), h = f*f/2, R = 2*atanh(s)/s - 2.
@@ -113,7 +114,7 @@ def log(x: float) -> Any:
     """The natural logarithm."""
     w = widen(x)
     m, e = split(w)
-    return narrow(_log_at_ends(_log1p_scaled(m - 1.0, e), w), x)
+    return narrow(_log_at_ends(log1p_scaled(m - 1.0, e), w), x)
 
 
 @scalar
@@ -123,7 +124,7 @@ def _mantissa_log(m: float, of_e: float, of_e_low: float) -> tuple[float, float]
     s = f / (2.0 + f)
     z = s * s
     half = 0.5 * f
-    tail = fma(-half, f, s * fma(z, horner(z, LOG), half * f))  # log(m) - f: see `_log1p_scaled`
+    tail = fma(-half, f, s * fma(z, horner(z, LOG), half * f))  # log(m) - f: see `log1p_scaled`
     p = f * of_e
     return p, fma(tail, of_e, fma(f, of_e_low, fma(f, of_e, -p)))
 
@@ -145,7 +146,7 @@ def log10(x: float) -> Any:
     m, e = split(w)
     p, rest = _mantissa_log(m, LOG10_E, LOG10_E_LOW)
     hi = fma(e, LG2_SHORT, p)
-    lo = fma(e, LG2_SHORT, -hi) + p  # exact, as in `_log1p_scaled`
+    lo = fma(e, LG2_SHORT, -hi) + p  # exact, as in `log1p_scaled`
     return narrow(_log_at_ends(hi + (lo + fma(e, LG2_REST, rest)), w), x)
 
 
@@ -156,10 +157,10 @@ def log_sum(u: float, low: float) -> float:
     # low * 2**-e, which matters only where 2**-e is a normal number.
     scale = from_bits(ONE_BITS + OFFSET_BIAS - (offset & ~MANTISSA))
     g = low * select(u < 2.0**60, scale, 0.0)
-    m = _mantissa(offset) - 1.0
+    m = mantissa(offset) - 1.0
     f = m + g
     lost = (m - f) + g
-    return _log1p_scaled(f, exponent(offset, BASE)) + lost * (1.0 - f)
+    return log1p_scaled(f, exponent(offset, BASE)) + lost * (1.0 - f)
 
 
 @scalar
@@ -179,7 +180,7 @@ def softplus(x: float) -> Any:
     z = exp_sum(-magnitude(w), 0.0)
     large = z > SQRT_2_LESS_1
     f = select(large, 0.5 * (z - 1.0), z)
-    y = _log1p_scaled(f, select(large, 1.0, 0.0))
+    y = log1p_scaled(f, select(large, 1.0, 0.0))
     return narrow(select(w > 0.0, w, 0.0) + y, x)
 
 

@@ -5,8 +5,9 @@ import pytest
 
 import tapegrad as tg
 from tapegrad import record
-from tapegrad.functions import indexing, joining, reductions, shapes
+from tapegrad.functions import indexing, joining, reductions, shapes, windows
 from tapegrad.ops.core import by_code
+from tapegrad.ops.shape import getitem
 from tapegrad.tape import CODE_MASK, WORD
 from tapegrad.tensor import View
 
@@ -57,18 +58,18 @@ MODES = {
 def general(monkeypatch):
     """Take the general road everywhere."""
 
-    def see(op, x, params, r, place=None):
+    def see(op, x, params, r, key=None):
         return record.run(op, (x,), params)
 
-    def see_all(op, x, pieces):
-        found = tuple(record.run(op, (x,), params) for params, _ in pieces)
+    def see_all(x, key, indices, arrays=None):
+        found = tuple(record.run(getitem, (x,), {"index": index}) for index in indices())
         for part in found:
             if isinstance(part._home, View):
                 part._home.several = True
         return found
 
-    monkeypatch.setattr(shapes, "see", see)
-    monkeypatch.setattr(indexing, "see", see)
+    for module in (shapes, indexing, windows):
+        monkeypatch.setattr(module, "see", see)
     monkeypatch.setattr(joining, "see_all", see_all)
     monkeypatch.setattr(reductions, "total", lambda *_: None)
 
@@ -196,3 +197,27 @@ def test_methods_take_the_names_of_numpy():
     np.testing.assert_array_equal(x.sort(axis=1).values.numpy(), np.sort(a, 1))
     with pytest.raises(TypeError, match="`sum` was given both `axis` and `dim`"):
         x.sum(axis=0, dim=1)
+
+
+def test_indices_that_look_alike_are_told_apart():
+    """What a view writes is remembered by its index, in which slices stand as their parts."""
+    x = tg.tensor(np.arange(125.0).reshape(5, 5, 5), requires_grad=True)
+    a = x.detach().numpy()
+    indices = [slice(3, None), (3, None, None), slice(None, 3), (None, 3), 3, (3,), (3, ...)]
+    indices += [slice(1, 4, 2), (1, 4, 2), (slice(1, 4, 2),), (slice(1, 4), 2), ((..., 1))]
+    for _ in range(2):
+        for index in indices:
+            x.grad = None
+            y = x[index]
+            np.testing.assert_array_equal(y.detach().numpy(), a[index])
+            y.sum().backward()
+            want = np.zeros_like(a)
+            want[index] = 1
+            np.testing.assert_array_equal(x.grad.numpy(), want)
+        x.narrow(0, 1, 4).sum().backward()
+        x.select(0, 1).sum().backward()
+
+
+def test_pieces_of_no_elements_are_unflattened_by_their_own_size():
+    with pytest.raises(RuntimeError, match="unflatten"):
+        tg.zeros(4, 0).unflatten(0, (5,))

@@ -1,0 +1,72 @@
+"""Machine code from text: what it may refer to, and how its loops are widened."""
+
+import ctypes
+import math
+
+import llvmlite.binding as llvm
+import pytest
+
+from tapegrad.kernels import build, symbols
+from tapegrad.kernels.flags import entry_point, unoptimised
+from tapegrad.ops.core import table
+
+pytestmark = pytest.mark.tapegrad_only("how kernels are compiled")
+
+ELSEWHERE = """
+declare double @sin(double)
+declare double @llvm.pow.f64(double, double)
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+@seen = global i64 0
+define i64 @tapegrad_kernel(i64 %at, i64 %n) {
+  %p = inttoptr i64 %at to ptr
+  %x = load double, ptr %p
+  %s = call double @sin(double %x)
+  %c = fmul double %s, 0x3FF3333333333333
+  %q = call double @llvm.pow.f64(double %c, double %x)
+  %r = frem double %q, 0x3FB99999A0000000
+  %big = fcmp ogt double %x, 2.0
+  br i1 %big, label %clear, label %keep
+clear:
+  call void @llvm.memset.p0.i64(ptr %p, i8 0, i64 %n, i1 false)
+  br label %keep
+keep:
+  store double %r, ptr %p
+  %count = load i64, ptr @seen
+  %more = add i64 %count, 1
+  store i64 %more, ptr @seen
+  ret i64 %more
+}
+"""
+
+
+@pytest.mark.parametrize("level", [0, 2, 3])
+def test_code_finds_what_stands_elsewhere(level):
+    """The C library, also where LLVM itself calls it, constants, and data of its own."""
+    engine = build.assembled(ELSEWHERE, level)
+    address = engine[0].get_function_address(build.SYMBOL)
+    function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(address)
+    for count, x in enumerate((0.5, 2.5)):
+        cells = (ctypes.c_double * 4)(x, 1.0, 1.0, 1.0)
+        assert function(ctypes.addressof(cells), 32) == count + 1
+        constant = 0.10000000149011612
+        assert math.isclose(cells[0], math.fmod((math.sin(x) * 1.2) ** x, constant), rel_tol=1e-9)
+        assert cells[3] == (1.0 if x < 2 else 0.0)
+
+
+def interleaving(name):
+    """How many vectors the loops of an operation are told to compute side by side."""
+    namespace: dict = {}
+    source = symbols.forward_source(table[name], "f8", 0)
+    with unoptimised():
+        exec(compile(source, "<kernel>", "exec"), namespace)
+        _, text = entry_point(namespace["kernel"], 8)
+    text = build._interleaved(text)
+    llvm.parse_assembly(text).verify()
+    return [int(line[-2]) for line in text.split("\n") if "llvm.loop.interleave.count" in line]
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"), [("add", []), ("erf", [4]), ("tanh", [2]), ("log", [2, 2])]
+)
+def test_loops_over_polynomials_are_interleaved(name, counts):
+    assert interleaving(name) == counts
