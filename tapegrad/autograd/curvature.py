@@ -27,6 +27,7 @@ from tapegrad.tape import (
     FIELDS,
     HOOKED,
     PACKED,
+    SHAPE,
     SPENT,
     STRIDE,
     WIDE,
@@ -45,6 +46,7 @@ _SAME = frozenset(("clone", "contiguous", "alias"))
 _ONE, _ZERO = np.ones(()), np.zeros(())
 _NOTHING = (None,) * 4
 Arrays = dict[int, Any]
+FEW = 8  # vectors for which passes are made however large the arrays are
 
 
 class Unknown(Exception):
@@ -63,6 +65,8 @@ def leaf_products(root: Tensor, leaf: Tensor, since: int, vs: Any) -> np.ndarray
     low = tape.index(since)
     if low < 0 or tape.last_mutation > since or tape.hooks:
         return None
+    if len(vs) > FEW and _large(tape, low):
+        return None  # the general way computes the products with many vectors all at once
     found = np.empty(np.shape(vs))
     try:
         with np.errstate(all="ignore"):
@@ -73,6 +77,11 @@ def leaf_products(root: Tensor, leaf: Tensor, since: int, vs: Any) -> np.ndarray
         return None
     # A zero that met an infinity is NaN here, and zero by the general way.
     return found if np.isfinite(found).all() else None
+
+
+def _large(tape: Tape, low: int) -> bool:
+    """Whether a result that was recorded from an index on is large: its shape's number is odd."""
+    return bool((tape.words()[low:, SHAPE] & 1).any())
 
 
 class Passes:

@@ -31,7 +31,7 @@ def solve(a: Any, b: Any) -> Tensor | None:
     shape = y.shape
     if shape[0] != n or len(shape) > 2:
         return None
-    r = ops.solve.forward(x, y)
+    r = _solution(x, y)
     p, q = a._pos, b._pos
     if not (p or q):
         return wrap(r)
@@ -55,14 +55,33 @@ def solve(a: Any, b: Any) -> Tensor | None:
     return placed(r, tape, token)
 
 
+def _solution(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The solution of one system, for which `np.linalg` takes twice as long to look at it."""
+    if _loops is not None:
+        with np.errstate(all="ignore"):
+            r: np.ndarray = _loops.solve1(x, y) if y.ndim == 1 else _loops.solve(x, y)
+        first = r.item(0)
+        if first == first:  # where there is no solution all of it is NaN
+            return r
+    return ops.solve.forward(x, y)  # type: ignore[no-any-return]
+
+
+def _sign_and_log(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    if _loops is None:
+        sign, log = determinant.slogdet.forward(x)
+    else:
+        with np.errstate(all="ignore"):
+            sign, log = _loops.slogdet(x)
+    return np.array(sign), np.array(log)
+
+
 def slogdet(a: Any) -> tuple[Tensor, Tensor] | None:
     """The sign of a determinant and its logarithm; None where the general road has to be taken."""
     tape = current.tape
     if not _square(tape, a) or _place(1) < 0:
         return None
     x = a._a
-    r = determinant.slogdet.forward(x)
-    sign, log = np.array(r[0]), np.array(r[1])
+    sign, log = _sign_and_log(x)
     p = a._pos
     if not p:
         return wrap(sign), wrap(log)
@@ -82,6 +101,8 @@ def _view(params: dict[str, Any], given: tuple[int, ...]) -> Any:
     return None, None, (params, ((given, F8),))
 
 
+# NumPy's loops over LAPACK; `np.linalg` asks much before it calls them. They have no public name.
+_loops: Any = getattr(np.linalg, "_umath_linalg", None)
 _PAIR = (2,)
 _LAST = {"dims": (1,)}
 _HALVES = [_view({"index": (..., k)}, _PAIR) for k in (0, 1)]

@@ -136,6 +136,23 @@ def test_whole_matrices():
     np.testing.assert_array_equal(tg.hessian(lambda x: x.sum() * 0.0)(x), np.zeros((2,) * 4))
 
 
+def test_many_rows_of_large_arrays_are_left_to_the_general_way():
+    a = np.random.default_rng(0).standard_normal((600, 10)) / 20.0
+    f = lambda x: np.sum(np.exp(a @ x))
+    x = np.linspace(-1.0, 1.0, 10)
+    way = OnTape(f, "hessian")
+    expected = (a.T * np.exp(a @ x)) @ a
+    np.testing.assert_allclose(way.matrix((x,), {}, 0), expected)
+    assert not way.known
+    np.testing.assert_allclose(tg.hessian(f)(x), expected)
+    few = OnTape(lambda y: f(np.concatenate([y, x[2:]])), "hessian")
+    few.matrix((x[:2],), {}, 0)
+    assert not few.known  # joined: not known to the passes
+    few = OnTape(lambda y: np.sum(np.exp(a[:, :2] @ y)), "hessian")
+    few.matrix((x[:2],), {}, 0)
+    assert few.known
+
+
 @pytest.mark.parametrize("x", [2.0, np.array(2.0)])
 def test_numbers(x):
     found = tg.hvp(lambda x: x**3)(x, 0.5 if type(x) is float else np.array(0.5))

@@ -131,3 +131,19 @@ def test_what_they_refuse():
         tg.linalg.solve(a, leaf(np.ones((3, 1))))
     with pytest.raises(RuntimeError, match="takes square matrices"):
         tg.linalg.slogdet(leaf(np.ones((2, 3))))
+
+
+@pytest.mark.parametrize("loops", [systems._loops, None])
+def test_numpys_loops_are_not_needed(loops, monkeypatch):
+    monkeypatch.setattr(systems, "_loops", loops)
+    rng = np.random.default_rng(0)
+    a, b = matrix(rng, 4), rng.standard_normal((4, 2))
+    for right in (b, b[:, 0]):
+        found = np.linalg.solve(leaf(a), leaf(right))
+        np.testing.assert_array_equal(found.detach().numpy(), np.linalg.solve(a, right))
+    found = np.linalg.slogdet(leaf(a))
+    np.testing.assert_array_equal([part.item() for part in found], np.linalg.slogdet(a))
+    with pytest.raises(np.linalg.LinAlgError, match="singular"):
+        np.linalg.solve(leaf(np.zeros((2, 2))), leaf(np.ones(2)))
+    assert np.linalg.slogdet(leaf(np.zeros((2, 2))))[1].item() == -np.inf
+    assert np.isnan(np.linalg.solve(leaf(np.eye(2)), leaf(np.array([np.nan, 1.0]))).tolist()[0])
