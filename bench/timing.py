@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import median
@@ -53,8 +54,23 @@ QUICK = Effort(batch=0.0, rounds=(2, 2), budget=0.0)
 
 
 def interleave(calls: Mapping[str, Callable[[], Any]], effort: Effort) -> dict[str, list[float]]:
-    """Return the seconds per call of each, one sample a round, the order rotating."""
+    """Return the seconds per call of each, one sample a round, the order rotating.
+
+    What is there before is frozen: a library whose garbage wants a collection would else pay for
+    the objects of all the others, some hundred thousand of them.
+    """
     repeats = {name: _calibrate(call, effort.batch) for name, call in calls.items()}
+    gc.collect()
+    gc.freeze()
+    try:
+        return _interleaved(calls, effort, repeats)
+    finally:
+        gc.unfreeze()
+
+
+def _interleaved(
+    calls: Mapping[str, Callable[[], Any]], effort: Effort, repeats: dict[str, int]
+) -> dict[str, list[float]]:
     samples: dict[str, list[float]] = {name: [] for name in calls}
     order = list(calls)
     least, most = effort.rounds

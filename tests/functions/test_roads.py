@@ -72,6 +72,7 @@ def general(monkeypatch):
         monkeypatch.setattr(module, "see", see)
     monkeypatch.setattr(joining, "see_all", see_all)
     monkeypatch.setattr(reductions, "total", lambda *_: None)
+    monkeypatch.setattr(joining, "_stacked", lambda *_: None)
 
 
 def described(t):
@@ -115,6 +116,28 @@ def test_views_are_recorded_as_on_the_general_road(name, mode, monkeypatch):
 def test_totals_are_recorded_as_on_the_general_road(name, dim, keepdim, mode, monkeypatch):
     def function(x):
         return getattr(tg, name)(x, dim, keepdim)
+
+    got = results(function, mode)
+    general(monkeypatch)
+    assert got == results(function, mode)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("dim", [0, 1, -1, -3])
+@pytest.mark.parametrize(
+    "parts",
+    [
+        lambda x: [x[0], x[1]],
+        lambda x: [x[0], x[0] * 2.0, tg.ones(3, 4), x[1]],
+        lambda x: [x[0, 0, 0]] * 3,
+        lambda x: [x[0], x[1, :, :].double()],
+    ],
+    ids=["two", "four, one a constant", "numbers", "views"],
+)
+def test_stacks_are_recorded_as_on_the_general_road(parts, dim, mode, monkeypatch):
+    def function(x):
+        found = parts(x)
+        return tg.stack(found, dim if found[0].dim() else 0)
 
     got = results(function, mode)
     general(monkeypatch)
