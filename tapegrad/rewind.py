@@ -63,21 +63,23 @@ def lose(tape: Tape, since: int, name: str, roots: list[Tensor]) -> None:
         while t is not None:
             own.add(t._pos)
             t = t._base
-    newest = tape.tokens[max(first, 0) :]
-    counts = map(getrefcount, newest)  # two lists, and the call
-    held = [newest[i] for i, count in enumerate(counts) if count > 3 and newest[i] not in own]
+    held = [p for p in _held(tape.tokens[max(first, 0) :]) if p not in own]
     if held:
         tape.lost |= dict.fromkeys(held, name)
         tape.set_mode()
+
+
+def _held(newest: list[int]) -> list[int]:
+    """Those of the newest records that somebody holds, beside the tape, this list and the call."""
+    counts = map(getrefcount, newest)
+    return [newest[i] for i, references in enumerate(counts) if references > 3]
 
 
 def _lose(tape: Tape, newest: list[int], leaves: int, wide: int, name: str) -> bool:
     """Call the newest records lost that somebody holds; False: they are still needed."""
     if sys.exception() is not None or not _closed(tape, newest, leaves, wide):
         return False  # a traceback holds everything
-    counts = map(getrefcount, newest)
-    held = [newest[i] for i, references in enumerate(counts) if references > 3]
-    tape.lost |= dict.fromkeys(held, name)
+    tape.lost |= dict.fromkeys(_held(newest), name)
     tape.set_mode()
     return True
 

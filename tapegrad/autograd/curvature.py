@@ -19,6 +19,7 @@ import numpy as np
 from tapegrad.autograd.motion import motion
 from tapegrad.autograd.pullback import Saved, fit
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code
+from tapegrad.ops.reduce import remaining
 from tapegrad.ops.shape import sum_to
 from tapegrad.record import PASSES
 from tapegrad.tape import (
@@ -153,7 +154,7 @@ class Passes:
             elif op.name == "sum":
                 given, shape = tangents[codes[0]].shape, tangents[token].shape
                 if shape:
-                    kept = _kept(given, what[-1][0]["dim"])
+                    kept = remaining(given, what[-1][0]["dim"], keepdim=True)
                     g, dg = [np.broadcast_to(x, shape).reshape(kept) for x in (g, dg)]
                 self._add(codes[0], g, dg)
             else:
@@ -222,11 +223,6 @@ def _operands(op: Op, entry: Any) -> Any:
         return _NOTHING
     n = len(op.inputs)
     return entry[:4] if n == 3 else (*entry[:n], *_NOTHING[n:3], entry[n])
-
-
-def _kept(shape: Shape, dims: Any) -> Shape:
-    """A shape with ones where it was summed over."""
-    return tuple([1 if d in dims else n for d, n in enumerate(shape)])
 
 
 def _summed(x: Any, given: Shape, shape: Shape) -> np.ndarray:

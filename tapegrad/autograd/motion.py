@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 from tapegrad.kernels.symbols import CONDITIONS, OPERANDS, Symbol, partial
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op, table
 
-VALUES = (*OPERANDS[:3], "y")
 INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "strong": "*", "exact": "*"}
 
 

@@ -48,13 +48,6 @@ def blocks(x: Array, dim: tuple[int, ...]) -> tuple[int, int, int] | None:
     return outer, reduced, inner
 
 
-def kept(x: Array, dim: tuple[int, ...], keepdim: bool) -> tuple[int, ...]:
-    """The shape of the result of a reduction."""
-    if keepdim:
-        return tuple(1 if d in dim else n for d, n in enumerate(x.shape))
-    return tuple(n for d, n in enumerate(x.shape) if d not in dim)
-
-
 def fold(
     kernel: Any,
     rows: int,

@@ -12,12 +12,12 @@ from tapegrad.bulk.common import (
     Array,
     blocks,
     column_sums,
-    kept,
     known,
     pair_total,
     row_sums,
     row_totals,
 )  # fmt: skip
+from tapegrad.ops.reduce import remaining
 
 
 def total(x: Array, dim: tuple[int, ...]) -> Array | None:
@@ -36,7 +36,7 @@ def total(x: Array, dim: tuple[int, ...]) -> Array | None:
 def sum(x: Array, *, dim: tuple[int, ...], keepdim: bool) -> Any:
     """The sum."""
     found = total(x, dim)
-    return None if found is None else found.reshape(kept(x, dim, keepdim))
+    return None if found is None else found.reshape(remaining(x.shape, dim, keepdim))
 
 
 def mean(x: Array, *, dim: tuple[int, ...], keepdim: bool) -> Any:
@@ -45,7 +45,9 @@ def mean(x: Array, *, dim: tuple[int, ...], keepdim: bool) -> Any:
     if found is None:
         return None
     count = x.size // found.size
-    return np.divide(found, x.dtype.type(count), out=found).reshape(kept(x, dim, keepdim))
+    return np.divide(found, x.dtype.type(count), out=found).reshape(
+        remaining(x.shape, dim, keepdim)
+    )
 
 
 def prod(x: Array, *, dim: tuple[int, ...], keepdim: bool) -> Any:
@@ -59,7 +61,7 @@ def prod(x: Array, *, dim: tuple[int, ...], keepdim: bool) -> Any:
         sure = whole != 0.0 and math.isfinite(whole)
     else:
         sure = out.all() and np.isfinite(out).all()
-    return out.reshape(kept(x, dim, keepdim)) if sure else None
+    return out.reshape(remaining(x.shape, dim, keepdim)) if sure else None
 
 
 def moments(x: Array, dim: tuple[int, ...]) -> tuple[Array, Array, int] | None:
@@ -80,7 +82,7 @@ def var(x: Array, *, dim: tuple[int, ...], correction: float, keepdim: bool) -> 
     _, squares, n = found
     with np.errstate(all="ignore"):
         out = squares / x.dtype.type(max(n - correction, 0))
-    return out.reshape(kept(x, dim, keepdim))
+    return out.reshape(remaining(x.shape, dim, keepdim))
 
 
 def std(x: Array, *, dim: tuple[int, ...], correction: float, keepdim: bool) -> Any:
@@ -104,7 +106,7 @@ def norm(x: Array, *, p: float, dim: tuple[int, ...], keepdim: bool) -> Any:
         return None
     rows, n = found[:2]
     squares = row_totals("square_up", x, rows, n, np.add, np.zeros(rows, x.dtype))
-    return np.sqrt(squares).reshape(kept(x, dim, keepdim))
+    return np.sqrt(squares).reshape(remaining(x.shape, dim, keepdim))
 
 
 def others_prod(x: Array, *, dim: int) -> Any:

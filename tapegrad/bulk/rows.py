@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad import parallel
-from tapegrad.bulk.common import SHORT, Array, kept, known, loop
+from tapegrad.bulk.common import SHORT, Array, known, loop
+from tapegrad.ops.reduce import remaining
 from tapegrad.parallel import address, launch
 
 
@@ -44,7 +45,7 @@ def logsumexp(x: Array, *, dim: tuple[int, ...], keepdim: bool) -> Any:
     if found is None:
         return None
     kernel, rows, n = found
-    out = np.empty(kept(x, dim, keepdim), x.dtype)
+    out = np.empty(remaining(x.shape, dim, keepdim), x.dtype)
     launch(kernel, rows, n, [address(x), address(out)], [n * x.itemsize, x.itemsize])
     return out
 

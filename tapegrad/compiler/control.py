@@ -25,7 +25,8 @@ from tapegrad.compiler.region import (
 from tapegrad.compiler.standing import replace
 from tapegrad.compiler.trace import Trace, traced
 from tapegrad.lift.core import Level, put_above
-from tapegrad.lift.layers import Layer, apart, bare, differs, heights, joined, layer_of, together
+from tapegrad.lift.layers import Layer, apart, differs, heights, joined, layer_of, together
+from tapegrad.lift.variable import plain
 from tapegrad.ops.shape import permute
 from tapegrad.record import run
 from tapegrad.tape import current
@@ -165,7 +166,7 @@ def repeated(
                 goes_on = until(_entered(inner, 0, values, layers))
                 if differs(goes_on):
                     trip = _while_it_goes_on(body, until)
-                condition = closed(inner, [_any(bare(goes_on))])
+                condition = closed(inner, [_any(plain(goes_on))])
         with opened(owner) as inner:
             carry = _entered(inner, 0, values, layers)
             given = [first_entry(at.values[p]) for p in lines]
@@ -175,7 +176,7 @@ def repeated(
                 kept = [layer_of(x) for x in outputs]
                 graph = closed(inner, [*_apart(last, layers), *_apart(outputs, kept)])
                 break
-    count = (at.position(bare(trips)),) if isinstance(trips, Tensor) else ()
+    count = (at.position(plain(trips)),) if isinstance(trips, Tensor) else ()
     form = Repeat(
         graph, condition, len(first), len(lines), None if count else trips, backwards  # type: ignore[arg-type]
     )  # fmt: skip

@@ -138,7 +138,6 @@ def _small(node: Node, operands: list[Place], room: Room) -> tuple[list[Step], P
 def _by_lapack(node: Node, operands: list[Place], room: Room) -> tuple[list[Step], Place]:
     """Matrices are copied to where LAPACK works on them in place."""
     dtype, name = node.dtype, node.name
-    dtype, name = node.dtype, node.name
     n = operands[0].shape[-1]
     text = Text(dtype)
     if name in ("det", "slogdet"):

@@ -7,11 +7,10 @@ from functools import cache
 from typing import Any
 
 from tapegrad.compiler import called, elementary, text
-from tapegrad.compiler.elementary import definitions
 from tapegrad.compiler.text import FLOATS, Block, Operand, Value, literal
 from tapegrad.kernels.symbols import CONDITIONS, GUARDS, SCALARS
 
-__all__ = ["Code", "Value", "definitions", "literal", "promoted", "supports"]
+__all__ = ["Code", "Value", "literal", "promoted", "supports"]
 
 RANK = {"i1": 0, "i32": 1, "i64": 2, "float": 3, "double": 4}
 # What is computed in integers as NumPy does; everything else is a matter of floats.

@@ -15,6 +15,7 @@ from tapegrad.functions.indexing import index_select, take_along_dim
 from tapegrad.functions.scans import sort
 from tapegrad.functions.shapes import narrow, permute, reshape, to, unsqueeze
 from tapegrad.ops.index import gather
+from tapegrad.ops.reduce import remaining
 from tapegrad.record import run
 from tapegrad.specimen import Specimen, everything
 from tapegrad.tensor import Tensor, wrap
@@ -64,13 +65,6 @@ def numbers(row: Tensor) -> Any:
     if type(row) is Tensor:
         return np.count_nonzero(~np.isnan(row._a), axis=0, keepdims=True)
     return to(r.sum(a.logical_not(a.isnan(row)), 0, keepdim=True), dtype=np.float64)
-
-
-def remaining(shape: tuple[int, ...], dims: tuple[int, ...], keepdim: bool) -> tuple[int, ...]:
-    """The shape after a reduction."""
-    if keepdim:
-        return tuple(1 if d in dims else n for d, n in enumerate(shape))
-    return tuple(n for d, n in enumerate(shape) if d not in dims)
 
 
 def finite(x: Tensor) -> bool:

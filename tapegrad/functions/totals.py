@@ -15,7 +15,7 @@ import numpy as np
 from tapegrad.fast import owe
 from tapegrad.functions.arguments import all_dims
 from tapegrad.ops.core import Op
-from tapegrad.ops.reduce import mean
+from tapegrad.ops.reduce import mean, remaining
 from tapegrad.record import classes, resolve
 from tapegrad.tape import GENERAL, MODE_FAST, STRIDE, current, pack_into, shapes
 from tapegrad.tensor import F8, SHORT, Tensor
@@ -91,8 +91,8 @@ def total(op: Op, x: Tensor, dim: Any, keepdim: bool) -> Tensor | None:
 def _plan(op: Op, s: int, dim: Any, keepdim: bool) -> Plan:
     shape = shapes.shapes[s]
     dims = all_dims(dim, len(shape), op.name)
-    kept = tuple([1 if d in dims else n for d, n in enumerate(shape)])
-    result = kept if keepdim else tuple([n for d, n in enumerate(shape) if d not in dims])
+    kept = remaining(shape, dims, keepdim=True)
+    result = remaining(shape, dims, keepdim)
     found = classes((kept,), shape)
     bits, aux = (GENERAL, 0) if found is None else (found[0], int(shapes.sizes[s]))
     n = (float(math.prod([shape[d] for d in dims])) or math.nan) if op is mean else 0.0

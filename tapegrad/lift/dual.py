@@ -104,10 +104,10 @@ class Dual(Lifted):
             _own(lift)
             x, dx = lift.primal, lift.tangent
             return dual(_seen(op, x, params), _seen(op, dx, params), at, owned=True)
-        return cls.general(op, args, params, at)
+        return cls._general(op, args, params, at)
 
     @classmethod
-    def general(cls, op: Op, args: Any, params: dict[str, Any], at: Level) -> Any:
+    def _general(cls, op: Op, args: Any, params: dict[str, Any], at: Level) -> Any:
         """`apply`, whatever the operands are."""
         primals: list[Any] = []
         tangents: list[Tensor | None] = []

@@ -71,13 +71,6 @@ def heights(layer: Layer | None, above: int = 0) -> list[int]:
     return [n for part in layer.parts for n in heights(part, above)]
 
 
-def bare(t: Any) -> Any:
-    """The values that stand behind a Tensor: those of all examples, and no tangents."""
-    while isinstance(t, Lifted) and not t._lift.at.traces:
-        t = t.parts()[0]
-    return t
-
-
 def differs(t: Any) -> bool:
     """Whether a value may be another one in each example of a map."""
     while isinstance(t, Dual):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from tapegrad.lift.batch import batched
 from tapegrad.lift.core import Level, Lifted
@@ -72,8 +73,8 @@ def variables(
             forget(v)
 
 
-def plain(t: Tensor) -> Tensor:
-    """What of a variable stands on the tape, or in a trace."""
+def plain(t: Any) -> Any:
+    """What of a value stands on the tape, or in a trace: all examples, and no tangents."""
     while isinstance(t, Lifted) and not t._lift.at.traces:
         t = t.parts()[0]
     return t

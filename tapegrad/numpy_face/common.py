@@ -11,6 +11,7 @@ import numpy as np
 from tapegrad.dtypes import dtype as DType
 from tapegrad.dtypes import get_default_dtype
 from tapegrad.functions.arguments import all_dims
+from tapegrad.functions.arithmetic import clamp, remainder
 from tapegrad.functions.shapes import reshape
 from tapegrad.ops.shape import to
 from tapegrad.record import run
@@ -93,9 +94,15 @@ def nothing(axis: Any) -> bool:
     return isinstance(axis, tuple) and not axis
 
 
-def kept(shape: tuple[int, ...], dims: tuple[int, ...]) -> tuple[int, ...]:
-    """A shape whose reduced dimensions have one element."""
-    return tuple(1 if d in dims else n for d, n in enumerate(shape))
+def brought_in(places: Tensor, n: int, mode: str, name: str) -> Tensor:
+    """Places among n, which are brought there or left as they are, as `mode` says."""
+    if mode == "wrap":
+        return remainder(places, n)
+    if mode == "clip":
+        return clamp(places, 0, n - 1)
+    if mode != "raise":
+        raise ValueError(f"`{name}`: mode is 'raise', 'wrap' or 'clip', got {mode!r}")
+    return places
 
 
 def line(x: Tensor, axis: Any) -> tuple[Tensor, int]:

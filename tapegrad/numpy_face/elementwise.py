@@ -12,7 +12,16 @@ from tapegrad.functions.creation import zeros_like
 from tapegrad.functions.indexing import take_along_dim
 from tapegrad.functions.joining import stack, unbind
 from tapegrad.functions.shapes import broadcast_to, clone, to
-from tapegrad.numpy_face.common import floating, named, operand, plain, tensor, title, wrapped
+from tapegrad.numpy_face.common import (
+    brought_in,
+    floating,
+    named,
+    operand,
+    plain,
+    tensor,
+    title,
+    wrapped,
+)
 from tapegrad.numpy_face.dispatch import handles
 from tapegrad.ops import logic
 from tapegrad.record import run
@@ -130,12 +139,7 @@ def _choose(a: Any, choices: Any, mode: str = "raise") -> Tensor:
     places = index_array(a, "np.choose")
     parts = list(unbind(choices)) if isinstance(choices, Tensor) else [tensor(c) for c in choices]
     n = len(parts)
-    if mode == "wrap":
-        places = ew.remainder(places, n)
-    elif mode == "clip":
-        places = ew.clamp(places, 0, n - 1)
-    elif mode != "raise":
-        raise ValueError(f"`np.choose`: mode is 'raise', 'wrap' or 'clip', got {mode!r}")
+    places = brought_in(places, n, mode, "np.choose")
     given = everything(places._a)
     if given.size and (given.min() < 0 or given.max() >= n):
         raise ValueError(f"`np.choose`: an index is out of range for {n} choices")

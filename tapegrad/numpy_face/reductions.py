@@ -10,8 +10,9 @@ from tapegrad.functions import arithmetic as ew
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import all_dims
 from tapegrad.functions.shapes import broadcast_to, clone, permute, reshape, to
-from tapegrad.numpy_face.common import SHORT, floating, kept, line, named, nothing, tensor
+from tapegrad.numpy_face.common import SHORT, floating, line, named, nothing, tensor
 from tapegrad.numpy_face.dispatch import handles
+from tapegrad.ops.reduce import remaining
 from tapegrad.tensor import Tensor, wrap
 
 SHORT[np.sum] = r.sum
@@ -55,7 +56,7 @@ def prod_(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -
     others = tuple(shape[d] for d in rest)
     count = int(np.prod([shape[d] for d in dims]))
     found = r.prod(reshape(permute(x, (*rest, *dims)), (*others, count)), -1, dtype=dtype)
-    return reshape(found, kept(shape, dims)) if keepdims else found
+    return reshape(found, remaining(shape, dims, keepdim=True)) if keepdims else found
 
 
 def _spread(x: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, function: Any) -> Tensor:

@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.functions import arithmetic as ew
 from tapegrad.functions import indexing, joining
 from tapegrad.functions import shapes as s
 from tapegrad.functions.arguments import one_dim
 from tapegrad.functions.reductions import sum as total
-from tapegrad.numpy_face.common import named, plain, tensor
+from tapegrad.numpy_face.common import brought_in, named, plain, tensor
 from tapegrad.numpy_face.dispatch import handles
 from tapegrad.specimen import everything
 from tapegrad.tensor import Tensor, wrap
@@ -194,12 +193,7 @@ def _chosen(x: Tensor, places: Any, axis: Any, name: str) -> Tensor:
 def _take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Tensor:
     x, places = tensor(a), tensor(indices)
     n = x._a.size if axis is None else x._a.shape[one_dim(axis, x._a.ndim, "np.take")]
-    if mode == "wrap":
-        places = ew.remainder(places, n)
-    elif mode == "clip":
-        places = ew.clamp(places, 0, n - 1)
-    elif mode != "raise":
-        raise ValueError(f"`np.take`: mode is 'raise', 'wrap' or 'clip', got {mode!r}")
+    places = brought_in(places, n, mode, "np.take")
     if places._a.dtype.kind not in "iu":
         raise TypeError(f"`np.take`: indices must be integers, got {places._a.dtype}")
     given = everything(places._a)

@@ -14,7 +14,7 @@ from tapegrad.functions.arguments import all_dims
 from tapegrad.functions.joining import cat
 from tapegrad.functions.scans import sort
 from tapegrad.functions.shapes import broadcast_to, matrix_transpose, narrow, reshape, to
-from tapegrad.numpy_face.common import floating, nothing, tensor
+from tapegrad.numpy_face.common import floating, nothing, tensor, title
 from tapegrad.numpy_face.dispatch import handles
 from tapegrad.numpy_face.joining import at_least
 from tapegrad.numpy_face.reductions import (
@@ -28,6 +28,7 @@ from tapegrad.numpy_face.reductions import (
     some,
     sum_,
 )
+from tapegrad.ops.reduce import remaining
 from tapegrad.specimen import everything
 from tapegrad.tensor import Tensor, wrap
 
@@ -44,18 +45,17 @@ def _groups(a: Any, axis: Any, name: str) -> tuple[Tensor, tuple[int, ...]]:
 
 
 def _quantiles(
-    a: Any, q: Any, axis: Any, method: str, keepdims: Any, weights: Any, name: str,
-    share: float = 1.0,
-) -> Tensor:  # fmt: skip
+    a: Any, q: Any, axis: Any, method: str, keepdims: Any, weights: Any, name: str, whole: float
+) -> Tensor:
     if method not in qs.METHODS:
         raise ValueError(f"`{name}`: method is one of {list(qs.METHODS)}, got {method!r}")
     x, dims = _groups(a, axis, name)
     some(x, dims, name)
     kind = x._a.dtype if type(q) in (int, float) else None
     at = q if isinstance(q, Tensor) else wrap(np.asarray(q, kind))
-    at = floating(at) if share == 1.0 else ew.div(at, share)
+    at = floating(at) if whole == 1.0 else ew.div(at, whole)
     if not qs.in_range(at):
-        raise ValueError(f"`{name}`: q must be between 0 and {share:g}, got a value that is not")
+        raise ValueError(f"`{name}`: q must be between 0 and {whole:g}, got a value that is not")
     w = None if weights is None else _weights(weights, x, axis, method, name)
     keep = bool(keepdims) and not nothing(axis)
     return qs.quantiles(x, at, dims, keep, method, skip=name.startswith("np.nan"), weights=w)
@@ -71,36 +71,23 @@ def _weights(weights: Any, x: Tensor, axis: Any, method: str, name: str) -> Tens
     return broadcast_to(aligned(w, x, axis, name), x._a.shape)
 
 
-@handles(np.quantile)
-def _quantile(
-    a: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False,
-    *, weights: Any = None,
-) -> Tensor:  # fmt: skip
-    return _quantiles(a, q, axis, method, keepdims, weights, "np.quantile")
+def _among(func: Any, whole: float) -> None:
+    """A function of NumPy's whose q goes from 0 to a number that stands for all elements."""
+    name = title(func)
+
+    def handler(
+        a: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False,
+        *, weights: Any = None,
+    ) -> Tensor:  # fmt: skip
+        return _quantiles(a, q, axis, method, keepdims, weights, name, whole)
+
+    handles(func)(handler)
 
 
-@handles(np.percentile)
-def _percentile(
-    a: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False,
-    *, weights: Any = None,
-) -> Tensor:  # fmt: skip
-    return _quantiles(a, q, axis, method, keepdims, weights, "np.percentile", 100.0)
-
-
-@handles(np.nanquantile)
-def _nanquantile(
-    a: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False,
-    *, weights: Any = None,
-) -> Tensor:  # fmt: skip
-    return _quantiles(a, q, axis, method, keepdims, weights, "np.nanquantile")
-
-
-@handles(np.nanpercentile)
-def _nanpercentile(
-    a: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False,
-    *, weights: Any = None,
-) -> Tensor:  # fmt: skip
-    return _quantiles(a, q, axis, method, keepdims, weights, "np.nanpercentile", 100.0)
+_among(np.quantile, 1.0)
+_among(np.nanquantile, 1.0)
+_among(np.percentile, 100.0)
+_among(np.nanpercentile, 100.0)
 
 
 @handles(np.median)
@@ -111,7 +98,7 @@ def _median(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     n = ordered._a.shape[0]
     middle = r.mean(narrow(ordered, 0, (n - 1) // 2, 2 - n % 2), 0, keepdim=True)
     found = middle if qs.finite(ordered) else qs.unless_nan(ordered, middle)
-    return reshape(found, qs.remaining(x._a.shape, dims, bool(keepdims) and not nothing(axis)))
+    return reshape(found, remaining(x._a.shape, dims, bool(keepdims) and not nothing(axis)))
 
 
 @handles(np.nanmedian)
@@ -123,7 +110,7 @@ def _nanmedian(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     low = np.maximum(np.floor((count - 1) / 2), 0)
     high = np.minimum(np.floor(count / 2), row._a.shape[0] - 1)
     found = (qs.pick(ordered, low) + qs.pick(ordered, high)) / 2
-    return reshape(found, qs.remaining(x._a.shape, dims, bool(keepdims) and not nothing(axis)))
+    return reshape(found, remaining(x._a.shape, dims, bool(keepdims) and not nothing(axis)))
 
 
 # -- covariances ---------------------------------------------------------------------------

@@ -89,12 +89,8 @@ def _third(g: Any, w: Any, x: Any) -> Any:
 
 def _slogdet(x: Any) -> Any:
     with np.errstate(all="ignore"):
-        sign, log = np.linalg.slogdet(x)
-    if x.ndim > 2:
-        return np.stack((sign, log), -1)
-    found = np.empty(2, sign.dtype)
-    found[0], found[1] = sign, log
-    return found
+        found = np.linalg.slogdet(x)
+    return np.array(found) if x.ndim == 2 else np.stack(found, -1)
 
 
 def _logdet_slope(x: Any) -> Any:

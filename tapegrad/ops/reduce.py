@@ -17,6 +17,7 @@ from tapegrad.ops.elementwise import abs as abs_
 from tapegrad.ops.elementwise import eq, exp, sign, strong, where
 from tapegrad.ops.elementwise import pow as pow_
 from tapegrad.ops.shape import expand, unsqueeze
+from tapegrad.tape import Shape
 
 Dims = tuple[int, ...]
 
@@ -26,6 +27,13 @@ def spread(g: Any, x_spec: Any, dim: Dims, keepdim: bool) -> Any:
     if not keepdim and dim:
         g = unsqueeze(g, dims=dim)
     return expand(g, shape=x_spec.shape)
+
+
+def remaining(shape: Shape, dims: Dims, keepdim: bool) -> Shape:
+    """The shape of the result of a reduction."""
+    if keepdim:
+        return tuple([1 if d in dims else n for d, n in enumerate(shape)])
+    return tuple([n for d, n in enumerate(shape) if d not in dims])
 
 
 def count(spec: Any, dim: Dims) -> int:

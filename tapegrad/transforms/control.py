@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad.functions.arithmetic import maximum
-from tapegrad.lift.layers import bare, differs
+from tapegrad.lift.layers import differs
+from tapegrad.lift.variable import plain
 from tapegrad.tensor import Tensor
 from tapegrad.transforms.arguments import name_of, require_function
 from tapegrad.transforms.looping import (
@@ -84,7 +85,7 @@ def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> 
 
     what, at = tracing
     inputs = [leaves[k] for k in moving]
-    results = what.branch(at, bare(pred).bool(), [arm(true_fun), arm(false_fun)], inputs)
+    results = what.branch(at, plain(pred).bool(), [arm(true_fun), arm(false_fun)], inputs)
     return unflatten(flatten(next(iter(given_back.values())))[1], results)
 
 

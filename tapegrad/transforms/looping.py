@@ -11,7 +11,7 @@ from tapegrad.functions.arithmetic import where
 from tapegrad.functions.joining import stack
 from tapegrad.lift.batch import Batched
 from tapegrad.lift.core import Level, Lifted
-from tapegrad.lift.layers import bare
+from tapegrad.lift.variable import plain
 from tapegrad.ops.core import Spec
 from tapegrad.ops.shape import clone
 from tapegrad.record import run
@@ -127,7 +127,7 @@ def _lifted(t: Any) -> list[Any]:
 
 def mapped_truth(pred: Any) -> bool:
     """Whether a condition holds for any example of the maps it is under."""
-    values = bare(pred)
+    values = plain(pred)
     return bool(np.any(values._a if isinstance(values, Tensor) else values))
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tests.compiler.test_jitted_transforms import Doubling
 
 pytestmark = pytest.mark.tapegrad_only("tapegrad's own branches and loops")
 
@@ -358,20 +359,6 @@ def test_arms_copy_what_lies_outside_and_change_the_copy():
 
 
 # -- changes in place ------------------------------------------------------------------------------
-
-
-class Doubling(tg.autograd.Function):
-    """Changes its argument in place."""
-
-    @staticmethod
-    def forward(ctx, x):
-        x.mul_(2)
-        ctx.mark_dirty(x)
-        return x
-
-    @staticmethod
-    def backward(ctx, g):
-        return g * 20
 
 
 def changing(x, region):

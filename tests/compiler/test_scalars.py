@@ -10,7 +10,8 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from tapegrad.compiler.scalars import Code, Value, definitions, literal, promoted, supports
+from tapegrad.compiler.elementary import definitions
+from tapegrad.compiler.scalars import Code, Value, literal, promoted, supports
 from tapegrad.compiler.text import Block, Operand, select
 from tapegrad.kernels import build, vmath
 from tapegrad.kernels.symbols import GUARDS, SCALARS
@@ -277,6 +278,7 @@ def test_operands_of_a_block_are_no_conditions():
 def test_numba_is_not_needed():
     code = (
         "import sys; from tapegrad.compiler.scalars import *;"
+        "from tapegrad.compiler.elementary import definitions;"
         "c = Code(); c.apply('exp', [Value('%x', 'double')]); definitions(c.used);"
         "print({'numba', 'llvmlite'} & sys.modules.keys())"
     )
