@@ -1,12 +1,10 @@
 """tapegrad: automatic differentiation on a flat tape, for NumPy and Numba."""
 
+import importlib as _importlib
+import typing as _typing
 import warnings as _warnings
 
-from tapegrad import autograd, compat, func, linalg, nn, optimize, special
-from tapegrad.autograd import (  # noqa: F401 - importing attaches them to `autograd`: they stand
-    forward_ad as _forward_ad,  # above the transforms, which stand above the rest of it
-)
-from tapegrad.autograd import functional as _functional  # noqa: F401
+from tapegrad import autograd, compat, linalg, nn, special
 from tapegrad.autograd.grad_mode import (
     enable_grad,
     inference_mode,
@@ -265,15 +263,18 @@ from tapegrad.parallel import get_num_threads, set_num_threads
 from tapegrad.size import Size
 from tapegrad.tape import Record, Tape
 from tapegrad.tensor import Tensor
-from tapegrad.transforms.checking import check_grads
-from tapegrad.transforms.control import cond, fori_loop, scan, while_loop
-from tapegrad.transforms.custom import checkpoint, custom_jvp, custom_vjp, stop_gradient
-from tapegrad.transforms.forward import jvp, linearize
-from tapegrad.transforms.jacobians import hessian, jacfwd, jacobian, jacrev
-from tapegrad.transforms.mapping import vmap
-from tapegrad.transforms.products import hvp, vhp
 from tapegrad.transforms.pytree import ravel_pytree, register_pytree_node, tree_map
-from tapegrad.transforms.reverse import grad, value_and_grad, vjp
+
+if _typing.TYPE_CHECKING:  # what `__getattr__` loads when it is first asked for
+    from tapegrad import func, optimize
+    from tapegrad.transforms.checking import check_grads
+    from tapegrad.transforms.control import cond, fori_loop, scan, while_loop
+    from tapegrad.transforms.custom import checkpoint, custom_jvp, custom_vjp, stop_gradient
+    from tapegrad.transforms.forward import jvp, linearize
+    from tapegrad.transforms.jacobians import hessian, jacfwd, jacobian, jacrev
+    from tapegrad.transforms.mapping import vmap
+    from tapegrad.transforms.products import hvp, vhp
+    from tapegrad.transforms.reverse import grad, value_and_grad, vjp
 
 __all__ = [
     "Record",
@@ -553,5 +554,34 @@ int = int32
 
 _install()
 _install_numpy_face()
+
+_TRANSFORMS = {
+    "checking": "check_grads",
+    "control": "cond fori_loop scan while_loop",
+    "custom": "checkpoint custom_jvp custom_vjp stop_gradient",
+    "forward": "jvp linearize",
+    "jacobians": "hessian jacfwd jacobian jacrev",
+    "mapping": "vmap",
+    "products": "hvp vhp",
+    "reverse": "grad value_and_grad vjp",
+}
+# A third of the import's time, which a user of Tensors need not spend.
+_LATER = {name: f"transforms.{m}" for m, names in _TRANSFORMS.items() for name in names.split()}
+_LATER |= {"func": "", "optimize": ""}
+
+
+def __getattr__(name: str) -> _typing.Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'tapegrad' has no attribute {name!r}")
+    where = _LATER[name]
+    module = _importlib.import_module(f"tapegrad.{where or name}")
+    found = globals()[name] = getattr(module, name) if where else module
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
 # As in PyTorch, log(0) is -inf and no news; the warning that NumPy would print names our own line.
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tapegrad\.")

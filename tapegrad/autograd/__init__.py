@@ -1,6 +1,7 @@
 """PyTorch's autograd: `backward`, `grad`, `Function`, hooks, modes, checks."""
 
-from typing import Any
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from tapegrad.autograd import function, graph
 from tapegrad.autograd.anomaly import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
@@ -22,15 +23,18 @@ from tapegrad.autograd.hooks import (
 )
 from tapegrad.tensor import Tensor
 
+if TYPE_CHECKING:
+    from tapegrad.autograd import forward_ad, functional
+
 __all__ = [
     "Function",
     "GradcheckError",
     "backward",
     "detect_anomaly",
     "enable_grad",
-    "forward_ad",  # this one and
+    "forward_ad",
     "function",
-    "functional",  # this one are attached by `tapegrad`: they stand above the transforms
+    "functional",
     "grad",
     "gradcheck",
     "gradgradcheck",
@@ -42,6 +46,12 @@ __all__ = [
     "set_detect_anomaly",
     "set_grad_enabled",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("forward_ad", "functional"):  # they stand above the transforms
+        return importlib.import_module(f"tapegrad.autograd.{name}")
+    raise AttributeError(f"module 'tapegrad.autograd' has no attribute {name!r}")
 
 
 def _backward(

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tapegrad.transforms.arguments import require_function
-
 if TYPE_CHECKING:
     from tapegrad.compiler.jitted import Jitted
 
@@ -35,6 +33,7 @@ def jit(
     (9.0, array([ 3., 12.]))
     """
     from tapegrad.compiler.jitted import Jitted
+    from tapegrad.transforms.arguments import require_function
 
     require_function(f, "jit")
     numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
