@@ -5,6 +5,9 @@ what they mostly are the function computes and writes the record by itself, its 
 nanoseconds; everything else goes the general road of `tapegrad.record`.  The lines that append a
 record are those of `Tape.append`: a call there would cost a tenth of the whole.
 
+These functions in Python are what an operation begins with.  Compiled code takes their place as
+`Op.short` once there is some (see `tapegrad.road`), and calls them for what it does not take.
+
 Shapes are compared by their numbers (see `tapegrad.tape.Shapes`): what follows from a pair of them,
 the result's shape and how the operands are broadcast, is worked out once.
 """
@@ -34,25 +37,27 @@ from tapegrad.tape import (
 )
 from tapegrad.tensor import F8, SHORT, Tensor, number, wrap
 
+# The functions that are nothing but a short road, and whether their operands are exchanged.
+public: dict[Callable[..., Any], tuple[Op, bool]] = {}
 _new = Tensor.__new__
-_constants: dict[float, np.ndarray] = {}
+constants: dict[float, np.ndarray] = {}
 SCALAR_A, SCALAR_B = SCALAR << CLASS_SHIFT[0], SCALAR << CLASS_SHIFT[1]
 Pair = tuple[int, int, int]  # shape of the result, bits of the word, AUX
 NO_PAIR = (-1, 0, 0)
-_pairs: dict[tuple[int, int], Pair] = {}
-_products: dict[tuple[int, int], tuple[int, int, int, Any]] = {}
+pairs: dict[tuple[int, int], Pair] = {}
+products: dict[tuple[int, int], tuple[int, int, int, Any]] = {}
 
 
 def constant(value: float) -> np.ndarray:
     """A 0-d float64 array; the last few hundred are kept, for a loop uses the same ones again."""
-    found = _constants.get(value) if value else None
+    found = constants.get(value) if value else None
     if found is None:
         found = np.array(value, F8)
         found.flags.writeable = False
         if value:
-            if len(_constants) > 256:
-                _constants.clear()
-            _constants[value] = found
+            if len(constants) > 256:
+                constants.clear()
+            constants[value] = found
     return found
 
 
@@ -75,7 +80,12 @@ def owe(tape: Tape, number: int) -> None:
 def unary(op: Op) -> Callable[[Any], Tensor]:
     """The function `op(input)` for an elementwise operation of one operand."""
     op.short = _unary(op)
-    return op.short
+
+    def function(input: Any) -> Any:
+        return op.short(input)
+
+    public[function] = op, False
+    return function
 
 
 def _unary(op: Op) -> Callable[[Any], Tensor]:
@@ -132,7 +142,7 @@ def _unary(op: Op) -> Callable[[Any], Tensor]:
     return function
 
 
-def _pair(s: int, sb: int) -> Pair:
+def pair(s: int, sb: int) -> Pair:
     """What follows from the shapes of two operands that differ."""
     a, b = shapes.shapes[s], shapes.shapes[sb]
     found = NO_PAIR
@@ -145,14 +155,33 @@ def _pair(s: int, sb: int) -> Pair:
         number = shapes.number(result)
         if layout is not None and shapes.sizes[number] < SHORT:
             found = (number, *layout)
-    _pairs[s, sb] = found
+    pairs[s, sb] = found
     return found
 
 
 def binary(op: Op) -> Callable[[Any, Any], Tensor]:
     """The function `op(input, other)` for an elementwise operation of two operands."""
     op.short = _binary(op)
-    return op.short
+    return _of_two(op)
+
+
+def _of_two(op: Op) -> Callable[[Any, Any], Any]:
+    def function(input: Any, other: Any) -> Any:
+        return op.short(input, other)
+
+    public[function] = op, False
+    return function
+
+
+def flipped(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """The same with its operands exchanged, as a reflected operator has them."""
+
+    def operator(self: Tensor, other: Any) -> Any:
+        return function(other, self)
+
+    if function in public:
+        public[operator] = public[function][0], True
+    return operator
 
 
 def _binary(op: Op) -> Callable[[Any, Any], Tensor]:
@@ -200,7 +229,7 @@ def _binary(op: Op) -> Callable[[Any, Any], Tensor]:
         elif s < 0 or sb < 0:
             s = -1
         else:
-            s, word, aux = _pairs.get((s, sb)) or _pair(s, sb)
+            s, word, aux = pairs.get((s, sb)) or pair(s, sb)
             word |= plain
         if s < 0 or (tape.mode != MODE_FAST and (p or q or tape.inference)):
             return run(op, (as_operand(input), as_operand(other)), {})
@@ -242,7 +271,7 @@ def _binary(op: Op) -> Callable[[Any, Any], Tensor]:
     return function
 
 
-def _product(s: int, sb: int) -> tuple[int, int, int, Any]:
+def product(s: int, sb: int) -> tuple[int, int, int, Any]:
     """Of two matrices or vectors: the result's shape, bits and AUX, and what the record keeps."""
     a, b = shapes.shapes[s], shapes.shapes[sb]
     found: tuple[int, int, int, Any] = (-1, 0, 0, None)
@@ -251,12 +280,17 @@ def _product(s: int, sb: int) -> tuple[int, int, int, Any]:
         layout = matrix_layout(a, b)
         bits, aux = (GENERAL, 0) if layout is None else layout
         found = (number, bits, aux, ({}, ((a, F8), (b, F8))))
-    _products[s, sb] = found
+    products[s, sb] = found
     return found
 
 
 def matmul(op: Op, otherwise: Callable[[Any, Any], Tensor]) -> Callable[[Any, Any], Tensor]:
     """The function of the matrix product of two matrices or vectors."""
+    op.short = _matmul(op, otherwise)
+    return _of_two(op)
+
+
+def _matmul(op: Op, otherwise: Callable[[Any, Any], Tensor]) -> Callable[[Any, Any], Tensor]:
     plain = op.code | DTYPE_BITS[F8] | SAVES
 
     def function(input: Any, other: Any) -> Tensor:
@@ -275,7 +309,7 @@ def matmul(op: Op, otherwise: Callable[[Any, Any], Tensor]) -> Callable[[Any, An
         p, q = input._pos, other._pos
         if s < 0 or sb < 0 or (tape.mode != MODE_FAST and (p or q or tape.inference)):
             return otherwise(input, other)
-        s, word, aux, extra = _products.get((s, sb)) or _product(s, sb)
+        s, word, aux, extra = products.get((s, sb)) or product(s, sb)
         if s < 0:
             return otherwise(input, other)
         a, b = input._a, other._a

@@ -220,6 +220,8 @@ class Tape:
 
     # The compiled liveness pass, once the sweep is loaded.
     propagate: ClassVar[Propagate | None] = None
+    full: ClassVar[Callable[[], None] | None] = None  # told when a tape's buffer is full
+    moved: ClassVar[Callable[[], None] | None] = None  # told when a thread gets a tape
     every: ClassVar[list[weakref.ref[Tape]]] = []  # one for each thread that recorded
     op_names: ClassVar[list[str]] = []  # filled by the op table: code -> name
 
@@ -478,6 +480,8 @@ class Tape:
         """Reclaim, and grow when more than half of the records are still in use."""
         if self.offset + records * STRIDE <= self.end:
             return self.offset
+        if Tape.full is not None:
+            Tape.full()
         self.let_go()
         self.reclaim()
         used = len(self.tokens) + records - 1
@@ -579,8 +583,15 @@ def _propagate(tape: Tape, marks: np.ndarray, count: int) -> None:
 class _Current(threading.local):
     """Every thread records on a tape of its own."""
 
+    tape: Tape
+
     def __init__(self) -> None:
         self.tape = Tape()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if Tape.moved is not None:
+            Tape.moved()
 
 
 current = _Current()

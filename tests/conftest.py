@@ -40,6 +40,16 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.skip(reason="slow: run with --slow"))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def compiled_road(request):
+    """Have operations go by compiled code from the first on, as where a machine has compiled it.
+
+    The functions in Python that they begin with are compared with it in tests/test_road.py.
+    """
+    if request.config.getoption("--library") == "tapegrad":
+        importlib.import_module("tapegrad.road").open_road()
+
+
 @pytest.fixture(scope="session")
 def tg(request):
     """The library under test, with float64 as the default dtype."""

@@ -31,7 +31,7 @@ LAYERS = (
     {"bulk"},
     {"tensor"},
     {"record", "rewind"},
-    {"fast", "inplace", "views"},
+    {"fast", "inplace", "views", "road"},
     {"functions"},
     {"numpy_face"},
     {"autograd"},

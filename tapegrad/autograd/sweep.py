@@ -432,6 +432,10 @@ def _workspace(tape: Tape) -> Workspace | None:
     if tape.workspace is None or tape.sweeping:
         from tapegrad.autograd.workspace import Workspace, propagate
 
+        if Tape.propagate is None:  # the first
+            from tapegrad.road import open_road
+
+            open_road(compiling=False)
         made = Workspace()
         if tape.sweeping:
             return made

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tapegrad.dtypes import NAMES
+from tapegrad.fast import flipped
 from tapegrad.functions import arithmetic as a
 from tapegrad.functions import (
     contractions,
@@ -69,13 +70,6 @@ ALIASES = {
     "arctan2": a.atan2, "arcsinh": a.asinh, "arccosh": a.acosh, "arctanh": a.atanh,
     "greater": a.gt, "less": a.lt,
 }  # fmt: skip
-
-
-def _flipped(function: Any) -> Callable[[Any, Any], Any]:
-    def operator(self: Tensor, other: Any) -> Any:
-        return function(other, self)
-
-    return operator
 
 
 def _dtype_method(name: str) -> Callable[[Tensor], Tensor]:
@@ -151,7 +145,7 @@ def _install_operators() -> None:
     }  # fmt: skip
     for name, function in two.items():
         setattr(Tensor, f"__{name}__", function)
-        setattr(Tensor, f"__r{name}__", _flipped(function))
+        setattr(Tensor, f"__r{name}__", flipped(function))
     for name in ("eq", "ne", "lt", "le", "gt", "ge"):
         setattr(Tensor, f"__{name}__", _comparison(getattr(a, name), name))
     for name, function in {

@@ -99,12 +99,21 @@ def load(name: str, source: str, arity: int) -> int:
     module `vmath`.
     """
     with _lock:
-        key = hashlib.sha256(_fingerprint() + f"{name}/{arity}\n{source}".encode()).hexdigest()
+        key = _key(name, source, arity)
         code = disk.read(key)
         if code is None:
             code = _compile(name, source, arity)
             disk.write(key, code)
         return _link(code)
+
+
+def is_compiled(name: str, source: str, arity: int) -> bool:
+    """Whether `load` would find the function on disk."""
+    return disk.read(_key(name, source, arity)) is not None
+
+
+def _key(name: str, source: str, arity: int) -> str:
+    return hashlib.sha256(_fingerprint() + f"{name}/{arity}\n{source}".encode()).hexdigest()
 
 
 def assemble(text: str) -> int:

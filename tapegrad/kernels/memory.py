@@ -31,18 +31,63 @@ i4 = _pointer(types.int32, ir.IntType(32))
 u1 = _pointer(types.uint8, ir.IntType(8))
 
 
+def _calling(arity: int) -> Any:
+    """The type and the code of a call through an address, with so many int64 arguments."""
+    word = ir.IntType(64)
+    kind = ir.FunctionType(word, [word] * arity)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:])
+
+    return types.int64(*[types.int64] * (arity + 1)), codegen
+
+
+@lane
+def call0(typingctx: Any, address: Any) -> Any:
+    """Call the function at an address."""
+    return _calling(0)
+
+
+@lane
+def call1(typingctx: Any, address: Any, a: Any) -> Any:
+    """Call the function at an address with one int64 argument."""
+    return _calling(1)
+
+
+@lane
+def call2(typingctx: Any, address: Any, a: Any, b: Any) -> Any:
+    """Call the function at an address with two int64 arguments."""
+    return _calling(2)
+
+
+@lane
+def call3(typingctx: Any, address: Any, a: Any, b: Any, c: Any) -> Any:
+    """Call the function at an address with three int64 arguments."""
+    return _calling(3)
+
+
+@lane
+def call4(typingctx: Any, address: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+    """Call the function at an address with four int64 arguments."""
+    return _calling(4)
+
+
 @lane
 def call8(
     typingctx: Any, address: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any
 ) -> Any:
     """Call the kernel at an address with eight int64 arguments."""
+    return _calling(8)
+
+
+@lane
+def address(typingctx: Any, pointer: Any) -> Any:
+    """The address of what a pointer points to."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        word = ir.IntType(64)
-        kind = ir.FunctionType(word, [word] * 8)
-        return builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:])
+        return builder.ptrtoint(args[0], ir.IntType(64))
 
-    return types.int64(*[types.int64] * 9), codegen
+    return types.int64(pointer), codegen
 
 
 def _room(numba_type: Any, llvm_type: Any) -> Any:
@@ -61,6 +106,7 @@ def _room(numba_type: Any, llvm_type: Any) -> Any:
 
 room_f8 = _room(types.float64, ir.DoubleType())
 room_f4 = _room(types.float32, ir.FloatType())
+room_i8 = _room(types.int64, ir.IntType(64))
 
 
 def _select(numba_type: Any) -> Any:

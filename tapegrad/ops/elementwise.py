@@ -39,6 +39,26 @@ class Lazy:
         return ufunc(*args, **options)
 
 
+class Composed:
+    """A forward of a few ufuncs, one after the other, each but the first into the same result.
+
+    A step names its operands: ``a`` and ``b``, the result so far ``y``, and the number ``0``.
+    """
+
+    __slots__ = ("steps",)
+
+    def __init__(self, *steps: tuple[np.ufunc, str]) -> None:
+        self.steps = steps
+
+    def __call__(self, *args: Any, out: Any = None) -> Any:
+        values = dict(zip("ab", args, strict=False))
+        values["0"] = _zero(args[0])
+        y: Any = ...
+        for ufunc, names in self.steps:
+            y = values["y"] = ufunc(*[values[name] for name in names], out=y)
+        return y
+
+
 def _where(condition: Any, a: Any, b: Any, out: Any = None) -> Any:
     return np.asarray(np.where(condition, a, b))
 
@@ -59,20 +79,8 @@ def _exact(w: Any, d: Any, out: Any = None) -> Any:
     return product
 
 
-def _relu(x: Any, out: Any = None) -> Any:
-    return np.maximum(x, _zero(x), out=...)
-
-
 def _zero(x: Any) -> Any:
     return np.zeros((), x.dtype)
-
-
-def _softplus(x: Any, out: Any = None) -> Any:
-    return np.logaddexp(x, _zero(x), out=...)
-
-
-def _frac(x: Any, out: Any = None) -> Any:
-    return np.asarray(x - np.trunc(x))
 
 
 def _addcmul(a: Any, b: Any, c: Any, out: Any = None) -> Any:
@@ -89,11 +97,6 @@ def _addcmul_scaled(a: Any, b: Any, c: Any, value: Any, out: Any = None) -> Any:
 
 def _addcdiv_scaled(a: Any, b: Any, c: Any, value: Any, out: Any = None) -> Any:
     return np.asarray(a + value * b / c)
-
-
-def _squared_difference(a: Any, b: Any, out: Any = None) -> Any:
-    difference = np.subtract(a, b, out=...)
-    return np.square(difference, out=difference)
 
 
 def _lerp(a: Any, b: Any, c: Any, out: Any = None) -> Any:
@@ -150,7 +153,7 @@ floor: Op = elementwise("floor", np.floor, x=lambda: 0)
 ceil = elementwise("ceil", np.ceil, x=lambda: 0)
 trunc: Op = elementwise("trunc", np.trunc, x=lambda: 0)
 round = elementwise("round", np.rint, x=lambda: 0)
-frac = elementwise("frac", _frac, x=lambda: 1)
+frac = elementwise("frac", Composed((np.trunc, "a"), (np.subtract, "ay")), x=lambda: 1)
 sign = elementwise("sign", np.sign, x=lambda: 0)
 abs = elementwise("abs", np.absolute, x=lambda x: sign(x))
 square = elementwise("square", np.square, x=lambda x: 2 * x, grad_name="Pow")
@@ -165,11 +168,11 @@ log1p = elementwise("log1p", np.log1p, x=lambda x: 1 / (1 + x), domain=UNIT)
 expm1 = elementwise("expm1", np.expm1, x=lambda y: 1 + y)
 sqrt = elementwise("sqrt", np.sqrt, x=lambda y: 0.5 / y, domain=POSITIVE)
 cube = elementwise(
-    "cube", lambda x, out=None: np.asarray(x * x * x),
+    "cube", Composed((np.multiply, "aa"), (np.multiply, "ya")),
     x=lambda x: 3 * (x * x), grad_name="Pow",
 )
 cbrt = elementwise("cbrt", np.cbrt, x=lambda y: 1 / (3 * (y * y)), domain=POSITIVE)
-rsqrt = elementwise("rsqrt", lambda x, out=None: np.asarray(1 / np.sqrt(x)),
+rsqrt = elementwise("rsqrt", Composed((np.sqrt, "a"), (np.reciprocal, "y")),
                     x=lambda y: -0.5 * (y * y * y), domain=POSITIVE)
 sin = elementwise("sin", np.sin, x=lambda x: cos(x))
 cos: Op = elementwise("cos", np.cos, x=lambda x: -sin(x))
@@ -187,11 +190,11 @@ acosh = elementwise("acosh", np.arccosh, x=lambda x: 1 / sqrt(x * x - 1), domain
 atanh = elementwise("atanh", np.arctanh, x=lambda x: 1 / (1 - x * x), domain=UNIT)
 hypot = elementwise("hypot", np.hypot, a=lambda a, y: a / y, b=lambda b, y: b / y)
 sigmoid = elementwise("sigmoid", Lazy("expit"), x=lambda y: y * (1 - y))
-softplus = elementwise("softplus", _softplus, x=lambda x: sigmoid(x))
+softplus = elementwise("softplus", Composed((np.logaddexp, "a0")), x=lambda x: sigmoid(x))
 logaddexp = elementwise(
     "logaddexp", np.logaddexp, a=lambda a, b: sigmoid(a - b), b=lambda a, b: sigmoid(b - a),
 )
-relu = elementwise("relu", _relu, x=lambda y: where(gt(y, 0), 1, 0))
+relu = elementwise("relu", Composed((np.maximum, "a0")), x=lambda y: where(gt(y, 0), 1, 0))
 erf = elementwise("erf", Lazy("erf"), x=lambda x: TWO_OVER_ROOT_PI * exp(-x * x))
 erfc = elementwise("erfc", Lazy("erfc"), x=lambda x: -TWO_OVER_ROOT_PI * exp(-x * x))
 
@@ -232,8 +235,8 @@ addcdiv_scaled = elementwise(
     domain=POSITIVE,
 )
 squared_difference = elementwise(
-    "squared_difference", _squared_difference, a=lambda a, b: 2 * (a - b),
-    b=lambda a, b: 2 * (b - a), grad_name="MseLoss",
+    "squared_difference", Composed((np.subtract, "ab"), (np.square, "y")),
+    a=lambda a, b: 2 * (a - b), b=lambda a, b: 2 * (b - a), grad_name="MseLoss",
 )
 lerp = elementwise("lerp", _lerp, a=lambda c: 1 - c, b=lambda c: c, c=lambda a, b: b - a)
 # fmt: on

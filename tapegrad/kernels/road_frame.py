@@ -1,0 +1,40 @@
+"""The frame of the compiled road: what `kernels.road` reads, and the tables it looks things up in.
+
+All are 64-bit integers: addresses of functions and objects, and where slots stand in an object,
+counted in words.
+"""
+
+(
+    # CPython's functions, NumPy's, and the C library's that tells of exceptions of arithmetic
+    GET_STATE, GET_ID, GET_ATTR, INCREF, DECREF, AS_LONG, FROM_LONG, APPEND, NEW_TUPLE, NEW_OBJECT,
+    CALL, GET_ITEM, NEW_ARRAY, PRODUCT, EXCEPTIONS,
+    # objects
+    TENSOR, VIEW, FLOAT, INT, NONE, FALSE, NO_TEXT, ZERO, CURRENT, TAPE_NAME, CONSTANTS, F8, ARRAY,
+    LEARN_PAIR, LEARN_PRODUCT,
+    # the slots of Tensors, of views and of tapes
+    T_ARRAY, T_POS, T_SHAPE, T_HOME,
+    V_BASE, V_STAMP, V_TAPE, V_FROZEN,
+    MODE, INFERENCE, OFFSET, END, NEXT, ADDRESS, TOKENS, KEEP, SLOTS, DEBT, DEBT_LIMIT,
+    # the thread whose tape this is, and that tape; tables
+    OWNER, TAPE, ROWS, PAIRS, PRODUCTS, NOUGHT, SERIOUS,
+    FRAME_SIZE,
+) = range(57)  # fmt: skip
+
+# A row of the table ROWS, by the code of an operation: its word; which values the formulas of the
+# first input read, and of the second (bits: first operand, second, result); how many values an
+# entry of `keep` has, or 0; the Python function that takes what the road does not; and what is
+# computed: one or two loops of NumPy, each with its data and its operands.
+WORD, READS, READS_SECOND, ENTRY, OTHERWISE, STEPS = range(6)
+LOOP, DATA, FROM, WITH, STEP = range(5)
+ROW = STEPS + 2 * STEP
+# FROM and WITH: an operand, what the step before computed, the number 0, or nothing.
+FIRST, SECOND, RESULT, NULL, NOTHING = range(5)
+
+# A line of PAIRS or PRODUCTS, where the place of a pair of shapes is a remainder: the pair, the
+# number of the result's shape (-1: not for this road), the bits of the word, AUX, and of a pair
+# which operand has the result's shape, of a product what its record keeps beside the values.
+PAIR, SHAPE, BITS, AUX, MORE, LINE = range(6)
+LINES = 1024
+
+# What a call is: of one operand, of two, of two in the other order, a matrix product.
+ONE, TWO, MATMUL = range(3)

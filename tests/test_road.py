@@ -1,0 +1,413 @@
+"""The compiled road does what the functions in Python do that it takes the place of."""
+
+import gc
+import inspect
+import itertools
+import subprocess
+import sys
+import threading
+import weakref
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import tapegrad
+from tapegrad import road as roads
+from tapegrad.ops.core import table
+from tapegrad.tape import FIRST, Tape, current
+from tapegrad.tensor import Tensor
+
+pytestmark = pytest.mark.tapegrad_only("about two ways to the same results")
+
+needs_road = pytest.mark.skipif(
+    not roads.possible(), reason="the road is made for CPython with its lock on common machines"
+)
+OPS = [op for op in roads.travelling() if op.name != "matmul"]
+UNARY = [op for op in OPS if len(op.inputs) == 1]
+BINARY = [op for op in OPS if len(op.inputs) == 2]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def road():
+    if not roads.open_road():
+        pytest.skip("this machine has no compiled road")
+    return roads.road
+
+
+@pytest.fixture(autouse=True)
+def fresh_tape(monkeypatch):
+    monkeypatch.setattr(current, "tape", Tape())
+
+
+def values(op, shape, seed=0):
+    low, high = op.domain or (0.1, 0.9)
+    return np.random.default_rng(seed).uniform(low, high, shape)
+
+
+def outcome(function, args):
+    """What a call leaves behind: the result, its record, and what that keeps."""
+    tape = current.tape
+    before = len(tape), tape.debt
+    result = function(*args)
+    made = len(tape) - before[0]
+    assert made in (0, 1)
+    record = tape.words()[-1].copy() if made else None
+    return result, record, tape.keep[-1] if made else None, tape.debt - before[1]
+
+
+def assert_alike(op, args):
+    """Both ways give the same, to the last bit, write the same and keep the same."""
+    (a, record, entry, debt), (b, record_, entry_, debt_) = (
+        outcome(function, args) for function in (roads.road.python[op], op.short)
+    )
+    assert type(b) is Tensor
+    assert b._a.tobytes() == a._a.tobytes()
+    assert (b.shape, b.dtype, b._s, debt_) == (a.shape, a.dtype, a._s, debt)
+    assert b.requires_grad == a.requires_grad
+    assert (record is None) == (record_ is None)
+    if record is None:
+        return
+    assert record_.tolist() == record.tolist()
+    assert current.tape.tokens[-1] is b._pos
+    assert b._home is current.tape
+    assert type(entry_) is type(entry)
+    for kept, kept_ in zip(entry or (), entry_ or (), strict=True):
+        if kept is a._a:
+            assert kept_ is b._a
+        else:
+            assert kept_ is kept or kept_ == kept  # what the general road makes for each record
+
+
+def placed(array, how):
+    """A Tensor that is a constant, a leaf or the result of an operation."""
+    if how == "constant":
+        return tapegrad.tensor(array)
+    leaf = tapegrad.tensor(array, requires_grad=True)
+    return leaf if how == "leaf" else leaf.clone()
+
+
+PLACES = ("constant", "leaf", "result")
+SHAPES = [(), (1,), (3,), (2, 3), (0,), (2, 0, 3), (600,), (2, 1, 3)]
+PAIRS = [
+    ((3,), (3,)), ((), ()), ((2, 3), ()), ((), (2, 3)), ((2, 3), (3,)), ((3,), (2, 3)),
+    ((2, 3), (2, 1)), ((2, 1), (2, 3)), ((4, 2, 3), (2, 3)), ((4, 2, 3), (4, 1, 1)),
+    ((2, 1), (1, 3)), ((2, 3), (1, 1)), ((0, 3), (3,)), ((30, 40), (40,)), ((1, 3), (2, 3)),
+    ((4, 2, 3), (2, 1)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("op", UNARY, ids=lambda op: op.name)
+def test_unary_operations(op):
+    op.short(tapegrad.tensor(0.5))  # whoever is first may go by SciPy's import
+    for shape, how in itertools.product(SHAPES, PLACES):
+        assert_alike(op, (placed(values(op, shape), how),))
+
+
+@pytest.mark.parametrize("op", BINARY, ids=lambda op: op.name)
+def test_binary_operations(op):
+    op.short(tapegrad.tensor(0.5), tapegrad.tensor(0.5))
+    for (first, second), hows in zip(PAIRS, itertools.cycle(itertools.product(PLACES, PLACES))):
+        a = placed(values(op, first), hows[0])
+        assert_alike(op, (a, placed(values(op, second, 1), hows[1])))
+    for hows in itertools.product(PLACES, PLACES):
+        a = placed(values(op, (2, 3)), hows[0])
+        assert_alike(op, (a, placed(values(op, (3,), 1), hows[1])))
+
+
+@pytest.mark.parametrize("op", BINARY, ids=lambda op: op.name)
+@pytest.mark.parametrize("number", [0.5, 1, 2.0, 3, -1.25, 0, -0.0, float("nan"), True, 2**70])
+def test_numbers(op, number):
+    for how, shape in itertools.product(PLACES, [(), (3,)]):
+        x = placed(values(op, shape), how)
+        with np.errstate(all="ignore"):
+            assert_alike(op, (x, number))
+            if type(number) is not bool:
+                assert_alike(op, (number, x))
+            assert_alike(op, (x, number))
+
+
+@pytest.mark.parametrize(
+    "shapes", [((2, 3), (3, 4)), ((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 4)), ((1, 1), (1, 1))]
+)
+def test_matrix_products(shapes):
+    op = table["matmul"]
+    for hows in itertools.product(PLACES, PLACES):
+        a, b = (placed(values(op, s, k), how) for k, (s, how) in enumerate(zip(shapes, hows)))
+        assert_alike(op, (a, b))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_any_two_shapes(data):
+    shape = st.lists(st.integers(0, 4), max_size=3).map(tuple)
+    a, b = data.draw(shape), data.draw(shape)
+    op = data.draw(st.sampled_from([table[name] for name in ("mul", "sub", "div", "hypot")]))
+    x, y = placed(values(op, a), "leaf"), placed(values(op, b, 1), "result")
+    try:
+        expected = np.broadcast_shapes(a, b)
+    except ValueError:
+        with pytest.raises(RuntimeError, match="do not broadcast"):
+            op.short(x, y)
+    else:
+        assert op.short(x, y).shape == expected
+        assert_alike(op, (x, y))
+
+
+def test_layouts_and_dtypes_that_go_another_way():
+    mul = table["mul"]
+    whole = tapegrad.tensor(np.arange(12.0).reshape(3, 4), requires_grad=True)
+    for x in (whole.t(), whole[:, ::2], whole[1:], whole.double(), whole.float(), whole.long()):
+        assert_alike(mul, (x, x))
+        assert_alike(mul, (x, 2.0))
+        assert_alike(mul, (x, np.asarray(3.0)))
+    with pytest.raises(TypeError, match="an operand must be a Tensor"):
+        whole * "a"
+    assert (whole.__eq__("a")) is NotImplemented
+
+
+def test_a_view_whose_base_has_changed():
+    base = tapegrad.tensor([1.0, 2.0, 3.0], requires_grad=True) * 1.0
+    row = base[0:2]
+    assert_alike(table["mul"], (row, 2.0))
+    base.mul_(2.0)
+    (row * 3.0).sum().backward()
+    assert row.grad_fn is not None
+    leaf = tapegrad.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    base = leaf * 1.0
+    row = base[0:2]
+    base.mul_(2.0)
+    (row * 3.0).sum().backward()
+    assert leaf.grad.tolist() == [6.0, 6.0, 0.0]
+
+
+def test_modes():
+    x = tapegrad.tensor([1.0, 2.0], requires_grad=True)
+    mul = table["mul"]
+    with tapegrad.no_grad():
+        assert_alike(mul, (x, x))
+        assert not (x * x).requires_grad
+    with tapegrad.inference_mode():
+        y = x * x
+    with pytest.raises(RuntimeError, match="inference"):
+        y.mul_(2.0)
+    sent = []
+    with tapegrad.autograd.graph.saved_tensors_hooks(lambda t: sent.append(t) or t, lambda t: t):
+        y = x * x
+    assert len(sent) == 2
+    with tapegrad.autograd.detect_anomaly():
+        y = (x * 0.0) / (x * 0.0)
+        with pytest.raises(RuntimeError, match="test_road"):
+            y.sum().backward()
+
+
+def test_exceptions_of_arithmetic():
+    x = tapegrad.tensor([1.0, 0.0])
+    assert (1.0 / x).tolist() == [1.0, float("inf")]
+    with np.errstate(all="raise"), pytest.raises(FloatingPointError):
+        x.log()
+    assert x.log().tolist() == [0.0, float("-inf")]
+
+
+def test_no_references_are_lost_or_leaked():
+    x = tapegrad.tensor(np.ones((3, 2)), requires_grad=True)
+    b = tapegrad.tensor(np.ones(2), requires_grad=True)
+    shared = (Tensor, x._a, b._a, np.dtype("f8"), x, b, x._s, current, Tensor.__mul__)
+
+    def work():
+        for _ in range(50):
+            y = (2.0 * x * b + 0.1).exp() @ b
+            ((y - 1) ** 2).sum()
+            with pytest.raises(RuntimeError):
+                x + y
+            with tapegrad.no_grad():
+                x * b
+
+    work()
+    current.tape.reclaim()
+    gc.collect()
+    before = [sys.getrefcount(thing) for thing in shared], len(gc.get_objects())
+    work()
+    current.tape.reclaim()
+    gc.collect()
+    after = [sys.getrefcount(thing) for thing in shared], len(gc.get_objects())
+    assert all(abs(a - b) < 20 for a, b in zip(after[0], before[0]))  # of 50 rounds
+    assert after[1] - before[1] < 20
+    ghost = weakref.ref(x * 2.0)
+    assert ghost() is None
+
+
+def test_a_full_tape():
+    """Records that find no room wait until the tape has made some."""
+    outcomes = []
+
+    def work():
+        x = tapegrad.tensor([1.0, 2.0], requires_grad=True)
+        y = x
+        for _ in range(10_000):
+            y = y * 1.0
+        y.sum().backward()
+        for _ in range(10_000):
+            x * 2.0  # dropped at once
+        outcomes.append((x.grad.tolist(), current.tape.capacity < 40_000))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert outcomes == [([1.0, 1.0], True)]
+
+
+def test_large_results_are_accounted_for():
+    x = tapegrad.tensor(np.ones(4096), requires_grad=True)
+    current.tape.reclaim()
+    assert_alike(table["mul"], (x, 2.0))
+    kept = [x * 2.0 for _ in range(600)]  # 20 MB: more than may be owed
+    assert current.tape.debt < current.tape.debt_limit
+    assert all(t.requires_grad for t in kept)
+
+
+def test_threads_have_their_own_tapes():
+    x = tapegrad.tensor([1.0, 2.0])
+    errors, ready = [], threading.Barrier(4)
+
+    def work(k):
+        leaf = tapegrad.tensor([float(k), 1.0], requires_grad=True)
+        ready.wait()
+        for _ in range(300):
+            y = ((leaf * x + k).sin() * leaf).sum()
+            if y._home is not current.tape:
+                errors.append("another thread's tape")
+            (g,) = tapegrad.autograd.grad(y, leaf)
+            inner = leaf._a * x._a + k
+            if not np.allclose(g._a, np.sin(inner) + leaf._a * np.cos(inner) * x._a):
+                errors.append("a wrong gradient")
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert errors == []
+
+
+def test_another_threads_tensor():
+    made = []
+    thread = threading.Thread(
+        target=lambda: made.append(tapegrad.tensor([1.0], requires_grad=True) * 2.0)
+    )
+    thread.start()
+    thread.join()
+    with pytest.raises(RuntimeError, match="recorded by another thread"):
+        made[0] * 2.0
+    with pytest.raises(RuntimeError, match="recorded by another thread"):
+        made[0].exp()
+
+
+def test_a_finaliser_that_records():
+    """Making an object may run the collector, and that the user's code, at any time."""
+
+    class Loud:
+        def __init__(self):
+            self.me = self
+
+        def __del__(self):
+            z = tapegrad.tensor([3.0], requires_grad=True)
+            (z * z).sum().backward()
+            current.tape.reclaim()
+
+    x = tapegrad.tensor([2.0, 1.0], requires_grad=True)
+    thresholds = gc.get_threshold()
+    gc.set_threshold(3, 2, 2)
+    try:
+        y = x
+        for k in range(300):
+            Loud()
+            y = y * 1.0 + 0.0 if k % 2 else (y * 1.0).reshape(2)
+        y.sum().backward()
+    finally:
+        gc.set_threshold(*thresholds)
+    assert x.grad.tolist() == [1.0, 1.0]
+
+
+def test_it_reads_like_a_function():
+    assert str(inspect.signature(Tensor.exp)) == "(self, /)"
+    assert str(inspect.signature(Tensor.__mul__)) == "(self, other, /)"
+    assert Tensor.exp.__name__ == "exp"
+    assert "The exponential" in Tensor.exp.__doc__
+    x = tapegrad.tensor([1.0])
+    assert x.mul(other=x).tolist() == [1.0]
+    with pytest.raises(TypeError):
+        x.exp(1)
+    with pytest.raises(TypeError):
+        Tensor.exp(1.0)
+
+
+def test_operations_under_transforms():
+    found = tapegrad.vmap(tapegrad.grad(lambda x: x * x.exp() + 2.0 * x))(np.arange(3.0))
+    x = np.arange(3.0)
+    np.testing.assert_allclose(found, (1 + x) * np.exp(x) + 2.0)
+
+
+def test_opening_and_closing(road):
+    x = tapegrad.tensor([1.0, 2.0], requires_grad=True)
+    road.close()
+    try:
+        assert inspect.isfunction(Tensor.exp)
+        assert inspect.isfunction(table["exp"].short)
+        by_python = (x.exp() * 2.0).tolist()
+    finally:
+        road.open()
+    assert not inspect.isfunction(Tensor.exp)
+    assert (x.exp() * 2.0).tolist() == by_python
+
+
+def test_it_opens_where_many_records_are_made():
+    """And not before, unless the machine has compiled it already."""
+    code = """
+import sys, tapegrad as tg, numpy as np
+x = tg.tensor([1.0, 2.0], requires_grad=True)
+y = x.exp().sum()
+y.backward()
+print(type(tg.Tensor.exp).__name__, "numba.core" in sys.modules)
+for _ in range(40_000):
+    x * 2.0
+print(type(tg.Tensor.exp).__name__)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["method_descriptor", "False", "method_descriptor"]
+
+
+def test_it_waits_until_it_is_worth_compiling(monkeypatch):
+    opened = []
+    monkeypatch.setattr(roads, "open_road", lambda: opened.append(True))
+    monkeypatch.setattr(roads, "_full", 0)
+    monkeypatch.setattr(Tape, "full", Tape.full)
+    for _ in range(roads.HOT - 1):
+        roads._when_full()
+    assert opened == []
+    roads._when_full()
+    assert opened == [True]
+    assert Tape.full is None
+
+
+def test_an_interpreter_with_another_layout(monkeypatch):
+    monkeypatch.setattr(roads, "road", None)
+    monkeypatch.setattr(roads, "_as_expected", lambda frame: False)
+    assert not roads.open_road()
+    monkeypatch.setattr(roads.layout, "as_listed", lambda: False)
+    assert not roads.open_road()
+
+
+def test_positions_are_objects_of_their_own():
+    """Small integers are shared, so that their reference counts would say nothing."""
+    x = tapegrad.tensor([1.0], requires_grad=True)
+    y = x * 2.0
+    assert y._pos >= FIRST
+    count = sys.getrefcount(current.tape.tokens[-1])
+    assert count == 3  # the list's, the Tensor's, the call's
