@@ -11,6 +11,7 @@ compiled sweep on; where it was not, it is done when some ten thousands of recor
 from __future__ import annotations
 
 import ctypes
+import functools
 import importlib
 import platform
 import sys
@@ -39,11 +40,14 @@ _C = {
     "GET_ATTR": "PyObject_GetAttr", "INCREF": "Py_IncRef", "DECREF": "Py_DecRef",
     "AS_LONG": "PyLong_AsLongLong", "FROM_LONG": "PyLong_FromLongLong", "APPEND": "PyList_Append",
     "NEW_TUPLE": "PyTuple_New", "NEW_OBJECT": "PyType_GenericAlloc", "CALL": "PyObject_Call",
-    "GET_ITEM": "PyDict_GetItem",
+    "GET_ITEM": "PyDict_GetItem", "DICT_SIZE": "PyDict_Size",
 }  # fmt: skip
 _NUMPY = {"NEW_ARRAY": 94, "PRODUCT": 280}  # PyArray_NewFromDescr, PyArray_MatrixProduct2
 _SLOTS = {
-    Tensor: {"T_ARRAY": "_a", "T_POS": "_pos", "T_SHAPE": "_s", "T_HOME": "_home"},
+    Tensor: {
+        "T_ARRAY": "_a", "T_POS": "_pos", "T_SHAPE": "_s", "T_HOME": "_home", "T_GRAD": "_grad",
+        "T_EXTRA": "_extra",
+    },
     View: {"V_BASE": "base", "V_STAMP": "stamp", "V_TAPE": "tape", "V_FROZEN": "frozen"},
     Tape: {
         name.upper(): name
@@ -116,13 +120,17 @@ def _offset(kind: type, name: str) -> int:
 def _as_expected(frame: np.ndarray) -> bool:
     """Whether slots stand where the frame says."""
     word = ctypes.c_int64.from_address
-    specimens = {Tensor: wrap(np.zeros(2)), View: View(None, (), None), Tape: current.tape}
-    return all(
+    t = wrap(np.zeros(2))
+    t._grad, t._extra = t, {}
+    specimens = {Tensor: t, View: View(None, (), None), Tape: current.tape}
+    good = all(
         word(id(specimens[kind]) + 8 * int(frame[getattr(at, field)])).value
         == id(getattr(specimens[kind], name))
         for kind, names in _SLOTS.items()
         for field, name in names.items()
     )
+    t._grad = None
+    return good
 
 
 def travelling() -> list[Op]:
@@ -292,9 +300,13 @@ class _Method(ctypes.Structure):
 
 
 class Road:
-    """The compiled road, ready to be opened and closed."""
+    """The compiled road, ready to be opened and closed.
 
-    def __init__(self, address: int) -> None:
+    `deliver` is `kernels.delivery.deliver` but for its first argument, which it knows.
+    """
+
+    def __init__(self) -> None:
+        address = build.load("call", _source("road"), _ARITY)
         self.frame = Frame()
         self.ops = travelling()
         self.python = {op: op.short for op in self.ops}
@@ -303,6 +315,10 @@ class Road:
             place = self.engine[0].get_global_value_address(name)
             ctypes.c_int64.from_address(place).value = value
         self.definitions: list[Any] = []
+        words = (ctypes.c_int64,) * _ARITY
+        deliver = build.load("deliver", _source("delivery"), _ARITY)
+        delivering = ctypes.PYFUNCTYPE(ctypes.py_object, *words)(deliver)
+        self.deliver = functools.partial(delivering, self.frame.words.ctypes.data)
         self.short = {op: self._builtin(op) for op in self.ops}
         self.methods = {
             name: (function, self._method(name, function))
@@ -363,17 +379,24 @@ _full = 0
 road: Road | None = None
 
 
+_ARITY = 5  # of both compiled functions
+
+
 @cache
-def _source() -> str:
-    return (Path(build.__file__).parent / "road.py").read_text()
-
-
-_ARITY = 5
+def _source(name: str) -> str:
+    return (Path(build.__file__).parent / f"{name}.py").read_text()
 
 
 def possible() -> bool:
     """Whether CPython, NumPy and the machine are such as the road is made for."""
     return layout.as_listed() and platform.machine() in _SERIOUS and sys.platform != "win32"
+
+
+def _compiled() -> bool:
+    return all(
+        build.is_compiled(name, _source(source), _ARITY)
+        for name, source in (("call", "road"), ("deliver", "delivery"))
+    )
 
 
 def open_road(*, compiling: bool = True) -> bool:
@@ -384,9 +407,9 @@ def open_road(*, compiling: bool = True) -> bool:
     global road
     with _opening:
         if road is None:
-            if not possible() or not (compiling or build.is_compiled("call", _source(), _ARITY)):
+            if not possible() or not (compiling or _compiled()):
                 return False
-            made = Road(build.load("call", _source(), _ARITY))
+            made = Road()
             if not _as_expected(made.frame.words):
                 return False
             road = made

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from tapegrad import storage
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.autograd.hooks import run_functions
-from tapegrad.autograd.sweep import NOT_USED, Sweep, alone, swept_at_once
+from tapegrad.autograd.sweep import NOT_USED, Sweep, alone, deliver, swept_at_once
 from tapegrad.kernels.layout import SMALL
 from tapegrad.record import ended
-from tapegrad.tape import Ended, current
+from tapegrad.tape import MODE_FAST, Ended, current
 from tapegrad.tensor import Tensor, View, noted, place, wrap
 
 Tensors = Tensor | Sequence[Tensor]
@@ -49,6 +49,13 @@ def backward(
     """
     if grad_tensors is None and grad_variables is not None:
         grad_tensors = grad_variables
+    if grad_tensors is None and inputs is None and not create_graph:
+        sweep = _from_scalar(tensors, None, bool(retain_graph))
+        if sweep is not None:
+            if deliver(sweep) is False:
+                with recording(sweep.tape, False):
+                    _accumulate(_leaf_gradients(sweep, {}, False), False)
+            return
     roots = _sequence(tensors, "tensors")
     chosen = None
     if inputs is not None:
@@ -106,6 +113,16 @@ def grad(
     (tensor([[2., 0.],
             [0., 4.]]),)
     """
+    special = create_graph or allow_unused or is_grads_batched or materialize_grads
+    if grad_outputs is None and not special:
+        wanted = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+        sweep = _from_scalar(outputs, wanted, bool(retain_graph))
+        if sweep is not None:
+            delivered: tuple[Tensor, ...] | Literal[False] = deliver(sweep, wanted)
+            if delivered is not False:
+                return delivered
+            with recording(sweep.tape, False):
+                return tuple(_gradients(sweep, wanted, {}, False))
     if allow_unused is None:
         allow_unused = materialize_grads
     elif not allow_unused and materialize_grads:
@@ -154,6 +171,34 @@ def gradients(
         _aim(sweep, inputs, direct, strict=strict)
         sweep.run()
         return _gradients(sweep, inputs, direct, tensors)
+
+
+def _from_scalar(root: Any, inputs: list[Tensor] | None, retain: bool) -> Sweep | None:
+    """A sweep that has run from one float64 scalar to leaves; None: nothing is done.
+
+    That is what nearly all sweeps are: it asks only what has to be asked then.
+    """
+    if type(root) is not Tensor or root._s:
+        return None
+    tape = current.tape
+    work = tape.workspace
+    if root._home is not tape or work is None or tape.sweeping or tape.mode != MODE_FAST:
+        return None
+    targets = None
+    if inputs is not None:
+        targets = []
+        for t in inputs:
+            code = tape.slots.get(t._pos) if type(t) is Tensor else None
+            if code is None:
+                return None
+            targets.append(code)
+        if not targets:
+            return None
+    index = tape.index(root._pos)
+    if index < 0:
+        return None
+    sweep = Sweep(tape, recorded=False, retain=retain, work=work)
+    return sweep if sweep.run_from(index, targets) else None
 
 
 def leaf_gradient(root: Tensor, leaf: Tensor, since: int) -> np.ndarray:

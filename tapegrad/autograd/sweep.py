@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tapegrad import road as roads
 from tapegrad import storage
 from tapegrad.autograd import large, matrix, slow
+from tapegrad.autograd.grad_mode import recording
 from tapegrad.autograd.hooks import run_hooks
 from tapegrad.autograd.pullback import contributions, spec_at
 from tapegrad.kernels import layout
@@ -25,6 +27,7 @@ from tapegrad.kernels.layout import (
     DETAIL,
     DONE,
     EVERY,
+    LEAF_ADJOINTS,
     LEAF_REACHED,
     NEED_CAPTURE,
     NEED_INSIDE,
@@ -32,6 +35,7 @@ from tapegrad.kernels.layout import (
     RETAIN,
     SPENT_RECORD,
     START,
+    TARGETS,
     UNUSED,
     WANTS_BLAS,
     WANTS_KERNEL,
@@ -60,7 +64,9 @@ class Sweep:
     need: np.ndarray | None = None
     leaf_need: np.ndarray | None = None
 
-    def __init__(self, tape: Tape, *, recorded: bool, retain: bool) -> None:
+    def __init__(
+        self, tape: Tape, *, recorded: bool, retain: bool, work: Workspace | None = None
+    ) -> None:
         self.tape = tape
         self.recorded = recorded
         self.retain = retain
@@ -68,7 +74,7 @@ class Sweep:
         self.values: dict[int, Any] = {}  # index, or leaf code, -> adjoint held by Python
         self.scratch: dict[int, Any] = {}  # what a Function's outputs collect for it
         self.captured: dict[int, Any] = {}
-        self.marks = _workspace(tape)
+        self.marks = work or _workspace(tape)
         self.work: Workspace | None = None if recorded or tape.anomaly is not None else self.marks
 
     # -- setting up ------------------------------------------------------------------------
@@ -97,15 +103,45 @@ class Sweep:
         finally:
             tape.sweeping -= 1
 
+    def run_from(self, index: int, targets: list[int] | None) -> bool:
+        """`run` from a float64 scalar to leaves; False: nothing is done, `run` says why."""
+        tape, work = self.tape, self.work
+        assert work is not None
+        seed = np.array(1.0)
+        self.seeds[index] = self.values[index] = seed
+        self.top = index
+        self.low = low = min(tape.floor, index)
+        self.targets, self.strict = targets, len(targets or ())
+        work.sow((index, work.data(seed)))
+        work.frame[RETAIN] = self.retain
+        tape.sweeping = 1
+        try:
+            status = self._start(work)
+            if status in (BELOW, SPENT_RECORD, UNUSED):
+                return False
+            if status != DONE:
+                if targets is not None:
+                    self.need, self.leaf_need = work.need()
+                with recording(tape, False):
+                    self.finish(work, status)
+            elif not self.retain:
+                drop(tape, work, low, index)
+        finally:
+            tape.sweeping = 0
+        return True
+
     def _run_compiled(self, work: Workspace) -> None:
-        tape, frame = self.tape, work.frame
         seeds: list[int] = []
         for index, value in self.seeds.items():
             if value.size <= layout.SMALL:  # the walk may write there
                 value = np.array(value, order="C")
             self.values[index] = value
             seeds += (index, work.data(value))
-        status = self._begin(work, seeds)
+        self.finish(work, self._begin(work, seeds))
+
+    def finish(self, work: Workspace, status: int) -> None:
+        """Do what a walk that has begun leaves to Python, until it is done."""
+        tape, frame = self.tape, work.frame
         while status != DONE:
             if status == WANTS_PYTHON:
                 index = frame[CURSOR]
@@ -123,7 +159,7 @@ class Sweep:
             work.refresh(tape)
             status = work.run(RESUME)
         if not self.retain:
-            self._drop(work)
+            drop(tape, work, self.low, self.top)
 
     def _begin(self, work: Workspace, seeds: list[int]) -> int:
         """Mark what will be met, and refuse what may not be; then the walk has begun."""
@@ -253,22 +289,6 @@ class Sweep:
             "operation that returns a new Tensor, or `clone()` before changing it"
         )
 
-    def _drop(self, work: Workspace) -> None:
-        """Let go of the values of the records that the walk has just marked as released."""
-        tape, low, top = self.tape, self.low, self.top
-        keep = tape.keep
-        count = work.frame[DETAIL]
-        listed = work.cells[work.leaves : work.leaves + count].tolist() if count else ()
-        if not work.frame[EVERY]:
-            for index in listed:
-                keep[index] = None
-            return
-        stays = [(index, keep[index]) for index in listed]
-        keep[low : top + 1] = [None] * (top + 1 - low)
-        for index, entry in stays:
-            keep[index] = entry
-        tape.raise_floor(low, top + 1)
-
     # -- records that need Python ----------------------------------------------------------
 
     def _step(self, index: int) -> None:
@@ -390,6 +410,40 @@ class Sweep:
         return found
 
 
+def drop(tape: Tape, work: Workspace, low: int, top: int) -> None:
+    """Let go of the values of the records that the walk has just marked as released."""
+    keep = tape.keep
+    count = work.frame[DETAIL]
+    listed = work.cells[work.leaves : work.leaves + count].tolist() if count else ()
+    if not work.frame[EVERY]:
+        for index in listed:
+            keep[index] = None
+        return
+    stays = [(index, keep[index]) for index in listed]
+    keep[low : top + 1] = [None] * (top + 1 - low)
+    for index, entry in stays:
+        keep[index] = entry
+    tape.raise_floor(low, top + 1)
+
+
+def deliver(sweep: Sweep, leaves: list[Tensor] | None = None) -> Any:
+    """What a sweep found for some leaves, as a tuple; or put into `.grad`, where there is none.
+
+    False: not all are as plain as compiled code expects, and nothing is done.
+    """
+    work, tape = sweep.work, sweep.tape
+    if roads.road is None or work is None:
+        return False
+    things = tape.leaves if leaves is None else leaves
+    codes = 0 if leaves is None else work.frame[TARGETS]
+    at = work.items(things)
+    tape.sweeping = 1  # another sweep in between, out of some finaliser, works elsewhere
+    try:
+        return roads.road.deliver(work.frame[LEAF_ADJOINTS], at, codes, len(things))
+    finally:
+        tape.sweeping = 0
+
+
 def swept_at_once(tape: Tape, root: int, leaf: int, since: int, into: np.ndarray) -> bool:
     """Sweep from a root to a leaf in one call of the walk; False: nothing is done, it cannot be.
 
@@ -433,9 +487,7 @@ def _workspace(tape: Tape) -> Workspace | None:
         from tapegrad.autograd.workspace import Workspace, propagate
 
         if Tape.propagate is None:  # the first
-            from tapegrad.road import open_road
-
-            open_road(compiling=False)
+            roads.open_road(compiling=False)
         made = Workspace()
         if tape.sweeping:
             return made

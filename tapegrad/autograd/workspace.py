@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from array import array
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -145,7 +146,7 @@ class Workspace:
         del held
         return done
 
-    def sow(self, seeds: list[int]) -> None:
+    def sow(self, seeds: Sequence[int]) -> None:
         """Take the seeds: the index of a record and the address of its adjoint, one by one."""
         count = len(seeds)
         if count > len(self._seeds):
@@ -215,6 +216,10 @@ class Workspace:
     def data(self, array: np.ndarray) -> int:
         """The address of an array's first element."""
         return _word(id(array) + self.layout.array_data).value
+
+    def items(self, things: list[Any]) -> int:
+        """Where the items of a list stand."""
+        return _word(id(things) + self.layout.list_items).value
 
     def run(self, task: int) -> int:
         """Let the walk do a task."""
