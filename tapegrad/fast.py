@@ -39,6 +39,7 @@ from tapegrad.tensor import F8, SHORT, Tensor, number, wrap
 
 # The functions that are nothing but a short road, and whether their operands are exchanged.
 public: dict[Callable[..., Any], tuple[Op, bool]] = {}
+wholes: dict[Op, Callable[[int], tuple[int, int, Any]]] = {}
 _new = Tensor.__new__
 constants: dict[float, np.ndarray] = {}
 SCALAR_A, SCALAR_B = SCALAR << CLASS_SHIFT[0], SCALAR << CLASS_SHIFT[1]
@@ -171,6 +172,17 @@ def _of_two(op: Op) -> Callable[[Any, Any], Any]:
 
     public[function] = op, False
     return function
+
+
+def whole(
+    op: Op, short: Callable[[Tensor], Tensor], plan: Callable[[int], tuple[int, int, Any]]
+) -> None:
+    """Say how a sum or mean of everything is made, and what of its record a shape decides.
+
+    That is the word, AUX and what the record keeps.
+    """
+    op.short = short
+    wholes[op] = plan
 
 
 def flipped(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:

@@ -45,7 +45,11 @@ _C = {
 _NUMPY = {"NEW_ARRAY": 94, "PRODUCT": 280}  # PyArray_NewFromDescr, PyArray_MatrixProduct2
 _SLOTS = {
     Tensor: {
-        "T_ARRAY": "_a", "T_POS": "_pos", "T_SHAPE": "_s", "T_HOME": "_home", "T_GRAD": "_grad",
+        "T_ARRAY": "_a",
+        "T_POS": "_pos",
+        "T_SHAPE": "_s",
+        "T_HOME": "_home",
+        "T_GRAD": "_grad",
         "T_EXTRA": "_extra",
     },
     View: {"V_BASE": "base", "V_STAMP": "stamp", "V_TAPE": "tape", "V_FROZEN": "frozen"},
@@ -80,10 +84,10 @@ class _Ufunc(ctypes.Structure):
     )
 
 
-def _loop(ufunc: Any) -> tuple[int, int] | None:
+def _loop(ufunc: Any, result: str = "d") -> tuple[int, int] | None:
     """The address of a ufunc's loop over doubles, and of the data that goes with it."""
     head = _Ufunc.from_address(id(ufunc))
-    wanted = "d" * ufunc.nin + "->d"
+    wanted = "d" * ufunc.nin + "->" + result
     same = (head.nin, head.nargs, head.ntypes) == (ufunc.nin, ufunc.nargs, ufunc.ntypes)
     if not same or wanted not in ufunc.types or not head.loops:
         return None
@@ -93,8 +97,14 @@ def _loop(ufunc: Any) -> tuple[int, int] | None:
     return words.from_address(head.loops)[place], data
 
 
-def _steps(forward: Any) -> list[int]:
+def _compares(op: Op) -> bool:
+    """Whether the result of an operation on doubles is of booleans."""
+    return isinstance(op.forward, np.ufunc) and "d" * op.forward.nin + "->?" in op.forward.types
+
+
+def _steps(op: Op) -> list[int]:
     """The loops that compute an operation, as they stand in its row; [] where there are none."""
+    forward = op.forward
     if isinstance(forward, Lazy):
         forward = forward.ufunc
     if isinstance(forward, np.ufunc):
@@ -103,7 +113,7 @@ def _steps(forward: Any) -> list[int]:
         return []
     row: list[int] = []
     for ufunc, names in forward.steps:
-        loop = _loop(ufunc)
+        loop = _loop(ufunc, "?" if _compares(op) else "d")
         if loop is None:
             return []
         operands = [_OPERANDS[name] for name in names]
@@ -133,13 +143,19 @@ def _as_expected(frame: np.ndarray) -> bool:
     return good
 
 
+def _kind(op: Op) -> int:
+    if op in fast.wholes:
+        return at.TOTAL
+    return len(op.inputs) - 1 if op.kind is ELEMENTWISE else at.MATMUL
+
+
 def travelling() -> list[Op]:
     """The operations that may go by the compiled road."""
     return [
         op
         for op in by_code
         if op.short is not None
-        and (op.kind is not ELEMENTWISE or isinstance(op.forward, Lazy) or _steps(op.forward))
+        and (_kind(op) not in (at.ONE, at.TWO) or isinstance(op.forward, Lazy) or _steps(op))
     ]
 
 
@@ -151,7 +167,9 @@ class Frame:
         self.rows: np.ndarray = np.zeros((len(by_code), at.ROW), np.int64)
         self.pairs: np.ndarray = np.zeros((at.LINES, at.LINE), np.int64)
         self.products: np.ndarray = np.zeros((at.LINES, at.LINE), np.int64)
+        self.totals: np.ndarray = np.zeros((at.LINES, at.LINE), np.int64)
         self.held: list[Any] = []
+        self.kept: dict[tuple[int, int], Any] = {}
         self._functions()
         self._objects()
         for op in travelling():
@@ -178,14 +196,20 @@ class Frame:
         objects = {
             "TENSOR": Tensor, "VIEW": View, "FLOAT": float, "INT": int, "NONE": None,
             "FALSE": False, "NO_TEXT": "", "ZERO": 0, "CURRENT": current, "TAPE_NAME": _TAPE,
-            "CONSTANTS": fast.constants, "F8": F8, "ARRAY": np.ndarray,
-            "LEARN_PAIR": self.learn_pair, "LEARN_PRODUCT": self.learn_product,
+            "CONSTANTS": fast.constants, "F8": F8, "BOOL": np.dtype(bool), "ARRAY": np.ndarray,
+            "NO_NUMBER": -1, "LEARN_PAIR": self.learn_pair, "LEARN_PRODUCT": self.learn_product,
+            "LEARN_TOTAL": self.learn_total,
         }  # fmt: skip
         self.held += objects.values()
         self.put(**{field: id(thing) for field, thing in zip(objects, self.held, strict=True)})
+        loop = _loop(np.add)
+        if loop is None:
+            raise RuntimeError("NumPy's sum of doubles is not where it was")
+        start = np.add.reduce(np.array([-0.0])).view(np.int64)  # of NumPy's sums: 0 or -0
+        self.put(SUM_LOOP=loop[0], SUM_DATA=loop[1], SUM_START=int(start))
         self.put(
             ROWS=self.rows.ctypes.data, PAIRS=self.pairs.ctypes.data,
-            PRODUCTS=self.products.ctypes.data,
+            PRODUCTS=self.products.ctypes.data, TOTALS=self.totals.ctypes.data,
         )  # fmt: skip
         self.forget_tape()
 
@@ -197,13 +221,14 @@ class Frame:
         """Fill in the row of an operation, whose function in Python takes what remains."""
         row = self.rows[op.code]
         reads = [sum(read << k for k, read in enumerate(saves)) for saves in op.saves]
+        keeps = any(reads)
         if len(op.inputs) == 1:  # (x, y) of one operand stand where (a, b, y) of two do
             reads = [(reads[0] & 1) | (reads[0] & 2) << 1, 0]
-        keeps = any(reads)
         row[at.WORD] = op.code | DTYPE_BITS[F8] | (SAVES if keeps else 0)
         row[at.READS], row[at.READS_SECOND] = reads
         row[at.ENTRY] = len(op.inputs) + 1 if keeps else 0
-        steps = _steps(op.forward) if op.kind is ELEMENTWISE else []
+        row[at.TRUTH] = _compares(op)
+        steps = _steps(op) if op.kind is ELEMENTWISE else [op.name == "mean"]
         row[at.STEPS : at.STEPS + len(steps)] = steps
         if not steps and isinstance(op.forward, Lazy):
             otherwise = self._once_loaded(op, otherwise)
@@ -215,7 +240,7 @@ class Frame:
 
         def function(*args: Any) -> Any:
             found = otherwise(*args)
-            if _steps(op.forward):
+            if _steps(op):
                 self.learn(op, otherwise)
             return found
 
@@ -232,6 +257,12 @@ class Frame:
         """Fill in the line of the shapes of two matrices or vectors that are multiplied."""
         found, bits, aux, extra = fast.products.get((s, sb)) or fast.product(s, sb)
         self._line(self.products, s, sb, found, bits, aux, id(extra))
+
+    def learn_total(self, code: int, s: int) -> None:
+        """Fill in the line of the sum or the mean of everything of a shape."""
+        word, aux, extra = fast.wholes[by_code[code]](s)
+        self.kept[code, s] = extra
+        self._line(self.totals, code, s, 0, word, aux, id(extra))
 
     @staticmethod
     def _line(
@@ -250,12 +281,12 @@ def _address(function: Any) -> int:
 # or `self` and an array of objects with their number.
 _NOARGS, _O, _FASTCALL = 0x04, 0x08, 0x80
 _WAYS = {
-    # of a way: the flags, and how a call reads from (%a, %b, %c): the kind, first, second operand
-    "method1": (_NOARGS, at.ONE, "%a", "0"),
-    "method2": (_O, at.TWO, "%a", "%b"),
-    "flipped2": (_O, at.TWO, "%b", "%a"),
-    "builtin1": (_O, at.ONE, "%b", "0"),
-    "builtin2": (_FASTCALL, at.TWO, "%x", "%y"),
+    # of a way: the flags, and the first and the second operand of a call with (%a, %b, %c)
+    "method1": (_NOARGS, "%a", "0"),
+    "method2": (_O, "%a", "%b"),
+    "flipped2": (_O, "%b", "%a"),
+    "builtin1": (_O, "%b", "0"),
+    "builtin2": (_FASTCALL, "%x", "%y"),
 }
 _ENTRY = """
 define i64 @{name}(i64 %a, i64 %b, i64 %c) {{
@@ -276,12 +307,12 @@ def _text(ops: list[Op]) -> str:
     """LLVM text of the ways in to all operations."""
     lines = ["@frame = global i64 0\n@call = global i64 0\n"]
     for op in ops:
-        for way, (flags, kind, first, second) in _WAYS.items():
+        for way, (flags, first, second) in _WAYS.items():
             if way.endswith(str(len(op.inputs))):
                 lines.append(
                     _ENTRY.format(
                         name=f"{way}_{op.code}", before=_READ if flags == _FASTCALL else "",
-                        kind=kind if op.kind is ELEMENTWISE else at.MATMUL, code=op.code,
+                        kind=_kind(op), code=op.code,
                         first=first, second=second,
                     )
                 )  # fmt: skip

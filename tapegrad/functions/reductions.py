@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import builtins
+import functools
 from typing import Any, NamedTuple, NoReturn, overload
 
 import numpy as np
 
 from tapegrad.dtypes import get_default_dtype, to_numpy
+from tapegrad.fast import whole
 from tapegrad.functions import shapes
 from tapegrad.functions.arguments import all_dims, as_input, both_given, one_dim
 from tapegrad.functions.arithmetic import maximum, minimum
-from tapegrad.functions.totals import total
+from tapegrad.functions.totals import planned, total
 from tapegrad.ops import order
 from tapegrad.ops import reduce as r
 from tapegrad.ops.core import Op
@@ -72,6 +74,12 @@ def sum(
     """
     if axis is not None or keepdims:
         dim, keepdim = _renamed("sum", dim, keepdim, axis, keepdims)
+    if dim is None and dtype is None and not keepdim and type(input) is Tensor:
+        return r.sum.short(input)  # type: ignore[no-any-return]
+    return _sum(input, dim, keepdim, dtype)
+
+
+def _sum(input: Any, dim: Dim = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
     x = input if dtype is None and type(input) is Tensor else _typed(as_input(input, "sum"), dtype)
     found = total(r.sum, x, dim, keepdim)
     if found is not None:
@@ -93,11 +101,21 @@ def mean(
     """
     if axis is not None or keepdims:
         dim, keepdim = _renamed("mean", dim, keepdim, axis, keepdims)
+    if dim is None and dtype is None and not keepdim and type(input) is Tensor:
+        return r.mean.short(input)  # type: ignore[no-any-return]
+    return _mean(input, dim, keepdim, dtype)
+
+
+def _mean(input: Any, dim: Dim = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
     x = _floating(_typed(as_input(input, "mean"), dtype), "mean")
     found = total(r.mean, x, dim, keepdim)
     if found is not None:
         return found
     return run(r.mean, (x,), {"dim": all_dims(dim, x._a.ndim, "mean"), "keepdim": keepdim})
+
+
+whole(r.sum, _sum, functools.partial(planned, r.sum))
+whole(r.mean, _mean, functools.partial(planned, r.mean))
 
 
 def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:

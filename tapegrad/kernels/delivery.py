@@ -4,16 +4,24 @@ CPython's lock is held.  Either every gradient is delivered or none.
 """
 
 from tapegrad.kernels.flags import typed
-from tapegrad.kernels.memory import call1, call2, call8, f8, i4, i8
-from tapegrad.kernels.road import ARRAY_DATA, ARRAY_SHAPE, ITEMS, NDIM, TYPE, number, put
+from tapegrad.kernels.memory import call1, call2, f8, i4, i8
+from tapegrad.kernels.road import (
+    ARRAY_DATA,
+    ARRAY_SHAPE,
+    ITEMS,
+    NDIM,
+    TYPE,
+    array_of,
+    count_of,
+    number,
+    put,
+)
 from tapegrad.kernels.road_frame import (
-    ARRAY,
     DECREF,
     DICT_SIZE,
     F8,
     FALSE,
     INCREF,
-    NEW_ARRAY,
     NEW_OBJECT,
     NEW_TUPLE,
     NONE,
@@ -55,19 +63,15 @@ def gradient(frame, leaf, cell):
     """A Tensor with a copy of an adjoint, or 0 with an exception set."""
     like = i8(leaf)[frame[T_ARRAY]]
     ndim, lengths = i4(like + NDIM)[0], i8(like)[ARRAY_SHAPE]
-    call1(frame[INCREF], frame[F8])
-    array = call8(frame[NEW_ARRAY], frame[ARRAY], frame[F8], ndim, lengths, 0, 0, 0, 0)
+    array = array_of(frame, frame[F8], ndim, lengths)
     if array == 0:
         return 0
     tensor = call2(frame[NEW_OBJECT], frame[TENSOR], 0)
     if tensor == 0:
         call1(frame[DECREF], array)
         return 0
-    count = 1
-    for k in range(ndim):
-        count *= i8(lengths)[k]
     source, target = f8(cell), f8(i8(array)[ARRAY_DATA])
-    for k in range(count):
+    for k in range(count_of(array)):
         target[k] = source[k]
     i8(tensor)[frame[T_ARRAY]] = array
     put(frame, tensor, frame[T_POS], frame[ZERO])

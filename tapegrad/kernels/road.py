@@ -17,6 +17,7 @@ from tapegrad.kernels.memory import (
     call3,
     call4,
     call8,
+    f8,
     i4,
     i8,
     room_i8,
@@ -28,12 +29,14 @@ from tapegrad.kernels.road_frame import (
     AS_LONG,
     AUX,
     BITS,
+    BOOL,
     CALL,
     CONSTANTS,
     CURRENT,
     DATA,
     DEBT,
     DEBT_LIMIT,
+    DIVIDES,
     DECREF,
     END,
     ENTRY,
@@ -53,6 +56,7 @@ from tapegrad.kernels.road_frame import (
     KEEP,
     LEARN_PAIR,
     LEARN_PRODUCT,
+    LEARN_TOTAL,
     LINE,
     LINES,
     LOOP,
@@ -63,6 +67,7 @@ from tapegrad.kernels.road_frame import (
     NEW_OBJECT,
     NEW_TUPLE,
     NEXT,
+    NO_NUMBER,
     NO_TEXT,
     NONE,
     NOTHING,
@@ -83,6 +88,9 @@ from tapegrad.kernels.road_frame import (
     SLOTS,
     STEP,
     STEPS,
+    SUM_DATA,
+    SUM_LOOP,
+    SUM_START,
     T_ARRAY,
     T_HOME,
     T_POS,
@@ -91,6 +99,9 @@ from tapegrad.kernels.road_frame import (
     TAPE_NAME,
     TENSOR,
     TOKENS,
+    TOTAL,
+    TOTALS,
+    TRUTH,
     V_BASE,
     V_FROZEN,
     V_STAMP,
@@ -121,6 +132,14 @@ LOW_HALF = 0xFFFFFFFF
 def number(frame, thing):
     """The value of a Python int."""
     return call1(frame[AS_LONG], thing)
+
+
+@typed
+def put(frame, container, slot, thing):
+    """Set a slot or an item that is empty."""
+    call1(frame[INCREF], thing)
+    i8(container)[slot] = thing
+    return 0
 
 
 @typed
@@ -193,33 +212,37 @@ def recording(frame, tape):
 
 
 @typed
-def line_of(frame, lines, learn, first, second):
-    """The line of a pair of shapes in a table, which Python fills; 0 with an exception set."""
-    one, two = i8(first), i8(second)
-    pair = (one[KIND] << 32 | two[KIND]) + 1
-    line = lines + ((one[KIND] * 31 + two[KIND]) & (LINES - 1)) * LINE * 8
+def line_of(frame, lines, learn, one, two, one_at, two_at):
+    """The line of two numbers in a table, which Python fills; 0 with an exception set."""
+    pair = (one << 32 | two) + 1
+    line = lines + ((one * 31 + two) & (LINES - 1)) * LINE * 8
     if i8(line)[PAIR] != pair:
-        shapes = call1(frame[NEW_TUPLE], 2)
-        if shapes == 0:
+        numbers = call1(frame[NEW_TUPLE], 2)
+        if numbers == 0:
             return 0
-        for k in range(2):
-            thing = i8(first if k == 0 else second)[THING]
-            shape = i8(thing)[frame[T_SHAPE]]
-            call1(frame[INCREF], shape)
-            i8(shapes)[ITEMS + k] = shape
-        done = call3(frame[CALL], learn, shapes, 0)
-        call1(frame[DECREF], shapes)
+        put(frame, numbers, ITEMS, one_at)
+        put(frame, numbers, ITEMS + 1, two_at)
+        done = call3(frame[CALL], learn, numbers, 0)
+        call1(frame[DECREF], numbers)
         if done == 0:
             return 0
         call1(frame[DECREF], done)
     return line
 
 
+@typed
+def line_of_shapes(frame, lines, learn, first, second):
+    """The line of the shapes of two Tensors."""
+    one, two = i8(first), i8(second)
+    one_at, two_at = i8(one[THING])[frame[T_SHAPE]], i8(two[THING])[frame[T_SHAPE]]
+    return line_of(frame, lines, learn, one[KIND], two[KIND], one_at, two_at)
+
+
 # -- computing ---------------------------------------------------------------------------------
 
 
 @typed
-def step(loop, data, inputs, bases, classes, count, length):
+def step(loop, data, inputs, bases, classes, count, length, itemsize):
     """One loop of NumPy over the elements, row by row where an operand is a row or a column."""
     base, kind = i8(bases), i8(classes)
     arguments = room_i8(3)
@@ -234,9 +257,9 @@ def step(loop, data, inputs, bases, classes, count, length):
         for k in range(inputs + 1):
             shape = kind[k]
             at = base[k]
-            paces[k] = 8
+            paces[k] = 8 if k < inputs else itemsize
             if shape == FLAT:
-                at += row * size[0] * 8
+                at += row * size[0] * paces[k]
             elif shape == AS_SCALAR:
                 paces[k] = 0
             elif shape == COLUMN:
@@ -250,12 +273,26 @@ def step(loop, data, inputs, bases, classes, count, length):
 
 
 @typed
+def array_of(frame, dtype, ndim, lengths):
+    """A new array, whose elements are not set yet, or 0 with an exception set."""
+    call1(frame[INCREF], dtype)
+    return call8(frame[NEW_ARRAY], frame[ARRAY], dtype, ndim, lengths, 0, 0, 0, 0)
+
+
+@typed
+def count_of(array):
+    """How many elements an array has."""
+    count = 1
+    for k in range(i4(array + NDIM)[0]):
+        count *= i8(i8(array)[ARRAY_SHAPE])[k]
+    return count
+
+
+@typed
 def compute(frame, row_at, first, second, result, bits, length):
     """Fill a new array; 0 if an exception of arithmetic came about."""
     row = i8(row_at)
-    count = 1
-    for k in range(i4(result + NDIM)[0]):
-        count *= i8(i8(result)[ARRAY_SHAPE])[k]
+    count = count_of(result)
     sources = room_i8(4)
     shapes = room_i8(4)
     sources[0] = i8(i8(first)[VALUES])[ARRAY_DATA]
@@ -289,19 +326,12 @@ def compute(frame, row_at, first, second, result, bits, length):
                 address(classes),
                 count,
                 length,
+                1 if row[TRUTH] else 8,
             )
     return 1 if call1(frame[EXCEPTIONS], frame[SERIOUS]) & LOW_HALF == 0 else 0
 
 
 # -- writing -----------------------------------------------------------------------------------
-
-
-@typed
-def put(frame, container, slot, thing):
-    """Set a slot or an item that is empty."""
-    call1(frame[INCREF], thing)
-    i8(container)[slot] = thing
-    return 0
 
 
 @typed
@@ -331,10 +361,7 @@ def owed(frame, tape, shape, result):
     """Account for a large result (its shape's number is odd); 0: that has to be done in Python."""
     if shape & 1 == 0:
         return 1
-    count = 8
-    for k in range(i4(result + NDIM)[0]):
-        count *= i8(i8(result)[ARRAY_SHAPE])[k]
-    debt = number(frame, i8(tape)[frame[DEBT]]) + count
+    debt = number(frame, i8(tape)[frame[DEBT]]) + 8 * count_of(result)
     if debt > number(frame, i8(tape)[frame[DEBT_LIMIT]]):
         return 0
     return exchange_number(frame, tape, frame[DEBT], debt)
@@ -459,7 +486,7 @@ def elementwise(frame, tape, row_at, first, second):
             like = second
             shape = other
         else:
-            line = line_of(frame, frame[PAIRS], frame[LEARN_PAIR], first, second)
+            line = line_of_shapes(frame, frame[PAIRS], frame[LEARN_PAIR], first, second)
             if line == 0:
                 return 0
             shape, bits, length = i8(line)[SHAPE], i8(line)[BITS], i8(line)[AUX]
@@ -467,19 +494,18 @@ def elementwise(frame, tape, row_at, first, second):
                 return REFUSED
             if i8(line)[MORE] != 0:
                 like = second
+    truth = i8(row_at)[TRUTH]
     array = i8(like)[VALUES]
-    call1(frame[INCREF], frame[F8])
-    result = call8(
-        frame[NEW_ARRAY], frame[ARRAY], frame[F8], i4(array + NDIM)[0], i8(array)[ARRAY_SHAPE],
-        0, 0, 0, 0,
-    )  # fmt: skip
+    result = array_of(
+        frame, frame[BOOL] if truth else frame[F8], i4(array + NDIM)[0], i8(array)[ARRAY_SHAPE]
+    )
     if result == 0:
         return 0
     if not compute(frame, row_at, first, second, result, bits, length):
         call1(frame[DECREF], result)
         return REFUSED
-    tracked = 1 if record and places != 0 else 0
-    shape_at = i8(i8(like)[THING])[frame[T_SHAPE]]
+    tracked = 1 if record and places != 0 and not truth else 0
+    shape_at = frame[NO_NUMBER] if truth else i8(i8(like)[THING])[frame[T_SHAPE]]
     call1(frame[INCREF], shape_at)
     entry = frame[NONE]
     if tracked:
@@ -498,7 +524,7 @@ def product(frame, tape, row_at, first, second):
     record = recording(frame, tape)
     if record == REFUSED or i8(first)[THING] == 0 or i8(second)[THING] == 0:
         return REFUSED
-    line = line_of(frame, frame[PRODUCTS], frame[LEARN_PRODUCT], first, second)
+    line = line_of_shapes(frame, frame[PRODUCTS], frame[LEARN_PRODUCT], first, second)
     if line == 0:
         return 0
     shape, word = i8(line)[SHAPE], i8(row_at)[WORD] | i8(line)[BITS]
@@ -524,6 +550,49 @@ def product(frame, tape, row_at, first, second):
     return completed(
         frame, tape, tracked, first, second, word, shape, i8(line)[AUX], shape_at, entry, result
     )
+
+
+@typed
+def total(frame, tape, row_at, code, first):
+    """The sum, or the mean, of all elements."""
+    record = recording(frame, tape)
+    array = i8(first)[VALUES]
+    count = count_of(array)
+    if record == REFUSED or count == 0:
+        return REFUSED
+    code_at = call1(frame[FROM_LONG], code)
+    if code_at == 0:
+        return 0
+    shape_at = i8(i8(first)[THING])[frame[T_SHAPE]]
+    line = line_of(
+        frame, frame[TOTALS], frame[LEARN_TOTAL], code, i8(first)[KIND], code_at, shape_at
+    )
+    call1(frame[DECREF], code_at)
+    if line == 0:
+        return 0
+    result = array_of(frame, frame[F8], 0, 0)
+    if result == 0:
+        return 0
+    arguments, paces, size = room_i8(3), room_i8(3), room_i8(1)
+    at = i8(result)[ARRAY_DATA]
+    i8(at)[0] = frame[SUM_START]
+    arguments[0], arguments[1], arguments[2] = at, i8(array)[ARRAY_DATA], at
+    paces[0], paces[1], paces[2] = 0, 8, 0
+    size[0] = count
+    call4(frame[SUM_LOOP], address(arguments), address(size), address(paces), frame[SUM_DATA])
+    if i8(row_at)[DIVIDES]:
+        f8(at)[0] /= count
+    if call1(frame[EXCEPTIONS], frame[SERIOUS]) & LOW_HALF != 0:
+        call1(frame[DECREF], result)
+        return REFUSED
+    tracked = 1 if record and i8(first)[PLACE] != 0 else 0
+    entry = i8(line)[MORE] if tracked else frame[NONE]
+    call1(frame[INCREF], entry)
+    call1(frame[INCREF], frame[ZERO])
+    return completed(
+        frame, tape, tracked, first, 0, i8(line)[BITS], 0, i8(line)[AUX], frame[ZERO], entry,
+        result,
+    )  # fmt: skip
 
 
 @typed
@@ -556,6 +625,8 @@ def call(frame_at, kind, code, a, b):
     if usable and (one[THING] != 0 or (b != 0 and two[THING] != 0)):
         if kind == MATMUL:
             found = product(frame, tape, row_at, first, second)
+        elif kind == TOTAL:
+            found = total(frame, tape, row_at, code, first)
         elif i8(row_at)[STEPS + LOOP] != 0:
             found = elementwise(frame, tape, row_at, first, second)
     if one[THING] == 0 and one[VALUES] != 0:

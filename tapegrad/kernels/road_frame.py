@@ -9,32 +9,36 @@ counted in words.
     GET_STATE, GET_ID, GET_ATTR, INCREF, DECREF, AS_LONG, FROM_LONG, APPEND, NEW_TUPLE, NEW_OBJECT,
     CALL, GET_ITEM, DICT_SIZE, NEW_ARRAY, PRODUCT, EXCEPTIONS,
     # objects
-    TENSOR, VIEW, FLOAT, INT, NONE, FALSE, NO_TEXT, ZERO, CURRENT, TAPE_NAME, CONSTANTS, F8, ARRAY,
-    LEARN_PAIR, LEARN_PRODUCT,
+    TENSOR, VIEW, FLOAT, INT, NONE, FALSE, NO_TEXT, ZERO, CURRENT, TAPE_NAME, CONSTANTS,
+    F8, BOOL, ARRAY, NO_NUMBER, LEARN_PAIR, LEARN_PRODUCT, LEARN_TOTAL,
     # the slots of Tensors, of views and of tapes
     T_ARRAY, T_POS, T_SHAPE, T_HOME, T_GRAD, T_EXTRA,
     V_BASE, V_STAMP, V_TAPE, V_FROZEN,
     MODE, INFERENCE, OFFSET, END, NEXT, ADDRESS, TOKENS, KEEP, SLOTS, DEBT, DEBT_LIMIT,
     # the thread whose tape this is, and that tape; tables
-    OWNER, TAPE, ROWS, PAIRS, PRODUCTS, NOUGHT, SERIOUS,
+    OWNER, TAPE, ROWS, PAIRS, PRODUCTS, TOTALS, NOUGHT, SERIOUS,
+    SUM_LOOP, SUM_DATA, SUM_START,
     FRAME_SIZE,
-) = range(60)  # fmt: skip
+) = range(67)  # fmt: skip
 
 # A row of the table ROWS, by the code of an operation: its word; which values the formulas of the
 # first input read, and of the second (bits: first operand, second, result); how many values an
-# entry of `keep` has, or 0; the Python function that takes what the road does not; and what is
-# computed: one or two loops of NumPy, each with its data and its operands.
-WORD, READS, READS_SECOND, ENTRY, OTHERWISE, STEPS = range(6)
+# entry of `keep` has, or 0; whether the result is of booleans; the Python function that takes what
+# the road does not; and what is computed: one or two loops of NumPy, each with its data and its
+# operands.
+WORD, READS, READS_SECOND, ENTRY, TRUTH, OTHERWISE, STEPS = range(7)
 LOOP, DATA, FROM, WITH, STEP = range(5)
 ROW = STEPS + 2 * STEP
+DIVIDES = STEPS  # of a total: whether it is a mean
 # FROM and WITH: an operand, what the step before computed, the number 0, or nothing.
 FIRST, SECOND, RESULT, NULL, NOTHING = range(5)
 
-# A line of PAIRS or PRODUCTS, where the place of a pair of shapes is a remainder: the pair, the
-# number of the result's shape (-1: not for this road), the bits of the word, AUX, and of a pair
-# which operand has the result's shape, of a product what its record keeps beside the values.
+# A line of PAIRS, PRODUCTS or TOTALS, where the place of a pair of shapes (of a total: of the
+# operation and a shape) is a remainder: the pair, the number of the result's shape (-1: not for
+# this road), the bits of the word, AUX, and of a pair which operand has the result's shape, of a
+# product what its record keeps beside the values, of a total what its record keeps.
 PAIR, SHAPE, BITS, AUX, MORE, LINE = range(6)
 LINES = 1024
 
-# What a call is: of one operand, of two, of two in the other order, a matrix product.
-ONE, TWO, MATMUL = range(3)
+# What a call is: elementwise on one operand or two, a matrix product, a sum or mean of everything.
+ONE, TWO, MATMUL, TOTAL = range(4)
