@@ -40,6 +40,11 @@ _new_view = View.__new__
 _strided = frozenset(op for op in table.values() if op.name in STRIDED)
 
 
+# Compiled code that makes the Tensor of a view, of (Tensor, array, Way), or None where it does not;
+# see `tapegrad.road`.
+compiled: Callable[[Tensor, np.ndarray, Way], Tensor | None] | None = None
+
+
 class Way(NamedTuple):
     """What follows from a view operation, its parameters, and shape and type of the operand."""
 
@@ -97,6 +102,10 @@ def see(op: Op, x: Tensor, params: Params, r: np.ndarray, key: Hashable = None) 
     way = None if key is None else _ways.get((op, a.shape, key))
     if way is None or way[1] is not a.dtype or (way[6] and not a.flags.c_contiguous):
         way = _way(op, a, params, r, key)
+    if compiled is not None and type(home) is not View:
+        made = compiled(x, r, way)
+        if made is not None:
+            return made
     step, _, short, word, shape, aux, _, entry = way
     t = _new(Tensor)
     t._a = r

@@ -398,7 +398,7 @@ def test_it_waits_until_it_is_worth_compiling(monkeypatch):
 
 def test_an_interpreter_with_another_layout(monkeypatch):
     monkeypatch.setattr(roads, "road", None)
-    monkeypatch.setattr(roads, "_as_expected", lambda frame: False)
+    monkeypatch.setattr(roads, "as_expected", lambda frame: False)
     assert not roads.open_road()
     monkeypatch.setattr(roads.layout, "as_listed", lambda: False)
     assert not roads.open_road()

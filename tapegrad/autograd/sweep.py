@@ -29,6 +29,7 @@ from tapegrad.kernels.layout import (
     EVERY,
     LEAF_ADJOINTS,
     LEAF_REACHED,
+    LOW,
     NEED_CAPTURE,
     NEED_INSIDE,
     RESUME,
@@ -110,7 +111,7 @@ class Sweep:
         seed = np.array(1.0)
         self.seeds[index] = self.values[index] = seed
         self.top = index
-        self.low = low = min(tape.floor, index)
+        self.low = min(tape.floor, index)
         self.targets, self.strict = targets, len(targets or ())
         work.sow((index, work.data(seed)))
         work.frame[RETAIN] = self.retain
@@ -125,7 +126,7 @@ class Sweep:
                 with recording(tape, False):
                     self.finish(work, status)
             elif not self.retain:
-                drop(tape, work, low, index)
+                drop(tape, work, index)
         finally:
             tape.sweeping = 0
         return True
@@ -159,7 +160,7 @@ class Sweep:
             work.refresh(tape)
             status = work.run(RESUME)
         if not self.retain:
-            drop(tape, work, self.low, self.top)
+            drop(tape, work, self.top)
 
     def _begin(self, work: Workspace, seeds: list[int]) -> int:
         """Mark what will be met, and refuse what may not be; then the walk has begun."""
@@ -410,11 +411,11 @@ class Sweep:
         return found
 
 
-def drop(tape: Tape, work: Workspace, low: int, top: int) -> None:
+def drop(tape: Tape, work: Workspace, top: int) -> None:
     """Let go of the values of the records that the walk has just marked as released."""
-    keep = tape.keep
+    keep, low = tape.keep, work.frame[LOW]
     count = work.frame[DETAIL]
-    listed = work.cells[work.leaves : work.leaves + count].tolist() if count else ()
+    listed = work.cells[low + work.first :][:count].tolist() if count else ()
     if not work.frame[EVERY]:
         for index in listed:
             keep[index] = None

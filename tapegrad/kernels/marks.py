@@ -130,15 +130,18 @@ def needs(frame):
 
 
 @typed
-def mark(frame, bounded, checked):
+def mark(frame, bounded, checked, lowest):
     """Downwards from the roots: which records the sweep will meet, and whether it may.
 
     `bounded`: only what is needed is met.  `checked`: what is met must have its saved values.
-    With `BOTTOM` nothing below the lowest record is asked for.
+    With `BOTTOM` nothing below the lowest record is asked for.  No root stands below `lowest`, and
+    once all is marked nothing below the lowest record that was met is looked at any more.
     """
     reach = u1(frame[REACH])
     need = u1(frame[NEED])
-    for index in range(frame[CURSOR], frame[LOW] - 1, -1):
+    index = frame[CURSOR] + 1
+    while index > lowest:
+        index -= 1
         if reach[index] == 0:
             continue
         if bounded and need[index] == 0:
@@ -164,6 +167,8 @@ def mark(frame, bounded, checked):
                         return BELOW if frame[LOW] > 0 else SPENT_RECORD
                     continue
                 reach[below] = 1
+                lowest = min(lowest, below)
+    frame[LOW] = lowest
     return DONE
 
 
@@ -214,16 +219,18 @@ def prepare(frame):
     for index in range(frame[LOW], frame[CURSOR] + 1):
         reach[index] = 0
     seeds = i8(frame[SEEDS])
+    lowest = frame[CURSOR]
     for i in range(frame[SEED_COUNT]):
         reach[seeds[2 * i]] = 1
+        lowest = min(lowest, seeds[2 * i])
     bounded = frame[NEED] != 0
     if bounded:
         mark_targets(frame)
-        status = mark(frame, False, False)
+        status = mark(frame, False, False, lowest)
         if status != DONE:
             return status
         needs(frame)
-    status = mark(frame, bounded, True)
+    status = mark(frame, bounded, True, frame[LOW] if bounded else lowest)
     if status != DONE:
         return status
     for i in range(frame[STRICT]):

@@ -1,46 +1,29 @@
-"""The compiled road: operators, methods and functions that CPython calls as machine code.
-
-`open_road` puts `kernels.road` in the place of the functions in Python that `tapegrad.fast` makes:
-behind `Op.short`, and as methods of the Tensor.  For each way to call an operation there are a few
-instructions that name it and go on to the one function behind all.
-
-The code is compiled once per machine.  Where that was done the road is open from the first
-compiled sweep on; where it was not, it is done when some ten thousands of records have been made.
-"""
+"""The frame of the compiled road: where CPython, NumPy and the tape keep what it reads."""
 
 from __future__ import annotations
 
 import ctypes
-import functools
 import importlib
 import platform
 import sys
-import threading
 from collections.abc import Callable
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tapegrad import fast
-from tapegrad.kernels import build, layout
-from tapegrad.kernels import road_frame as at
+from tapegrad.kernels.road import frame as at
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code
 from tapegrad.ops.elementwise import Composed, Lazy
 from tapegrad.tape import DTYPE_BITS, SAVES, Tape, current
 from tapegrad.tensor import F8, Tensor, View, wrap
-
-HOT = (
-    8  # times that a tape was full, of some thousands of records each, before it is worth compiling
-)
 
 _C = {
     "GET_STATE": "PyThreadState_Get", "GET_ID": "PyThreadState_GetID",
     "GET_ATTR": "PyObject_GetAttr", "INCREF": "Py_IncRef", "DECREF": "Py_DecRef",
     "AS_LONG": "PyLong_AsLongLong", "FROM_LONG": "PyLong_FromLongLong", "APPEND": "PyList_Append",
     "NEW_TUPLE": "PyTuple_New", "NEW_OBJECT": "PyType_GenericAlloc", "CALL": "PyObject_Call",
-    "GET_ITEM": "PyDict_GetItem", "DICT_SIZE": "PyDict_Size",
+    "GET_ITEM": "PyDict_GetItem", "DICT_SIZE": "PyDict_Size", "FORGET_ERROR": "PyErr_Clear",
 }  # fmt: skip
 _NUMPY = {"NEW_ARRAY": 94, "PRODUCT": 280}  # PyArray_NewFromDescr, PyArray_MatrixProduct2
 _SLOTS = {
@@ -52,7 +35,14 @@ _SLOTS = {
         "T_GRAD": "_grad",
         "T_EXTRA": "_extra",
     },
-    View: {"V_BASE": "base", "V_STAMP": "stamp", "V_TAPE": "tape", "V_FROZEN": "frozen"},
+    View: {
+        "V_BASE": "base",
+        "V_CHAIN": "chain",
+        "V_STAMP": "stamp",
+        "V_TAPE": "tape",
+        "V_FROZEN": "frozen",
+        "V_SEVERAL": "several",
+    },
     Tape: {
         name.upper(): name
         for name in (
@@ -61,12 +51,9 @@ _SLOTS = {
     },
 }
 # Division by zero, overflow and an invalid operation, as the C library counts them.
-_SERIOUS = {"x86_64": 0x0D, "AMD64": 0x0D, "aarch64": 0x07, "arm64": 0x07}
+SERIOUS = {"x86_64": 0x0D, "AMD64": 0x0D, "aarch64": 0x07, "arm64": 0x07}
 _OPERANDS = {"a": at.FIRST, "b": at.SECOND, "y": at.RESULT, "0": at.NULL}
 _TAPE = sys.intern("tape")
-
-
-# -- the frame -----------------------------------------------------------------------------------
 
 
 class _Ufunc(ctypes.Structure):
@@ -102,7 +89,7 @@ def _compares(op: Op) -> bool:
     return isinstance(op.forward, np.ufunc) and "d" * op.forward.nin + "->?" in op.forward.types
 
 
-def _steps(op: Op) -> list[int]:
+def steps_of(op: Op) -> list[int]:
     """The loops that compute an operation, as they stand in its row; [] where there are none."""
     forward = op.forward
     if isinstance(forward, Lazy):
@@ -127,7 +114,7 @@ def _offset(kind: type, name: str) -> int:
     return ctypes.c_int64.from_address(member + 16).value // 8
 
 
-def _as_expected(frame: np.ndarray) -> bool:
+def as_expected(frame: np.ndarray) -> bool:
     """Whether slots stand where the frame says."""
     word = ctypes.c_int64.from_address
     t = wrap(np.zeros(2))
@@ -143,7 +130,8 @@ def _as_expected(frame: np.ndarray) -> bool:
     return good
 
 
-def _kind(op: Op) -> int:
+def kind_of(op: Op) -> int:
+    """What a call of an operation is."""
     if op in fast.wholes:
         return at.TOTAL
     return len(op.inputs) - 1 if op.kind is ELEMENTWISE else at.MATMUL
@@ -155,7 +143,7 @@ def travelling() -> list[Op]:
         op
         for op in by_code
         if op.short is not None
-        and (_kind(op) not in (at.ONE, at.TWO) or isinstance(op.forward, Lazy) or _steps(op))
+        and (kind_of(op) not in (at.ONE, at.TWO) or isinstance(op.forward, Lazy) or steps_of(op))
     ]
 
 
@@ -182,8 +170,8 @@ class Frame:
 
     def _functions(self) -> None:
         process = ctypes.CDLL(None)
-        self.put(**{field: _address(getattr(ctypes.pythonapi, c)) for field, c in _C.items()})
-        self.put(EXCEPTIONS=_address(process.fetestexcept), SERIOUS=_SERIOUS[platform.machine()])
+        self.put(**{field: address_of(getattr(ctypes.pythonapi, c)) for field, c in _C.items()})
+        self.put(EXCEPTIONS=address_of(process.fetestexcept), SERIOUS=SERIOUS[platform.machine()])
         pointer = ctypes.pythonapi.PyCapsule_GetPointer
         pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
         api = importlib.import_module("numpy._core._multiarray_umath")._ARRAY_API
@@ -197,8 +185,8 @@ class Frame:
             "TENSOR": Tensor, "VIEW": View, "FLOAT": float, "INT": int, "NONE": None,
             "FALSE": False, "NO_TEXT": "", "ZERO": 0, "CURRENT": current, "TAPE_NAME": _TAPE,
             "CONSTANTS": fast.constants, "F8": F8, "BOOL": np.dtype(bool), "ARRAY": np.ndarray,
-            "NO_NUMBER": -1, "LEARN_PAIR": self.learn_pair, "LEARN_PRODUCT": self.learn_product,
-            "LEARN_TOTAL": self.learn_total,
+            "NO_NUMBER": -1, "CONSTANT": fast.constant, "LEARN_PAIR": self.learn_pair,
+            "LEARN_PRODUCT": self.learn_product, "LEARN_TOTAL": self.learn_total,
         }  # fmt: skip
         self.held += objects.values()
         self.put(**{field: id(thing) for field, thing in zip(objects, self.held, strict=True)})
@@ -228,7 +216,7 @@ class Frame:
         row[at.READS], row[at.READS_SECOND] = reads
         row[at.ENTRY] = len(op.inputs) + 1 if keeps else 0
         row[at.TRUTH] = _compares(op)
-        steps = _steps(op) if op.kind is ELEMENTWISE else [op.name == "mean"]
+        steps = steps_of(op) if op.kind is ELEMENTWISE else [op.name == "mean"]
         row[at.STEPS : at.STEPS + len(steps)] = steps
         if not steps and isinstance(op.forward, Lazy):
             otherwise = self._once_loaded(op, otherwise)
@@ -240,7 +228,7 @@ class Frame:
 
         def function(*args: Any) -> Any:
             found = otherwise(*args)
-            if _steps(op):
+            if steps_of(op):
                 self.learn(op, otherwise)
             return found
 
@@ -271,192 +259,6 @@ class Frame:
         lines[(31 * s + sb) % at.LINES] = (s << 32 | sb) + 1, shape, bits, aux, more
 
 
-def _address(function: Any) -> int:
+def address_of(function: Any) -> int:
+    """Where a function of C stands."""
     return ctypes.cast(function, ctypes.c_void_p).value or 0
-
-
-# -- the ways in ---------------------------------------------------------------------------------
-
-# CPython's flags of a method, and what it is called with: `self` and nothing, `self` and an object,
-# or `self` and an array of objects with their number.
-_NOARGS, _O, _FASTCALL = 0x04, 0x08, 0x80
-_WAYS = {
-    # of a way: the flags, and the first and the second operand of a call with (%a, %b, %c)
-    "method1": (_NOARGS, "%a", "0"),
-    "method2": (_O, "%a", "%b"),
-    "flipped2": (_O, "%b", "%a"),
-    "builtin1": (_O, "%b", "0"),
-    "builtin2": (_FASTCALL, "%x", "%y"),
-}
-_ENTRY = """
-define i64 @{name}(i64 %a, i64 %b, i64 %c) {{
-  {before}%frame = load i64, ptr @frame
-  %call = load ptr, ptr @call
-  %found = tail call i64 %call(i64 %frame, i64 {kind}, i64 {code}, i64 {first}, i64 {second})
-  ret i64 %found
-}}
-"""
-_READ = """%at = inttoptr i64 %b to ptr
-  %next = getelementptr i64, ptr %at, i64 1
-  %x = load i64, ptr %at
-  %y = load i64, ptr %next
-  """
-
-
-def _text(ops: list[Op]) -> str:
-    """LLVM text of the ways in to all operations."""
-    lines = ["@frame = global i64 0\n@call = global i64 0\n"]
-    for op in ops:
-        for way, (flags, first, second) in _WAYS.items():
-            if way.endswith(str(len(op.inputs))):
-                lines.append(
-                    _ENTRY.format(
-                        name=f"{way}_{op.code}", before=_READ if flags == _FASTCALL else "",
-                        kind=_kind(op), code=op.code,
-                        first=first, second=second,
-                    )
-                )  # fmt: skip
-    return "".join(lines)
-
-
-class _Method(ctypes.Structure):
-    """CPython's PyMethodDef."""
-
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("function", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    )
-
-
-class Road:
-    """The compiled road, ready to be opened and closed.
-
-    `deliver` is `kernels.delivery.deliver` but for its first argument, which it knows.
-    """
-
-    def __init__(self) -> None:
-        address = build.load("call", _source("road"), _ARITY)
-        self.frame = Frame()
-        self.ops = travelling()
-        self.python = {op: op.short for op in self.ops}
-        self.engine = build.assembled(_text(self.ops), 1)
-        for name, value in (("frame", self.frame.words.ctypes.data), ("call", address)):
-            place = self.engine[0].get_global_value_address(name)
-            ctypes.c_int64.from_address(place).value = value
-        self.definitions: list[Any] = []
-        words = (ctypes.c_int64,) * _ARITY
-        deliver = build.load("deliver", _source("delivery"), _ARITY)
-        delivering = ctypes.PYFUNCTYPE(ctypes.py_object, *words)(deliver)
-        self.deliver = functools.partial(delivering, self.frame.words.ctypes.data)
-        self.short = {op: self._builtin(op) for op in self.ops}
-        self.methods = {
-            name: (function, self._method(name, function))
-            for name, function in vars(Tensor).items()
-            if self._takes(name, function)
-        }
-
-    def _takes(self, name: str, function: Any) -> bool:
-        """Whether an attribute of the Tensor is a function that the road takes the place of.
-
-        Not methods of two operands with names: these are called with keywords, too.
-        """
-        if not isinstance(function, _FUNCTION) or function not in fast.public:
-            return False
-        op = fast.public[function][0]
-        return op in self.short and (name.startswith("__") or len(op.inputs) == 1)
-
-    def _definition(self, way: str, op: Op, name: str, doc: str | None) -> int:
-        """The address of a method's definition, which lives as long as the road."""
-        function = self.engine[0].get_function_address(f"{way}_{op.code}")
-        text = doc.encode() if doc else None
-        self.definitions.append(_Method(name.encode(), function, _WAYS[way][0], text))
-        return ctypes.addressof(self.definitions[-1])
-
-    def _builtin(self, op: Op) -> Any:
-        make = ctypes.pythonapi.PyCFunction_NewEx
-        make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p,) * 3
-        return make(self._definition(f"builtin{len(op.inputs)}", op, op.name, None), None, None)
-
-    def _method(self, name: str, function: Any) -> Any:
-        make = ctypes.pythonapi.PyDescr_NewMethod
-        make.restype, make.argtypes = ctypes.py_object, (ctypes.py_object, ctypes.c_void_p)
-        op, exchanged = fast.public[function]
-        count = len(op.inputs)
-        way = f"{'flipped' if exchanged else 'method'}{count}"
-        signature = "($self, /)" if count == 1 else "($self, other, /)"
-        doc = f"{name}{signature}\n--\n\n{function.__doc__ or op.name}"
-        return make(Tensor, self._definition(way, op, name, doc))
-
-    def open(self) -> None:
-        """Have operations go by compiled code."""
-        for op in self.ops:
-            op.short = self.short[op]
-        for name, (_, method) in self.methods.items():
-            setattr(Tensor, name, method)
-
-    def close(self) -> None:
-        """Have operations go by functions in Python again."""
-        for op in self.ops:
-            op.short = self.python[op]
-        for name, (function, _) in self.methods.items():
-            setattr(Tensor, name, function)
-
-
-_FUNCTION = type(_address)
-_opening = threading.Lock()
-_full = 0
-road: Road | None = None
-
-
-_ARITY = 5  # of both compiled functions
-
-
-@cache
-def _source(name: str) -> str:
-    return (Path(build.__file__).parent / f"{name}.py").read_text()
-
-
-def possible() -> bool:
-    """Whether CPython, NumPy and the machine are such as the road is made for."""
-    return layout.as_listed() and platform.machine() in _SERIOUS and sys.platform != "win32"
-
-
-def _compiled() -> bool:
-    return all(
-        build.is_compiled(name, _source(source), _ARITY)
-        for name, source in (("call", "road"), ("deliver", "delivery"))
-    )
-
-
-def open_road(*, compiling: bool = True) -> bool:
-    """Open the compiled road, and say whether it is open now.
-
-    With `compiling=False` only where this machine has compiled it before.
-    """
-    global road
-    with _opening:
-        if road is None:
-            if not possible() or not (compiling or _compiled()):
-                return False
-            made = Road()
-            if not _as_expected(made.frame.words):
-                return False
-            road = made
-            Tape.moved = staticmethod(made.frame.forget_tape)
-        road.open()
-        Tape.full = None
-        return True
-
-
-def _when_full() -> None:
-    """Told when a tape is full: where many records are made the road is worth its while."""
-    global _full
-    _full += 1
-    if _full >= HOT:
-        Tape.full = None
-        open_road()
-
-
-Tape.full = staticmethod(_when_full)

@@ -5,18 +5,7 @@ CPython's lock is held.  Either every gradient is delivered or none.
 
 from tapegrad.kernels.flags import typed
 from tapegrad.kernels.memory import call1, call2, f8, i4, i8
-from tapegrad.kernels.road import (
-    ARRAY_DATA,
-    ARRAY_SHAPE,
-    ITEMS,
-    NDIM,
-    TYPE,
-    array_of,
-    count_of,
-    number,
-    put,
-)
-from tapegrad.kernels.road_frame import (
+from tapegrad.kernels.road.frame import (
     DECREF,
     DICT_SIZE,
     F8,
@@ -33,6 +22,17 @@ from tapegrad.kernels.road_frame import (
     T_SHAPE,
     TENSOR,
     ZERO,
+)
+from tapegrad.kernels.road.objects import (
+    ARRAY_DATA,
+    ARRAY_SHAPE,
+    ITEMS,
+    NDIM,
+    TYPE,
+    array_of,
+    count_of,
+    number,
+    put,
 )
 
 

@@ -1,0 +1,257 @@
+"""An operation on small Tensors, from the call to its record, in compiled code.
+
+CPython calls `call` for an operator or a method (`tapegrad.road` sees to that), with the
+interpreter's lock held throughout.  It reads Tensors and the tape where CPython keeps their slots,
+computes by the loops of NumPy's ufuncs, and leaves behind what `tapegrad.fast` would.  Whatever is
+out of the ordinary is refused before anything has changed, and goes to the operation's function in
+Python.
+"""
+
+from tapegrad.kernels.flags import typed
+from tapegrad.kernels.memory import address, call1, call3, call4, f8, i4, i8, room_i8
+from tapegrad.kernels.road.frame import (
+    AUX,
+    BITS,
+    BOOL,
+    CALL,
+    DECREF,
+    DIVIDES,
+    EXCEPTIONS,
+    F8,
+    FROM_LONG,
+    INCREF,
+    LEARN_PAIR,
+    LEARN_PRODUCT,
+    LEARN_TOTAL,
+    LOOP,
+    MATMUL,
+    MORE,
+    NEW_TUPLE,
+    NO_NUMBER,
+    NONE,
+    OTHERWISE,
+    PAIRS,
+    PRODUCT,
+    PRODUCTS,
+    ROW,
+    ROWS,
+    SERIOUS,
+    SHAPE,
+    STEPS,
+    SUM_DATA,
+    SUM_LOOP,
+    SUM_START,
+    T_SHAPE,
+    TOTAL,
+    TOTALS,
+    TRUTH,
+    VIEWED,
+    WORD,
+    ZERO,
+)
+from tapegrad.kernels.road.loops import compute
+from tapegrad.kernels.road.objects import (
+    ARRAY_DATA,
+    ARRAY_SHAPE,
+    FIRST_CLASS,
+    ITEMS,
+    KIND,
+    LOW_HALF,
+    NDIM,
+    PLACE,
+    REFUSED,
+    SECOND_CLASS,
+    THING,
+    VALUES,
+    array_of,
+    count_of,
+    line_of,
+    line_of_shapes,
+    operand,
+    put,
+    recording,
+    tape_of_thread,
+)
+from tapegrad.kernels.road.records import completed, kept
+from tapegrad.kernels.road.views import viewed
+from tapegrad.tape import SCALAR as AS_SCALAR
+
+
+@typed
+def elementwise(frame, tape, row_at, first, second):
+    """An elementwise operation of one operand or two."""
+    record = recording(frame, tape)
+    if record == REFUSED:
+        return REFUSED
+    like, shape, bits, length = first, i8(first)[KIND], 0, 0
+    places = i8(first)[PLACE]
+    if second != 0:
+        other = i8(second)[KIND]
+        places |= i8(second)[PLACE]
+        if shape == other:
+            if i8(first)[THING] == 0:
+                like = second
+        elif other == 0:
+            bits = AS_SCALAR << SECOND_CLASS
+        elif shape == 0:
+            bits = AS_SCALAR << FIRST_CLASS
+            like = second
+            shape = other
+        else:
+            line = line_of_shapes(frame, frame[PAIRS], frame[LEARN_PAIR], first, second)
+            if line == 0:
+                return 0
+            shape, bits, length = i8(line)[SHAPE], i8(line)[BITS], i8(line)[AUX]
+            if shape < 0:
+                return REFUSED
+            if i8(line)[MORE] != 0:
+                like = second
+    truth = i8(row_at)[TRUTH]
+    array = i8(like)[VALUES]
+    result = array_of(
+        frame, frame[BOOL] if truth else frame[F8], i4(array + NDIM)[0], i8(array)[ARRAY_SHAPE]
+    )
+    if result == 0:
+        return 0
+    if not compute(frame, row_at, first, second, result, bits, length):
+        call1(frame[DECREF], result)
+        return REFUSED
+    tracked = 1 if record and places != 0 and not truth else 0
+    shape_at = frame[NO_NUMBER] if truth else i8(i8(like)[THING])[frame[T_SHAPE]]
+    call1(frame[INCREF], shape_at)
+    entry = frame[NONE]
+    if tracked:
+        entry = kept(frame, row_at, first, second, result)
+    else:
+        call1(frame[INCREF], entry)
+    word = i8(row_at)[WORD] | bits
+    return completed(
+        frame, tape, tracked, first, second, word, shape, length, shape_at, entry, result
+    )
+
+
+@typed
+def product(frame, tape, row_at, first, second):
+    """The product of two matrices or vectors."""
+    record = recording(frame, tape)
+    if record == REFUSED or i8(first)[THING] == 0 or i8(second)[THING] == 0:
+        return REFUSED
+    line = line_of_shapes(frame, frame[PRODUCTS], frame[LEARN_PRODUCT], first, second)
+    if line == 0:
+        return 0
+    shape, word = i8(line)[SHAPE], i8(row_at)[WORD] | i8(line)[BITS]
+    if shape < 0:
+        return REFUSED
+    a, b = i8(first)[VALUES], i8(second)[VALUES]
+    result = call3(frame[PRODUCT], a, b, 0)
+    if result == 0:
+        return 0
+    p, q = i8(first)[PLACE], i8(second)[PLACE]
+    tracked = 1 if record and (p != 0 or q != 0) else 0
+    entry = frame[NONE]
+    if tracked:
+        entry = call1(frame[NEW_TUPLE], 4)
+        if entry != 0:
+            put(frame, entry, ITEMS, a if q != 0 else frame[NONE])
+            put(frame, entry, ITEMS + 1, b if p != 0 else frame[NONE])
+            put(frame, entry, ITEMS + 2, frame[NONE])
+            put(frame, entry, ITEMS + 3, i8(line)[MORE])
+    else:
+        call1(frame[INCREF], entry)
+    shape_at = call1(frame[FROM_LONG], shape)
+    return completed(
+        frame, tape, tracked, first, second, word, shape, i8(line)[AUX], shape_at, entry, result
+    )
+
+
+@typed
+def total(frame, tape, row_at, code, first):
+    """The sum, or the mean, of all elements."""
+    record = recording(frame, tape)
+    array = i8(first)[VALUES]
+    count = count_of(array)
+    if record == REFUSED or count == 0:
+        return REFUSED
+    code_at = call1(frame[FROM_LONG], code)
+    if code_at == 0:
+        return 0
+    shape_at = i8(i8(first)[THING])[frame[T_SHAPE]]
+    line = line_of(
+        frame, frame[TOTALS], frame[LEARN_TOTAL], code, i8(first)[KIND], code_at, shape_at
+    )
+    call1(frame[DECREF], code_at)
+    if line == 0:
+        return 0
+    result = array_of(frame, frame[F8], 0, 0)
+    if result == 0:
+        return 0
+    arguments, paces, size = room_i8(3), room_i8(3), room_i8(1)
+    at = i8(result)[ARRAY_DATA]
+    i8(at)[0] = frame[SUM_START]
+    arguments[0], arguments[1], arguments[2] = at, i8(array)[ARRAY_DATA], at
+    paces[0], paces[1], paces[2] = 0, 8, 0
+    size[0] = count
+    call4(frame[SUM_LOOP], address(arguments), address(size), address(paces), frame[SUM_DATA])
+    if i8(row_at)[DIVIDES]:
+        f8(at)[0] /= count
+    if call1(frame[EXCEPTIONS], frame[SERIOUS]) & LOW_HALF != 0:
+        call1(frame[DECREF], result)
+        return REFUSED
+    tracked = 1 if record and i8(first)[PLACE] != 0 else 0
+    entry = i8(line)[MORE] if tracked else frame[NONE]
+    call1(frame[INCREF], entry)
+    call1(frame[INCREF], frame[ZERO])
+    return completed(
+        frame, tape, tracked, first, 0, i8(line)[BITS], 0, i8(line)[AUX], frame[ZERO], entry,
+        result,
+    )  # fmt: skip
+
+
+@typed
+def otherwise(frame, row_at, a, b):
+    """Hand a call over to the operation's function in Python."""
+    arguments = call1(frame[NEW_TUPLE], 1 if b == 0 else 2)
+    if arguments == 0:
+        return 0
+    put(frame, arguments, ITEMS, a)
+    if b != 0:
+        put(frame, arguments, ITEMS + 1, b)
+    found = call3(frame[CALL], i8(row_at)[OTHERWISE], arguments, 0)
+    call1(frame[DECREF], arguments)
+    return found
+
+
+def call(frame_at, kind, code, a, b):
+    """An operation on Python objects (`b` is 0 where there is one): a new reference, or 0."""
+    frame = i8(frame_at)
+    row_at = frame[ROWS] + code * ROW * 8
+    tape = tape_of_thread(frame)
+    if tape == 0:
+        return 0
+    if kind == VIEWED:
+        given = i8(a)
+        found = viewed(frame, tape, given[0], given[1], given[2])
+        if found == REFUSED:
+            call1(frame[INCREF], frame[NONE])
+            return frame[NONE]
+        return found
+    found = REFUSED
+    one, two = room_i8(4), room_i8(4)
+    first, second = address(one), address(two) if b != 0 else 0
+    one[THING], one[VALUES] = 1, 0
+    two[THING], two[VALUES] = 1, 0
+    usable = operand(frame, tape, a, first) and (b == 0 or operand(frame, tape, b, second))
+    if usable and (one[THING] != 0 or (b != 0 and two[THING] != 0)):
+        if kind == MATMUL:
+            found = product(frame, tape, row_at, first, second)
+        elif kind == TOTAL:
+            found = total(frame, tape, row_at, code, first)
+        elif i8(row_at)[STEPS + LOOP] != 0:
+            found = elementwise(frame, tape, row_at, first, second)
+    if one[THING] == 0 and one[VALUES] != 0:
+        call1(frame[DECREF], one[VALUES])
+    if two[THING] == 0 and two[VALUES] != 0:
+        call1(frame[DECREF], two[VALUES])
+    if found == REFUSED:
+        return otherwise(frame, row_at, a, b)
+    return found

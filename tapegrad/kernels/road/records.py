@@ -1,0 +1,172 @@
+"""What an operation leaves behind: the Tensor, its record on the tape, what that keeps."""
+
+from tapegrad.kernels.flags import typed
+from tapegrad.kernels.memory import call1, call2, i8
+from tapegrad.kernels.road.frame import (
+    ADDRESS,
+    APPEND,
+    DEBT,
+    DEBT_LIMIT,
+    DECREF,
+    END,
+    ENTRY,
+    FROM_LONG,
+    GET_ITEM,
+    INCREF,
+    KEEP,
+    NEW_OBJECT,
+    NEW_TUPLE,
+    NEXT,
+    NONE,
+    OFFSET,
+    READS,
+    READS_SECOND,
+    SLOTS,
+    T_ARRAY,
+    T_HOME,
+    T_POS,
+    T_SHAPE,
+    TENSOR,
+    TOKENS,
+    ZERO,
+)
+from tapegrad.kernels.road.objects import (
+    ITEMS,
+    LOW_HALF,
+    PLACE,
+    REFUSED,
+    THING,
+    VALUES,
+    count_of,
+    number,
+    put,
+)
+from tapegrad.tape import STRIDE
+
+
+@typed
+def exchange_number(frame, container, slot, value):
+    """Set a slot to a Python int; 0 with an exception set."""
+    new = call1(frame[FROM_LONG], value)
+    if new == 0:
+        return 0
+    old = i8(container)[slot]
+    i8(container)[slot] = new
+    call1(frame[DECREF], old)
+    return 1
+
+
+@typed
+def code_of(frame, tape, one):
+    """What a record says of an operand: a position or a leaf's slot; 0: nothing, or a new leaf."""
+    found = i8(one)
+    if found[PLACE] >= 0:
+        return found[PLACE]
+    slot = call2(frame[GET_ITEM], i8(tape)[frame[SLOTS]], i8(found[THING])[frame[T_POS]])
+    return 0 if slot == 0 else number(frame, slot)
+
+
+@typed
+def owed(frame, tape, shape, result):
+    """Account for a large result (its shape's number is odd); 0: that has to be done in Python."""
+    if shape & 1 == 0:
+        return 1
+    debt = number(frame, i8(tape)[frame[DEBT]]) + 8 * count_of(result)
+    if debt > number(frame, i8(tape)[frame[DEBT_LIMIT]]):
+        return 0
+    return exchange_number(frame, tape, frame[DEBT], debt)
+
+
+@typed
+def write(frame, tape, tensor, word, p, q, shape, aux, entry):
+    """Append a record and give the Tensor its place; 0 with an exception set."""
+    offset = number(frame, i8(tape)[frame[OFFSET]])
+    token = i8(tape)[frame[NEXT]]
+    record = i8(number(frame, i8(tape)[frame[ADDRESS]]) + offset)
+    record[0] = word
+    record[1] = p
+    record[2] = q
+    record[3] = 0
+    record[4] = shape
+    record[5] = aux
+    following = call1(frame[FROM_LONG], number(frame, token) + 1)
+    if following == 0:
+        return 0
+    if not exchange_number(frame, tape, frame[OFFSET], offset + STRIDE):
+        call1(frame[DECREF], following)
+        return 0
+    i8(tape)[frame[NEXT]] = following
+    i8(tensor)[frame[T_POS]] = token  # the reference that `next` had
+    failed = call2(frame[APPEND], i8(tape)[frame[TOKENS]], token)
+    failed |= call2(frame[APPEND], i8(tape)[frame[KEEP]], entry)
+    return 1 if failed & LOW_HALF == 0 else 0
+
+
+@typed
+def finish(frame, tape, tensor, tracked, first, second, word, shape, aux, entry, result):
+    """Record a Tensor that has its values, if it is to be; 0 with an exception set, or REFUSED."""
+    if not tracked:
+        put(frame, tensor, frame[T_POS], frame[ZERO])
+        put(frame, tensor, frame[T_HOME], frame[NONE])
+        return 1
+    place = i8(tape)
+    if number(frame, place[frame[OFFSET]]) == number(frame, place[frame[END]]):
+        return REFUSED
+    p = code_of(frame, tape, first)
+    if p == 0 and i8(first)[PLACE] != 0:
+        return REFUSED
+    q = 0
+    if second != 0:
+        q = code_of(frame, tape, second)
+        if q == 0 and i8(second)[PLACE] != 0:
+            return REFUSED
+    if not owed(frame, tape, shape, result):
+        return REFUSED
+    put(frame, tensor, frame[T_HOME], tape)
+    return write(frame, tape, tensor, word, p, q, shape, aux, entry)
+
+
+@typed
+def kept(frame, row_at, first, second, result):
+    """What the record of an elementwise operation keeps (a new reference)."""
+    row = i8(row_at)
+    size = row[ENTRY]
+    if size == 0:
+        call1(frame[INCREF], frame[NONE])
+        return frame[NONE]
+    entry = call1(frame[NEW_TUPLE], size)
+    if entry == 0:
+        return 0
+    reads = 0
+    if i8(first)[PLACE] != 0:
+        reads |= row[READS]
+    if second != 0 and i8(second)[PLACE] != 0:
+        reads |= row[READS_SECOND]
+    put(frame, entry, ITEMS, i8(first)[VALUES] if reads & 1 else frame[NONE])
+    if second != 0:
+        put(frame, entry, ITEMS + 1, i8(second)[VALUES] if reads & 2 else frame[NONE])
+    put(frame, entry, ITEMS + size - 1, result if reads & 4 else frame[NONE])
+    return entry
+
+
+@typed
+def completed(frame, tape, tracked, first, second, word, shape, aux, shape_at, entry, result):
+    """The Tensor of a result, or what `call` gives without one; it takes over three references."""
+    tensor = 0
+    if entry != 0 and shape_at != 0:
+        tensor = call2(frame[NEW_OBJECT], frame[TENSOR], 0)
+    if tensor == 0:
+        if entry != 0:
+            call1(frame[DECREF], entry)
+        if shape_at != 0:
+            call1(frame[DECREF], shape_at)
+        call1(frame[DECREF], result)
+        return 0
+    i8(tensor)[frame[T_ARRAY]] = result
+    i8(tensor)[frame[T_SHAPE]] = shape_at
+    done = finish(frame, tape, tensor, tracked, first, second, word, shape, aux, entry, result)
+    call1(frame[DECREF], entry)
+    if done != 1:
+        call1(frame[DECREF], tensor)
+        return done
+    return tensor

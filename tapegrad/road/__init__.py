@@ -1,0 +1,164 @@
+"""The compiled road: operators, methods and functions that CPython calls as machine code.
+
+`open_road` puts `kernels.road` in the place of the functions in Python that `tapegrad.fast` makes:
+behind `Op.short`, and as methods of the Tensor.  For each way to call an operation there are a few
+instructions that name it and go on to the one function behind all.
+
+The code is compiled once per machine.  Where that was done the road is open from the first
+compiled sweep on; where it was not, it is done when some ten thousands of records have been made.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import platform
+import sys
+import threading
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tapegrad import fast, views
+from tapegrad.kernels import build, layout
+from tapegrad.road.table import SERIOUS, Frame, as_expected, travelling
+from tapegrad.road.ways import WAYS, Method, text
+from tapegrad.tape import Tape
+from tapegrad.tensor import Tensor
+
+# So many times a tape must be full, of thousands of records each, until compiling is worth it.
+HOT = 8
+
+
+class Road:
+    """The compiled road, ready to be opened and closed.
+
+    `deliver` is `kernels.road.deliver.deliver` but for its first argument, which it knows.
+    """
+
+    def __init__(self) -> None:
+        address = build.load("call", _source("call"), _ARITY)
+        self.frame = Frame()
+        self.ops = travelling()
+        self.python = {op: op.short for op in self.ops}
+        self.engine = build.assembled(text(self.ops), 1)
+        for name, value in (("frame", self.frame.words.ctypes.data), ("call", address)):
+            place = self.engine[0].get_global_value_address(name)
+            ctypes.c_int64.from_address(place).value = value
+        self.definitions: list[Any] = []
+        words = (ctypes.c_int64,) * _ARITY
+        deliver = build.load("deliver", _source("deliver"), _ARITY)
+        delivering = ctypes.PYFUNCTYPE(ctypes.py_object, *words)(deliver)
+        self.deliver = functools.partial(delivering, self.frame.words.ctypes.data)
+        self.short = {
+            op: self._builtin(f"builtin{len(op.inputs)}", f"_{op.code}", op.name) for op in self.ops
+        }
+        self.view = self._builtin("view", "", "view")
+        self.methods = {
+            name: (function, self._method(name, function))
+            for name, function in vars(Tensor).items()
+            if self._takes(name, function)
+        }
+
+    def _takes(self, name: str, function: Any) -> bool:
+        """Whether an attribute of the Tensor is a function that the road takes the place of.
+
+        Not methods of two operands with names: these are called with keywords, too.
+        """
+        if not isinstance(function, _FUNCTION) or function not in fast.public:
+            return False
+        op = fast.public[function][0]
+        return op in self.short and (name.startswith("__") or len(op.inputs) == 1)
+
+    def _definition(self, way: str, suffix: str, name: str, doc: str | None = None) -> int:
+        """The address of a method's definition, which lives as long as the road."""
+        function = self.engine[0].get_function_address(way + suffix)
+        text = doc.encode() if doc else None
+        self.definitions.append(Method(name.encode(), function, WAYS[way][0], text))
+        return ctypes.addressof(self.definitions[-1])
+
+    def _builtin(self, way: str, suffix: str, name: str) -> Any:
+        make = ctypes.pythonapi.PyCFunction_NewEx
+        make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p,) * 3
+        return make(self._definition(way, suffix, name), None, None)
+
+    def _method(self, name: str, function: Any) -> Any:
+        make = ctypes.pythonapi.PyDescr_NewMethod
+        make.restype, make.argtypes = ctypes.py_object, (ctypes.py_object, ctypes.c_void_p)
+        op, exchanged = fast.public[function]
+        count = len(op.inputs)
+        way = f"{'flipped' if exchanged else 'method'}{count}"
+        signature = "($self, /)" if count == 1 else "($self, other, /)"
+        doc = f"{name}{signature}\n--\n\n{function.__doc__ or op.name}"
+        return make(Tensor, self._definition(way, f"_{op.code}", name, doc))
+
+    def open(self) -> None:
+        """Have operations go by compiled code."""
+        for op in self.ops:
+            op.short = self.short[op]
+        views.compiled = self.view
+        for name, (_, method) in self.methods.items():
+            setattr(Tensor, name, method)
+
+    def close(self) -> None:
+        """Have operations go by functions in Python again."""
+        for op in self.ops:
+            op.short = self.python[op]
+        views.compiled = None
+        for name, (function, _) in self.methods.items():
+            setattr(Tensor, name, function)
+
+
+_FUNCTION = type(lambda: None)
+_opening = threading.Lock()
+_full = 0
+road: Road | None = None
+
+
+_ARITY = 5  # of both compiled functions
+
+
+@cache
+def _source(name: str) -> str:
+    return (Path(build.__file__).parent / "road" / f"{name}.py").read_text()
+
+
+def possible() -> bool:
+    """Whether CPython, NumPy and the machine are such as the road is made for."""
+    return layout.as_listed() and platform.machine() in SERIOUS and sys.platform != "win32"
+
+
+def _compiled() -> bool:
+    return all(build.is_compiled(name, _source(name), _ARITY) for name in ("call", "deliver"))
+
+
+def open_road(*, compiling: bool = True) -> bool:
+    """Open the compiled road, and say whether it is open now.
+
+    With `compiling=False` only where this machine has compiled it before.
+    """
+    global road
+    with _opening:
+        if road is None:
+            if not possible() or not (compiling or _compiled()):
+                return False
+            made = Road()
+            if not as_expected(made.frame.words):
+                return False
+            road = made
+            Tape.moved = staticmethod(made.frame.forget_tape)
+        road.open()
+        Tape.full = None
+        return True
+
+
+def _when_full() -> None:
+    """Told when a tape is full: where many records are made the road is worth its while."""
+    global _full
+    _full += 1
+    if _full >= HOT:
+        Tape.full = None
+        open_road()
+
+
+Tape.full = staticmethod(_when_full)
