@@ -49,8 +49,8 @@ def backward(
     """
     if grad_tensors is None and grad_variables is not None:
         grad_tensors = grad_variables
-    if grad_tensors is None and inputs is None and not create_graph:
-        sweep = _from_scalar(tensors, None, bool(retain_graph))
+    if inputs is None and not create_graph:
+        sweep = _from_one(tensors, grad_tensors, None, bool(retain_graph))
         if sweep is not None:
             if deliver(sweep) is False:
                 with recording(sweep.tape, False):
@@ -114,9 +114,9 @@ def grad(
             [0., 4.]]),)
     """
     special = create_graph or allow_unused or is_grads_batched or materialize_grads
-    if grad_outputs is None and not special:
+    if not special:
         wanted = [inputs] if isinstance(inputs, Tensor) else list(inputs)
-        sweep = _from_scalar(outputs, wanted, bool(retain_graph))
+        sweep = _from_one(outputs, grad_outputs, wanted, bool(retain_graph))
         if sweep is not None:
             delivered: tuple[Tensor, ...] | Literal[False] = deliver(sweep, wanted)
             if delivered is not False:
@@ -173,12 +173,20 @@ def gradients(
         return _gradients(sweep, inputs, direct, tensors)
 
 
-def _from_scalar(root: Any, inputs: list[Tensor] | None, retain: bool) -> Sweep | None:
-    """A sweep that has run from one float64 scalar to leaves; None: nothing is done.
+def _from_one(root: Any, weight: Any, inputs: list[Tensor] | None, retain: bool) -> Sweep | None:
+    """A sweep that has run from one small float64 Tensor to leaves; None: nothing is done.
 
     That is what nearly all sweeps are: it asks only what has to be asked then.
     """
-    if type(root) is not Tensor or root._s:
+    if type(root) is not Tensor:
+        return None
+    if weight is None:
+        if root._s:
+            return None
+        seed = np.array(1.0)
+    elif type(weight) is Tensor and weight._s == root._s >= 0:
+        seed = np.array(weight._a, order="C")  # the walk may write there
+    else:
         return None
     tape = current.tape
     work = tape.workspace
@@ -198,7 +206,7 @@ def _from_scalar(root: Any, inputs: list[Tensor] | None, retain: bool) -> Sweep 
     if index < 0:
         return None
     sweep = Sweep(tape, recorded=False, retain=retain, work=work)
-    return sweep if sweep.run_from(index, targets) else None
+    return sweep if sweep.run_from(index, seed, targets) else None
 
 
 def leaf_gradient(root: Tensor, leaf: Tensor, since: int) -> np.ndarray:

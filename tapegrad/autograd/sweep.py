@@ -104,11 +104,10 @@ class Sweep:
         finally:
             tape.sweeping -= 1
 
-    def run_from(self, index: int, targets: list[int] | None) -> bool:
-        """`run` from a float64 scalar to leaves; False: nothing is done, `run` says why."""
+    def run_from(self, index: int, seed: np.ndarray, targets: list[int] | None) -> bool:
+        """`run` from one root to leaves; False: nothing is done, `run` says why."""
         tape, work = self.tape, self.work
         assert work is not None
-        seed = np.array(1.0)
         self.seeds[index] = self.values[index] = seed
         self.top = index
         self.low = min(tape.floor, index)
