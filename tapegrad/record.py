@@ -331,12 +331,17 @@ def place_of(a: np.ndarray, r: np.ndarray) -> int:
     """Where the walk finds how a view lies in an array; -1: only the rule knows."""
     if not _DATA or a.size > SMALL or not a.flags.c_contiguous:
         return -1
-    start = _word(id(r) + _DATA).value - _word(id(a) + _DATA).value
+    start = address(r) - address(a)
     key = (a.size, start, r.shape, r.strides)
     found = _places.get(key)
     if found is None:
         found = _new_place(a, r, start)
     return found
+
+
+def address(array: np.ndarray) -> int:
+    """Where the first element of an array stands."""
+    return _word(id(array) + _DATA).value if _DATA else int(array.ctypes.data)
 
 
 def _new_place(a: np.ndarray, r: np.ndarray, start: int) -> int:

@@ -20,7 +20,7 @@ import numpy as np
 from tapegrad.kernels.layout import SMALL
 from tapegrad.ops.core import Op, table
 from tapegrad.ops.shape import STRIDED, expand, getitem
-from tapegrad.record import PASSES, classes, place_of, resolve, run
+from tapegrad.record import PASSES, address, classes, place_of, resolve, run
 from tapegrad.tape import (
     DTYPE_BITS,
     GENERAL,
@@ -40,9 +40,9 @@ _new_view = View.__new__
 _strided = frozenset(op for op in table.values() if op.name in STRIDED)
 
 
-# Compiled code that makes the Tensor of a view, of (Tensor, array, Way), or None where it does not;
-# see `tapegrad.road`.
-compiled: Callable[[Tensor, np.ndarray, Way], Tensor | None] | None = None
+# Compiled code that makes the Tensor of a view, of (Tensor, array or None, Way), or None where it
+# does not; see `tapegrad.road`.
+compiled: Callable[[Tensor, np.ndarray | None, Way], Tensor | None] | None = None
 
 
 class Way(NamedTuple):
@@ -56,6 +56,10 @@ class Way(NamedTuple):
     aux: int
     ordered: bool  # the walk knows how the view lies if the operand lies in C order
     entry: Any
+    # Where the view lies in an operand in C order: the bytes before it, the number of its
+    # dimensions, the lengths and the strides; and where all that stands.
+    block: np.ndarray
+    at: int
 
 
 # By operation, shape of the operand, and what the caller says that the parameters follow from.
@@ -77,13 +81,28 @@ def _way(op: Op, a: np.ndarray, params: Params, r: np.ndarray, key: Hashable) ->
     number = shapes.number(r.shape)
     short = number if dtype is F8 and r.size < SHORT else -1
     entry = (None, None, (params, ((a.shape, dtype),)))
-    way = Way(((op, params),), dtype, short, word, number, aux, ordered, entry)
+    start = address(r) - address(a) if r.size else 0
+    block = np.array([start, r.ndim, *r.shape, *r.strides], np.int64)
+    way = Way(
+        ((op, params),), dtype, short, word, number, aux, ordered, entry, block, address(block)
+    )
     lies = ordered or op not in _strided or a.size > SMALL  # as it will in every such operand
     if key is not None and dtype is F8 and lies:
         if len(_ways) >= KNOWN:
             _ways.clear()
         _ways[op, a.shape, key] = way
     return way
+
+
+def again(op: Op, x: Tensor, key: Hashable) -> Tensor | None:
+    """The view of a Tensor that was seen of another of its shape before, or None: `see` it.
+
+    The array itself is made by compiled code then.
+    """
+    if compiled is None:
+        return None
+    way = _ways.get((op, x._a.shape, key))
+    return None if way is None else compiled(x, None, way)
 
 
 def see(op: Op, x: Tensor, params: Params, r: np.ndarray, key: Hashable = None) -> Tensor:
@@ -106,7 +125,7 @@ def see(op: Op, x: Tensor, params: Params, r: np.ndarray, key: Hashable = None) 
         made = compiled(x, r, way)
         if made is not None:
             return made
-    step, _, short, word, shape, aux, _, entry = way
+    step, _, short, word, shape, aux, _, entry, _, _ = way
     t = _new(Tensor)
     t._a = r
     t._s = short

@@ -16,7 +16,7 @@ from tapegrad.ops.shape import getitem as _getitem
 from tapegrad.record import run
 from tapegrad.specimen import everything
 from tapegrad.tensor import Tensor, wrap
-from tapegrad.views import see
+from tapegrad.views import again, see
 
 
 def parse(key: Any, x: Tensor) -> tuple[tuple[Any, ...], list[Tensor]]:
@@ -179,6 +179,9 @@ def getitem(input: Tensor, key: Any) -> Tensor:
     simple = _simple(key)
     if simple is not None:
         index, said = simple
+        found = again(_getitem, input, said)
+        if found is not None:
+            return found
         try:
             r = input._a[index]
         except IndexError:

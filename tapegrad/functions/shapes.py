@@ -13,7 +13,7 @@ from tapegrad.functions.arguments import as_input, dims_of, one_dim, whole_shape
 from tapegrad.ops import shape as s
 from tapegrad.record import run
 from tapegrad.tensor import Tensor
-from tapegrad.views import see
+from tapegrad.views import again, see
 
 
 def reshape(input: Any, *shape: Any) -> Tensor:
@@ -34,23 +34,38 @@ def reshape(input: Any, *shape: Any) -> Tensor:
 def _reshaped(x: Tensor, size: tuple[Any, ...]) -> Tensor | None:
     """The view of an array in C order in another shape, if NumPy knows it by that name."""
     a = x._a
-    if not a.flags.c_contiguous:
-        return None
     new: Any = size
     if len(size) == 1 and not isinstance(size[0], int):
         new = tuple(size[0]) if isinstance(size[0], list) else size[0]
+    given = new if isinstance(new, tuple) and all_ints(new) else None
+    if given is not None:
+        found = again(s.reshape, x, given)
+        if found is not None:
+            return found
+    if not a.flags.c_contiguous:
+        return None
     try:
         r = a.reshape(new)
         if r.shape != new and -1 not in new:
             return None
     except (TypeError, ValueError):
         return None
-    new = r.shape
-    return see(s.reshape, x, {"shape": new}, r, new)
+    return see(s.reshape, x, {"shape": r.shape}, r, r.shape if given is None else given)
+
+
+def all_ints(numbers: tuple[Any, ...]) -> bool:
+    """Whether these are ints and nothing that is equal to some, as True and 1.0 are."""
+    for n in numbers:  # noqa: SIM110 - `all` would take as long as what it saves
+        if n.__class__ is not int:
+            return False
+    return True
 
 
 def _shaped(x: Tensor, new: tuple[int, ...]) -> Tensor:
     """`reshape` to a shape that is known to be right."""
+    found = again(s.reshape, x, new)
+    if found is not None:
+        return found
     if x._a.flags.c_contiguous:
         return see(s.reshape, x, {"shape": new}, x._a.reshape(new), new)
     return run(s.reshape, (x,), {"shape": new})
@@ -194,10 +209,14 @@ TURN = {"dims": TURNED}
 
 def _turned(x: Tensor) -> Tensor:
     """A matrix transposed."""
-    return see(s.permute, x, TURN, x._a.T, TURNED)
+    found = again(s.permute, x, TURNED)
+    return see(s.permute, x, TURN, x._a.T, TURNED) if found is None else found
 
 
 def _permuted(x: Tensor, order: tuple[int, ...]) -> Tensor:
+    found = again(s.permute, x, order)
+    if found is not None:
+        return found
     return see(s.permute, x, {"dims": order}, x._a.transpose(order), order)
 
 
@@ -311,7 +330,8 @@ def squeeze(input: Any, dim: Any = None) -> Tensor:
     else:
         chosen = [one_dim(d, n, "squeeze") for d in dim]
         dims = tuple(sorted([d for d in chosen if n and shape[d] == 1]))
-    return see(s.squeeze, x, {"dims": dims}, x._a.squeeze(dims), dims)
+    found = again(s.squeeze, x, dims)
+    return see(s.squeeze, x, {"dims": dims}, x._a.squeeze(dims), dims) if found is None else found
 
 
 def unsqueeze(input: Any, dim: int) -> Tensor:
@@ -324,6 +344,9 @@ def unsqueeze(input: Any, dim: int) -> Tensor:
     x = as_input(input, "unsqueeze")
     a = x._a
     d = one_dim(dim, a.ndim + 1, "unsqueeze")
+    found = again(s.unsqueeze, x, d)
+    if found is not None:
+        return found
     shape = a.shape
     r = a.reshape((*shape[:d], 1, *shape[d:]))
     return see(s.unsqueeze, x, {"dims": (d,)}, r, d)
@@ -402,8 +425,12 @@ def narrow(input: Any, dim: int, start: Any, length: int) -> Tensor:
     first = first + n if first < 0 else first
     if length < 0 or first + length > n:
         raise RuntimeError(f"`narrow`: start {first} and length {length} exceed the size {n}")
+    key = ("narrow", d, first, length)
+    found = again(s.getitem, x, key)
+    if found is not None:
+        return found
     index = (slice(None),) * d + (slice(first, first + length),)
-    return see(s.getitem, x, {"index": index}, x._a[index], ("narrow", d, first, length))
+    return see(s.getitem, x, {"index": index}, x._a[index], key)
 
 
 def select(input: Any, dim: int, index: Any) -> Tensor:
@@ -421,8 +448,12 @@ def select(input: Any, dim: int, index: Any) -> Tensor:
     if not -n <= i < n:
         raise IndexError(f"`select`: index {i} is out of range for dimension {dim} of size {n}")
     i %= n
+    key = ("select", d, i)
+    found = again(s.getitem, x, key)
+    if found is not None:
+        return found
     place = (slice(None),) * d + (i, ...)
-    return see(s.getitem, x, {"index": place}, x._a[place], ("select", d, i))
+    return see(s.getitem, x, {"index": place}, x._a[place], key)
 
 
 def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
@@ -436,6 +467,9 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tenso
     a, b = one_dim(dim1, x._a.ndim, "diagonal"), one_dim(dim2, x._a.ndim, "diagonal")
     if a == b:
         raise RuntimeError(f"`diagonal` needs two different dimensions, got {dim1} and {dim2}")
+    found = again(s.diagonal, x, (offset, a, b))
+    if found is not None:
+        return found
     r = s.diagonal_of(x._a, offset, a, b)
     return see(s.diagonal, x, {"offset": offset, "dim1": a, "dim2": b}, r, (offset, a, b))
 

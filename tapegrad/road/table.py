@@ -25,7 +25,8 @@ _C = {
     "NEW_TUPLE": "PyTuple_New", "NEW_OBJECT": "PyType_GenericAlloc", "CALL": "PyObject_Call",
     "GET_ITEM": "PyDict_GetItem", "DICT_SIZE": "PyDict_Size", "FORGET_ERROR": "PyErr_Clear",
 }  # fmt: skip
-_NUMPY = {"NEW_ARRAY": 94, "PRODUCT": 280}  # PyArray_NewFromDescr, PyArray_MatrixProduct2
+# PyArray_NewFromDescr, PyArray_MatrixProduct2, PyArray_SetBaseObject
+_NUMPY = {"NEW_ARRAY": 94, "PRODUCT": 280, "SET_BASE": 282}
 _SLOTS = {
     Tensor: {
         "T_ARRAY": "_a",

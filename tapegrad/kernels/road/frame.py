@@ -7,7 +7,7 @@ counted in words.
 (
     # CPython's functions, NumPy's, and the C library's that tells of exceptions of arithmetic
     GET_STATE, GET_ID, GET_ATTR, INCREF, DECREF, AS_LONG, FROM_LONG, APPEND, NEW_TUPLE, NEW_OBJECT,
-    CALL, GET_ITEM, DICT_SIZE, NEW_ARRAY, PRODUCT, EXCEPTIONS, FORGET_ERROR,
+    CALL, GET_ITEM, DICT_SIZE, NEW_ARRAY, PRODUCT, EXCEPTIONS, FORGET_ERROR, SET_BASE,
     # objects
     TENSOR, VIEW, FLOAT, INT, NONE, FALSE, NO_TEXT, ZERO, CURRENT, TAPE_NAME, CONSTANTS,
     F8, BOOL, ARRAY, NO_NUMBER, CONSTANT, LEARN_PAIR, LEARN_PRODUCT, LEARN_TOTAL,
@@ -19,7 +19,7 @@ counted in words.
     OWNER, TAPE, ROWS, PAIRS, PRODUCTS, TOTALS, NOUGHT, SERIOUS,
     SUM_LOOP, SUM_DATA, SUM_START,
     FRAME_SIZE,
-) = range(71)  # fmt: skip
+) = range(72)  # fmt: skip
 
 # A row of the table ROWS, by the code of an operation: its word; which values the formulas of the
 # first input read, and of the second (bits: first operand, second, result); how many values an
@@ -41,7 +41,8 @@ PAIR, SHAPE, BITS, AUX, MORE, LINE = range(6)
 LINES = 1024
 
 # What a call is: elementwise on one operand or two, a matrix product, a sum or mean of everything,
-# or a view: then its operand is an array of the Tensor, the array that is seen, and the `Way`.
+# or a view: then its operand is an array of the Tensor, the array that is seen (or None, where the
+# `Way` tells where it lies), and the `Way`.
 ONE, TWO, MATMUL, TOTAL, VIEWED = range(5)
 # Of a `Way`: see `tapegrad.views`.
-WAY_STEP, WAY_SHORT, WAY_WORD, WAY_SHAPE, WAY_AUX, WAY_ENTRY = 0, 2, 3, 4, 5, 7
+WAY_STEP, WAY_SHORT, WAY_WORD, WAY_SHAPE, WAY_AUX, WAY_ENTRY, WAY_AT = 0, 2, 3, 4, 5, 7, 9

@@ -51,6 +51,7 @@ THING, VALUES, KIND, PLACE = 0, 1, 2, 3
 SECOND_CLASS, FIRST_CLASS = 18, 16  # in the word
 TYPE, ITEMS = FIELDS["object_type"][0] >> 3, FIELDS["tuple_items"][0] >> 3
 ARRAY_DATA, ARRAY_SHAPE = FIELDS["array_data"][0] >> 3, FIELDS["array_shape"][0] >> 3
+ARRAY_DTYPE = FIELDS["array_dtype"][0] >> 3
 NDIM, FLAGS = FIELDS["array_ndim"][0], FIELDS["array_flags"][0]
 LOW_HALF = 0xFFFFFFFF
 

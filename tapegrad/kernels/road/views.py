@@ -1,15 +1,22 @@
-"""A view of a Tensor, whose array is there, with its record."""
+"""A view of a Tensor, with its record."""
 
 from tapegrad.kernels.flags import typed
-from tapegrad.kernels.memory import address, call1, call2, i8, room_i8
+from tapegrad.kernels.layout import ALIGNED_IN_C_ORDER
+from tapegrad.kernels.memory import address, call1, call2, call8, i4, i8, room_i8
 from tapegrad.kernels.road.frame import (
+    ARRAY,
     DECREF,
     END,
+    F8,
     FALSE,
+    INCREF,
     MODE,
+    NEW_ARRAY,
     NEW_OBJECT,
     NO_TEXT,
+    NONE,
     OFFSET,
+    SET_BASE,
     T_ARRAY,
     T_HOME,
     T_POS,
@@ -22,6 +29,7 @@ from tapegrad.kernels.road.frame import (
     V_STAMP,
     V_TAPE,
     VIEW,
+    WAY_AT,
     WAY_AUX,
     WAY_ENTRY,
     WAY_SHAPE,
@@ -30,9 +38,23 @@ from tapegrad.kernels.road.frame import (
     WAY_WORD,
     ZERO,
 )
-from tapegrad.kernels.road.objects import ITEMS, PLACE, REFUSED, THING, number, put
+from tapegrad.kernels.road.objects import (
+    ARRAY_DATA,
+    ARRAY_DTYPE,
+    FLAGS,
+    ITEMS,
+    LOW_HALF,
+    PLACE,
+    REFUSED,
+    THING,
+    TYPE,
+    number,
+    put,
+)
 from tapegrad.kernels.road.records import code_of, write
 from tapegrad.tape import MODE_FAST
+
+WRITEABLE = 0x400  # NumPy's flag
 
 
 @typed
@@ -56,10 +78,33 @@ def recorded_view(frame, tape, tensor, thing, way_at):
 
 
 @typed
-def viewed(frame, tape, thing, array, way_at):
-    """The Tensor of an array that a Tensor's memory is seen in; that one is no view itself."""
-    if number(frame, i8(tape)[frame[MODE]]) != MODE_FAST:
+def seen(frame, thing, way_at):
+    """The array of a view of a float64 Tensor in C order; 0 with an exception set, or REFUSED."""
+    if i8(thing)[TYPE] != frame[TENSOR]:
         return REFUSED
+    whole = i8(thing)[frame[T_ARRAY]]
+    flags = i4(whole + FLAGS)[0]
+    if i8(whole)[ARRAY_DTYPE] != frame[F8] or flags & ALIGNED_IN_C_ORDER != ALIGNED_IN_C_ORDER:
+        return REFUSED
+    block = number(frame, i8(way_at + ITEMS * 8)[WAY_AT])
+    start, ndim = i8(block)[0], i8(block)[1]
+    lengths = block + 16
+    call1(frame[INCREF], frame[F8])
+    array = call8(
+        frame[NEW_ARRAY], frame[ARRAY], frame[F8], ndim, lengths, lengths + 8 * ndim,
+        i8(whole)[ARRAY_DATA] + start, flags & WRITEABLE, 0,
+    )  # fmt: skip
+    if array != 0:
+        call1(frame[INCREF], whole)
+        if call2(frame[SET_BASE], array, whole) & LOW_HALF != 0:
+            call1(frame[DECREF], array)
+            return 0
+    return array
+
+
+@typed
+def tensor_of(frame, tape, thing, array, way_at):
+    """The Tensor of a view's array, or what `viewed` gives without one."""
     way = i8(way_at + ITEMS * 8)
     view = call2(frame[NEW_OBJECT], frame[VIEW], 0)
     if view == 0:
@@ -81,4 +126,23 @@ def viewed(frame, tape, thing, array, way_at):
     if done != 1:
         call1(frame[DECREF], tensor)
         return done
+    return tensor
+
+
+@typed
+def viewed(frame, tape, thing, array, way_at):
+    """The Tensor of a view of a Tensor that is none itself; 0 with an exception set, or REFUSED."""
+    if number(frame, i8(tape)[frame[MODE]]) != MODE_FAST:
+        return REFUSED
+    home = i8(thing)[frame[T_HOME]]
+    if home != frame[NONE] and home != tape:
+        return REFUSED
+    if array == frame[NONE]:
+        array = seen(frame, thing, way_at)
+        if array == 0 or array == REFUSED:
+            return array
+    else:
+        call1(frame[INCREF], array)
+    tensor = tensor_of(frame, tape, thing, array, way_at)
+    call1(frame[DECREF], array)
     return tensor
