@@ -29,7 +29,7 @@ def solve(a: Any, b: Any) -> Tensor | None:
     x, y = a._a, b._a
     n = len(x)
     shape = y.shape
-    if shape[0] != n or len(shape) > 2:
+    if not shape or shape[0] != n or len(shape) > 2:
         return None
     r = _solution(x, y)
     p, q = a._pos, b._pos
