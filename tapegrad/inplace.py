@@ -111,8 +111,8 @@ def written(op: Op) -> Callable[[Tensor, Any], Tensor]:
                 a = target._a
                 flags = a.flags
                 if flags.c_contiguous and flags.writeable:
-                    ufunc(a, b, out=a)
-                    storage.bump(storage.root(a))
+                    ufunc(a, b, a)
+                    storage.bump(a if a.base is None else storage.root(a))
                     return target
         return run_inplace(op, (target, as_operand(other)), {}, target)
 

@@ -43,10 +43,12 @@ def bump(key_array: np.ndarray) -> None:
         reference = weakref.ref(key_array, lambda _: _forget(key))
         found = _versions[key] = [0, reference]
     found[0] += 1
-    for tape in Tape.all():
-        # A number of its own: the object in `next` becomes the handle of a record, and one that
-        # stood in a table would keep that record alive.
-        tape.mutated[key] = tape.last_mutation = tape.next - 1 + 1
+    for its in tuple(Tape.every):
+        tape = its()
+        if tape is not None:
+            # A number of its own: the object in `next` becomes the handle of a record, and one
+            # that stood in a table would keep that record alive.
+            tape.mutated[key] = tape.last_mutation = tape.next - 1 + 1
 
 
 def _forget(key: int) -> None:

@@ -6,6 +6,7 @@ import itertools
 import subprocess
 import sys
 import threading
+import warnings
 import weakref
 
 import hypothesis.strategies as st
@@ -129,13 +130,36 @@ def test_numbers(op, number):
 
 
 @pytest.mark.parametrize(
-    "shapes", [((2, 3), (3, 4)), ((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 4)), ((1, 1), (1, 1))]
-)
+    "shapes",
+    [
+        ((2, 3), (3, 4)), ((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 4)), ((1, 1), (1, 1)),
+        ((32, 64), (64, 64)), ((1, 40), (40, 7)), ((40, 1), (1, 9)), ((64, 33), (33,)),
+        ((33,), (33, 64)), ((100,), (100,)), ((5, 0), (0, 3)), ((0, 2), (2, 3)),
+    ],
+)  # fmt: skip
 def test_matrix_products(shapes):
     op = table["matmul"]
     for hows in itertools.product(PLACES, PLACES):
         a, b = (placed(values(op, s, k), how) for k, (s, how) in enumerate(zip(shapes, hows)))
         assert_alike(op, (a, b))
+
+
+def test_matrix_products_of_any_layout():
+    op = table["matmul"]
+    a = placed(values(op, (4, 6)), "leaf")
+    b = placed(values(op, (6, 4), 1), "result")
+    for x, y in (
+        (a, a.t()),
+        (a.t(), a),
+        (a.t(), b.t()),
+        (a[:, ::2], b[:3]),
+        (b, a),
+        (a[1], b),
+        (a, b[:, 2]),
+        (a[:, 0], a),
+    ):
+        assert_alike(op, (x, y))
+        (op.short(x, y) * 2.0).sum().backward()
 
 
 @settings(max_examples=150, deadline=None)
@@ -203,11 +227,18 @@ def test_modes():
 
 
 def test_exceptions_of_arithmetic():
+    """They are no news here, as in PyTorch; but who asks NumPy to raise them is heard."""
     x = tapegrad.tensor([1.0, 0.0])
     assert (1.0 / x).tolist() == [1.0, float("inf")]
     with np.errstate(all="raise"), pytest.raises(FloatingPointError):
         x.log()
     assert x.log().tolist() == [0.0, float("-inf")]
+    infinite = tapegrad.tensor([[float("inf"), 1.0], [0.0, 1.0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tapegrad\.")
+        assert (infinite @ tapegrad.tensor([0.0, 2.0])).isnan().tolist() == [True, False]
+        assert (infinite - infinite).isnan().tolist() == [[True, False], [False, False]]
 
 
 def test_no_references_are_lost_or_leaked():

@@ -20,7 +20,7 @@ from tapegrad.tensor import Tensor, View, noted, place, wrap
 Tensors = Tensor | Sequence[Tensor]
 _new = Tensor.__new__
 _ONE = np.ones(())
-_accumulating = threading.Lock()  # threads may share leaves
+_accumulating = threading.RLock()  # threads may share leaves; a finaliser may sweep inside
 
 
 def backward(
@@ -52,7 +52,9 @@ def backward(
     if inputs is None and not create_graph:
         sweep = _from_one(tensors, grad_tensors, None, bool(retain_graph))
         if sweep is not None:
-            if deliver(sweep) is False:
+            with _accumulating:
+                delivered = deliver(sweep)
+            if delivered is False:
                 with recording(sweep.tape, False):
                     _accumulate(_leaf_gradients(sweep, {}, False), False)
             return

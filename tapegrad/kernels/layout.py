@@ -105,6 +105,8 @@ FIELDS = {
     "array_data": (16, "ptr"),
     "array_ndim": (24, "i32"),
     "array_shape": (32, "ptr"),
+    "array_strides": (40, "ptr"),
+    "array_base": (48, "ptr"),
     "array_dtype": (56, "ptr"),
     "array_flags": (64, "i32"),
     "dtype_byteorder": (26, "i8"),
@@ -137,7 +139,9 @@ def as_listed() -> bool:
         and read(array, "array_data") == array.__array_interface__["data"][0]
         and read(array, "array_ndim") == 2
         and _words(read(array, "array_shape"), 2) == [2, 3]
+        and _words(read(across, "array_strides"), 2) == [12, 4]
         and read(array, "array_dtype") == id(array.dtype)
+        and (read(array, "array_base"), read(across, "array_base")) == (0, id(array))
         and [read(x, "array_flags") & ALIGNED_IN_C_ORDER for x in (array, across, aside)]
         == [0x101, 0x100, 0x001]
         and all(

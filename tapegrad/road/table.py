@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import fast
+from tapegrad import fast, storage
 from tapegrad.kernels.road import frame as at
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code
 from tapegrad.ops.elementwise import Composed, Lazy
@@ -25,8 +25,7 @@ _C = {
     "NEW_TUPLE": "PyTuple_New", "NEW_OBJECT": "PyType_GenericAlloc", "CALL": "PyObject_Call",
     "GET_ITEM": "PyDict_GetItem", "DICT_SIZE": "PyDict_Size", "FORGET_ERROR": "PyErr_Clear",
 }  # fmt: skip
-# PyArray_NewFromDescr, PyArray_MatrixProduct2, PyArray_SetBaseObject
-_NUMPY = {"NEW_ARRAY": 94, "PRODUCT": 280, "SET_BASE": 282}
+_NUMPY = {"NEW_ARRAY": 94, "SET_BASE": 282}  # PyArray_NewFromDescr, PyArray_SetBaseObject
 _SLOTS = {
     Tensor: {
         "T_ARRAY": "_a",
@@ -186,16 +185,18 @@ class Frame:
             "TENSOR": Tensor, "VIEW": View, "FLOAT": float, "INT": int, "NONE": None,
             "FALSE": False, "NO_TEXT": "", "ZERO": 0, "CURRENT": current, "TAPE_NAME": _TAPE,
             "CONSTANTS": fast.constants, "F8": F8, "BOOL": np.dtype(bool), "ARRAY": np.ndarray,
-            "NO_NUMBER": -1, "CONSTANT": fast.constant, "LEARN_PAIR": self.learn_pair,
-            "LEARN_PRODUCT": self.learn_product, "LEARN_TOTAL": self.learn_total,
+            "NO_NUMBER": -1, "CONSTANT": fast.constant, "CHANGED": storage.bump,
+            "LEARN_PAIR": self.learn_pair, "LEARN_PRODUCT": self.learn_product,
+            "LEARN_TOTAL": self.learn_total,
         }  # fmt: skip
         self.held += objects.values()
         self.put(**{field: id(thing) for field, thing in zip(objects, self.held, strict=True)})
-        loop = _loop(np.add)
-        if loop is None:
-            raise RuntimeError("NumPy's sum of doubles is not where it was")
+        adding, multiplying = _loop(np.add), _loop(np.matmul)
+        if adding is None or multiplying is None:
+            raise RuntimeError("NumPy's loops over doubles are not where they were")
         start = np.add.reduce(np.array([-0.0])).view(np.int64)  # of NumPy's sums: 0 or -0
-        self.put(SUM_LOOP=loop[0], SUM_DATA=loop[1], SUM_START=int(start))
+        self.put(SUM_LOOP=adding[0], SUM_DATA=adding[1], SUM_START=int(start))
+        self.put(PRODUCT_LOOP=multiplying[0], PRODUCT_DATA=multiplying[1])
         self.put(
             ROWS=self.rows.ctypes.data, PAIRS=self.pairs.ctypes.data,
             PRODUCTS=self.products.ctypes.data, TOTALS=self.totals.ctypes.data,

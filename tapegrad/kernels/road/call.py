@@ -8,6 +8,7 @@ Python.
 """
 
 from tapegrad.kernels.flags import typed
+from tapegrad.kernels.layout import ALIGNED_IN_C_ORDER
 from tapegrad.kernels.memory import address, call1, call3, call4, f8, i4, i8, room_i8
 from tapegrad.kernels.road.frame import (
     AUX,
@@ -31,7 +32,8 @@ from tapegrad.kernels.road.frame import (
     NONE,
     OTHERWISE,
     PAIRS,
-    PRODUCT,
+    PRODUCT_DATA,
+    PRODUCT_LOOP,
     PRODUCTS,
     ROW,
     ROWS,
@@ -61,6 +63,7 @@ from tapegrad.kernels.road.objects import (
     PLACE,
     REFUSED,
     SECOND_CLASS,
+    STRIDES,
     THING,
     VALUES,
     array_of,
@@ -75,6 +78,8 @@ from tapegrad.kernels.road.objects import (
 from tapegrad.kernels.road.records import completed, kept
 from tapegrad.kernels.road.views import viewed
 from tapegrad.tape import SCALAR as AS_SCALAR
+
+ALIGNED = 0x100  # NumPy's flag
 
 
 @typed
@@ -131,6 +136,47 @@ def elementwise(frame, tape, row_at, first, second):
 
 
 @typed
+def multiplied(frame, a, b):
+    """The product of two arrays; 0 with an exception set, or REFUSED: one of arithmetic came about.
+
+    NumPy's loop takes the lengths of one product and the steps along each dimension; a vector has
+    one row, or one column.
+    """
+    lengths, size, paces = room_i8(2), room_i8(4), room_i8(9)
+    of_a, of_b, at_a, at_b = i8(a)[ARRAY_SHAPE], i8(b)[ARRAY_SHAPE], i8(a)[STRIDES], i8(b)[STRIDES]
+    rows, columns, ndim = 1, 1, 0
+    for k in range(9):
+        paces[k] = 0
+    inner = i8(of_b)[0]
+    paces[4], paces[5] = i8(at_a)[i4(a + NDIM)[0] - 1], i8(at_b)[0]
+    if i4(a + NDIM)[0] == 2:
+        rows = lengths[ndim] = i8(of_a)[0]
+        paces[3] = i8(at_a)[0]
+        ndim += 1
+    if i4(b + NDIM)[0] == 2:
+        columns = lengths[ndim] = i8(of_b)[1]
+        paces[6] = i8(at_b)[1]
+        ndim += 1
+    if rows * inner * columns == 0:
+        return REFUSED
+    result = array_of(frame, frame[F8], ndim, address(lengths))
+    if result == 0:
+        return 0
+    paces[7], paces[8] = 8 * columns, 8
+    size[0], size[1], size[2], size[3] = 1, rows, inner, columns
+    arguments = room_i8(3)
+    arguments[0], arguments[1] = i8(a)[ARRAY_DATA], i8(b)[ARRAY_DATA]
+    arguments[2] = i8(result)[ARRAY_DATA]
+    call4(
+        frame[PRODUCT_LOOP], address(arguments), address(size), address(paces), frame[PRODUCT_DATA]
+    )
+    if call1(frame[EXCEPTIONS], frame[SERIOUS]) & LOW_HALF != 0:
+        call1(frame[DECREF], result)
+        return REFUSED
+    return result
+
+
+@typed
 def product(frame, tape, row_at, first, second):
     """The product of two matrices or vectors."""
     record = recording(frame, tape)
@@ -143,9 +189,9 @@ def product(frame, tape, row_at, first, second):
     if shape < 0:
         return REFUSED
     a, b = i8(first)[VALUES], i8(second)[VALUES]
-    result = call3(frame[PRODUCT], a, b, 0)
-    if result == 0:
-        return 0
+    result = multiplied(frame, a, b)
+    if result == 0 or result == REFUSED:
+        return result
     p, q = i8(first)[PLACE], i8(second)[PLACE]
     tracked = 1 if record and (p != 0 or q != 0) else 0
     entry = frame[NONE]
@@ -240,7 +286,10 @@ def call(frame_at, kind, code, a, b):
     first, second = address(one), address(two) if b != 0 else 0
     one[THING], one[VALUES] = 1, 0
     two[THING], two[VALUES] = 1, 0
-    usable = operand(frame, tape, a, first) and (b == 0 or operand(frame, tape, b, second))
+    lies = ALIGNED if kind == MATMUL else ALIGNED_IN_C_ORDER
+    usable = operand(frame, tape, a, first, lies)
+    if usable and b != 0:
+        usable = operand(frame, tape, b, second, lies)
     if usable and (one[THING] != 0 or (b != 0 and two[THING] != 0)):
         if kind == MATMUL:
             found = product(frame, tape, row_at, first, second)

@@ -4,8 +4,10 @@ CPython's lock is held.  Either every gradient is delivered or none.
 """
 
 from tapegrad.kernels.flags import typed
-from tapegrad.kernels.memory import call1, call2, f8, i4, i8
+from tapegrad.kernels.memory import call1, call2, call3, f8, i4, i8
 from tapegrad.kernels.road.frame import (
+    CALL,
+    CHANGED,
     DECREF,
     DICT_SIZE,
     F8,
@@ -24,16 +26,21 @@ from tapegrad.kernels.road.frame import (
     ZERO,
 )
 from tapegrad.kernels.road.objects import (
+    ARRAY_BASE,
     ARRAY_DATA,
     ARRAY_SHAPE,
+    FLAGS,
     ITEMS,
     NDIM,
+    REFUSED,
     TYPE,
     array_of,
     count_of,
     number,
     put,
 )
+
+LIES = 0x501  # NumPy's flags of an array that is aligned, in C order, and may be written
 
 
 @typed
@@ -44,18 +51,59 @@ def cell_of(cells, codes, k):
 
 
 @typed
-def plain(frame, leaf, cell, collecting):
-    """Whether a leaf is a small float64 Tensor without hooks, and without a gradient as yet."""
+def plain(frame, leaf, cell):
+    """Whether a leaf is a small float64 Tensor without hooks, whose adjoint the walk holds."""
     slots = i8(leaf)
     if cell & 1 or slots[TYPE] != frame[TENSOR]:
         return 0
     extra = slots[frame[T_EXTRA]]
     if extra != 0 and call1(frame[DICT_SIZE], extra) != 0:
         return 0
-    if number(frame, slots[frame[T_SHAPE]]) < 0 or number(frame, slots[frame[T_POS]]) == 0:
+    small = number(frame, slots[frame[T_SHAPE]]) >= 0
+    return 1 if small and number(frame, slots[frame[T_POS]]) != 0 else 0
+
+
+@typed
+def held_by(frame, leaf):
+    """The gradient that a leaf has: its Tensor, or 0."""
+    held = i8(leaf)[frame[T_GRAD]]
+    return 0 if held == frame[NONE] else held
+
+
+@typed
+def grows(frame, held):
+    """Whether a gradient can be added to where it lies: a constant with memory of its own."""
+    slots = i8(held)
+    if slots[TYPE] != frame[TENSOR] or number(frame, slots[frame[T_POS]]) != 0:
         return 0
-    held = slots[frame[T_GRAD]]
-    return 1 if not collecting or held == 0 or held == frame[NONE] else 0
+    array = slots[frame[T_ARRAY]]
+    free = slots[frame[T_HOME]] == frame[NONE] and i8(array)[ARRAY_BASE] == 0
+    return 1 if free and i4(array + FLAGS)[0] & LIES == LIES else 0
+
+
+@typed
+def copy(to, source, count):
+    """Copy some doubles."""
+    for k in range(count):
+        f8(to)[k] = f8(source)[k]
+
+
+@typed
+def add(frame, held, cell):
+    """Add an adjoint to a gradient, and count the change; 0 with an exception set."""
+    array = i8(held)[frame[T_ARRAY]]
+    target = i8(array)[ARRAY_DATA]
+    for k in range(count_of(array)):
+        f8(target)[k] += f8(cell)[k]
+    given = call1(frame[NEW_TUPLE], 1)
+    if given == 0:
+        return 0
+    put(frame, given, ITEMS, array)
+    done = call3(frame[CALL], frame[CHANGED], given, 0)
+    call1(frame[DECREF], given)
+    if done != 0:
+        call1(frame[DECREF], done)
+    return done
 
 
 @typed
@@ -70,9 +118,7 @@ def gradient(frame, leaf, cell):
     if tensor == 0:
         call1(frame[DECREF], array)
         return 0
-    source, target = f8(cell), f8(i8(array)[ARRAY_DATA])
-    for k in range(count_of(array)):
-        target[k] = source[k]
+    copy(i8(array)[ARRAY_DATA], cell, count_of(array))
     i8(tensor)[frame[T_ARRAY]] = array
     put(frame, tensor, frame[T_POS], frame[ZERO])
     put(frame, tensor, frame[T_HOME], frame[NONE])
@@ -87,6 +133,49 @@ def answer(frame, thing):
     return thing
 
 
+@typed
+def new_ones(frame, cells, leaves, codes, count):
+    """How many gradients will be new Tensors; REFUSED where one leaf is not as plain as can be."""
+    found = 0
+    for k in range(count):
+        cell = cell_of(cells, codes, k)
+        if cell == 0:
+            if codes != 0:
+                return REFUSED
+            continue
+        leaf = i8(leaves)[k]
+        if not plain(frame, leaf, cell):
+            return REFUSED
+        held = 0 if codes != 0 else held_by(frame, leaf)
+        if held == 0:
+            found += 1
+        elif not grows(frame, held):
+            return REFUSED
+    return found
+
+
+@typed
+def hand_out(frame, cells, leaves, found, count):
+    """Give the new gradients to the leaves, and add the others; 0 with an exception set."""
+    at = ITEMS
+    for k in range(count):
+        cell = cell_of(cells, 0, k)
+        if cell == 0:
+            continue
+        leaf = i8(leaves)[k]
+        held = held_by(frame, leaf)
+        if held != 0:
+            if add(frame, held, cell) == 0:
+                return 0
+            continue
+        before = i8(leaf)[frame[T_GRAD]]
+        put(frame, leaf, frame[T_GRAD], i8(found)[at])
+        if before != 0:
+            call1(frame[DECREF], before)
+        at += 1
+    return 1
+
+
 def deliver(frame_at, cells, leaves, codes, count):
     """The gradients of the leaves that some codes name, as a tuple; without codes (0), those of all
     leaves that were reached, in their `.grad`, and None.  False: not all of them are so plain.
@@ -94,23 +183,18 @@ def deliver(frame_at, cells, leaves, codes, count):
     `leaves` is where the leaves stand, one after the other.
     """
     frame = i8(frame_at)
-    reached = 0
-    for k in range(count):
-        cell = cell_of(cells, codes, k)
-        if cell != 0:
-            if not plain(frame, i8(leaves)[k], cell, codes == 0):
-                return answer(frame, frame[FALSE])
-            reached += 1
-        elif codes != 0:
-            return answer(frame, frame[FALSE])
-    found = call1(frame[NEW_TUPLE], reached)
+    new = new_ones(frame, cells, leaves, codes, count)
+    if new == REFUSED:
+        return answer(frame, frame[FALSE])
+    found = call1(frame[NEW_TUPLE], new)
     if found == 0:
         return 0
     at = ITEMS
     for k in range(count):
         cell = cell_of(cells, codes, k)
-        if cell != 0:
-            tensor = gradient(frame, i8(leaves)[k], cell)
+        leaf = i8(leaves)[k]
+        if cell != 0 and (codes != 0 or held_by(frame, leaf) == 0):
+            tensor = gradient(frame, leaf, cell)
             if tensor == 0:
                 call1(frame[DECREF], found)
                 return 0
@@ -118,14 +202,6 @@ def deliver(frame_at, cells, leaves, codes, count):
             at += 1
     if codes != 0:
         return found
-    at = ITEMS
-    for k in range(count):
-        if cell_of(cells, codes, k) != 0:
-            leaf = i8(leaves)[k]
-            held = i8(leaf)[frame[T_GRAD]]
-            put(frame, leaf, frame[T_GRAD], i8(found)[at])
-            if held != 0:
-                call1(frame[DECREF], held)
-            at += 1
+    done = hand_out(frame, cells, leaves, found, count)
     call1(frame[DECREF], found)
-    return answer(frame, frame[NONE])
+    return answer(frame, frame[NONE]) if done else 0

@@ -1,7 +1,7 @@
 """What compiled code reads of Python's objects: numbers, the thread's tape, operands, tables."""
 
 from tapegrad.kernels.flags import typed
-from tapegrad.kernels.layout import ALIGNED_IN_C_ORDER, FIELDS
+from tapegrad.kernels.layout import FIELDS
 from tapegrad.kernels.memory import call0, call1, call2, call3, call8, i4, i8
 from tapegrad.kernels.road.frame import (
     ARRAY,
@@ -51,6 +51,8 @@ THING, VALUES, KIND, PLACE = 0, 1, 2, 3
 SECOND_CLASS, FIRST_CLASS = 18, 16  # in the word
 TYPE, ITEMS = FIELDS["object_type"][0] >> 3, FIELDS["tuple_items"][0] >> 3
 ARRAY_DATA, ARRAY_SHAPE = FIELDS["array_data"][0] >> 3, FIELDS["array_shape"][0] >> 3
+STRIDES = FIELDS["array_strides"][0] >> 3
+ARRAY_BASE = FIELDS["array_base"][0] >> 3
 ARRAY_DTYPE = FIELDS["array_dtype"][0] >> 3
 NDIM, FLAGS = FIELDS["array_ndim"][0], FIELDS["array_flags"][0]
 LOW_HALF = 0xFFFFFFFF
@@ -119,8 +121,11 @@ def constant(frame, thing):
 
 
 @typed
-def operand(frame, tape, thing, into):
-    """Read an operand; 0 if it is none for this road.  The array of a number is held."""
+def operand(frame, tape, thing, into, lies):
+    """Read an operand; 0 if it is none for this road, or its array does not lie as is asked for.
+
+    The array of a number is held.
+    """
     found = i8(into)
     found[THING] = 0
     kind = i8(thing)[TYPE]
@@ -132,11 +137,7 @@ def operand(frame, tape, thing, into):
         found[KIND] = number(frame, i8(thing)[frame[T_SHAPE]])
         found[PLACE] = number(frame, i8(thing)[frame[T_POS]])
         found[THING] = thing
-        return (
-            1
-            if found[KIND] >= 0 and i4(array + FLAGS)[0] & ALIGNED_IN_C_ORDER == ALIGNED_IN_C_ORDER
-            else 0
-        )
+        return 1 if found[KIND] >= 0 and i4(array + FLAGS)[0] & lies == lies else 0
     if kind != frame[FLOAT] and kind != frame[INT]:
         return 0
     array = constant(frame, thing)
