@@ -152,6 +152,11 @@ def branches(name: str) -> bool:
     return _named(name).branches
 
 
+def calls(name: str) -> frozenset[str]:
+    """The functions that a function of `vmath` calls."""
+    return frozenset(_named(name).used)
+
+
 def standing(name: str) -> str:
     """What a function is called where it stands by itself, compiled once for all programs.
 

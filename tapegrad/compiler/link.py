@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad import parallel
-from tapegrad.compiler import called, elementary, routine
+from tapegrad.compiler import again, called, elementary, routine
 from tapegrad.compiler.lower import ENTRY, Lowered
 from tapegrad.compiler.place import Place
 from tapegrad.compiler.shared import Shared, attempt
@@ -82,13 +82,15 @@ class Linked:
 
     def __init__(self, lowered: Lowered) -> None:
         _offer_symbols()
-        if called.PREFIX in lowered.text:
+        if called.PREFIX in lowered.text or called.PREFIX in lowered.ready:
             _offer_special()
         for name in set(_ROUTINE.findall(lowered.text)):
             _offer_routine(name)
-        for name in set(_APART.findall(lowered.text)):
+        for name in set(_APART.findall(lowered.text + lowered.ready)):
             _offer_apart(name)
-        self.engine = build.assembled(lowered.text, lowered.level)
+        for name in set(_AGAIN.findall(lowered.text)):
+            _offer_again(name)
+        self.engine = build.assembled(lowered.text, lowered.level, lowered.ready)
         engine = self.engine[0]
         self.address = int(engine.get_function_address(ENTRY))
         self.number = next(_numbers)
@@ -139,6 +141,17 @@ def _offer_apart(name: str) -> None:
     import llvmlite.binding as llvm
 
     llvm.add_symbol(name, elementary.address(name))
+
+
+_AGAIN = re.compile(rf"@({re.escape(again.PREFIX)}[a-z0-9.]+)")
+
+
+@cache
+def _offer_again(name: str) -> None:
+    """Let machine code find a loop that all programs share."""
+    import llvmlite.binding as llvm
+
+    llvm.add_symbol(name, again.address(name))
 
 
 _offered = False

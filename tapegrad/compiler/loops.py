@@ -395,6 +395,26 @@ def _carried(nest: Nest) -> list[tuple[int, str]]:
     return found
 
 
+def moved(nest: Nest) -> str | None:
+    """The instruction for a nest, collapsed, that copies memory or fills it with zeros."""
+    if len(nest.domain) != 1 or len(nest.stores) != 1 or any(nest.picks):
+        return None
+    source, place, mode = nest.stores[0]
+    if mode != SET or place.strides != (1,):
+        return None
+    dtype = place.buffer.dtype
+    size = nest.domain[0] * dtype.itemsize
+    if source < 0:
+        load = nest.loads[~source]
+        if load.strides != (1,) or load.buffer.dtype != dtype or load.buffer is place.buffer:
+            return None
+        return f"call void @llvm.memcpy.p0.p0.i64(ptr %s0, ptr %l{~source}, i64 {size}, i1 false)"
+    term = nest.terms[source]
+    if term.name != "constant" or any(np.asarray(term.constant, dtype).tobytes()):
+        return None
+    return f"call void @llvm.memset.p0.i64(ptr %s0, i8 0, i64 {size}, i1 false)"
+
+
 def written(nest: Nest, part: bool = False) -> Written:
     """The function of a nest, or of a part of its outermost loop, from `%from` to `%to`.
 
@@ -408,6 +428,9 @@ def written(nest: Nest, part: bool = False) -> Written:
     heading = f"define internal void @{{name}}({', '.join(params)}) #0 {{"
     for k, line in _carried(nest):
         heading = heading.replace(f"noalias readonly %l{k}", f"%u{k}") + "\n" + line
+    instruction = None if part else moved(nest)
+    if instruction:
+        return Written("\n".join([heading, instruction, "ret void", "}"]), frozenset())
     first = Writer(nest, guarded=bool(nest.domain), part=part)
     first.write()
     used = set(first.code.used)

@@ -10,16 +10,18 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tapegrad.compiler import again
 from tapegrad.compiler.asking import by_python, or_python
 from tapegrad.compiler.elementary import PREFIX, branches, declarations, definitions, standing
+from tapegrad.compiler.gemm import Product, product_of, repeated
 from tapegrad.compiler.graph import Graph
-from tapegrad.compiler.loops import MEMORY, Nest, written
+from tapegrad.compiler.loops import MEMORY, Nest, Written, collapsed, moved, written
 from tapegrad.compiler.nested import Nested, nested_text
 from tapegrad.compiler.place import CONSTANT, INPUT, OUTPUT, Buffer, Place
-from tapegrad.compiler.routine import PREFIX as ROUTINES
+from tapegrad.compiler.ready import ATTRIBUTES, Ready, vectorised
 from tapegrad.compiler.routine import Routine
 from tapegrad.compiler.schedule import Schedule
-from tapegrad.compiler.shared import DECLARED, Shared, dividing, shared
+from tapegrad.compiler.shared import DECLARED, SHARED, Shared, dividing, shared
 from tapegrad.compiler.steps import Again, Bounds, Call, Gemm, Native, Small, Step
 from tapegrad.compiler.text import literal
 
@@ -45,11 +47,8 @@ declare ptr @aligned_alloc(i64, i64)
 declare void @free(ptr)
 declare ptr @realloc(ptr, i64)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
-attributes #0 = { nounwind "prefer-vector-width"="512" }
-attributes #1 = { nounwind noinline cold "prefer-vector-width"="512" }
-attributes #2 = { nounwind noinline "prefer-vector-width"="512" }
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 """
-
 _ARITHMETIC = re.compile(r" = (f(?:add|sub|mul|div|neg)) (?:reassoc nsz )?")
 
 
@@ -62,6 +61,7 @@ class Lowered(NamedTuple):
     """A module, and what its calls back into Python and its large constants are."""
 
     text: str
+    ready: str  # a module of the nests that need none of LLVM's passes
     level: int  # of LLVM's optimisation
     calls: list[Call | Native]
     shared: list[Shared]
@@ -85,26 +85,37 @@ class Module:
         self.apart: set[str] = set()  # elementary functions that are called, not inlined
         self.straight = 0  # operations of straight-line code
         self.longest = 0  # the number of steps of a loop
+        self.rough = False  # whether there is code that LLVM would make better
         self.texts: list[str] = []
+        self.ready = Ready()
+        self.looping = False
+        self.repeated = 0  # how many loops there are around what is being written
         self.calls: list[Call | Native] = []
         self.declared: set[str] = set()
         self.shared: list[Shared] = []
-        self.products: dict[str, str] = {}
+        self.products: dict[Product, str] = {}
         self.uses: Counter[str] = Counter()  # of the functions of nests and routines
         self.names = itertools.count()
 
     def lower(self) -> Lowered:
         """All of it."""
         schedule = self.schedule
+        # Among loops what happens once is little; elsewhere it is all there is.
+        sizes = [prod(nest.domain) for nest in schedule.nests if nest is not None]
+        self.looping = max(sizes, default=0) >= LOOPING
         running = self.running(schedule)
         self.texts.append(self._entry(running))
-        preface = [PREFACE, *sorted(self.declared), *self._constants()]
+        preface = [PREFACE, ATTRIBUTES, *sorted(self.declared), *self._constants()]
         texts = [self._called(text) for text in self.texts]
         text = "\n".join([*preface, *texts, definitions(self.used), declarations(self.apart)])
         # Our passes leave LLVM's little to find in long straight code: a tenth of its time. To
         # compile it they would take four times as long.
-        level = 0 if self.straight > INLINED and self.longest < LOOPING else 2
-        return Lowered(text, level, self.calls, self.shared, schedule.constants, schedule.scratch)
+        level = 2 if self.rough else 1
+        if self.straight > INLINED and self.longest < LOOPING:
+            level = 0
+        ready = self.ready.module()
+        constants, scratch = schedule.constants, schedule.scratch
+        return Lowered(text, ready, level, self.calls, self.shared, constants, scratch)
 
     def running(self, schedule: Schedule) -> list[str]:
         """Lines that run a schedule, up to where `%result` is its status.
@@ -127,7 +138,10 @@ class Module:
 
     def graph(self, schedule: Schedule) -> str:
         """The name of the function that runs the graph of a loop or a branch."""
+        self.repeated += 1
+        self.rough = True
         lines = self.running(schedule)
+        self.repeated -= 1
         self.longest = max(self.longest, LOOPING)  # nobody knows how often it runs
         name = f"graph{next(self.names)}"
         head = f"define internal i64 @{name}(ptr %in, ptr %out, ptr %scratch) #0 {{"
@@ -137,35 +151,69 @@ class Module:
     def nest(self, nest: Nest) -> str:
         """The name of the function of a nest; equal nests share one."""
         divided = shared(nest)
-        found = written(nest, part=divided is not None)
-        name = self.functions.get(found.text)
+        part = divided is not None
+        size = prod(nest.domain)
+        # What a loop around it repeats is worth being inlined there, if it is short; and LLVM
+        # sees what becomes of memory that is copied or filled as a whole.
+        lies = moved(collapsed(nest))
+        short = (size <= LOOPING and self.repeated) or (not nest.domain and not self.looping)
+        found = None if short or lies else vectorised(nest, part)
+        plain = None if found else written(nest, part)
+        key = found.text if found else plain.text if plain else ""
+        name = self.functions.get(key)
         if name is None:
-            name = self.functions[found.text] = f"nest{len(self.functions)}"
-            text = relaxed(found.text) if self.fast else found.text
-            text = text.replace("{name}", name if divided is None else f"{name}.part")
+            name = self.functions[key] = f"nest{len(self.functions)}"
+            inner = f"{name}.part" if part else name
             if divided is not None:
+                if not self.shared:
+                    self.texts.append(SHARED)
                 self.texts.append(dividing(name, len(self.shared), divided))
                 self.shared.append(divided)
                 self.declared.update(DECLARED)
-            self.longest = max(self.longest, prod(nest.domain) if nest.domain else 0)
-            if not nest.domain:
-                self.straight += len(nest.terms)
-            long = not nest.domain and len(nest.terms) > INLINED
-            apart = {f for f in found.used if f.startswith(PREFIX) and (long or branches(f))}
-            for f in apart:
-                text = text.replace(f"@{f}(", f"@{standing(f)}(")
-            self.texts.append(text)
-            self.used |= found.used - apart
-            self.apart |= apart
-        if prod(nest.domain) * len(nest.terms) >= LENGTHY:
+            self.longest = max(self.longest, size if nest.domain else 0)
+            if found is not None:
+                text = relaxed(found.text) if self.fast else found.text
+                self.texts.append(self.ready.add(inner, found, text))
+            if plain is not None:
+                self.rough |= not lies
+                self._written(nest, inner, plain)
+        if size * len(nest.terms) >= LENGTHY:
             self.uses[name] += 1
         return name
+
+    def redo(self, nest: Nest) -> str:
+        """The name of the function of a nest that hardly ever runs."""
+        found = again.redone(nest)
+        if found is None:
+            return self.nest(nest)
+        text, declaration = found
+        name = self.functions.get(text)
+        if name is None:
+            name = self.functions[text] = f"redo{len(self.functions)}"
+            self.texts.append(text.replace("{name}", name))
+            self.declared.add(declaration)
+        return name
+
+    def _written(self, nest: Nest, name: str, found: Written) -> None:
+        """A nest that LLVM optimises."""
+        text = relaxed(found.text) if self.fast else found.text
+        text = text.replace("{name}", name)
+        if not nest.domain:
+            self.straight += len(nest.terms)
+        long = not nest.domain and len(nest.terms) > INLINED
+        apart = {f for f in found.used if f.startswith(PREFIX) and (long or branches(f))}
+        for f in apart:
+            text = text.replace(f"@{f}(", f"@{standing(f)}(")
+        self.texts.append(text)
+        self.used |= found.used - apart
+        self.apart |= apart
 
     def routine(self, kind: str, routine: Routine) -> str:
         """The name of the function of a routine."""
         name = self.functions.get(routine.text)
         if name is None:
             name = self.functions[routine.text] = f"{kind}{len(self.functions)}"
+            self.rough = True
             self.texts.append(routine.text.replace("{name}", name))
             self.declared |= routine.declared
             self.used |= routine.functions
@@ -331,27 +379,34 @@ class Part:
             return
         nest = self.schedule.nests[at]
         assert nest is not None
-        call = self._nest(nest)
         if isinstance(step, Again):
-            self._again(step, call, self._nest(step.redo))
+            self._again(step, nest)
             return
-        self.lines.append(call)
+        self.lines.append(self._nest(nest, self.module.nest(nest)))
         if isinstance(step, Bounds):
             self._bounds(step)
 
-    def _nest(self, nest: Nest) -> str:
+    def _nest(self, nest: Nest, name: str) -> str:
         places = [*nest.loads, *[s.place for s in nest.stores]]
         args = ", ".join(f"ptr {self.address(place)}" for place in places)
-        return f"call void @{self.module.nest(nest)}({args})"
+        return f"call void @{name}({args})"
 
-    def _again(self, step: Again, look: str, redo: str) -> None:
-        """Run a nest where what another one left is no number."""
+    def _again(self, step: Again, look: Nest) -> None:
+        """Run a nest where what another one adds up is no number."""
         kind = MEMORY[step.result.buffer.dtype.name]
-        at, total, bad = self.address(step.result), self.fresh(), self.fresh()
+        added = None if shared(look) else again.total(look.loads[0])
+        if added is not None:
+            call, declaration = added
+            self.module.declared.add(declaration)
+            line = call.format(self.address(look.loads[0]))
+        else:
+            self.lines.append(self._nest(look, self.module.nest(look)))
+            line = f"load {kind}, ptr {self.address(step.result)}"
+        redo = self._nest(step.redo, self.module.redo(step.redo))
+        total, bad = self.fresh(), self.fresh()
         self.count += 1
         self.lines += [
-            look,
-            f"{total} = load {kind}, ptr {at}",
+            f"{total} = {line}",
             f"{bad} = fcmp uno {kind} {total}, {total}",
             f"br i1 {bad}, label %again{self.count}, label %fine{self.count}",
             f"again{self.count}:",
@@ -397,7 +452,7 @@ class Part:
     def _small(self, step: Small) -> None:
         routine = step.routine
         if step.redo is not None:
-            redo = self.module.nest(step.redo)
+            redo = self.module.redo(step.redo)
             routine = routine._replace(text=routine.text.replace("{redo}", redo))
         given = ", ".join(f"ptr {self.address(place)}" for place in step.given)
         name = self.module.routine("small", routine)
@@ -451,62 +506,16 @@ class Part:
         self._checked(f"call i64 @{name}({addresses})")
 
     def _gemm(self, step: Gemm) -> None:
-        """Row by row is column by column of the transposes: BLAS computes out' = b' a'."""
-        (count, rows, inner), columns = step.a.shape, step.b.shape[2]
-        single = step.out.buffer.dtype.itemsize == 4
-        turned_a, lead_a = _layout(step.a)
-        turned_b, lead_b = _layout(step.b)
-        numbers = (columns, rows, inner, lead_b, lead_a, columns)
-        steps = tuple([x.strides[0] for x in (step.b, step.a, step.out)])
-        key = f"{single} {turned_b} {turned_a} {numbers} {count} {steps if count > 1 else 0}"
-        name = self.module.products.get(key)
+        module, product = self.module, product_of(step)
+        module.declared.update(product.declared)
+        addresses = {"a": self.address(step.a), "b": self.address(step.b)}
+        addresses["out"] = self.address(step.out)
+        if product.trips == 1:
+            self.lines.append(product.call.format(**addresses))
+            return
+        name = module.products.get(product)
         if name is None:
-            name = self.module.products[key] = f"product{len(self.module.products)}"
-            routine = ROUTINES + ("sgemm" if single else "dgemm")
-            self.module.declared.add(f"declare void @{routine}({', '.join(['ptr'] * 13)})")
-            self.module.texts.append(
-                _product(name, single, (turned_b, turned_a), numbers, count, steps)
-            )
-        a, b, out = (self.address(p) for p in (step.a, step.b, step.out))
-        self.lines.append(f"call void @{name}(ptr {b}, ptr {a}, ptr {out})")
-
-
-def _layout(place: Place) -> tuple[bool, int]:
-    """Whether BLAS has to transpose a matrix, and its leading dimension."""
-    (_, rows, columns), (_, down, right) = place.shape, place.strides
-    if right == 1 and (down >= columns or rows == 1):
-        return False, max(down, columns)
-    return True, max(right, rows)
-
-
-def _product(
-    name: str, single: bool, turned: tuple[bool, bool], numbers: tuple[int, ...], count: int,
-    steps: tuple[int, ...],
-) -> str:  # fmt: skip
-    kind, routine = ("float", "sgemm") if single else ("double", "dgemm")
-    one = literal(1.0, kind).name
-    zero = literal(0.0, kind).name
-    lines = [f"define internal void @{name}(ptr %a, ptr %b, ptr %c) #0 {{", "start:"]
-    for k, flag in enumerate(turned):
-        lines += [f"%t{k} = alloca i8", f"store i8 {ord('T' if flag else 'N')}, ptr %t{k}"]
-    for k, number in enumerate(numbers):
-        lines += [f"%n{k} = alloca i32", f"store i32 {number}, ptr %n{k}"]
-    lines += [
-        f"%one = alloca {kind}", f"store {kind} {one}, ptr %one",
-        f"%zero = alloca {kind}", f"store {kind} {zero}, ptr %zero",
-        "br label %loop", "loop:", "%i = phi i64 [ 0, %start ], [ %next, %loop ]",
-    ]  # fmt: skip
-    for x, step in zip("abc", steps, strict=True):
-        lines += [
-            f"%{x}o = mul i64 %i, {step}",
-            f"%{x}i = getelementptr {kind}, ptr %{x}, i64 %{x}o",
-        ]
-    lines += [
-        f"call void @{ROUTINES}{routine}(ptr %t0, ptr %t1, ptr %n0, ptr %n1, ptr %n2, ptr %one, "
-        "ptr %ai, ptr %n3, ptr %bi, ptr %n4, ptr %zero, ptr %ci, ptr %n5)",
-        "%next = add i64 %i, 1",
-        f"%more = icmp ult i64 %next, {count}",
-        "br i1 %more, label %loop, label %done", "done:",
-        "ret void", "}",
-    ]  # fmt: skip
-    return "\n".join(lines)
+            name = module.products[product] = f"product{len(module.products)}"
+            module.texts.append(repeated(name, product))
+        given = ", ".join([f"ptr {address}" for address in addresses.values()])
+        self.lines.append(f"call void @{name}({given})")

@@ -73,7 +73,7 @@ def _goes_on(nest: Nest) -> bool:
 
 
 def dividing(name: str, number: int, nest: Shared) -> str:
-    """The function `name` of a nest whose parts `name.part` does."""
+    """The function `name` of a nest whose parts `name.part` does, over `SHARED`."""
     pointers = range(nest.pointers)
     given = ", ".join(f"ptr %a{k}" for k in pointers)
     lines = [
@@ -92,30 +92,37 @@ def dividing(name: str, number: int, nest: Shared) -> str:
     for k in pointers:
         lines.append(f"%p{k} = getelementptr inbounds ptr, ptr %table, i64 {k}")
         lines.append(f"store ptr %a{k}, ptr %p{k}")
-    lines += [
-        "%threads = load i64, ptr @tapegrad_threads",
-        "%several = icmp sgt i64 %threads, 1",
-        "br i1 %several, label %look, label %alone",
-        "look:",
-        "%thread = call ptr @PyGILState_GetThisThreadState()",
-        "%strange = icmp eq ptr %thread, null",
-        "br i1 %strange, label %alone, label %ask",
-        "ask:",
-        "%program = load i64, ptr @tapegrad_number",
-        f"%done = call i64 @tapegrad_share(i64 %program, i64 {number}, ptr @{name}.range, "
-        "ptr %table)",
-        f"switch i64 %done, label %alone [ i64 {DONE}, label %end "
-        f"i64 {INTERRUPTED}, label %interrupted ]",
-        "interrupted:",
-        "call void @PyErr_SetInterrupt()",  # raised when the machine code has returned
-        "br label %alone",
-        "alone:",
-        f"call void @{name}.part({given}, i64 0, i64 {nest.extent})",
-        "br label %end",
-        "end:",
+    return "\n".join([
+        *lines,
+        f"call void @shared(i64 {number}, ptr @{name}.range, i64 {nest.extent}, ptr %table)",
         "ret void", "}",
-    ]  # fmt: skip
-    return "\n".join(lines)
+    ])  # fmt: skip
+
+
+# Runs the parts of a nest, on several threads or all of them here.
+SHARED = f"""\
+define internal void @shared(i64 %number, ptr %range, i64 %extent, ptr %table) #2 {{
+  %threads = load i64, ptr @tapegrad_threads
+  %several = icmp sgt i64 %threads, 1
+  br i1 %several, label %look, label %alone
+look:
+  %thread = call ptr @PyGILState_GetThisThreadState()
+  %strange = icmp eq ptr %thread, null
+  br i1 %strange, label %alone, label %ask
+ask:
+  %program = load i64, ptr @tapegrad_number
+  %done = call i64 @tapegrad_share(i64 %program, i64 %number, ptr %range, ptr %table)
+  switch i64 %done, label %alone [ i64 {DONE}, label %end i64 {INTERRUPTED}, label %interrupted ]
+interrupted:
+  call void @PyErr_SetInterrupt()  ; raised when the machine code has returned
+  br label %alone
+alone:
+  %at = ptrtoint ptr %table to i64
+  %none = call i64 %range(i64 %at, i64 0, i64 %extent, i64 0, i64 0, i64 0, i64 0, i64 0)
+  br label %end
+end:
+  ret void
+}}"""
 
 
 def divide(nest: Shared, function: int, table: int) -> bool:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from tapegrad.kernels.polynomial import polynomial
@@ -97,6 +98,13 @@ class Block:
     def forget(self) -> None:
         """Start anew with sharing: what was computed so far may not reach what follows."""
         self._known.clear()
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Share nothing with what follows that is computed meanwhile."""
+        known = dict(self._known)
+        yield
+        self._known = known
 
     def call(self, function: str, result: str, args: Sequence[Value]) -> Value:
         """The result of a function without effects."""

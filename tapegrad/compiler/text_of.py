@@ -31,13 +31,18 @@ class Lowering:
         return str(self.graph)
 
     def as_text(self, form: str = "tape") -> str:
-        """The optimised tape, the LLVM IR before LLVM's own passes, or the assembly."""
+        """The optimised tape, the LLVM IR before LLVM's own passes, or the assembly.
+
+        The IR is that of two modules: what LLVM optimises, and loops that need no optimising.
+        """
         if form not in FORMS:
             raise ValueError(f"`as_text` shows one of {', '.join(FORMS)}, got {form!r}")
         if form == "tape":
             return str(self.graph)
         lowered = Module(self.graph, self.fast).lower()
-        return lowered.text if form == "llvm" else build.assembly(lowered.text, lowered.level)
+        if form == "llvm":
+            return f"{lowered.text}\n{lowered.ready}"
+        return build.assembly(lowered.text, lowered.level, lowered.ready)
 
     @property
     def callbacks(self) -> tuple[str, ...]:

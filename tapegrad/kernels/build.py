@@ -158,34 +158,46 @@ def _reserve(nbytes: int) -> None:
         raise MemoryError(f"compiling may take {nbytes >> 20} MB, which are not there") from None
 
 
-def assembled(text: str, level: int = 3) -> tuple[Any, Any]:
+def assembled(text: str, level: int = 3, ready: str = "") -> tuple[Any, Any]:
     """The engine of a module given as LLVM text, compiled at most once per machine.
 
     The first of the pair is the engine; the code lives as long as the pair.  At level 0 LLVM
-    takes a tenth of the time, optimises nothing, and selects instructions one by one.
+    takes a tenth of the time, optimises nothing, and selects instructions one by one; at level 1 it
+    selects them with care, for code that needs no optimising.  `ready` is a module of such code
+    that the first one calls.
     """
     with _lock:
-        key = hashlib.sha256(_host() + f"{level}\n{text}".encode()).hexdigest()
+        key = hashlib.sha256(_host() + f"{level}\n{text}\n{ready}".encode()).hexdigest()
         code = disk.read(key)
         if code is None:
-            import llvmlite.binding as llvm
-
-            _reserve(_BESIDE + _TAKEN[level > 0] * len(text))
-            module = llvm.parse_assembly(text)
-            _optimise(module, level)
-            code = bytes(_machine(level).emit_object(module))
+            taken = _TAKEN[level > 0] * len(text) + _TAKEN[True] * len(ready)
+            _reserve(_BESIDE + taken)
+            code = bytes(_machine(level).emit_object(_module(text, level, ready)))
             disk.write(key, code)
         _reserve(_BESIDE + 4 * len(code))
         return _loaded(code)
 
 
-def assembly(text: str, level: int = 3) -> str:
+def assembly(text: str, level: int = 3, ready: str = "") -> str:
     """The machine code of a module given as LLVM text, for people."""
+    return str(_machine(level).emit_assembly(_module(text, level, ready)))
+
+
+def _module(text: str, level: int, ready: str) -> Any:
+    """A module as code is generated from it."""
     import llvmlite.binding as llvm
 
     module = llvm.parse_assembly(text)
-    _optimise(module, level)
-    return str(_machine(level).emit_assembly(module))
+    if level == 1:
+        _settle(module)
+    else:
+        _optimise(module, level)
+    if ready:
+        other = llvm.parse_assembly(ready)
+        _settle(other)
+        module.link_in(other)
+    _call_through_table(module)
+    return module
 
 
 SYMBOL = "tapegrad_kernel"
@@ -206,6 +218,7 @@ def _compile(name: str, source: str, arity: int) -> bytes:
     module.get_function(native).name = SYMBOL
     _close(module)
     _optimise(module)
+    _call_through_table(module)
     code = _machine().emit_object(module)
     _tell(time.perf_counter() - started)
     return bytes(code)
@@ -271,6 +284,23 @@ def _optimise(module: Any, level: int = 3) -> None:
     options.slp_vectorization = True
     builder = llvm.create_pass_builder(_machine(), options)
     builder.getModulePassManager().run(module, builder)
+
+
+def _settle(module: Any) -> None:
+    """What written code cannot do without: inlining what has to be, variables in registers."""
+    import llvmlite.binding as llvm
+
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_always_inliner_pass()
+    passes.add_sroa_pass()
+    options = llvm.create_pipeline_tuning_options()
+    passes.run(module, llvm.create_pass_builder(_machine(), options))
+
+
+def _call_through_table(module: Any) -> None:
+    """Let calls of what stands elsewhere go through a table of addresses."""
+    import llvmlite.binding as llvm
+
     if NEAR:
         module.link_in(llvm.parse_assembly(THROUGH_TABLE))
         for function in module.functions:

@@ -31,7 +31,7 @@ PLACES: dict[str, tuple[Any, str, Any]] = {
     "text": (lower.Module, "nest", none_left),
     "reserve": (build.mmap, "mmap", no_mapping),
     "parsing": (llvm, "parse_assembly", none_left),
-    "optimising": (build, "_optimise", none_left),
+    "optimising": (build, "_settle", none_left),
     "writing to the cache": (cache.os, "fdopen", none_left),
     "loading": (llvm, "create_mcjit_compiler", none_left),
     "linking": (link, "_offer_symbols", none_left),
