@@ -18,6 +18,7 @@ from tapegrad.compiler.nested import Nested, nested_text
 from tapegrad.compiler.place import CONSTANT, INPUT, OUTPUT, Buffer, Place
 from tapegrad.compiler.routine import PREFIX as ROUTINES
 from tapegrad.compiler.routine import Routine
+from tapegrad.compiler.scalars import calls
 from tapegrad.compiler.schedule import Schedule
 from tapegrad.compiler.shared import DECLARED, Shared, dividing, shared
 from tapegrad.compiler.steps import Again, Bounds, Call, Gemm, Native, Small, Step
@@ -34,6 +35,8 @@ INLINED = 60  # operations up to which straight code has the elementary function
 # The function of so many operations is called, not inlined, if it has so many uses: LLVM takes long
 # for code that is there many times.  What is shorter it makes one with what is before and after it.
 LENGTHY, OFTEN = 16, 16
+# There are calls if there is one for so many operations.
+DENSE = 16
 LOOPING = 64  # steps from which on a loop is worth LLVM's passes
 _HEAD = re.compile(r"define internal \w+ @(\w+)\(")
 
@@ -84,6 +87,7 @@ class Module:
         self.used: set[str] = set()
         self.apart: set[str] = set()  # elementary functions that are called, not inlined
         self.straight = 0  # operations of straight-line code
+        self.elementary = 0  # those among them that are calls
         self.longest = 0  # the number of steps of a loop
         self.texts: list[str] = []
         self.calls: list[Call | Native] = []
@@ -101,10 +105,19 @@ class Module:
         preface = [PREFACE, *sorted(self.declared), *self._constants()]
         texts = [self._called(text) for text in self.texts]
         text = "\n".join([*preface, *texts, definitions(self.used), declarations(self.apart)])
-        # Our passes leave LLVM's little to find in long straight code: a tenth of its time. To
-        # compile it they would take four times as long.
-        level = 0 if self.straight > INLINED and self.longest < LOOPING else 2
+        level = self._level()
         return Lowered(text, level, self.calls, self.shared, schedule.constants, schedule.scratch)
+
+    def _level(self) -> int:
+        """How much LLVM is to do.
+
+        Our passes leave LLVM's little to find in long straight code: a tenth of its time. To
+        compile it they would take four times as long. Where most of that time is spent in
+        elementary functions, it does not matter which values stay in registers either.
+        """
+        if self.straight <= INLINED or self.longest >= LOOPING:
+            return 2
+        return 0 if self.elementary * DENSE > self.straight else 1
 
     def running(self, schedule: Schedule) -> list[str]:
         """Lines that run a schedule, up to where `%result` is its status.
@@ -150,6 +163,7 @@ class Module:
             self.longest = max(self.longest, prod(nest.domain) if nest.domain else 0)
             if not nest.domain:
                 self.straight += len(nest.terms)
+                self.elementary += sum(calls(term.name) for term in nest.terms)
             long = not nest.domain and len(nest.terms) > INLINED
             apart = {f for f in found.used if f.startswith(PREFIX) and (long or branches(f))}
             for f in apart:
@@ -167,6 +181,7 @@ class Module:
         if name is None:
             name = self.functions[routine.text] = f"{kind}{len(self.functions)}"
             self.texts.append(routine.text.replace("{name}", name))
+            self.straight += routine.inline
             self.declared |= routine.declared
             self.used |= routine.functions
         return name
@@ -397,18 +412,21 @@ class Part:
     def _small(self, step: Small) -> None:
         routine = step.routine
         if step.redo is not None:
+            longest = self.module.longest
             redo = self.module.nest(step.redo)
+            self.module.longest = longest  # it hardly ever runs
             routine = routine._replace(text=routine.text.replace("{redo}", redo))
         given = ", ".join(f"ptr {self.address(place)}" for place in step.given)
         name = self.module.routine("small", routine)
         if step.size >= LENGTHY:
             self.module.uses[name] += 1
-        self.module.longest = max(self.module.longest, step.size)
+        self.module.longest = max(self.module.longest, prod(step.given[0].shape[:-2]))
         self.lines.append(f"call void @{name}({given})")
 
     def _native(self, step: Native) -> None:
         """Call the routine; Python where it has no result."""
         module = self.module
+        module.longest = max(module.longest, prod(step.given[0].shape[:-2]))
         tried = module.routine("native", step.routine)
         places = (*step.given, *step.args, step.out)
         addresses = [self.address(place) for place in places]

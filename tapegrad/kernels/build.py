@@ -153,7 +153,8 @@ def assembled(text: str, level: int = 3) -> tuple[Any, Any]:
     """The engine of a module given as LLVM text, compiled at most once per machine.
 
     The first of the pair is the engine; the code lives as long as the pair.  At level 0 LLVM
-    takes a tenth of the time, optimises nothing, and selects instructions one by one.
+    takes a tenth of the time, optimises nothing, and selects instructions one by one.  At level 1 it
+    optimises nothing either, but what is used again stays in registers.
     """
     with _lock:
         key = hashlib.sha256(_host() + f"{level}\n{text}".encode()).hexdigest()
@@ -161,7 +162,7 @@ def assembled(text: str, level: int = 3) -> tuple[Any, Any]:
         if code is None:
             import llvmlite.binding as llvm
 
-            _reserve(_BESIDE + _TAKEN[level > 0] * len(text))
+            _reserve(_BESIDE + _TAKEN[level > 1] * len(text))
             module = llvm.parse_assembly(text)
             _optimise(module, level)
             code = bytes(_machine(level).emit_object(module))
@@ -257,7 +258,7 @@ def _optimise(module: Any, level: int = 3) -> None:
     """One pass over the whole kernel, which takes half the time of many over its parts."""
     import llvmlite.binding as llvm
 
-    options = llvm.create_pipeline_tuning_options(speed_level=level)
+    options = llvm.create_pipeline_tuning_options(speed_level=level if level > 1 else 0)
     options.loop_vectorization = True
     options.slp_vectorization = True
     builder = llvm.create_pass_builder(_machine(), options)

@@ -13,7 +13,9 @@ import numpy as np
 
 from tapegrad.compiler.graph import Graph, Node
 from tapegrad.compiler.loops import computes, supported
+from tapegrad.compiler.place import WINDOWS
 from tapegrad.compiler.region import REGION
+from tapegrad.compiler.scalars import calls
 from tapegrad.ops.core import Op
 from tapegrad.ops.shape import overlaps
 
@@ -22,15 +24,16 @@ KEPT, MAPPED, REDUCED, MOVED, SPREAD, PRODUCT = (
     "kept", "mapped", "reduced", "moved", "spread", "product",
 )  # fmt: skip
 FEW = 8  # elements of a value that is taken apart
+LONE = 3  # elements up to which nothing is gained by computing them as a vector
+STIRRED = 0.25  # records that move or read single elements of longer ones, by operations on them
 JOINED = 1024  # elements of what is put together of such values
 FACTORS = 8  # multiplications of a product of matrices that is taken apart
 MANY = 12  # operations on arrays for which it is worth it
-FOREIGN = 0.5  # elements loaded or stored for what stays, by elements computed
+FOREIGN = 0.25  # elements loaded or stored for what stays, by elements computed
 
-MOVES = frozenset((
-    "alias clone contiguous reshape squeeze unsqueeze permute expand getitem diagonal unfold flip "
-    "replay cat stack embed pad diagonal_embed assign write_view zero_view only_view"
-).split())  # fmt: skip
+MOVES = WINDOWS.union(
+    "cat stack embed pad diagonal_embed assign write_view zero_view only_view".split()
+)
 PICKS = frozenset(("index", "index_select", "gather"))  # by index arrays that are known
 ADDS = frozenset(("unindex", "unselect", "ungather"))
 JOINS = frozenset(("cat", "stack"))
@@ -65,7 +68,7 @@ def _known(node: Node, operands: list[Node]) -> str:
     """How an operation on few elements is taken apart, if it can be."""
     name = node.name
     if computes(node, operands):
-        return MAPPED
+        return KEPT if node.size > LONE and calls(name) else MAPPED
     alike = all(x.dtype == node.dtype for x in operands)
     if name in REDUCES and alike and node.dtype.kind in "fi":
         return REDUCED
@@ -93,6 +96,8 @@ class _Groups:
         self.operations = [0] * count
         self.elements = [0] * count
         self.foreign = [0] * count
+        self.longer = [0] * count  # operations on more elements than `LONE`
+        self.stirred = [0] * count
         for k, node in enumerate(graph.nodes):
             if ways[k] != KEPT:
                 for a in node.args:
@@ -113,11 +118,13 @@ class _Groups:
         for k, node in enumerate(nodes):
             here = self._leader(k)
             most = max([node.size, *[nodes[a].size for a in node.args]], default=1)
-            if ways[k] not in (KEPT, MOVED) and most > 1:
+            if ways[k] == MOVED:
+                self.operations[here] += node.name in JOINS
+                self.stirred[here] += node.name not in WINDOWS or node.size == 1
+            elif ways[k] != KEPT and most > 1:
                 self.operations[here] += 1
                 self.elements[here] += most
-            elif ways[k] == MOVED and node.name in JOINS:
-                self.operations[here] += 1
+                self.longer[here] += most > LONE
             for a in node.args:
                 if (ways[a] == KEPT) == (ways[k] == KEPT) or nodes[a].op is None:
                     continue
@@ -131,6 +138,8 @@ class _Groups:
         if self.ways[k] == KEPT:
             return False
         group = self._leader(k)
+        if self.stirred[group] < STIRRED * self.longer[group]:
+            return False
         return self.foreign[group] <= FOREIGN * self.elements[group]
 
     def work(self) -> int:
