@@ -44,9 +44,15 @@ class _Apart:
             if way == KEPT:
                 for a in node.args:
                     self._whole(a)
-                self.builder.where[position] = self.builder.add(self.builder.moved(node))
+                self.builder.where[position] = self._kept(self.builder.moved(node))
             else:
                 self.parts[position] = _MADE[way](self, node)
+
+    def _kept(self, node: Node) -> int:
+        found = None
+        if not node.shape and not self.nothing.isdisjoint(node.args):
+            found = self._of_nothing(node.name, node.args, node.dtype)
+        return self.builder.add(node) if found is None else found
 
     def done(self) -> Graph:
         """The graph."""
@@ -118,11 +124,7 @@ class _Apart:
 
     def _one(self, op: Op, args: Sequence[int], params: dict[str, Any], dtype: Any) -> int:
         """An operation on numbers."""
-        if self.nothing.intersection(args):
-            found = self._of_nothing(op.name, args, dtype)
-            if found is not None:
-                return found
-        return self.builder.add(Node(op, tuple(args), params, (), dtype))
+        return self._kept(Node(op, tuple(args), params, (), dtype))
 
     def _of_nothing(self, name: str, args: Sequence[int], dtype: Any) -> int | None:
         """What comes of what is not there, if that is known."""

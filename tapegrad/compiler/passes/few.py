@@ -27,8 +27,8 @@ FEW = 8  # elements of a value that is taken apart
 LONE = 3  # elements up to which nothing is gained by computing them as a vector
 STIRRED = 0.25  # records that move or read single elements of longer ones, by operations on them
 JOINED = 1024  # elements of what is put together of such values
-FACTORS = 8  # multiplications of a product of matrices that is taken apart
-MANY = 12  # operations on arrays for which it is worth it
+FACTORS = 4  # multiplications of a product of matrices that is taken apart
+MANY = 6  # operations on arrays for which it is worth it
 FOREIGN = 0.25  # elements loaded or stored for what stays, by elements computed
 
 MOVES = WINDOWS.union(
@@ -41,27 +41,36 @@ REDUCES = frozenset(("sum", "sum_to", "prod", "amax", "amin"))
 
 
 def chosen(graph: Graph) -> list[str] | None:
-    """What becomes of each record; None if all stay as they are."""
+    """What becomes of each record; None if all stay as they are.
+
+    A number computed from numbers stays what it is.
+    """
+    sizes = [node.size if node.shape else 1 for node in graph.nodes]
+    if sum(1 < n <= FEW for n in sizes) < MANY:
+        return None
     ways: list[str] = []
-    for node in graph.nodes:
-        ways.append(_way(graph, node, ways))
-    groups = _Groups(graph, ways)
-    found = [way if groups.pays(k) else KEPT for k, way in enumerate(ways)]
-    return found if groups.work() >= MANY else None
+    for node, size in zip(graph.nodes, sizes, strict=True):
+        ways.append(_way(graph, node, size, sizes, ways))
+    groups = _Groups(graph, sizes, ways)
+    return groups.paying() if groups.work() >= MANY else None
 
 
-def _way(graph: Graph, node: Node, ways: list[str]) -> str:
+def _way(graph: Graph, node: Node, size: int, sizes: list[int], ways: list[str]) -> str:
     """What could become of a record."""
-    if not isinstance(node.op, Op) or node.op.kind is REGION:
+    alone = size == 1
+    for a in node.args:
+        n = sizes[a]
+        if not n or (n > FEW and ways[a] == KEPT):
+            return KEPT
+        alone = alone and n == 1
+    most = JOINED if node.name in JOINS else FEW
+    if not 0 < size <= most or not isinstance(node.op, Op) or node.op.kind is REGION:
         return KEPT
     operands = [graph.nodes[a] for a in node.args]
-    for a, x in zip(node.args, operands, strict=True):
-        if not x.size or (x.size > FEW and ways[a] == KEPT) or not supported(x.dtype):
-            return KEPT
-    most = JOINED if node.name in JOINS else FEW
-    if not 0 < node.size <= most or not supported(node.dtype):
+    if alone and not node.shape and not any(x.shape for x in operands):
         return KEPT
-    return _known(node, operands)
+    known = all(supported(x.dtype) for x in (node, *operands))
+    return _known(node, operands) if known else KEPT
 
 
 def _known(node: Node, operands: list[Node]) -> str:
@@ -89,8 +98,8 @@ def _known(node: Node, operands: list[Node]) -> str:
 class _Groups:
     """The groups of a graph, what each computes, and what it hands over."""
 
-    def __init__(self, graph: Graph, ways: list[str]) -> None:
-        self.graph, self.ways = graph, ways
+    def __init__(self, graph: Graph, sizes: list[int], ways: list[str]) -> None:
+        self.graph, self.sizes, self.ways = graph, sizes, ways
         count = len(ways)
         self.leader = list(range(count))
         self.operations = [0] * count
@@ -101,47 +110,59 @@ class _Groups:
         for k, node in enumerate(graph.nodes):
             if ways[k] != KEPT:
                 for a in node.args:
-                    if ways[a] != KEPT and node.size + graph.nodes[a].size > 2:
-                        self.leader[self._leader(k)] = self._leader(a)
-        self._count()
+                    if ways[a] != KEPT and sizes[k] + sizes[a] > 2:
+                        self.leader[self._of(k)] = self._of(a)
+        for k, node in enumerate(graph.nodes):
+            if ways[k] != KEPT:
+                self._count(k, node)
+        self._hand_over()
+        self.pays = [self._pays(k) for k in range(count)]
 
-    def _leader(self, k: int) -> int:
+    def _of(self, k: int) -> int:
+        """The record that stands for the group of another one."""
         leader = self.leader
         while leader[k] != k:
             leader[k] = leader[leader[k]]
             k = leader[k]
         return k
 
-    def _count(self) -> None:
-        nodes, ways = self.graph.nodes, self.ways
-        seen: set[tuple[int, int]] = set()
-        for k, node in enumerate(nodes):
-            here = self._leader(k)
-            most = max([node.size, *[nodes[a].size for a in node.args]], default=1)
-            if ways[k] == MOVED:
-                self.operations[here] += node.name in JOINS
-                self.stirred[here] += node.name not in WINDOWS or node.size == 1
-            elif ways[k] != KEPT and most > 1:
-                self.operations[here] += 1
-                self.elements[here] += most
-                self.longer[here] += most > LONE
-            for a in node.args:
-                if (ways[a] == KEPT) == (ways[k] == KEPT) or nodes[a].op is None:
-                    continue
-                group = here if ways[a] == KEPT else self._leader(a)
-                if nodes[a].size > 1 and (a, group) not in seen:
-                    seen.add((a, group))
-                    self.foreign[group] += min(nodes[a].size, FEW)
+    def _count(self, k: int, node: Node) -> None:
+        here, way = self._of(k), self.ways[k]
+        most = max([self.sizes[k], *[self.sizes[a] for a in node.args]])
+        if way == MOVED:
+            self.operations[here] += node.name in JOINS
+            self.stirred[here] += node.name not in WINDOWS or self.sizes[k] == 1
+        elif most > 1:
+            self.operations[here] += 1
+            self.elements[here] += most
+            self.longer[here] += most > LONE and way != PRODUCT
 
-    def pays(self, k: int) -> bool:
-        """Whether a record is taken apart."""
-        if self.ways[k] == KEPT:
-            return False
-        group = self._leader(k)
+    def _hand_over(self) -> None:
+        """Count elements that come from, and go to, what stays."""
+        seen: set[tuple[int, int]] = set()
+        for k, node in enumerate(self.graph.nodes):
+            kept = self.ways[k] == KEPT
+            for a in node.args:
+                if (self.ways[a] == KEPT) == kept or self.sizes[a] == 1:
+                    continue
+                group = self._of(a if kept else k)
+                if self.graph.nodes[a].op is not None and (a, group) not in seen:
+                    seen.add((a, group))
+                    self.foreign[group] += min(self.sizes[a], FEW)
+
+    def _pays(self, group: int) -> bool:
+        """Whether a group is taken apart, from the record that stands for it."""
         if self.stirred[group] < STIRRED * self.longer[group]:
             return False
         return self.foreign[group] <= FOREIGN * self.elements[group]
 
+    def paying(self) -> list[str]:
+        """What becomes of each record."""
+        return [
+            way if way == KEPT or self.pays[self._of(k)] else KEPT
+            for k, way in enumerate(self.ways)
+        ]
+
     def work(self) -> int:
         """How many operations on arrays are taken apart."""
-        return sum(n for k, n in enumerate(self.operations) if self.leader[k] == k and self.pays(k))
+        return sum(n for n, pays in zip(self.operations, self.pays, strict=True) if pays)
