@@ -32,6 +32,7 @@ from tapegrad.compiler.place import (
     INPUT,
     OUTPUT,
     SCRATCH,
+    WINDOWS,
     Buffer,
     Place,
     arranged,
@@ -144,7 +145,7 @@ class Schedule:
             if not known or not picking.indexable(graph, node):
                 return CALL
             return PICK if node.name in picking.READS else PUT
-        if window(whole(_unplaced, operands[0].shape), node) is not None:
+        if node.name in WINDOWS and window(whole(_unplaced, operands[0].shape), node) is not None:
             return WINDOW  # perhaps; `_window` finds out how the operand lies
         fits = supported(node.dtype) and all(supported(x.dtype) for x in operands)
         if computes(node, operands):

@@ -153,8 +153,8 @@ def assembled(text: str, level: int = 3) -> tuple[Any, Any]:
     """The engine of a module given as LLVM text, compiled at most once per machine.
 
     The first of the pair is the engine; the code lives as long as the pair.  At level 0 LLVM
-    takes a tenth of the time, optimises nothing, and selects instructions one by one.  At level 1 it
-    optimises nothing either, but what is used again stays in registers.
+    takes a tenth of the time, optimises nothing, and selects instructions one by one.  At level 1
+    it optimises nothing either, but what is used again stays in registers.
     """
     with _lock:
         key = hashlib.sha256(_host() + f"{level}\n{text}".encode()).hexdigest()

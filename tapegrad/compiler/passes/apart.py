@@ -172,7 +172,8 @@ class _Apart:
 
         A zero is where there is none.
         """
-        given, op, params = [], node.op, node.params
+        given: list[np.ndarray] = []
+        op, params = node.op, node.params
         for a in node.args:
             operand = self.graph.nodes[a]
             known = operand.value is not None and operand.dtype.kind == "i"
@@ -208,9 +209,7 @@ class _Apart:
 
     def _product(self, node: Node) -> Parts:
         """A product of matrices: rows times columns."""
-        left, right = [
-            np.reshape(self._elements(a), self.graph.nodes[a].shape) for a in node.args
-        ]
+        left, right = [np.reshape(self._elements(a), self.graph.nodes[a].shape) for a in node.args]
         left = left if left.ndim > 1 else left[None]
         right = right if right.ndim > 1 else right[:, None]
         batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])

@@ -1,15 +1,13 @@
 """Which values have so few elements that they are taken apart, and where that pays.
 
-A *group* is what hangs together: records of few elements that read each other.  It is taken apart if
-there is enough of it, and if it hands little over to what stays in arrays (a product of matrices, a
-loop), for which elements are loaded and stored one by one.
+A *group* is what hangs together: records of few elements that read each other.  What it hands over
+to records that stay (a product of matrices, a loop) is loaded and stored element by element, so it
+must be little.  Vectors of more elements than three are quicker as vectors, unless elements change
+their places all the time: then each operation would be a nest of its own.  And there must be enough
+of it all to be worth the trouble.
 """
 
 from __future__ import annotations
-
-import math
-
-import numpy as np
 
 from tapegrad.compiler.graph import Graph, Node
 from tapegrad.compiler.loops import computes, supported
