@@ -51,6 +51,7 @@ declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 attributes #0 = { nounwind "prefer-vector-width"="512" }
 attributes #1 = { nounwind noinline cold "prefer-vector-width"="512" }
 attributes #2 = { nounwind noinline "prefer-vector-width"="512" }
+attributes #3 = { nounwind noinline optnone "prefer-vector-width"="512" }
 """
 
 _ARITHMETIC = re.compile(r" = (f(?:add|sub|mul|div|neg)) (?:reassoc nsz )?")
@@ -88,7 +89,9 @@ class Module:
         self.apart: set[str] = set()  # elementary functions that are called, not inlined
         self.straight = 0  # operations of straight-line code
         self.elementary = 0  # those among them that are calls
+        self.once: set[str] = set()  # functions of long straight code
         self.longest = 0  # the number of steps of a loop
+        self.repeats = False  # whether there is a loop of graphs
         self.texts: list[str] = []
         self.calls: list[Call | Native] = []
         self.declared: set[str] = set()
@@ -103,9 +106,11 @@ class Module:
         running = self.running(schedule)
         self.texts.append(self._entry(running))
         preface = [PREFACE, *sorted(self.declared), *self._constants()]
+        level = self._level()
+        if level < 2 or self.repeats:
+            self.once.clear()
         texts = [self._called(text) for text in self.texts]
         text = "\n".join([*preface, *texts, definitions(self.used), declarations(self.apart)])
-        level = self._level()
         return Lowered(text, level, self.calls, self.shared, schedule.constants, schedule.scratch)
 
     def _level(self) -> int:
@@ -113,7 +118,8 @@ class Module:
 
         Our passes leave LLVM's little to find in long straight code: a tenth of its time. To
         compile it they would take four times as long. Where most of that time is spent in
-        elementary functions, it does not matter which values stay in registers either.
+        elementary functions, it does not matter which values stay in registers either. Beside
+        loops each long straight function is left out by itself, unless it may stand in one.
         """
         if self.straight <= INLINED or self.longest >= LOOPING:
             return 2
@@ -165,6 +171,8 @@ class Module:
                 self.straight += len(nest.terms)
                 self.elementary += sum(calls(term.name) for term in nest.terms)
             long = not nest.domain and len(nest.terms) > INLINED
+            if long:
+                self.once.add(name)
             apart = {f for f in found.used if f.startswith(PREFIX) and (long or branches(f))}
             for f in apart:
                 text = text.replace(f"@{f}(", f"@{standing(f)}(")
@@ -182,6 +190,8 @@ class Module:
             name = self.functions[routine.text] = f"{kind}{len(self.functions)}"
             self.texts.append(routine.text.replace("{name}", name))
             self.straight += routine.inline
+            if routine.inline > INLINED and "label %head" not in routine.text:
+                self.once.add(name)
             self.declared |= routine.declared
             self.used |= routine.functions
         return name
@@ -189,8 +199,11 @@ class Module:
     def _called(self, text: str) -> str:
         """A function as LLVM is to treat it: what is used in many places is not copied to each."""
         found = _HEAD.match(text)
-        often = found is not None and self.uses[found[1]] >= OFTEN
-        return text.replace(" #0 {", " #2 {", 1) if often else text
+        if found is None:
+            return text
+        if found[1] in self.once:
+            return text.replace(" #0 {", " #3 {", 1)
+        return text.replace(" #0 {", " #2 {", 1) if self.uses[found[1]] >= OFTEN else text
 
     def _constants(self) -> list[str]:
         lines = []
@@ -463,6 +476,7 @@ class Part:
         """Everything goes by address; the text of the loop or branch is a function of its own."""
         graphs = [self.module.graph(schedule) for schedule in step.graphs]
         name = f"nested{next(self.module.names)}"
+        self.module.repeats |= step.trips != 1
         self.module.longest = max(self.module.longest, step.trips or LOOPING)
         self.module.texts.append(nested_text(name, step, graphs))
         addresses = ", ".join(f"ptr {self.address(place)}" for place in step.places())

@@ -47,3 +47,22 @@ def test_matrices_in_line_need_no_passes(f):
 
 def test_what_lapack_does_is_no_long_code():
     assert level(np.linalg.inv, np.eye(20)) == 2
+
+
+def untouched(f, *args):
+    """The number of functions that LLVM is told to leave as they are."""
+    text = Module(tg.jit(f).lower(*args).graph).lower().text
+    return text.count(" #3 {")
+
+
+def test_only_the_loop_is_optimised_beside_long_code():
+    f = repeated(lambda x: x * x + 1.0)
+    assert untouched(f, 0.5) == 0
+    assert untouched(lambda x, y: f(x) * np.sum(np.sin(y)), 0.5, np.ones(100)) == 1
+    assert untouched(lambda a: np.sum(np.linalg.inv(a)), np.eye(8)) == 1
+
+
+def test_long_code_that_may_stand_in_a_loop_is_optimised():
+    f = repeated(lambda x: x * x + 1.0)
+    assert untouched(lambda x: tg.fori_loop(0, 100, lambda _, x: f(x), x), 0.5) == 0
+    assert untouched(np.linalg.inv, np.stack([np.eye(8)] * 100)) == 0

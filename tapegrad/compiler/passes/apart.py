@@ -172,7 +172,7 @@ class _Apart:
 
         A zero is where there is none.
         """
-        given: list[np.ndarray] = []
+        given: list[Any] = []
         op, params = node.op, node.params
         for a in node.args:
             operand = self.graph.nodes[a]
