@@ -144,6 +144,22 @@ def test_a_padding_is_nothing_to_be_added(always):
         np.testing.assert_array_equal(found, wanted)
 
 
+def test_whole_numbers_that_are_known_are_no_index_arrays(always):
+    x = np.array([5, 6])
+    join = ("cat", (0, 1), {"dim": 0})
+    apart(graph(x, ("=", np.array([1, 0])), join, ("mul", (2, 2))), x)
+    write = ("assign", (0, 1), {"index": (slice(0, 1),)})
+    apart(graph(x, ("=", np.array([1])), write, ("mul", (2, 2))), x)
+
+
+def test_an_adjoint_times_nothing_is_computed(always):
+    """Only the zero adjoint is nothing whatever it is multiplied with."""
+    a, big = np.array([1.0, 2.0]), np.array([np.inf, np.inf, 1.0])
+    embed = ("embed", (0,), {"index": (slice(1, 3),), "shape": (3,)})
+    apart(graph(a, big, embed, ("strong", (1, 2)), ("strong", (2, 1)), outputs=(3, 4)), a, big)
+    apart(graph(a, big, embed, ("exact", (1, 2)), ("mul", (2, 1)), outputs=(3, 4)), a, big)
+
+
 def test_a_padding_that_is_asked_for_is_zero(always):
     a = np.array([1.0, 2.0])
     embed = ("embed", (0,), {"index": (slice(1, 3),), "shape": (4,)})

@@ -14,7 +14,16 @@ from typing import Any
 import numpy as np
 
 from tapegrad.compiler.graph import Builder, Graph, Node
-from tapegrad.compiler.passes.few import KEPT, MAPPED, MOVED, PRODUCT, REDUCED, SPREAD, chosen
+from tapegrad.compiler.passes.few import (
+    KEPT,
+    MAPPED,
+    MOVED,
+    PICKS,
+    PRODUCT,
+    REDUCED,
+    SPREAD,
+    chosen,
+)
 from tapegrad.ops import elementwise as e
 from tapegrad.ops import shape as s
 from tapegrad.ops.core import Op
@@ -22,7 +31,7 @@ from tapegrad.ops.core import Op
 Parts = list[int]  # the positions of the elements, in C order
 COMBINED = {"sum": e.add, "sum_to": e.add, "prod": e.mul, "amax": e.maximum, "amin": e.minimum}
 # What these put around what they are given is no number that anyone wrote: nothing is added there.
-PADDING = frozenset(("embed", "only_view", "diagonal_embed"))
+PADDING = frozenset(("embed", "only_view"))
 
 
 def taken_apart(graph: Graph) -> Graph:
@@ -129,7 +138,7 @@ class _Apart:
     def _of_nothing(self, name: str, args: Sequence[int], dtype: Any) -> int | None:
         """What comes of what is not there, if that is known."""
         first, last = args[0], args[-1]
-        if name in ("strong", "exact") or (name in ("neg", "to") and first in self.nothing):
+        if name == "exact" or (name in ("strong", "neg", "to") and first in self.nothing):
             return self._absent(dtype)
         if name == "add" and first in self.nothing:
             first, last = last, first
@@ -176,8 +185,7 @@ class _Apart:
         op, params = node.op, node.params
         for a in node.args:
             operand = self.graph.nodes[a]
-            known = operand.value is not None and operand.dtype.kind == "i"
-            if known and (given or node.dtype.kind != "i"):
+            if given and node.name in PICKS:
                 given.append(operand.value)  # an index array
             else:
                 given.append(np.reshape(self._elements(a), operand.shape) + 1)
