@@ -24,7 +24,7 @@ KEPT, MAPPED, REDUCED, MOVED, SPREAD, PRODUCT = (
 FEW = 8  # elements of a value that is taken apart
 LONE = 3  # elements up to which nothing is gained by computing them as a vector
 STIRRED = 0.25  # records that move or read single elements of longer ones, by operations on them
-JOINED = 1024  # elements of what is put together of such values
+JOINED = 1 << 13  # elements of what is put together of such values
 FACTORS = 4  # multiplications of a product of matrices that is taken apart
 MANY = 6  # operations on arrays for which it is worth it
 FOREIGN = 0.25  # elements loaded or stored for what stays, by elements computed
@@ -58,7 +58,7 @@ def _way(graph: Graph, node: Node, size: int, sizes: list[int], ways: list[str])
     alone = size == 1
     for a in node.args:
         n = sizes[a]
-        if not n or (n > FEW and ways[a] == KEPT):
+        if not n or (n > FEW and (ways[a] == KEPT or node.name not in MOVES)):
             return KEPT
         alone = alone and n == 1
     most = JOINED if node.name in JOINS else FEW
