@@ -14,8 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tapegrad.compiler.graph import Node
 from tapegrad.compiler.place import Place
-from tapegrad.compiler.scalars import Code, Value, literal
+from tapegrad.compiler.scalars import BITS, Code, Value, literal, supports
+from tapegrad.ops.core import ELEMENTWISE
 from tapegrad.tape import Shape
 
 # dtypes that loops compute with: in memory, and as a value.
@@ -100,6 +102,15 @@ def register(dtype: np.dtype) -> str:
 def supported(dtype: np.dtype) -> bool:
     """Whether loops compute with a dtype."""
     return dtype.name in MEMORY and dtype.isnative
+
+
+def computes(node: Node, operands: Sequence[Node]) -> bool:
+    """Whether loops compute an operation element by element."""
+    if not all(supported(x.dtype) for x in (node, *operands)) or node.op is None:
+        return False
+    if node.op.kind is not ELEMENTWISE and node.name not in BITS:
+        return node.name == "to"
+    return supports(node.name, [register(x.dtype) for x in operands])
 
 
 def start_value(mode: str, dtype: np.dtype) -> object:

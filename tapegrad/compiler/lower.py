@@ -20,6 +20,7 @@ from tapegrad.compiler.nested import Nested, nested_text
 from tapegrad.compiler.place import CONSTANT, INPUT, OUTPUT, Buffer, Place
 from tapegrad.compiler.ready import ATTRIBUTES, Ready, vectorised
 from tapegrad.compiler.routine import Routine
+from tapegrad.compiler.scalars import calls
 from tapegrad.compiler.schedule import Schedule
 from tapegrad.compiler.shared import DECLARED, SHARED, Shared, dividing, shared
 from tapegrad.compiler.steps import Again, Bounds, Call, Gemm, Native, Small, Step
@@ -36,6 +37,8 @@ INLINED = 60  # operations up to which straight code has the elementary function
 # The function of so many operations is called, not inlined, if it has so many uses: LLVM takes long
 # for code that is there many times.  What is shorter it makes one with what is before and after it.
 LENGTHY, OFTEN = 16, 16
+# There are calls if there is one for so many operations.
+DENSE = 16
 LOOPING = 64  # steps from which on a loop is worth LLVM's passes
 _HEAD = re.compile(r"define internal \w+ @(\w+)\(")
 
@@ -84,8 +87,11 @@ class Module:
         self.used: set[str] = set()
         self.apart: set[str] = set()  # elementary functions that are called, not inlined
         self.straight = 0  # operations of straight-line code
+        self.elementary = 0  # those among them that are calls
+        self.once: set[str] = set()  # functions of long straight code
         self.longest = 0  # the number of steps of a loop
         self.rough = False  # whether there is code that LLVM would make better
+        self.repeats = False  # whether there is a loop of graphs
         self.texts: list[str] = []
         self.ready = Ready()
         self.looping = False
@@ -106,16 +112,26 @@ class Module:
         running = self.running(schedule)
         self.texts.append(self._entry(running))
         preface = [PREFACE, ATTRIBUTES, *sorted(self.declared), *self._constants()]
+        level = self._level()
+        if level < 2 or self.repeats:
+            self.once.clear()
         texts = [self._called(text) for text in self.texts]
         text = "\n".join([*preface, *texts, definitions(self.used), declarations(self.apart)])
-        # Our passes leave LLVM's little to find in long straight code: a tenth of its time. To
-        # compile it they would take four times as long.
-        level = 2 if self.rough else 1
-        if self.straight > INLINED and self.longest < LOOPING:
-            level = 0
         ready = self.ready.module()
         constants, scratch = schedule.constants, schedule.scratch
         return Lowered(text, ready, level, self.calls, self.shared, constants, scratch)
+
+    def _level(self) -> int:
+        """How much LLVM is to do.
+
+        Our passes leave LLVM's little to find in long straight code: a tenth of its time. To
+        compile it they would take four times as long. Where most of that time is spent in
+        elementary functions, it does not matter which values stay in registers either. Beside
+        loops each long straight function is left out by itself, unless it may stand in one.
+        """
+        if self.straight <= INLINED or self.longest >= LOOPING:
+            return 2 if self.rough else 1
+        return 0 if self.elementary * DENSE > self.straight else 1
 
     def running(self, schedule: Schedule) -> list[str]:
         """Lines that run a schedule, up to where `%result` is its status.
@@ -200,7 +216,10 @@ class Module:
         text = text.replace("{name}", name)
         if not nest.domain:
             self.straight += len(nest.terms)
+            self.elementary += sum(calls(term.name) for term in nest.terms)
         long = not nest.domain and len(nest.terms) > INLINED
+        if long:
+            self.once.add(name)
         apart = {f for f in found.used if f.startswith(PREFIX) and (long or branches(f))}
         for f in apart:
             text = text.replace(f"@{f}(", f"@{standing(f)}(")
@@ -215,6 +234,9 @@ class Module:
             name = self.functions[routine.text] = f"{kind}{len(self.functions)}"
             self.rough = True
             self.texts.append(routine.text.replace("{name}", name))
+            self.straight += routine.inline
+            if routine.inline > INLINED and "label %head" not in routine.text:
+                self.once.add(name)
             self.declared |= routine.declared
             self.used |= routine.functions
         return name
@@ -222,8 +244,11 @@ class Module:
     def _called(self, text: str) -> str:
         """A function as LLVM is to treat it: what is used in many places is not copied to each."""
         found = _HEAD.match(text)
-        often = found is not None and self.uses[found[1]] >= OFTEN
-        return text.replace(" #0 {", " #2 {", 1) if often else text
+        if found is None:
+            return text
+        if found[1] in self.once:
+            return text.replace(" #0 {", " #3 {", 1)
+        return text.replace(" #0 {", " #2 {", 1) if self.uses[found[1]] >= OFTEN else text
 
     def _constants(self) -> list[str]:
         lines = []
@@ -452,18 +477,21 @@ class Part:
     def _small(self, step: Small) -> None:
         routine = step.routine
         if step.redo is not None:
+            longest = self.module.longest
             redo = self.module.redo(step.redo)
+            self.module.longest = longest  # it hardly ever runs
             routine = routine._replace(text=routine.text.replace("{redo}", redo))
         given = ", ".join(f"ptr {self.address(place)}" for place in step.given)
         name = self.module.routine("small", routine)
         if step.size >= LENGTHY:
             self.module.uses[name] += 1
-        self.module.longest = max(self.module.longest, step.size)
+        self.module.longest = max(self.module.longest, prod(step.given[0].shape[:-2]))
         self.lines.append(f"call void @{name}({given})")
 
     def _native(self, step: Native) -> None:
         """Call the routine; Python where it has no result."""
         module = self.module
+        module.longest = max(module.longest, prod(step.given[0].shape[:-2]))
         tried = module.routine("native", step.routine)
         places = (*step.given, *step.args, step.out)
         addresses = [self.address(place) for place in places]
@@ -500,6 +528,7 @@ class Part:
         """Everything goes by address; the text of the loop or branch is a function of its own."""
         graphs = [self.module.graph(schedule) for schedule in step.graphs]
         name = f"nested{next(self.module.names)}"
+        self.module.repeats |= step.trips != 1
         self.module.longest = max(self.module.longest, step.trips or LOOPING)
         self.module.texts.append(nested_text(name, step, graphs))
         addresses = ", ".join(f"ptr {self.address(place)}" for place in step.places())

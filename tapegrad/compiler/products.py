@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad import parallel
 from tapegrad.compiler import small
 from tapegrad.compiler.loops import SUM, Nest, Store, Term
 from tapegrad.compiler.place import Buffer, Place, reshaped, whole
@@ -36,10 +37,15 @@ def multiplied(
     wide_b = b.broadcast((*batch, inner, columns))
     size = rows * inner * columns
     count = out.buffer.size // (rows * columns)
-    plain = product(wide_a, wide_b, full, "mul")
-    exact = product(wide_a, wide_b, full, "exact") if strong else None
-    if small.fits(wide_a, wide_b, full) and not shared(plain):
-        return [small.multiplied(wide_a, wide_b, full, exact)]
+
+    def nest(factor: str) -> Nest:
+        return product(wide_a, wide_b, full, factor)
+
+    alone = count * size < parallel.SPLIT or not shared(nest("mul"))
+    if alone and small.fits(wide_a, wide_b, full):
+        redo = (lambda: nest("exact")) if strong else None
+        return [small.multiplied(wide_a, wide_b, full, redo)]
+    exact = nest("exact") if strong else None
     if exact is not None and count * size <= TINY:
         return [Fixed(exact)]
     if len(b.shape) == 2 and count > 1:  # one large matrix in the place of many
@@ -47,7 +53,7 @@ def multiplied(
         if tall is not None:
             a, rows, size, count = tall, count * rows, count * size, 1
     if min(rows, columns) == 1 or size <= SMALL:
-        steps: list[Step] = [Fixed(plain)]
+        steps: list[Step] = [Fixed(nest("mul"))]
     else:
         steps = []
         left, right = (wide_a, wide_b) if count > 1 else (a, b)

@@ -14,6 +14,7 @@ ATTRIBUTES = """\
 attributes #0 = { nounwind "prefer-vector-width"="512" }
 attributes #1 = { nounwind noinline cold "prefer-vector-width"="512" }
 attributes #2 = { nounwind noinline "prefer-vector-width"="512" }
+attributes #3 = { nounwind noinline optnone "prefer-vector-width"="512" }
 """
 
 

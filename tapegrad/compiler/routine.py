@@ -20,6 +20,11 @@ class Routine(NamedTuple):
     declared: frozenset[str]  # lines
     functions: frozenset[str]  # of one number, see `elementary.definitions`
 
+    @property
+    def inline(self) -> int:
+        """The lines of what computes by itself; 0 for what calls BLAS or LAPACK."""
+        return 0 if any(PREFIX in line for line in self.declared) else self.text.count("\n")
+
 
 class Text:
     """LLVM text of a function over pointers `%a0`, `%a1`, ..., for numbers of one precision."""

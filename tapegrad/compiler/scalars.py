@@ -66,6 +66,17 @@ def supports(name: str, types: Sequence[str]) -> bool:
     return kind in FLOATS or name in (OF_BOOLS if kind == "i1" else OF_INTEGERS)
 
 
+@cache
+def calls(name: str) -> bool:
+    """Whether an operation is a call of a function where code is long.
+
+    >>> from tapegrad.compiler.scalars import calls
+    >>> calls("exp"), calls("mul")
+    (True, False)
+    """
+    return name in called.SCIPY or "vmath." in SCALARS.get(name, "")
+
+
 class Code(Block):
     r"""Straight-line code of elementwise operations.
 

@@ -23,8 +23,8 @@ from tapegrad.compiler.loops import (
     Nest,
     Store,
     Term,
+    computes,
     nest_of,
-    register,
     supported,
 )
 from tapegrad.compiler.place import (
@@ -32,6 +32,7 @@ from tapegrad.compiler.place import (
     INPUT,
     OUTPUT,
     SCRATCH,
+    WINDOWS,
     Buffer,
     Place,
     arranged,
@@ -40,7 +41,7 @@ from tapegrad.compiler.place import (
 )
 from tapegrad.compiler.products import multiplied
 from tapegrad.compiler.region import REGION
-from tapegrad.compiler.scalars import BITS, supports
+from tapegrad.compiler.scalars import BITS
 from tapegrad.compiler.steps import (
     Again,
     Bounds,
@@ -144,14 +145,13 @@ class Schedule:
             if not known or not picking.indexable(graph, node):
                 return CALL
             return PICK if node.name in picking.READS else PUT
-        if window(whole(_unplaced, operands[0].shape), node) is not None:
+        if node.name in WINDOWS and window(whole(_unplaced, operands[0].shape), node) is not None:
             return WINDOW  # perhaps; `_window` finds out how the operand lies
         fits = supported(node.dtype) and all(supported(x.dtype) for x in operands)
-        if fits and node.name == "to":
+        if computes(node, operands):
             return MAP
-        if fits and (node.op.kind is ELEMENTWISE or node.name in BITS):
-            types = [register(x.dtype) for x in operands]
-            return MAP if supports(node.name, types) else CALL
+        if node.op.kind is ELEMENTWISE or node.name in BITS:
+            return CALL
         adds = fits and node.name in REDUCTIONS and operands[0].dtype == node.dtype
         if adds and (node.name == "sum" or node.dtype.kind in "fi"):
             return REDUCE

@@ -6,7 +6,7 @@ number, ...  All is turned where the columns of the first matrix lie in order, a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import lru_cache
 from typing import Any
@@ -43,13 +43,14 @@ def fits(a: Place, b: Place, out: Place) -> bool:
     return alike and max(*out.shape[-2:], a.shape[-1]) <= SIDE
 
 
-def multiplied(a: Place, b: Place, out: Place, redo: Nest | None) -> Small:
-    """The step of a product; `redo` does it again where the result has what is no number."""
+def multiplied(a: Place, b: Place, out: Place, redo: Callable[[], Nest] | None) -> Small:
+    """The step of a product; what `redo` makes does it again where the result is no number."""
     given = [a, b, out]
     rows, inner = a.shape[-2:]
     if redo is not None and min(rows, out.shape[-1]) * inner <= FEW:
         return Small(given, _written(*map(layout, given), strong=True), None)
-    return Small(given, _written(*map(layout, given), again=redo is not None), redo)
+    routine = _written(*map(layout, given), again=redo is not None)
+    return Small(given, routine, None if redo is None else redo())
 
 
 @lru_cache(KEPT)

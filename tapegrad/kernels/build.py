@@ -162,15 +162,15 @@ def assembled(text: str, level: int = 3, ready: str = "") -> tuple[Any, Any]:
     """The engine of a module given as LLVM text, compiled at most once per machine.
 
     The first of the pair is the engine; the code lives as long as the pair.  At level 0 LLVM
-    takes a tenth of the time, optimises nothing, and selects instructions one by one; at level 1 it
-    selects them with care, for code that needs no optimising.  `ready` is a module of such code
-    that the first one calls.
+    takes a tenth of the time, optimises nothing, and selects instructions one by one.  At level 1
+    it optimises nothing either, but what is used again stays in registers.  `ready` is a module of
+    code that needs no optimising, which the first one calls.
     """
     with _lock:
         key = hashlib.sha256(_host() + f"{level}\n{text}\n{ready}".encode()).hexdigest()
         code = disk.read(key)
         if code is None:
-            taken = _TAKEN[level > 0] * len(text) + _TAKEN[True] * len(ready)
+            taken = _TAKEN[level > 1] * len(text) + _TAKEN[True] * len(ready)
             _reserve(_BESIDE + taken)
             code = bytes(_machine(level).emit_object(_module(text, level, ready)))
             disk.write(key, code)

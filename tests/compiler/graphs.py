@@ -58,3 +58,25 @@ def run(graph, *inputs):
 
 def names(graph):
     return [node.name for node in graph.nodes]
+
+
+def same_bits(found, wanted):
+    """Equal bit for bit; one NaN is as good as another."""
+    assert len(found) == len(wanted)
+    for a, b in zip(found, wanted, strict=True):
+        assert (a.shape, a.dtype) == (b.shape, b.dtype)
+        np.testing.assert_array_equal(a, b)
+        if a.dtype.kind == "f":
+            numbers = ~np.isnan(a)
+            np.testing.assert_array_equal(np.signbit(a)[numbers], np.signbit(b)[numbers])
+
+
+def passed(change, before, *inputs):
+    """The graph after a pass, which must compute the same and leave the other as it was."""
+    text = str(before)
+    after = change(before)
+    check(after)
+    assert str(before) == text
+    assert len(after.inputs) == len(before.inputs)
+    same_bits(run(after, *inputs), run(before, *inputs))
+    return after

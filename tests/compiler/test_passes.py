@@ -4,40 +4,17 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.compiler.graph import check
 from tapegrad.compiler.passes import optimised
 from tapegrad.compiler.passes.dead import without_dead
 from tapegrad.compiler.passes.padded import with_sums_of_parts
 from tapegrad.compiler.passes.simple import simplified
-from tests.compiler.graphs import graph, names, run
+from tests.compiler.graphs import graph, names, passed, run, same_bits
 
 pytestmark = pytest.mark.tapegrad_only("about this project")
 
 # Zeros of both signs, NaN, infinities, numbers at the ends of the range.
 SPECIAL = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 1.0, -1.5, 5e-324, -5e-324, 1.7e308])
 X = np.array([[1.0, -2.0, 3.0], [0.5, 0.0, -0.25]])
-
-
-def same_bits(found, wanted):
-    """Equal bit for bit; one NaN is as good as another."""
-    assert len(found) == len(wanted)
-    for a, b in zip(found, wanted, strict=True):
-        assert (a.shape, a.dtype) == (b.shape, b.dtype)
-        np.testing.assert_array_equal(a, b)
-        if a.dtype.kind == "f":
-            numbers = ~np.isnan(a)
-            np.testing.assert_array_equal(np.signbit(a)[numbers], np.signbit(b)[numbers])
-
-
-def passed(change, before, *inputs):
-    """The graph after a pass, which must compute the same and leave the other as it was."""
-    text = str(before)
-    after = change(before)
-    check(after)
-    assert str(before) == text
-    assert len(after.inputs) == len(before.inputs)
-    same_bits(run(after, *inputs), run(before, *inputs))
-    return after
 
 
 # -- dead records ------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tapegrad.compiler.graph import Graph
+from tapegrad.compiler.passes.apart import taken_apart
 from tapegrad.compiler.passes.batches import with_whole_batches
 from tapegrad.compiler.passes.dead import without_dead
 from tapegrad.compiler.passes.expand import expanded
@@ -15,5 +16,5 @@ from tapegrad.compiler.passes.simple import simplified
 def optimised(graph: Graph) -> Graph:
     """All passes, in order."""
     graph = without_dead(narrowed(without_dead(graph), optimised))
-    whole = with_whole_batches(simplified(expanded(graph)))
+    whole = with_whole_batches(simplified(taken_apart(expanded(graph))))
     return late(without_dead(with_sums_of_parts(whole)))
