@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from tapegrad.kernels import cache as disk
+from tapegrad.kernels import lookup
 
 _lock = threading.RLock()
 _kept: list[Any] = []  # engines own their code: they live as long as the process
@@ -162,7 +163,7 @@ def assembled(text: str, level: int = 3) -> tuple[Any, Any]:
             import llvmlite.binding as llvm
 
             _reserve(_BESIDE + _TAKEN[level > 0] * len(text))
-            module = llvm.parse_assembly(text)
+            module = llvm.parse_assembly(lookup.vectorised(text))
             _optimise(module, level)
             code = bytes(_machine(level).emit_object(module))
             disk.write(key, code)
@@ -174,7 +175,7 @@ def assembly(text: str, level: int = 3) -> str:
     """The machine code of a module given as LLVM text, for people."""
     import llvmlite.binding as llvm
 
-    module = llvm.parse_assembly(text)
+    module = llvm.parse_assembly(lookup.vectorised(text))
     _optimise(module, level)
     return str(_machine(level).emit_assembly(module))
 
@@ -193,7 +194,7 @@ def _compile(name: str, source: str, arity: int) -> bytes:
         exec(compile(source, f"<kernel {name}>", "exec"), namespace)
         native, text = entry_point(namespace[name], arity)
     _reserve(_BESIDE + _TAKEN[True] * len(text))
-    module = llvm.parse_assembly(_interleaved(_widened(text)))
+    module = llvm.parse_assembly(_interleaved(_widened(lookup.vectorised(text))))
     module.get_function(native).name = SYMBOL
     _close(module)
     _optimise(module)
@@ -262,6 +263,10 @@ def _optimise(module: Any, level: int = 3) -> None:
     options.slp_vectorization = True
     builder = llvm.create_pass_builder(_machine(), options)
     builder.getModulePassManager().run(module, builder)
+    if any(function.name.startswith("table_") for function in module.functions):
+        late = llvm.create_new_module_pass_manager()
+        late.add_always_inliner_pass()  # the forms for vectors, which loops now call
+        late.run(module, builder)
     if NEAR:
         module.link_in(llvm.parse_assembly(THROUGH_TABLE))
         for function in module.functions:
