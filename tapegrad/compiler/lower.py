@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tapegrad.compiler import blocks
 from tapegrad.compiler.asking import by_python, or_python
 from tapegrad.compiler.elementary import PREFIX, branches, declarations, definitions, standing
 from tapegrad.compiler.graph import Graph
@@ -22,6 +23,7 @@ from tapegrad.compiler.schedule import Schedule
 from tapegrad.compiler.shared import DECLARED, Shared, dividing, shared
 from tapegrad.compiler.steps import Again, Bounds, Call, Gemm, Native, Small, Step
 from tapegrad.compiler.text import literal
+from tapegrad.compiler.tiles import quick
 
 ENTRY = "tapegrad_program"
 STACK = 1 << 16  # bytes of scratch memory up to which the stack holds it
@@ -48,6 +50,10 @@ declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 attributes #0 = { nounwind "prefer-vector-width"="512" }
 attributes #1 = { nounwind noinline cold "prefer-vector-width"="512" }
 attributes #2 = { nounwind noinline "prefer-vector-width"="512" }
+attributes #3 = { nounwind noinline cold optsize "prefer-vector-width"="512" }
+!0 = distinct !{!0, !1, !2}
+!1 = !{!"llvm.loop.vectorize.enable", i1 false}
+!2 = !{!"llvm.loop.unroll.disable"}
 """
 
 _ARITHMETIC = re.compile(r" = (f(?:add|sub|mul|div|neg)) (?:reassoc nsz )?")
@@ -137,7 +143,8 @@ class Module:
     def nest(self, nest: Nest) -> str:
         """The name of the function of a nest; equal nests share one."""
         divided = shared(nest)
-        found = written(nest, part=divided is not None)
+        part = divided is not None
+        found = quick(nest, part) or written(nest, part)
         name = self.functions.get(found.text)
         if name is None:
             name = self.functions[found.text] = f"nest{len(self.functions)}"
@@ -155,7 +162,9 @@ class Module:
             for f in apart:
                 text = text.replace(f"@{f}(", f"@{standing(f)}(")
             self.texts.append(text)
-            self.used |= found.used - apart
+            on_blocks = {f for f in found.used if f.startswith(blocks.PREFIX)}
+            self.declared.update(map(blocks.declaration, on_blocks))
+            self.used |= found.used - apart - on_blocks
             self.apart |= apart
         if prod(nest.domain) * len(nest.terms) >= LENGTHY:
             self.uses[name] += 1
