@@ -156,6 +156,7 @@ def assembled(text: str, level: int = 3) -> tuple[Any, Any]:
     The first of the pair is the engine; the code lives as long as the pair.  At level 0 LLVM
     takes a tenth of the time, optimises nothing, and selects instructions one by one.
     """
+    text = lookup.vectorised(text)
     with _lock:
         key = hashlib.sha256(_host() + f"{level}\n{text}".encode()).hexdigest()
         code = disk.read(key)
@@ -163,7 +164,7 @@ def assembled(text: str, level: int = 3) -> tuple[Any, Any]:
             import llvmlite.binding as llvm
 
             _reserve(_BESIDE + _TAKEN[level > 0] * len(text))
-            module = llvm.parse_assembly(lookup.vectorised(text))
+            module = llvm.parse_assembly(text)
             _optimise(module, level)
             code = bytes(_machine(level).emit_object(module))
             disk.write(key, code)
