@@ -16,7 +16,7 @@ from typing import Any
 
 from tapegrad.compiler import called, text
 from tapegrad.compiler.text import FLOATS, Block, Operand, Value
-from tapegrad.kernels import build
+from tapegrad.kernels import build, lookup
 
 HERE = "tapegrad.kernels."
 ATTRIBUTES = "nounwind willreturn memory(none)"
@@ -200,6 +200,8 @@ _COUNT = {"llvm.fma": 3, "llvm.fmuladd": 3, "llvm.copysign": 2, "atan2": 2}
 
 
 def _declaration(name: str) -> str:
+    if name in text.TABLES:
+        return lookup.definition(name, text.TABLES[name])
     if name.startswith(called.PREFIX):
         return called.declaration(name)
     if name.startswith("llvm."):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad import parallel
-from tapegrad.compiler import again, called, elementary, routine
+from tapegrad.compiler import again, blocks, called, elementary, routine
 from tapegrad.compiler.lower import ENTRY, Lowered
 from tapegrad.compiler.place import Place
 from tapegrad.compiler.shared import Shared, attempt
@@ -132,7 +132,7 @@ def _offer_routine(name: str) -> None:
     llvm.add_symbol(routine.PREFIX + name, blas.routine(name))
 
 
-_APART = re.compile(f"@({elementary.APART}[a-z0-9_.]+)")
+_APART = re.compile(f"@((?:{elementary.APART}|{blocks.PREFIX})[a-z0-9_.]+)")
 
 
 @cache
@@ -140,7 +140,8 @@ def _offer_apart(name: str) -> None:
     """Let machine code find an elementary function that is not a part of it."""
     import llvmlite.binding as llvm
 
-    llvm.add_symbol(name, elementary.address(name))
+    home = blocks if name.startswith(blocks.PREFIX) else elementary
+    llvm.add_symbol(name, home.address(name))
 
 
 _AGAIN = re.compile(rf"@({re.escape(again.PREFIX)}[a-z0-9.]+)")

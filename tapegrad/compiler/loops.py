@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from tapegrad.compiler.place import Place
 from tapegrad.compiler.scalars import BITS, Code, Value, literal, supports
 from tapegrad.ops.core import ELEMENTWISE
 from tapegrad.tape import Shape
+
+if TYPE_CHECKING:
+    from tapegrad.compiler.tiles import Tiles
 
 # dtypes that loops compute with: in memory, and as a value.
 MEMORY = {"float64": "double", "float32": "float", "int64": "i64", "int32": "i32", "bool": "i8"}
@@ -45,6 +48,7 @@ class Store(NamedTuple):
     mode: str
 
 
+Ends = tuple[str, str]
 Picks = tuple[tuple[int, int, int], ...]  # the load of an index, its stride, the extent
 
 
@@ -167,8 +171,12 @@ def _product(numbers: Sequence[int]) -> int:
 class Writer:
     """Writes the function of one nest."""
 
-    def __init__(self, nest: Nest, guarded: bool, part: bool = False) -> None:
+    def __init__(
+        self, nest: Nest, guarded: bool, part: bool = False, tiles: Tiles | None = None
+    ) -> None:
         self.nest = nest
+        self.tiles = tiles
+        self.rarely = False  # it is not worth LLVM's time
         self.part = part  # the outermost loop runs from `%from` to `%to`
         self.code = Code()
         self.code.guarded = guarded
@@ -286,7 +294,7 @@ class Writer:
                 name = f"%acc{k}"
                 self.allocas.append(f"{name} = alloca {kind}")
                 self.local.append((k, level, name))
-        self._level(0)
+        self.level(0)
 
     def _fill(self, k: int) -> None:
         """Before anything is added up in memory, every element of the result is its start value."""
@@ -297,20 +305,34 @@ class Writer:
         saved, self.loops = self.loops, []
         shape = tuple([self.nest.domain[d] for d in dims])
         inner = place._replace(shape=shape, strides=tuple([place.strides[d] for d in dims]))
-        self._loop_over(dims, lambda: self.put(start, f"%s{k}", inner))
+        self.over(dims, lambda: self.put(start, f"%s{k}", inner))
         self.loops = saved
 
-    def _loop_over(self, dims: list[int], body: Callable[[], None]) -> None:
+    def over(self, dims: list[int], body: Callable[[], None], ends: Ends | None = None) -> None:
+        """Write loops inside each other; the outermost may have other ends than the nest's."""
         if not dims:
             body()
             return
-        self._loop(dims[0], lambda: self._loop_over(dims[1:], body))
+        self.loop(dims[0], lambda: self.over(dims[1:], body), ends)
 
-    def _loop(self, dim: int, body: Callable[[], None]) -> None:
-        count = self.nest.domain[dim]
-        if count == 0:
-            return
-        first, last = ("%from", "%to") if self.part and dim == 0 else ("0", str(count))
+    def ends(self, dim: int) -> Ends:
+        """Where a loop of the nest begins, and before what it ends."""
+        return ("%from", "%to") if self.part and dim == 0 else ("0", str(self.nest.domain[dim]))
+
+    def loop(self, dim: int, body: Callable[[], None], ends: Ends | None = None) -> None:
+        """Write a loop of the nest."""
+
+        def step(index: Value) -> Value:
+            self.loops.append(index)
+            body()
+            self.loops.pop()
+            return self.code.emit("i64", f"add nuw nsw i64 {index.name}, 1")
+
+        if self.nest.domain[dim]:
+            self.steps(*(ends or self.ends(dim)), step)
+
+    def steps(self, first: str, last: str, step: Callable[[Value], Value]) -> None:
+        """Write a loop; `step` writes what is done at an index, and returns the next one."""
         head, after = self.label(), self.label()
         code = self.code
         counter = f"%c{self.blocks}"
@@ -319,18 +341,16 @@ class Writer:
         self.line(f"br label %{head}")
         self.line(f"{head}:")
         code.forget()
-        index = code.emit("i64", f"load i64, ptr {counter}")
-        self.loops.append(index)
-        body()
-        self.loops.pop()
-        step = code.emit("i64", f"add nuw nsw i64 {index.name}, 1")
-        self.line(f"store i64 {step.name}, ptr {counter}")
-        more = code.emit("i1", f"icmp ult i64 {step.name}, {last}")
-        self.line(f"br i1 {more.name}, label %{head}, label %{after}")
+        following = step(code.emit("i64", f"load i64, ptr {counter}"))
+        self.line(f"store i64 {following.name}, ptr {counter}")
+        more = code.emit("i1", f"icmp ult i64 {following.name}, {last}")
+        hint = ", !llvm.loop !0" if self.rarely else ""
+        self.line(f"br i1 {more.name}, label %{head}, label %{after}{hint}")
         self.line(f"{after}:")
         code.forget()
 
-    def _level(self, level: int) -> None:
+    def level(self, level: int) -> None:
+        """Write the loops from a level on, and before and after them what adds up there."""
         nest = self.nest
         opening = [(k, name) for k, at, name in self.local if at == level]
         for k, name in opening:
@@ -340,8 +360,10 @@ class Writer:
             self.line(f"store {start.type} {start.name}, ptr {name}")
         if level == len(nest.domain):
             self._body()
+        elif self.tiles is not None and level == self.tiles.level:
+            self.tiles.write(self)
         else:
-            self._loop(level, lambda: self._level(level + 1))
+            self.loop(level, lambda: self.level(level + 1))
         for k, name in opening:
             store = nest.stores[k]
             kind = register(store.place.buffer.dtype)
@@ -356,29 +378,39 @@ class Writer:
             value = self.combine(store.mode, before, value)
         self.put(value, base, store.place, self.picks(k))
 
+    def compute(self, term: Term, args: list[Value]) -> Value:
+        """The value of an operation."""
+        if term.name == "constant":
+            return literal(term.constant, register(term.dtype))
+        if term.name == "to":
+            return self.code.cast(args[0], register(term.dtype))
+        found = self.code.apply(term.name, args)
+        assert found is not None, term.name
+        return found
+
     def _body(self) -> None:
         nest, code = self.nest, self.code
         values: list[Value] = []
         self.elements.clear()
 
         def value(arg: int) -> Value:
+            if self.tiles is not None:
+                return self.tiles.value(self, arg)
             return values[arg] if arg >= 0 else self.loaded(~arg)
 
-        for term in nest.terms:
-            if term.name == "constant":
-                values.append(literal(term.constant, register(term.dtype)))
-            elif term.name == "to":
-                values.append(code.cast(value(term.args[0]), register(term.dtype)))
-            else:
-                found = code.apply(term.name, [value(a) for a in term.args])
-                assert found is not None, term.name
-                values.append(found)
+        if self.tiles is not None:
+            self.tiles.begin()
+        else:
+            for term in nest.terms:
+                values.append(self.compute(term, [value(a) for a in term.args]))
         for bad in code.bad:
             before = code.emit("i1", "load i1, ptr %unsafe")
             after = code.emit("i1", f"or i1 {before.name}, {bad.name}")
             self.line(f"store i1 {after.name}, ptr %unsafe")
         accumulators = {k: name for k, _, name in self.local}
         for k, store in enumerate(nest.stores):
+            if self.tiles is not None and self.tiles.plan.placed.get(store.source) == k:
+                continue
             found = value(store.source)
             if k in accumulators:
                 kind = found.type
@@ -426,11 +458,16 @@ def moved(nest: Nest) -> str | None:
     return f"call void @llvm.memset.p0.i64(ptr %s0, i8 0, i64 {size}, i1 false)"
 
 
-def written(nest: Nest, part: bool = False) -> Written:
+def written(
+    nest: Nest, part: bool = False, tiles: Tiles | None = None, redo: Tiles | None = None
+) -> Written:
     """The function of a nest, or of a part of its outermost loop, from `%from` to `%to`.
 
     Where an operation has a short form that serves most arguments, the loop that uses it looks out
     for others, and when one was met the loop is run again in the form that serves all.
+
+    With `tiles` the nest is written in these; with `redo` short forms are used wherever there are
+    some, and it is run again in tiles.
     """
     nest = collapsed(nest)
     params = [f"ptr noalias readonly %l{k}" for k in range(len(nest.loads))]
@@ -442,13 +479,15 @@ def written(nest: Nest, part: bool = False) -> Written:
     instruction = None if part else moved(nest)
     if instruction:
         return Written("\n".join([heading, instruction, "ret void", "}"]), frozenset())
-    first = Writer(nest, guarded=bool(nest.domain), part=part)
+    first = Writer(nest, guarded=bool(nest.domain) and tiles is None, part=part, tiles=tiles)
+    first.code.short = redo is not None
     first.write()
     used = set(first.code.used)
     if not first.code.bad:
         lines = [heading, *first.allocas, *first.code.lines, "ret void", "}"]
         return Written("\n".join(lines), frozenset(used))
-    second = Writer(nest, guarded=False, part=part)
+    second = Writer(nest, guarded=False, part=part, tiles=redo)
+    second.rarely = redo is not None
     second.write()
     used |= second.code.used
     names = ", ".join(f"{p.split()[0]} {p.split()[-1]}" for p in params)
@@ -458,7 +497,7 @@ def written(nest: Nest, part: bool = False) -> Written:
         "%again = load i1, ptr %unsafe", "br i1 %again, label %repeat, label %done",
         "repeat:", f"call void @{{name}}.any({names})", "br label %done",
         "done:", "ret void", "}",
-        heading.replace("{name}", "{name}.any").replace("#0", "#1"),
+        heading.replace("{name}", "{name}.any").replace("#0", "#1" if redo is None else "#4"),
         *second.allocas, *second.code.lines, "ret void", "}",
     ]  # fmt: skip
     return Written("\n".join(lines), frozenset(used))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tapegrad.compiler import again
+from tapegrad.compiler import again, blocks
 from tapegrad.compiler.asking import by_python, or_python
 from tapegrad.compiler.elementary import PREFIX, branches, declarations, definitions, standing
 from tapegrad.compiler.gemm import Product, product_of, repeated
@@ -25,6 +25,7 @@ from tapegrad.compiler.schedule import Schedule
 from tapegrad.compiler.shared import DECLARED, SHARED, Shared, dividing, shared
 from tapegrad.compiler.steps import Again, Bounds, Call, Gemm, Native, Small, Step
 from tapegrad.compiler.text import literal
+from tapegrad.compiler.tiles import quick
 
 ENTRY = "tapegrad_program"
 STACK = 1 << 16  # bytes of scratch memory up to which the stack holds it
@@ -51,6 +52,9 @@ declare void @free(ptr)
 declare ptr @realloc(ptr, i64)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+!0 = distinct !{!0, !1, !2}
+!1 = !{!"llvm.loop.vectorize.enable", i1 false}
+!2 = !{!"llvm.loop.unroll.disable"}
 """
 _ARITHMETIC = re.compile(r" = (f(?:add|sub|mul|div|neg)) (?:reassoc nsz )?")
 
@@ -173,8 +177,10 @@ class Module:
         # sees what becomes of memory that is copied or filled as a whole.
         lies = moved(collapsed(nest))
         short = (size <= LOOPING and self.repeated) or (not nest.domain and not self.looping)
-        found = None if short or lies else vectorised(nest, part)
-        plain = None if found else written(nest, part)
+        plain = None if short or lies else quick(nest, part)
+        found = None if short or lies or plain else vectorised(nest, part)
+        if plain is None and found is None:
+            plain = written(nest, part)
         key = found.text if found else plain.text if plain else ""
         name = self.functions.get(key)
         if name is None:
@@ -224,7 +230,9 @@ class Module:
         for f in apart:
             text = text.replace(f"@{f}(", f"@{standing(f)}(")
         self.texts.append(text)
-        self.used |= found.used - apart
+        on_blocks = {f for f in found.used if f.startswith(blocks.PREFIX)}
+        self.declared.update(map(blocks.declaration, on_blocks))
+        self.used |= found.used - apart - on_blocks
         self.apart |= apart
 
     def routine(self, kind: str, routine: Routine) -> str:

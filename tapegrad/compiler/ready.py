@@ -15,6 +15,7 @@ attributes #0 = { nounwind "prefer-vector-width"="512" }
 attributes #1 = { nounwind noinline cold "prefer-vector-width"="512" }
 attributes #2 = { nounwind noinline "prefer-vector-width"="512" }
 attributes #3 = { nounwind noinline optnone "prefer-vector-width"="512" }
+attributes #4 = { nounwind noinline cold optsize "prefer-vector-width"="512" }
 """
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from tapegrad.compiler import called, elementary, text
 from tapegrad.compiler.text import FLOATS, Block, Operand, Value, literal
-from tapegrad.kernels.symbols import CONDITIONS, GUARDS, SCALARS
+from tapegrad.kernels.symbols import CONDITIONS, GUARDS, SCALARS, alone
 
-__all__ = ["Code", "Value", "literal", "promoted", "supports"]
+__all__ = ["Code", "Value", "form", "literal", "promoted", "supports"]
 
 RANK = {"i1": 0, "i32": 1, "i64": 2, "float": 3, "double": 4}
 # What is computed in integers as NumPy does; everything else is a matter of floats.
@@ -82,7 +82,7 @@ class Code(Block):
 
     Where `guarded` is true, functions that serve most arguments only are used, and `bad` gets an
     `i1` for each that says whether they were wrong: then all is to be done again by code that is
-    not guarded.
+    not guarded.  Where `short` is true too, so are their short forms (`symbols.alone`).
 
     >>> from tapegrad.compiler.scalars import Code
     >>> from tapegrad.compiler.text import Value
@@ -95,9 +95,10 @@ class Code(Block):
     %v2 = fadd double %a, %v1
     """
 
-    def __init__(self, prefix: str = "v", guarded: bool = False) -> None:
+    def __init__(self, prefix: str = "v", guarded: bool = False, short: bool = False) -> None:
         super().__init__(prefix)
         self.guarded = guarded
+        self.short = short
         self.bad: list[Value] = []
 
     def apply(self, name: str, args: Sequence[Value]) -> Value | None:
@@ -107,20 +108,26 @@ class Code(Block):
             return None
         kind = promoted(types[1:] if name == "where" else types)
         kinds = ["i1" if name == "where" and i == 0 else kind for i in range(len(args))]
-        operands = [Operand(self, self.cast(x, t)) for x, t in zip(args, kinds, strict=True)]
+        values = [self.cast(x, t) for x, t in zip(args, kinds, strict=True)]
+        operands = [Operand(self, x) for x in values]
         if name == "clamp" and kind not in FLOATS:
             lower, upper = _form(SCALARS["maximum"]), _form(SCALARS["minimum"])
             return _value(upper(lower(operands[0], operands[1]), operands[2]))
         if name in called.SCIPY:
             return called.call(name, operands[0]).value
-        form = SCALARS.get(name) or BITS[name]
-        if name in GUARDS:
+        chosen = SCALARS.get(name) or BITS[name]
+        short = alone(name) if self.short and kind == "double" else None
+        if short is not None:
+            chosen, test, _ = short
+            if test:
+                self.bad.append(form(test, self, values))
+        elif name in GUARDS:
             test, served = GUARDS[name]
             if self.guarded:
-                self.bad.append(_value(_form(test)(*operands)))
+                self.bad.append(form(test, self, values))
             else:
-                form = served
-        return _value(_form(form)(*operands))
+                chosen = served
+        return form(chosen, self, values)
 
     def cast(self, value: Value, type: str) -> Value:
         """The value in another type, as NumPy's `astype` has it on this kind of machine."""
@@ -156,6 +163,11 @@ class Code(Block):
 
 def _value(x: Operand) -> Value:
     return x.value
+
+
+def form(written: str, block: Block, args: Sequence[Value]) -> Value:
+    """The result of a form of `kernels.symbols` in a block."""
+    return _value(_form(written)(*[Operand(block, x) for x in args]))
 
 
 @cache

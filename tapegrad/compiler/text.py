@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from tapegrad.kernels import lookup
 from tapegrad.kernels.polynomial import polynomial
 
 FLOATS = {"double": "f64", "float": "f32"}
@@ -317,6 +318,24 @@ def horner_select(
     return horner(x, [select(condition, *pair) for pair in zip(a, b, strict=True)])
 
 
+def table(values: Sequence[float]) -> Callable[[Operand], Operand]:
+    """A function that looks a number up by the low four bits of an i64."""
+    name = lookup.name_of(values)
+    TABLES[name] = tuple(values)
+
+    def look(index: Operand) -> Operand:
+        return Operand(index.block, index.block.call(name, "double", [index.value]))
+
+    return look
+
+
+def tables(powers: Sequence[Sequence[float]]) -> Callable[[Operand, Operand], Operand]:
+    """A polynomial whose coefficients are looked up, lowest power first."""
+    looks = [table(values) for values in powers]
+    return lambda x, index: horner(x, [look(index) for look in looks])
+
+
+TABLES: dict[str, tuple[float, ...]] = {}  # those that some function uses
 LIBM = frozenset("sin cos tan asin acos atan atan2".split())
 
 

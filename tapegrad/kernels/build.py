@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from tapegrad.kernels import cache as disk
+from tapegrad.kernels import lookup
 
 _lock = threading.RLock()
 _kept: list[Any] = []  # engines own their code: they live as long as the process
@@ -166,6 +167,7 @@ def assembled(text: str, level: int = 3, ready: str = "") -> tuple[Any, Any]:
     it optimises nothing either, but what is used again stays in registers.  `ready` is a module of
     code that needs no optimising, which the first one calls.
     """
+    text = lookup.vectorised(text)
     with _lock:
         key = hashlib.sha256(_host() + f"{level}\n{text}\n{ready}".encode()).hexdigest()
         code = disk.read(key)
@@ -180,6 +182,7 @@ def assembled(text: str, level: int = 3, ready: str = "") -> tuple[Any, Any]:
 
 def assembly(text: str, level: int = 3, ready: str = "") -> str:
     """The machine code of a module given as LLVM text, for people."""
+    text = lookup.vectorised(text)
     return str(_machine(level).emit_assembly(_module(text, level, ready)))
 
 
@@ -214,7 +217,7 @@ def _compile(name: str, source: str, arity: int) -> bytes:
         exec(compile(source, f"<kernel {name}>", "exec"), namespace)
         native, text = entry_point(namespace[name], arity)
     _reserve(_BESIDE + _TAKEN[True] * len(text))
-    module = llvm.parse_assembly(_interleaved(_widened(text)))
+    module = llvm.parse_assembly(_interleaved(_widened(lookup.vectorised(text))))
     module.get_function(native).name = SYMBOL
     _close(module)
     _optimise(module)
@@ -284,6 +287,10 @@ def _optimise(module: Any, level: int = 3) -> None:
     options.slp_vectorization = True
     builder = llvm.create_pass_builder(_machine(), options)
     builder.getModulePassManager().run(module, builder)
+    if any(function.name.startswith("table_") for function in module.functions):
+        late = llvm.create_new_module_pass_manager()
+        late.add_always_inliner_pass()  # the forms for vectors, which loops now call
+        late.run(module, builder)
 
 
 def _settle(module: Any) -> None:

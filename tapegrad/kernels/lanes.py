@@ -13,6 +13,7 @@ from numba import types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
+from tapegrad.kernels import lookup
 from tapegrad.kernels.polynomial import polynomial
 
 F64, I64, BOOL = types.float64, types.int64, types.boolean
@@ -153,3 +154,56 @@ def horner_select(typingctx: Any, condition: Any, x: Any, a: Any, b: Any) -> Any
         return polynomial(builder, x, [builder.select(condition, *pair) for pair in pairs])
 
     return F64(BOOL, F64, types.UniTuple(F64, count), types.UniTuple(F64, count)), codegen
+
+
+def table(values: Sequence[float]) -> Any:
+    """A function that looks a number up by the low four bits of an int64 (see `lookup`)."""
+
+    @lane
+    def look(typingctx: Any, index: Any) -> Any:
+        """The number at a place."""
+
+        def codegen(context: Any, builder: Any, signature: Any, given: Sequence[Any]) -> Any:
+            return builder.call(_look_up(builder.module, values), given)
+
+        return F64(I64), codegen
+
+    return look
+
+
+def tables(powers: Sequence[Sequence[float]]) -> Any:
+    """A polynomial whose coefficients are looked up, lowest power first."""
+
+    @lane
+    def look(typingctx: Any, x: Any, index: Any) -> Any:
+        """The polynomial of x at a place."""
+
+        def codegen(context: Any, builder: Any, signature: Any, given: Sequence[Any]) -> Any:
+            looks = [_look_up(builder.module, values) for values in powers]
+            return polynomial(builder, given[0], [builder.call(f, given[1:]) for f in looks])
+
+        return F64(F64, I64), codegen
+
+    return look
+
+
+def _look_up(module: Any, values: Sequence[float]) -> Any:
+    """The function of a table, in a module."""
+    name = lookup.name_of(values)
+    known = module.globals.get(name)
+    if known is not None:
+        return known
+    double, word = ir.DoubleType(), ir.IntType(64)
+    kind = ir.ArrayType(double, len(values))
+    numbers = ir.GlobalVariable(module, kind, f"{name}.values")
+    # Not internal: LLVM would change how it is called.
+    numbers.linkage, numbers.global_constant, numbers.align = "linkonce_odr", True, 64
+    numbers.initializer = ir.Constant(kind, [ir.Constant(double, v) for v in values])
+    function = ir.Function(module, ir.FunctionType(double, [word]), name)
+    function.linkage = "linkonce_odr"
+    function.attributes.add("noinline")
+    builder = ir.IRBuilder(function.append_basic_block())
+    place = builder.and_(function.args[0], ir.Constant(word, lookup.SIZE - 1))
+    at = builder.gep(numbers, [ir.Constant(word, 0), place], inbounds=True)
+    builder.ret(builder.load(at))
+    return function

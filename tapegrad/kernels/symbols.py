@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tapegrad.kernels import lookup
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op
 
 SCALARS = {
@@ -99,13 +100,27 @@ GUARDS: Guards = {
     "fmod": ("vmath.divides_late({0}, {1})", "vmath.fmod_any({0}, {1})"),
     "floor_divide": ("vmath.divides_late({0}, {1})", "vmath.floor_divide_any({0}, {1})"),
 }
-# Shorter forms for ordinary arguments, their tests, and the forms that serve all: for loops over
-# float64 that compute nothing else. In longer ones they would not pay for being compiled twice.
+# Shorter forms for loops over float64, tests for the arguments that they do not serve, if any, and
+# the forms that serve all.
 ALONE = {
     name: (f"vmath.{name}_plain({{0}})", f"vmath.{name}_is_rare({{0}})", SCALARS[name])
-    for name in ("exp", "log", "sqrt")
+    for name in ("exp", "log", "log1p", "sqrt")
 }
+ALONE["erf"] = ("vmath.erf_plain({0})", "", SCALARS["erf"])
+ALONE["pow"] = (
+    "vmath.power_plain({0}, {1})", "vmath.power_is_rare({0}, {1})", SCALARS["pow"]
+)  # fmt: skip
+ALONE |= {
+    name: (f"vmath.{name}_plain({{0}})", "vmath.angle_is_rare({0})", SCALARS[name])
+    for name in ("sin", "cos", "tan")
+}
+UNTABLED = {"sqrt", "sin", "cos", "tan"}  # those that look nothing up
 BLOCK = 1024  # elements that are computed before a test decides whether that will do
+
+
+def alone(name: str) -> tuple[str, str, str] | None:
+    """The short form of an operation, its test and the form that serves all, if they pay here."""
+    return ALONE.get(name) if name in UNTABLED or lookup.in_registers() else None
 
 
 class Symbol:
@@ -337,9 +352,12 @@ def forward_source(op: Op, dtype: str, scalars: int) -> str:
     again: list[str] | None = loads
     setup = _setup(op, names)
     forms, guards = SCALARS, GUARDS
-    if op.name in ALONE and dtype == "f8":
-        form, test, served = ALONE[op.name]
-        forms, guards = SCALARS | {op.name: form}, GUARDS | {op.name: (test, served)}
+    # Where even the longer form has its limits, it is the one that is taken.
+    short = alone(op.name) if dtype == "f8" and op.name not in GUARDS else None
+    if short is not None:
+        form, test, served = short
+        forms = SCALARS | {op.name: form}
+        guards = GUARDS | {op.name: (test, served)} if test else GUARDS
     if not scalars >> 4 & 1:
         setup += _setup(op, ("out",))
     else:
