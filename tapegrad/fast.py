@@ -39,6 +39,8 @@ from tapegrad.tensor import F8, SHORT, Tensor, number, wrap
 
 # The functions that are nothing but a short road, and whether their operands are exchanged.
 public: dict[Callable[..., Any], tuple[Op, bool]] = {}
+# Compiled code that delivers a sweep's gradients, once there is some: see `kernels.road.deliver`.
+deliver: Callable[[int, int, int, int], Any] | None = None
 wholes: dict[Op, Callable[[int], tuple[int, int, Any]]] = {}
 _new = Tensor.__new__
 constants: dict[float, np.ndarray] = {}

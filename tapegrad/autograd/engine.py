@@ -12,6 +12,7 @@ from tapegrad import storage
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.autograd.hooks import run_functions
 from tapegrad.autograd.sweep import NOT_USED, Sweep, alone, deliver, swept_at_once
+from tapegrad.kernels import layout
 from tapegrad.kernels.layout import SMALL
 from tapegrad.record import ended
 from tapegrad.tape import MODE_FAST, Ended, current
@@ -193,6 +194,8 @@ def _from_one(root: Any, weight: Any, inputs: list[Tensor] | None, retain: bool)
     tape = current.tape
     work = tape.workspace
     if root._home is not tape or work is None or tape.sweeping or tape.mode != MODE_FAST:
+        return None
+    if layout.find() is None:
         return None
     targets = None
     if inputs is not None:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tapegrad import road as roads
-from tapegrad import storage
+from tapegrad import fast, storage
 from tapegrad.autograd import large, matrix, slow
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.autograd.hooks import run_hooks
@@ -432,14 +431,14 @@ def deliver(sweep: Sweep, leaves: list[Tensor] | None = None) -> Any:
     False: not all are as plain as compiled code expects, and nothing is done.
     """
     work, tape = sweep.work, sweep.tape
-    if roads.road is None or work is None:
+    if fast.deliver is None or work is None:
         return False
     things = tape.leaves if leaves is None else leaves
     codes = 0 if leaves is None else work.frame[TARGETS]
     at = work.items(things)
     tape.sweeping = 1  # another sweep in between, out of some finaliser, works elsewhere
     try:
-        return roads.road.deliver(work.frame[LEAF_ADJOINTS], at, codes, len(things))
+        return fast.deliver(work.frame[LEAF_ADJOINTS], at, codes, len(things))
     finally:
         tape.sweeping = 0
 
@@ -487,7 +486,9 @@ def _workspace(tape: Tape) -> Workspace | None:
         from tapegrad.autograd.workspace import Workspace, propagate
 
         if Tape.propagate is None:  # the first
-            roads.open_road(compiling=False)
+            from tapegrad.road import open_road
+
+            open_road(compiling=False)
         made = Workspace()
         if tape.sweeping:
             return made

@@ -37,7 +37,7 @@ def _reshaped(x: Tensor, size: tuple[Any, ...]) -> Tensor | None:
     new: Any = size
     if len(size) == 1 and not isinstance(size[0], int):
         new = tuple(size[0]) if isinstance(size[0], list) else size[0]
-    given = new if isinstance(new, tuple) and all_ints(new) else None
+    given = new if isinstance(new, tuple) and _all_ints(new) else None
     if given is not None:
         found = again(s.reshape, x, given)
         if found is not None:
@@ -53,7 +53,7 @@ def _reshaped(x: Tensor, size: tuple[Any, ...]) -> Tensor | None:
     return see(s.reshape, x, {"shape": r.shape}, r, r.shape if given is None else given)
 
 
-def all_ints(numbers: tuple[Any, ...]) -> bool:
+def _all_ints(numbers: tuple[Any, ...]) -> bool:
     """Whether these are ints and nothing that is equal to some, as True and 1.0 are."""
     for n in numbers:  # noqa: SIM110 - `all` would take as long as what it saves
         if n.__class__ is not int:

@@ -97,6 +97,7 @@ class Road:
         for op in self.ops:
             op.short = self.short[op]
         views.compiled = self.view
+        fast.deliver = self.deliver
         for name, (_, method) in self.methods.items():
             setattr(Tensor, name, method)
 
@@ -105,6 +106,7 @@ class Road:
         for op in self.ops:
             op.short = self.python[op]
         views.compiled = None
+        fast.deliver = None
         for name, (function, _) in self.methods.items():
             setattr(Tensor, name, function)
 
