@@ -57,7 +57,8 @@ class Way(NamedTuple):
     ordered: bool  # the walk knows how the view lies if the operand lies in C order
     entry: Any
     # Where the view lies in an operand in C order: the bytes before it, the number of its
-    # dimensions, the lengths and the strides; and where all that stands.
+    # dimensions, the lengths and the strides; and where all that stands, or 0: not known, since no
+    # operand in C order has come yet.
     block: np.ndarray
     at: int
 
@@ -83,9 +84,8 @@ def _way(op: Op, a: np.ndarray, params: Params, r: np.ndarray, key: Hashable) ->
     entry = (None, None, (params, ((a.shape, dtype),)))
     start = address(r) - address(a) if r.size else 0
     block = np.array([start, r.ndim, *r.shape, *r.strides], np.int64)
-    way = Way(
-        ((op, params),), dtype, short, word, number, aux, ordered, entry, block, address(block)
-    )
+    at = address(block) if a.flags.c_contiguous else 0
+    way = Way(((op, params),), dtype, short, word, number, aux, ordered, entry, block, at)
     lies = ordered or op not in _strided or a.size > SMALL  # as it will in every such operand
     if key is not None and dtype is F8 and lies:
         if len(_ways) >= KNOWN:
@@ -102,7 +102,7 @@ def again(op: Op, x: Tensor, key: Hashable) -> Tensor | None:
     if compiled is None:
         return None
     way = _ways.get((op, x._a.shape, key))
-    return None if way is None else compiled(x, None, way)
+    return None if way is None or not way.at else compiled(x, None, way)
 
 
 def see(op: Op, x: Tensor, params: Params, r: np.ndarray, key: Hashable = None) -> Tensor:
@@ -119,7 +119,7 @@ def see(op: Op, x: Tensor, params: Params, r: np.ndarray, key: Hashable = None) 
         return run(op, (x,), params)
     a = x._a
     way = None if key is None else _ways.get((op, a.shape, key))
-    if way is None or way[1] is not a.dtype or (way[6] and not a.flags.c_contiguous):
+    if way is None or way[1] is not a.dtype or (not way[9] if a.flags.c_contiguous else way[6]):
         way = _way(op, a, params, r, key)
     if compiled is not None and type(home) is not View:
         made = compiled(x, r, way)

@@ -206,6 +206,69 @@ def test_a_view_whose_base_has_changed():
     assert leaf.grad.tolist() == [6.0, 6.0, 0.0]
 
 
+VIEWS = [
+    lambda x: x.t(), lambda x: x[1], lambda x: x[:, 1:], lambda x: x[..., -1], lambda x: x[None],
+    lambda x: x.unsqueeze(-1), lambda x: x.unsqueeze(1).squeeze(1), lambda x: x.reshape(-1),
+    lambda x: x.reshape(3, 1, 3), lambda x: x.select(1, 2), lambda x: x.narrow(0, 1, 2),
+    lambda x: x.diagonal(), lambda x: x.flatten(), lambda x: x.permute(1, 0), lambda x: x[::-1][0],
+    lambda x: x.expand(2, 3, 3), lambda x: x.view_as(x), lambda x: x.unflatten(0, (1, 3)),
+]  # fmt: skip
+WHOLE = np.arange(36.0).reshape(6, 6)
+LAYOUTS = [
+    WHOLE[:3, :3].copy(), WHOLE[:3, :3], WHOLE[:3, :3].T.copy(), WHOLE[:3, :3].T, WHOLE[::2, ::-2],
+    np.broadcast_to(WHOLE[0, :3], (3, 3)), WHOLE[:3, :3].astype("f4"), WHOLE[1:4, 2:5].copy(),
+]  # fmt: skip
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(VIEWS), st.integers(0, 7)), min_size=2, max_size=6))
+def test_views_are_seen_again(given):
+    """What is remembered of a view of one array serves every other of its shape, or is not used."""
+    for look, k in given:
+        array = LAYOUTS[k]
+        for x in (tapegrad.from_numpy(array), tapegrad.tensor(array, requires_grad=True)):
+            found = look(x)
+            expected = look(_Plain(array))
+            np.testing.assert_array_equal(found.detach().numpy(), expected)
+            assert np.shares_memory(found._a, x._a) or x._a.strides != x._a.copy().strides
+            assert found.requires_grad == x.requires_grad
+            found.sum()
+
+
+class _Plain(np.ndarray):
+    """An array with the methods of a Tensor that views are made by."""
+
+    def __new__(cls, array):
+        return array.copy().view(cls)
+
+    def t(self):
+        return self.T
+
+    def unsqueeze(self, d):
+        return np.expand_dims(self, d).view(_Plain)
+
+    def squeeze(self, d):
+        return np.squeeze(self.view(np.ndarray), d)
+
+    def select(self, d, i):
+        return self.take(i, d)
+
+    def narrow(self, d, first, count):
+        return self.take(range(first, first + count), d)
+
+    def permute(self, *order):
+        return self.transpose(order)
+
+    def expand(self, *shape):
+        return np.broadcast_to(self, shape)
+
+    def view_as(self, other):
+        return self
+
+    def unflatten(self, d, sizes):
+        return self.reshape(*sizes, 3)
+
+
 def test_modes():
     x = tapegrad.tensor([1.0, 2.0], requires_grad=True)
     mul = table["mul"]
