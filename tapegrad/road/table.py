@@ -15,8 +15,8 @@ from tapegrad import fast, storage
 from tapegrad.kernels.road import frame as at
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code
 from tapegrad.ops.elementwise import Composed, Lazy
-from tapegrad.tape import DTYPE_BITS, SAVES, Tape, current
-from tapegrad.tensor import F8, Tensor, View, wrap
+from tapegrad.tape import DTYPE_BITS, SAVES, Tape, current, shapes
+from tapegrad.tensor import F8, SHORT, Tensor, View, wrap
 
 _C = {
     "GET_STATE": "PyThreadState_Get", "GET_ID": "PyThreadState_GetID",
@@ -246,6 +246,8 @@ class Frame:
     def learn_product(self, s: int, sb: int) -> None:
         """Fill in the line of the shapes of two matrices or vectors that are multiplied."""
         found, bits, aux, extra = fast.products.get((s, sb)) or fast.product(s, sb)
+        if found >= 0 and shapes.counts[found] >= SHORT:
+            found = -1  # which takes its time, and other threads need not wait for it
         self._line(self.products, s, sb, found, bits, aux, id(extra))
 
     def learn_total(self, code: int, s: int) -> None:

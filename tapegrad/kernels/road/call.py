@@ -188,6 +188,7 @@ def product(frame, tape, row_at, first, second):
     shape, word = i8(line)[SHAPE], i8(row_at)[WORD] | i8(line)[BITS]
     if shape < 0:
         return REFUSED
+    aux, static = i8(line)[AUX], i8(line)[MORE]  # the line may soon be that of another pair
     a, b = i8(first)[VALUES], i8(second)[VALUES]
     result = multiplied(frame, a, b)
     if result == 0 or result == REFUSED:
@@ -201,13 +202,11 @@ def product(frame, tape, row_at, first, second):
             put(frame, entry, ITEMS, a if q != 0 else frame[NONE])
             put(frame, entry, ITEMS + 1, b if p != 0 else frame[NONE])
             put(frame, entry, ITEMS + 2, frame[NONE])
-            put(frame, entry, ITEMS + 3, i8(line)[MORE])
+            put(frame, entry, ITEMS + 3, static)
     else:
         call1(frame[INCREF], entry)
     shape_at = call1(frame[FROM_LONG], shape)
-    return completed(
-        frame, tape, tracked, first, second, word, shape, i8(line)[AUX], shape_at, entry, result
-    )
+    return completed(frame, tape, tracked, first, second, word, shape, aux, shape_at, entry, result)
 
 
 @typed
