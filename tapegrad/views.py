@@ -66,6 +66,7 @@ class Way(NamedTuple):
 # By operation, shape of the operand, and what the caller says that the parameters follow from.
 _ways: dict[Any, Way] = {}
 KNOWN = 4096
+FEW = 64  # views up to which each writes its own record
 
 
 def _way(op: Op, a: np.ndarray, params: Params, r: np.ndarray, key: Hashable) -> Way:
@@ -223,6 +224,16 @@ def see_all(
     if first is None or first[1] is not a.dtype or (first[6] and not a.flags.c_contiguous):
         cut = _cut(a, key, indices())
     assert cut is not None
+    if compiled is not None and len(cut.ways) <= FEW:
+        seen: list[Tensor] = []
+        for way in cut.ways:
+            made = compiled(x, None, way) if way[9] else None
+            if made is None:
+                break
+            made._home.several = True  # type: ignore[union-attr]
+            seen.append(made)
+        else:
+            return tuple(seen)
     views = [a[index] for index in cut.indices] if arrays is None else arrays(a)
     places = tape.append_all(cut.words, x, cut.entries) if p and views else repeat(0)
     found = []

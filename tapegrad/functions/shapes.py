@@ -373,6 +373,9 @@ def expand(input: Any, *size: Any) -> Tensor:
             _expansions[key] = found
     params, steps = found
     shape = params["shape"]
+    seen = again(s.expand, x, shape)
+    if seen is not None:
+        return seen
     return see(s.expand, x, params, s.strided(a, shape, steps), shape)
 
 
@@ -552,6 +555,9 @@ def unfold(input: Any, dimension: int, size: int, step: int) -> Tensor:
             f"`unfold`: size {size} and step {step} do not fit dimension {dimension} of size "
             f"{x._a.shape[d]}"
         )
+    found = again(s.unfold, x, (d, size, step))
+    if found is not None:
+        return found
     params = {"dim": d, "size": size, "step": step}
     return see(s.unfold, x, params, s.unfold.forward(x._a, **params), (d, size, step))
 
