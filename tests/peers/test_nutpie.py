@@ -1,5 +1,6 @@
 """nutpie, a sampler in Rust, runs on the compiled function itself."""
 
+import importlib.util
 import warnings
 
 import numba
@@ -8,12 +9,21 @@ import pytest
 
 import tapegrad as tg
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # of what it imports
-    nutpie = pytest.importorskip("nutpie", reason="`make peers` installs it")
-    from nutpie.compile_pymc import CompiledPyMCModel
-
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("nutpie") is None, reason="`make peers` installs it"
+)
 T = numba.types
+
+
+@pytest.fixture
+def nutpie():
+    """The sampler, imported by the one process that needs it.
+
+    What it imports writes a file once a day, which two processes at once do not survive.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what it imports
+        return pytest.importorskip("nutpie")
 
 
 @numba.cfunc(T.int64(T.uint64, T.uint64, T.CPointer(T.double), T.CPointer(T.double), T.voidptr))
@@ -26,6 +36,8 @@ def unchanged(dim, expanded, x, out, user):
 
 def model(target, names):
     """A compiled log-density of as many numbers, in the form of nutpie's own models."""
+    from nutpie.compile_pymc import CompiledPyMCModel
+
     shapes, n = [()] * len(names), len(names)
     return CompiledPyMCModel(
         dims={}, _n_dim=n, _coords={}, _shapes=dict(zip(names, shapes, strict=True)),
@@ -36,7 +48,7 @@ def model(target, names):
     )  # fmt: skip
 
 
-def test_nutpie_samples_from_several_threads():
+def test_nutpie_samples_from_several_threads(nutpie):
     y = np.random.default_rng(0).normal(2.0, 1.5, 200)
 
     def logp(x):
