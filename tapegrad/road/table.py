@@ -23,7 +23,8 @@ _C = {
     "GET_ATTR": "PyObject_GetAttr", "INCREF": "Py_IncRef", "DECREF": "Py_DecRef",
     "AS_LONG": "PyLong_AsLongLong", "FROM_LONG": "PyLong_FromLongLong", "APPEND": "PyList_Append",
     "NEW_TUPLE": "PyTuple_New", "NEW_OBJECT": "PyType_GenericAlloc", "CALL": "PyObject_Call",
-    "GET_ITEM": "PyDict_GetItem", "DICT_SIZE": "PyDict_Size", "FORGET_ERROR": "PyErr_Clear",
+    "GET_ITEM": "PyDict_GetItem", "SET_ITEM": "PyDict_SetItem", "LIST_SIZE": "PyList_Size",
+    "DICT_SIZE": "PyDict_Size", "FORGET_ERROR": "PyErr_Clear",
 }  # fmt: skip
 _NUMPY = {"NEW_ARRAY": 94, "SET_BASE": 282}  # PyArray_NewFromDescr, PyArray_SetBaseObject
 _SLOTS = {
@@ -46,8 +47,8 @@ _SLOTS = {
     Tape: {
         name.upper(): name
         for name in (
-            "mode inference offset end next address tokens keep slots debt debt_limit".split()
-        )
+            "mode inference offset end next address tokens keep slots leaves debt debt_limit"
+        ).split()
     },
 }
 # Division by zero, overflow and an invalid operation, as the C library counts them.

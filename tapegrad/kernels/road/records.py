@@ -1,7 +1,7 @@
 """What an operation leaves behind: the Tensor, its record on the tape, what that keeps."""
 
 from tapegrad.kernels.flags import typed
-from tapegrad.kernels.memory import call1, call2, i8
+from tapegrad.kernels.memory import call1, call2, call3, i8
 from tapegrad.kernels.road.frame import (
     ADDRESS,
     APPEND,
@@ -14,6 +14,8 @@ from tapegrad.kernels.road.frame import (
     GET_ITEM,
     INCREF,
     KEEP,
+    LEAVES,
+    LIST_SIZE,
     NEW_OBJECT,
     NEW_TUPLE,
     NEXT,
@@ -21,6 +23,7 @@ from tapegrad.kernels.road.frame import (
     OFFSET,
     READS,
     READS_SECOND,
+    SET_ITEM,
     SLOTS,
     T_ARRAY,
     T_HOME,
@@ -57,13 +60,32 @@ def exchange_number(frame, container, slot, value):
 
 
 @typed
+def new_slot(frame, tape, leaf):
+    """The input code of a leaf that the tape did not know; 0 with an exception set."""
+    leaves = i8(tape)[frame[LEAVES]]
+    if call2(frame[APPEND], leaves, leaf) & LOW_HALF != 0:
+        return 0
+    code = -call1(frame[LIST_SIZE], leaves)
+    code_at = call1(frame[FROM_LONG], code)
+    if code_at == 0:
+        return 0
+    key = i8(leaf)[frame[T_POS]]
+    failed = call3(frame[SET_ITEM], i8(tape)[frame[SLOTS]], key, code_at) & LOW_HALF
+    call1(frame[DECREF], code_at)
+    return 0 if failed else code
+
+
+@typed
 def code_of(frame, tape, one):
-    """What a record says of an operand: a position or a leaf's slot; 0: nothing, or a new leaf."""
+    """What a record says of an operand: a position, a leaf's slot, or 0 for nothing.
+
+    And 0 for a leaf, with an exception set.
+    """
     found = i8(one)
     if found[PLACE] >= 0:
         return found[PLACE]
     slot = call2(frame[GET_ITEM], i8(tape)[frame[SLOTS]], i8(found[THING])[frame[T_POS]])
-    return 0 if slot == 0 else number(frame, slot)
+    return new_slot(frame, tape, found[THING]) if slot == 0 else number(frame, slot)
 
 
 @typed
@@ -114,12 +136,12 @@ def finish(frame, tape, tensor, tracked, first, second, word, shape, aux, entry,
         return REFUSED
     p = code_of(frame, tape, first)
     if p == 0 and i8(first)[PLACE] != 0:
-        return REFUSED
+        return 0
     q = 0
     if second != 0:
         q = code_of(frame, tape, second)
         if q == 0 and i8(second)[PLACE] != 0:
-            return REFUSED
+            return 0
     if not owed(frame, tape, shape, result):
         return REFUSED
     put(frame, tensor, frame[T_HOME], tape)

@@ -70,7 +70,7 @@ def recorded_view(frame, tape, tensor, thing, way_at):
     one[THING], one[PLACE] = thing, place
     p = code_of(frame, tape, address(one))
     if p == 0:
-        return REFUSED
+        return 0
     way = i8(way_at)
     word, shape = number(frame, way[WAY_WORD]), number(frame, way[WAY_SHAPE])
     aux = number(frame, way[WAY_AUX])
