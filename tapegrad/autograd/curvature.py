@@ -11,25 +11,22 @@ their general way, by dual values.
 
 from __future__ import annotations
 
+import math
 import struct
 from typing import Any
 
 import numpy as np
 
+from tapegrad.autograd.composed import ONCE, OTHER, SAME, composed
 from tapegrad.autograd.motion import motion
 from tapegrad.autograd.pullback import Saved, fit
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code
 from tapegrad.ops.reduce import remaining
 from tapegrad.ops.shape import sum_to
-from tapegrad.record import PASSES
 from tapegrad.tape import (
     CODE_MASK,
-    DTYPE_SHIFT,
     FIELDS,
-    HOOKED,
-    PACKED,
     SHAPE,
-    SPENT,
     STRIDE,
     WIDE,
     Shape,
@@ -40,10 +37,6 @@ from tapegrad.tape import (
 from tapegrad.tensor import Tensor
 
 _rows = struct.Struct(f"{FIELDS}q").iter_unpack
-_OTHER = HOOKED | PACKED | SPENT | WIDE | 3 << DTYPE_SHIFT
-# Views in which every element of what they see stands once.
-_ONCE = frozenset(("getitem", "permute", "diagonal", *PASSES)) - {"expand", "clone", "contiguous"}
-_SAME = frozenset(("clone", "contiguous", "alias"))
 _ONE, _ZERO = np.ones(()), np.zeros(())
 _NOTHING = (None,) * 4
 Arrays = dict[int, Any]
@@ -54,7 +47,7 @@ class Unknown(Exception):
     """The tape holds something that the two passes do not know."""
 
 
-def leaf_products(root: Tensor, leaf: Tensor, since: int, vs: Any) -> np.ndarray | None:
+def leaf_products(root: Tensor, leaf: Tensor, since: int, vs: np.ndarray) -> np.ndarray | None:
     """The Hessian of a scalar in one leaf, which nothing before a position reads, times vectors.
 
     None: the tape holds what only the general way knows.
@@ -68,16 +61,22 @@ def leaf_products(root: Tensor, leaf: Tensor, since: int, vs: Any) -> np.ndarray
         return None
     if len(vs) > FEW and _large(tape, low):
         return None  # the general way computes the products with many vectors all at once
-    found = np.empty(np.shape(vs))
+    found = np.empty(vs.shape)
+    top = tape.index(root._pos)
+    product = composed(tape, low, top, code, leaf._a.shape)
+    keep = tape.keep[low : top + 1] if product else None
     try:
         with np.errstate(all="ignore"):
             for k, v in enumerate(vs):
-                bent = Passes(tape, low, tape.index(root._pos), code, v).bend(root._pos, code)
+                if product:
+                    bent = product(keep, v)
+                else:
+                    bent = Passes(tape, low, top, code, v).bend(root._pos, code)
                 found[k] = 0.0 if bent is None else bent
     except Unknown:
         return None
     # A zero that met an infinity is NaN here, and zero by the general way.
-    return found if np.isfinite(found).all() else None
+    return found if math.isfinite(np.vdot(found, found)) or np.isfinite(found).all() else None
 
 
 def _large(tape: Tape, low: int) -> bool:
@@ -108,7 +107,7 @@ class Passes:
                 continue
             op = by_code[word & CODE_MASK]
             entry = keep[index]
-            if word & _OTHER or not (entry is None or type(entry) is tuple):
+            if word & OTHER or not (entry is None or type(entry) is tuple):
                 raise Unknown
             token = tokens[index]
             if op.kind is not ELEMENTWISE:
@@ -147,9 +146,9 @@ class Passes:
                     if given != shape:
                         h, dh = _summed(h, shape, given), _summed(dh, shape, given)
                     self._add(codes[k], h, dh)
-            elif op.name in _SAME:
+            elif op.name in SAME:
                 self._add(codes[0], g, dg)
-            elif op.name in _ONCE:
+            elif op.name in ONCE:
                 self._see(op, codes[0], what[-1][0], g, dg)
             elif op.name == "sum":
                 given, shape = tangents[codes[0]].shape, tangents[token].shape

@@ -68,7 +68,7 @@ class OnTape:
         if not (kind is float or (kind is np.ndarray and v.dtype.kind in "fiu")):
             return None
         w = np.asarray(v, F8)
-        if w.size > MOST or w.shape != np.shape(x):
+        if w.size > MOST or w.shape != (x.shape if type(x) is np.ndarray else np.shape(x)):
             return None
         return self._found((x,), {}, 0, w[None], w.shape)
 
