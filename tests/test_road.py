@@ -479,16 +479,28 @@ print(type(tg.Tensor.exp).__name__)
     assert done.stdout.split() == ["method_descriptor", "False", "method_descriptor"]
 
 
+def test_it_opens_without_a_sweep():
+    code = """
+import tapegrad as tg
+x = tg.tensor([1.0, 2.0], requires_grad=True)
+for _ in range(5_000):
+    x * 2.0
+print(type(tg.Tensor.exp).__name__)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["method_descriptor"]
+
+
 def test_it_waits_until_it_is_worth_compiling(monkeypatch):
     opened = []
-    monkeypatch.setattr(roads, "open_road", lambda: opened.append(True))
+    monkeypatch.setattr(roads, "open_road", lambda *, compiling: opened.append(compiling))
     monkeypatch.setattr(roads, "_full", 0)
     monkeypatch.setattr(Tape, "full", Tape.full)
     for _ in range(roads.HOT - 1):
-        roads._when_full()
-    assert opened == []
-    roads._when_full()
-    assert opened == [True]
+        roads.when_full()
+    assert opened == [False]  # where the machine has compiled it before
+    roads.when_full()
+    assert opened == [False, True]
     assert Tape.full is None
 
 

@@ -27,6 +27,7 @@ from tapegrad.functions import (
     windows,
 )
 from tapegrad.functions.arguments import numpy_names
+from tapegrad.tape import Tape
 from tapegrad.tensor import Tensor
 
 _ARITHMETIC = (
@@ -95,8 +96,18 @@ def _contains(self: Tensor, element: Any) -> bool:
     return bool((self._a == (element._a if isinstance(element, Tensor) else element)).any())
 
 
+def _full() -> None:
+    from tapegrad.road import when_full
+
+    when_full()
+
+
 def install() -> None:
-    """Attach the methods; the Tensor itself knows no operation."""
+    """Attach the methods; the Tensor itself knows no operation.
+
+    Compiled code takes the place of some of them later, where it pays.
+    """
+    Tape.full = staticmethod(_full)
     families = (
         (a, _ARITHMETIC),
         (rounding, _ROUNDING),

@@ -9,7 +9,7 @@ import numpy as np
 
 from tapegrad.dtypes import dtype as DType
 from tapegrad.dtypes import of_numpy, to_numpy
-from tapegrad.functions.arguments import as_input, dims_of, one_dim, whole_shape
+from tapegrad.functions.arguments import as_input, dims_of, one_dim, only_ints, whole_shape
 from tapegrad.ops import shape as s
 from tapegrad.record import run
 from tapegrad.tensor import Tensor
@@ -37,7 +37,7 @@ def _reshaped(x: Tensor, size: tuple[Any, ...]) -> Tensor | None:
     new: Any = size
     if len(size) == 1 and not isinstance(size[0], int):
         new = tuple(size[0]) if isinstance(size[0], list) else size[0]
-    given = new if isinstance(new, tuple) and _all_ints(new) else None
+    given = new if isinstance(new, tuple) and only_ints(new) else None
     if given is not None:
         found = again(s.reshape, x, given)
         if found is not None:
@@ -51,14 +51,6 @@ def _reshaped(x: Tensor, size: tuple[Any, ...]) -> Tensor | None:
     except (TypeError, ValueError):
         return None
     return see(s.reshape, x, {"shape": r.shape}, r, r.shape if given is None else given)
-
-
-def _all_ints(numbers: tuple[Any, ...]) -> bool:
-    """Whether these are ints and nothing that is equal to some, as True and 1.0 are."""
-    for n in numbers:  # noqa: SIM110 - `all` would take as long as what it saves
-        if n.__class__ is not int:
-            return False
-    return True
 
 
 def _shaped(x: Tensor, new: tuple[int, ...]) -> Tensor:

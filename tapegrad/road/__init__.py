@@ -154,13 +154,11 @@ def open_road(*, compiling: bool = True) -> bool:
         return True
 
 
-def _when_full() -> None:
+def when_full() -> None:
     """Told when a tape is full: where many records are made the road is worth its while."""
     global _full
     _full += 1
     if _full >= HOT:
         Tape.full = None
-        open_road()
-
-
-Tape.full = staticmethod(_when_full)
+    if _full == 1 or _full >= HOT:
+        open_road(compiling=_full >= HOT)
