@@ -22,7 +22,7 @@ PACKAGE = ROOT / "tapegrad"
 # is a module or a whole package; the entry that says most about a module counts.
 LAYERS = (
     {"tape", "dtypes"},
-    {"storage", "printing", "size", "specimen"},
+    {"storage", "printing", "size", "specimen", "cpython"},
     {"kernels"},  # compiled code that knows no operation
     {"ops"},
     {"kernels.symbols", "kernels.table"},  # they read the table of operations

@@ -12,13 +12,21 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from tapegrad.compiler import entry
 from tapegrad.compiler.program import Program
+from tapegrad.cpython import (
+    FASTCALL,
+    KEYWORDS,
+    Method,
+    address_of,
+    c_text,
+    new_function,
+    numpy_function,
+)
 from tapegrad.kernels import layout
 from tapegrad.ops.core import Spec
 
@@ -39,20 +47,6 @@ Result: TypeAlias = "int | Float | tuple[Result, ...] | None"
 # handing the interpreter's lock over and back may cost microseconds.
 _LARGE = 100_000
 _OWN_SCRATCH = 1 << 16  # bytes of scratch from which on a door keeps them from call to call
-
-
-class _Method(ctypes.Structure):
-    """CPython's PyMethodDef."""
-
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("function", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    )
-
-
-_FASTCALL, _KEYWORDS = 0x80, 0x02
 
 
 class CompiledProgram(NamedTuple):
@@ -167,11 +161,11 @@ def _builtin(
         release=elements >= _LARGE,
         otherwise=id(otherwise), failed=id(failed), none=id(None), **_interpreter(),
     )  # fmt: skip
-    method = _Method(
-        _c_text(name), entry.address(), _FASTCALL | _KEYWORDS, None if doc is None else _c_text(doc)
+    method = Method(
+        c_text(name), entry.address(), FASTCALL | KEYWORDS, None if doc is None else c_text(doc)
     )
     shapes = [shape for _, shape in (*inputs, *outputs)]
-    return _new_function()(
+    return new_function()(
         ctypes.addressof(method),
         CompiledProgram(
             np.frombuffer(memoryview(frame), np.uint8), program, otherwise, failed,
@@ -193,11 +187,6 @@ def _slot(spec: Spec, is_float: bool) -> tuple[entry.Slot, ctypes.Array[ctypes.c
     return slot, shape
 
 
-def _c_text(text: str) -> bytes:
-    """Any text as C can hold it."""
-    return text.encode("utf-8", "replace").replace(b"\0", b"?")
-
-
 def _aligned(size: int) -> np.ndarray[Any, Any]:
     """That many bytes at a multiple of 64."""
     room = np.empty(size + 64, np.uint8)
@@ -207,7 +196,7 @@ def _aligned(size: int) -> np.ndarray[Any, Any]:
 @cache
 def _interpreter() -> dict[str, int | None]:
     """What the frame says of CPython and NumPy: where their functions stand."""
-    api, cast = ctypes.pythonapi, ctypes.cast
+    api = ctypes.pythonapi
     functions = {
         "vectorcall": api.PyObject_Vectorcall,
         "new_float": api.PyFloat_FromDouble,
@@ -217,27 +206,11 @@ def _interpreter() -> dict[str, int | None]:
         "save_thread": api.PyEval_SaveThread,
         "restore_thread": api.PyEval_RestoreThread,
     }
-    found = {name: cast(function, ctypes.c_void_p).value for name, function in functions.items()}
-    return {**found, "new_array": _numpy_function(_ARRAY_NEW)}
+    found = {name: address_of(function) for name, function in functions.items()}
+    return {**found, "new_array": numpy_function(_ARRAY_NEW)}
 
 
 _ARRAY_NEW = 93  # the place of PyArray_New in NumPy's table, the same in all versions
-
-
-def _numpy_function(place: int) -> int:
-    module: Any = import_module("numpy._core._multiarray_umath")  # where C extensions look for it
-    pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
-    table = pointer(("PyCapsule_GetPointer", ctypes.pythonapi))(module._ARRAY_API, None)
-    return int((ctypes.c_int64 * (place + 1)).from_address(table)[place])
-
-
-@cache
-def _new_function() -> Callable[..., Callable[..., Any]]:
-    """PyCFunction_NewEx: over a PyMethodDef, which it keeps only the address of, and the `self`."""
-    prototype = ctypes.PYFUNCTYPE(
-        ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object
-    )
-    return prototype(("PyCFunction_NewEx", ctypes.pythonapi))
 
 
 def _plain(

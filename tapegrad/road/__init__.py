@@ -5,7 +5,8 @@ behind `Op.short`, and as methods of the Tensor.  For each way to call an operat
 instructions that name it and go on to the one function behind all.
 
 The code is compiled once per machine.  Where that was done the road is open from the first
-compiled sweep on; where it was not, it is done when some ten thousands of records have been made.
+compiled sweep on, or once a tape was full; where it was not, it is done when some ten thousands of
+records have been made.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from tapegrad import fast, views
+from tapegrad.cpython import Method, c_text, new_function, new_method
 from tapegrad.kernels import build, layout
 from tapegrad.road.table import SERIOUS, Frame, as_expected, travelling
-from tapegrad.road.ways import WAYS, Method, text
+from tapegrad.road.ways import WAYS, text
 from tapegrad.tape import Tape
 from tapegrad.tensor import Tensor
 
@@ -73,24 +75,20 @@ class Road:
     def _definition(self, way: str, suffix: str, name: str, doc: str | None = None) -> int:
         """The address of a method's definition, which lives as long as the road."""
         function = self.engine[0].get_function_address(way + suffix)
-        text = doc.encode() if doc else None
-        self.definitions.append(Method(name.encode(), function, WAYS[way][0], text))
+        said = None if doc is None else c_text(doc)
+        self.definitions.append(Method(c_text(name), function, WAYS[way][0], said))
         return ctypes.addressof(self.definitions[-1])
 
     def _builtin(self, way: str, suffix: str, name: str) -> Any:
-        make = ctypes.pythonapi.PyCFunction_NewEx
-        make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p,) * 3
-        return make(self._definition(way, suffix, name), None, None)
+        return new_function()(self._definition(way, suffix, name), None, None)
 
     def _method(self, name: str, function: Any) -> Any:
-        make = ctypes.pythonapi.PyDescr_NewMethod
-        make.restype, make.argtypes = ctypes.py_object, (ctypes.py_object, ctypes.c_void_p)
         op, exchanged = fast.public[function]
         count = len(op.inputs)
         way = f"{'flipped' if exchanged else 'method'}{count}"
         signature = "($self, /)" if count == 1 else "($self, other, /)"
         doc = f"{name}{signature}\n--\n\n{function.__doc__ or op.name}"
-        return make(Tensor, self._definition(way, f"_{op.code}", name, doc))
+        return new_method()(Tensor, self._definition(way, f"_{op.code}", name, doc))
 
     def open(self) -> None:
         """Have operations go by compiled code."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import importlib
 import platform
 import sys
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad import fast, storage
+from tapegrad.cpython import address_of, numpy_function
 from tapegrad.kernels.road import frame as at
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code
 from tapegrad.ops.elementwise import Composed, Lazy
@@ -173,11 +173,7 @@ class Frame:
         process = ctypes.CDLL(None)
         self.put(**{field: address_of(getattr(ctypes.pythonapi, c)) for field, c in _C.items()})
         self.put(EXCEPTIONS=address_of(process.fetestexcept), SERIOUS=SERIOUS[platform.machine()])
-        pointer = ctypes.pythonapi.PyCapsule_GetPointer
-        pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
-        api = importlib.import_module("numpy._core._multiarray_umath")._ARRAY_API
-        words = ctypes.c_int64.from_address
-        self.put(**{field: words(pointer(api, None) + 8 * k).value for field, k in _NUMPY.items()})
+        self.put(**{field: numpy_function(place) for field, place in _NUMPY.items()})
 
     def _objects(self) -> None:
         for kind, names in _SLOTS.items():
@@ -262,8 +258,3 @@ class Frame:
         lines: np.ndarray, s: int, sb: int, shape: int, bits: int, aux: int, more: int
     ) -> None:
         lines[(31 * s + sb) % at.LINES] = (s << 32 | sb) + 1, shape, bits, aux, more
-
-
-def address_of(function: Any) -> int:
-    """Where a function of C stands."""
-    return ctypes.cast(function, ctypes.c_void_p).value or 0

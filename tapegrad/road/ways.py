@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import ctypes
-
+from tapegrad.cpython import FASTCALL, NOARGS, ONE_ARGUMENT
 from tapegrad.kernels.road import frame as at
 from tapegrad.ops.core import Op
 from tapegrad.road.table import kind_of
 
-# CPython's flags of a method, and what it is called with: `self` and nothing, `self` and an object,
-# or `self` and an array of objects with their number.
-_NOARGS, _O, _FASTCALL = 0x04, 0x08, 0x80
+# A method is called with `self` and nothing, with `self` and an object, or with `self` and an array
+# of objects with their number.
 WAYS = {
     # of a way: the flags, and the first and the second operand of a call with (%a, %b, %c)
-    "method1": (_NOARGS, "%a", "0"),
-    "method2": (_O, "%a", "%b"),
-    "flipped2": (_O, "%b", "%a"),
-    "builtin1": (_O, "%b", "0"),
-    "builtin2": (_FASTCALL, "%x", "%y"),
-    "view": (_FASTCALL, "%b", "0"),
+    "method1": (NOARGS, "%a", "0"),
+    "method2": (ONE_ARGUMENT, "%a", "%b"),
+    "flipped2": (ONE_ARGUMENT, "%b", "%a"),
+    "builtin1": (ONE_ARGUMENT, "%b", "0"),
+    "builtin2": (FASTCALL, "%x", "%y"),
+    "view": (FASTCALL, "%b", "0"),
 }
 _ENTRY = """
 define i64 @{name}(i64 %a, i64 %b, i64 %c) {{
@@ -53,14 +51,3 @@ def text(ops: list[Op]) -> str:
         _ENTRY.format(name="view", before="", kind=at.VIEWED, code=0, first=first, second=second)
     )
     return "".join(lines)
-
-
-class Method(ctypes.Structure):
-    """CPython's PyMethodDef."""
-
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("function", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    )
