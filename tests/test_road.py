@@ -23,9 +23,6 @@ from tapegrad.tensor import Tensor
 
 pytestmark = pytest.mark.tapegrad_only("about two ways to the same results")
 
-needs_road = pytest.mark.skipif(
-    not roads.possible(), reason="the road is made for CPython with its lock on common machines"
-)
 OPS = [op for op in roads.travelling() if op.name != "matmul"]
 UNARY = [op for op in OPS if len(op.inputs) == 1]
 BINARY = [op for op in OPS if len(op.inputs) == 2]

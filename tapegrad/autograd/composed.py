@@ -39,7 +39,7 @@ LEAF = -1  # the code of the one leaf; others do not move, and are nothing
 MOST = 200  # records up to which a structure is worth being written down
 _KNOWN = 256
 _composed: dict[Any, Any] = {}
-_ONE, _ZERO = np.ones(()), np.zeros(())
+ONE, ZERO = np.ones(()), np.zeros(())
 
 
 def composed(tape: Tape, low: int, root: int, leaf: int, shape: Shape) -> Any:
@@ -88,7 +88,7 @@ class Writer:
         self.rows = rows
         self.lines: list[str] = []
         self.given: dict[str, Any] = {
-            "ONE": _ONE, "ZERO": _ZERO, "asarray": np.asarray, "broadcast_to": np.broadcast_to,
+            "ONE": ONE, "ZERO": ZERO, "asarray": np.asarray, "broadcast_to": np.broadcast_to,
             "add": np.add, "zeros": np.zeros, "summed": summed, "flattened": flattened,
         }  # fmt: skip
         self.shape_of: dict[int, Shape] = {LEAF: shape}  # of what moves

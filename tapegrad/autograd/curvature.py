@@ -17,19 +17,16 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.autograd.composed import ONCE, OTHER, SAME, composed
+from tapegrad.autograd.composed import ONCE, ONE, OTHER, SAME, ZERO, composed, flattened, summed
 from tapegrad.autograd.motion import motion
 from tapegrad.autograd.pullback import Saved, fit
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code
-from tapegrad.ops.reduce import remaining
-from tapegrad.ops.shape import sum_to
 from tapegrad.tape import (
     CODE_MASK,
     FIELDS,
     SHAPE,
     STRIDE,
     WIDE,
-    Shape,
     Tape,
     current,
     shapes,
@@ -37,7 +34,6 @@ from tapegrad.tape import (
 from tapegrad.tensor import Tensor
 
 _rows = struct.Struct(f"{FIELDS}q").iter_unpack
-_ONE, _ZERO = np.ones(()), np.zeros(())
 _NOTHING = (None,) * 4
 Arrays = dict[int, Any]
 FEW = 8  # vectors for which passes are made however large the arrays are
@@ -131,7 +127,7 @@ class Passes:
     def bend(self, root: int, leaf: int) -> Any:
         """Downwards: the tangent of the adjoint of the leaf."""
         first, second, tangents = self.first, self.second, self.tangents
-        first[root], second[root] = _ONE, _ZERO
+        first[root], second[root] = ONE, ZERO
         for token, op, codes, what, rest in reversed(self.steps):
             g = first.pop(token, None)
             if g is None:
@@ -144,7 +140,7 @@ class Passes:
                     h, dh = found[2 * at], found[2 * at + 1]
                     given = rest[4 + k].shape
                     if given != shape:
-                        h, dh = _summed(h, shape, given), _summed(dh, shape, given)
+                        h, dh = summed(h, shape, given), summed(dh, shape, given)
                     self._add(codes[k], h, dh)
             elif op.name in SAME:
                 self._add(codes[0], g, dg)
@@ -153,8 +149,7 @@ class Passes:
             elif op.name == "sum":
                 given, shape = tangents[codes[0]].shape, tangents[token].shape
                 if shape:
-                    kept = remaining(given, what[-1][0]["dim"], keepdim=True)
-                    g, dg = [np.broadcast_to(x, shape).reshape(kept) for x in (g, dg)]
+                    g, dg = [flattened(x, shape, given, what[-1][0]) for x in (g, dg)]
                 self._add(codes[0], g, dg)
             else:
                 self._hand_on(op, what, rest, tangents[token].shape, g, dg)
@@ -222,8 +217,3 @@ def _operands(op: Op, entry: Any) -> Any:
         return _NOTHING
     n = len(op.inputs)
     return entry[:4] if n == 3 else (*entry[:n], *_NOTHING[n:3], entry[n])
-
-
-def _summed(x: Any, given: Shape, shape: Shape) -> np.ndarray:
-    """The adjoint of what was broadcast from `shape` to the shape of a result."""
-    return np.asarray(sum_to(np.broadcast_to(x, given), shape=shape))

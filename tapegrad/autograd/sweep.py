@@ -426,7 +426,7 @@ def drop(tape: Tape, work: Workspace, top: int) -> None:
 
 
 def deliver(sweep: Sweep, leaves: list[Tensor] | None = None) -> Any:
-    """What a sweep found for some leaves, as a tuple; or put into `.grad`, where there is none.
+    """What a sweep found for some leaves, as a tuple; or all of it, added to the leaves' `.grad`.
 
     False: not all are as plain as compiled code expects, and nothing is done.
     """

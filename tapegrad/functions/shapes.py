@@ -196,13 +196,6 @@ def permute(input: Any, *dims: Any) -> Tensor:
 
 
 TURNED = (1, 0)
-TURN = {"dims": TURNED}
-
-
-def _turned(x: Tensor) -> Tensor:
-    """A matrix transposed."""
-    found = again(s.permute, x, TURNED)
-    return see(s.permute, x, TURN, x._a.T, TURNED) if found is None else found
 
 
 def _permuted(x: Tensor, order: tuple[int, ...]) -> Tensor:
@@ -223,7 +216,7 @@ def transpose(input: Any, dim0: int, dim1: int) -> Tensor:
     n = x._a.ndim
     a, b = one_dim(dim0, n, "transpose"), one_dim(dim1, n, "transpose")
     if n == 2 and a != b:
-        return _turned(x)
+        return _permuted(x, TURNED)
     order = list(range(n))
     if order:
         order[a], order[b] = order[b], order[a]
@@ -243,7 +236,7 @@ def t(input: Any) -> Tensor:
     x = as_input(input, "t")
     n = x._a.ndim
     if n == 2:
-        return _turned(x)
+        return _permuted(x, TURNED)
     if n > 2:
         raise RuntimeError(
             f"`t` takes at most 2 dimensions, got the shape {x._a.shape}: use `transpose` or `mT`"
@@ -254,7 +247,7 @@ def t(input: Any) -> Tensor:
 def _reversed(input: Tensor) -> Tensor:
     """All dimensions in reverse order; a view."""
     n = input._a.ndim
-    return _turned(input) if n == 2 else _permuted(input, tuple(range(n - 1, -1, -1)))
+    return _permuted(input, TURNED) if n == 2 else _permuted(input, tuple(range(n - 1, -1, -1)))
 
 
 def matrix_transpose(input: Any) -> Tensor:
@@ -267,7 +260,7 @@ def matrix_transpose(input: Any) -> Tensor:
     x = as_input(input, "mT")
     n = x._a.ndim
     if n == 2:
-        return _turned(x)
+        return _permuted(x, TURNED)
     if n < 2:
         raise RuntimeError(f"`mT` needs at least 2 dimensions, got the shape {x._a.shape}")
     return _permuted(x, (*range(n - 2), n - 1, n - 2))

@@ -45,14 +45,16 @@ class Composed:
     A step names its operands: ``a`` and ``b``, the result so far ``y``, and the number ``0``.
     """
 
-    __slots__ = ("steps",)
+    __slots__ = ("steps", "zero")
 
     def __init__(self, *steps: tuple[np.ufunc, str]) -> None:
         self.steps = steps
+        self.zero = any("0" in names for _, names in steps)
 
     def __call__(self, *args: Any, out: Any = None) -> Any:
         values = dict(zip("ab", args, strict=False))
-        values["0"] = _zero(args[0])
+        if self.zero:
+            values["0"] = _zero(args[0])
         y: Any = ...
         for ufunc, names in self.steps:
             y = values["y"] = ufunc(*[values[name] for name in names], out=y)
