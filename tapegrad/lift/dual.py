@@ -15,7 +15,7 @@ import numpy as np
 
 from tapegrad import storage
 from tapegrad.autograd.grad_mode import recording
-from tapegrad.autograd.motion import motion
+from tapegrad.autograd.motion import pushed
 from tapegrad.autograd.pullback import Given, chain, fit
 from tapegrad.lift.core import (
     Level,
@@ -216,12 +216,12 @@ def _short(op: Op, args: Any, at: Level) -> Any:
             values.append(np.float64(arg))
         else:
             return None
-    moves = motion(op, (slopes[0] is not None, slopes[1] is not None, slopes[2] is not None))
-    if moves is None or not moves.live:
+    push = pushed(op, tuple([slope is not None for slope in slopes]))
+    if push is None:
         return None
     y = np.asarray(op.forward(*values))
     values += [None] * (3 - len(values))
-    t = np.asarray(moves.push(*values, y, *slopes)[0])
+    t = np.asarray(push(*values, y, *slopes))
     if math.isnan(np.vdot(t, t)):  # a zero has met an infinity, perhaps
         return None
     if t.shape != y.shape:
