@@ -31,7 +31,7 @@ LAYERS = (
     {"bulk"},
     {"tensor"},
     {"record", "rewind"},
-    {"fast", "inplace", "views", "road"},
+    {"fast", "inplace", "views", "along", "road"},
     {"functions"},
     {"numpy_face"},
     {"autograd"},

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, NoReturn, overload
 
 import numpy as np
 
+from tapegrad.along import along
 from tapegrad.dtypes import get_default_dtype, to_numpy
 from tapegrad.fast import whole
 from tapegrad.functions import shapes
@@ -24,6 +25,7 @@ from tapegrad.tensor import Tensor, wrap
 
 INT64 = np.dtype(np.int64)
 Dim = int | tuple[int, ...] | list[int] | None
+Given = tuple[Tensor, dict[str, Any]]  # an operand and static parameters
 
 
 class ValuesAndIndices(NamedTuple):
@@ -129,9 +131,13 @@ def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: An
     if x._a.dtype.kind in "biu" and dtype is None:
         x = run(to, (x,), {"dtype": INT64})
     if dim is None or not x._a.ndim:
-        flat = x if x._a.ndim == 1 else shapes.reshape(x, (x._a.size,))
-        return run(r.prod, (flat,), {"dim": (0,), "keepdim": False})
-    return run(r.prod, (x,), {"dim": (one_dim(dim, x._a.ndim, "prod"),), "keepdim": keepdim})
+        x = x if x._a.ndim == 1 else shapes.reshape(x, (x._a.size,))
+        dim, keepdim = 0, False
+    return along(r.prod, _multiplying, x, dim, keepdim)
+
+
+def _multiplying(op: Op, x: Tensor, dim: Any, keepdim: bool, _: Any) -> Given:
+    return x, {"dim": (one_dim(dim, x._a.ndim, op.name),), "keepdim": keepdim}
 
 
 def _spread(
@@ -139,13 +145,17 @@ def _spread(
 ) -> Tensor:
     if isinstance(dim, bool):  # the older form: (input, unbiased)
         dim, unbiased = None, dim
-    x = _floating(as_input(input, op.name), op.name)
     if correction is None:
         correction = 1 if unbiased is None else int(unbiased)
     elif unbiased is not None:
         raise TypeError(f"`{op.name}`: give `unbiased` or `correction`, not both")
+    return along(op, _spreading, input, dim, keepdim, correction)
+
+
+def _spreading(op: Op, input: Any, dim: Any, keepdim: bool, correction: float) -> Given:
+    x = _floating(as_input(input, op.name), op.name)
     dims = all_dims(dim, x._a.ndim, op.name)
-    return run(op, (x,), {"dim": dims, "correction": correction, "keepdim": keepdim})
+    return x, {"dim": dims, "correction": correction, "keepdim": keepdim}
 
 
 def var(
@@ -187,6 +197,13 @@ def _not_empty(x: Tensor, dims: tuple[int, ...], name: str) -> None:
         raise IndexError(f"`{name}`: no elements to choose from in the shape {x._a.shape}")
 
 
+def _choosing(op: Op, input: Any, dim: Any, keepdim: bool, _: Any) -> Given:
+    x = as_input(input, op.name)
+    dims = all_dims(dim, x._a.ndim, op.name)
+    _not_empty(x, dims, op.name)
+    return x, {"dim": dims, "keepdim": keepdim}
+
+
 def amax(input: Any, dim: Dim = (), keepdim: bool = False) -> Tensor:
     """The largest elements; ties share the gradient.
 
@@ -194,10 +211,7 @@ def amax(input: Any, dim: Dim = (), keepdim: bool = False) -> Tensor:
     >>> tg.amax(tg.tensor([[1.0, 2.0], [4.0, 3.0]]), dim=1)
     tensor([2., 4.])
     """
-    x = as_input(input, "amax")
-    dims = all_dims(dim, x._a.ndim, "amax")
-    _not_empty(x, dims, "amax")
-    return run(r.amax, (x,), {"dim": dims, "keepdim": keepdim})
+    return along(r.amax, _choosing, input, dim, keepdim)
 
 
 def amin(input: Any, dim: Dim = (), keepdim: bool = False) -> Tensor:
@@ -207,10 +221,7 @@ def amin(input: Any, dim: Dim = (), keepdim: bool = False) -> Tensor:
     >>> tg.amin(tg.tensor([[1.0, 2.0], [4.0, 3.0]]), dim=1)
     tensor([1., 3.])
     """
-    x = as_input(input, "amin")
-    dims = all_dims(dim, x._a.ndim, "amin")
-    _not_empty(x, dims, "amin")
-    return run(r.amin, (x,), {"dim": dims, "keepdim": keepdim})
+    return along(r.amin, _choosing, input, dim, keepdim)
 
 
 def _extreme(
@@ -344,12 +355,14 @@ def logsumexp(input: Any, dim: Dim, keepdim: bool = False) -> Tensor:
     >>> tg.logsumexp(tg.tensor([1000.0, 1000.0]), dim=0)
     tensor(1000.6931)
     """
+    return along(r.logsumexp, _logsumexp, input, dim, keepdim)
+
+
+def _logsumexp(op: Op, input: Any, dim: Any, keepdim: bool, _: Any) -> Given:
     x = as_input(input, "logsumexp")
     if x._a.dtype.kind in "biu":
         x = run(to, (x,), {"dtype": get_default_dtype().numpy})
-    return run(
-        r.logsumexp, (x,), {"dim": all_dims(dim, x._a.ndim, "logsumexp"), "keepdim": keepdim}
-    )
+    return x, {"dim": all_dims(dim, x._a.ndim, "logsumexp"), "keepdim": keepdim}
 
 
 def softmax(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
@@ -359,8 +372,12 @@ def softmax(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
     >>> tg.softmax(tg.zeros(2), dim=0)
     tensor([0.5000, 0.5000])
     """
-    x = _floating(_typed(as_input(input, "softmax"), dtype), "softmax")
-    return run(r.softmax, (x,), {"dim": (one_dim(dim, x._a.ndim, "softmax"),)[: max_dims(x)]})
+    return along(r.softmax, _softened, _typed(as_input(input, "softmax"), dtype), dim)
+
+
+def _softened(op: Op, input: Tensor, dim: Any, *_: Any) -> Given:
+    x = _floating(input, op.name)
+    return x, {"dim": (one_dim(dim, x._a.ndim, op.name),)[: max_dims(x)]}
 
 
 def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
@@ -370,10 +387,7 @@ def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
     >>> tg.log_softmax(tg.zeros(2), dim=0)
     tensor([-0.6931, -0.6931])
     """
-    x = _floating(_typed(as_input(input, "log_softmax"), dtype), "log_softmax")
-    return run(
-        r.log_softmax, (x,), {"dim": (one_dim(dim, x._a.ndim, "log_softmax"),)[: max_dims(x)]}
-    )
+    return along(r.log_softmax, _softened, _typed(as_input(input, "log_softmax"), dtype), dim)
 
 
 def max_dims(x: Tensor) -> int:
@@ -391,7 +405,11 @@ def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
     x = _typed(as_input(input, "cumsum"), dtype)
     if x._a.dtype.kind in "biu" and dtype is None:
         x = run(to, (x,), {"dtype": INT64})
-    return run(r.cumsum, (x,), {"dim": one_dim(dim, x._a.ndim, "cumsum")})
+    return along(r.cumsum, _adding, x, dim)
+
+
+def _adding(op: Op, x: Tensor, dim: Any, *_: Any) -> Given:
+    return x, {"dim": one_dim(dim, x._a.ndim, op.name)}
 
 
 def norm(
@@ -403,10 +421,14 @@ def norm(
     >>> tg.norm(tg.tensor([3.0, 4.0]))
     tensor(5.)
     """
-    x = _floating(_typed(as_input(input, "norm"), dtype), "norm")
-    if p == "fro" or p is None:
+    x = _typed(as_input(input, "norm"), dtype)
+    return along(r.norm, _norm, x, dim, keepdim, 2 if isinstance(p, str) and p == "fro" else p)
+
+
+def _norm(op: Op, input: Tensor, dim: Any, keepdim: bool, p: Any) -> Given:
+    x = _floating(input, "norm")
+    if p is None:
         p = 2
     if not isinstance(p, (int, float)):
         raise ValueError(f"`norm`: p is a number or 'fro', got {p!r}")
-    dims = all_dims(dim, x._a.ndim, "norm")
-    return run(r.norm, (x,), {"p": float(p), "dim": dims, "keepdim": keepdim})
+    return x, {"p": float(p), "dim": all_dims(dim, x._a.ndim, "norm"), "keepdim": keepdim}

@@ -9,9 +9,10 @@ import numpy as np
 
 from tapegrad.dtypes import dtype as DType
 from tapegrad.dtypes import of_numpy, to_numpy
-from tapegrad.functions.arguments import as_input, dims_of, one_dim, only_ints, whole_shape
+from tapegrad.functions.arguments import as_input, dims_of, one_dim, whole_shape
 from tapegrad.ops import shape as s
 from tapegrad.record import run
+from tapegrad.size import only_ints
 from tapegrad.tensor import Tensor
 from tapegrad.views import again, see
 

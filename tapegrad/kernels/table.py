@@ -12,6 +12,7 @@ import numpy as np
 
 from tapegrad.kernels import build, symbols
 from tapegrad.kernels.layout import (
+    KIND_ALONG,
     KIND_JOIN,
     KIND_MATMUL,
     KIND_MEAN,
@@ -20,11 +21,13 @@ from tapegrad.kernels.layout import (
     KIND_SUM,
     KIND_VIEW,
 )
+from tapegrad.ops.along import ALONG
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code, table
 from tapegrad.ops.shape import JOINING, STRIDED
 
 PER_OP = 48  # two dtypes, three operands, eight patterns of scalars
 # addresses[((code * 2 + narrow) * 3 + operand) * 8 + scalars]; 0: not loaded.
+_ARGUMENTS = 8
 CAPACITY = 1024  # operations; the walk holds the address of this memory, so it never grows
 addresses = np.zeros(CAPACITY * PER_OP, np.int64)
 PASSES = ("clone", "contiguous", "reshape", "squeeze", "unsqueeze", "expand", "alias")
@@ -35,6 +38,7 @@ kinds = np.ones(CAPACITY, np.int64)
 _SPECIAL = {"sum": KIND_SUM, "mean": KIND_MEAN, "matmul": KIND_MATMUL}
 _SPECIAL |= {"solve": KIND_SOLVE, "slogdet": KIND_SLOGDET, "part": KIND_VIEW}
 _SPECIAL |= dict.fromkeys(STRIDED, KIND_VIEW) | dict.fromkeys(JOINING, KIND_JOIN)
+_SPECIAL |= dict.fromkeys(ALONG, KIND_ALONG)
 _known = 0
 
 
@@ -67,12 +71,14 @@ def adjoint(op: Op, operand: int, dtype: str, scalars: int) -> int:
     """The address of an adjoint kernel, or 0."""
     if op.name in PASSES:
         return adjoint(table["add"], 0, dtype, scalars)
+    if op.name in ALONG:
+        return build.load(f"{op.name}_adjoint", _source("along"), _ARGUMENTS)
     if not symbols.has_kernel(op, operand):
         return 0
-    return build.load("kernel", symbols.adjoint_source(op, operand, dtype, scalars), 8)
+    source = symbols.adjoint_source(op, operand, dtype, scalars)
+    return build.load("kernel", source, _ARGUMENTS)
 
 
-_ARGUMENTS = 8
 _function = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * _ARGUMENTS)
 
 
@@ -97,6 +103,18 @@ def pullback(op: Op, operand: int, dtype: str, scalars: int) -> Kernel | None:
     """The loop that hands an adjoint on to one operand of an operation, if it has one."""
     address = adjoint(op, operand, dtype, scalars)
     return Kernel(address, _function(address)) if address else None
+
+
+@cache
+def _along(op: Op) -> int:
+    return build.load(op.name, _source("along"), _ARGUMENTS)
+
+
+def loop_along(op: Op, *, compiling: bool) -> int:
+    """The address of the loop of an operation along dimensions; 0: it is not compiled yet."""
+    if compiling or build.is_compiled(op.name, _source("along"), _ARGUMENTS):
+        return _along(op)
+    return 0
 
 
 _NARROWED = (

@@ -29,6 +29,7 @@ from tapegrad.kernels.layout import (
     CURSOR,
     DETAIL,
     DONE,
+    FIELD,
     FREE,
     FREE_LISTS,
     GEMM,
@@ -37,6 +38,7 @@ from tapegrad.kernels.layout import (
     KEEP,
     KEEP_AT,
     KERNELS,
+    KIND_ALONG,
     KIND_JOIN,
     KIND_MATMUL,
     KIND_MEAN,
@@ -112,6 +114,7 @@ from tapegrad.tape import (
     WORD,
 )
 
+FIELD_MASK = (1 << FIELD) - 1
 C_CONTIGUOUS = 1
 HANDS_BACK = GENERAL | HOOKED
 UNIT = 0x3FF0000000000000  # the bits of 1.0
@@ -126,6 +129,8 @@ def input_size(frame, kind, word, n, aux, k):
         return i8(frame[VIEWS])[i8(frame[VIEWS])[aux + k]]
     if kind == KIND_SUM or kind == KIND_MEAN:
         return aux
+    if kind == KIND_ALONG:
+        return aux & FIELD_MASK
     if kind == KIND_MATMUL:
         m, inner, cols = aux & 0xFFFFF, (aux >> 20) & 0xFFFFF, aux >> 40
         return m * inner if k == 0 else inner * cols
@@ -153,6 +158,12 @@ def pattern(word):
         if how == SCALAR or how == COLUMN:
             bits |= 1 << k
     return bits
+
+
+@typed
+def kernel_at(word, k, scalars):
+    """Where the address of the kernel for operand k stands among KERNELS."""
+    return (((word & CODE_MASK) * 2 + ((word >> DTYPE_SHIFT) & 1)) * 3 + k) * 8 + scalars
 
 
 @typed
@@ -295,8 +306,7 @@ def elementwise(frame, record, index, k, g, n, itemsize, out, fresh):
     word = record[WORD]
     aux = record[AUX]
     code = word & CODE_MASK
-    narrow = (word >> DTYPE_SHIFT) & 1
-    kernel = i8(frame[KERNELS])[((code * 2 + narrow) * 3 + k) * 8 + pattern(word)]
+    kernel = i8(frame[KERNELS])[kernel_at(word, k, pattern(word))]
     a, b, c, y = 0, 0, 0, 0
     if i8(frame[KEEP])[index] != frame[NOTHING]:
         count = i8(frame[KINDS])[code]  # how many operands the operation has
@@ -336,6 +346,22 @@ def elementwise(frame, record, index, k, g, n, itemsize, out, fresh):
 
 
 @typed
+def along(frame, record, index, g, out, fresh):
+    """One kernel call for all rows; where there is an adjoint already, the new one is added."""
+    aux = record[AUX]
+    size, n, inner = aux & FIELD_MASK, (aux >> FIELD) & FIELD_MASK, (aux >> 2 * FIELD) & FIELD_MASK
+    kernel = i8(frame[KERNELS])[kernel_at(record[WORD], 0, 0)]
+    x, y = value_address(frame, index, 0), value_address(frame, index, 1)
+    into = out if fresh else take(frame, size * 8)
+    call8(kernel, n, inner, size // (n * inner), g, x, y, into, aux >> 3 * FIELD)
+    if not fresh:
+        source, target = f8(into), f8(out)
+        for i in range(size):
+            target[i] += source[i]
+        give_back(frame, into, size * 8)
+
+
+@typed
 def contribute(frame, record, index, kind, k, g, n, itemsize):
     """Add the contribution of one record to the adjoint of its k-th input."""
     word = record[WORD]
@@ -362,6 +388,9 @@ def contribute(frame, record, index, kind, k, g, n, itemsize):
             left_adjoint(frame, saved(frame, index, 1), g, out, m, inner, cols, fresh)
         else:
             right_adjoint(frame, saved(frame, index, 0), g, out, m, inner, cols, fresh)
+        return
+    if kind == KIND_ALONG:
+        along(frame, record, index, g, out, fresh)
         return
     elementwise(frame, record, index, k, g, n, itemsize, out, fresh)
 
@@ -398,9 +427,8 @@ def obstacle(frame, record, index, kind, n):
             continue
         if input_size(frame, kind, word, n, record[AUX], k) > SMALL:
             return WANTS_PYTHON
-        if kind < 4:
-            at = ((word & CODE_MASK) * 2 + ((word >> DTYPE_SHIFT) & 1)) * 3 + k
-            at = at * 8 + pattern(word)
+        if kind < 4 or kind == KIND_ALONG:
+            at = kernel_at(word, k, pattern(word) if kind < 4 else 0)
             if i8(frame[KERNELS])[at] == 0:
                 frame[DETAIL] = at
                 return WANTS_KERNEL

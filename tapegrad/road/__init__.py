@@ -20,7 +20,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tapegrad import fast, views
+from tapegrad import along, fast, views
 from tapegrad.cpython import Method, c_text, new_function, new_method
 from tapegrad.kernels import build, layout
 from tapegrad.road.table import SERIOUS, Frame, as_expected, travelling
@@ -56,6 +56,7 @@ class Road:
             op: self._builtin(f"builtin{len(op.inputs)}", f"_{op.code}", op.name) for op in self.ops
         }
         self.view = self._builtin("view", "", "view")
+        self.along = self._builtin("along", "", "along")
         self.methods = {
             name: (function, self._method(name, function))
             for name, function in vars(Tensor).items()
@@ -95,6 +96,7 @@ class Road:
         for op in self.ops:
             op.short = self.short[op]
         views.compiled = self.view
+        along.compiled = self.along
         fast.deliver = self.deliver
         for name, (_, method) in self.methods.items():
             setattr(Tensor, name, method)
@@ -103,7 +105,7 @@ class Road:
         """Have operations go by functions in Python again."""
         for op in self.ops:
             op.short = self.python[op]
-        views.compiled = None
+        views.compiled = along.compiled = None
         fast.deliver = None
         for name, (function, _) in self.methods.items():
             setattr(Tensor, name, function)

@@ -17,6 +17,7 @@ WAYS = {
     "builtin1": (ONE_ARGUMENT, "%b", "0"),
     "builtin2": (FASTCALL, "%x", "%y"),
     "view": (FASTCALL, "%b", "0"),
+    "along": (FASTCALL, "%b", "0"),
 }
 _ENTRY = """
 define i64 @{name}(i64 %a, i64 %b, i64 %c) {{
@@ -46,8 +47,9 @@ def text(ops: list[Op]) -> str:
                         first=first, second=second,
                     )
                 )  # fmt: skip
-    _, first, second = WAYS["view"]
-    lines.append(
-        _ENTRY.format(name="view", before="", kind=at.VIEWED, code=0, first=first, second=second)
-    )
+    for way, kind in (("view", at.VIEWED), ("along", at.ALONG)):
+        _, first, second = WAYS[way]
+        lines.append(
+            _ENTRY.format(name=way, before="", kind=kind, code=0, first=first, second=second)
+        )
     return "".join(lines)

@@ -11,6 +11,7 @@ from tapegrad.kernels.flags import typed
 from tapegrad.kernels.layout import ALIGNED_IN_C_ORDER
 from tapegrad.kernels.memory import address, call1, call3, call4, f8, i4, i8, room_i8
 from tapegrad.kernels.road.frame import (
+    ALONG,
     AUX,
     BITS,
     BOOL,
@@ -76,6 +77,7 @@ from tapegrad.kernels.road.objects import (
     tape_of_thread,
 )
 from tapegrad.kernels.road.records import completed, kept
+from tapegrad.kernels.road.rows import along
 from tapegrad.kernels.road.views import viewed
 from tapegrad.tape import SCALAR as AS_SCALAR
 
@@ -273,9 +275,12 @@ def call(frame_at, kind, code, a, b):
     tape = tape_of_thread(frame)
     if tape == 0:
         return 0
-    if kind == VIEWED:
+    if kind == VIEWED or kind == ALONG:
         given = i8(a)
-        found = viewed(frame, tape, given[0], given[1], given[2])
+        if kind == VIEWED:
+            found = viewed(frame, tape, given[0], given[1], given[2])
+        else:
+            found = along(frame, tape, given[0], given[1])
         if found == REFUSED:
             call1(frame[INCREF], frame[NONE])
             return frame[NONE]

@@ -41,8 +41,11 @@ PAIR, SHAPE, BITS, AUX, MORE, LINE = range(6)
 LINES = 1024
 
 # What a call is: elementwise on one operand or two, a matrix product, a sum or mean of everything,
-# or a view: then its operand is an array of the Tensor, the array that is seen (or None, where the
-# `Way` tells where it lies), and the `Way`.
-ONE, TWO, MATMUL, TOTAL, VIEWED = range(5)
+# a view: then its operand is an array of the Tensor, the array that is seen (or None, where the
+# `Way` tells where it lies), and the `Way`; or something along dimensions: an array of the Tensor
+# and the `Plan`.
+ONE, TWO, MATMUL, TOTAL, VIEWED, ALONG = range(6)
 # Of a `Way`: see `tapegrad.views`.
 WAY_STEP, WAY_SHORT, WAY_WORD, WAY_SHAPE, WAY_AUX, WAY_ENTRY, WAY_AT = 0, 2, 3, 4, 5, 7, 9
+# Of a `Plan`: see `tapegrad.along`.
+PLAN_SHORT, PLAN_EXTRA, PLAN_AT = range(3)

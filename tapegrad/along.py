@@ -1,0 +1,99 @@
+"""The short road of operations along dimensions of small float64 Tensors, once there is one.
+
+What follows from an operation, its parameters and the operand's shape is worked out once (`Plan`),
+when a call has come a few times; then compiled code does the whole: the array, the Tensor, the
+record.  Until then, and for everything else, it is the general road.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapegrad.kernels import table
+from tapegrad.ops import along as rows
+from tapegrad.ops.core import Op
+from tapegrad.record import address, run
+from tapegrad.size import only_ints
+from tapegrad.tape import DTYPE_BITS, SAVES, shapes
+from tapegrad.tensor import F8, SHORT, Tensor
+
+# Compiled code, of (Tensor, Plan): the Tensor, or None where it refuses; see `tapegrad.road`.
+compiled: Callable[[Tensor, Plan], Tensor | None] | None = None
+TIMES = 8  # calls until a plan is made; and until its loop is compiled, if it is not on disk
+MANY = 200
+KNOWN = 4096
+
+
+class Plan(NamedTuple):
+    """What follows from an operation along dimensions, its parameters, and the operand's shape."""
+
+    short: int  # the result's `_s`
+    extra: Any  # what the record keeps beside values
+    at: int  # where the block stands
+    block: np.ndarray  # see `kernels.road.rows`
+
+
+Key = tuple[Any, ...]
+# From the operation and what its function was given: the Tensor and the parameters.
+Arguments = Callable[[Op, Any, Any, bool, Any], tuple[Tensor, dict[str, Any]]]
+_plans: dict[Key, Plan] = {}
+_met: dict[Key, int] = {}
+_numbers = frozenset((int, float, type(None)))
+
+
+def along(
+    op: Op, arguments: Arguments, x: Any, dim: Any, keepdim: bool = False, other: Any = None
+) -> Tensor:
+    """Run an operation along dimensions, in compiled code if this call has come before."""
+    key = None
+    if compiled is not None and x.__class__ is Tensor and _plain(dim, keepdim, other):
+        key = op, x._s, dim, keepdim, other
+        plan = _plans.get(key)
+        if plan is not None:
+            made = compiled(x, plan)
+            if made is not None:
+                return made
+    given, params = arguments(op, x, dim, keepdim, other)
+    y = run(op, (given,), params)
+    if key is not None and given is x and x._s >= 0:
+        remember(op, x, y, params, key)
+    return y
+
+
+def _plain(dim: Any, keepdim: Any, other: Any) -> bool:
+    """Whether what was given is made of ints, and of nothing that is only equal to one."""
+    if keepdim.__class__ is not bool or other.__class__ not in _numbers:
+        return False
+    return dim.__class__ is int or dim is None or (dim.__class__ is tuple and only_ints(dim))
+
+
+def remember(op: Op, x: Tensor, y: Tensor, params: dict[str, Any], key: Key) -> None:
+    """Count a call, and make a plan when it has come often enough."""
+    times = _met.get(key, 0) + 1
+    if len(_met) >= KNOWN:
+        _met.clear()
+    _met[key] = times
+    if times not in (TIMES, MANY) or y._s < 0:
+        return
+    aux = rows.packed(x._a, y._a, params)
+    if not aux:
+        return
+    loop = table.loop_along(op, compiling=times == MANY)
+    if loop:
+        if len(_plans) >= KNOWN:
+            _plans.clear()
+        _plans[key] = _plan(op, x._a, y._a, params, aux, loop)
+
+
+def _plan(
+    op: Op, x: np.ndarray, y: np.ndarray, params: dict[str, Any], aux: int, loop: int
+) -> Plan:
+    reads = op.saves[0]
+    word = op.code | DTYPE_BITS[F8] | (SAVES if any(reads) else 0)
+    number = shapes.number(y.shape)
+    block = np.array([loop, word, number, aux, *reads, y.ndim, *y.shape], np.int64)
+    short = number if y.size < SHORT else -1
+    return Plan(short, (params, ((x.shape, F8),)), address(block), block)

@@ -1,0 +1,84 @@
+"""An operation along dimensions of a Tensor, with its record."""
+
+from tapegrad.kernels.flags import typed
+from tapegrad.kernels.layout import ALIGNED_IN_C_ORDER, FIELD
+from tapegrad.kernels.memory import address, call1, call8, i8, room_i8
+from tapegrad.kernels.road.frame import (
+    DECREF,
+    EXCEPTIONS,
+    F8,
+    INCREF,
+    NEW_TUPLE,
+    NONE,
+    PLAN_AT,
+    PLAN_EXTRA,
+    PLAN_SHORT,
+    SERIOUS,
+)
+from tapegrad.kernels.road.objects import (
+    ARRAY_DATA,
+    ITEMS,
+    LOW_HALF,
+    PLACE,
+    REFUSED,
+    VALUES,
+    array_of,
+    number,
+    operand,
+    put,
+    recording,
+)
+from tapegrad.kernels.road.records import completed
+
+# Of a plan's block: the address of the loop, the record's word, the number of its shape and AUX;
+# whether the formula reads the operand, and the result; the dimensions and lengths of the result.
+LOOP, WORD, SHAPE, AUX, READS_OPERAND, READS_RESULT, NDIM, LENGTHS = range(8)
+MASK = (1 << FIELD) - 1
+
+
+@typed
+def computed(frame, block_at, array):
+    """The result; 0 with an exception set, or REFUSED: one of arithmetic came about."""
+    block = i8(block_at)
+    result = array_of(frame, frame[F8], block[NDIM], block_at + 8 * LENGTHS)
+    if result == 0:
+        return 0
+    aux = block[AUX]
+    n, inner = (aux >> FIELD) & MASK, (aux >> 2 * FIELD) & MASK
+    outer = (aux & MASK) // (n * inner)
+    x, y = i8(array)[ARRAY_DATA], i8(result)[ARRAY_DATA]
+    call8(block[LOOP], n, inner, outer, x, y, aux >> 3 * FIELD, 0, 0)
+    if call1(frame[EXCEPTIONS], frame[SERIOUS]) & LOW_HALF != 0:
+        call1(frame[DECREF], result)
+        return REFUSED
+    return result
+
+
+@typed
+def along(frame, tape, thing, plan_at):
+    """The Tensor of a result along dimensions; 0 with an exception set, or REFUSED."""
+    record = recording(frame, tape)
+    one = room_i8(4)
+    if record == REFUSED or not operand(frame, tape, thing, address(one), ALIGNED_IN_C_ORDER):
+        return REFUSED
+    plan = i8(plan_at + ITEMS * 8)
+    block_at = number(frame, plan[PLAN_AT])
+    block = i8(block_at)
+    result = computed(frame, block_at, one[VALUES])
+    if result == 0 or result == REFUSED:
+        return result
+    tracked = 1 if record and one[PLACE] != 0 else 0
+    entry = frame[NONE]
+    if tracked:
+        entry = call1(frame[NEW_TUPLE], 3)
+        if entry != 0:
+            put(frame, entry, ITEMS, one[VALUES] if block[READS_OPERAND] else frame[NONE])
+            put(frame, entry, ITEMS + 1, result if block[READS_RESULT] else frame[NONE])
+            put(frame, entry, ITEMS + 2, plan[PLAN_EXTRA])
+    else:
+        call1(frame[INCREF], entry)
+    call1(frame[INCREF], plan[PLAN_SHORT])
+    return completed(
+        frame, tape, tracked, address(one), 0, block[WORD], block[SHAPE], block[AUX],
+        plan[PLAN_SHORT], entry, result,
+    )  # fmt: skip

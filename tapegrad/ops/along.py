@@ -1,0 +1,56 @@
+"""Operations along dimensions whose adjoints compiled code knows: how rows lie in an array.
+
+The dimensions that an operation goes along must be neighbours; then an array in C order is
+`outer` blocks of `n` elements each of which is `inner` elements after the last.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tapegrad.kernels.layout import FIELD, SMALL
+from tapegrad.tape import Shape
+
+# Of one float64 operand; the names are those of the loops in `kernels.along`.
+ALONG = frozenset("prod amax amin norm var std logsumexp softmax log_softmax cumsum".split())
+
+
+def rows(shape: Shape, dim: int | tuple[int, ...]) -> tuple[int, int] | None:
+    """The length of a row along dimensions, and how far apart its elements are, if they are rows.
+
+    >>> rows((2, 3, 4), (1,)), rows((2, 3, 4), (1, 2)), rows((2, 3, 4), (0, 2))
+    ((3, 4), (12, 1), None)
+    """
+    dims = (dim,) if isinstance(dim, int) else tuple(sorted(dim))
+    if not dims:
+        return 1, 1
+    first, last = dims[0], dims[-1]
+    if last - first >= len(dims):
+        return None
+    return math.prod(shape[first : last + 1]), math.prod(shape[last + 1 :])
+
+
+def extra(params: dict[str, Any]) -> int:
+    """The number that a loop is given beside the arrays; -1: the loops do not serve."""
+    if params.get("p", 2.0) != 2.0:
+        return -1
+    correction = params.get("correction", 0)
+    fits = correction == int(correction) and 0 <= correction < 1 << FIELD - 2
+    return int(correction) if fits else -1
+
+
+def packed(x: np.ndarray, y: np.ndarray, params: dict[str, Any]) -> int:
+    """AUX of a record whose adjoint compiled code knows; 0: only the rule does.
+
+    It holds how many elements the operand has, those of a row, `inner`, and what `extra` gives.
+    """
+    if not 0 < x.size <= SMALL or not (x.flags.c_contiguous and y.flags.c_contiguous):
+        return 0
+    found, number = rows(x.shape, params["dim"]), extra(params)
+    if found is None or number < 0:
+        return 0
+    n, inner = found
+    return x.size | n << FIELD | inner << 2 * FIELD | number << 3 * FIELD

@@ -1,0 +1,133 @@
+"""Operations along dimensions by compiled code, beside the general road."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import tapegrad
+from tapegrad import along
+from tapegrad.kernels import table
+from tapegrad.ops.along import ALONG
+from tapegrad.tape import Tape, current
+from tests.kernels.test_along import CALLS
+
+pytestmark = pytest.mark.tapegrad_only("about two ways to the same results")
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch):
+    """Plans are made at the first call, on a tape of the test's own."""
+    if along.compiled is None:
+        pytest.skip("this machine has no compiled road")
+    monkeypatch.setattr(along, "TIMES", 1)
+    monkeypatch.setattr(along, "_plans", {})
+    monkeypatch.setattr(along, "_met", {})
+    monkeypatch.setattr(table, "loop_along", lambda op, compiling: table._along(op))
+    monkeypatch.setattr(current, "tape", Tape())
+
+
+def outcome(call, x):
+    tape = current.tape
+    before = len(tape)
+    y = call(x)
+    made = len(tape) - before
+    return y, tape.words()[-1].tolist() if made else None, tape.keep[-1] if made else None
+
+
+def assert_alike(call, x, planned=True):
+    y, record, entry = outcome(call, x)
+    assert bool(along._plans) == planned
+    y_, record_, entry_ = outcome(call, x)
+    np.testing.assert_allclose(y_._a, y._a, rtol=4e-15, atol=1e-300)
+    assert type(y_) is type(y)
+    assert (y_.shape, y_.dtype, y_._s, y_.requires_grad) == (
+        y.shape,
+        y.dtype,
+        y._s,
+        y.requires_grad,
+    )
+    assert record_ == record
+    assert (entry is None) == (entry_ is None)
+    for kept, kept_ in zip(entry or (), entry_ or (), strict=True):
+        if kept is y._a:
+            assert kept_ is y_._a
+        else:
+            assert kept_ is kept or kept_ == kept
+
+
+@pytest.mark.parametrize("name", sorted(ALONG))
+@pytest.mark.parametrize("shape", [(5,), (3, 4), (2, 3, 4), (4, 1, 2), (30, 40)])
+@pytest.mark.parametrize("how", ["constant", "leaf", "result"])
+def test_the_same_is_computed_and_recorded(name, shape, how):
+    values = np.random.default_rng(0).uniform(0.5, 1.5, shape)
+    for d in range(-1, len(shape)):
+        along._plans.clear()
+        x = tapegrad.tensor(values, requires_grad=how != "constant")
+        if shape[d] > 1 or name not in ("std", "var"):
+            assert_alike(lambda x, d=d: CALLS[name](x, d), x * 1.0 if how == "result" else x)
+
+
+def test_no_record_where_none_is_asked_for():
+    x = tapegrad.tensor([[1.0, 2.0]], requires_grad=True)
+    with tapegrad.no_grad():
+        assert_alike(lambda x: tapegrad.softmax(x, 1), x)
+    with tapegrad.inference_mode():
+        assert tapegrad.softmax(x, 1).is_inference()
+
+
+def test_other_operands_go_the_general_road():
+    x = tapegrad.tensor(np.ones((3, 4)), requires_grad=True)
+    for operand in (x.t(), x.float(), x[:, ::2], tapegrad.ones(100, 100)):
+        along._plans.clear()
+        assert_alike(lambda x: tapegrad.amax(x, 1), operand, planned=False)
+    tapegrad.amax(x, 1)
+    assert along._plans
+    view = x.t()[:3].t()[:, :3].t()  # of a shape that is known, in another order
+    np.testing.assert_array_equal(tapegrad.amax(view.contiguous().t(), 1)._a, 1.0)
+
+
+def test_arguments_that_equal_known_ones_are_refused_as_before():
+    x = tapegrad.ones(2, 3)
+    for _ in range(3):
+        tapegrad.amax(x, 1)
+        tapegrad.amax(x, (0, 1))
+    with pytest.raises(TypeError):
+        tapegrad.amax(x, True)
+    with pytest.raises(TypeError):
+        tapegrad.softmax(x, 1.0)
+    with pytest.raises(IndexError):
+        tapegrad.amax(x, 2)
+    assert tapegrad.amax(x, 1, keepdim=True).shape == (2, 1)
+    assert tapegrad.amax(x, [1]).shape == (2,)
+
+
+def test_exceptions_of_arithmetic_warn_as_before():
+    x = tapegrad.tensor([1e200, 1e200])
+    tapegrad.prod(x * 1e-200, 0)
+    with pytest.warns(RuntimeWarning, match="overflow"):
+        assert tapegrad.prod(x, 0).item() == np.inf
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert tapegrad.prod(x * 1e-200, 0).item() == 1.0
+
+
+def test_a_plan_is_made_when_calls_have_come_often_enough(monkeypatch):
+    monkeypatch.setattr(along, "TIMES", 3)
+    x = tapegrad.ones(7)
+    for times in range(1, 5):
+        tapegrad.logsumexp(x, 0)
+        assert bool(along._plans) == (times >= 3)
+
+
+def test_few_are_remembered(monkeypatch):
+    monkeypatch.setattr(along, "KNOWN", 4)
+    for n in range(1, 12):
+        assert tapegrad.cumsum(tapegrad.ones(n), 0)[-1].item() == n
+    assert len(along._plans) <= 4
+    assert len(along._met) <= 4
+
+
+def test_a_closed_road(monkeypatch):
+    monkeypatch.setattr(along, "compiled", None)
+    assert_alike(lambda x: tapegrad.softmax(x, 0), tapegrad.ones(3), planned=False)
