@@ -145,6 +145,11 @@ def _unary(op: Op) -> Callable[[Any], Tensor]:
     return function
 
 
+def ternary(op: Op) -> None:
+    """Give an operation of three operands a short road, which for now is the general one."""
+    op.short = lambda a, b, c: run(op, (as_operand(a), as_operand(b), as_operand(c)), {})
+
+
 def pair(s: int, sb: int) -> Pair:
     """What follows from the shapes of two operands that differ."""
     a, b = shapes.shapes[s], shapes.shapes[sb]

@@ -255,7 +255,7 @@ def write(
             elif code < 0:
                 code = tape.slots.get(code) or tape.slot(arg)
         codes.append(code)
-    native = op.kind is not ELEMENTWISE or _native(given, arrays, result)
+    native = op.kind is not ELEMENTWISE or _native(op, given, arrays, result)
     values = kept_values(op, codes, arrays if native else given, result)
     layout = layout_of(op, arrays, result, params) if native else None
     word = op.code | DTYPE_BITS[result.dtype]
@@ -283,9 +283,13 @@ def write(
     return tape.append(word, tuple(codes), result.shape, aux, entry)
 
 
-def _native(given: list[Any], arrays: list[Any], result: np.ndarray) -> bool:
+def _native(op: Op, given: list[Any], arrays: list[Any], result: np.ndarray) -> bool:
     """Whether no operand that was an array had to be cast to the type of the result."""
     kind = result.dtype
+    if op.inputs[0] == "condition":
+        if type(given[0]) is not np.ndarray or given[0].dtype.char != "?":
+            return False
+        given, arrays = given[1:], arrays[1:]
     for g, a in zip(given, arrays, strict=True):
         if a.dtype is not kind or (a is not g and isinstance(g, np.ndarray)):
             return False

@@ -15,8 +15,10 @@ import pytest
 from hypothesis import given, settings
 
 import tapegrad
+from tapegrad import along, views
 from tapegrad import road as roads
-from tapegrad import views
+from tapegrad.kernels import table as kernels
+from tapegrad.kernels.road import frame as at
 from tapegrad.ops.core import table
 from tapegrad.tape import FIRST, Tape, current
 from tapegrad.tensor import Tensor
@@ -26,6 +28,7 @@ pytestmark = pytest.mark.tapegrad_only("about two ways to the same results")
 OPS = [op for op in roads.travelling() if op.name != "matmul"]
 UNARY = [op for op in OPS if len(op.inputs) == 1]
 BINARY = [op for op in OPS if len(op.inputs) == 2]
+TERNARY = [op for op in OPS if len(op.inputs) == 3]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -125,6 +128,72 @@ def test_numbers(op, number):
             if type(number) is not bool:
                 assert_alike(op, (number, x))
             assert_alike(op, (x, number))
+
+
+def loaded(op):
+    """Have the loops of an operation of three operands, which come when it was called often."""
+    for scalars in range(8):
+        loop = kernels.forward(op, "f8", scalars)
+        roads.road.frame.rows[op.code][at.STEPS + scalars] = loop.address
+
+
+def three(op, shapes, hows):
+    """Operands; of `where`, the first is a condition."""
+    made = [placed(values(op, shape, k), how) for k, (shape, how) in enumerate(zip(shapes, hows))]
+    if op.inputs[0] == "condition":
+        made[0] = made[0].detach() > 0.5
+    return made
+
+
+@pytest.mark.parametrize("op", TERNARY, ids=lambda op: op.name)
+def test_ternary_operations(op):
+    loaded(op)
+    kinds = [((2, 3),) * 3, ((),) * 3, ((1,),) * 3, ((600,),) * 3, ((0, 2),) * 3]
+    kinds += [((2, 3), (), ()), ((), (2, 3), ()), ((), (), (2, 3)), ((2, 3), (2, 3), ())]
+    kinds += [((2, 3), (), (2, 3)), ((2, 3), (3,), ()), ((3,), (2, 3), (2, 1)), ((1,), (), ())]
+    for shapes, hows in zip(kinds, itertools.cycle(itertools.product(PLACES, repeat=3))):
+        assert_alike(op, three(op, shapes, hows))
+    for hows in itertools.product(PLACES, repeat=3):
+        assert_alike(op, three(op, ((2, 3),) * 3, hows))
+
+
+@pytest.mark.parametrize("op", TERNARY, ids=lambda op: op.name)
+def test_numbers_among_three(op):
+    loaded(op)
+    for how, shape in itertools.product(PLACES, [(), (1,), (2, 3)]):
+        a, b, c = three(op, (shape,) * 3, (how,) * 3)
+        for operands in ((a, b, 0.25), (a, 0.25, c), (a, 1, 2.0), (a, b, True)):
+            assert_alike(op, operands)
+            with tapegrad.no_grad():
+                assert_alike(op, operands)
+
+
+def test_conditions_that_are_none_of_the_road():
+    where = table["where"]
+    loaded(where)
+    x = tapegrad.ones(2, 3).requires_grad_()
+    for condition in (x.detach() > 0, (tapegrad.ones(3, 2) > 0).t(), tapegrad.tensor(True)):
+        assert_alike(where, (condition, x, 0.0))
+    assert_alike(where, (tapegrad.ones(2, 3).numpy() > 0, x, 0.0))
+    with pytest.raises(RuntimeError, match="do not broadcast"):
+        where.short(tapegrad.ones(2) > 0, x, 0.0)
+    with pytest.raises(RuntimeError, match="must be boolean"):
+        tapegrad.where(tapegrad.ones(2, 3), x, 0.0)
+    with pytest.raises(TypeError, match="an operand must be"):
+        where.short(x.detach() > 0, x, "a")
+
+
+def test_loops_of_three_operands_come_when_they_were_called_for():
+    clamp = table["clamp"]
+    row = roads.road.frame.rows[clamp.code]
+    row[at.STEPS : at.STEPS + 8] = 0
+    roads.road.frame.learn(clamp, roads.road.python[clamp])
+    x = tapegrad.tensor([-1.0, 0.5, 2.0])
+    for _ in range(along.MANY):
+        assert clamp.short(x, 0.0, 1.0).tolist() == [0.0, 0.5, 1.0]
+    assert row[at.STEPS + 6]
+    assert not row[at.STEPS]
+    assert_alike(clamp, (x, 0.0, 1.0))
 
 
 @pytest.mark.parametrize(

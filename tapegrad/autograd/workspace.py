@@ -22,6 +22,7 @@ from tapegrad.kernels.layout import (
     ARRAY_DATA,
     ARRAY_FLAGS,
     ARRAY_STRIDES,
+    CHOICE,
     DONE,
     EVERY_LEAF,
     FRAME_SIZE,
@@ -51,6 +52,7 @@ from tapegrad.kernels.layout import (
     WIDE_INPUTS,
     find,
 )
+from tapegrad.ops.elementwise import where
 from tapegrad.tape import Tape, shapes, strides
 
 CHUNK = 1 << 18  # bytes of the first arena chunk; it must hold more than one record needs
@@ -85,6 +87,7 @@ class Workspace:
         frame[KINDS] = table.kinds.ctypes.data
         frame[KERNELS] = table.addresses.ctypes.data
         frame[NOTHING] = id(None)
+        frame[CHOICE] = where.code  # whose first operand is of bytes
         frame[TUPLE_ITEMS] = found.tuple_items
         frame[ARRAY_DATA] = found.array_data
         frame[ARRAY_STRIDES] = found.array_strides

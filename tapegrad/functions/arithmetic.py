@@ -10,7 +10,7 @@ import numpy as np
 from tapegrad.dtypes import dtype as DType
 from tapegrad.dtypes import of_numpy
 from tapegrad.dtypes import result_type as _result_type
-from tapegrad.fast import as_operand, binary, unary
+from tapegrad.fast import as_operand, binary, ternary, unary
 from tapegrad.functions.arguments import as_input, same_and_large
 from tapegrad.ops import elementwise as e
 from tapegrad.ops import logic
@@ -53,8 +53,10 @@ def _binary(op: Op, text: str, example: str, answer: str, module: str = __name__
     return cast(Binary, _documented(binary(op), op.name, text, example, answer, module))
 
 
-for _product in (e.strong, e.exact):  # of which derivatives are made
-    binary(_product)
+for _two in (e.strong, e.exact, e.clamp_min, e.clamp_max):  # derivatives are made of products
+    binary(_two)
+for _three in (e.where, e.clamp, e.lerp, e.addcmul, e.addcdiv):
+    ternary(_three)
 _add = binary(e.add)
 _sub = binary(e.sub)
 mul = _binary(
@@ -244,12 +246,14 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     >>> tg.where(tg.tensor([True, False]), 1.0, 2.0)
     tensor([1., 2.])
     """
+    if input is not None and condition.__class__ is Tensor and condition._a.dtype.char == "?":
+        return e.where.short(condition, input, other)
     c = as_input(condition, "where")
     if input is None and other is None:
         return tuple(wrap(i) for i in np.nonzero(c._a))
     if c._a.dtype.kind != "b":
         raise RuntimeError(f"`where`: the condition must be boolean, got {c.dtype}")
-    return run(e.where, (c, as_operand(input), as_operand(other)), {})
+    return e.where.short(c, input, other)
 
 
 def clamp(input: Any, min: Any = None, max: Any = None) -> Tensor:
@@ -262,7 +266,7 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Tensor:
     if min is None and max is None:
         raise RuntimeError("`clamp` needs at least one of `min` and `max`")
     op, bounds = clamping(min, max)
-    return run(op, (as_input(input, "clamp"), *bounds), {})
+    return op.short(as_input(input, "clamp"), *bounds)  # type: ignore[no-any-return]
 
 
 def clamping(low: Any, high: Any) -> tuple[Op, tuple[Any, ...]]:
@@ -297,7 +301,7 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor
     if _in_one_pass(value, input, tensor1, tensor2):
         return run(e.addcmul_scaled, (input, tensor1, tensor2, value), {})
     factor = scaled("addcmul", value, tensor1, input, tensor2)
-    return run(e.addcmul, (as_operand(input), as_operand(factor), as_operand(tensor2)), {})
+    return e.addcmul.short(input, factor, tensor2)  # type: ignore[no-any-return]
 
 
 def _in_one_pass(value: Any, *operands: Any) -> bool:
@@ -314,7 +318,7 @@ def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor
     if _in_one_pass(value, input, tensor1, tensor2):
         return run(e.addcdiv_scaled, (input, tensor1, tensor2, value), {})
     top = numerator(value, tensor1, tensor2, input)
-    return run(e.addcdiv, (as_operand(input), as_operand(top), as_operand(tensor2)), {})
+    return e.addcdiv.short(input, top, tensor2)  # type: ignore[no-any-return]
 
 
 def numerator(value: Any, tensor1: Any, tensor2: Any, input: Any) -> Any:
@@ -331,7 +335,7 @@ def lerp(input: Any, end: Any, weight: Any) -> Tensor:
     >>> tg.lerp(tg.tensor(0.0), tg.tensor(10.0), 0.5)
     tensor(5.)
     """
-    return run(e.lerp, (as_operand(input), as_operand(end), as_operand(weight)), {})
+    return e.lerp.short(input, end, weight)  # type: ignore[no-any-return]
 
 
 def _of_one(op: Op, text: str, example: str, answer: str) -> Unary:

@@ -22,9 +22,9 @@ import numpy as np
     ADJOINTS, LEAF_ADJOINTS, KEEP, NEED, NEED_AT, LEAF_NEED, REACH, REACH_AT, WIDE_INPUTS,
     ARENA, ARENA_AT, ARENA_END, FREE, KERNELS, KINDS, GEMM, GEMM_ARGUMENTS,
     EVERY, TOP, DETAIL, TUPLE_ITEMS, ARRAY_DATA, ARRAY_STRIDES, ARRAY_FLAGS, NOTHING,
-    SEED, SEED_VALUE, ONE,
+    SEED, SEED_VALUE, ONE, CHOICE,
     FRAME_SIZE,
-) = range(52)  # fmt: skip
+) = range(53)  # fmt: skip
 EVERY_LEAF = -1  # in place of the number of targets
 
 # Tasks: a sweep from its start, the same from where Python took over, the liveness pass, and a

@@ -98,6 +98,11 @@ def forward(op: Op, dtype: str, scalars: int) -> Kernel | None:
     return Kernel(address, _function(address))
 
 
+def is_compiled(op: Op, dtype: str, scalars: int) -> bool:
+    """Whether `forward` would find its loop on disk."""
+    return build.is_compiled("kernel", symbols.forward_source(op, dtype, scalars), _ARGUMENTS)
+
+
 @cache
 def pullback(op: Op, operand: int, dtype: str, scalars: int) -> Kernel | None:
     """The loop that hands an adjoint on to one operand of an operation, if it has one."""

@@ -25,6 +25,7 @@ from tapegrad.kernels.layout import (
     ARRAY_FLAGS,
     BOTTOM,
     CHANGED,
+    CHOICE,
     COUNT,
     CURSOR,
     DETAIL,
@@ -329,7 +330,8 @@ def elementwise(frame, record, index, k, g, n, itemsize, out, fresh):
     how_a, how_b, how_c = (word >> 16) & 3, (word >> 18) & 3, (word >> 20) & 3
     how = (word >> (16 + 2 * k)) & 3
     step = aux * itemsize
-    step_a = row_step(how_a, step, itemsize)
+    size_a = 1 if code == frame[CHOICE] else itemsize
+    step_a = row_step(how_a, aux * size_a, size_a)
     step_b = row_step(how_b, step, itemsize)
     step_c = row_step(how_c, step, itemsize)
     step_out = row_step(how, step, itemsize)

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import fast, storage
+from tapegrad import along, fast, storage
 from tapegrad.cpython import address_of, numpy_function
+from tapegrad.kernels import table as kernels
 from tapegrad.kernels.road import frame as at
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code
 from tapegrad.ops.elementwise import Composed, Lazy
@@ -135,7 +136,7 @@ def kind_of(op: Op) -> int:
     """What a call of an operation is."""
     if op in fast.wholes:
         return at.TOTAL
-    return len(op.inputs) - 1 if op.kind is ELEMENTWISE else at.MATMUL
+    return (at.ONE, at.TWO, at.THREE)[len(op.inputs) - 1] if op.kind is ELEMENTWISE else at.MATMUL
 
 
 def travelling() -> list[Op]:
@@ -146,6 +147,13 @@ def travelling() -> list[Op]:
         if op.short is not None
         and (kind_of(op) not in (at.ONE, at.TWO) or isinstance(op.forward, Lazy) or steps_of(op))
     ]
+
+
+def _numbers(args: tuple[Any, ...], result: np.ndarray) -> int:
+    """Which operands are one number where the result is more, as bits."""
+    if result.size == 1:
+        return 0
+    return sum((np.ndim(getattr(x, "_a", x)) == 0) << k for k, x in enumerate(args))
 
 
 class Frame:
@@ -212,8 +220,14 @@ class Frame:
         if len(op.inputs) == 1:  # (x, y) of one operand stand where (a, b, y) of two do
             reads = [(reads[0] & 1) | (reads[0] & 2) << 1, 0]
         row[at.WORD] = op.code | DTYPE_BITS[F8] | (SAVES if keeps else 0)
-        row[at.READS], row[at.READS_SECOND] = reads
+        row[at.READS : at.READS + len(reads)] = reads
         row[at.ENTRY] = len(op.inputs) + 1 if keeps else 0
+        if kind_of(op) == at.THREE:
+            row[at.CHOOSES] = op.inputs[0] == "condition"
+            otherwise = self._once_met(op, otherwise)
+            self.held.append(otherwise)
+            row[at.OTHERWISE] = id(otherwise)
+            return
         row[at.TRUTH] = _compares(op)
         steps = steps_of(op) if op.kind is ELEMENTWISE else [op.name == "mean"]
         row[at.STEPS : at.STEPS + len(steps)] = steps
@@ -229,6 +243,25 @@ class Frame:
             found = otherwise(*args)
             if steps_of(op):
                 self.learn(op, otherwise)
+            return found
+
+        return function
+
+    def _once_met(self, op: Op, otherwise: Callable[..., Any]) -> Callable[..., Any]:
+        """What calls an operation of three operands, and looks for its loops when they pay."""
+        met: dict[int, int] = {}
+
+        def function(*args: Any) -> Any:
+            found = otherwise(*args)
+            if type(found) is Tensor and found._s >= 0:
+                scalars = _numbers(args, found._a)
+                times = met[scalars] = met.get(scalars, 0) + 1
+                if times == along.MANY or (
+                    times == along.TIMES and kernels.is_compiled(op, "f8", scalars)
+                ):
+                    loop = kernels.forward(op, "f8", scalars)
+                    if loop is not None:
+                        self.rows[op.code][at.STEPS + scalars] = loop.address
             return found
 
         return function

@@ -16,6 +16,7 @@ WAYS = {
     "flipped2": (ONE_ARGUMENT, "%b", "%a"),
     "builtin1": (ONE_ARGUMENT, "%b", "0"),
     "builtin2": (FASTCALL, "%x", "%y"),
+    "builtin3": (FASTCALL, "%b", "0"),
     "view": (FASTCALL, "%b", "0"),
     "along": (FASTCALL, "%b", "0"),
 }

@@ -45,6 +45,7 @@ from tapegrad.kernels.road.frame import (
     SUM_LOOP,
     SUM_START,
     T_SHAPE,
+    THREE,
     TOTAL,
     TOTALS,
     TRUTH,
@@ -78,6 +79,7 @@ from tapegrad.kernels.road.objects import (
 )
 from tapegrad.kernels.road.records import completed, kept
 from tapegrad.kernels.road.rows import along
+from tapegrad.kernels.road.three import three
 from tapegrad.kernels.road.views import viewed
 from tapegrad.tape import SCALAR as AS_SCALAR
 
@@ -133,7 +135,7 @@ def elementwise(frame, tape, row_at, first, second):
         call1(frame[INCREF], entry)
     word = i8(row_at)[WORD] | bits
     return completed(
-        frame, tape, tracked, first, second, word, shape, length, shape_at, entry, result
+        frame, tape, tracked, first, second, 0, word, shape, length, shape_at, entry, result
     )
 
 
@@ -208,7 +210,9 @@ def product(frame, tape, row_at, first, second):
     else:
         call1(frame[INCREF], entry)
     shape_at = call1(frame[FROM_LONG], shape)
-    return completed(frame, tape, tracked, first, second, word, shape, aux, shape_at, entry, result)
+    return completed(
+        frame, tape, tracked, first, second, 0, word, shape, aux, shape_at, entry, result
+    )
 
 
 @typed
@@ -249,20 +253,22 @@ def total(frame, tape, row_at, code, first):
     call1(frame[INCREF], entry)
     call1(frame[INCREF], frame[ZERO])
     return completed(
-        frame, tape, tracked, first, 0, i8(line)[BITS], 0, i8(line)[AUX], frame[ZERO], entry,
+        frame, tape, tracked, first, 0, 0, i8(line)[BITS], 0, i8(line)[AUX], frame[ZERO], entry,
         result,
     )  # fmt: skip
 
 
 @typed
-def otherwise(frame, row_at, a, b):
+def otherwise(frame, row_at, count, a, b, c):
     """Hand a call over to the operation's function in Python."""
-    arguments = call1(frame[NEW_TUPLE], 1 if b == 0 else 2)
+    arguments = call1(frame[NEW_TUPLE], count)
     if arguments == 0:
         return 0
     put(frame, arguments, ITEMS, a)
-    if b != 0:
+    if count > 1:
         put(frame, arguments, ITEMS + 1, b)
+    if count > 2:
+        put(frame, arguments, ITEMS + 2, c)
     found = call3(frame[CALL], i8(row_at)[OTHERWISE], arguments, 0)
     call1(frame[DECREF], arguments)
     return found
@@ -285,6 +291,12 @@ def call(frame_at, kind, code, a, b):
             call1(frame[INCREF], frame[NONE])
             return frame[NONE]
         return found
+    if kind == THREE:
+        given = i8(a)
+        found = three(frame, tape, row_at, a)
+        if found == REFUSED:
+            return otherwise(frame, row_at, 3, given[0], given[1], given[2])
+        return found
     found = REFUSED
     one, two = room_i8(4), room_i8(4)
     first, second = address(one), address(two) if b != 0 else 0
@@ -306,5 +318,5 @@ def call(frame_at, kind, code, a, b):
     if two[THING] == 0 and two[VALUES] != 0:
         call1(frame[DECREF], two[VALUES])
     if found == REFUSED:
-        return otherwise(frame, row_at, a, b)
+        return otherwise(frame, row_at, 1 if b == 0 else 2, a, b, 0)
     return found

@@ -22,13 +22,14 @@ counted in words.
 ) = range(77)  # fmt: skip
 
 # A row of the table ROWS, by the code of an operation: its word; which values the formulas of the
-# first input read, and of the second (bits: first operand, second, result); how many values an
-# entry of `keep` has, or 0; whether the result is of booleans; the Python function that takes what
-# the road does not; and what is computed: one or two loops of NumPy, each with its data and its
-# operands.
-WORD, READS, READS_SECOND, ENTRY, TRUTH, OTHERWISE, STEPS = range(7)
+# first input read, of the second, and of the third (bits: the operands, the result); how many
+# values an entry of `keep` has, or 0; whether the result is of booleans; the Python function that
+# takes what the road does not; and what is computed: one or two loops of NumPy, each with its data
+# and its operands, or, of three operands, loops of our own, by which of them are one number.
+WORD, READS, READS_SECOND, READS_THIRD, ENTRY, TRUTH, OTHERWISE, STEPS = range(8)
 LOOP, DATA, FROM, WITH, STEP = range(5)
 ROW = STEPS + 2 * STEP
+CHOOSES = TRUTH  # of three operands: whether the first is a condition
 DIVIDES = STEPS  # of a total: whether it is a mean
 # FROM and WITH: an operand, what the step before computed, the number 0, or nothing.
 FIRST, SECOND, RESULT, NULL, NOTHING = range(5)
@@ -43,8 +44,8 @@ LINES = 1024
 # What a call is: elementwise on one operand or two, a matrix product, a sum or mean of everything,
 # a view: then its operand is an array of the Tensor, the array that is seen (or None, where the
 # `Way` tells where it lies), and the `Way`; or something along dimensions: an array of the Tensor
-# and the `Plan`.
-ONE, TWO, MATMUL, TOTAL, VIEWED, ALONG = range(6)
+# and the `Plan`; or elementwise on an array of three operands.
+ONE, TWO, MATMUL, TOTAL, VIEWED, ALONG, THREE = range(7)
 # Of a `Way`: see `tapegrad.views`.
 WAY_STEP, WAY_SHORT, WAY_WORD, WAY_SHAPE, WAY_AUX, WAY_ENTRY, WAY_AT = 0, 2, 3, 4, 5, 7, 9
 # Of a `Plan`: see `tapegrad.along`.

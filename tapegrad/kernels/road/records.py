@@ -100,7 +100,7 @@ def owed(frame, tape, shape, result):
 
 
 @typed
-def write(frame, tape, tensor, word, p, q, shape, aux, entry):
+def write(frame, tape, tensor, word, p, q, r, shape, aux, entry):
     """Append a record and give the Tensor its place; 0 with an exception set."""
     offset = number(frame, i8(tape)[frame[OFFSET]])
     token = i8(tape)[frame[NEXT]]
@@ -108,7 +108,7 @@ def write(frame, tape, tensor, word, p, q, shape, aux, entry):
     record[0] = word
     record[1] = p
     record[2] = q
-    record[3] = 0
+    record[3] = r
     record[4] = shape
     record[5] = aux
     following = call1(frame[FROM_LONG], number(frame, token) + 1)
@@ -125,7 +125,9 @@ def write(frame, tape, tensor, word, p, q, shape, aux, entry):
 
 
 @typed
-def finish(frame, tape, tensor, tracked, first, second, word, shape, aux, entry, result):
+def finish(
+    frame, tape, tensor, tracked, first, second, third, word, shape, aux, entry, result
+):  # fmt: skip
     """Record a Tensor that has its values, if it is to be; 0 with an exception set, or REFUSED."""
     if not tracked:
         put(frame, tensor, frame[T_POS], frame[ZERO])
@@ -142,10 +144,15 @@ def finish(frame, tape, tensor, tracked, first, second, word, shape, aux, entry,
         q = code_of(frame, tape, second)
         if q == 0 and i8(second)[PLACE] != 0:
             return 0
+    r = 0
+    if third != 0:
+        r = code_of(frame, tape, third)
+        if r == 0 and i8(third)[PLACE] != 0:
+            return 0
     if not owed(frame, tape, shape, result):
         return REFUSED
     put(frame, tensor, frame[T_HOME], tape)
-    return write(frame, tape, tensor, word, p, q, shape, aux, entry)
+    return write(frame, tape, tensor, word, p, q, r, shape, aux, entry)
 
 
 @typed
@@ -172,7 +179,9 @@ def kept(frame, row_at, first, second, result):
 
 
 @typed
-def completed(frame, tape, tracked, first, second, word, shape, aux, shape_at, entry, result):
+def completed(
+    frame, tape, tracked, first, second, third, word, shape, aux, shape_at, entry, result
+):  # fmt: skip
     """The Tensor of a result, or what `call` gives without one; it takes over three references."""
     tensor = 0
     if entry != 0 and shape_at != 0:
@@ -186,7 +195,9 @@ def completed(frame, tape, tracked, first, second, word, shape, aux, shape_at, e
         return 0
     i8(tensor)[frame[T_ARRAY]] = result
     i8(tensor)[frame[T_SHAPE]] = shape_at
-    done = finish(frame, tape, tensor, tracked, first, second, word, shape, aux, entry, result)
+    done = finish(
+        frame, tape, tensor, tracked, first, second, third, word, shape, aux, entry, result
+    )
     call1(frame[DECREF], entry)
     if done != 1:
         call1(frame[DECREF], tensor)

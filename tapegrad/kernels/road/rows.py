@@ -79,6 +79,6 @@ def along(frame, tape, thing, plan_at):
         call1(frame[INCREF], entry)
     call1(frame[INCREF], plan[PLAN_SHORT])
     return completed(
-        frame, tape, tracked, address(one), 0, block[WORD], block[SHAPE], block[AUX],
+        frame, tape, tracked, address(one), 0, 0, block[WORD], block[SHAPE], block[AUX],
         plan[PLAN_SHORT], entry, result,
     )  # fmt: skip

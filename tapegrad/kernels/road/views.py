@@ -74,7 +74,7 @@ def recorded_view(frame, tape, tensor, thing, way_at):
     way = i8(way_at)
     word, shape = number(frame, way[WAY_WORD]), number(frame, way[WAY_SHAPE])
     aux = number(frame, way[WAY_AUX])
-    return write(frame, tape, tensor, word, p, 0, shape, aux, way[WAY_ENTRY])
+    return write(frame, tape, tensor, word, p, 0, 0, shape, aux, way[WAY_ENTRY])
 
 
 @typed
