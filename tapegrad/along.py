@@ -15,7 +15,7 @@ import numpy as np
 from tapegrad.kernels import table
 from tapegrad.ops import along as rows
 from tapegrad.ops.core import Op
-from tapegrad.record import address, run
+from tapegrad.record import address, layout_of, run
 from tapegrad.size import only_ints
 from tapegrad.tape import DTYPE_BITS, SAVES, shapes
 from tapegrad.tensor import F8, SHORT, Tensor
@@ -78,22 +78,23 @@ def remember(op: Op, x: Tensor, y: Tensor, params: dict[str, Any], key: Key) -> 
     _met[key] = times
     if times not in (TIMES, MANY) or y._s < 0:
         return
-    aux = rows.packed(x._a, y._a, params)
-    if not aux:
+    lies = rows.packed(x._a, y._a, params)
+    layout = layout_of(op, [x._a], y._a, params)
+    if not lies or layout is None:
         return
     loop = table.loop_along(op, compiling=times == MANY)
     if loop:
         if len(_plans) >= KNOWN:
             _plans.clear()
-        _plans[key] = _plan(op, x._a, y._a, params, aux, loop)
+        _plans[key] = _plan(op, x._a, y._a, params, layout, [loop, lies])
 
 
 def _plan(
-    op: Op, x: np.ndarray, y: np.ndarray, params: dict[str, Any], aux: int, loop: int
+    op: Op, x: np.ndarray, y: np.ndarray, params: dict[str, Any], layout: Any, how: list[int]
 ) -> Plan:
-    reads = op.saves[0]
-    word = op.code | DTYPE_BITS[F8] | (SAVES if any(reads) else 0)
+    reads, (bits, aux) = op.saves[0], layout
+    word = op.code | DTYPE_BITS[F8] | (SAVES if any(reads) else 0) | bits
     number = shapes.number(y.shape)
-    block = np.array([loop, word, number, aux, *reads, y.ndim, *y.shape], np.int64)
+    block = np.array([*how, word, number, aux, *reads, y.ndim, *y.shape], np.int64)
     short = number if y.size < SHORT else -1
     return Plan(short, (params, ((x.shape, F8),)), address(block), block)

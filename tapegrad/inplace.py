@@ -64,7 +64,7 @@ def run_inplace(op: Op, args: tuple[Any, ...], params: dict[str, Any], target: T
         return target
     token = write(tape, op, args, kept, kept, old, params)
     if tape.anomaly is not None:
-        tape.traces[token] = user_line()
+        tape.traces[token - 1 + 1] = user_line()  # as a number of its own
     move(target, tape, token)
     return target
 

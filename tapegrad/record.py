@@ -107,7 +107,7 @@ def run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
         token = write(tape, op, args, given, arrays, result, params)
         t = placed(result, tape, token)
         if tape.anomaly is not None:
-            tape.traces[token] = user_line()
+            tape.traces[token - 1 + 1] = user_line()  # as a number of its own
     else:
         t = wrap(result)
         if tape.inference:

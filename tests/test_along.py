@@ -8,7 +8,6 @@ import pytest
 import tapegrad
 from tapegrad import along
 from tapegrad.kernels import table
-from tapegrad.ops.along import ALONG
 from tapegrad.tape import Tape, current
 from tests.kernels.test_along import CALLS
 
@@ -56,7 +55,10 @@ def assert_alike(call, x, planned=True):
             assert kept_ is kept or kept_ == kept
 
 
-@pytest.mark.parametrize("name", sorted(ALONG))
+LOOPS = CALLS | {"clone": lambda x, d: tapegrad.clone(x)}
+
+
+@pytest.mark.parametrize("name", sorted(LOOPS))
 @pytest.mark.parametrize("shape", [(5,), (3, 4), (2, 3, 4), (4, 1, 2), (30, 40)])
 @pytest.mark.parametrize("how", ["constant", "leaf", "result"])
 def test_the_same_is_computed_and_recorded(name, shape, how):
@@ -65,7 +67,16 @@ def test_the_same_is_computed_and_recorded(name, shape, how):
         along._plans.clear()
         x = tapegrad.tensor(values, requires_grad=how != "constant")
         if shape[d] > 1 or name not in ("std", "var"):
-            assert_alike(lambda x, d=d: CALLS[name](x, d), x * 1.0 if how == "result" else x)
+            assert_alike(lambda x, d=d: LOOPS[name](x, d), x * 1.0 if how == "result" else x)
+
+
+def test_a_copy_is_one():
+    x = tapegrad.tensor([[1.0, 2.0]])
+    for _ in range(3):
+        y = x.clone()
+        y[0, 0] = 5.0
+        assert x.tolist() == [[1.0, 2.0]]
+    assert tapegrad.tensor(2.0).clone().item() == 2.0
 
 
 def test_no_record_where_none_is_asked_for():

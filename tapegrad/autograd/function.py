@@ -352,7 +352,7 @@ def _record(
     word = _function.code | DTYPE_BITS[spec.dtype] | GENERAL | saves
     main = tape.append(word, codes, spec.shape, 0, entry)
     if tape.anomaly is not None:
-        tape.traces[main] = user_line()
+        tape.traces[main - 1 + 1] = user_line()  # as a number of its own
     results = []
     for j, (out, is_live) in enumerate(zip(outputs, live, strict=True)):
         if not is_live:

@@ -53,7 +53,8 @@ def _at(t: Tensor) -> Hooks:
     tape, position = t._listen()
     found = tape.hooks.get(position)
     if found is None:
-        found = tape.hooks[position] = Hooks()
+        # A number of its own: the object in the tape says by its references who holds a record.
+        found = tape.hooks[position - 1 + 1] = Hooks()
     return found
 
 

@@ -109,7 +109,8 @@ class Text:
     """
 
     def __init__(self) -> None:
-        self.called: dict[str, Any] = {"nan": math.nan, "inf": math.inf}
+        # By its module's name NumPy's warnings of such code are told from those of the user's.
+        self.called: dict[str, Any] = {"nan": math.nan, "inf": math.inf, "__name__": __name__}
         self._lines: list[tuple[str, str]] = []  # what a line assigns or changes, and the line
         self._names: dict[str, str] = {}
 

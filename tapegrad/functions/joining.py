@@ -11,6 +11,7 @@ from tapegrad.dtypes import result_type
 from tapegrad.functions.arguments import as_input, one_dim
 from tapegrad.functions.shapes import reshape, unsqueeze
 from tapegrad.ops import shape as s
+from tapegrad.ops.core import Op
 from tapegrad.record import layout_of, resolve, run
 from tapegrad.tape import DTYPE_BITS, LARGE, MODE_FAST, Shape, current
 from tapegrad.tensor import F8, Tensor, placed, wrap
@@ -25,6 +26,9 @@ def cat(tensors: Any, dim: int = 0) -> Tensor:
     tensor([1., 0.])
     """
     parts = _parts(tensors, "cat", ValueError)
+    found = _joined(s.cat, parts, dim)
+    if found is not None:
+        return found
     shaped = [x for x in parts if x._a.shape != (0,)] or parts[:1]
     d = one_dim(dim, shaped[0]._a.ndim, "cat")
     first = shaped[0]._a.shape
@@ -54,7 +58,7 @@ def stack(tensors: Any, dim: int = 0) -> Tensor:
             [0., 0.]])
     """
     parts = _parts(tensors, "stack")
-    found = _stacked(parts, dim)
+    found = _joined(s.stack, parts, dim)
     if found is not None:
         return found
     if any(x._a.shape != parts[0]._a.shape for x in parts):
@@ -66,29 +70,30 @@ def stack(tensors: Any, dim: int = 0) -> Tensor:
     )
 
 
-def _stacked(parts: list[Tensor], dim: Any) -> Tensor | None:
-    """`stack` of float64 Tensors of modest size by a short road; None where it does not lead.
+def _joined(op: Op, parts: list[Tensor], dim: Any) -> Tensor | None:
+    """`cat` or `stack` of small float64 Tensors by a short road; None where it does not lead.
 
-    What follows from their number and shape is worked out once.
+    What follows from their shapes is worked out once.
     """
     tape = current.tape
-    number = parts[0]._s
-    if number < 0 or type(dim) is not int or tape.mode != MODE_FAST or tape.inference:
+    if type(dim) is not int or tape.mode != MODE_FAST or tape.inference:
         return None
     recorded = False
     for x in parts:
-        if type(x) is not Tensor or x._s != number:
+        if type(x) is not Tensor or x._s < 0:
             return None
         if x._home is not None and x._home is not tape:
             resolve(x, tape)
         recorded |= x._pos != 0
-    key = (number, len(parts), dim)
+    key = (op, dim, *[x._s for x in parts])
     plan = _plans.get(key) or _plan(parts, key)
     if plan is None:
         return None
-    shape, aux, entry = plan
+    word, shape, aux, entry = plan
     r = np.empty(shape)
-    if dim:
+    if op is s.cat:
+        np.concatenate([x._a for x in parts], dim, out=r)
+    elif dim:
         np.stack([x._a for x in parts], dim, out=r)
     else:
         for k, x in enumerate(parts):
@@ -99,29 +104,34 @@ def _stacked(parts: list[Tensor], dim: Any) -> Tensor | None:
         tape.owe(r.nbytes)
     tape.make_room()
     codes = tuple([p if (p := x._pos) >= 0 else tape.slot(x) for x in parts])
-    return placed(r, tape, tape.append(_STACK, codes, shape, aux, entry))
+    return placed(r, tape, tape.append(word, codes, shape, aux, entry))
 
 
-_STACK = s.stack.code | DTYPE_BITS[F8]
-_plans: dict[tuple[int, int, int], tuple[Shape, int, Any]] = {}
+_plans: dict[Any, tuple[int, Shape, int, Any]] = {}
 
 
-def _plan(parts: list[Tensor], key: tuple[int, int, int]) -> Any:
-    """The shape of what is stacked, where the walk finds how its parts lie, what a record keeps."""
-    count, dim = key[1:]
-    shape = parts[0]._a.shape
-    if not -len(shape) - 1 <= dim <= len(shape):
-        return None
-    params = {"dim": one_dim(dim, len(shape) + 1, "stack")}
+def _plan(parts: list[Tensor], key: Any) -> Any:
+    """The word, the shape of the whole, where the walk finds how its parts lie, and what a record
+    keeps; None for what is wrong, or nothing that the walk knows.
+    """
+    op, dim = key[:2]
     arrays = [x._a for x in parts]
-    result = np.stack(arrays, dim)
-    layout = layout_of(s.stack, arrays, result, params)
+    ndim = arrays[0].ndim + (op is s.stack)
+    if not -ndim <= dim < ndim or any(a.shape == (0,) for a in arrays):
+        return None  # `cat` leaves empty vectors out
+    try:
+        result = op.forward(*arrays, dim=dim % ndim)
+    except ValueError:
+        return None
+    params = {"dim": dim % ndim}
+    layout = layout_of(op, arrays, result, params)
     if layout is None:
         return None
     if len(_plans) > 4096:
         _plans.clear()
-    specs = ((shape, F8),) * count
-    _plans[key] = found = (result.shape, layout[1], (*(None,) * (count + 1), (params, specs)))
+    specs = tuple([(a.shape, F8) for a in arrays])
+    entry = (*(None,) * (len(arrays) + 1), (params, specs))
+    _plans[key] = found = (op.code | DTYPE_BITS[F8], result.shape, layout[1], entry)
     return found
 
 

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.along import along
 from tapegrad.dtypes import dtype as DType
 from tapegrad.dtypes import of_numpy, to_numpy
 from tapegrad.functions.arguments import as_input, dims_of, one_dim, whole_shape
 from tapegrad.ops import shape as s
+from tapegrad.ops.core import Op
 from tapegrad.record import run
 from tapegrad.size import only_ints
 from tapegrad.tensor import Tensor
@@ -178,7 +180,11 @@ def clone(input: Any) -> Tensor:
     >>> tg.clone(tg.tensor(1.0))
     tensor(1.)
     """
-    return run(s.clone, (as_input(input, "clone"),), {})
+    return along(s.clone, _whole, input, None)
+
+
+def _whole(op: Op, input: Any, *_: Any) -> tuple[Tensor, dict[str, Any]]:
+    return as_input(input, op.name), {}
 
 
 def permute(input: Any, *dims: Any) -> Tensor:

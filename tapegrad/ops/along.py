@@ -7,6 +7,7 @@ The dimensions that an operation goes along must be neighbours; then an array in
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,13 @@ from tapegrad.tape import Shape
 ALONG = frozenset("prod amax amin norm var std logsumexp softmax log_softmax cumsum".split())
 
 
-def rows(shape: Shape, dim: int | tuple[int, ...]) -> tuple[int, int] | None:
+def rows(shape: Shape, dim: int | Iterable[int]) -> tuple[int, int] | None:
     """The length of a row along dimensions, and how far apart its elements are, if they are rows.
 
     >>> rows((2, 3, 4), (1,)), rows((2, 3, 4), (1, 2)), rows((2, 3, 4), (0, 2))
     ((3, 4), (12, 1), None)
     """
-    dims = (dim,) if isinstance(dim, int) else tuple(sorted(dim))
+    dims = (dim,) if isinstance(dim, int) else sorted(dim)
     if not dims:
         return 1, 1
     first, last = dims[0], dims[-1]
@@ -49,7 +50,7 @@ def packed(x: np.ndarray, y: np.ndarray, params: dict[str, Any]) -> int:
     """
     if not 0 < x.size <= SMALL or not (x.flags.c_contiguous and y.flags.c_contiguous):
         return 0
-    found, number = rows(x.shape, params["dim"]), extra(params)
+    found, number = rows(x.shape, params.get("dim", range(x.ndim))), extra(params)
     if found is None or number < 0:
         return 0
     n, inner = found

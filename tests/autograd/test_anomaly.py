@@ -147,3 +147,14 @@ def test_a_masked_nan_is_not_an_anomaly(tg, leaf):
     with tg.autograd.detect_anomaly():
         tg.where(x > 0, tg.sqrt(x), tg.zeros(2)).sum().backward()
     assert x.grad.tolist() == [0.0, 0.25]
+
+
+@pytest.mark.tapegrad_only("looks at the tape")
+def test_lines_hold_no_record(tg, leaf):
+    x = leaf([1.0, 2.0])
+    with tg.autograd.set_detect_anomaly(True):
+        for _ in range(6000):
+            x * 1.0
+    tape = (x * 1.0).tape
+    assert len(tape) < 5000
+    assert len(tape.traces) < 5000

@@ -461,3 +461,20 @@ def test_post_accumulate_hook_is_for_leaves_only(leaf):
 def test_post_accumulate_hook_needs_requires_grad(tg):
     with pytest.raises(RuntimeError, match="require"):
         tg.tensor(1.0).register_post_accumulate_grad_hook(lambda t: None)
+
+
+@pytest.mark.tapegrad_only("looks at the tape")
+@pytest.mark.parametrize("how", ["kept", "removed", "retained"])
+def test_hooks_hold_no_record(tg, leaf, how):
+    x = leaf([1.0, 2.0])
+    for _ in range(6000):
+        y = x * 1.0
+        if how == "retained":
+            y.retain_grad()
+        else:
+            handle = y.register_hook(lambda g: g)
+            if how == "removed":
+                handle.remove()
+    tape = (x * 1.0).tape
+    assert len(tape) < 5000
+    assert len(tape.hooks) < 5000

@@ -72,7 +72,7 @@ def general(monkeypatch):
         monkeypatch.setattr(module, "see", see)
     monkeypatch.setattr(joining, "see_all", see_all)
     monkeypatch.setattr(reductions, "total", lambda *_: None)
-    monkeypatch.setattr(joining, "_stacked", lambda *_: None)
+    monkeypatch.setattr(joining, "_joined", lambda *_: None)
 
 
 def described(t):
@@ -140,6 +140,30 @@ def test_stacks_are_recorded_as_on_the_general_road(parts, dim, mode, monkeypatc
         return tg.stack(found, dim if found[0].dim() else 0)
 
     got = results(function, mode)
+    general(monkeypatch)
+    assert got == results(function, mode)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("dim", [0, 1, -1])
+@pytest.mark.parametrize(
+    "parts",
+    [
+        lambda x: [x[0], x[1]],
+        lambda x: [x[0], x[0] * 2.0, tg.ones(3, 4), x[1]],
+        lambda x: [x[0, 0], x[1, :1].reshape(-1), tg.zeros(0)],
+        lambda x: [x[0], x[1, :, :].double()],
+        lambda x: [x[0]],
+    ],
+    ids=["two", "four, one a constant", "vectors, one empty", "views", "one"],
+)
+def test_joined_parts_are_recorded_as_on_the_general_road(parts, dim, mode, monkeypatch):
+    def function(x):
+        found = parts(x)
+        return tg.cat(found, dim if found[0].dim() > 1 else 0)
+
+    got = results(function, mode)
+    assert got == results(function, mode)
     general(monkeypatch)
     assert got == results(function, mode)
 

@@ -30,9 +30,10 @@ from tapegrad.kernels.road.objects import (
 )
 from tapegrad.kernels.road.records import completed
 
-# Of a plan's block: the address of the loop, the record's word, the number of its shape and AUX;
-# whether the formula reads the operand, and the result; the dimensions and lengths of the result.
-LOOP, WORD, SHAPE, AUX, READS_OPERAND, READS_RESULT, NDIM, LENGTHS = range(8)
+# Of a plan's block: the address of the loop, and how the rows lie (see `ops.along.packed`); the
+# record's word, the number of its shape and AUX; whether the formula reads the operand, and the
+# result; the dimensions and lengths of the result.
+LOOP, LIES, WORD, SHAPE, AUX, READS_OPERAND, READS_RESULT, NDIM, LENGTHS = range(9)
 MASK = (1 << FIELD) - 1
 
 
@@ -43,11 +44,11 @@ def computed(frame, block_at, array):
     result = array_of(frame, frame[F8], block[NDIM], block_at + 8 * LENGTHS)
     if result == 0:
         return 0
-    aux = block[AUX]
-    n, inner = (aux >> FIELD) & MASK, (aux >> 2 * FIELD) & MASK
-    outer = (aux & MASK) // (n * inner)
+    lies = block[LIES]
+    n, inner = (lies >> FIELD) & MASK, (lies >> 2 * FIELD) & MASK
+    outer = (lies & MASK) // (n * inner)
     x, y = i8(array)[ARRAY_DATA], i8(result)[ARRAY_DATA]
-    call8(block[LOOP], n, inner, outer, x, y, aux >> 3 * FIELD, 0, 0)
+    call8(block[LOOP], n, inner, outer, x, y, lies >> 3 * FIELD, 0, 0)
     if call1(frame[EXCEPTIONS], frame[SERIOUS]) & LOW_HALF != 0:
         call1(frame[DECREF], result)
         return REFUSED
