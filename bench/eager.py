@@ -15,7 +15,8 @@ from bench.timing import QUICK, Effort, Figure, interleave
 
 CHAIN_SIZES = (1, 4, 64, 1024)
 QUICK_SIDE = 32
-GROUPS = ("small", "large")
+FEW_SIDE = 12
+GROUPS = ("small", "few", "large")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +56,21 @@ def large(libraries: list[Library], threads: int, quick: bool) -> Iterator[Row]:
     """Time every operation on a million doubles, forward alone and with its gradient."""
     rest = 0.02 if threads > 1 else 0.0
     effort = QUICK if quick else Effort(rounds=(7, 31), budget=0.5, rest=rest)
-    side = QUICK_SIDE if quick else operations.SIDE
+    yield from single(libraries, threads, QUICK_SIDE if quick else operations.SIDE, effort, 1.0)
+
+
+def few(libraries: list[Library], threads: int, quick: bool) -> Iterator[Row]:
+    """Time the same operations on a handful of doubles, where the work beside the work counts."""
+    effort = QUICK if quick else Effort(batch=0.002, rounds=(7, 25), budget=0.25)
+    yield from single(libraries, threads, FEW_SIDE, effort)
+
+
+def single(
+    libraries: list[Library], threads: int, side: int, effort: Effort, least: float | None = None
+) -> Iterator[Row]:
+    """Time every operation on a square of elements, forward alone and with its gradient."""
     group = f"operations on {side * side:,} doubles"
+    unit, scale = ("ms", 1e3) if side > 100 else ("µs", 1e6)
     for family, table in (operations.FAMILIES | movements.FAMILIES).items():
         for problem in operations.problems(table, side):
             runs = checked(problem, libraries)
@@ -65,13 +79,13 @@ def large(libraries: list[Library], threads: int, quick: bool) -> Iterator[Row]:
                 phases["forward and backward"] = {name: run.step for name, run in runs.items()}
             for phase, calls in phases.items():
                 samples = interleave(calls, effort)
-                figures = {name: Figure.of(s, 1e3) for name, s in samples.items()}
+                figures = {name: Figure.of(s, scale) for name, s in samples.items()}
                 ratios = ratios_to(figures, "torch")
-                reach, met = at_least(ratios, torch=1.0)
+                reach, met = ("", None) if least is None else at_least(ratios, torch=least)
                 yield Row(
-                    group, problem.name, threads, "ms", figures, ratios, reach, met,
+                    group, problem.name, threads, unit, figures, ratios, reach, met,
                     unsteady(figures), family, phase,
                 )  # fmt: skip
 
 
-__all__ = ["ADAPTERS", "GROUPS", "PROCESS_GROUPS", "large", "small"]
+__all__ = ["ADAPTERS", "GROUPS", "PROCESS_GROUPS", "few", "large", "small"]

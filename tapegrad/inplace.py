@@ -9,7 +9,7 @@ import numpy as np
 
 from tapegrad import parallel, storage
 from tapegrad.dtypes import category
-from tapegrad.fast import as_operand
+from tapegrad.fast import SCALAR_B, as_operand, constant
 from tapegrad.ops.core import ELEMENTWISE, Op
 from tapegrad.ops.index import WRITES
 from tapegrad.ops.shape import write_view
@@ -24,8 +24,8 @@ from tapegrad.record import (
     write,
     write_step,
 )
-from tapegrad.tape import LARGE, Tape, current
-from tapegrad.tensor import INFERENCE, NO_GRAD, Tensor, View, noted, place, placed
+from tapegrad.tape import DTYPE_BITS, LARGE, MODE_FAST, SAVES, Tape, current
+from tapegrad.tensor import F8, INFERENCE, NO_GRAD, Tensor, View, noted, place, placed
 
 
 def run_inplace(op: Op, args: tuple[Any, ...], params: dict[str, Any], target: Tensor) -> Tensor:
@@ -86,10 +86,23 @@ def changing_lifted(function: Any) -> Any:
 def written(op: Op) -> Callable[[Tensor, Any], Tensor]:
     """The function `target.op_(other)`.
 
-    When nothing is recorded and both are float64 arrays of modest size, as in a step of an
-    optimiser, it writes without a detour; everything else goes through `run_inplace`.
+    When both are float64 arrays of modest size, and nothing is recorded, as in a step of an
+    optimiser, or only the target is and no formula reads what is overwritten, it writes without a
+    detour; everything else goes through `run_inplace`.
     """
     ufunc = op.forward
+    reads_target, reads_other, reads_result = op.saves[0]
+    simple = not (reads_target or reads_result)
+    word = op.code | DTYPE_BITS[F8] | (SAVES if reads_other else 0)
+
+    def follow(target: Tensor, tape: Tape, b: np.ndarray) -> None:
+        """Record the change of a Tensor that has a place."""
+        if tape.offset == tape.end:
+            tape.make_room()
+        bits = 0 if b.ndim or not target._s else SCALAR_B
+        kept = (None, b, None) if reads_other else None
+        target._pos = tape.append(word | bits, (target._pos, 0), target._a.shape, 0, kept)
+        _retain_anew(target, tape)
 
     def function(target: Tensor, other: Any) -> Tensor:
         tape = current.tape
@@ -97,22 +110,32 @@ def written(op: Op) -> Callable[[Tensor, Any], Tensor]:
         s = target._s
         if s >= 0 and (home is None or home is tape):
             kind = type(other)
+            alike, tracked = True, 0
             if kind is Tensor:
                 home = other._home
                 alike = (home is None or home is tape) and (other._s == s or other._s == 0)
-                recorded = tape.mode and (target._pos or other._pos)
+                tracked = other._pos
                 b = other._a
             elif kind is float or kind is int:
-                alike, recorded = True, tape.mode and target._pos
-                b = float(other)
+                b = constant(float(other))
             else:
-                alike = recorded = False
-            if alike and not recorded:
+                alike = False
+            if alike:
                 a = target._a
                 flags = a.flags
-                if flags.c_contiguous and flags.writeable:
+                root = a if a.base is None else storage.root(a)
+                place = target._pos
+                recorded = tape.mode and (place or tracked)
+                simply = simple and place > 0 and not tracked and tape.mode == MODE_FAST
+                if (
+                    (not recorded or (simply and storage.root(b) is not root))
+                    and flags.c_contiguous
+                    and flags.writeable
+                ):
                     ufunc(a, b, a)
-                    storage.bump(a if a.base is None else storage.root(a))
+                    storage.bump(root)
+                    if recorded:
+                        follow(target, tape, b)
                     return target
         return run_inplace(op, (target, as_operand(other)), {}, target)
 

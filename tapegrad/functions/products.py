@@ -7,19 +7,20 @@ from typing import Any
 from tapegrad.fast import matmul as _short
 from tapegrad.functions.arguments import as_input
 from tapegrad.functions.arithmetic import mul
+from tapegrad.functions.shapes import unsqueeze
 from tapegrad.ops.linalg import matmul as _matmul
-from tapegrad.ops.shape import unsqueeze
 from tapegrad.record import run
 from tapegrad.tensor import Tensor
 
 
 def _multiply(a: Any, b: Any, name: str, ranks: tuple[int, int] | None) -> Tensor:
+    if ranks is not None and type(a) is Tensor and type(b) is Tensor:
+        p, q = a._a, b._a
+        if (p.ndim, q.ndim) == ranks and p.shape[-1] == q.shape[0] and p.dtype is q.dtype:
+            return _matmul.short(a, b)  # type: ignore[no-any-return]
     x, y = as_input(a, name), as_input(b, name)
     if ranks is not None and (x._a.ndim, y._a.ndim) != ranks:
-        raise RuntimeError(
-            f"`{name}` takes Tensors of {ranks[0]} and {ranks[1]} dimensions, got the shapes "
-            f"{x._a.shape} and {y._a.shape}"
-        )
+        raise _ranks(name, ranks, x, y)
     if not x._a.ndim or not y._a.ndim:
         raise RuntimeError(f"`{name}`: both operands need at least one dimension; use `*`")
     if x._a.dtype != y._a.dtype:
@@ -38,6 +39,13 @@ def _multiply(a: Any, b: Any, name: str, ranks: tuple[int, int] | None) -> Tenso
         raise RuntimeError(
             f"`{name}`: the batch dimensions of {x._a.shape} and {y._a.shape} do not broadcast"
         ) from None
+
+
+def _ranks(name: str, ranks: tuple[int, int], x: Tensor, y: Tensor) -> RuntimeError:
+    return RuntimeError(
+        f"`{name}` takes Tensors of {ranks[0]} and {ranks[1]} dimensions, got the shapes "
+        f"{x._a.shape} and {y._a.shape}"
+    )
 
 
 matmul = _short(_matmul, lambda input, other: _multiply(input, other, "matmul", None))
@@ -91,7 +99,10 @@ def bmm(input: Any, mat2: Any) -> Tensor:
     >>> tg.bmm(tg.ones(1, 1, 2), tg.ones(1, 2, 1))
     tensor([[[2.]]])
     """
-    return _multiply(input, mat2, "bmm", (3, 3))
+    x, y = as_input(input, "bmm"), as_input(mat2, "bmm")
+    if (x._a.ndim, y._a.ndim) != (3, 3):
+        raise _ranks("bmm", (3, 3), x, y)
+    return _multiply(x, y, "bmm", None)
 
 
 def outer(input: Any, vec2: Any) -> Tensor:
@@ -107,4 +118,4 @@ def outer(input: Any, vec2: Any) -> Tensor:
         raise RuntimeError(
             f"`outer` takes two vectors, got the shapes {x._a.shape} and {y._a.shape}"
         )
-    return mul(run(unsqueeze, (x,), {"dims": (1,)}), y)
+    return mul(unsqueeze(x, 1), y)
