@@ -17,8 +17,10 @@ import numpy as np
 from tapegrad import parallel, storage
 from tapegrad.dtypes import get_default_dtype, result_type
 from tapegrad.kernels.layout import MATRIX, SMALL, SYSTEM, find
-from tapegrad.ops.along import ALONG, packed
+from tapegrad.ops import along, picked
+from tapegrad.ops.along import ALONG
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op
+from tapegrad.ops.picked import PICKS
 from tapegrad.ops.shape import JOINING, STRIDED, replay
 from tapegrad.specimen import Specimen
 from tapegrad.tape import (
@@ -326,7 +328,10 @@ def layout_of(op: Op, arrays: list[Any], result: np.ndarray, params: dict[str, A
     if op.name in JOINING and result.dtype is F8:
         return _joined(op, arrays, result, params["dim"])
     if op.name in ALONG and result.dtype is F8:
-        aux = packed(arrays[0], result, params)
+        aux = along.packed(arrays[0], result, params)
+        return (0, aux) if aux else None
+    if op.name in PICKS and result.dtype is F8:
+        aux = picked.packed(op.name, arrays, result, params)
         return (0, aux) if aux else None
     if op.name == "matmul" and result.dtype is F8:
         return matrix_layout(arrays[0].shape, arrays[1].shape)

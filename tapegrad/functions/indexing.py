@@ -11,6 +11,7 @@ from tapegrad.fast import as_operand
 from tapegrad.functions.arguments import as_input, index_array, one_dim
 from tapegrad.functions.arithmetic import add, lt, mul, where
 from tapegrad.ops import index as i
+from tapegrad.ops.picked import INT64
 from tapegrad.ops.shape import alias, expand, reshape
 from tapegrad.ops.shape import getitem as _getitem
 from tapegrad.record import run
@@ -188,6 +189,11 @@ def getitem(input: Tensor, key: Any) -> Tensor:
             pass  # which says what is wrong, below
         else:
             return see(_getitem, input, {"index": index}, r, said)
+    if type(key) is Tensor and key._a.dtype is INT64 and input._a.ndim:
+        try:
+            return run(i.index, (input, key), {"plan": (i.HOLE,)})
+        except IndexError:
+            pass  # likewise
     if type(key) is int:
         a = input._a
         if not a.ndim:

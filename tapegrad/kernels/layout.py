@@ -43,9 +43,9 @@ LEAF_REACHED = 2  # beside 1, in the marks of the needed leaves: a root depends 
 
 # Kinds of records: an elementwise operation is named by its number of operands (1 to 3).
 (
-    KIND_SUM, KIND_MEAN, KIND_MATMUL, KIND_VIEW, KIND_JOIN, KIND_ALONG, KIND_SOLVE,
-    KIND_SLOGDET,
-) = range(4, 12)  # fmt: skip
+    KIND_SUM, KIND_MEAN, KIND_MATMUL, KIND_VIEW, KIND_JOIN, KIND_ALONG, KIND_PICK,
+    KIND_SOLVE, KIND_SLOGDET,
+) = range(4, 13)  # fmt: skip
 
 FIELD = 16  # bits of a number in AUX where that holds several
 SMALL = 4096  # elements up to which an adjoint is handled by the walk

@@ -16,6 +16,7 @@ from tapegrad.kernels.layout import (
     KIND_JOIN,
     KIND_MATMUL,
     KIND_MEAN,
+    KIND_PICK,
     KIND_SLOGDET,
     KIND_SOLVE,
     KIND_SUM,
@@ -23,6 +24,7 @@ from tapegrad.kernels.layout import (
 )
 from tapegrad.ops.along import ALONG
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code, table
+from tapegrad.ops.picked import PICKS
 from tapegrad.ops.shape import JOINING, STRIDED
 
 PER_OP = 48  # two dtypes, three operands, eight patterns of scalars
@@ -38,7 +40,7 @@ kinds = np.ones(CAPACITY, np.int64)
 _SPECIAL = {"sum": KIND_SUM, "mean": KIND_MEAN, "matmul": KIND_MATMUL}
 _SPECIAL |= {"solve": KIND_SOLVE, "slogdet": KIND_SLOGDET, "part": KIND_VIEW}
 _SPECIAL |= dict.fromkeys(STRIDED, KIND_VIEW) | dict.fromkeys(JOINING, KIND_JOIN)
-_SPECIAL |= dict.fromkeys(ALONG, KIND_ALONG)
+_SPECIAL |= dict.fromkeys(ALONG, KIND_ALONG) | dict.fromkeys(PICKS, KIND_PICK)
 _known = 0
 
 

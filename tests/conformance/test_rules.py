@@ -185,8 +185,6 @@ def test_small_elementwise_records_stay_in_compiled_code(op, monkeypatch):
         return
     if not compiled:
         pytest.fail(f"`{op.name}` has no compiled kernel: add its operations to `symbols.SCALARS`")
-    if op.name == "where":
-        pytest.skip("its boolean operand keeps it on the general road")
     if len(op.inputs) > 3:
         pytest.skip("it is for large arrays, which the walk hands back in any case")
 
