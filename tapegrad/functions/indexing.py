@@ -16,7 +16,7 @@ from tapegrad.ops.shape import getitem as _getitem
 from tapegrad.record import run
 from tapegrad.specimen import everything
 from tapegrad.tensor import Tensor, wrap
-from tapegrad.views import again, see
+from tapegrad.views import Sight, view_of
 
 
 def parse(key: Any, x: Tensor) -> tuple[tuple[Any, ...], list[Tensor]]:
@@ -174,20 +174,18 @@ def _simple(key: Any) -> tuple[tuple[Any, ...], Any] | None:
     return None if whole else ((*parts, *rest), tuple(said))
 
 
-def getitem(input: Tensor, key: Any) -> Tensor:
+@view_of
+def getitem(input: Tensor, key: Any) -> Tensor | Sight:
     """What stands at an index: a view for ints and slices, a copy for index arrays and masks."""
     simple = _simple(key)
     if simple is not None:
         index, said = simple
-        found = again(_getitem, input, said)
-        if found is not None:
-            return found
         try:
             r = input._a[index]
         except IndexError:
             pass  # which says what is wrong, below
         else:
-            return see(_getitem, input, {"index": index}, r, said)
+            return Sight(_getitem, input, {"index": index}, r, said)
     if type(key) is int:
         a = input._a
         if not a.ndim:

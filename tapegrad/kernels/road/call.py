@@ -8,7 +8,7 @@ Python.
 """
 
 from tapegrad.kernels.flags import typed
-from tapegrad.kernels.layout import ALIGNED_IN_C_ORDER
+from tapegrad.kernels.layout import ALIGNED, ALIGNED_IN_C_ORDER
 from tapegrad.kernels.memory import address, call1, call3, call4, f8, i4, i8, room_i8
 from tapegrad.kernels.road.frame import (
     AUX,
@@ -78,8 +78,6 @@ from tapegrad.kernels.road.objects import (
 from tapegrad.kernels.road.records import completed, kept
 from tapegrad.kernels.road.views import viewed
 from tapegrad.tape import SCALAR as AS_SCALAR
-
-ALIGNED = 0x100  # NumPy's flag
 
 
 @typed
@@ -275,11 +273,7 @@ def call(frame_at, kind, code, a, b):
         return 0
     if kind == VIEWED:
         given = i8(a)
-        found = viewed(frame, tape, given[0], given[1], given[2])
-        if found == REFUSED:
-            call1(frame[INCREF], frame[NONE])
-            return frame[NONE]
-        return found
+        return viewed(frame, tape, given[0], given[1], given[2])
     found = REFUSED
     one, two = room_i8(4), room_i8(4)
     first, second = address(one), address(two) if b != 0 else 0

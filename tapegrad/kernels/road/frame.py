@@ -8,18 +8,20 @@ counted in words.
     # CPython's functions, NumPy's, and the C library's that tells of exceptions of arithmetic
     GET_STATE, GET_ID, GET_ATTR, INCREF, DECREF, AS_LONG, FROM_LONG, APPEND, NEW_TUPLE, NEW_OBJECT,
     CALL, GET_ITEM, SET_ITEM, DICT_SIZE, LIST_SIZE, NEW_ARRAY, EXCEPTIONS, FORGET_ERROR, SET_BASE,
+    AS_LONG_IF, NEXT_ITEM, JOINED,
     # objects
     TENSOR, VIEW, FLOAT, INT, NONE, FALSE, NO_TEXT, ZERO, CURRENT, TAPE_NAME, CONSTANTS,
-    F8, BOOL, ARRAY, NO_NUMBER, CONSTANT, CHANGED, LEARN_PAIR, LEARN_PRODUCT, LEARN_TOTAL,
+    F8, I8, BOOL, ARRAY, NO_NUMBER, CONSTANT, CHANGED, LEARN_PAIR, LEARN_PRODUCT, LEARN_TOTAL,
+    TRUE, NO_GRAD, NO_STEPS, TUPLE, SIZE, LIST, SLICE, DOTS, ASKED, LEARN_VIEW,
     # the slots of Tensors, of views and of tapes
     T_ARRAY, T_POS, T_SHAPE, T_HOME, T_GRAD, T_EXTRA,
     V_BASE, V_CHAIN, V_STAMP, V_TAPE, V_FROZEN, V_SEVERAL,
     MODE, INFERENCE, OFFSET, END, NEXT, ADDRESS, TOKENS, KEEP, SLOTS, LEAVES, DEBT, DEBT_LIMIT,
     # the thread whose tape this is, and that tape; tables
-    OWNER, TAPE, ROWS, PAIRS, PRODUCTS, TOTALS, NOUGHT, SERIOUS,
+    OWNER, TAPE, ROWS, PAIRS, PRODUCTS, TOTALS, SIGHTS, NOUGHT, SERIOUS,
     SUM_LOOP, SUM_DATA, SUM_START, PRODUCT_LOOP, PRODUCT_DATA,
     FRAME_SIZE,
-) = range(77)  # fmt: skip
+) = range(92)  # fmt: skip
 
 # A row of the table ROWS, by the code of an operation: its word; which values the formulas of the
 # first input read, and of the second (bits: first operand, second, result); how many values an
@@ -40,9 +42,20 @@ FIRST, SECOND, RESULT, NULL, NOTHING = range(5)
 PAIR, SHAPE, BITS, AUX, MORE, LINE = range(6)
 LINES = 1024
 
-# What a call is: elementwise on one operand or two, a matrix product, a sum or mean of everything,
-# or a view: then its operand is an array of the Tensor, the array that is seen (or None, where the
-# `Way` tells where it lies), and the `Way`.
-ONE, TWO, MATMUL, TOTAL, VIEWED = range(5)
+# A line of SIGHTS, where the place of a call that makes views is a hash of its words (see `asked`):
+# where a block begins, or 0, and a tuple that holds the block, whatever the words name, and for each
+# view its `Way`.  The block: how many words describe the call, these words, whether it makes
+# several views, and how many (0: the function in Python takes these calls); and for each view the
+# word, the shape and AUX of its record, how many bytes after the operand's its array begins, how
+# many dimensions it has, the lengths and the strides.
+BLOCK_AT, HELD, SIGHT = range(3)
+SIGHTS_KNOWN = 4096
+WORDS = 96  # which a call may have at most
+FIRST_WAY = 2  # among the things that are held
 # Of a `Way`: see `tapegrad.views`.
-WAY_STEP, WAY_SHORT, WAY_WORD, WAY_SHAPE, WAY_AUX, WAY_ENTRY, WAY_AT = 0, 2, 3, 4, 5, 7, 9
+WAY_STEP, WAY_SHORT, WAY_ENTRY = 0, 2, 7
+
+# What a call is: elementwise on one operand or two, a matrix product, a sum or mean of everything,
+# or one of a function that makes views: then its operand is an array of the function, the tuple of
+# its arguments, and the dict of those that are named.
+ONE, TWO, MATMUL, TOTAL, VIEWED = range(5)
