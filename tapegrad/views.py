@@ -72,12 +72,16 @@ class Sights(NamedTuple):
 Maker = Callable[..., Tensor | Sight | Sights]
 
 
-def asked(maker: Maker, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    """What a maker makes, as Tensors."""
-    made = maker(*args, **named)
+def shown(made: Tensor | Sight | Sights) -> Any:
+    """What a maker made, as Tensors."""
     if made.__class__ is Sight:
         return see(*made)
     return see_all(*made) if made.__class__ is Sights else made
+
+
+def asked(maker: Maker, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """What a maker makes of its arguments, as Tensors."""
+    return shown(maker(*args, **named))
 
 
 # Who takes the calls of all functions that make views: `asked`, or compiled code.

@@ -8,9 +8,10 @@ import numpy as np
 
 from tapegrad.kernels.road.frame import HELD, SIGHT, SIGHTS_KNOWN
 from tapegrad.record import address
-from tapegrad.views import Maker, Sight, Sights, Way, cut_of, see, see_all, way_of
+from tapegrad.storage import root
+from tapegrad.views import Maker, Sight, Sights, Way, cut_of, shown, way_of
 
-MANY = 4 * SIGHTS_KNOWN  # views of all calls that are known
+MANY = 4 * SIGHTS_KNOWN  # things that may be held for all calls
 
 
 class Known:
@@ -19,7 +20,7 @@ class Known:
     def __init__(self) -> None:
         self.lines: np.ndarray = np.zeros((SIGHTS_KNOWN, SIGHT), np.int64)
         self.held: dict[int, tuple[Any, ...]] = {}
-        self.views = 0
+        self.things = 0
 
     def learn(
         self, maker: Maker, args: tuple[Any, ...], named: dict[str, Any], told: np.ndarray
@@ -30,42 +31,30 @@ class Known:
         Tensor.
         """
         made = maker(*args, **named)
+        found = shown(made)
         a = args[0]._a
-        if isinstance(made, Sight):
-            way = way_of(made.op, a, made.params, made.r, made.key)
-            self._know(told, (maker, *named), a, [(way, made.r)], several=False)
-            return see(*made)
-        if isinstance(made, Sights):
-            found = see_all(*made)
-            if len(found) <= SIGHTS_KNOWN:
-                ways = cut_of(a, made.key, made.indices).ways
-                views = [(way, t._a) for way, t in zip(ways, found, strict=True)]
-                self._know(told, (maker, *named), a, views, several=True)
-            return found
-        self._know(told, (maker, *named), a, [], several=False)
-        return made
-
-    def _know(
-        self,
-        told: np.ndarray,
-        kept: tuple[Any, ...],
-        a: np.ndarray,
-        views: list[tuple[Way, np.ndarray]],
-        *,
-        several: bool,
-    ) -> None:
+        views: list[tuple[Way, np.ndarray]] = []
+        if isinstance(made, Sight) and root(made.r) is root(a):
+            views = [(way_of(made.op, a, made.params, made.r, made.key), made.r)]
+        elif isinstance(made, Sights) and len(found) <= SIGHTS_KNOWN:
+            ways = cut_of(a, made.key, made.indices).ways
+            views = [(way, t._a) for way, t in zip(ways, found, strict=True)]
         line, *words = told.tolist()
-        row = [len(words), *words, several, len(views)]
+        row = [len(words), *words, isinstance(made, Sights), len(views)]
         for way, r in views:
             start = address(r) - address(a) if r.size else 0
             row += [way.word, way.shape, way.aux, start, r.ndim, *r.shape, *r.strides]
-        block = np.array(row, np.int64)
-        if self.views > MANY:
+        self._know(line, np.array(row, np.int64), ((maker, *named), *[way for way, _ in views]))
+        return found
+
+    def _know(self, line: int, block: np.ndarray, others: tuple[Any, ...]) -> None:
+        """Have a line say what stands in a block, and hold that and what it names."""
+        if self.things > MANY:
             for k in range(SIGHTS_KNOWN):
                 self._put(k, 0, 0)
-            self.views = 0
-        self.views += len(views)
-        held = (block, kept, *[way for way, _ in views])
+            self.things = 0
+        self.things += len(others)
+        held = (block, *others)
         self.held[id(held)] = held
         self._put(line, address(block), id(held))
 

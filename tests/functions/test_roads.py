@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad import record
-from tapegrad.functions import indexing, joining, reductions, shapes, windows
+from tapegrad import record, views
+from tapegrad.functions import joining, reductions
 from tapegrad.ops.core import by_code
 from tapegrad.ops.shape import getitem
 from tapegrad.tape import CODE_MASK, WORD
@@ -68,9 +68,9 @@ def general(monkeypatch):
                 part._home.several = True
         return found
 
-    for module in (shapes, indexing, windows):
-        monkeypatch.setattr(module, "see", see)
-    monkeypatch.setattr(joining, "see_all", see_all)
+    monkeypatch.setattr(views, "take", views.asked)
+    monkeypatch.setattr(views, "see", see)
+    monkeypatch.setattr(views, "see_all", see_all)
     monkeypatch.setattr(reductions, "total", lambda *_: None)
     monkeypatch.setattr(joining, "_stacked", lambda *_: None)
 
