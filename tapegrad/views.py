@@ -88,14 +88,18 @@ def asked(maker: Maker, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
 take = asked
 
 
+# What users are told that a function returns.
+_SHOWN = {"Sight": "Tensor", "Tensor | Sight": "Tensor", "Sights": "tuple[Tensor, ...]"}
+
+
 @overload
 def view_of(maker: Callable[P, Tensor | Sight]) -> Callable[P, Tensor]: ...
 @overload
 def view_of(maker: Callable[P, Sights]) -> Callable[P, tuple[Tensor, ...]]: ...
 def view_of(maker: Callable[P, Any]) -> Callable[P, Any]:
     """The function that gives what a maker says is to be seen."""
-    several = "Sights" in maker.__annotations__["return"]
-    maker.__annotations__["return"] = "tuple[Tensor, ...]" if several else "Tensor"
+    said = maker.__annotations__
+    said["return"] = _SHOWN.get(said["return"], said["return"])
 
     @wraps(maker)
     def function(*args: P.args, **named: P.kwargs) -> Any:

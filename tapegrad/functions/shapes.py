@@ -334,13 +334,28 @@ def expand(input: Any, *size: Any) -> Sight:
     """
     x = as_input(input, "expand")
     a = x._a
-    shape = _expansion(a.shape, [int(n) for n in dims_of(size)])
-    r = s.strided(a, shape, s.expanded_strides(a.shape, a.strides, shape))
-    return Sight(s.expand, x, {"shape": shape}, r, shape)
+    given = dims_of(size)
+    key = a.shape, a.strides, given
+    found = _expansions.get(key)
+    if found is None:
+        found = _expansion(*key)
+        if all(isinstance(n, int) for n in given):
+            if len(_expansions) > 4096:
+                _expansions.clear()
+            _expansions[key] = found
+    params, steps = found
+    shape = params["shape"]
+    return Sight(s.expand, x, params, s.strided(a, shape, steps), shape)
 
 
-def _expansion(shape: tuple[int, ...], given: list[int]) -> tuple[int, ...]:
-    """The shape that sizes stand for, of which -1 keeps a dimension's own."""
+# By shape and strides of the operand and the wanted sizes: parameters, and the view's strides.
+_expansions: dict[Any, tuple[dict[str, Any], tuple[int, ...]]] = {}
+
+
+def _expansion(
+    shape: tuple[int, ...], strides: tuple[int, ...], size: tuple[Any, ...]
+) -> tuple[dict[str, Any], tuple[int, ...]]:
+    given = [int(n) for n in size]
     extra = len(given) - len(shape)
     if extra < 0:
         raise RuntimeError(f"`expand`: {tuple(given)} has fewer dimensions than {shape}")
@@ -351,7 +366,7 @@ def _expansion(shape: tuple[int, ...], given: list[int]) -> tuple[int, ...]:
                 f"`expand`: a Tensor of shape {shape} cannot be expanded to {tuple(given)}: "
                 f"dimension {i} does not match"
             )
-    return tuple(full)
+    return {"shape": tuple(full)}, s.expanded_strides(shape, strides, tuple(full))
 
 
 def expand_as(input: Any, other: Tensor) -> Tensor:

@@ -104,6 +104,7 @@ FIELDS = {
     "object_size": (16, "i64"),  # how many items a tuple or a list has
     "tuple_items": (24, "[0 x ptr]"),
     "list_items": (24, "ptr"),
+    "int64_value": (16, "i64"),  # of NumPy's scalar
     "slice_edges": (16, "ptr"),  # start, stop, step
     "array_data": (16, "ptr"),
     "array_ndim": (24, "i32"),
@@ -122,7 +123,7 @@ ALIGNED_IN_C_ORDER = ALIGNED | IN_C_ORDER
 
 @cache
 def as_listed() -> bool:
-    """Whether floats, tuples, lists, slices, arrays and dtypes are laid out as `FIELDS` says."""
+    """Whether objects of Python's and NumPy's are laid out as `FIELDS` says."""
     layout = find()
     if layout is None:
         return False
@@ -145,6 +146,7 @@ def as_listed() -> bool:
         FIELDS["tuple_items"][0] == layout.tuple_items
         and all(read(x, "object_type") == id(type(x)) for x in (number, array))
         and read(number, "float_value") == number
+        and read(np.int64(-7), "int64_value") == -7
         and read(array, "array_data") == array.__array_interface__["data"][0]
         and read(array, "array_ndim") == 2
         and _words(read(array, "array_shape"), 2) == [2, 3]

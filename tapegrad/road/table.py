@@ -18,7 +18,7 @@ from tapegrad.ops.elementwise import Composed, Lazy
 from tapegrad.road.sights import Known
 from tapegrad.size import Size
 from tapegrad.tape import DTYPE_BITS, SAVES, Tape, current, shapes
-from tapegrad.tensor import F8, NO_GRAD, SHORT, Tensor, View, wrap
+from tapegrad.tensor import F8, INFERENCE, NO_GRAD, SHORT, Tensor, View, wrap
 
 _C = {
     "GET_STATE": "PyThreadState_Get", "GET_ID": "PyThreadState_GetID",
@@ -187,7 +187,8 @@ class Frame:
             "TENSOR": Tensor, "VIEW": View, "FLOAT": float, "INT": int, "NONE": None,
             "FALSE": False, "NO_TEXT": "", "ZERO": 0, "CURRENT": current, "TAPE_NAME": _TAPE,
             "TRUE": True, "NO_GRAD": NO_GRAD, "NO_STEPS": (), "TUPLE": tuple, "SIZE": Size,
-            "LIST": list, "SLICE": slice, "DOTS": ..., "ASKED": views.asked,
+            "LIST": list, "SLICE": slice, "DOTS": ..., "SHOWN": views.shown,
+            "INFERENCE_MODE": INFERENCE, "WIDE_INT": np.int64,
             "LEARN_VIEW": self.sights.learn, "I8": np.dtype(np.int64),
             "CONSTANTS": fast.constants, "F8": F8, "BOOL": np.dtype(bool), "ARRAY": np.ndarray,
             "NO_NUMBER": -1, "CONSTANT": fast.constant, "CHANGED": storage.bump,

@@ -27,6 +27,7 @@ from tapegrad.kernels.road.frame import (
     T_ARRAY,
     TENSOR,
     TUPLE,
+    WIDE_INT,
     WORDS,
 )
 from tapegrad.kernels.road.objects import (
@@ -42,6 +43,7 @@ from tapegrad.kernels.road.objects import (
     REFUSED,
     STRIDES,
     TYPE,
+    WIDE_VALUE,
 )
 
 SPARE = 8  # words of the largest item, a slice
@@ -51,11 +53,17 @@ HIGH_BITS = 40
 
 @typed
 def plain_words(frame, thing, into, n):
-    """Write the words of an int, None or `...` behind `n` others; how many they are then."""
+    """Write the words of an int (NumPy's, too), None or `...` behind `n` others.
+
+    Returns how many they are then, or REFUSED.
+    """
     words = i8(into)
     if thing == frame[NONE] or thing == frame[DOTS]:
         words[n] = thing
         return n + 1
+    if i8(thing)[TYPE] == frame[WIDE_INT]:
+        words[n], words[n + 1] = frame[WIDE_INT], i8(thing)[WIDE_VALUE]
+        return n + 2
     if i8(thing)[TYPE] != frame[INT]:
         return REFUSED
     beyond = room_i8(1)

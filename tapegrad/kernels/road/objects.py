@@ -53,6 +53,7 @@ TYPE, ITEMS = FIELDS["object_type"][0] >> 3, FIELDS["tuple_items"][0] >> 3
 ARRAY_DATA, ARRAY_SHAPE = FIELDS["array_data"][0] >> 3, FIELDS["array_shape"][0] >> 3
 COUNT, LIST_ITEMS = FIELDS["object_size"][0] >> 3, FIELDS["list_items"][0] >> 3
 EDGES = FIELDS["slice_edges"][0] >> 3
+WIDE_VALUE = FIELDS["int64_value"][0] >> 3
 STRIDES = FIELDS["array_strides"][0] >> 3
 ARRAY_BASE = FIELDS["array_base"][0] >> 3
 ARRAY_DTYPE = FIELDS["array_dtype"][0] >> 3

@@ -6,7 +6,6 @@ from tapegrad.kernels.memory import address, call1, call2, call3, call8, i4, i8,
 from tapegrad.kernels.road.asked import call_words, is_known, line_of_call
 from tapegrad.kernels.road.frame import (
     ARRAY,
-    ASKED,
     BLOCK_AT,
     CALL,
     DECREF,
@@ -16,8 +15,10 @@ from tapegrad.kernels.road.frame import (
     HELD,
     I8,
     INCREF,
+    INFERENCE_MODE,
     JOINED,
     LEARN_VIEW,
+    MODE,
     NEW_ARRAY,
     NEW_OBJECT,
     NEW_TUPLE,
@@ -26,6 +27,7 @@ from tapegrad.kernels.road.frame import (
     NO_TEXT,
     NONE,
     OFFSET,
+    SHOWN,
     SIGHT,
     SIGHTS,
     SET_BASE,
@@ -64,10 +66,12 @@ from tapegrad.kernels.road.objects import (
     recording,
 )
 from tapegrad.kernels.road.records import code_of, write
-from tapegrad.tape import STRIDE
+from tapegrad.tape import MODE_OFF, STRIDE
 
 # Of a view, in a block: what its record says, and how its array lies.
 WORD, SHAPE, AUX, START, DIMENSIONS, LENGTHS = range(6)
+# How operations are recorded: not at all, on the tape, or so that nothing may be recorded later.
+RESTING, WRITING, INFERRING = range(3)
 
 
 @typed
@@ -88,7 +92,7 @@ def is_current(frame, tape, thing, place):
 
 
 @typed
-def stand(frame, tape, view, thing, above, place, writes, way_at):
+def stand(frame, tape, view, thing, above, place, mode, way_at):
     """Say what a view is a view of; 0 with an exception set.
 
     `above` is what the Tensor knows as a view, or 0 if it is none.
@@ -97,6 +101,8 @@ def stand(frame, tape, view, thing, above, place, writes, way_at):
     slots = i8(view)
     frozen = frame[NO_TEXT] if above == 0 else i8(above)[frame[V_FROZEN]]
     base = thing if above == 0 else i8(above)[frame[V_BASE]]
+    if mode == INFERRING:
+        base, frozen = frame[NONE], frame[INFERENCE_MODE]
     put(frame, view, frame[V_TAPE], tape)
     put(frame, view, frame[V_BASE], base)
     if base == frame[NONE]:
@@ -104,7 +110,7 @@ def stand(frame, tape, view, thing, above, place, writes, way_at):
         put(frame, view, frame[V_STAMP], frame[ZERO])
     else:
         put(frame, view, frame[V_STAMP], i8(base)[frame[T_POS]])
-        if place != 0 and not writes:
+        if place != 0 and mode != WRITING:
             frozen = frame[NO_GRAD]
         if above == 0:
             put(frame, view, frame[V_CHAIN], way[WAY_STEP])
@@ -135,9 +141,9 @@ def array_seen(frame, whole, seen_at):
 
 
 @typed
-def recorded(frame, tape, tensor, thing, place, writes, seen_at, entry):
+def recorded(frame, tape, tensor, thing, place, mode, seen_at, entry):
     """Write the record of a view, if there is one; 0 with an exception set, or REFUSED."""
-    if place == 0 or not writes:
+    if place == 0 or mode != WRITING:
         put(frame, tensor, frame[T_POS], frame[ZERO])
         return 1
     if number(frame, i8(tape)[frame[OFFSET]]) == number(frame, i8(tape)[frame[END]]):
@@ -152,7 +158,7 @@ def recorded(frame, tape, tensor, thing, place, writes, seen_at, entry):
 
 
 @typed
-def view_of(frame, tape, thing, place, writes, several, seen_at, way_at):
+def view_of(frame, tape, thing, place, mode, several, seen_at, way_at):
     """The Tensor of a view; 0 with an exception set, or REFUSED."""
     way = i8(way_at + ITEMS * 8)
     home = i8(thing)[frame[T_HOME]]
@@ -165,12 +171,12 @@ def view_of(frame, tape, thing, place, writes, several, seen_at, way_at):
     if view != 0:
         i8(tensor)[frame[T_HOME]] = view
         put(frame, view, frame[V_SEVERAL], frame[TRUE] if several else frame[FALSE])
-        if stand(frame, tape, view, thing, above, place, writes, address(way)) != 0:
+        if stand(frame, tape, view, thing, above, place, mode, address(way)) != 0:
             array = array_seen(frame, i8(thing)[frame[T_ARRAY]], seen_at)
             if array != 0:
                 i8(tensor)[frame[T_ARRAY]] = array
                 put(frame, tensor, frame[T_SHAPE], way[WAY_SHORT])
-                done = recorded(frame, tape, tensor, thing, place, writes, seen_at, way[WAY_ENTRY])
+                done = recorded(frame, tape, tensor, thing, place, mode, seen_at, way[WAY_ENTRY])
     if done != 1:
         call1(frame[DECREF], tensor)
         return done
@@ -178,17 +184,17 @@ def view_of(frame, tape, thing, place, writes, several, seen_at, way_at):
 
 
 @typed
-def views_of(frame, tape, thing, place, writes, count, seen_at, ways_at):
+def views_of(frame, tape, thing, place, mode, count, seen_at, ways_at):
     """The Tensors of several views, as a tuple; 0 with an exception set, or REFUSED."""
     room = number(frame, i8(tape)[frame[END]]) - number(frame, i8(tape)[frame[OFFSET]])
-    if place != 0 and writes and room < count * STRIDE:
+    if place != 0 and mode == WRITING and room < count * STRIDE:
         return REFUSED
     found = call1(frame[NEW_TUPLE], count)
     if found == 0:
         return 0
     for k in range(count):
         way_at = i8(ways_at)[k]
-        tensor = view_of(frame, tape, thing, place, writes, 1, seen_at, way_at)
+        tensor = view_of(frame, tape, thing, place, mode, 1, seen_at, way_at)
         if tensor == 0 or tensor == REFUSED:
             call1(frame[DECREF], found)
             return tensor
@@ -198,49 +204,71 @@ def views_of(frame, tape, thing, place, writes, count, seen_at, ways_at):
 
 
 @typed
-def known_view(frame, tape, thing, writes, line):
+def mode_of(frame, tape):
+    """How operations are recorded, or REFUSED."""
+    record_or_not = recording(frame, tape)
+    if record_or_not == REFUSED and number(frame, i8(tape)[frame[MODE]]) == MODE_OFF:
+        return INFERRING
+    return record_or_not
+
+
+@typed
+def known_view(frame, tape, thing, line):
     """What a call makes that is known; 0 with an exception set, or REFUSED."""
+    mode = mode_of(frame, tape)
     block_at, held = i8(line)[BLOCK_AT], i8(line)[HELD]
     place = number(frame, i8(thing)[frame[T_POS]])
     sight_at = block_at + 8 * (1 + i8(block_at)[0])
     several, count = i8(sight_at)[0], i8(sight_at)[1]
-    if count == 0 or not is_current(frame, tape, thing, place):
+    if mode == REFUSED or count == 0 or not is_current(frame, tape, thing, place):
         return REFUSED
     seen_at, ways_at = sight_at + 16, held + 8 * (ITEMS + FIRST_WAY)
     call1(frame[INCREF], held)  # whatever Python code comes between may have the line forgotten
     if several:
-        found = views_of(frame, tape, thing, place, writes, count, seen_at, ways_at)
+        found = views_of(frame, tape, thing, place, mode, count, seen_at, ways_at)
     else:
-        found = view_of(frame, tape, thing, place, writes, 0, seen_at, i8(ways_at)[0])
+        found = view_of(frame, tape, thing, place, mode, 0, seen_at, i8(ways_at)[0])
     call1(frame[DECREF], held)
     return found
 
 
 @typed
-def in_python(frame, into, function, given, named, line, words_at, count):
-    """What a function in Python makes of a call; it is told line and words, if there are any."""
-    told = 0
-    if count > 0:
-        length = room_i8(1)
-        length[0] = count + 1
-        told = array_of(frame, frame[I8], 1, address(length))
-        if told == 0:
-            return 0
-        said = i8(i8(told)[ARRAY_DATA])
-        said[0] = (line - frame[SIGHTS]) // (8 * SIGHT)
-        for k in range(count):
-            said[1 + k] = i8(words_at)[k]
-    arguments = call1(frame[NEW_TUPLE], 3 if told == 0 else 4)
+def in_python(frame, function, given, named):
+    """What a function in Python makes of a call."""
+    made = call3(frame[CALL], function, given, named)
+    if made == 0 or i8(made)[TYPE] == frame[TENSOR]:
+        return made
+    arguments = call1(frame[NEW_TUPLE], 1)
     if arguments == 0:
-        if told != 0:
-            call1(frame[DECREF], told)
+        call1(frame[DECREF], made)
+        return 0
+    i8(arguments)[ITEMS] = made
+    found = call3(frame[CALL], frame[SHOWN], arguments, 0)
+    call1(frame[DECREF], arguments)
+    return found
+
+
+@typed
+def learnt(frame, function, given, named, line, words_at, count):
+    """The same, where it will be known from then on."""
+    length = room_i8(1)
+    length[0] = count + 1
+    told = array_of(frame, frame[I8], 1, address(length))
+    if told == 0:
+        return 0
+    said = i8(i8(told)[ARRAY_DATA])
+    said[0] = (line - frame[SIGHTS]) // (8 * SIGHT)
+    for k in range(count):
+        said[1 + k] = i8(words_at)[k]
+    arguments = call1(frame[NEW_TUPLE], 4)
+    if arguments == 0:
+        call1(frame[DECREF], told)
         return 0
     put(frame, arguments, ITEMS, function)
     put(frame, arguments, ITEMS + 1, given)
     put(frame, arguments, ITEMS + 2, named)
-    if told != 0:
-        i8(arguments)[ITEMS + 3] = told
-    found = call3(frame[CALL], into, arguments, 0)
+    i8(arguments)[ITEMS + 3] = told
+    found = call3(frame[CALL], frame[LEARN_VIEW], arguments, 0)
     call1(frame[DECREF], arguments)
     return found
 
@@ -251,13 +279,10 @@ def viewed(frame, tape, function, given, named):
     words = room_i8(WORDS)
     words_at = address(words)
     count = call_words(frame, function, given, named, words_at)
-    writes = recording(frame, tape)
-    if count == REFUSED or writes == REFUSED:
-        return in_python(frame, frame[ASKED], function, given, named, 0, 0, 0)
+    if count == REFUSED:
+        return in_python(frame, function, given, named)
     line = line_of_call(frame, words_at, count)
     if not is_known(line, words_at, count):
-        return in_python(frame, frame[LEARN_VIEW], function, given, named, line, words_at, count)
-    found = known_view(frame, tape, i8(given)[ITEMS], writes, line)
-    if found == REFUSED:
-        return in_python(frame, frame[ASKED], function, given, named, 0, 0, 0)
-    return found
+        return learnt(frame, function, given, named, line, words_at, count)
+    found = known_view(frame, tape, i8(given)[ITEMS], line)
+    return in_python(frame, function, given, named) if found == REFUSED else found
