@@ -199,8 +199,8 @@ def getitem(input: Tensor, key: Any) -> Tensor | Sight:
             if not any(part is Ellipsis for part in plan):
                 plan += (Ellipsis,)  # so that NumPy gives a view and never a scalar
             if all(part is Ellipsis or part == slice(None) for part in plan) and plan:
-                return run(alias, (input,), {})
-            return run(_getitem, (input,), {"index": plan})
+                return Sight(alias, input, {}, input._a.view(), ())
+            return Sight(_getitem, input, {"index": plan}, input._a[plan])
         return run(i.index, (input, *arrays), {"plan": plan})
     except IndexError as problem:
         raise IndexError(f"index of a Tensor of shape {input._a.shape}: {problem}") from None

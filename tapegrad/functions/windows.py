@@ -6,7 +6,6 @@ from typing import Any
 
 from tapegrad.functions.arguments import as_input
 from tapegrad.ops.shape import as_strided as op
-from tapegrad.ops.shape import strided
 from tapegrad.record import run
 from tapegrad.storage import root
 from tapegrad.tensor import Tensor
@@ -35,13 +34,7 @@ def _within(
 ) -> Sight:
     """A view of a storage without gaps, of which the Tensor's place and the size are known."""
     params = _window(x, size, stride, offset, start, count)
-    owner = root(x._a)
-    if owner.flags.c_contiguous:
-        steps = tuple([n * owner.itemsize for n in params["stride"]])
-        r = strided(owner, params["size"], steps, params["offset"] * owner.itemsize)
-    else:
-        r = op.forward(x._a, **params)
-    return Sight(op, x, params, r, tuple(params.values()))
+    return Sight(op, x, params, op.forward(x._a, **params), tuple(params.values()))
 
 
 def _window(
@@ -51,8 +44,8 @@ def _window(
     offset = start if offset is None else offset
     if len(size) != len(stride) or offset < 0 or min((*size, *stride), default=0) < 0:
         raise RuntimeError(f"`as_strided`: size {size} and stride {stride} do not fit together")
-    last = offset + sum([(n - 1) * k for n, k in zip(size, stride)]) if all(size) else 0
-    if last >= max(count, 1):
+    last = offset + sum([(n - 1) * k for n, k in zip(size, stride)])
+    if all(size) and last >= count:
         raise RuntimeError(
             f"`as_strided`: size {size}, stride {stride} and offset {offset} reach beyond the "
             f"storage of {count} elements"

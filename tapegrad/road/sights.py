@@ -34,7 +34,7 @@ class Known:
         found = shown(made)
         a = args[0]._a
         views: list[tuple[Way, np.ndarray]] = []
-        if isinstance(made, Sight) and root(made.r) is root(a):
+        if isinstance(made, Sight) and made.x is args[0] and root(made.r) is root(a):
             views = [(way_of(made.op, a, made.params, made.r, made.key), made.r)]
         elif isinstance(made, Sights) and len(found) <= SIGHTS_KNOWN:
             ways = cut_of(a, made.key, made.indices).ways
