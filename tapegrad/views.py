@@ -229,10 +229,11 @@ _pieces = 0  # of all cuts that are known
 def cut_of(a: np.ndarray, key: Hashable, indices: Callable[[], list[Any]]) -> Cut:
     """How the views of one call are recorded; known already or worked out."""
     cut = _cuts.get((a.shape, key))
-    first = cut.ways[0] if cut is not None else None
-    if cut is None or first.dtype is not a.dtype or (first.ordered and not a.flags.c_contiguous):
+    if cut is None:
         return _new_cut(a, key, indices())
-    return cut
+    first = cut.ways[0]
+    known = first.dtype is a.dtype and (a.flags.c_contiguous or not first.ordered)
+    return cut if known else _new_cut(a, key, indices())
 
 
 def _new_cut(x: np.ndarray, key: Hashable, indices: list[Any]) -> Cut:

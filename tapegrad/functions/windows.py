@@ -29,9 +29,7 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
 
 
 @view_of
-def _within(
-    x: Tensor, size: Any, stride: Any, offset: int | None, start: int, count: int
-) -> Sight:
+def _within(x: Tensor, size: Any, stride: Any, offset: int | None, start: int, count: int) -> Sight:
     """A view of a storage without gaps, of which the Tensor's place and the size are known."""
     params = _window(x, size, stride, offset, start, count)
     return Sight(op, x, params, op.forward(x._a, **params), tuple(params.values()))

@@ -101,7 +101,9 @@ def arrays(draw):
     array = array.transpose(draw(st.permutations(range(len(shape)))))
     if draw(st.integers(0, 4)) == 0:
         array = np.broadcast_to(array, (2, *array.shape))
-    elif draw(st.integers(0, 4)) == 0:
+    if not array.size:  # which is in C order whatever its strides are
+        array = np.zeros(array.shape, dtype)
+    if draw(st.integers(0, 4)) == 0:
         array.flags.writeable = False
     return array
 
@@ -173,7 +175,7 @@ LIKE = [(1, 0), [1, 0], tg.Size((1, 0)), (True, False), (1.0, 0.0), (np.int64(1)
 def test_arguments_that_look_alike():
     array = np.arange(6.0).reshape(2, 3)
     for what in (*LIKE, *LIKE):
-        for name, args in (("permute", (what,)), ("permute", what), ("__getitem__", (tuple(what),))):
+        for name, args in (("permute", (what,)), ("permute", what), ("__getitem__", (what,))):
             with pytest.MonkeyPatch.context() as patch:
                 general(patch)
                 expected = outcome(array, "a leaf", "recorded", (name, args, {}))
@@ -214,15 +216,14 @@ def test_what_raised_is_not_known(known):
     assert not known.lines.any()
 
 
-def test_a_call_that_is_known_does_not_ask(known, monkeypatch):
-    """Also of other Tensors of the same layout; and what is no view is known to be none."""
+def test_a_call_that_is_known_is_learnt_once(known):
+    """Also of other Tensors of the same layout."""
     forget(known)
     x = tg.tensor(np.arange(6.0).reshape(2, 3), requires_grad=True)
-    calls = [lambda t: t.t(), lambda t: t.chunk(2), lambda t: t.unsqueeze(dim=-1), lambda t: t[:, 1]]
+    calls = [Tensor.t, lambda t: t.chunk(2), lambda t: t.unsqueeze(dim=-1), lambda t: t[:, 1]]
     for view in calls:
         view(x)
     count = len(known.held)
-    monkeypatch.setattr(tg.views, "shown", None)
     for view in calls:
         view(tg.tensor(np.zeros((2, 3))))
         view(x)
@@ -236,7 +237,7 @@ def test_more_calls_than_are_known(known):
             assert x[k].item() == k
     assert len(known.held) == np.count_nonzero(known.lines[:, 0]) <= SIGHTS_KNOWN
     for k in range(1, 30):
-        assert len(x.chunk(100 * k)) == len(x) // -(-len(x) // (100 * k)) + 1 or k
+        assert sum(map(len, x.split(10 * k))) == len(x)
     assert sum(len(held) for held in known.held.values()) < 10 * SIGHTS_KNOWN
 
 
@@ -298,7 +299,11 @@ def test_what_is_forgotten_while_it_is_used(known):
                 (y.sum() + parts[0].sum()).backward()
     finally:
         gc.set_threshold(*thresholds)
-    assert x.grad.tolist() == [[20.0, 20.0, 0.0, 0.0], [40.0, 0.0, 0.0, 20.0], [20.0, 0.0, 20.0, 0.0]]
+    assert (x.grad / 20).tolist() == [
+        [1.0, 1.0, 0.0, 0.0],
+        [2.0, 0.0, 0.0, 1.0],
+        [1.0, 0.0, 1.0, 0.0],
+    ]
 
 
 def test_a_full_tape(monkeypatch):
@@ -388,8 +393,8 @@ def test_a_view_of_a_base_that_has_changed():
         leaf.grad = None
         pair.view(2, 1).t().sum().backward()
         assert leaf.grad.tolist() == [2.0, 2.0, 0.0]
-        part, other = (leaf * 1.0).split((1, 2))
+        parts = (leaf * 1.0).split((1, 2))
         with pytest.raises(RuntimeError, match="made together with others"):
-            part.mul_(2.0)
+            parts[0].mul_(2.0)
         with tg.no_grad():
             leaf[1:].view(2).mul_(1.0)

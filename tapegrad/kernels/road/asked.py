@@ -2,7 +2,7 @@
 
 Two calls with the same words make the same view of two Tensors.  First come the function, and type
 and layout of the operand; then the arguments: None and `...` are words, an int is its type and its
-value, a slice its type and what it is made of, a tuple or a list its type, its length and its items.
+value, a slice its type and what it is made of, a tuple or a list its type, its length and items.
 Of anything else nothing is said here, nor of what is equal to an int and is none.
 """
 

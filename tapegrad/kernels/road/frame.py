@@ -43,9 +43,9 @@ FIRST, SECOND, RESULT, NULL, NOTHING = range(5)
 PAIR, SHAPE, BITS, AUX, MORE, LINE = range(6)
 LINES = 1024
 
-# A line of SIGHTS, where the place of a call that makes views is a hash of its words (see `asked`):
-# where a block begins, or 0, and a tuple that holds the block, whatever the words name, and for each
-# view its `Way`.  The block: how many words describe the call, these words, whether it makes
+# A line of SIGHTS, where the place of a call that makes views is a hash of its words (`asked`):
+# where a block begins, or 0, and a tuple that holds the block, whatever the words name, and for
+# each view its `Way`.  The block: how many words describe the call, these words, whether it makes
 # several views, and how many (0: the function in Python takes these calls); and for each view the
 # word, the shape and AUX of its record, how many bytes after the operand's its array begins, how
 # many dimensions it has, the lengths and the strides.
