@@ -21,17 +21,20 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
             [1, 2]])
     """
     x = as_input(input, "as_strided")
-    owner = root(x._a)
-    start = 0 if owner is x._a else x.storage_offset()
+    if x._a.base is None:  # the Tensor is all of its storage
+        return _within(x, size, stride, storage_offset)
+    owner, start = root(x._a), x.storage_offset()
     if owner.flags.forc:
         return _within(x, size, stride, storage_offset, start, owner.size)
     return run(op, (x,), _window(x, size, stride, storage_offset, start, owner.size))
 
 
 @view_of
-def _within(x: Tensor, size: Any, stride: Any, offset: int | None, start: int, count: int) -> Sight:
-    """A view of a storage without gaps, of which the Tensor's place and the size are known."""
-    params = _window(x, size, stride, offset, start, count)
+def _within(
+    x: Tensor, size: Any, stride: Any, offset: Any, start: int = 0, count: int | None = None
+) -> Sight:
+    """A view of a storage of which all is told that matters: where the Tensor begins, how large."""
+    params = _window(x, size, stride, offset, start, x._a.size if count is None else count)
     return Sight(op, x, params, op.forward(x._a, **params), tuple(params.values()))
 
 
