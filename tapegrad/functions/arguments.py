@@ -46,14 +46,6 @@ def as_input(x: Any, name: str) -> Tensor:
     raise TypeError(f"`{name}` takes a Tensor, got {type(x).__name__}")
 
 
-def only_ints(numbers: tuple[Any, ...]) -> bool:
-    """Whether these are ints and nothing that is equal to some, as True and 1.0 are."""
-    for n in numbers:  # noqa: SIM110 - `all` would take as long as what it saves
-        if n.__class__ is not int:
-            return False
-    return True
-
-
 def one_dim(dim: Any, ndim: int, name: str) -> int:
     """A dimension that is not negative; a 0-d Tensor counts as having one."""
     if type(dim) is int and -ndim <= dim < ndim:

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from array import array
+from itertools import count
 from typing import Any
 
 import numpy as np
 
-from tapegrad.kernels.road.frame import HELD, SIGHT, SIGHTS_KNOWN
+from tapegrad.kernels.road.frame import NUMBER, SIGHT, SIGHT_LINES
 from tapegrad.record import address
 from tapegrad.storage import root
 from tapegrad.views import Maker, Sight, Sights, Way, cut_of, shown, way_of
 
-MANY = 4 * SIGHTS_KNOWN  # things that may be held for all calls
+MANY = SIGHT_LINES  # things that may be held for all calls
 
 
 class Known:
     """The calls that compiled code answers alone; see `kernels.road.frame` for the lines."""
 
     def __init__(self) -> None:
-        self.lines: np.ndarray = np.zeros((SIGHTS_KNOWN, SIGHT), np.int64)
+        self.lines: np.ndarray = np.zeros((SIGHT_LINES, SIGHT), np.int64)
         self.held: dict[int, tuple[Any, ...]] = {}
+        self.numbers = count(1)
         self.things = 0
 
     def learn(
@@ -36,7 +39,7 @@ class Known:
         views: list[tuple[Way, np.ndarray]] = []
         if isinstance(made, Sight) and made.x is args[0] and root(made.r) is root(a):
             views = [(way_of(made.op, a, made.params, made.r, made.key), made.r)]
-        elif isinstance(made, Sights) and len(found) <= SIGHTS_KNOWN:
+        elif isinstance(made, Sights) and len(found) <= MANY // 4:
             ways = cut_of(a, made.key, made.indices).ways
             views = [(way, t._a) for way, t in zip(ways, found, strict=True)]
         line, *words = told.tolist()
@@ -44,22 +47,28 @@ class Known:
         for way, r in views:
             start = address(r) - address(a) if r.size else 0
             row += [way.word, way.shape, way.aux, start, r.ndim, *r.shape, *r.strides]
-        self._know(line, np.array(row, np.int64), ((maker, *named), *[way for way, _ in views]))
+        self._know(line, array("q", row), ((maker, *named), *[way for way, _ in views]))
         return found
 
-    def _know(self, line: int, block: np.ndarray, others: tuple[Any, ...]) -> None:
-        """Have a line say what stands in a block, and hold that and what it names."""
-        if self.things > MANY:
-            for k in range(SIGHTS_KNOWN):
-                self._put(k, 0, 0)
-            self.things = 0
-        self.things += len(others)
-        held = (block, *others)
-        self.held[id(held)] = held
-        self._put(line, address(block), id(held))
+    def _know(self, line: int, block: array[int], others: tuple[Any, ...]) -> None:
+        """Have a line say what stands in a block, and hold that and what it names.
 
-    def _put(self, line: int, block_at: int, held_at: int) -> None:
-        """Let go of what was held only where a line has named it: another thread may be here."""
-        before = int(self.lines[line, HELD])
-        self.lines[line] = block_at, held_at
+        Another thread may be here, too.  What is held is let go of by its number, which no other
+        ever has, after the line that had it has another.
+        """
+        if self.things > MANY:
+            self.forget()
+        self.things += len(others)
+        number = next(self.numbers)
+        self.held[number] = held = (block, *others)
+        before = int(self.lines[line, NUMBER])
+        self.lines[line] = block.buffer_info()[0], id(held), number, 0
         self.held.pop(before, None)
+
+    def forget(self) -> None:
+        """Forget all calls."""
+        numbers = self.lines[:, NUMBER].tolist()
+        self.lines[:] = 0
+        self.things = 0
+        for number in numbers:
+            self.held.pop(number, None)

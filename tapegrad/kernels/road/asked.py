@@ -17,11 +17,12 @@ from tapegrad.kernels.road.frame import (
     DOTS,
     INT,
     LIST,
+    MET,
     NEXT_ITEM,
     NONE,
     SIGHT,
+    SIGHT_LINES,
     SIGHTS,
-    SIGHTS_KNOWN,
     SIZE,
     SLICE,
     T_ARRAY,
@@ -159,18 +160,23 @@ def call_words(frame, function, given, named, into):
 
 
 @typed
-def line_of_call(frame, words_at, count):
-    """Where the line of a call stands, if it is known or not."""
-    words = i8(words_at)
+def hash_of(words_at, count):
+    """A number that tells most calls apart."""
     mixed = 0
     for k in range(count):
-        mixed = (mixed ^ words[k]) * MIXING
+        mixed = (mixed ^ i8(words_at)[k]) * MIXING
         mixed ^= mixed >> HIGH_BITS
-    return frame[SIGHTS] + (mixed & (SIGHTS_KNOWN - 1)) * SIGHT * 8
+    return mixed
 
 
 @typed
-def is_known(line, words_at, count):
+def line_at(frame, mixed, second):
+    """Where a line of a call stands: the one it is looked for first, or second."""
+    return frame[SIGHTS] + ((mixed & (SIGHT_LINES - 1)) ^ second) * SIGHT * 8
+
+
+@typed
+def is_about(line, words_at, count):
     """Whether a line is about a call."""
     block_at = i8(line)[BLOCK_AT]
     if block_at == 0 or i8(block_at)[0] != count:
@@ -179,3 +185,23 @@ def is_known(line, words_at, count):
         if i8(block_at)[1 + k] != i8(words_at)[k]:
             return 0
     return 1
+
+
+@typed
+def line_of_call(frame, mixed, words_at, count):
+    """The line about a call, or 0."""
+    for second in range(2):
+        line = line_at(frame, mixed, second)
+        if is_about(line, words_at, count):
+            return line
+    return 0
+
+
+@typed
+def line_to_learn(frame, mixed):
+    """The line that shall be about a call, which was met before; 0 where it was not, but now is."""
+    first, second = line_at(frame, mixed, 0), line_at(frame, mixed, 1)
+    if i8(first)[MET] != mixed:
+        i8(first)[MET] = mixed
+        return 0
+    return second if i8(first)[BLOCK_AT] != 0 and i8(second)[BLOCK_AT] == 0 else first

@@ -43,14 +43,15 @@ FIRST, SECOND, RESULT, NULL, NOTHING = range(5)
 PAIR, SHAPE, BITS, AUX, MORE, LINE = range(6)
 LINES = 1024
 
-# A line of SIGHTS, where the place of a call that makes views is a hash of its words (`asked`):
-# where a block begins, or 0, and a tuple that holds the block, whatever the words name, and for
-# each view its `Way`.  The block: how many words describe the call, these words, whether it makes
+# A line of SIGHTS, where a hash of the words of a call that makes views (`asked`) says which two
+# are about it: where a block begins, or 0; a tuple that holds the block, whatever the words name,
+# and for each view its `Way`; the tuple's number; and the hash of the call that was last met here
+# and is not known.  The block: how many words describe the call, these words, whether it makes
 # several views, and how many (0: the function in Python takes these calls); and for each view the
 # word, the shape and AUX of its record, how many bytes after the operand's its array begins, how
 # many dimensions it has, the lengths and the strides.
-BLOCK_AT, HELD, SIGHT = range(3)
-SIGHTS_KNOWN = 4096
+BLOCK_AT, HELD, NUMBER, MET, SIGHT = range(5)
+SIGHT_LINES = 16384
 WORDS = 96  # which a call may have at most
 FIRST_WAY = 2  # among the things that are held
 # Of a `Way`: see `tapegrad.views`.

@@ -3,7 +3,7 @@
 from tapegrad.kernels.flags import typed
 from tapegrad.kernels.layout import WRITEABLE
 from tapegrad.kernels.memory import address, call1, call2, call3, call8, i4, i8, room_i8
-from tapegrad.kernels.road.asked import call_words, is_known, line_of_call
+from tapegrad.kernels.road.asked import call_words, hash_of, line_of_call, line_to_learn
 from tapegrad.kernels.road.frame import (
     ARRAY,
     BLOCK_AT,
@@ -281,8 +281,12 @@ def viewed(frame, tape, function, given, named):
     count = call_words(frame, function, given, named, words_at)
     if count == REFUSED:
         return in_python(frame, function, given, named)
-    line = line_of_call(frame, words_at, count)
-    if not is_known(line, words_at, count):
-        return learnt(frame, function, given, named, line, words_at, count)
+    mixed = hash_of(words_at, count)
+    line = line_of_call(frame, mixed, words_at, count)
+    if line == 0:
+        line = line_to_learn(frame, mixed)
+        if line != 0:
+            return learnt(frame, function, given, named, line, words_at, count)
+        return in_python(frame, function, given, named)
     found = known_view(frame, tape, i8(given)[ITEMS], line)
     return in_python(frame, function, given, named) if found == REFUSED else found
