@@ -1,9 +1,15 @@
 """The short road of views: a Tensor that shares another's memory, with its record.
 
+A function that makes a view is written as a *maker*: it reads its arguments and says what is to be
+seen, as a `Sight` (or `Sights`, the views of one call, as `unbind` makes).  `view_of` makes it a
+function that gives the Tensor.  Where the compiled road is open it remembers what a maker said to
+the same arguments for an operand that lies in the same way (`tapegrad.road.sights`), and the maker
+is not asked again.
+
 `see` writes what the general road of `tapegrad.record` would write, and asks nothing that a view
 cannot answer yes to: there is one operand, its type stays, nothing is computed and no value kept.
-The caller has made the array, which must share the operand's memory.  `see_all` makes the views of
-one call, as `unbind` does.  The lines that append a record are those of `Tape.append`.
+The caller has made the array, which must share the operand's memory.  The lines that append a
+record are those of `Tape.append`.
 
 What a view writes follows from the operation, its parameters and the operand's shape: it is worked
 out once, and records of the same view share it (`Way`).
@@ -12,15 +18,16 @@ out once, and records of the same view share it (`Way`).
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from functools import wraps
 from itertools import repeat
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, ParamSpec, overload
 
 import numpy as np
 
 from tapegrad.kernels.layout import SMALL
 from tapegrad.ops.core import Op, table
 from tapegrad.ops.shape import STRIDED, expand, getitem
-from tapegrad.record import PASSES, address, classes, place_of, resolve, run
+from tapegrad.record import PASSES, classes, place_of, resolve, run
 from tapegrad.tape import (
     DTYPE_BITS,
     GENERAL,
@@ -40,9 +47,65 @@ _new_view = View.__new__
 _strided = frozenset(op for op in table.values() if op.name in STRIDED)
 
 
-# Compiled code that makes the Tensor of a view, of (Tensor, array or None, Way), or None where it
-# does not; see `tapegrad.road`.
-compiled: Callable[[Tensor, np.ndarray | None, Way], Tensor | None] | None = None
+P = ParamSpec("P")
+
+
+class Sight(NamedTuple):
+    """What a maker says is to be seen: the arguments of `see`."""
+
+    op: Op
+    x: Tensor
+    params: Params
+    r: np.ndarray
+    key: Hashable = None
+
+
+class Sights(NamedTuple):
+    """What a maker says of several views: the arguments of `see_all`."""
+
+    x: Tensor
+    key: Hashable
+    indices: Callable[[], list[Any]]
+    arrays: Callable[[np.ndarray], list[np.ndarray]] | None = None
+
+
+Maker = Callable[..., Tensor | Sight | Sights]
+
+
+def shown(made: Tensor | Sight | Sights) -> Any:
+    """What a maker made, as Tensors."""
+    if made.__class__ is Sight:
+        return see(*made)
+    return see_all(*made) if made.__class__ is Sights else made
+
+
+def asked(maker: Maker, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """What a maker makes of its arguments, as Tensors."""
+    return shown(maker(*args, **named))
+
+
+# Who takes the calls of all functions that make views: `asked`, or compiled code.
+take = asked
+
+
+# What users are told that a function returns.
+_SHOWN = {"Sight": "Tensor", "Tensor | Sight": "Tensor", "Sights": "tuple[Tensor, ...]"}
+
+
+@overload
+def view_of(maker: Callable[P, Tensor | Sight]) -> Callable[P, Tensor]: ...
+@overload
+def view_of(maker: Callable[P, Sights]) -> Callable[P, tuple[Tensor, ...]]: ...
+def view_of(maker: Callable[P, Any]) -> Callable[P, Any]:
+    """The function that gives what a maker says is to be seen."""
+    said = maker.__annotations__
+    said["return"] = _SHOWN.get(said["return"], said["return"])
+
+    @wraps(maker)
+    def function(*args: P.args, **named: P.kwargs) -> Any:
+        return take(maker, args, named)
+
+    return function
 
 
 class Way(NamedTuple):
@@ -56,20 +119,22 @@ class Way(NamedTuple):
     aux: int
     ordered: bool  # the walk knows how the view lies if the operand lies in C order
     entry: Any
-    # Where the view lies in an operand in C order: the bytes before it, the number of its
-    # dimensions, the lengths and the strides; and where all that stands, or 0: not known, since no
-    # operand in C order has come yet.
-    block: np.ndarray
-    at: int
 
 
 # By operation, shape of the operand, and what the caller says that the parameters follow from.
 _ways: dict[Any, Way] = {}
 KNOWN = 4096
-FEW = 64  # views up to which each writes its own record
 
 
-def _way(op: Op, a: np.ndarray, params: Params, r: np.ndarray, key: Hashable) -> Way:
+def way_of(op: Op, a: np.ndarray, params: Params, r: np.ndarray, key: Hashable) -> Way:
+    """How a view of an array is recorded; known already, if a key is given, or worked out."""
+    way = None if key is None else _ways.get((op, a.shape, key))
+    if way is None or way.dtype is not a.dtype or (way.ordered and not a.flags.c_contiguous):
+        return _new_way(op, a, params, r, key)
+    return way
+
+
+def _new_way(op: Op, a: np.ndarray, params: Params, r: np.ndarray, key: Hashable) -> Way:
     dtype = a.dtype
     word = op.code | DTYPE_BITS.get(dtype, 0)
     aux, ordered = 0, False
@@ -83,27 +148,13 @@ def _way(op: Op, a: np.ndarray, params: Params, r: np.ndarray, key: Hashable) ->
     number = shapes.number(r.shape)
     short = number if dtype is F8 and r.size < SHORT else -1
     entry = (None, None, (params, ((a.shape, dtype),)))
-    start = address(r) - address(a) if r.size else 0
-    block = np.array([start, r.ndim, *r.shape, *r.strides], np.int64)
-    at = address(block) if a.flags.c_contiguous else 0
-    way = Way(((op, params),), dtype, short, word, number, aux, ordered, entry, block, at)
+    way = Way(((op, params),), dtype, short, word, number, aux, ordered, entry)
     lies = ordered or op not in _strided or a.size > SMALL  # as it will in every such operand
     if key is not None and dtype is F8 and lies:
         if len(_ways) >= KNOWN:
             _ways.clear()
         _ways[op, a.shape, key] = way
     return way
-
-
-def again(op: Op, x: Tensor, key: Hashable) -> Tensor | None:
-    """The view of a Tensor that was seen of another of its shape before, or None: `see` it.
-
-    The array itself is made by compiled code then.
-    """
-    if compiled is None:
-        return None
-    way = _ways.get((op, x._a.shape, key))
-    return None if way is None or not way.at else compiled(x, None, way)
 
 
 def see(op: Op, x: Tensor, params: Params, r: np.ndarray, key: Hashable = None) -> Tensor:
@@ -118,15 +169,7 @@ def see(op: Op, x: Tensor, params: Params, r: np.ndarray, key: Hashable = None) 
     p = x._pos
     if type(x) is not Tensor or (tape.mode != MODE_FAST and (tape.inference or (p and tape.mode))):
         return run(op, (x,), params)
-    a = x._a
-    way = None if key is None else _ways.get((op, a.shape, key))
-    if way is None or way[1] is not a.dtype or (not way[9] if a.flags.c_contiguous else way[6]):
-        way = _way(op, a, params, r, key)
-    if compiled is not None and type(home) is not View:
-        made = compiled(x, r, way)
-        if made is not None:
-            return made
-    step, _, short, word, shape, aux, _, entry, _, _ = way
+    step, _, short, word, shape, aux, _, entry = way_of(op, x._a, params, r, key)
     t = _new(Tensor)
     t._a = r
     t._s = short
@@ -183,9 +226,19 @@ _cuts: dict[tuple[Shape, Hashable], Cut] = {}
 _pieces = 0  # of all cuts that are known
 
 
-def _cut(x: np.ndarray, key: Hashable, indices: list[Any]) -> Cut:
+def cut_of(a: np.ndarray, key: Hashable, indices: Callable[[], list[Any]]) -> Cut:
+    """How the views of one call are recorded; known already or worked out."""
+    cut = _cuts.get((a.shape, key))
+    if cut is None:
+        return _new_cut(a, key, indices())
+    first = cut.ways[0]
+    known = first.dtype is a.dtype and (a.flags.c_contiguous or not first.ordered)
+    return cut if known else _new_cut(a, key, indices())
+
+
+def _new_cut(x: np.ndarray, key: Hashable, indices: list[Any]) -> Cut:
     global _pieces
-    ways = [_way(getitem, x, {"index": index}, x[index], None) for index in indices]
+    ways = [_new_way(getitem, x, {"index": index}, x[index], None) for index in indices]
     words = np.array([(w.word, 0, 0, 0, w.shape, w.aux) for w in ways], np.int64)
     cut = Cut(indices, ways, words, [w.entry for w in ways])
     if ways and ways[0].dtype is F8 and (ways[0].ordered or x.size > SMALL) and len(ways) < KNOWN:
@@ -219,21 +272,7 @@ def see_all(
             if type(t._home) is View:
                 t._home.several = True
         return tuple(found)
-    cut = _cuts.get((a.shape, key))
-    first = cut.ways[0] if cut is not None else None
-    if first is None or first[1] is not a.dtype or (first[6] and not a.flags.c_contiguous):
-        cut = _cut(a, key, indices())
-    assert cut is not None
-    if compiled is not None and len(cut.ways) <= FEW:
-        seen: list[Tensor] = []
-        for way in cut.ways:
-            made = compiled(x, None, way) if way[9] else None
-            if made is None:
-                break
-            made._home.several = True  # type: ignore[union-attr]
-            seen.append(made)
-        else:
-            return tuple(seen)
+    cut = cut_of(a, key, indices)
     views = [a[index] for index in cut.indices] if arrays is None else arrays(a)
     places = tape.append_all(cut.words, x, cut.entries) if p and views else repeat(0)
     found = []

@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import inspect
 import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -55,9 +56,25 @@ def test_page(path, tmp_path, monkeypatch):
         fresh.submit(run_page, path).result()
 
 
+class Finder(doctest.DocTestFinder):
+    """Finds the examples of decorated functions, too, in the module that they stand in."""
+
+    def _from_module(self, module, found):
+        return super()._from_module(module, inspect.unwrap(found))
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_docstrings(name):
-    assert doctest.testmod(importlib.import_module(name), optionflags=OPTIONS).failed == 0
+    runner = doctest.DocTestRunner(optionflags=OPTIONS)
+    for test in Finder().find(importlib.import_module(name), name):
+        runner.run(test)
+    assert runner.failures == 0
+
+
+def test_examples_of_decorated_functions_are_found():
+    shapes = importlib.import_module("tapegrad.functions.shapes")
+    found = {test.name for test in Finder().find(shapes, "shapes") if test.examples}
+    assert {"shapes.permute", "shapes.tril"} <= found
 
 
 def test_blocks_share_a_namespace_and_prompts_are_checked(tmp_path):

@@ -17,7 +17,7 @@ from tapegrad.ops.shape import getitem as _getitem
 from tapegrad.record import run
 from tapegrad.specimen import everything
 from tapegrad.tensor import Tensor, wrap
-from tapegrad.views import again, see
+from tapegrad.views import Sight, view_of
 
 
 def parse(key: Any, x: Tensor) -> tuple[tuple[Any, ...], list[Tensor]]:
@@ -175,20 +175,18 @@ def _simple(key: Any) -> tuple[tuple[Any, ...], Any] | None:
     return None if whole else ((*parts, *rest), tuple(said))
 
 
-def getitem(input: Tensor, key: Any) -> Tensor:
+@view_of
+def getitem(input: Tensor, key: Any) -> Tensor | Sight:
     """What stands at an index: a view for ints and slices, a copy for index arrays and masks."""
     simple = _simple(key)
     if simple is not None:
         index, said = simple
-        found = again(_getitem, input, said)
-        if found is not None:
-            return found
         try:
             r = input._a[index]
         except IndexError:
             pass  # which says what is wrong, below
         else:
-            return see(_getitem, input, {"index": index}, r, said)
+            return Sight(_getitem, input, {"index": index}, r, said)
     if type(key) is Tensor and key._a.dtype is INT64 and input._a.ndim:
         try:
             return run(i.index, (input, key), {"plan": (i.HOLE,)})
@@ -207,8 +205,8 @@ def getitem(input: Tensor, key: Any) -> Tensor:
             if not any(part is Ellipsis for part in plan):
                 plan += (Ellipsis,)  # so that NumPy gives a view and never a scalar
             if all(part is Ellipsis or part == slice(None) for part in plan) and plan:
-                return run(alias, (input,), {})
-            return run(_getitem, (input,), {"index": plan})
+                return Sight(alias, input, {}, input._a.view(), ())
+            return Sight(_getitem, input, {"index": plan}, input._a[plan])
         return run(i.index, (input, *arrays), {"plan": plan})
     except IndexError as problem:
         raise IndexError(f"index of a Tensor of shape {input._a.shape}: {problem}") from None

@@ -15,7 +15,7 @@ from tapegrad.ops.core import Op
 from tapegrad.record import layout_of, resolve, run
 from tapegrad.tape import DTYPE_BITS, LARGE, MODE_FAST, Shape, current
 from tapegrad.tensor import F8, Tensor, placed, wrap
-from tapegrad.views import see_all
+from tapegrad.views import Sights, view_of
 
 
 def cat(tensors: Any, dim: int = 0) -> Tensor:
@@ -210,19 +210,23 @@ def _one_type(parts: list[Tensor]) -> list[Tensor]:
     return [x if x._a.dtype == kind else run(s.to, (x,), {"dtype": kind}) for x in parts]
 
 
-def _pieces(x: Tensor, d: int, edges: list[int]) -> tuple[Tensor, ...]:
+def _pieces(x: Tensor, d: int, edges: list[int]) -> Sights:
     before = (slice(None),) * d
-    return see_all(x, (d, *edges), lambda: [(*before, slice(a, b)) for a, b in pairwise(edges)])
+    return Sights(x, (d, *edges), lambda: [(*before, slice(a, b)) for a, b in pairwise(edges)])
 
 
-def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+@view_of
+def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> Sights:
     """Pieces of a given size (or sizes) along a dimension; views.
 
     >>> import tapegrad as tg
     >>> [len(part) for part in tg.split(tg.arange(5), 2)]
     [2, 2, 1]
     """
-    x = as_input(tensor, "split")
+    return _split(as_input(tensor, "split"), split_size_or_sections, dim)
+
+
+def _split(x: Tensor, split_size_or_sections: Any, dim: int) -> Sights:
     d = one_dim(dim, x._a.ndim, "split")
     n = x._a.shape[d]
     if isinstance(split_size_or_sections, int):
@@ -240,7 +244,8 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Tenso
     return _pieces(x, d, edges)
 
 
-def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+@view_of
+def chunk(input: Any, chunks: int, dim: int = 0) -> Sights:
     """At most so many pieces of equal size (the last may be smaller); views.
 
     >>> import tapegrad as tg
@@ -251,10 +256,11 @@ def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     if chunks < 1:
         raise RuntimeError(f"`chunk` needs a positive number of chunks, got {chunks}")
     n = x._a.shape[one_dim(dim, x._a.ndim, "chunk")]
-    return split(x, max(1, -(-n // chunks)), dim)
+    return _split(x, max(1, -(-n // chunks)), dim)
 
 
-def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+@view_of
+def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> Sights:
     """Pieces between indices, or so many pieces of nearly equal size; views.
 
     >>> import tapegrad as tg
@@ -276,10 +282,11 @@ def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple[Te
     starts, stops = [0, *inner], [*inner, n]
     before = (slice(None),) * d
     places = [(*before, slice(a, max(a, b))) for a, b in zip(starts, stops, strict=True)]
-    return see_all(x, ("tensor_split", d, *inner), lambda: places)
+    return Sights(x, ("tensor_split", d, *inner), lambda: places)
 
 
-def unbind(input: Any, dim: int = 0) -> tuple[Tensor, ...]:
+@view_of
+def unbind(input: Any, dim: int = 0) -> Sights:
     """The slices along a dimension; views.
 
     >>> import tapegrad as tg
@@ -291,7 +298,7 @@ def unbind(input: Any, dim: int = 0) -> tuple[Tensor, ...]:
         raise IndexError("`unbind` cannot be applied to a 0-d Tensor")
     d = one_dim(dim, x._a.ndim, "unbind")
     before = (slice(None),) * d
-    return see_all(
+    return Sights(
         x,
         ("unbind", d),
         lambda: [(*before, i, ...) for i in range(x._a.shape[d])],

@@ -29,6 +29,7 @@ from tapegrad.functions import (
 from tapegrad.functions.arguments import numpy_names
 from tapegrad.tape import Tape
 from tapegrad.tensor import Tensor
+from tapegrad.views import view_of
 
 _ARITHMETIC = (
     "add sub mul div pow floor_divide remainder neg abs sign floor square reciprocal exp log log1p "
@@ -58,9 +59,9 @@ _INDEXING = (
     "index_select gather scatter scatter_add index_add index_put masked_fill masked_select take "
     "nonzero take_along_dim"
 ).split()
-_ALONG = frozenset(  # those that users of NumPy call with `axis`, `keepdims` and `ddof`
-    (*_REDUCTIONS, *_SCANS, *_QUANTILES, "squeeze", "unsqueeze", "unbind")
-) - {"sum", "mean"}  # which know them, to be short
+# Those that users of NumPy call with `axis`, `keepdims` and `ddof`.
+_ALONG = frozenset((*_REDUCTIONS, *_SCANS, *_QUANTILES)) - {"sum", "mean"}  # which know them
+_VIEWS = ("squeeze", "unsqueeze", "unbind")  # and these, which are views
 _PRODUCTS = "matmul mm mv dot bmm outer".split()
 _CONTRACTIONS = "kron trace diag_embed cross".split()
 _MATRICES = "cholesky_solve det inverse logdet matrix_exp matrix_power pinverse slogdet".split()
@@ -128,6 +129,8 @@ def install() -> None:
     for module, names in families:
         for name in names:
             method = getattr(module, name)
+            if name in _VIEWS:
+                method = view_of(numpy_names(method.__wrapped__))
             setattr(Tensor, name, numpy_names(method) if name in _ALONG else method)
     for name, function in (
         ALIASES | inplace.METHODS | {"where": _where, "polygamma": _polygamma}

@@ -14,12 +14,12 @@ from tapegrad.functions.arguments import as_input, dims_of, one_dim, whole_shape
 from tapegrad.ops import shape as s
 from tapegrad.ops.core import Op
 from tapegrad.record import run
-from tapegrad.size import only_ints
 from tapegrad.tensor import Tensor
-from tapegrad.views import again, see
+from tapegrad.views import Sight, view_of
 
 
-def reshape(input: Any, *shape: Any) -> Tensor:
+@view_of
+def reshape(input: Any, *shape: Any) -> Tensor | Sight:
     """The same elements in another shape; a view where that is possible.
 
     >>> import tapegrad as tg
@@ -34,39 +34,32 @@ def reshape(input: Any, *shape: Any) -> Tensor:
     return run(s.reshape, (x,), {"shape": whole_shape(shape, x._a.shape, "reshape")})
 
 
-def _reshaped(x: Tensor, size: tuple[Any, ...]) -> Tensor | None:
+def _reshaped(x: Tensor, size: tuple[Any, ...]) -> Sight | None:
     """The view of an array in C order in another shape, if NumPy knows it by that name."""
     a = x._a
+    if not a.flags.c_contiguous:
+        return None
     new: Any = size
     if len(size) == 1 and not isinstance(size[0], int):
         new = tuple(size[0]) if isinstance(size[0], list) else size[0]
-    given = new if isinstance(new, tuple) and only_ints(new) else None
-    if given is not None:
-        found = again(s.reshape, x, given)
-        if found is not None:
-            return found
-    if not a.flags.c_contiguous:
-        return None
     try:
         r = a.reshape(new)
         if r.shape != new and -1 not in new:
             return None
     except (TypeError, ValueError):
         return None
-    return see(s.reshape, x, {"shape": r.shape}, r, r.shape if given is None else given)
+    return Sight(s.reshape, x, {"shape": r.shape}, r, r.shape)
 
 
-def _shaped(x: Tensor, new: tuple[int, ...]) -> Tensor:
+def _shaped(x: Tensor, new: tuple[int, ...]) -> Tensor | Sight:
     """`reshape` to a shape that is known to be right."""
-    found = again(s.reshape, x, new)
-    if found is not None:
-        return found
     if x._a.flags.c_contiguous:
-        return see(s.reshape, x, {"shape": new}, x._a.reshape(new), new)
+        return Sight(s.reshape, x, {"shape": new}, x._a.reshape(new), new)
     return run(s.reshape, (x,), {"shape": new})
 
 
-def view(input: Any, *shape: Any) -> Tensor:
+@view_of
+def view(input: Any, *shape: Any) -> Tensor | Sight:
     """The same memory in another shape.
 
     >>> import tapegrad as tg
@@ -110,7 +103,8 @@ def reshape_as(input: Any, other: Tensor) -> Tensor:
     return reshape(input, other._a.shape)
 
 
-def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+@view_of
+def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor | Sight:
     """Several dimensions in one.
 
     >>> import tapegrad as tg
@@ -121,7 +115,7 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     shape = x._a.shape
     n = len(shape)
     if not n:
-        return reshape(x, (1,))
+        return _shaped(x, (1,))
     first, last = one_dim(start_dim, n, "flatten"), one_dim(end_dim, n, "flatten")
     if first > last:
         raise RuntimeError(f"`flatten`: start_dim {start_dim} comes after end_dim {end_dim}")
@@ -143,7 +137,8 @@ def ravel(input: Any) -> Tensor:
     return reshape(input, (-1,)) if as_input(input, "ravel")._a.size else reshape(input, (0,))
 
 
-def unflatten(input: Any, dim: int, sizes: Any) -> Tensor:
+@view_of
+def unflatten(input: Any, dim: int, sizes: Any) -> Tensor | Sight:
     """One dimension as several.
 
     >>> import tapegrad as tg
@@ -187,7 +182,8 @@ def _whole(op: Op, input: Any, *_: Any) -> tuple[Tensor, dict[str, Any]]:
     return as_input(input, op.name), {}
 
 
-def permute(input: Any, *dims: Any) -> Tensor:
+@view_of
+def permute(input: Any, *dims: Any) -> Sight:
     """The dimensions in another order; a view.
 
     >>> import tapegrad as tg
@@ -202,17 +198,12 @@ def permute(input: Any, *dims: Any) -> Tensor:
     return _permuted(x, order)
 
 
-TURNED = (1, 0)
+def _permuted(x: Tensor, order: tuple[int, ...]) -> Sight:
+    return Sight(s.permute, x, {"dims": order}, x._a.transpose(order), order)
 
 
-def _permuted(x: Tensor, order: tuple[int, ...]) -> Tensor:
-    found = again(s.permute, x, order)
-    if found is not None:
-        return found
-    return see(s.permute, x, {"dims": order}, x._a.transpose(order), order)
-
-
-def transpose(input: Any, dim0: int, dim1: int) -> Tensor:
+@view_of
+def transpose(input: Any, dim0: int, dim1: int) -> Sight:
     """Two dimensions swapped; a view.
 
     >>> import tapegrad as tg
@@ -222,8 +213,6 @@ def transpose(input: Any, dim0: int, dim1: int) -> Tensor:
     x = as_input(input, "transpose")
     n = x._a.ndim
     a, b = one_dim(dim0, n, "transpose"), one_dim(dim1, n, "transpose")
-    if n == 2 and a != b:
-        return _permuted(x, TURNED)
     order = list(range(n))
     if order:
         order[a], order[b] = order[b], order[a]
@@ -233,7 +222,8 @@ def transpose(input: Any, dim0: int, dim1: int) -> Tensor:
 swapaxes = swapdims = transpose
 
 
-def t(input: Any) -> Tensor:
+@view_of
+def t(input: Any) -> Sight:
     """A matrix transposed; a vector as it is.
 
     >>> import tapegrad as tg
@@ -242,22 +232,21 @@ def t(input: Any) -> Tensor:
     """
     x = as_input(input, "t")
     n = x._a.ndim
-    if n == 2:
-        return _permuted(x, TURNED)
     if n > 2:
         raise RuntimeError(
             f"`t` takes at most 2 dimensions, got the shape {x._a.shape}: use `transpose` or `mT`"
         )
-    return _permuted(x, tuple(range(n)))
+    return _permuted(x, tuple(range(n))[::-1])
 
 
-def _reversed(input: Tensor) -> Tensor:
+@view_of
+def _reversed(input: Tensor) -> Sight:
     """All dimensions in reverse order; a view."""
-    n = input._a.ndim
-    return _permuted(input, TURNED) if n == 2 else _permuted(input, tuple(range(n - 1, -1, -1)))
+    return _permuted(input, tuple(range(input._a.ndim))[::-1])
 
 
-def matrix_transpose(input: Any) -> Tensor:
+@view_of
+def matrix_transpose(input: Any) -> Sight:
     """The last two dimensions swapped; a view.
 
     >>> import tapegrad as tg
@@ -266,14 +255,13 @@ def matrix_transpose(input: Any) -> Tensor:
     """
     x = as_input(input, "mT")
     n = x._a.ndim
-    if n == 2:
-        return _permuted(x, TURNED)
     if n < 2:
         raise RuntimeError(f"`mT` needs at least 2 dimensions, got the shape {x._a.shape}")
     return _permuted(x, (*range(n - 2), n - 1, n - 2))
 
 
-def movedim(input: Any, source: Any, destination: Any) -> Tensor:
+@view_of
+def movedim(input: Any, source: Any, destination: Any) -> Sight:
     """Dimensions moved to other places; a view.
 
     >>> import tapegrad as tg
@@ -303,7 +291,8 @@ def movedim(input: Any, source: Any, destination: Any) -> Tensor:
 moveaxis = movedim
 
 
-def squeeze(input: Any, dim: Any = None) -> Tensor:
+@view_of
+def squeeze(input: Any, dim: Any = None) -> Sight:
     """Without dimensions of size 1; a view.
 
     >>> import tapegrad as tg
@@ -322,11 +311,11 @@ def squeeze(input: Any, dim: Any = None) -> Tensor:
     else:
         chosen = [one_dim(d, n, "squeeze") for d in dim]
         dims = tuple(sorted([d for d in chosen if n and shape[d] == 1]))
-    found = again(s.squeeze, x, dims)
-    return see(s.squeeze, x, {"dims": dims}, x._a.squeeze(dims), dims) if found is None else found
+    return Sight(s.squeeze, x, {"dims": dims}, x._a.squeeze(dims), dims)
 
 
-def unsqueeze(input: Any, dim: int) -> Tensor:
+@view_of
+def unsqueeze(input: Any, dim: int) -> Sight:
     """With one more dimension, of size 1; a view.
 
     >>> import tapegrad as tg
@@ -336,15 +325,12 @@ def unsqueeze(input: Any, dim: int) -> Tensor:
     x = as_input(input, "unsqueeze")
     a = x._a
     d = one_dim(dim, a.ndim + 1, "unsqueeze")
-    found = again(s.unsqueeze, x, d)
-    if found is not None:
-        return found
-    shape = a.shape
-    r = a.reshape((*shape[:d], 1, *shape[d:]))
-    return see(s.unsqueeze, x, {"dims": (d,)}, r, d)
+    r = a.reshape((*a.shape[:d], 1, *a.shape[d:]))
+    return Sight(s.unsqueeze, x, {"dims": (d,)}, r, d)
 
 
-def expand(input: Any, *size: Any) -> Tensor:
+@view_of
+def expand(input: Any, *size: Any) -> Sight:
     """Dimensions of size 1 repeated without a copy; a view.
 
     >>> import tapegrad as tg
@@ -365,10 +351,7 @@ def expand(input: Any, *size: Any) -> Tensor:
             _expansions[key] = found
     params, steps = found
     shape = params["shape"]
-    seen = again(s.expand, x, shape)
-    if seen is not None:
-        return seen
-    return see(s.expand, x, params, s.strided(a, shape, steps), shape)
+    return Sight(s.expand, x, params, s.strided(a, shape, steps), shape)
 
 
 # By shape and strides of the operand and the wanted sizes: parameters, and the view's strides.
@@ -405,7 +388,8 @@ def expand_as(input: Any, other: Tensor) -> Tensor:
 broadcast_to = expand
 
 
-def narrow(input: Any, dim: int, start: Any, length: int) -> Tensor:
+@view_of
+def narrow(input: Any, dim: int, start: Any, length: int) -> Sight:
     """`length` neighbours along one dimension; a view.
 
     >>> import tapegrad as tg
@@ -420,15 +404,12 @@ def narrow(input: Any, dim: int, start: Any, length: int) -> Tensor:
     first = first + n if first < 0 else first
     if length < 0 or first + length > n:
         raise RuntimeError(f"`narrow`: start {first} and length {length} exceed the size {n}")
-    key = ("narrow", d, first, length)
-    found = again(s.getitem, x, key)
-    if found is not None:
-        return found
     index = (slice(None),) * d + (slice(first, first + length),)
-    return see(s.getitem, x, {"index": index}, x._a[index], key)
+    return Sight(s.getitem, x, {"index": index}, x._a[index], ("narrow", d, first, length))
 
 
-def select(input: Any, dim: int, index: Any) -> Tensor:
+@view_of
+def select(input: Any, dim: int, index: Any) -> Sight:
     """What stands at one place of a dimension; a view.
 
     >>> import tapegrad as tg
@@ -443,15 +424,12 @@ def select(input: Any, dim: int, index: Any) -> Tensor:
     if not -n <= i < n:
         raise IndexError(f"`select`: index {i} is out of range for dimension {dim} of size {n}")
     i %= n
-    key = ("select", d, i)
-    found = again(s.getitem, x, key)
-    if found is not None:
-        return found
     place = (slice(None),) * d + (i, ...)
-    return see(s.getitem, x, {"index": place}, x._a[place], key)
+    return Sight(s.getitem, x, {"index": place}, x._a[place], ("select", d, i))
 
 
-def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+@view_of
+def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Sight:
     """The diagonal of two dimensions, as the last one; a view.
 
     >>> import tapegrad as tg
@@ -462,11 +440,8 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tenso
     a, b = one_dim(dim1, x._a.ndim, "diagonal"), one_dim(dim2, x._a.ndim, "diagonal")
     if a == b:
         raise RuntimeError(f"`diagonal` needs two different dimensions, got {dim1} and {dim2}")
-    found = again(s.diagonal, x, (offset, a, b))
-    if found is not None:
-        return found
     r = s.diagonal_of(x._a, offset, a, b)
-    return see(s.diagonal, x, {"offset": offset, "dim1": a, "dim2": b}, r, (offset, a, b))
+    return Sight(s.diagonal, x, {"offset": offset, "dim1": a, "dim2": b}, r, (offset, a, b))
 
 
 def diag(input: Any, diagonal: int = 0) -> Tensor:
@@ -531,7 +506,8 @@ def flip(input: Any, *dims: Any) -> Tensor:
     return run(s.flip, (x,), {"dims": chosen if x._a.ndim else ()})
 
 
-def unfold(input: Any, dimension: int, size: int, step: int) -> Tensor:
+@view_of
+def unfold(input: Any, dimension: int, size: int, step: int) -> Sight:
     """All windows of a size along a dimension, as a new last dimension; a view.
 
     >>> import tapegrad as tg
@@ -547,11 +523,8 @@ def unfold(input: Any, dimension: int, size: int, step: int) -> Tensor:
             f"`unfold`: size {size} and step {step} do not fit dimension {dimension} of size "
             f"{x._a.shape[d]}"
         )
-    found = again(s.unfold, x, (d, size, step))
-    if found is not None:
-        return found
     params = {"dim": d, "size": size, "step": step}
-    return see(s.unfold, x, params, s.unfold.forward(x._a, **params), (d, size, step))
+    return Sight(s.unfold, x, params, s.unfold.forward(x._a, **params), (d, size, step))
 
 
 def to(input: Any, *args: Any, dtype: Any = None, copy: bool = False, device: Any = None) -> Tensor:

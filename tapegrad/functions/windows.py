@@ -6,10 +6,10 @@ from typing import Any
 
 from tapegrad.functions.arguments import as_input
 from tapegrad.ops.shape import as_strided as op
-from tapegrad.ops.shape import strided
+from tapegrad.record import run
 from tapegrad.storage import root
 from tapegrad.tensor import Tensor
-from tapegrad.views import see
+from tapegrad.views import Sight, view_of
 
 
 def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
@@ -21,52 +21,35 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
             [1, 2]])
     """
     x = as_input(input, "as_strided")
-    a = x._a
-    owner = root(a)
-    start = 0 if owner is a else x.storage_offset()
-    given = tuple(size), tuple(stride), storage_offset, start, owner.size
-    key: Any = a.shape, a.strides, a.itemsize, given
-    found = _windows.get(key)
-    if found is None:
-        params = _window(a.shape, x.stride(), *given)
-        steps = tuple([n * a.itemsize for n in params["stride"]])
-        found = params, steps, params["offset"] * a.itemsize
-        if all(isinstance(n, int) for n in (*given[0], *given[1])):
-            if len(_windows) > 4096:
-                _windows.clear()
-            _windows[key] = found
-        else:
-            key = None
-    params, steps, offset = found
-    if owner.flags.c_contiguous:
-        r = strided(owner, params["size"], steps, offset)
-    else:
-        r = op.forward(a, **params)
-    return see(op, x, params, r, key)
+    if x._a.base is None:  # the Tensor is all of its storage
+        return _within(x, size, stride, storage_offset)
+    owner, start = root(x._a), x.storage_offset()
+    if owner.flags.forc:
+        return _within(x, size, stride, storage_offset, start, owner.size)
+    return run(op, (x,), _window(x, size, stride, storage_offset, start, owner.size))
 
 
-# The parameters of `as_strided`, the strides of the view and where it begins, in bytes.
-_windows: dict[Any, tuple[dict[str, Any], tuple[int, ...], int]] = {}
+@view_of
+def _within(
+    x: Tensor, size: Any, stride: Any, offset: Any, start: int = 0, count: int | None = None
+) -> Sight:
+    """A view of a storage of which all is told that matters: where the Tensor begins, how large."""
+    params = _window(x, size, stride, offset, start, x._a.size if count is None else count)
+    return Sight(op, x, params, op.forward(x._a, **params), tuple(params.values()))
 
 
 def _window(
-    shape: tuple[int, ...],
-    strides: tuple[int, ...],
-    size: tuple[Any, ...],
-    stride: tuple[Any, ...],
-    offset: int | None,
-    start: int,
-    count: int,
+    x: Tensor, size: Any, stride: Any, offset: int | None, start: int, count: int
 ) -> dict[str, Any]:
     size, stride = tuple([int(n) for n in size]), tuple([int(n) for n in stride])
     offset = start if offset is None else offset
     if len(size) != len(stride) or offset < 0 or min((*size, *stride), default=0) < 0:
         raise RuntimeError(f"`as_strided`: size {size} and stride {stride} do not fit together")
-    last = offset + sum([(n - 1) * k for n, k in zip(size, stride)]) if all(size) else 0
-    if last >= max(count, 1):
+    last = offset + sum([(n - 1) * k for n, k in zip(size, stride)])
+    if all(size) and last >= count:
         raise RuntimeError(
             f"`as_strided`: size {size}, stride {stride} and offset {offset} reach beyond the "
             f"storage of {count} elements"
         )
-    layout = (shape, strides, start)
+    layout = (x._a.shape, x.stride(), start)
     return {"size": size, "stride": stride, "offset": offset, "layout": layout}

@@ -103,7 +103,11 @@ def find() -> Layout | None:
 FIELDS = {
     "object_type": (8, "ptr"),
     "float_value": (16, "double"),
+    "object_size": (16, "i64"),  # how many items a tuple or a list has
     "tuple_items": (24, "[0 x ptr]"),
+    "list_items": (24, "ptr"),
+    "int64_value": (16, "i64"),  # of NumPy's scalar
+    "slice_edges": (16, "ptr"),  # start, stop, step
     "array_data": (16, "ptr"),
     "array_ndim": (24, "i32"),
     "array_shape": (32, "ptr"),
@@ -114,18 +118,20 @@ FIELDS = {
     "dtype_byteorder": (26, "i8"),
     "dtype_number": (28, "i32"),
 }
-ALIGNED_IN_C_ORDER = 0x101  # the flags of an array that is both
+# NumPy's flags of an array.
+IN_C_ORDER, ALIGNED, WRITEABLE = 0x001, 0x100, 0x400
+ALIGNED_IN_C_ORDER = ALIGNED | IN_C_ORDER
 
 
 @cache
 def as_listed() -> bool:
-    """Whether floats, tuples, arrays and dtypes are laid out as `FIELDS` says."""
+    """Whether objects of Python's and NumPy's are laid out as `FIELDS` says."""
     layout = find()
     if layout is None:
         return False
     views: dict[str, Any] = {
         "ptr": ctypes.c_int64, "double": ctypes.c_double, "i32": ctypes.c_int32,
-        "i8": ctypes.c_uint8,
+        "i8": ctypes.c_uint8, "i64": ctypes.c_int64,
     }  # fmt: skip
 
     def read(thing: object, field: str) -> Any:
@@ -134,18 +140,26 @@ def as_listed() -> bool:
 
     number, array = 1.5, np.zeros((2, 3), np.float32)
     across, aside = array[:, 1:], np.zeros(9, np.uint8)[1:].view("f8")
+    fixed = array.view()
+    fixed.flags.writeable = False
+    flags = [read(x, "array_flags") for x in (array, across, aside, fixed)]
+    items, piece = [number, array, across], slice(number, array, across)
     return (
         FIELDS["tuple_items"][0] == layout.tuple_items
         and all(read(x, "object_type") == id(type(x)) for x in (number, array))
         and read(number, "float_value") == number
+        and read(np.int64(-7), "int64_value") == -7
         and read(array, "array_data") == array.__array_interface__["data"][0]
         and read(array, "array_ndim") == 2
         and _words(read(array, "array_shape"), 2) == [2, 3]
         and _words(read(across, "array_strides"), 2) == [12, 4]
         and read(array, "array_dtype") == id(array.dtype)
         and (read(array, "array_base"), read(across, "array_base")) == (0, id(array))
-        and [read(x, "array_flags") & ALIGNED_IN_C_ORDER for x in (array, across, aside)]
-        == [0x101, 0x100, 0x001]
+        and [flag & ALIGNED_IN_C_ORDER for flag in flags] == [0x101, 0x100, 0x001, 0x101]
+        and [bool(flag & WRITEABLE) for flag in flags] == [True, True, True, False]
+        and [read(x, "object_size") for x in (items, tuple(items), ())] == [3, 3, 0]
+        and _words(read(items, "list_items"), 3) == [id(x) for x in items]
+        and _words(id(piece) + FIELDS["slice_edges"][0], 3) == [id(x) for x in items]
         and all(
             read(dtype, "dtype_byteorder") == ord(dtype.byteorder)
             and read(dtype, "dtype_number") == dtype.num

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.ops.core import Op, linear
+from tapegrad.storage import root
 from tapegrad.tape import Shape
 
 
@@ -79,12 +80,12 @@ def _fold(g: Any, *, shape: Shape, dim: int, size: int, step: int) -> Any:
 
 
 def _as_strided(x: Any, *, size: Shape, stride: Shape, offset: int, layout: Any) -> Any:
-    owner = x
-    while isinstance(owner.base, np.ndarray):
-        owner = owner.base
-    step = x.itemsize
+    owner, step = root(x), x.itemsize
     flat = owner if owner.flags.c_contiguous else owner.ravel("K")
-    return strided(flat, size, tuple([s * step for s in stride]), offset * step)
+    view = strided(flat, size, tuple([s * step for s in stride]), offset * step)
+    if not x.flags.writeable:
+        view.flags.writeable = False  # though its owner may be
+    return view
 
 
 def strided_map(size: Shape, stride: Shape, offset: int, layout: Any) -> Any:

@@ -95,7 +95,7 @@ class Road:
         """Have operations go by compiled code."""
         for op in self.ops:
             op.short = self.short[op]
-        views.compiled = self.view
+        views.take = self.view
         along.compiled = self.along
         fast.deliver = self.deliver
         for name, (_, method) in self.methods.items():
@@ -105,7 +105,8 @@ class Road:
         """Have operations go by functions in Python again."""
         for op in self.ops:
             op.short = self.python[op]
-        views.compiled = along.compiled = None
+        views.take = views.asked
+        along.compiled = None
         fast.deliver = None
         for name, (function, _) in self.methods.items():
             setattr(Tensor, name, function)

@@ -10,20 +10,24 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import along, fast, storage
+from tapegrad import along, fast, storage, views
 from tapegrad.cpython import address_of, numpy_function
 from tapegrad.kernels import table as kernels
 from tapegrad.kernels.road import frame as at
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code
 from tapegrad.ops.elementwise import Composed, Lazy
+from tapegrad.road.sights import Known
+from tapegrad.size import Size
 from tapegrad.tape import DTYPE_BITS, SAVES, Tape, current, shapes
-from tapegrad.tensor import F8, SHORT, Tensor, View, wrap
+from tapegrad.tensor import F8, INFERENCE, NO_GRAD, SHORT, Tensor, View, wrap
 
 _C = {
     "GET_STATE": "PyThreadState_Get", "GET_ID": "PyThreadState_GetID",
     "GET_ATTR": "PyObject_GetAttr", "INCREF": "Py_IncRef", "DECREF": "Py_DecRef",
     "AS_LONG": "PyLong_AsLongLong", "FROM_LONG": "PyLong_FromLongLong", "APPEND": "PyList_Append",
     "NEW_TUPLE": "PyTuple_New", "NEW_OBJECT": "PyType_GenericAlloc", "CALL": "PyObject_Call",
+    "AS_LONG_IF": "PyLong_AsLongLongAndOverflow", "NEXT_ITEM": "PyDict_Next",
+    "JOINED": "PySequence_Concat",
     "GET_ITEM": "PyDict_GetItem", "SET_ITEM": "PyDict_SetItem", "LIST_SIZE": "PyList_Size",
     "DICT_SIZE": "PyDict_Size", "FORGET_ERROR": "PyErr_Clear",
 }  # fmt: skip
@@ -165,6 +169,7 @@ class Frame:
         self.pairs: np.ndarray = np.zeros((at.LINES, at.LINE), np.int64)
         self.products: np.ndarray = np.zeros((at.LINES, at.LINE), np.int64)
         self.totals: np.ndarray = np.zeros((at.LINES, at.LINE), np.int64)
+        self.sights = Known()
         self.held: list[Any] = []
         self.kept: dict[tuple[int, int], Any] = {}
         self._functions()
@@ -189,6 +194,10 @@ class Frame:
         objects = {
             "TENSOR": Tensor, "VIEW": View, "FLOAT": float, "INT": int, "NONE": None,
             "FALSE": False, "NO_TEXT": "", "ZERO": 0, "CURRENT": current, "TAPE_NAME": _TAPE,
+            "TRUE": True, "NO_GRAD": NO_GRAD, "NO_STEPS": (), "TUPLE": tuple, "SIZE": Size,
+            "LIST": list, "SLICE": slice, "DOTS": ..., "SHOWN": views.shown,
+            "INFERENCE_MODE": INFERENCE, "WIDE_INT": np.int64,
+            "LEARN_VIEW": self.sights.learn, "I8": np.dtype(np.int64),
             "CONSTANTS": fast.constants, "F8": F8, "BOOL": np.dtype(bool), "ARRAY": np.ndarray,
             "NO_NUMBER": -1, "CONSTANT": fast.constant, "CHANGED": storage.bump,
             "LEARN_PAIR": self.learn_pair, "LEARN_PRODUCT": self.learn_product,
@@ -205,6 +214,7 @@ class Frame:
         self.put(
             ROWS=self.rows.ctypes.data, PAIRS=self.pairs.ctypes.data,
             PRODUCTS=self.products.ctypes.data, TOTALS=self.totals.ctypes.data,
+            SIGHTS=self.sights.lines.ctypes.data,
         )  # fmt: skip
         self.forget_tape()
 

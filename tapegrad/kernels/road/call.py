@@ -8,7 +8,7 @@ Python.
 """
 
 from tapegrad.kernels.flags import typed
-from tapegrad.kernels.layout import ALIGNED_IN_C_ORDER
+from tapegrad.kernels.layout import ALIGNED, ALIGNED_IN_C_ORDER
 from tapegrad.kernels.memory import address, call1, call3, call4, f8, i4, i8, room_i8
 from tapegrad.kernels.road.frame import (
     ALONG,
@@ -82,8 +82,6 @@ from tapegrad.kernels.road.rows import along
 from tapegrad.kernels.road.three import three
 from tapegrad.kernels.road.views import viewed
 from tapegrad.tape import SCALAR as AS_SCALAR
-
-ALIGNED = 0x100  # NumPy's flag
 
 
 @typed
@@ -284,9 +282,8 @@ def call(frame_at, kind, code, a, b):
     if kind == VIEWED or kind == ALONG:
         given = i8(a)
         if kind == VIEWED:
-            found = viewed(frame, tape, given[0], given[1], given[2])
-        else:
-            found = along(frame, tape, given[0], given[1])
+            return viewed(frame, tape, given[0], given[1], given[2])
+        found = along(frame, tape, given[0], given[1])
         if found == REFUSED:
             call1(frame[INCREF], frame[NONE])
             return frame[NONE]

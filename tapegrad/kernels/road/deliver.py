@@ -4,6 +4,7 @@ CPython's lock is held.  Either every gradient is delivered or none.
 """
 
 from tapegrad.kernels.flags import typed
+from tapegrad.kernels.layout import ALIGNED_IN_C_ORDER, WRITEABLE
 from tapegrad.kernels.memory import call1, call2, call3, f8, i4, i8
 from tapegrad.kernels.road.frame import (
     CALL,
@@ -40,7 +41,7 @@ from tapegrad.kernels.road.objects import (
     put,
 )
 
-LIES = 0x501  # NumPy's flags of an array that is aligned, in C order, and may be written
+LIES = ALIGNED_IN_C_ORDER | WRITEABLE
 
 
 @typed

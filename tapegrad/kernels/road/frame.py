@@ -8,18 +8,21 @@ counted in words.
     # CPython's functions, NumPy's, and the C library's that tells of exceptions of arithmetic
     GET_STATE, GET_ID, GET_ATTR, INCREF, DECREF, AS_LONG, FROM_LONG, APPEND, NEW_TUPLE, NEW_OBJECT,
     CALL, GET_ITEM, SET_ITEM, DICT_SIZE, LIST_SIZE, NEW_ARRAY, EXCEPTIONS, FORGET_ERROR, SET_BASE,
+    AS_LONG_IF, NEXT_ITEM, JOINED,
     # objects
     TENSOR, VIEW, FLOAT, INT, NONE, FALSE, NO_TEXT, ZERO, CURRENT, TAPE_NAME, CONSTANTS,
-    F8, BOOL, ARRAY, NO_NUMBER, CONSTANT, CHANGED, LEARN_PAIR, LEARN_PRODUCT, LEARN_TOTAL,
+    F8, I8, BOOL, ARRAY, NO_NUMBER, CONSTANT, CHANGED, LEARN_PAIR, LEARN_PRODUCT, LEARN_TOTAL,
+    TRUE, NO_GRAD, INFERENCE_MODE, NO_STEPS, TUPLE, SIZE, LIST, SLICE, DOTS, WIDE_INT, SHOWN,
+    LEARN_VIEW,
     # the slots of Tensors, of views and of tapes
     T_ARRAY, T_POS, T_SHAPE, T_HOME, T_GRAD, T_EXTRA,
     V_BASE, V_CHAIN, V_STAMP, V_TAPE, V_FROZEN, V_SEVERAL,
     MODE, INFERENCE, OFFSET, END, NEXT, ADDRESS, TOKENS, KEEP, SLOTS, LEAVES, DEBT, DEBT_LIMIT,
     # the thread whose tape this is, and that tape; tables
-    OWNER, TAPE, ROWS, PAIRS, PRODUCTS, TOTALS, NOUGHT, SERIOUS,
+    OWNER, TAPE, ROWS, PAIRS, PRODUCTS, TOTALS, SIGHTS, NOUGHT, SERIOUS,
     SUM_LOOP, SUM_DATA, SUM_START, PRODUCT_LOOP, PRODUCT_DATA,
     FRAME_SIZE,
-) = range(77)  # fmt: skip
+) = range(94)  # fmt: skip
 
 # A row of the table ROWS, by the code of an operation: its word; which values the formulas of the
 # first input read, of the second, and of the third (bits: the operands, the result); how many
@@ -41,12 +44,24 @@ FIRST, SECOND, RESULT, NULL, NOTHING = range(5)
 PAIR, SHAPE, BITS, AUX, MORE, LINE = range(6)
 LINES = 1024
 
-# What a call is: elementwise on one operand or two, a matrix product, a sum or mean of everything,
-# a view: then its operand is an array of the Tensor, the array that is seen (or None, where the
-# `Way` tells where it lies), and the `Way`; or something along dimensions: an array of the Tensor
-# and the `Plan`; or elementwise on an array of three operands.
-ONE, TWO, MATMUL, TOTAL, VIEWED, ALONG, THREE = range(7)
+# A line of SIGHTS, where a hash of the words of a call that makes views (`asked`) says which two
+# are about it: where a block begins, or 0; a tuple that holds the block, whatever the words name,
+# and for each view its `Way`; the tuple's number; and the hash of the call that was last met here
+# and is not known.  The block: how many words describe the call, these words, whether it makes
+# several views, and how many (0: the function in Python takes these calls); and for each view the
+# word, the shape and AUX of its record, how many bytes after the operand's its array begins, how
+# many dimensions it has, the lengths and the strides.
+BLOCK_AT, HELD, NUMBER, MET, SIGHT = range(5)
+SIGHT_LINES = 16384
+WORDS = 96  # which a call may have at most
+FIRST_WAY = 2  # among the things that are held
 # Of a `Way`: see `tapegrad.views`.
-WAY_STEP, WAY_SHORT, WAY_WORD, WAY_SHAPE, WAY_AUX, WAY_ENTRY, WAY_AT = 0, 2, 3, 4, 5, 7, 9
+WAY_STEP, WAY_SHORT, WAY_ENTRY = 0, 2, 7
+
+# What a call is: elementwise on one operand or two, a matrix product, a sum or mean of everything,
+# or one of a function that makes views: then its operand is an array of the function, the tuple of
+# its arguments, and the dict of those that are named; or something along dimensions: an array of
+# the Tensor and the `Plan`; or elementwise on an array of three operands.
+ONE, TWO, MATMUL, TOTAL, VIEWED, ALONG, THREE = range(7)
 # Of a `Plan`: see `tapegrad.along`.
 PLAN_SHORT, PLAN_EXTRA, PLAN_AT = range(3)

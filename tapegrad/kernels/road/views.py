@@ -1,27 +1,42 @@
-"""A view of a Tensor, with its record."""
+"""The views that a call makes, with their records."""
 
 from tapegrad.kernels.flags import typed
-from tapegrad.kernels.layout import ALIGNED_IN_C_ORDER
-from tapegrad.kernels.memory import address, call1, call2, call8, i4, i8, room_i8
+from tapegrad.kernels.layout import WRITEABLE
+from tapegrad.kernels.memory import address, call1, call2, call3, call8, i4, i8, room_i8
+from tapegrad.kernels.road.asked import call_words, hash_of, line_of_call, line_to_learn
 from tapegrad.kernels.road.frame import (
     ARRAY,
+    BLOCK_AT,
+    CALL,
     DECREF,
     END,
-    F8,
     FALSE,
+    FIRST_WAY,
+    HELD,
+    I8,
     INCREF,
+    INFERENCE_MODE,
+    JOINED,
+    LEARN_VIEW,
     MODE,
     NEW_ARRAY,
     NEW_OBJECT,
+    NEW_TUPLE,
+    NO_GRAD,
+    NO_STEPS,
     NO_TEXT,
     NONE,
     OFFSET,
     SET_BASE,
+    SHOWN,
+    SIGHT,
+    SIGHTS,
     T_ARRAY,
     T_HOME,
     T_POS,
     T_SHAPE,
     TENSOR,
+    TRUE,
     V_BASE,
     V_CHAIN,
     V_FROZEN,
@@ -29,13 +44,10 @@ from tapegrad.kernels.road.frame import (
     V_STAMP,
     V_TAPE,
     VIEW,
-    WAY_AT,
-    WAY_AUX,
     WAY_ENTRY,
-    WAY_SHAPE,
     WAY_SHORT,
     WAY_STEP,
-    WAY_WORD,
+    WORDS,
     ZERO,
 )
 from tapegrad.kernels.road.objects import (
@@ -48,51 +60,77 @@ from tapegrad.kernels.road.objects import (
     REFUSED,
     THING,
     TYPE,
+    array_of,
     number,
     put,
+    recording,
 )
 from tapegrad.kernels.road.records import code_of, write
-from tapegrad.tape import MODE_FAST
+from tapegrad.tape import MODE_OFF, STRIDE
 
-WRITEABLE = 0x400  # NumPy's flag
+# Of a view, in a block: what its record says, and how its array lies.
+WORD, SHAPE, AUX, START, DIMENSIONS, LENGTHS = range(6)
+# How operations are recorded: not at all, on the tape, or so that nothing may be recorded later.
+RESTING, WRITING, INFERRING = range(3)
 
 
 @typed
-def recorded_view(frame, tape, tensor, thing, way_at):
-    """Write the record of a view, if there is one; 0 with an exception set, or REFUSED."""
-    place = number(frame, i8(thing)[frame[T_POS]])
-    if place == 0:
-        put(frame, tensor, frame[T_POS], frame[ZERO])
+def is_current(frame, tape, thing, place):
+    """Whether a Tensor stands where it says: on this tape, nowhere, or as a view of what it was."""
+    home = i8(thing)[frame[T_HOME]]
+    if home == frame[NONE] or home == tape:
         return 1
-    if number(frame, i8(tape)[frame[OFFSET]]) == number(frame, i8(tape)[frame[END]]):
-        return REFUSED
-    one = room_i8(4)
-    one[THING], one[PLACE] = thing, place
-    p = code_of(frame, tape, address(one))
-    if p == 0:
+    if i8(home)[TYPE] != frame[VIEW]:
         return 0
-    way = i8(way_at)
-    word, shape = number(frame, way[WAY_WORD]), number(frame, way[WAY_SHAPE])
-    aux = number(frame, way[WAY_AUX])
-    return write(frame, tape, tensor, word, p, 0, 0, shape, aux, way[WAY_ENTRY])
+    view = i8(home)
+    if view[frame[V_TAPE]] != tape and place > 0:
+        return 0
+    base = view[frame[V_BASE]]
+    if base == frame[NONE] or view[frame[V_FROZEN]] != frame[NO_TEXT]:
+        return 1
+    return 1 if i8(base)[frame[T_POS]] == view[frame[V_STAMP]] else 0
 
 
 @typed
-def seen(frame, thing, way_at):
-    """The array of a view of a float64 Tensor in C order; 0 with an exception set, or REFUSED."""
-    if i8(thing)[TYPE] != frame[TENSOR]:
-        return REFUSED
-    whole = i8(thing)[frame[T_ARRAY]]
-    flags = i4(whole + FLAGS)[0]
-    if i8(whole)[ARRAY_DTYPE] != frame[F8] or flags & ALIGNED_IN_C_ORDER != ALIGNED_IN_C_ORDER:
-        return REFUSED
-    block = number(frame, i8(way_at + ITEMS * 8)[WAY_AT])
-    start, ndim = i8(block)[0], i8(block)[1]
-    lengths = block + 16
-    call1(frame[INCREF], frame[F8])
+def stand(frame, tape, view, thing, above, place, mode, way_at):
+    """Say what a view is a view of; 0 with an exception set.
+
+    `above` is what the Tensor knows as a view, or 0 if it is none.
+    """
+    way = i8(way_at)
+    slots = i8(view)
+    frozen = frame[NO_TEXT] if above == 0 else i8(above)[frame[V_FROZEN]]
+    base = thing if above == 0 else i8(above)[frame[V_BASE]]
+    if mode == INFERRING:
+        base, frozen = frame[NONE], frame[INFERENCE_MODE]
+    put(frame, view, frame[V_TAPE], tape)
+    put(frame, view, frame[V_BASE], base)
+    if base == frame[NONE]:
+        put(frame, view, frame[V_CHAIN], frame[NO_STEPS])
+        put(frame, view, frame[V_STAMP], frame[ZERO])
+    else:
+        put(frame, view, frame[V_STAMP], i8(base)[frame[T_POS]])
+        if place != 0 and mode != WRITING:
+            frozen = frame[NO_GRAD]
+        if above == 0:
+            put(frame, view, frame[V_CHAIN], way[WAY_STEP])
+        else:
+            slots[frame[V_CHAIN]] = call2(frame[JOINED], i8(above)[frame[V_CHAIN]], way[WAY_STEP])
+    put(frame, view, frame[V_FROZEN], frozen)
+    return slots[frame[V_CHAIN]]
+
+
+@typed
+def array_seen(frame, whole, seen_at):
+    """The array of a view, or 0 with an exception set."""
+    seen = i8(seen_at)
+    ndim = seen[DIMENSIONS]
+    lengths = seen_at + LENGTHS * 8
+    dtype = i8(whole)[ARRAY_DTYPE]
+    call1(frame[INCREF], dtype)
     array = call8(
-        frame[NEW_ARRAY], frame[ARRAY], frame[F8], ndim, lengths, lengths + 8 * ndim,
-        i8(whole)[ARRAY_DATA] + start, flags & WRITEABLE, 0,
+        frame[NEW_ARRAY], frame[ARRAY], dtype, ndim, lengths, lengths + 8 * ndim,
+        i8(whole)[ARRAY_DATA] + seen[START], i4(whole + FLAGS)[0] & WRITEABLE, 0,
     )  # fmt: skip
     if array != 0:
         call1(frame[INCREF], whole)
@@ -103,26 +141,42 @@ def seen(frame, thing, way_at):
 
 
 @typed
-def tensor_of(frame, tape, thing, array, way_at):
-    """The Tensor of a view's array, or what `viewed` gives without one."""
-    way = i8(way_at + ITEMS * 8)
-    view = call2(frame[NEW_OBJECT], frame[VIEW], 0)
-    if view == 0:
+def recorded(frame, tape, tensor, thing, place, mode, seen_at, entry):
+    """Write the record of a view, if there is one; 0 with an exception set, or REFUSED."""
+    if place == 0 or mode != WRITING:
+        put(frame, tensor, frame[T_POS], frame[ZERO])
+        return 1
+    if number(frame, i8(tape)[frame[OFFSET]]) == number(frame, i8(tape)[frame[END]]):
+        return REFUSED
+    one = room_i8(4)
+    one[THING], one[PLACE] = thing, place
+    p = code_of(frame, tape, address(one))
+    if p == 0:
         return 0
-    put(frame, view, frame[V_BASE], thing)
-    put(frame, view, frame[V_CHAIN], way[WAY_STEP])
-    put(frame, view, frame[V_STAMP], i8(thing)[frame[T_POS]])
-    put(frame, view, frame[V_TAPE], tape)
-    put(frame, view, frame[V_FROZEN], frame[NO_TEXT])
-    put(frame, view, frame[V_SEVERAL], frame[FALSE])
+    seen = i8(seen_at)
+    return write(frame, tape, tensor, seen[WORD], p, 0, 0, seen[SHAPE], seen[AUX], entry)
+
+
+@typed
+def view_of(frame, tape, thing, place, mode, several, seen_at, way_at):
+    """The Tensor of a view; 0 with an exception set, or REFUSED."""
+    way = i8(way_at + ITEMS * 8)
+    home = i8(thing)[frame[T_HOME]]
+    above = home if home != tape and home != frame[NONE] else 0
     tensor = call2(frame[NEW_OBJECT], frame[TENSOR], 0)
     if tensor == 0:
-        call1(frame[DECREF], view)
         return 0
-    i8(tensor)[frame[T_HOME]] = view
-    put(frame, tensor, frame[T_ARRAY], array)
-    put(frame, tensor, frame[T_SHAPE], way[WAY_SHORT])
-    done = recorded_view(frame, tape, tensor, thing, address(way))
+    done = 0
+    view = call2(frame[NEW_OBJECT], frame[VIEW], 0)
+    if view != 0:
+        i8(tensor)[frame[T_HOME]] = view
+        put(frame, view, frame[V_SEVERAL], frame[TRUE] if several else frame[FALSE])
+        if stand(frame, tape, view, thing, above, place, mode, address(way)) != 0:
+            array = array_seen(frame, i8(thing)[frame[T_ARRAY]], seen_at)
+            if array != 0:
+                i8(tensor)[frame[T_ARRAY]] = array
+                put(frame, tensor, frame[T_SHAPE], way[WAY_SHORT])
+                done = recorded(frame, tape, tensor, thing, place, mode, seen_at, way[WAY_ENTRY])
     if done != 1:
         call1(frame[DECREF], tensor)
         return done
@@ -130,19 +184,109 @@ def tensor_of(frame, tape, thing, array, way_at):
 
 
 @typed
-def viewed(frame, tape, thing, array, way_at):
-    """The Tensor of a view of a Tensor that is none itself; 0 with an exception set, or REFUSED."""
-    if number(frame, i8(tape)[frame[MODE]]) != MODE_FAST:
+def views_of(frame, tape, thing, place, mode, count, seen_at, ways_at):
+    """The Tensors of several views, as a tuple; 0 with an exception set, or REFUSED."""
+    room = number(frame, i8(tape)[frame[END]]) - number(frame, i8(tape)[frame[OFFSET]])
+    if place != 0 and mode == WRITING and room < count * STRIDE:
         return REFUSED
-    home = i8(thing)[frame[T_HOME]]
-    if home != frame[NONE] and home != tape:
+    found = call1(frame[NEW_TUPLE], count)
+    if found == 0:
+        return 0
+    for k in range(count):
+        way_at = i8(ways_at)[k]
+        tensor = view_of(frame, tape, thing, place, mode, 1, seen_at, way_at)
+        if tensor == 0 or tensor == REFUSED:
+            call1(frame[DECREF], found)
+            return tensor
+        i8(found)[ITEMS + k] = tensor
+        seen_at += 8 * (LENGTHS + 2 * i8(seen_at)[DIMENSIONS])
+    return found
+
+
+@typed
+def mode_of(frame, tape):
+    """How operations are recorded, or REFUSED."""
+    record_or_not = recording(frame, tape)
+    if record_or_not == REFUSED and number(frame, i8(tape)[frame[MODE]]) == MODE_OFF:
+        return INFERRING
+    return record_or_not
+
+
+@typed
+def known_view(frame, tape, thing, line):
+    """What a call makes that is known; 0 with an exception set, or REFUSED."""
+    mode = mode_of(frame, tape)
+    block_at, held = i8(line)[BLOCK_AT], i8(line)[HELD]
+    place = number(frame, i8(thing)[frame[T_POS]])
+    sight_at = block_at + 8 * (1 + i8(block_at)[0])
+    several, count = i8(sight_at)[0], i8(sight_at)[1]
+    if mode == REFUSED or count == 0 or not is_current(frame, tape, thing, place):
         return REFUSED
-    if array == frame[NONE]:
-        array = seen(frame, thing, way_at)
-        if array == 0 or array == REFUSED:
-            return array
+    seen_at, ways_at = sight_at + 16, held + 8 * (ITEMS + FIRST_WAY)
+    call1(frame[INCREF], held)  # whatever Python code comes between may have the line forgotten
+    if several:
+        found = views_of(frame, tape, thing, place, mode, count, seen_at, ways_at)
     else:
-        call1(frame[INCREF], array)
-    tensor = tensor_of(frame, tape, thing, array, way_at)
-    call1(frame[DECREF], array)
-    return tensor
+        found = view_of(frame, tape, thing, place, mode, 0, seen_at, i8(ways_at)[0])
+    call1(frame[DECREF], held)
+    return found
+
+
+@typed
+def in_python(frame, function, given, named):
+    """What a function in Python makes of a call."""
+    made = call3(frame[CALL], function, given, named)
+    if made == 0 or i8(made)[TYPE] == frame[TENSOR]:
+        return made
+    arguments = call1(frame[NEW_TUPLE], 1)
+    if arguments == 0:
+        call1(frame[DECREF], made)
+        return 0
+    i8(arguments)[ITEMS] = made
+    found = call3(frame[CALL], frame[SHOWN], arguments, 0)
+    call1(frame[DECREF], arguments)
+    return found
+
+
+@typed
+def learnt(frame, function, given, named, line, words_at, count):
+    """The same, where it will be known from then on."""
+    length = room_i8(1)
+    length[0] = count + 1
+    told = array_of(frame, frame[I8], 1, address(length))
+    if told == 0:
+        return 0
+    said = i8(i8(told)[ARRAY_DATA])
+    said[0] = (line - frame[SIGHTS]) // (8 * SIGHT)
+    for k in range(count):
+        said[1 + k] = i8(words_at)[k]
+    arguments = call1(frame[NEW_TUPLE], 4)
+    if arguments == 0:
+        call1(frame[DECREF], told)
+        return 0
+    put(frame, arguments, ITEMS, function)
+    put(frame, arguments, ITEMS + 1, given)
+    put(frame, arguments, ITEMS + 2, named)
+    i8(arguments)[ITEMS + 3] = told
+    found = call3(frame[CALL], frame[LEARN_VIEW], arguments, 0)
+    call1(frame[DECREF], arguments)
+    return found
+
+
+@typed
+def viewed(frame, tape, function, given, named):
+    """What a function that makes views gives for some arguments; 0 with an exception set."""
+    words = room_i8(WORDS)
+    words_at = address(words)
+    count = call_words(frame, function, given, named, words_at)
+    if count == REFUSED:
+        return in_python(frame, function, given, named)
+    mixed = hash_of(words_at, count)
+    line = line_of_call(frame, mixed, words_at, count)
+    if line == 0:
+        line = line_to_learn(frame, mixed)
+        if line != 0:
+            return learnt(frame, function, given, named, line, words_at, count)
+        return in_python(frame, function, given, named)
+    found = known_view(frame, tape, i8(given)[ITEMS], line)
+    return in_python(frame, function, given, named) if found == REFUSED else found
