@@ -222,7 +222,7 @@ class Tensor(Operations):
 
     def storage_offset(self) -> int:
         """How many elements into its storage this Tensor begins."""
-        start = int(storage.root(self._a).__array_interface__["data"][0])
+        start = int(storage.memory(self._a).__array_interface__["data"][0])
         return (self.data_ptr() - start) // self._a.itemsize
 
     def data_ptr(self) -> int:
@@ -433,9 +433,7 @@ class Tensor(Operations):
     @property
     def data(self) -> Tensor:
         """The same memory without history and with a version counter of its own."""
-        alias = wrap(self._a.view())
-        alias._home = View(None, (), None)
-        return alias
+        return wrap(storage.apart(self._a))
 
     @data.setter
     def data(self, value: Tensor) -> None:
@@ -449,18 +447,7 @@ class Tensor(Operations):
     @property
     def _version(self) -> int:
         """How often the memory was changed in place."""
-        return storage.version(self._key_array())
-
-    def _key_array(self) -> np.ndarray:
-        """The array whose identity counts for versions: the storage, or a `.data` alias itself."""
-        home = self._home
-        if isinstance(home, View):
-            base = home.base
-            if base is None:
-                return self._a
-            if isinstance(base._home, View):
-                return base._a
-        return storage.root(self._a)
+        return storage.version(storage.root(self._a))
 
     def detach(self) -> Tensor:
         """The same memory and version counter, without history."""

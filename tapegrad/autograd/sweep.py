@@ -272,9 +272,8 @@ class Sweep:
             if self.need is not None and not self.need[index - self.low] & NEED_INSIDE:
                 continue
             for value in values:
-                if type(value) is np.ndarray and (
-                    mutated.get(id(storage.root(value)), 0) > position
-                    or mutated.get(id(value), 0) > position
+                if type(value) is np.ndarray and any(
+                    mutated.get(id(root), 0) > position for root in storage.roots(value)
                 ):
                     raise self._changed(index, value)
 

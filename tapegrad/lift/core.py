@@ -311,10 +311,10 @@ def _changed(
     if not (isinstance(target, Lifted) and target._lift.at is at):
         kind.promote(target, at)
     assert isinstance(target, Lifted)
-    held = {id(storage.root(t._a)) for t in _innermost(target)}
+    held = {id(storage.memory(t._a)) for t in _innermost(target)}
     args = tuple(
         run(clone, (a,), {})  # its rule may read what is about to be overwritten
-        if isinstance(a, Tensor) and any(id(storage.root(t._a)) in held for t in _innermost(a))
+        if isinstance(a, Tensor) and any(id(storage.memory(t._a)) in held for t in _innermost(a))
         else a
         for a in args
     )
