@@ -159,6 +159,8 @@ def _check_view(name: str, target: Tensor, tape: Tape, listening: bool) -> None:
         )
     if base is None or not tape.enabled:
         return
+    if home.opaque:
+        raise RuntimeError(barred(name, target))
     if home.several and (listening or place(base)):
         raise RuntimeError(
             f"`{name}`: this Tensor is a view made together with others (by `split`, `unbind` "
@@ -174,6 +176,15 @@ def _check_view(name: str, target: Tensor, tape: Tape, listening: bool) -> None:
             f"`{name}`: a view of a leaf that requires grad (shape {base._a.shape}) cannot be "
             "changed by an in-place operation; use `no_grad()`, or work on a `clone()`"
         )
+
+
+def barred(name: str, target: Tensor) -> str:
+    """Why what a Function made of its argument's memory cannot be changed in place."""
+    return (
+        f"`{name}`: this Tensor of shape {target._a.shape} is a view that was created inside a "
+        "Function (or an argument that its `forward` returned), and the Function's rule does not "
+        "know of an in-place change: return `x.clone()` in `forward`, or change a clone"
+    )
 
 
 def _directly(op: Op, operands: list[Any], old: np.ndarray, params: dict[str, Any]) -> bool:

@@ -548,6 +548,12 @@ def regenerate(t: Tensor, home: View) -> None:
     """Give a view the place that follows from its base's new one."""
     base = home.base
     assert base is not None
+    if home.opaque:
+        raise RuntimeError(
+            f"this Tensor of shape {t._a.shape} is an argument that a Function returned, or a view "
+            "of it, and an in-place operation has changed the argument since, which the Function's "
+            "rule does not know of: return `x.clone()` in `forward`, or change a clone"
+        )
     home.stamp = base._pos
     if base._pos == 0:
         t._pos = 0

@@ -54,6 +54,11 @@ class View:
         self.several = False  # one of several views that a single call made
         self.frozen = frozen  # why this view does not follow its base and may not be changed
 
+    @property
+    def opaque(self) -> bool:
+        """Whether a Function made it of its argument: only the user's rule leads to it."""
+        return bool(self.chain) and not self.chain[0][0].view
+
 
 class GradFn:
     """A light view of the record that made a Tensor.
@@ -451,7 +456,6 @@ class Tensor(Operations):
 
     def detach(self) -> Tensor:
         """The same memory and version counter, without history."""
-        place(self)
         alias = wrap(self._a)
         home = self._home
         if isinstance(home, View) and home.base is None:

@@ -18,7 +18,7 @@ import numpy as np
 
 from tapegrad import storage
 from tapegrad.autograd.engine import gradients
-from tapegrad.inplace import changing_lifted, run_inplace
+from tapegrad.inplace import barred, changing_lifted, run_inplace
 from tapegrad.ops.core import Op
 from tapegrad.ops.index import assign
 from tapegrad.ops.shape import alias, clone
@@ -402,6 +402,8 @@ def based(t: Tensor) -> tuple[Tensor, Any] | None:
     """The base of a view and the chain of view operations that leads from it, if it is one."""
     home = t._home
     if isinstance(home, View) and home.base is not None:
+        if home.opaque:
+            raise RuntimeError(barred("an in-place operation", t))
         return home.base, home.chain
     return None
 
