@@ -44,6 +44,7 @@ from tapegrad.tensor import (
     NO_GRAD,
     Tensor,
     View,
+    fresh,
     place,
     placed,
     regenerating,
@@ -96,6 +97,9 @@ def run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
         result = op.forward(*given, **params)
     if type(result) is not np.ndarray:
         result = np.asarray(result)
+    shares = (
+        op.view and isinstance(args[0], Tensor) and storage.root(result) is storage.root(given[0])
+    )
     if history and tape.mode and result.dtype.kind in "fc" and tracked(op, args):
         if result.dtype.kind == "c" or result.dtype not in DTYPE_BITS:
             raise NotImplementedError(
@@ -109,11 +113,8 @@ def run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
         if tape.anomaly is not None:
             tape.traces[token] = user_line()
     else:
-        t = wrap(result)
-        if tape.inference:
-            t._home = View(None, (), tape, frozen=INFERENCE)
-            return t
-    if op.view and isinstance(args[0], Tensor) and storage.root(result) is storage.root(given[0]):
+        t = wrap(result) if shares else fresh(result)
+    if shares:
         _attach_view(t, args[0], op, params, tape)
     return t
 

@@ -42,8 +42,9 @@ from tapegrad.kernels.layout import (
     WANTS_PYTHON,
     WANTS_ROOM,
 )
+from tapegrad.nodes import grad_name
 from tapegrad.tape import CODE_MASK, GENERAL, HOOKED, MODE_FAST, SAVES, SPENT, WORD, Tape
-from tapegrad.tensor import Tensor, grad_name, wrap
+from tapegrad.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
     from tapegrad.autograd.workspace import Workspace

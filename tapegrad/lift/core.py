@@ -19,12 +19,13 @@ import numpy as np
 from tapegrad import storage
 from tapegrad.autograd.engine import gradients
 from tapegrad.inplace import barred, changing_lifted, run_inplace
+from tapegrad.nodes import GradFn
 from tapegrad.ops.core import Op
 from tapegrad.ops.index import assign
 from tapegrad.ops.shape import alias, clone
 from tapegrad.record import run, running_lifted
 from tapegrad.tape import current
-from tapegrad.tensor import GradFn, Tensor, View, place, wrap
+from tapegrad.tensor import Tensor, View, place, wrap
 
 _numbers = itertools.count(1)
 
