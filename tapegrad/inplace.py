@@ -182,6 +182,8 @@ def _check_view(name: str, target: Tensor, tape: Tape, listening: bool) -> None:
         )
     if base is None or not tape.enabled:
         return
+    if home.opaque:
+        raise RuntimeError(barred(name, target))
     if home.several and (listening or place(base)):
         raise RuntimeError(
             f"`{name}`: this Tensor is a view made together with others (by `split`, `unbind` "
@@ -199,6 +201,15 @@ def _check_view(name: str, target: Tensor, tape: Tape, listening: bool) -> None:
         )
 
 
+def barred(name: str, target: Tensor) -> str:
+    """Why what a Function made of its argument's memory cannot be changed in place."""
+    return (
+        f"`{name}`: this Tensor of shape {target._a.shape} is a view that was created inside a "
+        "Function (or an argument that its `forward` returned), and the Function's rule does not "
+        "know of an in-place change: return `x.clone()` in `forward`, or change a clone"
+    )
+
+
 def _directly(op: Op, operands: list[Any], old: np.ndarray, params: dict[str, Any]) -> bool:
     """Write the result where it belongs, without a detour, if that is sure to be possible."""
     if old.size < LARGE or operands[0] is not old:
@@ -211,8 +222,8 @@ def _directly(op: Op, operands: list[Any], old: np.ndarray, params: dict[str, An
             return False
         return parallel.forward_into(op, arrays, old)
     write_into = WRITES.get(op.name)
-    root = storage.root(old)
-    if write_into is None or any(storage.root(a) is root for a in arrays[1:]):
+    memory = storage.memory(old)
+    if write_into is None or any(storage.memory(a) is memory for a in arrays[1:]):
         return False
     write_into(old, *operands[1:], **params)
     return True
@@ -233,18 +244,18 @@ def _check_result(op: Op, old: np.ndarray, result: np.ndarray) -> None:
 
 def _unaliased(op: Op, arrays: list[Any], old: np.ndarray) -> list[Any]:
     """Copies of the operands that a formula will read and that are about to be overwritten."""
-    root = storage.root(old)
+    memory = storage.memory(old)
     read = [any(saves[k] for saves in op.saves) for k in range(len(op.inputs))]
     read += [True] * (len(arrays) - len(read))
     return [
-        a.copy() if isinstance(a, np.ndarray) and needed and storage.root(a) is root else a
+        a.copy() if isinstance(a, np.ndarray) and needed and storage.memory(a) is memory else a
         for a, needed in zip(arrays, read, strict=True)
     ]
 
 
 def changed(target: Tensor) -> None:
     """Count an in-place change of a Tensor's memory."""
-    storage.bump(target._key_array())
+    storage.bump(storage.root(target._a))
 
 
 def move(target: Tensor, tape: Tape, token: int) -> None:

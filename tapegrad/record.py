@@ -46,6 +46,7 @@ from tapegrad.tensor import (
     NO_GRAD,
     Tensor,
     View,
+    fresh,
     place,
     placed,
     regenerating,
@@ -98,6 +99,9 @@ def run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
         result = op.forward(*given, **params)
     if type(result) is not np.ndarray:
         result = np.asarray(result)
+    shares = (
+        op.view and isinstance(args[0], Tensor) and storage.root(result) is storage.root(given[0])
+    )
     if history and tape.mode and result.dtype.kind in "fc" and tracked(op, args):
         if result.dtype.kind == "c" or result.dtype not in DTYPE_BITS:
             raise NotImplementedError(
@@ -111,11 +115,8 @@ def run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
         if tape.anomaly is not None:
             tape.traces[token - 1 + 1] = user_line()  # as a number of its own
     else:
-        t = wrap(result)
-        if tape.inference:
-            t._home = View(None, (), tape, frozen=INFERENCE)
-            return t
-    if op.view and isinstance(args[0], Tensor) and storage.root(result) is storage.root(given[0]):
+        t = wrap(result) if shares else fresh(result)
+    if shares:
         _attach_view(t, args[0], op, params, tape)
     return t
 
@@ -553,6 +554,12 @@ def regenerate(t: Tensor, home: View) -> None:
     """Give a view the place that follows from its base's new one."""
     base = home.base
     assert base is not None
+    if home.opaque:
+        raise RuntimeError(
+            f"this Tensor of shape {t._a.shape} is an argument that a Function returned, or a view "
+            "of it, and an in-place operation has changed the argument since, which the Function's "
+            "rule does not know of: return `x.clone()` in `forward`, or change a clone"
+        )
     home.stamp = base._pos
     if base._pos == 0:
         t._pos = 0

@@ -9,6 +9,7 @@ then finds out when it is swept.  Recording itself pays nothing for this.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ _versions: dict[int, list[Any]] = {}  # storage -> [count, weak reference to its
 
 
 def root(array: np.ndarray) -> np.ndarray:
-    """The array that owns the memory, as far down as NumPy tells."""
+    """The array whose identity counts for versions, as far down as NumPy tells."""
     while True:
         base: Any = array.base
         if base is not None and not isinstance(base, np.ndarray):
@@ -27,6 +28,28 @@ def root(array: np.ndarray) -> np.ndarray:
         if not isinstance(base, np.ndarray):
             return array
         array = base
+
+
+def apart(array: np.ndarray) -> np.ndarray:
+    """The same memory as a storage of its own: views of it lead to it, and no further."""
+    return np.asarray(memoryview(array))  # type: ignore[arg-type]  # NumPy's have strides as well
+
+
+def roots(array: np.ndarray) -> Iterator[np.ndarray]:
+    """The storages that an array's memory belongs to: its own, then what that stands `apart` of."""
+    while True:
+        array = root(array)
+        yield array
+        base: Any = array.base
+        if type(base) is not memoryview or not isinstance(base.obj, np.ndarray):
+            return
+        array = base.obj
+
+
+def memory(array: np.ndarray) -> np.ndarray:
+    """The array that owns the memory, whoever counts its versions."""
+    *_, last = roots(array)
+    return last
 
 
 def version(key_array: np.ndarray) -> int:

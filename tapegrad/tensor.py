@@ -11,6 +11,7 @@ Everything that only some Tensors have (a gradient, hooks) stands in slots that 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, overload
 
@@ -19,10 +20,11 @@ import numpy as np
 from tapegrad import storage
 from tapegrad.dtypes import dtype as DType
 from tapegrad.dtypes import of_numpy
-from tapegrad.ops.core import Op, by_code
+from tapegrad.nodes import GradFn
+from tapegrad.ops.core import Op
 from tapegrad.printing import describe
 from tapegrad.size import Size
-from tapegrad.tape import CODE_MASK, HOOKED, WORD, Ended, Record, Tape, current, leaf_keys, shapes
+from tapegrad.tape import HOOKED, WORD, Ended, Tape, current, leaf_keys, shapes
 
 if TYPE_CHECKING:
     from tapegrad.functions.signatures import Operations
@@ -54,82 +56,10 @@ class View:
         self.several = False  # one of several views that a single call made
         self.frozen = frozen  # why this view does not follow its base and may not be changed
 
-
-class GradFn:
-    """A light view of the record that made a Tensor.
-
-    >>> import tapegrad as tg
-    >>> x = tg.tensor(2.0, requires_grad=True)
-    >>> (x * x).grad_fn
-    <MulBackward0>
-    >>> (x * x).grad_fn.next_functions
-    ((<AccumulateGrad>, 0), (<AccumulateGrad>, 0))
-    """
-
-    __slots__ = ("position", "tape", "variable")
-
-    def __init__(self, tape: Tape, position: int, variable: Tensor | None = None) -> None:
-        self.tape = tape
-        self.position = position
-        self.variable = variable
-
-    def name(self) -> str:
-        """The name of the derivative: ``MulBackward0``."""
-        return (
-            "AccumulateGrad" if self.variable is not None else grad_name(self.tape, self.position)
-        )
-
     @property
-    def record(self) -> Record:
-        """The record itself."""
-        return self.tape.record(self.tape.index(self.position))
-
-    @property
-    def next_functions(self) -> tuple[tuple[GradFn | None, int], ...]:
-        """The records and leaves that this record read, in order."""
-        if self.variable is not None:
-            return ()
-        index = self.tape.index(self.position)
-        if index < 0:
-            return ()
-        found: list[tuple[GradFn | None, int]] = []
-        for code in self.tape.inputs(index):
-            if code > 0:
-                found.append((GradFn(self.tape, code), 0))
-            elif code < 0:
-                found.append((GradFn(self.tape, 0, self.tape.leaves[-code - 1]), 0))
-            else:
-                found.append((None, 0))
-        entry = self.tape.keep[index]
-        specs = getattr(entry, "specs", None)  # a Function has one for each of its arguments
-        op = by_code[int(self.tape.words()[index, WORD]) & CODE_MASK]
-        count = len(op.inputs) if specs is None else len(specs)
-        return tuple(found) if op.variadic else tuple(found[: max(count, 1)])
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, GradFn)
-            and (self.tape, self.position) == (other.tape, other.position)
-            and self.variable is other.variable
-        )
-
-    def __hash__(self) -> int:
-        return hash((id(self.tape), self.position, id(self.variable)))
-
-    def __repr__(self) -> str:
-        return f"<{self.name()}>"
-
-
-def grad_name(tape: Tape, position: int) -> str:
-    """The name that PyTorch's users know for the derivative of the record at a position."""
-    index = tape.index(position)
-    if index < 0:
-        return "ReleasedBackward"
-    entry = tape.keep[index]
-    named = getattr(entry, "grad_name", None)
-    if named is not None:
-        return str(named)
-    return by_code[int(tape.words()[index, WORD]) & CODE_MASK].grad_name
+    def opaque(self) -> bool:
+        """Whether a Function made it of its argument: only the user's rule leads to it."""
+        return bool(self.chain) and not self.chain[0][0].view
 
 
 class Tensor(Operations):
@@ -222,7 +152,7 @@ class Tensor(Operations):
 
     def storage_offset(self) -> int:
         """How many elements into its storage this Tensor begins."""
-        start = int(storage.root(self._a).__array_interface__["data"][0])
+        start = int(storage.memory(self._a).__array_interface__["data"][0])
         return (self.data_ptr() - start) // self._a.itemsize
 
     def data_ptr(self) -> int:
@@ -323,6 +253,8 @@ class Tensor(Operations):
         result = wrap(self._a.copy())
         if self.requires_grad:
             result.requires_grad_()
+        if self.grad is not None:
+            result._grad = copy.deepcopy(self.grad, memo)
         return result
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -363,9 +295,10 @@ class Tensor(Operations):
                 raise NotImplementedError(
                     f"gradients in {self.dtype} are not supported yet: use float32 or float64"
                 )
-            if current.tape.inference:
+            if self.is_inference() and not current.tape.inference:
                 raise RuntimeError(
-                    "a Tensor cannot start to require grad in inference mode: do it before"
+                    "`requires_grad_`: this Tensor was made in inference mode and cannot start to "
+                    "require grad outside of it: use `clone()`"
                 )
             self._pos = -leaf_keys()
             _ = self.extra  # every sweep asks it for hooks: an empty slot answers slowly
@@ -410,6 +343,11 @@ class Tensor(Operations):
         if value is not None:
             if not isinstance(value, Tensor):
                 raise TypeError(f"`grad` takes a Tensor or None, got {type(value).__name__}")
+            if value is self:
+                raise RuntimeError(
+                    "a Tensor cannot be its own gradient: assign another one, such as "
+                    "`t.detach().clone()`"
+                )
             if value._a.shape != self._a.shape or value._a.dtype != self._a.dtype:
                 raise RuntimeError(
                     f"`grad` must have the Tensor's shape {self._a.shape} and dtype {self.dtype}, "
@@ -433,9 +371,7 @@ class Tensor(Operations):
     @property
     def data(self) -> Tensor:
         """The same memory without history and with a version counter of its own."""
-        alias = wrap(self._a.view())
-        alias._home = View(None, (), None)
-        return alias
+        return self._alias(storage.apart(self._a))
 
     @data.setter
     def data(self, value: Tensor) -> None:
@@ -449,26 +385,16 @@ class Tensor(Operations):
     @property
     def _version(self) -> int:
         """How often the memory was changed in place."""
-        return storage.version(self._key_array())
-
-    def _key_array(self) -> np.ndarray:
-        """The array whose identity counts for versions: the storage, or a `.data` alias itself."""
-        home = self._home
-        if isinstance(home, View):
-            base = home.base
-            if base is None:
-                return self._a
-            if isinstance(base._home, View):
-                return base._a
-        return storage.root(self._a)
+        return storage.version(storage.root(self._a))
 
     def detach(self) -> Tensor:
         """The same memory and version counter, without history."""
-        place(self)
-        alias = wrap(self._a)
-        home = self._home
-        if isinstance(home, View) and home.base is None:
-            alias._home = View(None, (), None)
+        return self._alias(self._a)
+
+    def _alias(self, array: np.ndarray) -> Tensor:
+        alias = wrap(array)
+        if self.is_inference() and current.tape.inference:
+            alias._home = View(None, (), None, frozen=INFERENCE)
         return alias
 
     def detach_(self) -> Tensor:
@@ -540,6 +466,14 @@ def wrap(array: np.ndarray | np.generic) -> Tensor:
     t._pos = 0
     t._home = None
     t._s = number(array)
+    return t
+
+
+def fresh(array: np.ndarray) -> Tensor:
+    """A Tensor around an array that is nobody else's, which inference mode marks as its own."""
+    t = wrap(array)
+    if current.tape.inference:
+        t._home = View(None, (), None, frozen=INFERENCE)
     return t
 
 

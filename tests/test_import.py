@@ -50,6 +50,15 @@ def test_compat_is_loaded_when_it_is_asked_for():
     ]
 
 
+def test_lift_is_loaded_for_batched_gradients():
+    code = (
+        "import sys, tapegrad as tg; assert 'tapegrad.lift' not in sys.modules\n"
+        "x = tg.ones(2, requires_grad=True)\n"
+        "print(tg.autograd.grad(x * 2, x, tg.eye(2), is_grads_batched=True)[0].tolist())"
+    )
+    assert run(code) == ["[[2.0,", "0.0],", "[0.0,", "2.0]]"]
+
+
 def test_scipy_is_loaded_when_it_is_called():
     call = "import tapegrad as tg; tg.optimize.minimize(lambda x: x**2, 1.0)"
     assert "scipy" in run(f"{call}; {LOADED}")

@@ -29,7 +29,7 @@ LAYERS = (
     {"crew"},
     {"parallel"},
     {"bulk"},
-    {"tensor"},
+    {"tensor", "nodes"},
     {"record", "rewind"},
     {"fast", "inplace", "views", "along", "road"},
     {"functions"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
@@ -248,7 +249,13 @@ def _not_loaded(*args: Any, **kwargs: Any) -> Any:
     raise RuntimeError("Tensors under a transform need `tapegrad.lift`, which is not imported")
 
 
-lifted_grad: Callable[..., list[Tensor | None]] = _not_loaded
+def _load_and_grad(*args: Any, **kwargs: Any) -> list[Tensor | None]:
+    """Batched weights are wanted before any transform: what is above this module is loaded."""
+    importlib.import_module("tapegrad.lift")
+    return lifted_grad(*args, **kwargs)
+
+
+lifted_grad: Callable[..., list[Tensor | None]] = _load_and_grad
 lifted_backward: Callable[..., Any] = _not_loaded
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad import storage
 from tapegrad.autograd.grad_mode import no_grad
 from tapegrad.autograd.pullback import Wanted, fit, lift
 from tapegrad.inplace import changed, check_inplace, move
@@ -331,6 +332,11 @@ def _record(
     tape: Tape, recording: bool,
 ) -> list[Any]:  # fmt: skip
     dirty = {id(t) for t in context._dirty}
+    if not dirty <= {id(o) for o in outputs}:
+        raise RuntimeError(
+            f"`{cls.__name__}.forward` marked an argument as dirty and does not return it: every "
+            "argument that it changes in place must be among its outputs"
+        )
     for t in context._dirty:
         if recording:
             check_inplace(cls.__name__, t, tape, True)
@@ -394,9 +400,22 @@ def _live_output(
         move(out, tape, token)
         return out
     if _is_argument(out, args) or out._pos or isinstance(out._home, View):
-        return placed(out._a, tape, token)
+        made = placed(out._a, tape, token)
+        base = _shared(out, args)
+        if base is not None:
+            made._home = View(base, ((_function, {}),), tape)
+        return made
     out._pos, out._home = token, tape
     return out
+
+
+def _shared(out: Tensor, args: tuple[Any, ...]) -> Tensor | None:
+    """The Tensor, itself no view, that an output is memory of because an argument is, if any is."""
+    root = storage.root(out._a)
+    for a in args:
+        if isinstance(a, Tensor) and storage.root(a._a) is root:
+            return a._home.base if isinstance(a._home, View) else a
+    return None
 
 
 def _save(

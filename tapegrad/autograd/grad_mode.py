@@ -7,6 +7,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
+import numpy as np
+
 from tapegrad.tape import MODE_OFF, Tape, current
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -33,6 +35,11 @@ class _Mode:
         return type(self)()
 
     def __call__(self, function: F) -> F:
+        if not callable(function):
+            raise TypeError(
+                f"`{type(self).__name__}` is a context, or decorates a function, got "
+                f"{type(function).__name__}"
+            )
         if inspect.isclass(function):
             raise TypeError("a grad mode decorates functions, not classes: decorate the methods")
         if inspect.isgeneratorfunction(function):
@@ -66,6 +73,12 @@ class _Mode:
                     thrown = problem
 
         return decorated
+
+
+def _flag(mode: Any, name: str) -> bool:
+    if not isinstance(mode, (bool, np.bool_)):
+        raise TypeError(f"`{name}` takes True or False, got {type(mode).__name__}")
+    return bool(mode)
 
 
 def _set(enabled: bool, inference: bool) -> None:
@@ -134,7 +147,7 @@ class inference_mode(_Mode):
 
     def __init__(self, mode: Any = True) -> None:
         super().__init__()
-        self.mode = bool(mode)
+        self.mode = _flag(mode, "inference_mode")
         self._state = (False, True) if self.mode else (True, False)
 
     def clone(self) -> inference_mode:
@@ -153,7 +166,7 @@ class set_grad_enabled(_Mode):
 
     def __init__(self, mode: bool) -> None:
         super().__init__()
-        self.mode = bool(mode)
+        self.mode = _flag(mode, "set_grad_enabled")
         tape = current.tape
         self._before.append((tape.enabled, tape.inference))
         _set(self.mode, tape.inference)

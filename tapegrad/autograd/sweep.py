@@ -42,8 +42,9 @@ from tapegrad.kernels.layout import (
     WANTS_PYTHON,
     WANTS_ROOM,
 )
+from tapegrad.nodes import grad_name
 from tapegrad.tape import CODE_MASK, GENERAL, HOOKED, MODE_FAST, SAVES, SPENT, WORD, Tape
-from tapegrad.tensor import Tensor, grad_name, wrap
+from tapegrad.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
     from tapegrad.autograd.workspace import Workspace
@@ -272,9 +273,8 @@ class Sweep:
             if self.need is not None and not self.need[index - self.low] & NEED_INSIDE:
                 continue
             for value in values:
-                if type(value) is np.ndarray and (
-                    mutated.get(id(storage.root(value)), 0) > position
-                    or mutated.get(id(value), 0) > position
+                if type(value) is np.ndarray and any(
+                    mutated.get(id(root), 0) > position for root in storage.roots(value)
                 ):
                     raise self._changed(index, value)
 

@@ -498,7 +498,7 @@ def view_of(
     """The result of an operation: a view of its operand's memory if it is one in this call."""
     if op.view and isinstance(args[0], Traced) and args[0]._lift.at is trace:
         value, whole = trace.values[position], trace.values[given[0]]
-        if storage.root(value) is storage.root(whole):
+        if storage.memory(value) is storage.memory(whole):
             lift = args[0]._lift
             return _around(trace, Parts(lift.cell, (*lift.chain, (op, params)), position))
     return traced(trace, position)

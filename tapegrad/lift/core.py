@@ -18,13 +18,14 @@ import numpy as np
 
 from tapegrad import storage
 from tapegrad.autograd.engine import gradients
-from tapegrad.inplace import changing_lifted, run_inplace
+from tapegrad.inplace import barred, changing_lifted, run_inplace
+from tapegrad.nodes import GradFn
 from tapegrad.ops.core import Op
 from tapegrad.ops.index import assign
 from tapegrad.ops.shape import alias, clone
 from tapegrad.record import run, running_lifted
 from tapegrad.tape import current
-from tapegrad.tensor import GradFn, Tensor, View, place, wrap
+from tapegrad.tensor import Tensor, View, place, wrap
 
 _numbers = itertools.count(1)
 
@@ -311,10 +312,10 @@ def _changed(
     if not (isinstance(target, Lifted) and target._lift.at is at):
         kind.promote(target, at)
     assert isinstance(target, Lifted)
-    held = {id(storage.root(t._a)) for t in _innermost(target)}
+    held = {id(storage.memory(t._a)) for t in _innermost(target)}
     args = tuple(
         run(clone, (a,), {})  # its rule may read what is about to be overwritten
-        if isinstance(a, Tensor) and any(id(storage.root(t._a)) in held for t in _innermost(a))
+        if isinstance(a, Tensor) and any(id(storage.memory(t._a)) in held for t in _innermost(a))
         else a
         for a in args
     )
@@ -402,6 +403,8 @@ def based(t: Tensor) -> tuple[Tensor, Any] | None:
     """The base of a view and the chain of view operations that leads from it, if it is one."""
     home = t._home
     if isinstance(home, View) and home.base is not None:
+        if home.opaque:
+            raise RuntimeError(barred("an in-place operation", t))
         return home.base, home.chain
     return None
 

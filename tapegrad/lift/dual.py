@@ -254,7 +254,7 @@ def _own(lift: Parts) -> None:
 
 def _check_memory(value: Tensor, slope: Tensor | None) -> None:
     """A window into the storage of a value is one into its tangent's if they lie alike."""
-    whole = [() if t is None else (storage.root(t._a).shape, t.stride(), t.storage_offset())
+    whole = [() if t is None else (storage.memory(t._a).shape, t.stride(), t.storage_offset())
              for t in (value, slope)]  # fmt: skip
     if whole[0] != whole[1]:
         raise RuntimeError(

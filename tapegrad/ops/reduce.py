@@ -8,6 +8,7 @@ and a standard deviation have the derivative 0 at 0.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,11 @@ def count(spec: Any, dim: Dims) -> int:
     for d in dim:
         n *= spec.shape[d]
     return n
+
+
+def share(spec: Any, dim: Dims) -> float:
+    """What each element adds to a mean; of no elements, whose mean is NaN, each adds NaN."""
+    return 1.0 / (count(spec, dim) or math.nan)
 
 
 # NumPy's stubs know `keepdims` only as a literal.
@@ -117,7 +123,7 @@ def _mse_loss(a: Any, b: Any, *, mean: bool) -> Any:
 
 
 def _mse_vjp(g: Any, x: Any, other: Any, spec: Any, mean: bool) -> Any:
-    scale = 2.0 / (count(spec, tuple(range(len(spec.shape)))) or np.nan) if mean else 2.0
+    scale = 2.0 * share(spec, tuple(range(len(spec.shape)))) if mean else 2.0
     return strong(expand(g * scale, shape=spec.shape), x - other)
 
 
@@ -192,7 +198,7 @@ sum = linear("sum", lambda x, *, dim, keepdim: _total(x, axis=dim, keepdims=keep
              x=lambda g, x_spec, dim, keepdim: spread(g, x_spec, dim, keepdim))
 mean = linear(
     "mean", _mean,
-    x=lambda g, x_spec, dim, keepdim: spread(g * (1.0 / count(x_spec, dim)), x_spec, dim, keepdim),
+    x=lambda g, x_spec, dim, keepdim: spread(g * share(x_spec, dim), x_spec, dim, keepdim),
 )
 cumsum = linear("cumsum", _cumsum, x=lambda g, dim: rcumsum(g, dim=dim))
 rcumsum: Op = linear("rcumsum", _rcumsum, x=lambda g, dim: cumsum(g, dim=dim), grad_name="Flip")

@@ -152,7 +152,7 @@ def as_tensor(x: Any, name: str) -> Tensor:
 
 def borrowed(t: Tensor) -> Tensor:
     """An argument whose memory is the caller's: operations in place on it raise."""
-    if isinstance(t, Lifted) or t._pos or t._home is not None:
+    if isinstance(t, Lifted) or t._pos or (t._home is not None and not t.is_inference()):
         return t
     return wrap(read_only(t._a))
 

@@ -2,6 +2,7 @@
 
 import threading
 
+import numpy as np
 import pytest
 
 # --------------------------------------------------------------------------------------------------
@@ -215,6 +216,27 @@ def test_set_grad_enabled_restores_what_was(tg):
         assert not tg.is_grad_enabled()
 
 
+@pytest.mark.parametrize("mode", ["a", 1, None, [True]])
+def test_set_grad_enabled_takes_a_truth_value(tg, mode):
+    with pytest.raises(TypeError, match=r"True or False|must be bool"):
+        tg.set_grad_enabled(mode)
+    assert tg.is_grad_enabled()
+
+
+@pytest.mark.tapegrad_only("PyTorch decorates what cannot be called")
+@pytest.mark.parametrize("mode", ["no_grad", "enable_grad"])
+@pytest.mark.parametrize("given", [5, "a", False])
+def test_a_mode_decorates_what_can_be_called(tg, mode, given):
+    with pytest.raises(TypeError, match=f"`{mode}` is a context, or decorates a function, got"):
+        getattr(tg, mode)(given)
+
+
+@pytest.mark.tapegrad_only("PyTorch decorates what cannot be called")
+def test_inference_mode_takes_a_truth_value(tg):
+    with pytest.raises(TypeError, match="True or False, got str"):
+        tg.inference_mode("a")
+
+
 # --------------------------------------------------------------------------------------------------
 # inference_mode
 # --------------------------------------------------------------------------------------------------
@@ -250,6 +272,116 @@ def test_is_inference_is_a_method(tg):
         made = tg.ones(2) * 2
     assert made.is_inference() is True
     assert tg.ones(2).is_inference() is False
+
+
+MADE = {
+    "tensor": lambda tg, t: tg.tensor([1.0, 2.0]),
+    "from_numpy": lambda tg, t: tg.from_numpy(np.ones(2)),
+    "as_tensor": lambda tg, t: tg.as_tensor([1.0, 2.0]),
+    "ones": lambda tg, t: tg.ones(2),
+    "full": lambda tg, t: tg.full((2,), 1.0),
+    "arange": lambda tg, t: tg.arange(2.0),
+    "eye": lambda tg, t: tg.eye(2),
+    "rand": lambda tg, t: tg.rand(2),
+    "randint": lambda tg, t: tg.randint(0, 3, (2,)),
+    "zeros_like": lambda tg, t: tg.zeros_like(t),
+    "new_ones": lambda tg, t: t.new_ones(2),
+    "operation": lambda tg, t: t * 2,
+    "clone": lambda tg, t: t.clone(),
+    "view": lambda tg, t: tg.ones(2)[:1],
+    "detach": lambda tg, t: tg.ones(2).detach(),
+    "data": lambda tg, t: tg.ones(2).data,
+    "leaf": lambda tg, t: tg.ones(2, requires_grad=True).detach(),
+}
+
+
+@pytest.mark.parametrize("made", MADE)
+def test_what_inference_mode_makes_is_marked(tg, made):
+    ordinary = tg.ones(2)
+    with tg.inference_mode():
+        t = MADE[made](tg, ordinary)
+        assert t.is_inference()
+        t.add_(1)
+    with pytest.raises(RuntimeError, match=r"(?i)inference"):
+        t.add_(1)
+    with tg.no_grad(), pytest.raises(RuntimeError, match=r"(?i)inference"):
+        t[0] = 1
+    if t.is_floating_point():
+        with pytest.raises(RuntimeError, match=r"(?i)inference"):
+            t.requires_grad_()
+    assert not t.clone().is_inference()
+
+
+SEEN = {
+    "itself": lambda t: t.add_(0),
+    "slice": lambda t: t[:1],
+    "view": lambda t: t.view(2, 1),
+    "detach": lambda t: t.detach(),
+    "data": lambda t: t.data,
+    "view of data": lambda t: t.data[1:],
+}
+
+
+@pytest.mark.parametrize("seen", SEEN)
+def test_what_inference_mode_sees_of_an_ordinary_tensor_is_ordinary(tg, seen):
+    ordinary = tg.ones(2)
+    with tg.inference_mode():
+        t = SEEN[seen](ordinary)
+    assert not t.is_inference()
+    t.add_(1)
+    assert 2.0 in ordinary.tolist()
+
+
+def test_a_view_made_in_inference_mode_cannot_be_changed_where_it_would_be_recorded(tg, leaf):
+    y = leaf([1.0, 2.0]) * 1
+    with tg.inference_mode():
+        v = y[:1]
+    assert not v.is_inference()
+    with pytest.raises(RuntimeError):
+        v.mul_(2)
+
+
+def test_a_tensor_made_in_inference_mode_may_require_grad(tg):
+    with tg.inference_mode():
+        t = tg.ones(2, requires_grad=True)
+        assert not (t * 2).requires_grad
+        ordinary = tg.tensor([1.0])
+    assert t.requires_grad
+    assert t.is_leaf
+    assert t.is_inference()
+    (g,) = tg.autograd.grad((t + 1).sum(), t)
+    assert g.tolist() == [1.0, 1.0]
+    assert ordinary.requires_grad is False
+
+
+def test_an_ordinary_tensor_may_start_to_require_grad_in_inference_mode(tg):
+    t = tg.ones(2)
+    with tg.inference_mode():
+        t.requires_grad_()
+    (t * t).sum().backward()
+    assert t.grad.tolist() == [2.0, 2.0]
+
+
+def test_an_inference_tensor_can_be_added_to_what_is_recorded(tg, leaf):
+    with tg.inference_mode():
+        c = tg.ones(2)
+    x = leaf([1.0, 2.0])
+    (x + c).sum().backward()
+    assert x.grad.tolist() == [1.0, 1.0]
+
+
+@pytest.mark.tapegrad_only("PyTorch does not count versions of such Tensors, and refuses")
+def test_an_inference_tensor_can_be_saved_and_is_watched(tg, leaf):
+    with tg.inference_mode():
+        c = tg.tensor([3.0, 4.0])
+    x = leaf([1.0, 2.0])
+    (x * c).sum().backward()
+    assert x.grad.tolist() == [3.0, 4.0]
+    z = x * c
+    with tg.inference_mode():
+        c.mul_(2)
+    with pytest.raises(RuntimeError, match="inplace"):
+        z.sum().backward()
 
 
 def test_is_inference_mode_enabled(tg):
