@@ -10,6 +10,7 @@ from tapegrad.bulk.places import inside
 from tapegrad.fast import as_operand
 from tapegrad.functions.arguments import as_input, index_array, one_dim
 from tapegrad.functions.arithmetic import add, lt, mul, where
+from tapegrad.functions.mixed import numbers_first, taken
 from tapegrad.ops import index as i
 from tapegrad.ops.shape import alias, expand, reshape
 from tapegrad.ops.shape import getitem as _getitem
@@ -103,17 +104,8 @@ def _without_truths(key: Any, x: Tensor) -> tuple[Any, Tensor]:
         if part is Ellipsis:
             room.append(part)
         elif part is not None:
-            room += [slice(None)] * _taken(part)
+            room += [slice(None)] * taken(part)
     return tuple(found), getitem(x, tuple(room))
-
-
-def _taken(part: Any) -> int:
-    """How many dimensions a part of an index stands for."""
-    array = part._a if isinstance(part, Tensor) else part
-    if isinstance(array, list):
-        array = np.asarray(array)
-    mask = isinstance(array, np.ndarray) and array.dtype.kind == "b"
-    return int(array.ndim) if mask else 1
 
 
 def _check_masks(key: Any, x: Tensor) -> None:
@@ -193,9 +185,7 @@ def getitem(input: Tensor, key: Any) -> Tensor:
         if not a.ndim:
             raise IndexError("a 0-d Tensor cannot be indexed with a number: use `.item()`")
         raise IndexError(f"index {key} is out of range for dimension 0 of size {len(a)}")
-    key, input = _without_truths(key, input)
-    _check_masks(key, input)
-    plan, arrays = parse(key, input)
+    plan, arrays, input = parsed(key, input)
     try:
         if not arrays:
             if not any(part is Ellipsis for part in plan):
@@ -206,6 +196,17 @@ def getitem(input: Tensor, key: Any) -> Tensor:
         return run(i.index, (input, *arrays), {"plan": plan})
     except IndexError as problem:
         raise IndexError(f"index of a Tensor of shape {input._a.shape}: {problem}") from None
+
+
+def parsed(key: Any, x: Tensor) -> tuple[tuple[Any, ...], list[Tensor], Tensor]:
+    """An index as a plan and its arrays, and the view of the Tensor that they are meant for."""
+    key, x = _without_truths(key, x)
+    apart = numbers_first(key)
+    if apart is not None:
+        view, key = apart
+        x = getitem(x, view)
+    _check_masks(key, x)
+    return *parse(key, x), x
 
 
 def index_select(input: Any, dim: int, index: Any) -> Tensor:

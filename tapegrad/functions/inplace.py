@@ -185,9 +185,7 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
     if _mask_of_each(key) and not (value if isinstance(value, Tensor) else np.asarray(value)).ndim:
         masked_fill_(self, key, value)
         return
-    key, self = indexing._without_truths(key, self)
-    indexing._check_masks(key, self)
-    plan, arrays = indexing.parse(key, self)
+    plan, arrays, self = indexing.parsed(key, self)
     try:
         if not arrays:
             _assign(self, value, (*plan, ...) if Ellipsis not in plan else plan)
