@@ -14,12 +14,14 @@ from tapegrad.ops.core import ELEMENTWISE, Op
 from tapegrad.ops.index import WRITES
 from tapegrad.ops.shape import write_view
 from tapegrad.record import (
+    PAIRED,
     check_open,
     mismatch,
     promoted,
     regenerate,
     resolve,
     tracked,
+    undefined,
     user_line,
     write,
     write_step,
@@ -55,8 +57,15 @@ def run_inplace(op: Op, args: tuple[Any, ...], params: dict[str, Any], target: T
                 result = np.asarray(parallel.forward(op, operands))
             except ValueError:
                 raise mismatch(op, operands) from None
+            except TypeError:
+                raise undefined(op, operands) from None
         else:
-            result = np.asarray(op.forward(*operands, **params))
+            try:
+                result = np.asarray(op.forward(*operands, **params))
+            except ValueError:
+                if op.name in PAIRED:
+                    raise mismatch(op, operands) from None
+                raise
         _check_result(op, old, result)
         np.copyto(old, result, casting="unsafe")
     changed(target)

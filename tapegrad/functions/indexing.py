@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -403,7 +405,21 @@ def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -
     tensor([1., 0., 1.])
     """
     args, params = index_put_parts(input, indices, values, accumulate)
-    return run(i.index_put, args, params)
+    with fitting(args):
+        return run(i.index_put, args, params)
+
+
+@contextmanager
+def fitting(args: Any) -> Iterator[None]:
+    """Say in our words that values do not fit the places that index arrays name."""
+    try:
+        yield
+    except ValueError:
+        x, value, *arrays = (arg._a.shape for arg in args)
+        raise RuntimeError(
+            f"`index_put`: values of shape {value} do not broadcast to the places that indices of "
+            f"the shapes {', '.join(map(str, arrays))} name in a Tensor of shape {x}"
+        ) from None
 
 
 def mask_of(mask: Any, name: str) -> Tensor:

@@ -237,7 +237,8 @@ def index_add_(self: Tensor, dim: int, index: Any, source: Any, *, alpha: Any = 
 def index_put_(self: Tensor, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
     """`index_put` in place."""
     args, params = indexing.index_put_parts(self, indices, values, accumulate)
-    return run_inplace(ix.index_put, args, params, self)
+    with indexing.fitting(args):
+        return run_inplace(ix.index_put, args, params, self)
 
 
 def scatter_(self: Tensor, dim: int, index: Any, src: Any = None, *, value: Any = None) -> Tensor:

@@ -15,6 +15,7 @@ from tapegrad.functions import (
     inplace,
     joining,
     matrices,
+    parts,
     products,
     quantiles,
     reductions,
@@ -145,6 +146,7 @@ def install() -> None:
         "mH": shapes.matrix_transpose,
     }.items():
         setattr(Tensor, name, property(view, doc=f"The Tensor transposed (`{name}`)."))
+    Tensor.real, Tensor.imag = property(parts.real), property(parts.imag)
 
 
 def _install_operators() -> None:
