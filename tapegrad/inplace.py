@@ -14,7 +14,6 @@ from tapegrad.ops.core import ELEMENTWISE, Op
 from tapegrad.ops.index import WRITES
 from tapegrad.ops.shape import write_view
 from tapegrad.record import (
-    PAIRED,
     check_open,
     mismatch,
     promoted,
@@ -22,6 +21,7 @@ from tapegrad.record import (
     resolve,
     tracked,
     undefined,
+    unfit,
     user_line,
     write,
     write_step,
@@ -62,10 +62,8 @@ def run_inplace(op: Op, args: tuple[Any, ...], params: dict[str, Any], target: T
         else:
             try:
                 result = np.asarray(op.forward(*operands, **params))
-            except ValueError:
-                if op.name in PAIRED:
-                    raise mismatch(op, operands) from None
-                raise
+            except (ValueError, TypeError) as problem:
+                raise unfit(op, operands, problem) from None
         _check_result(op, old, result)
         np.copyto(old, result, casting="unsafe")
     changed(target)

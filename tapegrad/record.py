@@ -98,10 +98,7 @@ def run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
         try:
             result = op.forward(*given, **params)
         except (ValueError, TypeError) as problem:
-            if op.name in PAIRED:
-                refused = undefined if isinstance(problem, TypeError) else mismatch
-                raise refused(op, arrays) from None
-            raise
+            raise unfit(op, arrays, problem) from None
     if type(result) is not np.ndarray:
         result = np.asarray(result)
     if history and tape.mode and result.dtype.kind in "fc" and tracked(op, args):
@@ -147,6 +144,13 @@ def mismatch(op: Op, arrays: list[Any]) -> Exception:
         f"`{op.name}`: the shapes {shapes} do not broadcast: from the right, sizes must "
         "be equal or 1"
     )
+
+
+def unfit(op: Op, arrays: list[Any], problem: Exception) -> Exception:
+    """The error for operands that an operation, which is not elementwise, met `problem` with."""
+    if op.name not in PAIRED:
+        return problem
+    return undefined(op, arrays) if isinstance(problem, TypeError) else mismatch(op, arrays)
 
 
 def undefined(op: Op, arrays: list[Any]) -> Exception:

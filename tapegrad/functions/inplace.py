@@ -15,6 +15,7 @@ from tapegrad.functions.special import order
 from tapegrad.inplace import run_inplace, written
 from tapegrad.ops import elementwise as e
 from tapegrad.ops import index as ix
+from tapegrad.ops import logic
 from tapegrad.ops import shape as s
 from tapegrad.ops import special
 from tapegrad.ops.core import Op
@@ -42,6 +43,13 @@ def _binary(op: Op, name: str | None = None) -> Any:
     return _named(written(op), (name or op.name) + "_", f"`{name or op.name}` in place.")
 
 
+def _paired(op: Op, name: str) -> Any:
+    def function(self: Tensor, other: Any) -> Tensor:
+        return run_inplace(op, (self, as_operand(other)), {}, self)
+
+    return _named(function, name + "_", f"`{name}` in place.")
+
+
 UNARY = (
     "neg abs exp log log1p expm1 sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh sigmoid relu "
     "erf square reciprocal floor log2 log10 exp2 asinh acosh atanh erfc ceil trunc frac"
@@ -52,6 +60,13 @@ METHODS: dict[str, Any] = {f"{name}_": _unary(getattr(e, name)) for name in UNAR
 METHODS |= {f"{name}_": _unary(getattr(special, name)) for name in SPECIAL}
 METHODS["xlogy_"] = _binary(special.xlogy)
 METHODS |= {f"{name}_": _binary(getattr(e, name)) for name in BINARY}
+for _op in (logic.logical_and, logic.logical_or, logic.logical_xor,
+            logic.bitwise_and, logic.bitwise_or, logic.bitwise_xor):  # fmt: skip
+    METHODS[f"{_op.name}_"] = _paired(_op, _op.name)
+METHODS["logical_not_"] = _unary(logic.logical_not)
+METHODS["bitwise_not_"] = _unary(logic.bitwise_not)
+METHODS["bitwise_left_shift_"] = _paired(logic.left_shift, "bitwise_left_shift")
+METHODS["bitwise_right_shift_"] = _paired(logic.right_shift, "bitwise_right_shift")
 iadd, isub, idiv = written(e.add), written(e.sub), written(e.div)
 
 
@@ -282,4 +297,11 @@ METHODS |= {
     )
 }  # fmt: skip
 METHODS["clip_"], METHODS["fix_"] = clamp_, METHODS["trunc_"]
-METHODS["subtract_"], METHODS["multiply_"], METHODS["divide_"] = sub_, METHODS["mul_"], div_
+METHODS |= {
+    f"{name}_": METHODS[f"{own}_"]
+    for name, own in {
+        "subtract": "sub", "multiply": "mul", "divide": "div", "true_divide": "div",
+        "absolute": "abs", "negative": "neg", "arcsin": "asin", "arccos": "acos", "arctan": "atan",
+        "arctan2": "atan2", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh",
+    }.items()
+}  # fmt: skip

@@ -165,6 +165,10 @@ def _install_operators() -> None:
         "iadd": inplace.iadd, "isub": inplace.isub, "imul": inplace.METHODS["mul_"],
         "itruediv": inplace.idiv, "ipow": inplace.pow_,
         "ifloordiv": inplace.METHODS["floor_divide_"], "imod": inplace.METHODS["remainder_"],
+        "iand": inplace.METHODS["bitwise_and_"], "ior": inplace.METHODS["bitwise_or_"],
+        "ixor": inplace.METHODS["bitwise_xor_"],
+        "ilshift": inplace.METHODS["bitwise_left_shift_"],
+        "irshift": inplace.METHODS["bitwise_right_shift_"],
         "neg": a.neg, "pos": lambda self: self, "abs": a.abs, "invert": a.bitwise_not,
         "getitem": indexing.getitem, "setitem": inplace.setitem, "contains": _contains,
     }.items():  # fmt: skip
