@@ -56,6 +56,13 @@ def ordered(x: Tensor, name: str) -> Tensor:
     return x
 
 
+def has_dims(x: Tensor, name: str) -> Tensor:
+    """A Tensor of at least one dimension."""
+    if not x._a.ndim:
+        raise RuntimeError(f"`{name}` takes at least one dimension, got a 0-d Tensor")
+    return x
+
+
 def one_dim(dim: Any, ndim: int, name: str) -> int:
     """A dimension that is not negative; a 0-d Tensor counts as having one."""
     if type(dim) is int and -ndim <= dim < ndim:

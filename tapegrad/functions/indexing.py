@@ -355,7 +355,8 @@ def index_add_parts(input: Any, dim: int, index: Any, source: Any, alpha: Any) -
         as_input(source, "index_add"),
     )
     d = one_dim(dim, x._a.ndim, "index_add")
-    if k._a.ndim != 1 or not x._a.ndim:
+    k = k if k._a.ndim else run(reshape, (k,), {"shape": (1,)})
+    if k._a.ndim != 1:
         raise IndexError(f"`index_add`: the index must be a vector, got the shape {k._a.shape}")
     expected = (*x._a.shape[:d], len(k._a), *x._a.shape[d + 1 :])
     if s._a.shape != expected:
@@ -377,8 +378,16 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) 
     >>> tg.index_add(tg.zeros(2), 0, tg.tensor([1, 1]), tg.tensor([1.0, 2.0]))
     tensor([0., 3.])
     """
-    args, params = index_add_parts(input, dim, index, source, alpha)
+    if not (x := as_input(input, "index_add"))._a.ndim:
+        vector = index_add(_vector(x), dim, index, _vector(source), alpha=alpha)
+        return run(reshape, (vector,), {"shape": ()})
+    args, params = index_add_parts(x, dim, index, source, alpha)
     return run(i.index_add, args, params)
+
+
+def _vector(x: Any) -> Any:
+    """A 0-d Tensor as a vector of one element: a view; anything else as it is."""
+    return run(reshape, (x,), {"shape": (1,)}) if isinstance(x, Tensor) and not x._a.ndim else x
 
 
 def index_put_parts(input: Any, indices: Any, values: Any, accumulate: bool) -> Any:

@@ -245,6 +245,9 @@ def masked_fill_(self: Tensor, mask: Any, value: Any) -> Tensor:
 
 def index_add_(self: Tensor, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Tensor:
     """`index_add` in place."""
+    if not self._a.ndim:
+        index_add_(indexing._vector(self), dim, index, indexing._vector(source), alpha=alpha)
+        return self
     args, params = indexing.index_add_parts(self, dim, index, source, alpha)
     return run_inplace(ix.index_add, args, params, self)
 

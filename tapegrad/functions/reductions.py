@@ -197,15 +197,18 @@ def std(
     return _spread(r.std, input, dim, unbiased, keepdim, correction)
 
 
-def _not_empty(x: Tensor, dims: tuple[int, ...], name: str) -> None:
+def _not_empty(
+    x: Tensor, dims: tuple[int, ...], name: str, problem: type[Exception] = IndexError
+) -> None:
     if builtins.any(x._a.shape[d] == 0 for d in dims):
-        raise IndexError(f"`{name}`: no elements to choose from in the shape {x._a.shape}")
+        raise problem(f"`{name}`: no elements to choose from in the shape {x._a.shape}")
 
 
 def _choosing(op: Op, input: Any, dim: Any, keepdim: bool, _: Any) -> Given:
     x = ordered(as_input(input, op.name), op.name)
     dims = all_dims(dim, x._a.ndim, op.name)
-    _not_empty(x, dims, op.name)
+    if not x._a.size:
+        _not_empty(x, dims, op.name, IndexError if dim is not None and dim != () else RuntimeError)
     return x, {"dim": dims, "keepdim": keepdim}
 
 
@@ -285,10 +288,9 @@ def min(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
 def _arg(input: Any, dim: Any, keepdim: bool, op: Op) -> Tensor:
     x = ordered(as_input(input, op.name), op.name)
     ndim = x._a.ndim
+    d = 0 if dim is None else one_dim(dim, ndim, op.name)
     if x._a.size == 0:
-        raise IndexError(f"`{op.name}`: no elements to choose from in the shape {x._a.shape}")
-    if dim is not None:
-        d = one_dim(dim, ndim, op.name)
+        _not_empty(x, tuple(range(ndim)) if dim is None else (d,), op.name)
     if not ndim:
         return wrap(np.zeros((), np.int64))
     if dim is not None:
