@@ -9,6 +9,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from tapegrad.bulk.places import inside
+from tapegrad.dtypes import fitted
 from tapegrad.fast import as_operand
 from tapegrad.functions.arguments import as_input, index_array, one_dim
 from tapegrad.functions.arithmetic import add, lt, mul, where
@@ -56,7 +57,7 @@ def _whole(edge: Any) -> Any:
 def _add_array(part: Any, plan: list[Any], arrays: list[Tensor]) -> int:
     if isinstance(part, Tensor):
         array = part._a
-    elif isinstance(part, (list, np.ndarray)):
+    elif isinstance(part, (list, tuple, range, np.ndarray)):
         array = np.asarray(part)
         if array.size == 0 and array.dtype.kind == "f":
             array = array.astype(np.int64)
@@ -311,7 +312,7 @@ def _scatter_parts(
     d = one_dim(dim, x._a.ndim, name)
     _check_gather(x._a.shape, k._a, d, name)
     if not isinstance(src, Tensor):
-        src = np.full((), src, x._a.dtype)
+        src = fitted(as_operand(src), x._a.dtype, name)
         return x, d, k, src
     if src._a.dtype != x._a.dtype:
         raise RuntimeError(
@@ -445,6 +446,8 @@ def fill_parts(input: Any, mask: Any, value: Any) -> tuple[Tensor, Tensor, Any]:
     v = value if isinstance(value, Tensor) else np.asarray(as_operand(value))
     if (v._a if isinstance(v, Tensor) else v).ndim:
         raise RuntimeError("`masked_fill` fills with one number, got a value with dimensions")
+    if not isinstance(v, Tensor) and v.dtype != x._a.dtype:
+        v = fitted(v, x._a.dtype, "masked_fill")
     return x, m, v
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.dtypes import category
+from tapegrad.dtypes import category, fitted
 from tapegrad.fast import as_operand
 from tapegrad.functions import indexing, rounding
 from tapegrad.functions.arguments import as_input, one_dim
@@ -156,12 +156,12 @@ def lerp_(self: Tensor, end: Any, weight: Any) -> Tensor:
     return run_inplace(e.lerp, (self, as_operand(end), as_operand(weight)), {}, self)
 
 
-def _assign(self: Tensor, value: Any, index: Any) -> Tensor:
+def _assign(self: Tensor, value: Any, index: Any, name: str) -> Tensor:
     shape = self._a[index].shape if self._a.size else np.empty(self._a.shape)[index].shape
     v = value if isinstance(value, Tensor) else np.asarray(value)
     given = v._a if isinstance(v, Tensor) else v
     if given.dtype != self._a.dtype:
-        v = _cast(v, self)
+        v = _cast(v, self, name)
     extra = given.ndim - len(shape)
     if extra > 0 and all(n == 1 for n in given.shape[:extra]):
         squeezed = given.shape[extra:]
@@ -181,10 +181,10 @@ def _assign(self: Tensor, value: Any, index: Any) -> Tensor:
             f"a value of shape {given.shape} cannot be broadcast to the place of shape {shape} "
             "that it is assigned to"
         )
-    return run_inplace(ix.assign, (self, v), {"index": index}, self)
+    return run_inplace(ix.assign, (self, v), {"index": index}, self, name)
 
 
-def _cast(v: Any, target: Tensor) -> Any:
+def _cast(v: Any, target: Tensor, name: str = "x[...] = value") -> Any:
     """A value in the type of what it is written into; complex numbers do not fit into real ones."""
     kind = target._a.dtype
     given = v._a.dtype if isinstance(v, Tensor) else v.dtype
@@ -192,7 +192,21 @@ def _cast(v: Any, target: Tensor) -> Any:
         raise RuntimeError(f"complex values cannot be written into a Tensor of {target.dtype}")
     if isinstance(v, Tensor):
         return run(s.to, (v,), {"dtype": kind})
-    return v.astype(kind)
+    return v.astype(kind) if v.ndim else fitted(v, kind, name)
+
+
+def _chosen(v: Any, target: Tensor) -> Tensor:
+    """A value for places that index arrays name, which takes no fractions away from it."""
+    if not isinstance(v, Tensor):
+        return wrap(v if v.dtype == target._a.dtype else _cast(v, target))
+    if v._a.dtype == target._a.dtype:
+        return v
+    if category(v._a.dtype) > category(target._a.dtype):
+        raise RuntimeError(
+            f"assignment by index arrays: values of {v.dtype} cannot be put into a Tensor of "
+            f"{target.dtype}: convert them with `.to`"
+        )
+    return _cast(v, target)  # type: ignore[no-any-return]
 
 
 def setitem(self: Tensor, key: Any, value: Any) -> None:
@@ -203,12 +217,15 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
     plan, arrays, self = indexing.parsed(key, self)
     try:
         if not arrays:
-            _assign(self, value, (*plan, ...) if Ellipsis not in plan else plan)
+            _assign(self, value, (*plan, ...) if Ellipsis not in plan else plan, "x[...] = value")
             return
-        v = value if isinstance(value, Tensor) else wrap(np.asarray(value, self._a.dtype))
-        if v._a.dtype != self._a.dtype:
-            v = _cast(v, self)
-        run_inplace(ix.index_put, (self, v, *arrays), {"plan": plan, "accumulate": False}, self)
+        v = value if isinstance(value, Tensor) else np.asarray(value)
+        run_inplace(
+            ix.index_put,
+            (self, _chosen(v, self), *arrays),
+            {"plan": plan, "accumulate": False},
+            self,
+        )
     except IndexError as problem:
         raise IndexError(f"index of a Tensor of shape {self._a.shape}: {problem}") from None
     except ValueError as problem:
@@ -221,8 +238,9 @@ def _mask_of_each(key: Any) -> bool:
 
 
 def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
-    """Write the elements of another Tensor here; gradients flow to it."""
-    return _assign(self, as_input(src, "copy_"), (...,))
+    """Write the elements of another Tensor here, or a number; gradients flow to it."""
+    one = isinstance(src, (bool, int, float, complex))
+    return _assign(self, src if one else as_input(src, "copy_"), (...,), "copy_")
 
 
 def fill_(self: Tensor, value: Any) -> Tensor:
@@ -230,12 +248,12 @@ def fill_(self: Tensor, value: Any) -> Tensor:
     v = value if isinstance(value, Tensor) else np.asarray(as_operand(value))
     if (v._a if isinstance(v, Tensor) else v).ndim:
         raise RuntimeError("`fill_` fills with one number, got a value with dimensions")
-    return _assign(self, v, (...,))
+    return _assign(self, v, (...,), "fill_")
 
 
 def zero_(self: Tensor) -> Tensor:
     """Write zeros everywhere."""
-    return _assign(self, np.zeros((), self._a.dtype), (...,))
+    return _assign(self, np.zeros((), self._a.dtype), (...,), "zero_")
 
 
 def masked_fill_(self: Tensor, mask: Any, value: Any) -> Tensor:

@@ -104,7 +104,7 @@ def _selected(part: Any) -> int:
 def taken(part: Any) -> int:
     """How many dimensions a part of an index stands for."""
     array = part._a if isinstance(part, Tensor) else part
-    if isinstance(array, list):
+    if isinstance(array, (list, tuple)):
         array = np.asarray(array)
     mask = isinstance(array, np.ndarray) and array.dtype.kind == "b"
     return int(array.ndim) if mask else 1
