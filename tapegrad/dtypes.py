@@ -144,6 +144,34 @@ def category(numpy_dtype: np.dtype[Any]) -> int:
     return found
 
 
+def fitted(value: Any, kind: np.dtype[Any], name: str) -> np.ndarray:
+    """A number as an array of a type, in which it must have a place.
+
+    Fractions are cut off, and below zero an unsigned type wraps around, as in PyTorch.
+    """
+    number = value.item() if isinstance(value, (np.generic, np.ndarray)) else value
+    if kind.kind in "iu":
+        top = int(np.iinfo(kind).max)
+        low = -top if kind.kind == "u" else -top - 1
+        fits = np.isfinite(number) if isinstance(number, float) else not isinstance(number, complex)
+        if fits and low <= int(number) <= top:
+            return np.asarray(int(number) % (top + 1) if kind.kind == "u" else int(number), kind)
+    elif (
+        kind.kind != "f"
+        or not isinstance(number, (int, float))
+        or abs(number) in _ANYWHERE
+        or number != number
+        or abs(number) <= float(np.finfo(kind).max)
+    ):
+        return np.asarray(number, kind)
+    raise RuntimeError(
+        f"`{name}`: the number {number} cannot be converted to {kind} without overflow"
+    )
+
+
+_ANYWHERE = (0, 1, float("inf"))
+
+
 def _join(a: np.dtype[Any] | None, b: np.dtype[Any]) -> np.dtype[Any]:
     """The smallest type of PyTorch's lattice above both: an integer never widens a float."""
     if a is None or a == b:

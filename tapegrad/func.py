@@ -16,6 +16,7 @@ from typing import Any
 
 from tapegrad.functions.creation import state
 from tapegrad.functions.joining import cat
+from tapegrad.functions.mixed import torchs_rule
 from tapegrad.functions.shapes import narrow
 from tapegrad.tensor import Tensor
 from tapegrad.transforms import forward, jacobians, mapping, reverse
@@ -87,7 +88,8 @@ def _checking(
 
     @functools.wraps(func, updated=())
     def checked(*args: Any, **kwargs: Any) -> Any:
-        found = func(*args, **kwargs)
+        with torchs_rule():
+            found = func(*args, **kwargs)
         y = found
         if has_aux:
             if not isinstance(found, tuple) or len(found) != 2:
@@ -404,7 +406,8 @@ def _dims_checked(func: Function, out_dims: Any) -> Function:
 
     @functools.wraps(func, updated=())
     def checked(*args: Any, **kwargs: Any) -> Any:
-        y = func(*args, **kwargs)
+        with torchs_rule():
+            y = func(*args, **kwargs)
         if y is None:
             raise ValueError(f"`func.vmap`: {name_of(func)} must return Tensors, got None")
         leaves, tree = flatten(y)

@@ -20,6 +20,8 @@ from tapegrad.record import (
     regenerate,
     resolve,
     tracked,
+    undefined,
+    unfit,
     user_line,
     write,
     write_step,
@@ -28,8 +30,13 @@ from tapegrad.tape import DTYPE_BITS, LARGE, MODE_FAST, SAVES, Tape, current
 from tapegrad.tensor import F8, INFERENCE, NO_GRAD, Tensor, View, noted, place, placed
 
 
-def run_inplace(op: Op, args: tuple[Any, ...], params: dict[str, Any], target: Tensor) -> Tensor:
-    """Run an operation and write the result into `target`, rewriting its history."""
+def run_inplace(
+    op: Op, args: tuple[Any, ...], params: dict[str, Any], target: Tensor, name: str = ""
+) -> Tensor:
+    """Run an operation and write the result into `target`, rewriting its history.
+
+    A refusal speaks of `name`, which is the operation's with an underscore if it is not given.
+    """
     tape = current.tape
     arrays = []
     for arg in (*args, target):
@@ -45,7 +52,7 @@ def run_inplace(op: Op, args: tuple[Any, ...], params: dict[str, Any], target: T
             arrays.append(arg)
     arrays.pop()
     listening = bool(tape.mode) and (target._pos != 0 or tracked(op, args))
-    check_inplace(op.name + "_", target, tape, listening)
+    check_inplace(name or op.name + "_", target, tape, listening)
     old = target._a
     operands = promoted(op, arrays) if op.kind is ELEMENTWISE else arrays
     kept = _unaliased(op, operands, old) if listening else operands
@@ -55,8 +62,13 @@ def run_inplace(op: Op, args: tuple[Any, ...], params: dict[str, Any], target: T
                 result = np.asarray(parallel.forward(op, operands))
             except ValueError:
                 raise mismatch(op, operands) from None
+            except TypeError:
+                raise undefined(op, operands) from None
         else:
-            result = np.asarray(op.forward(*operands, **params))
+            try:
+                result = np.asarray(op.forward(*operands, **params))
+            except (ValueError, TypeError) as problem:
+                raise unfit(op, operands, problem) from None
         _check_result(op, old, result)
         np.copyto(old, result, casting="unsafe")
     changed(target)

@@ -92,11 +92,16 @@ def run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
             result = parallel.forward(op, arrays)
         except ValueError:
             raise mismatch(op, arrays) from None
+        except TypeError:
+            raise undefined(op, arrays) from None
         if arrays[-1].dtype.char == "e" and result.dtype.kind == "f":  # SciPy's begin at float32
             result = result.astype(arrays[-1].dtype, copy=False)
     else:
         arrays = given
-        result = op.forward(*given, **params)
+        try:
+            result = op.forward(*given, **params)
+        except (ValueError, TypeError) as problem:
+            raise unfit(op, arrays, problem) from None
     if type(result) is not np.ndarray:
         result = np.asarray(result)
     shares = (
@@ -141,6 +146,22 @@ def mismatch(op: Op, arrays: list[Any]) -> Exception:
     return RuntimeError(
         f"`{op.name}`: the shapes {shapes} do not broadcast: from the right, sizes must "
         "be equal or 1"
+    )
+
+
+def unfit(op: Op, arrays: list[Any], problem: Exception) -> Exception:
+    """The error for operands that an operation, which is not elementwise, met `problem` with."""
+    if op.name not in PAIRED:
+        return problem
+    return undefined(op, arrays) if isinstance(problem, TypeError) else mismatch(op, arrays)
+
+
+def undefined(op: Op, arrays: list[Any]) -> Exception:
+    """The error for operands of types that the operation does not take."""
+    kinds = " and ".join(dict.fromkeys(str(np.asarray(x).dtype) for x in arrays))
+    return RuntimeError(
+        f"`{op.name}` is not defined for operands of the type {kinds}: convert them with `.to`, or "
+        "compute with the real and the imaginary part"
     )
 
 
@@ -200,6 +221,18 @@ FLOATS = frozenset((
     "erfinv ndtr log_ndtr lgamma digamma trigamma polygamma i0 i0e i1 i1e sinc xlogy xlog1py entr"
 ).split())  # fmt: skip
 
+# Not defined for complex numbers, of which none is larger than another, though NumPy answers.
+ORDERED = frozenset((
+    "lt le gt ge minimum maximum clamp clamp_min clamp_max relu sign trunc ceil frac fmod softplus "
+    "heaviside squared_difference"
+).split())  # fmt: skip
+
+# Of operands that meet element by element, though they are not brought into one type before.
+PAIRED = frozenset((
+    "logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor bitwise_not left_shift "
+    "right_shift masked_fill masked_select"
+).split())  # fmt: skip
+
 
 def promoted(op: Op, operands: list[Any]) -> list[Any]:
     """Operands in PyTorch's result type; a condition keeps its own."""
@@ -210,9 +243,14 @@ def promoted(op: Op, operands: list[Any]) -> list[Any]:
             break
         kind = x.dtype
     else:
-        if kind is None or kind.kind not in "biu":
+        letter = "" if kind is None else kind.kind
+        if letter == "c" and op.name in ORDERED:
+            raise undefined(op, operands)
+        if letter not in ("b", "i", "u"):
             return operands
     target = result_type(operands[first:])
+    if target.kind == "c" and op.name in ORDERED:
+        raise undefined(op, operands)
     if target.kind not in "biu":
         return operands[:first] + [np.asarray(x, target) for x in operands[first:]]
     if op.name in FLOATS:

@@ -232,8 +232,8 @@ class Tensor(Operations):
         return (self[i] for i in range(len(self._a)))
 
     def __format__(self, spec: str) -> str:
-        if self._a.ndim == 0:
-            return format(self._a.item(), spec) if spec else repr(self)
+        if self._a.ndim == 0 and (spec or type(self) is Tensor):
+            return format(self._a.item(), spec)
         return object.__format__(self, spec) if spec else repr(self)
 
     def __hash__(self) -> int:
@@ -412,20 +412,6 @@ class Tensor(Operations):
 
     def _is_view(self) -> bool:
         return self._base is not None
-
-    @property
-    def real(self) -> Tensor:
-        """The real part: a real Tensor itself."""
-        if self._a.dtype.kind == "c":
-            raise NotImplementedError("`real` of a complex Tensor is not supported yet")
-        return self
-
-    @property
-    def imag(self) -> Tensor:
-        """The imaginary part, which a real Tensor does not have."""
-        if self._a.dtype.kind != "c":
-            raise RuntimeError("`imag` is not defined for a Tensor with real elements")
-        raise NotImplementedError("`imag` of a complex Tensor is not supported yet")
 
     @property
     def _base(self) -> Tensor | None:

@@ -46,6 +46,23 @@ def as_input(x: Any, name: str) -> Tensor:
     raise TypeError(f"`{name}` takes a Tensor, got {type(x).__name__}")
 
 
+def ordered(x: Tensor, name: str) -> Tensor:
+    """A Tensor whose elements can be compared: complex numbers cannot."""
+    if x._a.dtype.kind == "c":
+        raise RuntimeError(
+            f"`{name}` is not defined for {x.dtype}: complex numbers have no order; take the "
+            "absolute value, the real or the imaginary part"
+        )
+    return x
+
+
+def has_dims(x: Tensor, name: str) -> Tensor:
+    """A Tensor of at least one dimension."""
+    if not x._a.ndim:
+        raise RuntimeError(f"`{name}` takes at least one dimension, got a 0-d Tensor")
+    return x
+
+
 def one_dim(dim: Any, ndim: int, name: str) -> int:
     """A dimension that is not negative; a 0-d Tensor counts as having one."""
     if type(dim) is int and -ndim <= dim < ndim:

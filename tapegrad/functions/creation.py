@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.dtypes import get_default_dtype, to_numpy
+from tapegrad.dtypes import fitted, get_default_dtype, to_numpy
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor, fresh, place
 
@@ -67,7 +67,10 @@ def tensor(
     try:
         plain = _plain(data)
         kind = to_numpy(dtype) if dtype is not None else _element_type(plain)
-        array = np.array(plain, kind)
+        try:
+            array = np.array(plain, kind)
+        except OverflowError:
+            array = _wrapped(plain, kind)
     except (ValueError, TypeError) as problem:
         raise type(problem)(f"`tensor` cannot make a Tensor of this data: {problem}") from None
     if data is None:
@@ -75,6 +78,17 @@ def tensor(
     if array.dtype.kind not in "biufc":
         raise TypeError(f"`tensor` cannot hold elements of type {array.dtype}")
     return _finish(array, requires_grad)
+
+
+def _wrapped(plain: Any, kind: Any) -> np.ndarray:
+    """Integers below zero in an unsigned type, which wrap around; others do not fit."""
+    given = np.asarray(plain, object)
+    top = int(np.iinfo(kind).max)
+    if np.dtype(kind).kind != "u" or not all(-top <= n <= top for n in given.ravel()):
+        raise RuntimeError(
+            f"`tensor` got an integer that cannot be converted to {np.dtype(kind)} without overflow"
+        )
+    return np.asarray(given % (top + 1), kind)
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
@@ -175,7 +189,14 @@ def full(
     _check_device(device)
     value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
     kind = to_numpy(dtype) if dtype is not None else _element_type(value)
-    return _finish(np.full(sizes((size,)), value, kind), requires_grad)
+    return _finish(_filled(sizes((size,)), value, kind, "full"), requires_grad)
+
+
+def _filled(shape: Any, value: Any, kind: np.dtype[Any] | None, name: str) -> np.ndarray:
+    number = np.asarray(value)
+    if kind is not None and not number.ndim and number.dtype.kind in "biufc":
+        number = fitted(number, kind, name)
+    return np.full(shape, number, kind)
 
 
 def _like(maker: Any, input: Tensor, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
@@ -230,7 +251,7 @@ def full_like(
     tensor([3., 3.])
     """
     kind = to_numpy(dtype) if dtype else input._a.dtype
-    return _finish(np.full(input._a.shape, fill_value, kind), requires_grad)
+    return _finish(_filled(input._a.shape, fill_value, kind, "full_like"), requires_grad)
 
 
 def arange(

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Literal, overload
 
 import numpy as np
 
 from tapegrad.bulk.places import inside
+from tapegrad.dtypes import fitted
 from tapegrad.fast import as_operand
 from tapegrad.functions.arguments import as_input, index_array, one_dim
 from tapegrad.functions.arithmetic import add, lt, mul, where
+from tapegrad.functions.mixed import numbers_first, taken
 from tapegrad.ops import index as i
 from tapegrad.ops.picked import INT64
 from tapegrad.ops.shape import alias, expand, reshape
@@ -54,7 +58,7 @@ def _whole(edge: Any) -> Any:
 def _add_array(part: Any, plan: list[Any], arrays: list[Tensor]) -> int:
     if isinstance(part, Tensor):
         array = part._a
-    elif isinstance(part, (list, np.ndarray)):
+    elif isinstance(part, (list, tuple, range, np.ndarray)):
         array = np.asarray(part)
         if array.size == 0 and array.dtype.kind == "f":
             array = array.astype(np.int64)
@@ -104,17 +108,8 @@ def _without_truths(key: Any, x: Tensor) -> tuple[Any, Tensor]:
         if part is Ellipsis:
             room.append(part)
         elif part is not None:
-            room += [slice(None)] * _taken(part)
+            room += [slice(None)] * taken(part)
     return tuple(found), getitem(x, tuple(room))
-
-
-def _taken(part: Any) -> int:
-    """How many dimensions a part of an index stands for."""
-    array = part._a if isinstance(part, Tensor) else part
-    if isinstance(array, list):
-        array = np.asarray(array)
-    mask = isinstance(array, np.ndarray) and array.dtype.kind == "b"
-    return int(array.ndim) if mask else 1
 
 
 def _check_masks(key: Any, x: Tensor) -> None:
@@ -197,9 +192,7 @@ def getitem(input: Tensor, key: Any) -> Tensor | Sight:
         if not a.ndim:
             raise IndexError("a 0-d Tensor cannot be indexed with a number: use `.item()`")
         raise IndexError(f"index {key} is out of range for dimension 0 of size {len(a)}")
-    key, input = _without_truths(key, input)
-    _check_masks(key, input)
-    plan, arrays = parse(key, input)
+    plan, arrays, input = parsed(key, input)
     try:
         if not arrays:
             if not any(part is Ellipsis for part in plan):
@@ -210,6 +203,17 @@ def getitem(input: Tensor, key: Any) -> Tensor | Sight:
         return run(i.index, (input, *arrays), {"plan": plan})
     except IndexError as problem:
         raise IndexError(f"index of a Tensor of shape {input._a.shape}: {problem}") from None
+
+
+def parsed(key: Any, x: Tensor) -> tuple[tuple[Any, ...], list[Tensor], Tensor]:
+    """An index as a plan and its arrays, and the view of the Tensor that they are meant for."""
+    key, x = _without_truths(key, x)
+    apart = numbers_first(key)
+    if apart is not None:
+        view, key = apart
+        x = getitem(x, view)
+    _check_masks(key, x)
+    return *parse(key, x), x
 
 
 def index_select(input: Any, dim: int, index: Any) -> Tensor:
@@ -312,7 +316,7 @@ def _scatter_parts(
     d = one_dim(dim, x._a.ndim, name)
     _check_gather(x._a.shape, k._a, d, name)
     if not isinstance(src, Tensor):
-        src = np.full((), src, x._a.dtype)
+        src = fitted(as_operand(src), x._a.dtype, name)
         return x, d, k, src
     if src._a.dtype != x._a.dtype:
         raise RuntimeError(
@@ -356,7 +360,8 @@ def index_add_parts(input: Any, dim: int, index: Any, source: Any, alpha: Any) -
         as_input(source, "index_add"),
     )
     d = one_dim(dim, x._a.ndim, "index_add")
-    if k._a.ndim != 1 or not x._a.ndim:
+    k = k if k._a.ndim else run(reshape, (k,), {"shape": (1,)})
+    if k._a.ndim != 1:
         raise IndexError(f"`index_add`: the index must be a vector, got the shape {k._a.shape}")
     expected = (*x._a.shape[:d], len(k._a), *x._a.shape[d + 1 :])
     if s._a.shape != expected:
@@ -378,8 +383,16 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) 
     >>> tg.index_add(tg.zeros(2), 0, tg.tensor([1, 1]), tg.tensor([1.0, 2.0]))
     tensor([0., 3.])
     """
-    args, params = index_add_parts(input, dim, index, source, alpha)
+    if not (x := as_input(input, "index_add"))._a.ndim:
+        vector = index_add(_vector(x), dim, index, _vector(source), alpha=alpha)
+        return run(reshape, (vector,), {"shape": ()})
+    args, params = index_add_parts(x, dim, index, source, alpha)
     return run(i.index_add, args, params)
+
+
+def _vector(x: Any) -> Any:
+    """A 0-d Tensor as a vector of one element: a view; anything else as it is."""
+    return run(reshape, (x,), {"shape": (1,)}) if isinstance(x, Tensor) and not x._a.ndim else x
 
 
 def index_put_parts(input: Any, indices: Any, values: Any, accumulate: bool) -> Any:
@@ -406,7 +419,21 @@ def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -
     tensor([1., 0., 1.])
     """
     args, params = index_put_parts(input, indices, values, accumulate)
-    return run(i.index_put, args, params)
+    with fitting(args):
+        return run(i.index_put, args, params)
+
+
+@contextmanager
+def fitting(args: Any) -> Iterator[None]:
+    """Say in our words that values do not fit the places that index arrays name."""
+    try:
+        yield
+    except ValueError:
+        x, value, *arrays = (arg._a.shape for arg in args)
+        raise RuntimeError(
+            f"`index_put`: values of shape {value} do not broadcast to the places that indices of "
+            f"the shapes {', '.join(map(str, arrays))} name in a Tensor of shape {x}"
+        ) from None
 
 
 def mask_of(mask: Any, name: str) -> Tensor:
@@ -423,6 +450,8 @@ def fill_parts(input: Any, mask: Any, value: Any) -> tuple[Tensor, Tensor, Any]:
     v = value if isinstance(value, Tensor) else np.asarray(as_operand(value))
     if (v._a if isinstance(v, Tensor) else v).ndim:
         raise RuntimeError("`masked_fill` fills with one number, got a value with dimensions")
+    if not isinstance(v, Tensor) and v.dtype != x._a.dtype:
+        v = fitted(v, x._a.dtype, "masked_fill")
     return x, m, v
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.dtypes import category
+from tapegrad.dtypes import category, fitted
 from tapegrad.fast import as_operand
 from tapegrad.functions import indexing, rounding
 from tapegrad.functions.arguments import as_input, one_dim
@@ -15,8 +15,8 @@ from tapegrad.functions.special import order
 from tapegrad.inplace import run_inplace, written
 from tapegrad.ops import elementwise as e
 from tapegrad.ops import index as ix
+from tapegrad.ops import logic, special
 from tapegrad.ops import shape as s
-from tapegrad.ops import special
 from tapegrad.ops.core import Op
 from tapegrad.ops.reduce import cumsum
 from tapegrad.ops.scan import cumprod
@@ -42,6 +42,13 @@ def _binary(op: Op, name: str | None = None) -> Any:
     return _named(written(op), (name or op.name) + "_", f"`{name or op.name}` in place.")
 
 
+def _paired(op: Op, name: str) -> Any:
+    def function(self: Tensor, other: Any) -> Tensor:
+        return run_inplace(op, (self, as_operand(other)), {}, self)
+
+    return _named(function, name + "_", f"`{name}` in place.")
+
+
 UNARY = (
     "neg abs exp log log1p expm1 sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh sigmoid relu "
     "erf square reciprocal floor log2 log10 exp2 asinh acosh atanh erfc ceil trunc frac"
@@ -52,6 +59,13 @@ METHODS: dict[str, Any] = {f"{name}_": _unary(getattr(e, name)) for name in UNAR
 METHODS |= {f"{name}_": _unary(getattr(special, name)) for name in SPECIAL}
 METHODS["xlogy_"] = _binary(special.xlogy)
 METHODS |= {f"{name}_": _binary(getattr(e, name)) for name in BINARY}
+for _op in (logic.logical_and, logic.logical_or, logic.logical_xor,
+            logic.bitwise_and, logic.bitwise_or, logic.bitwise_xor):  # fmt: skip
+    METHODS[f"{_op.name}_"] = _paired(_op, _op.name)
+METHODS["logical_not_"] = _unary(logic.logical_not)
+METHODS["bitwise_not_"] = _unary(logic.bitwise_not)
+METHODS["bitwise_left_shift_"] = _paired(logic.left_shift, "bitwise_left_shift")
+METHODS["bitwise_right_shift_"] = _paired(logic.right_shift, "bitwise_right_shift")
 iadd, isub, idiv = written(e.add), written(e.sub), written(e.div)
 
 
@@ -141,12 +155,12 @@ def lerp_(self: Tensor, end: Any, weight: Any) -> Tensor:
     return run_inplace(e.lerp, (self, as_operand(end), as_operand(weight)), {}, self)
 
 
-def _assign(self: Tensor, value: Any, index: Any) -> Tensor:
+def _assign(self: Tensor, value: Any, index: Any, name: str) -> Tensor:
     shape = self._a[index].shape if self._a.size else np.empty(self._a.shape)[index].shape
     v = value if isinstance(value, Tensor) else np.asarray(value)
     given = v._a if isinstance(v, Tensor) else v
     if given.dtype != self._a.dtype:
-        v = _cast(v, self)
+        v = _cast(v, self, name)
     extra = given.ndim - len(shape)
     if extra > 0 and all(n == 1 for n in given.shape[:extra]):
         squeezed = given.shape[extra:]
@@ -166,10 +180,10 @@ def _assign(self: Tensor, value: Any, index: Any) -> Tensor:
             f"a value of shape {given.shape} cannot be broadcast to the place of shape {shape} "
             "that it is assigned to"
         )
-    return run_inplace(ix.assign, (self, v), {"index": index}, self)
+    return run_inplace(ix.assign, (self, v), {"index": index}, self, name)
 
 
-def _cast(v: Any, target: Tensor) -> Any:
+def _cast(v: Any, target: Tensor, name: str = "x[...] = value") -> Any:
     """A value in the type of what it is written into; complex numbers do not fit into real ones."""
     kind = target._a.dtype
     given = v._a.dtype if isinstance(v, Tensor) else v.dtype
@@ -177,7 +191,21 @@ def _cast(v: Any, target: Tensor) -> Any:
         raise RuntimeError(f"complex values cannot be written into a Tensor of {target.dtype}")
     if isinstance(v, Tensor):
         return run(s.to, (v,), {"dtype": kind})
-    return v.astype(kind)
+    return v.astype(kind) if v.ndim else fitted(v, kind, name)
+
+
+def _chosen(v: Any, target: Tensor) -> Tensor:
+    """A value for places that index arrays name, which takes no fractions away from it."""
+    if not isinstance(v, Tensor):
+        return wrap(v if v.dtype == target._a.dtype else _cast(v, target))
+    if v._a.dtype == target._a.dtype:
+        return v
+    if category(v._a.dtype) > category(target._a.dtype):
+        raise RuntimeError(
+            f"assignment by index arrays: values of {v.dtype} cannot be put into a Tensor of "
+            f"{target.dtype}: convert them with `.to`"
+        )
+    return _cast(v, target)  # type: ignore[no-any-return]
 
 
 def setitem(self: Tensor, key: Any, value: Any) -> None:
@@ -185,17 +213,18 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
     if _mask_of_each(key) and not (value if isinstance(value, Tensor) else np.asarray(value)).ndim:
         masked_fill_(self, key, value)
         return
-    key, self = indexing._without_truths(key, self)
-    indexing._check_masks(key, self)
-    plan, arrays = indexing.parse(key, self)
+    plan, arrays, self = indexing.parsed(key, self)
     try:
         if not arrays:
-            _assign(self, value, (*plan, ...) if Ellipsis not in plan else plan)
+            _assign(self, value, (*plan, ...) if Ellipsis not in plan else plan, "x[...] = value")
             return
-        v = value if isinstance(value, Tensor) else wrap(np.asarray(value, self._a.dtype))
-        if v._a.dtype != self._a.dtype:
-            v = _cast(v, self)
-        run_inplace(ix.index_put, (self, v, *arrays), {"plan": plan, "accumulate": False}, self)
+        v = value if isinstance(value, Tensor) else np.asarray(value)
+        run_inplace(
+            ix.index_put,
+            (self, _chosen(v, self), *arrays),
+            {"plan": plan, "accumulate": False},
+            self,
+        )
     except IndexError as problem:
         raise IndexError(f"index of a Tensor of shape {self._a.shape}: {problem}") from None
     except ValueError as problem:
@@ -208,8 +237,9 @@ def _mask_of_each(key: Any) -> bool:
 
 
 def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
-    """Write the elements of another Tensor here; gradients flow to it."""
-    return _assign(self, as_input(src, "copy_"), (...,))
+    """Write the elements of another Tensor here, or a number; gradients flow to it."""
+    one = isinstance(src, (bool, int, float, complex))
+    return _assign(self, src if one else as_input(src, "copy_"), (...,), "copy_")
 
 
 def fill_(self: Tensor, value: Any) -> Tensor:
@@ -217,12 +247,12 @@ def fill_(self: Tensor, value: Any) -> Tensor:
     v = value if isinstance(value, Tensor) else np.asarray(as_operand(value))
     if (v._a if isinstance(v, Tensor) else v).ndim:
         raise RuntimeError("`fill_` fills with one number, got a value with dimensions")
-    return _assign(self, v, (...,))
+    return _assign(self, v, (...,), "fill_")
 
 
 def zero_(self: Tensor) -> Tensor:
     """Write zeros everywhere."""
-    return _assign(self, np.zeros((), self._a.dtype), (...,))
+    return _assign(self, np.zeros((), self._a.dtype), (...,), "zero_")
 
 
 def masked_fill_(self: Tensor, mask: Any, value: Any) -> Tensor:
@@ -232,6 +262,9 @@ def masked_fill_(self: Tensor, mask: Any, value: Any) -> Tensor:
 
 def index_add_(self: Tensor, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Tensor:
     """`index_add` in place."""
+    if not self._a.ndim:
+        index_add_(indexing._vector(self), dim, index, indexing._vector(source), alpha=alpha)
+        return self
     args, params = indexing.index_add_parts(self, dim, index, source, alpha)
     return run_inplace(ix.index_add, args, params, self)
 
@@ -239,7 +272,8 @@ def index_add_(self: Tensor, dim: int, index: Any, source: Any, *, alpha: Any = 
 def index_put_(self: Tensor, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
     """`index_put` in place."""
     args, params = indexing.index_put_parts(self, indices, values, accumulate)
-    return run_inplace(ix.index_put, args, params, self)
+    with indexing.fitting(args):
+        return run_inplace(ix.index_put, args, params, self)
 
 
 def scatter_(self: Tensor, dim: int, index: Any, src: Any = None, *, value: Any = None) -> Tensor:
@@ -283,4 +317,11 @@ METHODS |= {
     )
 }  # fmt: skip
 METHODS["clip_"], METHODS["fix_"] = clamp_, METHODS["trunc_"]
-METHODS["subtract_"], METHODS["multiply_"], METHODS["divide_"] = sub_, METHODS["mul_"], div_
+METHODS |= {
+    f"{name}_": METHODS[f"{own}_"]
+    for name, own in {
+        "subtract": "sub", "multiply": "mul", "divide": "div", "true_divide": "div",
+        "absolute": "abs", "negative": "neg", "arcsin": "asin", "arccos": "acos", "arctan": "atan",
+        "arctan2": "atan2", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh",
+    }.items()
+}  # fmt: skip

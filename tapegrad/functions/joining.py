@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.dtypes import result_type
-from tapegrad.functions.arguments import as_input, one_dim
+from tapegrad.functions.arguments import as_input, has_dims, one_dim
 from tapegrad.functions.shapes import reshape, unsqueeze
 from tapegrad.ops import shape as s
 from tapegrad.ops.core import Op
@@ -223,7 +223,7 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> Sights:
     >>> [len(part) for part in tg.split(tg.arange(5), 2)]
     [2, 2, 1]
     """
-    return _split(as_input(tensor, "split"), split_size_or_sections, dim)
+    return _split(has_dims(as_input(tensor, "split"), "split"), split_size_or_sections, dim)
 
 
 def _split(x: Tensor, split_size_or_sections: Any, dim: int) -> Sights:
@@ -252,10 +252,13 @@ def chunk(input: Any, chunks: int, dim: int = 0) -> Sights:
     >>> [len(part) for part in tg.chunk(tg.arange(5), 2)]
     [3, 2]
     """
-    x = as_input(input, "chunk")
+    x = has_dims(as_input(input, "chunk"), "chunk")
     if chunks < 1:
         raise RuntimeError(f"`chunk` needs a positive number of chunks, got {chunks}")
-    n = x._a.shape[one_dim(dim, x._a.ndim, "chunk")]
+    d = one_dim(dim, x._a.ndim, "chunk")
+    n = x._a.shape[d]
+    if not n:
+        return _pieces(x, d, [0] * (chunks + 1))
     return _split(x, max(1, -(-n // chunks)), dim)
 
 
@@ -267,7 +270,7 @@ def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> Sights:
     >>> [len(part) for part in tg.tensor_split(tg.arange(5), 2)]
     [3, 2]
     """
-    x = as_input(input, "tensor_split")
+    x = has_dims(as_input(input, "tensor_split"), "tensor_split")
     d = one_dim(dim, x._a.ndim, "tensor_split")
     n = x._a.shape[d]
     if isinstance(indices_or_sections, Tensor):

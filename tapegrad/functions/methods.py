@@ -15,6 +15,7 @@ from tapegrad.functions import (
     inplace,
     joining,
     matrices,
+    parts,
     products,
     quantiles,
     reductions,
@@ -148,6 +149,7 @@ def install() -> None:
         "mH": shapes.matrix_transpose,
     }.items():
         setattr(Tensor, name, property(view, doc=f"The Tensor transposed (`{name}`)."))
+    Tensor.real, Tensor.imag = property(parts.real), property(parts.imag)
 
 
 def _install_operators() -> None:
@@ -166,6 +168,10 @@ def _install_operators() -> None:
         "iadd": inplace.iadd, "isub": inplace.isub, "imul": inplace.METHODS["mul_"],
         "itruediv": inplace.idiv, "ipow": inplace.pow_,
         "ifloordiv": inplace.METHODS["floor_divide_"], "imod": inplace.METHODS["remainder_"],
+        "iand": inplace.METHODS["bitwise_and_"], "ior": inplace.METHODS["bitwise_or_"],
+        "ixor": inplace.METHODS["bitwise_xor_"],
+        "ilshift": inplace.METHODS["bitwise_left_shift_"],
+        "irshift": inplace.METHODS["bitwise_right_shift_"],
         "neg": a.neg, "pos": lambda self: self, "abs": a.abs, "invert": a.bitwise_not,
         "getitem": indexing.getitem, "setitem": inplace.setitem, "contains": _contains,
     }.items():  # fmt: skip

@@ -12,8 +12,9 @@ from tapegrad.along import along
 from tapegrad.dtypes import get_default_dtype, to_numpy
 from tapegrad.fast import whole
 from tapegrad.functions import shapes
-from tapegrad.functions.arguments import all_dims, as_input, both_given, one_dim
-from tapegrad.functions.arithmetic import maximum, minimum
+from tapegrad.functions.arguments import all_dims, as_input, both_given, one_dim, ordered
+from tapegrad.functions.arithmetic import abs as abs_
+from tapegrad.functions.arithmetic import add, maximum, minimum, sqrt
 from tapegrad.functions.totals import planned, total
 from tapegrad.ops import order
 from tapegrad.ops import reduce as r
@@ -149,6 +150,10 @@ def _spread(
         correction = 1 if unbiased is None else int(unbiased)
     elif unbiased is not None:
         raise TypeError(f"`{op.name}`: give `unbiased` or `correction`, not both")
+    if isinstance(input, Tensor) and input._a.dtype.kind == "c":
+        both = add(*(along(r.var, _spreading, part, dim, keepdim, correction)
+                     for part in (input.real, input.imag)))  # fmt: skip
+        return both if op is r.var else sqrt(both)
     return along(op, _spreading, input, dim, keepdim, correction)
 
 
@@ -192,15 +197,18 @@ def std(
     return _spread(r.std, input, dim, unbiased, keepdim, correction)
 
 
-def _not_empty(x: Tensor, dims: tuple[int, ...], name: str) -> None:
+def _not_empty(
+    x: Tensor, dims: tuple[int, ...], name: str, problem: type[Exception] = IndexError
+) -> None:
     if builtins.any(x._a.shape[d] == 0 for d in dims):
-        raise IndexError(f"`{name}`: no elements to choose from in the shape {x._a.shape}")
+        raise problem(f"`{name}`: no elements to choose from in the shape {x._a.shape}")
 
 
 def _choosing(op: Op, input: Any, dim: Any, keepdim: bool, _: Any) -> Given:
-    x = as_input(input, op.name)
+    x = ordered(as_input(input, op.name), op.name)
     dims = all_dims(dim, x._a.ndim, op.name)
-    _not_empty(x, dims, op.name)
+    if not x._a.size:
+        _not_empty(x, dims, op.name, IndexError if dim is not None and dim != () else RuntimeError)
     return x, {"dim": dims, "keepdim": keepdim}
 
 
@@ -227,7 +235,7 @@ def amin(input: Any, dim: Dim = (), keepdim: bool = False) -> Tensor:
 def _extreme(
     input: Any, dim: Any, keepdim: bool, name: str, whole: Any, where: Any, pair: Any
 ) -> Any:
-    x = as_input(input, name)
+    x = ordered(as_input(input, name), name)
     if dim is None:
         if x._a.size == 0:
             raise RuntimeError(f"`{name}`: an empty Tensor has no extreme element")
@@ -278,12 +286,11 @@ def min(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
 
 
 def _arg(input: Any, dim: Any, keepdim: bool, op: Op) -> Tensor:
-    x = as_input(input, op.name)
+    x = ordered(as_input(input, op.name), op.name)
     ndim = x._a.ndim
+    d = 0 if dim is None else one_dim(dim, ndim, op.name)
     if x._a.size == 0:
-        raise IndexError(f"`{op.name}`: no elements to choose from in the shape {x._a.shape}")
-    if dim is not None:
-        d = one_dim(dim, ndim, op.name)
+        _not_empty(x, tuple(range(ndim)) if dim is None else (d,), op.name)
     if not ndim:
         return wrap(np.zeros((), np.int64))
     if dim is not None:
@@ -376,7 +383,7 @@ def softmax(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
 
 
 def _softened(op: Op, input: Tensor, dim: Any, *_: Any) -> Given:
-    x = _floating(input, op.name)
+    x = ordered(_floating(input, op.name), op.name)
     return x, {"dim": (one_dim(dim, x._a.ndim, op.name),)[: max_dims(x)]}
 
 
@@ -422,6 +429,8 @@ def norm(
     tensor(5.)
     """
     x = _typed(as_input(input, "norm"), dtype)
+    if x._a.dtype.kind == "c":
+        x = abs_(x)
     return along(r.norm, _norm, x, dim, keepdim, 2 if isinstance(p, str) and p == "fro" else p)
 
 
@@ -431,4 +440,9 @@ def _norm(op: Op, input: Tensor, dim: Any, keepdim: bool, p: Any) -> Given:
         p = 2
     if not isinstance(p, (int, float)):
         raise ValueError(f"`norm`: p is a number or 'fro', got {p!r}")
-    return x, {"p": float(p), "dim": all_dims(dim, x._a.ndim, "norm"), "keepdim": keepdim}
+    dims = all_dims(dim, x._a.ndim, "norm")
+    if (p < 0 or p == float("inf")) and not builtins.all(x._a.shape[d] for d in dims):
+        raise RuntimeError(
+            f"`norm`: p={p} is not defined for no elements, got the shape {x._a.shape}"
+        )
+    return x, {"p": float(p), "dim": dims, "keepdim": keepdim}

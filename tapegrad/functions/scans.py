@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.functions.arguments import as_input, one_dim
+from tapegrad.functions.arguments import as_input, one_dim, ordered
 from tapegrad.functions.arithmetic import logical_xor, sub
 from tapegrad.functions.joining import cat
 from tapegrad.functions.reductions import INT64, ValuesAndIndices, _floating, _typed
@@ -57,7 +57,7 @@ def sort(
     >>> tg.sort(tg.tensor([3.0, 1.0, 2.0])).indices
     tensor([1, 2, 0])
     """
-    x = as_input(input, "sort")
+    x = ordered(as_input(input, "sort"), "sort")
     d = one_dim(dim, x._a.ndim, "sort")
     indices = _order(x, d, descending)
     values = run(gather, (x, indices), {"dim": d}) if x._a.ndim else clone(x)
@@ -73,7 +73,7 @@ def argsort(
     >>> tg.argsort(tg.tensor([3.0, 1.0, 2.0]), descending=True)
     tensor([0, 2, 1])
     """
-    x = as_input(input, "argsort")
+    x = ordered(as_input(input, "argsort"), "argsort")
     return _order(x, one_dim(dim, x._a.ndim, "argsort"), descending)
 
 

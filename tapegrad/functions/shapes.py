@@ -10,7 +10,7 @@ import numpy as np
 from tapegrad.along import along
 from tapegrad.dtypes import dtype as DType
 from tapegrad.dtypes import of_numpy, to_numpy
-from tapegrad.functions.arguments import as_input, dims_of, one_dim, whole_shape
+from tapegrad.functions.arguments import as_input, dims_of, has_dims, one_dim, whole_shape
 from tapegrad.ops import shape as s
 from tapegrad.ops.core import Op
 from tapegrad.record import run
@@ -280,6 +280,8 @@ def movedim(input: Any, source: Any, destination: Any) -> Sight:
     if not all(isinstance(dims, (tuple, list)) for dims in given):
         raise TypeError(f"`movedim` takes two ints or two tuples, got {source} and {destination}")
     here, there = ([one_dim(d, n, "movedim") for d in dims] for dims in given)
+    if not n:  # a 0-d Tensor counts as having one dimension
+        return _permuted(x, ())
     if len(here) != len(there) or len(set(here)) != len(here) or len(set(there)) != len(there):
         raise RuntimeError(f"`movedim` cannot move {source} to {destination}")
     order = [d for d in range(n) if d not in here]
@@ -396,7 +398,7 @@ def narrow(input: Any, dim: int, start: Any, length: int) -> Sight:
     >>> tg.narrow(tg.arange(5), 0, 1, 3)
     tensor([1, 2, 3])
     """
-    x = as_input(input, "narrow")
+    x = has_dims(as_input(input, "narrow"), "narrow")
     d = one_dim(dim, x._a.ndim, "narrow")
     n, first = x._a.shape[d], int(start)
     if not -n <= first <= n:
@@ -507,7 +509,7 @@ def flip(input: Any, *dims: Any) -> Tensor:
 
 
 @view_of
-def unfold(input: Any, dimension: int, size: int, step: int) -> Sight:
+def unfold(input: Any, dimension: int, size: int, step: int) -> Tensor | Sight:
     """All windows of a size along a dimension, as a new last dimension; a view.
 
     >>> import tapegrad as tg
@@ -518,11 +520,13 @@ def unfold(input: Any, dimension: int, size: int, step: int) -> Sight:
     """
     x = as_input(input, "unfold")
     d = one_dim(dimension, x._a.ndim, "unfold")
-    if not 0 < size <= x._a.shape[d] or step < 1:
+    n = x._a.shape[d] if x._a.ndim else 1
+    if not 0 < size <= n or step < 1:
         raise RuntimeError(
-            f"`unfold`: size {size} and step {step} do not fit dimension {dimension} of size "
-            f"{x._a.shape[d]}"
+            f"`unfold`: size {size} and step {step} do not fit dimension {dimension} of size {n}"
         )
+    if not x._a.ndim:
+        return _shaped(x, (1,))
     params = {"dim": d, "size": size, "step": step}
     return Sight(s.unfold, x, params, s.unfold.forward(x._a, **params), (d, size, step))
 

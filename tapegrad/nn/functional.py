@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from tapegrad.fast import binary
-from tapegrad.functions.arguments import same_and_large
+from tapegrad.functions.arguments import ordered, same_and_large
 from tapegrad.functions.arithmetic import relu, sigmoid, softplus, square, sub
 from tapegrad.functions.arithmetic import tanh as tanh
 from tapegrad.functions.products import matmul
@@ -36,7 +36,7 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"`mse_loss`: reduction is 'mean', 'sum' or 'none', got {reduction!r}")
     if type(input) is not Tensor or type(target) is not Tensor or input._a.dtype.kind != "f":
-        squares = square(sub(input, target))
+        squares = square(ordered(sub(input, target), "mse_loss"))
     elif reduction != "none" and same_and_large(input, target):
         return run(r.mse_loss, (input, target), {"mean": reduction == "mean"})
     else:

@@ -105,6 +105,11 @@ def _lerp(a: Any, b: Any, c: Any, out: Any = None) -> Any:
     return np.asarray(a + c * (b - a))
 
 
+def _per_square(part: Any, a: Any, b: Any) -> Any:
+    square = a * a + b * b
+    return where(eq(square, 0), 0.0, part / square)
+
+
 SELECTS = NotDifferentiable("a condition selects, it has no derivative")
 SCALES = NotDifferentiable("`value` is a number: multiply by a Tensor to differentiate in it")
 COMPARES = NotDifferentiable("a comparison is constant almost everywhere")
@@ -185,8 +190,8 @@ atan = elementwise("atan", np.arctan, x=lambda x: 1 / (1 + x * x))
 sinh = elementwise("sinh", np.sinh, x=lambda x: cosh(x))
 cosh: Op = elementwise("cosh", np.cosh, x=lambda x: sinh(x))
 tanh = elementwise("tanh", np.tanh, x=lambda y: 1 - y * y)
-atan2 = elementwise("atan2", np.arctan2, a=lambda a, b: b / (a * a + b * b),
-                    b=lambda a, b: -a / (a * a + b * b), domain=POSITIVE)
+atan2 = elementwise("atan2", np.arctan2, a=lambda a, b: _per_square(b, a, b),  # 0 at the origin
+                    b=lambda a, b: -_per_square(a, a, b), domain=POSITIVE)
 asinh = elementwise("asinh", np.arcsinh, x=lambda x: 1 / sqrt(x * x + 1))
 acosh = elementwise("acosh", np.arccosh, x=lambda x: 1 / sqrt(x * x - 1), domain=(1.1, 3.0))
 atanh = elementwise("atanh", np.arctanh, x=lambda x: 1 / (1 - x * x), domain=UNIT)

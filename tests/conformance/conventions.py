@@ -50,6 +50,7 @@ CONVENTIONS: dict[str, At] = {
     "reciprocal at 0": At(lambda t, x: t.reciprocal(x), ([0.0],), ([-inf],)),
     "quotient by 0": At(lambda t, a, b: a / b, ([1.0, 0.0], [0.0, 0.0]), ([inf, inf], [-inf, nan])),
     "asin and acos at 1": At(lambda t, x: t.asin(x) - t.acos(x), ([1.0, -1.0, 0.0],), ([inf, inf, 2.0],)),
+    "atan2 at the origin": At(lambda t, a, b: t.atan2(a, b), ([0.0, 0.0, -0.0], [0.0, -0.0, -0.0]), ([0.0] * 3, [0.0] * 3)),
     "atan2 on the axes": At(lambda t, a, b: t.atan2(a, b), ([0.0, 1.0], [1.0, 0.0]), ([1.0, 0.0], [0.0, -1.0])),
     "square at 0": At(lambda t, x: x**2, ([0.0],), ([0.0],)),
     "cube at 0": At(lambda t, x: x**3, ([0.0],), ([0.0],)),

@@ -1,0 +1,110 @@
+"""Indices that mix numbers and index arrays, for which NumPy and PyTorch have different rules.
+
+For NumPy a number beside an index array is an index array of no dimensions: ``x[0, :, [1, 2]]`` has
+two of them, apart from each other, so the dimension that they choose comes first.  For PyTorch a
+number selects before the arrays choose: that dimension stays where the one array stands.
+
+A user's Tensors follow PyTorch.  The Tensors that stand for arrays inside of a transform follow
+NumPy, as the function would without it; inside of those of `tapegrad.func`, PyTorch again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from tapegrad.tape import current
+from tapegrad.tensor import Tensor
+
+
+class _State(threading.local):
+    def __init__(self) -> None:
+        self.torchs = False
+
+
+_state = _State()
+
+
+@contextmanager
+def torchs_rule() -> Iterator[None]:
+    """PyTorch's rule, within a transform too."""
+    before, _state.torchs = _state.torchs, True
+    try:
+        yield
+    finally:
+        _state.torchs = before
+
+
+def _numpys() -> bool:
+    tape = current.tape
+    inside = tape.depth or any(at.traces for at in tape.levels)
+    return bool(inside) and not _state.torchs
+
+
+def _number(part: Any) -> bool:
+    """Whether a part of an index selects: a number, or a Tensor of integers without dimensions."""
+    array = part._a if isinstance(part, Tensor) else part
+    if isinstance(array, np.ndarray):
+        return array.ndim == 0 and array.dtype.kind in "iu"
+    return isinstance(array, (int, np.integer)) and not isinstance(array, bool)
+
+
+def _apart(parts: list[Any], kinds: tuple[str, ...]) -> bool:
+    """Whether parts of some kinds have others between them."""
+    found = [k for k, kind in enumerate(parts) if kind in kinds]
+    return bool(found) and found[-1] - found[0] >= len(found)
+
+
+def numbers_first(key: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]] | None:
+    """A mixed index as two: one that selects and makes a view, one with the arrays for that.
+
+    None if there is nothing to it: NumPy's rule holds, or both give the same.
+    """
+    if not isinstance(key, tuple):
+        return None
+    kinds = []
+    for part in key:
+        if _number(part):
+            kinds.append("number")
+        elif part is None or part is Ellipsis or isinstance(part, slice):
+            kinds.append("other")
+        else:
+            kinds.append("array")
+    if not _apart(kinds, ("number", "array")) or "array" not in kinds or "number" not in kinds:
+        return None
+    if _apart([kind for kind in kinds if kind != "number"], ("array",)) or _numpys():
+        return None
+    view: list[Any] = []
+    rest: list[Any] = []
+    for part, kind in zip(key, kinds, strict=True):
+        if kind == "number":
+            view.append(_selected(part))
+        elif kind == "array":
+            view += [slice(None)] * taken(part)
+            rest.append(part)
+        else:
+            view.append(part)
+            rest.append(part if part is Ellipsis else slice(None))
+    return tuple(view), tuple(rest)
+
+
+def _selected(part: Any) -> int:
+    if isinstance(part, Tensor) and type(part) is not Tensor:
+        raise IndexError(
+            "an index that differs from example to example, or is known later, stands beside an "
+            "index array with a slice between them: index in two steps, `x[i]` and then the array"
+        )
+    return int(part)
+
+
+def taken(part: Any) -> int:
+    """How many dimensions a part of an index stands for."""
+    array = part._a if isinstance(part, Tensor) else part
+    if isinstance(array, (list, tuple)):
+        array = np.asarray(array)
+    mask = isinstance(array, np.ndarray) and array.dtype.kind == "b"
+    return int(array.ndim) if mask else 1

@@ -1,0 +1,92 @@
+"""Complex numbers: norms and variances are real, and what needs an order refuses them."""
+
+import numpy as np
+import pytest
+
+Z = np.array([1 + 2j, -0.5 + 1j, 3 - 2j])
+W = np.array([[1 + 2j, -0.5 + 1j, 3 - 2j], [2j, 1.5, -1 - 1j]])
+
+
+@pytest.mark.parametrize("p", [2, 1, 0, 3, float("inf"), float("-inf")])
+@pytest.mark.parametrize("dim", [None, 0, (0, 1)], ids=repr)
+def test_norm(tg, p, dim):
+    found = tg.tensor(W).norm(p, dim)
+    expected = tg.tensor(np.abs(W)).norm(p, dim)
+    assert found.dtype == tg.float64
+    np.testing.assert_allclose(found.numpy(), expected.numpy())
+
+
+@pytest.mark.parametrize("correction", [0, 1])
+@pytest.mark.parametrize("dim", [None, 1], ids=repr)
+def test_var_and_std(tg, dim, correction):
+    z = tg.tensor(W)
+    expected = np.var(W, dim, ddof=correction)
+    np.testing.assert_allclose(tg.var(z, dim, correction=correction).numpy(), expected)
+    np.testing.assert_allclose(z.std(dim, correction=correction).numpy(), np.sqrt(expected))
+    assert z.var().dtype == tg.float64
+    assert tg.tensor(W.astype(np.complex64)).std().dtype == tg.float32
+
+
+def test_parts(tg):
+    z = tg.tensor(Z)
+    np.testing.assert_array_equal(z.real.numpy(), Z.real)
+    np.testing.assert_array_equal(z.imag.numpy(), Z.imag)
+    x = tg.tensor([1.0])
+    assert x.real is x
+    with pytest.raises(RuntimeError, match=r"imag.* is not"):
+        x.imag  # noqa: B018
+    z.mul_(2)
+    np.testing.assert_array_equal(z.detach().real.numpy(), 2 * Z.real)
+
+
+@pytest.mark.tapegrad_only("PyTorch has gradients of complex numbers")
+def test_a_part_cannot_be_changed(tg):
+    with pytest.raises(RuntimeError, match=r"read-only.*use `clone\(\)`"):
+        tg.tensor(Z).real.mul_(tg.tensor(2.0, requires_grad=True))
+
+
+REFUSED = {
+    "lt": lambda tg, z: z < z,
+    "ge a number": lambda tg, z: z >= 0,
+    "maximum": lambda tg, z: tg.maximum(z, z),
+    "clamp": lambda tg, z: z.clamp(0, 1),
+    "clamp_": lambda tg, z: z.clamp_(min=0),
+    "relu": lambda tg, z: tg.relu(z),
+    "sign": lambda tg, z: z.sign(),
+    "floor": lambda tg, z: z.floor(),
+    "floor_divide": lambda tg, z: z // z,
+    "remainder": lambda tg, z: z % 2,
+    "atan2": lambda tg, z: tg.atan2(z, z),
+    "max": lambda tg, z: z.max(),
+    "max along": lambda tg, z: z.max(0),
+    "amax": lambda tg, z: z.amax(),
+    "argmin": lambda tg, z: z.argmin(),
+    "sort": lambda tg, z: z.sort(),
+    "argsort": lambda tg, z: z.argsort(),
+    "softmax": lambda tg, z: z.softmax(0),
+    "mse_loss": lambda tg, z: tg.nn.functional.mse_loss(z, z),
+}
+
+
+@pytest.mark.parametrize("use", REFUSED.values(), ids=list(REFUSED))
+def test_what_needs_an_order_refuses(tg, use):
+    with pytest.raises(RuntimeError, match="not|complex|Complex"):
+        use(tg, tg.tensor(Z))
+
+
+BITS = {
+    "&": lambda x: x & x,
+    "|": lambda x: x | 1,
+    "<<": lambda x: x << 1,
+    "~": lambda x: ~x,
+}
+
+
+@pytest.mark.parametrize("use", [
+    pytest.param(use, id=name,
+                 marks=[pytest.mark.tapegrad_only("PyTorch raises a TypeError")] * (name == "~"))
+    for name, use in BITS.items() if name != "<<"
+])  # fmt: skip
+def test_floats_have_no_bits(tg, use):
+    with pytest.raises(RuntimeError, match="not"):
+        use(tg.tensor([1.0, 2.0]))
