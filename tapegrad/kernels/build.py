@@ -234,8 +234,10 @@ def _widened(text: str) -> str:
     """The same functions, asking for the widest vectors.
 
     LLVM takes half of AVX-512's width by default, since early processors slowed down at the whole.
+    What does not fit into registers is stored where it happens to lie, unless a frame pointer lets
+    it align the stack: across the end of a page that takes as long as all the rest of a loop.
     """
-    return _DEFINITION.sub(r'\1\2 "prefer-vector-width"="512" {', text)
+    return _DEFINITION.sub(r'\1\2 "prefer-vector-width"="512" "frame-pointer"="all" {', text)
 
 
 _LABEL = re.compile(r"^B(\d+)(?:\.[a-z]{2,})*:")  # not those of inlined functions: they end in .i

@@ -101,6 +101,7 @@ def _room(numba_type: Any, llvm_type: Any, zeroed: bool) -> Any:
             kind = ir.ArrayType(llvm_type, count.literal_value)
             with builder.goto_entry_block():
                 whole = builder.alloca(kind)
+                whole.align = 64  # the length of the longest vectors
                 if zeroed:
                     builder.store(kind(None), whole)
             return builder.bitcast(whole, llvm_type.as_pointer())
