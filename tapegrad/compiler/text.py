@@ -320,6 +320,8 @@ def horner_select(
 
 def inverse_root(x: Operand, rough: Operand) -> Operand:
     """x**(-1/2) to 2**-14 where vectors of it can be had at once, else what is given."""
+    if not lookup.in_registers():
+        return rough
     return Operand(x.block, x.block.call(lookup.ROOT, "double", [x.value, rough.value]))
 
 

@@ -161,6 +161,8 @@ def inverse_root(typingctx: Any, x: Any, rough: Any) -> Any:
     """x**(-1/2) to 2**-14 where vectors of it can be had at once, else what is given (`lookup`)."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Sequence[Any]) -> Any:
+        if not lookup.in_registers():
+            return values[1]
         function = builder.module.globals.get(lookup.ROOT)
         if function is None:
             double = ir.DoubleType()
