@@ -14,7 +14,7 @@ from tapegrad.compiler import elementary
 from tapegrad.compiler.scalars import Code
 from tapegrad.compiler.scalars import form as scalar
 from tapegrad.kernels import build
-from tapegrad.kernels.symbols import GUARDS, SCALARS, alone
+from tapegrad.kernels.symbols import SCALARS, chain
 
 PREFIX = "block."
 # Operations that are one elementary function, but for those of few instructions.
@@ -75,18 +75,6 @@ def address(symbol: str) -> int:
     return build.assemble(text(symbol.removeprefix(PREFIX)))
 
 
-def forms(name: str) -> list[tuple[str, str]]:
-    """The forms of an operation, shortest first, with the tests for what they do not serve."""
-    short = alone(name)
-    found = [] if short is None else [short[:2]]
-    if short is None or short[1]:
-        test, served = GUARDS.get(name, ("", ""))
-        found.append((SCALARS[name], test))
-        if test:
-            found.append((served, ""))
-    return found
-
-
 def text(name: str) -> str:
     """The module of the loop of an operation: over a count, the result, one or two operands."""
     arrays = "".join(f", ptr noalias readonly %x{k}" for k in range(arity(name)))
@@ -95,7 +83,7 @@ def text(name: str) -> str:
     used: set[str] = set()
     vectors = SIDE_BY_SIDE
     block = "go"
-    for label, (form, test) in zip("abc", forms(name), strict=False):
+    for label, (form, test) in zip("abc", chain(name), strict=False):
         loop, functions = _loop(name, label, block, form, test)
         if label == "a" and " fdiv " in elementary.definitions(functions):
             vectors = DIVIDING

@@ -200,6 +200,8 @@ _COUNT = {"llvm.fma": 3, "llvm.fmuladd": 3, "llvm.copysign": 2, "atan2": 2}
 
 
 def _declaration(name: str) -> str:
+    if name == lookup.ROOT:
+        return lookup.DEFINITION_OF_ROOT
     if name in text.TABLES:
         return lookup.definition(name, text.TABLES[name])
     if name.startswith(called.PREFIX):

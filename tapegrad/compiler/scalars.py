@@ -8,7 +8,7 @@ from typing import Any
 
 from tapegrad.compiler import called, elementary, text
 from tapegrad.compiler.text import FLOATS, Block, Operand, Value, literal
-from tapegrad.kernels.symbols import CONDITIONS, GUARDS, SCALARS, alone
+from tapegrad.kernels.symbols import ALONE, CONDITIONS, SCALARS, chain
 
 __all__ = ["Code", "Value", "form", "literal", "promoted", "supports"]
 
@@ -82,7 +82,7 @@ class Code(Block):
 
     Where `guarded` is true, functions that serve most arguments only are used, and `bad` gets an
     `i1` for each that says whether they were wrong: then all is to be done again by code that is
-    not guarded.  Where `short` is true too, so are their short forms (`symbols.alone`).
+    not guarded.  Where `short` is true too, so are their short forms (`symbols.chain`).
 
     >>> from tapegrad.compiler.scalars import Code
     >>> from tapegrad.compiler.text import Value
@@ -115,18 +115,12 @@ class Code(Block):
             return _value(upper(lower(operands[0], operands[1]), operands[2]))
         if name in called.SCIPY:
             return called.call(name, operands[0]).value
-        chosen = SCALARS.get(name) or BITS[name]
-        short = alone(name) if self.short and kind == "double" else None
-        if short is not None:
-            chosen, test, _ = short
-            if test:
-                self.bad.append(form(test, self, values))
-        elif name in GUARDS:
-            test, served = GUARDS[name]
-            if self.guarded:
-                self.bad.append(form(test, self, values))
-            else:
-                chosen = served
+        if name in BITS:
+            return form(BITS[name], self, values)
+        links = chain(name, ALONE if self.short and kind == "double" else ())
+        chosen, test = links[0 if self.guarded else -1]
+        if test:
+            self.bad.append(form(test, self, values))
         return form(chosen, self, values)
 
     def cast(self, value: Value, type: str) -> Value:

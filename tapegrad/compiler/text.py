@@ -318,6 +318,13 @@ def horner_select(
     return horner(x, [select(condition, *pair) for pair in zip(a, b, strict=True)])
 
 
+def inverse_root(x: Operand, rough: Operand) -> Operand:
+    """x**(-1/2) to 2**-14 where vectors of it can be had at once, else what is given."""
+    if not lookup.in_registers():
+        return rough
+    return Operand(x.block, x.block.call(lookup.ROOT, "double", [x.value, rough.value]))
+
+
 def table(values: Sequence[float]) -> Callable[[Operand], Operand]:
     """A function that looks a number up by the low four bits of an i64."""
     name = lookup.name_of(values)

@@ -234,14 +234,16 @@ def _widened(text: str) -> str:
     """The same functions, asking for the widest vectors.
 
     LLVM takes half of AVX-512's width by default, since early processors slowed down at the whole.
+    What does not fit into registers is stored where it happens to lie, unless a frame pointer lets
+    it align the stack: across the end of a page that takes as long as all the rest of a loop.
     """
-    return _DEFINITION.sub(r'\1\2 "prefer-vector-width"="512" {', text)
+    return _DEFINITION.sub(r'\1\2 "prefer-vector-width"="512" "frame-pointer"="all" {', text)
 
 
 _LABEL = re.compile(r"^B(\d+)(?:\.[a-z]{2,})*:")  # not those of inlined functions: they end in .i
 _JUMP = re.compile(r"^  br label %B(\d+)$")
 # How many vectors are computed side by side, by the fused multiplications and additions of one.
-_SIDE_BY_SIDE = {24: 4, 6: 2}
+_SIDE_BY_SIDE = {25: 4, 6: 2}
 _TAG = 1_000_000  # a number that no other metadata of a module has
 
 
@@ -287,7 +289,7 @@ def _optimise(module: Any, level: int = 3) -> None:
     options.slp_vectorization = True
     builder = llvm.create_pass_builder(_machine(), options)
     builder.getModulePassManager().run(module, builder)
-    if any(function.name.startswith("table_") for function in module.functions):
+    if any(lookup.has_form_for_vectors(function.name) for function in module.functions):
         late = llvm.create_new_module_pass_manager()
         late.add_always_inliner_pass()  # the forms for vectors, which loops now call
         late.run(module, builder)

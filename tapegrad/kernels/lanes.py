@@ -156,6 +156,26 @@ def horner_select(typingctx: Any, condition: Any, x: Any, a: Any, b: Any) -> Any
     return F64(BOOL, F64, types.UniTuple(F64, count), types.UniTuple(F64, count)), codegen
 
 
+@lane
+def inverse_root(typingctx: Any, x: Any, rough: Any) -> Any:
+    """x**(-1/2) to 2**-14 where vectors of it can be had at once, else what is given (`lookup`)."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Sequence[Any]) -> Any:
+        if not lookup.in_registers():
+            return values[1]
+        function = builder.module.globals.get(lookup.ROOT)
+        if function is None:
+            double = ir.DoubleType()
+            kind = ir.FunctionType(double, [double, double])
+            function = ir.Function(builder.module, kind, lookup.ROOT)
+            function.linkage = "linkonce_odr"
+            function.attributes.add("noinline")
+            ir.IRBuilder(function.append_basic_block()).ret(function.args[1])
+        return builder.call(function, values)
+
+    return F64(F64, F64), codegen
+
+
 def table(values: Sequence[float]) -> Any:
     """A function that looks a number up by the low four bits of an int64 (see `lookup`)."""
 

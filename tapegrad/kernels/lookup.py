@@ -1,8 +1,9 @@
-"""Tables of sixteen numbers that loops look up in registers, all lanes of a vector at once.
+"""What processors do for a vector at once and LLVM does not: look-ups, rough inverse roots.
 
-In a module a look-up is a call of a function that bears the table's name.  Where the processor can
-permute two vectors of eight doubles by the low bits of eight integers, LLVM is told of a form of
-that function for vectors, which it then calls in the loops that it vectorises.
+A table has sixteen numbers, which two registers hold.  In a module a look-up is a call of a
+function that bears the table's name, and a root that of `ROOT`.  Where the processor can permute
+two vectors of eight doubles by the low bits of eight integers, LLVM is told of forms of these
+functions for vectors, which it then calls in the loops that it vectorises.
 """
 
 import hashlib
@@ -12,7 +13,8 @@ from collections.abc import Sequence
 from functools import cache
 
 SIZE = 16
-_NAME = re.compile(r"@(table_[0-9a-f]{10})\(")
+ROOT = "inverse_root"  # of a number, to 2**-14; for one number alone its second argument
+_NAME = re.compile(rf"@(table_[0-9a-f]{{10}}|{ROOT})\(")
 _VECTOR = """
 declare <8 x double> @llvm.x86.avx512.vpermi2var.pd.512(<8 x double>, <8 x i64>, <8 x double>)
 """
@@ -26,9 +28,30 @@ define <8 x double> @{0}.v(<8 x i64> %k) nounwind alwaysinline {{
 ret <8 x double> %found
 }}
 """  # noqa: E501  # one instruction
+DEFINITION_OF_ROOT = f"""\
+define internal double @{ROOT}(double %x, double %rough) alwaysinline {{
+ret double %rough
+}}"""
 _ATTRIBUTES = (
-    'nounwind noinline memory(none) "vector-function-abi-variant"="_ZGV_LLVM_N8v_{0}({0}.v)"'
+    'nounwind noinline memory(none) "vector-function-abi-variant"="_ZGV_LLVM_N8{1}_{0}({0}.v)"'
 )
+
+
+# Not internal: LLVM would leave out the argument that is not read.
+_ROOTS = f"""
+declare <2 x double> @llvm.x86.avx512.rsqrt14.sd(<2 x double>, <2 x double>, <2 x double>, i8)
+declare <8 x double> @llvm.x86.avx512.rsqrt14.pd.512(<8 x double>, <8 x double>, i8)
+define linkonce_odr double @{ROOT}(double %x, double %rough) {_ATTRIBUTES.format(ROOT, "vv")} {{
+%one = insertelement <2 x double> zeroinitializer, double %x, i64 0
+%roots = call <2 x double> @llvm.x86.avx512.rsqrt14.sd(<2 x double> %one, <2 x double> %one, <2 x double> %one, i8 -1)
+%found = extractelement <2 x double> %roots, i64 0
+ret double %found
+}}
+define <8 x double> @{ROOT}.v(<8 x double> %x, <8 x double> %rough) nounwind alwaysinline {{
+%found = call <8 x double> @llvm.x86.avx512.rsqrt14.pd.512(<8 x double> %x, <8 x double> %x, i8 -1)
+ret <8 x double> %found
+}}
+"""  # noqa: E501  # one instruction each
 
 
 def from_number(x: float, offset: int) -> float:
@@ -58,13 +81,18 @@ def definition(name: str, values: Sequence[float]) -> str:
 
 
 def names(text: str) -> list[str]:
-    """The tables of a module."""
+    """The functions of a module that have forms for vectors."""
     return sorted(set(_NAME.findall(text)))
+
+
+def has_form_for_vectors(name: str) -> bool:
+    """Whether a function is one of those."""
+    return _NAME.fullmatch(f"@{name}(") is not None
 
 
 @cache
 def in_registers() -> bool:
-    """Whether this machine looks up a vector at once."""
+    """Whether this machine looks up a vector at once, and has rough roots."""
     import llvmlite.binding as llvm
 
     return bool(llvm.get_host_cpu_features().get("avx512f"))
@@ -76,7 +104,11 @@ def vectorised(text: str) -> str:
     if not found or not in_registers():
         return text
     for name in found:
+        if name == ROOT:
+            text = re.sub(rf"define \w+ double @{ROOT}\([^}}]*\}}", "", text) + _ROOTS
+            continue
         head = rf"define \w+ (double @{name}\([^\n]*\))[^\n]*\{{"
-        attributes = _ATTRIBUTES.format(name)
+        attributes = _ATTRIBUTES.format(name, "v")
         text = re.sub(head, rf"define internal \1 {attributes} {{", text)
-    return text + _VECTOR + "".join(_OF_VECTORS.format(name) for name in found)
+        text += _OF_VECTORS.format(name)
+    return text + _VECTOR

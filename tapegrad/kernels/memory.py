@@ -7,7 +7,6 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.core.cgutils import alloca_once
 from numba.extending import intrinsic
 
 from tapegrad.kernels.lanes import lane
@@ -90,13 +89,21 @@ def address(typingctx: Any, pointer: Any) -> Any:
     return types.int64(pointer), codegen
 
 
-def _room(numba_type: Any, llvm_type: Any) -> Any:
+def _room(numba_type: Any, llvm_type: Any, zeroed: bool) -> Any:
     @intrinsic(prefer_literal=True)
     def room(typingctx: Any, count: Any) -> Any:
-        """Memory of the running function for so many elements, a number that is written out."""
+        """Memory of the running function for so many elements, a number that is written out.
+
+        Words are zero at first; floats, of which there may be many, are what was there.
+        """
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            whole = alloca_once(builder, ir.ArrayType(llvm_type, count.literal_value))
+            kind = ir.ArrayType(llvm_type, count.literal_value)
+            with builder.goto_entry_block():
+                whole = builder.alloca(kind)
+                whole.align = 64  # the length of the longest vectors
+                if zeroed:
+                    builder.store(kind(None), whole)
             return builder.bitcast(whole, llvm_type.as_pointer())
 
         return types.CPointer(numba_type)(count), codegen
@@ -104,9 +111,9 @@ def _room(numba_type: Any, llvm_type: Any) -> Any:
     return room
 
 
-room_f8 = _room(types.float64, ir.DoubleType())
-room_f4 = _room(types.float32, ir.FloatType())
-room_i8 = _room(types.int64, ir.IntType(64))
+room_f8 = _room(types.float64, ir.DoubleType(), zeroed=False)
+room_f4 = _room(types.float32, ir.FloatType(), zeroed=False)
+room_i8 = _room(types.int64, ir.IntType(64), zeroed=True)
 
 
 def _select(numba_type: Any) -> Any:

@@ -7,7 +7,7 @@ has no compiled kernel and is computed by NumPy.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from tapegrad.kernels import lookup
@@ -88,10 +88,8 @@ SCALARS = {
     "where": "select({0}, {1}, {2})",
 }
 CONDITIONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "both"})
-# Functions that serve most arguments only: when the test finds another one in a block of
-# elements, that block is computed by the second form, which serves them all.
-Guards = dict[str, tuple[str, str]]
-GUARDS: Guards = {
+# Functions that serve most arguments only: tests for the others, and forms that serve those too.
+GUARDS: dict[str, tuple[str, str]] = {
     "sin": ("abs({0}) > SAFE_SIN", "vmath.sin_any({0})"),
     "cos": ("abs({0}) > SAFE_COS", "vmath.cos_any({0})"),
     "tan": ("abs({0}) > SAFE_TAN", "vmath.tan_any({0})"),
@@ -100,27 +98,43 @@ GUARDS: Guards = {
     "fmod": ("vmath.divides_late({0}, {1})", "vmath.fmod_any({0}, {1})"),
     "floor_divide": ("vmath.divides_late({0}, {1})", "vmath.floor_divide_any({0}, {1})"),
 }
-# Shorter forms for loops over float64, tests for the arguments that they do not serve, if any, and
-# the forms that serve all.
-ALONE = {
-    name: (f"vmath.{name}_plain({{0}})", f"vmath.{name}_is_rare({{0}})", SCALARS[name])
+Link = tuple[str, str]  # a form, and a test for the arguments that it does not serve, if any
+# Shorter forms for loops over float64.
+ALONE: dict[str, Link] = {
+    name: (f"vmath.{name}_plain({{0}})", f"vmath.{name}_is_rare({{0}})")
     for name in ("exp", "log", "log1p", "sqrt")
 }
-ALONE["erf"] = ("vmath.erf_plain({0})", "", SCALARS["erf"])
-ALONE["pow"] = (
-    "vmath.power_plain({0}, {1})", "vmath.power_is_rare({0}, {1})", SCALARS["pow"]
-)  # fmt: skip
+ALONE["erf"] = ("vmath.erf_plain({0})", "")
+ALONE["pow"] = ("vmath.power_plain({0}, {1})", "vmath.power_is_rare({0}, {1})")
 ALONE |= {
-    name: (f"vmath.{name}_plain({{0}})", "vmath.angle_is_rare({0})", SCALARS[name])
+    name: (f"vmath.{name}_plain({{0}})", "vmath.angle_is_rare({0})")
     for name in ("sin", "cos", "tan")
 }
-UNTABLED = {"sqrt", "sin", "cos", "tan"}  # those that look nothing up
+UNTABLED = frozenset({"sqrt", "sin", "cos", "tan"})  # those that look nothing up
 BLOCK = 1024  # elements that are computed before a test decides whether that will do
 
 
-def alone(name: str) -> tuple[str, str, str] | None:
-    """The short form of an operation, its test and the form that serves all, if they pay here."""
-    return ALONE.get(name) if name in UNTABLED or lookup.in_registers() else None
+def chain(name: str, short: Collection[str] = ALONE) -> list[Link]:
+    """The forms of an operation, the quickest first; the last one serves every argument.
+
+    `short` are the operations whose short forms are wanted.
+
+    >>> from tapegrad.kernels.symbols import chain
+    >>> for form, test in chain("sin"):
+    ...     print(f"{form:<20}", test)
+    vmath.sin_plain({0}) vmath.angle_is_rare({0})
+    vmath.sin({0})       abs({0}) > SAFE_SIN
+    vmath.sin_any({0})
+    """
+    links = []
+    if name in short and name in ALONE and (name in UNTABLED or lookup.in_registers()):
+        links.append(ALONE[name])
+    if not links or links[0][1]:
+        test, served = GUARDS.get(name, ("", ""))
+        links.append((SCALARS[name], test))
+        if test:
+            links.append((served, ""))
+    return links
 
 
 class Symbol:
@@ -172,13 +186,17 @@ def _is_condition(x: Any) -> bool:
 
 
 class Lines:
-    """Straight-line code: one assignment per distinct operation."""
+    """Straight-line code: one assignment per distinct operation.
 
-    def __init__(self, forms: dict[str, str] = SCALARS, guards: Guards = GUARDS) -> None:
-        self.forms = forms
-        self.guards = guards
+    Of each operation the form at one place of its `chain` is taken, or the last.  `bad` gets
+    whether such a form did not serve, and `tested` says that one of them may not.
+    """
+
+    def __init__(self, place: int, short: Collection[str]) -> None:
+        self.place = place
+        self.short = short
         self.lines: list[str] = []
-        self.tests: list[str] = []
+        self.tested = False
         self._names: dict[str, str] = {}
 
     def write(self, x: Any) -> str:
@@ -189,54 +207,63 @@ class Lines:
         if not x.args:
             return x.name
         args = [self.write(arg) for arg in x.args]
-        text = self.forms[x.name].format(*args)
+        links = chain(x.name, self.short)
+        form, test = links[min(self.place, len(links) - 1)]
+        text = form.format(*args)
         name = self._names.get(text)
         if name is None:
             name = self._names[text] = f"t{len(self._names)}"
-            if x.name in self.guards:
-                self.lines.append(f"bad |= {self.guards[x.name][0].format(*args)}")
-                self.tests += self.lines
-                self.lines = []
             self.lines.append(f"{name} = {text}")
+            if test:
+                self.lines.append(f"served &= not ({test.format(*args)})")
+                self.tested = True
         return name
+
+
+Stores = dict[str, str]  # how a value is stored, by the condition under which it is so stored
+ALWAYS = "if True:"
 
 
 def loop(
     expression: Any,
     loads: list[str],
-    store: str,
-    forms: dict[str, str] = SCALARS,
-    guards: Guards = GUARDS,
+    stores: Stores,
+    short: Collection[str] = (),
     again: list[str] | None = None,
 ) -> list[str]:
     """A loop over i that loads operands, computes an expression and stores it (as `{value}`).
 
-    An element may be stored a second time if `again` loads its operands once more.
+    A block in which a form did not serve is computed anew by the next forms.  Until one has served
+    results stand aside; or they are stored at once, where `again` loads the operands of elements
+    that were stored before.
     """
-    lines = Lines(forms, guards)
-    value = lines.write(expression)
-    if not lines.tests:
-        body = [*loads, *lines.lines, store.format(value=value)]
-        return ["for i in range(n):", *_indent(body)]
-    served = Lines(forms | {name: form for name, (_, form) in guards.items()}, guards)
-    any_value = served.write(expression)
-    tests = lines.tests[: 1 + max(k for k, line in enumerate(lines.tests) if line[:3] == "bad")]
-    twice = again is not None
-    plain = [line for line in [*lines.tests, *lines.lines] if twice or line[:3] != "bad"]
-    rest = [line for line in [*served.tests, *served.lines] if line[:3] != "bad"]
-    first = ["for i in range(start, stop):"]
-    first += _indent([*loads, *plain, store.format(value=value)])
-    second = ["for i in range(start, stop):"]
-    second += _indent([*(again or loads), *rest, store.format(value=any_value)])
-    if twice:
-        body = [*first, "if bad:", *_indent(second)]
-    else:
-        body = ["for i in range(start, stop):", *_indent([*loads, *tests])]
-        body += ["if bad:", *_indent(second), "else:", *_indent(first)]
-    return [
-        f"for start in range(0, n, {BLOCK}):",
-        *_indent([f"stop = min(start + {BLOCK}, n)", "bad = False", *body]),
-    ]
+    attempts: list[tuple[Lines, str]] = []
+    while not attempts or attempts[-1][0].tested:
+        lines = Lines(len(attempts), short)
+        attempts.append((lines, lines.write(expression)))
+    if len(attempts) == 1:
+        return _stored("for i in range(n):", [*loads, *lines.lines], attempts[0][1], stores)
+    block = "for i in range(start, stop):"
+    body: list[str] = []
+    for lines, value in reversed(attempts):
+        reads = loads if lines.place == 0 or again is None else again
+        keep = stores if again is not None else {ALWAYS: "aside[i - start] = {value}"}
+        once = _stored(block, [*reads, *lines.lines], value, keep)
+        body = ["served = True", *once, "if not served:", *_indent(body)] if lines.tested else once
+    if again is None:
+        body += _stored(block, [], "aside[i - start]", stores)
+    body = [f"stop = min(start + {BLOCK}, n)", *body]
+    aside = [f"aside = room({BLOCK})"] if again is None else []
+    return [*aside, f"for start in range(0, n, {BLOCK}):", *_indent(body)]
+
+
+def _stored(head: str, lines: list[str], value: str, stores: Stores) -> list[str]:
+    """A loop that stores a value; one for each condition."""
+    found = []
+    for condition, store in stores.items():
+        body = [head, *_indent([*lines, store.format(value=value)])]
+        found += body if condition == ALWAYS else [condition, *_indent(body)]
+    return found
 
 
 OPERANDS = ("a", "b", "c", "y")  # a fourth operand stands where else the result does
@@ -329,12 +356,15 @@ def adjoint_source(op: Op, k: int, dtype: str, scalars: int) -> str:
     order = ("a", "b", "c", "g", "y")
     fixed = {name for i, name in enumerate(order) if scalars >> i & 1} & (read | {"g"})
     loads = [_load(op, name, "i") for name in sorted((read | {"g"}) - fixed)]
+    # For a few elements, which are most, a short form has to wait for what it looks up.
+    short = UNTABLED if dtype == "f8" else ()
     if scalars >> k & 1:
-        loops = ["total = zero", *loop(expression, loads, "total = plus(total, {value})"),
+        stores = {ALWAYS: "total = plus(total, {value})"}
+        loops = ["total = zero", *loop(expression, loads, stores, short),
                  "out_p[0] = total + out_p[0] if accumulate else total"]  # fmt: skip
     else:
-        loops = ["if accumulate:", *_indent(loop(expression, loads, "out_p[i] += {value}")),
-                 "else:", *_indent(loop(expression, loads, "out_p[i] = {value}"))]  # fmt: skip
+        stores = {"if accumulate:": "out_p[i] += {value}", "else:": "out_p[i] = {value}"}
+        loops = loop(expression, loads, stores, short)
     setup = _setup(op, sorted(read | {"g", "out"}))
     setup += [_load(op, name, "0") for name in sorted(fixed)]
     return _function("n, accumulate, g_at, out_at, a_at, b_at, c_at, y_at", [*setup, *loops], dtype)
@@ -351,23 +381,18 @@ def forward_source(op: Op, dtype: str, scalars: int) -> str:
     loads = [_load(op, name, "i") for name in names if name not in fixed]
     again: list[str] | None = loads
     setup = _setup(op, names)
-    forms, guards = SCALARS, GUARDS
-    # Where even the longer form has its limits, it is the one that is taken.
-    short = alone(op.name) if dtype == "f8" and op.name not in GUARDS else None
-    if short is not None:
-        form, test, served = short
-        forms = SCALARS | {op.name: form}
-        guards = GUARDS | {op.name: (test, served)} if test else GUARDS
+    short = ALONE if dtype == "f8" else ()
     if not scalars >> 4 & 1:
         setup += _setup(op, ("out",))
     else:
         setup.append("out_p = a_p")
         again = None
-        if op.name in guards and names == ("a",):  # no other operand can be what is overwritten
+        if len(chain(op.name, short)) > 1 and names == ("a",):  # nothing else is overwritten
             setup.append(f"kept = room({BLOCK})")
             loads, again = [*loads, "kept[i - start] = a"], ["a = kept[i - start]"]
     setup += [_load(op, name, "0") for name in fixed]
-    body = [*setup, *loop(result(op), loads, "out_p[i] = {value}", forms, guards, again)]
+    stores = {ALWAYS: "out_p[i] = {value}"}
+    body = [*setup, *loop(result(op), loads, stores, short, again)]
     return _function("n, out_at, a_at, b_at, c_at, y_at, unused_1, unused_2", body, dtype)
 
 

@@ -24,7 +24,8 @@ The functions called `_plain` take fewer instructions and serve ordinary argumen
     sin 0.76      cos 0.74      tan 1.85    erf 1.61    power 0.91
 
 All but those of angles and `sqrt` look numbers up by four bits of an argument: where registers can
-be permuted, that is one instruction for a vector (see `lookup`).
+be permuted, that is one instruction for a vector (see `lookup`). An operation's forms stand in its
+`chain` (see `symbols`), where a loop goes from one to the next.
 
 The polynomials are minimax fits: Remez exchange in 60-digit arithmetic of the function named above
 each table, weighted so that the relative error of the final result is level, the coefficients

@@ -15,6 +15,7 @@ from tapegrad.kernels.lanes import (
     fma,
     from_bits,
     horner,
+    inverse_root,
     magnitude,
     narrow,
     select,
@@ -214,11 +215,12 @@ def sqrt_plain(x: float) -> Any:
     """The square root, by Newton's method for its inverse.
 
     The processor's own instruction takes twice the time. The last step adds what is left of x to a
-    root with an error of 1e-14: that sum is rounded once, after an error of 2**-80.
+    root with an error of 2**-40: that sum is rounded once, after an error of 2**-80.
     """
     w = widen(x)
     y = from_bits(INVERSE_ROOT - (bits(w) >> 1))
-    y = y * horner(w * y * y, ROOT)
+    y = inverse_root(w, y * horner(w * y * y, ROOT))
+    y = select(bits(w) != 0, y, 0.0)  # where the processor's is infinite
     g, h = w * y, 0.5 * y
     e = fma(-g, h, 0.5)
     e = fma(1.5 * e, e, e)

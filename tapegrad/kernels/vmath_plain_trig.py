@@ -17,6 +17,7 @@ from tapegrad.kernels.vmath_exp import ROUND
 from tapegrad.kernels.vmath_trig import COS, PIO2_1, PIO2_2, SIGN, SIN, TWO_OVER_PI
 
 LESS_SIN, LESS_COS = tuple([-c for c in SIN]), tuple([-c for c in COS])
+SMALLEST = 2.0**-1022
 ANGLE_LEFT = 2.0**-84  # the square of what h is at least for each pi/2
 
 
@@ -34,7 +35,8 @@ def _angle(x: float) -> tuple[float, float, float, int]:
 def angle_is_rare(x: float) -> Any:
     """Whether `sin_plain`, `cos_plain` and `tan_plain` do not serve x: few bits of h are left."""
     n, h, _, _ = _angle(widen(x))
-    return (h * h - n * ANGLE_LEFT * n >= 0.0) ^ True  # where both overflow that is no number
+    # Less a little, so that 0 is served; what overflows on both sides is not, but NaN is.
+    return h * h <= fma(n, n * ANGLE_LEFT, -SMALLEST)
 
 
 @scalar

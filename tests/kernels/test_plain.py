@@ -1,5 +1,6 @@
 """Loops that take a short form for ordinary arguments: those forms, and that their limits hold."""
 
+import ctypes
 import math
 import re
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.special
 
-from tapegrad.kernels import symbols, table, vmath
+from tapegrad.kernels import build, symbols, table, vmath
 from tapegrad.ops.core import table as operations
 
 INF, NAN, TINY, HUGE = math.inf, math.nan, 5e-324, 1.7976931348623157e308
@@ -103,6 +104,20 @@ def test_the_square_root_is_rounded_correctly():
     np.testing.assert_array_equal(over(vmath.sqrt_plain, x), np.sqrt(x))
 
 
+def test_a_root_is_the_same_where_a_processor_has_no_rough_one(monkeypatch):
+    monkeypatch.setattr(build.lookup, "in_registers", lambda: False)
+    monkeypatch.setenv("TAPEGRAD_CACHE", "0")
+    source = symbols.forward_source(operations["sqrt"], "f8", 0)
+    assert "sqrt_plain" in source
+    kernel = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 8)(
+        build.load("kernel", source, 8)
+    )
+    x = np.append(ordinary("sqrt", 50_000), [0.0, 2.0**-900, HUGE])
+    out = np.empty(len(x))
+    kernel(len(x), out.ctypes.data, x.ctypes.data, 0, 0, 0, 0, 0)
+    np.testing.assert_array_equal(out, np.sqrt(x))
+
+
 @pytest.mark.parametrize("name", UNARY)
 def test_what_a_short_form_does_not_serve_is_seen(name):
     x = np.array(SPECIAL)
@@ -134,3 +149,43 @@ def test_a_loop_serves_every_argument(name, n, inplace):
     kernel.call(n, out.ctypes.data, x.ctypes.data, 0, 0, 0, 0, 0)
     np.testing.assert_allclose(out, want, rtol=2.0**-50, atol=0)
     np.testing.assert_array_equal(np.signbit(out[want == 0]), np.signbit(want[want == 0]))
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+@pytest.mark.parametrize("name", ["sin", "cos", "asin", "acosh"])
+@pytest.mark.parametrize("n", [1, 7, symbols.BLOCK, 3 * symbols.BLOCK + 13])
+def test_an_adjoint_serves_every_argument(name, n, accumulate):
+    rng = np.random.default_rng(n)
+    x = rng.uniform(0.1, 0.9, n) + (name == "acosh")
+    g, before = rng.uniform(-1.0, 1.0, n), rng.uniform(-1.0, 1.0, n)
+    x[rng.integers(0, n, min(n, len(SPECIAL)))] = SPECIAL[: min(n, len(SPECIAL))]
+    g[n // 2] = 0.0
+    with np.errstate(all="ignore"):
+        factor = {
+            "sin": np.cos(x),
+            "cos": -np.sin(x),
+            "asin": 1.0 / np.sqrt(1.0 - x * x),
+            "acosh": 1.0 / np.sqrt(x * x - 1.0),
+        }[name]
+        want = np.where(g == 0.0, 0.0, g * factor)
+    kernel = table.pullback(operations[name], 0, "f8", 0)
+    assert kernel is not None
+    out = before.copy()
+    kernel.call(n, accumulate, g.ctypes.data, out.ctypes.data, x.ctypes.data, 0, 0, 0)
+    np.testing.assert_allclose(out, want + before if accumulate else want, rtol=1e-15, atol=1e-15)
+
+
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+def test_each_form_of_a_chain_has_its_turn(name):
+    served = [test for _, test in symbols.chain(name)]
+    assert len(served) == 3
+    assert served[-1] == ""
+    x = np.full(3 * symbols.BLOCK, 0.75)
+    x[symbols.BLOCK + 1] = math.pi  # few bits are left of it: the second form
+    x[2 * symbols.BLOCK + 1] = 2.0**60  # the third
+    kernel = table.forward(operations[name], "f8", 0)
+    assert kernel is not None
+    out = np.empty(len(x))
+    kernel.call(len(x), out.ctypes.data, x.ctypes.data, 0, 0, 0, 0, 0)
+    np.testing.assert_allclose(out, NUMPY[name](x), rtol=2.0**-50, atol=0)
+    assert out[0] == out[symbols.BLOCK - 1]
