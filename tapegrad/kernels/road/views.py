@@ -158,11 +158,9 @@ def recorded(frame, tape, tensor, thing, place, mode, seen_at, entry):
 
 
 @typed
-def view_of(frame, tape, thing, place, mode, several, seen_at, way_at):
+def view_of(frame, tape, thing, whole, place, mode, several, seen_at, way_at):
     """The Tensor of a view; 0 with an exception set, or REFUSED."""
     way = i8(way_at + ITEMS * 8)
-    home = i8(thing)[frame[T_HOME]]
-    above = home if home != tape and home != frame[NONE] else 0
     tensor = call2(frame[NEW_OBJECT], frame[TENSOR], 0)
     if tensor == 0:
         return 0
@@ -170,9 +168,11 @@ def view_of(frame, tape, thing, place, mode, several, seen_at, way_at):
     view = call2(frame[NEW_OBJECT], frame[VIEW], 0)
     if view != 0:
         i8(tensor)[frame[T_HOME]] = view
+        home = i8(thing)[frame[T_HOME]]
+        above = home if home != tape and home != frame[NONE] else 0
         put(frame, view, frame[V_SEVERAL], frame[TRUE] if several else frame[FALSE])
         if stand(frame, tape, view, thing, above, place, mode, address(way)) != 0:
-            array = array_seen(frame, i8(thing)[frame[T_ARRAY]], seen_at)
+            array = array_seen(frame, whole, seen_at)
             if array != 0:
                 i8(tensor)[frame[T_ARRAY]] = array
                 put(frame, tensor, frame[T_SHAPE], way[WAY_SHORT])
@@ -184,7 +184,7 @@ def view_of(frame, tape, thing, place, mode, several, seen_at, way_at):
 
 
 @typed
-def views_of(frame, tape, thing, place, mode, count, seen_at, ways_at):
+def views_of(frame, tape, thing, whole, place, mode, count, seen_at, ways_at):
     """The Tensors of several views, as a tuple; 0 with an exception set, or REFUSED."""
     room = number(frame, i8(tape)[frame[END]]) - number(frame, i8(tape)[frame[OFFSET]])
     if place != 0 and mode == WRITING and room < count * STRIDE:
@@ -194,7 +194,7 @@ def views_of(frame, tape, thing, place, mode, count, seen_at, ways_at):
         return 0
     for k in range(count):
         way_at = i8(ways_at)[k]
-        tensor = view_of(frame, tape, thing, place, mode, 1, seen_at, way_at)
+        tensor = view_of(frame, tape, thing, whole, place, mode, 1, seen_at, way_at)
         if tensor == 0 or tensor == REFUSED:
             call1(frame[DECREF], found)
             return tensor
@@ -223,11 +223,15 @@ def known_view(frame, tape, thing, line):
     if mode == REFUSED or count == 0 or not is_current(frame, tape, thing, place):
         return REFUSED
     seen_at, ways_at = sight_at + 16, held + 8 * (ITEMS + FIRST_WAY)
-    call1(frame[INCREF], held)  # whatever Python code comes between may have the line forgotten
+    # Whatever Python code comes between may have the line forgotten, or the Tensor changed.
+    whole = i8(thing)[frame[T_ARRAY]]
+    call1(frame[INCREF], held)
+    call1(frame[INCREF], whole)
     if several:
-        found = views_of(frame, tape, thing, place, mode, count, seen_at, ways_at)
+        found = views_of(frame, tape, thing, whole, place, mode, count, seen_at, ways_at)
     else:
-        found = view_of(frame, tape, thing, place, mode, 0, seen_at, i8(ways_at)[0])
+        found = view_of(frame, tape, thing, whole, place, mode, 0, seen_at, i8(ways_at)[0])
+    call1(frame[DECREF], whole)
     call1(frame[DECREF], held)
     return found
 
