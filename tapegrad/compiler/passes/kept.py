@@ -11,15 +11,16 @@ from math import prod
 from typing import Any
 
 from tapegrad.compiler.graph import Builder, Graph, Node
-from tapegrad.compiler.passes.few import ADDS, MOVES, PICKS
+from tapegrad.compiler.passes.few import PICKS
 from tapegrad.compiler.passes.simple import key_of
+from tapegrad.compiler.place import WINDOWS
 from tapegrad.compiler.region import LOOP, REGION, TAKE, Repeat, Sub
 from tapegrad.compiler.scalars import calls
 from tapegrad.ops.core import ELEMENTWISE
 
 # Bytes that may be kept for one loop, and for each byte that it reads row by row.
 ROOM, TIMES = 1 << 22, 4
-QUICK = MOVES.union(PICKS, ADDS, ["to"])
+QUICK = WINDOWS.union(PICKS, ["to"])  # a join is not: it is written to memory anyway
 
 
 def with_kept_values(graph: Graph) -> Graph:
