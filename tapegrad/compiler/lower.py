@@ -18,19 +18,22 @@ from tapegrad.compiler.graph import Graph
 from tapegrad.compiler.loops import MEMORY, Nest, Written, collapsed, moved, written
 from tapegrad.compiler.nested import Nested, nested_text
 from tapegrad.compiler.place import CONSTANT, INPUT, OUTPUT, Buffer, Place
+from tapegrad.compiler.presumed import Exact
 from tapegrad.compiler.ready import ATTRIBUTES, Ready, vectorised
 from tapegrad.compiler.routine import Routine
 from tapegrad.compiler.scalars import calls
 from tapegrad.compiler.schedule import Schedule
 from tapegrad.compiler.shared import DECLARED, SHARED, Shared, dividing, shared
-from tapegrad.compiler.steps import Again, Bounds, Call, Gemm, Native, Small, Step
+from tapegrad.compiler.steps import Again, Bounds, Call, Gemm, Loop, Native, Small, Step
 from tapegrad.compiler.text import literal
 from tapegrad.compiler.tiles import quick
+from tapegrad.compiler.ways import LONG
 
 ENTRY = "tapegrad_program"
 STACK = 1 << 16  # bytes of scratch memory up to which the stack holds it
 TEXTUAL = 1024  # elements up to which a constant stands in the module itself
 PART = 200  # steps in one function
+TABLES = "ptr %in, ptr %out, ptr %scratch"  # what functions are given that find everything there
 OUTSIDE = 1 << 41  # the result where an index is out of range
 BITS = {"float64": "i64", "float32": "i32", "int64": "i64", "int32": "i32", "bool": "i8"}
 
@@ -70,7 +73,7 @@ class Lowered(NamedTuple):
     text: str
     ready: str  # a module of the nests that need none of LLVM's passes
     level: int  # of LLVM's optimisation
-    calls: list[Call | Native]
+    calls: list[Call | Exact | Native]
     shared: list[Shared]
     constants: list[np.ndarray]
     scratch: int
@@ -100,7 +103,7 @@ class Module:
         self.ready = Ready()
         self.looping = False
         self.repeated = 0  # how many loops there are around what is being written
-        self.calls: list[Call | Native] = []
+        self.calls: list[Call | Exact | Native] = []
         self.declared: set[str] = set()
         self.shared: list[Shared] = []
         self.products: dict[Product, str] = {}
@@ -164,7 +167,7 @@ class Module:
         self.repeated -= 1
         self.longest = max(self.longest, LOOPING)  # nobody knows how often it runs
         name = f"graph{next(self.names)}"
-        head = f"define internal i64 @{name}(ptr %in, ptr %out, ptr %scratch) #0 {{"
+        head = f"define internal i64 @{name}({TABLES}) #0 {{"
         self.texts.append("\n".join([head, "br label %run", *lines, "ret i64 %result", "}"]))
         return name
 
@@ -201,6 +204,26 @@ class Module:
                 self._written(nest, inner, plain)
         if size * len(nest.terms) >= LENGTHY:
             self.uses[name] += 1
+        return name
+
+    def stands_alone(self, nest: Nest) -> bool:
+        """Whether a nest is long straight code, which finds its windows itself.
+
+        It reaches them by their distance from where buffers begin; a hundred addresses would have
+        to be handed over on the stack.
+        """
+        return not nest.domain and len(nest.terms) > (LONG if self.looping else INLINED)
+
+    def alone(self, nest: Nest, windows: list[str]) -> str:
+        """The name of the function of such a nest, with the lines that find its windows."""
+        found = written(nest)
+        head = f"define internal void @{{name}}({TABLES}) #0 {{"
+        text = "\n".join([head, *windows, found.text.partition("\n")[2]])
+        name = self.functions.get(text)
+        if name is None:
+            name = self.functions[text] = f"nest{len(self.functions)}"
+            self.rough = True
+            self._written(nest, name, found._replace(text=text))
         return name
 
     def redo(self, nest: Nest) -> str:
@@ -311,7 +334,7 @@ def _chain(parts: list[str], grown: list[int]) -> list[str]:
             f"store ptr null, ptr %grown{k}",
         ]
     for k, part in enumerate(parts):
-        lines.append(f"%r{k} = call i64 @{part}(ptr %in, ptr %out, ptr %scratch)")
+        lines.append(f"%r{k} = call i64 @{part}({TABLES})")
         if k + 1 < len(parts):
             lines += [
                 f"%bad{k} = icmp ne i64 %r{k}, 0",
@@ -345,7 +368,7 @@ class Part:
                 self._step(at, self.schedule.steps[at])
             for k, place in guards.get(at, ()):
                 self._guard(k, place)
-        head = f"define internal i64 @{self.name}(ptr %in, ptr %out, ptr %scratch) #0 {{"
+        head = f"define internal i64 @{self.name}({TABLES}) #0 {{"
         return "\n".join([head, *self.lines, "ret i64 0", "}"])
 
     def fresh(self) -> str:
@@ -415,14 +438,31 @@ class Part:
         if isinstance(step, Again):
             self._again(step, nest)
             return
-        self.lines.append(self._nest(nest, self.module.nest(nest)))
+        if self.module.stands_alone(nest):
+            name = self.module.alone(nest, self._windows(nest))
+            self.lines.append(f"call void @{name}({TABLES})")
+        else:
+            self.lines.append(self._nest(nest, self.module.nest(nest)))
         if isinstance(step, Bounds):
             self._bounds(step)
+        if isinstance(step, Loop) and step.exact is not None:
+            self._exact(step.exact, nest.stores[-1].place)
 
     def _nest(self, nest: Nest, name: str) -> str:
         places = [*nest.loads, *[s.place for s in nest.stores]]
         args = ", ".join(f"ptr {self.address(place)}" for place in places)
         return f"call void @{name}({args})"
+
+    def _windows(self, nest: Nest) -> list[str]:
+        """Lines that find the windows of a nest in a function of its own."""
+        inner = Part(self.module, self.schedule, "")
+        names = [f"%l{k}" for k in range(len(nest.loads))]
+        names += [f"%s{k}" for k in range(len(nest.stores))]
+        places = [*nest.loads, *[s.place for s in nest.stores]]
+        for name, place in zip(names, places, strict=True):
+            base, offset = inner._base(place.buffer), place.offset * place.buffer.dtype.itemsize
+            inner.lines.append(f"{name} = getelementptr inbounds i8, ptr {base}, i64 {offset}")
+        return inner.lines
 
     def _again(self, step: Again, look: Nest) -> None:
         """Run a nest where what another one adds up is no number."""
@@ -518,6 +558,21 @@ class Part:
         places = (*step.args, step.out)
         addresses = ", ".join(f"ptr {self.address(place)}" for place in places)
         self._checked(f"call i64 @{name}(i64 {number}, {addresses})")
+
+    def _exact(self, exact: Exact, flag: Place) -> None:
+        """Where a flag is set, do a nest again."""
+        number = len(self.module.calls)
+        self.module.calls.append(exact)
+        name = self.module.routine("python", by_python(2))
+        value, bad = self.fresh(), self.fresh()
+        self.lines += [
+            f"{value} = load i8, ptr {self.address(flag)}",
+            f"{bad} = icmp ne i8 {value}, 0",
+            f"br i1 {bad}, label %exact{number}, label %fine{number}",
+            f"exact{number}:",
+        ]
+        self._checked(f"call i64 @{name}(i64 {number}, {TABLES})")
+        self.lines += [f"br label %fine{number}", f"fine{number}:"]
 
     def _checked(self, call: str) -> None:
         """Call what returns a status, and hand on any but 0."""

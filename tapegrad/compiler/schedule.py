@@ -39,6 +39,7 @@ from tapegrad.compiler.place import (
     whole,
     window,
 )
+from tapegrad.compiler.presumed import Exact, presumed
 from tapegrad.compiler.products import multiplied
 from tapegrad.compiler.region import REGION
 from tapegrad.compiler.scalars import BITS
@@ -78,6 +79,7 @@ class Schedule:
 
     def __init__(self, graph: Graph, constants: list[np.ndarray] | None = None) -> None:
         self.graph = graph
+        self.outermost = constants is None  # not what a loop or a branch runs
         self.steps: list[Step] = []
         self.buffers: list[Buffer] = []
         self.constants: list[np.ndarray] = [] if constants is None else constants
@@ -516,7 +518,12 @@ class Schedule:
                 terms.append(Term(node.name, args, node.dtype))
                 index[position] = len(terms) - 1
         stores = [Store(term(p), place, mode) for p, place, mode in step.stores]
-        return nest_of(step.domain, loads, tuple(terms), tuple(stores))
+        nest = nest_of(step.domain, loads, tuple(terms), tuple(stores))
+        plain = presumed(nest, self._room) if self.outermost else None
+        if plain is None:
+            return nest
+        step.exact = Exact(nest, self.constants)
+        return plain
 
     def _live(self) -> None:
         """Between which steps the content of each buffer is needed; where it lies in scratch."""
