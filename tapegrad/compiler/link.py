@@ -32,11 +32,12 @@ CALLBACK = ctypes.CFUNCTYPE(
 
 
 def _computed(program: int, number: int, table: int, out: int) -> int:
-    """Compute one operation by its NumPy forward."""
+    """Compute one operation by its NumPy forward, or do again what has to be exact."""
     try:
         step = _calls[program][number]
         if isinstance(step, Exact):
-            step.run(*(ctypes.c_size_t * 2).from_address(table), out)
+            inputs, outputs = (ctypes.c_size_t * 2).from_address(table)
+            step.run(inputs, outputs, out)
             return 0
         pointers = (ctypes.c_void_p * len(step.args)).from_address(table)
         args = [_seen(p, place) for p, place in zip(pointers, step.args, strict=True)]

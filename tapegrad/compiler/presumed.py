@@ -19,7 +19,7 @@ from tapegrad.compiler.loops import SET, Nest, Store, Term, written
 from tapegrad.compiler.place import INPUT, OUTPUT, SCRATCH, Buffer, Place, whole
 from tapegrad.kernels import build
 
-LEAST = 32  # strong products for which it is worth it
+LEAST = 64  # strong products for which it is worth it
 DOUBLE, TRUTH = np.dtype(np.float64), np.dtype(np.bool_)
 PLAIN = frozenset(("add", "sub", "mul", "neg", "strong"))  # NaN for an operand that is NaN
 
