@@ -102,3 +102,37 @@ def test_a_part_that_is_a_result_too_is_written_twice():
     assert len(nests(f, X)) == 1
     for got, expected in zip(tg.jit(f)(X), f(X), strict=True):
         np.testing.assert_allclose(got, expected, rtol=1e-14)
+
+
+WIDE = np.random.default_rng(0).normal(size=(40, 50))
+
+
+@pytest.mark.parametrize(
+    ("f", "copies"),
+    [
+        (lambda x: x[1:], 2),
+        (lambda x: x[:-3], 2),
+        (lambda x: x[7:20], 3),
+        (lambda x: x[:, 4:-4], 3),
+        (lambda x: x[:, :-1], 2),
+        (lambda x: x[2:, :-1], 2),
+        (lambda x: x[::2], 2),
+        (lambda x: x[3:3], 1),
+        (lambda x: x[5], 2),
+        (lambda x: x[:, 5], 2),
+    ],
+)
+def test_zeros_are_written_around_a_part(f, copies):
+    slope = tg.grad(lambda x: np.sum(np.sin(f(x))))
+    np.testing.assert_array_equal(tg.jit(slope)(WIDE) != 0.0, slope(WIDE) != 0.0)
+    np.testing.assert_allclose(tg.jit(slope)(WIDE), slope(WIDE), rtol=1e-12)
+    embedding = lambda x: tg.vjp(f, WIDE)[1](x)[0]
+    given = f(WIDE)
+    assert len(nests(embedding, given)) <= copies
+    np.testing.assert_array_equal(tg.jit(embedding)(given), embedding(given))
+
+
+@pytest.mark.parametrize("widths", [((0, 9), (0, 0)), ((2, 3), (0, 0)), ((0, 0), (5, 1)), 3, 0])
+def test_paddings(widths):
+    f = lambda x: np.pad(x, widths, constant_values=2.5)
+    np.testing.assert_array_equal(tg.jit(f)(WIDE), f(WIDE))
