@@ -7,6 +7,7 @@ over a window of the result.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 from tapegrad.compiler.graph import Graph, Node
@@ -15,6 +16,7 @@ from tapegrad.compiler.passes.padded import ADDED
 from tapegrad.compiler.place import Place, follow
 from tapegrad.ops import shape as s
 
+LARGE = 1 << 10  # elements of a result from which on none is written twice
 Plan = list[tuple[int | float, Place, str]]
 
 
@@ -40,8 +42,25 @@ def _stack(graph: Graph, node: Node, out: Place) -> Plan:
     return [(a, _at(out, (*before, k)), SET) for k, a in enumerate(node.args)]
 
 
+def _within(source: int, part: Place, out: Place, around: float) -> Plan:
+    """A part of the result, and one number around it.
+
+    In a large result that is not written where the part lies, if it is one dimension's ends.
+    """
+    outside = [out]
+    if prod(out.shape) >= LARGE and part.strides == out.strides:
+        other = [d for d, n in enumerate(out.shape) if n != part.shape[d]]
+        if len(other) == 1:
+            before = (slice(None),) * other[0]
+            first = (part.offset - out.offset) // out.strides[other[0]]
+            last = first + part.shape[other[0]]
+            ends = [_at(out, (*before, end)) for end in (slice(first), slice(last, None))]
+            outside = [end for end in ends if 0 not in end.shape]
+    return [*[(around, place, SET) for place in outside], (source, part, SET)]
+
+
 def _embed(graph: Graph, node: Node, out: Place) -> Plan:
-    return [(0.0, out, SET), (node.args[0], _at(out, node.params["index"]), SET)]
+    return _within(node.args[0], _at(out, node.params["index"]), out, 0.0)
 
 
 def _pad(graph: Graph, node: Node, out: Place) -> Plan:
@@ -52,7 +71,7 @@ def _pad(graph: Graph, node: Node, out: Place) -> Plan:
             for n, (before, _) in zip(graph.nodes[source].shape, node.params["widths"], strict=True)
         ]
     )
-    return [(float(node.params["value"]), out, SET), (source, _at(out, inside), SET)]
+    return _within(source, _at(out, inside), out, float(node.params["value"]))
 
 
 def _diagonal_embed(graph: Graph, node: Node, out: Place) -> Plan:
@@ -80,7 +99,7 @@ def _zero_view(graph: Graph, node: Node, out: Place) -> Plan | None:
 
 def _only_view(graph: Graph, node: Node, out: Place) -> Plan | None:
     found = _single(out, node.params["chain"])
-    return None if found is None else [(0.0, out, SET), (node.args[0], found, SET)]
+    return None if found is None else _within(node.args[0], found, out, 0.0)
 
 
 def _single(out: Place, chain: Any) -> Place | None:

@@ -39,6 +39,7 @@ from tapegrad.compiler.place import (
     whole,
     window,
 )
+from tapegrad.compiler.presumed import Exact, presumed
 from tapegrad.compiler.products import multiplied
 from tapegrad.compiler.region import REGION
 from tapegrad.compiler.scalars import BITS
@@ -78,6 +79,7 @@ class Schedule:
 
     def __init__(self, graph: Graph, constants: list[np.ndarray] | None = None) -> None:
         self.graph = graph
+        self.outermost = constants is None  # not what a loop or a branch runs
         self.steps: list[Step] = []
         self.buffers: list[Buffer] = []
         self.constants: list[np.ndarray] = [] if constants is None else constants
@@ -190,9 +192,7 @@ class Schedule:
             place = whole(self._buffer(CONSTANT, len(self.constants) - 1, node), node.shape)
         else:
             place = self.fresh(node)
-            loop = self.steps[self.home[position]]
-            assert isinstance(loop, Loop)
-            loop.stores.append((position, place, SET))
+            self._loop(self.home[position]).stores.append((position, place, SET))
         self.places[position] = place
         return place
 
@@ -336,7 +336,7 @@ class Schedule:
             self.kinds[position] = CALL
             self._call(position, node)
             return
-        last = -1
+        last = self._written_by_loops(node, plan)
         for source, target, mode in plan:
             if isinstance(source, float):
                 self.steps.append(Copy(source, target, mode))
@@ -344,22 +344,49 @@ class Schedule:
                 value = self.graph.nodes[source].value
                 assert value is not None
                 self.steps.append(Copy(float(value.flat[0]), target, mode))
-            elif (
-                node.name in ("cat", "stack")
-                and self.kinds[source] == MAP
-                and source not in self.places
-                and self.graph.nodes[source].shape == target.shape
-            ):
-                loop = self.steps[self.home[source]]
-                assert isinstance(loop, Loop)
-                loop.stores.append((source, target, SET))
-                last = max(last, self.home[source])
-                continue
             else:
                 self.steps.append(Copy(self.place(source).broadcast(target.shape), target, mode))
             last = len(self.steps) - 1
         self.places[position] = out
         self.home[position] = last
+
+    def _written_by_loops(self, node: Node, plan: pieces.Plan) -> int:
+        """Take those pieces of a join from a plan that loops write; returns the last of the loops.
+
+        These are what loops compute, and what is there when a loop runs over as many elements: so
+        pieces that lie side by side are written at once.
+        """
+        last = -1
+        if node.name not in ("cat", "stack"):
+            return last
+        loops: dict[Shape, int] = {}
+        rest: pieces.Plan = []
+        for source, target, mode in plan:
+            assert isinstance(source, int)
+            operand = self.graph.nodes[source]
+            fits = operand.shape == target.shape and operand.dtype == node.dtype
+            if fits and self.kinds[source] == MAP:
+                at = self.home[source]
+                self._loop(at).stores.append((source, target, mode))
+                loops[target.shape] = max(at, loops.get(target.shape, -1))
+                last = max(last, at)
+            else:
+                rest.append((source, target, mode))
+        plan.clear()
+        for source, target, mode in rest:
+            assert isinstance(source, int)
+            at = loops.get(target.shape, -1)
+            if at > self.home[source] and self.graph.nodes[source].dtype == node.dtype:
+                self._bring(source, self._loop(at), at)
+                self._loop(at).stores.append((source, target, mode))
+            else:
+                plan.append((source, target, mode))
+        return last
+
+    def _loop(self, at: int) -> Loop:
+        loop = self.steps[at]
+        assert isinstance(loop, Loop)
+        return loop
 
     def _indices(self, args: tuple[int, ...], ranges: list[range]) -> tuple[list[Place], int]:
         """Where index arrays lie, and the last of the steps that look whether they fit."""
@@ -490,8 +517,13 @@ class Schedule:
             else:
                 terms.append(Term(node.name, args, node.dtype))
                 index[position] = len(terms) - 1
-        stores = [Store(index[p], place, mode) for p, place, mode in step.stores]
-        return nest_of(step.domain, loads, tuple(terms), tuple(stores))
+        stores = [Store(term(p), place, mode) for p, place, mode in step.stores]
+        nest = nest_of(step.domain, loads, tuple(terms), tuple(stores))
+        plain = presumed(nest, self._room) if self.outermost else None
+        if plain is None:
+            return nest
+        step.exact = Exact(nest, self.constants)
+        return plain
 
     def _live(self) -> None:
         """Between which steps the content of each buffer is needed; where it lies in scratch."""

@@ -8,14 +8,15 @@ from tapegrad.compiler.graph import Node
 from tapegrad.compiler.loops import MAX, MIN, SET, SUM, Nest, Store, Term, nest_of
 from tapegrad.compiler.nested import Nested
 from tapegrad.compiler.place import Place
+from tapegrad.compiler.presumed import Exact
 from tapegrad.compiler.routine import Routine
 from tapegrad.tape import Shape
 
 
 class Loop:
-    """A nest in the making."""
+    """A nest in the making; `exact` is what is run where its last store holds True."""
 
-    __slots__ = ("again", "domain", "members", "nodes", "stores")
+    __slots__ = ("again", "domain", "exact", "members", "nodes", "stores")
 
     def __init__(self, domain: Shape) -> None:
         self.domain = domain
@@ -23,6 +24,7 @@ class Loop:
         self.members: set[int] = set()
         self.again: set[int] = set()  # what another loop has computed before
         self.stores: list[tuple[int, Place, str]] = []
+        self.exact: Exact | None = None
 
 
 class Gemm:

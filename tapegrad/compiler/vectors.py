@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from tapegrad.compiler import wide
+from tapegrad.compiler.columns import SIDE, columns, turned
 from tapegrad.compiler.loops import (
     ADD,
     LOOSE,
@@ -70,6 +71,7 @@ class Lanes:
             self.apart[~k] = way.across >= 0 and place.strides[way.order[way.across]] != 0
         for k, picks in enumerate(nest.picks[: len(nest.loads)]):
             self.depth[~k] = max([self.depth[~k], *[self.depth[~load] for load, _, _ in picks]])
+            self.apart[~k] |= any(self.apart[~load] for load, _, _ in picks)
         for k, term in enumerate(nest.terms):
             self.depth[k] = max([self.depth[a] for a in term.args], default=0)
             self.apart[k] = any(self.apart[a] for a in term.args)
@@ -179,8 +181,13 @@ class Lanes:
                     self._open(k, True)
         self._compute(level)
         if level == len(self.way.order):
+            beside = self._rows() if self.way.rows else set()
             for k in range(len(self.nest.stores)):
-                self._store(k)
+                if k not in beside:
+                    self._store(k)
+        elif level == self.way.across and self.way.rows:
+            with self._wide(self.way.width):
+                self._blocks(level)
         elif level == self.way.across:
             for segment in self.segments:
                 with self._wide(segment.width):
@@ -330,7 +337,42 @@ class Lanes:
         nest = self.nest
         place = nest.loads[k]
         picks = nest.picks[k] if nest.picks else ()
+        if self.way.rows and self.apart[~k] and (picks or place.strides[0] != 1):
+            return self._gathered(k, place, picks)
         return self._read(self._picked(self.loads[k], place, picks), place, self.apart[~k])
+
+    def _addresses(self, base: str, place: Place, picks: Picks = ()) -> str:
+        """The addresses of elements that lie apart."""
+        many, stride = self.many, place.strides[0]
+        steps = ", ".join([f"i64 {i * stride}" for i in range(self.width)])
+        found = f"<{steps}>"
+        for load, step, extent in picks:
+            index = self.whole(self.values[~load], self.apart[~load])
+            low = many.share("i1", f"icmp slt i64 {index}, 0").name
+            up = many.share("i64", f"add nsw i64 {index}, {extent}").name
+            index = many.share("i64", f"select i1 {low}, i64 {up}, i64 {index}").name
+            index = many.share("i64", f"mul nsw i64 {index}, {step}").name
+            self._take(many)
+            found = self.emit("", f"add nsw {self.typed('i64')} {index}, {found}").name
+        kind = memory(place.buffer.dtype)
+        line = f"getelementptr inbounds {kind}, ptr {base}, {self.typed('i64')} {found}"
+        return self.emit("", line).name
+
+    def _gathered(self, k: int, place: Place, picks: Picks) -> Value:
+        """Elements that lie apart."""
+        dtype = place.buffer.dtype
+        kind, pointers, all_ = memory(dtype), self.typed("ptr"), self.typed("i1")
+        type, size = self.typed(kind), dtype.itemsize
+        symbol = f"{_masked('gather', self.width, kind)[:-3]}.v{self.width}p0"
+        self.declared.add(f"declare {type} @{symbol}({pointers}, i32 immarg, {all_}, {type})")
+        at = self._addresses(self.loads[k], place, picks)
+        found = self.emit(
+            kind, f"call {type} @{symbol}({pointers} {at}, i32 {size}, {all_} splat (i1 true), "
+            f"{type} poison)",
+        )  # fmt: skip
+        if dtype.name == "bool":
+            return self.emit("i1", f"trunc {type} {found.name} to {all_}")
+        return found
 
     def _read(self, address: str, place: Place, apart: bool) -> Value:
         dtype = place.buffer.dtype
@@ -469,10 +511,59 @@ class Lanes:
             if self.mask:
                 value = self._masked(k, value)
             self._finish(k, value, vectors)
+        elif self.width > 1 and self.way.rows and store.place.strides[0] != 1:
+            self._scattered(k, value.name, store.place)
         elif store.mode == SET:
             self._put(value.name, self._target(k), store.place, vectors)
         else:
             self._finish(k, value, vectors)
+
+    def _blocks(self, level: int) -> None:
+        """Steps of some rows each; the last begins earlier where too few rows are left."""
+        extent = self.nest.domain[0]
+        first, last = ("%from", "%to") if self.part else ("0", str(extent))
+        latest = self.emit("i64", f"sub nsw i64 {last}, {self.width}").name
+
+        def step(index: str) -> None:
+            over = self.emit("i1", f"icmp sgt i64 {index}, {latest}").name
+            self._step(level, self.emit("i64", f"select i1 {over}, i64 {latest}, i64 {index}").name)
+
+        self._loop(first, last, self.width, step)
+
+    def _rows(self) -> set[int]:
+        """Write results that lie side by side as rows; returns which."""
+        runs = columns(self.nest)
+        for run in runs:
+            place = self.nest.stores[run[0]].place
+            kind = memory(place.buffer.dtype)
+            type = self.typed(kind)
+
+            def shuffle(x: str, y: str, order: tuple[int, ...], type: str = type) -> str:
+                places = ", ".join([f"i32 {i}" for i in order])
+                line = f"shufflevector {type} {x}, {type} {y}, <{len(order)} x i32> <{places}>"
+                return self.emit("", line).name
+
+            for first in range(0, len(run), SIDE):
+                sources = [self.nest.stores[k].source for k in run[first : first + SIDE]]
+                names = [self.whole(self.values[a], self.apart[a]) for a in sources]
+                for i, name in enumerate(turned(names, shuffle)):
+                    off = i * place.strides[0] + first
+                    line = f"getelementptr inbounds {kind}, ptr {self.stores[run[0]]}, i64 {off}"
+                    at = self.emit("ptr", line).name
+                    self.lines.append(f"store <{len(names)} x {kind}> {name}, ptr {at}, align 8")
+        return {k for run in runs for k in run}
+
+    def _scattered(self, k: int, name: str, place: Place) -> None:
+        """Store elements that lie apart."""
+        kind, pointers, all_ = memory(place.buffer.dtype), self.typed("ptr"), self.typed("i1")
+        type, size = self.typed(kind), place.buffer.dtype.itemsize
+        symbol = f"{_masked('scatter', self.width, kind)[:-3]}.v{self.width}p0"
+        self.declared.add(f"declare void @{symbol}({type}, {pointers}, i32 immarg, {all_})")
+        at = self._addresses(self.stores[k], place)
+        self.lines.append(
+            f"call void @{symbol}({type} {name}, {pointers} {at}, i32 {size}, "
+            f"{all_} splat (i1 true))"
+        )
 
     def _finish(self, k: int, value: Value, vectors: bool) -> None:
         store = self.nest.stores[k]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import prod
 from typing import NamedTuple
 
+from tapegrad.compiler.columns import SIDE, columns
 from tapegrad.compiler.loops import ADD, MEMORY, SET, Nest
 from tapegrad.compiler.place import Place
 
@@ -36,6 +37,7 @@ class Way(NamedTuple):
     across: int
     width: int
     exact: bool = False  # what is left is done by narrower vectors, not under a mask
+    rows: bool = False  # results are written as rows, see `columns`; the last rows once more
 
 
 def way_through(nest: Nest, part: bool) -> Way | None:
@@ -45,6 +47,8 @@ def way_through(nest: Nest, part: bool) -> Way | None:
         return None
     if any(load.buffer is s.place.buffer for load in nest.loads for s in nest.stores):
         return None  # a scan
+    if columns(nest):
+        return Way((0,), 0, SIDE, rows=True)
     if len(nest.terms) > LONG:
         return None
     rank, work = len(nest.domain), _work(nest)

@@ -28,7 +28,7 @@ def simplified(graph: Graph) -> Graph:
         found = _same_as(builder, node)
         if found is None:
             node = _folded(builder, node)
-            key = _key(node)
+            key = key_of(node)
             found = None if key is None else known.get(key)
             if found is None:
                 found = builder.add(node)
@@ -38,7 +38,7 @@ def simplified(graph: Graph) -> Graph:
     return builder.done()
 
 
-def _key(node: Node) -> Any:
+def key_of(node: Node) -> Any:
     """What two records that compute the same have in common; None for those that never do."""
     if node.value is not None:
         value = node.value
