@@ -140,7 +140,7 @@ def written(op: Op) -> Callable[[Tensor, Any], Tensor]:
                 recorded = tape.mode and (place or tracked)
                 simply = simple and place > 0 and not tracked and tape.mode == MODE_FAST
                 if (
-                    (not recorded or (simply and storage.root(b) is not root))
+                    (not recorded or (simply and _apart(a, b)))
                     and flags.c_contiguous
                     and flags.writeable
                 ):
@@ -152,6 +152,13 @@ def written(op: Op) -> Callable[[Tensor, Any], Tensor]:
         return run_inplace(op, (target, as_operand(other)), {}, target)
 
     return function
+
+
+def _apart(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether two arrays are sure to share no memory; most own what they show."""
+    if a.base is None and b.base is None:
+        return a is not b
+    return storage.memory(a) is not storage.memory(b)
 
 
 def check_inplace(name: str, target: Tensor, tape: Tape, listening: bool) -> None:

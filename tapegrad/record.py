@@ -104,9 +104,6 @@ def run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
             raise unfit(op, arrays, problem) from None
     if type(result) is not np.ndarray:
         result = np.asarray(result)
-    shares = (
-        op.view and isinstance(args[0], Tensor) and storage.root(result) is storage.root(given[0])
-    )
     if history and tape.mode and result.dtype.kind in "fc" and tracked(op, args):
         if result.dtype.kind == "c" or result.dtype not in DTYPE_BITS:
             raise NotImplementedError(
@@ -120,8 +117,10 @@ def run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
         if tape.anomaly is not None:
             tape.traces[token - 1 + 1] = user_line()  # as a number of its own
     else:
-        t = wrap(result) if shares else fresh(result)
-    if shares:
+        t = fresh(result)
+        if tape.inference:
+            return t
+    if op.view and isinstance(args[0], Tensor) and storage.root(result) is storage.root(given[0]):
         _attach_view(t, args[0], op, params, tape)
     return t
 

@@ -456,10 +456,11 @@ def wrap(array: np.ndarray | np.generic) -> Tensor:
 
 
 def fresh(array: np.ndarray) -> Tensor:
-    """A Tensor around an array that is nobody else's, which inference mode marks as its own."""
+    """A Tensor without history, which inference mode marks as its own."""
     t = wrap(array)
-    if current.tape.inference:
-        t._home = View(None, (), None, frozen=INFERENCE)
+    tape = current.tape
+    if tape.inference:
+        t._home = View(None, (), tape, frozen=INFERENCE)
     return t
 
 
