@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.kernels import table
+from tapegrad.layouts import address, layout_of
 from tapegrad.ops import along as rows
 from tapegrad.ops.core import Op
-from tapegrad.record import address, layout_of, run
+from tapegrad.record import run
 from tapegrad.size import only_ints
 from tapegrad.tape import DTYPE_BITS, SAVES, shapes
 from tapegrad.tensor import F8, SHORT, Tensor

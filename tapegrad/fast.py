@@ -19,9 +19,10 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.layouts import classes, matrix_layout
 from tapegrad.ops.core import Formula, Op
 from tapegrad.ops.elementwise import Lazy
-from tapegrad.record import classes, matrix_layout, resolve, run
+from tapegrad.record import resolve, run
 from tapegrad.tape import (
     CLASS_SHIFT,
     DTYPE_BITS,

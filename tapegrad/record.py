@@ -7,7 +7,6 @@ first operand.
 
 from __future__ import annotations
 
-import ctypes
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -16,32 +15,22 @@ import numpy as np
 
 from tapegrad import parallel, storage
 from tapegrad.dtypes import get_default_dtype, result_type
-from tapegrad.kernels.layout import MATRIX, SMALL, SYSTEM, find
-from tapegrad.ops import along, picked
-from tapegrad.ops.along import ALONG
+from tapegrad.layouts import layout_of
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op
-from tapegrad.ops.picked import PICKS
-from tapegrad.ops.shape import JOINING, STRIDED, replay
+from tapegrad.ops.shape import replay
 from tapegrad.specimen import Specimen
 from tapegrad.tape import (
-    CLASS_SHIFT,
-    COLUMN,
     DROP_FLOOR,
     DTYPE_BITS,
     GENERAL,
     LARGE,
     PACKED,
-    ROW,
     SAVES,
-    SCALAR,
     Ended,
-    Shape,
     Tape,
     current,
-    strides,
 )
 from tapegrad.tensor import (
-    F8,
     INFERENCE,
     NO_GRAD,
     Tensor,
@@ -52,15 +41,6 @@ from tapegrad.tensor import (
     regenerating,
     wrap,
 )
-
-PASSES = frozenset(("clone", "contiguous", "reshape", "squeeze", "unsqueeze", "expand", "alias"))
-
-Layout = tuple[int, int] | None
-_layouts: dict[Any, Layout] = {}
-_places: dict[Any, int] = {}  # of views: where the walk finds how they lie
-_found = find()
-_DATA = 0 if _found is None else _found.array_data
-_word = ctypes.c_int64.from_address
 
 
 def run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
@@ -336,125 +316,6 @@ def _native(op: Op, given: list[Any], arrays: list[Any], result: np.ndarray) -> 
     return True
 
 
-def layout_of(op: Op, arrays: list[Any], result: np.ndarray, params: dict[str, Any]) -> Layout:
-    """The bits and the AUX field of a record that the compiled walk understands, or None."""
-    if result.dtype.kind != "f":
-        return None
-    if op.kind is ELEMENTWISE:
-        if len(arrays) > 3:
-            return None
-        key: Any = (result.shape, *[x.shape for x in arrays])
-        if key in _layouts:
-            return _layouts[key]
-        return _remember(key, classes(key[1:], key[0]))
-    if op.name in PASSES:
-        return classes((arrays[0].shape,), result.shape)
-    if op.name == "sum" or op.name == "mean":
-        shape = arrays[0].shape
-        key = ("sum", shape, params["dim"])
-        if key in _layouts:
-            return _layouts[key]
-        kept = tuple(1 if d in key[2] else n for d, n in enumerate(shape))
-        found = classes((kept,), shape)
-        return _remember(key, found and (found[0], arrays[0].size))
-    if op.name in STRIDED and result.dtype is F8:
-        place = place_of(arrays[0], result)
-        return None if place < 0 else (0, place)
-    if op.name == "part" and result.dtype is F8:  # a copy, of which the walk knows what is seen
-        place = place_of(arrays[0], arrays[0][params["index"]])
-        return None if place < 0 else (0, place)
-    if op.name in JOINING and result.dtype is F8:
-        return _joined(op, arrays, result, params["dim"])
-    if op.name in ALONG and result.dtype is F8:
-        aux = along.packed(arrays[0], result, params)
-        return (0, aux) if aux else None
-    if op.name in PICKS and result.dtype is F8:
-        aux = picked.packed(op.name, arrays, result, params)
-        return (0, aux) if aux else None
-    if op.name == "matmul" and result.dtype is F8:
-        return matrix_layout(arrays[0].shape, arrays[1].shape)
-    if op.name in ("solve", "slogdet") and result.dtype is F8:
-        return _system(arrays[0], result if op.name == "solve" else None)
-    return None
-
-
-def place_of(a: np.ndarray, r: np.ndarray) -> int:
-    """Where the walk finds how a view lies in an array; -1: only the rule knows."""
-    if not _DATA or a.size > SMALL or not a.flags.c_contiguous:
-        return -1
-    start = address(r) - address(a)
-    key = (a.size, start, r.shape, r.strides)
-    found = _places.get(key)
-    if found is None:
-        found = _new_place(a, r, start)
-    return found
-
-
-def address(array: np.ndarray) -> int:
-    """Where the first element of an array stands."""
-    return _word(id(array) + _DATA).value if _DATA else int(array.ctypes.data)
-
-
-def _new_place(a: np.ndarray, r: np.ndarray, start: int) -> int:
-    """Enter a view in the table, if it lies within the array: a copied scalar does not."""
-    ends = [(n - 1) * s for n, s in zip(r.shape, r.strides, strict=True)] if r.size else []
-    low = start + sum(e for e in ends if e < 0)
-    high = start + sum(e for e in ends if e > 0)
-    if r.size and not 0 <= low <= high < a.nbytes:
-        return -1
-    steps = tuple(s // a.itemsize for s in r.strides)
-    place = strides.add(a.size, start // a.itemsize if r.size else 0, r.shape, steps)
-    if place >= 0:
-        _places[a.size, start, r.shape, r.strides] = place
-    return place
-
-
-def _joined(op: Op, arrays: list[Any], result: np.ndarray, dim: int) -> Layout:
-    """The layout of what was joined along a dimension: where each part lies in the whole."""
-    if result.size > SMALL or any(type(x) is not np.ndarray or x.dtype is not F8 for x in arrays):
-        return None
-    key: Any = (op.name, dim, *[x.shape for x in arrays])
-    if key in _layouts:
-        return _layouts[key]
-    steps = [s // 8 for s in np.empty(result.shape).strides]
-    step = steps.pop(dim) if op.name == "stack" else steps[dim]
-    places, start = [], 0
-    for x in arrays:
-        places.append(strides.add(x.size, start, x.shape, tuple(steps)))
-        start += step if op.name == "stack" else step * x.shape[dim]
-    place = strides.write(places)
-    return _remember(key, None if min(place, *places) < 0 else (0, place))
-
-
-def _remember(key: Any, found: Layout) -> Layout:
-    if len(_layouts) > 4096:
-        _layouts.clear()
-    _layouts[key] = found
-    return found
-
-
-def matrix_layout(a: Shape, b: Shape) -> Layout:
-    """The layout of a product of matrices or vectors that is small enough for the walk."""
-    if len(a) > 2 or len(b) > 2:
-        return None
-    m = a[0] if len(a) == 2 else 1
-    inner, cols = a[-1], b[1] if len(b) == 2 else 1
-    if max(m * inner, inner * cols, m * cols) > MATRIX or not m * inner * cols:
-        return None
-    return 0, m | inner << 20 | cols << 40
-
-
-def _system(a: np.ndarray, solution: np.ndarray | None) -> Layout:
-    """The layout of one small system of linear equations, or of one determinant."""
-    if a.ndim != 2 or not 0 < a.size <= SYSTEM:
-        return None
-    if solution is None:
-        return 0, len(a)
-    if solution.ndim != 2 or not 0 < solution.size <= SYSTEM:
-        return None
-    return 0, len(a) | solution.shape[1] << 20
-
-
 def kept_values(op: Op, codes: Any, arrays: list[Any], result: np.ndarray) -> tuple[Any, ...]:
     """The values that the formulas of the tracked inputs read, in the order (inputs..., result)."""
     if op.variadic:
@@ -530,45 +391,6 @@ def user_line() -> str:
     while frame is not None and frame.f_globals.get("__name__", "").startswith("tapegrad"):
         frame = frame.f_back
     return "".join(traceback.format_stack(frame)) if frame is not None else ""
-
-
-def classes(shapes: Any, target: Shape) -> Layout:
-    """How each operand is broadcast, as bits of the word, and the length of a row; None if it is
-    none of the simple ways: as large as the result, one element, one row, or one column of it.
-    """
-    count = 1
-    for n in target:
-        count *= n
-    bits = row = 0
-    for shape, shift in zip(shapes, CLASS_SHIFT, strict=False):
-        size = 1
-        for n in shape:
-            size *= n
-        if size == count:
-            continue
-        if size == 1:
-            bits |= SCALAR << shift
-            continue
-        found = _row_or_column(shape, target, size, count)
-        if found is None or row not in (0, found[1]):
-            return None
-        bits |= found[0] << shift
-        row = found[1]
-    return bits, row
-
-
-def _row_or_column(shape: Shape, target: Shape, size: int, count: int) -> Layout:
-    core = shape
-    while core and core[0] == 1:
-        core = core[1:]
-    if core == target[len(target) - len(core) :]:
-        return ROW, size
-    padded = (1,) * (len(target) - len(shape)) + shape
-    while padded and padded[-1] == 1:
-        padded = padded[:-1]
-    if padded == target[: len(padded)] and count:  # how many rows of no elements, no count tells
-        return COLUMN, count // size
-    return None
 
 
 # -- views ---------------------------------------------------------------------------------

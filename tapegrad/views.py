@@ -25,9 +25,10 @@ from typing import Any, NamedTuple, ParamSpec, overload
 import numpy as np
 
 from tapegrad.kernels.layout import SMALL
+from tapegrad.layouts import classes, place_of
 from tapegrad.ops.core import Op, table
-from tapegrad.ops.shape import STRIDED, expand, getitem
-from tapegrad.record import PASSES, classes, place_of, resolve, run
+from tapegrad.ops.shape import PASSES, STRIDED, expand, getitem
+from tapegrad.record import resolve, run
 from tapegrad.tape import (
     DTYPE_BITS,
     GENERAL,

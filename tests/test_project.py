@@ -30,6 +30,7 @@ LAYERS = (
     {"parallel"},
     {"bulk"},
     {"tensor", "nodes"},
+    {"layouts"},
     {"record", "rewind"},
     {"fast", "inplace", "views", "along", "road"},
     {"functions"},

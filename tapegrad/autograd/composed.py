@@ -18,8 +18,7 @@ from tapegrad.autograd.pullback import Saved, fit
 from tapegrad.kernels.symbols import OPERANDS, Symbol
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code
 from tapegrad.ops.reduce import remaining
-from tapegrad.ops.shape import sum_to
-from tapegrad.record import PASSES
+from tapegrad.ops.shape import PASSES, sum_to
 from tapegrad.tape import (
     CODE_MASK,
     DTYPE_SHIFT,

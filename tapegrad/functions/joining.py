@@ -10,9 +10,10 @@ import numpy as np
 from tapegrad.dtypes import result_type
 from tapegrad.functions.arguments import as_input, has_dims, one_dim
 from tapegrad.functions.shapes import reshape, unsqueeze
+from tapegrad.layouts import layout_of
 from tapegrad.ops import shape as s
 from tapegrad.ops.core import Op
-from tapegrad.record import layout_of, resolve, run
+from tapegrad.record import resolve, run
 from tapegrad.tape import DTYPE_BITS, LARGE, MODE_FAST, Shape, current
 from tapegrad.tensor import F8, Tensor, placed, wrap
 from tapegrad.views import Sights, view_of

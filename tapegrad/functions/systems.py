@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from tapegrad.kernels.layout import SYSTEM
+from tapegrad.layouts import place_of
 from tapegrad.ops import determinant
 from tapegrad.ops import solve as ops
 from tapegrad.ops.decompose import part
 from tapegrad.ops.shape import squeeze, unsqueeze
-from tapegrad.record import place_of, resolve
+from tapegrad.record import resolve
 from tapegrad.tape import DTYPE_BITS, LARGE, MODE_FAST, SAVES, Tape, current
 from tapegrad.tensor import F8, Tensor, placed, wrap
 

@@ -14,9 +14,10 @@ import numpy as np
 
 from tapegrad.fast import owe
 from tapegrad.functions.arguments import all_dims
+from tapegrad.layouts import classes
 from tapegrad.ops.core import Op
 from tapegrad.ops.reduce import mean, remaining
-from tapegrad.record import classes, resolve
+from tapegrad.record import resolve
 from tapegrad.tape import GENERAL, MODE_FAST, STRIDE, current, pack_into, shapes
 from tapegrad.tensor import F8, SHORT, Tensor
 

@@ -25,14 +25,13 @@ from tapegrad.kernels.layout import (
 from tapegrad.ops.along import ALONG
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code, table
 from tapegrad.ops.picked import PICKS
-from tapegrad.ops.shape import JOINING, STRIDED
+from tapegrad.ops.shape import JOINING, PASSES, STRIDED
 
 PER_OP = 48  # two dtypes, three operands, eight patterns of scalars
 # addresses[((code * 2 + narrow) * 3 + operand) * 8 + scalars]; 0: not loaded.
 _ARGUMENTS = 8
 CAPACITY = 1024  # operations; the walk holds the address of this memory, so it never grows
 addresses = np.zeros(CAPACITY * PER_OP, np.int64)
-PASSES = ("clone", "contiguous", "reshape", "squeeze", "unsqueeze", "expand", "alias")
 _DTYPES = ("f8", "f4")
 
 

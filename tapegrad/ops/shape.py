@@ -216,6 +216,8 @@ def _only_view(g: Any, *, shape: Shape, chain: Any) -> Any:
 
 # Views whose elements all lie within their input, at fixed steps.
 STRIDED = ("getitem", "permute", "diagonal", "unfold")
+# What hands its adjoint on as it is, but for its shape.
+PASSES = frozenset(("clone", "contiguous", "reshape", "squeeze", "unsqueeze", "expand", "alias"))
 JOINING = ("cat", "stack")
 
 # fmt: off

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.kernels.road.frame import NUMBER, SIGHT, SIGHT_LINES
-from tapegrad.record import address
+from tapegrad.layouts import address
 from tapegrad.storage import root
 from tapegrad.views import Maker, Sight, Sights, Way, cut_of, shown, way_of
 
