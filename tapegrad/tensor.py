@@ -269,11 +269,17 @@ class Tensor(Operations):
         check_readable(self, "tolist")
         return self._a.tolist()
 
+    def _number(self) -> Any:
+        """The one element, for a conversion to a type of Python's."""
+        if self._a.size != 1:
+            raise ValueError(f"a Tensor of shape {self._a.shape} is not one number")
+        return self.item()
+
     def __float__(self) -> float:
-        return float(self.item())
+        return float(self._number())
 
     def __int__(self) -> int:
-        return int(self.item())
+        return int(self._number())
 
     def __index__(self) -> int:
         if self._a.dtype.kind not in "iub":
@@ -281,7 +287,7 @@ class Tensor(Operations):
         return int(self.item())
 
     def __complex__(self) -> complex:
-        return complex(self.item())
+        return complex(self._number())
 
     def __bool__(self) -> bool:
         if self._a.size != 1:
@@ -323,6 +329,8 @@ class Tensor(Operations):
         result = wrap(self._a.copy())
         if self.requires_grad:
             result.requires_grad_()
+        if self.grad is not None:
+            result.grad = self.grad.__deepcopy__(memo)
         return result
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -410,6 +418,8 @@ class Tensor(Operations):
         if value is not None:
             if not isinstance(value, Tensor):
                 raise TypeError(f"`grad` takes a Tensor or None, got {type(value).__name__}")
+            if value is self:
+                raise RuntimeError("a Tensor cannot be its own `grad`: use `t.detach().clone()`")
             if value._a.shape != self._a.shape or value._a.dtype != self._a.dtype:
                 raise RuntimeError(
                     f"`grad` must have the Tensor's shape {self._a.shape} and dtype {self.dtype}, "

@@ -15,9 +15,8 @@ from tapegrad.functions.special import order
 from tapegrad.inplace import run_inplace, written
 from tapegrad.ops import elementwise as e
 from tapegrad.ops import index as ix
-from tapegrad.ops import logic
+from tapegrad.ops import logic, special
 from tapegrad.ops import shape as s
-from tapegrad.ops import special
 from tapegrad.ops.core import Op
 from tapegrad.ops.reduce import cumsum
 from tapegrad.ops.scan import cumprod

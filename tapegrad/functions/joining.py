@@ -205,7 +205,16 @@ def _pieces(x: Tensor, d: int, edges: list[int]) -> tuple[Tensor, ...]:
     return see_all(x, (d, *edges), lambda: [(*before, slice(a, b)) for a, b in pairwise(edges)])
 
 
-def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+def _given(name: str, argument: str, other: Any) -> Any:
+    """An argument under its other name; not to give it is an error."""
+    if other is None:
+        raise TypeError(f"`{name}` needs the argument `{argument}`")
+    return other
+
+
+def split(
+    tensor: Any, split_size_or_sections: Any = None, dim: int = 0, *, split_size: Any = None
+) -> tuple[Tensor, ...]:
     """Pieces of a given size (or sizes) along a dimension; views.
 
     >>> import tapegrad as tg
@@ -213,6 +222,8 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Tenso
     [2, 2, 1]
     """
     x = has_dims(as_input(tensor, "split"), "split")
+    if split_size_or_sections is None:
+        split_size_or_sections = _given("split", "split_size_or_sections", split_size)
     d = one_dim(dim, x._a.ndim, "split")
     n = x._a.shape[d]
     if isinstance(split_size_or_sections, int):
@@ -247,7 +258,10 @@ def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     return split(x, max(1, -(-n // chunks)), dim)
 
 
-def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+def tensor_split(
+    input: Any, indices_or_sections: Any = None, dim: int = 0, *, sections: Any = None,
+    indices: Any = None,
+) -> tuple[Tensor, ...]:  # fmt: skip
     """Pieces between indices, or so many pieces of nearly equal size; views.
 
     >>> import tapegrad as tg
@@ -257,6 +271,9 @@ def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple[Te
     x = has_dims(as_input(input, "tensor_split"), "tensor_split")
     d = one_dim(dim, x._a.ndim, "tensor_split")
     n = x._a.shape[d]
+    if indices_or_sections is None:
+        given = sections if indices is None else indices
+        indices_or_sections = _given("tensor_split", "indices_or_sections", given)
     if isinstance(indices_or_sections, Tensor):
         indices_or_sections = indices_or_sections.tolist()
     if isinstance(indices_or_sections, int):

@@ -131,10 +131,18 @@ def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: An
     x = _typed(as_input(input, "prod"), dtype)
     if x._a.dtype.kind in "biu" and dtype is None:
         x = run(to, (x,), {"dtype": INT64})
+    if dim is None:
+        _no_keepdim(keepdim, "prod")
     if dim is None or not x._a.ndim:
         x = x if x._a.ndim == 1 else shapes.reshape(x, (x._a.size,))
         dim, keepdim = 0, False
     return along(r.prod, _multiplying, x, dim, keepdim)
+
+
+def _no_keepdim(keepdim: Any, name: str) -> None:
+    """Refuse to keep dimensions where none was given to reduce along."""
+    if keepdim:
+        raise TypeError(f"`{name}` keeps a dimension only where `dim` says which: pass `dim`")
 
 
 def _multiplying(op: Op, x: Tensor, dim: Any, keepdim: bool, _: Any) -> Given:
@@ -170,6 +178,7 @@ def var(
     keepdim: bool = False,
     *,
     correction: float | None = None,
+    axis: Dim = None,
 ) -> Tensor:
     """The variance; `correction` is taken from the count (1 by default).
 
@@ -177,6 +186,8 @@ def var(
     >>> tg.var(tg.tensor([1.0, 3.0]))
     tensor(2.)
     """
+    if axis is not None:
+        dim, keepdim = _renamed("var", dim, keepdim, axis, False)
     return _spread(r.var, input, dim, unbiased, keepdim, correction)
 
 
@@ -187,6 +198,7 @@ def std(
     keepdim: bool = False,
     *,
     correction: float | None = None,
+    axis: Dim = None,
 ) -> Tensor:
     """The standard deviation; `correction` is taken from the count (1 by default).
 
@@ -194,6 +206,8 @@ def std(
     >>> tg.std(tg.tensor([1.0, 1.0]))
     tensor(0.)
     """
+    if axis is not None:
+        dim, keepdim = _renamed("std", dim, keepdim, axis, False)
     return _spread(r.std, input, dim, unbiased, keepdim, correction)
 
 
@@ -236,7 +250,10 @@ def _extreme(
     input: Any, dim: Any, keepdim: bool, name: str, whole: Any, where: Any, pair: Any
 ) -> Any:
     x = ordered(as_input(input, name), name)
+    if not isinstance(keepdim, (bool, np.bool_)):
+        raise TypeError(f"`{name}`: keepdim is a bool, got {type(keepdim).__name__}")
     if dim is None:
+        _no_keepdim(keepdim, name)
         if x._a.size == 0:
             raise RuntimeError(f"`{name}`: an empty Tensor has no extreme element")
         return whole(x)

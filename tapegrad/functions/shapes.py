@@ -8,8 +8,15 @@ from typing import Any
 import numpy as np
 
 from tapegrad.dtypes import dtype as DType
-from tapegrad.dtypes import of_numpy, to_numpy
-from tapegrad.functions.arguments import as_input, dims_of, has_dims, one_dim, whole_shape
+from tapegrad.dtypes import to_numpy
+from tapegrad.functions.arguments import (
+    as_input,
+    dims_of,
+    has_dims,
+    one_dim,
+    whole_number,
+    whole_shape,
+)
 from tapegrad.ops import shape as s
 from tapegrad.record import run
 from tapegrad.size import only_ints
@@ -17,7 +24,7 @@ from tapegrad.tensor import Tensor
 from tapegrad.views import again, see
 
 
-def reshape(input: Any, *shape: Any) -> Tensor:
+def reshape(input: Any, *sizes: Any, shape: Any = None) -> Tensor:
     """The same elements in another shape; a view where that is possible.
 
     >>> import tapegrad as tg
@@ -26,10 +33,11 @@ def reshape(input: Any, *shape: Any) -> Tensor:
             [2, 3]])
     """
     x = as_input(input, "reshape")
-    found = _reshaped(x, shape)
+    given = sizes if shape is None else (shape,)
+    found = _reshaped(x, given)
     if found is not None:
         return found
-    return run(s.reshape, (x,), {"shape": whole_shape(shape, x._a.shape, "reshape")})
+    return run(s.reshape, (x,), {"shape": whole_shape(given, x._a.shape, "reshape")})
 
 
 def _reshaped(x: Tensor, size: tuple[Any, ...]) -> Tensor | None:
@@ -64,7 +72,7 @@ def _shaped(x: Tensor, new: tuple[int, ...]) -> Tensor:
     return run(s.reshape, (x,), {"shape": new})
 
 
-def view(input: Any, *shape: Any) -> Tensor:
+def view(input: Any, *shape: Any, size: Any = None) -> Tensor:
     """The same memory in another shape.
 
     >>> import tapegrad as tg
@@ -73,6 +81,7 @@ def view(input: Any, *shape: Any) -> Tensor:
             [2, 3]])
     """
     x = as_input(input, "view")
+    shape = shape if size is None else (size,)
     found = _reshaped(x, shape)
     if found is not None:
         return found
@@ -181,7 +190,7 @@ def clone(input: Any) -> Tensor:
     return run(s.clone, (as_input(input, "clone"),), {})
 
 
-def permute(input: Any, *dims: Any) -> Tensor:
+def permute(input: Any, *order: Any, dims: Any = None) -> Tensor:
     """The dimensions in another order; a view.
 
     >>> import tapegrad as tg
@@ -190,10 +199,11 @@ def permute(input: Any, *dims: Any) -> Tensor:
     """
     x = as_input(input, "permute")
     n = x._a.ndim
-    order = tuple([one_dim(d, n, "permute") for d in dims_of(dims)])
-    if len(order) != n or len(set(order)) != n:
-        raise RuntimeError(f"`permute` needs each of the {n} dimensions once, got {dims_of(dims)}")
-    return _permuted(x, order)
+    given = dims_of(order if dims is None else (dims,))
+    turned = tuple([one_dim(d, n, "permute") for d in given])
+    if len(turned) != n or len(set(turned)) != n:
+        raise RuntimeError(f"`permute` needs each of the {n} dimensions once, got {given}")
+    return _permuted(x, turned)
 
 
 TURNED = (1, 0)
@@ -224,7 +234,17 @@ def transpose(input: Any, dim0: int, dim1: int) -> Tensor:
     return _permuted(x, tuple(order))
 
 
-swapaxes = swapdims = transpose
+swapdims = transpose
+
+
+def swapaxes(input: Any, axis0: int, axis1: int) -> Tensor:
+    """`transpose`, by the names of its arguments that go with this one.
+
+    >>> import tapegrad as tg
+    >>> tg.swapaxes(tg.zeros(2, 3), axis0=0, axis1=1).shape
+    tapegrad.Size([3, 2])
+    """
+    return transpose(input, axis0, axis1)
 
 
 def t(input: Any) -> Tensor:
@@ -340,7 +360,7 @@ def unsqueeze(input: Any, dim: int) -> Tensor:
     return see(s.unsqueeze, x, {"dims": (d,)}, r, d)
 
 
-def expand(input: Any, *size: Any) -> Tensor:
+def expand(input: Any, *sizes: Any, size: Any = None) -> Tensor:
     """Dimensions of size 1 repeated without a copy; a view.
 
     >>> import tapegrad as tg
@@ -350,7 +370,7 @@ def expand(input: Any, *size: Any) -> Tensor:
     """
     x = as_input(input, "expand")
     a = x._a
-    given = dims_of(size)
+    given = dims_of(sizes if size is None else (size,))
     key = a.shape, a.strides, given
     found = _expansions.get(key)
     if found is None:
@@ -410,7 +430,7 @@ def narrow(input: Any, dim: int, start: Any, length: int) -> Tensor:
     """
     x = has_dims(as_input(input, "narrow"), "narrow")
     d = one_dim(dim, x._a.ndim, "narrow")
-    n, first = x._a.shape[d], int(start)
+    n, first = x._a.shape[d], whole_number(start, "narrow", "start")
     if not -n <= first <= n:
         raise IndexError(f"`narrow`: start {first} is out of range for size {n}")
     first = first + n if first < 0 else first
@@ -434,7 +454,7 @@ def select(input: Any, dim: int, index: Any) -> Tensor:
     x = as_input(input, "select")
     if not x._a.ndim:
         raise IndexError("`select` cannot be applied to a 0-d Tensor")
-    d, i = one_dim(dim, x._a.ndim, "select"), int(index)
+    d, i = one_dim(dim, x._a.ndim, "select"), whole_number(index, "select", "index")
     n = x._a.shape[d]
     if not -n <= i < n:
         raise IndexError(f"`select`: index {i} is out of range for dimension {dim} of size {n}")
@@ -513,7 +533,7 @@ def _matrix(input: Any, name: str) -> Tensor:
     return x
 
 
-def flip(input: Any, *dims: Any) -> Tensor:
+def flip(input: Any, *given: Any, dims: Any = None) -> Tensor:
     """The elements in reverse order along dimensions; a copy.
 
     >>> import tapegrad as tg
@@ -521,9 +541,13 @@ def flip(input: Any, *dims: Any) -> Tensor:
     tensor([2, 1, 0])
     """
     x = as_input(input, "flip")
-    chosen = tuple(one_dim(d, x._a.ndim, "flip") for d in dims_of(dims))
+    if not given and dims is None:
+        raise TypeError("`flip` needs the argument `dims`")
+    chosen = tuple(
+        one_dim(d, x._a.ndim, "flip") for d in dims_of(given if dims is None else (dims,))
+    )
     if len(set(chosen)) != len(chosen):
-        raise RuntimeError(f"`flip`: a dimension appears twice in {dims_of(dims)}")
+        raise RuntimeError(f"`flip`: a dimension appears twice in {chosen}")
     return run(s.flip, (x,), {"dims": chosen if x._a.ndim else ()})
 
 
@@ -573,23 +597,3 @@ def to(input: Any, *args: Any, dtype: Any = None, copy: bool = False, device: An
     if kind == x._a.dtype:
         return clone(x) if copy else x
     return run(s.to, (x,), {"dtype": kind})
-
-
-def type(input: Tensor, dtype: Any = None) -> Any:
-    """The dtype, or the Tensor in another one.
-
-    >>> import tapegrad as tg
-    >>> tg.ones(1).type(tg.int64)
-    tensor([1])
-    """
-    return of_numpy(input._a.dtype) if dtype is None else to(input, dtype)
-
-
-def type_as(input: Tensor, other: Tensor) -> Tensor:
-    """The Tensor in the dtype of another.
-
-    >>> import tapegrad as tg
-    >>> tg.ones(1).type_as(tg.tensor(1))
-    tensor([1])
-    """
-    return to(input, other.dtype)
