@@ -15,17 +15,15 @@ from tapegrad.ops.index import WRITES
 from tapegrad.ops.shape import write_view
 from tapegrad.record import (
     check_open,
-    mismatch,
     promoted,
     regenerate,
     resolve,
     tracked,
-    undefined,
-    unfit,
     user_line,
     write,
     write_step,
 )
+from tapegrad.refusals import mismatch, undefined, unfit
 from tapegrad.tape import LARGE, Tape, current
 from tapegrad.tensor import INFERENCE, NO_GRAD, Tensor, View, noted, place, placed
 

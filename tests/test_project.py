@@ -30,6 +30,7 @@ LAYERS = (
     {"parallel"},
     {"bulk"},
     {"tensor"},
+    {"refusals"},
     {"record", "rewind"},
     {"fast", "inplace", "views", "along", "road"},
     {"functions"},
