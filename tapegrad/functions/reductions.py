@@ -14,7 +14,7 @@ from tapegrad.fast import whole
 from tapegrad.functions import shapes
 from tapegrad.functions.arguments import all_dims, as_input, both_given, one_dim, ordered
 from tapegrad.functions.arithmetic import abs as abs_
-from tapegrad.functions.arithmetic import add, maximum, minimum, sqrt
+from tapegrad.functions.arithmetic import maximum, minimum
 from tapegrad.functions.totals import planned, total
 from tapegrad.ops import order
 from tapegrad.ops import reduce as r
@@ -158,10 +158,6 @@ def _spread(
         correction = 1 if unbiased is None else int(unbiased)
     elif unbiased is not None:
         raise TypeError(f"`{op.name}`: give `unbiased` or `correction`, not both")
-    if isinstance(input, Tensor) and input._a.dtype.kind == "c":
-        both = add(*(along(r.var, _spreading, part, dim, keepdim, correction)
-                     for part in (input.real, input.imag)))  # fmt: skip
-        return both if op is r.var else sqrt(both)
     return along(op, _spreading, input, dim, keepdim, correction)
 
 
