@@ -156,20 +156,13 @@ def fitted(value: Any, kind: np.dtype[Any], name: str) -> np.ndarray:
         fits = np.isfinite(number) if isinstance(number, float) else not isinstance(number, complex)
         if fits and low <= int(number) <= top:
             return np.asarray(int(number) % (top + 1) if kind.kind == "u" else int(number), kind)
-    elif (
-        kind.kind != "f"
-        or not isinstance(number, (int, float))
-        or abs(number) in _ANYWHERE
-        or number != number
-        or abs(number) <= float(np.finfo(kind).max)
-    ):
-        return np.asarray(number, kind)
+    else:
+        real = kind.kind == "f" and isinstance(number, (int, float))
+        if not real or not np.isfinite(number) or abs(number) <= float(np.finfo(kind).max):
+            return np.asarray(number, kind)
     raise RuntimeError(
         f"`{name}`: the number {number} cannot be converted to {kind} without overflow"
     )
-
-
-_ANYWHERE = (0, 1, float("inf"))
 
 
 def _join(a: np.dtype[Any] | None, b: np.dtype[Any]) -> np.dtype[Any]:

@@ -15,17 +15,15 @@ from tapegrad.ops.index import WRITES
 from tapegrad.ops.shape import write_view
 from tapegrad.record import (
     check_open,
-    mismatch,
     promoted,
     regenerate,
     resolve,
     tracked,
-    undefined,
-    unfit,
     user_line,
     write,
     write_step,
 )
+from tapegrad.refusals import mismatch, undefined, unfit
 from tapegrad.tape import DTYPE_BITS, LARGE, MODE_FAST, SAVES, Tape, current
 from tapegrad.tensor import F8, INFERENCE, NO_GRAD, Tensor, View, noted, place, placed
 

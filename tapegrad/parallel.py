@@ -53,6 +53,8 @@ def set_num_threads(n: int) -> None:
     1
     """
     global _threads
+    if not isinstance(n, int):
+        raise RuntimeError(f"`set_num_threads` takes an int, got {type(n).__name__}")
     if n < 1:
         raise ValueError(f"`set_num_threads` takes a positive number, got {n}")
     _threads = in_memory.value = n

@@ -60,7 +60,7 @@ class _Layout:
 
     def _row(self, array: np.ndarray, indent: int) -> str:
         values = array.tolist()
-        cells = ["..." if i is None else self.element(values[i])
+        cells = [" ..." if i is None else self.element(values[i])
                  for i in _shown(len(values), self.summary)]  # fmt: skip
         per_line = max(1, (LINE - indent) // (self.width + 2))
         lines = [", ".join(cells[i : i + per_line]) for i in range(0, len(cells), per_line)]

@@ -18,6 +18,7 @@ from tapegrad.dtypes import get_default_dtype, result_type
 from tapegrad.layouts import layout_of
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op
 from tapegrad.ops.shape import replay
+from tapegrad.refusals import ORDERED, mismatch, undefined, unfit
 from tapegrad.specimen import Specimen
 from tapegrad.tape import (
     DROP_FLOOR,
@@ -119,31 +120,6 @@ def running_lifted(function: Any) -> Any:
     return function
 
 
-def mismatch(op: Op, arrays: list[Any]) -> Exception:
-    """The error for operands that do not broadcast."""
-    shapes = " and ".join(str(x.shape) for x in arrays)
-    return RuntimeError(
-        f"`{op.name}`: the shapes {shapes} do not broadcast: from the right, sizes must "
-        "be equal or 1"
-    )
-
-
-def unfit(op: Op, arrays: list[Any], problem: Exception) -> Exception:
-    """The error for operands that an operation, which is not elementwise, met `problem` with."""
-    if op.name not in PAIRED:
-        return problem
-    return undefined(op, arrays) if isinstance(problem, TypeError) else mismatch(op, arrays)
-
-
-def undefined(op: Op, arrays: list[Any]) -> Exception:
-    """The error for operands of types that the operation does not take."""
-    kinds = " and ".join(dict.fromkeys(str(np.asarray(x).dtype) for x in arrays))
-    return RuntimeError(
-        f"`{op.name}` is not defined for operands of the type {kinds}: convert them with `.to`, or "
-        "compute with the real and the imaginary part"
-    )
-
-
 def resolve(t: Tensor, tape: Tape) -> None:
     """Bring a view up to date; refuse what stands on another thread's tape."""
     home = t._home
@@ -198,18 +174,6 @@ FLOATS = frozenset((
     "div reciprocal exp exp2 log log2 log10 log1p expm1 sqrt rsqrt sin cos tan asin acos atan sinh "
     "cosh tanh asinh acosh atanh atan2 hypot logaddexp sigmoid softplus logit erf erfc erfcx "
     "erfinv ndtr log_ndtr lgamma digamma trigamma polygamma i0 i0e i1 i1e sinc xlogy xlog1py entr"
-).split())  # fmt: skip
-
-# Not defined for complex numbers, of which none is larger than another, though NumPy answers.
-ORDERED = frozenset((
-    "lt le gt ge minimum maximum clamp clamp_min clamp_max relu sign trunc ceil frac fmod softplus "
-    "heaviside squared_difference"
-).split())  # fmt: skip
-
-# Of operands that meet element by element, though they are not brought into one type before.
-PAIRED = frozenset((
-    "logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor bitwise_not left_shift "
-    "right_shift masked_fill masked_select"
 ).split())  # fmt: skip
 
 

@@ -391,6 +391,8 @@ class Tape:
     def __getitem__(self, key: int | slice) -> Record | list[Record]:
         if isinstance(key, slice):
             return [self.record(i) for i in range(*key.indices(len(self)))]
+        if not isinstance(key, int):
+            raise TypeError(f"a record's place is an int or a slice, got {type(key).__name__}")
         index = key + len(self) if key < 0 else key
         if not 0 <= index < len(self):
             raise IndexError(f"the tape has {len(self)} records, there is no record {key}")

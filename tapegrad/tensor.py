@@ -199,11 +199,17 @@ class Tensor(Operations):
         check_readable(self, "tolist")
         return self._a.tolist()
 
+    def _number(self) -> Any:
+        """The one element, for a conversion to a type of Python's."""
+        if self._a.size != 1:
+            raise ValueError(f"a Tensor of shape {self._a.shape} is not one number")
+        return self.item()
+
     def __float__(self) -> float:
-        return float(self.item())
+        return float(self._number())
 
     def __int__(self) -> int:
-        return int(self.item())
+        return int(self._number())
 
     def __index__(self) -> int:
         if self._a.dtype.kind not in "iub":
@@ -211,7 +217,7 @@ class Tensor(Operations):
         return int(self.item())
 
     def __complex__(self) -> complex:
-        return complex(self.item())
+        return complex(self._number())
 
     def __bool__(self) -> bool:
         if self._a.size != 1:

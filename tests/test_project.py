@@ -31,6 +31,7 @@ LAYERS = (
     {"bulk"},
     {"tensor", "nodes"},
     {"layouts"},
+    {"refusals"},
     {"record", "rewind"},
     {"fast", "inplace", "views", "along", "road"},
     {"functions"},

@@ -63,6 +63,13 @@ def has_dims(x: Tensor, name: str) -> Tensor:
     return x
 
 
+def whole_number(n: Any, name: str, which: str) -> int:
+    """An argument that is a whole number; a fraction is never cut off."""
+    if isinstance(n, (int, np.integer, Tensor)):
+        return int(n.__index__())
+    raise TypeError(f"`{name}`: {which} is an int, got {type(n).__name__}")
+
+
 def one_dim(dim: Any, ndim: int, name: str) -> int:
     """A dimension that is not negative; a 0-d Tensor counts as having one."""
     if type(dim) is int and -ndim <= dim < ndim:

@@ -255,7 +255,12 @@ def full_like(
 
 
 def arange(
-    start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, requires_grad: bool = False
+    start: Any = None,
+    end: Any = None,
+    step: Any = 1,
+    *,
+    dtype: Any = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """Numbers from `start` to `end` (left out) in steps.
 
@@ -264,7 +269,10 @@ def arange(
     (tensor([0, 1, 2]), tensor([0.0000, 0.5000]))
     """
     if end is None:
-        start, end = 0, start
+        start, end = None, start
+    if end is None:
+        raise TypeError("`arange` needs the argument `end`")
+    start = 0 if start is None else start
     parts = [x.item() if isinstance(x, Tensor) else x for x in (start, end, step)]
     if parts[2] == 0 or (parts[1] - parts[0]) / parts[2] < 0:
         raise RuntimeError(f"`arange` cannot step from {parts[0]} to {parts[1]} by {parts[2]}")

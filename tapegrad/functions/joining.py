@@ -216,15 +216,27 @@ def _pieces(x: Tensor, d: int, edges: list[int]) -> Sights:
     return Sights(x, (d, *edges), lambda: [(*before, slice(a, b)) for a, b in pairwise(edges)])
 
 
+def _given(name: str, argument: str, other: Any) -> Any:
+    """An argument under its other name; not to give it is an error."""
+    if other is None:
+        raise TypeError(f"`{name}` needs the argument `{argument}`")
+    return other
+
+
 @view_of
-def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> Sights:
+def split(
+    tensor: Any, split_size_or_sections: Any = None, dim: int = 0, *, split_size: Any = None
+) -> Sights:
     """Pieces of a given size (or sizes) along a dimension; views.
 
     >>> import tapegrad as tg
     >>> [len(part) for part in tg.split(tg.arange(5), 2)]
     [2, 2, 1]
     """
-    return _split(has_dims(as_input(tensor, "split"), "split"), split_size_or_sections, dim)
+    x = has_dims(as_input(tensor, "split"), "split")
+    if split_size_or_sections is None:
+        split_size_or_sections = _given("split", "split_size_or_sections", split_size)
+    return _split(x, split_size_or_sections, dim)
 
 
 def _split(x: Tensor, split_size_or_sections: Any, dim: int) -> Sights:
@@ -264,7 +276,10 @@ def chunk(input: Any, chunks: int, dim: int = 0) -> Sights:
 
 
 @view_of
-def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> Sights:
+def tensor_split(
+    input: Any, indices_or_sections: Any = None, dim: int = 0, *, sections: Any = None,
+    indices: Any = None,
+) -> Sights:  # fmt: skip
     """Pieces between indices, or so many pieces of nearly equal size; views.
 
     >>> import tapegrad as tg
@@ -274,6 +289,9 @@ def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> Sights:
     x = has_dims(as_input(input, "tensor_split"), "tensor_split")
     d = one_dim(dim, x._a.ndim, "tensor_split")
     n = x._a.shape[d]
+    if indices_or_sections is None:
+        given = sections if indices is None else indices
+        indices_or_sections = _given("tensor_split", "indices_or_sections", given)
     if isinstance(indices_or_sections, Tensor):
         indices_or_sections = indices_or_sections.tolist()
     if isinstance(indices_or_sections, int):

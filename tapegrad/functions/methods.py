@@ -45,7 +45,7 @@ _SPECIAL = "erfc erfinv lgamma digamma sinc i0 logit xlogy".split()
 _SHAPES = (
     "reshape view view_as reshape_as flatten ravel unflatten contiguous clone permute transpose "
     "swapaxes swapdims t movedim moveaxis squeeze unsqueeze expand expand_as broadcast_to narrow "
-    "select diagonal diag tril triu flip unfold to type type_as"
+    "select diagonal diag tril triu flip unfold to"
 ).split()
 _JOINING = "split chunk tensor_split unbind".split()
 _REDUCTIONS = (
@@ -115,6 +115,7 @@ def install() -> None:
         (rounding, _ROUNDING),
         (special, _SPECIAL),
         (shapes, _SHAPES),
+        (parts, ["type", "type_as"]),
         (joining, _JOINING),
         (reductions, _REDUCTIONS),
         (scans, _SCANS),
@@ -149,7 +150,8 @@ def install() -> None:
         "mH": shapes.matrix_transpose,
     }.items():
         setattr(Tensor, name, property(view, doc=f"The Tensor transposed (`{name}`)."))
-    Tensor.real, Tensor.imag = property(parts.real), property(parts.imag)
+    for part in (parts.real, parts.imag):
+        setattr(Tensor, part.__name__, property(part))
 
 
 def _install_operators() -> None:

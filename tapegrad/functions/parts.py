@@ -1,9 +1,13 @@
-"""The parts of complex numbers."""
+"""The type of the elements, and the parts of complex ones."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from tapegrad.dtypes import of_numpy
+from tapegrad.functions.shapes import to
 from tapegrad.tensor import Tensor, wrap
 
 
@@ -20,7 +24,7 @@ def imag(input: Tensor) -> Tensor:
 
 
 def _part(t: Tensor, part: np.ndarray) -> Tensor:
-    if type(t) is not Tensor:
+    if t.__class__ is not Tensor:
         raise NotImplementedError(
             f"the real and the imaginary part of a Tensor of {t.dtype} cannot be taken inside of a "
             "transform: take them outside"
@@ -28,3 +32,23 @@ def _part(t: Tensor, part: np.ndarray) -> Tensor:
     # Were a part changed by what requires grad, no record could say what became of the whole.
     part.flags.writeable = False
     return wrap(part)
+
+
+def type(input: Tensor, dtype: Any = None) -> Any:
+    """The dtype, or the Tensor in another one.
+
+    >>> import tapegrad as tg
+    >>> tg.ones(1).type(tg.int64)
+    tensor([1])
+    """
+    return of_numpy(input._a.dtype) if dtype is None else to(input, dtype)
+
+
+def type_as(input: Tensor, other: Tensor) -> Tensor:
+    """The Tensor in the dtype of another.
+
+    >>> import tapegrad as tg
+    >>> tg.ones(1).type_as(tg.tensor(1))
+    tensor([1])
+    """
+    return to(input, other.dtype)

@@ -14,7 +14,7 @@ from tapegrad.fast import whole
 from tapegrad.functions import shapes
 from tapegrad.functions.arguments import all_dims, as_input, both_given, one_dim, ordered
 from tapegrad.functions.arithmetic import abs as abs_
-from tapegrad.functions.arithmetic import add, maximum, minimum, sqrt
+from tapegrad.functions.arithmetic import maximum, minimum
 from tapegrad.functions.totals import planned, total
 from tapegrad.ops import order
 from tapegrad.ops import reduce as r
@@ -131,10 +131,18 @@ def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: An
     x = _typed(as_input(input, "prod"), dtype)
     if x._a.dtype.kind in "biu" and dtype is None:
         x = run(to, (x,), {"dtype": INT64})
+    if dim is None:
+        _no_keepdim(keepdim, "prod")
     if dim is None or not x._a.ndim:
         x = x if x._a.ndim == 1 else shapes.reshape(x, (x._a.size,))
         dim, keepdim = 0, False
     return along(r.prod, _multiplying, x, dim, keepdim)
+
+
+def _no_keepdim(keepdim: Any, name: str) -> None:
+    """Refuse to keep dimensions where none was given to reduce along."""
+    if keepdim:
+        raise TypeError(f"`{name}` keeps a dimension only where `dim` says which: pass `dim`")
 
 
 def _multiplying(op: Op, x: Tensor, dim: Any, keepdim: bool, _: Any) -> Given:
@@ -150,10 +158,6 @@ def _spread(
         correction = 1 if unbiased is None else int(unbiased)
     elif unbiased is not None:
         raise TypeError(f"`{op.name}`: give `unbiased` or `correction`, not both")
-    if isinstance(input, Tensor) and input._a.dtype.kind == "c":
-        both = add(*(along(r.var, _spreading, part, dim, keepdim, correction)
-                     for part in (input.real, input.imag)))  # fmt: skip
-        return both if op is r.var else sqrt(both)
     return along(op, _spreading, input, dim, keepdim, correction)
 
 
@@ -170,6 +174,7 @@ def var(
     keepdim: bool = False,
     *,
     correction: float | None = None,
+    axis: Dim = None,
 ) -> Tensor:
     """The variance; `correction` is taken from the count (1 by default).
 
@@ -177,6 +182,8 @@ def var(
     >>> tg.var(tg.tensor([1.0, 3.0]))
     tensor(2.)
     """
+    if axis is not None:
+        dim, keepdim = _renamed("var", dim, keepdim, axis, False)
     return _spread(r.var, input, dim, unbiased, keepdim, correction)
 
 
@@ -187,6 +194,7 @@ def std(
     keepdim: bool = False,
     *,
     correction: float | None = None,
+    axis: Dim = None,
 ) -> Tensor:
     """The standard deviation; `correction` is taken from the count (1 by default).
 
@@ -194,6 +202,8 @@ def std(
     >>> tg.std(tg.tensor([1.0, 1.0]))
     tensor(0.)
     """
+    if axis is not None:
+        dim, keepdim = _renamed("std", dim, keepdim, axis, False)
     return _spread(r.std, input, dim, unbiased, keepdim, correction)
 
 
@@ -236,7 +246,10 @@ def _extreme(
     input: Any, dim: Any, keepdim: bool, name: str, whole: Any, where: Any, pair: Any
 ) -> Any:
     x = ordered(as_input(input, name), name)
+    if not isinstance(keepdim, (bool, np.bool_)):
+        raise TypeError(f"`{name}`: keepdim is a bool, got {type(keepdim).__name__}")
     if dim is None:
+        _no_keepdim(keepdim, name)
         if x._a.size == 0:
             raise RuntimeError(f"`{name}`: an empty Tensor has no extreme element")
         return whole(x)

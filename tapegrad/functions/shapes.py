@@ -9,8 +9,15 @@ import numpy as np
 
 from tapegrad.along import along
 from tapegrad.dtypes import dtype as DType
-from tapegrad.dtypes import of_numpy, to_numpy
-from tapegrad.functions.arguments import as_input, dims_of, has_dims, one_dim, whole_shape
+from tapegrad.dtypes import to_numpy
+from tapegrad.functions.arguments import (
+    as_input,
+    dims_of,
+    has_dims,
+    one_dim,
+    whole_number,
+    whole_shape,
+)
 from tapegrad.ops import shape as s
 from tapegrad.ops.core import Op
 from tapegrad.record import run
@@ -19,7 +26,7 @@ from tapegrad.views import Sight, view_of
 
 
 @view_of
-def reshape(input: Any, *shape: Any) -> Tensor | Sight:
+def reshape(input: Any, *sizes: Any, shape: Any = None) -> Tensor | Sight:
     """The same elements in another shape; a view where that is possible.
 
     >>> import tapegrad as tg
@@ -28,10 +35,11 @@ def reshape(input: Any, *shape: Any) -> Tensor | Sight:
             [2, 3]])
     """
     x = as_input(input, "reshape")
-    found = _reshaped(x, shape)
+    given = sizes if shape is None else (shape,)
+    found = _reshaped(x, given)
     if found is not None:
         return found
-    return run(s.reshape, (x,), {"shape": whole_shape(shape, x._a.shape, "reshape")})
+    return run(s.reshape, (x,), {"shape": whole_shape(given, x._a.shape, "reshape")})
 
 
 def _reshaped(x: Tensor, size: tuple[Any, ...]) -> Sight | None:
@@ -59,7 +67,7 @@ def _shaped(x: Tensor, new: tuple[int, ...]) -> Tensor | Sight:
 
 
 @view_of
-def view(input: Any, *shape: Any) -> Tensor | Sight:
+def view(input: Any, *shape: Any, size: Any = None) -> Tensor | Sight:
     """The same memory in another shape.
 
     >>> import tapegrad as tg
@@ -68,6 +76,7 @@ def view(input: Any, *shape: Any) -> Tensor | Sight:
             [2, 3]])
     """
     x = as_input(input, "view")
+    shape = shape if size is None else (size,)
     found = _reshaped(x, shape)
     if found is not None:
         return found
@@ -183,7 +192,7 @@ def _whole(op: Op, input: Any, *_: Any) -> tuple[Tensor, dict[str, Any]]:
 
 
 @view_of
-def permute(input: Any, *dims: Any) -> Sight:
+def permute(input: Any, *order: Any, dims: Any = None) -> Sight:
     """The dimensions in another order; a view.
 
     >>> import tapegrad as tg
@@ -192,10 +201,11 @@ def permute(input: Any, *dims: Any) -> Sight:
     """
     x = as_input(input, "permute")
     n = x._a.ndim
-    order = tuple([one_dim(d, n, "permute") for d in dims_of(dims)])
-    if len(order) != n or len(set(order)) != n:
-        raise RuntimeError(f"`permute` needs each of the {n} dimensions once, got {dims_of(dims)}")
-    return _permuted(x, order)
+    given = dims_of(order if dims is None else (dims,))
+    turned = tuple([one_dim(d, n, "permute") for d in given])
+    if len(turned) != n or len(set(turned)) != n:
+        raise RuntimeError(f"`permute` needs each of the {n} dimensions once, got {given}")
+    return _permuted(x, turned)
 
 
 def _permuted(x: Tensor, order: tuple[int, ...]) -> Sight:
@@ -210,16 +220,31 @@ def transpose(input: Any, dim0: int, dim1: int) -> Sight:
     >>> tg.transpose(tg.zeros(2, 3), 0, 1).shape
     tapegrad.Size([3, 2])
     """
-    x = as_input(input, "transpose")
+    return _swapped(input, dim0, dim1, "transpose")
+
+
+def _swapped(input: Any, dim0: int, dim1: int, name: str) -> Sight:
+    x = as_input(input, name)
     n = x._a.ndim
-    a, b = one_dim(dim0, n, "transpose"), one_dim(dim1, n, "transpose")
+    a, b = one_dim(dim0, n, name), one_dim(dim1, n, name)
     order = list(range(n))
     if order:
         order[a], order[b] = order[b], order[a]
     return _permuted(x, tuple(order))
 
 
-swapaxes = swapdims = transpose
+swapdims = transpose
+
+
+@view_of
+def swapaxes(input: Any, axis0: int, axis1: int) -> Sight:
+    """`transpose`, by the names of its arguments that go with this one.
+
+    >>> import tapegrad as tg
+    >>> tg.swapaxes(tg.zeros(2, 3), axis0=0, axis1=1).shape
+    tapegrad.Size([3, 2])
+    """
+    return _swapped(input, axis0, axis1, "swapaxes")
 
 
 @view_of
@@ -332,7 +357,7 @@ def unsqueeze(input: Any, dim: int) -> Sight:
 
 
 @view_of
-def expand(input: Any, *size: Any) -> Sight:
+def expand(input: Any, *sizes: Any, size: Any = None) -> Sight:
     """Dimensions of size 1 repeated without a copy; a view.
 
     >>> import tapegrad as tg
@@ -342,7 +367,7 @@ def expand(input: Any, *size: Any) -> Sight:
     """
     x = as_input(input, "expand")
     a = x._a
-    given = dims_of(size)
+    given = dims_of(sizes if size is None else (size,))
     key = a.shape, a.strides, given
     found = _expansions.get(key)
     if found is None:
@@ -400,7 +425,7 @@ def narrow(input: Any, dim: int, start: Any, length: int) -> Sight:
     """
     x = has_dims(as_input(input, "narrow"), "narrow")
     d = one_dim(dim, x._a.ndim, "narrow")
-    n, first = x._a.shape[d], int(start)
+    n, first = x._a.shape[d], whole_number(start, "narrow", "start")
     if not -n <= first <= n:
         raise IndexError(f"`narrow`: start {first} is out of range for size {n}")
     first = first + n if first < 0 else first
@@ -421,7 +446,7 @@ def select(input: Any, dim: int, index: Any) -> Sight:
     x = as_input(input, "select")
     if not x._a.ndim:
         raise IndexError("`select` cannot be applied to a 0-d Tensor")
-    d, i = one_dim(dim, x._a.ndim, "select"), int(index)
+    d, i = one_dim(dim, x._a.ndim, "select"), whole_number(index, "select", "index")
     n = x._a.shape[d]
     if not -n <= i < n:
         raise IndexError(f"`select`: index {i} is out of range for dimension {dim} of size {n}")
@@ -494,7 +519,7 @@ def _matrix(input: Any, name: str) -> Tensor:
     return x
 
 
-def flip(input: Any, *dims: Any) -> Tensor:
+def flip(input: Any, *given: Any, dims: Any = None) -> Tensor:
     """The elements in reverse order along dimensions; a copy.
 
     >>> import tapegrad as tg
@@ -502,9 +527,13 @@ def flip(input: Any, *dims: Any) -> Tensor:
     tensor([2, 1, 0])
     """
     x = as_input(input, "flip")
-    chosen = tuple(one_dim(d, x._a.ndim, "flip") for d in dims_of(dims))
+    if not given and dims is None:
+        raise TypeError("`flip` needs the argument `dims`")
+    chosen = tuple(
+        one_dim(d, x._a.ndim, "flip") for d in dims_of(given if dims is None else (dims,))
+    )
     if len(set(chosen)) != len(chosen):
-        raise RuntimeError(f"`flip`: a dimension appears twice in {dims_of(dims)}")
+        raise RuntimeError(f"`flip`: a dimension appears twice in {chosen}")
     return run(s.flip, (x,), {"dims": chosen if x._a.ndim else ()})
 
 
@@ -552,23 +581,3 @@ def to(input: Any, *args: Any, dtype: Any = None, copy: bool = False, device: An
     if kind == x._a.dtype:
         return clone(x) if copy else x
     return run(s.to, (x,), {"dtype": kind})
-
-
-def type(input: Tensor, dtype: Any = None) -> Any:
-    """The dtype, or the Tensor in another one.
-
-    >>> import tapegrad as tg
-    >>> tg.ones(1).type(tg.int64)
-    tensor([1])
-    """
-    return of_numpy(input._a.dtype) if dtype is None else to(input, dtype)
-
-
-def type_as(input: Tensor, other: Tensor) -> Tensor:
-    """The Tensor in the dtype of another.
-
-    >>> import tapegrad as tg
-    >>> tg.ones(1).type_as(tg.tensor(1))
-    tensor([1])
-    """
-    return to(input, other.dtype)

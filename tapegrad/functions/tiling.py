@@ -75,7 +75,7 @@ def repeat(input: Any, *repeats: Any) -> Tensor:
     return _repeated(x, reps, "repeat")
 
 
-def tile(input: Any, *dims: Any) -> Tensor:
+def tile(input: Any, *reps: Any, dims: Any = None) -> Tensor:
     """`repeat`, in which dimensions that are not named are as they were.
 
     >>> import tapegrad as tg
@@ -83,8 +83,8 @@ def tile(input: Any, *dims: Any) -> Tensor:
     tensor([[1, 2, 1, 2]])
     """
     x = as_input(input, "tile")
-    reps = tuple(int(n) for n in dims_of(dims))
-    return _repeated(x, (1,) * (x._a.ndim - len(reps)) + reps, "tile")
+    times = tuple(int(n) for n in dims_of(reps if dims is None else (dims,)))
+    return _repeated(x, (1,) * (x._a.ndim - len(times)) + times, "tile")
 
 
 def repeat_interleave(

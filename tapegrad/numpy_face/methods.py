@@ -104,11 +104,11 @@ def transpose(self: Tensor, *dims: Any, dim0: Any = None, dim1: Any = None) -> T
     return shapes.permute(self, given or tuple(range(self._a.ndim))[::-1])
 
 
-def reshape(self: Tensor, *shape: Any, order: str = "C") -> Tensor:
+def reshape(self: Tensor, *sizes: Any, shape: Any = None, order: str = "C") -> Tensor:
     """The same elements in another shape; a view where that is possible."""
     if order == "C":
-        return shapes.reshape(self, *shape)
-    whole = shape if len(shape) > 1 else shape[0]
+        return shapes.reshape(self, *sizes, shape=shape)
+    whole = shape or (sizes if len(sizes) > 1 else sizes[0])
     return _np(np.reshape, self, whole, order)
 
 

@@ -63,11 +63,13 @@ def _mean(x: Any, *, dim: Dims, keepdim: bool) -> Any:
 def _var(x: Any, *, dim: Dims, correction: float, keepdim: bool) -> Any:
     n = count(x, dim)
     if n == 0:
-        return np.full(_total(x, axis=dim, keepdims=keepdim).shape, np.nan, x.dtype)
+        return np.full(_total(x, axis=dim, keepdims=keepdim).shape, np.nan, x.real.dtype)
     centred = x - _total(x, axis=dim, keepdims=True) / x.dtype.type(n)
+    if x.dtype.kind == "c":
+        centred = np.absolute(centred)
     total = _total(np.square(centred), axis=dim, keepdims=keepdim)
     with np.errstate(all="ignore"):
-        return total / x.dtype.type(max(n - correction, 0))
+        return total / centred.dtype.type(max(n - correction, 0))
 
 
 def _std(x: Any, *, dim: Dims, correction: float, keepdim: bool) -> Any:

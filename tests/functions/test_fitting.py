@@ -75,7 +75,7 @@ def test_tensors_are_cast(tg):
 def test_index_arrays_take_no_fractions_away(tg):
     x = tg.zeros(2, dtype=tg.int64)
     for value in (tg.tensor([2.9]), tg.tensor(2.9)):
-        with pytest.raises(RuntimeError, match="cannot be put|dtypes match"):
+        with pytest.raises(RuntimeError, match=r"cannot be put|dtypes match"):
             x[[0]] = value
     x[[0]] = 2.9
     assert x.tolist() == [2, 0]

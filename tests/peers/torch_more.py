@@ -270,3 +270,25 @@ case(
 case(lambda t, a, b: ((a * 1).hypot_(b), (a * 1).xlogy_(b)), M, positive(3))
 case(lambda t, a, b: (a * 1).fmod_(b), M, positive(3), smooth=False)
 case(lambda t, a: ((a * 1).cumprod_(1), (a * 1).cumprod_(0)), M, integers=False)
+
+# -- other names of operations in place, logic and bits ------------------------------------------------
+
+case(lambda t, a: (a * 1).absolute_() + (a * 1).negative_(), M)
+case(lambda t, a: (a * 1).arcsin_() + (a * 1).arccos_() + (a * 1).arctan_(), unit(2, 3))
+case(
+    lambda t, a: (
+        [(a.detach() + n).arcsinh_().arctan_() + (a.detach() + 2).arccosh_() for n in (0, 1)]
+        + [(a * 1).detach().arctanh_()]
+    ),
+    unit(2, 3),
+)  # PyTorch has no derivative of these in place
+case(lambda t, a, b: (a * 1).arctan2_(b), M, positive(3))
+case(lambda t, a, b: (a * 1).true_divide_(b), M, positive(3))
+case(lambda t, a, b: [
+    (a * 1).detach().logical_and_(b), (a * 1).detach().logical_or_(b),
+    (a * 1).detach().logical_xor_(b), (a * 1).detach().logical_not_(),
+], M, R)  # fmt: skip
+case(lambda t, i, j: [
+    (i * 1).bitwise_and_(j), (i * 1).bitwise_or_(j), (i * 1).bitwise_xor_(j), (i * 1).bitwise_not_(),
+    (i * 1).bitwise_left_shift_(j), (i * 1).bitwise_right_shift_(j),
+], ints(4, 3), ints(4, 3))  # fmt: skip
