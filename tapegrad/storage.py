@@ -29,6 +29,12 @@ def root(array: np.ndarray) -> np.ndarray:
         array = base
 
 
+def offset(array: np.ndarray) -> int:
+    """How many elements into its storage an array begins."""
+    start, here = [int(a.__array_interface__["data"][0]) for a in (root(array), array)]
+    return (here - start) // array.itemsize
+
+
 def version(key_array: np.ndarray) -> int:
     """How often the storage was changed in place."""
     found = _versions.get(id(key_array))

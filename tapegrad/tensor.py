@@ -22,6 +22,7 @@ from tapegrad.dtypes import of_numpy
 from tapegrad.ops.core import Op, by_code
 from tapegrad.printing import describe
 from tapegrad.size import Size
+from tapegrad.specimen import lying
 from tapegrad.tape import CODE_MASK, HOOKED, WORD, Ended, Record, Tape, current, leaf_keys, shapes
 
 if TYPE_CHECKING:
@@ -217,13 +218,12 @@ class Tensor(Operations):
     def stride(self, dim: int | None = None) -> tuple[int, ...] | int:
         """The steps between neighbours along each dimension, in elements."""
         step = self._a.itemsize
-        strides = tuple([s // step for s in self._a.strides])
+        strides = tuple([s // step for s in lying(self._a).strides])
         return strides if dim is None else strides[dim]
 
     def storage_offset(self) -> int:
         """How many elements into its storage this Tensor begins."""
-        start = int(storage.root(self._a).__array_interface__["data"][0])
-        return (self.data_ptr() - start) // self._a.itemsize
+        return storage.offset(lying(self._a))
 
     def data_ptr(self) -> int:
         """The address of the first element."""
@@ -231,7 +231,7 @@ class Tensor(Operations):
 
     def is_contiguous(self) -> bool:
         """Whether the elements lie in memory in C order without gaps."""
-        return bool(self._a.flags.c_contiguous)
+        return bool(lying(self._a).flags.c_contiguous)
 
     def is_floating_point(self) -> bool:
         """Whether the elements are floating-point numbers."""

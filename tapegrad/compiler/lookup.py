@@ -227,7 +227,7 @@ class Table:
 
 def _same(a: Any, b: Any) -> bool:
     """Whether two constant results are one."""
-    return type(a) is type(b) and (a == b or a != a and b != b)
+    return type(a) is type(b) and (a == b or (a != a and b != b))
 
 
 def _seen(address: int | None, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:

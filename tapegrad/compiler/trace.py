@@ -97,6 +97,9 @@ class Trace(Level):
 
     def input(self, array: np.ndarray) -> Traced:
         """A Traced Tensor for an argument of the function."""
+        # As the program finds it: in C order, in memory of which nothing else is known.
+        if not array.flags.c_contiguous or storage.root(array) is not array:
+            array = array.copy(order="C")
         k = sum(node.name == "input" for node in self.nodes)
         node = Node(None, (), {"k": k}, array.shape, array.dtype)
         return traced(self, self.append(node, array), frozen=True)

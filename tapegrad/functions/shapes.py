@@ -13,6 +13,7 @@ from tapegrad.functions.arguments import as_input, dims_of, one_dim, whole_shape
 from tapegrad.ops import shape as s
 from tapegrad.record import run
 from tapegrad.size import only_ints
+from tapegrad.specimen import everything
 from tapegrad.tensor import Tensor
 from tapegrad.views import again, see
 
@@ -80,7 +81,8 @@ def view(input: Any, *shape: Any) -> Tensor:
         raise NotImplementedError("`view` to another dtype is not supported: use `.to(dtype)`")
     new = whole_shape(shape, x._a.shape, "view")
     out = run(s.reshape, (x,), {"shape": new})
-    if x._a.size and not np.may_share_memory(out._a, x._a):
+    memory = everything(x._a)
+    if memory.size and not np.may_share_memory(everything(out._a), memory):
         raise RuntimeError(
             f"`view`: a Tensor of shape {x._a.shape} with these strides cannot be seen as {new} "
             "without a copy; use `reshape`"
@@ -168,7 +170,7 @@ def contiguous(input: Any) -> Tensor:
     True
     """
     x = as_input(input, "contiguous")
-    return x if x._a.flags.c_contiguous else run(s.contiguous, (x,), {})
+    return x if x.is_contiguous() else run(s.contiguous, (x,), {})
 
 
 def clone(input: Any) -> Tensor:

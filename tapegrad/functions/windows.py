@@ -6,7 +6,8 @@ from typing import Any
 
 from tapegrad.functions.arguments import as_input
 from tapegrad.ops.shape import as_strided as op
-from tapegrad.ops.shape import strided
+from tapegrad.ops.shape import strided, strided_map
+from tapegrad.specimen import lying
 from tapegrad.storage import root
 from tapegrad.tensor import Tensor
 from tapegrad.views import see
@@ -21,7 +22,7 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
             [1, 2]])
     """
     x = as_input(input, "as_strided")
-    a = x._a
+    a = lying(x._a)
     owner = root(a)
     start = 0 if owner is a else x.storage_offset()
     given = tuple(size), tuple(stride), storage_offset, start, owner.size
@@ -38,6 +39,11 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
         else:
             key = None
     params, steps, offset = found
+    if a is not x._a and (strided_map(**params) < 0).any():
+        raise RuntimeError(
+            "`as_strided` inside a transform shows no memory but that of its operand: call it on "
+            "the Tensor that the operand is a view of"
+        )
     if owner.flags.c_contiguous:
         r = strided(owner, params["size"], steps, offset)
     else:

@@ -138,7 +138,7 @@ def test_plain_pointers():
 
 
 def filled(f, outputs, *examples):
-    """The outputs after a call; each has room for a few more bytes, which must stay as they were."""
+    """The outputs after a call; each has room for more bytes, which must stay as they were."""
     inputs = [np.asarray(x) for x in examples]
     room = [np.full(y.nbytes + 16, 0xA5, np.uint8) for y in outputs]
     pointers = [(ctypes.c_void_p * len(a))(*[y.ctypes.data for y in a]) for a in (inputs, room)]

@@ -26,45 +26,6 @@ def info(f):
     return tuple(f.cache_info())
 
 
-# -- results ---------------------------------------------------------------------------------------
-
-
-def _pairs():
-    kept = np.array([4.0, 5.0, 6.0])
-    return {
-        "one computation": lambda x: (x * 2, x * 2),
-        "one object": lambda x: (lambda y: (y, y))(x * 2),
-        "an argument": lambda x: (x, x),
-        "constants": lambda x: (tg.zeros_like(x), tg.zeros_like(x)),
-        "from outside": lambda x: (kept, kept),
-        "gradients": tg.grad(lambda w, b: ((w + b) ** 2).sum(), argnums=(0, 1)),
-        "a view": lambda x: (lambda y: (y, y[1:]))(x * 2),
-    }
-
-
-@pytest.mark.parametrize("case", list(_pairs()))
-@pytest.mark.parametrize("kind", [np.array, tg.tensor])
-def test_each_result_has_memory_of_its_own(case, kind):
-    f = tg.jit(_pairs()[case])
-    args = (kind(X), kind(X)) if case == "gradients" else (kind(X),)
-    for _ in range(2):  # traced, and by the fast way
-        first, second = f(*args)
-        before = np.array(second)
-        first += 1.0
-        np.testing.assert_array_equal(np.asarray(second), before)
-        assert not any(np.shares_memory(np.asarray(first), np.asarray(x)) for x in (*args, second))
-    np.testing.assert_array_equal(np.asarray(args[0]), X)
-    again = f(*args)
-    np.testing.assert_array_equal(np.asarray(again[0]) + 1.0, np.asarray(first))
-
-
-def test_gradients_of_equal_results_are_added_up():
-    t = tg.tensor(X, requires_grad=True)
-    a, b = tg.jit(lambda x: (x * 2, x * 2))(t)
-    (a.sum() + 3 * b.sum()).backward()
-    np.testing.assert_array_equal(t.grad.numpy(), np.full(3, 8.0))
-
-
 # -- signatures --------------------------------------------------------------------------------
 
 
