@@ -301,11 +301,6 @@ class Tensor(Operations):
             raise TypeError("iteration over a 0-d Tensor")
         return (self[i] for i in range(len(self._a)))
 
-    def __format__(self, spec: str) -> str:
-        if self._a.ndim == 0:
-            return format(self._a.item(), spec) if spec else repr(self)
-        return object.__format__(self, spec) if spec else repr(self)
-
     def __hash__(self) -> int:
         return id(self)
 
@@ -316,19 +311,6 @@ class Tensor(Operations):
         else:
             note = f", grad_fn={self.grad_fn!r}"
         return describe(self._a, note)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
-        if not self.is_leaf:
-            raise RuntimeError("`deepcopy` takes a leaf only: detach the Tensor first")
-        result = wrap(self._a.copy())
-        if self.requires_grad:
-            result.requires_grad_()
-        return result
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        if not self.is_leaf:
-            raise RuntimeError("only a leaf can be pickled: detach the Tensor first")
-        return _rebuild, (self._a, self.requires_grad)
 
     # -- the graph -------------------------------------------------------------------------
 
@@ -551,11 +533,6 @@ def placed(array: np.ndarray, tape: Tape, position: int) -> Tensor:
     t._home = tape
     t._s = number(array)
     return t
-
-
-def _rebuild(array: np.ndarray, requires_grad: bool) -> Tensor:
-    t = wrap(array)
-    return t.requires_grad_() if requires_grad else t
 
 
 def place(t: Tensor) -> int:

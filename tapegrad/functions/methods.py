@@ -10,6 +10,7 @@ from tapegrad.fast import flipped
 from tapegrad.functions import arithmetic as a
 from tapegrad.functions import (
     contractions,
+    copies,
     creation,
     indexing,
     inplace,
@@ -164,6 +165,8 @@ def _install_operators() -> None:
         "itruediv": inplace.idiv, "ipow": inplace.pow_,
         "ifloordiv": inplace.METHODS["floor_divide_"], "imod": inplace.METHODS["remainder_"],
         "neg": a.neg, "pos": lambda self: self, "abs": a.abs, "invert": a.bitwise_not,
+        "copy": copies.copied, "deepcopy": copies.deeply_copied, "reduce": copies.reduced,
+        "format": copies.formatted,
         "getitem": indexing.getitem, "setitem": inplace.setitem, "contains": _contains,
     }.items():  # fmt: skip
         setattr(Tensor, f"__{name}__", function)
