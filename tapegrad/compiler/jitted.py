@@ -330,11 +330,16 @@ class Jitted:
         tape.levels.append(trace)
         try:
             with recording(tape, True):
-                found = self.plain(args, kwargs)
+                results, tree = flatten(self.plain(args, kwargs))
+        except BaseException:
+            trace.outsiders.give_back()
+            raise
         finally:
             tape.levels.remove(trace)
-        results, tree = flatten(found)
-        return Variant(trace, signature.kinds, tree, results, self.function, self.fastmath)
+        made = Variant(trace, signature.kinds, tree, results, self.function, self.fastmath)
+        del results, given, args, kwargs
+        trace.outsiders.check(made.captured, name_of(self.function))
+        return made
 
 
 def _out(x: Any) -> Any:

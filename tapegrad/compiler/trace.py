@@ -22,6 +22,7 @@ from tapegrad.autograd.grad_mode import recording
 from tapegrad.compiler.cells import Cell, Owner, Parts, outside
 from tapegrad.compiler.functions import Pull, applied
 from tapegrad.compiler.graph import Graph, Guard, Node
+from tapegrad.compiler.outsiders import Outsiders
 from tapegrad.compiler.region import (
     EMPTY,
     GLANCED,
@@ -54,8 +55,8 @@ class Trace(Level):
 
     __slots__ = (
         "blocked", "captured", "constants", "floor", "followed", "glance", "guards", "guessed",
-        "inside", "known", "line", "nodes", "origins", "owner", "pulls", "regions", "ruled",
-        "stands", "values", "where",
+        "inside", "known", "line", "nodes", "origins", "outsiders", "owner", "pulls", "regions",
+        "ruled", "stands", "values", "where",
     )  # fmt: skip
     traces = True
 
@@ -78,6 +79,7 @@ class Trace(Level):
         self.followed: set[int] = set()  # variables of a gradient that is being computed
         # Tensors from outside, which became constants.
         self.captured: dict[int, Tensor] = {} if owner is None else owner.trace.captured
+        self.outsiders: Outsiders = Outsiders() if owner is None else owner.trace.outsiders
         self.constants: dict[Any, int] = {}
         self.known: dict[tuple[Op, tuple[int, ...]], int] = {}  # see `computed`
         self.pulls: dict[int, Pull] = {}  # of the records that a `Function` stands behind
@@ -85,6 +87,10 @@ class Trace(Level):
         self.origins: dict[Trace, dict[int, int]] = {}
         self.stands: Trace | None = None  # for which other trace this one stands now
         self.where: dict[int, int] = {}  # where its records lie there
+
+    def born(self, t: Tensor) -> None:
+        """Hear of a Tensor that was made here from data."""
+        self.outsiders.born(t)
 
     def append(self, node: Node, value: np.ndarray) -> int:
         """Append a record with its value; returns its position."""
@@ -404,8 +410,11 @@ class Traced(Lifted):
             return
         if isinstance(target, Lifted) or target._pos or target._is_view():
             raise Untraceable
+        at.outsiders.take(target)
         position = at.constant(target._a)
-        become(target, Traced, target._a, _whole(at, position))
+        specimen = _filler(target._a.shape, target._a.dtype).view(Specimen)
+        become(target, Traced, specimen, _whole(at, position))
+        specimen.owner = target
 
     def write(self, result: Tensor) -> None:
         """Take over a result; every view of this memory sees it."""

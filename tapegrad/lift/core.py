@@ -47,6 +47,9 @@ class Level:
         self.randomness = randomness
         self.members: weakref.WeakSet[Tensor] | None = None
 
+    def born(self, t: Tensor) -> None:
+        """Hear of a Tensor that was made here from data."""
+
     def follow(self, t: Tensor) -> Tensor:
         """A variable at a level that traces; `forget` ends it."""
         raise NotImplementedError

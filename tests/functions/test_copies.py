@@ -75,6 +75,10 @@ def test_a_text_is_a_guard():
     f = tg.jit(lambda x: x * 10 if f"{x:.1f}" == "2.0" else x * 100)
     assert [f(x) for x in (2.0, 3.0, 2.0)] == [20.0, 300.0, 20.0]
     assert f.cache_info().traces == 2
+    filled = tg.jit(
+        lambda x: (lambda y: x * 10 if f"{y.add_(x):.1f}" == "2.0" else -x)(tg.zeros(()))
+    )
+    assert [filled(x) for x in (2.0, 3.0)] == [20.0, -3.0]
     slope = tg.jit(tg.grad(lambda x: x * 10 if f"{x:.1f}" == "2.0" else x * 100))
     assert [slope(x) for x in (2.0, 3.0)] == [10.0, 100.0]
     assert tg.jvp(lambda x: x if f"{x:.1f}" == "2.0" else -x, (2.0,), (1.0,)) == (2.0, 1.0)

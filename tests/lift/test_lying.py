@@ -11,6 +11,13 @@ A = np.arange(6.0).reshape(2, 3)
 MANY = np.stack([A, 2 * A + 1])
 
 
+def filled(x):
+    y = tg.zeros(2, 3)
+    y[0] = x[1]
+    y.view(-1)[4:].copy_(x.view(-1)[:2])
+    return y.view(3, 2) * y.stride(0)
+
+
 def eagerly(f, x):
     return np.asarray(f(tg.tensor(x)))
 
@@ -49,7 +56,7 @@ def written(x):
     return y
 
 
-@pytest.mark.parametrize("f", [seen, seen_as, strides, begins, written])
+@pytest.mark.parametrize("f", [seen, seen_as, strides, begins, written, filled])
 @pytest.mark.parametrize("way", list(WAYS))
 def test_memory_lies_as_it_would_eagerly(f, way):
     found = [np.asarray(y) for y in WAYS[way](f)]
