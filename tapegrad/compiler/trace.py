@@ -32,6 +32,7 @@ from tapegrad.compiler.region import (
     result,
     run_region,
 )
+from tapegrad.compiler.scalars import BITS
 from tapegrad.lift.core import Level, Lifted, become, shell
 from tapegrad.ops.core import ELEMENTWISE, Op
 from tapegrad.ops.shape import alias, clone, to, write_view
@@ -519,7 +520,7 @@ def view_of(
 def _operands(trace: Trace, op: Op, args: Any) -> tuple[int, ...]:
     """The records of the operands, brought to one dtype where the operation is elementwise."""
     if op.kind is not ELEMENTWISE:
-        return tuple([trace.position(x) for x in args])
+        return tuple([trace.position(x) for x in (_typed(args) if op.name in BITS else args)])
     given = []
     for x in args:
         if isinstance(x, Tensor):
@@ -536,3 +537,9 @@ def _operands(trace: Trace, op: Op, args: Any) -> tuple[int, ...]:
             position = trace.constant(np.asarray(array))
         found.append(position)
     return tuple(found)
+
+
+def _typed(args: Any) -> Any:
+    """Python's numbers in the type that NumPy gives them beside the other operands."""
+    kind = np.result_type(*[x._a.dtype if isinstance(x, Tensor) else x for x in args])
+    return [np.asarray(x, kind) if type(x) is int else x for x in args]
