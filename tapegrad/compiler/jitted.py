@@ -22,8 +22,9 @@ from tapegrad.compiler.cfunc import CFunction
 from tapegrad.compiler.door import door
 from tapegrad.compiler.link import failure
 from tapegrad.compiler.region import GLANCED, Glance
-from tapegrad.compiler.signature import Signature, Static, signature_of
+from tapegrad.compiler.signature import Signature, signature_of
 from tapegrad.compiler.source import Source
+from tapegrad.compiler.statics import NONE, Static, Statics
 from tapegrad.compiler.text_of import Lowering
 from tapegrad.compiler.trace import Trace, Untraceable
 from tapegrad.compiler.variant import ARRAY, FLOAT, STATIC, TENSOR, Variant
@@ -54,13 +55,11 @@ class Jitted:
     """
 
     def __init__(
-        self, f: Callable[..., Any], static_argnums: tuple[int, ...] = (),
-        static_argnames: tuple[str, ...] = (), *, fastmath: bool = False,
-    ) -> None:  # fmt: skip
+        self, f: Callable[..., Any], statics: Statics = NONE, *, fastmath: bool = False
+    ) -> None:
         functools.update_wrapper(self, f, updated=())
         self.function = f
-        self.static_argnums = static_argnums
-        self.static_argnames = static_argnames
+        self.statics = statics
         self.fastmath = fastmath
         self._lock = threading.RLock()
         self.clear_cache()
@@ -123,7 +122,16 @@ class Jitted:
         %3     add              %1 %2              -          float64    -> result 0
         """
         signature, leaves, arrays = self.signature(args, kwargs)
-        return Lowering(self.variant(signature, leaves, arrays).graph, self.fastmath)
+        try:
+            variant = self.variant(signature, leaves, arrays)
+        except Untraceable:
+            raise RuntimeError(
+                f"`lower`: {name_of(self.function)} is not compiled for arguments like these, it "
+                "runs in Python: it uses a Tensor from outside that requires grad or is followed "
+                "by a transform (pass it as an argument), or what it does depends on values in "
+                f"more than {MOST} ways"
+            ) from None
+        return Lowering(variant.graph, self.fastmath)
 
     def plain(self, args: Any, kwargs: dict[str, Any]) -> Any:
         """Call the function itself, on arguments of which some are marked as static."""
@@ -191,18 +199,11 @@ class Jitted:
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[Signature, list[Any], list[np.ndarray]]:
         """The signature of a call, its leaves, and the arrays among them."""
-        if self.static_argnums or self.static_argnames:
-            args, kwargs = self._with_statics(args, kwargs)
+        if self.statics is not NONE:
+            args, kwargs = self.statics.marked(args, kwargs)
         leaves, tree = flatten((args, kwargs))
         found, arrays = signature_of(tree, leaves, self.function)
         return found, leaves, arrays
-
-    def _with_statics(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        places = {k % len(args) for k in self.static_argnums if -len(args) <= k < len(args)}
-        given = tuple([Static(x) if k in places else x for k, x in enumerate(args)])
-        return given, {k: Static(x) if k in self.static_argnames else x for k, x in kwargs.items()}
 
     def _general(self, *args: Any, **kwargs: Any) -> Any:
         with suppress(Untraceable):

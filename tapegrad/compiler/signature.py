@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapegrad.compiler.statics import Static, key_of
 from tapegrad.compiler.variant import ARRAY, FLOAT, SCALAR, STATIC, TENSOR
 from tapegrad.tensor import Tensor
 from tapegrad.transforms.arguments import name_of
@@ -18,25 +19,6 @@ class Signature(NamedTuple):
     tree: Tree
     kinds: tuple[str, ...]
     keys: tuple[Any, ...]
-
-
-class Static:
-    """A static argument: a leaf that is told apart by its value."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Static)
-            and type(self.value) is type(other.value)
-            and bool(self.value == other.value)
-        )
-
-    def __hash__(self) -> int:
-        return hash(self.value)
 
 
 def signature_of(tree: Tree, leaves: list[Any], f: Any) -> tuple[Signature, list[np.ndarray]]:
@@ -82,4 +64,4 @@ def _static(x: Any, f: Any) -> Any:
             "numbers, floats, Tensors and pytrees of them, or values that can be hashed, for each "
             "of which the function is compiled anew"
         ) from None
-    return type(x), x
+    return x if isinstance(x, Static) else key_of(x)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from tapegrad.compiler.statics import NONE
 from tapegrad.compiler.trace import Untraceable
 from tapegrad.compiler.variant import ARRAY, FLOAT, SCALAR, STATIC, Leaf, Variant
 from tapegrad.transforms.arguments import name_of
@@ -58,7 +59,7 @@ class Source:
 
     def variant(self, *values: Any) -> Variant | None:
         """One that holds for these values, made if there is none; None: it is not compiled."""
-        if self.jitted.static_argnums or self.jitted.static_argnames:
+        if self.jitted.statics is not NONE:
             raise TypeError(
                 f"`{self.name}` has static arguments, which compiled code cannot pass: use a "
                 "function without, `tapegrad.jit(lambda x: f(x, 3))`, say"
