@@ -94,6 +94,8 @@ def _polygamma(self: Tensor, n: int) -> Tensor:
 
 
 def _contains(self: Tensor, element: Any) -> bool:
+    if type(self) is not Tensor or (isinstance(element, Tensor) and type(element) is not Tensor):
+        return bool(reductions.any(a.eq(self, element)))
     return bool((self._a == (element._a if isinstance(element, Tensor) else element)).any())
 
 
