@@ -26,7 +26,7 @@ from tapegrad.compiler.signature import Signature, signature_of
 from tapegrad.compiler.source import Source
 from tapegrad.compiler.statics import NONE, Static, Statics
 from tapegrad.compiler.text_of import Lowering
-from tapegrad.compiler.trace import Trace, Untraceable
+from tapegrad.compiler.trace import Trace, Untraceable, check_open
 from tapegrad.compiler.variant import ARRAY, FLOAT, STATIC, TENSOR, Variant
 from tapegrad.lift.core import levels_of
 from tapegrad.tape import current
@@ -218,6 +218,8 @@ class Jitted:
         if TENSOR in signature.kinds:
             levels = levels_of(leaves)
             if any(at.traces for at in levels):
+                for x in leaves:
+                    check_open(x)
                 raise Untraceable
             if levels:
                 return transformed.run(self, signature, leaves)
@@ -337,6 +339,7 @@ class Jitted:
             raise
         finally:
             tape.levels.remove(trace)
+            trace.ended = True
         made = Variant(trace, signature.kinds, tree, results, self.function, self.fastmath)
         del results, given, args, kwargs
         trace.outsiders.check(made.captured, name_of(self.function))

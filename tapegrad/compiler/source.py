@@ -118,7 +118,9 @@ class Source:
             return Leaf(-1, STATIC)
         if isinstance(found, Leaf):
             if found.form == STATIC and not isinstance(found.value, bool | int | float):
-                raise self._unfit(f"a constant of the type {type(found.value).__name__}")
+                value = found.value
+                dtype = f" of {value.dtype}" if hasattr(value, "dtype") else ""
+                raise self._unfit(f"a constant of the type {type(value).__name__}{dtype}")
             if found.form not in (ARRAY, FLOAT, SCALAR, STATIC):
                 raise self._unfit(f"a {found.form}")
             return found
@@ -129,7 +131,8 @@ class Source:
     def _unfit(self, what: str) -> TypeError:
         return TypeError(
             f"`{self.name}` returns {what}. Called from compiled code it may return arrays, "
-            "numbers, None and tuples of them"
+            "numbers, None and tuples (not lists) of them; those that do not depend on its "
+            "arguments are of the dtypes float64, float32, int64, int32 or bool"
         )
 
 

@@ -55,7 +55,7 @@ class Trace(Level):
     """
 
     __slots__ = (
-        "blocked", "captured", "constants", "floor", "followed", "glance", "guards", "guessed",
+        "blocked", "captured", "constants", "ended", "floor", "followed", "glance", "guards", "guessed",
         "inside", "known", "line", "nodes", "origins", "outsiders", "owner", "pulls", "regions",
         "ruled", "stands", "values", "where",
     )  # fmt: skip
@@ -73,6 +73,7 @@ class Trace(Level):
         self.ruled = False  # a user's `backward` runs: Python can, where it asks for values
         self.line: tuple[str, int] | None = None  # of the user's program, where it is known
         self.nodes: list[Node] = []
+        self.ended = False  # for good: it will not stand for another one
         self.floor = 0  # memory that lay in records before this one is not changed now
         self.values: list[np.ndarray] = []
         self.guards: list[Guard] = []
@@ -164,6 +165,7 @@ class Trace(Level):
             if isinstance(x, Lifted) and self.owner is not None:
                 return self.owner.bring(self, self.owner.trace.position(x))
             if isinstance(x, Lifted) or x._pos:
+                check_open(x)
                 raise Untraceable
             self.captured[id(x)] = x
             return self.constant(x._a)
@@ -480,6 +482,19 @@ class Traced(Lifted):
     def origin(self) -> str:
         """At which line of the user's program this Tensor was made."""
         return f" (it was made at {':'.join(map(str, self._lift.where))})"
+
+
+def check_open(t: Tensor) -> None:
+    """Refuse a Tensor of a trace that has ended, of which nobody can make anything."""
+    if isinstance(t, Traced):
+        at = t.its_trace
+        while at.owner is not None:
+            at = at.owner.trace
+        if at.ended:
+            raise RuntimeError(
+                f"`jit`: a Tensor that was made inside {t._what}{t.origin()} is used after that "
+                "has ended: return it from the function instead of keeping it outside"
+            )
 
 
 def traced(trace: Trace, position: int, *, frozen: bool = False) -> Traced:

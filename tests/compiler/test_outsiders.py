@@ -1,5 +1,7 @@
 """Tensors that a traced function changes in place: its own, and those from outside."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -98,3 +100,21 @@ def test_gradients_of_functions_that_change_what_is_outside_are_refused_too():
     f, _ = changing(CHANGES["add_"])
     with pytest.raises(RuntimeError, match="made outside"):
         tg.jit(tg.grad(lambda x: f(x).sum()))(X)
+
+
+def test_what_was_kept_of_a_trace_cannot_be_returned_or_passed_on():
+    kept = []
+    tg.jit(lambda x: (kept.append(x * 2), x)[1])(X)
+    for f, x in ((lambda x: kept[0], X), (lambda x: x, kept[0]), (lambda x: x + kept[0], X)):
+        with pytest.raises(RuntimeError, match=r"is used after that has ended: return it"):
+            tg.jit(f)(x)
+
+
+@pytest.mark.parametrize("transform", [tg.jit, tg.vmap, lambda f: lambda x: tg.jvp(f, (x,), (x,))])
+def test_transforms_do_not_follow_other_threads(transform):
+    def f(x):
+        with ThreadPoolExecutor(1) as other:
+            return other.submit(lambda: x * 2).result()
+
+    with pytest.raises(RuntimeError, match=r"`mul`: .* is used in another thread"):
+        transform(f)(X)
