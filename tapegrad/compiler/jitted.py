@@ -6,6 +6,7 @@ import functools
 import threading
 import types
 import warnings
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -28,6 +29,7 @@ from tapegrad.compiler.statics import NONE, Static, Statics
 from tapegrad.compiler.text_of import Lowering
 from tapegrad.compiler.trace import Trace, Untraceable, check_open
 from tapegrad.compiler.variant import ARRAY, FLOAT, STATIC, TENSOR, Variant
+from tapegrad.dtypes import followers, get_default_dtype
 from tapegrad.lift.core import levels_of
 from tapegrad.tape import current
 from tapegrad.transforms.arguments import name_of
@@ -63,6 +65,7 @@ class Jitted:
         self.fastmath = fastmath
         self._lock = threading.RLock()
         self.clear_cache()
+        _all.add(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._way_in(*args, **kwargs)
@@ -306,6 +309,15 @@ class Jitted:
         )
         self._doors += 1
 
+    def open_again(self) -> None:
+        """Put in anew the fast ways, which do not look at the default dtype: it has changed."""
+        with self._lock:
+            if not self._eager:
+                self._way_in, self._doors = self._general, 0
+                for signature, variants in self._variants.items():
+                    for variant in variants if signature.default is get_default_dtype() else ():
+                        self._open(signature, variant)
+
     def trace(self, signature: Signature, leaves: list[Any], arrays: list[np.ndarray]) -> Variant:
         """Run the function on Traced Tensors, and compile what it did."""
         glance = Glance(GLANCED)
@@ -344,6 +356,17 @@ class Jitted:
         del results, given, args, kwargs
         trace.outsiders.check(made.captured, name_of(self.function))
         return made
+
+
+_all: weakref.WeakSet[Jitted] = weakref.WeakSet()
+
+
+def _open_all() -> None:
+    for jitted in tuple(_all):
+        jitted.open_again()
+
+
+followers.append(_open_all)
 
 
 def _out(x: Any) -> Any:

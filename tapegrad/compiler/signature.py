@@ -8,17 +8,23 @@ import numpy as np
 
 from tapegrad.compiler.statics import Static, key_of
 from tapegrad.compiler.variant import ARRAY, FLOAT, SCALAR, STATIC, TENSOR
+from tapegrad.dtypes import dtype as DType
+from tapegrad.dtypes import get_default_dtype
 from tapegrad.tensor import Tensor
 from tapegrad.transforms.arguments import name_of
 from tapegrad.transforms.pytree import Tree
 
 
 class Signature(NamedTuple):
-    """Structure, and for each leaf its kind and either its shape and dtype or its value."""
+    """Structure, and for each leaf its kind and either its shape and dtype or its value.
+
+    What is made of Python's numbers has the default dtype.
+    """
 
     tree: Tree
     kinds: tuple[str, ...]
     keys: tuple[Any, ...]
+    default: DType
 
 
 def signature_of(tree: Tree, leaves: list[Any], f: Any) -> tuple[Signature, list[np.ndarray]]:
@@ -32,7 +38,7 @@ def signature_of(tree: Tree, leaves: list[Any], f: Any) -> tuple[Signature, list
         else:
             keys.append((array.shape, array.dtype.str))
             arrays.append(array)
-    return Signature(tree, tuple(kinds), tuple(keys)), arrays
+    return Signature(tree, tuple(kinds), tuple(keys), get_default_dtype()), arrays
 
 
 def _kind(x: Any) -> tuple[str, np.ndarray | None]:

@@ -9,6 +9,7 @@ import numpy as np
 from tapegrad.compiler.statics import NONE
 from tapegrad.compiler.trace import Untraceable
 from tapegrad.compiler.variant import ARRAY, FLOAT, SCALAR, STATIC, Leaf, Variant
+from tapegrad.dtypes import get_default_dtype
 from tapegrad.transforms.arguments import name_of
 from tapegrad.transforms.pytree import flatten, unflatten
 
@@ -87,7 +88,8 @@ class Source:
         _, tree = flatten(((0.0,) * len(inputs), {}))
         wanted = [(i.kind, i.rank, i.dtype.str) for i in inputs]
         for signature, variants in list(self.jitted._variants.items()):
-            if signature.tree == tree and STATIC not in signature.kinds and variants:
+            known = signature.tree == tree and signature.default is get_default_dtype()
+            if known and STATIC not in signature.kinds and variants:
                 pairs = zip(signature.kinds, signature.keys)
                 if wanted == [(kind, len(shape), dtype) for kind, (shape, dtype) in pairs]:
                     return variants[0]

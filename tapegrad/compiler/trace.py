@@ -55,9 +55,9 @@ class Trace(Level):
     """
 
     __slots__ = (
-        "blocked", "captured", "constants", "ended", "floor", "followed", "glance", "guards", "guessed",
-        "inside", "known", "line", "nodes", "origins", "outsiders", "owner", "pulls", "regions",
-        "ruled", "stands", "values", "where",
+        "blocked", "captured", "constants", "ended", "floor", "followed", "glance", "guards",
+        "guessed", "inside", "known", "line", "nodes", "origins", "outsiders", "owner", "pulls",
+        "regions", "ruled", "stands", "values", "where",
     )  # fmt: skip
     traces = True
 

@@ -385,6 +385,6 @@ def test_constant_results():
         np.testing.assert_array_equal(found[1], [5.0, 6.0])
         assert found[2] == (2.5, 3, True, -0.5, None)
         found[1][0] = 7.0
+    unfit = tg.jit(lambda x: kept.astype(complex))
     with pytest.raises(TypingError, match=r"type ndarray of complex128\. .* dtypes float64"):
-        unfit = tg.jit(lambda x: kept.astype(complex))
         numba.njit(lambda x: unfit.njit(x))(1.0)

@@ -44,3 +44,19 @@ def test_gradients_of_equal_results_are_added_up():
     a, b = tg.jit(lambda x: (x * 2, x * 2))(t)
     (a.sum() + 3 * b.sum()).backward()
     np.testing.assert_array_equal(t.grad.numpy(), np.full(3, 8.0))
+
+
+def test_the_default_dtype_is_part_of_the_signature():
+    f = tg.jit(lambda x: x * tg.ones(3))
+    x = X.astype(np.float32)
+    try:
+        for _ in range(2):
+            tg.set_default_dtype(tg.float32)
+            tg.set_default_dtype(tg.float64)
+            assert [f(x).dtype for _ in range(2)] == ["float64"] * 2
+            tg.set_default_dtype(tg.float32)
+            assert [f(x).dtype for _ in range(2)] == ["float32"] * 2
+    finally:
+        tg.set_default_dtype(tg.float64)
+    assert f.cache_info().traces == 2
+    assert f._way_in.__name__ == "<lambda>"  # there is a fast way in again
