@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -107,6 +108,7 @@ def to_numpy(given: Any) -> np.dtype[Any]:
 
 
 _default = [float64]
+followers: list[Callable[[], None]] = []  # called when it has changed
 
 
 def set_default_dtype(d: Any) -> None:
@@ -121,6 +123,8 @@ def set_default_dtype(d: Any) -> None:
     if not chosen.is_floating_point:
         raise TypeError(f"`set_default_dtype` takes a floating-point type, got {chosen}")
     _default[0] = chosen
+    for follow in followers:
+        follow()
 
 
 def get_default_dtype() -> dtype:

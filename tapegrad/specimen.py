@@ -51,3 +51,13 @@ def everything(array: np.ndarray) -> np.ndarray:
     while type(array) is Specimen:
         array = array.owner.parts()[0]._a
     return array
+
+
+def lying(array: np.ndarray) -> np.ndarray:
+    """An array that lies in memory as what a Tensor shows: of many examples the first."""
+    if type(array) is not Specimen:
+        return array
+    whole = everything(array)
+    if not whole.size:
+        return np.empty(array.shape, array.dtype)
+    return whole[(0,) * (whole.ndim - array.ndim) + (...,)]

@@ -16,7 +16,9 @@ import numpy as np
 
 from tapegrad.tape import Tape
 
-_versions: dict[int, list[Any]] = {}  # storage -> [count, weak reference to its array]
+# storage -> [count, weak reference to its array, when it was last changed]
+_versions: dict[int, list[Any]] = {}
+_moments = 0  # changes so far
 
 
 def root(array: np.ndarray) -> np.ndarray:
@@ -52,20 +54,39 @@ def memory(array: np.ndarray) -> np.ndarray:
     return last
 
 
+def offset(array: np.ndarray) -> int:
+    """How many elements into its storage an array begins."""
+    start, here = [int(a.__array_interface__["data"][0]) for a in (memory(array), array)]
+    return (here - start) // array.itemsize
+
+
 def version(key_array: np.ndarray) -> int:
     """How often the storage was changed in place."""
     found = _versions.get(id(key_array))
     return found[0] if found else 0
 
 
+def moment() -> int:
+    """A number for this moment, to compare with what `changed` says."""
+    return _moments
+
+
+def changed(key_array: np.ndarray) -> int:
+    """When the storage was last changed in place."""
+    found = _versions.get(id(key_array))
+    return found[2] if found else 0
+
+
 def bump(key_array: np.ndarray) -> None:
     """Count an in-place change and date it on every tape."""
+    global _moments
     key = id(key_array)
     found = _versions.get(key)
     if found is None:
         reference = weakref.ref(key_array, lambda _: _forget(key))
-        found = _versions[key] = [0, reference]
+        found = _versions[key] = [0, reference, 0]
     found[0] += 1
+    found[2] = _moments = _moments + 1
     for its in tuple(Tape.every):
         tape = its()
         if tape is not None:

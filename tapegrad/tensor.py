@@ -11,7 +11,6 @@ Everything that only some Tensors have (a gradient, hooks) stands in slots that 
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, overload
 
@@ -24,6 +23,7 @@ from tapegrad.nodes import GradFn
 from tapegrad.ops.core import Op
 from tapegrad.printing import describe
 from tapegrad.size import Size
+from tapegrad.specimen import lying
 from tapegrad.tape import HOOKED, WORD, Ended, Tape, current, leaf_keys, shapes
 
 if TYPE_CHECKING:
@@ -147,13 +147,12 @@ class Tensor(Operations):
     def stride(self, dim: int | None = None) -> tuple[int, ...] | int:
         """The steps between neighbours along each dimension, in elements."""
         step = self._a.itemsize
-        strides = tuple([s // step for s in self._a.strides])
+        strides = tuple([s // step for s in lying(self._a).strides])
         return strides if dim is None else strides[dim]
 
     def storage_offset(self) -> int:
         """How many elements into its storage this Tensor begins."""
-        start = int(storage.memory(self._a).__array_interface__["data"][0])
-        return (self.data_ptr() - start) // self._a.itemsize
+        return storage.offset(lying(self._a))
 
     def data_ptr(self) -> int:
         """The address of the first element."""
@@ -161,7 +160,7 @@ class Tensor(Operations):
 
     def is_contiguous(self) -> bool:
         """Whether the elements lie in memory in C order without gaps."""
-        return bool(self._a.flags.c_contiguous)
+        return bool(lying(self._a).flags.c_contiguous)
 
     def is_floating_point(self) -> bool:
         """Whether the elements are floating-point numbers."""
@@ -237,11 +236,6 @@ class Tensor(Operations):
             raise TypeError("iteration over a 0-d Tensor")
         return (self[i] for i in range(len(self._a)))
 
-    def __format__(self, spec: str) -> str:
-        if self._a.ndim == 0 and (spec or type(self) is Tensor):
-            return format(self._a.item(), spec)
-        return object.__format__(self, spec) if spec else repr(self)
-
     def __hash__(self) -> int:
         return id(self)
 
@@ -252,21 +246,6 @@ class Tensor(Operations):
         else:
             note = f", grad_fn={self.grad_fn!r}"
         return describe(self._a, note)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
-        if not self.is_leaf:
-            raise RuntimeError("`deepcopy` takes a leaf only: detach the Tensor first")
-        result = wrap(self._a.copy())
-        if self.requires_grad:
-            result.requires_grad_()
-        if self.grad is not None:
-            result._grad = copy.deepcopy(self.grad, memo)
-        return result
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        if not self.is_leaf:
-            raise RuntimeError("only a leaf can be pickled: detach the Tensor first")
-        return _rebuild, (self._a, self.requires_grad)
 
     # -- the graph -------------------------------------------------------------------------
 
@@ -478,11 +457,6 @@ def placed(array: np.ndarray, tape: Tape, position: int) -> Tensor:
     t._home = tape
     t._s = number(array)
     return t
-
-
-def _rebuild(array: np.ndarray, requires_grad: bool) -> Tensor:
-    t = wrap(array)
-    return t.requires_grad_() if requires_grad else t
 
 
 def place(t: Tensor) -> int:

@@ -13,7 +13,8 @@ logp    ``int f(size_t dim, const double *x, double *gradient, double *logp, voi
         function takes one vector and returns its value and gradient, as
         ``jit(value_and_grad(logp))`` does. 0, or `WRONG_SIZE`, or `NOT_RUN`
 plain   ``int f(const void *const *inputs, void *const *outputs)``: pointers to the inputs and to
-        room for the outputs, in order, each an array in C order. 0, or `NOT_RUN`
+        room for the results (all but None), in order, each an array in C order; a result that does
+        not depend on the inputs is a double, an int64 or a byte that is 0 or 1. 0, or `NOT_RUN`
 ======= ==========================================================================================
 
 What kept a call from being run goes to `sys.unraisablehook`.
@@ -31,8 +32,8 @@ import numpy as np
 from tapegrad.compiler import lookup
 from tapegrad.compiler.lookup import Table
 from tapegrad.compiler.program import Program
-from tapegrad.compiler.source import DOUBLE, NUMBER, Form, Input, Join, Source
-from tapegrad.compiler.variant import ARRAY, FLOAT, Leaf
+from tapegrad.compiler.source import DOUBLE, NUMBER, Form, Input, Join, Source, leaves
+from tapegrad.compiler.variant import ARRAY, FLOAT, STATIC, Leaf
 from tapegrad.kernels import build
 
 WRONG_SIZE, NOT_RUN = -1, -2
@@ -177,13 +178,48 @@ wrong:
 
 
 def _plain(program: Program, form: Form) -> str | None:
-    """The function of the kind "plain", which any program fits."""
+    """The function of the kind "plain", if what it returns has a place in C."""
+    results = [leaf for leaf in leaves(form) if leaf.value is not None or leaf.form != STATIC]
+    if not all(map(_writable, results)):
+        return None
+    places = "".join([_result(k, leaf) for k, leaf in enumerate(results)])
     return f"""
-define i32 @call(ptr %inputs, ptr %outputs) {{
-{_RUN}
+define i32 @call(ptr %inputs, ptr %results) {{
+  %outputs = alloca ptr, i64 {max(len(results), 1)}
+{places}{_RUN}
   %said = select i1 %done, i32 0, i32 {NOT_RUN}
   ret i32 %said
 }}"""
+
+
+def _writable(leaf: Leaf) -> bool:
+    """Whether a constant result has a type in C."""
+    return type(leaf.value) is not int or -(1 << 63) <= leaf.value < 1 << 63
+
+
+def _result(k: int, leaf: Leaf) -> str:
+    """What is done for result k: its pointer becomes an output's, or a constant is written."""
+    lines = [
+        f"%result.{k}.at = getelementptr ptr, ptr %results, i64 {k}",
+        f"%result.{k} = load ptr, ptr %result.{k}.at",
+    ]
+    if leaf.form != STATIC:
+        lines += [
+            f"%output.{k} = getelementptr ptr, ptr %outputs, i64 {leaf.output}",
+            f"store ptr %result.{k}, ptr %output.{k}",
+        ]
+    elif isinstance(leaf.value, bool):
+        lines.append(f"store i8 {leaf.value:d}, ptr %result.{k}")
+    elif isinstance(leaf.value, int):
+        lines.append(f"store i64 {leaf.value}, ptr %result.{k}")
+    else:
+        bits = np.float64(leaf.value).view(np.uint64)
+        lines.append(f"store double 0x{bits:016X}, ptr %result.{k}")
+    return _block(lines)
+
+
+def _block(lines: list[str]) -> str:
+    return "".join([f"  {line}\n" for line in lines])
 
 
 _CELLS = f"""
@@ -219,7 +255,7 @@ def _pointers(name: str, places: list[tuple[str, int]]) -> str:
             f"%{name}.{k}.at = getelementptr ptr, ptr %{name}, i64 {k}",
             f"store ptr %{name}.{k}, ptr %{name}.{k}.at",
         ]
-    return "".join([f"  {line}\n" for line in lines])
+    return _block(lines)
 
 
 class Kind(NamedTuple):
@@ -241,5 +277,8 @@ KINDS = {
         ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_size_t, _doubles, _doubles, _doubles, _any),
         _logp, "takes one float64 vector and returns a float and a vector as long",
     ),
-    "plain": Kind(ctypes.CFUNCTYPE(ctypes.c_int, _pointers_type, _pointers_type), _plain, ""),
+    "plain": Kind(
+        ctypes.CFUNCTYPE(ctypes.c_int, _pointers_type, _pointers_type),
+        _plain, "returns arrays, floats and what else fits 64 bits",
+    ),
 }  # fmt: skip

@@ -6,6 +6,7 @@ import functools
 import threading
 import types
 import warnings
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -22,11 +23,13 @@ from tapegrad.compiler.cfunc import CFunction
 from tapegrad.compiler.door import door
 from tapegrad.compiler.link import failure
 from tapegrad.compiler.region import GLANCED, Glance
-from tapegrad.compiler.signature import Signature, Static, signature_of
+from tapegrad.compiler.signature import Signature, signature_of
 from tapegrad.compiler.source import Source
+from tapegrad.compiler.statics import NONE, Static, Statics
 from tapegrad.compiler.text_of import Lowering
-from tapegrad.compiler.trace import Trace, Untraceable
+from tapegrad.compiler.trace import Trace, Untraceable, check_open
 from tapegrad.compiler.variant import ARRAY, FLOAT, STATIC, TENSOR, Variant
+from tapegrad.dtypes import followers, get_default_dtype
 from tapegrad.lift.core import levels_of
 from tapegrad.tape import current
 from tapegrad.transforms.arguments import name_of
@@ -54,16 +57,15 @@ class Jitted:
     """
 
     def __init__(
-        self, f: Callable[..., Any], static_argnums: tuple[int, ...] = (),
-        static_argnames: tuple[str, ...] = (), *, fastmath: bool = False,
-    ) -> None:  # fmt: skip
+        self, f: Callable[..., Any], statics: Statics = NONE, *, fastmath: bool = False
+    ) -> None:
         functools.update_wrapper(self, f, updated=())
         self.function = f
-        self.static_argnums = static_argnums
-        self.static_argnames = static_argnames
+        self.statics = statics
         self.fastmath = fastmath
         self._lock = threading.RLock()
         self.clear_cache()
+        _all.add(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._way_in(*args, **kwargs)
@@ -123,7 +125,16 @@ class Jitted:
         %3     add              %1 %2              -          float64    -> result 0
         """
         signature, leaves, arrays = self.signature(args, kwargs)
-        return Lowering(self.variant(signature, leaves, arrays).graph, self.fastmath)
+        try:
+            variant = self.variant(signature, leaves, arrays)
+        except Untraceable:
+            raise RuntimeError(
+                f"`lower`: {name_of(self.function)} is not compiled for arguments like these, it "
+                "runs in Python: it uses a Tensor from outside that requires grad or is followed "
+                "by a transform (pass it as an argument), or what it does depends on values in "
+                f"more than {MOST} ways"
+            ) from None
+        return Lowering(variant.graph, self.fastmath)
 
     def plain(self, args: Any, kwargs: dict[str, Any]) -> Any:
         """Call the function itself, on arguments of which some are marked as static."""
@@ -191,18 +202,11 @@ class Jitted:
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[Signature, list[Any], list[np.ndarray]]:
         """The signature of a call, its leaves, and the arrays among them."""
-        if self.static_argnums or self.static_argnames:
-            args, kwargs = self._with_statics(args, kwargs)
+        if self.statics is not NONE:
+            args, kwargs = self.statics.marked(args, kwargs)
         leaves, tree = flatten((args, kwargs))
         found, arrays = signature_of(tree, leaves, self.function)
         return found, leaves, arrays
-
-    def _with_statics(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        places = {k % len(args) for k in self.static_argnums if -len(args) <= k < len(args)}
-        given = tuple([Static(x) if k in places else x for k, x in enumerate(args)])
-        return given, {k: Static(x) if k in self.static_argnames else x for k, x in kwargs.items()}
 
     def _general(self, *args: Any, **kwargs: Any) -> Any:
         with suppress(Untraceable):
@@ -217,6 +221,8 @@ class Jitted:
         if TENSOR in signature.kinds:
             levels = levels_of(leaves)
             if any(at.traces for at in levels):
+                for x in leaves:
+                    check_open(x)
                 raise Untraceable
             if levels:
                 return transformed.run(self, signature, leaves)
@@ -303,6 +309,15 @@ class Jitted:
         )
         self._doors += 1
 
+    def open_again(self) -> None:
+        """Put in anew the fast ways, which do not look at the default dtype: it has changed."""
+        with self._lock:
+            if not self._eager:
+                self._way_in, self._doors = self._general, 0
+                for signature, variants in self._variants.items():
+                    for variant in variants if signature.default is get_default_dtype() else ():
+                        self._open(signature, variant)
+
     def trace(self, signature: Signature, leaves: list[Any], arrays: list[np.ndarray]) -> Variant:
         """Run the function on Traced Tensors, and compile what it did."""
         glance = Glance(GLANCED)
@@ -330,11 +345,28 @@ class Jitted:
         tape.levels.append(trace)
         try:
             with recording(tape, True):
-                found = self.plain(args, kwargs)
+                results, tree = flatten(self.plain(args, kwargs))
+        except BaseException:
+            trace.outsiders.give_back()
+            raise
         finally:
             tape.levels.remove(trace)
-        results, tree = flatten(found)
-        return Variant(trace, signature.kinds, tree, results, self.function, self.fastmath)
+            trace.ended = True
+        made = Variant(trace, signature.kinds, tree, results, self.function, self.fastmath)
+        del results, given, args, kwargs
+        trace.outsiders.check(made.captured, name_of(self.function))
+        return made
+
+
+_all: weakref.WeakSet[Jitted] = weakref.WeakSet()
+
+
+def _open_all() -> None:
+    for jitted in tuple(_all):
+        jitted.open_again()
+
+
+followers.append(_open_all)
 
 
 def _out(x: Any) -> Any:

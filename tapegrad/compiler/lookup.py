@@ -186,7 +186,10 @@ class Table:
         specs = self._entries[first].variant.program.outputs
         pointers = (ctypes.c_void_p * max(len(specs), 1)).from_address(outputs)
         for leaf, value in paired(self.returned.form, result):
-            if leaf.form != STATIC:
+            if leaf.form == STATIC:
+                if not _same(value, leaf.value):
+                    raise self._changed(f"the constant {value!r}, otherwise {leaf.value!r}")
+            else:
                 spec = specs[leaf.output]
                 if np.shape(value) != spec.shape:
                     raise self._changed(f"the shape {np.shape(value)}, otherwise {spec.shape}")
@@ -220,6 +223,11 @@ class Table:
         self.failures[here] = error
         if not self.keeps or all(thread.ident != here for thread in threading.enumerate()):
             _print(CallError(self.source.name, error))
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether two constant results are one."""
+    return type(a) is type(b) and (a == b or (a != a and b != b))
 
 
 def _seen(address: int | None, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:

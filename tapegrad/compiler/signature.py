@@ -6,37 +6,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapegrad.compiler.statics import Static, key_of
 from tapegrad.compiler.variant import ARRAY, FLOAT, SCALAR, STATIC, TENSOR
+from tapegrad.dtypes import dtype as DType
+from tapegrad.dtypes import get_default_dtype
 from tapegrad.tensor import Tensor
 from tapegrad.transforms.arguments import name_of
 from tapegrad.transforms.pytree import Tree
 
 
 class Signature(NamedTuple):
-    """Structure, and for each leaf its kind and either its shape and dtype or its value."""
+    """Structure, and for each leaf its kind and either its shape and dtype or its value.
+
+    What is made of Python's numbers has the default dtype.
+    """
 
     tree: Tree
     kinds: tuple[str, ...]
     keys: tuple[Any, ...]
-
-
-class Static:
-    """A static argument: a leaf that is told apart by its value."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Static)
-            and type(self.value) is type(other.value)
-            and bool(self.value == other.value)
-        )
-
-    def __hash__(self) -> int:
-        return hash(self.value)
+    default: DType
 
 
 def signature_of(tree: Tree, leaves: list[Any], f: Any) -> tuple[Signature, list[np.ndarray]]:
@@ -50,7 +38,7 @@ def signature_of(tree: Tree, leaves: list[Any], f: Any) -> tuple[Signature, list
         else:
             keys.append((array.shape, array.dtype.str))
             arrays.append(array)
-    return Signature(tree, tuple(kinds), tuple(keys)), arrays
+    return Signature(tree, tuple(kinds), tuple(keys), get_default_dtype()), arrays
 
 
 def _kind(x: Any) -> tuple[str, np.ndarray | None]:
@@ -82,4 +70,4 @@ def _static(x: Any, f: Any) -> Any:
             "numbers, floats, Tensors and pytrees of them, or values that can be hashed, for each "
             "of which the function is compiled anew"
         ) from None
-    return type(x), x
+    return x if isinstance(x, Static) else key_of(x)

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from tapegrad.compiler.statics import NONE
 from tapegrad.compiler.trace import Untraceable
 from tapegrad.compiler.variant import ARRAY, FLOAT, SCALAR, STATIC, Leaf, Variant
+from tapegrad.dtypes import get_default_dtype
 from tapegrad.transforms.arguments import name_of
 from tapegrad.transforms.pytree import flatten, unflatten
 
@@ -58,7 +60,7 @@ class Source:
 
     def variant(self, *values: Any) -> Variant | None:
         """One that holds for these values, made if there is none; None: it is not compiled."""
-        if self.jitted.static_argnums or self.jitted.static_argnames:
+        if self.jitted.statics is not NONE:
             raise TypeError(
                 f"`{self.name}` has static arguments, which compiled code cannot pass: use a "
                 "function without, `tapegrad.jit(lambda x: f(x, 3))`, say"
@@ -86,7 +88,8 @@ class Source:
         _, tree = flatten(((0.0,) * len(inputs), {}))
         wanted = [(i.kind, i.rank, i.dtype.str) for i in inputs]
         for signature, variants in list(self.jitted._variants.items()):
-            if signature.tree == tree and STATIC not in signature.kinds and variants:
+            known = signature.tree == tree and signature.default is get_default_dtype()
+            if known and STATIC not in signature.kinds and variants:
                 pairs = zip(signature.kinds, signature.keys)
                 if wanted == [(kind, len(shape), dtype) for kind, (shape, dtype) in pairs]:
                     return variants[0]
@@ -117,7 +120,9 @@ class Source:
             return Leaf(-1, STATIC)
         if isinstance(found, Leaf):
             if found.form == STATIC and not isinstance(found.value, bool | int | float):
-                raise self._unfit(f"a constant of the type {type(found.value).__name__}")
+                value = found.value
+                dtype = f" of {value.dtype}" if hasattr(value, "dtype") else ""
+                raise self._unfit(f"a constant of the type {type(value).__name__}{dtype}")
             if found.form not in (ARRAY, FLOAT, SCALAR, STATIC):
                 raise self._unfit(f"a {found.form}")
             return found
@@ -128,7 +133,8 @@ class Source:
     def _unfit(self, what: str) -> TypeError:
         return TypeError(
             f"`{self.name}` returns {what}. Called from compiled code it may return arrays, "
-            "numbers, None and tuples of them"
+            "numbers, None and tuples (not lists) of them; those that do not depend on its "
+            "arguments are of the dtypes float64, float32, int64, int32 or bool"
         )
 
 

@@ -22,6 +22,7 @@ from tapegrad.autograd.grad_mode import recording
 from tapegrad.compiler.cells import Cell, Owner, Parts, outside
 from tapegrad.compiler.functions import Pull, applied
 from tapegrad.compiler.graph import Graph, Guard, Node
+from tapegrad.compiler.outsiders import Outsiders
 from tapegrad.compiler.region import (
     EMPTY,
     GLANCED,
@@ -31,6 +32,7 @@ from tapegrad.compiler.region import (
     result,
     run_region,
 )
+from tapegrad.compiler.scalars import BITS
 from tapegrad.lift.core import Level, Lifted, become, shell
 from tapegrad.ops.core import ELEMENTWISE, Op
 from tapegrad.ops.shape import alias, clone, to, write_view
@@ -53,9 +55,9 @@ class Trace(Level):
     """
 
     __slots__ = (
-        "blocked", "captured", "constants", "floor", "followed", "glance", "guards", "guessed",
-        "inside", "known", "line", "nodes", "origins", "owner", "pulls", "regions", "ruled",
-        "stands", "values", "where",
+        "blocked", "captured", "constants", "ended", "floor", "followed", "glance", "guards",
+        "guessed", "inside", "known", "line", "nodes", "origins", "outsiders", "owner", "pulls",
+        "regions", "ruled", "stands", "values", "where",
     )  # fmt: skip
     traces = True
 
@@ -71,6 +73,7 @@ class Trace(Level):
         self.ruled = False  # a user's `backward` runs: Python can, where it asks for values
         self.line: tuple[str, int] | None = None  # of the user's program, where it is known
         self.nodes: list[Node] = []
+        self.ended = False  # for good: it will not stand for another one
         self.floor = 0  # memory that lay in records before this one is not changed now
         self.values: list[np.ndarray] = []
         self.guards: list[Guard] = []
@@ -78,6 +81,7 @@ class Trace(Level):
         self.followed: set[int] = set()  # variables of a gradient that is being computed
         # Tensors from outside, which became constants.
         self.captured: dict[int, Tensor] = {} if owner is None else owner.trace.captured
+        self.outsiders: Outsiders = Outsiders() if owner is None else owner.trace.outsiders
         self.constants: dict[Any, int] = {}
         self.known: dict[tuple[Op, tuple[int, ...]], int] = {}  # see `computed`
         self.pulls: dict[int, Pull] = {}  # of the records that a `Function` stands behind
@@ -85,6 +89,10 @@ class Trace(Level):
         self.origins: dict[Trace, dict[int, int]] = {}
         self.stands: Trace | None = None  # for which other trace this one stands now
         self.where: dict[int, int] = {}  # where its records lie there
+
+    def born(self, t: Tensor) -> None:
+        """Hear of a Tensor that was made here from data."""
+        self.outsiders.born(t)
 
     def append(self, node: Node, value: np.ndarray) -> int:
         """Append a record with its value; returns its position."""
@@ -97,6 +105,9 @@ class Trace(Level):
 
     def input(self, array: np.ndarray) -> Traced:
         """A Traced Tensor for an argument of the function."""
+        # As the program finds it: in C order, in memory of which nothing else is known.
+        if not array.flags.c_contiguous or storage.root(array) is not array:
+            array = array.copy(order="C")
         k = sum(node.name == "input" for node in self.nodes)
         node = Node(None, (), {"k": k}, array.shape, array.dtype)
         return traced(self, self.append(node, array), frozen=True)
@@ -154,6 +165,7 @@ class Trace(Level):
             if isinstance(x, Lifted) and self.owner is not None:
                 return self.owner.bring(self, self.owner.trace.position(x))
             if isinstance(x, Lifted) or x._pos:
+                check_open(x)
                 raise Untraceable
             self.captured[id(x)] = x
             return self.constant(x._a)
@@ -401,8 +413,11 @@ class Traced(Lifted):
             return
         if isinstance(target, Lifted) or target._pos or target._is_view():
             raise Untraceable
+        at.outsiders.take(target)
         position = at.constant(target._a)
-        become(target, Traced, target._a, _whole(at, position))
+        specimen = _filler(target._a.shape, target._a.dtype).view(Specimen)
+        become(target, Traced, specimen, _whole(at, position))
+        specimen.owner = target
 
     def write(self, result: Tensor) -> None:
         """Take over a result; every view of this memory sees it."""
@@ -469,6 +484,19 @@ class Traced(Lifted):
         return f" (it was made at {':'.join(map(str, self._lift.where))})"
 
 
+def check_open(t: Tensor) -> None:
+    """Refuse a Tensor of a trace that has ended, of which nobody can make anything."""
+    if isinstance(t, Traced):
+        at = t.its_trace
+        while at.owner is not None:
+            at = at.owner.trace
+        if at.ended:
+            raise RuntimeError(
+                f"`jit`: a Tensor that was made inside {t._what}{t.origin()} is used after that "
+                "has ended: return it from the function instead of keeping it outside"
+            )
+
+
 def traced(trace: Trace, position: int, *, frozen: bool = False) -> Traced:
     """The Traced Tensor of a record, with memory of its own, or that of an argument."""
     return _around(trace, _whole(trace, position, frozen=frozen))
@@ -507,7 +535,7 @@ def view_of(
 def _operands(trace: Trace, op: Op, args: Any) -> tuple[int, ...]:
     """The records of the operands, brought to one dtype where the operation is elementwise."""
     if op.kind is not ELEMENTWISE:
-        return tuple([trace.position(x) for x in args])
+        return tuple([trace.position(x) for x in (_typed(args) if op.name in BITS else args)])
     given = []
     for x in args:
         if isinstance(x, Tensor):
@@ -524,3 +552,9 @@ def _operands(trace: Trace, op: Op, args: Any) -> tuple[int, ...]:
             position = trace.constant(np.asarray(array))
         found.append(position)
     return tuple(found)
+
+
+def _typed(args: Any) -> Any:
+    """Python's numbers in the type that NumPy gives them beside the other operands."""
+    kind = np.result_type(*[x._a.dtype if isinstance(x, Tensor) else x for x in args])
+    return [np.asarray(x, kind) if type(x) is int else x for x in args]

@@ -10,6 +10,7 @@ import numpy as np
 from tapegrad.compiler.door import Float, Result
 from tapegrad.compiler.graph import Graph
 from tapegrad.compiler.link import Linked, failure
+from tapegrad.compiler.loops import supported
 from tapegrad.compiler.lower import Module
 from tapegrad.compiler.passes import optimised
 from tapegrad.compiler.program import Program
@@ -47,13 +48,17 @@ class Variant:
     ) -> None:
         outputs: list[int] = []
         found = []
+        tensors = TENSOR in kinds
         for x in leaves:
+            # Each leaf is an output of its own, though several may be one record: whoever writes
+            # into one result does not change another.
             if isinstance(x, Tensor):
                 position = trace.position(x)
-                if position not in outputs:
-                    outputs.append(position)
-                form = _form(trace.nodes[position].spec, TENSOR in kinds)
-                found.append(Leaf(outputs.index(position), form))
+                found.append(Leaf(len(outputs), _form(trace.nodes[position].spec, tensors)))
+                outputs.append(position)
+            elif not tensors and _storable(x):
+                found.append(Leaf(len(outputs), ARRAY if type(x) is np.ndarray else SCALAR))
+                outputs.append(trace.constant(np.asarray(x)))
             else:
                 found.append(Leaf(-1, STATIC, _constant(x, f)))
         self.kinds = kinds
@@ -123,6 +128,13 @@ def _form(spec: Any, tensors: bool) -> str:
     if spec.shape:
         return ARRAY
     return FLOAT if spec.dtype == np.float64 else SCALAR
+
+
+def _storable(x: Any) -> bool:
+    """Whether a program can store a constant result, which is an array or a NumPy number."""
+    if type(x) is not np.ndarray and (not isinstance(x, np.generic) or isinstance(x, float)):
+        return False
+    return supported(x.dtype)
 
 
 def _constant(x: Any, f: Any) -> Any:

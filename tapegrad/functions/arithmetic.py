@@ -440,7 +440,17 @@ def equal(input: Tensor, other: Tensor) -> bool:
     >>> tg.equal(tg.ones(2), tg.ones(2))
     True
     """
-    return bool(np.array_equal(input._a, other._a))
+    if type(input) is Tensor and type(other) is Tensor:
+        return bool(np.array_equal(input._a, other._a))
+    return input._a.shape == other._a.shape and all_equal(input, other)
+
+
+def all_equal(x: Any, y: Any, equal_nan: bool = False) -> bool:
+    """Whether all elements are equal; asked of a compiled program this is a guard."""
+    same = eq(x, y)
+    if equal_nan:
+        same = logical_or(same, logical_and(isnan(x), isnan(y)))
+    return bool(same.all())
 
 
 def allclose(
@@ -452,4 +462,10 @@ def allclose(
     >>> tg.allclose(tg.ones(2), tg.ones(2) + 1e-9)
     True
     """
-    return bool(np.allclose(input._a, other._a, rtol, atol, equal_nan))
+    if type(input) is Tensor and type(other) is Tensor:
+        return bool(np.allclose(input._a, other._a, rtol, atol, equal_nan))
+    near = le(abs(sub(input, other)), add(mul(abs(other), rtol), atol))
+    same = logical_or(logical_and(near, isfinite(other)), eq(input, other))
+    if equal_nan:
+        same = logical_or(same, logical_and(isnan(input), isnan(other)))
+    return bool(same.all())

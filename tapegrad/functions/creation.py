@@ -13,8 +13,15 @@ from tapegrad.tape import current
 from tapegrad.tensor import Tensor, fresh, place
 
 
-def _finish(array: np.ndarray, requires_grad: bool) -> Tensor:
+def _new(array: np.ndarray) -> Tensor:
     t = fresh(array)
+    for at in current.tape.levels:
+        at.born(t)
+    return t
+
+
+def _finish(array: np.ndarray, requires_grad: bool) -> Tensor:
+    t = _new(array)
     return t.requires_grad_() if requires_grad else t
 
 
@@ -102,7 +109,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     if isinstance(data, Tensor):
         return data if dtype is None else data.to(dtype)
     if isinstance(data, np.ndarray):
-        return fresh(data if dtype is None else data.astype(to_numpy(dtype), copy=False))
+        return _new(data if dtype is None else data.astype(to_numpy(dtype), copy=False))
     return tensor(data, dtype=dtype)
 
 
@@ -120,7 +127,7 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
         raise TypeError(f"`from_numpy` takes a NumPy array, got {type(ndarray).__name__}")
     if ndarray.dtype.kind not in "biufc" or not ndarray.dtype.isnative:
         raise TypeError(f"`from_numpy` cannot hold elements of type {ndarray.dtype}")
-    return fresh(np.asarray(ndarray))
+    return _new(np.asarray(ndarray))
 
 
 def _check_device(device: Any) -> None:
@@ -312,7 +319,7 @@ def _drawn(draw: Callable[[np.random.Generator, Any], Any], shape: Any, kind: An
     """Random numbers; under a map they may have to differ from example to example."""
     if current.tape.levels:
         return draw_lifted(draw, shape, kind)
-    return fresh(draw_plain(draw, shape, kind))
+    return _new(draw_plain(draw, shape, kind))
 
 
 def draw_plain(draw: Callable[[np.random.Generator, Any], Any], shape: Any, kind: Any) -> Any:

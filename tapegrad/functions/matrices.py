@@ -8,7 +8,7 @@ import numpy as np
 
 from tapegrad.functions import systems
 from tapegrad.functions.arguments import as_input
-from tapegrad.functions.arithmetic import where
+from tapegrad.functions.arithmetic import lt, where
 from tapegrad.functions.joining import cat
 from tapegrad.functions.products import matmul
 from tapegrad.functions.shapes import matrix_transpose, narrow, select
@@ -16,6 +16,7 @@ from tapegrad.ops import decompose, determinant
 from tapegrad.ops import solve as ops
 from tapegrad.ops.shape import squeeze, unsqueeze
 from tapegrad.record import run
+from tapegrad.specimen import Specimen
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor, wrap
 
@@ -259,6 +260,8 @@ def logdet(input: Any) -> Tensor:
     tensor(0.)
     """
     sign, value = slogdet(input)
+    if type(sign._a) is Specimen:
+        return where(lt(sign, 0), float("nan"), value)
     negative = np.asarray(sign._a < 0)
     return where(wrap(negative), float("nan"), value) if negative.any() else value
 

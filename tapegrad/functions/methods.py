@@ -10,6 +10,7 @@ from tapegrad.fast import flipped
 from tapegrad.functions import arithmetic as a
 from tapegrad.functions import (
     contractions,
+    copies,
     creation,
     indexing,
     inplace,
@@ -95,6 +96,8 @@ def _polygamma(self: Tensor, n: int) -> Tensor:
 
 
 def _contains(self: Tensor, element: Any) -> bool:
+    if type(self) is not Tensor or (isinstance(element, Tensor) and type(element) is not Tensor):
+        return bool(reductions.any(a.eq(self, element)))
     return bool((self._a == (element._a if isinstance(element, Tensor) else element)).any())
 
 
@@ -175,6 +178,8 @@ def _install_operators() -> None:
         "ilshift": inplace.METHODS["bitwise_left_shift_"],
         "irshift": inplace.METHODS["bitwise_right_shift_"],
         "neg": a.neg, "pos": lambda self: self, "abs": a.abs, "invert": a.bitwise_not,
+        "copy": copies.copied, "deepcopy": copies.deeply_copied, "reduce": copies.reduced,
+        "format": copies.formatted,
         "getitem": indexing.getitem, "setitem": inplace.setitem, "contains": _contains,
     }.items():  # fmt: skip
         setattr(Tensor, f"__{name}__", function)

@@ -8,10 +8,23 @@ import numpy as np
 
 from tapegrad.fast import unary
 from tapegrad.functions.arguments import as_input
-from tapegrad.functions.arithmetic import _binary, _div, _unary, add, eq, gt, mul, sign, where
+from tapegrad.functions.arithmetic import (
+    _binary,
+    _div,
+    _unary,
+    add,
+    eq,
+    gt,
+    isfinite,
+    isnan,
+    mul,
+    sign,
+    where,
+)
 from tapegrad.ops import elementwise as e
 from tapegrad.ops.shape import clone
 from tapegrad.record import run
+from tapegrad.specimen import Specimen
 from tapegrad.tensor import Tensor
 
 ceil = _unary(
@@ -67,6 +80,11 @@ def round(input: Any, *, decimals: int = 0) -> Tensor:
 
 def replacement(x: Tensor, nan: float, posinf: Any, neginf: Any) -> tuple[Any, Any]:
     """Where a Tensor is finite, and what stands elsewhere."""
+    if type(x._a) is Specimen:
+        limits = np.finfo(x._a.dtype)
+        high = float(limits.max) if posinf is None else posinf
+        low = float(limits.min) if neginf is None else neginf
+        return isfinite(x), where(isnan(x), nan, where(gt(x, 0), high, low)).to(x.dtype)
     finite = np.isfinite(x._a)
     return finite, np.nan_to_num(x._a, nan=nan, posinf=posinf, neginf=neginf)
 
@@ -83,7 +101,7 @@ def nan_to_num(
     x = as_input(input, "nan_to_num")
     if x._a.dtype.kind in "biu":
         return run(clone, (x,), {})
-    if np.isfinite(x._a).all():
+    if type(x._a) is not Specimen and np.isfinite(x._a).all():
         return run(clone, (x,), {})
     finite, other = replacement(x, nan or 0.0, posinf, neginf)
     return run(e.where, (finite, x, other), {})

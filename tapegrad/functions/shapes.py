@@ -21,6 +21,7 @@ from tapegrad.functions.arguments import (
 from tapegrad.ops import shape as s
 from tapegrad.ops.core import Op
 from tapegrad.record import run
+from tapegrad.specimen import everything
 from tapegrad.tensor import Tensor
 from tapegrad.views import Sight, view_of
 
@@ -84,7 +85,8 @@ def view(input: Any, *shape: Any, size: Any = None) -> Tensor | Sight:
         raise NotImplementedError("`view` to another dtype is not supported: use `.to(dtype)`")
     new = whole_shape(shape, x._a.shape, "view")
     out = run(s.reshape, (x,), {"shape": new})
-    if x._a.size and not np.may_share_memory(out._a, x._a):
+    memory = everything(x._a)
+    if memory.size and not np.may_share_memory(everything(out._a), memory):
         raise RuntimeError(
             f"`view`: a Tensor of shape {x._a.shape} with these strides cannot be seen as {new} "
             "without a copy; use `reshape`"
@@ -174,7 +176,7 @@ def contiguous(input: Any) -> Tensor:
     True
     """
     x = as_input(input, "contiguous")
-    return x if x._a.flags.c_contiguous else run(s.contiguous, (x,), {})
+    return x if x.is_contiguous() else run(s.contiguous, (x,), {})
 
 
 def clone(input: Any) -> Tensor:

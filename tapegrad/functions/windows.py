@@ -6,7 +6,9 @@ from typing import Any
 
 from tapegrad.functions.arguments import as_input
 from tapegrad.ops.shape import as_strided as op
+from tapegrad.ops.shape import strided_map
 from tapegrad.record import run
+from tapegrad.specimen import lying
 from tapegrad.storage import root
 from tapegrad.tensor import Tensor
 from tapegrad.views import Sight, view_of
@@ -21,9 +23,18 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
             [1, 2]])
     """
     x = as_input(input, "as_strided")
-    if x._a.base is None:  # the Tensor is all of its storage
+    a = lying(x._a)
+    if a.base is None:  # the Tensor is all of its storage
         return _within(x, size, stride, storage_offset)
-    owner, start = root(x._a), x.storage_offset()
+    owner, start = root(a), x.storage_offset()
+    if a is not x._a:
+        params = _window(x, size, stride, storage_offset, start, owner.size)
+        if (strided_map(**params) < 0).any():
+            raise RuntimeError(
+                "`as_strided` inside a transform shows no memory but that of its operand: call it "
+                "on the Tensor that the operand is a view of"
+            )
+        return run(op, (x,), params)
     if owner.flags.forc:
         return _within(x, size, stride, storage_offset, start, owner.size)
     return run(op, (x,), _window(x, size, stride, storage_offset, start, owner.size))

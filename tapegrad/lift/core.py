@@ -9,6 +9,7 @@ without one taking another's perturbation for its own.
 from __future__ import annotations
 
 import itertools
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -38,7 +39,7 @@ class Level:
     are lifted here, where the end of the level has to find them.
     """
 
-    __slots__ = ("members", "name", "number", "randomness", "size")
+    __slots__ = ("members", "name", "number", "randomness", "size", "thread")
     traces: ClassVar[bool] = False  # what is computed here is traced, see `tapegrad.compiler`
 
     def __init__(self, size: int | None, randomness: str = "same", name: str = "") -> None:
@@ -46,7 +47,11 @@ class Level:
         self.number: float = next(_numbers)
         self.size = size
         self.randomness = randomness
+        self.thread = threading.get_ident()
         self.members: weakref.WeakSet[Tensor] | None = None
+
+    def born(self, t: Tensor) -> None:
+        """Hear of a Tensor that was made here from data."""
 
     def follow(self, t: Tensor) -> Tensor:
         """A variable at a level that traces; `forget` ends it."""
@@ -274,6 +279,11 @@ def _open(tensors: Any, name: str) -> tuple[type[Lifted], Level]:
     found = highest(tensors)
     assert found is not None
     if found[1] not in current.tape.levels:
+        if found[1].thread != threading.get_ident():
+            raise RuntimeError(
+                f"`{name}`: a Tensor that was made inside {_made(tensors, found[1])} is used in "
+                "another thread: a transform follows the thread that called it and no other"
+            )
         raise RuntimeError(
             f"`{name}`: a Tensor that was made inside {_made(tensors, found[1])} is used after "
             "that has ended: return it from the function instead of keeping it outside"

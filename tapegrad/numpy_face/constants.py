@@ -11,6 +11,7 @@ import numpy as np
 from tapegrad.functions.shapes import broadcast_to, clone, to
 from tapegrad.numpy_face.common import bad_option, plain, tensor, title, wrapped
 from tapegrad.numpy_face.dispatch import handles
+from tapegrad.numpy_face.unread import FORMS, is_unread
 from tapegrad.tensor import Tensor, wrap
 
 NAMES = (
@@ -35,6 +36,8 @@ def constant(func: Any) -> Callable[..., Any]:
     def handler(*args: Any, **kwargs: Any) -> Any:
         if kwargs.get("out") is not None or (0 < at < len(args) and args[at] is not None):
             raise bad_option(title(func), "out")
+        if func in FORMS and any(map(is_unread, args)):
+            return FORMS[func](*args, **kwargs)
         return wrapped(func(*[plain(x) for x in args], **{k: plain(v) for k, v in kwargs.items()}))
 
     return handler

@@ -44,7 +44,8 @@ def _copysign(x: Any, y: Any) -> Tensor:
     """The absolute value with a sign, whose own derivative is 0."""
     y = tensor(y)
     no_sign = a.logical_or(a.eq(y, 0), a.isnan(y))
-    one = np.copysign(np.ones((), y._a.dtype), y._a)
+    kind = np.copysign(y._a.dtype.type(1), 1).dtype
+    one = a.where(_signbit(y), wrap(np.array(-1, kind)), wrap(np.array(1, kind)))
     return a.mul(a.abs(tensor(x)), a.where(no_sign, one, a.sign(y)))
 
 

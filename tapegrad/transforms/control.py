@@ -75,11 +75,13 @@ def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> 
             given = list(leaves)
             for k, value in zip(moving, values, strict=True):
                 given[k] = value
-            given_back[run] = f(*unflatten(operand_tree, given))
+            returned = given_back[run] = f(*unflatten(operand_tree, given))
+            found = flatten(returned)[0]
             if len(given_back) == 2:
                 first, second = given_back.values()
-                alike(first, second, (true_fun, false_fun))
-            return [as_leaf(x) for x in flatten(given_back[run])[0]]
+                a, b, _ = alike(first, second, (true_fun, false_fun))
+                found = a if returned is first else b
+            return [as_leaf(x) for x in found]
 
         return run
 

@@ -18,7 +18,7 @@ from tapegrad.record import run
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor, wrap
 from tapegrad.transforms.arguments import name_of
-from tapegrad.transforms.pytree import Tree, flatten
+from tapegrad.transforms.pytree import Tree, flatten, in_order_of
 
 
 class Tracing(NamedTuple):
@@ -75,19 +75,20 @@ class Carried(NamedTuple):
 
     def leaves(self, carry: Any, f: Any) -> list[Any]:
         """The leaves of what a trip returned."""
-        leaves, tree = flatten(carry)
-        if tree != self.tree:
+        found, tree = flatten(carry)
+        leaves = in_order_of(self.tree, tree, found)
+        if leaves is None:
             raise TypeError(
                 f"`{self.name}`: {name_of(f)} got a carry of the structure {self.tree!r} and "
                 f"returned one of {tree!r}: every trip must keep it"
             )
         for k, (x, spec) in enumerate(zip(leaves, self.specs, strict=True)):
-            found = spec_of(x, self.name, "the carry")
-            if found != spec:
+            kept = spec_of(x, self.name, "the carry")
+            if kept != spec:
                 raise TypeError(
                     f"`{self.name}`: leaf {k} of the carry went into {name_of(f)} with the shape "
-                    f"{spec.shape} and dtype {spec.dtype} and came back with {found.shape} and "
-                    f"{found.dtype}: every trip must keep them; start with a value of that shape "
+                    f"{spec.shape} and dtype {spec.dtype} and came back with {kept.shape} and "
+                    f"{kept.dtype}: every trip must keep them; start with a value of that shape "
                     "and dtype (0.0 instead of 0, `np.zeros(3)`, `np.float32(0)`)"
                 )
         return leaves
@@ -159,16 +160,17 @@ def alike(first: Any, second: Any, functions: tuple[Any, Any]) -> tuple[list[Any
     """The leaves of what the two functions of a branch returned."""
     (a, tree), (b, other) = flatten(first), flatten(second)
     names = [name_of(f) for f in functions]
-    if tree != other:
+    ordered = in_order_of(tree, other, b)
+    if ordered is None:
         raise TypeError(
             f"`cond`: {names[0]} returned the structure {tree!r} and {names[1]} returned "
             f"{other!r}: both must return the same"
         )
-    for k, (x, y) in enumerate(zip(a, b, strict=True)):
+    for k, (x, y) in enumerate(zip(a, ordered, strict=True)):
         p, q = spec_of(x, "cond", "a result"), spec_of(y, "cond", "a result")
         if p != q:
             raise TypeError(
                 f"`cond`: leaf {k} of what {names[0]} returned has the shape {p.shape} and dtype "
                 f"{p.dtype}, that of {names[1]} has {q.shape} and {q.dtype}: both must be the same"
             )
-    return a, b, tree
+    return a, ordered, tree

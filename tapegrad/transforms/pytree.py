@@ -1,11 +1,13 @@
 """Pytrees: nested containers whose leaves are arrays and numbers.
 
 A container is taken apart into its children and a recipe that puts new ones in their places.  Known
-are dict, list, tuple, named tuples, dataclasses and None; `register_pytree_node` adds others.
+are dict (OrderedDict, defaultdict), list, tuple, named tuples, dataclasses and None;
+`register_pytree_node` adds others.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -18,7 +20,16 @@ from tapegrad.tensor import Tensor
 
 Flatten = Callable[[Any], tuple[Iterable[Any], Any]]
 Unflatten = Callable[[Any, Any], Any]
-_known: dict[type, tuple[Flatten, Unflatten]] = {}
+_known: dict[type, tuple[Flatten, Unflatten]] = {
+    OrderedDict: (
+        lambda d: (d.values(), tuple(d)),
+        lambda keys, values: OrderedDict(zip(keys, values, strict=True)),
+    ),
+    defaultdict: (
+        lambda d: (d.values(), (d.default_factory, tuple(d))),
+        lambda extra, values: defaultdict(extra[0], zip(extra[1], values, strict=True)),
+    ),
+}
 
 
 class Tree(NamedTuple):
@@ -141,11 +152,45 @@ def tree_map(function: Callable[..., Any], tree: Any, *rest: Any) -> Any:
 def matching(x: Any, tree: Tree, name: str) -> list[Any]:
     """The leaves of a pytree that must have a given structure."""
     leaves, found = flatten(x)
-    if found != tree:
+    ordered = in_order_of(tree, found, leaves)
+    if ordered is None:
         raise ValueError(
             f"`{name}`: the pytrees differ in structure: expected {tree!r}, got {found!r}"
         )
-    return leaves
+    return ordered
+
+
+def in_order_of(tree: Tree, found: Tree, leaves: list[Any]) -> list[Any] | None:
+    """The leaves of a pytree in the order of another one; None if that is not alike.
+
+    The entries of dicts may stand in any order.
+    """
+    if found == tree:
+        return leaves
+    if found.kind is not tree.kind or len(found.children) != len(tree.children):
+        return None
+    parts, start = [], 0
+    for child in found.children:
+        end = start + _count(child)
+        parts.append((child, leaves[start:end]))
+        start = end
+    if tree.kind is dict and set(found.extra) == set(tree.extra):
+        named = dict(zip(found.extra, parts, strict=True))
+        parts = [named[key] for key in tree.extra]
+    elif found.extra != tree.extra:
+        return None
+    ordered: list[Any] = []
+    for part, (child, own) in zip(tree.children, parts, strict=True):
+        below = in_order_of(part, child, own)
+        if below is None:
+            return None
+        ordered += below
+    return ordered
+
+
+def _count(tree: Tree) -> int:
+    """The number of leaves."""
+    return 1 if tree.kind is None else sum(map(_count, tree.children))
 
 
 def standing(x: Any, tree: Tree, name: str) -> list[Any]:

@@ -87,3 +87,11 @@ def test_the_constants_of_transforms_are_not_watched(transformed: str) -> None:
             np.testing.assert_allclose(found, wanted, rtol=1e-12)
     assert captured(jitted) == [0]
     assert jitted._way_in != jitted._general
+
+
+def test_what_is_not_compiled_cannot_be_lowered():
+    w = tg.tensor(2.0, requires_grad=True)
+    f = tg.jit(lambda x: x * w)
+    with pytest.raises(RuntimeError, match=r"`lower`: <lambda> is not compiled .* requires grad"):
+        f.lower(1.0)
+    assert f(3.0).item() == 6.0

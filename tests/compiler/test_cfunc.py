@@ -137,6 +137,33 @@ def test_plain_pointers():
     np.testing.assert_array_equal(outputs[2], x > 2)
 
 
+def filled(f, outputs, *examples):
+    """The outputs after a call; each has room for more bytes, which must stay as they were."""
+    inputs = [np.asarray(x) for x in examples]
+    room = [np.full(y.nbytes + 16, 0xA5, np.uint8) for y in outputs]
+    pointers = [(ctypes.c_void_p * len(a))(*[y.ctypes.data for y in a]) for a in (inputs, room)]
+    assert f.cfunc("plain", *examples).ctypes(*pointers) == 0
+    assert all((memory[y.nbytes :] == 0xA5).all() for memory, y in zip(room, outputs, strict=True))
+    return [
+        memory[: y.nbytes].view(y.dtype).reshape(y.shape).tolist()
+        for memory, y in zip(room, outputs, strict=True)
+    ]
+
+
+def test_each_result_has_its_own_pointer_constants_too():
+    x = np.array([3.0, 4.0])
+    a, number, whole, truth = np.empty(2), np.empty(()), np.empty((), int), np.empty((), bool)
+    assert filled(tg.jit(lambda x: (3.5, x + 1)), [number, a], x) == [3.5, [4.0, 5.0]]
+    assert filled(tg.jit(lambda x: (x * 2, x * 2, x + 1)), [a, a, a], x) == [
+        [6.0, 8.0], [6.0, 8.0], [4.0, 5.0],
+    ]  # fmt: skip
+    assert filled(tg.jit(lambda x: (x, x)), [a, a], x) == [[3.0, 4.0], [3.0, 4.0]]
+    mixed = tg.jit(lambda x: (-7, None, (x.sum(), True), np.array([1.5, 2.5]), x.sum(), -0.0))
+    assert filled(mixed, [whole, number, truth, a, number, number], x) == [
+        -7, 7.0, True, [1.5, 2.5], 7.0, 0.0,
+    ]  # fmt: skip
+
+
 def test_pointers_keep_alive_what_they_need():
     function = tg.jit(lambda x: x + 1.0).cfunc("scipy", 0.0).ctypes
     value = np.array([1.0])
@@ -154,6 +181,7 @@ def test_pointers_keep_alive_what_they_need():
         ("scipy", lambda x: x[0], np.ones(2, np.int64), "takes floats and float64 arrays"),
         ("logp", np.sum, np.ones(2), "a float and a vector as long"),
         ("plain", lambda x: [x], 1.0, "returns a list"),
+        ("plain", lambda x: (x, 1 << 63), 1.0, "what else fits 64 bits"),
     ],
 )
 def test_what_does_not_fit_is_refused(kind, f, example, match):

@@ -370,3 +370,21 @@ def test_code_is_not_stored_on_disk():
 
     with pytest.warns(numba.core.errors.NumbaWarning, match="Cannot cache compiled function"):
         assert stored(4.0) == 2.0
+
+
+def test_constant_results():
+    kept = np.array([5.0, 6.0])
+    f = tg.jit(lambda x: (x * 2, kept, (np.float32(2.5), 3, True, -0.5, None)))
+
+    @numba.njit
+    def call(x):
+        return f.njit(x)
+
+    for _ in range(2):
+        found = call(np.ones(2))
+        np.testing.assert_array_equal(found[1], [5.0, 6.0])
+        assert found[2] == (2.5, 3, True, -0.5, None)
+        found[1][0] = 7.0
+    unfit = tg.jit(lambda x: kept.astype(complex))
+    with pytest.raises(TypingError, match=r"type ndarray of complex128\. .* dtypes float64"):
+        numba.njit(lambda x: unfit.njit(x))(1.0)

@@ -51,3 +51,30 @@ def test_a_compiled_function_without_derivative(case: Any) -> None:
     assert np.asarray(found).dtype == expected.dtype
     assert jitted.lower(*given).callbacks == ()
     assert jitted.cache_info().eager == 0
+
+
+@pytest.mark.parametrize("kind", ["i4", "i8", "u1", "i2", "?"])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x & 3, lambda x: 3 & x, lambda x: x | 1, lambda x: x ^ 1, lambda x: x << 1,
+        lambda x: x >> 1, lambda x: 1 << x, lambda x: x & x, lambda x: x & np.array([1, 2]),
+        lambda x: x & True,
+    ],
+)  # fmt: skip
+def test_bits_of_python_numbers_keep_the_dtype(f, kind):
+    x = np.array([1, 6]).astype(kind)
+    found, wanted = tg.jit(f)(x), f(x)
+    assert found.dtype == wanted.dtype
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_bits_are_changed_in_place():
+    def f(x):
+        y = x.clone()
+        y &= 3
+        y |= 8
+        y <<= 1
+        return y
+
+    np.testing.assert_array_equal(tg.jit(f)(np.array([5, 6], np.int32)), [18, 20])

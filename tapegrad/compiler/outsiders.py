@@ -1,0 +1,91 @@
+"""Tensors from outside that a traced function changes in place: a program would not do it again.
+
+Whether a Tensor comes from outside cannot be seen by looking at it.  It does if somebody still has
+it when the trace has ended, unless the trace saw it being made.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import weakref
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapegrad import storage
+from tapegrad.tensor import Tensor
+
+
+class _Taken(NamedTuple):
+    """A Tensor that has become a Traced one, and what it was before."""
+
+    tensor: Tensor
+    array: np.ndarray
+    short: int
+
+
+class Outsiders:
+    """What a trace, with those of its loops and branches, knows of Tensors that are not traced."""
+
+    __slots__ = ("_born", "_since", "_taken")
+
+    def __init__(self) -> None:
+        self._born: dict[int, weakref.ref[Tensor]] = {}
+        self._taken: list[_Taken] = []
+        self._since = storage.moment()
+
+    def born(self, t: Tensor) -> None:
+        """Note a Tensor that was made while tracing."""
+        self._born[id(t)] = weakref.ref(t)
+
+    def take(self, t: Tensor) -> None:
+        """Note a Tensor that is about to become a Traced one."""
+        if not self._is_ours(t):
+            self._taken.append(_Taken(t, t._a, t._s))
+
+    def _is_ours(self, t: Tensor) -> bool:
+        found = self._born.get(id(t))
+        return found is not None and found() is t
+
+    def give_back(self) -> None:
+        """Let them be what they were."""
+        for t, array, short in self._taken:
+            t.__class__ = Tensor
+            t._a, t._pos, t._home, t._s = array, 0, None, short
+            del t._lift
+        self._taken.clear()
+
+    def check(self, captured: tuple[tuple[Tensor, int], ...], name: str) -> None:
+        """Refuse a function that changed what lies outside; `captured` is what it read there.
+
+        Nobody may have any of the Tensors now but their users, this object and `captured`.
+        """
+        if not self._changed(captured):
+            return
+        gc.collect()  # what a function calls itself by keeps what the function uses
+        if self._changed(captured):
+            self.give_back()
+            raise RuntimeError(
+                f"`jit`: {name} changes a Tensor in place that was made outside of it, which a "
+                "compiled program does not do: pass the Tensor as an argument and return the "
+                "changed one"
+            )
+
+    def _changed(self, captured: tuple[tuple[Tensor, int], ...]) -> bool:
+        return any(_kept(taken) for taken in self._taken) or any(
+            storage.changed(storage.root(pair[0]._a)) > self._since
+            and not self._is_ours(pair[0])
+            and _kept(pair)
+            for pair in captured
+        )
+
+
+def _kept(pair: Any) -> bool:
+    """Whether others than a tuple know of the Tensor in it."""
+    t = pair[0]
+    users = 3 + (type(t) is not Tensor)  # the tuple, the variable, the argument; what it shows
+    if sys.getrefcount(t) > users:
+        return True
+    base = t._base
+    return base is not None and sys.getrefcount(base) > 3  # the view, the variable, the argument

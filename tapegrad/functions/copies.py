@@ -1,0 +1,65 @@
+"""What Python's `copy`, `pickle` and `format` make of a Tensor."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+
+from tapegrad.ops.shape import alias, clone
+from tapegrad.record import run
+from tapegrad.specimen import Specimen
+from tapegrad.tape import current
+from tapegrad.tensor import Tensor, place, wrap
+
+
+def _followed(t: Tensor) -> bool:
+    """Whether a transform that is under way follows this Tensor."""
+    return type(t) is not Tensor or bool(current.tape.depth and place(t))
+
+
+def copied(self: Tensor) -> Tensor:
+    """A Tensor that shares memory: a leaf of its own, or what a transform follows on."""
+    if _followed(self):
+        return run(alias, (self,), {})
+    return _rebuild(*reduced(self)[1])
+
+
+def deeply_copied(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    """A Tensor with memory of its own: a leaf, or what a transform follows on."""
+    if _followed(self):
+        return run(clone, (self,), {})
+    if not self.is_leaf:
+        raise RuntimeError("`deepcopy` takes a leaf only: detach the Tensor first")
+    result = _rebuild(self._a.copy(), self.requires_grad)
+    if self.grad is not None:
+        result._grad = copy.deepcopy(self.grad, memo)
+    return result
+
+
+def reduced(self: Tensor) -> tuple[Any, ...]:
+    """How `pickle` makes the Tensor again."""
+    if _followed(self):
+        raise RuntimeError(
+            "a Tensor cannot be pickled inside a transform, which would lose sight of it: use "
+            "`t.clone()` for a copy, and pickle what the transformed function returns"
+        )
+    if not self.is_leaf:
+        raise RuntimeError("only a leaf can be pickled: detach the Tensor first")
+    return _rebuild, (self._a, self.requires_grad)
+
+
+def _rebuild(array: np.ndarray, requires_grad: bool) -> Tensor:
+    t = wrap(array)
+    return t.requires_grad_() if requires_grad else t
+
+
+def formatted(self: Tensor, spec: str) -> str:
+    """The text of a Tensor; of one element as that of a number."""
+    if self._a.ndim:
+        return object.__format__(self, spec) if spec else repr(self)
+    shown = self._a
+    if type(shown) is Specimen:  # a text loses no gradient, so none is in the way
+        return format(shown.owner.detach().item(), spec) if spec else repr(self)
+    return format(shown.item(), spec) if spec or type(self) is Tensor else repr(self)

@@ -1,0 +1,91 @@
+"""Questions about values under `jit` and `vmap`: answered by operations, or by a guard."""
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+
+pytestmark = pytest.mark.tapegrad_only("transforms over arrays")
+
+X = np.array([1.0, -2.0, np.inf, -np.inf, np.nan, 0.0, -0.0])
+ROWS = np.stack([X, X[::-1]])
+
+ANSWERS = {
+    "nan_to_num": lambda x: tg.nan_to_num(x),
+    "nan_to_num with numbers": lambda x: x.nan_to_num(5.0, 1.0, -1.0),
+    "nan_to_num_": lambda x: (x * 1).nan_to_num_(posinf=7.0),
+    "np.nan_to_num": lambda x: np.nan_to_num(x),
+    "copysign": lambda x: np.copysign(x, x),
+    "copysign of a number": lambda x: np.copysign(3.0, x),
+    "isposinf": lambda x: np.isposinf(x),
+    "isneginf": lambda x: np.isneginf(x),
+    "isin": lambda x: np.isin(x, [1.0, 0.0]),
+    "isin, inverted": lambda x: np.isin(x, np.array([[1.0], [np.nan]]), invert=True),
+    "isreal": lambda x: np.isreal(x),
+    "iscomplex": lambda x: np.iscomplex(x),
+    "result_type": lambda x: x * (np.result_type(x, np.float32) == np.float64),
+    "can_cast": lambda x: x * (1 + np.can_cast(x, np.float32)),
+}
+
+
+@pytest.mark.parametrize("name", list(ANSWERS))
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_answers_are_those_of_arrays(name, kind):
+    f, rows = ANSWERS[name], ROWS.astype(kind)
+    wanted = [np.asarray(f(tg.tensor(row))) for row in rows]
+    for found in ([tg.jit(f)(row) for row in rows], tg.vmap(f)(rows), tg.jit(tg.vmap(f))(rows)):
+        for a, b in zip(found, wanted, strict=True):
+            assert a.dtype == b.dtype
+            np.testing.assert_array_equal(a, b)
+            if b.dtype.kind == "f":
+                np.testing.assert_array_equal(np.signbit(a), np.signbit(b))
+
+
+def test_replaced_values_have_no_gradient():
+    slope = tg.jit(tg.grad(lambda x: (tg.nan_to_num(x, posinf=3.0, neginf=-3.0) ** 2).sum()))
+    np.testing.assert_array_equal(slope(X), [2.0, -4.0, 0.0, 0.0, 0.0, 0.0, -0.0])
+
+
+QUESTIONS = {
+    "equal": lambda x, y: tg.equal(x, y),
+    "allclose": lambda x, y: tg.allclose(x, y),
+    "allclose, nan": lambda x, y: x.allclose(y, equal_nan=True),
+    "np.allclose": lambda x, y: np.allclose(x, y, rtol=1e-3),
+    "array_equal": lambda x, y: np.array_equal(x, y),
+    "array_equal, nan": lambda x, y: np.array_equal(x, y, equal_nan=True),
+    "array_equiv": lambda x, y: np.array_equiv(x[:1], y),
+    "in": lambda x, y: 2.0 in x * y,
+    "in, Tensor": lambda x, y: y[0] in x,
+    "other shapes": lambda x, y: tg.equal(x, y[:1]) or np.array_equal(x, y[:1]),
+}
+PAIRS = [
+    (np.array(a), np.array(b))
+    for a, b in (
+        ([1.0, 1.0], [1.0, 1.0]), ([1.0, 2.0], [1.0, 1.0]), ([1.0, 1.0 + 1e-6], [1.0, 1.0]),
+        ([np.nan, 1.0], [np.nan, 1.0]), ([np.inf, 1.0], [np.inf, 1.0]),
+        ([np.inf, 1.0], [1.0, 1.0]), ([2.0, 1.0], [1.0, np.inf]),
+    )
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(QUESTIONS))
+def test_truths_are_guards(name):
+    ask = QUESTIONS[name]
+    f = tg.jit(lambda x, y: x * 2 if ask(x, y) else y * 3)
+    for x, y in PAIRS:
+        truth = ask(tg.tensor(x), tg.tensor(y))
+        assert type(truth) is bool
+        np.testing.assert_array_equal(f(x, y), x * 2 if truth else y * 3)
+    assert f.cache_info().traces <= 2
+    if name != "other shapes":
+        with pytest.raises(RuntimeError, match="can differ from example to example"):
+            tg.vmap(lambda x, y: x * ask(x, y))(np.ones((2, 2)), np.ones((2, 2)))
+
+
+def test_logdet_of_any_sign():
+    many = np.stack([np.array([[2.0, 1.0], [1.0, 3.0]]), np.array([[0.0, 1.0], [1.0, 0.0]])])
+    wanted = [tg.logdet(tg.tensor(a)).item() for a in many]
+    for found in (tg.vmap(tg.logdet)(many), [tg.jit(tg.logdet)(a) for a in many]):
+        np.testing.assert_allclose(found, wanted, rtol=1e-14)
+    slope = tg.jit(tg.grad(tg.logdet))(many[0])
+    np.testing.assert_allclose(slope, np.linalg.inv(many[0]).T, rtol=1e-12)
