@@ -100,6 +100,13 @@ class Inputs:
 
 def reads_others(tape: Tape, start: int, own: set[int]) -> bool:
     """Whether any record from a position on reads a leaf or an older record that is not ours."""
+    used = read_from_before(tape, start)
+    used -= {tape.slots.get(p, 0) if p < 0 else p for p in own}
+    return any(code > 0 or _followed(tape, code) for code in used)
+
+
+def read_from_before(tape: Tape, start: int) -> set[int]:
+    """The codes of the leaves and the older records that the records from a position on read."""
     first = tape.index(start) if start < tape.next else len(tape)
     words = tape.words()[max(first, 0) :]
     codes = words[(words[:, WORD] & WIDE) == 0, IN0:SHAPE].ravel()
@@ -107,8 +114,7 @@ def reads_others(tape: Tape, start: int, own: set[int]) -> bool:
     for row in words[(words[:, WORD] & WIDE) != 0].tolist():
         wide = tape.wide[row[IN0] : row[IN0] + row[IN0 + 1]]
         used |= {code for code in wide if code < start and code}
-    used -= {tape.slots.get(p, 0) if p < 0 else p for p in own}
-    return any(code > 0 or _followed(tape, code) for code in used)
+    return used
 
 
 def _followed(tape: Tape, code: int) -> bool:
