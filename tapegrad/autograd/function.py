@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -145,7 +146,11 @@ class Entry:
         backward = function.backward
         if backward is Function.backward and function.vjp is not Function.vjp:
             backward = function.vjp
-        found = backward(self.context, *grads)
+        if current.tape.levels:
+            with seeing(grads):
+                found = backward(self.context, *grads)
+        else:
+            found = backward(self.context, *grads)
         return found if isinstance(found, tuple) else (
             tuple(found) if isinstance(found, list) else (found,)
         )  # fmt: skip
@@ -301,6 +306,20 @@ def applying_lifted(function: Any) -> Any:
     """Say how a Function runs on Tensors under a transform: above this module's knowledge."""
     global apply_lifted
     apply_lifted = function
+    return function
+
+
+def _all_levels(grads: list[Any]) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
+seeing: Callable[[list[Any]], AbstractContextManager[None]] = _all_levels
+
+
+def seeing_lifted(function: Any) -> Any:
+    """Say which transforms a backward sees: none but those of the adjoints that it is given."""
+    global seeing
+    seeing = function
     return function
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from tapegrad import storage
 from tapegrad.autograd.engine import gradients
+from tapegrad.autograd.function import seeing_lifted
 from tapegrad.inplace import changing_lifted, run_inplace
 from tapegrad.ops.core import Op
 from tapegrad.ops.index import assign
@@ -99,6 +100,24 @@ def below(at: Level, *, and_itself: bool = False, but: tuple[Level, ...] = ()) -
     before = tape.levels
     end = at.number + and_itself
     tape.levels = [other for other in before if other.number < end or other in but]
+    try:
+        yield
+    finally:
+        tape.levels = before
+
+
+@seeing_lifted
+@contextmanager
+def seen_by(tensors: list[Any]) -> Iterator[None]:
+    """What runs on some Tensors, and on the tape, sees no level but those that they are lifted at.
+
+    A map that is open around a sweep is none of a user's rule that gets one adjoint for all: the
+    rule's own derivatives would be computed for each example.
+    """
+    tape = current.tape
+    before = tape.levels
+    own = levels_of(tensors)
+    tape.levels = [at for at in before if at in own]
     try:
         yield
     finally:
@@ -344,7 +363,7 @@ def pull(
     lifted = highest((*roots, *inputs))
     if lifted is not None:
         kind, at = lifted
-        with below(at, but=levels_of(weights)):
+        with below(at, but=tuple(other for other in levels_of(weights) if other is not at)):
             return kind.pull(
                 roots, weights, inputs, at, recorded=recorded, retain=retain, since=since
             )

@@ -36,7 +36,7 @@ def variable(x: Tensor, levels: list[Level] | None = None) -> Tensor:
     if x._pos:
         return run(alias, (x,), {})
     found = wrap(x._a).requires_grad_()
-    found.extra["followed"] = False
+    found.extra["followed"] = True  # a transform within a user's rule must not take it for a constant
     return found
 
 

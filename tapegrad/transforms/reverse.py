@@ -52,9 +52,6 @@ class Inputs:
         self.own = {p for v in self.variables if (p := plain(v)._pos) < 0}
         self.start = current.tape.next - 1 + 1
         self._alone: bool | None = None
-        for v in self.variables:
-            if plain(v)._pos < 0:
-                plain(v).extra["followed"] = True
 
     def end(self) -> None:
         """What was computed from these variables is a constant to everybody from now on."""
