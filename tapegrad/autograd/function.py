@@ -281,6 +281,13 @@ class Function:
         out = cls.run_forward(context, args)
         several = isinstance(out, (tuple, list))
         outputs = list(out) if several else [out]
+        for t in outputs:
+            if type(t) is not Tensor and isinstance(t, Tensor):  # and no argument is
+                raise RuntimeError(
+                    f"`{cls.__name__}`: its forward uses a Tensor under a transform ({t._what}) "
+                    "that is not among its arguments, so that derivative would be lost: pass it "
+                    "as an argument"
+                )
         results = _record(cls, context, args, before, outputs, tape, recording)
         return tuple(results) if several else results[0], context
 

@@ -35,10 +35,11 @@ class Level:
 
     `name` is the transform that the user called.  `randomness` says what random numbers are under
     a map: the same for all examples, different ones, or an error.  `members` are the Tensors that
-    are lifted here, where the end of the level has to find them.
+    are lifted here, where the end of the level has to find them.  `open` is known of what `level`
+    opened.
     """
 
-    __slots__ = ("members", "name", "number", "randomness", "size")
+    __slots__ = ("members", "name", "number", "open", "randomness", "size")
     traces: ClassVar[bool] = False  # what is computed here is traced, see `tapegrad.compiler`
 
     def __init__(self, size: int | None, randomness: str = "same", name: str = "") -> None:
@@ -47,6 +48,7 @@ class Level:
         self.size = size
         self.randomness = randomness
         self.members: weakref.WeakSet[Tensor] | None = None
+        self.open = False
 
     def follow(self, t: Tensor) -> Tensor:
         """A variable at a level that traces; `forget` ends it."""
@@ -75,9 +77,11 @@ def level(size: int | None = None, randomness: str = "same", name: str = "") -> 
     tape = current.tape
     made = Level(size, randomness, name)
     tape.levels.append(made)
+    made.open = True
     try:
         yield made
     finally:
+        made.open = False
         tape.levels.remove(made)
 
 
@@ -292,6 +296,12 @@ def _open(tensors: Any, name: str) -> tuple[type[Lifted], Level]:
     found = highest(tensors)
     assert found is not None
     if found[1] not in current.tape.levels:
+        if found[1].open:
+            raise RuntimeError(
+                f"`{name}`: a Tensor that was made inside {_made(tensors, found[1])} is used in a "
+                "function with a derivative of its own (or in that derivative), which was not "
+                "given it: pass it to that function as an argument"
+            )
         raise RuntimeError(
             f"`{name}`: a Tensor that was made inside {_made(tensors, found[1])} is used after "
             "that has ended: return it from the function instead of keeping it outside"

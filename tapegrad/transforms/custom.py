@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,11 @@ from tapegrad.lift.batch import Batched, batched
 from tapegrad.lift.core import Level, below, highest, on_tape, pull, zeros_like
 from tapegrad.lift.dual import Dual, dual, split
 from tapegrad.lift.variable import maps_up_to, variables
-from tapegrad.tape import current
+from tapegrad.tape import current, leaf_keys
 from tapegrad.tensor import Tensor, wrap
 from tapegrad.transforms.arguments import name_of, outputs, require_function
 from tapegrad.transforms.pytree import Tree, flatten, matching, unflatten
+from tapegrad.transforms.reverse import followed_leaves
 
 
 def stop_gradient(x: Any) -> Any:
@@ -221,16 +223,47 @@ class _Recorded(Function):
     def forward(ctx: Any, *args: Any) -> Any:
         ctx.call, *values = args
         owner = ctx.call.owner
-        y, ctx.state = owner.forward(ctx.call, [v.detach() for v in values])
+        with _alone(ctx.call, values) as refuse:
+            y, ctx.state = owner.forward(ctx.call, [v.detach() for v in values])
+            results = ctx.call.results(y)
+            refuse(results)
         ctx.save_for_backward(*values)
-        return tuple([t.clone() for t in ctx.call.results(y)])
+        return tuple([t.clone() for t in results])
 
     @staticmethod
     def backward(ctx: Any, *weights: Any) -> Any:
         call, state = ctx.call, ctx.state
         if is_grad_enabled():  # what was kept is a function of the inputs too
             state = call.owner.forward(call, list(ctx.saved_tensors))[1]
-        return (None, *call.owner.gradients(call, state, list(weights)))
+            return (None, *call.owner.gradients(call, state, list(weights)))
+        with _alone(call, weights) as refuse:
+            found = call.owner.gradients(call, state, list(weights))
+            refuse(found)
+        return (None, *found)
+
+
+@contextmanager
+def _alone(call: _Call, given: Sequence[Any]) -> Iterator[Callable[[Sequence[Any]], None]]:
+    """What runs on constants: if a result has history all the same it read what it was not given.
+
+    The context gives the function that refuses such results.
+    """
+    if highest(t for t in given if t is not None) is not None:
+        yield lambda results: None
+        return
+    newest = leaf_keys()  # what the function makes itself is younger
+
+    def refuse(results: Sequence[Any]) -> None:
+        for t in results:
+            if t is not None and any(-leaf._pos < newest for leaf in followed_leaves(t)):
+                raise RuntimeError(
+                    f"{name_of(call.owner.f)} (`{call.owner._name()}`) uses a Tensor that is "
+                    "differentiated and is not among its arguments, so that derivative would be "
+                    "lost: pass it as an argument, or as a constant (`tapegrad.stop_gradient`)"
+                )
+
+    with enable_grad():
+        yield refuse
 
 
 def _size(tree: Tree) -> int:

@@ -307,6 +307,19 @@ def _leads_outside(t: Tensor, own: set[int]) -> bool:
     return any(code < 0 and _followed(tape, code) for code in ancestors(tape, t._pos, codes))
 
 
+def followed_leaves(t: Tensor) -> list[Tensor]:
+    """The leaves that a Tensor was computed from, if somebody may ask for the gradient in them."""
+    if isinstance(t, Lifted):
+        if t._lift.at.traces:
+            return []
+        return [leaf for part in t.parts() for leaf in followed_leaves(part)]
+    tape = current.tape
+    if t._pos < 0:
+        return [t] if noted(t, "followed") is not False else []
+    codes = ancestors(tape, t._pos) if t._pos else ()
+    return [tape.leaves[-c - 1] for c in codes if c < 0 and _followed(tape, c)]
+
+
 def released(x: Any, own: set[int], tensors: bool, since: int = 0) -> Any:
     """A value that leaves a transform, in the form that goes with the arguments."""
     return value_back(settled(x, own, since), tensors) if isinstance(x, Tensor) else x
