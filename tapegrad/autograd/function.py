@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -146,10 +146,7 @@ class Entry:
         backward = function.backward
         if backward is Function.backward and function.vjp is not Function.vjp:
             backward = function.vjp
-        if current.tape.levels:
-            with seeing(grads):
-                found = backward(self.context, *grads)
-        else:
+        with seeing(grads) if current.tape.levels else nullcontext():
             found = backward(self.context, *grads)
         return found if isinstance(found, tuple) else (
             tuple(found) if isinstance(found, list) else (found,)
@@ -278,16 +275,12 @@ class Function:
         context = Context()
         recording = tape.enabled and context.needs(args)
         before = [_Place(a) for a in args]
-        out = cls.run_forward(context, args)
+        with seeing(()) if recording and tape.levels else nullcontext():
+            out = cls.run_forward(context, args)
         several = isinstance(out, (tuple, list))
         outputs = list(out) if several else [out]
-        for t in outputs:
-            if type(t) is not Tensor and isinstance(t, Tensor):  # and no argument is
-                raise RuntimeError(
-                    f"`{cls.__name__}`: its forward uses a Tensor under a transform ({t._what}) "
-                    "that is not among its arguments, so that derivative would be lost: pass it "
-                    "as an argument"
-                )
+        if recording:
+            _refuse_lifted(cls, outputs)
         results = _record(cls, context, args, before, outputs, tape, recording)
         return tuple(results) if several else results[0], context
 
@@ -316,15 +309,15 @@ def applying_lifted(function: Any) -> Any:
     return function
 
 
-def _all_levels(grads: list[Any]) -> AbstractContextManager[None]:
+def _all_levels(tensors: Sequence[Any]) -> AbstractContextManager[None]:
     return nullcontext()
 
 
-seeing: Callable[[list[Any]], AbstractContextManager[None]] = _all_levels
+seeing: Callable[[Sequence[Any]], AbstractContextManager[None]] = _all_levels
 
 
 def seeing_lifted(function: Any) -> Any:
-    """Say which transforms a backward sees: none but those of the adjoints that it is given."""
+    """Say which transforms forward and backward see: none but those of what they are given."""
     global seeing
     seeing = function
     return function
@@ -339,6 +332,16 @@ class _Place:
         self.t = t
         self.position = place(t) if isinstance(t, Tensor) else 0
         self.spec = Spec(t._a.shape, t._a.dtype) if isinstance(t, Tensor) else None
+
+
+def _refuse_lifted(cls: Any, outputs: list[Any]) -> None:
+    """Refuse a result that stands for several Tensors, as no argument does."""
+    for t in outputs:
+        if type(t) is not Tensor and isinstance(t, Tensor):
+            raise RuntimeError(
+                f"`{cls.__name__}.forward` returned a Tensor under {t._what} that is not computed "
+                "from its arguments, so that derivative would be lost: pass it as an argument"
+            )
 
 
 def _bound(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, NoReturn
 
@@ -112,11 +112,11 @@ def below(at: Level, *, and_itself: bool = False, but: tuple[Level, ...] = ()) -
 
 @seeing_lifted
 @contextmanager
-def seen_by(tensors: list[Any]) -> Iterator[None]:
+def seen_by(tensors: Sequence[Any]) -> Iterator[None]:
     """What runs on some Tensors, and on the tape, sees no level but those that they are lifted at.
 
-    A map that is open around a sweep is none of a user's rule that gets one adjoint for all: the
-    rule's own derivatives would be computed for each example.
+    A map that is open around is none of a user's function or rule that computes one result for all:
+    derivatives that it takes itself would be computed for each example.
     """
     tape = current.tape
     before = tape.levels
