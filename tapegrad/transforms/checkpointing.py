@@ -10,9 +10,10 @@ from typing import Any
 from tapegrad.autograd.grad_mode import enable_grad
 from tapegrad.autograd.graph import saved_tensors_hooks
 from tapegrad.lift.core import Lifted
+from tapegrad.lift.variable import followed
 from tapegrad.ops.core import Spec
 from tapegrad.tape import Ended, current
-from tapegrad.tensor import Tensor, noted
+from tapegrad.tensor import Tensor
 from tapegrad.transforms.arguments import require_function
 from tapegrad.transforms.pytree import flatten
 from tapegrad.transforms.reverse import read_from_before
@@ -52,7 +53,7 @@ class _Recomputed:
         codes = [code for code in read_from_before(tape, self.start) if code < 0]
         read = [tape.leaves[-code - 1] for code in codes]
         # What ended before was not to be computed with; all else is not to end for a second run.
-        self.leaves = _versions(t for t in read if noted(t, "followed") is not False)
+        self.leaves = _versions(t for t in read if followed(t))
         self.values = None
 
     def remember(self, k: int) -> Tensor:
@@ -97,7 +98,7 @@ class _Recomputed:
         tape = current.tape
         levels, depth, lost = tape.levels, tape.depth, tape.lost
         tape.levels, tape.depth, tape.lost = list(self.levels), self.depth, {}
-        ended = [(t, t._home) for t, _ in self.leaves if noted(t, "followed") is False]
+        ended = [(t, t._home) for t, _ in self.leaves if not followed(t)]
         for t, home in ended:
             t.extra["followed"] = True
             if type(home) is Ended:

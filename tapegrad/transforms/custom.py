@@ -15,12 +15,11 @@ from tapegrad.functions.joining import stack
 from tapegrad.lift.batch import Batched, batched
 from tapegrad.lift.core import Level, below, highest, on_tape, pull, zeros_like
 from tapegrad.lift.dual import Dual, dual, split
-from tapegrad.lift.variable import maps_up_to, variables
+from tapegrad.lift.variable import followed_leaves, maps_up_to, variables
 from tapegrad.tape import current, leaf_keys
 from tapegrad.tensor import Tensor, wrap
 from tapegrad.transforms.arguments import name_of, outputs, require_function
 from tapegrad.transforms.pytree import Tree, flatten, matching, unflatten
-from tapegrad.transforms.reverse import followed_leaves
 
 
 def stop_gradient(x: Any) -> Any:

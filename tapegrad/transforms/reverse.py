@@ -11,11 +11,18 @@ import numpy as np
 from tapegrad.autograd.engine import leaf_gradient
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.lift.core import Lifted, constant, on_tape, pull
-from tapegrad.lift.variable import ancestors, depends, forget, plain, variable
+from tapegrad.lift.variable import (
+    depends,
+    followed,
+    followed_leaves,
+    forget,
+    plain,
+    variable,
+)
 from tapegrad.record import resolve
 from tapegrad.rewind import lose, rewind
 from tapegrad.tape import IN0, MODE_FAST, SHAPE, WIDE, WORD, Ended, Tape, current, leaf_keys
-from tapegrad.tensor import F8, Tensor, View, noted, wrap
+from tapegrad.tensor import F8, Tensor, View, wrap
 from tapegrad.transforms.arguments import (
     Argnums,
     any_tensor,
@@ -99,7 +106,7 @@ def reads_others(tape: Tape, start: int, own: set[int]) -> bool:
     """Whether any record from a position on reads a leaf or an older record that is not ours."""
     used = read_from_before(tape, start)
     used -= {tape.slots.get(p, 0) if p < 0 else p for p in own}
-    return any(code > 0 or _followed(tape, code) for code in used)
+    return any(code > 0 or followed(tape.leaves[-code - 1]) for code in used)
 
 
 def read_from_before(tape: Tape, start: int) -> set[int]:
@@ -112,11 +119,6 @@ def read_from_before(tape: Tape, start: int) -> set[int]:
         wide = tape.wide[row[IN0] : row[IN0] + row[IN0 + 1]]
         used |= {code for code in wide if code < start and code}
     return used
-
-
-def _followed(tape: Tape, code: int) -> bool:
-    """Whether somebody may ask for the gradient in a leaf: not in variables of what has ended."""
-    return noted(tape.leaves[-code - 1], "followed") is not False
 
 
 def scalar_root(y: Any, name: str, f: Any) -> Tensor:
@@ -300,24 +302,11 @@ def _leads_outside(t: Tensor, own: set[int]) -> bool:
     """Whether a Tensor was computed from more than the variables (their places are given)."""
     tape = current.tape
     if t._pos < 0:
-        return t._pos not in own and noted(t, "followed") is not False
+        return t._pos not in own and followed(t)
     codes = {tape.slots.get(p, 0) if p < 0 else p for p in own}
     if t._pos in codes:
         return False
-    return any(code < 0 and _followed(tape, code) for code in ancestors(tape, t._pos, codes))
-
-
-def followed_leaves(t: Tensor) -> list[Tensor]:
-    """The leaves that a Tensor was computed from, if somebody may ask for the gradient in them."""
-    if isinstance(t, Lifted):
-        if t._lift.at.traces:
-            return []
-        return [leaf for part in t.parts() for leaf in followed_leaves(part)]
-    tape = current.tape
-    if t._pos < 0:
-        return [t] if noted(t, "followed") is not False else []
-    codes = ancestors(tape, t._pos) if t._pos else ()
-    return [tape.leaves[-c - 1] for c in codes if c < 0 and _followed(tape, c)]
+    return any(True for _ in followed_leaves(t, codes))
 
 
 def released(x: Any, own: set[int], tensors: bool, since: int = 0) -> Any:
