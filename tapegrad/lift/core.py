@@ -116,12 +116,13 @@ def seen_by(tensors: Sequence[Any]) -> Iterator[None]:
     """What runs on some Tensors, and on the tape, sees no level but those that they are lifted at.
 
     A map that is open around is none of a user's function or rule that computes one result for all:
-    derivatives that it takes itself would be computed for each example.
+    derivatives that it takes itself would be computed for each example.  A trace goes on: what
+    was kept may stand there.
     """
     tape = current.tape
     before = tape.levels
     own = levels_of(tensors)
-    tape.levels = [at for at in before if at in own]
+    tape.levels = [at for at in before if at in own or at.traces]
     try:
         yield
     finally:
