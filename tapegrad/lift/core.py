@@ -66,6 +66,10 @@ class Level:
         """A constant at a level that traces."""
         raise NotImplementedError
 
+    def glimpse(self, t: Tensor) -> np.ndarray | None:
+        """The value at a level that traces, if it is known already; no guard is set on it."""
+        raise NotImplementedError
+
     def apply(self, function: Any, args: tuple[Any, ...]) -> Any:
         """What a `Function` gives for Tensors of a level that traces."""
         raise NotImplementedError

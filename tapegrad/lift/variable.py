@@ -10,7 +10,7 @@ from tapegrad.lift.batch import batched
 from tapegrad.lift.core import Level, Lifted
 from tapegrad.ops.shape import alias, expand
 from tapegrad.record import run
-from tapegrad.tape import Tape, current
+from tapegrad.tape import Tape, current, leaf_keys
 from tapegrad.tensor import Tensor, noted, wrap
 
 
@@ -61,6 +61,7 @@ def forget(v: Tensor) -> None:
         v = v.parts()[0]
     if v._pos < 0:
         v.extra["followed"] = False
+        v.extra["ended"] = leaf_keys()  # the time: leaves made before have smaller keys
 
 
 @contextmanager

@@ -10,10 +10,9 @@ from typing import Any
 from tapegrad.autograd.grad_mode import enable_grad
 from tapegrad.autograd.graph import saved_tensors_hooks
 from tapegrad.lift.core import Lifted
-from tapegrad.lift.variable import followed
 from tapegrad.ops.core import Spec
-from tapegrad.tape import Ended, current
-from tapegrad.tensor import Tensor
+from tapegrad.tape import Ended, current, leaf_keys
+from tapegrad.tensor import Tensor, noted
 from tapegrad.transforms.arguments import require_function
 from tapegrad.transforms.pytree import flatten
 from tapegrad.transforms.reverse import read_from_before
@@ -35,6 +34,7 @@ class _Recomputed:
         self.levels = list(tape.levels)
         self.depth = tape.depth
         self.start = tape.next - 1 + 1  # not the object in the tape, whose references count
+        self.time = leaf_keys()
         self.specs: list[Spec] = []
         self.values: Watched | None = []
         self.arguments = _versions(bare for x in flatten(args)[0] for bare in _bare(x))
@@ -50,10 +50,8 @@ class _Recomputed:
     def complete(self) -> None:
         """The function has returned."""
         tape = current.tape
-        codes = [code for code in read_from_before(tape, self.start) if code < 0]
-        read = [tape.leaves[-code - 1] for code in codes]
-        # What ended before was not to be computed with; all else is not to end for a second run.
-        self.leaves = _versions(t for t in read if followed(t))
+        codes = read_from_before(tape, self.start)
+        self.leaves = _versions(tape.leaves[-code - 1] for code in codes if code < 0)
         self.values = None
 
     def remember(self, k: int) -> Tensor:
@@ -98,7 +96,11 @@ class _Recomputed:
         tape = current.tape
         levels, depth, lost = tape.levels, tape.depth, tape.lost
         tape.levels, tape.depth, tape.lost = list(self.levels), self.depth, {}
-        ended = [(t, t._home) for t, _ in self.leaves if not followed(t)]
+        ended = [
+            (t, t._home)
+            for t in tape.leaves
+            if (noted(t, "ended") or 0) > self.time > -t._pos  # it was followed then
+        ]
         for t, home in ended:
             t.extra["followed"] = True
             if type(home) is Ended:

@@ -20,6 +20,7 @@ from tapegrad.tape import current, leaf_keys
 from tapegrad.tensor import Tensor, wrap
 from tapegrad.transforms.arguments import name_of, outputs, require_function
 from tapegrad.transforms.pytree import Tree, flatten, matching, unflatten
+from tapegrad.transforms.transposing import transposed
 
 
 def stop_gradient(x: Any) -> Any:
@@ -320,10 +321,9 @@ class custom_vjp(_Custom):
         assert call.shape is not None
         with enable_grad():
             _, state = self.forward(call, inputs)
-            with variables(map(zeros_like, values)) as weights:
-                back = self.gradients(call, state, weights)
-                pairs = [(b, t) for b, t in zip(back, slopes, strict=True) if b is not None]
-                found = pull([b for b, _ in pairs], [t for _, t in pairs], weights, recorded=True)
+        found = transposed(
+            lambda weights: self.gradients(call, state, weights), values, slopes, name_of(self.f)
+        )
         return values, found, call.shape
 
 
