@@ -268,8 +268,8 @@ from tapegrad.transforms.pytree import ravel_pytree, register_pytree_node, tree_
 if _typing.TYPE_CHECKING:  # what `__getattr__` loads when it is first asked for
     from tapegrad import func, optimize
     from tapegrad.transforms.checking import check_grads
-    from tapegrad.transforms.control import cond, fori_loop, scan, while_loop
     from tapegrad.transforms.checkpointing import checkpoint
+    from tapegrad.transforms.control import cond, fori_loop, scan, while_loop
     from tapegrad.transforms.custom import custom_jvp, custom_vjp, stop_gradient
     from tapegrad.transforms.forward import jvp, linearize
     from tapegrad.transforms.jacobians import hessian, jacfwd, jacobian, jacrev

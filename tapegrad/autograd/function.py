@@ -339,8 +339,9 @@ def _refuse_lifted(cls: Any, outputs: list[Any]) -> None:
     for t in outputs:
         if type(t) is not Tensor and isinstance(t, Tensor):
             raise RuntimeError(
-                f"`{cls.__name__}.forward` returned a Tensor under {t._what} that is not computed "
-                "from its arguments, so that derivative would be lost: pass it as an argument"
+                f"`{cls.__name__}.forward` returned a Tensor under a transform "
+                f"({type(t).__name__}) that is not computed from its arguments, so that derivative "
+                "would be lost: pass it as an argument"
             )
 
 

@@ -265,9 +265,8 @@ class Trace(Level):
 
     def glimpse(self, t: Tensor) -> np.ndarray | None:
         """The value that was computed while tracing: none is in a loop's or a branch's graph."""
-        if self.owner is not None or t.position in self.guessed:
-            return None
-        return self.values[t.position]
+        position = self.position(t)
+        return None if self.owner is not None or position in self.guessed else self.values[position]
 
     def settle(self) -> None:
         """Run the loops that were left early to their ends, and what was computed from them."""

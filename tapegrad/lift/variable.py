@@ -39,7 +39,7 @@ def variable(x: Tensor, levels: list[Level] | None = None) -> Tensor:
             return again
         # Else it would be taken for a constant, as are the variables of what has ended.
     found = wrap(x._a).requires_grad_()
-    found.extra["followed"] = True  # a transform within a user's rule must not take it for a constant
+    found.extra["followed"] = True  # also by transforms within a user's rule
     return found
 
 

@@ -25,17 +25,17 @@ PLAIN = {
     "jvp, both": lambda T, xp, f: lambda q: (lambda y, t: y * t)(*T.jvp(f, (q,), (q,))),
     "vjp": lambda T, xp, f: lambda q: T.vjp(f, q)[1](q)[0],
     "mapped vjp": lambda T, xp, f: lambda q: q @ T.vmap(T.vjp(f, q)[1])(xp.eye(3))[0],
-    "vjp under a map": lambda T, xp, f: lambda q: xp.sum(
-        T.vmap(lambda g: T.vjp(f, q)[1](g)[0])(xp.outer(q, q)), axis=0
+    "vjp under a map": lambda T, xp, f: (
+        lambda q: xp.sum(T.vmap(lambda g: T.vjp(f, q)[1](g)[0])(xp.outer(q, q)), axis=0)
     ),
-    "constant vjp under a map": lambda T, xp, f: lambda q: xp.sum(
-        T.vmap(lambda s: s * T.vjp(f, X * 1.1)[1](X)[0])(q), axis=0
+    "constant vjp under a map": lambda T, xp, f: (
+        lambda q: xp.sum(T.vmap(lambda s: s * T.vjp(f, X * 1.1)[1](X)[0])(q), axis=0)
     ),
     "linearize": lambda T, xp, f: lambda q: T.linearize(f, q)[1](q * q),
     "mapped linearize": lambda T, xp, f: lambda q: q @ T.vmap(T.linearize(f, q)[1])(xp.eye(3)),
     "vmap": lambda T, xp, f: lambda q: xp.sum(T.vmap(lambda s: f(q * s))(q), axis=0),
-    "map of a grad": lambda T, xp, f: lambda q: xp.sum(
-        T.vmap(T.grad(lambda z: xp.sum(f(z) * q)))(xp.outer(q, q)), axis=0
+    "map of a grad": lambda T, xp, f: (
+        lambda q: xp.sum(T.vmap(T.grad(lambda z: xp.sum(f(z) * q)))(xp.outer(q, q)), axis=0)
     ),
     "jacfwd": lambda T, xp, f: lambda q: T.jacfwd(f)(q) @ q,
     "jacrev": lambda T, xp, f: lambda q: q @ T.jacrev(f)(q),
@@ -83,18 +83,21 @@ SPECIAL = {
     "custom_jvp by jvp": _by_jvp,
     "custom_jvp by a matrix": _by_matrix,
     "checkpoint": lambda T, xp, f: T.checkpoint(f),
-    "checkpoint of a closure": lambda T, xp, f: lambda q: T.checkpoint(lambda z: f(z * q))(q) + f(q),
+    "checkpoint of a closure": lambda T, xp, f: (
+        lambda q: T.checkpoint(lambda z: f(z * q))(q) + f(q)
+    ),
 }
 # What the last one is without `checkpoint`.
 WITHOUT = {"checkpoint of a closure": lambda T, xp, f: lambda q: f(q * q) + f(q)}
 
 
-def stacked(T, xp, base, names, special=True):
-    """The function of a stack, the first name innermost."""
+def stacked(T, xp, base, names, special=True, more=None):
+    """The function of a stack, the first name innermost; `more` are further transforms."""
+    plain = {**PLAIN, **(more or {})}
     f = BASES[base](xp)
     for name in names:
-        if name in PLAIN:
-            f = PLAIN[name](T, xp, f)
+        if name in plain:
+            f = plain[name](T, xp, f)
         elif special:
             f = SPECIAL[name](T, xp, f)
         elif name in WITHOUT:
@@ -102,9 +105,9 @@ def stacked(T, xp, base, names, special=True):
     return f
 
 
-def drawn(rng, most):
-    """A random stack of up to so many, of which at least one is special."""
-    names = [rng.choice([*PLAIN]) for _ in range(rng.randint(1, most - 1))]
+def drawn(rng, most, plain):
+    """A base and a random stack of up to so many, of which at least one is special."""
+    names = [rng.choice(plain) for _ in range(rng.randint(1, most - 1))]
     for _ in range(rng.randint(1, most - len(names))):
         names.insert(rng.randint(0, len(names)), rng.choice([*SPECIAL]))
     return rng.choice([*BASES]), names
