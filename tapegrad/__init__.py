@@ -268,8 +268,9 @@ from tapegrad.transforms.pytree import ravel_pytree, register_pytree_node, tree_
 if _typing.TYPE_CHECKING:  # what `__getattr__` loads when it is first asked for
     from tapegrad import func, optimize
     from tapegrad.transforms.checking import check_grads
+    from tapegrad.transforms.checkpointing import checkpoint
     from tapegrad.transforms.control import cond, fori_loop, scan, while_loop
-    from tapegrad.transforms.custom import checkpoint, custom_jvp, custom_vjp, stop_gradient
+    from tapegrad.transforms.custom import custom_jvp, custom_vjp, stop_gradient
     from tapegrad.transforms.forward import jvp, linearize
     from tapegrad.transforms.jacobians import hessian, jacfwd, jacobian, jacrev
     from tapegrad.transforms.mapping import vmap
@@ -558,7 +559,8 @@ _install_numpy_face()
 _TRANSFORMS = {
     "checking": "check_grads",
     "control": "cond fori_loop scan while_loop",
-    "custom": "checkpoint custom_jvp custom_vjp stop_gradient",
+    "checkpointing": "checkpoint",
+    "custom": "custom_jvp custom_vjp stop_gradient",
     "forward": "jvp linearize",
     "jacobians": "hessian jacfwd jacobian jacrev",
     "mapping": "vmap",

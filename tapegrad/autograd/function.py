@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -146,7 +147,8 @@ class Entry:
         backward = function.backward
         if backward is Function.backward and function.vjp is not Function.vjp:
             backward = function.vjp
-        found = backward(self.context, *grads)
+        with seeing(grads) if current.tape.levels else nullcontext():
+            found = backward(self.context, *grads)
         return found if isinstance(found, tuple) else (
             tuple(found) if isinstance(found, list) else (found,)
         )  # fmt: skip
@@ -274,9 +276,12 @@ class Function:
         context = Context()
         recording = tape.enabled and context.needs(args)
         before = [_Place(a) for a in args]
-        out = cls.run_forward(context, args)
+        with seeing(()) if recording and tape.levels else nullcontext():
+            out = cls.run_forward(context, args)
         several = isinstance(out, (tuple, list))
         outputs = list(out) if several else [out]
+        if recording:
+            _refuse_lifted(cls, outputs)
         results = _record(cls, context, args, before, outputs, tape, recording)
         return tuple(results) if several else results[0], context
 
@@ -305,6 +310,20 @@ def applying_lifted(function: Any) -> Any:
     return function
 
 
+def _all_levels(tensors: Sequence[Any]) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
+seeing: Callable[[Sequence[Any]], AbstractContextManager[None]] = _all_levels
+
+
+def seeing_lifted(function: Any) -> Any:
+    """Say which transforms forward and backward see: none but those of what they are given."""
+    global seeing
+    seeing = function
+    return function
+
+
 class _Place:
     """Where an argument stood before `forward`, which may change it."""
 
@@ -314,6 +333,17 @@ class _Place:
         self.t = t
         self.position = place(t) if isinstance(t, Tensor) else 0
         self.spec = Spec(t._a.shape, t._a.dtype) if isinstance(t, Tensor) else None
+
+
+def _refuse_lifted(cls: Any, outputs: list[Any]) -> None:
+    """Refuse a result that stands for several Tensors, as no argument does."""
+    for t in outputs:
+        if type(t) is not Tensor and isinstance(t, Tensor):
+            raise RuntimeError(
+                f"`{cls.__name__}.forward` returned a Tensor under a transform "
+                f"({type(t).__name__}) that is not computed from its arguments, so that derivative "
+                "would be lost: pass it as an argument"
+            )
 
 
 def _bound(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:

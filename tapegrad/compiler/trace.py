@@ -275,6 +275,11 @@ class Trace(Level):
             self.guards.append(Guard(position, self.values[position].item()))
         return self.values[position]
 
+    def glimpse(self, t: Tensor) -> np.ndarray | None:
+        """The value that was computed while tracing: none is in a loop's or a branch's graph."""
+        position = self.position(t)
+        return None if self.owner is not None or position in self.guessed else self.values[position]
+
     def settle(self) -> None:
         """Run the loops that were left early to their ends, and what was computed from them."""
         for position in sorted(self.guessed):

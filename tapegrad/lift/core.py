@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, NoReturn
 
@@ -19,6 +19,7 @@ import numpy as np
 
 from tapegrad import storage
 from tapegrad.autograd.engine import gradients
+from tapegrad.autograd.function import seeing_lifted
 from tapegrad.inplace import barred, changing_lifted, run_inplace
 from tapegrad.nodes import GradFn
 from tapegrad.ops.core import Op
@@ -36,10 +37,11 @@ class Level:
 
     `name` is the transform that the user called.  `randomness` says what random numbers are under
     a map: the same for all examples, different ones, or an error.  `members` are the Tensors that
-    are lifted here, where the end of the level has to find them.
+    are lifted here, where the end of the level has to find them.  `open` is known of what `level`
+    opened.
     """
 
-    __slots__ = ("members", "name", "number", "randomness", "size", "thread")
+    __slots__ = ("members", "name", "number", "open", "randomness", "size", "thread")
     traces: ClassVar[bool] = False  # what is computed here is traced, see `tapegrad.compiler`
 
     def __init__(self, size: int | None, randomness: str = "same", name: str = "") -> None:
@@ -49,6 +51,7 @@ class Level:
         self.randomness = randomness
         self.thread = threading.get_ident()
         self.members: weakref.WeakSet[Tensor] | None = None
+        self.open = False
 
     def born(self, t: Tensor) -> None:
         """Hear of a Tensor that was made here from data."""
@@ -69,6 +72,10 @@ class Level:
         """A constant at a level that traces."""
         raise NotImplementedError
 
+    def glimpse(self, t: Tensor) -> np.ndarray | None:
+        """The value at a level that traces, if it is known already; no guard is set on it."""
+        raise NotImplementedError
+
     def apply(self, function: Any, args: tuple[Any, ...]) -> Any:
         """What a `Function` gives for Tensors of a level that traces."""
         raise NotImplementedError
@@ -80,9 +87,11 @@ def level(size: int | None = None, randomness: str = "same", name: str = "") -> 
     tape = current.tape
     made = Level(size, randomness, name)
     tape.levels.append(made)
+    made.open = True
     try:
         yield made
     finally:
+        made.open = False
         tape.levels.remove(made)
 
 
@@ -105,6 +114,25 @@ def below(at: Level, *, and_itself: bool = False, but: tuple[Level, ...] = ()) -
     before = tape.levels
     end = at.number + and_itself
     tape.levels = [other for other in before if other.number < end or other in but]
+    try:
+        yield
+    finally:
+        tape.levels = before
+
+
+@seeing_lifted
+@contextmanager
+def seen_by(tensors: Sequence[Any]) -> Iterator[None]:
+    """What runs on some Tensors, and on the tape, sees no level but those that they are lifted at.
+
+    A map that is open around is none of a user's function or rule that computes one result for all:
+    derivatives that it takes itself would be computed for each example.  A trace goes on: what
+    was kept may stand there.
+    """
+    tape = current.tape
+    before = tape.levels
+    own = levels_of(tensors)
+    tape.levels = [at for at in before if at in own or at.traces]
     try:
         yield
     finally:
@@ -284,6 +312,12 @@ def _open(tensors: Any, name: str) -> tuple[type[Lifted], Level]:
                 f"`{name}`: a Tensor that was made inside {_made(tensors, found[1])} is used in "
                 "another thread: a transform follows the thread that called it and no other"
             )
+        if found[1].open:
+            raise RuntimeError(
+                f"`{name}`: a Tensor that was made inside {_made(tensors, found[1])} is used in a "
+                "function with a derivative of its own (or in that derivative), which was not "
+                "given it: pass it to that function as an argument"
+            )
         raise RuntimeError(
             f"`{name}`: a Tensor that was made inside {_made(tensors, found[1])} is used after "
             "that has ended: return it from the function instead of keeping it outside"
@@ -355,7 +389,7 @@ def pull(
     lifted = highest((*roots, *inputs))
     if lifted is not None:
         kind, at = lifted
-        with below(at, but=levels_of(weights)):
+        with below(at, but=tuple(other for other in levels_of(weights) if other is not at)):
             return kind.pull(
                 roots, weights, inputs, at, recorded=recorded, retain=retain, since=since
             )

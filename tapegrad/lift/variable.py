@@ -10,8 +10,8 @@ from tapegrad.lift.batch import batched
 from tapegrad.lift.core import Level, Lifted
 from tapegrad.ops.shape import alias, expand
 from tapegrad.record import run
-from tapegrad.tape import Tape, current
-from tapegrad.tensor import Tensor, wrap
+from tapegrad.tape import Tape, current, leaf_keys
+from tapegrad.tensor import Tensor, noted, wrap
 
 
 def variable(x: Tensor, levels: list[Level] | None = None) -> Tensor:
@@ -34,9 +34,12 @@ def variable(x: Tensor, levels: list[Level] | None = None) -> Tensor:
         below = [at for at in levels if at.number < top]
         return x.varied(lambda part: variable(part, below))
     if x._pos:
-        return run(alias, (x,), {})
+        again = run(alias, (x,), {})
+        if any(True for _ in followed_leaves(again)):
+            return again
+        # Else it would be taken for a constant, as are the variables of what has ended.
     found = wrap(x._a).requires_grad_()
-    found.extra["followed"] = False
+    found.extra["followed"] = True  # also by transforms within a user's rule
     return found
 
 
@@ -58,6 +61,7 @@ def forget(v: Tensor) -> None:
         v = v.parts()[0]
     if v._pos < 0:
         v.extra["followed"] = False
+        v.extra["ended"] = leaf_keys()  # the time: leaves made before have smaller keys
 
 
 @contextmanager
@@ -92,6 +96,27 @@ def depends(root: Tensor, x: Tensor) -> bool:
     if not goal:  # a leaf that no record reads; 0 also stands for a constant
         return False
     return root._pos == goal or goal in ancestors(tape, root._pos)
+
+
+def followed(leaf: Tensor) -> bool:
+    """Whether somebody may ask for the gradient in a leaf: not in variables of what has ended."""
+    return noted(leaf, "followed") is not False
+
+
+def followed_leaves(t: Tensor, but: Collection[int] = ()) -> Iterator[Tensor]:
+    """The followed leaves that a Tensor was computed from, other than through some codes."""
+    if isinstance(t, Lifted):
+        if not t._lift.at.traces:
+            for part in t.parts():
+                yield from followed_leaves(part, but)
+    elif t._pos < 0:
+        if followed(t):
+            yield t
+    elif t._pos:
+        tape = current.tape
+        for code in ancestors(tape, t._pos, but):
+            if code < 0 and followed(tape.leaves[-code - 1]):
+                yield tape.leaves[-code - 1]
 
 
 def ancestors(tape: Tape, position: int, but: Collection[int] = ()) -> Iterator[int]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,12 @@ from tapegrad.functions.joining import stack
 from tapegrad.lift.batch import Batched, batched
 from tapegrad.lift.core import Level, below, highest, on_tape, pull, zeros_like
 from tapegrad.lift.dual import Dual, dual, split
-from tapegrad.lift.variable import maps_up_to, variables
-from tapegrad.tape import current
+from tapegrad.lift.variable import followed_leaves, maps_up_to, variables
+from tapegrad.tape import current, leaf_keys
 from tapegrad.tensor import Tensor, wrap
 from tapegrad.transforms.arguments import name_of, outputs, require_function
 from tapegrad.transforms.pytree import Tree, flatten, matching, unflatten
+from tapegrad.transforms.transposing import transposed
 
 
 def stop_gradient(x: Any) -> Any:
@@ -221,16 +223,47 @@ class _Recorded(Function):
     def forward(ctx: Any, *args: Any) -> Any:
         ctx.call, *values = args
         owner = ctx.call.owner
-        y, ctx.state = owner.forward(ctx.call, [v.detach() for v in values])
+        with _alone(ctx.call, values) as refuse:
+            y, ctx.state = owner.forward(ctx.call, [v.detach() for v in values])
+            results = ctx.call.results(y)
+            refuse(results)
         ctx.save_for_backward(*values)
-        return tuple([t.clone() for t in ctx.call.results(y)])
+        return tuple([t.clone() for t in results])
 
     @staticmethod
     def backward(ctx: Any, *weights: Any) -> Any:
         call, state = ctx.call, ctx.state
         if is_grad_enabled():  # what was kept is a function of the inputs too
             state = call.owner.forward(call, list(ctx.saved_tensors))[1]
-        return (None, *call.owner.gradients(call, state, list(weights)))
+            return (None, *call.owner.gradients(call, state, list(weights)))
+        with _alone(call, weights) as refuse:
+            found = call.owner.gradients(call, state, list(weights))
+            refuse(found)
+        return (None, *found)
+
+
+@contextmanager
+def _alone(call: _Call, given: Sequence[Any]) -> Iterator[Callable[[Sequence[Any]], None]]:
+    """What runs on constants: if a result has history all the same it read what it was not given.
+
+    The context gives the function that refuses such results.
+    """
+    if highest(t for t in given if t is not None) is not None:
+        yield lambda results: None
+        return
+    newest = leaf_keys()  # what the function makes itself is younger
+
+    def refuse(results: Sequence[Any]) -> None:
+        for t in results:
+            if t is not None and any(-leaf._pos < newest for leaf in followed_leaves(t)):
+                raise RuntimeError(
+                    f"{name_of(call.owner.f)} (`{call.owner._name()}`) uses a Tensor that is "
+                    "differentiated and is not among its arguments, so that derivative would be "
+                    "lost: pass it as an argument, or as a constant (`tapegrad.stop_gradient`)"
+                )
+
+    with enable_grad():
+        yield refuse
 
 
 def _size(tree: Tree) -> int:
@@ -288,10 +321,9 @@ class custom_vjp(_Custom):
         assert call.shape is not None
         with enable_grad():
             _, state = self.forward(call, inputs)
-            with variables(map(zeros_like, values)) as weights:
-                back = self.gradients(call, state, weights)
-                pairs = [(b, t) for b, t in zip(back, slopes, strict=True) if b is not None]
-                found = pull([b for b, _ in pairs], [t for _, t in pairs], weights, recorded=True)
+        found = transposed(
+            lambda weights: self.gradients(call, state, weights), values, slopes, name_of(self.f)
+        )
         return values, found, call.shape
 
 
@@ -349,69 +381,3 @@ class custom_jvp(_Custom):
             with variables(map(zeros_like, state), maps) as slopes:
                 _, found, _ = self.tangents(call, state, slopes)
                 return [*pull(found, list(weights), slopes, recorded=recorded)]
-
-
-class _Recomputed:
-    """Saved values that are computed again when they are needed."""
-
-    def __init__(self, run: Callable[[], Any]) -> None:
-        self.run = run
-        self.levels = current.tape.levels  # which the function saw, and sees when it runs again
-        self.count = 0
-        self.complete = False  # whether the function has run to its end
-        self.values: list[Tensor] | None = None
-
-    def forget(self, t: Tensor) -> int:
-        """Keep a number instead of a value."""
-        self.count += 1
-        return self.count - 1
-
-    def remember(self, k: int) -> Tensor:
-        """The value of a number."""
-        if self.values is None:
-            values: list[Tensor] = []
-
-            def collect(t: Tensor) -> Tensor:
-                values.append(t.detach())
-                return t
-
-            tape = current.tape
-            hidden, tape.levels = tape.levels, self.levels
-            try:
-                with enable_grad(), _hooks(collect, lambda t: t):
-                    self.run()
-            finally:
-                tape.levels = hidden
-            self.values = values
-        if len(self.values) != self.count if self.complete else len(self.values) <= k:
-            raise RuntimeError(
-                "`checkpoint`: the function did other operations when it ran again; it must "
-                "depend on its arguments alone"
-            )
-        return self.values[k]
-
-
-def _hooks(send: Any, receive: Any) -> Any:
-    from tapegrad.autograd.graph import saved_tensors_hooks
-
-    return saved_tensors_hooks(send, receive)
-
-
-def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
-    """`f`, which keeps no values for its derivative but computes them again.
-
-    >>> import numpy as np, tapegrad as tg
-    >>> tg.grad(lambda x: tg.checkpoint(lambda y: np.sin(np.sin(y)))(x))(0.0)
-    1.0
-    """
-    require_function(f, "checkpoint")
-
-    @functools.wraps(f, updated=())
-    def recomputing(*args: Any, **kwargs: Any) -> Any:
-        again = _Recomputed(lambda: f(*args, **kwargs))
-        with _hooks(again.forget, again.remember):
-            y = f(*args, **kwargs)
-        again.complete = True
-        return y
-
-    return recomputing

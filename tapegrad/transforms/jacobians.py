@@ -170,6 +170,9 @@ def reverse_rows(
 
 def _forward_pays(inputs: Inputs, roots: list[Tensor]) -> bool:
     """Whether there are so many more results than arguments that columns are cheaper than rows."""
+    kept = current.tape.keep[max(current.tape.index(inputs.start), 0) :]
+    if any(hasattr(entry, "pull") for entry in kept):  # a user's rule may serve backwards alone
+        return False
     rows = sum(r._a.size for r in roots)
     columns = sum(x._a.size for x in inputs.tensors)
     length, sweep = _sweep(inputs.start)

@@ -11,11 +11,18 @@ import numpy as np
 from tapegrad.autograd.engine import leaf_gradient
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.lift.core import Lifted, constant, on_tape, pull
-from tapegrad.lift.variable import ancestors, depends, forget, plain, variable
+from tapegrad.lift.variable import (
+    depends,
+    followed,
+    followed_leaves,
+    forget,
+    plain,
+    variable,
+)
 from tapegrad.record import resolve
 from tapegrad.rewind import lose, rewind
 from tapegrad.tape import IN0, MODE_FAST, SHAPE, WIDE, WORD, Ended, Tape, current, leaf_keys
-from tapegrad.tensor import F8, Tensor, View, noted, wrap
+from tapegrad.tensor import F8, Tensor, View, wrap
 from tapegrad.transforms.arguments import (
     Argnums,
     any_tensor,
@@ -52,9 +59,6 @@ class Inputs:
         self.own = {p for v in self.variables if (p := plain(v)._pos) < 0}
         self.start = current.tape.next - 1 + 1
         self._alone: bool | None = None
-        for v in self.variables:
-            if plain(v)._pos < 0:
-                plain(v).extra["followed"] = True
 
     def end(self) -> None:
         """What was computed from these variables is a constant to everybody from now on."""
@@ -100,6 +104,13 @@ class Inputs:
 
 def reads_others(tape: Tape, start: int, own: set[int]) -> bool:
     """Whether any record from a position on reads a leaf or an older record that is not ours."""
+    used = read_from_before(tape, start)
+    used -= {tape.slots.get(p, 0) if p < 0 else p for p in own}
+    return any(code > 0 or followed(tape.leaves[-code - 1]) for code in used)
+
+
+def read_from_before(tape: Tape, start: int) -> set[int]:
+    """The codes of the leaves and the older records that the records from a position on read."""
     first = tape.index(start) if start < tape.next else len(tape)
     words = tape.words()[max(first, 0) :]
     codes = words[(words[:, WORD] & WIDE) == 0, IN0:SHAPE].ravel()
@@ -107,13 +118,7 @@ def reads_others(tape: Tape, start: int, own: set[int]) -> bool:
     for row in words[(words[:, WORD] & WIDE) != 0].tolist():
         wide = tape.wide[row[IN0] : row[IN0] + row[IN0 + 1]]
         used |= {code for code in wide if code < start and code}
-    used -= {tape.slots.get(p, 0) if p < 0 else p for p in own}
-    return any(code > 0 or _followed(tape, code) for code in used)
-
-
-def _followed(tape: Tape, code: int) -> bool:
-    """Whether somebody may ask for the gradient in a leaf: not in variables of what has ended."""
-    return noted(tape.leaves[-code - 1], "followed") is not False
+    return used
 
 
 def scalar_root(y: Any, name: str, f: Any) -> Tensor:
@@ -297,11 +302,11 @@ def _leads_outside(t: Tensor, own: set[int]) -> bool:
     """Whether a Tensor was computed from more than the variables (their places are given)."""
     tape = current.tape
     if t._pos < 0:
-        return t._pos not in own and noted(t, "followed") is not False
+        return t._pos not in own and followed(t)
     codes = {tape.slots.get(p, 0) if p < 0 else p for p in own}
     if t._pos in codes:
         return False
-    return any(code < 0 and _followed(tape, code) for code in ancestors(tape, t._pos, codes))
+    return any(True for _ in followed_leaves(t, codes))
 
 
 def released(x: Any, own: set[int], tensors: bool, since: int = 0) -> Any:

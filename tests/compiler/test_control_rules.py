@@ -216,30 +216,33 @@ def test_a_loop_with_a_rule_of_ones_own_is_one_loop():
 
 def test_a_rule_that_closes_over_values_of_the_trip_and_from_outside():
     def f(x):
-        scale = np.cos(x[0])
+        scale = tg.stop_gradient(np.cos(x[0]))
 
         def trip(c, row):
             shift = c * row[0]
+            fixed = tg.stop_gradient(shift)
 
             @tg.custom_vjp
             def own(y):
-                return y * shift
+                return y * fixed
 
-            own.defvjp(lambda y: (y * shift, None), lambda _, g: (g * shift * 2.0 + scale,))
+            own.defvjp(lambda y: (y * fixed, None), lambda _, g: (g * fixed * 2.0 + scale,))
             return own(c * x) + own(x) * 0.5, np.sum(own(shift))
 
         last, found = tg.scan(trip, x, ROWS)
         return np.sum(last) + np.sum(found)
 
     def reference(x):
-        scale, c, total = np.cos(x[0]), x, 0.0
+        scale, c, total = tg.stop_gradient(np.cos(x[0])), x, 0.0
 
         def own(y, shift):
+            fixed = tg.stop_gradient(shift)
+
             @tg.custom_vjp
             def own(y):
-                return y * shift
+                return y * fixed
 
-            own.defvjp(lambda y: (y * shift, None), lambda _, g: (g * shift * 2.0 + scale,))
+            own.defvjp(lambda y: (y * fixed, None), lambda _, g: (g * fixed * 2.0 + scale,))
             return own(y)
 
         for row in ROWS:

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from tapegrad.autograd.grad_mode import enable_grad
-from tapegrad.lift.core import Lifted, levels_of, on_tape, pull, zeros_like
-from tapegrad.lift.variable import variables
+from tapegrad.lift.core import Lifted, levels_of, on_tape, zeros_like
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor, wrap
 from tapegrad.transforms.arguments import name_of, require_function
 from tapegrad.transforms.custom import _Call, _Custom
 from tapegrad.transforms.pytree import Tree, flatten, matching, tree_map, unflatten
+from tapegrad.transforms.transposing import transposed
 
 Rule = Callable[..., Any]
 
@@ -139,11 +139,10 @@ class _Bound(_Custom):
         if rest:
             with enable_grad():
                 state = self.forward(call, inputs)[1]
-                with variables(map(zeros_like, values)) as weights:
-                    back = self.gradients(call, state, weights, rest)
-                    pairs = [(b, t) for b, t in zip(back, slopes) if b is not None]
-                    roots, ws = [b for b, _ in pairs], [t for _, t in pairs]
-                    more = pull(roots, ws, weights, recorded=True)
+            more = transposed(
+                lambda weights: self.gradients(call, state, weights, rest), values, slopes,
+                name_of(self.owner),
+            )  # fmt: skip
             found = [a + b for a, b in zip(found, more)]
         return values, found, call.shape
 

@@ -12,7 +12,7 @@ import numpy as np
 from tapegrad.tensor import Tensor
 from tapegrad.transforms import jacobians, reverse
 from tapegrad.transforms.arguments import name_of
-from tapegrad.transforms.custom import checkpoint
+from tapegrad.transforms.checkpointing import checkpoint
 from tapegrad.transforms.forward import jvp, linearize
 from tapegrad.transforms.pytree import tree_map
 

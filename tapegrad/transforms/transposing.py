@@ -1,0 +1,71 @@
+"""Tangents from gradients: a vector-Jacobian product is linear in its weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad.autograd.grad_mode import enable_grad, no_grad
+from tapegrad.lift.core import Lifted, constant, pull, zeros_like
+from tapegrad.lift.variable import variables
+from tapegrad.tensor import Tensor
+
+Gradients = Callable[[list[Tensor]], list[Tensor | None]]
+
+PROBES = 1.0, 1e6  # what is cut off beyond some bound, or below it, shows in one of them
+
+
+def transposed(
+    gradients: Gradients, values: list[Tensor], slopes: list[Tensor], name: str
+) -> list[Tensor]:
+    """The tangents of some values, from a rule for gradients and the tangents of the inputs."""
+    with enable_grad(), variables(map(zeros_like, values)) as weights:
+        pairs = _pairs(gradients(weights), slopes)
+        found = pull([b for b, _ in pairs], [t for _, t in pairs], weights, recorded=True)
+    with no_grad():
+        for size in PROBES:
+            _check_linear(gradients, found, slopes, size, name)
+    return found
+
+
+def _pairs(back: list[Tensor | None], slopes: list[Tensor]) -> list[tuple[Tensor, Tensor]]:
+    return [(b, t) for b, t in zip(back, slopes, strict=True) if b is not None]
+
+
+def _check_linear(
+    gradients: Gradients, found: list[Tensor], slopes: list[Tensor], size: float, name: str
+) -> None:
+    """Refuse a rule whose derivative at zero weights is not the rule itself."""
+    weights = [constant(_probe(y, size), y) for y in found]
+    products = [a * b for a, b in _pairs(gradients(weights), slopes)]
+    products += [-w * y for w, y in zip(weights, found, strict=True)]
+    difference = _size(sum(p.sum() for p in products))
+    bound = sum(_size(p.abs().sum()) for p in products)
+    wide = all(y._a.dtype.itemsize == 8 for y in (*found, *slopes))
+    # What is not known, or not finite, says nothing.
+    if np.isfinite(bound) and difference > (1e-6 if wide else 1e-2) * bound:
+        raise RuntimeError(
+            f"the rule of {name} is not linear in the gradient that it is given (it clips or "
+            "rescales it, or detaches it), so it has no tangents in forward mode: use reverse mode "
+            "(`grad`, `jacrev`, `vhp`), or say with `custom_jvp` what the tangents are"
+        )
+
+
+def _probe(y: Tensor, size: float) -> np.ndarray:
+    """Weights of both signs."""
+    numbers: np.ndarray = size * np.cos(np.arange(1.0, y._a.size + 1))
+    return numbers.astype(y._a.dtype).reshape(y._a.shape)
+
+
+def _size(t: Any) -> float:
+    """The largest magnitude of a value in any example; NaN in a loop that is traced."""
+    while isinstance(t, Lifted):
+        at = t._lift.at
+        if at.traces:
+            known = at.glimpse(t)
+            return math.nan if known is None else float(np.max(np.abs(known), initial=0.0))
+        t = t.parts()[0]
+    return float(np.max(np.abs(t._a), initial=0.0)) if isinstance(t, Tensor) else 0.0
