@@ -229,5 +229,6 @@ def _into(
             f"`{name}` into an array (`out=`, or `array += t`) would lose the history of a Tensor "
             "that requires grad: write `result = array + t`, or give it `t.detach().numpy()`"
         )
-    values = [x._a if isinstance(x, Tensor) else x for x in inputs]
+    # A Tensor that a transform follows refuses: an array would lose its tangent, or its examples.
+    values = [x.numpy() if isinstance(x, Tensor) else x for x in inputs]
     return getattr(ufunc, method)(*values, **options)

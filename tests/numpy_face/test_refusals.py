@@ -5,6 +5,7 @@ import pytest
 import scipy.special
 
 import tapegrad as tg
+from tapegrad.compat.autograd import make_jvp
 
 pytestmark = pytest.mark.tapegrad_only("PyTorch does not answer NumPy's functions")
 
@@ -279,3 +280,62 @@ def test_ufuncs_of_scipy(name, v):
     expected = ufunc(*[x.detach().numpy() for x in operands])
     np.testing.assert_allclose(ufunc(*operands).detach().numpy(), expected, rtol=1e-13)
     assert tg.autograd.gradcheck(ufunc, operands)
+
+
+def _add_to(t):
+    total = np.zeros(3)
+    total += t
+    return total * t
+
+
+def _multiply_by(t):
+    total = np.ones(3)
+    total *= t[0]
+    return total
+
+
+def _write(t):
+    out = np.zeros(3)
+    np.multiply(t, t, out=out)
+    return out
+
+
+def _dual(f, x):
+    with tg.autograd.forward_ad.dual_level():
+        return f(tg.autograd.forward_ad.make_dual(tg.tensor(x), tg.ones(3)))
+
+
+def _strategy(f, x):
+    functional = tg.autograd.functional
+    return functional.jacobian(f, tg.tensor(x), vectorize=True, strategy="forward-mode")
+
+
+WAYS = {
+    "jvp": lambda f, x: tg.jvp(f, (x,), (np.ones(3),)),
+    "jacfwd": lambda f, x: tg.jacfwd(f)(x),
+    "func.jvp": lambda f, x: tg.func.jvp(f, (tg.tensor(x),), (tg.ones(3),)),
+    "forward_ad": _dual,
+    "functional": _strategy,
+    "compat": lambda f, x: make_jvp(f)(x)(np.ones(3)),
+    "vmap": lambda f, x: tg.vmap(f)(np.stack([x, x])),
+    "grad of jvp": lambda f, x: tg.grad(lambda q: tg.jvp(f, (q,), (q,))[1].sum())(x),
+}
+
+
+@pytest.mark.parametrize("f", [_add_to, _multiply_by, _write])
+@pytest.mark.parametrize("way", WAYS)
+def test_an_array_takes_in_nothing_that_a_transform_follows(f, way):
+    with pytest.raises((RuntimeError, TypeError), match="into an array"):
+        WAYS[way](f, np.array([1.0, 2.0, 3.0]))
+
+
+def test_an_array_takes_in_what_is_constant_in_forward_mode():
+    def f(t):
+        total, order = np.zeros(3), np.zeros(3, int)
+        total += tg.stop_gradient(t)
+        order += np.argsort(t)
+        return total * t[order]
+
+    x = np.array([1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(tg.jacfwd(f)(x), np.diag(x))
+    np.testing.assert_array_equal(tg.jacrev(f)(x), np.diag(x))
