@@ -149,6 +149,35 @@ def test_hessian_of_a_pytree_is_a_pytree_of_blocks():
     assert not h["b"]["b"].any()
 
 
+@pytest.mark.parametrize(
+    "made", [lambda a, b: [a, b], lambda a, b: (a, b), Pair, lambda a, b: {"a": a, "b": b}, Box,
+             lambda a, b: [{"a": a}, None, (b,)]]
+)  # fmt: skip
+def test_hessian_of_leaves_of_different_shapes(made):
+    def f(p):
+        a, b = tree_leaves(p)
+        return np.sum(a**2) * b**3
+
+    p = made(X, 2.0)
+    h = tg.hessian(f)(p)
+    assert type(h) is type(p)
+    aa, ab, ba, bb = tree_leaves(h)
+    np.testing.assert_allclose(aa, 16 * np.eye(3), rtol=1e-14)
+    np.testing.assert_allclose(ab, 24 * X, rtol=1e-14)
+    np.testing.assert_allclose(ba, 24 * X, rtol=1e-14)
+    assert bb == pytest.approx(12 * np.sum(X**2), rel=1e-14)
+    other = tg.jacobian(tg.grad(f))(p)
+    for one, two in zip(tree_leaves(h), tree_leaves(other), strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-14)
+
+
+def tree_leaves(tree):
+    found = []
+    tg.tree_map(found.append, tree)
+    return found
+
+
+
 def test_axes_of_pytrees():
     m = np.arange(6.0).reshape(2, 3)
     f = lambda p, s: {"sum": p["m"].sum() + p["c"], "all": (p["m"] * s,)}
