@@ -8,7 +8,7 @@ import numpy as np
 
 from tapegrad.functions import indexing, joining
 from tapegrad.functions import shapes as s
-from tapegrad.functions.arguments import one_dim
+from tapegrad.functions.arguments import alike, one_dim
 from tapegrad.functions.reductions import sum as total
 from tapegrad.numpy_face.common import brought_in, named, plain, tensor
 from tapegrad.numpy_face.dispatch import handles
@@ -350,7 +350,7 @@ def _sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Tensor:
 @handles(np.convolve)
 def convolve_(a: Any, v: Any, mode: str = "full") -> Tensor:
     """`np.convolve`: windows of the longer one, times the shorter one reversed."""
-    x, y = tensor(a), tensor(v)
+    x, y = alike(a, v)
     if x._a.ndim > 1 or y._a.ndim > 1:
         raise ValueError(f"`np.convolve` takes vectors, got {x._a.shape} and {y._a.shape}")
     if y._a.size > x._a.size:

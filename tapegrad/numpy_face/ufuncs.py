@@ -12,6 +12,7 @@ import numpy as np
 from tapegrad.fast import unary
 from tapegrad.functions import arithmetic as a
 from tapegrad.functions import products, shapes
+from tapegrad.functions.arguments import alike
 from tapegrad.functions.reductions import sum as sum_
 from tapegrad.numpy_face import order, reductions
 from tapegrad.numpy_face.common import (
@@ -99,11 +100,13 @@ def _vecdot(x: Any, y: Any) -> Tensor:
 
 
 def _matvec(x: Any, y: Any) -> Tensor:
-    return shapes.squeeze(products.matmul(tensor(x), shapes.unsqueeze(tensor(y), -1)), -1)
+    matrix, vector = alike(x, y)
+    return shapes.squeeze(products.matmul(matrix, shapes.unsqueeze(vector, -1)), -1)
 
 
 def _vecmat(x: Any, y: Any) -> Tensor:
-    return shapes.squeeze(products.matmul(shapes.unsqueeze(tensor(x), -2), tensor(y)), -2)
+    vector, matrix = alike(x, y)
+    return shapes.squeeze(products.matmul(shapes.unsqueeze(vector, -2), matrix), -2)
 
 
 def _by(factor: float) -> Callable[[Any], Tensor]:

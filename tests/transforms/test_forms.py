@@ -177,7 +177,6 @@ def tree_leaves(tree):
     return found
 
 
-
 def test_axes_of_pytrees():
     m = np.arange(6.0).reshape(2, 3)
     f = lambda p, s: {"sum": p["m"].sum() + p["c"], "all": (p["m"] * s,)}
