@@ -59,22 +59,31 @@ for name in SHAPES:
     _of_shape(getattr(np, name))
 
 
-def _filled(func: Any, fill: Callable[..., np.ndarray]) -> None:
-    """An array of which only the shape and the dtype are another's, so of one example's too."""
-
-    def handler(a: Any, dtype: Any = None, shape: Any = None) -> Tensor:
-        like = plain(a)
-        if not isinstance(like, np.ndarray):
-            like = np.asarray(like)
-        kind = like.dtype if dtype is None else plain(dtype)
-        return wrap(fill(like.shape if shape is None else shape, kind))
-
-    handles(func)(handler)
+def _like(like: Any, dtype: Any, shape: Any) -> Tensor:
+    """Zeros of which only the shape and the dtype are another's, so of one example's too."""
+    given = plain(like)
+    if not isinstance(given, np.ndarray):
+        given = np.asarray(given)
+    kind = given.dtype if dtype is None else plain(dtype)
+    return wrap(np.zeros(given.shape if shape is None else shape, kind))
 
 
-_filled(np.zeros_like, np.zeros)
-_filled(np.ones_like, np.ones)
-_filled(np.empty_like, np.zeros)  # as good as any others
+@handles(np.zeros_like)
+def _zeros_like(a: Any, dtype: Any = None, shape: Any = None) -> Tensor:
+    return _like(a, dtype, shape)
+
+
+@handles(np.ones_like)
+def _ones_like(a: Any, dtype: Any = None, shape: Any = None) -> Tensor:
+    ones = _like(a, dtype, shape)
+    ones._a[...] = 1
+    return ones
+
+
+@handles(np.empty_like)
+def _empty_like(prototype: Any, dtype: Any = None, shape: Any = None) -> Tensor:
+    """Zeros are as good as any others."""
+    return _like(prototype, dtype, shape)
 
 
 @handles(np.full_like)

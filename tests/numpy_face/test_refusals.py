@@ -339,3 +339,29 @@ def test_an_array_takes_in_what_is_constant_in_forward_mode():
     x = np.array([1.0, 2.0, 3.0])
     np.testing.assert_array_equal(tg.jacfwd(f)(x), np.diag(x))
     np.testing.assert_array_equal(tg.jacrev(f)(x), np.diag(x))
+
+
+@pytest.mark.parametrize("function", [np.zeros_like, np.ones_like, np.empty_like])
+def test_arrays_like_a_tensor(function, t):
+    for x in (t, t.detach()):
+        found = function(x)
+        assert (type(found), found.shape, found.dtype) == (tg.Tensor, (2, 2), tg.float64)
+        assert not found.requires_grad
+    assert function(t, np.int64, shape=3).shape == (3,)
+    assert function(t, dtype=tg.float32).dtype is tg.float32
+    rows = tg.vmap(lambda row: row + 0 * function(row))(np.eye(2))
+    np.testing.assert_array_equal(rows, np.eye(2))
+    if function is not np.empty_like:
+        assert function(t).tolist() == function(np.ones((2, 2))).tolist()
+    assert np.empty_like(prototype=t).shape == (2, 2)
+
+
+def test_what_is_made_like_a_tensor_can_be_filled():
+    def f(x):
+        y = np.empty_like(x)
+        y[0], y[1:] = x[1], x[:-1] ** 2
+        return y
+
+    expected = [[0.0, 1.0, 0.0], [2.0, 0.0, 0.0], [0.0, 4.0, 0.0]]
+    for transform in (tg.jacobian, tg.jacfwd, tg.jacrev):
+        np.testing.assert_array_equal(transform(f)(np.array([1.0, 2.0, 3.0])), expected)
