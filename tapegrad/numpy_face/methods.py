@@ -14,6 +14,7 @@ from tapegrad.functions import indexing, products, rounding, scans, shapes, tili
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import numpy_names
 from tapegrad.functions.inplace import fill_
+from tapegrad.numpy_face.nearest import lost
 from tapegrad.tensor import Tensor
 
 # What arrays have and Tensors do not, and what to write instead.
@@ -65,6 +66,15 @@ def astype(
 def copy(self: Tensor, order: str = "C") -> Tensor:
     """A Tensor with memory of its own; gradients flow to this one."""
     return shapes.clone(self)
+
+
+def array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    """`__array__`: what `np.asarray` and functions that know no Tensors make of one."""
+    try:
+        found = self.numpy()
+    except RuntimeError as why:
+        raise lost(why) from None
+    return np.array(found, dtype=dtype, copy=copy)
 
 
 def fill(self: Tensor, value: Any) -> None:
@@ -158,4 +168,4 @@ METHODS: dict[str, Callable[..., Any]] = {
         astype, copy, fill, conj, compress, searchsorted, dot, transpose, reshape, ravel, flatten,
         round, cumsum, cumprod, repeat, take,
     )
-} | {"conjugate": conj, "__getattr__": missing}  # fmt: skip
+} | {"conjugate": conj, "__getattr__": missing, "__array__": array}  # fmt: skip

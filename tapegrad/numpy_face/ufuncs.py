@@ -14,7 +14,7 @@ from tapegrad.functions import arithmetic as a
 from tapegrad.functions import products, shapes
 from tapegrad.functions.arguments import alike
 from tapegrad.functions.reductions import sum as sum_
-from tapegrad.numpy_face import order, reductions
+from tapegrad.numpy_face import order, reductions, writing
 from tapegrad.numpy_face.common import (
     CALLS,
     bad_option,
@@ -188,6 +188,8 @@ def find(ufunc: Any) -> Callable[..., Any] | None:
 
 def call(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A ufunc in full: its first call, lists among the operands, options, other methods."""
+    if method == "at" and ufunc in writing.ADDING and isinstance(inputs[0], Tensor):
+        return writing.add_at(*inputs, sign=writing.ADDING[ufunc])
     if not all(isinstance(x, KNOWN) for x in inputs):
         return NotImplemented
     name = title(ufunc)

@@ -39,7 +39,7 @@ REFUSED = {
     "axes": (lambda t: np.matmul(t, t, axes=[(0, 1)] * 3), r"`np.matmul`: `axes=` .*leave it out"),
     "order": (lambda t: np.copy(t, order="F"), r"`np.copy`: `order=`"),
     "reduceat": (lambda t: np.add.reduceat(t, [0, 1]), r"`np.add.reduceat` is not supported"),
-    "at": (lambda t: np.add.at(t, [0], 1.0), r"`np.add.at` is not supported"),
+    "at": (lambda t: np.maximum.at(t, [0], 1.0), r"`np.maximum.at` is not supported"),
     "at with a Tensor": (lambda t: np.add.at(np.ones((2, 2)), [0], t), r"`np.add.at` is not"),
     "reduce": (lambda t: np.subtract.reduce(t), r"`np.subtract.reduce` is not supported"),
     "accumulate": (lambda t: np.maximum.accumulate(t), r"`np.maximum.accumulate` is not"),
