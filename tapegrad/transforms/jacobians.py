@@ -23,6 +23,7 @@ from tapegrad.transforms.arguments import (
     as_tensor,
     checked_argnums,
     chosen_leaves,
+    constant_result,
     forgetting,
     paired,
     require_function,
@@ -37,6 +38,7 @@ from tapegrad.transforms.reverse import (
     Inputs,
     aux_back,
     differentiated,
+    refuse_unused,
     settled,
 )
 
@@ -121,23 +123,25 @@ def _assembled(blocks: list[list[Any]], tree: Tree, inputs_trees: list[Tree], si
 
 
 def jacrev(
-    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
+    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, strict: bool = False
 ) -> Callable[..., Any]:
     """The Jacobian of `f` by reverse mode, row by row or all rows at once, whichever is faster.
 
     Its shape is that of the result followed by that of the argument.
+    With `strict` an argument that the result does not depend on is an error, not a block of zeros.
 
     >>> import numpy as np, tapegrad as tg
     >>> tg.jacrev(lambda x: np.sin(x) * x[0])(np.array([0.0, 1.0]))
     array([[0.        , 0.        ],
            [0.84147098, 0.        ]])
     """
-    return reverse_rows(f, argnums, has_aux, "jacrev")
+    return reverse_rows(f, argnums, has_aux, "jacrev", strict=strict)
 
 
 def reverse_rows(
-    f: Callable[..., Any], argnums: Argnums, has_aux: bool, name: str, chunk: int | None = None
-) -> Callable[..., Any]:
+    f: Callable[..., Any], argnums: Argnums, has_aux: bool, name: str, chunk: int | None = None,
+    *, strict: bool = False,
+) -> Callable[..., Any]:  # fmt: skip
     """`jacrev`, by at most so many rows at once; `jacobian`, which may take columns instead."""
     require_function(f, name)
     single = isinstance(argnums, (int, np.integer))
@@ -151,6 +155,8 @@ def reverse_rows(
                 inputs = Inputs(args, chosen, name)
                 y, aux = paired(inputs.call(f, kwargs), name, f, has_aux)
             roots, tree = values(y, name, f)
+            if strict:
+                refuse_unused(roots, inputs, name, f)
             if name == "jacobian" and _forward_pays(inputs, roots):
                 inputs.end()
                 return _columns(f, args, kwargs, chosen, single, has_aux, name)
@@ -179,20 +185,23 @@ def _forward_pays(inputs: Inputs, roots: list[Tensor]) -> bool:
 
 
 def jacfwd(
-    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
+    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, strict: bool = False
 ) -> Callable[..., Any]:
     """The Jacobian of `f` by forward mode, all columns at once.
+
+    With `strict` a result that does not depend on any argument is an error, not a block of zeros.
 
     >>> import numpy as np, tapegrad as tg
     >>> tg.jacfwd(lambda x: np.array([1.0, 2.0]) * x)(3.0)
     array([1., 2.])
     """
-    return forward_columns(f, argnums, has_aux, "jacfwd", "same")
+    return forward_columns(f, argnums, has_aux, "jacfwd", "same", strict=strict)
 
 
 def forward_columns(
-    f: Callable[..., Any], argnums: Argnums, has_aux: bool, name: str, randomness: str
-) -> Callable[..., Any]:
+    f: Callable[..., Any], argnums: Argnums, has_aux: bool, name: str, randomness: str, *,
+    strict: bool = False,
+) -> Callable[..., Any]:  # fmt: skip
     """`jacfwd`, with random numbers that may differ from column to column."""
     require_function(f, name)
     single = isinstance(argnums, (int, np.integer))
@@ -202,14 +211,16 @@ def forward_columns(
     def jacobian_of(*args: Any, **kwargs: Any) -> Any:
         chosen = checked_argnums(argnums, len(args), name, f)
         with transforming():
-            return _columns(f, args, kwargs, chosen, single, has_aux, name, randomness)
+            return _columns(
+                f, args, kwargs, chosen, single, has_aux, name, randomness, strict=strict
+            )
 
     return jacobian_of
 
 
 def _columns(
     f: Callable[..., Any], args: Any, kwargs: Any, chosen: tuple[int, ...], single: bool,
-    has_aux: bool, name: str, randomness: str = "same",
+    has_aux: bool, name: str, randomness: str = "same", *, strict: bool = False,
 ) -> Any:  # fmt: skip
     leaves, trees = chosen_leaves(args, chosen)
     primals = [as_tensor(x, name) for x in leaves]
@@ -227,6 +238,8 @@ def _columns(
         blocks = []
         for root in roots:
             _, slope = split(root, at)
+            if strict and slope is None:
+                raise constant_result(root, name, f)
             slope = zeros_like(root) if slope is None else slope
             full = all_of(slope, many)
             ndim = full._a.ndim
@@ -246,31 +259,36 @@ def _columns(
 
 
 def jacobian(
-    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
+    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, strict: bool = False
 ) -> Callable[..., Any]:
     """The Jacobian of `f`, by forward or reverse mode, whichever fits its shape.
+
+    With `strict` an argument that the result does not depend on is an error, not a block of zeros.
 
     >>> import numpy as np, tapegrad as tg
     >>> tg.jacobian(lambda x: x**2)(np.array([1.0, 2.0]))
     array([[2., 0.],
            [0., 4.]])
     """
-    return reverse_rows(f, argnums, has_aux, "jacobian")
+    return reverse_rows(f, argnums, has_aux, "jacobian", strict=strict)
 
 
 def hessian(
-    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
+    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, strict: bool = False
 ) -> Callable[..., Any]:
     """The matrix of second derivatives of a scalar function.
+
+    With `strict` an argument that the gradient does not depend on is an error, not a block of
+    zeros.
 
     >>> import numpy as np, tapegrad as tg
     >>> tg.hessian(lambda x: x[0] ** 2 * x[1])(np.array([1.0, 2.0]))
     array([[4., 2.],
            [2., 0.]])
     """
-    gradient = differentiated(f, argnums, has_aux, strict=False, name="hessian")
-    general = reverse_rows(gradient, argnums, has_aux, "hessian")
-    if has_aux or not isinstance(argnums, int):
+    gradient = differentiated(f, argnums, has_aux, strict=strict, name="hessian")
+    general = reverse_rows(gradient, argnums, has_aux, "hessian", strict=strict)
+    if has_aux or strict or not isinstance(argnums, int):
         return general
     on_tape = OnTape(f, "hessian")
 

@@ -1,6 +1,7 @@
 """What transforms take and give: arguments, pytrees, arrays, numbers and Tensors."""
 
 import dataclasses
+from collections import OrderedDict, defaultdict
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -262,3 +263,47 @@ def test_inside_no_grad():
         assert tg.jvp(lambda x: x**2, (3.0,), (1.0,)) == (9.0, 6.0)
         np.testing.assert_allclose(tg.hessian(lambda x: (x**3).sum())(X), np.diag(6 * X))
     assert tg.grad(lambda x: x**2)(3.0) == 6.0
+
+
+# -- what else JAX's signatures have ---------------------------------------------------------------
+
+
+def test_linearize_passes_on_what_else_is_returned():
+    value, slope, aux = tg.linearize(lambda x: (np.sin(x), {"x": x, "n": 3}), X, has_aux=True)
+    np.testing.assert_array_equal(value, np.sin(X))
+    np.testing.assert_allclose(slope(np.ones(3)), np.cos(X), rtol=1e-14)
+    assert (type(aux["x"]), aux["n"]) == (np.ndarray, 3)
+    with pytest.raises(TypeError, match=r"`linearize` with `has_aux=True`: .* must return a pair"):
+        tg.linearize(np.sin, X, has_aux=True)
+    second = tg.jacobian(lambda q: tg.linearize(lambda x: (x**3, x), q, has_aux=True)[1](X))(X)
+    np.testing.assert_allclose(second, np.diag(6 * X**2), rtol=1e-13)
+
+
+def test_vmap_is_told_how_many_examples_there_are():
+    assert tg.vmap(lambda: tg.ones(2), axis_size=3)().shape == (3, 2)
+    assert tg.vmap(lambda x: x, None, axis_size=2)(1.5).tolist() == [1.5, 1.5]
+    assert tg.vmap(lambda x: 2 * x, axis_size=3)(X).tolist() == (2 * X).tolist()
+    with pytest.raises(ValueError, match=r"`axis_size` is 2, but .* numbers of examples: \[3\]"):
+        tg.vmap(np.sin, axis_size=2)(X)
+    with pytest.raises(ValueError, match="or `axis_size`, the number of examples"):
+        tg.vmap(np.sin, None)(X)
+    with pytest.raises(TypeError, match="is a number of examples or None, got"):
+        tg.vmap(np.sin, axis_size=2.0)
+
+
+@pytest.mark.parametrize("kind", [OrderedDict, lambda pairs: defaultdict(float, pairs)])
+def test_dictionaries_of_other_kinds(kind):
+    p = kind([("b", 2.0), ("a", X)])
+
+    def f(p):
+        return np.sum(p["a"] ** 2) * p["b"]
+
+    slopes = tg.grad(f)(p)
+    assert (type(slopes), list(slopes)) == (type(p), ["b", "a"])
+    np.testing.assert_allclose(slopes["a"], 4 * X, rtol=1e-14)
+    assert getattr(slopes, "default_factory", float) is float
+    np.testing.assert_allclose(tg.hessian(f)(p)["a"]["b"], 2 * X, rtol=1e-14)
+    np.testing.assert_allclose(tg.jit(tg.grad(f))(p)["a"], 4 * X, rtol=1e-14)
+    mapped = tg.vmap(f, ({"a": 0, "b": None},))(kind([("b", 2.0), ("a", np.stack([X, X]))]))
+    np.testing.assert_allclose(mapped, [f(p), f(p)], rtol=1e-14)
+    assert tg.ravel_pytree(p)[0].tolist() == [2.0, *X]
