@@ -11,6 +11,7 @@ import numpy as np
 from tapegrad.functions.shapes import broadcast_to, clone, to
 from tapegrad.numpy_face.common import bad_option, plain, tensor, title, wrapped
 from tapegrad.numpy_face.dispatch import handles
+from tapegrad.numpy_face.mapped import MAPPED, varies
 from tapegrad.tensor import Tensor, wrap
 
 NAMES = (
@@ -25,16 +26,19 @@ SHAPES = (
 
 
 def constant(func: Any) -> Callable[..., Any]:
-    """The handler that calls NumPy on the arrays themselves."""
+    """The handler that calls NumPy on the arrays themselves, where these have their values."""
     try:
         names = list(inspect.signature(func).parameters)
     except ValueError:  # a function in C without a signature
         names = []
     at = names.index("out") if "out" in names else -1
+    otherwise = MAPPED.get(func)
 
     def handler(*args: Any, **kwargs: Any) -> Any:
         if kwargs.get("out") is not None or (0 < at < len(args) and args[at] is not None):
             raise bad_option(title(func), "out")
+        if otherwise is not None and any(map(varies, (*args, *kwargs.values()))):
+            return otherwise(*args, **kwargs)
         return wrapped(func(*[plain(x) for x in args], **{k: plain(v) for k, v in kwargs.items()}))
 
     return handler

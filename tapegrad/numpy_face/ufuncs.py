@@ -28,6 +28,7 @@ from tapegrad.numpy_face.common import (
 from tapegrad.ops import elementwise as e
 from tapegrad.ops import logic
 from tapegrad.record import run
+from tapegrad.specimen import Specimen
 from tapegrad.tensor import Tensor, wrap
 
 KNOWN = (Tensor, np.ndarray, np.generic, bool, int, float, complex, list, tuple)
@@ -45,7 +46,7 @@ def _copysign(x: Any, y: Any) -> Tensor:
     """The absolute value with a sign, whose own derivative is 0."""
     y = tensor(y)
     no_sign = a.logical_or(a.eq(y, 0), a.isnan(y))
-    one = np.copysign(np.ones((), y._a.dtype), y._a)
+    one = shapes.to(a.where(_signbit(y), -1.0, 1.0), y._a.dtype)
     return a.mul(a.abs(tensor(x)), a.where(no_sign, one, a.sign(y)))
 
 
@@ -82,8 +83,24 @@ def _ldexp(x: Any, i: Any) -> Tensor:
 
 def _frexp(x: Any) -> tuple[Tensor, Tensor]:
     t = floating(tensor(x))
-    power = np.asarray(np.frexp(t._a)[1])
-    return _ldexp(t, -power), wrap(power)
+    if isinstance(t._a, Specimen):
+        power = _exponent(t.detach())
+        return _ldexp(t, a.neg(power)), power
+    known = np.asarray(np.frexp(t._a)[1])
+    return _ldexp(t, -known), wrap(known)
+
+
+def _exponent(t: Tensor) -> Tensor:
+    """The powers of 2 just above, for values that differ by example; a logarithm may round."""
+    size = a.abs(t)
+    usual = a.logical_and(a.gt(size, 0), a.isfinite(size))
+    size = a.where(usual, size, 0.5)
+    power = shapes.to(a.floor(named("log2", "np.frexp")(size)), np.int32)
+    for step in (1, -1):
+        rest = _ldexp(size, a.neg(power))
+        off = a.ge(rest, 1) if step == 1 else a.lt(rest, 0.5)
+        power = a.add(power, a.mul(shapes.to(off, np.int32), step))
+    return power
 
 
 def _float_power(x: Any, y: Any) -> Tensor:
