@@ -95,5 +95,5 @@ def _full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) ->
     """The value that fills is not a constant: its gradient is a sum."""
     like = tensor(a)._a
     kind = like.dtype if dtype is None else dtype
-    fill = to(tensor(fill_value), kind)
+    fill = to(tensor(fill_value), dtype=kind)
     return clone(broadcast_to(fill, like.shape if shape is None else shape))

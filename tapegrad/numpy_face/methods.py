@@ -139,6 +139,16 @@ def round(self: Tensor, decimals: int = 0) -> Tensor:
     return rounding.round(self, decimals=decimals)
 
 
+def rounded(self: Tensor, ndigits: int | None = None) -> Tensor:
+    """Python's `round(t)` and `round(t, 2)`: a Tensor, as it is recorded."""
+    return rounding.round(self, decimals=ndigits or 0)
+
+
+def truncated(self: Tensor) -> int:
+    """`math.trunc(t)`, as `math.floor(t)` and `int(t)` a number of Python's."""
+    return int(self.item())
+
+
 def _along(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     def method(self: Tensor, dim: int | None = None, *, dtype: Any = None) -> Tensor:
         if dim is None:
@@ -168,4 +178,5 @@ METHODS: dict[str, Callable[..., Any]] = {
         astype, copy, fill, conj, compress, searchsorted, dot, transpose, reshape, ravel, flatten,
         round, cumsum, cumprod, repeat, take,
     )
-} | {"conjugate": conj, "__getattr__": missing, "__array__": array}  # fmt: skip
+} | {"conjugate": conj, "__getattr__": missing, "__array__": array,
+    "__round__": rounded, "__trunc__": truncated}  # fmt: skip

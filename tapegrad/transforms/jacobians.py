@@ -25,6 +25,7 @@ from tapegrad.transforms.arguments import (
     chosen_leaves,
     constant_result,
     forgetting,
+    given_back,
     paired,
     require_function,
     transforming,
@@ -112,6 +113,13 @@ def _cut(matrix: Tensor, roots: list[Tensor], x: Tensor) -> list[Tensor]:
     return out
 
 
+def _block_back(block: Tensor, leaf: Any, tensors: bool) -> Any:
+    """A block in the form of the argument: of an array without a shape an array like that."""
+    if tensors or type(leaf) is not np.ndarray:
+        return value_back(block, tensors)
+    return given_back(block, leaf)
+
+
 def _assembled(blocks: list[list[Any]], tree: Tree, inputs_trees: list[Tree], single: bool) -> Any:
     """The pytree of results of pytrees of arguments; blocks[j][i]: result j, leaf i."""
     per_root = []
@@ -164,8 +172,8 @@ def reverse_rows(
             inputs.end()
             tensors = any_tensor(inputs.leaves)
             columns = [
-                [value_back(settled(b, inputs.own), tensors) for b in _cut(m, roots, x)]
-                for m, x in zip(matrices, inputs.tensors, strict=True)
+                [_block_back(settled(b, inputs.own), leaf, tensors) for b in _cut(m, roots, x)]
+                for m, x, leaf in zip(matrices, inputs.tensors, inputs.leaves, strict=True)
             ]
         blocks = [[column[j] for column in columns] for j in range(len(roots))]
         found = _assembled(blocks, tree, inputs.trees, single)
@@ -245,11 +253,11 @@ def _columns(
             ndim = full._a.ndim
             turned = run(permute, (full,), {"dims": (*range(1, ndim), 0)})
             row, start = [], 0
-            for x in primals:
+            for x, leaf in zip(primals, leaves, strict=True):
                 part = turned[..., start : start + x._a.size]
                 start += x._a.size
                 block = run(reshape, (part,), {"shape": (*root._a.shape, *x._a.shape)})
-                row.append(value_back(settled(block, set()), tensors))
+                row.append(_block_back(settled(block, set()), leaf, tensors))
             blocks.append(row)
         if has_aux:
             below, tree = flatten(aux)
@@ -288,7 +296,7 @@ def hessian(
     """
     gradient = differentiated(f, argnums, has_aux, strict=strict, name="hessian")
     general = reverse_rows(gradient, argnums, has_aux, "hessian", strict=strict)
-    if has_aux or strict or not isinstance(argnums, int):
+    if has_aux or strict or type(argnums) is not int:
         return general
     on_tape = OnTape(f, "hessian")
 

@@ -180,7 +180,7 @@ def differentiated(
     """`grad` by any name; `both`: with the value."""
     require_function(f, name)
     single = isinstance(argnums, (int, np.integer))
-    place = argnums if isinstance(argnums, int) and not (has_aux or strict) else -1
+    place = argnums if type(argnums) is int and not (has_aux or strict) else -1
 
     @forgetting(name)
     def general(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

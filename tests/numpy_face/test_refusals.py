@@ -1,5 +1,7 @@
 """What NumPy's functions refuse on Tensors, and what they give beside a gradient."""
 
+import math
+
 import numpy as np
 import pytest
 import scipy.special
@@ -365,3 +367,24 @@ def test_what_is_made_like_a_tensor_can_be_filled():
     expected = [[0.0, 1.0, 0.0], [2.0, 0.0, 0.0], [0.0, 4.0, 0.0]]
     for transform in (tg.jacobian, tg.jacfwd, tg.jacrev):
         np.testing.assert_array_equal(transform(f)(np.array([1.0, 2.0, 3.0])), expected)
+
+
+def test_a_dtype_may_have_any_of_its_names(v):
+    for kind in ("f4", np.float32, tg.float32, np.dtype("float32")):
+        for found in (
+            np.concatenate([v, v], dtype=kind), np.stack([v, v], dtype=kind),
+            np.full_like(v, 1.0, dtype=kind), np.sum(v, dtype=kind), np.zeros_like(v, dtype=kind),
+        ):  # fmt: skip
+            assert found.dtype is tg.float32
+
+
+def test_pythons_own_rounding(v):
+    assert round(v * 10).tolist() == [5.0, 2.0, 8.0]
+    assert round(v, 1).tolist() == np.round([0.5, 0.25, 0.75], 1).tolist()
+    for x in (2.75, -2.75, 3.0):
+        for function in (math.trunc, math.floor, math.ceil):
+            assert function(tg.tensor(x)) == function(x)
+            assert type(function(tg.tensor(x))) is int
+    np.testing.assert_array_equal(tg.jacobian(lambda x: x * round(x))(np.array([1.2])), [[1.0]])
+    with pytest.raises(RuntimeError, match="would lose its gradient"):
+        tg.grad(lambda x: x * math.trunc(x))(1.5)

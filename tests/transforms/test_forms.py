@@ -307,3 +307,24 @@ def test_dictionaries_of_other_kinds(kind):
     mapped = tg.vmap(f, ({"a": 0, "b": None},))(kind([("b", 2.0), ("a", np.stack([X, X]))]))
     np.testing.assert_allclose(mapped, [f(p), f(p)], rtol=1e-14)
     assert tg.ravel_pytree(p)[0].tolist() == [2.0, *X]
+
+
+@pytest.mark.parametrize(
+    "transform", [tg.grad, tg.jacobian, tg.jacrev, tg.jacfwd, tg.hessian], ids=lambda t: t.__name__
+)
+def test_arrays_without_a_shape_stay_arrays(transform):
+    for x, kind in ((np.array(2.0), np.ndarray), (2.0, float), (np.float64(2.0), float)):
+        found = transform(lambda s: s**2)(x)
+        assert isinstance(found, kind)
+        assert found == (2.0 if transform is tg.hessian else 4.0)
+    assert isinstance(transform(lambda s: s**2)(tg.tensor(2.0)), tg.Tensor)
+    rows = tg.vmap(transform(lambda s: s**3))(X)
+    np.testing.assert_allclose(rows, 6 * X if transform is tg.hessian else 3 * X**2, rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    "transform", [tg.grad, tg.value_and_grad, tg.jacobian, tg.jacrev, tg.jacfwd, tg.hessian]
+)
+def test_a_truth_value_names_no_argument(transform):
+    with pytest.raises(TypeError, match="argnums is an int or a tuple of ints, got True"):
+        transform(lambda a, b: a * b, argnums=True)(1.0, 2.0)
