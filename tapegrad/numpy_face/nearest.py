@@ -30,6 +30,7 @@ NEAREST: dict[str, str] = {
     "np.histogramdd": "`np.bincount(cell, weights=t)`, with the number of each point's cell",
     "np.sort_complex": "`np.sort(t)`",
     "np.select": "`np.where`, or a choice that is a Tensor",
+    "np.pad": "`tapegrad.tensor(array)` as what is padded",
     "np.take": "`tapegrad.tensor(array)[index]`",
     "np.vectorize": "the function itself, on the whole Tensor, or `tapegrad.vmap` of it",
     "np.frompyfunc": "the Python function itself, on the whole Tensor, or `tapegrad.vmap` of it",

@@ -181,6 +181,7 @@ METHODS: dict[tuple[Any, str], Any] = {
     (np.multiply, "accumulate"): reductions.cumprod_,
 }
 # fmt: on
+COUNTING = {np.add, np.multiply, np.maximum, np.minimum}  # that know `initial` and `where`
 DEFAULTS = {"where": True, "casting": "same_kind", "order": "K", "subok": True}
 
 
@@ -229,7 +230,10 @@ def call(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any
     handler = METHODS.get((ufunc, method))
     if handler is None or not isinstance(inputs[0], Tensor):
         raise unsupported(name)
-    for option in options.keys() - {"axis", "keepdims", "dtype"}:
+    known = {"axis", "keepdims", "dtype"}
+    if method == "reduce" and ufunc in COUNTING:
+        known |= {"initial", "where"}
+    for option in options.keys() - known:
         raise bad_option(name, option)
     axis = kwargs.get("axis", 0)
     if method == "accumulate" and axis is None:

@@ -33,9 +33,13 @@ REFUSED = {
     "out by position": (lambda t: np.sum(t, 0, None, np.ones(2)), r"`np.sum`: `out=`"),
     "out of an index": (lambda t: np.argmax(t, 0, np.ones(2, int)), r"`np.argmax`: `out=`"),
     "where": (lambda t: np.sin(t, where=np.eye(2) > 0), r"`np.sin`: `where=` .*np.where"),
-    "where of a function": (lambda t: np.sum(t, where=np.eye(2) > 0), r"`np.sum`: `where=`"),
-    "initial": (lambda t: np.max(t, initial=3), r"`np.max`: `initial=` .*combine"),
-    "initial of a ufunc": (lambda t: np.add.reduce(t, initial=3), r"`np.add.reduce`: `initial="),
+    "where of a function": (lambda t: np.std(t, where=np.eye(2) > 0), r"`np.std`: `where=`"),
+    "initial of a ufunc": (
+        lambda t: np.logaddexp.reduce(t, initial=3), r"`np.logaddexp.reduce`: `initial=`.*combine",
+    ),
+    "pad of a dictionary": (
+        lambda t: np.pad(t, 1, constant_values={0: (t[0, 0], 1)}), r"got a Tensor in it",
+    ),
     "dtype": (lambda t: np.sin(t, dtype=np.float32), r"`np.sin`: `dtype=` .*`t.to\(dtype\)`"),
     "casting": (lambda t: np.add(t, t, casting="unsafe"), r"`np.add`: `casting=`"),
     "axes": (lambda t: np.matmul(t, t, axes=[(0, 1)] * 3), r"`np.matmul`: `axes=` .*leave it out"),
@@ -98,6 +102,7 @@ def test_refused(name, t):
 
 # (call, error, message): arguments that make no sense.
 WRONG = {
+    "where alone": (lambda t: np.max(t, where=np.eye(2) > 0), ValueError, r"need `initial=`"),
     "axis": (lambda t: np.sum(t, axis=2), IndexError, r"dimension 2 is out of range"),
     "squeeze": (lambda t: np.squeeze(t, 0), ValueError, r"only axes of size 1 .*\(2, 2\)"),
     "expand_dims": (lambda t: np.expand_dims(t, (0, 0)), ValueError, r"an axis appears twice"),
