@@ -315,6 +315,8 @@ def _matmul(op: Op, otherwise: Callable[[Any, Any], Tensor]) -> Callable[[Any, A
 
     def function(input: Any, other: Any) -> Tensor:
         if type(other) is np.ndarray:
+            if other.dtype is not F8 or type(input) is not Tensor or input._s < 0:
+                return otherwise(input, other)  # where arrays are promoted, and Tensors are not
             other = wrap(other)
         if type(input) is not Tensor or type(other) is not Tensor:
             return otherwise(input, other)

@@ -180,9 +180,6 @@ class Tensor(Operations):
             )
         return self._a
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return np.array(self.numpy(), dtype=dtype, copy=copy)
-
     def item(self) -> Any:
         """The one element as a Python number."""
         if self._a.size != 1:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.dtypes import result_type
 from tapegrad.ops.shape import to
 from tapegrad.record import run
 from tapegrad.tensor import SHORT, Tensor, wrap
@@ -68,6 +69,19 @@ def whole_number(n: Any, name: str, which: str) -> int:
     if isinstance(n, (int, np.integer, Tensor)):
         return int(n.__index__())
     raise TypeError(f"`{name}`: {which} is an int, got {type(n).__name__}")
+
+
+def alike(*operands: Any) -> list[Tensor]:
+    """Tensors of the operands: what stands beside an array is promoted with it, as by `*`.
+
+    Two Tensors keep their types.  Under a transform arrays are Tensors, too, of kinds of its own.
+    """
+    found = [x if isinstance(x, Tensor) else wrap(np.asarray(x)) for x in operands]
+    kinds = {x._a.dtype for x in found}
+    if len(kinds) < 2 or all(type(x) is Tensor for x in operands):
+        return found
+    kind = result_type([x._a for x in found])
+    return [x if x._a.dtype == kind else run(to, (x,), {"dtype": kind}) for x in found]
 
 
 def one_dim(dim: Any, ndim: int, name: str) -> int:

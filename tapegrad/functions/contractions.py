@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.functions.arguments import as_input, one_dim
+from tapegrad.functions.arguments import alike, as_input, one_dim
 from tapegrad.functions.arithmetic import mul, sub
 from tapegrad.functions.products import matmul
 from tapegrad.functions.reductions import sum as sum_
@@ -45,7 +45,10 @@ def einsum(*args: Any) -> Tensor:
         )
     equation, given = (args[0], args[1:]) if isinstance(args[0], str) else _from_lists(args)
     several = len(given) == 1 and isinstance(given[0], (list, tuple))
-    operands = [as_input(x, "einsum") for x in (given[0] if several else given)]
+    given = tuple(given[0]) if several else given
+    operands = [as_input(x, "einsum") for x in given]
+    if len(given) > 1:
+        operands = alike(*given)
     if any(x._a.dtype != operands[0]._a.dtype for x in operands):
         raise RuntimeError(
             f"`einsum`: expected operands of one dtype, got {[str(x.dtype) for x in operands]}: "
@@ -201,6 +204,8 @@ def tensordot(a: Any, b: Any, dims: Any = 2) -> Tensor:
             [3., 3.]])
     """
     x, y = as_input(a, "tensordot"), as_input(b, "tensordot")
+    if x._a.dtype != y._a.dtype:
+        x, y = alike(a, b)
     left, right = _tensordot_dims(x._a.shape, y._a.shape, dims)
     sx, sy = x._a.shape, y._a.shape
     for i, j in zip(left, right, strict=True):

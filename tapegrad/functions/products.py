@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tapegrad.fast import matmul as _short
-from tapegrad.functions.arguments import as_input
+from tapegrad.functions.arguments import alike, as_input
 from tapegrad.functions.arithmetic import mul
 from tapegrad.functions.shapes import unsqueeze
 from tapegrad.ops.linalg import matmul as _matmul
@@ -23,6 +23,8 @@ def _multiply(a: Any, b: Any, name: str, ranks: tuple[int, int] | None) -> Tenso
         raise _ranks(name, ranks, x, y)
     if not x._a.ndim or not y._a.ndim:
         raise RuntimeError(f"`{name}`: both operands need at least one dimension; use `*`")
+    if x._a.dtype != y._a.dtype:
+        x, y = alike(a, b)
     if x._a.dtype != y._a.dtype:
         raise RuntimeError(
             f"`{name}`: expected operands of one dtype, got {x.dtype} and {y.dtype}: "

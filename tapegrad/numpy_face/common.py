@@ -13,6 +13,7 @@ from tapegrad.dtypes import get_default_dtype
 from tapegrad.functions.arguments import all_dims
 from tapegrad.functions.arithmetic import clamp, remainder
 from tapegrad.functions.shapes import reshape
+from tapegrad.numpy_face.nearest import nearest
 from tapegrad.ops.shape import to
 from tapegrad.record import run
 from tapegrad.tensor import Tensor, wrap
@@ -37,16 +38,24 @@ def title(func: Any) -> str:
     """The name that a user knows a NumPy function by: ``np.linalg.norm``."""
     name = func.__name__
     if isinstance(func, np.ufunc):
-        return f"np.{name}" if getattr(np, name, None) is func else f"scipy.special.{name}"
+        if getattr(np, name, None) is func:
+            return f"np.{name}"
+        known = getattr(sys.modules.get("scipy.special"), name, None) is func
+        return f"scipy.special.{name}" if known else "np.frompyfunc"
     return f"{func.__module__}.{name}".replace("numpy.", "np.", 1)
 
 
 def unsupported(name: str) -> TypeError:
     """The refusal of a function that would lose the gradient."""
+    instead = nearest(name)
+    advice = (
+        f"Use {instead}"
+        if instead
+        else "Write it with functions that are (docs/numpy.md lists them)"
+    )
     return TypeError(
         f"`{name}` is not supported for Tensors: nothing would be recorded and the gradient lost. "
-        "Write it with functions that are (docs/numpy.md lists them), or, if no gradient is wanted "
-        "through it, give it `t.detach().numpy()`"
+        f"{advice}, or, if no gradient is wanted through it, give it `t.detach().numpy()`"
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from tapegrad.functions.shapes import broadcast_to, clone, to
 from tapegrad.numpy_face.common import bad_option, plain, tensor, title, wrapped
 from tapegrad.numpy_face.dispatch import handles
-from tapegrad.numpy_face.unread import FORMS, is_unread
+from tapegrad.numpy_face.mapped import ASKED, MAPPED, varies
 from tapegrad.tensor import Tensor, wrap
 
 NAMES = (
@@ -26,18 +26,19 @@ SHAPES = (
 
 
 def constant(func: Any) -> Callable[..., Any]:
-    """The handler that calls NumPy on the arrays themselves."""
+    """The handler that calls NumPy on the arrays themselves, where these have their values."""
     try:
         names = list(inspect.signature(func).parameters)
     except ValueError:  # a function in C without a signature
         names = []
     at = names.index("out") if "out" in names else -1
+    otherwise = MAPPED.get(func) or ASKED.get(func)
 
     def handler(*args: Any, **kwargs: Any) -> Any:
         if kwargs.get("out") is not None or (0 < at < len(args) and args[at] is not None):
             raise bad_option(title(func), "out")
-        if func in FORMS and any(map(is_unread, args)):
-            return FORMS[func](*args, **kwargs)
+        if otherwise is not None and any(map(varies, (*args, *kwargs.values()))):
+            return otherwise(*args, **kwargs)
         return wrapped(func(*[plain(x) for x in args], **{k: plain(v) for k, v in kwargs.items()}))
 
     return handler
@@ -62,22 +63,31 @@ for name in SHAPES:
     _of_shape(getattr(np, name))
 
 
-def _filled(func: Any, fill: Callable[..., np.ndarray]) -> None:
-    """An array of which only the shape and the dtype are another's, so of one example's too."""
-
-    def handler(a: Any, dtype: Any = None, shape: Any = None) -> Tensor:
-        like = plain(a)
-        if not isinstance(like, np.ndarray):
-            like = np.asarray(like)
-        kind = like.dtype if dtype is None else plain(dtype)
-        return wrap(fill(like.shape if shape is None else shape, kind))
-
-    handles(func)(handler)
+def _like(like: Any, dtype: Any, shape: Any) -> Tensor:
+    """Zeros of which only the shape and the dtype are another's, so of one example's too."""
+    given = plain(like)
+    if not isinstance(given, np.ndarray):
+        given = np.asarray(given)
+    kind = given.dtype if dtype is None else plain(dtype)
+    return wrap(np.zeros(given.shape if shape is None else shape, kind))
 
 
-_filled(np.zeros_like, np.zeros)
-_filled(np.ones_like, np.ones)
-_filled(np.empty_like, np.zeros)  # as good as any others
+@handles(np.zeros_like)
+def _zeros_like(a: Any, dtype: Any = None, shape: Any = None) -> Tensor:
+    return _like(a, dtype, shape)
+
+
+@handles(np.ones_like)
+def _ones_like(a: Any, dtype: Any = None, shape: Any = None) -> Tensor:
+    ones = _like(a, dtype, shape)
+    ones._a[...] = 1
+    return ones
+
+
+@handles(np.empty_like)
+def _empty_like(prototype: Any, dtype: Any = None, shape: Any = None) -> Tensor:
+    """Zeros are as good as any others."""
+    return _like(prototype, dtype, shape)
 
 
 @handles(np.full_like)
@@ -85,5 +95,5 @@ def _full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) ->
     """The value that fills is not a constant: its gradient is a sum."""
     like = tensor(a)._a
     kind = like.dtype if dtype is None else dtype
-    fill = to(tensor(fill_value), kind)
+    fill = to(tensor(fill_value), dtype=kind)
     return clone(broadcast_to(fill, like.shape if shape is None else shape))

@@ -27,13 +27,13 @@ def _concatenate(arrays: Any, axis: Any = 0, dtype: Any = None) -> Tensor:
     if axis is None:
         parts, axis = [reshape(x, (x._a.size,)) for x in parts], 0
     found = j.cat(parts, axis)
-    return found if dtype is None else found.to(dtype)
+    return found if dtype is None else to(found, dtype=dtype)
 
 
 @handles(np.stack)
 def _stack(arrays: Any, axis: int = 0, *, dtype: Any = None) -> Tensor:
     found = j.stack(_parts(arrays), axis)
-    return found if dtype is None else found.to(dtype)
+    return found if dtype is None else to(found, dtype=dtype)
 
 
 def at_least(x: Tensor, n: int) -> Tensor:

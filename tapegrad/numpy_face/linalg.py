@@ -8,6 +8,7 @@ import numpy as np
 
 from tapegrad.functions import matrices, systems
 from tapegrad.functions import reductions as r
+from tapegrad.functions.arguments import alike
 from tapegrad.functions.products import matmul
 from tapegrad.functions.shapes import reshape
 from tapegrad.numpy_face import products, shapes
@@ -51,7 +52,7 @@ def _cholesky(a: Any, *, upper: bool = False) -> Any:
 def _solve(a: Any, b: Any) -> Tensor:
     """A vector is what has one dimension; anything else is matrices, whatever its shape."""
     solve = named("linalg.solve", "np.linalg.solve")
-    x, y = _matrix(a), _matrix(b)
+    x, y = (floating(t) for t in alike(a, b))
     if y._a.ndim == 1:
         n = y._a.shape[0]
         found = solve(x, reshape(y, (n, 1)))
@@ -104,7 +105,7 @@ def _matrix_power(a: Any, n: int) -> Any:
 
 @handles(np.linalg.multi_dot)
 def _multi_dot(arrays: Any) -> Any:
-    return named("linalg.multi_dot", "np.linalg.multi_dot")([tensor(x) for x in arrays])
+    return named("linalg.multi_dot", "np.linalg.multi_dot")(alike(*arrays))
 
 
 @handles(np.linalg.norm)
@@ -169,12 +170,12 @@ def _cross(x1: Any, x2: Any, *, axis: int = -1) -> Tensor:
 
 @handles(np.linalg.tensordot)
 def _tensordot(x1: Any, x2: Any, *, axes: Any = 2) -> Tensor:
-    return tensor(named("tensordot", "np.linalg.tensordot")(tensor(x1), tensor(x2), axes))
+    return tensor(named("tensordot", "np.linalg.tensordot")(*alike(x1, x2), axes))
 
 
 @handles(np.linalg.matmul)
 def _matmul(x1: Any, x2: Any) -> Tensor:
-    return matmul(tensor(x1), tensor(x2))
+    return matmul(*alike(x1, x2))
 
 
 @handles(np.linalg.vecdot)

@@ -14,6 +14,7 @@ from tapegrad.functions import indexing, products, rounding, scans, shapes, tili
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import numpy_names
 from tapegrad.functions.inplace import fill_
+from tapegrad.numpy_face.nearest import lost
 from tapegrad.tensor import Tensor
 
 # What arrays have and Tensors do not, and what to write instead.
@@ -65,6 +66,15 @@ def astype(
 def copy(self: Tensor, order: str = "C") -> Tensor:
     """A Tensor with memory of its own; gradients flow to this one."""
     return shapes.clone(self)
+
+
+def array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    """`__array__`: what `np.asarray` and functions that know no Tensors make of one."""
+    try:
+        found = self.numpy()
+    except RuntimeError as why:
+        raise lost(why) from None
+    return np.array(found, dtype=dtype, copy=copy)
 
 
 def fill(self: Tensor, value: Any) -> None:
@@ -129,6 +139,16 @@ def round(self: Tensor, decimals: int = 0) -> Tensor:
     return rounding.round(self, decimals=decimals)
 
 
+def rounded(self: Tensor, ndigits: int | None = None) -> Tensor:
+    """Python's `round(t)` and `round(t, 2)`: a Tensor, as it is recorded."""
+    return rounding.round(self, decimals=ndigits or 0)
+
+
+def truncated(self: Tensor) -> int:
+    """`math.trunc(t)`, as `math.floor(t)` and `int(t)` a number of Python's."""
+    return int(self.item())
+
+
 def _along(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     def method(self: Tensor, dim: int | None = None, *, dtype: Any = None) -> Tensor:
         if dim is None:
@@ -158,4 +178,5 @@ METHODS: dict[str, Callable[..., Any]] = {
         astype, copy, fill, conj, compress, searchsorted, dot, transpose, reshape, ravel, flatten,
         round, cumsum, cumprod, repeat, take,
     )
-} | {"conjugate": conj, "__getattr__": missing}  # fmt: skip
+} | {"conjugate": conj, "__getattr__": missing, "__array__": array,
+    "__round__": rounded, "__trunc__": truncated}  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.functions import arithmetic as ew
+from tapegrad.functions.arguments import alike
 from tapegrad.functions.products import matmul
 from tapegrad.functions.shapes import flip, movedim, reshape
 from tapegrad.numpy_face.common import named, tensor
@@ -18,7 +19,7 @@ from tapegrad.tensor import Tensor
 @handles(np.dot)
 def _dot(a: Any, b: Any) -> Tensor:
     """Over the last axis of the first and the last but one of the second."""
-    x, y = tensor(a), tensor(b)
+    x, y = alike(a, b)
     if not x._a.ndim or not y._a.ndim:
         return ew.mul(x, y)
     if y._a.ndim <= 2 and (y._a.ndim == 1 or x._a.ndim <= 2):
@@ -28,7 +29,7 @@ def _dot(a: Any, b: Any) -> Tensor:
 
 @handles(np.inner)
 def _inner(a: Any, b: Any) -> Tensor:
-    x, y = tensor(a), tensor(b)
+    x, y = alike(a, b)
     if not x._a.ndim or not y._a.ndim:
         return ew.mul(x, y)
     return _contracted(x, movedim(y, -1, 0))
@@ -44,7 +45,7 @@ def _contracted(x: Tensor, y: Tensor) -> Tensor:
 
 @handles(np.vdot)
 def _vdot(a: Any, b: Any) -> Tensor:
-    x, y = tensor(a), tensor(b)
+    x, y = alike(a, b)
     return matmul(reshape(x, (x._a.size,)), reshape(y, (y._a.size,)))
 
 
@@ -57,7 +58,7 @@ def outer_(a: Any, b: Any) -> Tensor:
 
 @handles(np.correlate)
 def _correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
-    x, y = tensor(a), tensor(v)
+    x, y = alike(a, v)
     if y._a.size > x._a.size:
         return flip(convolve_(y, flip(x, (0,)), mode), (0,))
     return convolve_(x, flip(y, (0,)), mode)
@@ -65,12 +66,16 @@ def _correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
 
 @handles(np.einsum)
 def _einsum(*operands: Any, optimize: Any = False) -> Tensor:
-    return tensor(named("einsum", "np.einsum")(*operands))
+    given = list(operands)
+    lists = not isinstance(given[0], str)  # of numbers, one after each operand
+    places = slice(0, len(given) // 2 * 2, 2) if lists else slice(1, None)
+    given[places] = alike(*given[places])
+    return tensor(named("einsum", "np.einsum")(*given))
 
 
 @handles(np.tensordot)
 def _tensordot(a: Any, b: Any, axes: Any = 2) -> Tensor:
-    return tensor(named("tensordot", "np.tensordot")(tensor(a), tensor(b), axes))
+    return tensor(named("tensordot", "np.tensordot")(*alike(a, b), axes))
 
 
 @handles(np.kron)

@@ -28,25 +28,54 @@ def _integers(x: Tensor) -> Tensor:
     return to(x, dtype=np.int64) if x._a.dtype.kind in "biu" else x
 
 
+def _given(option: Any) -> bool:
+    """Whether an option says more than NumPy's own default."""
+    return option is not None and option is not True
+
+
+def _chosen(x: Tensor, where: Any, other: Any) -> Tensor:
+    """The elements that count, and in place of the others one that changes nothing."""
+    mask = broadcast_to(tensor(where), x._a.shape)
+    return ew.where(mask, x, wrap(np.asarray(other, x._a.dtype)))
+
+
 @handles(np.sum)
-def sum_(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+def sum_(
+    a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = None,
+    where: Any = None,
+) -> Tensor:  # fmt: skip
     """`np.sum`."""
     x = _typed(a, dtype)
+    x = _chosen(x, where, 0) if _given(where) else x
     if nothing(axis):
-        return clone(_integers(x))
-    return r.sum(x, axis, bool(keepdims), dtype=dtype)
+        found = clone(_integers(x))
+    else:
+        found = r.sum(x, axis, bool(keepdims), dtype=dtype)
+    return ew.add(found, initial) if _given(initial) else found
 
 
 @handles(np.mean)
-def mean_(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+def mean_(
+    a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, where: Any = None
+) -> Tensor:
     """`np.mean`."""
     x = floating(_typed(a, dtype))
+    if _given(where):
+        count = sum_(broadcast_to(tensor(where), x._a.shape), axis, None, keepdims)
+        return sum_(x, axis, None, keepdims, where=where) / to(count, dtype=x._a.dtype)
     return clone(x) if nothing(axis) else r.mean(x, axis, bool(keepdims))
 
 
 @handles(np.prod)
-def prod_(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+def prod_(
+    a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = None,
+    where: Any = None,
+) -> Tensor:  # fmt: skip
     """`np.prod`: several axes become one."""
+    if _given(initial) or _given(where):
+        x = _typed(a, dtype)
+        found = prod_(_chosen(x, where, 1) if _given(where) else x, axis, dtype, keepdims)
+        return ew.mul(found, initial) if _given(initial) else found
     x = _integers(_typed(a, dtype))
     if nothing(axis):
         return clone(x)
@@ -88,9 +117,39 @@ def some(x: Tensor, axis: Any, name: str) -> None:
         raise ValueError(f"`{name}`: no elements to choose from in the shape {x._a.shape}")
 
 
+def _bounded(
+    whole: Any, bound: Any, a: Any, axis: Any, keepdims: bool, initial: Any, where: Any
+) -> Tensor:
+    """An extreme beside `initial`, of the elements that count; `initial` counts in any case."""
+    x = tensor(a)
+    if not _given(initial):
+        raise ValueError("`np.max` and `np.min` with `where=` need `initial=`, as in NumPy")
+    start, kind = to(tensor(initial), dtype=x._a.dtype), x._a.dtype
+    if _given(where):
+        low, high = (-np.inf, np.inf) if kind.kind == "f" else _ends(kind)
+        x = _chosen(x, where, low if whole is max_ else high)
+    dims = () if nothing(axis) else all_dims(axis, x._a.ndim, "np.max")
+    if not all(x._a.shape[d] for d in dims):
+        return clone(broadcast_to(start, remaining(x._a.shape, dims, bool(keepdims))))
+    found: Tensor = bound(whole(x, axis, keepdims), start)
+    return found
+
+
+def _ends(kind: np.dtype[Any]) -> tuple[int, int]:
+    """The least and the largest number of an integer type, or truth value."""
+    if kind.kind == "b":
+        return 0, 1
+    info = np.iinfo(kind)
+    return int(info.min), int(info.max)
+
+
 @handles(np.max, np.amax)
-def max_(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+def max_(
+    a: Any, axis: Any = None, keepdims: bool = False, initial: Any = None, where: Any = None
+) -> Tensor:
     """`np.max`; ties share the gradient."""
+    if _given(initial) or _given(where):
+        return _bounded(max_, ew.maximum, a, axis, keepdims, initial, where)
     x = tensor(a)
     if nothing(axis):
         return clone(x)
@@ -99,8 +158,12 @@ def max_(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 
 @handles(np.min, np.amin)
-def min_(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+def min_(
+    a: Any, axis: Any = None, keepdims: bool = False, initial: Any = None, where: Any = None
+) -> Tensor:
     """`np.min`; ties share the gradient."""
+    if _given(initial) or _given(where):
+        return _bounded(min_, ew.minimum, a, axis, keepdims, initial, where)
     x = tensor(a)
     if nothing(axis):
         return clone(x)

@@ -8,7 +8,7 @@ import numpy as np
 
 from tapegrad.functions import indexing, joining
 from tapegrad.functions import shapes as s
-from tapegrad.functions.arguments import one_dim
+from tapegrad.functions.arguments import alike, one_dim
 from tapegrad.functions.reductions import sum as total
 from tapegrad.numpy_face.common import brought_in, named, plain, tensor
 from tapegrad.numpy_face.dispatch import handles
@@ -284,7 +284,7 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> T
         )
     widths = _pairs(pad_width, x._a.ndim)
     if mode == "constant":
-        values = _pairs(kwargs.pop("constant_values", 0), x._a.ndim)
+        values = _constants(kwargs.pop("constant_values", 0), x._a.ndim)
     elif kwargs.get("reflect_type", "even") == "even":
         kwargs.pop("reflect_type", None)
     if kwargs:
@@ -295,7 +295,9 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> T
         n = x._a.shape[d]
         if mode == "constant":
             blocks = [
-                wrap(np.full((*x._a.shape[:d], k, *x._a.shape[d + 1 :]), v, x._a.dtype))
+                s.broadcast_to(
+                    s.to(tensor(v), dtype=x._a.dtype), (*x._a.shape[:d], k, *x._a.shape[d + 1 :])
+                )
                 for k, v in zip((before, after), values[d], strict=True)
             ]
             x = joining.cat([blocks[0], x, blocks[1]], d)
@@ -303,6 +305,31 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> T
             places = np.pad(np.arange(n), (before, after), mode=mode)  # type: ignore[call-overload]
             x = _chosen(x, places, d, "np.pad")
     return x
+
+
+def _constants(given: Any, ndim: int) -> list[list[Any]]:
+    """What the edges are filled with: numbers, or Tensors that then get a gradient."""
+    if not _has_tensor(given):
+        return _pairs(given, ndim)
+    if isinstance(given, dict):
+        raise TypeError(
+            "`np.pad`: a dictionary of `constant_values` has numbers, got a Tensor in it: give a "
+            "pair for each axis"
+        )
+    whole = s.broadcast_to(_stacked(given), (ndim, 2))
+    return [list(joining.unbind(pair)) for pair in joining.unbind(whole)]
+
+
+def _has_tensor(x: Any) -> bool:
+    if isinstance(x, dict):
+        x = list(x.values())
+    return isinstance(x, Tensor) or (isinstance(x, (list, tuple)) and any(map(_has_tensor, x)))
+
+
+def _stacked(x: Any) -> Tensor:
+    return (
+        joining.stack([_stacked(part) for part in x]) if isinstance(x, (list, tuple)) else tensor(x)
+    )
 
 
 def _pairs(given: Any, ndim: int) -> list[list[Any]]:
@@ -350,7 +377,7 @@ def _sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Tensor:
 @handles(np.convolve)
 def convolve_(a: Any, v: Any, mode: str = "full") -> Tensor:
     """`np.convolve`: windows of the longer one, times the shorter one reversed."""
-    x, y = tensor(a), tensor(v)
+    x, y = alike(a, v)
     if x._a.ndim > 1 or y._a.ndim > 1:
         raise ValueError(f"`np.convolve` takes vectors, got {x._a.shape} and {y._a.shape}")
     if y._a.size > x._a.size:

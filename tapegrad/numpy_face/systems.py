@@ -8,6 +8,7 @@ import numpy as np
 
 from tapegrad.functions import arithmetic as ew
 from tapegrad.functions import reductions as r
+from tapegrad.functions.arguments import alike
 from tapegrad.functions.matrices import (
     eigvalsh,
     inv,
@@ -28,7 +29,7 @@ from tapegrad.tensor import Tensor, wrap
 @handles(np.linalg.lstsq)
 def lstsq_(a: Any, b: Any, rcond: Any = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """`np.linalg.lstsq`: the solution, the squares that are left, the rank, singular values."""
-    x, y = floating(tensor(a)), floating(tensor(b))
+    x, y = (floating(t) for t in alike(a, b))
     m, n = _fits(x, y)
     sizes = svdvals(x)
     unit = float(np.finfo(x._a.dtype).eps)
@@ -107,7 +108,7 @@ def _cond(x: Any, p: Any = None) -> Any:
 
 @handles(np.linalg.tensorsolve)
 def _tensorsolve(a: Any, b: Any, axes: Any = None) -> Tensor:
-    x, y = floating(tensor(a)), floating(tensor(b))
+    x, y = (floating(t) for t in alike(a, b))
     if axes is not None:
         x = movedim(x, tuple(axes), tuple(range(x._a.ndim - len(axes), x._a.ndim)))
     shape = x._a.shape[y._a.ndim :]

@@ -12,8 +12,9 @@ import numpy as np
 from tapegrad.fast import unary
 from tapegrad.functions import arithmetic as a
 from tapegrad.functions import products, shapes
+from tapegrad.functions.arguments import alike
 from tapegrad.functions.reductions import sum as sum_
-from tapegrad.numpy_face import order, reductions
+from tapegrad.numpy_face import order, reductions, writing
 from tapegrad.numpy_face.common import (
     CALLS,
     bad_option,
@@ -27,6 +28,7 @@ from tapegrad.numpy_face.common import (
 from tapegrad.ops import elementwise as e
 from tapegrad.ops import logic
 from tapegrad.record import run
+from tapegrad.specimen import Specimen
 from tapegrad.tensor import Tensor, wrap
 
 KNOWN = (Tensor, np.ndarray, np.generic, bool, int, float, complex, list, tuple)
@@ -82,8 +84,24 @@ def _ldexp(x: Any, i: Any) -> Tensor:
 
 def _frexp(x: Any) -> tuple[Tensor, Tensor]:
     t = floating(tensor(x))
-    power = np.asarray(np.frexp(t._a)[1])
-    return _ldexp(t, -power), wrap(power)
+    if isinstance(t._a, Specimen):
+        power = _exponent(t.detach())
+        return _ldexp(t, a.neg(power)), power
+    known = np.asarray(np.frexp(t._a)[1])
+    return _ldexp(t, -known), wrap(known)
+
+
+def _exponent(t: Tensor) -> Tensor:
+    """The powers of 2 just above, for values that differ by example; a logarithm may round."""
+    size = a.abs(t)
+    usual = a.logical_and(a.gt(size, 0), a.isfinite(size))
+    size = a.where(usual, size, 0.5)
+    power = shapes.to(a.floor(named("log2", "np.frexp")(size)), np.int32)
+    for step in (1, -1):
+        rest = _ldexp(size, a.neg(power))
+        off = a.ge(rest, 1) if step == 1 else a.lt(rest, 0.5)
+        power = a.add(power, a.mul(shapes.to(off, np.int32), step))
+    return power
 
 
 def _float_power(x: Any, y: Any) -> Tensor:
@@ -100,11 +118,13 @@ def _vecdot(x: Any, y: Any) -> Tensor:
 
 
 def _matvec(x: Any, y: Any) -> Tensor:
-    return shapes.squeeze(products.matmul(tensor(x), shapes.unsqueeze(tensor(y), -1)), -1)
+    matrix, vector = alike(x, y)
+    return shapes.squeeze(products.matmul(matrix, shapes.unsqueeze(vector, -1)), -1)
 
 
 def _vecmat(x: Any, y: Any) -> Tensor:
-    return shapes.squeeze(products.matmul(shapes.unsqueeze(tensor(x), -2), tensor(y)), -2)
+    vector, matrix = alike(x, y)
+    return shapes.squeeze(products.matmul(shapes.unsqueeze(vector, -2), matrix), -2)
 
 
 def _by(factor: float) -> Callable[[Any], Tensor]:
@@ -162,6 +182,7 @@ METHODS: dict[tuple[Any, str], Any] = {
     (np.multiply, "accumulate"): reductions.cumprod_,
 }
 # fmt: on
+COUNTING = {np.add, np.multiply, np.maximum, np.minimum}  # that know `initial` and `where`
 DEFAULTS = {"where": True, "casting": "same_kind", "order": "K", "subok": True}
 
 
@@ -186,6 +207,8 @@ def find(ufunc: Any) -> Callable[..., Any] | None:
 
 def call(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A ufunc in full: its first call, lists among the operands, options, other methods."""
+    if method == "at" and ufunc in writing.ADDING and isinstance(inputs[0], Tensor):
+        return writing.add_at(*inputs, sign=writing.ADDING[ufunc])
     if not all(isinstance(x, KNOWN) for x in inputs):
         return NotImplemented
     name = title(ufunc)
@@ -208,7 +231,10 @@ def call(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any
     handler = METHODS.get((ufunc, method))
     if handler is None or not isinstance(inputs[0], Tensor):
         raise unsupported(name)
-    for option in options.keys() - {"axis", "keepdims", "dtype"}:
+    known = {"axis", "keepdims", "dtype"}
+    if method == "reduce" and ufunc in COUNTING:
+        known |= {"initial", "where"}
+    for option in options.keys() - known:
         raise bad_option(name, option)
     axis = kwargs.get("axis", 0)
     if method == "accumulate" and axis is None:
@@ -230,5 +256,6 @@ def _into(
             f"`{name}` into an array (`out=`, or `array += t`) would lose the history of a Tensor "
             "that requires grad: write `result = array + t`, or give it `t.detach().numpy()`"
         )
-    values = [x._a if isinstance(x, Tensor) else x for x in inputs]
+    # A Tensor that a transform follows refuses: an array would lose its tangent, or its examples.
+    values = [x.numpy() if isinstance(x, Tensor) else x for x in inputs]
     return getattr(ufunc, method)(*values, **options)

@@ -9,8 +9,8 @@ import numpy as np
 from tapegrad.functions import arithmetic as ew
 from tapegrad.functions.arguments import one_dim
 from tapegrad.functions.indexing import getitem
-from tapegrad.functions.inplace import setitem
-from tapegrad.functions.shapes import reshape
+from tapegrad.functions.inplace import index_put_, setitem
+from tapegrad.functions.shapes import reshape, to
 from tapegrad.numpy_face.common import plain, tensor, unsupported
 from tapegrad.numpy_face.dispatch import handles
 from tapegrad.tensor import Tensor
@@ -101,3 +101,17 @@ def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     end = None if wrap or len(shape) > 2 else shape[1] ** 2
     index = np.unravel_index(np.arange(x._a.size)[:end:step], shape)
     setitem(x, index, _again(val, index[0].size, "np.fill_diagonal"))
+
+
+# The ufuncs whose `at` adds up what it brings to one place.
+ADDING: dict[Any, int] = {np.add: 1, np.subtract: -1}
+
+
+def add_at(a: Tensor, indices: Any, b: Any, *, sign: int) -> None:
+    """`np.add.at` and `np.subtract.at`, into a Tensor."""
+    key = indices if isinstance(indices, tuple) else (indices,)
+    value = to(tensor(b), dtype=a._a.dtype) * sign
+    if any(isinstance(part, (Tensor, np.ndarray, list)) for part in key):
+        index_put_(a, key, value, accumulate=True)
+    else:  # each place once
+        setitem(a, indices, getitem(a, indices) + value)

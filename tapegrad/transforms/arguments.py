@@ -214,6 +214,14 @@ def any_tensor(*trees: Any) -> bool:
     return any(isinstance(x, Tensor) for tree in trees for x in flatten(tree)[0])
 
 
+def constant_result(root: Tensor, name: str, f: Any) -> RuntimeError:
+    """`strict` in forward mode: the refusal of a result without a tangent."""
+    return RuntimeError(
+        f"`{name}` with `strict=True`: a result of {name_of(f)}, of shape {root._a.shape}, does "
+        "not depend on the arguments"
+    )
+
+
 def values(y: Any, name: str, f: Any) -> tuple[list[Tensor], Tree]:
     """`outputs` that have a derivative; Python's own integers are constants."""
     roots, tree = outputs(y, name, f)

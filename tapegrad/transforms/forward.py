@@ -16,6 +16,7 @@ from tapegrad.tensor import Tensor
 from tapegrad.transforms.arguments import (
     any_tensor,
     as_tensor,
+    constant_result,
     forgetting,
     name_of,
     paired,
@@ -25,7 +26,7 @@ from tapegrad.transforms.arguments import (
     values,
 )
 from tapegrad.transforms.pytree import flatten, matching, unflatten
-from tapegrad.transforms.reverse import Inputs, released, scalar_root, settled
+from tapegrad.transforms.reverse import Inputs, aux_back, released, scalar_root, settled
 
 
 @forgetting("jvp")
@@ -67,10 +68,7 @@ def jvp(
             value, found = split(root, at)
             if found is None:
                 if strict:
-                    raise RuntimeError(
-                        f"`jvp` with `strict=True`: a result of {name_of(f)}, of shape "
-                        f"{root._a.shape}, does not depend on the arguments"
-                    )
+                    raise constant_result(root, "jvp", f)
                 found = zeros_like(root)
             primal.append(released(value, set(), tensors))
             directions.append(_apart(released(found, set(), tensors), taken))
@@ -119,10 +117,11 @@ def _direction(t: Any, value: Tensor, name: str) -> Tensor:
     return slope
 
 
-def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
+def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """The value of `f`, and its derivative there as a linear function of tangents.
 
-    `f` runs once; every call of the linear function is a sweep over what was recorded.
+    `f` runs once; every call of the linear function is a sweep over what was recorded.  With
+    `has_aux` it returns a pair of the value and anything else, which is passed on as a third.
 
     >>> import numpy as np, tapegrad as tg
     >>> y, slope = tg.linearize(np.sin, 0.0)
@@ -133,7 +132,9 @@ def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., 
     tape = current.tape
     with transforming(), recording(tape, True):
         inputs = Inputs(primals, tuple(range(len(primals))), "linearize")
-        roots, tree = values(inputs.call(f, {}), "linearize", f)
+        y, aux = paired(inputs.call(f, {}), "linearize", f, has_aux)
+        roots, tree = values(y, "linearize", f)
+        del y
         # The gradients are linear in the weights of the results: their gradients in turn are
         # weighted sums of tangents.
         weights = [variable(zeros_like(r)) for r in roots]
@@ -156,4 +157,5 @@ def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., 
         kept = tensors or any_tensor(given)
         return unflatten(tree, [value_back(settled(x, own), kept) for x in found])
 
-    return unflatten(tree, [released(r, own, tensors) for r in roots]), slope
+    value = unflatten(tree, [released(r, own, tensors) for r in roots])
+    return (value, slope, aux_back(aux, inputs.own, tensors)) if has_aux else (value, slope)

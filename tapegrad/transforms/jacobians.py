@@ -23,7 +23,9 @@ from tapegrad.transforms.arguments import (
     as_tensor,
     checked_argnums,
     chosen_leaves,
+    constant_result,
     forgetting,
+    given_back,
     paired,
     require_function,
     transforming,
@@ -37,6 +39,7 @@ from tapegrad.transforms.reverse import (
     Inputs,
     aux_back,
     differentiated,
+    refuse_unused,
     settled,
 )
 
@@ -110,6 +113,13 @@ def _cut(matrix: Tensor, roots: list[Tensor], x: Tensor) -> list[Tensor]:
     return out
 
 
+def _block_back(block: Tensor, leaf: Any, tensors: bool) -> Any:
+    """A block in the form of the argument: of an array without a shape an array like that."""
+    if tensors or type(leaf) is not np.ndarray:
+        return value_back(block, tensors)
+    return given_back(block, leaf)
+
+
 def _assembled(blocks: list[list[Any]], tree: Tree, inputs_trees: list[Tree], single: bool) -> Any:
     """The pytree of results of pytrees of arguments; blocks[j][i]: result j, leaf i."""
     per_root = []
@@ -121,23 +131,25 @@ def _assembled(blocks: list[list[Any]], tree: Tree, inputs_trees: list[Tree], si
 
 
 def jacrev(
-    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
+    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, strict: bool = False
 ) -> Callable[..., Any]:
     """The Jacobian of `f` by reverse mode, row by row or all rows at once, whichever is faster.
 
     Its shape is that of the result followed by that of the argument.
+    With `strict` an argument that the result does not depend on is an error, not a block of zeros.
 
     >>> import numpy as np, tapegrad as tg
     >>> tg.jacrev(lambda x: np.sin(x) * x[0])(np.array([0.0, 1.0]))
     array([[0.        , 0.        ],
            [0.84147098, 0.        ]])
     """
-    return reverse_rows(f, argnums, has_aux, "jacrev")
+    return reverse_rows(f, argnums, has_aux, "jacrev", strict=strict)
 
 
 def reverse_rows(
-    f: Callable[..., Any], argnums: Argnums, has_aux: bool, name: str, chunk: int | None = None
-) -> Callable[..., Any]:
+    f: Callable[..., Any], argnums: Argnums, has_aux: bool, name: str, chunk: int | None = None,
+    *, strict: bool = False,
+) -> Callable[..., Any]:  # fmt: skip
     """`jacrev`, by at most so many rows at once; `jacobian`, which may take columns instead."""
     require_function(f, name)
     single = isinstance(argnums, (int, np.integer))
@@ -151,6 +163,8 @@ def reverse_rows(
                 inputs = Inputs(args, chosen, name)
                 y, aux = paired(inputs.call(f, kwargs), name, f, has_aux)
             roots, tree = values(y, name, f)
+            if strict:
+                refuse_unused(roots, inputs, name, f)
             if name == "jacobian" and _forward_pays(inputs, roots):
                 inputs.end()
                 return _columns(f, args, kwargs, chosen, single, has_aux, name)
@@ -158,8 +172,8 @@ def reverse_rows(
             inputs.end()
             tensors = any_tensor(inputs.leaves)
             columns = [
-                [value_back(settled(b, inputs.own), tensors) for b in _cut(m, roots, x)]
-                for m, x in zip(matrices, inputs.tensors, strict=True)
+                [_block_back(settled(b, inputs.own), leaf, tensors) for b in _cut(m, roots, x)]
+                for m, x, leaf in zip(matrices, inputs.tensors, inputs.leaves, strict=True)
             ]
         blocks = [[column[j] for column in columns] for j in range(len(roots))]
         found = _assembled(blocks, tree, inputs.trees, single)
@@ -182,20 +196,23 @@ def _forward_pays(inputs: Inputs, roots: list[Tensor]) -> bool:
 
 
 def jacfwd(
-    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
+    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, strict: bool = False
 ) -> Callable[..., Any]:
     """The Jacobian of `f` by forward mode, all columns at once.
+
+    With `strict` a result that does not depend on any argument is an error, not a block of zeros.
 
     >>> import numpy as np, tapegrad as tg
     >>> tg.jacfwd(lambda x: np.array([1.0, 2.0]) * x)(3.0)
     array([1., 2.])
     """
-    return forward_columns(f, argnums, has_aux, "jacfwd", "same")
+    return forward_columns(f, argnums, has_aux, "jacfwd", "same", strict=strict)
 
 
 def forward_columns(
-    f: Callable[..., Any], argnums: Argnums, has_aux: bool, name: str, randomness: str
-) -> Callable[..., Any]:
+    f: Callable[..., Any], argnums: Argnums, has_aux: bool, name: str, randomness: str, *,
+    strict: bool = False,
+) -> Callable[..., Any]:  # fmt: skip
     """`jacfwd`, with random numbers that may differ from column to column."""
     require_function(f, name)
     single = isinstance(argnums, (int, np.integer))
@@ -205,14 +222,16 @@ def forward_columns(
     def jacobian_of(*args: Any, **kwargs: Any) -> Any:
         chosen = checked_argnums(argnums, len(args), name, f)
         with transforming():
-            return _columns(f, args, kwargs, chosen, single, has_aux, name, randomness)
+            return _columns(
+                f, args, kwargs, chosen, single, has_aux, name, randomness, strict=strict
+            )
 
     return jacobian_of
 
 
 def _columns(
     f: Callable[..., Any], args: Any, kwargs: Any, chosen: tuple[int, ...], single: bool,
-    has_aux: bool, name: str, randomness: str = "same",
+    has_aux: bool, name: str, randomness: str = "same", *, strict: bool = False,
 ) -> Any:  # fmt: skip
     leaves, trees = chosen_leaves(args, chosen)
     primals = [as_tensor(x, name) for x in leaves]
@@ -230,16 +249,18 @@ def _columns(
         blocks = []
         for root in roots:
             _, slope = split(root, at)
+            if strict and slope is None:
+                raise constant_result(root, name, f)
             slope = zeros_like(root) if slope is None else slope
             full = all_of(slope, many)
             ndim = full._a.ndim
             turned = run(permute, (full,), {"dims": (*range(1, ndim), 0)})
             row, start = [], 0
-            for x in primals:
+            for x, leaf in zip(primals, leaves, strict=True):
                 part = turned[..., start : start + x._a.size]
                 start += x._a.size
                 block = run(reshape, (part,), {"shape": (*root._a.shape, *x._a.shape)})
-                row.append(value_back(settled(block, set()), tensors))
+                row.append(_block_back(settled(block, set()), leaf, tensors))
             blocks.append(row)
         if has_aux:
             below, tree = flatten(aux)
@@ -249,31 +270,36 @@ def _columns(
 
 
 def jacobian(
-    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
+    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, strict: bool = False
 ) -> Callable[..., Any]:
     """The Jacobian of `f`, by forward or reverse mode, whichever fits its shape.
+
+    With `strict` an argument that the result does not depend on is an error, not a block of zeros.
 
     >>> import numpy as np, tapegrad as tg
     >>> tg.jacobian(lambda x: x**2)(np.array([1.0, 2.0]))
     array([[2., 0.],
            [0., 4.]])
     """
-    return reverse_rows(f, argnums, has_aux, "jacobian")
+    return reverse_rows(f, argnums, has_aux, "jacobian", strict=strict)
 
 
 def hessian(
-    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
+    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, strict: bool = False
 ) -> Callable[..., Any]:
     """The matrix of second derivatives of a scalar function.
+
+    With `strict` an argument that the gradient does not depend on is an error, not a block of
+    zeros.
 
     >>> import numpy as np, tapegrad as tg
     >>> tg.hessian(lambda x: x[0] ** 2 * x[1])(np.array([1.0, 2.0]))
     array([[4., 2.],
            [2., 0.]])
     """
-    gradient = differentiated(f, argnums, has_aux, strict=False, name="hessian")
-    general = reverse_rows(gradient, argnums, has_aux, "hessian")
-    if has_aux or not isinstance(argnums, int):
+    gradient = differentiated(f, argnums, has_aux, strict=strict, name="hessian")
+    general = reverse_rows(gradient, argnums, has_aux, "hessian", strict=strict)
+    if has_aux or strict or type(argnums) is not int:
         return general
     on_tape = OnTape(f, "hessian")
 

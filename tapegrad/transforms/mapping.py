@@ -22,7 +22,7 @@ from tapegrad.transforms.arguments import (
     transforming,
     value_back,
 )
-from tapegrad.transforms.pytree import LEAF, Tree, flatten, unflatten
+from tapegrad.transforms.pytree import LEAF, Tree, flatten, keys_of, unflatten
 
 
 def axes_of(given: Any, tree: Tree, what: str) -> list[int | None]:
@@ -32,9 +32,10 @@ def axes_of(given: Any, tree: Tree, what: str) -> list[int | None]:
     if tree.kind is None or tree.kind is type(None):
         raise ValueError(f"`vmap`: `{what}` has {given!r} where there is a single array")
     if isinstance(given, dict):
-        if tree.kind is not dict or set(given) != set(tree.extra):
+        keys = keys_of(tree)
+        if keys is None or set(given) != set(keys):
             raise ValueError(f"`vmap`: `{what}` does not fit the structure {tree!r}")
-        parts = [given[key] for key in tree.extra]
+        parts = [given[key] for key in keys]
     else:
         parts = list(given)
     if len(parts) != len(tree.children):
@@ -53,7 +54,9 @@ def count(tree: Tree) -> int:
     return 1 if tree == LEAF else sum(map(count, tree.children))
 
 
-def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
+def vmap(
+    f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, *, axis_size: int | None = None
+) -> Callable[..., Any]:
     """`f` for many examples at once, which stand along an axis of its arguments.
 
     Parameters
@@ -62,6 +65,7 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
         within), None for an argument that is the same for all.
     out_axes : where the results of the examples are put side by side; None for a result that is
         the same for all.
+    axis_size : how many examples there are; needed only if no argument has an axis of them.
 
     >>> import numpy as np, tapegrad as tg
     >>> tg.vmap(tg.grad(lambda x: np.sin(x) * x))(np.array([0.0, 1.0]))
@@ -70,12 +74,15 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
     require_function(f, "vmap")
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
-    return mapping(f, in_axes, out_axes)
+    if axis_size is not None and (type(axis_size) is not int or axis_size < 0):
+        raise TypeError(f"`vmap`: `axis_size` is a number of examples or None, got {axis_size!r}")
+    return mapping(f, in_axes, out_axes, axis_size=axis_size)
 
 
 def mapping(
     f: Callable[..., Any], in_axes: Any, out_axes: Any, *, inside: str = "in_axes",
     outside: str = "out_axes", named_axis: int | None = 0, randomness: str = "same",
+    axis_size: int | None = None,
 ) -> Callable[..., Any]:  # fmt: skip
     """`vmap`, whose errors call the axes of arguments and results by given names.
 
@@ -87,7 +94,7 @@ def mapping(
         leaves, tree = flatten((args, kwargs))
         given, named = tree.children
         axes = axes_of(in_axes, given, inside) + [named_axis] * count(named)
-        size = size_of(leaves, axes, f, inside)
+        size = size_of(leaves, axes, f, inside, axis_size)
         with transforming(), level(size, randomness, "vmap") as at:
             inputs = [
                 x if axis is None else batched(_to_front(x, axis), at)
@@ -114,8 +121,10 @@ def mapping(
     return mapped
 
 
-def size_of(leaves: list[Any], axes: list[int | None], f: Any, inside: str) -> int:
-    """How many examples there are."""
+def size_of(
+    leaves: list[Any], axes: list[int | None], f: Any, inside: str, said: int | None = None
+) -> int:
+    """How many examples there are; somebody may have said it."""
     sizes = {}
     for x, axis in zip(leaves, axes, strict=True):
         if axis is None:
@@ -127,8 +136,18 @@ def size_of(leaves: list[Any], axes: list[int | None], f: Any, inside: str) -> i
                 f"`{inside}` for what is the same for all examples"
             )
         sizes[shape[axis]] = shape
+    if said is not None and sizes.keys() - {said}:
+        raise ValueError(
+            f"`vmap`: `axis_size` is {said}, but {name_of(f)} was given other numbers of examples: "
+            f"{sorted(sizes)}"
+        )
+    if not sizes and said is not None:
+        return said
     if not sizes:
-        raise ValueError("`vmap` needs at least one argument that is mapped over")
+        raise ValueError(
+            "`vmap` needs at least one argument that is mapped over, or `axis_size`, the number of "
+            "examples"
+        )
     if len(sizes) > 1:
         raise ValueError(
             f"`vmap`: {name_of(f)} was given different numbers of examples: {sorted(sizes)}"

@@ -77,7 +77,10 @@ class OnTape:
         """The whole Hessian, or None."""
         if not 0 <= place < len(args):
             return None
-        shape, size = np.shape(args[place]), np.size(args[place])
+        x = args[place]
+        if type(x) is not float and type(x) is not np.ndarray:  # it may be a pytree
+            return None
+        shape, size = np.shape(x), np.size(x)
         if size > ROWS:
             return None
         return self._found(args, kwargs, place, np.eye(size).reshape(size, *shape), shape + shape)

@@ -1,7 +1,7 @@
 """Pytrees: nested containers whose leaves are arrays and numbers.
 
 A container is taken apart into its children and a recipe that puts new ones in their places.  Known
-are dict (OrderedDict, defaultdict), list, tuple, named tuples, dataclasses and None;
+are dict, OrderedDict, defaultdict, list, tuple, named tuples, dataclasses and None;
 `register_pytree_node` adds others.
 """
 
@@ -20,16 +20,7 @@ from tapegrad.tensor import Tensor
 
 Flatten = Callable[[Any], tuple[Iterable[Any], Any]]
 Unflatten = Callable[[Any, Any], Any]
-_known: dict[type, tuple[Flatten, Unflatten]] = {
-    OrderedDict: (
-        lambda d: (d.values(), tuple(d)),
-        lambda keys, values: OrderedDict(zip(keys, values, strict=True)),
-    ),
-    defaultdict: (
-        lambda d: (d.values(), (d.default_factory, tuple(d))),
-        lambda extra, values: defaultdict(extra[0], zip(extra[1], values, strict=True)),
-    ),
-}
+_known: dict[type, tuple[Flatten, Unflatten]] = {}
 
 
 class Tree(NamedTuple):
@@ -71,6 +62,24 @@ def register_pytree_node(kind: type, flatten: Flatten, unflatten: Unflatten) -> 
     if kind in _known:
         raise ValueError(f"the type {kind.__name__} is registered as a pytree already")
     _known[kind] = flatten, unflatten
+
+
+register_pytree_node(
+    OrderedDict, lambda d: (d.values(), tuple(d)), lambda keys, xs: OrderedDict(zip(keys, xs))
+)
+register_pytree_node(
+    defaultdict,
+    lambda d: (d.values(), (d.default_factory, tuple(d))),
+    lambda made, xs: defaultdict(made[0], zip(made[1], xs)),
+)
+
+
+def keys_of(tree: Tree) -> tuple[Any, ...] | None:
+    """The keys of a dictionary of any kind, by its structure; None for what is none."""
+    if tree.kind is dict or tree.kind is OrderedDict:
+        keys: tuple[Any, ...] = tree.extra
+        return keys
+    return tree.extra[1] if tree.kind is defaultdict else None
 
 
 def _parts(x: Any) -> tuple[Iterable[Any], Any] | None:
@@ -206,8 +215,9 @@ def standing(x: Any, tree: Tree, name: str) -> list[Any]:
     if type(x) is not tree.kind or found is None:
         raise ValueError(f"`{name}`: expected something like {tree!r}, got {type(x).__name__}")
     children = list(found[0])
-    if isinstance(x, dict) and set(x) == set(tree.extra):
-        children = [x[key] for key in tree.extra]
+    keys = keys_of(tree)
+    if isinstance(x, dict) and keys is not None and set(x) == set(keys):
+        children = [x[key] for key in keys]
     elif found[1] != tree.extra or len(children) != len(tree.children):
         raise ValueError(f"`{name}`: expected something like {tree!r}, got {flatten(x)[1]!r}")
     return [y for part, below in zip(children, tree.children) for y in standing(part, below, name)]

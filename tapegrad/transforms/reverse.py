@@ -185,7 +185,7 @@ def differentiated(
     """`grad` by any name; `both`: with the value."""
     require_function(f, name)
     single = isinstance(argnums, (int, np.integer))
-    place = argnums if isinstance(argnums, int) and not (has_aux or strict) else -1
+    place = argnums if type(argnums) is int and not (has_aux or strict) else -1
 
     @forgetting(name)
     def general(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -200,7 +200,7 @@ def differentiated(
             recorded = inputs.matters_outside()
             pulled = pull([root], [None], inputs.variables, recorded=recorded, since=inputs.since)
             if strict:
-                _refuse_unused(root, inputs, name, f)
+                refuse_unused([root], inputs, name, f)
         inputs.end()
         tensors = any_tensor(inputs.leaves)
         gradients = inputs.back(pulled)
@@ -320,18 +320,22 @@ def aux_back(aux: Any, own: set[int], tensors: bool) -> Any:
     return unflatten(tree, [released(x, own, tensors) for x in leaves])
 
 
-def _refuse_unused(root: Tensor, inputs: Inputs, name: str, f: Any) -> None:
-    base = plain(root)
+def refuse_unused(roots: list[Tensor], inputs: Inputs, name: str, f: Any) -> None:
+    """`strict`: refuse a leaf of the arguments that no result depends on."""
+    bases = [plain(root) for root in roots]
     for k, v in enumerate(inputs.variables):
-        if not depends(base, plain(v)):
+        if not any(depends(base, plain(v)) for base in bases):
             raise RuntimeError(
                 f"`{name}` with `strict=True`: the value of {name_of(f)} does not depend on leaf "
                 f"{k} of its arguments"
             )
 
 
-def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False, strict: bool = False) -> Any:
     """The value of `f`, and the function from its weights to the gradients in all arguments.
+
+    With `strict` an argument that the value does not depend on is an error, not a gradient of
+    zeros.
 
     >>> import numpy as np, tapegrad as tg
     >>> y, pullback = tg.vjp(lambda x, a: a * np.sin(x), np.array([0.0, 1.0]), 2.0)
@@ -340,12 +344,13 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     >>> pullback(np.array([1.0, 0.0]))
     (array([2., 0.]), 0.0)
     """
-    return pulled_back(f, primals, "vjp", has_aux=has_aux)
+    return pulled_back(f, primals, "vjp", has_aux=has_aux, strict=strict)
 
 
 def pulled_back(
-    f: Callable[..., Any], primals: tuple[Any, ...], name: str, *, has_aux: bool = False
-) -> Any:
+    f: Callable[..., Any], primals: tuple[Any, ...], name: str, *, has_aux: bool = False,
+    strict: bool = False,
+) -> Any:  # fmt: skip
     """`vjp`, whose errors call it by a given name."""
     require_function(f, name)
     with transforming():
@@ -354,6 +359,8 @@ def pulled_back(
             y = inputs.call(f, {})
         y, aux = paired(y, name, f, has_aux)
         roots, tree = values(y, name, f)
+        if strict:
+            refuse_unused(roots, inputs, name, f)
         recorded = inputs.matters_outside()
     del y
     inputs.close(name, roots)

@@ -1,10 +1,13 @@
 """What NumPy's functions refuse on Tensors, and what they give beside a gradient."""
 
+import math
+
 import numpy as np
 import pytest
 import scipy.special
 
 import tapegrad as tg
+from tapegrad.compat.autograd import make_jvp
 
 pytestmark = pytest.mark.tapegrad_only("PyTorch does not answer NumPy's functions")
 
@@ -30,15 +33,19 @@ REFUSED = {
     "out by position": (lambda t: np.sum(t, 0, None, np.ones(2)), r"`np.sum`: `out=`"),
     "out of an index": (lambda t: np.argmax(t, 0, np.ones(2, int)), r"`np.argmax`: `out=`"),
     "where": (lambda t: np.sin(t, where=np.eye(2) > 0), r"`np.sin`: `where=` .*np.where"),
-    "where of a function": (lambda t: np.sum(t, where=np.eye(2) > 0), r"`np.sum`: `where=`"),
-    "initial": (lambda t: np.max(t, initial=3), r"`np.max`: `initial=` .*combine"),
-    "initial of a ufunc": (lambda t: np.add.reduce(t, initial=3), r"`np.add.reduce`: `initial="),
+    "where of a function": (lambda t: np.std(t, where=np.eye(2) > 0), r"`np.std`: `where=`"),
+    "initial of a ufunc": (
+        lambda t: np.logaddexp.reduce(t, initial=3), r"`np.logaddexp.reduce`: `initial=`.*combine",
+    ),
+    "pad of a dictionary": (
+        lambda t: np.pad(t, 1, constant_values={0: (t[0, 0], 1)}), r"got a Tensor in it",
+    ),
     "dtype": (lambda t: np.sin(t, dtype=np.float32), r"`np.sin`: `dtype=` .*`t.to\(dtype\)`"),
     "casting": (lambda t: np.add(t, t, casting="unsafe"), r"`np.add`: `casting=`"),
     "axes": (lambda t: np.matmul(t, t, axes=[(0, 1)] * 3), r"`np.matmul`: `axes=` .*leave it out"),
     "order": (lambda t: np.copy(t, order="F"), r"`np.copy`: `order=`"),
     "reduceat": (lambda t: np.add.reduceat(t, [0, 1]), r"`np.add.reduceat` is not supported"),
-    "at": (lambda t: np.add.at(t, [0], 1.0), r"`np.add.at` is not supported"),
+    "at": (lambda t: np.maximum.at(t, [0], 1.0), r"`np.maximum.at` is not supported"),
     "at with a Tensor": (lambda t: np.add.at(np.ones((2, 2)), [0], t), r"`np.add.at` is not"),
     "reduce": (lambda t: np.subtract.reduce(t), r"`np.subtract.reduce` is not supported"),
     "accumulate": (lambda t: np.maximum.accumulate(t), r"`np.maximum.accumulate` is not"),
@@ -95,6 +102,7 @@ def test_refused(name, t):
 
 # (call, error, message): arguments that make no sense.
 WRONG = {
+    "where alone": (lambda t: np.max(t, where=np.eye(2) > 0), ValueError, r"need `initial=`"),
     "axis": (lambda t: np.sum(t, axis=2), IndexError, r"dimension 2 is out of range"),
     "squeeze": (lambda t: np.squeeze(t, 0), ValueError, r"only axes of size 1 .*\(2, 2\)"),
     "expand_dims": (lambda t: np.expand_dims(t, (0, 0)), ValueError, r"an axis appears twice"),
@@ -279,3 +287,109 @@ def test_ufuncs_of_scipy(name, v):
     expected = ufunc(*[x.detach().numpy() for x in operands])
     np.testing.assert_allclose(ufunc(*operands).detach().numpy(), expected, rtol=1e-13)
     assert tg.autograd.gradcheck(ufunc, operands)
+
+
+def _add_to(t):
+    total = np.zeros(3)
+    total += t
+    return total * t
+
+
+def _multiply_by(t):
+    total = np.ones(3)
+    total *= t[0]
+    return total
+
+
+def _write(t):
+    out = np.zeros(3)
+    np.multiply(t, t, out=out)
+    return out
+
+
+def _dual(f, x):
+    with tg.autograd.forward_ad.dual_level():
+        return f(tg.autograd.forward_ad.make_dual(tg.tensor(x), tg.ones(3)))
+
+
+def _strategy(f, x):
+    functional = tg.autograd.functional
+    return functional.jacobian(f, tg.tensor(x), vectorize=True, strategy="forward-mode")
+
+
+WAYS = {
+    "jvp": lambda f, x: tg.jvp(f, (x,), (np.ones(3),)),
+    "jacfwd": lambda f, x: tg.jacfwd(f)(x),
+    "func.jvp": lambda f, x: tg.func.jvp(f, (tg.tensor(x),), (tg.ones(3),)),
+    "forward_ad": _dual,
+    "functional": _strategy,
+    "compat": lambda f, x: make_jvp(f)(x)(np.ones(3)),
+    "vmap": lambda f, x: tg.vmap(f)(np.stack([x, x])),
+    "grad of jvp": lambda f, x: tg.grad(lambda q: tg.jvp(f, (q,), (q,))[1].sum())(x),
+}
+
+
+@pytest.mark.parametrize("f", [_add_to, _multiply_by, _write])
+@pytest.mark.parametrize("way", WAYS)
+def test_an_array_takes_in_nothing_that_a_transform_follows(f, way):
+    with pytest.raises((RuntimeError, TypeError), match="into an array"):
+        WAYS[way](f, np.array([1.0, 2.0, 3.0]))
+
+
+def test_an_array_takes_in_what_is_constant_in_forward_mode():
+    def f(t):
+        total, order = np.zeros(3), np.zeros(3, int)
+        total += tg.stop_gradient(t)
+        order += np.argsort(t)
+        return total * t[order]
+
+    x = np.array([1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(tg.jacfwd(f)(x), np.diag(x))
+    np.testing.assert_array_equal(tg.jacrev(f)(x), np.diag(x))
+
+
+@pytest.mark.parametrize("function", [np.zeros_like, np.ones_like, np.empty_like])
+def test_arrays_like_a_tensor(function, t):
+    for x in (t, t.detach()):
+        found = function(x)
+        assert (type(found), found.shape, found.dtype) == (tg.Tensor, (2, 2), tg.float64)
+        assert not found.requires_grad
+    assert function(t, np.int64, shape=3).shape == (3,)
+    assert function(t, dtype=tg.float32).dtype is tg.float32
+    rows = tg.vmap(lambda row: row + 0 * function(row))(np.eye(2))
+    np.testing.assert_array_equal(rows, np.eye(2))
+    if function is not np.empty_like:
+        assert function(t).tolist() == function(np.ones((2, 2))).tolist()
+    assert np.empty_like(prototype=t).shape == (2, 2)
+
+
+def test_what_is_made_like_a_tensor_can_be_filled():
+    def f(x):
+        y = np.empty_like(x)
+        y[0], y[1:] = x[1], x[:-1] ** 2
+        return y
+
+    expected = [[0.0, 1.0, 0.0], [2.0, 0.0, 0.0], [0.0, 4.0, 0.0]]
+    for transform in (tg.jacobian, tg.jacfwd, tg.jacrev):
+        np.testing.assert_array_equal(transform(f)(np.array([1.0, 2.0, 3.0])), expected)
+
+
+def test_a_dtype_may_have_any_of_its_names(v):
+    for kind in ("f4", np.float32, tg.float32, np.dtype("float32")):
+        for found in (
+            np.concatenate([v, v], dtype=kind), np.stack([v, v], dtype=kind),
+            np.full_like(v, 1.0, dtype=kind), np.sum(v, dtype=kind), np.zeros_like(v, dtype=kind),
+        ):  # fmt: skip
+            assert found.dtype is tg.float32
+
+
+def test_pythons_own_rounding(v):
+    assert round(v * 10).tolist() == [5.0, 2.0, 8.0]
+    assert round(v, 1).tolist() == np.round([0.5, 0.25, 0.75], 1).tolist()
+    for x in (2.75, -2.75, 3.0):
+        for function in (math.trunc, math.floor, math.ceil):
+            assert function(tg.tensor(x)) == function(x)
+            assert type(function(tg.tensor(x))) is int
+    np.testing.assert_array_equal(tg.jacobian(lambda x: x * round(x))(np.array([1.2])), [[1.0]])
+    with pytest.raises(RuntimeError, match="would lose its gradient"):
+        tg.grad(lambda x: x * math.trunc(x))(1.5)

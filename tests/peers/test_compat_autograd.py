@@ -19,7 +19,8 @@ def library(name):
     lib = importlib.import_module(name)
     parts = {"np": "numpy", "npr": "numpy.random", "la": "numpy.linalg", "extend": "extend"}
     parts |= {"special": "scipy.special", "norm": "scipy.stats.norm", "misc": "misc.flatten"}
-    parts |= {"test_util": "test_util", "builtins": "builtins"}
+    parts |= {"test_util": "test_util", "builtins": "builtins",
+              "optimizers": "misc.optimizers"}  # fmt: skip
     names = {key: getattr(lib, key) for key in dir(lib) if not key.startswith("_")}
     names |= {key: importlib.import_module(f"{name}.{path}") for key, path in parts.items()}
     return SimpleNamespace(**names)
@@ -44,6 +45,31 @@ def curve(ag):
 
 def energy(ag):
     return lambda x: ag.np.sum(ag.np.tanh(x) ** 2) + ag.np.prod(x)
+
+
+# Optimizers
+
+
+@case
+def optimizers(ag):
+    f = lambda p, i: ag.np.sum((p["w"] - X) ** 2 * (i + 1.0)) + ag.np.sin(p["b"])
+    start = {"w": numpy.ones(3), "b": 0.5}
+    for name in ("sgd", "rmsprop", "adam"):
+        seen = []
+        note = lambda p, i, g, seen=seen: seen.extend([p["w"], i, g["w"], g["b"]])
+        run = getattr(ag.optimizers, name)
+        found = run(ag.grad(f), start, note, num_iters=20, step_size=0.01)
+        yield found["w"], found["b"], *seen
+        yield run(ag.grad(lambda x, i: ag.np.sum(x**2)), X), run(ag.grad(f), start)["w"]
+
+
+@case
+def arrays_of_integers(ag):
+    whole = numpy.array([1, 2, 3])
+    f = lambda x, y: ag.np.sum(ag.np.sin(x) * y)
+    yield ag.grad(f)(whole, X), ag.grad(f, 1)(X, whole), ag.value_and_grad(f)(whole, X)
+    yield ag.jacobian(ag.np.sin)(whole), ag.elementwise_grad(ag.np.cos)(whole)
+    yield ag.make_vjp(ag.np.exp)(whole)[0](X)
 
 
 # Operators

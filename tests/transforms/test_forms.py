@@ -1,6 +1,7 @@
 """What transforms take and give: arguments, pytrees, arrays, numbers and Tensors."""
 
 import dataclasses
+from collections import OrderedDict, defaultdict
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -149,6 +150,34 @@ def test_hessian_of_a_pytree_is_a_pytree_of_blocks():
     assert not h["b"]["b"].any()
 
 
+@pytest.mark.parametrize(
+    "made", [lambda a, b: [a, b], lambda a, b: (a, b), Pair, lambda a, b: {"a": a, "b": b}, Box,
+             lambda a, b: [{"a": a}, None, (b,)]]
+)  # fmt: skip
+def test_hessian_of_leaves_of_different_shapes(made):
+    def f(p):
+        a, b = tree_leaves(p)
+        return np.sum(a**2) * b**3
+
+    p = made(X, 2.0)
+    h = tg.hessian(f)(p)
+    assert type(h) is type(p)
+    aa, ab, ba, bb = tree_leaves(h)
+    np.testing.assert_allclose(aa, 16 * np.eye(3), rtol=1e-14)
+    np.testing.assert_allclose(ab, 24 * X, rtol=1e-14)
+    np.testing.assert_allclose(ba, 24 * X, rtol=1e-14)
+    assert bb == pytest.approx(12 * np.sum(X**2), rel=1e-14)
+    other = tg.jacobian(tg.grad(f))(p)
+    for one, two in zip(tree_leaves(h), tree_leaves(other), strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-14)
+
+
+def tree_leaves(tree):
+    found = []
+    tg.tree_map(found.append, tree)
+    return found
+
+
 def test_axes_of_pytrees():
     m = np.arange(6.0).reshape(2, 3)
     f = lambda p, s: {"sum": p["m"].sum() + p["c"], "all": (p["m"] * s,)}
@@ -234,3 +263,68 @@ def test_inside_no_grad():
         assert tg.jvp(lambda x: x**2, (3.0,), (1.0,)) == (9.0, 6.0)
         np.testing.assert_allclose(tg.hessian(lambda x: (x**3).sum())(X), np.diag(6 * X))
     assert tg.grad(lambda x: x**2)(3.0) == 6.0
+
+
+# -- what else JAX's signatures have ---------------------------------------------------------------
+
+
+def test_linearize_passes_on_what_else_is_returned():
+    value, slope, aux = tg.linearize(lambda x: (np.sin(x), {"x": x, "n": 3}), X, has_aux=True)
+    np.testing.assert_array_equal(value, np.sin(X))
+    np.testing.assert_allclose(slope(np.ones(3)), np.cos(X), rtol=1e-14)
+    assert (type(aux["x"]), aux["n"]) == (np.ndarray, 3)
+    with pytest.raises(TypeError, match=r"`linearize` with `has_aux=True`: .* must return a pair"):
+        tg.linearize(np.sin, X, has_aux=True)
+    second = tg.jacobian(lambda q: tg.linearize(lambda x: (x**3, x), q, has_aux=True)[1](X))(X)
+    np.testing.assert_allclose(second, np.diag(6 * X**2), rtol=1e-13)
+
+
+def test_vmap_is_told_how_many_examples_there_are():
+    assert tg.vmap(lambda: tg.ones(2), axis_size=3)().shape == (3, 2)
+    assert tg.vmap(lambda x: x, None, axis_size=2)(1.5).tolist() == [1.5, 1.5]
+    assert tg.vmap(lambda x: 2 * x, axis_size=3)(X).tolist() == (2 * X).tolist()
+    with pytest.raises(ValueError, match=r"`axis_size` is 2, but .* numbers of examples: \[3\]"):
+        tg.vmap(np.sin, axis_size=2)(X)
+    with pytest.raises(ValueError, match="or `axis_size`, the number of examples"):
+        tg.vmap(np.sin, None)(X)
+    with pytest.raises(TypeError, match="is a number of examples or None, got"):
+        tg.vmap(np.sin, axis_size=2.0)
+
+
+@pytest.mark.parametrize("kind", [OrderedDict, lambda pairs: defaultdict(float, pairs)])
+def test_dictionaries_of_other_kinds(kind):
+    p = kind([("b", 2.0), ("a", X)])
+
+    def f(p):
+        return np.sum(p["a"] ** 2) * p["b"]
+
+    slopes = tg.grad(f)(p)
+    assert (type(slopes), list(slopes)) == (type(p), ["b", "a"])
+    np.testing.assert_allclose(slopes["a"], 4 * X, rtol=1e-14)
+    assert getattr(slopes, "default_factory", float) is float
+    np.testing.assert_allclose(tg.hessian(f)(p)["a"]["b"], 2 * X, rtol=1e-14)
+    np.testing.assert_allclose(tg.jit(tg.grad(f))(p)["a"], 4 * X, rtol=1e-14)
+    mapped = tg.vmap(f, ({"a": 0, "b": None},))(kind([("b", 2.0), ("a", np.stack([X, X]))]))
+    np.testing.assert_allclose(mapped, [f(p), f(p)], rtol=1e-14)
+    assert tg.ravel_pytree(p)[0].tolist() == [2.0, *X]
+
+
+@pytest.mark.parametrize(
+    "transform", [tg.grad, tg.jacobian, tg.jacrev, tg.jacfwd, tg.hessian], ids=lambda t: t.__name__
+)
+def test_arrays_without_a_shape_stay_arrays(transform):
+    for x, kind in ((np.array(2.0), np.ndarray), (2.0, float), (np.float64(2.0), float)):
+        found = transform(lambda s: s**2)(x)
+        assert isinstance(found, kind)
+        assert found == (2.0 if transform is tg.hessian else 4.0)
+    assert isinstance(transform(lambda s: s**2)(tg.tensor(2.0)), tg.Tensor)
+    rows = tg.vmap(transform(lambda s: s**3))(X)
+    np.testing.assert_allclose(rows, 6 * X if transform is tg.hessian else 3 * X**2, rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    "transform", [tg.grad, tg.value_and_grad, tg.jacobian, tg.jacrev, tg.jacfwd, tg.hessian]
+)
+def test_a_truth_value_names_no_argument(transform):
+    with pytest.raises(TypeError, match="argnums is an int or a tuple of ints, got True"):
+        transform(lambda a, b: a * b, argnums=True)(1.0, 2.0)

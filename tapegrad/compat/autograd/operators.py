@@ -37,7 +37,28 @@ def _unary(f: Function, argnum: Any, args: Any, kwargs: Any) -> tuple[Function, 
         return f(*given, **kwargs)
 
     of_one.__name__ = name_of(f)
-    return of_one, tuple(args[k] for k in argnum) if isinstance(argnum, tuple) else args[argnum]
+    x = tuple(args[k] for k in argnum) if isinstance(argnum, tuple) else args[argnum]
+    return of_one, tree_map(_float, x)
+
+
+def _float(leaf: Any) -> Any:
+    """HIPS differentiates in arrays of integers, too, as in those of floats."""
+    integers = isinstance(leaf, np.ndarray) and leaf.dtype.kind in "iu"
+    return leaf.astype(float) if integers else leaf
+
+
+def _of_floats(derivative: Function, argnum: Any) -> Function:
+    """A derivative in one or several arguments, that may be arrays of integers."""
+
+    @functools.wraps(derivative, updated=())
+    def call(*args: Any, **kwargs: Any) -> Any:
+        given = list(args)
+        for k in argnum if isinstance(argnum, tuple) else (argnum,):
+            if -len(given) <= k < len(given):
+                given[k] = tree_map(_float, given[k])
+        return derivative(*given, **kwargs)
+
+    return call
 
 
 def _ones(x: Any) -> Any:
@@ -69,7 +90,7 @@ def grad(fun: Function, argnum: Argnum = 0) -> Function:
     >>> grad(lambda x, y: x * y**2, argnum=1)(2.0, 3.0)
     12.0
     """
-    return reverse.grad(_scalar(fun), _argnums(argnum))
+    return _of_floats(reverse.grad(_scalar(fun), _argnums(argnum)), _argnums(argnum))
 
 
 def value_and_grad(fun: Function, argnum: Argnum = 0) -> Function:
@@ -79,7 +100,7 @@ def value_and_grad(fun: Function, argnum: Argnum = 0) -> Function:
     >>> value_and_grad(lambda x: x**2)(3.0)
     (9.0, 6.0)
     """
-    return reverse.value_and_grad(_scalar(fun), _argnums(argnum))
+    return _of_floats(reverse.value_and_grad(_scalar(fun), _argnums(argnum)), _argnums(argnum))
 
 
 def grad_and_aux(fun: Function, argnum: Argnum = 0) -> Function:
@@ -89,7 +110,7 @@ def grad_and_aux(fun: Function, argnum: Argnum = 0) -> Function:
     >>> grad_and_aux(lambda x: (x**2, "more"))(3.0)
     (6.0, 'more')
     """
-    return reverse.grad(fun, _argnums(argnum), has_aux=True)
+    return _of_floats(reverse.grad(fun, _argnums(argnum), has_aux=True), _argnums(argnum))
 
 
 def grad_named(fun: Function, argname: str) -> Function:
@@ -147,7 +168,7 @@ def jacobian(fun: Function, argnum: Argnum = 0) -> Function:
     array([[2., 0.],
            [0., 4.]])
     """
-    return jacobians.jacobian(fun, _argnums(argnum))
+    return _of_floats(jacobians.jacobian(fun, _argnums(argnum)), _argnums(argnum))
 
 
 def hessian(fun: Function, argnum: int = 0) -> Function:

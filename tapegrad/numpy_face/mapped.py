@@ -1,0 +1,133 @@
+"""Functions with a constant result, made of operations: for values that differ by example.
+
+NumPy computes them where a Tensor has one value.  Under a map, and while a compiler traces, there
+is none; what is here then says the same in operations that have rules for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad.functions import arithmetic as ew
+from tapegrad.functions import reductions as r
+from tapegrad.functions.arguments import alike, one_dim
+from tapegrad.functions.indexing import take_along_dim
+from tapegrad.functions.scans import argsort
+from tapegrad.functions.shapes import reshape, unsqueeze
+from tapegrad.numpy_face.common import line, plain, tensor
+from tapegrad.numpy_face.order import searchsorted_
+from tapegrad.specimen import Specimen
+from tapegrad.tensor import Tensor, wrap
+
+
+def varies(x: Any) -> bool:
+    """Whether an argument has other values in each example, or none yet."""
+    if isinstance(x, Tensor):
+        return isinstance(x._a, Specimen)
+    return isinstance(x, (list, tuple)) and any(varies(part) for part in x)
+
+
+def _digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
+    edges, side = plain(bins), "left" if right else "right"
+    if np.all(np.diff(edges) >= 0):
+        return searchsorted_(edges, x, side)
+    if not np.all(np.diff(edges) <= 0):
+        raise ValueError("`np.digitize`: the bins must rise or fall monotonically")
+    return ew.sub(len(edges), searchsorted_(np.flip(edges), x, side))
+
+
+def _isin(
+    element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *,
+    kind: Any = None,
+) -> Tensor:  # fmt: skip
+    x, among = tensor(element).detach(), tensor(test_elements).detach()
+    found = r.any(ew.eq(unsqueeze(x, -1), reshape(among, (among._a.size,))), -1)
+    return ew.logical_not(found) if invert else found
+
+
+def _lexsort(keys: Any, axis: int = -1) -> Tensor:
+    """Sorted by each key in turn, the last one last, and what is equal keeps its order."""
+    rows = alike(*keys)
+    d = one_dim(axis, rows[0]._a.ndim, "np.lexsort")
+    found = argsort(rows[0], d, stable=True)
+    for key in rows[1:]:
+        found = take_along_dim(found, argsort(take_along_dim(key, found, d), d, stable=True), d)
+    return found
+
+
+def _argpartition(
+    a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None
+) -> Tensor:
+    x, d = line(tensor(a), axis)
+    return argsort(x, d)
+
+
+def _isneginf(x: Any) -> Tensor:
+    return ew.eq(tensor(x), -np.inf)
+
+
+def _isposinf(x: Any) -> Tensor:
+    return ew.eq(tensor(x), np.inf)
+
+
+def _isreal(x: Any) -> Tensor:
+    t = tensor(x)
+    return wrap(np.ones(t._a.shape, bool)) if t._a.dtype.kind != "c" else ew.eq(t.imag, 0)
+
+
+def _iscomplex(x: Any) -> Tensor:
+    return ew.logical_not(_isreal(x))
+
+
+def _result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
+    shown = [np.zeros(x._a.shape, x._a.dtype) if varies(x) else plain(x) for x in arrays_and_dtypes]
+    return np.result_type(*shown)
+
+
+MAPPED: dict[Any, Callable[..., Any]] = {
+    np.digitize: _digitize,
+    np.isin: _isin,
+    np.lexsort: _lexsort,
+    np.argpartition: _argpartition,
+    np.isneginf: _isneginf,
+    np.isposinf: _isposinf,
+    np.iscomplex: _iscomplex,
+    np.isreal: _isreal,
+    np.result_type: _result_type,
+}
+
+
+def _array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
+    a, b = tensor(a1), tensor(a2)
+    return a._a.shape == b._a.shape and ew.all_equal(a, b, equal_nan)
+
+
+def _array_equiv(a1: Any, a2: Any) -> bool:
+    a, b = tensor(a1), tensor(a2)
+    try:
+        np.broadcast_shapes(a._a.shape, b._a.shape)
+    except ValueError:
+        return False
+    return ew.all_equal(a, b)
+
+
+def _allclose(
+    a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> bool:
+    return ew.allclose(tensor(a), tensor(b), rtol, atol, equal_nan)
+
+
+def _can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
+    return np.can_cast(from_._a.dtype if isinstance(from_, Tensor) else from_, to, casting)
+
+
+# What gives a truth value: a guard of a compiled function, and an error under a map.
+ASKED: dict[Any, Callable[..., Any]] = {
+    np.array_equal: _array_equal,
+    np.array_equiv: _array_equiv,
+    np.allclose: _allclose,
+    np.can_cast: _can_cast,
+}

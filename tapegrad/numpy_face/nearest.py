@@ -1,0 +1,119 @@
+"""What to write instead of a function that is not supported, and who made an array of a Tensor."""
+
+from __future__ import annotations
+
+import sys
+from types import FrameType
+from typing import Any
+
+_FOURIER = (
+    "the matrix of the transform, which is constant: `F = np.fft.fft(np.eye(n))`, then "
+    "`F.real @ t` and `F.imag @ t`"
+)
+_GAMMA = "`np.exp(scipy.special.gammaln(t))` (the absolute value; it is positive for t > 0)"
+_INTO_TENSOR = "a Tensor to add into, `x = tapegrad.zeros(n)`, or `np.bincount(index, weights=t)`"
+
+# By the name that an error gives the function.
+NEAREST: dict[str, str] = {
+    "np.add.at": _INTO_TENSOR,
+    "np.subtract.at": _INTO_TENSOR,
+    "np.add.reduceat": "`np.stack([np.sum(part) for part in np.split(t, starts[1:])])`",
+    "np.multiply.reduceat": "`np.stack([np.prod(part) for part in np.split(t, starts[1:])])`",
+    "np.maximum.reduceat": "`np.stack([np.max(part) for part in np.split(t, starts[1:])])`",
+    "np.minimum.reduceat": "`np.stack([np.min(part) for part in np.split(t, starts[1:])])`",
+    "np.logaddexp.accumulate": "`tapegrad.logcumsumexp(t, dim)`",
+    "np.subtract.reduce": "`t[0] - np.sum(t[1:], axis=0)`",
+    "np.linalg.eig": "`np.linalg.eigh(t)`, if the matrix is symmetric",
+    "np.linalg.eigvals": "`np.linalg.eigvalsh(t)`, if the matrix is symmetric",
+    "np.fft.fftshift": "`np.roll(t, n // 2, axis)`",
+    "np.fft.ifftshift": "`np.roll(t, -(n // 2), axis)`",
+    "np.histogramdd": "`np.bincount(cell, weights=t)`, with the number of each point's cell",
+    "np.sort_complex": "`np.sort(t)`",
+    "np.select": "`np.where`, or a choice that is a Tensor",
+    "np.pad": "`tapegrad.tensor(array)` as what is padded",
+    "np.take": "`tapegrad.tensor(array)[index]`",
+    "np.vectorize": "the function itself, on the whole Tensor, or `tapegrad.vmap` of it",
+    "np.frompyfunc": "the Python function itself, on the whole Tensor, or `tapegrad.vmap` of it",
+    "scipy.special.gamma": _GAMMA,
+    "scipy.special.loggamma": "`scipy.special.gammaln(t)`, for t > 0",
+    "scipy.special.factorial": "`np.exp(scipy.special.gammaln(t + 1))`",
+    "scipy.special.rgamma": "`np.exp(-scipy.special.gammaln(t))`, for t > 0",
+    "scipy.special.poch": "`np.exp(gammaln(z + m) - gammaln(z))`, for positive ones",
+    "scipy.special.beta": "`np.exp(gammaln(a) + gammaln(b) - gammaln(a + b))`",
+    "scipy.special.betaln": "`gammaln(a) + gammaln(b) - gammaln(a + b)`, of positive a and b",
+    "scipy.special.binom": "`np.exp(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))`",
+    "scipy.special.comb": "`np.exp(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))`",
+    "scipy.special.erfcinv": "`scipy.special.erfinv(1 - t)`",
+    "scipy.special.ndtri": "`np.sqrt(2) * scipy.special.erfinv(2 * t - 1)`",
+    "scipy.special.rel_entr": "`scipy.special.xlogy(a, a / b)`",
+    "scipy.special.kl_div": "`scipy.special.xlogy(a, a / b) - a + b`",
+    "scipy.special.exp10": "`10.0**t`",
+    "scipy.special.logsumexp": "`tapegrad.logsumexp(t, axis)`",
+    "scipy.special.softmax": "`tapegrad.softmax(t, axis)`",
+    "scipy.special.log_softmax": "`tapegrad.log_softmax(t, axis)`",
+    "scipy.special.polygamma": "`tapegrad.polygamma(n, t)`",
+    **{
+        f"scipy.linalg.{name}": f"`np.linalg.{name}`"
+        for name in ("solve inv det norm svd svdvals qr cholesky eigh eigvalsh pinv lstsq".split())
+    },
+    "scipy.linalg.solve_triangular": "`tapegrad.linalg.solve_triangular(A, B, upper=...)`",
+    "scipy.linalg.cho_factor": "`np.linalg.cholesky(A)`",
+    "scipy.linalg.cho_solve": "`tapegrad.cholesky_solve(B, L)`",
+    "scipy.linalg.expm": "`tapegrad.linalg.matrix_exp(A)`",
+    "scipy.linalg.eig": "`np.linalg.eigh(t)`, if the matrix is symmetric",
+    "scipy.linalg.eigvals": "`np.linalg.eigvalsh(t)`, if the matrix is symmetric",
+    "scipy.linalg.block_diag": "`np.block`, with zeros",
+    "scipy.integrate.trapezoid": "`np.trapezoid(y, x)`",
+    "scipy.signal.convolve": "`np.convolve(a, b)`",
+    "scipy.signal.correlate": "`np.correlate(a, b)`",
+    "scipy.stats": "the formula of the density itself",
+    "scipy.interpolate.interp1d": "`np.interp(t, x, y)`",
+}
+
+
+def nearest(name: str) -> str | None:
+    """What works and is nearest to a function, by the name that an error gives that."""
+    found = NEAREST.get(name)
+    if found is None and name.startswith("np.fft."):
+        return _FOURIER
+    return found
+
+
+def lost(why: RuntimeError) -> RuntimeError:
+    """The refusal to make an array of a Tensor, with the name of the function that wanted one."""
+    name = _caller()
+    if name is not None:
+        advice = nearest(name)
+        instead = f": use {advice} instead" if advice else ""
+        why.args = (f"`{name}` makes an array of what it is given{instead}; {why}",)
+    return why
+
+
+def _caller() -> str | None:
+    """The public function of SciPy or NumPy that the user called, if one is under way."""
+    frame: FrameType | None = sys._getframe(3)
+    found = None
+    while frame is not None:
+        module = str(frame.f_globals.get("__name__", ""))
+        if module.split(".")[0] not in ("scipy", "numpy"):
+            break
+        found = _public(frame, module) or found
+        frame = frame.f_back
+    return found
+
+
+def _public(frame: FrameType, module: str) -> str | None:
+    """The name of the function that a frame runs, or of the package that keeps it to itself."""
+    name = frame.f_code.co_name
+    if name == "__call__":
+        name = type(frame.f_locals.get("self")).__name__
+    inner = frame.f_locals.get("f")
+    if name == "wrapper" and callable(inner):  # a decorator of SciPy's asks for the array
+        name, module = inner.__name__, inner.__module__
+    parts = module.split(".")
+    public = [p for k, p in enumerate(parts) if not any(q.startswith("_") for q in parts[: k + 1])]
+    for steps in (public[:2], public, public[:1]):
+        home: Any = sys.modules.get(".".join(steps))
+        if not name.startswith("_") and callable(getattr(home, name, None)):
+            return ".".join(["np" if steps[0] == "numpy" else steps[0], *steps[1:], name])
+    return ".".join(public[:2]) if len(public) > 1 and public[0] == "scipy" else None

@@ -1,0 +1,158 @@
+"""What is not supported names what is nearest to it and works."""
+
+import numpy as np
+import pytest
+import scipy.fft
+import scipy.integrate
+import scipy.interpolate
+import scipy.linalg
+import scipy.signal
+import scipy.special
+import scipy.stats
+
+import tapegrad as tg
+from tapegrad.numpy_face.nearest import NEAREST
+
+pytestmark = pytest.mark.tapegrad_only("PyTorch does not answer NumPy's functions")
+
+A = np.array([[2.0, 0.5], [0.5, 3.0]])
+V = np.array([0.25, 0.5, 0.75, 0.5])
+special = scipy.special
+
+# name: (the call, what is to be written instead, on arrays that both take)
+INSTEAD = {
+    "np.add.reduceat": (
+        lambda t: np.add.reduceat(t, [0, 1]),
+        lambda t: np.stack([np.sum(part) for part in np.split(t, [1])]),
+    ),
+    "np.maximum.reduceat": (
+        lambda t: np.maximum.reduceat(t, [0, 1]),
+        lambda t: np.stack([np.max(part) for part in np.split(t, [1])]),
+    ),
+    "np.logaddexp.accumulate": (np.logaddexp.accumulate, lambda t: tg.logcumsumexp(t, 0)),
+    "np.subtract.reduce": (np.subtract.reduce, lambda t: t[0] - np.sum(t[1:], axis=0)),
+    "np.fft.fft": (
+        lambda t: np.real(np.fft.fft(t)), lambda t: np.fft.fft(np.eye(4)).real @ t,
+    ),
+    "np.fft.fftshift": (np.fft.fftshift, lambda t: np.roll(t, 4 // 2, 0)),
+    "scipy.special.gamma": (special.gamma, lambda t: np.exp(special.gammaln(t))),
+    "scipy.special.loggamma": (special.loggamma, special.gammaln),
+    "scipy.special.factorial": (
+        special.factorial, lambda t: np.exp(special.gammaln(t + 1)),
+    ),
+    "scipy.special.rgamma": (special.rgamma, lambda t: np.exp(-special.gammaln(t))),
+    "scipy.special.beta": (
+        lambda t: special.beta(t, 2.0),
+        lambda t: np.exp(special.gammaln(t) + special.gammaln(2.0) - special.gammaln(t + 2.0)),
+    ),
+    "scipy.special.binom": (
+        lambda t: special.binom(4.0, t),
+        lambda t: np.exp(special.gammaln(5.0) - special.gammaln(t + 1) - special.gammaln(5 - t)),
+    ),
+    "scipy.special.erfcinv": (special.erfcinv, lambda t: special.erfinv(1 - t)),
+    "scipy.special.ndtri": (special.ndtri, lambda t: np.sqrt(2) * special.erfinv(2 * t - 1)),
+    "scipy.special.rel_entr": (
+        lambda t: special.rel_entr(t, 2.0), lambda t: special.xlogy(t, t / 2.0),
+    ),
+    "scipy.special.kl_div": (
+        lambda t: special.kl_div(t, 2.0), lambda t: special.xlogy(t, t / 2.0) - t + 2.0,
+    ),
+    "scipy.special.exp10": (special.exp10, lambda t: 10.0**t),
+    "scipy.special.logsumexp": (special.logsumexp, lambda t: tg.logsumexp(t, 0)),
+    "scipy.special.softmax": (special.softmax, lambda t: tg.softmax(t, 0)),
+    "scipy.special.log_softmax": (special.log_softmax, lambda t: tg.log_softmax(t, 0)),
+    "scipy.special.polygamma": (
+        lambda t: special.polygamma(1, t), lambda t: tg.polygamma(1, t),
+    ),
+    "scipy.integrate.trapezoid": (scipy.integrate.trapezoid, np.trapezoid),
+    "scipy.signal.convolve": (lambda t: scipy.signal.convolve(t, t), lambda t: np.convolve(t, t)),
+    "scipy.interpolate.interp1d": (
+        lambda t: scipy.interpolate.interp1d([0, 1], [1, 3])(t),
+        lambda t: np.interp(t, [0, 1], [1, 3]),
+    ),
+}  # fmt: skip
+OF_MATRICES = {
+    "np.linalg.eig": (lambda t: np.sort(np.linalg.eig(t)[0]), lambda t: np.linalg.eigh(t)[0]),
+    "np.linalg.eigvals": (lambda t: np.sort(np.linalg.eigvals(t)), np.linalg.eigvalsh),
+    "scipy.linalg.expm": (scipy.linalg.expm, tg.linalg.matrix_exp),
+    "scipy.linalg.inv": (scipy.linalg.inv, np.linalg.inv),
+    "scipy.linalg.det": (scipy.linalg.det, np.linalg.det),
+    "scipy.linalg.eigvals": (
+        lambda t: np.sort(scipy.linalg.eigvals(t).real), np.linalg.eigvalsh,
+    ),
+    "scipy.linalg.cho_factor": (
+        lambda t: np.tril(scipy.linalg.cho_factor(t, lower=True)[0]), np.linalg.cholesky,
+    ),
+    "scipy.linalg.solve": (
+        lambda t: scipy.linalg.solve(t, np.ones(2)), lambda t: np.linalg.solve(t, np.ones(2)),
+    ),
+}  # fmt: skip
+
+
+def raised(call, x):
+    with pytest.raises((TypeError, RuntimeError)) as info:
+        call(tg.tensor(x, requires_grad=True))
+    return str(info.value)
+
+
+@pytest.mark.parametrize("name", [*INSTEAD, *OF_MATRICES])
+def test_what_is_named_instead_is_the_same(name):
+    call, instead = (INSTEAD | OF_MATRICES)[name]
+    x = V if name in INSTEAD else A
+    message = raised(call, x)
+    assert f"`{name}` " in message
+    assert " instead" in message or "Use " in message
+    t = tg.tensor(x, requires_grad=True)
+    found = instead(t)
+    assert found.requires_grad
+    np.testing.assert_allclose(found.detach().numpy(), call(x), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", NEAREST)
+def test_names_are_those_of_functions(name):
+    thing = {"np": np, "scipy": scipy}[name.split(".")[0]]
+    for step in name.split(".")[1:]:
+        thing = getattr(thing, step)
+
+
+def test_who_made_an_array_is_named():
+    assert "`np.vectorize` makes an array" in raised(np.vectorize(lambda x: 2 * x), V)
+    assert "`np.frompyfunc` is not" in raised(np.frompyfunc(lambda x: 2 * x, 1, 1), V)
+    assert "`scipy.stats` makes an array" in raised(scipy.stats.norm.logpdf, V)
+    assert "makes an array" not in raised(np.asarray, V)
+    assert "`scipy.special.logsumexp` makes an array of what it is given: use" in raised(
+        lambda t: tg.jvp(scipy.special.logsumexp, (V,), (V,)), V
+    )
+    assert "makes an array" not in raised(  # SciPy called the function, and that made the array
+        lambda t: scipy.integrate.quad(lambda s: float(np.asarray(t)[0]) * s, 0, 1), V
+    )
+
+
+ADDED = [
+    ([0, 1, 0], [1.0, 2.0, 3.0]), (np.array([0, 0, 2]), 2.0), ([-1, -1], 1), (1, 1.0),
+    ((np.array([0, 0]), np.array([1, 1])), [5.0, 7.0]), (np.array([True, False, True]), 1.0),
+    (slice(0, 2), 1.0), ((slice(None), [0, 0]), 1.0), ((Ellipsis, [1, 1]), np.ones((3, 2))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("key", "value"), ADDED)
+@pytest.mark.parametrize("ufunc", [np.add, np.subtract])
+def test_adding_into_a_tensor(ufunc, key, value):
+    array, t = np.ones((3, 3)), tg.ones(3, 3)
+    ufunc.at(array, key, value)
+    ufunc.at(t, key, value)
+    assert t.tolist() == array.tolist()
+
+
+def test_adding_has_a_gradient():
+    def f(t):
+        y = np.zeros_like(t)
+        np.add.at(y, [0, 0, 1], t**2)
+        np.subtract.at(y, np.array([2]), t[0])
+        return y
+
+    x = np.array([1.0, 2.0, 3.0])
+    expected = [[2.0, 4.0, 0.0], [0.0, 0.0, 6.0], [-1.0, 0.0, 0.0]]
+    for transform in (tg.jacrev, tg.jacfwd, lambda f: tg.jit(tg.jacobian(f))):
+        np.testing.assert_array_equal(transform(f)(x), expected)
+    np.testing.assert_array_equal(tg.vmap(f)(x[None]), [[5.0, 9.0, -1.0]])
