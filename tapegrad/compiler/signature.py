@@ -59,8 +59,8 @@ def _static(x: Any, f: Any) -> Any:
         return slice, *map(key_of, (x.start, x.stop, x.step))
     if isinstance(x, (complex, np.complexfloating)):
         raise TypeError(
-            f"`jit`: an argument of {name_of(f)} is the complex number {x!r}: programs compute with "
-            "real numbers; pass its parts, or name it in `static_argnums`, which compiles it in"
+            f"`jit`: an argument of {name_of(f)} is the complex number {x!r}: programs compute "
+            "with real numbers; pass its parts, or name it in `static_argnums`, which compiles it in"
         )
     try:
         hash(x)
