@@ -60,7 +60,7 @@ def _static(x: Any, f: Any) -> Any:
     if isinstance(x, (complex, np.complexfloating)):
         raise TypeError(
             f"`jit`: an argument of {name_of(f)} is the complex number {x!r}: programs compute "
-            "with real numbers; pass its parts, or name it in `static_argnums`, which compiles it in"
+            "with real numbers; pass its parts, or compile it in by `static_argnums`"
         )
     try:
         hash(x)
