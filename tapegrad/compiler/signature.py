@@ -55,6 +55,13 @@ def _kind(x: Any) -> tuple[str, np.ndarray | None]:
 
 
 def _static(x: Any, f: Any) -> Any:
+    if isinstance(x, slice):  # not every version of Python hashes them
+        return slice, *map(key_of, (x.start, x.stop, x.step))
+    if isinstance(x, (complex, np.complexfloating)):
+        raise TypeError(
+            f"`jit`: an argument of {name_of(f)} is the complex number {x!r}: programs compute "
+            "with real numbers; pass its parts, or compile it in by `static_argnums`"
+        )
     try:
         hash(x)
     except TypeError:
