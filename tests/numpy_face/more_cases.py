@@ -166,7 +166,7 @@ case("trim_zeros", lambda t: np.trim_zeros(np.concatenate([[0.0, 0.0], t, [0.0]]
 case("trim_zeros front", lambda t: np.trim_zeros(np.where(A > 1, t, 0.0), "f"))
 DEPEND = frozenset(
     "unique|unique axis|unique_values|union1d|intersect1d|setdiff1d|setxor1d|trim_zeros|"
-    "trim_zeros front|frexp".split("|")
+    "trim_zeros front".split("|")
 )
 
 # -- np.linalg -----------------------------------------------------------------------------
