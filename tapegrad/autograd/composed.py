@@ -48,8 +48,10 @@ _new, _late = object(), object()
 Product = Callable[[Tape, int, list[Any], Any], Any]
 
 
-def composed(tape: Tape, low: int, root: int, leaf: int, shape: Shape) -> Product | None:
-    """The product for the records low..root; None: there is none, or not yet.
+def composed(
+    tape: Tape, low: int, root: int, leaf: int, shape: Shape
+) -> tuple[Product | None, bool]:
+    """The product for the records low..root, or None; and whether there may be one later.
 
     It gives None where the leaf is not reached.
     """
@@ -57,7 +59,7 @@ def composed(tape: Tape, low: int, root: int, leaf: int, shape: Shape) -> Produc
     tokens = tape.tokens
     base = tokens[low]
     if tokens[root] - base != root - low:
-        return None
+        return None, False
     rows = np.array(tape.words()[low : root + 1])
     codes = rows[:, IN0:SHAPE]
     if low == 0 and leaf == LEAF:  # as for a function that nothing else is recorded around
@@ -74,11 +76,10 @@ def composed(tape: Tape, low: int, root: int, leaf: int, shape: Shape) -> Produc
             _records = len(rows)
         found = _composed[key] = _late
         if len(rows) >= LONG:
-            return None
+            return None, True
     if found is _late:
         found = _composed[key] = Writer(rows.tolist(), shape).write()
-    product: Product | None = found
-    return product
+    return found, False
 
 
 def summed(x: Any, given: Shape, shape: Shape) -> Any:

@@ -25,31 +25,34 @@ QUIET = contextvars.copy_context()  # to run in without NumPy's warnings, in a f
 QUIET.run(np.seterr, all="ignore")  # that `np.errstate` takes
 
 
-def leaf_products(root: Tensor, leaf: Tensor, since: int, vs: np.ndarray) -> np.ndarray | None:
+def leaf_products(
+    root: Tensor, leaf: Tensor, since: int, vs: np.ndarray
+) -> tuple[np.ndarray | None, bool]:
     """The Hessian of a scalar in one leaf, which nothing before a position reads, times vectors.
 
-    None: the tape holds what only the general way knows.
+    None: only the general way knows what the tape holds; and whether to ask again later.
     """
     tape = current.tape
     code = tape.slots.get(leaf._pos)
     if code is None:
-        return np.zeros(np.shape(vs))
+        return np.zeros(np.shape(vs)), True
     low = tape.index(since)
     if low < 0 or tape.last_mutation > since or max(tape.hooks, default=0) >= since:
-        return None
+        return None, False
     if len(vs) > FEW and _large(tape, low):
-        return None  # the general way computes the products with many vectors all at once
+        return None, False  # the general way computes the products with many vectors all at once
     top = tape.index(root._pos)
-    product = composed(tape, low, top, code, leaf._a.shape)
+    product, later = composed(tape, low, top, code, leaf._a.shape)
     if product is None:
-        return None
+        return None, later
     found = np.empty(vs.shape)
     keep = tape.keep[low : top + 1]
     for k, v in enumerate(vs):
         bent = QUIET.copy().run(product, tape, low, keep, v)
         found[k] = 0.0 if bent is None else bent
     # A zero that met an infinity is NaN here, and zero by the general way.
-    return found if math.isfinite(np.vdot(found, found)) or np.isfinite(found).all() else None
+    good = math.isfinite(np.vdot(found, found)) or bool(np.isfinite(found).all())
+    return (found, True) if good else (None, False)
 
 
 def _large(tape: Tape, low: int) -> bool:

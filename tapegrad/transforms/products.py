@@ -49,19 +49,18 @@ def hvp(f: Callable[..., Any]) -> Callable[[Any, Any], Any]:
 # Elements of an argument up to which the passes in Python are quicker than the general way, whose
 # kernels count above; and rows up to which a whole matrix is, which that computes all at once.
 MOST, ROWS = 1 << 14, 20
-TRIES = 2  # as a long structure of records is looked at the first time, and written down the second
 
 
 class OnTape:
     """Products for one float64 array or float by passes over the tape of the function.
 
-    A function for which they are not to be had twice in a row is not tried again.
+    A function that records what these passes do not know is not tried again.
     """
 
     def __init__(self, f: Callable[..., Any], name: str) -> None:
         self.f = f
         self.name = name
-        self.tries = TRIES
+        self.known = True
 
     def product(self, x: Any, v: Any) -> Any:
         """The Hessian times `v`; None: the general way has to be taken, and nothing is done."""
@@ -86,12 +85,11 @@ class OnTape:
         return self._found(args, kwargs, place, np.eye(size).reshape(size, *shape), shape + shape)
 
     def _found(self, args: Any, kwargs: Any, place: int, vs: np.ndarray, shape: Shape) -> Any:
-        if self.tries <= 0:
+        if not self.known:
             return None
 
         def sweep(root: Tensor, leaf: Tensor, start: int) -> Any:
-            found = leaf_products(root, leaf, start, vs)
-            self.tries = TRIES if found is not None else self.tries - 1
+            found, self.known = leaf_products(root, leaf, start, vs)
             return None if found is None else found.reshape(shape)
 
         def otherwise(root: Tensor, leaf: Tensor, start: int) -> Any:
