@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad.kernels import table
 from tapegrad.layouts import address, layout_of
 from tapegrad.ops import along as rows
 from tapegrad.ops.core import Op
@@ -83,6 +82,8 @@ def remember(op: Op, x: Tensor, y: Tensor, params: dict[str, Any], key: Key) -> 
     layout = layout_of(op, [x._a], y._a, params)
     if not lies or layout is None:
         return
+    from tapegrad.kernels import table
+
     loop = table.loop_along(op, compiling=times == MANY)
     if loop:
         if len(_plans) >= KNOWN:
