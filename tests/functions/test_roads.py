@@ -92,7 +92,10 @@ def described(t):
         words = tape.words()[index].tolist()
         fields = [by_code[words[WORD] & CODE_MASK].name, words[WORD], *words[4:], tape.keep[index]]
         row = (fields, [code < 0 for code in tape.inputs(index)])
-    layout = t._a.shape, t._a.strides, t._a.dtype, t._a.flags.writeable
+    # Where there is one element, or none, how far away the next would be says nothing.
+    pairs = zip(t._a.strides, t._a.shape, strict=True)
+    steps = tuple([step if n > 1 and t._a.size else 0 for step, n in pairs])
+    layout = t._a.shape, steps, t._a.dtype, t._a.flags.writeable
     return t._a.tolist(), layout, t._s, np.sign(t._pos), view, row
 
 

@@ -153,6 +153,7 @@ def outcome(array, source, mode, what):
 @settings(max_examples=600, deadline=None)
 @given(arrays(), st.sampled_from([*SOURCES]), st.sampled_from([*MODES]), CALLS, st.booleans())
 @example(np.arange(6.0).reshape(2, 3), "a leaf", "recorded", ("permute", (1, 0), {}), True)
+@example(np.zeros(2)[::2], "a constant", "recorded", ("ravel", (), {}), False)
 @example(np.arange(6.0).reshape(2, 3), "a leaf", "recorded", ("permute", (True, False), {}), False)
 def test_any_call(array, source, mode, what, other_first):
     with pytest.MonkeyPatch.context() as patch:
