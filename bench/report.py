@@ -136,7 +136,7 @@ def families(rows: list[Row]) -> str:
         missed = sum(row.met is False for row in found)
         unsteady = sum(bool(row.note) for row in found)
         count = f"{len(found)} ({unsteady} unsteady)" if unsteady else str(len(found))
-        reached = f"**missed by {missed}**" if missed else verdict(True)
+        reached = f"**missed by {missed}**" if missed else verdict(True) if least.reach else ""
         lines.append(
             f"| {family}, {phase} | {threads} | {count} | {middle:.2f}× "
             f"| {least.ratios['torch']:.2f}× ({least.name}) | {least.reach} | {reached} |"
