@@ -39,7 +39,7 @@ def extra(params: dict[str, Any]) -> int:
     if params.get("p", 2.0) != 2.0:
         return -1
     correction = params.get("correction", 0)
-    fits = correction == int(correction) and 0 <= correction < 1 << FIELD - 2
+    fits = 0 <= correction < 1 << FIELD - 2 and correction == int(correction)
     return int(correction) if fits else -1
 
 

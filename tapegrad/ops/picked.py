@@ -24,16 +24,16 @@ def packed(name: str, arrays: list[Any], y: np.ndarray, params: dict[str, Any]) 
     index = arrays[1]
     if len(arrays) != 2 or type(index) is not np.ndarray or index.dtype is not INT64:
         return 0
-    if not 0 < x.size <= SMALL or not y.size or not index.flags.c_contiguous:
+    if not 0 < x.size <= SMALL or not 0 < y.size <= SMALL:
+        return 0
+    if not (index.flags.c_contiguous and y.flags.c_contiguous):
         return 0
     if name == "gather":
         d = params["dim"]
-        if d != x.ndim - 1 or x.shape[:-1] != index.shape[:-1] or not y.flags.c_contiguous:
+        if d != x.ndim - 1 or x.shape[:-1] != index.shape[:-1]:
             return 0
         each: int = index.shape[-1]
         return int(x.size | 1 << FIELD | x.shape[-1] << 2 * FIELD | each << 3 * FIELD)
     if params["plan"] != (HOLE,) if name == "index" else params["dim"] != 0 or index.ndim != 1:
-        return 0
-    if not y.flags.c_contiguous:
         return 0
     return int(x.size | math.prod(x.shape[1:]) << FIELD | x.shape[0] << 2 * FIELD)

@@ -91,6 +91,8 @@ def test_what_only_the_rules_know():
         tg.norm(x, 3, dim=1),
         tg.softmax(x.mT, 1),  # not in C order
         tg.var(x, 1, correction=0.5),
+        tg.var(x, 1, correction=float("inf")),
+        tg.std(x, 1, correction=float("nan")),
         tg.logsumexp(x.float(), 1),
     ):
         assert current_word(y) & GENERAL

@@ -44,6 +44,10 @@ GENERALLY = {
     "index_select, columns": (lambda x: tg.index_select(x, 1, tg.tensor([2, 0, 0])), (2, 3)),
     "gather, each column": (lambda x: tg.gather(x, 0, tg.tensor([[1, 0, 0]])), (2, 3)),
     "gather, some rows": (lambda x: tg.gather(x, 1, tg.tensor([[2, 0]])), (2, 3)),
+    "gather, more than fits": (
+        lambda x: tg.gather(x, 1, tg.zeros(1, 40_000, dtype=tg.int64)),
+        (1, 3),
+    ),
     "no places": (lambda x: x[tg.zeros(0, dtype=tg.int64)], (3,)),
     "int32": (lambda x: x[tg.tensor([0, 1], dtype=tg.int32)], (3,)),
 }
