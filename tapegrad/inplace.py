@@ -15,11 +15,11 @@ from tapegrad.ops.index import WRITES
 from tapegrad.ops.shape import write_view
 from tapegrad.record import (
     check_open,
+    note_line,
     promoted,
     regenerate,
     resolve,
     tracked,
-    user_line,
     write,
     write_step,
 )
@@ -74,7 +74,7 @@ def run_inplace(
         return target
     token = write(tape, op, args, kept, kept, old, params)
     if tape.anomaly is not None:
-        tape.traces[token - 1 + 1] = user_line()  # as a number of its own
+        note_line(tape, token)
     move(target, tape, token)
     return target
 

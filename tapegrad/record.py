@@ -96,7 +96,7 @@ def run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
         token = write(tape, op, args, given, arrays, result, params)
         t = placed(result, tape, token)
         if tape.anomaly is not None:
-            tape.traces[token - 1 + 1] = user_line()  # as a number of its own
+            note_line(tape, token)
     else:
         t = fresh(result)
         if tape.inference:
@@ -347,14 +347,16 @@ class Packed:
         return found._a
 
 
-def user_line() -> str:
-    """The place in the user's program that is being run, for anomaly detection."""
+def note_line(tape: Tape, position: int) -> None:
+    """Remember, for anomaly detection, where in the user's program a record was made."""
     import traceback
 
     frame: Any = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__", "").startswith("tapegrad"):
         frame = frame.f_back
-    return "".join(traceback.format_stack(frame)) if frame is not None else ""
+    line = "".join(traceback.format_stack(frame)) if frame is not None else ""
+    # A number of its own: the object in the tape says by its references who holds a record.
+    tape.traces[position - 1 + 1] = line
 
 
 # -- views ---------------------------------------------------------------------------------

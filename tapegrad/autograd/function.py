@@ -15,7 +15,7 @@ from tapegrad.autograd.grad_mode import no_grad
 from tapegrad.autograd.pullback import Wanted, fit, lift
 from tapegrad.inplace import changed, check_inplace, move
 from tapegrad.ops.core import CUSTOM, Op, Spec
-from tapegrad.record import resolve, user_line
+from tapegrad.record import note_line, resolve
 from tapegrad.tape import DTYPE_BITS, GENERAL, SAVES, Tape, current
 from tapegrad.tensor import Tensor, View, place, placed, wrap
 
@@ -388,7 +388,7 @@ def _record(
     word = _function.code | DTYPE_BITS[spec.dtype] | GENERAL | saves
     main = tape.append(word, codes, spec.shape, 0, entry)
     if tape.anomaly is not None:
-        tape.traces[main - 1 + 1] = user_line()  # as a number of its own
+        note_line(tape, main)
     results = []
     for j, (out, is_live) in enumerate(zip(outputs, live, strict=True)):
         if not is_live:

@@ -18,7 +18,6 @@ from tapegrad.kernels.road.frame import (
     CALL,
     DECREF,
     DIVIDES,
-    EXCEPTIONS,
     F8,
     FROM_LONG,
     INCREF,
@@ -38,7 +37,6 @@ from tapegrad.kernels.road.frame import (
     PRODUCTS,
     ROW,
     ROWS,
-    SERIOUS,
     SHAPE,
     STEPS,
     SUM_DATA,
@@ -60,7 +58,6 @@ from tapegrad.kernels.road.objects import (
     FIRST_CLASS,
     ITEMS,
     KIND,
-    LOW_HALF,
     NDIM,
     PLACE,
     REFUSED,
@@ -76,6 +73,7 @@ from tapegrad.kernels.road.objects import (
     put,
     recording,
     tape_of_thread,
+    unexceptional,
 )
 from tapegrad.kernels.road.records import completed, kept
 from tapegrad.kernels.road.rows import along
@@ -172,10 +170,7 @@ def multiplied(frame, a, b):
     call4(
         frame[PRODUCT_LOOP], address(arguments), address(size), address(paces), frame[PRODUCT_DATA]
     )
-    if call1(frame[EXCEPTIONS], frame[SERIOUS]) & LOW_HALF != 0:
-        call1(frame[DECREF], result)
-        return REFUSED
-    return result
+    return unexceptional(frame, result)
 
 
 @typed
@@ -243,8 +238,7 @@ def total(frame, tape, row_at, code, first):
     call4(frame[SUM_LOOP], address(arguments), address(size), address(paces), frame[SUM_DATA])
     if i8(row_at)[DIVIDES]:
         f8(at)[0] /= count
-    if call1(frame[EXCEPTIONS], frame[SERIOUS]) & LOW_HALF != 0:
-        call1(frame[DECREF], result)
+    if unexceptional(frame, result) == REFUSED:
         return REFUSED
     tracked = 1 if record and i8(first)[PLACE] != 0 else 0
     entry = i8(line)[MORE] if tracked else frame[NONE]

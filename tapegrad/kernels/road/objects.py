@@ -11,6 +11,7 @@ from tapegrad.kernels.road.frame import (
     CONSTANTS,
     CURRENT,
     DECREF,
+    EXCEPTIONS,
     FALSE,
     FLOAT,
     FORGET_ERROR,
@@ -30,6 +31,7 @@ from tapegrad.kernels.road.frame import (
     NONE,
     OWNER,
     PAIR,
+    SERIOUS,
     T_ARRAY,
     T_HOME,
     T_POS,
@@ -195,6 +197,15 @@ def array_of(frame, dtype, ndim, lengths):
     """A new array, whose elements are not set yet, or 0 with an exception set."""
     call1(frame[INCREF], dtype)
     return call8(frame[NEW_ARRAY], frame[ARRAY], dtype, ndim, lengths, 0, 0, 0, 0)
+
+
+@typed
+def unexceptional(frame, result):
+    """A new array that was computed, or REFUSED: an exception of arithmetic came about."""
+    if call1(frame[EXCEPTIONS], frame[SERIOUS]) & LOW_HALF != 0:
+        call1(frame[DECREF], result)
+        return REFUSED
+    return result
 
 
 @typed

@@ -4,8 +4,6 @@ from tapegrad.kernels.flags import typed
 from tapegrad.kernels.layout import ALIGNED_IN_C_ORDER, FIELD
 from tapegrad.kernels.memory import address, call1, call8, i8, room_i8
 from tapegrad.kernels.road.frame import (
-    DECREF,
-    EXCEPTIONS,
     F8,
     INCREF,
     NEW_TUPLE,
@@ -13,12 +11,10 @@ from tapegrad.kernels.road.frame import (
     PLAN_AT,
     PLAN_EXTRA,
     PLAN_SHORT,
-    SERIOUS,
 )
 from tapegrad.kernels.road.objects import (
     ARRAY_DATA,
     ITEMS,
-    LOW_HALF,
     PLACE,
     REFUSED,
     VALUES,
@@ -27,6 +23,7 @@ from tapegrad.kernels.road.objects import (
     operand,
     put,
     recording,
+    unexceptional,
 )
 from tapegrad.kernels.road.records import completed
 
@@ -49,10 +46,7 @@ def computed(frame, block_at, array):
     outer = (lies & MASK) // (n * inner)
     x, y = i8(array)[ARRAY_DATA], i8(result)[ARRAY_DATA]
     call8(block[LOOP], n, inner, outer, x, y, lies >> 3 * FIELD, 0, 0)
-    if call1(frame[EXCEPTIONS], frame[SERIOUS]) & LOW_HALF != 0:
-        call1(frame[DECREF], result)
-        return REFUSED
-    return result
+    return unexceptional(frame, result)
 
 
 @typed

@@ -10,13 +10,11 @@ from tapegrad.kernels.road.frame import (
     BOOL,
     CHOOSES,
     DECREF,
-    EXCEPTIONS,
     F8,
     INCREF,
     NEW_TUPLE,
     NONE,
     READS,
-    SERIOUS,
     STEPS,
     T_ARRAY,
     T_POS,
@@ -32,7 +30,6 @@ from tapegrad.kernels.road.objects import (
     FLAGS,
     ITEMS,
     KIND,
-    LOW_HALF,
     NDIM,
     PLACE,
     REFUSED,
@@ -46,6 +43,7 @@ from tapegrad.kernels.road.objects import (
     put,
     recording,
     stands,
+    unexceptional,
 )
 from tapegrad.kernels.road.records import completed
 from tapegrad.tape import SAVES
@@ -111,10 +109,7 @@ def computed(frame, row_at, three_at, like, scalars):
         loop, count_of(whole), i8(result)[ARRAY_DATA], i8(a)[ARRAY_DATA], i8(b)[ARRAY_DATA],
         i8(c)[ARRAY_DATA], 0, 0, 0,
     )  # fmt: skip
-    if call1(frame[EXCEPTIONS], frame[SERIOUS]) & LOW_HALF != 0:
-        call1(frame[DECREF], result)
-        return REFUSED
-    return result
+    return unexceptional(frame, result)
 
 
 @typed
