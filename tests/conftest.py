@@ -5,7 +5,9 @@ with `--library=torch` it is PyTorch, whose behaviour is the specification where
 marked `tapegrad_only`. PyTorch is imported in that case alone.
 """
 
+import gc
 import importlib
+import sys
 
 import numpy as np
 import pytest
@@ -75,3 +77,26 @@ def leaf(tg):
 def rng():
     """A NumPy generator that gives every test the same numbers on every run."""
     return np.random.default_rng(20240229)
+
+
+@pytest.fixture
+def references_kept():
+    """Whether 50 rounds of `work` leave the references to `shared`, and the objects, as many.
+
+    What is lost or leaked is so in every round and each time. Other threads of the process,
+    and what earlier tests left behind, may move a count once.
+    """
+
+    def kept(work, shared):
+        def counted():
+            for _ in range(50):
+                work()
+            importlib.import_module("tapegrad.tape").current.tape.reclaim()
+            gc.collect()
+            return [*(sys.getrefcount(thing) for thing in shared), len(gc.get_objects())]
+
+        counted()
+        moved = np.diff([counted() for _ in range(4)], axis=0)
+        return bool(np.all(np.abs(moved).min(axis=0) < 20))
+
+    return kept
