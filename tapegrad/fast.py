@@ -36,7 +36,7 @@ from tapegrad.tape import (
     pack_into,
     shapes,
 )
-from tapegrad.tensor import F8, SHORT, Tensor, number, wrap
+from tapegrad.tensor import F4, F8, SHORT, Tensor, number, wrap
 
 # The functions that are nothing but a short road, and whether their operands are exchanged.
 public: dict[Callable[..., Any], tuple[Op, bool]] = {}
@@ -45,6 +45,7 @@ deliver: Callable[[int, int, int, int], Any] | None = None
 wholes: dict[Op, Callable[[int], tuple[int, int, Any]]] = {}
 _new = Tensor.__new__
 constants: dict[float, np.ndarray] = {}
+narrow_constants: dict[float, np.ndarray] = {}
 SCALAR_A, SCALAR_B = SCALAR << CLASS_SHIFT[0], SCALAR << CLASS_SHIFT[1]
 Pair = tuple[int, int, int]  # shape of the result, bits of the word, AUX
 NO_PAIR = (-1, 0, 0)
@@ -62,6 +63,19 @@ def constant(value: float) -> np.ndarray:
             if len(constants) > 256:
                 constants.clear()
             constants[value] = found
+    return found
+
+
+def narrow_constant(value: float) -> np.ndarray:
+    """The same in float32, for compiled code; what float32 does not hold raises."""
+    found: np.ndarray = np.array(value, F4)
+    if np.isinf(found) and not np.isinf(value):
+        raise OverflowError(f"{value} is more than float32 holds")
+    found.flags.writeable = False
+    if value:
+        if len(narrow_constants) > 256:
+            narrow_constants.clear()
+        narrow_constants[value] = found
     return found
 
 
@@ -210,6 +224,7 @@ def _binary(op: Op) -> Callable[[Any, Any], Tensor]:
     ufunc = op.forward
     (aa, ab, ay), (ba, bb, by) = op.saves
     keeps = any((aa, ab, ay, ba, bb, by))
+    one_keeps = any((aa, ab, ay)), any((ba, bb, by))
     plain = op.code | DTYPE_BITS[F8] | (SAVES if keeps else 0)
     number_a, number_b = plain | SCALAR_A, plain | SCALAR_B
 
@@ -270,20 +285,21 @@ def _binary(op: Op) -> Callable[[Any, Any], Tensor]:
             p = tape.slots.get(p) or tape.slot(input)
         if q < 0:
             q = tape.slots.get(q) or tape.slot(other)
+        if keeps and ((p and one_keeps[0]) or (q and one_keeps[1])):
+            entry = (
+                a if (aa and p) or (ba and q) else None,
+                b if (ab and p) or (bb and q) else None,
+                r if (ay and p) or (by and q) else None,
+            )
+        else:
+            word &= ~SAVES
+            entry = None
         token = tape.next
         pack_into(tape.buffer, offset, word, p, q, 0, s, aux)
         tape.offset = offset + STRIDE
         tape.next = token + 1
         tape.tokens.append(token)
-        tape.keep.append(
-            (
-                a if (aa and p) or (ba and q) else None,
-                b if (ab and p) or (bb and q) else None,
-                r if (ay and p) or (by and q) else None,
-            )
-            if keeps
-            else None
-        )
+        tape.keep.append(entry)
         t._pos = token
         t._home = tape
         return t

@@ -18,7 +18,7 @@ from tapegrad.ops.core import ELEMENTWISE, Op
 from tapegrad.ops.picked import PICKS
 from tapegrad.ops.shape import JOINING, PASSES, STRIDED
 from tapegrad.tape import CLASS_SHIFT, COLUMN, ROW, SCALAR, Shape, strides
-from tapegrad.tensor import F8
+from tapegrad.tensor import F4, F8
 
 Layout = tuple[int, int] | None
 _layouts: dict[Any, Layout] = {}
@@ -30,7 +30,8 @@ _word = ctypes.c_int64.from_address
 
 def layout_of(op: Op, arrays: list[Any], result: np.ndarray, params: dict[str, Any]) -> Layout:
     """The bits and the AUX field of a record that the compiled walk understands, or None."""
-    if result.dtype.kind != "f":
+    kind = result.dtype
+    if kind is not F8 and kind is not F4:
         return None
     if op.kind is ELEMENTWISE:
         if len(arrays) > 3:
@@ -49,23 +50,23 @@ def layout_of(op: Op, arrays: list[Any], result: np.ndarray, params: dict[str, A
         kept = tuple(1 if d in key[2] else n for d, n in enumerate(shape))
         found = classes((kept,), shape)
         return _remember(key, found and (found[0], arrays[0].size))
-    if op.name in STRIDED and result.dtype is F8:
+    if op.name in STRIDED:
         place = place_of(arrays[0], result)
         return None if place < 0 else (0, place)
-    if op.name == "part" and result.dtype is F8:  # a copy, of which the walk knows what is seen
+    if op.name == "part":  # a copy, of which the walk knows what is seen
         place = place_of(arrays[0], arrays[0][params["index"]])
         return None if place < 0 else (0, place)
-    if op.name in JOINING and result.dtype is F8:
+    if op.name in JOINING:
         return _joined(op, arrays, result, params["dim"])
-    if op.name in ALONG and result.dtype is F8:
+    if op.name in ALONG:
         aux = along.packed(arrays[0], result, params)
         return (0, aux) if aux else None
-    if op.name in PICKS and result.dtype is F8:
+    if op.name in PICKS:
         aux = picked.packed(op.name, arrays, result, params)
         return (0, aux) if aux else None
-    if op.name == "matmul" and result.dtype is F8:
+    if op.name == "matmul":
         return matrix_layout(arrays[0].shape, arrays[1].shape)
-    if op.name in ("solve", "slogdet") and result.dtype is F8:
+    if op.name in ("solve", "slogdet") and kind is F8:
         return _system(arrays[0], result if op.name == "solve" else None)
     return None
 
@@ -75,7 +76,7 @@ def place_of(a: np.ndarray, r: np.ndarray) -> int:
     if not _DATA or a.size > SMALL or not a.flags.c_contiguous:
         return -1
     start = address(r) - address(a)
-    key = (a.size, start, r.shape, r.strides)
+    key = (a.size, a.itemsize, start, r.shape, r.strides)
     found = _places.get(key)
     if found is None:
         found = _new_place(a, r, start)
@@ -97,13 +98,15 @@ def _new_place(a: np.ndarray, r: np.ndarray, start: int) -> int:
     steps = tuple(s // a.itemsize for s in r.strides)
     place = strides.add(a.size, start // a.itemsize if r.size else 0, r.shape, steps)
     if place >= 0:
-        _places[a.size, start, r.shape, r.strides] = place
+        _places[a.size, a.itemsize, start, r.shape, r.strides] = place
     return place
 
 
 def _joined(op: Op, arrays: list[Any], result: np.ndarray, dim: int) -> Layout:
     """The layout of what was joined along a dimension: where each part lies in the whole."""
-    if result.size > SMALL or any(type(x) is not np.ndarray or x.dtype is not F8 for x in arrays):
+    if result.size > SMALL or any(
+        type(x) is not np.ndarray or x.dtype is not result.dtype for x in arrays
+    ):
         return None
     key: Any = (op.name, dim, *[x.shape for x in arrays])
     if key in _layouts:

@@ -56,8 +56,9 @@ PRINTED = 1000  # records that a printed tape shows; of a longer one its two end
 DROP_FLOOR = 1 << 20  # bytes of recorded results from which the newest records are looked at
 DEBT_FLOOR = 1 << 24  # bytes of recorded results before abandoned records are looked for
 
-MODE_OFF, MODE_FAST, MODE_CAREFUL = range(3)
+NARROW = -2  # a Tensor of float32 says NARROW - n where one of float64 says n
 
+MODE_OFF, MODE_FAST, MODE_CAREFUL = range(3)
 
 Mark = tuple[list[int], int, int, int]  # the tokens, and the lengths of these, leaves, wide
 

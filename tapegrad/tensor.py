@@ -2,8 +2,8 @@
 
 ``_a``     the array
 ``_pos``   0: a constant; < 0: a leaf that requires grad (a key of its own); > 0: a position
-``_s``     the number of its shape when it is a float64 array of not too many elements, else -1:
-           what the short road of `tapegrad.fast` takes
+``_s``     the number of its shape when it is a float64 array of not too many elements, which the
+           short roads take; of such a float32 array (the compiled road's) `NARROW` less it; or -1
 ``_home``  None: neither on a tape nor a view; a `Tape`: where `_pos` counts; a `View`: see there
 
 Everything that only some Tensors have (a gradient, hooks) stands in slots that stay empty.
@@ -24,14 +24,14 @@ from tapegrad.ops.core import Op
 from tapegrad.printing import describe
 from tapegrad.size import Size
 from tapegrad.specimen import lying
-from tapegrad.tape import HOOKED, WORD, Ended, Tape, current, leaf_keys, shapes
+from tapegrad.tape import HOOKED, NARROW, WORD, Ended, Tape, current, leaf_keys, shapes
 
 if TYPE_CHECKING:
     from tapegrad.functions.signatures import Operations
 else:  # `tapegrad.functions.methods` attaches them
     Operations = object
 
-F8 = np.dtype(np.float64)
+F8, F4 = np.dtype(np.float64), np.dtype(np.float32)
 SHORT = 1 << 14  # elements from which the general road, with its threads, is worth its overhead
 Chain = tuple[tuple[Op, dict[str, Any]], ...]
 
@@ -415,11 +415,14 @@ _numbers = shapes.ids
 
 
 def number(array: np.ndarray) -> int:
-    """The number of the shape of an array that the short road takes, or -1."""
-    if array.dtype is F8 and array.size < SHORT:
-        found = _numbers.get(array.shape)
-        return shapes.number(array.shape) if found is None else found
-    return -1
+    """What a Tensor of an array says in `_s`."""
+    kind = array.dtype
+    if (kind is not F8 and kind is not F4) or array.size >= SHORT:
+        return -1
+    found = _numbers.get(array.shape)
+    if found is None:
+        found = shapes.number(array.shape)
+    return found if kind is F8 else NARROW - found
 
 
 def wrap(array: np.ndarray | np.generic) -> Tensor:

@@ -40,7 +40,7 @@ from tapegrad.tape import (
     pack_into,
     shapes,
 )
-from tapegrad.tensor import F8, NO_GRAD, SHORT, Chain, Tensor, View
+from tapegrad.tensor import F4, F8, NO_GRAD, Chain, Tensor, View, number
 
 Params = dict[str, Any]
 _new = Tensor.__new__
@@ -142,14 +142,13 @@ def _new_way(op: Op, a: np.ndarray, params: Params, r: np.ndarray, key: Hashable
     if op is expand:
         bits, aux = classes((a.shape,), r.shape) or (GENERAL, 0)
         word |= bits
-    elif op in _strided and dtype is F8 and (place := place_of(a, r)) >= 0:
+    elif op in _strided and (dtype is F8 or dtype is F4) and (place := place_of(a, r)) >= 0:
         aux, ordered = place, True
     elif op.name not in PASSES:
         word |= GENERAL
-    number = shapes.number(r.shape)
-    short = number if dtype is F8 and r.size < SHORT else -1
     entry = (None, None, (params, ((a.shape, dtype),)))
-    way = Way(((op, params),), dtype, short, word, number, aux, ordered, entry)
+    shape = shapes.number(r.shape)
+    way = Way(((op, params),), dtype, number(r), word, shape, aux, ordered, entry)
     lies = ordered or op not in _strided or a.size > SMALL  # as it will in every such operand
     if key is not None and dtype is F8 and lies:
         if len(_ways) >= KNOWN:

@@ -14,7 +14,7 @@ from tapegrad.kernels.layout import (
     TUPLE_ITEMS,
 )
 from tapegrad.kernels.marks import find
-from tapegrad.kernels.memory import i4, i8, u1
+from tapegrad.kernels.memory import f4, f8, i4, i8, u1
 
 EXPONENT = 0x7FF0000000000000
 
@@ -52,6 +52,26 @@ def give_back(frame, address, nbytes):
 
 
 @typed
+def widened(frame, at, rows, cols, s0, s1):
+    """A buffer with the float32 numbers of a matrix as doubles, row after row."""
+    room = take(frame, rows * cols * 8)
+    source, target = f4(at), f8(room)
+    for i in range(rows):
+        for j in range(cols):
+            target[i * cols + j] = source[i * s0 + j * s1]
+    return room
+
+
+@typed
+def narrowed(frame, room, count, out, fresh):
+    """Add doubles to an adjoint in float32, and give their buffer back."""
+    source, target = f8(room), f4(out)
+    for i in range(count):
+        target[i] = source[i] if fresh else target[i] + source[i]
+    give_back(frame, room, count * 8)
+
+
+@typed
 def saved(frame, index, k):
     """The array header of a kept value, or 0."""
     entry = i8(frame[KEEP])[index]
@@ -85,11 +105,14 @@ def data(frame, header):
 
 
 @typed
-def stride(header, frame, dimension):
-    """A stride of a kept matrix in elements; a vector counts as a matrix of one row or column."""
+def stride(header, frame, dimension, shift):
+    """A stride of a kept matrix in elements; a vector counts as a matrix of one row or column.
+
+    An element takes `1 << shift` bytes.
+    """
     if i4(header + frame[ARRAY_STRIDES] - 16)[0] == 1:
         dimension = 0
-    return i8(i8(header + frame[ARRAY_STRIDES])[0])[dimension] >> 3
+    return i8(i8(header + frame[ARRAY_STRIDES])[0])[dimension] >> shift
 
 
 @typed

@@ -40,6 +40,7 @@ NAMED = {
     "checked": numba.types.boolean,
     "fresh": numba.types.boolean,
     "mean": numba.types.boolean,
+    "narrow": numba.types.boolean,
     "first_turned": numba.types.boolean,
     "second_turned": numba.types.boolean,
 }

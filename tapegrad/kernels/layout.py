@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapegrad.tape import DTYPE_SHIFT
+
 # Fields of the frame.  The first ones change from sweep to sweep and are written together; those
 # of the second line say what a sweep from one root to one leaf is about.
 (
@@ -47,6 +49,7 @@ LEAF_REACHED = 2  # beside 1, in the marks of the needed leaves: a root depends 
     KIND_SOLVE, KIND_SLOGDET,
 ) = range(4, 13)  # fmt: skip
 
+SINGLE = 1 << DTYPE_SHIFT  # in the word of a record: float32
 FIELD = 16  # bits of a number in AUX where that holds several
 SMALL = 4096  # elements up to which an adjoint is handled by the walk
 MATRIX = 4096  # elements up to which matrices are multiplied within the walk

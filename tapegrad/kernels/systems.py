@@ -67,7 +67,7 @@ def turned(frame, header, n, right, cols):
     """Solve with the transpose of a kept matrix, in place; whether the result is finite."""
     at = take(frame, n * n * 8)
     matrix, source = f8(at), f8(data(frame, header))
-    s0, s1 = stride(header, frame, 0), stride(header, frame, 1)
+    s0, s1 = stride(header, frame, 0, 3), stride(header, frame, 1, 3)
     for i in range(n):
         for j in range(n):
             matrix[i * n + j] = source[j * s0 + i * s1]
@@ -98,7 +98,7 @@ def solution(frame, record, index, g):
     code = input_at(frame, record, 0)
     if good and wanted(frame, code):
         header = saved(frame, index, 2)
-        s0, s1 = stride(header, frame, 0), stride(header, frame, 1)
+        s0, s1 = stride(header, frame, 0, 3), stride(header, frame, 1, 3)
         good = all_finite(data(frame, header), s0, s1, n, cols)
         if good:
             y = f8(data(frame, header))

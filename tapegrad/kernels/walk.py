@@ -7,14 +7,14 @@ at every record that needs Python.
 """
 
 from tapegrad.kernels.buffers import (
-    all_finite,
     cell_of,
     data,
     give_back,
+    narrowed,
     saved,
-    stride,
     take,
     wanted,
+    widened,
 )
 from tapegrad.kernels.flags import typed
 from tapegrad.kernels.layout import (
@@ -34,7 +34,6 @@ from tapegrad.kernels.layout import (
     FREE,
     FREE_LISTS,
     GEMM,
-    GEMM_ARGUMENTS,
     INTO,
     KEEP,
     KEEP_AT,
@@ -68,6 +67,7 @@ from tapegrad.kernels.layout import (
     SEED_COUNT,
     SEED_VALUE,
     SEEDS,
+    SINGLE,
     SIZES,
     SMALL,
     STRICT,
@@ -93,13 +93,13 @@ from tapegrad.kernels.marks import (
 )
 from tapegrad.kernels.memory import (
     call8,
-    call_gemm,
     f4,
     f8,
     i4,
     i8,
     u1,
 )
+from tapegrad.kernels.products import factor
 from tapegrad.kernels.strided import clear, gather, scatter
 from tapegrad.kernels.systems import system
 from tapegrad.tape import (
@@ -198,92 +198,6 @@ def spread(frame, record, g, out, fresh, n, mean):
 
 
 @typed
-def blas_order(s0, s1, rows, cols):
-    """How BLAS can read a matrix: 1 by rows, 2 by columns, 0 not at all (its rows overlap, say)."""
-    if s1 == 1 and (s0 >= cols or rows == 1):
-        return 1
-    if s0 == 1 and (s1 >= rows or cols == 1):
-        return 2
-    return 0
-
-
-@typed
-def gemm(frame, first_turned, second_turned, m, n, k, a, lda, b, ldb, fresh, c, ldc):
-    """c[n, m] (+)= op(b)[n, k] op(a)[k, m] in C order: BLAS's own columns are our rows."""
-    block = frame[GEMM_ARGUMENTS]
-    words = i8(block)
-    sizes = i4(block + 13 * 8)
-    sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], sizes[5] = m, n, k, lda, ldb, ldc
-    numbers = f8(block + 16 * 8)
-    numbers[0], numbers[1] = 1.0, 0.0 if fresh else 1.0
-    letters = u1(block + 18 * 8)
-    letters[0] = 84 if first_turned else 78  # "T" or "N"
-    letters[1] = 84 if second_turned else 78
-    at = block + 13 * 8
-    words[0], words[1] = block + 18 * 8, block + 18 * 8 + 1
-    words[2], words[3], words[4] = at, at + 4, at + 8
-    words[5] = block + 16 * 8
-    words[6], words[7], words[8], words[9] = a, at + 12, b, at + 16
-    words[10] = block + 17 * 8
-    words[11], words[12] = c, at + 20
-    call_gemm(frame[GEMM], block)
-
-
-@typed
-def left_adjoint(frame, header, g, out, m, inner, cols, fresh):
-    """out[m, inner] += g[m, cols] @ b[inner, cols]^T; a zero of g contributes zero."""
-    at = data(frame, header)
-    b = f8(at)
-    s0, s1 = stride(header, frame, 0), stride(header, frame, 1)
-    if cols == 1:  # a vector, or a single column: its one stride is that along `inner`
-        s1 = 1
-    order = blas_order(s0, s1, inner, cols)
-    if order != 0 and all_finite(at, s0, s1, inner, cols):
-        if order == 1:
-            gemm(frame, True, False, inner, m, cols, at, max(s0, cols), g, cols, fresh, out, inner)
-        else:
-            gemm(frame, False, False, inner, m, cols, at, max(s1, inner), g, cols, fresh, out,
-                 inner)  # fmt: skip
-        return
-    adjoint, target = f8(g), f8(out)
-    if fresh:
-        clear(out, m * inner * 8)
-    for i in range(m):
-        for c in range(cols):
-            weight = adjoint[i * cols + c]
-            if weight != 0.0:
-                for k in range(inner):
-                    target[i * inner + k] += weight * b[k * s0 + c * s1]
-
-
-@typed
-def right_adjoint(frame, header, g, out, m, inner, cols, fresh):
-    """out[inner, cols] += a[m, inner]^T @ g[m, cols]; a zero of g contributes zero."""
-    at = data(frame, header)
-    a = f8(at)
-    s0, s1 = stride(header, frame, 0), stride(header, frame, 1)
-    if m == 1:
-        s0 = inner * s1
-    order = blas_order(s0, s1, m, inner)
-    if order != 0 and all_finite(at, s0, s1, m, inner):
-        if order == 1:
-            gemm(frame, False, True, cols, inner, m, g, cols, at, max(s0, inner), fresh, out, cols)
-        else:
-            gemm(frame, False, False, cols, inner, m, g, cols, at, max(s1, m), fresh, out, cols)
-        return
-    adjoint, target = f8(g), f8(out)
-    if fresh:
-        clear(out, inner * cols * 8)
-    for i in range(m):
-        for k in range(inner):
-            weight = a[i * s0 + k * s1]
-            for c in range(cols):
-                value = adjoint[i * cols + c]
-                product = weight * value
-                target[k * cols + c] += product if value != 0.0 else 0.0
-
-
-@typed
 def row_step(how, step, itemsize):
     """How far an operand moves from one row of the result to the next."""
     if how == SCALAR or how == ROW:
@@ -349,14 +263,24 @@ def elementwise(frame, record, index, k, g, n, itemsize, out, fresh):
 
 
 @typed
-def along(frame, record, index, g, out, fresh):
+def along(frame, record, index, n, g, out, fresh, narrow):
     """One kernel call for all rows; where there is an adjoint already, the new one is added."""
     aux = record[AUX]
-    size, n, inner = aux & FIELD_MASK, (aux >> FIELD) & FIELD_MASK, (aux >> 2 * FIELD) & FIELD_MASK
-    kernel = i8(frame[KERNELS])[kernel_at(record[WORD], 0, 0)]
+    size, each, inner = (
+        aux & FIELD_MASK, (aux >> FIELD) & FIELD_MASK, (aux >> 2 * FIELD) & FIELD_MASK
+    )  # fmt: skip
+    kernel = i8(frame[KERNELS])[kernel_at(record[WORD] & ~SINGLE, 0, 0)]
     x, y = value_address(frame, index, 0), value_address(frame, index, 1)
+    if narrow and x:
+        x = widened(frame, x, 1, size, 0, 1)
+    if narrow and y:
+        y = widened(frame, y, 1, n, 0, 1)
     into = out if fresh else take(frame, size * 8)
-    call8(kernel, n, inner, size // (n * inner), g, x, y, into, aux >> 3 * FIELD)
+    call8(kernel, each, inner, size // (each * inner), g, x, y, into, aux >> 3 * FIELD)
+    if narrow and x:
+        give_back(frame, x, size * 8)
+    if narrow and y:
+        give_back(frame, y, n * 8)
     if not fresh:
         source, target = f8(into), f8(out)
         for i in range(size):
@@ -391,48 +315,54 @@ def put_back(aux, places_at, n, g, out):
 
 
 @typed
+def moved(frame, record, index, kind, k, g, n, size, out, fresh, narrow):
+    """Add a contribution that is more than elementwise, in doubles.
+
+    `narrow`: the values that the record keeps are float32.
+    """
+    aux = record[AUX]
+    if kind == KIND_VIEW:
+        scatter(i8(frame[VIEWS] + 8 * aux), g, out, fresh)
+    elif kind == KIND_JOIN:
+        gather(i8(frame[VIEWS] + 8 * i8(frame[VIEWS])[aux + k]), g, out, fresh)
+    elif kind == KIND_MATMUL:
+        factor(frame, record, index, k, g, out, fresh, narrow)
+    elif kind == KIND_ALONG:
+        along(frame, record, index, n, g, out, fresh, narrow)
+    elif kind == KIND_PICK:
+        if fresh:
+            clear(out, size * 8)
+        put_back(aux, value_address(frame, index, 1), n, g, out)
+
+
+@typed
 def contribute(frame, record, index, kind, k, g, n, itemsize):
     """Add the contribution of one record to the adjoint of its k-th input."""
-    word = record[WORD]
-    code = input_at(frame, record, k)
-    aux = record[AUX]
-    size = input_size(frame, kind, word, n, aux, k)
-    cell = i8(cell_of(frame, code))
+    size = input_size(frame, kind, record[WORD], n, record[AUX], k)
+    cell = i8(cell_of(frame, input_at(frame, record, k)))
     fresh = cell[0] == 0
     if fresh:
         cell[0] = take(frame, size * itemsize)
     out = cell[0] & ~1
     if kind == KIND_SUM or kind == KIND_MEAN:
         spread(frame, record, g, out, fresh, n, kind == KIND_MEAN)
-        return
-    if kind == KIND_VIEW:
-        scatter(i8(frame[VIEWS] + 8 * aux), g, out, fresh)
-        return
-    if kind == KIND_JOIN:
-        gather(i8(frame[VIEWS] + 8 * i8(frame[VIEWS])[aux + k]), g, out, fresh)
-        return
-    if kind == KIND_MATMUL:
-        m, inner, cols = aux & 0xFFFFF, (aux >> 20) & 0xFFFFF, aux >> 40
-        if k == 0:
-            left_adjoint(frame, saved(frame, index, 1), g, out, m, inner, cols, fresh)
-        else:
-            right_adjoint(frame, saved(frame, index, 0), g, out, m, inner, cols, fresh)
-        return
-    if kind == KIND_ALONG:
-        along(frame, record, index, g, out, fresh)
-        return
-    if kind == KIND_PICK:
-        if fresh:
-            clear(out, size * 8)
-        put_back(record[AUX], value_address(frame, index, 1), n, g, out)
-        return
-    elementwise(frame, record, index, k, g, n, itemsize, out, fresh)
+    elif kind < KIND_SUM:
+        elementwise(frame, record, index, k, g, n, itemsize, out, fresh)
+    else:
+        narrow = itemsize == 4
+        source, target = g, out
+        if narrow:
+            source, target = widened(frame, g, 1, n, 0, 1), take(frame, size * 8)
+        moved(frame, record, index, kind, k, source, n, size, target, fresh or narrow, narrow)
+        if narrow:
+            give_back(frame, source, n * 8)
+            narrowed(frame, target, size, out, fresh)
 
 
 @typed
 def strides_ok(frame, record, index, kind):
     """Whether a kernel can read the kept values: in C order without gaps."""
-    if i8(frame[KEEP])[index] == frame[NOTHING] or kind >= 4:
+    if i8(frame[KEEP])[index] == frame[NOTHING] or kind >= KIND_SUM:
         return True
     for k in range(kind + 1):
         header = saved(frame, index, k)
@@ -463,8 +393,10 @@ def obstacle(frame, record, index, kind, n):
             continue
         if input_size(frame, kind, word, n, record[AUX], k) > SMALL:
             return WANTS_PYTHON
-        if kind < 4 or kind == KIND_ALONG:
-            at = kernel_at(word, k, pattern(word) if kind < 4 else 0)
+        if kind < KIND_SUM or kind == KIND_ALONG:
+            at = kernel_at(word, k, pattern(word))
+            if kind == KIND_ALONG:
+                at = kernel_at(word & ~SINGLE, k, 0)
             if i8(frame[KERNELS])[at] == 0:
                 frame[DETAIL] = at
                 return WANTS_KERNEL

@@ -15,7 +15,7 @@ import numpy as np
 from tapegrad.kernels.layout import FIELD, SMALL
 from tapegrad.tape import Shape
 
-# Of one float64 operand; the names are those of the loops in `kernels.along`.
+# Of one operand; the names are those of the loops in `kernels.along`.
 ALONG = frozenset("prod amax amin norm var std logsumexp softmax log_softmax cumsum".split())
 
 
@@ -48,7 +48,9 @@ def packed(x: np.ndarray, y: np.ndarray, params: dict[str, Any]) -> int:
 
     It holds how many elements the operand has, those of a row, `inner`, and what `extra` gives.
     """
-    if not 0 < x.size <= SMALL or not (x.flags.c_contiguous and y.flags.c_contiguous):
+    # In float32 the walk makes room for the same numbers as doubles.
+    most = SMALL // (8 // x.itemsize)
+    if not 0 < x.size <= most or not (x.flags.c_contiguous and y.flags.c_contiguous):
         return 0
     found, number = rows(x.shape, params.get("dim", range(x.ndim))), extra(params)
     if found is None or number < 0:

@@ -13,13 +13,14 @@ import numpy as np
 from tapegrad import along, fast, storage, views
 from tapegrad.cpython import address_of, numpy_function
 from tapegrad.kernels import table as kernels
+from tapegrad.kernels.layout import SINGLE
 from tapegrad.kernels.road import frame as at
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code
 from tapegrad.ops.elementwise import Composed, Lazy
 from tapegrad.road.sights import Known
 from tapegrad.size import Size
-from tapegrad.tape import DTYPE_BITS, SAVES, Tape, current, shapes
-from tapegrad.tensor import F8, INFERENCE, NO_GRAD, SHORT, Tensor, View, wrap
+from tapegrad.tape import DTYPE_BITS, NARROW, SAVES, Tape, current, shapes
+from tapegrad.tensor import F4, F8, INFERENCE, NO_GRAD, SHORT, Tensor, View, wrap
 
 _C = {
     "GET_STATE": "PyThreadState_Get", "GET_ID": "PyThreadState_GetID",
@@ -77,10 +78,10 @@ class _Ufunc(ctypes.Structure):
     )
 
 
-def _loop(ufunc: Any, result: str = "d") -> tuple[int, int] | None:
-    """The address of a ufunc's loop over doubles, and of the data that goes with it."""
+def _loop(ufunc: Any, letter: str = "d", result: str = "") -> tuple[int, int] | None:
+    """The address of a ufunc's loop over a type, and of the data that goes with it."""
     head = _Ufunc.from_address(id(ufunc))
-    wanted = "d" * ufunc.nin + "->" + result
+    wanted = letter * ufunc.nin + "->" + (result or letter)
     same = (head.nin, head.nargs, head.ntypes) == (ufunc.nin, ufunc.nargs, ufunc.ntypes)
     if not same or wanted not in ufunc.types or not head.loops:
         return None
@@ -95,7 +96,7 @@ def _compares(op: Op) -> bool:
     return isinstance(op.forward, np.ufunc) and "d" * op.forward.nin + "->?" in op.forward.types
 
 
-def steps_of(op: Op) -> list[int]:
+def steps_of(op: Op, letter: str = "d") -> list[int]:
     """The loops that compute an operation, as they stand in its row; [] where there are none."""
     forward = op.forward
     if isinstance(forward, Lazy):
@@ -106,7 +107,7 @@ def steps_of(op: Op) -> list[int]:
         return []
     row: list[int] = []
     for ufunc, names in forward.steps:
-        loop = _loop(ufunc, "?" if _compares(op) else "d")
+        loop = _loop(ufunc, letter, "?" if _compares(op) else "")
         if loop is None:
             return []
         operands = [_OPERANDS[name] for name in names]
@@ -153,6 +154,11 @@ def travelling() -> list[Op]:
     ]
 
 
+def shape_number(short: int) -> int:
+    """The number of the shape of a Tensor that says `short` in `_s`."""
+    return short if short >= 0 else NARROW - short
+
+
 def _numbers(args: tuple[Any, ...], result: np.ndarray) -> int:
     """Which operands are one number where the result is more, as bits."""
     if result.size == 1:
@@ -172,6 +178,7 @@ class Frame:
         self.sights = Known()
         self.held: list[Any] = []
         self.kept: dict[tuple[int, int], Any] = {}
+        self.narrow: dict[tuple[int, int], Any] = {}
         self._functions()
         self._objects()
         for op in travelling():
@@ -193,24 +200,29 @@ class Frame:
             self.put(**{field: _offset(kind, name) for field, name in names.items()})
         objects = {
             "TENSOR": Tensor, "VIEW": View, "FLOAT": float, "INT": int, "NONE": None,
-            "FALSE": False, "NO_TEXT": "", "ZERO": 0, "CURRENT": current, "TAPE_NAME": _TAPE,
+            "FALSE": False, "NO_TEXT": "", "ZERO": 0, "NARROW_ZERO": NARROW,
+            "CURRENT": current, "TAPE_NAME": _TAPE,
             "TRUE": True, "NO_GRAD": NO_GRAD, "NO_STEPS": (), "TUPLE": tuple, "SIZE": Size,
             "LIST": list, "SLICE": slice, "DOTS": ..., "SHOWN": views.shown,
             "INFERENCE_MODE": INFERENCE, "WIDE_INT": np.int64,
             "LEARN_VIEW": self.sights.learn, "I8": np.dtype(np.int64),
-            "CONSTANTS": fast.constants, "F8": F8, "BOOL": np.dtype(bool), "ARRAY": np.ndarray,
+            "CONSTANTS": fast.constants, "NARROW_CONSTANTS": fast.narrow_constants,
+            "NARROW_CONSTANT": fast.narrow_constant, "F8": F8, "F4": F4,
+            "BOOL": np.dtype(bool), "ARRAY": np.ndarray,
             "NO_NUMBER": -1, "CONSTANT": fast.constant, "CHANGED": storage.bump,
             "LEARN_PAIR": self.learn_pair, "LEARN_PRODUCT": self.learn_product,
             "LEARN_TOTAL": self.learn_total,
         }  # fmt: skip
         self.held += objects.values()
         self.put(**{field: id(thing) for field, thing in zip(objects, self.held, strict=True)})
-        adding, multiplying = _loop(np.add), _loop(np.matmul)
-        if adding is None or multiplying is None:
-            raise RuntimeError("NumPy's loops over doubles are not where they were")
-        start = np.add.reduce(np.array([-0.0])).view(np.int64)  # of NumPy's sums: 0 or -0
-        self.put(SUM_LOOP=adding[0], SUM_DATA=adding[1], SUM_START=int(start))
-        self.put(PRODUCT_LOOP=multiplying[0], PRODUCT_DATA=multiplying[1])
+        for letter, narrow, bits in (("d", "", np.int64), ("f", "NARROW_", np.int32)):
+            adding, multiplying = _loop(np.add, letter), _loop(np.matmul, letter)
+            if adding is None or multiplying is None:
+                raise RuntimeError("NumPy's loops over floats are not where they were")
+            start = np.add.reduce(np.array([-0.0], letter)).view(bits)  # of NumPy's sums: 0 or -0
+            words = dict(zip(("SUM_LOOP", "SUM_DATA", "SUM_START"), (*adding, start), strict=True))
+            words |= zip(("PRODUCT_LOOP", "PRODUCT_DATA"), multiplying, strict=True)
+            self.put(**{narrow + name: int(word) for name, word in words.items()})
         self.put(
             ROWS=self.rows.ctypes.data, PAIRS=self.pairs.ctypes.data,
             PRODUCTS=self.products.ctypes.data, TOTALS=self.totals.ctypes.data,
@@ -241,6 +253,8 @@ class Frame:
         row[at.TRUTH] = _compares(op)
         steps = steps_of(op) if op.kind is ELEMENTWISE else [op.name == "mean"]
         row[at.STEPS : at.STEPS + len(steps)] = steps
+        narrow = steps_of(op, "f") if op.kind is ELEMENTWISE else []
+        row[at.NARROW_STEPS : at.NARROW_STEPS + len(narrow)] = narrow
         if not steps and isinstance(op.forward, Lazy):
             otherwise = self._once_loaded(op, otherwise)
         self.held.append(otherwise)
@@ -259,45 +273,71 @@ class Frame:
 
     def _once_met(self, op: Op, otherwise: Callable[..., Any]) -> Callable[..., Any]:
         """What calls an operation of three operands, and looks for its loops when they pay."""
-        met: dict[int, int] = {}
+        met: dict[tuple[int, str], int] = {}
 
         def function(*args: Any) -> Any:
             found = otherwise(*args)
-            if type(found) is Tensor and found._s >= 0:
-                scalars = _numbers(args, found._a)
-                times = met[scalars] = met.get(scalars, 0) + 1
+            if type(found) is Tensor and found._s != -1:
+                scalars, dtype = _numbers(args, found._a), "f8" if found._s >= 0 else "f4"
+                times = met[scalars, dtype] = met.get((scalars, dtype), 0) + 1
                 if times == along.MANY or (
-                    times == along.TIMES and kernels.is_compiled(op, "f8", scalars)
+                    times == along.TIMES and kernels.is_compiled(op, dtype, scalars)
                 ):
-                    loop = kernels.forward(op, "f8", scalars)
+                    loop = kernels.forward(op, dtype, scalars)
                     if loop is not None:
-                        self.rows[op.code][at.STEPS + scalars] = loop.address
+                        first = at.STEPS if dtype == "f8" else at.NARROW_STEPS
+                        self.rows[op.code][first + scalars] = loop.address
             return found
 
         return function
 
+    # The numbers of shapes are those that Tensors have, below -1 for float32.
+
     def learn_pair(self, s: int, sb: int) -> None:
         """Fill in the line of a pair of shapes that are broadcast together."""
-        found, bits, aux = fast.pairs.get((s, sb)) or fast.pair(s, sb)
-        if found not in (s, sb):  # neither operand has the result's shape
+        one, two = shape_number(s), shape_number(sb)
+        found, bits, aux = fast.pairs.get((one, two)) or fast.pair(one, two)
+        if found not in (one, two):  # neither operand has the result's shape
             found = -1
-        self._line(self.pairs, s, sb, found, bits, aux, found == sb)
+        self._line(self.pairs, one, two, s < 0, found, bits, aux, found == two)
 
     def learn_product(self, s: int, sb: int) -> None:
         """Fill in the line of the shapes of two matrices or vectors that are multiplied."""
-        found, bits, aux, extra = fast.products.get((s, sb)) or fast.product(s, sb)
+        one, two = shape_number(s), shape_number(sb)
+        found, bits, aux, extra = fast.products.get((one, two)) or fast.product(one, two)
         if found >= 0 and shapes.counts[found] >= SHORT:
             found = -1  # which takes its time, and other threads need not wait for it
-        self._line(self.products, s, sb, found, bits, aux, id(extra))
+        if s < 0:
+            extra = self._narrow((one, two), extra)
+        self._line(self.products, one, two, s < 0, found, bits, aux, id(extra))
 
     def learn_total(self, code: int, s: int) -> None:
         """Fill in the line of the sum or the mean of everything of a shape."""
-        word, aux, extra = fast.wholes[by_code[code]](s)
+        one = shape_number(s)
+        word, aux, extra = fast.wholes[by_code[code]](one)
+        if s < 0:
+            word, extra = word | SINGLE, (*extra[:-1], self._narrow((code, one), extra[-1]))
         self.kept[code, s] = extra
-        self._line(self.totals, code, s, 0, word, aux, id(extra))
+        self._line(self.totals, code, one, s < 0, 0, word, aux, id(extra))
+
+    def _narrow(self, key: tuple[int, int], extra: Any) -> Any:
+        """What a record keeps beside its values, as of operands in float32; it is held."""
+        if extra is None:
+            return None
+        params, specs = extra
+        found = params, tuple((shape, F4) for shape, _ in specs)
+        return self.narrow.setdefault(key, found)
 
     @staticmethod
     def _line(
-        lines: np.ndarray, s: int, sb: int, shape: int, bits: int, aux: int, more: int
+        lines: np.ndarray,
+        s: int,
+        sb: int,
+        narrow: bool,
+        shape: int,
+        bits: int,
+        aux: int,
+        more: int,
     ) -> None:
+        sb |= at.NARROW_LINE if narrow else 0
         lines[(31 * s + sb) % at.LINES] = (s << 32 | sb) + 1, shape, bits, aux, more

@@ -8,8 +8,8 @@ Python.
 """
 
 from tapegrad.kernels.flags import typed
-from tapegrad.kernels.layout import ALIGNED, ALIGNED_IN_C_ORDER
-from tapegrad.kernels.memory import address, call1, call3, call4, f8, i4, i8, room_i8
+from tapegrad.kernels.layout import ALIGNED, ALIGNED_IN_C_ORDER, SINGLE
+from tapegrad.kernels.memory import address, call1, call3, call4, f4, f8, i4, i8, room_i8
 from tapegrad.kernels.road.frame import (
     ALONG,
     AUX,
@@ -18,7 +18,6 @@ from tapegrad.kernels.road.frame import (
     CALL,
     DECREF,
     DIVIDES,
-    F8,
     FROM_LONG,
     INCREF,
     LEARN_PAIR,
@@ -27,6 +26,14 @@ from tapegrad.kernels.road.frame import (
     LOOP,
     MATMUL,
     MORE,
+    NARROW_LINE,
+    NARROW_PRODUCT_DATA,
+    NARROW_PRODUCT_LOOP,
+    NARROW_STEPS,
+    NARROW_SUM_DATA,
+    NARROW_SUM_LOOP,
+    NARROW_SUM_START,
+    NARROW_ZERO,
     NEW_TUPLE,
     NO_NUMBER,
     NONE,
@@ -58,7 +65,9 @@ from tapegrad.kernels.road.objects import (
     FIRST_CLASS,
     ITEMS,
     KIND,
+    NARROW_SIZE,
     NDIM,
+    OPERAND,
     PLACE,
     REFUSED,
     SECOND_CLASS,
@@ -67,9 +76,11 @@ from tapegrad.kernels.road.objects import (
     VALUES,
     array_of,
     count_of,
+    floats_of,
+    let_go,
     line_of,
     line_of_shapes,
-    operand,
+    operands,
     put,
     recording,
     tape_of_thread,
@@ -79,11 +90,12 @@ from tapegrad.kernels.road.records import completed, kept
 from tapegrad.kernels.road.rows import along
 from tapegrad.kernels.road.three import three
 from tapegrad.kernels.road.views import viewed
+from tapegrad.tape import NARROW, SAVES
 from tapegrad.tape import SCALAR as AS_SCALAR
 
 
 @typed
-def elementwise(frame, tape, row_at, first, second):
+def elementwise(frame, tape, row_at, first, second, itemsize):
     """An elementwise operation of one operand or two."""
     record = recording(frame, tape)
     if record == REFUSED:
@@ -103,7 +115,7 @@ def elementwise(frame, tape, row_at, first, second):
             like = second
             shape = other
         else:
-            line = line_of_shapes(frame, frame[PAIRS], frame[LEARN_PAIR], first, second)
+            line = line_of_shapes(frame, frame[PAIRS], frame[LEARN_PAIR], first, second, itemsize)
             if line == 0:
                 return 0
             shape, bits, length = i8(line)[SHAPE], i8(line)[BITS], i8(line)[AUX]
@@ -113,12 +125,14 @@ def elementwise(frame, tape, row_at, first, second):
                 like = second
     truth = i8(row_at)[TRUTH]
     array = i8(like)[VALUES]
-    result = array_of(
-        frame, frame[BOOL] if truth else frame[F8], i4(array + NDIM)[0], i8(array)[ARRAY_SHAPE]
-    )
+    ndim, lengths = i4(array + NDIM)[0], i8(array)[ARRAY_SHAPE]
+    if truth:
+        result = array_of(frame, frame[BOOL], ndim, lengths)
+    else:
+        result = floats_of(frame, itemsize, ndim, lengths)
     if result == 0:
         return 0
-    if not compute(frame, row_at, first, second, result, bits, length):
+    if not compute(frame, row_at, first, second, result, bits, length, itemsize):
         call1(frame[DECREF], result)
         return REFUSED
     tracked = 1 if record and places != 0 and not truth else 0
@@ -129,14 +143,15 @@ def elementwise(frame, tape, row_at, first, second):
         entry = kept(frame, row_at, first, second, result)
     else:
         call1(frame[INCREF], entry)
-    word = i8(row_at)[WORD] | bits
+    word = (i8(row_at)[WORD] | bits) & ~(SAVES if entry == frame[NONE] else 0)
+    word |= SINGLE if itemsize == NARROW_SIZE else 0
     return completed(
         frame, tape, tracked, first, second, 0, word, shape, length, shape_at, entry, result
     )
 
 
 @typed
-def multiplied(frame, a, b):
+def multiplied(frame, a, b, itemsize):
     """The product of two arrays; 0 with an exception set, or REFUSED: one of arithmetic came about.
 
     NumPy's loop takes the lengths of one product and the steps along each dimension; a vector has
@@ -159,27 +174,29 @@ def multiplied(frame, a, b):
         ndim += 1
     if rows * inner * columns == 0:
         return REFUSED
-    result = array_of(frame, frame[F8], ndim, address(lengths))
+    result = floats_of(frame, itemsize, ndim, address(lengths))
     if result == 0:
         return 0
-    paces[7], paces[8] = 8 * columns, 8
+    paces[7], paces[8] = itemsize * columns, itemsize
     size[0], size[1], size[2], size[3] = 1, rows, inner, columns
     arguments = room_i8(3)
     arguments[0], arguments[1] = i8(a)[ARRAY_DATA], i8(b)[ARRAY_DATA]
     arguments[2] = i8(result)[ARRAY_DATA]
-    call4(
-        frame[PRODUCT_LOOP], address(arguments), address(size), address(paces), frame[PRODUCT_DATA]
-    )
+    narrow = itemsize == NARROW_SIZE
+    loop, loop_data = NARROW_PRODUCT_LOOP if narrow else PRODUCT_LOOP, PRODUCT_DATA
+    if narrow:
+        loop_data = NARROW_PRODUCT_DATA
+    call4(frame[loop], address(arguments), address(size), address(paces), frame[loop_data])
     return unexceptional(frame, result)
 
 
 @typed
-def product(frame, tape, row_at, first, second):
+def product(frame, tape, row_at, first, second, itemsize):
     """The product of two matrices or vectors."""
     record = recording(frame, tape)
     if record == REFUSED or i8(first)[THING] == 0 or i8(second)[THING] == 0:
         return REFUSED
-    line = line_of_shapes(frame, frame[PRODUCTS], frame[LEARN_PRODUCT], first, second)
+    line = line_of_shapes(frame, frame[PRODUCTS], frame[LEARN_PRODUCT], first, second, itemsize)
     if line == 0:
         return 0
     shape, word = i8(line)[SHAPE], i8(row_at)[WORD] | i8(line)[BITS]
@@ -187,7 +204,7 @@ def product(frame, tape, row_at, first, second):
         return REFUSED
     aux, static = i8(line)[AUX], i8(line)[MORE]  # the line may soon be that of another pair
     a, b = i8(first)[VALUES], i8(second)[VALUES]
-    result = multiplied(frame, a, b)
+    result = multiplied(frame, a, b, itemsize)
     if result == 0 or result == REFUSED:
         return result
     p, q = i8(first)[PLACE], i8(second)[PLACE]
@@ -202,17 +219,19 @@ def product(frame, tape, row_at, first, second):
             put(frame, entry, ITEMS + 3, static)
     else:
         call1(frame[INCREF], entry)
-    shape_at = call1(frame[FROM_LONG], shape)
+    narrow = itemsize == NARROW_SIZE
+    word |= SINGLE if narrow else 0
+    shape_at = call1(frame[FROM_LONG], NARROW - shape if narrow else shape)
     return completed(
         frame, tape, tracked, first, second, 0, word, shape, aux, shape_at, entry, result
     )
 
 
 @typed
-def total(frame, tape, row_at, code, first):
+def total(frame, tape, row_at, code, first, itemsize):
     """The sum, or the mean, of all elements."""
     record = recording(frame, tape)
-    array = i8(first)[VALUES]
+    array, narrow = i8(first)[VALUES], itemsize == NARROW_SIZE
     count = count_of(array)
     if record == REFUSED or count == 0:
         return REFUSED
@@ -220,32 +239,40 @@ def total(frame, tape, row_at, code, first):
     if code_at == 0:
         return 0
     shape_at = i8(i8(first)[THING])[frame[T_SHAPE]]
-    line = line_of(
-        frame, frame[TOTALS], frame[LEARN_TOTAL], code, i8(first)[KIND], code_at, shape_at
-    )
+    kind = i8(first)[KIND] | (NARROW_LINE if narrow else 0)
+    line = line_of(frame, frame[TOTALS], frame[LEARN_TOTAL], code, kind, code_at, shape_at)
     call1(frame[DECREF], code_at)
     if line == 0:
         return 0
-    result = array_of(frame, frame[F8], 0, 0)
+    result = floats_of(frame, itemsize, 0, 0)
     if result == 0:
         return 0
     arguments, paces, size = room_i8(3), room_i8(3), room_i8(1)
     at = i8(result)[ARRAY_DATA]
-    i8(at)[0] = frame[SUM_START]
     arguments[0], arguments[1], arguments[2] = at, i8(array)[ARRAY_DATA], at
-    paces[0], paces[1], paces[2] = 0, 8, 0
+    paces[0], paces[1], paces[2] = 0, itemsize, 0
     size[0] = count
-    call4(frame[SUM_LOOP], address(arguments), address(size), address(paces), frame[SUM_DATA])
+    if narrow:
+        i4(at)[0] = frame[NARROW_SUM_START]
+        loop, loop_data = frame[NARROW_SUM_LOOP], frame[NARROW_SUM_DATA]
+    else:
+        i8(at)[0] = frame[SUM_START]
+        loop, loop_data = frame[SUM_LOOP], frame[SUM_DATA]
+    call4(loop, address(arguments), address(size), address(paces), loop_data)
     if i8(row_at)[DIVIDES]:
-        f8(at)[0] /= count
+        if narrow:
+            f4(at)[0] /= count
+        else:
+            f8(at)[0] /= count
     if unexceptional(frame, result) == REFUSED:
         return REFUSED
     tracked = 1 if record and i8(first)[PLACE] != 0 else 0
     entry = i8(line)[MORE] if tracked else frame[NONE]
     call1(frame[INCREF], entry)
-    call1(frame[INCREF], frame[ZERO])
+    number_at = frame[NARROW_ZERO if narrow else ZERO]
+    call1(frame[INCREF], number_at)
     return completed(
-        frame, tape, tracked, first, 0, 0, i8(line)[BITS], 0, i8(line)[AUX], frame[ZERO], entry,
+        frame, tape, tracked, first, 0, 0, i8(line)[BITS], 0, i8(line)[AUX], number_at, entry,
         result,
     )  # fmt: skip
 
@@ -288,26 +315,19 @@ def call(frame_at, kind, code, a, b):
         if found == REFUSED:
             return otherwise(frame, row_at, 3, given[0], given[1], given[2])
         return found
-    found = REFUSED
-    one, two = room_i8(4), room_i8(4)
-    first, second = address(one), address(two) if b != 0 else 0
-    one[THING], one[VALUES] = 1, 0
-    two[THING], two[VALUES] = 1, 0
-    lies = ALIGNED if kind == MATMUL else ALIGNED_IN_C_ORDER
-    usable = operand(frame, tape, a, first, lies)
-    if usable and b != 0:
-        usable = operand(frame, tape, b, second, lies)
-    if usable and (one[THING] != 0 or (b != 0 and two[THING] != 0)):
+    count, given, words = 1 if b == 0 else 2, room_i8(2), room_i8(8)
+    given[0], given[1] = a, b
+    first, second = address(words), address(words) + 8 * OPERAND if b != 0 else 0
+    lies, found = ALIGNED if kind == MATMUL else ALIGNED_IN_C_ORDER, REFUSED
+    itemsize = operands(frame, tape, address(given), 0, count, first, lies)
+    if itemsize:
         if kind == MATMUL:
-            found = product(frame, tape, row_at, first, second)
+            found = product(frame, tape, row_at, first, second, itemsize)
         elif kind == TOTAL:
-            found = total(frame, tape, row_at, code, first)
-        elif i8(row_at)[STEPS + LOOP] != 0:
-            found = elementwise(frame, tape, row_at, first, second)
-    if one[THING] == 0 and one[VALUES] != 0:
-        call1(frame[DECREF], one[VALUES])
-    if two[THING] == 0 and two[VALUES] != 0:
-        call1(frame[DECREF], two[VALUES])
+            found = total(frame, tape, row_at, code, first, itemsize)
+        elif i8(row_at)[(NARROW_STEPS if itemsize == NARROW_SIZE else STEPS) + LOOP] != 0:
+            found = elementwise(frame, tape, row_at, first, second, itemsize)
+    let_go(frame, 0, count, first)
     if found == REFUSED:
-        return otherwise(frame, row_at, 1 if b == 0 else 2, a, b, 0)
+        return otherwise(frame, row_at, count, a, b, 0)
     return found

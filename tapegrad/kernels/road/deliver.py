@@ -5,13 +5,12 @@ CPython's lock is held.  Either every gradient is delivered or none.
 
 from tapegrad.kernels.flags import typed
 from tapegrad.kernels.layout import ALIGNED_IN_C_ORDER, WRITEABLE
-from tapegrad.kernels.memory import call1, call2, call3, f8, i4, i8
+from tapegrad.kernels.memory import call1, call2, call3, f4, f8, i4, i8
 from tapegrad.kernels.road.frame import (
     CALL,
     CHANGED,
     DECREF,
     DICT_SIZE,
-    F8,
     FALSE,
     INCREF,
     NEW_OBJECT,
@@ -32,11 +31,13 @@ from tapegrad.kernels.road.objects import (
     ARRAY_SHAPE,
     FLAGS,
     ITEMS,
+    NARROW_SIZE,
     NDIM,
     REFUSED,
     TYPE,
-    array_of,
+    WIDE_SIZE,
     count_of,
+    floats_of,
     number,
     put,
 )
@@ -53,14 +54,14 @@ def cell_of(cells, codes, k):
 
 @typed
 def plain(frame, leaf, cell):
-    """Whether a leaf is a small float64 Tensor without hooks, whose adjoint the walk holds."""
+    """Whether a leaf is a small Tensor without hooks, whose adjoint the walk holds."""
     slots = i8(leaf)
     if cell & 1 or slots[TYPE] != frame[TENSOR]:
         return 0
     extra = slots[frame[T_EXTRA]]
     if extra != 0 and call1(frame[DICT_SIZE], extra) != 0:
         return 0
-    small = number(frame, slots[frame[T_SHAPE]]) >= 0
+    small = number(frame, slots[frame[T_SHAPE]]) != -1
     return 1 if small and number(frame, slots[frame[T_POS]]) != 0 else 0
 
 
@@ -83,19 +84,31 @@ def grows(frame, held):
 
 
 @typed
-def copy(to, source, count):
-    """Copy some doubles."""
-    for k in range(count):
-        f8(to)[k] = f8(source)[k]
+def is_narrow(frame, leaf):
+    """Whether a plain leaf is of float32, and with it its gradient."""
+    return number(frame, i8(leaf)[frame[T_SHAPE]]) < 0
 
 
 @typed
-def add(frame, held, cell):
+def copy(to, source, count, narrow):
+    """Copy some numbers."""
+    for k in range(count):
+        if narrow:
+            f4(to)[k] = f4(source)[k]
+        else:
+            f8(to)[k] = f8(source)[k]
+
+
+@typed
+def add(frame, held, cell, narrow):
     """Add an adjoint to a gradient, and count the change; 0 with an exception set."""
     array = i8(held)[frame[T_ARRAY]]
     target = i8(array)[ARRAY_DATA]
     for k in range(count_of(array)):
-        f8(target)[k] += f8(cell)[k]
+        if narrow:
+            f4(target)[k] += f4(cell)[k]
+        else:
+            f8(target)[k] += f8(cell)[k]
     given = call1(frame[NEW_TUPLE], 1)
     if given == 0:
         return 0
@@ -112,14 +125,15 @@ def gradient(frame, leaf, cell):
     """A Tensor with a copy of an adjoint, or 0 with an exception set."""
     like = i8(leaf)[frame[T_ARRAY]]
     ndim, lengths = i4(like + NDIM)[0], i8(like)[ARRAY_SHAPE]
-    array = array_of(frame, frame[F8], ndim, lengths)
+    narrow = is_narrow(frame, leaf)
+    array = floats_of(frame, NARROW_SIZE if narrow else WIDE_SIZE, ndim, lengths)
     if array == 0:
         return 0
     tensor = call2(frame[NEW_OBJECT], frame[TENSOR], 0)
     if tensor == 0:
         call1(frame[DECREF], array)
         return 0
-    copy(i8(array)[ARRAY_DATA], cell, count_of(array))
+    copy(i8(array)[ARRAY_DATA], cell, count_of(array), narrow)
     i8(tensor)[frame[T_ARRAY]] = array
     put(frame, tensor, frame[T_POS], frame[ZERO])
     put(frame, tensor, frame[T_HOME], frame[NONE])
@@ -166,7 +180,7 @@ def hand_out(frame, cells, leaves, found, count):
         leaf = i8(leaves)[k]
         held = held_by(frame, leaf)
         if held != 0:
-            if add(frame, held, cell) == 0:
+            if add(frame, held, cell, is_narrow(frame, leaf)) == 0:
                 return 0
             continue
         before = i8(leaf)[frame[T_GRAD]]

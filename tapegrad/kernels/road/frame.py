@@ -10,8 +10,9 @@ counted in words.
     CALL, GET_ITEM, SET_ITEM, DICT_SIZE, LIST_SIZE, NEW_ARRAY, EXCEPTIONS, FORGET_ERROR, SET_BASE,
     AS_LONG_IF, NEXT_ITEM, JOINED,
     # objects
-    TENSOR, VIEW, FLOAT, INT, NONE, FALSE, NO_TEXT, ZERO, CURRENT, TAPE_NAME, CONSTANTS,
-    F8, I8, BOOL, ARRAY, NO_NUMBER, CONSTANT, CHANGED, LEARN_PAIR, LEARN_PRODUCT, LEARN_TOTAL,
+    TENSOR, VIEW, FLOAT, INT, NONE, FALSE, NO_TEXT, ZERO, NARROW_ZERO, CURRENT, TAPE_NAME,
+    CONSTANTS, NARROW_CONSTANTS, CONSTANT, NARROW_CONSTANT, F8, F4, I8, BOOL, ARRAY, NO_NUMBER,
+    CHANGED, LEARN_PAIR, LEARN_PRODUCT, LEARN_TOTAL,
     TRUE, NO_GRAD, INFERENCE_MODE, NO_STEPS, TUPLE, SIZE, LIST, SLICE, DOTS, WIDE_INT, SHOWN,
     LEARN_VIEW,
     # the slots of Tensors, of views and of tapes
@@ -21,17 +22,20 @@ counted in words.
     # the thread whose tape this is, and that tape; tables
     OWNER, TAPE, ROWS, PAIRS, PRODUCTS, TOTALS, SIGHTS, NOUGHT, SERIOUS,
     SUM_LOOP, SUM_DATA, SUM_START, PRODUCT_LOOP, PRODUCT_DATA,
+    NARROW_SUM_LOOP, NARROW_SUM_DATA, NARROW_SUM_START, NARROW_PRODUCT_LOOP, NARROW_PRODUCT_DATA,
     FRAME_SIZE,
-) = range(94)  # fmt: skip
+) = range(103)  # fmt: skip
 
 # A row of the table ROWS, by the code of an operation: its word; which values the formulas of the
 # first input read, of the second, and of the third (bits: the operands, the result); how many
 # values an entry of `keep` has, or 0; whether the result is of booleans; the Python function that
 # takes what the road does not; and what is computed: one or two loops of NumPy, each with its data
-# and its operands, or, of three operands, loops of our own, by which of them are one number.
+# and its operands, or, of three operands, loops of our own, by which of them are one number; then
+# the same for float32.
 WORD, READS, READS_SECOND, READS_THIRD, ENTRY, TRUTH, OTHERWISE, STEPS = range(8)
 LOOP, DATA, FROM, WITH, STEP = range(5)
-ROW = STEPS + 2 * STEP
+NARROW_STEPS = STEPS + 2 * STEP
+ROW = NARROW_STEPS + 2 * STEP
 CHOOSES = TRUTH  # of three operands: whether the first is a condition
 DIVIDES = STEPS  # of a total: whether it is a mean
 # FROM and WITH: an operand, what the step before computed, the number 0, or nothing.
@@ -43,6 +47,7 @@ FIRST, SECOND, RESULT, NULL, NOTHING = range(5)
 # product what its record keeps beside the values, of a total what its record keeps.
 PAIR, SHAPE, BITS, AUX, MORE, LINE = range(6)
 LINES = 1024
+NARROW_LINE = 1 << 24  # in the second of a pair: of float32
 
 # A line of SIGHTS, where a hash of the words of a call that makes views (`asked`) says which two
 # are about it: where a block begins, or 0; a tuple that holds the block, whatever the words name,

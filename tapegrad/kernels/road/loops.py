@@ -7,6 +7,7 @@ from tapegrad.kernels.road.frame import (
     EXCEPTIONS,
     FROM,
     LOOP,
+    NARROW_STEPS,
     NOTHING,
     NOUGHT,
     SERIOUS,
@@ -19,6 +20,7 @@ from tapegrad.kernels.road.objects import (
     ARRAY_DATA,
     FIRST_CLASS,
     LOW_HALF,
+    NARROW_SIZE,
     SECOND_CLASS,
     VALUES,
     count_of,
@@ -28,7 +30,7 @@ from tapegrad.tape import SCALAR as AS_SCALAR
 
 
 @typed
-def step(loop, data, inputs, bases, classes, count, length, itemsize):
+def step(loop, data, inputs, bases, classes, count, length, itemsize, result_size):
     """One loop of NumPy over the elements, row by row where an operand is a row or a column."""
     base, kind = i8(bases), i8(classes)
     arguments = room_i8(3)
@@ -43,13 +45,13 @@ def step(loop, data, inputs, bases, classes, count, length, itemsize):
         for k in range(inputs + 1):
             shape = kind[k]
             at = base[k]
-            paces[k] = 8 if k < inputs else itemsize
+            paces[k] = itemsize if k < inputs else result_size
             if shape == FLAT:
                 at += row * size[0] * paces[k]
             elif shape == AS_SCALAR:
                 paces[k] = 0
             elif shape == COLUMN:
-                at += row * 8
+                at += row * itemsize
                 paces[k] = 0
             if size[0] == 1 and k < inputs:
                 paces[k] = 0  # as NumPy has it, whose powers look whether the exponent moves
@@ -59,7 +61,7 @@ def step(loop, data, inputs, bases, classes, count, length, itemsize):
 
 
 @typed
-def compute(frame, row_at, first, second, result, bits, length):
+def compute(frame, row_at, first, second, result, bits, length, itemsize):
     """Fill a new array; 0 if an exception of arithmetic came about."""
     row = i8(row_at)
     count = count_of(result)
@@ -77,7 +79,7 @@ def compute(frame, row_at, first, second, result, bits, length):
     bases = room_i8(3)
     classes = room_i8(3)
     for k in range(2):
-        at = STEPS + k * STEP
+        at = (NARROW_STEPS if itemsize == NARROW_SIZE else STEPS) + k * STEP
         if row[at + LOOP] != 0:
             inputs = 0
             for j in range(2):
@@ -96,6 +98,7 @@ def compute(frame, row_at, first, second, result, bits, length):
                 address(classes),
                 count,
                 length,
-                1 if row[TRUTH] else 8,
+                itemsize,
+                1 if row[TRUTH] else itemsize,
             )
     return 1 if call1(frame[EXCEPTIONS], frame[SERIOUS]) & LOW_HALF == 0 else 0

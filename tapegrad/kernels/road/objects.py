@@ -12,6 +12,8 @@ from tapegrad.kernels.road.frame import (
     CURRENT,
     DECREF,
     EXCEPTIONS,
+    F4,
+    F8,
     FALSE,
     FLOAT,
     FORGET_ERROR,
@@ -25,6 +27,9 @@ from tapegrad.kernels.road.frame import (
     LINE,
     LINES,
     MODE,
+    NARROW_CONSTANT,
+    NARROW_CONSTANTS,
+    NARROW_LINE,
     NEW_ARRAY,
     NEW_TUPLE,
     NO_TEXT,
@@ -45,11 +50,14 @@ from tapegrad.kernels.road.frame import (
     V_TAPE,
     VIEW,
 )
-from tapegrad.tape import MODE_FAST, MODE_OFF
+from tapegrad.tape import MODE_FAST, MODE_OFF, NARROW
 
 REFUSED = -1
-# Of an operand: the Tensor, or 0; its array; the number of its shape; what it stands at.
-THING, VALUES, KIND, PLACE = 0, 1, 2, 3
+# Of an operand: the Tensor, or 0 for a number; its array; the number of its shape; what it stands
+# at.
+THING, VALUES, KIND, PLACE, OPERAND = range(5)
+UNREAD = 1  # in place of the Tensor
+WIDE_SIZE, NARROW_SIZE = 8, 4  # bytes of an element in float64 and float32
 SECOND_CLASS, FIRST_CLASS = 18, 16  # in the word
 TYPE, ITEMS = FIELDS["object_type"][0] >> 3, FIELDS["tuple_items"][0] >> 3
 ARRAY_DATA, ARRAY_SHAPE = FIELDS["array_data"][0] >> 3, FIELDS["array_shape"][0] >> 3
@@ -109,16 +117,18 @@ def stands(frame, tape, thing):
 
 
 @typed
-def constant(frame, thing):
+def constant(frame, thing, itemsize):
     """The array of a Python number (a new reference), or 0."""
-    array = call2(frame[GET_ITEM], frame[CONSTANTS], thing)
+    narrow = itemsize == NARROW_SIZE
+    known = frame[NARROW_CONSTANTS if narrow else CONSTANTS]
+    array = call2(frame[GET_ITEM], known, thing)
     if array != 0:
         call1(frame[INCREF], array)
         return array
     given = call1(frame[NEW_TUPLE], 1)
     if given != 0:
         put(frame, given, ITEMS, thing)
-        array = call3(frame[CALL], frame[CONSTANT], given, 0)
+        array = call3(frame[CALL], frame[NARROW_CONSTANT if narrow else CONSTANT], given, 0)
         call1(frame[DECREF], given)
     if array == 0:
         call0(frame[FORGET_ERROR])  # Python will find it again
@@ -126,32 +136,70 @@ def constant(frame, thing):
 
 
 @typed
-def operand(frame, tape, thing, into, lies):
-    """Read an operand; 0 if it is none for this road, or its array does not lie as is asked for.
+def of_tensor(frame, tape, thing, into, lies):
+    """Read a Tensor; how many bytes an element takes, or 0: it is none for this road.
 
-    The array of a number is held.
+    That may be for how its array lies, if not as is asked for.
     """
+    if not stands(frame, tape, thing):
+        return 0
     found = i8(into)
-    found[THING] = 0
+    array, short = i8(thing)[frame[T_ARRAY]], number(frame, i8(thing)[frame[T_SHAPE]])
+    if short == -1 or i4(array + FLAGS)[0] & lies != lies:
+        return 0
+    found[THING], found[VALUES] = thing, array
+    found[KIND] = short if short >= 0 else NARROW - short
+    found[PLACE] = number(frame, i8(thing)[frame[T_POS]])
+    return WIDE_SIZE if short >= 0 else NARROW_SIZE
+
+
+@typed
+def of_number(frame, thing, into, itemsize):
+    """Read a Python number, whose array is then held; 0 if it is none for this road."""
     kind = i8(thing)[TYPE]
-    if kind == frame[TENSOR]:
-        if not stands(frame, tape, thing):
-            return 0
-        array = i8(thing)[frame[T_ARRAY]]
-        found[VALUES] = array
-        found[KIND] = number(frame, i8(thing)[frame[T_SHAPE]])
-        found[PLACE] = number(frame, i8(thing)[frame[T_POS]])
-        found[THING] = thing
-        return 1 if found[KIND] >= 0 and i4(array + FLAGS)[0] & lies == lies else 0
     if kind != frame[FLOAT] and kind != frame[INT]:
         return 0
-    array = constant(frame, thing)
+    array = constant(frame, thing, itemsize)
     if array == 0:
         return 0
-    found[VALUES] = array
-    found[KIND] = 0
-    found[PLACE] = 0
+    found = i8(into)
+    found[THING], found[VALUES], found[KIND], found[PLACE] = 0, array, 0, 0
     return 1
+
+
+@typed
+def operands(frame, tape, given, begin, end, words, lies):
+    """Read operands, each into some words; how many bytes an element of them takes, or 0.
+
+    Whatever is returned, `let_go` has to follow.  A number is of the Tensors' type.
+    """
+    itemsize = 0
+    for k in range(begin, end):
+        one = words + 8 * OPERAND * k
+        i8(one)[THING], i8(one)[VALUES] = UNREAD, 0
+    for k in range(begin, end):
+        thing = i8(given)[k]
+        if i8(thing)[TYPE] == frame[TENSOR]:
+            found = of_tensor(frame, tape, thing, words + 8 * OPERAND * k, lies)
+            if found == 0 or (itemsize != 0 and found != itemsize):
+                return 0
+            itemsize = found
+    if itemsize == 0:
+        return 0
+    for k in range(begin, end):
+        one = words + 8 * OPERAND * k
+        if i8(one)[THING] == UNREAD and not of_number(frame, i8(given)[k], one, itemsize):
+            return 0
+    return itemsize
+
+
+@typed
+def let_go(frame, begin, end, words):
+    """Let go of the arrays of numbers among operands."""
+    for k in range(begin, end):
+        one = i8(words + 8 * OPERAND * k)
+        if one[THING] == 0 and one[VALUES] != 0:
+            call1(frame[DECREF], one[VALUES])
 
 
 @typed
@@ -185,11 +233,12 @@ def line_of(frame, lines, learn, one, two, one_at, two_at):
 
 
 @typed
-def line_of_shapes(frame, lines, learn, first, second):
+def line_of_shapes(frame, lines, learn, first, second, itemsize):
     """The line of the shapes of two Tensors."""
     one, two = i8(first), i8(second)
     one_at, two_at = i8(one[THING])[frame[T_SHAPE]], i8(two[THING])[frame[T_SHAPE]]
-    return line_of(frame, lines, learn, one[KIND], two[KIND], one_at, two_at)
+    kind = two[KIND] | (NARROW_LINE if itemsize == NARROW_SIZE else 0)
+    return line_of(frame, lines, learn, one[KIND], kind, one_at, two_at)
 
 
 @typed
@@ -197,6 +246,12 @@ def array_of(frame, dtype, ndim, lengths):
     """A new array, whose elements are not set yet, or 0 with an exception set."""
     call1(frame[INCREF], dtype)
     return call8(frame[NEW_ARRAY], frame[ARRAY], dtype, ndim, lengths, 0, 0, 0, 0)
+
+
+@typed
+def floats_of(frame, itemsize, ndim, lengths):
+    """A new array of float64 or float32, by the bytes of an element: see `array_of`."""
+    return array_of(frame, frame[F4 if itemsize == NARROW_SIZE else F8], ndim, lengths)
 
 
 @typed

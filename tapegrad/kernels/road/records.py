@@ -10,6 +10,7 @@ from tapegrad.kernels.road.frame import (
     DECREF,
     END,
     ENTRY,
+    F4,
     FROM_LONG,
     GET_ITEM,
     INCREF,
@@ -34,12 +35,15 @@ from tapegrad.kernels.road.frame import (
     ZERO,
 )
 from tapegrad.kernels.road.objects import (
+    ARRAY_DTYPE,
     ITEMS,
     LOW_HALF,
+    NARROW_SIZE,
     PLACE,
     REFUSED,
     THING,
     VALUES,
+    WIDE_SIZE,
     count_of,
     number,
     put,
@@ -93,7 +97,8 @@ def owed(frame, tape, shape, result):
     """Account for a large result (its shape's number is odd); 0: that has to be done in Python."""
     if shape & 1 == 0:
         return 1
-    debt = number(frame, i8(tape)[frame[DEBT]]) + 8 * count_of(result)
+    itemsize = NARROW_SIZE if i8(result)[ARRAY_DTYPE] == frame[F4] else WIDE_SIZE
+    debt = number(frame, i8(tape)[frame[DEBT]]) + itemsize * count_of(result)
     if debt > number(frame, i8(tape)[frame[DEBT_LIMIT]]):
         return 0
     return exchange_number(frame, tape, frame[DEBT], debt)
@@ -157,20 +162,22 @@ def finish(
 
 @typed
 def kept(frame, row_at, first, second, result):
-    """What the record of an elementwise operation keeps (a new reference)."""
-    row = i8(row_at)
-    size = row[ENTRY]
-    if size == 0:
-        call1(frame[INCREF], frame[NONE])
-        return frame[NONE]
-    entry = call1(frame[NEW_TUPLE], size)
-    if entry == 0:
-        return 0
-    reads = 0
+    """What the record of an elementwise operation keeps (a new reference).
+
+    None, if the formulas of what is tracked read nothing.
+    """
+    row, reads = i8(row_at), 0
     if i8(first)[PLACE] != 0:
         reads |= row[READS]
     if second != 0 and i8(second)[PLACE] != 0:
         reads |= row[READS_SECOND]
+    if reads == 0:
+        call1(frame[INCREF], frame[NONE])
+        return frame[NONE]
+    size = row[ENTRY]
+    entry = call1(frame[NEW_TUPLE], size)
+    if entry == 0:
+        return 0
     put(frame, entry, ITEMS, i8(first)[VALUES] if reads & 1 else frame[NONE])
     if second != 0:
         put(frame, entry, ITEMS + 1, i8(second)[VALUES] if reads & 2 else frame[NONE])

@@ -18,9 +18,10 @@ from tapegrad.kernels.road.objects import (
     PLACE,
     REFUSED,
     VALUES,
+    WIDE_SIZE,
     array_of,
     number,
-    operand,
+    of_tensor,
     put,
     recording,
     unexceptional,
@@ -54,7 +55,8 @@ def along(frame, tape, thing, plan_at):
     """The Tensor of a result along dimensions; 0 with an exception set, or REFUSED."""
     record = recording(frame, tape)
     one = room_i8(4)
-    if record == REFUSED or not operand(frame, tape, thing, address(one), ALIGNED_IN_C_ORDER):
+    itemsize = of_tensor(frame, tape, thing, address(one), ALIGNED_IN_C_ORDER)
+    if record == REFUSED or itemsize != WIDE_SIZE:
         return REFUSED
     plan = i8(plan_at + ITEMS * 8)
     block_at = number(frame, plan[PLAN_AT])

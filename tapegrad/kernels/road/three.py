@@ -4,14 +4,13 @@ Each operand has the shape of the result, or is one number.  The loops are the l
 """
 
 from tapegrad.kernels.flags import typed
-from tapegrad.kernels.layout import ALIGNED_IN_C_ORDER
+from tapegrad.kernels.layout import ALIGNED_IN_C_ORDER, SINGLE
 from tapegrad.kernels.memory import address, call1, call8, i4, i8, room_i8
 from tapegrad.kernels.road.frame import (
     BOOL,
     CHOOSES,
-    DECREF,
-    F8,
     INCREF,
+    NARROW_STEPS,
     NEW_TUPLE,
     NONE,
     READS,
@@ -30,16 +29,20 @@ from tapegrad.kernels.road.objects import (
     FLAGS,
     ITEMS,
     KIND,
+    NARROW_SIZE,
     NDIM,
+    OPERAND,
     PLACE,
     REFUSED,
     THING,
     TYPE,
+    UNREAD,
     VALUES,
-    array_of,
     count_of,
+    floats_of,
+    let_go,
     number,
-    operand,
+    operands,
     put,
     recording,
     stands,
@@ -49,14 +52,12 @@ from tapegrad.kernels.road.records import completed
 from tapegrad.tape import SAVES
 from tapegrad.tape import SCALAR as AS_SCALAR
 
-SIZE = 4  # words that describe an operand
-
 
 @typed
 def condition(frame, tape, thing, into):
     """Read a Tensor of booleans; 0 if it is none for this road."""
     found = i8(into)
-    found[THING] = 0
+    found[THING], found[VALUES] = UNREAD, 0
     if i8(thing)[TYPE] != frame[TENSOR] or not stands(frame, tape, thing):
         return 0
     array = i8(thing)[frame[T_ARRAY]]
@@ -86,7 +87,7 @@ def pattern(like, three_at):
     whole = i8(like)[VALUES]
     count, found = count_of(whole), 0
     for k in range(3):
-        array = i8(three_at)[k * SIZE + VALUES]
+        array = i8(three_at)[k * OPERAND + VALUES]
         if i4(array + NDIM)[0] == 0:
             found |= (1 if count != 1 else 0) << k
         elif not same_shape(array, whole):
@@ -95,16 +96,16 @@ def pattern(like, three_at):
 
 
 @typed
-def computed(frame, row_at, three_at, like, scalars):
+def computed(frame, row_at, three_at, like, scalars, itemsize):
     """The result; 0 with an exception set, or REFUSED."""
-    loop = i8(row_at)[STEPS + scalars]
+    loop = i8(row_at)[(NARROW_STEPS if itemsize == NARROW_SIZE else STEPS) + scalars]
     if loop == 0:
         return REFUSED
     whole, three = i8(like)[VALUES], i8(three_at)
-    result = array_of(frame, frame[F8], i4(whole + NDIM)[0], i8(whole)[ARRAY_SHAPE])
+    result = floats_of(frame, itemsize, i4(whole + NDIM)[0], i8(whole)[ARRAY_SHAPE])
     if result == 0:
         return 0
-    a, b, c = three[VALUES], three[SIZE + VALUES], three[2 * SIZE + VALUES]
+    a, b, c = three[VALUES], three[OPERAND + VALUES], three[2 * OPERAND + VALUES]
     call8(
         loop, count_of(whole), i8(result)[ARRAY_DATA], i8(a)[ARRAY_DATA], i8(b)[ARRAY_DATA],
         i8(c)[ARRAY_DATA], 0, 0, 0,
@@ -118,7 +119,7 @@ def kept(frame, row_at, three_at, result):
     row, three = i8(row_at), i8(three_at)
     reads = 0
     for k in range(3):
-        if three[k * SIZE + PLACE] != 0:
+        if three[k * OPERAND + PLACE] != 0:
             reads |= row[READS + k]
     if reads == 0:
         call1(frame[INCREF], frame[NONE])
@@ -127,7 +128,7 @@ def kept(frame, row_at, three_at, result):
     if entry == 0:
         return 0
     for k in range(3):
-        values = three[k * SIZE + VALUES]
+        values = three[k * OPERAND + VALUES]
         put(frame, entry, ITEMS + k, values if reads >> k & 1 else frame[NONE])
     put(frame, entry, ITEMS + 3, result if reads >> 3 & 1 else frame[NONE])
     return entry
@@ -138,14 +139,14 @@ def one_like_the_result(row_at, three_at):
     """The first Tensor that has dimensions, or any; 0 if there is none but a condition."""
     found = 0
     for k in range(1 if i8(row_at)[CHOOSES] else 0, 3):
-        one = three_at + 8 * SIZE * k
+        one = three_at + 8 * OPERAND * k
         if i8(one)[THING] != 0 and (found == 0 or i4(i8(found)[VALUES] + NDIM)[0] == 0):
             found = one
     return found
 
 
 @typed
-def of_three(frame, tape, row_at, three_at):
+def of_three(frame, tape, row_at, three_at, itemsize):
     """The Tensor of a result; 0 with an exception set, or REFUSED."""
     record = recording(frame, tape)
     like = one_like_the_result(row_at, three_at)
@@ -154,12 +155,12 @@ def of_three(frame, tape, row_at, three_at):
     scalars = pattern(like, three_at)
     if scalars == REFUSED:
         return REFUSED
-    result = computed(frame, row_at, three_at, like, scalars)
+    result = computed(frame, row_at, three_at, like, scalars, itemsize)
     if result == 0 or result == REFUSED:
         return result
     places, bits = 0, 0
     for k in range(3):
-        places |= i8(three_at)[k * SIZE + PLACE]
+        places |= i8(three_at)[k * OPERAND + PLACE]
         bits |= (AS_SCALAR if scalars >> k & 1 else 0) << FIRST_CLASS + 2 * k
     tracked = 1 if record and places != 0 else 0
     shape, shape_at = i8(like)[KIND], i8(i8(like)[THING])[frame[T_SHAPE]]
@@ -169,8 +170,9 @@ def of_three(frame, tape, row_at, three_at):
     else:
         call1(frame[INCREF], entry)
     call1(frame[INCREF], shape_at)
-    second, third = three_at + 8 * SIZE, three_at + 16 * SIZE
+    second, third = three_at + 8 * OPERAND, three_at + 16 * OPERAND
     word = (i8(row_at)[WORD] | bits) & ~(SAVES if entry == frame[NONE] else 0)
+    word |= SINGLE if itemsize == NARROW_SIZE else 0
     return completed(
         frame, tape, tracked, three_at, second, third, word, shape, 0, shape_at, entry, result
     )
@@ -180,18 +182,12 @@ def of_three(frame, tape, row_at, three_at):
 def three(frame, tape, row_at, given_at):
     """An operation on three Python objects: a new reference, 0 or REFUSED."""
     words = room_i8(12)
-    usable, found = 1, REFUSED
-    for k in range(3):
-        into = address(words) + 8 * SIZE * k
-        i8(into)[THING], i8(into)[VALUES] = 1, 0
-        if usable:
-            if k == 0 and i8(row_at)[CHOOSES]:
-                usable = condition(frame, tape, i8(given_at)[k], into)
-            else:
-                usable = operand(frame, tape, i8(given_at)[k], into, ALIGNED_IN_C_ORDER)
-    if usable:
-        found = of_three(frame, tape, row_at, address(words))
-    for k in range(3):
-        if words[k * SIZE + THING] == 0 and words[k * SIZE + VALUES] != 0:
-            call1(frame[DECREF], words[k * SIZE + VALUES])
+    three_at, found = address(words), REFUSED
+    begin = 1 if i8(row_at)[CHOOSES] else 0
+    if begin and not condition(frame, tape, i8(given_at)[0], three_at):
+        return REFUSED
+    itemsize = operands(frame, tape, given_at, begin, 3, three_at, ALIGNED_IN_C_ORDER)
+    if itemsize:
+        found = of_three(frame, tape, row_at, three_at, itemsize)
+    let_go(frame, begin, 3, three_at)
     return found
