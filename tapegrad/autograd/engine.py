@@ -16,7 +16,7 @@ from tapegrad.autograd.sweep import NOT_USED, Sweep, alone, deliver, swept_at_on
 from tapegrad.kernels import layout
 from tapegrad.kernels.layout import SMALL
 from tapegrad.record import ended
-from tapegrad.tape import MODE_FAST, Ended, current
+from tapegrad.tape import MODE_FAST, NARROW, Ended, current
 from tapegrad.tensor import Tensor, View, noted, place, wrap
 
 Tensors = Tensor | Sequence[Tensor]
@@ -178,17 +178,17 @@ def gradients(
 
 
 def _from_one(root: Any, weight: Any, inputs: list[Tensor] | None, retain: bool) -> Sweep | None:
-    """A sweep that has run from one small float64 Tensor to leaves; None: nothing is done.
+    """A sweep that has run from one small Tensor to leaves; None: nothing is done.
 
     That is what nearly all sweeps are: it asks only what has to be asked then.
     """
     if type(root) is not Tensor:
         return None
     if weight is None:
-        if root._s:
+        if root._s not in (0, NARROW):
             return None
-        seed = np.array(1.0)
-    elif type(weight) is Tensor and weight._s == root._s >= 0:
+        seed = np.array(1.0, root._a.dtype)
+    elif type(weight) is Tensor and weight._s == root._s != -1:
         seed = np.array(weight._a, order="C")  # the walk may write there
     else:
         return None
