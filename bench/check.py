@@ -13,6 +13,7 @@ from bench.problem import SEED, Problem, Unsupported
 VALUE_TOLERANCE = 1e-10
 GRADIENT_TOLERANCE = 1e-9
 DIFFERENCE_TOLERANCE = 1e-5
+NARROW_TOLERANCE = 1e-4  # of anything in float32
 # Divided by the root of the number of elements, so that hardly any of them crosses a kink.
 DIFFERENCE_STEP = 1e-6
 
@@ -56,9 +57,11 @@ def checked(problem: Problem, libraries: list[Library]) -> dict[str, Run]:
 
 
 def _against_numpy(problem: Problem, name: str, outcome: Outcome) -> None:
-    """Compare with NumPy's value and with differences of it."""
+    """Compare with NumPy's value and with differences of it, in float64."""
     if problem.methods:
         return
+    least = NARROW_TOLERANCE if problem.dtype == np.float32 else 0.0
+    problem = problem if problem.dtype == np.float64 else problem.astype(np.dtype(np.float64))
     try:
         value = _numpy_value(problem)
     except Unsupported:
@@ -83,7 +86,7 @@ def _against_numpy(problem: Problem, name: str, outcome: Outcome) -> None:
     # are made of says how much of their rounding the division by the step brings out.
     scale = sum(float(np.linalg.norm(p)) for p in products)
     rounding = np.finfo(float).eps * float(np.sum(np.abs(weights * value))) / step
-    tolerance = DIFFERENCE_TOLERANCE * max(scale, abs(difference)) + rounding
+    tolerance = max(DIFFERENCE_TOLERANCE, least) * max(scale, abs(difference)) + rounding
     if not abs(slope - difference) <= tolerance:
         raise Disagreement(
             f"{problem.name}: slope {slope} by {name}'s gradient, {difference} by differences"
@@ -125,6 +128,8 @@ def _hold(
         raise Disagreement(f"{label} have the shapes {got.shape} and {expected.shape}")
     if not got.size:
         return
+    if got.dtype == np.float32:
+        tolerance = max(tolerance, NARROW_TOLERANCE)
     got, expected = got.astype(np.float64), expected.astype(np.float64)
     error = np.max(np.abs(got - expected))
     if not error <= tolerance * max(1.0, np.max(np.abs(expected))):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from bench import movements, operations, problems
 from bench.check import checked
 from bench.libraries import ADAPTERS, Library
@@ -35,6 +37,10 @@ def small_problems() -> Iterator[Small]:
     yield Small(problems.scalar(), problems.SCALAR_OPS, 3.0)
     yield Small(problems.rnn(), 1, 3.0)
     yield Small(problems.mlp(), 1, 1.5)
+    single = np.dtype(np.float32)
+    yield Small(problems.chain(64).astype(single), problems.CHAIN_OPS)
+    yield Small(problems.rnn().astype(single))
+    yield Small(problems.mlp().astype(single))
 
 
 def small(libraries: list[Library], threads: int, quick: bool) -> Iterator[Row]:

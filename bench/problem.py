@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -50,11 +50,21 @@ class Problem:
     methods: bool = False
     transform: str = ""
 
+    @property
+    def dtype(self) -> np.dtype[np.floating]:
+        """The type that the function is computed in."""
+        return self.inputs[0].dtype
+
+    def astype(self, dtype: np.dtype[np.floating]) -> Problem:
+        """Return the problem in another type of floats."""
+        inputs, data = (tuple(x.astype(dtype) for x in xs) for xs in (self.inputs, self.data))
+        return replace(self, name=f"{self.name}, {dtype}", inputs=inputs, data=data)
+
     def weights(self, shape: tuple[int, ...]) -> np.ndarray:
         """Return the result's cotangent: one for a scalar, else the same draw for everyone."""
         if not shape:
-            return np.array(1.0)
-        return np.random.default_rng(SEED).uniform(0.5, 1.5, shape)
+            return np.ones((), self.dtype)
+        return np.random.default_rng(SEED).uniform(0.5, 1.5, shape).astype(self.dtype)
 
     def vector(self) -> np.ndarray:
         """Return what a Hessian is multiplied by: the same draw for everyone."""
