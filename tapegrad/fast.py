@@ -42,7 +42,7 @@ from tapegrad.tensor import F4, F8, SHORT, Tensor, number, wrap
 public: dict[Callable[..., Any], tuple[Op, bool]] = {}
 # Compiled code that delivers a sweep's gradients, once there is some: see `kernels.road.deliver`.
 deliver: Callable[[int, int, int, int], Any] | None = None
-wholes: dict[Op, Callable[[int], tuple[int, int, Any]]] = {}
+wholes: dict[Op, Callable[[int, bool], tuple[int, int, Any]]] = {}
 _new = Tensor.__new__
 constants: dict[float, np.ndarray] = {}
 narrow_constants: dict[float, np.ndarray] = {}
@@ -197,11 +197,11 @@ def _of_two(op: Op) -> Callable[[Any, Any], Any]:
 
 
 def whole(
-    op: Op, short: Callable[[Tensor], Tensor], plan: Callable[[int], tuple[int, int, Any]]
+    op: Op, short: Callable[[Tensor], Tensor], plan: Callable[[int, bool], tuple[int, int, Any]]
 ) -> None:
-    """Say how a sum or mean of everything is made, and what of its record a shape decides.
+    """Say how a sum or mean of everything is made, and what follows from a shape, if in float64.
 
-    That is the word, AUX and what the record keeps.
+    That is the word of the record, its AUX and what it keeps.
     """
     op.short = short
     wholes[op] = plan
@@ -307,7 +307,7 @@ def _binary(op: Op) -> Callable[[Any, Any], Tensor]:
     return function
 
 
-def product(s: int, sb: int) -> tuple[int, int, int, Any]:
+def product(s: int, sb: int, dtype: Any = F8) -> tuple[int, int, int, Any]:
     """Of two matrices or vectors: the result's shape, bits and AUX, and what the record keeps."""
     a, b = shapes.shapes[s], shapes.shapes[sb]
     found: tuple[int, int, int, Any] = (-1, 0, 0, None)
@@ -315,8 +315,9 @@ def product(s: int, sb: int) -> tuple[int, int, int, Any]:
         number = shapes.number((*a[:-1], *b[1:]))
         layout = matrix_layout(a, b)
         bits, aux = (GENERAL, 0) if layout is None else layout
-        found = (number, bits, aux, ({}, ((a, F8), (b, F8))))
-    products[s, sb] = found
+        found = (number, bits, aux, ({}, ((a, dtype), (b, dtype))))
+    if dtype is F8:
+        products[s, sb] = found
     return found
 
 

@@ -95,10 +95,15 @@ def _new_place(a: np.ndarray, r: np.ndarray, start: int) -> int:
     high = start + sum(e for e in ends if e > 0)
     if r.size and not 0 <= low <= high < a.nbytes:
         return -1
-    steps = tuple(s // a.itemsize for s in r.strides)
-    place = strides.add(a.size, start // a.itemsize if r.size else 0, r.shape, steps)
+    moves = r.size > 1
+    steps = tuple([s // a.itemsize if moves and n > 1 else 0 for n, s in zip(r.shape, r.strides)])
+    first = start // a.itemsize if r.size else 0
+    alike = (a.size, first, r.shape, steps)  # where no element is elsewhere
+    place = _places.get(alike, -1)
+    if place < 0:
+        place = strides.add(a.size, first, r.shape, steps)
     if place >= 0:
-        _places[a.size, a.itemsize, start, r.shape, r.strides] = place
+        _places[a.size, a.itemsize, start, r.shape, r.strides] = _places[alike] = place
     return place
 
 

@@ -15,7 +15,7 @@ from tapegrad.ops import shape as s
 from tapegrad.ops.core import Op
 from tapegrad.record import resolve, run
 from tapegrad.tape import DTYPE_BITS, LARGE, MODE_FAST, Shape, current
-from tapegrad.tensor import F8, Tensor, placed, wrap
+from tapegrad.tensor import Tensor, placed, wrap
 from tapegrad.views import Sights, view_of
 
 
@@ -72,16 +72,16 @@ def stack(tensors: Any, dim: int = 0) -> Tensor:
 
 
 def _joined(op: Op, parts: list[Tensor], dim: Any) -> Tensor | None:
-    """`cat` or `stack` of small float64 Tensors by a short road; None where it does not lead.
+    """`cat` or `stack` of small Tensors of one type by a short road; None where it does not lead.
 
     What follows from their shapes is worked out once.
     """
     tape = current.tape
     if type(dim) is not int or tape.mode != MODE_FAST or tape.inference:
         return None
-    recorded = False
+    recorded, kind = False, parts[0]._a.dtype
     for x in parts:
-        if type(x) is not Tensor or x._s < 0:
+        if type(x) is not Tensor or x._s == -1 or x._a.dtype is not kind:
             return None
         if x._home is not None and x._home is not tape:
             resolve(x, tape)
@@ -91,7 +91,7 @@ def _joined(op: Op, parts: list[Tensor], dim: Any) -> Tensor | None:
     if plan is None:
         return None
     word, shape, aux, entry = plan
-    r = np.empty(shape)
+    r = np.empty(shape, kind)
     if op is s.cat:
         np.concatenate([x._a for x in parts], dim, out=r)
     elif dim:
@@ -130,9 +130,10 @@ def _plan(parts: list[Tensor], key: Any) -> Any:
         return None
     if len(_plans) > 4096:
         _plans.clear()
-    specs = tuple([(a.shape, F8) for a in arrays])
+    kind = arrays[0].dtype
+    specs = tuple([(a.shape, kind) for a in arrays])
     entry = (*(None,) * (len(arrays) + 1), (params, specs))
-    _plans[key] = found = (op.code | DTYPE_BITS[F8], result.shape, layout[1], entry)
+    _plans[key] = found = (op.code | DTYPE_BITS[kind], result.shape, layout[1], entry)
     return found
 
 

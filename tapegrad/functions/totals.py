@@ -1,4 +1,4 @@
-"""The short road of sums and means of float64 Tensors.
+"""The short road of sums and means.
 
 `total` computes what the general road of `tapegrad.record` would, and writes the same record.  What
 follows from a shape and the dimensions is worked out once.  The lines that append a record are
@@ -18,8 +18,8 @@ from tapegrad.layouts import classes
 from tapegrad.ops.core import Op
 from tapegrad.ops.reduce import mean, remaining
 from tapegrad.record import resolve
-from tapegrad.tape import GENERAL, MODE_FAST, STRIDE, current, pack_into, shapes
-from tapegrad.tensor import F8, SHORT, Tensor
+from tapegrad.tape import DTYPE_BITS, GENERAL, MODE_FAST, NARROW, STRIDE, current, pack_into, shapes
+from tapegrad.tensor import F4, F8, SHORT, Tensor
 
 # Dimensions, or None for all of them; how many elements are added up; the number of the result's
 # shape; the record's word and AUX; what it keeps.
@@ -35,10 +35,11 @@ def total(op: Op, x: Tensor, dim: Any, keepdim: bool) -> Tensor | None:
     if type(x) is not Tensor:
         return None
     s, a = x._s, x._a
-    large = s < 0
-    if large:
-        if a.dtype is not F8:
-            return None
+    kind = a.dtype
+    if kind is not F8 and kind is not F4:
+        return None
+    large = s == -1
+    if s < 0:
         s = shapes.number(a.shape)
     if (
         dim is not None
@@ -53,9 +54,10 @@ def total(op: Op, x: Tensor, dim: Any, keepdim: bool) -> Tensor | None:
     p = x._pos
     if tape.mode != MODE_FAST and (p or tape.inference):
         return None
-    axes, n, s, word, aux, entry = _plans.get((op, s, dim, keepdim)) or _plan(op, s, dim, keepdim)
+    key = op, s, dim, keepdim, kind is F8
+    axes, n, s, word, aux, entry = _plans.get(key) or _plan(*key)
     t = _new(Tensor)
-    t._s = s
+    t._s = s if kind is F8 else NARROW - s
     if large:
         t._a = r = np.asarray(op.forward(a, **entry[2][0]))
         if r.size >= SHORT:
@@ -89,13 +91,14 @@ def total(op: Op, x: Tensor, dim: Any, keepdim: bool) -> Tensor | None:
     return t
 
 
-def planned(op: Op, s: int) -> tuple[int, int, Any]:
+def planned(op: Op, s: int, wide: bool) -> tuple[int, int, Any]:
     """The word, AUX and what the record keeps of the sum or mean of everything."""
-    _, _, _, word, aux, entry = _plans.get((op, s, None, False)) or _plan(op, s, None, False)
+    key = op, s, None, False, wide
+    _, _, _, word, aux, entry = _plans.get(key) or _plan(*key)
     return word, aux, entry
 
 
-def _plan(op: Op, s: int, dim: Any, keepdim: bool) -> Plan:
+def _plan(op: Op, s: int, dim: Any, keepdim: bool, wide: bool) -> Plan:
     shape = shapes.shapes[s]
     dims = all_dims(dim, len(shape), op.name)
     kept = remaining(shape, dims, keepdim=True)
@@ -103,9 +106,11 @@ def _plan(op: Op, s: int, dim: Any, keepdim: bool) -> Plan:
     found = classes((kept,), shape)
     bits, aux = (GENERAL, 0) if found is None else (found[0], int(shapes.sizes[s]))
     n = (float(math.prod([shape[d] for d in dims])) or math.nan) if op is mean else 0.0
-    entry = (None, None, ({"dim": dims, "keepdim": keepdim}, ((shape, F8),)))
-    plan = (dims if result else None, n, shapes.number(result), op.code | bits, aux, entry)
+    kind = F8 if wide else F4
+    entry = (None, None, ({"dim": dims, "keepdim": keepdim}, ((shape, kind),)))
+    word = op.code | DTYPE_BITS[kind] | bits
+    plan = (dims if result else None, n, shapes.number(result), word, aux, entry)
     if len(_plans) > 4096:
         _plans.clear()
-    _plans[op, s, dim, keepdim] = plan
+    _plans[op, s, dim, keepdim, wide] = plan
     return plan

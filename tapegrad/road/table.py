@@ -13,7 +13,6 @@ import numpy as np
 from tapegrad import along, fast, storage, views
 from tapegrad.cpython import address_of, numpy_function
 from tapegrad.kernels import table as kernels
-from tapegrad.kernels.layout import SINGLE
 from tapegrad.kernels.road import frame as at
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code
 from tapegrad.ops.elementwise import Composed, Lazy
@@ -178,7 +177,7 @@ class Frame:
         self.sights = Known()
         self.held: list[Any] = []
         self.kept: dict[tuple[int, int], Any] = {}
-        self.narrow: dict[tuple[int, int], Any] = {}
+        self.narrow: dict[tuple[int, int], Any] = {}  # of products in float32
         self._functions()
         self._objects()
         for op in travelling():
@@ -304,29 +303,23 @@ class Frame:
     def learn_product(self, s: int, sb: int) -> None:
         """Fill in the line of the shapes of two matrices or vectors that are multiplied."""
         one, two = shape_number(s), shape_number(sb)
-        found, bits, aux, extra = fast.products.get((one, two)) or fast.product(one, two)
+        found, bits, aux, extra = (
+            fast.product(one, two, F4)
+            if s < 0
+            else fast.products.get((one, two)) or fast.product(one, two)
+        )
         if found >= 0 and shapes.counts[found] >= SHORT:
             found = -1  # which takes its time, and other threads need not wait for it
         if s < 0:
-            extra = self._narrow((one, two), extra)
+            extra = self.narrow.setdefault((one, two), extra)
         self._line(self.products, one, two, s < 0, found, bits, aux, id(extra))
 
     def learn_total(self, code: int, s: int) -> None:
         """Fill in the line of the sum or the mean of everything of a shape."""
         one = shape_number(s)
-        word, aux, extra = fast.wholes[by_code[code]](one)
-        if s < 0:
-            word, extra = word | SINGLE, (*extra[:-1], self._narrow((code, one), extra[-1]))
+        word, aux, extra = fast.wholes[by_code[code]](one, s >= 0)
         self.kept[code, s] = extra
         self._line(self.totals, code, one, s < 0, 0, word, aux, id(extra))
-
-    def _narrow(self, key: tuple[int, int], extra: Any) -> Any:
-        """What a record keeps beside its values, as of operands in float32; it is held."""
-        if extra is None:
-            return None
-        params, specs = extra
-        found = params, tuple((shape, F4) for shape, _ in specs)
-        return self.narrow.setdefault(key, found)
 
     @staticmethod
     def _line(

@@ -5,6 +5,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.autograd.sweep import Sweep
+from tapegrad.tape import NARROW, shapes
 
 pytestmark = pytest.mark.tapegrad_only("what the compiled walk does by itself")
 
@@ -50,6 +51,21 @@ def test_gradients_are_those_of_float64(name, monkeypatch):
         root.backward()
     assert narrow.grad.dtype == tg.float32
     np.testing.assert_allclose(narrow.grad.numpy(), wide.grad.numpy(), rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("dim", [None, 0, 1, -1, (0, 1), ()])
+@pytest.mark.parametrize("keepdim", [False, True])
+def test_sums_and_means_are_numpys(dim, keepdim):
+    x = leaf("f4")
+    array = x.detach().numpy()
+    axis = None if dim == () else dim
+    for found, expected in (
+        (x.sum(dim, keepdim=keepdim), array.sum(axis, keepdims=keepdim)),
+        (x.mean(dim, keepdim=keepdim), array.mean(axis, keepdims=keepdim)),
+    ):
+        assert found.dtype == tg.float32
+        np.testing.assert_array_equal(found.detach().numpy(), expected)
+        assert found._s == NARROW - shapes.number(found.shape)
 
 
 def test_gradients_are_added_where_they_lie():
