@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import along, fast, storage, views
+from tapegrad import along, fast, parallel, storage, views
 from tapegrad.cpython import address_of, numpy_function
 from tapegrad.kernels import table as kernels
 from tapegrad.kernels.road import frame as at
@@ -30,6 +30,7 @@ _C = {
     "JOINED": "PySequence_Concat",
     "GET_ITEM": "PyDict_GetItem", "SET_ITEM": "PyDict_SetItem", "LIST_SIZE": "PyList_Size",
     "DICT_SIZE": "PyDict_Size", "FORGET_ERROR": "PyErr_Clear",
+    "UNLOCK": "PyEval_SaveThread", "LOCK": "PyEval_RestoreThread",
 }  # fmt: skip
 _NUMPY = {"NEW_ARRAY": 94, "SET_BASE": 282}  # PyArray_NewFromDescr, PyArray_SetBaseObject
 _SLOTS = {
@@ -52,7 +53,8 @@ _SLOTS = {
     Tape: {
         name.upper(): name
         for name in (
-            "mode inference offset end next address tokens keep slots leaves debt debt_limit"
+            "mode inference offset end next address tokens keep slots leaves debt debt_limit "
+            "sweeping tail"
         ).split()
     },
 }
@@ -153,6 +155,17 @@ def travelling() -> list[Op]:
     ]
 
 
+def by_what(op: Op, scalars: int) -> int:
+    """What `parallel.forward` has one thread do with large arrays; see `LARGE`."""
+    if op.kind is ELEMENTWISE and op.name in parallel.FASTER:
+        kernel = kernels.forward(op, "f8", scalars)
+        if kernel is not None:
+            return kernel.address
+    if op in fast.wholes:
+        return kernels.loop("add_up").address
+    return at.BY_STEPS if not isinstance(op.forward, Lazy) and steps_of(op) else at.BY_PYTHON
+
+
 def _numbers(args: tuple[Any, ...], result: np.ndarray) -> int:
     """Which operands are one number where the result is more, as bits."""
     if result.size == 1:
@@ -169,6 +182,7 @@ class Frame:
         self.pairs: np.ndarray = np.zeros((at.LINES, at.LINE), np.int64)
         self.products: np.ndarray = np.zeros((at.LINES, at.LINE), np.int64)
         self.totals: np.ndarray = np.zeros((at.LINES, at.LINE), np.int64)
+        self.large: np.ndarray = np.zeros((len(by_code), at.LARGE_ROW), np.int64)
         self.sights = Known()
         self.held: list[Any] = []
         self.kept: dict[tuple[int, int], Any] = {}
@@ -186,6 +200,7 @@ class Frame:
         process = ctypes.CDLL(None)
         self.put(**{field: address_of(getattr(ctypes.pythonapi, c)) for field, c in _C.items()})
         self.put(EXCEPTIONS=address_of(process.fetestexcept), SERIOUS=SERIOUS[platform.machine()])
+        self.put(CLEAR_EXCEPTIONS=address_of(process.feclearexcept))
         self.put(**{field: numpy_function(place) for field, place in _NUMPY.items()})
 
     def _objects(self) -> None:
@@ -201,7 +216,8 @@ class Frame:
             "CONSTANTS": fast.constants, "F8": F8, "BOOL": np.dtype(bool), "ARRAY": np.ndarray,
             "NO_NUMBER": -1, "CONSTANT": fast.constant, "CHANGED": storage.bump,
             "LEARN_PAIR": self.learn_pair, "LEARN_PRODUCT": self.learn_product,
-            "LEARN_TOTAL": self.learn_total,
+            "LEARN_TOTAL": self.learn_total, "LEARN_LARGE": self.learn_large,
+            "SHAPE_NUMBERS": shapes.ids,
         }  # fmt: skip
         self.held += objects.values()
         self.put(**{field: id(thing) for field, thing in zip(objects, self.held, strict=True)})
@@ -214,7 +230,8 @@ class Frame:
         self.put(
             ROWS=self.rows.ctypes.data, PAIRS=self.pairs.ctypes.data,
             PRODUCTS=self.products.ctypes.data, TOTALS=self.totals.ctypes.data,
-            SIGHTS=self.sights.lines.ctypes.data,
+            SIGHTS=self.sights.lines.ctypes.data, LARGE=self.large.ctypes.data,
+            THREADS=ctypes.addressof(parallel.in_memory), SIZES_AT=shapes.in_memory.ctypes.data,
         )  # fmt: skip
         self.forget_tape()
 
@@ -295,6 +312,10 @@ class Frame:
         word, aux, extra = fast.wholes[by_code[code]](s)
         self.kept[code, s] = extra
         self._line(self.totals, code, s, 0, word, aux, id(extra))
+
+    def learn_large(self, code: int, scalars: int) -> None:
+        """Fill in by what an operation on large arrays is computed."""
+        self.large[code, scalars] = by_what(by_code[code], scalars)
 
     @staticmethod
     def _line(

@@ -51,6 +51,7 @@ from tapegrad.kernels.road.frame import (
     WORD,
     ZERO,
 )
+from tapegrad.kernels.road.large import is_large, large
 from tapegrad.kernels.road.loops import compute
 from tapegrad.kernels.road.objects import (
     ARRAY_DATA,
@@ -294,11 +295,19 @@ def call(frame_at, kind, code, a, b):
     one[THING], one[VALUES] = 1, 0
     two[THING], two[VALUES] = 1, 0
     lies = ALIGNED if kind == MATMUL else ALIGNED_IN_C_ORDER
-    usable = operand(frame, tape, a, first, lies)
+    usable, wide = operand(frame, tape, a, first, lies), 0
+    if not usable and kind != MATMUL:
+        usable = wide = is_large(frame, first)
     if usable and b != 0:
         usable = operand(frame, tape, b, second, lies)
+        if not usable and kind != MATMUL and (wide or one[KIND] == 0):
+            usable = wide = is_large(frame, second)
+        elif wide and two[KIND] != 0:
+            usable = 0  # to be broadcast
     if usable and (one[THING] != 0 or (b != 0 and two[THING] != 0)):
-        if kind == MATMUL:
+        if wide:
+            found = large(frame, tape, kind, row_at, code, first, second)
+        elif kind == MATMUL:
             found = product(frame, tape, row_at, first, second)
         elif kind == TOTAL:
             found = total(frame, tape, row_at, code, first)

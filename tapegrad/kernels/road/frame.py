@@ -8,21 +8,25 @@ counted in words.
     # CPython's functions, NumPy's, and the C library's that tells of exceptions of arithmetic
     GET_STATE, GET_ID, GET_ATTR, INCREF, DECREF, AS_LONG, FROM_LONG, APPEND, NEW_TUPLE, NEW_OBJECT,
     CALL, GET_ITEM, SET_ITEM, DICT_SIZE, LIST_SIZE, NEW_ARRAY, EXCEPTIONS, FORGET_ERROR, SET_BASE,
-    AS_LONG_IF, NEXT_ITEM, JOINED,
+    AS_LONG_IF, NEXT_ITEM, JOINED, UNLOCK, LOCK, CLEAR_EXCEPTIONS,
     # objects
     TENSOR, VIEW, FLOAT, INT, NONE, FALSE, NO_TEXT, ZERO, CURRENT, TAPE_NAME, CONSTANTS,
     F8, I8, BOOL, ARRAY, NO_NUMBER, CONSTANT, CHANGED, LEARN_PAIR, LEARN_PRODUCT, LEARN_TOTAL,
     TRUE, NO_GRAD, INFERENCE_MODE, NO_STEPS, TUPLE, SIZE, LIST, SLICE, DOTS, WIDE_INT, SHOWN,
-    LEARN_VIEW,
+    LEARN_VIEW, LEARN_LARGE, SHAPE_NUMBERS,
     # the slots of Tensors, of views and of tapes
     T_ARRAY, T_POS, T_SHAPE, T_HOME, T_GRAD, T_EXTRA,
     V_BASE, V_CHAIN, V_STAMP, V_TAPE, V_FROZEN, V_SEVERAL,
     MODE, INFERENCE, OFFSET, END, NEXT, ADDRESS, TOKENS, KEEP, SLOTS, LEAVES, DEBT, DEBT_LIMIT,
+    SWEEPING, TAIL,
     # the thread whose tape this is, and that tape; tables
     OWNER, TAPE, ROWS, PAIRS, PRODUCTS, TOTALS, SIGHTS, NOUGHT, SERIOUS,
     SUM_LOOP, SUM_DATA, SUM_START, PRODUCT_LOOP, PRODUCT_DATA,
+    # of large arrays: a table, where the number of threads stands, and where the address of the
+    # numbers of elements of all shapes does
+    LARGE, THREADS, SIZES_AT,
     FRAME_SIZE,
-) = range(94)  # fmt: skip
+) = range(104)  # fmt: skip
 
 # A row of the table ROWS, by the code of an operation: its word; which values the formulas of the
 # first input read, of the second, and of the third (bits: the operands, the result); how many
@@ -36,6 +40,13 @@ CHOOSES = TRUTH  # of three operands: whether the first is a condition
 DIVIDES = STEPS  # of a total: whether it is a mean
 # FROM and WITH: an operand, what the step before computed, the number 0, or nothing.
 FIRST, SECOND, RESULT, NULL, NOTHING = range(5)
+
+# A row of LARGE, by the code of an operation: by which operands are one number, a loop of our own, or
+# what is done instead; then how many calls shall go by Python, after an exception of arithmetic.
+UNKNOWN, BY_STEPS, BY_PYTHON = 0, 1, 2  # no loop's address
+WARY = 8
+LARGE_ROW = WARY + 1
+WARINESS = 16
 
 # A line of PAIRS, PRODUCTS or TOTALS, where the place of a pair of shapes (of a total: of the
 # operation and a shape) is a remainder: the pair, the number of the result's shape (-1: not for

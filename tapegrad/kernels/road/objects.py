@@ -48,6 +48,7 @@ from tapegrad.kernels.road.frame import (
 from tapegrad.tape import MODE_FAST, MODE_OFF
 
 REFUSED = -1
+REFERENCES = 0  # which an object's first word counts
 # Of an operand: the Tensor, or 0; its array; the number of its shape; what it stands at.
 THING, VALUES, KIND, PLACE = 0, 1, 2, 3
 SECOND_CLASS, FIRST_CLASS = 18, 16  # in the word
@@ -197,6 +198,17 @@ def array_of(frame, dtype, ndim, lengths):
     """A new array, whose elements are not set yet, or 0 with an exception set."""
     call1(frame[INCREF], dtype)
     return call8(frame[NEW_ARRAY], frame[ARRAY], dtype, ndim, lengths, 0, 0, 0, 0)
+
+
+@typed
+def same_shape(a, b):
+    """Whether two arrays have one shape."""
+    if i4(a + NDIM)[0] != i4(b + NDIM)[0]:
+        return 0
+    for k in range(i4(a + NDIM)[0]):
+        if i8(i8(a)[ARRAY_SHAPE])[k] != i8(i8(b)[ARRAY_SHAPE])[k]:
+            return 0
+    return 1
 
 
 @typed

@@ -42,6 +42,7 @@ from tapegrad.kernels.road.objects import (
     operand,
     put,
     recording,
+    same_shape,
     stands,
     unexceptional,
 )
@@ -67,17 +68,6 @@ def condition(frame, tape, thing, into):
     found[PLACE] = number(frame, i8(thing)[frame[T_POS]])
     found[THING] = thing
     return 1 if found[PLACE] == 0 else 0
-
-
-@typed
-def same_shape(a, b):
-    """Whether two arrays have one shape."""
-    if i4(a + NDIM)[0] != i4(b + NDIM)[0]:
-        return 0
-    for k in range(i4(a + NDIM)[0]):
-        if i8(i8(a)[ARRAY_SHAPE])[k] != i8(i8(b)[ARRAY_SHAPE])[k]:
-            return 0
-    return 1
 
 
 @typed
