@@ -10,12 +10,14 @@ import pytest
 from tests.test_road import (
     BINARY,
     PLACES,
+    TERNARY,
     UNARY,
     assert_alike,
     fresh_tape,
     outcome,
     placed,
     road,
+    three,
     values,
 )
 
@@ -78,3 +80,18 @@ def test_binary_operations(op):
         assert_alike(op, (a, number))
         if number is not True:
             assert_alike(op, (number, a))
+
+
+@pytest.mark.parametrize("op", TERNARY, ids=lambda op: op.name)
+def test_ternary_operations(op):
+    for how, other in zip(PLACES * 2, [*PLACES, *PLACES[1:], PLACES[0]], strict=True):
+        hows = (how, other, how)
+        for shapes in ((LARGE,) * 3, (LARGE, (), ()), ((), LARGE, ()), ((), (), LARGE)):
+            operands = three(op, shapes, hows)
+            for _ in range(2):
+                assert_alike(op, operands)
+            scalars = sum((shape == ()) << k for k, shape in enumerate(shapes))
+            assert roads.road.frame.large[op.code, scalars] != at.BY_PYTHON
+        a, b, c = three(op, (LARGE,) * 3, hows)
+        for operands in ((a, b, 0.25), (a, 0.25, c), (a, 1, 2.0), (a, b, c)):
+            assert_alike(op, operands)

@@ -163,7 +163,8 @@ def by_what(op: Op, scalars: int) -> int:
             return kernel.address
     if op in fast.wholes:
         return kernels.loop("add_up").address
-    return at.BY_STEPS if not isinstance(op.forward, Lazy) and steps_of(op) else at.BY_PYTHON
+    by_steps = kind_of(op) in (at.ONE, at.TWO) and not isinstance(op.forward, Lazy)
+    return at.BY_STEPS if by_steps and steps_of(op) else at.BY_PYTHON
 
 
 def _numbers(args: tuple[Any, ...], result: np.ndarray) -> int:

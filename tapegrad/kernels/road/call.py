@@ -285,7 +285,7 @@ def call(frame_at, kind, code, a, b):
         return found
     if kind == THREE:
         given = i8(a)
-        found = three(frame, tape, row_at, a)
+        found = three(frame, tape, row_at, code, a)
         if found == REFUSED:
             return otherwise(frame, row_at, 3, given[0], given[1], given[2])
         return found

@@ -73,6 +73,7 @@ from tapegrad.kernels.road.tail import drop_tail, has_room
 from tapegrad.tape import SAVES
 from tapegrad.tape import SCALAR as AS_SCALAR
 
+FAILED = -2  # of what is a number else: an exception is set
 LEAST = 1 << 14  # elements, as `tensor.SHORT` and `parallel.COMPILED` say
 
 
@@ -105,6 +106,17 @@ def shape_of(frame, array):
         call1(frame[INCREF], found)
     call1(frame[DECREF], key)
     return REFUSED if found == 0 else found
+
+
+@typed
+def large_shape(frame, array):
+    """The number of an array's shape, FAILED with an exception set, or REFUSED: it has none."""
+    found = shape_of(frame, array)
+    if found == 0 or found == REFUSED:
+        return FAILED if found == 0 else REFUSED
+    shape = number(frame, found)
+    call1(frame[DECREF], found)
+    return shape
 
 
 @typed
@@ -172,23 +184,34 @@ def computed(frame, code, row_at, loop, first, second, like, bits):
 @typed
 def finished(frame, tape, tracked, row_at, first, second, bits, result):
     """The Tensor of an elementwise result, which it takes over; see `records.completed`."""
-    call1(frame[INCREF], frame[NO_NUMBER])
     word, shape, entry = i8(row_at)[WORD] | bits, 0, frame[NONE]
     if tracked:
-        shape_at = shape_of(frame, result)
-        if shape_at == 0 or shape_at == REFUSED:
+        shape = large_shape(frame, result)
+        if shape < 0:
             call1(frame[DECREF], result)
-            return shape_at
-        shape = number(frame, shape_at)
-        call1(frame[DECREF], shape_at)
+            return 0 if shape == FAILED else REFUSED
     if tracked and reads_of(row_at, first, second) != 0:
         entry = kept(frame, row_at, first, second, result)
     else:
         call1(frame[INCREF], entry)
         word &= ~SAVES
+    call1(frame[INCREF], frame[NO_NUMBER])
     return completed(
         frame, tape, tracked, first, second, 0, word, shape, 0, frame[NO_NUMBER], entry, result
     )
+
+
+@typed
+def ready(frame, tape, loop, tracked, nbytes):
+    """1: a result of so many bytes can be computed, and recorded; 0 with an exception set, or
+    REFUSED.
+    """
+    if loop == 0 or loop == BY_PYTHON or i8(frame[THREADS])[0] != 1:
+        return REFUSED if loop != 0 else 0
+    done = drop_tail(frame, tape)
+    if done == 1 and tracked and not has_room(frame, tape, nbytes):
+        return REFUSED
+    return done
 
 
 @typed
@@ -207,14 +230,10 @@ def elementwise(frame, tape, row_at, code, first, second):
         elif not same_shape(i8(first)[VALUES], i8(second)[VALUES]):
             return REFUSED
     loop = loop_of(frame, code, scalars)
-    if loop == 0 or loop == BY_PYTHON:
-        return REFUSED if loop != 0 else 0
     tracked = 1 if record and places != 0 and not i8(row_at)[TRUTH] else 0
-    done = drop_tail(frame, tape)
+    done = ready(frame, tape, loop, tracked, 8 * count_of(i8(like)[VALUES]))
     if done != 1:
         return done
-    if tracked and not has_room(frame, tape, 8 * count_of(i8(like)[VALUES])):
-        return REFUSED
     result = computed(frame, code, row_at, loop, first, second, like, bits)
     if result == 0 or result == REFUSED:
         return result

@@ -22,6 +22,7 @@ from tapegrad.kernels.road.frame import (
     TENSOR,
     WORD,
 )
+from tapegrad.kernels.road.large import FAILED, is_large, large_shape, loop_of, ready, unlocked
 from tapegrad.kernels.road.objects import (
     ARRAY_DATA,
     ARRAY_DTYPE,
@@ -135,29 +136,40 @@ def one_like_the_result(row_at, three_at):
 
 
 @typed
-def of_three(frame, tape, row_at, three_at):
-    """The Tensor of a result; 0 with an exception set, or REFUSED."""
-    record = recording(frame, tape)
-    like = one_like_the_result(row_at, three_at)
-    if record == REFUSED or like == 0:
-        return REFUSED
-    scalars = pattern(like, three_at)
-    if scalars == REFUSED:
-        return REFUSED
-    result = computed(frame, row_at, three_at, like, scalars)
-    if result == 0 or result == REFUSED:
-        return result
-    places, bits = 0, 0
+def large_result(frame, tape, code, three_at, like, scalars, tracked):
+    """The result of large operands, which are held; 0 with an exception set, or REFUSED."""
+    whole, three = i8(like)[VALUES], i8(three_at)
+    a, b, c = three[VALUES], three[SIZE + VALUES], three[2 * SIZE + VALUES]
+    count = count_of(whole)
+    loop = loop_of(frame, code, scalars)
+    done = ready(frame, tape, loop, tracked, 8 * count)
+    if done != 1:
+        return done
+    result = array_of(frame, frame[F8], i4(whole + NDIM)[0], i8(whole)[ARRAY_SHAPE])
+    if result != 0:
+        unlocked(
+            frame, loop, count, i8(result)[ARRAY_DATA], i8(a)[ARRAY_DATA], i8(b)[ARRAY_DATA],
+            i8(c)[ARRAY_DATA],
+        )  # fmt: skip
+    return result
+
+
+@typed
+def noted(frame, tape, tracked, row_at, three_at, like, scalars, result):
+    """The Tensor of a result, which it takes over; see `records.completed`."""
+    bits, shape, entry = 0, i8(like)[KIND], frame[NONE]
     for k in range(3):
-        places |= i8(three_at)[k * SIZE + PLACE]
         bits |= (AS_SCALAR if scalars >> k & 1 else 0) << FIRST_CLASS + 2 * k
-    tracked = 1 if record and places != 0 else 0
-    shape, shape_at = i8(like)[KIND], i8(i8(like)[THING])[frame[T_SHAPE]]
-    entry = frame[NONE]
     if tracked:
+        if shape < 0:
+            shape = large_shape(frame, result)
+            if shape < 0:
+                call1(frame[DECREF], result)
+                return 0 if shape == FAILED else REFUSED
         entry = kept(frame, row_at, three_at, result)
     else:
         call1(frame[INCREF], entry)
+    shape_at = i8(i8(like)[THING])[frame[T_SHAPE]]
     call1(frame[INCREF], shape_at)
     second, third = three_at + 8 * SIZE, three_at + 16 * SIZE
     word = (i8(row_at)[WORD] | bits) & ~(SAVES if entry == frame[NONE] else 0)
@@ -167,8 +179,34 @@ def of_three(frame, tape, row_at, three_at):
 
 
 @typed
-def three(frame, tape, row_at, given_at):
-    """An operation on three Python objects: a new reference, 0 or REFUSED."""
+def of_three(frame, tape, row_at, code, three_at):
+    """The Tensor of a result; 0 with an exception set, or REFUSED."""
+    record = recording(frame, tape)
+    like = one_like_the_result(row_at, three_at)
+    if record == REFUSED or like == 0:
+        return REFUSED
+    scalars = pattern(like, three_at)
+    if scalars == REFUSED:
+        return REFUSED
+    places = 0
+    for k in range(3):
+        places |= i8(three_at)[k * SIZE + PLACE]
+    tracked = 1 if record and places != 0 else 0
+    if i8(like)[KIND] < 0:
+        result = large_result(frame, tape, code, three_at, like, scalars, tracked)
+    else:
+        result = computed(frame, row_at, three_at, like, scalars)
+    if result == 0 or result == REFUSED:
+        return result
+    return noted(frame, tape, tracked, row_at, three_at, like, scalars, result)
+
+
+@typed
+def three(frame, tape, row_at, code, given_at):
+    """An operation on three Python objects: a new reference, 0 or REFUSED.
+
+    The arrays are held until it is done.
+    """
     words = room_i8(12)
     usable, found = 1, REFUSED
     for k in range(3):
@@ -179,9 +217,13 @@ def three(frame, tape, row_at, given_at):
                 usable = condition(frame, tape, i8(given_at)[k], into)
             else:
                 usable = operand(frame, tape, i8(given_at)[k], into, ALIGNED_IN_C_ORDER)
+                if not usable:
+                    usable = is_large(frame, into)
+        if i8(into)[THING] != 0 and i8(into)[VALUES] != 0:
+            call1(frame[INCREF], i8(into)[VALUES])
     if usable:
-        found = of_three(frame, tape, row_at, address(words))
+        found = of_three(frame, tape, row_at, code, address(words))
     for k in range(3):
-        if words[k * SIZE + THING] == 0 and words[k * SIZE + VALUES] != 0:
+        if words[k * SIZE + VALUES] != 0:
             call1(frame[DECREF], words[k * SIZE + VALUES])
     return found
