@@ -95,3 +95,61 @@ def test_ternary_operations(op):
         a, b, c = three(op, (LARGE,) * 3, hows)
         for operands in ((a, b, 0.25), (a, 0.25, c), (a, 1, 2.0), (a, b, c)):
             assert_alike(op, operands)
+
+
+def changed(name, make, others):
+    """What an operation in place leaves behind, on a Tensor that is made for it."""
+    x = make()
+    before, version = len(current.tape), x._version
+    getattr(x, name)(*others)
+    made = current.tape.words()[before:].tolist()
+    return x, x._a.copy(), x._version - version, made, current.tape.keep[before:], x.requires_grad
+
+
+def assert_changed_alike(name, make, *others):
+    """An operation in place does by the road what it does without it."""
+    roads.road.close()
+    try:
+        x, values, versions, records, kept, tracked = changed(name, make, others)
+    finally:
+        roads.road.open()
+    x_, values_, versions_, records_, kept_, tracked_ = changed(name, make, others)
+    assert values_.tobytes() == values.tobytes()
+    assert (versions_, tracked_, len(records_)) == (versions, tracked, len(records))
+    for a, b in zip(records, records_, strict=True):
+        assert (a[0], a[3:]) == (b[0], b[3:])
+        assert [bool(code) for code in a[1:3]] == [bool(code) for code in b[1:3]]
+    for entry, entry_ in zip(kept, kept_, strict=True):
+        assert type(entry_) is type(entry)
+        for a, b in zip(entry or (), entry_ or (), strict=True):
+            assert (b is x_._a) == (a is x._a)
+            assert (a is None) == (b is None)
+            assert a is None or np.array_equal(a, b)
+    if records:
+        assert x_._pos is current.tape.tokens[-1]
+        assert x_._home is current.tape
+
+
+MAKERS = {
+    "constant": lambda op: tapegrad.tensor(values(op, LARGE)),
+    "result": lambda op: tapegrad.tensor(values(op, LARGE), requires_grad=True).clone(),
+}
+
+
+@pytest.mark.parametrize("op", [op for op in UNARY if hasattr(Tensor, op.name + "_")], ids=str)
+@pytest.mark.parametrize("kind", MAKERS)
+def test_unary_operations_in_place(op, kind):
+    for _ in range(2):
+        assert_changed_alike(op.name + "_", lambda: MAKERS[kind](op))
+
+
+@pytest.mark.parametrize("op", [op for op in BINARY if hasattr(Tensor, op.name + "_")], ids=str)
+@pytest.mark.parametrize("kind", MAKERS)
+def test_binary_operations_in_place(op, kind):
+    for how in PLACES:
+        for other in (placed(values(op, LARGE, 1), how), placed(values(op, (), 1), how), 0.5, 2):
+            assert_changed_alike(op.name + "_", lambda: MAKERS[kind](op), other)
+    with tapegrad.no_grad():
+        leaf = placed(values(op, LARGE), "leaf")
+        assert_changed_alike(op.name + "_", lambda: leaf.clone(), 0.5)
+        assert_changed_alike(op.name + "_", lambda: placed(values(op, LARGE), "leaf"), leaf)

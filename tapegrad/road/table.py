@@ -14,7 +14,7 @@ from tapegrad import along, fast, parallel, storage, views
 from tapegrad.cpython import address_of, numpy_function
 from tapegrad.kernels import table as kernels
 from tapegrad.kernels.road import frame as at
-from tapegrad.ops.core import ELEMENTWISE, Op, by_code
+from tapegrad.ops.core import ELEMENTWISE, Formula, Op, by_code
 from tapegrad.ops.elementwise import Composed, Lazy
 from tapegrad.road.sights import Known
 from tapegrad.size import Size
@@ -156,7 +156,9 @@ def travelling() -> list[Op]:
 
 
 def by_what(op: Op, scalars: int) -> int:
-    """What `parallel.forward` has one thread do with large arrays; see `LARGE`."""
+    """What `parallel` has one thread do with large arrays; see `LARGE`."""
+    if scalars & at.IN_PLACE:
+        return by_what_in_place(op, scalars & ~at.IN_PLACE)
     if op.kind is ELEMENTWISE and op.name in parallel.FASTER:
         kernel = kernels.forward(op, "f8", scalars)
         if kernel is not None:
@@ -165,6 +167,46 @@ def by_what(op: Op, scalars: int) -> int:
         return kernels.loop("add_up").address
     by_steps = kind_of(op) in (at.ONE, at.TWO) and not isinstance(op.forward, Lazy)
     return at.BY_STEPS if by_steps and steps_of(op) else at.BY_PYTHON
+
+
+def by_what_in_place(op: Op, scalars: int) -> int:
+    """The same of `parallel.forward_into`."""
+    if not all(isinstance(formula, Formula) for formula in op.formulas):
+        return at.BY_PYTHON
+    if op.name in parallel.FASTER:
+        kernel = kernels.forward(op, "f8", scalars | parallel.INTO_FIRST)
+        return at.BY_PYTHON if kernel is None else kernel.address
+    known = isinstance(op.forward, np.ufunc) and steps_of(op) and not _compares(op)
+    return at.BY_STEPS if known and op.forward in _EXCEPTIONAL else at.BY_PYTHON
+
+
+# What makes a ufunc say that it divided by zero, overflowed, or found no meaning in its operands.
+_MOST = np.finfo(np.float64).max
+_EXCEPTIONAL: dict[np.ufunc, dict[str, tuple[float, ...]]] = {
+    np.add: {"over": (_MOST, _MOST), "invalid": (np.inf, -np.inf)},
+    np.subtract: {"over": (_MOST, -_MOST), "invalid": (np.inf, np.inf)},
+    np.multiply: {"over": (_MOST, _MOST), "invalid": (np.inf, 0.0)},
+    np.divide: {"divide": (1.0, 0.0), "over": (_MOST, 0.5), "invalid": (0.0, 0.0)},
+    np.square: {"over": (_MOST,)},
+    np.negative: {},
+    np.absolute: {},
+    np.floor: {},
+    np.ceil: {},
+    np.trunc: {},
+}
+_FLAGS = {  # of the C library
+    "x86_64": {"divide": 4, "over": 8, "invalid": 1},
+    "aarch64": {"divide": 2, "over": 4, "invalid": 1},
+}
+_FLAGS |= {"AMD64": _FLAGS["x86_64"], "arm64": _FLAGS["aarch64"]}
+
+
+def say_exceptions(code: int, flags: int) -> None:
+    """Have NumPy speak of exceptions of arithmetic that came about in its loop."""
+    ufunc: Any = by_code[code].forward
+    for name, operands in _EXCEPTIONAL[ufunc].items():
+        if flags & _FLAGS[platform.machine()][name]:
+            ufunc(*operands)
 
 
 def _numbers(args: tuple[Any, ...], result: np.ndarray) -> int:
@@ -179,11 +221,11 @@ class Frame:
 
     def __init__(self) -> None:
         self.words: np.ndarray = np.zeros(at.FRAME_SIZE, np.int64)
-        self.rows: np.ndarray = np.zeros((len(by_code), at.ROW), np.int64)
+        self.rows: np.ndarray = np.zeros((kernels.CAPACITY, at.ROW), np.int64)
         self.pairs: np.ndarray = np.zeros((at.LINES, at.LINE), np.int64)
         self.products: np.ndarray = np.zeros((at.LINES, at.LINE), np.int64)
         self.totals: np.ndarray = np.zeros((at.LINES, at.LINE), np.int64)
-        self.large: np.ndarray = np.zeros((len(by_code), at.LARGE_ROW), np.int64)
+        self.large: np.ndarray = np.zeros((kernels.CAPACITY, at.LARGE_ROW), np.int64)
         self.sights = Known()
         self.held: list[Any] = []
         self.kept: dict[tuple[int, int], Any] = {}
@@ -202,6 +244,7 @@ class Frame:
         self.put(**{field: address_of(getattr(ctypes.pythonapi, c)) for field, c in _C.items()})
         self.put(EXCEPTIONS=address_of(process.fetestexcept), SERIOUS=SERIOUS[platform.machine()])
         self.put(CLEAR_EXCEPTIONS=address_of(process.feclearexcept))
+        self.put(COPY=address_of(process.memcpy))
         self.put(**{field: numpy_function(place) for field, place in _NUMPY.items()})
 
     def _objects(self) -> None:
@@ -218,7 +261,8 @@ class Frame:
             "NO_NUMBER": -1, "CONSTANT": fast.constant, "CHANGED": storage.bump,
             "LEARN_PAIR": self.learn_pair, "LEARN_PRODUCT": self.learn_product,
             "LEARN_TOTAL": self.learn_total, "LEARN_LARGE": self.learn_large,
-            "SHAPE_NUMBERS": shapes.ids,
+            "SHAPE_NUMBERS": shapes.ids, "MAKE_ROOM": Tape.make_room,
+            "SAY_EXCEPTIONS": say_exceptions,
         }  # fmt: skip
         self.held += objects.values()
         self.put(**{field: id(thing) for field, thing in zip(objects, self.held, strict=True)})
@@ -316,7 +360,8 @@ class Frame:
 
     def learn_large(self, code: int, scalars: int) -> None:
         """Fill in by what an operation on large arrays is computed."""
-        self.large[code, scalars] = by_what(by_code[code], scalars)
+        known = self.rows[code, at.OTHERWISE] != 0
+        self.large[code, scalars] = by_what(by_code[code], scalars) if known else at.BY_PYTHON
 
     @staticmethod
     def _line(

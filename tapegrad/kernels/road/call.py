@@ -16,6 +16,7 @@ from tapegrad.kernels.road.frame import (
     BITS,
     BOOL,
     CALL,
+    CHANGING,
     DECREF,
     DIVIDES,
     F8,
@@ -70,12 +71,14 @@ from tapegrad.kernels.road.objects import (
     count_of,
     line_of,
     line_of_shapes,
+    number,
     operand,
     put,
     recording,
     tape_of_thread,
     unexceptional,
 )
+from tapegrad.kernels.road.over import over
 from tapegrad.kernels.road.records import completed, kept
 from tapegrad.kernels.road.rows import along
 from tapegrad.kernels.road.three import three
@@ -267,6 +270,38 @@ def otherwise(frame, row_at, count, a, b, c):
     return found
 
 
+@typed
+def changing(frame, tape, target, other, code):
+    """An operation in place, named by its code: the target, 0, or None where it is refused."""
+    one, two = room_i8(4), room_i8(4)
+    first, second = address(one), address(two) if other != frame[NONE] else 0
+    one[THING], one[VALUES] = 1, 0
+    two[THING], two[VALUES] = 1, 0
+    usable, wide = operand(frame, tape, target, first, ALIGNED_IN_C_ORDER), 0
+    if not usable:
+        usable = wide = is_large(frame, first)
+    if usable and second != 0:
+        usable = operand(frame, tape, other, second, ALIGNED_IN_C_ORDER)
+        if wide:
+            usable = two[KIND] == 0 if usable else is_large(frame, second)
+    found = REFUSED
+    if usable and wide:
+        array, another = one[VALUES], two[VALUES] if second != 0 else frame[NONE]
+        call1(frame[INCREF], array)
+        call1(frame[INCREF], another)
+        found = over(frame, tape, code, first, second)
+        call1(frame[DECREF], another)
+        call1(frame[DECREF], array)
+    if one[THING] == 0 and one[VALUES] != 0:
+        call1(frame[DECREF], one[VALUES])
+    if two[THING] == 0 and two[VALUES] != 0:
+        call1(frame[DECREF], two[VALUES])
+    if found == REFUSED:
+        call1(frame[INCREF], frame[NONE])
+        return frame[NONE]
+    return found
+
+
 def call(frame_at, kind, code, a, b):
     """An operation on Python objects (`b` is 0 where there is one): a new reference, or 0."""
     frame = i8(frame_at)
@@ -283,6 +318,9 @@ def call(frame_at, kind, code, a, b):
             call1(frame[INCREF], frame[NONE])
             return frame[NONE]
         return found
+    if kind == CHANGING:
+        given = i8(a)
+        return changing(frame, tape, given[0], given[1], number(frame, given[2]))
     if kind == THREE:
         given = i8(a)
         found = three(frame, tape, row_at, code, a)

@@ -8,12 +8,12 @@ counted in words.
     # CPython's functions, NumPy's, and the C library's that tells of exceptions of arithmetic
     GET_STATE, GET_ID, GET_ATTR, INCREF, DECREF, AS_LONG, FROM_LONG, APPEND, NEW_TUPLE, NEW_OBJECT,
     CALL, GET_ITEM, SET_ITEM, DICT_SIZE, LIST_SIZE, NEW_ARRAY, EXCEPTIONS, FORGET_ERROR, SET_BASE,
-    AS_LONG_IF, NEXT_ITEM, JOINED, UNLOCK, LOCK, CLEAR_EXCEPTIONS,
+    AS_LONG_IF, NEXT_ITEM, JOINED, UNLOCK, LOCK, CLEAR_EXCEPTIONS, COPY,
     # objects
     TENSOR, VIEW, FLOAT, INT, NONE, FALSE, NO_TEXT, ZERO, CURRENT, TAPE_NAME, CONSTANTS,
     F8, I8, BOOL, ARRAY, NO_NUMBER, CONSTANT, CHANGED, LEARN_PAIR, LEARN_PRODUCT, LEARN_TOTAL,
     TRUE, NO_GRAD, INFERENCE_MODE, NO_STEPS, TUPLE, SIZE, LIST, SLICE, DOTS, WIDE_INT, SHOWN,
-    LEARN_VIEW, LEARN_LARGE, SHAPE_NUMBERS,
+    LEARN_VIEW, LEARN_LARGE, SHAPE_NUMBERS, MAKE_ROOM, SAY_EXCEPTIONS,
     # the slots of Tensors, of views and of tapes
     T_ARRAY, T_POS, T_SHAPE, T_HOME, T_GRAD, T_EXTRA,
     V_BASE, V_CHAIN, V_STAMP, V_TAPE, V_FROZEN, V_SEVERAL,
@@ -26,7 +26,7 @@ counted in words.
     # numbers of elements of all shapes does
     LARGE, THREADS, SIZES_AT,
     FRAME_SIZE,
-) = range(104)  # fmt: skip
+) = range(107)  # fmt: skip
 
 # A row of the table ROWS, by the code of an operation: its word; which values the formulas of the
 # first input read, of the second, and of the third (bits: the operands, the result); how many
@@ -42,9 +42,10 @@ DIVIDES = STEPS  # of a total: whether it is a mean
 FIRST, SECOND, RESULT, NULL, NOTHING = range(5)
 
 # A row of LARGE, by the code of an operation: by which operands are one number, a loop of our own, or
-# what is done instead; then how many calls shall go by Python, after an exception of arithmetic.
+# what is done instead; the same in place; then how many calls shall go by Python, after an exception
+# of arithmetic.
 UNKNOWN, BY_STEPS, BY_PYTHON = 0, 1, 2  # no loop's address
-WARY = 8
+IN_PLACE, WARY = 8, 16
 LARGE_ROW = WARY + 1
 WARINESS = 16
 
@@ -72,7 +73,8 @@ WAY_STEP, WAY_SHORT, WAY_ENTRY = 0, 2, 7
 # What a call is: elementwise on one operand or two, a matrix product, a sum or mean of everything,
 # or one of a function that makes views: then its operand is an array of the function, the tuple of
 # its arguments, and the dict of those that are named; or something along dimensions: an array of
-# the Tensor and the `Plan`; or elementwise on an array of three operands.
-ONE, TWO, MATMUL, TOTAL, VIEWED, ALONG, THREE = range(7)
+# the Tensor and the `Plan`; or elementwise on an array of three operands; or, in place, of a
+# target, an operand or None, and the operation's code.
+ONE, TWO, MATMUL, TOTAL, VIEWED, ALONG, THREE, CHANGING = range(8)
 # Of a `Plan`: see `tapegrad.along`.
 PLAN_SHORT, PLAN_EXTRA, PLAN_AT = range(3)
