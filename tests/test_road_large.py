@@ -7,6 +7,7 @@ import weakref
 
 import numpy as np
 import pytest
+from tests.kernels.test_along import CALLS
 from tests.test_road import (
     BINARY,
     PLACES,
@@ -22,7 +23,7 @@ from tests.test_road import (
 )
 
 import tapegrad
-from tapegrad import parallel
+from tapegrad import along, parallel
 from tapegrad import road as roads
 from tapegrad.kernels.road import frame as at
 from tapegrad.ops.core import table
@@ -153,3 +154,33 @@ def test_binary_operations_in_place(op, kind):
         leaf = placed(values(op, LARGE), "leaf")
         assert_changed_alike(op.name + "_", lambda: leaf.clone(), 0.5)
         assert_changed_alike(op.name + "_", lambda: placed(values(op, LARGE), "leaf"), leaf)
+
+
+ALONG = CALLS | {
+    "clone": lambda x, d: tapegrad.clone(x),
+    "norm of all": lambda x, d: tapegrad.norm(x),
+    "var of all": lambda x, d: tapegrad.var(x, correction=0),
+    "std, kept": lambda x, d: tapegrad.std(x, d, keepdim=True),
+}
+
+
+@pytest.mark.parametrize("name", sorted(ALONG))
+@pytest.mark.parametrize("shape", [(SHORT,), (300, 61), (3, 70, 80), (17000, 2)])
+@pytest.mark.parametrize("how", PLACES)
+def test_operations_along_dimensions(name, shape, how, monkeypatch):
+    monkeypatch.setattr(along, "TIMES", 1)
+    x = placed(np.random.default_rng(0).uniform(0.5, 1.5, shape), how)
+    for d in range(len(shape)):
+        along._plans.clear()
+        along._met.clear()
+        results = [outcome(lambda x, d=d: ALONG[name](x, d), (x,)) for _ in range(3)]
+        (y, record, entry, debt), *others = results
+        for y_, record_, entry_, debt_ in others:
+            assert y_._a.tobytes() == y._a.tobytes()
+            assert (y_.shape, y_._s, debt_, y_._pos > 0) == (y.shape, y._s, debt, y._pos > 0)
+            assert (record is None) == (record_ is None)
+            if record is not None:
+                assert record_.tolist() == record.tolist()
+                assert [b is y_._a for b in entry_] == [a is y._a for a in entry]
+                assert [b is x._a for b in entry_] == [a is x._a for a in entry]
+                assert entry_[2] == entry[2]

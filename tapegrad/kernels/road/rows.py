@@ -4,6 +4,7 @@ from tapegrad.kernels.flags import typed
 from tapegrad.kernels.layout import ALIGNED_IN_C_ORDER, FIELD
 from tapegrad.kernels.memory import address, call1, call8, i8, room_i8
 from tapegrad.kernels.road.frame import (
+    DECREF,
     F8,
     INCREF,
     NEW_TUPLE,
@@ -12,6 +13,7 @@ from tapegrad.kernels.road.frame import (
     PLAN_EXTRA,
     PLAN_SHORT,
 )
+from tapegrad.kernels.road.large import is_large, ready
 from tapegrad.kernels.road.objects import (
     ARRAY_DATA,
     ITEMS,
@@ -19,15 +21,18 @@ from tapegrad.kernels.road.objects import (
     REFUSED,
     VALUES,
     array_of,
+    count_of,
     number,
     operand,
     put,
     recording,
     unexceptional,
 )
+from tapegrad.kernels.road.passes import passed
 from tapegrad.kernels.road.records import completed
 
-# Of a plan's block: the address of the loop, and how the rows lie (see `ops.along.packed`); the
+# Of a plan's block: the address of the loop, and how the rows lie (see `ops.along.packed`), or of a
+# large operand 0, and where in the block the number of words of its passes stands, and these; the
 # record's word, the number of its shape and AUX; whether the formula reads the operand, and the
 # result; the dimensions and lengths of the result.
 LOOP, LIES, WORD, SHAPE, AUX, READS_OPERAND, READS_RESULT, NDIM, LENGTHS = range(9)
@@ -50,19 +55,45 @@ def computed(frame, block_at, array):
 
 
 @typed
+def large_result(frame, tape, block_at, array, tracked):
+    """The result of a large operand, which is held; 0 with an exception set, or REFUSED."""
+    block, count = i8(block_at), 1
+    passes_at = block_at + 8 * block[LIES]
+    if count_of(array) != i8(passes_at)[1]:
+        return REFUSED
+    for k in range(block[NDIM]):
+        count *= block[LENGTHS + k]
+    done = ready(frame, tape, 1, tracked, 8 * count)
+    if done != 1:
+        return done
+    result = array_of(frame, frame[F8], block[NDIM], block_at + 8 * LENGTHS)
+    if result == 0:
+        return 0
+    return passed(frame, passes_at, array, result)
+
+
+@typed
 def along(frame, tape, thing, plan_at):
     """The Tensor of a result along dimensions; 0 with an exception set, or REFUSED."""
     record = recording(frame, tape)
     one = room_i8(4)
-    if record == REFUSED or not operand(frame, tape, thing, address(one), ALIGNED_IN_C_ORDER):
+    if record == REFUSED:
         return REFUSED
     plan = i8(plan_at + ITEMS * 8)
     block_at = number(frame, plan[PLAN_AT])
     block = i8(block_at)
-    result = computed(frame, block_at, one[VALUES])
+    small = operand(frame, tape, thing, address(one), ALIGNED_IN_C_ORDER)
+    if small == (block[LOOP] == 0) or not (small or is_large(frame, address(one))):
+        return REFUSED
+    tracked = 1 if record and one[PLACE] != 0 else 0
+    if small:
+        result = computed(frame, block_at, one[VALUES])
+    else:
+        call1(frame[INCREF], one[VALUES])
+        result = large_result(frame, tape, block_at, one[VALUES], tracked)
+        call1(frame[DECREF], one[VALUES])
     if result == 0 or result == REFUSED:
         return result
-    tracked = 1 if record and one[PLACE] != 0 else 0
     entry = frame[NONE]
     if tracked:
         entry = call1(frame[NEW_TUPLE], 3)
