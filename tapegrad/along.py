@@ -52,16 +52,20 @@ def along(
     key = None
     if compiled is not None and x.__class__ is Tensor and _plain(dim, keepdim, other):
         key = op, x._s if x._s >= 0 else x._a.shape, dim, keepdim, other
-        plan = _plans.get(key)
-        if plan is not None:
-            made = compiled(x, plan)
-            if made is not None:
-                return made
+        made = again(x, key)
+        if made is not None:
+            return made
     given, params = arguments(op, x, dim, keepdim, other)
     y = run(op, (given,), params)
     if key is not None and given is x and (x._s >= 0 or _large(x)):
         remember(op, x, y, params, key)
     return y
+
+
+def again(x: Tensor, key: Key) -> Tensor | None:
+    """What compiled code gives for a call that has come before, or None."""
+    plan = _plans.get(key)
+    return None if plan is None or compiled is None else compiled(x, plan)
 
 
 def _large(x: Tensor) -> bool:
@@ -77,7 +81,10 @@ def _plain(dim: Any, keepdim: Any, other: Any) -> bool:
 
 
 def remember(op: Op, x: Tensor, y: Tensor, params: dict[str, Any], key: Key) -> None:
-    """Count a call, and make a plan when it has come often enough."""
+    """Count a call, and make a plan when it has come often enough.
+
+    Its operand is of the short road, or would be but for its size.
+    """
     times = _met.get(key, 0) + 1
     if len(_met) >= KNOWN:
         _met.clear()

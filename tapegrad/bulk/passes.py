@@ -14,7 +14,7 @@ import numpy as np
 
 from tapegrad.bulk.common import GROUP, SHORT, Array, blocks, known, loop
 from tapegrad.bulk.rows import along_rows
-from tapegrad.kernels.road.frame import COPIED, AS_IT_IS, OF_OPERAND, PASS, OF_RESULT
+from tapegrad.kernels.road.frame import AS_IT_IS, COPIED, OF_OPERAND, OF_RESULT, PASS
 from tapegrad.ops.core import Op
 from tapegrad.parallel import address
 
@@ -43,6 +43,8 @@ def passes(op: Op, x: Array, y: Array, params: dict[str, Any]) -> list[int]:
     if found is None or found[2] != 1 or found[1] < SHORT:
         return []
     rows, n = found[:2]
+    if op.name in ("sum", "mean"):
+        return [x.size, 0, *_row_sums(x, rows, n, n if op.name == "mean" else 1.0)]
     if op.name == "prod":
         return [x.size, 1, *_row_totals("multiply_up", x, rows, n)]
     if op.name == "norm" and params["p"] == 2:
@@ -51,7 +53,7 @@ def passes(op: Op, x: Array, y: Array, params: dict[str, Any]) -> list[int]:
     if op.name in ("var", "std"):
         centre, freedom = (OF_RESULT, 0, 8), max(n - params["correction"], 0)
         squares = _row_totals("square_up", x, rows, n, centre, by=freedom, root=op.name == "std")
-        return [x.size, 0, *_row_sums(x, rows, n), *squares]
+        return [x.size, 0, *_row_sums(x, rows, n, n), *squares]
     return []
 
 
@@ -72,17 +74,17 @@ def _row_totals(
     return _pass(loop(name, x).address, rows, n, at, by, root)
 
 
-def _row_sums(x: Array, rows: int, n: int) -> list[int]:
-    """The means of all rows."""
+def _row_sums(x: Array, rows: int, n: int, by: float) -> list[int]:
+    """The sums of all rows, divided by a number."""
     fours = rows // 4 if n <= GROUP else 0
     if fours < 4:
-        return _row_totals("add_up", x, rows, n, by=n)
-    step = 8 * n
+        return _row_totals("add_up", x, rows, n, by=by)
+    step, rest = 8 * n, rows % 4
     at = [(OF_OPERAND, 0, 4 * step), (AS_IT_IS, step, 0), (OF_RESULT, 0, 32)]
-    found = _pass(loop("add_four_up", x).address, fours, n, at, 1.0 if rows % 4 else n)
-    if rows % 4:
+    found = _pass(loop("add_four_up", x).address, fours, n, at, 1.0 if rest else by)
+    if rest:
         at = [(OF_OPERAND, 4 * fours * step, step), (OF_RESULT, 32 * fours, 8)]
-        found += _pass(loop("add_up", x).address, rows % 4, n, at, n)
+        found += _pass(loop("add_up", x).address, rest, n, at, by)
     return found
 
 

@@ -159,7 +159,8 @@ def by_what(op: Op, scalars: int) -> int:
     """What `parallel` has one thread do with large arrays; see `LARGE`."""
     if scalars & at.IN_PLACE:
         return by_what_in_place(op, scalars & ~at.IN_PLACE)
-    if op.kind is ELEMENTWISE and op.name in parallel.FASTER:
+    spread = scalars & 1 and len(op.inputs) > 1 and op.name in parallel.FASTER_BROADCAST
+    if op.kind is ELEMENTWISE and (spread or op.name in parallel.FASTER):
         kernel = kernels.forward(op, "f8", scalars)
         if kernel is not None:
             return kernel.address

@@ -41,9 +41,9 @@ DIVIDES = STEPS  # of a total: whether it is a mean
 # FROM and WITH: an operand, what the step before computed, the number 0, or nothing.
 FIRST, SECOND, RESULT, NULL, NOTHING = range(5)
 
-# A row of LARGE, by the code of an operation: by which operands are one number, a loop of our own, or
-# what is done instead; the same in place; then how many calls shall go by Python, after an exception
-# of arithmetic.
+# A row of LARGE, by the code of an operation: by which operands are one number, a loop of our own,
+# or what is done instead; the same in place; then how many calls shall go by Python, after an
+# exception of arithmetic.
 UNKNOWN, BY_STEPS, BY_PYTHON = 0, 1, 2  # no loop's address
 IN_PLACE, WARY = 8, 16
 LARGE_ROW = WARY + 1
@@ -78,14 +78,15 @@ WAY_STEP, WAY_SHORT, WAY_ENTRY = 0, 2, 7
 ONE, TWO, MATMUL, TOTAL, VIEWED, ALONG, THREE, CHANGING = range(8)
 # Of a `Plan`: see `tapegrad.along`.
 PLAN_SHORT, PLAN_EXTRA, PLAN_AT = range(3)
-# Of a pass over a large array (`tapegrad.bulk.passes`): a loop (COPIED: none, it is a copy), how many
-# rows there are, and their length; three arguments, each of them by what it is (an address counted
-# from the operand's or the result's, or a number), the number, and by how much it grows from row to
-# row; by what the result is divided then, a double; and whether its square root is taken.
+# Of a pass over a large array (`tapegrad.bulk.passes`): a loop (COPIED: none, it is a copy), how
+# many rows there are, and their length; three arguments, each of them by what it is (an address
+# counted from the operand's or the result's, or a number), the number, and by how much it grows
+# from row to row; by what the result is divided then, a double; and whether its square root is
+# taken.
 PASS = 14
 COPIED = 0
 AS_IT_IS, OF_OPERAND, OF_RESULT = range(3)
 DIVISOR, ROOT = 12, 13
-# Before the first: how many words follow, how many elements the operand has, whether a result may be in
-# doubt.
+# Before the first: how many words follow, how many elements the operand has, whether a result may
+# be in doubt.
 REACH = 3

@@ -279,9 +279,7 @@ def total(frame, tape, row_at, code, first):
     entry = static if tracked else frame[NONE]
     call1(frame[INCREF], entry)
     call1(frame[INCREF], frame[ZERO])
-    return completed(
-        frame, tape, tracked, first, 0, 0, word, 0, aux, frame[ZERO], entry, result
-    )
+    return completed(frame, tape, tracked, first, 0, 0, word, 0, aux, frame[ZERO], entry, result)
 
 
 @typed

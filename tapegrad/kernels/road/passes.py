@@ -5,12 +5,12 @@ import math
 from tapegrad.kernels.flags import typed
 from tapegrad.kernels.memory import call0, call1, call3, call8, f8, i8
 from tapegrad.kernels.road.frame import (
+    AS_IT_IS,
     COPIED,
     COPY,
     DECREF,
     DIVISOR,
     LOCK,
-    AS_IT_IS,
     OF_OPERAND,
     PASS,
     REACH,
