@@ -51,10 +51,13 @@ def along(
     """Run an operation along dimensions, in compiled code if this call has come before."""
     key = None
     if compiled is not None and x.__class__ is Tensor and _plain(dim, keepdim, other):
-        key = op, x._s if x._s >= 0 else x._a.shape, dim, keepdim, other
-        made = again(x, key)
-        if made is not None:
-            return made
+        s = x._s
+        key = op, s if s >= 0 else x._a.shape, dim, keepdim, other
+        plan = _plans.get(key)
+        if plan is not None:
+            made = compiled(x, plan)
+            if made is not None:
+                return made
     given, params = arguments(op, x, dim, keepdim, other)
     y = run(op, (given,), params)
     if key is not None and given is x and (x._s >= 0 or _large(x)):
@@ -93,8 +96,8 @@ def remember(op: Op, x: Tensor, y: Tensor, params: dict[str, Any], key: Key) -> 
         return
     if x._s < 0:
         if way := passes(op, x._a, y._a, params):
-            layout = layout_of(op, [x._a], y._a, params) or (GENERAL, 0)
-            _know(key, _plan(op, x._a, y._a, params, layout, way))
+            lies_as = layout_of(op, [x._a], y._a, params) or (GENERAL, 0)
+            _know(key, _plan(op, x._a, y._a, params, lies_as, way))
         return
     lies = rows.packed(x._a, y._a, params)
     layout = layout_of(op, [x._a], y._a, params)

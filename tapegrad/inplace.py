@@ -124,7 +124,7 @@ def written(op: Op) -> Callable[[Tensor, Any], Tensor]:
     code = op.code
 
     def function(target: Tensor, other: Any) -> Tensor:
-        if compiled is not None:
+        if compiled is not None and target._s < 0:
             made = compiled(target, other, code)
             if made is not None:
                 return made

@@ -13,6 +13,7 @@ import pytest
 import tapegrad
 from tapegrad import along
 from tapegrad import road as roads
+from tapegrad.kernels import table as kernels
 from tapegrad.kernels.road import frame as at
 from tapegrad.ops.core import table
 from tapegrad.tape import DROP_FLOOR, current
@@ -40,7 +41,8 @@ LARGE = SHAPES[2]
 
 
 @pytest.fixture(autouse=True)
-def one_thread():
+def one_thread(road):
+    road.frame.put(WIDE_CALL=kernels.wide(compiling=True))
     before = tapegrad.get_num_threads()
     tapegrad.set_num_threads(1)
     yield

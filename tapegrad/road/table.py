@@ -227,6 +227,7 @@ class Frame:
         self.products: np.ndarray = np.zeros((at.LINES, at.LINE), np.int64)
         self.totals: np.ndarray = np.zeros((at.LINES, at.LINE), np.int64)
         self.large: np.ndarray = np.zeros((kernels.CAPACITY, at.LARGE_ROW), np.int64)
+        self.wanted = 0  # calls on large arrays before there was a road for them
         self.sights = Known()
         self.held: list[Any] = []
         self.kept: dict[tuple[int, int], Any] = {}
@@ -263,7 +264,7 @@ class Frame:
             "LEARN_PAIR": self.learn_pair, "LEARN_PRODUCT": self.learn_product,
             "LEARN_TOTAL": self.learn_total, "LEARN_LARGE": self.learn_large,
             "SHAPE_NUMBERS": shapes.ids, "MAKE_ROOM": Tape.make_room,
-            "SAY_EXCEPTIONS": say_exceptions,
+            "SAY_EXCEPTIONS": say_exceptions, "OPEN_LARGE": self.open_large,
         }  # fmt: skip
         self.held += objects.values()
         self.put(**{field: id(thing) for field, thing in zip(objects, self.held, strict=True)})
@@ -358,6 +359,12 @@ class Frame:
         word, aux, extra = fast.wholes[by_code[code]](s)
         self.kept[code, s] = extra
         self._line(self.totals, code, s, 0, word, aux, id(extra))
+
+    def open_large(self) -> None:
+        """Open the road of large arrays: if it is compiled, or was wanted often enough."""
+        self.wanted += 1
+        if self.wanted == along.MANY or self.wanted == 1:
+            self.put(WIDE_CALL=kernels.wide(compiling=self.wanted > 1))
 
     def learn_large(self, code: int, scalars: int) -> None:
         """Fill in by what an operation on large arrays is computed."""

@@ -52,7 +52,7 @@ from tapegrad.kernels.road.frame import (
     WORD,
     ZERO,
 )
-from tapegrad.kernels.road.large import is_large, large
+from tapegrad.kernels.road.jump import is_large, large
 from tapegrad.kernels.road.loops import compute
 from tapegrad.kernels.road.objects import (
     ARRAY_DATA,
@@ -78,7 +78,6 @@ from tapegrad.kernels.road.objects import (
     tape_of_thread,
     unexceptional,
 )
-from tapegrad.kernels.road.over import over
 from tapegrad.kernels.road.records import completed, kept
 from tapegrad.kernels.road.rows import along
 from tapegrad.kernels.road.three import three
@@ -277,21 +276,13 @@ def changing(frame, tape, target, other, code):
     first, second = address(one), address(two) if other != frame[NONE] else 0
     one[THING], one[VALUES] = 1, 0
     two[THING], two[VALUES] = 1, 0
-    usable, wide = operand(frame, tape, target, first, ALIGNED_IN_C_ORDER), 0
-    if not usable:
-        usable = wide = is_large(frame, first)
-    if usable and second != 0:
+    usable, found = operand(frame, tape, target, first, ALIGNED_IN_C_ORDER), REFUSED
+    wide = 0 if usable else is_large(frame, first)
+    if wide and second != 0:
         usable = operand(frame, tape, other, second, ALIGNED_IN_C_ORDER)
-        if wide:
-            usable = two[KIND] == 0 if usable else is_large(frame, second)
-    found = REFUSED
-    if usable and wide:
-        array, another = one[VALUES], two[VALUES] if second != 0 else frame[NONE]
-        call1(frame[INCREF], array)
-        call1(frame[INCREF], another)
-        found = over(frame, tape, code, first, second)
-        call1(frame[DECREF], another)
-        call1(frame[DECREF], array)
+        wide = two[KIND] == 0 if usable else is_large(frame, second)
+    if wide:
+        found = large(frame, CHANGING, code, first, second)
     if one[THING] == 0 and one[VALUES] != 0:
         call1(frame[DECREF], one[VALUES])
     if two[THING] == 0 and two[VALUES] != 0:
@@ -344,7 +335,7 @@ def call(frame_at, kind, code, a, b):
             usable = 0  # to be broadcast
     if usable and (one[THING] != 0 or (b != 0 and two[THING] != 0)):
         if wide:
-            found = large(frame, tape, kind, row_at, code, first, second)
+            found = large(frame, kind, code, first, second)
         elif kind == MATMUL:
             found = product(frame, tape, row_at, first, second)
         elif kind == TOTAL:

@@ -13,7 +13,7 @@ counted in words.
     TENSOR, VIEW, FLOAT, INT, NONE, FALSE, NO_TEXT, ZERO, CURRENT, TAPE_NAME, CONSTANTS,
     F8, I8, BOOL, ARRAY, NO_NUMBER, CONSTANT, CHANGED, LEARN_PAIR, LEARN_PRODUCT, LEARN_TOTAL,
     TRUE, NO_GRAD, INFERENCE_MODE, NO_STEPS, TUPLE, SIZE, LIST, SLICE, DOTS, WIDE_INT, SHOWN,
-    LEARN_VIEW, LEARN_LARGE, SHAPE_NUMBERS, MAKE_ROOM, SAY_EXCEPTIONS,
+    LEARN_VIEW, LEARN_LARGE, SHAPE_NUMBERS, MAKE_ROOM, SAY_EXCEPTIONS, OPEN_LARGE,
     # the slots of Tensors, of views and of tapes
     T_ARRAY, T_POS, T_SHAPE, T_HOME, T_GRAD, T_EXTRA,
     V_BASE, V_CHAIN, V_STAMP, V_TAPE, V_FROZEN, V_SEVERAL,
@@ -22,11 +22,11 @@ counted in words.
     # the thread whose tape this is, and that tape; tables
     OWNER, TAPE, ROWS, PAIRS, PRODUCTS, TOTALS, SIGHTS, NOUGHT, SERIOUS,
     SUM_LOOP, SUM_DATA, SUM_START, PRODUCT_LOOP, PRODUCT_DATA,
-    # of large arrays: a table, where the number of threads stands, and where the address of the
-    # numbers of elements of all shapes does
-    LARGE, THREADS, SIZES_AT,
+    # of large arrays: the function `wide`, or 0; a table; where the number of threads stands, and
+    # where the address of the numbers of elements of all shapes does
+    WIDE_CALL, LARGE, THREADS, SIZES_AT,
     FRAME_SIZE,
-) = range(107)  # fmt: skip
+) = range(109)  # fmt: skip
 
 # A row of the table ROWS, by the code of an operation: its word; which values the formulas of the
 # first input read, of the second, and of the third (bits: the operands, the result); how many

@@ -6,10 +6,8 @@ nothing of exceptions of arithmetic.
 """
 
 from tapegrad.kernels.flags import typed
-from tapegrad.kernels.layout import ALIGNED_IN_C_ORDER
 from tapegrad.kernels.memory import call0, call1, call2, call3, call8, f8, i4, i8
 from tapegrad.kernels.road.frame import (
-    ARRAY,
     AUX,
     BITS,
     BOOL,
@@ -34,8 +32,6 @@ from tapegrad.kernels.road.frame import (
     NONE,
     SERIOUS,
     SHAPE_NUMBERS,
-    THREADS,
-    TOTAL,
     TOTALS,
     TRUTH,
     UNKNOWN,
@@ -48,18 +44,14 @@ from tapegrad.kernels.road.frame import (
 from tapegrad.kernels.road.loops import compute
 from tapegrad.kernels.road.objects import (
     ARRAY_DATA,
-    ARRAY_DTYPE,
     ARRAY_SHAPE,
     FIRST_CLASS,
-    FLAGS,
     ITEMS,
     KIND,
     NDIM,
     PLACE,
     REFUSED,
     SECOND_CLASS,
-    THING,
-    TYPE,
     VALUES,
     array_of,
     count_of,
@@ -74,19 +66,6 @@ from tapegrad.tape import SAVES
 from tapegrad.tape import SCALAR as AS_SCALAR
 
 FAILED = -2  # of what is a number else: an exception is set
-LEAST = 1 << 14  # elements, as `tensor.SHORT` and `parallel.COMPILED` say
-
-
-@typed
-def is_large(frame, one):
-    """Whether what was read is a Tensor that was refused for its size alone."""
-    if i8(one)[THING] == 0 or i8(one)[KIND] >= 0:
-        return 0
-    array = i8(one)[VALUES]
-    if i8(array)[TYPE] != frame[ARRAY] or i8(array)[ARRAY_DTYPE] != frame[F8]:
-        return 0
-    lies = i4(array + FLAGS)[0] & ALIGNED_IN_C_ORDER == ALIGNED_IN_C_ORDER
-    return 1 if lies and count_of(array) >= LEAST else 0
 
 
 @typed
@@ -206,7 +185,7 @@ def ready(frame, tape, loop, tracked, nbytes):
     """1: a result of so many bytes can be computed, and recorded; 0 with an exception set, or
     REFUSED.
     """
-    if loop == 0 or loop == BY_PYTHON or i8(frame[THREADS])[0] != 1:
+    if loop == 0 or loop == BY_PYTHON:
         return REFUSED if loop != 0 else 0
     done = drop_tail(frame, tape)
     if done == 1 and tracked and not has_room(frame, tape, nbytes):
@@ -280,23 +259,3 @@ def total(frame, tape, row_at, code, first):
     call1(frame[INCREF], entry)
     call1(frame[INCREF], frame[ZERO])
     return completed(frame, tape, tracked, first, 0, 0, word, 0, aux, frame[ZERO], entry, result)
-
-
-@typed
-def large(frame, tape, kind, row_at, code, first, second):
-    """An operation on one large operand or two; a new reference, 0 or REFUSED.
-
-    The arrays are held: other threads, and what is let go of, may do anything to their Tensors.
-    """
-    if i8(frame[THREADS])[0] != 1:
-        return REFUSED
-    a, b = i8(first)[VALUES], i8(second)[VALUES] if second != 0 else frame[NONE]
-    call1(frame[INCREF], a)
-    call1(frame[INCREF], b)
-    if kind == TOTAL:
-        found = total(frame, tape, row_at, code, first)
-    else:
-        found = elementwise(frame, tape, row_at, code, first, second)
-    call1(frame[DECREF], b)
-    call1(frame[DECREF], a)
-    return found

@@ -34,7 +34,6 @@ from tapegrad.kernels.road.frame import (
     SERIOUS,
     T_EXTRA,
     T_HOME,
-    THREADS,
     UNLOCK,
     WORD,
 )
@@ -177,7 +176,7 @@ def recorded(frame, tape, row_at, first, second, bits, shape, entry):
 def over(frame, tape, code, first, second):
     """The target, whose array and the other are held; 0 with an exception set, or REFUSED."""
     row_at, record = frame[ROWS] + code * ROW * 8, recording(frame, tape)
-    if record == REFUSED or i8(frame[THREADS])[0] != 1:
+    if record == REFUSED:
         return REFUSED
     if not may_change(frame, tape, record, first, second):
         return REFUSED

@@ -4,7 +4,7 @@ from tapegrad.kernels.flags import typed
 from tapegrad.kernels.layout import ALIGNED_IN_C_ORDER, FIELD
 from tapegrad.kernels.memory import address, call1, call8, i8, room_i8
 from tapegrad.kernels.road.frame import (
-    DECREF,
+    ALONG,
     F8,
     INCREF,
     NEW_TUPLE,
@@ -13,7 +13,7 @@ from tapegrad.kernels.road.frame import (
     PLAN_EXTRA,
     PLAN_SHORT,
 )
-from tapegrad.kernels.road.large import is_large, ready
+from tapegrad.kernels.road.jump import is_large, large
 from tapegrad.kernels.road.objects import (
     ARRAY_DATA,
     ITEMS,
@@ -21,14 +21,12 @@ from tapegrad.kernels.road.objects import (
     REFUSED,
     VALUES,
     array_of,
-    count_of,
     number,
     operand,
     put,
     recording,
     unexceptional,
 )
-from tapegrad.kernels.road.passes import passed
 from tapegrad.kernels.road.records import completed
 
 # Of a plan's block: the address of the loop, and how the rows lie (see `ops.along.packed`), or of a
@@ -55,56 +53,42 @@ def computed(frame, block_at, array):
 
 
 @typed
-def large_result(frame, tape, block_at, array, tracked):
-    """The result of a large operand, which is held; 0 with an exception set, or REFUSED."""
-    block, count = i8(block_at), 1
-    passes_at = block_at + 8 * block[LIES]
-    if count_of(array) != i8(passes_at)[1]:
-        return REFUSED
-    for k in range(block[NDIM]):
-        count *= block[LENGTHS + k]
-    done = ready(frame, tape, 1, tracked, 8 * count)
-    if done != 1:
-        return done
-    result = array_of(frame, frame[F8], block[NDIM], block_at + 8 * LENGTHS)
-    if result == 0:
-        return 0
-    return passed(frame, passes_at, array, result)
-
-
-@typed
-def along(frame, tape, thing, plan_at):
-    """The Tensor of a result along dimensions; 0 with an exception set, or REFUSED."""
-    record = recording(frame, tape)
-    one = room_i8(4)
-    if record == REFUSED:
-        return REFUSED
+def noted(frame, tape, tracked, one, plan_at, result):
+    """The Tensor of a result, which it takes over; see `records.completed`."""
     plan = i8(plan_at + ITEMS * 8)
-    block_at = number(frame, plan[PLAN_AT])
-    block = i8(block_at)
-    small = operand(frame, tape, thing, address(one), ALIGNED_IN_C_ORDER)
-    if small == (block[LOOP] == 0) or not (small or is_large(frame, address(one))):
-        return REFUSED
-    tracked = 1 if record and one[PLACE] != 0 else 0
-    if small:
-        result = computed(frame, block_at, one[VALUES])
-    else:
-        call1(frame[INCREF], one[VALUES])
-        result = large_result(frame, tape, block_at, one[VALUES], tracked)
-        call1(frame[DECREF], one[VALUES])
-    if result == 0 or result == REFUSED:
-        return result
+    block = i8(number(frame, plan[PLAN_AT]))
     entry = frame[NONE]
     if tracked:
         entry = call1(frame[NEW_TUPLE], 3)
         if entry != 0:
-            put(frame, entry, ITEMS, one[VALUES] if block[READS_OPERAND] else frame[NONE])
+            put(frame, entry, ITEMS, i8(one)[VALUES] if block[READS_OPERAND] else frame[NONE])
             put(frame, entry, ITEMS + 1, result if block[READS_RESULT] else frame[NONE])
             put(frame, entry, ITEMS + 2, plan[PLAN_EXTRA])
     else:
         call1(frame[INCREF], entry)
     call1(frame[INCREF], plan[PLAN_SHORT])
     return completed(
-        frame, tape, tracked, address(one), 0, 0, block[WORD], block[SHAPE], block[AUX],
+        frame, tape, tracked, one, 0, 0, block[WORD], block[SHAPE], block[AUX],
         plan[PLAN_SHORT], entry, result,
     )  # fmt: skip
+
+
+@typed
+def along(frame, tape, thing, plan_at):
+    """The Tensor of a result along dimensions; 0 with an exception set, or REFUSED."""
+    record = recording(frame, tape)
+    words = room_i8(4)
+    one = address(words)
+    if record == REFUSED:
+        return REFUSED
+    block_at = number(frame, i8(plan_at + ITEMS * 8)[PLAN_AT])
+    small = operand(frame, tape, thing, one, ALIGNED_IN_C_ORDER)
+    if small == (i8(block_at)[LOOP] == 0):
+        return REFUSED
+    if not small:
+        return large(frame, ALONG, 0, one, plan_at) if is_large(frame, one) else REFUSED
+    result = computed(frame, block_at, i8(one)[VALUES])
+    if result == 0 or result == REFUSED:
+        return result
+    tracked = 1 if record and i8(one)[PLACE] != 0 else 0
+    return noted(frame, tape, tracked, one, plan_at, result)

@@ -20,9 +20,10 @@ from tapegrad.kernels.road.frame import (
     T_POS,
     T_SHAPE,
     TENSOR,
+    THREE,
     WORD,
 )
-from tapegrad.kernels.road.large import FAILED, is_large, large_shape, loop_of, ready, unlocked
+from tapegrad.kernels.road.jump import is_large, large
 from tapegrad.kernels.road.objects import (
     ARRAY_DATA,
     ARRAY_DTYPE,
@@ -136,36 +137,12 @@ def one_like_the_result(row_at, three_at):
 
 
 @typed
-def large_result(frame, tape, code, three_at, like, scalars, tracked):
-    """The result of large operands, which are held; 0 with an exception set, or REFUSED."""
-    whole, three = i8(like)[VALUES], i8(three_at)
-    a, b, c = three[VALUES], three[SIZE + VALUES], three[2 * SIZE + VALUES]
-    count = count_of(whole)
-    loop = loop_of(frame, code, scalars)
-    done = ready(frame, tape, loop, tracked, 8 * count)
-    if done != 1:
-        return done
-    result = array_of(frame, frame[F8], i4(whole + NDIM)[0], i8(whole)[ARRAY_SHAPE])
-    if result != 0:
-        unlocked(
-            frame, loop, count, i8(result)[ARRAY_DATA], i8(a)[ARRAY_DATA], i8(b)[ARRAY_DATA],
-            i8(c)[ARRAY_DATA],
-        )  # fmt: skip
-    return result
-
-
-@typed
-def noted(frame, tape, tracked, row_at, three_at, like, scalars, result):
+def noted(frame, tape, tracked, row_at, three_at, like, scalars, shape, result):
     """The Tensor of a result, which it takes over; see `records.completed`."""
-    bits, shape, entry = 0, i8(like)[KIND], frame[NONE]
+    bits, entry = 0, frame[NONE]
     for k in range(3):
         bits |= (AS_SCALAR if scalars >> k & 1 else 0) << FIRST_CLASS + 2 * k
     if tracked:
-        if shape < 0:
-            shape = large_shape(frame, result)
-            if shape < 0:
-                call1(frame[DECREF], result)
-                return 0 if shape == FAILED else REFUSED
         entry = kept(frame, row_at, three_at, result)
     else:
         call1(frame[INCREF], entry)
@@ -179,26 +156,32 @@ def noted(frame, tape, tracked, row_at, three_at, like, scalars, result):
 
 
 @typed
+def tracks(three_at):
+    """Whether an operand is recorded."""
+    places = 0
+    for k in range(3):
+        places |= i8(three_at)[k * SIZE + PLACE]
+    return 1 if places != 0 else 0
+
+
+@typed
 def of_three(frame, tape, row_at, code, three_at):
     """The Tensor of a result; 0 with an exception set, or REFUSED."""
     record = recording(frame, tape)
     like = one_like_the_result(row_at, three_at)
     if record == REFUSED or like == 0:
         return REFUSED
+    if i8(like)[KIND] < 0:
+        return large(frame, THREE, code, three_at, like)
     scalars = pattern(like, three_at)
     if scalars == REFUSED:
         return REFUSED
-    places = 0
-    for k in range(3):
-        places |= i8(three_at)[k * SIZE + PLACE]
-    tracked = 1 if record and places != 0 else 0
-    if i8(like)[KIND] < 0:
-        result = large_result(frame, tape, code, three_at, like, scalars, tracked)
-    else:
-        result = computed(frame, row_at, three_at, like, scalars)
+    result = computed(frame, row_at, three_at, like, scalars)
     if result == 0 or result == REFUSED:
         return result
-    return noted(frame, tape, tracked, row_at, three_at, like, scalars, result)
+    tracked = 1 if record and tracks(three_at) else 0
+    shape = i8(like)[KIND]
+    return noted(frame, tape, tracked, row_at, three_at, like, scalars, shape, result)
 
 
 @typed
