@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tapegrad
-from tapegrad import along
+from tapegrad import along, parallel
 from tapegrad import road as roads
 from tapegrad.kernels import table as kernels
 from tapegrad.kernels.road import frame as at
@@ -321,12 +321,19 @@ def test_layouts_and_dtypes_that_go_another_way():
         square * tapegrad.ones(SHORT)
 
 
-def test_several_threads_take_the_general_road():
+def test_several_threads_take_the_general_road_where_they_share_the_work():
     x = tapegrad.tensor(np.ones(1 << 18), requires_grad=True)
     tapegrad.set_num_threads(2)
     y = (x * 2.0).exp().sum()
     tapegrad.set_num_threads(1)
     np.testing.assert_allclose((x * 2.0).exp().sum().item(), y.item(), rtol=1e-12)
+    tapegrad.set_num_threads(2)
+    for n in (SHORT, 2 * parallel.SPLIT - 1, 2 * parallel.SPLIT):
+        x = tapegrad.tensor(np.random.default_rng(0).uniform(size=n), requires_grad=True)
+        for op in (table["exp"], table["neg"], table["sum"]):
+            assert_alike(op, (x,))
+        assert_alike(table["sub"], (x, x))
+        assert_alike(table["clamp"], (x, 0.25, 0.75))
 
 
 def test_no_references_are_lost_or_leaked(references_kept, monkeypatch):
@@ -455,3 +462,30 @@ def test_a_finaliser_that_records():
     finally:
         gc.set_threshold(*thresholds)
     assert x.grad[0].item() == 1.0
+
+
+def test_it_is_taken(road, monkeypatch):
+    monkeypatch.setattr(along, "TIMES", 1)
+    along._plans.clear()
+    along._met.clear()
+    x = tapegrad.tensor(np.ones(SHORT), requires_grad=True)
+    x.norm()
+    assert road.along(x, *along._plans.values()).item() == 128.0
+    y = x.clone()
+    assert road.changing(y, 2.0, table["mul"].code) is y
+    assert road.changing(y, None, table["exp"].code) is y
+    assert road.changing(y, x[:10], table["mul"].code) is None
+    for name, scalars in {"add": 0, "mul": 2, "exp": 0, "sum": 0, "lerp": 4}.items():
+        road.frame.learn_large(table[name].code, scalars)
+        assert road.frame.large[table[name].code, scalars] != at.BY_PYTHON
+
+
+def test_it_is_compiled_when_it_was_wanted_often(road, monkeypatch):
+    asked = []
+    monkeypatch.setattr(kernels, "wide", lambda compiling: asked.append(compiling) or 0)
+    monkeypatch.setattr(road.frame, "wanted", 0)
+    road.frame.put(WIDE_CALL=0)
+    x = tapegrad.tensor(np.ones(SHORT))
+    for _ in range(along.MANY + 2):
+        assert (x * 2.0)[0].item() == 2.0
+    assert asked == [False, True]

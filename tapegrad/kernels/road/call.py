@@ -282,7 +282,7 @@ def changing(frame, tape, target, other, code):
         usable = operand(frame, tape, other, second, ALIGNED_IN_C_ORDER)
         wide = two[KIND] == 0 if usable else is_large(frame, second)
     if wide:
-        found = large(frame, CHANGING, code, first, second)
+        found = large(frame, CHANGING, code, first, second, first)
     if one[THING] == 0 and one[VALUES] != 0:
         call1(frame[DECREF], one[VALUES])
     if two[THING] == 0 and two[VALUES] != 0:
@@ -325,17 +325,17 @@ def call(frame_at, kind, code, a, b):
     two[THING], two[VALUES] = 1, 0
     lies = ALIGNED if kind == MATMUL else ALIGNED_IN_C_ORDER
     usable, wide = operand(frame, tape, a, first, lies), 0
-    if not usable and kind != MATMUL:
-        usable = wide = is_large(frame, first)
+    if not usable and kind != MATMUL and is_large(frame, first):
+        usable, wide = 1, first
     if usable and b != 0:
         usable = operand(frame, tape, b, second, lies)
-        if not usable and kind != MATMUL and (wide or one[KIND] == 0):
-            usable = wide = is_large(frame, second)
-        elif wide and two[KIND] != 0:
+        if not usable and kind != MATMUL and (wide != 0 or one[KIND] == 0):
+            usable, wide = is_large(frame, second), second
+        elif wide != 0 and two[KIND] != 0:
             usable = 0  # to be broadcast
     if usable and (one[THING] != 0 or (b != 0 and two[THING] != 0)):
-        if wide:
-            found = large(frame, kind, code, first, second)
+        if wide != 0:
+            found = large(frame, kind, code, first, second, wide)
         elif kind == MATMUL:
             found = product(frame, tape, row_at, first, second)
         elif kind == TOTAL:

@@ -25,6 +25,7 @@ from tapegrad.kernels.road.objects import (
 )
 
 LEAST = 1 << 14  # elements, as `tensor.SHORT` and `parallel.COMPILED` say
+ALONE = 1 << 17  # elements from which there may be two threads at work: twice `parallel.SPLIT`
 
 
 @typed
@@ -40,9 +41,9 @@ def is_large(frame, one):
 
 
 @typed
-def large(frame, kind, code, first, second):
-    """An operation on a large operand among those that were read: see `wide`."""
-    if i8(frame[THREADS])[0] != 1:
+def large(frame, kind, code, first, second, like):
+    """An operation on a large operand, `like`, among those that were read: see `wide`."""
+    if i8(frame[THREADS])[0] != 1 and count_of(i8(like)[VALUES]) >= ALONE:
         return REFUSED
     if frame[WIDE_CALL] == 0:
         done = call3(frame[CALL], frame[OPEN_LARGE], frame[NO_STEPS], 0)

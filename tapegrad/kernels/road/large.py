@@ -247,15 +247,16 @@ def total(frame, tape, row_at, code, first):
     tracked = 1 if record and i8(first)[PLACE] != 0 else 0
     if tracked and not has_room(frame, tape, 0):
         return REFUSED
-    word, aux, static = i8(line)[BITS], i8(line)[AUX], i8(line)[MORE]
+    word, aux = i8(line)[BITS], i8(line)[AUX]
+    entry = i8(line)[MORE] if tracked else frame[NONE]
+    call1(frame[INCREF], entry)  # the line may soon be that of another shape
     result = array_of(frame, frame[F8], 0, 0)
     if result == 0:
+        call1(frame[DECREF], entry)
         return 0
     count, to = count_of(array), i8(result)[ARRAY_DATA]
     unlocked(frame, loop, count, i8(array)[ARRAY_DATA], to, 0, 0)
     if i8(row_at)[DIVIDES]:
         f8(to)[0] /= count
-    entry = static if tracked else frame[NONE]
-    call1(frame[INCREF], entry)
     call1(frame[INCREF], frame[ZERO])
     return completed(frame, tape, tracked, first, 0, 0, word, 0, aux, frame[ZERO], entry, result)

@@ -86,7 +86,7 @@ def along(frame, tape, thing, plan_at):
     if small == (i8(block_at)[LOOP] == 0):
         return REFUSED
     if not small:
-        return large(frame, ALONG, 0, one, plan_at) if is_large(frame, one) else REFUSED
+        return large(frame, ALONG, 0, one, plan_at, one) if is_large(frame, one) else REFUSED
     result = computed(frame, block_at, i8(one)[VALUES])
     if result == 0 or result == REFUSED:
         return result

@@ -172,7 +172,7 @@ def of_three(frame, tape, row_at, code, three_at):
     if record == REFUSED or like == 0:
         return REFUSED
     if i8(like)[KIND] < 0:
-        return large(frame, THREE, code, three_at, like)
+        return large(frame, THREE, code, three_at, like, like)
     scalars = pattern(like, three_at)
     if scalars == REFUSED:
         return REFUSED
