@@ -1,4 +1,4 @@
-"""The short road of operations along dimensions of small float64 Tensors, once there is one.
+"""The short road of operations along dimensions of float64 Tensors, once there is one.
 
 What follows from an operation, its parameters and the operand's shape is worked out once (`Plan`),
 when a call has come a few times; then compiled code does the whole: the array, the Tensor, the
@@ -7,17 +7,18 @@ record.  Until then, and for everything else, it is the general road.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapegrad.bulk.passes import passes
 from tapegrad.layouts import address, layout_of
 from tapegrad.ops import along as rows
 from tapegrad.ops.core import Op
 from tapegrad.record import run
 from tapegrad.size import only_ints
-from tapegrad.tape import DTYPE_BITS, SAVES, shapes
+from tapegrad.tape import DTYPE_BITS, GENERAL, SAVES, shapes
 from tapegrad.tensor import F8, SHORT, Tensor
 
 # Compiled code, of (Tensor, Plan): the Tensor, or None where it refuses; see `tapegrad.road`.
@@ -50,7 +51,8 @@ def along(
     """Run an operation along dimensions, in compiled code if this call has come before."""
     key = None
     if compiled is not None and x.__class__ is Tensor and _plain(dim, keepdim, other):
-        key = op, x._s, dim, keepdim, other
+        s = x._s
+        key = op, s if s >= 0 else x._a.shape, dim, keepdim, other
         plan = _plans.get(key)
         if plan is not None:
             made = compiled(x, plan)
@@ -58,9 +60,20 @@ def along(
                 return made
     given, params = arguments(op, x, dim, keepdim, other)
     y = run(op, (given,), params)
-    if key is not None and given is x and x._s >= 0:
+    if key is not None and given is x and (x._s >= 0 or _large(x)):
         remember(op, x, y, params, key)
     return y
+
+
+def again(x: Tensor, key: Key) -> Tensor | None:
+    """What compiled code gives for a call that has come before, or None."""
+    plan = _plans.get(key)
+    return None if plan is None or compiled is None else compiled(x, plan)
+
+
+def _large(x: Tensor) -> bool:
+    """Whether a Tensor that is none of the short road's is so for its size alone."""
+    return x._a.dtype is F8 and x._a.size >= SHORT
 
 
 def _plain(dim: Any, keepdim: Any, other: Any) -> bool:
@@ -71,12 +84,20 @@ def _plain(dim: Any, keepdim: Any, other: Any) -> bool:
 
 
 def remember(op: Op, x: Tensor, y: Tensor, params: dict[str, Any], key: Key) -> None:
-    """Count a call, and make a plan when it has come often enough."""
+    """Count a call, and make a plan when it has come often enough.
+
+    Its operand is of the short road, or would be but for its size.
+    """
     times = _met.get(key, 0) + 1
     if len(_met) >= KNOWN:
         _met.clear()
     _met[key] = times
-    if times not in (TIMES, MANY) or y._s < 0:
+    if times not in (TIMES, MANY) or (x._s >= 0 and y._s < 0):
+        return
+    if x._s < 0:
+        if way := passes(op, x._a, y._a, params):
+            lies_as = layout_of(op, [x._a], y._a, params) or (GENERAL, 0)
+            _know(key, _plan(op, x._a, y._a, params, lies_as, way))
         return
     lies = rows.packed(x._a, y._a, params)
     layout = layout_of(op, [x._a], y._a, params)
@@ -86,17 +107,27 @@ def remember(op: Op, x: Tensor, y: Tensor, params: dict[str, Any], key: Key) -> 
 
     loop = table.loop_along(op, compiling=times == MANY)
     if loop:
-        if len(_plans) >= KNOWN:
-            _plans.clear()
-        _plans[key] = _plan(op, x._a, y._a, params, layout, [loop, lies])
+        _know(key, _plan(op, x._a, y._a, params, layout, (loop, lies)))
+
+
+def _know(key: Key, plan: Plan) -> None:
+    if len(_plans) >= KNOWN:
+        _plans.clear()
+    _plans[key] = plan
 
 
 def _plan(
-    op: Op, x: np.ndarray, y: np.ndarray, params: dict[str, Any], layout: Any, how: list[int]
+    op: Op, x: np.ndarray, y: np.ndarray, params: dict[str, Any], layout: Any, how: Sequence[int]
 ) -> Plan:
+    """A plan by a loop and how rows lie, or by passes (which are more than two numbers)."""
     reads, (bits, aux) = op.saves[0], layout
     word = op.code | DTYPE_BITS[F8] | (SAVES if any(reads) else 0) | bits
     number = shapes.number(y.shape)
-    block = np.array([*how, word, number, aux, *reads, y.ndim, *y.shape], np.int64)
+    rest = word, number, aux, *reads, y.ndim, *y.shape
+    if len(how) > 2:
+        words = [0, 2 + len(rest), *rest, len(how), *how]
+    else:
+        words = [*how, *rest]
+    block = np.array(words, np.int64)
     short = number if y.size < SHORT else -1
     return Plan(short, (params, ((x.shape, F8),)), address(block), block)

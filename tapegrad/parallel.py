@@ -17,6 +17,7 @@ from tapegrad.ops.core import Op
 from tapegrad.ops.elementwise import Lazy
 
 SPLIT = 1 << 16  # elements per thread from which splitting pays
+INTO_FIRST = 16  # of a loop, beside which operands are one number: it writes over the first
 COMPILED = 1 << 14  # elements from which a compiled loop pays for its call
 ROW = 16  # elements of a row from which a call for each pays, instead of one pass of NumPy's
 ROW_OF_PASSES = 6  # the same, instead of several passes
@@ -228,7 +229,7 @@ def compiled(
     plan = grid(tuple([a.shape for a in cores]), shape)
     if plan is None or (plan.rows > 1 and plan.n < row):
         return None
-    scalars = 0 if out is None else 16
+    scalars = 0 if out is None else INTO_FIRST
     for k, a in enumerate(cores):
         if not a.flags.c_contiguous or (a.dtype != dtype and op.inputs[k] != "condition"):
             return None

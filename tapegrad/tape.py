@@ -78,6 +78,7 @@ class Shapes:
         self.counts: list[int] = []
         self.sizes: np.ndarray = np.zeros(256, np.int64)
         self.address = self.sizes.ctypes.data
+        self.in_memory: np.ndarray = np.array([self.address])  # the same, for compiled code
         self._growing = threading.Lock()
         self.number(())
 
@@ -96,7 +97,7 @@ class Shapes:
             new = len(self.shapes) + (count > LARGE)
             if new >= len(self.sizes):
                 self.sizes = np.concatenate([self.sizes, np.zeros_like(self.sizes)])
-                self.address = self.sizes.ctypes.data
+                self.address = self.in_memory[0] = self.sizes.ctypes.data
             self.sizes[new] = count
             self.shapes += (shape, shape)
             self.counts += (count, count)

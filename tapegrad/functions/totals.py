@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad import along
 from tapegrad.fast import owe
 from tapegrad.functions.arguments import all_dims
 from tapegrad.layouts import classes
@@ -54,6 +55,10 @@ def total(op: Op, x: Tensor, dim: Any, keepdim: bool) -> Tensor | None:
     p = x._pos
     if tape.mode != MODE_FAST and (p or tape.inference):
         return None
+    if large and kind is F8:
+        made = along.again(x, (op, a.shape, dim, keepdim, None))
+        if made is not None:
+            return made
     key = op, s, dim, keepdim, kind is F8
     axes, n, s, word, aux, entry = _plans.get(key) or _plan(*key)
     t = _new(Tensor)
@@ -62,6 +67,7 @@ def total(op: Op, x: Tensor, dim: Any, keepdim: bool) -> Tensor | None:
         t._a = r = np.asarray(op.forward(a, **entry[2][0]))
         if r.size >= SHORT:
             t._s = -1
+        along.remember(op, x, t, entry[2][0], key)
     elif axes is None:
         found = _add(a, None)
         t._a = _array(found / n if n else found)

@@ -151,6 +151,14 @@ def _source(name: str) -> str:
     return (Path(__file__).parent / f"{name}.py").read_text()
 
 
+def wide(*, compiling: bool) -> int:
+    """The address of the compiled road of large arrays; 0: it is not compiled yet."""
+    source = _source("road/wide")
+    if compiling or build.is_compiled("wide", source, _ARGUMENTS):
+        return build.load("wide", source, _ARGUMENTS)
+    return 0
+
+
 @cache
 def walk() -> Any:
     """The compiled walk: a function of the address of a frame."""

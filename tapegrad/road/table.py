@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import along, fast, storage, views
+from tapegrad import along, fast, parallel, storage, views
 from tapegrad.cpython import address_of, numpy_function
 from tapegrad.kernels import table as kernels
 from tapegrad.kernels.road import frame as at
-from tapegrad.ops.core import ELEMENTWISE, Op, by_code
+from tapegrad.ops.core import ELEMENTWISE, Formula, Op, by_code
 from tapegrad.ops.elementwise import Composed, Lazy
 from tapegrad.road.sights import Known
 from tapegrad.size import Size
@@ -30,6 +30,7 @@ _C = {
     "JOINED": "PySequence_Concat",
     "GET_ITEM": "PyDict_GetItem", "SET_ITEM": "PyDict_SetItem", "LIST_SIZE": "PyList_Size",
     "DICT_SIZE": "PyDict_Size", "FORGET_ERROR": "PyErr_Clear",
+    "UNLOCK": "PyEval_SaveThread", "LOCK": "PyEval_RestoreThread",
 }  # fmt: skip
 _NUMPY = {"NEW_ARRAY": 94, "SET_BASE": 282}  # PyArray_NewFromDescr, PyArray_SetBaseObject
 _SLOTS = {
@@ -52,7 +53,8 @@ _SLOTS = {
     Tape: {
         name.upper(): name
         for name in (
-            "mode inference offset end next address tokens keep slots leaves debt debt_limit"
+            "mode inference offset end next address tokens keep slots leaves debt debt_limit "
+            "sweeping tail"
         ).split()
     },
 }
@@ -158,6 +160,61 @@ def shape_number(short: int) -> int:
     return short if short >= 0 else NARROW - short
 
 
+def by_what(op: Op, scalars: int) -> int:
+    """What `parallel` has one thread do with large arrays; see `LARGE`."""
+    if scalars & at.IN_PLACE:
+        return by_what_in_place(op, scalars & ~at.IN_PLACE)
+    spread = scalars & 1 and len(op.inputs) > 1 and op.name in parallel.FASTER_BROADCAST
+    if op.kind is ELEMENTWISE and (spread or op.name in parallel.FASTER):
+        kernel = kernels.forward(op, "f8", scalars)
+        if kernel is not None:
+            return kernel.address
+    if op in fast.wholes:
+        return kernels.loop("add_up").address
+    by_steps = kind_of(op) in (at.ONE, at.TWO) and not isinstance(op.forward, Lazy)
+    return at.BY_STEPS if by_steps and steps_of(op) else at.BY_PYTHON
+
+
+def by_what_in_place(op: Op, scalars: int) -> int:
+    """The same of `parallel.forward_into`."""
+    if not all(isinstance(formula, Formula) for formula in op.formulas):
+        return at.BY_PYTHON
+    if op.name in parallel.FASTER:
+        kernel = kernels.forward(op, "f8", scalars | parallel.INTO_FIRST)
+        return at.BY_PYTHON if kernel is None else kernel.address
+    known = isinstance(op.forward, np.ufunc) and steps_of(op) and not _compares(op)
+    return at.BY_STEPS if known and op.forward in _EXCEPTIONAL else at.BY_PYTHON
+
+
+# What makes a ufunc say that it divided by zero, overflowed, or found no meaning in its operands.
+_MOST = np.finfo(np.float64).max
+_EXCEPTIONAL: dict[np.ufunc, dict[str, tuple[float, ...]]] = {
+    np.add: {"over": (_MOST, _MOST), "invalid": (np.inf, -np.inf)},
+    np.subtract: {"over": (_MOST, -_MOST), "invalid": (np.inf, np.inf)},
+    np.multiply: {"over": (_MOST, _MOST), "invalid": (np.inf, 0.0)},
+    np.divide: {"divide": (1.0, 0.0), "over": (_MOST, 0.5), "invalid": (0.0, 0.0)},
+    np.square: {"over": (_MOST,)},
+    np.negative: {},
+    np.absolute: {},
+    np.floor: {},
+    np.ceil: {},
+    np.trunc: {},
+}
+_FLAGS = {  # of the C library
+    "x86_64": {"divide": 4, "over": 8, "invalid": 1},
+    "aarch64": {"divide": 2, "over": 4, "invalid": 1},
+}
+_FLAGS |= {"AMD64": _FLAGS["x86_64"], "arm64": _FLAGS["aarch64"]}
+
+
+def say_exceptions(code: int, flags: int) -> None:
+    """Have NumPy speak of exceptions of arithmetic that came about in its loop."""
+    ufunc: Any = by_code[code].forward
+    for name, operands in _EXCEPTIONAL[ufunc].items():
+        if flags & _FLAGS[platform.machine()][name]:
+            ufunc(*operands)
+
+
 def _numbers(args: tuple[Any, ...], result: np.ndarray) -> int:
     """Which operands are one number where the result is more, as bits."""
     if result.size == 1:
@@ -170,10 +227,12 @@ class Frame:
 
     def __init__(self) -> None:
         self.words: np.ndarray = np.zeros(at.FRAME_SIZE, np.int64)
-        self.rows: np.ndarray = np.zeros((len(by_code), at.ROW), np.int64)
+        self.rows: np.ndarray = np.zeros((kernels.CAPACITY, at.ROW), np.int64)
         self.pairs: np.ndarray = np.zeros((at.LINES, at.LINE), np.int64)
         self.products: np.ndarray = np.zeros((at.LINES, at.LINE), np.int64)
         self.totals: np.ndarray = np.zeros((at.LINES, at.LINE), np.int64)
+        self.large: np.ndarray = np.zeros((kernels.CAPACITY, at.LARGE_ROW), np.int64)
+        self.wanted = 0  # calls on large arrays before there was a road for them
         self.sights = Known()
         self.held: list[Any] = []
         self.kept: dict[tuple[int, int], Any] = {}
@@ -192,6 +251,8 @@ class Frame:
         process = ctypes.CDLL(None)
         self.put(**{field: address_of(getattr(ctypes.pythonapi, c)) for field, c in _C.items()})
         self.put(EXCEPTIONS=address_of(process.fetestexcept), SERIOUS=SERIOUS[platform.machine()])
+        self.put(CLEAR_EXCEPTIONS=address_of(process.feclearexcept))
+        self.put(COPY=address_of(process.memcpy))
         self.put(**{field: numpy_function(place) for field, place in _NUMPY.items()})
 
     def _objects(self) -> None:
@@ -210,7 +271,9 @@ class Frame:
             "BOOL": np.dtype(bool), "ARRAY": np.ndarray,
             "NO_NUMBER": -1, "CONSTANT": fast.constant, "CHANGED": storage.bump,
             "LEARN_PAIR": self.learn_pair, "LEARN_PRODUCT": self.learn_product,
-            "LEARN_TOTAL": self.learn_total,
+            "LEARN_TOTAL": self.learn_total, "LEARN_LARGE": self.learn_large,
+            "SHAPE_NUMBERS": shapes.ids, "MAKE_ROOM": Tape.make_room,
+            "SAY_EXCEPTIONS": say_exceptions, "OPEN_LARGE": self.open_large,
         }  # fmt: skip
         self.held += objects.values()
         self.put(**{field: id(thing) for field, thing in zip(objects, self.held, strict=True)})
@@ -225,7 +288,8 @@ class Frame:
         self.put(
             ROWS=self.rows.ctypes.data, PAIRS=self.pairs.ctypes.data,
             PRODUCTS=self.products.ctypes.data, TOTALS=self.totals.ctypes.data,
-            SIGHTS=self.sights.lines.ctypes.data,
+            SIGHTS=self.sights.lines.ctypes.data, LARGE=self.large.ctypes.data,
+            THREADS=ctypes.addressof(parallel.in_memory), SIZES_AT=shapes.in_memory.ctypes.data,
         )  # fmt: skip
         self.forget_tape()
 
@@ -320,6 +384,17 @@ class Frame:
         word, aux, extra = fast.wholes[by_code[code]](one, s >= 0)
         self.kept[code, s] = extra
         self._line(self.totals, code, one, s < 0, 0, word, aux, id(extra))
+
+    def open_large(self) -> None:
+        """Open the road of large arrays: if it is compiled, or was wanted often enough."""
+        self.wanted += 1
+        if self.wanted == along.MANY or self.wanted == 1:
+            self.put(WIDE_CALL=kernels.wide(compiling=self.wanted > 1))
+
+    def learn_large(self, code: int, scalars: int) -> None:
+        """Fill in by what an operation on large arrays is computed."""
+        known = self.rows[code, at.OTHERWISE] != 0
+        self.large[code, scalars] = by_what(by_code[code], scalars) if known else at.BY_PYTHON
 
     @staticmethod
     def _line(

@@ -16,6 +16,7 @@ from tapegrad.kernels.road.frame import (
     BITS,
     BOOL,
     CALL,
+    CHANGING,
     DECREF,
     DIVIDES,
     FROM_LONG,
@@ -58,6 +59,7 @@ from tapegrad.kernels.road.frame import (
     WORD,
     ZERO,
 )
+from tapegrad.kernels.road.jump import large
 from tapegrad.kernels.road.loops import compute
 from tapegrad.kernels.road.objects import (
     ARRAY_DATA,
@@ -65,6 +67,7 @@ from tapegrad.kernels.road.objects import (
     FIRST_CLASS,
     ITEMS,
     KIND,
+    LARGE_SIZE,
     NARROW_SIZE,
     NDIM,
     OPERAND,
@@ -80,6 +83,7 @@ from tapegrad.kernels.road.objects import (
     let_go,
     line_of,
     line_of_shapes,
+    number,
     operands,
     put,
     recording,
@@ -293,6 +297,23 @@ def otherwise(frame, row_at, count, a, b, c):
     return found
 
 
+@typed
+def changing(frame, tape, target, other, code):
+    """An operation in place, named by its code: the target, 0, or None where it is refused."""
+    count, given, words = 1 if other == frame[NONE] else 2, room_i8(2), room_i8(8)
+    given[0], given[1] = target, other
+    first, found = address(words), REFUSED
+    second = first + 8 * OPERAND if count == 2 else 0
+    size = operands(frame, tape, address(given), 0, count, first, ALIGNED_IN_C_ORDER)
+    if size == LARGE_SIZE and i8(first)[KIND] < 0:
+        found = large(frame, CHANGING, code, first, second, first)
+    let_go(frame, 0, count, first)
+    if found == REFUSED:
+        call1(frame[INCREF], frame[NONE])
+        return frame[NONE]
+    return found
+
+
 def call(frame_at, kind, code, a, b):
     """An operation on Python objects (`b` is 0 where there is one): a new reference, or 0."""
     frame = i8(frame_at)
@@ -309,9 +330,12 @@ def call(frame_at, kind, code, a, b):
             call1(frame[INCREF], frame[NONE])
             return frame[NONE]
         return found
+    if kind == CHANGING:
+        given = i8(a)
+        return changing(frame, tape, given[0], given[1], number(frame, given[2]))
     if kind == THREE:
         given = i8(a)
-        found = three(frame, tape, row_at, a)
+        found = three(frame, tape, row_at, code, a)
         if found == REFUSED:
             return otherwise(frame, row_at, 3, given[0], given[1], given[2])
         return found
@@ -320,7 +344,10 @@ def call(frame_at, kind, code, a, b):
     first, second = address(words), address(words) + 8 * OPERAND if b != 0 else 0
     lies, found = ALIGNED if kind == MATMUL else ALIGNED_IN_C_ORDER, REFUSED
     itemsize = operands(frame, tape, address(given), 0, count, first, lies)
-    if itemsize:
+    if itemsize == LARGE_SIZE:
+        wide = first if i8(first)[KIND] < 0 else second
+        found = large(frame, kind, code, first, second, wide)
+    elif itemsize:
         if kind == MATMUL:
             found = product(frame, tape, row_at, first, second, itemsize)
         elif kind == TOTAL:

@@ -8,23 +8,27 @@ counted in words.
     # CPython's functions, NumPy's, and the C library's that tells of exceptions of arithmetic
     GET_STATE, GET_ID, GET_ATTR, INCREF, DECREF, AS_LONG, FROM_LONG, APPEND, NEW_TUPLE, NEW_OBJECT,
     CALL, GET_ITEM, SET_ITEM, DICT_SIZE, LIST_SIZE, NEW_ARRAY, EXCEPTIONS, FORGET_ERROR, SET_BASE,
-    AS_LONG_IF, NEXT_ITEM, JOINED,
+    AS_LONG_IF, NEXT_ITEM, JOINED, UNLOCK, LOCK, CLEAR_EXCEPTIONS, COPY,
     # objects
     TENSOR, VIEW, FLOAT, INT, NONE, FALSE, NO_TEXT, ZERO, NARROW_ZERO, CURRENT, TAPE_NAME,
     CONSTANTS, NARROW_CONSTANTS, CONSTANT, NARROW_CONSTANT, F8, F4, I8, BOOL, ARRAY, NO_NUMBER,
     CHANGED, LEARN_PAIR, LEARN_PRODUCT, LEARN_TOTAL,
     TRUE, NO_GRAD, INFERENCE_MODE, NO_STEPS, TUPLE, SIZE, LIST, SLICE, DOTS, WIDE_INT, SHOWN,
-    LEARN_VIEW,
+    LEARN_VIEW, LEARN_LARGE, SHAPE_NUMBERS, MAKE_ROOM, SAY_EXCEPTIONS, OPEN_LARGE,
     # the slots of Tensors, of views and of tapes
     T_ARRAY, T_POS, T_SHAPE, T_HOME, T_GRAD, T_EXTRA,
     V_BASE, V_CHAIN, V_STAMP, V_TAPE, V_FROZEN, V_SEVERAL,
     MODE, INFERENCE, OFFSET, END, NEXT, ADDRESS, TOKENS, KEEP, SLOTS, LEAVES, DEBT, DEBT_LIMIT,
+    SWEEPING, TAIL,
     # the thread whose tape this is, and that tape; tables
     OWNER, TAPE, ROWS, PAIRS, PRODUCTS, TOTALS, SIGHTS, NOUGHT, SERIOUS,
     SUM_LOOP, SUM_DATA, SUM_START, PRODUCT_LOOP, PRODUCT_DATA,
     NARROW_SUM_LOOP, NARROW_SUM_DATA, NARROW_SUM_START, NARROW_PRODUCT_LOOP, NARROW_PRODUCT_DATA,
+    # of large arrays: the function `wide`, or 0; a table; where the number of threads stands, and
+    # where the address of the numbers of elements of all shapes does
+    WIDE_CALL, LARGE, THREADS, SIZES_AT,
     FRAME_SIZE,
-) = range(103)  # fmt: skip
+) = range(118)  # fmt: skip
 
 # A row of the table ROWS, by the code of an operation: its word; which values the formulas of the
 # first input read, of the second, and of the third (bits: the operands, the result); how many
@@ -40,6 +44,14 @@ CHOOSES = TRUTH  # of three operands: whether the first is a condition
 DIVIDES = STEPS  # of a total: whether it is a mean
 # FROM and WITH: an operand, what the step before computed, the number 0, or nothing.
 FIRST, SECOND, RESULT, NULL, NOTHING = range(5)
+
+# A row of LARGE, by the code of an operation: by which operands are one number, a loop of our own,
+# or what is done instead; the same in place; then how many calls shall go by Python, after an
+# exception of arithmetic.
+UNKNOWN, BY_STEPS, BY_PYTHON = 0, 1, 2  # no loop's address
+IN_PLACE, WARY = 8, 16
+LARGE_ROW = WARY + 1
+WARINESS = 16
 
 # A line of PAIRS, PRODUCTS or TOTALS, where the place of a pair of shapes (of a total: of the
 # operation and a shape) is a remainder: the pair, the number of the result's shape (-1: not for
@@ -66,7 +78,20 @@ WAY_STEP, WAY_SHORT, WAY_ENTRY = 0, 2, 7
 # What a call is: elementwise on one operand or two, a matrix product, a sum or mean of everything,
 # or one of a function that makes views: then its operand is an array of the function, the tuple of
 # its arguments, and the dict of those that are named; or something along dimensions: an array of
-# the Tensor and the `Plan`; or elementwise on an array of three operands.
-ONE, TWO, MATMUL, TOTAL, VIEWED, ALONG, THREE = range(7)
+# the Tensor and the `Plan`; or elementwise on an array of three operands; or, in place, of a
+# target, an operand or None, and the operation's code.
+ONE, TWO, MATMUL, TOTAL, VIEWED, ALONG, THREE, CHANGING = range(8)
 # Of a `Plan`: see `tapegrad.along`.
 PLAN_SHORT, PLAN_EXTRA, PLAN_AT = range(3)
+# Of a pass over a large array (`tapegrad.bulk.passes`): a loop (COPIED: none, it is a copy), how
+# many rows there are, and their length; three arguments, each of them by what it is (an address
+# counted from the operand's or the result's, or a number), the number, and by how much it grows
+# from row to row; by what the result is divided then, a double; and whether its square root is
+# taken.
+PASS = 14
+COPIED = 0
+AS_IT_IS, OF_OPERAND, OF_RESULT = range(3)
+DIVISOR, ROOT = 12, 13
+# Before the first: how many words follow, how many elements the operand has, whether a result may
+# be in doubt.
+REACH = 3

@@ -1,7 +1,7 @@
 """What compiled code reads of Python's objects: numbers, the thread's tape, operands, tables."""
 
 from tapegrad.kernels.flags import typed
-from tapegrad.kernels.layout import FIELDS
+from tapegrad.kernels.layout import ALIGNED_IN_C_ORDER, FIELDS
 from tapegrad.kernels.memory import call0, call1, call2, call3, call8, i4, i8
 from tapegrad.kernels.road.frame import (
     ARRAY,
@@ -53,11 +53,14 @@ from tapegrad.kernels.road.frame import (
 from tapegrad.tape import MODE_FAST, MODE_OFF, NARROW
 
 REFUSED = -1
+REFERENCES = 0  # which an object's first word counts
 # Of an operand: the Tensor, or 0 for a number; its array; the number of its shape; what it stands
 # at.
 THING, VALUES, KIND, PLACE, OPERAND = range(5)
 UNREAD = 1  # in place of the Tensor
 WIDE_SIZE, NARROW_SIZE = 8, 4  # bytes of an element in float64 and float32
+LARGE_SIZE = 16  # in their place: of float64, but for the road of large Tensors
+LEAST = 1 << 14  # elements of these, as `tensor.SHORT` and `parallel.COMPILED` say
 SECOND_CLASS, FIRST_CLASS = 18, 16  # in the word
 TYPE, ITEMS = FIELDS["object_type"][0] >> 3, FIELDS["tuple_items"][0] >> 3
 ARRAY_DATA, ARRAY_SHAPE = FIELDS["array_data"][0] >> 3, FIELDS["array_shape"][0] >> 3
@@ -136,6 +139,23 @@ def constant(frame, thing, itemsize):
 
 
 @typed
+def count_of(array):
+    """How many elements an array has."""
+    count = 1
+    for k in range(i4(array + NDIM)[0]):
+        count *= i8(i8(array)[ARRAY_SHAPE])[k]
+    return count
+
+
+@typed
+def is_large(frame, array):
+    """Whether an array is one of float64 that is none of this road for its size alone."""
+    if i8(array)[TYPE] != frame[ARRAY] or i8(array)[ARRAY_DTYPE] != frame[F8]:
+        return 0
+    return 1 if count_of(array) >= LEAST else 0
+
+
+@typed
 def of_tensor(frame, tape, thing, into, lies):
     """Read a Tensor; how many bytes an element takes, or 0: it is none for this road.
 
@@ -145,11 +165,13 @@ def of_tensor(frame, tape, thing, into, lies):
         return 0
     found = i8(into)
     array, short = i8(thing)[frame[T_ARRAY]], number(frame, i8(thing)[frame[T_SHAPE]])
-    if short == -1 or i4(array + FLAGS)[0] & lies != lies:
-        return 0
     found[THING], found[VALUES] = thing, array
-    found[KIND] = short if short >= 0 else NARROW - short
+    found[KIND] = short if short >= -1 else NARROW - short
     found[PLACE] = number(frame, i8(thing)[frame[T_POS]])
+    if i4(array + FLAGS)[0] & lies != lies:
+        return 0
+    if short == -1:
+        return LARGE_SIZE if lies == ALIGNED_IN_C_ORDER and is_large(frame, array) else 0
     return WIDE_SIZE if short >= 0 else NARROW_SIZE
 
 
@@ -171,20 +193,25 @@ def of_number(frame, thing, into, itemsize):
 def operands(frame, tape, given, begin, end, words, lies):
     """Read operands, each into some words; how many bytes an element of them takes, or 0.
 
-    Whatever is returned, `let_go` has to follow.  A number is of the Tensors' type.
+    LARGE_SIZE: each is large, or one number.  Whatever is returned, `let_go` has to follow.  A
+    number is of the Tensors' type.
     """
-    itemsize = 0
+    sizes, whole = 0, 0
     for k in range(begin, end):
         one = words + 8 * OPERAND * k
         i8(one)[THING], i8(one)[VALUES] = UNREAD, 0
     for k in range(begin, end):
         thing = i8(given)[k]
         if i8(thing)[TYPE] == frame[TENSOR]:
-            found = of_tensor(frame, tape, thing, words + 8 * OPERAND * k, lies)
-            if found == 0 or (itemsize != 0 and found != itemsize):
+            one = words + 8 * OPERAND * k
+            found = of_tensor(frame, tape, thing, one, lies)
+            if found == 0:
                 return 0
-            itemsize = found
-    if itemsize == 0:
+            if found == WIDE_SIZE and i8(one)[KIND] != 0:
+                whole = 1
+            sizes |= found
+    itemsize = LARGE_SIZE if sizes == LARGE_SIZE | WIDE_SIZE and not whole else sizes
+    if itemsize != WIDE_SIZE and itemsize != NARROW_SIZE and itemsize != LARGE_SIZE:
         return 0
     for k in range(begin, end):
         one = words + 8 * OPERAND * k
@@ -255,18 +282,20 @@ def floats_of(frame, itemsize, ndim, lengths):
 
 
 @typed
+def same_shape(a, b):
+    """Whether two arrays have one shape."""
+    if i4(a + NDIM)[0] != i4(b + NDIM)[0]:
+        return 0
+    for k in range(i4(a + NDIM)[0]):
+        if i8(i8(a)[ARRAY_SHAPE])[k] != i8(i8(b)[ARRAY_SHAPE])[k]:
+            return 0
+    return 1
+
+
+@typed
 def unexceptional(frame, result):
     """A new array that was computed, or REFUSED: an exception of arithmetic came about."""
     if call1(frame[EXCEPTIONS], frame[SERIOUS]) & LOW_HALF != 0:
         call1(frame[DECREF], result)
         return REFUSED
     return result
-
-
-@typed
-def count_of(array):
-    """How many elements an array has."""
-    count = 1
-    for k in range(i4(array + NDIM)[0]):
-        count *= i8(i8(array)[ARRAY_SHAPE])[k]
-    return count

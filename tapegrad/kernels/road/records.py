@@ -161,20 +161,27 @@ def finish(
 
 
 @typed
+def reads_of(row_at, first, second):
+    """Which values the formulas of the operands that are tracked read, as bits."""
+    reads = 0
+    if i8(first)[PLACE] != 0:
+        reads |= i8(row_at)[READS]
+    if second != 0 and i8(second)[PLACE] != 0:
+        reads |= i8(row_at)[READS_SECOND]
+    return reads
+
+
+@typed
 def kept(frame, row_at, first, second, result):
     """What the record of an elementwise operation keeps (a new reference).
 
     None, if the formulas of what is tracked read nothing.
     """
-    row, reads = i8(row_at), 0
-    if i8(first)[PLACE] != 0:
-        reads |= row[READS]
-    if second != 0 and i8(second)[PLACE] != 0:
-        reads |= row[READS_SECOND]
+    reads = reads_of(row_at, first, second)
     if reads == 0:
         call1(frame[INCREF], frame[NONE])
         return frame[NONE]
-    size = row[ENTRY]
+    size = i8(row_at)[ENTRY]
     entry = call1(frame[NEW_TUPLE], size)
     if entry == 0:
         return 0

@@ -4,6 +4,7 @@ from tapegrad.kernels.flags import typed
 from tapegrad.kernels.layout import ALIGNED_IN_C_ORDER, FIELD
 from tapegrad.kernels.memory import address, call1, call8, i8, room_i8
 from tapegrad.kernels.road.frame import (
+    ALONG,
     F8,
     INCREF,
     NEW_TUPLE,
@@ -12,9 +13,11 @@ from tapegrad.kernels.road.frame import (
     PLAN_EXTRA,
     PLAN_SHORT,
 )
+from tapegrad.kernels.road.jump import large
 from tapegrad.kernels.road.objects import (
     ARRAY_DATA,
     ITEMS,
+    LARGE_SIZE,
     PLACE,
     REFUSED,
     VALUES,
@@ -28,7 +31,8 @@ from tapegrad.kernels.road.objects import (
 )
 from tapegrad.kernels.road.records import completed
 
-# Of a plan's block: the address of the loop, and how the rows lie (see `ops.along.packed`); the
+# Of a plan's block: the address of the loop, and how the rows lie (see `ops.along.packed`), or of a
+# large operand 0, and where in the block the number of words of its passes stands, and these; the
 # record's word, the number of its shape and AUX; whether the formula reads the operand, and the
 # result; the dimensions and lengths of the result.
 LOOP, LIES, WORD, SHAPE, AUX, READS_OPERAND, READS_RESULT, NDIM, LENGTHS = range(9)
@@ -51,31 +55,42 @@ def computed(frame, block_at, array):
 
 
 @typed
-def along(frame, tape, thing, plan_at):
-    """The Tensor of a result along dimensions; 0 with an exception set, or REFUSED."""
-    record = recording(frame, tape)
-    one = room_i8(4)
-    itemsize = of_tensor(frame, tape, thing, address(one), ALIGNED_IN_C_ORDER)
-    if record == REFUSED or itemsize != WIDE_SIZE:
-        return REFUSED
+def noted(frame, tape, tracked, one, plan_at, result):
+    """The Tensor of a result, which it takes over; see `records.completed`."""
     plan = i8(plan_at + ITEMS * 8)
-    block_at = number(frame, plan[PLAN_AT])
-    block = i8(block_at)
-    result = computed(frame, block_at, one[VALUES])
-    if result == 0 or result == REFUSED:
-        return result
-    tracked = 1 if record and one[PLACE] != 0 else 0
+    block = i8(number(frame, plan[PLAN_AT]))
     entry = frame[NONE]
     if tracked:
         entry = call1(frame[NEW_TUPLE], 3)
         if entry != 0:
-            put(frame, entry, ITEMS, one[VALUES] if block[READS_OPERAND] else frame[NONE])
+            put(frame, entry, ITEMS, i8(one)[VALUES] if block[READS_OPERAND] else frame[NONE])
             put(frame, entry, ITEMS + 1, result if block[READS_RESULT] else frame[NONE])
             put(frame, entry, ITEMS + 2, plan[PLAN_EXTRA])
     else:
         call1(frame[INCREF], entry)
     call1(frame[INCREF], plan[PLAN_SHORT])
     return completed(
-        frame, tape, tracked, address(one), 0, 0, block[WORD], block[SHAPE], block[AUX],
+        frame, tape, tracked, one, 0, 0, block[WORD], block[SHAPE], block[AUX],
         plan[PLAN_SHORT], entry, result,
     )  # fmt: skip
+
+
+@typed
+def along(frame, tape, thing, plan_at):
+    """The Tensor of a result along dimensions; 0 with an exception set, or REFUSED."""
+    record = recording(frame, tape)
+    words = room_i8(4)
+    one = address(words)
+    if record == REFUSED:
+        return REFUSED
+    block_at = number(frame, i8(plan_at + ITEMS * 8)[PLAN_AT])
+    size = of_tensor(frame, tape, thing, one, ALIGNED_IN_C_ORDER)
+    if size != (LARGE_SIZE if i8(block_at)[LOOP] == 0 else WIDE_SIZE):
+        return REFUSED
+    if size == LARGE_SIZE:
+        return large(frame, ALONG, 0, one, plan_at, one)
+    result = computed(frame, block_at, i8(one)[VALUES])
+    if result == 0 or result == REFUSED:
+        return result
+    tracked = 1 if record and i8(one)[PLACE] != 0 else 0
+    return noted(frame, tape, tracked, one, plan_at, result)

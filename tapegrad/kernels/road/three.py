@@ -9,6 +9,8 @@ from tapegrad.kernels.memory import address, call1, call8, i4, i8, room_i8
 from tapegrad.kernels.road.frame import (
     BOOL,
     CHOOSES,
+    DECREF,
+    F4,
     INCREF,
     NARROW_STEPS,
     NEW_TUPLE,
@@ -19,8 +21,10 @@ from tapegrad.kernels.road.frame import (
     T_POS,
     T_SHAPE,
     TENSOR,
+    THREE,
     WORD,
 )
+from tapegrad.kernels.road.jump import large
 from tapegrad.kernels.road.objects import (
     ARRAY_DATA,
     ARRAY_DTYPE,
@@ -29,6 +33,7 @@ from tapegrad.kernels.road.objects import (
     FLAGS,
     ITEMS,
     KIND,
+    LARGE_SIZE,
     NARROW_SIZE,
     NDIM,
     OPERAND,
@@ -40,11 +45,11 @@ from tapegrad.kernels.road.objects import (
     VALUES,
     count_of,
     floats_of,
-    let_go,
     number,
     operands,
     put,
     recording,
+    same_shape,
     stands,
     unexceptional,
 )
@@ -68,17 +73,6 @@ def condition(frame, tape, thing, into):
     found[PLACE] = number(frame, i8(thing)[frame[T_POS]])
     found[THING] = thing
     return 1 if found[PLACE] == 0 else 0
-
-
-@typed
-def same_shape(a, b):
-    """Whether two arrays have one shape."""
-    if i4(a + NDIM)[0] != i4(b + NDIM)[0]:
-        return 0
-    for k in range(i4(a + NDIM)[0]):
-        if i8(i8(a)[ARRAY_SHAPE])[k] != i8(i8(b)[ARRAY_SHAPE])[k]:
-            return 0
-    return 1
 
 
 @typed
@@ -146,48 +140,72 @@ def one_like_the_result(row_at, three_at):
 
 
 @typed
-def of_three(frame, tape, row_at, three_at, itemsize):
-    """The Tensor of a result; 0 with an exception set, or REFUSED."""
-    record = recording(frame, tape)
-    like = one_like_the_result(row_at, three_at)
-    if record == REFUSED or like == 0:
-        return REFUSED
-    scalars = pattern(like, three_at)
-    if scalars == REFUSED:
-        return REFUSED
-    result = computed(frame, row_at, three_at, like, scalars, itemsize)
-    if result == 0 or result == REFUSED:
-        return result
-    places, bits = 0, 0
+def noted(frame, tape, tracked, row_at, three_at, like, scalars, shape, result):
+    """The Tensor of a result, which it takes over; see `records.completed`."""
+    bits, entry = 0, frame[NONE]
     for k in range(3):
-        places |= i8(three_at)[k * OPERAND + PLACE]
         bits |= (AS_SCALAR if scalars >> k & 1 else 0) << FIRST_CLASS + 2 * k
-    tracked = 1 if record and places != 0 else 0
-    shape, shape_at = i8(like)[KIND], i8(i8(like)[THING])[frame[T_SHAPE]]
-    entry = frame[NONE]
     if tracked:
         entry = kept(frame, row_at, three_at, result)
     else:
         call1(frame[INCREF], entry)
+    shape_at = i8(i8(like)[THING])[frame[T_SHAPE]]
     call1(frame[INCREF], shape_at)
     second, third = three_at + 8 * OPERAND, three_at + 16 * OPERAND
     word = (i8(row_at)[WORD] | bits) & ~(SAVES if entry == frame[NONE] else 0)
-    word |= SINGLE if itemsize == NARROW_SIZE else 0
+    word |= SINGLE if i8(result)[ARRAY_DTYPE] == frame[F4] else 0
     return completed(
         frame, tape, tracked, three_at, second, third, word, shape, 0, shape_at, entry, result
     )
 
 
 @typed
-def three(frame, tape, row_at, given_at):
-    """An operation on three Python objects: a new reference, 0 or REFUSED."""
+def tracks(three_at):
+    """Whether an operand is recorded."""
+    places = 0
+    for k in range(3):
+        places |= i8(three_at)[k * OPERAND + PLACE]
+    return 1 if places != 0 else 0
+
+
+@typed
+def of_three(frame, tape, row_at, code, three_at, itemsize):
+    """The Tensor of a result; 0 with an exception set, or REFUSED."""
+    record = recording(frame, tape)
+    like = one_like_the_result(row_at, three_at)
+    if record == REFUSED or like == 0:
+        return REFUSED
+    if itemsize == LARGE_SIZE:
+        return large(frame, THREE, code, three_at, like, like)
+    scalars = pattern(like, three_at)
+    if scalars == REFUSED:
+        return REFUSED
+    result = computed(frame, row_at, three_at, like, scalars, itemsize)
+    if result == 0 or result == REFUSED:
+        return result
+    tracked = 1 if record and tracks(three_at) else 0
+    shape = i8(like)[KIND]
+    return noted(frame, tape, tracked, row_at, three_at, like, scalars, shape, result)
+
+
+@typed
+def three(frame, tape, row_at, code, given_at):
+    """An operation on three Python objects: a new reference, 0 or REFUSED.
+
+    The arrays are held until it is done.
+    """
     words = room_i8(12)
     three_at, found = address(words), REFUSED
     begin = 1 if i8(row_at)[CHOOSES] else 0
     if begin and not condition(frame, tape, i8(given_at)[0], three_at):
         return REFUSED
     itemsize = operands(frame, tape, given_at, begin, 3, three_at, ALIGNED_IN_C_ORDER)
+    for k in range(3):
+        if words[k * OPERAND + THING] > UNREAD:
+            call1(frame[INCREF], words[k * OPERAND + VALUES])
     if itemsize:
-        found = of_three(frame, tape, row_at, three_at, itemsize)
-    let_go(frame, begin, 3, three_at)
+        found = of_three(frame, tape, row_at, code, three_at, itemsize)
+    for k in range(3):
+        if words[k * OPERAND + VALUES] != 0:
+            call1(frame[DECREF], words[k * OPERAND + VALUES])
     return found

@@ -1,0 +1,216 @@
+"""An elementwise operation that writes over a large operand, with the record of the change.
+
+What it will refuse it refuses before anything has changed.  NumPy's loops write where they read, so
+that an exception of arithmetic comes too late to begin anew: Python then says what NumPy would.
+"""
+
+from tapegrad.kernels.flags import typed
+from tapegrad.kernels.layout import WRITEABLE
+from tapegrad.kernels.memory import call0, call1, call3, call8, i4, i8
+from tapegrad.kernels.road.changes import counted, move
+from tapegrad.kernels.road.frame import (
+    BY_PYTHON,
+    BY_STEPS,
+    CALL,
+    CLEAR_EXCEPTIONS,
+    COPY,
+    DECREF,
+    DICT_SIZE,
+    END,
+    ENTRY,
+    EXCEPTIONS,
+    F8,
+    FROM_LONG,
+    IN_PLACE,
+    INCREF,
+    LOCK,
+    MAKE_ROOM,
+    NEW_TUPLE,
+    NONE,
+    OFFSET,
+    ROW,
+    ROWS,
+    SAY_EXCEPTIONS,
+    SERIOUS,
+    T_EXTRA,
+    T_HOME,
+    UNLOCK,
+    WORD,
+)
+from tapegrad.kernels.road.large import FAILED, large_shape, loop_of
+from tapegrad.kernels.road.loops import compute
+from tapegrad.kernels.road.objects import (
+    ARRAY_BASE,
+    ARRAY_DATA,
+    ARRAY_SHAPE,
+    FLAGS,
+    ITEMS,
+    KIND,
+    LOW_HALF,
+    NDIM,
+    PLACE,
+    REFUSED,
+    SECOND_CLASS,
+    THING,
+    VALUES,
+    WIDE_SIZE,
+    array_of,
+    count_of,
+    number,
+    put,
+    recording,
+    same_shape,
+)
+from tapegrad.kernels.road.records import code_of, reads_of
+from tapegrad.tape import SAVES
+from tapegrad.tape import SCALAR as AS_SCALAR
+
+
+@typed
+def may_change(frame, tape, mode, first, second):
+    """Whether a Tensor may be changed: it is no view and no leaf, and shares memory with nobody."""
+    thing, array = i8(i8(first)[THING]), i8(first)[VALUES]
+    home, extra = thing[frame[T_HOME]], thing[frame[T_EXTRA]]
+    if (home != frame[NONE] and home != tape) or (mode and i8(first)[PLACE] < 0):
+        return 0
+    if i4(array + FLAGS)[0] & WRITEABLE == 0 or i8(array)[ARRAY_BASE] != 0:
+        return 0
+    if second != 0:
+        other = i8(second)[VALUES]
+        if other == array or i8(other)[ARRAY_BASE] != 0:
+            return 0
+        if i8(second)[KIND] != 0 and not same_shape(array, other):
+            return 0
+    return 0 if mode and extra != 0 and call1(frame[DICT_SIZE], extra) != 0 else 1
+
+
+@typed
+def copied(frame, array):
+    """A new array with the elements of another, or 0 with an exception set."""
+    result = array_of(frame, frame[F8], i4(array + NDIM)[0], i8(array)[ARRAY_SHAPE])
+    if result != 0:
+        state = call0(frame[UNLOCK])
+        call3(frame[COPY], i8(result)[ARRAY_DATA], i8(array)[ARRAY_DATA], 8 * count_of(array))
+        call1(frame[LOCK], state)
+    return result
+
+
+@typed
+def kept(frame, row_at, first, second):
+    """What the record keeps: None, if the formulas of what is tracked read nothing.
+
+    Of the target, if they read it, a copy; the result is the target itself.
+    """
+    reads, size = reads_of(row_at, first, second), i8(row_at)[ENTRY]
+    if reads == 0:
+        call1(frame[INCREF], frame[NONE])
+        return frame[NONE]
+    entry = call1(frame[NEW_TUPLE], size)
+    if entry == 0:
+        return 0
+    if reads & 1:
+        i8(entry)[ITEMS] = copied(frame, i8(first)[VALUES])
+        if i8(entry)[ITEMS] == 0:
+            call1(frame[DECREF], entry)
+            return 0
+    else:
+        put(frame, entry, ITEMS, frame[NONE])
+    if second != 0:
+        put(frame, entry, ITEMS + 1, i8(second)[VALUES] if reads & 2 else frame[NONE])
+    put(frame, entry, ITEMS + size - 1, i8(first)[VALUES] if reads & 4 else frame[NONE])
+    return entry
+
+
+@typed
+def written(frame, row_at, loop, first, second, bits):
+    """Compute over the first operand; the exceptions of arithmetic that NumPy would speak of."""
+    array, found = i8(first)[VALUES], 0
+    b = i8(i8(second)[VALUES])[ARRAY_DATA] if second != 0 else 0
+    at = i8(array)[ARRAY_DATA]
+    state = call0(frame[UNLOCK])
+    if loop == BY_STEPS:
+        call1(frame[CLEAR_EXCEPTIONS], frame[SERIOUS])
+        if not compute(frame, row_at, first, second, array, bits, 0, WIDE_SIZE):
+            found = call1(frame[EXCEPTIONS], frame[SERIOUS]) & LOW_HALF
+    else:
+        call8(loop, count_of(array), at, at, b, 0, 0, 0, 0)
+    call1(frame[LOCK], state)
+    return found
+
+
+@typed
+def told(frame, function, thing, value):
+    """Call a function in Python on an object and a number; 0 with an exception set."""
+    given = call1(frame[NEW_TUPLE], 2)
+    if given == 0:
+        return 0
+    put(frame, given, ITEMS, thing)
+    i8(given)[ITEMS + 1] = call1(frame[FROM_LONG], value)
+    done = call3(frame[CALL], function, given, 0) if i8(given)[ITEMS + 1] != 0 else 0
+    call1(frame[DECREF], given)
+    if done != 0:
+        call1(frame[DECREF], done)
+    return done
+
+
+@typed
+def is_full(frame, tape):
+    """Whether the tape has no room for a record."""
+    return 1 if number(frame, i8(tape)[frame[OFFSET]]) == number(frame, i8(tape)[frame[END]]) else 0
+
+
+@typed
+def recorded(frame, tape, row_at, first, second, bits, shape, entry):
+    """Record a change that was made; 0 with an exception set."""
+    if is_full(frame, tape) and not told(frame, frame[MAKE_ROOM], tape, 1):
+        return 0
+    p, q = code_of(frame, tape, first), 0
+    if second != 0:
+        q = code_of(frame, tape, second)
+        if q == 0 and i8(second)[PLACE] != 0:
+            return 0
+    word = (i8(row_at)[WORD] | bits) & ~(SAVES if entry == frame[NONE] else 0)
+    return move(frame, tape, i8(first)[THING], word, p, q, 0, shape, 0, entry)
+
+
+@typed
+def over(frame, tape, code, first, second):
+    """The target, whose array and the other are held; 0 with an exception set, or REFUSED."""
+    row_at, record = frame[ROWS] + code * ROW * 8, recording(frame, tape)
+    if record == REFUSED:
+        return REFUSED
+    if not may_change(frame, tape, record, first, second):
+        return REFUSED
+    places, scalars, shape = i8(first)[PLACE], IN_PLACE, 0
+    if second != 0:
+        places |= i8(second)[PLACE]
+        scalars |= 2 if i8(second)[KIND] == 0 else 0
+    bits = AS_SCALAR << SECOND_CLASS if scalars & 2 else 0
+    loop = loop_of(frame, code, scalars)
+    if loop == 0 or loop == BY_PYTHON:
+        return REFUSED if loop != 0 else 0
+    listening, entry = record and places != 0, frame[NONE]
+    if listening:
+        shape = large_shape(frame, i8(first)[VALUES])
+        if shape < 0:
+            return 0 if shape == FAILED else REFUSED
+        entry = kept(frame, row_at, first, second)
+        if entry == 0:
+            return 0
+    else:
+        call1(frame[INCREF], entry)
+    found, done = written(frame, row_at, loop, first, second, bits), 1
+    if found != 0:
+        code_at = call1(frame[FROM_LONG], code)
+        done = told(frame, frame[SAY_EXCEPTIONS], code_at, found) if code_at != 0 else 0
+        if code_at != 0:
+            call1(frame[DECREF], code_at)
+    if done != 0:
+        done = counted(frame, i8(first)[VALUES])
+    if done != 0 and listening:
+        done = recorded(frame, tape, row_at, first, second, bits, shape, entry)
+    call1(frame[DECREF], entry)
+    if done == 0:
+        return 0
+    call1(frame[INCREF], i8(first)[THING])
+    return i8(first)[THING]
