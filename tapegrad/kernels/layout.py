@@ -43,11 +43,15 @@ LEAF_REACHED = 2  # beside 1, in the marks of the needed leaves: a root depends 
 
 # Kinds of records: an elementwise operation is named by its number of operands (1 to 3).
 (
-    KIND_SUM, KIND_MEAN, KIND_MATMUL, KIND_VIEW, KIND_JOIN, KIND_ALONG, KIND_PICK,
+    KIND_SUM, KIND_MEAN, KIND_MATMUL, KIND_VIEW, KIND_JOIN, KIND_ALONG,
+    KIND_PICK, KIND_SELECT, KIND_PUT, KIND_MASK, KIND_ASSIGN, KIND_TRIANGLE,
     KIND_SOLVE, KIND_SLOGDET,
-) = range(4, 13)  # fmt: skip
+) = range(4, 18)  # fmt: skip
 
 FIELD = 16  # bits of a number in AUX where that holds several
+# In AUX of what reads or writes at chosen places: see `tapegrad.ops.picked`.
+EACH_BITS, PLACE_BITS = 13, 32
+KEEPS_WRITTEN, INDEX_LAST, LOWER = 1 << 61, 1 << 62, 1 << 62
 SMALL = 4096  # elements up to which an adjoint is handled by the walk
 MATRIX = 4096  # elements up to which matrices are multiplied within the walk
 SYSTEM = 1024  # elements up to which a system of equations is solved within the walk

@@ -47,6 +47,7 @@ from tapegrad.kernels.layout import (
     KIND_SLOGDET,
     KIND_SOLVE,
     KIND_SUM,
+    KIND_TRIANGLE,
     KIND_VIEW,
     KINDS,
     LEAF,
@@ -100,6 +101,7 @@ from tapegrad.kernels.memory import (
     i8,
     u1,
 )
+from tapegrad.kernels.places import place_size, placed, sound
 from tapegrad.kernels.strided import clear, gather, scatter
 from tapegrad.kernels.systems import system
 from tapegrad.tape import (
@@ -131,8 +133,10 @@ def input_size(frame, kind, word, n, aux, k):
         return i8(frame[VIEWS])[i8(frame[VIEWS])[aux + k]]
     if kind == KIND_SUM or kind == KIND_MEAN:
         return aux
-    if kind == KIND_ALONG or kind == KIND_PICK:
+    if kind == KIND_ALONG:
         return aux & FIELD_MASK
+    if KIND_PICK <= kind <= KIND_TRIANGLE:
+        return place_size(kind, n, aux, k)
     if kind == KIND_MATMUL:
         m, inner, cols = aux & 0xFFFFF, (aux >> 20) & 0xFFFFF, aux >> 40
         return m * inner if k == 0 else inner * cols
@@ -365,32 +369,6 @@ def along(frame, record, index, g, out, fresh):
 
 
 @typed
-def in_range(aux, places_at, n):
-    """Whether every index names a place."""
-    width, size = (aux >> FIELD) & FIELD_MASK, (aux >> 2 * FIELD) & FIELD_MASK
-    places, good = i8(places_at), True
-    for i in range(n // width if width else 0):
-        good &= -size <= places[i] < size
-    return good
-
-
-@typed
-def put_back(aux, places_at, n, g, out):
-    """Add rows, or elements of rows, where they were picked from."""
-    width, size = (aux >> FIELD) & FIELD_MASK, (aux >> 2 * FIELD) & FIELD_MASK
-    each = aux >> 3 * FIELD
-    places, source, target = i8(places_at), f8(g), f8(out)
-    for i in range(n // width):
-        place = places[i]
-        if place < 0:
-            place += size
-        if each:
-            place += i // each * size
-        for j in range(width):
-            target[place * width + j] += source[i * width + j]
-
-
-@typed
 def contribute(frame, record, index, kind, k, g, n, itemsize):
     """Add the contribution of one record to the adjoint of its k-th input."""
     word = record[WORD]
@@ -421,10 +399,8 @@ def contribute(frame, record, index, kind, k, g, n, itemsize):
     if kind == KIND_ALONG:
         along(frame, record, index, g, out, fresh)
         return
-    if kind == KIND_PICK:
-        if fresh:
-            clear(out, size * 8)
-        put_back(record[AUX], value_address(frame, index, 1), n, g, out)
+    if KIND_PICK <= kind <= KIND_TRIANGLE:
+        placed(frame, index, kind, aux, k, n, g, out, fresh)
         return
     elementwise(frame, record, index, k, g, n, itemsize, out, fresh)
 
@@ -455,7 +431,7 @@ def obstacle(frame, record, index, kind, n):
         return WANTS_BLAS
     if not strides_ok(frame, record, index, kind):
         return WANTS_PYTHON
-    if kind == KIND_PICK and not in_range(record[AUX], value_address(frame, index, 1), n):
+    if KIND_PICK <= kind <= KIND_TRIANGLE and not sound(frame, index, kind, record[AUX], n):
         return WANTS_PYTHON
     for k in range(input_count(record)):
         code = input_at(frame, record, k)
