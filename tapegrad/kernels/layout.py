@@ -26,6 +26,7 @@ import numpy as np
     FRAME_SIZE,
 ) = range(53)  # fmt: skip
 EVERY_LEAF = -1  # in place of the number of targets
+# CHANGED: below which index records are older than the last change in place; -1: Python looks.
 
 # Tasks: a sweep from its start, the same from where Python took over, the liveness pass, and a
 # sweep from one root to one leaf, which is done as a whole or not at all.

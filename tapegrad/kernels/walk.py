@@ -88,6 +88,7 @@ from tapegrad.kernels.marks import (
     input_at,
     input_count,
     locate,
+    outdated,
     prepare,
     propagate,
     release,
@@ -534,7 +535,7 @@ def walk(address):
         begin(frame)
         frame[TOP] = frame[CURSOR]
         frame[TASK] = RESUME
-        if frame[CHANGED]:
+        if outdated(frame):
             return WANTS_CHECK
     status = sweep(frame)
     if status == DONE and task == LONE:
