@@ -27,6 +27,9 @@ from tapegrad.refusals import mismatch, undefined, unfit
 from tapegrad.tape import DTYPE_BITS, LARGE, MODE_FAST, SAVES, Tape, current
 from tapegrad.tensor import F8, INFERENCE, NO_GRAD, Tensor, View, noted, place, placed
 
+# Compiled code, of (target, operand or None, code): the target, or None where it refuses.
+compiled: Callable[[Tensor, Any, int], Tensor | None] | None = None
+
 
 def run_inplace(
     op: Op, args: tuple[Any, ...], params: dict[str, Any], target: Tensor, name: str = ""
@@ -35,6 +38,10 @@ def run_inplace(
 
     A refusal speaks of `name`, which is the operation's with an underscore if it is not given.
     """
+    if compiled is not None and op.kind is ELEMENTWISE and args[0] is target and len(args) < 3:
+        made = compiled(target, args[1] if len(args) == 2 else None, op.code)
+        if made is not None:
+            return made
     tape = current.tape
     arrays = []
     for arg in (*args, target):
@@ -114,7 +121,13 @@ def written(op: Op) -> Callable[[Tensor, Any], Tensor]:
         target._pos = tape.append(word | bits, (target._pos, 0), target._a.shape, 0, kept)
         _retain_anew(target, tape)
 
+    code = op.code
+
     def function(target: Tensor, other: Any) -> Tensor:
+        if compiled is not None:
+            made = compiled(target, other, code)
+            if made is not None:
+                return made
         tape = current.tape
         home = target._home
         s = target._s

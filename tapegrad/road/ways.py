@@ -19,6 +19,7 @@ WAYS = {
     "builtin3": (FASTCALL, "%b", "0"),
     "view": (FASTCALL, "%b", "0"),
     "along": (FASTCALL, "%b", "0"),
+    "changing": (FASTCALL, "%b", "0"),
 }
 _ENTRY = """
 define i64 @{name}(i64 %a, i64 %b, i64 %c) {{
@@ -48,7 +49,7 @@ def text(ops: list[Op]) -> str:
                         first=first, second=second,
                     )
                 )  # fmt: skip
-    for way, kind in (("view", at.VIEWED), ("along", at.ALONG)):
+    for way, kind in (("view", at.VIEWED), ("along", at.ALONG), ("changing", at.CHANGING)):
         _, first, second = WAYS[way]
         lines.append(
             _ENTRY.format(name=way, before="", kind=kind, code=0, first=first, second=second)

@@ -10,12 +10,14 @@ Python.
 from tapegrad.kernels.flags import typed
 from tapegrad.kernels.layout import ALIGNED, ALIGNED_IN_C_ORDER
 from tapegrad.kernels.memory import address, call1, call3, call4, f8, i4, i8, room_i8
+from tapegrad.kernels.road.changes import change
 from tapegrad.kernels.road.frame import (
     ALONG,
     AUX,
     BITS,
     BOOL,
     CALL,
+    CHANGING,
     DECREF,
     DIVIDES,
     F8,
@@ -69,6 +71,7 @@ from tapegrad.kernels.road.objects import (
     count_of,
     line_of,
     line_of_shapes,
+    number,
     operand,
     put,
     recording,
@@ -266,6 +269,28 @@ def otherwise(frame, row_at, count, a, b, c):
     return found
 
 
+@typed
+def changing(frame, tape, target, other, code):
+    """An operation in place, named by its code: the target, 0, or None where it is refused."""
+    one, two = room_i8(4), room_i8(4)
+    first, second = address(one), address(two) if other != frame[NONE] else 0
+    one[THING], one[VALUES] = 1, 0
+    two[THING], two[VALUES] = 1, 0
+    usable, found = operand(frame, tape, target, first, ALIGNED_IN_C_ORDER), REFUSED
+    if usable and second != 0:
+        usable = operand(frame, tape, other, second, ALIGNED_IN_C_ORDER)
+    if usable:
+        found = change(frame, tape, frame[ROWS] + code * ROW * 8, first, second)
+    if one[THING] == 0 and one[VALUES] != 0:
+        call1(frame[DECREF], one[VALUES])
+    if two[THING] == 0 and two[VALUES] != 0:
+        call1(frame[DECREF], two[VALUES])
+    if found == REFUSED:
+        call1(frame[INCREF], frame[NONE])
+        return frame[NONE]
+    return found
+
+
 def call(frame_at, kind, code, a, b):
     """An operation on Python objects (`b` is 0 where there is one): a new reference, or 0."""
     frame = i8(frame_at)
@@ -282,6 +307,9 @@ def call(frame_at, kind, code, a, b):
             call1(frame[INCREF], frame[NONE])
             return frame[NONE]
         return found
+    if kind == CHANGING:
+        given = i8(a)
+        return changing(frame, tape, given[0], given[1], number(frame, given[2]))
     if kind == THREE:
         given = i8(a)
         found = three(frame, tape, row_at, a)
