@@ -18,6 +18,7 @@ from tapegrad.functions.arguments import (
     whole_number,
     whole_shape,
 )
+from tapegrad.moves import moved, run_moved
 from tapegrad.ops import shape as s
 from tapegrad.ops.core import Op
 from tapegrad.record import run
@@ -500,7 +501,10 @@ def tril(input: Any, diagonal: int = 0) -> Tensor:
     tensor([[1., 0.],
             [1., 1.]])
     """
-    return run(s.tril, (_matrix(input, "tril"),), {"diagonal": diagonal})
+    found = moved(s.tril, input, None, None, diagonal)
+    if found is not None:
+        return found
+    return run_moved(s.tril, (_matrix(input, "tril"),), {"diagonal": diagonal}, how=diagonal)
 
 
 def triu(input: Any, diagonal: int = 0) -> Tensor:
@@ -511,7 +515,10 @@ def triu(input: Any, diagonal: int = 0) -> Tensor:
     tensor([[1., 1.],
             [0., 1.]])
     """
-    return run(s.triu, (_matrix(input, "triu"),), {"diagonal": diagonal})
+    found = moved(s.triu, input, None, None, diagonal)
+    if found is not None:
+        return found
+    return run_moved(s.triu, (_matrix(input, "triu"),), {"diagonal": diagonal}, how=diagonal)
 
 
 def _matrix(input: Any, name: str) -> Tensor:

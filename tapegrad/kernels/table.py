@@ -13,23 +13,17 @@ import numpy as np
 from tapegrad.kernels import build, symbols
 from tapegrad.kernels.layout import (
     KIND_ALONG,
-    KIND_ASSIGN,
     KIND_JOIN,
-    KIND_MASK,
     KIND_MATMUL,
     KIND_MEAN,
-    KIND_PICK,
-    KIND_PUT,
-    KIND_SELECT,
     KIND_SLOGDET,
     KIND_SOLVE,
     KIND_SUM,
-    KIND_TRIANGLE,
     KIND_VIEW,
 )
 from tapegrad.ops.along import ALONG
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code, table
-from tapegrad.ops.picked import PICKS, PUTS, SEEN, TRIANGLES, WRITTEN
+from tapegrad.ops.picked import KINDS, SEEN
 from tapegrad.ops.shape import JOINING, PASSES, STRIDED
 
 PER_OP = 48  # two dtypes, three operands, eight patterns of scalars
@@ -43,11 +37,9 @@ _DTYPES = ("f8", "f4")
 kinds = np.ones(CAPACITY, np.int64)
 _SPECIAL = {"sum": KIND_SUM, "mean": KIND_MEAN, "matmul": KIND_MATMUL}
 _SPECIAL |= {"solve": KIND_SOLVE, "slogdet": KIND_SLOGDET}
-_SPECIAL |= dict.fromkeys(SEEN, KIND_VIEW) | dict.fromkeys(WRITTEN, KIND_ASSIGN)
-_SPECIAL |= {"diagonal_embed": KIND_JOIN, "masked_fill": KIND_MASK, "masked_select": KIND_SELECT}
-_SPECIAL |= dict.fromkeys(PUTS, KIND_PUT) | dict.fromkeys(TRIANGLES, KIND_TRIANGLE)
 _SPECIAL |= dict.fromkeys(STRIDED, KIND_VIEW) | dict.fromkeys(JOINING, KIND_JOIN)
-_SPECIAL |= dict.fromkeys(ALONG, KIND_ALONG) | dict.fromkeys(PICKS, KIND_PICK)
+_SPECIAL |= dict.fromkeys(SEEN, KIND_VIEW) | {"diagonal_embed": KIND_JOIN}
+_SPECIAL |= dict.fromkeys(ALONG, KIND_ALONG) | KINDS
 _known = 0
 
 

@@ -16,6 +16,12 @@ from tapegrad.kernels.layout import (
     FIELD,
     INDEX_LAST,
     KEEPS_WRITTEN,
+    KIND_ASSIGN,
+    KIND_MASK,
+    KIND_PICK,
+    KIND_PUT,
+    KIND_SELECT,
+    KIND_TRIANGLE,
     LOWER,
     SMALL,
 )
@@ -42,6 +48,12 @@ WRITTEN: dict[str, Callable[..., np.ndarray]] = {
     "assign": lambda x, index: x[index],
     "write_view": lambda x, chain: x[:0] if overlaps(chain) else follow(x, chain),
 }
+# What the walk takes them for.
+KINDS = {
+    **dict.fromkeys(PICKS, KIND_PICK), **dict.fromkeys(PUTS, KIND_PUT),
+    **dict.fromkeys(TRIANGLES, KIND_TRIANGLE), **dict.fromkeys(WRITTEN, KIND_ASSIGN),
+    "masked_fill": KIND_MASK, "masked_select": KIND_SELECT,
+}  # fmt: skip
 
 
 def packed(name: str, arrays: list[Any], y: np.ndarray, params: dict[str, Any]) -> int:

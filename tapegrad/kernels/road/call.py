@@ -29,6 +29,7 @@ from tapegrad.kernels.road.frame import (
     LOOP,
     MATMUL,
     MORE,
+    MOVING,
     NEW_TUPLE,
     NO_NUMBER,
     NONE,
@@ -54,6 +55,7 @@ from tapegrad.kernels.road.frame import (
     ZERO,
 )
 from tapegrad.kernels.road.loops import compute
+from tapegrad.kernels.road.moves import moved
 from tapegrad.kernels.road.objects import (
     ARRAY_DATA,
     ARRAY_SHAPE,
@@ -303,6 +305,13 @@ def call(frame_at, kind, code, a, b):
         if kind == VIEWED:
             return viewed(frame, tape, given[0], given[1], given[2])
         found = along(frame, tape, given[0], given[1])
+        if found == REFUSED:
+            call1(frame[INCREF], frame[NONE])
+            return frame[NONE]
+        return found
+    if kind == MOVING:
+        given = i8(a)
+        found = moved(frame, tape, given[0], given[1], given[2], given[3])
         if found == REFUSED:
             call1(frame[INCREF], frame[NONE])
             return frame[NONE]

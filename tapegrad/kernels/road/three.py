@@ -53,15 +53,15 @@ SIZE = 4  # words that describe an operand
 
 
 @typed
-def condition(frame, tape, thing, into):
-    """Read a Tensor of booleans; 0 if it is none for this road."""
+def naming(frame, tape, thing, dtype, into):
+    """Read a Tensor of truth values or places, a constant; 0 if it is none for this road."""
     found = i8(into)
     found[THING] = 0
     if i8(thing)[TYPE] != frame[TENSOR] or not stands(frame, tape, thing):
         return 0
     array = i8(thing)[frame[T_ARRAY]]
     flags = i4(array + FLAGS)[0]
-    if i8(array)[ARRAY_DTYPE] != frame[BOOL] or flags & ALIGNED_IN_C_ORDER != ALIGNED_IN_C_ORDER:
+    if i8(array)[ARRAY_DTYPE] != dtype or flags & ALIGNED_IN_C_ORDER != ALIGNED_IN_C_ORDER:
         return 0
     found[VALUES], found[KIND] = array, 0
     found[PLACE] = number(frame, i8(thing)[frame[T_POS]])
@@ -186,7 +186,7 @@ def three(frame, tape, row_at, given_at):
         i8(into)[THING], i8(into)[VALUES] = 1, 0
         if usable:
             if k == 0 and i8(row_at)[CHOOSES]:
-                usable = condition(frame, tape, i8(given_at)[k], into)
+                usable = naming(frame, tape, i8(given_at)[k], frame[BOOL], into)
             else:
                 usable = operand(frame, tape, i8(given_at)[k], into, ALIGNED_IN_C_ORDER)
     if usable:
