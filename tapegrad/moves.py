@@ -15,7 +15,7 @@ import numpy as np
 
 from tapegrad.along import KNOWN, TIMES, Key, Plan
 from tapegrad.inplace import run_inplace
-from tapegrad.kernels.layout import KIND_ASSIGN, PLACE_BITS
+from tapegrad.kernels.layout import KIND_ASSIGN, KIND_JOIN, KIND_VIEW, PLACE_BITS
 from tapegrad.layouts import address, layout_of
 from tapegrad.ops.core import Formula, Op
 from tapegrad.ops.picked import KINDS
@@ -125,8 +125,10 @@ def _plan(
     reads = [isinstance(f, Formula) and index_at > 0 and named in f.reads for f in formulas]
     number = shapes.number(y.shape)
     row: list[int] = []
-    if kind == KIND_ASSIGN:
+    if kind in (KIND_ASSIGN, KIND_VIEW, KIND_JOIN):
         start = aux & ((1 << PLACE_BITS) - 1)
+        if kind == KIND_JOIN:  # of one part
+            start = int(strides.table[start])
         row = strides.table[start : start + 3 + 2 * int(strides.table[start + 2])].tolist()
     block = np.array(
         [

@@ -50,6 +50,10 @@ MADE = {
     "masked_fill, by a Tensor": lambda x, v, m: x.masked_fill(MASK, v.sum()),
     "tril": lambda x, v, m: x.tril(-1),
     "triu": lambda x, v, m: tg.triu(x),
+    "flip": lambda x, v, m: tg.flip(x, (0, -1)),
+    "flip, rows": lambda x, v, m: x.flip(0),
+    "diag": lambda x, v, m: tg.diag(v, -1),
+    "masked_select": lambda x, v, m: x.masked_select(MASK),
     "max": lambda x, v, m: tg.max(x, 1).values,
     "min": lambda x, v, m: tg.min(x, 0, keepdim=True).values,
     "=, whole": lambda x, v, m: setting(x.clone(), ..., v[0]),
@@ -79,6 +83,10 @@ MADE = {
 MADE["gather"] = lambda x, v, m: x.gather(1, tg.tensor([[2, 0], [1, 1], [0, 0]]))
 
 
+def plain(value):
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
 def outcome(name, tracked="xvm"):
     """Values, version, records, what these keep, and gradients of one call."""
     rng = np.random.default_rng(5)
@@ -90,10 +98,7 @@ def outcome(name, tracked="xvm"):
     before = len(tape)
     y = MADE[name](*leaves)
     records = tape.words()[before:, 0].tolist(), tape.words()[before:, 4:].tolist()
-    kept = [
-        entry and [None if v is None else (v.tolist() if hasattr(v, "tolist") else v) for v in entry]
-        for entry in tape.keep[before:]
-    ]
+    kept = [entry and list(map(plain, entry)) for entry in tape.keep[before:]]
     inputs = [len(tape.inputs(k)) for k in range(before, len(tape))]
     gradients = None
     if y.requires_grad:
@@ -116,16 +121,18 @@ def test_compiled_code_leaves_behind_the_same(name, tracked, monkeypatch):
 
 
 CALLS = {
-    "index": lambda: moves_of("index", lambda x: x[ROWS]),
-    "gather": lambda: moves_of("gather", lambda x: tg.gather(x, 1, MASK.to(tg.int64))),
-    "masked_fill": lambda: moves_of("masked_fill", lambda x: x.masked_fill(MASK, 0.0)),
-    "tril": lambda: moves_of("tril", lambda x: x.tril()),
-    "assign": lambda: moves_of("assign", lambda x: setting(x.clone(), 1, 2.0)),
-    "index_put": lambda: moves_of("index_put", lambda x: setting(x.clone(), ROWS, 2.0)),
+    "masked_select": lambda: moves_of(lambda x: x.masked_select(MASK)),
+    "flip": lambda: moves_of(lambda x: x.flip(0)),
+    "index": lambda: moves_of(lambda x: x[ROWS]),
+    "gather": lambda: moves_of(lambda x: tg.gather(x, 1, MASK.to(tg.int64))),
+    "masked_fill": lambda: moves_of(lambda x: x.masked_fill(MASK, 0.0)),
+    "tril": lambda: moves_of(lambda x: x.tril()),
+    "assign": lambda: moves_of(lambda x: setting(x.clone(), 1, 2.0)),
+    "index_put": lambda: moves_of(lambda x: setting(x.clone(), ROWS, 2.0)),
 }
 
 
-def moves_of(name, function):
+def moves_of(function):
     """Whether compiled code has taken a call that has come before."""
     x = tg.tensor(np.ones((3, 3)), requires_grad=True)
     for _ in range(TIMES + 1):

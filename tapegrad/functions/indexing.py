@@ -520,9 +520,13 @@ def masked_select(input: Any, mask: Any) -> Tensor:
     >>> tg.masked_select(tg.tensor([1.0, 2.0]), tg.tensor([False, True]))
     tensor([2.])
     """
-    return run(
-        i.masked_select, (as_input(input, "masked_select"), mask_of(mask, "masked_select")), {}
-    )
+    m = mask_of(mask, "masked_select")
+    count = int(np.count_nonzero(m._a)) if mask.__class__ is Tensor else ...
+    found = moved(i.masked_select, input, mask, None, count)
+    if found is not None:
+        return found
+    args = as_input(input, "masked_select"), m
+    return run_moved(i.masked_select, args, {}, index=mask, how=count)
 
 
 def take(input: Any, index: Any) -> Tensor:

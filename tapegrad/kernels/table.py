@@ -23,7 +23,7 @@ from tapegrad.kernels.layout import (
 )
 from tapegrad.ops.along import ALONG
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code, table
-from tapegrad.ops.picked import KINDS, SEEN
+from tapegrad.ops.picked import KINDS
 from tapegrad.ops.shape import JOINING, PASSES, STRIDED
 
 PER_OP = 48  # two dtypes, three operands, eight patterns of scalars
@@ -38,7 +38,6 @@ kinds = np.ones(CAPACITY, np.int64)
 _SPECIAL = {"sum": KIND_SUM, "mean": KIND_MEAN, "matmul": KIND_MATMUL}
 _SPECIAL |= {"solve": KIND_SOLVE, "slogdet": KIND_SLOGDET}
 _SPECIAL |= dict.fromkeys(STRIDED, KIND_VIEW) | dict.fromkeys(JOINING, KIND_JOIN)
-_SPECIAL |= dict.fromkeys(SEEN, KIND_VIEW) | {"diagonal_embed": KIND_JOIN}
 _SPECIAL |= dict.fromkeys(ALONG, KIND_ALONG) | KINDS
 _known = 0
 

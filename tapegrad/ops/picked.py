@@ -17,11 +17,13 @@ from tapegrad.kernels.layout import (
     INDEX_LAST,
     KEEPS_WRITTEN,
     KIND_ASSIGN,
+    KIND_JOIN,
     KIND_MASK,
     KIND_PICK,
     KIND_PUT,
     KIND_SELECT,
     KIND_TRIANGLE,
+    KIND_VIEW,
     LOWER,
     SMALL,
 )
@@ -52,6 +54,7 @@ WRITTEN: dict[str, Callable[..., np.ndarray]] = {
 KINDS = {
     **dict.fromkeys(PICKS, KIND_PICK), **dict.fromkeys(PUTS, KIND_PUT),
     **dict.fromkeys(TRIANGLES, KIND_TRIANGLE), **dict.fromkeys(WRITTEN, KIND_ASSIGN),
+    **dict.fromkeys(SEEN, KIND_VIEW), "diagonal_embed": KIND_JOIN,
     "masked_fill": KIND_MASK, "masked_select": KIND_SELECT,
 }  # fmt: skip
 
@@ -67,12 +70,12 @@ def packed(name: str, arrays: list[Any], y: np.ndarray, params: dict[str, Any]) 
         return columns | rows << FIELD | diagonal << 2 * FIELD | (LOWER if name == "tril" else 0)
     if name in PICKS:
         places = _places(name, x.shape, arrays[1:], params)
-        return x.size | places if places else 0
+        return int(x.size | places) if places else 0
     if name in PUTS:
         return _put(name, x, arrays, params)
     if not _plain(arrays[1], TRUTH) or arrays[1].shape != x.shape:
         return 0
-    return x.size if name == "masked_select" or writes(arrays[2], 1) else 0
+    return int(x.size) if name == "masked_select" or writes(arrays[2], 1) else 0
 
 
 def _plain(array: Any, dtype: np.dtype[Any]) -> bool:
@@ -110,7 +113,7 @@ def _put(name: str, x: np.ndarray, arrays: list[Any], params: dict[str, Any]) ->
     places = _places(name, x.shape, indices, params)
     if not places:
         return 0
-    [index] = indices
+    index: np.ndarray = indices[0]
     count = index.size if name in ALONG else index.size * math.prod(x.shape[1:])
     if not writes(value, count):
         return 0

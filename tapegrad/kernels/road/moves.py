@@ -9,10 +9,13 @@ from tapegrad.kernels.layout import (
     FIELD,
     KEEPS_WRITTEN,
     KIND_ASSIGN,
+    KIND_JOIN,
     KIND_MASK,
     KIND_PICK,
     KIND_PUT,
+    KIND_SELECT,
     KIND_TRIANGLE,
+    KIND_VIEW,
     LOWER,
     PLACE_BITS,
 )
@@ -49,14 +52,14 @@ from tapegrad.kernels.road.objects import (
 )
 from tapegrad.kernels.road.records import code_of, completed
 from tapegrad.kernels.road.three import naming
-from tapegrad.kernels.strided import row_count, row_start
+from tapegrad.kernels.strided import clear, gather, row_count, row_start
 from tapegrad.tape import SAVES
 
 # Of a plan's block: what is done (a kind of the walk's); whether the Tensor itself is changed;
 # whether an index may count from the end; the record's word, the number of its shape and AUX; where
 # among the operands stand what names the places and the value (-1: nowhere); by whose formulas the
 # places are read (bits: the Tensor's, the value's); how many operands there are; the dimensions and
-# lengths of the result; and of an assignment the row of the table of strides, which may move.
+# lengths of the result; and the row of the table of strides, which may move, that AUX names.
 (
     KIND_OF, CHANGES, NEGATIVE, WORD, SHAPE, AUX, INDEX_AT, VALUE_AT, READS, OPERANDS, NDIM,
     LENGTHS,
@@ -132,6 +135,41 @@ def fill(mask_at, count, source_at, to):
     value = f8(source_at)[0]
     for i in range(count):
         target[i] = value if mask[i] else target[i]
+
+
+@typed
+def select(mask_at, count, source_at, to, most):
+    """Read the elements where a mask holds; whether there are as many as there is room for."""
+    mask, source, target = u1(mask_at), f8(source_at), f8(to)
+    at = 0
+    for i in range(count):
+        if mask[i]:
+            if at < most:
+                target[at] = source[i]
+            at += 1
+    return 1 if at == most else 0
+
+
+@typed
+def read_places(block_at, one_at, result):
+    """Fill a new array with what the plan says, and say whether all is as it was."""
+    block, operands = i8(block_at), i8(one_at)
+    kind, aux, array = block[KIND_OF], block[AUX], operands[VALUES]
+    source, to = i8(array)[ARRAY_DATA], i8(result)[ARRAY_DATA]
+    row_at = block_at + 8 * (LENGTHS + block[NDIM])
+    if kind == KIND_VIEW:
+        gather(i8(row_at), source, to, True)
+        return 1
+    if kind == KIND_JOIN:
+        clear(to, count_of(result) * 8)
+        assign(0, row_at, source, to)
+        return 1
+    index = operands[SIZE + VALUES]
+    places = i8(index)[ARRAY_DATA]
+    if kind == KIND_SELECT:
+        return select(places, count_of(index), source, to, count_of(result))
+    pick(aux, places, count_of(index), source, to)
+    return 1
 
 
 @typed
@@ -238,12 +276,14 @@ def changed(frame, tape, listening, block_at, one_at, extra):
 def made(frame, tape, listening, block_at, one_at, plan_at):
     """A new Tensor, or 0 with an exception set, or REFUSED."""
     block, operands, plan = i8(block_at), i8(one_at), i8(plan_at + ITEMS * 8)
-    if block[KIND_OF] == KIND_PICK:
+    kind = block[KIND_OF]
+    if kind == KIND_PICK or kind == KIND_SELECT or kind == KIND_VIEW or kind == KIND_JOIN:
         result = array_of(frame, frame[F8], block[NDIM], block_at + 8 * LENGTHS)
         if result == 0:
             return 0
-        index, source = operands[SIZE + VALUES], i8(operands[VALUES])[ARRAY_DATA]
-        pick(block[AUX], i8(index)[ARRAY_DATA], count_of(index), source, i8(result)[ARRAY_DATA])
+        if not read_places(block_at, one_at, result):
+            call1(frame[DECREF], result)
+            return REFUSED
     else:
         result = copied(frame, operands[VALUES])
         if result == 0:
@@ -291,7 +331,8 @@ def moved(frame, tape, thing, plan_at, index, value):
     usable = operand(frame, tape, thing, one_at, ALIGNED_IN_C_ORDER)
     value_at = one_at + 8 * SIZE * block[VALUE_AT]
     if usable and block[INDEX_AT] >= 0:
-        dtype = frame[BOOL] if block[KIND_OF] == KIND_MASK else frame[I8]
+        masks = block[KIND_OF] == KIND_MASK or block[KIND_OF] == KIND_SELECT
+        dtype = frame[BOOL] if masks else frame[I8]
         usable = naming(frame, tape, index, dtype, one_at + 8 * SIZE * block[INDEX_AT])
     if block[VALUE_AT] >= 0:
         i8(value_at)[THING], i8(value_at)[VALUES] = 1, 0
