@@ -83,6 +83,39 @@ def test_records_of_one_operand(name, road, monkeypatch):
     np.testing.assert_equal(found, expected)
 
 
+@pytest.mark.parametrize("others", [(-0.5, 1), (0.1, None), (None, None), ("x", 2.0)])
+@pytest.mark.parametrize("name", ["clamp", "lerp", "addcmul", "addcdiv"])
+def test_records_of_three_operands(name, others, road, monkeypatch):
+    def given(target):
+        row = [tg.tensor([0.5, 0.25]) if other is None else other for other in others]
+        return [target.detach().clone() if other == "x" else other for other in row]
+
+    def shortly(op, target, other):
+        return run_inplace(op, (target, *given(target)), {}, target)
+
+    def by_a_detour(op, target, other):
+        monkeypatch.setattr(inplace, "_of_a_copy", lambda *args: False)
+        return generally(op, target, *given(target))
+
+    with np.errstate(all="ignore"):
+        found = outcome(shortly, name, "alike", monkeypatch)
+        np.testing.assert_equal(found, outcome(by_a_detour, name, "alike", monkeypatch))
+
+
+def test_clamping_in_place(road):
+    x = tg.tensor([-2.0, 0.5, 3.0], requires_grad=True)
+    y = (x * 1.0).clamp_(-1.0, 1.0)
+    (grad,) = tg.autograd.grad((y * y).sum(), x)
+    assert grad.tolist() == [0.0, 1.0, 0.0]
+    with tg.no_grad():
+        x.clamp_(-1, 1)
+    assert (x.tolist(), x._version, x.is_leaf) == ([-1.0, 0.5, 1.0], 1, True)
+    y = x * 1.0
+    y.lerp_(y, 0.5)
+    y[1:].clamp_(0.0, 0.25)
+    assert y.tolist() == [-1.0, 0.25, 0.25]
+
+
 def test_a_constant_takes_the_place_of_what_is_recorded(road):
     x = tg.tensor([1.0, 2.0], requires_grad=True)
     y = tg.zeros(2)

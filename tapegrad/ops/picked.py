@@ -66,7 +66,7 @@ def packed(name: str, arrays: list[Any], y: np.ndarray, params: dict[str, Any]) 
         return 0
     if name in TRIANGLES:
         rows, columns = x.shape[-2:]
-        diagonal = min(max(params["diagonal"], -rows), columns) + rows
+        diagonal: int = min(max(params["diagonal"], -rows), columns) + rows
         return columns | rows << FIELD | diagonal << 2 * FIELD | (LOWER if name == "tril" else 0)
     if name in PICKS:
         places = _places(name, x.shape, arrays[1:], params)
@@ -96,7 +96,8 @@ def _places(name: str, shape: Shape, indices: list[Any], params: dict[str, Any])
         d = params["dim"]
         if (*shape[:d], *shape[d + 1 :]) != (*index.shape[:d], *index.shape[d + 1 :]):
             return 0
-        each, inner = index.shape[d], math.prod(shape[d + 1 :])
+        each: int = index.shape[d]
+        inner = math.prod(shape[d + 1 :])
         if not 0 < index.size <= SMALL:
             return 0
         return inner << FIELD | shape[d] << 2 * FIELD | each << 3 * FIELD
