@@ -66,8 +66,9 @@ def packed(name: str, arrays: list[Any], y: np.ndarray, params: dict[str, Any]) 
         return 0
     if name in TRIANGLES:
         rows, columns = x.shape[-2:]
-        diagonal: int = min(max(params["diagonal"], -rows), columns) + rows
-        return columns | rows << FIELD | diagonal << 2 * FIELD | (LOWER if name == "tril" else 0)
+        diagonal = min(max(params["diagonal"], -rows), columns) + rows
+        lower = LOWER if name == "tril" else 0
+        return int(columns | rows << FIELD | diagonal << 2 * FIELD | lower)
     if name in PICKS:
         places = _places(name, x.shape, arrays[1:], params)
         return int(x.size | places) if places else 0
@@ -96,11 +97,10 @@ def _places(name: str, shape: Shape, indices: list[Any], params: dict[str, Any])
         d = params["dim"]
         if (*shape[:d], *shape[d + 1 :]) != (*index.shape[:d], *index.shape[d + 1 :]):
             return 0
-        each: int = index.shape[d]
-        inner = math.prod(shape[d + 1 :])
+        each, inner = index.shape[d], math.prod(shape[d + 1 :])
         if not 0 < index.size <= SMALL:
             return 0
-        return inner << FIELD | shape[d] << 2 * FIELD | each << 3 * FIELD
+        return int(inner << FIELD | shape[d] << 2 * FIELD | each << 3 * FIELD)
     if params.get("plan", (HOLE,)) != (HOLE,) or params.get("dim", 0) != 0:
         return 0
     if "dim" in params and index.ndim != 1:
