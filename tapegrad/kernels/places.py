@@ -1,7 +1,7 @@
 """Adjoints of what reads and writes chosen places: by index arrays, by masks, at a view.
 
 How the places are counted stands in AUX, see `tapegrad.ops.picked`; views stand in the table of
-strides.
+strides.  The walk calls this as a kernel: graphs that have no such records need not wait for it.
 """
 
 from tapegrad.kernels.buffers import data, give_back, saved, take
@@ -24,23 +24,11 @@ from tapegrad.kernels.layout import (
     VIEWS,
 )
 from tapegrad.kernels.memory import f8, i4, i8, u1
-from tapegrad.kernels.strided import clear, gather, row_count, row_start
+from tapegrad.kernels.strided import gather, row_count, row_start
 
 FIELD_MASK = (1 << FIELD) - 1
 EACH_MASK = (1 << EACH_BITS) - 1
 PLACE_MASK = (1 << PLACE_BITS) - 1
-
-
-@typed
-def place_size(kind, n, aux, k):
-    """How many elements an input has."""
-    if kind == KIND_PICK or kind == KIND_SELECT:
-        return aux & FIELD_MASK
-    if k == 0 or kind == KIND_TRIANGLE:
-        return n
-    if kind == KIND_PUT:
-        return aux & FIELD_MASK
-    return aux >> PLACE_BITS if kind == KIND_ASSIGN else 1
 
 
 @typed
@@ -156,18 +144,17 @@ def blank(frame, index, kind, aux, n, out):
 
 
 @typed
-def passed_on(frame, index, kind, aux, n, g, out, fresh):
-    """The adjoint of what was written into: that of the result, less what was overwritten."""
-    into = out if fresh else take(frame, n * 8)
+def pass_on(frame, index, kind, aux, n, g, out):
+    """Add the adjoint of what was written into: the result's, less what was overwritten."""
+    into = take(frame, n * 8)
     source, target, total = f8(g), f8(into), f8(out)
     for i in range(n):
         target[i] = source[i]
     if kind != KIND_PUT or aux & KEEPS_WRITTEN == 0:
         blank(frame, index, kind, aux, n, into)
-    if not fresh:
-        for i in range(n):
-            total[i] += target[i]
-        give_back(frame, into, n * 8)
+    for i in range(n):
+        total[i] += target[i]
+    give_back(frame, into, n * 8)
 
 
 @typed
@@ -201,18 +188,20 @@ def written(frame, index, kind, aux, n, g, out):
             target[0 if alone else i * length + j] += source[start + j]
 
 
-@typed
-def placed(frame, index, kind, aux, k, n, g, out, fresh):
-    """Add the contribution of a record to the adjoint of its k-th input."""
-    writes = kind != KIND_PICK and kind != KIND_SELECT
-    if k == 0 and writes:
-        passed_on(frame, index, kind, aux, n, g, out, fresh)
-        return
-    if fresh:
-        clear(out, place_size(kind, n, aux, k) * 8)
+def placed(frame_at, index, kind, aux, k, n, g, out):
+    """Add the contribution of a record to the adjoint of its k-th input.
+
+    Where k is -1: whether the places are still such as they were when the record was made.
+    """
+    frame = i8(frame_at)
+    if k < 0:
+        return 1 if sound(frame, index, kind, aux, n) else 0
     if kind == KIND_PICK:
         put_back(frame, chosen(frame, index, kind, aux), aux, g, out)
     elif kind == KIND_SELECT:
         select_back(frame, chosen(frame, index, kind, aux), g, out)
+    elif k == 0:
+        pass_on(frame, index, kind, aux, n, g, out)
     else:
         written(frame, index, kind, aux, n, g, out)
+    return 0

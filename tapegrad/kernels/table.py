@@ -16,9 +16,11 @@ from tapegrad.kernels.layout import (
     KIND_JOIN,
     KIND_MATMUL,
     KIND_MEAN,
+    KIND_PICK,
     KIND_SLOGDET,
     KIND_SOLVE,
     KIND_SUM,
+    KIND_TRIANGLE,
     KIND_VIEW,
 )
 from tapegrad.ops.along import ALONG
@@ -73,6 +75,8 @@ def adjoint(op: Op, operand: int, dtype: str, scalars: int) -> int:
         return adjoint(table["add"], 0, dtype, scalars)
     if op.name in ALONG:
         return build.load(f"{op.name}_adjoint", _source("along"), _ARGUMENTS)
+    if KIND_PICK <= _SPECIAL.get(op.name, 0) <= KIND_TRIANGLE:
+        return _placed()
     if not symbols.has_kernel(op, operand):
         return 0
     source = symbols.adjoint_source(op, operand, dtype, scalars)
@@ -108,6 +112,11 @@ def pullback(op: Op, operand: int, dtype: str, scalars: int) -> Kernel | None:
     """The loop that hands an adjoint on to one operand of an operation, if it has one."""
     address = adjoint(op, operand, dtype, scalars)
     return Kernel(address, _function(address)) if address else None
+
+
+@cache
+def _placed() -> int:
+    return build.load("placed", _source("places"), _ARGUMENTS)
 
 
 @cache

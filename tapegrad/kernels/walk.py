@@ -40,10 +40,13 @@ from tapegrad.kernels.layout import (
     KEEP_AT,
     KERNELS,
     KIND_ALONG,
+    KIND_ASSIGN,
     KIND_JOIN,
     KIND_MATMUL,
     KIND_MEAN,
     KIND_PICK,
+    KIND_PUT,
+    KIND_SELECT,
     KIND_SLOGDET,
     KIND_SOLVE,
     KIND_SUM,
@@ -59,6 +62,7 @@ from tapegrad.kernels.layout import (
     NEED_CAPTURE,
     NOTHING,
     ONE,
+    PLACE_BITS,
     PROPAGATE,
     RECORDS,
     RESUME,
@@ -94,6 +98,7 @@ from tapegrad.kernels.marks import (
     release,
 )
 from tapegrad.kernels.memory import (
+    address,
     call8,
     call_gemm,
     f4,
@@ -102,7 +107,6 @@ from tapegrad.kernels.memory import (
     i8,
     u1,
 )
-from tapegrad.kernels.places import place_size, placed, sound
 from tapegrad.kernels.strided import clear, gather, scatter
 from tapegrad.kernels.systems import system
 from tapegrad.tape import (
@@ -123,6 +127,31 @@ FIELD_MASK = (1 << FIELD) - 1
 C_CONTIGUOUS = 1
 HANDS_BACK = GENERAL | HOOKED
 UNIT = 0x3FF0000000000000  # the bits of 1.0
+
+
+@typed
+def place_size(kind, n, aux, k):
+    """How many elements an input has."""
+    if kind == KIND_PICK or kind == KIND_SELECT:
+        return aux & FIELD_MASK
+    if k == 0 or kind == KIND_TRIANGLE:
+        return n
+    if kind == KIND_PUT:
+        return aux & FIELD_MASK
+    return aux >> PLACE_BITS if kind == KIND_ASSIGN else 1
+
+
+@typed
+def kernel_at(word, k, scalars):
+    """Where the address of the kernel for operand k stands among KERNELS."""
+    return (((word & CODE_MASK) * 2 + ((word >> DTYPE_SHIFT) & 1)) * 3 + k) * 8 + scalars
+
+
+@typed
+def at_places(frame, record, index, kind, k, n, g, out):
+    """Call the kernel that knows chosen places."""
+    kernel = i8(frame[KERNELS])[kernel_at(record[WORD], 0, 0)]
+    return call8(kernel, address(frame), index, kind, record[AUX], k, n, g, out)
 
 
 @typed
@@ -165,12 +194,6 @@ def pattern(word):
         if how == SCALAR or how == COLUMN:
             bits |= 1 << k
     return bits
-
-
-@typed
-def kernel_at(word, k, scalars):
-    """Where the address of the kernel for operand k stands among KERNELS."""
-    return (((word & CODE_MASK) * 2 + ((word >> DTYPE_SHIFT) & 1)) * 3 + k) * 8 + scalars
 
 
 @typed
@@ -401,7 +424,9 @@ def contribute(frame, record, index, kind, k, g, n, itemsize):
         along(frame, record, index, g, out, fresh)
         return
     if KIND_PICK <= kind <= KIND_TRIANGLE:
-        placed(frame, index, kind, aux, k, n, g, out, fresh)
+        if fresh:
+            clear(out, size * itemsize)
+        at_places(frame, record, index, kind, k, n, g, out)
         return
     elementwise(frame, record, index, k, g, n, itemsize, out, fresh)
 
@@ -432,8 +457,13 @@ def obstacle(frame, record, index, kind, n):
         return WANTS_BLAS
     if not strides_ok(frame, record, index, kind):
         return WANTS_PYTHON
-    if KIND_PICK <= kind <= KIND_TRIANGLE and not sound(frame, index, kind, record[AUX], n):
-        return WANTS_PYTHON
+    if KIND_PICK <= kind <= KIND_TRIANGLE:
+        at = kernel_at(word, 0, 0)
+        if i8(frame[KERNELS])[at] == 0:
+            frame[DETAIL] = at
+            return WANTS_KERNEL
+        if not at_places(frame, record, index, kind, -1, n, 0, 0):
+            return WANTS_PYTHON
     for k in range(input_count(record)):
         code = input_at(frame, record, k)
         if not wanted(frame, code):
@@ -497,13 +527,13 @@ def begin(frame):
 
 
 @typed
-def aim(frame, address):
+def aim(frame, frame_at):
     """A sweep from a root whose adjoint is 1 to one leaf, which nothing below the lowest reads."""
     frame[CURSOR] = find(frame, frame[ROOT])
     frame[ONE] = UNIT
-    frame[SEED], frame[SEED_VALUE] = frame[CURSOR], address + 8 * ONE
-    frame[SEEDS], frame[SEED_COUNT] = address + 8 * SEED, 1
-    frame[TARGETS], frame[TARGET_COUNT] = address + 8 * LEAF, 1
+    frame[SEED], frame[SEED_VALUE] = frame[CURSOR], frame_at + 8 * ONE
+    frame[SEEDS], frame[SEED_COUNT] = frame_at + 8 * SEED, 1
+    frame[TARGETS], frame[TARGET_COUNT] = frame_at + 8 * LEAF, 1
     frame[STRICT], frame[BOTTOM], frame[CHANGED], frame[RETAIN] = 0, 1, 0, 0
 
 
@@ -518,16 +548,16 @@ def deliver(frame):
         into[i] = found[i]
 
 
-def walk(address):
+def walk(frame_at):
     """Do what the frame asks for; returns a status."""
-    frame = i8(address)
+    frame = i8(frame_at)
     task = frame[TASK]
     if task == PROPAGATE:
         return propagate(frame)
     frame[KEEP] = i8(frame[KEEP_AT])[0]  # which moves when Python code has lengthened the list
     if task != RESUME:
         if task == LONE:
-            aim(frame, address)
+            aim(frame, frame_at)
         locate(frame)
         status = prepare(frame)
         if status != DONE:
