@@ -24,7 +24,7 @@ from tapegrad.record import (
     write_step,
 )
 from tapegrad.refusals import mismatch, undefined, unfit
-from tapegrad.tape import DTYPE_BITS, LARGE, MODE_FAST, SAVES, Tape, current
+from tapegrad.tape import DTYPE_BITS, LARGE, MODE_CAREFUL, MODE_FAST, SAVES, Tape, current
 from tapegrad.tensor import F8, INFERENCE, NO_GRAD, Tensor, View, noted, place, placed
 
 # Compiled code, of (target, operand or None, code): the target, or None where it refuses.
@@ -58,6 +58,8 @@ def run_inplace(
     arrays.pop()
     listening = bool(tape.mode) and (target._pos != 0 or tracked(op, args))
     check_inplace(name or op.name + "_", target, tape, listening)
+    if len(args) == 3 and _of_a_copy(op, args, target, tape):
+        return target
     old = target._a
     operands = promoted(op, arrays) if op.kind is ELEMENTWISE else arrays
     kept = _unaliased(op, operands, old) if listening else operands
@@ -93,6 +95,33 @@ def _not_loaded(op: Op, args: tuple[Any, ...], params: dict[str, Any], target: T
 inplace_lifted: Callable[[Op, tuple[Any, ...], dict[str, Any], Tensor], Tensor] = _not_loaded
 
 
+def _of_a_copy(op: Op, args: tuple[Any, ...], target: Tensor, tape: Tape) -> bool:
+    """Change a small Tensor to what an operation of three operands makes of a copy of it.
+
+    That goes by the operation's short road.  False: it is not for that, and nothing is done.
+    """
+    a = target._a
+    short = op.short
+    if short is None or args[0] is not target or target._s < 0 or a.size > LARGE:
+        return False
+    if tape.mode == MODE_CAREFUL or tape.inference or type(target._home) is View:
+        return False
+    if any(saves[3] for saves in op.saves):  # the result, which would be the target itself
+        return False
+    for arg in args[1:]:
+        if type(arg) is Tensor:
+            if arg._s not in (0, target._s) or not _apart(a, arg._a):
+                return False
+        elif type(arg) is not float and type(arg) is not int:
+            return False
+    made = short(placed(a.copy(), tape, target._pos), *args[1:])
+    a[...] = made._a
+    changed(target)
+    if made._pos:
+        move(target, tape, made._pos)
+    return True
+
+
 def changing_lifted(function: Any) -> Any:
     """Say how Tensors under a transform are changed in place: above this module's knowledge."""
     global inplace_lifted
@@ -124,7 +153,7 @@ def written(op: Op) -> Callable[[Tensor, Any], Tensor]:
     code = op.code
 
     def function(target: Tensor, other: Any) -> Tensor:
-        if compiled is not None and target._s < 0:
+        if compiled is not None:
             made = compiled(target, other, code)
             if made is not None:
                 return made

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.kernels.layout import MATRIX, SMALL, SYSTEM, find
+from tapegrad.kernels.layout import MATRIX, PLACE_BITS, SMALL, SYSTEM, find
 from tapegrad.ops import along, picked
 from tapegrad.ops.along import ALONG
 from tapegrad.ops.core import ELEMENTWISE, Op
-from tapegrad.ops.picked import PICKS
+from tapegrad.ops.picked import PLACED, SEEN, WRITTEN
 from tapegrad.ops.shape import JOINING, PASSES, STRIDED
 from tapegrad.tape import CLASS_SHIFT, COLUMN, ROW, SCALAR, Shape, strides
 from tapegrad.tensor import F4, F8
@@ -53,22 +53,49 @@ def layout_of(op: Op, arrays: list[Any], result: np.ndarray, params: dict[str, A
     if op.name in STRIDED:
         place = place_of(arrays[0], result)
         return None if place < 0 else (0, place)
-    if op.name == "part":  # a copy, of which the walk knows what is seen
-        place = place_of(arrays[0], arrays[0][params["index"]])
-        return None if place < 0 else (0, place)
     if op.name in JOINING:
         return _joined(op, arrays, result, params["dim"])
     if op.name in ALONG:
         aux = along.packed(arrays[0], result, params)
         return (0, aux) if aux else None
-    if op.name in PICKS:
+    if op.name in PLACED:
         aux = picked.packed(op.name, arrays, result, params)
         return (0, aux) if aux else None
+    if op.name == "diagonal_embed" and kind is F8:
+        return _embedded(arrays[0], result, params)
+    if op.name in SEEN:
+        place = place_of(arrays[0], SEEN[op.name](arrays[0], **params))
+        return None if place < 0 else (0, place)
+    if op.name in WRITTEN and kind is F8:
+        return _written(arrays[0], arrays[1], WRITTEN[op.name](arrays[0], **params))
     if op.name == "matmul":
         return matrix_layout(arrays[0].shape, arrays[1].shape)
     if op.name in ("solve", "slogdet") and kind is F8:
         return _system(arrays[0], result if op.name == "solve" else None)
     return None
+
+
+def _written(x: np.ndarray, value: Any, there: Any) -> Layout:
+    """The layout of what writes a value, or one number, into a part of its operand."""
+    if type(there) is not np.ndarray or not picked.writes(value, there.size):
+        return None
+    place = place_of(x, there)
+    return None if place < 0 else (0, place | np.size(value) << PLACE_BITS)
+
+
+def _embedded(x: np.ndarray, result: np.ndarray, params: dict[str, Any]) -> Layout:
+    """The layout of a diagonal that stands in a matrix of zeros: as the one part of a whole."""
+    if x.size > SMALL or result.size > SMALL or not result.flags.c_contiguous:
+        return None
+    key: Any = ("diagonal_embed", x.shape, *params.values())
+    if key in _layouts:
+        return _layouts[key]
+    there = result.diagonal(params["offset"], params["dim1"], params["dim2"])
+    steps = tuple([s // 8 for s in there.strides])
+    start = (address(there) - address(result)) // 8 if x.size else 0
+    part = strides.add(x.size, start, x.shape, steps)
+    place = strides.write([part])
+    return _remember(key, None if min(place, part) < 0 else (0, place))
 
 
 def place_of(a: np.ndarray, r: np.ndarray) -> int:

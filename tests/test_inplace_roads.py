@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad import inplace
+from tapegrad import road as roads
 from tapegrad.fast import as_operand
 from tapegrad.inplace import run_inplace
 from tapegrad.ops.core import table
@@ -40,18 +42,145 @@ def outcome(change, name, other, monkeypatch):
     return target.tolist(), target._version, record, kept, leaf.grad.tolist(), len(tape)
 
 
+def generally(op, target, *others):
+    held, inplace.compiled = inplace.compiled, None
+    try:
+        return run_inplace(op, (target, *map(as_operand, others)), {}, target)
+    finally:
+        inplace.compiled = held
+
+
+@pytest.fixture(params=["in Python", "compiled"])
+def road(request, monkeypatch):
+    if request.param == "in Python":
+        monkeypatch.setattr(inplace, "compiled", None)
+    elif not roads.open_road():
+        pytest.skip("this machine has no compiled road")
+
+
 @pytest.mark.parametrize("other", OTHERS)
-@pytest.mark.parametrize("name", ["add", "sub", "mul", "div"])
-def test_records(name, other, monkeypatch):
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "remainder", "hypot"])
+def test_records(name, other, road, monkeypatch):
     def shortly(op, target, given):
         return getattr(target, op.name + "_")(given)
-
-    def generally(op, target, given):
-        return run_inplace(op, (target, as_operand(given)), {}, target)
 
     with np.errstate(all="ignore"):
         expected = outcome(generally, name, other, monkeypatch)
         np.testing.assert_equal(outcome(shortly, name, other, monkeypatch), expected)
+
+
+@pytest.mark.parametrize("name", ["exp", "neg", "sqrt", "tanh", "relu", "reciprocal", "cube"])
+def test_records_of_one_operand(name, road, monkeypatch):
+    def with_none(change):
+        return lambda op, target, given: change(op, target)
+
+    def shortly(op, target):
+        return target.pow_(3) if name == "cube" else getattr(target, name + "_")()
+
+    with np.errstate(all="ignore"):
+        expected = outcome(with_none(generally), name, "alike", monkeypatch)
+        found = outcome(with_none(shortly), name, "alike", monkeypatch)
+    np.testing.assert_equal(found, expected)
+
+
+@pytest.mark.parametrize("others", [(-0.5, 1), (0.1, None), (None, None), ("x", 2.0)])
+@pytest.mark.parametrize("name", ["clamp", "lerp", "addcmul", "addcdiv"])
+def test_records_of_three_operands(name, others, road, monkeypatch):
+    def given(target):
+        row = [tg.tensor([0.5, 0.25]) if other is None else other for other in others]
+        return [target.detach().clone() if other == "x" else other for other in row]
+
+    def shortly(op, target, other):
+        return run_inplace(op, (target, *given(target)), {}, target)
+
+    def by_a_detour(op, target, other):
+        monkeypatch.setattr(inplace, "_of_a_copy", lambda *args: False)
+        return generally(op, target, *given(target))
+
+    with np.errstate(all="ignore"):
+        found = outcome(shortly, name, "alike", monkeypatch)
+        np.testing.assert_equal(found, outcome(by_a_detour, name, "alike", monkeypatch))
+
+
+def test_clamping_in_place(road):
+    x = tg.tensor([-2.0, 0.5, 3.0], requires_grad=True)
+    y = (x * 1.0).clamp_(-1.0, 1.0)
+    (grad,) = tg.autograd.grad((y * y).sum(), x)
+    assert grad.tolist() == [0.0, 1.0, 0.0]
+    with tg.no_grad():
+        x.clamp_(-1, 1)
+    assert (x.tolist(), x._version, x.is_leaf) == ([-1.0, 0.5, 1.0], 1, True)
+    y = x * 1.0
+    y.lerp_(y, 0.5)
+    y[1:].clamp_(0.0, 0.25)
+    assert y.tolist() == [-1.0, 0.25, 0.25]
+
+
+def test_a_constant_takes_the_place_of_what_is_recorded(road):
+    x = tg.tensor([1.0, 2.0], requires_grad=True)
+    y = tg.zeros(2)
+    y += x
+    y *= x
+    y.mul_(x).exp_()
+    (grad,) = tg.autograd.grad(y.sum(), x)
+    expected = 3 * x.detach() ** 2 * y.detach()
+    np.testing.assert_allclose(grad.numpy(), expected.numpy(), rtol=1e-14)
+
+
+def test_what_is_not_for_the_short_road(road):
+    x = tg.tensor([1.0, 2.0], requires_grad=True)
+    with pytest.raises(RuntimeError, match="a leaf that requires grad"):
+        x.add_(1.0)
+    with pytest.raises(RuntimeError, match="a view of a leaf"):
+        x[:1].add_(1.0)
+    with tg.no_grad():
+        x -= 0.5
+    assert x.tolist() == [0.5, 1.5]
+    assert x._version == 1
+    assert x.is_leaf
+    y = x * 2.0
+    y[:1].add_(x[1])
+    y.mul_(y)
+    y.sub_(y.detach()[0])
+    y.add_(y[1])
+    (grad,) = tg.autograd.grad(y.sum(), x, retain_graph=True)
+    assert grad.tolist() == [10.0, 41.0]
+    frozen = np.ones(2)
+    frozen.flags.writeable = False
+    with pytest.raises(RuntimeError, match="read-only"):
+        tg.from_numpy(frozen).add_(1.0)
+    with pytest.raises(RuntimeError, match="cannot be"):
+        tg.zeros(2).add_(tg.zeros(3, 2))
+
+
+def test_exceptions_of_arithmetic(road):
+    x = tg.tensor([1.0, 4.0])
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
+        x.div_(tg.tensor([1.0, 0.0]))
+    x.div_(tg.tensor([2.0, 0.0]))
+    assert x.tolist() == [0.5, float("inf")]
+
+
+def test_no_references_are_lost_or_leaked(road, references_kept, monkeypatch):
+    tape = Tape()
+    monkeypatch.setattr(current, "tape", tape)
+    leaf = tg.tensor([1.0, 2.0], requires_grad=True)
+    factor, row = tg.tensor([3.0, 4.0]), tg.ones(3, 2)
+
+    def work():
+        y = leaf * 2.0
+        y.add_(factor)
+        y.mul_(leaf)
+        y.sub_(0.5)
+        y.exp_()
+        z = row.clone()
+        z += y
+        z.add_(tg.ones(2, 2)[0])
+        with tg.no_grad():
+            factor.mul_(1.0)
+        tg.autograd.grad(z.sum(), leaf)
+
+    assert references_kept(work, [leaf, factor, row, leaf._a, factor._a, tape, 0.5])
 
 
 def test_many_changes_of_one_tensor(monkeypatch):

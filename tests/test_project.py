@@ -33,7 +33,7 @@ LAYERS = (
     {"layouts"},
     {"refusals"},
     {"record", "rewind"},
-    {"fast", "inplace", "views", "along", "road"},
+    {"fast", "inplace", "views", "along", "moves", "road"},
     {"functions"},
     {"numpy_face"},
     {"autograd"},

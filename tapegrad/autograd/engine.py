@@ -194,7 +194,10 @@ def _from_one(root: Any, weight: Any, inputs: list[Tensor] | None, retain: bool)
         return None
     tape = current.tape
     work = tape.workspace
-    if root._home is not tape or work is None or tape.sweeping or tape.mode != MODE_FAST:
+    home = root._home
+    if type(home) is View and place(root) > 0:
+        home = home.tape
+    if home is not tape or work is None or tape.sweeping or tape.mode != MODE_FAST:
         return None
     if layout.find() is None:
         return None

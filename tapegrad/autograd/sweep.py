@@ -183,7 +183,9 @@ class Sweep:
         if self.targets is not None:
             work.bound(self.targets, self.strict)
         work.frame[BOTTOM] = bool(self.since)
-        work.frame[CHANGED] = self.work is None or tape.last_mutation > tape.tokens[low]
+        work.frame[CHANGED] = -1 if self.work is None else 0
+        if self.work is not None and tape.last_mutation > tape.tokens[low]:
+            work.frame[CHANGED] = max(tape.last_mutation - tape.shift, len(tape.old))
         return work.run(START)
 
     def _run_in_python(self) -> None:

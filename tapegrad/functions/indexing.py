@@ -11,9 +11,11 @@ import numpy as np
 from tapegrad.bulk.places import inside
 from tapegrad.dtypes import fitted
 from tapegrad.fast import as_operand
+from tapegrad.functions import shapes
 from tapegrad.functions.arguments import as_input, index_array, one_dim
 from tapegrad.functions.arithmetic import add, lt, mul, where
 from tapegrad.functions.mixed import numbers_first, taken
+from tapegrad.moves import moved, run_moved
 from tapegrad.ops import index as i
 from tapegrad.ops.picked import INT64
 from tapegrad.ops.shape import alias, expand, reshape
@@ -173,6 +175,11 @@ def _simple(key: Any) -> tuple[tuple[Any, ...], Any] | None:
 @view_of
 def getitem(input: Tensor, key: Any) -> Tensor | Sight:
     """What stands at an index: a view for ints and slices, a copy for index arrays and masks."""
+    if key.__class__ is Tensor:
+        key = places_of(key, input)
+        found = moved(i.index, input, key, None)
+        if found is not None:
+            return found
     simple = _simple(key)
     if simple is not None:
         index, said = simple
@@ -184,7 +191,7 @@ def getitem(input: Tensor, key: Any) -> Tensor | Sight:
             return Sight(_getitem, input, {"index": index}, r, said)
     if type(key) is Tensor and key._a.dtype is INT64 and input._a.ndim:
         try:
-            return run(i.index, (input, key), {"plan": (i.HOLE,)})
+            return run_moved(i.index, (input, key), {"plan": (i.HOLE,)}, index=key)
         except IndexError:
             pass  # likewise
     if type(key) is int:
@@ -205,6 +212,14 @@ def getitem(input: Tensor, key: Any) -> Tensor | Sight:
         raise IndexError(f"index of a Tensor of shape {input._a.shape}: {problem}") from None
 
 
+def places_of(key: Tensor, x: Tensor) -> Tensor:
+    """A mask over the first dimension as the places where it holds; any other key as it is."""
+    mask = key._a
+    if mask.dtype.char == "?" and mask.ndim == 1 and x._a.shape[:1] == mask.shape:
+        return wrap(mask.nonzero()[0])
+    return key
+
+
 def parsed(key: Any, x: Tensor) -> tuple[tuple[Any, ...], list[Tensor], Tensor]:
     """An index as a plan and its arrays, and the view of the Tensor that they are meant for."""
     key, x = _without_truths(key, x)
@@ -223,6 +238,9 @@ def index_select(input: Any, dim: int, index: Any) -> Tensor:
     >>> tg.index_select(tg.tensor([1.0, 2.0, 3.0]), 0, tg.tensor([2, 0]))
     tensor([3., 1.])
     """
+    found = moved(i.select_rows, input, index, None, dim)
+    if found is not None:
+        return found
     x, k = as_input(input, "index_select"), index_array(index, "index_select")
     if k._a.ndim > 1:
         raise IndexError(f"`index_select`: the index must be a vector, got the shape {k._a.shape}")
@@ -233,7 +251,7 @@ def index_select(input: Any, dim: int, index: Any) -> Tensor:
         )
     d = one_dim(dim, x._a.ndim, "index_select")
     _check_range(k._a, x._a.shape[d], "index_select", negative=False)
-    return run(i.select_rows, (x, k), {"dim": d})
+    return run_moved(i.select_rows, (x, k), {"dim": d}, index=index, how=dim)
 
 
 def _check_range(index: np.ndarray, size: int, name: str, *, negative: bool) -> None:
@@ -250,10 +268,13 @@ def gather(input: Any, dim: int, index: Any) -> Tensor:
     tensor([[2.],
             [3.]])
     """
+    found = moved(i.gather, input, index, None, dim)
+    if found is not None:
+        return found
     x, k = as_input(input, "gather"), index_array(index, "gather")
     d = one_dim(dim, x._a.ndim, "gather")
     _check_gather(x._a.shape, k._a, d, "gather")
-    return run(i.gather, (x, k), {"dim": d})
+    return run_moved(i.gather, (x, k), {"dim": d}, index=index, how=dim)
 
 
 def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Tensor:
@@ -337,8 +358,12 @@ def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = N
     >>> tg.scatter(tg.zeros(3), 0, tg.tensor([2]), tg.tensor([5.0]))
     tensor([0., 0., 5.])
     """
-    x, d, k, s = _scatter_parts(input, dim, index, value if src is None else src, "scatter")
-    return run(i.scatter, (x, k, s), {"dim": d})
+    source = value if src is None else src
+    found = moved(i.scatter, input, index, source, dim)
+    if found is not None:
+        return found
+    x, d, k, s = _scatter_parts(input, dim, index, source, "scatter")
+    return run_moved(i.scatter, (x, k, s), {"dim": d}, index=index, value=source, how=dim)
 
 
 def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Tensor:
@@ -348,8 +373,11 @@ def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Tensor:
     >>> tg.scatter_add(tg.zeros(2), 0, tg.tensor([0, 0]), tg.tensor([1.0, 2.0]))
     tensor([3., 0.])
     """
+    found = moved(i.scatter_add, input, index, src, dim)
+    if found is not None:
+        return found
     x, d, k, s = _scatter_parts(input, dim, index, src, "scatter_add")
-    return run(i.scatter_add, (x, k, s), {"dim": d})
+    return run_moved(i.scatter_add, (x, k, s), {"dim": d}, index=index, value=src, how=dim)
 
 
 def index_add_parts(input: Any, dim: int, index: Any, source: Any, alpha: Any) -> Any:
@@ -383,11 +411,14 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) 
     >>> tg.index_add(tg.zeros(2), 0, tg.tensor([1, 1]), tg.tensor([1.0, 2.0]))
     tensor([0., 3.])
     """
+    plain = alpha.__class__ is int and alpha == 1
+    if plain and (found := moved(i.index_add, input, index, source, dim)) is not None:
+        return found
     if not (x := as_input(input, "index_add"))._a.ndim:
         vector = index_add(_vector(x), dim, index, _vector(source), alpha=alpha)
         return run(reshape, (vector,), {"shape": ()})
     args, params = index_add_parts(x, dim, index, source, alpha)
-    return run(i.index_add, args, params)
+    return run_moved(i.index_add, args, params, index=index, value=source, how=dim)
 
 
 def _vector(x: Any) -> Any:
@@ -418,9 +449,23 @@ def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -
     >>> tg.index_put(tg.zeros(3), (tg.tensor([0, 2]),), tg.tensor(1.0))
     tensor([1., 0., 1.])
     """
+    index, how = place_and_way(indices, accumulate)
+    found = moved(i.index_put, input, index, values, how)
+    if found is not None:
+        return found
     args, params = index_put_parts(input, indices, values, accumulate)
     with fitting(args):
-        return run(i.index_put, args, params)
+        return run_moved(i.index_put, args, params, index=index, value=values, how=how)
+
+
+def place_and_way(indices: Any, accumulate: Any) -> tuple[Any, Any]:
+    """The one index array of `index_put`, and the number that says whether it adds.
+
+    What compiled code does not know has `...` in the place of either.
+    """
+    one = type(indices) is tuple and len(indices) == 1 and indices[0].__class__ is Tensor
+    index = indices[0] if one and indices[0]._a.dtype is INT64 else ...
+    return index, int(accumulate) if type(accumulate) is bool else ...
 
 
 @contextmanager
@@ -462,7 +507,10 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Tensor:
     >>> tg.masked_fill(tg.ones(2), tg.tensor([True, False]), 0.0)
     tensor([0., 1.])
     """
-    return run(i.masked_fill, fill_parts(input, mask, value), {})
+    found = moved(i.masked_fill, input, mask, value)
+    if found is not None:
+        return found
+    return run_moved(i.masked_fill, fill_parts(input, mask, value), {}, index=mask, value=value)
 
 
 def masked_select(input: Any, mask: Any) -> Tensor:
@@ -472,9 +520,13 @@ def masked_select(input: Any, mask: Any) -> Tensor:
     >>> tg.masked_select(tg.tensor([1.0, 2.0]), tg.tensor([False, True]))
     tensor([2.])
     """
-    return run(
-        i.masked_select, (as_input(input, "masked_select"), mask_of(mask, "masked_select")), {}
-    )
+    m = mask_of(mask, "masked_select")
+    count = int(np.count_nonzero(m._a)) if mask.__class__ is Tensor else ...
+    found = moved(i.masked_select, input, mask, None, count)
+    if found is not None:
+        return found
+    args = as_input(input, "masked_select"), m
+    return run_moved(i.masked_select, args, {}, index=mask, how=count)
 
 
 def take(input: Any, index: Any) -> Tensor:
@@ -484,10 +536,14 @@ def take(input: Any, index: Any) -> Tensor:
     >>> tg.take(tg.tensor([[1.0, 2.0], [3.0, 4.0]]), tg.tensor([0, 3]))
     tensor([1., 4.])
     """
-    x, k = as_input(input, "take"), index_array(index, "take")
+    x = as_input(input, "take")
+    flat = x if x._a.ndim == 1 else shapes.reshape(x, (x._a.size,))
+    found = moved(i.index, flat, index, None)
+    if found is not None:
+        return found
+    k = index_array(index, "take")
     _check_range(k._a, x._a.size, "take", negative=True)
-    flat = x if x._a.ndim == 1 else run(reshape, (x,), {"shape": (x._a.size,)})
-    return run(i.index, (flat, k), {"plan": (i.HOLE,)})
+    return run_moved(i.index, (flat, k), {"plan": (i.HOLE,)}, index=index)
 
 
 @overload

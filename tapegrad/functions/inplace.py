@@ -13,6 +13,7 @@ from tapegrad.functions.arguments import as_input, one_dim
 from tapegrad.functions.arithmetic import clamping, numerator, scaled
 from tapegrad.functions.special import order
 from tapegrad.inplace import run_inplace, written
+from tapegrad.moves import moved, run_changing
 from tapegrad.ops import elementwise as e
 from tapegrad.ops import index as ix
 from tapegrad.ops import logic, special
@@ -155,7 +156,11 @@ def lerp_(self: Tensor, end: Any, weight: Any) -> Tensor:
     return run_inplace(e.lerp, (self, as_operand(end), as_operand(weight)), {}, self)
 
 
-def _assign(self: Tensor, value: Any, index: Any, name: str) -> Tensor:
+def _assign(self: Tensor, value: Any, index: Any, name: str, how: Any = ()) -> Tensor:
+    """Write a value at an index; `how` says the index in a way that can be a key of a dict."""
+    found = moved(ix.assign, self, None, value, how, True)
+    if found is not None:
+        return found
     shape = self._a[index].shape if self._a.size else np.empty(self._a.shape)[index].shape
     v = value if isinstance(value, Tensor) else np.asarray(value)
     given = v._a if isinstance(v, Tensor) else v
@@ -180,7 +185,9 @@ def _assign(self: Tensor, value: Any, index: Any, name: str) -> Tensor:
             f"a value of shape {given.shape} cannot be broadcast to the place of shape {shape} "
             "that it is assigned to"
         )
-    return run_inplace(ix.assign, (self, v), {"index": index}, self, name)
+    return run_changing(
+        ix.assign, (self, v), {"index": index}, self, value=value, how=how, name=name
+    )
 
 
 def _cast(v: Any, target: Tensor, name: str = "x[...] = value") -> Any:
@@ -213,17 +220,31 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
     if _mask_of_each(key) and not (value if isinstance(value, Tensor) else np.asarray(value)).ndim:
         masked_fill_(self, key, value)
         return
+    simple = indexing._simple(key)
+    if simple is not None:
+        if moved(ix.assign, self, None, value, simple[1], True) is not None:
+            return
+    elif type(key) is Tensor:
+        key = indexing.places_of(key, self)
+        if moved(ix.index_put, self, key, value, 0, True) is not None:
+            return
+    target = self
     plan, arrays, self = indexing.parsed(key, self)
+    how = ... if simple is None or self is not target else simple[1]
     try:
         if not arrays:
-            _assign(self, value, (*plan, ...) if Ellipsis not in plan else plan, "x[...] = value")
+            index = (*plan, ...) if Ellipsis not in plan else plan
+            _assign(self, value, index, "x[...] = value", how)
             return
         v = value if isinstance(value, Tensor) else np.asarray(value)
-        run_inplace(
+        run_changing(
             ix.index_put,
             (self, _chosen(v, self), *arrays),
             {"plan": plan, "accumulate": False},
             self,
+            index=key if len(arrays) == 1 and arrays[0] is key else ...,
+            value=value,
+            how=0,
         )
     except IndexError as problem:
         raise IndexError(f"index of a Tensor of shape {self._a.shape}: {problem}") from None
@@ -247,45 +268,66 @@ def fill_(self: Tensor, value: Any) -> Tensor:
     v = value if isinstance(value, Tensor) else np.asarray(as_operand(value))
     if (v._a if isinstance(v, Tensor) else v).ndim:
         raise RuntimeError("`fill_` fills with one number, got a value with dimensions")
-    return _assign(self, v, (...,), "fill_")
+    return _assign(self, value if type(value) in (int, float) else v, (...,), "fill_")
 
 
 def zero_(self: Tensor) -> Tensor:
     """Write zeros everywhere."""
-    return _assign(self, np.zeros((), self._a.dtype), (...,), "zero_")
+    zero = 0.0 if self._s >= 0 else np.zeros((), self._a.dtype)
+    return _assign(self, zero, (...,), "zero_")
 
 
 def masked_fill_(self: Tensor, mask: Any, value: Any) -> Tensor:
     """`masked_fill` in place."""
-    return run_inplace(ix.masked_fill, indexing.fill_parts(self, mask, value), {}, self)
+    found = moved(ix.masked_fill, self, mask, value, None, True)
+    if found is not None:
+        return found
+    args = indexing.fill_parts(self, mask, value)
+    return run_changing(ix.masked_fill, args, {}, self, index=mask, value=value)
 
 
 def index_add_(self: Tensor, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Tensor:
     """`index_add` in place."""
+    plain = alpha.__class__ is int and alpha == 1
+    if plain and (found := moved(ix.index_add, self, index, source, dim, True)) is not None:
+        return found
     if not self._a.ndim:
         index_add_(indexing._vector(self), dim, index, indexing._vector(source), alpha=alpha)
         return self
     args, params = indexing.index_add_parts(self, dim, index, source, alpha)
-    return run_inplace(ix.index_add, args, params, self)
+    return run_changing(ix.index_add, args, params, self, index=index, value=source, how=dim)
 
 
 def index_put_(self: Tensor, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
     """`index_put` in place."""
+    index, how = indexing.place_and_way(indices, accumulate)
+    found = moved(ix.index_put, self, index, values, how, True)
+    if found is not None:
+        return found
     args, params = indexing.index_put_parts(self, indices, values, accumulate)
     with indexing.fitting(args):
-        return run_inplace(ix.index_put, args, params, self)
+        return run_changing(ix.index_put, args, params, self, index=index, value=values, how=how)
 
 
 def scatter_(self: Tensor, dim: int, index: Any, src: Any = None, *, value: Any = None) -> Tensor:
     """`scatter` in place."""
-    x, d, k, v = indexing._scatter_parts(self, dim, index, value if src is None else src, "scatter")
-    return run_inplace(ix.scatter, (x, k, v), {"dim": d}, self)
+    source = value if src is None else src
+    found = moved(ix.scatter, self, index, source, dim, True)
+    if found is not None:
+        return found
+    x, d, k, v = indexing._scatter_parts(self, dim, index, source, "scatter")
+    return run_changing(ix.scatter, (x, k, v), {"dim": d}, self, index=index, value=source, how=dim)
 
 
 def scatter_add_(self: Tensor, dim: int, index: Any, src: Any) -> Tensor:
     """`scatter_add` in place."""
+    found = moved(ix.scatter_add, self, index, src, dim, True)
+    if found is not None:
+        return found
     x, d, k, v = indexing._scatter_parts(self, dim, index, src, "scatter_add")
-    return run_inplace(ix.scatter_add, (x, k, v), {"dim": d}, self)
+    return run_changing(
+        ix.scatter_add, (x, k, v), {"dim": d}, self, index=index, value=src, how=dim
+    )
 
 
 def cumsum_(self: Tensor, dim: int) -> Tensor:
@@ -300,12 +342,18 @@ def cumprod_(self: Tensor, dim: int) -> Tensor:
 
 def tril_(self: Tensor, diagonal: int = 0) -> Tensor:
     """`tril` in place."""
-    return run_inplace(s.tril, (self,), {"diagonal": diagonal}, self)
+    found = moved(s.tril, self, None, None, diagonal, True)
+    if found is not None:
+        return found
+    return run_changing(s.tril, (self,), {"diagonal": diagonal}, self, how=diagonal)
 
 
 def triu_(self: Tensor, diagonal: int = 0) -> Tensor:
     """`triu` in place."""
-    return run_inplace(s.triu, (self,), {"diagonal": diagonal}, self)
+    found = moved(s.triu, self, None, None, diagonal, True)
+    if found is not None:
+        return found
+    return run_changing(s.triu, (self,), {"diagonal": diagonal}, self, how=diagonal)
 
 
 METHODS |= {

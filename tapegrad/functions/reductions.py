@@ -16,13 +16,15 @@ from tapegrad.functions.arguments import all_dims, as_input, both_given, one_dim
 from tapegrad.functions.arithmetic import abs as abs_
 from tapegrad.functions.arithmetic import maximum, minimum
 from tapegrad.functions.totals import planned, total
+from tapegrad.moves import moved, run_moved
 from tapegrad.ops import order
 from tapegrad.ops import reduce as r
 from tapegrad.ops.core import Op
 from tapegrad.ops.index import gather
-from tapegrad.ops.shape import reshape, squeeze, to
+from tapegrad.ops.shape import reshape, to
 from tapegrad.record import run
-from tapegrad.tensor import Tensor, wrap
+from tapegrad.tape import MODE_FAST, current
+from tapegrad.tensor import Tensor, fresh, wrap
 
 INT64 = np.dtype(np.int64)
 Dim = int | tuple[int, ...] | list[int] | None
@@ -259,10 +261,12 @@ def _extreme(
     if not x._a.ndim:
         return ValuesAndIndices(whole(x), wrap(np.zeros((), np.int64)))
     _not_empty(x, (d,), name)
-    indices = run(where, (x,), {"dim": d, "keepdim": True})
-    values = run(gather, (x, indices), {"dim": d})
+    indices = _places(where, x, d, True)
+    values = moved(gather, x, indices, None, d)
+    if values is None:
+        values = run_moved(gather, (x, indices), {"dim": d}, index=indices, how=d)
     if not keepdim:
-        values, indices = (run(squeeze, (t,), {"dims": (d,)}) for t in (values, indices))
+        values, indices = shapes.squeeze(values, d), shapes.squeeze(indices, d)
     return ValuesAndIndices(values, indices)
 
 
@@ -298,6 +302,14 @@ def min(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     return _extreme(input, dim, keepdim, "min", amin, order.argmin, minimum)
 
 
+def _places(op: Op, x: Tensor, d: int, keepdim: bool) -> Tensor:
+    """Where something stands along a dimension: a constant, whatever `x` is."""
+    tape = current.tape
+    if type(x) is Tensor and tape.mode == MODE_FAST and (x._home is None or x._home is tape):
+        return fresh(op.forward(x._a, dim=d, keepdim=keepdim))
+    return run(op, (x,), {"dim": d, "keepdim": keepdim})
+
+
 def _arg(input: Any, dim: Any, keepdim: bool, op: Op) -> Tensor:
     x = ordered(as_input(input, op.name), op.name)
     ndim = x._a.ndim
@@ -307,9 +319,9 @@ def _arg(input: Any, dim: Any, keepdim: bool, op: Op) -> Tensor:
     if not ndim:
         return wrap(np.zeros((), np.int64))
     if dim is not None:
-        return run(op, (x,), {"dim": d, "keepdim": keepdim})
-    flat = run(reshape, (x.detach(),), {"shape": (x._a.size,)})
-    found = run(op, (flat,), {"dim": 0, "keepdim": keepdim})
+        return _places(op, x, d, keepdim)
+    flat = shapes.reshape(x.detach(), (x._a.size,)) if ndim > 1 else x
+    found = _places(op, flat, 0, keepdim)
     return run(reshape, (found,), {"shape": (1,) * ndim}) if keepdim else found
 
 

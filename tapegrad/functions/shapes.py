@@ -18,6 +18,7 @@ from tapegrad.functions.arguments import (
     whole_number,
     whole_shape,
 )
+from tapegrad.moves import moved, run_moved
 from tapegrad.ops import shape as s
 from tapegrad.ops.core import Op
 from tapegrad.record import run
@@ -484,8 +485,11 @@ def diag(input: Any, diagonal: int = 0) -> Tensor:
     x = as_input(input, "diag")
     if x._a.ndim == 1:
         n = x._a.shape[0] + abs(diagonal)
+        found = moved(s.diagonal_embed, x, None, None, diagonal)
+        if found is not None:
+            return found
         params = {"shape": (n, n), "offset": diagonal, "dim1": 0, "dim2": 1}
-        return run(s.diagonal_embed, (x,), params)
+        return run_moved(s.diagonal_embed, (x,), params, how=diagonal)
     if x._a.ndim == 2:
         found = run(s.diagonal, (x,), {"offset": diagonal, "dim1": 0, "dim2": 1})
         return run(s.clone, (found,), {})
@@ -500,7 +504,10 @@ def tril(input: Any, diagonal: int = 0) -> Tensor:
     tensor([[1., 0.],
             [1., 1.]])
     """
-    return run(s.tril, (_matrix(input, "tril"),), {"diagonal": diagonal})
+    found = moved(s.tril, input, None, None, diagonal)
+    if found is not None:
+        return found
+    return run_moved(s.tril, (_matrix(input, "tril"),), {"diagonal": diagonal}, how=diagonal)
 
 
 def triu(input: Any, diagonal: int = 0) -> Tensor:
@@ -511,7 +518,10 @@ def triu(input: Any, diagonal: int = 0) -> Tensor:
     tensor([[1., 1.],
             [0., 1.]])
     """
-    return run(s.triu, (_matrix(input, "triu"),), {"diagonal": diagonal})
+    found = moved(s.triu, input, None, None, diagonal)
+    if found is not None:
+        return found
+    return run_moved(s.triu, (_matrix(input, "triu"),), {"diagonal": diagonal}, how=diagonal)
 
 
 def _matrix(input: Any, name: str) -> Tensor:
@@ -536,7 +546,11 @@ def flip(input: Any, *given: Any, dims: Any = None) -> Tensor:
     )
     if len(set(chosen)) != len(chosen):
         raise RuntimeError(f"`flip`: a dimension appears twice in {chosen}")
-    return run(s.flip, (x,), {"dims": chosen if x._a.ndim else ()})
+    chosen = chosen if x._a.ndim else ()
+    found = moved(s.flip, x, None, None, chosen)
+    if found is not None:
+        return found
+    return run_moved(s.flip, (x,), {"dims": chosen}, how=chosen)
 
 
 @view_of

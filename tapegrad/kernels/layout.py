@@ -28,6 +28,7 @@ from tapegrad.tape import DTYPE_SHIFT
     FRAME_SIZE,
 ) = range(53)  # fmt: skip
 EVERY_LEAF = -1  # in place of the number of targets
+# CHANGED: below which index records are older than the last change in place; -1: Python looks.
 
 # Tasks: a sweep from its start, the same from where Python took over, the liveness pass, and a
 # sweep from one root to one leaf, which is done as a whole or not at all.
@@ -45,12 +46,16 @@ LEAF_REACHED = 2  # beside 1, in the marks of the needed leaves: a root depends 
 
 # Kinds of records: an elementwise operation is named by its number of operands (1 to 3).
 (
-    KIND_SUM, KIND_MEAN, KIND_MATMUL, KIND_VIEW, KIND_JOIN, KIND_ALONG, KIND_PICK,
+    KIND_SUM, KIND_MEAN, KIND_MATMUL, KIND_VIEW, KIND_JOIN, KIND_ALONG,
+    KIND_PICK, KIND_SELECT, KIND_PUT, KIND_MASK, KIND_ASSIGN, KIND_TRIANGLE,
     KIND_SOLVE, KIND_SLOGDET,
-) = range(4, 13)  # fmt: skip
+) = range(4, 18)  # fmt: skip
 
 SINGLE = 1 << DTYPE_SHIFT  # in the word of a record: float32
 FIELD = 16  # bits of a number in AUX where that holds several
+# In AUX of what reads or writes at chosen places: see `tapegrad.ops.picked`.
+EACH_BITS, PLACE_BITS = 13, 32
+KEEPS_WRITTEN, INDEX_LAST, LOWER = 1 << 61, 1 << 62, 1 << 62
 SMALL = 4096  # elements up to which an adjoint is handled by the walk
 MATRIX = 4096  # elements up to which matrices are multiplied within the walk
 SYSTEM = 1024  # elements up to which a system of equations is solved within the walk

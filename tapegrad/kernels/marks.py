@@ -5,6 +5,7 @@ from tapegrad.kernels.layout import (
     ADJOINTS,
     BELOW,
     BOTTOM,
+    CHANGED,
     CURSOR,
     DETAIL,
     DONE,
@@ -41,6 +42,7 @@ from tapegrad.kernels.memory import (
 )
 from tapegrad.tape import (
     FIELDS,
+    GENERAL,
     IN0,
     IN1,
     RELEASED,
@@ -245,6 +247,18 @@ def swept(frame, index):
     if u1(frame[REACH])[index] == 0:
         return False
     return frame[NEED] == 0 or u1(frame[NEED])[index] & NEED_INSIDE != 0
+
+
+@typed
+def outdated(frame):
+    """Whether a record that will be swept, and is older than a change in place, kept values."""
+    if frame[CHANGED] < 0:
+        return True
+    for index in range(frame[LOW], min(frame[CHANGED], frame[CURSOR] + 1)):
+        record = i8(frame[RECORDS] + index * FIELDS * 8)
+        if record[WORD] & (SAVES | GENERAL) and swept(frame, index):
+            return True
+    return False
 
 
 @typed

@@ -20,11 +20,12 @@ from tapegrad.kernels.layout import (
     KIND_SLOGDET,
     KIND_SOLVE,
     KIND_SUM,
+    KIND_TRIANGLE,
     KIND_VIEW,
 )
 from tapegrad.ops.along import ALONG
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code, table
-from tapegrad.ops.picked import PICKS
+from tapegrad.ops.picked import KINDS
 from tapegrad.ops.shape import JOINING, PASSES, STRIDED
 
 PER_OP = 48  # two dtypes, three operands, eight patterns of scalars
@@ -37,9 +38,9 @@ _DTYPES = ("f8", "f4")
 
 kinds = np.ones(CAPACITY, np.int64)
 _SPECIAL = {"sum": KIND_SUM, "mean": KIND_MEAN, "matmul": KIND_MATMUL}
-_SPECIAL |= {"solve": KIND_SOLVE, "slogdet": KIND_SLOGDET, "part": KIND_VIEW}
+_SPECIAL |= {"solve": KIND_SOLVE, "slogdet": KIND_SLOGDET}
 _SPECIAL |= dict.fromkeys(STRIDED, KIND_VIEW) | dict.fromkeys(JOINING, KIND_JOIN)
-_SPECIAL |= dict.fromkeys(ALONG, KIND_ALONG) | dict.fromkeys(PICKS, KIND_PICK)
+_SPECIAL |= dict.fromkeys(ALONG, KIND_ALONG) | KINDS
 _known = 0
 
 
@@ -74,6 +75,8 @@ def adjoint(op: Op, operand: int, dtype: str, scalars: int) -> int:
         return adjoint(table["add"], 0, dtype, scalars)
     if op.name in ALONG:
         return build.load(f"{op.name}_adjoint", _source("along"), _ARGUMENTS)
+    if KIND_PICK <= _SPECIAL.get(op.name, 0) <= KIND_TRIANGLE:
+        return _placed()
     if not symbols.has_kernel(op, operand):
         return 0
     source = symbols.adjoint_source(op, operand, dtype, scalars)
@@ -109,6 +112,11 @@ def pullback(op: Op, operand: int, dtype: str, scalars: int) -> Kernel | None:
     """The loop that hands an adjoint on to one operand of an operation, if it has one."""
     address = adjoint(op, operand, dtype, scalars)
     return Kernel(address, _function(address)) if address else None
+
+
+@cache
+def _placed() -> int:
+    return build.load("placed", _source("places"), _ARGUMENTS)
 
 
 @cache

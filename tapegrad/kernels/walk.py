@@ -39,13 +39,17 @@ from tapegrad.kernels.layout import (
     KEEP_AT,
     KERNELS,
     KIND_ALONG,
+    KIND_ASSIGN,
     KIND_JOIN,
     KIND_MATMUL,
     KIND_MEAN,
     KIND_PICK,
+    KIND_PUT,
+    KIND_SELECT,
     KIND_SLOGDET,
     KIND_SOLVE,
     KIND_SUM,
+    KIND_TRIANGLE,
     KIND_VIEW,
     KINDS,
     LEAF,
@@ -57,6 +61,7 @@ from tapegrad.kernels.layout import (
     NEED_CAPTURE,
     NOTHING,
     ONE,
+    PLACE_BITS,
     PROPAGATE,
     RECORDS,
     RESUME,
@@ -87,11 +92,13 @@ from tapegrad.kernels.marks import (
     input_at,
     input_count,
     locate,
+    outdated,
     prepare,
     propagate,
     release,
 )
 from tapegrad.kernels.memory import (
+    address,
     call8,
     f4,
     f8,
@@ -123,6 +130,31 @@ UNIT = 0x3FF0000000000000  # the bits of 1.0
 
 
 @typed
+def place_size(kind, n, aux, k):
+    """How many elements an input has."""
+    if kind == KIND_PICK or kind == KIND_SELECT:
+        return aux & FIELD_MASK
+    if k == 0 or kind == KIND_TRIANGLE:
+        return n
+    if kind == KIND_PUT:
+        return aux & FIELD_MASK
+    return aux >> PLACE_BITS if kind == KIND_ASSIGN else 1
+
+
+@typed
+def kernel_at(word, k, scalars):
+    """Where the address of the kernel for operand k stands among KERNELS."""
+    return (((word & CODE_MASK) * 2 + ((word >> DTYPE_SHIFT) & 1)) * 3 + k) * 8 + scalars
+
+
+@typed
+def at_places(frame, record, index, kind, k, n, g, out):
+    """Call the kernel that knows chosen places."""
+    kernel = i8(frame[KERNELS])[kernel_at(record[WORD] & ~SINGLE, 0, 0)]
+    return call8(kernel, address(frame), index, kind, record[AUX], k, n, g, out)
+
+
+@typed
 def input_size(frame, kind, word, n, aux, k):
     """How many elements an input has, from how it is broadcast or seen."""
     if kind == KIND_VIEW:
@@ -131,8 +163,10 @@ def input_size(frame, kind, word, n, aux, k):
         return i8(frame[VIEWS])[i8(frame[VIEWS])[aux + k]]
     if kind == KIND_SUM or kind == KIND_MEAN:
         return aux
-    if kind == KIND_ALONG or kind == KIND_PICK:
+    if kind == KIND_ALONG:
         return aux & FIELD_MASK
+    if KIND_PICK <= kind <= KIND_TRIANGLE:
+        return place_size(kind, n, aux, k)
     if kind == KIND_MATMUL:
         m, inner, cols = aux & 0xFFFFF, (aux >> 20) & 0xFFFFF, aux >> 40
         return m * inner if k == 0 else inner * cols
@@ -160,12 +194,6 @@ def pattern(word):
         if how == SCALAR or how == COLUMN:
             bits |= 1 << k
     return bits
-
-
-@typed
-def kernel_at(word, k, scalars):
-    """Where the address of the kernel for operand k stands among KERNELS."""
-    return (((word & CODE_MASK) * 2 + ((word >> DTYPE_SHIFT) & 1)) * 3 + k) * 8 + scalars
 
 
 @typed
@@ -289,32 +317,6 @@ def along(frame, record, index, n, g, out, fresh, narrow):
 
 
 @typed
-def in_range(aux, places_at, n):
-    """Whether every index names a place."""
-    width, size = (aux >> FIELD) & FIELD_MASK, (aux >> 2 * FIELD) & FIELD_MASK
-    places, good = i8(places_at), True
-    for i in range(n // width if width else 0):
-        good &= -size <= places[i] < size
-    return good
-
-
-@typed
-def put_back(aux, places_at, n, g, out):
-    """Add rows, or elements of rows, where they were picked from."""
-    width, size = (aux >> FIELD) & FIELD_MASK, (aux >> 2 * FIELD) & FIELD_MASK
-    each = aux >> 3 * FIELD
-    places, source, target = i8(places_at), f8(g), f8(out)
-    for i in range(n // width):
-        place = places[i]
-        if place < 0:
-            place += size
-        if each:
-            place += i // each * size
-        for j in range(width):
-            target[place * width + j] += source[i * width + j]
-
-
-@typed
 def moved(frame, record, index, kind, k, g, n, size, out, fresh, narrow):
     """Add a contribution that is more than elementwise, in doubles.
 
@@ -329,10 +331,10 @@ def moved(frame, record, index, kind, k, g, n, size, out, fresh, narrow):
         factor(frame, record, index, k, g, out, fresh, narrow)
     elif kind == KIND_ALONG:
         along(frame, record, index, n, g, out, fresh, narrow)
-    elif kind == KIND_PICK:
+    else:
         if fresh:
             clear(out, size * 8)
-        put_back(aux, value_address(frame, index, 1), n, g, out)
+        at_places(frame, record, index, kind, k, n, g, out)
 
 
 @typed
@@ -385,8 +387,13 @@ def obstacle(frame, record, index, kind, n):
         return WANTS_BLAS
     if not strides_ok(frame, record, index, kind):
         return WANTS_PYTHON
-    if kind == KIND_PICK and not in_range(record[AUX], value_address(frame, index, 1), n):
-        return WANTS_PYTHON
+    if KIND_PICK <= kind <= KIND_TRIANGLE:
+        at = kernel_at(word & ~SINGLE, 0, 0)
+        if i8(frame[KERNELS])[at] == 0:
+            frame[DETAIL] = at
+            return WANTS_KERNEL
+        if not at_places(frame, record, index, kind, -1, n, 0, 0):
+            return WANTS_PYTHON
     for k in range(input_count(record)):
         code = input_at(frame, record, k)
         if not wanted(frame, code):
@@ -452,13 +459,13 @@ def begin(frame):
 
 
 @typed
-def aim(frame, address):
+def aim(frame, frame_at):
     """A sweep from a root whose adjoint is 1 to one leaf, which nothing below the lowest reads."""
     frame[CURSOR] = find(frame, frame[ROOT])
     frame[ONE] = UNIT
-    frame[SEED], frame[SEED_VALUE] = frame[CURSOR], address + 8 * ONE
-    frame[SEEDS], frame[SEED_COUNT] = address + 8 * SEED, 1
-    frame[TARGETS], frame[TARGET_COUNT] = address + 8 * LEAF, 1
+    frame[SEED], frame[SEED_VALUE] = frame[CURSOR], frame_at + 8 * ONE
+    frame[SEEDS], frame[SEED_COUNT] = frame_at + 8 * SEED, 1
+    frame[TARGETS], frame[TARGET_COUNT] = frame_at + 8 * LEAF, 1
     frame[STRICT], frame[BOTTOM], frame[CHANGED], frame[RETAIN] = 0, 1, 0, 0
 
 
@@ -473,16 +480,16 @@ def deliver(frame):
         into[i] = found[i]
 
 
-def walk(address):
+def walk(frame_at):
     """Do what the frame asks for; returns a status."""
-    frame = i8(address)
+    frame = i8(frame_at)
     task = frame[TASK]
     if task == PROPAGATE:
         return propagate(frame)
     frame[KEEP] = i8(frame[KEEP_AT])[0]  # which moves when Python code has lengthened the list
     if task != RESUME:
         if task == LONE:
-            aim(frame, address)
+            aim(frame, frame_at)
         locate(frame)
         status = prepare(frame)
         if status != DONE:
@@ -490,7 +497,7 @@ def walk(address):
         begin(frame)
         frame[TOP] = frame[CURSOR]
         frame[TASK] = RESUME
-        if frame[CHANGED]:
+        if outdated(frame):
             return WANTS_CHECK
     status = sweep(frame)
     if status == DONE and task == LONE:

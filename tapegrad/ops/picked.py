@@ -1,39 +1,136 @@
-"""Index arrays whose adjoints compiled code knows: those that name rows, or elements of rows."""
+"""What reads and writes at chosen places, and has adjoints that compiled code knows.
+
+The places are named by one index array, by a mask, or by how a view lies.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from tapegrad.kernels.layout import FIELD, SMALL
+from tapegrad.kernels.layout import (
+    EACH_BITS,
+    FIELD,
+    INDEX_LAST,
+    KEEPS_WRITTEN,
+    KIND_ASSIGN,
+    KIND_JOIN,
+    KIND_MASK,
+    KIND_PICK,
+    KIND_PUT,
+    KIND_SELECT,
+    KIND_TRIANGLE,
+    KIND_VIEW,
+    LOWER,
+    SMALL,
+)
 from tapegrad.ops.index import HOLE
+from tapegrad.ops.shape import follow, overlaps
+from tapegrad.tape import Shape
 
 PICKS = frozenset(("index", "index_select", "gather"))
-INT64 = np.dtype(np.int64)
+PUTS = frozenset(("index_put", "index_add", "scatter", "scatter_add"))
+TRIANGLES = frozenset(("tril", "triu"))
+PLACED = PICKS | PUTS | TRIANGLES | {"masked_fill", "masked_select"}
+INT64, TRUTH = np.dtype(np.int64), np.dtype(np.bool_)
+ALONG = frozenset(("gather", "scatter", "scatter_add"))  # each element is named, along a dimension
+
+
+# Copies of what is seen of an operand, which the walk knows as it knows views.
+SEEN: dict[str, Callable[..., np.ndarray]] = {
+    "part": lambda x, index: x[index],
+    "flip": lambda x, dims: np.flip(x, dims),
+    "replay": follow,
+}
+# Where a value is written.
+WRITTEN: dict[str, Callable[..., np.ndarray]] = {
+    "assign": lambda x, index: x[index],
+    "write_view": lambda x, chain: x[:0] if overlaps(chain) else follow(x, chain),
+}
+# What the walk takes them for.
+KINDS = {
+    **dict.fromkeys(PICKS, KIND_PICK), **dict.fromkeys(PUTS, KIND_PUT),
+    **dict.fromkeys(TRIANGLES, KIND_TRIANGLE), **dict.fromkeys(WRITTEN, KIND_ASSIGN),
+    **dict.fromkeys(SEEN, KIND_VIEW), "diagonal_embed": KIND_JOIN,
+    "masked_fill": KIND_MASK, "masked_select": KIND_SELECT,
+}  # fmt: skip
 
 
 def packed(name: str, arrays: list[Any], y: np.ndarray, params: dict[str, Any]) -> int:
-    """AUX of a record whose adjoint compiled code knows; 0: only the rule does.
-
-    It holds how many elements the operand has, those of a row that is picked as a whole, how many
-    places an index can name, and how many are picked in each row (0: rows are picked).
-    """
+    """AUX of a record whose adjoint compiled code knows; 0: only the rule does."""
     x: np.ndarray = arrays[0]
-    index = arrays[1]
-    if len(arrays) != 2 or type(index) is not np.ndarray or index.dtype is not INT64:
+    if not 0 < x.size <= SMALL or not 0 < y.size <= SMALL or not y.flags.c_contiguous:
         return 0
-    if not 0 < x.size <= SMALL or not 0 < y.size <= SMALL:
+    if name in TRIANGLES:
+        rows, columns = x.shape[-2:]
+        diagonal = min(max(params["diagonal"], -rows), columns) + rows
+        lower = LOWER if name == "tril" else 0
+        return int(columns | rows << FIELD | diagonal << 2 * FIELD | lower)
+    if name in PICKS:
+        places = _places(name, x.shape, arrays[1:], params)
+        return int(x.size | places) if places else 0
+    if name in PUTS:
+        return _put(name, x, arrays, params)
+    if not _plain(arrays[1], TRUTH) or arrays[1].shape != x.shape:
         return 0
-    if not (index.flags.c_contiguous and y.flags.c_contiguous):
+    return int(x.size) if name == "masked_select" or writes(arrays[2], 1) else 0
+
+
+def _plain(array: Any, dtype: np.dtype[Any]) -> bool:
+    return type(array) is np.ndarray and array.dtype is dtype and array.flags.c_contiguous
+
+
+def _places(name: str, shape: Shape, indices: list[Any], params: dict[str, Any]) -> int:
+    """How an index array names places, or 0 if it does in a way that compiled code knows not.
+
+    The second field of AUX holds how many elements a row has that is named as a whole, the third
+    how many an index can name.  Where elements are named, of rows along a dimension, the fourth
+    says how many in each row, and the second how far their elements are apart.
+    """
+    if len(indices) != 1 or not shape or not _plain(indices[0], INT64):
         return 0
-    if name == "gather":
+    index = indices[0]
+    if name in ALONG:
         d = params["dim"]
-        if d != x.ndim - 1 or x.shape[:-1] != index.shape[:-1]:
+        if (*shape[:d], *shape[d + 1 :]) != (*index.shape[:d], *index.shape[d + 1 :]):
             return 0
-        each: int = index.shape[-1]
-        return int(x.size | 1 << FIELD | x.shape[-1] << 2 * FIELD | each << 3 * FIELD)
-    if params["plan"] != (HOLE,) if name == "index" else params["dim"] != 0 or index.ndim != 1:
+        each, inner = index.shape[d], math.prod(shape[d + 1 :])
+        if not 0 < index.size <= SMALL:
+            return 0
+        return int(inner << FIELD | shape[d] << 2 * FIELD | each << 3 * FIELD)
+    if params.get("plan", (HOLE,)) != (HOLE,) or params.get("dim", 0) != 0:
         return 0
-    return int(x.size | math.prod(x.shape[1:]) << FIELD | x.shape[0] << 2 * FIELD)
+    if "dim" in params and index.ndim != 1:
+        return 0
+    return math.prod(shape[1:]) << FIELD | shape[0] << 2 * FIELD
+
+
+def _put(name: str, x: np.ndarray, arrays: list[Any], params: dict[str, Any]) -> int:
+    """AUX of what writes: in the first field, how many elements the value has."""
+    value, *indices = arrays[1:] if name == "index_put" else arrays[:0:-1]
+    places = _places(name, x.shape, indices, params)
+    if not places:
+        return 0
+    index: np.ndarray = indices[0]
+    count = index.size if name in ALONG else index.size * math.prod(x.shape[1:])
+    if not writes(value, count):
+        return 0
+    size = np.size(value)
+    if name in ALONG and size != 1 and value.shape != index.shape:
+        return 0
+    adds = name in ("index_add", "scatter_add") or params.get("accumulate", False)
+    last = INDEX_LAST if name == "index_put" else 0
+    return size | places | (KEEPS_WRITTEN if adds else 0) | last
+
+
+def writes(value: Any, count: int) -> bool:
+    """Whether a value is one number, or as many as there are elements to be written, in float64."""
+    if type(value) is np.ndarray and value.dtype.char != "d":
+        return False
+    return 0 < count <= SMALL and np.size(value) in (1, count)
+
+
+assert SMALL < 1 << EACH_BITS

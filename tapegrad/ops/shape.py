@@ -177,25 +177,26 @@ def _diagonal_embed(g: Any, *, shape: Shape, offset: int, dim1: int, dim2: int) 
     return out
 
 
-def _follow(x: Any, chain: Any) -> Any:
+def follow(x: Any, chain: Any) -> Any:
+    """What a chain of views leads to."""
     for op, params in chain:
         x = op(x, **params)
     return x
 
 
 def _replay(base: Any, *, chain: Any) -> Any:
-    return _follow(base, chain)
+    return follow(base, chain)
 
 
 def _write_view(base: Any, value: Any, *, chain: Any) -> Any:
     out = np.array(base)  # not base.copy(): what has no dimensions may be a NumPy scalar
-    _follow(out, chain)[...] = value
+    follow(out, chain)[...] = value
     return out
 
 
 def _zero_view(g: Any, *, chain: Any) -> Any:
     out = np.array(g)
-    _follow(out, chain)[...] = 0
+    follow(out, chain)[...] = 0
     return out
 
 
@@ -207,10 +208,10 @@ def overlaps(chain: Any) -> bool:
 def _only_view(g: Any, *, shape: Shape, chain: Any) -> Any:
     out = np.zeros(shape, g.dtype)
     if overlaps(chain):
-        places = _follow(np.arange(out.size).reshape(shape), chain)
+        places = follow(np.arange(out.size).reshape(shape), chain)
         np.add.at(out.reshape(-1), places, g)
     else:
-        _follow(out, chain)[...] = g
+        follow(out, chain)[...] = g
     return out
 
 

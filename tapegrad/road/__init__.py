@@ -20,7 +20,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tapegrad import along, fast, inplace, views
+from tapegrad import along, fast, inplace, moves, views
 from tapegrad.cpython import Method, c_text, new_function, new_method
 from tapegrad.kernels import build, layout
 from tapegrad.road.table import SERIOUS, Frame, as_expected, travelling
@@ -58,6 +58,7 @@ class Road:
         self.view = self._builtin("view", "", "view")
         self.along = self._builtin("along", "", "along")
         self.changing = self._builtin("changing", "", "changing")
+        self.moving = self._builtin("moving", "", "moving")
         self.methods = {
             name: (function, self._method(name, function))
             for name, function in vars(Tensor).items()
@@ -99,6 +100,7 @@ class Road:
         views.take = self.view
         along.compiled = self.along
         inplace.compiled = self.changing
+        moves.compiled = self.moving
         fast.deliver = self.deliver
         for name, (_, method) in self.methods.items():
             setattr(Tensor, name, method)
@@ -110,6 +112,7 @@ class Road:
         views.take = views.asked
         along.compiled = None
         inplace.compiled = None
+        moves.compiled = None
         fast.deliver = None
         for name, (function, _) in self.methods.items():
             setattr(Tensor, name, function)

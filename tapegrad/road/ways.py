@@ -20,6 +20,7 @@ WAYS = {
     "view": (FASTCALL, "%b", "0"),
     "along": (FASTCALL, "%b", "0"),
     "changing": (FASTCALL, "%b", "0"),
+    "moving": (FASTCALL, "%b", "0"),
 }
 _ENTRY = """
 define i64 @{name}(i64 %a, i64 %b, i64 %c) {{
@@ -49,7 +50,8 @@ def text(ops: list[Op]) -> str:
                         first=first, second=second,
                     )
                 )  # fmt: skip
-    for way, kind in (("view", at.VIEWED), ("along", at.ALONG), ("changing", at.CHANGING)):
+    kinds = {"view": at.VIEWED, "along": at.ALONG, "changing": at.CHANGING, "moving": at.MOVING}
+    for way, kind in kinds.items():
         _, first, second = WAYS[way]
         lines.append(
             _ENTRY.format(name=way, before="", kind=kind, code=0, first=first, second=second)

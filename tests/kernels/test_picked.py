@@ -26,6 +26,7 @@ def of(function, shape, *, native=True):
     return build
 
 
+MIDDLE = tg.tensor([[[0, 2], [1, 1]], [[2, 2], [0, 0]]])
 PICKED = {
     "vector": (lambda x: x[tg.tensor([0, 2, 2, -1])], (5,)),
     "rows": (lambda x: x[tg.tensor([0, 2, 2, -1])], (5, 3)),
@@ -36,13 +37,24 @@ PICKED = {
     "gather": (lambda x: tg.gather(x, 0, tg.tensor([2, 0, 0])), (3,)),
     "gather, each row": (lambda x: tg.gather(x, 1, tg.tensor([[2, 0], [1, 1]])), (2, 3)),
     "gather, one of each row": (lambda x: tg.gather(x, -1, tg.tensor([[2], [0]])), (2, 3)),
+    "gather, each column": (lambda x: tg.gather(x, 0, tg.tensor([[1, 0, 0]])), (2, 3)),
+    "gather, in the middle": (lambda x: tg.gather(x, 1, MIDDLE), (2, 3, 2)),
+    "masked_select": (lambda x: tg.masked_select(x, x.detach() > 0), (5, 8)),
+    "flip": (lambda x: tg.flip(x, (0, 2)), (2, 3, 4)),
+    "diag": (lambda x: tg.diag(x, -1), (3,)),
+    "diag_embed": (lambda x: tg.diag_embed(x), (2, 3)),
+    "tril": (lambda x: tg.tril(x), (3, 4)),
+    "tril, all": (lambda x: tg.tril(x, 9), (3, 4)),
+    "tril, nothing": (lambda x: tg.tril(x, -9), (3, 4)),
+    "triu, of several": (lambda x: tg.triu(x, -1), (2, 4, 3)),
+    "max": (lambda x: tg.max(x, 0).values, (3, 4)),
+    "min": (lambda x: tg.min(x, 1, keepdim=True).values, (3, 4)),
 }
 GENERALLY = {
     "by two": (lambda x: x[tg.tensor([0, 1]), tg.tensor([1, 1])], (2, 3)),
     "columns": (lambda x: x[:, tg.tensor([2, 0])], (2, 3)),
     "by a mask": (lambda x: x[x.detach() > 0], (40,)),
     "index_select, columns": (lambda x: tg.index_select(x, 1, tg.tensor([2, 0, 0])), (2, 3)),
-    "gather, each column": (lambda x: tg.gather(x, 0, tg.tensor([[1, 0, 0]])), (2, 3)),
     "gather, some rows": (lambda x: tg.gather(x, 1, tg.tensor([[2, 0]])), (2, 3)),
     "gather, more than fits": (
         lambda x: tg.gather(x, 1, tg.zeros(1, 40_000, dtype=tg.int64)),
@@ -51,6 +63,66 @@ GENERALLY = {
     "no places": (lambda x: x[tg.zeros(0, dtype=tg.int64)], (3,)),
     "int32": (lambda x: x[tg.tensor([0, 1], dtype=tg.int32)], (3,)),
 }
+
+
+FIRST, PAIRS = tg.tensor([2, 0]), tg.tensor([[2, 0], [1, 1]])
+
+
+# What is written (x is a result, v a vector of two numbers, m a matrix of two by two).
+WRITTEN = {
+    "index_put": lambda x, v, m: tg.index_put(x[0], (FIRST,), v),
+    "index_put, rows": lambda x, v, m: tg.index_put(x, (tg.tensor([-1]),), m[0].sum() * x[:1]),
+    "index_put, added": lambda x, v, m: tg.index_put(x[0], (FIRST,), v, accumulate=True),
+    "index_put, a number": lambda x, v, m: tg.index_put(x, (tg.tensor([1, 1]),), v[0]),
+    "index_put, by a matrix": lambda x, v, m: tg.index_put(x[1], (PAIRS,), m),
+    "index_add": lambda x, v, m: tg.index_add(x[0], 0, tg.tensor([1, 1]), v),
+    "index_add, rows": lambda x, v, m: tg.index_add(x, 0, tg.tensor([1, 1]), x * v[0]),
+    "scatter": lambda x, v, m: tg.scatter(x, 1, PAIRS, m),
+    "scatter, columns": lambda x, v, m: tg.scatter(x[:, :2], 0, PAIRS % 2, m),
+    "scatter, a number": lambda x, v, m: tg.scatter(x, 1, PAIRS, 2.0),
+    "scatter_add": lambda x, v, m: tg.scatter_add(x, 1, PAIRS, m),
+    "scatter_add, columns": lambda x, v, m: tg.scatter_add(x[:, :2], 0, PAIRS % 2, m),
+    "masked_fill": lambda x, v, m: tg.masked_fill(x, x.detach() > 0, 1.0),
+    "masked_fill, by a Tensor": lambda x, v, m: tg.masked_fill(x, x.detach() > 0, v[1]),
+    "copy_": lambda x, v, m: m.clone().copy_(m * v[0]),
+    "copy_, a number": lambda x, v, m: x.clone().copy_(v[0]),
+    "fill_": lambda x, v, m: x.clone().fill_(v[1]),
+    "zero_": lambda x, v, m: x.clone().zero_(),
+}
+
+
+def written(name, *, native=True):
+    rng = np.random.default_rng(0)
+    x0, v0, m0 = (rng.standard_normal(shape) for shape in ((2, 3), 2, (2, 2)))
+
+    def build():
+        leaves = [tg.tensor(a, requires_grad=True) for a in (x0, v0, m0)]
+        x, v, m = (t * 1.5 for t in leaves)
+        y = WRITTEN[name](x, v, m)
+        assert bool(y.tape.words()[y.tape.index(y.position), 0] & GENERAL) != native
+        again = WRITTEN[name](*leaves)  # straight into leaves, and into adjoints that are there
+        return (y * y).sum() + again.sum() + (x**3).sum() + (v * v).sum() + (m**3).sum(), leaves
+
+    return build
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_written(name):
+    both(written(name))
+
+
+def test_written_at_views():
+    def build():
+        x = tg.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], requires_grad=True)
+        y = x * 2.0
+        y[0] = x[1] * 3.0
+        y[:, ::2] = x[0, 0]
+        y[1, 1:].mul_(x[0, :2])
+        y.t()[0].add_(1.0)
+        y[tg.tensor([0, 1]), tg.tensor([1, 1])] = x[0, 1:]
+        return (y * y).sum(), [x]
+
+    both(build)
 
 
 @pytest.mark.parametrize("name", PICKED)

@@ -10,6 +10,7 @@ Python.
 from tapegrad.kernels.flags import typed
 from tapegrad.kernels.layout import ALIGNED, ALIGNED_IN_C_ORDER, SINGLE
 from tapegrad.kernels.memory import address, call1, call3, call4, f4, f8, i4, i8, room_i8
+from tapegrad.kernels.road.changes import change
 from tapegrad.kernels.road.frame import (
     ALONG,
     AUX,
@@ -27,6 +28,7 @@ from tapegrad.kernels.road.frame import (
     LOOP,
     MATMUL,
     MORE,
+    MOVING,
     NARROW_LINE,
     NARROW_PRODUCT_DATA,
     NARROW_PRODUCT_LOOP,
@@ -61,6 +63,7 @@ from tapegrad.kernels.road.frame import (
 )
 from tapegrad.kernels.road.jump import large
 from tapegrad.kernels.road.loops import compute
+from tapegrad.kernels.road.moves import moved
 from tapegrad.kernels.road.objects import (
     ARRAY_DATA,
     ARRAY_SHAPE,
@@ -307,6 +310,8 @@ def changing(frame, tape, target, other, code):
     size = operands(frame, tape, address(given), 0, count, first, ALIGNED_IN_C_ORDER)
     if size == LARGE_SIZE and i8(first)[KIND] < 0:
         found = large(frame, CHANGING, code, first, second, first)
+    elif size != 0 and size != LARGE_SIZE and i8(first)[THING] != 0:
+        found = change(frame, tape, frame[ROWS] + code * ROW * 8, first, second, size)
     let_go(frame, 0, count, first)
     if found == REFUSED:
         call1(frame[INCREF], frame[NONE])
@@ -326,6 +331,13 @@ def call(frame_at, kind, code, a, b):
         if kind == VIEWED:
             return viewed(frame, tape, given[0], given[1], given[2])
         found = along(frame, tape, given[0], given[1])
+        if found == REFUSED:
+            call1(frame[INCREF], frame[NONE])
+            return frame[NONE]
+        return found
+    if kind == MOVING:
+        given = i8(a)
+        found = moved(frame, tape, given[0], given[1], given[2], given[3])
         if found == REFUSED:
             call1(frame[INCREF], frame[NONE])
             return frame[NONE]

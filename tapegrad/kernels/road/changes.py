@@ -1,10 +1,115 @@
-"""What is written into a Tensor that exists, with the record of the change."""
+"""What is written into a Tensor that exists, with the record of the change.
+
+Nothing is written before it is sure that the change can be made and recorded, and that no exception
+of arithmetic came about: until then Python can begin anew.
+"""
 
 from tapegrad.kernels.flags import typed
-from tapegrad.kernels.memory import call1, call3, i8
-from tapegrad.kernels.road.frame import CALL, CHANGED, DECREF, NEW_TUPLE, T_HOME, T_POS
-from tapegrad.kernels.road.objects import ITEMS, put
-from tapegrad.kernels.road.records import write
+from tapegrad.kernels.layout import SINGLE, WRITEABLE
+from tapegrad.kernels.memory import call1, call3, i4, i8
+from tapegrad.kernels.road.frame import AUX as LINE_AUX
+from tapegrad.kernels.road.frame import BITS as LINE_BITS
+from tapegrad.kernels.road.frame import (
+    CALL,
+    CHANGED,
+    DECREF,
+    DICT_SIZE,
+    END,
+    ENTRY,
+    INCREF,
+    LEARN_PAIR,
+    LOOP,
+    NARROW_STEPS,
+    NEW_TUPLE,
+    NONE,
+    OFFSET,
+    PAIRS,
+    READS,
+    READS_SECOND,
+    SHAPE,
+    STEPS,
+    T_EXTRA,
+    T_HOME,
+    T_POS,
+    TRUTH,
+    WORD,
+)
+from tapegrad.kernels.road.frame import MORE as LINE_MORE
+from tapegrad.kernels.road.loops import compute
+from tapegrad.kernels.road.objects import (
+    ARRAY_BASE,
+    ARRAY_DATA,
+    ARRAY_SHAPE,
+    FLAGS,
+    ITEMS,
+    KIND,
+    NARROW_SIZE,
+    NDIM,
+    PLACE,
+    REFUSED,
+    SECOND_CLASS,
+    THING,
+    VALUES,
+    count_of,
+    floats_of,
+    line_of_shapes,
+    number,
+    put,
+    recording,
+)
+from tapegrad.kernels.road.records import code_of, write
+from tapegrad.tape import SAVES
+from tapegrad.tape import SCALAR as AS_SCALAR
+
+MOST = 1024  # elements; of more NumPy's loops write at once where these go by a copy
+
+
+@typed
+def may_change(frame, tape, listening, first, second):
+    """Whether a Tensor may be changed, and recorded, without a detour.
+
+    It is no view and no leaf that requires grad, and no operand shares its memory.
+    """
+    one = i8(first)
+    if one[THING] == 0:
+        return 0
+    thing, array = i8(one[THING]), one[VALUES]
+    home = thing[frame[T_HOME]]
+    if home != frame[NONE] and home != tape:
+        return 0
+    if i4(array + FLAGS)[0] & WRITEABLE == 0 or i8(array)[ARRAY_BASE] != 0:
+        return 0
+    if count_of(array) > MOST:
+        return 0
+    if listening == 0:
+        return 1
+    if one[PLACE] < 0:
+        return 0
+    extra = thing[frame[T_EXTRA]]
+    if extra != 0 and call1(frame[DICT_SIZE], extra) != 0:
+        return 0
+    if second != 0:
+        other = i8(second)[VALUES]
+        if other == array or (i8(second)[THING] != 0 and i8(other)[ARRAY_BASE] != 0):
+            return 0
+    offset = number(frame, i8(tape)[frame[OFFSET]])
+    return 1 if offset != number(frame, i8(tape)[frame[END]]) else 0
+
+
+@typed
+def copy(to, source, nbytes):
+    """Copy some numbers, which take four bytes or eight."""
+    for k in range(nbytes >> 2):
+        i4(to)[k] = i4(source)[k]
+
+
+@typed
+def copied(frame, array, itemsize):
+    """A new array with the elements of another, or 0 with an exception set."""
+    result = floats_of(frame, itemsize, i4(array + NDIM)[0], i8(array)[ARRAY_SHAPE])
+    if result != 0:
+        copy(i8(result)[ARRAY_DATA], i8(array)[ARRAY_DATA], itemsize * count_of(array))
+    return result
 
 
 @typed
@@ -33,3 +138,105 @@ def move(frame, tape, tensor, word, p, q, r, shape, aux, entry):
         put(frame, tensor, frame[T_HOME], tape)
         call1(frame[DECREF], home)
     return done
+
+
+@typed
+def kept(frame, row_at, first, second, itemsize):
+    """What the record keeps: None, if the formulas of what is tracked read nothing.
+
+    Of the target, if they read it, a copy; the result is the target itself.
+    """
+    row, one = i8(row_at), i8(first)
+    reads = row[READS] if one[PLACE] != 0 else 0
+    if second != 0 and i8(second)[PLACE] != 0:
+        reads |= row[READS_SECOND]
+    if reads == 0:
+        call1(frame[INCREF], frame[NONE])
+        return frame[NONE]
+    size = row[ENTRY]
+    entry = call1(frame[NEW_TUPLE], size)
+    if entry == 0:
+        return 0
+    for k in range(size):
+        put(frame, entry, ITEMS + k, frame[NONE])
+    if reads & 1:
+        old = copied(frame, one[VALUES], itemsize)
+        if old == 0:
+            call1(frame[DECREF], entry)
+            return 0
+        i8(entry)[ITEMS] = old
+        call1(frame[DECREF], frame[NONE])
+    if second != 0 and reads & 2:
+        put(frame, entry, ITEMS + 1, i8(second)[VALUES])
+        call1(frame[DECREF], frame[NONE])
+    if reads & 4:
+        put(frame, entry, ITEMS + size - 1, one[VALUES])
+        call1(frame[DECREF], frame[NONE])
+    return entry
+
+
+@typed
+def recorded(frame, tape, row_at, first, second, result, bits, length, itemsize):
+    """Write a result over the target and record that; 0 with an exception set."""
+    one = i8(first)
+    q = 0
+    p = code_of(frame, tape, first)
+    if second != 0:
+        q = code_of(frame, tape, second)
+        if q == 0 and i8(second)[PLACE] != 0:
+            return 0
+    entry = kept(frame, row_at, first, second, itemsize)
+    if entry == 0:
+        return 0
+    word = (i8(row_at)[WORD] | bits) & ~(SAVES if entry == frame[NONE] else 0)
+    word |= SINGLE if itemsize == NARROW_SIZE else 0
+    copy(i8(one[VALUES])[ARRAY_DATA], i8(result)[ARRAY_DATA], itemsize * count_of(result))
+    done = counted(frame, one[VALUES])
+    if done:
+        done = move(frame, tape, one[THING], word, p, q, 0, one[KIND], length, entry)
+    call1(frame[DECREF], entry)
+    return done
+
+
+@typed
+def change(frame, tape, row_at, first, second, itemsize):
+    """An elementwise operation in place: the target, 0 with an exception set, or REFUSED."""
+    row, listening = i8(row_at), recording(frame, tape)
+    steps = NARROW_STEPS if itemsize == NARROW_SIZE else STEPS
+    if listening == REFUSED or row[steps + LOOP] == 0 or row[TRUTH]:
+        return REFUSED
+    if not may_change(frame, tape, listening, first, second):
+        return REFUSED
+    one = i8(first)
+    bits, length, places = 0, 0, one[PLACE]
+    if second != 0:
+        places |= i8(second)[PLACE]
+        other = i8(second)[KIND]
+        if other == 0 and one[KIND] != 0:
+            bits = AS_SCALAR << SECOND_CLASS
+        elif other != one[KIND]:
+            if i8(second)[THING] == 0:
+                return REFUSED
+            line = line_of_shapes(frame, frame[PAIRS], frame[LEARN_PAIR], first, second, itemsize)
+            if line == 0:
+                return 0
+            if i8(line)[SHAPE] != one[KIND] or i8(line)[LINE_MORE]:
+                return REFUSED
+            bits, length = i8(line)[LINE_BITS], i8(line)[LINE_AUX]
+    array = one[VALUES]
+    result = floats_of(frame, itemsize, i4(array + NDIM)[0], i8(array)[ARRAY_SHAPE])
+    if result == 0:
+        return 0
+    if not compute(frame, row_at, first, second, result, bits, length, itemsize):
+        call1(frame[DECREF], result)
+        return REFUSED
+    if listening and places != 0:
+        done = recorded(frame, tape, row_at, first, second, result, bits, length, itemsize)
+    else:
+        copy(i8(array)[ARRAY_DATA], i8(result)[ARRAY_DATA], itemsize * count_of(array))
+        done = counted(frame, array)
+    call1(frame[DECREF], result)
+    if done == 0:
+        return 0
+    call1(frame[INCREF], one[THING])
+    return one[THING]

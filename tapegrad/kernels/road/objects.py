@@ -190,6 +190,14 @@ def of_number(frame, thing, into, itemsize):
 
 
 @typed
+def operand(frame, tape, thing, into, lies):
+    """Read an operand of float64, a Tensor or a number; 0 if it is none for this road."""
+    if i8(thing)[TYPE] == frame[TENSOR]:
+        return 1 if of_tensor(frame, tape, thing, into, lies) == WIDE_SIZE else 0
+    return of_number(frame, thing, into, WIDE_SIZE)
+
+
+@typed
 def operands(frame, tape, given, begin, end, words, lies):
     """Read operands, each into some words; how many bytes an element of them takes, or 0.
 

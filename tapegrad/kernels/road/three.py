@@ -59,15 +59,15 @@ from tapegrad.tape import SCALAR as AS_SCALAR
 
 
 @typed
-def condition(frame, tape, thing, into):
-    """Read a Tensor of booleans; 0 if it is none for this road."""
+def naming(frame, tape, thing, dtype, into):
+    """Read a Tensor of truth values or places, a constant; 0 if it is none for this road."""
     found = i8(into)
     found[THING], found[VALUES] = UNREAD, 0
     if i8(thing)[TYPE] != frame[TENSOR] or not stands(frame, tape, thing):
         return 0
     array = i8(thing)[frame[T_ARRAY]]
     flags = i4(array + FLAGS)[0]
-    if i8(array)[ARRAY_DTYPE] != frame[BOOL] or flags & ALIGNED_IN_C_ORDER != ALIGNED_IN_C_ORDER:
+    if i8(array)[ARRAY_DTYPE] != dtype or flags & ALIGNED_IN_C_ORDER != ALIGNED_IN_C_ORDER:
         return 0
     found[VALUES], found[KIND] = array, 0
     found[PLACE] = number(frame, i8(thing)[frame[T_POS]])
@@ -197,7 +197,7 @@ def three(frame, tape, row_at, code, given_at):
     words = room_i8(12)
     three_at, found = address(words), REFUSED
     begin = 1 if i8(row_at)[CHOOSES] else 0
-    if begin and not condition(frame, tape, i8(given_at)[0], three_at):
+    if begin and not naming(frame, tape, i8(given_at)[0], frame[BOOL], three_at):
         return REFUSED
     itemsize = operands(frame, tape, given_at, begin, 3, three_at, ALIGNED_IN_C_ORDER)
     for k in range(3):

@@ -1,0 +1,350 @@
+"""Reading and writing at chosen places of a Tensor, with the record.
+
+The places are named by a Tensor of integers, by a mask, or by how a view lies.
+"""
+
+from tapegrad.kernels.flags import typed
+from tapegrad.kernels.layout import (
+    ALIGNED_IN_C_ORDER,
+    FIELD,
+    KEEPS_WRITTEN,
+    KIND_ASSIGN,
+    KIND_JOIN,
+    KIND_MASK,
+    KIND_PICK,
+    KIND_PUT,
+    KIND_SELECT,
+    KIND_TRIANGLE,
+    KIND_VIEW,
+    LOWER,
+    PLACE_BITS,
+)
+from tapegrad.kernels.memory import address, call1, f8, i8, room_i8, u1
+from tapegrad.kernels.places import FIELD_MASK, length_of, start_of
+from tapegrad.kernels.road.changes import copied, copy, counted, may_change, move
+from tapegrad.kernels.road.frame import (
+    BOOL,
+    DECREF,
+    F8,
+    I8,
+    INCREF,
+    NEW_TUPLE,
+    NONE,
+    PLAN_AT,
+    PLAN_EXTRA,
+    PLAN_SHORT,
+)
+from tapegrad.kernels.road.objects import (
+    ARRAY_BASE,
+    ARRAY_DATA,
+    ITEMS,
+    OPERAND,
+    PLACE,
+    REFUSED,
+    THING,
+    UNREAD,
+    VALUES,
+    WIDE_SIZE,
+    array_of,
+    count_of,
+    number,
+    operand,
+    put,
+    recording,
+    unexceptional,
+)
+from tapegrad.kernels.road.records import code_of, completed
+from tapegrad.kernels.road.three import naming
+from tapegrad.kernels.strided import clear, gather, row_count, row_start
+from tapegrad.tape import SAVES
+
+# Of a plan's block: what is done (a kind of the walk's); whether the Tensor itself is changed;
+# whether an index may count from the end; the record's word, the number of its shape and AUX; where
+# among the operands stand what names the places and the value (-1: nowhere); by whose formulas the
+# places are read (bits: the Tensor's, the value's); how many operands there are; the dimensions and
+# lengths of the result; and the row of the table of strides, which may move, that AUX names.
+(
+    KIND_OF, CHANGES, NEGATIVE, WORD, SHAPE, AUX, INDEX_AT, VALUE_AT, READS, OPERANDS, NDIM,
+    LENGTHS,
+) = range(12)  # fmt: skip
+
+
+@typed
+def within(block_at, places_at, count):
+    """Whether every index names a place."""
+    block, places, good = i8(block_at), i8(places_at), True
+    size = (block[AUX] >> 2 * FIELD) & FIELD_MASK
+    least = -size if block[NEGATIVE] else 0
+    for i in range(count):
+        good &= least <= places[i] < size
+    return good
+
+
+@typed
+def pick(aux, places_at, count, source_at, to):
+    """Read the elements, or rows, that indices name."""
+    places, source, target = i8(places_at), f8(source_at), f8(to)
+    length = length_of(aux)
+    for i in range(count):
+        start = start_of(aux, places[i], i)
+        for j in range(length):
+            target[i * length + j] = source[start + j]
+
+
+@typed
+def put_down(aux, places_at, count, source_at, to):
+    """Write, or add, elements or rows where indices say."""
+    places, source, target = i8(places_at), f8(source_at), f8(to)
+    length, adds = length_of(aux), aux & KEEPS_WRITTEN
+    pace = 0 if aux & FIELD_MASK == 1 else 1
+    for i in range(count):
+        start = start_of(aux, places[i], i)
+        for j in range(length):
+            value = source[(i * length + j) * pace]
+            target[start + j] = target[start + j] + value if adds else value
+
+
+@typed
+def assign(aux, row_at, source_at, to):
+    """Write where a view lies, whose row in the table of strides this is."""
+    source, target, row = f8(source_at), f8(to), i8(row_at)
+    pace = 0 if aux >> PLACE_BITS == 1 else 1
+    inner, step = 1, 0
+    if row[2]:
+        inner, step = row[1 + 2 * row[2]], row[2 + 2 * row[2]]
+    for r in range(row_count(row)):
+        at = row_start(row, r)
+        for i in range(inner):
+            target[at + i * step] = source[(r * inner + i) * pace]
+
+
+@typed
+def cut(aux, count, to):
+    """Write zeros below or above a diagonal."""
+    target = f8(to)
+    columns, rows = aux & FIELD_MASK, (aux >> FIELD) & FIELD_MASK
+    diagonal, lower = ((aux >> 2 * FIELD) & FIELD_MASK) - rows, aux & LOWER
+    for i in range(count):
+        across = i % columns - i // columns % rows - diagonal
+        if across > 0 if lower else across < 0:
+            target[i] = 0.0
+
+
+@typed
+def fill(mask_at, count, source_at, to):
+    """Write one number where a mask holds."""
+    mask, target = u1(mask_at), f8(to)
+    value = f8(source_at)[0]
+    for i in range(count):
+        target[i] = value if mask[i] else target[i]
+
+
+@typed
+def select(mask_at, count, source_at, to, most):
+    """Read the elements where a mask holds; whether there are as many as there is room for."""
+    mask, source, target = u1(mask_at), f8(source_at), f8(to)
+    at = 0
+    for i in range(count):
+        if mask[i]:
+            if at < most:
+                target[at] = source[i]
+            at += 1
+    return 1 if at == most else 0
+
+
+@typed
+def read_places(block_at, one_at, result):
+    """Fill a new array with what the plan says, and say whether all is as it was."""
+    block, operands = i8(block_at), i8(one_at)
+    kind, aux, array = block[KIND_OF], block[AUX], operands[VALUES]
+    source, to = i8(array)[ARRAY_DATA], i8(result)[ARRAY_DATA]
+    row_at = block_at + 8 * (LENGTHS + block[NDIM])
+    if kind == KIND_VIEW:
+        gather(i8(row_at), source, to, True)
+        return 1
+    if kind == KIND_JOIN:
+        clear(to, count_of(result) * 8)
+        assign(0, row_at, source, to)
+        return 1
+    index = operands[OPERAND + VALUES]
+    places = i8(index)[ARRAY_DATA]
+    if kind == KIND_SELECT:
+        return select(places, count_of(index), source, to, count_of(result))
+    pick(aux, places, count_of(index), source, to)
+    return 1
+
+
+@typed
+def write_places(block_at, one_at, result):
+    """Write into an array what the plan says; the operands follow each other."""
+    block, operands = i8(block_at), i8(one_at)
+    kind, aux, to = block[KIND_OF], block[AUX], i8(result)[ARRAY_DATA]
+    if kind == KIND_TRIANGLE:
+        cut(aux, count_of(result), to)
+        return 0
+    source = i8(operands[block[VALUE_AT] * OPERAND + VALUES])[ARRAY_DATA]
+    if kind == KIND_ASSIGN:
+        assign(aux, block_at + 8 * (LENGTHS + block[NDIM]), source, to)
+        return 0
+    index = operands[block[INDEX_AT] * OPERAND + VALUES]
+    places = i8(index)[ARRAY_DATA]
+    if kind == KIND_MASK:
+        fill(places, count_of(index), source, to)
+    else:
+        put_down(aux, places, count_of(index), source, to)
+    return 0
+
+
+@typed
+def kept(frame, block_at, one_at, extra):
+    """What the record keeps: the places, if a formula of what is tracked reads them."""
+    block, operands = i8(block_at), i8(one_at)
+    size = block[OPERANDS]
+    entry = call1(frame[NEW_TUPLE], size + 2)
+    if entry == 0:
+        return 0
+    reads = block[READS] & 1 if operands[PLACE] != 0 else 0
+    if block[VALUE_AT] >= 0 and operands[block[VALUE_AT] * OPERAND + PLACE] != 0:
+        reads |= block[READS] & 2
+    for k in range(size + 1):
+        keeps = reads and k == block[INDEX_AT]
+        put(frame, entry, ITEMS + k, operands[k * OPERAND + VALUES] if keeps else frame[NONE])
+    put(frame, entry, ITEMS + size + 1, extra)
+    return entry
+
+
+@typed
+def word_of(block_at, one_at):
+    """The record's word, which says whether it keeps the places."""
+    block, operands = i8(block_at), i8(one_at)
+    reads = block[READS] & 1 if operands[PLACE] != 0 else 0
+    if block[VALUE_AT] >= 0 and operands[block[VALUE_AT] * OPERAND + PLACE] != 0:
+        reads |= block[READS] & 2
+    return block[WORD] | (SAVES if reads else 0)
+
+
+@typed
+def tracked_of(one_at):
+    """Whether something that requires grad is among the operands."""
+    operands = i8(one_at)
+    return 1 if operands[PLACE] | operands[OPERAND + PLACE] | operands[2 * OPERAND + PLACE] else 0
+
+
+@typed
+def changed(frame, tape, listening, block_at, one_at, extra):
+    """Change a Tensor itself; the Tensor, 0 with an exception set, or REFUSED."""
+    block, operands = i8(block_at), i8(one_at)
+    target = operands[VALUES]
+    if not may_change(frame, tape, listening, one_at, 0):
+        return REFUSED
+    if block[VALUE_AT] >= 0:
+        value = operands[block[VALUE_AT] * OPERAND + VALUES]
+        if value == target or i8(value)[ARRAY_BASE] != 0:
+            return REFUSED
+    tracked, entry = tracked_of(one_at) and listening, 0
+    codes = room_i8(3)
+    if tracked:
+        for k in range(block[OPERANDS]):
+            operand_at = one_at + 8 * OPERAND * k
+            codes[k] = code_of(frame, tape, operand_at)
+            if codes[k] == 0 and i8(operand_at)[PLACE] != 0:
+                return 0
+        entry = kept(frame, block_at, one_at, extra)
+        if entry == 0:
+            return 0
+    result = copied(frame, target, WIDE_SIZE)
+    if result != 0:
+        write_places(block_at, one_at, result)
+        result = unexceptional(frame, result)
+    done = 0
+    if result != 0 and result != REFUSED:
+        copy(i8(target)[ARRAY_DATA], i8(result)[ARRAY_DATA], WIDE_SIZE * count_of(target))
+        call1(frame[DECREF], result)
+        done = counted(frame, target)
+    if tracked:
+        if done:
+            done = move(
+                frame, tape, operands[THING], word_of(block_at, one_at), codes[0], codes[1],
+                codes[2], block[SHAPE], block[AUX], entry,
+            )  # fmt: skip
+        call1(frame[DECREF], entry)
+    if not done:
+        return REFUSED if result == REFUSED else 0
+    call1(frame[INCREF], operands[THING])
+    return operands[THING]
+
+
+@typed
+def made(frame, tape, listening, block_at, one_at, plan_at):
+    """A new Tensor, or 0 with an exception set, or REFUSED."""
+    block, operands, plan = i8(block_at), i8(one_at), i8(plan_at + ITEMS * 8)
+    kind = block[KIND_OF]
+    if kind == KIND_PICK or kind == KIND_SELECT or kind == KIND_VIEW or kind == KIND_JOIN:
+        result = array_of(frame, frame[F8], block[NDIM], block_at + 8 * LENGTHS)
+        if result == 0:
+            return 0
+        if not read_places(block_at, one_at, result):
+            call1(frame[DECREF], result)
+            return REFUSED
+    else:
+        result = copied(frame, operands[VALUES], WIDE_SIZE)
+        if result == 0:
+            return 0
+        write_places(block_at, one_at, result)
+        if unexceptional(frame, result) == REFUSED:
+            return REFUSED
+    tracked, entry = tracked_of(one_at) and listening, frame[NONE]
+    if tracked:
+        entry = kept(frame, block_at, one_at, plan[PLAN_EXTRA])
+    else:
+        call1(frame[INCREF], entry)
+    call1(frame[INCREF], plan[PLAN_SHORT])
+    second = one_at + 8 * OPERAND if block[OPERANDS] > 1 else 0
+    third = one_at + 16 * OPERAND if block[OPERANDS] > 2 else 0
+    return completed(
+        frame, tape, tracked, one_at, second, third, word_of(block_at, one_at), block[SHAPE],
+        block[AUX], plan[PLAN_SHORT], entry, result,
+    )  # fmt: skip
+
+
+@typed
+def of_plan(frame, tape, block_at, one_at, plan_at):
+    """What a plan makes of operands that are known; 0 with an exception set, or REFUSED."""
+    block, operands, plan = i8(block_at), i8(one_at), i8(plan_at + ITEMS * 8)
+    listening, kind = recording(frame, tape), block[KIND_OF]
+    if listening == REFUSED or operands[THING] == 0:
+        return REFUSED
+    if kind == KIND_PICK or kind == KIND_PUT:
+        index = operands[block[INDEX_AT] * OPERAND + VALUES]
+        if not within(block_at, i8(index)[ARRAY_DATA], count_of(index)):
+            return REFUSED
+    if block[CHANGES]:
+        return changed(frame, tape, listening, block_at, one_at, plan[PLAN_EXTRA])
+    return made(frame, tape, listening, block_at, one_at, plan_at)
+
+
+@typed
+def moved(frame, tape, thing, plan_at, index, value):
+    """A new reference to a result or to the Tensor that was changed, 0 or REFUSED."""
+    words = room_i8(12)
+    one_at, found = address(words), REFUSED
+    block_at = number(frame, i8(plan_at + ITEMS * 8)[PLAN_AT])
+    block = i8(block_at)
+    words[THING], words[VALUES] = UNREAD, 0
+    usable = operand(frame, tape, thing, one_at, ALIGNED_IN_C_ORDER)
+    value_at = one_at + 8 * OPERAND * block[VALUE_AT]
+    if usable and block[INDEX_AT] >= 0:
+        masks = block[KIND_OF] == KIND_MASK or block[KIND_OF] == KIND_SELECT
+        dtype = frame[BOOL] if masks else frame[I8]
+        usable = naming(frame, tape, index, dtype, one_at + 8 * OPERAND * block[INDEX_AT])
+    if block[VALUE_AT] >= 0:
+        i8(value_at)[THING], i8(value_at)[VALUES] = UNREAD, 0
+        if usable:
+            usable = operand(frame, tape, value, value_at, ALIGNED_IN_C_ORDER)
+    if usable:
+        found = of_plan(frame, tape, block_at, one_at, plan_at)
+    if block[VALUE_AT] >= 0 and i8(value_at)[THING] == 0 and i8(value_at)[VALUES] != 0:
+        call1(frame[DECREF], i8(value_at)[VALUES])
+    if words[THING] == 0 and words[VALUES] != 0:
+        call1(frame[DECREF], words[VALUES])
+    return found

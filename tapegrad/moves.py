@@ -1,0 +1,151 @@
+"""The short road of what reads or writes at chosen places of small float64 Tensors.
+
+Indexing by Tensors, gathering and scattering, filling by masks, assignment: what follows from the
+operation, its parameters and the shapes of the operands is worked out once, when a call has come a
+few times; then compiled code does the whole, in place or not.  Until then, and for everything else,
+it is the general road.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad.along import KNOWN, TIMES, Key, Plan
+from tapegrad.inplace import run_inplace
+from tapegrad.kernels.layout import KIND_ASSIGN, KIND_JOIN, KIND_VIEW, PLACE_BITS
+from tapegrad.layouts import address, layout_of
+from tapegrad.ops.core import Formula, Op
+from tapegrad.ops.picked import KINDS
+from tapegrad.record import run
+from tapegrad.tape import DTYPE_BITS, shapes, strides
+from tapegrad.tensor import F8, SHORT, Tensor
+
+# Compiled code, of (Tensor, Plan, what names the places or None, value or None): the result, or
+# None where it refuses; see `tapegrad.road`.
+compiled: Callable[[Tensor, Plan, Any, Any], Tensor | None] | None = None
+_plans: dict[Key, Plan] = {}
+_met: dict[Key, int] = {}
+_numbers = frozenset((int, float))
+_ways = frozenset((int, tuple, type(None)))
+NO_VALUE, NUMBER = -3, -2  # in the place of the number of a shape
+COUNTING_BACK = frozenset(("index", "index_put"))  # whose indices may count from the end
+
+
+def moved(
+    op: Op, x: Any, index: Any, value: Any, how: Any = None, changes: bool = False
+) -> Tensor | None:
+    """What compiled code makes of a call that has come before, or None.
+
+    `how` are the parameters: ints, None, or tuples of these.
+    """
+    if compiled is None:
+        return None
+    plan = _plans.get(_key(op, x, index, value, how, changes))  # type: ignore[arg-type]
+    return None if plan is None else compiled(x, plan, index, value)
+
+
+def _key(op: Op, x: Any, index: Any, value: Any, how: Any, changes: bool) -> Key | None:
+    if x.__class__ is not Tensor or x._s < 0 or how.__class__ not in _ways:
+        return None
+    shape = None
+    if index is not None:
+        if index.__class__ is not Tensor:
+            return None
+        shape = index._a.shape
+    kind = value.__class__
+    if kind is Tensor:
+        s = value._s
+        if s < 0:
+            return None
+    elif value is None:
+        s = NO_VALUE
+    elif kind in _numbers:
+        s = NUMBER
+    else:
+        return None
+    return op, x._s, shape, s, how, changes
+
+
+def run_moved(
+    op: Op, args: tuple[Any, ...], params: dict[str, Any], *, index: Any = None, value: Any = None,
+    how: Any = None,
+) -> Tensor:  # fmt: skip
+    """Run an operation, and remember the call for `moved`."""
+    y = run(op, args, params)
+    _remember(op, args, params, y, index, value, how, changes=False)
+    return y
+
+
+def run_changing(
+    op: Op, args: tuple[Any, ...], params: dict[str, Any], target: Tensor, *, index: Any = None,
+    value: Any = None, how: Any = None, name: str = "",
+) -> Tensor:  # fmt: skip
+    """Run an operation in place, and remember the call for `moved`."""
+    y = run_inplace(op, args, params, target, name)
+    _remember(op, args, params, y, index, value, how, changes=True)
+    return y
+
+
+def _remember(
+    op: Op, args: tuple[Any, ...], params: dict[str, Any], y: Tensor, index: Any, value: Any,
+    how: Any, *, changes: bool,
+) -> None:  # fmt: skip
+    """Count a call, and make a plan when it has come often enough."""
+    key = None if compiled is None else _key(op, args[0], index, value, how, changes)
+    if key is None or (value.__class__ is Tensor and not any(a is value for a in args)):
+        return
+    if index is not None and not any(a is index for a in args):
+        return
+    times = _met.get(key, 0) + 1
+    if len(_met) >= KNOWN:
+        _met.clear()
+    _met[key] = times
+    if times != TIMES or y._s < 0:
+        return
+    arrays = [a._a if isinstance(a, Tensor) else a for a in args]
+    layout = layout_of(op, arrays, y._a, params)
+    if layout is not None:
+        if len(_plans) >= KNOWN:
+            _plans.clear()
+        _plans[key] = _plan(op, arrays, y._a, params, layout, changes)
+
+
+def _plan(
+    op: Op, arrays: list[Any], y: np.ndarray, params: dict[str, Any], layout: tuple[int, int],
+    changes: bool,
+) -> Plan:  # fmt: skip
+    bits, aux = layout
+    kind = KINDS[op.name]
+    index_at, value_at = _operands(op)
+    named = "others" if op.variadic else op.inputs[index_at]
+    formulas = [op.formulas[k] for k in (0, value_at) if k >= 0]
+    reads = [isinstance(f, Formula) and index_at > 0 and named in f.reads for f in formulas]
+    number = shapes.number(y.shape)
+    row: list[int] = []
+    if kind in (KIND_ASSIGN, KIND_VIEW, KIND_JOIN):
+        start = aux & ((1 << PLACE_BITS) - 1)
+        if kind == KIND_JOIN:  # of one part
+            start = int(strides.table[start])
+        row = strides.table[start : start + 3 + 2 * int(strides.table[start + 2])].tolist()
+    block = np.array(
+        [
+            kind, changes, op.name in COUNTING_BACK, op.code | DTYPE_BITS[F8] | bits, number, aux,
+            index_at, value_at, sum(read << k for k, read in enumerate(reads)), len(arrays),
+            y.ndim, *y.shape, *row,
+        ],
+        np.int64,
+    )  # fmt: skip
+    specs = tuple((a.shape, a.dtype) if type(a) is np.ndarray else None for a in arrays)
+    short = number if y.size < SHORT else -1
+    return Plan(short, (params, specs), address(block), block)
+
+
+def _operands(op: Op) -> tuple[int, int]:
+    """Where what names the places and what is written stand among the operands; -1: nowhere."""
+    names = op.inputs
+    value = next((k for k, name in enumerate(names) if name in ("value", "src", "source")), -1)
+    index = next((k for k, name in enumerate(names) if name in ("others", "index", "mask")), -1)
+    return index, value
