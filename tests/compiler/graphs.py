@@ -7,6 +7,9 @@ from tapegrad.compiler.passes.padded import ADDED
 from tapegrad.ops.core import table
 from tapegrad.ops.shape import embed
 
+# Zeros of both signs, NaN, infinities, numbers at the ends of the range.
+SPECIAL = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 1.0, -1.5, 5e-324, -5e-324, 1.7e308])
+
 
 def graph(*rows, outputs=(-1,), guards=()):
     """Of rows: a shape or an array with dtype (an input), ("=", value), or (name, args, params)."""
