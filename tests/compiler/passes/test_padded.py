@@ -7,6 +7,7 @@ from tapegrad.compiler.passes import optimised
 from tapegrad.compiler.passes.dead import without_dead
 from tapegrad.compiler.passes.padded import with_sums_of_parts
 from tests.compiler.graphs import graph, names, passed
+from tests.compiler.passes.randoms import close, on_random_programs
 
 pytestmark = pytest.mark.tapegrad_only("about this project")
 
@@ -39,3 +40,6 @@ def test_a_padding_or_a_sum_that_is_asked_for_stays():
     )
     passed(with_sums_of_parts, before, a)
     passed(optimised, before, a)
+
+
+test_random_programs = on_random_programs(with_sums_of_parts, alike=close)

@@ -7,6 +7,7 @@ from tapegrad.compiler.passes import optimised
 from tapegrad.compiler.passes.dead import without_dead
 from tapegrad.compiler.passes.simple import simplified
 from tests.compiler.graphs import SPECIAL, graph, names, passed, run, same_bits
+from tests.compiler.passes.randoms import on_random_programs
 
 pytestmark = pytest.mark.tapegrad_only("about this project")
 
@@ -114,3 +115,6 @@ def test_a_one_of_another_shape_or_dtype_is_not_left_out():
     assert run(passed(simplified, wide, np.array([2.0])), np.array([2.0]))[0].shape == (3, 1)
     exact = graph(np.array([2], np.int64), ("=", 1.0), ("mul", (0, 1)))
     assert run(simplified(exact), np.array([2]))[0].dtype == np.float64
+
+
+test_random_programs = on_random_programs(simplified)
