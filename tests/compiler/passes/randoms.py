@@ -50,7 +50,7 @@ def on_random_programs(change, *, shapes=shapes, count=20, alike=same_bits):
     return test
 
 
-def on_random_loops(change):
+def on_random_loops(change, alike=same_bits):
     """The same of programs of loops and branches within each other."""
 
     @pytest.mark.parametrize("seed", range(MORE or 4))
@@ -59,6 +59,6 @@ def on_random_loops(change):
         f = program(np.random.default_rng([7, seed, *transform.encode()]))
         before = traced(TRANSFORMS[transform](f), X)
         for x in (X, -X):
-            passed(change, before, x)
+            passed(change, before, x, alike=alike)
 
     return test
