@@ -5,7 +5,11 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.compiler.passes import kept
+from tapegrad.compiler.passes.dead import without_dead
+from tapegrad.compiler.passes.kept import with_kept_values
 from tapegrad.compiler.region import LOOP
+from tests.compiler.graphs import passed, traced
+from tests.compiler.passes.randoms import on_random_loops
 
 pytestmark = pytest.mark.tapegrad_only("compiled loops are not PyTorch's")
 
@@ -38,6 +42,9 @@ def network(h, row):
 
 
 def agrees(f, x, make=tg.grad):
+    before = without_dead(traced(make(f), x))
+    for point in (x, -x):
+        passed(with_kept_values, before, point)
     np.testing.assert_allclose(tg.jit(make(f))(x), make(f)(x), rtol=1e-9, atol=1e-12)
 
 
@@ -133,3 +140,6 @@ def test_a_join_lies_in_memory_anyway():
     assert "cat" in forward
     assert "cat" not in backward
     agrees(f, X)
+
+
+test_random_loops = on_random_loops(lambda graph: with_kept_values(without_dead(graph)))
