@@ -15,7 +15,7 @@ Read = Callable[[int, Node, set[int]], Iterable[int]]
 def narrowed(graph: Graph, inner: Pass) -> Graph:
     """The graph whose loops and branches compute what is taken of them and nothing else.
 
-    `inner` is what is done to the graphs that they own.
+    `inner` is what is done to the graphs that they own; it narrows what these own in turn.
     """
     if not any(node.op is not None and node.op.kind is REGION for node in graph.nodes):
         return graph
@@ -107,6 +107,7 @@ def _loop(node: Node, taken: set[int], inner: Pass) -> Narrow:
     body = _inner(Sub(form.body.nodes, form.body.inputs, positions), inner)
     until = None if form.until is None else _inner(form.until, inner)
     reads = body.used() | (until.used() if until is not None else set())
+    assert all(k in carries for k in reads if k < n), "what a loop within reads was not narrowed"
     operands = [*sorted(carries), *sorted(k for k in reads if k >= n)]
     new = {k: i for i, k in enumerate(operands)}
     made = form._replace(

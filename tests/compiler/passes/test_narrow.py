@@ -20,7 +20,7 @@ OTHERS = np.cos(ROWS)
 
 def plain(graph):
     """Without what is dead, in the loops too."""
-    return without_dead(narrowed(without_dead(graph), without_dead))
+    return without_dead(narrowed(without_dead(graph), plain))
 
 
 def narrow(f, *args):
@@ -261,11 +261,36 @@ def test_inner_graphs_go_through_the_pass_first():
     def f(x, y):
         return tg.fori_loop(0, 3, lambda i, c: (inner(c[0], c[1]), c[1] * 0.5), (x, y))[0]
 
-    change = lambda graph: without_dead(narrowed(without_dead(graph), change))
-    after = passed(change, traced(f, X, X), X, X)
-    outer = next(node for node in after.nodes if node.op is LOOP)
+    after, [outer] = narrow(f, X, X)
     assert size(outer) == (1, 0, 0, 0)
     assert all("exp" not in names(each) for each in owned(after))
+
+
+def test_what_only_an_inner_condition_reads_stays():
+    def f(x, least, step):
+        def body(i, c):
+            inner = tg.while_loop(lambda d: d < c[1], lambda d: d + 1.0, c[0])
+            return inner, c[1] + c[2], c[2] * 0.9, c[3] * 2.0
+
+        return tg.fori_loop(0, 3, body, (x, least, step, x))[0]
+
+    _, [loop] = narrow(f, np.float64(0.0), np.float64(2.5), np.float64(1.7))
+    assert size(loop) == (3, 0, 0, 0)
+
+
+@pytest.mark.parametrize("first", [1.0, -1.0])
+def test_what_an_inner_branch_reads_stays(first):
+    def f(a, b, c, d, e):
+        def body(i, s):
+            arms = lambda x, y, z: (x * y, z), lambda x, y, z: (x + 1.0, y)
+            taken, _ = tg.cond(s[0][0] > 0, *arms, s[1], s[2], s[4])
+            return -s[0], taken, s[2] * 0.5, s[3] * taken, s[4] * 3.0
+
+        return tg.fori_loop(0, 3, body, (a, b, c, d, e))[1]
+
+    _, [loop] = narrow(f, first * np.ones(3), X, X + 2.0, X, X)
+    assert size(loop) == (3, 0, 0, 0)
+    assert loop.args == (0, 1, 2)
 
 
 def test_the_inner_pass_sees_every_graph():
