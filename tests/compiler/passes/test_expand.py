@@ -207,14 +207,15 @@ EMPTY = np.empty((0, 3))
         (("prod", (0,), {"dim": (0,), "keepdim": False}), np.ones(3)),
         (("mean", (0,), {"dim": (0,), "keepdim": False}), np.full(3, np.nan)),
         (("sin", (0,)), EMPTY),
+        (("getitem", (2,), {"index": (slice(1, 1),)}), EMPTY),
         (("matmul", (1, 0)), np.zeros((2, 3))),
     ],
-    ids=["sum", "prod", "mean", "sin", "matmul"],
+    ids=["sum", "prod", "mean", "sin", "slice", "matmul"],
 )
 def test_what_reads_nothing_is_a_constant(row, value):
     wide = np.empty((2, 0))
-    after = passed(expanded, graph(EMPTY, wide, row), EMPTY, wide)
-    assert names(after) == ["input", "input", "constant"]
+    after = passed(expanded, graph(EMPTY, wide, X, row), EMPTY, wide, X)
+    assert names(after) == ["input", "input", "input", "constant"]
     same_bits([after.nodes[-1].value], [np.asarray(value)])
 
 
