@@ -123,6 +123,10 @@ def test_index_arrays_that_are_known(always):
     apart(graph(LINE, ("=", where), ("index", (0, 1), plan), ("neg", (2,))), LINE)
     back = {"plan": (HOLE,), "shape": (4,)}
     apart(graph(LINE, ("=", where), ("unindex", (0, 1), back), ("abs", (2,))), LINE)
+    along = {"dim": 0}
+    apart(graph(LINE, ("=", where % 3), ("gather", (0, 1), along), ("neg", (2,))), LINE)
+    back = {"dim": 0, "shape": (4,)}
+    apart(graph(LINE, ("=", np.array([1, 3, 1])), ("ungather", (0, 1), back), ("abs", (2,))), LINE)
     apart(graph(LINE, ("=", where % 3), ("index_select", (0, 1), {"dim": 0}), ("neg", (2,))), LINE)
 
 
