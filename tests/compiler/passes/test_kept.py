@@ -146,6 +146,16 @@ def test_a_carry_is_not_what_it_began_with():
     np.testing.assert_allclose(tg.jit(f)(W[0]), f(W[0]), rtol=1e-12)
 
 
+def test_a_carry_that_began_with_all_rows_is_none_of_them():
+    def f(x):
+        _, a = tg.scan(lambda h, row: (np.tanh(np.exp(h * row)), h * row), x, ROWS)
+        last, seen = tg.scan(lambda c, row: (c * row, np.exp(c)), a, a)
+        return np.sum(last) + np.sum(seen)
+
+    passed(with_kept_values, without_dead(traced(f, X)), X)
+    np.testing.assert_allclose(tg.jit(f)(X), f(X), rtol=1e-12)
+
+
 def two_loops(third):
     """A function that runs a loop over the rows that two others gave."""
 
