@@ -19,6 +19,7 @@ from tapegrad.compiler import (
     reversal,  # noqa: F401 - importing it tells loops and branches how they are traced
     transformed,
 )
+from tapegrad.compiler.cells import line
 from tapegrad.compiler.cfunc import CFunction
 from tapegrad.compiler.door import door
 from tapegrad.compiler.link import failure
@@ -283,12 +284,13 @@ class Jitted:
         self._eager.add(signature)
         self._way_in = self._general
         self._doors = DOORS
-        warnings.warn(
+        warnings.warn_explicit(
             f"`jit`: {name_of(self.function)} branched in more than {MOST} ways on values of its "
             "arguments; for arguments like these it runs without compiling from now on: use "
             "`tapegrad.where`, `cond`, `while_loop`, `fori_loop` or `scan` in place of Python's "
             "`if`, `while` and `float()` on values",
-            stacklevel=2,
+            UserWarning,
+            *line(),
         )
 
     def _open(self, signature: Signature, variant: Variant) -> None:
@@ -325,6 +327,13 @@ class Jitted:
             return self._trace(signature, leaves, arrays, glance)
         except (Untraceable, MemoryError):
             raise
+        except RecursionError as error:
+            raise RecursionError(
+                f"`jit`: {name_of(self.function)} calls itself deeper than Python allows while it "
+                "is traced, where every call is run: a recursion must end by what is known then (a "
+                "shape, a static argument, a value that Python asks for); write one that goes on "
+                "for long as `while_loop` or `fori_loop`, or raise `sys.setrecursionlimit`"
+            ) from error
         except Exception:
             if not glance.cuts:
                 raise

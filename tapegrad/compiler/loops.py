@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 MEMORY = {"float64": "double", "float32": "float", "int64": "i64", "int32": "i32", "bool": "i8"}
 REGISTER = {**MEMORY, "bool": "i1"}
 SET, ADD, SUM, PROD, MAX, MIN = "set", "add", "sum", "prod", "amax", "amin"
+COMBINED = {ADD: "add", SUM: "add", PROD: "mul", MAX: "maximum", MIN: "minimum"}  # by elements
 # Added up in any order: as accurate as one order, and it vectorises.
 LOOSE = "reassoc nsz"
 
@@ -258,13 +259,10 @@ class Writer:
 
     def combine(self, mode: str, a: Value, b: Value) -> Value:
         """One step of a reduction."""
-        loose = f"{LOOSE} " if a.type in ("double", "float") else ""
-        kind = "f" if loose else ""
-        if mode in (SUM, ADD):
-            return self.code.emit(a.type, f"{kind}add {loose}{a.type} {a.name}, {b.name}")
-        if mode == PROD:
-            return self.code.emit(a.type, f"{kind}mul {loose}{a.type} {a.name}, {b.name}")
-        found = self.code.apply("maximum" if mode == MAX else "minimum", [a, b])
+        name = COMBINED[mode]
+        if a.type in ("double", "float") and mode not in (MAX, MIN):
+            return self.code.emit(a.type, f"f{name} {LOOSE} {a.type} {a.name}, {b.name}")
+        found = self.code.apply(name, [a, b])
         assert found is not None
         return found
 

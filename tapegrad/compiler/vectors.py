@@ -15,11 +15,11 @@ from tapegrad.compiler import wide
 from tapegrad.compiler.columns import SIDE, columns, turned
 from tapegrad.compiler.loops import (
     ADD,
+    COMBINED,
     LOOSE,
     MAX,
-    PROD,
+    MIN,
     SET,
-    SUM,
     Nest,
     Picks,
     Store,
@@ -420,19 +420,18 @@ class Lanes:
     def combine(self, mode: str, a: Value, b: Value, apart: bool) -> Value:
         """One step of a reduction."""
         code = self.many if apart else self.one
-        loose = f"{LOOSE} " if a.type in ("double", "float") else ""
-        word = {SUM: "add", ADD: "add", PROD: "mul"}.get(mode)
-        if word:
-            line = f"{'f' if loose else ''}{word} {loose}{a.type} {a.name}, {b.name}"
-            found: Value | None = code.emit(a.type, line)
-        elif loose:  # the processor's instruction, and NaN as it must be
+        name, floats = COMBINED[mode], a.type in ("double", "float")
+        found: Value | None
+        if floats and mode not in (MAX, MIN):
+            found = code.emit(a.type, f"f{name} {LOOSE} {a.type} {a.name}, {b.name}")
+        elif floats:  # the processor's instruction, and NaN as it must be
             sign = "ogt" if mode == MAX else "olt"
             first = code.emit("i1", f"fcmp {sign} {a}, {b.name}")
             better = code.emit(a.type, f"select {first}, {a}, {b}")
             nan = code.emit("i1", f"fcmp uno {a}, {a.name}")
             found = code.emit(a.type, f"select {nan}, {a}, {better}")
         else:
-            found = code.apply("maximum" if mode == MAX else "minimum", [a, b])
+            found = code.apply(name, [a, b])
         assert found is not None
         self._take(code)
         return found

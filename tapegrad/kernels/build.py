@@ -344,6 +344,6 @@ def _tell(seconds: float) -> None:
         where = disk.folder()
         print(
             "tapegrad: compiling kernels for this machine; "
-            + (f"they are kept in {where}" if where else "TAPEGRAD_CACHE=0, so they are not kept"),
+            + (f"they are kept in {where}" if where else "they are not kept on disk"),
             file=sys.stderr,
         )

@@ -1,20 +1,26 @@
 """Machine code on disk: one file per kernel, written atomically, checked when it is read.
 
 A file is a digest followed by an object file.  A file that does not match its digest is ignored
-and written anew.  The folder belongs to one user (mode 0700) and is kept below a size; the files
-that were not used for longest go first.  ``TAPEGRAD_CACHE_DIR`` moves it, ``TAPEGRAD_CACHE=0``
-turns it off.
+and written anew.  The folder belongs to one user (mode 0700) and is kept below a size, give or take
+what is written between two looks; the files that were not used for longest go first, and files of
+others never.  ``TAPEGRAD_CACHE_DIR`` moves it, ``TAPEGRAD_CACHE=0`` turns it off.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import tempfile
 from pathlib import Path
 
 LIMIT = 256 << 20  # bytes
+# The folder is looked through once for so many bytes that are written, by any processes: to look at
+# thousands of files takes longer than to compile one.
+STRIDE = 1 << 20
 DIGEST = hashlib.sha256().digest_size
+PART = "tapegrad-", ".part"  # the name of what is being written
+_OURS = re.compile(rf"[0-9a-f]{{{2 * DIGEST}}}\.o|{PART[0]}.*\{PART[1]}")
 
 
 def folder() -> Path | None:
@@ -25,7 +31,16 @@ def folder() -> Path | None:
     if named:
         return Path(named)
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(home) / "tapegrad"
+    found = Path(home) / "tapegrad"
+    return found if found.is_absolute() and _is_ours(found) else None
+
+
+def _is_ours(where: Path) -> bool:
+    """Whether nobody else could have put code there: `sudo` may keep another user's home."""
+    try:
+        return not hasattr(os, "geteuid") or where.stat().st_uid == os.geteuid()
+    except OSError:
+        return True  # it will be made
 
 
 def read(key: str) -> bytes | None:
@@ -50,16 +65,18 @@ def write(key: str, code: bytes) -> None:
         return
     try:
         where.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle, temporary = tempfile.mkstemp(dir=where)
+        handle, temporary = tempfile.mkstemp(PART[1], PART[0], where)
+        digest = hashlib.sha256(code).digest()
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(hashlib.sha256(code).digest())
+                file.write(digest)
                 file.write(code)
             os.replace(temporary, where / f"{key}.o")
         except BaseException:
             os.unlink(temporary)
             raise
-        _trim(where)
+        if int.from_bytes(digest[:8]) % STRIDE < len(code):
+            _trim(where)
     except OSError:
         return
 
@@ -69,7 +86,8 @@ def _trim(where: Path) -> None:
     with os.scandir(where) as entries:
         for entry in entries:
             try:
-                found.append((entry.stat(), entry.path))
+                if _OURS.fullmatch(entry.name):
+                    found.append((entry.stat(), entry.path))
             except FileNotFoundError:  # another process was quicker
                 continue
     excess = sum(stat.st_size for stat, _ in found) - LIMIT

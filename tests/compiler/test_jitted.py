@@ -274,8 +274,9 @@ def test_after_so_many_traces_it_runs_eagerly_with_one_warning():
     for k in range(MOST):
         assert f(np.full(12, float(k))) == k * k
     assert info(f) == (1, MOST, 0)
-    with pytest.warns(UserWarning, match="branched in more than 8 ways"):
+    with pytest.warns(UserWarning, match="branched in more than 8 ways") as said:
         assert f(np.full(12, 10.0)) == 100.0
+    assert [warning.filename for warning in said] == [__file__]
     assert info(f) == (1, MOST, 1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -494,8 +495,11 @@ def test_endless_recursion_is_reported_and_harmless():
         return f(x)
 
     before = sys.getrecursionlimit()
-    with pytest.raises(RecursionError):
-        tg.jit(f)(X)
+    jitted = tg.jit(f)
+    for _ in range(2):
+        with pytest.raises(RecursionError, match=r"`jit`: .* deeper than Python allows"):
+            jitted(X)
+    assert jitted.cache_info().traces == 0
     assert sys.getrecursionlimit() == before
     assert tg.jit(squares)(X) == 14.0
 

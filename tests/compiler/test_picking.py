@@ -104,3 +104,22 @@ def test_an_index_for_each_example_does_not_count_from_the_end_either(name, firs
         assert str(found.value) == str(eager.value)
     np.testing.assert_array_equal(jitted(x, fitting[::-1]), f(x, fitting[::-1]))
     assert jitted.cache_info() == (1, 1, 0)
+
+
+ADDED = {
+    "index_add": lambda x, i, v: tg.index_add(x, 0, i, v),
+    "scatter_add": lambda x, i, v: tg.scatter_add(x, 0, i, v),
+    "index_put": lambda x, i, v: tg.index_put(x, (i,), v, accumulate=True),
+}
+
+
+@pytest.mark.parametrize("kind", ["?", "u1", "i4", "i8", "f4", "f8"])
+@pytest.mark.parametrize("name", ADDED)
+def test_what_is_added_to_one_place_of_every_kind(name, kind):
+    """Two truths added up are true, as NumPy's are; whole numbers go round."""
+    f, index = ADDED[name], np.array([0, 3, 0, 1, 3, 3])
+    x, v = np.array([0, 1, 1, 0, 200], kind), np.array([1, 1, 1, 1, 250, 0], kind)
+    found = tg.jit(f)(x, index, v)
+    wanted = f(tg.tensor(x), tg.tensor(index), tg.tensor(v)).numpy()
+    assert found.dtype == wanted.dtype
+    np.testing.assert_array_equal(found, wanted)

@@ -1,5 +1,6 @@
 """The cache on disk: another process finds what was compiled, and trusts nothing that is broken."""
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -99,13 +100,78 @@ def test_its_size_is_bounded(tmp_path, monkeypatch):
     monkeypatch.setenv("TAPEGRAD_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("TAPEGRAD_CACHE", "1")
     monkeypatch.setattr(cache, "LIMIT", 10_000)
+    monkeypatch.setattr(cache, "STRIDE", 1)
+    keys = [key(k) for k in range(20)]
     for k in range(20):
-        cache.write(f"key{k}", bytes(1000))
-        os.utime(tmp_path / f"key{k}.o", (k, k))
+        cache.write(keys[k], bytes(1000))
+        os.utime(tmp_path / f"{keys[k]}.o", (k, k))
         if k >= 3:
-            assert cache.read("key0") is not None  # used now and then: the others go first
-            os.utime(tmp_path / "key0.o", (k + 0.5, k + 0.5))
+            assert cache.read(keys[0]) is not None  # used now and then: the others go first
+            os.utime(tmp_path / f"{keys[0]}.o", (k + 0.5, k + 0.5))
     assert sum(p.stat().st_size for p in objects(tmp_path)) <= 10_000
-    assert cache.read("key19") == bytes(1000)
-    assert cache.read("key1") is None
+    assert cache.read(keys[19]) == bytes(1000)
+    assert cache.read(keys[1]) is None
     assert not [p for p in tmp_path.iterdir() if p.suffix != ".o"]
+
+
+def key(k):
+    return hashlib.sha256(b"%d" % k).hexdigest()
+
+
+def test_files_of_others_stay(tmp_path, monkeypatch):
+    """A folder that someone names may hold other things, older and larger than a cache."""
+    monkeypatch.setenv("TAPEGRAD_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("TAPEGRAD_CACHE", "1")
+    monkeypatch.setattr(cache, "LIMIT", 3_000)
+    monkeypatch.setattr(cache, "STRIDE", 1)
+    others = ("thesis.txt", "main.o", "film.part", "a" * 63 + ".o")
+    for name in others:
+        (tmp_path / name).write_bytes(bytes(5000))
+        os.utime(tmp_path / name, (1, 1))
+    (tmp_path / "below").mkdir()
+    (tmp_path / "tapegrad-left.part").write_bytes(bytes(5000))  # of a process that was ended
+    os.utime(tmp_path / "tapegrad-left.part", (2, 2))
+    for k in range(6):
+        cache.write(key(k), bytes(1000))
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left > {*others, "below"}
+    assert "tapegrad-left.part" not in left
+    assert len(left) == 5 + 2
+
+
+def test_the_folder_is_looked_through_now_and_then(tmp_path, monkeypatch):
+    monkeypatch.setenv("TAPEGRAD_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("TAPEGRAD_CACHE", "1")
+    looks = []
+    monkeypatch.setattr(cache, "_trim", looks.append)
+    monkeypatch.setattr(cache, "STRIDE", 10_000)
+    for k in range(200):
+        cache.write(key(k), bytes(990) + b"%10d" % k)
+    assert 5 <= len(looks) <= 40  # 200,000 bytes
+    cache.write(key(200), bytes(10_000))
+    assert len(looks) > 5
+
+
+def test_a_folder_of_another_user_is_left_alone(tmp_path, monkeypatch):
+    monkeypatch.delenv("TAPEGRAD_CACHE_DIR", raising=False)
+    monkeypatch.setenv("TAPEGRAD_CACHE", "1")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    cache.write(key(0), b"code")
+    assert cache.read(key(0)) == b"code"
+    assert (tmp_path / "tapegrad").stat().st_mode & 0o777 == 0o700
+    monkeypatch.setattr(os, "geteuid", lambda: (tmp_path / "tapegrad").stat().st_uid + 1)
+    assert cache.read(key(0)) is None
+    cache.write(key(1), b"code")
+    assert len(objects(tmp_path / "tapegrad")) == 1
+
+
+def test_a_user_without_a_home_has_no_cache(tmp_path, monkeypatch):
+    """A folder below the current one may be anybody's."""
+    monkeypatch.delenv("TAPEGRAD_CACHE_DIR", raising=False)
+    monkeypatch.setenv("TAPEGRAD_CACHE", "1")
+    monkeypatch.chdir(tmp_path)
+    for home in ("~", "relative"):
+        monkeypatch.setenv("XDG_CACHE_HOME", home)
+        assert cache.folder() is None
+    cache.write(key(0), b"code")
+    assert list(tmp_path.iterdir()) == []

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from tapegrad.compiler.graph import Builder, Graph, Node
 from tapegrad.compiler.region import BRANCH, LOOP, REGION, TAKE, Repeat, Sub
 
 Pass = Callable[[Graph], Graph]
 Narrow = tuple[Node, dict[int, int]]
+Read = Callable[[int, Node, set[int]], Iterable[int]]
 
 
 def narrowed(graph: Graph, inner: Pass) -> Graph:
     """The graph whose loops and branches compute what is taken of them and nothing else.
 
-    `inner` is what is done to the graphs that they own.
+    `inner` is what is done to the graphs that they own; it narrows what these own in turn.
     """
     if not any(node.op is not None and node.op.kind is REGION for node in graph.nodes):
         return graph
@@ -31,47 +32,82 @@ def narrowed(graph: Graph, inner: Pass) -> Graph:
 
 
 def _backwards(graph: Graph, inner: Pass) -> dict[int, Narrow]:
-    """What becomes of each loop and branch: a record with less, and new numbers of its results.
-
-    From the last to the first: one that reads less lets those before it compute less.
-    """
-    live = set(graph.roots())
-    taken: dict[int, set[int]] = {}
+    """What becomes of each loop and branch: a record with less, and new numbers of its results."""
     found: dict[int, Narrow] = {}
-    for position in range(len(graph.nodes) - 1, -1, -1):
-        if position not in live:
-            continue
-        node = graph.nodes[position]
-        if node.op is TAKE:
-            taken.setdefault(node.args[0], set()).add(node.params["k"])
-        elif node.op is LOOP:
-            found[position] = _loop(node, taken[position], inner)
-            node = found[position][0]
-        elif node.op is BRANCH:
-            found[position] = _branch(node, taken[position], inner)
-            node = found[position][0]
-        live.update(node.args)
+
+    def read(position: int, node: Node, taken: set[int]) -> Iterable[int]:
+        made = _loop if node.op is LOOP else _branch
+        found[position] = made(node, taken, inner)
+        return found[position][0].args
+
+    _walk(graph.nodes, graph.roots(), read)
     return found
 
 
-def _loop(node: Node, taken: set[int], inner: Pass) -> Narrow:
+def _walk(nodes: list[Node], roots: Iterable[int], read: Read) -> set[int]:
+    """The records that matter, of those of a loop or a branch only what `read` says of it.
+
+    From the last to the first: one that reads less lets those before it compute less.
+    """
+    live = set(roots)
+    taken: dict[int, set[int]] = {}
+    for position in range(len(nodes) - 1, -1, -1):
+        if position not in live:
+            continue
+        node = nodes[position]
+        if node.op is TAKE:
+            taken.setdefault(node.args[0], set()).add(node.params["k"])
+        region = node.op is LOOP or node.op is BRANCH
+        live.update(read(position, node, taken[position]) if region else node.args)
+    return live
+
+
+def _used(sub: Sub, outputs: Iterable[int]) -> set[int]:
+    """The numbers of the inputs that some outputs are computed from, through loops too."""
+    live = _walk(sub.nodes, [sub.outputs[k] for k in outputs], _read)
+    return {k for k, i in sub.inputs.items() if i in live}
+
+
+def _read(position: int, node: Node, taken: set[int]) -> Iterable[int]:
+    """What a loop or a branch will read, if it computes what is taken and nothing else."""
+    if node.op is BRANCH:
+        reads = set().union(*[_used(arm, taken) for arm in node.params["arms"]])
+        return [node.args[0], *[node.args[1 + k] for k in reads]]
     form: Repeat = node.params["form"]
+    carries, _, reads = _kept(form, taken)
+    reads |= carries
+    if form.until is not None:
+        reads |= _used(form.until, [0])
+    given = node.args[form.counted :]
+    return [*node.args[: form.counted], *[given[k] for k in reads]]
+
+
+def _kept(form: Repeat, taken: set[int]) -> tuple[set[int], list[int], set[int]]:
+    """The carries of a loop that matter to what is taken, the outputs, and what both read."""
     n, count = form.carries, len(form.body.outputs)
     carries = {k if k < n else k - count for k in taken if k < n or count <= k < form.counter}
     outputs = sorted(k for k in taken if n <= k < count)
     if form.until is not None:
-        carries |= {k for k in form.until.used() if k < n}
+        carries |= {k for k in _used(form.until, [0]) if k < n}
     while True:
-        kept = [*sorted(carries), *outputs]
-        positions = tuple([form.body.outputs[k] for k in kept])
-        reads = Sub(form.body.nodes, form.body.inputs, positions).used()
-        if {k for k in reads if k < n} <= carries:
-            break
-        carries |= {k for k in reads if k < n}
+        reads = _used(form.body, [*carries, *outputs])
+        more = {k for k in reads if k < n} - carries
+        if not more:
+            return carries, outputs, reads
+        carries |= more
+
+
+def _loop(node: Node, taken: set[int], inner: Pass) -> Narrow:
+    form: Repeat = node.params["form"]
+    n = form.carries
+    carries, outputs, _ = _kept(form, taken)
+    kept = [*sorted(carries), *outputs]
+    positions = tuple([form.body.outputs[k] for k in kept])
     # The graphs they own may read less when they have been through the passes themselves.
     body = _inner(Sub(form.body.nodes, form.body.inputs, positions), inner)
     until = None if form.until is None else _inner(form.until, inner)
     reads = body.used() | (until.used() if until is not None else set())
+    assert all(k in carries for k in reads if k < n), "what a loop within reads was not narrowed"
     operands = [*sorted(carries), *sorted(k for k in reads if k >= n)]
     new = {k: i for i, k in enumerate(operands)}
     made = form._replace(

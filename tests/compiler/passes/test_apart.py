@@ -1,4 +1,4 @@
-"""Values of a few elements as numbers of their own: what is computed, and when it is done."""
+"""Values of a few elements as numbers of their own: what becomes of operations on them."""
 
 from collections import Counter
 from contextlib import contextmanager
@@ -12,9 +12,9 @@ import tapegrad as tg
 from tapegrad.compiler.passes import few
 from tapegrad.compiler.passes.apart import taken_apart
 from tapegrad.compiler.passes.dead import without_dead
-from tapegrad.compiler.schedule import Schedule
 from tapegrad.ops.index import HOLE
 from tests.compiler.graphs import graph, names, passed, run
+from tests.compiler.passes.randoms import close, on_random_loops, on_random_programs
 from tests.compiler.programs import computed, total
 from tests.compiler.test_random_programs import near, points, profile, programs
 
@@ -123,6 +123,10 @@ def test_index_arrays_that_are_known(always):
     apart(graph(LINE, ("=", where), ("index", (0, 1), plan), ("neg", (2,))), LINE)
     back = {"plan": (HOLE,), "shape": (4,)}
     apart(graph(LINE, ("=", where), ("unindex", (0, 1), back), ("abs", (2,))), LINE)
+    along = {"dim": 0}
+    apart(graph(LINE, ("=", where % 3), ("gather", (0, 1), along), ("neg", (2,))), LINE)
+    back = {"dim": 0, "shape": (4,)}
+    apart(graph(LINE, ("=", np.array([1, 3, 1])), ("ungather", (0, 1), back), ("abs", (2,))), LINE)
     apart(graph(LINE, ("=", where % 3), ("index_select", (0, 1), {"dim": 0}), ("neg", (2,))), LINE)
 
 
@@ -181,118 +185,19 @@ def test_guards_and_results_that_are_inputs(always):
     passed(taken_apart, before, LINE)
 
 
-# -- when it is done ---------------------------------------------------------------------------
-
-
-def chain(x, count=20, name="mul"):
-    return graph(x, *[(name, (k, k)) for k in range(count)])
-
-
-def nests(f, *args):
-    """The domains of the nests of a program."""
-    return {nest.domain for nest in Schedule(tg.jit(f).lower(*args).graph).nests if nest}
-
-
-def test_many_operations_on_few_elements_are_taken_apart():
-    before = chain(np.array([1.0, 0.5]))
-    assert Counter(names(taken_apart(before)))["mul"] == 40
-
-
-@pytest.mark.parametrize(
-    "before",
-    [
-        chain(LINE, count=few.MANY - 1),
-        chain(np.ones(few.FEW + 1)),
-        chain(np.ones(few.LONE + 1)),  # as vectors they are quicker
-        chain(np.ones(())),
-        chain(np.ones((0, 2))),
-    ],
-    ids=["too few", "too long", "vectors", "numbers", "empty"],
-)
-def test_what_it_does_not_pay_for_stays(before):
-    assert taken_apart(before) is before
-
-
-def test_vectors_whose_elements_are_moved_about_are_taken_apart():
-    rows = []
-    for k in range(0, 32, 4):
-        tail, head = {"index": (slice(1, None),)}, {"index": (slice(0, 1),)}
-        rows += [
-            ("getitem", (k,), tail), ("getitem", (k,), head), ("cat", (k + 1, k + 2), {"dim": 0}),
-            ("mul", (k + 3, k)),
-        ]  # fmt: skip
-    x = np.ones(few.FEW)
-    assert "cat" not in names(passed(taken_apart, graph(x, *rows), x))
-
-
-def test_what_is_handed_over_to_products_of_matrices_stays():
-    rows = [
-        row for k in range(20) for row in (("matmul", (0, k and 2 * k)), ("add", (2 * k + 1, 0)))
-    ]
-    before = graph(np.eye(2), *rows)
-    assert taken_apart(before) is before
-
-
-def pendulum(y, steps=5):
-    for _ in range(steps):
-        k = np.stack([y[1], -np.sin(y[0])])
-        y = y + 0.1 * np.stack([(y + 0.05 * k)[1], -np.sin((y + 0.05 * k)[0])])
-    return np.sum(y * y)
-
-
-def test_a_small_state_in_a_loop_of_python_becomes_straight_code():
-    y = np.array([0.5, 0.1])
-    derivative = tg.value_and_grad(pendulum)
-    assert nests(derivative, y) == {()}
-    value, gradient = tg.jit(derivative)(y)
-    wanted, other = derivative(y)
-    assert value == pytest.approx(wanted, rel=1e-14)
-    np.testing.assert_allclose(gradient, other, rtol=1e-13)
-
-
-def test_states_that_are_collected_are_stored_where_they_go():
-    def f(y):
-        seen = []
-        for _ in range(30):
-            y = y + 0.1 * np.stack([y[1], -y[0]])
-            seen.append(y)
-        return np.stack(seen)
-
-    y = np.array([0.5, 0.1])
-    assert nests(f, y) == {()}
-    np.testing.assert_allclose(tg.jit(f)(y), f(y), rtol=1e-14)
-
-
-def test_large_arrays_beside_small_ones_keep_their_loops():
-    def f(y, w):
-        for _ in range(10):
-            y = y + 0.1 * np.stack([y[1], -y[0]])
-        return np.sum(np.sin(w * y[0]) * y[1])
-
-    y, w = np.array([0.5, 0.1]), np.linspace(0.0, 1.0, 100)
-    assert nests(tg.grad(f), y, w) == {(), (100,)}
-    np.testing.assert_allclose(tg.jit(tg.grad(f))(y, w), tg.grad(f)(y, w), rtol=1e-12)
-
-
-def test_bodies_of_loops_are_taken_apart_too():
-    def step(_, y):
-        for _ in range(4):
-            y = y + 0.1 * np.stack([y[1], -np.sin(y[0])])
-        return y
-
-    def f(y):
-        return np.sum(tg.fori_loop(0, 5, step, y))
-
-    y = np.array([0.5, 0.1])
-    value, gradient = tg.jit(tg.value_and_grad(f))(y)
-    wanted, other = tg.value_and_grad(f)(y)
-    assert value == pytest.approx(wanted, rel=1e-14)
-    np.testing.assert_allclose(gradient, other, rtol=1e-13)
-
-
 # -- random programs ---------------------------------------------------------------------------
 
 shapes = st.lists(st.sampled_from(TINY), min_size=1, max_size=3)
+
+
+def forced(graph):
+    with whatever_it_costs():
+        return taken_apart(graph)
+
+
+test_random_programs = on_random_programs(taken_apart, shapes=shapes, alike=close)
+test_random_programs_whatever_it_costs = on_random_programs(forced, shapes=shapes, alike=close)
+test_random_loops = on_random_loops(forced, alike=close)
 
 
 @pytest.mark.parametrize("kind", ["float64", "float32"])

@@ -5,7 +5,11 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.compiler.passes import kept
+from tapegrad.compiler.passes.dead import without_dead
+from tapegrad.compiler.passes.kept import with_kept_values
 from tapegrad.compiler.region import LOOP
+from tests.compiler.graphs import passed, traced
+from tests.compiler.passes.randoms import on_random_loops
 
 pytestmark = pytest.mark.tapegrad_only("compiled loops are not PyTorch's")
 
@@ -38,6 +42,9 @@ def network(h, row):
 
 
 def agrees(f, x, make=tg.grad):
+    before = without_dead(traced(make(f), x))
+    for point in (x, -x):
+        passed(with_kept_values, before, point)
     np.testing.assert_allclose(tg.jit(make(f))(x), make(f)(x), rtol=1e-9, atol=1e-12)
 
 
@@ -110,6 +117,76 @@ def test_derivatives_of_derivatives(make):
     agrees(scanned(network), X, lambda f: tg.jit(make(f)))
 
 
+def test_a_large_constant_of_the_body_is_the_same_in_both():
+    matrix = RNG.normal(size=(9, 9)) * 0.2
+    rows = RNG.normal(size=(4, 9))
+
+    def f(x):
+        last, _ = tg.scan(lambda h, row: (np.tanh(matrix @ h) * row, None), x, rows)
+        return np.sum(last)
+
+    x = RNG.normal(size=9)
+    forward, backward = bodies(tg.grad(f), x)
+    assert forward.count("matmul") == forward.count("tanh") == 1
+    assert not {"tanh", "matmul"}.intersection(backward)
+    agrees(f, x)
+
+
+def test_a_carry_is_not_what_it_began_with():
+    """The second loop begins with what is the same in every trip of the first."""
+
+    def f(w):
+        _, given = tg.scan(lambda h, row: (np.tanh(h) * row, np.exp(w) * h), X, ROWS)
+        last, seen = tg.scan(lambda c, row: (c * 0.5 + row, np.exp(c)), w, given)
+        return np.sum(last) + np.sum(seen)
+
+    before = without_dead(traced(f, W[0]))
+    for w in (W[0], -W[0]):
+        passed(with_kept_values, before, w)
+    np.testing.assert_allclose(tg.jit(f)(W[0]), f(W[0]), rtol=1e-12)
+
+
+def test_a_carry_that_began_with_all_rows_is_none_of_them():
+    def f(x):
+        _, a = tg.scan(lambda h, row: (np.tanh(np.exp(h * row)), h * row), x, ROWS)
+        last, seen = tg.scan(lambda c, row: (c * row, np.exp(c)), a, a)
+        return np.sum(last) + np.sum(seen)
+
+    passed(with_kept_values, without_dead(traced(f, X)), X)
+    np.testing.assert_allclose(tg.jit(f)(X), f(X), rtol=1e-12)
+
+
+def two_loops(third):
+    """A function that runs a loop over the rows that two others gave."""
+
+    def f(x):
+        _, a = tg.scan(lambda h, row: (np.tanh(np.exp(h * row)), h * row), x, ROWS)
+        _, b = tg.scan(lambda h, row: (np.sin(h) - row, h + row), x * 0.5, ROWS)
+        last, seen = tg.scan(third, x, (a, b))
+        return np.sum(last) + np.sum(seen)
+
+    return f
+
+
+@pytest.mark.parametrize(
+    ("third", "again"),
+    [
+        (lambda c, rows: (c + rows[1], np.exp(rows[0])), False),  # what the first has computed
+        (lambda c, rows: (c + rows[0], np.exp(rows[1])), True),  # rows of another loop
+        (lambda c, rows: (c * rows[0], np.exp(c)), True),  # a carry of its own
+    ],
+    ids=["rows", "other rows", "carry"],
+)
+def test_what_other_loops_have_computed(third, again):
+    f = two_loops(third)
+    before = without_dead(traced(f, X))
+    for x in (X, -X):
+        passed(with_kept_values, before, x)
+    assert ("exp" in bodies(f, X)[-1]) is again
+    np.testing.assert_allclose(tg.jit(f)(X), f(X), rtol=1e-12)
+    agrees(f, X)
+
+
 def test_a_loop_of_unknown_length_hands_on_nothing():
     f = lambda x, n: np.sum(tg.fori_loop(0, n, lambda i, h: np.tanh(W @ h + x), x))
     slope = tg.jit(tg.grad(f))
@@ -133,3 +210,6 @@ def test_a_join_lies_in_memory_anyway():
     assert "cat" in forward
     assert "cat" not in backward
     agrees(f, X)
+
+
+test_random_loops = on_random_loops(lambda graph: with_kept_values(without_dead(graph)))
