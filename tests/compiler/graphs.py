@@ -3,7 +3,7 @@
 import numpy as np
 
 from tapegrad.compiler.graph import Graph, Guard, Node, check
-from tapegrad.compiler.passes.padded import ADDED
+from tapegrad.compiler.pieces import ADDED
 from tapegrad.ops.core import table
 from tapegrad.ops.shape import embed
 
