@@ -12,12 +12,25 @@ from typing import Any
 
 from tapegrad.compiler.graph import Graph, Node
 from tapegrad.compiler.loops import ADD, SET
-from tapegrad.compiler.passes.padded import ADDED
 from tapegrad.compiler.place import Place, follow
 from tapegrad.ops import shape as s
 
+ADDED = "added"  # the name of the record: operands are a base (or none) and the parts
 LARGE = 1 << 10  # elements of a result from which on none is written twice
 Plan = list[tuple[int | float, Place, str]]
+
+
+class Sum:
+    """Stands where an operation would: parts are added to a base, or to zeros."""
+
+    name = ADDED
+    kind = ADDED
+
+    def __repr__(self) -> str:
+        return ADDED
+
+
+SUM = Sum()
 
 
 def _at(out: Place, index: Any) -> Place:

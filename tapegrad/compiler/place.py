@@ -85,14 +85,24 @@ class Place(NamedTuple):
         return True
 
 
+def boxed(place: Place, first: Shape, extent: Shape) -> Place:
+    """The part of a window from an index on."""
+    if place.shape == extent and not any(first):
+        return place
+    offset = place.offset + sum([k * s for k, s in zip(first, place.strides, strict=True)])
+    picks = tuple([p._replace(index=boxed(p.index, first, extent)) for p in place.picks])
+    return Place(place.buffer, offset, extent, place.strides, picks)
+
+
 @cache
-def _blank(dtype: np.dtype[Any]) -> Buffer:
+def blank(dtype: np.dtype[Any]) -> Buffer:
+    """Memory that is nowhere."""
     return Buffer(SCRATCH, 0, dtype, 0)
 
 
 def layout(place: Place) -> Place:
     """How a window lies, wherever that is: equal for windows that lie alike."""
-    return Place(_blank(place.buffer.dtype), 0, place.shape, place.strides)
+    return Place(blank(place.buffer.dtype), 0, place.shape, place.strides)
 
 
 def whole(buffer: Buffer, shape: Shape, offset: int = 0) -> Place:

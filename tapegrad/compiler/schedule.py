@@ -7,12 +7,14 @@ another step is stored; everything else stays in registers.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 import numpy as np
 
-from tapegrad.compiler import matrices, nested, picking, pieces, scans
+from tapegrad.compiler import boxes, joined, matrices, nested, picking, pieces, scans, written
 from tapegrad.compiler.graph import Graph, Node
+from tapegrad.compiler.joined import DEPTH, QUICK
 from tapegrad.compiler.loops import (
     ADD,
     MAX,
@@ -21,10 +23,7 @@ from tapegrad.compiler.loops import (
     SET,
     SUM,
     Nest,
-    Store,
-    Term,
     computes,
-    nest_of,
     supported,
 )
 from tapegrad.compiler.place import (
@@ -43,7 +42,21 @@ from tapegrad.compiler.presumed import Exact, presumed
 from tapegrad.compiler.products import multiplied
 from tapegrad.compiler.region import REGION
 from tapegrad.compiler.scalars import BITS
+from tapegrad.compiler.sections import Section
 from tapegrad.compiler.steps import (
+    CALL,
+    JOINED,
+    LEAF,
+    MAP,
+    MATRIX,
+    NATIVE,
+    NESTED,
+    PICK,
+    PIECES,
+    PUT,
+    REDUCE,
+    SCAN,
+    WINDOW,
     Again,
     Bounds,
     Call,
@@ -58,16 +71,7 @@ from tapegrad.ops.core import ELEMENTWISE
 from tapegrad.ops.index import HOLE
 from tapegrad.tape import Shape
 
-MAP, REDUCE, WINDOW, LEAF, MATRIX, PIECES, PICK, PUT, SCAN, NATIVE, CALL, NESTED = (
-    "map", "reduce", "window", "leaf", "matrix", "pieces", "pick", "put", "scan", "native", "call",
-    "nested",
-)  # fmt: skip
 REDUCTIONS = {"sum": SUM, "sum_to": SUM, "prod": PROD, "amax": MAX, "amin": MIN}
-# Operations that take less than to store a value and to read it again.
-QUICK = frozenset((
-    "to add sub mul neg abs square where eq ne lt le gt ge strong exact relu minimum maximum"
-).split())  # fmt: skip
-DEPTH = 4  # operations on the way to one of them
 STRAIGHT = 200  # operations of straight-line code in one function: LLVM is slower than linear
 FUSED = 48  # operations in one nest
 # From so many elements on a nest is bound by memory: one long nest reads and writes less than many.
@@ -90,7 +94,9 @@ class Schedule:
         self.kinds: list[str] = []
         self.latest: dict[Shape, int] = {}
         self.looked: dict[Any, int] = {}  # index arrays that were looked at
-        self.passing = _read_by_loops(graph)
+        self.sections: dict[int, list[Section]] = {}  # of what is written nowhere
+        self.unwritten = joined.unwritten(graph, self._kind)
+        self.passing = _read_by_loops(graph, self.unwritten.sections)
         for position, node in enumerate(graph.nodes):
             self._place_node(position, node)
         self.results = [self._result(k, position) for k, position in enumerate(graph.outputs)]
@@ -102,7 +108,7 @@ class Schedule:
     # -- one record ------------------------------------------------------------------------
 
     def _place_node(self, position: int, node: Node) -> None:
-        kind = self._kind(node)
+        kind = JOINED if position in self.unwritten.sections else self._kind(node)
         self.kinds.append(kind)
         self.home.append(-1)
         if kind == LEAF:
@@ -110,8 +116,13 @@ class Schedule:
                 self.places[position] = whole(
                     self._buffer(INPUT, node.params["k"], node), node.shape
                 )
+        elif kind == JOINED:
+            joined.place_joined(self, position)
+        elif position in self.unwritten.written:
+            self.kinds[position] = MAP
+            joined.place_written(self, position, node)
         elif kind == WINDOW:
-            self._window(position, node)
+            self.window(position, node)
         elif kind == MAP:
             self._join(position, node, node.shape)
         elif kind == REDUCE:
@@ -119,7 +130,7 @@ class Schedule:
         elif kind == MATRIX:
             self._matrix(position, node)
         elif kind == PIECES:
-            self._pieces(position, node)
+            written.place_pieces(self, position, node)
         elif kind == NESTED:
             nested.place_nested(self, position, node)
         elif kind == PICK:
@@ -131,7 +142,7 @@ class Schedule:
         elif kind == NATIVE:
             self._native(position, node)
         else:
-            self._call(position, node)
+            self.call(position, node)
 
     def _kind(self, node: Node) -> str:
         if node.op is None:
@@ -148,7 +159,7 @@ class Schedule:
                 return CALL
             return PICK if node.name in picking.READS else PUT
         if node.name in WINDOWS and window(whole(_unplaced, operands[0].shape), node) is not None:
-            return WINDOW  # perhaps; `_window` finds out how the operand lies
+            return WINDOW  # perhaps; `window` finds out how the operand lies
         fits = supported(node.dtype) and all(supported(x.dtype) for x in operands)
         if computes(node, operands):
             return MAP
@@ -175,6 +186,11 @@ class Schedule:
         """The schedule of a graph that a loop or a branch owns."""
         return Schedule(graph, self.constants)
 
+    def literal(self, position: int) -> bool:
+        """Whether all elements of a constant are one number."""
+        node = self.graph.nodes[position]
+        return node.uniform and supported(node.dtype)
+
     def fresh(self, node: Node) -> Place:
         """Scratch memory for the result of a record."""
         return whole(self._buffer(SCRATCH, 0, node), node.shape)
@@ -185,6 +201,9 @@ class Schedule:
         if found is not None:
             return found
         node = self.graph.nodes[position]
+        if self.kinds[position] == JOINED:
+            joined.write(self, position)
+            return self.places[position]
         if node.op is None:
             value = node.value
             assert value is not None
@@ -192,11 +211,12 @@ class Schedule:
             place = whole(self._buffer(CONSTANT, len(self.constants) - 1, node), node.shape)
         else:
             place = self.fresh(node)
-            self._loop(self.home[position]).stores.append((position, place, SET))
+            self.loop(self.home[position]).stores.append((position, place, SET))
         self.places[position] = place
         return place
 
-    def _window(self, position: int, node: Node) -> None:
+    def window(self, position: int, node: Node) -> None:
+        """See a value in another way."""
         (source,) = node.args
         operand = self.graph.nodes[source]
         inner = self.kinds[source] == MAP
@@ -226,6 +246,7 @@ class Schedule:
         return first
 
     def _join(self, position: int, node: Node, domain: Shape) -> Loop:
+        joined.settle(self, node)
         first = self._after(node.args, domain)
         at = self.latest.get(domain, -1)
         loop: Loop | None = None
@@ -235,27 +256,34 @@ class Schedule:
             large = _product(domain) >= STREAMED
             limit = LONG if large else FUSED if domain else STRAIGHT
             related = not domain or large or any(a in found.members for a in node.args)
-            if len(found.nodes) < limit and related:
+            if len(found.nodes) < limit and related and joined.accepts(self, found, node.args):
                 loop = found
         if loop is None:
-            loop = Loop(domain)
-            at = len(self.steps)
-            self.steps.append(loop)
-            self.latest[domain] = at
+            loop = self.begin(domain)
+            at = self.latest[domain]
         for a in node.args:
-            self._bring(a, loop, at)
+            self.bring(a, loop, at)
         loop.nodes.append(position)
         loop.members.add(position)
         self.home[position] = at
         return loop
 
-    def _bring(self, a: int, loop: Loop, at: int) -> None:
+    def begin(self, domain: Shape) -> Loop:
+        """A new loop."""
+        loop = Loop(domain)
+        self.latest[domain] = len(self.steps)
+        self.steps.append(loop)
+        return loop
+
+    def bring(self, a: int, loop: Loop, at: int) -> None:
         """Let a loop have an operand: it computed it, reads it, or computes it once more."""
         if a in loop.again:
             return
         node = self.graph.nodes[a]
         beside = self.home[a] == at and self.kinds[a] == MAP and a in loop.members
-        if not beside and not _is_literal(node):
+        if self.kinds[a] == JOINED:
+            joined.bring(self, a, loop)
+        elif not beside and not self.literal(a):
             if self._cheap(a, loop):
                 self._repeat(a, loop)
             else:
@@ -267,7 +295,9 @@ class Schedule:
         """Compute a value in a loop that another one has computed."""
         for b in self.graph.nodes[a].args:
             operand = self.graph.nodes[b]
-            if b not in loop.members and b not in self.places and not _is_literal(operand):
+            if self.kinds[b] == JOINED:
+                joined.bring(self, b, loop)
+            elif b not in loop.members and b not in self.places and not self.literal(b):
                 self._repeat(b, loop)
             if operand.op is not None or operand.size > 1:
                 loop.members.add(b)
@@ -291,9 +321,9 @@ class Schedule:
         if not inner or node.shape != loop.domain or not depth:
             return False
         for b in node.args:
-            if b in loop.members or _is_literal(self.graph.nodes[b]):
+            if b in loop.members or self.literal(b):
                 continue
-            if b in self.places:
+            if b in self.places or joined.readable(self, b, loop):
                 more.add(b)
             elif not self._known(b, loop, more, depth - 1):
                 return False
@@ -312,78 +342,24 @@ class Schedule:
     def _matrix(self, position: int, node: Node) -> None:
         a, b = [self.plain(k) for k in node.args]
         out = self.fresh(node)
-        self.steps += multiplied(a, b, out, node.name == "product", self._room)
+        self.steps += multiplied(a, b, out, node.name == "product", self.room)
         self.places[position] = out
         self.home[position] = len(self.steps) - 1
 
     def _native(self, position: int, node: Node) -> None:
-        steps, out = matrices.steps(node, [self.plain(a) for a in node.args], self._room)
+        steps, out = matrices.steps(node, [self.plain(a) for a in node.args], self.room)
         self.steps += steps
         self.places[position] = out
         self.home[position] = len(self.steps) - 1
 
-    def _room(self, dtype: np.dtype[Any], size: int) -> Buffer:
+    def room(self, dtype: np.dtype[Any], size: int) -> Buffer:
         """Scratch memory for some elements."""
         buffer = Buffer(SCRATCH, 0, dtype, size)
         self.buffers.append(buffer)
         return buffer
 
-    def _pieces(self, position: int, node: Node) -> None:
-        out = self.fresh(node)
-        plan = pieces.WAYS[node.name](self.graph, node, out)
-        if plan is None:
-            self.buffers.pop()
-            self.kinds[position] = CALL
-            self._call(position, node)
-            return
-        last = self._written_by_loops(node, plan)
-        for source, target, mode in plan:
-            if isinstance(source, float):
-                self.steps.append(Copy(source, target, mode))
-            elif _is_literal(self.graph.nodes[source]):
-                value = self.graph.nodes[source].value
-                assert value is not None
-                self.steps.append(Copy(float(value.flat[0]), target, mode))
-            else:
-                self.steps.append(Copy(self.place(source).broadcast(target.shape), target, mode))
-            last = len(self.steps) - 1
-        self.places[position] = out
-        self.home[position] = last
-
-    def _written_by_loops(self, node: Node, plan: pieces.Plan) -> int:
-        """Take those pieces of a join from a plan that loops write; returns the last of the loops.
-
-        These are what loops compute, and what is there when a loop runs over as many elements: so
-        pieces that lie side by side are written at once.
-        """
-        last = -1
-        if node.name not in ("cat", "stack"):
-            return last
-        loops: dict[Shape, int] = {}
-        rest: pieces.Plan = []
-        for source, target, mode in plan:
-            assert isinstance(source, int)
-            operand = self.graph.nodes[source]
-            fits = operand.shape == target.shape and operand.dtype == node.dtype
-            if fits and self.kinds[source] == MAP:
-                at = self.home[source]
-                self._loop(at).stores.append((source, target, mode))
-                loops[target.shape] = max(at, loops.get(target.shape, -1))
-                last = max(last, at)
-            else:
-                rest.append((source, target, mode))
-        plan.clear()
-        for source, target, mode in rest:
-            assert isinstance(source, int)
-            at = loops.get(target.shape, -1)
-            if at > self.home[source] and self.graph.nodes[source].dtype == node.dtype:
-                self._bring(source, self._loop(at), at)
-                self._loop(at).stores.append((source, target, mode))
-            else:
-                plan.append((source, target, mode))
-        return last
-
-    def _loop(self, at: int) -> Loop:
+    def loop(self, at: int) -> Loop:
+        """A step that is a loop."""
         loop = self.steps[at]
         assert isinstance(loop, Loop)
         return loop
@@ -399,10 +375,10 @@ class Schedule:
             if self.graph.nodes[a].value is None and place.shape.count(0) == 0:
                 if key not in self.looked:
                     self.looked[key] = len(self.steps)
-                    found_at = whole(self._room(place.buffer.dtype, 2), (2,))
+                    found_at = whole(self.room(place.buffer.dtype, 2), (2,))
                     self.steps.append(Bounds(place, allowed, found_at))
                 last = max(last, self.looked[key])
-            last = max(last, self._plain_after(a))
+            last = max(last, self.plain_after(a))
         return found, last
 
     def _ranges(self, node: Node, shape: Shape, count: int) -> list[range]:
@@ -418,7 +394,7 @@ class Schedule:
         ranges = self._ranges(node, place.shape, len(others))
         indices, last = self._indices(tuple(others), ranges)
         self.places[position] = picking.picked(place, node, indices)
-        self.home[position] = max(last, self._plain_after(source))
+        self.home[position] = max(last, self.plain_after(source))
 
     def _put(self, position: int, node: Node) -> None:
         adds = node.params["accumulate"] if node.name == "index_put" else picking.WRITES[node.name]
@@ -456,11 +432,18 @@ class Schedule:
             self.steps.append(Copy(place, self.packed[position][0]))
         return self.packed[position][0]
 
-    def _plain_after(self, position: int) -> int:
+    def ready(self, position: int) -> int:
+        """The step after which a value is computed, and lies without picks if it lies anywhere."""
+        if position in self.places:
+            self.plain(position)
+        return self.plain_after(position)
+
+    def plain_after(self, position: int) -> int:
         """The step after which a value lies where `plain` says."""
         return self.packed[position][1] if position in self.packed else self.home[position]
 
-    def _call(self, position: int, node: Node) -> None:
+    def call(self, position: int, node: Node) -> None:
+        """Leave a record to Python."""
         args = [self.plain(a) for a in node.args]
         out = self.fresh(node)
         self.steps.append(Call(node, args, out))
@@ -480,54 +463,34 @@ class Schedule:
         self.steps.append(Copy(place, target))
         return target
 
-    def _nest(self, step: Step) -> Nest | None:
-        """The nest of a step, if it is one."""
+    def _nests(self, step: Step) -> list[tuple[Step, Nest | None]]:
+        """What a step comes to: steps, with the nests of those that are nests."""
         if isinstance(step, (Fixed, Bounds, Again)):
-            return step.nest
+            return [(step, step.nest)]
         if isinstance(step, Copy):
-            return moved(step)
+            return [(step, moved(step))]
         if not isinstance(step, Loop):
-            return None
-        loads: list[Place] = []
-        where: dict[Any, int] = {}
-        terms: list[Term] = []
-        index: dict[int, int] = {}
-
-        def term(position: int) -> int:
-            node = self.graph.nodes[position]
-            if position in index:
-                return index[position]
-            if _is_literal(node):
-                assert node.value is not None
-                terms.append(Term("constant", (), node.dtype, node.value.flat[0].item()))
-                index[position] = len(terms) - 1
-                return index[position]
-            place = self.places[position].broadcast(step.domain)
-            key = (id(place.buffer), place.offset, place.strides, place.picks)
-            if key not in where:
-                where[key] = len(loads)
-                loads.append(place)
-            return ~where[key]
-
-        for position in step.nodes:
-            node = self.graph.nodes[position]
-            args = tuple([term(a) for a in node.args])
-            if self.kinds[position] == REDUCE or node.name in ("alias", "clone", "contiguous"):
-                index[position] = args[0]
-            else:
-                terms.append(Term(node.name, args, node.dtype))
-                index[position] = len(terms) - 1
-        stores = [Store(term(p), place, mode) for p, place, mode in step.stores]
-        nest = nest_of(step.domain, loads, tuple(terms), tuple(stores))
-        plain = presumed(nest, self._room) if self.outermost else None
+            return [(step, None)]
+        found = boxes.nests(self, step)
+        if len(found) != 1:
+            return [(Fixed(nest), nest) for nest in found]
+        plain = presumed(found[0], self.room) if self.outermost else None
         if plain is None:
-            return nest
-        step.exact = Exact(nest, self.constants)
-        return plain
+            return [(step, found[0])]
+        step.exact = Exact(found[0], self.constants)
+        return [(step, plain)]
 
     def _live(self) -> None:
         """Between which steps the content of each buffer is needed; where it lies in scratch."""
-        self.nests = [self._nest(step) for step in self.steps]
+        steps, self.steps = self.steps, []
+        self.nests: list[Nest | None] = []
+        last = []  # of what each step comes to
+        for step in steps:
+            for made, nest in self._nests(step):
+                self.steps.append(made)
+                self.nests.append(nest)
+            last.append(len(self.steps) - 1)
+        self.guards = [(last[at] if at >= 0 else -1, k, place) for at, k, place in self.guards]
         for at, (step, nest) in enumerate(zip(self.steps, self.nests, strict=True)):
             for place in touched(step, nest):
                 buffer = place.buffer
@@ -544,19 +507,14 @@ class Schedule:
 _unplaced = Buffer(SCRATCH, 0, np.dtype(np.float64), 0)
 
 
-def _read_by_loops(graph: Graph) -> set[int]:
-    """The records that only elementwise operations and reductions read."""
+def _read_by_loops(graph: Graph, joins: Container[int]) -> set[int]:
+    """The records that only elementwise operations and reductions read, or joins on their way."""
     found = set(range(len(graph.nodes))) - set(graph.roots())
-    for node in graph.nodes:
+    for position, node in enumerate(graph.nodes):
         loops = node.op is None or node.op.kind is ELEMENTWISE or node.name == "to"
-        if not loops and node.name not in REDUCTIONS:
+        if not loops and position not in joins and node.name not in REDUCTIONS:
             found -= set(node.args)
     return found
-
-
-def _is_literal(node: Node) -> bool:
-    """Whether all elements of a constant are one number."""
-    return node.uniform and supported(node.dtype)
 
 
 def _product(shape: Shape) -> int:

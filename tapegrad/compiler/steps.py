@@ -12,17 +12,25 @@ from tapegrad.compiler.presumed import Exact
 from tapegrad.compiler.routine import Routine
 from tapegrad.tape import Shape
 
+# What becomes of a record.
+MAP, REDUCE, WINDOW, LEAF, MATRIX, PIECES, JOINED, PICK, PUT, SCAN, NATIVE, CALL, NESTED = (
+    "map", "reduce", "window", "leaf", "matrix", "pieces", "joined", "pick", "put", "scan",
+    "native", "call", "nested",
+)  # fmt: skip
+
 
 class Loop:
     """A nest in the making; `exact` is what is run where its last store holds True."""
 
-    __slots__ = ("again", "domain", "exact", "members", "nodes", "stores")
+    __slots__ = ("again", "domain", "exact", "joined", "members", "nodes", "stores", "thinned")
 
     def __init__(self, domain: Shape) -> None:
         self.domain = domain
         self.nodes: list[int] = []
         self.members: set[int] = set()
         self.again: set[int] = set()  # what another loop has computed before
+        self.joined: set[int] = set()  # joins that it reads and nobody has written
+        self.thinned = False  # whether another loop computes some of it instead
         self.stores: list[tuple[int, Place, str]] = []
         self.exact: Exact | None = None
 

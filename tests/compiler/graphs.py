@@ -8,7 +8,7 @@ import pytest
 import tapegrad as tg
 from tapegrad.compiler import variant
 from tapegrad.compiler.graph import Graph, Guard, Node, check
-from tapegrad.compiler.passes.padded import ADDED
+from tapegrad.compiler.pieces import ADDED
 from tapegrad.compiler.region import (
     BRANCH,
     LOOP,

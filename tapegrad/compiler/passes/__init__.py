@@ -7,6 +7,7 @@ from tapegrad.compiler.passes.apart import taken_apart
 from tapegrad.compiler.passes.batches import with_whole_batches
 from tapegrad.compiler.passes.dead import without_dead
 from tapegrad.compiler.passes.expand import expanded
+from tapegrad.compiler.passes.folded import folded
 from tapegrad.compiler.passes.kept import with_kept_values
 from tapegrad.compiler.passes.late import late
 from tapegrad.compiler.passes.narrow import narrowed
@@ -18,4 +19,4 @@ def optimised(graph: Graph) -> Graph:
     """All passes, in order."""
     graph = without_dead(narrowed(with_kept_values(without_dead(graph)), optimised))
     whole = with_whole_batches(simplified(taken_apart(expanded(graph))))
-    return late(without_dead(with_sums_of_parts(whole)))
+    return late(without_dead(folded(with_sums_of_parts(whole))))

@@ -10,21 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from tapegrad.compiler.graph import Builder, Graph, Node
-
-ADDED = "added"  # the name of the record: operands are a base (or none) and the parts
-
-
-class Sum:
-    """Stands where an operation would: parts are added to a base, or to zeros."""
-
-    name = ADDED
-    kind = ADDED
-
-    def __repr__(self) -> str:
-        return ADDED
-
-
-SUM = Sum()
+from tapegrad.compiler.pieces import SUM
 
 
 def with_sums_of_parts(graph: Graph) -> Graph:
