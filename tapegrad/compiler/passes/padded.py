@@ -23,7 +23,7 @@ def with_sums_of_parts(graph: Graph) -> Graph:
     for position, node in enumerate(graph.nodes):
         if node.name == "add" and not inner[position]:
             leaves = _leaves(graph, position, inner)
-            parts = [k for k in leaves if _is_padding(graph.nodes[k]) and uses[k] == 1]
+            parts = [k for k in leaves if uses[k] == 1 and _is_part(graph.nodes[k], node)]
             if len(parts) > 1:
                 builder.where[position] = _sum(builder, graph, node, leaves, set(parts))
                 continue
@@ -33,6 +33,11 @@ def with_sums_of_parts(graph: Graph) -> Graph:
 
 def _is_padding(node: Node) -> bool:
     return node.name == "embed"
+
+
+def _is_part(node: Node, whole: Node) -> bool:
+    """Whether a value is a padding as large as a sum; a smaller one is broadcast first."""
+    return _is_padding(node) and node.spec == whole.spec
 
 
 def _inner(graph: Graph, uses: list[int]) -> list[bool]:

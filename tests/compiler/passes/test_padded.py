@@ -62,6 +62,27 @@ def test_a_sum_that_something_else_reads():
     assert "embed" not in names(without_dead(passed(with_sums_of_parts, before, a)))
 
 
+def test_paddings_that_are_broadcast_are_no_parts():
+    a = np.array([1.0, 2.0])
+    for wide in (np.arange(8.0).reshape(2, 4), np.arange(16.0).reshape(4, 4)):
+        parts = [part(0, (0, 2)), part(0, (1, 3))]
+        inside = graph(a, wide, *parts, ("add", (2, 3)), ("add", (4, 1)), ("neg", (5,)))
+        outside = graph(a, wide, *parts, ("add", (1, 2)), ("add", (4, 3)), ("neg", (5,)))
+        first = graph(a, wide, *parts, ("add", (3, 1)), ("add", (2, 4)), ("neg", (5,)))
+        for before in (inside, outside, first):
+            after = passed(with_sums_of_parts, before, a, wide)
+            same_bits(executed(after, a, wide), run(before, a, wide))
+
+
+def test_gradients_that_are_broadcast():
+    def f(wide, v):
+        first = tg.grad(lambda v: np.sum(np.sin(v[:2])))(v)
+        return wide + first + tg.grad(lambda v: np.sum(np.sin(v[1:3])))(v)
+
+    wide, v = np.arange(16.0).reshape(4, 4), np.linspace(0.1, 0.9, 4)
+    np.testing.assert_allclose(tg.jit(f)(wide, v), f(wide, v), rtol=1e-14)
+
+
 def test_bases_that_are_broadcast():
     a = np.array([1.0, 2.0])
     for base in (np.array(0.5), np.array([0.25])):
