@@ -466,6 +466,38 @@ def place(t: Tensor) -> int:
     return t._pos
 
 
+# Of leaves that got another shape in place, by the key of each: the keys that it had before.
+former: dict[int, list[int]] = {}
+
+
+def renew(leaf: Tensor) -> None:
+    """Make a leaf that is about to get another shape a new one to every tape.
+
+    Records that have read it lead to what stands in for it there, and a sweep down to that raises.
+    """
+    key, shape = leaf._pos, leaf._a.shape
+    leaf._pos = -leaf_keys()
+
+    def refuse(gradient: Tensor) -> None:
+        raise RuntimeError(
+            f"a gradient of shape {shape} leads to a leaf that an in-place operation has given the "
+            f"shape {leaf._a.shape} since: reshape the leaf before it is computed with"
+        )
+
+    tapes = Tape.all()
+    for tape in tapes:
+        code = tape.slots.get(key)
+        if code is not None:
+            stand_in = tape.leaves[-code - 1] = wrap(leaf._a)
+            stand_in._pos = key
+            stand_in.extra["hooks"] = {0: refuse}
+    former[leaf._pos] = [*former.pop(key, ()), key]
+    for new, keys in tuple(former.items()):
+        former[new] = [k for k in keys if any(k in tape.slots for tape in tapes)]
+        if not former[new]:
+            del former[new]
+
+
 def check_readable(t: Tensor, name: str) -> None:
     """Refuse to make a number of a value that a transform follows: a gradient would be lost."""
     if type(t) is not Tensor:
