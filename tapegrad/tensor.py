@@ -408,6 +408,7 @@ class Tensor(Operations):
         return tape, position
 
 
+NOWHERE = 1 << 62  # the place of a Tensor that a transform has taken over from its older views
 INFERENCE = "it was made in inference mode"
 NO_GRAD = "it was made under `no_grad`"
 _new = Tensor.__new__

@@ -28,7 +28,7 @@ from tapegrad.ops.shape import alias, clone
 from tapegrad.record import run, running_lifted
 from tapegrad.specimen import Specimen
 from tapegrad.tape import current
-from tapegrad.tensor import Tensor, View, place, wrap
+from tapegrad.tensor import NOWHERE, Tensor, View, place, wrap
 from tapegrad.turned import chain_to
 from tapegrad.turning import turning_lifted
 
@@ -505,9 +505,12 @@ def plain_again(t: Tensor) -> None:
 
 
 def become(t: Tensor, kind: type[Lifted], array: np.ndarray, lift: Any) -> None:
-    """Turn a Tensor, which the user holds, into a lifted one."""
+    """Turn a Tensor, which the user holds, into a lifted one.
+
+    Its older views are none: the place of no base tells them so, see `tapegrad.record.regenerate`.
+    """
     t.__class__ = kind
-    t._a, t._pos, t._home, t._s, t._lift = array, 0, None, -1, lift
+    t._a, t._pos, t._home, t._s, t._lift = array, NOWHERE, None, -1, lift
     if lift.at.members is not None:
         lift.at.members.add(t)
 
