@@ -25,7 +25,7 @@ from tapegrad.ops.shape import (
     unsqueeze,
 )
 from tapegrad.tape import Shape
-from tapegrad.tensor import Chain, Tensor, View, noted
+from tapegrad.tensor import Chain, Tensor, View, noted, place
 
 Params = dict[str, Any]
 KEY = "turned"  # in a Tensor's `extra`
@@ -94,7 +94,7 @@ def shown_of(t: Tensor, window: Params) -> tuple[Tensor, Params]:
     That is the Tensor itself; of a view that does not show all of the window, it is the base.
     """
     home = t._home
-    if type(t) is Tensor and t._pos > 0 and isinstance(home, View) and not home.opaque:
+    if type(t) is Tensor and isinstance(home, View) and not home.opaque and place(t) > 0:
         base = home.base
         if type(base) is Tensor and (strided_map(**window) < 0).any():
             return base, _laid(window, base)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from tapegrad.functions.arguments import as_input, one_dim
 from tapegrad.functions.shapes import shaped
 from tapegrad.ops.shape import as_strided as op
@@ -30,13 +32,21 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
     if a.base is None:  # the Tensor is all of its storage
         return _within(x, size, stride, storage_offset)
     owner, start = root(a), x.storage_offset()
-    if a is not x._a or not owner.flags.forc or (x._pos > 0 and type(x._home) is View):
+    beyond = type(x._home) is View and not _inside(a, start, size, stride, storage_offset)
+    if a is not x._a or not owner.flags.forc or beyond:
         params = _window(x, size, stride, storage_offset, start, owner.size)
         if a is not x._a:
             _check_own(params, "as_strided")
         x, params = shown_of(x, params)
         return run(op, (x,), params)
     return _within(x, size, stride, storage_offset, start, owner.size)
+
+
+def _inside(a: np.ndarray, start: int, size: Any, stride: Any, offset: int | None) -> bool:
+    """Whether it is easily seen that an array shows all of a window into its storage."""
+    first = 0 if offset is None else offset - start
+    last = first + sum([(n - 1) * k for n, k in zip(size, stride, strict=False)])
+    return a.flags.c_contiguous and first >= 0 and last < a.size
 
 
 def window(x: Tensor, size: Any, stride: Any, offset: int | None, name: str) -> Sight:
