@@ -26,6 +26,7 @@ from tapegrad.record import (
 from tapegrad.refusals import mismatch, undefined, unfit
 from tapegrad.tape import DTYPE_BITS, LARGE, MODE_CAREFUL, MODE_FAST, SAVES, Tape, current
 from tapegrad.tensor import F8, INFERENCE, NO_GRAD, Tensor, View, noted, place, placed
+from tapegrad.turned import chain_to, check_chain
 
 # Compiled code, of (target, operand or None, code): the target, or None where it refuses.
 compiled: Callable[[Tensor, Any, int], Tensor | None] | None = None
@@ -148,7 +149,7 @@ def written(op: Op) -> Callable[[Tensor, Any], Tensor]:
         bits = 0 if b.ndim or not target._s else SCALAR_B
         kept = (None, b, None) if reads_other else None
         target._pos = tape.append(word | bits, (target._pos, 0), target._a.shape, 0, kept)
-        _retain_anew(target, tape)
+        retain_anew(target, tape)
 
     code = op.code
 
@@ -205,12 +206,8 @@ def check_inplace(name: str, target: Tensor, tape: Tape, listening: bool) -> Non
     """Refuse in-place changes that would make a gradient wrong."""
     if not isinstance(target, Tensor):
         raise TypeError(f"`{name}` changes a Tensor, got {type(target).__name__}")
-    _check_view(name, target, tape, listening)
-    if target._pos < 0 and tape.enabled:
-        raise RuntimeError(
-            f"`{name}`: a leaf that requires grad (shape {target._a.shape}) cannot be changed by "
-            "an in-place operation; use `no_grad()`, or an operation that returns a new Tensor"
-        )
+    check_view(name, target, tape, listening)
+    check_history(name, target, tape)
     if listening and target._a.dtype.kind not in "fc":
         raise RuntimeError(
             f"`{name}`: a Tensor of {target.dtype} cannot hold a result that requires grad"
@@ -229,7 +226,17 @@ def check_inplace(name: str, target: Tensor, tape: Tape, listening: bool) -> Non
         )
 
 
-def _check_view(name: str, target: Tensor, tape: Tape, listening: bool) -> None:
+def check_history(name: str, target: Tensor, tape: Tape) -> None:
+    """Refuse in-place changes of leaves, of which a sweep has to know what they were."""
+    if target._pos < 0 and tape.enabled:
+        raise RuntimeError(
+            f"`{name}`: a leaf that requires grad (shape {target._a.shape}) cannot be changed by "
+            "an in-place operation; use `no_grad()`, or an operation that returns a new Tensor"
+        )
+
+
+def check_view(name: str, target: Tensor, tape: Tape, listening: bool) -> None:
+    """Refuse in-place changes of views that their bases could not follow."""
     home = target._home
     if not isinstance(home, View):
         return
@@ -258,6 +265,8 @@ def _check_view(name: str, target: Tensor, tape: Tape, listening: bool) -> None:
             f"`{name}`: a view of a leaf that requires grad (shape {base._a.shape}) cannot be "
             "changed by an in-place operation; use `no_grad()`, or work on a `clone()`"
         )
+    if listening:
+        check_chain(name, target, home)
 
 
 def barred(name: str, target: Tensor) -> str:
@@ -324,18 +333,19 @@ def move(target: Tensor, tape: Tape, token: int) -> None:
         target._pos = token
         if home is None:
             target._home = tape
-        _retain_anew(target, tape)
+        retain_anew(target, tape)
         return
     base = home.base
     changed_view = placed(target._a, tape, token)
-    base._pos = write_step(tape, write_view, (base, changed_view), base._a, {"chain": home.chain})
+    chain = chain_to(target, home)
+    base._pos = write_step(tape, write_view, (base, changed_view), base._a, {"chain": chain})
     if base._home is None:
         base._home = tape
-    _retain_anew(base, tape)
+    retain_anew(base, tape)
     regenerate(target, home)
 
 
-def _retain_anew(t: Tensor, tape: Tape) -> None:
+def retain_anew(t: Tensor, tape: Tape) -> None:
     """`retain_grad` follows the Tensor; hooks stay with the value that they were set on."""
     follow = noted(t, "retain_anew")
     if follow is not None:

@@ -64,7 +64,8 @@ def layout_of(op: Op, arrays: list[Any], result: np.ndarray, params: dict[str, A
     if op.name == "diagonal_embed" and kind is F8:
         return _embedded(arrays[0], result, params)
     if op.name in SEEN:
-        place = place_of(arrays[0], SEEN[op.name](arrays[0], **params))
+        seen = SEEN[op.name](arrays[0], **params)
+        place = place_of(arrays[0], seen) if type(seen) is np.ndarray else -1
         return None if place < 0 else (0, place)
     if op.name in WRITTEN and kind is F8:
         return _written(arrays[0], arrays[1], WRITTEN[op.name](arrays[0], **params))

@@ -42,6 +42,7 @@ from tapegrad.tensor import (
     regenerating,
     wrap,
 )
+from tapegrad.turned import chain_to, unchanged
 
 
 def run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
@@ -379,6 +380,14 @@ def regenerate(t: Tensor, home: View) -> None:
     """Give a view the place that follows from its base's new one."""
     base = home.base
     assert base is not None
+    if type(base) is not Tensor:
+        raise RuntimeError(
+            f"this Tensor of shape {t._a.shape} is a view of one that was changed in place under a "
+            "transform since, by a value that the transform follows: make the view after that"
+        )
+    if unchanged(base, home.stamp):
+        home.stamp = base._pos
+        return
     if home.opaque:
         raise RuntimeError(
             f"this Tensor of shape {t._a.shape} is an argument that a Function returned, or a view "
@@ -391,7 +400,7 @@ def regenerate(t: Tensor, home: View) -> None:
         return
     tape = base._home if isinstance(base._home, Tape) else current.tape
     home.tape = tape
-    t._pos = write_step(tape, replay, (base,), t._a, {"chain": home.chain})
+    t._pos = write_step(tape, replay, (base,), t._a, {"chain": chain_to(t, home)})
 
 
 def write_step(

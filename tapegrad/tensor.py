@@ -408,6 +408,7 @@ class Tensor(Operations):
         return tape, position
 
 
+NOWHERE = 1 << 62  # the place of a Tensor that a transform has taken over from its older views
 INFERENCE = "it was made in inference mode"
 NO_GRAD = "it was made under `no_grad`"
 _new = Tensor.__new__
@@ -467,6 +468,38 @@ def place(t: Tensor) -> int:
         if place(base) != home.stamp:
             regenerate(t, home)
     return t._pos
+
+
+# Of leaves that got another shape in place, by the key of each: the keys that it had before.
+former: dict[int, list[int]] = {}
+
+
+def renew(leaf: Tensor) -> None:
+    """Make a leaf that is about to get another shape a new one to every tape.
+
+    Records that have read it lead to what stands in for it there, and a sweep down to that raises.
+    """
+    key, shape = leaf._pos, leaf._a.shape
+    leaf._pos = -leaf_keys()
+
+    def refuse(gradient: Tensor) -> None:
+        raise RuntimeError(
+            f"a gradient of shape {shape} leads to a leaf that an in-place operation has given the "
+            f"shape {leaf._a.shape} since: reshape the leaf before it is computed with"
+        )
+
+    tapes = Tape.all()
+    for tape in tapes:
+        code = tape.slots.get(key)
+        if code is not None:
+            stand_in = tape.leaves[-code - 1] = wrap(leaf._a)
+            stand_in._pos = key
+            stand_in.extra["hooks"] = {0: refuse}
+    former[leaf._pos] = [*former.pop(key, ()), key]
+    for new, keys in tuple(former.items()):
+        former[new] = [k for k in keys if any(k in tape.slots for tape in tapes)]
+        if not former[new]:
+            del former[new]
 
 
 def check_readable(t: Tensor, name: str) -> None:

@@ -17,7 +17,7 @@ from tapegrad.kernels import layout
 from tapegrad.kernels.layout import SMALL
 from tapegrad.record import ended
 from tapegrad.tape import MODE_FAST, NARROW, Ended, current
-from tapegrad.tensor import Tensor, View, noted, place, wrap
+from tapegrad.tensor import Tensor, View, former, noted, place, wrap
 
 Tensors = Tensor | Sequence[Tensor]
 _new = Tensor.__new__
@@ -206,7 +206,7 @@ def _from_one(root: Any, weight: Any, inputs: list[Tensor] | None, retain: bool)
         targets = []
         for t in inputs:
             code = tape.slots.get(t._pos) if type(t) is Tensor else None
-            if code is None:
+            if code is None or t._pos in former:
                 return None
             targets.append(code)
         if not targets:
@@ -368,6 +368,7 @@ def _aim(sweep: Sweep, inputs: list[Tensor], direct: dict[int, Any], *, strict: 
             must.append(code)
         elif code:
             may.append(code)
+        may += [tape.slots.get(key, 0) for key in former.get(t._pos, ())]
     sweep.targets, sweep.strict = must + may, len(must)
 
 
@@ -377,6 +378,11 @@ def _gradients(
     """What each of the inputs gets, after the hooks of a leaf have seen it."""
     tape = sweep.tape
     leaves = dict(sweep.leaf_gradients())
+    for t in inputs:
+        for key in former.get(t._pos, ()):
+            code = tape.slots.get(key, 0)
+            if code in leaves:
+                _delivered(tape.leaves[-code - 1], leaves[code], recorded)  # raises
     done: dict[int, Tensor | None] = {}
     for t in inputs:
         key = t._pos
@@ -448,6 +454,11 @@ def _accumulate(found: list[tuple[Tensor, Tensor]], recorded: bool) -> None:
             held = t.grad
             if held is None:
                 t._grad = g
+            elif held._a.shape != t._a.shape:
+                raise RuntimeError(
+                    f"a leaf of shape {t._a.shape} holds a gradient of shape {held._a.shape}, "
+                    "from before it was reshaped in place: set `grad` to None, or reshape it too"
+                )
             elif recorded or held.requires_grad:
                 t._grad = held + g
             else:

@@ -172,9 +172,9 @@ def _unstride(g: Any, *, shape: Dims, size: Dims, stride: Dims, offset: int, lay
 def _only_view(g: Any, *, shape: Dims, chain: Any) -> Any:
     if not s.overlaps(chain):
         return None  # it is written to the place where it lies
-    places = np.arange(math.prod(shape)).reshape(shape)
-    for op, params in chain:
-        places = op.forward(places, **params)
+    places = s.places(shape, chain)
+    if (places < 0).any():
+        return None  # memory that the operand does not show
     flat = unindex(g, np.ascontiguousarray(places), shape=(math.prod(shape),), plan=(HOLE,))
     return s.reshape(flat, shape=shape)
 

@@ -427,13 +427,7 @@ class Traced(Lifted):
     def write(self, result: Tensor) -> None:
         """Take over a result; every view of this memory sees it."""
         lift = self._lift
-        if lift.at.stands is not None:  # kept for the derivative
-            raise Untraceable
-        if lift.at.inside is not None and not lift.fresh():
-            assert lift.at.inside.owner is not None
-            raise outside(lift.at.inside.owner.name)
-        if lift.cell.made < lift.at.floor:
-            raise outside("cond")
+        self._check_inside()
         if lift.cell.frozen:
             raise RuntimeError(
                 "`jit`: the memory of an argument is the caller's, a compiled program cannot write "
@@ -452,6 +446,26 @@ class Traced(Lifted):
             cell.content = position
         cell.version += 1
         lift.position, lift.version = position, cell.version
+
+    def check_turn(self, name: str) -> None:
+        """Refuse to reshape in place what is the caller's, or lies outside of a loop or branch."""
+        self._check_inside()
+        if self._lift.cell.frozen and not self._lift.chain:
+            raise RuntimeError(
+                f"`{name}` under `tapegrad.jit`: an argument (shape {self._a.shape}) is the "
+                "caller's, a compiled program cannot reshape it: write `x = x.t()` for `x.t_()`"
+            )
+
+    def _check_inside(self) -> None:
+        """Refuse changes of what was not made in the function that is traced now."""
+        lift = self._lift
+        if lift.at.stands is not None:  # kept for the derivative
+            raise Untraceable
+        if lift.at.inside is not None and not lift.fresh():
+            assert lift.at.inside.owner is not None
+            raise outside(lift.at.inside.owner.name)
+        if lift.cell.made < lift.at.floor:
+            raise outside("cond")
 
     def __bool__(self) -> bool:
         return bool(self.its_trace.tell(self._single("a condition")))

@@ -26,6 +26,7 @@ from tapegrad.functions import (
     special,
     statistics,
     tiling,
+    turned,
     windows,
 )
 from tapegrad.functions.arguments import numpy_names
@@ -46,7 +47,7 @@ _SPECIAL = "erfc erfinv lgamma digamma sinc i0 logit xlogy".split()
 _SHAPES = (
     "reshape view view_as reshape_as flatten ravel unflatten contiguous clone permute transpose "
     "swapaxes swapdims t movedim moveaxis squeeze unsqueeze expand expand_as broadcast_to narrow "
-    "select diagonal diag tril triu flip unfold to"
+    "select diagonal diag tril triu flip to"
 ).split()
 _JOINING = "split chunk tensor_split unbind".split()
 _REDUCTIONS = (
@@ -125,7 +126,7 @@ def install() -> None:
         (quantiles, _QUANTILES),
         (statistics, _STATISTICS),
         (tiling, _TILING),
-        (windows, ["as_strided"]),
+        (windows, ["as_strided", "unfold"]),
         (indexing, _INDEXING),
         (products, _PRODUCTS),
         (contractions, _CONTRACTIONS),
@@ -138,7 +139,7 @@ def install() -> None:
                 method = view_of(numpy_names(method.__wrapped__))
             setattr(Tensor, name, numpy_names(method) if name in _ALONG else method)
     for name, function in (
-        ALIASES | inplace.METHODS | {"where": _where, "polygamma": _polygamma}
+        ALIASES | inplace.METHODS | turned.METHODS | {"where": _where, "polygamma": _polygamma}
     ).items():
         setattr(Tensor, name, function)
     for name in ("float", "double", "half", "long", "int", "short", "bool"):

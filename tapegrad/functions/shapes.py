@@ -61,7 +61,7 @@ def _reshaped(x: Tensor, size: tuple[Any, ...]) -> Sight | None:
     return Sight(s.reshape, x, {"shape": r.shape}, r, r.shape)
 
 
-def _shaped(x: Tensor, new: tuple[int, ...]) -> Tensor | Sight:
+def shaped(x: Tensor, new: tuple[int, ...]) -> Tensor | Sight:
     """`reshape` to a shape that is known to be right."""
     if x._a.flags.c_contiguous:
         return Sight(s.reshape, x, {"shape": new}, x._a.reshape(new), new)
@@ -127,16 +127,16 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor | Sight
     shape = x._a.shape
     n = len(shape)
     if not n:
-        return _shaped(x, (1,))
+        return shaped(x, (1,))
     first, last = one_dim(start_dim, n, "flatten"), one_dim(end_dim, n, "flatten")
     if first > last:
         raise RuntimeError(f"`flatten`: start_dim {start_dim} comes after end_dim {end_dim}")
     if first == last:
         return x
     if last - first == n - 1:
-        return _shaped(x, (x._a.size,))
+        return shaped(x, (x._a.size,))
     middle = math.prod(shape[first : last + 1])
-    return _shaped(x, (*shape[:first], middle, *shape[last + 1 :]))
+    return shaped(x, (*shape[:first], middle, *shape[last + 1 :]))
 
 
 def ravel(input: Any) -> Tensor:
@@ -166,7 +166,7 @@ def unflatten(input: Any, dim: int, sizes: Any) -> Tensor | Sight:
     if found is not None:
         return found
     part = whole_shape((given,), shape[d : d + 1], "unflatten")
-    return _shaped(x, (*before, *part, *after))
+    return shaped(x, (*before, *part, *after))
 
 
 def contiguous(input: Any) -> Tensor:
@@ -223,10 +223,11 @@ def transpose(input: Any, dim0: int, dim1: int) -> Sight:
     >>> tg.transpose(tg.zeros(2, 3), 0, 1).shape
     tapegrad.Size([3, 2])
     """
-    return _swapped(input, dim0, dim1, "transpose")
+    return swapped(input, dim0, dim1, "transpose")
 
 
-def _swapped(input: Any, dim0: int, dim1: int, name: str) -> Sight:
+def swapped(input: Any, dim0: int, dim1: int, name: str) -> Sight:
+    """The view with two dimensions swapped."""
     x = as_input(input, name)
     n = x._a.ndim
     a, b = one_dim(dim0, n, name), one_dim(dim1, n, name)
@@ -247,7 +248,7 @@ def swapaxes(input: Any, axis0: int, axis1: int) -> Sight:
     >>> tg.swapaxes(tg.zeros(2, 3), axis0=0, axis1=1).shape
     tapegrad.Size([3, 2])
     """
-    return _swapped(input, axis0, axis1, "swapaxes")
+    return swapped(input, axis0, axis1, "swapaxes")
 
 
 @view_of
@@ -258,11 +259,15 @@ def t(input: Any) -> Sight:
     >>> tg.t(tg.zeros(2, 3)).shape
     tapegrad.Size([3, 2])
     """
-    x = as_input(input, "t")
+    return turned(as_input(input, "t"), "t")
+
+
+def turned(x: Tensor, name: str) -> Sight:
+    """The view of a matrix, or of less, that is its transpose."""
     n = x._a.ndim
     if n > 2:
         raise RuntimeError(
-            f"`t` takes at most 2 dimensions, got the shape {x._a.shape}: use `transpose` or `mT`"
+            f"`{name}` takes at most 2 dimensions, got the shape {x._a.shape}: use `transpose`"
         )
     return _permuted(x, tuple(range(n))[::-1])
 
@@ -329,17 +334,23 @@ def squeeze(input: Any, dim: Any = None) -> Sight:
     >>> tg.squeeze(tg.zeros(1, 2, 1)).shape
     tapegrad.Size([2])
     """
-    x = as_input(input, "squeeze")
+    return squeezed(as_input(input, "squeeze"), dim, "squeeze")
+
+
+def squeezed(x: Tensor, dim: Any, name: str) -> Sight:
+    """The view without dimensions of size 1."""
     shape = x._a.shape
     n = len(shape)
     dims: tuple[int, ...]
     if dim is None:
         dims = tuple([d for d in range(n) if shape[d] == 1])
     elif isinstance(dim, int):
-        d = one_dim(dim, n, "squeeze")
+        d = one_dim(dim, n, name)
         dims = (d,) if n and shape[d] == 1 else ()
     else:
-        chosen = [one_dim(d, n, "squeeze") for d in dim]
+        chosen = [one_dim(d, n, name) for d in dim]
+        if len(set(chosen)) < len(chosen):
+            raise RuntimeError(f"`{name}`: a dimension appears twice in {tuple(dim)}")
         dims = tuple(sorted([d for d in chosen if n and shape[d] == 1]))
     return Sight(s.squeeze, x, {"dims": dims}, x._a.squeeze(dims), dims)
 
@@ -352,9 +363,13 @@ def unsqueeze(input: Any, dim: int) -> Sight:
     >>> tg.unsqueeze(tg.zeros(2), 0).shape
     tapegrad.Size([1, 2])
     """
-    x = as_input(input, "unsqueeze")
+    return unsqueezed(as_input(input, "unsqueeze"), dim, "unsqueeze")
+
+
+def unsqueezed(x: Tensor, dim: int, name: str) -> Sight:
+    """The view with one more dimension of size 1."""
     a = x._a
-    d = one_dim(dim, a.ndim + 1, "unsqueeze")
+    d = one_dim(dim, a.ndim + 1, name)
     r = a.reshape((*a.shape[:d], 1, *a.shape[d:]))
     return Sight(s.unsqueeze, x, {"dims": (d,)}, r, d)
 
@@ -551,29 +566,6 @@ def flip(input: Any, *given: Any, dims: Any = None) -> Tensor:
     if found is not None:
         return found
     return run_moved(s.flip, (x,), {"dims": chosen}, how=chosen)
-
-
-@view_of
-def unfold(input: Any, dimension: int, size: int, step: int) -> Tensor | Sight:
-    """All windows of a size along a dimension, as a new last dimension; a view.
-
-    >>> import tapegrad as tg
-    >>> tg.arange(4).unfold(0, 2, 1)
-    tensor([[0, 1],
-            [1, 2],
-            [2, 3]])
-    """
-    x = as_input(input, "unfold")
-    d = one_dim(dimension, x._a.ndim, "unfold")
-    n = x._a.shape[d] if x._a.ndim else 1
-    if not 0 < size <= n or step < 1:
-        raise RuntimeError(
-            f"`unfold`: size {size} and step {step} do not fit dimension {dimension} of size {n}"
-        )
-    if not x._a.ndim:
-        return _shaped(x, (1,))
-    params = {"dim": d, "size": size, "step": step}
-    return Sight(s.unfold, x, params, s.unfold.forward(x._a, **params), (d, size, step))
 
 
 def to(input: Any, *args: Any, dtype: Any = None, copy: bool = False, device: Any = None) -> Tensor:

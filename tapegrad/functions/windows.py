@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from tapegrad.functions.arguments import as_input
+import numpy as np
+
+from tapegrad.functions.arguments import as_input, one_dim
+from tapegrad.functions.shapes import shaped
 from tapegrad.ops.shape import as_strided as op
 from tapegrad.ops.shape import strided_map
+from tapegrad.ops.shape import unfold as windows
 from tapegrad.record import run
 from tapegrad.specimen import lying
 from tapegrad.storage import root
-from tapegrad.tensor import Tensor
+from tapegrad.tensor import Tensor, View
+from tapegrad.turned import shown_of
 from tapegrad.views import Sight, view_of
 
 
@@ -27,17 +32,43 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
     if a.base is None:  # the Tensor is all of its storage
         return _within(x, size, stride, storage_offset)
     owner, start = root(a), x.storage_offset()
-    if a is not x._a:
+    beyond = type(x._home) is View and not _inside(a, start, size, stride, storage_offset)
+    if a is not x._a or not owner.flags.forc or beyond:
         params = _window(x, size, stride, storage_offset, start, owner.size)
-        if (strided_map(**params) < 0).any():
-            raise RuntimeError(
-                "`as_strided` inside a transform shows no memory but that of its operand: call it "
-                "on the Tensor that the operand is a view of"
-            )
+        if a is not x._a:
+            _check_own(params, "as_strided")
+        x, params = shown_of(x, params)
         return run(op, (x,), params)
-    if owner.flags.forc:
-        return _within(x, size, stride, storage_offset, start, owner.size)
-    return run(op, (x,), _window(x, size, stride, storage_offset, start, owner.size))
+    return _within(x, size, stride, storage_offset, start, owner.size)
+
+
+def _inside(a: np.ndarray, start: int, size: Any, stride: Any, offset: int | None) -> bool:
+    """Whether it is easily seen that an array shows all of a window into its storage."""
+    first = 0 if offset is None else offset - start
+    last = first + sum([(n - 1) * k for n, k in zip(size, stride, strict=False)])
+    return a.flags.c_contiguous and first >= 0 and last < a.size
+
+
+def window(x: Tensor, size: Any, stride: Any, offset: int | None, name: str) -> Sight:
+    """The view of the storage that a Tensor itself shall become."""
+    a = lying(x._a)
+    owner = root(a)
+    params = _window(x, size, stride, offset, x.storage_offset(), owner.size, name)
+    if a is not x._a:
+        _check_own(params, name)
+    r = op.forward(a, **params)
+    if root(r) is not owner:
+        raise RuntimeError(f"`{name}`: the storage of this Tensor has gaps: use `clone()` first")
+    return Sight(op, x, params, r)
+
+
+def _check_own(params: dict[str, Any], name: str) -> None:
+    """Refuse a window that reaches beyond its operand, in a transform that lends but this."""
+    if (strided_map(**params) < 0).any():
+        raise RuntimeError(
+            f"`{name}` inside a transform shows no memory but that of its operand: call it "
+            "on the Tensor that the operand is a view of"
+        )
 
 
 @view_of
@@ -50,17 +81,41 @@ def _within(
 
 
 def _window(
-    x: Tensor, size: Any, stride: Any, offset: int | None, start: int, count: int
-) -> dict[str, Any]:
+    x: Tensor, size: Any, stride: Any, offset: int | None, start: int, count: int,
+    name: str = "as_strided",
+) -> dict[str, Any]:  # fmt: skip
     size, stride = tuple([int(n) for n in size]), tuple([int(n) for n in stride])
     offset = start if offset is None else offset
     if len(size) != len(stride) or offset < 0 or min((*size, *stride), default=0) < 0:
-        raise RuntimeError(f"`as_strided`: size {size} and stride {stride} do not fit together")
+        raise RuntimeError(f"`{name}`: size {size} and stride {stride} do not fit together")
     last = offset + sum([(n - 1) * k for n, k in zip(size, stride)])
     if all(size) and last >= count:
         raise RuntimeError(
-            f"`as_strided`: size {size}, stride {stride} and offset {offset} reach beyond the "
+            f"`{name}`: size {size}, stride {stride} and offset {offset} reach beyond the "
             f"storage of {count} elements"
         )
     layout = (x._a.shape, x.stride(), start)
     return {"size": size, "stride": stride, "offset": offset, "layout": layout}
+
+
+@view_of
+def unfold(input: Any, dimension: int, size: int, step: int) -> Tensor | Sight:
+    """All windows of a size along a dimension, as a new last dimension; a view.
+
+    >>> import tapegrad as tg
+    >>> tg.arange(4).unfold(0, 2, 1)
+    tensor([[0, 1],
+            [1, 2],
+            [2, 3]])
+    """
+    x = as_input(input, "unfold")
+    d = one_dim(dimension, x._a.ndim, "unfold")
+    n = x._a.shape[d] if x._a.ndim else 1
+    if not 0 < size <= n or step < 1:
+        raise RuntimeError(
+            f"`unfold`: size {size} and step {step} do not fit dimension {dimension} of size {n}"
+        )
+    if not x._a.ndim:
+        return shaped(x, (1,))
+    params = {"dim": d, "size": size, "step": step}
+    return Sight(windows, x, params, windows.forward(x._a, **params), (d, size, step))

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from tapegrad import storage
+from tapegrad import storage, turning
 from tapegrad.autograd.engine import gradients
 from tapegrad.autograd.function import seeing_lifted
 from tapegrad.inplace import barred, changing_lifted, run_inplace
@@ -26,8 +26,11 @@ from tapegrad.ops.core import Op
 from tapegrad.ops.index import assign
 from tapegrad.ops.shape import alias, clone
 from tapegrad.record import run, running_lifted
+from tapegrad.specimen import Specimen
 from tapegrad.tape import current
-from tapegrad.tensor import Tensor, View, place, wrap
+from tapegrad.tensor import NOWHERE, Tensor, View, place, wrap
+from tapegrad.turned import chain_to
+from tapegrad.turning import turning_lifted
 
 _numbers = itertools.count(1)
 
@@ -165,6 +168,10 @@ class Lifted(Tensor):
     def write(self, result: Tensor) -> None:
         """Take over, in place, the parts of a result that is lifted at the same level or not."""
         raise NotImplementedError
+
+    def check_turn(self, name: str) -> None:
+        """Refuse to reshape in place what a gradient is asked for in, or who knows it outside."""
+        check_turn(self.parts()[0], name)
 
     def parts(self) -> tuple[Tensor, ...]:
         """The Tensors that this one stands for."""
@@ -373,6 +380,25 @@ def _changed(
     return target
 
 
+@turning_lifted
+def turn_lifted(op: Op, t: Tensor, params: dict[str, Any], name: str) -> None:
+    """Make a lifted Tensor stand for views of its parts."""
+    check_turn(t, name)
+    shown = run(op, (t,), params)
+    assert type(shown) is type(t)
+    t._a, t._lift = shown._a, shown._lift
+    if type(t._a) is Specimen:
+        t._a.owner = t
+
+
+def check_turn(t: Tensor, name: str) -> None:
+    """Refuse to reshape in place what cannot be changed in place either."""
+    if isinstance(t, Lifted):
+        t.check_turn(name)
+    else:
+        turning.check_turn(t, name)
+
+
 def _innermost(t: Tensor) -> list[Tensor]:
     """The Tensors with memory of their own that a Tensor stands for."""
     return [x for part in t.parts() for x in _innermost(part)] if isinstance(t, Lifted) else [t]
@@ -449,7 +475,7 @@ def based(t: Tensor) -> tuple[Tensor, Any] | None:
     if isinstance(home, View) and home.base is not None:
         if home.opaque:
             raise RuntimeError(barred("an in-place operation", t))
-        return home.base, home.chain
+        return home.base, chain_to(t, home)
     return None
 
 
@@ -479,9 +505,12 @@ def plain_again(t: Tensor) -> None:
 
 
 def become(t: Tensor, kind: type[Lifted], array: np.ndarray, lift: Any) -> None:
-    """Turn a Tensor, which the user holds, into a lifted one."""
+    """Turn a Tensor, which the user holds, into a lifted one.
+
+    Its older views are none: the place of no base tells them so, see `tapegrad.record.regenerate`.
+    """
     t.__class__ = kind
-    t._a, t._pos, t._home, t._s, t._lift = array, 0, None, -1, lift
+    t._a, t._pos, t._home, t._s, t._lift = array, NOWHERE, None, -1, lift
     if lift.at.members is not None:
         lift.at.members.add(t)
 

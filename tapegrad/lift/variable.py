@@ -36,6 +36,8 @@ def variable(x: Tensor, levels: list[Level] | None = None) -> Tensor:
     if x._pos:
         again = run(alias, (x,), {})
         if any(True for _ in followed_leaves(again)):
+            again._a.flags.writeable = False  # a change in place would move it on the tape
+            again.extra["followed"] = True
             return again
         # Else it would be taken for a constant, as are the variables of what has ended.
     found = wrap(x._a).requires_grad_()

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.functions import indexing, joining
+from tapegrad.functions import indexing, joining, windows
 from tapegrad.functions import shapes as s
 from tapegrad.functions.arguments import alike, one_dim
 from tapegrad.functions.reductions import sum as total
@@ -370,7 +370,7 @@ def _sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Tensor:
     for size, d in zip(sizes, axes, strict=True):
         if not 0 < size <= t._a.shape[d]:
             raise ValueError(f"`sliding_window_view`: {sizes} does not fit {tensor(x)._a.shape}")
-        t = s.unfold(t, d, size, 1)
+        t = windows.unfold(t, d, size, 1)
     return t
 
 
@@ -385,7 +385,7 @@ def convolve_(a: Any, v: Any, mode: str = "full") -> Tensor:
     n, k = x._a.size, y._a.size
     if not k:
         raise ValueError("`np.convolve`: a vector cannot be empty")
-    full = s.unfold(_pad(x, k - 1), 0, k, 1) @ s.flip(y, (0,))
+    full = windows.unfold(_pad(x, k - 1), 0, k, 1) @ s.flip(y, (0,))
     if mode == "full":
         return full
     if mode == "same":

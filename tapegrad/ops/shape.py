@@ -6,12 +6,13 @@ of slices, integers and None.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from tapegrad import storage
 from tapegrad.ops.core import Op, linear
-from tapegrad.storage import root
 from tapegrad.tape import Shape
 
 
@@ -80,7 +81,7 @@ def _fold(g: Any, *, shape: Shape, dim: int, size: int, step: int) -> Any:
 
 
 def _as_strided(x: Any, *, size: Shape, stride: Shape, offset: int, layout: Any) -> Any:
-    owner, step = root(x), x.itemsize
+    owner, step = storage.root(x), x.itemsize
     flat = owner if owner.flags.c_contiguous else owner.ravel("K")
     view = strided(flat, size, tuple([s * step for s in stride]), offset * step)
     if not x.flags.writeable:
@@ -113,7 +114,7 @@ def _c_strides(shape: Shape) -> Shape:
     return tuple(steps[::-1])[len(steps) - len(shape) :]
 
 
-def _distinct(size: Shape, stride: Shape) -> bool:
+def distinct(size: Shape, stride: Shape) -> bool:
     """Whether no two elements of a strided view share a place (as far as this is easily seen)."""
     reach = 0
     for s, n in sorted((s, n) for s, n in zip(stride, size, strict=True) if n > 1):
@@ -125,7 +126,7 @@ def _distinct(size: Shape, stride: Shape) -> bool:
 
 def _unstride(g: Any, *, shape: Shape, size: Shape, stride: Shape, offset: int, layout: Any) -> Any:
     count = int(np.prod(shape))
-    if count and _distinct(size, stride) and layout[:2] == (shape, _c_strides(shape)):
+    if count and distinct(size, stride) and layout[:2] == (shape, _c_strides(shape)):
         # Every place is read once, from memory in C order: the view of the adjoint can be written.
         start = layout[2]
         low = min(offset, start)
@@ -177,27 +178,70 @@ def _diagonal_embed(g: Any, *, shape: Shape, offset: int, dim1: int, dim2: int) 
     return out
 
 
-def follow(x: Any, chain: Any) -> Any:
-    """What a chain of views leads to."""
+def lies(x: Any, layout: Any) -> bool:
+    """Whether an array lies in its storage as `as_strided` was told that its operand does."""
+    shape, strides, start = layout
+    if x.shape != shape or (x.size and storage.offset(x) != start):
+        return False
+    found = zip(shape, x.strides, strides, strict=True)
+    return not x.size or all(n == 1 or have == step * x.itemsize for n, have, step in found)
+
+
+def follow(x: Any, chain: Any, *, reading: bool = False) -> Any:
+    """The view of an array that a chain of view operations leads to.
+
+    None if the array lies otherwise than that which the chain was made for: `as_strided` needs
+    the same memory, and what `reshape` has to copy serves for `reading` only.
+    """
     for op, params in chain:
-        x = op(x, **params)
+        if op is as_strided and not lies(np.asarray(x), params["layout"]):
+            return None
+        seen = op(x, **params)
+        if op is reshape and not reading and x.size and not np.may_share_memory(seen, x):
+            return None
+        x = seen
     return x
 
 
+def places(shape: Shape, chain: Any) -> Any:
+    """Which element of an array, in C order, each of a view is; -1: it is none of them."""
+    found = np.arange(math.prod(shape)).reshape(shape)
+    for op, params in chain:
+        if op is as_strided:
+            where = strided_map(**params)
+            found = np.where(where >= 0, found.ravel()[where], -1) if found.size else where
+        else:
+            found = op(found, **params)
+    return found
+
+
 def _replay(base: Any, *, chain: Any) -> Any:
-    return follow(base, chain)
+    seen = follow(base, chain, reading=True)
+    if seen is not None:
+        return seen
+    where = places(base.shape, chain)
+    return np.where(where >= 0, base.ravel()[where], np.zeros((), base.dtype))
+
+
+def _overwritten(base: Any, value: Any, chain: Any) -> Any:
+    out = np.array(base)  # not base.copy(): what has no dimensions may be a NumPy scalar
+    seen = follow(out, chain)
+    if seen is not None:
+        seen[...] = value
+        return out
+    out = np.array(base, order="C")
+    where = places(out.shape, chain)
+    inside = where >= 0
+    out.reshape(-1)[where[inside]] = np.broadcast_to(value, where.shape)[inside]
+    return out
 
 
 def _write_view(base: Any, value: Any, *, chain: Any) -> Any:
-    out = np.array(base)  # not base.copy(): what has no dimensions may be a NumPy scalar
-    follow(out, chain)[...] = value
-    return out
+    return _overwritten(base, value, chain)
 
 
 def _zero_view(g: Any, *, chain: Any) -> Any:
-    out = np.array(g)
-    follow(out, chain)[...] = 0
-    return out
+    return _overwritten(g, 0, chain)
 
 
 def overlaps(chain: Any) -> bool:
@@ -207,11 +251,13 @@ def overlaps(chain: Any) -> bool:
 
 def _only_view(g: Any, *, shape: Shape, chain: Any) -> Any:
     out = np.zeros(shape, g.dtype)
-    if overlaps(chain):
-        places = follow(np.arange(out.size).reshape(shape), chain)
-        np.add.at(out.reshape(-1), places, g)
+    seen = None if overlaps(chain) else follow(out, chain)
+    if seen is None:
+        where = places(shape, chain)
+        inside = where >= 0
+        np.add.at(out.reshape(-1), where[inside], g[inside])
     else:
-        follow(out, chain)[...] = g
+        seen[...] = g
     return out
 
 

@@ -299,3 +299,19 @@ def test_an_argument_that_is_returned_is_a_copy():
     for found in (tg.vjp(lambda x: x, given)[0], tg.jvp(lambda x: x, (given,), (X,))[0]):
         found += 1.0
     np.testing.assert_array_equal(given, X)
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [tg.vmap, tg.jit, lambda f: lambda x: tg.jvp(f, (x,), (x,))],
+    ids=["vmap", "jit", "jvp"],
+)
+def test_an_older_view_of_what_a_transform_took_over_is_an_error(transform):
+    def f(x):
+        z = tg.zeros(2, 3)
+        row = z[0]
+        z.add_(x.sum())
+        return row * 1
+
+    with pytest.raises(RuntimeError, match="is a view of one that was changed in place under"):
+        transform(f)(np.ones((2, 3)))

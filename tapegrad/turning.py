@@ -1,0 +1,90 @@
+"""The road of operations that reshape their operand in place: what shows an array another way.
+
+They touch no element.  The Tensor gets the record of the view operation, and the view's array; a
+view stays one of its base, by one step more, and its base stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tapegrad import storage
+from tapegrad.inplace import check_history, check_view, retain_anew
+from tapegrad.ops.core import Op
+from tapegrad.ops.shape import as_strided
+from tapegrad.record import check_open, note_line, resolve, write_step
+from tapegrad.tape import current
+from tapegrad.tensor import Tensor, View, noted, number, renew
+from tapegrad.turned import note_turned, shown_of
+from tapegrad.views import Sight
+
+
+def turn(t: Tensor, sight: Sight, name: str) -> Tensor:
+    """Show a Tensor, from now on, as a view of it would be shown."""
+    op, seen, params, r = sight[:4]
+    if seen is not t:
+        raise TypeError(f"`{name}` changes a Tensor, got {type(t).__name__}")
+    if type(t) is not Tensor:
+        turn_lifted(op, t, params, name)
+        return t
+    tape = current.tape
+    if t._home is not None and t._home is not tape:
+        resolve(t, tape)
+    if tape.lost:
+        check_open(t, tape)
+    check_turn(t, name)
+    before, old, home = t._a, t._pos, t._home
+    if old > 0:  # under `no_grad` too: the record of another shape would not be this Tensor's
+        source, read = shown_of(t, params) if op is as_strided else (t, params)
+        token = write_step(tape, op, (source,), r, read)
+        if tape.anomaly is not None:
+            note_line(tape, token)
+        t._pos = token
+    elif old < 0:
+        renew(t)
+    t._a, t._s = r, number(r)
+    if isinstance(home, View):
+        if home.base is not None:
+            t._home = _stepped(home, op, params)
+    else:
+        note_turned(t, before, old)
+    if old > 0:
+        retain_anew(t, tape)
+    if r.flags.writeable:  # the versions of what a transform only lends are its owner's
+        storage.bump(storage.root(r))
+    return t
+
+
+def check_turn(t: Tensor, name: str) -> None:
+    """Refuse to reshape in place what cannot be changed in place either."""
+    tape = current.tape
+    check_view(name, t, tape, bool(tape.mode and t._pos))
+    check_history(name, t, tape)
+    lent = t._pos < 0 and not t._a.flags.writeable
+    if lent or noted(t, "followed") is not None:
+        raise RuntimeError(
+            f"`{name}`: this Tensor (shape {t._a.shape}) is what a transform differentiates in, "
+            "and cannot be reshaped in place: use the operation that returns a new Tensor"
+        )
+
+
+def _stepped(home: View, op: Op, params: dict[str, Any]) -> View:
+    """A view that is one step further from its base."""
+    found = View(home.base, (*home.chain, (op, params)), home.tape, frozen=home.frozen)
+    found.stamp, found.several = home.stamp, home.several
+    return found
+
+
+def _not_loaded(op: Op, t: Tensor, params: dict[str, Any], name: str) -> None:
+    raise RuntimeError("Tensors under a transform need `tapegrad.lifted`, which is not imported")
+
+
+turn_lifted: Callable[[Op, Tensor, dict[str, Any], str], None] = _not_loaded
+
+
+def turning_lifted(function: Any) -> Any:
+    """Say how Tensors under a transform are reshaped in place: above this module's knowledge."""
+    global turn_lifted
+    turn_lifted = function
+    return function
