@@ -17,8 +17,9 @@ from tapegrad.layouts import address, layout_of
 from tapegrad.ops import along as rows
 from tapegrad.ops.core import Op
 from tapegrad.record import run
+from tapegrad.shapes import shapes
 from tapegrad.size import only_ints
-from tapegrad.tape import DTYPE_BITS, GENERAL, SAVES, shapes
+from tapegrad.tape import DTYPE_BITS, GENERAL, SAVES
 from tapegrad.tensor import F8, SHORT, Tensor
 
 # Compiled code, of (Tensor, Plan): the Tensor, or None where it refuses; see `tapegrad.road`.

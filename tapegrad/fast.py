@@ -8,8 +8,8 @@ record are those of `Tape.append`: a call there would cost a tenth of the whole.
 These functions in Python are what an operation begins with.  Compiled code takes their place as
 `Op.short` once there is some (see `tapegrad.road`), and calls them for what it does not take.
 
-Shapes are compared by their numbers (see `tapegrad.tape.Shapes`): what follows from a pair of them,
-the result's shape and how the operands are broadcast, is worked out once.
+Shapes are compared by their numbers (see `tapegrad.shapes`): what follows from a pair of them, the
+result's shape and how the operands are broadcast, is worked out once.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from tapegrad.layouts import classes, matrix_layout
 from tapegrad.ops.core import Formula, Op
 from tapegrad.ops.elementwise import Lazy
 from tapegrad.record import resolve, run
+from tapegrad.shapes import shapes
 from tapegrad.tape import (
     CLASS_SHIFT,
     DTYPE_BITS,
@@ -34,7 +35,6 @@ from tapegrad.tape import (
     Tape,
     current,
     pack_into,
-    shapes,
 )
 from tapegrad.tensor import F4, F8, SHORT, Tensor, number, wrap
 

@@ -24,7 +24,8 @@ from tapegrad.record import (
     write_step,
 )
 from tapegrad.refusals import mismatch, undefined, unfit
-from tapegrad.tape import DTYPE_BITS, LARGE, MODE_CAREFUL, MODE_FAST, SAVES, Tape, current
+from tapegrad.shapes import LARGE
+from tapegrad.tape import DTYPE_BITS, MODE_CAREFUL, MODE_FAST, SAVES, Tape, current
 from tapegrad.tensor import F8, INFERENCE, NO_GRAD, Tensor, View, noted, place, placed
 from tapegrad.turned import chain_to, check_chain
 

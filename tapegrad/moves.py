@@ -20,7 +20,8 @@ from tapegrad.layouts import address, layout_of
 from tapegrad.ops.core import Formula, Op
 from tapegrad.ops.picked import KINDS
 from tapegrad.record import run
-from tapegrad.tape import DTYPE_BITS, shapes, strides
+from tapegrad.shapes import shapes, strides
+from tapegrad.tape import DTYPE_BITS
 from tapegrad.tensor import F8, SHORT, Tensor
 
 # Compiled code, of (Tensor, Plan, what names the places or None, value or None): the result, or

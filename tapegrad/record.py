@@ -19,18 +19,9 @@ from tapegrad.layouts import layout_of
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op
 from tapegrad.ops.shape import replay
 from tapegrad.refusals import ORDERED, mismatch, undefined, unfit
+from tapegrad.shapes import LARGE
 from tapegrad.specimen import Specimen
-from tapegrad.tape import (
-    DROP_FLOOR,
-    DTYPE_BITS,
-    GENERAL,
-    LARGE,
-    PACKED,
-    SAVES,
-    Ended,
-    Tape,
-    current,
-)
+from tapegrad.tape import DROP_FLOOR, DTYPE_BITS, GENERAL, PACKED, SAVES, Ended, Tape, current
 from tapegrad.tensor import (
     INFERENCE,
     NO_GRAD,

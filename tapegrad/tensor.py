@@ -22,9 +22,10 @@ from tapegrad.dtypes import of_numpy
 from tapegrad.nodes import GradFn
 from tapegrad.ops.core import Op
 from tapegrad.printing import describe
+from tapegrad.shapes import shapes
 from tapegrad.size import Size
 from tapegrad.specimen import lying
-from tapegrad.tape import HOOKED, NARROW, WORD, Ended, Tape, current, leaf_keys, shapes
+from tapegrad.tape import HOOKED, NARROW, WORD, Ended, Tape, current, leaf_keys
 
 if TYPE_CHECKING:
     from tapegrad.functions.signatures import Operations

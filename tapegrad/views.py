@@ -29,17 +29,8 @@ from tapegrad.layouts import classes, place_of
 from tapegrad.ops.core import Op, table
 from tapegrad.ops.shape import PASSES, STRIDED, expand, getitem
 from tapegrad.record import resolve, run
-from tapegrad.tape import (
-    DTYPE_BITS,
-    GENERAL,
-    MODE_FAST,
-    STRIDE,
-    Shape,
-    Tape,
-    current,
-    pack_into,
-    shapes,
-)
+from tapegrad.shapes import Shape, shapes
+from tapegrad.tape import DTYPE_BITS, GENERAL, MODE_FAST, STRIDE, Tape, current, pack_into
 from tapegrad.tensor import F4, F8, NO_GRAD, Chain, Tensor, View, number
 
 Params = dict[str, Any]

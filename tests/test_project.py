@@ -21,7 +21,8 @@ PACKAGE = ROOT / "tapegrad"
 # From the lowest to the highest. A module imports from its own layer and from those below. An entry
 # is a module or a whole package; the entry that says most about a module counts.
 LAYERS = (
-    {"tape", "dtypes"},
+    {"shapes", "dtypes"},
+    {"tape"},
     {"storage", "printing", "size", "specimen", "cpython"},
     {"kernels"},  # compiled code that knows no operation
     {"ops"},

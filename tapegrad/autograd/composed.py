@@ -19,6 +19,7 @@ from tapegrad.kernels.symbols import OPERANDS, Symbol
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code
 from tapegrad.ops.reduce import remaining
 from tapegrad.ops.shape import PASSES, sum_to
+from tapegrad.shapes import Shape, shapes
 from tapegrad.tape import (
     CODE_MASK,
     DTYPE_SHIFT,
@@ -29,9 +30,7 @@ from tapegrad.tape import (
     SHAPE,
     SPENT,
     WIDE,
-    Shape,
     Tape,
-    shapes,
 )
 
 OTHER = HOOKED | PACKED | SPENT | WIDE | 3 << DTYPE_SHIFT  # words that nothing here knows

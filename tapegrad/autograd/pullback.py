@@ -15,7 +15,8 @@ from tapegrad.ops.core import ELEMENTWISE, Formula, Op, Spec, by_code
 from tapegrad.ops.elementwise import exact, strong
 from tapegrad.ops.shape import sum_to, to
 from tapegrad.record import Packed
-from tapegrad.tape import CODE_MASK, DTYPE_SHIFT, DTYPES, PACKED, SHAPE, WORD, Tape, shapes
+from tapegrad.shapes import shapes
+from tapegrad.tape import CODE_MASK, DTYPE_SHIFT, DTYPES, PACKED, SHAPE, WORD, Tape
 from tapegrad.tensor import Tensor, placed, wrap
 
 Wanted = Callable[[int], bool]

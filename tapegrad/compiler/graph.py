@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.ops.core import Op, Spec
-from tapegrad.tape import Shape
+from tapegrad.shapes import Shape
 
 
 class Node:

@@ -38,8 +38,9 @@ from tapegrad.ops.core import ELEMENTWISE, Op
 from tapegrad.ops.shape import alias, clone, to, write_view
 from tapegrad.record import called as go
 from tapegrad.record import promoted
+from tapegrad.shapes import Shape
 from tapegrad.specimen import Specimen
-from tapegrad.tape import Shape, current
+from tapegrad.tape import current
 from tapegrad.tensor import Tensor, wrap
 
 

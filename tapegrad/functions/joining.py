@@ -14,7 +14,8 @@ from tapegrad.layouts import layout_of
 from tapegrad.ops import shape as s
 from tapegrad.ops.core import Op
 from tapegrad.record import resolve, run
-from tapegrad.tape import DTYPE_BITS, LARGE, MODE_FAST, Shape, current
+from tapegrad.shapes import LARGE, Shape
+from tapegrad.tape import DTYPE_BITS, MODE_FAST, current
 from tapegrad.tensor import Tensor, placed, wrap
 from tapegrad.views import Sights, view_of
 

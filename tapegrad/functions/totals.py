@@ -19,7 +19,8 @@ from tapegrad.layouts import classes
 from tapegrad.ops.core import Op
 from tapegrad.ops.reduce import mean, remaining
 from tapegrad.record import resolve
-from tapegrad.tape import DTYPE_BITS, GENERAL, MODE_FAST, NARROW, STRIDE, current, pack_into, shapes
+from tapegrad.shapes import shapes
+from tapegrad.tape import DTYPE_BITS, GENERAL, MODE_FAST, NARROW, STRIDE, current, pack_into
 from tapegrad.tensor import F4, F8, SHORT, Tensor
 
 # Dimensions, or None for all of them; how many elements are added up; the number of the result's

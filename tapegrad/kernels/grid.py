@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tapegrad.tape import Shape
+from tapegrad.shapes import Shape
 
 
 class Grid(NamedTuple):

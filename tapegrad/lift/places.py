@@ -17,8 +17,8 @@ from tapegrad.ops import elementwise as e
 from tapegrad.ops.index import HOLE
 from tapegrad.ops.shape import reshape
 from tapegrad.record import run
+from tapegrad.shapes import Shape
 from tapegrad.specimen import everything
-from tapegrad.tape import Shape
 from tapegrad.tensor import Tensor, wrap
 
 Plan = tuple[Any, ...]

@@ -26,7 +26,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad.tape import Shape, Tape
+from tapegrad.shapes import Shape
+from tapegrad.tape import Tape
 
 Params = dict[str, Any]
 ELEMENTWISE, LINEAR, CUSTOM = "elementwise", "linear", "custom"

@@ -13,7 +13,7 @@ import numpy as np
 
 from tapegrad import storage
 from tapegrad.ops.core import Op, linear
-from tapegrad.tape import Shape
+from tapegrad.shapes import Shape
 
 
 def _sum_to(x: Any, *, shape: Shape) -> Any:

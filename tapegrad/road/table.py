@@ -17,8 +17,9 @@ from tapegrad.kernels.road import frame as at
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op, by_code
 from tapegrad.ops.elementwise import Composed, Lazy
 from tapegrad.road.sights import Known
+from tapegrad.shapes import shapes
 from tapegrad.size import Size
-from tapegrad.tape import DTYPE_BITS, NARROW, SAVES, Tape, current, shapes
+from tapegrad.tape import DTYPE_BITS, NARROW, SAVES, Tape, current
 from tapegrad.tensor import F4, F8, INFERENCE, NO_GRAD, SHORT, Tensor, View, wrap
 
 _C = {

@@ -10,7 +10,8 @@ import numpy as np
 from tapegrad.autograd.curvature import leaf_products
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.lift.core import pull
-from tapegrad.tape import Shape, current
+from tapegrad.shapes import Shape
+from tapegrad.tape import current
 from tapegrad.tensor import F8, Tensor, wrap
 from tapegrad.transforms.arguments import any_tensor, require_function
 from tapegrad.transforms.forward import directional

@@ -5,7 +5,8 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.autograd.sweep import Sweep
-from tapegrad.tape import NARROW, shapes
+from tapegrad.shapes import shapes
+from tapegrad.tape import NARROW
 
 pytestmark = pytest.mark.tapegrad_only("what the compiled walk does by itself")
 
