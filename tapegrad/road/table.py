@@ -63,6 +63,9 @@ _SLOTS = {
 SERIOUS = {"x86_64": 0x0D, "AMD64": 0x0D, "aarch64": 0x07, "arm64": 0x07}
 _OPERANDS = {"a": at.FIRST, "b": at.SECOND, "y": at.RESULT, "0": at.NULL}
 _TAPE = sys.intern("tape")
+# Calls on large arrays until the road for them is compiled: that takes some four seconds, once per
+# machine, and saves some ten microseconds of each call.
+WANTED = 2000
 
 
 class _Ufunc(ctypes.Structure):
@@ -389,7 +392,7 @@ class Frame:
     def open_large(self) -> None:
         """Open the road of large arrays: if it is compiled, or was wanted often enough."""
         self.wanted += 1
-        if self.wanted == along.MANY or self.wanted == 1:
+        if self.wanted in (1, WANTED):
             self.put(WIDE_CALL=kernels.wide(compiling=self.wanted > 1))
 
     def learn_large(self, code: int, scalars: int) -> None:
