@@ -34,6 +34,18 @@ def test_detect_anomaly_raises_and_names_the_operation(tg):
     assert x.grad is None
 
 
+@pytest.mark.parametrize("shape", [(20_000,), (150, 150)])
+def test_large_arrays_are_looked_at_too(tg, shape):
+    with tg.autograd.detect_anomaly():
+        x = tg.ones(shape, requires_grad=True)
+        with pytest.raises(RuntimeError, match=r"(?i)div.*nan"):
+            ((x * 0) / (x * 0)).sum().backward()
+        if len(shape) == 2:
+            y = tg.full(shape, float("nan"))
+            with pytest.raises(RuntimeError, match=r"(?i)(mm|mat).*nan"):
+                (x @ y).sum().backward()
+
+
 def test_autograd_grad_raises_too(tg):
     with tg.autograd.detect_anomaly():
         x, y = nan_gradient(tg)
