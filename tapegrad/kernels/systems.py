@@ -2,7 +2,8 @@
 
 The adjoint of the right side of ``A x = b`` solves the system of the transpose, by elimination with
 partial pivoting as LAPACK's.  Nothing is handed on where a pivot is zero or a number is not finite:
-what a zero against an infinity gives only the rule knows.
+what a zero against an infinity gives only the rule knows.  The walk calls this as a kernel: graphs
+that have no such records need not wait for it.
 """
 
 from tapegrad.kernels.buffers import (
@@ -16,11 +17,11 @@ from tapegrad.kernels.buffers import (
     wanted,
 )
 from tapegrad.kernels.flags import typed
-from tapegrad.kernels.layout import KIND_SOLVE
+from tapegrad.kernels.layout import KIND_SOLVE, RECORDS
 from tapegrad.kernels.marks import input_at
 from tapegrad.kernels.memory import f8, i8
 from tapegrad.kernels.strided import clear
-from tapegrad.tape import AUX
+from tapegrad.tape import AUX, FIELDS
 
 
 @typed
@@ -138,9 +139,10 @@ def logarithm(frame, record, index, g):
     return good
 
 
-@typed
-def system(frame, record, index, kind, g):
-    """Hand on the adjoint of one record; False, with nothing handed on, if the rule has to."""
+def system(frame_at, index, kind, g, p4, p5, p6, p7):
+    """Hand on the adjoint of one record; 0, with nothing handed on, if the rule has to."""
+    frame = i8(frame_at)
+    record = i8(frame[RECORDS] + index * FIELDS * 8)
     if kind == KIND_SOLVE:
-        return solution(frame, record, index, g)
-    return logarithm(frame, record, index, g)
+        return 1 if solution(frame, record, index, g) else 0
+    return 1 if logarithm(frame, record, index, g) else 0

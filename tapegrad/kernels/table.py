@@ -77,6 +77,8 @@ def adjoint(op: Op, operand: int, dtype: str, scalars: int) -> int:
         return build.load(f"{op.name}_adjoint", _source("along"), _ARGUMENTS)
     if KIND_PICK <= _SPECIAL.get(op.name, 0) <= KIND_TRIANGLE:
         return _placed()
+    if _SPECIAL.get(op.name, 0) >= KIND_SOLVE:
+        return _system()
     if not symbols.has_kernel(op, operand):
         return 0
     source = symbols.adjoint_source(op, operand, dtype, scalars)
@@ -117,6 +119,11 @@ def pullback(op: Op, operand: int, dtype: str, scalars: int) -> Kernel | None:
 @cache
 def _placed() -> int:
     return build.load("placed", _source("places"), _ARGUMENTS)
+
+
+@cache
+def _system() -> int:
+    return build.load("system", _source("systems"), _ARGUMENTS)
 
 
 @cache

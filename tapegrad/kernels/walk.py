@@ -108,7 +108,6 @@ from tapegrad.kernels.memory import (
 )
 from tapegrad.kernels.products import factor
 from tapegrad.kernels.strided import clear, gather, scatter
-from tapegrad.kernels.systems import system
 from tapegrad.tape import (
     AUX,
     CODE_MASK,
@@ -394,6 +393,11 @@ def obstacle(frame, record, index, kind, n):
             return WANTS_KERNEL
         if not at_places(frame, record, index, kind, -1, n, 0, 0):
             return WANTS_PYTHON
+    if kind >= KIND_SOLVE:
+        at = kernel_at(word, 0, 0)
+        if i8(frame[KERNELS])[at] == 0:
+            frame[DETAIL] = at
+            return WANTS_KERNEL
     for k in range(input_count(record)):
         code = input_at(frame, record, k)
         if not wanted(frame, code):
@@ -427,7 +431,8 @@ def sweep(frame):
             return status
         itemsize = 4 if (record[WORD] >> DTYPE_SHIFT) & 1 else 8
         if kind >= KIND_SOLVE:
-            if not system(frame, record, index, kind, cell & ~1):
+            kernel = i8(frame[KERNELS])[kernel_at(record[WORD], 0, 0)]
+            if not call8(kernel, address(frame), index, kind, cell & ~1, 0, 0, 0, 0):
                 frame[CURSOR] = index
                 return WANTS_PYTHON
         else:
