@@ -24,7 +24,7 @@ from tapegrad.kernels.layout import (
     VIEWS,
 )
 from tapegrad.kernels.memory import f8, i4, i8, u1
-from tapegrad.kernels.strided import gather, row_count, row_start
+from tapegrad.kernels.strided import gather, row_count, row_length, row_pace, row_start
 
 FIELD_MASK = (1 << FIELD) - 1
 EACH_MASK = (1 << EACH_BITS) - 1
@@ -109,26 +109,31 @@ def select_back(frame, header, g, out):
 
 
 @typed
+def cut(aux, count, to):
+    """Write zeros below or above a diagonal."""
+    target = f8(to)
+    columns, rows = aux & FIELD_MASK, (aux >> FIELD) & FIELD_MASK
+    diagonal, lower = ((aux >> 2 * FIELD) & FIELD_MASK) - rows, aux & LOWER
+    for i in range(count):
+        across = i % columns - i // columns % rows - diagonal
+        if across > 0 if lower else across < 0:
+            target[i] = 0.0
+
+
+@typed
 def blank(frame, index, kind, aux, n, out):
     """Write zeros where the operation has written, or has left out, elements."""
     target = f8(out)
     if kind == KIND_ASSIGN:
         record = i8(frame[VIEWS] + 8 * (aux & PLACE_MASK))
-        inner, step = 1, 0
-        if record[2]:
-            inner, step = record[1 + 2 * record[2]], record[2 + 2 * record[2]]
+        inner, step = row_length(record), row_pace(record)
         for r in range(row_count(record)):
             at = row_start(record, r)
             for i in range(inner):
                 target[at + i * step] = 0.0
         return
     if kind == KIND_TRIANGLE:
-        columns, rows = aux & FIELD_MASK, (aux >> FIELD) & FIELD_MASK
-        diagonal, lower = ((aux >> 2 * FIELD) & FIELD_MASK) - rows, aux & LOWER
-        for i in range(n):
-            across = i % columns - i // columns % rows - diagonal
-            if across > 0 if lower else across < 0:
-                target[i] = 0.0
+        cut(aux, n, out)
         return
     header = chosen(frame, index, kind, aux)
     if kind == KIND_MASK:
@@ -171,9 +176,7 @@ def written(frame, index, kind, aux, n, g, out):
         if aux >> PLACE_BITS != 1:
             gather(record, g, out, False)
             return
-        inner, step = 1, 0
-        if record[2]:
-            inner, step = record[1 + 2 * record[2]], record[2 + 2 * record[2]]
+        inner, step = row_length(record), row_pace(record)
         for r in range(row_count(record)):
             at = row_start(record, r)
             for i in range(inner):

@@ -35,12 +35,22 @@ def row_count(record):
 
 
 @typed
+def row_length(record):
+    """How many elements a row of a view has."""
+    return record[1 + 2 * record[2]] if record[2] else 1
+
+
+@typed
+def row_pace(record):
+    """How far the elements of a row are apart."""
+    return record[2 + 2 * record[2]] if record[2] else 0
+
+
+@typed
 def gather(record, g, out, fresh):
     """A part's adjoint is seen in that of the whole, at its row in the table of strides."""
     source, target = f8(g), f8(out)
-    inner, step = 1, 0
-    if record[2]:
-        inner, step = record[1 + 2 * record[2]], record[2 + 2 * record[2]]
+    inner, step = row_length(record), row_pace(record)
     for r in range(row_count(record)):
         at = row_start(record, r)
         for i in range(inner):
@@ -58,9 +68,7 @@ def scatter(record, g, out, fresh):
     if fresh:
         clear(out, record[0] * 8)
     source, target = f8(g), f8(out)
-    inner, step = 1, 0
-    if record[2]:
-        inner, step = record[1 + 2 * record[2]], record[2 + 2 * record[2]]
+    inner, step = row_length(record), row_pace(record)
     for r in range(row_count(record)):
         at = row_start(record, r)
         for i in range(inner):

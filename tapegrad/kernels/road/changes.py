@@ -6,32 +6,33 @@ of arithmetic came about: until then Python can begin anew.
 
 from tapegrad.kernels.flags import typed
 from tapegrad.kernels.layout import SINGLE, WRITEABLE
-from tapegrad.kernels.memory import call1, call3, i4, i8
+from tapegrad.kernels.memory import call0, call1, call3, i4, i8
 from tapegrad.kernels.road.frame import AUX as LINE_AUX
 from tapegrad.kernels.road.frame import BITS as LINE_BITS
 from tapegrad.kernels.road.frame import (
     CALL,
     CHANGED,
+    COPY,
     DECREF,
     DICT_SIZE,
     END,
     ENTRY,
     INCREF,
     LEARN_PAIR,
+    LOCK,
     LOOP,
     NARROW_STEPS,
     NEW_TUPLE,
     NONE,
     OFFSET,
     PAIRS,
-    READS,
-    READS_SECOND,
     SHAPE,
     STEPS,
     T_EXTRA,
     T_HOME,
     T_POS,
     TRUTH,
+    UNLOCK,
     WORD,
 )
 from tapegrad.kernels.road.frame import MORE as LINE_MORE
@@ -43,6 +44,7 @@ from tapegrad.kernels.road.objects import (
     FLAGS,
     ITEMS,
     KIND,
+    LEAST,
     NARROW_SIZE,
     NDIM,
     PLACE,
@@ -57,7 +59,7 @@ from tapegrad.kernels.road.objects import (
     put,
     recording,
 )
-from tapegrad.kernels.road.records import code_of, write
+from tapegrad.kernels.road.records import code_of, reads_of, write
 from tapegrad.tape import SAVES
 from tapegrad.tape import SCALAR as AS_SCALAR
 
@@ -65,35 +67,46 @@ MOST = 1024  # elements; of more NumPy's loops write at once where these go by a
 
 
 @typed
-def may_change(frame, tape, listening, first, second):
-    """Whether a Tensor may be changed, and recorded, without a detour.
+def is_full(frame, tape):
+    """Whether the tape has no room for a record."""
+    return 1 if number(frame, i8(tape)[frame[OFFSET]]) == number(frame, i8(tape)[frame[END]]) else 0
 
-    It is no view and no leaf that requires grad, and no operand shares its memory.
-    """
-    one = i8(first)
-    if one[THING] == 0:
-        return 0
-    thing, array = i8(one[THING]), one[VALUES]
-    home = thing[frame[T_HOME]]
+
+@typed
+def changeable(frame, tape, listening, first):
+    """Whether a Tensor is no view, and where changes are recorded no leaf that requires grad."""
+    thing, array = i8(i8(first)[THING]), i8(first)[VALUES]
+    home, extra = thing[frame[T_HOME]], thing[frame[T_EXTRA]]
     if home != frame[NONE] and home != tape:
         return 0
     if i4(array + FLAGS)[0] & WRITEABLE == 0 or i8(array)[ARRAY_BASE] != 0:
         return 0
-    if count_of(array) > MOST:
+    if listening == 0:
+        return 1
+    if i8(first)[PLACE] < 0:
+        return 0
+    return 0 if extra != 0 and call1(frame[DICT_SIZE], extra) != 0 else 1
+
+
+@typed
+def apart(first, second):
+    """Whether an operand is sure to share no memory with a Tensor that is no view."""
+    other = i8(second)[VALUES]
+    return 1 if other != i8(first)[VALUES] and i8(other)[ARRAY_BASE] == 0 else 0
+
+
+@typed
+def may_change(frame, tape, listening, first, second):
+    """Whether a small Tensor may be changed, and recorded, without a detour."""
+    if i8(first)[THING] == 0 or count_of(i8(first)[VALUES]) > MOST:
+        return 0
+    if not changeable(frame, tape, listening, first):
         return 0
     if listening == 0:
         return 1
-    if one[PLACE] < 0:
+    if second != 0 and not apart(first, second):
         return 0
-    extra = thing[frame[T_EXTRA]]
-    if extra != 0 and call1(frame[DICT_SIZE], extra) != 0:
-        return 0
-    if second != 0:
-        other = i8(second)[VALUES]
-        if other == array or (i8(second)[THING] != 0 and i8(other)[ARRAY_BASE] != 0):
-            return 0
-    offset = number(frame, i8(tape)[frame[OFFSET]])
-    return 1 if offset != number(frame, i8(tape)[frame[END]]) else 0
+    return 0 if is_full(frame, tape) else 1
 
 
 @typed
@@ -107,8 +120,15 @@ def copy(to, source, nbytes):
 def copied(frame, array, itemsize):
     """A new array with the elements of another, or 0 with an exception set."""
     result = floats_of(frame, itemsize, i4(array + NDIM)[0], i8(array)[ARRAY_SHAPE])
-    if result != 0:
-        copy(i8(result)[ARRAY_DATA], i8(array)[ARRAY_DATA], itemsize * count_of(array))
+    if result == 0:
+        return 0
+    to, source, nbytes = i8(result)[ARRAY_DATA], i8(array)[ARRAY_DATA], itemsize * count_of(array)
+    if count_of(array) < LEAST:
+        copy(to, source, nbytes)
+    else:  # other threads need not wait for that
+        state = call0(frame[UNLOCK])
+        call3(frame[COPY], to, source, nbytes)
+        call1(frame[LOCK], state)
     return result
 
 
@@ -146,32 +166,23 @@ def kept(frame, row_at, first, second, itemsize):
 
     Of the target, if they read it, a copy; the result is the target itself.
     """
-    row, one = i8(row_at), i8(first)
-    reads = row[READS] if one[PLACE] != 0 else 0
-    if second != 0 and i8(second)[PLACE] != 0:
-        reads |= row[READS_SECOND]
+    reads, size = reads_of(row_at, first, second), i8(row_at)[ENTRY]
     if reads == 0:
         call1(frame[INCREF], frame[NONE])
         return frame[NONE]
-    size = row[ENTRY]
     entry = call1(frame[NEW_TUPLE], size)
     if entry == 0:
         return 0
-    for k in range(size):
-        put(frame, entry, ITEMS + k, frame[NONE])
     if reads & 1:
-        old = copied(frame, one[VALUES], itemsize)
-        if old == 0:
+        i8(entry)[ITEMS] = copied(frame, i8(first)[VALUES], itemsize)
+        if i8(entry)[ITEMS] == 0:
             call1(frame[DECREF], entry)
             return 0
-        i8(entry)[ITEMS] = old
-        call1(frame[DECREF], frame[NONE])
-    if second != 0 and reads & 2:
-        put(frame, entry, ITEMS + 1, i8(second)[VALUES])
-        call1(frame[DECREF], frame[NONE])
-    if reads & 4:
-        put(frame, entry, ITEMS + size - 1, one[VALUES])
-        call1(frame[DECREF], frame[NONE])
+    else:
+        put(frame, entry, ITEMS, frame[NONE])
+    if second != 0:
+        put(frame, entry, ITEMS + 1, i8(second)[VALUES] if reads & 2 else frame[NONE])
+    put(frame, entry, ITEMS + size - 1, i8(first)[VALUES] if reads & 4 else frame[NONE])
     return entry
 
 

@@ -5,10 +5,9 @@ CPython's lock is held.  Either every gradient is delivered or none.
 
 from tapegrad.kernels.flags import typed
 from tapegrad.kernels.layout import ALIGNED_IN_C_ORDER, WRITEABLE
-from tapegrad.kernels.memory import call1, call2, call3, f4, f8, i4, i8
+from tapegrad.kernels.memory import call1, call2, f4, f8, i4, i8
+from tapegrad.kernels.road.changes import counted
 from tapegrad.kernels.road.frame import (
-    CALL,
-    CHANGED,
     DECREF,
     DICT_SIZE,
     FALSE,
@@ -109,15 +108,7 @@ def add(frame, held, cell, narrow):
             f4(target)[k] += f4(cell)[k]
         else:
             f8(target)[k] += f8(cell)[k]
-    given = call1(frame[NEW_TUPLE], 1)
-    if given == 0:
-        return 0
-    put(frame, given, ITEMS, array)
-    done = call3(frame[CALL], frame[CHANGED], given, 0)
-    call1(frame[DECREF], given)
-    if done != 0:
-        call1(frame[DECREF], done)
-    return done
+    return counted(frame, array)
 
 
 @typed

@@ -16,11 +16,10 @@ from tapegrad.kernels.layout import (
     KIND_SELECT,
     KIND_TRIANGLE,
     KIND_VIEW,
-    LOWER,
     PLACE_BITS,
 )
 from tapegrad.kernels.memory import address, call1, f8, i8, room_i8, u1
-from tapegrad.kernels.places import FIELD_MASK, length_of, start_of
+from tapegrad.kernels.places import FIELD_MASK, cut, length_of, start_of
 from tapegrad.kernels.road.changes import copied, copy, counted, may_change, move
 from tapegrad.kernels.road.frame import (
     BOOL,
@@ -55,7 +54,7 @@ from tapegrad.kernels.road.objects import (
 )
 from tapegrad.kernels.road.records import code_of, completed
 from tapegrad.kernels.road.three import naming
-from tapegrad.kernels.strided import clear, gather, row_count, row_start
+from tapegrad.kernels.strided import clear, gather, row_count, row_length, row_pace, row_start
 from tapegrad.tape import SAVES
 
 # Of a plan's block: what is done (a kind of the walk's); whether the Tensor itself is changed;
@@ -107,27 +106,13 @@ def put_down(aux, places_at, count, source_at, to):
 @typed
 def assign(aux, row_at, source_at, to):
     """Write where a view lies, whose row in the table of strides this is."""
-    source, target, row = f8(source_at), f8(to), i8(row_at)
+    source, target, record = f8(source_at), f8(to), i8(row_at)
     pace = 0 if aux >> PLACE_BITS == 1 else 1
-    inner, step = 1, 0
-    if row[2]:
-        inner, step = row[1 + 2 * row[2]], row[2 + 2 * row[2]]
-    for r in range(row_count(row)):
-        at = row_start(row, r)
+    inner, step = row_length(record), row_pace(record)
+    for r in range(row_count(record)):
+        at = row_start(record, r)
         for i in range(inner):
             target[at + i * step] = source[(r * inner + i) * pace]
-
-
-@typed
-def cut(aux, count, to):
-    """Write zeros below or above a diagonal."""
-    target = f8(to)
-    columns, rows = aux & FIELD_MASK, (aux >> FIELD) & FIELD_MASK
-    diagonal, lower = ((aux >> 2 * FIELD) & FIELD_MASK) - rows, aux & LOWER
-    for i in range(count):
-        across = i % columns - i // columns % rows - diagonal
-        if across > 0 if lower else across < 0:
-            target[i] = 0.0
 
 
 @typed
@@ -196,16 +181,23 @@ def write_places(block_at, one_at, result):
 
 
 @typed
-def kept(frame, block_at, one_at, extra):
-    """What the record keeps: the places, if a formula of what is tracked reads them."""
+def reads_of(block_at, one_at):
+    """Whether a formula of what is tracked reads the places: bits, the Tensor's and the value's."""
     block, operands = i8(block_at), i8(one_at)
-    size = block[OPERANDS]
-    entry = call1(frame[NEW_TUPLE], size + 2)
-    if entry == 0:
-        return 0
     reads = block[READS] & 1 if operands[PLACE] != 0 else 0
     if block[VALUE_AT] >= 0 and operands[block[VALUE_AT] * OPERAND + PLACE] != 0:
         reads |= block[READS] & 2
+    return reads
+
+
+@typed
+def kept(frame, block_at, one_at, extra):
+    """What the record keeps: the places, if a formula of what is tracked reads them."""
+    block, operands = i8(block_at), i8(one_at)
+    size, reads = block[OPERANDS], reads_of(block_at, one_at)
+    entry = call1(frame[NEW_TUPLE], size + 2)
+    if entry == 0:
+        return 0
     for k in range(size + 1):
         keeps = reads and k == block[INDEX_AT]
         put(frame, entry, ITEMS + k, operands[k * OPERAND + VALUES] if keeps else frame[NONE])
@@ -216,11 +208,7 @@ def kept(frame, block_at, one_at, extra):
 @typed
 def word_of(block_at, one_at):
     """The record's word, which says whether it keeps the places."""
-    block, operands = i8(block_at), i8(one_at)
-    reads = block[READS] & 1 if operands[PLACE] != 0 else 0
-    if block[VALUE_AT] >= 0 and operands[block[VALUE_AT] * OPERAND + PLACE] != 0:
-        reads |= block[READS] & 2
-    return block[WORD] | (SAVES if reads else 0)
+    return i8(block_at)[WORD] | (SAVES if reads_of(block_at, one_at) else 0)
 
 
 @typed

@@ -5,21 +5,15 @@ that an exception of arithmetic comes too late to begin anew: Python then says w
 """
 
 from tapegrad.kernels.flags import typed
-from tapegrad.kernels.layout import WRITEABLE
-from tapegrad.kernels.memory import call0, call1, call3, call8, i4, i8
-from tapegrad.kernels.road.changes import counted, move
+from tapegrad.kernels.memory import call0, call1, call3, call8, i8
+from tapegrad.kernels.road.changes import apart, changeable, counted, is_full, kept, move
 from tapegrad.kernels.road.frame import (
     BY_PYTHON,
     BY_STEPS,
     CALL,
     CLEAR_EXCEPTIONS,
-    COPY,
     DECREF,
-    DICT_SIZE,
-    END,
-    ENTRY,
     EXCEPTIONS,
-    F8,
     FROM_LONG,
     IN_PLACE,
     INCREF,
@@ -27,98 +21,45 @@ from tapegrad.kernels.road.frame import (
     MAKE_ROOM,
     NEW_TUPLE,
     NONE,
-    OFFSET,
     ROW,
     ROWS,
     SAY_EXCEPTIONS,
     SERIOUS,
-    T_EXTRA,
-    T_HOME,
     UNLOCK,
     WORD,
 )
 from tapegrad.kernels.road.large import FAILED, large_shape, loop_of
 from tapegrad.kernels.road.loops import compute
 from tapegrad.kernels.road.objects import (
-    ARRAY_BASE,
     ARRAY_DATA,
-    ARRAY_SHAPE,
-    FLAGS,
     ITEMS,
     KIND,
     LOW_HALF,
-    NDIM,
     PLACE,
     REFUSED,
     SECOND_CLASS,
     THING,
     VALUES,
     WIDE_SIZE,
-    array_of,
     count_of,
-    number,
     put,
     recording,
     same_shape,
 )
-from tapegrad.kernels.road.records import code_of, reads_of
+from tapegrad.kernels.road.records import code_of
 from tapegrad.tape import SAVES
 from tapegrad.tape import SCALAR as AS_SCALAR
 
 
 @typed
-def may_change(frame, tape, mode, first, second):
-    """Whether a Tensor may be changed: it is no view and no leaf, and shares memory with nobody."""
-    thing, array = i8(i8(first)[THING]), i8(first)[VALUES]
-    home, extra = thing[frame[T_HOME]], thing[frame[T_EXTRA]]
-    if (home != frame[NONE] and home != tape) or (mode and i8(first)[PLACE] < 0):
+def may_change(frame, tape, listening, first, second):
+    """Whether a Tensor may be changed by an operand that is one number or has its shape."""
+    if not changeable(frame, tape, listening, first):
         return 0
-    if i4(array + FLAGS)[0] & WRITEABLE == 0 or i8(array)[ARRAY_BASE] != 0:
-        return 0
-    if second != 0:
-        other = i8(second)[VALUES]
-        if other == array or i8(other)[ARRAY_BASE] != 0:
-            return 0
-        if i8(second)[KIND] != 0 and not same_shape(array, other):
-            return 0
-    return 0 if mode and extra != 0 and call1(frame[DICT_SIZE], extra) != 0 else 1
-
-
-@typed
-def copied(frame, array):
-    """A new array with the elements of another, or 0 with an exception set."""
-    result = array_of(frame, frame[F8], i4(array + NDIM)[0], i8(array)[ARRAY_SHAPE])
-    if result != 0:
-        state = call0(frame[UNLOCK])
-        call3(frame[COPY], i8(result)[ARRAY_DATA], i8(array)[ARRAY_DATA], 8 * count_of(array))
-        call1(frame[LOCK], state)
-    return result
-
-
-@typed
-def kept(frame, row_at, first, second):
-    """What the record keeps: None, if the formulas of what is tracked read nothing.
-
-    Of the target, if they read it, a copy; the result is the target itself.
-    """
-    reads, size = reads_of(row_at, first, second), i8(row_at)[ENTRY]
-    if reads == 0:
-        call1(frame[INCREF], frame[NONE])
-        return frame[NONE]
-    entry = call1(frame[NEW_TUPLE], size)
-    if entry == 0:
-        return 0
-    if reads & 1:
-        i8(entry)[ITEMS] = copied(frame, i8(first)[VALUES])
-        if i8(entry)[ITEMS] == 0:
-            call1(frame[DECREF], entry)
-            return 0
-    else:
-        put(frame, entry, ITEMS, frame[NONE])
-    if second != 0:
-        put(frame, entry, ITEMS + 1, i8(second)[VALUES] if reads & 2 else frame[NONE])
-    put(frame, entry, ITEMS + size - 1, i8(first)[VALUES] if reads & 4 else frame[NONE])
-    return entry
+    if second == 0:
+        return 1
+    alike = i8(second)[KIND] == 0 or same_shape(i8(first)[VALUES], i8(second)[VALUES])
+    return 1 if alike and apart(first, second) else 0
 
 
 @typed
@@ -151,12 +92,6 @@ def told(frame, function, thing, value):
     if done != 0:
         call1(frame[DECREF], done)
     return done
-
-
-@typed
-def is_full(frame, tape):
-    """Whether the tape has no room for a record."""
-    return 1 if number(frame, i8(tape)[frame[OFFSET]]) == number(frame, i8(tape)[frame[END]]) else 0
 
 
 @typed
@@ -194,7 +129,7 @@ def over(frame, tape, code, first, second):
         shape = large_shape(frame, i8(first)[VALUES])
         if shape < 0:
             return 0 if shape == FAILED else REFUSED
-        entry = kept(frame, row_at, first, second)
+        entry = kept(frame, row_at, first, second, WIDE_SIZE)
         if entry == 0:
             return 0
     else:
