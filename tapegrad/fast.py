@@ -56,26 +56,23 @@ products: dict[tuple[int, int], tuple[int, int, int, Any]] = {}
 def constant(value: float) -> np.ndarray:
     """A 0-d float64 array; the last few hundred are kept, for a loop uses the same ones again."""
     found = constants.get(value) if value else None
-    if found is None:
-        found = np.array(value, F8)
-        found.flags.writeable = False
-        if value:
-            if len(constants) > 256:
-                constants.clear()
-            constants[value] = found
-    return found
+    return _constant(value, F8, constants) if found is None else found
 
 
 def narrow_constant(value: float) -> np.ndarray:
     """The same in float32, for compiled code; what float32 does not hold raises."""
-    found: np.ndarray = np.array(value, F4)
-    if np.isinf(found) and not np.isinf(value):
+    if np.isinf(np.array(value, F4)) and not np.isinf(value):
         raise OverflowError(f"{value} is more than float32 holds")
+    return _constant(value, F4, narrow_constants)
+
+
+def _constant(value: float, dtype: np.dtype[Any], known: dict[float, np.ndarray]) -> np.ndarray:
+    found: np.ndarray = np.array(value, dtype)
     found.flags.writeable = False
     if value:
-        if len(narrow_constants) > 256:
-            narrow_constants.clear()
-        narrow_constants[value] = found
+        if len(known) > 256:
+            known.clear()
+        known[value] = found
     return found
 
 

@@ -189,11 +189,10 @@ def multiplied(frame, a, b, itemsize):
     arguments = room_i8(3)
     arguments[0], arguments[1] = i8(a)[ARRAY_DATA], i8(b)[ARRAY_DATA]
     arguments[2] = i8(result)[ARRAY_DATA]
-    narrow = itemsize == NARROW_SIZE
-    loop, loop_data = NARROW_PRODUCT_LOOP if narrow else PRODUCT_LOOP, PRODUCT_DATA
-    if narrow:
-        loop_data = NARROW_PRODUCT_DATA
-    call4(frame[loop], address(arguments), address(size), address(paces), frame[loop_data])
+    loop, loop_data = frame[PRODUCT_LOOP], frame[PRODUCT_DATA]
+    if itemsize == NARROW_SIZE:
+        loop, loop_data = frame[NARROW_PRODUCT_LOOP], frame[NARROW_PRODUCT_DATA]
+    call4(loop, address(arguments), address(size), address(paces), loop_data)
     return unexceptional(frame, result)
 
 
@@ -301,6 +300,15 @@ def otherwise(frame, row_at, count, a, b, c):
 
 
 @typed
+def or_none(frame, found):
+    """What was found; None where it was refused, and Python has to see to it."""
+    if found != REFUSED:
+        return found
+    call1(frame[INCREF], frame[NONE])
+    return frame[NONE]
+
+
+@typed
 def changing(frame, tape, target, other, code):
     """An operation in place, named by its code: the target, 0, or None where it is refused."""
     count, given, words = 1 if other == frame[NONE] else 2, room_i8(2), room_i8(8)
@@ -313,10 +321,7 @@ def changing(frame, tape, target, other, code):
     elif size != 0 and size != LARGE_SIZE and i8(first)[THING] != 0:
         found = change(frame, tape, frame[ROWS] + code * ROW * 8, first, second, size)
     let_go(frame, 0, count, first)
-    if found == REFUSED:
-        call1(frame[INCREF], frame[NONE])
-        return frame[NONE]
-    return found
+    return or_none(frame, found)
 
 
 def call(frame_at, kind, code, a, b):
@@ -331,17 +336,11 @@ def call(frame_at, kind, code, a, b):
         if kind == VIEWED:
             return viewed(frame, tape, given[0], given[1], given[2])
         found = along(frame, tape, given[0], given[1])
-        if found == REFUSED:
-            call1(frame[INCREF], frame[NONE])
-            return frame[NONE]
-        return found
+        return or_none(frame, found)
     if kind == MOVING:
         given = i8(a)
         found = moved(frame, tape, given[0], given[1], given[2], given[3])
-        if found == REFUSED:
-            call1(frame[INCREF], frame[NONE])
-            return frame[NONE]
-        return found
+        return or_none(frame, found)
     if kind == CHANGING:
         given = i8(a)
         return changing(frame, tape, given[0], given[1], number(frame, given[2]))
