@@ -372,10 +372,8 @@ def regenerate(t: Tensor, home: View) -> None:
     base = home.base
     assert base is not None
     if type(base) is not Tensor:
-        raise RuntimeError(
-            f"this Tensor of shape {t._a.shape} is a view of one that was changed in place under a "
-            "transform since, by a value that the transform follows: make the view after that"
-        )
+        t._follow(home)
+        return
     if unchanged(base, home.stamp):
         home.stamp = base._pos
         return

@@ -401,6 +401,14 @@ class Tensor(Operations):
         """The Tensor that this one is a view of."""
         return self._home.base if isinstance(self._home, View) else None
 
+    def _follow(self, home: View) -> None:
+        """See the base, which a transform has lifted, as this view did before."""
+        raise RuntimeError(
+            f"this Tensor of shape {self._a.shape} is a view of one that was changed in place "
+            "under a transform since, by a value that the transform follows: make the view after "
+            "that"
+        )
+
     def _listen(self) -> tuple[Tape, int]:
         """Mark the record of this non-leaf as one whose adjoint somebody wants to see."""
         position, tape = place(self), self.tape

@@ -46,7 +46,7 @@ def turn(t: Tensor, sight: Sight, name: str) -> Tensor:
     t._a, t._s = r, number(r)
     if isinstance(home, View):
         if home.base is not None:
-            t._home = _stepped(home, op, params)
+            t._home = stepped(home, op, params)
     else:
         note_turned(t, before, old)
     if old > 0:
@@ -69,7 +69,7 @@ def check_turn(t: Tensor, name: str) -> None:
         )
 
 
-def _stepped(home: View, op: Op, params: dict[str, Any]) -> View:
+def stepped(home: View, op: Op, params: dict[str, Any]) -> View:
     """A view that is one step further from its base."""
     found = View(home.base, (*home.chain, (op, params)), home.tape, frozen=home.frozen)
     found.stamp, found.several = home.stamp, home.several

@@ -34,7 +34,7 @@ from tapegrad.record import called as go
 from tapegrad.record import run
 from tapegrad.specimen import Specimen
 from tapegrad.tape import current
-from tapegrad.tensor import Tensor, wrap
+from tapegrad.tensor import Tensor, View, place, wrap
 
 _warned: set[str] = set()
 
@@ -136,7 +136,7 @@ class Batched(Lifted):
         seen: Any = base
         for op, params in steps:
             seen = run(op, (seen,), params)
-        _become(target, seen._lift.full, at)
+        _become(target, seen._lift.full, at, View(base, steps, None))
 
     def write(self, result: Tensor) -> None:
         """Take over the examples of a result; views of this Tensor see them."""
@@ -152,8 +152,8 @@ def _specimen(full: Tensor) -> Specimen:
     return np.broadcast_to(value, full._a.shape[1:]).view(Specimen)
 
 
-def _become(t: Tensor, full: Tensor, at: Level) -> None:
-    become(t, Batched, _specimen(full), Parts(at, full))
+def _become(t: Tensor, full: Tensor, at: Level, home: View | None = None) -> None:
+    become(t, Batched, _specimen(full), Parts(at, full), home)
     t._a.owner = t  # type: ignore[attr-defined]
 
 
@@ -171,7 +171,10 @@ def batched(full: Tensor, at: Level) -> Lifted:
 
 def all_of(t: Any, at: Level) -> Tensor:
     """The examples of a Tensor; of one that is the same for all, as many of it."""
+    if isinstance(t, Tensor):
+        place(t)
     if type(t) is Batched and t._lift.at is at:
+        place(t._lift.full)
         return t._lift.full
     if above(t, at):
         turn = _exchanged if type(t) is Batched else _same

@@ -29,10 +29,11 @@ from tapegrad.record import run, running_lifted
 from tapegrad.specimen import Specimen
 from tapegrad.tape import current
 from tapegrad.tensor import NOWHERE, Tensor, View, place, wrap
-from tapegrad.turned import chain_to
-from tapegrad.turning import turning_lifted
+from tapegrad.turned import chain_to, note_turned
+from tapegrad.turning import stepped, turning_lifted
 
 _numbers = itertools.count(1)
+_new_view = View.__new__
 
 
 class Level:
@@ -164,6 +165,15 @@ class Lifted(Tensor):
     def promote(cls, target: Tensor, at: Level) -> None:
         """Make a Tensor, with what it is a view of, one that is lifted at a level."""
         raise NotImplementedError
+
+    def _follow(self, home: View) -> None:
+        """See the base, which has been lifted higher, as this view did before."""
+        seen: Any = home.base
+        for op, params in chain_to(self, home):
+            seen = run(op, (seen,), params)
+        become(self, type(seen), seen._a, seen._lift, View(home.base, home.chain, None))
+        if type(self._a) is Specimen:
+            self._a.owner = self
 
     def write(self, result: Tensor) -> None:
         """Take over, in place, the parts of a result that is lifted at the same level or not."""
@@ -311,6 +321,9 @@ def above(t: Any, at: Level) -> bool:
 
 
 def _open(tensors: Any, name: str) -> tuple[type[Lifted], Level]:
+    for t in tensors:
+        if isinstance(t, Lifted) and t._home is not None:
+            place(t)
     found = highest(tensors)
     assert found is not None
     if found[1] not in current.tape.levels:
@@ -343,9 +356,35 @@ def run_lifted(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
     """Run an operation of which an operand is lifted."""
     kind, at = _open(args, op.name)
     if current.tape.levels[-1] is at and at.size is None:
-        return kind.apply(op, args, params, at)
-    with below(at):
-        return kind.apply(op, args, params, at)
+        found = kind.apply(op, args, params, at)
+    else:
+        with below(at):
+            found = kind.apply(op, args, params, at)
+    if op.view:
+        _attach_view(found, args[0], op, params)
+    return found
+
+
+def _attach_view(t: Tensor, parent: Any, op: Op, params: dict[str, Any]) -> None:
+    """Note what a lifted Tensor is a view of: whoever lifts it higher has to lift its base."""
+    if not (isinstance(t, Lifted) and isinstance(parent, Lifted)):
+        return
+    if storage.root(_value(t)._a) is not storage.root(_value(parent)._a):
+        return  # it was copied
+    home: Any = parent._home
+    t._home = view = _new_view(View)
+    if home is None:
+        view.base, view.chain, view.stamp = parent, ((op, params),), parent._pos
+    else:
+        view.base, view.chain, view.stamp = home.base, (*home.chain, (op, params)), home.stamp
+    view.tape, view.several, view.frozen = None, False, ""
+
+
+def _value(t: Tensor) -> Tensor:
+    """The Tensor whose memory holds the value."""
+    while isinstance(t, Lifted):
+        t = t.parts()[0]
+    return t
 
 
 @changing_lifted
@@ -389,6 +428,10 @@ def turn_lifted(op: Op, t: Tensor, params: dict[str, Any], name: str) -> None:
     t._a, t._lift = shown._a, shown._lift
     if type(t._a) is Specimen:
         t._a.owner = t
+    if isinstance(t._home, View):
+        t._home = stepped(t._home, op, params)
+    else:
+        note_turned(t, t._a, 0)
 
 
 def check_turn(t: Tensor, name: str) -> None:
@@ -490,11 +533,15 @@ def plain_again(t: Tensor) -> None:
     """Turn a lifted Tensor, which the user holds, into its first part."""
     part = t.parts()[0]  # type: ignore[attr-defined]
     home = part._home
-    if isinstance(home, View):  # each Tensor follows its base by itself
+    if isinstance(part, Lifted):
+        home = t._home
+        if isinstance(home, View):
+            home.stamp = part._pos
+    elif isinstance(home, View):  # each Tensor follows its base by itself
         own = View(home.base, home.chain, home.tape, frozen=home.frozen)
         own.stamp, own.several = home.stamp, home.several
         home = own
-    elif not isinstance(part, Lifted):  # views of the Tensor hold the part to be their base
+    else:  # views of the Tensor hold the part to be their base
         home = View(part, ((alias, {}),), home)
     t.__class__ = type(part)
     t._a, t._pos, t._home, t._s = part._a, part._pos, home, part._s
@@ -504,13 +551,16 @@ def plain_again(t: Tensor) -> None:
         del t._lift
 
 
-def become(t: Tensor, kind: type[Lifted], array: np.ndarray, lift: Any) -> None:
-    """Turn a Tensor, which the user holds, into a lifted one.
+def become(
+    t: Tensor, kind: type[Lifted], array: np.ndarray, lift: Any, home: View | None = None
+) -> None:
+    """Turn a Tensor, which the user holds, into a lifted one; `home` says what it is a view of.
 
-    Its older views are none: the place of no base tells them so, see `tapegrad.record.regenerate`.
+    Its place changes each time that it is lifted higher: so its older views see that.
     """
     t.__class__ = kind
-    t._a, t._pos, t._home, t._s, t._lift = array, NOWHERE, None, -1, lift
+    t._pos = max(NOWHERE, t._pos + 1)
+    t._a, t._home, t._s, t._lift = array, home, -1, lift
     if lift.at.members is not None:
         lift.at.members.add(t)
 

@@ -39,7 +39,7 @@ from tapegrad.ops.shape import as_strided, clone, expand, to
 from tapegrad.record import called as go
 from tapegrad.record import run
 from tapegrad.tape import current
-from tapegrad.tensor import Tensor, wrap
+from tapegrad.tensor import Tensor, View, place, wrap
 from tapegrad.views import see
 
 
@@ -165,7 +165,7 @@ class Dual(Lifted):
         seen = base._lift.primal, base._lift.tangent
         for op, params in steps:
             seen = run(op, (seen[0],), params), run(op, (seen[1],), params)
-        become(target, Dual, target._a, Parts(at, *seen, owned=True))
+        become(target, Dual, target._a, Parts(at, *seen, owned=True), View(base, steps, None))
 
     def write(self, result: Tensor) -> None:
         """Take over a result's value and tangent; views of this Tensor see both."""
@@ -205,12 +205,12 @@ def _short(op: Op, args: Any, at: Level) -> Any:
         kind = type(arg)
         if kind is Dual and arg._lift.at is at:
             slope = arg._lift.tangent
-            if type(slope) is not Tensor or slope._pos:
+            if type(slope) is not Tensor or slope._pos or _moved(slope):
                 return None
             slopes[k] = slope._a
             arg = arg._lift.primal
             kind = type(arg)
-        if kind is Tensor and arg._s >= 0 and not arg._pos:
+        if kind is Tensor and arg._s >= 0 and not arg._pos and not _moved(arg):
             values.append(arg._a)
         elif kind is float or kind is int:
             values.append(np.float64(arg))
@@ -230,6 +230,12 @@ def _short(op: Op, args: Any, at: Level) -> Any:
     if at.members is not None:
         at.members.add(made)
     return made
+
+
+def _moved(t: Tensor) -> bool:
+    """Whether a Tensor is a view whose base was changed since by what a tape or a level follows."""
+    home = t._home
+    return type(home) is View and home.base is not None and home.base._pos != home.stamp
 
 
 def _seen(op: Op, x: Tensor, params: dict[str, Any]) -> Tensor:
@@ -265,7 +271,11 @@ def _check_memory(value: Tensor, slope: Tensor | None) -> None:
 
 def split(t: Any, at: Level) -> tuple[Any, Tensor | None]:
     """The value and the tangent (None: zero) of what may be a Dual at a level."""
+    if isinstance(t, Tensor):
+        place(t)
     if type(t) is Dual and t._lift.at is at:
+        for part in t.parts():
+            place(part)
         return t._lift.primal, t._lift.tangent
     if above(t, at):
         pairs = [split(part, at) for part in t.parts()]
