@@ -121,6 +121,11 @@ class Entry:
             if code and value is not None and wanted(code):
                 yield code, self.fitted(value, k, recorded)
 
+    @property
+    def backward_only(self) -> bool:
+        """Whether the user's rule may serve backwards alone."""
+        return bool(self.function._backward_only(self.context))
+
     def gradients(self, given: dict[int, Any], recorded: bool) -> tuple[Any, ...]:
         """What the user's backward makes of the adjoints of the outputs: one for each argument."""
         grads = [self._gradient(given.get(j), j, recorded) for j in range(len(self.outputs))]
@@ -284,6 +289,11 @@ class Function:
             _refuse_lifted(cls, outputs)
         results = _record(cls, context, args, before, outputs, tape, recording)
         return tuple(results) if several else results[0], context
+
+    @classmethod
+    def _backward_only(cls, context: Context) -> bool:
+        """Whether a call may have a derivative in reverse mode alone."""
+        return True
 
     @classmethod
     def run_forward(cls, context: Context, args: tuple[Any, ...]) -> Any:

@@ -18,7 +18,6 @@ from tapegrad.compiler.region import (
     TAKE,
     Repeat,
     Sub,
-    graphs_of,
     result,
     run_region,
 )
@@ -64,9 +63,8 @@ def closed(inner: Trace, outputs: Sequence[Any]) -> Sub:
     """What was traced, as a graph for a record to own."""
     positions = tuple([inner.position(x) for x in outputs])
     inputs = {n.params["k"]: i for i, n in enumerate(inner.nodes) if n.name == "input"}
-    regions = [n for n in inner.nodes if n.op in (LOOP, BRANCH)]
-    pulled = bool(inner.pulls) or any(sub.pulled for n in regions for sub in graphs_of(n))
-    return Sub(inner.nodes, inputs, positions, inner, frozenset(inner.blocked), pulled=pulled)
+    blocked = frozenset(inner.blocked)
+    return Sub(inner.nodes, inputs, positions, inner, blocked, pulled=inner.backward_only())
 
 
 class Lines(NamedTuple):

@@ -98,6 +98,11 @@ class Call:
 class Compiled(Function):
     """The record of a jitted function."""
 
+    @classmethod
+    def _backward_only(cls, context: Any) -> bool:
+        """Whether that holds of something that the jitted function calls."""
+        return bool(context.call.variant.backward_only)
+
     @staticmethod
     def forward(ctx: Any, call: Call, *tensors: Tensor) -> tuple[Tensor, ...]:
         """Run the program."""

@@ -11,7 +11,7 @@ rule of each operation, and appends records too: derivatives of every order are 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NoReturn
 
@@ -24,11 +24,14 @@ from tapegrad.compiler.functions import Pull, applied
 from tapegrad.compiler.graph import Graph, Guard, Node
 from tapegrad.compiler.outsiders import Outsiders
 from tapegrad.compiler.region import (
+    BRANCH,
     EMPTY,
     GLANCED,
+    LOOP,
     REGION,
     TAKE,
     Glance,
+    graphs_of,
     result,
     run_region,
 )
@@ -56,9 +59,9 @@ class Trace(Level):
     """
 
     __slots__ = (
-        "blocked", "captured", "constants", "ended", "floor", "followed", "glance", "guards",
-        "guessed", "inside", "known", "line", "nodes", "origins", "outsiders", "owner", "pulls",
-        "regions", "ruled", "stands", "values", "where",
+        "applies", "blocked", "captured", "constants", "ended", "floor", "followed", "glance",
+        "guards", "guessed", "inside", "known", "line", "nodes", "origins", "outsiders", "owner",
+        "pulls", "regions", "ruled", "stands", "values", "where",
     )  # fmt: skip
     traces = True
 
@@ -68,6 +71,7 @@ class Trace(Level):
         if glance is None:
             glance = Glance(GLANCED) if owner is None else owner.trace.glance
         self.glance: Glance = glance
+        self.applies = False  # any `Function`, here or within a loop or branch
         self.guessed: set[int] = set()  # what was computed from a loop that was left early
         self.inside: Trace | None = None  # the trace of such a graph that is under way
         self.regions: dict[int, list[Any]] = {}  # results of loops and branches
@@ -203,6 +207,10 @@ class Trace(Level):
             return found
         return self if self.owner is not None and self.owner.lazy else None
 
+    def root(self) -> Trace:
+        """The trace of the jitted function."""
+        return self if self.owner is None else self.owner.trace.root()
+
     def sources(self) -> set[int]:
         """The variables; and what comes in from outside, where it may be computed from one."""
         if self.owner is None or not self.owner.trace.sources():
@@ -222,6 +230,7 @@ class Trace(Level):
     def apply(self, function: Any, args: tuple[Any, ...]) -> Any:
         """Run a `Function` whose `backward` the sweeps over these records call."""
         at = self.stands or self
+        at.root().applies = True
         way = [at]  # its rule may read what was made in the innermost trace, so there it belongs
         while way[-1].inside is not None:
             way.append(way[-1].inside)
@@ -232,6 +241,15 @@ class Trace(Level):
             return applied(way[-1], function, args)
         finally:
             tape.levels = before
+
+    def backward_only(self, since: Sequence[Tensor] = ()) -> bool:
+        """Whether a `Function`, whose rule may serve backwards alone, was traced after these."""
+        at = self.stands or self
+        start = max([at.position(v) for v in since], default=0)
+        regions = [node for node in at.nodes[start:] if node.op in (LOOP, BRANCH)]
+        return any(position >= start for position in at.pulls) or any(
+            sub.pulled for node in regions for sub in graphs_of(node)
+        )
 
     def feeding(self, position: int) -> tuple[int, ...]:
         """The records that a gradient passes to from a record."""
@@ -506,15 +524,11 @@ class Traced(Lifted):
 
 def check_open(t: Tensor) -> None:
     """Refuse a Tensor of a trace that has ended, of which nobody can make anything."""
-    if isinstance(t, Traced):
-        at = t.its_trace
-        while at.owner is not None:
-            at = at.owner.trace
-        if at.ended:
-            raise RuntimeError(
-                f"`jit`: a Tensor that was made inside {t._what}{t.origin()} is used after that "
-                "has ended: return it from the function instead of keeping it outside"
-            )
+    if isinstance(t, Traced) and t.its_trace.root().ended:
+        raise RuntimeError(
+            f"`jit`: a Tensor that was made inside {t._what}{t.origin()} is used after that "
+            "has ended: return it from the function instead of keeping it outside"
+        )
 
 
 def traced(trace: Trace, position: int, *, frozen: bool = False) -> Traced:

@@ -35,7 +35,7 @@ class Leaf(NamedTuple):
 class Variant:
     """One trace, compiled."""
 
-    __slots__ = ("captured", "graph", "kinds", "leaves", "program", "tree")
+    __slots__ = ("backward_only", "captured", "graph", "kinds", "leaves", "program", "tree")
 
     def __init__(
         self,
@@ -63,6 +63,7 @@ class Variant:
                 found.append(Leaf(-1, STATIC, _constant(x, f)))
         self.kinds = kinds
         self.tree = tree
+        self.backward_only = trace.applies
         self.leaves = tuple(found)
         self.captured = tuple([(t, t._version) for t in trace.watched()])
         self.graph = optimised(trace.graph(tuple(outputs)))

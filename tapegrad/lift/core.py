@@ -84,6 +84,10 @@ class Level:
         """What a `Function` gives for Tensors of a level that traces."""
         raise NotImplementedError
 
+    def backward_only(self, since: Sequence[Tensor]) -> bool:
+        """Whether a `Function` was traced after these variables of a level that traces."""
+        raise NotImplementedError
+
 
 @contextmanager
 def level(size: int | None = None, randomness: str = "same", name: str = "") -> Iterator[Level]:

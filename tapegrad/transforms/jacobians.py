@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ from tapegrad.functions.joining import cat, stack
 from tapegrad.lift.batch import all_of, batched
 from tapegrad.lift.core import constant, level, pull, zeros_like
 from tapegrad.lift.dual import dual, split
+from tapegrad.lift.variable import plain
 from tapegrad.ops.shape import permute, reshape
 from tapegrad.record import run
 from tapegrad.tape import GENERAL, WORD, current
@@ -26,6 +28,7 @@ from tapegrad.transforms.arguments import (
     constant_result,
     forgetting,
     given_back,
+    name_of,
     paired,
     require_function,
     transforming,
@@ -59,6 +62,23 @@ def basis(tensors: list[Tensor]) -> list[np.ndarray]:
         out.append(block.reshape(total, *t._a.shape))
         start += t._a.size
     return out
+
+
+def _check_room(name: str, f: Any, rows: int, columns: int) -> None:
+    """Refuse a Jacobian that cannot be had, before the machine runs out of memory.
+
+    Beside it there is, for one side of it, a unit vector in each row or column.
+    """
+    needed = 16 * rows * columns
+    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > there:
+        raise MemoryError(
+            f"`{name}` of {name_of(f)}: {rows} × {columns} derivatives take {needed >> 30} GB "
+            f"while they are computed, and this machine has {there >> 30}: ask for products with "
+            "the matrix instead (`jvp`, `vjp`, `linearize`; of a Hessian `hvp`), and if most of "
+            "its elements are zero for a few of these that show all others (docs/numpy.md, Large "
+            "Jacobians)"
+        )
 
 
 def _sweep(start: int) -> tuple[int, float]:
@@ -165,33 +185,37 @@ def reverse_rows(
             roots, tree = values(y, name, f)
             if strict:
                 refuse_unused(roots, inputs, name, f)
-            if name == "jacobian" and _forward_pays(inputs, roots):
+            rows = sum(r._a.size for r in roots)
+            columns = sum(x._a.size for x in inputs.tensors)
+            if name == "jacobian" and _forward_pays(inputs, rows, columns):
                 inputs.end()
                 return _columns(f, args, kwargs, chosen, single, has_aux, name)
+            _check_room(name, f, rows, max(columns, rows if chunk is None else 0))
             matrices = _rows(inputs, roots, inputs.matters_outside(), chunk)
             inputs.end()
             tensors = any_tensor(inputs.leaves)
-            columns = [
+            parts = [
                 [_block_back(settled(b, inputs.own), leaf, tensors) for b in _cut(m, roots, x)]
                 for m, x, leaf in zip(matrices, inputs.tensors, inputs.leaves, strict=True)
             ]
-        blocks = [[column[j] for column in columns] for j in range(len(roots))]
+        blocks = [[part[j] for part in parts] for j in range(len(roots))]
         found = _assembled(blocks, tree, inputs.trees, single)
         return (found, aux_back(aux, inputs.own, tensors)) if has_aux else found
 
     return jacobian_of
 
 
-def _forward_pays(inputs: Inputs, roots: list[Tensor]) -> bool:
+def _forward_pays(inputs: Inputs, rows: int, columns: int) -> bool:
     """Whether there are so many more results than arguments that columns are cheaper than rows."""
+    at = next((at for at in reversed(current.tape.levels) if at.traces), None)
+    if at is not None:  # a program pays for elements alone
+        return columns < rows and not at.backward_only(list(map(plain, inputs.variables)))
     kept = current.tape.keep[max(current.tape.index(inputs.start), 0) :]
-    if any(hasattr(entry, "pull") for entry in kept):  # a user's rule may serve backwards alone
+    if any(getattr(entry, "backward_only", False) for entry in kept):
         return False
-    rows = sum(r._a.size for r in roots)
-    columns = sum(x._a.size for x in inputs.tensors)
     length, sweep = _sweep(inputs.start)
     by_rows = min(rows * sweep, BATCHED_RECORD * length)
-    work = sum(r._a.size for r in roots) * 1e-3 * length
+    work = rows * 1e-3 * length
     return by_rows + rows * work > 2 * BATCHED_RECORD * length + columns * work
 
 
@@ -235,6 +259,8 @@ def _columns(
 ) -> Any:  # fmt: skip
     leaves, trees = chosen_leaves(args, chosen)
     primals = [as_tensor(x, name) for x in leaves]
+    columns = sum(x._a.size for x in primals)
+    _check_room(name, f, columns, columns)
     directions = basis(primals)
     tensors = any_tensor(leaves)
     count = len(directions[0]) if directions else 0
@@ -246,6 +272,7 @@ def _columns(
         given = with_leaves(args, chosen, trees, duals)
         y, aux = paired(f(*given, **kwargs), name, f, has_aux)
         roots, shape = values(y, name, f)
+        _check_room(name, f, sum(r._a.size for r in roots), columns)
         blocks = []
         for root in roots:
             _, slope = split(root, at)
@@ -274,6 +301,10 @@ def jacobian(
 ) -> Callable[..., Any]:
     """The Jacobian of `f`, by forward or reverse mode, whichever fits its shape.
 
+    Forward mode takes a column for each element of the arguments, reverse mode a row for each of
+    the results: what is fewer is taken, under `jit` as well, and where `f` is small what is
+    quicker. A function with a rule for reverse mode alone (`custom_vjp`, `Function`) is left to
+    that. A matrix that does not fit into memory is a MemoryError; see `linearize` and `hvp`.
     With `strict` an argument that the result does not depend on is an error, not a block of zeros.
 
     >>> import numpy as np, tapegrad as tg
