@@ -14,7 +14,7 @@ from tapegrad.fast import as_operand
 from tapegrad.functions import shapes
 from tapegrad.functions.arguments import as_input, index_array, one_dim
 from tapegrad.functions.arithmetic import add, lt, mul, where
-from tapegrad.functions.mixed import numbers_first, taken
+from tapegrad.functions.mixed import numbers_first, selected, taken, views
 from tapegrad.moves import moved, run_moved
 from tapegrad.ops import index as i
 from tapegrad.ops.picked import INT64
@@ -41,8 +41,8 @@ def parse(key: Any, x: Tensor) -> tuple[tuple[Any, ...], list[Tensor]]:
         elif isinstance(part, slice):
             plan.append(slice(*(_whole(edge) for edge in (part.start, part.stop, part.step))))
             used += 1
-        elif isinstance(part, (int, np.integer)) and not isinstance(part, bool):
-            plan.append(int(part))
+        elif views(part):
+            plan.append(selected(part))
             used += 1
         else:
             used += _add_array(part, plan, arrays)
@@ -212,9 +212,14 @@ def getitem(input: Tensor, key: Any) -> Tensor | Sight:
         raise IndexError(f"index of a Tensor of shape {input._a.shape}: {problem}") from None
 
 
-def places_of(key: Tensor, x: Tensor) -> Tensor:
-    """A mask over the first dimension as the places where it holds; any other key as it is."""
+def places_of(key: Tensor, x: Tensor) -> Tensor | int:
+    """A mask over the first dimension as the places where it holds; one place as a number.
+
+    Any other key as it is.
+    """
     mask = key._a
+    if not mask.ndim:
+        return selected(key) if views(key) else key
     if mask.dtype.char == "?" and mask.ndim == 1 and x._a.shape[:1] == mask.shape:
         return wrap(mask.nonzero()[0])
     return key

@@ -220,14 +220,14 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
     if _mask_of_each(key) and not (value if isinstance(value, Tensor) else np.asarray(value)).ndim:
         masked_fill_(self, key, value)
         return
+    if type(key) is Tensor:
+        key = indexing.places_of(key, self)
     simple = indexing._simple(key)
     if simple is not None:
         if moved(ix.assign, self, None, value, simple[1], True) is not None:
             return
-    elif type(key) is Tensor:
-        key = indexing.places_of(key, self)
-        if moved(ix.index_put, self, key, value, 0, True) is not None:
-            return
+    elif type(key) is Tensor and moved(ix.index_put, self, key, value, 0, True) is not None:
+        return
     target = self
     plan, arrays, self = indexing.parsed(key, self)
     how = ... if simple is None or self is not target else simple[1]

@@ -45,7 +45,7 @@ def _numpys() -> bool:
     return bool(inside) and not _state.torchs
 
 
-def _number(part: Any) -> bool:
+def selects(part: Any) -> bool:
     """Whether a part of an index selects: a number, or a Tensor of integers without dimensions."""
     array = part._a if isinstance(part, Tensor) else part
     if isinstance(array, np.ndarray):
@@ -68,7 +68,7 @@ def numbers_first(key: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]] | None:
         return None
     kinds = []
     for part in key:
-        if _number(part):
+        if selects(part):
             kinds.append("number")
         elif part is None or part is Ellipsis or isinstance(part, slice):
             kinds.append("other")
@@ -82,7 +82,7 @@ def numbers_first(key: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]] | None:
     rest: list[Any] = []
     for part, kind in zip(key, kinds, strict=True):
         if kind == "number":
-            view.append(_selected(part))
+            view.append(selected(part))
         elif kind == "array":
             view += [slice(None)] * taken(part)
             rest.append(part)
@@ -92,13 +92,30 @@ def numbers_first(key: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]] | None:
     return tuple(view), tuple(rest)
 
 
-def _selected(part: Any) -> int:
-    if isinstance(part, Tensor) and type(part) is not Tensor:
-        raise IndexError(
-            "an index that differs from example to example, or is known later, stands beside an "
-            "index array with a slice between them: index in two steps, `x[i]` and then the array"
-        )
+def selected(part: Any) -> int:
+    """The number that a part of an index says; a trace notes of which Tensor it is."""
+    if isinstance(part, Tensor):
+        if type(part) is not Tensor:
+            raise IndexError(
+                "an index that differs from example to example, or is known later, stands beside "
+                "an index array with a slice between them: index in two steps, `x[i]` and then the "
+                "array"
+            )
+        for at in current.tape.levels:
+            if at.traces:
+                at.glimpse(part)
+        return int(part._a)
     return int(part)
+
+
+def views(part: Any) -> bool:
+    """Whether a part of an index selects in a way that makes a view, as a number does.
+
+    For NumPy an array without dimensions is an index array, and makes a copy.
+    """
+    if isinstance(part, Tensor):
+        return type(part) is Tensor and selects(part)
+    return selects(part) and not (isinstance(part, np.ndarray) and _numpys())
 
 
 def taken(part: Any) -> int:

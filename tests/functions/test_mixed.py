@@ -95,3 +95,92 @@ def test_a_number_that_differs_from_example_to_example_is_refused(tg):
     f = lambda x, k: x[k, :, ROWS]
     with pytest.raises(IndexError, match="index in two steps"):
         tg.func.vmap(f, in_dims=(None, 0))(tg.tensor(A), tg.tensor([0, 1]))
+
+
+# What selects one place: all say the same, and all make views.
+SELECTING = {
+    "Tensor": lambda tg, i: tg.tensor(i),
+    "Tensor of int32": lambda tg, i: tg.tensor(i, dtype=tg.int32),
+    "number of NumPy": lambda tg, i: np.int64(i),
+    "array of NumPy": lambda tg, i: np.array(i),
+}
+AROUND = {
+    "alone": lambda i: i,
+    "in a tuple": lambda i: (i,),
+    "before a slice": lambda i: (i, slice(1, 3)),
+    "after ...": lambda i: (..., i),
+    "after None": lambda i: (None, i),
+    "beside a number": lambda i: (0, i),
+    "twice": lambda i: (i, slice(None), i),
+}
+
+
+@pytest.mark.parametrize("kind", SELECTING)
+@pytest.mark.parametrize("around", AROUND)
+@pytest.mark.parametrize("i", [1, -1])
+def test_one_place_is_a_view_whatever_says_it(tg, kind, around, i):
+    key, plain = AROUND[around](SELECTING[kind](tg, i)), AROUND[around](i)
+    values = np.arange(24.0).reshape(2, 3, 4)
+    for write in (lambda y: y[key].mul_(5), lambda y: y.__setitem__(key, y[key] * 5)):
+        x = tg.tensor(values, requires_grad=True)
+        y = x * 2
+        write(y)
+        (y * y).sum().backward()
+        factor = np.full(values.shape, 2.0)
+        factor[plain] = 10.0
+        np.testing.assert_array_equal(y.detach().numpy(), values * factor)
+        np.testing.assert_array_equal(x.grad.numpy(), 2 * values * factor**2)
+    base = tg.tensor(values)
+    assert base[key]._base is base
+    assert base[key].shape == values[plain].shape
+
+
+def test_a_place_beside_an_index_array_makes_a_copy(tg):
+    x = tg.zeros(2, 3)
+    x[tg.tensor(1), [0, 2]].add_(1)
+    x[tg.tensor(True)].add_(1)
+    assert x.sum() == 0
+
+
+def test_a_place_out_of_range_is_an_index_error(tg):
+    for key in (tg.tensor(3), np.array(-4), (tg.tensor(0), tg.tensor(3))):
+        with pytest.raises(IndexError):
+            tg.zeros(3)[key]
+        with pytest.raises(IndexError):
+            tg.zeros(3)[key] = 1.0
+
+
+@pytest.mark.tapegrad_only("transforms of its own")
+def test_one_place_is_a_view_under_transforms(tg):
+    place = tg.tensor(1)
+
+    def f(x):
+        y = x * 1.0
+        y[place].mul_(5)
+        return y
+
+    x = np.arange(3.0)
+    jitted = tg.jit(f)
+    np.testing.assert_array_equal(jitted(x), [0.0, 5.0, 2.0])
+    for transformed in (
+        lambda x: tg.jvp(f, (x,), (x,))[1],
+        lambda x: tg.vmap(f)(x[None])[0],
+        lambda x: tg.vmap(lambda x: tg.jvp(f, (x,), (x,))[1])(x[None])[0],
+    ):
+        np.testing.assert_array_equal(transformed(x), [0.0, 5.0, 2.0])
+    place.fill_(2)
+    np.testing.assert_array_equal(jitted(x), [0.0, 1.0, 10.0])
+
+
+@pytest.mark.tapegrad_only("NumPy's rule")
+def test_under_a_transform_an_array_of_numpys_without_dimensions_makes_a_copy(tg):
+    def f(x):
+        y = x * 1.0
+        v = y[np.array(1)]
+        v *= 5
+        w = y[np.argmax(y[:, 0])]
+        w *= 3
+        return y
+
+    x = np.arange(4.0).reshape(2, 2)
+    np.testing.assert_array_equal(tg.jvp(f, (x,), (x,))[0], f(x))
