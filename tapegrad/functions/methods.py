@@ -150,8 +150,8 @@ def install() -> None:
     for name, view in {
         "T": shapes._reversed,
         "mT": shapes.matrix_transpose,
-        "H": shapes.matrix_transpose,
-        "mH": shapes.matrix_transpose,
+        "H": parts.adjoint,
+        "mH": parts.adjoint,
     }.items():
         setattr(Tensor, name, property(view, doc=f"The Tensor transposed (`{name}`)."))
     for part in (parts.real, parts.imag):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.dtypes import of_numpy
-from tapegrad.functions.shapes import to
+from tapegrad.functions.shapes import matrix_transpose, to
 from tapegrad.tensor import Tensor, wrap
 
 
@@ -23,12 +23,29 @@ def imag(input: Tensor) -> Tensor:
     return _part(input, input._a.imag)
 
 
-def _part(t: Tensor, part: np.ndarray) -> Tensor:
+def conj(input: Tensor) -> Tensor:
+    """The complex conjugate, a new Tensor; a real Tensor is its own."""
+    if input._a.dtype.kind != "c":
+        return input
+    _check_outside(input)
+    return wrap(np.conjugate(input._a))
+
+
+def adjoint(input: Tensor) -> Tensor:
+    """The conjugate of the transposed matrix, or of a batch of them."""
+    return conj(matrix_transpose(input))
+
+
+def _check_outside(t: Tensor) -> None:
     if t.__class__ is not Tensor:
         raise NotImplementedError(
-            f"the real and the imaginary part of a Tensor of {t.dtype} cannot be taken inside of a "
+            f"the parts, and the conjugate, of a Tensor of {t.dtype} cannot be taken inside of a "
             "transform: take them outside"
         )
+
+
+def _part(t: Tensor, part: np.ndarray) -> Tensor:
+    _check_outside(t)
     # Were a part changed by what requires grad, no record could say what became of the whole.
     part.flags.writeable = False
     return wrap(part)

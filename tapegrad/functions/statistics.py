@@ -8,8 +8,9 @@ from tapegrad.dtypes import get_default_dtype
 from tapegrad.functions import arithmetic as a
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import as_input
+from tapegrad.functions.parts import adjoint, imag, real
 from tapegrad.functions.products import matmul
-from tapegrad.functions.shapes import diagonal, matrix_transpose, reshape, squeeze, to
+from tapegrad.functions.shapes import diagonal, reshape, squeeze, to
 from tapegrad.tensor import Tensor
 
 
@@ -40,18 +41,18 @@ def cov(
     x = as_input(input, "cov")
     if x._a.ndim > 2:
         raise RuntimeError(f"`cov` takes a vector or a matrix, got the shape {x._a.shape}")
-    if x._a.dtype.kind != "f":
+    if x._a.dtype.kind not in "fc":
         x = to(x, dtype=get_default_dtype())
     x = reshape(x, (-1, x._a.shape[-1]) if x._a.ndim == 2 else (1, x._a.size))
-    n = x._a.shape[1]
+    n, kind = x._a.shape[1], x._a.real.dtype
     weights: Tensor | None = None
     if fweights is not None:
-        weights = to(_weights(fweights, n, "cov", "fweights", "iu"), dtype=x._a.dtype)
+        weights = to(_weights(fweights, n, "cov", "fweights", "iu"), dtype=kind)
     if aweights is None:
         total: Any = float(n) if weights is None else r.sum(weights)
         lost: Any = correction
     else:
-        w = to(_weights(aweights, n, "cov", "aweights", "f"), dtype=x._a.dtype)
+        w = to(_weights(aweights, n, "cov", "aweights", "f"), dtype=kind)
         weights = w if weights is None else a.mul(weights, w)
         total = r.sum(weights)
         lost = correction if not correction else a.mul(r.sum(a.mul(weights, w)), correction) / total
@@ -63,7 +64,7 @@ def cov(
         spread = a.mul(centred, weights)
     free = total - lost
     free = a.clamp(free, min=0) if isinstance(free, Tensor) else max(free, 0.0)
-    return squeeze(a.div(matmul(spread, matrix_transpose(centred)), free))
+    return squeeze(a.div(matmul(spread, adjoint(centred)), free))
 
 
 def corrcoef(input: Any) -> Tensor:
@@ -83,7 +84,9 @@ def correlations(covariances: Tensor) -> Tensor:
     """Covariances over the deviations of both variables, within -1 and 1."""
     if not covariances._a.ndim:
         return a.div(covariances, covariances)
-    size = a.sqrt(diagonal(covariances))
+    size = a.sqrt(real(diagonal(covariances)))
     n = size._a.shape[0]
     found = a.div(a.div(covariances, reshape(size, (n, 1))), size)
+    if found._a.dtype.kind == "c":
+        return a.add(a.clamp(real(found), -1.0, 1.0), a.mul(a.clamp(imag(found), -1.0, 1.0), 1j))
     return a.clamp(found, -1.0, 1.0)

@@ -11,6 +11,8 @@ from tapegrad.functions.arguments import index_array
 from tapegrad.functions.creation import zeros_like
 from tapegrad.functions.indexing import take_along_dim
 from tapegrad.functions.joining import stack, unbind
+from tapegrad.functions.parts import imag, real
+from tapegrad.functions.rounding import nan_to_num
 from tapegrad.functions.shapes import broadcast_to, clone, to
 from tapegrad.numpy_face.common import (
     brought_in,
@@ -71,6 +73,8 @@ def _nan_to_num(
     if not copy:
         raise TypeError("`np.nan_to_num`: `copy=False` is not supported for Tensors: leave it out")
     t = tensor(x)
+    if t._a.dtype.kind == "c":
+        return nan_to_num(t, nan, posinf, neginf)
     if t._a.dtype.kind != "f":
         return clone(t)
     limits = np.finfo(t._a.dtype)
@@ -150,8 +154,11 @@ def _choose(a: Any, choices: Any, mode: str = "raise") -> Tensor:
 
 @handles(np.angle)
 def _angle(z: Any, deg: bool = False) -> Tensor:
-    """Of real numbers: 0 or pi, with the derivative 0."""
+    """Of real numbers 0 or pi, with the derivative 0."""
     x = floating(tensor(z))
+    if x._a.dtype.kind == "c":
+        found = ew.atan2(imag(x), real(x))
+        return found * (180.0 / np.pi) if deg else found
     back = run(logic.signbit, (x,), {})
     half = 180.0 if deg else np.pi
     return ew.where(ew.isnan(x), x, ew.where(back, half, 0.0))

@@ -180,4 +180,4 @@ def _matmul(x1: Any, x2: Any) -> Tensor:
 
 @handles(np.linalg.vecdot)
 def _vecdot(x1: Any, x2: Any, *, axis: int = -1) -> Tensor:
-    return r.sum(tensor(x1) * tensor(x2), axis)
+    return products.vecdot_(x1, x2, axis)

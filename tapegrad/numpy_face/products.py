@@ -8,7 +8,9 @@ import numpy as np
 
 from tapegrad.functions import arithmetic as ew
 from tapegrad.functions.arguments import alike
+from tapegrad.functions.parts import conj
 from tapegrad.functions.products import matmul
+from tapegrad.functions.reductions import sum as sum_
 from tapegrad.functions.shapes import flip, movedim, reshape
 from tapegrad.numpy_face.common import named, tensor
 from tapegrad.numpy_face.dispatch import handles
@@ -46,7 +48,19 @@ def _contracted(x: Tensor, y: Tensor) -> Tensor:
 @handles(np.vdot)
 def _vdot(a: Any, b: Any) -> Tensor:
     x, y = alike(a, b)
-    return matmul(reshape(x, (x._a.size,)), reshape(y, (y._a.size,)))
+    return matmul(conj(reshape(x, (x._a.size,))), reshape(y, (y._a.size,)))
+
+
+def vecdot_(a: Any, b: Any, axis: int = -1) -> Tensor:
+    """`np.vecdot`: vectors of one length, of which the first is conjugated."""
+    x, y = alike(a, b)
+    n, m = (t._a.shape[axis] if t._a.ndim else None for t in (x, y))
+    if n is None or n != m:
+        raise ValueError(
+            "`np.vecdot` takes vectors of one length, got operands of the shapes "
+            f"{x._a.shape} and {y._a.shape} along axis {axis}"
+        )
+    return sum_(ew.mul(conj(x), y), axis)
 
 
 @handles(np.outer)
@@ -59,6 +73,7 @@ def outer_(a: Any, b: Any) -> Tensor:
 @handles(np.correlate)
 def _correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
     x, y = alike(a, v)
+    y = conj(y)
     if y._a.size > x._a.size:
         return flip(convolve_(y, flip(x, (0,)), mode), (0,))
     return convolve_(x, flip(y, (0,)), mode)

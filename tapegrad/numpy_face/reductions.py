@@ -264,4 +264,4 @@ def nanmean_(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False
 
 def nan_replaced(x: Tensor, value: float) -> Tensor:
     """Another number in the place of NaN."""
-    return ew.where(ew.isnan(x), value, x) if x._a.dtype.kind == "f" else x
+    return ew.where(ew.isnan(x), value, x) if x._a.dtype.kind in "fc" else x

@@ -195,10 +195,11 @@ def _spread(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, root: bool
         x, axis, keepdims = reshape(x, (1, *x._a.shape)), 0, False
     off = nan_replaced(x - nanmean_(x, axis, keepdims=True), 0.0)
     count = sum_(ew.logical_not(ew.isnan(x)), axis, None, keepdims)
-    free = to(count, dtype=x._a.dtype) - ddof
+    free = to(count, dtype=x._a.real.dtype) - ddof
     free = ew.where(ew.gt(free, 0), free, np.nan)
     if root:
         return r.norm(off, 2, axis, bool(keepdims)) / ew.sqrt(free)
+    off = ew.abs(off) if off._a.dtype.kind == "c" else off
     return sum_(ew.square(off), axis, None, keepdims) / free
 
 

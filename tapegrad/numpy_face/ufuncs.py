@@ -13,7 +13,7 @@ from tapegrad.fast import unary
 from tapegrad.functions import arithmetic as a
 from tapegrad.functions import products, shapes
 from tapegrad.functions.arguments import alike
-from tapegrad.functions.reductions import sum as sum_
+from tapegrad.functions.parts import conj
 from tapegrad.numpy_face import order, reductions, writing
 from tapegrad.numpy_face.common import (
     CALLS,
@@ -25,6 +25,7 @@ from tapegrad.numpy_face.common import (
     title,
     unsupported,
 )
+from tapegrad.numpy_face.products import vecdot_
 from tapegrad.ops import elementwise as e
 from tapegrad.ops import logic
 from tapegrad.record import run
@@ -32,10 +33,6 @@ from tapegrad.specimen import Specimen
 from tapegrad.tensor import Tensor, wrap
 
 KNOWN = (Tensor, np.ndarray, np.generic, bool, int, float, complex, list, tuple)
-
-
-def _conjugate(x: Any) -> Any:
-    return x if x._a.dtype.kind != "c" else wrap(np.conjugate(x._a))
 
 
 def _signbit(x: Any) -> Tensor:
@@ -105,16 +102,13 @@ def _exponent(t: Tensor) -> Tensor:
 
 
 def _float_power(x: Any, y: Any) -> Tensor:
-    return a.pow(shapes.to(tensor(x), np.float64), y)
+    base = tensor(x)
+    return a.pow(shapes.to(base, np.result_type(base._a.dtype, np.float64)), y)
 
 
 def _logaddexp2(x: Any, y: Any) -> Tensor:
     logaddexp = named("logaddexp", "np.logaddexp2")
     return a.mul(logaddexp(a.mul(x, math.log(2)), a.mul(y, math.log(2))), 1 / math.log(2))
-
-
-def _vecdot(x: Any, y: Any) -> Tensor:
-    return sum_(a.mul(x, y), -1)
 
 
 def _matvec(x: Any, y: Any) -> Tensor:
@@ -124,7 +118,7 @@ def _matvec(x: Any, y: Any) -> Tensor:
 
 def _vecmat(x: Any, y: Any) -> Tensor:
     vector, matrix = alike(x, y)
-    return shapes.squeeze(products.matmul(shapes.unsqueeze(vector, -2), matrix), -2)
+    return shapes.squeeze(products.matmul(conj(shapes.unsqueeze(vector, -2)), matrix), -2)
 
 
 def _by(factor: float) -> Callable[[Any], Tensor]:
@@ -141,7 +135,7 @@ TABLE: dict[Any, Any] = {
     np.negative: a.neg, np.positive: shapes.clone, np.absolute: a.abs,
     np.fabs: lambda x: a.abs(floating(x)),
     np.sign: a.sign, np.square: a.square, np.reciprocal: a.reciprocal, np.sqrt: a.sqrt,
-    np.cbrt: unary(e.cbrt), np.conjugate: _conjugate, np.copysign: _copysign,
+    np.cbrt: unary(e.cbrt), np.conjugate: conj, np.copysign: _copysign,
     np.exp: a.exp, np.exp2: "exp2", np.expm1: a.expm1, np.log: a.log, np.log2: "log2",
     np.log10: "log10", np.log1p: a.log1p, np.logaddexp: "logaddexp", np.logaddexp2: _logaddexp2,
     np.sin: a.sin, np.cos: a.cos, np.tan: a.tan, np.arcsin: a.asin, np.arccos: a.acos,
@@ -151,7 +145,7 @@ TABLE: dict[Any, Any] = {
     np.rad2deg: _by(180 / math.pi), np.degrees: _by(180 / math.pi),
     np.floor: a.floor, np.ceil: "ceil", np.trunc: "trunc", np.rint: "round",
     np.maximum: a.maximum, np.minimum: a.minimum, np.fmax: _fmax, np.fmin: _fmin,
-    np.matmul: products.matmul, np.vecdot: _vecdot, np.matvec: _matvec, np.vecmat: _vecmat,
+    np.matmul: products.matmul, np.vecdot: vecdot_, np.matvec: _matvec, np.vecmat: _vecmat,
     np.equal: a.eq, np.not_equal: a.ne, np.less: a.lt, np.less_equal: a.le, np.greater: a.gt,
     np.greater_equal: a.ge, np.logical_and: a.logical_and, np.logical_or: a.logical_or,
     np.logical_xor: a.logical_xor, np.logical_not: a.logical_not, np.bitwise_and: a.bitwise_and,
