@@ -58,27 +58,26 @@ def einsum(*args: Any) -> Tensor:
     terms = list(given_terms)
     if sizes is not None:
         for k, (x, term) in enumerate(zip(operands, terms, strict=True)):
+            operands[k], terms[k] = _spread_out(x, term, sizes)
+        for k, (x, term) in enumerate(zip(operands, terms, strict=True)):
             elsewhere = {*out}.union(*terms[:k], *terms[k + 1 :])
-            operands[k], terms[k] = _simplified(x, term, elsewhere, sizes)
+            alone = tuple(d for d, i in enumerate(term) if i not in elsewhere)
+            if alone:
+                operands[k] = sum_(x, alone)
+                terms[k] = "".join(i for i in term if i in elsewhere)
     if len(operands) > 1:
         return run(_einsum, tuple(operands), {"terms": tuple(terms), "out": out})
     return permute(operands[0], [terms[0].index(i) for i in out])
 
 
-def _simplified(
-    x: Tensor, term: str, elsewhere: set[str], sizes: dict[str, int]
-) -> tuple[Tensor, str]:
-    """An operand without letters that stand twice, that broadcast, or that nobody else has."""
+def _spread_out(x: Tensor, term: str, sizes: dict[str, int]) -> tuple[Tensor, str]:
+    """An operand without letters that stand twice, or that broadcast."""
     for i in dict.fromkeys(term):
         while term.count(i) > 1:
             first = term.index(i)
             second = term.index(i, first + 1)
             x = diagonal(x, 0, first, second)
             term = term[:first] + term[first + 1 : second] + term[second + 1 :] + i
-    alone = tuple(k for k, i in enumerate(term) if i not in elsewhere)
-    if alone:
-        x = sum_(x, alone)
-        term = "".join(i for i in term if i in elsewhere)
     small = tuple(k for k, i in enumerate(term) if x._a.shape[k] != sizes[i])
     if small:
         x = squeeze(x, small)
@@ -206,7 +205,7 @@ def tensordot(a: Any, b: Any, dims: Any = 2) -> Tensor:
     x, y = as_input(a, "tensordot"), as_input(b, "tensordot")
     if x._a.dtype != y._a.dtype:
         x, y = alike(a, b)
-    left, right = _tensordot_dims(x._a.shape, y._a.shape, dims)
+    left, right = dims_of_both(x._a.shape, y._a.shape, dims)
     sx, sy = x._a.shape, y._a.shape
     for i, j in zip(left, right, strict=True):
         if sx[i] != sy[j] and 1 not in (sx[i], sy[j]):
@@ -231,7 +230,8 @@ def tensordot(a: Any, b: Any, dims: Any = 2) -> Tensor:
     return reshape(out, (*[sx[i] for i in rest_x], *[sy[j] for j in rest_y]))
 
 
-def _tensordot_dims(sx: Any, sy: Any, dims: Any) -> tuple[list[int], list[int]]:
+def dims_of_both(sx: Any, sy: Any, dims: Any) -> tuple[list[int], list[int]]:
+    """The dimensions of both operands of `tensordot` that it sums over."""
     if isinstance(dims, Tensor):
         dims = dims.tolist()
     if isinstance(dims, (int, np.integer)):

@@ -43,7 +43,8 @@ def cov(
         raise RuntimeError(f"`cov` takes a vector or a matrix, got the shape {x._a.shape}")
     if x._a.dtype.kind not in "fc":
         x = to(x, dtype=get_default_dtype())
-    x = reshape(x, (-1, x._a.shape[-1]) if x._a.ndim == 2 else (1, x._a.size))
+    if x._a.ndim < 2:
+        x = reshape(x, (1, x._a.size))
     n, kind = x._a.shape[1], x._a.real.dtype
     weights: Tensor | None = None
     if fweights is not None:

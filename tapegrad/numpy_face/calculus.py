@@ -14,6 +14,7 @@ from tapegrad.functions.joining import cat
 from tapegrad.functions.shapes import narrow, reshape
 from tapegrad.numpy_face.common import floating, operand, tensor
 from tapegrad.numpy_face.dispatch import handles
+from tapegrad.numpy_face.joining import joined
 from tapegrad.numpy_face.order import searchsorted_
 from tapegrad.tensor import Tensor, wrap
 
@@ -24,12 +25,14 @@ def diff_(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any =
     x = tensor(a)
     if n < 0:
         raise ValueError(f"`np.diff`: the order must not be negative, got {n}")
+    if not n:
+        return x
     if not x._a.ndim:
         raise ValueError("`np.diff` needs at least one dimension")
     d = all_dims(axis, x._a.ndim, "np.diff")[0]
     ends = [_edge(end, x, d) for end in (prepend, append)]
-    x = cat([*(ends[:1] if prepend is not None else []), x,
-             *(ends[1:] if append is not None else [])], d)  # fmt: skip
+    x = joined([*(ends[:1] if prepend is not None else []), x,
+                *(ends[1:] if append is not None else [])], d)  # fmt: skip
     for _ in range(n):
         size = x._a.shape[d]
         if not size:
@@ -80,15 +83,17 @@ def _unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np
 def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
     t = tensor(y)
     d = all_dims(axis, t._a.ndim, "np.trapezoid")[0]
-    n = t._a.shape[d]
-    pairs = narrow(t, d, 1, n - 1) + narrow(t, d, 0, n - 1)
+    before = (slice(None),) * d
+    pairs = getitem(t, (*before, slice(1, None))) + getitem(t, (*before, slice(None, -1)))
     steps = dx
     if x is not None:
         points = tensor(x)
-        steps = diff_(points, axis=0 if points._a.ndim == 1 else d)
+        steps = diff_(points, axis=-1 if points._a.ndim == 1 else axis)
         if points._a.ndim == 1:
-            steps = reshape(steps, [-1 if i == d else 1 for i in range(t._a.ndim)])
-    return r.sum(pairs * steps / 2.0, d)
+            shape = [1] * t._a.ndim
+            shape[d] = steps._a.size
+            steps = reshape(steps, shape)
+    return r.sum(pairs * steps / 2.0, axis)
 
 
 @handles(np.gradient)
@@ -98,7 +103,8 @@ def _gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> A
     if edge_order != 1:
         raise TypeError(f"`np.gradient` of a Tensor has the edge_order 1, got {edge_order}")
     dims = all_dims(axis, x._a.ndim, "np.gradient") if axis is None else _whole(axis, x)
-    spacings = varargs * len(dims) if len(varargs) == 1 else varargs or (1.0,) * len(dims)
+    one = len(varargs) == 1 and not tensor(varargs[0])._a.ndim
+    spacings = varargs * len(dims) if one else varargs or (1.0,) * len(dims)
     if len(spacings) != len(dims):
         raise TypeError(
             f"`np.gradient` takes one spacing, or one for each of the {len(dims)} axes, got "

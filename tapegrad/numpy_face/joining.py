@@ -21,12 +21,22 @@ def _parts(arrays: Any) -> list[Tensor]:
     return [tensor(x) for x in arrays]
 
 
+def joined(parts: list[Tensor], axis: int) -> Tensor:
+    """Parts behind each other; one without elements has as many dimensions as the others."""
+    if len({x._a.ndim for x in parts}) > 1:
+        raise ValueError(
+            "arrays that are joined need as many dimensions, got the shapes "
+            + ", ".join(str(x._a.shape) for x in parts)
+        )
+    return j.cat(parts, axis)
+
+
 @handles(np.concatenate)
 def _concatenate(arrays: Any, axis: Any = 0, dtype: Any = None) -> Tensor:
     parts = _parts(arrays)
     if axis is None:
         parts, axis = [reshape(x, (x._a.size,)) for x in parts], 0
-    found = j.cat(parts, axis)
+    found = joined(parts, axis)
     return found if dtype is None else to(found, dtype=dtype)
 
 
@@ -74,7 +84,7 @@ def _vstack(tup: Any) -> Tensor:
 @handles(np.hstack)
 def _hstack(tup: Any) -> Tensor:
     parts = [at_least(x, 1) for x in _parts(tup)]
-    return j.cat(parts, 0 if parts and parts[0]._a.ndim == 1 else 1)
+    return joined(parts, 0 if parts and parts[0]._a.ndim == 1 else 1)
 
 
 @handles(np.dstack)

@@ -53,13 +53,14 @@ def _solve(a: Any, b: Any) -> Tensor:
     """A vector is what has one dimension; anything else is matrices, whatever its shape."""
     solve = named("linalg.solve", "np.linalg.solve")
     x, y = (floating(t) for t in alike(a, b))
-    if y._a.ndim == 1:
-        n = y._a.shape[0]
-        found = solve(x, reshape(y, (n, 1)))
-        return reshape(found, found._a.shape[:-1])
-    if y._a.ndim < x._a.ndim:
-        y = reshape(y, (1,) * (x._a.ndim - y._a.ndim) + y._a.shape)
-    return tensor(solve(x, y))
+    shape = y._a.shape
+    if not shape:
+        raise np.linalg.LinAlgError(
+            "`np.linalg.solve` takes a vector or matrices beside the matrices, got a number"
+        )
+    rows = (*shape, 1) if len(shape) == 1 else shape
+    found = tensor(solve(x, reshape(y, (1,) * (x._a.ndim - len(rows)) + rows)))
+    return reshape(found, found._a.shape[:-1]) if len(shape) == 1 else found
 
 
 @handles(np.linalg.eigh)
@@ -170,7 +171,7 @@ def _cross(x1: Any, x2: Any, *, axis: int = -1) -> Tensor:
 
 @handles(np.linalg.tensordot)
 def _tensordot(x1: Any, x2: Any, *, axes: Any = 2) -> Tensor:
-    return tensor(named("tensordot", "np.linalg.tensordot")(*alike(x1, x2), axes))
+    return products.tensordot_(x1, x2, axes)
 
 
 @handles(np.linalg.matmul)

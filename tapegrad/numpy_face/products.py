@@ -8,6 +8,7 @@ import numpy as np
 
 from tapegrad.functions import arithmetic as ew
 from tapegrad.functions.arguments import alike
+from tapegrad.functions.contractions import dims_of_both
 from tapegrad.functions.parts import conj
 from tapegrad.functions.products import matmul
 from tapegrad.functions.reductions import sum as sum_
@@ -54,13 +55,18 @@ def _vdot(a: Any, b: Any) -> Tensor:
 def vecdot_(a: Any, b: Any, axis: int = -1) -> Tensor:
     """`np.vecdot`: vectors of one length, of which the first is conjugated."""
     x, y = alike(a, b)
-    n, m = (t._a.shape[axis] if t._a.ndim else None for t in (x, y))
-    if n is None or n != m:
-        raise ValueError(
-            "`np.vecdot` takes vectors of one length, got operands of the shapes "
-            f"{x._a.shape} and {y._a.shape} along axis {axis}"
-        )
+    check_lengths("np.vecdot", x, y, axis, axis)
     return sum_(ew.mul(conj(x), y), axis)
+
+
+def check_lengths(name: str, x: Tensor, y: Tensor, i: int, j: int) -> None:
+    """Refuse dimensions to sum over that differ: one of one element goes with no other."""
+    sx, sy = x._a.shape, y._a.shape
+    if not -len(sx) <= i < len(sx) or not -len(sy) <= j < len(sy) or sx[i] != sy[j]:
+        raise ValueError(
+            f"`{name}` sums over axis {i} of the shape {sx} and axis {j} of {sy}: both must be "
+            "there and have one size"
+        )
 
 
 @handles(np.outer)
@@ -73,6 +79,8 @@ def outer_(a: Any, b: Any) -> Tensor:
 @handles(np.correlate)
 def _correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
     x, y = alike(a, v)
+    if x._a.ndim != 1 or y._a.ndim != 1:
+        raise ValueError(f"`np.correlate` takes vectors, got {x._a.shape} and {y._a.shape}")
     y = conj(y)
     if y._a.size > x._a.size:
         return flip(convolve_(y, flip(x, (0,)), mode), (0,))
@@ -89,8 +97,17 @@ def _einsum(*operands: Any, optimize: Any = False) -> Tensor:
 
 
 @handles(np.tensordot)
-def _tensordot(a: Any, b: Any, axes: Any = 2) -> Tensor:
-    return tensor(named("tensordot", "np.tensordot")(*alike(a, b), axes))
+def tensordot_(a: Any, b: Any, axes: Any = 2) -> Tensor:
+    """`np.tensordot`, for which an axis of one element goes with no other."""
+    x, y = alike(a, b)
+    sx, sy = x._a.shape, y._a.shape
+    left, right = dims_of_both(sx, sy, axes)
+    if [sx[i] for i in left] != [sy[j] for j in right]:
+        raise ValueError(
+            f"`np.tensordot`: the axes {left} of the shape {sx} and {right} of {sy} are summed "
+            "over together, their sizes must agree"
+        )
+    return tensor(named("tensordot", "np.tensordot")(x, y, (left, right)))
 
 
 @handles(np.kron)

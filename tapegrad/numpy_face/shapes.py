@@ -380,6 +380,7 @@ def convolve_(a: Any, v: Any, mode: str = "full") -> Tensor:
     x, y = alike(a, v)
     if x._a.ndim > 1 or y._a.ndim > 1:
         raise ValueError(f"`np.convolve` takes vectors, got {x._a.shape} and {y._a.shape}")
+    x, y = (s.reshape(t, (1,)) if not t._a.ndim else t for t in (x, y))
     if y._a.size > x._a.size:
         x, y = y, x
     n, k = x._a.size, y._a.size

@@ -111,7 +111,7 @@ def _tensorsolve(a: Any, b: Any, axes: Any = None) -> Tensor:
     x, y = (floating(t) for t in alike(a, b))
     if axes is not None:
         x = movedim(x, tuple(axes), tuple(range(x._a.ndim - len(axes), x._a.ndim)))
-    shape = x._a.shape[y._a.ndim :]
+    shape = x._a.shape[-(x._a.ndim - y._a.ndim) :]
     n = int(np.prod(shape, dtype=int))
     if x._a.size != n * n or y._a.size != n:
         raise np.linalg.LinAlgError(

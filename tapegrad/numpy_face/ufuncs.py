@@ -25,7 +25,7 @@ from tapegrad.numpy_face.common import (
     title,
     unsupported,
 )
-from tapegrad.numpy_face.products import vecdot_
+from tapegrad.numpy_face.products import check_lengths, vecdot_
 from tapegrad.ops import elementwise as e
 from tapegrad.ops import logic
 from tapegrad.record import run
@@ -113,11 +113,15 @@ def _logaddexp2(x: Any, y: Any) -> Tensor:
 
 def _matvec(x: Any, y: Any) -> Tensor:
     matrix, vector = alike(x, y)
+    if matrix._a.ndim < 2:
+        raise ValueError(f"`np.matvec` takes matrices first, got the shape {matrix._a.shape}")
+    check_lengths("np.matvec", matrix, vector, -1, -1)
     return shapes.squeeze(products.matmul(matrix, shapes.unsqueeze(vector, -1)), -1)
 
 
 def _vecmat(x: Any, y: Any) -> Tensor:
     vector, matrix = alike(x, y)
+    check_lengths("np.vecmat", vector, matrix, -1, -2)
     return shapes.squeeze(products.matmul(conj(shapes.unsqueeze(vector, -2)), matrix), -2)
 
 
