@@ -127,6 +127,7 @@ class Tape:
         "offset",
         "old",
         "old_at",
+        "recomputed",
         "saved_hooks",
         "shift",
         "slots",
@@ -170,6 +171,7 @@ class Tape:
         self.tail = (0, 0)  # the records that `drop_tail` has emptied: first, and one past the last
         self.workspace: Any = None  # memory of the compiled walk, made by the first sweep
         self.sweeping = 0  # sweeps under way; a hook may start another
+        self.recomputed: dict[Any, Any] = {}  # checkpoint -> its values, for these sweeps
         self.levels: list[Any] = []  # of the transforms under way that lift Tensors
         self.depth = 0  # transforms under way
         self.lost: dict[int, str] = {}  # positions the user holds of what ended, and its name

@@ -22,7 +22,7 @@ from tapegrad.ops.core import ELEMENTWISE, Formula, Op, by_code
 from tapegrad.ops.core import table as rows
 from tapegrad.ops.shape import sum_to
 from tapegrad.parallel import ROW_OF_PASSES, address, call_rows, launch, row_steps, split
-from tapegrad.tape import CODE_MASK, PACKED, WIDE, WORD
+from tapegrad.tape import CODE_MASK, WIDE, WORD
 
 if TYPE_CHECKING:
     from tapegrad.autograd.sweep import Sweep
@@ -37,7 +37,7 @@ def step(sweep: Sweep, index: int, g: np.ndarray) -> bool:
     """Do one record by kernels; False when it is not of the kind that they can do."""
     tape = sweep.tape
     word = int(tape.words()[index, WORD])
-    if word & (PACKED | WIDE) or g.dtype.char not in "df":
+    if word & WIDE or g.dtype.char not in "df":
         return False
     op = by_code[word & CODE_MASK]
     if op is MSE_LOSS:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tapegrad.ops.core import table
-from tapegrad.tape import PACKED, WORD
 
 if TYPE_CHECKING:
     from tapegrad.autograd.sweep import Sweep
@@ -25,7 +24,7 @@ def step(sweep: Sweep, index: int, g: np.ndarray) -> bool:
     tape = sweep.tape
     row = tape.words()[index].tolist()
     entry = tape.keep[index]
-    (sa, _), (sb, _) = entry[3][1] if not row[WORD] & PACKED else (((), None), ((), None))
+    (sa, _), (sb, _) = entry[3][1]
     if len(sa) != 2 or len(sb) != 2:
         return False
     found: list[tuple[int, np.ndarray]] = []

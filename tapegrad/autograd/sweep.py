@@ -16,7 +16,7 @@ from tapegrad import fast, storage
 from tapegrad.autograd import large, matrix, slow
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.autograd.hooks import run_hooks
-from tapegrad.autograd.pullback import contributions, spec_at
+from tapegrad.autograd.pullback import contributions, spec_at, unpack
 from tapegrad.kernels import layout
 from tapegrad.kernels.layout import (
     BELOW,
@@ -43,7 +43,7 @@ from tapegrad.kernels.layout import (
     WANTS_ROOM,
 )
 from tapegrad.nodes import grad_name
-from tapegrad.tape import CODE_MASK, GENERAL, HOOKED, MODE_FAST, SAVES, SPENT, WORD, Tape
+from tapegrad.tape import CODE_MASK, GENERAL, HOOKED, MODE_FAST, PACKED, SAVES, SPENT, WORD, Tape
 from tapegrad.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
@@ -103,6 +103,8 @@ class Sweep:
                 self._run_compiled(self.work)
         finally:
             tape.sweeping -= 1
+            if tape.recomputed and not tape.sweeping:
+                tape.recomputed.clear()
 
     def run_from(self, index: int, seed: np.ndarray, targets: list[int] | None) -> bool:
         """`run` from one root to leaves; False: nothing is done, `run` says why."""
@@ -128,6 +130,8 @@ class Sweep:
                 drop(tape, work, index)
         finally:
             tape.sweeping = 0
+            if tape.recomputed:
+                tape.recomputed.clear()
         return True
 
     def _run_compiled(self, work: Workspace) -> None:
@@ -306,17 +310,24 @@ class Sweep:
             self.captured[index] = g
         if not need & NEED_INSIDE:
             return
+        packed = tape.keep[index] if word & PACKED else None
+        if packed is not None:  # once, however many ways to do the record look at its values
+            tape.keep[index] = unpack(packed)
         by_rule = self.recorded or tape.anomaly  # what kernels hand on nobody has looked at
-        if by_rule or not (
-            (matrix.step(self, index, g) if word & CODE_MASK == matrix.CODE else False)
-            or large.step(self, index, g)
-        ):
-            for code, found in contributions(
-                tape, index, g, self._wanted, self.recorded, self.scratch
+        try:
+            if by_rule or not (
+                (matrix.step(self, index, g) if word & CODE_MASK == matrix.CODE else False)
+                or large.step(self, index, g)
             ):
-                if tape.anomaly:
-                    _look_for_nan(tape, index, found)
-                self._add(code if code < 0 else tape.index(code), found)
+                for code, found in contributions(
+                    tape, index, g, self._wanted, self.recorded, self.scratch
+                ):
+                    if tape.anomaly:
+                        _look_for_nan(tape, index, found)
+                    self._add(code if code < 0 else tape.index(code), found)
+        finally:
+            if packed is not None:
+                tape.keep[index] = packed
         if not self.retain and not tape.hooks and word & SAVES:
             tape.keep[index] = None  # large values go as soon as they were used
             tape.words()[index, WORD] |= SPENT

@@ -37,12 +37,15 @@ from tapegrad.kernels.layout import (
     LONE,
     NEED_AT,
     NOTHING,
+    OLD,
+    OLD_COUNT,
     PROPAGATE,
     REACH,
     REACH_AT,
     RECORDS,
     SEED_COUNT,
     SEEDS,
+    SHIFT,
     START,
     STRICT,
     TARGET_COUNT,
@@ -181,8 +184,10 @@ class Workspace:
         return self._need[: len(self.cells) - self.leaves], self._leaf_need[: self.leaves]
 
     def refresh(self, tape: Tape) -> None:
-        """Take the address of the records, which may have moved while Python code ran."""
-        self.frame[RECORDS] = tape.address
+        """Note where the records and their places stand, which Python code may have moved."""
+        frame = self.frame
+        frame[RECORDS] = tape.address
+        frame[SHIFT], frame[OLD], frame[OLD_COUNT] = tape.shift, tape.old_at, len(tape.old)
 
     def bring_blas(self) -> None:
         """Load BLAS, which only graphs with matrix products need."""

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from tapegrad.autograd.grad_mode import enable_grad
 from tapegrad.autograd.graph import saved_tensors_hooks
+from tapegrad.functions import creation
 from tapegrad.lift.core import Lifted
 from tapegrad.ops.core import Spec
+from tapegrad.record import pack
+from tapegrad.rewind import take_back
 from tapegrad.tape import Ended, current, leaf_keys
-from tapegrad.tensor import Tensor, noted
+from tapegrad.tensor import Tensor, noted, placed
 from tapegrad.transforms.arguments import require_function
 from tapegrad.transforms.pytree import flatten
 from tapegrad.transforms.reverse import read_from_before
@@ -23,28 +29,37 @@ Watched = list[tuple[Tensor, int]]  # Tensors, and the versions that they had
 class _Recomputed:
     """Saved values that are computed again when they are needed.
 
-    While the function runs they are kept: derivatives that it takes itself, and has swept before it
-    returns, ask for them.  When it runs again everything that it can see is as it was, whatever
+    A sweep keeps the values of one such segment at a time, and of the segments around it.  What a
+    transform inside the function records is kept until the function returns: the transform sweeps
+    it before that.  When the function runs again everything that it can see is as it was, whatever
     transforms have opened or ended since; else it would not do the same.
     """
 
-    def __init__(self, run: Callable[[], Any], args: Any) -> None:
+    def __init__(
+        self, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
         tape = current.tape
-        self.run = run
+        self.f = f
+        self.chance = _chance()
+        self.args = [_given(x) for x in args]
+        self.kwargs = {name: _given(x) for name, x in kwargs.items()}
         self.levels = list(tape.levels)
         self.depth = tape.depth
         self.start = tape.next - 1 + 1  # not the object in the tape, whose references count
         self.time = leaf_keys()
+        self.end: float = math.inf
         self.specs: list[Spec] = []
-        self.values: Watched | None = []
-        self.arguments = _versions(bare for x in flatten(args)[0] for bare in _bare(x))
+        self.within: dict[int, tuple[Tensor, int]] = {}  # of transforms inside, by number
+        self.arguments = _versions(
+            bare for x in flatten((self.args, self.kwargs))[0] for bare in _bare(x)
+        )
         self.leaves: Watched = []
 
     def forget(self, t: Tensor) -> int:
         """Keep a number instead of a value."""
         self.specs.append(Spec(t._a.shape, t._a.dtype))
-        if self.values is not None:
-            self.values.append((t.detach(), t._version))
+        if current.tape.depth > self.depth and self.end == math.inf:
+            self.within[len(self.specs) - 1] = t.detach(), t._version
         return len(self.specs) - 1
 
     def complete(self) -> None:
@@ -52,13 +67,12 @@ class _Recomputed:
         tape = current.tape
         codes = read_from_before(tape, self.start)
         self.leaves = _versions(tape.leaves[-code - 1] for code in codes if code < 0)
-        self.values = None
+        self.end = tape.next - 1 + 1
+        self.within.clear()
 
     def remember(self, k: int) -> Tensor:
         """The value of a number."""
-        if self.values is None:
-            self.values = self._again()
-        value, version = self.values[k]
+        value, version = self.within.get(k) or self._recomputed()[k]
         if value._version != version:
             raise RuntimeError(
                 f"`checkpoint`: a value of shape {value._a.shape} that was saved has been modified "
@@ -66,6 +80,19 @@ class _Recomputed:
                 "`clone()` before changing it"
             )
         return value
+
+    def _recomputed(self) -> Watched:
+        """All values, which the sweeps under way keep."""
+        tape = current.tape
+        values: Watched | None = tape.recomputed.get(self)
+        if values is None:
+            # A sweep goes downwards: it has done with the segments above.
+            for other in [other for other in tape.recomputed if other.start >= self.end]:
+                del tape.recomputed[other]
+            values = self._again()
+            if tape.sweeping:
+                tape.recomputed[self] = values
+        return values
 
     def _again(self) -> Watched:
         for t, version in (*self.arguments, *self.leaves):
@@ -75,6 +102,8 @@ class _Recomputed:
                     "modified by an inplace operation since, so its values cannot be computed "
                     "again; pass it `clone()`"
                 )
+        tape = current.tape
+        mark, debt = tape.mark(), tape.debt
         values: Watched = []
 
         def collect(t: Tensor) -> Tensor:
@@ -82,8 +111,16 @@ class _Recomputed:
             return t
 
         with self._as_it_was(), enable_grad(), saved_tensors_hooks(collect, lambda t: t):
-            self.run()
-        if [Spec(t._a.shape, t._a.dtype) for t, _ in values] != self.specs:
+            self.f(
+                *[x.rebuilt() if type(x) is _Given else x for x in self.args],
+                **{k: x.rebuilt() if type(x) is _Given else x for k, x in self.kwargs.items()},
+            )
+        take_back(tape, mark)
+        tape.debt = debt
+        found = [Spec(t._a.shape, t._a.dtype) for t, _ in values]
+        if self.end == math.inf:  # the function has not come to its end the first time
+            del found[len(self.specs) :]
+        if found != self.specs:
             raise RuntimeError(
                 "`checkpoint`: the function did other operations when it ran again; it must "
                 "depend on its arguments alone"
@@ -96,6 +133,7 @@ class _Recomputed:
         tape = current.tape
         levels, depth, lost = tape.levels, tape.depth, tape.lost
         tape.levels, tape.depth, tape.lost = list(self.levels), self.depth, {}
+        chance = _chance(self.chance)
         ended = [
             (t, t._home)
             for t in tape.leaves
@@ -112,7 +150,42 @@ class _Recomputed:
                 t.extra["followed"] = False
                 t._home = home
             tape.levels, tape.depth, tape.lost = levels, depth, lost | tape.lost
+            _chance(chance)
             tape.set_mode()
+
+
+class _Given:
+    """An argument that is the result of a record; hooks around the function keep its value.
+
+    So of segments within a segment no more is kept than the inputs of the outer one.
+    """
+
+    def __init__(self, t: Tensor) -> None:
+        tape = current.tape
+        # A number of its own: the object in the tape says by its references who holds a record.
+        self.position = t._pos - 1 + 1
+        self.value = pack(tape, (t._a,))[0] if tape.saved_hooks else t.detach()
+
+    def rebuilt(self) -> Tensor:
+        """The argument."""
+        value = self.value
+        array = value._a if isinstance(value, Tensor) else value.unpacked()
+        return placed(array, current.tape, self.position)
+
+
+def _given(x: Any) -> Any:
+    """An argument as it is kept."""
+    recorded = type(x) is Tensor and x._pos > 0 and x._home is current.tape
+    return _Given(x) if recorded else x
+
+
+def _chance(new: Any = None) -> Any:
+    """The states of the sources of random numbers, this library's and NumPy's; new ones are set."""
+    found = creation.state(), np.random.get_state()  # noqa: NPY002 - code that draws may use it
+    if new is not None:
+        creation.state(new[0])
+        np.random.set_state(new[1])  # noqa: NPY002
+    return found
 
 
 def _versions(tensors: Iterator[Tensor]) -> Watched:
@@ -121,6 +194,8 @@ def _versions(tensors: Iterator[Tensor]) -> Watched:
 
 def _bare(x: Any) -> list[Tensor]:
     """The Tensors with memory of their own that an argument stands for."""
+    if type(x) is _Given:
+        return [x.value] if isinstance(x.value, Tensor) else []
     if isinstance(x, Lifted):
         return [] if x._lift.at.traces else [bare for part in x.parts() for bare in _bare(part)]
     return [x] if isinstance(x, Tensor) else []
@@ -128,6 +203,10 @@ def _bare(x: Any) -> list[Tensor]:
 
 def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
     """`f`, which keeps no values for its derivative but computes them again.
+
+    What is kept is the arguments of each call. A sweep runs `f` once more when it gets there, with
+    the same random numbers, and lets go of the values when it has done with them. `f` must do the
+    same operations whenever it is called with these arguments.
 
     >>> import numpy as np, tapegrad as tg
     >>> tg.grad(lambda x: tg.checkpoint(lambda y: np.sin(np.sin(y)))(x))(0.0)
@@ -137,7 +216,7 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(f, updated=())
     def recomputing(*args: Any, **kwargs: Any) -> Any:
-        again = _Recomputed(lambda: f(*args, **kwargs), (args, kwargs))
+        again = _Recomputed(f, args, kwargs)
         with saved_tensors_hooks(again.forget, again.remember):
             y = f(*args, **kwargs)
         again.complete()

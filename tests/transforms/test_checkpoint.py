@@ -1,9 +1,13 @@
 """`checkpoint` around transforms and inside of them."""
 
+import gc
+import tracemalloc
+
 import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad.tape import current
 
 pytestmark = pytest.mark.tapegrad_only("transforms of its own")
 
@@ -78,3 +82,222 @@ def test_what_the_function_changes_itself():
     x = tg.tensor(X, requires_grad=True)
     with pytest.raises(RuntimeError, match="that was saved has been modified by an inplace"):
         tg.checkpoint(f)(x).sum().backward()
+
+
+# -- memory ----------------------------------------------------------------------------------------
+
+SIZE = 1 << 15  # elements of an array below
+SEGMENTS, ROUNDS = 8, 5
+
+
+def segment(x):
+    for _ in range(ROUNDS):
+        x = tg.sin(x)
+        x = x * 1.25
+    return x
+
+
+def many(f):
+    def total(x):
+        for _ in range(SEGMENTS):
+            x = f(x)
+        return x.sum()
+
+    return total
+
+
+def by_backward(f, x):
+    leaf = tg.tensor(x, requires_grad=True)
+    f(leaf).backward()
+    return leaf.grad.numpy()
+
+
+def by_autograd(f, x):
+    leaf = tg.tensor(x, requires_grad=True)
+    y = f(leaf)
+    tg.autograd.grad(y, leaf, retain_graph=True)
+    return tg.autograd.grad(y, leaf)[0].numpy()
+
+
+def by_pullback(f, x):
+    pullback = tg.vjp(f, x)[1]
+    found = pullback(1.0)[0]
+    del pullback
+    current.tape.reclaim()  # what nobody holds, as the next large operations would
+    return found
+
+
+def recorded(f, x):
+    leaf = tg.tensor(x, requires_grad=True)
+    return tg.autograd.grad(f(leaf), leaf, create_graph=True)[0].detach().numpy()
+
+
+GRADIENTS = {
+    "backward": by_backward,
+    "autograd.grad": by_autograd,
+    "grad": lambda f, x: tg.grad(f)(x),
+    "value_and_grad": lambda f, x: tg.value_and_grad(f)(x)[1],
+    "vjp": by_pullback,
+}
+
+
+def arrays_of(work):
+    """What some work returns; the most arrays that lived meanwhile; those that are left."""
+    work()  # what is compiled or cached once is there from now on
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        found = work()
+        after, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    return found, (peak - before) / (8 * SIZE), (after - before) / (8 * SIZE)
+
+
+@pytest.mark.parametrize("way", GRADIENTS)
+def test_one_segment_at_a_time_is_kept(way):
+    x = np.linspace(0.1, 0.9, SIZE)
+    expected, plain, _ = arrays_of(lambda: GRADIENTS[way](many(segment), x))
+    found, peak, left = arrays_of(lambda: GRADIENTS[way](many(tg.checkpoint(segment)), x))
+    np.testing.assert_array_equal(found, expected)
+    assert plain > SEGMENTS * ROUNDS
+    # The inputs of the segments, what one keeps, and a few arrays that are being computed.
+    assert peak < SEGMENTS + ROUNDS + 8
+    assert left < 4
+
+
+def test_of_nested_segments_the_outer_keep_the_inputs_of_the_inner():
+    x = np.linspace(0.1, 0.9, SIZE)
+    inner = tg.checkpoint(segment)
+
+    def block(x):
+        for _ in range(SEGMENTS):
+            x = inner(x)
+        return x
+
+    flat, nested = many(block), many(tg.checkpoint(block))
+    expected, most, _ = arrays_of(lambda: by_backward(flat, x))
+    found, peak, left = arrays_of(lambda: by_backward(nested, x))
+    np.testing.assert_array_equal(found, expected)
+    assert most > SEGMENTS**2
+    assert peak < 2 * SEGMENTS + ROUNDS + 10
+    assert left < 4
+
+
+def test_what_a_sweep_does_not_ask_for_is_let_go_of():
+    x = tg.tensor(np.linspace(0.1, 0.9, SIZE), requires_grad=True)
+
+    def two(x):
+        y = x
+        for _ in range(20):
+            y = tg.exp(-y)
+        return tg.sin(x), y
+
+    def one_of_two():
+        first, second = tg.checkpoint(two)(x)
+        return tg.autograd.grad(first.sum(), x, retain_graph=True)[0], first, second
+
+    assert arrays_of(one_of_two)[2] < 5
+
+
+def test_a_recorded_sweep_and_what_follows():
+    f = tg.checkpoint(segment)
+    x = tg.tensor(X, requires_grad=True)
+    for g in (segment, f, tg.checkpoint(f)):
+        (first,) = tg.autograd.grad(g(g(x)).sum(), x, create_graph=True)
+        (second,) = tg.autograd.grad((first * first).sum(), x)
+        if g is segment:
+            expected = first, second
+        same((first.detach(), second), [t.detach() for t in expected])
+    same(recorded(many(f), X), by_backward(many(segment), X))
+
+
+def test_the_records_of_a_second_run_are_gone():
+    tape = current.tape
+    x = tg.tensor(X, requires_grad=True)
+    y = tg.checkpoint(lambda a: tg.sin(a) * tg.exp(a))(x).sum()
+    count = len(tape)
+    y.backward()
+    assert len(tape) == count
+
+
+def test_what_the_second_run_leaves_outside_can_be_differentiated():
+    kept = []
+
+    def f(x):
+        kept.append(np.sin(x))
+        return np.exp(kept[-1])
+
+    x = tg.tensor(X, requires_grad=True)
+    tg.checkpoint(f)(x).sum().backward()
+    _, again = kept
+    same(tg.autograd.grad(again.sum(), x)[0], np.cos(X))
+
+
+def test_a_second_run_that_raises():
+    calls = []
+
+    def f(x):
+        calls.append(1)
+        if len(calls) == 2:
+            raise ValueError("not twice")
+        return np.sin(np.sin(x))
+
+    x = tg.tensor(X, requires_grad=True)
+    y = tg.checkpoint(f)(x).sum()
+    with pytest.raises(ValueError, match="not twice"):
+        y.backward()
+    y.backward()
+    same(x.grad, np.cos(np.sin(X)) * np.cos(X))
+
+
+def test_derivatives_that_the_function_takes_itself():
+    def f(x):
+        (g,) = tg.autograd.grad(tg.sin(x).sum(), x, create_graph=True)
+        return g * x
+
+    for g in (tg.checkpoint(f), tg.checkpoint(tg.checkpoint(f))):
+        x = tg.tensor(X, requires_grad=True)
+        g(x * 1.0).sum().backward()
+        same(x.grad, np.cos(X) - X * np.sin(X))
+
+
+def test_a_function_that_reads_what_it_saved_twice():
+    class Square(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.saved_tensors[0] + g * ctx.saved_tensors[0]
+
+    runs = []
+
+    def f(x):
+        runs.append(1)
+        return tg.sin(Square.apply(x))
+
+    x = tg.tensor(X, requires_grad=True)
+    tg.checkpoint(f)(x).sum().backward()
+    same(x.grad, np.cos(X * X) * 2 * X)
+    assert len(runs) == 2
+
+
+@pytest.mark.parametrize("draw", [lambda: tg.rand(3), lambda: np.random.rand(3)])
+def test_random_numbers_are_the_same_in_the_second_run(draw):
+    masks = []
+
+    def dropout(x):
+        masks.append(draw())
+        return x * masks[-1] * x
+
+    x = tg.tensor(X, requires_grad=True)
+    y = tg.checkpoint(dropout)(x).sum()
+    between = np.asarray(draw())
+    y.backward()
+    same(x.grad, 2 * X * np.asarray(masks[0]))
+    same(np.asarray(masks[1]), np.asarray(masks[0]))
+    assert not np.array_equal(np.asarray(draw()), between)  # the numbers go on where they were
