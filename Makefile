@@ -13,7 +13,7 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check --quiet install
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo test lint peers bench examples clean
+.PHONY: help demo test lint peers bench examples torch-suite clean
 .DELETE_ON_ERROR:
 
 help:
@@ -23,6 +23,8 @@ help:
 	@echo "make peers     tests against PyTorch, JAX, autograd and nutpie (installs them), and the"
 	@echo "               behavioural tests run on PyTorch itself: they state its rules"
 	@echo "make bench     the figures of the README (installs the same and CasADi)"
+	@echo "make torch-suite TORCH_SOURCE=/path/to/pytorch"
+	@echo "               those of PyTorch's own tests that need public autograd on the CPU"
 	@echo "make examples  run the code blocks of README.md and docs/, and the docstring examples"
 	@echo "make clean     remove .venv and every cache"
 
@@ -46,6 +48,9 @@ bench: $(INSTALLED)-bench
 
 examples: $(INSTALLED)-dev
 	$(PY) -m pytest tests/test_documents.py
+
+torch-suite: $(INSTALLED)-dev
+	$(PY) tests/suites/torch_suite.py $(TORCH_SOURCE)
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

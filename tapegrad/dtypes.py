@@ -78,6 +78,7 @@ uint8, uint16, uint32, uint64 = dtype("uint8"), dtype("uint16"), dtype("uint32")
 bool_ = dtype("bool")
 float_, double, half = float32, float64, float16
 long, int_, short = int64, int32, int16
+cfloat, cdouble = complex64, complex128
 
 NAMES = {
     "float16": float16, "float32": float32, "float64": float64, "complex64": complex64,
@@ -222,3 +223,29 @@ def promote_types(type1: Any, type2: Any) -> dtype:
     tapegrad.float32
     """
     return of_numpy(_join(to_numpy(type1), to_numpy(type2)))
+
+
+def finfo(type: Any = None) -> np.finfo[Any]:
+    """The limits of a floating-point type: `eps`, `max`, `min`, `tiny`, `bits`, `resolution`.
+
+    >>> import tapegrad as tg
+    >>> tg.finfo(tg.float32).bits
+    32
+    """
+    kind = get_default_dtype().numpy if type is None else to_numpy(type)
+    if kind.kind not in "fc":
+        raise TypeError(f"`finfo` takes a floating-point type, got {of_numpy(kind)}: use `iinfo`")
+    return np.finfo(kind)
+
+
+def iinfo(type: Any) -> np.iinfo[Any]:
+    """The limits of an integer type: `max`, `min`, `bits`.
+
+    >>> import tapegrad as tg
+    >>> tg.iinfo(tg.int8).max
+    127
+    """
+    kind = to_numpy(type)
+    if kind.kind not in "iu":
+        raise TypeError(f"`iinfo` takes an integer type, got {of_numpy(kind)}: use `finfo`")
+    return np.iinfo(kind)

@@ -14,9 +14,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from tapegrad.functions.creation import state
 from tapegrad.functions.joining import cat
 from tapegrad.functions.mixed import torchs_rule
+from tapegrad.functions.random import default_generator
 from tapegrad.functions.shapes import narrow
 from tapegrad.tensor import Tensor
 from tapegrad.transforms import forward, jacobians, mapping, reverse
@@ -435,7 +435,7 @@ def _in_chunks(
 ) -> Any:  # fmt: skip
     """So many examples at once, and the results put together."""
     size = mapping.size_of(leaves, dims, whole, "in_dims")
-    before = state() if randomness == "same" else None
+    before = default_generator.state() if randomness == "same" else None
     parts = []
     shape = LEAF
     for start in range(0, max(size, 1), chunk_size):
@@ -445,7 +445,7 @@ def _in_chunks(
             for x, dim in zip(leaves, dims, strict=True)
         ]
         if before is not None:
-            state(before)
+            default_generator.state(before)
         args, kwargs = unflatten(tree, some)
         found, shape = flatten(whole(*args, **kwargs))
         parts.append(found)

@@ -21,7 +21,7 @@ PACKAGE = ROOT / "tapegrad"
 # From the lowest to the highest. A module imports from its own layer and from those below. An entry
 # is a module or a whole package; the entry that says most about a module counts.
 LAYERS = (
-    {"shapes", "dtypes"},
+    {"shapes", "dtypes", "devices", "cuda"},
     {"tape"},
     {"storage", "printing", "size", "specimen", "cpython"},
     {"kernels"},  # compiled code that knows no operation

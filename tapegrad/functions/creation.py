@@ -1,13 +1,12 @@
-"""Making Tensors: from data, from numbers, from chance."""
+"""Making Tensors: from data and from numbers."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from tapegrad.devices import check_device
 from tapegrad.dtypes import fitted, get_default_dtype, to_numpy
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor, fresh, place
@@ -66,7 +65,7 @@ def tensor(
     >>> tg.tensor([1, 2]), tg.tensor([1.0, 2.0], requires_grad=True)
     (tensor([1, 2]), tensor([1., 2.], requires_grad=True))
     """
-    _check_device(device)
+    check_device(device)
     if isinstance(data, Tensor):
         return _finish(
             np.array(_unfollowed(data), to_numpy(dtype) if dtype else None), requires_grad
@@ -105,7 +104,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     >>> tg.as_tensor([1.0])
     tensor([1.])
     """
-    _check_device(device)
+    check_device(device)
     if isinstance(data, Tensor):
         return data if dtype is None else data.to(dtype)
     if isinstance(data, np.ndarray):
@@ -130,13 +129,13 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
     return _new(np.asarray(ndarray))
 
 
-def _check_device(device: Any) -> None:
-    if device is not None and str(device) not in ("cpu", "cpu:0"):
-        raise RuntimeError(f"tapegrad computes on the CPU, there is no device {device!r}")
-
-
-def sizes(size: tuple[Any, ...]) -> tuple[int, ...]:
-    """A shape given as numbers, or as one sequence."""
+def shape_of(given: tuple[Any, ...], size: Any = None) -> tuple[int, ...]:
+    """A shape given as numbers, as one sequence, or by the name of `size`."""
+    if size is not None:
+        if given:
+            raise TypeError(f"a shape was given twice: {given} and `size={size!r}`")
+        given = (size,)
+    size = given
     if len(size) == 1 and not isinstance(size[0], (int, np.integer)):
         first = size[0]
         size = tuple(first) if not isinstance(first, Tensor) else (int(first),)
@@ -150,37 +149,46 @@ def _kind(dtype: Any) -> np.dtype[Any]:
     return get_default_dtype().numpy if dtype is None else to_numpy(dtype)
 
 
-def zeros(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def zeros(
+    *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
     """A Tensor of zeros.
 
     >>> import tapegrad as tg
     >>> tg.zeros(2)
     tensor([0., 0.])
     """
-    _check_device(device)
-    return _finish(np.zeros(sizes(size), _kind(dtype)), requires_grad)
+    check_device(device)
+    return _finish(np.zeros(shape_of(sizes, size), _kind(dtype)), requires_grad)
 
 
-def ones(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def ones(
+    *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
     """A Tensor of ones.
 
     >>> import tapegrad as tg
     >>> tg.ones(2)
     tensor([1., 1.])
     """
-    _check_device(device)
-    return _finish(np.ones(sizes(size), _kind(dtype)), requires_grad)
+    check_device(device)
+    return _finish(np.ones(shape_of(sizes, size), _kind(dtype)), requires_grad)
 
 
-def empty(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def empty(
+    *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
     """A Tensor whose elements are whatever the memory holds.
 
     >>> import tapegrad as tg
     >>> tg.empty(2, 3).shape
     tapegrad.Size([2, 3])
     """
-    _check_device(device)
-    return _finish(np.empty(sizes(size), _kind(dtype)), requires_grad)
+    check_device(device)
+    return _finish(np.empty(shape_of(sizes, size), _kind(dtype)), requires_grad)
 
 
 def full(
@@ -193,10 +201,10 @@ def full(
     >>> tg.full((2,), 7)
     tensor([7, 7])
     """
-    _check_device(device)
+    check_device(device)
     value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
     kind = to_numpy(dtype) if dtype is not None else _element_type(value)
-    return _finish(_filled(sizes((size,)), value, kind, "full"), requires_grad)
+    return _finish(_filled(shape_of((size,)), value, kind, "full"), requires_grad)
 
 
 def _filled(shape: Any, value: Any, kind: np.dtype[Any] | None, name: str) -> np.ndarray:
@@ -207,7 +215,7 @@ def _filled(shape: Any, value: Any, kind: np.dtype[Any] | None, name: str) -> np
 
 
 def _like(maker: Any, input: Tensor, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
-    _check_device(device)
+    check_device(device)
     kind = to_numpy(dtype) if dtype else input._a.dtype
     return _finish(maker(input._a.shape, kind), requires_grad)
 
@@ -249,14 +257,16 @@ def empty_like(
 
 
 def full_like(
-    input: Tensor, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False
-) -> Tensor:
+    input: Tensor, fill_value: Any, *, dtype: Any = None, device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
     """One number in the shape and type of another Tensor.
 
     >>> import tapegrad as tg
     >>> tg.full_like(tg.zeros(2), 3)
     tensor([3., 3.])
     """
+    check_device(device)
     kind = to_numpy(dtype) if dtype else input._a.dtype
     return _finish(_filled(input._a.shape, fill_value, kind, "full_like"), requires_grad)
 
@@ -267,6 +277,7 @@ def arange(
     step: Any = 1,
     *,
     dtype: Any = None,
+    device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Numbers from `start` to `end` (left out) in steps.
@@ -275,6 +286,7 @@ def arange(
     >>> tg.arange(3), tg.arange(0.0, 1.0, 0.5)
     (tensor([0, 1, 2]), tensor([0.0000, 0.5000]))
     """
+    check_device(device)
     if end is None:
         start, end = None, start
     if end is None:
@@ -289,18 +301,23 @@ def arange(
 
 
 def linspace(
-    start: Any, end: Any, steps: int, *, dtype: Any = None, requires_grad: bool = False
-) -> Tensor:
+    start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
     """`steps` numbers from `start` to `end`, both included.
 
     >>> import tapegrad as tg
     >>> tg.linspace(0, 1, 3)
     tensor([0.0000, 0.5000, 1.0000])
     """
+    check_device(device)
     return _finish(np.linspace(float(start), float(end), steps, dtype=_kind(dtype)), requires_grad)
 
 
-def eye(n: int, m: int | None = None, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+def eye(
+    n: int, m: int | None = None, *, dtype: Any = None, device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
     """The identity matrix.
 
     >>> import tapegrad as tg
@@ -308,143 +325,49 @@ def eye(n: int, m: int | None = None, *, dtype: Any = None, requires_grad: bool 
     tensor([[1., 0.],
             [0., 1.]])
     """
+    check_device(device)
     return _finish(np.eye(n, m, dtype=_kind(dtype)), requires_grad)
 
 
-_chance: list[np.random.Generator] = []
-_drawing = threading.Lock()
-
-
-def _drawn(draw: Callable[[np.random.Generator, Any], Any], shape: Any, kind: Any) -> Tensor:
-    """Random numbers; under a map they may have to differ from example to example."""
-    if current.tape.levels:
-        return draw_lifted(draw, shape, kind)
-    return _new(draw_plain(draw, shape, kind))
-
-
-def draw_plain(draw: Callable[[np.random.Generator, Any], Any], shape: Any, kind: Any) -> Any:
-    """An array of random numbers."""
-    with _drawing:
-        return np.asarray(draw(_generator(), shape), kind)
-
-
-def _not_loaded(draw: Any, shape: Any, kind: Any) -> Tensor:
-    raise RuntimeError("random numbers under a transform need `tapegrad.lift`")
-
-
-draw_lifted: Callable[[Any, Any, Any], Tensor] = _not_loaded
-
-
-def drawing_lifted(function: Any) -> Any:
-    """Say what random numbers are under a transform: above this module's knowledge."""
-    global draw_lifted
-    draw_lifted = function
-    return function
-
-
-def _generator() -> np.random.Generator:
-    """The source of random numbers; NumPy's module for them is loaded when first needed."""
-    if not _chance:
-        _chance.append(np.random.default_rng())
-    return _chance[0]
-
-
-def state(new: Any = None) -> Any:
-    """The state of the source of random numbers; a new one is set."""
-    with _drawing:
-        if new is not None:
-            _generator().bit_generator.state = new
-        return _generator().bit_generator.state
-
-
-def manual_seed(seed: int) -> None:
-    """Start the random numbers anew from a seed; they are NumPy's, not PyTorch's.
-
-    >>> import tapegrad as tg
-    >>> tg.manual_seed(0); a = tg.rand(2); tg.manual_seed(0); bool((a == tg.rand(2)).all())
-    True
-    """
-    with _drawing:
-        _chance[:] = [np.random.default_rng(seed)]
-
-
-def rand(*size: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
-    """Uniform numbers between 0 and 1.
-
-    >>> import tapegrad as tg
-    >>> tg.rand(2, 3).shape
-    tapegrad.Size([2, 3])
-    """
-    drawn = _drawn(lambda chance, shape: chance.random(shape), sizes(size), _kind(dtype))
-    return drawn.requires_grad_() if requires_grad else drawn
-
-
-def randn(*size: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
-    """Standard normal numbers.
-
-    >>> import tapegrad as tg
-    >>> tg.randn(2, 3).shape
-    tapegrad.Size([2, 3])
-    """
-    drawn = _drawn(lambda chance, shape: chance.standard_normal(shape), sizes(size), _kind(dtype))
-    return drawn.requires_grad_() if requires_grad else drawn
-
-
-def randint(low: int, high: Any = None, size: Any = None, *, dtype: Any = None) -> Tensor:
-    """Whole numbers from `low` to `high` (left out).
-
-    >>> import tapegrad as tg
-    >>> bool((tg.randint(0, 5, (10,)) < 5).all())
-    True
-    """
-    if size is None:
-        low, high, size = 0, low, high
-    kind = to_numpy(dtype) if dtype else np.int64
-    return _drawn(lambda chance, shape: chance.integers(low, high, shape), sizes((size,)), kind)
-
-
-def rand_like(input: Tensor, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
-    """Uniform numbers in the shape and type of another Tensor.
-
-    >>> import tapegrad as tg
-    >>> tg.rand_like(tg.zeros(2)).shape
-    tapegrad.Size([2])
-    """
-    return rand(input._a.shape, dtype=dtype or input.dtype, requires_grad=requires_grad)
-
-
-def randn_like(input: Tensor, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
-    """Standard normal numbers in the shape and type of another Tensor.
-
-    >>> import tapegrad as tg
-    >>> tg.randn_like(tg.zeros(2)).shape
-    tapegrad.Size([2])
-    """
-    return randn(input._a.shape, dtype=dtype or input.dtype, requires_grad=requires_grad)
-
-
-def new_zeros(self: Tensor, *size: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+def new_zeros(
+    self: Tensor, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
     """`zeros` in the dtype of this Tensor."""
-    return zeros(*size, dtype=dtype or self.dtype, requires_grad=requires_grad)
+    kind = dtype or self.dtype
+    return zeros(*sizes, size=size, dtype=kind, device=device, requires_grad=requires_grad)
 
 
-def new_ones(self: Tensor, *size: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+def new_ones(
+    self: Tensor, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
     """`ones` in the dtype of this Tensor."""
-    return ones(*size, dtype=dtype or self.dtype, requires_grad=requires_grad)
+    kind = dtype or self.dtype
+    return ones(*sizes, size=size, dtype=kind, device=device, requires_grad=requires_grad)
 
 
-def new_empty(self: Tensor, *size: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+def new_empty(
+    self: Tensor, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
     """`empty` in the dtype of this Tensor."""
-    return empty(*size, dtype=dtype or self.dtype, requires_grad=requires_grad)
+    kind = dtype or self.dtype
+    return empty(*sizes, size=size, dtype=kind, device=device, requires_grad=requires_grad)
 
 
 def new_full(
-    self: Tensor, size: Any, fill_value: Any, dtype: Any = None, requires_grad: bool = False
-) -> Tensor:
+    self: Tensor, size: Any, fill_value: Any, dtype: Any = None, device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
     """`full` in the dtype of this Tensor."""
-    return full(size, fill_value, dtype=dtype or self.dtype, requires_grad=requires_grad)
+    kind = dtype or self.dtype
+    return full(size, fill_value, dtype=kind, device=device, requires_grad=requires_grad)
 
 
-def new_tensor(self: Tensor, data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+def new_tensor(
+    self: Tensor, data: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
     """`tensor` in the dtype of this Tensor."""
-    return tensor(data, dtype=dtype or self.dtype, requires_grad=requires_grad)
+    kind = dtype or self.dtype
+    return tensor(data, dtype=kind, device=device, requires_grad=requires_grad)

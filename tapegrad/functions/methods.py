@@ -9,6 +9,7 @@ from tapegrad.dtypes import NAMES
 from tapegrad.fast import flipped
 from tapegrad.functions import arithmetic as a
 from tapegrad.functions import (
+    compositions,
     contractions,
     copies,
     creation,
@@ -19,6 +20,7 @@ from tapegrad.functions import (
     parts,
     products,
     quantiles,
+    random,
     reductions,
     rounding,
     scans,
@@ -139,7 +141,12 @@ def install() -> None:
                 method = view_of(numpy_names(method.__wrapped__))
             setattr(Tensor, name, numpy_names(method) if name in _ALONG else method)
     for name, function in (
-        ALIASES | inplace.METHODS | turned.METHODS | {"where": _where, "polygamma": _polygamma}
+        ALIASES
+        | inplace.METHODS
+        | turned.METHODS
+        | compositions.METHODS
+        | random.METHODS
+        | {"where": _where, "polygamma": _polygamma}
     ).items():
         setattr(Tensor, name, function)
     for name in ("float", "double", "half", "long", "int", "short", "bool"):
@@ -154,6 +161,8 @@ def install() -> None:
         "mH": parts.adjoint,
     }.items():
         setattr(Tensor, name, property(view, doc=f"The Tensor transposed (`{name}`)."))
+    for name, question in compositions.PROPERTIES.items():
+        setattr(Tensor, name, property(question, doc=question.__doc__))
     for part in (parts.real, parts.imag):
         setattr(Tensor, part.__name__, property(part))
 

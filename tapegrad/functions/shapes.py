@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad.along import along
+from tapegrad.devices import check_device
+from tapegrad.devices import device as Device
 from tapegrad.dtypes import dtype as DType
 from tapegrad.dtypes import to_numpy
 from tapegrad.functions.arguments import (
@@ -568,7 +570,10 @@ def flip(input: Any, *given: Any, dims: Any = None) -> Tensor:
     return run_moved(s.flip, (x,), {"dims": chosen}, how=chosen)
 
 
-def to(input: Any, *args: Any, dtype: Any = None, copy: bool = False, device: Any = None) -> Tensor:
+def to(
+    input: Any, *args: Any, dtype: Any = None, copy: bool = False, device: Any = None,
+    non_blocking: bool = False,
+) -> Tensor:  # fmt: skip
     """The Tensor in another dtype (or that of another Tensor); itself when nothing changes.
 
     >>> import tapegrad as tg
@@ -576,15 +581,18 @@ def to(input: Any, *args: Any, dtype: Any = None, copy: bool = False, device: An
     tensor([1., 2.], dtype=tapegrad.float32)
     """
     x = as_input(input, "to")
+    flags = []
     for arg in args:
         if isinstance(arg, Tensor):
             dtype = arg.dtype
-        elif isinstance(arg, DType) or not isinstance(arg, str):
-            dtype = arg
-        else:
+        elif isinstance(arg, (str, Device)):
             device = arg
-    if device is not None and str(device) not in ("cpu", "cpu:0"):
-        raise RuntimeError(f"tapegrad computes on the CPU, there is no device {device!r}")
+        elif isinstance(arg, bool):
+            flags.append(arg)
+        else:
+            dtype = arg
+    copy = copy or flags[1:] == [True]  # PyTorch's order is `non_blocking, copy`
+    check_device(device)
     kind = x._a.dtype if dtype is None else to_numpy(dtype)
     if kind == x._a.dtype:
         return clone(x) if copy else x

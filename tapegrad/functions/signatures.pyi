@@ -11,8 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tapegrad.autograd.hooks import Handle, Hook
+from tapegrad.devices import device as Device
 from tapegrad.dtypes import dtype as DType
+from tapegrad.functions.compositions import Storage
 from tapegrad.functions.matrices import SignLog
+from tapegrad.functions.random import Generator
 from tapegrad.functions.reductions import Dim, ValuesAndIndices
 from tapegrad.tensor import Tensor
 
@@ -281,10 +284,11 @@ class Operations:
     ) -> Tensor: ...
     def to(
         self,
-        *args: Tensor | _Type,
+        *args: Tensor | _Type | Device | _bool,
         dtype: _Type | None = None,
         copy: _bool = False,
         device: object = None,
+        non_blocking: _bool = False,
     ) -> Tensor: ...
     def type_as(self, other: Tensor) -> Tensor: ...
     def roll(
@@ -668,20 +672,26 @@ class Operations:
     # -- new Tensors
     def new_zeros(
         self,
-        *size: SupportsIndex | Sequence[SupportsIndex],
+        *sizes: SupportsIndex | Sequence[SupportsIndex],
+        size: SupportsIndex | Sequence[SupportsIndex] | None = None,
         dtype: _Type | None = None,
+        device: object = None,
         requires_grad: _bool = False,
     ) -> Tensor: ...
     def new_ones(
         self,
-        *size: SupportsIndex | Sequence[SupportsIndex],
+        *sizes: SupportsIndex | Sequence[SupportsIndex],
+        size: SupportsIndex | Sequence[SupportsIndex] | None = None,
         dtype: _Type | None = None,
+        device: object = None,
         requires_grad: _bool = False,
     ) -> Tensor: ...
     def new_empty(
         self,
-        *size: SupportsIndex | Sequence[SupportsIndex],
+        *sizes: SupportsIndex | Sequence[SupportsIndex],
+        size: SupportsIndex | Sequence[SupportsIndex] | None = None,
         dtype: _Type | None = None,
+        device: object = None,
         requires_grad: _bool = False,
     ) -> Tensor: ...
     def new_full(
@@ -689,11 +699,62 @@ class Operations:
         size: SupportsIndex | Sequence[SupportsIndex],
         fill_value: Tensor | complex,
         dtype: _Type | None = None,
+        device: object = None,
         requires_grad: _bool = False,
     ) -> Tensor: ...
     def new_tensor(
-        self, data: Any, dtype: _Type | None = None, requires_grad: _bool = False
+        self,
+        data: Any,
+        dtype: _Type | None = None,
+        device: object = None,
+        requires_grad: _bool = False,
     ) -> Tensor: ...
+
+    # -- composed of others
+    def positive(self) -> Tensor: ...
+    def clamp_min(self, min: _Operand) -> Tensor: ...
+    def clamp_max(self, max: _Operand) -> Tensor: ...
+    def clamp_min_(self, min: _Operand) -> Tensor: ...
+    def clamp_max_(self, max: _Operand) -> Tensor: ...
+    def hsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]: ...
+    def vsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]: ...
+    def dsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]: ...
+    def diagflat(self, offset: _int = 0) -> Tensor: ...
+    def adjoint(self) -> Tensor: ...
+    def index_copy(self, dim: _int, index: Tensor, source: Tensor) -> Tensor: ...
+    def index_copy_(self, dim: _int, index: Tensor, source: Tensor) -> Tensor: ...
+    def index_fill(self, dim: _int, index: Tensor, value: Tensor | complex) -> Tensor: ...
+    def index_fill_(self, dim: _int, index: Tensor, value: Tensor | complex) -> Tensor: ...
+
+    # -- chance
+    def bernoulli(
+        self, p: Tensor | _float | None = None, *, generator: Generator | None = None
+    ) -> Tensor: ...
+    def bernoulli_(
+        self, p: Tensor | _float = 0.5, *, generator: Generator | None = None
+    ) -> Tensor: ...
+    def uniform_(
+        self, a: _float = 0.0, b: _float = 1.0, *, generator: Generator | None = None
+    ) -> Tensor: ...
+    def normal_(
+        self, mean: _float = 0.0, std: _float = 1.0, *, generator: Generator | None = None
+    ) -> Tensor: ...
+    def exponential_(
+        self, lambd: _float = 1.0, *, generator: Generator | None = None
+    ) -> Tensor: ...
+    def random_(
+        self, low: _int = 0, high: _int | None = None, *, generator: Generator | None = None
+    ) -> Tensor: ...
+
+    # -- where the elements are
+    def cpu(self) -> Tensor: ...
+    def untyped_storage(self) -> Storage: ...
+    @property
+    def device(self) -> Device: ...
+    @property
+    def is_cpu(self) -> _bool: ...
+    @property
+    def is_cuda(self) -> _bool: ...
 
     # -- properties
     @property

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tapegrad.functions.creation import draw_plain, drawing_lifted
+from tapegrad.functions.random import draw_plain, drawing_lifted
 from tapegrad.lift import rules
 from tapegrad.lift.core import (
     Level,
@@ -215,7 +215,7 @@ def _one_by_one(op: Op, given: list[Any], many: list[bool], params: Any, size: i
 
 
 @drawing_lifted
-def draw_lifted(draw: Any, shape: Any, kind: Any) -> Tensor:
+def draw_lifted(draw: Any, shape: Any, kind: Any, generator: Any) -> Tensor:
     """Random numbers under a transform: of the highest map that has an opinion."""
     if any(at.traces for at in current.tape.levels):
         raise RuntimeError(
@@ -230,7 +230,7 @@ def draw_lifted(draw: Any, shape: Any, kind: Any) -> Tensor:
                 "shall be the 'same' for all examples or 'different', or draw them outside"
             )
     many = [at for at in maps if at.randomness == "different"]
-    t = wrap(draw_plain(draw, (*[at.size for at in many], *shape), kind))
+    t = wrap(draw_plain(draw, (*[at.size for at in many], *shape), kind, generator))
     for at in many:
         t = batched(t, at)
     return t
