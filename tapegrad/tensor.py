@@ -12,11 +12,13 @@ Everything that only some Tensors have (a gradient, hooks) stands in slots that 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from sys import _getframe
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from tapegrad import storage
+from tapegrad.call_site import explain
 from tapegrad.dtypes import dtype as DType
 from tapegrad.dtypes import of_numpy
 from tapegrad.nodes import GradFn
@@ -200,7 +202,11 @@ class Tensor(Operations):
         """The one element, for a conversion to a type of Python's."""
         if self._a.size != 1:
             raise ValueError(f"a Tensor of shape {self._a.shape} is not one number")
-        return self.item()
+        try:
+            return self.item()
+        except RuntimeError as why:
+            explain(why, _getframe(2), self._a.dtype.kind)
+            raise
 
     def __float__(self) -> float:
         return float(self._number())
@@ -211,7 +217,9 @@ class Tensor(Operations):
     def __index__(self) -> int:
         if self._a.dtype.kind not in "iub":
             raise TypeError(f"only an integer Tensor can be an index, this one is {self.dtype}")
-        return int(self.item())
+        if self._a.size != 1:
+            raise TypeError(f"a Tensor of shape {self._a.shape} is not one index")
+        return int(self._number())
 
     def __complex__(self) -> complex:
         return complex(self._number())

@@ -72,6 +72,7 @@ class Guard(NamedTuple):
 
     position: int
     expected: np.generic | bool | int | float
+    line: tuple[str, int] = ("unknown", 0)  # of the user's program, which asked
 
 
 class Graph(NamedTuple):
@@ -149,7 +150,7 @@ class Builder:
             self.nodes,
             tuple([where[i] for i in graph.inputs]),
             tuple([where[i] for i in graph.outputs]),
-            tuple([Guard(where[g.position], g.expected) for g in graph.guards]),
+            tuple([g._replace(position=where[g.position]) for g in graph.guards]),
         )
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import numpy as np
 
 from tapegrad.autograd.grad_mode import recording
+from tapegrad.call_site import raise_cause
 from tapegrad.compiler import (
     recorded,
     reversal,  # noqa: F401 - importing it tells loops and branches how they are traced
@@ -24,7 +25,7 @@ from tapegrad.compiler.cfunc import CFunction
 from tapegrad.compiler.door import door
 from tapegrad.compiler.link import failure
 from tapegrad.compiler.region import GLANCED, Glance
-from tapegrad.compiler.signature import Signature, signature_of
+from tapegrad.compiler.signature import Signature, counting, signature_of
 from tapegrad.compiler.source import Source
 from tapegrad.compiler.statics import NONE, Static, Statics
 from tapegrad.compiler.text_of import Lowering
@@ -96,6 +97,7 @@ class Jitted:
             self._derived: dict[Any, Jitted] = {}
             self._way_in: Callable[..., Any] = self._general
             self._doors = 0
+            self._warned = False
 
     def cache_info(self) -> CacheInfo:
         """How many signatures were met, how many traces made, and which gave up compiling.
@@ -269,7 +271,7 @@ class Jitted:
             known[:] = [variant for variant in known if variant.fits()]
             seen = tuple(known)
             if len(known) >= MOST:
-                self._give_up(signature)
+                self._give_up(signature, seen)
                 raise Untraceable
         made = self.trace(signature, leaves, arrays)
         with self._lock:
@@ -278,17 +280,36 @@ class Jitted:
                     return variant
             known.append(made)
             self._open(signature, made)
+            self._warn_of_counter(signature)
         return made
 
-    def _give_up(self, signature: Signature) -> None:
+    def _warn_of_counter(self, signature: Signature) -> None:
+        """Say once that a Python int has many values, each of which is compiled."""
+        found = None if self._warned else counting(signature, self._variants)
+        if found is None or len(found[1]) < MOST:
+            return
+        self._warned = True
+        warnings.warn_explicit(
+            f"`jit`: {name_of(self.function)} was compiled {len(found[1])} times, for each value "
+            f"of its {found[0]}, a Python int ({', '.join(map(str, found[1]))}): pass a number "
+            "that changes as `np.int64(i)` or `float(i)`, which are arguments of one program; if "
+            "it has to be compiled in (a shape, `range(n)`), name it in `static_argnums`",
+            UserWarning,
+            *line(),
+        )
+
+    def _give_up(self, signature: Signature, known: tuple[Variant, ...]) -> None:
         self._eager.add(signature)
         self._way_in = self._general
         self._doors = DOORS
+        lines = sorted({guard.line for variant in known for guard in variant.graph.guards})
+        asked = ", ".join([f"{file}:{at}" for file, at in lines[:3]])
         warnings.warn_explicit(
             f"`jit`: {name_of(self.function)} branched in more than {MOST} ways on values of its "
-            "arguments; for arguments like these it runs without compiling from now on: use "
-            "`tapegrad.where`, `cond`, `while_loop`, `fori_loop` or `scan` in place of Python's "
-            "`if`, `while` and `float()` on values",
+            f"arguments (asked for at {asked}); for arguments like these it runs without compiling "
+            "from now on: use `tapegrad.where`, `cond`, `while_loop`, `fori_loop` or `scan` in "
+            "place of Python's `if`, `while` and `float()` on values, and `np.sin(t)` for "
+            "`math.sin(t)`",
             UserWarning,
             *line(),
         )
@@ -355,8 +376,10 @@ class Jitted:
         try:
             with recording(tape, True):
                 results, tree = flatten(self.plain(args, kwargs))
-        except BaseException:
+        except BaseException as error:
             trace.outsiders.give_back()
+            if isinstance(error, ValueError):
+                raise_cause(error)
             raise
         finally:
             tape.levels.remove(trace)

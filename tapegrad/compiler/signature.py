@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -78,3 +79,35 @@ def _static(x: Any, f: Any) -> Any:
             "of which the function is compiled anew"
         ) from None
     return x if isinstance(x, Static) else key_of(x)
+
+
+def counting(signature: Signature, known: Iterable[Signature]) -> tuple[str, list[int]] | None:
+    """An argument that is a Python int, and its values in signatures that differ in it alone."""
+    found = None
+    for k, key in enumerate(signature.keys):
+        if type(key) is tuple and key[0] is int:
+            keys = signature.keys[:k], signature.keys[k + 1 :]
+            values = [
+                other.keys[k][1]
+                for other in known
+                if (other.keys[:k], other.keys[k + 1 :]) == keys
+                and other.tree == signature.tree
+                and other.kinds == signature.kinds
+                and other.keys[k][0] is int
+            ]
+            if found is None or len(values) > len(found[1]):
+                found = _argument(signature.tree, k), values
+    return found
+
+
+def _argument(tree: Tree, k: int) -> str:
+    """Which argument a leaf belongs to."""
+    args, kwargs = tree.children
+    names = [*map(str, range(len(args.children))), *map(repr, kwargs.extra)]
+    children = (*args.children, *kwargs.children)
+    leaves = [name for name, x in zip(names, children, strict=True) for _ in range(_size(x))]
+    return f"argument {leaves[k]}"
+
+
+def _size(tree: Tree) -> int:
+    return 1 if tree.kind is None else sum(map(_size, tree.children))

@@ -19,7 +19,7 @@ import numpy as np
 
 from tapegrad import storage
 from tapegrad.autograd.grad_mode import recording
-from tapegrad.compiler.cells import Cell, Owner, Parts, outside
+from tapegrad.compiler.cells import Cell, Owner, Parts, line, outside
 from tapegrad.compiler.functions import Pull, applied
 from tapegrad.compiler.graph import Graph, Guard, Node
 from tapegrad.compiler.outsiders import Outsiders
@@ -286,12 +286,13 @@ class Trace(Level):
                 raise RuntimeError(
                     f"under `tapegrad.jit`, inside a function given to `{self.owner.name}`, Python "
                     "code asked for a value that only the program knows when it runs (a condition, "
-                    "`float()`, an index): use `tapegrad.where`, `cond` or `while_loop` instead"
+                    "`float()`, an index): use `tapegrad.where`, `cond` or `while_loop` instead, "
+                    "and `np.sin(t)` for `math.sin(t)`"
                     f"{t.origin()}"
                 )
             if position in self.guessed:
                 self.settle()
-            self.guards.append(Guard(position, self.values[position].item()))
+            self.guards.append(Guard(position, self.values[position].item(), line()))
         return self.values[position]
 
     def glimpse(self, t: Tensor) -> np.ndarray | None:
@@ -376,7 +377,9 @@ class Traced(Lifted):
         """Whether a gradient that is being computed may pass here."""
         trace = self.its_trace
         sources = trace.sources()
-        return bool(sources) and trace.descends(self.position, sources)
+        if not sources or self._a.dtype.kind not in "fc":
+            return False
+        return trace.descends(self.position, sources)
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:

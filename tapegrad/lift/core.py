@@ -20,6 +20,7 @@ import numpy as np
 from tapegrad import storage, turning
 from tapegrad.autograd.engine import gradients
 from tapegrad.autograd.function import seeing_lifted
+from tapegrad.call_site import raise_cause
 from tapegrad.inplace import barred, changing_lifted, run_inplace
 from tapegrad.nodes import GradFn
 from tapegrad.ops.core import Op
@@ -98,6 +99,9 @@ def level(size: int | None = None, randomness: str = "same", name: str = "") -> 
     made.open = True
     try:
         yield made
+    except ValueError as error:
+        raise_cause(error)
+        raise
     finally:
         made.open = False
         tape.levels.remove(made)
@@ -282,8 +286,9 @@ class Lifted(Tensor):
         """Refused: an array would lose what this Tensor stands for."""
         raise RuntimeError(
             f"a Tensor under {self._what} cannot be turned into an array: what it stands for "
-            "would be lost; use operations of tapegrad or NumPy's functions on the Tensor itself, "
-            "or `tapegrad.stop_gradient(t)` where no derivative is wanted"
+            "would be lost; use operations of tapegrad or NumPy's functions on the Tensor itself "
+            "(`np.sin(t)` instead of `math.sin(t)`), or `tapegrad.stop_gradient(t)` where no "
+            "derivative is wanted"
         )
 
     def item(self) -> Any:

@@ -73,7 +73,7 @@ def array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarr
     try:
         found = self.numpy()
     except RuntimeError as why:
-        raise lost(why) from None
+        raise lost(why, self._a.dtype.kind) from None
     return np.array(found, dtype=dtype, copy=copy)
 
 

@@ -6,6 +6,8 @@ import sys
 from types import FrameType
 from typing import Any
 
+from tapegrad.call_site import explain
+
 _FOURIER = (
     "the matrix of the transform, which is constant: `F = np.fft.fft(np.eye(n))`, then "
     "`F.real @ t` and `F.imag @ t`"
@@ -79,10 +81,12 @@ def nearest(name: str) -> str | None:
     return found
 
 
-def lost(why: RuntimeError) -> RuntimeError:
+def lost(why: RuntimeError, kind: str) -> RuntimeError:
     """The refusal to make an array of a Tensor, with the name of the function that wanted one."""
     name = _caller()
-    if name is not None:
+    if name is None:
+        explain(why, sys._getframe(2), kind)
+    else:
         advice = nearest(name)
         instead = f": use {advice} instead" if advice else ""
         why.args = (f"`{name}` makes an array of what it is given{instead}; {why}",)

@@ -9,6 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from tapegrad.call_site import raise_cause
 from tapegrad.lift.core import Lifted, on_tape
 from tapegrad.rewind import rewind
 from tapegrad.tape import current
@@ -28,6 +29,9 @@ def transforming() -> Iterator[None]:
     tape.depth += 1
     try:
         yield
+    except ValueError as error:
+        raise_cause(error)
+        raise
     finally:
         tape.depth -= 1
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from tapegrad.autograd.engine import leaf_gradient
 from tapegrad.autograd.grad_mode import recording
+from tapegrad.call_site import raise_cause
 from tapegrad.lift.core import Lifted, constant, on_tape, pull
 from tapegrad.lift.variable import (
     depends,
@@ -270,6 +271,9 @@ def quick(
             g = otherwise(root, leaf, start)
             value = released(root, {leaf._pos}, tensors=False, since=1)
             del root
+    except ValueError as error:
+        raise_cause(error)
+        raise
     finally:
         tape.depth = 0
         del start  # the very object that stands in the tape

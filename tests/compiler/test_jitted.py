@@ -277,6 +277,8 @@ def test_after_so_many_traces_it_runs_eagerly_with_one_warning():
     with pytest.warns(UserWarning, match="branched in more than 8 ways") as said:
         assert f(np.full(12, 10.0)) == 100.0
     assert [warning.filename for warning in said] == [__file__]
+    assert f"asked for at {__file__}:" in str(said[0].message)
+    assert "`np.sin(t)` for `math.sin(t)`" in str(said[0].message)
     assert info(f) == (1, MOST, 1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

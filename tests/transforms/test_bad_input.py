@@ -264,10 +264,8 @@ def test_an_element_of_an_array_from_outside():
         outside[0] = x
         return x
 
-    with pytest.raises((RuntimeError, ValueError)) as said:
+    with pytest.raises(RuntimeError, match=r"would be lost: make the array with `tapegrad\.zeros"):
         tg.grad(f)(2.0)
-    chain = [said.value, said.value.__cause__, said.value.__context__]
-    assert any("would lose its gradient" in str(problem) for problem in chain)
     assert not outside.any()
 
 
@@ -320,7 +318,7 @@ def test_values_that_are_kept_beyond_their_transform():
         (lambda: tg.vmap(double, 0, 2)(X), ValueError, "`out_axes` 2 is out of range"),
         (lambda: tg.vmap(lambda x: "a")(X), TypeError, "must return arrays, .* of type str"),
         (lambda: tg.vmap(double)(np.array([1, "a"], object)), TypeError, "dtype object"),
-        (lambda: tg.vmap(lambda i: X[i])(np.array([0, 1])), RuntimeError, "into an array"),
+        (lambda: tg.vmap(lambda i: X[i])(np.array([0, 1])), RuntimeError, r"tapegrad\.tensor\(a\)\[i\]"),
         (lambda: tg.vmap(lambda x: tg.as_strided(x, (1,), (1,)))(np.ones((2, 3))).shape,
          RuntimeError, "`as_strided`"),
     ],

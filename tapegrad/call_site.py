@@ -1,0 +1,44 @@
+"""What the user's line does where Python or NumPy asks a Tensor for a number or an array."""
+
+from __future__ import annotations
+
+from opcode import opmap
+from types import FrameType
+
+_STORES = {opmap.get("STORE_SUBSCR"), opmap.get("STORE_SLICE")}
+_LOADS = {opmap.get("BINARY_SUBSCR"), opmap.get("BINARY_SLICE")}
+_STORED = (
+    "`array[...] = t` cannot put a Tensor into an array of NumPy's, which holds nothing but "
+    "numbers, so what is computed from it would be lost: make the array with "
+    "`tapegrad.zeros(...)`, or with `np.zeros_like(x)` of an argument `x`, and write into that; "
+    "or write `t.detach()`, where no derivative is wanted"
+)
+_INDEXED = (
+    "`a[i]` cannot index a NumPy array or a list by a Tensor whose value is not known here: write "
+    "`tapegrad.tensor(a)[i]`, and `tapegrad.tensor(a)[i + np.arange(n)]` for `a[i:i + n]`"
+)
+_PLACED = (
+    "`array[i] = t` cannot write into a NumPy array or a list, neither a Tensor nor to a place "
+    "that one says, whose value is not known here: make the array with `tapegrad.zeros(...)`, and "
+    "write into that"
+)
+
+
+def explain(why: RuntimeError, frame: FrameType, kind: str) -> None:
+    """Let a refusal to read a Tensor say what to write, if the line in a frame shows what is meant.
+
+    `kind` is that of the Tensor's dtype: integers are indices, other numbers are written.
+    """
+    at = frame.f_code.co_code[frame.f_lasti]
+    integer = kind in "iub"
+    if at in _STORES:
+        why.args = (_PLACED if integer else _STORED,)
+    elif at in _LOADS and integer:
+        why.args = (_INDEXED,)
+
+
+def raise_cause(error: ValueError) -> None:
+    """Raise why a Tensor was not written into an array, which NumPy keeps as a cause only."""
+    why = error.__cause__
+    if isinstance(why, RuntimeError) and str(error).startswith("setting an array element"):
+        raise why.with_traceback(error.__traceback__) from None
