@@ -31,6 +31,8 @@ FIELDS = 6
 WORD, IN0, IN1, IN2, SHAPE, AUX = range(FIELDS)
 STRIDE = 8 * FIELDS
 pack_into = struct.Struct(f"{FIELDS}q").pack_into
+unpack_from = struct.Struct(f"{FIELDS}q").unpack_from
+pack_word = struct.Struct("q").pack_into
 
 # The word: operation code, how each input is broadcast, the dtype, and the state of the record.
 CODE_MASK = 0xFFFF
@@ -289,10 +291,8 @@ class Tape:
 
     def inputs(self, index: int) -> tuple[int, ...]:
         """The input codes of a record."""
-        row = self.words()[index]
-        if row[WORD] & WIDE:
-            return tuple(self.wide[row[IN0] : row[IN0] + row[IN1]])
-        return tuple(row[IN0:SHAPE].tolist())
+        word, a, b, c, _, _ = unpack_from(self.buffer, index * STRIDE)
+        return tuple(self.wide[a : a + b]) if word & WIDE else (a, b, c)
 
     def record(self, index: int) -> Record:
         """The readable form of the record at an index."""

@@ -236,7 +236,8 @@ def leaf_gradient(root: Tensor, leaf: Tensor, since: int) -> np.ndarray:
     sweep.seeds[tape.index(root._pos)] = _ONE
     sweep.targets = [code]
     sweep.since = since
-    sweep.run()
+    with recording(tape, False):
+        sweep.run()
     for found, g in sweep.leaf_gradients():
         if found == code:
             return g  # type: ignore[no-any-return]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -16,13 +16,15 @@ from tapegrad.autograd.pullback import Wanted, fit, lift
 from tapegrad.inplace import changed, check_inplace, move
 from tapegrad.ops.core import CUSTOM, Op, Spec
 from tapegrad.record import note_line, resolve
-from tapegrad.tape import DTYPE_BITS, GENERAL, SAVES, Tape, current
-from tapegrad.tensor import Tensor, View, place, placed, wrap
+from tapegrad.tape import DTYPE_BITS, GENERAL, MODE_OFF, SAVES, Tape, current
+from tapegrad.tensor import Tensor, View, placed, wrap
 
 __all__ = ["Context", "Function", "once_differentiable"]
 
 _function = Op("function", CUSTOM, lambda: None, {})
 _output = Op("output", CUSTOM, lambda: None, {})
+_SCALAR = (), np.dtype(float)  # of a record that has several outputs
+Specs = tuple[tuple[Any, np.dtype[Any]] | None, ...]  # as `Spec`; None for what is not a Tensor
 
 
 class Context:
@@ -34,20 +36,18 @@ class Context:
     """
 
     needs_input_grad: tuple[bool, ...] = ()
-
-    def __init__(self) -> None:
-        self._to_save: tuple[Any, ...] = ()
-        self._for_forward: tuple[Any, ...] | None = None
-        self._saved: tuple[Any, ...] = ()
-        self._dirty: tuple[Tensor, ...] = ()
-        self._constant: tuple[Tensor, ...] = ()
-        self._materialize = True
-        self._tape: Tape | None = None
+    _to_save: tuple[Any, ...] = ()
+    _for_forward: tuple[Any, ...] | None = None
+    _saved: tuple[Any, ...] = ()
+    _dirty: tuple[Tensor, ...] = ()
+    _constant: tuple[Tensor, ...] = ()
+    _materialize = True
+    _tape: Tape | None = None
 
     def needs(self, args: tuple[Any, ...]) -> bool:
         """Note which arguments require grad; whether any does."""
-        self.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
-        return any(self.needs_input_grad)
+        self.needs_input_grad = tuple([isinstance(a, Tensor) and a.requires_grad for a in args])
+        return True in self.needs_input_grad
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Keep Tensors (inputs, outputs or others) for `backward`; their versions are watched."""
@@ -84,42 +84,59 @@ class Context:
         return tuple(found)
 
 
+def a_number(position: int) -> int:
+    """A position to keep: the object in the tape says by its references who holds a record."""
+    return position - 1 + 1
+
+
 def lift_anywhere(tape: Tape, where: int | Tensor, array: np.ndarray) -> Tensor:
     """A Tensor at the place of a saved one; a record that is gone gives a constant."""
     if isinstance(where, Tensor):  # a leaf: the tape may have numbered it anew
-        if not where._pos:
-            return wrap(array)
-        where = tape.slot(where)
-    elif where and tape.index(where) < 0:
-        return wrap(array)
-    return lift(tape, where, array)
+        return lift(tape, tape.slot(where), array) if where._pos else wrap(array)
+    index = tape.index(where) if where else -1
+    return wrap(array) if index < 0 else placed(array, tape, tape.tokens[index])
 
 
 class Entry:
     """What the record of a Function keeps instead of values."""
 
-    __slots__ = ("context", "function", "grad_name", "outputs", "record_name", "specs", "watched")
+    __slots__ = ("context", "function", "outputs", "specs")
 
-    def __init__(self, function: Any, context: Context, specs: tuple[Spec | None, ...]) -> None:
+    def __init__(self, function: Any, context: Context, specs: Specs, outputs: Specs) -> None:
         self.function = function
         self.context = context
         self.specs = specs  # of the arguments; None for what is not a Tensor
-        self.outputs: tuple[Spec | None, ...] = ()  # None for what is not a Tensor
-        self.record_name = function.__name__
-        self.grad_name = function.__name__ + "Backward"
-        self.watched: tuple[Any, ...] = ()
+        self.outputs = outputs
+
+    @property
+    def record_name(self) -> str:
+        """What a printed tape calls the record."""
+        name: str = self.function.__name__
+        return name
+
+    @property
+    def grad_name(self) -> str:
+        """What errors and `grad_fn` call it."""
+        return self.record_name + "Backward"
+
+    @property
+    def watched(self) -> tuple[Any, ...]:
+        """The saved arrays, of which a sweep asks whether they were changed since."""
+        return tuple([value for kind, _, value in self.context._saved if kind == "tensor"])
 
     def pull(
         self, tape: Tape, index: int, g: Any, wanted: Wanted, recorded: bool,
         scratch: dict[int, Any],
-    ) -> Iterator[tuple[int, Any]]:  # fmt: skip
+    ) -> list[tuple[int, Any]]:  # fmt: skip
         """Run the user's backward."""
-        given = scratch.pop(tape.tokens[index], None)
+        given = scratch.pop(tape.tokens[index], None) if scratch else None
         codes = tape.inputs(index)
-        found = self.gradients({0: g} if given is None else given, recorded)
-        for k, (code, value) in enumerate(zip(codes, found, strict=False)):
+        found = []
+        for k, value in enumerate(self.gradients({0: g} if given is None else given, recorded)):
+            code = codes[k]
             if code and value is not None and wanted(code):
-                yield code, self.fitted(value, k, recorded)
+                found.append((code, self.fitted(value, k, recorded)))
+        return found
 
     @property
     def backward_only(self) -> bool:
@@ -128,40 +145,43 @@ class Entry:
 
     def gradients(self, given: dict[int, Any], recorded: bool) -> tuple[Any, ...]:
         """What the user's backward makes of the adjoints of the outputs: one for each argument."""
-        grads = [self._gradient(given.get(j), j, recorded) for j in range(len(self.outputs))]
-        found = self._call(grads)
-        if len(found) > len(self.specs) and all(x is None for x in found[len(self.specs) :]):
-            found = found[: len(self.specs)]
-        if len(found) != len(self.specs):
-            raise RuntimeError(
-                f"`{self.record_name}.backward` returned an incorrect number of gradients: "
-                f"expected {len(self.specs)}, one for each argument of forward, got {len(found)}"
-            )
-        return found
-
-    def _gradient(self, g: Any, j: int, recorded: bool) -> Any:
-        if g is None:
-            if not self.context._materialize:
-                return None
-            spec = self.outputs[j]
-            return None if spec is None else wrap(np.zeros(*spec))
-        return g if recorded else wrap(g)
-
-    def _call(self, grads: list[Any]) -> tuple[Any, ...]:
+        grads = []
+        for j, spec in enumerate(self.outputs):
+            g = given.get(j)
+            if g is None:
+                if spec is not None and self.context._materialize:
+                    g = wrap(np.zeros(*spec))
+            elif not recorded:
+                g = wrap(g)
+            grads.append(g)
         function = self.function
         backward = function.backward
         if backward is Function.backward and function.vjp is not Function.vjp:
             backward = function.vjp
-        with seeing(grads) if current.tape.levels else nullcontext():
+        if current.tape.levels:
+            with seeing(grads):
+                found = backward(self.context, *grads)
+        else:
             found = backward(self.context, *grads)
-        return found if isinstance(found, tuple) else (
-            tuple(found) if isinstance(found, list) else (found,)
-        )  # fmt: skip
+        if not isinstance(found, tuple):
+            found = tuple(found) if isinstance(found, list) else (found,)
+        count = len(self.specs)
+        if len(found) != count:
+            if len(found) < count or any(x is not None for x in found[count:]):
+                raise RuntimeError(
+                    f"`{self.record_name}.backward` returned an incorrect number of gradients: "
+                    f"expected {count}, one for each argument of forward, got {len(found)}"
+                )
+            found = found[:count]
+        return found
 
     def fitted(self, value: Any, k: int, recorded: bool) -> Any:
         """A gradient that the user's backward returned, in the shape and dtype of argument k."""
-        names, spec = f"`{self.record_name}.backward`", self.specs[k]
+        spec = self.specs[k]
         assert spec is not None
+        if isinstance(value, Tensor) and (value._a.shape, value._a.dtype) == spec:
+            return value if recorded else value._a
+        names = f"`{self.record_name}.backward`"
         if not isinstance(value, Tensor):
             raise RuntimeError(
                 f"{names} returned {type(value).__name__} for argument {k}: expected a Tensor "
@@ -169,15 +189,15 @@ class Entry:
             )
         shape = value._a.shape
         try:
-            fits = np.broadcast_shapes(shape, spec.shape) == shape
+            fits = np.broadcast_shapes(shape, spec[0]) == shape
         except ValueError:
             fits = False
         if not fits:
             raise RuntimeError(
                 f"{names} returned an invalid gradient for argument {k}: it has the shape {shape}, "
-                f"expected a shape compatible with {spec.shape}"
+                f"expected a shape compatible with {spec[0]}"
             )
-        return fit(value if recorded else value._a, spec)
+        return fit(value if recorded else value._a, Spec(*spec))
 
 
 class Pick:
@@ -186,7 +206,7 @@ class Pick:
     __slots__ = ("grad_name", "j", "main", "record_name")
 
     def __init__(self, main: int, j: int, name: str) -> None:
-        self.main = main
+        self.main = a_number(main)
         self.j = j
         self.record_name = name
         self.grad_name = name + "Backward"
@@ -194,11 +214,11 @@ class Pick:
     def pull(
         self, tape: Tape, index: int, g: Any, wanted: Wanted, recorded: bool,
         scratch: dict[int, Any],
-    ) -> Iterator[tuple[int, Any]]:  # fmt: skip
+    ) -> list[tuple[int, Any]]:  # fmt: skip
         """Leave the adjoint for the Function's record, and see that it is swept."""
         scratch.setdefault(self.main, {})[self.j] = g
         nothing = np.zeros(())
-        yield self.main, wrap(nothing) if recorded else nothing
+        return [(self.main, wrap(nothing) if recorded else nothing)]
 
 
 class Function:
@@ -265,7 +285,8 @@ class Function:
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run `forward` and record it as one record."""
-        args = _bound(cls, args, kwargs)
+        if kwargs:
+            args = _bound(cls, args, kwargs)
         for arg in args:
             if type(arg) is not Tensor and isinstance(arg, Tensor):
                 return apply_lifted(cls, args)
@@ -275,19 +296,20 @@ class Function:
     def _applied(cls, args: tuple[Any, ...]) -> tuple[Any, Context]:
         """The results, and the context of `forward`."""
         tape = current.tape
-        for arg in args:
-            if isinstance(arg, Tensor):
-                resolve(arg, tape)
+        places, specs = standing(args, tape)  # before `forward`, which may change the arguments
         context = Context()
-        recording = tape.enabled and context.needs(args)
-        before = [_Place(a) for a in args]
-        with seeing(()) if recording and tape.levels else nullcontext():
+        recording = False
+        if tape.enabled:
+            context.needs_input_grad = tuple([place != 0 for place in places])
+            recording = any(places)
+        if recording and tape.levels:
+            with seeing(()):
+                out = cls.run_forward(context, args)
+        else:
             out = cls.run_forward(context, args)
         several = isinstance(out, (tuple, list))
         outputs = list(out) if several else [out]
-        if recording:
-            _refuse_lifted(cls, outputs)
-        results = _record(cls, context, args, before, outputs, tape, recording)
+        results = record(cls, context, args, places, specs, outputs, tape, recording)
         return tuple(results) if several else results[0], context
 
     @classmethod
@@ -298,12 +320,17 @@ class Function:
     @classmethod
     def run_forward(cls, context: Context, args: tuple[Any, ...]) -> Any:
         """What `forward` returns; what it does is not recorded."""
-        with no_grad():
+        tape = current.tape
+        enabled, tape.enabled, tape.mode = tape.enabled, False, MODE_OFF
+        try:
             if cls.setup_context is None:
                 return cls.forward(context, *args)
             out = cls.forward(*args)
             cls.setup_context(context, args, out)
             return out
+        finally:
+            tape.enabled = enabled
+            tape.set_mode()
 
 
 def _not_loaded(cls: Any, args: tuple[Any, ...]) -> Any:
@@ -334,32 +361,17 @@ def seeing_lifted(function: Any) -> Any:
     return function
 
 
-class _Place:
-    """Where an argument stood before `forward`, which may change it."""
-
-    __slots__ = ("position", "spec", "t")
-
-    def __init__(self, t: Any) -> None:
-        self.t = t
-        self.position = place(t) if isinstance(t, Tensor) else 0
-        self.spec = Spec(t._a.shape, t._a.dtype) if isinstance(t, Tensor) else None
-
-
-def _refuse_lifted(cls: Any, outputs: list[Any]) -> None:
-    """Refuse a result that stands for several Tensors, as no argument does."""
-    for t in outputs:
-        if type(t) is not Tensor and isinstance(t, Tensor):
-            raise RuntimeError(
-                f"`{cls.__name__}.forward` returned a Tensor under a transform "
-                f"({type(t).__name__}) that is not computed from its arguments, so that derivative "
-                "would be lost: pass it as an argument"
-            )
+def _lifted(cls: Any, t: Tensor) -> RuntimeError:
+    """The refusal of a result that stands for several Tensors, as no argument does."""
+    return RuntimeError(
+        f"`{cls.__name__}.forward` returned a Tensor under a transform ({type(t).__name__}) that "
+        "is not computed from its arguments, so that derivative would be lost: pass it as an "
+        "argument"
+    )
 
 
 def _bound(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
     """Keyword arguments take their place among the positional ones."""
-    if not kwargs:
-        return args
     signature = inspect.signature(cls.forward)
     lead = () if cls.setup_context is not None else (None,)
     bound = signature.bind(*lead, *args, **kwargs)
@@ -367,10 +379,80 @@ def _bound(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any
     return tuple(bound.args[len(lead) :])
 
 
-def _record(
-    cls: Any, context: Context, args: tuple[Any, ...], before: list[_Place], outputs: list[Any],
-    tape: Tape, recording: bool,
+def standing(args: tuple[Any, ...], tape: Tape) -> tuple[list[int], Specs]:
+    """Where arguments stand on the tape, and their shapes and dtypes."""
+    places: list[int] = []
+    specs: list[Any] = []
+    for arg in args:
+        if isinstance(arg, Tensor):
+            home = arg._home
+            if home is not None and home is not tape:
+                resolve(arg, tape)
+            places.append(arg._pos)
+            specs.append((arg._a.shape, arg._a.dtype))
+        else:
+            places.append(0)
+            specs.append(None)
+    return places, tuple(specs)
+
+
+def record(
+    cls: Any, context: Context, args: tuple[Any, ...], places: list[int], specs: Specs,
+    outputs: list[Any], tape: Tape, recording: bool,
 ) -> list[Any]:  # fmt: skip
+    """Put a call of a Function on the tape; its outputs as what they are there."""
+    dirty = _changed(cls, context, outputs, tape, recording) if context._dirty else ()
+    constant = [id(t) for t in context._constant] if context._constant else ()
+    live: list[bool] = []
+    found: list[Any] = []
+    for out in outputs:
+        if isinstance(out, Tensor):
+            if recording and type(out) is not Tensor:
+                raise _lifted(cls, out)
+            kind = out._a.dtype
+            live.append(kind.kind in "fc" and id(out) not in constant)
+            found.append((out._a.shape, kind))
+        else:
+            live.append(False)
+            found.append(None)
+    if not recording or True not in live:
+        return [_constant_output(o, args, dirty) for o in outputs]
+    entry = Entry(cls, context, specs, tuple(found))
+    saves = any(isinstance(t, Tensor) for t in context._to_save)
+    main = append(tape, entry, args, places, saves)
+    results = []
+    for j, out in enumerate(outputs):
+        if not live[j]:
+            results.append(_constant_output(out, args, dirty))
+            continue
+        token = main if len(outputs) == 1 else _pick(tape, main, j, entry)
+        results.append(_live_output(out, args, dirty, tape, token))
+    context._tape = tape
+    if context._to_save:
+        _save(context, args, places, outputs, results, tape)
+    return results
+
+
+def append(tape: Tape, entry: Any, args: Sequence[Any], places: list[int], saves: bool) -> int:
+    """Write the record of a call of a function with a rule of its own, and return its position."""
+    if tape.offset == tape.end:
+        tape.make_room()
+    codes = [
+        place if place >= 0 else tape.slots.get(place) or tape.slot(arg)
+        for place, arg in zip(places, args)
+    ]
+    shape, dtype = (entry.outputs[0] if len(entry.outputs) == 1 else None) or _SCALAR
+    word = _function.code | DTYPE_BITS[dtype] | GENERAL | (SAVES if saves else 0)
+    main = tape.append(word, tuple(codes), shape, 0, entry)
+    if tape.anomaly is not None:
+        note_line(tape, main)
+    return main
+
+
+def _changed(
+    cls: Any, context: Context, outputs: list[Any], tape: Tape, recording: bool
+) -> set[int]:
+    """The arguments that `forward` changed in place, by their ids."""
     dirty = {id(t) for t in context._dirty}
     if not dirty <= {id(o) for o in outputs}:
         raise RuntimeError(
@@ -381,33 +463,7 @@ def _record(
         if recording:
             check_inplace(cls.__name__, t, tape, True)
         changed(t)
-    constant = {id(t) for t in context._constant}
-    live = [isinstance(o, Tensor) and o._a.dtype.kind in "fc" and id(o) not in constant
-            for o in outputs]  # fmt: skip
-    if not recording or not any(live):
-        return [_constant_output(o, args, dirty) for o in outputs]
-    entry = Entry(cls, context, tuple(p.spec for p in before))
-    entry.outputs = tuple(
-        Spec(o._a.shape, o._a.dtype) if isinstance(o, Tensor) else None for o in outputs
-    )
-    tape.make_room()
-    codes = tuple(tape.slot(p.t) if p.position < 0 else p.position for p in before)
-    single = len(outputs) == 1
-    spec = entry.outputs[0] or Spec((), np.dtype(float)) if single else Spec((), np.dtype(float))
-    saves = SAVES if any(isinstance(t, Tensor) for t in context._to_save) else 0
-    word = _function.code | DTYPE_BITS[spec.dtype] | GENERAL | saves
-    main = tape.append(word, codes, spec.shape, 0, entry)
-    if tape.anomaly is not None:
-        note_line(tape, main)
-    results = []
-    for j, (out, is_live) in enumerate(zip(outputs, live, strict=True)):
-        if not is_live:
-            results.append(_constant_output(out, args, dirty))
-            continue
-        token = main if single else _pick(tape, main, j, entry)
-        results.append(_live_output(out, args, dirty, tape, token))
-    _save(context, entry, before, outputs, results, tape)
-    return results
+    return dirty
 
 
 def _pick(tape: Tape, main: int, j: int, entry: Entry) -> int:
@@ -416,9 +472,10 @@ def _pick(tape: Tape, main: int, j: int, entry: Entry) -> int:
         tape.make_room()
         spec = entry.outputs[j]
         assert spec is not None
+        shape, dtype = spec
         pick = Pick(main, j, entry.record_name)
-        word = _output.code | DTYPE_BITS[spec.dtype] | GENERAL
-        return tape.append(word, (main,), spec.shape, 0, pick)
+        word = _output.code | DTYPE_BITS[dtype] | GENERAL
+        return tape.append(word, (main,), shape, 0, pick)
     finally:
         tape.sweeping -= 1
 
@@ -427,19 +484,19 @@ def _is_argument(out: Any, args: tuple[Any, ...]) -> bool:
     return any(out is a for a in args)
 
 
-def _constant_output(out: Any, args: tuple[Any, ...], dirty: set[int]) -> Any:
+def _constant_output(out: Any, args: tuple[Any, ...], dirty: Collection[int]) -> Any:
     if isinstance(out, Tensor) and _is_argument(out, args) and id(out) not in dirty:
         return wrap(out._a)
     return out
 
 
 def _live_output(
-    out: Tensor, args: tuple[Any, ...], dirty: set[int], tape: Tape, token: int
+    out: Tensor, args: tuple[Any, ...], dirty: Collection[int], tape: Tape, token: int
 ) -> Tensor:
-    if id(out) in dirty:
+    if dirty and id(out) in dirty:
         move(out, tape, token)
         return out
-    if _is_argument(out, args) or out._pos or isinstance(out._home, View):
+    if out._pos or type(out._home) is View or _is_argument(out, args):
         made = placed(out._a, tape, token)
         base = _shared(out, args)
         if base is not None:
@@ -459,8 +516,8 @@ def _shared(out: Tensor, args: tuple[Any, ...]) -> Tensor | None:
 
 
 def _save(
-    context: Context, entry: Entry, before: list[_Place], outputs: list[Any], results: list[Any],
-    tape: Tape,
+    context: Context, args: tuple[Any, ...], places: list[int], outputs: list[Any],
+    results: list[Any], tape: Tape,
 ) -> None:  # fmt: skip
     saved: list[tuple[str, int | Tensor, Any]] = []
     for t in context._to_save:
@@ -469,24 +526,29 @@ def _save(
             continue
         if not isinstance(t, Tensor):
             raise TypeError(f"`save_for_backward` takes Tensors or None, got {type(t).__name__}")
-        where: int | Tensor = 0
-        at = next((p for p in before if p.t is t), None)
-        out = next((r for o, r in zip(outputs, results, strict=True) if o is t), None)
-        if at is not None and not any(t is d for d in context._dirty):
-            where = t if at.position < 0 else at.position
-        elif isinstance(out, Tensor):
-            where = out._pos
-        elif t._pos:
-            where = t if t._pos < 0 else t._pos
+        place = _place(t, context, args, places, outputs, results)
+        where = t if place < 0 else a_number(place)
         if tape.saved_hooks:
             send, receive = tape.saved_hooks[-1]
             saved.append(("packed", where, (receive, send(t))))
         else:
             saved.append(("tensor", where, t._a))
     context._saved = tuple(saved)
-    context._tape = tape
     context._to_save = ()
-    entry.watched = tuple(value for kind, _, value in saved if kind == "tensor")
+
+
+def _place(
+    t: Tensor, context: Context, args: tuple[Any, ...], places: list[int], outputs: list[Any],
+    results: list[Any],
+) -> int:  # fmt: skip
+    """Where a Tensor that is saved stands: an argument, an output as that, or another."""
+    for arg, place in zip(args, places):
+        if arg is t and not any(t is d for d in context._dirty):
+            return place
+    for out, result in zip(outputs, results):
+        if out is t:
+            return result._pos  # type: ignore[no-any-return]
+    return t._pos
 
 
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:

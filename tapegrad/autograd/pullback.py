@@ -6,7 +6,7 @@ everything is a Tensor and the rule's operations append records of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,16 @@ from tapegrad.ops.elementwise import exact, strong
 from tapegrad.ops.shape import sum_to, to
 from tapegrad.record import Packed
 from tapegrad.shapes import shapes
-from tapegrad.tape import CODE_MASK, DTYPE_SHIFT, DTYPES, PACKED, SHAPE, WORD, Tape
+from tapegrad.tape import (
+    CODE_MASK,
+    DTYPE_SHIFT,
+    DTYPES,
+    PACKED,
+    STRIDE,
+    WORD,
+    Tape,
+    unpack_from,
+)
 from tapegrad.tensor import Tensor, placed, wrap
 
 Wanted = Callable[[int], bool]
@@ -173,8 +182,8 @@ def lift(tape: Tape, code: int, array: np.ndarray) -> Tensor:
 
 def spec_at(tape: Tape, index: int) -> Spec:
     """Shape and dtype of a record's result."""
-    row = tape.words()[index]
-    return Spec(shapes.shapes[row[SHAPE]], DTYPES[(int(row[WORD]) >> DTYPE_SHIFT) & 3])
+    word, _, _, _, shape, _ = unpack_from(tape.buffer, index * STRIDE)
+    return Spec(shapes.shapes[shape], DTYPES[(word >> DTYPE_SHIFT) & 3])
 
 
 def unpack(entry: Any) -> Any:
@@ -184,13 +193,17 @@ def unpack(entry: Any) -> Any:
 
 def contributions(
     tape: Tape, index: int, g: Any, wanted: Wanted, recorded: bool, scratch: dict[int, Any]
-) -> Iterator[tuple[int, Any]]:
+) -> Iterable[tuple[int, Any]]:
     """For each wanted input of a record: its code and what this record adds to its adjoint."""
-    entry = tape.keep[index]
-    own = getattr(entry, "pull", None)
+    own = getattr(tape.keep[index], "pull", None)
     if own is not None:  # a user's Function brings its own rule
-        yield from own(tape, index, g, wanted, recorded, scratch)
-        return
+        return own(tape, index, g, wanted, recorded, scratch)  # type: ignore[no-any-return]
+    return _by_rule(tape, index, g, wanted, recorded)
+
+
+def _by_rule(
+    tape: Tape, index: int, g: Any, wanted: Wanted, recorded: bool
+) -> Iterator[tuple[int, Any]]:
     saved = Saved(tape, index, recorded)
     op = saved.op
     last = len(op.formulas) - 1

@@ -7,6 +7,7 @@ itself recorded every record is done in Python, on Tensors.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,7 @@ from tapegrad.kernels.layout import (
     SPENT_RECORD,
     START,
     TARGETS,
+    TASK,
     UNUSED,
     WANTS_BLAS,
     WANTS_KERNEL,
@@ -43,7 +45,20 @@ from tapegrad.kernels.layout import (
     WANTS_ROOM,
 )
 from tapegrad.nodes import grad_name
-from tapegrad.tape import CODE_MASK, GENERAL, HOOKED, MODE_FAST, PACKED, SAVES, SPENT, WORD, Tape
+from tapegrad.tape import (
+    CODE_MASK,
+    GENERAL,
+    HOOKED,
+    MODE_FAST,
+    PACKED,
+    SAVES,
+    SPENT,
+    STRIDE,
+    WORD,
+    Tape,
+    pack_word,
+    unpack_from,
+)
 from tapegrad.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
@@ -146,6 +161,7 @@ class Sweep:
     def finish(self, work: Workspace, status: int) -> None:
         """Do what a walk that has begun leaves to Python, until it is done."""
         tape, frame = self.tape, work.frame
+        walk, address = work.walk, work.address
         while status != DONE:
             if status == WANTS_PYTHON:
                 index = frame[CURSOR]
@@ -161,7 +177,8 @@ class Sweep:
             else:
                 self._check_versions(work.reach())
             work.refresh(tape)
-            status = work.run(RESUME)
+            frame[TASK] = RESUME
+            status = walk(address)
         if not self.retain:
             drop(tape, work, self.top)
 
@@ -302,7 +319,7 @@ class Sweep:
         if g is None:
             return
         tape = self.tape
-        word = int(tape.words()[index, WORD])
+        word, _, _, _, _, _ = unpack_from(tape.buffer, index * STRIDE)
         need = NEED_INSIDE if self.need is None else int(self.need[index - self.low])
         if word & HOOKED:
             g = self._hooked(tape.tokens[index], g)
@@ -310,27 +327,42 @@ class Sweep:
             self.captured[index] = g
         if not need & NEED_INSIDE:
             return
-        packed = tape.keep[index] if word & PACKED else None
-        if packed is not None:  # once, however many ways to do the record look at its values
-            tape.keep[index] = unpack(packed)
-        by_rule = self.recorded or tape.anomaly  # what kernels hand on nobody has looked at
-        try:
-            if by_rule or not (
-                (matrix.step(self, index, g) if word & CODE_MASK == matrix.CODE else False)
-                or large.step(self, index, g)
-            ):
-                for code, found in contributions(
-                    tape, index, g, self._wanted, self.recorded, self.scratch
-                ):
-                    if tape.anomaly:
-                        _look_for_nan(tape, index, found)
-                    self._add(code if code < 0 else tape.index(code), found)
-        finally:
-            if packed is not None:
-                tape.keep[index] = packed
+        entry = tape.keep[index]
+        own = getattr(entry, "pull", None)  # the rule of a user
+        if own is not None:
+            if self.work is not None and self.work.lent(g):
+                g = g.copy()  # the user may keep it, or change it
+            self._add_all(index, own(tape, index, g, self._wanted, self.recorded, self.scratch))
+        elif word & PACKED:  # unpacked once, however many ways to do the record look at its values
+            tape.keep[index] = unpack(entry)
+            try:
+                self._pull(index, word, g)
+            finally:
+                tape.keep[index] = entry
+        else:
+            self._pull(index, word, g)
         if not self.retain and not tape.hooks and word & SAVES:
             tape.keep[index] = None  # large values go as soon as they were used
-            tape.words()[index, WORD] |= SPENT
+            word, _, _, _, _, _ = unpack_from(tape.buffer, index * STRIDE)
+            pack_word(tape.buffer, index * STRIDE, word | SPENT)
+
+    def _pull(self, index: int, word: int, g: Any) -> None:
+        """Hand an adjoint on to the inputs of a record, by kernels or by the operation's rule."""
+        tape = self.tape
+        if not (self.recorded or tape.anomaly) and (  # what kernels hand on nobody has looked at
+            (word & CODE_MASK == matrix.CODE and matrix.step(self, index, g))
+            or large.step(self, index, g)
+        ):
+            return
+        found = contributions(tape, index, g, self._wanted, self.recorded, self.scratch)
+        self._add_all(index, found)
+
+    def _add_all(self, index: int, contributed: Iterable[tuple[int, Any]]) -> None:
+        tape = self.tape
+        for code, found in contributed:
+            if tape.anomaly:
+                _look_for_nan(tape, index, found)
+            self._add(code if code < 0 else tape.index(code), found)
 
     def _wanted(self, code: int) -> bool:
         if self.need is None:

@@ -216,6 +216,11 @@ class Workspace:
                 return np.ndarray(shape, dtype, chunk, cell - start)
         raise AssertionError("an adjoint that is not Python's lies in the arena")
 
+    def lent(self, array: np.ndarray) -> bool:
+        """Whether an adjoint is a `view` of the arena, where the next sweep writes another."""
+        base = array.base
+        return base is not None and any(base is chunk for chunk in self.chunks)
+
     def copy(self, cell: int, like: np.ndarray, number: int) -> np.ndarray:
         """A copy of an adjoint, in an array of the shape of another."""
         if number == 0:  # a float64 without dimensions

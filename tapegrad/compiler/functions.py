@@ -84,12 +84,12 @@ def applied(trace: Trace, cls: Any, args: tuple[Any, ...]) -> Any:
     """Run a Function on arguments of which some are traced."""
     context = Context()
     recording = context.needs(args) and current.tape.enabled
-    entry = Entry(cls, context, tuple([_spec(a) for a in args]))
     places = [trace.position(a) if isinstance(a, Tensor) else None for a in args]
     out = cls.run_forward(context, args)
     several = isinstance(out, (tuple, list))
     outputs = list(out) if several else [out]
-    entry.outputs = tuple([_spec(y) for y in outputs])
+    specs, found = tuple([_spec(a) for a in args]), tuple([_spec(y) for y in outputs])
+    entry = Entry(cls, context, specs, found)
     constant = {id(t) for t in context._constant}
     live = [
         isinstance(y, Tensor) and y._a.dtype.kind == "f" and id(y) not in constant for y in outputs

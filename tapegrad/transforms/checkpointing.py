@@ -12,7 +12,7 @@ import numpy as np
 
 from tapegrad.autograd.grad_mode import enable_grad
 from tapegrad.autograd.graph import saved_tensors_hooks
-from tapegrad.functions import creation
+from tapegrad.functions.random import default_generator
 from tapegrad.lift.core import Lifted
 from tapegrad.ops.core import Spec
 from tapegrad.record import pack
@@ -181,9 +181,9 @@ def _given(x: Any) -> Any:
 
 def _chance(new: Any = None) -> Any:
     """The states of the sources of random numbers, this library's and NumPy's; new ones are set."""
-    found = creation.state(), np.random.get_state()  # noqa: NPY002 - code that draws may use it
+    found = default_generator.state(), np.random.get_state()  # noqa: NPY002 - code that draws may use it
     if new is not None:
-        creation.state(new[0])
+        default_generator.state(new[0])
         np.random.set_state(new[1])  # noqa: NPY002
     return found
 

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
-from tapegrad.autograd.function import Function
+from tapegrad.autograd.function import Context, Function, record, standing
 from tapegrad.autograd.grad_mode import enable_grad, is_grad_enabled
 from tapegrad.functions.joining import stack
 from tapegrad.lift.batch import Batched, batched
-from tapegrad.lift.core import Level, below, highest, on_tape, pull, zeros_like
+from tapegrad.lift.core import Level, below, highest, pull, zeros_like
 from tapegrad.lift.dual import Dual, dual, split
-from tapegrad.lift.variable import followed_leaves, maps_up_to, variables
-from tapegrad.tape import current, leaf_keys
+from tapegrad.lift.variable import maps_up_to, variables
+from tapegrad.tape import MODE_FAST, Tape, current
 from tapegrad.tensor import Tensor, wrap
 from tapegrad.transforms.arguments import name_of, outputs, require_function
-from tapegrad.transforms.pytree import Tree, flatten, matching, unflatten
+from tapegrad.transforms.plain_call import PlainCall, alone, gradient, plain_call
+from tapegrad.transforms.pytree import LEAF, PLAIN, Tree, flatten, is_flat, matching, unflatten
 from tapegrad.transforms.transposing import transposed
 
 
@@ -43,6 +43,9 @@ def _stopped(t: Tensor) -> Tensor:
 class _Custom:
     """A function of which somebody says how it is differentiated."""
 
+    of_arrays: bool | None = False  # whether the user's functions see arrays; None: no plain calls
+    backward: set[int] | None = None  # the arguments with a rule; None: all
+
     def __init__(self, f: Callable[..., Any], nondiff_argnums: tuple[int, ...] = ()) -> None:
         require_function(f, self._name())
         self.f = f
@@ -57,29 +60,41 @@ class _Custom:
         raise NotImplementedError
 
     def __call__(self, *args: Any) -> Any:
-        static = [args[k] for k in self.nondiff]
-        moving = tuple(a for k, a in enumerate(args) if k not in self.nondiff)
-        leaves, tree = flatten(moving)
-        tensors = [x for x in leaves if isinstance(x, Tensor)]
-        if not _matters(tensors):
+        tape = current.tape
+        if self.plainly(tape):
+            found = plain_call(self, tape, args, {})
+            if found is not None:
+                return found
+        call = self.call(args, {})
+        if not _matters(call.tensors):
             return self.f(*args)
         if not self._ready():
             raise RuntimeError(
                 f"the derivative of {name_of(self.f)} is not defined: call "
                 f"`.def{self._name()[7:]}(...)` on what `{self._name()}` returned"
             )
-        numbers = [k for k, x in enumerate(leaves) if _floating(x)]
-        inputs = [_as_tensor(leaves[k]) for k in numbers]
+        return call.run()
 
-        def rebuilt(values: Any) -> tuple[Any, ...]:
-            """The arguments with other values for what is differentiated."""
-            new = list(leaves)
-            for k, value in zip(numbers, values, strict=True):
-                new[k] = value
-            return unflatten(tree, new)  # type: ignore[no-any-return]
+    def plainly(self, tape: Tape) -> bool:
+        """Whether a call may be a plain one, as far as it does not depend on the arguments."""
+        if tape.mode != MODE_FAST or tape.levels or self.nondiff or self.of_arrays is None:
+            return False
+        return self._ready()
 
-        call = _Call(self, static, rebuilt, tree, numbers, list(map(_shape, leaves)))
-        return call.run(inputs)
+    def call(self, args: Any, kwargs: dict[str, Any]) -> _Call:
+        """A call with some arguments."""
+        return _Call(self, tuple(args), kwargs)
+
+    def rederived(self, args: Any, kwargs: dict[str, Any], g: Tensor) -> list[Any]:
+        """What a call with one result hands to its arguments, as a function of them."""
+        call = self.call(args, kwargs)
+        inputs = call.taken()
+        call.shape = LEAF
+        found: list[Any] = [None] * len(args)
+        state = self.forward(call, inputs)[1]
+        for k, value in zip(call.numbers, self.gradients(call, state, [g])):
+            found[k] = value
+        return found
 
     @functools.cached_property
     def recorded(self) -> type[Function]:
@@ -96,9 +111,21 @@ class _Custom:
         """The gradients in the inputs of a call, of its weighted results."""
         raise NotImplementedError
 
+    def constants(self, inputs: list[Tensor]) -> list[Any]:
+        """What `forward` is given of the inputs where nobody follows it."""
+        return [x.detach() for x in inputs]
+
+    def value(self, args: Any, kwargs: dict[str, Any]) -> tuple[Any, Any]:
+        """The value, and what the derivative needs to keep, of plain arguments."""
+        raise NotImplementedError
+
+    def pulled(self, entry: PlainCall, g: np.ndarray) -> tuple[Any, ...]:
+        """The gradients in the arguments of a plain call."""
+        raise NotImplementedError
+
     def forward(self, call: _Call, inputs: list[Tensor]) -> tuple[Any, Any]:
         """The value, and what the derivative needs to keep."""
-        raise NotImplementedError
+        return self.value(call.arguments(inputs), call.kwargs)
 
     def tangents(
         self, call: _Call, inputs: list[Tensor], slopes: list[Tensor]
@@ -109,10 +136,15 @@ class _Custom:
 
 def _matters(tensors: list[Tensor]) -> bool:
     """Whether it makes a difference to anybody that a function has a derivative of its own."""
-    lifted = highest(tensors)
+    lifted = None if _plain(tensors) else highest(tensors)
     if lifted is None or lifted[1].traces:  # under `no_grad` it may be running by its own rule
-        return current.tape.enabled and (lifted is not None or any(map(on_tape, tensors)))
+        return current.tape.enabled and (lifted is not None or any(t._pos for t in tensors))
     return True
+
+
+def _plain(tensors: Iterable[Tensor]) -> bool:
+    """Whether no Tensor is lifted."""
+    return {Tensor}.issuperset(map(type, tensors))
 
 
 def _floating(x: Any) -> bool:
@@ -121,8 +153,7 @@ def _floating(x: Any) -> bool:
     return isinstance(x, float) or (isinstance(x, np.ndarray) and x.dtype.kind == "f")
 
 
-def _shape(x: Any) -> tuple[int, ...]:
-    return x._a.shape if isinstance(x, Tensor) else getattr(x, "shape", ())
+_GRADIENTS = {*PLAIN, type(None)}
 
 
 def _as_tensor(x: Any) -> Tensor:
@@ -132,42 +163,82 @@ def _as_tensor(x: Any) -> Tensor:
 class _Call:
     """One call of a custom function: how its inputs make up the arguments."""
 
-    def __init__(
-        self, owner: _Custom, static: list[Any], rebuilt: Callable[[Any], tuple[Any, ...]],
-        tree: Tree, numbers: list[int], shapes: list[tuple[int, ...]],
-    ) -> None:  # fmt: skip
-        self.owner, self.static, self.rebuilt = owner, static, rebuilt
-        self.tree, self.numbers, self.shapes = tree, numbers, shapes
+    __slots__ = ("kept", "kwargs", "numbers", "owner", "shape", "shapes", "static",
+                 "tensors", "tree", "wanted")  # fmt: skip
+
+    def __init__(self, owner: _Custom, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.owner, self.kwargs = owner, kwargs
+        self.static: list[Any] = []
+        if owner.nondiff:
+            self.static = [args[k] for k in owner.nondiff]
+            args = tuple([a for k, a in enumerate(args) if k not in owner.nondiff])
+        # What is not differentiated stays; the inputs are given anew, a record must not hold them.
+        self.kept, self.tree = flatten(args)
+        self.tensors = [x for x in self.kept if isinstance(x, Tensor)]
+        self.numbers = [k for k, x in enumerate(self.kept) if _floating(x)]
         self.shape: Tree | None = None  # the structure of the result
+        self.wanted: list[int] = []  # the arguments that a primitive is differentiated in
+
+    def rebuilt(self, values: Any) -> Any:
+        """The arguments with other values for what is differentiated."""
+        if len(values) != len(self.kept):
+            new = list(self.kept)
+            for k, value in zip(self.numbers, values, strict=True):
+                new[k] = value
+            values = new
+        return unflatten(self.tree, list(values))
 
     def arguments(self, inputs: Any) -> tuple[Any, ...]:
         """All arguments of the function."""
-        return self.owner.whole(self.static, self.rebuilt(inputs))
+        given: tuple[Any, ...] = self.rebuilt(inputs)
+        return self.owner.whole(self.static, given) if self.static else given
 
     def results(self, y: Any) -> list[Tensor]:
         """The leaves of a result."""
+        if type(y) is Tensor:
+            self.shape = LEAF
+            return [y]
         found, self.shape = outputs(y, self.owner._name(), self.owner.f)
         return found
 
-    def run(self, inputs: list[Tensor]) -> Any:
-        """The result, by whatever transform is the innermost."""
-        found = self.leaves(inputs)
+    def taken(self) -> list[Tensor]:
+        """The inputs, taken out of the arguments."""
+        inputs = [_as_tensor(self.kept[k]) for k in self.numbers]
+        self.shapes = [x._a.shape for x in inputs]
+        self.tensors = []
+        for k in self.numbers:
+            self.kept[k] = None
+        return inputs
+
+    def run(self, done: Any = None) -> Any:
+        """The result, by whatever transform is the innermost; `done` is what `forward` gave."""
+        inputs = self.taken()
+        found = self.leaves(inputs) if done is None else self._recorded(inputs, done)
         assert self.shape is not None
         return unflatten(self.shape, found)
 
     def leaves(self, inputs: list[Tensor]) -> list[Tensor]:
         """The leaves of the result."""
+        if not current.tape.levels and _plain(inputs):
+            return self._recorded(inputs)
         lifted = highest(inputs)
-        if lifted is None:
-            return self._recorded(inputs)
+        if lifted is None or lifted[1].traces:
+            return list(self.owner.recorded.apply(self, *inputs))
         kind, at = lifted
-        if at.traces:
-            return self._recorded(inputs)
         with below(at):
             return self._mapped(inputs, at) if kind is Batched else self._dual(inputs, at)
 
-    def _recorded(self, inputs: list[Tensor]) -> list[Tensor]:
-        return list(self.owner.recorded.apply(self, *inputs))
+    def _recorded(self, inputs: list[Tensor], done: Any = None) -> list[Tensor]:
+        """`recorded.apply` where there is no transform that lifts."""
+        tape = current.tape
+        args = (self, *inputs)
+        places, specs = standing(args, tape)
+        context = Context()
+        found = _values(context, self, self.owner.constants(inputs), done)
+        found = [wrap(t._a.copy()) for t in found]  # the others are the user's
+        context._to_save = tuple(inputs)
+        recording = tape.enabled and any(places)
+        return record(self.owner.recorded, context, args, places, specs, found, tape, recording)
 
     def _dual(self, inputs: list[Tensor], at: Level) -> list[Tensor]:
         pairs = [split(x, at) for x in inputs]
@@ -187,33 +258,27 @@ class _Call:
 
     def fitted(self, given: Any, name: str) -> list[Tensor | None]:
         """Gradients that the user's rule returned, one for each input."""
-        count = len(self.tree.children)
-        found = given if isinstance(given, tuple) else (given,)
-        if len(found) != count:
-            raise ValueError(
-                f"the rule of {name} returned {len(found)} gradients for {count} arguments"
-            )
-        leaves: list[Any] = []
-        for part, tree in zip(found, self.tree.children, strict=True):
-            size = len(flatten(unflatten(tree, [0.0] * _size(tree)))[0])
-            leaves += [None] * size if part is None else matching(part, tree, name)
-        return [None if leaves[k] is None else self._gradient(leaves[k], k) for k in self.numbers]
+        found = each(given, len(self.tree.children), name)
+        leaves: list[Any] = list(found)
+        if not (is_flat(self.tree) and _GRADIENTS.issuperset(map(type, found))):
+            leaves = []
+            for part, tree in zip(found, self.tree.children, strict=True):
+                size = len(flatten(unflatten(tree, [0.0] * _size(tree)))[0])
+                leaves += [None] * size if part is None else matching(part, tree, name)
+        return [
+            None if leaves[k] is None else gradient(self.owner.f, leaves[k], shape)
+            for k, shape in zip(self.numbers, self.shapes)
+        ]
 
-    def _gradient(self, g: Any, k: int) -> Tensor:
-        """The gradient in one leaf of the arguments."""
-        name = name_of(self.owner.f)
-        if not isinstance(g, (Tensor, np.ndarray, np.generic, float, int)):
-            raise TypeError(
-                f"the rule of {name} returned a gradient of type {type(g).__name__}: it returns "
-                "arrays, Tensors or numbers, or None for a zero"
-            )
-        t = _as_tensor(g)
-        if t._a.shape != self.shapes[k]:
-            raise ValueError(
-                f"the rule of {name} returned a gradient of shape {t._a.shape} for an argument of "
-                f"shape {self.shapes[k]}"
-            )
-        return t if t._a.dtype.kind == "f" else t.to(np.float64)
+
+def each(given: Any, count: int, name: str) -> tuple[Any, ...]:
+    """What a rule returned: one gradient for each of so many arguments."""
+    found = given if isinstance(given, tuple) else (given,)
+    if len(found) != count:
+        raise ValueError(
+            f"the rule of {name} returned {len(found)} gradients for {count} arguments"
+        )
+    return found
 
 
 class _Recorded(Function):
@@ -221,14 +286,9 @@ class _Recorded(Function):
 
     @staticmethod
     def forward(ctx: Any, *args: Any) -> Any:
-        ctx.call, *values = args
-        owner = ctx.call.owner
-        with _alone(ctx.call, values) as refuse:
-            y, ctx.state = owner.forward(ctx.call, [v.detach() for v in values])
-            results = ctx.call.results(y)
-            refuse(results)
+        call, *values = args
         ctx.save_for_backward(*values)
-        return tuple([t.clone() for t in results])
+        return tuple([t.clone() for t in _values(ctx, call, [v.detach() for v in values])])
 
     @staticmethod
     def backward(ctx: Any, *weights: Any) -> Any:
@@ -236,34 +296,20 @@ class _Recorded(Function):
         if is_grad_enabled():  # what was kept is a function of the inputs too
             state = call.owner.forward(call, list(ctx.saved_tensors))[1]
             return (None, *call.owner.gradients(call, state, list(weights)))
-        with _alone(call, weights) as refuse:
-            found = call.owner.gradients(call, state, list(weights))
-            refuse(found)
-        return (None, *found)
+        owner = call.owner
+        return (None, *alone(owner, weights, owner.gradients, call, state, list(weights)))
 
 
-@contextmanager
-def _alone(call: _Call, given: Sequence[Any]) -> Iterator[Callable[[Sequence[Any]], None]]:
-    """What runs on constants: if a result has history all the same it read what it was not given.
+def _values(ctx: Any, call: _Call, given: list[Any], done: Any = None) -> list[Tensor]:
+    """The results of a call of constants; the context keeps what the derivative needs."""
 
-    The context gives the function that refuses such results.
-    """
-    if highest(t for t in given if t is not None) is not None:
-        yield lambda results: None
-        return
-    newest = leaf_keys()  # what the function makes itself is younger
+    def values() -> list[Tensor]:
+        y, ctx.state = call.owner.forward(call, given) if done is None else done
+        return call.results(y)
 
-    def refuse(results: Sequence[Any]) -> None:
-        for t in results:
-            if t is not None and any(-leaf._pos < newest for leaf in followed_leaves(t)):
-                raise RuntimeError(
-                    f"{name_of(call.owner.f)} (`{call.owner._name()}`) uses a Tensor that is "
-                    "differentiated and is not among its arguments, so that derivative would be "
-                    "lost: pass it as an argument, or as a constant (`tapegrad.stop_gradient`)"
-                )
-
-    with enable_grad():
-        yield refuse
+    ctx.call = call
+    found: list[Tensor] = alone(call.owner, given, values)
+    return found
 
 
 def _size(tree: Tree) -> int:
@@ -295,16 +341,21 @@ class custom_vjp(_Custom):
     def _ready(self) -> bool:
         return self.bwd is not None
 
-    def forward(self, call: _Call, inputs: list[Tensor]) -> tuple[Any, Any]:
+    def value(self, args: Any, kwargs: dict[str, Any]) -> tuple[Any, Any]:
         """The value, and what `bwd` needs."""
         assert self.fwd is not None
-        found = self.fwd(*call.arguments(inputs))
+        found = self.fwd(*args)
         if not isinstance(found, tuple) or len(found) != 2:
             raise TypeError(
                 f"the `fwd` of {name_of(self.f)} must return a pair (value, what bwd needs), got "
                 f"{type(found).__name__}"
             )
         return found
+
+    def pulled(self, entry: PlainCall, g: np.ndarray) -> tuple[Any, ...]:
+        """What `bwd` returns."""
+        assert self.bwd is not None
+        return each(self.bwd(entry.state, wrap(g)), len(entry.specs), name_of(self.f))
 
     def gradients(self, call: _Call, state: Any, weights: list[Tensor]) -> list[Tensor | None]:
         """What `bwd` returns."""
@@ -344,6 +395,7 @@ class custom_jvp(_Custom):
     """
 
     rule: Callable[..., Any] | None = None
+    of_arrays = None
 
     @classmethod
     def _name(cls) -> str:

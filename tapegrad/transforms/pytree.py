@@ -43,6 +43,8 @@ class Tree(NamedTuple):
 
 
 LEAF = Tree(None, None, ())
+PLAIN = frozenset((Tensor, np.ndarray, np.float64, float, int))  # types of leaves, most of them
+_tuples: list[Tree] = []  # of so many leaves and nothing else: what most arguments are
 
 
 def register_pytree_node(kind: type, flatten: Flatten, unflatten: Unflatten) -> None:
@@ -107,6 +109,8 @@ def flatten(x: Any) -> tuple[list[Any], Tree]:
     """The leaves of a pytree, in order, and its structure."""
     if type(x) is np.ndarray or isinstance(x, (Tensor, float, int)):
         return [x], LEAF
+    if type(x) is tuple and PLAIN.issuperset(map(type, x)):
+        return list(x), _flat(len(x))
     found = _parts(x)
     if found is None:
         return [x], LEAF
@@ -119,8 +123,24 @@ def flatten(x: Any) -> tuple[list[Any], Tree]:
     return leaves, Tree(type(x), found[1], tuple(trees))
 
 
+def _flat(count: int) -> Tree:
+    while len(_tuples) <= count:
+        _tuples.append(Tree(tuple, len(_tuples), (LEAF,) * len(_tuples)))
+    return _tuples[count]
+
+
+def is_flat(tree: Tree) -> bool:
+    """Whether a structure is a tuple of leaves; it may be one and not be known as such."""
+    count = len(tree.children)
+    return count < len(_tuples) and tree is _tuples[count]
+
+
 def unflatten(tree: Tree, leaves: Iterable[Any]) -> Any:
     """The pytree of a structure with these leaves."""
+    if tree is LEAF:
+        return next(iter(leaves))
+    if type(leaves) is list and is_flat(tree):
+        return tuple(leaves[: len(tree.children)])
     rest = iter(leaves)
     return _build(tree, rest)
 

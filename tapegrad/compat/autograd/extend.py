@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable
 from itertools import count
 from typing import Any
@@ -10,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from tapegrad.autograd.grad_mode import enable_grad
-from tapegrad.lift.core import Lifted, levels_of, on_tape, zeros_like
+from tapegrad.lift.core import Lifted, levels_of, zeros_like
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor, wrap
 from tapegrad.transforms.arguments import name_of, require_function
-from tapegrad.transforms.custom import _Call, _Custom
+from tapegrad.transforms.custom import _Call, _Custom, _matters
+from tapegrad.transforms.plain_call import PlainCall, plain_call
 from tapegrad.transforms.pytree import Tree, flatten, matching, tree_map, unflatten
 from tapegrad.transforms.transposing import transposed
 
@@ -23,14 +23,17 @@ Rule = Callable[..., Any]
 
 def _followed(x: Any) -> bool:
     """Whether any leaf is a Tensor that a derivative or a map under way follows."""
-    return any(
-        isinstance(t, Tensor) and (isinstance(t, Lifted) or (current.tape.enabled and on_tape(t)))
-        for t in flatten(x)[0]
-    )
+    if type(x) is not Tensor:
+        return any(
+            _followed(t) if type(t) is Tensor else isinstance(t, Lifted) for t in flatten(x)[0]
+        )
+    return x._pos != 0 and current.tape.enabled
 
 
 def _derived(x: Any, *, or_mapped: bool = False) -> bool:
     """Whether a derivative (or a map) under way follows any leaf: tracing alone does not count."""
+    if type(x) is Tensor:
+        return _followed(x)
     return any(
         t.requires_grad
         or any((or_mapped or at.size is None) and not at.traces for at in levels_of((t,)))
@@ -41,6 +44,12 @@ def _derived(x: Any, *, or_mapped: bool = False) -> bool:
 
 def _seen(x: Any) -> Any:
     """What the user's rules see: plain values, but Tensors where they are followed."""
+    if type(x) is Tensor:
+        return x if _followed(x) else x._a[()]
+    if type(x) is np.ndarray:
+        return x
+    if type(x) is tuple:
+        return tuple([_seen(part) for part in x])
     return tree_map(lambda t: t if _followed(t) else _plain(t), x)
 
 
@@ -49,47 +58,18 @@ def _plain(t: Any) -> Any:
     return t._a[()] if isinstance(t, Tensor) and not isinstance(t, Lifted) else t
 
 
-class Primitive:
+class Primitive(_Custom):
     """A function that sees plain arrays, and whose derivatives are defined by rules."""
 
+    of_arrays = True
+
     def __init__(self, fun: Rule) -> None:
+        super().__init__(fun)
         self.fun = fun
         self.vjp: Rule | None = None  # (argnum, ans, args, kwargs) -> vjp, or None for zeros
         self.jvp: Rule | None = None  # (argnum, g, ans, args, kwargs) -> tangent, or None
         self.backward: set[int] | None = set()  # the arguments with a vjp; None: all
-        self.forward: set[int] | None = set()
-        functools.update_wrapper(self, fun, updated=())
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not any(isinstance(t, Tensor) for t in flatten((args, kwargs))[0]):
-            return self.fun(*args, **kwargs)
-        if _derived(kwargs, or_mapped=True):
-            raise TypeError(
-                f"the primitive {name_of(self)} is differentiated in positional arguments only: "
-                "pass this one by its position"
-            )
-        return _Bound(self, args, kwargs)(*args)
-
-
-def _among(k: int, known: set[int] | None) -> bool:
-    return known is None or k in known
-
-
-class _Bound(_Custom):
-    """A call of a primitive: its named arguments, and in which others it is differentiated."""
-
-    def __init__(self, owner: Primitive, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.owner, self.kwargs = owner, _seen(kwargs)
-        self.nondiff = ()
-        self.f = lambda *given: owner.fun(*tree_map(_plain, given), **self.kwargs)
-        self.f.__name__ = name_of(owner)
-        self.wanted = [k for k, x in enumerate(args) if _derived(x)]
-        for k in self.wanted:
-            if not (_among(k, owner.backward) or _among(k, owner.forward)):
-                raise NotImplementedError(
-                    f"no derivative of the primitive {name_of(owner)} in its argument {k} is "
-                    f"defined: give `defvjp` or `defjvp` a rule for it, or None for zeros"
-                )
+        self.ahead: set[int] | None = set()  # those with a jvp
 
     @classmethod
     def _name(cls) -> str:
@@ -98,10 +78,63 @@ class _Bound(_Custom):
     def _ready(self) -> bool:
         return True
 
-    def forward(self, call: _Call, inputs: list[Tensor]) -> tuple[Any, Any]:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            if _derived(kwargs, or_mapped=True):
+                raise TypeError(
+                    f"the primitive {name_of(self)} is differentiated in positional arguments "
+                    "only: pass this one by its position"
+                )
+            kwargs = _seen(kwargs)
+        tape = current.tape
+        if self.plainly(tape):
+            found = plain_call(self, tape, args, kwargs)
+            if found is not None:
+                return found
+        call = self.call(args, kwargs)
+        if not call.tensors:
+            return self.fun(*args, **kwargs)
+        return call.run() if _matters(call.tensors) else self._computed(args, kwargs)
+
+    def call(self, args: Any, kwargs: dict[str, Any]) -> _Call:
+        """A call with some arguments, in which some of them is differentiated."""
+        call = super().call(args, kwargs)
+        call.wanted = [k for k, x in enumerate(args) if _derived(x)]
+        for k in call.wanted:
+            if not (_among(k, self.backward) or _among(k, self.ahead)):
+                raise NotImplementedError(
+                    f"no derivative of the primitive {name_of(self)} in its argument {k} is "
+                    f"defined: give `defvjp` or `defjvp` a rule for it, or None for zeros"
+                )
+        return call
+
+    def _computed(self, args: Any, kwargs: dict[str, Any]) -> Any:
+        return self.fun(*tree_map(_plain, args), **kwargs)
+
+    def constants(self, inputs: list[Tensor]) -> list[Any]:
+        """Plain arrays."""
+        return [x._a[()] for x in inputs]
+
+    def value(self, args: Any, kwargs: dict[str, Any]) -> tuple[Any, Any]:
+        """The value of arrays, and what the vjps read."""
+        ans = self.fun(*args, **kwargs)
+        return ans, (ans, args)
+
+    def pulled(self, entry: PlainCall, g: np.ndarray) -> tuple[Any, ...]:
+        """What the user's vjps return."""
+        ans, args = entry.state
+        found: list[Any] = [None] * len(args)
+        assert self.vjp is not None
+        for k, spec in enumerate(entry.specs):
+            if spec is not None:
+                back = self.vjp(k, ans, args, entry.kwargs)
+                found[k] = None if back is None else back(g[()])
+        return tuple(found)
+
+    def forward(self, call: _Call, inputs: list[Any]) -> tuple[Any, Any]:
         """The value, and the inputs; where they are followed, the value is a function of them."""
         args = call.arguments(inputs)
-        ans = self.owner(*args, **self.kwargs) if _followed(args) else self.f(*args)
+        ans = self(*args, **call.kwargs) if _followed(args) else self._computed(args, call.kwargs)
         return ans, (ans, inputs)
 
     def gradients(
@@ -110,20 +143,19 @@ class _Bound(_Custom):
         """What the user's vjps return."""
         ans, inputs = state
         assert call.shape is not None
-        g, args, ans = (_seen(x) for x in (
-            unflatten(call.shape, weights), call.arguments(inputs), ans
-        ))  # fmt: skip
+        g, ans = _seen(unflatten(call.shape, weights)), _seen(ans)
+        args = _seen(call.arguments(inputs))
         found: list[Any] = [None] * len(args)
-        for k in self.wanted if chosen is None else chosen:
-            if not _among(k, self.owner.backward):
+        for k in call.wanted if chosen is None else chosen:
+            if not _among(k, self.backward):
                 raise NotImplementedError(
-                    f"no vjp of the primitive {name_of(self.owner)} in its argument {k} is "
+                    f"no vjp of the primitive {name_of(self)} in its argument {k} is "
                     "defined, and a jvp does not serve backwards: give `defvjp` a rule for it"
                 )
-            assert self.owner.vjp is not None
-            back = self.owner.vjp(k, ans, args, self.kwargs)
+            assert self.vjp is not None
+            back = self.vjp(k, ans, args, call.kwargs)
             found[k] = None if back is None else back(g)
-        return [_tensor(x) for x in call.fitted(tuple(found), name_of(self.owner))]
+        return [_tensor(x) for x in call.fitted(tuple(found), name_of(self))]
 
     def tangents(
         self, call: _Call, inputs: list[Tensor], slopes: list[Tensor]
@@ -133,15 +165,15 @@ class _Bound(_Custom):
         assert call.shape is not None
         args = _seen(call.arguments(inputs))
         ans = _seen(unflatten(call.shape, values))
-        ahead = [k for k in self.wanted if _among(k, self.owner.forward)]
+        ahead = [k for k in call.wanted if _among(k, self.ahead)]
         found = self._slopes(call, ahead, ans, args, slopes)
-        rest = [k for k in self.wanted if k not in ahead]
+        rest = [k for k in call.wanted if k not in ahead]
         if rest:
             with enable_grad():
                 state = self.forward(call, inputs)[1]
             more = transposed(
                 lambda weights: self.gradients(call, state, weights, rest), values, slopes,
-                name_of(self.owner),
+                name_of(self),
             )  # fmt: skip
             found = [a + b for a, b in zip(found, more)]
         return values, found, call.shape
@@ -154,12 +186,16 @@ class _Bound(_Custom):
         along = call.rebuilt(slopes)
         total = [zeros_like(_tensor(y)) for y in flatten(ans)[0]]
         for k in chosen:
-            assert self.owner.jvp is not None
-            found = self.owner.jvp(k, _seen(along[k]), ans, args, self.kwargs)
+            assert self.jvp is not None
+            found = self.jvp(k, _seen(along[k]), ans, args, call.kwargs)
             if found is not None:
-                leaves = matching(found, call.shape, name_of(self.owner))
+                leaves = matching(found, call.shape, name_of(self))
                 total = [a + _tensor(b) for a, b in zip(total, leaves)]
         return total
+
+
+def _among(k: int, known: set[int] | None) -> bool:
+    return known is None or k in known
 
 
 def _tensor(x: Any) -> Any:
@@ -279,7 +315,7 @@ def defjvp(
             return owner(*args[:argnum], g, *args[argnum + 1 :], **kwargs)
         return rule(g, ans, *args, **kwargs) if callable(rule) else None
 
-    owner.jvp, owner.forward = made, set(rules)
+    owner.jvp, owner.ahead = made, set(rules)
 
 
 def defjvp_argnum(fun: Primitive, jvpmaker: Rule) -> None:
@@ -293,7 +329,7 @@ def defjvp_argnum(fun: Primitive, jvpmaker: Rule) -> None:
     (3.0, 10.0)
     """
     owner = _checked(fun, "defjvp_argnum")
-    owner.jvp, owner.forward = jvpmaker, None
+    owner.jvp, owner.ahead = jvpmaker, None
 
 
 def def_linear(fun: Primitive) -> None:
