@@ -5,21 +5,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tapegrad.ops.core import by_code
-from tapegrad.tape import CODE_MASK, WORD, Record, Tape
+from tapegrad.shapes import shapes
+from tapegrad.tape import CLASS_SHIFT, CODE_MASK, SCALAR, SHAPE, SPENT, WORD, Record, Tape
 
 if TYPE_CHECKING:
     from tapegrad.tensor import Tensor
 
 
 class GradFn:
-    """A light view of the record that made a Tensor.
+    """A light view of the record that made a Tensor: the type's name is that of the derivative.
+
+    It is a function, too: of the adjoints of the results, it gives those of the inputs.
 
     >>> import tapegrad as tg
     >>> x = tg.tensor(2.0, requires_grad=True)
-    >>> (x * x).grad_fn
-    <MulBackward0>
+    >>> type((x * x).grad_fn).__name__
+    'MulBackward0'
     >>> (x * x).grad_fn.next_functions
     ((<AccumulateGrad>, 0), (<AccumulateGrad>, 0))
+    >>> (3 * x).grad_fn(tg.tensor(1.0))
+    (tensor(3.), None)
     """
 
     __slots__ = ("position", "tape", "variable")
@@ -31,9 +36,7 @@ class GradFn:
 
     def name(self) -> str:
         """The name of the derivative: ``MulBackward0``."""
-        return (
-            "AccumulateGrad" if self.variable is not None else grad_name(self.tape, self.position)
-        )
+        return type(self).__name__
 
     @property
     def record(self) -> Record:
@@ -42,39 +45,52 @@ class GradFn:
 
     @property
     def next_functions(self) -> tuple[tuple[GradFn | None, int], ...]:
-        """The records and leaves that this record read, in order."""
+        """The records and leaves that this record read, in order.
+
+        A number that was added or multiplied comes last, on whichever side it stood.
+        """
         if self.variable is not None:
             return ()
-        index = self.tape.index(self.position)
+        tape = self.tape
+        index = tape.index(self.position)
         if index < 0:
             return ()
         found: list[tuple[GradFn | None, int]] = []
-        for code in self.tape.inputs(index):
+        for code in tape.inputs(index):
             if code > 0:
-                found.append((GradFn(self.tape, code), 0))
+                found.append((node(tape, code), output(tape, code)))
             elif code < 0:
-                found.append((GradFn(self.tape, 0, self.tape.leaves[-code - 1]), 0))
+                found.append((node(tape, 0, tape.leaves[-code - 1]), 0))
             else:
                 found.append((None, 0))
-        entry = self.tape.keep[index]
+        entry = tape.keep[index]
         specs = getattr(entry, "specs", None)  # a Function has one for each of its arguments
-        op = by_code[int(self.tape.words()[index, WORD]) & CODE_MASK]
-        count = len(op.inputs) if specs is None else len(specs)
-        return tuple(found) if op.variadic else tuple(found[: max(count, 1)])
+        word = int(tape.words()[index, WORD])
+        op = by_code[word & CODE_MASK]
+        if op.variadic:
+            return tuple(found)
+        found = found[: max(len(op.inputs) if specs is None else len(specs), 1)]
+        if op.name in ("add", "mul") and found[0][0] is None:
+            one = (word >> CLASS_SHIFT[0]) & 3 == SCALAR
+            if one or shapes.counts[tape.words()[index, SHAPE]] == 1:
+                found.reverse()
+        return tuple(found)
 
     def __getattr__(self, name: str) -> Any:
         """What `ctx` of a Function has (`saved_tensors`, and whatever `forward` set there)."""
         index = -1 if name.startswith("_") else self.tape.index(self.position)
         entry = self.tape.keep[index] if index >= 0 and self.variable is None else None
-        main = getattr(entry, "main", 0)  # of one of several outputs: the Function's own record
-        if main and self.tape.index(main) >= 0:
-            entry = self.tape.keep[self.tape.index(main)]
         context = getattr(entry, "context", None)
         if context is not None:
             return getattr(context, name)
+        if name == "saved_tensors" and (index < 0 or self.tape.words()[index, WORD] & SPENT):
+            raise RuntimeError(
+                f"`saved_tensors` of {self!r}: a sweep has released them (as for backward a second "
+                "time); pass `retain_graph=True` to the sweep"
+            )
         raise AttributeError(
             f"{self!r} has no attribute `{name}`: that of a Function has those of its `ctx`, until "
-            "a sweep has released it; for hooks use `register_hook` of the Tensor"
+            "a sweep has released it"
         )
 
     def __eq__(self, other: object) -> bool:
@@ -89,6 +105,32 @@ class GradFn:
 
     def __repr__(self) -> str:
         return f"<{self.name()}>"
+
+
+_types: dict[str, type[GradFn]] = {}
+
+
+def node(tape: Tape, position: int, variable: Tensor | None = None) -> GradFn:
+    """The view of a record, or of what adds gradients to a leaf; it keeps the record alive."""
+    name = "AccumulateGrad"
+    if variable is None:
+        index = tape.index(position)
+        main = getattr(tape.keep[index], "main", 0) if index >= 0 else 0
+        if main:  # of one of several outputs: the Function's own record
+            position, index = main, tape.index(main)
+        if index >= 0:  # the object by whose references the tape knows who is held
+            position = tape.tokens[index]
+        name = grad_name(tape, position)
+    found = _types.get(name)
+    if found is None:
+        found = _types[name] = type(name, (GradFn,), {"__slots__": (), "__doc__": GradFn.__doc__})
+    return found(tape, position, variable)
+
+
+def output(tape: Tape, position: int) -> int:
+    """Which of its Function's several outputs a record is; else 0."""
+    index = tape.index(position)
+    return getattr(tape.keep[index], "j", 0) if index >= 0 else 0
 
 
 def grad_name(tape: Tape, position: int) -> str:

@@ -21,7 +21,7 @@ from tapegrad import storage
 from tapegrad.call_site import explain
 from tapegrad.dtypes import dtype as DType
 from tapegrad.dtypes import of_numpy
-from tapegrad.nodes import GradFn
+from tapegrad.nodes import GradFn, node, output
 from tapegrad.ops.core import Op
 from tapegrad.printing import describe
 from tapegrad.shapes import shapes
@@ -305,7 +305,13 @@ class Tensor(Operations):
         """The record that made this Tensor, or None for a leaf."""
         position = place(self)
         tape = self.tape
-        return GradFn(tape, position) if position > 0 and tape is not None else None
+        return node(tape, position) if position > 0 and tape is not None else None
+
+    @property
+    def output_nr(self) -> int:
+        """Which of the several results of a Function this Tensor is; else 0."""
+        position, tape = place(self), self.tape
+        return output(tape, position) if position > 0 and tape is not None else 0
 
     @property
     def tape(self) -> Tape | None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import importlib
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
 from tapegrad import storage
 from tapegrad.autograd.grad_mode import recording
-from tapegrad.autograd.hooks import run_functions
+from tapegrad.autograd.hooks import end_sweep, ending, run_functions
+from tapegrad.autograd.node_hooks import adding, after_accumulating, before_accumulating
 from tapegrad.autograd.sweep import NOT_USED, Sweep, alone, deliver, swept_at_once
 from tapegrad.kernels import layout
 from tapegrad.kernels.layout import SMALL
@@ -59,6 +60,8 @@ def backward(
             if delivered is False:
                 with recording(sweep.tape, False):
                     _accumulate(_leaf_gradients(sweep, {}, False), False)
+            if ending:
+                end_sweep(sweep.tape)
             return
     roots = _sequence(tensors, "tensors")
     chosen = None
@@ -85,6 +88,8 @@ def backward(
             gradients = _gradients(sweep, chosen, direct, create_graph)
             found = [(t, g) for t, g in _once(chosen, gradients) if g is not None]
         _accumulate(found, create_graph)
+        if ending:
+            end_sweep(sweep.tape)
 
 
 def grad(
@@ -123,10 +128,13 @@ def grad(
         sweep = _from_one(outputs, grad_outputs, wanted, bool(retain_graph))
         if sweep is not None:
             delivered: tuple[Tensor, ...] | Literal[False] = deliver(sweep, wanted)
-            if delivered is not False:
-                return delivered
-            with recording(sweep.tape, False):
-                return tuple(_gradients(sweep, wanted, {}, False))
+            if delivered is False:
+                with recording(sweep.tape, False):
+                    found = _gradients(sweep, wanted, {}, False)
+                    delivered = cast("tuple[Tensor, ...]", tuple(found))
+            if ending:
+                end_sweep(sweep.tape)
+            return delivered
     if allow_unused is None:
         allow_unused = materialize_grads
     elif not allow_unused and materialize_grads:
@@ -174,7 +182,10 @@ def gradients(
         sweep.since = since
         _aim(sweep, inputs, direct, strict=strict)
         sweep.run()
-        return _gradients(sweep, inputs, direct, tensors)
+        found = _gradients(sweep, inputs, direct, tensors)
+        if ending:
+            end_sweep(sweep.tape)
+        return found
 
 
 def _from_one(root: Any, weight: Any, inputs: list[Tensor] | None, retain: bool) -> Sweep | None:
@@ -448,8 +459,10 @@ def _copy(weight: Any) -> Any:
     return weight.copy() if isinstance(weight, np.ndarray) else weight
 
 
+@adding
 def _accumulate(found: list[tuple[Tensor, Tensor]], recorded: bool) -> None:
     """Add gradients to `.grad`: all of them, after everything that could fail is done."""
+    found = [(t, before_accumulating(t, g) if noted(t, "before") else g) for t, g in found]
     with _accumulating:
         for t, g in found:
             held = t.grad
@@ -465,8 +478,10 @@ def _accumulate(found: list[tuple[Tensor, Tensor]], recorded: bool) -> None:
             else:
                 np.add(held._a, g._a, out=held._a)
                 storage.bump(storage.root(held._a))
-    for t, _ in found:
+    for t, g in found:
         post = noted(t, "post")
         if post:
             for hook in tuple(post.values()):
                 hook(t)
+        if noted(t, "after"):
+            after_accumulating(t, g)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import weakref
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -76,17 +77,26 @@ class Context:
         if tape is None:
             return self._to_save
         found = []
-        for kind, where, value in self._saved:
+        for kind, where, value, *given in self._saved:
             if kind == "packed":
                 receive, packed = value
                 value = receive(packed)._a
-            found.append(value if kind == "plain" else lift_anywhere(tape, where, value))
+            held = given[0]() if given else None
+            if held is not None and _unmoved(held, where, value):
+                found.append(held)
+            else:
+                found.append(value if kind == "plain" else lift_anywhere(tape, where, value))
         return tuple(found)
 
 
 def a_number(position: int) -> int:
     """A position to keep: the object in the tape says by its references who holds a record."""
     return position - 1 + 1
+
+
+def _unmoved(t: Tensor, where: int | Tensor, array: np.ndarray) -> bool:
+    """Whether a Tensor that was saved is still what it was, so that it can be given back."""
+    return t._a is array and (t is where or t._pos == where)
 
 
 def lift_anywhere(tape: Tape, where: int | Tensor, array: np.ndarray) -> Tensor:
@@ -122,7 +132,7 @@ class Entry:
     @property
     def watched(self) -> tuple[Any, ...]:
         """The saved arrays, of which a sweep asks whether they were changed since."""
-        return tuple([value for kind, _, value in self.context._saved if kind == "tensor"])
+        return tuple([value for kind, _, value, *_ in self.context._saved if kind == "tensor"])
 
     def pull(
         self, tape: Tape, index: int, g: Any, wanted: Wanted, recorded: bool,
@@ -156,7 +166,12 @@ class Entry:
             grads.append(g)
         function = self.function
         backward = function.backward
-        if backward is Function.backward and function.vjp is not Function.vjp:
+        if function.vjp is not Function.vjp:
+            if backward is not Function.backward:
+                raise RuntimeError(
+                    f"`{self.record_name}` has both `backward` and `vjp`, which mean the same: "
+                    "define one of them"
+                )
             backward = function.vjp
         if current.tape.levels:
             with seeing(grads):
@@ -519,7 +534,7 @@ def _save(
     context: Context, args: tuple[Any, ...], places: list[int], outputs: list[Any],
     results: list[Any], tape: Tape,
 ) -> None:  # fmt: skip
-    saved: list[tuple[str, int | Tensor, Any]] = []
+    saved: list[tuple[Any, ...]] = []  # kind, place, value, and who held it
     for t in context._to_save:
         if t is None:
             saved.append(("plain", 0, None))
@@ -532,7 +547,7 @@ def _save(
             send, receive = tape.saved_hooks[-1]
             saved.append(("packed", where, (receive, send(t))))
         else:
-            saved.append(("tensor", where, t._a))
+            saved.append(("tensor", where, t._a, weakref.ref(t)))
     context._saved = tuple(saved)
     context._to_save = ()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
@@ -41,7 +42,12 @@ class _Mode:
                 f"{type(function).__name__}"
             )
         if inspect.isclass(function):
-            raise TypeError("a grad mode decorates functions, not classes: decorate the methods")
+            warnings.warn(
+                f"`{type(self).__name__}` on a class holds while an instance is made, and not for "
+                "its methods: decorate `__init__`, or the methods",
+                FutureWarning,
+                stacklevel=2,
+            )
         if inspect.isgeneratorfunction(function):
             return cast(F, self._around_generator(function))
 

@@ -7,20 +7,24 @@ import weakref
 from collections.abc import Callable
 from typing import Any, Self
 
+from tapegrad.tape import Tape, current
 from tapegrad.tensor import Tensor, place
 
 Hook = Callable[[Tensor], Any]
 _keys = itertools.count()
+next_key = _keys.__next__
 
 
 class Hooks:
     """The hooks of one record, in the order of their registration, and who retains its adjoint."""
 
-    __slots__ = ("functions", "retain")
+    __slots__ = ("after", "before", "functions", "retain")
 
     def __init__(self) -> None:
-        self.functions: dict[int, Hook] = {}
+        self.functions: dict[int, Hook] = {}  # on the adjoint of the Tensor
         self.retain: weakref.ref[Tensor] | None = None
+        self.before: dict[int, Any] = {}  # on the record, before its rule runs and after
+        self.after: dict[int, Any] = {}
 
 
 class Handle:
@@ -49,8 +53,41 @@ class Handle:
         self.remove()
 
 
+class Handles(Handle):
+    """Removes several hooks."""
+
+    __slots__ = ("_handles",)
+
+    def __init__(self, handles: list[Handle]) -> None:
+        self._handles = handles
+
+    def remove(self) -> None:
+        """Take the hooks away."""
+        for handle in self._handles:
+            handle.remove()
+
+
+# What is called when the sweep of a thread has ended, and its gradients have been delivered.
+ending: dict[Tape, list[Callable[[bool], None]]] = {}
+
+
+def at_end(function: Callable[[bool], None]) -> None:
+    """Call a function when the sweep of this thread has ended: with True if it has failed."""
+    ending.setdefault(current.tape, []).append(function)
+
+
+def end_sweep(tape: Tape, failed: bool = False) -> None:
+    """Call what waits for the end of a thread's sweep."""
+    for function in ending.pop(tape, ()):
+        function(failed)
+
+
 def _at(t: Tensor) -> Hooks:
-    tape, position = t._listen()
+    return at_record(*t._listen())
+
+
+def at_record(tape: Tape, position: int) -> Hooks:
+    """The hooks of a record that is marked as having some."""
     found = tape.hooks.get(position)
     if found is None:
         # A number of its own: the object in the tape says by its references who holds a record.
@@ -143,7 +180,11 @@ def run_hooks(hooks: Hooks | None, g: Tensor) -> Tensor:
 def run_functions(functions: dict[int, Hook], g: Tensor) -> Tensor:
     """Call hooks in order; one that returns a Tensor replaces the gradient."""
     for hook in tuple(functions.values()):
-        found = hook(g)
+        try:
+            found = hook(g)
+        except BaseException:
+            end_sweep(current.tape, failed=True)
+            raise
         if found is None:
             continue
         if not isinstance(found, Tensor):

@@ -16,7 +16,8 @@ import numpy as np
 from tapegrad import fast, storage
 from tapegrad.autograd import large, matrix, slow
 from tapegrad.autograd.grad_mode import recording
-from tapegrad.autograd.hooks import run_hooks
+from tapegrad.autograd.hooks import end_sweep, run_hooks
+from tapegrad.autograd.node_hooks import stepped
 from tapegrad.autograd.pullback import contributions, spec_at, unpack
 from tapegrad.kernels import layout
 from tapegrad.kernels.layout import (
@@ -116,6 +117,9 @@ class Sweep:
                 self._run_in_python()
             else:
                 self._run_compiled(self.work)
+        except BaseException:
+            end_sweep(tape, failed=True)
+            raise
         finally:
             tape.sweeping -= 1
             if tape.recomputed and not tape.sweeping:
@@ -143,6 +147,9 @@ class Sweep:
                     self.finish(work, status)
             elif not self.retain:
                 drop(tape, work, index)
+        except BaseException:
+            end_sweep(tape, failed=True)
+            raise
         finally:
             tape.sweeping = 0
             if tape.recomputed:
@@ -321,48 +328,51 @@ class Sweep:
         tape = self.tape
         word, _, _, _, _, _ = unpack_from(tape.buffer, index * STRIDE)
         need = NEED_INSIDE if self.need is None else int(self.need[index - self.low])
+        own = None
         if word & HOOKED:
             g = self._hooked(tape.tokens[index], g)
+            own = tape.hooks.get(tape.tokens[index])
+            own = own if own is not None and (own.before or own.after) else None
         if need & NEED_CAPTURE:
             self.captured[index] = g
         if not need & NEED_INSIDE:
             return
         entry = tape.keep[index]
-        own = getattr(entry, "pull", None)  # the rule of a user
-        if own is not None:
-            if self.work is not None and self.work.lent(g):
-                g = g.copy()  # the user may keep it, or change it
-            self._add_all(index, own(tape, index, g, self._wanted, self.recorded, self.scratch))
-        elif word & PACKED:  # unpacked once, however many ways to do the record look at its values
+        if word & PACKED:  # unpacked once, however many ways to do the record look at its values
             tape.keep[index] = unpack(entry)
-            try:
-                self._pull(index, word, g)
-            finally:
+        try:
+            self._pull(index, word, g, own)
+        finally:
+            if word & PACKED:
                 tape.keep[index] = entry
-        else:
-            self._pull(index, word, g)
         if not self.retain and not tape.hooks and word & SAVES:
             tape.keep[index] = None  # large values go as soon as they were used
             word, _, _, _, _, _ = unpack_from(tape.buffer, index * STRIDE)
             pack_word(tape.buffer, index * STRIDE, word | SPENT)
 
-    def _pull(self, index: int, word: int, g: Any) -> None:
-        """Hand an adjoint on to the inputs of a record, by kernels or by the operation's rule."""
+    def _pull(self, index: int, word: int, g: Any, hooks: Any) -> None:
+        """Hand an adjoint on to the inputs of a record, by kernels or by a rule."""
         tape = self.tape
-        if not (self.recorded or tape.anomaly) and (  # what kernels hand on nobody has looked at
+        own = getattr(tape.keep[index], "pull", None)  # the rule of a user
+        if own is not None and self.work is not None and self.work.lent(g):
+            g = g.copy()  # the user may keep it, or change it
+        given = tape, index, g, self._wanted, self.recorded, self.scratch
+        found: Iterable[tuple[int, Any]]
+        if hooks is not None:
+            found = stepped(hooks, *given)
+        elif own is not None:
+            found = own(*given)
+        elif not (self.recorded or tape.anomaly) and (  # nobody looks at what kernels hand on
             (word & CODE_MASK == matrix.CODE and matrix.step(self, index, g))
             or large.step(self, index, g)
         ):
             return
-        found = contributions(tape, index, g, self._wanted, self.recorded, self.scratch)
-        self._add_all(index, found)
-
-    def _add_all(self, index: int, contributed: Iterable[tuple[int, Any]]) -> None:
-        tape = self.tape
-        for code, found in contributed:
+        else:
+            found = contributions(*given)
+        for code, value in found:
             if tape.anomaly:
-                _look_for_nan(tape, index, found)
-            self._add(code if code < 0 else tape.index(code), found)
+                _look_for_nan(tape, index, value)
+            self._add(code if code < 0 else tape.index(code), value)
 
     def _wanted(self, code: int) -> bool:
         if self.need is None:

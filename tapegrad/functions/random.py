@@ -12,7 +12,7 @@ from tapegrad.devices import CPU, check_device, device
 from tapegrad.dtypes import get_default_dtype, to_numpy
 from tapegrad.functions.creation import shape_of
 from tapegrad.tape import current
-from tapegrad.tensor import Tensor, wrap
+from tapegrad.tensor import Tensor, fresh, wrap
 
 Draw = Callable[[np.random.Generator, Any], Any]
 
@@ -199,7 +199,7 @@ def _drawn(
     if current.tape.levels:
         drawn = draw_lifted(draw, shape, kind, generator)
     else:
-        drawn = wrap(draw_plain(draw, shape, kind, generator))
+        drawn = fresh(draw_plain(draw, shape, kind, generator))
     return drawn.requires_grad_() if requires_grad else drawn
 
 

@@ -1,0 +1,212 @@
+"""Records as functions, and hooks on them: `grad_fn(g)`, `grad_fn.register_hook`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tapegrad.autograd.hooks import Handle, Hooks, at_record, next_key, run_functions
+from tapegrad.autograd.pullback import Wanted, contributions, spec_at
+from tapegrad.nodes import GradFn
+from tapegrad.tape import HOOKED, SPENT, WORD, Tape, current
+from tapegrad.tensor import Tensor, noted, wrap
+
+Grads = tuple[Tensor | None, ...]
+
+
+def call(self: GradFn, *grads: Tensor | None) -> Any:
+    """The adjoints of the inputs, of those of the results: recorded, where grad mode is on.
+
+    >>> import tapegrad as tg
+    >>> x = tg.tensor([1.0, 2.0], requires_grad=True)
+    >>> (x * x).sum().grad_fn(tg.tensor(1.0))
+    tensor([1., 1.])
+    """
+    if self.variable is not None:
+        if len(grads) != 1 or not isinstance(grads[0], Tensor):
+            raise TypeError(f"{self!r} takes one Tensor, the gradient of its leaf")
+        accumulate(self.variable, grads[0])
+        return None
+    tape, index = self.tape, self.tape.index(self.position)
+    if tape is not current.tape:
+        raise RuntimeError(f"{self!r} was recorded by another thread: call it there")
+    if index < 0 or tape.words()[index, WORD] & SPENT:
+        raise RuntimeError(
+            f"backward through the graph a second time: the values that {self!r} needs were "
+            "released; pass `retain_graph=True` to the sweep"
+        )
+    outputs = _outputs(tape, index)
+    if len(grads) != len(outputs):
+        raise TypeError(f"{self!r} takes {len(outputs)} gradients, got {len(grads)}")
+    for g, spec in zip(grads, outputs, strict=True):
+        if g is not None and not isinstance(g, Tensor):
+            raise TypeError(f"{self!r} takes Tensors or None, got {type(g).__name__}")
+        if g is not None and spec is not None and g._a.shape != spec[0]:
+            raise RuntimeError(f"{self!r} takes a gradient of shape {spec[0]}, got {g._a.shape}")
+    recorded = tape.enabled
+    found = _inputs(tape, index, lambda code: True, recorded, grads)
+    handed = tuple([v if v is None or recorded else wrap(v) for v in found])
+    return handed[0] if len(handed) == 1 else handed
+
+
+def _outputs(tape: Tape, index: int) -> tuple[tuple[Any, Any] | None, ...]:
+    """Shape and dtype of each result of a record."""
+    found = getattr(tape.keep[index], "outputs", None)
+    return (spec_at(tape, index),) if found is None else found
+
+
+def _inputs(tape: Tape, index: int, wanted: Wanted, recorded: bool, grads: Grads) -> list[Any]:
+    """The adjoint of each input that the rule of a record gives: arrays, or Tensors if recorded."""
+    given = [g if g is None or recorded else g._a for g in grads]
+    entry = tape.keep[index]
+    node = GradFn(tape, tape.tokens[index])
+    found: list[Any] = [None] * len(node.next_functions)
+    if hasattr(entry, "gradients"):  # a Function's own rule
+        held = {j: g for j, g in enumerate(given) if g is not None}
+        codes = tape.inputs(index)
+        for k, value in enumerate(entry.gradients(held, recorded)):
+            if value is not None and k < len(codes) and codes[k] and wanted(codes[k]):
+                found[k] = entry.fitted(value, k, recorded)
+        return found
+    if given[0] is None:
+        return found
+    places = [k for k, (below, _) in enumerate(node.next_functions) if below is not None]
+    used = [code for code in tape.inputs(index) if code]
+    pairs = list(contributions(tape, index, given[0], wanted, recorded, {}))
+    for k, code in zip(places, used, strict=True):
+        if pairs and pairs[0][0] == code:  # a user's rule leaves out inputs without a gradient
+            found[k] = pairs.pop(0)[1]
+    return found
+
+
+def stepped(
+    hooks: Hooks, tape: Tape, index: int, g: Any, wanted: Wanted, recorded: bool,
+    scratch: dict[int, Any],
+) -> Iterator[tuple[int, Any]]:  # fmt: skip
+    """`contributions` of a record on which there are hooks of its own."""
+    outputs = _outputs(tape, index)
+    several = scratch.pop(tape.tokens[index], None)
+    held = {0: g} if several is None else several
+    grads: Grads = tuple([_tensor(held.get(j), recorded) for j in range(len(outputs))])
+    for hook in tuple(hooks.before.values()):
+        changed = hook(grads)
+        if changed is not None:
+            grads = _checked(changed, grads, "a prehook")
+    found = _inputs(tape, index, wanted, recorded, grads)
+    handed: Grads = tuple([_tensor(v, recorded) for v in found])
+    for hook in tuple(hooks.after.values()):
+        changed = hook(handed, grads)
+        if changed is not None:
+            handed = _checked(changed, handed, "a hook")
+    places = [k for k, (below, _) in enumerate(GradFn(tape, tape.tokens[index]).next_functions)
+              if below is not None]  # fmt: skip
+    for k, code in zip(places, [c for c in tape.inputs(index) if c], strict=True):
+        value = handed[k]
+        if value is not None and wanted(code):
+            yield code, value if recorded else value._a
+
+
+def _tensor(value: Any, recorded: bool) -> Tensor | None:
+    return value if value is None or recorded else wrap(value.copy())
+
+
+def _checked(found: Any, before: Grads, what: str) -> Grads:
+    """What a hook returned, in the place of gradients."""
+    given = found if isinstance(found, (tuple, list)) else (found,)
+    if len(given) != len(before):
+        raise RuntimeError(
+            f"{what} of a grad_fn was given {len(before)} gradients and returned {len(given)}"
+        )
+    for new, old in zip(given, before, strict=True):
+        if new is None or old is None:
+            if new is not None and not isinstance(new, Tensor):
+                raise TypeError(f"{what} of a grad_fn returns Tensors, got {type(new).__name__}")
+            continue
+        run_functions({0: functools.partial(_given, new)}, old)
+    return tuple(given)
+
+
+def _given(new: Tensor, old: Tensor) -> Tensor:
+    return new
+
+
+def _registered(node: GradFn, hook: Any, name: str) -> Handle:
+    if node.variable is not None:
+        where = node.variable.extra.setdefault(name, {})
+    else:
+        tape, index = node.tape, node.tape.index(node.position)
+        if index < 0:
+            raise RuntimeError(f"{node!r} was released and reclaimed: it takes no more hooks")
+        tape.words()[index, WORD] |= HOOKED
+        where = getattr(at_record(tape, node.position), name)
+    key = next_key()
+    where[key] = hook
+    return Handle(where, key)
+
+
+def register_hook(self: GradFn, fn: Callable[[Grads, Grads], Any]) -> Handle:
+    """Call `fn(grad_inputs, grad_outputs)` after this record; it may return other `grad_inputs`.
+
+    >>> import tapegrad as tg
+    >>> x = tg.tensor(1.0, requires_grad=True)
+    >>> y = x.exp() * 1
+    >>> handle = y.grad_fn.register_hook(lambda inputs, outputs: (10 * inputs[0], None))
+    >>> y.backward(); round(x.grad.item(), 2)
+    27.18
+    """
+    return _registered(self, fn, "after")
+
+
+def register_prehook(self: GradFn, fn: Callable[[Grads], Any]) -> Handle:
+    """Call `fn(grad_outputs)` before this record; it may return other `grad_outputs`.
+
+    >>> import tapegrad as tg
+    >>> x = tg.tensor(1.0, requires_grad=True)
+    >>> y = 3 * x
+    >>> handle = y.grad_fn.register_prehook(lambda outputs: (10 * outputs[0],))
+    >>> y.backward(); x.grad
+    tensor(30.)
+    """
+    return _registered(self, fn, "before")
+
+
+def accumulate(leaf: Tensor, g: Tensor) -> None:
+    """Send a gradient through the hooks of a leaf and add it to its `.grad`."""
+    hooks = noted(leaf, "hooks")
+    add_gradients([(leaf, run_functions(hooks, g) if hooks else g)], current.tape.enabled)
+
+
+def before_accumulating(leaf: Tensor, g: Tensor) -> Tensor:
+    """Send a gradient through the prehooks of what adds it to a leaf."""
+    for hook in tuple((noted(leaf, "before") or {}).values()):
+        changed = hook((g,))
+        if changed is not None:
+            g = _checked(changed, (g,), "a prehook")[0]  # type: ignore[assignment]
+    return g
+
+
+def after_accumulating(leaf: Tensor, g: Tensor) -> None:
+    """Tell the hooks of what adds gradients to a leaf that it has."""
+    for hook in tuple((noted(leaf, "after") or {}).values()):
+        hook((), (g,))
+
+
+def _no_engine(found: list[tuple[Tensor, Tensor]], recorded: bool) -> None:
+    raise RuntimeError("gradients are added up by `tapegrad.autograd.engine`")
+
+
+add_gradients: Callable[[list[tuple[Tensor, Tensor]], bool], None] = _no_engine
+
+
+def adding(function: Any) -> Any:
+    """Say how gradients are added to leaves: above this module's knowledge."""
+    global add_gradients
+    add_gradients = function
+    return function
+
+
+for _name, _method in {
+    "__call__": call, "register_hook": register_hook, "register_prehook": register_prehook,
+}.items():  # fmt: skip
+    setattr(GradFn, _name, _method)
