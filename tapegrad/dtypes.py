@@ -89,6 +89,19 @@ NAMES = {
 }  # fmt: skip
 
 
+# By NumPy's number of a type, of which several have one form (C's `long` and `long long`).
+_by_number = {
+    np.dtype(letter).num: _by_numpy[np.dtype(letter)].numpy
+    for letter in np.typecodes["All"]
+    if np.dtype(letter) in _by_numpy
+}
+
+
+def canonical(numpy_dtype: np.dtype[Any]) -> np.dtype[Any] | None:
+    """The one object that stands for a type, whatever its byte order; None: no Tensor holds it."""
+    return _by_number.get(numpy_dtype.num)
+
+
 def of_numpy(numpy_dtype: np.dtype[Any]) -> dtype:
     """Our name for a NumPy type."""
     found = _by_numpy.get(numpy_dtype)

@@ -19,11 +19,13 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.arrays import native_array, refuse_operand
 from tapegrad.layouts import classes, matrix_layout
 from tapegrad.ops.core import Formula, Op
 from tapegrad.ops.elementwise import Lazy
 from tapegrad.record import resolve, run
 from tapegrad.shapes import shapes
+from tapegrad.specimen import Specimen
 from tapegrad.tape import (
     CLASS_SHIFT,
     DTYPE_BITS,
@@ -36,7 +38,7 @@ from tapegrad.tape import (
     current,
     pack_into,
 )
-from tapegrad.tensor import F4, F8, SHORT, Tensor, number, wrap
+from tapegrad.tensor import F4, F8, SHORT, Tensor, number, wrap_operand
 
 # The functions that are nothing but a short road, and whether their operands are exchanged.
 public: dict[Callable[..., Any], tuple[Op, bool]] = {}
@@ -78,10 +80,12 @@ def _constant(value: float, dtype: np.dtype[Any], known: dict[float, np.ndarray]
 
 def as_operand(x: Any) -> Any:
     """An operand that the general road takes: a Tensor, an array or a number."""
-    if isinstance(x, (Tensor, np.ndarray, bool, int, float, complex)):
+    if isinstance(x, (Tensor, bool, int, float, complex)) or type(x) is Specimen:
         return x
-    if isinstance(x, np.generic):
-        return np.asarray(x)
+    if isinstance(x, (np.ndarray, np.generic)):
+        if type(x) is not np.ndarray and isinstance(x, np.ndarray):
+            refuse_operand(type(x))
+        return native_array(x, "")
     raise TypeError(
         f"an operand must be a Tensor, a NumPy array or a number, got {type(x).__name__}"
     )
@@ -283,6 +287,8 @@ def _binary(op: Op) -> Callable[[Any, Any], Tensor]:
         if q < 0:
             q = tape.slots.get(q) or tape.slot(other)
         if keeps and ((p and one_keeps[0]) or (q and one_keeps[1])):
+            if kind is np.ndarray:
+                b = b[...]
             entry = (
                 a if (aa and p) or (ba and q) else None,
                 b if (ab and p) or (bb and q) else None,
@@ -331,7 +337,7 @@ def _matmul(op: Op, otherwise: Callable[[Any, Any], Tensor]) -> Callable[[Any, A
         if type(other) is np.ndarray:
             if other.dtype is not F8 or type(input) is not Tensor or input._s < 0:
                 return otherwise(input, other)  # where arrays are promoted, and Tensors are not
-            other = wrap(other)
+            other = wrap_operand(other)
         if type(input) is not Tensor or type(other) is not Tensor:
             return otherwise(input, other)
         tape = current.tape

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from tapegrad import storage
+from tapegrad.arrays import native_array
 from tapegrad.call_site import explain
 from tapegrad.dtypes import dtype as DType
 from tapegrad.dtypes import of_numpy
@@ -174,14 +175,14 @@ class Tensor(Operations):
         return self._a.dtype.kind == "c"
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
-        """The array itself, sharing memory; of a Tensor that requires grad only with `force`."""
+        """An array that shares memory; of a Tensor that requires grad only with `force`."""
         if self.requires_grad and not force:
             raise RuntimeError(
                 "an array of a Tensor that requires grad would lose its history: use "
                 "`t.detach().numpy()` where no gradient is wanted, else the Tensor itself, and "
                 "`np.stack([a, b])` for `np.array([a, b])`"
             )
-        return self._a
+        return self._a[...]  # with a header of its own: ours is read by compiled code
 
     def item(self) -> Any:
         """The one element as a Python number."""
@@ -461,6 +462,22 @@ def wrap(array: np.ndarray | np.generic) -> Tensor:
     t._pos = 0
     t._home = None
     t._s = number(array)
+    return t
+
+
+def tensor_of(x: Any, name: str) -> Tensor:
+    """A Tensor as it is; one without history around an array, or a number, from outside."""
+    return x if isinstance(x, Tensor) else wrap(native_array(x, name))
+
+
+def wrap_operand(array: np.ndarray) -> Tensor:
+    """A Tensor without history around a float64 array of the caller's, which a record may keep."""
+    t = _new(Tensor)
+    t._a = array[...]
+    t._pos = 0
+    t._home = None
+    found = _numbers.get(array.shape) if array.size < SHORT else None
+    t._s = number(array) if found is None else found
     return t
 
 

@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapegrad.arrays import native_array
 from tapegrad.compiler import lookup
 from tapegrad.compiler.lookup import Table
 from tapegrad.compiler.program import Program
@@ -105,7 +106,7 @@ def _value(x: Any) -> Any:
     if isinstance(x, bool | int | float):
         return float(x)
     if isinstance(x, np.ndarray) and x.dtype.kind in "biuf":
-        return np.ascontiguousarray(x)
+        return np.ascontiguousarray(native_array(x, "cfunc"))
     raise TypeError(
         f"`cfunc` got an example of the type {type(x).__name__}: it takes numbers and arrays of "
         "real numbers"

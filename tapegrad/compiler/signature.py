@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapegrad.arrays import native_array
 from tapegrad.compiler.statics import Static, key_of
 from tapegrad.compiler.variant import ARRAY, FLOAT, SCALAR, STATIC, TENSOR
 from tapegrad.dtypes import dtype as DType
@@ -48,10 +49,7 @@ def _kind(x: Any) -> tuple[str, np.ndarray | None]:
     if type(x) is float:
         return FLOAT, np.array(x)
     if isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind in "biuf":
-        array = np.asarray(x)
-        if not array.dtype.isnative:
-            array = array.astype(array.dtype.newbyteorder("="))
-        return (ARRAY if isinstance(x, np.ndarray) else SCALAR), array
+        return (ARRAY if isinstance(x, np.ndarray) else SCALAR), native_array(x, "jit")
     return STATIC, None
 
 

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tapegrad import storage
+from tapegrad.arrays import native_array
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.compiler.cells import Cell, Owner, Parts, line, outside
 from tapegrad.compiler.functions import Pull, applied
@@ -174,7 +175,7 @@ class Trace(Level):
                 raise Untraceable
             self.captured[id(x)] = x
             return self.constant(x._a)
-        return self.constant(np.asarray(x))
+        return self.constant(native_array(x, "jit"))
 
     def watched(self) -> list[Tensor]:
         """The Tensors from outside that can still change: others than this trace know of them."""

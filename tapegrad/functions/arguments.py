@@ -11,7 +11,7 @@ import numpy as np
 from tapegrad.dtypes import result_type
 from tapegrad.ops.shape import to
 from tapegrad.record import run
-from tapegrad.tensor import SHORT, Tensor, wrap
+from tapegrad.tensor import SHORT, Tensor, tensor_of
 
 NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim", "ddof": "correction"}
 
@@ -43,7 +43,7 @@ def as_input(x: Any, name: str) -> Tensor:
     if isinstance(x, Tensor):
         return x
     if isinstance(x, np.ndarray):
-        return wrap(x)
+        return tensor_of(x, name)
     raise TypeError(f"`{name}` takes a Tensor, got {type(x).__name__}")
 
 
@@ -76,7 +76,7 @@ def alike(*operands: Any) -> list[Tensor]:
 
     Two Tensors keep their types.  Under a transform arrays are Tensors, too, of kinds of its own.
     """
-    found = [x if isinstance(x, Tensor) else wrap(np.asarray(x)) for x in operands]
+    found = [tensor_of(x, "") for x in operands]
     kinds = {x._a.dtype for x in found}
     if len(kinds) < 2 or all(type(x) is Tensor for x in operands):
         return found
@@ -167,7 +167,7 @@ def same_and_large(*operands: Any) -> bool:
 
 def index_array(index: Any, name: str) -> Tensor:
     """An operand that is an index: integers, as int64, which every kind of code reads."""
-    t = index if isinstance(index, Tensor) else wrap(np.asarray(index))
+    t = tensor_of(index, name)
     if t._a.dtype.kind not in "iu":
         raise RuntimeError(f"`{name}`: an index must be of an integer type (int64), got {t.dtype}")
     return t if t._a.dtype == np.int64 else run(to, (t,), {"dtype": np.dtype(np.int64)})

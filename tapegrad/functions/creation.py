@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.arrays import in_native_form, native_array
 from tapegrad.devices import check_device
 from tapegrad.dtypes import fitted, get_default_dtype, to_numpy
 from tapegrad.tape import current
@@ -42,6 +43,8 @@ def _plain(data: Any) -> Any:
     """Nested sequences may hold Tensors of one element."""
     if isinstance(data, (list, tuple)):
         return [_plain(part) for part in data]
+    if isinstance(data, np.ndarray):
+        return in_native_form(data, "tensor")
     return _unfollowed(data) if isinstance(data, Tensor) else data
 
 
@@ -70,8 +73,8 @@ def tensor(
         return _finish(
             np.array(_unfollowed(data), to_numpy(dtype) if dtype else None), requires_grad
         )
+    plain = _plain(data)
     try:
-        plain = _plain(data)
         kind = to_numpy(dtype) if dtype is not None else _element_type(plain)
         try:
             array = np.array(plain, kind)
@@ -81,8 +84,8 @@ def tensor(
         raise type(problem)(f"`tensor` cannot make a Tensor of this data: {problem}") from None
     if data is None:
         raise RuntimeError("`tensor` needs data, got None")
-    if array.dtype.kind not in "biufc":
-        raise TypeError(f"`tensor` cannot hold elements of type {array.dtype}")
+    if kind is None and type(plain) is not np.ndarray:
+        array = in_native_form(array, "tensor")
     return _finish(array, requires_grad)
 
 
@@ -108,7 +111,8 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     if isinstance(data, Tensor):
         return data if dtype is None else data.to(dtype)
     if isinstance(data, np.ndarray):
-        return _new(data if dtype is None else data.astype(to_numpy(dtype), copy=False))
+        array = native_array(data, "as_tensor")
+        return _new(array if dtype is None else array.astype(to_numpy(dtype), copy=False))
     return tensor(data, dtype=dtype)
 
 
@@ -124,9 +128,7 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
     """
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"`from_numpy` takes a NumPy array, got {type(ndarray).__name__}")
-    if ndarray.dtype.kind not in "biufc" or not ndarray.dtype.isnative:
-        raise TypeError(f"`from_numpy` cannot hold elements of type {ndarray.dtype}")
-    return _new(np.asarray(ndarray))
+    return _new(native_array(ndarray, "from_numpy", share=True))
 
 
 def shape_of(given: tuple[Any, ...], size: Any = None) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
+from tapegrad.arrays import native_array
 from tapegrad.bulk.places import inside
 from tapegrad.dtypes import fitted
 from tapegrad.fast import as_operand
@@ -22,7 +23,7 @@ from tapegrad.ops.shape import alias, expand, reshape
 from tapegrad.ops.shape import getitem as _getitem
 from tapegrad.record import run
 from tapegrad.specimen import everything
-from tapegrad.tensor import Tensor, wrap
+from tapegrad.tensor import Tensor, tensor_of, wrap
 from tapegrad.views import Sight, view_of
 
 
@@ -61,7 +62,7 @@ def _add_array(part: Any, plan: list[Any], arrays: list[Tensor]) -> int:
     if isinstance(part, Tensor):
         array = part._a
     elif isinstance(part, (list, tuple, range, np.ndarray)):
-        array = np.asarray(part)
+        array = part if isinstance(part, np.ndarray) else np.asarray(part)
         if array.size == 0 and array.dtype.kind == "f":
             array = array.astype(np.int64)
     else:
@@ -70,7 +71,7 @@ def _add_array(part: Any, plan: list[Any], arrays: list[Tensor]) -> int:
             f"{type(part).__name__}"
         )
     if array.dtype.kind == "b" and array.ndim:
-        for places in np.nonzero(array):
+        for places in np.nonzero(tensor_of(part, "")._a):
             plan.append(i.HOLE)
             arrays.append(wrap(places))
         return array.ndim
@@ -79,7 +80,7 @@ def _add_array(part: Any, plan: list[Any], arrays: list[Tensor]) -> int:
             f"a Tensor used as an index must hold integers or booleans, got {array.dtype}"
         )
     plan.append(i.HOLE)
-    arrays.append(part if isinstance(part, Tensor) else wrap(array))
+    arrays.append(tensor_of(part if isinstance(part, Tensor) else array, ""))
     return 1
 
 
@@ -439,7 +440,9 @@ def index_put_parts(input: Any, indices: Any, values: Any, accumulate: bool) -> 
         key = tuple(slice(None) if part is None else part for part in key)
     _check_masks(key, x)
     plan, arrays = parse(key, x)
-    value = values if isinstance(values, Tensor) else wrap(np.asarray(values, x._a.dtype))
+    value = values
+    if not isinstance(values, Tensor):
+        value = wrap(np.asarray(native_array(values, "index_put"), x._a.dtype))
     if value._a.dtype != x._a.dtype:
         raise RuntimeError(
             f"`index_put`: values and Tensor must have one dtype, got {value.dtype} and {x.dtype}"

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.arrays import native_array
 from tapegrad.dtypes import category, fitted
 from tapegrad.fast import as_operand
 from tapegrad.functions import indexing, rounding
@@ -156,13 +157,21 @@ def lerp_(self: Tensor, end: Any, weight: Any) -> Tensor:
     return run_inplace(e.lerp, (self, as_operand(end), as_operand(weight)), {}, self)
 
 
+def _value(value: Any, name: str) -> Any:
+    """What is written somewhere: a Tensor, or an array of what else was given."""
+    if isinstance(value, Tensor):
+        return value
+    number = isinstance(value, (bool, int, float, complex))  # which may be too large for int64
+    return np.asarray(value) if number else native_array(value, name)
+
+
 def _assign(self: Tensor, value: Any, index: Any, name: str, how: Any = ()) -> Tensor:
     """Write a value at an index; `how` says the index in a way that can be a key of a dict."""
     found = moved(ix.assign, self, None, value, how, True)
     if found is not None:
         return found
     shape = self._a[index].shape if self._a.size else np.empty(self._a.shape)[index].shape
-    v = value if isinstance(value, Tensor) else np.asarray(value)
+    v = _value(value, name)
     given = v._a if isinstance(v, Tensor) else v
     if given.dtype != self._a.dtype:
         v = _cast(v, self, name)
@@ -236,7 +245,7 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
             index = (*plan, ...) if Ellipsis not in plan else plan
             _assign(self, value, index, "x[...] = value", how)
             return
-        v = value if isinstance(value, Tensor) else np.asarray(value)
+        v = _value(value, "x[...] = value")
         run_changing(
             ix.index_put,
             (self, _chosen(v, self), *arrays),

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.arrays import native_array
 from tapegrad.functions import arithmetic as a
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import all_dims, as_input
@@ -173,7 +174,7 @@ def _quantile(
         )
     if interpolation not in TORCH:
         raise RuntimeError(f"`{name}`: interpolation is one of {TORCH}, got {interpolation!r}")
-    at = q if isinstance(q, Tensor) else wrap(np.asarray(q, x._a.dtype))
+    at = q if isinstance(q, Tensor) else wrap(np.asarray(native_array(q, name), x._a.dtype))
     if at._a.ndim > 1:
         raise RuntimeError(f"`{name}`: q is a number or a vector, got the shape {at._a.shape}")
     if not in_range(at):

@@ -19,6 +19,7 @@ from tapegrad.kernels.buffers import (
 from tapegrad.kernels.flags import typed
 from tapegrad.kernels.layout import (
     ADJOINTS,
+    ALIGNED_IN_C_ORDER,
     ARENA,
     ARENA_AT,
     ARENA_END,
@@ -123,7 +124,6 @@ from tapegrad.tape import (
 )
 
 FIELD_MASK = (1 << FIELD) - 1
-C_CONTIGUOUS = 1
 HANDS_BACK = GENERAL | HOOKED
 UNIT = 0x3FF0000000000000  # the bits of 1.0
 
@@ -362,12 +362,14 @@ def contribute(frame, record, index, kind, k, g, n, itemsize):
 
 @typed
 def strides_ok(frame, record, index, kind):
-    """Whether a kernel can read the kept values: in C order without gaps."""
+    """Whether a kernel can read the kept values: aligned, in C order without gaps."""
     if i8(frame[KEEP])[index] == frame[NOTHING] or kind >= KIND_SUM:
         return True
     for k in range(kind + 1):
         header = saved(frame, index, k)
-        if header != frame[NOTHING] and i4(header + frame[ARRAY_FLAGS])[0] & C_CONTIGUOUS == 0:
+        none = header == frame[NOTHING]
+        flags = ALIGNED_IN_C_ORDER if none else i4(header + frame[ARRAY_FLAGS])[0]
+        if flags & ALIGNED_IN_C_ORDER != ALIGNED_IN_C_ORDER:
             return False
     return True
 

@@ -20,9 +20,10 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.arrays import refuse_operand
 from tapegrad.numpy_face.common import CALLS, HANDLERS, PAIRS, SHORT
 from tapegrad.numpy_face.methods import METHODS
-from tapegrad.tensor import F8, Tensor, wrap
+from tapegrad.tensor import F8, Tensor, wrap_operand
 
 # Operands that every function takes as they are.
 PLAIN = frozenset((Tensor, np.ndarray, bool, int, float, np.float64, np.float32, np.int64, np.bool))
@@ -51,7 +52,7 @@ def _short(x: Any) -> Any:
     """What stands beside a float64 Tensor, as the short road takes it."""
     kind = type(x)
     if kind is np.ndarray:
-        return wrap(x) if x.dtype is F8 else x
+        return wrap_operand(x) if x.dtype is F8 else x
     return float(x) if kind is np.float64 else x
 
 
@@ -71,8 +72,10 @@ def array_function(
 
         handler = dispatch.find(func)
     for kind in types:
-        if kind is not Tensor and not issubclass(kind, (Tensor, np.ndarray)):
-            return NotImplemented
+        if kind is not np.ndarray and not issubclass(kind, Tensor):
+            if not issubclass(kind, np.ndarray):
+                return NotImplemented
+            refuse_operand(kind)
     return handler(args, kwargs)
 
 

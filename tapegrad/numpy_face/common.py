@@ -16,7 +16,7 @@ from tapegrad.functions.shapes import reshape
 from tapegrad.numpy_face.nearest import nearest
 from tapegrad.ops.shape import to
 from tapegrad.record import run
-from tapegrad.tensor import Tensor, wrap
+from tapegrad.tensor import Tensor, tensor_of
 
 # From a ufunc to our function, from a NumPy function to how it is called; filled when first asked.
 CALLS: dict[Any, Callable[..., Any]] = {}
@@ -81,9 +81,7 @@ def named(path: str, user: str) -> Callable[..., Any]:
 
 def tensor(x: Any) -> Tensor:
     """The Tensor of an array-like."""
-    if isinstance(x, Tensor):
-        return x
-    return wrap(np.asarray(x))
+    return tensor_of(x, "")
 
 
 def operand(x: Any) -> Any:
@@ -133,7 +131,7 @@ def plain(x: Any) -> Any:
 def wrapped(x: Any) -> Any:
     """Results as Tensors, however deep they stand; what Python has a type for stays as it is."""
     if isinstance(x, (np.ndarray, np.generic)):
-        return wrap(np.asarray(x))
+        return tensor_of(x, "")
     if type(x) is list or type(x) is tuple:
         return type(x)(wrapped(part) for part in x)
     return x

@@ -12,7 +12,7 @@ from tapegrad.functions.shapes import broadcast_to, clone, to
 from tapegrad.numpy_face.common import bad_option, plain, tensor, title, wrapped
 from tapegrad.numpy_face.dispatch import handles
 from tapegrad.numpy_face.mapped import ASKED, MAPPED, varies
-from tapegrad.tensor import Tensor, wrap
+from tapegrad.tensor import Tensor, tensor_of
 
 NAMES = (
     "allclose argpartition argwhere array_equal array_equiv can_cast common_type digitize "
@@ -69,7 +69,7 @@ def _like(like: Any, dtype: Any, shape: Any) -> Tensor:
     if not isinstance(given, np.ndarray):
         given = np.asarray(given)
     kind = given.dtype if dtype is None else plain(dtype)
-    return wrap(np.zeros(given.shape if shape is None else shape, kind))
+    return tensor_of(np.zeros(given.shape if shape is None else shape, kind), "np.zeros_like")
 
 
 @handles(np.zeros_like)

@@ -30,7 +30,7 @@ from tapegrad.numpy_face.reductions import (
 )
 from tapegrad.ops.reduce import remaining
 from tapegrad.specimen import everything
-from tapegrad.tensor import Tensor, wrap
+from tapegrad.tensor import Tensor, tensor_of
 
 
 def _groups(a: Any, axis: Any, name: str) -> tuple[Tensor, tuple[int, ...]]:
@@ -52,7 +52,7 @@ def _quantiles(
     x, dims = _groups(a, axis, name)
     some(x, dims, name)
     kind = x._a.dtype if type(q) in (int, float) else None
-    at = q if isinstance(q, Tensor) else wrap(np.asarray(q, kind))
+    at = tensor_of(q if kind is None else kind.type(q), name)
     at = floating(at) if whole == 1.0 else ew.div(at, whole)
     if not qs.in_range(at):
         raise ValueError(f"`{name}`: q must be between 0 and {whole:g}, got a value that is not")

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.arrays import refuse_operand
 from tapegrad.fast import unary
 from tapegrad.functions import arithmetic as a
 from tapegrad.functions import products, shapes
@@ -207,8 +208,11 @@ def call(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any
     """A ufunc in full: its first call, lists among the operands, options, other methods."""
     if method == "at" and ufunc in writing.ADDING and isinstance(inputs[0], Tensor):
         return writing.add_at(*inputs, sign=writing.ADDING[ufunc])
-    if not all(isinstance(x, KNOWN) for x in inputs):
-        return NotImplemented
+    for x in inputs:
+        if not isinstance(x, KNOWN):
+            return NotImplemented
+        if isinstance(x, np.ndarray):
+            refuse_operand(type(x))
     name = title(ufunc)
     if method != "__call__":
         name += f".{method}"

@@ -9,6 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from tapegrad.arrays import in_native_form, native_array
 from tapegrad.call_site import raise_cause
 from tapegrad.lift.core import Lifted, on_tape
 from tapegrad.rewind import rewind
@@ -116,7 +117,7 @@ def as_tensor(x: Any, name: str) -> Tensor:
     if isinstance(x, Tensor):
         array = x._a
     elif isinstance(x, (float, int, np.ndarray, np.generic)):
-        array = np.asarray(x)
+        array = in_native_form(x, name)
     else:
         raise TypeError(
             f"`{name}` differentiates in arrays, numbers and Tensors and pytrees of them, got a "
@@ -124,23 +125,11 @@ def as_tensor(x: Any, name: str) -> Tensor:
             "with `register_pytree_node`"
         )
     kind = array.dtype.kind
-    if isinstance(x, np.ma.MaskedArray):
-        raise TypeError(
-            f"`{name}`: a masked array (shape {array.shape}) would lose its mask: pass "
-            "`np.ma.getdata(x)`, and choose with `np.where(mask, other, x)` in the function"
-        )
-    if kind == "O":
-        raise TypeError(
-            f"`{name}`: an array of dtype object (shape {array.shape}) cannot be differentiated "
-            "in: convert it with `np.array(x, dtype=float)`"
-        )
     if kind in "biu":
         raise TypeError(
             f"`{name}` needs floating-point arguments, got {array.dtype}: pass a float "
             "(1.0 instead of 1), or convert the array with `x.astype(float)`"
         )
-    if kind not in "fc":
-        raise TypeError(f"`{name}` needs floating-point arguments, got {array.dtype}")
     if kind == "c":
         raise NotImplementedError(
             f"`{name}` in {array.dtype} arguments (shape {array.shape}) is not supported yet: pass "
@@ -184,7 +173,7 @@ def given_back(found: Tensor, like: Any) -> Any:
 
 def writable(array: np.ndarray) -> np.ndarray:
     """An array that the user may write into: nobody else's, and no element shares memory."""
-    return array.copy() if 0 in array.strides or not array.flags.writeable else array
+    return array.copy() if 0 in array.strides or not array.flags.writeable else array[...]
 
 
 def value_back(found: Any, tensors: bool) -> Any:
@@ -248,9 +237,11 @@ def outputs(y: Any, name: str, f: Any) -> tuple[list[Tensor], Tree]:
         if isinstance(x, Tensor):
             found.append(x)
         elif isinstance(x, (float, int, np.ndarray, np.generic)) and not isinstance(x, bool):
-            array = np.asarray(x)
-            if array.dtype.kind not in "biufc":
-                raise TypeError(f"`{name}`: {name_of(f)} returned an array of {array.dtype}")
+            if np.asarray(x).dtype.kind not in "biufc":
+                raise TypeError(
+                    f"`{name}`: {name_of(f)} returned an array of {np.asarray(x).dtype}"
+                )
+            array = native_array(x, name)
             found.append(wrap(array if array.dtype.kind in "fc" else array.astype(float)))
         else:
             raise TypeError(

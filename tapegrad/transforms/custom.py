@@ -16,7 +16,7 @@ from tapegrad.lift.core import Level, below, highest, pull, zeros_like
 from tapegrad.lift.dual import Dual, dual, split
 from tapegrad.lift.variable import maps_up_to, variables
 from tapegrad.tape import MODE_FAST, Tape, current
-from tapegrad.tensor import Tensor, wrap
+from tapegrad.tensor import Tensor, tensor_of, wrap
 from tapegrad.transforms.arguments import name_of, outputs, require_function
 from tapegrad.transforms.plain_call import PlainCall, alone, gradient, plain_call
 from tapegrad.transforms.pytree import LEAF, PLAIN, Tree, flatten, is_flat, matching, unflatten
@@ -157,7 +157,7 @@ _GRADIENTS = {*PLAIN, type(None)}
 
 
 def _as_tensor(x: Any) -> Tensor:
-    return x if isinstance(x, Tensor) else wrap(np.asarray(x))
+    return tensor_of(x, "custom_vjp")
 
 
 class _Call:

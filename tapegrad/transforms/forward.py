@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.arrays import native_array
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.lift.core import constant, level, on_tape, pull, zeros_like
 from tapegrad.lift.dual import dual, split
@@ -103,7 +104,7 @@ def _apart(found: Any, taken: list[np.ndarray]) -> Any:
 
 
 def _direction(t: Any, value: Tensor, name: str) -> Tensor:
-    slope = t if isinstance(t, Tensor) else constant(np.asarray(t), value)
+    slope = t if isinstance(t, Tensor) else constant(native_array(t, name), value)
     if slope._a.dtype.kind != "f":
         advice = ": pass 1.0 instead of 1" if slope._a.dtype.kind in "biu" else ""
         raise TypeError(f"`{name}` needs floating-point tangents, got {slope._a.dtype}{advice}")

@@ -16,7 +16,7 @@ from tapegrad.ops.core import Spec
 from tapegrad.ops.shape import clone
 from tapegrad.record import run
 from tapegrad.tape import current
-from tapegrad.tensor import Tensor, wrap
+from tapegrad.tensor import Tensor, tensor_of
 from tapegrad.transforms.arguments import name_of
 from tapegrad.transforms.pytree import Tree, flatten, in_order_of
 
@@ -112,7 +112,7 @@ def condition(x: Any, name: str, kinds: str = "biuf") -> Any:
 
 def as_leaf(x: Any) -> Tensor:
     """A leaf as a Tensor."""
-    return x if isinstance(x, Tensor) else wrap(np.asarray(x))
+    return tensor_of(x, "")
 
 
 def decided(pred: Any) -> bool:

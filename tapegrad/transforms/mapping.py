@@ -12,7 +12,7 @@ from tapegrad.lift.batch import Batched, all_of, batched
 from tapegrad.lift.core import level
 from tapegrad.ops.shape import permute
 from tapegrad.record import run
-from tapegrad.tensor import Tensor, wrap
+from tapegrad.tensor import Tensor, tensor_of
 from tapegrad.transforms.arguments import (
     any_tensor,
     borrowed,
@@ -156,12 +156,7 @@ def size_of(
 
 
 def _to_front(x: Any, axis: int) -> Tensor:
-    t = borrowed(x if isinstance(x, Tensor) else wrap(np.asarray(x)))
-    if t._a.dtype.kind not in "biufc":
-        raise TypeError(
-            f"`vmap` maps over arrays of numbers, got an array of dtype {t._a.dtype} (shape "
-            f"{t._a.shape}): convert it with `np.array(x, dtype=float)`, or give None in `in_axes`"
-        )
+    t = borrowed(tensor_of(x, "vmap"))
     axis %= t._a.ndim
     if not axis:
         return t

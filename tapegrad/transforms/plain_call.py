@@ -18,7 +18,7 @@ from tapegrad.lift.variable import followed_leaves
 from tapegrad.ops.core import Spec
 from tapegrad.record import resolve
 from tapegrad.tape import DTYPE_BITS, MODE_OFF, Tape, current, leaf_keys
-from tapegrad.tensor import Tensor, placed, wrap
+from tapegrad.tensor import Tensor, placed, tensor_of, wrap
 from tapegrad.transforms.arguments import name_of
 
 _STATIC = frozenset((int, bool, str, type(None)))
@@ -110,7 +110,7 @@ def plain_call(owner: Any, tape: Tape, args: Any, kwargs: dict[str, Any]) -> Any
             given.append(array[()] if arrays else wrap(array))
         elif kind is float or (kind is np.ndarray and x.dtype.kind == "f"):
             values.append(x)
-            given.append(x if arrays else wrap(np.asarray(x)))
+            given.append(x if arrays else tensor_of(x, ""))
         elif kind in _STATIC:
             values.append(x)
             given.append(x)
@@ -177,7 +177,7 @@ def gradient(f: Any, g: Any, shape: tuple[int, ...]) -> Tensor:
             f"the rule of {name} returned a gradient of type {type(g).__name__}: it returns "
             "arrays, Tensors or numbers, or None for a zero"
         )
-    t = g if isinstance(g, Tensor) else wrap(np.asarray(g))
+    t = tensor_of(g, "")
     if t._a.shape != shape:
         raise ValueError(
             f"the rule of {name} returned a gradient of shape {t._a.shape} for an argument of "

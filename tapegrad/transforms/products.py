@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.arrays import native_array
 from tapegrad.autograd.curvature import leaf_products
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.lift.core import pull
 from tapegrad.shapes import Shape
 from tapegrad.tape import current
-from tapegrad.tensor import F8, Tensor, wrap
+from tapegrad.tensor import F8, Tensor, tensor_of, wrap
 from tapegrad.transforms.arguments import any_tensor, require_function
 from tapegrad.transforms.forward import directional
 from tapegrad.transforms.pytree import tree_map
@@ -41,7 +42,7 @@ def hvp(f: Callable[..., Any]) -> Callable[[Any, Any], Any]:
             return found
         # The gradient of the derivative along `v`: the gradient itself is never computed.
         if any_tensor(v) and not any_tensor(x):
-            x = tree_map(lambda leaf: wrap(np.asarray(leaf)), x)
+            x = tree_map(lambda leaf: tensor_of(leaf, "hvp"), x)
         return gradient(x, tree_map(_floats, v))
 
     return product
@@ -68,7 +69,7 @@ class OnTape:
         kind = type(v)
         if not (kind is float or (kind is np.ndarray and v.dtype.kind in "fiu")):
             return None
-        w = np.asarray(v, F8)
+        w = v if kind is not float and v.dtype is F8 else np.asarray(native_array(v, self.name), F8)
         if w.size > MOST or w.shape != (x.shape if type(x) is np.ndarray else np.shape(x)):
             return None
         return self._found((x,), {}, 0, w[None], w.shape)

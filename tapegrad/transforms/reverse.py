@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.arrays import native_array
 from tapegrad.autograd.engine import leaf_gradient
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.call_site import raise_cause
@@ -247,7 +248,7 @@ def quick(
     kind = type(x)
     if kind is float:
         leaf = wrap(np.array(x))
-    elif kind is np.ndarray and x.dtype is F8:
+    elif kind is np.ndarray and x.dtype is F8 and x.flags.aligned:
         leaf = wrap(read_only(x))
     else:
         return None
@@ -375,7 +376,7 @@ def pulled_back(
         given = matching(weights, tree, name)
         ws = []
         for w, root in zip(given, roots, strict=True):
-            t = w if isinstance(w, Tensor) else constant(np.asarray(w), root)
+            t = w if isinstance(w, Tensor) else constant(native_array(w, name), root)
             if t._a.dtype.kind not in "biuf" + root._a.dtype.kind:
                 raise TypeError(
                     f"`{name}`: weights of {t._a.dtype} were given for a value of {root._a.dtype}"

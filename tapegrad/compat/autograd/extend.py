@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.arrays import native_array
 from tapegrad.autograd.grad_mode import enable_grad
 from tapegrad.lift.core import Lifted, levels_of, zeros_like
 from tapegrad.tape import current
@@ -199,7 +200,9 @@ def _among(k: int, known: set[int] | None) -> bool:
 
 
 def _tensor(x: Any) -> Any:
-    return x if x is None or isinstance(x, Tensor) else wrap(np.asarray(x, float))
+    if x is None or isinstance(x, Tensor):
+        return x
+    return wrap(np.asarray(native_array(x, ""), float))
 
 
 def primitive(fun: Rule) -> Primitive:
