@@ -79,15 +79,20 @@ def _constant(value: float, dtype: np.dtype[Any], known: dict[float, np.ndarray]
 
 
 def as_operand(x: Any) -> Any:
-    """An operand that the general road takes: a Tensor, an array or a number."""
+    """An operand that the general road takes: a Tensor, an array or a number; lists are arrays."""
     if isinstance(x, (Tensor, bool, int, float, complex)) or type(x) is Specimen:
         return x
     if isinstance(x, (np.ndarray, np.generic)):
         if type(x) is not np.ndarray and isinstance(x, np.ndarray):
             refuse_operand(type(x))
         return native_array(x, "")
+    if isinstance(x, (list, tuple)):
+        array = np.asarray(x)
+        if array.dtype.kind in "biufc":
+            return array
     raise TypeError(
-        f"an operand must be a Tensor, a NumPy array or a number, got {type(x).__name__}"
+        "an operand must be a Tensor, a NumPy array, a number or a list of numbers, got "
+        f"{type(x).__name__}"
     )
 
 

@@ -32,6 +32,7 @@ from tapegrad.functions import (
     windows,
 )
 from tapegrad.functions.arguments import numpy_names
+from tapegrad.functions.mixed import numpys
 from tapegrad.tape import Tape
 from tapegrad.tensor import Tensor
 from tapegrad.views import view_of
@@ -197,7 +198,9 @@ def _install_operators() -> None:
 
 def _comparison(function: Any, name: str) -> Any:
     def operator(self: Tensor, other: Any) -> Any:
-        if other is None or isinstance(other, (str, bytes, dict, tuple, list)):
+        if other is None or isinstance(other, (str, bytes, dict)):
+            return NotImplemented
+        if isinstance(other, (tuple, list)) and not numpys():
             return NotImplemented
         return function(self, other)
 

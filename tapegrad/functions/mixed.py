@@ -39,7 +39,8 @@ def torchs_rule() -> Iterator[None]:
         _state.torchs = before
 
 
-def _numpys() -> bool:
+def numpys() -> bool:
+    """Whether Tensors stand for arrays now, inside of a transform: NumPy's rules hold."""
     tape = current.tape
     inside = tape.depth or any(at.traces for at in tape.levels)
     return bool(inside) and not _state.torchs
@@ -76,7 +77,7 @@ def numbers_first(key: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]] | None:
             kinds.append("array")
     if not _apart(kinds, ("number", "array")) or "array" not in kinds or "number" not in kinds:
         return None
-    if _apart([kind for kind in kinds if kind != "number"], ("array",)) or _numpys():
+    if _apart([kind for kind in kinds if kind != "number"], ("array",)) or numpys():
         return None
     view: list[Any] = []
     rest: list[Any] = []
@@ -115,7 +116,7 @@ def views(part: Any) -> bool:
     """
     if isinstance(part, Tensor):
         return type(part) is Tensor and selects(part)
-    return selects(part) and not (isinstance(part, np.ndarray) and _numpys())
+    return selects(part) and not (isinstance(part, np.ndarray) and numpys())
 
 
 def taken(part: Any) -> int:

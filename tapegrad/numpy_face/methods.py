@@ -1,10 +1,12 @@
 """Methods of arrays on Tensors: names that PyTorch's do not have, arguments that theirs refuse.
 
-Where PyTorch has a meaning for a call, that one holds (`x.std()`, `x.max(0)`, `x.size()`).
+Where PyTorch has a meaning for a call, that one holds (`x.size()`), but inside of a transform of a
+function of arrays: there the call means what it means for an array (`x.std()`, `x.max(0)`).
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -13,8 +15,10 @@ import numpy as np
 from tapegrad.functions import indexing, products, rounding, scans, shapes, tiling
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import numpy_names
-from tapegrad.functions.inplace import fill_
+from tapegrad.functions.inplace import copy_, fill_
+from tapegrad.functions.mixed import numpys
 from tapegrad.numpy_face.nearest import lost
+from tapegrad.tape import current
 from tapegrad.tensor import Tensor
 
 # What arrays have and Tensors do not, and what to write instead.
@@ -106,8 +110,11 @@ def dot(self: Tensor, tensor: Any) -> Tensor:
 
 def transpose(self: Tensor, *dims: Any, dim0: Any = None, dim1: Any = None) -> Tensor:
     """Two dimensions swapped; otherwise all in an order, or without one in reverse."""
-    given = (*dims, *[d for d in (dim0, dim1) if d is not None])
+    given = dims if dim0 is dim1 is None else (*dims, *[d for d in (dim0, dim1) if d is not None])
     if len(given) == 2:
+        tape = current.tape
+        if given is dims and (tape.depth or tape.levels) and numpys():
+            return _np(np.transpose, self, given)
         return shapes.transpose(self, *given)
     if len(given) == 1 and not isinstance(given[0], (int, np.integer)):
         given = tuple(given[0] or ())
@@ -131,6 +138,8 @@ def flatten(self: Tensor, start_dim: Any = 0, end_dim: int = -1, *, order: str =
     """Several dimensions in one; or all of them in an order of NumPy's, "C" or "F"."""
     if isinstance(start_dim, str):
         return ravel(self, start_dim)
+    if start_dim == 0 and end_dim == -1 and numpys():
+        return shapes.clone(ravel(self, order))  # that of an array is never a view
     return shapes.flatten(self, start_dim, end_dim) if order == "C" else ravel(self, order)
 
 
@@ -159,11 +168,41 @@ def _along(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return numpy_names(method)
 
 
-def repeat(self: Tensor, *repeats: Any, axis: int | None = None) -> Tensor:
+def _repeat(self: Tensor, *repeats: Any, axis: int | None = None) -> Tensor:
     """The Tensor laid side by side; with an `axis` every element so often, as `np.repeat`."""
     if axis is None:
         return tiling.repeat(self, *repeats)
     return _np(np.repeat, self, *repeats, axis)
+
+
+# Arguments that PyTorch has and NumPy has not: who names one means PyTorch's method.
+_TORCHS = frozenset("dim dims keepdim unbiased other descending as_tuple".split())
+
+
+def _two_faced(torchs: Callable[..., Any], arrays: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of PyTorch's which is that of arrays inside of a transform of a function of arrays.
+
+    An argument that only one of them takes says which is meant: True and False are PyTorch's.
+    """
+    named = numpy_names(torchs)
+
+    @functools.wraps(torchs)
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        tape = current.tape
+        if (
+            (tape.depth or tape.levels)
+            and numpys()
+            and _TORCHS.isdisjoint(kwargs)
+            and not any(type(arg) is bool for arg in args)
+        ):
+            return arrays(self, *args, **kwargs)
+        return named(self, *args, **kwargs) if kwargs else torchs(self, *args)
+
+    return method
+
+
+def _sort(self: Tensor, axis: int = -1, kind: Any = None, order: Any = None, **more: Any) -> None:
+    copy_(self, np.sort(self, axis, kind, order, **more))
 
 
 def take(self: Tensor, index: Any, axis: int | None = None) -> Tensor:
@@ -176,7 +215,13 @@ METHODS: dict[str, Callable[..., Any]] = {
     f.__name__: f
     for f in (
         astype, copy, fill, conj, compress, searchsorted, dot, transpose, reshape, ravel, flatten,
-        round, cumsum, cumprod, repeat, take,
+        round, cumsum, cumprod, take,
+    )
+} | {
+    torchs.__name__.strip("_"): _two_faced(torchs, arrays)
+    for torchs, arrays in (
+        (r.std, np.std), (r.var, np.var), (r.max, np.max), (r.min, np.min), (scans.sort, _sort),
+        (_repeat, np.repeat), (indexing.nonzero, np.nonzero),
     )
 } | {"conjugate": conj, "__getattr__": missing, "__array__": array,
     "__round__": rounded, "__trunc__": truncated}  # fmt: skip

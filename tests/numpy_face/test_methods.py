@@ -82,13 +82,13 @@ REFUSED = {
     "item": (lambda x: x.sum().item() * x, RuntimeError, "would lose its gradient"),
     "tolist": (lambda x: x.tolist(), RuntimeError, "would lose its gradient"),
     "fill of the argument": (lambda x: x.fill(2.0), RuntimeError, "in-place"),
-    "max": (lambda x: np.exp(x.max(axis=1)), TypeError, r"two Tensors.*`np.max\(x, axis=0\)`"),
-    "sort": (lambda x: np.exp(x.sort()), TypeError, r"take `\.values`"),
+    "max with PyTorch's argument": (lambda x: np.exp(x.max(dim=1)), TypeError, r"two Tensors.*`np"),
+    "sort with PyTorch's": (lambda x: np.exp(x.sort(descending=True)), TypeError, r"take `\.val"),
+    "sort of the argument": (lambda x: x.sort(), RuntimeError, "in-place"),
     "flat": (lambda x: x.flat[0], AttributeError, r"no `flat`.*use `x\.reshape\(-1\)`"),
     "partition": (lambda x: x.partition(1), AttributeError, r"use `np\.partition\(x, k\)`"),
     "tobytes": (lambda x: x.tobytes(), AttributeError, r"use `x\.detach\(\)\.numpy\(\)`"),
     "nonsense": (lambda x: x.nonsense, AttributeError, "'Tensor' object has no attribute 'nons"),
-    "repeat": (lambda x: x.repeat(2), RuntimeError, "`tile` takes fewer"),
     "astype": (lambda x: x.astype(str), TypeError, "cannot hold NumPy's"),
     "casting": (lambda x: x.astype(int, casting="safe"), TypeError, "casting='safe'"),
 }
@@ -109,3 +109,80 @@ def test_a_type_is_the_type_of_numpy():
     assert {tg.float64: 1}[np.dtype("f8")] == 1
     assert tg.float64 != None  # noqa: E711
     assert tg.float64 != 8
+
+
+def _in_place(change):
+    def function(x):
+        k = x.copy()
+        change(k)
+        return k
+
+    return function
+
+
+# Methods that mean another thing in PyTorch; what they give for arrays holds under transforms.
+OF_ARRAYS = {
+    "std()": lambda x: x.std(),
+    "std(0)": lambda x: x.std(0),
+    "std(axis)": lambda x: x.std(axis=(0, 1), keepdims=True),
+    "std(ddof)": lambda x: x.std(1, ddof=1),
+    "std(ddof=0)": lambda x: x.std(ddof=0),
+    "var()": lambda x: x.var(),
+    "var(1)": lambda x: x.var(1),
+    "var(ddof)": lambda x: x.var(axis=0, ddof=1),
+    "max(0)": lambda x: x.max(0),
+    "max(axis)": lambda x: x.max(axis=1, keepdims=True),
+    "min(1)": lambda x: x.min(1),
+    "min(-1)": lambda x: x.min(axis=-1),
+    "sort()": _in_place(lambda k: k.sort()),
+    "sort(0)": _in_place(lambda k: k.sort(0)),
+    "sort(axis)": _in_place(lambda k: k.sort(axis=0)),
+    "sort(kind)": _in_place(lambda k: k.sort(kind="stable")),
+    "repeat(2)": lambda x: x.repeat(2),
+    "repeat(2, 1)": lambda x: x.repeat(2, 1),
+    "repeat(list)": lambda x: x.repeat([1, 2, 0], axis=0),
+    "transpose(0, 1)": lambda x: x.transpose(0, 1) * np.arange(4.0),
+    "transpose(1, 0)": lambda x: x.transpose(1, 0) * np.arange(3.0),
+    "transpose(-1, 0)": lambda x: x.transpose(-1, 0),
+    "nonzero()": lambda x: x[(x > 1.0).nonzero()],
+    "flatten()": lambda x: (lambda k: (k.flatten().fill(0.0), k)[1])(x * 1.0),
+    "> list": lambda x: x * (x[0] > [0.5, 1.0, 1.5, 2.0]),
+    "== list": lambda x: x[0] * (np.round(x[0]) == [1.0, 2.0, 3.0, 0.0]),
+    "- list": lambda x: [1.0, 2.0, 3.0, 4.0] - x * [0.5, 1.0, 1.5, 2.0],
+}
+B = np.array([[0.7, 2.0, 1.3, 0.2], [1.9, 0.4, 2.2, 1.1], [0.9, 1.4, 0.1, 2.4]])
+
+
+@pytest.mark.parametrize("name", OF_ARRAYS)
+def test_methods_of_arrays_under_transforms(name):
+    f, v = OF_ARRAYS[name], np.cos(B)
+    expected = f(B)
+    slope = (f(B + 1e-6 * v) - f(B - 1e-6 * v)) / 2e-6
+    y, back = tg.vjp(f, B)
+    np.testing.assert_allclose(y, expected, rtol=1e-13)
+    np.testing.assert_allclose(np.sum(back(np.ones_like(y))[0] * v), np.sum(slope), atol=1e-8)
+    y, t = tg.jvp(f, (B,), (v,))
+    np.testing.assert_allclose(y, expected, rtol=1e-13)
+    np.testing.assert_allclose(t, slope, atol=1e-8)
+    np.testing.assert_allclose(tg.linearize(f, B)[0], expected, rtol=1e-13)
+    if name not in ("nonzero()",):  # finds another number of elements in each example
+        np.testing.assert_allclose(tg.vmap(f)(np.stack([B, B]))[1], expected, rtol=1e-13)
+        np.testing.assert_allclose(tg.jit(f)(B), expected, rtol=1e-13)
+
+
+def test_outside_of_transforms_and_in_those_of_func_methods_are_pytorchs():
+    x = tg.tensor(B)
+    for t in (x, x.detach().requires_grad_()):
+        np.testing.assert_allclose(t.std().item(), B.std(ddof=1))
+        assert t.max(0).values.shape == (4,)
+        assert t.repeat(2, 1).shape == (6, 4)
+        assert t.transpose(0, 1).shape == (4, 3)
+        assert t.sort().values.shape == t.shape
+    assert tg.func.vjp(lambda x: x.repeat(2, 1), x)[0].shape == (6, 4)
+    np.testing.assert_allclose(tg.func.vmap(lambda x: x.var())(x).numpy(), B.var(1, ddof=1))
+    np.testing.assert_allclose(tg.func.jvp(lambda x: x.std(), (x,), (x,))[0].item(), B.std(ddof=1))
+
+
+def test_pythons_lists_that_hold_no_numbers_are_no_operands():
+    with pytest.raises(TypeError, match="a list of numbers, got list"):
+        tg.ones(2) + ["a", "b"]
