@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.dtypes import of_numpy, to_numpy
 from tapegrad.functions.arguments import all_dims, as_input, one_dim
 from tapegrad.functions.arithmetic import abs as abs_
 from tapegrad.functions.matrices import svdvals
@@ -26,7 +27,14 @@ def _typed(x: Any, dtype: Any, name: str) -> Tensor:
         raise RuntimeError(
             f"`{name}` takes Tensors of a floating-point type, got {t.dtype}: convert with `.to`"
         )
-    return t if dtype is None else to(t, dtype)
+    if dtype is None:
+        return t
+    kind = to_numpy(dtype)
+    if kind.kind != "f" or kind.itemsize < t._a.dtype.itemsize:
+        raise RuntimeError(
+            f"`{name}`: dtype is a floating-point type that holds {t.dtype}, got {of_numpy(kind)}"
+        )
+    return to(t, kind)
 
 
 def vector_norm(

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.dtypes import to_numpy
 from tapegrad.functions import arithmetic as ew
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import all_dims
@@ -23,9 +24,23 @@ def _typed(x: Any, dtype: Any) -> Tensor:
     return tensor(x) if dtype is None else to(tensor(x), dtype=dtype)
 
 
-def _integers(x: Tensor) -> Tensor:
-    """Booleans and small integers are added up as int64."""
-    return to(x, dtype=np.int64) if x._a.dtype.kind in "biu" else x
+def _summable(a: Any, dtype: Any) -> tuple[Tensor, Any]:
+    """What is added up or multiplied, and in which type: NumPy widens small integers."""
+    x = tensor(a)
+    if dtype is None and x._a.dtype.kind in "biu":
+        dtype = np.uint64 if x._a.dtype.kind == "u" else np.int64
+    return (x if dtype is None else to(x, dtype=dtype)), dtype
+
+
+def averaged(a: Any, dtype: Any, name: str) -> Tensor:
+    """What a mean or a variance is taken of; integers are no type for it."""
+    x = floating(_typed(a, dtype))
+    if dtype is not None and x._a.dtype != to_numpy(dtype):
+        raise TypeError(
+            f"`{name}`: dtype is a floating-point type, got {np.dtype(to_numpy(dtype))}: convert "
+            "the result"
+        )
+    return x
 
 
 def _given(option: Any) -> bool:
@@ -45,10 +60,10 @@ def sum_(
     where: Any = None,
 ) -> Tensor:  # fmt: skip
     """`np.sum`."""
-    x = _typed(a, dtype)
+    x, dtype = _summable(a, dtype)
     x = _chosen(x, where, 0) if _given(where) else x
     if nothing(axis):
-        found = clone(_integers(x))
+        found = clone(x)
     else:
         found = r.sum(x, axis, bool(keepdims), dtype=dtype)
     return ew.add(found, initial) if _given(initial) else found
@@ -59,7 +74,7 @@ def mean_(
     a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, where: Any = None
 ) -> Tensor:
     """`np.mean`."""
-    x = floating(_typed(a, dtype))
+    x = averaged(a, dtype, "np.mean")
     if _given(where):
         count = sum_(broadcast_to(tensor(where), x._a.shape), axis, None, keepdims)
         return sum_(x, axis, None, keepdims, where=where) / to(count, dtype=x._a.dtype)
@@ -76,7 +91,7 @@ def prod_(
         x = _typed(a, dtype)
         found = prod_(_chosen(x, where, 1) if _given(where) else x, axis, dtype, keepdims)
         return ew.mul(found, initial) if _given(initial) else found
-    x = _integers(_typed(a, dtype))
+    x, dtype = _summable(a, dtype)
     if nothing(axis):
         return clone(x)
     shape = x._a.shape
@@ -89,7 +104,7 @@ def prod_(
 
 
 def _spread(x: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, function: Any) -> Tensor:
-    t = floating(_typed(x, dtype))
+    t = averaged(x, dtype, f"np.{function.__name__}")
     if nothing(axis):  # groups of one element each
         t, axis, keepdims = reshape(t, (*t._a.shape, 1)), -1, False
     return tensor(function(t, axis, keepdim=bool(keepdims), correction=ddof))
@@ -184,14 +199,16 @@ def logsumexp_(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 @handles(np.cumsum)
 def cumsum_(a: Any, axis: Any = None, dtype: Any = None) -> Tensor:
     """`np.cumsum`."""
-    x, d = line(_typed(a, dtype), axis)
+    whole, dtype = _summable(a, dtype)
+    x, d = line(whole, axis)
     return r.cumsum(x, d, dtype=dtype)
 
 
 @handles(np.cumprod)
 def cumprod_(a: Any, axis: Any = None, dtype: Any = None) -> Tensor:
     """`np.cumprod`."""
-    x, d = line(_typed(a, dtype), axis)
+    whole, dtype = _summable(a, dtype)
+    x, d = line(whole, axis)
     return tensor(named("cumprod", "np.cumprod")(x, d, dtype=dtype))
 
 
@@ -257,7 +274,7 @@ def _nanprod(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False
 @handles(np.nanmean)
 def nanmean_(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """`np.nanmean`."""
-    x = floating(_typed(a, dtype))
+    x = averaged(a, dtype, "np.nanmean")
     count = sum_(ew.logical_not(ew.isnan(x)), axis, None, keepdims)
     return sum_(nan_replaced(x, 0.0), axis, None, keepdims) / to(count, dtype=x._a.dtype)
 

@@ -9,9 +9,9 @@ import numpy as np
 from tapegrad.functions import indexing, joining, windows
 from tapegrad.functions import shapes as s
 from tapegrad.functions.arguments import alike, one_dim
-from tapegrad.functions.reductions import sum as total
 from tapegrad.numpy_face.common import brought_in, named, plain, tensor
 from tapegrad.numpy_face.dispatch import handles
+from tapegrad.numpy_face.reductions import sum_
 from tapegrad.specimen import everything
 from tapegrad.tensor import Tensor, wrap
 
@@ -165,7 +165,7 @@ def diagonal_(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor
 @handles(np.trace)
 def trace_(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Tensor:
     """`np.trace`."""
-    return total(diagonal_(a, offset, axis1, axis2), -1, dtype=dtype)
+    return sum_(diagonal_(a, offset, axis1, axis2), -1, dtype)
 
 
 @handles(np.tril)

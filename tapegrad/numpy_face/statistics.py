@@ -19,6 +19,7 @@ from tapegrad.numpy_face.dispatch import handles
 from tapegrad.numpy_face.joining import at_least
 from tapegrad.numpy_face.reductions import (
     aligned,
+    averaged,
     cumprod_,
     cumsum_,
     max_,
@@ -190,7 +191,7 @@ def _nanmin(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 def _spread(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, root: bool) -> Tensor:
     """The variance or its root, of which the derivative at 0 is 0, as that of `np.std`."""
-    x = floating(tensor(a) if dtype is None else to(tensor(a), dtype=dtype))
+    x = averaged(a, dtype, "np.nanstd" if root else "np.nanvar")
     if nothing(axis):
         x, axis, keepdims = reshape(x, (1, *x._a.shape)), 0, False
     off = nan_replaced(x - nanmean_(x, axis, keepdims=True), 0.0)

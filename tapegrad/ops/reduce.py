@@ -52,8 +52,22 @@ def share(spec: Any, dim: Dims) -> float:
 
 # NumPy's stubs know `keepdims` only as a literal.
 _total: Any = np.add.reduce
+_product: Any = np.multiply.reduce
 _largest: Any = np.maximum.reduce
 _smallest: Any = np.minimum.reduce
+
+
+def kept_type(x: Any) -> Any:
+    """The type to add up and to multiply in: callers choose it, NumPy widens small integers."""
+    return x.dtype if x.dtype.kind in "biu" else None
+
+
+def _sum(x: Any, *, dim: Dims, keepdim: bool) -> Any:
+    return _total(x, axis=dim, keepdims=keepdim, dtype=kept_type(x))
+
+
+def _prod(x: Any, *, dim: Dims, keepdim: bool) -> Any:
+    return _product(x, axis=dim, keepdims=keepdim, dtype=kept_type(x))
 
 
 def _mean(x: Any, *, dim: Dims, keepdim: bool) -> Any:
@@ -186,7 +200,7 @@ def _third(g: Any, x: Any) -> Any:
 
 
 def _cumsum(x: Any, *, dim: int) -> Any:
-    return np.add.accumulate(x, axis=dim) if x.ndim else x.copy()
+    return np.add.accumulate(x, axis=dim, dtype=kept_type(x)) if x.ndim else x.copy()
 
 
 def _rcumsum(x: Any, *, dim: int) -> Any:
@@ -196,18 +210,14 @@ def _rcumsum(x: Any, *, dim: int) -> Any:
 
 
 # fmt: off
-sum = linear("sum", lambda x, *, dim, keepdim: _total(x, axis=dim, keepdims=keepdim),
-             x=lambda g, x_spec, dim, keepdim: spread(g, x_spec, dim, keepdim))
+sum = linear("sum", _sum, x=lambda g, x_spec, dim, keepdim: spread(g, x_spec, dim, keepdim))
 mean = linear(
     "mean", _mean,
     x=lambda g, x_spec, dim, keepdim: spread(g * share(x_spec, dim), x_spec, dim, keepdim),
 )
 cumsum = linear("cumsum", _cumsum, x=lambda g, dim: rcumsum(g, dim=dim))
 rcumsum: Op = linear("rcumsum", _rcumsum, x=lambda g, dim: cumsum(g, dim=dim), grad_name="Flip")
-prod = custom(
-    "prod", lambda x, *, dim, keepdim: np.multiply.reduce(x, axis=dim, keepdims=keepdim),
-    x=_prod_vjp,
-)
+prod = custom("prod", _prod, x=_prod_vjp)
 others_prod = custom(
     "others_prod", _others_prod, x=lambda g, x, dim: pair_prod(g, x, dim=dim), grad_name="Prod",
 )

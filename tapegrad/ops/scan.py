@@ -16,6 +16,7 @@ from tapegrad.ops.core import Op, custom
 from tapegrad.ops.elementwise import abs as abs_
 from tapegrad.ops.elementwise import eq, exact, exp, strong, where
 from tapegrad.ops.index import at
+from tapegrad.ops.reduce import kept_type
 from tapegrad.ops.shape import cat, embed, getitem
 
 
@@ -84,7 +85,7 @@ def _factor_vjp(g: Any, y: Any, y_spec: Any, a: Any, dim: int, reverse: bool) ->
 
 
 def _cumprod(x: Any, *, dim: int) -> Any:
-    return np.multiply.accumulate(x, axis=dim) if x.ndim else x.copy()
+    return np.multiply.accumulate(x, axis=dim, dtype=kept_type(x)) if x.ndim else x.copy()
 
 
 def _cumprod_vjp(g: Any, x: Any, y: Any, y_spec: Any, dim: int) -> Any:
