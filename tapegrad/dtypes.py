@@ -114,8 +114,6 @@ def to_numpy(given: Any) -> np.dtype[Any]:
     """The NumPy type that a user means: ours, NumPy's, or one of Python's number types."""
     if isinstance(given, dtype):
         return given.numpy
-    if given is float:
-        return _default[0].numpy
     if given is int:
         return int64.numpy
     return of_numpy(np.dtype(given)).numpy

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -299,7 +300,21 @@ def arange(
         raise RuntimeError(f"`arange` cannot step from {parts[0]} to {parts[1]} by {parts[2]}")
     floats = any(isinstance(x, (float, np.floating)) for x in parts)
     kind = to_numpy(dtype) if dtype else (get_default_dtype().numpy if floats else np.int64)
+    if np.dtype(kind).kind in "iu":
+        return _finish(_whole_steps(parts[0], parts[1], parts[2], np.dtype(kind)), requires_grad)
     return _finish(np.arange(*parts, dtype=kind), requires_grad)
+
+
+def _whole_steps(start: Any, end: Any, step: Any, kind: np.dtype[Any]) -> np.ndarray:
+    """`arange` in integers: start and step lose their fractions, in int64 the end does too."""
+    first, by = int(start), int(step)
+    if kind == np.int64:
+        if not by:
+            raise ValueError(f"`arange` in int64 cannot step by {step}: it takes whole steps")
+        count = -((first - int(end)) // by)
+    else:
+        count = math.ceil((end - start) / step)
+    return (first + by * np.arange(max(count, 0))).astype(kind)
 
 
 def linspace(
@@ -313,7 +328,18 @@ def linspace(
     tensor([0.0000, 0.5000, 1.0000])
     """
     check_device(device)
-    return _finish(np.linspace(float(start), float(end), steps, dtype=_kind(dtype)), requires_grad)
+    kind = _kind(dtype)
+    if kind.kind in "iu":
+        return _finish(_whole_between(int(start), int(end), steps, kind), requires_grad)
+    return _finish(np.linspace(float(start), float(end), steps, dtype=kind), requires_grad)
+
+
+def _whole_between(start: int, end: int, steps: int, kind: np.dtype[Any]) -> np.ndarray:
+    """`linspace` in integers: counted from the nearer end, without the fractions."""
+    k = np.arange(steps)
+    step = (end - start) / max(steps - 1, 1)
+    near = np.where(k < steps // 2, start + step * k, end - step * (steps - 1 - k))
+    return np.trunc(near if steps > 1 else np.full(steps, start)).astype(kind)
 
 
 def eye(

@@ -103,7 +103,7 @@ def repeat_interleave(
         x = reshape(x, (x._a.size,))
     d = one_dim(0 if dim is None else dim, x._a.ndim, "repeat_interleave")
     if isinstance(repeats, (int, np.integer)):
-        return _each_repeated(x, int(repeats), d)
+        repeats = wrap(np.array(repeats))
     count = index_array(repeats, "repeat_interleave")._a
     n = x._a.shape[d]
     if count.ndim > 1 or count.size not in (1, n):
@@ -113,6 +113,11 @@ def repeat_interleave(
         )
     if count.size and count.min() < 0:
         raise RuntimeError("`repeat_interleave`: the numbers of repeats must not be negative")
+    total = int(count.sum()) * (n if count.size == 1 else 1)
+    if output_size is not None and output_size != total:
+        raise RuntimeError(
+            f"`repeat_interleave`: `output_size` is {output_size}, the repeats add up to {total}"
+        )
     if count.size == 1:
         return _each_repeated(x, int(count.reshape(())), d)
     return run(select_rows, (x, wrap(np.repeat(np.arange(n), count))), {"dim": d})

@@ -1,0 +1,18 @@
+"""Repeating elements: the size that is said must be the one that comes."""
+
+import pytest
+
+
+@pytest.mark.parametrize("repeats", [2, [1, 3]], ids=str)
+def test_the_size_of_the_output_is_checked(tg, repeats):
+    x = tg.tensor([[1.0, 2.0], [3.0, 4.0]])
+    repeats = repeats if isinstance(repeats, int) else tg.tensor(repeats)
+    found = tg.repeat_interleave(x, repeats, 0, output_size=4)
+    assert found.shape == (4, 2)
+    with pytest.raises(RuntimeError):
+        tg.repeat_interleave(x, repeats, 0, output_size=5)
+
+
+def test_a_negative_number_of_repeats_is_an_error(tg):
+    with pytest.raises(RuntimeError, match="negative"):
+        tg.repeat_interleave(tg.ones(2), -1)
