@@ -19,6 +19,7 @@ from tapegrad.record import (
     promoted,
     regenerate,
     resolve,
+    retain_anew,
     tracked,
     write,
     write_step,
@@ -26,7 +27,7 @@ from tapegrad.record import (
 from tapegrad.refusals import mismatch, undefined, unfit
 from tapegrad.shapes import LARGE
 from tapegrad.tape import DTYPE_BITS, MODE_CAREFUL, MODE_FAST, SAVES, Tape, current
-from tapegrad.tensor import F8, INFERENCE, NO_GRAD, Tensor, View, noted, place, placed
+from tapegrad.tensor import F8, INFERENCE, NO_GRAD, Tensor, View, place, placed
 from tapegrad.turned import chain_to, check_chain
 
 # Compiled code, of (target, operand or None, code): the target, or None where it refuses.
@@ -150,7 +151,7 @@ def written(op: Op) -> Callable[[Tensor, Any], Tensor]:
         bits = 0 if b.ndim or not target._s else SCALAR_B
         kept = (None, b, None) if reads_other else None
         target._pos = tape.append(word | bits, (target._pos, 0), target._a.shape, 0, kept)
-        retain_anew(target, tape)
+        retain_anew(target)
 
     code = op.code
 
@@ -334,7 +335,7 @@ def move(target: Tensor, tape: Tape, token: int) -> None:
         target._pos = token
         if home is None:
             target._home = tape
-        retain_anew(target, tape)
+        retain_anew(target)
         return
     base = home.base
     changed_view = placed(target._a, tape, token)
@@ -342,12 +343,5 @@ def move(target: Tensor, tape: Tape, token: int) -> None:
     base._pos = write_step(tape, write_view, (base, changed_view), base._a, {"chain": chain})
     if base._home is None:
         base._home = tape
-    retain_anew(base, tape)
+    retain_anew(base)
     regenerate(target, home)
-
-
-def retain_anew(t: Tensor, tape: Tape) -> None:
-    """`retain_grad` follows the Tensor; hooks stay with the value that they were set on."""
-    follow = noted(t, "retain_anew")
-    if follow is not None:
-        follow(t)

@@ -28,6 +28,7 @@ from tapegrad.tensor import (
     Tensor,
     View,
     fresh,
+    noted,
     place,
     placed,
     regenerating,
@@ -390,6 +391,14 @@ def regenerate(t: Tensor, home: View) -> None:
     tape = base._home if isinstance(base._home, Tape) else current.tape
     home.tape = tape
     t._pos = write_step(tape, replay, (base,), t._a, {"chain": chain_to(t, home)})
+    retain_anew(t)
+
+
+def retain_anew(t: Tensor) -> None:
+    """`retain_grad` follows the Tensor; hooks stay with the value that they were set on."""
+    follow = noted(t, "retain_anew")
+    if follow is not None:
+        follow(t)
 
 
 def write_step(

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 from tapegrad import storage
-from tapegrad.inplace import check_history, check_view, retain_anew
+from tapegrad.inplace import check_history, check_view
 from tapegrad.ops.core import Op
 from tapegrad.ops.shape import as_strided
-from tapegrad.record import check_open, note_line, resolve, write_step
+from tapegrad.record import check_open, note_line, resolve, retain_anew, write_step
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor, View, noted, number, renew
 from tapegrad.turned import note_turned, shown_of
@@ -50,7 +50,7 @@ def turn(t: Tensor, sight: Sight, name: str) -> Tensor:
     else:
         note_turned(t, before, old)
     if old > 0:
-        retain_anew(t, tape)
+        retain_anew(t)
     if r.flags.writeable:  # the versions of what a transform only lends are its owner's
         storage.bump(storage.root(r))
     return t

@@ -482,3 +482,37 @@ def test_hooks_hold_no_record(tg, leaf, how, monkeypatch):
     tape = (x * 1.0).tape
     assert len(tape) < 5000
     assert len(tape.hooks) < 5000
+
+
+def test_retain_grad_of_a_view_follows_a_change_of_its_base(tg, leaf):
+    """What is retained is the gradient of the view as it is now."""
+    changes = {
+        "mul_": lambda b: b.mul_(2),
+        "assignment": lambda b: b.__setitem__(0, b[1] * 3),
+        "zero_": lambda b: b.zero_(),
+        "another view": lambda b: b[1:].mul_(2),
+    }
+    for change in changes.values():
+        x = leaf([1.0, 3.0])
+        b = x.clone()
+        v = b[:1]
+        v.retain_grad()
+        early = v * 7
+        change(b)
+        assert v.retains_grad
+        ((v * 5).sum() + early.sum()).backward()
+        assert v.grad.tolist() == [5.0]
+
+
+def test_retain_grad_of_a_view_that_is_changed_itself(tg, leaf):
+    x = leaf([1.0, 3.0])
+    b = x * 1
+    v, w = b[:1], b[:]
+    for t in (b, v, w):
+        t.retain_grad()
+    v.mul_(4)
+    (v * 5 + w.sum() * 2).sum().backward()
+    assert v.grad.tolist() == [5.0]
+    assert w.grad.tolist() == [2.0, 2.0]
+    assert b.grad.tolist() == [7.0, 2.0]
+    assert x.grad.tolist() == [28.0, 2.0]
