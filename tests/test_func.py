@@ -210,3 +210,54 @@ def test_hooks_on_lifted_tensors_are_refused(tg, x):
     for act in (lambda t: t.register_hook(print), lambda t: t.retain_grad()):
         with pytest.raises(RuntimeError, match=r"hooks and `retain_grad` of a Tensor under a map"):
             tg.func.vmap(lambda a, act=act: act(a * w))(tg.ones(2, 3))
+
+
+def _leaves(tree):
+    if isinstance(tree, (tuple, list)):
+        return [leaf for part in tree for leaf in _leaves(part)]
+    return [tree] if hasattr(tree, "requires_grad") else []
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning:torch")
+@pytest.mark.parametrize("quiet", ["no_grad", "inference_mode"])
+def test_under_no_grad_nothing_that_comes_out_requires_grad(tg, quiet):
+    x, ones = tg.ones(3, requires_grad=True), tg.ones(3)
+
+    def vjp(x):
+        y, back, aux = tg.func.vjp(lambda x: (x**2, x * 3), x, has_aux=True)
+        return y, aux, back(ones)
+
+    def linearize(x):
+        y, slope = tg.func.linearize(lambda x: x**2, x)
+        return y, slope(ones)
+
+    calls = {
+        "vjp": vjp,
+        "vjp of a closure": lambda x: tg.func.vjp(lambda y: y * x, ones)[0],
+        "grad": lambda x: tg.func.grad(cube)(x),
+        "grad_and_value": lambda x: tg.func.grad_and_value(cube)(x),
+        "aux": lambda x: tg.func.grad(lambda x: (cube(x), x * 2), has_aux=True)(x),
+        "jvp": lambda x: tg.func.jvp(cube, (x,), (ones,)),
+        "jacrev": lambda x: tg.func.jacrev(lambda x: x**2)(x),
+        "jacfwd": lambda x: tg.func.jacfwd(lambda x: x**2)(x),
+        "vmap": lambda x: tg.func.vmap(tg.func.grad(lambda t: t**2))(x),
+    }
+    if quiet == "no_grad":
+        calls["linearize"] = linearize
+    for name, call in calls.items():
+        with getattr(tg, quiet)():
+            found = _leaves(call(x))
+        assert found, name
+        assert not any(t.requires_grad for t in found), name
+
+
+@pytest.mark.tapegrad_only("transforms of its own")
+def test_under_no_grad_within_a_transform_a_value_is_a_constant(tg):
+    def f(x):
+        with tg.no_grad():
+            y = tg.vjp(lambda x: x**2, x)[0]
+            z = tg.linearize(lambda x: x**2, x)[0]
+        return np.sum((y + z) * x)
+
+    for g in (tg.grad(f), tg.jit(tg.grad(f)), tg.grad(tg.jit(f))):
+        np.testing.assert_allclose(g(np.array([3.0])), [18.0])

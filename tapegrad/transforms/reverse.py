@@ -297,9 +297,12 @@ def settled(t: Tensor, own: set[int], since: int = 0) -> Tensor:
 
     What is recorded from a position `since` on, if one is given, is known to lead to those alone.
     """
+    silent = not current.tape.enabled  # under the user's `no_grad`
     if isinstance(t, Lifted):
+        if silent and t._lift.at.traces:
+            return t.detach()
         return t.mapped(lambda part: settled(part, own, since))
-    lone = 0 < since <= t._pos
+    lone = 0 < since <= t._pos or (silent and t._pos > 0)
     return t.detach() if t._pos and (lone or not _leads_outside(t, own)) else t
 
 
