@@ -48,8 +48,13 @@ class _Mode:
                 FutureWarning,
                 stacklevel=2,
             )
-        if inspect.isgeneratorfunction(function):
-            return cast(F, self._around_generator(function))
+        for asked, around in (
+            (inspect.isgeneratorfunction, self._around_generator),
+            (inspect.iscoroutinefunction, self._around_coroutine),
+            (inspect.isasyncgenfunction, self._around_async_generator),
+        ):
+            if asked(function):
+                return cast(F, functools.wraps(function)(around(function)))
 
         @functools.wraps(function)
         def decorated(*args: Any, **kwargs: Any) -> Any:
@@ -58,27 +63,67 @@ class _Mode:
 
         return cast(F, decorated)
 
+    # What can be left and entered again has the mode while it runs, and no longer.
+
     def _around_generator(self, function: Any) -> Any:
-        @functools.wraps(function)
         def decorated(*args: Any, **kwargs: Any) -> Any:
-            generator = function(*args, **kwargs)
-            sent, thrown = None, None
-            while True:
-                try:
-                    with self.clone():
-                        item = generator.send(sent) if thrown is None else generator.throw(thrown)
-                except StopIteration as stop:
-                    return stop.value
-                sent, thrown = None, None
-                try:
-                    sent = yield item
-                except GeneratorExit:
-                    generator.close()
-                    raise
-                except BaseException as problem:
-                    thrown = problem
+            return (yield from self._running(function(*args, **kwargs)))
 
         return decorated
+
+    def _around_coroutine(self, function: Any) -> Any:
+        async def decorated(*args: Any, **kwargs: Any) -> Any:
+            return await _Awaited(self, function(*args, **kwargs))
+
+        return decorated
+
+    def _around_async_generator(self, function: Any) -> Any:
+        async def decorated(*args: Any, **kwargs: Any) -> Any:
+            generator = function(*args, **kwargs)
+            step = generator.asend(None)
+            while True:
+                try:
+                    item = await _Awaited(self, step)
+                except StopAsyncIteration:
+                    return
+                try:
+                    step = generator.asend((yield item))
+                except GeneratorExit:
+                    await _Awaited(self, generator.aclose())
+                    raise
+                except BaseException as problem:
+                    step = generator.athrow(problem)
+
+        return decorated
+
+    def _running(self, steps: Any) -> Any:
+        """Run a generator, or what is awaited, from stop to stop; its end at `close` too."""
+        step = functools.partial(steps.send, None)
+        while True:
+            try:
+                with self.clone():
+                    item = step()
+            except StopIteration as stop:
+                return stop.value
+            try:
+                step = functools.partial(steps.send, (yield item))
+            except GeneratorExit:
+                with self.clone():
+                    steps.close()
+                raise
+            except BaseException as problem:
+                step = functools.partial(steps.throw, problem)
+
+
+class _Awaited:
+    """What is awaited under a mode."""
+
+    def __init__(self, mode: _Mode, steps: Any) -> None:
+        self.mode = mode
+        self.steps = steps
+
+    def __await__(self) -> Any:
+        return self.mode._running(self.steps)
 
 
 def _flag(mode: Any, name: str) -> bool:

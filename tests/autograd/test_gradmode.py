@@ -1,5 +1,6 @@
 """no_grad, enable_grad, set_grad_enabled, inference_mode: where recording is on, and for whom."""
 
+import asyncio
 import threading
 
 import numpy as np
@@ -442,3 +443,128 @@ def test_overlapping_contexts_in_two_threads(tg, leaf):
     thread.join()
     assert recorded
     assert tg.is_grad_enabled()
+
+
+def modes(tg):
+    return {
+        "no_grad": (tg.no_grad, False), "inference_mode": (tg.inference_mode, False),
+        "set_grad_enabled": (lambda: tg.set_grad_enabled(False), False),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["no_grad", "inference_mode", "set_grad_enabled"])
+def test_a_decorated_generator_has_its_mode_whenever_it_runs(tg, name):
+    mode, expected = modes(tg)[name]
+    seen = []
+
+    @mode()
+    def generator():
+        try:
+            seen.append(("begin", tg.is_grad_enabled()))
+            got = yield 1
+            seen.append((got, tg.is_grad_enabled()))
+            try:
+                yield 2
+            except KeyError:
+                seen.append(("thrown", tg.is_grad_enabled()))
+            yield 3
+        finally:
+            seen.append(("end", tg.is_grad_enabled()))
+
+    g = generator()
+    assert next(g) == 1
+    assert tg.is_grad_enabled()
+    assert g.send("sent") == 2
+    assert g.throw(KeyError()) == 3
+    assert tg.is_grad_enabled()
+    g.close()
+    assert tg.is_grad_enabled()
+    assert seen == [(what, expected) for what in ("begin", "sent", "thrown", "end")]
+    g = generator()
+    next(g)
+    del g  # as `close`
+    assert seen[-1] == ("end", expected)
+
+
+def test_a_decorated_generator_returns_and_raises(tg):
+    @tg.no_grad()
+    def inner(problem):
+        yield 1
+        if problem is not None:
+            raise problem
+        return 2
+
+    def outer():
+        assert (yield from inner(None)) == 2
+        with pytest.raises(ZeroDivisionError):
+            yield from inner(ZeroDivisionError())
+
+    assert list(outer()) == [1, 1]
+    assert tg.is_grad_enabled()
+
+
+def test_a_generator_that_ignores_close_is_an_error(tg):
+    @tg.no_grad()
+    def stubborn():
+        try:
+            yield
+        except GeneratorExit:
+            yield
+
+    g = stubborn()
+    next(g)
+    with pytest.raises(RuntimeError, match="ignored GeneratorExit"):
+        g.close()
+    assert tg.is_grad_enabled()
+
+
+@pytest.mark.tapegrad_only("PyTorch's decorators leave a coroutine its caller's mode")
+def test_a_decorated_coroutine_is_quiet_only_while_it_runs(tg):
+    seen = []
+
+    async def outside():
+        seen.append(("other", tg.is_grad_enabled()))
+        await asyncio.sleep(0)
+
+    @tg.no_grad()
+    async def quiet(n):
+        for _ in range(2):
+            seen.append(("quiet", tg.is_grad_enabled()))
+            await asyncio.sleep(0)
+        return n
+
+    @tg.no_grad()
+    async def numbers():
+        try:
+            for n in range(3):
+                await asyncio.sleep(0)
+                got = yield n
+                seen.append((got, tg.is_grad_enabled()))
+        finally:
+            seen.append(("end", tg.is_grad_enabled()))
+
+    async def main():
+        found = await asyncio.gather(quiet(5), outside(), outside())
+        assert found[0] == 5
+        assert [n async for n in numbers()] == [0, 1, 2]
+        some = numbers()
+        assert await some.asend(None) == 0
+        assert await some.asend("sent") == 1
+        with pytest.raises(KeyError):
+            await some.athrow(KeyError())
+        other = numbers()
+        await other.asend(None)
+        await other.aclose()
+        with pytest.raises(StopAsyncIteration):
+            await other.asend(None)
+        task = asyncio.ensure_future(quiet(1))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert tg.is_grad_enabled()
+
+    asyncio.run(main())
+    assert {recording for what, recording in seen if what == "other"} == {True}
+    assert {recording for what, recording in seen if what != "other"} == {False}
+    assert [what for what, _ in seen].count("end") == 3
