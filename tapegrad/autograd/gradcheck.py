@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -23,36 +24,68 @@ def _differentiable(found: Any) -> list[Tensor]:
     return [o for o in _tuple(found) if isinstance(o, Tensor) and o._a.dtype.kind == "f"]
 
 
-def _numerical(func: Any, inputs: tuple[Any, ...], k: int, eps: float) -> list[np.ndarray]:
-    """For each output, the matrix of its derivatives in input k, by central differences."""
+def _rows(n: int, fast: bool, rng: np.random.Generator) -> np.ndarray:
+    """The directions that are tried: all of a basis, or a random one of length 1."""
+    if not fast:
+        return np.eye(n)
+    row = rng.uniform(0.1, 1.0, n)
+    return (row / np.linalg.norm(row))[None] if n else np.eye(0)
+
+
+def _weight(out: Tensor, row: np.ndarray) -> Tensor:
+    return wrap(row.astype(out._a.dtype).reshape(out._a.shape))
+
+
+def _numerical(
+    func: Any, inputs: tuple[Any, ...], k: int, eps: float, rows: np.ndarray
+) -> list[np.ndarray]:
+    """For each output, its derivatives along directions of input k, by central differences."""
     x = inputs[k]._a
-    columns: list[list[np.ndarray]] = []
-    for place in np.ndindex(x.shape):
-        before = x[place]
-        sides = []
-        for step in (eps, -eps):
-            x[place] = before + step
-            sides.append(
-                [o._a.astype(np.float64).ravel().copy() for o in _differentiable(func(*inputs))]
-            )
-        x[place] = before
-        columns.append([(a - b) / (2 * eps) for a, b in zip(*sides, strict=True)])
-    outputs = len(columns[0]) if columns else len(_differentiable(func(*inputs)))
-    return [np.array([column[j] for column in columns]) for j in range(outputs)]
+    before = x.copy()
+    found: list[list[np.ndarray]] = []
+    try:
+        for row in rows:
+            sides = []
+            for step in (eps, -eps):
+                x[...] = before + step * row.reshape(x.shape)
+                outputs = _differentiable(func(*inputs))
+                sides.append([o._a.astype(np.float64).ravel().copy() for o in outputs])
+            found.append([(a - b) / (2 * eps) for a, b in zip(*sides, strict=True)])
+    finally:
+        x[...] = before
+    sizes = [o._a.size for o in _differentiable(func(*inputs))] if not found else None
+    if sizes is not None:
+        return [np.zeros((0, n)) for n in sizes]
+    return [np.array([one[j] for one in found]) for j in range(len(found[0]))]
 
 
-def _analytical(out: Tensor, x: Tensor) -> np.ndarray:
-    rows = []
-    for i in range(out._a.size):
-        seed = np.zeros(out._a.size, out._a.dtype)
-        seed[i] = 1
-        if not out.requires_grad:
-            rows.append(np.zeros(x._a.size))
-            continue
-        weights = wrap(seed.reshape(out._a.shape))
-        (g,) = grad(out, x, weights, retain_graph=True, allow_unused=True)
-        rows.append(np.zeros(x._a.size) if g is None else g._a.astype(np.float64).ravel())
-    return np.array(rows).reshape(out._a.size, x._a.size).T
+def _backward(out: Tensor, x: Tensor, rows: np.ndarray, *, dtypes: bool = False) -> np.ndarray:
+    """The gradients of an output, weighted by each row, in an input."""
+    found = []
+    for row in rows:
+        g = None
+        if out.requires_grad:
+            (g,) = grad(out, x, _weight(out, row), retain_graph=True, allow_unused=True)
+        if dtypes and g is not None and g._a.dtype != x._a.dtype:
+            raise GradcheckError(f"a gradient of {g.dtype} was returned for an input of {x.dtype}")
+        found.append(np.zeros(x._a.size) if g is None else g._a.astype(np.float64).ravel())
+    return np.array(found).reshape(len(rows), x._a.size)
+
+
+def _forward(func: Any, inputs: tuple[Any, ...], k: int, rows: np.ndarray) -> list[np.ndarray]:
+    """For each output, its derivatives along directions of input k, by forward mode."""
+    forward_ad = importlib.import_module("tapegrad.autograd.forward_ad")  # it stands above
+    found = []
+    for row in rows:
+        with forward_ad.dual_level():
+            given = list(inputs)
+            given[k] = forward_ad.make_dual(inputs[k], _weight(inputs[k], row))
+            pairs = [forward_ad.unpack_dual(o) for o in _differentiable(func(*given))]
+            found.append([
+                np.zeros(y._a.size) if t is None else t.detach()._a.astype(np.float64).ravel()
+                for y, t in pairs
+            ])  # fmt: skip
+    return [np.array([one[j] for one in found]) for j in range(len(found[0]))] if found else []
 
 
 def gradcheck(
@@ -65,21 +98,60 @@ def gradcheck(
     raise_exception: bool = True,
     nondet_tol: float = 0.0,
     check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False,
+    check_forward_ad: bool = False,
+    check_backward_ad: bool = True,
     fast_mode: bool = False,
-    **ignored: Any,
+    masked: bool | None = None,
 ) -> bool:
     """Whether the gradients of `func` agree with central differences.
 
     The inputs that require grad should be float64; they are changed and restored.
 
+    Parameters
+    ----------
+    eps, atol, rtol : the step of the differences, and how far they may be off.
+    raise_exception : raise where a check fails; else return False.
+    nondet_tol : how far two sweeps may differ.
+    check_undefined_grad : a weight of zero gives zeros where other outputs have none, too.
+    check_grad_dtypes : gradients must have the dtypes of their inputs.
+    check_batched_grad : several weights at once must give what each gives alone.
+    check_batched_forward_grad : the same for several tangents at once.
+    check_forward_ad, check_backward_ad : which modes are compared with the differences.
+    fast_mode : along one random direction of inputs and outputs, not along all.
+    masked : only of sparse Tensors, which there are not; None or False.
+
     >>> import tapegrad as tg
     >>> x = tg.tensor([0.5, 1.0], requires_grad=True)
-    >>> tg.autograd.gradcheck(lambda x: x.sin() * x, (x,))
+    >>> tg.autograd.gradcheck(lambda x: x.sin() * x, (x,), check_forward_ad=True)
     True
     """
+    if not (check_forward_ad or check_backward_ad):
+        raise ValueError("`gradcheck`: one of `check_forward_ad` and `check_backward_ad` is needed")
+    if check_batched_grad and not check_backward_ad:
+        raise ValueError("`gradcheck`: `check_batched_grad` needs `check_backward_ad`")
+    if check_batched_forward_grad and not check_forward_ad:
+        raise ValueError("`gradcheck`: `check_batched_forward_grad` needs `check_forward_ad`")
+    if masked:
+        raise NotImplementedError("`gradcheck`: there are no sparse Tensors to be `masked`")
     inputs = _tuple(inputs)
+    check = _Check(func, inputs, eps, atol, rtol, fast_mode)
     try:
-        _check(func, inputs, eps, atol, rtol, nondet_tol)
+        chosen, outputs = check.begin()
+        if not outputs:
+            return True
+        if check_backward_ad:
+            check.backward(chosen, outputs, check_grad_dtypes, nondet_tol)
+        if check_forward_ad:
+            check.forward(chosen)
+        if check_batched_forward_grad:
+            check.batched_forward(chosen)
+        if check_batched_grad:
+            check.batched_backward(chosen, outputs)
+        if check_backward_ad:
+            check.zero(chosen, outputs, each=check_undefined_grad)
     except GradcheckError:
         if raise_exception:
             raise
@@ -87,38 +159,131 @@ def gradcheck(
     return True
 
 
-def _check(
-    func: Any, inputs: tuple[Any, ...], eps: float, atol: float, rtol: float, nondet: float
-) -> None:
-    chosen = [k for k, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
-    if not chosen:
-        raise ValueError("`gradcheck` needs at least one input that requires grad")
-    for k in chosen:
-        a = inputs[k]._a
-        if 0 in a.strides and a.size > 1:
-            raise GradcheckError(
-                f"input {k} of `gradcheck` has overlapping memory (it is expanded): clone it first"
-            )
-    outputs = _differentiable(func(*inputs))
-    if not outputs:
-        return
-    for k in chosen:
-        numerical = _numerical(func, inputs, k, eps)
-        for j, out in enumerate(outputs):
-            analytical = _analytical(out, inputs[k])
-            if nondet < float("inf") and out.requires_grad:
-                again = _analytical(out, inputs[k])
-                if not np.allclose(analytical, again, rtol=0, atol=nondet, equal_nan=True):
-                    raise GradcheckError(
-                        f"the gradient of output {j} in input {k} is nondeterministic: two "
-                        "sweeps differ"
-                    )
-            expected = numerical[j].reshape(analytical.shape)
-            if not np.allclose(analytical, expected, rtol, atol, equal_nan=True):
+class _Check:
+    """One call of `gradcheck`."""
+
+    def __init__(
+        self, func: Any, inputs: tuple[Any, ...], eps: float, atol: float, rtol: float, fast: bool
+    ) -> None:
+        self.func = func
+        self.inputs = inputs
+        self.eps, self.atol, self.rtol, self.fast = eps, atol, rtol, fast
+        self.rng = np.random.default_rng(0)
+
+    def begin(self) -> tuple[list[int], list[Tensor]]:
+        """Which inputs are differentiated in, and the outputs."""
+        inputs = self.inputs
+        chosen = [k for k, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
+        if not chosen:
+            raise ValueError("`gradcheck` needs at least one input that requires grad")
+        for k in chosen:
+            a = inputs[k]._a
+            if 0 in a.strides and a.size > 1:
                 raise GradcheckError(
-                    f"Jacobian mismatch for output {j} with respect to input {k}:\n"
-                    f"numerical:\n{expected}\nanalytical:\n{analytical}"
+                    f"input {k} of `gradcheck` has overlapping memory (it is expanded): clone it "
+                    "first"
                 )
+        return chosen, _differentiable(self.func(*inputs))
+
+    def backward(
+        self, chosen: list[int], outputs: list[Tensor], dtypes: bool, nondet: float
+    ) -> None:
+        """Reverse mode against differences, and against itself."""
+        for k in chosen:
+            x = self.inputs[k]
+            directions = _rows(x._a.size, self.fast, self.rng)
+            numerical = _numerical(self.func, self.inputs, k, self.eps, directions)
+            for j, out in enumerate(outputs):
+                weights = _rows(out._a.size, self.fast, self.rng)
+                rows = _backward(out, x, weights, dtypes=dtypes)
+                if nondet < float("inf") and out.requires_grad:
+                    again = _backward(out, x, weights)
+                    if not np.allclose(rows, again, rtol=0, atol=nondet, equal_nan=True):
+                        raise GradcheckError(
+                            f"the gradient of output {j} in input {k} is nondeterministic: two "
+                            "sweeps differ"
+                        )
+                expected = numerical[j].reshape(len(directions), out._a.size) @ weights.T
+                self._compare(j, k, directions, weights, directions @ rows.T, expected, "backward")
+
+    def forward(self, chosen: list[int]) -> None:
+        """Forward mode against differences."""
+        for k in chosen:
+            directions = _rows(self.inputs[k]._a.size, self.fast, self.rng)
+            numerical = _numerical(self.func, self.inputs, k, self.eps, directions)
+            found = _forward(self.func, self.inputs, k, directions)
+            for j, (rows, expected) in enumerate(zip(found, numerical, strict=False)):
+                weights = np.eye(expected.shape[1])
+                self._compare(j, k, directions, weights, rows, expected, "forward")
+
+    def _compare(
+        self, j: int, k: int, directions: Any, weights: Any, found: Any, expected: Any, mode: str
+    ) -> None:
+        # Differences along a direction add up the errors of all its elements.
+        scale = np.abs(directions).sum(1)[:, None] * np.abs(weights).sum(1)
+        excess = np.abs(found - expected) > self.atol * scale + self.rtol * np.abs(expected)
+        if (excess | (np.isnan(found) != np.isnan(expected))).any():
+            raise GradcheckError(
+                f"Jacobian mismatch in {mode} mode for output {j} with respect to input {k}:\n"
+                f"numerical:\n{expected}\nanalytical:\n{found}"
+            )
+
+    def batched_backward(self, chosen: list[int], outputs: list[Tensor]) -> None:
+        """Several weights at once against each alone."""
+        for j, out in enumerate(outputs):
+            rows = self.rng.standard_normal((3, out._a.size))
+            if not out.requires_grad:
+                continue
+            for k in chosen:
+                x = self.inputs[k]
+                weights = wrap(rows.astype(out._a.dtype).reshape(3, *out._a.shape))
+                (g,) = grad(
+                    out, x, weights, retain_graph=True, allow_unused=True, is_grads_batched=True
+                )
+                if g is not None:
+                    self._same(g.detach()._a, _backward(out, x, rows), "gradients", j, k)
+
+    def batched_forward(self, chosen: list[int]) -> None:
+        """Several tangents at once against each alone."""
+        transforms = importlib.import_module("tapegrad.func")
+        for k in chosen:
+            x = self.inputs[k].detach()
+            rows = self.rng.standard_normal((3, x._a.size))
+
+            def along(t: Tensor, k: int = k, x: Tensor = x) -> Any:
+                def one(x: Tensor) -> Any:
+                    return tuple(
+                        _differentiable(self.func(*self.inputs[:k], x, *self.inputs[k + 1 :]))
+                    )
+
+                return transforms.jvp(one, (x,), (t,))[1]
+
+            tangents = wrap(rows.astype(x._a.dtype).reshape(3, *x._a.shape))
+            alone = _forward(self.func, self.inputs, k, rows)
+            for j, t in enumerate(transforms.vmap(along)(tangents)):
+                self._same(t.detach()._a, alone[j], "tangents", j, k)
+
+    def _same(self, found: np.ndarray, expected: np.ndarray, what: str, j: int, k: int) -> None:
+        found = found.reshape(expected.shape)
+        if not np.allclose(found, expected, self.rtol, self.atol, equal_nan=True):
+            raise GradcheckError(
+                f"batched {what} of output {j} with respect to input {k} differ from those that "
+                f"are computed alone:\n{found}\n{expected}"
+            )
+
+    def zero(self, chosen: list[int], outputs: list[Tensor], *, each: bool) -> None:
+        """Weights of zero, of all outputs and of `each` while no sweep reaches the others."""
+        live = [out for out in outputs if out.requires_grad]
+        xs = [self.inputs[k] for k in chosen]
+        for some in (live, *([out] for out in live if each and len(live) > 1)):
+            weights = [wrap(np.zeros_like(out._a)) for out in some]
+            found = grad(some, xs, weights, retain_graph=True, allow_unused=True) if some else ()
+            for k, g in zip(chosen, found, strict=False):
+                if g is not None and np.any(g._a):
+                    raise GradcheckError(
+                        f"the gradient in input {k} is not zero where the gradients of all outputs "
+                        "are: a backward is linear in them"
+                    )
 
 
 def gradgradcheck(
@@ -132,9 +297,23 @@ def gradgradcheck(
     gen_non_contig_grad_outputs: bool = False,
     raise_exception: bool = True,
     nondet_tol: float = 0.0,
-    **ignored: Any,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_fwd_over_rev: bool = False,
+    check_rev_over_rev: bool = True,
+    fast_mode: bool = False,
+    masked: bool = False,
 ) -> bool:
     """Whether second derivatives agree with central differences of the first ones.
+
+    Parameters
+    ----------
+    grad_outputs : the weights of the outputs; random ones if they are not given.
+    gen_non_contig_grad_outputs : random weights do not lie side by side in memory.
+    check_fwd_over_rev, check_rev_over_rev : in which mode the gradients are differentiated.
+
+    All other parameters are those of `gradcheck`.
 
     >>> import tapegrad as tg
     >>> x = tg.tensor([0.5, 1.0], requires_grad=True)
@@ -145,9 +324,11 @@ def gradgradcheck(
     outputs = _differentiable(func(*inputs))
     if grad_outputs is None:
         rng = np.random.default_rng(0)
-        weights = [wrap(np.asarray(rng.standard_normal(o._a.shape), o._a.dtype)) for o in outputs]
-        for w in weights:
-            w.requires_grad_()
+        weights = []
+        for o in outputs:
+            drawn = np.asarray(rng.standard_normal((*o._a.shape, 2)), o._a.dtype)[..., 0]
+            whole = drawn if gen_non_contig_grad_outputs else np.array(drawn, order="C")
+            weights.append(wrap(whole).requires_grad_())
     else:
         weights = list(_tuple(grad_outputs))
     count = len(inputs)
@@ -164,5 +345,8 @@ def gradgradcheck(
 
     return gradcheck(
         first, (*inputs, *weights), eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception,
-        nondet_tol=nondet_tol,
+        nondet_tol=nondet_tol, check_undefined_grad=check_undefined_grad,
+        check_grad_dtypes=check_grad_dtypes, check_batched_grad=check_batched_grad,
+        check_forward_ad=check_fwd_over_rev, check_backward_ad=check_rev_over_rev,
+        fast_mode=fast_mode, masked=masked,
     )  # fmt: skip

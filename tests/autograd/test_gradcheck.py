@@ -2,6 +2,8 @@
 
 import pytest
 
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")
+
 
 @pytest.fixture
 def gradcheck(tg):
@@ -172,3 +174,137 @@ def test_eps_is_the_step_of_the_differences(tg, gradcheck, x):
     gradcheck(look, (x,), eps=1e-3)
     steps = {round(float(abs(p - points[0]).max()), 9) for p in points}
     assert max(steps) in (1e-3, 2e-3)
+
+
+# -- what is asked for is done --------------------------------------------------------------------
+
+
+def function(tg, *, vjp=2.0, jvp=2.0, batched=1.0, zero=0.0):
+    """Twice the argument, with rules that are wrong where a number says so."""
+
+    class Twice(tg.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x * 2
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * vjp + (g == 0).to(g.dtype).min() * zero
+
+        @staticmethod
+        def jvp(ctx, t):
+            return t * jvp
+
+        @staticmethod
+        def vmap(info, in_dims, x):
+            return Twice.apply(x), in_dims[0]
+
+    return Twice.apply
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_the_modes_that_are_asked_for_are_checked(tg, gradcheck, x, fast):
+    right, wrong_jvp = function(tg), function(tg, jvp=7.0)
+    wrong_vjp = function(tg, vjp=3.0)
+    assert gradcheck(right, (x,), check_forward_ad=True, fast_mode=fast)
+    assert gradcheck(wrong_jvp, (x,), fast_mode=fast)
+    assert gradcheck(
+        wrong_vjp, (x,), check_backward_ad=False, check_forward_ad=True, fast_mode=fast
+    )
+    with pytest.raises(RuntimeError, match=r"(?i)numerical"):
+        gradcheck(wrong_jvp, (x,), check_forward_ad=True, fast_mode=fast)
+    with pytest.raises(RuntimeError, match=r"(?i)numerical"):
+        gradcheck(wrong_vjp, (x,), fast_mode=fast)
+    assert not gradcheck(
+        wrong_vjp, (x,), check_forward_ad=True, fast_mode=fast, raise_exception=False
+    )
+
+
+def test_forward_mode_of_several_inputs_and_outputs(tg, gradcheck, x, rng):
+    y = tg.tensor(rng.uniform(0.5, 1.0, 3), requires_grad=True)
+    n = tg.tensor([1, 2, 3])
+    assert gradcheck(
+        lambda a, n, b: (a * b, b.sum(), (a * n).exp()), (x, n, y), check_forward_ad=True,
+        check_batched_grad=True, check_batched_forward_grad=True, check_grad_dtypes=True,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_gradients_where_those_of_the_outputs_are_zero(tg, gradcheck, x, fast):
+    assert gradcheck(function(tg, zero=0.0), (x,), fast_mode=fast)
+    shifted = function(tg, zero=1.0)
+    with pytest.raises(RuntimeError):
+        gradcheck(shifted, (x,), fast_mode=fast)
+    with pytest.raises(RuntimeError):
+        gradcheck(shifted, (x,), check_undefined_grad=False, fast_mode=fast)
+
+
+def test_outputs_without_a_gradient(tg, gradcheck, x):
+    """A `backward` that is not called with zeros in their place must know of None."""
+
+    class Two(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.set_materialize_grads(False)
+            return x * 2, x * 3
+
+        @staticmethod
+        def backward(ctx, a, b):
+            return (0 if a is None else a * 2) + (1 if b is None else b * 3)
+
+    with pytest.raises((RuntimeError, TypeError)):
+        gradcheck(Two.apply, (x,))
+
+
+def test_options_that_do_not_go_together(tg, gradcheck, x):
+    with pytest.raises((ValueError, AssertionError), match="check_backward_ad"):
+        gradcheck(tg.sin, (x,), check_backward_ad=False)
+    with pytest.raises((ValueError, AssertionError), match="check_batched_grad"):
+        gradcheck(
+            tg.sin, (x,), check_backward_ad=False, check_forward_ad=True, check_batched_grad=True
+        )
+    with pytest.raises((ValueError, AssertionError), match="check_batched_forward_grad"):
+        gradcheck(tg.sin, (x,), check_batched_forward_grad=True)
+
+
+def test_options_that_are_not_known(tg, gradcheck, gradgradcheck, x):
+    for check in (gradcheck, gradgradcheck):
+        with pytest.raises(TypeError, match="atoll"):
+            check(tg.sin, (x,), atoll=1)
+
+
+@pytest.mark.tapegrad_only("sparse Tensors")
+def test_masked_is_refused(tg, gradcheck, x):
+    with pytest.raises(NotImplementedError, match="no sparse Tensors"):
+        gradcheck(tg.sin, (x,), masked=True)
+    assert gradcheck(tg.sin, (x,), masked=False)
+
+
+def test_second_derivatives_in_the_modes_that_are_asked_for(tg, gradcheck, gradgradcheck, x):
+    assert gradgradcheck(lambda t: t.sin() * t, (x,), check_fwd_over_rev=True, fast_mode=True)
+    assert gradgradcheck(
+        lambda t: t.sin() * t,
+        (x,),
+        check_fwd_over_rev=True,
+        check_rev_over_rev=False,
+        check_undefined_grad=False,
+    )
+    assert gradgradcheck(lambda t: t.exp(), (x,), check_batched_grad=True)
+    with pytest.raises((ValueError, AssertionError), match="check_"):
+        gradgradcheck(lambda t: t.exp(), (x,), check_rev_over_rev=False)
+
+
+def test_weights_that_do_not_lie_side_by_side(tg, gradgradcheck, x):
+    seen = []
+
+    def f(t):
+        y = t * t
+        y.register_hook(lambda g: seen.append(g.is_contiguous()))
+        return y
+
+    assert gradgradcheck(f, (x,), gen_non_contig_grad_outputs=True)
+    assert False in seen
