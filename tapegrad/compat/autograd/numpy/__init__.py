@@ -6,17 +6,15 @@
 10.0
 """
 
-from __future__ import annotations
-
-from typing import Any
+from typing import Any as _Any
 
 import numpy as _np
 
-from tapegrad.functions.shapes import clone, reshape
-from tapegrad.tensor import Tensor
+from tapegrad.functions import shapes as _shapes
+from tapegrad.tensor import Tensor as _Tensor
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _Any:
     return getattr(_np, name)
 
 
@@ -24,13 +22,13 @@ def __dir__() -> list[str]:
     return dir(_np)
 
 
-def _has_tensor(x: Any) -> bool:
+def _has_tensor(x: _Any) -> bool:
     if isinstance(x, (list, tuple)):
         return any(map(_has_tensor, x))
-    return isinstance(x, Tensor)
+    return isinstance(x, _Tensor)
 
 
-def array(A: Any, dtype: Any = None, **kwargs: Any) -> Any:
+def array(A: _Any, dtype: _Any = None, **kwargs: _Any) -> _Any:
     """NumPy's, and Tensors put together if there are any in it.
 
     >>> import tapegrad.compat.autograd.numpy as np
@@ -45,14 +43,16 @@ def array(A: Any, dtype: Any = None, **kwargs: Any) -> Any:
     kwargs.pop("copy", None)
     if kwargs:
         raise TypeError(f"`array` of what is differentiated takes no {sorted(kwargs)}")
-    made: Any = clone(A) if isinstance(A, Tensor) else _np.stack([array(part) for part in A])
+    made: _Any = (
+        _shapes.clone(A) if isinstance(A, _Tensor) else _np.stack([array(part) for part in A])
+    )
     if dtype is not None:
         made = _np.astype(made, dtype)
     missing = max(least - made.ndim, 0)
-    return reshape(made, (1,) * missing + tuple(made.shape)) if missing else made
+    return _shapes.reshape(made, (1,) * missing + tuple(made.shape)) if missing else made
 
 
-def asarray(a: Any, dtype: Any = None, **kwargs: Any) -> Any:
+def asarray(a: _Any, dtype: _Any = None, **kwargs: _Any) -> _Any:
     """NumPy's, or a Tensor as it is.
 
     >>> import tapegrad.compat.autograd.numpy as np
@@ -60,7 +60,7 @@ def asarray(a: Any, dtype: Any = None, **kwargs: Any) -> Any:
     >>> grad(lambda x: np.sum(np.asarray(x)))(np.ones(2))
     array([1., 1.])
     """
-    if isinstance(a, Tensor) and dtype is None:
+    if isinstance(a, _Tensor) and dtype is None:
         return a
     return array(a, dtype, **kwargs) if _has_tensor(a) else _np.asarray(a, dtype, **kwargs)
 
@@ -68,7 +68,7 @@ def asarray(a: Any, dtype: Any = None, **kwargs: Any) -> Any:
 asanyarray = ascontiguousarray = asarray
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
+def full(shape: _Any, fill_value: _Any, dtype: _Any = None) -> _Any:
     """NumPy's, or a Tensor spread over a shape.
 
     >>> import tapegrad.compat.autograd.numpy as np
@@ -76,19 +76,19 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
     >>> grad(lambda x: np.sum(np.full((2, 3), x)))(1.0)
     6.0
     """
-    if not isinstance(fill_value, Tensor):
+    if not isinstance(fill_value, _Tensor):
         return _np.full(shape, fill_value, dtype)
     return array(_np.broadcast_to(fill_value, shape), dtype)
 
 
-def full_like(a: Any, fill_value: Any, dtype: Any = None) -> Any:
-    """An array, or a Tensor, of the shape of another one.
+def full_like(a: _Any, fill_value: _Any, dtype: _Any = None) -> _Any:
+    """An array, or a _Tensor, of the shape of another one.
 
     >>> import tapegrad.compat.autograd.numpy as np
     >>> np.full_like(np.ones(2), 3.0)
     array([3., 3.])
     """
-    if not isinstance(fill_value, Tensor) and not isinstance(a, Tensor):
+    if not isinstance(fill_value, _Tensor) and not isinstance(a, _Tensor):
         return _np.full_like(a, fill_value, dtype)
     return full(_np.shape(a), fill_value, dtype)
 

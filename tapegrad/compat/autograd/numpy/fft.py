@@ -1,11 +1,11 @@
 """NumPy's own `numpy.fft`."""
 
-from typing import Any
+from typing import Any as _Any
 
 from numpy import fft as _module
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _Any:
     return getattr(_module, name)
 
 

@@ -1,11 +1,11 @@
 """NumPy's own `numpy.random`."""
 
-from typing import Any
+from typing import Any as _Any
 
 from numpy import random as _module
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _Any:
     return getattr(_module, name)
 
 

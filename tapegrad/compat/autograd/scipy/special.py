@@ -6,25 +6,23 @@
 (array([0.5, 0.5]), -0.5772156649015329)
 """
 
-from __future__ import annotations
+import importlib as _importlib
+from typing import Any as _Any
 
-import importlib
-from typing import Any
+import numpy as _np
 
-import numpy as np
-
-from tapegrad.tensor import Tensor
+from tapegrad.tensor import Tensor as _Tensor
 
 
-def __getattr__(name: str) -> Any:
-    return getattr(importlib.import_module("scipy.special"), name)
+def __getattr__(name: str) -> _Any:
+    return getattr(_importlib.import_module("scipy.special"), name)
 
 
 def __dir__() -> list[str]:
-    return dir(importlib.import_module("scipy.special"))
+    return dir(_importlib.import_module("scipy.special"))
 
 
-def logsumexp(x: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -> Any:
+def logsumexp(x: _Any, axis: _Any = None, b: _Any = None, keepdims: bool = False) -> _Any:
     """The logarithm of the sum of exponentials, weighted by `b`.
 
     >>> import numpy as np
@@ -32,13 +30,13 @@ def logsumexp(x: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -
     >>> logsumexp(np.zeros((2, 3)), axis=1)
     array([1.09861229, 1.09861229])
     """
-    if not isinstance(x, Tensor) and not isinstance(b, Tensor):
+    if not isinstance(x, _Tensor) and not isinstance(b, _Tensor):
         return __getattr__("logsumexp")(x, axis=axis, b=b, keepdims=keepdims)
-    top = np.max(x.detach() if isinstance(x, Tensor) else x, axis=axis, keepdims=True)
-    terms = np.exp(x - top)
-    total = np.sum(terms if b is None else b * terms, axis=axis, keepdims=True)
-    found = np.log(total) + top
-    return found if keepdims else np.squeeze(found, axis=axis)
+    top = _np.max(x.detach() if isinstance(x, _Tensor) else x, axis=axis, keepdims=True)
+    terms = _np.exp(x - top)
+    total = _np.sum(terms if b is None else b * terms, axis=axis, keepdims=True)
+    found = _np.log(total) + top
+    return found if keepdims else _np.squeeze(found, axis=axis)
 
 
 __all__ = ["logsumexp"]
