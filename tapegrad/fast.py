@@ -21,6 +21,7 @@ import numpy as np
 
 from tapegrad.arrays import native_array, refuse_operand
 from tapegrad.layouts import classes, matrix_layout
+from tapegrad.numpy_mode import numpys
 from tapegrad.ops.core import Formula, Op
 from tapegrad.ops.elementwise import Lazy
 from tapegrad.record import resolve, run
@@ -79,20 +80,19 @@ def _constant(value: float, dtype: np.dtype[Any], known: dict[float, np.ndarray]
 
 
 def as_operand(x: Any) -> Any:
-    """An operand that the general road takes: a Tensor, an array or a number; lists are arrays."""
+    """An operand that the general road takes: a Tensor, an array or a number; a list is an array."""
     if isinstance(x, (Tensor, bool, int, float, complex)) or type(x) is Specimen:
         return x
     if isinstance(x, (np.ndarray, np.generic)):
         if type(x) is not np.ndarray and isinstance(x, np.ndarray):
             refuse_operand(type(x))
         return native_array(x, "")
-    if isinstance(x, (list, tuple)):
+    if isinstance(x, (list, tuple)) and numpys():
         array = np.asarray(x)
         if array.dtype.kind in "biufc":
             return array
     raise TypeError(
-        "an operand must be a Tensor, a NumPy array, a number or a list of numbers, got "
-        f"{type(x).__name__}"
+        f"an operand must be a Tensor, a NumPy array or a number, got {type(x).__name__}"
     )
 
 

@@ -23,7 +23,7 @@ PACKAGE = ROOT / "tapegrad"
 LAYERS = (
     {"shapes", "dtypes", "devices", "cuda"},
     {"tape"},
-    {"storage", "printing", "size", "specimen", "cpython", "call_site", "arrays"},
+    {"storage", "printing", "size", "specimen", "numpy_mode", "cpython", "call_site", "arrays"},
     {"kernels"},  # compiled code that knows no operation
     {"ops"},
     {"kernels.symbols", "kernels.table"},  # they read the table of operations

@@ -32,7 +32,7 @@ from tapegrad.functions import (
     windows,
 )
 from tapegrad.functions.arguments import numpy_names
-from tapegrad.functions.mixed import numpys
+from tapegrad.numpy_mode import numpys
 from tapegrad.tape import Tape
 from tapegrad.tensor import Tensor
 from tapegrad.views import view_of

@@ -4,46 +4,18 @@ For NumPy a number beside an index array is an index array of no dimensions: ``x
 two of them, apart from each other, so the dimension that they choose comes first.  For PyTorch a
 number selects before the arrays choose: that dimension stays where the one array stands.
 
-A user's Tensors follow PyTorch.  The Tensors that stand for arrays inside of a transform follow
-NumPy, as the function would without it; inside of those of `tapegrad.func`, PyTorch again.
+A user's Tensors follow PyTorch, those that stand for arrays NumPy: see `tapegrad.numpy_mode`.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
+from tapegrad.numpy_mode import numpys
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor
-
-
-class _State(threading.local):
-    def __init__(self) -> None:
-        self.torchs = False
-
-
-_state = _State()
-
-
-@contextmanager
-def torchs_rule() -> Iterator[None]:
-    """PyTorch's rule, within a transform too."""
-    before, _state.torchs = _state.torchs, True
-    try:
-        yield
-    finally:
-        _state.torchs = before
-
-
-def numpys() -> bool:
-    """Whether Tensors stand for arrays now, inside of a transform: NumPy's rules hold."""
-    tape = current.tape
-    inside = tape.depth or any(at.traces for at in tape.levels)
-    return bool(inside) and not _state.torchs
 
 
 def selects(part: Any) -> bool:

@@ -16,8 +16,8 @@ from tapegrad.functions import indexing, products, rounding, scans, shapes, tili
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import numpy_names
 from tapegrad.functions.inplace import copy_, fill_
-from tapegrad.functions.mixed import numpys
 from tapegrad.numpy_face.nearest import lost
+from tapegrad.numpy_mode import numpys
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor
 

@@ -183,6 +183,10 @@ def test_outside_of_transforms_and_in_those_of_func_methods_are_pytorchs():
     np.testing.assert_allclose(tg.func.jvp(lambda x: x.std(), (x,), (x,))[0].item(), B.std(ddof=1))
 
 
-def test_pythons_lists_that_hold_no_numbers_are_no_operands():
-    with pytest.raises(TypeError, match="a list of numbers, got list"):
-        tg.ones(2) + ["a", "b"]
+def test_lists_are_operands_where_tensors_stand_for_arrays():
+    with pytest.raises(TypeError, match="a NumPy array or a number, got list"):
+        tg.ones(2) + [1.0, 2.0]
+    with pytest.raises(TypeError, match="a NumPy array or a number, got list"):
+        tg.grad(lambda x: np.sum(x + ["a", "b"]))(np.ones(2))
+    with pytest.raises(TypeError, match="a NumPy array or a number, got list"):
+        tg.func.grad(lambda x: (x + [1.0, 2.0]).sum())(tg.ones(2))
