@@ -24,8 +24,8 @@ from tapegrad.tensor import F8, SHORT, Tensor
 
 # Compiled code, of (Tensor, Plan): the Tensor, or None where it refuses; see `tapegrad.road`.
 compiled: Callable[[Tensor, Plan], Tensor | None] | None = None
-TIMES = 8  # calls until a plan is made; and until its loop is compiled, if it is not on disk
-MANY = 200
+TIMES = 8  # calls until a plan is made, if its loop is on disk
+MANY = 200  # calls until it is compiled in the background, and between looks whether it is there
 KNOWN = 4096
 
 
@@ -93,7 +93,7 @@ def remember(op: Op, x: Tensor, y: Tensor, params: dict[str, Any], key: Key) -> 
     if len(_met) >= KNOWN:
         _met.clear()
     _met[key] = times
-    if times not in (TIMES, MANY) or (x._s >= 0 and y._s < 0):
+    if (times != TIMES and times % MANY) or (x._s >= 0 and y._s < 0):
         return
     if x._s < 0:
         if way := passes(op, x._a, y._a, params):
@@ -106,7 +106,7 @@ def remember(op: Op, x: Tensor, y: Tensor, params: dict[str, Any], key: Key) -> 
         return
     from tapegrad.kernels import table
 
-    loop = table.loop_along(op, compiling=times == MANY)
+    loop = table.loop_along(op, asking=times >= MANY)
     if loop:
         _know(key, _plan(op, x._a, y._a, params, layout, (loop, lies)))
 

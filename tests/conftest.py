@@ -7,6 +7,7 @@ marked `tapegrad_only`. PyTorch is imported in that case alone.
 
 import gc
 import importlib
+import os
 import sys
 
 import numpy as np
@@ -29,6 +30,8 @@ def pytest_configure(config):
         "tapegrad_only(reason): tapegrad deliberately differs from PyTorch, or has no counterpart",
     )
     config.addinivalue_line("markers", "slow: takes many seconds; runs only with --slow")
+    # What is compiled late would be by processes that outlive the tests.
+    os.environ["TAPEGRAD_BACKGROUND"] = "0"
 
 
 def pytest_collection_modifyitems(config, items):

@@ -22,7 +22,7 @@ def at_once(monkeypatch):
     monkeypatch.setattr(along, "TIMES", 1)
     monkeypatch.setattr(along, "_plans", {})
     monkeypatch.setattr(along, "_met", {})
-    monkeypatch.setattr(table, "loop_along", lambda op, compiling: table._along(op))
+    monkeypatch.setattr(table, "loop_along", lambda op, asking: table._along(op))
     monkeypatch.setattr(current, "tape", Tape())
 
 

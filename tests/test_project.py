@@ -46,6 +46,7 @@ LAYERS = (
     {"func", "autograd.functional", "autograd.forward_ad"},  # PyTorch's names for transforms
     {"compiler"},
     {"__init__"},
+    {"__main__"},
 )
 RANK = {entry: rank for rank, layer in enumerate(LAYERS) for entry in layer}
 

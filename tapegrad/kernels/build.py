@@ -15,18 +15,22 @@ import re
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tapegrad.kernels import ahead, lookup
 from tapegrad.kernels import cache as disk
-from tapegrad.kernels import lookup
 
 _lock = threading.RLock()
 _kept: list[Any] = []  # engines own their code: they live as long as the process
-_SAID = 1.0  # seconds of compiling after which a line says what is going on
-_spent = 0.0
-_told = False
+# Seconds of compiling in a row after which a line says what is going on; and between rows.
+_SAID = _APART = 1.0
+_spent = 0.0  # in this row
+_until = 0.0  # when the last compilation ended
+_told = False  # in this row
 
 # What machine code may call: LLVM turns loops into the first three, the rest is the C library's
 # mathematics.  The engine does not find them by itself unless Numba happens to be loaded.
@@ -103,14 +107,21 @@ def load(name: str, source: str, arity: int) -> int:
         key = _key(name, source, arity)
         code = disk.read(key)
         if code is None:
-            code = _compile(name, source, arity)
+            with _announced():
+                code = _compile(name, source, arity)
             disk.write(key, code)
         return _link(code)
 
 
-def is_compiled(name: str, source: str, arity: int) -> bool:
-    """Whether `load` would find the function on disk."""
-    return disk.read(_key(name, source, arity)) is not None
+def is_compiled(name: str, source: str, arity: int, *, asking: bool = False) -> bool:
+    """Whether `load` would find the function on disk.
+
+    Where it would not, and `asking`, the function is compiled in the background.
+    """
+    found = disk.read(_key(name, source, arity)) is not None
+    if asking and not found:
+        ahead.ask(name, source, arity)
+    return found
 
 
 def _key(name: str, source: str, arity: int) -> str:
@@ -174,7 +185,8 @@ def assembled(text: str, level: int = 3, ready: str = "") -> tuple[Any, Any]:
         if code is None:
             taken = _TAKEN[level > 1] * len(text) + _TAKEN[True] * len(ready)
             _reserve(_BESIDE + taken)
-            code = bytes(_machine(level).emit_object(_module(text, level, ready)))
+            with _announced():
+                code = bytes(_machine(level).emit_object(_module(text, level, ready)))
             disk.write(key, code)
         _reserve(_BESIDE + 4 * len(code))
         return _loaded(code)
@@ -211,7 +223,6 @@ def _compile(name: str, source: str, arity: int) -> bytes:
 
     from tapegrad.kernels.flags import entry_point, unoptimised
 
-    started = time.perf_counter()
     namespace: dict[str, Any] = {}
     with unoptimised():
         exec(compile(source, f"<kernel {name}>", "exec"), namespace)
@@ -222,9 +233,7 @@ def _compile(name: str, source: str, arity: int) -> bytes:
     _close(module)
     _optimise(module)
     _call_through_table(module)
-    code = _machine().emit_object(module)
-    _tell(time.perf_counter() - started)
-    return bytes(code)
+    return bytes(_machine().emit_object(module))
 
 
 _DEFINITION = re.compile(r"^(define [^\n]*?\))((?: [^\n]*)?) \{$", re.MULTILINE)
@@ -336,14 +345,43 @@ def _close(module: Any) -> None:
     module.link_in(llvm.parse_assembly("\n".join(text)))
 
 
-def _tell(seconds: float) -> None:
-    global _spent, _told
-    _spent += seconds
-    if _spent > _SAID and not _told:
-        _told = True
-        where = disk.folder()
-        print(
-            "tapegrad: compiling kernels for this machine; "
-            + (f"they are kept in {where}" if where else "they are not kept on disk"),
-            file=sys.stderr,
-        )
+@contextmanager
+def _announced() -> Iterator[None]:
+    """Say that something is being compiled while that takes more than a moment.
+
+    What is compiled in a row counts as one.
+    """
+    global _spent, _until, _told
+    started = time.perf_counter()
+    if started - _until > _APART:
+        _spent, _told = 0.0, False
+    timer = None
+    if not _told:
+        timer = threading.Timer(_SAID - _spent, _tell)
+        timer.daemon = True
+        try:
+            timer.start()
+        except RuntimeError:  # no thread is started while the interpreter ends
+            _tell()
+    try:
+        yield
+    finally:
+        if timer is not None:
+            timer.cancel()
+        _until = time.perf_counter()
+        _spent += _until - started
+
+
+def _tell() -> None:
+    global _told
+    _told = True
+    where = disk.folder()
+    if sys.stderr is None:
+        return
+    print(
+        f"tapegrad: compiling for this machine, once, for some seconds; the code is kept in {where}"
+        if where
+        else "tapegrad: compiling for some seconds, in every process: no code is kept on disk",
+        file=sys.stderr,
+        flush=True,
+    )

@@ -104,9 +104,10 @@ def forward(op: Op, dtype: str, scalars: int) -> Kernel | None:
     return Kernel(address, _function(address))
 
 
-def is_compiled(op: Op, dtype: str, scalars: int) -> bool:
-    """Whether `forward` would find its loop on disk."""
-    return build.is_compiled("kernel", symbols.forward_source(op, dtype, scalars), _ARGUMENTS)
+def is_compiled(op: Op, dtype: str, scalars: int, *, asking: bool) -> bool:
+    """Whether `forward` would find its loop on disk; see `build.is_compiled`."""
+    source = symbols.forward_source(op, dtype, scalars)
+    return build.is_compiled("kernel", source, _ARGUMENTS, asking=asking)
 
 
 @cache
@@ -131,9 +132,12 @@ def _along(op: Op) -> int:
     return build.load(op.name, _source("along"), _ARGUMENTS)
 
 
-def loop_along(op: Op, *, compiling: bool) -> int:
-    """The address of the loop of an operation along dimensions; 0: it is not compiled yet."""
-    if compiling or build.is_compiled(op.name, _source("along"), _ARGUMENTS):
+def loop_along(op: Op, *, compiling: bool = False, asking: bool = False) -> int:
+    """The address of the loop of an operation along dimensions; 0: it is not compiled yet.
+
+    With `compiling` it is compiled at once, with `asking` in the background.
+    """
+    if compiling or build.is_compiled(op.name, _source("along"), _ARGUMENTS, asking=asking):
         return _along(op)
     return 0
 
@@ -166,10 +170,13 @@ def _source(name: str) -> str:
     return (Path(__file__).parent / f"{name}.py").read_text()
 
 
-def wide(*, compiling: bool) -> int:
-    """The address of the compiled road of large arrays; 0: it is not compiled yet."""
+def wide(*, compiling: bool = False, asking: bool = False) -> int:
+    """The address of the compiled road of large arrays; 0: it is not compiled yet.
+
+    With `compiling` it is compiled at once, with `asking` in the background.
+    """
     source = _source("road/wide")
-    if compiling or build.is_compiled("wide", source, _ARGUMENTS):
+    if compiling or build.is_compiled("wide", source, _ARGUMENTS, asking=asking):
         return build.load("wide", source, _ARGUMENTS)
     return 0
 

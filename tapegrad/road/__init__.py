@@ -5,8 +5,8 @@ behind `Op.short`, and as methods of the Tensor.  For each way to call an operat
 instructions that name it and go on to the one function behind all.
 
 The code is compiled once per machine.  Where that was done the road is open from the first
-compiled sweep on, or once a tape was full; where it was not, it is done when some ten thousands of
-records have been made.
+compiled sweep on, or once a tape was full; where it was not, another process does it when some ten
+thousands of records have been made, and the road opens when a tape is full after that.
 """
 
 from __future__ import annotations
@@ -137,19 +137,24 @@ def possible() -> bool:
     return layout.as_listed() and platform.machine() in SERIOUS and sys.platform != "win32"
 
 
-def _compiled() -> bool:
-    return all(build.is_compiled(name, _source(name), _ARITY) for name in ("call", "deliver"))
+def _compiled(asking: bool) -> bool:
+    found = [  # all are asked for
+        build.is_compiled(name, _source(name), _ARITY, asking=asking)
+        for name in ("call", "deliver")
+    ]
+    return all(found)
 
 
-def open_road(*, compiling: bool = True) -> bool:
+def open_road(*, compiling: bool = True, asking: bool = False) -> bool:
     """Open the compiled road, and say whether it is open now.
 
-    With `compiling=False` only where this machine has compiled it before.
+    With `compiling=False` only where this machine has compiled it before; with `asking` it is
+    compiled in the background then.
     """
     global road
     with _opening:
         if road is None:
-            if not possible() or not (compiling or _compiled()):
+            if not possible() or not (compiling or _compiled(asking)):
                 return False
             made = Road()
             if not as_expected(made.frame.words):
@@ -165,7 +170,5 @@ def when_full() -> None:
     """Told when a tape is full: where many records are made the road is worth its while."""
     global _full
     _full += 1
-    if _full >= HOT:
-        Tape.full = None
     if _full == 1 or _full >= HOT:
-        open_road(compiling=_full >= HOT)
+        open_road(compiling=False, asking=_full >= HOT)

@@ -63,9 +63,9 @@ _SLOTS = {
 SERIOUS = {"x86_64": 0x0D, "AMD64": 0x0D, "aarch64": 0x07, "arm64": 0x07}
 _OPERANDS = {"a": at.FIRST, "b": at.SECOND, "y": at.RESULT, "0": at.NULL}
 _TAPE = sys.intern("tape")
-# Calls on large arrays until the road for them is compiled: that takes some four seconds, once per
-# machine, and saves some ten microseconds of each call.
-WANTED = 2000
+# Calls on large arrays until the road for them is compiled, and between looks whether it is there:
+# that takes some four seconds, once per machine, and saves some ten microseconds of each call.
+WANTED = 1000
 
 
 class _Ufunc(ctypes.Structure):
@@ -347,9 +347,8 @@ class Frame:
             if type(found) is Tensor and found._s != -1:
                 scalars, dtype = _numbers(args, found._a), "f8" if found._s >= 0 else "f4"
                 times = met[scalars, dtype] = met.get((scalars, dtype), 0) + 1
-                if times == along.MANY or (
-                    times == along.TIMES and kernels.is_compiled(op, dtype, scalars)
-                ):
+                looking = times == along.TIMES or times % along.MANY == 0
+                if looking and kernels.is_compiled(op, dtype, scalars, asking=times >= along.MANY):
                     loop = kernels.forward(op, dtype, scalars)
                     if loop is not None:
                         first = at.STEPS if dtype == "f8" else at.NARROW_STEPS
@@ -390,10 +389,10 @@ class Frame:
         self._line(self.totals, code, one, s < 0, 0, word, aux, id(extra))
 
     def open_large(self) -> None:
-        """Open the road of large arrays: if it is compiled, or was wanted often enough."""
+        """Open the road of large arrays if it is compiled; ask for it if that was wanted often."""
         self.wanted += 1
-        if self.wanted in (1, WANTED):
-            self.put(WIDE_CALL=kernels.wide(compiling=self.wanted > 1))
+        if self.wanted == 1 or self.wanted % WANTED == 0:
+            self.put(WIDE_CALL=kernels.wide(asking=self.wanted > 1))
 
     def learn_large(self, code: int, scalars: int) -> None:
         """Fill in by what an operation on large arrays is computed."""

@@ -1,0 +1,87 @@
+"""``python -m tapegrad compile``: compile ahead what is otherwise compiled when it is needed.
+
+The code goes to the disk cache: once per machine, for all programs.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from tapegrad import road
+from tapegrad.kernels import ahead, build, cache, table
+from tapegrad.ops import along
+from tapegrad.ops.core import ELEMENTWISE, Op, by_code
+from tapegrad.ops.core import table as operations
+
+USAGE = """usage: python -m tapegrad compile
+
+Compile for this machine what gradients, operations on small arrays and operations along dimensions
+are computed with, into the folder of TAPEGRAD_CACHE_DIR (or the user's cache).  Programs that run
+later then compile only what is rare, and what `tapegrad.jit` is given."""
+
+
+def everything() -> Iterator[tuple[str, Callable[[], object]]]:
+    """What most programs need, each under a name: first what takes longest."""
+    yield "the sweep", table.walk
+    yield "operations on small arrays", road.open_road
+    yield "operations on large arrays", partial(table.wide, compiling=True)
+    for name in sorted(along.ALONG):
+        yield name, partial(table.loop_along, operations[name], compiling=True)
+    for op in by_code:
+        for k in range(len(op.formulas)):
+            for scalars in patterns(op, k):
+                yield f"the gradient of {op.name}", partial(table.adjoint, op, k, "f8", scalars)
+
+
+def patterns(op: Op, k: int) -> list[int]:
+    """Which operands are numbers, as bits: none, or the other one."""
+    return [0, 1 << (1 - k)] if op.kind is ELEMENTWISE and len(op.inputs) == 2 else [0]
+
+
+def compile_all() -> int:
+    """Compile, with a line that says how far that is."""
+    where = cache.folder()
+    if where is None:
+        print("tapegrad: nothing is kept on disk (TAPEGRAD_CACHE=0)", file=sys.stderr)
+        return 1
+    started, tasks = time.perf_counter(), list(everything())
+    shown = sys.stderr.isatty()
+    for number, (name, task) in enumerate(tasks):
+        if shown:
+            print(
+                f"\r\x1b[K[{number + 1}/{len(tasks)}] {name}", end="", file=sys.stderr, flush=True
+            )
+        task()
+    seconds = time.perf_counter() - started
+    before = "\r\x1b[K" if shown else ""
+    print(f"{before}tapegrad: compiled into {where} in {seconds:.0f} s", file=sys.stderr)
+    return 0
+
+
+def compile_asked() -> int:
+    """Compile what another process asked for."""
+    requests = ahead.read_requests()
+    with ahead.alone():
+        for name, source, arity in requests:
+            build.load(name, source, arity)
+        if "call" in {name for name, _, _ in requests}:
+            road.open_road()  # its ways in are compiled, too
+    return 0
+
+
+def main(arguments: list[str]) -> int:
+    """Do what the command line says."""
+    match arguments:
+        case ["compile"]:
+            return compile_all()
+        case ["compile", "--asked"]:
+            return compile_asked()
+    print(USAGE, file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
