@@ -51,6 +51,8 @@ def _chosen(argnums: Any, args: tuple[Any, ...], name: str, kind: type[Exception
         raise RuntimeError(
             f"`func.{name}`: argnums is an int or a non-empty tuple of ints, got {argnums!r}"
         )
+    if len({k % max(len(args), 1) for k in given}) != len(given):
+        raise RuntimeError(f"`func.{name}`: argnums={argnums!r} names an argument twice")
     for k in given:
         if not -len(args) <= k < len(args):
             raise RuntimeError(
@@ -97,7 +99,14 @@ def _checking(
                     f"`func.{name}` with `has_aux=True`: {name_of(func)} must return a pair "
                     f"(output, aux), got {type(found).__name__}"
                 )
-            y = found[0]
+            y, aux = found
+            for x in flatten(aux)[0]:
+                if not isinstance(x, Tensor):
+                    raise RuntimeError(
+                        f"`func.{name}` with `has_aux=True`: what {name_of(func)} returns besides "
+                        f"its output must be made of Tensors, got {type(x).__name__}: keep it "
+                        f"outside, or use `tapegrad.{_COUNTERPART.get(name, name)}`"
+                    )
         check(y, f"`func.{name}`: {name_of(func)}")
         return found
 
@@ -117,7 +126,10 @@ def _scalar(y: Any, who: str) -> None:
 
 
 def _only_tensors(y: Any, who: str) -> None:
-    for x in flatten(y)[0]:
+    leaves = flatten(y)[0]
+    if not leaves:
+        raise RuntimeError(f"{who} must return at least one Tensor, got {y!r}")
+    for x in leaves:
         if not isinstance(x, Tensor):
             raise RuntimeError(f"{who} must return Tensors only, got {type(x).__name__}")
 
@@ -378,6 +390,7 @@ def vmap(
         outside="out_dims",
         named_axis=None,
         randomness=randomness,
+        lent=False,
     )
 
     @functools.wraps(func, updated=())

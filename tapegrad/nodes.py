@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tapegrad.ops.core import by_code
 from tapegrad.shapes import shapes
-from tapegrad.tape import CLASS_SHIFT, CODE_MASK, SCALAR, SHAPE, SPENT, WORD, Record, Tape
+from tapegrad.tape import CLASS_SHIFT, CODE_MASK, SCALAR, SHAPE, SPENT, WORD, Record, Tape, current
 
 if TYPE_CHECKING:
     from tapegrad.tensor import Tensor
@@ -125,6 +125,17 @@ def node(tape: Tape, position: int, variable: Tensor | None = None) -> GradFn:
     if found is None:
         found = _types[name] = type(name, (GradFn,), {"__slots__": (), "__doc__": GradFn.__doc__})
     return found(tape, position, variable)
+
+
+def leaf_node(leaf: Tensor) -> GradFn:
+    """What adds gradients to a leaf."""
+    return node(current.tape, 0, leaf)
+
+
+def output_of(tape: Tape, index: int) -> tuple[int, int]:
+    """The position of the Function of which a record is one result, and which; (0, 0) of none."""
+    entry = tape.keep[index]
+    return getattr(entry, "main", 0), getattr(entry, "j", 0)
 
 
 def output(tape: Tape, position: int) -> int:

@@ -12,7 +12,12 @@ import numpy as np
 from tapegrad import storage
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.autograd.hooks import end_sweep, ending, run_functions
-from tapegrad.autograd.node_hooks import adding, after_accumulating, before_accumulating
+from tapegrad.autograd.node_hooks import (
+    GradientEdge,
+    adding,
+    after_accumulating,
+    before_accumulating,
+)
 from tapegrad.autograd.sweep import NOT_USED, Sweep, alone, deliver, swept_at_once
 from tapegrad.kernels import layout
 from tapegrad.kernels.layout import SMALL
@@ -124,7 +129,7 @@ def grad(
     """
     special = create_graph or allow_unused or is_grads_batched or materialize_grads
     if not special:
-        wanted = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+        wanted: list[Any] = [inputs] if isinstance(inputs, Tensor) else list(inputs)
         sweep = _from_one(outputs, grad_outputs, wanted, bool(retain_graph))
         if sweep is not None:
             delivered: tuple[Tensor, ...] | Literal[False] = deliver(sweep, wanted)
@@ -282,7 +287,8 @@ def sweeping_lifted(grad: Any, backward: Any) -> None:
 
 def _sequence(given: Any, name: str) -> list[Tensor]:
     """A list of Tensors that know their place."""
-    found = [given] if isinstance(given, Tensor) else list(given)
+    edges = [given] if isinstance(given, (Tensor, GradientEdge)) else list(given)
+    found = [t.tensor() if isinstance(t, GradientEdge) else t for t in found]
     for t in found:
         if not isinstance(t, Tensor):
             raise TypeError(f"`{name}` takes Tensors, got {type(t).__name__}")

@@ -342,10 +342,24 @@ class Function:
                 return cls.forward(context, *args)
             out = cls.forward(*args)
             cls.setup_context(context, args, out)
+            if context._to_save or context._for_forward:
+                _refuse_passed_on(cls, context, args, out)
             return out
         finally:
             tape.enabled = enabled
             tape.set_mode()
+
+
+def _refuse_passed_on(cls: Any, context: Context, args: tuple[Any, ...], out: Any) -> None:
+    """Refuse to save an argument that is a result as well: nobody can say which is meant."""
+    outputs = out if isinstance(out, (tuple, list)) else (out,)
+    for t in (*context._to_save, *(context._for_forward or ())):
+        both = any(t is a for a in args) and any(t is o for o in outputs)
+        if both and isinstance(t, Tensor) and not any(t is d for d in context._dirty):
+            raise RuntimeError(
+                f"`{cls.__name__}` saves an argument that `forward` returned as it is: return a "
+                "view of it, `x.view_as(x)`, and save that or the argument"
+            )
 
 
 def _not_loaded(cls: Any, args: tuple[Any, ...]) -> Any:

@@ -9,15 +9,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 from tapegrad.autograd.hooks import Handle, Handles, at_end, register_hook
+from tapegrad.autograd.node_hooks import GradientEdge, get_gradient_edge
 from tapegrad.inplace import changed
 from tapegrad.nodes import GradFn
 from tapegrad.tape import Tape, current
 from tapegrad.tensor import Tensor
 
 __all__ = [
+    "GradientEdge",
     "Node",
     "allow_mutation_on_saved_tensors",
     "disable_saved_tensors_hooks",
+    "get_gradient_edge",
     "increment_version",
     "register_multi_grad_hook",
     "save_on_cpu",

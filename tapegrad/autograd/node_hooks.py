@@ -4,15 +4,62 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from tapegrad.autograd.hooks import Handle, Hooks, at_record, next_key, run_functions
 from tapegrad.autograd.pullback import Wanted, contributions, spec_at
-from tapegrad.nodes import GradFn
+from tapegrad.nodes import GradFn, leaf_node, output_of
 from tapegrad.tape import HOOKED, SPENT, WORD, Tape, current
-from tapegrad.tensor import Tensor, noted, wrap
+from tapegrad.tensor import Tensor, noted, placed, wrap
 
 Grads = tuple[Tensor | None, ...]
+
+
+class GradientEdge(NamedTuple):
+    """A place where gradients arrive: a record, and which of its results.
+
+    >>> import tapegrad as tg
+    >>> x = tg.tensor(3.0, requires_grad=True).clone()
+    >>> edge = tg.autograd.graph.get_gradient_edge(x)
+    >>> tg.autograd.grad(x * x, edge)
+    (tensor(6.),)
+    """
+
+    node: GradFn
+    output_nr: int
+
+    def tensor(self) -> Tensor:
+        """A Tensor that stands there."""
+        node, tape = self.node, self.node.tape
+        if node.variable is not None:
+            return node.variable
+        index = tape.index(node.position)
+        if index < 0:
+            raise RuntimeError(f"{node!r} was released and reclaimed")
+        if len(getattr(tape.keep[index], "outputs", ())) > 1:  # each has a record, further on
+            ours = (node.position, self.output_nr)
+            records = range(index + 1, len(tape))
+            index = next(k for k in records if output_of(tape, k) == ours)
+        spec = spec_at(tape, index)
+        unread = np.broadcast_to(np.zeros((), spec.dtype), spec.shape)
+        return placed(unread, tape, tape.tokens[index])
+
+
+def get_gradient_edge(tensor: Tensor) -> GradientEdge:
+    """Where the gradient of a Tensor arrives, for `inputs` of `grad` and `backward`.
+
+    >>> import tapegrad as tg
+    >>> tg.autograd.graph.get_gradient_edge(tg.ones(1, requires_grad=True)).output_nr
+    0
+    """
+    if not tensor.requires_grad:
+        raise RuntimeError("`get_gradient_edge` takes a Tensor that requires grad")
+    node = tensor.grad_fn
+    if node is None:
+        return GradientEdge(leaf_node(tensor), 0)
+    return GradientEdge(node, tensor.output_nr)
 
 
 def call(self: GradFn, *grads: Tensor | None) -> Any:

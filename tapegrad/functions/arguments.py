@@ -66,7 +66,7 @@ def has_dims(x: Tensor, name: str) -> Tensor:
 
 def whole_number(n: Any, name: str, which: str) -> int:
     """An argument that is a whole number; a fraction is never cut off."""
-    if isinstance(n, (int, np.integer, Tensor)):
+    if isinstance(n, (int, np.integer)) or (isinstance(n, Tensor) and not n._a.ndim):
         return int(n.__index__())
     raise TypeError(f"`{name}`: {which} is an int, got {type(n).__name__}")
 

@@ -88,6 +88,16 @@ def positive(input: Tensor) -> Tensor:
     return x
 
 
+def conj(input: Any) -> Tensor:
+    """The complex conjugate.
+
+    >>> import tapegrad as tg
+    >>> tg.conj(tg.tensor([1.0]))
+    tensor([1.])
+    """
+    return as_input(input, "conj").conj()
+
+
 def clamp_min(input: Any, min: Any) -> Tensor:
     """Elements below `min` become `min`.
 
@@ -140,8 +150,10 @@ def broadcast_shapes(*given: Any) -> Any:
     tapegrad.Size([2, 3])
     """
     try:
+        if any(n < 0 for shape in given for n in np.atleast_1d(shape)):
+            raise ValueError(f"a shape cannot have negative entries, got {given}")
         return Size(np.broadcast_shapes(*given))
-    except ValueError as problem:
+    except (TypeError, ValueError) as problem:
         raise RuntimeError(f"`broadcast_shapes`: {problem}") from None
 
 
@@ -436,6 +448,12 @@ def _is_cuda(self: Tensor) -> bool:
     return False
 
 
+index_put_ = inplace.index_put_
+subtract, multiply, divide, true_divide = a.sub, a.mul, a.div, a.div
+negative, absolute, clip = a.neg, a.abs, a.clamp
+arcsin, arccos, arctan, arctan2 = a.asin, a.acos, a.atan, a.atan2
+arcsinh, arccosh, arctanh = a.asinh, a.acosh, a.atanh
+greater, less, greater_equal, less_equal, not_equal = a.gt, a.lt, a.ge, a.le, a.ne
 METHODS: dict[str, Any] = {
     f.__name__: f
     for f in (

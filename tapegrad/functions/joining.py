@@ -295,6 +295,12 @@ def tensor_split(
         given = sections if indices is None else indices
         indices_or_sections = _given("tensor_split", "indices_or_sections", given)
     if isinstance(indices_or_sections, Tensor):
+        where = indices_or_sections._a
+        if where.dtype.kind not in "iu" or where.ndim > 1:
+            raise RuntimeError(
+                "`tensor_split` takes a Tensor of one or no dimension that holds integers, got "
+                f"{where.shape} and {indices_or_sections.dtype}"
+            )
         indices_or_sections = indices_or_sections.tolist()
     if isinstance(indices_or_sections, int):
         k = indices_or_sections

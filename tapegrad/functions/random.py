@@ -86,7 +86,7 @@ class Generator:
         data += bytes([rest["has_uint32"]]) + int(rest["uinteger"]).to_bytes(4, "little")
         return wrap(np.frombuffer(data, np.uint8).copy())
 
-    def set_state(self, new_state: Any) -> None:
+    def set_state(self, new_state: Any) -> Generator:
         """Go on from what `get_state` gave."""
         data = new_state._a.tobytes() if isinstance(new_state, Tensor) else b""
         if len(data) != 37 or new_state._a.dtype != np.uint8:
@@ -98,6 +98,7 @@ class Generator:
         }
         state["has_uint32"], state["uinteger"] = data[32], int.from_bytes(data[33:], "little")
         self.state(state)
+        return self
 
     def clone_state(self) -> Generator:
         """Another generator that gives the same numbers from here on."""
@@ -297,7 +298,8 @@ def normal(
     tensors = [t for t in (mean, std) if isinstance(t, Tensor)]
     if not tensors and size is None:
         raise TypeError("`normal` of two numbers needs the argument `size`")
-    if bool((std.detach() < 0).any()) if isinstance(std, Tensor) else std < 0:
+    known = type(std) is Tensor  # under a transform nobody can look
+    if bool((std._a < 0).any()) if known else not isinstance(std, Tensor) and std < 0:
         raise RuntimeError("`normal`: the standard deviation must not be negative")
     if not tensors:
         shape = shape_of((), size)
@@ -320,7 +322,8 @@ def bernoulli(input: Any, p: Any = None, *, generator: Any = None) -> Tensor:
     tensor([0., 1.])
     """
     chances = input.detach() if p is None else p
-    if p is None and bool(((chances < 0) | (chances > 1)).any()):
+    known = type(chances) is Tensor  # under a transform nobody can look
+    if known and bool(((chances._a < 0) | (chances._a > 1)).any()):
         raise RuntimeError("`bernoulli`: probabilities must lie between 0 and 1")
     kind = input.dtype
     drawn = _drawn(_uniform, input._a.shape, None, None, generator)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from tapegrad.autograd.function import Context, Function, applying_lifted
 from tapegrad.autograd.grad_mode import no_grad
 from tapegrad.lift.batch import Batched, all_of, batched
-from tapegrad.lift.core import Level, Lifted, below, highest, level, zeros_like
+from tapegrad.lift.core import Level, Lifted, below, highest, level, overwrite, zeros_like
 from tapegrad.lift.dual import dual, split
 from tapegrad.ops.reduce import sum as total
 from tapegrad.ops.shape import permute
@@ -58,11 +58,6 @@ def _dual(cls: type[Function], args: tuple[Any, ...], at: Level) -> Any:
         raise _needs_setup(name)
     else:
         out, context = cls._applied(primals)
-    if context._dirty:
-        raise RuntimeError(
-            f"the Function {name} changes an argument in place (`mark_dirty`): that is not "
-            "supported in forward mode; return a new Tensor"
-        )
     if context._for_forward is not None:
         import copy
 
@@ -79,10 +74,15 @@ def _dual(cls: type[Function], args: tuple[Any, ...], at: Level) -> Any:
             f"one for each output of forward, got {len(slopes)}"
         )
     constant = {id(t) for t in context._constant}
-    results = [
-        y if id(y) in constant else _joined(y, t, j, name, at)
-        for j, (y, t) in enumerate(zip(outputs, slopes, strict=True))
-    ]
+    changed = {id(x): a for x, a in zip(primals, args, strict=True)
+               if any(x is d for d in context._dirty)}  # fmt: skip
+    results = []
+    for j, (y, t) in enumerate(zip(outputs, slopes, strict=True)):
+        made = y if id(y) in constant else _joined(y, t, j, name, at)
+        target = changed.get(id(y))
+        if target is not None:  # the argument itself, which gets the tangent in place
+            overwrite(target, made)
+        results.append(made if target is None else target)
     return tuple(results) if several else results[0]
 
 

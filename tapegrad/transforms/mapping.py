@@ -82,11 +82,12 @@ def vmap(
 def mapping(
     f: Callable[..., Any], in_axes: Any, out_axes: Any, *, inside: str = "in_axes",
     outside: str = "out_axes", named_axis: int | None = 0, randomness: str = "same",
-    axis_size: int | None = None,
+    axis_size: int | None = None, lent: bool = True,
 ) -> Callable[..., Any]:  # fmt: skip
     """`vmap`, whose errors call the axes of arguments and results by given names.
 
-    `named_axis` is where the examples of keyword arguments lie.
+    `named_axis` is where the examples of keyword arguments lie.  What is `lent` cannot be changed
+    in place; else that changes the caller's Tensors.
     """
 
     @functools.wraps(f, updated=())
@@ -97,7 +98,7 @@ def mapping(
         size = size_of(leaves, axes, f, inside, axis_size)
         with transforming(), level(size, randomness, "vmap") as at:
             inputs = [
-                x if axis is None else batched(_to_front(x, axis), at)
+                x if axis is None else batched(_to_front(x, axis, lent), at)
                 for x, axis in zip(leaves, axes, strict=True)
             ]
             args, kwargs = unflatten(tree, inputs)
@@ -155,8 +156,9 @@ def size_of(
     return int(next(iter(sizes)))
 
 
-def _to_front(x: Any, axis: int) -> Tensor:
-    t = borrowed(tensor_of(x, "vmap"))
+def _to_front(x: Any, axis: int, lent: bool) -> Tensor:
+    t = tensor_of(x, "vmap")
+    t = borrowed(t) if lent else t
     axis %= t._a.ndim
     if not axis:
         return t

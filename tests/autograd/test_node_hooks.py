@@ -239,3 +239,24 @@ def test_saved_tensors_that_were_released_are_an_error(tg, leaf):
     first.backward()
     with pytest.raises(RuntimeError):
         _ = first.grad_fn.saved_tensors
+
+
+# -- places on the graph -----------------------------------------------------------------------
+
+
+def test_gradients_are_asked_for_at_a_place(tg, leaf):
+    x = leaf([1.0, 2.0])
+    y = x * 2
+    first, second = function(tg)(y, x)
+    z = (first * second).sum()
+    edges = [tg.autograd.graph.get_gradient_edge(t) for t in (x, y, first, second)]
+    expected = tg.autograd.grad(z, (x, y, first, second), retain_graph=True)
+    found = tg.autograd.grad(z, edges, retain_graph=True)
+    assert [g.tolist() for g in found] == [g.tolist() for g in expected]
+    assert tg.autograd.grad(z, edges[1], retain_graph=True)[0].tolist() == expected[1].tolist()
+    assert isinstance(edges[3], tg.autograd.graph.GradientEdge)
+    assert edges[3].output_nr == 1
+    z.backward(inputs=[edges[0]])
+    assert x.grad.tolist() == expected[0].tolist()
+    with pytest.raises((RuntimeError, ValueError)):
+        tg.autograd.graph.get_gradient_edge(tg.ones(1))

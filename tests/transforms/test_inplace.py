@@ -268,7 +268,6 @@ CALLS = {
     "vmap": lambda f: lambda x: tg.vmap(f)(x.reshape(2, 2)),
     "vmap of grad": lambda f: lambda x: tg.vmap(tg.grad(f))(x.reshape(2, 2)),
     "func.jvp": lambda f: lambda x: tg.func.jvp(f, (tg.from_numpy(x),), (tg.ones(4),)),
-    "func.vmap": lambda f: lambda x: tg.func.vmap(f)(tg.from_numpy(x.reshape(2, 2))),
     "func.grad": lambda f: lambda x: tg.func.grad(f)(tg.from_numpy(x)),
 }
 CHANGES = {
@@ -292,6 +291,21 @@ def test_an_argument_that_would_be_changed_is_refused(how, change):
     with pytest.raises(RuntimeError, match=r"read-only|leaf that requires grad"):
         CALLS[how](f)(given)
     np.testing.assert_array_equal(given, X)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_func_vmap_changes_the_callers_tensor_as_in_pytorch(change):
+    given = tg.from_numpy(X.reshape(2, 2).copy())
+    expected = given.clone()
+    for row in expected:
+        CHANGES[change](row)
+    tg.func.vmap(lambda x: (CHANGES[change](x), x * 1)[1])(given)
+    np.testing.assert_array_equal(given.numpy(), expected.numpy())
+    assert given._version == 1
+    leaf = given.clone().requires_grad_()
+    if change not in ("detached", "no_grad"):
+        with pytest.raises(RuntimeError, match=r"leaf that requires grad"):
+            tg.func.vmap(lambda x: CHANGES[change](x))(leaf)
 
 
 def test_an_argument_that_is_returned_is_a_copy():
