@@ -288,7 +288,7 @@ def sweeping_lifted(grad: Any, backward: Any) -> None:
 def _sequence(given: Any, name: str) -> list[Tensor]:
     """A list of Tensors that know their place."""
     edges = [given] if isinstance(given, (Tensor, GradientEdge)) else list(given)
-    found = [t.tensor() if isinstance(t, GradientEdge) else t for t in found]
+    found: list[Any] = [t.tensor() if isinstance(t, GradientEdge) else t for t in edges]
     for t in found:
         if not isinstance(t, Tensor):
             raise TypeError(f"`{name}` takes Tensors, got {type(t).__name__}")

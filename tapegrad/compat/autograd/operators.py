@@ -25,7 +25,7 @@ def _argnums(argnum: Any) -> Any:
     return tuple(argnum) if isinstance(argnum, list) else argnum
 
 
-def _unary(f: Function, argnum: Any, args: Any, kwargs: Any) -> tuple[Function, Any]:
+def unary(f: Function, argnum: Any, args: Any, kwargs: Any) -> tuple[Function, Any]:
     """A function of the chosen argument alone (or of a tuple of the chosen ones), and its value."""
     argnum = _argnums(argnum)
 
@@ -153,7 +153,7 @@ def deriv(fun: Function, argnum: Argnum = 0) -> Function:
 
     @functools.wraps(fun, updated=())
     def slope(*args: Any, **kwargs: Any) -> Any:
-        of_one, x = _unary(fun, argnum, args, kwargs)
+        of_one, x = unary(fun, argnum, args, kwargs)
         return jvp(of_one, (x,), (_ones(x),))[1]
 
     return slope
@@ -195,7 +195,7 @@ def make_vjp(fun: Function, argnum: Argnum = 0) -> Function:
 
     @functools.wraps(fun, updated=())
     def both(*args: Any, **kwargs: Any) -> tuple[Function, Any]:
-        of_one, x = _unary(fun, argnum, args, kwargs)
+        of_one, x = unary(fun, argnum, args, kwargs)
         y, pullback = reverse.vjp(of_one, x)
         return lambda g: pullback(g)[0], y
 
@@ -213,7 +213,7 @@ def make_jvp(fun: Function, argnum: Argnum = 0) -> Function:
 
     @functools.wraps(fun, updated=())
     def at(*args: Any, **kwargs: Any) -> Function:
-        of_one, x = _unary(fun, argnum, args, kwargs)
+        of_one, x = unary(fun, argnum, args, kwargs)
         return lambda v: jvp(of_one, (x,), (v,))
 
     return at
@@ -243,7 +243,7 @@ def hessian_tensor_product(fun: Function, argnum: int = 0) -> Function:
 
     @functools.wraps(fun, updated=())
     def product(*args: Any, **kwargs: Any) -> Any:
-        of_one, x = _unary(gradient, argnum, args[:-1], kwargs)
+        of_one, x = unary(gradient, argnum, args[:-1], kwargs)
         return jvp(of_one, (x,), (args[-1],))[1]
 
     return product
@@ -278,7 +278,7 @@ def make_ggnvp(
     """
 
     def at(*args: Any, **kwargs: Any) -> Function:
-        of_one, x = _unary(f, f_argnum, args, kwargs)
+        of_one, x = unary(f, f_argnum, args, kwargs)
         y, ahead = linearize(of_one, x)
         back, _ = make_vjp(of_one)(x)
         curvature, _ = make_hvp(g)(y)

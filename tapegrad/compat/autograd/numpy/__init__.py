@@ -6,10 +6,12 @@
 10.0
 """
 
+import functools as _functools
 from typing import Any as _Any
 
 import numpy as _np
 
+from tapegrad.functions import contractions as _contractions
 from tapegrad.functions import shapes as _shapes
 from tapegrad.tensor import Tensor as _Tensor
 
@@ -82,7 +84,7 @@ def full(shape: _Any, fill_value: _Any, dtype: _Any = None) -> _Any:
 
 
 def full_like(a: _Any, fill_value: _Any, dtype: _Any = None) -> _Any:
-    """An array, or a _Tensor, of the shape of another one.
+    """An array, or a Tensor, of the shape of another one.
 
     >>> import tapegrad.compat.autograd.numpy as np
     >>> np.full_like(np.ones(2), 3.0)
@@ -92,5 +94,66 @@ def full_like(a: _Any, fill_value: _Any, dtype: _Any = None) -> _Any:
         return _np.full_like(a, fill_value, dtype)
     return full(_np.shape(a), fill_value, dtype)
 
+
+def where(condition: _Any, *args: _Any, **kwargs: _Any) -> _Any:
+    """NumPy's, whose operands may be named `x` and `y`.
+
+    >>> import tapegrad.compat.autograd.numpy as np
+    >>> np.where([True, False], x=np.ones(2), y=np.zeros(2))
+    array([1., 0.])
+    """
+    return _np.where(condition, *args, *[kwargs[name] for name in ("x", "y") if name in kwargs])
+
+
+def make_diagonal(D: _Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> _Any:
+    """Matrices with the elements along the last dimension on their diagonals.
+
+    >>> import tapegrad.compat.autograd.numpy as np
+    >>> np.make_diagonal(np.array([1.0, 2.0]), axis1=-1, axis2=-2)
+    array([[1., 0.],
+           [0., 2.]])
+    """
+    made: _Any = _contractions.diag_embed(D, offset, axis1, axis2)
+    return made if isinstance(D, _Tensor) else made.numpy()
+
+
+def _of_lists(name: str, operands: int = 1) -> _Any:
+    """A function of NumPy's that takes lists of Tensors, too."""
+    function = getattr(_np, name)
+
+    @_functools.wraps(function)
+    def of_lists(*args: _Any, **kwargs: _Any) -> _Any:
+        given = [array(x) if k < operands and _has_tensor(x) else x for k, x in enumerate(args)]
+        return function(*given, **kwargs)
+
+    return of_lists
+
+
+append = _of_lists("append", 2)
+mean, std, var = _of_lists("mean"), _of_lists("std"), _of_lists("var")
+
+
+class _Glued:
+    """`r_` and `c_`: what stands between the brackets side by side."""
+
+    def __init__(self, columns: bool) -> None:
+        self._numpys = _np.c_ if columns else _np.r_
+        self._columns = columns
+
+    def __getitem__(self, key: _Any) -> _Any:
+        parts = key if isinstance(key, tuple) else (key,)
+        if not _has_tensor(list(parts)):
+            return self._numpys[key]
+        arrays: list[_Any] = [
+            x if isinstance(x, _Tensor) else asarray(self._numpys[x] if isinstance(x, slice) else x)
+            for x in parts
+        ]
+        if self._columns:
+            arrays = [x if x.ndim > 1 else _np.reshape(array(x), (-1, 1)) for x in arrays]
+            return _np.concatenate(arrays, axis=-1)
+        return _np.concatenate([x if x.ndim else _np.reshape(array(x), (1,)) for x in arrays])
+
+
+r_, c_ = _Glued(columns=False), _Glued(columns=True)
 
 __all__ = [name for name in dir(_np) if not name.startswith("_")]

@@ -1,1 +1,1 @@
-"""The parts of SciPy that are differentiable: `special` and `stats.norm`."""
+"""The parts of SciPy that are differentiable."""

@@ -1,4 +1,4 @@
-"""SciPy's own `scipy.special`, with the functions of it that would not ask a Tensor.
+"""SciPy's own `scipy.special`; the functions that are no operations of ours have rules here.
 
 >>> import tapegrad.compat.autograd.scipy.special as special, numpy as np
 >>> from tapegrad.compat.autograd import grad
@@ -7,10 +7,15 @@
 """
 
 import importlib as _importlib
+import math as _math
 from typing import Any as _Any
 
 import numpy as _np
 
+from tapegrad.compat.autograd.extend import Primitive as _Primitive
+from tapegrad.compat.autograd.scipy._rules import elementwise as _elementwise
+from tapegrad.functions.special import digamma as psi
+from tapegrad.functions.special import polygamma as _polygamma
 from tapegrad.tensor import Tensor as _Tensor
 
 
@@ -39,4 +44,67 @@ def logsumexp(x: _Any, axis: _Any = None, b: _Any = None, keepdims: bool = False
     return found if keepdims else _np.squeeze(found, axis=axis)
 
 
-__all__ = ["logsumexp"]
+def polygamma(n: _Any, x: _Any) -> _Any:
+    """The derivatives of `digamma`.
+
+    >>> from tapegrad.compat.autograd.scipy.special import polygamma
+    >>> float(polygamma(0, 1.0))
+    -0.5772156649015329
+    """
+    return _polygamma(int(n), x) if isinstance(x, _Tensor) else __getattr__("polygamma")(n, x)
+
+
+def multigammaln(a: _Any, d: int) -> _Any:
+    """The logarithm of the multivariate gamma function.
+
+    >>> from tapegrad.compat.autograd import grad
+    >>> from tapegrad.compat.autograd.scipy.special import multigammaln
+    >>> grad(multigammaln)(3.0, 1) == grad(lambda a: multigammaln(a, 1))(3.0)
+    True
+    """
+    if not isinstance(a, _Tensor):
+        return __getattr__("multigammaln")(a, d)
+    gammaln = __getattr__("gammaln")
+    return d * (d - 1) / 4 * _math.log(_math.pi) + sum(gammaln(a - k / 2) for k in range(d))
+
+
+def _gamma_slope(y: _Any, a: _Any, x: _Any) -> _Any:
+    return _np.exp((a - 1) * _np.log(x) - x) * rgamma(a)
+
+
+gamma = _elementwise("special.gamma", lambda y, x: y * psi(x))
+rgamma = _elementwise("special.rgamma", lambda y, x: -y * psi(x))
+gammasgn = _elementwise("special.gammasgn", lambda y, x: _np.zeros(_np.shape(x)))
+gammainc = _elementwise("special.gammainc", None, _gamma_slope)
+gammaincc = _elementwise("special.gammaincc", None, lambda y, a, x: -_gamma_slope(y, a, x))
+beta = _elementwise(
+    "special.beta",
+    lambda y, a, b: y * (psi(a) - psi(a + b)),
+    lambda y, a, b: y * (psi(b) - psi(a + b)),
+)
+betaln = _elementwise(
+    "special.betaln", lambda y, a, b: psi(a) - psi(a + b), lambda y, a, b: psi(b) - psi(a + b)
+)
+betainc = _elementwise(
+    "special.betainc", None, None,
+    lambda y, a, b, x: _np.exp((a - 1) * _np.log(x) + (b - 1) * _np.log1p(-x) - betaln(a, b)),
+)  # fmt: skip
+jv: _Primitive = _elementwise("special.jv", None, lambda y, n, x: (jv(n - 1, x) - jv(n + 1, x)) / 2)
+jn = jv
+yv: _Primitive = _elementwise("special.yv", None, lambda y, n, x: (yv(n - 1, x) - yv(n + 1, x)) / 2)
+yn = _elementwise("special.yn", None, lambda y, n, x: (yv(n - 1, x) - yv(n + 1, x)) / 2)
+iv: _Primitive = _elementwise("special.iv", None, lambda y, n, x: (iv(n - 1, x) + iv(n + 1, x)) / 2)
+ive: _Primitive = _elementwise(
+    "special.ive", None, lambda y, n, x: (ive(n - 1, x) + ive(n + 1, x)) / 2 - y * _np.sign(x)
+)
+j0: _Primitive = _elementwise("special.j0", lambda y, x: -j1(x))
+j1: _Primitive = _elementwise("special.j1", lambda y, x: (j0(x) - jv(2, x)) / 2)
+y0: _Primitive = _elementwise("special.y0", lambda y, x: -y1(x))
+y1: _Primitive = _elementwise("special.y1", lambda y, x: (y0(x) - yv(2, x)) / 2)
+erfcinv = _elementwise("special.erfcinv", lambda y, x: -_math.sqrt(_math.pi) / 2 * _np.exp(y * y))
+
+__all__ = [
+    "beta", "betainc", "betaln", "erfcinv", "gamma", "gammainc", "gammaincc", "gammasgn", "iv",
+    "ive", "j0", "j1", "jn", "jv", "logsumexp", "multigammaln", "polygamma", "rgamma", "y0", "y1",
+    "yn", "yv",
+]  # fmt: skip
