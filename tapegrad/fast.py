@@ -80,7 +80,7 @@ def _constant(value: float, dtype: np.dtype[Any], known: dict[float, np.ndarray]
 
 
 def as_operand(x: Any) -> Any:
-    """An operand that the general road takes: a Tensor, an array (or list), or a number."""
+    """An operand for the general road: a Tensor, an array or a number; a list is an array."""
     if isinstance(x, (Tensor, bool, int, float, complex)) or type(x) is Specimen:
         return x
     if isinstance(x, (np.ndarray, np.generic)):

@@ -179,7 +179,7 @@ class Tape:
         self.lost: dict[int, str] = {}  # positions the user holds of what ended, and its name
         self.enabled = True
         self.inference = False
-        self.anomaly: bool | None = None  # None: off; else whether NaN is looked for
+        self.anomaly: Any = None  # None: off; else whether, and how, NaN is looked for
         self.saved_hooks: list[tuple[Callable[[Any], Any], Callable[[Any], Any]]] = []
         self.mode = MODE_FAST
         Tape.every[:] = [other for other in Tape.every if other() is not None]

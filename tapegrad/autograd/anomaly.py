@@ -1,12 +1,32 @@
-"""Anomaly detection: remember where records were made, and look for NaN in gradients."""
+"""Anomaly detection: remember where records were made, and look for NaN in gradients.
+
+A strong zero hides what is not finite in a derivative behind an adjoint that is zero, where a plain
+product would give NaN.  Who looks strictly wants to know of that, too.
+"""
 
 from __future__ import annotations
 
-from tapegrad.tape import current
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
+
+import numpy as np
+
+from tapegrad.autograd.pullback import contributions, spec_at
+from tapegrad.nodes import grad_name
+from tapegrad.tape import Tape, current
+from tapegrad.tensor import Tensor
+
+STRICT: Literal["strict"] = "strict"
+CheckNan = bool | Literal["strict"]
 
 
 class set_detect_anomaly:
     """Switch anomaly detection on or off at once; as a context, until its end.
+
+    Parameters
+    ----------
+    check_nan : whether gradients are looked at; "strict": also derivatives that are not finite
+        where the adjoint is zero, see `detect_anomaly`.
 
     >>> import tapegrad as tg
     >>> with tg.autograd.set_detect_anomaly(True):
@@ -14,7 +34,9 @@ class set_detect_anomaly:
     ...     x.sqrt().backward()
     """
 
-    def __init__(self, mode: bool, check_nan: bool = True) -> None:
+    def __init__(self, mode: bool, check_nan: CheckNan = True) -> None:
+        if not isinstance(check_nan, (bool, np.bool_)) and check_nan != STRICT:
+            raise ValueError(f"`check_nan` is True, False or 'strict', got {check_nan!r}")
         tape = current.tape
         self.before = tape.anomaly
         tape.anomaly = check_nan if mode else None
@@ -32,13 +54,21 @@ class set_detect_anomaly:
 class detect_anomaly(set_detect_anomaly):
     """Inside, a gradient that becomes NaN is an error that names the operation and the line.
 
+    An adjoint that is zero contributes zero, even where the derivative is infinite or NaN. With
+    ``check_nan="strict"`` such a derivative is an error as well, though the gradient is finite.
+
     >>> import tapegrad as tg
     >>> x = tg.tensor(0.0, requires_grad=True)
     >>> with tg.autograd.detect_anomaly():
     ...     y = (x * 0.0).sqrt()
+    >>> with tg.autograd.detect_anomaly(check_nan="strict"):
+    ...     tg.where(x > 0, x.sqrt(), 0.0).backward()
+    Traceback (most recent call last):
+        ...
+    RuntimeError: SqrtBackward0 has a derivative that is not finite where its adjoint is zero ...
     """
 
-    def __init__(self, check_nan: bool = True) -> None:
+    def __init__(self, check_nan: CheckNan = True) -> None:
         super().__init__(True, check_nan)
         self.mode = current.tape.anomaly
         current.tape.anomaly = self.before
@@ -58,3 +88,52 @@ def is_anomaly_enabled() -> bool:
     False
     """
     return current.tape.anomaly is not None
+
+
+def look_for_nan(tape: Tape, index: int, found: Any) -> None:
+    """Refuse what a record hands on if there is a NaN in it."""
+    if any(np.isnan(array).any() for array in _arrays(found)):
+        raise _anomaly(tape, index, "returned NaN in its backward (position {})")
+
+
+def look_behind_zeros(tape: Tape, index: int, g: Any, wanted: Callable[[int], bool]) -> None:
+    """Refuse a record whose derivative is not finite where its adjoint is zero.
+
+    The derivative of an operation is linear in the adjoint: one that is 1 where this one is 0, and
+    0 elsewhere, tells what a plain product would have multiplied by these zeros.
+    """
+    shape, dtype = spec_at(tape, index)
+    zeros = np.zeros(shape, bool)
+    for array in _arrays(g) if zeros.size else ():  # the examples of a map stand in front
+        zeros |= (array == 0).reshape(-1, *shape).any(0)
+    if not zeros.any():
+        return
+    with np.errstate(all="ignore"):
+        found = contributions(tape, index, zeros.astype(dtype), wanted, False, {})
+        finite = all(np.isfinite(part).all() for _, part in found)
+    if not finite:
+        raise _anomaly(
+            tape, index, "has a derivative that is not finite where its adjoint is zero (position "
+            "{}): a zero adjoint contributes zero, so the gradient itself does not show it, but a "
+            "plain product would be NaN",
+        )  # fmt: skip
+
+
+def _arrays(adjoint: Any) -> Iterator[np.ndarray]:
+    """The arrays of what an adjoint stands for."""
+    if type(adjoint) is Tensor:
+        yield adjoint._a
+    elif isinstance(adjoint, Tensor):  # under a transform
+        lifted: Any = adjoint
+        for part in lifted.parts():
+            yield from _arrays(part)
+    else:
+        yield adjoint
+
+
+def _anomaly(tape: Tape, index: int, what: str) -> RuntimeError:
+    position = tape.tokens[index]
+    trace = tape.traces.get(position, "  (recorded outside anomaly detection)\n")
+    return RuntimeError(
+        f"{grad_name(tape, position)} {what.format(position)}. It was recorded here:\n{trace}"
+    )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tapegrad import fast, storage
-from tapegrad.autograd import large, matrix, slow
+from tapegrad.autograd import anomaly, large, matrix, slow
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.autograd.hooks import end_sweep, run_hooks
 from tapegrad.autograd.node_hooks import stepped
@@ -371,8 +371,10 @@ class Sweep:
             found = contributions(*given)
         for code, value in found:
             if tape.anomaly:
-                _look_for_nan(tape, index, value)
+                anomaly.look_for_nan(tape, index, value)
             self._add(code if code < 0 else tape.index(code), value)
+        if tape.anomaly == anomaly.STRICT and own is None:
+            anomaly.look_behind_zeros(tape, index, g, self._wanted)
 
     def _wanted(self, code: int) -> bool:
         if self.need is None:
@@ -557,14 +559,3 @@ def _fill(place: int) -> bool:
     from tapegrad.kernels import table
 
     return table.fill(place)
-
-
-def _look_for_nan(tape: Tape, index: int, found: Any) -> None:
-    array = found._a if isinstance(found, Tensor) else found
-    if np.isnan(array).any():
-        position = tape.tokens[index]
-        trace = tape.traces.get(position, "  (recorded outside anomaly detection)\n")
-        raise RuntimeError(
-            f"{grad_name(tape, position)} returned NaN in its backward (position {position}). "
-            f"It was recorded here:\n{trace}"
-        )

@@ -3,6 +3,7 @@
 import importlib
 import warnings
 
+import numpy as np
 import pytest
 
 
@@ -173,3 +174,150 @@ def test_lines_hold_no_record(tg, leaf, monkeypatch):
     tape = (x * 1.0).tape
     assert len(tape) < 5000
     assert len(tape.traces) < 5000
+
+
+# -- strictly: what a strong zero hides -----------------------------------------------------------
+
+strictly = pytest.mark.tapegrad_only("PyTorch has no strong zero")
+HIDDEN = "has a derivative that is not finite where its adjoint is zero"
+X = np.array([0.0, 4.0])
+
+
+def masked(tg, x):
+    return tg.where(x > 0, tg.sqrt(x), 0.0).sum()
+
+
+def swept_by(tg):
+    """Ways to the gradient of a function of one argument."""
+
+    def backward(f):
+        x = tg.tensor(X, requires_grad=True)
+        f(x).backward()
+        return x.grad.numpy()
+
+    def recorded(f):
+        x = tg.tensor(X, requires_grad=True)
+        return tg.autograd.grad(f(x), x, create_graph=True)[0].detach().numpy()
+
+    return {
+        "backward": backward,
+        "create_graph": recorded,
+        "grad": lambda f: tg.grad(f)(X),
+        "func.grad": lambda f: tg.func.grad(f)(tg.tensor(X)).numpy(),
+        "vjp": lambda f: tg.vjp(f, X)[1](1.0)[0],
+        "mapped vjp": lambda f: tg.vmap(tg.vjp(f, X)[1])(np.ones(2))[0][1],
+        "vmap": lambda f: tg.vmap(tg.grad(f))(np.stack([X + 1, X]))[1],
+        "jacrev": lambda f: tg.jacrev(f)(X),
+        "checkpoint": lambda f: tg.grad(tg.checkpoint(f))(X),
+        "cond": lambda f: tg.grad(lambda x: tg.cond(x[1] > 0, f, lambda x: x[0], x))(X),
+        "hessian": lambda f: tg.grad(lambda x: np.sum(tg.grad(f)(x) * 0.0))(X),
+    }
+
+
+WAYS = [
+    "backward", "create_graph", "grad", "func.grad", "vjp", "mapped vjp", "vmap", "jacrev",
+    "checkpoint", "cond", "hessian",
+]  # fmt: skip
+
+
+@strictly
+@pytest.mark.parametrize("way", WAYS)
+def test_strictly_a_masked_derivative_is_an_anomaly(tg, way):
+    gradient = swept_by(tg)[way]
+    with tg.autograd.detect_anomaly(check_nan="strict"):
+        with pytest.raises(RuntimeError, match=f"SqrtBackward0 {HIDDEN}"):
+            gradient(lambda x: masked(tg, x))
+        gradient(lambda x: (x * x).sum() * 0.0)
+        gradient(lambda x: tg.sqrt(x[1:]).sum())
+    with tg.autograd.detect_anomaly():
+        gradient(lambda x: masked(tg, x))
+
+
+@strictly
+@pytest.mark.parametrize(
+    ("f", "name"),
+    [
+        (lambda tg, x: tg.log(x).sum() * 0.0, "LogBackward0"),
+        (lambda tg, x: tg.where(x > 0, 1 / x, x).sum(), "(Reciprocal|Div)Backward0"),
+        (lambda tg, x: tg.where(x > 0, x**0.5, x).sum(), "(Sqrt|Pow)Backward0"),
+        (lambda tg, x: (tg.tensor([[np.inf, 1.0], [1.0, 1.0]]) @ x)[1], "MmBackward0"),
+        (lambda tg, x: (tg.sqrt(x) * x)[1], "SqrtBackward0"),
+        (lambda tg, x: tg.xlogy(x, x).sum() * 0.0, "XlogyBackward0"),
+        (lambda tg, x: tg.where(x > 0, tg.sqrt(x), 0.0).mean(), "SqrtBackward0"),
+        (lambda tg, x: (tg.sqrt(x).expand(3, 2) * tg.tensor([0.0, 1.0])).sum(), "SqrtBackward0"),
+    ],
+)
+def test_strictly_the_operation_is_named(tg, leaf, f, name):
+    with tg.autograd.set_detect_anomaly(True, check_nan="strict"):
+        y = f(tg, leaf([0.0, 4.0]))
+        with pytest.raises(RuntimeError, match=f"^{name} {HIDDEN}"):
+            y.backward()
+
+
+@strictly
+def test_strictly_large_arrays_and_empty_ones(tg):
+    with tg.autograd.detect_anomaly(check_nan="strict"):
+        x = tg.zeros(30_000, requires_grad=True)
+        with pytest.raises(RuntimeError, match=HIDDEN):
+            masked(tg, x).backward()
+        none = tg.zeros(0, requires_grad=True)
+        masked(tg, none).backward()
+    assert none.grad.shape == (0,)
+
+
+@strictly
+def test_strictly_nan_is_still_found_and_the_message_says_where(tg):
+    with tg.autograd.detect_anomaly(check_nan="strict"):
+        _, y = nan_gradient(tg)
+        with pytest.raises(RuntimeError, match="SqrtBackward0 returned NaN"):
+            y.backward()
+        x = tg.tensor(X, requires_grad=True)
+        y = masked(tg, x)
+        with pytest.raises(RuntimeError, match=r"the gradient itself does not show it.*NaN") as why:
+            y.backward()
+    assert "test_anomaly.py" in str(why.value)
+    assert "in masked" in str(why.value)
+    assert x.grad is None
+
+
+@strictly
+def test_strictly_a_users_rule_runs_once(tg, leaf):
+    calls = []
+
+    class Root(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x.sqrt()
+
+        @staticmethod
+        def backward(ctx, g):
+            calls.append(g)
+            return g * 2
+
+    with tg.autograd.detect_anomaly(check_nan="strict"):
+        (Root.apply(leaf([0.0, 4.0])) * tg.tensor([0.0, 1.0])).sum().backward()
+    assert len(calls) == 1
+
+
+@strictly
+def test_strictly_values_that_went_through_hooks_are_read(tg, leaf):
+    with (
+        tg.autograd.detect_anomaly(check_nan="strict"),
+        tg.autograd.graph.saved_tensors_hooks(lambda t: t.tolist(), tg.tensor),
+    ):
+        y = masked(tg, leaf([0.0, 4.0]))
+        with pytest.raises(RuntimeError, match=HIDDEN):
+            y.backward()
+
+
+@strictly
+def test_how_nan_is_looked_for(tg):
+    for wrong in ("always", 2, None):
+        for switch in (
+            lambda w=wrong: tg.autograd.detect_anomaly(check_nan=w),
+            lambda w=wrong: tg.autograd.set_detect_anomaly(True, w),
+        ):
+            with pytest.raises(ValueError, match="`check_nan` is True, False or 'strict', got"):
+                switch()
+    assert not tg.is_anomaly_enabled()
