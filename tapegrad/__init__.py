@@ -6,6 +6,7 @@ import typing as _typing
 import warnings as _warnings
 
 from tapegrad import autograd, compat, cuda, linalg, nn, special
+from tapegrad.absent import missing as _missing
 from tapegrad.autograd.anomaly import is_anomaly_enabled
 from tapegrad.autograd.grad_mode import (
     enable_grad,
@@ -420,7 +421,7 @@ _LATER |= {"func": "", "optimize": ""}
 
 def __getattr__(name: str) -> _typing.Any:
     if name not in _LATER:
-        raise AttributeError(f"module 'tapegrad' has no attribute {name!r}")
+        raise _missing("module 'tapegrad'", name, __all__)
     where = _LATER[name]
     module = _importlib.import_module(f"tapegrad.{where or name}")
     found = globals()[name] = getattr(module, name) if where else module

@@ -14,6 +14,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from tapegrad.absent import missing
 from tapegrad.functions.joining import cat
 from tapegrad.functions.random import default_generator
 from tapegrad.functions.shapes import narrow
@@ -470,3 +471,7 @@ def _in_chunks(
             for column, dim in zip(zip(*parts, strict=True), places, strict=True)
         ],
     )
+
+
+def __getattr__(name: str) -> Any:
+    raise missing("module 'tapegrad.func'", name, __all__)

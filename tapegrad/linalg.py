@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tapegrad.absent import missing
 from tapegrad.functions.arguments import as_input
 from tapegrad.functions.contractions import crossed
 from tapegrad.functions.matrices import (
@@ -54,3 +55,7 @@ def cross(input: Any, other: Any, *, dim: int = -1) -> Tensor:
     tensor([0., 0., 1.])
     """
     return crossed(as_input(input, "linalg.cross"), as_input(other, "linalg.cross"), dim)
+
+
+def __getattr__(name: str) -> Any:
+    raise missing("module 'tapegrad.linalg'", name, __all__)

@@ -5,6 +5,9 @@
 tensor(-5005.5242)
 """
 
+from typing import Any
+
+from tapegrad.absent import missing
 from tapegrad.functions.arithmetic import erf, exp2, expm1, log1p
 from tapegrad.functions.arithmetic import sigmoid as expit
 from tapegrad.functions.reductions import log_softmax, logsumexp, softmax
@@ -35,3 +38,7 @@ __all__ = [
     "i0e", "i1", "i1e", "log1p", "log_ndtr", "log_softmax", "logit", "logsumexp", "ndtr",
     "polygamma", "psi", "round", "sinc", "softmax", "xlog1py", "xlogy",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    raise missing("module 'tapegrad.special'", name, __all__)

@@ -3,6 +3,7 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from tapegrad.absent import missing
 from tapegrad.autograd import function, graph
 from tapegrad.autograd.anomaly import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
 from tapegrad.autograd.engine import backward, grad
@@ -51,7 +52,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in ("forward_ad", "functional"):  # they stand above the transforms
         return importlib.import_module(f"tapegrad.autograd.{name}")
-    raise AttributeError(f"module 'tapegrad.autograd' has no attribute {name!r}")
+    raise missing("module 'tapegrad.autograd'", name, __all__)
 
 
 def _backward(

@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from tapegrad.absent import missing
 from tapegrad.fast import binary
 from tapegrad.functions.arguments import ordered, same_and_large
-from tapegrad.functions.arithmetic import relu, sigmoid, softplus, square, sub
+from tapegrad.functions.arithmetic import relu as _relu
+from tapegrad.functions.arithmetic import sigmoid, softplus, square, sub
 from tapegrad.functions.arithmetic import tanh as tanh
+from tapegrad.functions.compositions import threshold as threshold
+from tapegrad.functions.indexing import gather
 from tapegrad.functions.products import matmul
 from tapegrad.functions.reductions import log_softmax, mean, softmax, sum
 from tapegrad.functions.tiling import pad
@@ -22,7 +26,8 @@ from tapegrad.record import run
 from tapegrad.tensor import Tensor
 
 __all__ = [
-    "linear", "log_softmax", "mse_loss", "pad", "relu", "sigmoid", "softmax", "softplus", "tanh",
+    "binary_cross_entropy_with_logits", "cross_entropy", "linear", "log_softmax", "mse_loss",
+    "nll_loss", "pad", "relu", "sigmoid", "softmax", "softplus", "tanh", "threshold",
 ]  # fmt: skip
 
 
@@ -33,17 +38,14 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     >>> tg.nn.functional.mse_loss(tg.tensor([1.0, 3.0]), tg.tensor([1.0, 1.0]))
     tensor(2.)
     """
-    if reduction not in ("mean", "sum", "none"):
-        raise ValueError(f"`mse_loss`: reduction is 'mean', 'sum' or 'none', got {reduction!r}")
+    _check_reduction(reduction, "mse_loss")
     if type(input) is not Tensor or type(target) is not Tensor or input._a.dtype.kind != "f":
         squares = square(ordered(sub(input, target), "mse_loss"))
     elif reduction != "none" and same_and_large(input, target):
         return run(r.mse_loss, (input, target), {"mean": reduction == "mean"})
     else:
         squares = _squared_difference(input, target)
-    if reduction == "none":
-        return squares
-    return mean(squares) if reduction == "mean" else sum(squares)
+    return _reduced(squares, reduction, "mse_loss")
 
 
 _squared_difference = binary(e.squared_difference)
@@ -58,3 +60,88 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
     """
     out: Tensor = matmul(input, weight.mT)
     return out if bias is None else out + bias
+
+
+def relu(input: Any, inplace: bool = False) -> Tensor:
+    """max(x, 0); with `inplace` written into the input.
+
+    >>> import tapegrad as tg
+    >>> tg.nn.functional.relu(tg.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
+    """
+    return input.relu_() if inplace else _relu(input)
+
+
+def _check_reduction(reduction: str, name: str) -> None:
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"`{name}`: reduction is 'mean', 'sum' or 'none', got {reduction!r}")
+
+
+def _reduced(losses: Tensor, reduction: str, name: str) -> Tensor:
+    _check_reduction(reduction, name)
+    if reduction == "none":
+        return losses
+    return mean(losses) if reduction == "mean" else sum(losses)
+
+
+def binary_cross_entropy_with_logits(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, *, reduction: str = "mean",
+    pos_weight: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """The cross entropy of targets from 0 to 1 and the sigmoid of the input, computed without it.
+
+    >>> import tapegrad as tg
+    >>> F = tg.nn.functional
+    >>> F.binary_cross_entropy_with_logits(tg.tensor([0.0, 1000.0]), tg.tensor([1.0, 1.0]))
+    tensor(0.3466)
+    """
+    if input.shape != target.shape:
+        raise ValueError(
+            f"`binary_cross_entropy_with_logits`: the target has the shape {target.shape}, the "
+            f"input {input.shape}: they must agree"
+        )
+    # -t log s(x) - (1 - t) log s(-x), where -log s(x) = log(1 + exp(-x))
+    below = softplus(-input)
+    if pos_weight is not None:
+        below = below * (1 + (pos_weight - 1) * target)
+    losses = (1 - target) * input + below
+    return _reduced(
+        losses if weight is None else losses * weight, reduction,
+        "binary_cross_entropy_with_logits",
+    )  # fmt: skip
+
+
+def nll_loss(input: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
+    """Minus the log-probabilities, along dimension 1 or the only one, of the classes in `target`.
+
+    >>> import tapegrad as tg
+    >>> tg.nn.functional.nll_loss(tg.tensor([[-1.0, -2.0]]), tg.tensor([1]))
+    tensor(2.)
+    """
+    if target._a.dtype.kind not in "iu" or target.ndim != max(input.ndim - 1, 0):
+        raise RuntimeError(
+            f"`nll_loss` takes classes as integers of the shape of the input without its dimension "
+            f"of classes, got {target.dtype} of shape {target.shape} for {input.shape}"
+        )
+    dim = min(1, input.ndim - 1)
+    losses = -gather(input, dim, target.unsqueeze(dim)).squeeze(dim)
+    return _reduced(losses, reduction, "nll_loss")
+
+
+def cross_entropy(input: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
+    """The cross entropy of the softmax of the input and classes, or probabilities of classes.
+
+    >>> import tapegrad as tg
+    >>> tg.nn.functional.cross_entropy(tg.zeros(1, 4), tg.tensor([2]))
+    tensor(1.3863)
+    """
+    dim = min(1, input.ndim - 1)
+    logs = log_softmax(input, dim)
+    if target.shape != input.shape:
+        return nll_loss(logs, target, reduction=reduction)
+    losses = -sum(target * logs, dim)
+    return _reduced(losses, reduction, "cross_entropy")
+
+
+def __getattr__(name: str) -> Any:
+    raise missing("module 'tapegrad.nn.functional'", name, __all__)

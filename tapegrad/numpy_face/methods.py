@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from tapegrad import absent
 from tapegrad.functions import indexing, products, rounding, scans, shapes, tiling
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import numpy_names
@@ -44,7 +45,9 @@ def missing(self: Tensor, name: str) -> NoReturn:
     """The error for an attribute that a Tensor does not have."""
     if name in INSTEAD:
         raise AttributeError(f"a Tensor has no `{name}`, which arrays have: use {INSTEAD[name]}")
-    raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    if name.startswith("_"):  # slots that are empty, among others: many ask
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    raise absent.missing(f"{type(self).__name__!r} object", name, obj=self)
 
 
 def _np(function: Any, *args: Any) -> Tensor:

@@ -1,0 +1,62 @@
+"""What is said of names that PyTorch has and this library does not, and of misspelt ones."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+_LAYERS = (
+    "layers and optimisers are not here: write the model as a function of its parameters, and take "
+    "steps with `tapegrad.optimize` or under `no_grad`"
+)
+_DEVICES = "it computes on the CPU alone: leave it out, or pass `device='cpu'`"
+_SPARSE = "there are no sparse Tensors and no layouts: use dense ones"
+_COMPILED = "`tapegrad.jit` compiles functions"
+_CONSTRUCTORS = "use `tapegrad.tensor(data, dtype=...)`"
+_MEMORY = "memory is NumPy's, which neither resizes nor exchanges it: make a new Tensor"
+
+# By names, or by what they begin with (those that end in `*`).
+INSTEAD: dict[str, str] = {
+    **dict.fromkeys(
+        ("Module", "Linear", "Sequential", "Parameter", "optim", "ReLU", "Tanh"), _LAYERS
+    ),
+    **dict.fromkeys(
+        ("Conv*", "BatchNorm*", "LayerNorm", "Dropout*", "LSTM", "GRU", "*Loss"), _LAYERS
+    ),
+    **dict.fromkeys(("xpu", "mps", "to_mkldnn", "set_default_device", "pin_memory"), _DEVICES),
+    **dict.fromkeys(("sparse*", "to_sparse*", "to_dense", "strided", "memory_format"), _SPARSE),
+    **dict.fromkeys(("channels_last*", "contiguous_format", "preserve_format", "layout"), _SPARSE),
+    **dict.fromkeys(("compile", "jit_script", "fx", "script"), _COMPILED),
+    **dict.fromkeys(("FloatTensor", "DoubleTensor", "LongTensor", "IntTensor"), _CONSTRUCTORS),
+    **dict.fromkeys(("BoolTensor", "ByteTensor", "HalfTensor", "Variable"), _CONSTRUCTORS),
+    **dict.fromkeys(("resize_", "resize_as_", "set_", "storage", "share_memory_"), _MEMORY),
+    **dict.fromkeys(("bfloat16", "chalf"), "NumPy has no such type: use float32, or float16"),
+    "dropout*": "multiply by a mask, `tapegrad.bernoulli(...)`",
+    "conv*": "convolution is not among the operations",
+    "save": "use `pickle`, or `numpy.save` of `t.numpy()`",
+    "load": "use `pickle`, or `numpy.load`",
+    **dict.fromkeys(("functional_call", "stack_module_state"), _LAYERS),
+}
+
+
+def missing(where: str, name: str, known: Iterable[str] = (), obj: Any = None) -> AttributeError:
+    """The error for a name that something has not: what there is instead.
+
+    Of a Tensor many programs ask what it has, and Python itself names what is near in a traceback:
+    it finds that by `obj` when it prints one.
+    """
+    text = f"{where} has no attribute {name!r}"
+    if name.startswith("__"):
+        return AttributeError(text, name=name, obj=obj)
+    for key, instead in INSTEAD.items():
+        begins, ends = key.endswith("*"), key.startswith("*")
+        part = key.strip("*")
+        if name == key or (begins and name.startswith(part)) or (ends and name.endswith(part)):
+            return AttributeError(f"{text}: {instead}", name=name, obj=obj)
+    if obj is not None:
+        return AttributeError(text, name=name, obj=obj)
+    near = difflib.get_close_matches(name, known, 3, 0.75)
+    if near:
+        return AttributeError(f"{text}: did you mean {' or '.join(f'`{n}`' for n in near)}?")
+    return AttributeError(f"{text}: `docs/limits.md` says what is not here")

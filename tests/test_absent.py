@@ -1,0 +1,47 @@
+"""A name that is missing is an AttributeError that says what there is instead."""
+
+import pytest
+
+import tapegrad as tg
+
+pytestmark = pytest.mark.tapegrad_only("what this library has not")
+
+INSTEAD = [
+    (tg, "Module", "layers and optimisers are not here"),
+    (tg.nn, "Linear", "layers and optimisers are not here"),
+    (tg.nn, "Conv2d", "layers and optimisers are not here"),
+    (tg.nn, "MSELoss", "layers and optimisers are not here"),
+    (tg, "optim", "tapegrad.optimize"),
+    (tg, "compile", "`tapegrad.jit`"),
+    (tg, "FloatTensor", "tapegrad.tensor"),
+    (tg, "sparse_coo_tensor", "no sparse Tensors"),
+    (tg, "bfloat16", "use float32"),
+    (tg.nn.functional, "conv2d", "convolution is not among"),
+    (tg.nn.functional, "dropout", "tapegrad.bernoulli"),
+    (tg.func, "functional_call", "layers and optimisers are not here"),
+    (tg.ones(1), "resize_", "memory is NumPy's"),
+    (tg.ones(1), "to_sparse", "no sparse Tensors"),
+    (tg, "clampp", "did you mean `clamp`"),
+    (tg.autograd, "gradd", "did you mean `grad`"),
+    (tg.nn.functional, "softmx", "did you mean `softmax`"),
+    (tg.linalg, "slv", "did you mean `solve`"),
+    (tg.func, "jacfw", "did you mean `jacfwd`"),
+    (tg.special, "expitt", "did you mean `expit`"),
+    (tg, "nothing_of_the_kind", "docs/limits.md"),
+]
+
+
+@pytest.mark.parametrize(("thing", "name", "says"), INSTEAD, ids=[n for _, n, _ in INSTEAD])
+def test_it_says_what_there_is(thing, name, says):
+    with pytest.raises(AttributeError, match=f"has no attribute '{name}'") as caught:
+        getattr(thing, name)
+    assert says in str(caught.value)
+    assert not hasattr(thing, name)
+
+
+def test_python_is_told_where_to_look_for_what_is_near_in_a_tensor():
+    x = tg.ones(1)
+    with pytest.raises(AttributeError) as caught:
+        _ = x.clampp
+    assert caught.value.name == "clampp"
+    assert caught.value.obj is x
