@@ -5,6 +5,8 @@ values as NumPy's own class in native byte order, aligned and in C order.  What 
 refused by its type alone, wherever it enters.
 """
 
+import ctypes
+import pickle
 import warnings
 
 import numpy as np
@@ -127,6 +129,25 @@ def in_place(change):
     return door
 
 
+def cfunc_of(a):
+    made = SQUARE["sum"].cfunc("plain", a)
+    given, found = plain(a), np.empty((), plain(a).dtype)
+    pointers = [ctypes.c_void_p * 1 for _ in range(2)]
+    inputs, outputs = (p(x.ctypes.data) for p, x in zip(pointers, (given, found)))
+    if made.ctypes(ctypes.addressof(inputs), ctypes.addressof(outputs)):
+        raise RuntimeError("the program refused")
+    return found
+
+
+def by_rule(a):
+    @tg.custom_vjp
+    def double(x):
+        return 2.0 * x
+
+    double.defvjp(lambda x: (2.0 * x, None), lambda _, g: (a,))
+    return tg.grad(lambda x: double(x).sum())(np.ones(np.shape(a)))
+
+
 DATA = {
     "tensor": tg.tensor,
     "tensor of a list": lambda a: tg.tensor([a, a]),
@@ -151,6 +172,12 @@ DATA = {
     "jit": SQUARE["value"],
     "jit of grad": SQUARE["gradient"],
     "njit": SQUARE["sum"].njit,
+    "scan": lambda a: tg.scan(lambda c, x: (c + x, c), 0.0, a)[0],
+    "carried by a loop": lambda a: np.asarray(tg.fori_loop(0, 2, lambda i, c: c * c, a)),
+    "ravel_pytree": lambda a: tg.ravel_pytree({"a": a})[0],
+    "start of minimize": lambda a: tg.optimize.minimize(lambda x: (x * x).sum(), a[..., :3]).x,
+    "example of cfunc": lambda a: cfunc_of(a),
+    "gradient of a user's rule": lambda a: by_rule(a),
     "assigned": in_place(lambda x, a: x.__setitem__(..., a)),
     "copy_": in_place(lambda x, a: x.copy_(a)),
     "returned by a mapped function": lambda a: tg.vmap(lambda x: a, out_axes=None)(np.ones(2)),
@@ -269,6 +296,18 @@ def test_any_array_names_places_as_a_plain_one(name):
     for make in REFUSED.values():
         check_refused(PLACES[name], make(places))
     check_refused(PLACES[name], np.ma.array([1, 0], mask=[0, 1]), "mask")
+
+
+def test_types_are_told_by_their_object():
+    """Arrays that pickle has made are as quick as any: compiled code tells types by address."""
+    for a in (np.ones(3), np.ones(3, np.float32)):
+        again = pickle.loads(pickle.dumps(a))
+        copied = pickle.loads(pickle.dumps(tg.tensor(a)))
+        for t in (copied, tg.from_numpy(again), tg.full((3,), again)):
+            assert t.detach()._a.dtype is np.dtype(a.dtype.str)
+            assert t._s == tg.tensor(a)._s
+    with pytest.raises(TypeError, match="`full` cannot hold an array of dtype object"):
+        tg.full((2,), np.array([1.0, 2.0], object))
 
 
 def test_huge_and_odd_shapes():

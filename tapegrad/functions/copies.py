@@ -11,7 +11,7 @@ from tapegrad.ops.shape import alias, clone
 from tapegrad.record import run
 from tapegrad.specimen import Specimen
 from tapegrad.tape import current
-from tapegrad.tensor import Tensor, place, wrap
+from tapegrad.tensor import Tensor, place, tensor_of
 
 
 def _followed(t: Tensor) -> bool:
@@ -51,7 +51,7 @@ def reduced(self: Tensor) -> tuple[Any, ...]:
 
 
 def _rebuild(array: np.ndarray, requires_grad: bool) -> Tensor:
-    t = wrap(array)
+    t = tensor_of(array, "")  # its dtype is an object of its own
     return t.requires_grad_() if requires_grad else t
 
 

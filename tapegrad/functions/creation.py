@@ -211,7 +211,8 @@ def full(
 
 
 def _filled(shape: Any, value: Any, kind: np.dtype[Any] | None, name: str) -> np.ndarray:
-    number = np.asarray(value)
+    array = isinstance(value, (np.ndarray, np.generic))
+    number = in_native_form(value, name) if array else np.asarray(value)
     if kind is not None and not number.ndim and number.dtype.kind in "biufc":
         number = fitted(number, kind, name)
     return np.full(shape, number, kind)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.arrays import in_native_form
 from tapegrad.lift.core import Lifted, on_tape
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor, wrap
@@ -50,6 +51,7 @@ class Points:
         array = np.asarray(x)
         if array.dtype.kind not in "iuf":
             raise TypeError(f"{where} must be made of real numbers, got {array.dtype}")
+        array = in_native_form(x, self.name)
         if not np.isfinite(array).all():
             raise ValueError(f"{where} is not finite: start from numbers other than nan and inf")
         return array

@@ -26,6 +26,7 @@ from tapegrad.transforms.looping import (
     copies,
     decided,
     mapped_truth,
+    plain_arrays,
     spec_of,
     stacked,
     tracer,
@@ -225,7 +226,8 @@ def scan(
     """
     require_function(f, "scan")
     form, leaves = Carried.of("scan", init)
-    rows, tree = flatten(xs)
+    given, tree = flatten(xs)
+    rows = plain_arrays(given, "scan")
     trips = _length(rows, length)
     shape: list[Any] = []
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapegrad.arrays import in_native_form
 from tapegrad.functions.arithmetic import where
 from tapegrad.functions.joining import stack
 from tapegrad.lift.batch import Batched
@@ -45,6 +46,11 @@ def tracer() -> tuple[Tracing, Level] | None:
     return None
 
 
+def plain_arrays(leaves: list[Any], name: str) -> list[Any]:
+    """Leaves that somebody gave, the arrays among them in native form."""
+    return [in_native_form(x, name) if isinstance(x, np.ndarray) else x for x in leaves]
+
+
 def spec_of(x: Any, name: str, what: str) -> Spec:
     """Shape and dtype of a leaf."""
     if isinstance(x, Tensor):
@@ -52,6 +58,8 @@ def spec_of(x: Any, name: str, what: str) -> Spec:
     if isinstance(x, (float, int, complex, np.ndarray, np.generic)):
         array = np.asarray(x)
         if array.dtype.kind in "biufc":
+            if isinstance(x, np.ndarray):
+                array = in_native_form(x, name)
             return Spec(array.shape, array.dtype)
     raise TypeError(
         f"`{name}`: {what} consists of arrays, numbers and Tensors and pytrees of them, got a leaf "
@@ -69,7 +77,8 @@ class Carried(NamedTuple):
     @classmethod
     def of(cls, name: str, init: Any) -> tuple[Carried, list[Any]]:
         """The form of the first carry, and its leaves."""
-        leaves, tree = flatten(init)
+        given, tree = flatten(init)
+        leaves = plain_arrays(given, name)
         specs = tuple([spec_of(x, name, "the carry") for x in leaves])
         return cls(name, tree, specs), leaves
 

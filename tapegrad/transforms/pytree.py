@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapegrad.arrays import in_native_form
 from tapegrad.dtypes import of_numpy
 from tapegrad.functions.joining import cat
 from tapegrad.functions.shapes import reshape
@@ -256,7 +257,10 @@ def ravel_pytree(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
     leaves, structure = flatten(tree)
     shapes = [x._a.shape if isinstance(x, Tensor) else np.shape(x) for x in leaves]
     kinds = [type(x) for x in leaves]
-    dtypes = [x._a.dtype if isinstance(x, Tensor) else np.asarray(x).dtype for x in leaves]
+    dtypes = [
+        x._a.dtype if isinstance(x, Tensor) else in_native_form(x, "ravel_pytree").dtype
+        for x in leaves
+    ]
     sizes = [int(np.prod(s)) for s in shapes]
     common = np.result_type(*dtypes) if dtypes else np.dtype(float)
     if common.kind not in "fc":
