@@ -156,7 +156,7 @@ class Primitive(_Custom):
             assert self.vjp is not None
             back = self.vjp(k, ans, args, call.kwargs)
             found[k] = None if back is None else back(g)
-        return [_tensor(x) for x in call.fitted(tuple(found), name_of(self))]
+        return [float_tensor(x) for x in call.fitted(tuple(found), name_of(self))]
 
     def tangents(
         self, call: _Call, inputs: list[Tensor], slopes: list[Tensor]
@@ -185,13 +185,13 @@ class Primitive(_Custom):
         """The sum of the user's jvps in some arguments."""
         assert call.shape is not None
         along = call.rebuilt(slopes)
-        total = [zeros_like(_tensor(y)) for y in flatten(ans)[0]]
+        total = [zeros_like(float_tensor(y)) for y in flatten(ans)[0]]
         for k in chosen:
             assert self.jvp is not None
             found = self.jvp(k, _seen(along[k]), ans, args, call.kwargs)
             if found is not None:
                 leaves = matching(found, call.shape, name_of(self))
-                total = [a + _tensor(b) for a, b in zip(total, leaves)]
+                total = [a + float_tensor(b) for a, b in zip(total, leaves)]
         return total
 
 
@@ -199,7 +199,8 @@ def _among(k: int, known: set[int] | None) -> bool:
     return known is None or k in known
 
 
-def _tensor(x: Any) -> Any:
+def float_tensor(x: Any) -> Any:
+    """A Tensor of what is given, in float64 unless it is one; None stays None."""
     if x is None or isinstance(x, Tensor):
         return x
     return wrap(np.asarray(native_array(x, ""), float))

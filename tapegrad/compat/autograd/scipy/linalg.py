@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad import linalg as _linalg
-from tapegrad.compat.autograd.extend import defjvp, defvjp, primitive
+from tapegrad.compat.autograd.extend import defjvp, defvjp, float_tensor, primitive
 from tapegrad.compat.autograd.scipy._rules import composed, scipy
-from tapegrad.tensor import Tensor, wrap
 
 
 def __getattr__(name: str) -> Any:
@@ -94,7 +93,7 @@ def solve_triangular(
     """
     if trans in (1, 2, "T", "C"):
         a, lower = a.T, not lower
-    a, b = (x if isinstance(x, Tensor) else wrap(np.asarray(x, float)) for x in (a, b))
+    a, b = float_tensor(a), float_tensor(b)
     columns = b if b.ndim > 1 else b[:, None]
     found = _linalg.solve_triangular(a, columns, upper=not lower, unitriangular=unit_diagonal)
     return found if b.ndim > 1 else found[:, 0]

@@ -12,12 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
+from tapegrad.compat.autograd.extend import float_tensor
 from tapegrad.functions.contractions import tensordot
 from tapegrad.functions.shapes import flip, permute
 from tapegrad.nn.functional import pad
-from tapegrad.tensor import Tensor, wrap
+from tapegrad.tensor import Tensor
 from tapegrad.transforms.arguments import value_back
 
 MODES = ("full", "same", "valid")
@@ -37,7 +36,7 @@ def convolve(A: Any, B: Any, axes: Any = None, dot_axes: Any = ((), ()), mode: s
     if mode not in MODES:
         raise ValueError(f"`convolve`: the mode is one of {', '.join(MODES)}, got {mode!r}")
     tensors = isinstance(A, Tensor) or isinstance(B, Tensor)
-    a, b = [x if isinstance(x, Tensor) else wrap(np.asarray(x, float)) for x in (A, B)]
+    a, b = float_tensor(A), float_tensor(B)
     if axes is None:
         axes = (range(a.ndim), range(a.ndim))
     pairs = list(zip(*axes, strict=True))
