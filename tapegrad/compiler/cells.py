@@ -116,3 +116,21 @@ def line() -> tuple[str, int]:
             return code.co_filename, frame.f_lineno
         frame = frame.f_back
     return "unknown", 0
+
+
+LONG = 10_000  # records of a trace, after which a line says what takes so long
+_said: set[tuple[str, int]] = set()
+
+
+def announce_long() -> None:
+    """Say, once for a line of the user's program, that a trace gets long, and what to write."""
+    where = line()
+    if where not in _said and sys.stderr is not None:
+        _said.add(where)
+        print(
+            f"tapegrad: `jit` has met {LONG} operations, now at {':'.join(map(str, where))}, and "
+            "goes on: a loop of Python is compiled trip by trip, which may take a while; write a "
+            "long one as `tapegrad.scan` or `tapegrad.fori_loop`, which are compiled once",
+            file=sys.stderr,
+            flush=True,
+        )

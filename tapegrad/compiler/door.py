@@ -18,6 +18,7 @@ import numpy as np
 
 from tapegrad.compiler import entry
 from tapegrad.compiler.program import Program
+from tapegrad.compiler.reads import MISSING, Read
 from tapegrad.cpython import (
     FASTCALL,
     KEYWORDS,
@@ -70,6 +71,7 @@ def door(
     failed: Callable[[], None],
     name: str = "compiled",
     doc: str | None = None,
+    reads: tuple[Read, ...] = (),
 ) -> Callable[..., Any]:
     r"""A function that runs the program on its arguments, with as little ado as can be.
 
@@ -92,10 +94,13 @@ def door(
     doc : str, optional
         Its ``__doc__``; a beginning like ``"name(x, y=1)\n--\n\n"`` becomes the signature that
         `inspect.signature` shows.
+    reads : tuple of `Read`
+        What else has to be as it was, or the call goes to `otherwise`: items of dictionaries and
+        contents of cells.
     """
     _check(program, kinds, result)
     maker = _builtin if layout.as_listed() else _plain
-    return maker(program, kinds, result, otherwise, failed, name, doc)
+    return maker(program, kinds, result, otherwise, failed, name, doc, reads)
 
 
 def _check(program: Program, kinds: tuple[Kind, ...], result: Result) -> None:
@@ -140,7 +145,7 @@ def _codes(result: Result) -> Iterator[int]:
 
 def _builtin(
     program: Program, kinds: tuple[Kind, ...], result: Result, otherwise: Callable[..., Any],
-    failed: Callable[[], None], name: str, doc: str | None,
+    failed: Callable[[], None], name: str, doc: str | None, reads: tuple[Read, ...],
 ) -> Callable[..., Any]:  # fmt: skip
     floats, steps = _floats(result), list(_codes(result))
     codes = (ctypes.c_int64 * len(steps))(*steps)
@@ -148,6 +153,7 @@ def _builtin(
     outputs = [_slot(spec, k in floats) for k, spec in enumerate(program.outputs)]
     input_slots = (entry.Slot * len(inputs))(*[slot for slot, _ in inputs])
     output_slots = (entry.Slot * len(outputs))(*[slot for slot, _ in outputs])
+    looked = (entry.Read * len(reads))(*[_read(read) for read in reads])
     scratch = _aligned(program.scratch) if program.scratch > _OWN_SCRATCH else None
     elements = program.scratch // 8 + sum(
         math.prod(spec.shape) for spec in (*program.inputs, *program.outputs)
@@ -159,6 +165,7 @@ def _builtin(
         code_count=len(codes), codes=ctypes.addressof(codes),
         scratch=None if scratch is None else scratch.ctypes.data,
         release=elements >= _LARGE,
+        read_count=len(looked), reads=ctypes.addressof(looked),
         otherwise=id(otherwise), failed=id(failed), none=id(None), **_interpreter(),
     )  # fmt: skip
     method = Method(
@@ -169,7 +176,7 @@ def _builtin(
         ctypes.addressof(method),
         CompiledProgram(
             np.frombuffer(memoryview(frame), np.uint8), program, otherwise, failed,
-            (frame, method, input_slots, output_slots, codes, scratch, shapes),
+            (frame, method, input_slots, output_slots, codes, scratch, shapes, looked, reads),
         ),
         None,
     )  # fmt: skip
@@ -187,6 +194,15 @@ def _slot(spec: Spec, is_float: bool) -> tuple[entry.Slot, ctypes.Array[ctypes.c
     return slot, shape
 
 
+def _read(read: Read) -> entry.Read:
+    """Where to look, and the address of what has to be there; none for nothing."""
+    return entry.Read(
+        place=id(read.place),
+        key=None if read.key is None else id(read.key),
+        value=None if read.value is MISSING else id(read.value),
+    )
+
+
 def _aligned(size: int) -> np.ndarray[Any, Any]:
     """That many bytes at a multiple of 64."""
     room = np.empty(size + 64, np.uint8)
@@ -201,6 +217,8 @@ def _interpreter() -> dict[str, int | None]:
         "vectorcall": api.PyObject_Vectorcall,
         "new_float": api.PyFloat_FromDouble,
         "new_tuple": api.PyTuple_New,
+        "get_item": api.PyDict_GetItem,
+        "get_content": api.PyCell_Get,
         "incref": api.Py_IncRef,
         "decref": api.Py_DecRef,
         "save_thread": api.PyEval_SaveThread,
@@ -215,7 +233,7 @@ _ARRAY_NEW = 93  # the place of PyArray_New in NumPy's table, the same in all ve
 
 def _plain(
     program: Program, kinds: tuple[Kind, ...], result: Result, otherwise: Callable[..., Any],
-    failed: Callable[[], None], name: str, doc: str | None,
+    failed: Callable[[], None], name: str, doc: str | None, reads: tuple[Read, ...],
 ) -> Callable[..., Any]:  # fmt: skip
     """What `door` makes, in Python: for interpreters with other layouts, and for the tests."""
     pointer = ctypes.c_void_p
@@ -224,6 +242,8 @@ def _plain(
     def function(*args: Any, **kwargs: Any) -> Any:
         if kwargs or len(args) != len(kinds) or not all(map(_fits, args, kinds, program.inputs)):
             return otherwise(*args, **kwargs)
+        if not all(read.now() is read.value for read in reads):
+            return otherwise(*args)
         inputs = [np.asarray(arg) for arg in args]
         outputs = [np.empty(spec.shape, spec.dtype) for spec in program.outputs]
         status = run(_addresses(inputs), _addresses(outputs), None)

@@ -28,6 +28,12 @@ class Slot(ctypes.Structure):
     )
 
 
+class Read(ctypes.Structure):
+    """What stood in a dictionary under a key, or in a cell (without one), when it was traced."""
+
+    _fields_ = (("place", _pointer), ("key", _pointer), ("value", _pointer))
+
+
 class Frame(ctypes.Structure):
     """What the C function has to know about one door, and whom it calls."""
 
@@ -42,6 +48,10 @@ class Frame(ctypes.Structure):
         ("scratch", _pointer),  # or null
         ("busy", _int),  # whether a call is using it
         ("release", _int),  # whether the interpreter's lock is released while the program runs
+        ("read_count", _int),
+        ("reads", _pointer),  # Reads
+        ("get_item", _pointer),
+        ("get_content", _pointer),
         ("otherwise", _pointer),
         ("failed", _pointer),
         ("none", _pointer),
@@ -69,13 +79,14 @@ def address() -> int:
 
 def _text() -> str:
     fields = dict(layout.FIELDS)
-    for structure in (Slot, Frame):
+    for structure in (Slot, Read, Frame):
         for name, kind in structure._fields_:
             offset = getattr(structure, name).offset
             fields[f"{structure.__name__.lower()}_{name}"] = (offset, _LLVM[kind])
     text = "".join(_reader(name, *field) for name, field in fields.items()) + _FUNCTIONS
     constants = {
-        "SYMBOL": build.SYMBOL, "SLOT": ctypes.sizeof(Slot), "BUSY": Frame.busy.offset,
+        "SYMBOL": build.SYMBOL, "SLOT": ctypes.sizeof(Slot), "READ": ctypes.sizeof(Read),
+        "BUSY": Frame.busy.offset,
         "FLOAT": layout.FIELDS["float_value"][0], "ITEMS": layout.FIELDS["tuple_items"][0],
         "FLAGS": layout.ALIGNED_IN_C_ORDER, "EMPTY": EMPTY, "NONE": NONE,
     }  # fmt: skip
@@ -270,6 +281,41 @@ end:
   ret i64 %status
 }
 
+; Whether what the program reads around it is what it was.
+define internal i1 @unchanged(ptr %frame, i64 %count) {
+  %reads = call ptr @frame_reads(ptr %frame)
+  %get_item = call ptr @frame_get_item(ptr %frame)
+  %get_content = call ptr @frame_get_content(ptr %frame)
+  %decref = call ptr @frame_decref(ptr %frame)
+  br label %loop
+loop:
+  %k = phi i64 [ 0, %0 ], [ %next, %step ]
+  %more = icmp ult i64 %k, %count
+  br i1 %more, label %read, label %end
+read:
+  %at = getelementptr [<READ> x i8], ptr %reads, i64 %k
+  %place = call ptr @read_place(ptr %at)
+  %key = call ptr @read_key(ptr %at)
+  %value = call ptr @read_value(ptr %at)
+  %is_cell = icmp eq ptr %key, null
+  br i1 %is_cell, label %cell, label %dictionary
+cell:
+  %content = call ptr %get_content(ptr %place)
+  call void %decref(ptr %content)
+  br label %step
+dictionary:
+  %item = call ptr %get_item(ptr %place, ptr %key)
+  br label %step
+step:
+  %now = phi ptr [ %content, %cell ], [ %item, %dictionary ]
+  %next = add i64 %k, 1
+  %same = icmp eq ptr %now, %value
+  br i1 %same, label %loop, label %end
+end:
+  %all = icmp uge i64 %k, %count
+  ret i1 %all
+}
+
 ; Python floats into `made` for the outputs that are floats; whether all could be made.
 define internal i1 @wrap(ptr %frame, ptr %made, ptr %floats) alwaysinline {
   %count = call i64 @frame_output_count(ptr %frame)
@@ -390,7 +436,14 @@ define ptr @<SYMBOL>(ptr %self, ptr %args, i64 %nargs, ptr %kwnames) {
   %positional = icmp eq ptr %kwnames, null
   %as_many = icmp eq i64 %nargs, %input_count
   %called_right = and i1 %positional, %as_many
-  br i1 %called_right, label %look, label %otherwise
+  br i1 %called_right, label %around, label %otherwise
+around:
+  %read_count = call i64 @frame_read_count(ptr %frame)
+  %reads_none = icmp eq i64 %read_count, 0
+  br i1 %reads_none, label %look, label %read
+read:
+  %unchanged = call i1 @unchanged(ptr %frame, i64 %read_count)
+  br i1 %unchanged, label %look, label %otherwise
 look:
   %accepted = call i1 @accept(ptr %frame, ptr %args, ptr %inputs)
   br i1 %accepted, label %make, label %otherwise

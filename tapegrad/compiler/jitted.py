@@ -24,6 +24,7 @@ from tapegrad.compiler.cells import line
 from tapegrad.compiler.cfunc import CFunction
 from tapegrad.compiler.door import door
 from tapegrad.compiler.link import failure
+from tapegrad.compiler.reads import MISSING, Surroundings, native
 from tapegrad.compiler.region import GLANCED, Glance
 from tapegrad.compiler.signature import Signature, counting, signature_of
 from tapegrad.compiler.source import Source
@@ -34,6 +35,7 @@ from tapegrad.compiler.variant import ARRAY, FLOAT, STATIC, TENSOR, Variant
 from tapegrad.dtypes import followers, get_default_dtype
 from tapegrad.lift.core import levels_of
 from tapegrad.tape import current
+from tapegrad.tensor import Tensor
 from tapegrad.transforms.arguments import name_of
 from tapegrad.transforms.pytree import flatten, unflatten
 
@@ -268,7 +270,7 @@ class Jitted:
         """Trace without the lock: whoever traces may hold, or wait for, the lock of Numba."""
         with self._lock:
             known = self._variants.setdefault(signature, [])
-            known[:] = [variant for variant in known if variant.fits()]
+            known[:] = [variant for variant in known if variant.lasts()]
             seen = tuple(known)
             if len(known) >= MOST:
                 self._give_up(signature, seen)
@@ -302,14 +304,27 @@ class Jitted:
         self._eager.add(signature)
         self._way_in = self._general
         self._doors = DOORS
-        lines = sorted({guard.line for variant in known for guard in variant.graph.guards})
-        asked = ", ".join([f"{file}:{at}" for file, at in lines[:3]])
+        names = {read.text for variant in known for read in variant.reads if not read.holds()}
+        if names:
+            said = (
+                f"reads {', '.join(sorted(names))} from outside, and was traced for {MOST} values "
+                "of that"
+            )
+            instead = "pass what changes as an argument"
+        else:
+            lines = sorted({guard.line for variant in known for guard in variant.graph.guards})
+            asked = ", ".join([f"{file}:{at}" for file, at in lines[:3]])
+            said = (
+                f"branched in more than {MOST} ways on values of its arguments (asked for at "
+                f"{asked})"
+            )
+            instead = (
+                "use `tapegrad.where`, `cond`, `while_loop`, `fori_loop` or `scan` in place of "
+                "Python's `if`, `while` and `float()` on values, and `np.sin(t)` for `math.sin(t)`"
+            )
         warnings.warn_explicit(
-            f"`jit`: {name_of(self.function)} branched in more than {MOST} ways on values of its "
-            f"arguments (asked for at {asked}); for arguments like these it runs without compiling "
-            "from now on: use `tapegrad.where`, `cond`, `while_loop`, `fori_loop` or `scan` in "
-            "place of Python's `if`, `while` and `float()` on values, and `np.sin(t)` for "
-            "`math.sin(t)`",
+            f"`jit`: {name_of(self.function)} {said}; for arguments like these it runs without "
+            f"compiling from now on: {instead}",
             UserWarning,
             *line(),
         )
@@ -320,6 +335,8 @@ class Jitted:
         plain = args.kind is tuple and all(child.kind is None for child in args.children)
         if kwargs.children or not plain or variant.captured or self._doors >= DOORS:
             return
+        if not native(variant.reads):
+            return
         if any(kind not in (ARRAY, FLOAT) for kind in signature.kinds):
             return
         try:
@@ -328,8 +345,9 @@ class Jitted:
             return
         kinds: Any = signature.kinds
         self._way_in = door(
-            variant.program, kinds, result, self._way_in, _failed, name_of(self.function)
-        )
+            variant.program, kinds, result, self._way_in, _failed, name_of(self.function),
+            reads=variant.reads,
+        )  # fmt: skip
         self._doors += 1
 
     def open_again(self) -> None:
@@ -371,6 +389,7 @@ class Jitted:
             for x, kind in zip(leaves, signature.kinds, strict=True)
         ]
         args, kwargs = unflatten(signature.tree, iter(given))
+        around = Surroundings(self.function, tuple(map(_known, args)))
         tape = current.tape
         tape.levels.append(trace)
         try:
@@ -384,8 +403,11 @@ class Jitted:
         finally:
             tape.levels.remove(trace)
             trace.ended = True
-        made = Variant(trace, signature.kinds, tree, results, self.function, self.fastmath)
-        del results, given, args, kwargs
+        around.check_chance(name_of(self.function))
+        made = Variant(
+            trace, signature.kinds, tree, results, self.function, self.fastmath, around.kept()
+        )
+        del results, given, args, kwargs, around
         trace.outsiders.check(made.captured, name_of(self.function))
         return made
 
@@ -403,6 +425,11 @@ followers.append(_open_all)
 
 def _out(x: Any) -> Any:
     return x.value if type(x) is Static else x
+
+
+def _known(x: Any) -> Any:
+    """An argument that is no variable of the program."""
+    return MISSING if isinstance(x, (Tensor, tuple, list, dict)) else _out(x)
 
 
 def _serves(variant: Variant, arrays: list[np.ndarray]) -> bool:

@@ -20,7 +20,7 @@ import numpy as np
 from tapegrad import storage
 from tapegrad.arrays import native_array
 from tapegrad.autograd.grad_mode import recording
-from tapegrad.compiler.cells import Cell, Owner, Parts, line, outside
+from tapegrad.compiler.cells import LONG, Cell, Owner, Parts, announce_long, line, outside
 from tapegrad.compiler.functions import Pull, applied
 from tapegrad.compiler.graph import Graph, Guard, Node
 from tapegrad.compiler.outsiders import Outsiders
@@ -105,6 +105,8 @@ class Trace(Level):
         self.nodes.append(node)
         self.values.append(value)
         position = len(self.nodes) - 1
+        if position == LONG:
+            announce_long()
         if self.guessed and not self.guessed.isdisjoint(node.args):
             self.guessed.add(position)
         return position

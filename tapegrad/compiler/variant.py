@@ -14,6 +14,7 @@ from tapegrad.compiler.loops import supported
 from tapegrad.compiler.lower import Module
 from tapegrad.compiler.passes import optimised
 from tapegrad.compiler.program import Program
+from tapegrad.compiler.reads import Read
 from tapegrad.compiler.trace import Trace
 from tapegrad.ops.core import Spec
 from tapegrad.tensor import Tensor, wrap
@@ -35,7 +36,16 @@ class Leaf(NamedTuple):
 class Variant:
     """One trace, compiled."""
 
-    __slots__ = ("backward_only", "captured", "graph", "kinds", "leaves", "program", "tree")
+    __slots__ = (
+        "backward_only",
+        "captured",
+        "graph",
+        "kinds",
+        "leaves",
+        "program",
+        "reads",
+        "tree",
+    )
 
     def __init__(
         self,
@@ -45,6 +55,7 @@ class Variant:
         leaves: list[Any],
         f: Any,
         fast: bool,
+        reads: tuple[Read, ...] = (),
     ) -> None:
         outputs: list[int] = []
         found = []
@@ -66,11 +77,16 @@ class Variant:
         self.backward_only = trace.applies
         self.leaves = tuple(found)
         self.captured = tuple([(t, t._version) for t in trace.watched()])
+        self.reads = reads
         self.graph = optimised(trace.graph(tuple(outputs)))
         self.program = compiled(self.graph, fast)
 
     def fits(self) -> bool:
-        """Whether the Tensors from outside, which became constants, are as they were."""
+        """Whether what the function reads around it, which became constants, is as it was."""
+        return self.lasts() and all(read.holds() for read in self.reads)
+
+    def lasts(self) -> bool:
+        """Whether the Tensors among that were not changed in place, which is for good."""
         return all(t._version == version and not t._pos for t, version in self.captured)
 
     def run(self, arrays: list[np.ndarray]) -> list[np.ndarray] | None:
