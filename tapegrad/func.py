@@ -22,6 +22,7 @@ from tapegrad.numpy_mode import torchs_rule
 from tapegrad.tensor import Tensor
 from tapegrad.transforms import forward, jacobians, mapping, reverse
 from tapegrad.transforms.arguments import name_of, require_function
+from tapegrad.transforms.pickling import repeatable
 from tapegrad.transforms.pytree import LEAF, Tree, flatten, unflatten
 
 __all__ = [
@@ -154,6 +155,7 @@ def _alike(x: Any, tree: Tree, like: list[Tensor], name: str, what: str) -> None
 # -- reverse mode ------------------------------------------------------------------------------
 
 
+@repeatable
 def grad(func: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """The gradient of a function that returns a scalar Tensor.
 
@@ -176,6 +178,7 @@ def grad(func: Function, argnums: Argnums = 0, has_aux: bool = False) -> Functio
     return gradient
 
 
+@repeatable
 def grad_and_value(func: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """The function that returns (gradient, value), or (gradient, (value, aux)).
 
@@ -282,6 +285,7 @@ def linearize(func: Function, *primals: Any) -> tuple[Any, Function]:
 # -- matrices ----------------------------------------------------------------------------------
 
 
+@repeatable
 def jacrev(
     func: Function, argnums: Argnums = 0, *, has_aux: bool = False, chunk_size: int | None = None
 ) -> Function:
@@ -309,6 +313,7 @@ def jacrev(
     return jacobian
 
 
+@repeatable
 def jacfwd(
     func: Function, argnums: Argnums = 0, has_aux: bool = False, *, randomness: str = "error"
 ) -> Function:
@@ -335,6 +340,7 @@ def jacfwd(
     return jacobian
 
 
+@repeatable
 def hessian(func: Function, argnums: Argnums = 0) -> Function:
     """The second derivatives of a function, by forward mode over reverse mode.
 
@@ -356,6 +362,7 @@ def _check_randomness(randomness: Any, name: str) -> None:
         )
 
 
+@repeatable
 def vmap(
     func: Function, in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *,
     chunk_size: int | None = None,

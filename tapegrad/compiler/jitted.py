@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import threading
 import types
@@ -37,6 +38,7 @@ from tapegrad.lift.core import levels_of
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor
 from tapegrad.transforms.arguments import name_of
+from tapegrad.transforms.pickling import reduced
 from tapegrad.transforms.pytree import flatten, unflatten
 
 if TYPE_CHECKING:
@@ -65,7 +67,7 @@ class Jitted:
     ) -> None:
         functools.update_wrapper(self, f, updated=())
         self.function = f
-        self.statics = statics
+        self.statics = statics if any(statics) else NONE
         self.fastmath = fastmath
         self._lock = threading.RLock()
         self.clear_cache()
@@ -79,6 +81,17 @@ class Jitted:
 
     def __repr__(self) -> str:
         return f"<jitted {name_of(self.function)}>"
+
+    # What was compiled stays here: there it is compiled again, or found on disk.
+
+    def __reduce__(self) -> Any:
+        return reduced(self, Jitted, self.function, self.statics, fastmath=self.fastmath)
+
+    def __copy__(self) -> Jitted:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Jitted:
+        return Jitted(copy.deepcopy(self.function, memo), self.statics, fastmath=self.fastmath)
 
     # -- what was compiled -----------------------------------------------------------------
 

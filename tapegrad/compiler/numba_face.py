@@ -65,6 +65,9 @@ class Face:
     def __repr__(self) -> str:
         return f"<{self.source.name} for Numba>"
 
+    def __reduce__(self) -> Any:
+        return getattr, (self.source.jitted, "njit")
+
     def call(self, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> _Call:
         """How a call with arguments of these types is compiled."""
         if kws:

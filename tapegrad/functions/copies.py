@@ -31,8 +31,11 @@ def deeply_copied(self: Tensor, memo: dict[int, Any]) -> Tensor:
     if _followed(self):
         return run(clone, (self,), {})
     if not self.is_leaf:
-        raise RuntimeError("`deepcopy` takes a leaf only: detach the Tensor first")
-    result = _rebuild(self._a.copy(), self.requires_grad)
+        raise RuntimeError(
+            f"`copy.deepcopy` takes a leaf, and this Tensor of shape {self._a.shape} was computed: "
+            "use `t.detach()` for its value, or `t.clone()` to go on from it"
+        )
+    result = _rebuild(self._a.copy(order="K"), self.requires_grad)
     if self.grad is not None:
         result._grad = copy.deepcopy(self.grad, memo)
     return result
@@ -46,7 +49,10 @@ def reduced(self: Tensor) -> tuple[Any, ...]:
             "`t.clone()` for a copy, and pickle what the transformed function returns"
         )
     if not self.is_leaf:
-        raise RuntimeError("only a leaf can be pickled: detach the Tensor first")
+        raise RuntimeError(
+            f"a leaf can be pickled or copied, and this Tensor of shape {self._a.shape} was "
+            "computed: use `t.detach()` for its value"
+        )
     return _rebuild, (self._a, self.requires_grad)
 
 

@@ -20,6 +20,7 @@ from tapegrad.rewind import take_back
 from tapegrad.tape import Ended, current, leaf_keys
 from tapegrad.tensor import Tensor, noted, placed
 from tapegrad.transforms.arguments import require_function
+from tapegrad.transforms.pickling import repeatable
 from tapegrad.transforms.pytree import flatten
 from tapegrad.transforms.reverse import read_from_before
 
@@ -201,6 +202,7 @@ def _bare(x: Any) -> list[Tensor]:
     return [x] if isinstance(x, Tensor) else []
 
 
+@repeatable
 def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
     """`f`, which keeps no values for its derivative but computes them again.
 

@@ -18,6 +18,7 @@ from tapegrad.lift.variable import maps_up_to, variables
 from tapegrad.tape import MODE_FAST, Tape, current
 from tapegrad.tensor import Tensor, tensor_of, wrap
 from tapegrad.transforms.arguments import name_of, outputs, require_function
+from tapegrad.transforms.pickling import findable, global_name
 from tapegrad.transforms.plain_call import PlainCall, alone, gradient, plain_call
 from tapegrad.transforms.pytree import LEAF, PLAIN, Tree, flatten, is_flat, matching, unflatten
 from tapegrad.transforms.transposing import transposed
@@ -51,6 +52,10 @@ class _Custom:
         self.f = f
         self.nondiff = tuple(nondiff_argnums)
         functools.update_wrapper(self, f, updated=())
+
+    def __reduce__(self) -> Any:
+        state = {name: findable(value) for name, value in vars(self).items() if name != "recorded"}
+        return global_name(self) or (object.__new__, (type(self),), state)
 
     @classmethod
     def _name(cls) -> str:

@@ -26,6 +26,7 @@ from tapegrad.transforms.arguments import (
     value_back,
     values,
 )
+from tapegrad.transforms.pickling import reads_tape
 from tapegrad.transforms.pytree import flatten, matching, unflatten
 from tapegrad.transforms.reverse import Inputs, aux_back, released, scalar_root, settled
 
@@ -159,4 +160,5 @@ def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tu
         return unflatten(tree, [value_back(settled(x, own), kept) for x in found])
 
     value = unflatten(tree, [released(r, own, tensors) for r in roots])
-    return (value, slope, aux_back(aux, inputs.own, tensors)) if has_aux else (value, slope)
+    linear = reads_tape(slope, "linearize")
+    return (value, linear, aux_back(aux, inputs.own, tensors)) if has_aux else (value, linear)

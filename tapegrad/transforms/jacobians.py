@@ -36,6 +36,7 @@ from tapegrad.transforms.arguments import (
     values,
     with_leaves,
 )
+from tapegrad.transforms.pickling import repeatable
 from tapegrad.transforms.products import OnTape
 from tapegrad.transforms.pytree import Tree, flatten, unflatten
 from tapegrad.transforms.reverse import (
@@ -166,6 +167,7 @@ def jacrev(
     return reverse_rows(f, argnums, has_aux, "jacrev", strict=strict)
 
 
+@repeatable
 def reverse_rows(
     f: Callable[..., Any], argnums: Argnums, has_aux: bool, name: str, chunk: int | None = None,
     *, strict: bool = False,
@@ -233,6 +235,7 @@ def jacfwd(
     return forward_columns(f, argnums, has_aux, "jacfwd", "same", strict=strict)
 
 
+@repeatable
 def forward_columns(
     f: Callable[..., Any], argnums: Argnums, has_aux: bool, name: str, randomness: str, *,
     strict: bool = False,
@@ -315,6 +318,7 @@ def jacobian(
     return reverse_rows(f, argnums, has_aux, "jacobian", strict=strict)
 
 
+@repeatable
 def hessian(
     f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, strict: bool = False
 ) -> Callable[..., Any]:

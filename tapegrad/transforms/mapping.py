@@ -22,6 +22,7 @@ from tapegrad.transforms.arguments import (
     transforming,
     value_back,
 )
+from tapegrad.transforms.pickling import repeatable
 from tapegrad.transforms.pytree import LEAF, Tree, flatten, keys_of, unflatten
 
 
@@ -79,6 +80,7 @@ def vmap(
     return mapping(f, in_axes, out_axes, axis_size=axis_size)
 
 
+@repeatable
 def mapping(
     f: Callable[..., Any], in_axes: Any, out_axes: Any, *, inside: str = "in_axes",
     outside: str = "out_axes", named_axis: int | None = 0, randomness: str = "same",

@@ -16,10 +16,12 @@ from tapegrad.tape import current
 from tapegrad.tensor import F8, Tensor, tensor_of, wrap
 from tapegrad.transforms.arguments import any_tensor, require_function
 from tapegrad.transforms.forward import directional
+from tapegrad.transforms.pickling import repeatable
 from tapegrad.transforms.pytree import tree_map
 from tapegrad.transforms.reverse import differentiated, pulled_back, quick
 
 
+@repeatable
 def hvp(f: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     """The product of the Hessian of a scalar function with a vector: ``hvp(f)(x, v)``.
 
@@ -111,6 +113,7 @@ def _floats(v: Any) -> Any:
     return v.astype(float) if integers else v
 
 
+@repeatable
 def vhp(f: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     """The product of a vector with the Hessian of a scalar function: ``vhp(f)(x, v)``.
 

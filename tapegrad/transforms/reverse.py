@@ -42,6 +42,7 @@ from tapegrad.transforms.arguments import (
     values,
     with_leaves,
 )
+from tapegrad.transforms.pickling import reads_tape, repeatable
 from tapegrad.transforms.pytree import flatten, matching, unflatten
 
 
@@ -180,6 +181,7 @@ def grad(
     return differentiated(f, argnums, has_aux, strict, "grad")
 
 
+@repeatable
 def differentiated(
     f: Callable[..., Any], argnums: Argnums, has_aux: bool, strict: bool, name: str, *,
     both: bool = False,
@@ -399,7 +401,8 @@ def pulled_back(
             )
         return tuple(inputs.back(found))
 
+    pulling = reads_tape(pullback, name)
     value = unflatten(tree, [released(r, inputs.own, tensors) for r in roots])
     if has_aux:
-        return value, pullback, aux_back(aux, inputs.own, tensors)
-    return value, pullback
+        return value, pulling, aux_back(aux, inputs.own, tensors)
+    return value, pulling

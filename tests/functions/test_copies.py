@@ -27,6 +27,30 @@ def test_leaves_are_copied_as_leaves():
         copy.deepcopy(x * 2)
 
 
+@pytest.mark.tapegrad_only("PyTorch pickles what was computed, and forgets from what")
+def test_what_was_computed_says_what_to_do():
+    y = tg.tensor([1.0], requires_grad=True) * 2
+    for work in (copy.deepcopy, copy.copy, pickle.dumps):
+        with pytest.raises(RuntimeError, match=r"leaf.*: use `t\.detach\(\)`"):
+            work(y)
+    assert pickle.loads(pickle.dumps(y.detach())).tolist() == [2.0]
+
+
+@pytest.mark.tapegrad_only("dtypes of NumPy")
+def test_gradients_and_types_are_copied():
+    for dtype in (tg.float64, tg.float32, tg.int64, tg.bool, tg.complex128):
+        t = tg.ones(2, 3).to(dtype).T
+        for again in (copy.deepcopy(t), pickle.loads(pickle.dumps(t))):
+            assert again.dtype == dtype
+            assert again.tolist() == t.tolist()
+            assert again.stride() == t.stride()
+    x = tg.tensor([1.0, 2.0], requires_grad=True)
+    (x * x).sum().backward()
+    deep = copy.deepcopy(x)
+    assert deep.grad.tolist() == [2.0, 4.0]
+    assert deep.grad is not x.grad
+
+
 def test_numbers_are_formatted_as_numbers():
     assert f"{tg.tensor(2.0):.2f}" == "2.00"
     assert f"{tg.tensor(2.0, requires_grad=True):.1f}" == "2.0"

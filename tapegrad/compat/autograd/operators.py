@@ -14,6 +14,7 @@ from tapegrad.transforms import jacobians, reverse
 from tapegrad.transforms.arguments import name_of
 from tapegrad.transforms.checkpointing import checkpoint
 from tapegrad.transforms.forward import jvp, linearize
+from tapegrad.transforms.pickling import repeatable
 from tapegrad.transforms.pytree import tree_map
 
 Argnum = int | tuple[int, ...] | list[int]
@@ -82,6 +83,7 @@ def _scalar(f: Function) -> Function:
     return one
 
 
+@repeatable
 def grad(fun: Function, argnum: Argnum = 0) -> Function:
     """The gradient of a scalar function in one argument, or in several (`argnum` a tuple).
 
@@ -93,6 +95,7 @@ def grad(fun: Function, argnum: Argnum = 0) -> Function:
     return _of_floats(reverse.grad(_scalar(fun), _argnums(argnum)), _argnums(argnum))
 
 
+@repeatable
 def value_and_grad(fun: Function, argnum: Argnum = 0) -> Function:
     """The value and the gradient.
 
@@ -103,6 +106,7 @@ def value_and_grad(fun: Function, argnum: Argnum = 0) -> Function:
     return _of_floats(reverse.value_and_grad(_scalar(fun), _argnums(argnum)), _argnums(argnum))
 
 
+@repeatable
 def grad_and_aux(fun: Function, argnum: Argnum = 0) -> Function:
     """The gradient of the first of two results, and the second.
 
@@ -113,6 +117,7 @@ def grad_and_aux(fun: Function, argnum: Argnum = 0) -> Function:
     return _of_floats(reverse.grad(fun, _argnums(argnum), has_aux=True), _argnums(argnum))
 
 
+@repeatable
 def grad_named(fun: Function, argname: str) -> Function:
     """The gradient in an argument given by its name.
 
@@ -123,6 +128,7 @@ def grad_named(fun: Function, argname: str) -> Function:
     return grad(fun, list(inspect.signature(fun).parameters).index(argname))
 
 
+@repeatable
 def elementwise_grad(fun: Function, argnum: Argnum = 0) -> Function:
     """The derivative of each element of the result in its own element of the argument.
 
@@ -142,6 +148,7 @@ def elementwise_grad(fun: Function, argnum: Argnum = 0) -> Function:
     return columns
 
 
+@repeatable
 def deriv(fun: Function, argnum: Argnum = 0) -> Function:
     """The derivative along a vector of ones, by forward mode.
 
@@ -159,6 +166,7 @@ def deriv(fun: Function, argnum: Argnum = 0) -> Function:
     return slope
 
 
+@repeatable
 def jacobian(fun: Function, argnum: Argnum = 0) -> Function:
     """The Jacobian: the shape of the result followed by that of the argument.
 
@@ -171,6 +179,7 @@ def jacobian(fun: Function, argnum: Argnum = 0) -> Function:
     return _of_floats(jacobians.jacobian(fun, _argnums(argnum)), _argnums(argnum))
 
 
+@repeatable
 def hessian(fun: Function, argnum: int = 0) -> Function:
     """The Jacobian of the Jacobian, also where the function is not scalar.
 
@@ -183,6 +192,7 @@ def hessian(fun: Function, argnum: int = 0) -> Function:
     return jacobian(jacobian(fun, argnum), argnum)
 
 
+@repeatable
 def make_vjp(fun: Function, argnum: Argnum = 0) -> Function:
     """The function that returns (vjp, value), where `vjp` takes weights for the value.
 
@@ -202,6 +212,7 @@ def make_vjp(fun: Function, argnum: Argnum = 0) -> Function:
     return both
 
 
+@repeatable
 def make_jvp(fun: Function, argnum: Argnum = 0) -> Function:
     """The function that returns `jvp`, which takes a tangent and returns (value, derivative).
 
@@ -219,6 +230,7 @@ def make_jvp(fun: Function, argnum: Argnum = 0) -> Function:
     return at
 
 
+@repeatable
 def make_hvp(fun: Function, argnum: Argnum = 0) -> Function:
     """The function that returns (hvp, gradient), where `hvp` multiplies by the Hessian.
 
@@ -231,6 +243,7 @@ def make_hvp(fun: Function, argnum: Argnum = 0) -> Function:
     return make_vjp(grad(fun, argnum), argnum)
 
 
+@repeatable
 def hessian_tensor_product(fun: Function, argnum: int = 0) -> Function:
     """The Hessian times an array: ``hessian_tensor_product(f)(*args, array)``.
 
@@ -249,6 +262,7 @@ def hessian_tensor_product(fun: Function, argnum: int = 0) -> Function:
     return product
 
 
+@repeatable
 def tensor_jacobian_product(fun: Function, argnum: int = 0) -> Function:
     """An array times the Jacobian, over all dimensions of the array.
 
@@ -266,6 +280,7 @@ def tensor_jacobian_product(fun: Function, argnum: int = 0) -> Function:
     return jacobian(weighted, argnum)
 
 
+@repeatable
 def make_ggnvp(
     f: Function, g: Function = lambda x: 0.5 * np.sum(x**2, axis=-1), f_argnum: int = 0
 ) -> Function:
