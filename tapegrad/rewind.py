@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from sys import getrefcount
-from typing import Any
 
 from tapegrad.tape import IN0, SHAPE, STRIDE, WIDE, WORD, Ended, Mark, Tape
 from tapegrad.tensor import Tensor
 
 
-def rewind(tape: Tape, mark: Mark, name: str, own: Tensor | None = None) -> bool:
+def rewind(
+    tape: Tape, mark: Mark, name: str, own: Tensor | None = None, sweeping: int = 0
+) -> bool:
     """Forget the records and leaves since a mark, as far as nobody needs them any more.
 
     A function of plain arrays leaves nothing behind then.  Positions are not used again.  What
@@ -21,7 +22,7 @@ def rewind(tape: Tape, mark: Mark, name: str, own: Tensor | None = None) -> bool
     tokens, count, leaves, wide = mark
     if tape.lost:
         tape.let_go()
-    if tokens is not tape.tokens or tape.sweeping:
+    if tokens is not tape.tokens or tape.sweeping != sweeping:
         return False
     newest = tokens[count:]
     if not newest:
@@ -31,18 +32,28 @@ def rewind(tape: Tape, mark: Mark, name: str, own: Tensor | None = None) -> bool
     # References of the two lists, and the call's.
     if max(map(getrefcount, newest)) > 3 and not _lose(tape, newest, leaves, wide, name):
         return False
-    dropped, forgotten = _truncate(tape, mark)
+    dropped, forgotten = tape.keep[count:], tape.leaves[leaves:]
+    del tokens[count:], tape.keep[count:], tape.leaves[leaves:]
+    if tape.wide:
+        del tape.wide[wide:]
     for leaf in forgotten:
+        tape.slots.pop(leaf._pos, None)
         if leaf is own or _varies(leaf):
             leaf._home = Ended(name)
+    if len(tape.old) != count:
+        tape.keep_places(count)
+    tape.shift = tape.next - count
+    tape.offset = count * STRIDE
+    tape.floor = min(tape.floor, count)
+    tape.tail = (0, 0)
     del newest, dropped, forgotten  # last: freeing values may run code of the user
     return True
 
 
-def take_back(tape: Tape, mark: Mark) -> None:
-    """Forget the records since a mark, which a sweep under way does not need.
+def take_back(tape: Tape, mark: Mark, name: str) -> None:
+    """`rewind` of what is recorded while a sweep goes on below the mark.
 
-    They stay where somebody holds one of them.
+    The records stay where somebody holds one of them.
     """
     newest = tape.tokens[mark[1] :]
     if not newest or max(map(getrefcount, newest)) > 3:
@@ -50,26 +61,8 @@ def take_back(tape: Tape, mark: Mark) -> None:
     for table in (tape.hooks, tape.traces):
         for position in [p for p in table if p >= newest[0]]:
             del table[position]
-    dropped = _truncate(tape, mark)
-    del newest, dropped  # last: freeing values may run code of the user
-
-
-def _truncate(tape: Tape, mark: Mark) -> tuple[list[Any], list[Tensor]]:
-    """Cut the tape off at a mark; returns what the records kept, and the leaves."""
-    tokens, count, leaves, wide = mark
-    dropped, forgotten = tape.keep[count:], tape.leaves[leaves:]
-    del tokens[count:], tape.keep[count:], tape.leaves[leaves:]
-    if tape.wide:
-        del tape.wide[wide:]
-    for leaf in forgotten:
-        tape.slots.pop(leaf._pos, None)
-    if len(tape.old) != count:
-        tape.keep_places(count)
-    tape.shift = tape.next - count
-    tape.offset = count * STRIDE
-    tape.floor = min(tape.floor, count)
-    tape.tail = (0, 0)
-    return dropped, forgotten
+    del newest
+    rewind(tape, mark, name, sweeping=tape.sweeping)
 
 
 def lose(tape: Tape, since: int, name: str, roots: list[Tensor]) -> None:

@@ -116,7 +116,7 @@ class _Recomputed:
                 *[x.rebuilt() if type(x) is _Given else x for x in self.args],
                 **{k: x.rebuilt() if type(x) is _Given else x for k, x in self.kwargs.items()},
             )
-        take_back(tape, mark)
+        take_back(tape, mark, "checkpoint")
         tape.debt = debt
         found = [Spec(t._a.shape, t._a.dtype) for t, _ in values]
         if self.end == math.inf:  # the function has not come to its end the first time

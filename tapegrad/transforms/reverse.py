@@ -258,7 +258,7 @@ def quick(
         return None
     leaf._pos = -leaf_keys()
     start = tape.next
-    mark = tape.mark()
+    mark = tape.tokens, len(tape.tokens), len(tape.leaves), len(tape.wide)  # `Tape.mark`
     tape.depth = 1
     try:
         if len(args) == 1 and not kwargs:
