@@ -9,9 +9,7 @@ from tapegrad.tape import IN0, SHAPE, STRIDE, WIDE, WORD, Ended, Mark, Tape
 from tapegrad.tensor import Tensor
 
 
-def rewind(
-    tape: Tape, mark: Mark, name: str, own: Tensor | None = None, sweeping: int = 0
-) -> bool:
+def rewind(tape: Tape, mark: Mark, name: str, own: Tensor | None = None, sweeping: int = 0) -> bool:
     """Forget the records and leaves since a mark, as far as nobody needs them any more.
 
     A function of plain arrays leaves nothing behind then.  Positions are not used again.  What
