@@ -237,19 +237,26 @@ class Surroundings:
             self.look(x)
 
     def _code(self, code: CodeType, outside: dict[str, Any], names: dict[str, Any]) -> None:
-        found, changed = uses(code)
-        for use in found:
+        used, changed = uses(code)
+        for use in used:
             if use.name in changed:
                 continue
             reads: list[Read] = []
             value = self._root(use, outside, names, reads)
+            whole = True
             for how, key in use.path:
-                if value is MISSING or _is_constant(value):
+                known = len(reads)
+                found = MISSING
+                if not (value is MISSING or _is_constant(value) or key in changed):
+                    found = self._step(value, how, key, reads)
+                if found is MISSING:  # what it is of is all that is known
+                    del reads[known:]
+                    whole = False
                     break
-                value = MISSING if key in changed else self._step(value, how, key, reads)
+                value = found
             if value is not MISSING:
                 self._found(value, reads)
-                for name in use.kept:
+                for name in use.kept if whole else ():
                     names[name] = value
         for inner in code.co_consts:
             if isinstance(inner, CodeType):

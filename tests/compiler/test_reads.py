@@ -264,6 +264,11 @@ def test_objects_and_functions_that_are_replaced_are_seen():
     assert compiled(1.0) == np.cos(1.0)
     config.activation = lambda x: x * 5
     assert compiled(1.0) == 5.0
+    weights = [1.0, 2.0]
+    weighted = tg.jit(lambda x: sum(w * x for w in weights) + weights[0])
+    assert weighted(1.0) == 4.0
+    weights = [3.0, 4.0]
+    assert weighted(1.0) == 10.0
     called = tg.jit(lambda x: config(x))
     assert called(1.0) == 1.0
     config = Config()
