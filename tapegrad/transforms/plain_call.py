@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.autograd.function import Specs, a_number, append, lift_anywhere
+from tapegrad.autograd.context import lift_anywhere
+from tapegrad.autograd.function import Specs, a_number, append
 from tapegrad.autograd.pullback import Wanted, fit
 from tapegrad.lift.core import highest
 from tapegrad.lift.variable import followed_leaves
