@@ -537,22 +537,22 @@ def alone(array: np.ndarray) -> np.ndarray:
 
 
 def _workspace(tape: Tape) -> Workspace | None:
-    """The tape's workspace, or a new one for a sweep inside a sweep; None if none can be used."""
+    """The tape's workspace, or for a sweep inside of others one further in; None if none can be."""
     if layout.find() is None:
         return None
-    if tape.workspace is None or tape.sweeping:
+    if tape.workspace is None:
         from tapegrad.autograd.workspace import Workspace, propagate
 
         if Tape.propagate is None:  # the first
             from tapegrad.road import open_road
 
             open_road(compiling=False)
-        made = Workspace()
-        if tape.sweeping:
-            return made
-        tape.workspace = made
+        tape.workspace = Workspace()
         Tape.propagate = propagate
-    return tape.workspace  # type: ignore[no-any-return]
+    work: Workspace = tape.workspace
+    for _ in range(tape.sweeping):
+        work = work.inside()
+    return work
 
 
 def _fill(place: int) -> bool:

@@ -76,6 +76,7 @@ class Workspace:
         found = find()
         assert found is not None
         self.layout = found
+        self.inner: Workspace | None = None
         self.walk = table.walk()
         frame = self.frame = array("q", bytes(8 * FRAME_SIZE))
         self.address = ctypes.c_int64(frame.buffer_info()[0])  # which a call need not convert
@@ -96,6 +97,12 @@ class Workspace:
         frame[ARRAY_DATA] = found.array_data
         frame[ARRAY_STRIDES] = found.array_strides
         frame[ARRAY_FLAGS] = found.array_flags
+
+    def inside(self) -> Workspace:
+        """The workspace of a sweep inside of the one that works here, kept for the next."""
+        if self.inner is None:
+            self.inner = Workspace()
+        return self.inner
 
     def _reserve(self, count: int) -> None:
         """Make room for the adjoints and the marks of this many records and leaves."""
