@@ -15,11 +15,11 @@ from tapegrad.lift.batch import Batched, batched
 from tapegrad.lift.core import Level, below, highest, pull, zeros_like
 from tapegrad.lift.dual import Dual, dual, split
 from tapegrad.lift.variable import maps_up_to, variables
-from tapegrad.tape import MODE_FAST, Tape, current
+from tapegrad.tape import MODE_FAST, Tape, current, leaf_keys
 from tapegrad.tensor import Tensor, tensor_of, wrap
 from tapegrad.transforms.arguments import name_of, outputs, require_function
 from tapegrad.transforms.pickling import findable, global_name
-from tapegrad.transforms.plain_call import PlainCall, alone, gradient, plain_call
+from tapegrad.transforms.plain_call import PlainCall, alone, check_alone, gradient, plain_call
 from tapegrad.transforms.pytree import LEAF, PLAIN, Tree, flatten, is_flat, matching, unflatten
 from tapegrad.transforms.transposing import transposed
 
@@ -431,10 +431,14 @@ class custom_jvp(_Custom):
 
     def gradients(self, call: _Call, state: Any, weights: list[Tensor]) -> list[Tensor | None]:
         """The tangents are linear in those of the inputs: transposed, they are the gradients."""
-        recorded = is_grad_enabled()
+        lifted = not _plain((*weights, *state))
+        recorded = is_grad_enabled() and (lifted or any(t._pos for t in (*weights, *state)))
+        newest = leaf_keys()
         with enable_grad():
             above = highest((*weights, *state))
             maps = [] if above is None else maps_up_to(above[1])
             with variables(map(zeros_like, state), maps) as slopes:
                 _, found, _ = self.tangents(call, state, slopes)
+                for t in found if not recorded else ():
+                    check_alone(self, t, newest)  # the gradients will not tell
                 return [*pull(found, list(weights), slopes, recorded=recorded)]

@@ -38,6 +38,12 @@ def own(rule):
     return f
 
 
+def along(rule):
+    f = tg.custom_jvp(lambda x: 3.0 * x)
+    f.defjvp(lambda primals, tangents: (3.0 * primals[0], rule(primals[0], tangents[0])))
+    return f
+
+
 KINDS = pytest.mark.parametrize("kind", [function, custom, own])
 
 
@@ -112,7 +118,7 @@ def test_nothing_is_recorded_while_a_rule_runs_in_a_plain_sweep(kind):
     assert counts == [0] * 4
 
 
-@KINDS
+@pytest.mark.parametrize("kind", [function, custom, own, along])
 def test_derivatives_of_every_order(kind):
     f = kind(lambda x, g: g * x * x)  # said to be x^2, whose derivative is 2 x
     total = lambda x: np.sum(f(x))
@@ -125,7 +131,7 @@ def test_derivatives_of_every_order(kind):
     np.testing.assert_allclose(h.numpy(), 2.0 * X)
 
 
-@pytest.mark.parametrize("kind", [custom, own])
+@pytest.mark.parametrize("kind", [custom, own, along])
 def test_what_is_differentiated_and_no_argument_is_refused(kind):
     w = tg.tensor(2.0, requires_grad=True)
     f = kind(lambda x, g: w * g)
