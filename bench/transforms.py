@@ -8,13 +8,14 @@ from functools import partial
 
 from bench import functions
 from bench.check import checked
+from bench.custom import custom
 from bench.functional import ADAPTERS
 from bench.libraries import Library
 from bench.problem import Problem
 from bench.report import Row, at_least, ratios_to, unsteady
 from bench.timing import QUICK, Effort, Figure, interleave
 
-GROUPS = ("gradient", "hessian", "hvp")
+GROUPS = ("gradient", "hessian", "hvp", "custom")
 PROCESS_GROUPS: dict[str, object] = {}
 PEERS = ("autograd", "torch")
 SMALL = {"autograd": 6.0, "torch": 2.5}
@@ -102,4 +103,4 @@ def timed(
         )  # fmt: skip
 
 
-__all__ = ["ADAPTERS", "GROUPS", "PROCESS_GROUPS", "gradient", "hessian", "hvp"]
+__all__ = ["ADAPTERS", "GROUPS", "PROCESS_GROUPS", "custom", "gradient", "hessian", "hvp"]
