@@ -13,7 +13,7 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check --quiet install
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo test lint peers bench examples torch-suite clean
+.PHONY: help demo test lint peers bench examples autograd-suite torch-suite clean
 .DELETE_ON_ERROR:
 
 help:
@@ -25,6 +25,8 @@ help:
 	@echo "make bench     the figures of the README (installs the same and CasADi)"
 	@echo "make torch-suite TORCH_SOURCE=/path/to/pytorch"
 	@echo "               those of PyTorch's own tests that need public autograd on the CPU"
+	@echo "make autograd-suite"
+	@echo "               HIPS autograd's own tests and examples, which this downloads"
 	@echo "make examples  run the code blocks of README.md and docs/, and the docstring examples"
 	@echo "make clean     remove .venv and every cache"
 
@@ -48,6 +50,9 @@ bench: $(INSTALLED)-bench
 
 examples: $(INSTALLED)-dev
 	$(PY) -m pytest tests/test_documents.py
+
+autograd-suite: $(INSTALLED)-dev
+	$(PY) tests/suites/autograd_suite.py
 
 torch-suite: $(INSTALLED)-dev
 	$(PY) tests/suites/torch_suite.py $(TORCH_SOURCE)

@@ -5,9 +5,8 @@
 `from autograd import grad`    `from tapegrad.compat.autograd import grad`
 =============================  ==================================================
 
-`extend`, `builtins`, `misc.flatten`, `misc.optimizers`, `test_util`, `scipy.special` and
-`scipy.stats.norm` are there too.  In programs that are written anew use `tapegrad.grad` and its
-kin, over NumPy itself.
+`extend`, `builtins`, `misc`, `test_util` and `scipy` are there too.  In programs that are written
+anew use `tapegrad.grad` and its kin, over NumPy itself.
 
 >>> import tapegrad.compat.autograd.numpy as np
 >>> from tapegrad.compat.autograd import elementwise_grad, grad

@@ -2,7 +2,7 @@
 
 >>> import tapegrad.compat.autograd.scipy.stats.beta as beta
 >>> from tapegrad.compat.autograd import grad
->>> float(grad(beta.logpdf)(0.25, 2.0, 3.0).round(6))
+>>> round(grad(beta.logpdf)(0.25, 2.0, 3.0), 6)
 1.333333
 """
 
