@@ -114,5 +114,5 @@ class OnTape(_Callable):
 def reads_tape(call: Callable[..., Any], name: str) -> OnTape:
     """The function that `vjp` or `linearize` (its name) returns beside the value."""
     made = OnTape(call)
-    made.__dict__.update(__name__=name, __doc__=call.__doc__)
+    made.__dict__.update(__name__=name, __doc__=call.__doc__, __wrapped__=call)
     return made

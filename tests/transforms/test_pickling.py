@@ -1,6 +1,7 @@
 """Pickling and copying of what transforms, `jit` and custom rules return."""
 
 import copy
+import inspect
 import multiprocessing
 import operator
 import pickle
@@ -230,6 +231,8 @@ def test_what_it_looks_like():
     assert repr(f) == "<transformed wave>"
     assert f.__name__ == "wave"
     assert f.__wrapped__ is wave
+    assert list(inspect.signature(f).parameters) == ["x"]
+    assert list(inspect.signature(tg.vjp(wave, X)[1]).parameters) == ["weights"]
 
 
 @pytest.mark.parametrize("name", ["grad", "jit by name", "jit of grad", "checkpoint by name"])
