@@ -26,7 +26,7 @@ from tapegrad.record import (
 )
 from tapegrad.refusals import mismatch, undefined, unfit
 from tapegrad.shapes import LARGE
-from tapegrad.tape import DTYPE_BITS, MODE_CAREFUL, MODE_FAST, SAVES, Tape, current
+from tapegrad.tape import DTYPE_BITS, MODE_CAREFUL, MODE_FAST, NARROW, SAVES, Tape, current
 from tapegrad.tensor import F8, INFERENCE, NO_GRAD, Tensor, View, place, placed
 from tapegrad.turned import chain_to, check_chain
 
@@ -132,8 +132,12 @@ def changing_lifted(function: Any) -> Any:
     return function
 
 
-def written(op: Op) -> Callable[[Tensor, Any], Tensor]:
+def written(
+    op: Op, anew: Callable[[Tensor, Any], Tensor | None] | None = None
+) -> Callable[[Tensor, Any], Tensor]:
     """The function `target.op_(other)`.
+
+    A target without dimensions is offered to `anew` first, which may give another Tensor instead.
 
     When both are float64 arrays of modest size, and nothing is recorded, as in a step of an
     optimiser, or only the target is and no formula reads what is overwritten, it writes without a
@@ -154,8 +158,13 @@ def written(op: Op) -> Callable[[Tensor, Any], Tensor]:
         retain_anew(target)
 
     code = op.code
+    numbers = () if anew is None else (0, NARROW)
 
     def function(target: Tensor, other: Any) -> Tensor:
+        if target._s in numbers:
+            found = anew(target, other)  # type: ignore[misc]
+            if found is not None:
+                return found
         if compiled is not None:
             made = compiled(target, other, code)
             if made is not None:
@@ -192,6 +201,10 @@ def written(op: Op) -> Callable[[Tensor, Any], Tensor]:
                     if recorded:
                         follow(target, tape, b)
                     return target
+        elif anew is not None and not target._a.ndim:
+            found = anew(target, other)
+            if found is not None:
+                return found
         return run_inplace(op, (target, as_operand(other)), {}, target)
 
     return function

@@ -423,9 +423,7 @@ class Sweep:
             if held.base is None and getrefcount(held) == 2:
                 np.add(held, found, out=held)
             else:
-                held = held + found
-                if not held.flags.c_contiguous:
-                    held = np.ascontiguousarray(held)
+                held = np.asarray(held + found, order="C")  # without dimensions: a NumPy scalar
             self._hold(key, place, held)
         else:
             view = work.view(cell, found.shape, found.dtype)

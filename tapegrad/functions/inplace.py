@@ -15,6 +15,7 @@ from tapegrad.functions.arithmetic import clamping, numerator, scaled
 from tapegrad.functions.special import order
 from tapegrad.inplace import run_inplace, written
 from tapegrad.moves import moved, run_changing
+from tapegrad.numpy_mode import numpys
 from tapegrad.ops import elementwise as e
 from tapegrad.ops import index as ix
 from tapegrad.ops import logic, special
@@ -69,6 +70,24 @@ METHODS["bitwise_not_"] = _unary(logic.bitwise_not)
 METHODS["bitwise_left_shift_"] = _paired(logic.left_shift, "bitwise_left_shift")
 METHODS["bitwise_right_shift_"] = _paired(logic.right_shift, "bitwise_right_shift")
 iadd, isub, idiv = written(e.add), written(e.sub), written(e.div)
+
+
+def augmented(change: Any, plain: Any, op: Op | None = None) -> Any:
+    """The operator ``x += y`` of `change`, or the quicker one of an operation.
+
+    Inside of a transform what has no dimensions stands for a number of NumPy's, which cannot be
+    changed: there the name gets another one, and who else holds the number keeps what it was.
+    An element of an array is a view here, which may be written next: its copy is computed with.
+    """
+
+    def anew(target: Tensor, other: Any) -> Tensor | None:
+        return plain(run(s.clone, (target,), {}), other) if numpys() else None
+
+    def function(target: Tensor, other: Any) -> Tensor:
+        found = None if target._a.ndim else anew(target, other)
+        return change(target, other) if found is None else found
+
+    return function if op is None else written(op, anew)
 
 
 def add_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:

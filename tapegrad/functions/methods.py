@@ -33,6 +33,7 @@ from tapegrad.functions import (
 )
 from tapegrad.functions.arguments import numpy_names
 from tapegrad.numpy_mode import numpys
+from tapegrad.ops import elementwise as e
 from tapegrad.tape import Tape
 from tapegrad.tensor import Tensor
 from tapegrad.views import view_of
@@ -178,21 +179,26 @@ def _install_operators() -> None:
     for name, function in two.items():
         setattr(Tensor, f"__{name}__", function)
         setattr(Tensor, f"__r{name}__", flipped(function))
+    quick = {"add": e.add, "sub": e.sub, "mul": e.mul, "truediv": e.div}
+    for name, changing in {
+        "add": inplace.iadd, "sub": inplace.isub, "mul": inplace.METHODS["mul_"],
+        "truediv": inplace.idiv, "pow": inplace.pow_,
+        "floordiv": inplace.METHODS["floor_divide_"], "mod": inplace.METHODS["remainder_"],
+        "and": inplace.METHODS["bitwise_and_"], "or": inplace.METHODS["bitwise_or_"],
+        "xor": inplace.METHODS["bitwise_xor_"],
+        "lshift": inplace.METHODS["bitwise_left_shift_"],
+        "rshift": inplace.METHODS["bitwise_right_shift_"],
+    }.items():  # fmt: skip
+        setattr(Tensor, f"__i{name}__", inplace.augmented(changing, two[name], quick.get(name)))
     for name in ("eq", "ne", "lt", "le", "gt", "ge"):
         setattr(Tensor, f"__{name}__", _comparison(getattr(a, name), name))
-    for name, function in {
-        "iadd": inplace.iadd, "isub": inplace.isub, "imul": inplace.METHODS["mul_"],
-        "itruediv": inplace.idiv, "ipow": inplace.pow_,
-        "ifloordiv": inplace.METHODS["floor_divide_"], "imod": inplace.METHODS["remainder_"],
-        "iand": inplace.METHODS["bitwise_and_"], "ior": inplace.METHODS["bitwise_or_"],
-        "ixor": inplace.METHODS["bitwise_xor_"],
-        "ilshift": inplace.METHODS["bitwise_left_shift_"],
-        "irshift": inplace.METHODS["bitwise_right_shift_"],
+    others: dict[str, Any] = {
         "neg": a.neg, "pos": lambda self: self, "abs": a.abs, "invert": a.bitwise_not,
         "copy": copies.copied, "deepcopy": copies.deeply_copied, "reduce": copies.reduced,
         "format": copies.formatted,
         "getitem": indexing.getitem, "setitem": inplace.setitem, "contains": _contains,
-    }.items():  # fmt: skip
+    }  # fmt: skip
+    for name, function in others.items():
         setattr(Tensor, f"__{name}__", function)
 
 

@@ -329,3 +329,69 @@ def test_an_older_view_of_what_a_transform_took_over_is_an_error(transform):
 
     with pytest.raises(RuntimeError, match="is a view of one that was changed in place under"):
         transform(f)(np.ones((2, 3)))
+
+
+# What NumPy has no array for is a number: `+=` gives its name another one, and changes nothing.
+def sums(x):
+    total, found = 0.0, []
+    for v in x:
+        total += v
+        found.append(total)
+    return np.stack(found)
+
+
+def two_names(x):
+    a = np.prod(x)
+    b = a
+    a -= x[0]
+    a *= 2.0
+    a /= x[1]
+    a **= 2
+    return np.stack([a, b])
+
+
+def an_element(x):
+    y = x * 1.0
+    first = y[0]
+    first += 5.0
+    return y
+
+
+def counting(x):
+    n = np.argmax(x)
+    before = n
+    n += 1
+    n //= 2
+    return x * before + n
+
+
+WAYS = {
+    "vjp": lambda f: lambda x: tg.vjp(f, x)[0],
+    "jvp": lambda f: lambda x: tg.jvp(f, (x,), (x,))[0],
+    "vmap": lambda f: lambda x: tg.vmap(f)(x[None])[0],
+    "jit": tg.jit,
+    "jit of a derivative": lambda f: tg.jit(lambda x: tg.vjp(f, x)[0]),
+    "nested": lambda f: lambda x: tg.jvp(lambda x: tg.vjp(f, x)[0], (x,), (x,))[0],
+}
+
+
+@pytest.mark.parametrize("f", [sums, two_names, an_element, counting])
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_a_number_is_not_changed(f, way, kind):
+    x = np.array([3.0, 1.0, 2.0], kind)
+    np.testing.assert_allclose(WAYS[way](f)(x), f(x), rtol=1e-6)
+
+
+def test_a_tensor_of_ones_own_is_changed_as_by_pytorch():
+    a = b = tg.tensor(1.0)
+    a += 1.0
+    assert b.item() == 2.0
+    c = tg.func.vmap(lambda x: two_torch(x))(tg.ones(2))
+    np.testing.assert_array_equal(c, [2.0, 2.0])
+
+
+def two_torch(x):
+    a = b = x * 1.0
+    a += 1.0
+    return b
