@@ -74,11 +74,13 @@ def _machine(effort: int = 3) -> Any:
 
 @cache
 def _host() -> bytes:
-    """What decides the machine code of a module: the processor and the compiler."""
+    """What decides the file of a module: the processor, the compiler, and how it is kept."""
     import llvmlite
     import llvmlite.binding as llvm
 
-    digest = hashlib.sha256(f"{llvmlite.__version__} {sorted(MODEL.items())}".encode())
+    digest = hashlib.sha256(
+        f"{llvmlite.__version__} {sorted(MODEL.items())} {disk.FORMAT}".encode()
+    )
     digest.update(llvm.get_host_cpu_name().encode())
     digest.update(llvm.get_host_cpu_features().flatten().encode())
     return digest.digest()
