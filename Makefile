@@ -4,6 +4,8 @@
 PYTHON ?= python3
 # Worker processes of the test runs.
 JOBS ?= 2
+# How many random programs `make fuzz` runs; each time others.
+N ?= 1000
 # What is measured, and with which options, e.g. SUITES=eager BENCH="--threads 2 --json eager.json".
 SUITES ?= eager transforms jit
 BENCH ?=
@@ -13,7 +15,7 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check --quiet install
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo test lint peers bench examples autograd-suite torch-suite clean
+.PHONY: help demo test lint peers bench examples autograd-suite torch-suite clean fuzz
 .DELETE_ON_ERROR:
 
 help:
@@ -22,6 +24,7 @@ help:
 	@echo "make lint      ruff and mypy"
 	@echo "make peers     tests against PyTorch, JAX, autograd and nutpie (installs them), and the"
 	@echo "               behavioural tests run on PyTorch itself: they state its rules"
+	@echo "make fuzz      random programs against each other and the peers: N=100000 for a long run"
 	@echo "make bench     the figures of the README (installs the same and CasADi)"
 	@echo "make torch-suite TORCH_SOURCE=/path/to/pytorch"
 	@echo "               those of PyTorch's own tests that need public autograd on the CPU"
@@ -44,6 +47,9 @@ lint: $(INSTALLED)-dev
 peers: $(INSTALLED)-dev $(INSTALLED)-peers
 	$(PY) -m pytest -n $(JOBS) --slow tests/peers
 	$(PY) -m pytest -n $(JOBS) --library=torch -m "not tapegrad_only" --ignore=tests/peers
+
+fuzz: $(INSTALLED)-dev $(INSTALLED)-peers
+	$(PY) -m tests.fuzz $(N) --jobs $(JOBS) --peer torch --peer jax
 
 bench: $(INSTALLED)-bench
 	set -e; for suite in $(SUITES); do $(PY) -m bench $$suite $(BENCH); done
