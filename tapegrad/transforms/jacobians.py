@@ -70,6 +70,8 @@ def _check_room(name: str, f: Any, rows: int, columns: int) -> None:
 
     Beside it there is, for one side of it, a unit vector in each row or column.
     """
+    if not hasattr(os, "sysconf"):  # nor does Windows say how much there is
+        return
     needed = 16 * rows * columns
     there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed > there:
