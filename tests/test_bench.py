@@ -189,7 +189,10 @@ def test_a_wrong_derivative_is_not_timed(transform):
 def test_an_unknown_group_is_refused(capsys):
     with pytest.raises(SystemExit):
         parse(["transforms", "--groups", "small"])
-    assert "transforms has the groups gradient, hessian, hvp, not small" in capsys.readouterr().err
+    assert (
+        "transforms has the groups gradient, hessian, hvp, custom, not small"
+        in capsys.readouterr().err
+    )
 
 
 def test_what_takes_too_long_is_left():

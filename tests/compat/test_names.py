@@ -8,11 +8,19 @@ import pytest
 pytestmark = pytest.mark.tapegrad_only("HIPS autograd's names")
 # The module, the one that it stands for, and what is its own.
 MODULES = {
-    "numpy": ("numpy", "array asarray asanyarray ascontiguousarray full full_like"),
-    "numpy.linalg": ("numpy.linalg", ""),
+    "numpy": (
+        "numpy",
+        "append array asarray asanyarray ascontiguousarray c_ full full_like make_diagonal mean r_ "
+        "std var where",
+    ),
+    "numpy.linalg": ("numpy.linalg", "norm"),
     "numpy.fft": ("numpy.fft", ""),
     "numpy.random": ("numpy.random", ""),
-    "scipy.special": ("scipy.special", "logsumexp"),
+    "scipy.special": (
+        "scipy.special",
+        "beta betainc betaln erfcinv gamma gammainc gammaincc gammasgn iv ive j0 j1 jn jv "
+        "logsumexp multigammaln polygamma psi rgamma y0 y1 yn yv",
+    ),
 }
 
 

@@ -266,6 +266,8 @@ def _written(xp, writing, x, step):
     if x.ndim == 0:
         index = (...,)
     part = x[index]
+    if not part.ndim:  # to NumPy no view but a number, to PyTorch a view
+        kind %= 2
     value = xp.sum(x) * 0.1 if step.form % 2 else xp.cos(part) * 0.5
     if not size(part):
         value = 0.5

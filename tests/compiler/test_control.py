@@ -402,7 +402,7 @@ def test_changes_in_place_within_a_loop():
     def f(x):
         def trip(i, c):
             z = x * 2.0
-            first = z[0]
+            first = z[:1]
             first += c[1]
             c = c.clone()
             c[1] = z[0] * 0.3

@@ -117,7 +117,7 @@ def test_sums_of_element_types(dtype):
     whole, rows = call(sums, x)
     assert whole == 4
     np.testing.assert_array_equal(rows, [2, 2])
-    assert rows.dtype == (dtype if dtype is np.float32 else np.int64)
+    assert rows.dtype == np.sum(x, axis=1).dtype
 
 
 sums = tg.jit(lambda x: (x.sum(), np.sum(x, axis=1)))

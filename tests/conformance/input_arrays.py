@@ -266,6 +266,8 @@ def walk(mode: str, every: bool) -> None:
             samples = [s for s in samples_of(op) if s.movable] or samples_of(op)
             if not samples[0].movable and kind in OTHER_LAYOUTS:
                 continue
+            if (op.name, kind) == ("std", "no steps"):  # of equal numbers: rounding over rounding
+                continue
             samples = [s for s in samples if any(map(np.size, s.operands))]
             sample = large_sample(op) if mode == "large" else None
             sample = sample or samples[turn % len(samples)]

@@ -58,7 +58,7 @@ PROGRAMS = {
     "max": lambda x, i: x.max(0),
     "min of rows": lambda x, i: np.outer(x, x).min(1, keepdim=True),
     "sort": lambda x, i: x.sort(descending=True),
-    "sort of columns": lambda x, i: np.outer(x, x).sort(0),
+    "sort of columns": lambda x, i: np.outer(x, x).sort(dim=0),
     "np.sort": lambda x, i: np.sort(x),
     "argsort": lambda x, i: np.argsort(x),
     "argmax": lambda x, i: x[x.argmax()],

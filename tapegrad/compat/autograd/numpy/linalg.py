@@ -4,7 +4,7 @@ from typing import Any as _Any
 
 from numpy import linalg as _module
 
-from tapegrad.compat.autograd.numpy import array
+from tapegrad.compat.autograd.numpy import array as _array
 
 
 def __getattr__(name: str) -> _Any:
@@ -23,7 +23,7 @@ def norm(x: _Any, *args: _Any, **kwargs: _Any) -> _Any:
     >>> grad(lambda x: np.linalg.norm([x, x + 2.0]))(0.0)
     1.0
     """
-    return _module.norm(array(x) if isinstance(x, (list, tuple)) else x, *args, **kwargs)
+    return _module.norm(_array(x) if isinstance(x, (list, tuple)) else x, *args, **kwargs)
 
 
 __all__ = [name for name in dir(_module) if not name.startswith("_")]
