@@ -32,14 +32,24 @@ def apply_lifted(cls: type[Function], args: tuple[Any, ...]) -> Any:
         with below(at, and_itself=True):
             return at.apply(cls, args)
     with below(at):
-        return _mapped(cls, args, at) if kind is Batched else _dual(cls, args, at)
+        if kind is Batched:
+            return _mapped(cls, args, at)
+        outputs, several, changed = _dual(cls, args, at)
+    for j, target in changed.items():  # the argument itself, which gets the tangent in place
+        overwrite(target, outputs[j])
+        outputs[j] = target
+    return tuple(outputs) if several else outputs[0]
 
 
 # -- forward mode ------------------------------------------------------------------------------
 
 
-def _dual(cls: type[Function], args: tuple[Any, ...], at: Level) -> Any:
-    """The results of the values, and what `jvp` makes of the tangents."""
+def _dual(
+    cls: type[Function], args: tuple[Any, ...], at: Level
+) -> tuple[list[Any], bool, dict[int, Any]]:
+    """The results of the values with what `jvp` makes of the tangents, whether these are several,
+    and which of them are arguments changed in place.
+    """
     name = cls.__name__
     if cls.jvp is Function.jvp:
         raise NotImplementedError(
@@ -74,16 +84,20 @@ def _dual(cls: type[Function], args: tuple[Any, ...], at: Level) -> Any:
             f"one for each output of forward, got {len(slopes)}"
         )
     constant = {id(t) for t in context._constant}
-    changed = {id(x): a for x, a in zip(primals, args, strict=True)
-               if any(x is d for d in context._dirty)}  # fmt: skip
-    results = []
     for j, (y, t) in enumerate(zip(outputs, slopes, strict=True)):
-        made = y if id(y) in constant else _joined(y, t, j, name, at)
-        target = changed.get(id(y))
-        if target is not None:  # the argument itself, which gets the tangent in place
-            overwrite(target, made)
-        results.append(made if target is None else target)
-    return tuple(results) if several else results[0]
+        if t is not None and id(y) in constant:
+            raise RuntimeError(
+                f"`{name}.jvp` returned a tangent for output {j}, which is marked as not "
+                "differentiable: return None there"
+            )
+    results = [
+        y if id(y) in constant else _joined(y, t, j, name, at)
+        for j, (y, t) in enumerate(zip(outputs, slopes, strict=True))
+    ]
+    dirty = {id(x): a for x, a in zip(primals, args, strict=True)
+             if any(x is d for d in context._dirty)}  # fmt: skip
+    changed = {j: dirty[id(y)] for j, y in enumerate(outputs) if id(y) in dirty}
+    return results, several, changed
 
 
 def _needs_setup(name: str) -> RuntimeError:

@@ -2,6 +2,7 @@
 
 import pytest
 
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")
 REFUSED = "is a view"
 
 
@@ -151,3 +152,100 @@ def test_what_is_marked_dirty_may_be_one_of_several_outputs(tg, leaf):
     assert y is b
     y.sum().backward()
     assert x.grad.tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("saved", ["nothing", "the argument", "the output"])
+def test_what_is_marked_dirty_takes_its_tangent_in_place(tg, saved):
+    class Double(tg.autograd.Function):
+        @staticmethod
+        def forward(a, b):
+            a.mul_(2)
+            return a, a + b
+
+        @staticmethod
+        def setup_context(ctx, inputs, outputs):
+            ctx.mark_dirty(inputs[0])
+            if saved != "nothing":
+                ctx.save_for_forward(inputs[1] if saved == "the argument" else outputs[1])
+
+        @staticmethod
+        def jvp(ctx, da, db):
+            da.mul_(2)
+            return da, da + db
+
+    def f(a, b):
+        c = a.clone()
+        y, z = Double.apply(c, b)
+        assert y is c
+        return c * 3, z
+
+    values = tg.tensor([1.0, 2.0]), tg.tensor([3.0, 4.0])
+    tangents = tg.tensor([1.0, 10.0]), tg.tensor([0.5, 0.25])
+    (y, z), (dy, dz) = tg.func.jvp(f, values, tangents)
+    assert y.tolist() == [6.0, 12.0]
+    assert z.tolist() == [5.0, 8.0]
+    assert dy.tolist() == [6.0, 60.0]
+    assert dz.tolist() == [2.5, 20.25]
+
+
+@pytest.mark.parametrize("slope", ["none", "given"])
+def test_an_output_without_derivative_has_no_tangent(tg, slope):
+    class Both(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx, a):
+            index = a.clone()
+            ctx.mark_non_differentiable(index)
+            return a * 2, index
+
+        @staticmethod
+        def jvp(ctx, da):
+            return da * 2, (None if slope == "none" else da.clone())
+
+    forward_ad = tg.autograd.forward_ad
+    with forward_ad.dual_level():
+        x = forward_ad.make_dual(tg.ones(2), tg.ones(2))
+        if slope == "given":
+            with pytest.raises(RuntimeError, match="return None"):
+                Both.apply(x)
+        else:
+            y, index = Both.apply(x)
+            assert forward_ad.unpack_dual(y).tangent.tolist() == [2.0, 2.0]
+            assert forward_ad.unpack_dual(index).tangent is None
+
+
+def test_a_saved_argument_may_be_returned_as_it_is(tg, leaf):
+    seen = []
+
+    class Same(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx, a):
+            ctx.save_for_backward(a)
+            return a
+
+        @staticmethod
+        def backward(ctx, g):
+            (a,) = ctx.saved_tensors
+            seen.append(a.tolist())
+            return g * a
+
+    x = leaf([2.0, 3.0])
+    Same.apply(x * 1).sum().backward()
+    assert seen == [[2.0, 3.0]]
+    assert x.grad.tolist() == [2.0, 3.0]
+
+
+def test_both_backward_and_vjp_are_refused(tg, leaf):
+    class Double(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+        vjp = backward
+
+    y = Double.apply(leaf(3.0))
+    with pytest.raises(RuntimeError, match=r"vjp"):
+        y.backward()
