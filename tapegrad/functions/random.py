@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -176,11 +176,11 @@ def draw_plain(draw: Draw, shape: Any, kind: Any, generator: Generator | None) -
     return np.asarray(source.draw(draw, shape), kind)
 
 
-def _not_loaded(draw: Any, shape: Any, kind: Any, generator: Any) -> Tensor:
+def _not_loaded(draw: Any, shape: Any, kind: Any, generator: Any, operands: Any) -> Tensor:
     raise RuntimeError("random numbers under a transform need `tapegrad.lift`")
 
 
-draw_lifted: Callable[[Any, Any, Any, Any], Tensor] = _not_loaded
+draw_lifted: Callable[[Any, Any, Any, Any, Any], Tensor] = _not_loaded
 
 
 def drawing_lifted(function: Any) -> Any:
@@ -192,13 +192,16 @@ def drawing_lifted(function: Any) -> Any:
 
 def _drawn(
     draw: Draw, shape: tuple[int, ...], dtype: Any, device: Any = None, generator: Any = None,
-    requires_grad: bool = False,
+    requires_grad: bool = False, operands: Sequence[Any] = (),
 ) -> Tensor:  # fmt: skip
-    """Random numbers; under a map they may have to differ from example to example."""
+    """Random numbers; under a map they may have to differ from example to example.
+
+    `operands` are the parameters of their distribution.
+    """
     check_device(device)
     kind = get_default_dtype().numpy if dtype is None else to_numpy(dtype)
     if current.tape.levels:
-        drawn = draw_lifted(draw, shape, kind, generator)
+        drawn = draw_lifted(draw, shape, kind, generator, operands)
     else:
         drawn = fresh(draw_plain(draw, shape, kind, generator))
     return drawn.requires_grad_() if requires_grad else drawn
@@ -295,6 +298,7 @@ def normal(
     >>> tg.normal(tg.zeros(3), 0.1).shape, tg.normal(0.0, 1.0, (2, 2)).shape
     (tapegrad.Size([3]), tapegrad.Size([2, 2]))
     """
+    mean, std = (t.detach() if isinstance(t, Tensor) else t for t in (mean, std))
     tensors = [t for t in (mean, std) if isinstance(t, Tensor)]
     if not tensors and size is None:
         raise TypeError("`normal` of two numbers needs the argument `size`")
@@ -308,9 +312,8 @@ def normal(
     else:
         shape = np.broadcast_shapes(*(t._a.shape for t in tensors))
         dtype = tensors[0].dtype if dtype is None else dtype
-    drawn = _drawn(_normal, shape, dtype, device, generator)
-    scaled = drawn * (std.detach() if isinstance(std, Tensor) else std)
-    shifted = scaled + (mean.detach() if isinstance(mean, Tensor) else mean)
+    drawn = _drawn(_normal, shape, dtype, device, generator, operands=tensors)
+    shifted: Tensor = drawn * std + mean
     return shifted.requires_grad_() if requires_grad else shifted
 
 
@@ -321,13 +324,16 @@ def bernoulli(input: Any, p: Any = None, *, generator: Any = None) -> Tensor:
     >>> tg.bernoulli(tg.tensor([0.0, 1.0]))
     tensor([0., 1.])
     """
-    chances = input.detach() if p is None else p
+    return _bernoulli(input, input if p is None else p, generator)
+
+
+def _bernoulli(input: Any, p: Any, generator: Any) -> Tensor:
+    chances = p.detach() if isinstance(p, Tensor) else p
     known = type(chances) is Tensor  # under a transform nobody can look
     if known and bool(((chances._a < 0) | (chances._a > 1)).any()):
         raise RuntimeError("`bernoulli`: probabilities must lie between 0 and 1")
-    kind = input.dtype
-    drawn = _drawn(_uniform, input._a.shape, None, None, generator)
-    return (drawn < chances).to(kind)  # type: ignore[no-any-return]
+    drawn = _drawn(_uniform, input._a.shape, None, None, generator, operands=(chances,))
+    return (drawn < chances).to(input.dtype)
 
 
 def rand_like(
@@ -406,7 +412,7 @@ def random_(
 
 def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
     """0 or 1 with the probability `p`, in place."""
-    return self.copy_(bernoulli(self, p, generator=generator))
+    return self.copy_(_bernoulli(self, p, generator))
 
 
 METHODS: dict[str, Any] = {

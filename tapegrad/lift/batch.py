@@ -23,6 +23,7 @@ from tapegrad.lift.core import (
     become,
     constant,
     handle,
+    levels_of,
     moved,
     overwrite,
     pull,
@@ -215,7 +216,7 @@ def _one_by_one(op: Op, given: list[Any], many: list[bool], params: Any, size: i
 
 
 @drawing_lifted
-def draw_lifted(draw: Any, shape: Any, kind: Any, generator: Any) -> Tensor:
+def draw_lifted(draw: Any, shape: Any, kind: Any, generator: Any, operands: Any) -> Tensor:
     """Random numbers under a transform: of the highest map that has an opinion."""
     if any(at.traces for at in current.tape.levels):
         raise RuntimeError(
@@ -229,6 +230,12 @@ def draw_lifted(draw: Any, shape: Any, kind: Any, generator: Any) -> Tensor:
                 "random numbers were asked for under `vmap`: say with `randomness` whether they "
                 "shall be the 'same' for all examples or 'different', or draw them outside"
             )
+    if any(at in maps and at.randomness == "same" for at in levels_of(operands)):
+        raise RuntimeError(
+            "`vmap`: numbers that are the 'same' for all examples were asked for of a distribution "
+            "whose parameters differ from example to example: use randomness='different', or "
+            "draw standard numbers (`randn`, `rand`), and scale or compare these"
+        )
     many = [at for at in maps if at.randomness == "different"]
     t = wrap(draw_plain(draw, (*[at.size for at in many], *shape), kind, generator))
     for at in many:

@@ -138,3 +138,26 @@ def test_under_a_map_a_generator_is_used(tg, randomness):
     assert bool((tg.func.vmap(f, randomness=randomness)(tg.zeros(3, 2)) == first).all())
     with pytest.raises(RuntimeError):
         tg.func.vmap(f)(tg.zeros(3, 2))
+
+
+PARAMETERS = {
+    "normal, means": lambda tg, x: tg.normal(x, 1.0),
+    "normal, deviations": lambda tg, x: tg.normal(0.0, x),
+    "bernoulli": lambda tg, x: tg.bernoulli(x),
+    "bernoulli_": lambda tg, x: x.clone().bernoulli_(x),
+}
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_the_same_numbers_of_different_distributions_are_refused(tg, name):
+    draw, p = PARAMETERS[name], tg.full((3, 2), 0.5)
+    with pytest.raises(RuntimeError, match="same"):
+        tg.func.vmap(lambda x: draw(tg, x), randomness="same")(p)
+    assert tg.func.vmap(lambda x: draw(tg, x), randomness="different")(p).shape == (3, 2)
+
+
+def test_the_same_numbers_of_one_distribution_are_drawn_in_place(tg):
+    y = tg.func.vmap(lambda x: x.clone().bernoulli_(0.5), randomness="same")(tg.zeros(3, 40))
+    assert bool((y == y[0]).all())
+    y = tg.func.vmap(lambda x: x.clone().normal_(), randomness="same")(tg.zeros(3, 4))
+    assert bool((y == y[0]).all())
