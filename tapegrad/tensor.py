@@ -175,8 +175,8 @@ class Tensor(Operations):
         return self._a.dtype.kind == "c"
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
-        """An array that shares memory; of a Tensor that requires grad only with `force`."""
-        if self.requires_grad and not force:
+        """An array that shares memory; with `force` of a Tensor whose history it loses, too."""
+        if self.requires_grad and current.tape.enabled and not force:
             raise RuntimeError(
                 "an array of a Tensor that requires grad would lose its history: use "
                 "`t.detach().numpy()` where no gradient is wanted, else the Tensor itself, and "

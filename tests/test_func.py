@@ -261,3 +261,11 @@ def test_under_no_grad_within_a_transform_a_value_is_a_constant(tg):
 
     for g in (tg.grad(f), tg.jit(tg.grad(f)), tg.grad(tg.jit(f))):
         np.testing.assert_allclose(g(np.array([3.0])), [18.0])
+
+
+def test_one_result_takes_its_dimension_in_a_tuple(tg):
+    x = tg.arange(6.0).reshape(2, 3)
+    assert tg.func.vmap(lambda a: a * 2, out_dims=(1,))(x).tolist() == (x * 2).T.tolist()
+    assert tg.func.vmap(lambda a: (a,), out_dims=(1,))(x)[0].tolist() == x.T.tolist()
+    with pytest.raises(ValueError, match="out_dims"):
+        tg.func.vmap(lambda a: a * 2, out_dims=(1, 0))(x)

@@ -488,6 +488,10 @@ def _accumulate(found: list[tuple[Tensor, Tensor]], recorded: bool) -> None:
         post = noted(t, "post")
         if post:
             for hook in tuple(post.values()):
-                hook(t)
+                if hook(t) is not None:
+                    raise RuntimeError(
+                        "a hook of `register_post_accumulate_grad_hook` must return None: change "
+                        "`tensor.grad` instead"
+                    )
         if noted(t, "after"):
             after_accumulating(t, g)

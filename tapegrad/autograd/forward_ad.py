@@ -142,6 +142,11 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         )
     if isinstance(tensor, Dual) and tensor._lift.at is at:
         raise RuntimeError("`make_dual`: this Tensor has a tangent already")
+    if isinstance(tangent, Dual) and tangent._lift.at is at:
+        raise RuntimeError(
+            "`make_dual`: the tangent has a tangent itself, at the same level: pass "
+            "`unpack_dual(tangent).primal`"
+        )
     if tangent._a.dtype != tensor._a.dtype:
         tangent = tangent.to(tensor.dtype)
     return dual(run(alias, (tensor,), {}), tangent, at)

@@ -141,9 +141,8 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     1
     """
     for t in (tensor,) if isinstance(tensor, Tensor) else tuple(tensor):
-        if t.is_inference():
-            raise RuntimeError("`increment_version`: a Tensor of inference mode counts no versions")
-        changed(t)
+        if not t.is_inference():  # which counts no versions
+            changed(t)
 
 
 def register_multi_grad_hook(

@@ -159,7 +159,7 @@ def install() -> None:
     for name, view in {
         "T": shapes._reversed,
         "mT": shapes.matrix_transpose,
-        "H": parts.adjoint,
+        "H": parts.hermitian,
         "mH": parts.adjoint,
     }.items():
         setattr(Tensor, name, property(view, doc=f"The Tensor transposed (`{name}`)."))

@@ -36,6 +36,15 @@ def adjoint(input: Tensor) -> Tensor:
     return conj(matrix_transpose(input))
 
 
+def hermitian(input: Tensor) -> Tensor:
+    """The conjugate of one transposed matrix; `mH` takes batches."""
+    if input._a.ndim > 2:
+        raise RuntimeError(
+            f"`H` takes one matrix, got the shape {input._a.shape}: use `mH` for a batch of them"
+        )
+    return adjoint(input)
+
+
 def _check_outside(t: Tensor) -> None:
     if t.__class__ is not Tensor:
         raise NotImplementedError(

@@ -31,6 +31,8 @@ def axes_of(given: Any, tree: Tree, what: str) -> list[int | None]:
     if given is None or isinstance(given, (int, np.integer)):
         return [None if given is None else int(given)] * count(tree)
     if tree.kind is None or tree.kind is type(None):
+        if what == "out_dims" and isinstance(given, tuple) and len(given) == 1:
+            return axes_of(given[0], tree, what)  # as PyTorch has it for a single result
         raise ValueError(f"`vmap`: `{what}` has {given!r} where there is a single array")
     if isinstance(given, dict):
         keys = keys_of(tree)

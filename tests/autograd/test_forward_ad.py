@@ -262,3 +262,13 @@ def test_wrong_rules(tg, square, complete, x):
     for wrong in (Both, Pair):
         with pytest.raises(RuntimeError, match=r"vmap"):
             tg.func.vmap(lambda a, w=wrong: w.apply(a, 1.0))(x)
+
+
+def test_a_tangent_without_a_tangent_of_its_own_is_taken(tg):
+    ad = tg.autograd.forward_ad
+    with ad.dual_level():
+        d = ad.make_dual(tg.ones(2), tg.zeros(2))
+        with pytest.raises(RuntimeError, match="same level"):
+            ad.make_dual(tg.ones(2), d)
+        primal = ad.unpack_dual(d).primal
+        assert ad.unpack_dual(ad.make_dual(tg.zeros(2), primal)).tangent.tolist() == [1.0, 1.0]

@@ -568,3 +568,11 @@ def test_a_decorated_coroutine_is_quiet_only_while_it_runs(tg):
     assert {recording for what, recording in seen if what == "other"} == {True}
     assert {recording for what, recording in seen if what != "other"} == {False}
     assert [what for what, _ in seen].count("end") == 3
+
+
+def test_an_array_is_given_where_nothing_is_recorded(tg, leaf):
+    x = leaf([1.0, 2.0])
+    with pytest.raises(RuntimeError, match="grad"):
+        x.numpy()
+    with tg.no_grad():
+        assert x.numpy().tolist() == [1.0, 2.0]

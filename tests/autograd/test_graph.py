@@ -118,3 +118,11 @@ def test_a_mode_on_a_class_warns_and_holds_while_an_instance_is_made(tg, leaf):
     made = Made()
     assert not made.mode
     assert made.later()
+
+
+def test_increment_version_takes_what_inference_made(tg):
+    with tg.inference_mode():
+        x = tg.ones(2)
+    y = tg.ones(2)
+    tg.autograd.graph.increment_version([x, y])
+    assert y._version == 1

@@ -516,3 +516,10 @@ def test_retain_grad_of_a_view_that_is_changed_itself(tg, leaf):
     assert w.grad.tolist() == [2.0, 2.0]
     assert b.grad.tolist() == [7.0, 2.0]
     assert x.grad.tolist() == [28.0, 2.0]
+
+
+def test_post_accumulate_hook_must_return_none(leaf):
+    x = leaf(2.0)
+    x.register_post_accumulate_grad_hook(lambda t: t.grad)
+    with pytest.raises(RuntimeError, match="None"):
+        (x * 3).backward()

@@ -90,3 +90,18 @@ BITS = {
 def test_floats_have_no_bits(tg, use):
     with pytest.raises(RuntimeError, match="not"):
         use(tg.tensor([1.0, 2.0]))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128", "bool"])
+@pytest.mark.parametrize("name", ["H", "mT", "mH"])
+def test_transposes_are_of_matrices(tg, name, dtype):
+    kind = getattr(tg, dtype)
+    assert getattr(tg.ones(2, 3, dtype=kind), name).shape == (3, 2)
+    with pytest.raises(RuntimeError):
+        getattr(tg.ones(2, dtype=kind), name)
+    batch = tg.ones(4, 2, 3, dtype=kind)
+    if name == "H":
+        with pytest.raises(RuntimeError, match="H"):
+            batch.H  # noqa: B018
+    else:
+        assert getattr(batch, name).shape == (4, 3, 2)
