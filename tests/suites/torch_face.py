@@ -171,6 +171,23 @@ def _tree_map(function: Callable[..., Any], tree: Any) -> Any:
     return tapegrad.tree_map(function, tree)
 
 
+class _Nothing:
+    """In the place of None, which is a leaf of PyTorch's pytrees."""
+
+
+def _tree_flatten(tree: Any) -> tuple[list[Any], Any]:
+    leaves, spec = flatten(_without_none(tree))
+    return [None if leaf is _Nothing else leaf for leaf in leaves], spec
+
+
+def _without_none(tree: Any) -> Any:
+    if type(tree) in (list, tuple):
+        return type(tree)(map(_without_none, tree))
+    if type(tree) is dict:
+        return {key: _without_none(value) for key, value in tree.items()}
+    return _Nothing if tree is None else tree
+
+
 def _freeze(module: Any) -> Any:
     class frozen:
         def __enter__(self) -> None:
@@ -218,7 +235,7 @@ def install(outside: dict[str, str]) -> None:
     face(
         "torch.utils._pytree",
         None,
-        tree_flatten=flatten,
+        tree_flatten=_tree_flatten,
         tree_unflatten=lambda leaves, spec: unflatten(spec, leaves),
         tree_map=_tree_map,
     )

@@ -41,7 +41,7 @@ FILES = (
     "test_view_ops.py",
 )
 LIST = Path(__file__).with_name("torch_suite.txt")
-SECONDS = 60  # for one test
+SECONDS = 30  # for one test
 GOAL = 90  # per cent of the applicable tests of each file
 
 
