@@ -231,11 +231,18 @@ def install(outside: dict[str, str]) -> None:
     face("torch.linalg", tapegrad.linalg)
     face("torch.special", tapegrad.special)
     face("torch.cuda", tapegrad.cuda)
+    face(  # whether PyTorch warns where `vmap` is slow, which its tests switch on
+        "torch._C",
+        None,
+        _debug_only_are_vmap_fallback_warnings_enabled=lambda: False,
+        _debug_only_display_vmap_fallback_warnings=lambda on: None,
+    )
     face("torch.utils", None)
     face(
         "torch.utils._pytree",
         None,
         tree_flatten=_tree_flatten,
+        tree_leaves=lambda tree: _tree_flatten(tree)[0],
         tree_unflatten=lambda leaves, spec: unflatten(spec, leaves),
         tree_map=_tree_map,
     )
