@@ -210,6 +210,7 @@ def install(outside: dict[str, str]) -> None:
         return module
 
     sys.meta_path.insert(0, Finder(outside))
+    setattr(tapegrad.Tensor, "is_nested", False)  # noqa: B010 - what a helper of the tests asks
 
     class Levels(Face):
         """`_current_level`, which tests read to leave what they have entered."""
