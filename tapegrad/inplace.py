@@ -261,6 +261,7 @@ def check_view(name: str, target: Tensor, tape: Tape, listening: bool) -> None:
             f"`{name}`: this Tensor was made in inference mode and may only be changed there; "
             "use `clone()` outside"
         )
+    check_element(name, home)
     if base is None or not tape.enabled:
         return
     if home.opaque:
@@ -282,6 +283,16 @@ def check_view(name: str, target: Tensor, tape: Tape, listening: bool) -> None:
         )
     if listening:
         check_chain(name, target, home)
+
+
+def check_element(name: str, home: Any) -> None:
+    """Refuse in-place changes of elements that are numbers: their arrays would not see them."""
+    if isinstance(home, View) and home.element:
+        raise RuntimeError(
+            f"`{name}`: an element `x[i]` that is read inside a transform of a NumPy function is a "
+            "number, as it is for NumPy, and cannot be changed in place: assign to the element "
+            "(`x[i] = value`), or change a copy (`x[i].clone()`)"
+        )
 
 
 def barred(name: str, target: Tensor) -> str:

@@ -113,6 +113,7 @@ class Tape:
         "debt",
         "debt_limit",
         "depth",
+        "element",
         "enabled",
         "end",
         "floor",
@@ -137,6 +138,7 @@ class Tape:
         "tail",
         "thread",
         "tokens",
+        "torchs",
         "traces",
         "wide",
         "workspace",
@@ -176,6 +178,8 @@ class Tape:
         self.recomputed: dict[Any, Any] = {}  # checkpoint -> its values, for these sweeps
         self.levels: list[Any] = []  # of the transforms under way that lift Tensors
         self.depth = 0  # transforms under way
+        self.element: Any = None  # the `View` of all elements that are numbers of their own
+        self.torchs = False  # within them, too, PyTorch's rules hold: see `numpy_mode`
         self.lost: dict[int, str] = {}  # positions the user holds of what ended, and its name
         self.enabled = True
         self.inference = False

@@ -46,6 +46,8 @@ class View:
     The base is never itself a view; the chain of view operations leads from it to here.  `stamp` is
     the base's position at which this view's own position was made: when an in-place operation has
     moved the base on, the two differ, and the view's place on the tape is made anew before use.
+    Without a base nothing is followed: `frozen` says why, or it is an element that was read where
+    NumPy's rules hold, a number of its own which nobody may change in place.
     """
 
     __slots__ = ("base", "chain", "frozen", "several", "stamp", "tape")
@@ -59,6 +61,11 @@ class View:
         self.tape = tape
         self.several = False  # one of several views that a single call made
         self.frozen = frozen  # why this view does not follow its base and may not be changed
+
+    @property
+    def element(self) -> bool:
+        """Whether an element was read where NumPy's rules hold, and this sees it."""
+        return self.base is None and not self.frozen
 
     @property
     def opaque(self) -> bool:
@@ -415,6 +422,10 @@ class Tensor(Operations):
     def _base(self) -> Tensor | None:
         """The Tensor that this one is a view of."""
         return self._home.base if isinstance(self._home, View) else None
+
+    def _separated(self, tape: Tape) -> Tensor:
+        """A view that nobody else holds yet, with memory of its own."""
+        raise NotImplementedError  # of lifted Tensors
 
     def _follow(self, home: View) -> None:
         """See the base, which a transform has lifted, as this view did before."""

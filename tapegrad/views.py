@@ -26,12 +26,13 @@ import numpy as np
 
 from tapegrad.kernels.layout import SMALL
 from tapegrad.layouts import classes, place_of
+from tapegrad.numpy_mode import numpys
 from tapegrad.ops.core import Op, table
 from tapegrad.ops.shape import PASSES, STRIDED, expand, getitem
 from tapegrad.record import resolve, run
 from tapegrad.shapes import Shape, shapes
 from tapegrad.tape import DTYPE_BITS, GENERAL, MODE_FAST, STRIDE, Tape, current, pack_into
-from tapegrad.tensor import F4, F8, NO_GRAD, Chain, Tensor, View, number
+from tapegrad.tensor import F4, F8, INFERENCE, NO_GRAD, Chain, Tensor, View, number
 
 Params = dict[str, Any]
 _new = Tensor.__new__
@@ -50,6 +51,7 @@ class Sight(NamedTuple):
     params: Params
     r: np.ndarray
     key: Hashable = None
+    element: bool = False
 
 
 class Sights(NamedTuple):
@@ -148,32 +150,40 @@ def _new_way(op: Op, a: np.ndarray, params: Params, r: np.ndarray, key: Hashable
     return way
 
 
-def see(op: Op, x: Tensor, params: Params, r: np.ndarray, key: Hashable = None) -> Tensor:
+def see(
+    op: Op, x: Tensor, params: Params, r: np.ndarray, key: Hashable = None, element: bool = False
+) -> Tensor:
     """The view `r` of a Tensor's array as a Tensor, recorded if it must be.
 
-    The parameters follow from `key`, if it is given, and from the array's shape.
+    The parameters follow from `key`, if it is given, and from the array's shape.  What NumPy reads
+    as an element is a number of its own where NumPy's rules hold, and a view anywhere else.
     """
+    element = element and numpys()
     tape = current.tape
     home = x._home
     if home is not None and home is not tape:
         resolve(x, tape)
     p = x._pos
     if type(x) is not Tensor or (tape.mode != MODE_FAST and (tape.inference or (p and tape.mode))):
-        return run(op, (x,), params)
+        t = run(op, (x,), params)
+        return separate(t, tape) if element else t
     step, _, short, word, shape, aux, _, entry = way_of(op, x._a, params, r, key)
     t = _new(Tensor)
     t._a = r
     t._s = short
-    t._home = view = _new_view(View)
-    view.tape = tape
-    view.several = False
-    if type(home) is not View:
-        view.base = x
-        view.chain = step
-        view.stamp = p
-        view.frozen = NO_GRAD if p and not tape.enabled else ""
+    if element:
+        separate(t, tape)
     else:
-        _above(view, home, step, p, tape)
+        t._home = view = _new_view(View)
+        view.tape = tape
+        view.several = False
+        if type(home) is not View:
+            view.base = x
+            view.chain = step
+            view.stamp = p
+            view.frozen = NO_GRAD if p and not tape.enabled else ""
+        else:
+            _above(view, home, step, p, tape)
     if not p or not tape.mode:
         t._pos = 0
         return t
@@ -189,6 +199,18 @@ def see(op: Op, x: Tensor, params: Params, r: np.ndarray, key: Hashable = None) 
     tape.tokens.append(token)
     tape.keep.append(entry)
     t._pos = token
+    return t
+
+
+def separate(t: Tensor, tape: Tape) -> Tensor:
+    """A new view of an element as a number of its own."""
+    if tape.element is None:
+        tape.element = View(None, (), tape)
+    if type(t) is not Tensor:
+        t = t._separated(tape)
+    else:
+        t._a = t._a.copy()
+    t._home = View(None, (), tape, frozen=INFERENCE) if tape.inference else tape.element
     return t
 
 

@@ -173,6 +173,11 @@ def _simple(key: Any) -> tuple[tuple[Any, ...], Any] | None:
     return None if whole else ((*parts, *rest), tuple(said))
 
 
+def _dots(key: Any) -> bool:
+    """Whether an index has `...`, with which NumPy gives an array where it gives a number else."""
+    return type(key) is tuple and any(part is Ellipsis for part in key)
+
+
 @view_of
 def getitem(input: Tensor, key: Any) -> Tensor | Sight:
     """What stands at an index: a view for ints and slices, a copy for index arrays and masks."""
@@ -189,7 +194,7 @@ def getitem(input: Tensor, key: Any) -> Tensor | Sight:
         except IndexError:
             pass  # which says what is wrong, below
         else:
-            return Sight(_getitem, input, {"index": index}, r, said)
+            return Sight(_getitem, input, {"index": index}, r, said, not (r.ndim or _dots(key)))
     if type(key) is Tensor and key._a.dtype is INT64 and input._a.ndim:
         try:
             return run_moved(i.index, (input, key), {"plan": (i.HOLE,)}, index=key)
@@ -203,11 +208,14 @@ def getitem(input: Tensor, key: Any) -> Tensor | Sight:
     plan, arrays, input = parsed(key, input)
     try:
         if not arrays:
-            if not any(part is Ellipsis for part in plan):
+            element = not _dots(plan)
+            if element:
                 plan += (Ellipsis,)  # so that NumPy gives a view and never a scalar
-            if all(part is Ellipsis or part == slice(None) for part in plan) and plan:
-                return Sight(alias, input, {}, input._a.view(), ())
-            return Sight(_getitem, input, {"index": plan}, input._a[plan])
+            if all(part is Ellipsis or part == slice(None) for part in plan):
+                r = input._a.view()
+                return Sight(alias, input, {}, r, (), element and not r.ndim)
+            r = input._a[plan]
+            return Sight(_getitem, input, {"index": plan}, r, None, element and not r.ndim)
         return run(i.index, (input, *arrays), {"plan": plan})
     except IndexError as problem:
         raise IndexError(f"index of a Tensor of shape {input._a.shape}: {problem}") from None

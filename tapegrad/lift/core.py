@@ -21,17 +21,18 @@ from tapegrad import storage, turning
 from tapegrad.autograd.engine import gradients
 from tapegrad.autograd.function import seeing_lifted
 from tapegrad.call_site import raise_cause
-from tapegrad.inplace import barred, changing_lifted, run_inplace
+from tapegrad.inplace import barred, changing_lifted, check_element, run_inplace
 from tapegrad.nodes import GradFn
 from tapegrad.ops.core import Op
 from tapegrad.ops.index import assign
 from tapegrad.ops.shape import alias, clone
 from tapegrad.record import run, running_lifted
 from tapegrad.specimen import Specimen
-from tapegrad.tape import current
+from tapegrad.tape import Tape, current
 from tapegrad.tensor import NOWHERE, Tensor, View, place, wrap
 from tapegrad.turned import chain_to, note_turned
 from tapegrad.turning import stepped, turning_lifted
+from tapegrad.views import separate
 
 _numbers = itertools.count(1)
 _new_view = View.__new__
@@ -182,6 +183,15 @@ class Lifted(Tensor):
         become(self, type(seen), seen._a, seen._lift, View(home.base, home.chain, None))
         if type(self._a) is Specimen:
             self._a.owner = self
+
+    def _separated(self, tape: Tape) -> Tensor:
+        if any(at.traces for at in tape.levels):
+            return run(clone, (self,), {})
+        for part in self.parts():
+            separate(part, tape)
+        if type(self._a) is np.ndarray:
+            self._a = self.parts()[0]._a
+        return self
 
     def write(self, result: Tensor) -> None:
         """Take over, in place, the parts of a result that is lifted at the same level or not."""
@@ -399,6 +409,7 @@ def _value(t: Tensor) -> Tensor:
 @changing_lifted
 def inplace_lifted(op: Op, args: tuple[Any, ...], params: dict[str, Any], target: Tensor) -> Tensor:
     """Run an operation and write the result into a Tensor; it or another operand is lifted."""
+    check_element(op.name + "_", target._home)
     kind, at = _open((*args, target), op.name + "_")
     with below(at, and_itself=True):  # a view is made anew from its base, which is lifted here
         return _changed(kind, at, op, args, params, target)

@@ -398,4 +398,5 @@ def convolve_(a: Any, v: Any, mode: str = "full") -> Tensor:
 
 @handles(np.unstack)
 def _unstack(x: Any, axis: int = 0) -> tuple[Tensor, ...]:
-    return joining.unbind(tensor(x), axis)
+    t = tensor(x)
+    return tuple(t) if t._a.ndim == 1 else joining.unbind(t, axis)

@@ -43,7 +43,8 @@ class Known:
             ways = cut_of(a, made.key, made.indices).ways
             views = [(way, t._a) for way, t in zip(ways, found, strict=True)]
         line, *words = told.tolist()
-        row = [len(words), *words, isinstance(made, Sights), len(views)]
+        element = a.itemsize if isinstance(made, Sight) and made.element else 0
+        row = [len(words), *words, isinstance(made, Sights), len(views), element]
         for way, r in views:
             start = address(r) - address(a) if r.size else 0
             row += [way.word, way.shape, way.aux, start, r.ndim, *r.shape, *r.strides]

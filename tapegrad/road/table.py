@@ -55,7 +55,7 @@ _SLOTS = {
         name.upper(): name
         for name in (
             "mode inference offset end next address tokens keep slots leaves debt debt_limit "
-            "sweeping tail"
+            "sweeping tail depth levels torchs element"
         ).split()
     },
 }

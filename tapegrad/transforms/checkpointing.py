@@ -45,7 +45,7 @@ class _Recomputed:
         self.args = [_given(x) for x in args]
         self.kwargs = {name: _given(x) for name, x in kwargs.items()}
         self.levels = list(tape.levels)
-        self.depth = tape.depth
+        self.depth, self.torchs = tape.depth, tape.torchs
         self.start = tape.next - 1 + 1  # not the object in the tape, whose references count
         self.time = leaf_keys()
         self.end: float = math.inf
@@ -132,8 +132,9 @@ class _Recomputed:
     def _as_it_was(self) -> Iterator[None]:
         """The transforms that the function saw are open, and their variables are followed."""
         tape = current.tape
-        levels, depth, lost = tape.levels, tape.depth, tape.lost
+        levels, depth, lost, torchs = tape.levels, tape.depth, tape.lost, tape.torchs
         tape.levels, tape.depth, tape.lost = list(self.levels), self.depth, {}
+        tape.torchs = self.torchs
         chance = _chance(self.chance)
         ended = [
             (t, t._home)
@@ -151,6 +152,7 @@ class _Recomputed:
                 t.extra["followed"] = False
                 t._home = home
             tape.levels, tape.depth, tape.lost = levels, depth, lost | tape.lost
+            tape.torchs = torchs
             _chance(chance)
             tape.set_mode()
 

@@ -156,7 +156,7 @@ def test_one_place_is_a_view_under_transforms(tg):
 
     def f(x):
         y = x * 1.0
-        y[place].mul_(5)
+        y[None][:, place].mul_(5)  # `y[place]` would be a number: see test_numbers.py
         return y
 
     x = np.arange(3.0)

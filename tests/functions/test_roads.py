@@ -6,10 +6,11 @@ import pytest
 import tapegrad as tg
 from tapegrad import record, views
 from tapegrad.functions import joining, reductions
+from tapegrad.numpy_mode import numpys
 from tapegrad.ops.core import by_code
 from tapegrad.ops.shape import getitem
 from tapegrad.storage import root
-from tapegrad.tape import CODE_MASK, WORD
+from tapegrad.tape import CODE_MASK, WORD, current
 from tapegrad.tensor import View
 
 pytestmark = pytest.mark.tapegrad_only("about its roads")
@@ -59,8 +60,9 @@ MODES = {
 def general(monkeypatch):
     """Take the general road everywhere."""
 
-    def see(op, x, params, r, key=None):
-        return record.run(op, (x,), params)
+    def see(op, x, params, r, key=None, element=False):
+        t = record.run(op, (x,), params)
+        return views.separate(t, current.tape) if element and numpys() else t
 
     def see_all(x, key, indices, arrays=None):
         found = tuple(record.run(getitem, (x,), {"index": index}) for index in indices())

@@ -19,7 +19,7 @@ counted in words.
     T_ARRAY, T_POS, T_SHAPE, T_HOME, T_GRAD, T_EXTRA,
     V_BASE, V_CHAIN, V_STAMP, V_TAPE, V_FROZEN, V_SEVERAL,
     MODE, INFERENCE, OFFSET, END, NEXT, ADDRESS, TOKENS, KEEP, SLOTS, LEAVES, DEBT, DEBT_LIMIT,
-    SWEEPING, TAIL,
+    SWEEPING, TAIL, DEPTH, LEVELS, TORCHS, ELEMENT,
     # the thread whose tape this is, and that tape; tables
     OWNER, TAPE, ROWS, PAIRS, PRODUCTS, TOTALS, SIGHTS, NOUGHT, SERIOUS,
     SUM_LOOP, SUM_DATA, SUM_START, PRODUCT_LOOP, PRODUCT_DATA,
@@ -28,7 +28,7 @@ counted in words.
     # where the address of the numbers of elements of all shapes does
     WIDE_CALL, LARGE, THREADS, SIZES_AT,
     FRAME_SIZE,
-) = range(118)  # fmt: skip
+) = range(122)  # fmt: skip
 
 # A row of the table ROWS, by the code of an operation: its word; which values the formulas of the
 # first input read, of the second, and of the third (bits: the operands, the result); how many
@@ -65,9 +65,10 @@ NARROW_LINE = 1 << 24  # in the second of a pair: of float32
 # are about it: where a block begins, or 0; a tuple that holds the block, whatever the words name,
 # and for each view its `Way`; the tuple's number; and the hash of the call that was last met here
 # and is not known.  The block: how many words describe the call, these words, whether it makes
-# several views, and how many (0: the function in Python takes these calls); and for each view the
-# word, the shape and AUX of its record, how many bytes after the operand's its array begins, how
-# many dimensions it has, the lengths and the strides.
+# several views, how many (0: the function in Python takes these calls), and of an element that is
+# a number where NumPy's rules hold, how many bytes it has, or 0; and for each view the word, the
+# shape and AUX of its record, how many bytes after the operand's its array begins, how many
+# dimensions it has, the lengths and the strides.
 BLOCK_AT, HELD, NUMBER, MET, SIGHT = range(5)
 SIGHT_LINES = 16384
 WORDS = 96  # which a call may have at most

@@ -8,7 +8,10 @@ from tapegrad.kernels.road.frame import (
     ARRAY,
     BLOCK_AT,
     CALL,
+    COPY,
     DECREF,
+    DEPTH,
+    ELEMENT,
     END,
     FALSE,
     FIRST_WAY,
@@ -18,6 +21,7 @@ from tapegrad.kernels.road.frame import (
     INFERENCE_MODE,
     JOINED,
     LEARN_VIEW,
+    LEVELS,
     MODE,
     NEW_ARRAY,
     NEW_OBJECT,
@@ -36,6 +40,7 @@ from tapegrad.kernels.road.frame import (
     T_POS,
     T_SHAPE,
     TENSOR,
+    TORCHS,
     TRUE,
     V_BASE,
     V_CHAIN,
@@ -53,6 +58,7 @@ from tapegrad.kernels.road.frame import (
 from tapegrad.kernels.road.objects import (
     ARRAY_DATA,
     ARRAY_DTYPE,
+    COUNT,
     FLAGS,
     ITEMS,
     LOW_HALF,
@@ -184,6 +190,27 @@ def view_of(frame, tape, thing, whole, place, mode, several, seen_at, way_at):
 
 
 @typed
+def element_of(frame, tape, thing, whole, place, mode, size, seen_at, way_at):
+    """The Tensor of an element as a number of its own; 0 with an exception set, or REFUSED."""
+    way = i8(way_at + ITEMS * 8)
+    tensor = call2(frame[NEW_OBJECT], frame[TENSOR], 0)
+    if tensor == 0:
+        return 0
+    put(frame, tensor, frame[T_HOME], i8(tape)[frame[ELEMENT]])
+    put(frame, tensor, frame[T_SHAPE], way[WAY_SHORT])
+    done = 0
+    array = array_of(frame, i8(whole)[ARRAY_DTYPE], 0, seen_at)
+    if array != 0:
+        call3(frame[COPY], i8(array)[ARRAY_DATA], i8(whole)[ARRAY_DATA] + i8(seen_at)[START], size)
+        i8(tensor)[frame[T_ARRAY]] = array
+        done = recorded(frame, tape, tensor, thing, place, mode, seen_at, way[WAY_ENTRY])
+    if done != 1:
+        call1(frame[DECREF], tensor)
+        return done
+    return tensor
+
+
+@typed
 def views_of(frame, tape, thing, whole, place, mode, count, seen_at, ways_at):
     """The Tensors of several views, as a tuple; 0 with an exception set, or REFUSED."""
     room = number(frame, i8(tape)[frame[END]]) - number(frame, i8(tape)[frame[OFFSET]])
@@ -213,6 +240,16 @@ def mode_of(frame, tape):
 
 
 @typed
+def bytes_of_element(frame, tape, size):
+    """`size` where elements are numbers (see `numpy_mode`), 0 where views; REFUSED: ask Python."""
+    if size == 0 or i8(tape)[frame[TORCHS]] != frame[FALSE]:
+        return 0
+    if i8(tape)[frame[DEPTH]] != frame[ZERO]:
+        return size if i8(tape)[frame[ELEMENT]] != frame[NONE] else REFUSED
+    return REFUSED if i8(i8(tape)[frame[LEVELS]])[COUNT] != 0 else 0
+
+
+@typed
 def known_view(frame, tape, thing, line):
     """What a call makes that is known; 0 with an exception set, or REFUSED."""
     mode = mode_of(frame, tape)
@@ -220,9 +257,12 @@ def known_view(frame, tape, thing, line):
     place = number(frame, i8(thing)[frame[T_POS]])
     sight_at = block_at + 8 * (1 + i8(block_at)[0])
     several, count = i8(sight_at)[0], i8(sight_at)[1]
+    element = bytes_of_element(frame, tape, i8(sight_at)[2])
+    if element != 0 and (element == REFUSED or mode == INFERRING):
+        return REFUSED
     if mode == REFUSED or count == 0 or not is_current(frame, tape, thing, place):
         return REFUSED
-    seen_at, ways_at = sight_at + 16, held + 8 * (ITEMS + FIRST_WAY)
+    seen_at, ways_at = sight_at + 24, held + 8 * (ITEMS + FIRST_WAY)
     # Whatever Python code comes between may have the line forgotten, or the Tensor changed.
     whole = i8(thing)[frame[T_ARRAY]]
     call1(frame[INCREF], held)
@@ -230,7 +270,11 @@ def known_view(frame, tape, thing, line):
     if several:
         found = views_of(frame, tape, thing, whole, place, mode, count, seen_at, ways_at)
     else:
-        found = view_of(frame, tape, thing, whole, place, mode, 0, seen_at, i8(ways_at)[0])
+        way_at = i8(ways_at)[0]
+        if element:
+            found = element_of(frame, tape, thing, whole, place, mode, element, seen_at, way_at)
+        else:
+            found = view_of(frame, tape, thing, whole, place, mode, 0, seen_at, way_at)
     call1(frame[DECREF], whole)
     call1(frame[DECREF], held)
     return found
