@@ -261,7 +261,7 @@ class Builder:
             Step("view", forms.Form("view", text, torch), (a,), f"v{len(self.order)}"), y, root
         )
         # An element is a number to NumPy, and a view to PyTorch.
-        if not y.ndim or not self._shape(a):
+        if not y.ndim and (self.both or not self.scalar):
             self.frozen.add(root)
         return True
 
