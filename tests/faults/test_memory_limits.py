@@ -41,7 +41,7 @@ def right():
     f = lambda x: np.sum(np.tanh(x) ** 2)
     assert np.allclose(tg.jvp(tg.grad(f), (big,), (big,))[1], tg.hvp(f)(big, big))
 right()
-N = 2_000_000
+N = 5_000_000  # 40 MB: the C library takes less than 32 MB from what was freed before
 a = np.linspace(0.1, 1.0, N)
 MB = 1 << 20
 """
@@ -55,7 +55,7 @@ def work():
     for _ in range(50):
         y = y.sin() * x
         kept.append(y)
-for room in (8, 20, 70, 200):
+for room in (20, 50, 175, 500):
     assert limited(room * MB, work)
     kept.clear()
     right()
@@ -74,7 +74,7 @@ def loss(x):
 wanted = tg.grad(loss)(a)
 x = tg.tensor(a, requires_grad=True)
 failed = 0
-for room in (1, 5, 17, 20, 40):
+for room in (2, 12, 42, 50, 100):
     total = loss(x)
     failed += limited(room * MB, lambda: tg.autograd.grad(total, x, retain_graph=True))
     found, = tg.autograd.grad(total, x)
@@ -87,7 +87,7 @@ x = tg.tensor(a)
 y = x * 1.0
 before = y.numpy().copy()
 failed = 0
-for room in (1, 10, 17):
+for room in (2, 25, 42):
     z = tg.tensor(a, requires_grad=True) * 1.0
     def work():
         z.mul_(tg.tensor(a[::-1])).exp_().pow_(3.0)
@@ -99,13 +99,13 @@ assert failed >= 1
 f = lambda x: np.sum(np.cumsum(np.sin(x)) * x)
 wanted = tg.grad(f)(a)
 failed = 0
-for room in (1, 17, 40):
+for room in (2, 42, 100):
     for g in (tg.grad(f), lambda a: tg.jvp(f, (a,), (a,)), lambda a: tg.hvp(f)(a, a),
               lambda a: tg.vmap(np.sin)(a.reshape(2, -1))):
         failed += limited(room * MB, lambda: g(a))
     right()
     assert np.allclose(tg.grad(f)(a), wanted)
-assert failed >= 3, failed
+assert failed >= 6, failed
 """,
     "compiling": """
 def f(x, k):
@@ -124,13 +124,13 @@ assert failed >= 1, failed
     "calls of what is compiled": """
 g = tg.jit(lambda x: tg.grad(lambda x: np.sum(np.cumsum(np.sin(x)) * x))(x))
 wanted = g(a)
-assert limited(4 * MB, lambda: g(a))
+assert limited(10 * MB, lambda: g(a))
 assert np.allclose(g(a), wanted)
 right()
 """,
     "the cache": """
 from tapegrad.kernels import cache
-code = bytes(30 * MB)
+code = bytes(48 * MB)
 cache.write("0" * 64, code)
 assert limited(8 * MB, lambda: cache.read("0" * 64))
 assert cache.read("0" * 64) == code
