@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.autograd.pullback import lift
-from tapegrad.tape import Tape
+from tapegrad.tape import Ended, Tape
 from tapegrad.tensor import Tensor, placed, wrap
 
 
@@ -74,7 +74,8 @@ class Context:
 
 def _unmoved(t: Tensor, where: int | Tensor, array: np.ndarray) -> bool:
     """Whether a Tensor that was saved is still what it was, so that it can be given back."""
-    return t._a is array and (t is where or t._pos == where)
+    ended = type(t._home) is Ended  # the variable of a transform, which may not be used any more
+    return t._a is array and (t is where or t._pos == where) and not ended
 
 
 def lift_anywhere(tape: Tape, where: int | Tensor, array: np.ndarray) -> Tensor:

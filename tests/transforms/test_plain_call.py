@@ -164,6 +164,8 @@ def test_a_result_may_be_changed_in_place(kind):
 
 @KINDS
 def test_abandoned_chains_are_reclaimed_at_once(kind):
+    current.tape.reclaim()
+    before = len(current.tape)
     f = kind(lambda x, g: g)
     t = tg.tensor(X, requires_grad=True)
     y = t * 1.0
@@ -171,7 +173,7 @@ def test_abandoned_chains_are_reclaimed_at_once(kind):
         y = f(y)
     del y
     current.tape.reclaim()
-    assert len(current.tape) <= 2
+    assert len(current.tape) <= before + 2
 
 
 @pytest.mark.parametrize("kind", [custom, own])

@@ -20,6 +20,8 @@ from tapegrad.tensor import Tensor as _Tensor
 
 
 def __getattr__(name: str) -> _Any:
+    if name.startswith("__"):  # Python's import asks for `__path__`, and SciPy is loaded when used
+        raise AttributeError(name)
     return getattr(_importlib.import_module("scipy.special"), name)
 
 
