@@ -136,7 +136,7 @@ def threshold(input: Any, threshold: float, value: float) -> Tensor:
     tensor([9., 2.])
     """
     x = as_input(input, "threshold")
-    return a.where(a.le(x, threshold), value, x)
+    return indexing.masked_fill(x, a.le(x, threshold), value)
 
 
 # -- shapes ------------------------------------------------------------------------------------

@@ -435,7 +435,7 @@ NOT_CALLED = {  # helpers of other modules, and names that only operators reach
     "getitem", "concatenate", "index_array", "clamping", "matrix_transpose", "together", "result_type",
     "scaled", "numerator", "order", "replacement", "matrices", "crossed", "correlations", "in_front", "in_range",
     "place_and_way", "places_of", "shaped", "squeezed", "swapped", "turned", "unsqueezed",
-    "all_equal", "numbers", "pick", "quantiles", "remaining", "unless_nan", "finite", "parsed", "fitting",
+    "all_equal", "dims_of_both", "numbers", "pick", "quantiles", "remaining", "unless_nan", "finite", "parsed", "fitting",
 }  # fmt: skip
 
 

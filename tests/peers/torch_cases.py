@@ -166,6 +166,25 @@ case(lambda t, a: t.nn.functional.relu(a) + t.nn.functional.tanh(a) + t.nn.funct
 case(lambda t, a: t.nn.functional.softmax(a, 1) + t.nn.functional.log_softmax(a, 0), M)
 for reduction in ("mean", "sum", "none"):
     case(lambda t, a, b, r=reduction: t.nn.functional.mse_loss(a, b, reduction=r), M, M)
+    case(
+        lambda t, a, b, r=reduction: t.nn.functional.binary_cross_entropy_with_logits(
+            a, t.sigmoid(b), reduction=r
+        ),
+        M, M,
+    )  # fmt: skip
+    case(
+        lambda t, a, r=reduction: t.nn.functional.cross_entropy(
+            a, t.tensor([2, 0]), reduction=r
+        ),
+        M, integers=False,
+    )  # fmt: skip
+    case(
+        lambda t, a, r=reduction: t.nn.functional.nll_loss(
+            t.log_softmax(a, 1), t.tensor([2, 0]), reduction=r
+        ),
+        M, integers=False,
+    )  # fmt: skip
+case(lambda t, a: t.nn.functional.threshold(a, 0.2, 3.0), M, smooth=False)
 case(lambda t, a, w, b: t.nn.functional.linear(a, w, b), (4, 3), (2, 3), (2,))
 case(lambda t, a, w: t.nn.functional.linear(a, w), (3,), (2, 3))
 
