@@ -25,7 +25,7 @@ from tapegrad.ops.reduce import cumsum
 from tapegrad.ops.scan import cumprod
 from tapegrad.record import run
 from tapegrad.specimen import Specimen
-from tapegrad.tensor import Tensor, wrap
+from tapegrad.tensor import Tensor, View, wrap
 
 
 def _named(function: Any, name: str, doc: str) -> Any:
@@ -77,11 +77,15 @@ def augmented(change: Any, plain: Any, op: Op | None = None) -> Any:
 
     Inside of a transform what has no dimensions stands for a number of NumPy's, which cannot be
     changed: there the name gets another one, and who else holds the number keeps what it was.
-    An element of an array is a view here, which may be written next: its copy is computed with.
+    A view without dimensions, as `y[0, ...]` is, is an array to NumPy, too, and is written into.
     """
 
     def anew(target: Tensor, other: Any) -> Tensor | None:
-        return plain(run(s.clone, (target,), {}), other) if numpys() else None
+        home = target._home
+        if not numpys() or (type(home) is View and home.base is not None):
+            return None
+        made: Tensor = plain(run(s.clone, (target,), {}), other)
+        return made
 
     def function(target: Tensor, other: Any) -> Tensor:
         found = None if target._a.ndim else anew(target, other)

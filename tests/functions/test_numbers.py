@@ -222,3 +222,21 @@ def test_recomputed_functions_of_torchs_keep_its_rule():
 
     want = tg.func.grad(lambda x: (x[1] * x).sum())(tg.tensor(X)).numpy()
     np.testing.assert_allclose(tg.func.grad(f)(tg.tensor(X)).numpy(), want)
+
+
+def test_views_without_dimensions_are_written_into():
+    def f(x):
+        y = x * 1.0
+        v = y[0, ...]
+        v += 1.0
+        w = y[1:].reshape(())
+        w *= 3.0
+        return y * y
+
+    x = np.array([1.0, 2.0])
+    assert f(x).tolist() == [4.0, 36.0]
+    assert tg.vjp(f, x)[0].tolist() == tg.jit(f)(x).tolist() == [4.0, 36.0]
+    assert tg.vmap(f)(x[None])[0].tolist() == [4.0, 36.0]
+    value, tangent = tg.jvp(f, (x,), (np.ones(2),))
+    assert (value.tolist(), tangent.tolist()) == ([4.0, 36.0], [4.0, 36.0])
+    assert tg.grad(lambda x: np.sum(f(x)))(x).tolist() == [4.0, 36.0]
