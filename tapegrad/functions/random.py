@@ -14,7 +14,8 @@ from tapegrad.functions.creation import shape_of
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor, fresh, wrap
 
-Draw = Callable[[np.random.Generator, Any], Any]
+# The class is named in a text: its module is loaded when numbers are drawn.
+Draw = Callable[["np.random.Generator", Any], Any]
 
 
 class Generator:
