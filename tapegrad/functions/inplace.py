@@ -84,6 +84,7 @@ def augmented(change: Any, plain: Any, op: Op | None = None) -> Any:
         home = target._home
         if not numpys() or (type(home) is View and home.base is not None):
             return None
+        # Of a copy: views may still write into the target, whose value the record keeps.
         made: Tensor = plain(run(s.clone, (target,), {}), other)
         return made
 
