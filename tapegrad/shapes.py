@@ -5,9 +5,9 @@ Both are the same for all tapes, and only ever grow.
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
+
+from tapegrad.locks import lock
 
 Shape = tuple[int, ...]
 LARGE = 512  # elements from which a result counts towards the debt of its tape
@@ -27,7 +27,7 @@ class Shapes:
         self.sizes: np.ndarray = np.zeros(256, np.int64)
         self.address = self.sizes.ctypes.data
         self.in_memory: np.ndarray = np.array([self.address])  # the same, for compiled code
-        self._growing = threading.Lock()
+        self._growing = lock()
         self.number(())
 
     def number(self, shape: Shape) -> int:
@@ -70,7 +70,7 @@ class Strides:
         self.table: np.ndarray = np.zeros(1024, np.int64)
         self.address = self.table.ctypes.data
         self._used = 0
-        self._growing = threading.Lock()
+        self._growing = lock()
 
     def add(self, size: int, start: int, lengths: Shape, steps: Shape) -> int:
         """The place of a view in the table, or -1 when the table is full."""

@@ -21,6 +21,7 @@ PACKAGE = ROOT / "tapegrad"
 # From the lowest to the highest. A module imports from its own layer and from those below. An entry
 # is a module or a whole package; the entry that says most about a module counts.
 LAYERS = (
+    {"locks"},
     {"shapes", "dtypes", "devices", "cuda", "absent"},
     {"tape"},
     {"storage", "printing", "size", "specimen", "numpy_mode", "cpython", "call_site", "arrays"},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, cast
 
@@ -21,6 +20,7 @@ from tapegrad.autograd.node_hooks import (
 from tapegrad.autograd.sweep import NOT_USED, Sweep, alone, deliver, swept_at_once
 from tapegrad.kernels import layout
 from tapegrad.kernels.layout import SMALL
+from tapegrad.locks import lock
 from tapegrad.record import ended
 from tapegrad.tape import MODE_FAST, NARROW, Ended, current
 from tapegrad.tensor import Tensor, View, former, noted, place, wrap
@@ -28,7 +28,7 @@ from tapegrad.tensor import Tensor, View, former, noted, place, wrap
 Tensors = Tensor | Sequence[Tensor]
 _new = Tensor.__new__
 _ONE = np.ones(())
-_accumulating = threading.RLock()  # threads may share leaves; a finaliser may sweep inside
+_accumulating = lock()  # threads may share leaves; a finaliser may sweep inside
 
 
 def backward(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import threading
 import types
 import warnings
 import weakref
@@ -35,6 +34,7 @@ from tapegrad.compiler.trace import Trace, Untraceable, check_open
 from tapegrad.compiler.variant import ARRAY, FLOAT, STATIC, TENSOR, Variant
 from tapegrad.dtypes import followers, get_default_dtype
 from tapegrad.lift.core import levels_of
+from tapegrad.locks import lock
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor
 from tapegrad.transforms.arguments import name_of
@@ -69,7 +69,7 @@ class Jitted:
         self.function = f
         self.statics = statics if any(statics) else NONE
         self.fastmath = fastmath
-        self._lock = threading.RLock()
+        self._lock = lock()
         self.clear_cache()
         _all.add(self)
 

@@ -22,6 +22,7 @@ from tapegrad.compiler.link import failure
 from tapegrad.compiler.source import Input, Returned, Source, paired
 from tapegrad.compiler.variant import FLOAT, STATIC, Variant
 from tapegrad.kernels import build
+from tapegrad.locks import lock
 
 
 class CallError(RuntimeError):
@@ -83,7 +84,7 @@ class Table:
         self.source, self.inputs, self.returned, self.keeps = source, inputs, returned, keeps
         self.failures: dict[int, BaseException] = {}
         self.number = next(_numbers)
-        self._lock = threading.Lock()
+        self._lock = lock()
         self._entries: dict[int, _Entry] = {}
         # For shapes the addresses of their entries; for a bucket the entry that it begins with.
         self._chains: dict[tuple[tuple[int, ...], ...], list[int]] = {}

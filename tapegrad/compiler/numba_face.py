@@ -7,7 +7,6 @@ shapes, the results are allocated, `lookup.run` runs it.
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import numpy as np
@@ -32,6 +31,7 @@ from tapegrad.compiler import lookup
 from tapegrad.compiler.lookup import Table
 from tapegrad.compiler.source import NUMBER, Form, Input, Source, leaves
 from tapegrad.compiler.variant import ARRAY, FLOAT, STATIC, Leaf
+from tapegrad.locks import lock
 
 WORD, BYTE = ir.IntType(64), ir.IntType(8)
 ADDRESS = BYTE.as_pointer()
@@ -54,7 +54,7 @@ class Face:
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        self._lock = threading.RLock()
+        self._lock = lock()
         self._calls: dict[tuple[Input, ...], _Call] = {}
         self._numba_type_ = FaceType(self)
 

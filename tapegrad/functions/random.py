@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -11,6 +10,7 @@ import numpy as np
 from tapegrad.devices import CPU, check_device, device
 from tapegrad.dtypes import get_default_dtype, to_numpy
 from tapegrad.functions.creation import shape_of
+from tapegrad.locks import lock
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor, fresh, wrap
 
@@ -34,7 +34,7 @@ class Generator:
         check_device(device)
         self._source: np.random.Generator | None = None  # NumPy's module is loaded when needed
         self._first = 0
-        self._lock = threading.Lock()
+        self._lock = lock()
 
     @property
     def device(self) -> device:

@@ -15,16 +15,16 @@ import json
 import os
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from tapegrad.kernels import cache
+from tapegrad.locks import lock
 
 Request = tuple[str, str, int]  # the arguments of `build.load`
-_lock = threading.Lock()
+_lock = lock()
 _waiting: dict[Request, None] = {}  # what no process has been given yet
 _given: set[Request] = set()
 _process: Any = None

@@ -23,8 +23,9 @@ from typing import Any
 
 from tapegrad.kernels import ahead, lookup
 from tapegrad.kernels import cache as disk
+from tapegrad.locks import lock
 
-_lock = threading.RLock()
+_lock = lock()
 _kept: list[Any] = []  # engines own their code: they live as long as the process
 # Seconds of compiling in a row after which a line says what is going on; and between rows.
 _SAID = _APART = 1.0

@@ -15,7 +15,6 @@ import ctypes
 import functools
 import platform
 import sys
-import threading
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from typing import Any
 from tapegrad import along, fast, inplace, moves, views
 from tapegrad.cpython import Method, c_text, new_function, new_method
 from tapegrad.kernels import build, layout
+from tapegrad.locks import lock
 from tapegrad.road.table import SERIOUS, Frame, as_expected, travelling
 from tapegrad.road.ways import WAYS, text
 from tapegrad.tape import Tape
@@ -119,7 +119,7 @@ class Road:
 
 
 _FUNCTION = type(lambda: None)
-_opening = threading.Lock()
+_opening = lock()
 _full = 0
 road: Road | None = None
 

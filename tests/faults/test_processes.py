@@ -40,6 +40,27 @@ CASES = {
 children = 8
 threading.Thread(target=beside, daemon=True).start()
 """,
+    "while another thread compiles": """
+children = 6
+
+def compiling():
+    for k in range(1000):
+        if ended.is_set():
+            return
+        f = lambda x: np.sum(np.cos(x) ** k)
+        assert np.isclose(tg.jit(f)(a[:5]), f(a[:5]))
+
+right_as_before = right
+
+def right():
+    right_as_before()
+    k = 1000 + os.getpid()
+    f = tg.jit(tg.grad(lambda x: np.sum(np.sin(x) * k)))
+    assert np.allclose(f(a[:5]), k * np.cos(a[:5]))
+
+right()  # imports the compiler: a child can wait for what another thread imports, in any program
+threading.Thread(target=compiling, daemon=True).start()
+""",
 }
 END = """
 import signal, time
