@@ -126,7 +126,7 @@ def _elementwise(sweep: Sweep, op: Op, saved: Saved, wanted: list[int], g: np.nd
         if not formula.reads and formula.function() == 1:
             _hand_on(sweep, saved.codes[k], sum_to(g, shape=shapes[OUT + k]))
         elif plan.whole(OUT + k):
-            _whole(sweep, saved.codes[k], kernels[k], plan, values, target)
+            _whole(sweep, saved.codes[k], kernels[k], plan, values, shapes[OUT + k])
         else:
             found = _reduced(kernels[k], plan, values, OUT + k)
             _hand_on(sweep, saved.codes[k], found.reshape(shapes[OUT + k]))
@@ -152,9 +152,7 @@ def _arguments(plan: Grid, values: list[Any]) -> tuple[list[int], list[int], lis
     return at, by_row, by_element
 
 
-def _whole(
-    sweep: Sweep, code: int, kernel: Any, plan: Grid, values: list[Any], target: Any
-) -> None:
+def _whole(sweep: Sweep, code: int, kernel: Any, plan: Grid, values: list[Any], shape: Any) -> None:
     """An adjoint as large as the result: added to what is there if nobody else holds that."""
     key = code if code < 0 else sweep.tape.index(code)
     held = sweep.values.get(key)
@@ -166,7 +164,7 @@ def _whole(
         and getrefcount(held) == 3
     )
     g = values[G]
-    out = held if accumulate else np.empty(target, g.dtype)
+    out = held if accumulate else np.empty(shape, g.dtype)
     assert out is not None
     at, by_row, by_element = _arguments(plan, values)
     at[0], at[2] = int(accumulate), address(out)
