@@ -67,6 +67,8 @@ def einsum(*args: Any) -> Tensor:
                 terms[k] = "".join(i for i in term if i in elsewhere)
     if len(operands) > 1:
         return run(_einsum, tuple(operands), {"terms": tuple(terms), "out": out})
+    if not out and given_terms[0]:
+        return operands[0]  # a sum: for NumPy a number, of which there are no views
     return permute(operands[0], [terms[0].index(i) for i in out])
 
 

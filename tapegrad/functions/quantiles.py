@@ -91,6 +91,13 @@ def unless_nan(ordered: Tensor, found: Tensor) -> Tensor:
     return a.where(a.isnan(last), last, found)
 
 
+def shaped(found: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """What was found in its shape; without dimensions a number of its own, and no view."""
+    if found._a.shape == shape:
+        return found
+    return reshape(found, shape) if shape else r.sum(found)
+
+
 def quantiles(
     x: Tensor, q: Tensor, dims: tuple[int, ...], keepdim: bool, method: str,
     *, skip: bool = False, weights: Tensor | None = None,
@@ -112,7 +119,7 @@ def quantiles(
     if not skip and not sure:
         found = unless_nan(ordered, found)
     shape = (*q._a.shape, *remaining(x._a.shape, dims, keepdim))
-    return found if found._a.shape == shape else reshape(found, shape)
+    return shaped(found, shape)
 
 
 def _at(ordered: Tensor, place: Any, count: Any, between: bool, sure: bool) -> Tensor:

@@ -65,6 +65,9 @@ def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> T
             f"`np.piecewise` with {n} conditions takes {n} or {n + 1} functions, got "
             f"{len(funclist)}"
         )
+    shape = t._a.shape
+    if not shape:  # a number has no places to write into
+        t, conditions = reshape(t, (1,)), [c.reshape(1) for c in conditions]
     found = zeros_like(t)
     for condition, part in zip(conditions, funclist, strict=True):
         value = part
@@ -78,4 +81,4 @@ def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> T
                 "gives: convert it with `x.astype(float)`"
             )
         setitem(found, condition, value)
-    return found
+    return found if shape else reshape(found, shape)

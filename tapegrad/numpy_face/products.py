@@ -35,6 +35,8 @@ def _inner(a: Any, b: Any) -> Tensor:
     x, y = alike(a, b)
     if not x._a.ndim or not y._a.ndim:
         return ew.mul(x, y)
+    if x._a.ndim == y._a.ndim == 1:
+        return matmul(x, y)
     return _contracted(x, movedim(y, -1, 0))
 
 

@@ -99,7 +99,7 @@ def _median(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     n = ordered._a.shape[0]
     middle = r.mean(narrow(ordered, 0, (n - 1) // 2, 2 - n % 2), 0, keepdim=True)
     found = middle if qs.finite(ordered) else qs.unless_nan(ordered, middle)
-    return reshape(found, remaining(x._a.shape, dims, bool(keepdims) and not nothing(axis)))
+    return qs.shaped(found, remaining(x._a.shape, dims, bool(keepdims) and not nothing(axis)))
 
 
 @handles(np.nanmedian)
@@ -111,7 +111,7 @@ def _nanmedian(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     low = np.maximum(np.floor((count - 1) / 2), 0)
     high = np.minimum(np.floor(count / 2), row._a.shape[0] - 1)
     found = (qs.pick(ordered, low) + qs.pick(ordered, high)) / 2
-    return reshape(found, remaining(x._a.shape, dims, bool(keepdims) and not nothing(axis)))
+    return qs.shaped(found, remaining(x._a.shape, dims, bool(keepdims) and not nothing(axis)))
 
 
 # -- covariances ---------------------------------------------------------------------------

@@ -240,3 +240,76 @@ def test_views_without_dimensions_are_written_into():
     value, tangent = tg.jvp(f, (x,), (np.ones(2),))
     assert (value.tolist(), tangent.tolist()) == ([4.0, 36.0], [4.0, 36.0])
     assert tg.grad(lambda x: np.sum(f(x)))(x).tolist() == [4.0, 36.0]
+
+
+NUMBERS = {
+    "sum": np.sum,
+    "median": np.median,
+    "nanmedian": np.nanmedian,
+    "quantile": lambda x: np.quantile(x, 0.3),
+    "nanpercentile": lambda x: np.nanpercentile(x, 30),
+    "inner": lambda x: np.inner(x, x),
+    "einsum": lambda x: np.einsum("i->", x),
+    "norm": np.linalg.norm,
+    "sin": lambda x: np.sin(x[0]),
+}
+
+
+@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_number_with_two_names_keeps_one_of_them(number, run):
+    def f(x):
+        s = NUMBERS[number](x)
+        other = s
+        s += x[1]
+        return other * 2.0 + s
+
+    x = np.stack([X, X]) if run == "vmap" else X
+    got = RUNS[run](f)(x)
+    want = [f(X)] * 2 if run == "vmap" else f(X)
+    if run == "grad":
+        want = [slope(f, e) for e in np.eye(3)]
+    np.testing.assert_allclose(got[0] if run == "jvp" else got, want, rtol=1e-6, atol=1e-7)
+
+
+SEEN = {
+    "None": lambda s: s[None],
+    "...": lambda s: s[...],
+    "reshape": lambda s: s.reshape(1),
+    "expand_dims": lambda s: np.expand_dims(s, 0),
+    "atleast_1d": np.atleast_1d,
+}
+
+
+@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("seen", SEEN)
+def test_writing_through_a_view_of_a_number_is_refused(seen, run):
+    """NumPy has copied the number; PyTorch would change it."""
+
+    def assign(x):
+        s = np.sum(x)
+        SEEN[seen](s)[...] = x[1]
+        return s
+
+    def add(x):
+        s = np.sum(x)
+        view = SEEN[seen](s)
+        view += x[1]
+        return s
+
+    x = np.stack([X, X]) if run == "vmap" else X
+    for f in (assign, add):
+        with pytest.raises(RuntimeError, match="view of a number"):
+            RUNS[run](f)(x)
+
+
+def test_a_view_of_a_number_is_written_through_where_torchs_rules_hold():
+    def f(x):
+        s = x.sum()
+        s[None].mul_(x[1])
+        return s
+
+    np.testing.assert_allclose(tg.func.grad(f)(tg.tensor(X)), [-1.25, 0.0, -1.25])
+    x = tg.tensor(X, requires_grad=True)
+    f(x).backward()
+    np.testing.assert_allclose(x.grad, [-1.25, 0.0, -1.25])
