@@ -21,6 +21,7 @@ TIGHT, LOOSE, SINGLE = 1e-9, 1e-6, 3e-3
 REFUSALS = (
     "saved has been modified by an inplace operation",
     "is a view made together with others",
+    "that the function read has been modified by an inplace operation since",
     "`nonzero` under `vmap` finds another number of elements",
     "known when the compiled program runs, so `nonzero` cannot read them",
     "by a value that the transform follows: make the view after that",

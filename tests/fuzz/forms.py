@@ -285,7 +285,7 @@ def moved(rng, shape):
 def joined(rng, a, b):
     """Two operands made one: joins, products of matrices, systems of equations."""
     some = []
-    add = lambda name, text, torch=None: some.append(Form(name, text, torch))
+    add = lambda name, text, torch=None, kink="": some.append(Form(name, text, torch, kink))
     if a and b and len(a) == len(b):
         for d in range(len(a)):
             if a[:d] + a[d + 1 :] == b[:d] + b[d + 1 :]:
@@ -302,8 +302,9 @@ def joined(rng, a, b):
             add("column_stack", "np.column_stack([{0}, {1}])", "T.column_stack([{0}, {1}])")
             add("dot", "np.dot({0}, {1})", "T.dot({0}, {1})")
             add("vecdot", "np.vecdot({0}, {1})")
-            add("interp", "np.interp(np.tanh({0}), np.array([-2.0, 0.3, 2.0]), {1}[:3])"
-                if a[0] >= 3 else "np.copy({1})")  # fmt: skip
+            if a[0] >= 3:
+                add("interp", "np.interp(np.tanh({0}), np.array([-2.0, 0.3, 2.0]), {1}[:3])",
+                    kink="np.tanh({0}) - 0.3")  # fmt: skip
     if len(a) == len(b) == 1:
         add("outer", "np.outer({0}, {1})", "T.outer({0}, {1})")
         add("einsum outer", "np.einsum('i,j->ji', {0}, {1})", "T.einsum('i,j->ji', {0}, {1})")

@@ -240,8 +240,8 @@ class Builder:
         name = f"v{len(self.order)}"
         shared = [a for a in args if not y.size or np.shares_memory(y, self.space[a])]
         self._made(Step("value", form, args, name), y, name)
-        if shared:  # a view or a copy, as it comes: nobody writes
-            self.frozen |= {name, *(self.root[a] for a in shared)}
+        if shared or "unstack" in form.text:  # a view or a copy, as it comes: nobody writes
+            self.frozen |= {name, *(self.root[a] for a in shared or args)}
         return True
 
     def _made(self, step, value, root):
@@ -256,13 +256,13 @@ class Builder:
         y = self._tried(text, (a,))
         if y is None or (self.both and torch is None):
             return False
-        root = self.root[a]
-        self._made(
-            Step("view", forms.Form("view", text, torch), (a,), f"v{len(self.order)}"), y, root
-        )
-        # An element is a number to NumPy, and a view to PyTorch.
-        if not y.ndim and (self.both or not self.scalar):
-            self.frozen.add(root)
+        root, name = self.root[a], f"v{len(self.order)}"
+        element = not y.ndim and self.scalar  # a number to NumPy, and a view to PyTorch
+        kind = "value" if element else "view"
+        step = Step(kind, forms.Form("view", text, torch), (a,), name)
+        self._made(step, y, name if element else root)
+        if (not y.ndim and (self.both or not element)) or not self._shape(a):
+            self.frozen |= {root, name}
         return True
 
     def _number(self):
