@@ -10,7 +10,6 @@ import numpy as np
 from tapegrad import parallel, storage
 from tapegrad.dtypes import category
 from tapegrad.fast import SCALAR_B, as_operand, constant
-from tapegrad.numpy_mode import numpys
 from tapegrad.ops.core import ELEMENTWISE, Op
 from tapegrad.ops.index import WRITES
 from tapegrad.ops.shape import write_view
@@ -262,7 +261,7 @@ def check_view(name: str, target: Tensor, tape: Tape, listening: bool) -> None:
             f"`{name}`: this Tensor was made in inference mode and may only be changed there; "
             "use `clone()` outside"
         )
-    check_number(name, home)
+    check_element(name, home)
     if base is None or not tape.enabled:
         return
     if home.opaque:
@@ -286,21 +285,13 @@ def check_view(name: str, target: Tensor, tape: Tape, listening: bool) -> None:
         check_chain(name, target, home)
 
 
-def check_number(name: str, home: Any) -> None:
-    """Refuse in-place changes of NumPy's numbers, and of views of them, which NumPy copies."""
-    if not isinstance(home, View):
-        return
-    if home.element:
+def check_element(name: str, home: Any) -> None:
+    """Refuse in-place changes of elements that are numbers: their arrays would not see them."""
+    if isinstance(home, View) and home.element:
         raise RuntimeError(
             f"`{name}`: an element `x[i]` that is read inside a transform of a NumPy function is a "
             "number, as it is for NumPy, and cannot be changed in place: assign to the element "
             "(`x[i] = value`), or change a copy (`x[i].clone()`)"
-        )
-    if home.base is not None and not home.base._a.ndim and numpys():
-        raise RuntimeError(
-            f"`{name}`: this is a view of a number, which NumPy copies and PyTorch writes through: "
-            "inside a transform of a NumPy function change a copy (`np.copy(s[None])`), and give "
-            "the number a new value by its name (`s = s * 2`)"
         )
 
 

@@ -28,7 +28,7 @@ from tapegrad.kernels.layout import SMALL
 from tapegrad.layouts import classes, place_of
 from tapegrad.numpy_mode import numpys
 from tapegrad.ops.core import Op, table
-from tapegrad.ops.shape import PASSES, STRIDED, expand, getitem
+from tapegrad.ops.shape import PASSES, STRIDED, clone, expand, getitem
 from tapegrad.record import resolve, run
 from tapegrad.shapes import Shape, shapes
 from tapegrad.tape import DTYPE_BITS, GENERAL, MODE_FAST, STRIDE, Tape, current, pack_into
@@ -69,8 +69,22 @@ Maker = Callable[..., Tensor | Sight | Sights]
 def shown(made: Tensor | Sight | Sights) -> Any:
     """What a maker made, as Tensors."""
     if made.__class__ is Sight:
-        return see(*made)
+        t = see(*made)
+        return t if made.x._a.ndim or made.element else _of_number(made.x, t)
     return see_all(*made) if made.__class__ is Sights else made
+
+
+def _of_number(x: Tensor, view: Tensor) -> Tensor:
+    """A view of what has no dimensions: NumPy has copied it, where it stands for a number.
+
+    A constant is an array; so is a view, as `x[0, ...]` and what is reshaped to no dimensions are.
+    """
+    home = x._home
+    array = (type(x) is Tensor and not x._pos) or (type(home) is View and home.base is not None)
+    if array or not numpys():
+        return view
+    copy: Tensor = run(clone, (view,), {})
+    return copy
 
 
 def asked(maker: Maker, args: tuple[Any, ...], named: dict[str, Any]) -> Any:

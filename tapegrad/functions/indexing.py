@@ -112,7 +112,7 @@ def _without_truths(key: Any, x: Tensor) -> tuple[Any, Tensor]:
             room.append(part)
         elif part is not None:
             room += [slice(None)] * taken(part)
-    return tuple(found), getitem(x, tuple(room))
+    return tuple(found), run(_getitem, (x,), {"index": tuple(room)})  # a view of a number, too
 
 
 def _check_masks(key: Any, x: Tensor) -> None:

@@ -21,7 +21,7 @@ from tapegrad import storage, turning
 from tapegrad.autograd.engine import gradients
 from tapegrad.autograd.function import seeing_lifted
 from tapegrad.call_site import raise_cause
-from tapegrad.inplace import barred, changing_lifted, check_number, run_inplace
+from tapegrad.inplace import barred, changing_lifted, check_element, run_inplace
 from tapegrad.nodes import GradFn
 from tapegrad.ops.core import Op
 from tapegrad.ops.index import assign
@@ -409,7 +409,7 @@ def _value(t: Tensor) -> Tensor:
 @changing_lifted
 def inplace_lifted(op: Op, args: tuple[Any, ...], params: dict[str, Any], target: Tensor) -> Tensor:
     """Run an operation and write the result into a Tensor; it or another operand is lifted."""
-    check_number(op.name + "_", target._home)
+    check_element(op.name + "_", target._home)
     kind, at = _open((*args, target), op.name + "_")
     with below(at, and_itself=True):  # a view is made anew from its base, which is lifted here
         return _changed(kind, at, op, args, params, target)
