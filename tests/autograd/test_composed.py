@@ -1,10 +1,21 @@
 """The two passes of a Hessian's product as one function, beside the general way."""
 
+import gc
+
 import numpy as np
 import pytest
 
 import tapegrad as tg
 from tapegrad.autograd import composed
+from tapegrad.tape import current
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_behind():
+    """What transforms of other tests have lost keeps the quick way closed until a tape is full."""
+    gc.collect()
+    current.tape.let_go()
+
 
 pytestmark = pytest.mark.tapegrad_only("about its own passes")
 
