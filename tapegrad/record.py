@@ -125,7 +125,7 @@ def resolve(t: Tensor, tape: Tape) -> None:
     position = place(t)
     home = t._home
     owner = home.tape if isinstance(home, View) else home
-    if position > 0 and owner is not tape:
+    if position > 0 and owner is not tape and owner is not None:  # None: it is lifted
         raise RuntimeError(
             f"this Tensor of shape {t._a.shape} was recorded by another thread: finish its graph "
             "there (call `backward` in that thread), or pass `t.detach()` across"

@@ -395,3 +395,24 @@ def two_torch(x):
     a = b = x * 1.0
     a += 1.0
     return b
+
+
+def test_views_of_what_a_lifted_value_was_written_into():
+    """A constant that is written into through a view is lifted then, with its views."""
+
+    def f(x):
+        constant = tg.tensor(np.ones(3)) * 1.0
+        seen = np.expand_dims(constant, 0)
+        seen[...] = np.sin(x)
+        return np.sum(np.transpose(seen) ** 2) + np.sum(seen[0, 1:] * constant[:-1])
+
+    x, v = np.array([0.1, 0.2, 0.3]), np.array([1.0, -2.0, 0.5])
+    s = np.sin(x)
+    want = 2 * s * v @ np.cos(x)
+    want += np.cos(x[1:]) * v[1:] @ s[:-1] + s[1:] @ (np.cos(x[:-1]) * v[:-1])
+    np.testing.assert_allclose(tg.jvp(f, (x,), (v,))[1], want)
+    along = tg.jvp(tg.grad(f), (x,), (v,))[1]
+    np.testing.assert_allclose(along, tg.hvp(f)(x, v))
+    twice = tg.jvp(lambda x: tg.jvp(f, (x,), (v,))[1], (x,), (v,))[1]
+    np.testing.assert_allclose(twice, np.dot(along, v))
+    np.testing.assert_allclose(tg.vmap(f)(np.stack([x, v])), [f(x).item(), f(v).item()])
