@@ -169,6 +169,11 @@ def install() -> None:
         setattr(Tensor, part.__name__, property(part))
 
 
+def _pos(self: Tensor) -> Tensor:
+    """``+x``: to PyTorch the Tensor itself, to NumPy a copy."""
+    return shapes.clone(self) if numpys() else self
+
+
 def _install_operators() -> None:
     two = {
         "add": a._add, "sub": a._sub, "mul": a.mul, "truediv": a._div, "floordiv": a.floor_divide,
@@ -193,7 +198,7 @@ def _install_operators() -> None:
     for name in ("eq", "ne", "lt", "le", "gt", "ge"):
         setattr(Tensor, f"__{name}__", _comparison(getattr(a, name), name))
     others: dict[str, Any] = {
-        "neg": a.neg, "pos": lambda self: self, "abs": a.abs, "invert": a.bitwise_not,
+        "neg": a.neg, "pos": _pos, "abs": a.abs, "invert": a.bitwise_not,
         "copy": copies.copied, "deepcopy": copies.deeply_copied, "reduce": copies.reduced,
         "format": copies.formatted,
         "getitem": indexing.getitem, "setitem": inplace.setitem, "contains": _contains,

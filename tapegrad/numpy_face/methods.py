@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tapegrad import absent
-from tapegrad.functions import indexing, products, rounding, scans, shapes, tiling
+from tapegrad.functions import indexing, parts, products, rounding, scans, shapes, tiling
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import numpy_names
 from tapegrad.functions.inplace import copy_, fill_
@@ -91,7 +91,7 @@ def fill(self: Tensor, value: Any) -> None:
 
 def conj(self: Tensor) -> Tensor:
     """The complex conjugate."""
-    return _np(np.conjugate, self)
+    return parts.conj(self)
 
 
 def compress(self: Tensor, condition: Any, axis: int | None = None) -> Tensor:

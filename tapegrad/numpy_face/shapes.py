@@ -117,17 +117,23 @@ def _broadcast_arrays(*args: Any) -> tuple[Tensor, ...]:
 @handles(np.flip)
 def _flip(m: Any, axis: Any = None) -> Tensor:
     x = tensor(m)
-    return s.flip(x, _axes(x, axis, "np.flip"))
+    return _flipped(x, _axes(x, axis, "np.flip"))
+
+
+def _flipped(x: Tensor, axes: tuple[int, ...]) -> Tensor:
+    """A view, as NumPy's `flip` gives; that of PyTorch copies."""
+    steps = [slice(None, None, -1 if d in axes else None) for d in range(x._a.ndim)]
+    return indexing.getitem(x, (*steps, ...))
 
 
 @handles(np.flipud)
 def _flipud(m: Any) -> Tensor:
-    return s.flip(tensor(m), (0,))
+    return _flipped(tensor(m), (0,))
 
 
 @handles(np.fliplr)
 def _fliplr(m: Any) -> Tensor:
-    return s.flip(tensor(m), (1,))
+    return _flipped(tensor(m), (1,))
 
 
 @handles(np.rot90)
@@ -137,10 +143,10 @@ def _rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Tensor:
     if a == b:
         raise ValueError(f"`np.rot90` needs two different axes, got {tuple(axes)}")
     if k % 4 == 2:
-        return s.flip(x, (a, b))
+        return _flipped(x, (a, b))
     if k % 4 == 1:
-        return s.transpose(s.flip(x, (b,)), a, b)
-    return s.flip(s.transpose(x, a, b), (b,)) if k % 4 == 3 else s.clone(x)
+        return s.transpose(_flipped(x, (b,)), a, b)
+    return _flipped(s.transpose(x, a, b), (b,)) if k % 4 == 3 else indexing.getitem(x, ...)
 
 
 @handles(np.diag)
@@ -304,7 +310,7 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> T
         else:
             places = np.pad(np.arange(n), (before, after), mode=mode)  # type: ignore[call-overload]
             x = _chosen(x, places, d, "np.pad")
-    return x
+    return x if np.any(widths) else s.clone(x)
 
 
 def _constants(given: Any, ndim: int) -> list[list[Any]]:

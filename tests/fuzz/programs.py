@@ -23,7 +23,7 @@ HIGHEST = 30.0
 class Step:
     """A line: its form, the names of its operands, and what it makes ("" where it writes)."""
 
-    kind: str  # "value", "view", "write" or "number"
+    kind: str  # "value", "element", "view", "write" or "number"
     form: forms.Form
     args: tuple[str, ...]
     made: str
@@ -69,8 +69,20 @@ class Program:
 
     @property
     def numbers(self):
-        """Whether a name of a number gets another: Tensors outside of transforms are changed."""
-        return any(step.kind == "number" for step in self.steps)
+        """Whether NumPy's numbers count: outside of transforms elements are views of Tensors.
+
+        A name of a number gets another one, or an array is changed of which an element was read.
+        """
+        roots, read = {}, set()
+        for step in self.steps:
+            root = roots.get(step.args[0], step.args[0])
+            if step.kind == "view":
+                roots[step.made] = root
+            elif step.kind == "element":
+                read.add(root)
+            elif step.kind == "number" or (step.kind == "write" and root in read):
+                return True
+        return False
 
 
 class _Constant:
@@ -99,7 +111,7 @@ class Cells:
         for step in program.steps:
             space = {"np": self.namespace, "C": self.control}
             space |= {name: self.read(name) for name in step.args}
-            if step.kind == "value":
+            if step.kind in ("value", "element"):
                 self._new(step.made, self._eval(step.form.text, step, space))
                 continue
             if step.kind == "number":
@@ -258,7 +270,7 @@ class Builder:
             return False
         root, name = self.root[a], f"v{len(self.order)}"
         element = not y.ndim and self.scalar  # a number to NumPy, and a view to PyTorch
-        kind = "value" if element else "view"
+        kind = "element" if element else "view"
         step = Step(kind, forms.Form("view", text, torch), (a,), name)
         self._made(step, y, name if element else root)
         if (not y.ndim and (self.both or not element)) or not self._shape(a):
