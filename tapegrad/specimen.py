@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NoReturn
 
 import numpy as np
@@ -44,6 +45,15 @@ class Specimen(np.ndarray):
             f"read as an array (`{name}` wanted to): use an operation of tapegrad, or compute "
             "outside of the mapped function"
         )
+
+
+@lru_cache(4096)
+def filler(shape: tuple[int, ...], dtype: np.dtype[Any], *, noticed: bool = False) -> np.ndarray:
+    """What nobody should read, in a shape; of integers a zero, or what would be `noticed`."""
+    unread: Any = np.nan if dtype.kind in "fc" else 0
+    if noticed and dtype.kind in "iu":
+        unread = np.iinfo(dtype).min or np.iinfo(dtype).max
+    return np.broadcast_to(np.array(unread, dtype), shape)
 
 
 def everything(array: np.ndarray) -> np.ndarray:

@@ -181,7 +181,11 @@ def see(
     if type(x) is not Tensor or (tape.mode != MODE_FAST and (tape.inference or (p and tape.mode))):
         t = run(op, (x,), params)
         return separate(t, tape) if element else t
-    step, _, short, word, shape, aux, _, entry = way_of(op, x._a, params, r, key)
+    recorded = p and tape.mode
+    if recorded or key is not None:
+        step, _, short, word, shape, aux, _, entry = way_of(op, x._a, params, r, key)
+    else:
+        step, short = ((op, params),), number(r)
     t = _new(Tensor)
     t._a = r
     t._s = short
@@ -198,7 +202,7 @@ def see(
             view.frozen = NO_GRAD if p and not tape.enabled else ""
         else:
             _above(view, home, step, p, tape)
-    if not p or not tape.mode:
+    if not recorded:
         t._pos = 0
         return t
     offset = tape.offset

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any, NoReturn
 
 import numpy as np
@@ -42,8 +41,7 @@ from tapegrad.ops.core import ELEMENTWISE, Op
 from tapegrad.ops.shape import alias, clone, to, write_view
 from tapegrad.record import called as go
 from tapegrad.record import promoted
-from tapegrad.shapes import Shape
-from tapegrad.specimen import Specimen
+from tapegrad.specimen import Specimen, filler
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor, wrap
 
@@ -445,7 +443,7 @@ class Traced(Lifted):
             raise Untraceable
         at.outsiders.take(target)
         position = at.constant(target._a)
-        specimen = _filler(target._a.shape, target._a.dtype).view(Specimen)
+        specimen = filler(target._a.shape, target._a.dtype).view(Specimen)
         become(target, Traced, specimen, _whole(at, position))
         specimen.owner = target
 
@@ -548,16 +546,10 @@ def _whole(trace: Trace, position: int, *, frozen: bool = False) -> Parts:
 
 def _around(trace: Trace, lift: Parts) -> Traced:
     node = trace.nodes[lift.position]
-    specimen = _filler(node.shape, node.dtype).view(Specimen)
+    specimen = filler(node.shape, node.dtype).view(Specimen)
     t: Traced = shell(Traced, specimen, lift)
     specimen.owner = t
     return t
-
-
-@lru_cache(4096)
-def _filler(shape: Shape, dtype: np.dtype[Any]) -> np.ndarray:
-    """What nobody should read, in a shape."""
-    return np.broadcast_to(np.array(np.nan if dtype.kind in "fc" else 0, dtype), shape)
 
 
 def view_of(

@@ -33,7 +33,7 @@ from tapegrad.ops.core import ELEMENTWISE, Op
 from tapegrad.ops.shape import clone, expand, getitem, permute, stack
 from tapegrad.record import called as go
 from tapegrad.record import run
-from tapegrad.specimen import Specimen
+from tapegrad.specimen import Specimen, filler
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor, View, place, wrap
 
@@ -86,11 +86,14 @@ class Batched(Lifted):
     @classmethod
     def apply(cls, op: Op, args: Any, params: dict[str, Any], at: Level) -> Any:
         """Run an operation on all examples at once."""
-        many = [type(arg) is Batched and arg._lift.at is at for arg in args]
-        given = [a._lift.full if m else a for a, m in zip(args, many, strict=True)]
+        many = []
+        given = []
+        for arg in args:
+            its = type(arg) is Batched and arg._lift.at is at
+            many.append(its)
+            given.append(arg._lift.full if its else arg)
         if op.kind is ELEMENTWISE:
-            args = rules.aligned(given, many)
-            return batched(go(op, args, params), at)
+            return batched(go(op, rules.aligned(given, many), params), at)
         assert at.size is not None
         rule = rules.table.get(op.name)
         found: Any = NotImplemented
@@ -145,12 +148,7 @@ class Batched(Lifted):
 
 
 def _specimen(full: Tensor) -> Specimen:
-    dtype = full._a.dtype
-    unread: Any = np.nan if dtype.kind in "fc" else 0  # or it is noticed
-    if dtype.kind in "iu":
-        unread = np.iinfo(dtype).min or np.iinfo(dtype).max
-    value = np.array(unread, dtype)
-    return np.broadcast_to(value, full._a.shape[1:]).view(Specimen)
+    return filler(full._a.shape[1:], full._a.dtype, noticed=True).view(Specimen)
 
 
 def _become(t: Tensor, full: Tensor, at: Level, home: View | None = None) -> None:

@@ -316,13 +316,15 @@ class Lifted(Tensor):
 
 def highest(tensors: Any) -> tuple[type[Lifted], Level] | None:
     """The kind and the level of the operand that is lifted highest."""
-    found = None
+    kind, found = None, None
     for t in tensors:
-        if isinstance(t, Lifted):
-            at = t._lift.at
-            if found is None or at.number > found[1].number:
-                found = type(t), at
-    return found
+        if type(t) is not Tensor and isinstance(t, Lifted):
+            if t._home is not None:
+                place(t)  # a view, whose base may have been lifted higher
+            at: Level = t._lift.at
+            if found is None or at.number > found.number:
+                kind, found = type(t), at
+    return None if kind is None or found is None else (kind, found)
 
 
 def levels_of(tensors: Any) -> tuple[Level, ...]:
@@ -339,13 +341,10 @@ def above(t: Any, at: Level) -> bool:
     return isinstance(t, Lifted) and bool(t._lift.at.number > at.number)
 
 
-def _open(tensors: Any, name: str) -> tuple[type[Lifted], Level]:
-    for t in tensors:
-        if isinstance(t, Lifted) and t._home is not None:
-            place(t)
+def _open(tensors: Any, name: str, levels: list[Level]) -> tuple[type[Lifted], Level]:
     found = highest(tensors)
     assert found is not None
-    if found[1] not in current.tape.levels:
+    if found[1] not in levels:
         if found[1].thread != threading.get_ident():
             raise RuntimeError(
                 f"`{name}`: a Tensor that was made inside {_made(tensors, found[1])} is used in "
@@ -373,23 +372,24 @@ def _made(tensors: Any, at: Level) -> str:
 @running_lifted
 def run_lifted(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
     """Run an operation of which an operand is lifted."""
-    kind, at = _open(args, op.name)
-    if current.tape.levels[-1] is at and at.size is None:
+    tape = current.tape
+    before = tape.levels
+    kind, at = _open(args, op.name, before)
+    if before[-1] is not at or at.size is not None:
+        tape.levels = before[: before.index(at)]  # as `below` does: they stand in order
+    try:
         found = kind.apply(op, args, params, at)
-    else:
-        with below(at):
-            found = kind.apply(op, args, params, at)
-    if op.view:
+    finally:
+        tape.levels = before
+    if op.view and isinstance(found, Lifted):
         _attach_view(found, args[0], op, params)
     return found
 
 
-def _attach_view(t: Tensor, parent: Any, op: Op, params: dict[str, Any]) -> None:
+def _attach_view(t: Lifted, parent: Any, op: Op, params: dict[str, Any]) -> None:
     """Note what a lifted Tensor is a view of: whoever lifts it higher has to lift its base."""
-    if not (isinstance(t, Lifted) and isinstance(parent, Lifted)):
+    if not (isinstance(parent, Lifted) and _views(_value(t), _value(parent))):
         return
-    if storage.root(_value(t)._a) is not storage.root(_value(parent)._a):
-        return  # it was copied
     home: Any = parent._home
     t._home = view = _new_view(View)
     if home is None:
@@ -397,6 +397,16 @@ def _attach_view(t: Tensor, parent: Any, op: Op, params: dict[str, Any]) -> None
     else:
         view.base, view.chain, view.stamp = home.base, (*home.chain, (op, params)), home.stamp
     view.tape, view.several, view.frozen = None, False, ""
+
+
+def _views(t: Tensor, parent: Tensor) -> bool:
+    """Whether a result of a view operation shares its operand's memory; it may be a copy."""
+    home, above = t._home, parent._home
+    if type(home) is View and home.base is not None:
+        base = above.base if type(above) is View else parent
+        if home.base is base:
+            return True
+    return storage.root(t._a) is storage.root(parent._a)
 
 
 def _value(t: Tensor) -> Tensor:
@@ -410,7 +420,7 @@ def _value(t: Tensor) -> Tensor:
 def inplace_lifted(op: Op, args: tuple[Any, ...], params: dict[str, Any], target: Tensor) -> Tensor:
     """Run an operation and write the result into a Tensor; it or another operand is lifted."""
     check_element(op.name + "_", target._home)
-    kind, at = _open((*args, target), op.name + "_")
+    kind, at = _open((*args, target), op.name + "_", current.tape.levels)
     with below(at, and_itself=True):  # a view is made anew from its base, which is lifted here
         return _changed(kind, at, op, args, params, target)
 

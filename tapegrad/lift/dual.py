@@ -17,6 +17,7 @@ from tapegrad import storage
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.autograd.motion import pushed
 from tapegrad.autograd.pullback import Given, chain, fit
+from tapegrad.fast import constant
 from tapegrad.lift.core import (
     Level,
     Lifted,
@@ -39,8 +40,10 @@ from tapegrad.ops.shape import as_strided, clone, expand, to
 from tapegrad.record import called as go
 from tapegrad.record import run
 from tapegrad.tape import current
-from tapegrad.tensor import Tensor, View, place, wrap
+from tapegrad.tensor import Tensor, View, number, place
 from tapegrad.views import see
+
+_new = Tensor.__new__
 
 
 class Parts:
@@ -201,41 +204,73 @@ def _short(op: Op, args: Any, at: Level) -> Any:
         return None
     values: list[Any] = []
     slopes: list[Any] = [None, None, None]
+    moving = 0
     for k, arg in enumerate(args):
         kind = type(arg)
         if kind is Dual and arg._lift.at is at:
-            slope = arg._lift.tangent
-            if type(slope) is not Tensor or slope._pos or _moved(slope):
+            lift = arg._lift
+            slope = lift.tangent
+            if type(slope) is not Tensor or slope._s < 0 or slope._pos or _moved(slope):
                 return None
             slopes[k] = slope._a
-            arg = arg._lift.primal
+            moving += 1 << k
+            arg = lift.primal
             kind = type(arg)
         if kind is Tensor and arg._s >= 0 and not arg._pos and not _moved(arg):
             values.append(arg._a)
         elif kind is float or kind is int:
-            values.append(np.float64(arg))
+            values.append(constant(float(arg)))
         else:
             return None
-    push = pushed(op, tuple([slope is not None for slope in slopes]))
+    push, exact = _pushes.get((op, moving)) or _push(op, moving)
     if push is None:
         return None
-    y = np.asarray(op.forward(*values))
-    values += [None] * (3 - len(values))
-    t = np.asarray(push(*values, y, *slopes))
-    if math.isnan(np.vdot(t, t)):  # a zero has met an infinity, perhaps
+    y = op.forward(*values)
+    if type(y) is not np.ndarray:
+        y = np.asarray(y)
+    values += _NO_MORE[len(values) :]
+    t = push(*values, y, *slopes)
+    if not exact and math.isnan(np.vdot(t, t)):  # a zero has met an infinity, perhaps
         return None
+    if type(t) is not np.ndarray:
+        t = np.asarray(t)
     if t.shape != y.shape:
         t = np.broadcast_to(t, y.shape)
-    made: Dual = shell(Dual, y, Parts(at, wrap(y), wrap(t), owned=False))
+    s = number(y)
+    made: Dual = shell(Dual, y, Parts(at, _bare(y, s), _bare(t, s), owned=False))
     if at.members is not None:
         at.members.add(made)
     return made
 
 
+_NO_MORE = [None, None, None]
+_pushes: dict[tuple[Op, int], tuple[Any, bool]] = {}
+
+
+def _push(op: Op, moving: int) -> tuple[Any, bool]:
+    """`pushed` for the operands whose bits are set, and whether it does without products of values.
+
+    Then no zero can meet an infinity in it.
+    """
+    which = tuple([bool(moving >> k & 1) for k in range(3)])
+    exact = not any(any(reads) for k, reads in enumerate(op.saves) if which[k])
+    found = _pushes[op, moving] = pushed(op, which), exact
+    return found
+
+
+def _bare(array: np.ndarray, s: int) -> Tensor:
+    """`wrap` of an array whose `_s` is known."""
+    t = _new(Tensor)
+    t._a, t._pos, t._home, t._s = array, 0, None, s
+    return t
+
+
 def _moved(t: Tensor) -> bool:
     """Whether a Tensor is a view whose base was changed since by what a tape or a level follows."""
     home = t._home
-    return type(home) is View and home.base is not None and home.base._pos != home.stamp
+    if home is None or type(home) is not View:
+        return False
+    return home.base is not None and home.base._pos != home.stamp
 
 
 def _seen(op: Op, x: Tensor, params: dict[str, Any]) -> Tensor:
@@ -271,12 +306,14 @@ def _check_memory(value: Tensor, slope: Tensor | None) -> None:
 
 def split(t: Any, at: Level) -> tuple[Any, Tensor | None]:
     """The value and the tangent (None: zero) of what may be a Dual at a level."""
-    if isinstance(t, Tensor):
+    if isinstance(t, Tensor) and t._home is not None:
         place(t)
     if type(t) is Dual and t._lift.at is at:
-        for part in t.parts():
-            place(part)
-        return t._lift.primal, t._lift.tangent
+        value, slope = t._lift.primal, t._lift.tangent
+        for part in (value, slope):
+            if part._home is not None:
+                place(part)
+        return value, slope
     if above(t, at):
         pairs = [split(part, at) for part in t.parts()]
         value = t.rebuilt(*[x for x, _ in pairs])

@@ -53,7 +53,9 @@ def places(plan: Plan, shape: Shape, others: list[Any], many: list[bool]) -> Ten
 
 def rank(x: Any) -> int:
     """The number of dimensions of an operand."""
-    return x._a.ndim if isinstance(x, Tensor) else np.ndim(x)
+    if isinstance(x, Tensor):
+        return x._a.ndim
+    return 0 if isinstance(x, (int, float, complex)) else np.ndim(x)
 
 
 def _chosen(plan: Plan) -> list[int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -39,14 +40,14 @@ def _named(*names: str) -> Callable[[Rule], Rule]:
 
 def aligned(given: Any, many: Any) -> tuple[Any, ...]:
     """Operands that broadcast: examples of fewer dimensions get some behind the first."""
-    most = max(rank(x) - m for x, m in zip(given, many, strict=True))
-    out = []
-    for x, m in zip(given, many, strict=True):
-        missing = most - rank(x) + 1
-        if m and missing > 0:
-            x = run(unsqueeze, (x,), {"dims": tuple(range(1, 1 + missing))})
-        out.append(x)
-    return tuple(out)
+    ranks = list(map(operator.sub, map(rank, given), many))
+    most = max(ranks)
+    for k, m in enumerate(many):
+        missing = most - ranks[k]
+        if m and missing:
+            dims = {"dims": tuple(range(1, 1 + missing))}
+            given = [*given[:k], run(unsqueeze, (given[k],), dims), *given[k + 1 :]]
+    return tuple(given)
 
 
 def examples_like(x: Any, ndim: int) -> Any:
