@@ -47,6 +47,7 @@ public: dict[Callable[..., Any], tuple[Op, bool]] = {}
 deliver: Callable[[int, int, int, int], Any] | None = None
 wholes: dict[Op, Callable[[int, bool], tuple[int, int, Any]]] = {}
 _new = Tensor.__new__
+ids = shapes.ids
 constants: dict[float, np.ndarray] = {}
 narrow_constants: dict[float, np.ndarray] = {}
 SCALAR_A, SCALAR_B = SCALAR << CLASS_SHIFT[0], SCALAR << CLASS_SHIFT[1]
@@ -230,7 +231,7 @@ def _binary(op: Op) -> Callable[[Any, Any], Tensor]:
     ufunc = op.forward
     (aa, ab, ay), (ba, bb, by) = op.saves
     keeps = any((aa, ab, ay, ba, bb, by))
-    one_keeps = any((aa, ab, ay)), any((ba, bb, by))
+    a_keeps, b_keeps = any((aa, ab, ay)), any((ba, bb, by))
     plain = op.code | DTYPE_BITS[F8] | (SAVES if keeps else 0)
     number_a, number_b = plain | SCALAR_A, plain | SCALAR_B
 
@@ -257,7 +258,10 @@ def _binary(op: Op) -> Callable[[Any, Any], Tensor]:
             b = constant(float(other))
             q = sb = 0
         elif kind is np.ndarray:
-            b, q, sb = other, 0, number(other)
+            b, q = other, 0
+            sb = ids.get(b.shape) if b.dtype is F8 else -1
+            if sb != s and (sb is None or b.size >= SHORT):  # of the same shape it is no larger
+                sb = number(b)
         else:
             return run(op, (as_operand(input), as_operand(other)), {})
         aux = 0
@@ -274,7 +278,7 @@ def _binary(op: Op) -> Callable[[Any, Any], Tensor]:
             word |= plain
         if s < 0 or (tape.mode != MODE_FAST and (p or q or tape.inference)):
             return run(op, (as_operand(input), as_operand(other)), {})
-        r = ufunc(a, b, out=...)
+        r = ufunc(a, b) if s else ufunc(a, b, out=...)
         t = _new(Tensor)
         t._a = r
         t._s = s
@@ -291,7 +295,7 @@ def _binary(op: Op) -> Callable[[Any, Any], Tensor]:
             p = tape.slots.get(p) or tape.slot(input)
         if q < 0:
             q = tape.slots.get(q) or tape.slot(other)
-        if keeps and ((p and one_keeps[0]) or (q and one_keeps[1])):
+        if keeps and ((p and a_keeps) or (q and b_keeps)):
             if kind is np.ndarray:
                 b = b[...]
             entry = (

@@ -183,7 +183,8 @@ class Tensor(Operations):
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
         """An array that shares memory; with `force` of a Tensor whose history it loses, too."""
-        if self.requires_grad and current.tape.enabled and not force:
+        placed = self._home is not None or self._pos
+        if placed and not force and place(self) and current.tape.enabled:
             raise RuntimeError(
                 "an array of a Tensor that requires grad would lose its history: use "
                 "`t.detach().numpy()` where no gradient is wanted, else the Tensor itself, and "
@@ -514,9 +515,9 @@ def placed(array: np.ndarray, tape: Tape, position: int) -> Tensor:
 def place(t: Tensor) -> int:
     """The Tensor's place, made anew when it is a view and its base has moved on."""
     home = t._home
-    if isinstance(home, View) and home.base is not None and not home.frozen:
+    if type(home) is View and home.base is not None and not home.frozen:
         base = home.base
-        if place(base) != home.stamp:
+        if (place(base) if type(base._home) is View else base._pos) != home.stamp:
             regenerate(t, home)
     return t._pos
 

@@ -62,8 +62,14 @@ def array_function(
     """What any other NumPy function does with a Tensor."""
     if not kwargs:
         if len(args) == 1:
-            if type(args[0]) is Tensor and args[0]._s >= 0 and (short := SHORT.get(func)):
-                return short(args[0])
+            short = SHORT.get(func)
+            if short is not None:
+                (x,) = args
+                if type(x) is Tensor:
+                    if x._s >= 0:
+                        return short(x)
+                elif isinstance(x, Tensor) and x._a.dtype is F8:
+                    return short(x)
         elif (pair := PAIRS.get(func)) and len(args) == 2 and (found := pair(*args)) is not None:
             return found
     handler = HANDLERS.get(func)
