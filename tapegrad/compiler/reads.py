@@ -208,7 +208,7 @@ class Surroundings:
             self.look(f.__func__)
         elif isinstance(f, FunctionType):
             cells = dict(zip(f.__code__.co_freevars, f.__closure__ or (), strict=True))
-            if self._library(f.__module__):
+            if self._library(f.__globals__.get("__name__")):  # a wrapper names another module
                 for cell in cells.values():
                     self._within(Read(cell, None, None, "").now())
             else:

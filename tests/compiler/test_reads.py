@@ -364,10 +364,20 @@ def test_what_the_function_changes_itself_is_not_followed():
 
 
 def test_what_is_not_the_users_is_not_looked_at():
-    compiled = tg.jit(lambda x: np.sin(x) * np.pi + len([1, 2]))
+    assert names_read(lambda x: np.sin(x) * np.pi + len([1, 2])) == []
+
+
+@pytest.mark.parametrize("transform", [tg.grad, tg.value_and_grad, tg.jacfwd, tg.hessian])
+def test_through_a_transform_the_users_alone_is_looked_at(transform):
+    assert names_read(transform(lambda x: np.sin(x) * x)) == []
+    assert names_read(transform(lambda x: np.sin(x) * RATE)) == ["`RATE`"]
+
+
+def names_read(function):
+    compiled = tg.jit(function)
     compiled(1.0)
     ((variant,),) = compiled._variants.values()
-    assert variant.reads == ()
+    return [read.text for read in variant.reads]
 
 
 # -- random numbers ------------------------------------------------------------------------------
