@@ -14,7 +14,7 @@ import numpy as np
 from tapegrad.autograd.context import lift_anywhere
 from tapegrad.autograd.function import Specs, a_number, append
 from tapegrad.autograd.pullback import Wanted, fit
-from tapegrad.lift.core import highest
+from tapegrad.lift.core import highest, seen_by
 from tapegrad.lift.variable import followed_leaves
 from tapegrad.ops.core import Spec
 from tapegrad.record import resolve
@@ -58,16 +58,13 @@ class PlainCall:
         self, tape: Tape, index: int, g: Any, wanted: Wanted, recorded: bool,
         scratch: dict[int, Any],
     ) -> list[tuple[int, Any]]:  # fmt: skip
-        """Run the user's rule."""
+        """What the user's rule hands to the arguments."""
         owner = self.owner
-        if recorded:
-            args = [
-                value if spec is None else lift_anywhere(tape, *value)
-                for value, spec in zip(self.values, self.specs)
-            ]
-            found = owner.rederived(args, self.kwargs, g)
+        if tape.levels:  # a map around the sweep is none of the rule's
+            with seen_by((g,)):
+                found = self._rule(tape, g, recorded)
         else:
-            found = alone(owner, (), owner.pulled, self, g)
+            found = self._rule(tape, g, recorded)
         given = []
         for code, spec, value in zip(tape.inputs(index), self.specs, found):
             if code and value is not None and wanted(code):
@@ -79,6 +76,16 @@ class PlainCall:
                 else:
                     given.append((code, value if recorded else array))
         return given
+
+    def _rule(self, tape: Tape, g: Any, recorded: bool) -> Any:
+        """What the user's rule returns."""
+        if not recorded:
+            return alone(self.owner, (), self.owner.pulled, self, g)
+        args = [
+            value if spec is None else lift_anywhere(tape, *value)
+            for value, spec in zip(self.values, self.specs)
+        ]
+        return self.owner.rederived(args, self.kwargs, g)
 
 
 def plain_call(owner: Any, tape: Tape, args: Any, kwargs: dict[str, Any]) -> Any:

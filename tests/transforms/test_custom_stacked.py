@@ -41,6 +41,19 @@ def test_a_rule_that_calls_vjp(cube):
     same(tg.vmap(lambda s: s * pullback(X)[0])(X), np.outer(X, slope * X))
 
 
+def test_a_rule_that_calls_vjp_when_a_map_around_the_sweep_is_opened_later(cube):
+    pullback = tg.vjp(cube, X)[1]
+    same(tg.vmap(lambda s: s * pullback(X)[0])(X), np.outer(X, 3 * X**3))
+    w = tg.tensor(X, requires_grad=True)
+    y = cube(w)
+
+    def swept(s):
+        (g,) = tg.autograd.grad(y, w, tg.tensor(X), create_graph=True)
+        return s * (g * g)
+
+    same(tg.vmap(swept)(X).detach(), np.outer(X, (3 * X**3) ** 2))
+
+
 def test_a_rule_that_a_sweep_inside_of_a_map_calls_once(cube):
     def swept(s):
         w = tg.tensor(X, requires_grad=True)
