@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from typing import Any, NoReturn
+from weakref import ref
 
 import numpy as np
 
@@ -14,10 +15,21 @@ COUNTED = frozenset("nonzero flatnonzero argwhere extract compress unique".split
 class Specimen(np.ndarray):
     """Stands where the array of a batched Tensor would: shape and dtype of one example.
 
-    There is no one value, so what would compute with it raises; `owner` is the Tensor itself.
+    There is no one value, so what would compute with it raises.  It does not keep the Tensor alive:
+    the two would only go when garbage is collected, with the examples and the records behind them.
     """
 
-    owner: Any
+    __slots__ = ("_kind", "_lift", "_owner")
+
+    def stand_for(self, owner: Any) -> None:
+        """Stand where the array of a Tensor under a transform would."""
+        self._owner, self._kind, self._lift = ref(owner), type(owner), owner._lift
+
+    @property
+    def owner(self) -> Any:
+        """The Tensor itself, or another one of the same parts."""
+        owner = self._owner()
+        return self._kind.around(self, self._lift) if owner is None else owner
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
         self.__array_function__(ufunc)

@@ -36,7 +36,7 @@ from tapegrad.compiler.region import (
     run_region,
 )
 from tapegrad.compiler.scalars import BITS
-from tapegrad.lift.core import Level, Lifted, become, shell
+from tapegrad.lift.core import Level, Lifted, become
 from tapegrad.ops.core import ELEMENTWISE, Op
 from tapegrad.ops.shape import alias, clone, to, write_view
 from tapegrad.record import called as go
@@ -445,7 +445,7 @@ class Traced(Lifted):
         position = at.constant(target._a)
         specimen = filler(target._a.shape, target._a.dtype).view(Specimen)
         become(target, Traced, specimen, _whole(at, position))
-        specimen.owner = target
+        specimen.stand_for(target)
 
     def write(self, result: Tensor) -> None:
         """Take over a result; every view of this memory sees it."""
@@ -547,8 +547,8 @@ def _whole(trace: Trace, position: int, *, frozen: bool = False) -> Parts:
 def _around(trace: Trace, lift: Parts) -> Traced:
     node = trace.nodes[lift.position]
     specimen = filler(node.shape, node.dtype).view(Specimen)
-    t: Traced = shell(Traced, specimen, lift)
-    specimen.owner = t
+    t = Traced.around(specimen, lift)
+    specimen.stand_for(t)
     return t
 
 

@@ -27,7 +27,6 @@ from tapegrad.lift.core import (
     moved,
     overwrite,
     pull,
-    shell,
 )
 from tapegrad.ops.core import ELEMENTWISE, Op
 from tapegrad.ops.shape import clone, expand, getitem, permute, stack
@@ -153,7 +152,7 @@ def _specimen(full: Tensor) -> Specimen:
 
 def _become(t: Tensor, full: Tensor, at: Level, home: View | None = None) -> None:
     become(t, Batched, _specimen(full), Parts(at, full), home)
-    t._a.owner = t  # type: ignore[attr-defined]
+    t._a.stand_for(t)  # type: ignore[attr-defined]
 
 
 def batched(full: Tensor, at: Level) -> Lifted:
@@ -163,8 +162,8 @@ def batched(full: Tensor, at: Level) -> Lifted:
         turn = _exchanged if type(full) is Batched else _same
         return full.mapped(lambda part: batched(turn(part), at))
     specimen = _specimen(full)
-    t: Batched = shell(Batched, specimen, Parts(at, full))
-    specimen.owner = t
+    t = Batched.around(specimen, Parts(at, full))
+    specimen.stand_for(t)
     return t
 
 

@@ -13,7 +13,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 
@@ -35,7 +35,7 @@ from tapegrad.turning import stepped, turning_lifted
 from tapegrad.views import separate
 
 _numbers = itertools.count(1)
-_new_view = View.__new__
+_new, _new_view = Tensor.__new__, View.__new__
 
 
 class Level:
@@ -166,6 +166,13 @@ class Lifted(Tensor):
         return f"{self._kind} (`{name}`)" if name else self._kind
 
     @classmethod
+    def around(cls, array: np.ndarray, lift: Any) -> Self:
+        """The Tensor of some parts; `array` has the shape and the dtype that it shows."""
+        t = _new(cls)
+        t._a, t._pos, t._home, t._s, t._lift = array, 0, None, -1, lift
+        return t
+
+    @classmethod
     def apply(cls, op: Op, args: Any, params: dict[str, Any], at: Level) -> Any:
         """Run an operation on the parts of those operands that are lifted at a level."""
         raise NotImplementedError
@@ -182,7 +189,7 @@ class Lifted(Tensor):
             seen = run(op, (seen,), params)
         become(self, type(seen), seen._a, seen._lift, View(home.base, home.chain, None))
         if type(self._a) is Specimen:
-            self._a.owner = self
+            self._a.stand_for(self)
 
     def _separated(self, tape: Tape) -> Tensor:
         if any(at.traces for at in tape.levels):
@@ -457,7 +464,7 @@ def turn_lifted(op: Op, t: Tensor, params: dict[str, Any], name: str) -> None:
     assert type(shown) is type(t)
     t._a, t._lift = shown._a, shown._lift
     if type(t._a) is Specimen:
-        t._a.owner = t
+        t._a.stand_for(t)
     if isinstance(t._home, View):
         t._home = stepped(t._home, op, params)
     else:
@@ -539,7 +546,7 @@ def handle(t: Tensor) -> Tensor:
 
 def moved(t: Tensor) -> Tensor:
     """A lifted Tensor's parts under a new handle."""
-    return shell(type(t), t._a, t._lift)  # type: ignore[arg-type, no-any-return]
+    return type(t).around(t._a, t._lift)  # type: ignore[attr-defined, no-any-return]
 
 
 def based(t: Tensor) -> tuple[Tensor, Any] | None:
@@ -550,13 +557,6 @@ def based(t: Tensor) -> tuple[Tensor, Any] | None:
             raise RuntimeError(barred("an in-place operation", t))
         return home.base, chain_to(t, home)
     return None
-
-
-def shell(kind: type[Lifted], array: np.ndarray, lift: Any) -> Any:
-    """A lifted Tensor around its parts; `array` has the shape and the dtype that it shows."""
-    t = Tensor.__new__(kind)
-    t._a, t._pos, t._home, t._s, t._lift = array, 0, None, -1, lift
-    return t
 
 
 def plain_again(t: Tensor) -> None:

@@ -30,7 +30,6 @@ from tapegrad.lift.core import (
     on_tape,
     overwrite,
     pull,
-    shell,
     zeros_like,
 )
 from tapegrad.lift.variable import forget, variable
@@ -189,7 +188,7 @@ def dual(primal: Tensor, slope: Tensor, at: Level, *, owned: bool = False) -> Li
         found = highest((primal, slope))
         assert found is not None
         return found[0].together(lambda x, t: dual(x, t, at), primal, slope, found[1])
-    made: Dual = shell(Dual, primal._a, Parts(at, primal, slope, owned=owned))
+    made = Dual.around(primal._a, Parts(at, primal, slope, owned=owned))
     if at.members is not None:
         at.members.add(made)
     return made
@@ -237,7 +236,7 @@ def _short(op: Op, args: Any, at: Level) -> Any:
     if t.shape != y.shape:
         t = np.broadcast_to(t, y.shape)
     s = number(y)
-    made: Dual = shell(Dual, y, Parts(at, _bare(y, s), _bare(t, s), owned=False))
+    made = Dual.around(y, Parts(at, _bare(y, s), _bare(t, s), owned=False))
     if at.members is not None:
         at.members.add(made)
     return made
