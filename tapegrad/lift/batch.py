@@ -87,11 +87,15 @@ class Batched(Lifted):
         """Run an operation on all examples at once."""
         many = []
         given = []
+        single = False  # whether there is an example without dimensions
         for arg in args:
             its = type(arg) is Batched and arg._lift.at is at
             many.append(its)
             given.append(arg._lift.full if its else arg)
+            single = single or (its and not arg._a.ndim)
         if op.kind is ELEMENTWISE:
+            if single:
+                given = rules.typed(op, args, given)
             return batched(go(op, rules.aligned(given, many), params), at)
         assert at.size is not None
         rule = rules.table.get(op.name)

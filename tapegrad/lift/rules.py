@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.dtypes import result_type
 from tapegrad.lift.places import in_order, places, rank
 from tapegrad.ops import index as ix
 from tapegrad.ops import logic
@@ -48,6 +49,23 @@ def aligned(given: Any, many: Any) -> tuple[Any, ...]:
             dims = {"dims": tuple(range(1, 1 + missing))}
             given = [*given[:k], run(unsqueeze, (given[k],), dims), *given[k + 1 :]]
     return tuple(given)
+
+
+def typed(op: Op, args: Any, given: list[Any]) -> list[Any]:
+    """Examples without dimensions in the type in which one alone (of `args`) is computed with.
+
+    A number beside an array counts less for the type of a result, and all examples are an array.
+    """
+    first = 1 if op.name == "where" else 0
+    arrays = [x._a if isinstance(x, Tensor) else x for x in args[first:]]
+    kinds = {x.dtype for x in arrays if isinstance(x, np.ndarray)}
+    if len(kinds) < 2:
+        return given
+    params = {"dtype": result_type(arrays)}
+    return given[:first] + [
+        x if x is alone or alone._a.ndim else run(to, (x,), params)
+        for x, alone in zip(given[first:], args[first:], strict=True)
+    ]
 
 
 def examples_like(x: Any, ndim: int) -> Any:
