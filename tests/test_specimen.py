@@ -79,3 +79,27 @@ def test_who_holds_it_alone_has_the_tensor():
         return tg.sin(shown)
 
     np.testing.assert_allclose(tg.vmap(f)(MANY), np.sin(MANY * 2))
+
+
+def test_it_stands_for_the_examples_of_a_value_that_is_turned_within_a_derivative():
+    def f(x):
+        y = x * 1
+        y.t_()
+        assert y.stride() == (1, 3)
+        assert not y.is_contiguous()
+        return (y * y).sum()
+
+    def g(x):
+        y = x * 1
+        row = y[0]
+        y.mul_(x)
+        assert row.stride() == (1,)
+        return (row * y).sum()
+
+    m = tg.arange(1.0, 19.0).reshape(3, 2, 3)
+    for function in (f, g):
+        values, tangents = tg.func.vmap(lambda x, h=function: tg.func.jvp(h, (x,), (x,)))(m)
+        for i in range(3):
+            value, tangent = tg.func.jvp(function, (m[i],), (m[i],))
+            assert values[i] == value
+            assert tangents[i] == tangent

@@ -24,7 +24,6 @@ from tapegrad.lift.core import (
     constant,
     handle,
     levels_of,
-    moved,
     overwrite,
     pull,
 )
@@ -134,7 +133,7 @@ class Batched(Lifted):
         """Make a Tensor, and its base if it is a view, one of as many examples."""
         above = based(target)
         if above is None:
-            own = handle(target) if type(target) is Tensor else moved(target)
+            own = handle(target)
             _become(target, run(clone, (all_of(own, at),), {}), at)
             return
         base, steps = above

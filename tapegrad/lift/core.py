@@ -188,8 +188,7 @@ class Lifted(Tensor):
         for op, params in chain_to(self, home):
             seen = run(op, (seen,), params)
         become(self, type(seen), seen._a, seen._lift, View(home.base, home.chain, None))
-        if type(self._a) is Specimen:
-            self._a.stand_for(self)
+        _show(self, seen)
 
     def _separated(self, tape: Tape) -> Tensor:
         if any(at.traces for at in tape.levels):
@@ -351,21 +350,21 @@ def above(t: Any, at: Level) -> bool:
 def _open(tensors: Any, name: str, levels: list[Level]) -> tuple[type[Lifted], Level]:
     found = highest(tensors)
     assert found is not None
-    if found[1] not in levels:
-        if found[1].thread != threading.get_ident():
-            raise RuntimeError(
-                f"`{name}`: a Tensor that was made inside {_made(tensors, found[1])} is used in "
-                "another thread: a transform follows the thread that called it and no other"
-            )
-        if found[1].open:
-            raise RuntimeError(
-                f"`{name}`: a Tensor that was made inside {_made(tensors, found[1])} is used in a "
-                "function with a derivative of its own (or in that derivative), which was not "
+    at = found[1]
+    if at not in levels:
+        if at.thread != threading.get_ident():
+            where = "in another thread: a transform follows the thread that called it and no other"
+        elif at.open:
+            where = (
+                "in a function with a derivative of its own (or in that derivative), which was not "
                 "given it: pass it to that function as an argument"
             )
+        else:
+            where = (
+                "after that has ended: return it from the function instead of keeping it outside"
+            )
         raise RuntimeError(
-            f"`{name}`: a Tensor that was made inside {_made(tensors, found[1])} is used after "
-            "that has ended: return it from the function instead of keeping it outside"
+            f"`{name}`: a Tensor that was made inside {_made(tensors, at)} is used {where}"
         )
     return found
 
@@ -395,7 +394,7 @@ def run_lifted(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
 
 def _attach_view(t: Lifted, parent: Any, op: Op, params: dict[str, Any]) -> None:
     """Note what a lifted Tensor is a view of: whoever lifts it higher has to lift its base."""
-    if not (isinstance(parent, Lifted) and _views(_value(t), _value(parent))):
+    if not (isinstance(parent, Lifted) and _shared(t, parent)):
         return
     home: Any = parent._home
     t._home = view = _new_view(View)
@@ -406,21 +405,18 @@ def _attach_view(t: Lifted, parent: Any, op: Op, params: dict[str, Any]) -> None
     view.tape, view.several, view.frozen = None, False, ""
 
 
-def _views(t: Tensor, parent: Tensor) -> bool:
+def _shared(t: Tensor, parent: Tensor) -> bool:
     """Whether a result of a view operation shares its operand's memory; it may be a copy."""
+    while isinstance(t, Lifted):
+        t = t.parts()[0]
+    while isinstance(parent, Lifted):
+        parent = parent.parts()[0]
     home, above = t._home, parent._home
     if type(home) is View and home.base is not None:
         base = above.base if type(above) is View else parent
         if home.base is base:
             return True
     return storage.root(t._a) is storage.root(parent._a)
-
-
-def _value(t: Tensor) -> Tensor:
-    """The Tensor whose memory holds the value."""
-    while isinstance(t, Lifted):
-        t = t.parts()[0]
-    return t
 
 
 @changing_lifted
@@ -463,12 +459,17 @@ def turn_lifted(op: Op, t: Tensor, params: dict[str, Any], name: str) -> None:
     shown = run(op, (t,), params)
     assert type(shown) is type(t)
     t._a, t._lift = shown._a, shown._lift
-    if type(t._a) is Specimen:
-        t._a.stand_for(t)
+    _show(t, shown)
     if isinstance(t._home, View):
         t._home = stepped(t._home, op, params)
     else:
         note_turned(t, t._a, 0)
+
+
+def _show(t: Tensor, made: Tensor) -> None:
+    """Have what another Tensor showed stand for this one, unless it stands for a part of it."""
+    if type(t._a) is Specimen and t._a.owner is made:
+        t._a.stand_for(t)
 
 
 def check_turn(t: Tensor, name: str) -> None:
@@ -538,15 +539,12 @@ def overwrite(target: Tensor, value: Tensor) -> None:
 
 
 def handle(t: Tensor) -> Tensor:
-    """A second Tensor object for the same array and the same place."""
+    """A second Tensor object for the same array and the same place, or of the same parts."""
+    if isinstance(t, Lifted):
+        return type(t).around(t._a, t._lift)
     made = Tensor.__new__(Tensor)
     made._a, made._pos, made._home, made._s = t._a, t._pos, t._home, t._s
     return made
-
-
-def moved(t: Tensor) -> Tensor:
-    """A lifted Tensor's parts under a new handle."""
-    return type(t).around(t._a, t._lift)  # type: ignore[attr-defined, no-any-return]
 
 
 def based(t: Tensor) -> tuple[Tensor, Any] | None:

@@ -26,7 +26,6 @@ from tapegrad.lift.core import (
     become,
     handle,
     highest,
-    moved,
     on_tape,
     overwrite,
     pull,
@@ -157,7 +156,7 @@ class Dual(Lifted):
         """Give a Tensor, and its base if it is a view, a tangent of zeros."""
         above = based(target)
         if above is None:
-            own = handle(target) if type(target) is Tensor else moved(target)
+            own = handle(target)
             become(target, Dual, target._a, Parts(at, own, zeros_like(target), owned=True))
             return
         base, steps = above
