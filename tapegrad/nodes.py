@@ -64,12 +64,12 @@ class GradFn:
             else:
                 found.append((None, 0))
         entry = tape.keep[index]
-        specs = getattr(entry, "specs", None)  # a Function has one for each of its arguments
+        arity = getattr(entry, "arity", None)  # of a Function: how many arguments it has
         word = int(tape.words()[index, WORD])
         op = by_code[word & CODE_MASK]
         if op.variadic:
             return tuple(found)
-        found = found[: max(len(op.inputs) if specs is None else len(specs), 1)]
+        found = found[: max(len(op.inputs) if arity is None else arity, 1)]
         if op.name in ("add", "mul") and found[0][0] is None:
             one = (word >> CLASS_SHIFT[0]) & 3 == SCALAR
             if one or shapes.counts[tape.words()[index, SHAPE]] == 1:

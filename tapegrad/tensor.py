@@ -477,6 +477,13 @@ def wrap(array: np.ndarray | np.generic) -> Tensor:
     return t
 
 
+def like(t: Tensor, array: np.ndarray) -> Tensor:
+    """A constant of the shape and the dtype of another Tensor."""
+    found = _new(Tensor)
+    found._a, found._pos, found._home, found._s = array, 0, None, t._s
+    return found
+
+
 def tensor_of(x: Any, name: str) -> Tensor:
     """A Tensor as it is; one without history around an array, or a number, from outside."""
     return x if isinstance(x, Tensor) else wrap(native_array(x, name))

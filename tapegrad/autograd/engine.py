@@ -23,10 +23,9 @@ from tapegrad.kernels.layout import SMALL
 from tapegrad.locks import lock
 from tapegrad.record import ended
 from tapegrad.tape import MODE_FAST, NARROW, Ended, current
-from tapegrad.tensor import Tensor, View, former, noted, place, wrap
+from tapegrad.tensor import Tensor, View, former, like, noted, place, wrap
 
 Tensors = Tensor | Sequence[Tensor]
-_new = Tensor.__new__
 _ONE = np.ones(())
 _accumulating = lock()  # threads may share leaves; a finaliser may sweep inside
 
@@ -417,22 +416,15 @@ def _gradients(
             if recorded or index not in sweep.captured:
                 done[key] = sweep.captured.get(index)
             else:
-                done[key] = _like(t, alone(sweep.captured.pop(index)))
+                done[key] = like(t, alone(sweep.captured.pop(index)))
     return [done[t._pos] for t in inputs]
 
 
 def _delivered(leaf: Tensor, g: Any, recorded: bool) -> Tensor:
     """The gradient of a leaf as a Tensor, through the leaf's hooks."""
-    gradient = g if recorded else _like(leaf, g)
+    gradient = g if recorded else like(leaf, g)
     hooks = noted(leaf, "hooks")
     return run_functions(hooks, gradient) if hooks else gradient
-
-
-def _like(t: Tensor, array: np.ndarray) -> Tensor:
-    """A constant of the shape and the dtype of another Tensor."""
-    found = _new(Tensor)
-    found._a, found._pos, found._home, found._s = array, 0, None, t._s
-    return found
 
 
 def _once(inputs: list[Tensor], gradients: list[Tensor | None]) -> list[tuple[Tensor, Any]]:

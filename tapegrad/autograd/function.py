@@ -14,7 +14,7 @@ import numpy as np
 from tapegrad import storage
 from tapegrad.autograd.context import Context
 from tapegrad.autograd.grad_mode import no_grad
-from tapegrad.autograd.pullback import Wanted, fit
+from tapegrad.autograd.pullback import Wanted, fit, wanted_inputs
 from tapegrad.inplace import changed, check_inplace, move
 from tapegrad.ops.core import CUSTOM, Op, Spec
 from tapegrad.record import note_line, resolve
@@ -25,6 +25,7 @@ __all__ = ["Context", "Function", "once_differentiable"]
 
 _function = Op("function", CUSTOM, lambda: None, {})
 _output = Op("output", CUSTOM, lambda: None, {})
+_WORD = _function.code | GENERAL
 _SCALAR = (), np.dtype(float)  # of a record that has several outputs
 Specs = tuple[tuple[Any, np.dtype[Any]] | None, ...]  # as `Spec`; None for what is not a Tensor
 
@@ -57,6 +58,11 @@ class Entry:
         return self.record_name + "Backward"
 
     @property
+    def arity(self) -> int:
+        """How many arguments there are."""
+        return len(self.specs)
+
+    @property
     def watched(self) -> tuple[Any, ...]:
         """The saved arrays, of which a sweep asks whether they were changed since."""
         return tuple([value for kind, _, value, *_ in self.context._saved if kind == "tensor"])
@@ -67,11 +73,11 @@ class Entry:
     ) -> list[tuple[int, Any]]:  # fmt: skip
         """Run the user's backward."""
         given = scratch.pop(tape.tokens[index], None) if scratch else None
-        codes = tape.inputs(index)
+        codes = wanted_inputs(tape, index, wanted)
         found = []
         for k, value in enumerate(self.gradients({0: g} if given is None else given, recorded)):
             code = codes[k]
-            if code and value is not None and wanted(code):
+            if code and value is not None:
                 found.append((code, self.fitted(value, k, recorded)))
         return found
 
@@ -375,7 +381,7 @@ def record(
         return [_constant_output(o, args, dirty) for o in outputs]
     entry = Entry(cls, context, specs, tuple(found))
     saves = any(isinstance(t, Tensor) for t in context._to_save)
-    main = append(tape, entry, args, places, saves)
+    main = append(tape, entry, args, places, found[0] if len(found) == 1 else _SCALAR, saves)
     results = []
     for j, out in enumerate(outputs):
         if not live[j]:
@@ -389,7 +395,9 @@ def record(
     return results
 
 
-def append(tape: Tape, entry: Any, args: Sequence[Any], places: list[int], saves: bool) -> int:
+def append(
+    tape: Tape, entry: Any, args: Sequence[Any], places: list[int], spec: Any, saves: bool
+) -> int:
     """Write the record of a call of a function with a rule of its own, and return its position."""
     if tape.offset == tape.end:
         tape.make_room()
@@ -397,8 +405,8 @@ def append(tape: Tape, entry: Any, args: Sequence[Any], places: list[int], saves
         place if place >= 0 else tape.slots.get(place) or tape.slot(arg)
         for place, arg in zip(places, args)
     ]
-    shape, dtype = (entry.outputs[0] if len(entry.outputs) == 1 else None) or _SCALAR
-    word = _function.code | DTYPE_BITS[dtype] | GENERAL | (SAVES if saves else 0)
+    shape, dtype = spec
+    word = _WORD | DTYPE_BITS[dtype] | (SAVES if saves else 0)
     main = tape.append(word, tuple(codes), shape, 0, entry)
     if tape.anomaly is not None:
         note_line(tape, main)

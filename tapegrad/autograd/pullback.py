@@ -216,6 +216,17 @@ def _by_rule(
         yield code, fit(found, saved.spec(k))
 
 
+def wanted_inputs(tape: Tape, index: int, wanted: Wanted) -> tuple[int, ...]:
+    """The codes of a record's inputs; 0 stands for one in which no gradient is wanted.
+
+    The only input that has a place is wanted, or nobody would ask.
+    """
+    codes = tape.inputs(index)
+    if codes.count(0) < len(codes) - 1:
+        return tuple([code if code and wanted(code) else 0 for code in codes])
+    return codes
+
+
 def chain(g: Any, partial: Any, both: bool = False) -> Any:
     """The adjoint times a partial derivative, by the strong product."""
     if not isinstance(partial, (np.ndarray, Tensor, np.generic)):

@@ -78,8 +78,8 @@ class Sweep:
     targets: list[int] | None = None  # codes; None: every leaf
     strict = 0  # so many of the targets must be reached
     since = 0  # a position below which nothing leads to a target; 0: not known
-    need: np.ndarray | None = None
-    leaf_need: np.ndarray | None = None
+    need: Any = None  # the marks of records, one byte each; None: all are needed
+    leaf_need: Any = None
 
     def __init__(
         self, tape: Tape, *, recorded: bool, retain: bool, work: Workspace | None = None
@@ -223,8 +223,8 @@ class Sweep:
         else:
             self._begin(marks, [number for index in self.seeds for number in (index, 0)])
             reach = marks.reach().copy()  # a sweep inside of this one has a workspace of its own
-            if self.need is not None and self.leaf_need is not None:
-                self.need, self.leaf_need = self.need.copy(), self.leaf_need.copy()
+            if self.need is not None:
+                self.need, self.leaf_need = np.array(self.need), np.array(self.leaf_need)
         self._check_versions(reach)
         self.values.update(self.seeds)
         for index in np.flatnonzero(reach)[::-1].tolist():
@@ -322,12 +322,20 @@ class Sweep:
 
     def _step(self, index: int) -> None:
         """Do one record in Python."""
-        g = self._take(index)
-        if g is None:
-            return
-        tape = self.tape
+        tape, work = self.tape, self.work
+        if work is None:
+            g = self.values.pop(index, None)
+            if g is None:
+                return
+        else:
+            place = index + work.first
+            cell = work.cells[place]
+            if not cell:
+                return
+            work.cells[place] = 0
+            g = self.values.pop(index) if cell & 1 else work.view(cell, *spec_at(tape, index))
         word, _, _, _, _, _ = unpack_from(tape.buffer, index * STRIDE)
-        need = NEED_INSIDE if self.need is None else int(self.need[index - self.low])
+        need = NEED_INSIDE if self.need is None else self.need[index - self.low]
         own = None
         if word & HOOKED:
             g = self._hooked(tape.tokens[index], g)
@@ -354,21 +362,21 @@ class Sweep:
         """Hand an adjoint on to the inputs of a record, by kernels or by a rule."""
         tape = self.tape
         own = getattr(tape.keep[index], "pull", None)  # the rule of a user
-        if own is not None and self.work is not None and self.work.lent(g):
+        work = self.work
+        if own is not None and work is not None and g.base is not None and work.lent(g):
             g = g.copy()  # the user may keep it, or change it
-        given = tape, index, g, self._wanted, self.recorded, self.scratch
         found: Iterable[tuple[int, Any]]
         if hooks is not None:
-            found = stepped(hooks, *given)
+            found = stepped(hooks, tape, index, g, self._wanted, self.recorded, self.scratch)
         elif own is not None:
-            found = own(*given)
+            found = own(tape, index, g, self._wanted, self.recorded, self.scratch)
         elif not (self.recorded or tape.anomaly) and (  # nobody looks at what kernels hand on
             (word & CODE_MASK == matrix.CODE and matrix.step(self, index, g))
             or large.step(self, index, g)
         ):
             return
         else:
-            found = contributions(*given)
+            found = contributions(tape, index, g, self._wanted, self.recorded, self.scratch)
         for code, value in found:
             if tape.anomaly:
                 anomaly.look_for_nan(tape, index, value)
@@ -380,7 +388,6 @@ class Sweep:
         if self.need is None:
             return True
         if code < 0:
-            assert self.leaf_need is not None
             return bool(self.leaf_need[-code - 1] & 1)
         place = self.tape.index(code) - self.low
         return place >= 0 and bool(self.need[place])  # below its bottom a sweep wants nothing
@@ -391,20 +398,6 @@ class Sweep:
 
     # -- adjoints --------------------------------------------------------------------------
 
-    def _take(self, key: int) -> Any:
-        """Remove and return the adjoint of a record."""
-        work = self.work
-        if work is None:
-            return self.values.pop(key, None)
-        place = key + work.first
-        cell = int(work.cells[place])
-        if not cell:
-            return None
-        work.cells[place] = 0
-        if cell & 1:
-            return self.values.pop(key)
-        return work.view(cell, *spec_at(self.tape, key))
-
     def _add(self, key: int, found: Any) -> None:
         """Add to the adjoint of a record (by its index) or of a leaf (by its code)."""
         work = self.work
@@ -413,11 +406,12 @@ class Sweep:
             self.values[key] = found if held is None else held + found
             return
         place = key + work.first if key >= 0 else -key - 1
-        cell = int(work.cells[place])
+        cell = work.cells[place]
         if not cell:
             if found.size <= layout.SMALL:  # the walk may write there
                 found = np.array(found, order="C")
-            self._hold(key, place, found)
+            self.values[key] = found  # as `_hold`, which here would take as long again
+            work.cells[place] = work.data(found) | 1
         elif cell & 1:
             held = self.values.pop(key)
             if held.base is None and getrefcount(held) == 2:

@@ -106,14 +106,15 @@ class Workspace:
 
     def _reserve(self, count: int) -> None:
         """Make room for the adjoints and the marks of this many records and leaves."""
-        self._cells = np.zeros(count, np.int64)
-        self._reach, self._need, self._leaf_need = np.zeros((3, count), np.uint8)
+        # Python reads and writes single numbers of a memoryview in half the time of an array's.
+        cells = array("q", bytes(8 * count))
+        marks: Any = np.zeros((3, count), np.uint8)
+        self._cells, self._reach = memoryview(cells), marks[0]
+        self._need, self._leaf_need = memoryview(marks[1]), memoryview(marks[2])
         self.capacity = count
         frame = self.frame
-        frame[LEAF_ADJOINTS] = self._cells.ctypes.data
-        frame[REACH_AT] = self._reach.ctypes.data
-        frame[NEED_AT] = self._need.ctypes.data
-        frame[LEAF_NEED] = self._leaf_need.ctypes.data
+        frame[LEAF_ADJOINTS] = cells.buffer_info()[0]
+        frame[REACH_AT], frame[NEED_AT], frame[LEAF_NEED] = [row.ctypes.data for row in marks]
 
     def _ready(self, tape: Tape, count: int) -> None:
         """Whatever a sweep over so many records and leaves needs beside its own fields."""
@@ -184,9 +185,10 @@ class Workspace:
 
     def reach(self) -> np.ndarray:
         """Which records the roots reach."""
-        return self._reach[: len(self.cells) - self.leaves]
+        found: np.ndarray = self._reach[: len(self.cells) - self.leaves]
+        return found
 
-    def need(self) -> tuple[np.ndarray, np.ndarray]:
+    def need(self) -> tuple[memoryview, memoryview]:
         """Which records and leaves are needed."""
         return self._need[: len(self.cells) - self.leaves], self._leaf_need[: self.leaves]
 

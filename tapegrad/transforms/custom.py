@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -124,8 +124,8 @@ class _Custom:
         """The value, and what the derivative needs to keep, of plain arguments."""
         raise NotImplementedError
 
-    def pulled(self, entry: PlainCall, g: np.ndarray) -> tuple[Any, ...]:
-        """The gradients in the arguments of a plain call."""
+    def pulled(self, entry: PlainCall, codes: Sequence[int], g: np.ndarray) -> Sequence[Any]:
+        """The gradients in the arguments of a plain call; a code is 0 where none is wanted."""
         raise NotImplementedError
 
     def forward(self, call: _Call, inputs: list[Tensor]) -> tuple[Any, Any]:
@@ -263,7 +263,7 @@ class _Call:
 
     def fitted(self, given: Any, name: str) -> list[Tensor | None]:
         """Gradients that the user's rule returned, one for each input."""
-        found = each(given, len(self.tree.children), name)
+        found = each(given, len(self.tree.children), self.owner.f)
         leaves: list[Any] = list(found)
         if not (is_flat(self.tree) and _GRADIENTS.issuperset(map(type, found))):
             leaves = []
@@ -276,12 +276,12 @@ class _Call:
         ]
 
 
-def each(given: Any, count: int, name: str) -> tuple[Any, ...]:
+def each(given: Any, count: int, f: Any) -> tuple[Any, ...]:
     """What a rule returned: one gradient for each of so many arguments."""
     found = given if isinstance(given, tuple) else (given,)
     if len(found) != count:
         raise ValueError(
-            f"the rule of {name} returned {len(found)} gradients for {count} arguments"
+            f"the rule of {name_of(f)} returned {len(found)} gradients for {count} arguments"
         )
     return found
 
@@ -357,10 +357,10 @@ class custom_vjp(_Custom):
             )
         return found
 
-    def pulled(self, entry: PlainCall, g: np.ndarray) -> tuple[Any, ...]:
+    def pulled(self, entry: PlainCall, codes: Sequence[int], g: np.ndarray) -> Sequence[Any]:
         """What `bwd` returns."""
         assert self.bwd is not None
-        return each(self.bwd(entry.state, wrap(g)), len(entry.specs), name_of(self.f))
+        return each(self.bwd(entry.state, wrap(g)), len(entry.values), self.f)
 
     def gradients(self, call: _Call, state: Any, weights: list[Tensor]) -> list[Tensor | None]:
         """What `bwd` returns."""

@@ -6,20 +6,19 @@ It takes what nearly all calls are: arguments that are Tensors, arrays or number
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from tapegrad.autograd.context import lift_anywhere
-from tapegrad.autograd.function import Specs, a_number, append
-from tapegrad.autograd.pullback import Wanted, fit
+from tapegrad.autograd.function import append
+from tapegrad.autograd.pullback import Wanted, fit, lift, wanted_inputs
 from tapegrad.lift.core import highest, seen_by
 from tapegrad.lift.variable import followed_leaves
 from tapegrad.ops.core import Spec
 from tapegrad.record import resolve
 from tapegrad.tape import DTYPE_BITS, MODE_OFF, Tape, current, leaf_keys
-from tapegrad.tensor import Tensor, placed, tensor_of, wrap
+from tapegrad.tensor import Tensor, like, placed, tensor_of
 from tapegrad.transforms.arguments import name_of
 
 _STATIC = frozenset((int, bool, str, type(None)))
@@ -28,15 +27,11 @@ _STATIC = frozenset((int, bool, str, type(None)))
 class PlainCall:
     """What the record of such a call keeps instead of values."""
 
-    __slots__ = ("kwargs", "outputs", "owner", "specs", "state", "values")
+    __slots__ = ("kwargs", "owner", "state", "values")
 
-    def __init__(
-        self, owner: Any, kwargs: dict[str, Any], values: list[Any], specs: Specs, state: Any
-    ) -> None:
+    def __init__(self, owner: Any, kwargs: dict[str, Any], values: list[Any], state: Any) -> None:
         self.owner, self.kwargs, self.state = owner, kwargs, state
-        self.values = values  # of the arguments: (where it stands, its array), or it itself
-        self.specs = specs  # of the arguments that have a place; None for others
-        self.outputs: Specs = ()
+        self.values = values  # the arguments; of one with a place its array, or NumPy's scalar
 
     @property
     def record_name(self) -> str:
@@ -49,57 +44,60 @@ class PlainCall:
         return self.record_name + "Backward"
 
     @property
+    def arity(self) -> int:
+        """How many arguments there are."""
+        return len(self.values)
+
+    @property
     def watched(self) -> tuple[Any, ...]:
         """The arrays of the arguments, of which a sweep asks whether they were changed since."""
-        values = [v[1] if type(v) is tuple else v for v in self.values]
-        return tuple([v._a if type(v) is Tensor else v for v in values])
+        return tuple([v._a if type(v) is Tensor else v for v in self.values])
 
     def pull(
         self, tape: Tape, index: int, g: Any, wanted: Wanted, recorded: bool,
         scratch: dict[int, Any],
     ) -> list[tuple[int, Any]]:  # fmt: skip
         """What the user's rule hands to the arguments."""
-        owner = self.owner
+        owner, values, codes = self.owner, self.values, wanted_inputs(tape, index, wanted)
         if tape.levels:  # a map around the sweep is none of the rule's
             with seen_by((g,)):
-                found = self._rule(tape, g, recorded)
+                found = self._rule(tape, index, codes, g, recorded)
         else:
-            found = self._rule(tape, g, recorded)
+            found = self._rule(tape, index, codes, g, recorded)
         given = []
-        for code, spec, value in zip(tape.inputs(index), self.specs, found):
-            if code and value is not None and wanted(code):
-                assert spec is not None
+        for code, x, value in zip(codes, values, found):
+            if code and value is not None:
                 array = value._a if type(value) is Tensor else value
-                if type(array) is not np.ndarray or (array.shape, array.dtype) != spec:
-                    value = gradient(owner.f, value, spec[0])
-                    given.append((code, fit(value if recorded else value._a, Spec(*spec))))
-                else:
-                    given.append((code, value if recorded else array))
+                if (
+                    type(array) is not np.ndarray
+                    or array.dtype is not x.dtype
+                    or array.shape != x.shape
+                ):
+                    value = gradient(owner.f, value, x.shape)
+                    array = value = fit(value if recorded else value._a, Spec(x.shape, x.dtype))
+                given.append((code, value if recorded else array))
         return given
 
-    def _rule(self, tape: Tape, g: Any, recorded: bool) -> Any:
-        """What the user's rule returns."""
+    def _rule(self, tape: Tape, index: int, codes: Sequence[int], g: Any, recorded: bool) -> Any:
+        """What the user's rule returns; of an argument whose code is 0 nothing is wanted."""
+        owner = self.owner
         if not recorded:
-            return alone(self.owner, (), self.owner.pulled, self, g)
-        args = [
-            value if spec is None else lift_anywhere(tape, *value)
-            for value, spec in zip(self.values, self.specs)
-        ]
-        return self.owner.rederived(args, self.kwargs, g)
+            return alone(owner, (), owner.pulled, self, codes, g)
+        pairs = zip(tape.inputs(index), self.values)
+        args = [lift(tape, code, np.asarray(x)) if code else x for code, x in pairs]
+        return owner.rederived(args, self.kwargs, g)
 
 
 def plain_call(owner: Any, tape: Tape, args: Any, kwargs: dict[str, Any]) -> Any:
     """The result of a call, recorded; None, before anything is done, if it is not such a call."""
     given: list[Any] = []
-    values: list[Any] = []
-    specs: list[Any] = []
-    places = []
+    places: list[int] = []
     history = False
     arrays, known = owner.of_arrays, owner.backward
+    values = given if arrays else []
     for x in args:
         kind = type(x)
         place = 0
-        spec = None
         if kind is Tensor:
             home = x._home
             if home is not None and home is not tape:
@@ -111,20 +109,19 @@ def plain_call(owner: Any, tape: Tape, args: Any, kwargs: dict[str, Any]) -> Any
                 if known is not None and len(given) not in known:
                     return None
                 history = True
-                spec = array.shape, array.dtype
-                values.append((x if place < 0 else a_number(place), array))
+            if arrays:
+                given.append(array[()])
             else:
+                given.append(like(x, array))
+                values.append(array if place else x)
+        elif kind is float or kind in _STATIC or (kind is np.ndarray and x.dtype.kind == "f"):
+            if arrays:
+                given.append(x)
+            else:
+                given.append(x if kind in _STATIC else tensor_of(x, ""))
                 values.append(x)
-            given.append(array[()] if arrays else wrap(array))
-        elif kind is float or (kind is np.ndarray and x.dtype.kind == "f"):
-            values.append(x)
-            given.append(x if arrays else tensor_of(x, ""))
-        elif kind in _STATIC:
-            values.append(x)
-            given.append(x)
         else:
             return None
-        specs.append(spec)
         places.append(place)
     if not history:
         return None
@@ -135,13 +132,14 @@ def plain_call(owner: Any, tape: Tape, args: Any, kwargs: dict[str, Any]) -> Any
         array = y._a
         if y._pos:
             check_alone(owner, y, newest)
-    elif type(y) is np.ndarray or type(y) is np.float64 or type(y) is float:
+    elif type(y) is np.ndarray:
+        array = y
+    elif type(y) is np.float64 or type(y) is float:
         array = np.asarray(y)
     if array is None or array.dtype.kind != "f" or array.dtype not in DTYPE_BITS:
         return owner.call(args, kwargs).run((y, state))
-    entry = PlainCall(owner, kwargs, values, tuple(specs), state)
-    entry.outputs = ((array.shape, array.dtype),)
-    token = append(tape, entry, args, places, True)
+    entry = PlainCall(owner, kwargs, values, state)
+    token = append(tape, entry, args, places, (array.shape, array.dtype), True)
     return placed(array.copy(), tape, token)  # the other is the user's
 
 

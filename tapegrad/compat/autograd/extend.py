@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from typing import Any
 
@@ -118,19 +118,22 @@ class Primitive(_Custom):
 
     def value(self, args: Any, kwargs: dict[str, Any]) -> tuple[Any, Any]:
         """The value of arrays, and what the vjps read."""
+        args = tuple(args)
         ans = self.fun(*args, **kwargs)
         return ans, (ans, args)
 
-    def pulled(self, entry: PlainCall, g: np.ndarray) -> tuple[Any, ...]:
+    def pulled(self, entry: PlainCall, codes: Sequence[int], g: np.ndarray) -> Sequence[Any]:
         """What the user's vjps return."""
         ans, args = entry.state
         found: list[Any] = [None] * len(args)
-        assert self.vjp is not None
-        for k, spec in enumerate(entry.specs):
-            if spec is not None:
-                back = self.vjp(k, ans, args, entry.kwargs)
-                found[k] = None if back is None else back(g[()])
-        return tuple(found)
+        vjp = self.vjp
+        assert vjp is not None
+        for k in range(len(args)):
+            if codes[k]:
+                back = vjp(k, ans, args, entry.kwargs)
+                if back is not None:
+                    found[k] = back(g[()])
+        return found
 
     def forward(self, call: _Call, inputs: list[Any]) -> tuple[Any, Any]:
         """The value, and the inputs; where they are followed, the value is a function of them."""
