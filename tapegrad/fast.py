@@ -45,6 +45,8 @@ from tapegrad.tensor import F4, F8, SHORT, Tensor, number, wrap_operand
 public: dict[Callable[..., Any], tuple[Op, bool]] = {}
 # Compiled code that delivers a sweep's gradients, once there is some: see `kernels.road.deliver`.
 deliver: Callable[[int, int, int, int], Any] | None = None
+# Compiled code that goes on with a sweep through users' rules: see `kernels.road.callbacks`.
+resume: Callable[[int, int, int], int] | None = None
 wholes: dict[Op, Callable[[int, bool], tuple[int, int, Any]]] = {}
 _new = Tensor.__new__
 ids = shapes.ids

@@ -44,6 +44,7 @@ from tapegrad.kernels.layout import (
     WANTS_KERNEL,
     WANTS_PYTHON,
     WANTS_ROOM,
+    WANTS_RULE,
 )
 from tapegrad.nodes import grad_name
 from tapegrad.tape import (
@@ -169,8 +170,12 @@ class Sweep:
         """Do what a walk that has begun leaves to Python, until it is done."""
         tape, frame = self.tape, work.frame
         walk, address = work.walk, work.address
+        held = tape, self._wanted, self.scratch, self._hand_on
         while status != DONE:
-            if status == WANTS_PYTHON:
+            if status == WANTS_RULE and fast.resume is not None:
+                status = fast.resume(work.frame.buffer_info()[0], work.walk_at, id(held))
+                continue
+            if status in (WANTS_PYTHON, WANTS_RULE):
                 index = frame[CURSOR]
                 self._step(index)
                 frame[CURSOR] = index - 1
@@ -377,12 +382,17 @@ class Sweep:
             return
         else:
             found = contributions(tape, index, g, self._wanted, self.recorded, self.scratch)
+        self._hand_on(index, found)
+        if tape.anomaly == anomaly.STRICT and own is None:
+            anomaly.look_behind_zeros(tape, index, g, self._wanted)
+
+    def _hand_on(self, index: int, found: Iterable[tuple[int, Any]]) -> None:
+        """Add to the adjoints of a record's inputs, which are named by their codes."""
+        tape = self.tape
         for code, value in found:
             if tape.anomaly:
                 anomaly.look_for_nan(tape, index, value)
             self._add(code if code < 0 else tape.index(code), value)
-        if tape.anomaly == anomaly.STRICT and own is None:
-            anomaly.look_behind_zeros(tape, index, g, self._wanted)
 
     def _wanted(self, code: int) -> bool:
         if self.need is None:

@@ -77,7 +77,7 @@ class Workspace:
         assert found is not None
         self.layout = found
         self.inner: Workspace | None = None
-        self.walk = table.walk()
+        self.walk_at, self.walk = table.walk()
         frame = self.frame = array("q", bytes(8 * FRAME_SIZE))
         self.address = ctypes.c_int64(frame.buffer_info()[0])  # which a call need not convert
         self.free = array("q", bytes(8 * FREE_LISTS))

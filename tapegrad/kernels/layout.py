@@ -37,8 +37,8 @@ START, RESUME, PROPAGATE, LONE = range(4)
 # What the walk returns.
 (
     DONE, WANTS_PYTHON, WANTS_KERNEL, WANTS_ROOM, WANTS_BLAS, WANTS_CHECK, SPENT_RECORD, BELOW,
-    UNUSED,
-) = range(9)  # fmt: skip
+    UNUSED, WANTS_RULE,
+) = range(10)  # fmt: skip
 
 # Bits of `need`: something below leads to a target; this record's own adjoint is a target.
 NEED_INSIDE, NEED_CAPTURE = 1, 2
@@ -48,8 +48,8 @@ LEAF_REACHED = 2  # beside 1, in the marks of the needed leaves: a root depends 
 (
     KIND_SUM, KIND_MEAN, KIND_MATMUL, KIND_VIEW, KIND_JOIN, KIND_ALONG,
     KIND_PICK, KIND_SELECT, KIND_PUT, KIND_MASK, KIND_ASSIGN, KIND_TRIANGLE,
-    KIND_SOLVE, KIND_SLOGDET,
-) = range(4, 18)  # fmt: skip
+    KIND_SOLVE, KIND_SLOGDET, KIND_CALL,
+) = range(4, 19)  # fmt: skip
 
 SINGLE = 1 << DTYPE_SHIFT  # in the word of a record: float32
 FIELD = 16  # bits of a number in AUX where that holds several

@@ -6,13 +6,14 @@ import ctypes
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from tapegrad.kernels import build, symbols
 from tapegrad.kernels.layout import (
     KIND_ALONG,
+    KIND_CALL,
     KIND_JOIN,
     KIND_MATMUL,
     KIND_MEAN,
@@ -38,7 +39,7 @@ _DTYPES = ("f8", "f4")
 
 kinds = np.ones(CAPACITY, np.int64)
 _SPECIAL = {"sum": KIND_SUM, "mean": KIND_MEAN, "matmul": KIND_MATMUL}
-_SPECIAL |= {"solve": KIND_SOLVE, "slogdet": KIND_SLOGDET}
+_SPECIAL |= {"solve": KIND_SOLVE, "slogdet": KIND_SLOGDET, "function": KIND_CALL}
 _SPECIAL |= dict.fromkeys(STRIDED, KIND_VIEW) | dict.fromkeys(JOINING, KIND_JOIN)
 _SPECIAL |= dict.fromkeys(ALONG, KIND_ALONG) | KINDS
 _known = 0
@@ -77,7 +78,7 @@ def adjoint(op: Op, operand: int, dtype: str, scalars: int) -> int:
         return build.load(f"{op.name}_adjoint", _source("along"), _ARGUMENTS)
     if KIND_PICK <= _SPECIAL.get(op.name, 0) <= KIND_TRIANGLE:
         return _placed()
-    if _SPECIAL.get(op.name, 0) >= KIND_SOLVE:
+    if op.name in ("solve", "slogdet"):
         return _system()
     if not symbols.has_kernel(op, operand):
         return 0
@@ -89,7 +90,7 @@ _function = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * _ARGUMENTS)
 
 
 class Kernel(NamedTuple):
-    """A kernel of eight integers: its address, and a callable that runs without the GIL."""
+    """A function of integers: its address, and a callable that runs without the GIL."""
 
     address: int
     call: Callable[..., int]
@@ -182,7 +183,7 @@ def wide(*, compiling: bool = False, asking: bool = False) -> int:
 
 
 @cache
-def walk() -> Any:
+def walk() -> Kernel:
     """The compiled walk: a function of the address of a frame."""
     address = build.load("walk", _source("walk"), 1)
-    return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address)
+    return Kernel(address, ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address))

@@ -41,6 +41,7 @@ from tapegrad.kernels.layout import (
     KERNELS,
     KIND_ALONG,
     KIND_ASSIGN,
+    KIND_CALL,
     KIND_JOIN,
     KIND_MATMUL,
     KIND_MEAN,
@@ -87,6 +88,7 @@ from tapegrad.kernels.layout import (
     WANTS_KERNEL,
     WANTS_PYTHON,
     WANTS_ROOM,
+    WANTS_RULE,
 )
 from tapegrad.kernels.marks import (
     find,
@@ -117,6 +119,7 @@ from tapegrad.tape import (
     FIELDS,
     GENERAL,
     HOOKED,
+    PACKED,
     ROW,
     SCALAR,
     SHAPE,
@@ -125,6 +128,7 @@ from tapegrad.tape import (
 
 FIELD_MASK = (1 << FIELD) - 1
 HANDS_BACK = GENERAL | HOOKED
+NEEDS_MORE = HOOKED | PACKED | (2 << DTYPE_SHIFT)  # than to call the rule of a function
 UNIT = 0x3FF0000000000000  # the bits of 1.0
 
 
@@ -378,12 +382,14 @@ def strides_ok(frame, record, index, kind):
 def obstacle(frame, record, index, kind, n):
     """Why the walk cannot go on with this record by itself: a status, or DONE."""
     word = record[WORD]
-    if word & HANDS_BACK or n > SMALL:
+    if n > SMALL or (frame[NEED] and u1(frame[NEED])[index] & NEED_CAPTURE):
         return WANTS_PYTHON
-    if frame[NEED] and u1(frame[NEED])[index] & NEED_CAPTURE:
+    if word & HANDS_BACK and (kind != KIND_CALL or word & NEEDS_MORE):
         return WANTS_PYTHON
     if frame[ARENA_END] - frame[ARENA_AT] < ROOM:
         return WANTS_ROOM
+    if kind == KIND_CALL:
+        return WANTS_RULE
     if kind == KIND_MATMUL and frame[GEMM] == 0:
         return WANTS_BLAS
     if not strides_ok(frame, record, index, kind):

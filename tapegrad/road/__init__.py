@@ -15,7 +15,7 @@ import ctypes
 import functools
 import platform
 import sys
-from functools import cache
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +35,11 @@ HOT = 8
 class Road:
     """The compiled road, ready to be opened and closed.
 
-    `deliver` is `kernels.road.deliver.deliver` but for its first argument, which it knows.
+    `deliver` and `resume`, of `kernels.road.deliver` and `callbacks`, know their first argument.
     """
 
     def __init__(self) -> None:
-        address = build.load("call", _source("call"), _ARITY)
+        address = build.load("call", *_FUNCTIONS["call"])
         self.frame = Frame()
         self.ops = travelling()
         self.python = {op: op.short for op in self.ops}
@@ -48,10 +48,7 @@ class Road:
             place = self.engine[0].get_global_value_address(name)
             ctypes.c_int64.from_address(place).value = value
         self.definitions: list[Any] = []
-        words = (ctypes.c_int64,) * _ARITY
-        deliver = build.load("deliver", _source("deliver"), _ARITY)
-        delivering = ctypes.PYFUNCTYPE(ctypes.py_object, *words)(deliver)
-        self.deliver = functools.partial(delivering, self.frame.words.ctypes.data)
+        self.deliver, self.resume = self._called("deliver"), self._called("resume")
         self.short = {
             op: self._builtin(f"builtin{len(op.inputs)}", f"_{op.code}", op.name) for op in self.ops
         }
@@ -74,6 +71,13 @@ class Road:
             return False
         op = fast.public[function][0]
         return op in self.short and (name.startswith("__") or len(op.inputs) == 1)
+
+    def _called(self, name: str) -> Callable[..., Any]:
+        """A compiled function that returns an object."""
+        source, arity = _FUNCTIONS[name]
+        words = (ctypes.c_int64,) * arity
+        found = ctypes.PYFUNCTYPE(ctypes.py_object, *words)(build.load(name, source, arity))
+        return functools.partial(found, self.frame.words.ctypes.data)
 
     def _definition(self, way: str, suffix: str, name: str, doc: str | None = None) -> int:
         """The address of a method's definition, which lives as long as the road."""
@@ -101,7 +105,7 @@ class Road:
         along.compiled = self.along
         inplace.compiled = self.changing
         moves.compiled = self.moving
-        fast.deliver = self.deliver
+        fast.deliver, fast.resume = self.deliver, self.resume
         for name, (_, method) in self.methods.items():
             setattr(Tensor, name, method)
 
@@ -113,7 +117,7 @@ class Road:
         along.compiled = None
         inplace.compiled = None
         moves.compiled = None
-        fast.deliver = None
+        fast.deliver = fast.resume = None
         for name, (function, _) in self.methods.items():
             setattr(Tensor, name, function)
 
@@ -124,12 +128,16 @@ _full = 0
 road: Road | None = None
 
 
-_ARITY = 5  # of both compiled functions
-
-
-@cache
 def _source(name: str) -> str:
     return (Path(build.__file__).parent / "road" / f"{name}.py").read_text()
+
+
+# The compiled functions: their source, and how many arguments they have.
+_FUNCTIONS = {
+    "call": (_source("call"), 5),
+    "deliver": (_source("deliver"), 5),
+    "resume": (_source("callbacks"), 4),
+}
 
 
 def possible() -> bool:
@@ -138,11 +146,8 @@ def possible() -> bool:
 
 
 def _compiled(asking: bool) -> bool:
-    found = [  # all are asked for
-        build.is_compiled(name, _source(name), _ARITY, asking=asking)
-        for name in ("call", "deliver")
-    ]
-    return all(found)
+    found = [build.is_compiled(name, *f, asking=asking) for name, f in _FUNCTIONS.items()]
+    return all(found)  # after all were asked for
 
 
 def open_road(*, compiling: bool = True, asking: bool = False) -> bool:

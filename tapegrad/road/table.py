@@ -55,14 +55,14 @@ _SLOTS = {
         name.upper(): name
         for name in (
             "mode inference offset end next address tokens keep slots leaves debt debt_limit "
-            "sweeping tail depth levels torchs element"
+            "sweeping tail depth levels torchs element shift old old_at hooks"
         ).split()
     },
 }
 # Division by zero, overflow and an invalid operation, as the C library counts them.
 SERIOUS = {"x86_64": 0x0D, "AMD64": 0x0D, "aarch64": 0x07, "arm64": 0x07}
 _OPERANDS = {"a": at.FIRST, "b": at.SECOND, "y": at.RESULT, "0": at.NULL}
-_TAPE = sys.intern("tape")
+_TAPE, _PULL = sys.intern("tape"), sys.intern("pull")
 # Calls on large arrays until the road for them is compiled, and between looks whether it is there:
 # that takes some four seconds, once per machine, and saves some ten microseconds of each call.
 WANTED = 1000
@@ -277,7 +277,8 @@ class Frame:
             "LEARN_PAIR": self.learn_pair, "LEARN_PRODUCT": self.learn_product,
             "LEARN_TOTAL": self.learn_total, "LEARN_LARGE": self.learn_large,
             "SHAPE_NUMBERS": shapes.ids, "MAKE_ROOM": Tape.make_room,
-            "SAY_EXCEPTIONS": say_exceptions, "OPEN_LARGE": self.open_large,
+            "SAY_EXCEPTIONS": say_exceptions, "OPEN_LARGE": self.open_large, "PULL": _PULL,
+            "SHAPE_LIST": shapes.shapes,
         }  # fmt: skip
         self.held += objects.values()
         self.put(**{field: id(thing) for field, thing in zip(objects, self.held, strict=True)})
