@@ -60,15 +60,19 @@ class Context:
         if tape is None:
             return self._to_save
         found = []
-        for kind, where, value, *given in self._saved:
-            if kind == "packed":
+        for kind, where, value, reference in self._saved:
+            if kind == "plain":
+                found.append(value)
+                continue
+            held = None
+            if kind == "tensor":
+                held = reference()
+            else:
                 receive, packed = value
                 value = receive(packed)._a
-            held = given[0]() if given else None
-            if held is not None and _unmoved(held, where, value):
-                found.append(held)
-            else:
-                found.append(value if kind == "plain" else lift_anywhere(tape, where, value))
+            if held is None or not _unmoved(held, where, value):
+                held = lift_anywhere(tape, where, value)
+            found.append(held)
         return tuple(found)
 
 
@@ -80,7 +84,8 @@ def _unmoved(t: Tensor, where: int | Tensor, array: np.ndarray) -> bool:
 
 def lift_anywhere(tape: Tape, where: int | Tensor, array: np.ndarray) -> Tensor:
     """A Tensor at the place of a saved one; a record that is gone gives a constant."""
-    if isinstance(where, Tensor):  # a leaf: the tape may have numbered it anew
-        return lift(tape, tape.slot(where), array) if where._pos else wrap(array)
-    index = tape.index(where) if where else -1
-    return wrap(array) if index < 0 else placed(array, tape, tape.tokens[index])
+    if type(where) is int:
+        index = tape.index(where) if where else -1
+        return wrap(array) if index < 0 else placed(array, tape, tape.tokens[index])
+    assert isinstance(where, Tensor)  # a leaf: the tape may have numbered it anew
+    return lift(tape, tape.slot(where), array) if where._pos else wrap(array)

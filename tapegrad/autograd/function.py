@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import weakref
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -11,21 +12,23 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import storage
+from tapegrad import fast, storage
 from tapegrad.autograd.context import Context
 from tapegrad.autograd.grad_mode import no_grad
 from tapegrad.autograd.pullback import Wanted, fit, wanted_inputs
 from tapegrad.inplace import changed, check_inplace, move
 from tapegrad.ops.core import CUSTOM, Op, Spec
 from tapegrad.record import note_line, resolve
-from tapegrad.tape import DTYPE_BITS, GENERAL, MODE_OFF, SAVES, Tape, current
+from tapegrad.shapes import LARGE
+from tapegrad.tape import DTYPE_BITS, GENERAL, MODE_FAST, MODE_OFF, SAVES, Tape, current
 from tapegrad.tensor import Tensor, View, placed, wrap
 
 __all__ = ["Context", "Function", "once_differentiable"]
 
 _function = Op("function", CUSTOM, lambda: None, {})
 _output = Op("output", CUSTOM, lambda: None, {})
-_WORD = _function.code | GENERAL
+WORD = _function.code | GENERAL
+_NOTHING = {type(None)}
 _SCALAR = (), np.dtype(float)  # of a record that has several outputs
 Specs = tuple[tuple[Any, np.dtype[Any]] | None, ...]  # as `Spec`; None for what is not a Tensor
 
@@ -65,7 +68,7 @@ class Entry:
     @property
     def watched(self) -> tuple[Any, ...]:
         """The saved arrays, of which a sweep asks whether they were changed since."""
-        return tuple([value for kind, _, value, *_ in self.context._saved if kind == "tensor"])
+        return tuple([value for kind, _, value, _ in self.context._saved if kind == "tensor"])
 
     def pull(
         self, tape: Tape, index: int, g: Any, wanted: Wanted, recorded: bool,
@@ -380,8 +383,29 @@ def record(
     if not recording or True not in live:
         return [_constant_output(o, args, dirty) for o in outputs]
     entry = Entry(cls, context, specs, tuple(found))
-    saves = any(isinstance(t, Tensor) for t in context._to_save)
-    main = append(tape, entry, args, places, found[0] if len(found) == 1 else _SCALAR, saves)
+    saves = not _NOTHING.issuperset(map(type, context._to_save))
+    results = None
+    if len(outputs) == 1 and not dirty and fast.record_call is not None:
+        out = outputs[0]
+        if tape.mode == MODE_FAST and _is_new(out, args):
+            word = WORD | (SAVES if saves else 0)
+            if fast.record_call(word, entry, out, args, places, out._s) is not None:
+                results = outputs
+    if results is None:
+        results = _placed(entry, args, places, outputs, live, dirty, tape, saves)
+    context._tape = tape
+    if context._to_save:
+        _save(context, args, places, outputs, results, tape)
+    return results
+
+
+def _placed(
+    entry: Entry, args: tuple[Any, ...], places: list[int], outputs: list[Any], live: list[bool],
+    dirty: Collection[int], tape: Tape, saves: bool,
+) -> list[Any]:  # fmt: skip
+    """Record a call, and each of its outputs if they are several."""
+    spec = entry.outputs[0] if len(outputs) == 1 else _SCALAR
+    main = append(tape, entry, args, places, spec, saves)
     results = []
     for j, out in enumerate(outputs):
         if not live[j]:
@@ -389,9 +413,6 @@ def record(
             continue
         token = main if len(outputs) == 1 else _pick(tape, main, j, entry)
         results.append(_live_output(out, args, dirty, tape, token))
-    context._tape = tape
-    if context._to_save:
-        _save(context, args, places, outputs, results, tape)
     return results
 
 
@@ -399,14 +420,17 @@ def append(
     tape: Tape, entry: Any, args: Sequence[Any], places: list[int], spec: Any, saves: bool
 ) -> int:
     """Write the record of a call of a function with a rule of its own, and return its position."""
+    shape, dtype = spec
+    count = math.prod(shape)
+    if count > LARGE:
+        tape.owe(count * dtype.itemsize)
     if tape.offset == tape.end:
         tape.make_room()
     codes = [
         place if place >= 0 else tape.slots.get(place) or tape.slot(arg)
         for place, arg in zip(places, args)
     ]
-    shape, dtype = spec
-    word = _WORD | DTYPE_BITS[dtype] | (SAVES if saves else 0)
+    word = WORD | DTYPE_BITS[dtype] | (SAVES if saves else 0)
     main = tape.append(word, tuple(codes), shape, 0, entry)
     if tape.anomaly is not None:
         note_line(tape, main)
@@ -444,8 +468,13 @@ def _pick(tape: Tape, main: int, j: int, entry: Entry) -> int:
         tape.sweeping -= 1
 
 
+def _is_new(out: Tensor, args: tuple[Any, ...]) -> bool:
+    """Whether an output stands nowhere yet, and is no view."""
+    return not (out._pos or type(out._home) is View or _is_argument(out, args))
+
+
 def _is_argument(out: Any, args: tuple[Any, ...]) -> bool:
-    return any(out is a for a in args)
+    return id(out) in map(id, args)
 
 
 def _constant_output(out: Any, args: tuple[Any, ...], dirty: Collection[int]) -> Any:
@@ -460,7 +489,7 @@ def _live_output(
     if dirty and id(out) in dirty:
         move(out, tape, token)
         return out
-    if out._pos or type(out._home) is View or _is_argument(out, args):
+    if not _is_new(out, args):
         made = placed(out._a, tape, token)
         base = _shared(out, args)
         if base is not None:
@@ -486,15 +515,15 @@ def _save(
     saved: list[tuple[Any, ...]] = []  # kind, place, value, and who held it
     for t in context._to_save:
         if t is None:
-            saved.append(("plain", 0, None))
+            saved.append(("plain", 0, None, None))
             continue
         if not isinstance(t, Tensor):
             raise TypeError(f"`save_for_backward` takes Tensors or None, got {type(t).__name__}")
         place = _place(t, context, args, places, outputs, results)
-        where = t if place < 0 else a_number(place)
+        where = t if place < 0 else place - 1 + 1  # as `a_number`
         if tape.saved_hooks:
             send, receive = tape.saved_hooks[-1]
-            saved.append(("packed", where, (receive, send(t))))
+            saved.append(("packed", where, (receive, send(t)), None))
         else:
             saved.append(("tensor", where, t._a, weakref.ref(t)))
     context._saved = tuple(saved)
@@ -507,7 +536,7 @@ def _place(
 ) -> int:  # fmt: skip
     """Where a Tensor that is saved stands: an argument, an output as that, or another."""
     for arg, place in zip(args, places):
-        if arg is t and not any(t is d for d in context._dirty):
+        if arg is t and not (context._dirty and any(t is d for d in context._dirty)):
             return place
     for out, result in zip(outputs, results):
         if out is t:

@@ -147,6 +147,6 @@ def _save(
             place = trace.position(out)
         elif t is not None and place is None:
             place = trace.position(t)
-        kept.append(("plain", 0, None if place is None else trace.tensor(place)))
+        kept.append(("plain", 0, None if place is None else trace.tensor(place), None))
     context._saved, context._to_save = tuple(kept), ()
     context._tape = current.tape

@@ -56,6 +56,7 @@ class Road:
         self.along = self._builtin("along", "", "along")
         self.changing = self._builtin("changing", "", "changing")
         self.moving = self._builtin("moving", "", "moving")
+        self.custom = self._builtin("custom", "", "custom")
         self.methods = {
             name: (function, self._method(name, function))
             for name, function in vars(Tensor).items()
@@ -105,7 +106,7 @@ class Road:
         along.compiled = self.along
         inplace.compiled = self.changing
         moves.compiled = self.moving
-        fast.deliver, fast.resume = self.deliver, self.resume
+        fast.deliver, fast.resume, fast.record_call = self.deliver, self.resume, self.custom
         for name, (_, method) in self.methods.items():
             setattr(Tensor, name, method)
 
@@ -117,7 +118,7 @@ class Road:
         along.compiled = None
         inplace.compiled = None
         moves.compiled = None
-        fast.deliver = fast.resume = None
+        fast.deliver = fast.resume = fast.record_call = None
         for name, (function, _) in self.methods.items():
             setattr(Tensor, name, function)
 

@@ -21,6 +21,7 @@ WAYS = {
     "along": (FASTCALL, "%b", "0"),
     "changing": (FASTCALL, "%b", "0"),
     "moving": (FASTCALL, "%b", "0"),
+    "custom": (FASTCALL, "%b", "0"),
 }
 _ENTRY = """
 define i64 @{name}(i64 %a, i64 %b, i64 %c) {{
@@ -50,7 +51,10 @@ def text(ops: list[Op]) -> str:
                         first=first, second=second,
                     )
                 )  # fmt: skip
-    kinds = {"view": at.VIEWED, "along": at.ALONG, "changing": at.CHANGING, "moving": at.MOVING}
+    kinds = {
+        "view": at.VIEWED, "along": at.ALONG, "changing": at.CHANGING, "moving": at.MOVING,
+        "custom": at.CUSTOM,
+    }  # fmt: skip
     for way, kind in kinds.items():
         _, first, second = WAYS[way]
         lines.append(

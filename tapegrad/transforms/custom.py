@@ -15,7 +15,7 @@ from tapegrad.lift.batch import Batched, batched
 from tapegrad.lift.core import Level, below, highest, pull, zeros_like
 from tapegrad.lift.dual import Dual, dual, split
 from tapegrad.lift.variable import maps_up_to, variables
-from tapegrad.tape import MODE_FAST, Tape, current, leaf_keys
+from tapegrad.tape import current, leaf_keys
 from tapegrad.tensor import Tensor, tensor_of, wrap
 from tapegrad.transforms.arguments import name_of, outputs, require_function
 from tapegrad.transforms.pickling import findable, global_name
@@ -44,7 +44,8 @@ def _stopped(t: Tensor) -> Tensor:
 class _Custom:
     """A function of which somebody says how it is differentiated."""
 
-    of_arrays: bool | None = False  # whether the user's functions see arrays; None: no plain calls
+    of_arrays = False  # whether the user's functions see arrays
+    plain = False  # whether a call may be a plain one, as far as it does not depend on arguments
     backward: set[int] | None = None  # the arguments with a rule; None: all
 
     def __init__(self, f: Callable[..., Any], nondiff_argnums: tuple[int, ...] = ()) -> None:
@@ -65,11 +66,9 @@ class _Custom:
         raise NotImplementedError
 
     def __call__(self, *args: Any) -> Any:
-        tape = current.tape
-        if self.plainly(tape):
-            found = plain_call(self, tape, args, {})
-            if found is not None:
-                return found
+        found = plain_call(self, current.tape, args, {})
+        if found is not None:
+            return found
         call = self.call(args, {})
         if not _matters(call.tensors):
             return self.f(*args)
@@ -79,12 +78,6 @@ class _Custom:
                 f"`.def{self._name()[7:]}(...)` on what `{self._name()}` returned"
             )
         return call.run()
-
-    def plainly(self, tape: Tape) -> bool:
-        """Whether a call may be a plain one, as far as it does not depend on the arguments."""
-        if tape.mode != MODE_FAST or tape.levels or self.nondiff or self.of_arrays is None:
-            return False
-        return self._ready()
 
     def call(self, args: Any, kwargs: dict[str, Any]) -> _Call:
         """A call with some arguments."""
@@ -342,6 +335,7 @@ class custom_vjp(_Custom):
     def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any]) -> None:
         """Say how the value is computed for the derivative, and the derivative itself."""
         self.fwd, self.bwd = fwd, bwd
+        self.plain = self._ready() and not self.nondiff
 
     def _ready(self) -> bool:
         return self.bwd is not None
@@ -400,7 +394,6 @@ class custom_jvp(_Custom):
     """
 
     rule: Callable[..., Any] | None = None
-    of_arrays = None
 
     @classmethod
     def _name(cls) -> str:

@@ -11,14 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.autograd.function import append
+from tapegrad import fast
+from tapegrad.autograd.function import WORD, append
 from tapegrad.autograd.pullback import Wanted, fit, lift, wanted_inputs
 from tapegrad.lift.core import highest, seen_by
 from tapegrad.lift.variable import followed_leaves
 from tapegrad.ops.core import Spec
 from tapegrad.record import resolve
-from tapegrad.tape import DTYPE_BITS, MODE_OFF, Tape, current, leaf_keys
-from tapegrad.tensor import Tensor, like, placed, tensor_of
+from tapegrad.tape import DTYPE_BITS, MODE_FAST, MODE_OFF, SAVES, Tape, current, leaf_keys
+from tapegrad.tensor import Tensor, like, number, placed, tensor_of
 from tapegrad.transforms.arguments import name_of
 
 _STATIC = frozenset((int, bool, str, type(None)))
@@ -90,6 +91,8 @@ class PlainCall:
 
 def plain_call(owner: Any, tape: Tape, args: Any, kwargs: dict[str, Any]) -> Any:
     """The result of a call, recorded; None, before anything is done, if it is not such a call."""
+    if tape.mode != MODE_FAST or tape.levels or not owner.plain:
+        return None
     given: list[Any] = []
     places: list[int] = []
     history = False
@@ -139,6 +142,10 @@ def plain_call(owner: Any, tape: Tape, args: Any, kwargs: dict[str, Any]) -> Any
     if array is None or array.dtype.kind != "f" or array.dtype not in DTYPE_BITS:
         return owner.call(args, kwargs).run((y, state))
     entry = PlainCall(owner, kwargs, values, state)
+    if fast.record_call is not None and tape.mode == MODE_FAST:
+        t = fast.record_call(WORD | SAVES, entry, array, args, places, number(array))
+        if t is not None:
+            return t
     token = append(tape, entry, args, places, (array.shape, array.dtype), True)
     return placed(array.copy(), tape, token)  # the other is the user's
 

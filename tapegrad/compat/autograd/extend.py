@@ -62,7 +62,7 @@ def _plain(t: Any) -> Any:
 class Primitive(_Custom):
     """A function that sees plain arrays, and whose derivatives are defined by rules."""
 
-    of_arrays = True
+    of_arrays = plain = True
 
     def __init__(self, fun: Rule) -> None:
         super().__init__(fun)
@@ -87,11 +87,9 @@ class Primitive(_Custom):
                     "only: pass this one by its position"
                 )
             kwargs = _seen(kwargs)
-        tape = current.tape
-        if self.plainly(tape):
-            found = plain_call(self, tape, args, kwargs)
-            if found is not None:
-                return found
+        found = plain_call(self, current.tape, args, kwargs)
+        if found is not None:
+            return found
         call = self.call(args, kwargs)
         if not call.tensors:
             return self.fun(*args, **kwargs)
