@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import math
 from collections.abc import Callable, Iterator
@@ -24,6 +25,7 @@ from tapegrad.transforms.pickling import repeatable
 from tapegrad.transforms.pytree import flatten
 from tapegrad.transforms.reverse import read_from_before
 
+_MT19937 = 4 * (624 + 1)  # bytes of its state: the words, and which is the next
 Watched = list[tuple[Tensor, int]]  # Tensors, and the versions that they had
 
 
@@ -41,7 +43,8 @@ class _Recomputed:
     ) -> None:
         tape = current.tape
         self.f = f
-        self.chance = _chance()
+        self.chance: Any = _chance()  # None: the function draws no random numbers
+        self.trace = _trace_of_chance()
         self.args = [_given(x) for x in args]
         self.kwargs = {name: _given(x) for name, x in kwargs.items()}
         self.levels = list(tape.levels)
@@ -70,6 +73,10 @@ class _Recomputed:
         self.leaves = _versions(tape.leaves[-code - 1] for code in codes if code < 0)
         self.end = tape.next - 1 + 1
         self.within.clear()
+        # A second normal number may be at hand, and be taken without a trace.
+        if not self.chance[1]["has_gauss"] and self.trace == _trace_of_chance():
+            self.chance = None
+        self.trace = None
 
     def remember(self, k: int) -> Tensor:
         """The value of a number."""
@@ -135,7 +142,7 @@ class _Recomputed:
         levels, depth, lost, torchs = tape.levels, tape.depth, tape.lost, tape.torchs
         tape.levels, tape.depth, tape.lost = list(self.levels), self.depth, {}
         tape.torchs = self.torchs
-        chance = _chance(self.chance)
+        chance = self.chance and _chance(self.chance)
         ended = [
             (t, t._home)
             for t in tape.leaves
@@ -153,7 +160,8 @@ class _Recomputed:
                 t._home = home
             tape.levels, tape.depth, tape.lost = levels, depth, lost | tape.lost
             tape.torchs = torchs
-            _chance(chance)
+            if chance:
+                _chance(chance)
             tape.set_mode()
 
 
@@ -184,11 +192,24 @@ def _given(x: Any) -> Any:
 
 def _chance(new: Any = None) -> Any:
     """The states of the sources of random numbers, this library's and NumPy's; new ones are set."""
-    found = default_generator.state(), np.random.get_state()  # noqa: NPY002 - code that draws may use it
+    # Code that draws may use NumPy's own source.
+    found = default_generator.state(), np.random.get_state(legacy=False)  # noqa: NPY002
     if new is not None:
         default_generator.state(new[0])
         np.random.set_state(new[1])  # noqa: NPY002
     return found
+
+
+def _trace_of_chance() -> Any:
+    """What is not the same any more once random numbers were drawn: nearly all of the states.
+
+    NumPy takes a hundred times as long to say all, as `_chance` has to know it to go back there.
+    """
+    random: Any = np.random
+    bits = random.get_bit_generator()
+    if type(bits) is not np.random.MT19937:
+        return object()  # equal to no other
+    return default_generator.state(), ctypes.string_at(bits.ctypes.state_address, _MT19937)
 
 
 def _versions(tensors: Iterator[Tensor]) -> Watched:

@@ -286,8 +286,20 @@ def test_a_function_that_reads_what_it_saved_twice():
     assert len(runs) == 2
 
 
-@pytest.mark.parametrize("draw", [lambda: tg.rand(3), lambda: np.random.rand(3)])
-def test_random_numbers_are_the_same_in_the_second_run(draw):
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: tg.rand(3),
+        lambda: tg.randn(3),
+        lambda: np.random.rand(3),
+        lambda: np.full(3, np.random.normal()),
+        lambda: np.random.normal(size=3),
+    ],
+)
+@pytest.mark.parametrize("before", [0, 1])
+def test_random_numbers_are_the_same_in_the_second_run(draw, before):
+    np.random.seed(0)
+    np.random.normal(size=before)  # of a pair of normal numbers, so that the other is at hand
     masks = []
 
     def dropout(x):
@@ -301,3 +313,15 @@ def test_random_numbers_are_the_same_in_the_second_run(draw):
     same(x.grad, 2 * X * np.asarray(masks[0]))
     same(np.asarray(masks[1]), np.asarray(masks[0]))
     assert not np.array_equal(np.asarray(draw()), between)  # the numbers go on where they were
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_a_function_that_draws_nothing_does_not_move_random_numbers(before):
+    np.random.seed(0)
+    np.random.normal(size=before)
+    x = tg.tensor(X, requires_grad=True)
+    y = tg.checkpoint(tg.sin)(x).sum()
+    y.backward()
+    found = np.random.normal(size=3)
+    np.random.seed(0)
+    same(np.random.normal(size=before + 3)[before:], found)
