@@ -321,10 +321,9 @@ class Packed:
 
     def __init__(self, receive: Any, array: np.ndarray, send: Any) -> None:
         self.receive = receive
-        t = wrap(array)
-        before = t._version
-        self.content = send(t)
-        if t._version != before:
+        before = storage.moment()
+        self.content = send(wrap(array))
+        if storage.moment() != before and storage.changed(storage.root(array)) > before:
             raise RuntimeError(
                 "a pack hook of `saved_tensors_hooks` changed its Tensor in-place: work on a clone"
             )
