@@ -47,8 +47,7 @@ public: dict[Callable[..., Any], tuple[Op, bool]] = {}
 deliver: Callable[[int, int, int, int], Any] | None = None
 # Compiled code that goes on with a sweep through users' rules: see `kernels.road.callbacks`.
 resume: Callable[[int, int, int], int] | None = None
-# Compiled code that records a call of a function with a rule of its own, if it can: see
-# `kernels.road.records`.
+# Compiled code that records a call of a function with a rule of its own: see `kernels.road.custom`.
 record_call: Callable[[int, Any, Any, Any, list[int], int], Any] | None = None
 wholes: dict[Op, Callable[[int, bool], tuple[int, int, Any]]] = {}
 _new = Tensor.__new__

@@ -379,17 +379,28 @@ def strides_ok(frame, record, index, kind):
 
 
 @typed
+def handed_back(frame, word, index, kind, n):
+    """What is wanted for a record that is not for the walk: a small call of a user's rule, or more.
+
+    What is added up after the rule needs as much room as any record.
+    """
+    if kind != KIND_CALL or word & NEEDS_MORE or n > SMALL:
+        return WANTS_PYTHON
+    if frame[NEED] and u1(frame[NEED])[index] & NEED_CAPTURE:
+        return WANTS_PYTHON
+    return WANTS_ROOM if frame[ARENA_END] - frame[ARENA_AT] < ROOM else WANTS_RULE
+
+
+@typed
 def obstacle(frame, record, index, kind, n):
     """Why the walk cannot go on with this record by itself: a status, or DONE."""
     word = record[WORD]
-    if n > SMALL or (frame[NEED] and u1(frame[NEED])[index] & NEED_CAPTURE):
-        return WANTS_PYTHON
-    if word & HANDS_BACK and (kind != KIND_CALL or word & NEEDS_MORE):
+    if word & HANDS_BACK or n > SMALL:
+        return handed_back(frame, word, index, kind, n)
+    if frame[NEED] and u1(frame[NEED])[index] & NEED_CAPTURE:
         return WANTS_PYTHON
     if frame[ARENA_END] - frame[ARENA_AT] < ROOM:
         return WANTS_ROOM
-    if kind == KIND_CALL:
-        return WANTS_RULE
     if kind == KIND_MATMUL and frame[GEMM] == 0:
         return WANTS_BLAS
     if not strides_ok(frame, record, index, kind):

@@ -39,12 +39,13 @@ class Road:
     """
 
     def __init__(self) -> None:
-        address = build.load("call", *_FUNCTIONS["call"])
+        call, custom = [build.load(name, *_FUNCTIONS[name]) for name in ("call", "custom")]
         self.frame = Frame()
         self.ops = travelling()
         self.python = {op: op.short for op in self.ops}
         self.engine = build.assembled(text(self.ops), 1)
-        for name, value in (("frame", self.frame.words.ctypes.data), ("call", address)):
+        values = {"frame": self.frame.words.ctypes.data, "call": call, "custom_call": custom}
+        for name, value in values.items():
             place = self.engine[0].get_global_value_address(name)
             ctypes.c_int64.from_address(place).value = value
         self.definitions: list[Any] = []
@@ -138,6 +139,7 @@ _FUNCTIONS = {
     "call": (_source("call"), 5),
     "deliver": (_source("deliver"), 5),
     "resume": (_source("callbacks"), 4),
+    "custom": (_source("custom"), 5),
 }
 
 

@@ -26,7 +26,7 @@ WAYS = {
 _ENTRY = """
 define i64 @{name}(i64 %a, i64 %b, i64 %c) {{
   {before}%frame = load i64, ptr @frame
-  %call = load ptr, ptr @call
+  %call = load ptr, ptr @{target}
   %found = tail call i64 %call(i64 %frame, i64 {kind}, i64 {code}, i64 {first}, i64 {second})
   ret i64 %found
 }}
@@ -40,24 +40,24 @@ _READ = """%at = inttoptr i64 %b to ptr
 
 def text(ops: list[Op]) -> str:
     """LLVM text of the ways in to all operations."""
-    lines = ["@frame = global i64 0\n@call = global i64 0\n"]
+    lines = ["@frame = global i64 0\n@call = global i64 0\n@custom_call = global i64 0\n"]
     for op in ops:
         for way, (_, first, second) in WAYS.items():
             if way.endswith(str(len(op.inputs))):
                 before = _READ if "%x" in first else ""
                 lines.append(
                     _ENTRY.format(
-                        name=f"{way}_{op.code}", before=before, kind=kind_of(op), code=op.code,
-                        first=first, second=second,
+                        name=f"{way}_{op.code}", before=before, target="call",
+                        kind=kind_of(op), code=op.code, first=first, second=second,
                     )
                 )  # fmt: skip
-    kinds = {
-        "view": at.VIEWED, "along": at.ALONG, "changing": at.CHANGING, "moving": at.MOVING,
-        "custom": at.CUSTOM,
-    }  # fmt: skip
-    for way, kind in kinds.items():
+    kinds = {"view": at.VIEWED, "along": at.ALONG, "changing": at.CHANGING, "moving": at.MOVING}
+    for way in (*kinds, "custom"):  # the last has a function of its own
         _, first, second = WAYS[way]
+        target, kind = ("call", kinds[way]) if way in kinds else ("custom_call", 0)
         lines.append(
-            _ENTRY.format(name=way, before="", kind=kind, code=0, first=first, second=second)
+            _ENTRY.format(
+                name=way, before="", target=target, kind=kind, code=0, first=first, second=second
+            )
         )
     return "".join(lines)

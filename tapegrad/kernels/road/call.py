@@ -18,7 +18,6 @@ from tapegrad.kernels.road.frame import (
     BOOL,
     CALL,
     CHANGING,
-    CUSTOM,
     DECREF,
     DIVIDES,
     FROM_LONG,
@@ -94,7 +93,7 @@ from tapegrad.kernels.road.objects import (
     tape_of_thread,
     unexceptional,
 )
-from tapegrad.kernels.road.records import completed, kept, record_call
+from tapegrad.kernels.road.records import completed, kept
 from tapegrad.kernels.road.rows import along
 from tapegrad.kernels.road.three import three
 from tapegrad.kernels.road.views import viewed
@@ -345,8 +344,6 @@ def call(frame_at, kind, code, a, b):
     if kind == CHANGING:
         given = i8(a)
         return changing(frame, tape, given[0], given[1], number(frame, given[2]))
-    if kind == CUSTOM:
-        return or_none(frame, record_call(frame, tape, a))
     if kind == THREE:
         given = i8(a)
         found = three(frame, tape, row_at, code, a)

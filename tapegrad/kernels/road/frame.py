@@ -81,9 +81,8 @@ WAY_STEP, WAY_SHORT, WAY_ENTRY = 0, 2, 7
 # its arguments, and the dict of those that are named; or something along dimensions: an array of
 # the Tensor and the `Plan`; or elementwise on an array of three operands; or, in place, of a
 # target, an operand or None, and the operation's code; or at chosen places: an array of the Tensor,
-# the `Plan`, what names the places or None, and what is written or None; or, of a function with a
-# rule of its own, what `records.record_call` says.
-ONE, TWO, MATMUL, TOTAL, VIEWED, ALONG, THREE, CHANGING, MOVING, CUSTOM = range(10)
+# the `Plan`, what names the places or None, and what is written or None.
+ONE, TWO, MATMUL, TOTAL, VIEWED, ALONG, THREE, CHANGING, MOVING = range(9)
 # Of a `Plan`: see `tapegrad.along`.
 PLAN_SHORT, PLAN_EXTRA, PLAN_AT = range(3)
 # Of a pass over a large array (`tapegrad.bulk.passes`): a loop (COPIED: none, it is a copy), how

@@ -1,12 +1,10 @@
 """What an operation leaves behind: the Tensor, its record on the tape, what that keeps."""
 
 from tapegrad.kernels.flags import typed
-from tapegrad.kernels.layout import ALIGNED_IN_C_ORDER, SINGLE
-from tapegrad.kernels.memory import address, call1, call2, call3, i4, i8, room_i8
+from tapegrad.kernels.memory import call1, call2, call3, i8
 from tapegrad.kernels.road.frame import (
     ADDRESS,
     APPEND,
-    COPY,
     DEBT,
     DEBT_LIMIT,
     DECREF,
@@ -37,29 +35,20 @@ from tapegrad.kernels.road.frame import (
     ZERO,
 )
 from tapegrad.kernels.road.objects import (
-    ARRAY_DATA,
     ARRAY_DTYPE,
-    ARRAY_SHAPE,
-    COUNT,
-    FLAGS,
     ITEMS,
-    LIST_ITEMS,
     LOW_HALF,
     NARROW_SIZE,
-    NDIM,
-    OPERAND,
     PLACE,
     REFUSED,
     THING,
-    TYPE,
     VALUES,
     WIDE_SIZE,
     count_of,
-    floats_of,
     number,
     put,
 )
-from tapegrad.tape import NARROW, STRIDE
+from tapegrad.tape import STRIDE
 
 
 @typed
@@ -228,49 +217,3 @@ def completed(
         call1(frame[DECREF], tensor)
         return done
     return tensor
-
-
-@typed
-def record_call(frame, tape, given):
-    """Record a call of a function with a rule of its own: the Tensor, 0 or REFUSED.
-
-    Given are the word of the record, but for the dtype; what the record keeps; an array, of which a
-    new Tensor gets a copy, or a Tensor without a place; the arguments, as a tuple, and the list of
-    their places; and what a Tensor of the result says in `_s`.
-    """
-    word, entry, made = number(frame, i8(given)[0]), i8(given)[1], i8(given)[2]
-    arguments, places, short_at = i8(given)[3], i8(given)[4], i8(given)[5]
-    count, short, words = i8(arguments)[COUNT], number(frame, short_at), room_i8(12)
-    if count > 3 or short == -1:
-        return REFUSED
-    first = address(words)
-    for k in range(count):
-        one = i8(first + 8 * OPERAND * k)
-        one[THING] = i8(arguments)[ITEMS + k]
-        one[PLACE] = number(frame, i8(i8(places)[LIST_ITEMS])[k])
-    second = first + 8 * OPERAND if count > 1 else 0
-    third = first + 16 * OPERAND if count > 2 else 0
-    shape = NARROW - short if short < 0 else short
-    word |= SINGLE if short < 0 else 0
-    if i8(made)[TYPE] == frame[TENSOR]:
-        old = i8(made)
-        array, place, home = old[frame[T_ARRAY]], old[frame[T_POS]], old[frame[T_HOME]]
-        done = finish(frame, tape, made, 1, first, second, third, word, shape, 0, entry, array)
-        if done != 1:
-            return done
-        call1(frame[INCREF], made)
-        call1(frame[DECREF], place)
-        call1(frame[DECREF], home)
-        return made
-    if i4(made + FLAGS)[0] & ALIGNED_IN_C_ORDER != ALIGNED_IN_C_ORDER:
-        return REFUSED
-    itemsize = NARROW_SIZE if short < 0 else WIDE_SIZE
-    result = floats_of(frame, itemsize, i4(made + NDIM)[0], i8(made)[ARRAY_SHAPE])
-    if result == 0:
-        return 0
-    call3(frame[COPY], i8(result)[ARRAY_DATA], i8(made)[ARRAY_DATA], count_of(made) * itemsize)
-    call1(frame[INCREF], entry)
-    call1(frame[INCREF], short_at)
-    return completed(
-        frame, tape, 1, first, second, third, word, shape, 0, short_at, entry, result
-    )  # fmt: skip
