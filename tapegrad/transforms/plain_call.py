@@ -23,6 +23,7 @@ from tapegrad.tensor import Tensor, like, number, placed, tensor_of
 from tapegrad.transforms.arguments import name_of
 
 _STATIC = frozenset((int, bool, str, type(None)))
+_NUMBERS = frozenset((float, np.float64, np.float32))
 
 
 class PlainCall:
@@ -137,7 +138,7 @@ def plain_call(owner: Any, tape: Tape, args: Any, kwargs: dict[str, Any]) -> Any
             check_alone(owner, y, newest)
     elif type(y) is np.ndarray:
         array = y
-    elif type(y) is np.float64 or type(y) is float:
+    elif type(y) in _NUMBERS:
         array = np.asarray(y)
     if array is None or array.dtype.kind != "f" or array.dtype not in DTYPE_BITS:
         return owner.call(args, kwargs).run((y, state))

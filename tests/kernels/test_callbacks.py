@@ -286,3 +286,22 @@ def test_the_compiled_way_is_taken(way, monkeypatch):
     t = tg.tensor([1.0, 2.0], requires_grad=True)
     f(f(f(t))).sum().backward()
     assert len(called) == (way == "compiled")
+
+
+@KINDS
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_the_same_is_recorded_both_ways(kind, dtype, shape):
+    f = kind(lambda a, b, c: 3.0 * a, lambda g, a, b, c: (3.0 * g, None, g))
+    t = tg.tensor(np.ones(shape, dtype), requires_grad=True)
+    u, found = 2.0 * t, []
+    for change in (roads.road.open, roads.road.close):
+        change()
+        y = f(t, 2.0, u)
+        tape = current.tape
+        entry = tape.keep[-1]
+        found.append((tape.words()[-1].tolist(), y._s, y._a.dtype, y.tolist(), type(entry)))
+        assert tape.tokens[-1] is y._pos
+        assert y._home is tape
+        assert entry.arity == 3
+    assert found[0] == found[1]
