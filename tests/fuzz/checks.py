@@ -277,8 +277,10 @@ def face_of_torch(case, library=tg):
     near(found, case.wanted)
     total = sum((y * library.tensor(w)).sum() for y, w in zip(found, case.weights))
     if total.requires_grad:
-        g = library.autograd.grad(total, leaves, allow_unused=True)
-        near(_filled(g, leaves), case.gradient)
+        g = _filled(library.autograd.grad(total, leaves, allow_unused=True), leaves)
+        if library is not tg and any(np.isnan(as_array(a)).any() for a in g):
+            raise Skipped("zero times infinity, which is zero here")
+        near(g, case.gradient)
 
 
 def torch(case):
