@@ -11,6 +11,7 @@ import numpy as np
 from tapegrad.autograd.engine import grad
 from tapegrad.tensor import Tensor, wrap
 
+Specs = list[tuple[Any, Any]]
 
 class GradcheckError(RuntimeError):
     """A derivative that differs from the differences, or cannot be checked."""
@@ -36,8 +37,18 @@ def _weight(out: Tensor, row: np.ndarray) -> Tensor:
     return wrap(row.astype(out._a.dtype).reshape(out._a.shape))
 
 
+def _check_alike(outputs: list[Tensor], specs: Specs) -> None:
+    """Refuse outputs whose shapes or dtypes depend on the values of the inputs."""
+    found = [(o._a.shape, o.dtype) for o in outputs]
+    if found != specs:
+        raise AssertionError(
+            "`gradcheck`: the function must return outputs of the same shape and dtype when its "
+            f"inputs are changed a little: it returned {specs}, then {found}"
+        )
+
+
 def _numerical(
-    func: Any, inputs: tuple[Any, ...], k: int, eps: float, rows: np.ndarray
+    func: Any, inputs: tuple[Any, ...], k: int, eps: float, rows: np.ndarray, specs: Specs
 ) -> list[np.ndarray]:
     """For each output, its derivatives along directions of input k, by central differences."""
     x = inputs[k]._a
@@ -49,13 +60,13 @@ def _numerical(
             for step in (eps, -eps):
                 x[...] = before + step * row.reshape(x.shape)
                 outputs = _differentiable(func(*inputs))
+                _check_alike(outputs, specs)
                 sides.append([o._a.astype(np.float64).ravel().copy() for o in outputs])
             found.append([(a - b) / (2 * eps) for a, b in zip(*sides, strict=True)])
     finally:
         x[...] = before
-    sizes = [o._a.size for o in _differentiable(func(*inputs))] if not found else None
-    if sizes is not None:
-        return [np.zeros((0, n)) for n in sizes]
+    if not found:
+        return [np.zeros((0, o._a.size)) for o in _differentiable(func(*inputs))]
     return [np.array([one[j] for one in found]) for j in range(len(found[0]))]
 
 
@@ -72,19 +83,27 @@ def _backward(out: Tensor, x: Tensor, rows: np.ndarray, *, dtypes: bool = False)
     return np.array(found).reshape(len(rows), x._a.size)
 
 
-def _forward(func: Any, inputs: tuple[Any, ...], k: int, rows: np.ndarray) -> list[np.ndarray]:
-    """For each output, its derivatives along directions of input k, by forward mode."""
+def _tangents(func: Any, inputs: tuple[Any, ...], given: dict[int, np.ndarray]) -> list[np.ndarray]:
+    """For each output its tangent, by forward mode, where some inputs have the tangents given."""
     forward_ad = importlib.import_module("tapegrad.autograd.forward_ad")  # it stands above
-    found = []
-    for row in rows:
-        with forward_ad.dual_level():
-            given = list(inputs)
-            given[k] = forward_ad.make_dual(inputs[k], _weight(inputs[k], row))
-            pairs = [forward_ad.unpack_dual(o) for o in _differentiable(func(*given))]
-            found.append([
-                np.zeros(y._a.size) if t is None else t.detach()._a.astype(np.float64).ravel()
-                for y, t in pairs
-            ])  # fmt: skip
+    with forward_ad.dual_level():
+        duals = [
+            forward_ad.make_dual(x, _weight(x, given[k])) if k in given else x
+            for k, x in enumerate(inputs)
+        ]
+        pairs = [forward_ad.unpack_dual(o) for o in _differentiable(func(*duals))]
+        return [
+            np.zeros(y._a.size) if t is None else t.detach()._a.astype(np.float64).ravel()
+            for y, t in pairs
+        ]
+
+
+def _forward(
+    func: Any, inputs: tuple[Any, ...], chosen: list[int], k: int, rows: np.ndarray
+) -> list[np.ndarray]:
+    """For each output, its derivatives along directions of input k, by forward mode."""
+    zeros = {i: np.zeros(inputs[i]._a.size) for i in chosen}
+    found = [_tangents(func, inputs, zeros | {k: row}) for row in rows]
     return [np.array([one[j] for one in found]) for j in range(len(found[0]))] if found else []
 
 
@@ -115,7 +134,8 @@ def gradcheck(
     eps, atol, rtol : the step of the differences, and how far they may be off.
     raise_exception : raise where a check fails; else return False.
     nondet_tol : how far two sweeps may differ.
-    check_undefined_grad : a weight of zero gives zeros where other outputs have none, too.
+    check_undefined_grad : a weight of zero gives zeros where other outputs have none, too; in
+        forward mode an input without a tangent is one whose tangent is zero.
     check_grad_dtypes : gradients must have the dtypes of their inputs.
     check_batched_grad : several weights at once must give what each gives alone.
     check_batched_forward_grad : the same for several tangents at once.
@@ -129,7 +149,9 @@ def gradcheck(
     True
     """
     if not (check_forward_ad or check_backward_ad):
-        raise ValueError("`gradcheck`: one of `check_forward_ad` and `check_backward_ad` is needed")
+        raise AssertionError(
+            "`gradcheck`: one of `check_forward_ad` and `check_backward_ad` is needed"
+        )
     if check_batched_grad and not check_backward_ad:
         raise ValueError("`gradcheck`: `check_batched_grad` needs `check_backward_ad`")
     if check_batched_forward_grad and not check_forward_ad:
@@ -142,10 +164,13 @@ def gradcheck(
         chosen, outputs = check.begin()
         if not outputs:
             return True
+        check.specs = [(o._a.shape, o.dtype) for o in outputs]
         if check_backward_ad:
             check.backward(chosen, outputs, check_grad_dtypes, nondet_tol)
         if check_forward_ad:
             check.forward(chosen)
+            if check_undefined_grad:
+                check.undefined_forward(chosen)
         if check_batched_forward_grad:
             check.batched_forward(chosen)
         if check_batched_grad:
@@ -170,6 +195,8 @@ class _Check:
         self.eps, self.atol, self.rtol, self.fast = eps, atol, rtol, fast
         self.rng = np.random.default_rng(0)
 
+    specs: Specs = []  # shape and dtype of each output
+
     def begin(self) -> tuple[list[int], list[Tensor]]:
         """Which inputs are differentiated in, and the outputs."""
         inputs = self.inputs
@@ -192,7 +219,7 @@ class _Check:
         for k in chosen:
             x = self.inputs[k]
             directions = _rows(x._a.size, self.fast, self.rng)
-            numerical = _numerical(self.func, self.inputs, k, self.eps, directions)
+            numerical = _numerical(self.func, self.inputs, k, self.eps, directions, self.specs)
             for j, out in enumerate(outputs):
                 weights = _rows(out._a.size, self.fast, self.rng)
                 rows = _backward(out, x, weights, dtypes=dtypes)
@@ -210,11 +237,27 @@ class _Check:
         """Forward mode against differences."""
         for k in chosen:
             directions = _rows(self.inputs[k]._a.size, self.fast, self.rng)
-            numerical = _numerical(self.func, self.inputs, k, self.eps, directions)
-            found = _forward(self.func, self.inputs, k, directions)
+            numerical = _numerical(self.func, self.inputs, k, self.eps, directions, self.specs)
+            found = _forward(self.func, self.inputs, chosen, k, directions)
             for j, (rows, expected) in enumerate(zip(found, numerical, strict=False)):
                 weights = np.eye(expected.shape[1])
                 self._compare(j, k, directions, weights, rows, expected, "forward")
+
+    def undefined_forward(self, chosen: list[int]) -> None:
+        """An input that has no tangent against one whose tangent is zero."""
+        directions = {k: self.rng.standard_normal(self.inputs[k]._a.size) for k in chosen}
+        for k in chosen:
+            others = {i: row for i, row in directions.items() if i != k}
+            zero = {k: np.zeros(self.inputs[k]._a.size)}
+            found = _tangents(self.func, self.inputs, others | zero)
+            for j, (a, b) in enumerate(
+                zip(found, _tangents(self.func, self.inputs, others), strict=True)
+            ):
+                if not np.allclose(a, b, self.rtol, self.atol, equal_nan=True):
+                    raise GradcheckError(
+                        f"output {j} has another tangent where input {k} has the tangent zero than "
+                        f"where it has none: {a} and {b}"
+                    )
 
     def _compare(
         self, j: int, k: int, directions: Any, weights: Any, found: Any, expected: Any, mode: str
@@ -248,7 +291,7 @@ class _Check:
         transforms = importlib.import_module("tapegrad.func")
         for k in chosen:
             x = self.inputs[k].detach()
-            rows = self.rng.standard_normal((3, x._a.size))
+            rows = self.rng.standard_normal((2, x._a.size))
 
             def along(t: Tensor, k: int = k, x: Tensor = x) -> Any:
                 def one(x: Tensor) -> Any:
@@ -258,8 +301,8 @@ class _Check:
 
                 return transforms.jvp(one, (x,), (t,))[1]
 
-            tangents = wrap(rows.astype(x._a.dtype).reshape(3, *x._a.shape))
-            alone = _forward(self.func, self.inputs, k, rows)
+            tangents = wrap(rows.astype(x._a.dtype).reshape(2, *x._a.shape))
+            alone = _forward(self.func, self.inputs, chosen, k, rows)
             for j, t in enumerate(transforms.vmap(along)(tangents)):
                 self._same(t.detach()._a, alone[j], "tangents", j, k)
 

@@ -308,3 +308,52 @@ def test_weights_that_do_not_lie_side_by_side(tg, gradgradcheck, x):
 
     assert gradgradcheck(f, (x,), gen_non_contig_grad_outputs=True)
     assert False in seen
+
+
+def test_one_of_both_modes_is_checked(tg, gradcheck, x):
+    with pytest.raises(AssertionError, match=r"check_forward_ad|at least one of"):
+        gradcheck(tg.sin, (x,), check_forward_ad=False, check_backward_ad=False)
+
+
+@pytest.mark.parametrize("fast_mode", [False, True])
+def test_refuses_outputs_that_depend_on_values_in_shape_or_dtype(tg, gradcheck, fast_mode):
+    x = tg.ones(1, dtype=tg.float64, requires_grad=True)
+
+    def longer(x):
+        return tg.cat([x, x]) if x.item() >= 1 else x
+
+    def narrower(x):
+        return x.to(tg.float32) if x.item() >= 1 else x
+
+    for function in (longer, narrower):
+        with pytest.raises(AssertionError, match="the same"):
+            gradcheck(function, (x,), fast_mode=fast_mode)
+
+
+def test_a_missing_tangent_is_one_of_zero(tg, gradcheck):
+    forward_ad = tg.autograd.forward_ad
+    x, y = (tg.tensor([v], dtype=tg.float64, requires_grad=True) for v in (1.0, 2.0))
+
+    def wrong_without(x, y):
+        first, second = (forward_ad.unpack_dual(t).tangent for t in (x, y))
+        return x * (3.0 if second is None and first is not None else 1.0) + y
+
+    options = {"check_forward_ad": True, "check_backward_ad": False}
+    with pytest.raises(RuntimeError, match=r"tangent|undefined"):
+        gradcheck(wrong_without, (x, y), **options)
+    assert gradcheck(wrong_without, (x, y), check_undefined_grad=False, **options)
+
+
+def test_every_input_that_is_checked_has_a_tangent(tg, gradcheck):
+    forward_ad = tg.autograd.forward_ad
+    x, y = (tg.tensor([v], dtype=tg.float64, requires_grad=True) for v in (1.0, 2.0))
+    seen = []
+
+    def product(x, y):
+        seen.append([forward_ad.unpack_dual(t).tangent is not None for t in (x, y)])
+        return x * y
+
+    options = {"check_backward_ad": False, "check_undefined_grad": False}
+    assert gradcheck(product, (x, y), check_forward_ad=True, **options)
+    assert [True, True] in seen
+    assert [True, False] not in seen
