@@ -162,6 +162,12 @@ def grad(
             roots, weights, wanted, recorded=create_graph, retain=retain, strict=not allow_unused
         )
     if materialize_grads:
+        edges = [inputs] if isinstance(inputs, (Tensor, GradientEdge)) else inputs
+        if any(g is None and isinstance(e, GradientEdge) for e, g in zip(edges, found)):
+            raise RuntimeError(
+                "`grad`: `materialize_grads=True` makes zeros for Tensors, and one of the `inputs` "
+                "that was not used is a GradientEdge: pass the Tensor, or leave it out"
+            )
         found = [
             wrap(np.zeros_like(t._a)).requires_grad_() if g is None else g
             for t, g in zip(wanted, found, strict=True)
@@ -332,6 +338,11 @@ def _weights(
                 f"root has {root._a.shape}"
             )
         elif weight._a.dtype != root._a.dtype:
+            if "c" in (weight._a.dtype.kind, root._a.dtype.kind):
+                raise RuntimeError(
+                    f"`{name}` of `{caller}` is {weight.dtype}, its root is {root.dtype}: where "
+                    "one of them is complex both must have the same dtype"
+                )
             weight = weight.to(root.dtype)
         weights.append(weight)
     return weights

@@ -260,3 +260,25 @@ def test_gradients_are_asked_for_at_a_place(tg, leaf):
     assert x.grad.tolist() == expected[0].tolist()
     with pytest.raises((RuntimeError, ValueError)):
         tg.autograd.graph.get_gradient_edge(tg.ones(1))
+
+
+def test_an_edge_takes_gradients_of_its_own_shape_and_kind(tg):
+    x = tg.tensor([1.0, 2.0], requires_grad=True)
+    edge = tg.autograd.graph.get_gradient_edge(x.sin())
+    with pytest.raises(RuntimeError, match="shape"):
+        tg.autograd.grad(edge, (x,), grad_outputs=tg.ones(3))
+    with pytest.raises(RuntimeError, match="same dtype"):
+        tg.autograd.grad(edge, (x,), grad_outputs=tg.ones(2, dtype=tg.complex64))
+
+
+def test_no_zeros_are_made_for_an_edge(tg):
+    x, y = (tg.ones(2, requires_grad=True).clone() for _ in range(2))
+    edge = tg.autograd.graph.get_gradient_edge(y)
+    out = x.sum()
+    used, unused = tg.autograd.grad(
+        out, (tg.autograd.graph.get_gradient_edge(x), y), materialize_grads=True, retain_graph=True
+    )
+    assert used.tolist() == [1.0, 1.0]
+    assert unused.tolist() == [0.0, 0.0]
+    with pytest.raises(RuntimeError, match="GradientEdge"):
+        tg.autograd.grad(out, (x, edge), materialize_grads=True)
