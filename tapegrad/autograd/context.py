@@ -21,7 +21,7 @@ class Context:
 
     needs_input_grad: tuple[bool, ...] = ()
     _to_save: tuple[Any, ...] = ()
-    _for_forward: tuple[Any, ...] | None = None
+    _for_forward: tuple[Any, ...] = ()
     _saved: tuple[Any, ...] = ()
     _dirty: tuple[Tensor, ...] = ()
     _constant: tuple[Tensor, ...] = ()
@@ -38,7 +38,7 @@ class Context:
         self._to_save = tensors
 
     def save_for_forward(self, *tensors: Any) -> None:
-        """Say what `saved_tensors` are in `jvp`; without it those of `save_for_backward`."""
+        """Say what `saved_tensors` are in `jvp`; without it there are none."""
         self._for_forward = tensors
 
     def mark_dirty(self, *tensors: Tensor) -> None:

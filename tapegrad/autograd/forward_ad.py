@@ -18,7 +18,7 @@ from tapegrad.lift.dual import Dual, dual
 from tapegrad.ops.shape import alias
 from tapegrad.record import run
 from tapegrad.tape import current
-from tapegrad.tensor import Tensor
+from tapegrad.tensor import Tensor, place
 
 __all__ = [
     "UnpackedDualTensor",
@@ -115,7 +115,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     Parameters
     ----------
     tensor : the value; if it requires grad, values and tangents are recorded.
-    tangent : of the same shape.
+    tangent : of the same shape; an in-place operation on the result changes it as well.
 
     >>> import tapegrad as tg
     >>> from tapegrad.autograd import forward_ad
@@ -149,11 +149,12 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         )
     if tangent._a.dtype != tensor._a.dtype:
         tangent = tangent.to(tensor.dtype)
-    return dual(run(alias, (tensor,), {}), tangent, at)
+    alike = tangent._a.strides == tensor._a.strides  # then what is changed in place is this tangent
+    return dual(run(alias, (tensor,), {}), tangent, at, owned=alike)
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
-    """The value and the tangent of a Tensor; None is the tangent of what does not have one.
+    """The value, as a new view, and the tangent of a Tensor; None of what does not have one.
 
     >>> import tapegrad as tg
     >>> from tapegrad.autograd import forward_ad
@@ -170,5 +171,7 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     _checked(level, "unpack_dual")
     lifted: Any = tensor
     if isinstance(tensor, Dual) and tensor._lift.at is at:
-        return UnpackedDualTensor(lifted._lift.primal, lifted._lift.tangent)
+        place(tensor)
+        primal, tangent = lifted.parts()
+        return UnpackedDualTensor(run(alias, (primal,), {}), tangent)
     return UnpackedDualTensor(tensor, None)

@@ -289,7 +289,7 @@ class Function:
 def _refuse_passed_on(cls: Any, context: Context, args: tuple[Any, ...], out: Any) -> None:
     """Refuse to save an argument that is a result as well: nobody can say which is meant."""
     outputs = out if isinstance(out, (tuple, list)) else (out,)
-    for t in (*context._to_save, *(context._for_forward or ())):
+    for t in (*context._to_save, *context._for_forward):
         both = any(t is a for a in args) and any(t is o for o in outputs)
         if both and isinstance(t, Tensor) and not any(t is d for d in context._dirty):
             raise RuntimeError(

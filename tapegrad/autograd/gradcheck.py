@@ -13,6 +13,7 @@ from tapegrad.tensor import Tensor, wrap
 
 Specs = list[tuple[Any, Any]]
 
+
 class GradcheckError(RuntimeError):
     """A derivative that differs from the differences, or cannot be checked."""
 
@@ -194,8 +195,7 @@ class _Check:
         self.inputs = inputs
         self.eps, self.atol, self.rtol, self.fast = eps, atol, rtol, fast
         self.rng = np.random.default_rng(0)
-
-    specs: Specs = []  # shape and dtype of each output
+        self.specs: Specs = []  # shape and dtype of each output
 
     def begin(self) -> tuple[list[int], list[Tensor]]:
         """Which inputs are differentiated in, and the outputs."""

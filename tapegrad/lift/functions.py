@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, NamedTuple
 
+from tapegrad import storage
 from tapegrad.autograd.function import Context, Function, applying_lifted
 from tapegrad.autograd.grad_mode import no_grad
 from tapegrad.lift.batch import Batched, all_of, batched
@@ -68,14 +70,12 @@ def _dual(
         raise _needs_setup(name)
     else:
         out, context = cls._applied(primals)
-    if context._for_forward is not None:
-        import copy
-
-        context = copy.copy(context)  # the other keeps what `backward` needs
-        context._to_save, context._tape = context._for_forward or (), None
+    context = copy.copy(context)  # the other keeps what `backward` needs
+    context._to_save, context._tape = context._for_forward, None
     tangents = [_slope(x, t, context._materialize) for x, t in pairs]
     several = isinstance(out, (tuple, list))
     outputs = list(out) if several else [out]
+    versions = [t._version if isinstance(t, Tensor) else 0 for t in tangents]
     slopes = cls.jvp(context, *tangents)
     slopes = list(slopes) if isinstance(slopes, (tuple, list)) else [slopes]
     if len(slopes) != len(outputs):
@@ -90,14 +90,44 @@ def _dual(
                 f"`{name}.jvp` returned a tangent for output {j}, which is marked as not "
                 "differentiable: return None there"
             )
+    dirty = {id(x): a for x, a in zip(primals, args, strict=True)
+             if any(x is d for d in context._dirty)}  # fmt: skip
+    for j, (y, t) in enumerate(zip(outputs, slopes, strict=True)):
+        for x, given, version in zip(primals, tangents, versions, strict=True):
+            if type(x) is type(y) is type(t) is type(given) is Tensor:
+                same = given is t and t._version != version
+                _check_shared(name, j, (x, given), (y, t), same if id(y) in dirty else None)
     results = [
         y if id(y) in constant else _joined(y, t, j, name, at)
         for j, (y, t) in enumerate(zip(outputs, slopes, strict=True))
     ]
-    dirty = {id(x): a for x, a in zip(primals, args, strict=True)
-             if any(x is d for d in context._dirty)}  # fmt: skip
     changed = {j: dirty[id(y)] for j, y in enumerate(outputs) if id(y) in dirty}
     return results, several, changed
+
+
+def _check_shared(
+    name: str, j: int, argument: tuple[Tensor, Tensor], output: tuple[Tensor, Tensor],
+    same: bool | None,
+) -> None:  # fmt: skip
+    """Refuse a tangent that is apart from the argument's where an output is not.
+
+    `same`: of an output that `forward` changed in place, whether `jvp` did that to this tangent.
+    """
+    (x, dx), (y, dy) = argument, output
+    if same is not None:
+        if x is y and not same:
+            raise RuntimeError(
+                f"`{name}.jvp`: output {j} is an argument that `forward` changed in place, so "
+                "`jvp` must change its tangent in place and return it"
+            )
+    elif storage.root(x._a) is storage.root(y._a) and not (
+        dy._is_view() and storage.root(dx._a) is storage.root(dy._a)
+    ):
+        raise RuntimeError(
+            f"`{name}.jvp`: output {j} is a view of an argument (or the argument itself), so its "
+            "tangent must be a view of the argument's: return `t.view_as(t)` for the argument "
+            "itself, or a clone in `forward`"
+        )
 
 
 def _needs_setup(name: str) -> RuntimeError:
@@ -197,9 +227,7 @@ class _Kept:
         self.values = {k: _lowered(v, at) for k, v in vars(inner).items() if k[0] != "_"}
         self.materialize = inner._materialize
         self.saved = [_lowered(t, at) for t in inner._to_save]
-        self.forward = None
-        if inner._for_forward is not None:
-            self.forward = [_lowered(t, at) for t in inner._for_forward]
+        self.forward = [_lowered(t, at) for t in inner._for_forward]
 
     def context(self, tensors: Any, many: Any, at: Level) -> Context:
         """The context at a new level."""
@@ -258,8 +286,7 @@ def generated(
                 ctx.kept = kept = _Kept(inner, at)
             ctx.set_materialize_grads(kept.materialize)
             ctx.save_for_backward(*[t for t, _ in kept.saved])
-            if kept.forward is not None:
-                ctx.save_for_forward(*[t for t, _ in kept.forward])
+            ctx.save_for_forward(*[t for t, _ in kept.forward])
 
         @staticmethod
         def backward(ctx: Any, *grads: Any) -> Any:
@@ -279,7 +306,7 @@ def generated(
         @staticmethod
         def jvp(ctx: Any, *tangents: Any) -> Any:
             kept = ctx.kept
-            flags = [m for _, m in (kept.saved if kept.forward is None else kept.forward)]
+            flags = [m for _, m in kept.forward]
             with level(size, randomness) as at:
                 inner = kept.context(ctx.saved_tensors, flags, at)
                 found = cls.jvp(inner, *lifted(tangents, at))

@@ -272,3 +272,125 @@ def test_a_tangent_without_a_tangent_of_its_own_is_taken(tg):
             ad.make_dual(tg.ones(2), d)
         primal = ad.unpack_dual(d).primal
         assert ad.unpack_dual(ad.make_dual(tg.zeros(2), primal)).tangent.tolist() == [1.0, 1.0]
+
+
+def test_every_unpacking_gives_a_new_view_and_the_tangent_itself(tg):
+    forward_ad = tg.autograd.forward_ad
+    value, slope = tg.ones(2), tg.ones(2)
+    with forward_ad.dual_level():
+        x = forward_ad.make_dual(value, slope)
+        first, second = forward_ad.unpack_dual(x), forward_ad.unpack_dual(x)
+        assert first.primal is not second.primal
+        assert first.tangent is second.tangent is slope
+        first.primal.mul_(3)
+        assert forward_ad.unpack_dual(x).primal.tolist() == value.tolist() == [3.0, 3.0]
+        slope.mul_(5)
+        assert forward_ad.unpack_dual(x * 1).tangent.tolist() == [5.0, 5.0]
+
+
+def test_a_change_in_place_changes_the_tangent_that_was_given(tg):
+    forward_ad = tg.autograd.forward_ad
+    value, slope = tg.ones(2), tg.ones(2)
+    with forward_ad.dual_level():
+        x = forward_ad.make_dual(value, slope)
+        x *= 2
+        assert forward_ad.unpack_dual(x).tangent is slope
+        y = x * 1.0
+        y *= 2  # which is another value
+        assert forward_ad.unpack_dual(y).tangent.tolist() == [4.0, 4.0]
+    assert value.tolist() == slope.tolist() == [2.0, 2.0]
+
+
+def test_a_tangent_that_lies_in_another_way_stays_as_it_is(tg):
+    forward_ad = tg.autograd.forward_ad
+    slope = tg.ones(1).expand(3)
+    with forward_ad.dual_level():
+        x = forward_ad.make_dual(tg.ones(3), slope)
+        x *= 2
+        assert forward_ad.unpack_dual(x).tangent.tolist() == [2.0, 2.0, 2.0]
+    assert slope.tolist() == [1.0, 1.0, 1.0]
+
+
+def of_tangent(tg, forward, jvp):
+    """What a Function of one argument makes of a dual Tensor."""
+    body = {"forward": staticmethod(forward), "jvp": staticmethod(jvp)}
+    function = type("Tried", (tg.autograd.Function,), body)
+    forward_ad = tg.autograd.forward_ad
+    with forward_ad.dual_level():
+        x = forward_ad.make_dual(tg.ones(3), tg.ones(3))
+        return forward_ad.unpack_dual(function.apply(x)).tangent.tolist()
+
+
+@pytest.mark.parametrize(
+    ("jvp", "right"),
+    [
+        (lambda ctx, t: t[:2], True),
+        (lambda ctx, t: t[:2].clone(), False),
+        (lambda ctx, t: t.clone()[:2], False),
+    ],
+)
+def test_the_tangent_of_a_view_is_a_view_of_the_tangent(tg, jvp, right):
+    def forward(ctx, x):
+        return x[:2]
+
+    if right:
+        assert of_tangent(tg, forward, jvp) == [1.0, 1.0]
+    else:
+        with pytest.raises(RuntimeError, match="view"):
+            of_tangent(tg, forward, jvp)
+
+
+@pytest.mark.parametrize(
+    ("jvp", "right"),
+    [
+        (lambda ctx, t: t.view_as(t), True),
+        (lambda ctx, t: t, False),
+        (lambda ctx, t: t * 2, False),
+    ],
+)
+def test_the_tangent_of_an_argument_as_it_is_is_a_view_of_the_tangent(tg, jvp, right):
+    if right:
+        assert of_tangent(tg, lambda ctx, x: x, jvp) == [1.0, 1.0, 1.0]
+    else:
+        with pytest.raises(RuntimeError, match="view"):
+            of_tangent(tg, lambda ctx, x: x, jvp)
+
+
+@pytest.mark.parametrize(
+    ("jvp", "right"),
+    [
+        (lambda ctx, t: t.mul_(2), True),
+        (lambda ctx, t: t, False),
+        (lambda ctx, t: t * 2, False),
+    ],
+)
+def test_what_is_changed_in_place_has_its_tangent_changed_in_place(tg, jvp, right):
+    def forward(ctx, x):
+        ctx.mark_dirty(x)
+        return x.mul_(2)
+
+    if right:
+        assert of_tangent(tg, forward, jvp) == [2.0, 2.0, 2.0]
+    else:
+        with pytest.raises(RuntimeError, match=r"in ?place"):
+            of_tangent(tg, forward, jvp)
+
+
+def test_jvp_sees_what_was_saved_for_forward_alone(tg):
+    seen = []
+
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.clone()
+
+    def jvp(ctx, t):
+        seen.append(len(ctx.saved_tensors))
+        return t
+
+    def forward_too(ctx, x):
+        ctx.save_for_forward(x, None)
+        return forward(ctx, x)
+
+    of_tangent(tg, forward, jvp)
+    of_tangent(tg, forward_too, jvp)
+    assert seen == [0, 2]
