@@ -86,6 +86,8 @@ def _window(
 ) -> dict[str, Any]:  # fmt: skip
     size, stride = tuple([int(n) for n in size]), tuple([int(n) for n in stride])
     offset = start if offset is None else offset
+    if offset > 0 and not all(size):  # no elements: it does not matter where they are
+        offset = start
     if len(size) != len(stride) or offset < 0 or min((*size, *stride), default=0) < 0:
         raise RuntimeError(f"`{name}`: size {size} and stride {stride} do not fit together")
     last = offset + sum([(n - 1) * k for n, k in zip(size, stride)])

@@ -391,3 +391,10 @@ def test_a_view_of_a_base_that_has_changed():
             parts[0].mul_(2.0)
         with tg.no_grad():
             leaf[1:].view(2).mul_(1.0)
+
+
+def test_a_window_of_no_elements_may_begin_anywhere(tg):
+    x = tg.ones(1)
+    for offset in (0, 1, 7):
+        assert x.as_strided((0,), (1,), offset).shape == (0,)
+        assert x.as_strided((2, 0), (3, 1), offset).shape == (2, 0)
