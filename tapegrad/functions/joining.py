@@ -17,7 +17,7 @@ from tapegrad.record import resolve, run
 from tapegrad.shapes import LARGE, Shape
 from tapegrad.tape import DTYPE_BITS, MODE_FAST, current
 from tapegrad.tensor import Tensor, placed, wrap
-from tapegrad.views import Sights, view_of
+from tapegrad.views import Sights, see, view_of
 
 
 def cat(tensors: Any, dim: int = 0) -> Tensor:
@@ -259,6 +259,55 @@ def _split(x: Tensor, split_size_or_sections: Any, dim: int) -> Sights:
     return _pieces(x, d, edges)
 
 
+def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Pieces of the given sizes along a dimension; views.
+
+    >>> import tapegrad as tg
+    >>> [len(part) for part in tg.split_with_sizes(tg.arange(5), (1, 4))]
+    [1, 4]
+    """
+    return split(input, tuple(split_sizes), dim)
+
+
+def unsafe_split(tensor: Any, split_size: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """The pieces of `split`, each a view by itself, which an in-place operation may change.
+
+    >>> import tapegrad as tg
+    >>> x = tg.ones(2, requires_grad=True).clone()
+    >>> [part.mul_(2).item() for part in tg.unsafe_split(x, 1)]
+    [2.0, 2.0]
+    """
+    return _each(
+        _split(has_dims(as_input(tensor, "unsafe_split"), "unsafe_split"), split_size, dim)
+    )
+
+
+def unsafe_split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """The pieces of `split_with_sizes`, each a view by itself: see `unsafe_split`.
+
+    >>> import tapegrad as tg
+    >>> [len(part) for part in tg.unsafe_split_with_sizes(tg.arange(5), (1, 4))]
+    [1, 4]
+    """
+    return unsafe_split(input, tuple(split_sizes), dim)
+
+
+def unsafe_chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """The pieces of `chunk`, each a view by itself: see `unsafe_split`.
+
+    >>> import tapegrad as tg
+    >>> [len(part) for part in tg.unsafe_chunk(tg.arange(5), 2)]
+    [3, 2]
+    """
+    return _each(_chunk(input, chunks, dim))
+
+
+def _each(sights: Sights) -> tuple[Tensor, ...]:
+    """Views that do not know of each other."""
+    x = sights.x
+    return tuple([see(s.getitem, x, {"index": i}, x._a[i]) for i in sights.indices()])
+
+
 @view_of
 def chunk(input: Any, chunks: int, dim: int = 0) -> Sights:
     """At most so many pieces of equal size (the last may be smaller); views.
@@ -267,6 +316,10 @@ def chunk(input: Any, chunks: int, dim: int = 0) -> Sights:
     >>> [len(part) for part in tg.chunk(tg.arange(5), 2)]
     [3, 2]
     """
+    return _chunk(input, chunks, dim)
+
+
+def _chunk(input: Any, chunks: int, dim: int) -> Sights:
     x = has_dims(as_input(input, "chunk"), "chunk")
     if chunks < 1:
         raise RuntimeError(f"`chunk` needs a positive number of chunks, got {chunks}")

@@ -53,7 +53,10 @@ _SHAPES = (
     "swapaxes swapdims t movedim moveaxis squeeze unsqueeze expand expand_as broadcast_to narrow "
     "select diagonal diag tril triu flip to"
 ).split()
-_JOINING = "split chunk tensor_split unbind".split()
+_JOINING = (
+    "split split_with_sizes chunk tensor_split unbind unsafe_split unsafe_split_with_sizes "
+    "unsafe_chunk"
+).split()
 _REDUCTIONS = (
     "sum mean prod var std amax amin max min argmax argmin all any count_nonzero logsumexp softmax "
     "log_softmax cumsum norm"
