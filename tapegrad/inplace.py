@@ -233,12 +233,20 @@ def check_inplace(name: str, target: Tensor, tape: Tape, listening: bool) -> Non
             "transform is (it is the caller's); use `clone()`, or an operation that returns a new "
             "Tensor"
         )
-    spans = zip(target._a.strides, target._a.shape, strict=True)
-    if target._a.size and any(s == 0 and n > 1 for s, n in spans):
+    if overlaps(target._a):
         raise RuntimeError(
             f"`{name}`: several elements of this Tensor (shape {target._a.shape}) share a single "
             "memory location, as after `expand`; use `clone()` before changing it"
         )
+
+
+def overlaps(a: np.ndarray) -> bool:
+    """Whether an array was expanded, so that several of its elements are one in memory."""
+    return (
+        0 in a.strides
+        and a.size > 0
+        and any(s == 0 and n > 1 for s, n in zip(a.strides, a.shape, strict=True))
+    )
 
 
 def check_history(name: str, target: Tensor, tape: Tape) -> None:

@@ -13,7 +13,7 @@ from tapegrad.functions import indexing, rounding
 from tapegrad.functions.arguments import as_input, one_dim
 from tapegrad.functions.arithmetic import clamping, numerator, scaled
 from tapegrad.functions.special import order
-from tapegrad.inplace import run_inplace, written
+from tapegrad.inplace import overlaps, run_inplace, written
 from tapegrad.moves import moved, run_changing
 from tapegrad.numpy_mode import numpys
 from tapegrad.ops import elementwise as e
@@ -26,6 +26,7 @@ from tapegrad.ops.scan import cumprod
 from tapegrad.record import run
 from tapegrad.specimen import Specimen
 from tapegrad.tensor import Tensor, View, wrap
+from tapegrad.views import see
 
 
 def _named(function: Any, name: str, doc: str) -> Any:
@@ -209,6 +210,10 @@ def _assign(self: Tensor, value: Any, index: Any, name: str, how: Any = ()) -> T
             else v.reshape(squeezed)
         )
         given = v._a if isinstance(v, Tensor) else v
+    if index != (...,) and type(self) is Tensor and overlaps(self._a):  # not all of it is written
+        part = see(s.getitem, self, {"index": index}, self._a[index])
+        _assign(part, v, (...,), name)
+        return self
     try:
         fits = np.broadcast_shapes(given.shape, shape) == shape
     except ValueError:

@@ -78,3 +78,31 @@ def test_other_names(tg, leaf, name, own):
     a = tg.tensor([1.0, 4.0])
     a.true_divide_(2).arctan2_(tg.tensor([0.5, 2.0]))
     np.testing.assert_allclose(a.numpy(), np.full(2, np.pi / 4))
+
+
+@pytest.mark.parametrize("key", [(0, 1), (slice(None), 0), (slice(None), slice(0, 1))])
+def test_one_element_of_an_expanded_tensor_may_be_written(tg, key):
+    base = tg.ones(2, 1)
+    whole = base.expand(2, 3)
+    whole[key] = 5.0
+    assert bool((whole == base).all())
+    assert bool((whole[key] == 5.0).all())
+
+
+@pytest.mark.parametrize("key", [0, (1, ...), slice(0, 1), ..., (0, slice(1, 3))])
+def test_several_that_are_one_in_memory_may_not(tg, key):
+    whole = tg.ones(2, 1).expand(2, 3)
+    with pytest.raises(RuntimeError, match="memory location"):
+        whole[key] = 5.0
+
+
+def test_the_gradient_of_a_write_into_an_expanded_tensor(tg):
+    x = tg.tensor([[1.0], [2.0]], requires_grad=True)
+    value = tg.tensor(7.0, requires_grad=True)
+    base = x * 1
+    whole = base.expand(2, 3)
+    whole[1, 0] = value
+    assert base.tolist() == [[1.0], [7.0]]
+    (whole * tg.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])).sum().backward()
+    assert x.grad.tolist() == [[6.0], [0.0]]
+    assert value.grad.item() == 15.0
