@@ -6,6 +6,8 @@ product would give NaN.  Who looks strictly wants to know of that, too.
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
@@ -54,6 +56,8 @@ class set_detect_anomaly:
 class detect_anomaly(set_detect_anomaly):
     """Inside, a gradient that becomes NaN is an error that names the operation and the line.
 
+    Of any other error that a record raises in a sweep, a warning says in which line it was made.
+
     An adjoint that is zero contributes zero, even where the derivative is infinite or NaN. With
     ``check_nan="strict"`` such a derivative is an error as well, though the gradient is finite.
 
@@ -69,6 +73,10 @@ class detect_anomaly(set_detect_anomaly):
     """
 
     def __init__(self, check_nan: CheckNan = True) -> None:
+        warnings.warn(
+            "Anomaly Detection has been enabled: every sweep is slow inside; use it to find errors",
+            stacklevel=2,
+        )
         super().__init__(True, check_nan)
         self.mode = current.tape.anomaly
         current.tape.anomaly = self.before
@@ -117,6 +125,21 @@ def look_behind_zeros(tape: Tape, index: int, g: Any, wanted: Callable[[int], bo
             "{}): a zero adjoint contributes zero, so the gradient itself does not show it, but a "
             "plain product would be NaN",
         )  # fmt: skip
+
+
+def point_out(tape: Tape, index: int) -> None:
+    """Warn that a record raised, and say where it was made; the error itself goes on."""
+    position = tape.tokens[index]
+    trace = tape.traces.get(position)
+    where = (
+        "No forward pass information: it was recorded outside of anomaly detection"
+        if trace is None
+        else f"It was recorded here:\n{trace}"
+    )
+    try:
+        warnings.warn(f"Error detected in {grad_name(tape, position)}. {where}", stacklevel=2)
+    except Warning as warning:  # which would hide the error
+        print(warning, file=sys.stderr)
 
 
 def _arrays(adjoint: Any) -> Iterator[np.ndarray]:

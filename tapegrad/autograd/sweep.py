@@ -232,8 +232,14 @@ class Sweep:
                 self.need, self.leaf_need = np.array(self.need), np.array(self.leaf_need)
         self._check_versions(reach)
         self.values.update(self.seeds)
-        for index in np.flatnonzero(reach)[::-1].tolist():
-            self._step(self.low + index)
+        index = 0
+        try:
+            for index in (self.low + np.flatnonzero(reach))[::-1].tolist():
+                self._step(index)
+        except Exception:
+            if tape.anomaly is not None:
+                anomaly.point_out(tape, index)
+            raise
         if not self.retain:  # the records that only delivered keep what they saved
             swept = reach if self.need is None else reach & (self.need & NEED_INSIDE)
             tape.release(self.low + np.flatnonzero(swept))
@@ -316,6 +322,8 @@ class Sweep:
     def _changed(self, index: int, value: np.ndarray) -> Exception:
         tape = self.tape
         position = tape.tokens[index]
+        if tape.anomaly is not None:
+            anomaly.point_out(tape, index)
         return RuntimeError(
             f"a value of shape {value.shape} that `{tape.record(index).op}` "
             f"({grad_name(tape, position)}, position {position}) saved has been modified by an "

@@ -321,3 +321,81 @@ def test_how_nan_is_looked_for(tg):
             with pytest.raises(ValueError, match="`check_nan` is True, False or 'strict', got"):
                 switch()
     assert not tg.is_anomaly_enabled()
+
+
+class Told:
+    """The warnings that come inside."""
+
+    def __enter__(self):
+        self.caught = warnings.catch_warnings(record=True)
+        self.found = self.caught.__enter__()
+        warnings.simplefilter("always")
+        return self
+
+    def __exit__(self, *exception):
+        self.caught.__exit__(*exception)
+
+    @property
+    def texts(self):
+        return [str(w.message) for w in self.found if w.category is UserWarning]
+
+
+def test_it_says_that_it_has_been_enabled(tg):
+    with Told() as told, tg.autograd.detect_anomaly():
+        pass
+    assert len(told.texts) == 1
+    assert "has been enabled" in told.texts[0]
+    with Told() as told, tg.autograd.set_detect_anomaly(True):
+        pass
+    assert not told.texts
+
+
+def broken(tg):
+    class Broken(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            raise ValueError("it is broken")
+
+    return Broken.apply
+
+
+def changed(tg):
+    def run(x):
+        y = x + 1
+        z = y**2
+        y += 1
+        return z
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("make", "problem", "name"),
+    [(broken, ValueError, "BrokenBackward"), (changed, RuntimeError, "PowBackward0")],
+)
+def test_of_any_error_it_says_where_the_record_was_made(tg, leaf, make, problem, name):
+    function = make(tg)
+    with Told() as told, pytest.raises(problem), tg.autograd.set_detect_anomaly(True):
+        function(leaf([1.0])).sum().backward()
+    assert f"Error detected in {name}" in told.texts[0]
+    assert "test_anomaly.py" in told.texts[0]
+    y = function(leaf([1.0])).sum()
+    with Told() as told, pytest.raises(problem), tg.autograd.set_detect_anomaly(True):
+        y.backward()
+    assert "No forward pass information" in told.texts[0]
+    with Told() as told, pytest.raises(problem):
+        function(leaf([1.0])).sum().backward()
+    assert not told.texts
+
+
+def test_a_warning_that_raises_does_not_hide_the_error(tg, leaf, capsys):
+    with Told(), tg.autograd.set_detect_anomaly(True):
+        warnings.simplefilter("error")
+        y = broken(tg)(leaf([1.0])).sum()
+        with pytest.raises(ValueError, match="broken"):
+            y.backward()
+    assert "Error detected in BrokenBackward" in capsys.readouterr().err
