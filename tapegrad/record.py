@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -254,7 +255,7 @@ def write(
         if layout is not None and op.kind is ELEMENTWISE:
             entry = None
     if tape.saved_hooks and word & SAVES:
-        entry, word = pack(tape, entry), word | PACKED | GENERAL
+        entry, word = pack(tape, entry, args), word | PACKED | GENERAL
     if len(codes) == 4 and op.kind is ELEMENTWISE and not codes[3]:
         codes.pop()  # a number: three inputs fit a record
     return tape.append(word, tuple(codes), result.shape, aux, entry)
@@ -301,14 +302,22 @@ def _kept_variadic(op: Op, codes: Any, arrays: list[Any], result: np.ndarray) ->
     return (*values, result if "y" in reads else None)
 
 
-def pack(tape: Tape, entry: Any) -> Any:
-    """Send saved values through the innermost saved_tensors_hooks."""
+def pack(tape: Tape, entry: Any, args: tuple[Any, ...] = ()) -> Any:
+    """Send saved values through the innermost saved_tensors_hooks, but for operands like `3.0`.
+
+    The entry begins with the values of the operands `args`.
+    """
+    numbers = [isinstance(v, np.ndarray) and not v.ndim and not isinstance(arg, Tensor)
+               for v, arg in zip(entry, args, strict=False)]  # fmt: skip
     send, receive = tape.saved_hooks[-1]
     enabled, tape.enabled = tape.enabled, False
     hooks, tape.saved_hooks = tape.saved_hooks, []
     tape.set_mode()
     try:
-        return tuple([Packed(receive, v, send) if isinstance(v, np.ndarray) else v for v in entry])
+        return tuple([
+            Packed(receive, v, send) if isinstance(v, np.ndarray) and not number else v
+            for v, number in zip_longest(entry, numbers)
+        ])  # fmt: skip
     finally:
         tape.enabled, tape.saved_hooks = enabled, hooks
         tape.set_mode()

@@ -244,6 +244,7 @@ class recording:
     def __enter__(self) -> None:
         tape = self.tape
         self.before = (tape.enabled, tape.inference)
+        self.hooks = (*tape.saved_hooks,)  # a hook may enter or leave more, which ends here
         tape.enabled, tape.inference = self.state
         if tape.enabled:
             tape.set_mode()
@@ -251,8 +252,11 @@ class recording:
             tape.mode = MODE_OFF
 
     def __exit__(self, *exception: object) -> None:
-        self.tape.enabled, self.tape.inference = self.before
-        self.tape.set_mode()
+        tape = self.tape
+        tape.enabled, tape.inference = self.before
+        if tape.saved_hooks or self.hooks:
+            tape.saved_hooks[:] = self.hooks
+        tape.set_mode()
 
 
 def is_grad_enabled() -> bool:

@@ -198,3 +198,47 @@ def test_a_function_finds_its_saved_leaf_when_leaves_are_numbered_anew(tg):
     assert tg.autograd.grad(g, x)[0].item() == 2.0
     other.backward()
     assert later.grad.item() == 2.0
+
+
+def test_numbers_do_not_go_through_the_hooks(tg, leaf):
+    seen = []
+
+    def seeing(t):
+        seen.append(t.shape)
+        return t
+
+    x = leaf([1.0, 2.0])
+    with tg.autograd.graph.saved_tensors_hooks(seeing, seeing):
+        (3.0 * (x * 2) / 4).sum().backward()
+        assert seen == []
+        (x * tg.tensor(2.0)).sum().backward()
+    assert len(seen) == 2
+    assert x.grad.tolist() == [3.5, 3.5]
+
+
+def test_hooks_that_are_entered_or_left_in_a_sweep_are_so_until_its_end(tg, leaf):
+    hooks = tg.autograd.graph.saved_tensors_hooks
+    seen = []
+    outer = hooks(lambda t: seen.append(t) or t, lambda t: t)
+
+    def entering(t):
+        outer.__enter__()
+        return t
+
+    def leaving(t):
+        outer.__exit__()
+        return t
+
+    x = leaf([1.0])
+    with hooks(lambda t: t, entering):
+        x.sin().sum().backward()
+    x.sin()
+    assert not seen
+    with outer:
+        with hooks(lambda t: t, leaving):
+            y = x.sin().sum()
+        y.backward()
+        x.sin()
+    assert len(seen) == 1
+    x.sin()
+    assert len(seen) == 1
