@@ -26,6 +26,7 @@ from tapegrad.tape import DROP_FLOOR, DTYPE_BITS, GENERAL, PACKED, SAVES, Ended,
 from tapegrad.tensor import (
     INFERENCE,
     NO_GRAD,
+    NOWHERE,
     Tensor,
     View,
     fresh,
@@ -393,8 +394,8 @@ def regenerate(t: Tensor, home: View) -> None:
             "rule does not know of: return `x.clone()` in `forward`, or change a clone"
         )
     home.stamp = base._pos
-    if base._pos == 0:
-        t._pos = 0
+    if base._pos == 0:  # it was detached: what it was computed from is still this view's history
+        t._pos = t._pos if 0 < t._pos < NOWHERE else 0
         return
     tape = base._home if isinstance(base._home, Tape) else current.tape
     home.tape = tape

@@ -321,3 +321,20 @@ def test_read_only_arrays_are_not_written(tg):
     with pytest.raises((RuntimeError, ValueError), match=r"(?i)read-?only"):
         t.add_(1)
     assert a.tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("leaf", [True, False])
+def test_a_view_keeps_its_history_when_its_base_is_detached(tg, leaf):
+    x = tg.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    base = x if leaf else x * 2
+    view, other = base[:2], base[2:]
+    loss = (view * view).sum()
+    base.detach_()
+    assert view._base is base
+    assert view.requires_grad
+    assert view.grad_fn is not None
+    (g,) = tg.autograd.grad(loss, view, retain_graph=True)
+    assert g.tolist() == [2.0, 4.0] if leaf else [4.0, 8.0]
+    if not leaf:
+        (loss + other.sum()).backward()
+        assert x.grad.tolist() == [8.0, 16.0, 2.0]
