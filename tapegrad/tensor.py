@@ -11,6 +11,7 @@ Everything that only some Tensors have (a gradient, hooks) stands in slots that 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from sys import _getframe
 from typing import TYPE_CHECKING, Any, overload
@@ -254,6 +255,9 @@ class Tensor(Operations):
     def __hash__(self) -> int:
         return id(self)
 
+    def __dir__(self) -> list[str]:
+        return [n for n in super().__dir__() if n not in Tensor.__slots__ or hasattr(self, n)]
+
     def __repr__(self) -> str:
         note = ""
         if self.is_leaf:
@@ -272,6 +276,10 @@ class Tensor(Operations):
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
         self.requires_grad_(value)
+
+    @requires_grad.deleter
+    def requires_grad(self) -> None:
+        raise RuntimeError("`requires_grad` of a Tensor cannot be deleted: set it to False")
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Make this leaf one that gradients are collected for (or stop that)."""
@@ -339,10 +347,13 @@ class Tensor(Operations):
     @property
     def grad(self) -> Tensor | None:
         """The gradient that backward sweeps have added up here."""
-        try:
-            return self._grad
-        except AttributeError:
-            return None
+        found = getattr(self, "_grad", None)
+        if found is None and place(self) > 0 and noted(self, "retained_by") is None:
+            warnings.warn(
+                "`grad` of a Tensor that is no leaf: sweeps give it none without `retain_grad()`",
+                stacklevel=2,
+            )
+        return found
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
@@ -378,6 +389,10 @@ class Tensor(Operations):
     def data(self) -> Tensor:
         """The same memory without history and with a version counter of its own."""
         return self._alias(storage.apart(self._a))
+
+    @data.deleter
+    def data(self) -> None:
+        raise RuntimeError("`data` of a Tensor cannot be deleted")
 
     @data.setter
     def data(self, value: Tensor) -> None:

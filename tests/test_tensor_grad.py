@@ -45,3 +45,37 @@ def test_deepcopy_keeps_who_is_whose_gradient(leaf):
     assert first is second
     assert g is first.grad
     assert g is not x.grad
+
+
+def test_the_gradient_of_what_is_no_leaf_is_none_with_a_warning(tg):
+    x = tg.ones(2, requires_grad=True)
+    assert x.grad is None
+    y = x * 2
+    with pytest.warns(UserWarning, match="leaf"):
+        assert y.grad is None
+    y.retain_grad()
+    assert y.grad is None
+    y.sum().backward()
+    assert y.grad.tolist() == [1.0, 1.0]
+    z = x * 2
+    z.grad = tg.ones(2)
+    assert z.grad.tolist() == [1.0, 1.0]
+
+
+def test_what_cannot_be_deleted(tg):
+    x = tg.ones(2, requires_grad=True)
+    x.sum().backward()
+    del x.grad
+    assert x.grad is None
+    for name in ("data", "requires_grad"):
+        with pytest.raises(RuntimeError):
+            delattr(x, name)
+
+
+def test_every_name_that_dir_gives_is_there(tg):
+    for x in (tg.ones(2, 2), tg.ones(2, 2, requires_grad=True), tg.ones(2, 2, dtype=tg.complex64)):
+        names = dir(x)
+        assert "shape" in names
+        if not x.is_complex():
+            names.remove("imag")
+        assert all(hasattr(x, name) for name in names)

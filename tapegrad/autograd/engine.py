@@ -474,7 +474,7 @@ def _accumulate(found: list[tuple[Tensor, Tensor]], recorded: bool) -> None:
     found = [(t, before_accumulating(t, g) if noted(t, "before") else g) for t, g in found]
     with _accumulating:
         for t, g in found:
-            held = t.grad
+            held = getattr(t, "_grad", None)
             if held is None:
                 t._grad = g
             elif held._a.shape != t._a.shape:
