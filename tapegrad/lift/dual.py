@@ -93,6 +93,12 @@ class Dual(Lifted):
     def __bool__(self) -> bool:
         return bool(self._lift.primal)
 
+    def __repr__(self) -> str:
+        if self._lift.at.members is None:
+            return super().__repr__()
+        primal, slope = self.parts()  # which `make_dual` put together
+        return f"{repr(primal)[:-1]}, tangent={slope!r})"
+
     @classmethod
     def apply(cls, op: Op, args: Any, params: dict[str, Any], at: Level) -> Any:
         """Run an operation on the values, and its derivative on the tangents."""

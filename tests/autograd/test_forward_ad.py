@@ -394,3 +394,11 @@ def test_jvp_sees_what_was_saved_for_forward_alone(tg):
     of_tangent(tg, forward, jvp)
     of_tangent(tg, forward_too, jvp)
     assert seen == [0, 2]
+
+
+def test_a_dual_tensor_prints_its_tangent(tg):
+    forward_ad = tg.autograd.forward_ad
+    with forward_ad.dual_level():
+        x = forward_ad.make_dual(tg.ones(2), tg.zeros(2))
+        assert repr(x) == "tensor([1., 1.], tangent=tensor([0., 0.]))"
+        assert repr(forward_ad.unpack_dual(x).primal) == "tensor([1., 1.])"
