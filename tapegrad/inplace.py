@@ -272,7 +272,7 @@ def check_view(name: str, target: Tensor, tape: Tape, listening: bool) -> None:
     check_element(name, home)
     if base is None or not tape.enabled:
         return
-    if home.opaque:
+    if home.opaque and (listening or place(base)):
         raise RuntimeError(barred(name, target))
     if home.several and (listening or place(base)):
         raise RuntimeError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import warnings
 import weakref
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -236,7 +237,7 @@ class Function:
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run `forward` and record it as one record."""
-        if kwargs:
+        if kwargs or (cls.setup_context is not None and getattr(cls.forward, "__defaults__", None)):
             args = _bound(cls, args, kwargs)
         for arg in args:
             if type(arg) is not Tensor and isinstance(arg, Tensor):
@@ -336,7 +337,7 @@ def _lifted(cls: Any, t: Tensor) -> RuntimeError:
 
 
 def _bound(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """Keyword arguments take their place among the positional ones."""
+    """Keyword arguments and defaults take their place among the positional arguments."""
     signature = inspect.signature(cls.forward)
     lead = () if cls.setup_context is not None else (None,)
     bound = signature.bind(*lead, *args, **kwargs)
@@ -366,7 +367,7 @@ def record(
     outputs: list[Any], tape: Tape, recording: bool,
 ) -> list[Any]:  # fmt: skip
     """Put a call of a Function on the tape; its outputs as what they are there."""
-    dirty = _changed(cls, context, outputs, tape, recording) if context._dirty else ()
+    dirty = _changed(cls, context, args, outputs, tape, recording) if context._dirty else ()
     constant = [id(t) for t in context._constant] if context._constant else ()
     live: list[bool] = []
     found: list[Any] = []
@@ -381,7 +382,7 @@ def record(
             live.append(False)
             found.append(None)
     if not recording or True not in live:
-        return [_constant_output(o, args, dirty) for o in outputs]
+        return [_constant_output(o, args, dirty, tape) for o in outputs]
     entry = Entry(cls, context, specs, tuple(found))
     saves = not _NOTHING.issuperset(map(type, context._to_save))
     results = None
@@ -409,7 +410,10 @@ def _placed(
     results = []
     for j, out in enumerate(outputs):
         if not live[j]:
-            results.append(_constant_output(out, args, dirty))
+            results.append(_constant_output(out, args, dirty, tape))
+            continue
+        if j and (first := [r for o, r in zip(outputs, results) if o is out]):
+            results += first[:1]  # returned twice, it is one Tensor
             continue
         token = main if len(outputs) == 1 else _pick(tape, main, j, entry)
         results.append(_live_output(out, args, dirty, tape, token))
@@ -438,10 +442,19 @@ def append(
 
 
 def _changed(
-    cls: Any, context: Context, outputs: list[Any], tape: Tape, recording: bool
-) -> set[int]:
+    cls: Any, context: Context, args: tuple[Any, ...], outputs: list[Any], tape: Tape,
+    recording: bool,
+) -> set[int]:  # fmt: skip
     """The arguments that `forward` changed in place, by their ids."""
-    dirty = {id(t) for t in context._dirty}
+    given = [t for t in context._dirty if _is_argument(t, args)]
+    if len(given) < len(context._dirty):
+        warnings.warn(
+            f"`{cls.__name__}.forward` gave `mark_dirty` a Tensor that is no argument: only "
+            "arguments that were changed in place are marked",
+            stacklevel=5,
+        )
+        context._dirty = tuple(given)
+    dirty = {id(t) for t in given}
     if not dirty <= {id(o) for o in outputs}:
         raise RuntimeError(
             f"`{cls.__name__}.forward` marked an argument as dirty and does not return it: every "
@@ -477,9 +490,16 @@ def _is_argument(out: Any, args: tuple[Any, ...]) -> bool:
     return id(out) in map(id, args)
 
 
-def _constant_output(out: Any, args: tuple[Any, ...], dirty: Collection[int]) -> Any:
-    if isinstance(out, Tensor) and _is_argument(out, args) and id(out) not in dirty:
-        return wrap(out._a)
+def _constant_output(out: Any, args: tuple[Any, ...], dirty: Collection[int], tape: Tape) -> Any:
+    if not isinstance(out, Tensor) or id(out) in dirty:
+        return out
+    if _is_argument(out, args):
+        out = wrap(out._a)
+    elif type(out) is not Tensor or type(out._home) is not View:
+        return out
+    base = _shared(out, args) if tape.enabled else None
+    if base is not None:  # what is recorded later may not be written there
+        out._home = View(base, ((_function, {}),), tape)
     return out
 
 

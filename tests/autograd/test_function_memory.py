@@ -249,3 +249,78 @@ def test_both_backward_and_vjp_are_refused(tg, leaf):
     y = Double.apply(leaf(3.0))
     with pytest.raises(RuntimeError, match=r"vjp"):
         y.backward()
+
+
+@pytest.mark.parametrize("forward", [lambda ctx, a: a, lambda ctx, a: a.view_as(a)])
+def test_a_view_of_what_needs_no_gradient_is_not_written_with_one(tg, forward):
+    """Nothing is recorded of the call, so nobody would know of the gradient in the argument."""
+    b = tg.ones(2, requires_grad=True)
+    for write in (lambda y: y.add_(b), lambda y: y.copy_(b)):
+        a = tg.zeros(2)
+        y = function(tg, forward)(a)
+        with pytest.raises(RuntimeError, match="created inside a"):
+            write(y)
+        y += 1
+        assert a.tolist() == [1.0, 1.0]
+        with tg.no_grad():
+            write(y)
+
+
+def test_an_output_that_is_returned_twice_is_one_tensor(tg):
+    class Twice(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = x * 2
+            return y, x * 3, y
+
+        @staticmethod
+        def backward(ctx, first, second, third):
+            return (first + third) * 2 + second * 3
+
+    x = tg.tensor([1.0, 2.0], requires_grad=True)
+    first, second, third = Twice.apply(x)
+    assert first is third
+    (first + second + 10 * third).sum().backward()
+    assert x.grad.tolist() == [25.0, 25.0]
+
+
+def test_what_is_no_argument_is_not_marked_as_changed(tg):
+    class Marked(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = x * 3
+            ctx.mark_dirty(y)
+            return y
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 3
+
+    x = tg.ones(2, requires_grad=True)
+    with pytest.warns(UserWarning, match="mark_dirty"):
+        y = Marked.apply(x)
+    y.sum().backward()
+    assert x.grad.tolist() == [3.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    "method", [staticmethod(lambda x, n=3: x**n), classmethod(lambda cls, x, n=3: x**n)]
+)
+def test_setup_context_is_given_defaults_too(tg, method):
+    class Power(tg.autograd.Function):
+        forward = method
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            x, ctx.n = inputs
+            ctx.save_for_backward(x)
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            return g * ctx.n * x ** (ctx.n - 1), None
+
+    x = tg.tensor(2.0, requires_grad=True)
+    for args, slope in (((x,), 12.0), ((x, 2), 4.0)):
+        y = Power.apply(*args)
+        assert tg.autograd.grad(y, x)[0].item() == slope
