@@ -15,7 +15,7 @@ from tapegrad.fast import as_operand
 from tapegrad.functions import shapes
 from tapegrad.functions.arguments import as_input, index_array, one_dim
 from tapegrad.functions.arithmetic import add, lt, mul, where
-from tapegrad.functions.mixed import numbers_first, selected, taken, views
+from tapegrad.functions.mixed import byte_masks, numbers_first, of_bytes, selected, taken, views
 from tapegrad.moves import moved, run_moved
 from tapegrad.ops import index as i
 from tapegrad.ops.picked import INT64
@@ -228,7 +228,7 @@ def places_of(key: Tensor, x: Tensor) -> Tensor | int:
     """
     mask = key._a
     if not mask.ndim:
-        return selected(key) if views(key) else key
+        return selected(key) if views(key) and not of_bytes(key) else key
     if mask.dtype.char == "?" and mask.ndim == 1 and x._a.shape[:1] == mask.shape:
         return wrap(mask.nonzero()[0])
     return key
@@ -236,7 +236,7 @@ def places_of(key: Tensor, x: Tensor) -> Tensor | int:
 
 def parsed(key: Any, x: Tensor) -> tuple[tuple[Any, ...], list[Tensor], Tensor]:
     """An index as a plan and its arrays, and the view of the Tensor that they are meant for."""
-    key, x = _without_truths(key, x)
+    key, x = _without_truths(byte_masks(key), x)
     apart = numbers_first(key)
     if apart is not None:
         view, key = apart
@@ -443,7 +443,7 @@ def _vector(x: Any) -> Any:
 def index_put_parts(input: Any, indices: Any, values: Any, accumulate: bool) -> Any:
     """Operands and parameters of `index_put`, checked."""
     x = as_input(input, "index_put")
-    key = tuple(indices)
+    key = byte_masks(tuple(indices))
     if any(part is None for part in key):
         key = tuple(slice(None) if part is None else part for part in key)
     _check_masks(key, x)

@@ -1,21 +1,29 @@
-"""Indices that mix numbers and index arrays, for which NumPy and PyTorch have different rules.
+"""Indices for which NumPy and PyTorch have different rules: numbers beside index arrays, uint8.
 
 For NumPy a number beside an index array is an index array of no dimensions: ``x[0, :, [1, 2]]`` has
 two of them, apart from each other, so the dimension that they choose comes first.  For PyTorch a
 number selects before the arrays choose: that dimension stays where the one array stands.
+
+For NumPy an index array of type uint8 holds positions; for PyTorch it is a mask.
 
 A user's Tensors follow PyTorch, those that stand for arrays NumPy: see `tapegrad.numpy_mode`.
 """
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
 from tapegrad.numpy_mode import numpys
+from tapegrad.ops.shape import to
+from tapegrad.record import run
+from tapegrad.specimen import Specimen
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor
+
+ARRAYS, BOOL = (np.ndarray, Specimen), np.dtype(bool)
 
 
 def selects(part: Any) -> bool:
@@ -24,6 +32,32 @@ def selects(part: Any) -> bool:
     if isinstance(array, np.ndarray):
         return array.ndim == 0 and array.dtype.kind in "iu"
     return isinstance(array, (int, np.integer)) and not isinstance(array, bool)
+
+
+def of_bytes(part: Any) -> bool:
+    """Whether a part of an index is a mask of type uint8, by PyTorch's rule."""
+    array = part._a if isinstance(part, Tensor) else part
+    return isinstance(array, ARRAYS) and array.dtype.char == "B" and not numpys()
+
+
+def byte_masks(key: Any) -> Any:
+    """An index with its masks of type uint8 as masks of booleans."""
+    parts = key if isinstance(key, tuple) else (key,)
+    if not any(map(of_bytes, parts)):
+        return key
+    if any(part.ndim for part in parts if of_bytes(part)):
+        warnings.warn(
+            "an index of type uint8 is a mask, as it is for PyTorch: make it one with `.bool()`, "
+            "or positions with `.long()`",
+            stacklevel=5,
+        )
+    found = [
+        part if not of_bytes(part)
+        else run(to, (part,), {"dtype": BOOL}) if isinstance(part, Tensor)
+        else part.astype(BOOL)
+        for part in parts
+    ]  # fmt: skip
+    return tuple(found) if isinstance(key, tuple) else found[0]
 
 
 def _apart(parts: list[Any], kinds: tuple[str, ...]) -> bool:

@@ -184,3 +184,54 @@ def test_under_a_transform_an_array_of_numpys_without_dimensions_makes_a_copy(tg
 
     x = np.arange(4.0).reshape(2, 2)
     np.testing.assert_array_equal(tg.jvp(f, (x,), (x,))[0], f(x))
+
+
+BYTES = {
+    "tensor": lambda tg, values: tg.tensor(values, dtype=tg.uint8),
+    "array": lambda tg, values: np.array(values, np.uint8),
+}
+
+
+@pytest.mark.parametrize("made", BYTES.values(), ids=BYTES)
+def test_an_index_of_bytes_is_a_mask(tg, made):
+    x, y = tg.arange(3.0), tg.arange(6.0).reshape(2, 3)
+    mask = made(tg, [1, 0, 2])
+    for read, expected in (
+        (lambda: x[mask], [0.0, 2.0]),
+        (lambda: y[0, mask], [0.0, 2.0]),
+        (lambda: y[:, mask], [[0.0, 2.0], [3.0, 5.0]]),
+        (lambda: y[made(tg, [0, 1]), tg.tensor([2])], [5.0]),
+    ):
+        with pytest.warns(UserWarning, match="uint8"):
+            assert read().tolist() == expected
+    with pytest.warns(UserWarning, match="uint8"), pytest.raises(IndexError, match="mask"):
+        x[made(tg, [1, 0])]
+
+
+def test_a_byte_is_a_mask_of_no_dimensions(tg):
+    x = tg.arange(3.0)
+    assert x[tg.tensor(1, dtype=tg.uint8)].tolist() == [[0.0, 1.0, 2.0]]
+    assert x[tg.tensor(0, dtype=tg.uint8)].shape == (0, 3)
+    assert x[np.uint8(1)].item() == 1.0
+
+
+def test_writing_where_bytes_hold(tg):
+    x = tg.zeros(3)
+    mask = tg.tensor([1, 0, 1], dtype=tg.uint8)
+    with pytest.warns(UserWarning, match="uint8"):
+        x[mask] = tg.tensor([5.0, 6.0])
+    assert x.tolist() == [5.0, 0.0, 6.0]
+    with pytest.warns(UserWarning, match="uint8"):
+        x.index_put_((mask,), tg.tensor([1.0, 1.0]), accumulate=True)
+    assert x.tolist() == [6.0, 0.0, 7.0]
+
+
+@pytest.mark.tapegrad_only("transforms of functions of arrays are tapegrad's")
+def test_for_a_function_of_arrays_bytes_are_positions(tg):
+    index = np.array([1, 0, 1], np.uint8)
+    expected = np.array([1.0, 2.0, 0.0])
+    assert np.array_equal(tg.grad(lambda x: x[index].sum())(np.ones(3)), expected)
+    assert np.array_equal(tg.jit(lambda x: x[index])(np.arange(3.0)), [1.0, 0.0, 1.0])
+    with pytest.warns(UserWarning, match="uint8"):
+        g = tg.func.grad(lambda x: x[tg.tensor(index)].sum())(tg.ones(3))
+    assert g.tolist() == [1.0, 0.0, 1.0]
