@@ -10,12 +10,14 @@ from __future__ import annotations
 from typing import Any
 
 from tapegrad.absent import missing
+from tapegrad.dtypes import int64
 from tapegrad.fast import binary
 from tapegrad.functions.arguments import ordered, same_and_large
 from tapegrad.functions.arithmetic import relu as _relu
 from tapegrad.functions.arithmetic import sigmoid, softplus, square, sub
 from tapegrad.functions.arithmetic import tanh as tanh
 from tapegrad.functions.compositions import threshold as threshold
+from tapegrad.functions.creation import arange
 from tapegrad.functions.indexing import gather
 from tapegrad.functions.products import matmul
 from tapegrad.functions.reductions import log_softmax, mean, softmax, sum
@@ -23,11 +25,12 @@ from tapegrad.functions.tiling import pad
 from tapegrad.ops import elementwise as e
 from tapegrad.ops import reduce as r
 from tapegrad.record import run
+from tapegrad.specimen import everything
 from tapegrad.tensor import Tensor
 
 __all__ = [
     "binary_cross_entropy_with_logits", "cross_entropy", "linear", "log_softmax", "mse_loss",
-    "nll_loss", "pad", "relu", "sigmoid", "softmax", "softplus", "tanh", "threshold",
+    "nll_loss", "one_hot", "pad", "relu", "sigmoid", "softmax", "softplus", "tanh", "threshold",
 ]  # fmt: skip
 
 
@@ -109,6 +112,29 @@ def binary_cross_entropy_with_logits(
         losses if weight is None else losses * weight, reduction,
         "binary_cross_entropy_with_logits",
     )  # fmt: skip
+
+
+def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
+    """For each class, a vector that is one there and zero elsewhere, along a new last dimension.
+
+    Without `num_classes` there are as many as the greatest class says.
+
+    >>> import tapegrad as tg
+    >>> tg.nn.functional.one_hot(tg.tensor([2, 0]), 3)
+    tensor([[0, 0, 1],
+            [1, 0, 0]])
+    """
+    if tensor.dtype is not int64:
+        raise RuntimeError(f"`one_hot` takes classes of type int64, got {tensor.dtype}")
+    classes = everything(tensor._a)
+    if num_classes < 0 and classes.size:
+        num_classes = int(classes.max()) + 1
+    if num_classes < 1 or (classes.size and not 0 <= classes.min() <= classes.max() < num_classes):
+        raise RuntimeError(
+            f"`one_hot`: the classes must be numbers from 0 to {max(num_classes, 1) - 1}, as "
+            f"num_classes={num_classes} says"
+        )
+    return (tensor.unsqueeze(-1) == arange(num_classes)).long()
 
 
 def nll_loss(input: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:

@@ -62,3 +62,23 @@ def test_bad_targets_are_refused(tg):
         F.nll_loss(tg.zeros(2, 3), tg.zeros(2))
     with pytest.raises(ValueError, match="some"):
         F.cross_entropy(tg.zeros(2, 3), tg.tensor([0, 1]), reduction="some")
+
+
+def test_one_hot(tg):
+    one_hot = tg.nn.functional.one_hot
+    k = tg.tensor([[2, 0]])
+    assert one_hot(k, 4).tolist() == [[[0, 0, 1, 0], [1, 0, 0, 0]]]
+    assert one_hot(k).shape == (1, 2, 3)
+    assert one_hot(k).dtype == tg.int64
+    assert one_hot(tg.tensor(1), 2).tolist() == [0, 1]
+    vmap = getattr(tg, "vmap", None) or tg.func.vmap
+    assert vmap(lambda k: one_hot(k, 3))(k[0]).tolist() == one_hot(k[0], 3).tolist()
+
+
+def test_one_hot_refuses_other_classes(tg):
+    one_hot = tg.nn.functional.one_hot
+    for classes, count in (([3, -1], 4), ([3, 1], 3), ([], -1)):
+        with pytest.raises(RuntimeError, match="(?i)class"):
+            one_hot(tg.tensor(classes, dtype=tg.int64), count)
+    with pytest.raises(RuntimeError):
+        one_hot(tg.tensor([1.0]), 2)
