@@ -29,7 +29,7 @@ INSTEAD: dict[str, str] = {
     **dict.fromkeys(("channels_last*", "contiguous_format", "preserve_format", "layout"), _SPARSE),
     **dict.fromkeys(("compile", "jit_script", "fx", "script"), _COMPILED),
     **dict.fromkeys(("FloatTensor", "DoubleTensor", "LongTensor", "IntTensor"), _CONSTRUCTORS),
-    **dict.fromkeys(("BoolTensor", "ByteTensor", "HalfTensor", "Variable"), _CONSTRUCTORS),
+    **dict.fromkeys(("BoolTensor", "ByteTensor", "HalfTensor"), _CONSTRUCTORS),
     **dict.fromkeys(("resize_", "resize_as_", "set_", "storage", "share_memory_"), _MEMORY),
     **dict.fromkeys(("bfloat16", "chalf"), "NumPy has no such type: use float32, or float16"),
     "dropout*": "multiply by a mask, `tapegrad.bernoulli(...)`",

@@ -22,6 +22,7 @@ from tapegrad.autograd.hooks import (
     retain_grad,
     retains_grad,
 )
+from tapegrad.autograd.variable import Variable
 from tapegrad.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Function",
     "GradcheckError",
+    "Variable",
     "backward",
     "detect_anomaly",
     "enable_grad",
