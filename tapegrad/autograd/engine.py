@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, cast
 
@@ -45,7 +46,8 @@ def backward(
     tensors : the roots; several share one sweep.
     grad_tensors : their weights (the vector of the vector-Jacobian product); a scalar needs none.
     retain_graph : keep the saved values for another sweep; by default only with `create_graph`.
-    create_graph : record the sweep itself, for higher derivatives.
+    create_graph : record the sweep itself, for higher derivatives. A leaf and its gradient then
+        hold each other until `grad` is set to None: `grad`, the function, is to be preferred.
     inputs : add gradients to these only.
 
     >>> import tapegrad as tg
@@ -67,6 +69,12 @@ def backward(
             if ending:
                 end_sweep(sweep.tape)
             return
+    if create_graph:
+        warnings.warn(
+            "Using backward() with create_graph=True lets each leaf and its gradient hold each "
+            "other: use `autograd.grad`, or set `grad` to None afterwards",
+            stacklevel=3,
+        )
     roots = _sequence(tensors, "tensors")
     chosen = None
     if inputs is not None:

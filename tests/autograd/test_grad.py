@@ -329,3 +329,12 @@ def test_empty_inputs_are_refused(tg, leaf):
     x = leaf(3.0)
     with pytest.raises((RuntimeError, ValueError)):
         tg.autograd.grad(x * x, [])
+
+
+def test_backward_that_is_recorded_warns_of_what_it_holds(tg, leaf):
+    x = leaf([1.0, 2.0])
+    with pytest.warns(UserWarning, match="create_graph=True"):
+        (x * x).sum().backward(create_graph=True)
+    assert x.grad.requires_grad
+    x.grad = None
+    tg.autograd.grad((x * x).sum(), x, create_graph=True)  # without a warning
