@@ -62,7 +62,13 @@ def _add_array(part: Any, plan: list[Any], arrays: list[Tensor]) -> int:
     if isinstance(part, Tensor):
         array = part._a
     elif isinstance(part, (list, tuple, range, np.ndarray)):
-        array = part if isinstance(part, np.ndarray) else np.asarray(part)
+        try:
+            array = part if isinstance(part, np.ndarray) else np.asarray(part)
+        except ValueError:
+            raise IndexError(
+                f"a {type(part).__name__} as an index is one array of integers: an index for each "
+                "dimension is a tuple"
+            ) from None
         if array.size == 0 and array.dtype.kind == "f":
             array = array.astype(np.int64)
     else:

@@ -80,3 +80,16 @@ def test_a_truth_value_is_no_index_array():
         tg.index_put(tg.zeros(3), (tg.tensor(True),), tg.tensor(1.0))
     with pytest.raises(IndexError, match="too many indices"):
         tg.zeros(3)[True, 0, 0]
+
+
+def test_a_list_is_one_array_of_an_index(tg):
+    x = tg.zeros(3, 4)
+    assert x[[0, 2]].shape == (2, 4)
+    assert x[(slice(None), [0, 2])].shape == (3, 2)
+
+
+@pytest.mark.tapegrad_only("PyTorch takes such a list for a tuple, and says that it will not")
+def test_a_list_of_indices_is_refused(tg):
+    for key in ([slice(None), [0, 2]], [[0, 1], [2]]):
+        with pytest.raises(IndexError, match="tuple"):
+            tg.zeros(3, 4)[key]
