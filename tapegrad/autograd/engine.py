@@ -93,6 +93,7 @@ def backward(
         sweep, direct = _prepare(roots, weights, recorded=create_graph, retain=retain)
         if chosen is not None:
             _aim(sweep, chosen, direct, strict=False)
+            sweep.accumulates = True
         sweep.run()
         if chosen is None:
             found = _leaf_gradients(sweep, direct, create_graph)

@@ -127,19 +127,28 @@ def _inputs(tape: Tape, index: int, wanted: Wanted, recorded: bool, grads: Grads
     return found
 
 
+def prehooked(
+    hooks: Hooks, tape: Tape, index: int, g: Any, recorded: bool, scratch: dict[int, Any]
+) -> Grads:
+    """The adjoints of a record's results, after its prehooks."""
+    several = scratch.pop(tape.tokens[index], None)
+    held = {0: g} if several is None else several
+    grads: Grads = tuple([
+        _tensor(held.get(j), recorded) for j in range(len(_outputs(tape, index)))
+    ])  # fmt: skip
+    for hook in tuple(hooks.before.values()):
+        changed = hook(grads)
+        if changed is not None:
+            grads = _checked(changed, grads, "a prehook")
+    return grads
+
+
 def stepped(
     hooks: Hooks, tape: Tape, index: int, g: Any, wanted: Wanted, recorded: bool,
     scratch: dict[int, Any],
 ) -> Iterator[tuple[int, Any]]:  # fmt: skip
     """`contributions` of a record on which there are hooks of its own."""
-    outputs = _outputs(tape, index)
-    several = scratch.pop(tape.tokens[index], None)
-    held = {0: g} if several is None else several
-    grads: Grads = tuple([_tensor(held.get(j), recorded) for j in range(len(outputs))])
-    for hook in tuple(hooks.before.values()):
-        changed = hook(grads)
-        if changed is not None:
-            grads = _checked(changed, grads, "a prehook")
+    grads = prehooked(hooks, tape, index, g, recorded, scratch)
     found = _inputs(tape, index, wanted, recorded, grads)
     handed: Grads = tuple([_tensor(v, recorded) for v in found])
     for hook in tuple(hooks.after.values()):

@@ -17,7 +17,7 @@ from tapegrad import fast, storage
 from tapegrad.autograd import anomaly, large, matrix, slow
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.autograd.hooks import end_sweep, run_hooks
-from tapegrad.autograd.node_hooks import stepped
+from tapegrad.autograd.node_hooks import prehooked, stepped
 from tapegrad.autograd.pullback import contributions, spec_at, unpack
 from tapegrad.kernels import layout
 from tapegrad.kernels.layout import (
@@ -78,6 +78,7 @@ class Sweep:
 
     targets: list[int] | None = None  # codes; None: every leaf
     strict = 0  # so many of the targets must be reached
+    accumulates = False  # into `inputs` of `backward`, whose prehooks hear of it
     since = 0  # a position below which nothing leads to a target; 0: not known
     need: Any = None  # the marks of records, one byte each; None: all are needed
     leaf_need: Any = None
@@ -357,6 +358,8 @@ class Sweep:
         if need & NEED_CAPTURE:
             self.captured[index] = g
         if not need & NEED_INSIDE:
+            if own is not None and self.accumulates:
+                prehooked(own, tape, index, g, self.recorded, self.scratch)
             return
         entry = tape.keep[index]
         if word & PACKED:  # unpacked once, however many ways to do the record look at its values

@@ -282,3 +282,22 @@ def test_no_zeros_are_made_for_an_edge(tg):
     assert unused.tolist() == [0.0, 0.0]
     with pytest.raises(RuntimeError, match="GradientEdge"):
         tg.autograd.grad(out, (x, edge), materialize_grads=True)
+
+
+def test_prehooks_hear_of_what_backward_accumulates(tg):
+    x = tg.tensor(1.0, requires_grad=True)
+    y = x.clone()
+    told = []
+    y.grad_fn.register_prehook(lambda gs: told.append("record") or tuple(2 * g for g in gs))
+    y.register_hook(lambda g: told.append("tensor") or 3 * g)
+    (y * 1).backward(inputs=(y,), retain_graph=True)
+    assert told == ["tensor", "record"]
+    assert y.grad.item() == 3.0
+    told.clear()
+    (g,) = tg.autograd.grad(y * 1, y, retain_graph=True)
+    assert told == ["tensor"]
+    assert g.item() == 3.0
+    told.clear()
+    (y * 1).backward()
+    assert told == ["tensor", "record"]
+    assert x.grad.item() == 6.0
