@@ -284,7 +284,7 @@ def check_view(name: str, target: Tensor, tape: Tape, listening: bool) -> None:
             f"`{name}`: this view was made under `no_grad` and is changed where gradients are "
             "recorded; make the view where it is used, or `clone()` it"
         )
-    if base._pos < 0:
+    if base._pos < 0 or (base._pos == 0 and target._pos > 0):  # of a view that was made a leaf
         raise RuntimeError(
             f"`{name}`: a view of a leaf that requires grad (shape {base._a.shape}) cannot be "
             "changed by an in-place operation; use `no_grad()`, or work on a `clone()`"

@@ -94,8 +94,6 @@ def run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
             note_line(tape, token)
     else:
         t = fresh(result)
-        if tape.inference:
-            return t
     if op.view and isinstance(args[0], Tensor) and storage.root(result) is storage.root(given[0]):
         _attach_view(t, args[0], op, params, tape)
     return t
@@ -122,8 +120,10 @@ def resolve(t: Tensor, tape: Tape) -> None:
         raise ended(t)
     if type(home) is View and (home.tape is tape or t._pos <= 0):
         base = home.base
-        if base is None or home.frozen or base._pos == home.stamp:
+        if base is None or base._pos == home.stamp or (home.frozen and not tape.mode):
             return
+        if home.frozen:
+            regenerate(t, home)
     position = place(t)
     home = t._home
     owner = home.tape if isinstance(home, View) else home
@@ -374,6 +374,7 @@ def _attach_view(t: Tensor, parent: Tensor, op: Op, params: dict[str, Any], tape
         t._home = View(None, (), tape, frozen=above.frozen)
     else:
         t._home = View(above.base, above.chain + step, tape, frozen=frozen or above.frozen)
+        t._home.several = above.several
 
 
 @regenerating
@@ -381,6 +382,14 @@ def regenerate(t: Tensor, home: View) -> None:
     """Give a view the place that follows from its base's new one."""
     base = home.base
     assert base is not None
+    if home.frozen:
+        if home.stamp != base._pos > 0:
+            raise RuntimeError(
+                f"this Tensor of shape {t._a.shape} is a view that was made under `no_grad`, and "
+                "an in-place operation that is recorded has changed its base since: make the view "
+                "where it is used, or `clone()` it"
+            )
+        return
     if type(base) is not Tensor:
         t._follow(home)
         return

@@ -259,7 +259,6 @@ class Tensor(Operations):
         return [n for n in super().__dir__() if n not in Tensor.__slots__ or hasattr(self, n)]
 
     def __repr__(self) -> str:
-        note = ""
         if self.is_leaf:
             note = ", requires_grad=True" if self.requires_grad else ""
         else:
@@ -320,8 +319,9 @@ class Tensor(Operations):
     @property
     def grad_fn(self) -> GradFn | None:
         """The record that made this Tensor, or None for a leaf."""
-        position = place(self)
-        tape = self.tape
+        if isinstance(self._home, View) and self._home.frozen == NO_GRAD:
+            regenerate(self, self._home)  # which raises where that is not known
+        position, tape = place(self), self.tape
         return node(tape, position) if position > 0 and tape is not None else None
 
     @property

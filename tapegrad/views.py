@@ -235,6 +235,7 @@ def separate(t: Tensor, tape: Tape) -> Tensor:
 def _above(view: View, above: View, step: Chain, p: int, tape: Tape) -> None:
     """Fill in a view of a view."""
     base = above.base
+    view.several = above.several
     if base is None:
         view.base, view.chain, view.stamp, view.frozen = None, (), 0, above.frozen
         return

@@ -338,3 +338,50 @@ def test_a_view_keeps_its_history_when_its_base_is_detached(tg, leaf):
     if not leaf:
         (loss + other.sum()).backward()
         assert x.grad.tolist() == [8.0, 16.0, 2.0]
+
+
+@pytest.mark.parametrize("step", [lambda v: v.view_as(v), lambda v: v[...], lambda v: v.view(1)])
+def test_a_view_of_one_of_several_is_not_changed_in_place_either(tg, step):
+    x = tg.ones(3, requires_grad=True)
+    pieces = (x * 1).split(1)
+    with pytest.raises(RuntimeError, match="view"):
+        step(pieces[0]).mul_(2)
+    pieces = tg.ones(3).split(1)
+    step(pieces[0]).mul_(2)
+    assert [p.item() for p in pieces] == [2.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_a_view_of_a_view_that_became_a_leaf_is_not_changed_in_place(tg, recorded):
+    with tg.set_grad_enabled(recorded):
+        leaf = tg.zeros(2).view(2)
+    leaf.requires_grad_()
+    view = leaf.view(2)
+    with pytest.raises(RuntimeError, match="view"):
+        view.mul_(2)
+    view.sum().backward()
+    assert leaf.is_leaf
+    assert leaf.grad.tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("mode", ["no_grad", "inference_mode"])
+def test_a_view_made_in_a_mode_does_not_follow_a_recorded_change(tg, mode):
+    base = tg.ones(2, requires_grad=True) * 1
+    with getattr(tg, mode)():
+        view = base[:1]
+    assert view.grad_fn is None
+    base.mul_(tg.tensor([2.0, 3.0]))
+    for use in (lambda: view.grad_fn, lambda: (view * base).sum()):
+        with pytest.raises(RuntimeError, match="view"):
+            use()
+    with tg.no_grad():
+        assert (view * 2).tolist() == [4.0]
+
+
+def test_a_view_of_a_leaf_made_in_a_mode_stays_usable(tg):
+    leaf = tg.ones(2, requires_grad=True)
+    with tg.no_grad():
+        view = leaf[:1]
+        leaf.mul_(2)
+    leaf.requires_grad_(False)
+    assert (view * tg.ones(1)).tolist() == [2.0]

@@ -20,7 +20,7 @@ from tapegrad.road.sights import Known
 from tapegrad.shapes import shapes
 from tapegrad.size import Size
 from tapegrad.tape import DTYPE_BITS, NARROW, SAVES, Tape, current
-from tapegrad.tensor import F4, F8, INFERENCE, NO_GRAD, SHORT, Tensor, View, wrap
+from tapegrad.tensor import F4, F8, NO_GRAD, SHORT, Tensor, View, wrap
 
 _C = {
     "GET_STATE": "PyThreadState_Get", "GET_ID": "PyThreadState_GetID",
@@ -268,7 +268,7 @@ class Frame:
             "CURRENT": current, "TAPE_NAME": _TAPE,
             "TRUE": True, "NO_GRAD": NO_GRAD, "NO_STEPS": (), "TUPLE": tuple, "SIZE": Size,
             "LIST": list, "SLICE": slice, "DOTS": ..., "SHOWN": views.shown,
-            "INFERENCE_MODE": INFERENCE, "WIDE_INT": np.int64,
+            "WIDE_INT": np.int64,
             "LEARN_VIEW": self.sights.learn, "I8": np.dtype(np.int64),
             "CONSTANTS": fast.constants, "NARROW_CONSTANTS": fast.narrow_constants,
             "NARROW_CONSTANT": fast.narrow_constant, "F8": F8, "F4": F4,

@@ -339,15 +339,24 @@ def test_a_view_made_in_inference_mode_cannot_be_changed_where_it_would_be_recor
         v.mul_(2)
 
 
-@pytest.mark.tapegrad_only("PyTorch marks no view of a Tensor that was made before")
-def test_a_view_made_in_inference_mode_is_marked(tg):
-    ordinary = tg.ones(2)
+@pytest.mark.parametrize("records", [False, True])
+def test_a_view_made_in_inference_mode_is_what_it_shows(tg, records):
+    ordinary = tg.ones(2, requires_grad=records) * 1
     with tg.inference_mode():
-        views = [ordinary[:1], ordinary.view(2, 1), *ordinary.unbind()]
-    for v in views:
+        made = tg.ones(2)
+        views = [t for x in (ordinary, made) for t in (x[:1], x.view(2, 1), *x.unbind())]
+        assert (ordinary * 1).is_inference()
+    for v in views[:4]:
+        assert not v.is_inference()
+        assert v._base is ordinary
+    for v in views[4:]:
         assert v.is_inference()
-        with pytest.raises(RuntimeError, match="inference"):
-            v.add_(1)
+    for change in (lambda v: v.add_(2), lambda v: v.transpose_(0, 1)):
+        if records:
+            with pytest.raises(RuntimeError, match="view"):
+                change(views[1])
+        else:
+            change(views[1])
 
 
 def test_a_tensor_made_in_inference_mode_may_require_grad(tg):

@@ -13,7 +13,7 @@ counted in words.
     TENSOR, VIEW, FLOAT, INT, NONE, FALSE, NO_TEXT, ZERO, NARROW_ZERO, CURRENT, TAPE_NAME,
     CONSTANTS, NARROW_CONSTANTS, CONSTANT, NARROW_CONSTANT, F8, F4, I8, BOOL, ARRAY, NO_NUMBER,
     CHANGED, LEARN_PAIR, LEARN_PRODUCT, LEARN_TOTAL,
-    TRUE, NO_GRAD, INFERENCE_MODE, NO_STEPS, TUPLE, SIZE, LIST, SLICE, DOTS, WIDE_INT, SHOWN,
+    TRUE, NO_GRAD, NO_STEPS, TUPLE, SIZE, LIST, SLICE, DOTS, WIDE_INT, SHOWN,
     LEARN_VIEW, LEARN_LARGE, SHAPE_NUMBERS, MAKE_ROOM, SAY_EXCEPTIONS, OPEN_LARGE, PULL, SHAPE_LIST,
     # the slots of Tensors, of views and of tapes
     T_ARRAY, T_POS, T_SHAPE, T_HOME, T_GRAD, T_EXTRA,
@@ -28,7 +28,7 @@ counted in words.
     # where the address of the numbers of elements of all shapes does
     WIDE_CALL, LARGE, THREADS, SIZES_AT,
     FRAME_SIZE,
-) = range(128)  # fmt: skip
+) = range(127)  # fmt: skip
 
 # A row of the table ROWS, by the code of an operation: its word; which values the formulas of the
 # first input read, of the second, and of the third (bits: the operands, the result); how many

@@ -18,7 +18,6 @@ from tapegrad.kernels.road.frame import (
     HELD,
     I8,
     INCREF,
-    INFERENCE_MODE,
     JOINED,
     LEARN_VIEW,
     LEVELS,
@@ -93,7 +92,7 @@ def is_current(frame, tape, thing, place):
     if view[frame[V_TAPE]] != tape and place > 0:
         return 0
     base = view[frame[V_BASE]]
-    if base == frame[NONE] or view[frame[V_FROZEN]] != frame[NO_TEXT]:
+    if base == frame[NONE]:
         return 1
     return 1 if i8(base)[frame[T_POS]] == view[frame[V_STAMP]] else 0
 
@@ -108,8 +107,6 @@ def stand(frame, tape, view, thing, above, place, mode, way_at):
     slots = i8(view)
     frozen = frame[NO_TEXT] if above == 0 else i8(above)[frame[V_FROZEN]]
     base = thing if above == 0 else i8(above)[frame[V_BASE]]
-    if mode == INFERRING:
-        base, frozen = frame[NONE], frame[INFERENCE_MODE]
     put(frame, view, frame[V_TAPE], tape)
     put(frame, view, frame[V_BASE], base)
     if base == frame[NONE]:
@@ -177,7 +174,8 @@ def view_of(frame, tape, thing, whole, place, mode, several, seen_at, way_at):
         i8(tensor)[frame[T_HOME]] = view
         home = i8(thing)[frame[T_HOME]]
         above = home if home != tape and home != frame[NONE] else 0
-        put(frame, view, frame[V_SEVERAL], frame[TRUE] if several else frame[FALSE])
+        together = frame[FALSE] if above == 0 else i8(above)[frame[V_SEVERAL]]
+        put(frame, view, frame[V_SEVERAL], frame[TRUE] if several else together)
         if stand(frame, tape, view, thing, above, place, mode, address(way)) != 0:
             array = array_seen(frame, whole, seen_at)
             if array != 0:
