@@ -77,20 +77,26 @@ class GradFn:
         return tuple(found)
 
     def __getattr__(self, name: str) -> Any:
-        """What `ctx` of a Function has (`saved_tensors`, and whatever `forward` set there)."""
+        """What `ctx` of a Function has, and what an elementwise operation saved (`_saved_self`)."""
+        if name.startswith("_saved_"):
+            return saved_value(self, name)
         index = -1 if name.startswith("_") else self.tape.index(self.position)
         entry = self.tape.keep[index] if index >= 0 and self.variable is None else None
         context = getattr(entry, "context", None)
         if context is not None:
             return getattr(context, name)
         if name == "saved_tensors" and (index < 0 or self.tape.words()[index, WORD] & SPENT):
-            raise RuntimeError(
-                f"`saved_tensors` of {self!r}: a sweep has released them (as for backward a second "
-                "time); pass `retain_graph=True` to the sweep"
-            )
+            raise self.released(name)
         raise AttributeError(
             f"{self!r} has no attribute `{name}`: that of a Function has those of its `ctx`, until "
             "a sweep has released it"
+        )
+
+    def released(self, name: str) -> RuntimeError:
+        """The error for saved values that are gone."""
+        return RuntimeError(
+            f"`{name}` of {self!r}: a sweep has released them (as for backward a second time); "
+            "pass `retain_graph=True` to the sweep"
         )
 
     def __eq__(self, other: object) -> bool:
@@ -105,6 +111,20 @@ class GradFn:
 
     def __repr__(self) -> str:
         return f"<{self.name()}>"
+
+
+def _not_loaded(node: GradFn, name: str) -> Any:
+    raise AttributeError(f"`{name}` is read by `tapegrad.autograd`, which is not imported")
+
+
+saved_value = _not_loaded
+
+
+def reading_saved(function: Any) -> Any:
+    """Say how saved values are read: above this module's knowledge."""
+    global saved_value
+    saved_value = function
+    return function
 
 
 _types: dict[str, type[GradFn]] = {}

@@ -54,3 +54,34 @@ def test_a_released_one_keeps_nothing(tg, leaf):
     y.backward(tg.ones(1))
     with pytest.raises((RuntimeError, AttributeError), match=r"second time|released"):
         _ = y.grad_fn.saved_tensors
+
+
+def test_what_an_elementwise_operation_saved(tg):
+    a, b = (tg.tensor(v, requires_grad=True) for v in ([1.0, 2.0], [3.0, 4.0]))
+    product = (a * b).grad_fn
+    assert product._saved_self is a
+    assert product._saved_other is b
+    y = a.exp()
+    assert y.grad_fn._saved_result.tolist() == y.tolist()
+    assert y.grad_fn._saved_result.grad_fn == y.grad_fn
+    found = y.grad_fn._saved_result
+    with tg.no_grad():
+        y += 1
+    assert found._version == y._version == 1
+    assert found.tolist() == y.tolist()
+    assert (y * b).grad_fn._saved_self.tolist() == y.tolist()
+    assert (a * 3.0).grad_fn._saved_other.item() == 3.0
+    for node, name in ((product, "_saved_result"), (a.sum().grad_fn, "_saved_self")):
+        with pytest.raises(AttributeError, match="_saved"):
+            getattr(node, name)
+
+
+def test_saved_values_that_were_released_or_went_through_hooks(tg):
+    a = tg.tensor([1.0, 2.0], requires_grad=True)
+    y = a * a
+    y.sum().backward()
+    with pytest.raises(RuntimeError):
+        _ = y.grad_fn._saved_self
+    with tg.autograd.graph.saved_tensors_hooks(lambda t: 2 * t, lambda t: t):
+        y = a * a
+    assert y.grad_fn._saved_other.tolist() == [2.0, 4.0]

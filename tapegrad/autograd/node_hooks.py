@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.autograd.hooks import Handle, Hooks, at_record, next_key, run_functions
-from tapegrad.autograd.pullback import Wanted, contributions, spec_at
-from tapegrad.nodes import GradFn, leaf_node, output_of
+from tapegrad.autograd.pullback import Saved, Wanted, contributions, spec_at
+from tapegrad.nodes import GradFn, leaf_node, output_of, reading_saved
+from tapegrad.ops.core import ELEMENTWISE
 from tapegrad.tape import HOOKED, SPENT, WORD, Tape, current
-from tapegrad.tensor import Tensor, noted, placed, wrap
+from tapegrad.tensor import Tensor, noted, placed, tensor_of, wrap
 
 Grads = tuple[Tensor | None, ...]
 
@@ -95,6 +96,37 @@ def call(self: GradFn, *grads: Tensor | None) -> Any:
     found = _inputs(tape, index, lambda code: True, recorded, grads)
     handed = tuple([v if v is None or recorded else wrap(v) for v in found])
     return handed[0] if len(handed) == 1 else handed
+
+
+# Operands of elementwise operations by the names that PyTorch gives what is saved of them.
+_OPERANDS = {"_saved_self": 0, "_saved_other": 1, "_saved_exponent": 1, "_saved_result": -1}
+
+
+@reading_saved
+def saved_value(node: GradFn, name: str) -> Tensor | None:
+    """What the record of an elementwise operation saved of an operand or the result, or None."""
+    tape, k = node.tape, _OPERANDS.get(name, 9)
+    index = -1 if node.variable is not None else tape.index(node.position)
+    saved = None
+    if index >= 0:
+        if tape.words()[index, WORD] & SPENT:
+            raise node.released(name)
+        saved = Saved(tape, index, True)
+    op = None if saved is None else saved.op
+    if (
+        saved is None or op is None or op.kind is not ELEMENTWISE or k >= len(op.inputs)
+        or not any(row[k] for row in op.saves)
+    ):  # fmt: skip
+        raise AttributeError(
+            f"{node!r} has no attribute `{name}`: that of an elementwise operation has those of "
+            f"{', '.join(f'`{known}`' for known in _OPERANDS)} that its derivative reads"
+        )
+    if saved.entry is None or saved.entry[k] is None:
+        return None
+    value = saved.result() if k < 0 else saved.value(k)
+    code = 0 if k < 0 else saved.codes[k]
+    leaf = tape.leaves[-code - 1] if code < 0 else None
+    return leaf if leaf is not None and leaf._a is value._a else tensor_of(value, name)
 
 
 def _outputs(tape: Tape, index: int) -> tuple[tuple[Any, Any] | None, ...]:
