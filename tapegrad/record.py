@@ -349,6 +349,16 @@ class Packed:
         return found._a
 
 
+class Trace(str):
+    """Lines of the user's program; `outer` says of the record whose derivative was computed there.
+
+    That of the record that a sweep is at stands in `Tape.traces` at 0, which is no position.
+    """
+
+    name = ""
+    outer: Trace | None = None
+
+
 def note_line(tape: Tape, position: int) -> None:
     """Remember, for anomaly detection, where in the user's program a record was made."""
     import traceback
@@ -358,7 +368,8 @@ def note_line(tape: Tape, position: int) -> None:
         frame = frame.f_back
     line = "".join(traceback.format_stack(frame)) if frame is not None else ""
     # A number of its own: the object in the tape says by its references who holds a record.
-    tape.traces[position - 1 + 1] = line
+    trace = tape.traces[position - 1 + 1] = Trace(line)
+    trace.outer = tape.traces.get(0) or None  # type: ignore[assignment]
 
 
 # -- views ---------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ import numpy as np
 
 from tapegrad.autograd.pullback import contributions, spec_at
 from tapegrad.nodes import grad_name
+from tapegrad.record import Trace
 from tapegrad.tape import Tape, current
 from tapegrad.tensor import Tensor
 
@@ -127,19 +128,33 @@ def look_behind_zeros(tape: Tape, index: int, g: Any, wanted: Callable[[int], bo
         )  # fmt: skip
 
 
-def point_out(tape: Tape, index: int) -> None:
-    """Warn that a record raised, and say where it was made; the error itself goes on."""
+def trace_of(tape: Tape, index: int) -> Trace:
+    """Where a record was made, and by which record's derivative."""
     position = tape.tokens[index]
     trace = tape.traces.get(position)
-    where = (
+    found = Trace(
         "No forward pass information: it was recorded outside of anomaly detection"
         if trace is None
         else f"It was recorded here:\n{trace}"
     )
-    try:
-        warnings.warn(f"Error detected in {grad_name(tape, position)}. {where}", stacklevel=2)
-    except Warning as warning:  # which would hide the error
-        print(warning, file=sys.stderr)
+    found.name, found.outer = grad_name(tape, position), getattr(trace, "outer", None)
+    return found
+
+
+def point_out(tape: Tape, index: int) -> None:
+    """Warn that a record raised, and say where it was made; the error itself goes on.
+
+    One that the derivative of another has made is followed by that.
+    """
+    trace: Any = trace_of(tape, index)
+    text = f"Error detected in {trace.name}. {trace}"
+    while trace:
+        try:
+            warnings.warn(text, stacklevel=2)
+        except Warning as warning:  # which would hide the error
+            print(warning, file=sys.stderr)
+        trace = trace.outer
+        text = f"That was in the derivative of {getattr(trace, 'name', '')}. {trace}"
 
 
 def _arrays(adjoint: Any) -> Iterator[np.ndarray]:

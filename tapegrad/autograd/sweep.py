@@ -7,7 +7,7 @@ itself recorded every record is done in Python, on Tensors.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +71,9 @@ NOT_USED = (
     "one of the `inputs` of `grad` appears to not have been used in the graph; "
     "pass `allow_unused=True` to get None for it"
 )
+
+
+OURS = 3  # references to an array that a rule has made: two of local names, one of the call's
 
 
 class Sweep:
@@ -233,14 +236,19 @@ class Sweep:
                 self.need, self.leaf_need = np.array(self.need), np.array(self.leaf_need)
         self._check_versions(reach)
         self.values.update(self.seeds)
-        index = 0
+        index, outer = 0, tape.traces.get(0, "")
         try:
             for index in (self.low + np.flatnonzero(reach))[::-1].tolist():
+                if tape.anomaly is not None:
+                    tape.traces[0] = anomaly.trace_of(tape, index)
                 self._step(index)
         except Exception:
             if tape.anomaly is not None:
                 anomaly.point_out(tape, index)
             raise
+        finally:
+            if tape.anomaly is not None:
+                tape.traces[0] = outer
         if not self.retain:  # the records that only delivered keep what they saved
             swept = reach if self.need is None else reach & (self.need & NEED_INSIDE)
             tape.release(self.low + np.flatnonzero(swept))
@@ -386,6 +394,7 @@ class Sweep:
             found = stepped(hooks, tape, index, g, self._wanted, self.recorded, self.scratch)
         elif own is not None:
             found = own(tape, index, g, self._wanted, self.recorded, self.scratch)
+            g = None  # the user's rule may have handed this array on
         elif not (self.recorded or tape.anomaly) and (  # nobody looks at what kernels hand on
             (word & CODE_MASK == matrix.CODE and matrix.step(self, index, g))
             or large.step(self, index, g)
@@ -400,7 +409,7 @@ class Sweep:
     def _hand_on(self, index: int, found: Iterable[tuple[int, Any]]) -> None:
         """Add to the adjoints of a record's inputs, which are named by their codes."""
         tape = self.tape
-        for code, value in found:
+        for code, value in taken(found) if isinstance(found, list) else found:
             if tape.anomaly:
                 anomaly.look_for_nan(tape, index, value)
             self._add(code if code < 0 else tape.index(code), value)
@@ -429,7 +438,9 @@ class Sweep:
         place = key + work.first if key >= 0 else -key - 1
         cell = work.cells[place]
         if not cell:
-            if found.size <= layout.SMALL:  # the walk may write there
+            if found.size <= layout.SMALL and not (  # the walk may write there
+                found.flags.carray and found.base is None and getrefcount(found) <= OURS
+            ):
                 found = np.array(found, order="C")
             self.values[key] = found  # as `_hold`, which here would take as long again
             work.cells[place] = work.data(found) | 1
@@ -478,6 +489,13 @@ class Sweep:
                 leaf = self.tape.leaves[-code - 1]
                 found.append((code, work.copy(cell, leaf._a, leaf._s)))
         return found
+
+
+def taken(items: list[Any]) -> Iterator[Any]:
+    """The items of a list, which does not hold them any more when they are given."""
+    items.reverse()
+    while items:
+        yield items.pop()
 
 
 def drop(tape: Tape, work: Workspace, top: int) -> None:

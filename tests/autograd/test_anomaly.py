@@ -399,3 +399,26 @@ def test_a_warning_that_raises_does_not_hide_the_error(tg, leaf, capsys):
         with pytest.raises(ValueError, match="broken"):
             y.backward()
     assert "Error detected in BrokenBackward" in capsys.readouterr().err
+
+
+def test_of_what_a_derivative_recorded_it_says_whose_derivative_that_was(tg, leaf):
+    class Outer(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return broken(tg)(g * ctx.saved_tensors[0])
+
+    with Told() as told, tg.autograd.set_detect_anomaly(True):
+        x = leaf([1.0])
+        y = Outer.apply(x * x).sum()
+        (g,) = tg.autograd.grad(y, x, create_graph=True)
+        with pytest.raises(ValueError, match="broken"):
+            g.sum().backward()
+    assert len(told.texts) == 2
+    assert "Error detected in BrokenBackward" in told.texts[0]
+    assert "OuterBackward" in told.texts[1]
+    assert "y = Outer.apply" in told.texts[1]

@@ -324,3 +324,45 @@ def test_setup_context_is_given_defaults_too(tg, method):
     for args, slope in (((x,), 12.0), ((x, 2), 4.0)):
         y = Power.apply(*args)
         assert tg.autograd.grad(y, x)[0].item() == slope
+
+
+def test_a_gradient_that_is_handed_on_is_not_copied(tg):
+    seen = []
+
+    class Add(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx, a, b):
+            return a + b
+
+        @staticmethod
+        def backward(ctx, g):
+            seen.append(g.data_ptr())
+            return g, g
+
+    a, b = (tg.ones(3, 2, requires_grad=True) for _ in range(2))
+    Add.apply(a, b)[1][0].backward()
+    assert a.grad.data_ptr() != b.grad.data_ptr()
+    assert seen[0] in (a.grad.data_ptr(), b.grad.data_ptr())
+    assert a.grad.tolist() == b.grad.tolist() == [[0.0, 0.0], [1.0, 0.0], [0.0, 0.0]]
+
+
+def test_a_gradient_that_somebody_keeps_is_copied(tg):
+    kept = []
+
+    class Id(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx, a):
+            return a * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            kept.append(g)
+            return g
+
+    a = tg.ones(2, requires_grad=True)
+    (Id.apply(a) + a * 2).sum().backward()
+    assert kept[0].tolist() == [1.0, 1.0]
+    assert a.grad.tolist() == [3.0, 3.0]
+    (Id.apply(a)).sum().backward()
+    a.grad.zero_()
+    assert kept[1].tolist() == [1.0, 1.0]
