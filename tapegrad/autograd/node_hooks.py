@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -125,8 +126,11 @@ def saved_value(node: GradFn, name: str) -> Tensor | None:
         return None
     value = saved.result() if k < 0 else saved.value(k)
     code = 0 if k < 0 else saved.codes[k]
-    leaf = tape.leaves[-code - 1] if code < 0 else None
-    return leaf if leaf is not None and leaf._a is value._a else tensor_of(value, name)
+    if not isinstance(value, Tensor):
+        return tensor_of(value, name)
+    # Nothing leads from a record to the Tensor that it read but the garbage collector.
+    holders = [tape.leaves[-code - 1]] if code < 0 else gc.get_referrers(value._pos) if code else ()
+    return next((t for t in holders if type(t) is Tensor and t._a is value._a), value)
 
 
 def _outputs(tape: Tape, index: int) -> tuple[tuple[Any, Any] | None, ...]:
