@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
-import fnmatch
 import importlib
 import io
 import os
@@ -32,6 +31,7 @@ from unittest import mock
 import numpy as np
 import pytest
 import scipy.optimize
+from lists import entries, listed
 
 VERSION = "1.9.1"
 LIST = Path(__file__).with_suffix(".txt")
@@ -288,21 +288,7 @@ def run_example(path: Path) -> tuple[str, str]:
 
 def read(path: Path = LIST) -> dict[str, tuple[str, str]]:
     """Of each entry `kind name | reason` the name: what it says, and why."""
-    found = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        if not line.strip() or line.startswith("#"):
-            continue
-        head, _, reason = line.partition(" | ")
-        kind, _, name = head.strip().partition(" ")
-        if kind not in ("outside", "fails") or not name or not reason.strip():
-            raise ValueError(f"{path}:{number}: expected `outside|fails name | reason`")
-        found[name.strip()] = kind, reason.strip()
-    return found
-
-
-def listed(name: str, rules: dict[str, tuple[str, str]]) -> str | None:
-    """The entry that a test falls under."""
-    return name if name in rules else next((e for e in rules if fnmatch.fnmatchcase(name, e)), None)
+    return {name: (kind, reason) for kind, name, reason in entries(path, ("outside", "fails"))}
 
 
 def judged(

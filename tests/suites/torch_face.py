@@ -14,6 +14,7 @@ import importlib.machinery
 import sys
 import types
 import unittest
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
@@ -167,6 +168,41 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         pass
 
 
+class WeakTensorRef:
+    """A weak reference under the name that PyTorch's tests use."""
+
+    def __init__(self, tensor: Any) -> None:
+        self._held = weakref.ref(tensor)
+
+    def expired(self) -> bool:
+        """Whether the Tensor is gone."""
+        return self._held() is None
+
+
+def hooks_are_enabled() -> bool:
+    """Whether hooks on saved values may be entered."""
+    try:
+        with tapegrad.autograd.graph.save_on_cpu():
+            return True
+    except RuntimeError:
+        return False
+
+
+def delayed_error(message: str, count: int) -> Any:
+    """The function that returns its argument, and whose derivative raises."""
+
+    class Error(tapegrad.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            raise RuntimeError(message)
+
+    return Error.apply
+
+
 def _tree_map(function: Callable[..., Any], tree: Any) -> Any:
     return tapegrad.tree_map(function, tree)
 
@@ -225,6 +261,8 @@ def install(outside: dict[str, str]) -> None:
     for part in ("forward_ad", "functional", "function", "graph", "grad_mode"):
         face(f"torch.autograd.{part}", importlib.import_module(f"tapegrad.autograd.{part}"))
     sys.modules["torch.autograd.forward_ad"].__class__ = Levels
+    face("torch.autograd.gradcheck", importlib.import_module("tapegrad.autograd.gradcheck"))
+    del sys.modules["torch.autograd"].__dict__["gradcheck"]  # the function of that name
     face("torch.nn", tapegrad.nn)
     face("torch.nn.functional", tapegrad.nn.functional)
     face("torch.func", tapegrad.func)
@@ -237,7 +275,11 @@ def install(outside: dict[str, str]) -> None:
         None,
         _debug_only_are_vmap_fallback_warnings_enabled=lambda: False,
         _debug_only_display_vmap_fallback_warnings=lambda on: None,
+        is_grad_enabled=tapegrad.is_grad_enabled,
+        _WeakTensorRef=WeakTensorRef,
     )
+    face("torch._C._autograd", None, _saved_tensors_hooks_is_enabled=hooks_are_enabled)
+    face("torch._C._functions", None, DelayedError=delayed_error)
     face("torch.utils", None)
     face(
         "torch.utils._pytree",
@@ -280,6 +322,9 @@ def install(outside: dict[str, str]) -> None:
                  "custom_op_db.custom_op_db"):  # fmt: skip
         module, _, attribute = name.rpartition(".")
         face(f"torch.testing._internal.{module}", None, **{attribute: []})
+    sys.modules["torch.testing._internal.common_methods_invocations"].__dict__[
+        "mask_not_all_zeros"
+    ] = tt.mask_not_all_zeros
     face("functorch_additional_op_db", None, additional_op_db=[])
 
 

@@ -47,8 +47,8 @@ def _close(actual: Any, expected: Any, rtol: Any, atol: Any, equal_nan: bool, dt
         kinds = [x for x in (a.dtype, b.dtype) if x.name in TOLERANCES]
         pairs = [TOLERANCES[kind.name] for kind in kinds] or [(0.0, 0.0)]
         rtol, atol = max(r for r, _ in pairs), max(t for _, t in pairs)
-    if a.dtype == object or b.dtype == object:
-        return "" if np.array_equal(a, b) else "values"
+    if a.dtype == object or b.dtype == object or (a.dtype.kind in "iub" and b.dtype.kind in "iub"):
+        return "" if np.array_equal(a, b) else f"values {a!r} and {b!r}"
     with np.errstate(all="ignore"):
         same = np.isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
     return "" if same.all() else f"values {a!r} and {b!r}"
@@ -182,6 +182,13 @@ def make_tensor(
         array = array[..., ::2]
     made = tapegrad.from_numpy(np.asarray(array))
     return made.requires_grad_() if requires_grad else made
+
+
+def mask_not_all_zeros(shape: Any) -> Tensor:
+    """A random mask that holds somewhere."""
+    mask = np.random.rand(*shape) < 0.5
+    mask.flat[0] |= not mask.any()
+    return tapegrad.from_numpy(mask)
 
 
 # -- parameters --------------------------------------------------------------------------------
