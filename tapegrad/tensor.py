@@ -349,10 +349,7 @@ class Tensor(Operations):
         """The gradient that backward sweeps have added up here."""
         found = getattr(self, "_grad", None)
         if found is None and place(self) > 0 and noted(self, "retained_by") is None:
-            warnings.warn(
-                "`grad` of a Tensor that is no leaf: sweeps give it none without `retain_grad()`",
-                stacklevel=2,
-            )
+            warnings.warn("`grad` of a non-leaf stays None without `retain_grad()`", stacklevel=2)
         return found
 
     @grad.setter
