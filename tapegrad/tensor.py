@@ -276,10 +276,6 @@ class Tensor(Operations):
     def requires_grad(self, value: bool) -> None:
         self.requires_grad_(value)
 
-    @requires_grad.deleter
-    def requires_grad(self) -> None:
-        raise RuntimeError("`requires_grad` of a Tensor cannot be deleted: set it to False")
-
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Make this leaf one that gradients are collected for (or stop that)."""
         position = place(self)
@@ -386,10 +382,6 @@ class Tensor(Operations):
     def data(self) -> Tensor:
         """The same memory without history and with a version counter of its own."""
         return self._alias(storage.apart(self._a))
-
-    @data.deleter
-    def data(self) -> None:
-        raise RuntimeError("`data` of a Tensor cannot be deleted")
 
     @data.setter
     def data(self, value: Tensor) -> None:

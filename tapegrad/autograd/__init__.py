@@ -80,3 +80,11 @@ for _name, _method in {
     "retains_grad": property(retains_grad),
 }.items():
     setattr(Tensor, _name, _method)
+
+
+def _not_deleted(self: Tensor) -> None:
+    raise RuntimeError("this attribute of a Tensor cannot be deleted")
+
+
+for _name in ("data", "requires_grad"):
+    setattr(Tensor, _name, vars(Tensor)[_name].deleter(_not_deleted))

@@ -13,22 +13,28 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import fast, storage
+from tapegrad import fast
 from tapegrad.autograd.context import Context
 from tapegrad.autograd.grad_mode import no_grad
+from tapegrad.autograd.outputs import (
+    CALL,
+    constant_output,
+    is_argument,
+    is_new,
+    live_output,
+)
 from tapegrad.autograd.pullback import Wanted, fit, wanted_inputs
-from tapegrad.inplace import changed, check_inplace, move
+from tapegrad.inplace import changed, check_inplace
 from tapegrad.ops.core import CUSTOM, Op, Spec
 from tapegrad.record import note_line, resolve
 from tapegrad.shapes import LARGE
 from tapegrad.tape import DTYPE_BITS, GENERAL, MODE_FAST, MODE_OFF, SAVES, Tape, current
-from tapegrad.tensor import Tensor, View, placed, wrap
+from tapegrad.tensor import Tensor, wrap
 
 __all__ = ["Context", "Function", "once_differentiable"]
 
-_function = Op("function", CUSTOM, lambda: None, {})
 _output = Op("output", CUSTOM, lambda: None, {})
-WORD = _function.code | GENERAL
+WORD = CALL.code | GENERAL
 _NOTHING = {type(None)}
 _SCALAR = (), np.dtype(float)  # of a record that has several outputs
 Specs = tuple[tuple[Any, np.dtype[Any]] | None, ...]  # as `Spec`; None for what is not a Tensor
@@ -382,13 +388,13 @@ def record(
             live.append(False)
             found.append(None)
     if not recording or True not in live:
-        return [_constant_output(o, args, dirty, tape) for o in outputs]
+        return [constant_output(o, args, dirty, tape) for o in outputs]
     entry = Entry(cls, context, specs, tuple(found))
     saves = not _NOTHING.issuperset(map(type, context._to_save))
     results = None
     if len(outputs) == 1 and not dirty and fast.record_call is not None:
         out = outputs[0]
-        if tape.mode == MODE_FAST and _is_new(out, args):
+        if tape.mode == MODE_FAST and is_new(out, args):
             word = WORD | (SAVES if saves else 0)
             if fast.record_call(word, entry, out, args, places, out._s) is not None:
                 results = outputs
@@ -410,13 +416,13 @@ def _placed(
     results = []
     for j, out in enumerate(outputs):
         if not live[j]:
-            results.append(_constant_output(out, args, dirty, tape))
+            results.append(constant_output(out, args, dirty, tape))
             continue
         if j and (first := [r for o, r in zip(outputs, results) if o is out]):
             results += first[:1]  # returned twice, it is one Tensor
             continue
         token = main if len(outputs) == 1 else _pick(tape, main, j, entry)
-        results.append(_live_output(out, args, dirty, tape, token))
+        results.append(live_output(out, args, dirty, tape, token))
     return results
 
 
@@ -446,7 +452,7 @@ def _changed(
     recording: bool,
 ) -> set[int]:  # fmt: skip
     """The arguments that `forward` changed in place, by their ids."""
-    given = [t for t in context._dirty if _is_argument(t, args)]
+    given = [t for t in context._dirty if is_argument(t, args)]
     if len(given) < len(context._dirty):
         warnings.warn(
             f"`{cls.__name__}.forward` gave `mark_dirty` a Tensor that is no argument: only "
@@ -479,53 +485,6 @@ def _pick(tape: Tape, main: int, j: int, entry: Entry) -> int:
         return tape.append(word, (main,), shape, 0, pick)
     finally:
         tape.sweeping -= 1
-
-
-def _is_new(out: Tensor, args: tuple[Any, ...]) -> bool:
-    """Whether an output stands nowhere yet, and is no view."""
-    return not (out._pos or type(out._home) is View or _is_argument(out, args))
-
-
-def _is_argument(out: Any, args: tuple[Any, ...]) -> bool:
-    return id(out) in map(id, args)
-
-
-def _constant_output(out: Any, args: tuple[Any, ...], dirty: Collection[int], tape: Tape) -> Any:
-    if not isinstance(out, Tensor) or id(out) in dirty:
-        return out
-    if _is_argument(out, args):
-        out = wrap(out._a)
-    elif type(out) is not Tensor or type(out._home) is not View:
-        return out
-    base = _shared(out, args) if tape.enabled else None
-    if base is not None:  # what is recorded later may not be written there
-        out._home = View(base, ((_function, {}),), tape)
-    return out
-
-
-def _live_output(
-    out: Tensor, args: tuple[Any, ...], dirty: Collection[int], tape: Tape, token: int
-) -> Tensor:
-    if dirty and id(out) in dirty:
-        move(out, tape, token)
-        return out
-    if not _is_new(out, args):
-        made = placed(out._a, tape, token)
-        base = _shared(out, args)
-        if base is not None:
-            made._home = View(base, ((_function, {}),), tape)
-        return made
-    out._pos, out._home = token, tape
-    return out
-
-
-def _shared(out: Tensor, args: tuple[Any, ...]) -> Tensor | None:
-    """The Tensor, itself no view, that an output is memory of because an argument is, if any is."""
-    root = storage.root(out._a)
-    for a in args:
-        if isinstance(a, Tensor) and storage.root(a._a) is root:
-            return a._home.base if isinstance(a._home, View) else a
-    return None
 
 
 def _save(

@@ -1,0 +1,64 @@
+"""What a Function returned, as Tensors: new ones, views of arguments, arguments that it changed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from tapegrad import storage
+from tapegrad.inplace import move
+from tapegrad.ops.core import CUSTOM, Op
+from tapegrad.tape import Tape
+from tapegrad.tensor import Tensor, View, placed, wrap
+
+CALL = Op("function", CUSTOM, lambda: None, {})
+
+
+def is_new(out: Tensor, args: tuple[Any, ...]) -> bool:
+    """Whether an output stands nowhere yet, and is no view."""
+    return not (out._pos or type(out._home) is View or is_argument(out, args))
+
+
+def is_argument(out: Any, args: tuple[Any, ...]) -> bool:
+    """Whether an output is an argument as it is."""
+    return id(out) in map(id, args)
+
+
+def constant_output(out: Any, args: tuple[Any, ...], dirty: Collection[int], tape: Tape) -> Any:
+    """An output of a call that is not recorded, or without a gradient."""
+    if not isinstance(out, Tensor) or id(out) in dirty:
+        return out
+    if is_argument(out, args):
+        out = wrap(out._a)
+    elif type(out) is not Tensor or type(out._home) is not View:
+        return out
+    base = _shared(out, args) if tape.enabled else None
+    if base is not None:  # what is recorded later may not be written there
+        out._home = View(base, ((CALL, {}),), tape)
+    return out
+
+
+def live_output(
+    out: Tensor, args: tuple[Any, ...], dirty: Collection[int], tape: Tape, token: int
+) -> Tensor:
+    """An output that stands at a position."""
+    if dirty and id(out) in dirty:
+        move(out, tape, token)
+        return out
+    if not is_new(out, args):
+        made = placed(out._a, tape, token)
+        base = _shared(out, args)
+        if base is not None:
+            made._home = View(base, ((CALL, {}),), tape)
+        return made
+    out._pos, out._home = token, tape
+    return out
+
+
+def _shared(out: Tensor, args: tuple[Any, ...]) -> Tensor | None:
+    """The Tensor, itself no view, that an output is memory of because an argument is, if any is."""
+    root = storage.root(out._a)
+    for a in args:
+        if isinstance(a, Tensor) and storage.root(a._a) is root:
+            return a._home.base if isinstance(a._home, View) else a
+    return None
