@@ -61,6 +61,7 @@ from tapegrad.kernels.layout import (
     LOW,
     NEED,
     NEED_CAPTURE,
+    NEED_INSIDE,
     NOTHING,
     ONE,
     PLACE_BITS,
@@ -386,7 +387,7 @@ def handed_back(frame, word, index, kind, n):
     """
     if kind != KIND_CALL or word & NEEDS_MORE or n > SMALL:
         return WANTS_PYTHON
-    if frame[NEED] and u1(frame[NEED])[index] & NEED_CAPTURE:
+    if frame[NEED] and u1(frame[NEED])[index] != NEED_INSIDE:
         return WANTS_PYTHON
     return WANTS_ROOM if frame[ARENA_END] - frame[ARENA_AT] < ROOM else WANTS_RULE
 

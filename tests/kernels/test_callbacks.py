@@ -224,6 +224,21 @@ def test_adjoints_that_are_asked_for_or_listened_to(kind):
 
 
 @KINDS
+def test_no_rule_runs_that_leads_to_nothing_asked_for(kind):
+    def rule(g, x):
+        raise AssertionError("nobody asked for this")
+
+    x, y, z = (tg.tensor([1.0, 2.0], requires_grad=True) for _ in range(3))
+    u = kind(threefold, rule)(x * 2.0)
+    weight = tg.ones(2)
+    assert tg.autograd.grad(u, [y], weight, allow_unused=True) == (None,)
+    found = tg.autograd.grad(u + z, [y, z], weight, allow_unused=True)
+    assert found[0] is None and found[1].tolist() == [1.0, 1.0]
+    tg.autograd.backward(kind(threefold, rule)(x * 2.0), weight, inputs=(y,))
+    assert y.grad is None
+
+
+@KINDS
 def test_a_full_arena_gets_more_room(kind):
     f = kind(threefold, lambda g, x: 3.0 * g)
     t = tg.tensor(np.ones(4000), requires_grad=True)
