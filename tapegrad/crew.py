@@ -85,30 +85,39 @@ def _serve(helper: Helper, serve: Any, post: Any, patience: int) -> None:
         post(helper.at, IDLE)
 
 
-def _post(count: int, state: int) -> None:
+def _together(count: int, state: int, frame: np.ndarray | None, work: Any = None) -> None:
+    """Post a task to helpers, do what a frame or a function says, and wait for the helpers.
+
+    Nobody writes once this has returned, and all is done even if an interruption comes: it is
+    raised in the end.
+    """
     from tapegrad.kernels import table
 
-    post = table.drive("post", 2)
-    for helper in _helpers[:count]:
-        if post(helper.at, state) == PARKED:
-            helper.wake.put(None)
-
-
-def _finish(frame: np.ndarray | None, count: int) -> None:
-    """Call what a frame says and wait for the helpers; nobody writes once this has returned."""
-    from tapegrad.kernels import table
-
-    finish = table.drive("finish", 4)
+    post, finish = table.drive("post", 2), table.drive("finish", 4)
     at = 0 if frame is None else frame.ctypes.data
+    waiting, posted = _helpers[:count], []
     interrupted: BaseException | None = None
     while True:
         try:
-            if not finish(at, _mail_at, count, PATIENCE):
-                break
-            at = 0
-            time.sleep(1e-5)  # something else has the processor that a helper needs
-        except BaseException as problem:  # the user's interrupt: after the helpers have ended
+            while waiting:
+                helper = waiting[-1]
+                posted += [waiting[-1]]
+                del waiting[-1]  # before it is done: a task must not be posted twice
+                if post(helper.at, state) == PARKED:
+                    helper.wake.put(None)
+            if work is not None:
+                own, work = work, None
+                own()
+            while True:
+                here, at = at, 0  # which must not be done twice, either
+                if not finish(here, _mail_at, count, PATIENCE):
+                    break
+                time.sleep(1e-5)  # something else has the processor that a helper needs
+            break
+        except BaseException as problem:
             interrupted = problem
+            for helper in posted:  # one that was about to be woken; the others look in vain
+                helper.wake.put(None)
     if interrupted is not None:
         raise interrupted
 
@@ -143,8 +152,7 @@ def call(frames: Sequence[Sequence[int]]) -> None:
         words = np.array(frames, np.int64)
         _hire(count)
         _mail[:count, FRAME : FRAME + FRAME_WORDS] = words[1:]
-        _post(count, POSTED)
-        _finish(words, count)
+        _together(count, POSTED, words)
     finally:
         _busy.release()
 
@@ -159,13 +167,8 @@ def share(work: Work, edges: Sequence[int]) -> None:
         _hire(count)
         for k, helper in enumerate(_helpers[:count], 1):
             helper.task, helper.problem = (work, edges[k], edges[k + 1]), None
-        _post(count, ASKED)
-        try:
-            work(edges[0], edges[1])
-        finally:
-            _finish(None, count)
-            problems = [helper.problem for helper in _helpers[:count]]
-        for problem in problems:
+        _together(count, ASKED, None, lambda: work(edges[0], edges[1]))
+        for problem in [helper.problem for helper in _helpers[:count]]:
             if problem is not None:
                 raise problem
     finally:
