@@ -89,11 +89,11 @@ def _checking(
 ) -> Function:
     """`func`, whose result is looked at before the transform sees it."""
     require_function(func, f"func.{name}")
+    run = torchs_rule(func)
 
     @functools.wraps(func, updated=())
     def checked(*args: Any, **kwargs: Any) -> Any:
-        with torchs_rule():
-            found = func(*args, **kwargs)
+        found = run(*args, **kwargs)
         y = found
         if has_aux:
             if not isinstance(found, tuple) or len(found) != 2:
@@ -424,11 +424,11 @@ def vmap(
 def _dims_checked(func: Function, out_dims: Any) -> Function:
     """`func`, whose results must be Tensors that have the dimensions asked for."""
     require_function(func, "func.vmap")
+    run = torchs_rule(func)
 
     @functools.wraps(func, updated=())
     def checked(*args: Any, **kwargs: Any) -> Any:
-        with torchs_rule():
-            y = func(*args, **kwargs)
+        y = run(*args, **kwargs)
         if y is None:
             raise ValueError(f"`func.vmap`: {name_of(func)} must return Tensors, got None")
         leaves, tree = flatten(y)

@@ -6,21 +6,30 @@ of those of `tapegrad.func`, and for a user's own Tensors, PyTorch's does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import functools
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
 
 from tapegrad.tape import current
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
-@contextmanager
-def torchs_rule() -> Iterator[None]:
-    """PyTorch's rule, within a transform too."""
-    tape = current.tape
-    before, tape.torchs = tape.torchs, True
-    try:
-        yield
-    finally:
-        tape.torchs = before
+
+def torchs_rule(function: Callable[P, R]) -> Callable[P, R]:
+    """The same function, under PyTorch's rule, within a transform too."""
+
+    @functools.wraps(function, updated=())
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        tape = current.tape
+        before = tape.torchs
+        try:
+            tape.torchs = True
+            return function(*args, **kwargs)
+        finally:
+            tape.torchs = before
+
+    return call
 
 
 def numpys() -> bool:

@@ -37,26 +37,30 @@ Layers = list[Layer | None]
 Body = Callable[[Leaves, Leaves], tuple[Leaves, Leaves]]
 
 
-@contextmanager
-def opened(owner: Owner) -> Iterator[Trace]:
+class opened:
     """A trace of one function of a loop or branch, under way.
 
     Maps and derivatives within the trace that the record stands in go on within this one: its
     number lies below theirs.
     """
-    inner = Trace(owner)
-    outer: Trace | None = owner.trace
-    assert outer is not None
-    above, outer.inside = outer.inside, inner
-    while outer is not None:
-        owner.marks[outer] = len(outer.nodes)
-        outer = outer.owner.trace if outer.owner is not None else None
-    put_above(inner, owner.trace)
-    try:
-        yield inner
-    finally:
-        current.tape.levels.remove(inner)
-        owner.trace.inside = above
+
+    def __init__(self, owner: Owner) -> None:
+        self.owner = owner
+        self.inner = Trace(owner)
+
+    def __enter__(self) -> Trace:
+        outer: Trace | None = self.owner.trace
+        assert outer is not None
+        self.above, outer.inside = outer.inside, self.inner
+        while outer is not None:
+            self.owner.marks[outer] = len(outer.nodes)
+            outer = outer.owner.trace if outer.owner is not None else None
+        put_above(self.inner, self.owner.trace)
+        return self.inner
+
+    def __exit__(self, *exception: object) -> None:
+        current.tape.levels.remove(self.inner)
+        self.owner.trace.inside = self.above
 
 
 def closed(inner: Trace, outputs: Sequence[Any]) -> Sub:

@@ -8,8 +8,7 @@ their records have become.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from typing import Any
 
 from tapegrad.compiler.trace import Trace
 from tapegrad.tape import current
@@ -23,27 +22,31 @@ def replace(trace: Trace, origin: Trace, where: dict[int, int]) -> None:
         trace.origins[other] = {p: where[q] for p, q in places.items()}
 
 
-@contextmanager
-def standing(trace: Trace) -> Iterator[None]:
+class standing:
     """The traces that were put into this one, or into one around it, stand for those.
 
     They take over their numbers too, so that levels which lie above the one lie above the other.
     """
-    before = {}
-    at: Trace | None = trace
-    while at is not None:
-        for origin, where in at.origins.items():
-            if origin not in before:
-                before[origin] = origin.stands, origin.where, origin.number
-                origin.stands, origin.where, origin.number = at, where, at.number
-        at = None if at.owner is None else at.owner.trace
-    tape = current.tape
-    levels, ruled = tape.levels, trace.ruled
-    tape.levels = sorted({*before, *levels}, key=lambda level: level.number)
-    trace.ruled = True
-    try:
-        yield
-    finally:
-        tape.levels, trace.ruled = levels, ruled
-        for origin, (stands, where, number) in before.items():
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+
+    def __enter__(self) -> None:
+        before: dict[Trace, Any] = {}
+        tape, trace = current.tape, self.trace
+        self.before, self.tape = before, tape
+        self.levels, self.ruled = tape.levels, trace.ruled
+        at: Trace | None = trace
+        while at is not None:
+            for origin, where in at.origins.items():
+                if origin not in before:
+                    before[origin] = origin.stands, origin.where, origin.number
+                    origin.stands, origin.where, origin.number = at, where, at.number
+            at = None if at.owner is None else at.owner.trace
+        tape.levels = sorted({*before, *self.levels}, key=lambda level: level.number)
+        trace.ruled = True
+
+    def __exit__(self, *exception: object) -> None:
+        self.tape.levels, self.trace.ruled = self.levels, self.ruled
+        for origin, (stands, where, number) in self.before.items():
             origin.stands, origin.where, origin.number = stands, where, number

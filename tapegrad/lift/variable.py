@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from tapegrad.lift.batch import batched
@@ -66,16 +65,17 @@ def forget(v: Tensor) -> None:
         v.extra["ended"] = leaf_keys()  # the time: leaves made before have smaller keys
 
 
-@contextmanager
-def variables(
-    values: Iterable[Tensor], levels: list[Level] | None = None
-) -> Iterator[list[Tensor]]:
+class variables:
     """Variables of some values until the end of the context, by which a sweep has to be done."""
-    made = [variable(x, levels) for x in values]
-    try:
-        yield made
-    finally:
-        for v in made:
+
+    def __init__(self, values: Iterable[Tensor], levels: list[Level] | None = None) -> None:
+        self.made = [variable(x, levels) for x in values]
+
+    def __enter__(self) -> list[Tensor]:
+        return self.made
+
+    def __exit__(self, *exception: object) -> None:
+        for v in self.made:
             forget(v)
 
 

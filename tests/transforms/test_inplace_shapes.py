@@ -18,9 +18,10 @@ M = np.arange(6.0).reshape(2, 3) + 1
 def function_of(seed):
     steps = program(seed)
 
+    followed = torchs_rule(total)  # which the programs are written for
+
     def f(x):
-        with torchs_rule():  # which the programs are written for
-            y = total(steps, tg.tensor, x * 2)
+        y = followed(steps, tg.tensor, x * 2)
         return y * y
 
     return f, steps.data
