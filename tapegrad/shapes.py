@@ -44,8 +44,10 @@ class Shapes:
                 count *= n
             new = len(self.shapes) + (count > LARGE)
             if new >= len(self.sizes):
-                self.sizes = np.concatenate([self.sizes, np.zeros_like(self.sizes)])
-                self.address = self.in_memory[0] = self.sizes.ctypes.data
+                sizes = np.concatenate([self.sizes, np.zeros_like(self.sizes)])
+                address = sizes.ctypes.data
+                self.sizes, self.address, self.in_memory[0] = sizes, address, address
+                return self._add(shape)  # others may have been added in between
             self.sizes[new] = count
             self.shapes += (shape, shape)
             self.counts += (count, count)
@@ -84,8 +86,10 @@ class Strides:
             if end > self.MOST:
                 return -1
             if end > len(self.table):
-                self.table = np.concatenate([self.table, np.zeros_like(self.table)])
-                self.address = self.table.ctypes.data
+                table = np.concatenate([self.table, np.zeros_like(self.table)])
+                address = table.ctypes.data
+                self.table, self.address = table, address
+                return self.write(row)  # others may have been added in between
             self.table[place:end] = row
             self._used = end
         return place

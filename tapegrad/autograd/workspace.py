@@ -109,12 +109,14 @@ class Workspace:
         # Python reads and writes single numbers of a memoryview in half the time of an array's.
         cells = array("q", bytes(8 * count))
         marks: Any = np.zeros((3, count), np.uint8)
-        self._cells, self._reach = memoryview(cells), marks[0]
-        self._need, self._leaf_need = memoryview(marks[1]), memoryview(marks[2])
+        seen, needed = memoryview(cells), [memoryview(row) for row in marks[1:]]
+        addresses = [cells.buffer_info()[0], *[row.ctypes.data for row in marks]]
+        frame, reach = self.frame, marks[0]
+        # By stores alone, so that the frame names what is held even if an interruption comes.
+        self._cells, self._reach = seen, reach
+        self._need, self._leaf_need = needed
+        frame[LEAF_ADJOINTS], frame[REACH_AT], frame[NEED_AT], frame[LEAF_NEED] = addresses
         self.capacity = count
-        frame = self.frame
-        frame[LEAF_ADJOINTS] = cells.buffer_info()[0]
-        frame[REACH_AT], frame[NEED_AT], frame[LEAF_NEED] = [row.ctypes.data for row in marks]
 
     def _ready(self, tape: Tape, count: int) -> None:
         """Whatever a sweep over so many records and leaves needs beside its own fields."""
