@@ -359,6 +359,13 @@ case(lambda t, a, b: (t.cat([a, b], 1), t.cat([a, b], dim=-1)), M, COL)
 case(lambda t, a, b: (t.stack([a, b]), t.stack([a, b], 1), t.stack((a, a, b), dim=-1)), M, M)
 case(lambda t, a: (*t.split(a, 2), *a.split(2, 1), *t.split(a, [1, 4], 0), *a.split(9)), (5, 3))
 case(lambda t, a: (*t.chunk(a, 2), *a.chunk(3, 1), *a.chunk(7)), (5, 3))
+case(lambda t, a: (*t.split_with_sizes(a, [2, 3]), *a.split_with_sizes([1, 0, 2], 1)), (5, 3))
+case(lambda t, a: (*t.unsafe_chunk(a, 2), *a.unsafe_chunk(3, 1)), (5, 3))
+case(lambda t, a: (*t.unsafe_split(a, 2), *a.unsafe_split(2, 1)), (5, 3))
+case(
+    lambda t, a: (*t.unsafe_split_with_sizes(a, [2, 3]), *a.unsafe_split_with_sizes([3], 1)), (5, 3)
+)
+case(lambda t, a: a @ t.nn.functional.one_hot(t.tensor([2, 0, 1]), 4).to(a.dtype), (5, 3))
 case(
     lambda t, a: (
         *t.tensor_split(a, 3),
