@@ -123,7 +123,7 @@ def _flip(m: Any, axis: Any = None) -> Tensor:
 def _flipped(x: Tensor, axes: tuple[int, ...]) -> Tensor:
     """A view, as NumPy's `flip` gives; that of PyTorch copies."""
     steps = [slice(None, None, -1 if d in axes else None) for d in range(x._a.ndim)]
-    return indexing.getitem(x, (*steps, ...))
+    return indexing.getitem(x, tuple(steps))  # of a number the number, as NumPy does
 
 
 @handles(np.flipud)
