@@ -481,11 +481,11 @@ def wrap(array: np.ndarray | np.generic) -> Tensor:
     return t
 
 
-def like(t: Tensor, array: np.ndarray) -> Tensor:
-    """A constant of the shape and the dtype of another Tensor."""
-    found = _new(Tensor)
-    found._a, found._pos, found._home, found._s = array, 0, None, t._s
-    return found
+def wrap_as(array: np.ndarray, short: int) -> Tensor:
+    """`wrap` of an array of which `_s` is known, from a Tensor of that shape and dtype, say."""
+    t = _new(Tensor)
+    t._a, t._pos, t._home, t._s = array, 0, None, short
+    return t
 
 
 def tensor_of(x: Any, name: str) -> Tensor:

@@ -24,7 +24,7 @@ from tapegrad.kernels.layout import SMALL
 from tapegrad.locks import lock
 from tapegrad.record import ended
 from tapegrad.tape import MODE_FAST, NARROW, Ended, current
-from tapegrad.tensor import Tensor, View, former, like, noted, place, wrap
+from tapegrad.tensor import Tensor, View, former, noted, place, wrap, wrap_as
 
 Tensors = Tensor | Sequence[Tensor]
 _ONE = np.ones(())
@@ -436,13 +436,13 @@ def _gradients(
             if recorded or index not in sweep.captured:
                 done[key] = sweep.captured.get(index)
             else:
-                done[key] = like(t, alone(sweep.captured.pop(index)))
+                done[key] = wrap_as(alone(sweep.captured.pop(index)), t._s)
     return [done[t._pos] for t in inputs]
 
 
 def _delivered(leaf: Tensor, g: Any, recorded: bool) -> Tensor:
     """The gradient of a leaf as a Tensor, through the leaf's hooks."""
-    gradient = g if recorded else like(leaf, g)
+    gradient = g if recorded else wrap_as(g, leaf._s)
     hooks = noted(leaf, "hooks")
     return run_functions(hooks, gradient) if hooks else gradient
 

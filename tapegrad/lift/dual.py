@@ -38,10 +38,8 @@ from tapegrad.ops.shape import as_strided, clone, expand, to
 from tapegrad.record import called as go
 from tapegrad.record import run
 from tapegrad.tape import current
-from tapegrad.tensor import Tensor, View, number, place
+from tapegrad.tensor import Tensor, View, number, place, wrap_as
 from tapegrad.views import see
-
-_new = Tensor.__new__
 
 
 class Parts:
@@ -241,7 +239,7 @@ def _short(op: Op, args: Any, at: Level) -> Any:
     if t.shape != y.shape:
         t = np.broadcast_to(t, y.shape)
     s = number(y)
-    made = Dual.around(y, Parts(at, _bare(y, s), _bare(t, s), owned=False))
+    made = Dual.around(y, Parts(at, wrap_as(y, s), wrap_as(t, s), owned=False))
     if at.members is not None:
         at.members.add(made)
     return made
@@ -260,13 +258,6 @@ def _push(op: Op, moving: int) -> tuple[Any, bool]:
     exact = not any(any(reads) for k, reads in enumerate(op.saves) if which[k])
     found = _pushes[op, moving] = pushed(op, which), exact
     return found
-
-
-def _bare(array: np.ndarray, s: int) -> Tensor:
-    """`wrap` of an array whose `_s` is known."""
-    t = _new(Tensor)
-    t._a, t._pos, t._home, t._s = array, 0, None, s
-    return t
 
 
 def _moved(t: Tensor) -> bool:

@@ -51,10 +51,13 @@ def text(ops: list[Op]) -> str:
                         kind=kind_of(op), code=op.code, first=first, second=second,
                     )
                 )  # fmt: skip
-    kinds = {"view": at.VIEWED, "along": at.ALONG, "changing": at.CHANGING, "moving": at.MOVING}
-    for way in (*kinds, "custom"):  # the last has a function of its own
+    targets = {
+        "view": ("call", at.VIEWED), "along": ("call", at.ALONG),
+        "changing": ("call", at.CHANGING), "moving": ("call", at.MOVING),
+        "custom": ("custom_call", 0),
+    }  # fmt: skip
+    for way, (target, kind) in targets.items():
         _, first, second = WAYS[way]
-        target, kind = ("call", kinds[way]) if way in kinds else ("custom_call", 0)
         lines.append(
             _ENTRY.format(
                 name=way, before="", target=target, kind=kind, code=0, first=first, second=second

@@ -19,7 +19,7 @@ from tapegrad.lift.variable import followed_leaves
 from tapegrad.ops.core import Spec
 from tapegrad.record import resolve
 from tapegrad.tape import DTYPE_BITS, MODE_FAST, MODE_OFF, SAVES, Tape, current, leaf_keys
-from tapegrad.tensor import Tensor, like, number, placed, tensor_of
+from tapegrad.tensor import Tensor, number, placed, tensor_of, wrap_as
 from tapegrad.transforms.arguments import name_of
 
 _STATIC = frozenset((int, bool, str, type(None)))
@@ -116,7 +116,7 @@ def plain_call(owner: Any, tape: Tape, args: Any, kwargs: dict[str, Any]) -> Any
             if arrays:
                 given.append(array[()])
             else:
-                given.append(like(x, array))
+                given.append(wrap_as(array, x._s))
                 values.append(array if place else x)
         elif kind is float or kind in _STATIC or (kind is np.ndarray and x.dtype.kind == "f"):
             if arrays:

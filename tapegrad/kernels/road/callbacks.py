@@ -22,8 +22,8 @@ from tapegrad.kernels.layout import (
 )
 from tapegrad.kernels.layout import OLD as OLD_PLACES
 from tapegrad.kernels.layout import SHIFT as PLACE_SHIFT
-from tapegrad.kernels.memory import address, call0, call1, call2, call3, f4, f8, i4, i8, room_i8
-from tapegrad.kernels.road.deliver import copy
+from tapegrad.kernels.memory import address, call0, call1, call2, call3, i4, i8, room_i8
+from tapegrad.kernels.road.deliver import add, copy
 from tapegrad.kernels.road.frame import (
     ADDRESS,
     ARRAY,
@@ -140,16 +140,6 @@ def simple(frame, found):
         if i4(value + FLAGS)[0] & ALIGNED_IN_C_ORDER != ALIGNED_IN_C_ORDER:
             return 0
     return 1
-
-
-@typed
-def add(to, source, count, narrow):
-    """Add some numbers to others."""
-    for k in range(count):
-        if narrow:
-            f4(to)[k] += f4(source)[k]
-        else:
-            f8(to)[k] += f8(source)[k]
 
 
 @typed

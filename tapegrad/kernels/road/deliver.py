@@ -99,15 +99,20 @@ def copy(to, source, count, narrow):
 
 
 @typed
-def add(frame, held, cell, narrow):
+def add(to, source, count, narrow):
+    """Add some numbers to others."""
+    for k in range(count):
+        if narrow:
+            f4(to)[k] += f4(source)[k]
+        else:
+            f8(to)[k] += f8(source)[k]
+
+
+@typed
+def accumulate(frame, held, cell, narrow):
     """Add an adjoint to a gradient, and count the change; 0 with an exception set."""
     array = i8(held)[frame[T_ARRAY]]
-    target = i8(array)[ARRAY_DATA]
-    for k in range(count_of(array)):
-        if narrow:
-            f4(target)[k] += f4(cell)[k]
-        else:
-            f8(target)[k] += f8(cell)[k]
+    add(i8(array)[ARRAY_DATA], cell, count_of(array), narrow)
     return counted(frame, array)
 
 
@@ -171,7 +176,7 @@ def hand_out(frame, cells, leaves, found, count):
         leaf = i8(leaves)[k]
         held = held_by(frame, leaf)
         if held != 0:
-            if add(frame, held, cell, is_narrow(frame, leaf)) == 0:
+            if accumulate(frame, held, cell, is_narrow(frame, leaf)) == 0:
                 return 0
             continue
         before = i8(leaf)[frame[T_GRAD]]

@@ -256,10 +256,10 @@ def known_view(frame, tape, thing, line):
     place = number(frame, i8(thing)[frame[T_POS]])
     sight_at = block_at + 8 * (1 + i8(block_at)[0])
     several, count = i8(sight_at)[0], i8(sight_at)[1]
-    # A view of what has no dimensions asks the same: NumPy copies numbers.
-    size = i8(sight_at)[2] if i4(i8(thing)[frame[T_ARRAY]] + NDIM)[0] else 1
-    element = bytes_of_element(frame, tape, size)
-    if element != 0 and (element == REFUSED or mode == INFERRING or size == 1):
+    # A number is asked about as an element is, and seen by Python: NumPy copies it.
+    single = i4(i8(thing)[frame[T_ARRAY]] + NDIM)[0] == 0
+    element = bytes_of_element(frame, tape, 1 if single else i8(sight_at)[2])
+    if element != 0 and (single or element == REFUSED or mode == INFERRING):
         return REFUSED
     if mode == REFUSED or count == 0 or not is_current(frame, tape, thing, place):
         return REFUSED
