@@ -89,6 +89,26 @@ def test_the_constants_of_transforms_are_not_watched(transformed: str) -> None:
     assert jitted._way_in != jitted._general
 
 
+@pytest.mark.parametrize("make", [lambda a: a, tg.tensor, lambda a: np.pad(a[1:-1], 1)])
+@pytest.mark.parametrize("size", [3, 16, 17, 300])
+def test_an_array_is_as_it_was_when_it_was_read(make: Any, size: int) -> None:
+    """What the function does to its own arrays later does not reach what it has computed."""
+
+    def f(x: Any) -> Any:
+        own, y = make(np.zeros(size)), x * 0.0
+        for i in range(3):
+            own[i] = 2.0 + i
+            y = y + x * own
+            own[i] = 0.0
+        return y
+
+    x = np.linspace(1.0, 2.0, size)
+    wanted = x * np.r_[2.0, 3.0, 4.0, np.zeros(size - 3)]
+    np.testing.assert_array_equal(tg.jit(f)(x), wanted)
+    slope = tg.jit(tg.grad(lambda x: (f(x) * x).sum()))
+    np.testing.assert_array_equal(slope(x), 2 * wanted)
+
+
 def test_what_is_not_compiled_cannot_be_lowered():
     w = tg.tensor(2.0, requires_grad=True)
     f = tg.jit(lambda x: x * w)
