@@ -41,7 +41,8 @@ def presumed(nest: Nest, room: Callable[[np.dtype[Any], int], Buffer]) -> Nest |
         watched = [*range(start, len(terms)), *rest]
     terms.append(Term("ne", (watched[0], watched[0]), TRUTH))
     store = Store(len(terms) - 1, whole(room(TRUTH, 1), ()), SET)
-    return nest._replace(terms=tuple(terms), stores=(*nest.stores, store))
+    picks = (*nest.picks, ()) if nest.picks else ()
+    return nest._replace(terms=tuple(terms), stores=(*nest.stores, store), picks=picks)
 
 
 def _double(nest: Nest, term: Term) -> bool:

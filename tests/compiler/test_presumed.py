@@ -53,6 +53,19 @@ def test_few_products_stay_strong():
     assert "strong" in names(tg.grad(f), 0.5)
 
 
+def test_an_element_that_an_index_picks():
+    def f(x):
+        y = np.sort(x)[1]
+        for _ in range(40):
+            y = np.cos(y) * y
+        return y
+
+    x = np.array([0.7, 0.2, 1.3])
+    assert any(step.exact is not None for step in loops(tg.hvp(f), x, x))
+    np.testing.assert_allclose(tg.jit(tg.grad(f))(x), tg.grad(f)(x), rtol=1e-12)
+    np.testing.assert_allclose(tg.jit(tg.hvp(f))(x, X[:3]), tg.hvp(f)(x, X[:3]), rtol=1e-11)
+
+
 @pytest.mark.parametrize(
     "x",
     [X, -X, zeros_at(0), zeros_at(3, 4, 11), zeros_at(*range(12)), zeros_at(2) - 0.7],
