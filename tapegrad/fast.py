@@ -39,7 +39,7 @@ from tapegrad.tape import (
     current,
     pack_into,
 )
-from tapegrad.tensor import F4, F8, SHORT, Tensor, number, wrap_operand
+from tapegrad.tensor import F8, SHORT, Tensor, number, wrap_operand
 
 # The functions that are nothing but a short road, and whether their operands are exchanged.
 public: dict[Callable[..., Any], tuple[Op, bool]] = {}
@@ -64,23 +64,13 @@ products: dict[tuple[int, int], tuple[int, int, int, Any]] = {}
 def constant(value: float) -> np.ndarray:
     """A 0-d float64 array; the last few hundred are kept, for a loop uses the same ones again."""
     found = constants.get(value) if value else None
-    return _constant(value, F8, constants) if found is None else found
-
-
-def narrow_constant(value: float) -> np.ndarray:
-    """The same in float32, for compiled code; what float32 does not hold raises."""
-    if np.isinf(np.array(value, F4)) and not np.isinf(value):
-        raise OverflowError(f"{value} is more than float32 holds")
-    return _constant(value, F4, narrow_constants)
-
-
-def _constant(value: float, dtype: np.dtype[Any], known: dict[float, np.ndarray]) -> np.ndarray:
-    found: np.ndarray = np.array(value, dtype)
-    found.flags.writeable = False
-    if value:
-        if len(known) > 256:
-            known.clear()
-        known[value] = found
+    if found is None:
+        found = np.array(value, F8)
+        found.flags.writeable = False
+        if value:
+            if len(constants) > 256:
+                constants.clear()
+            constants[value] = found
     return found
 
 
@@ -139,6 +129,7 @@ def _unary(op: Op) -> Callable[[Any], Tensor]:
         home = input._home
         if home is not None and home is not tape:
             resolve(input, tape)
+        token = tape.next
         p = input._pos
         if s < 0 or (tape.mode != MODE_FAST and (p or tape.inference)):
             return run(op, (input,), {})
@@ -153,17 +144,18 @@ def _unary(op: Op) -> Callable[[Any], Tensor]:
             return t
         if s & 1:
             owe(tape, s)
-        offset = tape.offset
-        if offset == tape.end:
-            offset = tape.make_room()
         if p < 0:
             p = tape.slots.get(p) or tape.slot(input)
-        token = tape.next
-        pack_into(tape.buffer, offset, word, p, 0, 0, s, 0)
-        tape.offset = offset + STRIDE
+        entry = (x if keeps_x else None, r if keeps_y else None) if keeps else None
+        used = tape.used
+        pack_into(tape.buffer, used * STRIDE, word, p, 0, 0, s, 0)
+        if tape.next is not token or used == tape.capacity:
+            tape.make_room()
+            return function(input)
+        tape.tokens[used] = token
+        tape.keep[used] = entry
+        tape.used = used + 1
         tape.next = token + 1
-        tape.tokens.append(token)
-        tape.keep.append((x if keeps_x else None, r if keeps_y else None) if keeps else None)
         t._pos = token
         t._home = tape
         return t
@@ -241,6 +233,7 @@ def _binary(op: Op) -> Callable[[Any, Any], Tensor]:
 
     def function(input: Any, other: Any) -> Tensor:
         tape = current.tape
+        token = tape.next
         kind = type(input)
         if kind is Tensor:
             home = input._home
@@ -292,9 +285,6 @@ def _binary(op: Op) -> Callable[[Any, Any], Tensor]:
             return t
         if s & 1:
             owe(tape, s)
-        offset = tape.offset
-        if offset == tape.end:
-            offset = tape.make_room()
         if p < 0:
             p = tape.slots.get(p) or tape.slot(input)
         if q < 0:
@@ -310,12 +300,15 @@ def _binary(op: Op) -> Callable[[Any, Any], Tensor]:
         else:
             word &= ~SAVES
             entry = None
-        token = tape.next
-        pack_into(tape.buffer, offset, word, p, q, 0, s, aux)
-        tape.offset = offset + STRIDE
+        used = tape.used
+        pack_into(tape.buffer, used * STRIDE, word, p, q, 0, s, aux)
+        if tape.next is not token or used == tape.capacity:
+            tape.make_room()
+            return function(input, other)
+        tape.tokens[used] = token
+        tape.keep[used] = entry
+        tape.used = used + 1
         tape.next = token + 1
-        tape.tokens.append(token)
-        tape.keep.append(entry)
         t._pos = token
         t._home = tape
         return t
@@ -360,6 +353,7 @@ def _matmul(op: Op, otherwise: Callable[[Any, Any], Tensor]) -> Callable[[Any, A
         home = input._home
         if home is not None and home is not tape:
             resolve(input, tape)
+        token = tape.next
         s, sb = input._s, other._s
         p, q = input._pos, other._pos
         if s < 0 or sb < 0 or (tape.mode != MODE_FAST and (p or q or tape.inference)):
@@ -378,19 +372,20 @@ def _matmul(op: Op, otherwise: Callable[[Any, Any], Tensor]) -> Callable[[Any, A
             return t
         if s & 1:
             owe(tape, s)
-        offset = tape.offset
-        if offset == tape.end:
-            offset = tape.make_room()
         if p < 0:
             p = tape.slots.get(p) or tape.slot(input)
         if q < 0:
             q = tape.slots.get(q) or tape.slot(other)
-        token = tape.next
-        pack_into(tape.buffer, offset, plain | word, p, q, 0, s, aux)
-        tape.offset = offset + STRIDE
+        entry = (a if q else None, b if p else None, None, extra)
+        used = tape.used
+        pack_into(tape.buffer, used * STRIDE, plain | word, p, q, 0, s, aux)
+        if tape.next is not token or used == tape.capacity:
+            tape.make_room()
+            return function(input, other)
+        tape.tokens[used] = token
+        tape.keep[used] = entry
+        tape.used = used + 1
         tape.next = token + 1
-        tape.tokens.append(token)
-        tape.keep.append((a if q else None, b if p else None, None, extra))
         t._pos = token
         t._home = tape
         return t

@@ -26,7 +26,7 @@ from tapegrad.record import (
 )
 from tapegrad.refusals import mismatch, undefined, unfit
 from tapegrad.shapes import LARGE
-from tapegrad.tape import DTYPE_BITS, MODE_CAREFUL, MODE_FAST, NARROW, SAVES, Tape, current
+from tapegrad.tape import DTYPE_BITS, MODE_CAREFUL, MODE_FAST, NARROW, SAVES, SPENT, Tape, current
 from tapegrad.tensor import F8, INFERENCE, NO_GRAD, Tensor, View, place, placed
 from tapegrad.turned import chain_to, check_chain
 
@@ -66,29 +66,54 @@ def run_inplace(
     old = target._a
     operands = promoted(op, arrays) if op.kind is ELEMENTWISE else arrays
     kept = _unaliased(op, operands, old) if listening else operands
-    if not _directly(op, operands, old, params):
-        if op.kind is ELEMENTWISE:
-            try:
-                result = np.asarray(parallel.forward(op, operands))
-            except ValueError:
-                raise mismatch(op, operands) from None
-            except TypeError:
-                raise undefined(op, operands) from None
-        else:
-            try:
-                result = np.asarray(op.forward(*operands, **params))
-            except (ValueError, TypeError) as problem:
-                raise unfit(op, operands, problem) from None
+    direct = old.size >= LARGE and operands[0] is old and _is_direct(op, operands, old)
+    if not direct:
+        result = _computed(op, operands, params)
         _check_result(op, old, result)
-        np.copyto(old, result, casting="unsafe")
-    changed(target)
-    if not listening:
-        return target
-    token = write(tape, op, args, kept, kept, old, params)
-    if tape.anomaly is not None:
-        note_line(tape, token)
-    move(target, tape, token)
+    root = storage.root(old)
+    before = storage.count(root) if direct else None
+    storage.bump(root)
+    if listening:
+        token = write(tape, op, args, kept, kept, old, params)
+        if tape.anomaly is not None:
+            note_line(tape, token)
+        owner, place = moved(target, tape, token)
+    try:
+        if not direct:
+            old[...] = result  # nothing comes in between this and the new place
+        elif op.kind is not ELEMENTWISE:
+            WRITES[op.name](old, *operands[1:], **params)
+        elif not parallel.forward_into(op, operands, old):
+            old[...] = _computed(op, operands, params)
+        if listening:
+            owner._pos = place
+    except (ValueError, TypeError, IndexError, RuntimeError):  # before anything was written
+        if before is not None:
+            storage.take_back(root, before)
+        raise
+    except BaseException:  # an interruption: nobody knows what was written
+        if listening:
+            owner._pos = place
+            tape.flag(token, SPENT)
+        raise
+    if listening:
+        settle(target, owner)
     return target
+
+
+def _computed(op: Op, operands: list[Any], params: dict[str, Any]) -> np.ndarray:
+    """The result of an operation that is written into its first operand."""
+    if op.kind is ELEMENTWISE:
+        try:
+            return np.asarray(parallel.forward(op, operands))
+        except ValueError:
+            raise mismatch(op, operands) from None
+        except TypeError:
+            raise undefined(op, operands) from None
+    try:
+        return np.asarray(op.forward(*operands, **params))
+    except (ValueError, TypeError) as problem:
+        raise unfit(op, operands, problem) from None
 
 
 def _not_loaded(op: Op, args: tuple[Any, ...], params: dict[str, Any], target: Tensor) -> Tensor:
@@ -118,10 +143,11 @@ def _of_a_copy(op: Op, args: tuple[Any, ...], target: Tensor, tape: Tape) -> boo
         elif type(arg) is not float and type(arg) is not int:
             return False
     made = short(placed(a.copy(), tape, target._pos), *args[1:])
-    a[...] = made._a
     changed(target)
+    a[...] = made._a  # nothing comes in between this and the new place
     if made._pos:
-        move(target, tape, made._pos)
+        target._pos = made._pos
+        settle(target, target)
     return True
 
 
@@ -148,14 +174,11 @@ def written(
     simple = not (reads_target or reads_result)
     word = op.code | DTYPE_BITS[F8] | (SAVES if reads_other else 0)
 
-    def follow(target: Tensor, tape: Tape, b: np.ndarray) -> None:
-        """Record the change of a Tensor that has a place."""
-        if tape.offset == tape.end:
-            tape.make_room()
+    def follow(target: Tensor, tape: Tape, b: np.ndarray) -> int:
+        """Record the change of a Tensor that has a place, and return its new one."""
         bits = 0 if b.ndim or not target._s else SCALAR_B
         kept = (None, b, None) if reads_other else None
-        target._pos = tape.append(word | bits, (target._pos, 0), target._a.shape, 0, kept)
-        retain_anew(target)
+        return tape.append(word | bits, (target._pos, 0), target._a.shape, 0, kept)
 
     code = op.code
     numbers = () if anew is None else (0, NARROW)
@@ -196,10 +219,12 @@ def written(
                     and flags.c_contiguous
                     and flags.writeable
                 ):
-                    ufunc(a, b, a)
                     storage.bump(root)
                     if recorded:
-                        follow(target, tape, b)
+                        target._pos = follow(target, tape, b)  # nothing comes in between this
+                    ufunc(a, b, a)
+                    if recorded:
+                        retain_anew(target)
                     return target
         elif anew is not None and not target._a.ndim:
             found = anew(target, other)
@@ -312,23 +337,15 @@ def barred(name: str, target: Tensor) -> str:
     )
 
 
-def _directly(op: Op, operands: list[Any], old: np.ndarray, params: dict[str, Any]) -> bool:
-    """Write the result where it belongs, without a detour, if that is sure to be possible."""
-    if old.size < LARGE or operands[0] is not old:
-        return False
+def _is_direct(op: Op, operands: list[Any], old: np.ndarray) -> bool:
+    """Whether the result of a large operand can be written over it as it is computed."""
     arrays = [a for a in operands if isinstance(a, np.ndarray)]
     if op.kind is ELEMENTWISE:
         if any(a.dtype is not old.dtype for a in arrays) or len(arrays) != len(operands):
             return False
-        if any((a.shape != old.shape and a.size != 1) or a.ndim > old.ndim for a in arrays):
-            return False
-        return parallel.forward_into(op, arrays, old)
-    write_into = WRITES.get(op.name)
+        return all((a.shape == old.shape or a.size == 1) and a.ndim <= old.ndim for a in arrays)
     memory = storage.memory(old)
-    if write_into is None or any(storage.memory(a) is memory for a in arrays[1:]):
-        return False
-    write_into(old, *operands[1:], **params)
-    return True
+    return op.name in WRITES and all(storage.memory(a) is not memory for a in arrays[1:])
 
 
 def _check_result(op: Op, old: np.ndarray, result: np.ndarray) -> None:
@@ -360,20 +377,30 @@ def changed(target: Tensor) -> None:
     storage.bump(storage.root(target._a))
 
 
+def moved(target: Tensor, tape: Tape, token: int) -> tuple[Tensor, int]:
+    """Who gets a new position when a Tensor is changed in place, and which; of a view its base."""
+    home = target._home
+    owner, place = target, token
+    if isinstance(home, View) and home.base is not None:
+        owner = home.base
+        seen = placed(target._a, tape, token)
+        chain = chain_to(target, home)
+        place = write_step(tape, write_view, (owner, seen), owner._a, {"chain": chain})
+    if owner._home is None:
+        owner._home = tape
+    return owner, place
+
+
+def settle(target: Tensor, owner: Tensor) -> None:
+    """See to what follows from a new position; what is left of it is done when it is asked for."""
+    retain_anew(owner)
+    home = target._home
+    if owner is not target and isinstance(home, View):
+        regenerate(target, home)
+
+
 def move(target: Tensor, tape: Tape, token: int) -> None:
     """Give a Tensor that was changed in place its new position; a view takes its base along."""
-    home = target._home
-    if not isinstance(home, View) or home.base is None:
-        target._pos = token
-        if home is None:
-            target._home = tape
-        retain_anew(target)
-        return
-    base = home.base
-    changed_view = placed(target._a, tape, token)
-    chain = chain_to(target, home)
-    base._pos = write_step(tape, write_view, (base, changed_view), base._a, {"chain": chain})
-    if base._home is None:
-        base._home = tape
-    retain_anew(base)
-    regenerate(target, home)
+    owner, place = moved(target, tape, token)
+    owner._pos = place
+    settle(target, owner)

@@ -221,18 +221,13 @@ def write(
     params: dict[str, Any],
 ) -> int:
     """Append the record of an operation; `arrays` are the operands as they were computed with."""
-    if tape.offset == tape.end:
-        tape.make_room()
     formulas = op.formulas
     last = len(formulas) - 1
     codes = []
     for k, arg in enumerate(args):
         code = arg._pos if isinstance(arg, Tensor) else 0
-        if code:
-            if not isinstance(formulas[min(k, last)], Formula):
-                code = 0
-            elif code < 0:
-                code = tape.slots.get(code) or tape.slot(arg)
+        if code and not isinstance(formulas[min(k, last)], Formula):
+            code = 0
         codes.append(code)
     native = op.kind is not ELEMENTWISE or _native(op, given, arrays, result)
     values = kept_values(op, codes, arrays if native else given, result)
@@ -259,7 +254,7 @@ def write(
         entry, word = pack(tape, entry, args), word | PACKED | GENERAL
     if len(codes) == 4 and op.kind is ELEMENTWISE and not codes[3]:
         codes.pop()  # a number: three inputs fit a record
-    return tape.append(word, tuple(codes), result.shape, aux, entry)
+    return tape.append(word, codes, result.shape, aux, entry, args)
 
 
 def _native(op: Op, given: list[Any], arrays: list[Any], result: np.ndarray) -> bool:
@@ -311,17 +306,16 @@ def pack(tape: Tape, entry: Any, args: tuple[Any, ...] = ()) -> Any:
     numbers = [isinstance(v, np.ndarray) and not v.ndim and not isinstance(arg, Tensor)
                for v, arg in zip(entry, args, strict=False)]  # fmt: skip
     send, receive = tape.saved_hooks[-1]
-    enabled, tape.enabled = tape.enabled, False
-    hooks, tape.saved_hooks = tape.saved_hooks, []
-    tape.set_mode()
+    before = tape.enabled, tape.saved_hooks, tape.careful, tape.mode
     try:
+        tape.enabled, tape.saved_hooks = False, []
+        tape.set_mode()
         return tuple([
             Packed(receive, v, send) if isinstance(v, np.ndarray) and not number else v
             for v, number in zip_longest(entry, numbers)
         ])  # fmt: skip
     finally:
-        tape.enabled, tape.saved_hooks = enabled, hooks
-        tape.set_mode()
+        tape.enabled, tape.saved_hooks, tape.careful, tape.mode = before
 
 
 class Packed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from sys import getrefcount
 
-from tapegrad.tape import IN0, SHAPE, STRIDE, WIDE, WORD, Ended, Mark, Tape
+from tapegrad.tape import IN0, SHAPE, WIDE, WORD, Ended, Mark, Tape
 from tapegrad.tensor import Tensor
 
 
@@ -22,7 +22,9 @@ def rewind(tape: Tape, mark: Mark, name: str, own: Tensor | None = None, sweepin
         tape.let_go()
     if tokens is not tape.tokens or tape.sweeping != sweeping:
         return False
-    newest = tokens[count:]
+    before, used = tape.next, tape.used
+    records, later = slice(count, used), slice(leaves, None)
+    newest = tokens[records]
     if not newest:
         return True
     if (tape.hooks or tape.traces) and max(*tape.hooks, *tape.traces, 0) >= newest[0]:
@@ -30,20 +32,28 @@ def rewind(tape: Tape, mark: Mark, name: str, own: Tensor | None = None, sweepin
     # References of the two lists, and the call's.
     if max(map(getrefcount, newest)) > 3 and not _lose(tape, newest, leaves, wide, name):
         return False
-    dropped, forgotten = tape.keep[count:], tape.leaves[leaves:]
-    del tokens[count:], tape.keep[count:], tape.leaves[leaves:]
-    if tape.wide:
-        del tape.wide[wide:]
-    for leaf in forgotten:
+    dropped, forgotten = tape.keep[records], tape.leaves[later]
+    for leaf in forgotten:  # before the slot is another leaf's
         tape.slots.pop(leaf._pos, None)
         if leaf is own or _varies(leaf):
             leaf._home = Ended(name)
-    if len(tape.old) != count:
-        tape.keep_places(count)
-    tape.shift = tape.next - count
-    tape.offset = count * STRIDE
-    tape.floor = min(tape.floor, count)
+    old, old_at = tape.old, tape.old_at
+    if len(old) != count:
+        old, old_at = tape.places(count)
+    nothing, later_wide = [None] * len(newest), slice(wide, None) if tape.wide else None
+    if tape.next is not before:  # and so it stays to the end
+        return False
+    tokens[records] = nothing
+    tape.keep[records] = nothing
+    tape.used = count
+    del tape.leaves[later]
+    if later_wide is not None:
+        del tape.wide[later_wide]
+    tape.old, tape.old_at = old, old_at
+    tape.shift = before - count
+    tape.floor = count if count < tape.floor else tape.floor
     tape.tail = (0, 0)
+    tape.next = before - 1 + 1
     del newest, dropped, forgotten  # last: freeing values may run code of the user
     return True
 
@@ -53,7 +63,7 @@ def take_back(tape: Tape, mark: Mark, name: str) -> None:
 
     The records stay where somebody holds one of them.
     """
-    newest = tape.tokens[mark[1] :]
+    newest = tape.tokens[mark[1] : tape.used]
     if not newest or max(map(getrefcount, newest)) > 3:
         return
     for table in (tape.hooks, tape.traces):
@@ -68,8 +78,9 @@ def lose(tape: Tape, since: int, name: str, roots: list[Tensor]) -> None:
 
     What the roots stand on is held for the transform itself, and so is what a Function saved.
     """
-    first = tape.index(since) if since < tape.next else len(tape)
-    entries = tape.keep[max(first, 0) :]
+    first = max(tape.index(since) if since < tape.next else len(tape), 0)
+    used = tape.used
+    entries = tape.keep[first:used]
     if any(hasattr(entry, "pull") for entry in entries):
         return
     own = set()
@@ -78,7 +89,7 @@ def lose(tape: Tape, since: int, name: str, roots: list[Tensor]) -> None:
         while t is not None:
             own.add(t._pos)
             t = t._base
-    held = [p for p in _held(tape.tokens[max(first, 0) :]) if p not in own]
+    held = [p for p in _held(tape.tokens[first:used]) if p not in own]
     if held:
         tape.lost |= dict.fromkeys(held, name)
         tape.set_mode()

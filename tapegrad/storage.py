@@ -1,22 +1,26 @@
 """Version counters: who shares memory with whom, and when it was last changed in place.
 
 NumPy owns the memory.  A storage is the array at the bottom of a chain of views.  Nothing is kept
-for a storage until it is first changed in place; from then on it has a counter, and every tape
-notes the position at which the change came.  A record that saved a value of that storage before
-then finds out when it is swept.  Recording itself pays nothing for this.
+for a storage until it is first changed in place; from then on it has a counter, and for every tape
+the position at which the change came.  A record that saved a value of that storage before then
+finds out when it is swept.  Recording itself pays nothing for this.
+
+A change is counted before it is made: whatever comes in between, nothing is changed uncounted.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from tapegrad.tape import Tape
 
-# storage -> [count, weak reference to its array, when it was last changed]
+# storage -> [count, weak reference to its array, when it was last changed, and the position then on
+# each tape, by its serial number]
 _versions: dict[int, list[Any]] = {}
 _moments = 0  # changes so far
 
@@ -77,25 +81,43 @@ def changed(key_array: np.ndarray) -> int:
     return found[2] if found else 0
 
 
+def changed_at(tape: Tape, position: int) -> dict[int, int]:
+    """The storages that were changed in place since a position of a tape, and where."""
+    serial = tape.serial
+    # A copy: the collector may run while items are made, and take some away.
+    dates = [(key, found[3].get(serial, 0)) for key, found in {**_versions}.items()]
+    return {key: date for key, date in dates if date > position}
+
+
 def bump(key_array: np.ndarray) -> None:
-    """Count an in-place change and date it on every tape."""
+    """Count an in-place change, which is about to be made, and date it on every tape."""
     global _moments
     key = id(key_array)
     found = _versions.get(key)
     if found is None:
-        reference = weakref.ref(key_array, lambda _: _forget(key))
-        found = _versions[key] = [0, reference, 0]
+        # No function of Python, which might be interrupted: `pop` takes the reference as default.
+        reference = weakref.ref(key_array, partial(_versions.pop, key))
+        found = _versions.setdefault(key, [0, reference, 0, {}])
+    dates = found[3]
     found[0] += 1
     found[2] = _moments = _moments + 1
-    for its in tuple(Tape.every):
+    for its in Tape.every:
         tape = its()
         if tape is not None:
-            # A number of its own: the object in `next` becomes the handle of a record, and one
+            # Numbers of their own: the object in `next` becomes the handle of a record, and one
             # that stood in a table would keep that record alive.
-            tape.mutated[key] = tape.last_mutation = tape.next - 1 + 1
+            position = tape.next - 1
+            tape.next = position + 1
+            dates[tape.serial] = tape.last_mutation = position + 1
 
 
-def _forget(key: int) -> None:
-    _versions.pop(key, None)
-    for tape in Tape.all():
-        tape.mutated.pop(key, None)
+def count(key_array: np.ndarray) -> list[Any]:
+    """What `bump` changes, for `take_back`."""
+    found = _versions.get(id(key_array))
+    return [0, 0, {}] if found is None else [found[0], found[2], {**found[3]}]
+
+
+def take_back(key_array: np.ndarray, before: list[Any]) -> None:
+    """Count a change no more, which was refused."""
+    found = _versions[id(key_array)]
+    found[0], found[2], found[3] = before

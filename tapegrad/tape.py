@@ -1,13 +1,20 @@
 """The Wengert tape: one flat buffer of integers, one record per operation.
 
 A record is six 64-bit integers, `WORD IN0 IN1 IN2 SHAPE AUX`, at an absolute position that only
-ever grows.  Beside the buffer run two lists with one entry per record: `keep`, the values that the
-derivative will need, and `tokens`, the position objects themselves.  A handle (a Tensor) holds the
+ever grows.  Beside the buffer run two lists with an entry per record: `keep`, the values that the
+derivative will need, and `tokens`, the position objects themselves.  There is room for `capacity`
+records, of which `used` are written.  A handle (a Tensor) holds the
 very integer object that stands in `tokens`, so its reference count tells whether anyone still holds
 the record: that is how abandoned records are found, without weak references and without one
 finaliser per Tensor.
 
 An input is a position (> 0), a leaf slot (< 0, slot `s` is written `-s - 1`) or nothing (0).
+
+**What comes in between.**  Wherever Python calls something, begins a function or goes on with a
+loop, and where it makes a container (the collector), it may run a signal handler, a finaliser or
+another thread, which may compute with Tensors or raise.  So whoever changes a tape prepares first,
+then asks whether the object in `next` is still the one that it found (everybody who changes
+something puts a new one there), and if so changes the tape by stores and operators alone.
 """
 
 from __future__ import annotations
@@ -16,7 +23,7 @@ import itertools
 import struct
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, overload
 
@@ -61,9 +68,11 @@ NARROW = -2  # a Tensor of float32 says NARROW - n where one of float64 says n
 
 MODE_OFF, MODE_FAST, MODE_CAREFUL = range(3)
 
-Mark = tuple[list[int], int, int, int]  # the tokens, and the lengths of these, leaves, wide
+Mark = tuple[list[Any], int, int, int]  # the tokens, and how many these, leaves, wide are
 
 leaf_keys: Callable[[], int] = itertools.count(1).__next__
+_serials = itertools.count()
+_born = threading.Lock()
 
 
 Propagate = Callable[["Tape", np.ndarray, int], None]
@@ -110,12 +119,12 @@ class Tape:
         "anomaly",
         "buffer",
         "capacity",
+        "careful",
         "debt",
         "debt_limit",
         "depth",
         "element",
         "enabled",
-        "end",
         "floor",
         "hooks",
         "inference",
@@ -125,13 +134,12 @@ class Tape:
         "levels",
         "lost",
         "mode",
-        "mutated",
         "next",
-        "offset",
         "old",
         "old_at",
         "recomputed",
         "saved_hooks",
+        "serial",
         "shift",
         "slots",
         "sweeping",
@@ -140,12 +148,12 @@ class Tape:
         "tokens",
         "torchs",
         "traces",
+        "used",
         "wide",
         "workspace",
     )
 
-    # The compiled liveness pass, once the sweep is loaded.
-    propagate: ClassVar[Propagate | None] = None
+    propagate: ClassVar[Propagate]  # the liveness pass, compiled once a sweep was made
     full: ClassVar[Callable[[], None] | None] = None  # told when a tape's buffer is full
     moved: ClassVar[Callable[[], None] | None] = None  # told when a thread gets a tape
     every: ClassVar[list[weakref.ref[Tape]]] = []  # one for each thread that recorded
@@ -153,23 +161,23 @@ class Tape:
 
     def __init__(self) -> None:
         self.thread = threading.get_ident()
-        self.offset = 0  # where in the buffer the next record goes
+        self.serial = next(_serials)
+        self.used = 0  # records that are written
         self.buffer = bytearray()
+        self.tokens: list[Any] = []
+        self.keep: list[Any] = []
+        self.next = FIRST - 1 + 1  # the next position, a new object whenever something has changed
         self._resize(MIN_CAPACITY)
-        self.next = FIRST - 1 + 1  # its position, an object that nobody else holds
         self.shift = FIRST  # position - index, for every record that was never moved
         self.old: np.ndarray = np.empty(0, np.int64)  # positions of the records that were moved
         self.old_at = 0  # the address of these
         self.floor = 0  # index below which every record is released
-        self.tokens: list[int] = []
-        self.keep: list[Any] = []
         self.wide: list[int] = []
         self.slots: dict[int, int] = {}  # leaf key -> input code
         self.leaves: list[Tensor] = []  # slot -> leaf
         self.hooks: dict[int, Any] = {}  # position -> hooks on the adjoint there
         self.traces: dict[int, str] = {}  # position -> the user's line, under anomaly detection
-        self.mutated: dict[int, int] = {}  # storage -> position at its last in-place change
-        self.last_mutation = 0
+        self.last_mutation = 0  # the position at the last in-place change, see `storage`
         self.debt = 0
         self.debt_limit = DEBT_FLOOR
         self.tail = (0, 0)  # the records that `drop_tail` has emptied: first, and one past the last
@@ -185,9 +193,11 @@ class Tape:
         self.inference = False
         self.anomaly: Any = None  # None: off; else whether, and how, NaN is looked for
         self.saved_hooks: list[tuple[Callable[[Any], Any], Callable[[Any], Any]]] = []
+        self.careful = MODE_FAST  # the mode where operations are recorded
         self.mode = MODE_FAST
-        Tape.every[:] = [other for other in Tape.every if other() is not None]
-        Tape.every.append(weakref.ref(self))
+        with _born:
+            others = [other for other in Tape.every if other() is not None]
+            Tape.every = [*others, weakref.ref(self)]
 
     @staticmethod
     def all() -> list[Tape]:
@@ -196,51 +206,55 @@ class Tape:
 
     # -- writing ---------------------------------------------------------------------------
 
-    def append(self, word: int, inputs: tuple[int, ...], shape: Shape, aux: int, entry: Any) -> int:
+    def append(
+        self,
+        word: int,
+        places: Sequence[int],
+        shape: Shape,
+        aux: int,
+        entry: Any,
+        operands: Sequence[Any] = (),
+    ) -> int:
         """Write one record and return its position (the object that a handle must hold).
 
-        The caller has made room before it asked for leaf slots: making room renumbers them.
+        `places` are positions, 0, or the keys of leaves, which stand there among the operands.
         """
-        if len(inputs) > 3:
-            start = len(self.wide)
-            self.wide.extend(inputs)
-            a, b, c = start, len(inputs), 0
-            word |= WIDE
-        else:
-            a, b, c = (*inputs, 0, 0, 0)[:3]
-        token = self.next
-        pack_into(self.buffer, self.offset, word, a, b, c, shapes.number(shape), aux)
-        self.offset += STRIDE
-        self.next = token + 1
-        self.tokens.append(token)
-        self.keep.append(entry)
-        return token
-
-    def append_all(self, words: np.ndarray, leaf: Tensor, entries: list[Any]) -> list[int]:
-        """Write records that read one Tensor alone, and return their positions.
-
-        `words` are the records as they stand in the buffer, but for that input.
-        """
-        count = len(words)
-        offset = self.make_room(count)
-        block = np.frombuffer(self.buffer, np.int64, count * FIELDS, offset).reshape(-1, FIELDS)
-        block[:] = words
-        block[:, IN0] = leaf._pos if leaf._pos > 0 else self.slot(leaf)
-        first, end = self.next, self.next + count
-        tokens = list(range(first, end))
-        self.offset = offset + count * STRIDE
-        self.next = end
-        self.tokens += tokens
-        self.keep += entries
-        return tokens
+        number = shapes.number(shape)
+        while True:
+            token, used = self.next, self.used
+            codes = [
+                place if place >= 0 else self.slots.get(place) or self.slot(operands[k])
+                for k, place in enumerate(places)
+            ]
+            bits, wide = word, []
+            a, b, c = (*codes, 0, 0, 0)[:3]
+            if len(codes) > 3:
+                bits, wide = word | WIDE, codes
+                a, b, c = len(self.wide), len(codes), 0
+            pack_into(self.buffer, used * STRIDE, bits, a, b, c, number, aux)
+            if used == self.capacity:
+                self.make_room()
+            elif self.next is token:  # and so it stays to the end
+                self.tokens[used] = token
+                self.keep[used] = entry
+                self.wide += wide
+                self.used = used + 1
+                self.next = token + 1
+                return token
 
     def slot(self, leaf: Tensor) -> int:
         """The input code of a leaf; from its first use the tape keeps the leaf alive."""
-        code = self.slots.get(leaf._pos)
-        if code is None:
-            self.leaves.append(leaf)
-            code = self.slots[leaf._pos] = -len(self.leaves)
-        return code
+        while True:
+            key = leaf._pos
+            code = self.slots.get(key)
+            if code is not None:
+                return code
+            leaves = self.leaves
+            leaves += [leaf]
+            code = -len(leaves)
+            if self.leaves is leaves and leaves[-1] is leaf and key not in self.slots:
+                self.slots[key] = code
+                return code
 
     def owe(self, nbytes: int) -> None:
         """Account for a large result; abandoned records may be holding as much as all live ones."""
@@ -255,10 +269,10 @@ class Tape:
         """
         if self.sweeping:
             return
-        words, tokens, keep = self.words(), self.tokens, self.keep
-        count = index = len(tokens)
+        before, tokens, keep = self.next, self.tokens, self.keep
+        count = index = self.used
         first, end = self.tail
-        dropped = []
+        found = []
         while index:
             if index == end:
                 index, end = first, -1
@@ -266,30 +280,64 @@ class Tape:
                 break
             else:
                 index -= 1
-                dropped.append(keep[index])
-                keep[index] = None
-                words[index, WORD] |= RELEASED | SPENT
-                self.debt -= 8 * shapes.counts[words[index, SHAPE]]
-        self.tail = (index, count)
-        self.debt = max(self.debt, 0)
+                found.append(index)
+        rows = self.words()[found]
+        rows[:, WORD] |= RELEASED | SPENT
+        debt = max(self.debt - 8 * int(shapes.sizes[rows[:, SHAPE]].sum()), 0)
+        words = self.words()
+        dropped: list[Any] = []
+        tail = (index, count)
+        if self.next is before:
+            words[found] = rows
+            self.tail = tail
+            self.debt = debt
+        for at in found:
+            if self.next is not before:  # an index means another record by now
+                break
+            entry, keep[at] = keep[at], None
+            dropped.append(entry)
         del dropped  # last: freeing values may run code of the user
 
     def set_mode(self) -> None:
         """Choose between not recording, the short path, and the careful one."""
-        careful = self.anomaly is not None or bool(self.saved_hooks) or bool(self.lost)
-        self.mode = (MODE_CAREFUL if careful else MODE_FAST) if self.enabled else MODE_OFF
+        careful = self.anomaly is not None or self.saved_hooks or self.lost
+        self.careful = MODE_CAREFUL if careful else MODE_FAST
+        self.mode = self.careful if self.enabled else MODE_OFF
+
+    def switch(self, enabled: bool, inference: bool) -> None:
+        """Have operations recorded or not, and whether they may be recorded later."""
+        self.enabled, self.inference = enabled, inference
+        self.mode = self.careful if enabled else MODE_OFF
+
+    def mark_words(self, indices: Any, bits: int) -> None:
+        """Set bits in the words of records, wherever these are by now; a sweep is under way."""
+        while True:
+            buffer = self.buffer
+            words = self.words()[:, WORD]
+            words[indices] |= bits
+            if self.buffer is buffer:
+                self.next = self.next - 1 + 1
+                return
+
+    def flag(self, position: int, bits: int) -> None:
+        """Set bits in the word of a record that is held."""
+        self.sweeping += 1  # the record stays where it is
+        try:
+            self.mark_words(self.index(position), bits)
+        finally:
+            self.sweeping -= 1
 
     # -- reading ---------------------------------------------------------------------------
 
     def words(self) -> np.ndarray:
         """The buffer as an array of shape (records, fields); shares memory."""
-        return np.frombuffer(self.buffer, np.int64, len(self.tokens) * FIELDS).reshape(-1, FIELDS)
+        return np.frombuffer(self.buffer, np.int64, self.used * FIELDS).reshape(-1, FIELDS)
 
     def index(self, position: int) -> int:
         """Where the record of a position stands now, or -1 when it was reclaimed."""
         index = position - self.shift
         if index >= len(self.old):
-            return index if index < len(self.tokens) else -1
+            return index if index < self.used else -1
         found = int(np.searchsorted(self.old, position))
         return found if found < len(self.old) and self.old[found] == position else -1
 
@@ -309,7 +357,7 @@ class Tape:
         return Record(self.tokens[index], name, inputs, shapes.shapes[row[SHAPE]], state)
 
     def __len__(self) -> int:
-        return len(self.tokens)
+        return self.used
 
     @overload
     def __getitem__(self, key: int) -> Record: ...
@@ -352,17 +400,16 @@ class Tape:
         """Drop the saved values of swept records (ascending indices) and mark them released."""
         if not len(indices):
             return
-        words = self.words()
-        keep = self.keep
+        words, keep = self.words()[indices, WORD], self.keep
         first, last = int(indices[0]), int(indices[-1])
-        saving = indices[(words[indices, WORD] & SAVES) != 0]
+        saving = indices[(words & SAVES) != 0]
+        self.mark_words(indices, RELEASED)
+        self.mark_words(saving, SPENT)  # before anything is missing
         if last - first + 1 == len(saving):
             keep[first : last + 1] = [None] * len(saving)
         else:
             for i in saving.tolist():
                 keep[i] = None
-        words[indices, WORD] |= RELEASED
-        words[saving, WORD] |= SPENT
         self.raise_floor(first, last + 1 if last - first + 1 == len(indices) else first + 1)
 
     def raise_floor(self, first: int, end: int) -> None:
@@ -372,59 +419,76 @@ class Tape:
 
     def mark(self) -> Mark:
         """Where the tape stands: what `tapegrad.rewind` goes back to."""
-        return self.tokens, len(self.tokens), len(self.leaves), len(self.wide)
+        return self.tokens, self.used, len(self.leaves), len(self.wide)
 
     def drop_spent(self, mark: Mark) -> None:
         """Let go of what the records since a mark keep although a sweep has taken it away."""
         first = mark[1] if mark[0] is self.tokens else 0
+        before, keep = self.next, self.keep
         spent = (self.words()[first:, WORD] & SPENT) != 0
-        dropped = []
+        dropped: list[Any] = []
         for index in (first + np.flatnonzero(spent)).tolist():
-            dropped.append(self.keep[index])
-            self.keep[index] = None
+            if self.next is not before:  # an index means another record by now
+                break
+            entry, keep[index] = keep[index], None
+            dropped.append(entry)
         del dropped  # last: freeing values may run code of the user
 
-    def keep_places(self, count: int) -> None:
-        """The first records, so many, are found by bisection from now on."""
+    def places(self, count: int) -> tuple[np.ndarray, int]:
+        """The first records' positions, so many, to be found by bisection; and where they are."""
         have = len(self.old)
-        if count > have:
-            room = self.old if self.old.base is None else self.old.base
-            if len(room) < count:
-                room = np.empty(2 * count, np.int64)
-                room[:have] = self.old
-            room[have:count] = self.tokens[have:count]
-            self.old_at = room.ctypes.data
-            self.old = room[:count]
-        elif count < have:
-            self.old = self.old[:count]
+        if count <= have:
+            return self.old[:count], self.old_at
+        room = self.old if self.old.base is None else self.old.base
+        if len(room) < count:
+            room = np.empty(2 * count, np.int64)
+            room[:have] = self.old
+        room[have:count] = self.tokens[have:count]
+        return room[:count], room.ctypes.data
 
     def let_go(self) -> None:
         """Forget what was lost when nobody holds any of it; the short roads are open again."""
-        # The table's reference and the call's, and the list's of a record that is still there.
-        if all(getrefcount(p) <= 3 + (self.index(p) >= 0) for p in self.lost):
-            self.lost.clear()
+        # The table's reference, this list's and the call's, and that of a record still there.
+        if all(getrefcount(p) <= 4 + (self.index(p) >= 0) for p in [*self.lost]):
+            self.lost = {}
             self.set_mode()
 
     def make_room(self, records: int = 1) -> int:
-        """Reclaim, and grow when more than half of the records are still in use."""
-        if self.offset + records * STRIDE <= self.end:
-            return self.offset
+        """Reclaim, and grow when more than half of the records are still in use.
+
+        Returns how many are.
+        """
+        if self.used + records <= self.capacity:
+            return self.used
         if Tape.full is not None:
             Tape.full()
         self.let_go()
         self.reclaim()
-        used = len(self.tokens) + records - 1
+        used = self.used + records - 1
         if 2 * used > self.capacity:
             self._resize(max(2 * self.capacity, 2 * used))
         elif self.capacity > MIN_CAPACITY and 8 * used < self.capacity:
             self._resize(max(MIN_CAPACITY, self.capacity // 4))
-        return self.offset
+        return self.used
 
     def _resize(self, capacity: int) -> None:
-        buffer = bytearray(capacity * STRIDE)
-        buffer[: self.offset] = self.buffer[: self.offset]
-        self.buffer, self.capacity, self.end = buffer, capacity, capacity * STRIDE
-        self.address = np.frombuffer(buffer, np.int64).ctypes.data
+        while True:
+            before, used = self.next, self.used
+            capacity = max(capacity, 2 * used)
+            # One record more: it is written before anybody asks whether there was room for it.
+            buffer = bytearray((capacity + 1) * STRIDE)
+            address = np.frombuffer(buffer, np.int64).ctypes.data
+            rows, cut = slice(0, used * STRIDE), slice(capacity, None)
+            spare = [None] * (capacity - len(self.tokens))
+            buffer[rows] = self.buffer[rows]
+            if self.next is before:
+                self.buffer, self.address = buffer, address
+                self.tokens += spare  # the very lists: a sweep may be under way
+                self.keep += spare
+                del self.tokens[cut], self.keep[cut]
+                self.capacity = capacity
+                self.next = before - 1 + 1
+                return
 
     def reclaim(self) -> None:
         """Forget every record that no handle reaches.
@@ -433,58 +497,75 @@ class Tape:
         live, unspent record reads.  The others are squeezed out; what survives keeps its position
         and is found by bisection from then on.
         """
-        count = len(self.tokens)
-        # Two references are the list's own and the one of the call.
         if self.sweeping:  # a sweep holds indices; it may only grow
             return
-        live = np.fromiter(map(getrefcount, self.tokens), np.int64, count) > 2
-        if count:
-            live[-1] |= self.tokens[-1] == self.next  # `next` may share the object
-        marks = live.astype(np.uint8)
-        (Tape.propagate or _propagate)(self, marks, count)
-        self._squeeze(np.flatnonzero(marks))
-        self.debt = 0
-        self.debt_limit = max(DEBT_FLOOR, self._held_bytes())
+        self.sweeping = 1  # nobody else squeezes, or uses the workspace
+        try:
+            before, count = self.next, self.used
+            # Three references are those of two lists and the one of the call.
+            live = np.fromiter(map(getrefcount, self.tokens[:count]), np.int64, count) > 3
+            marks = live.astype(np.uint8)
+            Tape.propagate(self, marks, count)
+            dropped = None
+            if marks.all():
+                self.debt, self.debt_limit = 0, _limit(self.words())
+            else:
+                dropped = self._squeeze(np.flatnonzero(marks), before)
+        finally:
+            self.sweeping = 0
+        del dropped  # last: freeing values may run code of the user
 
-    def _held_bytes(self) -> int:
-        return int(8 * shapes.sizes[self.words()[:, SHAPE]].sum())
-
-    def _squeeze(self, survivors: np.ndarray) -> None:
-        self.tail = (0, 0)
+    def _squeeze(self, survivors: np.ndarray, before: int) -> Any:
+        """Keep these records alone, unless something has changed; what the others kept."""
         words = self.words()[survivors]
         chosen = survivors.tolist()
         below = int(np.searchsorted(survivors, self.floor))
-        dropped_keep, self.keep = self.keep, [self.keep[i] for i in chosen]
-        self.tokens = [self.tokens[i] for i in chosen]
-        self._squeeze_wide(words)
-        self._forget_leaves(words)
-        self.old = np.array(self.tokens, np.int64)
-        self.old_at = self.old.ctypes.data
-        self.shift = self.next - len(chosen)
+        used = len(chosen)
+        spare = [None] * (self.capacity - used)
+        keep = [self.keep[i] for i in chosen] + spare
+        tokens = [self.tokens[i] for i in chosen] + spare
+        wide = self._squeezed_wide(words)
+        leaves, slots, wide = self._known_leaves(words, wide)
+        old = np.array(tokens[:used], np.int64)
+        old_at = old.ctypes.data
+        limit = _limit(words)
+        held = set(tokens[:used]) if self.hooks or self.traces else set()
+        hooks = {p: found for p, found in {**self.hooks}.items() if p in held}
+        traces = {p: line for p, line in {**self.traces}.items() if p in held}
+        written, rows = words.tobytes(), slice(0, used * STRIDE)
+        dropped = self.keep
+        if self.next is not before:
+            return None
+        self.buffer[rows] = written
+        self.keep, self.tokens, self.wide = keep, tokens, wide
+        self.leaves, self.slots = leaves, slots
+        self.old, self.old_at = old, old_at
+        self.next = before + 1  # which no record has, so that whoever has read codes asks again
+        self.shift = before + 1 - used
+        self.used = used
         self.floor = below
-        self.offset = len(chosen) * STRIDE
-        self.buffer[: self.offset] = words.tobytes()
-        held = set(self.tokens) if self.hooks or self.traces else set()
-        for table in (self.hooks, self.traces):
-            for position in [p for p in table if p not in held]:
-                del table[position]
-        del dropped_keep  # last: freeing values may run code of the user
+        self.tail = (0, 0)
+        self.debt, self.debt_limit = 0, limit
+        self.hooks, self.traces = hooks, traces
+        return dropped
 
-    def _squeeze_wide(self, words: np.ndarray) -> None:
+    def _squeezed_wide(self, words: np.ndarray) -> list[int]:
         wide: list[int] = []
         for i in np.flatnonzero(words[:, WORD] & WIDE):
             start, number = int(words[i, IN0]), int(words[i, IN1])
             words[i, IN0] = len(wide)
             wide.extend(self.wide[start : start + number])
-        self.wide = wide
+        return wide
 
-    def _forget_leaves(self, words: np.ndarray) -> None:
-        """Let go of the leaves that no surviving record reads, and number the others anew."""
+    def _known_leaves(
+        self, words: np.ndarray, wide: list[int]
+    ) -> tuple[list[Tensor], dict[int, int], list[int]]:
+        """The leaves that surviving records read, by other numbers; these are in the words, too."""
         narrow = (words[:, WORD] & WIDE) == 0
         codes = words[narrow, IN0:SHAPE]
-        used = set(codes[codes < 0].tolist()) | {code for code in self.wide if code < 0}
+        used = set(codes[codes < 0].tolist()) | {code for code in wide if code < 0}
         if len(used) == len(self.leaves):
-            return
+            return self.leaves, self.slots, wide
         kept = sorted(used, reverse=True)
         renumber = {code: -1 - i for i, code in enumerate(kept)}
         leaves = [self.leaves[-code - 1] for code in kept]
@@ -492,21 +573,14 @@ class Tape:
         for code, new in renumber.items():
             table[-code] = new
         words[narrow, IN0:SHAPE] = np.where(codes < 0, table[-np.minimum(codes, 0)], codes)
-        self.wide = [renumber.get(code, code) for code in self.wide]
-        self.leaves = leaves
-        self.slots = {key: renumber[c] for key, c in self.slots.items() if c in renumber}
+        wide = [renumber.get(code, code) for code in wide]
+        slots = {key: renumber[c] for key, c in {**self.slots}.items() if c in renumber}
+        return leaves, slots, wide
 
 
-def _propagate(tape: Tape, marks: np.ndarray, count: int) -> None:
-    """Mark what marked records read, downwards; the compiled pass does the same."""
-    words = tape.words()
-    for index in range(count - 1, -1, -1):
-        if marks[index] and not words[index, WORD] & SPENT:
-            for code in tape.inputs(index):
-                if code > 0:
-                    below = tape.index(code)
-                    if below >= 0:
-                        marks[below] = 1
+def _limit(words: np.ndarray) -> int:
+    """From which debt on abandoned records are looked for, when so many have survived."""
+    return max(DEBT_FLOOR, int(8 * shapes.sizes[words[:, SHAPE]].sum()))
 
 
 class _Current(threading.local):

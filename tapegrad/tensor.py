@@ -29,7 +29,7 @@ from tapegrad.printing import describe
 from tapegrad.shapes import shapes
 from tapegrad.size import Size
 from tapegrad.specimen import lying
-from tapegrad.tape import HOOKED, NARROW, WORD, Ended, Tape, current, leaf_keys
+from tapegrad.tape import HOOKED, NARROW, Ended, Tape, current, leaf_keys
 
 if TYPE_CHECKING:
     from tapegrad.functions.signatures import Operations
@@ -444,7 +444,7 @@ class Tensor(Operations):
         """Mark the record of this non-leaf as one whose adjoint somebody wants to see."""
         position, tape = place(self), self.tape
         assert tape is not None
-        tape.words()[tape.index(position), WORD] |= HOOKED
+        tape.flag(position, HOOKED)
         return tape, position
 
 

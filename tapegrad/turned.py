@@ -41,15 +41,15 @@ class Turned:
         self.since = self.last = 0
 
 
-def note_turned(t: Tensor, before: np.ndarray, old: int) -> None:
-    """Note that a Tensor, which is no view, showed an array `before`, at the position `old`."""
+def note_turned(t: Tensor, old: int, new: int) -> None:
+    """Note what a Tensor, which is no view, shows before it is reshaped; and its two positions."""
     note = noted(t, KEY)
     if note is None:
         note = t.extra[KEY] = Turned()
     if old <= 0 or note.last != old:
         note.since = old - 1 + 1  # numbers of their own: see `Tape.reclaim`
-    note.last = t._pos - 1 + 1
-    layout = before.shape, before.strides
+    note.last = new - 1 + 1
+    layout = t._a.shape, t._a.strides
     note.layouts.pop(layout, None)
     note.layouts[layout] = None
 

@@ -34,21 +34,20 @@ def turn(t: Tensor, sight: Sight, name: str) -> Tensor:
     if tape.lost:
         check_open(t, tape)
     check_turn(t, name)
-    before, old, home = t._a, t._pos, t._home
+    old, home, short = t._pos, t._home, number(r)
     if old > 0:  # under `no_grad` too: the record of another shape would not be this Tensor's
         source, read = shown_of(t, params) if op is as_strided else (t, params)
         token = write_step(tape, op, (source,), r, read)
         if tape.anomaly is not None:
             note_line(tape, token)
-        t._pos = token
     elif old < 0:
         renew(t)
-    t._a, t._s = r, number(r)
-    if isinstance(home, View):
-        if home.base is not None:
-            t._home = stepped(home, op, params)
-    else:
-        note_turned(t, before, old)
+    new = token if old > 0 else t._pos
+    if not isinstance(home, View):
+        note_turned(t, old, new)
+    elif home.base is not None:
+        home = stepped(home, op, params)
+    t._pos, t._a, t._s, t._home = new, r, short, home  # nothing comes in between
     if old > 0:
         retain_anew(t)
     if r.flags.writeable:  # the versions of what a transform only lends are its owner's

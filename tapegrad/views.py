@@ -31,7 +31,17 @@ from tapegrad.ops.core import Op, table
 from tapegrad.ops.shape import PASSES, STRIDED, clone, expand, getitem
 from tapegrad.record import resolve, run
 from tapegrad.shapes import Shape, shapes
-from tapegrad.tape import DTYPE_BITS, GENERAL, MODE_FAST, STRIDE, Tape, current, pack_into
+from tapegrad.tape import (
+    DTYPE_BITS,
+    FIELDS,
+    GENERAL,
+    IN0,
+    MODE_FAST,
+    STRIDE,
+    Tape,
+    current,
+    pack_into,
+)
 from tapegrad.tensor import F4, F8, INFERENCE, NO_GRAD, Chain, Tensor, View, number
 
 Params = dict[str, Any]
@@ -177,6 +187,7 @@ def see(
     home = x._home
     if home is not None and home is not tape:
         resolve(x, tape)
+    token = tape.next
     p = x._pos
     if type(x) is not Tensor or (tape.mode != MODE_FAST and (tape.inference or (p and tape.mode))):
         t = run(op, (x,), params)
@@ -205,17 +216,17 @@ def see(
     if not recorded:
         t._pos = 0
         return t
-    offset = tape.offset
-    if offset == tape.end:
-        offset = tape.make_room()
     if p < 0:
         p = tape.slots.get(p) or tape.slot(x)
-    token = tape.next
-    pack_into(tape.buffer, offset, word, p, 0, 0, shape, aux)
-    tape.offset = offset + STRIDE
+    used = tape.used
+    pack_into(tape.buffer, used * STRIDE, word, p, 0, 0, shape, aux)
+    if tape.next is not token or used == tape.capacity:
+        tape.make_room()
+        return see(op, x, params, r, key)
+    tape.tokens[used] = token
+    tape.keep[used] = entry
+    tape.used = used + 1
     tape.next = token + 1
-    tape.tokens.append(token)
-    tape.keep.append(entry)
     t._pos = token
     return t
 
@@ -306,7 +317,7 @@ def see_all(
         return tuple(found)
     cut = cut_of(a, key, indices)
     views = [a[index] for index in cut.indices] if arrays is None else arrays(a)
-    places = tape.append_all(cut.words, x, cut.entries) if p and views else repeat(0)
+    places = _append_all(tape, cut.words, x, cut.entries) if p and views else repeat(0)
     found = []
     for r, way, place in zip(views, cut.ways, places, strict=False):
         t = _new(Tensor)
@@ -322,3 +333,27 @@ def see_all(
         view.frozen = ""
         found.append(t)
     return tuple(found)
+
+
+def _append_all(tape: Tape, words: np.ndarray, leaf: Tensor, entries: list[Any]) -> list[int]:
+    """Write records that read one Tensor alone, and return their positions.
+
+    `words` are the records as they stand in the buffer, but for that input.
+    """
+    count = len(words)
+    while True:
+        first = tape.next
+        start = tape.make_room(count)
+        block = np.frombuffer(tape.buffer, np.int64, count * FIELDS, start * STRIDE)
+        rows = words.copy()
+        rows[:, IN0] = leaf._pos if leaf._pos > 0 else tape.slot(leaf)
+        rows = rows.ravel()
+        end = first + count
+        tokens, places = list(range(first, end)), slice(start, start + count)
+        if tape.next is first:  # and so it stays to the end
+            block[...] = rows
+            tape.tokens[places] = tokens
+            tape.keep[places] = entries
+            tape.used = start + count
+            tape.next = end
+            return tokens

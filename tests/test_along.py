@@ -31,7 +31,8 @@ def outcome(call, x):
     before = len(tape)
     y = call(x)
     made = len(tape) - before
-    return y, tape.words()[-1].tolist() if made else None, tape.keep[-1] if made else None
+    entry = tape.keep[len(tape) - 1] if made else None
+    return y, tape.words()[-1].tolist() if made else None, entry
 
 
 def assert_alike(call, x, planned=True):

@@ -98,7 +98,7 @@ def outcome(name, tracked="xvm"):
     before = len(tape)
     y = MADE[name](*leaves)
     records = tape.words()[before:, 0].tolist(), tape.words()[before:, 4:].tolist()
-    kept = [entry and list(map(plain, entry)) for entry in tape.keep[before:]]
+    kept = [entry and list(map(plain, entry)) for entry in tape.keep[before : len(tape)]]
     inputs = [len(tape.inputs(k)) for k in range(before, len(tape))]
     gradients = None
     if y.requires_grad:

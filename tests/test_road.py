@@ -62,7 +62,7 @@ def outcome(function, args):
     made = len(tape) - before
     assert made in (0, 1)
     record = tape.words()[-1].copy() if made else None
-    return result, record, tape.keep[-1] if made else None, tape.debt
+    return result, record, tape.keep[len(tape) - 1] if made else None, tape.debt
 
 
 def assert_alike(op, args):
@@ -81,7 +81,7 @@ def assert_alike(op, args):
     if record is None:
         return
     assert record_.tolist() == record.tolist()
-    assert current.tape.tokens[-1] is b._pos
+    assert current.tape.tokens[len(current.tape) - 1] is b._pos
     assert b._home is current.tape
     assert type(entry_) is type(entry)
     for kept, kept_ in zip(entry or (), entry_ or (), strict=True):
@@ -595,5 +595,5 @@ def test_positions_are_objects_of_their_own():
     x = tapegrad.tensor([1.0], requires_grad=True)
     y = x * 2.0
     assert y._pos >= FIRST
-    count = sys.getrefcount(current.tape.tokens[-1])
+    count = sys.getrefcount(current.tape.tokens[len(current.tape) - 1])
     assert count == 3  # the list's, the Tensor's, the call's

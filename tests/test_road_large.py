@@ -94,7 +94,8 @@ def changed(name, make, others):
     before, version = len(current.tape), x._version
     getattr(x, name)(*others)
     made = current.tape.words()[before:].tolist()
-    return x, x._a.copy(), x._version - version, made, current.tape.keep[before:], x.requires_grad
+    kept = current.tape.keep[before : len(current.tape)]
+    return x, x._a.copy(), x._version - version, made, kept, x.requires_grad
 
 
 def assert_changed_alike(name, make, *others):
@@ -117,7 +118,7 @@ def assert_changed_alike(name, make, *others):
             assert (a is None) == (b is None)
             assert a is None or np.array_equal(a, b)
     if records:
-        assert x_._pos is current.tape.tokens[-1]
+        assert x_._pos is current.tape.tokens[len(current.tape) - 1]
         assert x_._home is current.tape
 
 

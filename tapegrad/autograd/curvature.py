@@ -47,9 +47,13 @@ def leaf_products(
         return None, later
     found = np.empty(vs.shape)
     keep = tape.keep[low : top + 1]
-    for k, v in enumerate(vs):
-        bent = QUIET.copy().run(product, tape, low, keep, v)
-        found[k] = 0.0 if bent is None else bent
+    tape.sweeping += 1  # nobody else moves records
+    try:
+        for k, v in enumerate(vs):
+            bent = QUIET.copy().run(product, tape, low, keep, v)
+            found[k] = 0.0 if bent is None else bent
+    finally:
+        tape.sweeping -= 1
     # A zero that met an infinity is NaN here, and zero by the general way.
     good = math.isfinite(np.vdot(found, found)) or bool(np.isfinite(found).all())
     return (found, True) if good else (None, False)

@@ -23,7 +23,7 @@ from tapegrad.kernels import layout
 from tapegrad.kernels.layout import SMALL
 from tapegrad.locks import lock
 from tapegrad.record import ended
-from tapegrad.tape import MODE_FAST, NARROW, Ended, current
+from tapegrad.tape import MODE_CAREFUL, MODE_FAST, MODE_OFF, NARROW, Ended, current
 from tapegrad.tensor import Tensor, View, former, noted, place, wrap, wrap_as
 
 Tensors = Tensor | Sequence[Tensor]
@@ -61,9 +61,7 @@ def backward(
     if inputs is None and not create_graph:
         sweep = _from_one(tensors, grad_tensors, None, bool(retain_graph))
         if sweep is not None:
-            with _accumulating:
-                delivered = deliver(sweep)
-            if delivered is False:
+            if sweep.delivered is False:
                 with recording(sweep.tape, False):
                     _accumulate(_leaf_gradients(sweep, {}, False), False)
             if ending:
@@ -89,7 +87,10 @@ def backward(
             if not t._pos:
                 raise RuntimeError("one of the `inputs` of `backward` does not require grad")
     retain = create_graph if retain_graph is None else retain_graph
-    with recording(current.tape, create_graph):
+    tape = current.tape
+    before = tape.enabled, tape.inference, tape.saved_hooks
+    try:
+        tape.switch(create_graph, False)
         sweep, direct = _prepare(roots, weights, recorded=create_graph, retain=retain)
         if chosen is not None:
             _aim(sweep, chosen, direct, strict=False)
@@ -103,6 +104,10 @@ def backward(
         _accumulate(found, create_graph)
         if ending:
             end_sweep(sweep.tape)
+    finally:
+        tape.enabled, tape.inference, tape.saved_hooks = before
+        tape.careful = MODE_CAREFUL if tape.saved_hooks else tape.careful
+        tape.mode = tape.careful if tape.enabled else MODE_OFF
 
 
 def grad(
@@ -140,7 +145,7 @@ def grad(
         wanted: list[Any] = [inputs] if isinstance(inputs, Tensor) else list(inputs)
         sweep = _from_one(outputs, grad_outputs, wanted, bool(retain_graph))
         if sweep is not None:
-            delivered: tuple[Tensor, ...] | Literal[False] = deliver(sweep, wanted)
+            delivered: tuple[Tensor, ...] | Literal[False] = sweep.delivered
             if delivered is False:
                 with recording(sweep.tape, False):
                     found = _gradients(sweep, wanted, {}, False)
@@ -196,7 +201,10 @@ def gradients(
     them is: adjoints are Tensors then, even if nothing is recorded.
     """
     tensors = recorded or any(type(w) is not Tensor for w in weights)
-    with recording(current.tape, recorded):
+    tape = current.tape
+    before = tape.enabled, tape.inference, tape.saved_hooks
+    try:
+        tape.switch(recorded, False)
         sweep, direct = _prepare(roots, weights, recorded=tensors, retain=retain)
         sweep.since = since
         _aim(sweep, inputs, direct, strict=strict)
@@ -205,6 +213,10 @@ def gradients(
         if ending:
             end_sweep(sweep.tape)
         return found
+    finally:
+        tape.enabled, tape.inference, tape.saved_hooks = before
+        tape.careful = MODE_CAREFUL if tape.saved_hooks else tape.careful
+        tape.mode = tape.careful if tape.enabled else MODE_OFF
 
 
 def _from_one(root: Any, weight: Any, inputs: list[Tensor] | None, retain: bool) -> Sweep | None:
@@ -241,11 +253,27 @@ def _from_one(root: Any, weight: Any, inputs: list[Tensor] | None, retain: bool)
             targets.append(code)
         if not targets:
             return None
-    index = tape.index(root._pos)
-    if index < 0:
-        return None
     sweep = Sweep(tape, recorded=False, retain=retain, work=work)
-    return sweep if sweep.run_from(index, seed, targets) else None
+    tape.sweeping = 1  # nobody else moves records, or uses the workspace
+    try:
+        index = tape.index(root._pos)
+        if index < 0 or not sweep.run_from(index, seed, targets):
+            return None
+        if inputs is None:
+            with _accumulating:
+                sweep.delivered = deliver(sweep)
+        else:
+            sweep.delivered = deliver(sweep, inputs)
+        if sweep.delivered is False:
+            sweep.collect()
+    except BaseException:
+        end_sweep(tape, failed=True)
+        raise
+    finally:
+        tape.sweeping = 0
+        if tape.recomputed:
+            tape.recomputed.clear()
+    return sweep
 
 
 def leaf_gradient(root: Tensor, leaf: Tensor, since: int) -> np.ndarray:
@@ -268,7 +296,7 @@ def leaf_gradient(root: Tensor, leaf: Tensor, since: int) -> np.ndarray:
     sweep.since = since
     with recording(tape, False):
         sweep.run()
-    for found, g in sweep.leaf_gradients():
+    for found, _, g in sweep.found:
         if found == code:
             return g  # type: ignore[no-any-return]
     return np.zeros(leaf._a.shape)
@@ -413,30 +441,29 @@ def _gradients(
     sweep: Sweep, inputs: list[Tensor], direct: dict[int, Any], recorded: bool
 ) -> list[Tensor | None]:
     """What each of the inputs gets, after the hooks of a leaf have seen it."""
-    tape = sweep.tape
-    leaves = dict(sweep.leaf_gradients())
+    slots = sweep.slots
+    leaves = {code: g for code, _, g in sweep.found}
     for t in inputs:
-        for key in former.get(t._pos, ()):
-            code = tape.slots.get(key, 0)
-            if code in leaves:
-                _delivered(tape.leaves[-code - 1], leaves[code], recorded)  # raises
+        codes = [slots.get(key, 0) for key in former.get(t._pos, ())]
+        for code, leaf, g in sweep.found:
+            if code in codes:
+                _delivered(leaf, g, recorded)  # raises
     done: dict[int, Tensor | None] = {}
     for t in inputs:
         key = t._pos
         if key in done:
             continue
         if key < 0:
-            g = leaves.pop(tape.slots.get(key, 0), None)
+            g = leaves.pop(slots.get(key, 0), None)
             if key in direct:
                 own = _copy(direct[key][1])
                 g = own if g is None else g + own
             done[key] = None if g is None else _delivered(t, g, recorded)
         else:
-            index = tape.index(key)
-            if recorded or index not in sweep.captured:
-                done[key] = sweep.captured.get(index)
+            if recorded or key not in sweep.captured:
+                done[key] = sweep.captured.get(key)
             else:
-                done[key] = wrap_as(alone(sweep.captured.pop(index)), t._s)
+                done[key] = wrap_as(alone(sweep.captured.pop(key)), t._s)
     return [done[t._pos] for t in inputs]
 
 
@@ -459,12 +486,11 @@ def _leaf_gradients(
 ) -> list[tuple[Tensor, Tensor]]:
     """What each leaf gets that the sweep reached, or that is a root itself."""
     if not direct and not recorded:  # a leaf may have stopped requiring grad since
-        found = [(sweep.tape.leaves[-code - 1], g) for code, g in sweep.leaf_gradients()]
+        found = [(leaf, g) for _, leaf, g in sweep.found]
         return [(t, _delivered(t, g, recorded)) for t, g in found if t._pos]
     owners: dict[int, Tensor] = {}
     values: dict[int, Any] = {}
-    for code, g in sweep.leaf_gradients():
-        leaf = sweep.tape.leaves[-code - 1]
+    for _, leaf, g in sweep.found:
         owners[leaf._pos], values[leaf._pos] = leaf, g
     for key, (leaf, own) in direct.items():
         held = values.get(key)
@@ -494,8 +520,8 @@ def _accumulate(found: list[tuple[Tensor, Tensor]], recorded: bool) -> None:
             elif recorded or held.requires_grad:
                 t._grad = held + g
             else:
-                np.add(held._a, g._a, out=held._a)
                 storage.bump(storage.root(held._a))
+                np.add(held._a, g._a, out=held._a)
     for t, g in found:
         post = noted(t, "post")
         if post:

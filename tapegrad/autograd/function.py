@@ -290,7 +290,7 @@ class Function:
             return out
         finally:
             tape.enabled = enabled
-            tape.set_mode()
+            tape.mode = tape.careful if enabled else MODE_OFF
 
 
 def _refuse_passed_on(cls: Any, context: Context, args: tuple[Any, ...], out: Any) -> None:
@@ -434,14 +434,8 @@ def append(
     count = math.prod(shape)
     if count > LARGE:
         tape.owe(count * dtype.itemsize)
-    if tape.offset == tape.end:
-        tape.make_room()
-    codes = [
-        place if place >= 0 else tape.slots.get(place) or tape.slot(arg)
-        for place, arg in zip(places, args)
-    ]
     word = WORD | DTYPE_BITS[dtype] | (SAVES if saves else 0)
-    main = tape.append(word, tuple(codes), shape, 0, entry)
+    main = tape.append(word, places, shape, 0, entry, args)
     if tape.anomaly is not None:
         note_line(tape, main)
     return main
@@ -476,7 +470,6 @@ def _changed(
 def _pick(tape: Tape, main: int, j: int, entry: Entry) -> int:
     tape.sweeping += 1  # the main record has no handle yet: nothing may be reclaimed now
     try:
-        tape.make_room()
         spec = entry.outputs[j]
         assert spec is not None
         shape, dtype = spec

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from tapegrad.tape import MODE_OFF, Tape, current
+from tapegrad.tape import Tape, current
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -133,9 +133,7 @@ def _flag(mode: Any, name: str) -> bool:
 
 
 def _set(enabled: bool, inference: bool) -> None:
-    tape = current.tape
-    tape.enabled, tape.inference = enabled, inference
-    tape.set_mode()
+    current.tape.switch(enabled, inference)
 
 
 class no_grad(_Mode):
@@ -244,19 +242,15 @@ class recording:
     def __enter__(self) -> None:
         tape = self.tape
         self.before = (tape.enabled, tape.inference)
-        self.hooks = (*tape.saved_hooks,)  # a hook may enter or leave more, which ends here
-        tape.enabled, tape.inference = self.state
-        if tape.enabled:
-            tape.set_mode()
-        else:
-            tape.mode = MODE_OFF
+        self.hooks = tape.saved_hooks
+        tape.switch(*self.state)
 
     def __exit__(self, *exception: object) -> None:
         tape = self.tape
-        tape.enabled, tape.inference = self.before
-        if tape.saved_hooks or self.hooks:
-            tape.saved_hooks[:] = self.hooks
-        tape.set_mode()
+        if tape.saved_hooks is not self.hooks:  # a hook may enter or leave more, which ends here
+            tape.saved_hooks = self.hooks
+            tape.set_mode()
+        tape.switch(*self.before)
 
 
 def is_grad_enabled() -> bool:

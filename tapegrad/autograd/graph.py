@@ -50,17 +50,19 @@ class saved_tensors_hooks:
         self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]
     ) -> None:
         self.hooks = (pack_hook, unpack_hook)
+        self.before: list[Any] = []
 
     def __enter__(self) -> None:
         tape = current.tape
         if refused := _disabled.get(tape):
             raise RuntimeError(refused[-1])
-        tape.saved_hooks.append(self.hooks)
+        self.before.append(tape.saved_hooks)
+        tape.saved_hooks = [*tape.saved_hooks, self.hooks]
         tape.set_mode()
 
     def __exit__(self, *exception: object) -> None:
         tape = current.tape
-        tape.saved_hooks.pop()
+        tape.saved_hooks = self.before.pop()
         tape.set_mode()
 
 

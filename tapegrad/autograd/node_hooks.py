@@ -230,7 +230,7 @@ def _registered(node: GradFn, hook: Any, name: str) -> Handle:
         tape, index = node.tape, node.tape.index(node.position)
         if index < 0:
             raise RuntimeError(f"{node!r} was released and reclaimed: it takes no more hooks")
-        tape.words()[index, WORD] |= HOOKED
+        tape.flag(node.position, HOOKED)
         where = getattr(at_record(tape, node.position), name)
     key = next_key()
     where[key] = hook

@@ -50,3 +50,15 @@ def needs(tape: Tape, need: np.ndarray, leaf_need: np.ndarray, low: int, top: in
             ):
                 need[index - low] |= NEED_INSIDE
                 break
+
+
+def propagate(tape: Tape, marks: np.ndarray, count: int) -> None:
+    """Mark what marked records read, downwards."""
+    words = tape.words()
+    for index in range(count - 1, -1, -1):
+        if marks[index] and not words[index, WORD] & SPENT:
+            for code in tape.inputs(index):
+                if code > 0:
+                    below = tape.index(code)
+                    if below >= 0:
+                        marks[below] = 1

@@ -15,7 +15,6 @@ import numpy as np
 
 from tapegrad import fast, storage
 from tapegrad.autograd import anomaly, large, matrix, slow
-from tapegrad.autograd.grad_mode import recording
 from tapegrad.autograd.hooks import end_sweep, run_hooks
 from tapegrad.autograd.node_hooks import prehooked, stepped
 from tapegrad.autograd.pullback import contributions, spec_at, unpack
@@ -38,7 +37,6 @@ from tapegrad.kernels.layout import (
     SPENT_RECORD,
     START,
     TARGETS,
-    TASK,
     UNUSED,
     WANTS_BLAS,
     WANTS_KERNEL,
@@ -51,12 +49,13 @@ from tapegrad.tape import (
     CODE_MASK,
     GENERAL,
     HOOKED,
+    MODE_CAREFUL,
     MODE_FAST,
+    MODE_OFF,
     PACKED,
     SAVES,
     SPENT,
     STRIDE,
-    WORD,
     Tape,
     pack_word,
     unpack_from,
@@ -85,6 +84,7 @@ class Sweep:
     since = 0  # a position below which nothing leads to a target; 0: not known
     need: Any = None  # the marks of records, one byte each; None: all are needed
     leaf_need: Any = None
+    delivered: Any = False  # what `deliver` made of what was found
 
     def __init__(
         self, tape: Tape, *, recorded: bool, retain: bool, work: Workspace | None = None
@@ -95,7 +95,9 @@ class Sweep:
         self.seeds: dict[int, Any] = {}
         self.values: dict[int, Any] = {}  # index, or leaf code, -> adjoint held by Python
         self.scratch: dict[int, Any] = {}  # what a Function's outputs collect for it
-        self.captured: dict[int, Any] = {}
+        self.captured: dict[int, Any] = {}  # position -> adjoint
+        self.found: list[tuple[int, Tensor, Any]] = []  # leaves that were reached, see `collect`
+        self.slots = tape.slots
         self.marks = work or _workspace(tape)
         self.work: Workspace | None = None if recorded or tape.anomaly is not None else self.marks
 
@@ -122,6 +124,7 @@ class Sweep:
                 self._run_in_python()
             else:
                 self._run_compiled(self.work)
+            self.collect()
         except BaseException:
             end_sweep(tape, failed=True)
             raise
@@ -131,7 +134,10 @@ class Sweep:
                 tape.recomputed.clear()
 
     def run_from(self, index: int, seed: np.ndarray, targets: list[int] | None) -> bool:
-        """`run` from one root to leaves; False: nothing is done, `run` says why."""
+        """`run` from one root to leaves; False: nothing is done, `run` says why.
+
+        The caller says that a sweep is under way until what it has found was taken.
+        """
         tape, work = self.tape, self.work
         assert work is not None
         self.seeds[index] = self.values[index] = seed
@@ -140,25 +146,15 @@ class Sweep:
         self.targets, self.strict = targets, len(targets or ())
         work.sow((index, work.data(seed)))
         work.frame[RETAIN] = self.retain
-        tape.sweeping = 1
-        try:
-            status = self._start(work)
-            if status in (BELOW, SPENT_RECORD, UNUSED):
-                return False
-            if status != DONE:
-                if targets is not None:
-                    self.need, self.leaf_need = work.need()
-                with recording(tape, False):
-                    self.finish(work, status)
-            elif not self.retain:
-                drop(tape, work, index)
-        except BaseException:
-            end_sweep(tape, failed=True)
-            raise
-        finally:
-            tape.sweeping = 0
-            if tape.recomputed:
-                tape.recomputed.clear()
+        status = self._start(work)
+        if status in (BELOW, SPENT_RECORD, UNUSED):
+            return False
+        if status != DONE:
+            if targets is not None:
+                self.need, self.leaf_need = work.need()
+            self.finish(work, status)
+        elif not self.retain:
+            drop(tape, work, index)
         return True
 
     def _run_compiled(self, work: Workspace) -> None:
@@ -173,28 +169,32 @@ class Sweep:
     def finish(self, work: Workspace, status: int) -> None:
         """Do what a walk that has begun leaves to Python, until it is done."""
         tape, frame = self.tape, work.frame
-        walk, address = work.walk, work.address
         held = tape, self._wanted, self.scratch, self._hand_on
         while status != DONE:
-            if status == WANTS_RULE and fast.resume is not None:
-                status = fast.resume(work.frame.buffer_info()[0], work.walk_at, id(held))
-                continue
             if status in (WANTS_PYTHON, WANTS_RULE):
-                index = frame[CURSOR]
-                self._step(index)
+                before = tape.enabled, tape.inference, tape.saved_hooks
+                try:
+                    tape.switch(False, False)
+                    if status == WANTS_RULE and fast.resume is not None:
+                        status = fast.resume(frame.buffer_info()[0], work.walk_at, id(held))
+                        continue
+                    index = frame[CURSOR]
+                    self._step(index)
+                finally:
+                    tape.enabled, tape.inference, tape.saved_hooks = before
+                    tape.careful = MODE_CAREFUL if tape.saved_hooks else tape.careful
+                    tape.mode = tape.careful if tape.enabled else MODE_OFF
                 frame[CURSOR] = index - 1
             elif status == WANTS_KERNEL:
                 if not _fill(frame[DETAIL]):
-                    tape.words()[frame[CURSOR], WORD] |= GENERAL
+                    tape.mark_words(frame[CURSOR], GENERAL)
             elif status == WANTS_ROOM:
                 work.grow()
             elif status == WANTS_BLAS:
                 work.bring_blas()
             else:
                 self._check_versions(work.reach())
-            work.refresh(tape)
-            frame[TASK] = RESUME
-            status = walk(address)
+            status = work.run(RESUME)
         if not self.retain:
             drop(tape, work, self.top)
 
@@ -309,7 +309,7 @@ class Sweep:
         if not len(indices):
             return
         lowest = tape.tokens[self.low + int(indices[0])]
-        mutated = {key: date for key, date in tape.mutated.items() if date > lowest}
+        mutated = storage.changed_at(tape, lowest)
         if not mutated:
             return
         for index in (self.low + indices).tolist():
@@ -364,7 +364,8 @@ class Sweep:
             own = tape.hooks.get(tape.tokens[index])
             own = own if own is not None and (own.before or own.after) else None
         if need & NEED_CAPTURE:
-            self.captured[index] = g
+            small = not self.recorded and g.size <= layout.SMALL
+            self.captured[tape.tokens[index]] = g.copy() if small else g  # it may be the arena's
         if not need & NEED_INSIDE:
             if own is not None and self.accumulates:
                 prehooked(own, tape, index, g, self.recorded, self.scratch)
@@ -378,9 +379,10 @@ class Sweep:
             if word & PACKED:
                 tape.keep[index] = entry
         if not self.retain and not tape.hooks and word & SAVES:
-            tape.keep[index] = None  # large values go as soon as they were used
             word, _, _, _, _, _ = unpack_from(tape.buffer, index * STRIDE)
             pack_word(tape.buffer, index * STRIDE, word | SPENT)
+            tape.next = tape.next - 1 + 1
+            tape.keep[index] = None  # large values go as soon as they were used
 
     def _pull(self, index: int, word: int, g: Any, hooks: Any) -> None:
         """Hand an adjoint on to the inputs of a record, by kernels or by a rule."""
@@ -472,7 +474,15 @@ class Sweep:
         self.values[key] = array
         self.work.cells[place] = self.work.data(array) | 1  # odd: the memory is Python's
 
-    def leaf_gradients(self) -> list[tuple[int, Any]]:
+    def collect(self) -> None:
+        """Take what was found for the leaves: codes, leaves and adjoints.
+
+        From then on another sweep may come in between, and `slots` says what the codes mean.
+        """
+        leaves, self.slots = self.tape.leaves, self.tape.slots
+        self.found = [(code, leaves[-code - 1], g) for code, g in self._leaf_gradients()]
+
+    def _leaf_gradients(self) -> list[tuple[int, Any]]:
         """The codes of the leaves that were reached, and adjoints that nobody else holds."""
         work, values = self.work, self.values
         if self.recorded:
@@ -500,6 +510,7 @@ def taken(items: list[Any]) -> Iterator[Any]:
 
 def drop(tape: Tape, work: Workspace, top: int) -> None:
     """Let go of the values of the records that the walk has just marked as released."""
+    tape.next = tape.next - 1 + 1  # the walk has marked the records
     keep, low = tape.keep, work.frame[LOW]
     count = work.frame[DETAIL]
     listed = work.cells[low + work.first :][:count].tolist() if count else ()
@@ -519,17 +530,14 @@ def deliver(sweep: Sweep, leaves: list[Tensor] | None = None) -> Any:
 
     False: not all are as plain as compiled code expects, and nothing is done.
     """
-    work, tape = sweep.work, sweep.tape
+    work = sweep.work
     if fast.deliver is None or work is None:
         return False
-    things = tape.leaves if leaves is None else leaves
+    # A list might move, and leaves may have come since the sweep.
+    things = (*(sweep.tape.leaves[: work.leaves] if leaves is None else leaves),)
     codes = 0 if leaves is None else work.frame[TARGETS]
-    at = work.items(things)
-    tape.sweeping = 1  # another sweep in between, out of some finaliser, works elsewhere
-    try:
-        return fast.deliver(work.frame[LEAF_ADJOINTS], at, codes, len(things))
-    finally:
-        tape.sweeping = 0
+    at = id(things) + work.layout.tuple_items
+    return fast.deliver(work.frame[LEAF_ADJOINTS], at, codes, len(things))
 
 
 def swept_at_once(tape: Tape, root: int, leaf: int, since: int, into: np.ndarray) -> bool:
@@ -574,7 +582,7 @@ def _workspace(tape: Tape) -> Workspace | None:
     if tape.workspace is None:
         from tapegrad.autograd.workspace import Workspace, propagate
 
-        if Tape.propagate is None:  # the first
+        if Tape.propagate is slow.propagate:  # the first
             from tapegrad.road import open_road
 
             open_road(compiling=False)
@@ -584,6 +592,9 @@ def _workspace(tape: Tape) -> Workspace | None:
     for _ in range(tape.sweeping):
         work = work.inside()
     return work
+
+
+Tape.propagate = slow.propagate  # until a workspace has been made
 
 
 def _fill(place: int) -> bool:

@@ -132,6 +132,7 @@ class Workspace:
 
     def begin(self, tape: Tape, low: int, top: int) -> None:
         """Set the frame up for the records low..top, and for every leaf that they reach."""
+        self.tape = tape
         leaves = self.leaves = len(tape.leaves)
         first = self.first = leaves - low
         self._ready(tape, first + top + 1)
@@ -152,13 +153,14 @@ class Workspace:
         could not have finished.
         """
         leaves = len(tape.leaves)
-        self._ready(tape, leaves + len(tape.tokens) - low)
+        self._ready(tape, leaves + tape.used - low)
         held = shapes.sizes, strides.table  # growing replaces them: hold these
         _begin_lone(
             self.frame, 0, LONE, tape.address, id(tape.keep) + self.layout.list_items,
             shapes.address, strides.address, tape.shift, tape.old_at, len(tape.old), leaves, low,
             low, root, leaf, id(into), into.size,
         )  # fmt: skip
+        self.frame[RECORDS] = tape.address  # last: somebody may have recorded since
         done: bool = self.walk(self.address) == DONE
         del held
         return done
@@ -193,12 +195,6 @@ class Workspace:
     def need(self) -> tuple[memoryview, memoryview]:
         """Which records and leaves are needed."""
         return self._need[: len(self.cells) - self.leaves], self._leaf_need[: self.leaves]
-
-    def refresh(self, tape: Tape) -> None:
-        """Note where the records and their places stand, which Python code may have moved."""
-        frame = self.frame
-        frame[RECORDS] = tape.address
-        frame[SHIFT], frame[OLD], frame[OLD_COUNT] = tape.shift, tape.old_at, len(tape.old)
 
     def bring_blas(self) -> None:
         """Load BLAS, which only graphs with matrix products need."""
@@ -242,13 +238,11 @@ class Workspace:
         """The address of an array's first element."""
         return _word(id(array) + self.layout.array_data).value
 
-    def items(self, things: list[Any]) -> int:
-        """Where the items of a list stand."""
-        return _word(id(things) + self.layout.list_items).value
-
     def run(self, task: int) -> int:
-        """Let the walk do a task."""
-        self.frame[TASK] = task
+        """Let the walk do a task; Python code may have moved the records and their places."""
+        frame, tape = self.frame, self.tape
+        frame[SHIFT], frame[OLD], frame[OLD_COUNT] = tape.shift, tape.old_at, len(tape.old)
+        frame[TASK], frame[RECORDS] = task, tape.address
         return int(self.walk(self.address))
 
 

@@ -37,7 +37,7 @@ from tapegrad.lift.core import levels_of
 from tapegrad.locks import lock
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor
-from tapegrad.transforms.arguments import name_of
+from tapegrad.transforms.arguments import name_of, restoring
 from tapegrad.transforms.pickling import reduced
 from tapegrad.transforms.pytree import flatten, unflatten
 
@@ -392,6 +392,7 @@ class Jitted:
         # What failed may have read a guess: this time all loops run to their ends.
         return self._trace(signature, leaves, arrays, Glance(None))
 
+    @restoring
     def _trace(
         self, signature: Signature, leaves: list[Any], arrays: list[np.ndarray], glance: Glance
     ) -> Variant:

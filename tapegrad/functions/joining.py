@@ -104,9 +104,8 @@ def _joined(op: Op, parts: list[Tensor], dim: Any) -> Tensor | None:
         return wrap(r)
     if r.size > LARGE:
         tape.owe(r.nbytes)
-    tape.make_room()
-    codes = tuple([p if (p := x._pos) >= 0 else tape.slot(x) for x in parts])
-    return placed(r, tape, tape.append(word, codes, shape, aux, entry))
+    places = [x._pos for x in parts]
+    return placed(r, tape, tape.append(word, places, shape, aux, entry, parts))
 
 
 _plans: dict[Any, tuple[int, Shape, int, Any]] = {}

@@ -41,17 +41,12 @@ def solve(a: Any, b: Any) -> Tensor | None:
         tape.owe(r.nbytes)
     vector = len(shape) == 1
     columns = (n, 1) if vector else shape
-    tape.make_room(3)
-    if q < 0:
-        q = tape.slots.get(q) or tape.slot(b)
-    if p < 0:
-        p = tape.slots.get(p) or tape.slot(a)
     if vector and q:
-        q = tape.append(_WIDENED, (q,), columns, 0, _view(_LAST, shape))
+        q = tape.append(_WIDENED, (q,), columns, 0, _view(_LAST, shape), (b,))
     specs = ((x.shape, F8), (columns, F8))
     kept = (r[:, None] if vector else r) if p else None
     entry: Any = (x, None, kept, ({}, specs))
-    token = tape.append(_SOLVED, (p, q), columns, n | columns[1] << 20, entry)
+    token = tape.append(_SOLVED, (p, q), columns, n | columns[1] << 20, entry, (a, b))
     if vector:
         token = tape.append(_NARROWED, (token,), shape, 0, _view(_LAST, columns))
     return placed(r, tape, token)
@@ -87,11 +82,8 @@ def slogdet(a: Any) -> tuple[Tensor, Tensor] | None:
     p = a._pos
     if not p:
         return wrap(sign), wrap(log)
-    tape.make_room(3)
-    if p < 0:
-        p = tape.slots.get(p) or tape.slot(a)
     entry: Any = (x, None, ({}, ((x.shape, F8),)))
-    whole = tape.append(_DETERMINED, (p,), _PAIR, len(x), entry)
+    whole = tape.append(_DETERMINED, (p,), _PAIR, len(x), entry, (a,))
     return (
         placed(sign, tape, tape.append(_PART, (whole,), (), _place(0), _HALVES[0])),
         placed(log, tape, tape.append(_PART, (whole,), (), _place(1), _HALVES[1])),

@@ -53,6 +53,7 @@ def total(op: Op, x: Tensor, dim: Any, keepdim: bool) -> Tensor | None:
     home = x._home
     if home is not None and home is not tape:
         resolve(x, tape)
+    token = tape.next
     p = x._pos
     if tape.mode != MODE_FAST and (p or tape.inference):
         return None
@@ -82,17 +83,17 @@ def total(op: Op, x: Tensor, dim: Any, keepdim: bool) -> Tensor | None:
         return t
     if s & 1:
         owe(tape, s)
-    offset = tape.offset
-    if offset == tape.end:
-        offset = tape.make_room()
     if p < 0:
         p = tape.slots.get(p) or tape.slot(x)
-    token = tape.next
-    pack_into(tape.buffer, offset, word, p, 0, 0, s, aux)
-    tape.offset = offset + STRIDE
+    used = tape.used
+    pack_into(tape.buffer, used * STRIDE, word, p, 0, 0, s, aux)
+    if tape.next is not token or used == tape.capacity:
+        tape.make_room()
+        return total(op, x, dim, keepdim)
+    tape.tokens[used] = token
+    tape.keep[used] = entry
+    tape.used = used + 1
     tape.next = token + 1
-    tape.tokens.append(token)
-    tape.keep.append(entry)
     t._pos = token
     t._home = tape
     return t

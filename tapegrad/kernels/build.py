@@ -75,12 +75,13 @@ def _machine(effort: int = 3) -> Any:
 
 @cache
 def _host() -> bytes:
-    """What decides the file of a module: the processor, the compiler, and how it is kept."""
+    """What decides the file of a module: the processor, Python, the compiler, how it is kept."""
     import llvmlite
     import llvmlite.binding as llvm
 
+    python = sys.implementation.cache_tag  # compiled code knows how its objects are laid out
     digest = hashlib.sha256(
-        f"{llvmlite.__version__} {sorted(MODEL.items())} {disk.FORMAT}".encode()
+        f"{python} {llvmlite.__version__} {sorted(MODEL.items())} {disk.FORMAT}".encode()
     )
     digest.update(llvm.get_host_cpu_name().encode())
     digest.update(llvm.get_host_cpu_features().flatten().encode())

@@ -111,6 +111,8 @@ def find() -> Layout | None:
 FIELDS = {
     "object_type": (8, "ptr"),
     "float_value": (16, "double"),
+    "int_size": (16, "i64"),  # see `ONE_DIGIT`
+    "int_digit": (24, "i32"),
     "object_size": (16, "i64"),  # how many items a tuple or a list has
     "tuple_items": (24, "[0 x ptr]"),
     "list_items": (24, "ptr"),
@@ -126,6 +128,10 @@ FIELDS = {
     "dtype_byteorder": (26, "i8"),
     "dtype_number": (28, "i32"),
 }
+# What stands for the size of an int of one digit, of 30 bits, and for that of 0.
+ONE_DIGIT, NO_DIGIT = (
+    ctypes.c_int64.from_address(id(n) + FIELDS["int_size"][0]).value for n in (7, 0)
+)
 # NumPy's flags of an array.
 IN_C_ORDER, ALIGNED, WRITEABLE = 0x001, 0x100, 0x400
 ALIGNED_IN_C_ORDER = ALIGNED | IN_C_ORDER
@@ -157,6 +163,9 @@ def as_listed() -> bool:
         and all(read(x, "object_type") == id(type(x)) for x in (number, array))
         and read(number, "float_value") == number
         and read(np.int64(-7), "int64_value") == -7
+        and [read(n, "int_digit") for n in (7, 1000, 2**30 - 1)] == [7, 1000, 2**30 - 1]
+        and all(read(n, "int_size") == ONE_DIGIT for n in (1, 1000, 2**30 - 1))
+        and all(read(n, "int_size") not in (ONE_DIGIT, NO_DIGIT) for n in (-7, 2**30))
         and read(array, "array_data") == array.__array_interface__["data"][0]
         and read(array, "array_ndim") == 2
         and _words(read(array, "array_shape"), 2) == [2, 3]

@@ -11,8 +11,7 @@ from __future__ import annotations
 import itertools
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
@@ -91,21 +90,37 @@ class Level:
         raise NotImplementedError
 
 
-@contextmanager
-def level(size: int | None = None, randomness: str = "same", name: str = "") -> Iterator[Level]:
+class _Levels:
+    """A context in which other levels are seen; no generator, which would restore them late."""
+
+    def __init__(self, seen: list[Level]) -> None:
+        self.seen = seen
+
+    def __enter__(self) -> None:
+        self.tape = current.tape
+        self.before, self.tape.levels = self.tape.levels, self.seen
+
+    def __exit__(self, *exception: object) -> None:
+        self.tape.levels = self.before
+
+
+class level:
     """A new level, open until the end of the context."""
-    tape = current.tape
-    made = Level(size, randomness, name)
-    tape.levels.append(made)
-    made.open = True
-    try:
-        yield made
-    except ValueError as error:
-        raise_cause(error)
-        raise
-    finally:
-        made.open = False
-        tape.levels.remove(made)
+
+    def __init__(self, size: int | None = None, randomness: str = "same", name: str = "") -> None:
+        self.made = Level(size, randomness, name)
+
+    def __enter__(self) -> Level:
+        self.levels = current.tape.levels
+        self.made.open = True
+        self.levels += [self.made]
+        return self.made
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        self.made.open = False
+        self.levels.remove(self.made)
+        if isinstance(error, ValueError):
+            raise_cause(error)
 
 
 def put_above(inner: Level, outer: Level) -> None:
@@ -117,39 +132,25 @@ def put_above(inner: Level, outer: Level) -> None:
     levels.insert(sum(at.number < inner.number for at in levels), inner)
 
 
-@contextmanager
-def below(at: Level, *, and_itself: bool = False, but: tuple[Level, ...] = ()) -> Iterator[None]:
+def below(at: Level, *, and_itself: bool = False, but: tuple[Level, ...] = ()) -> _Levels:
     """What runs on parts does not see the levels that were taken apart to reach them.
 
     It does see those (`but`) at which something that comes along is lifted.
     """
-    tape = current.tape
-    before = tape.levels
     end = at.number + and_itself
-    tape.levels = [other for other in before if other.number < end or other in but]
-    try:
-        yield
-    finally:
-        tape.levels = before
+    return _Levels([o for o in current.tape.levels if o.number < end or o in but])
 
 
 @seeing_lifted
-@contextmanager
-def seen_by(tensors: Sequence[Any]) -> Iterator[None]:
+def seen_by(tensors: Sequence[Any]) -> _Levels:
     """What runs on some Tensors, and on the tape, sees no level but those that they are lifted at.
 
     A map that is open around is none of a user's function or rule that computes one result for all:
     derivatives that it takes itself would be computed for each example.  A trace goes on: what
     was kept may stand there.
     """
-    tape = current.tape
-    before = tape.levels
     own = levels_of(tensors)
-    tape.levels = [at for at in before if at in own or at.traces]
-    try:
-        yield
-    finally:
-        tape.levels = before
+    return _Levels([at for at in current.tape.levels if at in own or at.traces])
 
 
 class Lifted(Tensor):
@@ -463,7 +464,7 @@ def turn_lifted(op: Op, t: Tensor, params: dict[str, Any], name: str) -> None:
     if isinstance(t._home, View):
         t._home = stepped(t._home, op, params)
     else:
-        note_turned(t, t._a, 0)
+        note_turned(t, 0, t._pos)
 
 
 def _show(t: Tensor, made: Tensor) -> None:

@@ -32,6 +32,7 @@ _C = {
     "GET_ITEM": "PyDict_GetItem", "SET_ITEM": "PyDict_SetItem", "LIST_SIZE": "PyList_Size",
     "DICT_SIZE": "PyDict_Size", "FORGET_ERROR": "PyErr_Clear",
     "UNLOCK": "PyEval_SaveThread", "LOCK": "PyEval_RestoreThread",
+    "CLEAR_DICT": "PyDict_Clear",
 }  # fmt: skip
 _NUMPY = {"NEW_ARRAY": 94, "SET_BASE": 282}  # PyArray_NewFromDescr, PyArray_SetBaseObject
 _SLOTS = {
@@ -54,7 +55,7 @@ _SLOTS = {
     Tape: {
         name.upper(): name
         for name in (
-            "mode inference offset end next address tokens keep slots leaves debt debt_limit "
+            "mode inference used capacity next address tokens keep slots leaves debt debt_limit "
             "sweeping tail depth levels torchs element shift old old_at hooks"
         ).split()
     },
@@ -271,12 +272,12 @@ class Frame:
             "WIDE_INT": np.int64,
             "LEARN_VIEW": self.sights.learn, "I8": np.dtype(np.int64),
             "CONSTANTS": fast.constants, "NARROW_CONSTANTS": fast.narrow_constants,
-            "NARROW_CONSTANT": fast.narrow_constant, "F8": F8, "F4": F4,
+            "F8": F8, "F4": F4,
             "BOOL": np.dtype(bool), "ARRAY": np.ndarray,
-            "NO_NUMBER": -1, "CONSTANT": fast.constant, "CHANGED": storage.bump,
+            "NO_NUMBER": -1, "CHANGED": storage.bump,
             "LEARN_PAIR": self.learn_pair, "LEARN_PRODUCT": self.learn_product,
             "LEARN_TOTAL": self.learn_total, "LEARN_LARGE": self.learn_large,
-            "SHAPE_NUMBERS": shapes.ids, "MAKE_ROOM": Tape.make_room,
+            "SHAPE_NUMBERS": shapes.ids,
             "SAY_EXCEPTIONS": say_exceptions, "OPEN_LARGE": self.open_large, "PULL": _PULL,
             "SHAPE_LIST": shapes.shapes,
         }  # fmt: skip

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -13,7 +12,7 @@ from tapegrad.arrays import in_native_form, native_array
 from tapegrad.call_site import raise_cause
 from tapegrad.lift.core import Lifted, on_tape
 from tapegrad.rewind import rewind
-from tapegrad.tape import current
+from tapegrad.tape import MODE_CAREFUL, MODE_FAST, MODE_OFF, current
 from tapegrad.tensor import Tensor, wrap
 from tapegrad.transforms.pytree import Tree, flatten, unflatten
 
@@ -23,18 +22,44 @@ Argnums = int | tuple[int, ...]
 DIFFERENTIABLE = np.dtype(np.float32), np.dtype(np.float64)
 
 
-@contextmanager
-def transforming() -> Iterator[None]:
+class transforming:
     """A transform under way: values that are tracked must not escape."""
-    tape = current.tape
-    tape.depth += 1
-    try:
-        yield
-    except ValueError as error:
-        raise_cause(error)
-        raise
-    finally:
-        tape.depth -= 1
+
+    def __enter__(self) -> None:
+        self.tape = current.tape
+        self.tape.depth += 1
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        self.tape.depth -= 1
+        if isinstance(error, ValueError):
+            raise_cause(error)
+
+
+def restoring(work: Callable[P, R]) -> Callable[P, R]:
+    """For a transform's work, after which the tape is in the state in which it was before.
+
+    A context does as much, but CPython looks for signals when a function in Python begins, and so
+    does `__exit__`: an exception that comes there leaves the state behind.
+    """
+
+    @functools.wraps(work)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        tape = current.tape
+        depth, levels, open_levels = tape.depth, tape.levels, [*tape.levels]
+        enabled, inference, torchs = tape.enabled, tape.inference, tape.torchs
+        hooks = tape.saved_hooks
+        everything = slice(None)
+        try:
+            return work(*args, **kwargs)
+        finally:
+            levels[everything] = open_levels
+            tape.depth, tape.levels, tape.saved_hooks = depth, levels, hooks
+            tape.enabled, tape.inference, tape.torchs = enabled, inference, torchs
+            careful = tape.anomaly is not None or hooks or tape.lost
+            tape.careful = MODE_CAREFUL if careful else MODE_FAST
+            tape.mode = tape.careful if enabled else MODE_OFF
+
+    return call
 
 
 def forgetting(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -44,6 +69,8 @@ def forgetting(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """
 
     def around(work: Callable[P, R]) -> Callable[P, R]:
+        work = restoring(work)
+
         @functools.wraps(work)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
             tape = current.tape

@@ -22,6 +22,7 @@ from tapegrad.transforms.arguments import (
     name_of,
     paired,
     require_function,
+    restoring,
     transforming,
     value_back,
     values,
@@ -119,6 +120,7 @@ def _direction(t: Any, value: Tensor, name: str) -> Tensor:
     return slope
 
 
+@restoring
 def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """The value of `f`, and its derivative there as a linear function of tangents.
 
@@ -149,6 +151,7 @@ def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tu
     tensors = any_tensor(inputs.leaves)
     own = inputs.own | {w._pos for w in weights}
 
+    @restoring
     def slope(*tangents: Any) -> Any:
         """The derivative along tangents, one for each argument."""
         given = matching(tuple(tangents), structure, "linearize")

@@ -211,10 +211,11 @@ def reverse_rows(
 
 def _forward_pays(inputs: Inputs, rows: int, columns: int) -> bool:
     """Whether there are so many more results than arguments that columns are cheaper than rows."""
-    at = next((at for at in reversed(current.tape.levels) if at.traces), None)
+    tape = current.tape
+    at = next((at for at in reversed(tape.levels) if at.traces), None)
     if at is not None:  # a program pays for elements alone
         return columns < rows and not at.backward_only(list(map(plain, inputs.variables)))
-    kept = current.tape.keep[max(current.tape.index(inputs.start), 0) :]
+    kept = tape.keep[max(tape.index(inputs.start), 0) : tape.used]
     if any(getattr(entry, "backward_only", False) for entry in kept):
         return False
     length, sweep = _sweep(inputs.start)

@@ -19,6 +19,7 @@ from tapegrad.transforms.arguments import (
     name_of,
     outputs,
     require_function,
+    restoring,
     transforming,
     value_back,
 )
@@ -95,6 +96,7 @@ def mapping(
     """
 
     @functools.wraps(f, updated=())
+    @restoring
     def mapped(*args: Any, **kwargs: Any) -> Any:
         leaves, tree = flatten((args, kwargs))
         given, named = tree.children

@@ -157,16 +157,13 @@ def alone(owner: Any, given: Any, function: Callable[..., Any], *args: Any) -> A
     if tape.levels and highest(t for t in given if t is not None) is not None:
         return function(*args)
     newest = leaf_keys()  # what the function makes itself is younger
-    enabled, tape.enabled = tape.enabled, not tape.inference
-    tape.set_mode()
+    enabled = tape.enabled
     try:
+        tape.switch(not tape.inference, tape.inference)
         found = function(*args)
     finally:
         tape.enabled = enabled
-        if enabled:
-            tape.set_mode()
-        else:
-            tape.mode = MODE_OFF
+        tape.mode = tape.careful if enabled else MODE_OFF
     for t in found:
         if isinstance(t, Tensor) and (t._pos or type(t) is not Tensor):
             check_alone(owner, t, newest)

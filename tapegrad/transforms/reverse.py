@@ -37,6 +37,7 @@ from tapegrad.transforms.arguments import (
     paired,
     read_only,
     require_function,
+    restoring,
     transforming,
     value_back,
     values,
@@ -258,7 +259,7 @@ def quick(
         return None
     leaf._pos = -leaf_keys()
     start = tape.next
-    mark = tape.tokens, len(tape.tokens), len(tape.leaves), len(tape.wide)  # `Tape.mark`
+    mark = tape.tokens, tape.used, len(tape.leaves), len(tape.wide)  # `Tape.mark`
     tape.depth = 1
     try:
         if len(args) == 1 and not kwargs:
@@ -279,6 +280,8 @@ def quick(
         raise
     finally:
         tape.depth = 0
+        if tape.mode != MODE_FAST:  # an interruption, or what the function has switched off
+            tape.enabled, tape.inference, tape.mode = True, False, tape.careful
         del start  # the very object that stands in the tape
         y = None
         if not rewind(tape, mark, name, leaf):
@@ -357,6 +360,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False, strict: boo
     return pulled_back(f, primals, "vjp", has_aux=has_aux, strict=strict)
 
 
+@restoring
 def pulled_back(
     f: Callable[..., Any], primals: tuple[Any, ...], name: str, *, has_aux: bool = False,
     strict: bool = False,
@@ -376,6 +380,7 @@ def pulled_back(
     inputs.close(name, roots)
     tensors = any_tensor(inputs.leaves)
 
+    @restoring
     def pullback(weights: Any) -> tuple[Any, ...]:
         """The gradients of the value, weighted."""
         given = matching(weights, tree, name)

@@ -18,10 +18,8 @@ from tapegrad.kernels.road.frame import (
     BOOL,
     CALL,
     CHANGING,
-    DECREF,
     DIVIDES,
     FROM_LONG,
-    INCREF,
     LEARN_PAIR,
     LEARN_PRODUCT,
     LEARN_TOTAL,
@@ -37,7 +35,6 @@ from tapegrad.kernels.road.frame import (
     NARROW_SUM_LOOP,
     NARROW_SUM_START,
     NARROW_ZERO,
-    NEW_TUPLE,
     NO_NUMBER,
     NONE,
     OTHERWISE,
@@ -68,7 +65,6 @@ from tapegrad.kernels.road.objects import (
     ARRAY_DATA,
     ARRAY_SHAPE,
     FIRST_CLASS,
-    ITEMS,
     KIND,
     LARGE_SIZE,
     NARROW_SIZE,
@@ -82,15 +78,18 @@ from tapegrad.kernels.road.objects import (
     VALUES,
     array_of,
     count_of,
+    decref,
     floats_of,
+    incref,
     let_go,
     line_of,
     line_of_shapes,
+    next_of,
     number,
     operands,
-    put,
     recording,
     tape_of_thread,
+    tuple_of,
     unexceptional,
 )
 from tapegrad.kernels.road.records import completed, kept
@@ -123,8 +122,8 @@ def elementwise(frame, tape, row_at, first, second, itemsize):
             shape = other
         else:
             line = line_of_shapes(frame, frame[PAIRS], frame[LEARN_PAIR], first, second, itemsize)
-            if line == 0:
-                return 0
+            if line == 0 or line == REFUSED:
+                return line
             shape, bits, length = i8(line)[SHAPE], i8(line)[BITS], i8(line)[AUX]
             if shape < 0:
                 return REFUSED
@@ -140,20 +139,20 @@ def elementwise(frame, tape, row_at, first, second, itemsize):
     if result == 0:
         return 0
     if not compute(frame, row_at, first, second, result, bits, length, itemsize):
-        call1(frame[DECREF], result)
+        decref(frame, result)
         return REFUSED
     tracked = 1 if record and places != 0 and not truth else 0
     shape_at = frame[NO_NUMBER] if truth else i8(i8(like)[THING])[frame[T_SHAPE]]
-    call1(frame[INCREF], shape_at)
-    entry = frame[NONE]
+    incref(shape_at)
+    entry, token = frame[NONE], next_of(frame, tape)
     if tracked:
         entry = kept(frame, row_at, first, second, result)
     else:
-        call1(frame[INCREF], entry)
+        incref(entry)
     word = (i8(row_at)[WORD] | bits) & ~(SAVES if entry == frame[NONE] else 0)
     word |= SINGLE if itemsize == NARROW_SIZE else 0
     return completed(
-        frame, tape, tracked, first, second, 0, word, shape, length, shape_at, entry, result
+        frame, tape, tracked, first, second, 0, word, shape, length, shape_at, entry, result, token
     )
 
 
@@ -203,33 +202,29 @@ def product(frame, tape, row_at, first, second, itemsize):
     if record == REFUSED or i8(first)[THING] == 0 or i8(second)[THING] == 0:
         return REFUSED
     line = line_of_shapes(frame, frame[PRODUCTS], frame[LEARN_PRODUCT], first, second, itemsize)
-    if line == 0:
-        return 0
+    if line == 0 or line == REFUSED:
+        return line
     shape, word = i8(line)[SHAPE], i8(row_at)[WORD] | i8(line)[BITS]
     if shape < 0:
         return REFUSED
-    aux, static = i8(line)[AUX], i8(line)[MORE]  # the line may soon be that of another pair
+    aux, static = i8(line)[AUX], i8(line)[MORE]
     a, b = i8(first)[VALUES], i8(second)[VALUES]
     result = multiplied(frame, a, b, itemsize)
     if result == 0 or result == REFUSED:
         return result
     p, q = i8(first)[PLACE], i8(second)[PLACE]
     tracked = 1 if record and (p != 0 or q != 0) else 0
-    entry = frame[NONE]
+    entry, token = frame[NONE], next_of(frame, tape)
     if tracked:
-        entry = call1(frame[NEW_TUPLE], 4)
-        if entry != 0:
-            put(frame, entry, ITEMS, a if q != 0 else frame[NONE])
-            put(frame, entry, ITEMS + 1, b if p != 0 else frame[NONE])
-            put(frame, entry, ITEMS + 2, frame[NONE])
-            put(frame, entry, ITEMS + 3, static)
+        left, right = a if q != 0 else frame[NONE], b if p != 0 else frame[NONE]
+        entry = tuple_of(frame, 4, left, right, frame[NONE], static, 0)
     else:
-        call1(frame[INCREF], entry)
+        incref(entry)
     narrow = itemsize == NARROW_SIZE
     word |= SINGLE if narrow else 0
     shape_at = call1(frame[FROM_LONG], NARROW - shape if narrow else shape)
     return completed(
-        frame, tape, tracked, first, second, 0, word, shape, aux, shape_at, entry, result
+        frame, tape, tracked, first, second, 0, word, shape, aux, shape_at, entry, result, token
     )
 
 
@@ -247,9 +242,9 @@ def total(frame, tape, row_at, code, first, itemsize):
     shape_at = i8(i8(first)[THING])[frame[T_SHAPE]]
     kind = i8(first)[KIND] | (NARROW_LINE if narrow else 0)
     line = line_of(frame, frame[TOTALS], frame[LEARN_TOTAL], code, kind, code_at, shape_at)
-    call1(frame[DECREF], code_at)
-    if line == 0:
-        return 0
+    decref(frame, code_at)
+    if line == 0 or line == REFUSED:
+        return line
     result = floats_of(frame, itemsize, 0, 0)
     if result == 0:
         return 0
@@ -274,28 +269,23 @@ def total(frame, tape, row_at, code, first, itemsize):
         return REFUSED
     tracked = 1 if record and i8(first)[PLACE] != 0 else 0
     entry = i8(line)[MORE] if tracked else frame[NONE]
-    call1(frame[INCREF], entry)
+    incref(entry)
     number_at = frame[NARROW_ZERO if narrow else ZERO]
-    call1(frame[INCREF], number_at)
+    incref(number_at)
     return completed(
         frame, tape, tracked, first, 0, 0, i8(line)[BITS], 0, i8(line)[AUX], number_at, entry,
-        result,
+        result, next_of(frame, tape),
     )  # fmt: skip
 
 
 @typed
 def otherwise(frame, row_at, count, a, b, c):
     """Hand a call over to the operation's function in Python."""
-    arguments = call1(frame[NEW_TUPLE], count)
+    arguments = tuple_of(frame, count, a, b, c, 0, 0)
     if arguments == 0:
         return 0
-    put(frame, arguments, ITEMS, a)
-    if count > 1:
-        put(frame, arguments, ITEMS + 1, b)
-    if count > 2:
-        put(frame, arguments, ITEMS + 2, c)
     found = call3(frame[CALL], i8(row_at)[OTHERWISE], arguments, 0)
-    call1(frame[DECREF], arguments)
+    decref(frame, arguments)
     return found
 
 
@@ -304,7 +294,7 @@ def or_none(frame, found):
     """What was found; None where it was refused, and Python has to see to it."""
     if found != REFUSED:
         return found
-    call1(frame[INCREF], frame[NONE])
+    incref(frame[NONE])
     return frame[NONE]
 
 

@@ -28,7 +28,6 @@ from tapegrad.kernels.road.frame import (
     ADDRESS,
     ARRAY,
     CALL,
-    DECREF,
     DICT_SIZE,
     F4,
     F8,
@@ -36,7 +35,6 @@ from tapegrad.kernels.road.frame import (
     FROM_LONG,
     GET_ATTR,
     HOOKS,
-    INCREF,
     KEEP,
     LIST,
     LOCK,
@@ -61,7 +59,9 @@ from tapegrad.kernels.road.objects import (
     TYPE,
     WIDE_SIZE,
     count_of,
+    decref,
     floats_of,
+    incref,
     number,
     put,
 )
@@ -120,8 +120,8 @@ def called(frame, held, entry, index_at, g):
         put(frame, arguments, ITEMS + 4, frame[FALSE])
         put(frame, arguments, ITEMS + 5, i8(held)[SCRATCH])
         found = call3(frame[CALL], rule, arguments, 0)
-        call1(frame[DECREF], arguments)
-    call1(frame[DECREF], rule)
+        decref(frame, arguments)
+    decref(frame, rule)
     return found
 
 
@@ -170,9 +170,9 @@ def let_go(frame, sweep_at, tape, record):
     record[WORD] |= SPENT
     place = i8(i8(i8(tape)[frame[KEEP]])[LIST_ITEMS] + 8 * sweep[CURSOR])
     entry = place[0]
-    call1(frame[INCREF], frame[NONE])
+    incref(frame[NONE])
     place[0] = frame[NONE]
-    call1(frame[DECREF], entry)
+    decref(frame, entry)
 
 
 @typed
@@ -184,9 +184,9 @@ def python(frame, held, index_at, found):
     put(frame, arguments, ITEMS, index_at)
     put(frame, arguments, ITEMS + 1, found)
     done = call3(frame[CALL], i8(held)[HAND_ON], arguments, 0)
-    call1(frame[DECREF], arguments)
+    decref(frame, arguments)
     if done != 0:
-        call1(frame[DECREF], done)
+        decref(frame, done)
     return done
 
 
@@ -200,10 +200,10 @@ def step(frame, sweep_at, held):
     g, found, done = taken(frame, sweep_at, i8(refresh(frame, sweep_at, tape))), 0, 0
     # What is held here cannot go before all is done: its end may run code of the user.
     entry = i8(i8(i8(tape)[frame[KEEP]])[LIST_ITEMS])[i8(sweep_at)[CURSOR]]
-    call1(frame[INCREF], entry)
+    incref(entry)
     if g != 0:
         found = called(frame, held, entry, index_at, g)
-        call1(frame[DECREF], g)
+        decref(frame, g)
     if found != 0:
         record_at = refresh(frame, sweep_at, tape)
         if simple(frame, found):
@@ -214,9 +214,9 @@ def step(frame, sweep_at, held):
             record_at = refresh(frame, sweep_at, tape)
         if done != 0:
             let_go(frame, sweep_at, tape, i8(record_at))
-        call1(frame[DECREF], found)
-    call1(frame[DECREF], entry)
-    call1(frame[DECREF], index_at)
+        decref(frame, found)
+    decref(frame, entry)
+    decref(frame, index_at)
     return done
 
 

@@ -1,7 +1,8 @@
 """What is written into a Tensor that exists, with the record of the change.
 
 Nothing is written before it is sure that the change can be made and recorded, and that no exception
-of arithmetic came about: until then Python can begin anew.
+of arithmetic came about: until then Python can begin anew.  A change is counted before it is made,
+by a function in Python: what came in between is looked for once more, and nothing comes after.
 """
 
 from tapegrad.kernels.flags import typed
@@ -13,18 +14,14 @@ from tapegrad.kernels.road.frame import (
     CALL,
     CHANGED,
     COPY,
-    DECREF,
     DICT_SIZE,
-    END,
     ENTRY,
-    INCREF,
     LEARN_PAIR,
     LOCK,
     LOOP,
     NARROW_STEPS,
-    NEW_TUPLE,
+    NEXT,
     NONE,
-    OFFSET,
     PAIRS,
     SHAPE,
     STEPS,
@@ -42,34 +39,33 @@ from tapegrad.kernels.road.objects import (
     ARRAY_DATA,
     ARRAY_SHAPE,
     FLAGS,
-    ITEMS,
     KIND,
     LEAST,
     NARROW_SIZE,
     NDIM,
+    OPERAND,
     PLACE,
     REFUSED,
     SECOND_CLASS,
     THING,
     VALUES,
     count_of,
+    decref,
     floats_of,
+    incref,
     line_of_shapes,
+    next_of,
     number,
     put,
     recording,
+    stays,
+    tuple_of,
 )
-from tapegrad.kernels.road.records import code_of, reads_of, write
+from tapegrad.kernels.road.records import code_of, is_full, reads_of, write
 from tapegrad.tape import SAVES
 from tapegrad.tape import SCALAR as AS_SCALAR
 
 MOST = 1024  # elements; of more NumPy's loops write at once where these go by a copy
-
-
-@typed
-def is_full(frame, tape):
-    """Whether the tape has no room for a record."""
-    return 1 if number(frame, i8(tape)[frame[OFFSET]]) == number(frame, i8(tape)[frame[END]]) else 0
 
 
 @typed
@@ -135,15 +131,14 @@ def copied(frame, array, itemsize):
 @typed
 def counted(frame, array):
     """Count a change of an array's memory; 0 with an exception set."""
-    given = call1(frame[NEW_TUPLE], 1)
+    given = tuple_of(frame, 1, array, 0, 0, 0, 0)
     if given == 0:
         return 0
-    put(frame, given, ITEMS, array)
     done = call3(frame[CALL], frame[CHANGED], given, 0)
-    call1(frame[DECREF], given)
+    decref(frame, given)
     if done == 0:
         return 0
-    call1(frame[DECREF], done)
+    decref(frame, done)
     return 1
 
 
@@ -153,10 +148,10 @@ def move(frame, tape, tensor, word, p, q, r, shape, aux, entry):
     before, home = i8(tensor)[frame[T_POS]], i8(tensor)[frame[T_HOME]]
     done = write(frame, tape, tensor, word, p, q, r, shape, aux, entry)
     if i8(tensor)[frame[T_POS]] != before:
-        call1(frame[DECREF], before)
+        decref(frame, before)
     if home != tape:
         put(frame, tensor, frame[T_HOME], tape)
-        call1(frame[DECREF], home)
+        decref(frame, home)
     return done
 
 
@@ -168,45 +163,55 @@ def kept(frame, row_at, first, second, itemsize):
     """
     reads, size = reads_of(row_at, first, second), i8(row_at)[ENTRY]
     if reads == 0:
-        call1(frame[INCREF], frame[NONE])
+        incref(frame[NONE])
         return frame[NONE]
-    entry = call1(frame[NEW_TUPLE], size)
-    if entry == 0:
-        return 0
+    a, b, last = frame[NONE], frame[NONE], i8(first)[VALUES] if reads & 4 else frame[NONE]
     if reads & 1:
-        i8(entry)[ITEMS] = copied(frame, i8(first)[VALUES], itemsize)
-        if i8(entry)[ITEMS] == 0:
-            call1(frame[DECREF], entry)
+        a = copied(frame, i8(first)[VALUES], itemsize)
+        if a == 0:
             return 0
-    else:
-        put(frame, entry, ITEMS, frame[NONE])
-    if second != 0:
-        put(frame, entry, ITEMS + 1, i8(second)[VALUES] if reads & 2 else frame[NONE])
-    put(frame, entry, ITEMS + size - 1, i8(first)[VALUES] if reads & 4 else frame[NONE])
+    if reads & 2 and second != 0:
+        b = i8(second)[VALUES]
+    entry = tuple_of(frame, size, a, b if size > 2 else last, last, 0, 0)
+    if reads & 1:
+        decref(frame, a)
     return entry
 
 
 @typed
-def recorded(frame, tape, row_at, first, second, result, bits, length, itemsize):
-    """Write a result over the target and record that; 0 with an exception set."""
-    one = i8(first)
+def announced(frame, tape, token, count, operands_at):
+    """Count a change of the first operand, which is about to be made; 0 with an exception set, or
+    REFUSED: something has changed since `next` was the token, and Python begins anew.  It takes
+    over the reference to that.
+    """
+    same, at = i8(tape)[frame[NEXT]] == token, number(frame, token)
+    decref(frame, token)
+    if not same:
+        return REFUSED
+    for k in range(count):
+        incref(i8(operands_at)[k * OPERAND + VALUES])
+    done = counted(frame, i8(operands_at)[VALUES])
+    if done and number(frame, i8(tape)[frame[NEXT]]) != at:
+        done = REFUSED
+    for k in range(count):
+        if done == 1 and not stays(frame, operands_at + 8 * OPERAND * k):
+            done = REFUSED
+        decref(frame, i8(operands_at)[k * OPERAND + VALUES])
+    return done
+
+
+@typed
+def recorded(frame, tape, row_at, first, second, bits, length, itemsize, entry):
+    """Record a change that is made; 0 with an exception set."""
     q = 0
     p = code_of(frame, tape, first)
     if second != 0:
         q = code_of(frame, tape, second)
         if q == 0 and i8(second)[PLACE] != 0:
             return 0
-    entry = kept(frame, row_at, first, second, itemsize)
-    if entry == 0:
-        return 0
     word = (i8(row_at)[WORD] | bits) & ~(SAVES if entry == frame[NONE] else 0)
     word |= SINGLE if itemsize == NARROW_SIZE else 0
-    copy(i8(one[VALUES])[ARRAY_DATA], i8(result)[ARRAY_DATA], itemsize * count_of(result))
-    done = counted(frame, one[VALUES])
-    if done:
-        done = move(frame, tape, one[THING], word, p, q, 0, one[KIND], length, entry)
-    call1(frame[DECREF], entry)
-    return done
+    return move(frame, tape, i8(first)[THING], word, p, q, 0, i8(first)[KIND], length, entry)
 
 
 @typed
@@ -229,8 +234,8 @@ def change(frame, tape, row_at, first, second, itemsize):
             if i8(second)[THING] == 0:
                 return REFUSED
             line = line_of_shapes(frame, frame[PAIRS], frame[LEARN_PAIR], first, second, itemsize)
-            if line == 0:
-                return 0
+            if line == 0 or line == REFUSED:
+                return line
             if i8(line)[SHAPE] != one[KIND] or i8(line)[LINE_MORE]:
                 return REFUSED
             bits, length = i8(line)[LINE_BITS], i8(line)[LINE_AUX]
@@ -239,15 +244,25 @@ def change(frame, tape, row_at, first, second, itemsize):
     if result == 0:
         return 0
     if not compute(frame, row_at, first, second, result, bits, length, itemsize):
-        call1(frame[DECREF], result)
+        decref(frame, result)
         return REFUSED
-    if listening and places != 0:
-        done = recorded(frame, tape, row_at, first, second, result, bits, length, itemsize)
+    tracked, entry, token = listening and places != 0, frame[NONE], next_of(frame, tape)
+    if tracked:
+        entry = kept(frame, row_at, first, second, itemsize)
     else:
-        copy(i8(array)[ARRAY_DATA], i8(result)[ARRAY_DATA], itemsize * count_of(array))
-        done = counted(frame, array)
-    call1(frame[DECREF], result)
-    if done == 0:
+        incref(entry)
+    if entry == 0:
+        decref(frame, token)
+        decref(frame, result)
         return 0
-    call1(frame[INCREF], one[THING])
+    done = announced(frame, tape, token, 1 if second == 0 else 2, first)
+    if done == 1:
+        copy(i8(array)[ARRAY_DATA], i8(result)[ARRAY_DATA], itemsize * count_of(array))
+        if tracked:
+            done = recorded(frame, tape, row_at, first, second, bits, length, itemsize, entry)
+    decref(frame, entry)
+    decref(frame, result)
+    if done != 1:
+        return done
+    incref(one[THING])
     return one[THING]

@@ -6,8 +6,15 @@ there what is called here as well.
 
 from tapegrad.kernels.flags import typed
 from tapegrad.kernels.layout import ALIGNED_IN_C_ORDER, SINGLE
-from tapegrad.kernels.memory import address, call1, call3, i4, i8, room_i8
-from tapegrad.kernels.road.frame import COPY, DECREF, INCREF, NONE, T_ARRAY, T_HOME, T_POS, TENSOR
+from tapegrad.kernels.memory import address, call3, i4, i8, room_i8
+from tapegrad.kernels.road.frame import (
+    COPY,
+    NONE,
+    T_ARRAY,
+    T_HOME,
+    T_POS,
+    TENSOR,
+)
 from tapegrad.kernels.road.objects import (
     ARRAY_DATA,
     ARRAY_SHAPE,
@@ -24,7 +31,10 @@ from tapegrad.kernels.road.objects import (
     TYPE,
     WIDE_SIZE,
     count_of,
+    decref,
     floats_of,
+    incref,
+    next_of,
     number,
     tape_of_thread,
 )
@@ -60,9 +70,9 @@ def record_call(frame, tape, given):
         done = finish(frame, tape, made, 1, first, second, third, word, shape, 0, entry, array)
         if done != 1:
             return done
-        call1(frame[INCREF], made)
-        call1(frame[DECREF], place)
-        call1(frame[DECREF], home)
+        incref(made)
+        decref(frame, place)
+        decref(frame, home)
         return made
     if i4(made + FLAGS)[0] & ALIGNED_IN_C_ORDER != ALIGNED_IN_C_ORDER:
         return REFUSED
@@ -71,10 +81,11 @@ def record_call(frame, tape, given):
     if result == 0:
         return 0
     call3(frame[COPY], i8(result)[ARRAY_DATA], i8(made)[ARRAY_DATA], count_of(made) * itemsize)
-    call1(frame[INCREF], entry)
-    call1(frame[INCREF], short_at)
+    incref(entry)
+    incref(short_at)
     return completed(
-        frame, tape, 1, first, second, third, word, shape, 0, short_at, entry, result
+        frame, tape, 1, first, second, third, word, shape, 0, short_at, entry, result,
+        next_of(frame, tape),
     )  # fmt: skip
 
 
@@ -86,6 +97,6 @@ def custom(frame_at, kind, code, given, nothing):
         return 0
     found = record_call(frame, tape, given)
     if found == REFUSED:
-        call1(frame[INCREF], frame[NONE])
+        incref(frame[NONE])
         return frame[NONE]
     return found

@@ -8,10 +8,8 @@ from tapegrad.kernels.layout import ALIGNED_IN_C_ORDER, WRITEABLE
 from tapegrad.kernels.memory import call1, call2, f4, f8, i4, i8
 from tapegrad.kernels.road.changes import counted
 from tapegrad.kernels.road.frame import (
-    DECREF,
     DICT_SIZE,
     FALSE,
-    INCREF,
     NEW_OBJECT,
     NEW_TUPLE,
     NONE,
@@ -32,11 +30,12 @@ from tapegrad.kernels.road.objects import (
     ITEMS,
     NARROW_SIZE,
     NDIM,
-    REFUSED,
     TYPE,
     WIDE_SIZE,
     count_of,
+    decref,
     floats_of,
+    incref,
     number,
     put,
 )
@@ -109,14 +108,6 @@ def add(to, source, count, narrow):
 
 
 @typed
-def accumulate(frame, held, cell, narrow):
-    """Add an adjoint to a gradient, and count the change; 0 with an exception set."""
-    array = i8(held)[frame[T_ARRAY]]
-    add(i8(array)[ARRAY_DATA], cell, count_of(array), narrow)
-    return counted(frame, array)
-
-
-@typed
 def gradient(frame, leaf, cell):
     """A Tensor with a copy of an adjoint, or 0 with an exception set."""
     like = i8(leaf)[frame[T_ARRAY]]
@@ -127,7 +118,7 @@ def gradient(frame, leaf, cell):
         return 0
     tensor = call2(frame[NEW_OBJECT], frame[TENSOR], 0)
     if tensor == 0:
-        call1(frame[DECREF], array)
+        decref(frame, array)
         return 0
     copy(i8(array)[ARRAY_DATA], cell, count_of(array), narrow)
     i8(tensor)[frame[T_ARRAY]] = array
@@ -140,51 +131,84 @@ def gradient(frame, leaf, cell):
 @typed
 def answer(frame, thing):
     """A new reference to a constant."""
-    call1(frame[INCREF], thing)
+    incref(thing)
     return thing
 
 
 @typed
-def new_ones(frame, cells, leaves, codes, count):
-    """How many gradients will be new Tensors; REFUSED where one leaf is not as plain as can be."""
-    found = 0
+def are_plain(frame, cells, leaves, codes, count):
+    """Whether each leaf that was reached is as plain as can be, and so is its gradient."""
     for k in range(count):
         cell = cell_of(cells, codes, k)
         if cell == 0:
             if codes != 0:
-                return REFUSED
+                return 0
             continue
         leaf = i8(leaves)[k]
         if not plain(frame, leaf, cell):
-            return REFUSED
+            return 0
         held = 0 if codes != 0 else held_by(frame, leaf)
-        if held == 0:
-            found += 1
-        elif not grows(frame, held):
-            return REFUSED
-    return found
+        if held != 0 and not grows(frame, held):
+            return 0
+    return 1
+
+
+@typed
+def announced(frame, cells, leaves, count):
+    """Count the changes of gradients that the leaves have; 0 with an exception set."""
+    for k in range(count):
+        held = held_by(frame, i8(leaves)[k])
+        changes = held != 0 and cell_of(cells, 0, k) != 0
+        if changes and not counted(frame, i8(held)[frame[T_ARRAY]]):
+            return 0
+    return 1
+
+
+@typed
+def agrees(frame, cells, leaves, found, count):
+    """Whether the gradients that were made are still those that the leaves do not have."""
+    if not are_plain(frame, cells, leaves, 0, count):
+        return 0
+    for k in range(count):
+        misses = cell_of(cells, 0, k) != 0 and held_by(frame, i8(leaves)[k]) == 0
+        if misses != (i8(found)[ITEMS + k] != frame[NONE]):
+            return 0
+    return 1
 
 
 @typed
 def hand_out(frame, cells, leaves, found, count):
-    """Give the new gradients to the leaves, and add the others; 0 with an exception set."""
-    at = ITEMS
+    """Give the new gradients to the leaves, and add the others."""
     for k in range(count):
-        cell = cell_of(cells, 0, k)
-        if cell == 0:
-            continue
-        leaf = i8(leaves)[k]
-        held = held_by(frame, leaf)
-        if held != 0:
-            if accumulate(frame, held, cell, is_narrow(frame, leaf)) == 0:
+        cell, leaf, new = cell_of(cells, 0, k), i8(leaves)[k], i8(found)[ITEMS + k]
+        if new != frame[NONE]:
+            before = i8(leaf)[frame[T_GRAD]]
+            put(frame, leaf, frame[T_GRAD], new)
+            if before != 0:
+                decref(frame, before)  # None
+        elif cell != 0:
+            array = i8(held_by(frame, leaf))[frame[T_ARRAY]]
+            add(i8(array)[ARRAY_DATA], cell, count_of(array), is_narrow(frame, leaf))
+    return 0
+
+
+@typed
+def made(frame, cells, leaves, codes, count):
+    """New gradients as a tuple, None for leaves that have one; 0 with an exception set."""
+    found = call1(frame[NEW_TUPLE], count)
+    if found == 0:
+        return 0
+    for k in range(count):
+        cell, leaf = cell_of(cells, codes, k), i8(leaves)[k]
+        if cell != 0 and (codes != 0 or held_by(frame, leaf) == 0):
+            tensor = gradient(frame, leaf, cell)
+            if tensor == 0:
+                decref(frame, found)
                 return 0
-            continue
-        before = i8(leaf)[frame[T_GRAD]]
-        put(frame, leaf, frame[T_GRAD], i8(found)[at])
-        if before != 0:
-            call1(frame[DECREF], before)
-        at += 1
-    return 1
+            i8(found)[ITEMS + k] = tensor
+        else:
+            put(frame, found, ITEMS + k, frame[NONE])
+    return found
 
 
 def deliver(frame_at, cells, leaves, codes, count):
@@ -194,25 +218,16 @@ def deliver(frame_at, cells, leaves, codes, count):
     `leaves` is where the leaves stand, one after the other.
     """
     frame = i8(frame_at)
-    new = new_ones(frame, cells, leaves, codes, count)
-    if new == REFUSED:
+    if not are_plain(frame, cells, leaves, codes, count):
         return answer(frame, frame[FALSE])
-    found = call1(frame[NEW_TUPLE], new)
-    if found == 0:
-        return 0
-    at = ITEMS
-    for k in range(count):
-        cell = cell_of(cells, codes, k)
-        leaf = i8(leaves)[k]
-        if cell != 0 and (codes != 0 or held_by(frame, leaf) == 0):
-            tensor = gradient(frame, leaf, cell)
-            if tensor == 0:
-                call1(frame[DECREF], found)
-                return 0
-            i8(found)[at] = tensor
-            at += 1
-    if codes != 0:
+    found = made(frame, cells, leaves, codes, count)
+    if found == 0 or codes != 0:
         return found
-    done = hand_out(frame, cells, leaves, found, count)
-    call1(frame[DECREF], found)
-    return answer(frame, frame[NONE]) if done else 0
+    done = announced(frame, cells, leaves, count)
+    agreed = agrees(frame, cells, leaves, found, count)  # whatever came in between
+    if done and agreed:
+        hand_out(frame, cells, leaves, found, count)
+    decref(frame, found)
+    if not done:
+        return 0
+    return answer(frame, frame[NONE if agreed else FALSE])

@@ -8,17 +8,17 @@ counted in words.
     # CPython's functions, NumPy's, and the C library's that tells of exceptions of arithmetic
     GET_STATE, GET_ID, GET_ATTR, INCREF, DECREF, AS_LONG, FROM_LONG, APPEND, NEW_TUPLE, NEW_OBJECT,
     CALL, GET_ITEM, SET_ITEM, DICT_SIZE, LIST_SIZE, NEW_ARRAY, EXCEPTIONS, FORGET_ERROR, SET_BASE,
-    AS_LONG_IF, NEXT_ITEM, JOINED, UNLOCK, LOCK, CLEAR_EXCEPTIONS, COPY,
+    AS_LONG_IF, NEXT_ITEM, JOINED, UNLOCK, LOCK, CLEAR_EXCEPTIONS, COPY, CLEAR_DICT,
     # objects
     TENSOR, VIEW, FLOAT, INT, NONE, FALSE, NO_TEXT, ZERO, NARROW_ZERO, CURRENT, TAPE_NAME,
-    CONSTANTS, NARROW_CONSTANTS, CONSTANT, NARROW_CONSTANT, F8, F4, I8, BOOL, ARRAY, NO_NUMBER,
+    CONSTANTS, NARROW_CONSTANTS, F8, F4, I8, BOOL, ARRAY, NO_NUMBER,
     CHANGED, LEARN_PAIR, LEARN_PRODUCT, LEARN_TOTAL,
     TRUE, NO_GRAD, NO_STEPS, TUPLE, SIZE, LIST, SLICE, DOTS, WIDE_INT, SHOWN,
-    LEARN_VIEW, LEARN_LARGE, SHAPE_NUMBERS, MAKE_ROOM, SAY_EXCEPTIONS, OPEN_LARGE, PULL, SHAPE_LIST,
+    LEARN_VIEW, LEARN_LARGE, SHAPE_NUMBERS, SAY_EXCEPTIONS, OPEN_LARGE, PULL, SHAPE_LIST,
     # the slots of Tensors, of views and of tapes
     T_ARRAY, T_POS, T_SHAPE, T_HOME, T_GRAD, T_EXTRA,
     V_BASE, V_CHAIN, V_STAMP, V_TAPE, V_FROZEN, V_SEVERAL,
-    MODE, INFERENCE, OFFSET, END, NEXT, ADDRESS, TOKENS, KEEP, SLOTS, LEAVES, DEBT, DEBT_LIMIT,
+    MODE, INFERENCE, USED, CAPACITY, NEXT, ADDRESS, TOKENS, KEEP, SLOTS, LEAVES, DEBT, DEBT_LIMIT,
     SWEEPING, TAIL, DEPTH, LEVELS, TORCHS, ELEMENT, SHIFT, OLD, OLD_AT, HOOKS,
     # the thread whose tape this is, and that tape; tables
     OWNER, TAPE, ROWS, PAIRS, PRODUCTS, TOTALS, SIGHTS, NOUGHT, SERIOUS,
@@ -28,7 +28,7 @@ counted in words.
     # where the address of the numbers of elements of all shapes does
     WIDE_CALL, LARGE, THREADS, SIZES_AT,
     FRAME_SIZE,
-) = range(127)  # fmt: skip
+) = range(125)  # fmt: skip
 
 # A row of the table ROWS, by the code of an operation: its word; which values the formulas of the
 # first input read, of the second, and of the third (bits: the operands, the result); how many

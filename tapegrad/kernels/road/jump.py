@@ -1,10 +1,9 @@
 """From the road of small Tensors to that of large ones, which is compiled for itself."""
 
 from tapegrad.kernels.flags import typed
-from tapegrad.kernels.memory import address, call1, call3, call8, i8
+from tapegrad.kernels.memory import address, call3, call8, i8
 from tapegrad.kernels.road.frame import (
     CALL,
-    DECREF,
     NO_STEPS,
     OPEN_LARGE,
     THREADS,
@@ -14,6 +13,7 @@ from tapegrad.kernels.road.objects import (
     REFUSED,
     VALUES,
     count_of,
+    decref,
 )
 
 ALONE = 1 << 17  # elements from which there may be two threads at work: twice `parallel.SPLIT`
@@ -28,7 +28,6 @@ def large(frame, kind, code, first, second, like):
         done = call3(frame[CALL], frame[OPEN_LARGE], frame[NO_STEPS], 0)
         if done == 0:
             return 0
-        call1(frame[DECREF], done)
-        if frame[WIDE_CALL] == 0:
-            return REFUSED
+        decref(frame, done)
+        return REFUSED  # what was read may be another by now
     return call8(frame[WIDE_CALL], address(frame), kind, code, first, second, 0, 0, 0)

@@ -15,12 +15,10 @@ from tapegrad.kernels.road.frame import (
     BY_STEPS,
     CALL,
     CLEAR_EXCEPTIONS,
-    DECREF,
     DIVIDES,
     F8,
     FROM_LONG,
     GET_ITEM,
-    INCREF,
     LARGE,
     LARGE_ROW,
     LEARN_LARGE,
@@ -56,10 +54,14 @@ from tapegrad.kernels.road.objects import (
     WIDE_SIZE,
     array_of,
     count_of,
+    decref,
+    incref,
     line_of,
+    next_of,
     number,
     recording,
     same_shape,
+    stays,
 )
 from tapegrad.kernels.road.records import completed, kept, reads_of
 from tapegrad.kernels.road.tail import drop_tail, has_room
@@ -79,12 +81,12 @@ def shape_of(frame, array):
     for k in range(ndim):
         i8(key)[ITEMS + k] = call1(frame[FROM_LONG], i8(i8(array)[ARRAY_SHAPE])[k])
         if i8(key)[ITEMS + k] == 0:
-            call1(frame[DECREF], key)
+            decref(frame, key)
             return 0
     found = call2(frame[GET_ITEM], frame[SHAPE_NUMBERS], key)
     if found != 0:
-        call1(frame[INCREF], found)
-    call1(frame[DECREF], key)
+        incref(found)
+    decref(frame, key)
     return REFUSED if found == 0 else found
 
 
@@ -95,13 +97,16 @@ def large_shape(frame, array):
     if found == 0 or found == REFUSED:
         return FAILED if found == 0 else REFUSED
     shape = number(frame, found)
-    call1(frame[DECREF], found)
+    decref(frame, found)
     return shape
 
 
 @typed
 def loop_of(frame, code, scalars):
-    """By what an operation is computed (see LARGE); 0 with an exception set."""
+    """By what an operation is computed (see LARGE); 0 with an exception set.
+
+    The first call goes by Python, for what was read may be another once that has learnt.
+    """
     row = i8(frame[LARGE] + code * LARGE_ROW * 8)
     if row[WARY] > 0:
         row[WARY] -= 1
@@ -116,11 +121,11 @@ def loop_of(frame, code, scalars):
     done = 0
     if i8(arguments)[ITEMS] != 0 and i8(arguments)[ITEMS + 1] != 0:
         done = call3(frame[CALL], frame[LEARN_LARGE], arguments, 0)
-    call1(frame[DECREF], arguments)
+    decref(frame, arguments)
     if done == 0:
         return 0
-    call1(frame[DECREF], done)
-    return row[scalars]
+    decref(frame, done)
+    return BY_PYTHON
 
 
 @typed
@@ -156,7 +161,7 @@ def computed(frame, code, row_at, loop, first, second, like, bits):
         unlocked(frame, loop, count_of(result), i8(result)[ARRAY_DATA], a, b, 0)
     elif not unlocked_steps(frame, row_at, first, second, result, bits):
         i8(frame[LARGE] + code * LARGE_ROW * 8)[WARY] = WARINESS
-        call1(frame[DECREF], result)
+        decref(frame, result)
         return REFUSED
     return result
 
@@ -165,20 +170,26 @@ def computed(frame, code, row_at, loop, first, second, like, bits):
 def finished(frame, tape, tracked, row_at, first, second, bits, result):
     """The Tensor of an elementwise result, which it takes over; see `records.completed`."""
     word, shape, entry = i8(row_at)[WORD] | bits, 0, frame[NONE]
+    if not stays(frame, first) or (second != 0 and not stays(frame, second)):
+        decref(frame, result)
+        return REFUSED
+    token = next_of(frame, tape)
     if tracked:
         shape = large_shape(frame, result)
         if shape < 0:
-            call1(frame[DECREF], result)
+            decref(frame, token)
+            decref(frame, result)
             return 0 if shape == FAILED else REFUSED
     if tracked and reads_of(row_at, first, second) != 0:
         entry = kept(frame, row_at, first, second, result)
     else:
-        call1(frame[INCREF], entry)
+        incref(entry)
         word &= ~SAVES
-    call1(frame[INCREF], frame[NO_NUMBER])
+    incref(frame[NO_NUMBER])
     return completed(
-        frame, tape, tracked, first, second, 0, word, shape, 0, frame[NO_NUMBER], entry, result
-    )
+        frame, tape, tracked, first, second, 0, word, shape, 0, frame[NO_NUMBER], entry, result,
+        token,
+    )  # fmt: skip
 
 
 @typed
@@ -230,8 +241,8 @@ def total_line(frame, code, array):
     if code_at != 0:
         shape = number(frame, shape_at)
         line = line_of(frame, frame[TOTALS], frame[LEARN_TOTAL], code, shape, code_at, shape_at)
-        call1(frame[DECREF], code_at)
-    call1(frame[DECREF], shape_at)
+        decref(frame, code_at)
+    decref(frame, shape_at)
     return line
 
 
@@ -250,14 +261,21 @@ def total(frame, tape, row_at, code, first):
         return REFUSED
     word, aux = i8(line)[BITS], i8(line)[AUX]
     entry = i8(line)[MORE] if tracked else frame[NONE]
-    call1(frame[INCREF], entry)  # the line may soon be that of another shape
+    incref(entry)  # the line may be that of another shape soon
     result = array_of(frame, frame[F8], 0, 0)
     if result == 0:
-        call1(frame[DECREF], entry)
+        decref(frame, entry)
         return 0
     count, to = count_of(array), i8(result)[ARRAY_DATA]
     unlocked(frame, loop, count, i8(array)[ARRAY_DATA], to, 0, 0)
     if i8(row_at)[DIVIDES]:
         f8(to)[0] /= count
-    call1(frame[INCREF], frame[ZERO])
-    return completed(frame, tape, tracked, first, 0, 0, word, 0, aux, frame[ZERO], entry, result)
+    if not stays(frame, first):
+        decref(frame, entry)
+        decref(frame, result)
+        return REFUSED
+    incref(frame[ZERO])
+    return completed(
+        frame, tape, tracked, first, 0, 0, word, 0, aux, frame[ZERO], entry, result,
+        next_of(frame, tape),
+    )  # fmt: skip

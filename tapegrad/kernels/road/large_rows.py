@@ -11,8 +11,10 @@ from tapegrad.kernels.road.objects import (
     VALUES,
     array_of,
     count_of,
+    decref,
     number,
     recording,
+    stays,
 )
 from tapegrad.kernels.road.passes import passed
 from tapegrad.kernels.road.rows import LENGTHS, LIES, NDIM, noted
@@ -47,4 +49,7 @@ def along_large(frame, tape, one, plan_at):
     result = large_result(frame, tape, block_at, i8(one)[VALUES], tracked)
     if result == 0 or result == REFUSED:
         return result
+    if not stays(frame, one):
+        decref(frame, result)
+        return REFUSED
     return noted(frame, tape, tracked, one, plan_at, result)

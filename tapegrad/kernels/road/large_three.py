@@ -1,8 +1,8 @@
 """An elementwise operation of three operands, of which one at least is large, with its record."""
 
 from tapegrad.kernels.flags import typed
-from tapegrad.kernels.memory import call1, i4, i8
-from tapegrad.kernels.road.frame import DECREF, F8
+from tapegrad.kernels.memory import i4, i8
+from tapegrad.kernels.road.frame import F8
 from tapegrad.kernels.road.large import FAILED, large_shape, loop_of, ready, unlocked
 from tapegrad.kernels.road.objects import (
     ARRAY_DATA,
@@ -13,7 +13,9 @@ from tapegrad.kernels.road.objects import (
     VALUES,
     array_of,
     count_of,
+    decref,
     recording,
+    stays,
 )
 from tapegrad.kernels.road.three import noted, pattern, tracks
 
@@ -47,9 +49,14 @@ def of_large_three(frame, tape, row_at, code, three_at, like):
     result, shape = large_result(frame, tape, code, three_at, like, scalars, tracked), 0
     if result == 0 or result == REFUSED:
         return result
+    for k in range(3):
+        one = three_at + 8 * OPERAND * k
+        if not stays(frame, one):
+            decref(frame, result)
+            return REFUSED
     if tracked:
         shape = large_shape(frame, result)
         if shape < 0:
-            call1(frame[DECREF], result)
+            decref(frame, result)
             return 0 if shape == FAILED else REFUSED
     return noted(frame, tape, tracked, row_at, three_at, like, scalars, shape, result)

@@ -18,16 +18,13 @@ from tapegrad.kernels.layout import (
     KIND_VIEW,
     PLACE_BITS,
 )
-from tapegrad.kernels.memory import address, call1, f8, i8, room_i8, u1
+from tapegrad.kernels.memory import address, f8, i8, room_i8, u1
 from tapegrad.kernels.places import FIELD_MASK, cut, length_of, start_of
-from tapegrad.kernels.road.changes import copied, copy, counted, may_change, move
+from tapegrad.kernels.road.changes import announced, copied, copy, may_change, move
 from tapegrad.kernels.road.frame import (
     BOOL,
-    DECREF,
     F8,
     I8,
-    INCREF,
-    NEW_TUPLE,
     NONE,
     PLAN_AT,
     PLAN_EXTRA,
@@ -46,10 +43,13 @@ from tapegrad.kernels.road.objects import (
     WIDE_SIZE,
     array_of,
     count_of,
+    decref,
+    incref,
+    next_of,
     number,
     operand,
-    put,
     recording,
+    tuple_of,
     unexceptional,
 )
 from tapegrad.kernels.road.records import code_of, completed
@@ -195,14 +195,16 @@ def kept(frame, block_at, one_at, extra):
     """What the record keeps: the places, if a formula of what is tracked reads them."""
     block, operands = i8(block_at), i8(one_at)
     size, reads = block[OPERANDS], reads_of(block_at, one_at)
-    entry = call1(frame[NEW_TUPLE], size + 2)
-    if entry == 0:
-        return 0
-    for k in range(size + 1):
-        keeps = reads and k == block[INDEX_AT]
-        put(frame, entry, ITEMS + k, operands[k * OPERAND + VALUES] if keeps else frame[NONE])
-    put(frame, entry, ITEMS + size + 1, extra)
-    return entry
+    b = c = d = frame[NONE]
+    if reads and block[INDEX_AT] == 1:
+        b = operands[OPERAND + VALUES]
+    elif reads and block[INDEX_AT] == 2:
+        c = operands[2 * OPERAND + VALUES]
+    if size == 1:
+        c = extra
+    elif size == 2:
+        d = extra
+    return tuple_of(frame, size + 2, frame[NONE], b, c, d, extra)
 
 
 @typed
@@ -219,6 +221,21 @@ def tracked_of(one_at):
 
 
 @typed
+def recorded(frame, tape, block_at, one_at, entry):
+    """Record a change that is made; 0 with an exception set."""
+    block, codes = i8(block_at), room_i8(3)
+    for k in range(block[OPERANDS]):
+        operand_at = one_at + 8 * OPERAND * k
+        codes[k] = code_of(frame, tape, operand_at)
+        if codes[k] == 0 and i8(operand_at)[PLACE] != 0:
+            return 0
+    return move(
+        frame, tape, i8(one_at)[THING], word_of(block_at, one_at), codes[0], codes[1], codes[2],
+        block[SHAPE], block[AUX], entry,
+    )  # fmt: skip
+
+
+@typed
 def changed(frame, tape, listening, block_at, one_at, extra):
     """Change a Tensor itself; the Tensor, 0 with an exception set, or REFUSED."""
     block, operands = i8(block_at), i8(one_at)
@@ -229,36 +246,31 @@ def changed(frame, tape, listening, block_at, one_at, extra):
         value = operands[block[VALUE_AT] * OPERAND + VALUES]
         if value == target or i8(value)[ARRAY_BASE] != 0:
             return REFUSED
-    tracked, entry = tracked_of(one_at) and listening, 0
-    codes = room_i8(3)
-    if tracked:
-        for k in range(block[OPERANDS]):
-            operand_at = one_at + 8 * OPERAND * k
-            codes[k] = code_of(frame, tape, operand_at)
-            if codes[k] == 0 and i8(operand_at)[PLACE] != 0:
-                return 0
-        entry = kept(frame, block_at, one_at, extra)
-        if entry == 0:
-            return 0
     result = copied(frame, target, WIDE_SIZE)
-    if result != 0:
-        write_places(block_at, one_at, result)
-        result = unexceptional(frame, result)
-    done = 0
-    if result != 0 and result != REFUSED:
-        copy(i8(target)[ARRAY_DATA], i8(result)[ARRAY_DATA], WIDE_SIZE * count_of(target))
-        call1(frame[DECREF], result)
-        done = counted(frame, target)
+    if result == 0:
+        return 0
+    write_places(block_at, one_at, result)
+    if unexceptional(frame, result) == REFUSED:
+        return REFUSED
+    tracked, entry, token = tracked_of(one_at) and listening, frame[NONE], next_of(frame, tape)
     if tracked:
-        if done:
-            done = move(
-                frame, tape, operands[THING], word_of(block_at, one_at), codes[0], codes[1],
-                codes[2], block[SHAPE], block[AUX], entry,
-            )  # fmt: skip
-        call1(frame[DECREF], entry)
-    if not done:
-        return REFUSED if result == REFUSED else 0
-    call1(frame[INCREF], operands[THING])
+        entry = kept(frame, block_at, one_at, extra)
+    else:
+        incref(entry)
+    if entry == 0:
+        decref(frame, token)
+        decref(frame, result)
+        return 0
+    done = announced(frame, tape, token, block[OPERANDS], one_at)
+    if done == 1:
+        copy(i8(target)[ARRAY_DATA], i8(result)[ARRAY_DATA], WIDE_SIZE * count_of(target))
+        if tracked:
+            done = recorded(frame, tape, block_at, one_at, entry)
+    decref(frame, entry)
+    decref(frame, result)
+    if done != 1:
+        return done
+    incref(operands[THING])
     return operands[THING]
 
 
@@ -272,7 +284,7 @@ def made(frame, tape, listening, block_at, one_at, plan_at):
         if result == 0:
             return 0
         if not read_places(block_at, one_at, result):
-            call1(frame[DECREF], result)
+            decref(frame, result)
             return REFUSED
     else:
         result = copied(frame, operands[VALUES], WIDE_SIZE)
@@ -281,17 +293,17 @@ def made(frame, tape, listening, block_at, one_at, plan_at):
         write_places(block_at, one_at, result)
         if unexceptional(frame, result) == REFUSED:
             return REFUSED
-    tracked, entry = tracked_of(one_at) and listening, frame[NONE]
+    tracked, entry, token = tracked_of(one_at) and listening, frame[NONE], next_of(frame, tape)
     if tracked:
         entry = kept(frame, block_at, one_at, plan[PLAN_EXTRA])
     else:
-        call1(frame[INCREF], entry)
-    call1(frame[INCREF], plan[PLAN_SHORT])
+        incref(entry)
+    incref(plan[PLAN_SHORT])
     second = one_at + 8 * OPERAND if block[OPERANDS] > 1 else 0
     third = one_at + 16 * OPERAND if block[OPERANDS] > 2 else 0
     return completed(
         frame, tape, tracked, one_at, second, third, word_of(block_at, one_at), block[SHAPE],
-        block[AUX], plan[PLAN_SHORT], entry, result,
+        block[AUX], plan[PLAN_SHORT], entry, result, token,
     )  # fmt: skip
 
 
@@ -332,7 +344,7 @@ def moved(frame, tape, thing, plan_at, index, value):
     if usable:
         found = of_plan(frame, tape, block_at, one_at, plan_at)
     if block[VALUE_AT] >= 0 and i8(value_at)[THING] == 0 and i8(value_at)[VALUES] != 0:
-        call1(frame[DECREF], i8(value_at)[VALUES])
+        decref(frame, i8(value_at)[VALUES])
     if words[THING] == 0 and words[VALUES] != 0:
-        call1(frame[DECREF], words[VALUES])
+        decref(frame, words[VALUES])
     return found

@@ -1,16 +1,33 @@
 """What compiled code reads of Python's objects: numbers, the thread's tape, operands, tables."""
 
+import math
+import sys
+
 from tapegrad.kernels.flags import typed
-from tapegrad.kernels.layout import ALIGNED_IN_C_ORDER, FIELDS
-from tapegrad.kernels.memory import call0, call1, call2, call3, call8, i4, i8
+from tapegrad.kernels.layout import ALIGNED_IN_C_ORDER, FIELDS, NO_DIGIT, ONE_DIGIT, WRITEABLE
+from tapegrad.kernels.memory import (
+    address,
+    call0,
+    call1,
+    call2,
+    call3,
+    call8,
+    f4,
+    f8,
+    i4,
+    i8,
+    room_i8,
+)
 from tapegrad.kernels.road.frame import (
     ARRAY,
     AS_LONG,
+    AS_LONG_IF,
     CALL,
-    CONSTANT,
+    CLEAR_DICT,
     CONSTANTS,
     CURRENT,
     DECREF,
+    DICT_SIZE,
     EXCEPTIONS,
     F4,
     F8,
@@ -21,22 +38,22 @@ from tapegrad.kernels.road.frame import (
     GET_ID,
     GET_ITEM,
     GET_STATE,
-    INCREF,
     INFERENCE,
     INT,
     LINE,
     LINES,
     MODE,
-    NARROW_CONSTANT,
     NARROW_CONSTANTS,
     NARROW_LINE,
     NEW_ARRAY,
     NEW_TUPLE,
+    NEXT,
     NO_TEXT,
     NONE,
     OWNER,
     PAIR,
     SERIOUS,
+    SET_ITEM,
     T_ARRAY,
     T_HOME,
     T_POS,
@@ -54,6 +71,7 @@ from tapegrad.tape import MODE_FAST, MODE_OFF, NARROW
 
 REFUSED = -1
 REFERENCES = 0  # which an object's first word counts
+IMMORTALS = sys.version_info >= (3, 12)  # objects whose count, in 32 bits, is negative
 # Of an operand: the Tensor, or 0 for a number; its array; the number of its shape; what it stands
 # at.
 THING, VALUES, KIND, PLACE, OPERAND = range(5)
@@ -67,23 +85,55 @@ ARRAY_DATA, ARRAY_SHAPE = FIELDS["array_data"][0] >> 3, FIELDS["array_shape"][0]
 COUNT, LIST_ITEMS = FIELDS["object_size"][0] >> 3, FIELDS["list_items"][0] >> 3
 EDGES = FIELDS["slice_edges"][0] >> 3
 WIDE_VALUE = FIELDS["int64_value"][0] >> 3
+FLOAT_VALUE = FIELDS["float_value"][0] >> 3
 STRIDES = FIELDS["array_strides"][0] >> 3
 ARRAY_BASE = FIELDS["array_base"][0] >> 3
 ARRAY_DTYPE = FIELDS["array_dtype"][0] >> 3
+INT_SIZE, INT_DIGIT = FIELDS["int_size"][0] >> 3, FIELDS["int_digit"][0]
 NDIM, FLAGS = FIELDS["array_ndim"][0], FIELDS["array_flags"][0]
 LOW_HALF = 0xFFFFFFFF
+CONSTANTS_KNOWN = 256  # arrays of numbers that are kept, as in `tapegrad.fast`
 
 
 @typed
 def number(frame, thing):
     """The value of a Python int."""
-    return call1(frame[AS_LONG], thing)
+    size = i8(thing)[INT_SIZE]
+    if size == ONE_DIGIT:
+        return i4(thing + INT_DIGIT)[0]
+    return 0 if size == NO_DIGIT else call1(frame[AS_LONG], thing)
+
+
+@typed
+def incref(thing):
+    """Count one more reference."""
+    if not IMMORTALS or i4(thing)[0] >= 0:
+        i8(thing)[REFERENCES] += 1
+    return 0
+
+
+@typed
+def decref(frame, thing):
+    """Count one reference less; of the last CPython is told."""
+    if i8(thing)[REFERENCES] == 1:
+        call1(frame[DECREF], thing)
+    elif not IMMORTALS or i4(thing)[0] >= 0:
+        i8(thing)[REFERENCES] -= 1
+    return 0
+
+
+@typed
+def next_of(frame, tape):
+    """What stands in `next`, as a new reference: while it is held nothing else has its address."""
+    token = i8(tape)[frame[NEXT]]
+    incref(token)
+    return token
 
 
 @typed
 def put(frame, container, slot, thing):
     """Set a slot or an item that is empty."""
-    call1(frame[INCREF], thing)
+    incref(thing)
     i8(container)[slot] = thing
     return 0
 
@@ -96,7 +146,7 @@ def tape_of_thread(frame):
         return frame[TAPE]
     tape = call2(frame[GET_ATTR], frame[CURRENT], frame[TAPE_NAME])
     if tape != 0:
-        call1(frame[DECREF], tape)  # the thread itself holds it
+        decref(frame, tape)  # the thread itself holds it
         frame[TAPE] = tape
         frame[OWNER] = thread
     return tape
@@ -120,21 +170,88 @@ def stands(frame, tape, thing):
 
 
 @typed
-def constant(frame, thing, itemsize):
-    """The array of a Python number (a new reference), or 0."""
-    narrow = itemsize == NARROW_SIZE
-    known = frame[NARROW_CONSTANTS if narrow else CONSTANTS]
-    array = call2(frame[GET_ITEM], known, thing)
-    if array != 0:
-        call1(frame[INCREF], array)
-        return array
-    given = call1(frame[NEW_TUPLE], 1)
-    if given != 0:
-        put(frame, given, ITEMS, thing)
-        array = call3(frame[CALL], frame[NARROW_CONSTANT if narrow else CONSTANT], given, 0)
-        call1(frame[DECREF], given)
+def tuple_of(frame, size, a, b, c, d, e):
+    """A new tuple of so many of these, or 0 with an exception set.
+
+    They are held before it is made: the collector may run then, and with it anything.
+    """
+    incref(a)
+    if size > 1:
+        incref(b)
+    if size > 2:
+        incref(c)
+    if size > 3:
+        incref(d)
+    if size > 4:
+        incref(e)
+    made = call1(frame[NEW_TUPLE], size)
+    if made == 0:
+        return 0
+    i8(made)[ITEMS] = a
+    if size > 1:
+        i8(made)[ITEMS + 1] = b
+    if size > 2:
+        i8(made)[ITEMS + 2] = c
+    if size > 3:
+        i8(made)[ITEMS + 3] = d
+    if size > 4:
+        i8(made)[ITEMS + 4] = e
+    return made
+
+
+@typed
+def array_of(frame, dtype, ndim, lengths):
+    """A new array, whose elements are not set yet, or 0 with an exception set."""
+    incref(dtype)
+    return call8(frame[NEW_ARRAY], frame[ARRAY], dtype, ndim, lengths, 0, 0, 0, 0)
+
+
+@typed
+def floats_of(frame, itemsize, ndim, lengths):
+    """A new array of float64 or float32, by the bytes of an element: see `array_of`."""
+    return array_of(frame, frame[F4 if itemsize == NARROW_SIZE else F8], ndim, lengths)
+
+
+@typed
+def new_constant(frame, thing, narrow):
+    """The array of a Python number, or 0 where Python has to see to it."""
+    beyond = room_i8(1)
+    if i8(thing)[TYPE] == frame[FLOAT]:
+        value = f8(thing)[FLOAT_VALUE]
+    else:
+        value = float(call2(frame[AS_LONG_IF], thing, address(beyond)))
+    if beyond[0] & LOW_HALF != 0:
+        return 0
+    array = array_of(frame, frame[F4 if narrow else F8], 0, 0)
     if array == 0:
-        call0(frame[FORGET_ERROR])  # Python will find it again
+        call0(frame[FORGET_ERROR])
+        return 0
+    at = i8(array)[ARRAY_DATA]
+    if narrow:
+        f4(at)[0] = value
+        if math.isinf(f4(at)[0]) and not math.isinf(value):
+            decref(frame, array)
+            return 0
+    else:
+        f8(at)[0] = value
+    i4(array + FLAGS)[0] &= ~WRITEABLE
+    if value != 0.0:  # 0 and -0 are equal keys
+        known = frame[NARROW_CONSTANTS if narrow else CONSTANTS]
+        if call1(frame[DICT_SIZE], known) > CONSTANTS_KNOWN:
+            call1(frame[CLEAR_DICT], known)
+        if call3(frame[SET_ITEM], known, thing, array) & LOW_HALF != 0:
+            call0(frame[FORGET_ERROR])
+    return array
+
+
+@typed
+def constant(frame, thing, itemsize):
+    """The array of a Python number (a new reference), or 0; the last few hundred are kept."""
+    narrow = itemsize == NARROW_SIZE
+    array = call2(frame[GET_ITEM], frame[NARROW_CONSTANTS if narrow else CONSTANTS], thing)
+    if array == 0:
+        return new_constant(frame, thing, narrow)
+    incref(array)
     return array
 
 
@@ -234,7 +351,7 @@ def let_go(frame, begin, end, words):
     for k in range(begin, end):
         one = i8(words + 8 * OPERAND * k)
         if one[THING] == 0 and one[VALUES] != 0:
-            call1(frame[DECREF], one[VALUES])
+            decref(frame, one[VALUES])
 
 
 @typed
@@ -250,43 +367,43 @@ def recording(frame, tape):
 
 @typed
 def line_of(frame, lines, learn, one, two, one_at, two_at):
-    """The line of two numbers in a table, which Python fills; 0 with an exception set."""
+    """The line of two numbers in a table; 0 with an exception set, or REFUSED.
+
+    Then Python has filled it, and what was read before may be another by now.
+    """
     pair = (one << 32 | two) + 1
     line = lines + ((one * 31 + two) & (LINES - 1)) * LINE * 8
-    if i8(line)[PAIR] != pair:
-        numbers = call1(frame[NEW_TUPLE], 2)
-        if numbers == 0:
-            return 0
-        put(frame, numbers, ITEMS, one_at)
-        put(frame, numbers, ITEMS + 1, two_at)
-        done = call3(frame[CALL], learn, numbers, 0)
-        call1(frame[DECREF], numbers)
-        if done == 0:
-            return 0
-        call1(frame[DECREF], done)
-    return line
+    if i8(line)[PAIR] == pair:
+        return line
+    numbers = tuple_of(frame, 2, one_at, two_at, 0, 0, 0)
+    if numbers == 0:
+        return 0
+    done = call3(frame[CALL], learn, numbers, 0)
+    decref(frame, numbers)
+    if done == 0:
+        return 0
+    decref(frame, done)
+    return REFUSED
+
+
+@typed
+def stays(frame, one):
+    """Whether an operand is as it was read, whatever came in between; its array is held."""
+    found = i8(one)
+    if found[THING] == 0:
+        return 1
+    thing = i8(found[THING])
+    same = thing[frame[T_ARRAY]] == found[VALUES]
+    return 1 if same and number(frame, thing[frame[T_POS]]) == found[PLACE] else 0
 
 
 @typed
 def line_of_shapes(frame, lines, learn, first, second, itemsize):
-    """The line of the shapes of two Tensors."""
+    """The line of the shapes of two Tensors: see `line_of`."""
     one, two = i8(first), i8(second)
     one_at, two_at = i8(one[THING])[frame[T_SHAPE]], i8(two[THING])[frame[T_SHAPE]]
     kind = two[KIND] | (NARROW_LINE if itemsize == NARROW_SIZE else 0)
     return line_of(frame, lines, learn, one[KIND], kind, one_at, two_at)
-
-
-@typed
-def array_of(frame, dtype, ndim, lengths):
-    """A new array, whose elements are not set yet, or 0 with an exception set."""
-    call1(frame[INCREF], dtype)
-    return call8(frame[NEW_ARRAY], frame[ARRAY], dtype, ndim, lengths, 0, 0, 0, 0)
-
-
-@typed
-def floats_of(frame, itemsize, ndim, lengths):
-    """A new array of float64 or float32, by the bytes of an element: see `array_of`."""
-    return array_of(frame, frame[F4 if itemsize == NARROW_SIZE else F8], ndim, lengths)
 
 
 @typed
@@ -304,6 +421,6 @@ def same_shape(a, b):
 def unexceptional(frame, result):
     """A new array that was computed, or REFUSED: an exception of arithmetic came about."""
     if call1(frame[EXCEPTIONS], frame[SERIOUS]) & LOW_HALF != 0:
-        call1(frame[DECREF], result)
+        decref(frame, result)
         return REFUSED
     return result

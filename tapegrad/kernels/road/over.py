@@ -6,19 +6,16 @@ that an exception of arithmetic comes too late to begin anew: Python then says w
 
 from tapegrad.kernels.flags import typed
 from tapegrad.kernels.memory import call0, call1, call3, call8, i8
-from tapegrad.kernels.road.changes import apart, changeable, counted, is_full, kept, move
+from tapegrad.kernels.road.changes import announced, apart, changeable, kept, move
 from tapegrad.kernels.road.frame import (
     BY_PYTHON,
     BY_STEPS,
     CALL,
     CLEAR_EXCEPTIONS,
-    DECREF,
     EXCEPTIONS,
     FROM_LONG,
     IN_PLACE,
-    INCREF,
     LOCK,
-    MAKE_ROOM,
     NEW_TUPLE,
     NONE,
     ROW,
@@ -42,6 +39,9 @@ from tapegrad.kernels.road.objects import (
     VALUES,
     WIDE_SIZE,
     count_of,
+    decref,
+    incref,
+    next_of,
     put,
     recording,
     same_shape,
@@ -88,17 +88,15 @@ def told(frame, function, thing, value):
     put(frame, given, ITEMS, thing)
     i8(given)[ITEMS + 1] = call1(frame[FROM_LONG], value)
     done = call3(frame[CALL], function, given, 0) if i8(given)[ITEMS + 1] != 0 else 0
-    call1(frame[DECREF], given)
+    decref(frame, given)
     if done != 0:
-        call1(frame[DECREF], done)
+        decref(frame, done)
     return done
 
 
 @typed
 def recorded(frame, tape, row_at, first, second, bits, shape, entry):
     """Record a change that was made; 0 with an exception set."""
-    if is_full(frame, tape) and not told(frame, frame[MAKE_ROOM], tape, 1):
-        return 0
     p, q = code_of(frame, tape, first), 0
     if second != 0:
         q = code_of(frame, tape, second)
@@ -133,19 +131,21 @@ def over(frame, tape, code, first, second):
         if entry == 0:
             return 0
     else:
-        call1(frame[INCREF], entry)
-    found, done = written(frame, row_at, loop, first, second, bits), 1
-    if found != 0:
+        incref(entry)
+    done = announced(frame, tape, next_of(frame, tape), 1 if second == 0 else 2, first)
+    if done != 1:
+        decref(frame, entry)
+        return done
+    found = written(frame, row_at, loop, first, second, bits)
+    if listening:
+        done = recorded(frame, tape, row_at, first, second, bits, shape, entry)
+    decref(frame, entry)
+    if found != 0 and done != 0:  # last: it may raise
         code_at = call1(frame[FROM_LONG], code)
         done = told(frame, frame[SAY_EXCEPTIONS], code_at, found) if code_at != 0 else 0
         if code_at != 0:
-            call1(frame[DECREF], code_at)
-    if done != 0:
-        done = counted(frame, i8(first)[VALUES])
-    if done != 0 and listening:
-        done = recorded(frame, tape, row_at, first, second, bits, shape, entry)
-    call1(frame[DECREF], entry)
+            decref(frame, code_at)
     if done == 0:
         return 0
-    call1(frame[INCREF], i8(first)[THING])
+    incref(i8(first)[THING])
     return i8(first)[THING]

@@ -8,7 +8,6 @@ from tapegrad.kernels.road.frame import (
     AS_IT_IS,
     COPIED,
     COPY,
-    DECREF,
     DIVISOR,
     LOCK,
     OF_OPERAND,
@@ -17,7 +16,7 @@ from tapegrad.kernels.road.frame import (
     ROOT,
     UNLOCK,
 )
-from tapegrad.kernels.road.objects import ARRAY_DATA, REFUSED, count_of
+from tapegrad.kernels.road.objects import ARRAY_DATA, REFUSED, count_of, decref
 
 
 @typed
@@ -80,6 +79,6 @@ def passed(frame, passes_at, array, result):
         sure = is_sure(to, count)
     call1(frame[LOCK], state)
     if not sure:
-        call1(frame[DECREF], result)
+        decref(frame, result)
         return REFUSED
     return result

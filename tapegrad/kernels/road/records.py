@@ -5,23 +5,19 @@ from tapegrad.kernels.memory import call1, call2, call3, i8
 from tapegrad.kernels.road.frame import (
     ADDRESS,
     APPEND,
+    CAPACITY,
     DEBT,
     DEBT_LIMIT,
-    DECREF,
-    END,
     ENTRY,
     F4,
     FROM_LONG,
     GET_ITEM,
-    INCREF,
     KEEP,
     LEAVES,
     LIST_SIZE,
     NEW_OBJECT,
-    NEW_TUPLE,
     NEXT,
     NONE,
-    OFFSET,
     READS,
     READS_SECOND,
     SET_ITEM,
@@ -32,11 +28,12 @@ from tapegrad.kernels.road.frame import (
     T_SHAPE,
     TENSOR,
     TOKENS,
+    USED,
     ZERO,
 )
 from tapegrad.kernels.road.objects import (
     ARRAY_DTYPE,
-    ITEMS,
+    LIST_ITEMS,
     LOW_HALF,
     NARROW_SIZE,
     PLACE,
@@ -45,8 +42,11 @@ from tapegrad.kernels.road.objects import (
     VALUES,
     WIDE_SIZE,
     count_of,
+    decref,
+    incref,
     number,
     put,
+    tuple_of,
 )
 from tapegrad.tape import STRIDE
 
@@ -59,7 +59,7 @@ def exchange_number(frame, container, slot, value):
         return 0
     old = i8(container)[slot]
     i8(container)[slot] = new
-    call1(frame[DECREF], old)
+    decref(frame, old)
     return 1
 
 
@@ -75,7 +75,7 @@ def new_slot(frame, tape, leaf):
         return 0
     key = i8(leaf)[frame[T_POS]]
     failed = call3(frame[SET_ITEM], i8(tape)[frame[SLOTS]], key, code_at) & LOW_HALF
-    call1(frame[DECREF], code_at)
+    decref(frame, code_at)
     return 0 if failed else code
 
 
@@ -105,11 +105,26 @@ def owed(frame, tape, shape, result):
 
 
 @typed
+def is_full(frame, tape):
+    """Whether the tape has no room for a record."""
+    used, capacity = i8(tape)[frame[USED]], i8(tape)[frame[CAPACITY]]
+    return 1 if number(frame, used) == number(frame, capacity) else 0
+
+
+@typed
+def fill(frame, things, place, thing):
+    """Set an item of a list that is None."""
+    put(frame, i8(things)[LIST_ITEMS], place, thing)
+    decref(frame, frame[NONE])
+    return 0
+
+
+@typed
 def write(frame, tape, tensor, word, p, q, r, shape, aux, entry):
     """Append a record and give the Tensor its place; 0 with an exception set."""
-    offset = number(frame, i8(tape)[frame[OFFSET]])
-    token = i8(tape)[frame[NEXT]]
-    record = i8(number(frame, i8(tape)[frame[ADDRESS]]) + offset)
+    used_at, token = i8(tape)[frame[USED]], i8(tape)[frame[NEXT]]
+    used = number(frame, used_at)
+    record = i8(number(frame, i8(tape)[frame[ADDRESS]]) + used * STRIDE)
     record[0] = word
     record[1] = p
     record[2] = q
@@ -117,16 +132,17 @@ def write(frame, tape, tensor, word, p, q, r, shape, aux, entry):
     record[4] = shape
     record[5] = aux
     following = call1(frame[FROM_LONG], number(frame, token) + 1)
-    if following == 0:
-        return 0
-    if not exchange_number(frame, tape, frame[OFFSET], offset + STRIDE):
-        call1(frame[DECREF], following)
+    count = call1(frame[FROM_LONG], used + 1)
+    if following == 0 or count == 0:
         return 0
     i8(tape)[frame[NEXT]] = following
+    i8(tape)[frame[USED]] = count
     i8(tensor)[frame[T_POS]] = token  # the reference that `next` had
-    failed = call2(frame[APPEND], i8(tape)[frame[TOKENS]], token)
-    failed |= call2(frame[APPEND], i8(tape)[frame[KEEP]], entry)
-    return 1 if failed & LOW_HALF == 0 else 0
+    fill(frame, i8(tape)[frame[TOKENS]], used, token)
+    if entry != frame[NONE]:
+        fill(frame, i8(tape)[frame[KEEP]], used, entry)
+    decref(frame, used_at)
+    return 1
 
 
 @typed
@@ -138,8 +154,7 @@ def finish(
         put(frame, tensor, frame[T_POS], frame[ZERO])
         put(frame, tensor, frame[T_HOME], frame[NONE])
         return 1
-    place = i8(tape)
-    if number(frame, place[frame[OFFSET]]) == number(frame, place[frame[END]]):
+    if is_full(frame, tape):
         return REFUSED
     p = code_of(frame, tape, first)
     if p == 0 and i8(first)[PLACE] != 0:
@@ -179,41 +194,46 @@ def kept(frame, row_at, first, second, result):
     """
     reads = reads_of(row_at, first, second)
     if reads == 0:
-        call1(frame[INCREF], frame[NONE])
+        incref(frame[NONE])
         return frame[NONE]
     size = i8(row_at)[ENTRY]
-    entry = call1(frame[NEW_TUPLE], size)
-    if entry == 0:
-        return 0
-    put(frame, entry, ITEMS, i8(first)[VALUES] if reads & 1 else frame[NONE])
-    if second != 0:
-        put(frame, entry, ITEMS + 1, i8(second)[VALUES] if reads & 2 else frame[NONE])
-    put(frame, entry, ITEMS + size - 1, result if reads & 4 else frame[NONE])
-    return entry
+    a, b, last = frame[NONE], frame[NONE], result if reads & 4 else frame[NONE]
+    if reads & 1:
+        a = i8(first)[VALUES]
+    if reads & 2 and second != 0:
+        b = i8(second)[VALUES]
+    return tuple_of(frame, size, a, b if size > 2 else last, last, 0, 0)
 
 
 @typed
 def completed(
-    frame, tape, tracked, first, second, third, word, shape, aux, shape_at, entry, result
+    frame, tape, tracked, first, second, third, word, shape, aux, shape_at, entry, result, token
 ):  # fmt: skip
-    """The Tensor of a result, or what `call` gives without one; it takes over three references."""
+    """The Tensor of a result, or what `call` gives without one; it takes over four references.
+
+    `token` stood in `next` before anything was made that the collector knows: that may have run.
+    """
     tensor = 0
     if entry != 0 and shape_at != 0:
         tensor = call2(frame[NEW_OBJECT], frame[TENSOR], 0)
     if tensor == 0:
         if entry != 0:
-            call1(frame[DECREF], entry)
+            decref(frame, entry)
         if shape_at != 0:
-            call1(frame[DECREF], shape_at)
-        call1(frame[DECREF], result)
+            decref(frame, shape_at)
+        decref(frame, token)
+        decref(frame, result)
         return 0
     i8(tensor)[frame[T_ARRAY]] = result
     i8(tensor)[frame[T_SHAPE]] = shape_at
-    done = finish(
-        frame, tape, tensor, tracked, first, second, third, word, shape, aux, entry, result
-    )
-    call1(frame[DECREF], entry)
+    done = REFUSED
+    if not tracked or i8(tape)[frame[NEXT]] == token:
+        done = finish(
+            frame, tape, tensor, tracked, first, second, third, word, shape, aux, entry, result
+        )
+    decref(frame, token)
+    decref(frame, entry)
     if done != 1:
-        call1(frame[DECREF], tensor)
+        decref(frame, tensor)
         return done
     return tensor

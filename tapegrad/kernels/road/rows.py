@@ -2,12 +2,10 @@
 
 from tapegrad.kernels.flags import typed
 from tapegrad.kernels.layout import ALIGNED_IN_C_ORDER, FIELD
-from tapegrad.kernels.memory import address, call1, call8, i8, room_i8
+from tapegrad.kernels.memory import address, call8, i8, room_i8
 from tapegrad.kernels.road.frame import (
     ALONG,
     F8,
-    INCREF,
-    NEW_TUPLE,
     NONE,
     PLAN_AT,
     PLAN_EXTRA,
@@ -23,10 +21,12 @@ from tapegrad.kernels.road.objects import (
     VALUES,
     WIDE_SIZE,
     array_of,
+    incref,
+    next_of,
     number,
     of_tensor,
-    put,
     recording,
+    tuple_of,
     unexceptional,
 )
 from tapegrad.kernels.road.records import completed
@@ -59,19 +59,17 @@ def noted(frame, tape, tracked, one, plan_at, result):
     """The Tensor of a result, which it takes over; see `records.completed`."""
     plan = i8(plan_at + ITEMS * 8)
     block = i8(number(frame, plan[PLAN_AT]))
-    entry = frame[NONE]
+    entry, token = frame[NONE], next_of(frame, tape)
     if tracked:
-        entry = call1(frame[NEW_TUPLE], 3)
-        if entry != 0:
-            put(frame, entry, ITEMS, i8(one)[VALUES] if block[READS_OPERAND] else frame[NONE])
-            put(frame, entry, ITEMS + 1, result if block[READS_RESULT] else frame[NONE])
-            put(frame, entry, ITEMS + 2, plan[PLAN_EXTRA])
+        x = i8(one)[VALUES] if block[READS_OPERAND] else frame[NONE]
+        y = result if block[READS_RESULT] else frame[NONE]
+        entry = tuple_of(frame, 3, x, y, plan[PLAN_EXTRA], 0, 0)
     else:
-        call1(frame[INCREF], entry)
-    call1(frame[INCREF], plan[PLAN_SHORT])
+        incref(entry)
+    incref(plan[PLAN_SHORT])
     return completed(
         frame, tape, tracked, one, 0, 0, block[WORD], block[SHAPE], block[AUX],
-        plan[PLAN_SHORT], entry, result,
+        plan[PLAN_SHORT], entry, result, token,
     )  # fmt: skip
 
 

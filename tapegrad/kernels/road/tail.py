@@ -6,21 +6,27 @@ from tapegrad.kernels.road.frame import (
     ADDRESS,
     DEBT,
     DEBT_LIMIT,
-    DECREF,
-    END,
     FROM_LONG,
-    INCREF,
     KEEP,
     NEW_TUPLE,
+    NEXT,
     NONE,
-    OFFSET,
     SIZES_AT,
     SWEEPING,
     TAIL,
     TOKENS,
+    USED,
 )
-from tapegrad.kernels.road.objects import COUNT, ITEMS, LIST_ITEMS, REFERENCES, REFUSED, number
-from tapegrad.kernels.road.records import exchange_number
+from tapegrad.kernels.road.objects import (
+    ITEMS,
+    LIST_ITEMS,
+    REFERENCES,
+    REFUSED,
+    decref,
+    incref,
+    number,
+)
+from tapegrad.kernels.road.records import exchange_number, is_full
 from tapegrad.tape import DROP_FLOOR, RELEASED, SHAPE, SPENT, STRIDE
 from tapegrad.tape import WORD as TAPE_WORD
 
@@ -69,7 +75,7 @@ def dropped(frame, tape, found_at, n):
         record[TAPE_WORD] |= RELEASED | SPENT
         less += 8 * sizes[record[SHAPE]]
         i8(found_at)[k] = entries[index]
-        call1(frame[INCREF], frame[NONE])
+        incref(frame[NONE])
         entries[index] = frame[NONE]
     return less
 
@@ -84,23 +90,24 @@ def drop_tail(frame, tape):
     if tail == 0:
         return 0
     found = room_i8(FOUND)
-    count = i8(i8(tape)[frame[TOKENS]])[COUNT]
+    count = number(frame, i8(tape)[frame[USED]])
     n = abandoned(frame, tape, count, address(found))
     if n <= 0:
-        call1(frame[DECREF], tail)
+        decref(frame, tail)
         return 1 if n == 0 else REFUSED
     i8(tail)[ITEMS] = call1(frame[FROM_LONG], found[n])
     i8(tail)[ITEMS + 1] = call1(frame[FROM_LONG], count)
     if i8(tail)[ITEMS] == 0 or i8(tail)[ITEMS + 1] == 0:
-        call1(frame[DECREF], tail)
+        decref(frame, tail)
         return 0
     debt = number(frame, i8(tape)[frame[DEBT]]) - dropped(frame, tape, address(found), n)
     before = i8(tape)[frame[TAIL]]
     i8(tape)[frame[TAIL]] = tail
-    call1(frame[DECREF], before)
+    decref(frame, before)
     done = exchange_number(frame, tape, frame[DEBT], debt if debt > 0 else 0)
+    done &= exchange_number(frame, tape, frame[NEXT], number(frame, i8(tape)[frame[NEXT]]))
     for k in range(n):  # last: freeing values may run code of the user
-        call1(frame[DECREF], found[k])
+        decref(frame, found[k])
     return done
 
 
@@ -108,5 +115,6 @@ def drop_tail(frame, tape):
 def has_room(frame, tape, nbytes):
     """Whether a record of a large result can be written without reclaiming."""
     debt = number(frame, i8(tape)[frame[DEBT]]) + nbytes
-    full = number(frame, i8(tape)[frame[OFFSET]]) == number(frame, i8(tape)[frame[END]])
-    return 1 if not full and debt <= number(frame, i8(tape)[frame[DEBT_LIMIT]]) else 0
+    if is_full(frame, tape):
+        return 0
+    return 1 if debt <= number(frame, i8(tape)[frame[DEBT_LIMIT]]) else 0

@@ -5,15 +5,12 @@ Each operand has the shape of the result, or is one number.  The loops are the l
 
 from tapegrad.kernels.flags import typed
 from tapegrad.kernels.layout import ALIGNED_IN_C_ORDER, SINGLE
-from tapegrad.kernels.memory import address, call1, call8, i4, i8, room_i8
+from tapegrad.kernels.memory import address, call8, i4, i8, room_i8
 from tapegrad.kernels.road.frame import (
     BOOL,
     CHOOSES,
-    DECREF,
     F4,
-    INCREF,
     NARROW_STEPS,
-    NEW_TUPLE,
     NONE,
     READS,
     STEPS,
@@ -31,7 +28,6 @@ from tapegrad.kernels.road.objects import (
     ARRAY_SHAPE,
     FIRST_CLASS,
     FLAGS,
-    ITEMS,
     KIND,
     LARGE_SIZE,
     NARROW_SIZE,
@@ -44,13 +40,16 @@ from tapegrad.kernels.road.objects import (
     UNREAD,
     VALUES,
     count_of,
+    decref,
     floats_of,
+    incref,
+    next_of,
     number,
     operands,
-    put,
     recording,
     same_shape,
     stands,
+    tuple_of,
     unexceptional,
 )
 from tapegrad.kernels.road.records import completed
@@ -116,16 +115,12 @@ def kept(frame, row_at, three_at, result):
         if three[k * OPERAND + PLACE] != 0:
             reads |= row[READS + k]
     if reads == 0:
-        call1(frame[INCREF], frame[NONE])
+        incref(frame[NONE])
         return frame[NONE]
-    entry = call1(frame[NEW_TUPLE], 4)
-    if entry == 0:
-        return 0
-    for k in range(3):
-        values = three[k * OPERAND + VALUES]
-        put(frame, entry, ITEMS + k, values if reads >> k & 1 else frame[NONE])
-    put(frame, entry, ITEMS + 3, result if reads >> 3 & 1 else frame[NONE])
-    return entry
+    a = three[VALUES] if reads & 1 else frame[NONE]
+    b = three[OPERAND + VALUES] if reads & 2 else frame[NONE]
+    c = three[2 * OPERAND + VALUES] if reads & 4 else frame[NONE]
+    return tuple_of(frame, 4, a, b, c, result if reads & 8 else frame[NONE], 0)
 
 
 @typed
@@ -142,20 +137,32 @@ def one_like_the_result(row_at, three_at):
 @typed
 def noted(frame, tape, tracked, row_at, three_at, like, scalars, shape, result):
     """The Tensor of a result, which it takes over; see `records.completed`."""
-    bits, entry = 0, frame[NONE]
+    bits, entry, token = 0, frame[NONE], next_of(frame, tape)
     for k in range(3):
         bits |= (AS_SCALAR if scalars >> k & 1 else 0) << FIRST_CLASS + 2 * k
     if tracked:
         entry = kept(frame, row_at, three_at, result)
     else:
-        call1(frame[INCREF], entry)
+        incref(entry)
     shape_at = i8(i8(like)[THING])[frame[T_SHAPE]]
-    call1(frame[INCREF], shape_at)
+    incref(shape_at)
     second, third = three_at + 8 * OPERAND, three_at + 16 * OPERAND
     word = (i8(row_at)[WORD] | bits) & ~(SAVES if entry == frame[NONE] else 0)
     word |= SINGLE if i8(result)[ARRAY_DTYPE] == frame[F4] else 0
     return completed(
-        frame, tape, tracked, three_at, second, third, word, shape, 0, shape_at, entry, result
+        frame,
+        tape,
+        tracked,
+        three_at,
+        second,
+        third,
+        word,
+        shape,
+        0,
+        shape_at,
+        entry,
+        result,
+        token,
     )
 
 
@@ -202,10 +209,10 @@ def three(frame, tape, row_at, code, given_at):
     itemsize = operands(frame, tape, given_at, begin, 3, three_at, ALIGNED_IN_C_ORDER)
     for k in range(3):
         if words[k * OPERAND + THING] > UNREAD:
-            call1(frame[INCREF], words[k * OPERAND + VALUES])
+            incref(words[k * OPERAND + VALUES])
     if itemsize:
         found = of_three(frame, tape, row_at, code, three_at, itemsize)
     for k in range(3):
         if words[k * OPERAND + VALUES] != 0:
-            call1(frame[DECREF], words[k * OPERAND + VALUES])
+            decref(frame, words[k * OPERAND + VALUES])
     return found

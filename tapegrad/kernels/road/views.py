@@ -8,16 +8,14 @@ from tapegrad.kernels.road.frame import (
     ARRAY,
     BLOCK_AT,
     CALL,
+    CAPACITY,
     COPY,
-    DECREF,
     DEPTH,
     ELEMENT,
-    END,
     FALSE,
     FIRST_WAY,
     HELD,
     I8,
-    INCREF,
     JOINED,
     LEARN_VIEW,
     LEVELS,
@@ -25,11 +23,11 @@ from tapegrad.kernels.road.frame import (
     NEW_ARRAY,
     NEW_OBJECT,
     NEW_TUPLE,
+    NEXT,
     NO_GRAD,
     NO_STEPS,
     NO_TEXT,
     NONE,
-    OFFSET,
     SET_BASE,
     SHOWN,
     SIGHT,
@@ -41,6 +39,7 @@ from tapegrad.kernels.road.frame import (
     TENSOR,
     TORCHS,
     TRUE,
+    USED,
     V_BASE,
     V_CHAIN,
     V_FROZEN,
@@ -67,12 +66,15 @@ from tapegrad.kernels.road.objects import (
     THING,
     TYPE,
     array_of,
+    decref,
+    incref,
+    next_of,
     number,
     put,
     recording,
 )
-from tapegrad.kernels.road.records import code_of, write
-from tapegrad.tape import MODE_OFF, STRIDE
+from tapegrad.kernels.road.records import code_of, is_full, write
+from tapegrad.tape import MODE_OFF
 
 # Of a view, in a block: what its record says, and how its array lies.
 WORD, SHAPE, AUX, START, DIMENSIONS, LENGTHS = range(6)
@@ -119,7 +121,10 @@ def stand(frame, tape, view, thing, above, place, mode, way_at):
         if above == 0:
             put(frame, view, frame[V_CHAIN], way[WAY_STEP])
         else:
-            slots[frame[V_CHAIN]] = call2(frame[JOINED], i8(above)[frame[V_CHAIN]], way[WAY_STEP])
+            chain = i8(above)[frame[V_CHAIN]]
+            incref(chain)  # the collector may run
+            slots[frame[V_CHAIN]] = call2(frame[JOINED], chain, way[WAY_STEP])
+            decref(frame, chain)
     put(frame, view, frame[V_FROZEN], frozen)
     return slots[frame[V_CHAIN]]
 
@@ -131,26 +136,26 @@ def array_seen(frame, whole, seen_at):
     ndim = seen[DIMENSIONS]
     lengths = seen_at + LENGTHS * 8
     dtype = i8(whole)[ARRAY_DTYPE]
-    call1(frame[INCREF], dtype)
+    incref(dtype)
     array = call8(
         frame[NEW_ARRAY], frame[ARRAY], dtype, ndim, lengths, lengths + 8 * ndim,
         i8(whole)[ARRAY_DATA] + seen[START], i4(whole + FLAGS)[0] & WRITEABLE, 0,
     )  # fmt: skip
     if array != 0:
-        call1(frame[INCREF], whole)
+        incref(whole)
         if call2(frame[SET_BASE], array, whole) & LOW_HALF != 0:
-            call1(frame[DECREF], array)
+            decref(frame, array)
             return 0
     return array
 
 
 @typed
-def recorded(frame, tape, tensor, thing, place, mode, seen_at, entry):
+def recorded(frame, tape, tensor, thing, place, mode, seen_at, entry, token):
     """Write the record of a view, if there is one; 0 with an exception set, or REFUSED."""
     if place == 0 or mode != WRITING:
         put(frame, tensor, frame[T_POS], frame[ZERO])
         return 1
-    if number(frame, i8(tape)[frame[OFFSET]]) == number(frame, i8(tape)[frame[END]]):
+    if is_full(frame, tape) or i8(tape)[frame[NEXT]] != token:
         return REFUSED
     one = room_i8(4)
     one[THING], one[PLACE] = thing, place
@@ -165,10 +170,11 @@ def recorded(frame, tape, tensor, thing, place, mode, seen_at, entry):
 def view_of(frame, tape, thing, whole, place, mode, several, seen_at, way_at):
     """The Tensor of a view; 0 with an exception set, or REFUSED."""
     way = i8(way_at + ITEMS * 8)
+    token, done = next_of(frame, tape), 0
     tensor = call2(frame[NEW_OBJECT], frame[TENSOR], 0)
     if tensor == 0:
+        decref(frame, token)
         return 0
-    done = 0
     view = call2(frame[NEW_OBJECT], frame[VIEW], 0)
     if view != 0:
         i8(tensor)[frame[T_HOME]] = view
@@ -181,9 +187,12 @@ def view_of(frame, tape, thing, whole, place, mode, several, seen_at, way_at):
             if array != 0:
                 i8(tensor)[frame[T_ARRAY]] = array
                 put(frame, tensor, frame[T_SHAPE], way[WAY_SHORT])
-                done = recorded(frame, tape, tensor, thing, place, mode, seen_at, way[WAY_ENTRY])
+                done = recorded(
+                    frame, tape, tensor, thing, place, mode, seen_at, way[WAY_ENTRY], token
+                )
+    decref(frame, token)
     if done != 1:
-        call1(frame[DECREF], tensor)
+        decref(frame, tensor)
         return done
     return tensor
 
@@ -192,19 +201,21 @@ def view_of(frame, tape, thing, whole, place, mode, several, seen_at, way_at):
 def element_of(frame, tape, thing, whole, place, mode, size, seen_at, way_at):
     """The Tensor of an element as a number of its own; 0 with an exception set, or REFUSED."""
     way = i8(way_at + ITEMS * 8)
+    token, done = next_of(frame, tape), 0
     tensor = call2(frame[NEW_OBJECT], frame[TENSOR], 0)
     if tensor == 0:
+        decref(frame, token)
         return 0
     put(frame, tensor, frame[T_HOME], i8(tape)[frame[ELEMENT]])
     put(frame, tensor, frame[T_SHAPE], way[WAY_SHORT])
-    done = 0
     array = array_of(frame, i8(whole)[ARRAY_DTYPE], 0, seen_at)
     if array != 0:
         call3(frame[COPY], i8(array)[ARRAY_DATA], i8(whole)[ARRAY_DATA] + i8(seen_at)[START], size)
         i8(tensor)[frame[T_ARRAY]] = array
-        done = recorded(frame, tape, tensor, thing, place, mode, seen_at, way[WAY_ENTRY])
+        done = recorded(frame, tape, tensor, thing, place, mode, seen_at, way[WAY_ENTRY], token)
+    decref(frame, token)
     if done != 1:
-        call1(frame[DECREF], tensor)
+        decref(frame, tensor)
         return done
     return tensor
 
@@ -212,8 +223,8 @@ def element_of(frame, tape, thing, whole, place, mode, size, seen_at, way_at):
 @typed
 def views_of(frame, tape, thing, whole, place, mode, count, seen_at, ways_at):
     """The Tensors of several views, as a tuple; 0 with an exception set, or REFUSED."""
-    room = number(frame, i8(tape)[frame[END]]) - number(frame, i8(tape)[frame[OFFSET]])
-    if place != 0 and mode == WRITING and room < count * STRIDE:
+    room = number(frame, i8(tape)[frame[CAPACITY]]) - number(frame, i8(tape)[frame[USED]])
+    if place != 0 and mode == WRITING and room < count:
         return REFUSED
     found = call1(frame[NEW_TUPLE], count)
     if found == 0:
@@ -222,7 +233,7 @@ def views_of(frame, tape, thing, whole, place, mode, count, seen_at, ways_at):
         way_at = i8(ways_at)[k]
         tensor = view_of(frame, tape, thing, whole, place, mode, 1, seen_at, way_at)
         if tensor == 0 or tensor == REFUSED:
-            call1(frame[DECREF], found)
+            decref(frame, found)
             return tensor
         i8(found)[ITEMS + k] = tensor
         seen_at += 8 * (LENGTHS + 2 * i8(seen_at)[DIMENSIONS])
@@ -266,8 +277,8 @@ def known_view(frame, tape, thing, line):
     seen_at, ways_at = sight_at + 24, held + 8 * (ITEMS + FIRST_WAY)
     # Whatever Python code comes between may have the line forgotten, or the Tensor changed.
     whole = i8(thing)[frame[T_ARRAY]]
-    call1(frame[INCREF], held)
-    call1(frame[INCREF], whole)
+    incref(held)
+    incref(whole)
     if several:
         found = views_of(frame, tape, thing, whole, place, mode, count, seen_at, ways_at)
     else:
@@ -276,8 +287,8 @@ def known_view(frame, tape, thing, line):
             found = element_of(frame, tape, thing, whole, place, mode, element, seen_at, way_at)
         else:
             found = view_of(frame, tape, thing, whole, place, mode, 0, seen_at, way_at)
-    call1(frame[DECREF], whole)
-    call1(frame[DECREF], held)
+    decref(frame, whole)
+    decref(frame, held)
     return found
 
 
@@ -289,11 +300,11 @@ def in_python(frame, function, given, named):
         return made
     arguments = call1(frame[NEW_TUPLE], 1)
     if arguments == 0:
-        call1(frame[DECREF], made)
+        decref(frame, made)
         return 0
     i8(arguments)[ITEMS] = made
     found = call3(frame[CALL], frame[SHOWN], arguments, 0)
-    call1(frame[DECREF], arguments)
+    decref(frame, arguments)
     return found
 
 
@@ -311,14 +322,14 @@ def learnt(frame, function, given, named, line, words_at, count):
         said[1 + k] = i8(words_at)[k]
     arguments = call1(frame[NEW_TUPLE], 4)
     if arguments == 0:
-        call1(frame[DECREF], told)
+        decref(frame, told)
         return 0
     put(frame, arguments, ITEMS, function)
     put(frame, arguments, ITEMS + 1, given)
     put(frame, arguments, ITEMS + 2, named)
     i8(arguments)[ITEMS + 3] = told
     found = call3(frame[CALL], frame[LEARN_VIEW], arguments, 0)
-    call1(frame[DECREF], arguments)
+    decref(frame, arguments)
     return found
 
 

@@ -4,12 +4,10 @@ Arrays are held until all is done: other threads, and what is let go of, may do 
 Tensors meanwhile.
 """
 
-from tapegrad.kernels.memory import call1, i8
+from tapegrad.kernels.memory import i8
 from tapegrad.kernels.road.frame import (
     ALONG,
     CHANGING,
-    DECREF,
-    INCREF,
     NONE,
     ROW,
     ROWS,
@@ -19,7 +17,7 @@ from tapegrad.kernels.road.frame import (
 from tapegrad.kernels.road.large import elementwise, total
 from tapegrad.kernels.road.large_rows import along_large
 from tapegrad.kernels.road.large_three import of_large_three
-from tapegrad.kernels.road.objects import VALUES, tape_of_thread
+from tapegrad.kernels.road.objects import VALUES, decref, incref, tape_of_thread
 from tapegrad.kernels.road.over import over
 
 
@@ -39,8 +37,8 @@ def wide(frame_at, kind, code, first, second, p5, p6, p7):
     a, b = i8(first)[VALUES], frame[NONE]
     if second != 0 and kind != ALONG:
         b = i8(second)[VALUES]
-    call1(frame[INCREF], a)
-    call1(frame[INCREF], b)
+    incref(a)
+    incref(b)
     if kind == ALONG:
         found = along_large(frame, tape, first, second)
     elif kind == CHANGING:
@@ -49,6 +47,6 @@ def wide(frame_at, kind, code, first, second, p5, p6, p7):
         found = total(frame, tape, row_at, code, first)
     else:
         found = elementwise(frame, tape, row_at, code, first, second)
-    call1(frame[DECREF], b)
-    call1(frame[DECREF], a)
+    decref(frame, b)
+    decref(frame, a)
     return found
