@@ -6,7 +6,6 @@ import ctypes
 import functools
 import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from tapegrad.record import pack
 from tapegrad.rewind import take_back
 from tapegrad.tape import Ended, current, leaf_keys
 from tapegrad.tensor import Tensor, noted, placed
-from tapegrad.transforms.arguments import require_function
+from tapegrad.transforms.arguments import require_function, restoring
 from tapegrad.transforms.pickling import repeatable
 from tapegrad.transforms.pytree import flatten
 from tapegrad.transforms.reverse import read_from_before
@@ -102,6 +101,7 @@ class _Recomputed:
                 tape.recomputed[self] = values
         return values
 
+    @restoring
     def _again(self) -> Watched:
         for t, version in (*self.arguments, *self.leaves):
             if t._version != version:
@@ -118,11 +118,32 @@ class _Recomputed:
             values.append((t.detach(), t._version))
             return t
 
-        with self._as_it_was(), enable_grad(), saved_tensors_hooks(collect, lambda t: t):
-            self.f(
-                *[x.rebuilt() if type(x) is _Given else x for x in self.args],
-                **{k: x.rebuilt() if type(x) is _Given else x for k, x in self.kwargs.items()},
-            )
+        levels, depth, lost = tape.levels, tape.depth, tape.lost
+        chance = self.chance and _chance(self.chance)
+        ended = [
+            (t, t._home)
+            for t in tape.leaves
+            if (noted(t, "ended") or 0) > self.time > -t._pos  # it was followed then
+        ]
+        try:
+            for t, home in ended:
+                t.extra["followed"] = True
+                if type(home) is Ended:
+                    t._home = None
+            tape.levels, tape.depth, tape.lost = list(self.levels), self.depth, {}
+            tape.torchs = self.torchs
+            with enable_grad(), saved_tensors_hooks(collect, lambda t: t):
+                self.f(
+                    *[x.rebuilt() if type(x) is _Given else x for x in self.args],
+                    **{k: x.rebuilt() if type(x) is _Given else x for k, x in self.kwargs.items()},
+                )
+        finally:
+            tape.levels, tape.depth, tape.lost = levels, depth, lost | tape.lost
+            for t, home in ended:
+                t.extra["followed"] = False
+                t._home = home
+            if chance:
+                _chance(chance)
         take_back(tape, mark, "checkpoint")
         tape.debt = debt
         found = [Spec(t._a.shape, t._a.dtype) for t, _ in values]
@@ -134,35 +155,6 @@ class _Recomputed:
                 "depend on its arguments alone"
             )
         return values
-
-    @contextmanager
-    def _as_it_was(self) -> Iterator[None]:
-        """The transforms that the function saw are open, and their variables are followed."""
-        tape = current.tape
-        levels, depth, lost, torchs = tape.levels, tape.depth, tape.lost, tape.torchs
-        tape.levels, tape.depth, tape.lost = list(self.levels), self.depth, {}
-        tape.torchs = self.torchs
-        chance = self.chance and _chance(self.chance)
-        ended = [
-            (t, t._home)
-            for t in tape.leaves
-            if (noted(t, "ended") or 0) > self.time > -t._pos  # it was followed then
-        ]
-        for t, home in ended:
-            t.extra["followed"] = True
-            if type(home) is Ended:
-                t._home = None
-        try:
-            yield
-        finally:
-            for t, home in ended:
-                t.extra["followed"] = False
-                t._home = home
-            tape.levels, tape.depth, tape.lost = levels, depth, lost | tape.lost
-            tape.torchs = torchs
-            if chance:
-                _chance(chance)
-            tape.set_mode()
 
 
 class _Given:
