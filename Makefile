@@ -15,7 +15,7 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check --quiet install
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo test lint peers bench examples autograd-suite torch-suite clean fuzz
+.PHONY: help demo test lint peers bench examples autograd-suite torch-suite clean fuzz faults
 .DELETE_ON_ERROR:
 
 help:
@@ -25,6 +25,7 @@ help:
 	@echo "make peers     tests against PyTorch, JAX, autograd and nutpie (installs them), and the"
 	@echo "               behavioural tests run on PyTorch itself: they state its rules"
 	@echo "make fuzz      random programs against each other and the peers: N=100000 for a long run"
+	@echo "make faults    interrupts at N random moments of each kind of work, N=10000 for a long run"
 	@echo "make bench     the figures of the README (installs the same and CasADi)"
 	@echo "make torch-suite TORCH_SOURCE=/path/to/pytorch"
 	@echo "               those of PyTorch's own tests that need public autograd on the CPU"
@@ -50,6 +51,9 @@ peers: $(INSTALLED)-dev $(INSTALLED)-peers
 
 fuzz: $(INSTALLED)-dev $(INSTALLED)-peers
 	$(PY) -m tests.fuzz $(N) --jobs $(JOBS) --peer torch --peer jax
+
+faults: $(INSTALLED)-dev
+	TAPEGRAD_TRIALS=$(N) $(PY) -m pytest -n $(JOBS) tests/faults/test_in_between.py
 
 bench: $(INSTALLED)-bench
 	set -e; for suite in $(SUITES); do $(PY) -m bench $$suite $(BENCH); done

@@ -50,20 +50,20 @@ class saved_tensors_hooks:
         self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]
     ) -> None:
         self.hooks = (pack_hook, unpack_hook)
-        self.before: list[Any] = []
 
     def __enter__(self) -> None:
         tape = current.tape
         if refused := _disabled.get(tape):
             raise RuntimeError(refused[-1])
-        self.before.append(tape.saved_hooks)
         tape.saved_hooks = [*tape.saved_hooks, self.hooks]
         tape.set_mode()
 
     def __exit__(self, *exception: object) -> None:
         tape = current.tape
-        tape.saved_hooks = self.before.pop()
-        tape.set_mode()
+        entered = [k for k, hooks in enumerate(tape.saved_hooks) if hooks is self.hooks]
+        if entered:  # else they ended with the sweep that they were entered in
+            tape.saved_hooks = tape.saved_hooks[: entered[-1]]
+            tape.set_mode()
 
 
 def _itself(t: Tensor) -> Tensor:

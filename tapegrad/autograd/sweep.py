@@ -186,7 +186,9 @@ class Sweep:
                     tape.mode = tape.careful if tape.enabled else MODE_OFF
                 frame[CURSOR] = index - 1
             elif status == WANTS_KERNEL:
-                if not _fill(frame[DETAIL]):
+                from tapegrad.kernels import table  # which loads the compiler
+
+                if not table.fill(frame[DETAIL]):
                     tape.mark_words(frame[CURSOR], GENERAL)
             elif status == WANTS_ROOM:
                 work.grow()
@@ -595,9 +597,3 @@ def _workspace(tape: Tape) -> Workspace | None:
 
 
 Tape.propagate = slow.propagate  # until a workspace has been made
-
-
-def _fill(place: int) -> bool:
-    from tapegrad.kernels import table
-
-    return table.fill(place)

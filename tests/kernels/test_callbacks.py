@@ -315,9 +315,9 @@ def test_the_same_is_recorded_both_ways(kind, dtype, shape):
         change()
         y = f(t, 2.0, u)
         tape = current.tape
-        entry = tape.keep[-1]
+        entry = tape.keep[tape.used - 1]
         found.append((tape.words()[-1].tolist(), y._s, y._a.dtype, y.tolist(), type(entry)))
-        assert tape.tokens[-1] is y._pos
+        assert tape.tokens[tape.used - 1] is y._pos
         assert y._home is tape
         assert entry.arity == 3
     assert found[0] == found[1]
