@@ -310,12 +310,13 @@ def pack(tape: Tape, entry: Any, args: tuple[Any, ...] = ()) -> Any:
     try:
         tape.enabled, tape.saved_hooks = False, []
         tape.set_mode()
-        return tuple([
+        packed = [
             Packed(receive, v, send) if isinstance(v, np.ndarray) and not number else v
             for v, number in zip_longest(entry, numbers)
-        ])  # fmt: skip
+        ]
     finally:
         tape.enabled, tape.saved_hooks, tape.careful, tape.mode = before
+    return tuple(packed)
 
 
 class Packed:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator
 from functools import partial
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -121,3 +122,20 @@ def take_back(key_array: np.ndarray, before: list[Any]) -> None:
     """Count a change no more, which was refused."""
     found = _versions[id(key_array)]
     found[0], found[2], found[3] = before
+
+
+def alone(array: np.ndarray) -> np.ndarray:
+    """An array that has its memory to itself, all of it, in C order: this one or a copy.
+
+    It is passed straight from where it was: only this function and `getrefcount` may hold it.
+    """
+    if array.flags.c_contiguous and getrefcount(array) <= 2:
+        owner = array.base
+        if owner is None or (
+            type(owner) is np.ndarray
+            and owner.base is None
+            and owner.size == array.size
+            and getrefcount(owner) <= 3
+        ):
+            return array
+    return array.copy(order="C")

@@ -16,11 +16,17 @@ import numpy as np
 from tapegrad.autograd.pullback import contributions, spec_at
 from tapegrad.nodes import grad_name
 from tapegrad.record import Trace
-from tapegrad.tape import Tape, current
+from tapegrad.tape import MODE_CAREFUL, MODE_OFF, Tape, current
 from tapegrad.tensor import Tensor
 
 STRICT: Literal["strict"] = "strict"
 CheckNan = bool | Literal["strict"]
+
+
+def _checked(check_nan: CheckNan) -> CheckNan:
+    if not isinstance(check_nan, (bool, np.bool_)) and check_nan != STRICT:
+        raise ValueError(f"`check_nan` is True, False or 'strict', got {check_nan!r}")
+    return check_nan
 
 
 class set_detect_anomaly:
@@ -38,11 +44,9 @@ class set_detect_anomaly:
     """
 
     def __init__(self, mode: bool, check_nan: CheckNan = True) -> None:
-        if not isinstance(check_nan, (bool, np.bool_)) and check_nan != STRICT:
-            raise ValueError(f"`check_nan` is True, False or 'strict', got {check_nan!r}")
-        tape = current.tape
+        tape, found = current.tape, _checked(check_nan)
         self.before = tape.anomaly
-        tape.anomaly = check_nan if mode else None
+        tape.anomaly = found if mode else None
         tape.set_mode()
 
     def __enter__(self) -> None:
@@ -78,15 +82,13 @@ class detect_anomaly(set_detect_anomaly):
             "Anomaly Detection has been enabled: every sweep is slow inside; use it to find errors",
             stacklevel=2,
         )
-        super().__init__(True, check_nan)
-        self.mode = current.tape.anomaly
-        current.tape.anomaly = self.before
-        current.tape.set_mode()
+        self.check_nan = _checked(check_nan)
 
     def __enter__(self) -> None:
         tape = current.tape
-        self.before, tape.anomaly = tape.anomaly, self.mode
-        tape.set_mode()
+        self.before, tape.anomaly = tape.anomaly, self.check_nan  # nothing is called after this
+        tape.careful = MODE_CAREFUL
+        tape.mode = MODE_CAREFUL if tape.enabled else MODE_OFF
 
 
 def is_anomaly_enabled() -> bool:

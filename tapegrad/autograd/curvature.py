@@ -33,22 +33,20 @@ def leaf_products(
     None: only the general way knows what the tape holds; and whether to ask again later.
     """
     tape = current.tape
-    code = tape.slots.get(leaf._pos)
-    if code is None:
+    if leaf._pos not in tape.slots:
         return np.zeros(np.shape(vs)), True
-    low = tape.index(since)
-    if low < 0 or tape.last_mutation > since or max(tape.hooks, default=0) >= since:
-        return None, False
-    if len(vs) > FEW and _large(tape, low):
-        return None, False  # the general way computes the products with many vectors all at once
-    top = tape.index(root._pos)
-    product, later = composed(tape, low, top, code, leaf._a.shape)
-    if product is None:
-        return None, later
-    found = np.empty(vs.shape)
-    keep = tape.keep[low : top + 1]
     tape.sweeping += 1  # nobody else moves records
     try:
+        low, top = tape.index(since), tape.index(root._pos)
+        if low < 0 or tape.last_mutation > since or max(tape.hooks, default=0) >= since:
+            return None, False
+        if len(vs) > FEW and _large(tape, low):
+            return None, False  # the general way computes the products with many vectors at once
+        product, later = composed(tape, low, top, tape.slots[leaf._pos], leaf._a.shape)
+        if product is None:
+            return None, later
+        found = np.empty(vs.shape)
+        keep = tape.keep[low : top + 1]
         for k, v in enumerate(vs):
             bent = QUIET.copy().run(product, tape, low, keep, v)
             found[k] = 0.0 if bent is None else bent

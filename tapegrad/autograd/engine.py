@@ -18,7 +18,7 @@ from tapegrad.autograd.node_hooks import (
     after_accumulating,
     before_accumulating,
 )
-from tapegrad.autograd.sweep import NOT_USED, Sweep, alone, deliver, swept_at_once
+from tapegrad.autograd.sweep import NOT_USED, Sweep, deliver, swept_at_once
 from tapegrad.kernels import layout
 from tapegrad.kernels.layout import SMALL
 from tapegrad.locks import lock
@@ -243,19 +243,19 @@ def _from_one(root: Any, weight: Any, inputs: list[Tensor] | None, retain: bool)
         return None
     if layout.find() is None:
         return None
-    targets = None
-    if inputs is not None:
-        targets = []
-        for t in inputs:
-            code = tape.slots.get(t._pos) if type(t) is Tensor else None
-            if code is None or t._pos in former:
-                return None
-            targets.append(code)
-        if not targets:
-            return None
     sweep = Sweep(tape, recorded=False, retain=retain, work=work)
     tape.sweeping = 1  # nobody else moves records, or uses the workspace
     try:
+        targets = None
+        if inputs is not None:
+            targets = []
+            for t in inputs:
+                code = tape.slots.get(t._pos) if type(t) is Tensor else None
+                if code is None or t._pos in former:
+                    return None
+                targets.append(code)
+            if not targets:
+                return None
         index = tape.index(root._pos)
         if index < 0 or not sweep.run_from(index, seed, targets):
             return None
@@ -283,19 +283,18 @@ def leaf_gradient(root: Tensor, leaf: Tensor, since: int) -> np.ndarray:
     `rewind` or `Tape.drop_spent`.
     """
     tape = current.tape
-    code = tape.slots.get(leaf._pos)
-    if code is None:
+    if leaf._pos not in tape.slots:
         return np.zeros(leaf._a.shape)
     if leaf._a.size <= SMALL:
         whole = np.zeros(leaf._a.shape)
-        if swept_at_once(tape, root._pos, code, since, whole):
+        if swept_at_once(tape, root._pos, leaf._pos, since, whole):
             return whole
     sweep = Sweep(tape, recorded=False, retain=False)
-    sweep.seeds[tape.index(root._pos)] = _ONE
-    sweep.targets = [code]
-    sweep.since = since
+    sweep.roots[root._pos] = _ONE
+    sweep.aims, sweep.since = [leaf._pos], since
     with recording(tape, False):
         sweep.run()
+    code = sweep.slots.get(leaf._pos)
     for found, _, g in sweep.found:
         if found == code:
             return g  # type: ignore[no-any-return]
@@ -410,31 +409,26 @@ def _prepare(
                 "this graph was recorded by another thread: call `backward` in the thread that "
                 "made it"
             )
-        index = tape.index(root._pos)
-        if index < 0 or root._pos in tape.lost:
+        if tape.index(root._pos) < 0 or root._pos in tape.lost:
             raise ended(root)
-        sweep.seed(index, value)
+        sweep.seed(root._pos, value)
     return sweep, direct
 
 
 def _aim(sweep: Sweep, inputs: list[Tensor], direct: dict[int, Any], *, strict: bool) -> None:
     """Bound the sweep by its targets; with `strict` all must be reached that are no roots."""
-    tape = sweep.tape
     must, may = [], []
     for t in inputs:
         position = t._pos
-        if position < 0:
-            code = tape.slots.get(position, 0)
-        else:
-            code = position if t.tape is tape else 0
+        known = position < 0 or t.tape is sweep.tape
         if strict and position not in direct:
-            if not code:
+            if not known:
                 raise RuntimeError(NOT_USED)
-            must.append(code)
-        elif code:
-            may.append(code)
-        may += [tape.slots.get(key, 0) for key in former.get(t._pos, ())]
-    sweep.targets, sweep.strict = must + may, len(must)
+            must.append(position)
+        elif known:
+            may.append(position)
+        may += former.get(position, ())
+    sweep.aims, sweep.strict = must + may, len(must)
 
 
 def _gradients(
@@ -463,7 +457,7 @@ def _gradients(
             if recorded or key not in sweep.captured:
                 done[key] = sweep.captured.get(key)
             else:
-                done[key] = wrap_as(alone(sweep.captured.pop(key)), t._s)
+                done[key] = wrap_as(storage.alone(sweep.captured.pop(key)), t._s)
     return [done[t._pos] for t in inputs]
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from tapegrad.tape import Tape, current
+from tapegrad.tape import MODE_OFF, Tape, current
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -29,7 +29,10 @@ class _Mode:
         _set(*self._state)
 
     def __exit__(self, *exception: object) -> None:
-        _set(*self._before.pop())
+        tape = current.tape  # what follows calls nothing: see `transforms.arguments.restoring`
+        tape.enabled, tape.inference = self._before[-1]
+        tape.mode = tape.careful if tape.enabled else MODE_OFF
+        del self._before[-1]
 
     def clone(self) -> _Mode:
         """A fresh context of the same state."""

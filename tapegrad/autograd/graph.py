@@ -12,7 +12,7 @@ from tapegrad.autograd.hooks import Handle, Handles, at_end, register_hook
 from tapegrad.autograd.node_hooks import GradientEdge, get_gradient_edge
 from tapegrad.inplace import changed
 from tapegrad.nodes import GradFn
-from tapegrad.tape import Tape, current
+from tapegrad.tape import MODE_CAREFUL, MODE_OFF, Tape, current
 from tapegrad.tensor import Tensor
 
 __all__ = [
@@ -55,15 +55,19 @@ class saved_tensors_hooks:
         tape = current.tape
         if refused := _disabled.get(tape):
             raise RuntimeError(refused[-1])
-        tape.saved_hooks = [*tape.saved_hooks, self.hooks]
-        tape.set_mode()
+        tape.saved_hooks = [*tape.saved_hooks, self.hooks]  # nothing is called after this
+        tape.careful = MODE_CAREFUL
+        tape.mode = MODE_CAREFUL if tape.enabled else MODE_OFF
 
     def __exit__(self, *exception: object) -> None:
         tape = current.tape
-        entered = [k for k, hooks in enumerate(tape.saved_hooks) if hooks is self.hooks]
-        if entered:  # else they ended with the sweep that they were entered in
-            tape.saved_hooks = tape.saved_hooks[: entered[-1]]
-            tape.set_mode()
+        held = tape.saved_hooks
+        while self.hooks in held:  # else they ended with the sweep that they were entered in
+            last, held = held[-1], held[:-1]
+            if last == self.hooks:
+                break
+        tape.saved_hooks = held
+        tape.set_mode()
 
 
 def _itself(t: Tensor) -> Tensor:

@@ -92,6 +92,9 @@ class Sweep:
         self.tape = tape
         self.recorded = recorded
         self.retain = retain
+        # Of roots, and of what the sweep is for: positions, and keys of leaves.
+        self.roots: dict[int, Any] = {}
+        self.aims: list[int] | None = None
         self.seeds: dict[int, Any] = {}
         self.values: dict[int, Any] = {}  # index, or leaf code, -> adjoint held by Python
         self.scratch: dict[int, Any] = {}  # what a Function's outputs collect for it
@@ -103,23 +106,21 @@ class Sweep:
 
     # -- setting up ------------------------------------------------------------------------
 
-    def seed(self, index: int, value: Any) -> None:
+    def seed(self, position: int, value: Any) -> None:
         """Add to the adjoint of a root."""
-        held = self.seeds.get(index)
-        self.seeds[index] = value if held is None else held + value
+        held = self.roots.get(position)
+        self.roots[position] = value if held is None else held + value
 
     def run(self) -> None:
         """Sweep from the seeds down; nothing happens if a target that must be reached is not."""
-        if not self.seeds:
+        if not self.roots:
             if self.strict:
                 raise RuntimeError(NOT_USED)
             return
         tape = self.tape
-        self.top = max(self.seeds)
-        bottom = tape.index(self.since) if self.since else tape.floor
-        self.low = min(max(bottom, 0), *self.seeds)
-        tape.sweeping += 1
+        tape.sweeping += 1  # from now on records and leaves stay where they are
         try:
+            self._locate()
             if self.work is None:
                 self._run_in_python()
             else:
@@ -156,6 +157,18 @@ class Sweep:
         elif not self.retain:
             drop(tape, work, index)
         return True
+
+    def _locate(self) -> None:
+        tape = self.tape
+        self.seeds = {tape.index(position): value for position, value in self.roots.items()}
+        self.top = max(self.seeds)
+        bottom = tape.index(self.since) if self.since else tape.floor
+        self.low = min(max(bottom, 0), *self.seeds)
+        if self.aims is not None:
+            codes = [key if key > 0 else tape.slots.get(key, 0) for key in self.aims]
+            if not all(codes[: self.strict]):
+                raise RuntimeError(NOT_USED)
+            self.targets = [code for code in codes if code]
 
     def _run_compiled(self, work: Workspace) -> None:
         seeds: list[int] = []
@@ -490,13 +503,13 @@ class Sweep:
         if self.recorded:
             return [(code, value) for code, value in values.items() if code < 0]
         if work is None or not self.seeds:
-            return [(code, alone(values.pop(code))) for code in [*values] if code < 0]
+            return [(code, storage.alone(values.pop(code))) for code in [*values] if code < 0]
         found = []
         code = 0
         for cell in work.cells[: work.leaves].tolist():
             code -= 1
             if cell & 1:
-                found.append((code, alone(values.pop(code))))
+                found.append((code, storage.alone(values.pop(code))))
             elif cell:
                 leaf = self.tape.leaves[-code - 1]
                 found.append((code, work.copy(cell, leaf._a, leaf._s)))
@@ -550,31 +563,14 @@ def swept_at_once(tape: Tape, root: int, leaf: int, since: int, into: np.ndarray
     work = tape.workspace
     if work is None or tape.sweeping or tape.mode != MODE_FAST or tape.last_mutation > since:
         return False
-    low = tape.index(since)
-    if low < 0 or root < since:
-        return False
     tape.sweeping = 1
     try:
-        return work.lone(tape, low, root, leaf, into)  # type: ignore[no-any-return]
+        low = tape.index(since)
+        if low < 0 or root < since:
+            return False
+        return work.lone(tape, low, root, tape.slots[leaf], into)  # type: ignore[no-any-return]
     finally:
         tape.sweeping = 0
-
-
-def alone(array: np.ndarray) -> np.ndarray:
-    """An array that has its memory to itself, all of it, in C order: this one or a copy.
-
-    It is passed straight from where it was: only this function and `getrefcount` may hold it.
-    """
-    if array.flags.c_contiguous and getrefcount(array) <= 2:
-        owner = array.base
-        if owner is None or (
-            type(owner) is np.ndarray
-            and owner.base is None
-            and owner.size == array.size
-            and getrefcount(owner) <= 3
-        ):
-            return array
-    return array.copy(order="C")
 
 
 def _workspace(tape: Tape) -> Workspace | None:

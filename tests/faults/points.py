@@ -30,6 +30,10 @@ LOOKS = frozenset(
 CALLS = frozenset(dis.opmap[n] for n in ("CALL", "CALL_FUNCTION_EX", "CALL_KW") if n in dis.opmap)
 
 
+# Of the user's contexts: docs/limits.md says what an interruption as these begin leaves behind.
+LIMITS = ("_Mode.__exit__", "saved_tensors_hooks.__exit__", "set_detect_anomaly.__exit__")
+
+
 class Stop(KeyboardInterrupt):
     """What a signal handler raises."""
 
@@ -67,7 +71,8 @@ class Points:
             return None
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
         self._before[frame] = -1
-        self._point(frame)
+        if frame.f_code.co_qualname not in LIMITS:
+            self._point(frame)
         return self._step
 
     def _step(self, frame, event, _):

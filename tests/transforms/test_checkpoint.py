@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.tape import current
+from tapegrad.tape import MIN_CAPACITY, current
 
 pytestmark = pytest.mark.tapegrad_only("transforms of its own")
 
@@ -145,6 +145,8 @@ def arrays_of(work):
     """What some work returns; the most arrays that lived meanwhile; those that are left."""
     work()  # what is compiled or cached once is there from now on
     gc.collect()
+    current.tape.reclaim()
+    current.tape._resize(MIN_CAPACITY)  # what other tests made it grow to is not counted
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
