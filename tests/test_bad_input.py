@@ -620,7 +620,7 @@ def test_a_failing_sweep_touches_no_leaf_at_all(tg, world, culprit):
         (shapes_that_do_not_broadcast, r"add.*\(2,\).*\(3,\)"),
         (matrices_that_do_not_fit, r"matmul.*\(2, 3\).*\(2, 3\)"),
         (backward_from_a_vector, r"\(2,\).*(gradient|sum)"),
-        (weights_of_the_wrong_shape, r"\(3,\).*\(2,\)|\(2,\).*\(3,\)"),
+        (weights_of_the_wrong_shape, r"\[3\].*\[2\]"),
         (second_backward, r"mul.*retain_graph=True|retain_graph=True.*mul"),
         (saved_value_that_changed, r"mul"),
         (integers_that_require_grad, r"int64"),

@@ -352,7 +352,7 @@ def _weights(
             f"`{caller}` got {len(roots)} roots and {len(given)} `{name}`: give one for each"
         )
     weights = []
-    for root, weight in zip(roots, given, strict=True):
+    for k, (root, weight) in enumerate(zip(roots, given, strict=True)):
         if not root._pos:
             raise RuntimeError(
                 f"`{caller}`: a root of shape {root._a.shape} does not require grad and does not "
@@ -370,8 +370,8 @@ def _weights(
             raise TypeError(f"`{name}` takes Tensors or None, got {type(weight).__name__}")
         elif weight._a.shape != root._a.shape:
             raise RuntimeError(
-                f"Mismatch in shape: `{name}` of `{caller}` has the shape {weight._a.shape}, its "
-                f"root has {root._a.shape}"
+                f"Mismatch in shape: grad_output[{k}] has a shape of {weight.shape} and "
+                f"output[{k}] has a shape of {root.shape}."
             )
         elif weight._a.dtype != root._a.dtype:
             if "c" in (weight._a.dtype.kind, root._a.dtype.kind):
