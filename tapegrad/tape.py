@@ -436,15 +436,18 @@ class Tape:
 
     def places(self, count: int) -> tuple[np.ndarray, int]:
         """The first records' positions, so many, to be found by bisection; and where they are."""
-        have = len(self.old)
+        old, tokens = self.old, self.tokens
+        have = len(old)
         if count <= have:
-            return self.old[:count], self.old_at
-        room = self.old if self.old.base is None else self.old.base
+            return old[:count], self.old_at
+        room = old if old.base is None else old.base
         if len(room) < count:
-            room = np.empty(2 * count, np.int64)
-            room[:have] = self.old
-        room[have:count] = self.tokens[have:count]
-        return room[:count], room.ctypes.data
+            room = np.resize(old, 2 * count)
+        at, rest, later = room.ctypes.data, slice(have, count), tokens[have:count]
+        if self.old is not old:  # the room may be another table's by now
+            return self.places(count)
+        room[rest] = later
+        return room[:count], at
 
     def let_go(self) -> None:
         """Forget what was lost when nobody holds any of it; the short roads are open again."""
@@ -566,16 +569,13 @@ class Tape:
         used = set(codes[codes < 0].tolist()) | {code for code in wide if code < 0}
         if len(used) == len(self.leaves):
             return self.leaves, self.slots, wide
-        kept = sorted(used, reverse=True)
-        renumber = {code: -1 - i for i, code in enumerate(kept)}
-        leaves = [self.leaves[-code - 1] for code in kept]
+        renumber = {code: -1 - i for i, code in enumerate(sorted(used, reverse=True))}
+        leaves = [self.leaves[-code - 1] for code in renumber]
         table = np.zeros(len(self.leaves) + 1, np.int64)
-        for code, new in renumber.items():
-            table[-code] = new
+        table[[-code for code in renumber]] = [*renumber.values()]
         words[narrow, IN0:SHAPE] = np.where(codes < 0, table[-np.minimum(codes, 0)], codes)
-        wide = [renumber.get(code, code) for code in wide]
         slots = {key: renumber[c] for key, c in {**self.slots}.items() if c in renumber}
-        return leaves, slots, wide
+        return leaves, slots, [renumber.get(code, code) for code in wide]
 
 
 def _limit(words: np.ndarray) -> int:

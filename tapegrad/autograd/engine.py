@@ -10,7 +10,7 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from tapegrad import storage
-from tapegrad.autograd.grad_mode import recording
+from tapegrad.autograd.grad_mode import switched
 from tapegrad.autograd.hooks import end_sweep, ending, run_functions
 from tapegrad.autograd.node_hooks import (
     GradientEdge,
@@ -23,7 +23,7 @@ from tapegrad.kernels import layout
 from tapegrad.kernels.layout import SMALL
 from tapegrad.locks import lock
 from tapegrad.record import ended
-from tapegrad.tape import MODE_CAREFUL, MODE_FAST, MODE_OFF, NARROW, Ended, current
+from tapegrad.tape import MODE_FAST, NARROW, Ended, current
 from tapegrad.tensor import Tensor, View, former, noted, place, wrap, wrap_as
 
 Tensors = Tensor | Sequence[Tensor]
@@ -62,8 +62,7 @@ def backward(
         sweep = _from_one(tensors, grad_tensors, None, bool(retain_graph))
         if sweep is not None:
             if sweep.delivered is False:
-                with recording(sweep.tape, False):
-                    _accumulate(_leaf_gradients(sweep, {}, False), False)
+                switched(sweep.tape, False, _accumulate_leaves, sweep, {}, False)
             if ending:
                 end_sweep(sweep.tape)
             return
@@ -87,27 +86,28 @@ def backward(
             if not t._pos:
                 raise RuntimeError("one of the `inputs` of `backward` does not require grad")
     retain = create_graph if retain_graph is None else retain_graph
-    tape = current.tape
-    before = tape.enabled, tape.inference, tape.saved_hooks
-    try:
-        tape.switch(create_graph, False)
-        sweep, direct = _prepare(roots, weights, recorded=create_graph, retain=retain)
-        if chosen is not None:
-            _aim(sweep, chosen, direct, strict=False)
-            sweep.accumulates = True
-        sweep.run()
-        if chosen is None:
-            found = _leaf_gradients(sweep, direct, create_graph)
-        else:
-            gradients = _gradients(sweep, chosen, direct, create_graph)
-            found = [(t, g) for t, g in _once(chosen, gradients) if g is not None]
-        _accumulate(found, create_graph)
-        if ending:
-            end_sweep(sweep.tape)
-    finally:
-        tape.enabled, tape.inference, tape.saved_hooks = before
-        tape.careful = MODE_CAREFUL if tape.saved_hooks else tape.careful
-        tape.mode = tape.careful if tape.enabled else MODE_OFF
+    switched(current.tape, create_graph, _backward, roots, weights, chosen, create_graph, retain)
+
+
+def _backward(
+    roots: list[Tensor],
+    weights: list[Tensor],
+    chosen: list[Tensor] | None,
+    recorded: bool,
+    retain: bool,
+) -> None:
+    sweep, direct = _prepare(roots, weights, recorded=recorded, retain=retain)
+    if chosen is not None:
+        _aim(sweep, chosen, direct, strict=False)
+        sweep.accumulates = True
+    sweep.run()
+    if chosen is None:
+        _accumulate_leaves(sweep, direct, recorded)
+    else:
+        gradients = _gradients(sweep, chosen, direct, recorded)
+        _accumulate([(t, g) for t, g in _once(chosen, gradients) if g is not None], recorded)
+    if ending:
+        end_sweep(sweep.tape)
 
 
 def grad(
@@ -147,9 +147,8 @@ def grad(
         if sweep is not None:
             delivered: tuple[Tensor, ...] | Literal[False] = sweep.delivered
             if delivered is False:
-                with recording(sweep.tape, False):
-                    found = _gradients(sweep, wanted, {}, False)
-                    delivered = cast("tuple[Tensor, ...]", tuple(found))
+                found = switched(sweep.tape, False, _gradients, sweep, wanted, {}, False)
+                delivered = cast("tuple[Tensor, ...]", tuple(found))
             if ending:
                 end_sweep(sweep.tape)
             return delivered
@@ -201,10 +200,8 @@ def gradients(
     them is: adjoints are Tensors then, even if nothing is recorded.
     """
     tensors = recorded or any(type(w) is not Tensor for w in weights)
-    tape = current.tape
-    before = tape.enabled, tape.inference, tape.saved_hooks
-    try:
-        tape.switch(recorded, False)
+
+    def swept() -> list[Tensor | None]:
         sweep, direct = _prepare(roots, weights, recorded=tensors, retain=retain)
         sweep.since = since
         _aim(sweep, inputs, direct, strict=strict)
@@ -213,10 +210,8 @@ def gradients(
         if ending:
             end_sweep(sweep.tape)
         return found
-    finally:
-        tape.enabled, tape.inference, tape.saved_hooks = before
-        tape.careful = MODE_CAREFUL if tape.saved_hooks else tape.careful
-        tape.mode = tape.careful if tape.enabled else MODE_OFF
+
+    return switched(current.tape, recorded, swept)
 
 
 def _from_one(root: Any, weight: Any, inputs: list[Tensor] | None, retain: bool) -> Sweep | None:
@@ -292,8 +287,7 @@ def leaf_gradient(root: Tensor, leaf: Tensor, since: int) -> np.ndarray:
     sweep = Sweep(tape, recorded=False, retain=False)
     sweep.roots[root._pos] = _ONE
     sweep.aims, sweep.since = [leaf._pos], since
-    with recording(tape, False):
-        sweep.run()
+    switched(tape, False, sweep.run)
     code = sweep.slots.get(leaf._pos)
     for found, _, g in sweep.found:
         if found == code:
@@ -473,6 +467,10 @@ def _once(inputs: list[Tensor], gradients: list[Tensor | None]) -> list[tuple[Te
     for t, g in zip(inputs, gradients, strict=True):
         seen.setdefault(id(t), (t, g))
     return list(seen.values())
+
+
+def _accumulate_leaves(sweep: Sweep, direct: dict[int, Any], recorded: bool) -> None:
+    _accumulate(_leaf_gradients(sweep, direct, recorded), recorded)
 
 
 def _leaf_gradients(

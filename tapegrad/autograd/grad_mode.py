@@ -10,9 +10,10 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from tapegrad.tape import MODE_OFF, Tape, current
+from tapegrad.tape import MODE_CAREFUL, MODE_OFF, Tape, current
 
 F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R")
 
 
 class _Mode:
@@ -235,8 +236,24 @@ class set_grad_enabled(_Mode):
         return super().__call__(function)
 
 
+def switched(tape: Tape, enabled: bool, work: Callable[..., R], *args: Any) -> R:
+    """What `work` gives with recording on or off, for a sweep, whatever the user's mode is.
+
+    The mode is restored by stores alone, for an exception of a signal handler may come at any call,
+    and so at the beginning of an `__exit__`.  Hooks that were entered or left end here.
+    """
+    before = tape.enabled, tape.inference, tape.saved_hooks
+    try:
+        tape.switch(enabled, False)
+        return work(*args)
+    finally:
+        tape.enabled, tape.inference, tape.saved_hooks = before
+        tape.careful = MODE_CAREFUL if tape.saved_hooks else tape.careful
+        tape.mode = tape.careful if tape.enabled else MODE_OFF
+
+
 class recording:
-    """Recording on or off for a sweep and what belongs to it, whatever the user's mode is."""
+    """Recording on or off within a transform, which itself restores it after an exception."""
 
     def __init__(self, tape: Tape, enabled: bool) -> None:
         self.tape = tape

@@ -15,6 +15,7 @@ import numpy as np
 
 from tapegrad import fast, storage
 from tapegrad.autograd import anomaly, large, matrix, slow
+from tapegrad.autograd.grad_mode import switched
 from tapegrad.autograd.hooks import end_sweep, run_hooks
 from tapegrad.autograd.node_hooks import prehooked, stepped
 from tapegrad.autograd.pullback import contributions, spec_at, unpack
@@ -49,9 +50,7 @@ from tapegrad.tape import (
     CODE_MASK,
     GENERAL,
     HOOKED,
-    MODE_CAREFUL,
     MODE_FAST,
-    MODE_OFF,
     PACKED,
     SAVES,
     SPENT,
@@ -185,18 +184,12 @@ class Sweep:
         held = tape, self._wanted, self.scratch, self._hand_on
         while status != DONE:
             if status in (WANTS_PYTHON, WANTS_RULE):
-                before = tape.enabled, tape.inference, tape.saved_hooks
-                try:
-                    tape.switch(False, False)
-                    if status == WANTS_RULE and fast.resume is not None:
-                        status = fast.resume(frame.buffer_info()[0], work.walk_at, id(held))
-                        continue
-                    index = frame[CURSOR]
-                    self._step(index)
-                finally:
-                    tape.enabled, tape.inference, tape.saved_hooks = before
-                    tape.careful = MODE_CAREFUL if tape.saved_hooks else tape.careful
-                    tape.mode = tape.careful if tape.enabled else MODE_OFF
+                if status == WANTS_RULE and fast.resume is not None:
+                    places = frame.buffer_info()[0], work.walk_at, id(held)
+                    status = switched(tape, False, fast.resume, *places)
+                    continue
+                index = frame[CURSOR]
+                switched(tape, False, self._step, index)
                 frame[CURSOR] = index - 1
             elif status == WANTS_KERNEL:
                 from tapegrad.kernels import table  # which loads the compiler

@@ -100,8 +100,9 @@ class Trace(Level):
 
     def append(self, node: Node, value: np.ndarray) -> int:
         """Append a record with its value; returns its position."""
-        self.nodes.append(node)
-        self.values.append(value)
+        nodes, values = [node], [value]
+        self.nodes += nodes  # nothing comes in between, as it might at a call
+        self.values += values
         position = len(self.nodes) - 1
         if position == LONG:
             announce_long()

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 MOST = 600  # elements of one value, unless a program is about large ones
+LOOPS = 64  # the most that a loop does
 
 
 # These make float64 of float32, by NumPy's rules or those of Tensors.
@@ -397,7 +398,7 @@ def controlled(rng, a, b):
         add("cond of two", f"C.cond(np.sum({{1}}) > 0.0, {arms}, {{0}}, {{1}})", "np.sum({1})")
         body = f"lambda i, d: np.tanh({f} * {{1}})"
         add("fori_loop of two", f"C.fori_loop(0, 3, {body}, {{0}} * 1.0)")
-    if a and a[0]:
+    if a and 0 < a[0] <= LOOPS:
         add("scan", f"C.scan(lambda d, r: ({f} + 0.2 * np.sum(r), np.tanh(d * np.sum(r))), "
             f"{{1}} * 1.0, {{0}}){rng.choice(['[0]', '[1]'])}")  # fmt: skip
         body = f"lambda d, r: ({f} * 0.5 + np.sum(r), r * np.sum(np.tanh(d)))"
