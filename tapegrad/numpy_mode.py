@@ -35,5 +35,6 @@ def torchs_rule(function: Callable[P, R]) -> Callable[P, R]:
 def numpys() -> bool:
     """Whether NumPy's rules hold."""
     tape = current.tape
-    inside = tape.depth or any(at.traces for at in tape.levels)
-    return bool(inside) and not tape.torchs
+    if not (tape.depth or tape.levels) or tape.torchs:
+        return False
+    return tape.depth > 0 or any(at.traces for at in tape.levels)

@@ -23,8 +23,7 @@ def rewind(tape: Tape, mark: Mark, name: str, own: Tensor | None = None, sweepin
     if tokens is not tape.tokens or tape.sweeping != sweeping:
         return False
     before, used = tape.next, tape.used
-    records, later = slice(count, used), slice(leaves, None)
-    newest = tokens[records]
+    newest = tokens[count:used]
     if not newest:
         return True
     if (tape.hooks or tape.traces) and max(*tape.hooks, *tape.traces, 0) >= newest[0]:
@@ -32,7 +31,7 @@ def rewind(tape: Tape, mark: Mark, name: str, own: Tensor | None = None, sweepin
     # References of the two lists, and the call's.
     if max(map(getrefcount, newest)) > 3 and not _lose(tape, newest, leaves, wide, name):
         return False
-    dropped, forgotten = tape.keep[records], tape.leaves[later]
+    dropped, forgotten = tape.keep[count:used], tape.leaves[leaves:]
     for leaf in forgotten:  # before the slot is another leaf's
         tape.slots.pop(leaf._pos, None)
         if leaf is own or _varies(leaf):
@@ -40,15 +39,17 @@ def rewind(tape: Tape, mark: Mark, name: str, own: Tensor | None = None, sweepin
     old, old_at = tape.old, tape.old_at
     if len(old) != count:
         old, old_at = tape.places(count)
-    nothing, later_wide = [None] * len(newest), slice(wide, None) if tape.wide else None
+    nothing = [None] * (used - count)
     if tape.next is not before:  # and so it stays to the end
         return False
-    tokens[records] = nothing
-    tape.keep[records] = nothing
+    tokens[count:used] = nothing
+    tape.keep[count:used] = nothing
     tape.used = count
-    del tape.leaves[later]
-    if later_wide is not None:
-        del tape.wide[later_wide]
+    del tape.leaves[leaves:]
+    if tape.wide:
+        del tape.wide[wide:]
+    if not count:
+        tape.debt = 0
     tape.old, tape.old_at = old, old_at
     tape.shift = before - count
     tape.floor = count if count < tape.floor else tape.floor

@@ -267,13 +267,11 @@ class Tape:
 
         A large result that was dropped then frees its memory before the next one asks for some.
         """
-        if self.sweeping:
-            return
         before, tokens, keep = self.next, self.tokens, self.keep
         count = index = self.used
         first, end = self.tail
         found = []
-        while index:
+        while index and not self.sweeping:
             if index == end:
                 index, end = first, -1
             elif getrefcount(tokens[index - 1]) > 2:  # the list's reference and the call's
@@ -281,6 +279,8 @@ class Tape:
             else:
                 index -= 1
                 found.append(index)
+        if not found:
+            return
         rows = self.words()[found]
         rows[:, WORD] |= RELEASED | SPENT
         debt = max(self.debt - 8 * int(shapes.sizes[rows[:, SHAPE]].sum()), 0)

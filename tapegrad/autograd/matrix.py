@@ -1,12 +1,12 @@
-"""The adjoint step of matrix products that are too large for the walk: straight to BLAS.
+"""The adjoint step of products that are too large for the walk: straight to BLAS.
 
-The rule in `ops.linalg` says the same for any number of dimensions; for the two that are met most
-this step saves its views.
+The rule in `ops.linalg` says the same for any number of dimensions; for matrices and vectors this
+step saves its views.
 """
 
 from __future__ import annotations
 
-from math import isnan
+from math import isfinite, isnan
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,21 +20,37 @@ CODE = table["matmul"].code
 
 
 def step(sweep: Sweep, index: int, g: np.ndarray) -> bool:
-    """Hand the adjoint of ``a @ b`` on to two matrices; False when it is another product."""
+    """Hand the adjoint of ``a @ b`` on to matrices and vectors; False when it is another product."""
     tape = sweep.tape
     row = tape.words()[index].tolist()
     entry = tape.keep[index]
     (sa, _), (sb, _) = entry[3][1]
-    if len(sa) != 2 or len(sb) != 2:
+    if len(sa) > 2 or len(sb) > 2:
         return False
     found: list[tuple[int, np.ndarray]] = []
     for code, left in ((row[1], True), (row[2], False)):
         if code and sweep._wanted(code):
-            out = g.dot(entry[1].T) if left else entry[0].T.dot(g)
-            flat = out.ravel()
-            if isnan(flat.dot(flat)):  # perhaps a zero against an infinity: the rule knows
+            if left:
+                out = _outer(g, entry[1]) if len(sb) == 1 else _dot(g, entry[1].T)
+            else:
+                out = _outer(entry[0], g) if len(sa) == 1 else _dot(entry[0].T, g)
+            if out is None:
                 return False
             found.append((code, out))
     for code, out in found:
         sweep.give(code if code < 0 else tape.index(code), out)
     return True
+
+
+def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
+    """A product of matrices and vectors; None: perhaps a zero met an infinity, the rule knows."""
+    out: np.ndarray = a.dot(b)
+    flat = out.ravel()
+    return None if isnan(flat.dot(flat)) else out
+
+
+def _outer(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
+    """The product of each element with each; None: as in `_dot`, seen before it is computed."""
+    if isfinite(np.vdot(a, a)) and isfinite(np.vdot(b, b)):
+        return np.multiply.outer(a, b)
+    return None

@@ -7,7 +7,7 @@ itself recorded every record is done in Python, on Tensors.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
@@ -83,6 +83,8 @@ class Sweep:
     since = 0  # a position below which nothing leads to a target; 0: not known
     need: Any = None  # the marks of records, one byte each; None: all are needed
     leaf_need: Any = None
+    aims: Sequence[int] | None = None  # positions, and keys of leaves, that become `targets`
+    found: Sequence[tuple[int, Tensor, Any]] = ()  # leaves that were reached, see `collect`
     delivered: Any = False  # what `deliver` made of what was found
 
     def __init__(
@@ -91,14 +93,11 @@ class Sweep:
         self.tape = tape
         self.recorded = recorded
         self.retain = retain
-        # Of roots, and of what the sweep is for: positions, and keys of leaves.
-        self.roots: dict[int, Any] = {}
-        self.aims: list[int] | None = None
+        self.roots: dict[int, Any] = {}  # position -> weight
         self.seeds: dict[int, Any] = {}
         self.values: dict[int, Any] = {}  # index, or leaf code, -> adjoint held by Python
         self.scratch: dict[int, Any] = {}  # what a Function's outputs collect for it
         self.captured: dict[int, Any] = {}  # position -> adjoint
-        self.found: list[tuple[int, Tensor, Any]] = []  # leaves that were reached, see `collect`
         self.slots = tape.slots
         self.marks = work or _workspace(tape)
         self.work: Workspace | None = None if recorded or tape.anomaly is not None else self.marks

@@ -241,7 +241,8 @@ class Workspace:
     def run(self, task: int) -> int:
         """Let the walk do a task; Python code may have moved the records and their places."""
         frame, tape = self.frame, self.tape
-        frame[SHIFT], frame[OLD], frame[OLD_COUNT] = tape.shift, tape.old_at, len(tape.old)
+        if task != START:  # which `begin` has made ready
+            frame[SHIFT], frame[OLD], frame[OLD_COUNT] = tape.shift, tape.old_at, len(tape.old)
         frame[TASK], frame[RECORDS] = task, tape.address
         return int(self.walk(self.address))
 

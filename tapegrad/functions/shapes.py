@@ -130,13 +130,13 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor | Sight
     n = len(shape)
     if not n:
         return shaped(x, (1,))
+    if n > 1 and start_dim == 0 and end_dim == -1:
+        return shaped(x, (x._a.size,))
     first, last = one_dim(start_dim, n, "flatten"), one_dim(end_dim, n, "flatten")
     if first > last:
         raise RuntimeError(f"`flatten`: start_dim {start_dim} comes after end_dim {end_dim}")
     if first == last:
         return x
-    if last - first == n - 1:
-        return shaped(x, (x._a.size,))
     middle = math.prod(shape[first : last + 1])
     return shaped(x, (*shape[:first], middle, *shape[last + 1 :]))
 

@@ -139,10 +139,12 @@ def ravel(self: Tensor, order: str = "C") -> Tensor:
 
 def flatten(self: Tensor, start_dim: Any = 0, end_dim: int = -1, *, order: str = "C") -> Tensor:
     """Several dimensions in one; or all of them in an order of NumPy's, "C" or "F"."""
-    if isinstance(start_dim, str):
+    if start_dim == 0:
+        tape = current.tape
+        if (tape.depth or tape.levels) and end_dim == -1 and numpys():
+            return shapes.clone(ravel(self, order))  # that of an array is never a view
+    elif isinstance(start_dim, str):
         return ravel(self, start_dim)
-    if start_dim == 0 and end_dim == -1 and numpys():
-        return shapes.clone(ravel(self, order))  # that of an array is never a view
     return shapes.flatten(self, start_dim, end_dim) if order == "C" else ravel(self, order)
 
 

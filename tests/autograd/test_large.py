@@ -49,3 +49,34 @@ def test_adjoints_of_broadcast_operands(tg, first, second, name):
         assert tuple(leaf.grad.shape) == tuple(leaf.shape)
         want = summed(expanded.grad.numpy(), tuple(leaf.shape))
         np.testing.assert_allclose(leaf.grad.numpy(), want, rtol=1e-10, atol=1e-10)
+
+
+PRODUCTS = [((150, 140), (140,)), ((140,), (140, 150)), ((150, 140), (140, 3)), ((N,), (N,))]
+
+
+STRONG = pytest.mark.tapegrad_only("PyTorch's zero times infinity is NaN")
+
+
+@pytest.mark.parametrize(
+    "special", [None, *[pytest.param(x, marks=STRONG) for x in (np.inf, np.nan)]]
+)
+@pytest.mark.parametrize(("first", "second"), PRODUCTS)
+def test_adjoints_of_products_of_matrices_and_vectors(tg, rng, first, second, special):
+    """They are what einsum gives; an adjoint of exactly zero hides what is not finite."""
+    a, b = rng.standard_normal(first), rng.standard_normal(second)
+    if special is not None:
+        a[0] = b[0] = special
+    x, y = tg.tensor(a, requires_grad=True), tg.tensor(b, requires_grad=True)
+    z = x @ y
+    w = rng.standard_normal(z.shape)
+    if special is not None and w.ndim:
+        w[0] = 0.0
+    found = tg.autograd.grad(z, (x, y), tg.tensor(w))
+    rows, columns = a.reshape(-1, a.shape[-1]), b.reshape(len(b), -1)
+    weight = w.reshape(len(rows), columns.shape[1])
+    zero = weight[:, None, :] == 0
+    with np.errstate(invalid="ignore"):
+        terms_a = np.where(zero, 0.0, weight[:, None, :] * columns[None, :, :]).sum(2)
+        terms_b = np.where(zero, 0.0, rows[:, :, None] * weight[:, None, :]).sum(0)
+    np.testing.assert_allclose(found[0].numpy(), terms_a.reshape(first), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found[1].numpy(), terms_b.reshape(second), rtol=1e-9, atol=1e-12)
