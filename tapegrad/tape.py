@@ -207,14 +207,9 @@ class Tape:
     # -- writing ---------------------------------------------------------------------------
 
     def append(
-        self,
-        word: int,
-        places: Sequence[int],
-        shape: Shape,
-        aux: int,
-        entry: Any,
+        self, word: int, places: Sequence[int], shape: Shape, aux: int, entry: Any,
         operands: Sequence[Any] = (),
-    ) -> int:
+    ) -> int:  # fmt: skip
         """Write one record and return its position (the object that a handle must hold).
 
         `places` are positions, 0, or the keys of leaves, which stand there among the operands.
@@ -222,22 +217,26 @@ class Tape:
         number = shapes.number(shape)
         while True:
             token, used = self.next, self.used
-            codes = [
-                place if place >= 0 else self.slots.get(place) or self.slot(operands[k])
-                for k, place in enumerate(places)
-            ]
-            bits, wide = word, []
-            a, b, c = (*codes, 0, 0, 0)[:3]
-            if len(codes) > 3:
-                bits, wide = word | WIDE, codes
-                a, b, c = len(self.wide), len(codes), 0
+            a, b, c = (*places, 0, 0, 0)[:3]
+            bits, wide = word, None
+            if len(places) > 3:
+                slot = self.slot
+                wide = [p if p >= 0 else slot(operands[k]) for k, p in enumerate(places)]
+                bits, a, b, c = word | WIDE, len(self.wide), len(wide), 0
+            if a < 0:
+                a = self.slots.get(a) or self.slot(operands[0])
+            if b < 0:
+                b = self.slots.get(b) or self.slot(operands[1])
+            if c < 0:
+                c = self.slots.get(c) or self.slot(operands[2])
             pack_into(self.buffer, used * STRIDE, bits, a, b, c, number, aux)
             if used == self.capacity:
                 self.make_room()
             elif self.next is token:  # and so it stays to the end
                 self.tokens[used] = token
                 self.keep[used] = entry
-                self.wide += wide
+                if wide:
+                    self.wide += wide
                 self.used = used + 1
                 self.next = token + 1
                 return token

@@ -11,18 +11,16 @@ their general way, by dual values.
 
 from __future__ import annotations
 
-import contextvars
 import math
 
 import numpy as np
 
 from tapegrad.autograd.composed import composed
+from tapegrad.ops.quiet import quietly
 from tapegrad.tape import SHAPE, Tape, current
 from tapegrad.tensor import Tensor
 
 FEW = 8  # vectors for which passes are made however large the arrays are
-QUIET = contextvars.copy_context()  # to run in without NumPy's warnings, in a fifth of the time
-QUIET.run(np.seterr, all="ignore")  # that `np.errstate` takes
 
 
 def leaf_products(
@@ -48,7 +46,7 @@ def leaf_products(
         found = np.empty(vs.shape)
         keep = tape.keep[low : top + 1]
         for k, v in enumerate(vs):
-            bent = QUIET.copy().run(product, tape, low, keep, v)
+            bent = quietly(product, tape, low, keep, v)
             found[k] = 0.0 if bent is None else bent
     finally:
         tape.sweeping -= 1

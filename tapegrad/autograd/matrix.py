@@ -20,7 +20,7 @@ CODE = table["matmul"].code
 
 
 def step(sweep: Sweep, index: int, g: np.ndarray) -> bool:
-    """Hand the adjoint of ``a @ b`` on to matrices and vectors; False when it is another product."""
+    """Hand the adjoint of ``a @ b`` on to matrices and vectors; False: it is another product."""
     tape = sweep.tape
     row = tape.words()[index].tolist()
     entry = tape.keep[index]
@@ -52,5 +52,6 @@ def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
 def _outer(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
     """The product of each element with each; None: as in `_dot`, seen before it is computed."""
     if isfinite(np.vdot(a, a)) and isfinite(np.vdot(b, b)):
-        return np.multiply.outer(a, b)
+        out: np.ndarray = np.multiply.outer(a, b)
+        return out
     return None

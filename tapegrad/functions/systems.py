@@ -16,6 +16,7 @@ from tapegrad.layouts import place_of
 from tapegrad.ops import determinant
 from tapegrad.ops import solve as ops
 from tapegrad.ops.decompose import part
+from tapegrad.ops.quiet import quietly
 from tapegrad.ops.shape import squeeze, unsqueeze
 from tapegrad.record import resolve
 from tapegrad.shapes import LARGE
@@ -55,8 +56,7 @@ def solve(a: Any, b: Any) -> Tensor | None:
 def _solution(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """The solution of one system, for which `np.linalg` takes twice as long to look at it."""
     if _loops is not None:
-        with np.errstate(all="ignore"):
-            r: np.ndarray = _loops.solve1(x, y) if y.ndim == 1 else _loops.solve(x, y)
+        r: np.ndarray = quietly(_loops.solve1 if y.ndim == 1 else _loops.solve, x, y)
         first = r.item(0)
         if first == first:  # where there is no solution all of it is NaN
             return r
@@ -67,8 +67,7 @@ def _sign_and_log(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if _loops is None:
         sign, log = determinant.slogdet.forward(x)
     else:
-        with np.errstate(all="ignore"):
-            sign, log = _loops.slogdet(x)
+        sign, log = quietly(_loops.slogdet, x)
     return np.array(sign), np.array(log)
 
 
