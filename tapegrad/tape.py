@@ -337,7 +337,7 @@ class Tape:
         index = position - self.shift
         if index >= len(self.old):
             return index if index < self.used else -1
-        found = int(np.searchsorted(self.old, position))
+        found = int(self.old.searchsorted(position))
         return found if found < len(self.old) and self.old[found] == position else -1
 
     def inputs(self, index: int) -> tuple[int, ...]:

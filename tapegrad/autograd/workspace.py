@@ -61,7 +61,6 @@ from tapegrad.tape import Tape
 
 CHUNK = 1 << 18  # bytes of the first arena chunk; it must hold more than one record needs
 LARGEST = 1 << 22
-FEW = 32  # seeds and targets that are held without asking for memory
 # The first fields of the frame: what a sweep changes, and what one from a root to a leaf adds.
 _begin = struct.Struct("11q").pack_into
 _begin_lone = struct.Struct("15q").pack_into
@@ -83,8 +82,8 @@ class Workspace:
         self.free = array("q", bytes(8 * FREE_LISTS))
         self.chunks = [np.empty(CHUNK // 8)]
         self.starts = [self.chunks[0].ctypes.data]
-        self._seeds = array("q", bytes(16 * FEW))
-        self._targets = array("q", bytes(8 * FEW))
+        self._seeds = array("q")
+        self._targets = array("q")
         self._reserve(256)
         frame[FREE] = self.free.buffer_info()[0]
         frame[ARENA] = self.starts[0]
@@ -167,24 +166,16 @@ class Workspace:
 
     def sow(self, seeds: Sequence[int]) -> None:
         """Take the seeds: the index of a record and the address of its adjoint, one by one."""
-        count = len(seeds)
-        if count > len(self._seeds):
-            self._seeds = array("q", bytes(16 * count))
-        for k in range(count):
-            self._seeds[k] = seeds[k]
-        self.frame[SEEDS] = self._seeds.buffer_info()[0]
-        self.frame[SEED_COUNT] = count >> 1
+        held = self._seeds = array("q", seeds)
+        frame = self.frame
+        frame[SEEDS], size = held.buffer_info()
+        frame[SEED_COUNT] = size >> 1
 
     def bound(self, targets: list[int], strict: int) -> None:
         """Keep the sweep to what leads to targets; the first `strict` of them must be reached."""
+        held = self._targets = array("q", targets)
         frame = self.frame
-        count = len(targets)
-        if count > len(self._targets):
-            self._targets = array("q", bytes(16 * count))
-        for k in range(count):
-            self._targets[k] = targets[k]
-        frame[TARGETS] = self._targets.buffer_info()[0]
-        frame[TARGET_COUNT] = count
+        frame[TARGETS], frame[TARGET_COUNT] = held.buffer_info()
         frame[STRICT] = strict
 
     def reach(self) -> np.ndarray:
