@@ -116,8 +116,10 @@ class Dual(Lifted):
         """`apply`, whatever the operands are."""
         primals: list[Any] = []
         tangents: list[Tensor | None] = []
+        written = False  # into the memory of a tangent, which may be the result's
         for arg in args:
             if type(arg) is Dual and arg._lift.at is at:
+                written |= arg._lift.owned
                 if op.view:
                     _own(arg._lift)
                 primals.append(arg._lift.primal)
@@ -129,7 +131,9 @@ class Dual(Lifted):
             _check_memory(primals[0], tangents[0])
         y = go(op, tuple(primals), params)
         t = tangent(op, primals, tangents, y, params)
-        return y if t is None else dual(y, t, at, owned=op.view)
+        if t is None:
+            return y
+        return dual(y, _copy(t) if written and not op.view else t, at, owned=op.view)
 
     @classmethod
     def pull(
@@ -206,7 +210,7 @@ def _short(op: Op, args: Any, at: Level) -> Any:
         return None
     values: list[Any] = []
     slopes: list[Any] = [None, None, None]
-    moving = 0
+    moving, written = 0, []
     for k, arg in enumerate(args):
         kind = type(arg)
         if kind is Dual and arg._lift.at is at:
@@ -215,6 +219,8 @@ def _short(op: Op, args: Any, at: Level) -> Any:
             if type(slope) is not Tensor or slope._s < 0 or slope._pos or _moved(slope):
                 return None
             slopes[k] = slope._a
+            if lift.owned:
+                written.append(slope._a)
             moving += 1 << k
             arg = lift.primal
             kind = type(arg)
@@ -238,6 +244,8 @@ def _short(op: Op, args: Any, at: Level) -> Any:
         t = np.asarray(t)
     if t.shape != y.shape:
         t = np.broadcast_to(t, y.shape)
+    if written and any(storage.root(t) is storage.root(slope) for slope in written):
+        t = t.copy()
     s = number(y)
     made = Dual.around(y, Parts(at, wrap_as(y, s), wrap_as(t, s), owned=False))
     if at.members is not None:
@@ -282,10 +290,17 @@ def _unzip(pairs: list[tuple[Tensor, Any]]) -> tuple[list[Tensor], list[Any]]:
 
 
 def _own(lift: Parts) -> None:
-    """Before a view is made, or the value changed: a tangent is often its operand's."""
+    """Before a view is made, or the value changed: a tangent is often its operand's.
+
+    From then on the memory is written to, and no result that is not a view may share it.
+    """
     if not lift.owned:
-        lift.tangent = run(clone, (lift.tangent,), {})
+        lift.tangent = _copy(lift.tangent)
         lift.owned = True
+
+
+def _copy(slope: Tensor) -> Tensor:
+    return run(clone, (slope,), {})
 
 
 def _check_memory(value: Tensor, slope: Tensor | None) -> None:
