@@ -19,4 +19,11 @@ def optimised(graph: Graph) -> Graph:
     """All passes, in order."""
     graph = without_dead(narrowed(with_kept_values(without_dead(graph)), optimised))
     whole = with_whole_batches(simplified(taken_apart(expanded(graph))))
-    return late(without_dead(folded(with_sums_of_parts(whole))))
+    return late(_taken(folded(with_sums_of_parts(whole))))
+
+
+def _taken(graph: Graph) -> Graph:
+    """A graph whose loops compute what is taken of them: a pass may have found a taker dead."""
+    live = without_dead(graph)
+    found = narrowed(live, _taken)
+    return live if found is live else without_dead(found)
