@@ -6,7 +6,6 @@ import typing as _typing
 import warnings as _warnings
 
 from tapegrad import autograd, compat, cuda, linalg, nn, special
-from tapegrad.absent import missing as _missing
 from tapegrad.autograd.anomaly import is_anomaly_enabled
 from tapegrad.autograd.grad_mode import (
     enable_grad,
@@ -16,10 +15,9 @@ from tapegrad.autograd.grad_mode import (
     no_grad,
     set_grad_enabled,
 )
-from tapegrad.compiler.jit import jit
-from tapegrad.devices import device
-from tapegrad.dtypes import bool_ as bool
-from tapegrad.dtypes import (
+from tapegrad.base.devices import device
+from tapegrad.base.dtypes import bool_ as bool
+from tapegrad.base.dtypes import (
     cdouble,
     cfloat,
     complex64,
@@ -43,6 +41,9 @@ from tapegrad.dtypes import (
     short,
     uint8,
 )
+from tapegrad.base.missing_names import missing as _missing
+from tapegrad.base.size import Size
+from tapegrad.compiler.jit import jit
 from tapegrad.functions.arithmetic import (
     abs,
     acos,
@@ -336,8 +337,7 @@ from tapegrad.functions.tiling import (
 )
 from tapegrad.functions.windows import as_strided
 from tapegrad.numpy_face import install as _install_numpy_face
-from tapegrad.parallel import get_num_threads, set_num_threads
-from tapegrad.size import Size
+from tapegrad.parallel.large_elementwise import get_num_threads, set_num_threads
 from tapegrad.tape import Record, Tape
 from tapegrad.tensor import Tensor
 from tapegrad.transforms.pytree import ravel_pytree, register_pytree_node, tree_map

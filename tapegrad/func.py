@@ -14,11 +14,11 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from tapegrad.absent import missing
+from tapegrad.base.missing_names import missing
+from tapegrad.dispatch.numpy_semantics import torchs_rule
 from tapegrad.functions.joining import cat
 from tapegrad.functions.random import default_generator
 from tapegrad.functions.shapes import narrow
-from tapegrad.numpy_mode import torchs_rule
 from tapegrad.tensor import Tensor
 from tapegrad.transforms import forward, jacobians, mapping, reverse
 from tapegrad.transforms.arguments import name_of, require_function

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tapegrad.absent import missing
+from tapegrad.base.missing_names import missing
 from tapegrad.functions.arguments import as_input
 from tapegrad.functions.contractions import crossed
 from tapegrad.functions.matrices import (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tapegrad.locks import lock
+from tapegrad.base.locks import lock
 
 Shape = tuple[int, ...]
 LARGE = 512  # elements from which a result counts towards the debt of its tape

@@ -7,7 +7,7 @@ tensor(-5005.5242)
 
 from typing import Any
 
-from tapegrad.absent import missing
+from tapegrad.base.missing_names import missing
 from tapegrad.functions.arithmetic import erf, exp2, expm1, log1p
 from tapegrad.functions.arithmetic import sigmoid as expit
 from tapegrad.functions.reductions import log_softmax, logsumexp, softmax

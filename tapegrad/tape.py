@@ -417,7 +417,7 @@ class Tape:
             self.floor = end
 
     def mark(self) -> Mark:
-        """Where the tape stands: what `tapegrad.rewind` goes back to."""
+        """Where the tape stands: what `tapegrad.dispatch.truncate` goes back to."""
         return self.tokens, self.used, len(self.leaves), len(self.wide)
 
     def drop_spent(self, mark: Mark) -> None:

@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from tapegrad import storage
-from tapegrad.arrays import native_array
-from tapegrad.call_site import explain
-from tapegrad.dtypes import dtype as DType
-from tapegrad.dtypes import of_numpy
+from tapegrad.base.abstract_array import lying
+from tapegrad.base.call_site import explain
+from tapegrad.base.dtypes import dtype as DType
+from tapegrad.base.dtypes import of_numpy
+from tapegrad.base.native_arrays import native_array
+from tapegrad.base.printing import describe
+from tapegrad.base.size import Size
 from tapegrad.nodes import GradFn, node, output
 from tapegrad.ops.core import Op
-from tapegrad.printing import describe
 from tapegrad.shapes import shapes
-from tapegrad.size import Size
-from tapegrad.specimen import lying
 from tapegrad.tape import HOOKED, NARROW, Ended, Tape, current, leaf_keys
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class Tensor(Operations):
     _grad: Tensor | None
     _extra: dict[str, Any]
     _lift: Any  # what a Tensor under a transform stands for, see `tapegrad.lifted`
-    _tapegrad_run: Callable[..., Any]  # set by tapegrad.record
+    _tapegrad_run: Callable[..., Any]  # set by tapegrad.dispatch.dispatch
 
     def __init__(self) -> None:
         raise TypeError("make a Tensor with `tapegrad.tensor(data)`")
@@ -579,7 +579,7 @@ def check_readable(t: Tensor, name: str) -> None:
 
 
 def _not_loaded(t: Tensor, home: View) -> None:
-    raise RuntimeError("views are made anew by `tapegrad.record`, which has not been imported")
+    raise RuntimeError("views are made anew by `tapegrad.dispatch`, which is not imported")
 
 
 def noted(t: Tensor, name: str) -> Any:

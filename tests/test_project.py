@@ -21,22 +21,18 @@ PACKAGE = ROOT / "tapegrad"
 # From the lowest to the highest. A module imports from its own layer and from those below. An entry
 # is a module or a whole package; the entry that says most about a module counts.
 LAYERS = (
-    {"locks"},
-    {"shapes", "dtypes", "devices", "cuda", "absent"},
+    {"base"},
+    {"shapes", "cuda"},
     {"tape"},
-    {"storage", "printing", "size", "specimen", "numpy_mode", "cpython", "call_site", "arrays"},
+    {"storage"},
     {"kernels"},  # compiled code that knows no operation
     {"ops"},
     {"kernels.symbols", "kernels.table"},  # they read the table of operations
-    {"crew"},
     {"parallel"},
     {"bulk"},
     {"tensor", "nodes"},
-    {"layouts"},
-    {"refusals"},
-    {"turned"},
-    {"record", "rewind"},
-    {"fast", "inplace", "turning", "views", "along", "moves", "road"},
+    {"dispatch"},
+    {"road"},
     {"functions"},
     {"numpy_face"},
     {"autograd"},
@@ -64,7 +60,7 @@ LINES = 600
 LONG: dict[str, int] = {
     "tests/test_tensor.py": 995,
     "tests/autograd/test_function.py": 836,
-    "tests/test_inplace.py": 821,
+    "tests/dispatch/test_inplace.py": 821,
     "tests/test_seeds.py": 795,
     "tests/test_bad_input.py": 656,
 }

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 
 import tapegrad
-from tapegrad import along, views
 from tapegrad import road as roads
+from tapegrad.dispatch import axis_plans, views
 from tapegrad.kernels import table as kernels
 from tapegrad.kernels.road import frame as at
 from tapegrad.ops.core import table
@@ -208,7 +208,7 @@ def test_loops_of_three_operands_come_when_they_were_called_for():
     row[at.STEPS : at.STEPS + 8] = 0
     roads.road.frame.learn(clamp, roads.road.python[clamp])
     x = tapegrad.tensor([-1.0, 0.5, 2.0])
-    for _ in range(along.MANY):
+    for _ in range(axis_plans.MANY):
         assert clamp.short(x, 0.0, 1.0).tolist() == [0.0, 0.5, 1.0]
     assert row[at.STEPS + 6]
     assert not row[at.STEPS]

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 import tapegrad
-from tapegrad import along, parallel
 from tapegrad import road as roads
+from tapegrad.dispatch import axis_plans
 from tapegrad.kernels import table as kernels
 from tapegrad.kernels.road import frame as at
 from tapegrad.ops.core import table
+from tapegrad.parallel import large_elementwise
 from tapegrad.road import table as roads_table
 from tapegrad.tape import DROP_FLOOR, current
 from tapegrad.tensor import SHORT, Tensor
@@ -163,11 +164,11 @@ ALONG = CALLS | {
 @pytest.mark.parametrize("shape", [(SHORT,), (300, 61), (3, 70, 80), (17000, 2)])
 @pytest.mark.parametrize("how", PLACES)
 def test_operations_along_dimensions(name, shape, how, monkeypatch):
-    monkeypatch.setattr(along, "TIMES", 1)
+    monkeypatch.setattr(axis_plans, "TIMES", 1)
     x = placed(np.random.default_rng(0).uniform(0.5, 1.5, shape), how)
     for d in range(len(shape)):
-        along._plans.clear()
-        along._met.clear()
+        axis_plans._plans.clear()
+        axis_plans._met.clear()
         results = [outcome(lambda x, d=d: ALONG[name](x, d), (x,)) for _ in range(3)]
         (y, record, entry, debt), *others = results
         for y_, record_, entry_, debt_ in others:
@@ -330,7 +331,7 @@ def test_several_threads_take_the_general_road_where_they_share_the_work():
     tapegrad.set_num_threads(1)
     np.testing.assert_allclose((x * 2.0).exp().sum().item(), y.item(), rtol=1e-12)
     tapegrad.set_num_threads(2)
-    for n in (SHORT, 2 * parallel.SPLIT - 1, 2 * parallel.SPLIT):
+    for n in (SHORT, 2 * large_elementwise.SPLIT - 1, 2 * large_elementwise.SPLIT):
         x = tapegrad.tensor(np.random.default_rng(0).uniform(size=n), requires_grad=True)
         for op in (table["exp"], table["neg"], table["sum"]):
             assert_alike(op, (x,))
@@ -339,7 +340,7 @@ def test_several_threads_take_the_general_road_where_they_share_the_work():
 
 
 def test_no_references_are_lost_or_leaked(references_kept, monkeypatch):
-    monkeypatch.setattr(along, "TIMES", 1)
+    monkeypatch.setattr(axis_plans, "TIMES", 1)
     x = tapegrad.tensor(np.ones((130, 130)), requires_grad=True)
     c = tapegrad.tensor(np.full((130, 130), 0.5))
     condition = c > 0.25
@@ -467,12 +468,12 @@ def test_a_finaliser_that_records():
 
 
 def test_it_is_taken(road, monkeypatch):
-    monkeypatch.setattr(along, "TIMES", 1)
-    along._plans.clear()
-    along._met.clear()
+    monkeypatch.setattr(axis_plans, "TIMES", 1)
+    axis_plans._plans.clear()
+    axis_plans._met.clear()
     x = tapegrad.tensor(np.ones(SHORT), requires_grad=True)
     x.norm()
-    assert road.along(x, *along._plans.values()).item() == 128.0
+    assert road.along(x, *axis_plans._plans.values()).item() == 128.0
     y = x.clone()
     assert road.changing(y, 2.0, table["mul"].code) is y
     assert road.changing(y, None, table["exp"].code) is y

@@ -3,7 +3,6 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from tapegrad.absent import missing
 from tapegrad.autograd import function, graph
 from tapegrad.autograd.anomaly import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
 from tapegrad.autograd.engine import backward, grad
@@ -23,6 +22,7 @@ from tapegrad.autograd.hooks import (
     retains_grad,
 )
 from tapegrad.autograd.variable import Variable
+from tapegrad.base.missing_names import missing
 from tapegrad.tensor import Tensor
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from typing import Any, Literal
 import numpy as np
 
 from tapegrad.autograd.pullback import contributions, spec_at
+from tapegrad.dispatch.dispatch import Trace
 from tapegrad.nodes import grad_name
-from tapegrad.record import Trace
 from tapegrad.tape import MODE_CAREFUL, MODE_OFF, Tape, current
 from tapegrad.tensor import Tensor
 

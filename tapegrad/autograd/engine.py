@@ -19,10 +19,10 @@ from tapegrad.autograd.node_hooks import (
     before_accumulating,
 )
 from tapegrad.autograd.sweep import NOT_USED, Sweep, deliver, swept_at_once
+from tapegrad.base.locks import lock
+from tapegrad.dispatch.dispatch import ended
 from tapegrad.kernels import layout
 from tapegrad.kernels.layout import SMALL
-from tapegrad.locks import lock
-from tapegrad.record import ended
 from tapegrad.tape import MODE_FAST, NARROW, Ended, current
 from tapegrad.tensor import Tensor, View, former, noted, place, wrap, wrap_as
 

@@ -13,10 +13,10 @@ from __future__ import annotations
 import weakref
 from typing import Any, NamedTuple
 
+from tapegrad.dispatch.dispatch import run
 from tapegrad.lift.core import Level, plain_again
 from tapegrad.lift.dual import Dual, dual
 from tapegrad.ops.shape import alias
-from tapegrad.record import run
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor, place
 

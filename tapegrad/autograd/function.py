@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import fast
 from tapegrad.autograd.context import Context
 from tapegrad.autograd.grad_mode import no_grad
 from tapegrad.autograd.outputs import (
@@ -24,9 +23,10 @@ from tapegrad.autograd.outputs import (
     live_output,
 )
 from tapegrad.autograd.pullback import Wanted, fit, wanted_inputs
-from tapegrad.inplace import changed, check_inplace
+from tapegrad.dispatch import fast_path
+from tapegrad.dispatch.dispatch import note_line, resolve
+from tapegrad.dispatch.inplace import changed, check_inplace
 from tapegrad.ops.core import CUSTOM, Op, Spec
-from tapegrad.record import note_line, resolve
 from tapegrad.shapes import LARGE
 from tapegrad.tape import DTYPE_BITS, GENERAL, MODE_FAST, MODE_OFF, SAVES, Tape, current
 from tapegrad.tensor import Tensor, wrap
@@ -392,11 +392,11 @@ def record(
     entry = Entry(cls, context, specs, tuple(found))
     saves = not _NOTHING.issuperset(map(type, context._to_save))
     results = None
-    if len(outputs) == 1 and not dirty and fast.record_call is not None:
+    if len(outputs) == 1 and not dirty and fast_path.record_call is not None:
         out = outputs[0]
         if tape.mode == MODE_FAST and is_new(out, args):
             word = WORD | (SAVES if saves else 0)
-            if fast.record_call(word, entry, out, args, places, out._s) is not None:
+            if fast_path.record_call(word, entry, out, args, places, out._s) is not None:
                 results = outputs
     if results is None:
         results = _placed(entry, args, places, outputs, live, dirty, tape, saves)

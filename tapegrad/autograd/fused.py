@@ -13,7 +13,7 @@ import numpy as np
 
 from tapegrad.bulk.common import SHORT, Array, blocks, known, loop, row_sums
 from tapegrad.bulk.rows import along_rows
-from tapegrad.parallel import address, launch
+from tapegrad.parallel.large_elementwise import address, launch
 
 Params = dict[str, Any]
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from tapegrad.autograd.hooks import Handle, Handles, at_end, register_hook
 from tapegrad.autograd.node_hooks import GradientEdge, get_gradient_edge
-from tapegrad.inplace import changed
+from tapegrad.dispatch.inplace import changed
 from tapegrad.nodes import GradFn
 from tapegrad.tape import MODE_CAREFUL, MODE_OFF, Tape, current
 from tapegrad.tensor import Tensor

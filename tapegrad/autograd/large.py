@@ -21,7 +21,14 @@ from tapegrad.kernels.grid import Grid, core, grid
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op, by_code
 from tapegrad.ops.core import table as rows
 from tapegrad.ops.shape import sum_to
-from tapegrad.parallel import ROW_OF_PASSES, address, call_rows, launch, row_steps, split
+from tapegrad.parallel.large_elementwise import (
+    ROW_OF_PASSES,
+    address,
+    call_rows,
+    launch,
+    row_steps,
+    split,
+)
 from tapegrad.tape import CODE_MASK, WIDE, WORD
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Any
 
 from tapegrad import storage
-from tapegrad.inplace import move
+from tapegrad.dispatch.inplace import move
 from tapegrad.ops.core import CUSTOM, Op
 from tapegrad.tape import Tape
 from tapegrad.tensor import Tensor, View, placed, wrap

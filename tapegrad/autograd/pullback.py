@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.dispatch.dispatch import Packed
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op, Spec, by_code
 from tapegrad.ops.elementwise import exact, strong
 from tapegrad.ops.shape import sum_to, to
-from tapegrad.record import Packed
 from tapegrad.shapes import shapes
 from tapegrad.tape import (
     CODE_MASK,

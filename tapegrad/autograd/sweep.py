@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tapegrad import fast, storage
+from tapegrad import storage
 from tapegrad.autograd import anomaly, large, matrix, slow
 from tapegrad.autograd.grad_mode import switched
 from tapegrad.autograd.hooks import end_sweep, run_hooks
 from tapegrad.autograd.node_hooks import prehooked, stepped
 from tapegrad.autograd.pullback import contributions, spec_at, unpack
+from tapegrad.dispatch import fast_path
 from tapegrad.kernels import layout
 from tapegrad.kernels.layout import (
     BELOW,
@@ -183,9 +184,9 @@ class Sweep:
         held = tape, self._wanted, self.scratch, self._hand_on
         while status != DONE:
             if status in (WANTS_PYTHON, WANTS_RULE):
-                if status == WANTS_RULE and fast.resume is not None:
+                if status == WANTS_RULE and fast_path.resume is not None:
                     places = frame.buffer_info()[0], work.walk_at, id(held)
-                    status = switched(tape, False, fast.resume, *places)
+                    status = switched(tape, False, fast_path.resume, *places)
                     continue
                 index = frame[CURSOR]
                 switched(tape, False, self._step, index)
@@ -538,13 +539,13 @@ def deliver(sweep: Sweep, leaves: list[Tensor] | None = None) -> Any:
     False: not all are as plain as compiled code expects, and nothing is done.
     """
     work = sweep.work
-    if fast.deliver is None or work is None:
+    if fast_path.deliver is None or work is None:
         return False
     # A list might move, and leaves may have come since the sweep.
     things = (*(sweep.tape.leaves[: work.leaves] if leaves is None else leaves),)
     codes = 0 if leaves is None else work.frame[TARGETS]
     at = id(things) + work.layout.tuple_items
-    return fast.deliver(work.frame[LEAF_ADJOINTS], at, codes, len(things))
+    return fast_path.deliver(work.frame[LEAF_ADJOINTS], at, codes, len(things))
 
 
 def swept_at_once(tape: Tape, root: int, leaf: int, since: int, into: np.ndarray) -> bool:

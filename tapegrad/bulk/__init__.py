@@ -13,7 +13,7 @@ from typing import Any
 from tapegrad.bulk import places, reductions, rows
 from tapegrad.ops.core import table
 from tapegrad.ops.index import WRITES
-from tapegrad.parallel import COMPILED
+from tapegrad.parallel.large_elementwise import COMPILED
 
 
 def beside(plain: Callable[..., Any], fast: Callable[..., Any], least: int = COMPILED) -> Any:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import crew, parallel
-from tapegrad.parallel import COMPILED, address, frame, launch
+from tapegrad.parallel import large_elementwise, thread_pool
+from tapegrad.parallel.large_elementwise import COMPILED, address, frame, launch
 
 Array = np.ndarray
 CHUNK = 4096  # elements that are added up in one go by a kernel of a formula
@@ -87,8 +87,8 @@ def row_totals(name: str, x: Array, rows: int, n: int, combine: Any, *more: Arra
     """For each row what a loop makes of it; `more` are numbers that it takes, one per row."""
     kernel, size = loop(name, x), x.itemsize
     at = [address(x), *[address(m) for m in more]]
-    threads = parallel.get_num_threads()
-    if rows > 1 or threads == 1 or n < 2 * parallel.SPLIT:
+    threads = large_elementwise.get_num_threads()
+    if rows > 1 or threads == 1 or n < 2 * large_elementwise.SPLIT:
         out = np.empty(rows, x.dtype)
         step = [n * size, *[size] * len(more), size]
         launch(kernel, rows, n, [*at, address(out)], step)
@@ -100,14 +100,14 @@ def row_totals(name: str, x: Array, rows: int, n: int, combine: Any, *more: Arra
 
 def _by_parts(kernel: Any, n: int, at: list[int], fixed: list[int], dtype: Any) -> Array:
     """What a loop makes of each thread's part of n elements; `fixed` addresses do not move."""
-    part = max(parallel.SPLIT, -(-n // parallel.get_num_threads()))
+    part = max(large_elementwise.SPLIT, -(-n // large_elementwise.get_num_threads()))
     parts = np.empty(-(-n // part), dtype)
     size = parts.itemsize
     frames = []
     for i in range(len(parts)):
         here = [*[a + i * part * size for a in at], *fixed, address(parts) + i * size]
         frames.append(frame(kernel, 1, min(part, n - i * part), here, ()))
-    crew.call(frames)
+    thread_pool.call(frames)
     return parts
 
 

@@ -16,7 +16,7 @@ from tapegrad.bulk.common import GROUP, SHORT, Array, blocks, known, loop
 from tapegrad.bulk.rows import along_rows
 from tapegrad.kernels.road.frame import AS_IT_IS, COPIED, OF_OPERAND, OF_RESULT, PASS
 from tapegrad.ops.core import Op
-from tapegrad.parallel import address
+from tapegrad.parallel.large_elementwise import address
 
 _ROWS = {
     "softmax": "softmax", "log_softmax": "log_softmax", "logsumexp": "log_sum_exp",

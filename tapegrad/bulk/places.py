@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import parallel
 from tapegrad.bulk.common import Array, known, loop
 from tapegrad.ops.core import table
-from tapegrad.parallel import COMPILED, address, launch
+from tapegrad.parallel import large_elementwise
+from tapegrad.parallel.large_elementwise import COMPILED, address, launch
 
 
 def _plain(index: Array) -> bool:
@@ -156,7 +156,7 @@ def masked_fill(x: Array, mask: Array, value: Array) -> Any:
     """One number where a mask holds."""
     if not known(x) or mask.shape != x.shape:
         return None
-    return parallel.compiled(table["where"], (mask, value.astype(x.dtype, copy=False), x))
+    return large_elementwise.compiled(table["where"], (mask, value.astype(x.dtype, copy=False), x))
 
 
 def unselect(g: Array, index: Array, *, shape: tuple[int, ...], dim: int) -> Any:
@@ -201,7 +201,7 @@ def _product(name: str, a: Any, b: Any) -> Any:
         return None
     if a.dtype is not b.dtype or a.dtype.char not in "df":
         return None
-    return parallel.compiled(table[name], (a, b), row=parallel.ROW_OF_PASSES)
+    return large_elementwise.compiled(table[name], (a, b), row=large_elementwise.ROW_OF_PASSES)
 
 
 def where(condition: Any, a: Any, b: Any, out: Any = None) -> Any:
@@ -216,7 +216,9 @@ def where(condition: Any, a: Any, b: Any, out: Any = None) -> Any:
     ):
         return None
     kind = arrays[0].dtype
-    return parallel.compiled(table["where"], (condition, np.asarray(a, kind), np.asarray(b, kind)))
+    return large_elementwise.compiled(
+        table["where"], (condition, np.asarray(a, kind), np.asarray(b, kind))
+    )
 
 
 def outer(a: Array, b: Array) -> Any:
@@ -225,4 +227,4 @@ def outer(a: Array, b: Array) -> Any:
         return None
     if a.dtype.char not in "df" or a.dtype != b.dtype:
         return None
-    return parallel.compiled(table["exact"], (a, b))
+    return large_elementwise.compiled(table["exact"], (a, b))

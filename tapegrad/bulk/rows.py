@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import parallel
 from tapegrad.bulk.common import SHORT, Array, known, loop
 from tapegrad.ops.reduce import remaining
-from tapegrad.parallel import address, launch
+from tapegrad.parallel import large_elementwise
+from tapegrad.parallel.large_elementwise import address, launch
 
 
 def along_rows(name: str, x: Array, dim: int) -> tuple[Any, int, int] | None:
@@ -74,7 +74,11 @@ def decay(a: Array, b: Array, *, dim: int, reverse: bool) -> Any:
 
 def clone(x: Array) -> Any:
     """A copy, made on all threads."""
-    if not known(x) or parallel.get_num_threads() == 1 or x.size < 2 * parallel.SPLIT:
+    if (
+        not known(x)
+        or large_elementwise.get_num_threads() == 1
+        or x.size < 2 * large_elementwise.SPLIT
+    ):
         return None
     out = np.empty_like(x)
     launch(loop("copy", x), 1, x.size, [address(x), address(out)], [], [x.itemsize, x.itemsize])
@@ -83,7 +87,7 @@ def clone(x: Array) -> Any:
 
 def assign(out: Array, value: Any, *, index: Any) -> Any:
     """Everything overwritten by an array that is alike, or by one number."""
-    if index != (...,) or parallel.get_num_threads() == 1 or not known(out):
+    if index != (...,) or large_elementwise.get_num_threads() == 1 or not known(out):
         return None
     if type(value) is not np.ndarray or value.dtype != out.dtype:
         return None
@@ -108,7 +112,7 @@ def _triangle(x: Array, diagonal: int, upper: bool) -> Any:
         here, there = at + start * step, to + start * step
         kernel.call(stop - start, start, diagonal, int(upper), columns, here, there, 0)
 
-    parallel.split(rows, work, columns)
+    large_elementwise.split(rows, work, columns)
     return out
 
 

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad.arrays import native_array
+from tapegrad.base.native_arrays import native_array
 from tapegrad.compiler import lookup
 from tapegrad.compiler.lookup import Table
 from tapegrad.compiler.program import Program

@@ -23,11 +23,11 @@ from tapegrad.compiler.region import (
 )
 from tapegrad.compiler.standing import replace
 from tapegrad.compiler.trace import Trace, traced
+from tapegrad.dispatch.dispatch import run
 from tapegrad.lift.core import Level, put_above
 from tapegrad.lift.layers import Layer, apart, differs, heights, joined, layer_of, together
 from tapegrad.lift.variable import plain
 from tapegrad.ops.shape import permute
-from tapegrad.record import run
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor
 from tapegrad.transforms.looping import chosen, copies, tracing_control

@@ -16,10 +16,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from tapegrad.compiler import entry
-from tapegrad.compiler.program import Program
-from tapegrad.compiler.reads import MISSING, Read
-from tapegrad.cpython import (
+from tapegrad.base.cpython import (
     FASTCALL,
     KEYWORDS,
     Method,
@@ -28,6 +25,9 @@ from tapegrad.cpython import (
     new_function,
     numpy_function,
 )
+from tapegrad.compiler import entry
+from tapegrad.compiler.program import Program
+from tapegrad.compiler.reads import MISSING, Read
 from tapegrad.kernels import layout
 from tapegrad.ops.core import Spec
 

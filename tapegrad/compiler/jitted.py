@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import numpy as np
 
 from tapegrad.autograd.grad_mode import recording
-from tapegrad.call_site import raise_cause
+from tapegrad.base.call_site import raise_cause
+from tapegrad.base.dtypes import followers, get_default_dtype
+from tapegrad.base.locks import lock
 from tapegrad.compiler import (
     recorded,
     reversal,  # noqa: F401 - importing it tells loops and branches how they are traced
@@ -32,9 +34,7 @@ from tapegrad.compiler.statics import NONE, Static, Statics
 from tapegrad.compiler.text_of import Lowering
 from tapegrad.compiler.trace import Trace, Untraceable, check_open
 from tapegrad.compiler.variant import ARRAY, FLOAT, STATIC, TENSOR, Variant
-from tapegrad.dtypes import followers, get_default_dtype
 from tapegrad.lift.core import levels_of
-from tapegrad.locks import lock
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor
 from tapegrad.transforms.arguments import name_of, restoring

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import parallel
 from tapegrad.compiler import again, blocks, called, elementary, routine
 from tapegrad.compiler.lower import ENTRY, Lowered
 from tapegrad.compiler.place import Place
@@ -19,6 +18,7 @@ from tapegrad.compiler.presumed import Exact
 from tapegrad.compiler.shared import Shared, attempt
 from tapegrad.compiler.steps import Call, Native
 from tapegrad.kernels import blas, build
+from tapegrad.parallel import large_elementwise
 
 _numbers = itertools.count(1)
 _calls: dict[int, list[Call | Exact | Native]] = {}
@@ -173,7 +173,7 @@ def _offer_symbols() -> None:
     process = ctypes.CDLL(None)
     llvm.add_symbol("tapegrad_callback", ctypes.cast(_callback, ctypes.c_void_p).value)
     llvm.add_symbol("tapegrad_share", ctypes.cast(_share, ctypes.c_void_p).value)
-    llvm.add_symbol("tapegrad_threads", ctypes.addressof(parallel.in_memory))
+    llvm.add_symbol("tapegrad_threads", ctypes.addressof(large_elementwise.in_memory))
     names = "aligned_alloc free realloc PyErr_SetInterrupt PyGILState_GetThisThreadState"
     for name in names.split():
         llvm.add_symbol(name, ctypes.cast(getattr(process, name), ctypes.c_void_p).value)

@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapegrad.base.locks import lock
 from tapegrad.compiler.link import failure
 from tapegrad.compiler.source import Input, Returned, Source, paired
 from tapegrad.compiler.variant import FLOAT, STATIC, Variant
 from tapegrad.kernels import build
-from tapegrad.locks import lock
 
 
 class CallError(RuntimeError):

@@ -27,11 +27,11 @@ from numba.extending import (
 from numba.np.arrayobj import _empty_nd_impl, make_array
 from numba.np.numpy_support import as_dtype, from_dtype
 
+from tapegrad.base.locks import lock
 from tapegrad.compiler import lookup
 from tapegrad.compiler.lookup import Table
 from tapegrad.compiler.source import NUMBER, Form, Input, Source, leaves
 from tapegrad.compiler.variant import ARRAY, FLOAT, STATIC, Leaf
-from tapegrad.locks import lock
 
 WORD, BYTE = ir.IntType(64), ir.IntType(8)
 ADDRESS = BYTE.as_pointer()

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import parallel
 from tapegrad.compiler import small
 from tapegrad.compiler.loops import SUM, Nest, Store, Term
 from tapegrad.compiler.place import Buffer, Place, reshaped, whole
 from tapegrad.compiler.shared import shared
 from tapegrad.compiler.steps import Again, Copy, Fixed, Gemm, Step
+from tapegrad.parallel import large_elementwise
 
 SMALL = 1 << 13  # multiplications up to which a product of matrices is a nest of its own
 TINY = 1 << 8  # up to which a strong product is done by comparing every factor
@@ -41,7 +41,7 @@ def multiplied(
     def nest(factor: str) -> Nest:
         return product(wide_a, wide_b, full, factor)
 
-    alone = count * size < parallel.SPLIT or not shared(nest("mul"))
+    alone = count * size < large_elementwise.SPLIT or not shared(nest("mul"))
     if alone and small.fits(wide_a, wide_b, full):
         redo = (lambda: nest("exact")) if strong else None
         return [small.multiplied(wide_a, wide_b, full, redo)]

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.compiler.graph import Graph, Node, reached
+from tapegrad.dispatch.dispatch import called as go
 from tapegrad.ops.core import Spec
-from tapegrad.record import called as go
 from tapegrad.tensor import wrap
 
 REGION = "region"

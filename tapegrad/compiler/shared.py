@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad import crew, parallel
 from tapegrad.compiler.loops import ADD, MAX, MIN, PROD, SUM, Nest, collapsed
 from tapegrad.compiler.place import Place
+from tapegrad.parallel import large_elementwise, thread_pool
 
 REFUSED, DONE, INTERRUPTED = 0, 1, 2
 FEWEST = 16  # steps of the outermost loop
@@ -48,7 +48,7 @@ def shared(nest: Nest) -> Shared | None:
     if _goes_on(nest):
         return None
     work = int(np.prod(nest.domain)) * (1 + len(nest.terms) // 8)
-    if work < 2 * parallel.SPLIT:
+    if work < 2 * large_elementwise.SPLIT:
         return None
     totals = []
     for k, (_, place, mode) in enumerate(nest.stores, len(nest.loads)):
@@ -127,7 +127,9 @@ end:
 
 def divide(nest: Shared, function: int, table: int) -> bool:
     """Let the crew do the parts; whether it did."""
-    parts = min(parallel.get_num_threads(), nest.extent, nest.work // parallel.SPLIT)
+    parts = min(
+        large_elementwise.get_num_threads(), nest.extent, nest.work // large_elementwise.SPLIT
+    )
     if parts < 2:
         return False
     given = np.ndarray(nest.pointers, np.int64, _memory(table, 8 * nest.pointers))
@@ -141,7 +143,7 @@ def divide(nest: Shared, function: int, table: int) -> bool:
         own.insert(0, np.ndarray(_reach(place), place.buffer.dtype, _memory(given[k], size)))
     edges = [nest.extent * i // parts for i in range(parts + 1)]
     none = [0] * 13
-    crew.call([
+    thread_pool.call([
         [function, 1, int(pointers[i].ctypes.data), edges[i], edges[i + 1], *none]
         for i in range(parts)
     ])  # fmt: skip

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad.arrays import native_array
+from tapegrad.base.dtypes import dtype as DType
+from tapegrad.base.dtypes import get_default_dtype
+from tapegrad.base.native_arrays import native_array
 from tapegrad.compiler.statics import Static, key_of
 from tapegrad.compiler.variant import ARRAY, FLOAT, SCALAR, STATIC, TENSOR
-from tapegrad.dtypes import dtype as DType
-from tapegrad.dtypes import get_default_dtype
 from tapegrad.tensor import Tensor
 from tapegrad.transforms.arguments import name_of
 from tapegrad.transforms.pytree import Tree

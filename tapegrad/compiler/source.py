@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from tapegrad.base.dtypes import get_default_dtype
 from tapegrad.compiler.statics import NONE
 from tapegrad.compiler.trace import Untraceable
 from tapegrad.compiler.variant import ARRAY, FLOAT, SCALAR, STATIC, Leaf, Variant
-from tapegrad.dtypes import get_default_dtype
 from tapegrad.transforms.arguments import name_of
 from tapegrad.transforms.pytree import flatten, unflatten
 

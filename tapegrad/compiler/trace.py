@@ -17,8 +17,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tapegrad import storage
-from tapegrad.arrays import native_array
 from tapegrad.autograd.grad_mode import recording
+from tapegrad.base.abstract_array import Specimen, filler
+from tapegrad.base.native_arrays import native_array
 from tapegrad.compiler.cells import LONG, Cell, Owner, Parts, announce_long, line, outside
 from tapegrad.compiler.functions import Pull, applied
 from tapegrad.compiler.graph import Graph, Guard, Node
@@ -36,12 +37,11 @@ from tapegrad.compiler.region import (
     run_region,
 )
 from tapegrad.compiler.scalars import BITS
+from tapegrad.dispatch.dispatch import called as go
+from tapegrad.dispatch.dispatch import promoted
 from tapegrad.lift.core import Level, Lifted, become
 from tapegrad.ops.core import ELEMENTWISE, Op
 from tapegrad.ops.shape import alias, clone, to, write_view
-from tapegrad.record import called as go
-from tapegrad.record import promoted
-from tapegrad.specimen import Specimen, filler
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor, wrap
 

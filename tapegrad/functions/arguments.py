@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.dtypes import result_type
+from tapegrad.base.dtypes import result_type
+from tapegrad.dispatch.dispatch import run
 from tapegrad.ops.shape import to
-from tapegrad.record import run
 from tapegrad.tensor import SHORT, Tensor, tensor_of
 
 NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim", "ddof": "correction"}

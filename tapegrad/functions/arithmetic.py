@@ -7,16 +7,16 @@ from typing import Any, Protocol, TypeVar, cast, overload
 
 import numpy as np
 
-from tapegrad.dtypes import dtype as DType
-from tapegrad.dtypes import of_numpy
-from tapegrad.dtypes import result_type as _result_type
-from tapegrad.fast import as_operand, binary, ternary, unary
+from tapegrad.base.dtypes import dtype as DType
+from tapegrad.base.dtypes import of_numpy
+from tapegrad.base.dtypes import result_type as _result_type
+from tapegrad.dispatch.dispatch import run
+from tapegrad.dispatch.fast_path import as_operand, binary, ternary, unary
 from tapegrad.functions.arguments import as_input, same_and_large
 from tapegrad.ops import elementwise as e
 from tapegrad.ops import logic
 from tapegrad.ops.core import Op
 from tapegrad.ops.shape import clone
-from tapegrad.record import run
 from tapegrad.tensor import Tensor, wrap
 
 F = TypeVar("F", bound=Callable[..., Tensor])

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple, TypeGuard
 import numpy as np
 
 from tapegrad import storage
-from tapegrad.devices import CPU, device
+from tapegrad.base.devices import CPU, device
+from tapegrad.base.size import Size
 from tapegrad.functions import arithmetic as a
 from tapegrad.functions import indexing, inplace, joining, reductions, shapes
 from tapegrad.functions.arguments import as_input, one_dim
-from tapegrad.size import Size
 from tapegrad.tensor import Tensor, wrap
 
 

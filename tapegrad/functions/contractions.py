@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.dispatch.dispatch import run
 from tapegrad.functions.arguments import alike, as_input, one_dim
 from tapegrad.functions.arithmetic import mul, sub
 from tapegrad.functions.products import matmul
@@ -17,7 +18,6 @@ from tapegrad.functions.shapes import diagonal, expand, permute, reshape, squeez
 from tapegrad.ops import shape as s
 from tapegrad.ops.einsum import einsum as _einsum
 from tapegrad.ops.index import select_rows
-from tapegrad.record import run
 from tapegrad.tensor import Tensor
 
 ELLIPSIS = "..."

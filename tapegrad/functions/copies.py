@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.base.abstract_array import Specimen
+from tapegrad.dispatch.dispatch import run
 from tapegrad.ops.shape import alias, clone
-from tapegrad.record import run
-from tapegrad.specimen import Specimen
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor, place, tensor_of
 

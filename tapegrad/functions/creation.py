@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.arrays import in_native_form, native_array
-from tapegrad.devices import check_device
-from tapegrad.dtypes import fitted, get_default_dtype, to_numpy
+from tapegrad.base.devices import check_device
+from tapegrad.base.dtypes import fitted, get_default_dtype, to_numpy
+from tapegrad.base.native_arrays import in_native_form, native_array
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor, fresh, place
 

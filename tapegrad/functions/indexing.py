@@ -8,23 +8,23 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from tapegrad.arrays import native_array
+from tapegrad.base.abstract_array import everything
+from tapegrad.base.dtypes import fitted
+from tapegrad.base.native_arrays import native_array
 from tapegrad.bulk.places import inside
-from tapegrad.dtypes import fitted
-from tapegrad.fast import as_operand
+from tapegrad.dispatch.dispatch import run
+from tapegrad.dispatch.fast_path import as_operand
+from tapegrad.dispatch.index_plans import moved, run_moved
+from tapegrad.dispatch.views import Sight, view_of
 from tapegrad.functions import shapes
 from tapegrad.functions.arguments import as_input, index_array, one_dim
 from tapegrad.functions.arithmetic import add, lt, mul, where
 from tapegrad.functions.mixed import byte_masks, numbers_first, of_bytes, selected, taken, views
-from tapegrad.moves import moved, run_moved
 from tapegrad.ops import index as i
 from tapegrad.ops.picked import INT64
 from tapegrad.ops.shape import alias, expand, reshape
 from tapegrad.ops.shape import getitem as _getitem
-from tapegrad.record import run
-from tapegrad.specimen import everything
 from tapegrad.tensor import Tensor, tensor_of, wrap
-from tapegrad.views import Sight, view_of
 
 
 def parse(key: Any, x: Tensor) -> tuple[tuple[Any, ...], list[Tensor]]:

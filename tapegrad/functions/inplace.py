@@ -6,16 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.arrays import native_array
-from tapegrad.dtypes import category, fitted
-from tapegrad.fast import as_operand
+from tapegrad.base.abstract_array import Specimen
+from tapegrad.base.dtypes import category, fitted
+from tapegrad.base.native_arrays import native_array
+from tapegrad.dispatch.dispatch import run
+from tapegrad.dispatch.fast_path import as_operand
+from tapegrad.dispatch.index_plans import moved, run_changing
+from tapegrad.dispatch.inplace import overlaps, run_inplace, written
+from tapegrad.dispatch.numpy_semantics import numpys
+from tapegrad.dispatch.views import see
 from tapegrad.functions import indexing, rounding
 from tapegrad.functions.arguments import as_input, one_dim
 from tapegrad.functions.arithmetic import clamping, numerator, scaled
 from tapegrad.functions.special import order
-from tapegrad.inplace import overlaps, run_inplace, written
-from tapegrad.moves import moved, run_changing
-from tapegrad.numpy_mode import numpys
 from tapegrad.ops import elementwise as e
 from tapegrad.ops import index as ix
 from tapegrad.ops import logic, special
@@ -23,10 +26,7 @@ from tapegrad.ops import shape as s
 from tapegrad.ops.core import Op
 from tapegrad.ops.reduce import cumsum
 from tapegrad.ops.scan import cumprod
-from tapegrad.record import run
-from tapegrad.specimen import Specimen
 from tapegrad.tensor import Tensor, View, wrap
-from tapegrad.views import see
 
 
 def _named(function: Any, name: str, doc: str) -> Any:

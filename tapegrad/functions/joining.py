@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.dtypes import result_type
+from tapegrad.base.dtypes import result_type
+from tapegrad.dispatch.dispatch import resolve, run
+from tapegrad.dispatch.record_layout import layout_of
+from tapegrad.dispatch.views import Sights, see, view_of
 from tapegrad.functions.arguments import as_input, has_dims, one_dim
 from tapegrad.functions.shapes import reshape, unsqueeze
-from tapegrad.layouts import layout_of
 from tapegrad.ops import shape as s
 from tapegrad.ops.core import Op
-from tapegrad.record import resolve, run
 from tapegrad.shapes import LARGE, Shape
 from tapegrad.tape import DTYPE_BITS, MODE_FAST, current
 from tapegrad.tensor import Tensor, placed, wrap
-from tapegrad.views import Sights, see, view_of
 
 
 def cat(tensors: Any, dim: int = 0) -> Tensor:

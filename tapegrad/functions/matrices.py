@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapegrad.base.abstract_array import Specimen
+from tapegrad.dispatch.dispatch import run
 from tapegrad.functions import systems
 from tapegrad.functions.arguments import as_input
 from tapegrad.functions.arithmetic import lt, where
@@ -15,8 +17,6 @@ from tapegrad.functions.shapes import matrix_transpose, narrow, select
 from tapegrad.ops import decompose, determinant
 from tapegrad.ops import solve as ops
 from tapegrad.ops.shape import squeeze, unsqueeze
-from tapegrad.record import run
-from tapegrad.specimen import Specimen
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor, wrap
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tapegrad.dtypes import NAMES
-from tapegrad.fast import flipped
+from tapegrad.base.dtypes import NAMES
+from tapegrad.dispatch.fast_path import flipped
+from tapegrad.dispatch.numpy_semantics import numpys
+from tapegrad.dispatch.views import view_of
 from tapegrad.functions import arithmetic as a
 from tapegrad.functions import (
     compositions,
@@ -32,11 +34,9 @@ from tapegrad.functions import (
     windows,
 )
 from tapegrad.functions.arguments import numpy_names
-from tapegrad.numpy_mode import numpys
 from tapegrad.ops import elementwise as e
 from tapegrad.tape import Tape
 from tapegrad.tensor import Tensor
-from tapegrad.views import view_of
 
 _ARITHMETIC = (
     "add sub mul div pow floor_divide remainder neg abs sign floor square reciprocal exp log log1p "

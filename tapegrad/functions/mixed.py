@@ -6,7 +6,7 @@ number selects before the arrays choose: that dimension stays where the one arra
 
 For NumPy an index array of type uint8 holds positions; for PyTorch it is a mask.
 
-A user's Tensors follow PyTorch, those that stand for arrays NumPy: see `tapegrad.numpy_mode`.
+A user's Tensors follow PyTorch, those that stand for arrays NumPy: see `dispatch.numpy_semantics`.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.numpy_mode import numpys
+from tapegrad.base.abstract_array import Specimen
+from tapegrad.dispatch.dispatch import run
+from tapegrad.dispatch.numpy_semantics import numpys
 from tapegrad.ops.shape import to
-from tapegrad.record import run
-from tapegrad.specimen import Specimen
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.dtypes import of_numpy, to_numpy
+from tapegrad.base.dtypes import of_numpy, to_numpy
+from tapegrad.dispatch.dispatch import run
 from tapegrad.functions.arguments import all_dims, as_input, one_dim
 from tapegrad.functions.arithmetic import abs as abs_
 from tapegrad.functions.matrices import svdvals
@@ -15,7 +16,6 @@ from tapegrad.functions.reductions import sum as sum_
 from tapegrad.functions.shapes import permute, to
 from tapegrad.ops.reduce import norm as _norm
 from tapegrad.ops.shape import unsqueeze
-from tapegrad.record import run
 from tapegrad.tensor import Tensor
 
 inf = float("inf")

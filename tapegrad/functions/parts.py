@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.dtypes import of_numpy
+from tapegrad.base.dtypes import of_numpy
 from tapegrad.functions.shapes import matrix_transpose, to
 from tapegrad.tensor import Tensor, wrap
 

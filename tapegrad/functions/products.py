@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tapegrad.fast import matmul as _short
+from tapegrad.dispatch.dispatch import run
+from tapegrad.dispatch.fast_path import matmul as _short
 from tapegrad.functions.arguments import alike, as_input
 from tapegrad.functions.arithmetic import mul
 from tapegrad.functions.shapes import unsqueeze
 from tapegrad.ops.linalg import matmul as _matmul
-from tapegrad.record import run
 from tapegrad.tensor import Tensor
 
 

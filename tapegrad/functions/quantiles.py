@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.arrays import native_array
+from tapegrad.base.abstract_array import Specimen, everything
+from tapegrad.base.native_arrays import native_array
+from tapegrad.dispatch.dispatch import run
 from tapegrad.functions import arithmetic as a
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import all_dims, as_input
@@ -17,8 +19,6 @@ from tapegrad.functions.scans import sort
 from tapegrad.functions.shapes import narrow, permute, reshape, to, unsqueeze
 from tapegrad.ops.index import gather
 from tapegrad.ops.reduce import remaining
-from tapegrad.record import run
-from tapegrad.specimen import Specimen, everything
 from tapegrad.tensor import Tensor, wrap
 
 

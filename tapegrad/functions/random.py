@@ -7,10 +7,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from tapegrad.devices import CPU, check_device, device
-from tapegrad.dtypes import get_default_dtype, to_numpy
+from tapegrad.base.devices import CPU, check_device, device
+from tapegrad.base.dtypes import get_default_dtype, to_numpy
+from tapegrad.base.locks import lock
 from tapegrad.functions.creation import shape_of
-from tapegrad.locks import lock
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor, fresh, wrap
 

@@ -8,21 +8,21 @@ from typing import Any, NamedTuple, NoReturn, overload
 
 import numpy as np
 
-from tapegrad.along import along
-from tapegrad.dtypes import get_default_dtype, to_numpy
-from tapegrad.fast import whole
+from tapegrad.base.dtypes import get_default_dtype, to_numpy
+from tapegrad.dispatch.axis_plans import along
+from tapegrad.dispatch.dispatch import run
+from tapegrad.dispatch.fast_path import whole
+from tapegrad.dispatch.index_plans import moved, run_moved
 from tapegrad.functions import shapes
 from tapegrad.functions.arguments import all_dims, as_input, both_given, one_dim, ordered
 from tapegrad.functions.arithmetic import abs as abs_
 from tapegrad.functions.arithmetic import maximum, minimum
 from tapegrad.functions.totals import planned, total
-from tapegrad.moves import moved, run_moved
 from tapegrad.ops import order
 from tapegrad.ops import reduce as r
 from tapegrad.ops.core import Op
 from tapegrad.ops.index import gather
 from tapegrad.ops.shape import reshape, to
-from tapegrad.record import run
 from tapegrad.tape import MODE_FAST, current
 from tapegrad.tensor import Tensor, fresh, wrap
 

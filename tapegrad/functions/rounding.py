@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.fast import unary
+from tapegrad.base.abstract_array import Specimen
+from tapegrad.dispatch.dispatch import run
+from tapegrad.dispatch.fast_path import unary
 from tapegrad.functions.arguments import as_input
 from tapegrad.functions.arithmetic import (
     _binary,
@@ -23,8 +25,6 @@ from tapegrad.functions.arithmetic import (
 )
 from tapegrad.ops import elementwise as e
 from tapegrad.ops.shape import clone
-from tapegrad.record import run
-from tapegrad.specimen import Specimen
 from tapegrad.tensor import Tensor
 
 ceil = _unary(

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.dispatch.dispatch import run
 from tapegrad.functions.arguments import as_input, one_dim, ordered
 from tapegrad.functions.arithmetic import logical_xor, sub
 from tapegrad.functions.joining import cat
@@ -14,7 +15,6 @@ from tapegrad.functions.shapes import clone
 from tapegrad.ops import order, scan
 from tapegrad.ops.index import at, gather
 from tapegrad.ops.shape import getitem, to
-from tapegrad.record import run
 from tapegrad.tensor import Tensor, wrap
 
 

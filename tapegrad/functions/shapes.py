@@ -7,11 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.along import along
-from tapegrad.devices import check_device
-from tapegrad.devices import device as Device
-from tapegrad.dtypes import dtype as DType
-from tapegrad.dtypes import to_numpy
+from tapegrad.base.abstract_array import everything
+from tapegrad.base.devices import check_device
+from tapegrad.base.devices import device as Device
+from tapegrad.base.dtypes import dtype as DType
+from tapegrad.base.dtypes import to_numpy
+from tapegrad.dispatch.axis_plans import along
+from tapegrad.dispatch.dispatch import run
+from tapegrad.dispatch.index_plans import moved, run_moved
+from tapegrad.dispatch.views import Sight, view_of
 from tapegrad.functions.arguments import (
     as_input,
     dims_of,
@@ -20,13 +24,9 @@ from tapegrad.functions.arguments import (
     whole_number,
     whole_shape,
 )
-from tapegrad.moves import moved, run_moved
 from tapegrad.ops import shape as s
 from tapegrad.ops.core import Op
-from tapegrad.record import run
-from tapegrad.specimen import everything
 from tapegrad.tensor import Tensor
-from tapegrad.views import Sight, view_of
 
 
 @view_of

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tapegrad.autograd.hooks import Handle, Hook
-from tapegrad.devices import device as Device
-from tapegrad.dtypes import dtype as DType
+from tapegrad.base.devices import device as Device
+from tapegrad.base.dtypes import dtype as DType
 from tapegrad.functions.compositions import Storage
 from tapegrad.functions.matrices import SignLog
 from tapegrad.functions.random import Generator

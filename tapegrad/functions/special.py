@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.fast import unary
+from tapegrad.dispatch.dispatch import run
+from tapegrad.dispatch.fast_path import unary
 from tapegrad.functions.arguments import as_input
 from tapegrad.functions.arithmetic import Unary, _binary, _unary, clamp
 from tapegrad.ops import elementwise as e
 from tapegrad.ops import special as s
 from tapegrad.ops.core import Op
-from tapegrad.record import run
 from tapegrad.tensor import Tensor
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tapegrad.dtypes import get_default_dtype
+from tapegrad.base.dtypes import get_default_dtype
 from tapegrad.functions import arithmetic as a
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import as_input

@@ -1,7 +1,7 @@
 """The short road of one small system of equations, and of one determinant, in float64.
 
-`solve` and `slogdet` compute what the general road of `tapegrad.record` would, and write the same
-records, which the compiled walk understands.
+`solve` and `slogdet` compute what `dispatch.run` would, and write the same records,
+which the compiled walk understands.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.dispatch.dispatch import resolve
+from tapegrad.dispatch.record_layout import place_of
 from tapegrad.kernels.layout import SYSTEM
-from tapegrad.layouts import place_of
 from tapegrad.ops import determinant
 from tapegrad.ops import solve as ops
 from tapegrad.ops.decompose import part
 from tapegrad.ops.quiet import quietly
 from tapegrad.ops.shape import squeeze, unsqueeze
-from tapegrad.record import resolve
 from tapegrad.shapes import LARGE
 from tapegrad.tape import DTYPE_BITS, MODE_FAST, SAVES, Tape, current
 from tapegrad.tensor import F8, Tensor, placed, wrap

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.dispatch.dispatch import run
 from tapegrad.functions.arguments import as_input, dims_of, index_array, one_dim
 from tapegrad.functions.joining import cat
 from tapegrad.functions.scans import cumprod
@@ -14,7 +15,6 @@ from tapegrad.functions.shapes import expand, flip, reshape, transpose
 from tapegrad.ops import shape as s
 from tapegrad.ops import tiling as t
 from tapegrad.ops.index import select_rows
-from tapegrad.record import run
 from tapegrad.tensor import Tensor, wrap
 
 

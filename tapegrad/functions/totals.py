@@ -1,8 +1,7 @@
 """The short road of sums and means.
 
-`total` computes what the general road of `tapegrad.record` would, and writes the same record.  What
-follows from a shape and the dimensions is worked out once.  The lines that append a record are
-those of `Tape.append`.
+`total` computes what `dispatch.run` would, and writes the same record. What follows from a shape
+and the dimensions is worked out once. The lines that append a record are those of `Tape.append`.
 """
 
 from __future__ import annotations
@@ -12,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import along
-from tapegrad.fast import owe
+from tapegrad.dispatch import axis_plans
+from tapegrad.dispatch.dispatch import resolve
+from tapegrad.dispatch.fast_path import owe
+from tapegrad.dispatch.record_layout import classes
 from tapegrad.functions.arguments import all_dims
-from tapegrad.layouts import classes
 from tapegrad.ops.core import Op
 from tapegrad.ops.reduce import mean, remaining
-from tapegrad.record import resolve
 from tapegrad.shapes import shapes
 from tapegrad.tape import DTYPE_BITS, GENERAL, MODE_FAST, NARROW, STRIDE, current, pack_into
 from tapegrad.tensor import F4, F8, SHORT, Tensor
@@ -58,7 +57,7 @@ def total(op: Op, x: Tensor, dim: Any, keepdim: bool) -> Tensor | None:
     if tape.mode != MODE_FAST and (p or tape.inference):
         return None
     if large and kind is F8:
-        made = along.again(x, (op, a.shape, dim, keepdim, None))
+        made = axis_plans.again(x, (op, a.shape, dim, keepdim, None))
         if made is not None:
             return made
     key = op, s, dim, keepdim, kind is F8
@@ -69,7 +68,7 @@ def total(op: Op, x: Tensor, dim: Any, keepdim: bool) -> Tensor | None:
         t._a = r = np.asarray(op.forward(a, **entry[2][0]))
         if r.size >= SHORT:
             t._s = -1
-        along.remember(op, x, t, entry[2][0], key)
+        axis_plans.remember(op, x, t, entry[2][0], key)
     elif axes is None:
         found = _add(a, None)
         t._a = _array(found / n if n else found)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from tapegrad.dispatch.inplace_views import turn
 from tapegrad.functions import shapes, windows
 from tapegrad.functions.arguments import as_input
 from tapegrad.tensor import Tensor
-from tapegrad.turning import turn
 
 
 def t_(self: Tensor) -> Tensor:

@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.base.abstract_array import lying
+from tapegrad.dispatch.dispatch import run
+from tapegrad.dispatch.layout_history import shown_of
+from tapegrad.dispatch.views import Sight, view_of
 from tapegrad.functions.arguments import as_input, one_dim
 from tapegrad.functions.shapes import shaped
 from tapegrad.ops.shape import as_strided as op
 from tapegrad.ops.shape import strided_map
 from tapegrad.ops.shape import unfold as windows
-from tapegrad.record import run
-from tapegrad.specimen import lying
 from tapegrad.storage import root
 from tapegrad.tensor import Tensor, View
-from tapegrad.turned import shown_of
-from tapegrad.views import Sight, view_of
 
 
 def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:

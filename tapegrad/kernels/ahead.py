@@ -20,8 +20,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tapegrad.base.locks import lock
 from tapegrad.kernels import cache
-from tapegrad.locks import lock
 
 Request = tuple[str, str, int]  # the arguments of `build.load`
 _lock = lock()

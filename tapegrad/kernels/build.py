@@ -21,9 +21,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tapegrad.base.locks import lock
 from tapegrad.kernels import ahead, lookup
 from tapegrad.kernels import cache as disk
-from tapegrad.locks import lock
 
 _lock = lock()
 _kept: list[Any] = []  # engines own their code: they live as long as the process

@@ -13,6 +13,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from tapegrad.base.abstract_array import Specimen, filler
+from tapegrad.dispatch.dispatch import called as go
+from tapegrad.dispatch.dispatch import run
 from tapegrad.functions.random import draw_plain, drawing_lifted
 from tapegrad.lift import rules
 from tapegrad.lift.core import (
@@ -29,9 +32,6 @@ from tapegrad.lift.core import (
 )
 from tapegrad.ops.core import ELEMENTWISE, Op
 from tapegrad.ops.shape import clone, expand, getitem, permute, stack
-from tapegrad.record import called as go
-from tapegrad.record import run
-from tapegrad.specimen import Specimen, filler
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor, View, place, wrap
 

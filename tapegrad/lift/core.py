@@ -16,22 +16,23 @@ from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 
-from tapegrad import storage, turning
+from tapegrad import storage
 from tapegrad.autograd.engine import gradients
 from tapegrad.autograd.function import seeing_lifted
-from tapegrad.call_site import raise_cause
-from tapegrad.inplace import barred, changing_lifted, check_element, run_inplace
+from tapegrad.base.abstract_array import Specimen
+from tapegrad.base.call_site import raise_cause
+from tapegrad.dispatch import inplace_views
+from tapegrad.dispatch.dispatch import run, running_lifted
+from tapegrad.dispatch.inplace import barred, changing_lifted, check_element, run_inplace
+from tapegrad.dispatch.inplace_views import stepped, turning_lifted
+from tapegrad.dispatch.layout_history import chain_to, note_turned
+from tapegrad.dispatch.views import separate
 from tapegrad.nodes import GradFn
 from tapegrad.ops.core import Op
 from tapegrad.ops.index import assign
 from tapegrad.ops.shape import alias, clone
-from tapegrad.record import run, running_lifted
-from tapegrad.specimen import Specimen
 from tapegrad.tape import Tape, current
 from tapegrad.tensor import NOWHERE, Tensor, View, place, wrap
-from tapegrad.turned import chain_to, note_turned
-from tapegrad.turning import stepped, turning_lifted
-from tapegrad.views import separate
 
 _numbers = itertools.count(1)
 _new, _new_view = Tensor.__new__, View.__new__
@@ -478,7 +479,7 @@ def check_turn(t: Tensor, name: str) -> None:
     if isinstance(t, Lifted):
         t.check_turn(name)
     else:
-        turning.check_turn(t, name)
+        inplace_views.check_turn(t, name)
 
 
 def _innermost(t: Tensor) -> list[Tensor]:

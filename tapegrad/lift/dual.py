@@ -17,7 +17,10 @@ from tapegrad import storage
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.autograd.motion import pushed
 from tapegrad.autograd.pullback import Given, chain, fit
-from tapegrad.fast import constant
+from tapegrad.dispatch.dispatch import called as go
+from tapegrad.dispatch.dispatch import run
+from tapegrad.dispatch.fast_path import constant
+from tapegrad.dispatch.views import see
 from tapegrad.lift.core import (
     Level,
     Lifted,
@@ -35,11 +38,8 @@ from tapegrad.lift.variable import forget, variable
 from tapegrad.ops import elementwise as e
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op, Spec
 from tapegrad.ops.shape import as_strided, clone, expand, to
-from tapegrad.record import called as go
-from tapegrad.record import run
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor, View, number, place, wrap_as
-from tapegrad.views import see
 
 
 class Parts:

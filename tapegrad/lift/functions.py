@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 from tapegrad import storage
 from tapegrad.autograd.function import Context, Function, applying_lifted
 from tapegrad.autograd.grad_mode import no_grad
+from tapegrad.dispatch.dispatch import run
 from tapegrad.lift.batch import Batched, all_of, batched
 from tapegrad.lift.core import Level, Lifted, below, highest, level, overwrite, zeros_like
 from tapegrad.lift.dual import dual, split
 from tapegrad.ops.reduce import sum as total
 from tapegrad.ops.shape import permute
-from tapegrad.record import run
 from tapegrad.tensor import Tensor
 
 

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.base.abstract_array import everything
+from tapegrad.dispatch.dispatch import run
 from tapegrad.ops import elementwise as e
 from tapegrad.ops.index import HOLE
 from tapegrad.ops.shape import reshape
-from tapegrad.record import run
 from tapegrad.shapes import Shape
-from tapegrad.specimen import everything
 from tapegrad.tensor import Tensor, wrap
 
 Plan = tuple[Any, ...]

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.dtypes import result_type
+from tapegrad.base.dtypes import result_type
+from tapegrad.dispatch.dispatch import run
 from tapegrad.lift.places import in_order, places, rank
 from tapegrad.ops import index as ix
 from tapegrad.ops import logic
@@ -24,7 +25,6 @@ from tapegrad.ops.elementwise import squared_difference, where
 from tapegrad.ops.reduce import mean
 from tapegrad.ops.reduce import sum as total
 from tapegrad.ops.shape import expand, permute, reshape, squeeze, sum_to, to, unsqueeze
-from tapegrad.record import run
 from tapegrad.tensor import Tensor, wrap
 
 Rule = Callable[[Op, list[Any], list[bool], dict[str, Any], int], Any]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
+from tapegrad.dispatch.dispatch import run
 from tapegrad.lift.batch import batched
 from tapegrad.lift.core import Level, Lifted
 from tapegrad.ops.shape import alias, expand
-from tapegrad.record import run
 from tapegrad.tape import Tape, current, leaf_keys
 from tapegrad.tensor import Tensor, noted, wrap
 

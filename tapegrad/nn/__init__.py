@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tapegrad.absent import missing
+from tapegrad.base.missing_names import missing
 from tapegrad.nn import functional
 
 __all__ = ["functional"]

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tapegrad.absent import missing
-from tapegrad.dtypes import int64
-from tapegrad.fast import binary
+from tapegrad.base.abstract_array import everything
+from tapegrad.base.dtypes import int64
+from tapegrad.base.missing_names import missing
+from tapegrad.dispatch.dispatch import run
+from tapegrad.dispatch.fast_path import binary
 from tapegrad.functions.arguments import ordered, same_and_large
 from tapegrad.functions.arithmetic import relu as _relu
 from tapegrad.functions.arithmetic import sigmoid, softplus, square, sub
@@ -24,8 +26,6 @@ from tapegrad.functions.reductions import log_softmax, mean, softmax, sum
 from tapegrad.functions.tiling import pad
 from tapegrad.ops import elementwise as e
 from tapegrad.ops import reduce as r
-from tapegrad.record import run
-from tapegrad.specimen import everything
 from tapegrad.tensor import Tensor
 
 __all__ = [

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.arrays import refuse_operand
+from tapegrad.base.native_arrays import refuse_operand
 from tapegrad.numpy_face.common import CALLS, HANDLERS, PAIRS, SHORT
 from tapegrad.numpy_face.methods import METHODS
 from tapegrad.tensor import F8, Tensor, wrap_operand

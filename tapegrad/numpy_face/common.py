@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.dtypes import dtype as DType
-from tapegrad.dtypes import get_default_dtype
+from tapegrad.base.dtypes import dtype as DType
+from tapegrad.base.dtypes import get_default_dtype
+from tapegrad.dispatch.dispatch import run
 from tapegrad.functions.arguments import all_dims
 from tapegrad.functions.arithmetic import clamp, remainder
 from tapegrad.functions.shapes import reshape
 from tapegrad.numpy_face.nearest import nearest
 from tapegrad.ops.shape import to
-from tapegrad.record import run
 from tapegrad.tensor import Tensor, tensor_of
 
 # From a ufunc to our function, from a NumPy function to how it is called; filled when first asked.

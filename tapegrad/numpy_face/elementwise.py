@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.base.abstract_array import everything
+from tapegrad.dispatch.dispatch import run
 from tapegrad.functions import arithmetic as ew
 from tapegrad.functions.arguments import index_array
 from tapegrad.functions.creation import zeros_like
@@ -26,8 +28,6 @@ from tapegrad.numpy_face.common import (
 )
 from tapegrad.numpy_face.dispatch import handles
 from tapegrad.ops import logic
-from tapegrad.record import run
-from tapegrad.specimen import everything
 from tapegrad.tensor import Tensor
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.base.abstract_array import Specimen
 from tapegrad.functions import arithmetic as ew
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import alike, one_dim
@@ -19,7 +20,6 @@ from tapegrad.functions.scans import argsort
 from tapegrad.functions.shapes import reshape, unsqueeze
 from tapegrad.numpy_face.common import line, plain, tensor
 from tapegrad.numpy_face.order import searchsorted_
-from tapegrad.specimen import Specimen
 from tapegrad.tensor import Tensor, wrap
 
 

@@ -12,13 +12,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tapegrad import absent
+from tapegrad.base import missing_names
+from tapegrad.dispatch.numpy_semantics import numpys
 from tapegrad.functions import indexing, parts, products, rounding, scans, shapes, tiling
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import numpy_names
 from tapegrad.functions.inplace import copy_, fill_
 from tapegrad.numpy_face.nearest import lost
-from tapegrad.numpy_mode import numpys
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor
 
@@ -47,7 +47,7 @@ def missing(self: Tensor, name: str) -> NoReturn:
         raise AttributeError(f"a Tensor has no `{name}`, which arrays have: use {INSTEAD[name]}")
     if name.startswith("_"):  # slots that are empty, among others: many ask
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-    raise absent.missing(f"{type(self).__name__!r} object", name, obj=self)
+    raise missing_names.missing(f"{type(self).__name__!r} object", name, obj=self)
 
 
 def _np(function: Any, *args: Any) -> Tensor:

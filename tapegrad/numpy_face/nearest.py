@@ -6,7 +6,7 @@ import sys
 from types import FrameType
 from typing import Any
 
-from tapegrad.call_site import explain
+from tapegrad.base.call_site import explain
 
 _FOURIER = (
     "the matrix of the transform, which is constant: `F = np.fft.fft(np.eye(n))`, then "

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.dispatch.dispatch import run
 from tapegrad.functions import arithmetic as ew
 from tapegrad.functions import reductions as r
 from tapegrad.functions import scans
@@ -14,7 +15,6 @@ from tapegrad.functions.shapes import reshape, to
 from tapegrad.numpy_face.common import bad_option, line, nothing, operand, plain, tensor
 from tapegrad.numpy_face.dispatch import handles
 from tapegrad.ops import order
-from tapegrad.record import run
 from tapegrad.tensor import Tensor
 
 

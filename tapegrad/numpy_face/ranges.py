@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.dtypes import to_numpy
+from tapegrad.base.abstract_array import everything
+from tapegrad.base.dtypes import to_numpy
 from tapegrad.functions import arithmetic as ew
 from tapegrad.functions.joining import cat, stack
 from tapegrad.functions.shapes import broadcast_to, clone, movedim, narrow, reshape, to, unsqueeze
 from tapegrad.numpy_face.common import floating, tensor
 from tapegrad.numpy_face.dispatch import handles
-from tapegrad.specimen import everything
 from tapegrad.tensor import Tensor, wrap
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.dtypes import to_numpy
+from tapegrad.base.dtypes import to_numpy
 from tapegrad.functions import arithmetic as ew
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import all_dims

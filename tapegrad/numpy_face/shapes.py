@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.base.abstract_array import everything
 from tapegrad.functions import indexing, joining, windows
 from tapegrad.functions import shapes as s
 from tapegrad.functions.arguments import alike, one_dim
 from tapegrad.numpy_face.common import brought_in, named, plain, tensor
 from tapegrad.numpy_face.dispatch import handles
 from tapegrad.numpy_face.reductions import sum_
-from tapegrad.specimen import everything
 from tapegrad.tensor import Tensor, wrap
 
 

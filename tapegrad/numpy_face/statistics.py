@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.base.abstract_array import everything
 from tapegrad.functions import arithmetic as ew
 from tapegrad.functions import quantiles as qs
 from tapegrad.functions import reductions as r
@@ -30,7 +31,6 @@ from tapegrad.numpy_face.reductions import (
     sum_,
 )
 from tapegrad.ops.reduce import remaining
-from tapegrad.specimen import everything
 from tapegrad.tensor import Tensor, tensor_of
 
 

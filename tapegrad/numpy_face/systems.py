@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.base.abstract_array import Specimen
 from tapegrad.functions import arithmetic as ew
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import alike
@@ -22,7 +23,6 @@ from tapegrad.functions.products import matmul
 from tapegrad.functions.shapes import matrix_transpose, movedim, narrow, reshape, squeeze
 from tapegrad.numpy_face.common import floating, tensor
 from tapegrad.numpy_face.dispatch import handles
-from tapegrad.specimen import Specimen
 from tapegrad.tensor import Tensor, wrap
 
 

@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.arrays import refuse_operand
-from tapegrad.fast import unary
+from tapegrad.base.abstract_array import Specimen
+from tapegrad.base.native_arrays import refuse_operand
+from tapegrad.dispatch.dispatch import run
+from tapegrad.dispatch.fast_path import unary
 from tapegrad.functions import arithmetic as a
 from tapegrad.functions import products, shapes
 from tapegrad.functions.arguments import alike
@@ -29,8 +31,6 @@ from tapegrad.numpy_face.common import (
 from tapegrad.numpy_face.products import check_lengths, vecdot_
 from tapegrad.ops import elementwise as e
 from tapegrad.ops import logic
-from tapegrad.record import run
-from tapegrad.specimen import Specimen
 from tapegrad.tensor import Tensor, wrap
 
 KNOWN = (Tensor, np.ndarray, np.generic, bool, int, float, complex, list, tuple)

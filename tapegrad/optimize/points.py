@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.arrays import in_native_form
+from tapegrad.base.native_arrays import in_native_form
 from tapegrad.lift.core import Lifted, on_tape
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor, wrap

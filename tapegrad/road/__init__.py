@@ -1,8 +1,8 @@
 """The compiled road: operators, methods and functions that CPython calls as machine code.
 
-`open_road` puts `kernels.road` in the place of the functions in Python that `tapegrad.fast` makes:
-behind `Op.short`, and as methods of the Tensor.  For each way to call an operation there are a few
-instructions that name it and go on to the one function behind all.
+`open_road` puts `kernels.road` in the place of the functions in Python that `dispatch.fast_path`
+makes: behind `Op.short`, and as methods of the Tensor.  For each way to call an operation there are
+a few instructions that name it and go on to the one function behind all.
 
 The code is compiled once per machine.  Where that was done the road is open from the first
 compiled sweep on, or once a tape was full; where it was not, another process does it when some ten
@@ -19,10 +19,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tapegrad import along, fast, inplace, moves, views
-from tapegrad.cpython import Method, c_text, new_function, new_method
+from tapegrad.base.cpython import Method, c_text, new_function, new_method
+from tapegrad.base.locks import lock
+from tapegrad.dispatch import axis_plans, fast_path, index_plans, inplace, views
 from tapegrad.kernels import build, layout
-from tapegrad.locks import lock
 from tapegrad.road.table import SERIOUS, Frame, as_expected, travelling
 from tapegrad.road.ways import WAYS, text
 from tapegrad.tape import Tape
@@ -69,9 +69,9 @@ class Road:
 
         Not methods of two operands with names: these are called with keywords, too.
         """
-        if not isinstance(function, _FUNCTION) or function not in fast.public:
+        if not isinstance(function, _FUNCTION) or function not in fast_path.public:
             return False
-        op = fast.public[function][0]
+        op = fast_path.public[function][0]
         return op in self.short and (name.startswith("__") or len(op.inputs) == 1)
 
     def _called(self, name: str) -> Callable[..., Any]:
@@ -92,7 +92,7 @@ class Road:
         return new_function()(self._definition(way, suffix, name), None, None)
 
     def _method(self, name: str, function: Any) -> Any:
-        op, exchanged = fast.public[function]
+        op, exchanged = fast_path.public[function]
         count = len(op.inputs)
         way = f"{'flipped' if exchanged else 'method'}{count}"
         signature = "($self, /)" if count == 1 else "($self, other, /)"
@@ -104,10 +104,14 @@ class Road:
         for op in self.ops:
             op.short = self.short[op]
         views.take = self.view
-        along.compiled = self.along
+        axis_plans.compiled = self.along
         inplace.compiled = self.changing
-        moves.compiled = self.moving
-        fast.deliver, fast.resume, fast.record_call = self.deliver, self.resume, self.custom
+        index_plans.compiled = self.moving
+        fast_path.deliver, fast_path.resume, fast_path.record_call = (
+            self.deliver,
+            self.resume,
+            self.custom,
+        )
         for name, (_, method) in self.methods.items():
             setattr(Tensor, name, method)
 
@@ -116,10 +120,10 @@ class Road:
         for op in self.ops:
             op.short = self.python[op]
         views.take = views.asked
-        along.compiled = None
+        axis_plans.compiled = None
         inplace.compiled = None
-        moves.compiled = None
-        fast.deliver = fast.resume = fast.record_call = None
+        index_plans.compiled = None
+        fast_path.deliver = fast_path.resume = fast_path.record_call = None
         for name, (function, _) in self.methods.items():
             setattr(Tensor, name, function)
 

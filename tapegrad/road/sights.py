@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.dispatch.record_layout import address
+from tapegrad.dispatch.views import Maker, Sight, Sights, Way, cut_of, shown, way_of
 from tapegrad.kernels.road.frame import NUMBER, SIGHT, SIGHT_LINES
-from tapegrad.layouts import address
 from tapegrad.storage import root
-from tapegrad.views import Maker, Sight, Sights, Way, cut_of, shown, way_of
 
 MANY = SIGHT_LINES  # things that may be held for all calls
 

@@ -10,15 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import along, fast, parallel, storage, views
-from tapegrad.cpython import address_of, numpy_function
+from tapegrad import storage
+from tapegrad.base.cpython import address_of, numpy_function
+from tapegrad.base.size import Size
+from tapegrad.dispatch import axis_plans, fast_path, views
 from tapegrad.kernels import table as kernels
 from tapegrad.kernels.road import frame as at
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op, by_code
 from tapegrad.ops.elementwise import Composed, Lazy
+from tapegrad.parallel import large_elementwise
 from tapegrad.road.sights import Known
 from tapegrad.shapes import shapes
-from tapegrad.size import Size
 from tapegrad.tape import DTYPE_BITS, NARROW, SAVES, Tape, current
 from tapegrad.tensor import F4, F8, NO_GRAD, SHORT, Tensor, View, wrap
 
@@ -145,7 +147,7 @@ def as_expected(frame: np.ndarray) -> bool:
 
 def kind_of(op: Op) -> int:
     """What a call of an operation is."""
-    if op in fast.wholes:
+    if op in fast_path.wholes:
         return at.TOTAL
     return (at.ONE, at.TWO, at.THREE)[len(op.inputs) - 1] if op.kind is ELEMENTWISE else at.MATMUL
 
@@ -169,12 +171,12 @@ def by_what(op: Op, scalars: int) -> int:
     """What `parallel` has one thread do with large arrays; see `LARGE`."""
     if scalars & at.IN_PLACE:
         return by_what_in_place(op, scalars & ~at.IN_PLACE)
-    spread = scalars & 1 and len(op.inputs) > 1 and op.name in parallel.FASTER_BROADCAST
-    if op.kind is ELEMENTWISE and (spread or op.name in parallel.FASTER):
+    spread = scalars & 1 and len(op.inputs) > 1 and op.name in large_elementwise.FASTER_BROADCAST
+    if op.kind is ELEMENTWISE and (spread or op.name in large_elementwise.FASTER):
         kernel = kernels.forward(op, "f8", scalars)
         if kernel is not None:
             return kernel.address
-    if op in fast.wholes:
+    if op in fast_path.wholes:
         return kernels.loop("add_up").address
     by_steps = kind_of(op) in (at.ONE, at.TWO) and not isinstance(op.forward, Lazy)
     return at.BY_STEPS if by_steps and steps_of(op) else at.BY_PYTHON
@@ -184,8 +186,8 @@ def by_what_in_place(op: Op, scalars: int) -> int:
     """The same of `parallel.forward_into`."""
     if not all(isinstance(formula, Formula) for formula in op.formulas):
         return at.BY_PYTHON
-    if op.name in parallel.FASTER:
-        kernel = kernels.forward(op, "f8", scalars | parallel.INTO_FIRST)
+    if op.name in large_elementwise.FASTER:
+        kernel = kernels.forward(op, "f8", scalars | large_elementwise.INTO_FIRST)
         return at.BY_PYTHON if kernel is None else kernel.address
     known = isinstance(op.forward, np.ufunc) and steps_of(op) and not _compares(op)
     return at.BY_STEPS if known and op.forward in _EXCEPTIONAL else at.BY_PYTHON
@@ -271,7 +273,7 @@ class Frame:
             "LIST": list, "SLICE": slice, "DOTS": ..., "SHOWN": views.shown,
             "WIDE_INT": np.int64,
             "LEARN_VIEW": self.sights.learn, "I8": np.dtype(np.int64),
-            "CONSTANTS": fast.constants, "NARROW_CONSTANTS": fast.narrow_constants,
+            "CONSTANTS": fast_path.constants, "NARROW_CONSTANTS": fast_path.narrow_constants,
             "F8": F8, "F4": F4,
             "BOOL": np.dtype(bool), "ARRAY": np.ndarray,
             "NO_NUMBER": -1, "CHANGED": storage.bump,
@@ -295,7 +297,8 @@ class Frame:
             ROWS=self.rows.ctypes.data, PAIRS=self.pairs.ctypes.data,
             PRODUCTS=self.products.ctypes.data, TOTALS=self.totals.ctypes.data,
             SIGHTS=self.sights.lines.ctypes.data, LARGE=self.large.ctypes.data,
-            THREADS=ctypes.addressof(parallel.in_memory), SIZES_AT=shapes.in_memory.ctypes.data,
+            THREADS=ctypes.addressof(large_elementwise.in_memory),
+            SIZES_AT=shapes.in_memory.ctypes.data,
         )  # fmt: skip
         self.forget_tape()
 
@@ -349,8 +352,10 @@ class Frame:
             if type(found) is Tensor and found._s != -1:
                 scalars, dtype = _numbers(args, found._a), "f8" if found._s >= 0 else "f4"
                 times = met[scalars, dtype] = met.get((scalars, dtype), 0) + 1
-                looking = times == along.TIMES or times % along.MANY == 0
-                if looking and kernels.is_compiled(op, dtype, scalars, asking=times >= along.MANY):
+                looking = times == axis_plans.TIMES or times % axis_plans.MANY == 0
+                if looking and kernels.is_compiled(
+                    op, dtype, scalars, asking=times >= axis_plans.MANY
+                ):
                     loop = kernels.forward(op, dtype, scalars)
                     if loop is not None:
                         first = at.STEPS if dtype == "f8" else at.NARROW_STEPS
@@ -364,7 +369,7 @@ class Frame:
     def learn_pair(self, s: int, sb: int) -> None:
         """Fill in the line of a pair of shapes that are broadcast together."""
         one, two = shape_number(s), shape_number(sb)
-        found, bits, aux = fast.pairs.get((one, two)) or fast.pair(one, two)
+        found, bits, aux = fast_path.pairs.get((one, two)) or fast_path.pair(one, two)
         if found not in (one, two):  # neither operand has the result's shape
             found = -1
         self._line(self.pairs, one, two, s < 0, found, bits, aux, found == two)
@@ -373,9 +378,9 @@ class Frame:
         """Fill in the line of the shapes of two matrices or vectors that are multiplied."""
         one, two = shape_number(s), shape_number(sb)
         found, bits, aux, extra = (
-            fast.product(one, two, F4)
+            fast_path.product(one, two, F4)
             if s < 0
-            else fast.products.get((one, two)) or fast.product(one, two)
+            else fast_path.products.get((one, two)) or fast_path.product(one, two)
         )
         if found >= 0 and shapes.counts[found] >= SHORT:
             found = -1  # which takes its time, and other threads need not wait for it
@@ -386,7 +391,7 @@ class Frame:
     def learn_total(self, code: int, s: int) -> None:
         """Fill in the line of the sum or the mean of everything of a shape."""
         one = shape_number(s)
-        word, aux, extra = fast.wholes[by_code[code]](one, s >= 0)
+        word, aux, extra = fast_path.wholes[by_code[code]](one, s >= 0)
         self.kept[code, s] = extra
         self._line(self.totals, code, one, s < 0, 0, word, aux, id(extra))
 

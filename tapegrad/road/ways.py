@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tapegrad.cpython import FASTCALL, NOARGS, ONE_ARGUMENT
+from tapegrad.base.cpython import FASTCALL, NOARGS, ONE_ARGUMENT
 from tapegrad.kernels.road import frame as at
 from tapegrad.ops.core import Op
 from tapegrad.road.table import kind_of

@@ -12,11 +12,11 @@ import numpy as np
 
 from tapegrad.autograd.grad_mode import enable_grad
 from tapegrad.autograd.graph import saved_tensors_hooks
+from tapegrad.dispatch.dispatch import pack
+from tapegrad.dispatch.truncate import take_back
 from tapegrad.functions.random import default_generator
 from tapegrad.lift.core import Lifted
 from tapegrad.ops.core import Spec
-from tapegrad.record import pack
-from tapegrad.rewind import take_back
 from tapegrad.tape import Ended, current, leaf_keys
 from tapegrad.tensor import Tensor, noted, placed
 from tapegrad.transforms.arguments import require_function, restoring

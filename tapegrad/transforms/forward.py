@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.arrays import native_array
 from tapegrad.autograd.grad_mode import recording
+from tapegrad.base.native_arrays import native_array
 from tapegrad.lift.core import constant, level, on_tape, pull, zeros_like
 from tapegrad.lift.dual import dual, split
 from tapegrad.lift.variable import forget, variable

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from tapegrad.autograd.grad_mode import recording
+from tapegrad.dispatch.dispatch import run
 from tapegrad.functions.joining import cat, stack
 from tapegrad.lift.batch import all_of, batched
 from tapegrad.lift.core import constant, level, pull, zeros_like
 from tapegrad.lift.dual import dual, split
 from tapegrad.lift.variable import plain
 from tapegrad.ops.shape import permute, reshape
-from tapegrad.record import run
 from tapegrad.tape import GENERAL, WORD, current
 from tapegrad.tensor import Tensor
 from tapegrad.transforms.arguments import (

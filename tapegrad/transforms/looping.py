@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad.arrays import in_native_form
+from tapegrad.base.native_arrays import in_native_form
+from tapegrad.dispatch.dispatch import run
 from tapegrad.functions.arithmetic import where
 from tapegrad.functions.joining import stack
 from tapegrad.lift.batch import Batched
@@ -15,7 +16,6 @@ from tapegrad.lift.core import Level, Lifted
 from tapegrad.lift.variable import plain
 from tapegrad.ops.core import Spec
 from tapegrad.ops.shape import clone
-from tapegrad.record import run
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor, tensor_of
 from tapegrad.transforms.arguments import name_of

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.dispatch.dispatch import run
 from tapegrad.lift.batch import Batched, all_of, batched
 from tapegrad.lift.core import level
 from tapegrad.ops.shape import permute
-from tapegrad.record import run
 from tapegrad.tensor import Tensor, tensor_of
 from tapegrad.transforms.arguments import (
     any_tensor,

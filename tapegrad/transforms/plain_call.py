@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import fast
 from tapegrad.autograd.function import WORD, append
 from tapegrad.autograd.pullback import Wanted, fit, lift, wanted_inputs
+from tapegrad.dispatch import fast_path
+from tapegrad.dispatch.dispatch import resolve
 from tapegrad.lift.core import highest, seen_by
 from tapegrad.lift.variable import followed_leaves
 from tapegrad.ops.core import Spec
-from tapegrad.record import resolve
 from tapegrad.tape import DTYPE_BITS, MODE_FAST, MODE_OFF, SAVES, Tape, current, leaf_keys
 from tapegrad.tensor import Tensor, number, placed, tensor_of, wrap_as
 from tapegrad.transforms.arguments import name_of
@@ -143,8 +143,8 @@ def plain_call(owner: Any, tape: Tape, args: Any, kwargs: dict[str, Any]) -> Any
     if array is None or array.dtype.kind != "f" or array.dtype not in DTYPE_BITS:
         return owner.call(args, kwargs).run((y, state))
     entry = PlainCall(owner, kwargs, values, state)
-    if fast.record_call is not None and tape.mode == MODE_FAST:
-        t = fast.record_call(WORD | SAVES, entry, array, args, places, number(array))
+    if fast_path.record_call is not None and tape.mode == MODE_FAST:
+        t = fast_path.record_call(WORD | SAVES, entry, array, args, places, number(array))
         if t is not None:
             return t
     token = append(tape, entry, args, places, (array.shape, array.dtype), True)

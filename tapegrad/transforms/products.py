@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.arrays import native_array
 from tapegrad.autograd.curvature import leaf_products
 from tapegrad.autograd.grad_mode import recording
+from tapegrad.base.native_arrays import native_array
 from tapegrad.lift.core import pull
 from tapegrad.shapes import Shape
 from tapegrad.tape import current

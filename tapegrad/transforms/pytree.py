@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad.arrays import in_native_form
-from tapegrad.dtypes import of_numpy
+from tapegrad.base.dtypes import of_numpy
+from tapegrad.base.native_arrays import in_native_form
 from tapegrad.functions.joining import cat
 from tapegrad.functions.shapes import reshape
 from tapegrad.tensor import Tensor

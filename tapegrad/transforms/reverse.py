@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.arrays import native_array
 from tapegrad.autograd.engine import leaf_gradient
 from tapegrad.autograd.grad_mode import recording
-from tapegrad.call_site import raise_cause
+from tapegrad.base.call_site import raise_cause
+from tapegrad.base.native_arrays import native_array
+from tapegrad.dispatch.dispatch import resolve
+from tapegrad.dispatch.truncate import lose, rewind
 from tapegrad.lift.core import Lifted, constant, on_tape, pull
 from tapegrad.lift.variable import (
     depends,
@@ -21,8 +23,6 @@ from tapegrad.lift.variable import (
     plain,
     variable,
 )
-from tapegrad.record import resolve
-from tapegrad.rewind import lose, rewind
 from tapegrad.tape import IN0, MODE_FAST, SHAPE, WIDE, WORD, Ended, Tape, current, leaf_keys
 from tapegrad.tensor import F8, Tensor, View, wrap
 from tapegrad.transforms.arguments import (

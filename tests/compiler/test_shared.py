@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad import crew
+from tapegrad.parallel import thread_pool
 
 pytestmark = pytest.mark.tapegrad_only("about compiled programs")
 
@@ -25,13 +25,13 @@ def threads():
 def divided(monkeypatch):
     """How many parts each division had."""
     parts = []
-    call = crew.call
+    call = thread_pool.call
 
     def counted(frames):
         parts.extend([len(frames)] if len(frames) > 1 else [])
         call(frames)
 
-    monkeypatch.setattr(crew, "call", counted)
+    monkeypatch.setattr(thread_pool, "call", counted)
     return parts
 
 
@@ -90,7 +90,7 @@ def test_whoever_gets_no_threads_works_alone(problem, threads, monkeypatch):
     threads(1)
     expected = f(X)  # what is traced uses threads, too
     threads(2)
-    monkeypatch.setattr(crew, "call", refused)
+    monkeypatch.setattr(thread_pool, "call", refused)
     for a, b in zip(f(X), expected, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12)
 
@@ -105,7 +105,7 @@ def test_an_interrupt_is_raised_after_the_work(threads, monkeypatch):
     threads(1)
     f(X)
     threads(2)
-    monkeypatch.setattr(crew, "call", interrupted)
+    monkeypatch.setattr(thread_pool, "call", interrupted)
     with pytest.raises(KeyboardInterrupt):
         f(X)
     signal.signal(signal.SIGINT, before)

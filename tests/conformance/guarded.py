@@ -12,7 +12,7 @@ import mmap
 import numba
 from numba import types
 
-from tapegrad.cpython import numpy_function
+from tapegrad.base.cpython import numpy_function
 
 PAGE = mmap.PAGESIZE
 NONE, BOTH, PRIVATE = 0, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS

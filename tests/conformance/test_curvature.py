@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad.dispatch.dispatch import run
 from tapegrad.ops.core import ELEMENTWISE, Formula, table
-from tapegrad.record import run
 from tapegrad.transforms import products
 from tapegrad.transforms.products import OnTape
 from tests.conformance.checks import F8, Case

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad import record, views
+from tapegrad.dispatch import dispatch, views
+from tapegrad.dispatch.numpy_semantics import numpys
 from tapegrad.functions import joining, reductions
-from tapegrad.numpy_mode import numpys
 from tapegrad.ops.core import by_code
 from tapegrad.ops.shape import getitem
 from tapegrad.storage import root
@@ -61,11 +61,11 @@ def general(monkeypatch):
     """Take the general road everywhere."""
 
     def see(op, x, params, r, key=None, element=False):
-        t = record.run(op, (x,), params)
+        t = dispatch.run(op, (x,), params)
         return views.separate(t, current.tape) if element and numpys() else t
 
     def see_all(x, key, indices, arrays=None):
-        found = tuple(record.run(getitem, (x,), {"index": index}) for index in indices())
+        found = tuple(dispatch.run(getitem, (x,), {"index": index}) for index in indices())
         for part in found:
             if isinstance(part._home, View):
                 part._home.several = True

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad import fast
 from tapegrad import road as roads
 from tapegrad.compat.autograd import defvjp, primitive
+from tapegrad.dispatch import fast_path
 from tapegrad.tape import Tape, current
 
 pytestmark = pytest.mark.tapegrad_only("about two ways to the same results")
@@ -295,9 +295,9 @@ def test_no_references_are_lost_or_leaked(kind, references_kept):
 
 def test_the_compiled_way_is_taken(way, monkeypatch):
     called = []
-    resume = fast.resume
+    resume = fast_path.resume
     if way == "compiled":
-        monkeypatch.setattr(fast, "resume", lambda *args: called.append(args) or resume(*args))
+        monkeypatch.setattr(fast_path, "resume", lambda *args: called.append(args) or resume(*args))
     f = function(threefold, lambda g, x: 3.0 * g)
     t = tg.tensor([1.0, 2.0], requires_grad=True)
     f(f(f(t))).sum().backward()

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad import bulk, parallel
+from tapegrad import bulk
 from tapegrad.autograd import fused, sweep
 from tapegrad.kernels.grid import core, grid
 from tapegrad.ops.core import table
 from tapegrad.ops.index import WRITES
+from tapegrad.parallel import large_elementwise
 
 pytestmark = pytest.mark.tapegrad_only("how tapegrad computes on large arrays")
 
@@ -37,7 +38,7 @@ def rules_alone():
     writes = dict(WRITES)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sweep.large, "step", lambda *_: False)
-        patch.setattr(parallel, "COMPILED", math.inf)
+        patch.setattr(large_elementwise, "COMPILED", math.inf)
         for op, forward in loops.items():
             op.forward = forward.plain
         WRITES.update({k: w.plain for k, w in writes.items() if hasattr(w, "plain")})
@@ -178,7 +179,7 @@ CASES = {
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("name", CASES)
 def test_values_and_gradients_are_those_of_the_rules(name, threads, monkeypatch):
-    monkeypatch.setattr(parallel, "SPLIT", 1 << 13)
+    monkeypatch.setattr(large_elementwise, "SPLIT", 1 << 13)
     before = tg.get_num_threads()
     function, inputs = CASES[name]
     try:
@@ -253,7 +254,7 @@ def test_functions_of_any_argument(name):
     x = spread_out(SPECIAL)
     with np.errstate(invalid="ignore"):
         expected = getattr(np, name)(x)
-    found = parallel.compiled(table[name], [x])
+    found = large_elementwise.compiled(table[name], [x])
     np.testing.assert_allclose(found, expected, rtol=1e-15)
     for other in ("sin", "cos"):  # their derivatives are one another
         leaf = tg.tensor(x, requires_grad=True)
@@ -267,7 +268,7 @@ def test_sinc_of_any_argument():
     x = spread_out(SPECIAL)
     with np.errstate(all="ignore"):
         expected = table["sinc"].forward(x)
-    found = parallel.compiled(table["sinc"], [x])
+    found = large_elementwise.compiled(table["sinc"], [x])
     np.testing.assert_allclose(found, expected, rtol=2e-15, atol=1e-320)
 
 
@@ -280,7 +281,7 @@ def test_divisions_of_any_numbers(name, dtype):
         values = np.concatenate([values, small])
         a, b = [np.tile(v.ravel(), 100) for v in np.meshgrid(values, values)]
         expected = getattr(np, name)(a, b)
-        found = parallel.compiled(table[name], [a, b])
+        found = large_elementwise.compiled(table[name], [a, b])
     np.testing.assert_array_equal(found, expected)
     zero = expected == 0
     np.testing.assert_array_equal(np.signbit(found[zero]), np.signbit(expected[zero]))
@@ -291,7 +292,7 @@ def test_quotients_near_whole_numbers():
     a = b * RNG.integers(-1000, 1000, b.size)
     a = np.where(RNG.random(a.size) < 0.5, np.nextafter(a, math.inf), a)
     for name in ("remainder", "floor_divide", "fmod"):
-        found = parallel.compiled(table[name], [a, b])
+        found = large_elementwise.compiled(table[name], [a, b])
         np.testing.assert_array_equal(found, getattr(np, name)(a, b))
 
 
@@ -299,7 +300,7 @@ def test_quotients_near_whole_numbers():
 def test_nan_wins(name):
     a, b = spread_out([math.nan, 1.0, math.nan]), spread_out([0.0, math.nan, math.nan])
     np.testing.assert_array_equal(
-        parallel.compiled(table[name], [a, b]), table[name].forward(a, b, out=...)
+        large_elementwise.compiled(table[name], [a, b]), table[name].forward(a, b, out=...)
     )
 
 
@@ -401,8 +402,8 @@ def test_overlapping_memory_in_place():
 )
 def test_a_single_place_out_of_range_is_refused(function, place, threads, monkeypatch):
     """And nothing was written."""
-    monkeypatch.setattr(parallel, "_threads", threads)
-    monkeypatch.setattr(parallel, "SPLIT", 1000)
+    monkeypatch.setattr(large_elementwise, "_threads", threads)
+    monkeypatch.setattr(large_elementwise, "SPLIT", 1000)
     far, x = PLACES.copy(), tg.tensor(M.copy())
     far[200, 100] = place
     with pytest.raises((RuntimeError, IndexError), match="index out of range: an index in"):

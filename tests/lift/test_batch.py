@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad.dispatch.dispatch import called
 from tapegrad.ops import logic
 from tapegrad.ops.core import ELEMENTWISE, Formula, table
-from tapegrad.record import called
 
 pytestmark = pytest.mark.tapegrad_only("walks the table of operations")
 

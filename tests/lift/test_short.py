@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad.dispatch.dispatch import called as go
+from tapegrad.dispatch.dispatch import run
 from tapegrad.ops.core import ELEMENTWISE, table
-from tapegrad.record import called as go
-from tapegrad.record import run
 
 pytestmark = pytest.mark.tapegrad_only("about the roads of this library")
 

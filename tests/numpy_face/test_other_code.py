@@ -5,13 +5,14 @@ import pytest
 import scipy.sparse
 
 import tapegrad as tg
+from tapegrad.base.dtypes import NAMES
 
 pytestmark = pytest.mark.tapegrad_only("PyTorch does not answer NumPy's functions")
 
 
-@pytest.mark.parametrize("name", tg.dtypes.NAMES)
+@pytest.mark.parametrize("name", NAMES)
 def test_numpy_takes_our_types(name):
-    kind = tg.dtypes.NAMES[name]
+    kind = NAMES[name]
     numpy = kind.numpy
     assert np.dtype(kind) == np.zeros(2, kind).dtype == np.ones(1).astype(kind).dtype == numpy
     assert (kind.kind, kind.char) == (numpy.kind, numpy.char)

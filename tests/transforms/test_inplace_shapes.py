@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.numpy_mode import torchs_rule
+from tapegrad.dispatch.numpy_semantics import torchs_rule
 from tests.view_programs import program, total
 
 pytestmark = pytest.mark.tapegrad_only("transforms of tapegrad")

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.arrays import native_array
 from tapegrad.autograd.grad_mode import enable_grad
+from tapegrad.base.native_arrays import native_array
 from tapegrad.lift.core import Lifted, levels_of, zeros_like
 from tapegrad.tape import current
 from tapegrad.tensor import Tensor, wrap

@@ -2,9 +2,9 @@
 
 CPython calls `call` for an operator or a method (`tapegrad.road` sees to that), with the
 interpreter's lock held throughout.  It reads Tensors and the tape where CPython keeps their slots,
-computes by the loops of NumPy's ufuncs, and leaves behind what `tapegrad.fast` would.  Whatever is
-out of the ordinary is refused before anything has changed, and goes to the operation's function in
-Python.
+computes by the loops of NumPy's ufuncs, and leaves behind what `dispatch.fast_path` would.
+Whatever is out of the ordinary is refused before anything has changed, and goes to the operation's
+function in Python.
 """
 
 from tapegrad.kernels.flags import typed

@@ -73,7 +73,7 @@ BLOCK_AT, HELD, NUMBER, MET, SIGHT = range(5)
 SIGHT_LINES = 16384
 WORDS = 96  # which a call may have at most
 FIRST_WAY = 2  # among the things that are held
-# Of a `Way`: see `tapegrad.views`.
+# Of a `Way`: see `tapegrad.dispatch.views`.
 WAY_STEP, WAY_SHORT, WAY_ENTRY = 0, 2, 7
 
 # What a call is: elementwise on one operand or two, a matrix product, a sum or mean of everything,
@@ -83,7 +83,7 @@ WAY_STEP, WAY_SHORT, WAY_ENTRY = 0, 2, 7
 # target, an operand or None, and the operation's code; or at chosen places: an array of the Tensor,
 # the `Plan`, what names the places or None, and what is written or None.
 ONE, TWO, MATMUL, TOTAL, VIEWED, ALONG, THREE, CHANGING, MOVING = range(9)
-# Of a `Plan`: see `tapegrad.along`.
+# Of a `Plan`: see `tapegrad.dispatch.axis_plans`.
 PLAN_SHORT, PLAN_EXTRA, PLAN_AT = range(3)
 # Of a pass over a large array (`tapegrad.bulk.passes`): a loop (COPIED: none, it is a copy), how
 # many rows there are, and their length; three arguments, each of them by what it is (an address

@@ -92,7 +92,7 @@ ARRAY_DTYPE = FIELDS["array_dtype"][0] >> 3
 INT_SIZE, INT_DIGIT = FIELDS["int_size"][0] >> 3, FIELDS["int_digit"][0]
 NDIM, FLAGS = FIELDS["array_ndim"][0], FIELDS["array_flags"][0]
 LOW_HALF = 0xFFFFFFFF
-CONSTANTS_KNOWN = 256  # arrays of numbers that are kept, as in `tapegrad.fast`
+CONSTANTS_KNOWN = 256  # arrays of numbers that are kept, as in `tapegrad.dispatch.fast_path`
 
 
 @typed

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapegrad.base.size import only_ints
 from tapegrad.bulk.passes import passes
-from tapegrad.layouts import address, layout_of
+from tapegrad.dispatch.dispatch import run
+from tapegrad.dispatch.record_layout import address, layout_of
 from tapegrad.ops import along as rows
 from tapegrad.ops.core import Op
-from tapegrad.record import run
 from tapegrad.shapes import shapes
-from tapegrad.size import only_ints
 from tapegrad.tape import DTYPE_BITS, GENERAL, SAVES
 from tapegrad.tensor import F8, SHORT, Tensor
 

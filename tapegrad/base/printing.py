@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.dtypes import bool_, get_default_dtype, int64, of_numpy
+from tapegrad.base.dtypes import bool_, get_default_dtype, int64, of_numpy
 
 PRECISION, LINE, THRESHOLD, EDGE = 4, 80, 1000, 3
 PREFIX = "tensor("

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.dtypes import canonical
-from tapegrad.specimen import Specimen
+from tapegrad.base.abstract_array import Specimen
+from tapegrad.base.dtypes import canonical
 
 F8 = np.dtype(np.float64)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tapegrad
-from tapegrad import along
+from tapegrad.dispatch import axis_plans
 from tapegrad.kernels import table
 from tapegrad.tape import Tape, current
 from tests.kernels.test_along import CALLS
@@ -17,11 +17,11 @@ pytestmark = pytest.mark.tapegrad_only("about two ways to the same results")
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
     """Plans are made at the first call, on a tape of the test's own."""
-    if along.compiled is None:
+    if axis_plans.compiled is None:
         pytest.skip("this machine has no compiled road")
-    monkeypatch.setattr(along, "TIMES", 1)
-    monkeypatch.setattr(along, "_plans", {})
-    monkeypatch.setattr(along, "_met", {})
+    monkeypatch.setattr(axis_plans, "TIMES", 1)
+    monkeypatch.setattr(axis_plans, "_plans", {})
+    monkeypatch.setattr(axis_plans, "_met", {})
     monkeypatch.setattr(table, "loop_along", lambda op, asking: table._along(op))
     monkeypatch.setattr(current, "tape", Tape())
 
@@ -37,7 +37,7 @@ def outcome(call, x):
 
 def assert_alike(call, x, planned=True):
     y, record, entry = outcome(call, x)
-    assert bool(along._plans) == planned
+    assert bool(axis_plans._plans) == planned
     y_, record_, entry_ = outcome(call, x)
     np.testing.assert_allclose(y_._a, y._a, rtol=4e-15, atol=1e-300)
     assert type(y_) is type(y)
@@ -65,8 +65,8 @@ LOOPS = CALLS | {"clone": lambda x, d: tapegrad.clone(x)}
 def test_the_same_is_computed_and_recorded(name, shape, how):
     values = np.random.default_rng(0).uniform(0.5, 1.5, shape)
     for d in range(-1, len(shape)):
-        along._plans.clear()
-        along._met.clear()
+        axis_plans._plans.clear()
+        axis_plans._met.clear()
         x = tapegrad.tensor(values, requires_grad=how != "constant")
         if shape[d] > 1 or name not in ("std", "var"):
             assert_alike(lambda x, d=d: LOOPS[name](x, d), x * 1.0 if how == "result" else x)
@@ -92,10 +92,10 @@ def test_no_record_where_none_is_asked_for():
 def test_other_operands_go_the_general_road():
     x = tapegrad.tensor(np.ones((3, 4)), requires_grad=True)
     for operand in (x.t(), x.float(), x[:, ::2], tapegrad.ones(100, 100)):
-        along._plans.clear()
+        axis_plans._plans.clear()
         assert_alike(lambda x: tapegrad.amax(x, 1), operand, planned=False)
     tapegrad.amax(x, 1)
-    assert along._plans
+    assert axis_plans._plans
     view = x.t()[:3].t()[:, :3].t()  # of a shape that is known, in another order
     np.testing.assert_array_equal(tapegrad.amax(view.contiguous().t(), 1)._a, 1.0)
 
@@ -126,21 +126,21 @@ def test_exceptions_of_arithmetic_warn_as_before():
 
 
 def test_a_plan_is_made_when_calls_have_come_often_enough(monkeypatch):
-    monkeypatch.setattr(along, "TIMES", 3)
+    monkeypatch.setattr(axis_plans, "TIMES", 3)
     x = tapegrad.ones(7)
     for times in range(1, 5):
         tapegrad.logsumexp(x, 0)
-        assert bool(along._plans) == (times >= 3)
+        assert bool(axis_plans._plans) == (times >= 3)
 
 
 def test_few_are_remembered(monkeypatch):
-    monkeypatch.setattr(along, "KNOWN", 4)
+    monkeypatch.setattr(axis_plans, "KNOWN", 4)
     for n in range(1, 12):
         assert tapegrad.cumsum(tapegrad.ones(n), 0)[-1].item() == n
-    assert len(along._plans) <= 4
-    assert len(along._met) <= 4
+    assert len(axis_plans._plans) <= 4
+    assert len(axis_plans._met) <= 4
 
 
 def test_a_closed_road(monkeypatch):
-    monkeypatch.setattr(along, "compiled", None)
+    monkeypatch.setattr(axis_plans, "compiled", None)
     assert_alike(lambda x: tapegrad.softmax(x, 0), tapegrad.ones(3), planned=False)

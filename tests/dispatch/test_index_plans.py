@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad import inplace, moves
 from tapegrad import road as roads
-from tapegrad.along import TIMES
+from tapegrad.dispatch import index_plans, inplace
+from tapegrad.dispatch.axis_plans import TIMES
 from tapegrad.tape import Tape, current
 
 pytestmark = pytest.mark.tapegrad_only("about two ways to the same results")
@@ -115,7 +115,7 @@ def test_compiled_code_leaves_behind_the_same(name, tracked, monkeypatch):
     monkeypatch.setattr(current, "tape", Tape())
     found = outcome(name, tracked)
     monkeypatch.setattr(current, "tape", Tape())
-    monkeypatch.setattr(moves, "compiled", None)
+    monkeypatch.setattr(index_plans, "compiled", None)
     monkeypatch.setattr(inplace, "compiled", None)
     assert str(found) == str(outcome(name, tracked))
 
@@ -138,12 +138,12 @@ def moves_of(function):
     for _ in range(TIMES + 1):
         function(x)
     found = []
-    compiled = moves.compiled
+    compiled = index_plans.compiled
     try:
-        moves.compiled = lambda *args: found.append(compiled(*args)) or found[-1]
+        index_plans.compiled = lambda *args: found.append(compiled(*args)) or found[-1]
         function(x)
     finally:
-        moves.compiled = compiled
+        index_plans.compiled = compiled
     return len(found) == 1 and found[0] is not None
 
 
@@ -211,7 +211,7 @@ def test_other_modes():
         assert not x[k].requires_grad
     with tg.inference_mode():
         assert x[k].is_inference()
-    with tg.autograd.detect_anomaly(), pytest.raises(RuntimeError, match="test_moves"):
+    with tg.autograd.detect_anomaly(), pytest.raises(RuntimeError, match="test_index_plans"):
         (x[k] * 0.0).sqrt().mul(0.0).div(0.0).sum().backward()
     seen = []
     hooks = tg.autograd.graph.saved_tensors_hooks(lambda t: seen.append(t) or t, lambda t: t)

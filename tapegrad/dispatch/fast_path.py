@@ -2,8 +2,8 @@
 
 `unary`, `binary` and `matmul` build the public function of an operation.  When the operands are
 what they mostly are the function computes and writes the record by itself, its work counted in
-nanoseconds; everything else goes the general road of `tapegrad.record`.  The lines that append a
-record are those of `Tape.append`: a call there would cost a tenth of the whole.
+nanoseconds; everything else goes by `dispatch.run`.  The lines that append a record are those of
+`Tape.append`: a call there would cost a tenth of the whole.
 
 These functions in Python are what an operation begins with.  Compiled code takes their place as
 `Op.short` once there is some (see `tapegrad.road`), and calls them for what it does not take.
@@ -19,14 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.arrays import native_array, refuse_operand
-from tapegrad.layouts import classes, matrix_layout
-from tapegrad.numpy_mode import numpys
+from tapegrad.base.abstract_array import Specimen
+from tapegrad.base.native_arrays import native_array, refuse_operand
+from tapegrad.dispatch.dispatch import resolve, run
+from tapegrad.dispatch.numpy_semantics import numpys
+from tapegrad.dispatch.record_layout import classes, matrix_layout
 from tapegrad.ops.core import Formula, Op
 from tapegrad.ops.elementwise import Lazy
-from tapegrad.record import resolve, run
 from tapegrad.shapes import shapes
-from tapegrad.specimen import Specimen
 from tapegrad.tape import (
     CLASS_SHIFT,
     DTYPE_BITS,

@@ -7,13 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import parallel, storage
-from tapegrad.dtypes import category
-from tapegrad.fast import SCALAR_B, as_operand, constant
-from tapegrad.ops.core import ELEMENTWISE, Op
-from tapegrad.ops.index import WRITES
-from tapegrad.ops.shape import write_view
-from tapegrad.record import (
+from tapegrad import storage
+from tapegrad.base.dtypes import category
+from tapegrad.dispatch.dispatch import (
     check_open,
     note_line,
     promoted,
@@ -24,11 +20,16 @@ from tapegrad.record import (
     write,
     write_step,
 )
-from tapegrad.refusals import mismatch, undefined, unfit
+from tapegrad.dispatch.fast_path import SCALAR_B, as_operand, constant
+from tapegrad.dispatch.layout_history import chain_to, check_chain
+from tapegrad.dispatch.operand_errors import mismatch, undefined, unfit
+from tapegrad.ops.core import ELEMENTWISE, Op
+from tapegrad.ops.index import WRITES
+from tapegrad.ops.shape import write_view
+from tapegrad.parallel import large_elementwise
 from tapegrad.shapes import LARGE
 from tapegrad.tape import DTYPE_BITS, MODE_CAREFUL, MODE_FAST, NARROW, SAVES, SPENT, Tape, current
 from tapegrad.tensor import F8, INFERENCE, NO_GRAD, Tensor, View, place, placed
-from tapegrad.turned import chain_to, check_chain
 
 # Compiled code, of (target, operand or None, code): the target, or None where it refuses.
 compiled: Callable[[Tensor, Any, int], Tensor | None] | None = None
@@ -83,7 +84,7 @@ def run_inplace(
             old[...] = result  # nothing comes in between this and the new place
         elif op.kind is not ELEMENTWISE:
             WRITES[op.name](old, *operands[1:], **params)
-        elif not parallel.forward_into(op, operands, old):
+        elif not large_elementwise.forward_into(op, operands, old):
             old[...] = _computed(op, operands, params)
         if listening:
             owner._pos = place
@@ -105,7 +106,7 @@ def _computed(op: Op, operands: list[Any], params: dict[str, Any]) -> np.ndarray
     """The result of an operation that is written into its first operand."""
     if op.kind is ELEMENTWISE:
         try:
-            return np.asarray(parallel.forward(op, operands))
+            return np.asarray(large_elementwise.forward(op, operands))
         except ValueError:
             raise mismatch(op, operands) from None
         except TypeError:

@@ -14,14 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import parallel, storage
-from tapegrad.dtypes import get_default_dtype, result_type
-from tapegrad.layouts import layout_of
+from tapegrad import storage
+from tapegrad.base.abstract_array import Specimen
+from tapegrad.base.dtypes import get_default_dtype, result_type
+from tapegrad.dispatch.layout_history import chain_to, unchanged
+from tapegrad.dispatch.operand_errors import ORDERED, mismatch, undefined, unfit
+from tapegrad.dispatch.record_layout import layout_of
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op
 from tapegrad.ops.shape import replay
-from tapegrad.refusals import ORDERED, mismatch, undefined, unfit
+from tapegrad.parallel import large_elementwise
 from tapegrad.shapes import LARGE
-from tapegrad.specimen import Specimen
 from tapegrad.tape import DROP_FLOOR, DTYPE_BITS, GENERAL, PACKED, SAVES, Ended, Tape, current
 from tapegrad.tensor import (
     INFERENCE,
@@ -36,7 +38,6 @@ from tapegrad.tensor import (
     regenerating,
     wrap,
 )
-from tapegrad.turned import chain_to, unchanged
 
 
 def run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
@@ -65,7 +66,7 @@ def run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
     if op.kind is ELEMENTWISE:
         arrays = promoted(op, given)
         try:
-            result = parallel.forward(op, arrays)
+            result = large_elementwise.forward(op, arrays)
         except ValueError:
             raise mismatch(op, arrays) from None
         except TypeError:

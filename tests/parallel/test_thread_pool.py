@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad import crew, parallel
 from tapegrad.bulk.common import loop
 from tapegrad.kernels import drive
 from tapegrad.ops.core import table
+from tapegrad.parallel import large_elementwise, thread_pool
 
 pytestmark = pytest.mark.tapegrad_only("how tapegrad shares work among threads")
 
@@ -26,8 +26,11 @@ def frames(parts, out):
     kernel, n = loop("add_up", X), X.shape[1]
     found = []
     for start, stop in itertools.pairwise(parts):
-        at = [parallel.address(X) + start * n * 8, parallel.address(out) + start * 8]
-        found.append(parallel.frame(kernel, stop - start, n, at, [n * 8, 8]))
+        at = [
+            large_elementwise.address(X) + start * n * 8,
+            large_elementwise.address(out) + start * 8,
+        ]
+        found.append(large_elementwise.frame(kernel, stop - start, n, at, [n * 8, 8]))
     return found
 
 
@@ -37,15 +40,15 @@ def test_each_frame_is_called_once(parts, rest):
     for _ in range(3):
         out = np.zeros(300)
         time.sleep(rest)
-        crew.call(frames(parts, out))
+        thread_pool.call(frames(parts, out))
         np.testing.assert_allclose(out, X.sum(1), rtol=1e-12, atol=1e-12)
 
 
 def test_functions_and_kernels_take_turns():
     for _ in range(20):
         seen, out = [], np.zeros(300)
-        crew.share(lambda start, stop, seen=seen: seen.append((start, stop)), [0, 3, 5, 9])
-        crew.call(frames([0, 100, 300], out))
+        thread_pool.share(lambda start, stop, seen=seen: seen.append((start, stop)), [0, 3, 5, 9])
+        thread_pool.call(frames([0, 100, 300], out))
         assert sorted(seen) == [(0, 3), (3, 5), (5, 9)]
         np.testing.assert_allclose(out, X.sum(1), rtol=1e-12, atol=1e-12)
 
@@ -61,9 +64,11 @@ def test_a_problem_in_a_part_is_raised_after_all_have_ended(who):
         ended.append(start)
 
     with pytest.raises(ValueError, match="a problem"):
-        crew.share(work, [0, 1, 2, 3])
+        thread_pool.share(work, [0, 1, 2, 3])
     assert sorted(ended) == [k for k in range(3) if k != who]
-    crew.share(lambda start, stop: ended.append(start), [0, 1, 2, 3])  # all are back at their place
+    thread_pool.share(
+        lambda start, stop: ended.append(start), [0, 1, 2, 3]
+    )  # all are back at their place
     assert len(ended) == 5
 
 
@@ -72,8 +77,8 @@ def test_who_finds_the_crew_busy_works_alone():
     out, seen = np.zeros(300), []
 
     def inner():
-        crew.call(frames([0, 100, 300], out))
-        crew.share(lambda start, stop: seen.append((start, stop)), [0, 1, 2])
+        thread_pool.call(frames([0, 100, 300], out))
+        thread_pool.share(lambda start, stop: seen.append((start, stop)), [0, 1, 2])
 
     def work(start, stop):
         if start:
@@ -81,14 +86,14 @@ def test_who_finds_the_crew_busy_works_alone():
             thread.start()
             thread.join(30)
 
-    crew.share(work, [0, 1, 2])
+    thread_pool.share(work, [0, 1, 2])
     assert seen == [(0, 2)]
     np.testing.assert_allclose(out, X.sum(1), rtol=1e-12, atol=1e-12)
 
 
 def test_threads_that_compute_at_once(monkeypatch):
-    monkeypatch.setattr(parallel, "_threads", 3)
-    monkeypatch.setattr(parallel, "SPLIT", 1000)
+    monkeypatch.setattr(large_elementwise, "_threads", 3)
+    monkeypatch.setattr(large_elementwise, "SPLIT", 1000)
     right = []
 
     def work(k):
@@ -117,10 +122,10 @@ def test_an_interrupt_waits_for_the_helpers(monkeypatch):
             pause(0.05)
             ended.append(start)
 
-    monkeypatch.setattr(crew, "PATIENCE", 1)
-    monkeypatch.setattr(crew.time, "sleep", interrupted)
+    monkeypatch.setattr(thread_pool, "PATIENCE", 1)
+    monkeypatch.setattr(thread_pool.time, "sleep", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        crew.share(work, [0, 1, 2])
+        thread_pool.share(work, [0, 1, 2])
     assert ended == [1]
 
 
@@ -145,15 +150,15 @@ assert (x + x).sum().item() == 600_000
 
 def test_the_states_are_those_of_the_compiled_code():
     for name in ("IDLE", "POSTED", "ASKED", "PARKED", "WORDS"):
-        assert getattr(crew, name) == getattr(drive, name)
-    assert crew.FRAME * 8 == drive.FRAME
-    assert crew.FRAME + crew.FRAME_WORDS <= crew.WORDS
+        assert getattr(thread_pool, name) == getattr(drive, name)
+    assert thread_pool.FRAME * 8 == drive.FRAME
+    assert thread_pool.FRAME + thread_pool.FRAME_WORDS <= thread_pool.WORDS
 
 
-@pytest.mark.parametrize("name", sorted(parallel.ALIKE))
+@pytest.mark.parametrize("name", sorted(large_elementwise.ALIKE))
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_several_threads_give_the_same_bits(name, dtype, monkeypatch):
-    monkeypatch.setattr(parallel, "SPLIT", 1000)
+    monkeypatch.setattr(large_elementwise, "SPLIT", 1000)
     row = np.random.default_rng(5).standard_normal((2, 40_001)).astype(dtype)
     row[:, ::1000] = 0.0
     row[0, 5::1000], row[0, 6::1000], row[1, 7::1000] = np.inf, np.nan, -0.0
@@ -161,8 +166,8 @@ def test_several_threads_give_the_same_bits(name, dtype, monkeypatch):
     arrays = list(row[: len(op.inputs)])
     with np.errstate(all="ignore"):
         expected = op.forward(*arrays)
-        monkeypatch.setattr(parallel, "_threads", 2)
-        got = parallel.forward(op, arrays)
+        monkeypatch.setattr(large_elementwise, "_threads", 2)
+        got = large_elementwise.forward(op, arrays)
     nan = np.isnan(expected)
     assert np.array_equal(np.isnan(got), nan)
     assert np.array_equal(np.signbit(got[~nan]), np.signbit(expected[~nan]))

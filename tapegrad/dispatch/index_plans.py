@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.along import KNOWN, TIMES, Key, Plan
-from tapegrad.inplace import run_inplace
+from tapegrad.dispatch.axis_plans import KNOWN, TIMES, Key, Plan
+from tapegrad.dispatch.dispatch import run
+from tapegrad.dispatch.inplace import run_inplace
+from tapegrad.dispatch.record_layout import address, layout_of
 from tapegrad.kernels.layout import KIND_ASSIGN, KIND_JOIN, KIND_VIEW, PLACE_BITS
-from tapegrad.layouts import address, layout_of
 from tapegrad.ops.core import Formula, Op
 from tapegrad.ops.picked import KINDS
-from tapegrad.record import run
 from tapegrad.shapes import shapes, strides
 from tapegrad.tape import DTYPE_BITS
 from tapegrad.tensor import F8, SHORT, Tensor

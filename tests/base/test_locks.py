@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tapegrad import locks
+from tapegrad.base import locks
 
 pytestmark = pytest.mark.tapegrad_only("how tapegrad guards what its threads share")
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
@@ -21,7 +21,7 @@ def run(program):
 
 CHILD = """
 import os, signal, threading, time
-from tapegrad import locks
+from tapegrad.base import locks
 
 one, other = locks.lock(), locks.lock()
 held = threading.Event()

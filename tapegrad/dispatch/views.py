@@ -6,9 +6,9 @@ function that gives the Tensor.  Where the compiled road is open it remembers wh
 the same arguments for an operand that lies in the same way (`tapegrad.road.sights`), and the maker
 is not asked again.
 
-`see` writes what the general road of `tapegrad.record` would write, and asks nothing that a view
-cannot answer yes to: there is one operand, its type stays, nothing is computed and no value kept.
-The caller has made the array, which must share the operand's memory.  The lines that append a
+`see` writes what `dispatch.run` would write, and asks nothing that a view cannot answer yes to:
+there is one operand, its type stays, nothing is computed and no value kept.  The caller has made
+the array, which must share the operand's memory.  The lines that append a
 record are those of `Tape.append`.
 
 What a view writes follows from the operation, its parameters and the operand's shape: it is worked
@@ -24,12 +24,12 @@ from typing import Any, NamedTuple, ParamSpec, overload
 
 import numpy as np
 
+from tapegrad.dispatch.dispatch import resolve, run
+from tapegrad.dispatch.numpy_semantics import numpys
+from tapegrad.dispatch.record_layout import classes, place_of
 from tapegrad.kernels.layout import SMALL
-from tapegrad.layouts import classes, place_of
-from tapegrad.numpy_mode import numpys
 from tapegrad.ops.core import Op, table
 from tapegrad.ops.shape import PASSES, STRIDED, clone, expand, getitem
-from tapegrad.record import resolve, run
 from tapegrad.shapes import Shape, shapes
 from tapegrad.tape import (
     DTYPE_BITS,

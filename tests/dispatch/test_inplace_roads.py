@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad import inplace
 from tapegrad import road as roads
-from tapegrad.fast import as_operand
-from tapegrad.inplace import run_inplace
+from tapegrad.dispatch import inplace
+from tapegrad.dispatch.fast_path import as_operand
+from tapegrad.dispatch.inplace import run_inplace
 from tapegrad.ops.core import table
 from tapegrad.tape import Tape, current
 

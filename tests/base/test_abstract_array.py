@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.specimen import Specimen
+from tapegrad.base.abstract_array import Specimen
 
 pytestmark = pytest.mark.tapegrad_only("about what this library keeps")
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import crew
 from tapegrad.kernels import layout
 from tapegrad.kernels.grid import Grid, core, grid
 from tapegrad.ops.core import Op
 from tapegrad.ops.elementwise import Lazy
+from tapegrad.parallel import thread_pool
 
 SPLIT = 1 << 16  # elements per thread from which splitting pays
 INTO_FIRST = 16  # of a loop, beside which operands are one number: it writes over the first
@@ -86,7 +86,7 @@ def split(n: int, work: Callable[[int, int], Any], weight: int = 1) -> None:
     if len(edges) == 2:
         work(0, n)
     else:
-        crew.share(work, edges)
+        thread_pool.share(work, edges)
 
 
 _layout = layout.find()
@@ -130,7 +130,7 @@ def launch(
             frame(kernel, 1, stop - start, [a + start * s for a, s in zip(at, steps)], ())
             for start, stop in pairwise(edges)
         ]
-        crew.call(parts)
+        thread_pool.call(parts)
     elif _threads == 1:
         call_rows(kernel, rows, n, at, row_steps)
     elif steps is not None and rows < _threads <= rows * n // SPLIT:
@@ -141,7 +141,7 @@ def launch(
         for start, stop in pairwise(_edges(rows, weight * n)):
             moved = [a + start * s for a, s in zip(at, row_steps)]
             parts.append(frame(kernel, stop - start, n, moved, row_steps))
-        crew.call(parts)
+        thread_pool.call(parts)
 
 
 def frame(kernel: Any, rows: int, n: int, at: Steps, row_steps: Steps) -> list[int]:
@@ -152,7 +152,7 @@ def frame(kernel: Any, rows: int, n: int, at: Steps, row_steps: Steps) -> list[i
 
 def call_rows(kernel: Any, rows: int, n: int, at: Steps, row_steps: Steps) -> None:
     """Call a kernel for each row, on this thread."""
-    crew.call_here(frame(kernel, rows, n, at, row_steps))
+    thread_pool.call_here(frame(kernel, rows, n, at, row_steps))
 
 
 def row_steps(g: Grid, k: int, itemsize: int) -> int:
