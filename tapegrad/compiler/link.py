@@ -120,7 +120,7 @@ class Linked:
 @cache
 def _offer_special() -> None:
     """Let machine code find SciPy's special functions: importing them takes a while."""
-    import llvmlite.binding as llvm
+    llvm = build.binding()
 
     for symbol, address in called.addresses().items():
         llvm.add_symbol(symbol, address)
@@ -132,7 +132,7 @@ _ROUTINE = re.compile(f"@{routine.PREFIX}([a-z0-9]+)")
 @cache
 def _offer_routine(name: str) -> None:
     """Let machine code find a routine of BLAS or LAPACK: importing them takes a while."""
-    import llvmlite.binding as llvm
+    llvm = build.binding()
 
     llvm.add_symbol(routine.PREFIX + name, blas.routine(name))
 
@@ -143,7 +143,7 @@ _APART = re.compile(f"@((?:{elementary.APART}|{blocks.PREFIX})[a-z0-9_.]+)")
 @cache
 def _offer_apart(name: str) -> None:
     """Let machine code find an elementary function that is not a part of it."""
-    import llvmlite.binding as llvm
+    llvm = build.binding()
 
     home = blocks if name.startswith(blocks.PREFIX) else elementary
     llvm.add_symbol(name, home.address(name))
@@ -155,7 +155,7 @@ _AGAIN = re.compile(rf"@({re.escape(again.PREFIX)}[a-z0-9.]+)")
 @cache
 def _offer_again(name: str) -> None:
     """Let machine code find a loop that all programs share."""
-    import llvmlite.binding as llvm
+    llvm = build.binding()
 
     llvm.add_symbol(name, again.address(name))
 
@@ -168,7 +168,7 @@ def _offer_symbols() -> None:
     global _offered
     if _offered:
         return
-    import llvmlite.binding as llvm
+    llvm = build.binding()
 
     process = ctypes.CDLL(None)
     llvm.add_symbol("tapegrad_callback", ctypes.cast(_callback, ctypes.c_void_p).value)

@@ -55,8 +55,32 @@ THROUGH_TABLE = """
 
 
 @cache
-def _machine(effort: int = 3) -> Any:
+def binding() -> Any:
+    """`llvmlite.binding`, which frees nothing twice when an interruption comes in between.
+
+    Its strings say that they were freed after that was done, and free themselves again then.
+    """
     import llvmlite.binding as llvm
+    from llvmlite.binding import ffi
+
+    def close(self: Any) -> None:
+        at, self._ptr = self._ptr, None
+        if at is not None and self._owned:
+            ffi.lib.LLVMPY_DisposeString(at)
+
+    ffi.OutputString.close = close
+    return llvm
+
+
+def link_in(module: Any, other: Any) -> None:
+    """Take one module over into another."""
+    other._owned = True  # before that is so: nobody frees it, whatever comes in between
+    module.link_in(other)
+
+
+@cache
+def _machine(effort: int = 3) -> Any:
+    llvm = binding()
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
@@ -77,7 +101,8 @@ def _machine(effort: int = 3) -> Any:
 def _host() -> bytes:
     """What decides the file of a module: the processor, Python, the compiler, how it is kept."""
     import llvmlite
-    import llvmlite.binding as llvm
+
+    llvm = binding()
 
     python = sys.implementation.cache_tag  # compiled code knows how its objects are laid out
     digest = hashlib.sha256(
@@ -150,7 +175,7 @@ def _link(code: bytes) -> int:
 
 def _loaded(code: bytes) -> tuple[Any, Any]:
     """An engine that holds an object file, and the target machine, which must live as long."""
-    import llvmlite.binding as llvm
+    llvm = binding()
 
     # An engine that owned the target machine would free it: each gets its own.
     machine = _machine.__wrapped__()
@@ -204,7 +229,7 @@ def assembly(text: str, level: int = 3, ready: str = "") -> str:
 
 def _module(text: str, level: int, ready: str) -> Any:
     """A module as code is generated from it."""
-    import llvmlite.binding as llvm
+    llvm = binding()
 
     module = llvm.parse_assembly(text)
     if level == 1:
@@ -214,7 +239,7 @@ def _module(text: str, level: int, ready: str) -> Any:
     if ready:
         other = llvm.parse_assembly(ready)
         _settle(other)
-        module.link_in(other)
+        link_in(module, other)
     _call_through_table(module)
     return module
 
@@ -223,7 +248,7 @@ SYMBOL = "tapegrad_kernel"
 
 
 def _compile(name: str, source: str, arity: int) -> bytes:
-    import llvmlite.binding as llvm
+    llvm = binding()
 
     from tapegrad.kernels.flags import entry_point, unoptimised
 
@@ -295,7 +320,7 @@ def _interleaved(text: str) -> str:
 
 def _optimise(module: Any, level: int = 3) -> None:
     """One pass over the whole kernel, which takes half the time of many over its parts."""
-    import llvmlite.binding as llvm
+    llvm = binding()
 
     options = llvm.create_pipeline_tuning_options(speed_level=level)
     options.loop_vectorization = True
@@ -310,7 +335,7 @@ def _optimise(module: Any, level: int = 3) -> None:
 
 def _settle(module: Any) -> None:
     """What written code cannot do without: inlining what has to be, variables in registers."""
-    import llvmlite.binding as llvm
+    llvm = binding()
 
     passes = llvm.create_new_module_pass_manager()
     passes.add_always_inliner_pass()
@@ -321,10 +346,10 @@ def _settle(module: Any) -> None:
 
 def _call_through_table(module: Any) -> None:
     """Let calls of what stands elsewhere go through a table of addresses."""
-    import llvmlite.binding as llvm
+    llvm = binding()
 
     if NEAR:
-        module.link_in(llvm.parse_assembly(THROUGH_TABLE))
+        link_in(module, llvm.parse_assembly(THROUGH_TABLE))
         for function in module.functions:
             if function.is_declaration and not function.name.startswith("llvm."):
                 function.add_function_attribute("nonlazybind")
@@ -336,7 +361,7 @@ def _close(module: Any) -> None:
     Numba's wrapper reports Python exceptions through the interpreter; a kernel raises none.  But a
     single symbol that the engine cannot resolve would leave all of them unresolved.
     """
-    import llvmlite.binding as llvm
+    llvm = binding()
 
     open_functions = [f.name for f in module.functions if f.is_declaration]
     dead = [f for f in open_functions if not f.startswith("llvm.") and f not in EXTERNALS]
@@ -346,7 +371,7 @@ def _close(module: Any) -> None:
     values = [g.name for g in module.global_variables if g.is_declaration]
     text = [f"define void @{name}() {{ unreachable }}" for name in dead]
     text += [f"@{name} = global ptr null" for name in values]
-    module.link_in(llvm.parse_assembly("\n".join(text)))
+    link_in(module, llvm.parse_assembly("\n".join(text)))
 
 
 @contextmanager

@@ -15,10 +15,12 @@ import signal
 import sys
 from pathlib import Path
 
+import llvmlite
 import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad.kernels import build
 from tapegrad.tape import MIN_CAPACITY, current
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -240,3 +242,32 @@ def test_a_timer_at_any_moment(name):
     finally:
         tg.set_num_threads(threads)
     assert ends == {0: TRIALS}
+
+
+# -- LLVM's objects --------------------------------------------------------------------------------
+
+
+def linked():
+    """The text of a module that took another one over."""
+    llvm = build.binding()
+    module = llvm.parse_assembly("define i64 @one() { ret i64 1 }")
+    build.link_in(module, llvm.parse_assembly("define i64 @two() { ret i64 2 }"))
+    return str(module)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a double free ends the process")
+def test_an_interruption_frees_nothing_twice(monkeypatch):
+    monkeypatch.setattr(points, "WATCHED", (*points.WATCHED, os.path.dirname(llvmlite.__file__)))
+    text = linked()
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            for at in range(points.points_of(linked)):
+                with contextlib.suppress(points.Stop), points.Points(at, points.stop):
+                    linked()
+                gc.collect()
+            code = 0 if linked() == text else 2
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
