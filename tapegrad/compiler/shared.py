@@ -1,8 +1,8 @@
 """Long nests on several threads: each takes a part of the outermost loop.
 
-The function of such a nest asks Python for the threads of the crew, if it may use several and runs
+The function of such a nest asks Python for the threads of the pool, if it may use several and runs
 in a thread that Python knows.  In others (`prange`, a sampler written in C), where nobody knows who
-waits for whom, or when the crew has other work, it does everything itself.  What the parts add up
+waits for whom, or when the pool has other work, it does everything itself.  What the parts add up
 into one place each adds up in memory of its own, and the parts are added in their order: a number
 of threads gives the same bits each time.
 """
@@ -126,7 +126,7 @@ end:
 
 
 def divide(nest: Shared, function: int, table: int) -> bool:
-    """Let the crew do the parts; whether it did."""
+    """Let the thread pool do the parts; whether it did."""
     parts = min(
         large_elementwise.get_num_threads(), nest.extent, nest.work // large_elementwise.SPLIT
     )

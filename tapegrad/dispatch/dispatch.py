@@ -1,8 +1,8 @@
 """Running an operation on Tensors and recording it: the general road.
 
-`run` takes any operation and any operands.  Two other roads write the same records: `fast`, for
-elementwise operations on operands of one dtype, and `inplace`, for operations that write into their
-first operand.
+`run` takes any operation and any operands.  Two other modules write the same records: `fast_path`,
+for elementwise operations on operands of one dtype, and `inplace`, for operations that write into
+their first operand.
 """
 
 from __future__ import annotations

@@ -145,7 +145,7 @@ def launch(
 
 
 def frame(kernel: Any, rows: int, n: int, at: Steps, row_steps: Steps) -> list[int]:
-    """What `crew.call` takes: a kernel, and what it is called with for each row."""
+    """What `thread_pool.call` takes: a kernel, and what it is called with for each row."""
     left = 7 - len(at)
     return [kernel.address, rows, n, *at, *[0] * left, 0, *row_steps, *[0] * (7 - len(row_steps))]
 

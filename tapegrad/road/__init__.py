@@ -107,11 +107,8 @@ class Road:
         axis_plans.compiled = self.along
         inplace.compiled = self.changing
         index_plans.compiled = self.moving
-        fast_path.deliver, fast_path.resume, fast_path.record_call = (
-            self.deliver,
-            self.resume,
-            self.custom,
-        )
+        fast_path.deliver, fast_path.resume = self.deliver, self.resume
+        fast_path.record_call = self.custom
         for name, (_, method) in self.methods.items():
             setattr(Tensor, name, method)
 
