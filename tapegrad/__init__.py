@@ -338,7 +338,7 @@ from tapegrad.functions.tiling import (
 from tapegrad.functions.windows import as_strided
 from tapegrad.numpy_face import install as _install_numpy_face
 from tapegrad.parallel.large_elementwise import get_num_threads, set_num_threads
-from tapegrad.tape import Record, Tape
+from tapegrad.tape.tape import Record, Tape
 from tapegrad.tensor import Tensor
 from tapegrad.transforms.pytree import ravel_pytree, register_pytree_node, tree_map
 

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from tapegrad import storage
 from tapegrad.base.abstract_array import lying
 from tapegrad.base.call_site import explain
 from tapegrad.base.dtypes import dtype as DType
@@ -26,10 +25,11 @@ from tapegrad.base.dtypes import of_numpy
 from tapegrad.base.native_arrays import native_array
 from tapegrad.base.printing import describe
 from tapegrad.base.size import Size
-from tapegrad.nodes import GradFn, node, output
 from tapegrad.ops.core import Op
-from tapegrad.shapes import shapes
-from tapegrad.tape import HOOKED, NARROW, Ended, Tape, current, leaf_keys
+from tapegrad.ops.grad_fn import GradFn, node, output
+from tapegrad.tape import storage
+from tapegrad.tape.shapes import shapes
+from tapegrad.tape.tape import HOOKED, NARROW, Ended, Tape, current, leaf_keys
 
 if TYPE_CHECKING:
     from tapegrad.functions.signatures import Operations

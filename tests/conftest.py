@@ -94,7 +94,7 @@ def references_kept():
         def counted():
             for _ in range(50):
                 work()
-            importlib.import_module("tapegrad.tape").current.tape.reclaim()
+            importlib.import_module("tapegrad.tape.tape").current.tape.reclaim()
             gc.collect()
             return [*(sys.getrefcount(thing) for thing in shared), len(gc.get_objects())]
 

@@ -22,15 +22,13 @@ PACKAGE = ROOT / "tapegrad"
 # is a module or a whole package; the entry that says most about a module counts.
 LAYERS = (
     {"base"},
-    {"shapes", "cuda"},
-    {"tape"},
-    {"storage"},
+    {"tape", "cuda"},
     {"kernels"},  # compiled code that knows no operation
     {"ops"},
     {"kernels.symbols", "kernels.table"},  # they read the table of operations
     {"parallel"},
     {"bulk"},
-    {"tensor", "nodes"},
+    {"tensor"},
     {"dispatch"},
     {"road"},
     {"functions"},

@@ -16,7 +16,7 @@ from tapegrad.kernels import symbols
 from tapegrad.kernels import table as kernels
 from tapegrad.ops import elementwise, shape
 from tapegrad.ops.core import LINEAR, by_code, table
-from tapegrad.tape import Tape
+from tapegrad.tape.tape import Tape
 from tapegrad.tensor import Tensor
 from tests.conformance import checks, samples
 from tests.conformance.checks import F4, F8, Case

@@ -20,8 +20,8 @@ from tapegrad.dispatch import axis_plans, views
 from tapegrad.kernels import table as kernels
 from tapegrad.kernels.road import frame as at
 from tapegrad.ops.core import table
-from tapegrad.shapes import LARGE
-from tapegrad.tape import FIRST, Tape, current
+from tapegrad.tape.shapes import LARGE
+from tapegrad.tape.tape import FIRST, Tape, current
 from tapegrad.tensor import Tensor
 
 pytestmark = pytest.mark.tapegrad_only("about two ways to the same results")

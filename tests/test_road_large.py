@@ -18,7 +18,7 @@ from tapegrad.kernels.road import frame as at
 from tapegrad.ops.core import table
 from tapegrad.parallel import large_elementwise
 from tapegrad.road import table as roads_table
-from tapegrad.tape import DROP_FLOOR, current
+from tapegrad.tape.tape import DROP_FLOOR, current
 from tapegrad.tensor import SHORT, Tensor
 from tests.kernels.test_along import CALLS
 from tests.test_road import (

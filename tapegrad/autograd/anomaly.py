@@ -15,8 +15,8 @@ import numpy as np
 
 from tapegrad.autograd.pullback import contributions, spec_at
 from tapegrad.dispatch.dispatch import Trace
-from tapegrad.nodes import grad_name
-from tapegrad.tape import MODE_CAREFUL, MODE_OFF, Tape, current
+from tapegrad.ops.grad_fn import grad_name
+from tapegrad.tape.tape import MODE_CAREFUL, MODE_OFF, Tape, current
 from tapegrad.tensor import Tensor
 
 STRICT: Literal["strict"] = "strict"

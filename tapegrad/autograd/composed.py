@@ -19,8 +19,8 @@ from tapegrad.kernels.symbols import OPERANDS, Symbol
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code
 from tapegrad.ops.reduce import remaining
 from tapegrad.ops.shape import PASSES, sum_to
-from tapegrad.shapes import Shape, shapes
-from tapegrad.tape import (
+from tapegrad.tape.shapes import Shape, shapes
+from tapegrad.tape.tape import (
     CODE_MASK,
     DTYPE_SHIFT,
     HOOKED,

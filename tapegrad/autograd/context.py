@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.autograd.pullback import lift
-from tapegrad.tape import Ended, Tape
+from tapegrad.tape.tape import Ended, Tape
 from tapegrad.tensor import Tensor, placed, wrap
 
 

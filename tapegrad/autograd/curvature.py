@@ -17,7 +17,7 @@ import numpy as np
 
 from tapegrad.autograd.composed import composed
 from tapegrad.ops.quiet import quietly
-from tapegrad.tape import SHAPE, Tape, current
+from tapegrad.tape.tape import SHAPE, Tape, current
 from tapegrad.tensor import Tensor
 
 FEW = 8  # vectors for which passes are made however large the arrays are

@@ -9,7 +9,6 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from tapegrad import storage
 from tapegrad.autograd.grad_mode import switched
 from tapegrad.autograd.hooks import end_sweep, ending, run_functions
 from tapegrad.autograd.node_hooks import (
@@ -23,7 +22,8 @@ from tapegrad.base.locks import lock
 from tapegrad.dispatch.dispatch import ended
 from tapegrad.kernels import layout
 from tapegrad.kernels.layout import SMALL
-from tapegrad.tape import MODE_FAST, NARROW, Ended, current
+from tapegrad.tape import storage
+from tapegrad.tape.tape import MODE_FAST, NARROW, Ended, current
 from tapegrad.tensor import Tensor, View, former, noted, place, wrap, wrap_as
 
 Tensors = Tensor | Sequence[Tensor]

@@ -17,7 +17,7 @@ from tapegrad.dispatch.dispatch import run
 from tapegrad.lift.core import Level, plain_again
 from tapegrad.lift.dual import Dual, dual
 from tapegrad.ops.shape import alias
-from tapegrad.tape import current
+from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor, place
 
 __all__ = [

@@ -27,8 +27,8 @@ from tapegrad.dispatch import fast_path
 from tapegrad.dispatch.dispatch import note_line, resolve
 from tapegrad.dispatch.inplace import changed, check_inplace
 from tapegrad.ops.core import CUSTOM, Op, Spec
-from tapegrad.shapes import LARGE
-from tapegrad.tape import DTYPE_BITS, GENERAL, MODE_FAST, MODE_OFF, SAVES, Tape, current
+from tapegrad.tape.shapes import LARGE
+from tapegrad.tape.tape import DTYPE_BITS, GENERAL, MODE_FAST, MODE_OFF, SAVES, Tape, current
 from tapegrad.tensor import Tensor, wrap
 
 __all__ = ["Context", "Function", "once_differentiable"]

@@ -17,7 +17,7 @@ from tapegrad.functions.joining import stack
 from tapegrad.functions.shapes import reshape
 from tapegrad.lift.core import Lifted, zeros_like
 from tapegrad.lift.variable import variable
-from tapegrad.tape import current
+from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor, wrap
 from tapegrad.transforms import jacobians
 from tapegrad.transforms.jacobians import basis

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from tapegrad.tape import MODE_CAREFUL, MODE_OFF, Tape, current
+from tapegrad.tape.tape import MODE_CAREFUL, MODE_OFF, Tape, current
 
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")

@@ -11,8 +11,8 @@ from typing import Any, Literal
 from tapegrad.autograd.hooks import Handle, Handles, at_end, register_hook
 from tapegrad.autograd.node_hooks import GradientEdge, get_gradient_edge
 from tapegrad.dispatch.inplace import changed
-from tapegrad.nodes import GradFn
-from tapegrad.tape import MODE_CAREFUL, MODE_OFF, Tape, current
+from tapegrad.ops.grad_fn import GradFn
+from tapegrad.tape.tape import MODE_CAREFUL, MODE_OFF, Tape, current
 from tapegrad.tensor import Tensor
 
 __all__ = [

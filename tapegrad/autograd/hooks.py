@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, Self
 
-from tapegrad.tape import Tape, current
+from tapegrad.tape.tape import Tape, current
 from tapegrad.tensor import Tensor, place
 
 Hook = Callable[[Tensor], Any]

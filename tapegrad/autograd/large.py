@@ -29,7 +29,7 @@ from tapegrad.parallel.large_elementwise import (
     row_steps,
     split,
 )
-from tapegrad.tape import CODE_MASK, WIDE, WORD
+from tapegrad.tape.tape import CODE_MASK, WIDE, WORD
 
 if TYPE_CHECKING:
     from tapegrad.autograd.sweep import Sweep

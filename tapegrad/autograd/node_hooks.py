@@ -11,9 +11,9 @@ import numpy as np
 
 from tapegrad.autograd.hooks import Handle, Hooks, at_record, next_key, run_functions
 from tapegrad.autograd.pullback import Saved, Wanted, contributions, spec_at
-from tapegrad.nodes import GradFn, leaf_node, output_of, reading_saved
 from tapegrad.ops.core import ELEMENTWISE
-from tapegrad.tape import HOOKED, SPENT, WORD, Tape, current
+from tapegrad.ops.grad_fn import GradFn, leaf_node, output_of, reading_saved
+from tapegrad.tape.tape import HOOKED, SPENT, WORD, Tape, current
 from tapegrad.tensor import Tensor, noted, placed, tensor_of, wrap
 
 Grads = tuple[Tensor | None, ...]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from tapegrad import storage
 from tapegrad.dispatch.inplace import move
 from tapegrad.ops.core import CUSTOM, Op
-from tapegrad.tape import Tape
+from tapegrad.tape import storage
+from tapegrad.tape.tape import Tape
 from tapegrad.tensor import Tensor, View, placed, wrap
 
 CALL = Op("function", CUSTOM, lambda: None, {})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tapegrad.kernels.layout import BELOW, DONE, LEAF_REACHED, NEED_INSIDE, SPENT_RECORD
-from tapegrad.tape import SPENT, WORD, Tape
+from tapegrad.tape.tape import SPENT, WORD, Tape
 
 
 def mark(

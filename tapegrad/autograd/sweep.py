@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tapegrad import storage
 from tapegrad.autograd import anomaly, large, matrix, slow
 from tapegrad.autograd.grad_mode import switched
 from tapegrad.autograd.hooks import end_sweep, run_hooks
@@ -46,8 +45,9 @@ from tapegrad.kernels.layout import (
     WANTS_ROOM,
     WANTS_RULE,
 )
-from tapegrad.nodes import grad_name
-from tapegrad.tape import (
+from tapegrad.ops.grad_fn import grad_name
+from tapegrad.tape import storage
+from tapegrad.tape.tape import (
     CODE_MASK,
     GENERAL,
     HOOKED,

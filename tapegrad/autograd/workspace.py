@@ -56,8 +56,8 @@ from tapegrad.kernels.layout import (
     find,
 )
 from tapegrad.ops.elementwise import where
-from tapegrad.shapes import shapes, strides
-from tapegrad.tape import Tape
+from tapegrad.tape.shapes import shapes, strides
+from tapegrad.tape.tape import Tape
 
 CHUNK = 1 << 18  # bytes of the first arena chunk; it must hold more than one record needs
 LARGEST = 1 << 22

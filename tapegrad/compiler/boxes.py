@@ -15,7 +15,7 @@ from tapegrad.compiler.joined import intervals_of
 from tapegrad.compiler.loops import ADD, SET, Nest, Store, Term, nest_of
 from tapegrad.compiler.place import Place, boxed, whole
 from tapegrad.compiler.steps import REDUCE, Loop
-from tapegrad.shapes import Shape
+from tapegrad.tape.shapes import Shape
 
 if TYPE_CHECKING:
     from tapegrad.compiler.schedule import Schedule

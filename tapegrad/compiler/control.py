@@ -28,7 +28,7 @@ from tapegrad.lift.core import Level, put_above
 from tapegrad.lift.layers import Layer, apart, differs, heights, joined, layer_of, together
 from tapegrad.lift.variable import plain
 from tapegrad.ops.shape import permute
-from tapegrad.tape import current
+from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor
 from tapegrad.transforms.looping import chosen, copies, tracing_control
 

@@ -15,7 +15,7 @@ from tapegrad.autograd.function import Context, Entry
 from tapegrad.compiler.graph import Node
 from tapegrad.ops.core import Spec
 from tapegrad.ops.shape import alias
-from tapegrad.tape import current
+from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor
 
 if TYPE_CHECKING:

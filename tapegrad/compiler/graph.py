@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.ops.core import Op, Spec
-from tapegrad.shapes import Shape
+from tapegrad.tape.shapes import Shape
 
 
 class Node:

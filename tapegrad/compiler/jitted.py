@@ -35,7 +35,7 @@ from tapegrad.compiler.text_of import Lowering
 from tapegrad.compiler.trace import Trace, Untraceable, check_open
 from tapegrad.compiler.variant import ARRAY, FLOAT, STATIC, TENSOR, Variant
 from tapegrad.lift.core import levels_of
-from tapegrad.tape import current
+from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor
 from tapegrad.transforms.arguments import name_of, restoring
 from tapegrad.transforms.pickling import reduced

@@ -18,7 +18,7 @@ from tapegrad.compiler.graph import Node
 from tapegrad.compiler.place import Place
 from tapegrad.compiler.scalars import BITS, Code, Value, literal, supports
 from tapegrad.ops.core import ELEMENTWISE
-from tapegrad.shapes import Shape
+from tapegrad.tape.shapes import Shape
 
 if TYPE_CHECKING:
     from tapegrad.compiler.tiles import Tiles

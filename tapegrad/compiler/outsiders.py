@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad import storage
+from tapegrad.tape import storage
 from tapegrad.tensor import Tensor
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from tapegrad.compiler.graph import Node
 from tapegrad.ops.core import Op
-from tapegrad.shapes import Shape
+from tapegrad.tape.shapes import Shape
 
 INPUT, OUTPUT, CONSTANT, SCRATCH = "input", "output", "constant", "scratch"
 # Operations whose result is a window into their operand, if it lies as it should.

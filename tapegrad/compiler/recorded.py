@@ -10,7 +10,7 @@ import numpy as np
 from tapegrad.autograd.function import Function
 from tapegrad.compiler.signature import Signature
 from tapegrad.compiler.variant import STATIC, Variant
-from tapegrad.tape import current
+from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor, wrap
 from tapegrad.transforms.pytree import flatten, unflatten
 from tapegrad.transforms.reverse import vjp

@@ -69,7 +69,7 @@ from tapegrad.compiler.steps import (
 )
 from tapegrad.ops.core import ELEMENTWISE
 from tapegrad.ops.index import HOLE
-from tapegrad.shapes import Shape
+from tapegrad.tape.shapes import Shape
 
 REDUCTIONS = {"sum": SUM, "sum_to": SUM, "prod": PROD, "amax": MAX, "amin": MIN}
 STRAIGHT = 200  # operations of straight-line code in one function: LLVM is slower than linear

@@ -14,7 +14,7 @@ from tapegrad.compiler.graph import Graph, Node
 from tapegrad.compiler.loops import ADD, SET
 from tapegrad.compiler.pieces import WAYS
 from tapegrad.compiler.place import Place, blank, c_strides, whole, window
-from tapegrad.shapes import Shape
+from tapegrad.tape.shapes import Shape
 
 Cuts = list[set[int]]  # along each dimension, where something begins or ends
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from tapegrad.compiler.trace import Trace
-from tapegrad.tape import current
+from tapegrad.tape.tape import current
 
 
 def replace(trace: Trace, origin: Trace, where: dict[int, int]) -> None:

@@ -10,7 +10,7 @@ from tapegrad.compiler.nested import Nested
 from tapegrad.compiler.place import Place
 from tapegrad.compiler.presumed import Exact
 from tapegrad.compiler.routine import Routine
-from tapegrad.shapes import Shape
+from tapegrad.tape.shapes import Shape
 
 # What becomes of a record.
 MAP, REDUCE, WINDOW, LEAF, MATRIX, PIECES, JOINED, PICK, PUT, SCAN, NATIVE, CALL, NESTED = (

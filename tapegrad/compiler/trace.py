@@ -16,7 +16,6 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tapegrad import storage
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.base.abstract_array import Specimen, filler
 from tapegrad.base.native_arrays import native_array
@@ -42,7 +41,8 @@ from tapegrad.dispatch.dispatch import promoted
 from tapegrad.lift.core import Level, Lifted, become
 from tapegrad.ops.core import ELEMENTWISE, Op
 from tapegrad.ops.shape import alias, clone, to, write_view
-from tapegrad.tape import current
+from tapegrad.tape import storage
+from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor, wrap
 
 

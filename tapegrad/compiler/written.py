@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tapegrad.compiler.graph import Node
 from tapegrad.compiler.pieces import WAYS, Plan
 from tapegrad.compiler.steps import CALL, MAP, Copy
-from tapegrad.shapes import Shape
+from tapegrad.tape.shapes import Shape
 
 if TYPE_CHECKING:
     from tapegrad.compiler.schedule import Schedule

@@ -18,8 +18,8 @@ from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.record_layout import address, layout_of
 from tapegrad.ops import along as rows
 from tapegrad.ops.core import Op
-from tapegrad.shapes import shapes
-from tapegrad.tape import DTYPE_BITS, GENERAL, SAVES
+from tapegrad.tape.shapes import shapes
+from tapegrad.tape.tape import DTYPE_BITS, GENERAL, SAVES
 from tapegrad.tensor import F8, SHORT, Tensor
 
 # Compiled code, of (Tensor, Plan): the Tensor, or None where it refuses; see `tapegrad.road`.

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import storage
 from tapegrad.base.abstract_array import Specimen
 from tapegrad.base.dtypes import get_default_dtype, result_type
 from tapegrad.dispatch.layout_history import chain_to, unchanged
@@ -23,8 +22,9 @@ from tapegrad.dispatch.record_layout import layout_of
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op
 from tapegrad.ops.shape import replay
 from tapegrad.parallel import large_elementwise
-from tapegrad.shapes import LARGE
-from tapegrad.tape import DROP_FLOOR, DTYPE_BITS, GENERAL, PACKED, SAVES, Ended, Tape, current
+from tapegrad.tape import storage
+from tapegrad.tape.shapes import LARGE
+from tapegrad.tape.tape import DROP_FLOOR, DTYPE_BITS, GENERAL, PACKED, SAVES, Ended, Tape, current
 from tapegrad.tensor import (
     INFERENCE,
     NO_GRAD,

@@ -8,8 +8,8 @@ nanoseconds; everything else goes by `dispatch.run`.  The lines that append a re
 These functions in Python are what an operation begins with.  Compiled code takes their place as
 `Op.short` once there is some (see `tapegrad.road`), and calls them for what it does not take.
 
-Shapes are compared by their numbers (see `tapegrad.shapes`): what follows from a pair of them, the
-result's shape and how the operands are broadcast, is worked out once.
+Shapes are compared by their numbers (see `tapegrad.tape.shapes`): what follows from a pair of them,
+the result's shape and how the operands are broadcast, is worked out once.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from tapegrad.dispatch.numpy_semantics import numpys
 from tapegrad.dispatch.record_layout import classes, matrix_layout
 from tapegrad.ops.core import Formula, Op
 from tapegrad.ops.elementwise import Lazy
-from tapegrad.shapes import shapes
-from tapegrad.tape import (
+from tapegrad.tape.shapes import shapes
+from tapegrad.tape.tape import (
     CLASS_SHIFT,
     DTYPE_BITS,
     GENERAL,

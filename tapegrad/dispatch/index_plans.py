@@ -20,8 +20,8 @@ from tapegrad.dispatch.record_layout import address, layout_of
 from tapegrad.kernels.layout import KIND_ASSIGN, KIND_JOIN, KIND_VIEW, PLACE_BITS
 from tapegrad.ops.core import Formula, Op
 from tapegrad.ops.picked import KINDS
-from tapegrad.shapes import shapes, strides
-from tapegrad.tape import DTYPE_BITS
+from tapegrad.tape.shapes import shapes, strides
+from tapegrad.tape.tape import DTYPE_BITS
 from tapegrad.tensor import F8, SHORT, Tensor
 
 # Compiled code, of (Tensor, Plan, what names the places or None, value or None): the result, or

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import storage
 from tapegrad.base.dtypes import category
 from tapegrad.dispatch.dispatch import (
     check_open,
@@ -27,8 +26,18 @@ from tapegrad.ops.core import ELEMENTWISE, Op
 from tapegrad.ops.index import WRITES
 from tapegrad.ops.shape import write_view
 from tapegrad.parallel import large_elementwise
-from tapegrad.shapes import LARGE
-from tapegrad.tape import DTYPE_BITS, MODE_CAREFUL, MODE_FAST, NARROW, SAVES, SPENT, Tape, current
+from tapegrad.tape import storage
+from tapegrad.tape.shapes import LARGE
+from tapegrad.tape.tape import (
+    DTYPE_BITS,
+    MODE_CAREFUL,
+    MODE_FAST,
+    NARROW,
+    SAVES,
+    SPENT,
+    Tape,
+    current,
+)
 from tapegrad.tensor import F8, INFERENCE, NO_GRAD, Tensor, View, place, placed
 
 # Compiled code, of (target, operand or None, code): the target, or None where it refuses.

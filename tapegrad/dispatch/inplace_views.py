@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tapegrad import storage
 from tapegrad.dispatch.dispatch import check_open, note_line, resolve, retain_anew, write_step
 from tapegrad.dispatch.inplace import check_history, check_view
 from tapegrad.dispatch.layout_history import note_turned, shown_of
 from tapegrad.dispatch.views import Sight
 from tapegrad.ops.core import Op
 from tapegrad.ops.shape import as_strided
-from tapegrad.tape import current
+from tapegrad.tape import storage
+from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor, View, noted, number, renew
 
 

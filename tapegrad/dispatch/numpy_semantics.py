@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from tapegrad.tape import current
+from tapegrad.tape.tape import current
 
 P = ParamSpec("P")
 R = TypeVar("R")

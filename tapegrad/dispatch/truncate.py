@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from sys import getrefcount
 
-from tapegrad.tape import IN0, SHAPE, WIDE, WORD, Ended, Mark, Tape
+from tapegrad.tape.tape import IN0, SHAPE, WIDE, WORD, Ended, Mark, Tape
 from tapegrad.tensor import Tensor
 
 

@@ -30,8 +30,8 @@ from tapegrad.dispatch.record_layout import classes, place_of
 from tapegrad.kernels.layout import SMALL
 from tapegrad.ops.core import Op, table
 from tapegrad.ops.shape import PASSES, STRIDED, clone, expand, getitem
-from tapegrad.shapes import Shape, shapes
-from tapegrad.tape import (
+from tapegrad.tape.shapes import Shape, shapes
+from tapegrad.tape.tape import (
     DTYPE_BITS,
     FIELDS,
     GENERAL,

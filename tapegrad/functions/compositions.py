@@ -6,12 +6,12 @@ from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
-from tapegrad import storage
 from tapegrad.base.devices import CPU, device
 from tapegrad.base.size import Size
 from tapegrad.functions import arithmetic as a
 from tapegrad.functions import indexing, inplace, joining, reductions, shapes
 from tapegrad.functions.arguments import as_input, one_dim
+from tapegrad.tape import storage
 from tapegrad.tensor import Tensor, wrap
 
 

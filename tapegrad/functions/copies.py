@@ -10,7 +10,7 @@ import numpy as np
 from tapegrad.base.abstract_array import Specimen
 from tapegrad.dispatch.dispatch import run
 from tapegrad.ops.shape import alias, clone
-from tapegrad.tape import current
+from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor, place, tensor_of
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from tapegrad.base.devices import check_device
 from tapegrad.base.dtypes import fitted, get_default_dtype, to_numpy
 from tapegrad.base.native_arrays import in_native_form, native_array
-from tapegrad.tape import current
+from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor, fresh, place
 
 

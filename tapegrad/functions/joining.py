@@ -15,8 +15,8 @@ from tapegrad.functions.arguments import as_input, has_dims, one_dim
 from tapegrad.functions.shapes import reshape, unsqueeze
 from tapegrad.ops import shape as s
 from tapegrad.ops.core import Op
-from tapegrad.shapes import LARGE, Shape
-from tapegrad.tape import DTYPE_BITS, MODE_FAST, current
+from tapegrad.tape.shapes import LARGE, Shape
+from tapegrad.tape.tape import DTYPE_BITS, MODE_FAST, current
 from tapegrad.tensor import Tensor, placed, wrap
 
 

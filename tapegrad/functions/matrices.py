@@ -17,7 +17,7 @@ from tapegrad.functions.shapes import matrix_transpose, narrow, select
 from tapegrad.ops import decompose, determinant
 from tapegrad.ops import solve as ops
 from tapegrad.ops.shape import squeeze, unsqueeze
-from tapegrad.tape import current
+from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor, wrap
 
 

@@ -35,7 +35,7 @@ from tapegrad.functions import (
 )
 from tapegrad.functions.arguments import numpy_names
 from tapegrad.ops import elementwise as e
-from tapegrad.tape import Tape
+from tapegrad.tape.tape import Tape
 from tapegrad.tensor import Tensor
 
 _ARITHMETIC = (

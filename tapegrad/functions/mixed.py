@@ -20,7 +20,7 @@ from tapegrad.base.abstract_array import Specimen
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.numpy_semantics import numpys
 from tapegrad.ops.shape import to
-from tapegrad.tape import current
+from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor
 
 ARRAYS, BOOL = (np.ndarray, Specimen), np.dtype(bool)

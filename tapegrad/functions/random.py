@@ -11,7 +11,7 @@ from tapegrad.base.devices import CPU, check_device, device
 from tapegrad.base.dtypes import get_default_dtype, to_numpy
 from tapegrad.base.locks import lock
 from tapegrad.functions.creation import shape_of
-from tapegrad.tape import current
+from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor, fresh, wrap
 
 # The class is named in a text: its module is loaded when numbers are drawn.

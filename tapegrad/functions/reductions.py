@@ -23,7 +23,7 @@ from tapegrad.ops import reduce as r
 from tapegrad.ops.core import Op
 from tapegrad.ops.index import gather
 from tapegrad.ops.shape import reshape, to
-from tapegrad.tape import MODE_FAST, current
+from tapegrad.tape.tape import MODE_FAST, current
 from tapegrad.tensor import Tensor, fresh, wrap
 
 INT64 = np.dtype(np.int64)

@@ -121,7 +121,7 @@ def _fingerprint() -> bytes:
     digest = hashlib.sha256(_host() + metadata.version("numba").encode())
     here = Path(__file__).parent
     # What kernel source may use: a change there makes other kernels.
-    for path in [*sorted(here.rglob("*.py")), here.parent / "tape.py"]:
+    for path in [*sorted(here.rglob("*.py")), here.parent / "tape/tape.py"]:
         digest.update(path.read_bytes())
     return digest.digest()
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tapegrad.shapes import Shape
+from tapegrad.tape.shapes import Shape
 
 
 class Grid(NamedTuple):

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad.tape import DTYPE_SHIFT
+from tapegrad.tape.tape import DTYPE_SHIFT
 
 # Fields of the frame.  The first ones change from sweep to sweep and are written together; those
 # of the second line say what a sweep from one root to one leaf is about.

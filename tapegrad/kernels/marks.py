@@ -40,17 +40,7 @@ from tapegrad.kernels.memory import (
     i8,
     u1,
 )
-from tapegrad.tape import (
-    FIELDS,
-    GENERAL,
-    IN0,
-    IN1,
-    RELEASED,
-    SAVES,
-    SPENT,
-    WIDE,
-    WORD,
-)
+from tapegrad.tape.tape import FIELDS, GENERAL, IN0, IN1, RELEASED, SAVES, SPENT, WIDE, WORD
 
 
 @typed

@@ -5,7 +5,7 @@ from tapegrad.kernels.flags import typed
 from tapegrad.kernels.layout import GEMM, GEMM_ARGUMENTS
 from tapegrad.kernels.memory import call_gemm, f8, i4, i8, u1
 from tapegrad.kernels.strided import clear
-from tapegrad.tape import AUX
+from tapegrad.tape.tape import AUX
 
 
 @typed

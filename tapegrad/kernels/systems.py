@@ -21,7 +21,7 @@ from tapegrad.kernels.layout import KIND_SOLVE, RECORDS
 from tapegrad.kernels.marks import input_at
 from tapegrad.kernels.memory import f8, i8
 from tapegrad.kernels.strided import clear
-from tapegrad.tape import AUX, FIELDS
+from tapegrad.tape.tape import AUX, FIELDS
 
 
 @typed

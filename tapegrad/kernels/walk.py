@@ -112,7 +112,7 @@ from tapegrad.kernels.memory import (
 )
 from tapegrad.kernels.products import factor
 from tapegrad.kernels.strided import clear, gather, scatter
-from tapegrad.tape import (
+from tapegrad.tape.tape import (
     AUX,
     CODE_MASK,
     COLUMN,

@@ -32,7 +32,7 @@ from tapegrad.lift.core import (
 )
 from tapegrad.ops.core import ELEMENTWISE, Op
 from tapegrad.ops.shape import clone, expand, getitem, permute, stack
-from tapegrad.tape import current
+from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor, View, place, wrap
 
 _warned: set[str] = set()

@@ -16,7 +16,6 @@ from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 
-from tapegrad import storage
 from tapegrad.autograd.engine import gradients
 from tapegrad.autograd.function import seeing_lifted
 from tapegrad.base.abstract_array import Specimen
@@ -27,11 +26,12 @@ from tapegrad.dispatch.inplace import barred, changing_lifted, check_element, ru
 from tapegrad.dispatch.inplace_views import stepped, turning_lifted
 from tapegrad.dispatch.layout_history import chain_to, note_turned
 from tapegrad.dispatch.views import separate
-from tapegrad.nodes import GradFn
 from tapegrad.ops.core import Op
+from tapegrad.ops.grad_fn import GradFn
 from tapegrad.ops.index import assign
 from tapegrad.ops.shape import alias, clone
-from tapegrad.tape import Tape, current
+from tapegrad.tape import storage
+from tapegrad.tape.tape import Tape, current
 from tapegrad.tensor import NOWHERE, Tensor, View, place, wrap
 
 _numbers = itertools.count(1)

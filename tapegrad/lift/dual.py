@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import storage
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.autograd.motion import pushed
 from tapegrad.autograd.pullback import Given, chain, fit
@@ -38,7 +37,8 @@ from tapegrad.lift.variable import forget, variable
 from tapegrad.ops import elementwise as e
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op, Spec
 from tapegrad.ops.shape import as_strided, clone, expand, to
-from tapegrad.tape import current
+from tapegrad.tape import storage
+from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor, View, number, place, wrap_as
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from typing import Any, NamedTuple
 
-from tapegrad import storage
 from tapegrad.autograd.function import Context, Function, applying_lifted
 from tapegrad.autograd.grad_mode import no_grad
 from tapegrad.dispatch.dispatch import run
@@ -14,6 +13,7 @@ from tapegrad.lift.core import Level, Lifted, below, highest, level, overwrite, 
 from tapegrad.lift.dual import dual, split
 from tapegrad.ops.reduce import sum as total
 from tapegrad.ops.shape import permute
+from tapegrad.tape import storage
 from tapegrad.tensor import Tensor
 
 

@@ -9,7 +9,7 @@ from tapegrad.dispatch.dispatch import run
 from tapegrad.lift.batch import batched
 from tapegrad.lift.core import Level, Lifted
 from tapegrad.ops.shape import alias, expand
-from tapegrad.tape import Tape, current, leaf_keys
+from tapegrad.tape.tape import Tape, current, leaf_keys
 from tapegrad.tensor import Tensor, noted, wrap
 
 

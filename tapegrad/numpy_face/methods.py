@@ -19,7 +19,7 @@ from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import numpy_names
 from tapegrad.functions.inplace import copy_, fill_
 from tapegrad.numpy_face.nearest import lost
-from tapegrad.tape import current
+from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor
 
 # What arrays have and Tensors do not, and what to write instead.

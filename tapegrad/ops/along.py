@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.kernels.layout import FIELD, SMALL
-from tapegrad.shapes import Shape
+from tapegrad.tape.shapes import Shape
 
 # Of one operand; the names are those of the loops in `kernels.along`.
 ALONG = frozenset("prod amax amin norm var std logsumexp softmax log_softmax cumsum".split())

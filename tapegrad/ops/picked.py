@@ -29,7 +29,7 @@ from tapegrad.kernels.layout import (
 )
 from tapegrad.ops.index import HOLE
 from tapegrad.ops.shape import follow, overlaps
-from tapegrad.shapes import Shape
+from tapegrad.tape.shapes import Shape
 
 PICKS = frozenset(("index", "index_select", "gather"))
 PUTS = frozenset(("index_put", "index_add", "scatter", "scatter_add"))

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import storage
 from tapegrad.ops.core import Op, linear
-from tapegrad.shapes import Shape
+from tapegrad.tape import storage
+from tapegrad.tape.shapes import Shape
 
 
 def _sum_to(x: Any, *, shape: Shape) -> Any:

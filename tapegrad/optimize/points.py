@@ -9,7 +9,7 @@ import numpy as np
 
 from tapegrad.base.native_arrays import in_native_form
 from tapegrad.lift.core import Lifted, on_tape
-from tapegrad.tape import current
+from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor, wrap
 from tapegrad.transforms.arguments import name_of
 from tapegrad.transforms.pytree import Tree, flatten, ravel_pytree, standing, unflatten

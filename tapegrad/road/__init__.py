@@ -25,7 +25,7 @@ from tapegrad.dispatch import axis_plans, fast_path, index_plans, inplace, views
 from tapegrad.kernels import build, layout
 from tapegrad.road.table import SERIOUS, Frame, as_expected, travelling
 from tapegrad.road.ways import WAYS, text
-from tapegrad.tape import Tape
+from tapegrad.tape.tape import Tape
 from tapegrad.tensor import Tensor
 
 # So many times a tape must be full, of thousands of records each, until compiling is worth it.

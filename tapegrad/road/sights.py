@@ -11,7 +11,7 @@ import numpy as np
 from tapegrad.dispatch.record_layout import address
 from tapegrad.dispatch.views import Maker, Sight, Sights, Way, cut_of, shown, way_of
 from tapegrad.kernels.road.frame import NUMBER, SIGHT, SIGHT_LINES
-from tapegrad.storage import root
+from tapegrad.tape.storage import root
 
 MANY = SIGHT_LINES  # things that may be held for all calls
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import storage
 from tapegrad.base.cpython import address_of, numpy_function
 from tapegrad.base.size import Size
 from tapegrad.dispatch import axis_plans, fast_path, views
@@ -20,8 +19,9 @@ from tapegrad.ops.core import ELEMENTWISE, Formula, Op, by_code
 from tapegrad.ops.elementwise import Composed, Lazy
 from tapegrad.parallel import large_elementwise
 from tapegrad.road.sights import Known
-from tapegrad.shapes import shapes
-from tapegrad.tape import DTYPE_BITS, NARROW, SAVES, Tape, current
+from tapegrad.tape import storage
+from tapegrad.tape.shapes import shapes
+from tapegrad.tape.tape import DTYPE_BITS, NARROW, SAVES, Tape, current
 from tapegrad.tensor import F4, F8, NO_GRAD, SHORT, Tensor, View, wrap
 
 _C = {

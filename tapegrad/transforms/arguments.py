@@ -12,7 +12,7 @@ from tapegrad.base.call_site import raise_cause
 from tapegrad.base.native_arrays import in_native_form, native_array
 from tapegrad.dispatch.truncate import rewind
 from tapegrad.lift.core import Lifted, on_tape
-from tapegrad.tape import MODE_CAREFUL, MODE_FAST, MODE_OFF, current
+from tapegrad.tape.tape import MODE_CAREFUL, MODE_FAST, MODE_OFF, current
 from tapegrad.tensor import Tensor, wrap
 from tapegrad.transforms.pytree import Tree, flatten, unflatten
 

@@ -17,7 +17,7 @@ from tapegrad.dispatch.truncate import take_back
 from tapegrad.functions.random import default_generator
 from tapegrad.lift.core import Lifted
 from tapegrad.ops.core import Spec
-from tapegrad.tape import Ended, current, leaf_keys
+from tapegrad.tape.tape import Ended, current, leaf_keys
 from tapegrad.tensor import Tensor, noted, placed
 from tapegrad.transforms.arguments import require_function, restoring
 from tapegrad.transforms.pickling import repeatable

@@ -15,7 +15,7 @@ from tapegrad.lift.batch import Batched, batched
 from tapegrad.lift.core import Level, below, highest, pull, zeros_like
 from tapegrad.lift.dual import Dual, dual, split
 from tapegrad.lift.variable import maps_up_to, variables
-from tapegrad.tape import current, leaf_keys
+from tapegrad.tape.tape import current, leaf_keys
 from tapegrad.tensor import Tensor, tensor_of, wrap
 from tapegrad.transforms.arguments import name_of, outputs, require_function
 from tapegrad.transforms.pickling import findable, global_name

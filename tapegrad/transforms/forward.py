@@ -12,7 +12,7 @@ from tapegrad.base.native_arrays import native_array
 from tapegrad.lift.core import constant, level, on_tape, pull, zeros_like
 from tapegrad.lift.dual import dual, split
 from tapegrad.lift.variable import forget, variable
-from tapegrad.tape import current
+from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor
 from tapegrad.transforms.arguments import (
     any_tensor,

@@ -17,7 +17,7 @@ from tapegrad.lift.core import constant, level, pull, zeros_like
 from tapegrad.lift.dual import dual, split
 from tapegrad.lift.variable import plain
 from tapegrad.ops.shape import permute, reshape
-from tapegrad.tape import GENERAL, WORD, current
+from tapegrad.tape.tape import GENERAL, WORD, current
 from tapegrad.tensor import Tensor
 from tapegrad.transforms.arguments import (
     Argnums,

@@ -16,7 +16,7 @@ from tapegrad.lift.core import Level, Lifted
 from tapegrad.lift.variable import plain
 from tapegrad.ops.core import Spec
 from tapegrad.ops.shape import clone
-from tapegrad.tape import current
+from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor, tensor_of
 from tapegrad.transforms.arguments import name_of
 from tapegrad.transforms.pytree import Tree, flatten, in_order_of

@@ -18,7 +18,7 @@ from tapegrad.dispatch.dispatch import resolve
 from tapegrad.lift.core import highest, seen_by
 from tapegrad.lift.variable import followed_leaves
 from tapegrad.ops.core import Spec
-from tapegrad.tape import DTYPE_BITS, MODE_FAST, MODE_OFF, SAVES, Tape, current, leaf_keys
+from tapegrad.tape.tape import DTYPE_BITS, MODE_FAST, MODE_OFF, SAVES, Tape, current, leaf_keys
 from tapegrad.tensor import Tensor, number, placed, tensor_of, wrap_as
 from tapegrad.transforms.arguments import name_of
 

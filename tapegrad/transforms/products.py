@@ -11,8 +11,8 @@ from tapegrad.autograd.curvature import leaf_products
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.base.native_arrays import native_array
 from tapegrad.lift.core import pull
-from tapegrad.shapes import Shape
-from tapegrad.tape import current
+from tapegrad.tape.shapes import Shape
+from tapegrad.tape.tape import current
 from tapegrad.tensor import F8, Tensor, tensor_of, wrap
 from tapegrad.transforms.arguments import any_tensor, require_function
 from tapegrad.transforms.forward import directional

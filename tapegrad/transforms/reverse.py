@@ -23,7 +23,7 @@ from tapegrad.lift.variable import (
     plain,
     variable,
 )
-from tapegrad.tape import IN0, MODE_FAST, SHAPE, WIDE, WORD, Ended, Tape, current, leaf_keys
+from tapegrad.tape.tape import IN0, MODE_FAST, SHAPE, WIDE, WORD, Ended, Tape, current, leaf_keys
 from tapegrad.tensor import F8, Tensor, View, wrap
 from tapegrad.transforms.arguments import (
     Argnums,

@@ -165,7 +165,7 @@ def test_a_masked_nan_is_not_an_anomaly(tg, leaf):
 
 @pytest.mark.tapegrad_only("looks at the tape")
 def test_lines_hold_no_record(tg, leaf, monkeypatch):
-    tape = importlib.import_module("tapegrad.tape")
+    tape = importlib.import_module("tapegrad.tape.tape")
     monkeypatch.setattr(tape.current, "tape", tape.Tape())
     x = leaf([1.0, 2.0])
     with tg.autograd.set_detect_anomaly(True):

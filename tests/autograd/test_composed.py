@@ -7,7 +7,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.autograd import composed
-from tapegrad.tape import current
+from tapegrad.tape.tape import current
 
 
 @pytest.fixture(autouse=True)

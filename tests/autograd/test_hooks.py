@@ -468,7 +468,7 @@ def test_post_accumulate_hook_needs_requires_grad(tg):
 @pytest.mark.tapegrad_only("looks at the tape")
 @pytest.mark.parametrize("how", ["kept", "removed", "retained"])
 def test_hooks_hold_no_record(tg, leaf, how, monkeypatch):
-    tape = importlib.import_module("tapegrad.tape")
+    tape = importlib.import_module("tapegrad.tape.tape")
     monkeypatch.setattr(tape.current, "tape", tape.Tape())
     x = leaf([1.0, 2.0])
     for _ in range(6000):

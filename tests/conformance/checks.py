@@ -12,7 +12,7 @@ import tapegrad as tg
 from tapegrad.autograd import large, matrix
 from tapegrad.kernels import layout
 from tapegrad.ops.core import LINEAR, Formula, Op
-from tapegrad.tape import current
+from tapegrad.tape.tape import current
 from tapegrad.tensor import wrap
 from tests.conformance.samples import GRAIN, Sample, laid_out
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tapegrad.tape import Tape, current
+from tapegrad.tape.tape import Tape, current
 
 
 @pytest.fixture(autouse=True)

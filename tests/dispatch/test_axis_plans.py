@@ -8,7 +8,7 @@ import pytest
 import tapegrad
 from tapegrad.dispatch import axis_plans
 from tapegrad.kernels import table
-from tapegrad.tape import Tape, current
+from tapegrad.tape.tape import Tape, current
 from tests.kernels.test_along import CALLS
 
 pytestmark = pytest.mark.tapegrad_only("about two ways to the same results")

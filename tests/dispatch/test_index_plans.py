@@ -7,7 +7,7 @@ import tapegrad as tg
 from tapegrad import road as roads
 from tapegrad.dispatch import index_plans, inplace
 from tapegrad.dispatch.axis_plans import TIMES
-from tapegrad.tape import Tape, current
+from tapegrad.tape.tape import Tape, current
 
 pytestmark = pytest.mark.tapegrad_only("about two ways to the same results")
 

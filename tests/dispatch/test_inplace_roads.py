@@ -9,7 +9,7 @@ from tapegrad.dispatch import inplace
 from tapegrad.dispatch.fast_path import as_operand
 from tapegrad.dispatch.inplace import run_inplace
 from tapegrad.ops.core import table
-from tapegrad.tape import Tape, current
+from tapegrad.tape.tape import Tape, current
 
 pytestmark = pytest.mark.tapegrad_only("about two ways to the same results")
 

@@ -21,7 +21,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.kernels import build
-from tapegrad.tape import MIN_CAPACITY, current
+from tapegrad.tape.tape import MIN_CAPACITY, current
 
 sys.path.insert(0, str(Path(__file__).parent))
 points = importlib.import_module("points")

@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 import tapegrad as tg
 from tapegrad import road as roads
 from tapegrad.kernels.road.frame import SIGHT_LINES
-from tapegrad.tape import Tape, current
+from tapegrad.tape.tape import Tape, current
 from tapegrad.tensor import Tensor
 from tests.functions.test_roads import described, general
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 
 import tapegrad as tg
 from tapegrad.ops.along import ALONG
-from tapegrad.tape import GENERAL
+from tapegrad.tape.tape import GENERAL
 from tests.kernels.test_walk import both
 
 pytestmark = pytest.mark.tapegrad_only("compares roads through the library")

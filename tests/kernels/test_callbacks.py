@@ -10,7 +10,7 @@ import tapegrad as tg
 from tapegrad import road as roads
 from tapegrad.compat.autograd import defvjp, primitive
 from tapegrad.dispatch import fast_path
-from tapegrad.tape import Tape, current
+from tapegrad.tape.tape import Tape, current
 
 pytestmark = pytest.mark.tapegrad_only("about two ways to the same results")
 
@@ -253,7 +253,7 @@ def test_a_full_arena_gets_more_room(kind):
 
 @KINDS
 def test_abandoned_calls_on_large_arrays_are_reclaimed(kind, monkeypatch):
-    monkeypatch.setattr("tapegrad.tape.DEBT_FLOOR", 1 << 17)
+    monkeypatch.setattr("tapegrad.tape.tape.DEBT_FLOOR", 1 << 17)
     current.tape.debt_limit = 1 << 17
     f = kind(threefold, lambda g, x: 3.0 * g)
     t = tg.tensor(np.ones(4000), requires_grad=True)

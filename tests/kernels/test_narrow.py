@@ -5,8 +5,8 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.autograd.sweep import Sweep
-from tapegrad.shapes import shapes
-from tapegrad.tape import NARROW
+from tapegrad.tape.shapes import shapes
+from tapegrad.tape.tape import NARROW
 
 pytestmark = pytest.mark.tapegrad_only("what the compiled walk does by itself")
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 import tapegrad as tg
-from tapegrad.tape import GENERAL
+from tapegrad.tape.tape import GENERAL
 from tests.kernels.test_walk import both
 
 pytestmark = pytest.mark.tapegrad_only("compares roads through the library")

@@ -24,7 +24,7 @@ from suites import torch_testing
 
 import tapegrad
 import tapegrad.func
-from tapegrad.tape import current
+from tapegrad.tape.tape import current
 from tapegrad.transforms.pytree import flatten, unflatten
 
 HERE = Path(__file__).parent

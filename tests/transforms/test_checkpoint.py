@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.tape import MIN_CAPACITY, current
+from tapegrad.tape.tape import MIN_CAPACITY, current
 
 pytestmark = pytest.mark.tapegrad_only("transforms of its own")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.tape import current
+from tapegrad.tape.tape import current
 
 pytestmark = pytest.mark.tapegrad_only("transforms of its own")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.tape import Tape, current
+from tapegrad.tape.tape import Tape, current
 
 pytestmark = pytest.mark.tapegrad_only("transforms are not PyTorch's")
 

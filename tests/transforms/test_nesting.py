@@ -221,7 +221,7 @@ def test_gradient_descent_inside_of_what_is_differentiated():
 
 
 def test_the_tape_is_left_as_it_was():
-    from tapegrad.tape import current
+    from tapegrad.tape.tape import current
 
     tape = current.tape
     for f in (descent, quartic):

@@ -8,7 +8,7 @@ import pytest
 import tapegrad as tg
 from tapegrad.lift import batch
 from tapegrad.ops.core import ELEMENTWISE, table
-from tapegrad.tape import Tape, current
+from tapegrad.tape.tape import Tape, current
 from tapegrad.tensor import wrap
 from tests.conformance.checks import Case, close, pairing
 from tests.conformance.samples import samples_of

@@ -5,7 +5,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.compat.autograd import defvjp, primitive
-from tapegrad.tape import current
+from tapegrad.tape.tape import current
 
 pytestmark = pytest.mark.tapegrad_only("transforms of its own")
 

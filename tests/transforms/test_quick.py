@@ -5,7 +5,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.autograd import engine
-from tapegrad.tape import Tape, current
+from tapegrad.tape.tape import Tape, current
 
 pytestmark = pytest.mark.tapegrad_only("transforms are not PyTorch's")
 

@@ -11,7 +11,7 @@ import numpy as np
 from tapegrad.autograd.grad_mode import enable_grad
 from tapegrad.base.native_arrays import native_array
 from tapegrad.lift.core import Lifted, levels_of, zeros_like
-from tapegrad.tape import current
+from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor, wrap
 from tapegrad.transforms.arguments import name_of, require_function
 from tapegrad.transforms.custom import _Call, _Custom, _matters

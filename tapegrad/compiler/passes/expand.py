@@ -17,7 +17,7 @@ from tapegrad.compiler.graph import Builder, Graph, Node
 from tapegrad.compiler.passes.dead import without_dead
 from tapegrad.compiler.trace import Trace
 from tapegrad.ops.core import Op
-from tapegrad.tape import current
+from tapegrad.tape.tape import current
 
 
 def expanded(graph: Graph) -> Graph:

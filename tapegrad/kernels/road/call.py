@@ -96,8 +96,8 @@ from tapegrad.kernels.road.records import completed, kept
 from tapegrad.kernels.road.rows import along
 from tapegrad.kernels.road.three import three
 from tapegrad.kernels.road.views import viewed
-from tapegrad.tape import NARROW, SAVES
-from tapegrad.tape import SCALAR as AS_SCALAR
+from tapegrad.tape.tape import NARROW, SAVES
+from tapegrad.tape.tape import SCALAR as AS_SCALAR
 
 
 @typed

@@ -65,7 +65,7 @@ from tapegrad.kernels.road.objects import (
     number,
     put,
 )
-from tapegrad.tape import FIELDS, SAVES, SHAPE, SPENT, WORD
+from tapegrad.tape.tape import FIELDS, SAVES, SHAPE, SPENT, WORD
 
 DIMENSIONS = 64  # the most that NumPy has
 INPUTS = 3  # for whose adjoints the walk has made sure that there is room

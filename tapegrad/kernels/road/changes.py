@@ -62,8 +62,8 @@ from tapegrad.kernels.road.objects import (
     tuple_of,
 )
 from tapegrad.kernels.road.records import code_of, is_full, reads_of, write
-from tapegrad.tape import SAVES
-from tapegrad.tape import SCALAR as AS_SCALAR
+from tapegrad.tape.tape import SAVES
+from tapegrad.tape.tape import SCALAR as AS_SCALAR
 
 MOST = 1024  # elements; of more NumPy's loops write at once where these go by a copy
 

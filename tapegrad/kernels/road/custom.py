@@ -39,7 +39,7 @@ from tapegrad.kernels.road.objects import (
     tape_of_thread,
 )
 from tapegrad.kernels.road.records import completed, finish
-from tapegrad.tape import NARROW
+from tapegrad.tape.tape import NARROW
 
 
 @typed

@@ -65,8 +65,8 @@ from tapegrad.kernels.road.objects import (
 )
 from tapegrad.kernels.road.records import completed, kept, reads_of
 from tapegrad.kernels.road.tail import drop_tail, has_room
-from tapegrad.tape import SAVES
-from tapegrad.tape import SCALAR as AS_SCALAR
+from tapegrad.tape.tape import SAVES
+from tapegrad.tape.tape import SCALAR as AS_SCALAR
 
 FAILED = -2  # of what is a number else: an exception is set
 

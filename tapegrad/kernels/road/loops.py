@@ -25,8 +25,8 @@ from tapegrad.kernels.road.objects import (
     VALUES,
     count_of,
 )
-from tapegrad.tape import COLUMN, FLAT
-from tapegrad.tape import SCALAR as AS_SCALAR
+from tapegrad.tape.tape import COLUMN, FLAT
+from tapegrad.tape.tape import SCALAR as AS_SCALAR
 
 
 @typed

@@ -55,7 +55,7 @@ from tapegrad.kernels.road.objects import (
 from tapegrad.kernels.road.records import code_of, completed
 from tapegrad.kernels.road.three import naming
 from tapegrad.kernels.strided import clear, gather, row_count, row_length, row_pace, row_start
-from tapegrad.tape import SAVES
+from tapegrad.tape.tape import SAVES
 
 # Of a plan's block: what is done (a kind of the walk's); whether the Tensor itself is changed;
 # whether an index may count from the end; the record's word, the number of its shape and AUX; where

@@ -67,7 +67,7 @@ from tapegrad.kernels.road.frame import (
     V_TAPE,
     VIEW,
 )
-from tapegrad.tape import MODE_FAST, MODE_OFF, NARROW
+from tapegrad.tape.tape import MODE_FAST, MODE_OFF, NARROW
 
 REFUSED = -1
 REFERENCES = 0  # which an object's first word counts

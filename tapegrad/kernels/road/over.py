@@ -47,8 +47,8 @@ from tapegrad.kernels.road.objects import (
     same_shape,
 )
 from tapegrad.kernels.road.records import code_of
-from tapegrad.tape import SAVES
-from tapegrad.tape import SCALAR as AS_SCALAR
+from tapegrad.tape.tape import SAVES
+from tapegrad.tape.tape import SCALAR as AS_SCALAR
 
 
 @typed

@@ -48,7 +48,7 @@ from tapegrad.kernels.road.objects import (
     put,
     tuple_of,
 )
-from tapegrad.tape import STRIDE
+from tapegrad.tape.tape import STRIDE
 
 
 @typed

@@ -27,8 +27,8 @@ from tapegrad.kernels.road.objects import (
     number,
 )
 from tapegrad.kernels.road.records import exchange_number, is_full
-from tapegrad.tape import DROP_FLOOR, RELEASED, SHAPE, SPENT, STRIDE
-from tapegrad.tape import WORD as TAPE_WORD
+from tapegrad.tape.tape import DROP_FLOOR, RELEASED, SHAPE, SPENT, STRIDE
+from tapegrad.tape.tape import WORD as TAPE_WORD
 
 MANY = 64  # records at a time; `Tape.drop_tail` takes any number
 FOUND = 65  # words: these, and one more

@@ -53,8 +53,8 @@ from tapegrad.kernels.road.objects import (
     unexceptional,
 )
 from tapegrad.kernels.road.records import completed
-from tapegrad.tape import SAVES
-from tapegrad.tape import SCALAR as AS_SCALAR
+from tapegrad.tape.tape import SAVES
+from tapegrad.tape.tape import SCALAR as AS_SCALAR
 
 
 @typed

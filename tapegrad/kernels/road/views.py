@@ -74,7 +74,7 @@ from tapegrad.kernels.road.objects import (
     recording,
 )
 from tapegrad.kernels.road.records import code_of, is_full, write
-from tapegrad.tape import MODE_OFF
+from tapegrad.tape.tape import MODE_OFF
 
 # Of a view, in a block: what its record says, and how its array lies.
 WORD, SHAPE, AUX, START, DIMENSIONS, LENGTHS = range(6)

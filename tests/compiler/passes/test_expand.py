@@ -10,7 +10,7 @@ from tapegrad.compiler import forms, forms_of_truth
 from tapegrad.compiler.forms import form_of
 from tapegrad.compiler.passes.expand import expanded
 from tapegrad.ops.core import table
-from tapegrad.tape import current
+from tapegrad.tape.tape import current
 from tests.compiler.graphs import SPECIAL, graph, names, passed, same_bits, traced
 from tests.compiler.passes.randoms import close, on_random_loops, on_random_programs
 from tests.conformance.samples import samples_of

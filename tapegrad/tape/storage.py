@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.tape import Tape
+from tapegrad.tape.tape import Tape
 
 # storage -> [count, weak reference to its array, when it was last changed, and the position then on
 # each tape, by its serial number]

@@ -5,8 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tapegrad.ops.core import by_code
-from tapegrad.shapes import shapes
-from tapegrad.tape import CLASS_SHIFT, CODE_MASK, SCALAR, SHAPE, SPENT, WORD, Record, Tape, current
+from tapegrad.tape.shapes import shapes
+from tapegrad.tape.tape import (
+    CLASS_SHIFT,
+    CODE_MASK,
+    SCALAR,
+    SHAPE,
+    SPENT,
+    WORD,
+    Record,
+    Tape,
+    current,
+)
 
 if TYPE_CHECKING:
     from tapegrad.tensor import Tensor

@@ -12,7 +12,7 @@ from scipy import optimize
 
 import tapegrad as tg
 from tapegrad.optimize.minimizing import METHODS
-from tapegrad.tape import current
+from tapegrad.tape.tape import current
 
 pytestmark = pytest.mark.tapegrad_only("there is no counterpart in PyTorch")
 
