@@ -190,6 +190,7 @@ from tapegrad.functions.creation import (
     zeros,
     zeros_like,
 )
+from tapegrad.functions.dtype_parts import imag, real
 from tapegrad.functions.indexing import (
     gather,
     index_add,
@@ -232,7 +233,6 @@ from tapegrad.functions.matrices import (
     slogdet,
 )
 from tapegrad.functions.methods import install as _install
-from tapegrad.functions.parts import imag, real
 from tapegrad.functions.products import bmm, dot, matmul, mm, mv, outer
 from tapegrad.functions.quantiles import nanquantile, quantile
 from tapegrad.functions.random import (
@@ -327,6 +327,7 @@ from tapegrad.functions.special import (
     xlogy,
 )
 from tapegrad.functions.statistics import corrcoef, cov
+from tapegrad.functions.strided_views import as_strided
 from tapegrad.functions.tiling import (
     meshgrid,
     repeat_interleave,
@@ -335,7 +336,6 @@ from tapegrad.functions.tiling import (
     tile,
     vander,
 )
-from tapegrad.functions.windows import as_strided
 from tapegrad.numpy_face import install as _install_numpy_face
 from tapegrad.parallel.large_elementwise import get_num_threads, set_num_threads
 from tapegrad.tape.tape import Record, Tape

@@ -10,8 +10,10 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from tapegrad import road
-from tapegrad.kernels import ahead, build, cache, table
+from tapegrad.kernels import build, compile_ahead, disk_cache
+from tapegrad.kernels.codegen import kernel_table
+from tapegrad.native import install
+from tapegrad.native.bindings import large_entry
 from tapegrad.ops import along
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code
 from tapegrad.ops.core import table as operations
@@ -25,15 +27,18 @@ later then compile only what is rare, and what `tapegrad.jit` is given."""
 
 def everything() -> Iterator[tuple[str, Callable[[], object]]]:
     """What most programs need, each under a name: first what takes longest."""
-    yield "the sweep", table.walk
-    yield "operations on small arrays", road.open_road
-    yield "operations on large arrays", partial(table.wide, compiling=True)
+    yield "the sweep", kernel_table.walk
+    yield "operations on small arrays", install.install
+    yield "operations on large arrays", partial(large_entry, compiling=True)
     for name in sorted(along.ALONG):
-        yield name, partial(table.loop_along, operations[name], compiling=True)
+        yield name, partial(kernel_table.loop_along, operations[name], compiling=True)
     for op in by_code:
         for k in range(len(op.formulas)):
             for scalars in patterns(op, k):
-                yield f"the gradient of {op.name}", partial(table.adjoint, op, k, "f8", scalars)
+                yield (
+                    f"the gradient of {op.name}",
+                    partial(kernel_table.adjoint, op, k, "f8", scalars),
+                )
 
 
 def patterns(op: Op, k: int) -> list[int]:
@@ -43,7 +48,7 @@ def patterns(op: Op, k: int) -> list[int]:
 
 def compile_all() -> int:
     """Compile, with a line that says how far that is."""
-    where = cache.folder()
+    where = disk_cache.folder()
     if where is None:
         print("tapegrad: nothing is kept on disk (TAPEGRAD_CACHE=0)", file=sys.stderr)
         return 1
@@ -63,12 +68,12 @@ def compile_all() -> int:
 
 def compile_asked() -> int:
     """Compile what another process asked for."""
-    requests = ahead.read_requests()
-    with ahead.alone():
+    requests = compile_ahead.read_requests()
+    with compile_ahead.alone():
         for name, source, arity in requests:
             build.load(name, source, arity)
         if "call" in {name for name, _, _ in requests}:
-            road.open_road()  # its ways in are compiled, too
+            install.install()  # its ways in are compiled, too
     return 0
 
 

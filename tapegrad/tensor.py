@@ -3,7 +3,7 @@
 ``_a``     the array
 ``_pos``   0: a constant; < 0: a leaf that requires grad (a key of its own); > 0: a position
 ``_s``     the number of its shape when it is a float64 array of not too many elements, which the
-           short roads take; of such a float32 array (the compiled road's) `NARROW` less it; or -1
+           fast paths take; of such a float32 array (the native path's) `NARROW` less it; or -1
 ``_home``  None: neither on a tape nor a view; a `Tape`: where `_pos` counts; a `View`: see there
 
 Everything that only some Tensors have (a gradient, hooks) stands in slots that stay empty.
@@ -37,7 +37,7 @@ else:  # `tapegrad.functions.methods` attaches them
     Operations = object
 
 F8, F4 = np.dtype(np.float64), np.dtype(np.float32)
-SHORT = 1 << 14  # elements from which the general road, with its threads, is worth its overhead
+SHORT = 1 << 14  # elements from which the general path, with its threads, is worth its overhead
 Chain = tuple[tuple[Op, dict[str, Any]], ...]
 
 

@@ -49,10 +49,10 @@ def pytest_collection_modifyitems(config, items):
 def compiled_road(request):
     """Have operations go by compiled code from the first on, as where a machine has compiled it.
 
-    The functions in Python that they begin with are compared with it in tests/test_road.py.
+    tests/native/test_install.py compares it with the functions in Python.
     """
     if request.config.getoption("--library") == "tapegrad":
-        importlib.import_module("tapegrad.road").open_road()
+        importlib.import_module("tapegrad.native.install").install()
 
 
 @pytest.fixture(scope="session")

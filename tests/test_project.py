@@ -23,14 +23,14 @@ PACKAGE = ROOT / "tapegrad"
 LAYERS = (
     {"base"},
     {"tape", "cuda"},
-    {"kernels"},  # compiled code that knows no operation
+    {"kernels", "native"},  # compiled code that knows no operation
     {"ops"},
-    {"kernels.symbols", "kernels.table"},  # they read the table of operations
+    {"kernels.codegen"},  # it reads the table of operations
     {"parallel"},
-    {"bulk"},
+    {"kernels.large"},
     {"tensor"},
     {"dispatch"},
-    {"road"},
+    {"native.install", "native.bindings", "native.stubs", "native.view_cache"},
     {"functions"},
     {"numpy_face"},
     {"autograd"},

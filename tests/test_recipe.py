@@ -12,8 +12,8 @@ import pytest
 import tapegrad as tg
 from tapegrad.autograd import sweep
 from tapegrad.functions import arithmetic, shapes
-from tapegrad.kernels import symbols
-from tapegrad.kernels import table as kernels
+from tapegrad.kernels.codegen import kernel_table as kernels
+from tapegrad.kernels.codegen import rule_codegen
 from tapegrad.ops import elementwise, shape
 from tapegrad.ops.core import LINEAR, by_code, table
 from tapegrad.tape.tape import Tape
@@ -98,14 +98,16 @@ def test_an_elementwise_operation(late_rows, monkeypatch):
     lines = steps(1)
     assert list(lines) == [
         "tapegrad/ops/elementwise.py",
-        "tapegrad/kernels/symbols.py, in SCALARS",
+        "tapegrad/kernels/codegen/rule_codegen.py, in SCALARS",
         "tapegrad/functions/arithmetic.py",
     ]
     witch = added(elementwise, lines["tapegrad/ops/elementwise.py"])["witch"]
 
     assert table["witch"] is witch
-    for form in eval("{" + lines["tapegrad/kernels/symbols.py, in SCALARS"] + "}").items():
-        monkeypatch.setitem(symbols.SCALARS, *form)
+    for form in eval(
+        "{" + lines["tapegrad/kernels/codegen/rule_codegen.py, in SCALARS"] + "}"
+    ).items():
+        monkeypatch.setitem(rule_codegen.SCALARS, *form)
     more = Extended(elementwise, witch=witch)
     function = added(arithmetic, lines["tapegrad/functions/arithmetic.py"], e=more)["witch"]
     check_example(monkeypatch, function, "witch")
@@ -186,5 +188,5 @@ def test_a_row_without_samples_is_noticed():
 def test_nothing_stays_behind():
     assert "witch" not in table
     assert "cycle" not in table
-    assert "witch" not in symbols.SCALARS
+    assert "witch" not in rule_codegen.SCALARS
     assert "cycle" not in samples.SAMPLES

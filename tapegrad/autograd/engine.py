@@ -20,8 +20,8 @@ from tapegrad.autograd.node_hooks import (
 from tapegrad.autograd.sweep import NOT_USED, Sweep, deliver, swept_at_once
 from tapegrad.base.locks import lock
 from tapegrad.dispatch.dispatch import ended
-from tapegrad.kernels import layout
-from tapegrad.kernels.layout import SMALL
+from tapegrad.kernels.sweep import sweep_abi
+from tapegrad.kernels.sweep.sweep_abi import SMALL
 from tapegrad.tape import storage
 from tapegrad.tape.tape import MODE_FAST, NARROW, Ended, current
 from tapegrad.tensor import Tensor, View, former, noted, place, wrap, wrap_as
@@ -236,7 +236,7 @@ def _from_one(root: Any, weight: Any, inputs: list[Tensor] | None, retain: bool)
         home = home.tape
     if home is not tape or work is None or tape.sweeping or tape.mode != MODE_FAST:
         return None
-    if layout.find() is None:
+    if sweep_abi.find() is None:
         return None
     sweep = Sweep(tape, recorded=False, retain=retain, work=work)
     tape.sweeping = 1  # nobody else moves records, or uses the workspace

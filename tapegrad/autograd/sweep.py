@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tapegrad.autograd import anomaly, large, matrix, slow
+from tapegrad.autograd import anomaly, gemm_adjoints, large_adjoints, reachability_py
 from tapegrad.autograd.grad_mode import switched
 from tapegrad.autograd.hooks import end_sweep, run_hooks
 from tapegrad.autograd.node_hooks import prehooked, stepped
 from tapegrad.autograd.pullback import contributions, spec_at, unpack
 from tapegrad.dispatch import fast_path
-from tapegrad.kernels import layout
-from tapegrad.kernels.layout import (
+from tapegrad.kernels.sweep import sweep_abi
+from tapegrad.kernels.sweep.sweep_abi import (
     BELOW,
     BOTTOM,
     CHANGED,
@@ -172,7 +172,7 @@ class Sweep:
     def _run_compiled(self, work: Workspace) -> None:
         seeds: list[int] = []
         for index, value in self.seeds.items():
-            if value.size <= layout.SMALL:  # the walk may write there
+            if value.size <= sweep_abi.SMALL:  # the walk may write there
                 value = np.array(value, order="C")
             self.values[index] = value
             seeds += (index, work.data(value))
@@ -192,9 +192,9 @@ class Sweep:
                 switched(tape, False, self._step, index)
                 frame[CURSOR] = index - 1
             elif status == WANTS_KERNEL:
-                from tapegrad.kernels import table  # which loads the compiler
+                from tapegrad.kernels.codegen import kernel_table  # which loads the compiler
 
-                if not table.fill(frame[DETAIL]):
+                if not kernel_table.fill(frame[DETAIL]):
                     tape.mark_words(frame[CURSOR], GENERAL)
             elif status == WANTS_ROOM:
                 work.grow()
@@ -286,8 +286,8 @@ class Sweep:
                     leaf_need[-code - 1] = 1
                 elif 0 <= (index := tape.index(code) - low) < len(need):
                     need[index] = NEED_CAPTURE
-            slow.needs(tape, need, leaf_need, low, top)
-        return (*slow.mark(tape, reach, self.need, self.leaf_need, low, top), reach)
+            reachability_py.needs(tape, need, leaf_need, low, top)
+        return (*reachability_py.mark(tape, reach, self.need, self.leaf_need, low, top), reach)
 
     def _reached(self, reach: np.ndarray) -> bool:
         for code in (self.targets or ())[: self.strict]:
@@ -372,7 +372,7 @@ class Sweep:
             own = tape.hooks.get(tape.tokens[index])
             own = own if own is not None and (own.before or own.after) else None
         if need & NEED_CAPTURE:
-            small = not self.recorded and g.size <= layout.SMALL
+            small = not self.recorded and g.size <= sweep_abi.SMALL
             self.captured[tape.tokens[index]] = g.copy() if small else g  # it may be the arena's
         if not need & NEED_INSIDE:
             if own is not None and self.accumulates:
@@ -406,8 +406,8 @@ class Sweep:
             found = own(tape, index, g, self._wanted, self.recorded, self.scratch)
             g = None  # the user's rule may have handed this array on
         elif not (self.recorded or tape.anomaly) and (  # nobody looks at what kernels hand on
-            (word & CODE_MASK == matrix.CODE and matrix.step(self, index, g))
-            or large.step(self, index, g)
+            (word & CODE_MASK == gemm_adjoints.CODE and gemm_adjoints.step(self, index, g))
+            or large_adjoints.step(self, index, g)
         ):
             return
         else:
@@ -448,7 +448,7 @@ class Sweep:
         place = key + work.first if key >= 0 else -key - 1
         cell = work.cells[place]
         if not cell:
-            if found.size <= layout.SMALL and not (  # the walk may write there
+            if found.size <= sweep_abi.SMALL and not (  # the walk may write there
                 found.flags.carray and found.base is None and getrefcount(found) <= OURS
             ):
                 found = np.array(found, order="C")
@@ -568,15 +568,15 @@ def swept_at_once(tape: Tape, root: int, leaf: int, since: int, into: np.ndarray
 
 def _workspace(tape: Tape) -> Workspace | None:
     """The tape's workspace, or for a sweep inside of others one further in; None if none can be."""
-    if layout.find() is None:
+    if sweep_abi.find() is None:
         return None
     if tape.workspace is None:
         from tapegrad.autograd.workspace import Workspace, propagate
 
-        if Tape.propagate is slow.propagate:  # the first
-            from tapegrad.road import open_road
+        if Tape.propagate is reachability_py.propagate:  # the first
+            from tapegrad.native.install import install
 
-            open_road(compiling=False)
+            install(compiling=False)
         tape.workspace = Workspace()
         Tape.propagate = propagate
     work: Workspace = tape.workspace
@@ -585,4 +585,4 @@ def _workspace(tape: Tape) -> Workspace | None:
     return work
 
 
-Tape.propagate = slow.propagate  # until a workspace has been made
+Tape.propagate = reachability_py.propagate  # until a workspace has been made

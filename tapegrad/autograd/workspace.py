@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.kernels import table
-from tapegrad.kernels.layout import (
+from tapegrad.kernels.codegen import kernel_table
+from tapegrad.kernels.sweep.sweep_abi import (
     ARENA,
     ARENA_AT,
     ARENA_END,
@@ -76,7 +76,7 @@ class Workspace:
         assert found is not None
         self.layout = found
         self.inner: Workspace | None = None
-        self.walk_at, self.walk = table.walk()
+        self.walk_at, self.walk = kernel_table.walk()
         frame = self.frame = array("q", bytes(8 * FRAME_SIZE))
         self.address = ctypes.c_int64(frame.buffer_info()[0])  # which a call need not convert
         self.free = array("q", bytes(8 * FREE_LISTS))
@@ -88,8 +88,8 @@ class Workspace:
         frame[FREE] = self.free.buffer_info()[0]
         frame[ARENA] = self.starts[0]
         frame[ARENA_END] = self.starts[0] + CHUNK
-        frame[KINDS] = table.kinds.ctypes.data
-        frame[KERNELS] = table.addresses.ctypes.data
+        frame[KINDS] = kernel_table.kinds.ctypes.data
+        frame[KERNELS] = kernel_table.addresses.ctypes.data
         frame[NOTHING] = id(None)
         frame[CHOICE] = where.code  # whose first operand is of bytes
         frame[TUPLE_ITEMS] = found.tuple_items
@@ -119,7 +119,7 @@ class Workspace:
 
     def _ready(self, tape: Tape, count: int) -> None:
         """Whatever a sweep over so many records and leaves needs beside its own fields."""
-        table.learn()
+        kernel_table.learn()
         if count > self.capacity:
             self._reserve(2 * count)
         if tape.wide:

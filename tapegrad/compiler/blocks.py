@@ -14,7 +14,7 @@ from tapegrad.compiler import elementary
 from tapegrad.compiler.scalars import Code
 from tapegrad.compiler.scalars import form as scalar
 from tapegrad.kernels import build
-from tapegrad.kernels.symbols import SCALARS, chain
+from tapegrad.kernels.codegen.rule_codegen import SCALARS, chain
 
 PREFIX = "block."
 # Operations that are one elementary function, but for those of few instructions.

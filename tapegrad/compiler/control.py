@@ -25,7 +25,7 @@ from tapegrad.compiler.standing import replace
 from tapegrad.compiler.trace import Trace, traced
 from tapegrad.dispatch.dispatch import run
 from tapegrad.lift.core import Level, put_above
-from tapegrad.lift.layers import Layer, apart, differs, heights, joined, layer_of, together
+from tapegrad.lift.flatten import Layer, apart, differs, heights, joined, layer_of, together
 from tapegrad.lift.variable import plain
 from tapegrad.ops.shape import permute
 from tapegrad.tape.tape import current

@@ -28,7 +28,7 @@ from tapegrad.base.cpython import (
 from tapegrad.compiler import entry
 from tapegrad.compiler.program import Program
 from tapegrad.compiler.reads import MISSING, Read
-from tapegrad.kernels import layout
+from tapegrad.kernels.sweep import sweep_abi
 from tapegrad.ops.core import Spec
 
 Kind: TypeAlias = Literal["array", "float"]
@@ -99,7 +99,7 @@ def door(
         contents of cells.
     """
     _check(program, kinds, result)
-    maker = _builtin if layout.as_listed() else _plain
+    maker = _builtin if sweep_abi.as_listed() else _plain
     return maker(program, kinds, result, otherwise, failed, name, doc, reads)
 
 

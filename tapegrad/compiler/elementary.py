@@ -10,13 +10,14 @@ from __future__ import annotations
 import builtins
 import re
 from functools import cache
-from importlib.util import find_spec
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
 from types import CodeType, SimpleNamespace
 from typing import Any
 
 from tapegrad.compiler import called, text
 from tapegrad.compiler.text import FLOATS, Block, Operand, Value
-from tapegrad.kernels import build, lookup
+from tapegrad.kernels import build, simd_tables
 
 HERE = "tapegrad.kernels."
 ATTRIBUTES = "nounwind willreturn memory(none)"
@@ -26,11 +27,13 @@ PREFIX, APART = "vmath.", "apart."
 @cache
 def functions(module: str = "vmath") -> Any:
     """The names of one of the `vmath` modules, its functions taking operands."""
-    spec = find_spec(HERE + module)
-    assert spec is not None
-    code = spec.loader.get_code(spec.name)  # type: ignore[union-attr]  # a source file's has it
+    # Not by `find_spec`, which imports the package, and with it Numba.
+    place = Path(build.__file__).parent / module.replace(".", "/")
+    source = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+    name = HERE + module
+    code = SourceFileLoader(name, str(source)).get_code(name)
     assert isinstance(code, CodeType)
-    space: dict[str, Any] = {"__name__": f"{spec.name} on operands"}
+    space: dict[str, Any] = {"__name__": f"{name} on operands"}
     space["__builtins__"] = vars(builtins) | {"__import__": _import}
     exec(code, space)
     return SimpleNamespace(**space)
@@ -43,7 +46,7 @@ def _import(name: str, *rest: Any) -> Any:
     module = name.removeprefix(HERE)
     if module == "flags":
         return SimpleNamespace(scalar=lambda function: function)
-    if module in ("lanes", "memory"):
+    if module in ("simd", "memory"):
         return _PRIMITIVES
     return functions(module) if module != name else builtins.__import__(name, *rest)
 
@@ -200,10 +203,10 @@ _COUNT = {"llvm.fma": 3, "llvm.fmuladd": 3, "llvm.copysign": 2, "atan2": 2}
 
 
 def _declaration(name: str) -> str:
-    if name == lookup.ROOT:
-        return lookup.DEFINITION_OF_ROOT
+    if name == simd_tables.ROOT:
+        return simd_tables.DEFINITION_OF_ROOT
     if name in text.TABLES:
-        return lookup.definition(name, text.TABLES[name])
+        return simd_tables.definition(name, text.TABLES[name])
     if name.startswith(called.PREFIX):
         return called.declaration(name)
     if name.startswith("llvm."):

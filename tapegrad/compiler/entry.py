@@ -10,7 +10,8 @@ from __future__ import annotations
 import ctypes
 from functools import cache
 
-from tapegrad.kernels import build, layout
+from tapegrad.kernels import build
+from tapegrad.kernels.sweep import sweep_abi
 
 _pointer, _int = ctypes.c_void_p, ctypes.c_int64
 
@@ -78,7 +79,7 @@ def address() -> int:
 
 
 def _text() -> str:
-    fields = dict(layout.FIELDS)
+    fields = dict(sweep_abi.FIELDS)
     for structure in (Slot, Read, Frame):
         for name, kind in structure._fields_:
             offset = getattr(structure, name).offset
@@ -87,8 +88,8 @@ def _text() -> str:
     constants = {
         "SYMBOL": build.SYMBOL, "SLOT": ctypes.sizeof(Slot), "READ": ctypes.sizeof(Read),
         "BUSY": Frame.busy.offset,
-        "FLOAT": layout.FIELDS["float_value"][0], "ITEMS": layout.FIELDS["tuple_items"][0],
-        "FLAGS": layout.ALIGNED_IN_C_ORDER, "EMPTY": EMPTY, "NONE": NONE,
+        "FLOAT": sweep_abi.FIELDS["float_value"][0], "ITEMS": sweep_abi.FIELDS["tuple_items"][0],
+        "FLAGS": sweep_abi.ALIGNED_IN_C_ORDER, "EMPTY": EMPTY, "NONE": NONE,
     }  # fmt: skip
     for name, value in constants.items():
         text = text.replace(f"<{name}>", str(value))

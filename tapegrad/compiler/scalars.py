@@ -1,4 +1,4 @@
-"""One elementwise operation as LLVM text: the forms of `kernels.symbols` run on LLVM values."""
+"""One elementwise operation as LLVM text: the forms of `rule_codegen` run on LLVM values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from tapegrad.compiler import called, elementary, text
 from tapegrad.compiler.text import FLOATS, Block, Operand, Value, literal
-from tapegrad.kernels.symbols import ALONE, CONDITIONS, SCALARS, chain
+from tapegrad.kernels.codegen.rule_codegen import ALONE, CONDITIONS, SCALARS, chain
 
 __all__ = ["Code", "Value", "form", "literal", "promoted", "supports"]
 
@@ -160,7 +160,7 @@ def _value(x: Operand) -> Value:
 
 
 def form(written: str, block: Block, args: Sequence[Value]) -> Value:
-    """The result of a form of `kernels.symbols` in a block."""
+    """The result of a form of `kernels.codegen.rule_codegen` in a block."""
     return _value(_form(written)(*[Operand(block, x) for x in args]))
 
 

@@ -1,8 +1,8 @@
 """LLVM text of straight-line code: values, the lines that compute them, Python's operators on them.
 
 `Operand` carries Python's operators, and the functions below are the primitives of
-`kernels.lanes`: each writes one instruction.  So the sources of `vmath` and the forms of
-`kernels.symbols` run on operands as they run on numbers.  An instruction of the same text as an
+`kernels.simd`: each writes one instruction.  So the sources of `vmath` and the forms of
+`rule_codegen` run on operands as they run on numbers.  An instruction of the same text as an
 earlier one of its block is that one.
 """
 
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from tapegrad.kernels import lookup
+from tapegrad.kernels import simd_tables
 from tapegrad.kernels.polynomial import polynomial
 
 FLOATS = {"double": "f64", "float": "f32"}
@@ -320,14 +320,14 @@ def horner_select(
 
 def inverse_root(x: Operand, rough: Operand) -> Operand:
     """x**(-1/2) to 2**-14 where vectors of it can be had at once, else what is given."""
-    if not lookup.in_registers():
+    if not simd_tables.in_registers():
         return rough
-    return Operand(x.block, x.block.call(lookup.ROOT, "double", [x.value, rough.value]))
+    return Operand(x.block, x.block.call(simd_tables.ROOT, "double", [x.value, rough.value]))
 
 
 def table(values: Sequence[float]) -> Callable[[Operand], Operand]:
     """A function that looks a number up by the low four bits of an i64."""
-    name = lookup.name_of(values)
+    name = simd_tables.name_of(values)
     TABLES[name] = tuple(values)
 
     def look(index: Operand) -> Operand:

@@ -28,7 +28,7 @@ from tapegrad.compiler.loops import (
     written,
 )
 from tapegrad.compiler.scalars import Value
-from tapegrad.kernels.symbols import GUARDS
+from tapegrad.kernels.codegen.rule_codegen import GUARDS
 
 DOUBLE = np.dtype(np.float64)
 MOST, LEAST = 1024, 64  # elements of a tile

@@ -1,8 +1,8 @@
-"""The short road of operations along dimensions of float64 Tensors, once there is one.
+"""The fast path of operations along dimensions of float64 Tensors, once there is one.
 
 What follows from an operation, its parameters and the operand's shape is worked out once (`Plan`),
 when a call has come a few times; then compiled code does the whole: the array, the Tensor, the
-record.  Until then, and for everything else, it is the general road.
+record.  Until then, and for everything else, it is the general path.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.base.size import only_ints
-from tapegrad.bulk.passes import passes
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.record_layout import address, layout_of
+from tapegrad.kernels.large.pass_lists import passes
 from tapegrad.ops import along as rows
 from tapegrad.ops.core import Op
 from tapegrad.tape.shapes import shapes
 from tapegrad.tape.tape import DTYPE_BITS, GENERAL, SAVES
 from tapegrad.tensor import F8, SHORT, Tensor
 
-# Compiled code, of (Tensor, Plan): the Tensor, or None where it refuses; see `tapegrad.road`.
+# Compiled code, of (Tensor, Plan): the Tensor, or None where it refuses; see `native.install`.
 compiled: Callable[[Tensor, Plan], Tensor | None] | None = None
 TIMES = 8  # calls until a plan is made, if its loop is on disk
 MANY = 200  # calls until it is compiled in the background, and between looks whether it is there
@@ -35,7 +35,7 @@ class Plan(NamedTuple):
     short: int  # the result's `_s`
     extra: Any  # what the record keeps beside values
     at: int  # where the block stands
-    block: np.ndarray  # see `kernels.road.rows`
+    block: np.ndarray  # see `native.execute_axis`
 
 
 Key = tuple[Any, ...]
@@ -73,7 +73,7 @@ def again(x: Tensor, key: Key) -> Tensor | None:
 
 
 def _large(x: Tensor) -> bool:
-    """Whether a Tensor that is none of the short road's is so for its size alone."""
+    """Whether a Tensor that is none of the fast path's is so for its size alone."""
     return x._a.dtype is F8 and x._a.size >= SHORT
 
 
@@ -87,7 +87,7 @@ def _plain(dim: Any, keepdim: Any, other: Any) -> bool:
 def remember(op: Op, x: Tensor, y: Tensor, params: dict[str, Any], key: Key) -> None:
     """Count a call, and make a plan when it has come often enough.
 
-    Its operand is of the short road, or would be but for its size.
+    Its operand is of the fast path, or would be but for its size.
     """
     times = _met.get(key, 0) + 1
     if len(_met) >= KNOWN:
@@ -104,9 +104,9 @@ def remember(op: Op, x: Tensor, y: Tensor, params: dict[str, Any], key: Key) -> 
     layout = layout_of(op, [x._a], y._a, params)
     if not lies or layout is None:
         return
-    from tapegrad.kernels import table
+    from tapegrad.kernels.codegen import kernel_table
 
-    loop = table.loop_along(op, asking=times >= MANY)
+    loop = kernel_table.loop_along(op, asking=times >= MANY)
     if loop:
         _know(key, _plan(op, x._a, y._a, params, layout, (loop, lies)))
 

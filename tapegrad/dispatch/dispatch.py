@@ -1,4 +1,4 @@
-"""Running an operation on Tensors and recording it: the general road.
+"""Running an operation on Tensors and recording it: the general path.
 
 `run` takes any operation and any operands.  Two other modules write the same records: `fast_path`,
 for elementwise operations on operands of one dtype, and `inplace`, for operations that write into
@@ -435,7 +435,7 @@ def write_step(
 
 
 def called(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
-    """Run an operation that was called on Tensors, by its short road if it has one."""
+    """Run an operation that was called on Tensors, by its fast path if it has one."""
     return run(op, args, params) if params or op.short is None else op.short(*args)
 
 

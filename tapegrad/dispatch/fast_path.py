@@ -1,4 +1,4 @@
-"""The short road: elementwise operations and matrix products of float64 Tensors of modest size.
+"""The fast path: elementwise operations and matrix products of float64 Tensors of modest size.
 
 `unary`, `binary` and `matmul` build the public function of an operation.  When the operands are
 what they mostly are the function computes and writes the record by itself, its work counted in
@@ -6,7 +6,7 @@ nanoseconds; everything else goes by `dispatch.run`.  The lines that append a re
 `Tape.append`: a call there would cost a tenth of the whole.
 
 These functions in Python are what an operation begins with.  Compiled code takes their place as
-`Op.short` once there is some (see `tapegrad.road`), and calls them for what it does not take.
+`Op.short` once there is some (see `native.install`), and calls them for what it does not take.
 
 Shapes are compared by their numbers (see `tapegrad.tape.shapes`): what follows from a pair of them,
 the result's shape and how the operands are broadcast, is worked out once.
@@ -41,13 +41,13 @@ from tapegrad.tape.tape import (
 )
 from tapegrad.tensor import F8, SHORT, Tensor, number, wrap_operand
 
-# The functions that are nothing but a short road, and whether their operands are exchanged.
+# The functions that are nothing but a fast path, and whether their operands are exchanged.
 public: dict[Callable[..., Any], tuple[Op, bool]] = {}
-# Compiled code that delivers a sweep's gradients, once there is some: see `kernels.road.deliver`.
+# Compiled code that delivers a sweep's gradients, once there is some: see `native.accumulate`.
 deliver: Callable[[int, int, int, int], Any] | None = None
-# Compiled code that goes on with a sweep through users' rules: see `kernels.road.callbacks`.
+# Compiled code that goes on with a sweep through users' rules: see `native.rule_callbacks`.
 resume: Callable[[int, int, int], int] | None = None
-# Compiled code that records a call of a function with a rule of its own: see `kernels.road.custom`.
+# Compiled code that records a call of a function with a rule of its own: see `native.record_call`.
 record_call: Callable[[int, Any, Any, Any, list[int], int], Any] | None = None
 wholes: dict[Op, Callable[[int, bool], tuple[int, int, Any]]] = {}
 _new = Tensor.__new__
@@ -75,7 +75,7 @@ def constant(value: float) -> np.ndarray:
 
 
 def as_operand(x: Any) -> Any:
-    """An operand for the general road: a Tensor, an array or a number; a list is an array."""
+    """An operand for the general path: a Tensor, an array or a number; a list is an array."""
     if isinstance(x, (Tensor, bool, int, float, complex)) or type(x) is Specimen:
         return x
     if isinstance(x, (np.ndarray, np.generic)):
@@ -164,7 +164,7 @@ def _unary(op: Op) -> Callable[[Any], Tensor]:
 
 
 def ternary(op: Op) -> None:
-    """Give an operation of three operands a short road, which for now is the general one."""
+    """Give an operation of three operands a fast path, which for now is the general one."""
     op.short = lambda a, b, c: run(op, (as_operand(a), as_operand(b), as_operand(c)), {})
 
 

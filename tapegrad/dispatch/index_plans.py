@@ -1,9 +1,9 @@
-"""The short road of what reads or writes at chosen places of small float64 Tensors.
+"""The fast path of what reads or writes at chosen places of small float64 Tensors.
 
 Indexing by Tensors, gathering and scattering, filling by masks, assignment: what follows from the
 operation, its parameters and the shapes of the operands is worked out once, when a call has come a
 few times; then compiled code does the whole, in place or not.  Until then, and for everything else,
-it is the general road.
+it is the general path.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tapegrad.dispatch.axis_plans import KNOWN, TIMES, Key, Plan
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.inplace import run_inplace
 from tapegrad.dispatch.record_layout import address, layout_of
-from tapegrad.kernels.layout import KIND_ASSIGN, KIND_JOIN, KIND_VIEW, PLACE_BITS
+from tapegrad.kernels.sweep.sweep_abi import KIND_ASSIGN, KIND_JOIN, KIND_VIEW, PLACE_BITS
 from tapegrad.ops.core import Formula, Op
 from tapegrad.ops.picked import KINDS
 from tapegrad.tape.shapes import shapes, strides
@@ -25,7 +25,7 @@ from tapegrad.tape.tape import DTYPE_BITS
 from tapegrad.tensor import F8, SHORT, Tensor
 
 # Compiled code, of (Tensor, Plan, what names the places or None, value or None): the result, or
-# None where it refuses; see `tapegrad.road`.
+# None where it refuses; see `native.install`.
 compiled: Callable[[Tensor, Plan, Any, Any], Tensor | None] | None = None
 _plans: dict[Key, Plan] = {}
 _met: dict[Key, int] = {}

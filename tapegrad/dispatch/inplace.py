@@ -1,4 +1,4 @@
-"""The road of operations that write into their first operand and rewrite its history."""
+"""Operations that write into their first operand and rewrite its history."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ inplace_lifted: Callable[[Op, tuple[Any, ...], dict[str, Any], Tensor], Tensor] 
 def _of_a_copy(op: Op, args: tuple[Any, ...], target: Tensor, tape: Tape) -> bool:
     """Change a small Tensor to what an operation of three operands makes of a copy of it.
 
-    That goes by the operation's short road.  False: it is not for that, and nothing is done.
+    That goes by the operation's fast path.  False: it is not for that, and nothing is done.
     """
     a = target._a
     short = op.short

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.kernels.layout import MATRIX, PLACE_BITS, SMALL, SYSTEM, find
+from tapegrad.kernels.sweep.sweep_abi import MATRIX, PLACE_BITS, SMALL, SYSTEM, find
 from tapegrad.ops import along, picked
 from tapegrad.ops.along import ALONG
 from tapegrad.ops.core import ELEMENTWISE, Op

@@ -15,7 +15,7 @@ def rewind(tape: Tape, mark: Mark, name: str, own: Tensor | None = None, sweepin
     A function of plain arrays leaves nothing behind then.  Positions are not used again.  What
     somebody holds, but leads to variables alone, is `lost`: to compute with it is an error, which
     says of which transform (`name`) it is.  `own` is known to be a variable, which spares the short
-    road of a gradient a look.
+    path of a gradient a look.
     """
     tokens, count, leaves, wide = mark
     if tape.lost:

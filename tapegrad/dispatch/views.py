@@ -1,10 +1,10 @@
-"""The short road of views: a Tensor that shares another's memory, with its record.
+"""The fast path of views: a Tensor that shares another's memory, with its record.
 
 A function that makes a view is written as a *maker*: it reads its arguments and says what is to be
 seen, as a `Sight` (or `Sights`, the views of one call, as `unbind` makes).  `view_of` makes it a
-function that gives the Tensor.  Where the compiled road is open it remembers what a maker said to
-the same arguments for an operand that lies in the same way (`tapegrad.road.sights`), and the maker
-is not asked again.
+function that gives the Tensor.  Where the native path is open it remembers what a maker said to
+the same arguments for an operand that lies in the same way (`tapegrad.native.view_cache`), and the
+maker is not asked again.
 
 `see` writes what `dispatch.run` would write, and asks nothing that a view cannot answer yes to:
 there is one operand, its type stays, nothing is computed and no value kept.  The caller has made
@@ -27,7 +27,7 @@ import numpy as np
 from tapegrad.dispatch.dispatch import resolve, run
 from tapegrad.dispatch.numpy_semantics import numpys
 from tapegrad.dispatch.record_layout import classes, place_of
-from tapegrad.kernels.layout import SMALL
+from tapegrad.kernels.sweep.sweep_abi import SMALL
 from tapegrad.ops.core import Op, table
 from tapegrad.ops.shape import PASSES, STRIDED, clone, expand, getitem
 from tapegrad.tape.shapes import Shape, shapes

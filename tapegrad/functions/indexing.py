@@ -11,7 +11,6 @@ import numpy as np
 from tapegrad.base.abstract_array import everything
 from tapegrad.base.dtypes import fitted
 from tapegrad.base.native_arrays import native_array
-from tapegrad.bulk.places import inside
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.fast_path import as_operand
 from tapegrad.dispatch.index_plans import moved, run_moved
@@ -19,7 +18,15 @@ from tapegrad.dispatch.views import Sight, view_of
 from tapegrad.functions import shapes
 from tapegrad.functions.arguments import as_input, index_array, one_dim
 from tapegrad.functions.arithmetic import add, lt, mul, where
-from tapegrad.functions.mixed import byte_masks, numbers_first, of_bytes, selected, taken, views
+from tapegrad.functions.mixed_indexing import (
+    byte_masks,
+    numbers_first,
+    of_bytes,
+    selected,
+    taken,
+    views,
+)
+from tapegrad.kernels.large.gather_scatter import inside
 from tapegrad.ops import index as i
 from tapegrad.ops.picked import INT64
 from tapegrad.ops.shape import alias, expand, reshape

@@ -73,7 +73,7 @@ def stack(tensors: Any, dim: int = 0) -> Tensor:
 
 
 def _joined(op: Op, parts: list[Tensor], dim: Any) -> Tensor | None:
-    """`cat` or `stack` of small Tensors of one type by a short road; None where it does not lead.
+    """`cat` or `stack` of small Tensors of one type by a fast path; None where it does not lead.
 
     What follows from their shapes is worked out once.
     """

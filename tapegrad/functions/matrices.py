@@ -8,7 +8,7 @@ import numpy as np
 
 from tapegrad.base.abstract_array import Specimen
 from tapegrad.dispatch.dispatch import run
-from tapegrad.functions import systems
+from tapegrad.functions import solve_fast
 from tapegrad.functions.arguments import as_input
 from tapegrad.functions.arithmetic import lt, where
 from tapegrad.functions.joining import cat
@@ -108,7 +108,7 @@ def solve(A: Any, B: Any, *, left: bool = True) -> Tensor:
     >>> tg.linalg.solve(tg.tensor([[2.0, 0.0], [0.0, 4.0]]), tg.tensor([2.0, 2.0]))
     tensor([1.0000, 0.5000])
     """
-    found = systems.solve(A, B) if left else None
+    found = solve_fast.solve(A, B) if left else None
     if found is not None:
         return found
     x, y = _pair(A, B, "linalg.solve")
@@ -245,7 +245,7 @@ def slogdet(A: Any) -> SignLog:
     >>> tg.linalg.slogdet(tg.tensor([[-1.0]]))
     SignLog(sign=tensor(-1.), logabsdet=tensor(0.))
     """
-    found = systems.slogdet(A)
+    found = solve_fast.slogdet(A)
     if found is not None:
         return SignLog(*found)
     whole = run(determinant.slogdet, (matrices(A, "linalg.slogdet", square=True),), {})

@@ -13,13 +13,13 @@ from tapegrad.functions import arithmetic as a
 from tapegrad.functions import (
     compositions,
     contractions,
-    copies,
     creation,
+    dtype_parts,
     indexing,
     inplace,
+    inplace_view_methods,
     joining,
     matrices,
-    parts,
     products,
     quantiles,
     random,
@@ -29,9 +29,9 @@ from tapegrad.functions import (
     shapes,
     special,
     statistics,
+    strided_views,
+    tensor_pickling,
     tiling,
-    turned,
-    windows,
 )
 from tapegrad.functions.arguments import numpy_names
 from tapegrad.ops import elementwise as e
@@ -110,7 +110,7 @@ def _contains(self: Tensor, element: Any) -> bool:
 
 
 def _full() -> None:
-    from tapegrad.road import when_full
+    from tapegrad.native.install import when_full
 
     when_full()
 
@@ -126,14 +126,14 @@ def install() -> None:
         (rounding, _ROUNDING),
         (special, _SPECIAL),
         (shapes, _SHAPES),
-        (parts, ["type", "type_as"]),
+        (dtype_parts, ["type", "type_as"]),
         (joining, _JOINING),
         (reductions, _REDUCTIONS),
         (scans, _SCANS),
         (quantiles, _QUANTILES),
         (statistics, _STATISTICS),
         (tiling, _TILING),
-        (windows, ["as_strided", "unfold"]),
+        (strided_views, ["as_strided", "unfold"]),
         (indexing, _INDEXING),
         (products, _PRODUCTS),
         (contractions, _CONTRACTIONS),
@@ -148,7 +148,7 @@ def install() -> None:
     for name, function in (
         ALIASES
         | inplace.METHODS
-        | turned.METHODS
+        | inplace_view_methods.METHODS
         | compositions.METHODS
         | random.METHODS
         | {"where": _where, "polygamma": _polygamma}
@@ -162,13 +162,13 @@ def install() -> None:
     for name, view in {
         "T": shapes._reversed,
         "mT": shapes.matrix_transpose,
-        "H": parts.hermitian,
-        "mH": parts.adjoint,
+        "H": dtype_parts.hermitian,
+        "mH": dtype_parts.adjoint,
     }.items():
         setattr(Tensor, name, property(view, doc=f"The Tensor transposed (`{name}`)."))
     for name, question in compositions.PROPERTIES.items():
         setattr(Tensor, name, property(question, doc=question.__doc__))
-    for part in (parts.real, parts.imag):
+    for part in (dtype_parts.real, dtype_parts.imag):
         setattr(Tensor, part.__name__, property(part))
 
 
@@ -202,8 +202,9 @@ def _install_operators() -> None:
         setattr(Tensor, f"__{name}__", _comparison(getattr(a, name), name))
     others: dict[str, Any] = {
         "neg": a.neg, "pos": _pos, "abs": a.abs, "invert": a.bitwise_not,
-        "copy": copies.copied, "deepcopy": copies.deeply_copied, "reduce": copies.reduced,
-        "format": copies.formatted,
+        "copy": tensor_pickling.copied, "deepcopy": tensor_pickling.deeply_copied,
+        "reduce": tensor_pickling.reduced,
+        "format": tensor_pickling.formatted,
         "getitem": indexing.getitem, "setitem": inplace.setitem, "contains": _contains,
     }  # fmt: skip
     for name, function in others.items():

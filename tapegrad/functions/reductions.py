@@ -17,7 +17,7 @@ from tapegrad.functions import shapes
 from tapegrad.functions.arguments import all_dims, as_input, both_given, one_dim, ordered
 from tapegrad.functions.arithmetic import abs as abs_
 from tapegrad.functions.arithmetic import maximum, minimum
-from tapegrad.functions.totals import planned, total
+from tapegrad.functions.sum_mean_fast import planned, total
 from tapegrad.ops import order
 from tapegrad.ops import reduce as r
 from tapegrad.ops.core import Op

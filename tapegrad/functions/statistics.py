@@ -8,7 +8,7 @@ from tapegrad.base.dtypes import get_default_dtype
 from tapegrad.functions import arithmetic as a
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import as_input
-from tapegrad.functions.parts import adjoint, imag, real
+from tapegrad.functions.dtype_parts import adjoint, imag, real
 from tapegrad.functions.products import matmul
 from tapegrad.functions.shapes import diagonal, reshape, squeeze, to
 from tapegrad.tensor import Tensor

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from tapegrad.base.locks import lock
-from tapegrad.kernels import ahead, lookup
-from tapegrad.kernels import cache as disk
+from tapegrad.kernels import compile_ahead, simd_tables
+from tapegrad.kernels import disk_cache as disk
 
 _lock = lock()
 _kept: list[Any] = []  # engines own their code: they live as long as the process
@@ -121,7 +121,9 @@ def _fingerprint() -> bytes:
     digest = hashlib.sha256(_host() + metadata.version("numba").encode())
     here = Path(__file__).parent
     # What kernel source may use: a change there makes other kernels.
-    for path in [*sorted(here.rglob("*.py")), here.parent / "tape/tape.py"]:
+    package = here.parent
+    sources = [*sorted(here.rglob("*.py")), *sorted((package / "native").glob("*.py"))]
+    for path in [*sources, package / "tape/tape.py"]:
         digest.update(path.read_bytes())
     return digest.digest()
 
@@ -149,7 +151,7 @@ def is_compiled(name: str, source: str, arity: int, *, asking: bool = False) -> 
     """
     found = disk.read(_key(name, source, arity)) is not None
     if asking and not found:
-        ahead.ask(name, source, arity)
+        compile_ahead.ask(name, source, arity)
     return found
 
 
@@ -207,7 +209,7 @@ def assembled(text: str, level: int = 3, ready: str = "") -> tuple[Any, Any]:
     it optimises nothing either, but what is used again stays in registers.  `ready` is a module of
     code that needs no optimising, which the first one calls.
     """
-    text = lookup.vectorised(text)
+    text = simd_tables.vectorised(text)
     with _lock:
         key = hashlib.sha256(_host() + f"{level}\n{text}\n{ready}".encode()).hexdigest()
         code = disk.read(key)
@@ -223,7 +225,7 @@ def assembled(text: str, level: int = 3, ready: str = "") -> tuple[Any, Any]:
 
 def assembly(text: str, level: int = 3, ready: str = "") -> str:
     """The machine code of a module given as LLVM text, for people."""
-    text = lookup.vectorised(text)
+    text = simd_tables.vectorised(text)
     return str(_machine(level).emit_assembly(_module(text, level, ready)))
 
 
@@ -257,7 +259,7 @@ def _compile(name: str, source: str, arity: int) -> bytes:
         exec(compile(source, f"<kernel {name}>", "exec"), namespace)
         native, text = entry_point(namespace[name], arity)
     _reserve(_BESIDE + _TAKEN[True] * len(text))
-    module = llvm.parse_assembly(_interleaved(_widened(lookup.vectorised(text))))
+    module = llvm.parse_assembly(_interleaved(_widened(simd_tables.vectorised(text))))
     module.get_function(native).name = SYMBOL
     _close(module)
     _optimise(module)
@@ -327,7 +329,7 @@ def _optimise(module: Any, level: int = 3) -> None:
     options.slp_vectorization = True
     builder = llvm.create_pass_builder(_machine(), options)
     builder.getModulePassManager().run(module, builder)
-    if any(lookup.has_form_for_vectors(function.name) for function in module.functions):
+    if any(simd_tables.has_form_for_vectors(function.name) for function in module.functions):
         late = llvm.create_new_module_pass_manager()
         late.add_always_inliner_pass()  # the forms for vectors, which loops now call
         late.run(module, builder)

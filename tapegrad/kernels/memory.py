@@ -9,7 +9,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from tapegrad.kernels.lanes import lane
+from tapegrad.kernels.simd import lane
 
 
 def _pointer(numba_type: Any, llvm_type: Any) -> Any:

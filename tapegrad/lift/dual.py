@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad.autograd.grad_mode import recording
-from tapegrad.autograd.motion import pushed
 from tapegrad.autograd.pullback import Given, chain, fit
+from tapegrad.autograd.tangents import pushed
 from tapegrad.dispatch.dispatch import called as go
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.fast_path import constant
@@ -277,7 +277,7 @@ def _moved(t: Tensor) -> bool:
 
 
 def _seen(op: Op, x: Tensor, params: dict[str, Any]) -> Tensor:
-    """A view, by the short road if there is one."""
+    """A view, by the fast path if there is one."""
     if type(x) is not Tensor:
         return run(op, (x,), params)
     r = op.forward(x._a, **params)

@@ -17,7 +17,7 @@ import numpy as np
 
 from tapegrad.base.dtypes import result_type
 from tapegrad.dispatch.dispatch import run
-from tapegrad.lift.places import in_order, places, rank
+from tapegrad.lift.batched_index import in_order, places, rank
 from tapegrad.ops import index as ix
 from tapegrad.ops import logic
 from tapegrad.ops.core import Op

@@ -49,7 +49,7 @@ def array_ufunc(
 
 
 def _short(x: Any) -> Any:
-    """What stands beside a float64 Tensor, as the short road takes it."""
+    """What stands beside a float64 Tensor, as the fast path takes it."""
     kind = type(x)
     if kind is np.ndarray:
         return wrap_operand(x) if x.dtype is F8 else x

@@ -23,7 +23,7 @@ CALLS: dict[Any, Callable[..., Any]] = {}
 HANDLERS: dict[Any, Callable[[tuple[Any, ...], dict[str, Any]], Any]] = {}
 # What a NumPy function is of one float64 Tensor of modest size, without any other argument.
 SHORT: dict[Any, Callable[[Tensor], Any]] = {}
-# What it is of two operands, if its short road takes them; None: it does not.
+# What it is of two operands, if its fast path takes them; None: it does not.
 PAIRS: dict[Any, Callable[[Any, Any], Any]] = {}
 
 OPTIONS = {

@@ -11,9 +11,9 @@ from tapegrad.dispatch.dispatch import run
 from tapegrad.functions import arithmetic as ew
 from tapegrad.functions.arguments import index_array
 from tapegrad.functions.creation import zeros_like
+from tapegrad.functions.dtype_parts import imag, real
 from tapegrad.functions.indexing import take_along_dim
 from tapegrad.functions.joining import stack, unbind
-from tapegrad.functions.parts import imag, real
 from tapegrad.functions.rounding import nan_to_num
 from tapegrad.functions.shapes import broadcast_to, clone, to
 from tapegrad.numpy_face.common import (

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.functions import matrices, systems
+from tapegrad.functions import matrices, solve_fast
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import alike
 from tapegrad.functions.products import matmul
@@ -16,7 +16,7 @@ from tapegrad.numpy_face.common import PAIRS, SHORT, floating, named, tensor, ti
 from tapegrad.numpy_face.dispatch import handles
 from tapegrad.tensor import Tensor
 
-PAIRS[np.linalg.solve] = systems.solve
+PAIRS[np.linalg.solve] = solve_fast.solve
 SHORT[np.linalg.slogdet] = matrices.slogdet
 
 

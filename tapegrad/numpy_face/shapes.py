@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.base.abstract_array import everything
-from tapegrad.functions import indexing, joining, windows
+from tapegrad.functions import indexing, joining, strided_views
 from tapegrad.functions import shapes as s
 from tapegrad.functions.arguments import alike, one_dim
 from tapegrad.numpy_face.common import brought_in, named, plain, tensor
@@ -376,7 +376,7 @@ def _sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Tensor:
     for size, d in zip(sizes, axes, strict=True):
         if not 0 < size <= t._a.shape[d]:
             raise ValueError(f"`sliding_window_view`: {sizes} does not fit {tensor(x)._a.shape}")
-        t = windows.unfold(t, d, size, 1)
+        t = strided_views.unfold(t, d, size, 1)
     return t
 
 
@@ -392,7 +392,7 @@ def convolve_(a: Any, v: Any, mode: str = "full") -> Tensor:
     n, k = x._a.size, y._a.size
     if not k:
         raise ValueError("`np.convolve`: a vector cannot be empty")
-    full = windows.unfold(_pad(x, k - 1), 0, k, 1) @ s.flip(y, (0,))
+    full = strided_views.unfold(_pad(x, k - 1), 0, k, 1) @ s.flip(y, (0,))
     if mode == "full":
         return full
     if mode == "same":

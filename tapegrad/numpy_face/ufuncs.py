@@ -16,7 +16,7 @@ from tapegrad.dispatch.fast_path import unary
 from tapegrad.functions import arithmetic as a
 from tapegrad.functions import products, shapes
 from tapegrad.functions.arguments import alike
-from tapegrad.functions.parts import conj
+from tapegrad.functions.dtype_parts import conj
 from tapegrad.numpy_face import order, reductions, writing
 from tapegrad.numpy_face.common import (
     CALLS,

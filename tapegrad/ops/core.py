@@ -113,7 +113,7 @@ class Op:
         self.grad_name = (grad_name or camel(name)) + "Backward0"
         self.view = view
         self.variadic = variadic
-        self.short: Any = None  # its short road on Tensors, if it has one
+        self.short: Any = None  # its fast path on Tensors, if it has one
         self.domain = domain
         self.multilinear = multilinear  # linear in each input while the others stay
         # exact[k]: the partial in input k is itself an adjoint: where it is 0, so is the product.

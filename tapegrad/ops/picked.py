@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.kernels.layout import (
+from tapegrad.kernels.sweep.sweep_abi import (
     EACH_BITS,
     FIELD,
     INDEX_LAST,

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.kernels import layout
-from tapegrad.kernels.grid import Grid, core, grid
+from tapegrad.kernels.broadcast_plan import Grid, core, grid
+from tapegrad.kernels.sweep import sweep_abi
 from tapegrad.ops.core import Op
 from tapegrad.ops.elementwise import Lazy
 from tapegrad.parallel import thread_pool
@@ -89,7 +89,7 @@ def split(n: int, work: Callable[[int, int], Any], weight: int = 1) -> None:
         thread_pool.share(work, edges)
 
 
-_layout = layout.find()
+_layout = sweep_abi.find()
 _word = ctypes.c_int64.from_address
 
 
@@ -234,9 +234,9 @@ def compiled(
         if not a.flags.c_contiguous or (a.dtype != dtype and op.inputs[k] != "condition"):
             return None
         scalars |= plan.same_element[k] << k
-    from tapegrad.kernels import table
+    from tapegrad.kernels.codegen import kernel_table
 
-    kernel = table.forward(op, "f8" if dtype.char == "d" else "f4", scalars)
+    kernel = kernel_table.forward(op, "f8" if dtype.char == "d" else "f4", scalars)
     if kernel is None:
         return None
     if out is None:

@@ -1,7 +1,7 @@
 """The threads that help with large arrays: they call kernels, or functions of Python, over parts.
 
-A thread watches its mailbox in compiled code without the GIL (`kernels/drive.py`), and calls a
-kernel that is posted there at once.  When nothing came for about a millisecond it sleeps, and is
+A thread watches its mailbox in compiled code without the GIL (`kernels/row_launcher.py`), and calls
+a kernel that is posted there at once.  When nothing came for about a millisecond it sleeps, and is
 woken by the next task.  There is one pool: whoever finds it busy does all of the work alone.
 """
 
@@ -19,7 +19,7 @@ import numpy as np
 
 Work = Callable[[int, int], Any]
 
-# As in `kernels/drive.py`, which only the compiler imports.
+# As in `kernels/row_launcher.py`, which only the compiler imports.
 IDLE, POSTED, ASKED, PARKED = 0, 1, 2, 3
 FRAME, WORDS = 8, 32
 FRAME_WORDS = 18
@@ -56,9 +56,9 @@ def _processors() -> int:
 
 
 def _hire(count: int) -> None:
-    from tapegrad.kernels import table
+    from tapegrad.kernels.codegen import kernel_table
 
-    serve, post = table.drive("serve", 2), table.drive("post", 2)
+    serve, post = kernel_table.drive("serve", 2), kernel_table.drive("post", 2)
     while len(_helpers) < count:
         number = len(_helpers)
         helper = Helper(_mail_at + number * WORDS * 8)
@@ -91,9 +91,9 @@ def _together(count: int, state: int, frame: np.ndarray | None, work: Any = None
     Nobody writes once this has returned, and all is done even if an interruption comes: it is
     raised in the end.
     """
-    from tapegrad.kernels import table
+    from tapegrad.kernels.codegen import kernel_table
 
-    post, finish = table.drive("post", 2), table.drive("finish", 4)
+    post, finish = kernel_table.drive("post", 2), kernel_table.drive("finish", 4)
     at = 0 if frame is None else frame.ctypes.data
     waiting, posted = _helpers[:count], []
     interrupted: BaseException | None = None
@@ -130,9 +130,9 @@ def call_here(frame: Sequence[int]) -> None:
     """Call a kernel as a frame says, on this thread."""
     global _rows
     if _rows is None:
-        from tapegrad.kernels import table
+        from tapegrad.kernels.codegen import kernel_table
 
-        _rows = table.drive("rows", 1)
+        _rows = kernel_table.drive("rows", 1)
     words = _Frame(*frame)
     _rows(ctypes.addressof(words))
 

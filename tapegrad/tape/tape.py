@@ -449,7 +449,7 @@ class Tape:
         return room[:count], at
 
     def let_go(self) -> None:
-        """Forget what was lost when nobody holds any of it; the short roads are open again."""
+        """Forget what was lost when nobody holds any of it; the fast paths are open again."""
         # The table's reference, this list's and the call's, and that of a record still there.
         if all(getrefcount(p) <= 4 + (self.index(p) >= 0) for p in [*self.lost]):
             self.lost = {}

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.functions.arithmetic import maximum
-from tapegrad.lift.layers import differs
+from tapegrad.lift.flatten import differs
 from tapegrad.lift.variable import plain
 from tapegrad.tensor import Tensor
 from tapegrad.transforms.arguments import name_of, require_function

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.autograd.curvature import leaf_products
 from tapegrad.autograd.grad_mode import recording
+from tapegrad.autograd.hvp import leaf_products
 from tapegrad.base.native_arrays import native_array
 from tapegrad.lift.core import pull
 from tapegrad.tape.shapes import Shape

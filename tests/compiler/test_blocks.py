@@ -8,7 +8,7 @@ import pytest
 
 from tapegrad.compiler import blocks, elementary
 from tapegrad.kernels import build
-from tapegrad.kernels.symbols import GUARDS, SCALARS
+from tapegrad.kernels.codegen.rule_codegen import GUARDS, SCALARS
 
 pytestmark = pytest.mark.tapegrad_only("compiled functions are not PyTorch's")
 
@@ -78,7 +78,7 @@ def test_tables_are_looked_up_without_registers_too(name, monkeypatch):
     arrays = [rng.uniform(0.1, 3.0, 100) for _ in range(blocks.arity(name))]
     want = on_block(name, *arrays)
     plain = blocks.text(name)
-    monkeypatch.setattr(build.lookup, "in_registers", lambda: False)
+    monkeypatch.setattr(build.simd_tables, "in_registers", lambda: False)
     monkeypatch.setenv("TAPEGRAD_CACHE", "0")
     pointers = [ctypes.c_void_p] * (1 + len(arrays))
     function = ctypes.CFUNCTYPE(None, ctypes.c_int64, *pointers)(build.assemble(plain))
@@ -89,5 +89,5 @@ def test_tables_are_looked_up_without_registers_too(name, monkeypatch):
 
 @pytest.mark.parametrize("name", ["exp", "log", "log1p", "pow"])
 def test_without_registers_nothing_is_looked_up(name, monkeypatch):
-    monkeypatch.setattr(build.lookup, "in_registers", lambda: False)
+    monkeypatch.setattr(build.simd_tables, "in_registers", lambda: False)
     assert "table_" not in blocks.text(name)

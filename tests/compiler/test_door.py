@@ -17,7 +17,8 @@ from tapegrad.compiler import door as doors
 from tapegrad.compiler import entry
 from tapegrad.compiler.door import Float, door
 from tapegrad.compiler.program import Program
-from tapegrad.kernels import build, layout
+from tapegrad.kernels import build
+from tapegrad.kernels.sweep import sweep_abi
 from tapegrad.ops.core import Spec
 
 pytestmark = pytest.mark.tapegrad_only("how compiled programs are called")
@@ -140,7 +141,7 @@ def failed():
 def make(request, monkeypatch):
     """The function `door`, on an interpreter that it knows and on one that it does not know."""
     if request.param == "plain":
-        monkeypatch.setattr(layout, "as_listed", lambda: False)
+        monkeypatch.setattr(sweep_abi, "as_listed", lambda: False)
 
     def make(program, kinds, result, otherwise=otherwise, failed=failed, **texts):
         function = door(program, kinds, result, otherwise, failed, **texts)
@@ -151,7 +152,7 @@ def make(request, monkeypatch):
 
 
 def test_this_interpreter_is_known():
-    assert layout.as_listed()
+    assert sweep_abi.as_listed()
 
 
 def test_array_in_and_out(make):

@@ -15,7 +15,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.compiler import jitted, link, lower, variant
-from tapegrad.kernels import build, cache
+from tapegrad.kernels import build, disk_cache
 
 
 def none_left(*args: Any, **kwargs: Any) -> Any:
@@ -32,7 +32,7 @@ PLACES: dict[str, tuple[Any, str, Any]] = {
     "reserve": (build.mmap, "mmap", no_mapping),
     "parsing": (llvm, "parse_assembly", none_left),
     "optimising": (build, "_settle", none_left),
-    "writing to the cache": (cache.os, "fdopen", none_left),
+    "writing to the cache": (disk_cache.os, "fdopen", none_left),
     "loading": (llvm, "create_mcjit_compiler", none_left),
     "linking": (link, "_offer_symbols", none_left),
 }
@@ -59,7 +59,7 @@ def test_a_program_that_could_not_be_compiled(
         np.testing.assert_allclose(jitted(x), 3 * x**2)
     assert jitted.cache_info().traces == 1
     new = set(tmp_path.iterdir()).difference(kept)
-    assert all(cache.read(path.stem) is not None for path in new)
+    assert all(disk_cache.read(path.stem) is not None for path in new)
     np.testing.assert_allclose(jitted(y), 3 * y**2)
     assert jitted.cache_info().traces == 2
 

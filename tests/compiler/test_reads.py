@@ -278,7 +278,7 @@ def test_objects_and_functions_that_are_replaced_are_seen():
 
 @pytest.mark.parametrize("source", ["global", "cell", "attribute", "class attribute", "item"])
 def test_so_it_is_where_python_stands_for_the_fast_way_in(source, monkeypatch):
-    monkeypatch.setattr(door.layout, "as_listed", lambda: False)
+    monkeypatch.setattr(door.sweep_abi, "as_listed", lambda: False)
     f, change = SOURCES[source]()
     change(1.0)
     compiled = tg.jit(f)

@@ -14,7 +14,7 @@ from tapegrad.compiler.elementary import definitions
 from tapegrad.compiler.scalars import Code, Value, literal, promoted, supports
 from tapegrad.compiler.text import Block, Operand, select
 from tapegrad.kernels import build, vmath
-from tapegrad.kernels.symbols import GUARDS, SCALARS
+from tapegrad.kernels.codegen.rule_codegen import GUARDS, SCALARS
 from tapegrad.ops import special  # noqa: F401  # its rows come into the table
 from tapegrad.ops.core import table
 

@@ -9,8 +9,8 @@ from unittest import mock
 import numpy as np
 
 import tapegrad as tg
-from tapegrad.autograd import large, matrix
-from tapegrad.kernels import layout
+from tapegrad.autograd import gemm_adjoints, large_adjoints
+from tapegrad.kernels.sweep import sweep_abi
 from tapegrad.ops.core import LINEAR, Formula, Op
 from tapegrad.tape.tape import current
 from tapegrad.tensor import wrap
@@ -25,9 +25,9 @@ STEP = 1e-3
 def rules_only() -> Any:
     """No compiled walk and no kernels: every record is done by its rule, on arrays."""
     with (
-        mock.patch.object(layout, "find", return_value=None),
-        mock.patch.object(large, "step", return_value=False),
-        mock.patch.object(matrix, "step", return_value=False),
+        mock.patch.object(sweep_abi, "find", return_value=None),
+        mock.patch.object(large_adjoints, "step", return_value=False),
+        mock.patch.object(gemm_adjoints, "step", return_value=False),
     ):
         yield
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 import tapegrad as tg
-from tapegrad import road
-from tapegrad.kernels.layout import SMALL
+from tapegrad.kernels.sweep.sweep_abi import SMALL
+from tapegrad.native import install
 from tapegrad.ops.core import ELEMENTWISE, table
 from tapegrad.transforms.pytree import flatten
 from tests.conformance import guarded
@@ -130,7 +130,7 @@ OTHERS = {
 
 
 def large_sample(op: Any) -> Any:
-    """A sample of more elements than the short roads take, where the row has one."""
+    """A sample of more elements than the fast paths take, where the row has one."""
     if op.kind is ELEMENTWISE:
         return of_shapes(op, LARGE_SHAPES[len(op.inputs)])
     if op.name in ALONE:
@@ -287,7 +287,7 @@ if __name__ == "__main__":
     faulthandler.enable()
     guarded.install()
     assert LARGE[0] * LARGE[1] > SMALL
-    road.open_road()
+    install.install()
     walk(sys.argv[1], sys.argv[2:] == ["every"])
     sys.stdout.flush()
     os._exit(0)  # before the allocator goes, and arrays after it

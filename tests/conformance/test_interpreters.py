@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from llvmlite import ir
 
-from tapegrad.kernels.symbols import Symbol, partial, result
+from tapegrad.kernels.codegen.rule_codegen import Symbol, partial, result
 from tapegrad.ops import elementwise as e
 from tapegrad.ops.core import ELEMENTWISE, Formula, table
 from tests.conformance.samples import of_shapes

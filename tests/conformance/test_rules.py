@@ -5,7 +5,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.autograd import sweep
-from tapegrad.kernels import symbols
+from tapegrad.kernels.codegen import rule_codegen
 from tapegrad.ops.core import ELEMENTWISE, LINEAR, Formula, NotDifferentiable, table
 from tapegrad.tensor import wrap
 from tests.conformance import checks
@@ -178,7 +178,7 @@ LEFT_TO_NUMPY = frozenset("i0 i0e i1 i1e lgamma log_ndtr polygamma trigamma".spl
 def test_small_elementwise_records_stay_in_compiled_code(op, monkeypatch):
     """For contiguous operands of a simple pattern the walk never hands a record back."""
     compiled = all(
-        symbols.has_kernel(op, k) for k, f in enumerate(op.formulas) if isinstance(f, Formula)
+        rule_codegen.has_kernel(op, k) for k, f in enumerate(op.formulas) if isinstance(f, Formula)
     )
     if op.name in LEFT_TO_NUMPY:
         assert not compiled, f"`{op.name}` has a kernel: take it off the list"

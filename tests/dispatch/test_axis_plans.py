@@ -1,4 +1,4 @@
-"""Operations along dimensions by compiled code, beside the general road."""
+"""Operations along dimensions by compiled code, beside the general path."""
 
 import warnings
 
@@ -7,9 +7,9 @@ import pytest
 
 import tapegrad
 from tapegrad.dispatch import axis_plans
-from tapegrad.kernels import table
+from tapegrad.kernels.codegen import kernel_table
 from tapegrad.tape.tape import Tape, current
-from tests.kernels.test_along import CALLS
+from tests.kernels.test_axis_small import CALLS
 
 pytestmark = pytest.mark.tapegrad_only("about two ways to the same results")
 
@@ -18,11 +18,11 @@ pytestmark = pytest.mark.tapegrad_only("about two ways to the same results")
 def at_once(monkeypatch):
     """Plans are made at the first call, on a tape of the test's own."""
     if axis_plans.compiled is None:
-        pytest.skip("this machine has no compiled road")
+        pytest.skip("this machine has no native path")
     monkeypatch.setattr(axis_plans, "TIMES", 1)
     monkeypatch.setattr(axis_plans, "_plans", {})
     monkeypatch.setattr(axis_plans, "_met", {})
-    monkeypatch.setattr(table, "loop_along", lambda op, asking: table._along(op))
+    monkeypatch.setattr(kernel_table, "loop_along", lambda op, asking: kernel_table._along(op))
     monkeypatch.setattr(current, "tape", Tape())
 
 

@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad import road as roads
 from tapegrad.dispatch import index_plans, inplace
 from tapegrad.dispatch.axis_plans import TIMES
+from tapegrad.native import install
 from tapegrad.tape.tape import Tape, current
 
 pytestmark = pytest.mark.tapegrad_only("about two ways to the same results")
 
 
 @pytest.fixture(autouse=True)
-def road(monkeypatch):
-    if not roads.open_road():
-        pytest.skip("this machine has no compiled road")
+def native(monkeypatch):
+    if not install.install():
+        pytest.skip("this machine has no native path")
     monkeypatch.setattr(current, "tape", Tape())
 
 

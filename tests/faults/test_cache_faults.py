@@ -18,14 +18,14 @@ import time
 import numpy as np
 import pytest
 
-from tapegrad.kernels import cache
+from tapegrad.kernels import disk_cache
 
 pytestmark = pytest.mark.tapegrad_only("about the cache of compiled code")
 
 CHILD = """
 import sys
 import numpy as np, tapegrad as tg
-from tapegrad.kernels import cache
+from tapegrad.kernels import disk_cache as cache
 read, write, found, written = cache.read, cache.write, [], []
 cache.read = lambda key: (lambda code: (code is not None and found.append(key), code)[1])(read(key))
 cache.write = lambda key, code: (written.append(key), write(key, code))
@@ -77,13 +77,13 @@ def test_no_flipped_bit_is_trusted(broken):
     tried = 0
     for path in files(broken):
         whole = path.read_bytes()
-        assert cache.read(path.stem) == whole[cache.DIGEST :]
+        assert disk_cache.read(path.stem) == whole[disk_cache.DIGEST :]
         places = draw.integers(0, len(whole), 60).tolist()
-        for place in {*range(0, cache.DIGEST + 2, 3), len(whole) - 1, *places}:
+        for place in {*range(0, disk_cache.DIGEST + 2, 3), len(whole) - 1, *places}:
             flipped = bytearray(whole)
             flipped[place] ^= 1 << int(draw.integers(8))
             path.write_bytes(flipped)
-            assert cache.read(path.stem) is None, (path.name, place)
+            assert disk_cache.read(path.stem) is None, (path.name, place)
             tried += 1
         path.write_bytes(whole)
     assert tried > 200
@@ -97,9 +97,9 @@ DAMAGE = {
     "more": lambda whole: whole + b"\0",
     "zeros": lambda whole: bytes(len(whole)),
     "noise": lambda whole: np.random.default_rng(0).bytes(len(whole)),
-    "no digest": lambda whole: whole[cache.DIGEST :],
+    "no digest": lambda whole: whole[disk_cache.DIGEST :],
     "a digest of the code alone": lambda whole: (
-        hashlib.sha256(whole[cache.DIGEST :]).digest() + whole[cache.DIGEST :]
+        hashlib.sha256(whole[disk_cache.DIGEST :]).digest() + whole[disk_cache.DIGEST :]
     ),
 }
 
@@ -108,7 +108,7 @@ DAMAGE = {
 def test_what_is_damaged_is_not_read(broken, damage):
     for path in files(broken):
         path.write_bytes(DAMAGE[damage](path.read_bytes()))
-        assert cache.read(path.stem) is None
+        assert disk_cache.read(path.stem) is None
 
 
 def test_what_is_damaged_is_written_anew(broken, filled):
@@ -163,18 +163,18 @@ THINGS = [make_folder, make_loop, make_pipe, make_endless, make_huge, make_unrea
 @pytest.mark.parametrize("make", THINGS, ids=lambda make: make.__name__)
 def test_what_is_no_file_of_ours_is_passed_by(broken, make):
     path = files(broken)[0]
-    code = path.read_bytes()[cache.DIGEST :]
+    code = path.read_bytes()[disk_cache.DIGEST :]
     try:
         make(path)
     except OSError as problem:
         pytest.skip(f"this file system has no such thing: {problem}")
     found = []
-    reader = threading.Thread(target=lambda: found.append(cache.read(path.stem)), daemon=True)
+    reader = threading.Thread(target=lambda: found.append(disk_cache.read(path.stem)), daemon=True)
     reader.start()
     reader.join(20)
     assert found == [None] or (make is make_unreadable and os.geteuid() == 0)
-    cache.write(path.stem, code)
-    assert cache.read(path.stem) == code or make is make_folder
+    disk_cache.write(path.stem, code)
+    assert disk_cache.read(path.stem) == code or make is make_folder
 
 
 def test_a_link_to_the_folder_and_to_files(broken, tmp_path):
@@ -208,22 +208,22 @@ def test_a_disk_that_fails_costs_only_time(broken, monkeypatch, where, number):
 
     key = "0" * 64
     if where == "mkdir":
-        monkeypatch.setattr(cache.Path, "mkdir", fails)
+        monkeypatch.setattr(disk_cache.Path, "mkdir", fails)
     elif where == "mkstemp":
-        monkeypatch.setattr(cache.tempfile, "mkstemp", fails)
+        monkeypatch.setattr(disk_cache.tempfile, "mkstemp", fails)
     elif where == "replace":
-        monkeypatch.setattr(cache.os, "replace", fails)
+        monkeypatch.setattr(disk_cache.os, "replace", fails)
     else:
         right = os.fdopen
 
         def opened(*args):
             file = right(*args)
-            monkeypatch.setattr(cache.os, "fdopen", right)
+            monkeypatch.setattr(disk_cache.os, "fdopen", right)
             return Failing(file, fails)
 
-        monkeypatch.setattr(cache.os, "fdopen", opened)
+        monkeypatch.setattr(disk_cache.os, "fdopen", opened)
     before = sorted(broken.iterdir())
-    cache.write(key, b"code")
+    disk_cache.write(key, b"code")
     monkeypatch.undo()
     assert sorted(broken.iterdir()) == before
 
@@ -268,7 +268,7 @@ def test_a_folder_that_is_removed_meanwhile(tmp_path):
 
 KILLED = """
 import os, sys, threading, numpy as np
-from tapegrad.kernels import cache
+from tapegrad.kernels import disk_cache as cache
 print("ready", flush=True)
 draw = np.random.default_rng()
 while True:
@@ -288,7 +288,7 @@ def test_a_process_that_is_killed_while_it_writes(tmp_path, monkeypatch):
         process.wait()
         process.stdout.close()
         for path in tmp_path.glob("*.o"):
-            assert len(cache.read(path.stem)) == 40_000
+            assert len(disk_cache.read(path.stem)) == 40_000
 
 
 def test_threads_and_processes_that_write_one_file(tmp_path, monkeypatch):
@@ -298,11 +298,11 @@ def test_threads_and_processes_that_write_one_file(tmp_path, monkeypatch):
 
     def write(k):
         while not ended.is_set():
-            cache.write("0" * 64, bytes([k]) * 50_000)
+            disk_cache.write("0" * 64, bytes([k]) * 50_000)
 
     def look():
         while not ended.is_set():
-            seen.append(cache.read("0" * 64))
+            seen.append(disk_cache.read("0" * 64))
 
     threads = [threading.Thread(target=write, args=(k,)) for k in range(3)]
     threads.append(threading.Thread(target=look))

@@ -34,14 +34,14 @@ TRIED = TRIALS // 4  # points for each program and what is done there
 BY_NAME = {program.__name__: program for program in programs.PROGRAMS}
 
 
-@pytest.fixture(params=["compiled road", "in Python"])
-def road(request):
+@pytest.fixture(params=["native path", "in Python"])
+def native(request):
     """Have operations go by compiled code or by functions in Python."""
-    road = importlib.import_module("tapegrad.road").road
-    if request.param == "in Python" and road is not None:
-        road.close()
+    native = importlib.import_module("tapegrad.native.install").installed
+    if request.param == "in Python" and native is not None:
+        native.close()
         yield request.param
-        road.open()
+        native.open()
     else:
         yield request.param
 
@@ -132,8 +132,8 @@ ACTS = {"interrupt": points.stop, "compute": computing, "fill": filling, "collec
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("act", ACTS)
 @pytest.mark.parametrize("name", BY_NAME)
-def test_what_comes_in_between_leaves_no_trace(name, act, road):
-    try_points(BY_NAME[name], ACTS[act], name + act + road)
+def test_what_comes_in_between_leaves_no_trace(name, act, native):
+    try_points(BY_NAME[name], ACTS[act], name + act + native)
 
 
 # -- an interruption in place: the value and its history agree -------------------------------------
@@ -162,7 +162,7 @@ def added(y):
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("change", [halved, halved_in_view, assigned, masked, added])
 @pytest.mark.parametrize("size", [3, 700])
-def test_an_interrupted_change_is_made_or_not(change, size, road):
+def test_an_interrupted_change_is_made_or_not(change, size, native):
     """The gradient of the sum says how each element was computed, with the change or without."""
 
     def run():

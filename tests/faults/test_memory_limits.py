@@ -134,7 +134,7 @@ assert np.allclose(g(a), wanted)
 right()
 """,
     "the cache": """
-from tapegrad.kernels import cache
+from tapegrad.kernels import disk_cache as cache
 code = bytes(48 * MB)
 cache.write("0" * 64, code)
 kept = []

@@ -22,7 +22,7 @@ def chunk(first, stop, peers, often):
     """Run some programs, with a line of JSON about each, each disagreement, and all."""
     from tests.fuzz.search import searched
 
-    importlib.import_module("tapegrad.road").open_road()
+    importlib.import_module("tapegrad.native.install").install()
     say = lambda *what: print(json.dumps(what), flush=True)
     tally = Counter()
     told = lambda seed: say("seed", seed)

@@ -6,7 +6,8 @@ import math
 import llvmlite.binding as llvm
 import pytest
 
-from tapegrad.kernels import build, symbols
+from tapegrad.kernels import build
+from tapegrad.kernels.codegen import rule_codegen
 from tapegrad.kernels.flags import entry_point, unoptimised
 from tapegrad.ops.core import table
 
@@ -56,7 +57,7 @@ def test_code_finds_what_stands_elsewhere(level):
 def interleaving(name):
     """How many vectors the loops of an operation are told to compute side by side."""
     namespace: dict = {}
-    source = symbols.forward_source(table[name], "f8", 0)
+    source = rule_codegen.forward_source(table[name], "f8", 0)
     with unoptimised():
         exec(compile(source, "<kernel>", "exec"), namespace)
         _, text = entry_point(namespace["kernel"], 8)

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 
 import tapegrad as tg
 from tapegrad.tape.tape import GENERAL
-from tests.kernels.test_walk import both
+from tests.kernels.sweep.test_compiled_sweep import both
 
-pytestmark = pytest.mark.tapegrad_only("compares roads through the library")
+pytestmark = pytest.mark.tapegrad_only("compares paths through the library")
 
 
 def of(function, shape, *, native=True):

@@ -1,4 +1,4 @@
-"""The short road under a transform gives what the general one gives, whatever the operands are."""
+"""The fast path under a transform gives what the general one gives, whatever the operands are."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from tapegrad.dispatch.dispatch import called as go
 from tapegrad.dispatch.dispatch import run
 from tapegrad.ops.core import ELEMENTWISE, table
 
-pytestmark = pytest.mark.tapegrad_only("about the roads of this library")
+pytestmark = pytest.mark.tapegrad_only("about the paths of this library")
 
 OPS = [op for op in table.values() if op.kind is ELEMENTWISE and len(op.inputs) < 3]
 OPERANDS = {
@@ -21,10 +21,10 @@ OPERANDS = {
 }
 
 
-def outcome(road, op, args):
+def outcome(path, op, args):
     """What comes of it: an array, or the error."""
     try:
-        found = road(op, args, {})
+        found = path(op, args, {})
     except Exception as error:
         return type(error), str(error)
     return found._a.dtype, found._a.shape, repr(found._a.tolist()), found.requires_grad

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.bulk.common import loop
-from tapegrad.kernels import drive
+from tapegrad.kernels import row_launcher
+from tapegrad.kernels.large.launching import loop
 from tapegrad.ops.core import table
 from tapegrad.parallel import large_elementwise, thread_pool
 
@@ -150,8 +150,8 @@ assert (x + x).sum().item() == 600_000
 
 def test_the_states_are_those_of_the_compiled_code():
     for name in ("IDLE", "POSTED", "ASKED", "PARKED", "WORDS"):
-        assert getattr(thread_pool, name) == getattr(drive, name)
-    assert thread_pool.FRAME * 8 == drive.FRAME
+        assert getattr(thread_pool, name) == getattr(row_launcher, name)
+    assert thread_pool.FRAME * 8 == row_launcher.FRAME
     assert thread_pool.FRAME + thread_pool.FRAME_WORDS <= thread_pool.WORDS
 
 

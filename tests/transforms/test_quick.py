@@ -1,4 +1,4 @@
-"""The quick road of `grad`: one array of floats, one scalar, one call of the compiled walk."""
+"""The fast path of `grad`: one array of floats, one scalar, one call of the compiled walk."""
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ FUNCTIONS = {
 
 
 def at(f, x):
-    """The gradient by `backward`, which takes another road."""
+    """The gradient by `backward`, which takes another path."""
     t = tg.tensor(x, requires_grad=True)
     f(t).backward()
     return t.grad.numpy()

@@ -1,0 +1,204 @@
+"""The adjoint step of large records: one compiled pass per input, on all threads.
+
+Elementwise records go through the kernels that are made of their formulas, whatever the operands'
+broadcasting, as long as two dimensions describe it.  A few reductions have a loop of their own in
+`autograd.fused`.  Everything else is left to the rule on whole arrays.
+"""
+
+from __future__ import annotations
+
+import math
+from sys import getrefcount
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tapegrad.autograd.pullback import Saved
+from tapegrad.autograd.reduction_adjoints import PULLS
+from tapegrad.kernels.broadcast_plan import Grid, core, grid
+from tapegrad.kernels.large.launching import fold
+from tapegrad.kernels.sweep import sweep_abi
+from tapegrad.ops.core import ELEMENTWISE, Formula, Op, by_code
+from tapegrad.ops.core import table as rows
+from tapegrad.ops.shape import sum_to
+from tapegrad.parallel.large_elementwise import (
+    ROW_OF_PASSES,
+    address,
+    call_rows,
+    launch,
+    row_steps,
+    split,
+)
+from tapegrad.tape.tape import CODE_MASK, WIDE, WORD
+
+if TYPE_CHECKING:
+    from tapegrad.autograd.sweep import Sweep
+
+# The places of a grid: three operands, the adjoint, the result, the adjoints of the operands.
+G, Y, OUT = 3, 4, 5
+MSE_LOSS = rows["mse_loss"]
+GROUP = 64  # rows that are added up in one go, at least
+
+
+def step(sweep: Sweep, index: int, g: np.ndarray) -> bool:
+    """Do one record by kernels; False when it is not of the kind that they can do."""
+    tape = sweep.tape
+    word = int(tape.words()[index, WORD])
+    if word & WIDE or g.dtype.char not in "df":
+        return False
+    op = by_code[word & CODE_MASK]
+    if op is MSE_LOSS:
+        saved = Saved(tape, index, False)
+        shape, dtype = saved.spec(0)
+        size = math.prod(shape)
+        if size <= sweep_abi.SMALL:
+            return False
+        scale = 1 / size if saved.params["mean"] else 1.0
+        g = np.broadcast_to(np.asarray(g * scale, dtype), shape)
+        op = rows["squared_difference"]
+        wanted = [k for k, code in enumerate(saved.codes) if code and sweep._wanted(code)]
+        return _elementwise(sweep, op, saved, wanted, g)
+    if op.kind is ELEMENTWISE:
+        if g.size <= sweep_abi.SMALL:
+            return False
+        saved = Saved(tape, index, False)
+        wanted = [k for k, code in enumerate(saved.codes) if code and sweep._wanted(code)]
+        return _elementwise(sweep, op, saved, wanted, g)
+    pull = PULLS.get(op.name)
+    if pull is None:
+        return False
+    saved = Saved(tape, index, False)
+    found = pull(g, saved.entry[0], saved.entry[-1], saved.params)
+    if found is None:
+        return False
+    _hand_on(sweep, saved.codes[0], found)
+    return True
+
+
+def _hand_on(sweep: Sweep, code: int, found: Any) -> None:
+    sweep._add(code if code < 0 else sweep.tape.index(code), found)
+
+
+def _elementwise(sweep: Sweep, op: Op, saved: Saved, wanted: list[int], g: np.ndarray) -> bool:
+    entry = saved.entry
+    from tapegrad.kernels.codegen import kernel_table
+
+    target, dtype = g.shape, g.dtype
+    values: list[Any] = [None] * 5
+    values[G] = core(g)
+    read: set[str] = set()
+    shapes = [target] * 8
+    for k in wanted:
+        formula = op.formulas[k]
+        assert isinstance(formula, Formula)
+        read.update(formula.reads)
+        spec = saved.spec(k)
+        if spec.dtype != dtype:
+            return False
+        shapes[OUT + k] = spec.shape
+    four = len(op.inputs) == 4  # the last of them, a number, stands where else the result does
+    for i, name in enumerate(op.inputs if four else (*op.inputs, "y")):
+        if name in read:
+            value = entry[i] if entry is not None else None
+            if type(value) is not np.ndarray:
+                return False
+            if value.dtype != dtype and not (name == "condition" and value.dtype.char == "?"):
+                return False
+            values[Y if name == "y" or i == 3 else i] = core(value)
+    if not values[G].flags.c_contiguous:
+        values[G] = np.ascontiguousarray(values[G])
+    for place, value in enumerate(values):
+        if value is not None:
+            if not value.flags.c_contiguous:
+                return False
+            shapes[place] = value.shape
+    plan = grid(tuple(shapes), target)
+    if plan is None or (plan.rows > 1 and plan.n < ROW_OF_PASSES):
+        return False
+    if not (plan.fixed(Y) if four else plan.whole(Y)):
+        return False
+    kernels = {}
+    for k in wanted:
+        scalars = sum([plan.same_element[i] << i for i in range(5)])
+        if values[k] is None:
+            scalars = scalars & ~(1 << k) | plan.same_element[OUT + k] << k
+        elif plan.same_element[k] != plan.same_element[OUT + k]:
+            return False
+        kernels[k] = kernel_table.pullback(op, k, "f8" if dtype.itemsize == 8 else "f4", scalars)
+        if kernels[k] is None:
+            return False
+    for k in wanted:
+        formula = op.formulas[k]
+        assert isinstance(formula, Formula)
+        if not formula.reads and formula.function() == 1:
+            _hand_on(sweep, saved.codes[k], sum_to(g, shape=shapes[OUT + k]))
+        elif plan.whole(OUT + k):
+            _whole(sweep, saved.codes[k], kernels[k], plan, values, shapes[OUT + k])
+        else:
+            found = _reduced(kernels[k], plan, values, OUT + k)
+            _hand_on(sweep, saved.codes[k], found.reshape(shapes[OUT + k]))
+    return True
+
+
+def _arguments(plan: Grid, values: list[Any]) -> tuple[list[int], list[int], list[int]]:
+    """Arguments of an adjoint kernel after n (accumulate, g, out, a, b, c, y), and their steps."""
+    at, by_row, by_element = [0, 0, 0], [0, 0, 0], [0, 0, 0]
+    for i in (G, 0, 1, 2, Y):
+        value = values[i]
+        size = 0 if value is None else value.itemsize
+        numbers = (
+            0 if value is None else address(value),
+            row_steps(plan, i, size),
+            0 if plan.same_element[i] else size,
+        )
+        for row, number in zip((at, by_row, by_element), numbers):
+            if i == G:
+                row[1] = number
+            else:
+                row.append(number)
+    return at, by_row, by_element
+
+
+def _whole(sweep: Sweep, code: int, kernel: Any, plan: Grid, values: list[Any], shape: Any) -> None:
+    """An adjoint as large as the result: added to what is there if nobody else holds that."""
+    key = code if code < 0 else sweep.tape.index(code)
+    held = sweep.values.get(key)
+    accumulate = (
+        held is not None
+        and held.base is None
+        and held.flags.c_contiguous
+        and held.flags.writeable
+        and getrefcount(held) == 3
+    )
+    g = values[G]
+    out = held if accumulate else np.empty(shape, g.dtype)
+    assert out is not None
+    at, by_row, by_element = _arguments(plan, values)
+    at[0], at[2] = int(accumulate), address(out)
+    by_row[2], by_element[2] = plan.n * out.itemsize, out.itemsize
+    launch(kernel, plan.rows, plan.n, at, by_row, by_element)
+    if not accumulate:
+        sweep._add(key, out)
+
+
+def _reduced(kernel: Any, plan: Grid, values: list[Any], place: int) -> np.ndarray:
+    """The adjoint of an operand that was broadcast: contributions added up over rows or columns."""
+    dtype = values[G].dtype
+    at, by_row, by_element = _arguments(plan, values)
+    rows, n = plan.rows, plan.n
+    if plan.same_element[place]:
+        found = fold(kernel, rows, n, at, by_row, by_element, 2, dtype)
+        down = plan.same_rows[place] or rows == 1
+        return np.asarray(np.add.reduce(found, axis=None if down else 1))
+    group = max(GROUP, int(rows**0.5))
+    parts = np.zeros((-(-rows // group), n), dtype)
+    at[0] = 1
+
+    def some(start: int, stop: int) -> None:
+        for i in range(start, stop):
+            here = [a + i * group * step for a, step in zip(at, by_row)]
+            here[2] = address(parts) + i * n * parts.itemsize
+            call_rows(kernel, min(group, rows - i * group), n, here, by_row)
+
+    split(len(parts), some, group * n)
+    return np.asarray(parts[0] if len(parts) == 1 else np.add.reduce(parts, axis=0))

@@ -1,0 +1,497 @@
+"""Loops over one row of n elements: reductions, softmax and its kin, gathering and scattering.
+
+Each takes n and up to seven addresses or counts; `table.loop` compiles it for the type in question
+and `parallel.launch` calls it for every row.  A sum is kept in partial sums, so that LLVM computes
+it in vectors; these join the sum of a block, which joins that of a group of blocks: few additions
+stand between an element and the total, as in a pairwise sum.
+"""
+
+import math
+
+from numba import float64 as T
+
+from tapegrad.kernels import vmath
+from tapegrad.kernels.flags import helper
+from tapegrad.kernels.memory import f8 as pointer
+from tapegrad.kernels.memory import i8
+from tapegrad.kernels.memory import plus_f8 as plus
+from tapegrad.kernels.memory import select_f8 as select
+from tapegrad.kernels.memory import times_f8 as times
+from tapegrad.kernels.simd import bits, from_bits, widen
+
+zero = T(0.0)
+one = T(1.0)
+SIZE = 8  # bytes of an element
+LOW_BITS = 2**63 - 1
+BLOCK, GROUP = 1024, 1 << 16
+
+
+def add_up(n, x_at, out_at, p3, p4, p5, p6, p7):
+    """The sum."""
+    x = pointer(x_at)
+    total = zero
+    for first in range(0, n, GROUP):
+        last = min(first + GROUP, n)
+        group = zero
+        for start in range(first, last, BLOCK):
+            part = zero
+            for i in range(start, min(start + BLOCK, last)):
+                part = plus(part, x[i])
+            group += part
+        total += group
+    pointer(out_at)[0] = total
+    return 0
+
+
+def add_four_up(n, x_at, step, out_at, p4, p5, p6, p7):
+    """The sums of four rows, `step` bytes apart: what ends one sum overlaps with the others."""
+    x0, x1 = pointer(x_at), pointer(x_at + step)
+    x2, x3 = pointer(x_at + 2 * step), pointer(x_at + 3 * step)
+    out = pointer(out_at)
+    s0 = s1 = s2 = s3 = zero
+    for start in range(0, n, BLOCK):
+        t0 = t1 = t2 = t3 = zero
+        for i in range(start, min(start + BLOCK, n)):
+            t0 = plus(t0, x0[i])
+            t1 = plus(t1, x1[i])
+            t2 = plus(t2, x2[i])
+            t3 = plus(t3, x3[i])
+        s0 += t0
+        s1 += t1
+        s2 += t2
+        s3 += t3
+    out[0] = s0
+    out[1] = s1
+    out[2] = s2
+    out[3] = s3
+    return 0
+
+
+def multiply_up(n, x_at, out_at, p3, p4, p5, p6, p7):
+    """The product."""
+    x = pointer(x_at)
+    total = one
+    for i in range(n):
+        total = times(total, x[i])
+    pointer(out_at)[0] = total
+    return 0
+
+
+def square_up(n, x_at, centre_at, out_at, p4, p5, p6, p7):
+    """The sum of the squared distances from a centre."""
+    x = pointer(x_at)
+    centre = pointer(centre_at)[0]
+    total = zero
+    for first in range(0, n, GROUP):
+        last = min(first + GROUP, n)
+        group = zero
+        for start in range(first, last, BLOCK):
+            part = zero
+            for i in range(start, min(start + BLOCK, last)):
+                d = x[i] - centre
+                part = plus(part, d * d)
+            group += part
+        total += group
+    pointer(out_at)[0] = total
+    return 0
+
+
+def distance_up(n, a_at, b_at, out_at, p4, p5, p6, p7):
+    """The sum of the squared differences of two rows."""
+    a, b = pointer(a_at), pointer(b_at)
+    total = zero
+    for first in range(0, n, GROUP):
+        last = min(first + GROUP, n)
+        group = zero
+        for start in range(first, last, BLOCK):
+            part = zero
+            for i in range(start, min(start + BLOCK, last)):
+                d = a[i] - b[i]
+                part = plus(part, d * d)
+            group += part
+        total += group
+    pointer(out_at)[0] = total
+    return 0
+
+
+def add_columns(n, rows, step, x_at, out_at, p5, p6, p7):
+    """The sum of some rows of n elements, `step` bytes apart."""
+    out, x = pointer(out_at), pointer(x_at)
+    for i in range(n):
+        out[i] = x[i]
+    for r in range(1, rows):  # one after the other: that is the order in which they lie in memory
+        x = pointer(x_at + r * step)
+        for i in range(n):
+            out[i] += x[i]
+    return 0
+
+
+def deviate(n, g_at, x_at, centre_at, scale_at, out_at, p6, p7):
+    """g * (x - centre) * scale with one g, centre and scale for the row; nothing where g is 0."""
+    g, centre, scale = pointer(g_at)[0], pointer(centre_at)[0], pointer(scale_at)[0]
+    x, out = pointer(x_at), pointer(out_at)
+    if g == zero:
+        for i in range(n):
+            out[i] = zero
+    else:
+        for i in range(n):
+            out[i] = g * ((x[i] - centre) * scale)
+    return 0
+
+
+def share(n, g_at, x_at, y_at, out_at, p5, p6, p7):
+    """g, divided among the elements of x that equal y; one g and y for the row."""
+    g, y = pointer(g_at)[0], pointer(y_at)[0]
+    x, out = pointer(x_at), pointer(out_at)
+    count = 0
+    for i in range(n):
+        count += x[i] == y
+    part = g / T(count) if count else zero / zero
+    if g == zero:
+        part = zero
+    other = zero if count else part
+    for i in range(n):
+        out[i] = select(x[i] == y, part, other)
+    return 0
+
+
+def count_in_columns(n, rows, step, x_at, y_at, out_at, p6, p7):
+    """How many of some rows, `step` bytes apart, equal y, column by column."""
+    y, out = pointer(y_at), pointer(out_at)
+    for i in range(n):
+        out[i] = zero
+    for _ in range(rows):
+        x = pointer(x_at)
+        for i in range(n):
+            out[i] += select(x[i] == y[i], one, zero)
+        x_at += step
+    return 0
+
+
+def place_in_columns(n, rows, step, part_at, x_at, y_at, out_at, p7):
+    """For some rows, `step` bytes apart: a column's part where x equals y, zero elsewhere."""
+    part, y = pointer(part_at), pointer(y_at)
+    for _ in range(rows):
+        x, out = pointer(x_at), pointer(out_at)
+        for i in range(n):
+            out[i] = select(x[i] == y[i], part[i], zero)
+        x_at += step
+        out_at += step
+    return 0
+
+
+# -- softmax and its kin ---------------------------------------------------------------------------
+
+
+@helper
+def top(n, x):
+    """The largest element; what it says of a row with NaN does not matter.
+
+    Compared as integers, in which order LLVM takes them in vectors.
+    """
+    found = -(2**63)
+    for i in range(n):
+        b = bits(widen(x[i]))
+        found = max(found, b ^ ((b >> 63) & LOW_BITS))
+    return from_bits(found ^ ((found >> 63) & LOW_BITS))
+
+
+def softmax(n, x_at, out_at, p3, p4, p5, p6, p7):
+    """The exponentials of a row, scaled to the sum 1."""
+    x, out = pointer(x_at), pointer(out_at)
+    highest = T(top(n, x))
+    total = zero
+    for i in range(n):
+        e = vmath.exp(x[i] - highest)
+        out[i] = e
+        total = plus(total, e)
+    scale = one / total
+    for i in range(n):
+        out[i] *= scale
+    return 0
+
+
+def log_softmax(n, x_at, out_at, p3, p4, p5, p6, p7):
+    """The logarithm of the softmax of a row."""
+    x, out = pointer(x_at), pointer(out_at)
+    highest = T(top(n, x))
+    total = zero
+    for i in range(n):
+        total = plus(total, vmath.exp(x[i] - highest))
+    rest = vmath.log(total)
+    for i in range(n):
+        out[i] = (x[i] - highest) - rest
+    return 0
+
+
+def log_sum_exp(n, x_at, out_at, p3, p4, p5, p6, p7):
+    """The logarithm of the sum of the exponentials of a row."""
+    x = pointer(x_at)
+    highest = T(top(n, x))
+    if not abs(highest) < math.inf:
+        highest = zero
+    total = zero
+    for i in range(n):
+        total = plus(total, vmath.exp(x[i] - highest))
+    pointer(out_at)[0] = vmath.log(total) + highest
+    return 0
+
+
+def softmax_adjoint(n, g_at, y_at, out_at, p4, p5, p6, p7):
+    """(g - <g, y>) * y, by the strong product."""
+    g, y, out = pointer(g_at), pointer(y_at), pointer(out_at)
+    total = zero
+    for i in range(n):
+        total = plus(total, select(g[i] != zero, g[i] * y[i], zero))
+    for i in range(n):
+        d = g[i] - total
+        out[i] = select(d != zero, d * y[i], zero)
+    return 0
+
+
+def log_softmax_adjoint(n, g_at, y_at, out_at, p4, p5, p6, p7):
+    """g - sum(g) * exp(y), by the strong product."""
+    g, y, out = pointer(g_at), pointer(y_at), pointer(out_at)
+    total = zero
+    for i in range(n):
+        total = plus(total, g[i])
+    if total == zero:
+        for i in range(n):
+            out[i] = g[i]
+    else:
+        for i in range(n):
+            out[i] = g[i] - total * vmath.exp(y[i])
+    return 0
+
+
+def log_sum_exp_adjoint(n, g_at, x_at, y_at, out_at, p5, p6, p7):
+    """g * exp(x - y) with one g and y for the row; nothing where g is 0."""
+    g, y = pointer(g_at)[0], pointer(y_at)[0]
+    x, out = pointer(x_at), pointer(out_at)
+    if g == zero:
+        for i in range(n):
+            out[i] = zero
+    else:
+        for i in range(n):
+            out[i] = g * vmath.exp(x[i] - y)
+    return 0
+
+
+# -- running sums ----------------------------------------------------------------------------------
+
+PART = 512  # four runs of so many elements go side by side, since each addition waits for the last
+
+
+def running_sum(n, x_at, out_at, p3, p4, p5, p6, p7):
+    """The sums of the elements so far."""
+    x, out = pointer(x_at), pointer(out_at)
+    carry = zero
+    at = 0
+    while at + 4 * PART <= n:
+        a = b = c = d = zero
+        for i in range(at, at + PART):
+            a += x[i]
+            b += x[i + PART]
+            c += x[i + 2 * PART]
+            d += x[i + 3 * PART]
+            out[i] = a
+            out[i + PART] = b
+            out[i + 2 * PART] = c
+            out[i + 3 * PART] = d
+        second = carry + a
+        third = second + b
+        fourth = third + c
+        for i in range(at, at + PART):
+            out[i] += carry
+            out[i + PART] += second
+            out[i + 2 * PART] += third
+            out[i + 3 * PART] += fourth
+        carry = fourth + d
+        at += 4 * PART
+    while at < n:
+        carry += x[at]
+        out[at] = carry
+        at += 1
+    return 0
+
+
+def running_sum_back(n, x_at, out_at, p3, p4, p5, p6, p7):
+    """The sums of the elements from here to the end."""
+    x, out = pointer(x_at), pointer(out_at)
+    carry = zero
+    while n >= 4 * PART:
+        at = n - PART
+        a = b = c = d = zero
+        for k in range(PART):
+            i = at + PART - 1 - k
+            a += x[i]
+            b += x[i - PART]
+            c += x[i - 2 * PART]
+            d += x[i - 3 * PART]
+            out[i] = a
+            out[i - PART] = b
+            out[i - 2 * PART] = c
+            out[i - 3 * PART] = d
+        second = carry + a
+        third = second + b
+        fourth = third + c
+        for i in range(at, at + PART):
+            out[i] += carry
+            out[i - PART] += second
+            out[i - 2 * PART] += third
+            out[i - 3 * PART] += fourth
+        carry = fourth + d
+        n -= 4 * PART
+    while n > 0:
+        n -= 1
+        carry += x[n]
+        out[n] = carry
+    return 0
+
+
+def decay(n, a_at, b_at, out_at, p4, p5, p6, p7):
+    """Each element of b plus a times the result before; a result of zero hands on zero."""
+    a, b, out = pointer(a_at), pointer(b_at), pointer(out_at)
+    s = zero
+    for i in range(n):
+        s = b[i] + select(s != zero, a[i] * s, zero)
+        out[i] = s
+    return 0
+
+
+def decay_back(n, a_at, b_at, out_at, p4, p5, p6, p7):
+    """Each element of b plus the next a times the next result, from the end."""
+    a, b, out = pointer(a_at), pointer(b_at), pointer(out_at)
+    s = zero
+    for k in range(n):
+        i = n - 1 - k
+        if k:
+            s = select(s != zero, a[i + 1] * s, zero)
+        s += b[i]
+        out[i] = s
+    return 0
+
+
+# -- places ----------------------------------------------------------------------------------------
+
+
+@helper
+def refused(n, index, size, flag_at):
+    """Whether an index names a place that is not among the first `size`; it is noted as well."""
+    low = high = 0
+    for i in range(n):
+        low = min(low, index[i])
+        high = max(high, index[i])
+    bad = low < 0 or high >= size
+    if bad:
+        i8(flag_at)[0] = 1
+    return bad
+
+
+def outside(n, index_at, size, flag_at, p4, p5, p6, p7):
+    """Note whether an index names a place that is not among the first `size`."""
+    refused(n, i8(index_at), size, flag_at)
+    return 0
+
+
+def copy(n, x_at, out_at, p3, p4, p5, p6, p7):
+    """The elements as they are."""
+    x, out = pointer(x_at), pointer(out_at)
+    for i in range(n):
+        out[i] = x[i]
+    return 0
+
+
+def fill(n, x_at, out_at, p3, p4, p5, p6, p7):
+    """One number everywhere."""
+    x, out = pointer(x_at)[0], pointer(out_at)
+    for i in range(n):
+        out[i] = x
+    return 0
+
+
+def backwards(n, x_at, out_at, p3, p4, p5, p6, p7):
+    """The elements from the last to the first."""
+    x, out = pointer(x_at), pointer(out_at)
+    for i in range(n):
+        out[i] = x[n - 1 - i]
+    return 0
+
+
+def gather(n, x_at, index_at, out_at, size, flag_at, p6, p7):
+    """The elements of x that an index names; nothing where it names none, which is noted."""
+    x, index, out = pointer(x_at), i8(index_at), pointer(out_at)
+    if not refused(n, index, size, flag_at):
+        for i in range(n):
+            out[i] = x[index[i]]
+    return 0
+
+
+@helper
+def begin(size, x_at, out_at):
+    """Copy a row, if there is one to be copied."""
+    if x_at:
+        x, out = pointer(x_at), pointer(out_at)
+        for i in range(size):
+            out[i] = x[i]
+
+
+def scatter(n, source_at, index_at, out_at, x_at, size, flag_at, p7):
+    """Write the elements of a source where an index says, to a copy of x if there is an x."""
+    source, index, out = pointer(source_at), i8(index_at), pointer(out_at)
+    if not refused(n, index, size, flag_at):
+        begin(size, x_at, out_at)
+        for i in range(n):
+            out[index[i]] = source[i]
+    return 0
+
+
+def scatter_add(n, source_at, index_at, out_at, x_at, size, flag_at, p7):
+    """Add the elements of a source where an index says, to a copy of x if there is an x."""
+    source, index, out = pointer(source_at), i8(index_at), pointer(out_at)
+    if not refused(n, index, size, flag_at):
+        begin(size, x_at, out_at)
+        for i in range(n):
+            out[index[i]] += source[i]
+    return 0
+
+
+def scatter_zero(n, index_at, out_at, x_at, size, flag_at, p6, p7):
+    """Write zero where an index says, to a copy of x."""
+    index, out = i8(index_at), pointer(out_at)
+    if not refused(n, index, size, flag_at):
+        begin(size, x_at, out_at)
+        for i in range(n):
+            out[index[i]] = zero
+    return 0
+
+
+def take_row(n, x_at, index_at, out_at, step, p5, p6, p7):
+    """Copy the row that an index names; rows are `step` bytes apart."""
+    x, out = pointer(x_at + i8(index_at)[0] * step), pointer(out_at)
+    for i in range(n):
+        out[i] = x[i]
+    return 0
+
+
+def add_rows(n, rows, step, x_at, index_at, out_at, p6, p7):
+    """Add some rows to those that an index names; rows are `step` bytes apart."""
+    index = i8(index_at)
+    for r in range(rows):
+        x, out = pointer(x_at + r * step), pointer(out_at + index[r] * step)
+        for i in range(n):
+            out[i] += x[i]
+    return 0
+
+
+def triangle(n, row, diagonal, upper, columns, x_at, out_at, p7):
+    """Copy n rows of a matrix, the first being row `row`, with zeros on one side of a diagonal."""
+    x, out = pointer(x_at), pointer(out_at)
+    for r in range(n):
+        edge = min(max(row + r + diagonal + (0 if upper else 1), 0), columns)
+        base = r * columns
+        for i in range(edge):
+            out[base + i] = zero if upper else x[base + i]
+        for i in range(edge, columns):
+            out[base + i] = x[base + i] if upper else zero
+    return 0

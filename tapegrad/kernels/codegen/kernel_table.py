@@ -1,0 +1,179 @@
+"""The kernels that are loaded, by operation; each is compiled or read from disk on first use."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from tapegrad.kernels import build
+from tapegrad.kernels.codegen import rule_codegen
+from tapegrad.kernels.sweep.sweep_abi import (
+    KIND_ALONG,
+    KIND_CALL,
+    KIND_JOIN,
+    KIND_MATMUL,
+    KIND_MEAN,
+    KIND_PICK,
+    KIND_SLOGDET,
+    KIND_SOLVE,
+    KIND_SUM,
+    KIND_TRIANGLE,
+    KIND_VIEW,
+)
+from tapegrad.ops.along import ALONG
+from tapegrad.ops.core import ELEMENTWISE, Op, by_code, table
+from tapegrad.ops.picked import KINDS
+from tapegrad.ops.shape import JOINING, PASSES, STRIDED
+
+PER_OP = 48  # two dtypes, three operands, eight patterns of scalars
+# addresses[((code * 2 + narrow) * 3 + operand) * 8 + scalars]; 0: not loaded.
+_ARGUMENTS = 8
+CAPACITY = 1024  # operations; the walk holds the address of this memory, so it never grows
+addresses = np.zeros(CAPACITY * PER_OP, np.int64)
+_DTYPES = ("f8", "f4")
+
+
+kinds = np.ones(CAPACITY, np.int64)
+_SPECIAL = {"sum": KIND_SUM, "mean": KIND_MEAN, "matmul": KIND_MATMUL}
+_SPECIAL |= {"solve": KIND_SOLVE, "slogdet": KIND_SLOGDET, "function": KIND_CALL}
+_SPECIAL |= dict.fromkeys(STRIDED, KIND_VIEW) | dict.fromkeys(JOINING, KIND_JOIN)
+_SPECIAL |= dict.fromkeys(ALONG, KIND_ALONG) | KINDS
+_known = 0
+
+
+def learn() -> None:
+    """Tell the walk of what kind each operation is; rows may have come since the last time."""
+    global _known
+    if _known == len(by_code):
+        return
+    if len(by_code) > CAPACITY:
+        raise RuntimeError(f"the table of operations is full: it holds {CAPACITY}")
+    for op in by_code[_known:]:
+        # The walk leaves records of four operands to Python, and has other kinds from 4 on.
+        operands = len(op.inputs) if op.kind == ELEMENTWISE and len(op.inputs) < 4 else 1
+        kinds[op.code] = _SPECIAL.get(op.name, operands)
+    _known = len(by_code)
+
+
+def fill(at: int) -> bool:
+    """Load the kernel of one place in `addresses`; False when the operation has none."""
+    scalars, rest = at & 7, at >> 3
+    operand, rest = rest % 3, rest // 3
+    op = by_code[rest // 2]
+    address = adjoint(op, operand, _DTYPES[rest & 1], scalars)
+    addresses[at] = address
+    return bool(address)
+
+
+@cache
+def adjoint(op: Op, operand: int, dtype: str, scalars: int) -> int:
+    """The address of an adjoint kernel, or 0."""
+    if op.name in PASSES:
+        return adjoint(table["add"], 0, dtype, scalars)
+    if op.name in ALONG:
+        return build.load(f"{op.name}_adjoint", _source("axis_small"), _ARGUMENTS)
+    if KIND_PICK <= _SPECIAL.get(op.name, 0) <= KIND_TRIANGLE:
+        return _placed()
+    if op.name in ("solve", "slogdet"):
+        return _system()
+    if not rule_codegen.has_kernel(op, operand):
+        return 0
+    source = rule_codegen.adjoint_source(op, operand, dtype, scalars)
+    return build.load("kernel", source, _ARGUMENTS)
+
+
+_function = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * _ARGUMENTS)
+
+
+class Kernel(NamedTuple):
+    """A function of integers: its address, and a callable that runs without the GIL."""
+
+    address: int
+    call: Callable[..., int]
+
+
+@cache
+def forward(op: Op, dtype: str, scalars: int) -> Kernel | None:
+    """The loop that computes an elementwise operation, if it has one."""
+    if not rule_codegen.computable(rule_codegen.result(op)):
+        return None
+    address = build.load("kernel", rule_codegen.forward_source(op, dtype, scalars), _ARGUMENTS)
+    return Kernel(address, _function(address))
+
+
+def is_compiled(op: Op, dtype: str, scalars: int, *, asking: bool) -> bool:
+    """Whether `forward` would find its loop on disk; see `build.is_compiled`."""
+    source = rule_codegen.forward_source(op, dtype, scalars)
+    return build.is_compiled("kernel", source, _ARGUMENTS, asking=asking)
+
+
+@cache
+def pullback(op: Op, operand: int, dtype: str, scalars: int) -> Kernel | None:
+    """The loop that hands an adjoint on to one operand of an operation, if it has one."""
+    address = adjoint(op, operand, dtype, scalars)
+    return Kernel(address, _function(address)) if address else None
+
+
+@cache
+def _placed() -> int:
+    return build.load("placed", _source("sweep/index_adjoints"), _ARGUMENTS)
+
+
+@cache
+def _system() -> int:
+    return build.load("system", _source("sweep/solve_adjoints"), _ARGUMENTS)
+
+
+@cache
+def _along(op: Op) -> int:
+    return build.load(op.name, _source("axis_small"), _ARGUMENTS)
+
+
+def loop_along(op: Op, *, compiling: bool = False, asking: bool = False) -> int:
+    """The address of the loop of an operation along dimensions; 0: it is not compiled yet.
+
+    With `compiling` it is compiled at once, with `asking` in the background.
+    """
+    if compiling or build.is_compiled(op.name, _source("axis_small"), _ARGUMENTS, asking=asking):
+        return _along(op)
+    return 0
+
+
+_NARROWED = (
+    ("_f8 as", "_f4 as"), ("f8 as pointer", "f4 as pointer"), ("float64 as T", "float32 as T"),
+    ("SIZE = 8", "SIZE = 4"),
+)  # fmt: skip
+
+
+@cache
+def loop(name: str, dtype: str = "f8") -> Kernel:
+    """A loop over one row, from `kernels.axis_large`."""
+    text = _source("axis_large")
+    if dtype == "f4":
+        for wide, narrow in _NARROWED:
+            text = text.replace(wide, narrow)
+    address = build.load(name, text, _ARGUMENTS)
+    return Kernel(address, _function(address))
+
+
+@cache
+def drive(name: str, arity: int) -> Callable[..., int]:
+    """A function of `kernels.row_launcher`, which calls kernels; it runs without the GIL."""
+    address = build.load(name, _source("row_launcher"), arity)
+    return ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * arity)(address)
+
+
+def _source(name: str) -> str:
+    return (Path(build.__file__).parent / f"{name}.py").read_text()
+
+
+@cache
+def walk() -> Kernel:
+    """The compiled walk: a function of the address of a frame."""
+    address = build.load("walk", _source("sweep/compiled_sweep"), 1)
+    return Kernel(address, ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address))

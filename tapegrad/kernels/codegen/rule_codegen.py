@@ -1,0 +1,417 @@
+"""Derivative formulas on symbols: what a kernel computes, as straight-line code.
+
+A formula called on symbols returns an expression; equal subexpressions are written once.  `SCALARS`
+says how each elementwise operation is computed for one element.  An operation that is missing there
+has no compiled kernel and is computed by NumPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from tapegrad.kernels import simd_tables
+from tapegrad.ops.core import ELEMENTWISE, Formula, Op
+
+SCALARS = {
+    "add": "{0} + {1}",
+    "sub": "{0} - {1}",
+    "mul": "{0} * {1}",
+    "div": "{0} / {1}",
+    "neg": "-{0}",
+    "square": "{0} * {0}",
+    "reciprocal": "one / {0}",
+    "cube": "{0} * {0} * {0}",
+    "abs": "abs({0})",
+    "sign": "select({0} > zero, one, select({0} < zero, -one, {0} + zero))",
+    "floor": "floor({0})",
+    "ceil": "-floor(-{0})",
+    "trunc": "select({0} < zero, -floor(-{0}), floor({0}))",
+    "round": "vmath.rint({0})",
+    "frac": "{0} - select({0} < zero, -floor(-{0}), floor({0}))",
+    "sqrt": "math.sqrt({0})",
+    "cbrt": "vmath.cbrt({0})",
+    "rsqrt": "one / math.sqrt({0})",
+    "exp": "vmath.exp({0})",
+    "exp2": "vmath.exp2({0})",
+    "log": "vmath.log({0})",
+    "log2": "vmath.log2({0})",
+    "log10": "vmath.log10({0})",
+    "log1p": "vmath.log1p({0})",
+    "expm1": "vmath.expm1({0})",
+    "sin": "vmath.sin({0})",
+    "cos": "vmath.cos({0})",
+    "sinc": "vmath.sinc({0})",
+    "tan": "vmath.tan({0})",
+    "tanh": "vmath.tanh({0})",
+    "sinh": "vmath.sinh({0})",
+    "cosh": "vmath.cosh({0})",
+    "sigmoid": "vmath.sigmoid({0})",
+    "softplus": "vmath.softplus({0})",
+    "erf": "vmath.erf({0})",
+    "erfc": "vmath.erfc({0})",
+    "pow": "vmath.power({0}, {1})",
+    "remainder": "vmath.remainder({0}, {1})",
+    "fmod": "vmath.fmod({0}, {1})",
+    "floor_divide": "vmath.floor_divide({0}, {1})",
+    "minimum": "select(({0} < {1}) | ({0} != {0}), {0}, {1})",
+    "maximum": "select(({0} > {1}) | ({0} != {0}), {0}, {1})",
+    "clamp_min": "select(({0} > {1}) | ({0} != {0}), {0}, {1})",
+    "clamp": "vmath.clamp({0}, {1}, {2})",
+    "clamp_max": "select(({0} < {1}) | ({0} != {0}), {0}, {1})",
+    "asin": "vmath.asin({0})",
+    "acos": "vmath.acos({0})",
+    "atan": "vmath.atan({0})",
+    "atan2": "vmath.atan2({0}, {1})",
+    "asinh": "vmath.asinh({0})",
+    "acosh": "vmath.acosh({0})",
+    "atanh": "vmath.atanh({0})",
+    "hypot": "vmath.hypot({0}, {1})",
+    "logaddexp": "vmath.logaddexp({0}, {1})",
+    "trigamma": "vmath.trigamma({0})",
+    "relu": "select(({0} > zero) | ({0} != {0}), {0}, zero)",
+    "strong": "select({0} != zero, {0} * {1}, zero)",
+    "exact": "select({0} != zero, select({1} != zero, {0} * {1}, zero), zero)",
+    "addcmul": "{0} + {1} * {2}",
+    "addcdiv": "{0} + {1} / {2}",
+    "addcmul_scaled": "{0} + {3} * {1} * {2}",
+    "addcdiv_scaled": "{0} + {3} * {1} / {2}",
+    "squared_difference": "({0} - {1}) * ({0} - {1})",
+    "lerp": "{0} + {2} * ({1} - {0})",
+    "eq": "{0} == {1}",
+    "ne": "{0} != {1}",
+    "lt": "{0} < {1}",
+    "le": "{0} <= {1}",
+    "gt": "{0} > {1}",
+    "ge": "{0} >= {1}",
+    "both": "{0} & {1}",
+    "where": "select({0}, {1}, {2})",
+}
+CONDITIONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "both"})
+# Functions that serve most arguments only: tests for the others, and forms that serve those too.
+GUARDS: dict[str, tuple[str, str]] = {
+    "sin": ("abs({0}) > SAFE_SIN", "vmath.sin_any({0})"),
+    "cos": ("abs({0}) > SAFE_COS", "vmath.cos_any({0})"),
+    "tan": ("abs({0}) > SAFE_TAN", "vmath.tan_any({0})"),
+    "sinc": ("abs({0}) > SAFE_SINC", "vmath.sinc_any({0})"),
+    "remainder": ("vmath.divides_late({0}, {1})", "vmath.remainder_any({0}, {1})"),
+    "fmod": ("vmath.divides_late({0}, {1})", "vmath.fmod_any({0}, {1})"),
+    "floor_divide": ("vmath.divides_late({0}, {1})", "vmath.floor_divide_any({0}, {1})"),
+}
+Link = tuple[str, str]  # a form, and a test for the arguments that it does not serve, if any
+# Shorter forms for loops over float64.
+ALONE: dict[str, Link] = {
+    name: (f"vmath.{name}_plain({{0}})", f"vmath.{name}_is_rare({{0}})")
+    for name in ("exp", "log", "log1p", "sqrt")
+}
+ALONE["erf"] = ("vmath.erf_plain({0})", "")
+ALONE["pow"] = ("vmath.power_plain({0}, {1})", "vmath.power_is_rare({0}, {1})")
+ALONE |= {
+    name: (f"vmath.{name}_plain({{0}})", "vmath.angle_is_rare({0})")
+    for name in ("sin", "cos", "tan")
+}
+UNTABLED = frozenset({"sqrt", "sin", "cos", "tan"})  # those that look nothing up
+BLOCK = 1024  # elements that are computed before a test decides whether that will do
+
+
+def chain(name: str, short: Collection[str] = ALONE) -> list[Link]:
+    """The forms of an operation, the quickest first; the last one serves every argument.
+
+    `short` are the operations whose short forms are wanted.
+
+    >>> from tapegrad.kernels.codegen.rule_codegen import chain
+    >>> for form, test in chain("sin"):
+    ...     print(f"{form:<20}", test)
+    vmath.sin_plain({0}) vmath.angle_is_rare({0})
+    vmath.sin({0})       abs({0}) > SAFE_SIN
+    vmath.sin_any({0})
+    """
+    links = []
+    if name in short and name in ALONE and (name in UNTABLED or simd_tables.in_registers()):
+        links.append(ALONE[name])
+    if not links or links[0][1]:
+        test, served = GUARDS.get(name, ("", ""))
+        links.append((SCALARS[name], test))
+        if test:
+            links.append((served, ""))
+    return links
+
+
+class Symbol:
+    """A scalar that is not known yet: a name, or an operation on symbols and numbers."""
+
+    __slots__ = ("args", "name")
+
+    def __init__(self, name: str, args: tuple[Any, ...] = ()) -> None:
+        self.name = name
+        self.args = args
+
+    @staticmethod
+    def _tapegrad_run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Symbol:
+        name = op.name
+        if name == "mul" and all(_is_condition(arg) for arg in args):
+            name = "both"
+        return Symbol(name, args)
+
+    def __add__(self, other: Any) -> Symbol:
+        return Symbol("add", (self, other))
+
+    def __radd__(self, other: Any) -> Symbol:
+        return Symbol("add", (other, self))
+
+    def __sub__(self, other: Any) -> Symbol:
+        return Symbol("sub", (self, other))
+
+    def __rsub__(self, other: Any) -> Symbol:
+        return Symbol("sub", (other, self))
+
+    def __mul__(self, other: Any) -> Symbol:
+        return Symbol("mul", (self, other))
+
+    def __rmul__(self, other: Any) -> Symbol:
+        return Symbol("mul", (other, self))
+
+    def __truediv__(self, other: Any) -> Symbol:
+        return Symbol("div", (self, other))
+
+    def __rtruediv__(self, other: Any) -> Symbol:
+        return Symbol("div", (other, self))
+
+    def __neg__(self) -> Symbol:
+        return Symbol("neg", (self,))
+
+
+def _is_condition(x: Any) -> bool:
+    return isinstance(x, Symbol) and x.name in CONDITIONS
+
+
+class Lines:
+    """Straight-line code: one assignment per distinct operation.
+
+    Of each operation the form at one place of its `chain` is taken, or the last.  `bad` gets
+    whether such a form did not serve, and `tested` says that one of them may not.
+    """
+
+    def __init__(self, place: int, short: Collection[str]) -> None:
+        self.place = place
+        self.short = short
+        self.lines: list[str] = []
+        self.tested = False
+        self._names: dict[str, str] = {}
+
+    def write(self, x: Any) -> str:
+        """The name that holds an expression, after the assignments that compute it."""
+        if not isinstance(x, Symbol):
+            digits = repr(float(x)).replace("nan", "math.nan").replace("inf", "math.inf")
+            return f"T({digits})"
+        if not x.args:
+            return x.name
+        args = [self.write(arg) for arg in x.args]
+        links = chain(x.name, self.short)
+        form, test = links[min(self.place, len(links) - 1)]
+        text = form.format(*args)
+        name = self._names.get(text)
+        if name is None:
+            name = self._names[text] = f"t{len(self._names)}"
+            self.lines.append(f"{name} = {text}")
+            if test:
+                self.lines.append(f"served &= not ({test.format(*args)})")
+                self.tested = True
+        return name
+
+
+Stores = dict[str, str]  # how a value is stored, by the condition under which it is so stored
+ALWAYS = "if True:"
+
+
+def loop(
+    expression: Any,
+    loads: list[str],
+    stores: Stores,
+    short: Collection[str] = (),
+    again: list[str] | None = None,
+) -> list[str]:
+    """A loop over i that loads operands, computes an expression and stores it (as `{value}`).
+
+    A block in which a form did not serve is computed anew by the next forms.  Until one has served
+    results stand aside; or they are stored at once, where `again` loads the operands of elements
+    that were stored before.
+    """
+    attempts: list[tuple[Lines, str]] = []
+    while not attempts or attempts[-1][0].tested:
+        lines = Lines(len(attempts), short)
+        attempts.append((lines, lines.write(expression)))
+    if len(attempts) == 1:
+        return _stored("for i in range(n):", [*loads, *lines.lines], attempts[0][1], stores)
+    block = "for i in range(start, stop):"
+    body: list[str] = []
+    for lines, value in reversed(attempts):
+        reads = loads if lines.place == 0 or again is None else again
+        keep = stores if again is not None else {ALWAYS: "aside[i - start] = {value}"}
+        once = _stored(block, [*reads, *lines.lines], value, keep)
+        body = ["served = True", *once, "if not served:", *_indent(body)] if lines.tested else once
+    if again is None:
+        body += _stored(block, [], "aside[i - start]", stores)
+    body = [f"stop = min(start + {BLOCK}, n)", *body]
+    aside = [f"aside = room({BLOCK})"] if again is None else []
+    return [*aside, f"for start in range(0, n, {BLOCK}):", *_indent(body)]
+
+
+def _stored(head: str, lines: list[str], value: str, stores: Stores) -> list[str]:
+    """A loop that stores a value; one for each condition."""
+    found = []
+    for condition, store in stores.items():
+        body = [head, *_indent([*lines, store.format(value=value)])]
+        found += body if condition == ALWAYS else [condition, *_indent(body)]
+    return found
+
+
+OPERANDS = ("a", "b", "c", "y")  # a fourth operand stands where else the result does
+
+
+def partial(op: Op, k: int) -> Any:
+    """The partial derivative of an elementwise operation in operand k, as an expression."""
+    formula = op.formulas[k]
+    assert isinstance(formula, Formula)
+    values = {"y": Symbol("y")}
+    values |= dict(zip(op.inputs, (Symbol(name) for name in OPERANDS), strict=False))
+    return formula.function(*[values[name] for name in formula.reads])
+
+
+def result(op: Op) -> Symbol:
+    """The result of an elementwise operation, as an expression."""
+    return Symbol(op.name, tuple(Symbol(name) for name in OPERANDS[: len(op.inputs)]))
+
+
+def computable(x: Any) -> bool:
+    """Whether every operation of an expression is known for one element."""
+    if not isinstance(x, Symbol) or not x.args:
+        return True
+    return x.name in SCALARS and all(computable(arg) for arg in x.args)
+
+
+def names_in(x: Any) -> set[str]:
+    """The operands that an expression reads."""
+    if not isinstance(x, Symbol):
+        return set()
+    if not x.args:
+        return {x.name}
+    return set().union(*(names_in(arg) for arg in x.args))
+
+
+HEADER = """\
+import math
+from tapegrad.kernels import vmath
+from tapegrad.kernels.memory import select{suffix} as select, {pointer} as pointer, u1
+from tapegrad.kernels.memory import floor{suffix} as floor, plus{suffix} as plus
+from tapegrad.kernels.memory import room{suffix} as room
+from numba import {kind} as T
+SAFE_SIN, SAFE_COS, SAFE_TAN = vmath.SAFE["sin"], vmath.SAFE["cos"], vmath.SAFE["tan"]
+SAFE_SINC = SAFE_SIN / 4.0
+zero = T(0.0)
+one = T(1.0)
+
+"""
+KINDS = {"f8": ("f8", "float64"), "f4": ("f4", "float32")}
+
+
+def header(dtype: str) -> str:
+    """What every generated kernel begins with."""
+    pointer, kind = KINDS[dtype]
+    return HEADER.format(pointer=pointer, kind=kind, suffix="_" + dtype)
+
+
+def _setup(op: Op, names: Sequence[str]) -> list[str]:
+    """Typed pointers from addresses; a condition is stored in bytes."""
+    kinds = {
+        name: "u1" if given == "condition" else "pointer"
+        for name, given in zip(OPERANDS, op.inputs, strict=False)
+    }
+    return [f"{name}_p = {kinds.get(name, 'pointer')}({name}_at)" for name in names]
+
+
+def _load(op: Op, name: str, index: str) -> str:
+    given = dict(zip(OPERANDS, op.inputs, strict=False)).get(name)
+    return f"{name} = {name}_p[{index}]" + (" != 0" if given == "condition" else "")
+
+
+def adjoint_source(op: Op, k: int, dtype: str, scalars: int) -> str:
+    """The kernel that hands the adjoint of a result on to operand k.
+
+    Bit i of `scalars` says that operand i is one number for the whole loop; bit 3 says so of the
+    adjoint, bit 4 of the fourth operand.
+    Where operand k is one number, its contributions are added up, in an order that LLVM chooses.
+    The kernel's `accumulate` chooses between adding and writing.
+    """
+    factor = partial(op, k)
+    read = names_in(factor)
+    g = Symbol("g")
+    expression: Any
+    if factor in (1, -1):
+        expression = g if factor == 1 else -g
+    elif not isinstance(factor, Symbol) and factor == 0:
+        expression = 0
+    else:
+        expression = Symbol("exact" if op.exact[k] else "strong", (g, factor))
+    order = ("a", "b", "c", "g", "y")
+    fixed = {name for i, name in enumerate(order) if scalars >> i & 1} & (read | {"g"})
+    loads = [_load(op, name, "i") for name in sorted((read | {"g"}) - fixed)]
+    # For a few elements, which are most, a short form has to wait for what it looks up.
+    short = UNTABLED if dtype == "f8" else ()
+    if scalars >> k & 1:
+        stores = {ALWAYS: "total = plus(total, {value})"}
+        loops = ["total = zero", *loop(expression, loads, stores, short),
+                 "out_p[0] = total + out_p[0] if accumulate else total"]  # fmt: skip
+    else:
+        stores = {"if accumulate:": "out_p[i] += {value}", "else:": "out_p[i] = {value}"}
+        loops = loop(expression, loads, stores, short)
+    setup = _setup(op, sorted(read | {"g", "out"}))
+    setup += [_load(op, name, "0") for name in sorted(fixed)]
+    return _function("n, accumulate, g_at, out_at, a_at, b_at, c_at, y_at", [*setup, *loops], dtype)
+
+
+def forward_source(op: Op, dtype: str, scalars: int) -> str:
+    """The kernel that computes an elementwise operation.
+
+    Bit 4 of `scalars` says that the result is written over operand a: LLVM then knows that no
+    element is read after it was overwritten.
+    """
+    names = OPERANDS[: len(op.inputs)]
+    fixed = [name for i, name in enumerate(names) if scalars >> i & 1]
+    loads = [_load(op, name, "i") for name in names if name not in fixed]
+    again: list[str] | None = loads
+    setup = _setup(op, names)
+    short = ALONE if dtype == "f8" else ()
+    if not scalars >> 4 & 1:
+        setup += _setup(op, ("out",))
+    else:
+        setup.append("out_p = a_p")
+        again = None
+        if len(chain(op.name, short)) > 1 and names == ("a",):  # nothing else is overwritten
+            setup.append(f"kept = room({BLOCK})")
+            loads, again = [*loads, "kept[i - start] = a"], ["a = kept[i - start]"]
+    setup += [_load(op, name, "0") for name in fixed]
+    stores = {ALWAYS: "out_p[i] = {value}"}
+    body = [*setup, *loop(result(op), loads, stores, short, again)]
+    return _function("n, out_at, a_at, b_at, c_at, y_at, unused_1, unused_2", body, dtype)
+
+
+def _indent(lines: Sequence[str], depth: int = 1) -> list[str]:
+    return ["    " * depth + line for line in lines]
+
+
+def _function(arguments: str, body: list[str], dtype: str) -> str:
+    return header(dtype) + f"def kernel({arguments}):\n" + "\n".join(
+        _indent([*body, "return 0"])
+    ) + "\n"  # fmt: skip
+
+
+def has_kernel(op: Op, k: int) -> bool:
+    """Whether the formula of operand k can be compiled."""
+    formula = op.formulas[k]
+    return (
+        op.kind == ELEMENTWISE
+        and isinstance(formula, Formula)
+        and "g" not in formula.reads
+        and computable(partial(op, k))
+    )

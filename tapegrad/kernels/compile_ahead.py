@@ -1,0 +1,115 @@
+"""Compiling in a process of its own what would interrupt the work of this one.
+
+What is compiled late (the native path, loops that pay after some hundred calls) takes up to
+fifteen seconds, during which Numba holds the interpreter's lock: a thread would not help.  A
+process of low priority compiles it into the disk cache, and this one loads it from there when it
+looks the next time.  Of several processes that want the same one compiles.  Where that cannot be
+done, or fails, nothing changes: what is not compiled goes by Python.  ``TAPEGRAD_BACKGROUND=0``
+turns it off.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tapegrad.base.locks import lock
+from tapegrad.kernels import disk_cache
+
+Request = tuple[str, str, int]  # the arguments of `build.load`
+_lock = lock()
+_waiting: dict[Request, None] = {}  # what no process has been given yet
+_given: set[Request] = set()
+_process: Any = None
+
+
+def ask(*request: Any) -> None:
+    """Have a function compiled, at most once by this process; without waiting for it."""
+    global _process
+    with _lock:
+        if request not in _given:
+            _waiting[request] = None
+        if not _waiting or (_process is not None and _process.poll() is None) or not possible():
+            return
+        requests = list(_waiting)
+        _given.update(requests)
+        _waiting.clear()
+        _process = _start(requests)
+
+
+def possible() -> bool:
+    """Whether another process can compile for this one."""
+    where = disk_cache.folder()
+    if where is None or os.environ.get("TAPEGRAD_BACKGROUND") == "0":
+        return False
+    # A program that embeds Python, or was packed with it, is not called by the name of Python.
+    python = os.path.basename(sys.executable or "").lower().startswith("python")
+    if not python or getattr(sys, "frozen", False):
+        return False
+    above = next((path for path in (where, *where.parents) if path.exists()), where)
+    return os.access(above, os.W_OK | os.X_OK)
+
+
+def _start(requests: list[Request]) -> Any:
+    """A process that compiles; it may outlive this one. None: it cannot be started."""
+    import subprocess
+
+    paths = [path for path in sys.path if path]
+    root = str(Path(__file__).parents[2])
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join(paths if root in paths else [root, *paths]),
+        "TAPEGRAD_BACKGROUND": "0",
+    }
+    with tempfile.TemporaryFile("w+") as given:  # not a pipe, which may be too short for them
+        json.dump(requests, given)
+        given.seek(0)
+        try:
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-W", "ignore", "-m", "tapegrad", "compile", "--asked"],
+                env=environment, stdin=given, stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL, start_new_session=True,
+            )  # fmt: skip
+        except OSError:
+            return None
+    atexit.register(_forget, process)
+    return process
+
+
+def _forget(process: Any) -> None:
+    """At the end: say that the process is known to go on, of which Python would warn."""
+    if process.poll() is None:
+        process.returncode = 0
+
+
+def read_requests() -> list[Request]:
+    """What the process that compiles was asked for."""
+    return [(name, source, arity) for name, source, arity in json.load(sys.stdin)]
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Inside, no other process of this kind compiles into the same folder."""
+    if hasattr(os, "nice"):
+        os.nice(19)
+    where = disk_cache.folder()
+    try:
+        import fcntl
+    except ImportError:  # on Windows: they compile side by side
+        where = None
+    if where is None:
+        yield
+        return
+    where.mkdir(parents=True, exist_ok=True, mode=0o700)
+    lock = os.open(where / "compiling.lock", os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)

@@ -1,0 +1,230 @@
+"""Gathering from and scattering to large arrays, and what chooses between two of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.kernels.large.launching import Array, known, loop
+from tapegrad.ops.core import table
+from tapegrad.parallel import large_elementwise
+from tapegrad.parallel.large_elementwise import COMPILED, address, launch
+
+
+def _plain(index: Array) -> bool:
+    """Whether the loops can read an index: of int64 and in C order."""
+    return index.dtype.char in "lq" and index.flags.c_contiguous and index.size > 0
+
+
+def outside(index: Array, size: int) -> bool:
+    """Whether a plain index names a place that is not among the first `size`."""
+    from tapegrad.kernels.codegen import kernel_table as kernels
+
+    flag = np.zeros(1, np.int64)
+    at = [address(index), size, address(flag)]
+    launch(kernels.loop("outside"), 1, index.size, at, [], [8, 0, 0])
+    return bool(flag[0])
+
+
+def inside(index: Array, size: int) -> bool:
+    """Whether an index is large and plain, and all its places are among the first `size`."""
+    return index.size >= COMPILED and _plain(index) and not outside(index, size)
+
+
+def _places(index: Array, size: int) -> Array | None:
+    """A plain index whose places are all among the first `size`, or None."""
+    return index if _plain(index) and not outside(index, size) else None
+
+
+def _along(x: Array, index: Array, dim: int) -> bool:
+    """Whether the loops know how to go along the last dimension by the rows of an index."""
+    last = known(x) and dim == x.ndim - 1
+    return last and x.shape[:-1] == index.shape[:-1] and _plain(index)
+
+
+def gather(x: Array, index: Array, *, dim: int) -> Any:
+    """Elements of each row, by their place in it."""
+    if not _along(x, index, dim):
+        return None
+    n, m, size = index.shape[-1], x.shape[-1], x.itemsize
+    out, flag = np.empty(index.shape, x.dtype), np.zeros(1, np.int64)
+    at = [address(x), address(index), address(out), m, address(flag)]
+    by_row = [m * size, n * 8, n * size, 0, 0]
+    by_element = [0, 8, size, 0, 0] if x.ndim == 1 else None
+    launch(loop("gather", x), index.size // n, n, at, by_row, by_element)
+    return None if flag[0] else out
+
+
+def _scattered_by(
+    name: str, x: Array | None, out: Array, index: Array, source: Array | None, dim: int
+) -> Any:
+    """Write to each row of `out`, a copy of `x` if there is one, by places in it."""
+    if not _along(out, index, dim):
+        return None
+    if source is not None and (
+        source.shape[:-1] != index.shape[:-1]
+        or source.dtype != out.dtype
+        or not source.flags.c_contiguous
+    ):
+        return None
+    n, m, size = index.shape[-1], out.shape[-1], out.itemsize
+    flag = np.zeros(1, np.int64)
+    at = [address(index), address(out), 0 if x is None else address(x), m, address(flag)]
+    by_row = [n * 8, m * size, 0 if x is None else m * size, 0, 0]
+    if source is not None:
+        at, by_row = [address(source), *at], [source.shape[-1] * size, *by_row]
+    launch(loop(name, out), index.size // n, n, at, by_row, weight=1 + m // n)
+    return None if flag[0] else out
+
+
+def scatter(x: Array, index: Array, src: Array, *, dim: int) -> Any:
+    """A copy with elements written to places in each row."""
+    if not known(x) or not src.ndim:
+        return None
+    return _scattered_by("scatter", x, np.empty_like(x), index, src, dim)
+
+
+def scatter_add(x: Array, index: Array, src: Array, *, dim: int) -> Any:
+    """A copy with elements added to places in each row."""
+    if not known(x) or not src.ndim:
+        return None
+    return _scattered_by("scatter_add", x, np.empty_like(x), index, src, dim)
+
+
+def _in_place(name: str, out: Array, index: Array, src: Array, dim: int) -> Any:
+    """The same in the first operand, which stays as it is where a place is refused."""
+    if not src.ndim or not _along(out, index, dim) or outside(index, out.shape[dim]):
+        return None
+    return _scattered_by(name, None, out, index, src, dim)
+
+
+def put_along(out: Array, index: Array, src: Array, *, dim: int) -> Any:
+    """Elements written to places in each row."""
+    return _in_place("scatter", out, index, src, dim)
+
+
+def add_along(out: Array, index: Array, src: Array, *, dim: int) -> Any:
+    """Elements added to places in each row."""
+    return _in_place("scatter_add", out, index, src, dim)
+
+
+def scattered(g: Array, index: Array, *, dim: int) -> Any:
+    """A copy with zeros at places in each row."""
+    return (
+        _scattered_by("scatter_zero", g, np.empty_like(g), index, None, dim) if known(g) else None
+    )
+
+
+def ungather(g: Array, index: Array, *, shape: tuple[int, ...], dim: int) -> Any:
+    """Elements of each row added to places in rows of zeros."""
+    if not known(g) or not shape:
+        return None
+    return _scattered_by("scatter_add", None, np.zeros(shape, g.dtype), index, g, dim)
+
+
+def index(x: Array, *others: Array, plan: Any) -> Any:
+    """Elements of a vector, or rows, by an index without negative numbers."""
+    if len(plan) != 1 or len(others) != 1 or not known(x) or not _plain(others[0]):
+        return None
+    if x.ndim == 1:
+        return gather(x, others[0], dim=0) if others[0].ndim == 1 else None
+    return select_rows(x, others[0], dim=0) if others[0].ndim == 1 else None
+
+
+def _add_rows(out: Array, index: Array, src: Array, dim: int) -> Any:
+    """Add rows to those that an index names."""
+    if dim or out.ndim < 2 or index.ndim != 1 or not (known(src) and out.flags.c_contiguous):
+        return None
+    where = _places(index, out.shape[0])
+    if where is None or src.dtype != out.dtype or src.shape != (*index.shape, *out.shape[1:]):
+        return None
+    step = src.size // len(index) * out.itemsize
+    at = [len(index), step, address(src), address(where), address(out)]
+    by_element = [0, 0, out.itemsize, 0, out.itemsize]
+    # Threads take columns: two rows may be added to the same place.
+    launch(loop("add_rows", out), 1, step // out.itemsize, at, [], by_element, weight=len(index))
+    return out
+
+
+def add_rows(out: Array, index: Array, source: Array, *, dim: int) -> Any:
+    """Rows added to those that an index names."""
+    return _add_rows(out, index, source, dim)
+
+
+def masked_fill(x: Array, mask: Array, value: Array) -> Any:
+    """One number where a mask holds."""
+    if not known(x) or mask.shape != x.shape:
+        return None
+    return large_elementwise.compiled(table["where"], (mask, value.astype(x.dtype, copy=False), x))
+
+
+def unselect(g: Array, index: Array, *, shape: tuple[int, ...], dim: int) -> Any:
+    """Rows added to rows of zeros."""
+    return _add_rows(np.zeros(shape, g.dtype), index, g, dim) if known(g) else None
+
+
+def unindex(g: Array, *others: Array, shape: tuple[int, ...], plan: Any) -> Any:
+    """Rows added to rows of zeros, for an index that names rows."""
+    if len(plan) != 1 or len(others) != 1 or not known(g) or others[0].ndim != 1:
+        return None
+    index = others[0]
+    if index.dtype.char in "lq" and index.size and index.min() < 0:
+        index = np.where(index < 0, index + shape[0], index)
+    return _add_rows(np.zeros(shape, g.dtype), index, g, 0)
+
+
+def select_rows(x: Array, index: Array, *, dim: int) -> Any:
+    """Rows by their place."""
+    if dim or not known(x) or x.ndim < 2 or _places(index, x.shape[0]) is None:
+        return None
+    out = np.empty((*index.shape, *x.shape[1:]), x.dtype)
+    n = x.size // len(x)
+    step = n * x.itemsize
+    at = [address(x), address(index), address(out), step]
+    launch(loop("take_row", x), len(index), n, at, [0, 8, step, 0])
+    return out
+
+
+def strong(a: Any, b: Any, out: Any = None) -> Any:
+    """The strong product."""
+    return _product("strong", a, b)
+
+
+def exact(a: Any, b: Any, out: Any = None) -> Any:
+    """The product that is zero where a factor is."""
+    return _product("exact", a, b)
+
+
+def _product(name: str, a: Any, b: Any) -> Any:
+    if type(a) is not np.ndarray or type(b) is not np.ndarray or max(a.size, b.size) < COMPILED:
+        return None
+    if a.dtype is not b.dtype or a.dtype.char not in "df":
+        return None
+    return large_elementwise.compiled(table[name], (a, b), row=large_elementwise.ROW_OF_PASSES)
+
+
+def where(condition: Any, a: Any, b: Any, out: Any = None) -> Any:
+    """One of two, by a condition."""
+    if type(condition) is not np.ndarray or condition.dtype.char != "?":
+        return None
+    if condition.size < COMPILED:
+        return None
+    arrays = [x for x in (a, b) if type(x) is np.ndarray]
+    if not arrays or any(
+        x.dtype.char not in "df" or x.dtype is not arrays[0].dtype for x in arrays
+    ):
+        return None
+    kind = arrays[0].dtype
+    return large_elementwise.compiled(
+        table["where"], (condition, np.asarray(a, kind), np.asarray(b, kind))
+    )
+
+
+def outer(a: Array, b: Array) -> Any:
+    """The product of a column and a row, which NumPy's matmul does not see to be one."""
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != 1 or a.size * b.size < COMPILED:
+        return None
+    if a.dtype.char not in "df" or a.dtype != b.dtype:
+        return None
+    return large_elementwise.compiled(table["exact"], (a, b))

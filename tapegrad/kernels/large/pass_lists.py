@@ -1,0 +1,99 @@
+"""What one thread does with a large array along dimensions, as numbers for compiled code.
+
+These are the loops that `reduce_loops` and `row_loops` call, with the arguments that they call
+them with, for an operand and a result whose addresses are not known yet.  A pass calls a loop for
+each row, and then divides the result, or takes its square root.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+
+from tapegrad.kernels.large.launching import GROUP, SHORT, Array, blocks, known, loop
+from tapegrad.kernels.large.row_loops import along_rows
+from tapegrad.native.abi import AS_IT_IS, COPIED, OF_OPERAND, OF_RESULT, PASS
+from tapegrad.ops.core import Op
+from tapegrad.parallel.large_elementwise import address
+
+_ROWS = {
+    "softmax": "softmax", "log_softmax": "log_softmax", "logsumexp": "log_sum_exp",
+    "cumsum": "running_sum",
+}  # fmt: skip
+_NO_CENTRE = np.zeros(1)
+Argument = tuple[int, int, int]  # of what it is an address, or a number; the number; its step
+
+
+def passes(op: Op, x: Array, y: Array, params: dict[str, Any]) -> list[int]:
+    """The passes of an operation on float64 arrays, one after the other; [] where none are known.
+
+    Before them stand the number of elements, and whether a result that is zero or not finite is in
+    doubt.
+    """
+    if not known(x) or x.itemsize != 8 or not y.flags.c_contiguous:
+        return []
+    if op.name == "clone":
+        return [x.size, 0, *_pass(COPIED, 1, x.size, [])]
+    dim = params["dim"]
+    if op.name in _ROWS:
+        return _whole_rows(_ROWS[op.name], x, y, dim)
+    found = blocks(x, (dim,) if isinstance(dim, int) else dim)
+    if found is None or found[2] != 1 or found[1] < SHORT:
+        return []
+    rows, n = found[:2]
+    if op.name in ("sum", "mean"):
+        return [x.size, 0, *_row_sums(x, rows, n, n if op.name == "mean" else 1.0)]
+    if op.name == "prod":
+        return [x.size, 1, *_row_totals("multiply_up", x, rows, n)]
+    if op.name == "norm" and params["p"] == 2:
+        centre = AS_IT_IS, address(_NO_CENTRE), 0
+        return [x.size, 0, *_row_totals("square_up", x, rows, n, centre, root=True)]
+    if op.name in ("var", "std"):
+        centre, freedom = (OF_RESULT, 0, 8), max(n - params["correction"], 0)
+        squares = _row_totals("square_up", x, rows, n, centre, by=freedom, root=op.name == "std")
+        return [x.size, 0, *_row_sums(x, rows, n, n), *squares]
+    return []
+
+
+def _whole_rows(name: str, x: Array, y: Array, dim: Any) -> list[int]:
+    dims = (dim,) if isinstance(dim, int) else dim
+    found = along_rows(name, x, dims[0]) if len(dims) == 1 else None
+    if found is None:
+        return []
+    kernel, rows, n = found
+    at = [(OF_OPERAND, 0, 8 * n), (OF_RESULT, 0, 8 * y.size // rows)]
+    return [x.size, 0, *_pass(kernel.address, rows, n, at)]
+
+
+def _row_totals(
+    name: str, x: Array, rows: int, n: int, *more: Argument, by: float = 1.0, root: bool = False
+) -> list[int]:
+    at = [(OF_OPERAND, 0, 8 * n), *more, (OF_RESULT, 0, 8)]
+    return _pass(loop(name, x).address, rows, n, at, by, root)
+
+
+def _row_sums(x: Array, rows: int, n: int, by: float) -> list[int]:
+    """The sums of all rows, divided by a number."""
+    fours = rows // 4 if n <= GROUP else 0
+    if fours < 4:
+        return _row_totals("add_up", x, rows, n, by=by)
+    step, rest = 8 * n, rows % 4
+    at = [(OF_OPERAND, 0, 4 * step), (AS_IT_IS, step, 0), (OF_RESULT, 0, 32)]
+    found = _pass(loop("add_four_up", x).address, fours, n, at, 1.0 if rest else by)
+    if rest:
+        at = [(OF_OPERAND, 4 * fours * step, step), (OF_RESULT, 32 * fours, 8)]
+        found += _pass(loop("add_up", x).address, rest, n, at, by)
+    return found
+
+
+def _pass(
+    kernel: int, rows: int, n: int, at: list[Argument], by: float = 1.0, root: bool = False
+) -> list[int]:
+    none: Argument = (AS_IT_IS, 0, 0)
+    words = [kernel, rows, n, *[word for a in (*at, none, none, none)[:3] for word in a]]
+    divisor = struct.unpack("q", struct.pack("d", by))[0]
+    words += (divisor, root)
+    assert len(words) == PASS
+    return words

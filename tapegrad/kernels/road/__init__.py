@@ -1,1 +1,0 @@
-"""The compiled road: an operation on small Tensors, from the call to its record."""

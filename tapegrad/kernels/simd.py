@@ -1,0 +1,229 @@
+"""Float64 building blocks that LLVM widens to any vector length: fma, select, bits, Horner.
+
+Each is an intrinsic that becomes one or a few LLVM instructions, never a branch or a call, so a
+loop over functions made of them vectorises. All work on float64 except `widen` and `narrow`,
+which let one float64 body serve float32 arguments too.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core.errors import TypingError
+from numba.extending import intrinsic
+
+from tapegrad.kernels import simd_tables
+from tapegrad.kernels.polynomial import polynomial
+
+F64, I64, BOOL = types.float64, types.int64, types.boolean
+
+
+def lane(f: Callable[..., Any]) -> Any:
+    """`intrinsic`, whose own type would have callers pass the typing context as well."""
+    return intrinsic(f)
+
+
+def _call(name: str, result: Any, args: tuple[Any, ...]) -> Any:
+    """The (signature, code generator) of the LLVM intrinsic `name` on doubles."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Sequence[Any]) -> Any:
+        del context, signature
+        double = ir.DoubleType()
+        shape = ir.FunctionType(double, [double] * len(args))
+        function = builder.module.declare_intrinsic(name, [double], shape)
+        return builder.call(function, values)
+
+    return result(*args), codegen
+
+
+@lane
+def fma(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
+    """The fused a * b + c, rounded once."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Sequence[Any]) -> Any:
+        return builder.fma(*values)
+
+    return F64(F64, F64, F64), codegen
+
+
+@lane
+def select(typingctx: Any, condition: Any, a: Any, b: Any) -> Any:
+    """`a if condition else b` with both sides computed: a blend, never a jump."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Sequence[Any]) -> Any:
+        return builder.select(*values)
+
+    return F64(BOOL, F64, F64), codegen
+
+
+@lane
+def bits(typingctx: Any, x: Any) -> Any:
+    """The bit pattern of a double as an int64."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Sequence[Any]) -> Any:
+        return builder.bitcast(values[0], ir.IntType(64))
+
+    return I64(F64), codegen
+
+
+@lane
+def from_bits(typingctx: Any, b: Any) -> Any:
+    """The double with bit pattern `b`."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Sequence[Any]) -> Any:
+        return builder.bitcast(values[0], ir.DoubleType())
+
+    return F64(I64), codegen
+
+
+@lane
+def magnitude(typingctx: Any, x: Any) -> Any:
+    """|x|, by clearing the sign bit."""
+    return _call("llvm.fabs", F64, (F64,))
+
+
+@lane
+def copysign(typingctx: Any, x: Any, sign: Any) -> Any:
+    """|x| with the sign bit of `sign`."""
+    return _call("llvm.copysign", F64, (F64, F64))
+
+
+@lane
+def nearest(typingctx: Any, x: Any) -> Any:
+    """The integer nearest to x, ties to even, for any x."""
+    return _call("llvm.rint", F64, (F64,))
+
+
+@lane
+def truncated_remainder(typingctx: Any, a: Any, b: Any) -> Any:
+    """What the truncated division leaves, with the sign of a, exactly: libm's fmod."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Sequence[Any]) -> Any:
+        return builder.frem(*values)
+
+    return F64(F64, F64), codegen
+
+
+@lane
+def horner(typingctx: Any, x: Any, coefficients: Any) -> Any:
+    """c[0] + x*(c[1] + x*(c[2] + ...)) for a constant tuple, one fma per coefficient."""
+    if not isinstance(coefficients, types.UniTuple):
+        raise TypingError(f"`horner` takes a tuple of floats, got {coefficients}.")
+    count = coefficients.count
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Sequence[Any]) -> Any:
+        x, c = values
+        return polynomial(builder, x, [builder.extract_value(c, k) for k in range(count)])
+
+    return F64(F64, types.UniTuple(F64, count)), codegen
+
+
+@lane
+def widen(typingctx: Any, x: Any) -> Any:
+    """Any real number as a float64."""
+    if not isinstance(x, (types.Float, types.Integer, types.Boolean, types.IntegerLiteral)):
+        raise TypingError(f"a function of `vmath` takes real numbers, got {x}.")
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Sequence[Any]) -> Any:
+        return values[0]  # Numba has cast the argument to the signature's float64
+
+    return F64(F64), codegen
+
+
+@lane
+def narrow(typingctx: Any, y: Any, like: Any) -> Any:
+    """The float64 `y` rounded to float32 if `like` is a float32, else unchanged."""
+    result = like if like == types.float32 else F64
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Sequence[Any]) -> Any:
+        return context.cast(builder, values[0], F64, result)
+
+    return result(F64, like), codegen
+
+
+@lane
+def horner_select(typingctx: Any, condition: Any, x: Any, a: Any, b: Any) -> Any:
+    """`horner(x, a if condition else b)` for tuples of one length: the coefficients are blended."""
+    count = a.count
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Sequence[Any]) -> Any:
+        condition, x, a, b = values
+
+        pairs = [(builder.extract_value(a, k), builder.extract_value(b, k)) for k in range(count)]
+        return polynomial(builder, x, [builder.select(condition, *pair) for pair in pairs])
+
+    return F64(BOOL, F64, types.UniTuple(F64, count), types.UniTuple(F64, count)), codegen
+
+
+@lane
+def inverse_root(typingctx: Any, x: Any, rough: Any) -> Any:
+    """x**(-1/2) to 2**-14 where vectors of it can be had at once, else what is given (`lookup`)."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Sequence[Any]) -> Any:
+        if not simd_tables.in_registers():
+            return values[1]
+        function = builder.module.globals.get(simd_tables.ROOT)
+        if function is None:
+            double = ir.DoubleType()
+            kind = ir.FunctionType(double, [double, double])
+            function = ir.Function(builder.module, kind, simd_tables.ROOT)
+            function.linkage = "linkonce_odr"
+            function.attributes.add("noinline")
+            ir.IRBuilder(function.append_basic_block()).ret(function.args[1])
+        return builder.call(function, values)
+
+    return F64(F64, F64), codegen
+
+
+def table(values: Sequence[float]) -> Any:
+    """A function that looks a number up by the low four bits of an int64 (see `lookup`)."""
+
+    @lane
+    def look(typingctx: Any, index: Any) -> Any:
+        """The number at a place."""
+
+        def codegen(context: Any, builder: Any, signature: Any, given: Sequence[Any]) -> Any:
+            return builder.call(_look_up(builder.module, values), given)
+
+        return F64(I64), codegen
+
+    return look
+
+
+def tables(powers: Sequence[Sequence[float]]) -> Any:
+    """A polynomial whose coefficients are looked up, lowest power first."""
+
+    @lane
+    def look(typingctx: Any, x: Any, index: Any) -> Any:
+        """The polynomial of x at a place."""
+
+        def codegen(context: Any, builder: Any, signature: Any, given: Sequence[Any]) -> Any:
+            looks = [_look_up(builder.module, values) for values in powers]
+            return polynomial(builder, given[0], [builder.call(f, given[1:]) for f in looks])
+
+        return F64(F64, I64), codegen
+
+    return look
+
+
+def _look_up(module: Any, values: Sequence[float]) -> Any:
+    """The function of a table, in a module."""
+    name = simd_tables.name_of(values)
+    known = module.globals.get(name)
+    if known is not None:
+        return known
+    double, word = ir.DoubleType(), ir.IntType(64)
+    kind = ir.ArrayType(double, len(values))
+    numbers = ir.GlobalVariable(module, kind, f"{name}.values")
+    # Not internal: LLVM would change how it is called.
+    numbers.linkage, numbers.global_constant, numbers.align = "linkonce_odr", True, 64
+    numbers.initializer = ir.Constant(kind, [ir.Constant(double, v) for v in values])
+    function = ir.Function(module, ir.FunctionType(double, [word]), name)
+    function.linkage = "linkonce_odr"
+    function.attributes.add("noinline")
+    builder = ir.IRBuilder(function.append_basic_block())
+    place = builder.and_(function.args[0], ir.Constant(word, simd_tables.SIZE - 1))
+    at = builder.gep(numbers, [ir.Constant(word, 0), place], inbounds=True)
+    builder.ret(builder.load(at))
+    return function

@@ -1,0 +1,138 @@
+"""What the walk reads and lends: buffers for adjoints, and the headers of kept arrays."""
+
+from tapegrad.kernels.flags import typed
+from tapegrad.kernels.memory import f4, f8, i4, i8, u1
+from tapegrad.kernels.sweep.reachability import find
+from tapegrad.kernels.sweep.sweep_abi import (
+    ADJOINTS,
+    ARENA_AT,
+    ARRAY_DATA,
+    ARRAY_STRIDES,
+    FREE,
+    KEEP,
+    LEAF_ADJOINTS,
+    LEAF_NEED,
+    NEED,
+    TUPLE_ITEMS,
+)
+
+EXPONENT = 0x7FF0000000000000
+
+
+@typed
+def size_class(nbytes):
+    """The power of two, from 16 bytes up, that holds a buffer."""
+    level = 4
+    while (1 << level) < nbytes:
+        level += 1
+    return level
+
+
+@typed
+def take(frame, nbytes):
+    """A buffer from the free list of its size, or from the arena (the caller checked for room)."""
+    level = size_class(nbytes)
+    free = i8(frame[FREE])
+    head = free[level]
+    if head != 0:
+        free[level] = i8(head)[0]
+        return head
+    at = frame[ARENA_AT]
+    frame[ARENA_AT] = at + (1 << level)
+    return at
+
+
+@typed
+def give_back(frame, address, nbytes):
+    """Put a buffer on the free list of its size."""
+    level = size_class(nbytes)
+    free = i8(frame[FREE])
+    i8(address)[0] = free[level]
+    free[level] = address
+
+
+@typed
+def widened(frame, at, rows, cols, s0, s1):
+    """A buffer with the float32 numbers of a matrix as doubles, row after row."""
+    room = take(frame, rows * cols * 8)
+    source, target = f4(at), f8(room)
+    for i in range(rows):
+        for j in range(cols):
+            target[i * cols + j] = source[i * s0 + j * s1]
+    return room
+
+
+@typed
+def narrowed(frame, room, count, out, fresh):
+    """Add doubles to an adjoint in float32, and give their buffer back."""
+    source, target = f8(room), f4(out)
+    for i in range(count):
+        target[i] = source[i] if fresh else target[i] + source[i]
+    give_back(frame, room, count * 8)
+
+
+@typed
+def saved(frame, index, k):
+    """The array header of a kept value, or 0."""
+    entry = i8(frame[KEEP])[index]
+    return i8(entry + frame[TUPLE_ITEMS])[k]
+
+
+@typed
+def cell_of(frame, code):
+    """Where the address of an input's adjoint stands."""
+    if code < 0:
+        return frame[LEAF_ADJOINTS] + 8 * (-code - 1)
+    return frame[ADJOINTS] + 8 * find(frame, code)
+
+
+@typed
+def wanted(frame, code):
+    """Whether an input's adjoint is asked for."""
+    if code == 0:
+        return False
+    if frame[NEED] == 0:
+        return True
+    if code < 0:
+        return u1(frame[LEAF_NEED])[-code - 1] & 1 != 0
+    return u1(frame[NEED])[find(frame, code)] != 0
+
+
+@typed
+def data(frame, header):
+    """The address of an array's first element."""
+    return i8(header + frame[ARRAY_DATA])[0] if header != 0 else 0
+
+
+@typed
+def stride(header, frame, dimension, shift):
+    """A stride of a kept matrix in elements; a vector counts as a matrix of one row or column.
+
+    An element takes `1 << shift` bytes.
+    """
+    if i4(header + frame[ARRAY_STRIDES] - 16)[0] == 1:
+        dimension = 0
+    return i8(i8(header + frame[ARRAY_STRIDES])[0])[dimension] >> shift
+
+
+@typed
+def finite(address, s0, s1, rows, cols):
+    """Whether a matrix holds neither an infinity nor a NaN: no exponent has all its bits set."""
+    words = i8(address)
+    found = 0
+    for i in range(rows):
+        if s1 == 1:
+            for j in range(cols):
+                found |= 1 if words[i * s0 + j] & EXPONENT == EXPONENT else 0
+        else:
+            for j in range(cols):
+                found |= 1 if words[i * s0 + j * s1] & EXPONENT == EXPONENT else 0
+    return found == 0
+
+
+@typed
+def all_finite(address, s0, s1, rows, cols):
+    """`finite`, along the memory whichever way the matrix lies."""
+    if s0 == 1 and s1 != 1:
+        return finite(address, s1, s0, cols, rows)
+    return finite(address, s0, s1, rows, cols)

@@ -1,0 +1,533 @@
+"""The walk over the tape, compiled: which records count, which are needed, and the reverse sweep.
+
+One function over one frame of integers; `frame[TASK]` says what to do.  The function touches plain
+memory only: the records, the adjoint table, and, read-only, the kept values' array headers.  It
+never creates or destroys a Python object, and it gives control back (with the cursor in the frame)
+at every record that needs Python.
+"""
+
+from tapegrad.kernels.flags import typed
+from tapegrad.kernels.memory import (
+    address,
+    call8,
+    f4,
+    f8,
+    i4,
+    i8,
+    u1,
+)
+from tapegrad.kernels.sweep.arena import (
+    cell_of,
+    data,
+    give_back,
+    narrowed,
+    saved,
+    take,
+    wanted,
+    widened,
+)
+from tapegrad.kernels.sweep.matmul_adjoints import factor
+from tapegrad.kernels.sweep.reachability import (
+    find,
+    input_at,
+    input_count,
+    locate,
+    outdated,
+    prepare,
+    propagate,
+    release,
+)
+from tapegrad.kernels.sweep.sweep_abi import (
+    ADJOINTS,
+    ALIGNED_IN_C_ORDER,
+    ARENA,
+    ARENA_AT,
+    ARENA_END,
+    ARRAY_FLAGS,
+    BOTTOM,
+    CHANGED,
+    CHOICE,
+    COUNT,
+    CURSOR,
+    DETAIL,
+    DONE,
+    FIELD,
+    FREE,
+    FREE_LISTS,
+    GEMM,
+    INTO,
+    KEEP,
+    KEEP_AT,
+    KERNELS,
+    KIND_ALONG,
+    KIND_ASSIGN,
+    KIND_CALL,
+    KIND_JOIN,
+    KIND_MATMUL,
+    KIND_MEAN,
+    KIND_PICK,
+    KIND_PUT,
+    KIND_SELECT,
+    KIND_SLOGDET,
+    KIND_SOLVE,
+    KIND_SUM,
+    KIND_TRIANGLE,
+    KIND_VIEW,
+    KINDS,
+    LEAF,
+    LEAF_ADJOINTS,
+    LEAVES,
+    LONE,
+    LOW,
+    NEED,
+    NEED_CAPTURE,
+    NEED_INSIDE,
+    NOTHING,
+    ONE,
+    PLACE_BITS,
+    PROPAGATE,
+    RECORDS,
+    RESUME,
+    RETAIN,
+    ROOM,
+    ROOT,
+    SEED,
+    SEED_COUNT,
+    SEED_VALUE,
+    SEEDS,
+    SINGLE,
+    SIZES,
+    SMALL,
+    STRICT,
+    TARGET_COUNT,
+    TARGETS,
+    TASK,
+    TOP,
+    VIEWS,
+    WANTS_BLAS,
+    WANTS_CHECK,
+    WANTS_KERNEL,
+    WANTS_PYTHON,
+    WANTS_ROOM,
+    WANTS_RULE,
+)
+from tapegrad.kernels.sweep.view_adjoints import clear, gather, scatter
+from tapegrad.tape.tape import (
+    AUX,
+    CODE_MASK,
+    COLUMN,
+    DTYPE_SHIFT,
+    FIELDS,
+    GENERAL,
+    HOOKED,
+    PACKED,
+    ROW,
+    SCALAR,
+    SHAPE,
+    WORD,
+)
+
+FIELD_MASK = (1 << FIELD) - 1
+HANDS_BACK = GENERAL | HOOKED
+NEEDS_MORE = HOOKED | PACKED | (2 << DTYPE_SHIFT)  # than to call the rule of a function
+UNIT = 0x3FF0000000000000  # the bits of 1.0
+
+
+@typed
+def place_size(kind, n, aux, k):
+    """How many elements an input has."""
+    if kind == KIND_PICK or kind == KIND_SELECT:
+        return aux & FIELD_MASK
+    if k == 0 or kind == KIND_TRIANGLE:
+        return n
+    if kind == KIND_PUT:
+        return aux & FIELD_MASK
+    return aux >> PLACE_BITS if kind == KIND_ASSIGN else 1
+
+
+@typed
+def kernel_at(word, k, scalars):
+    """Where the address of the kernel for operand k stands among KERNELS."""
+    return (((word & CODE_MASK) * 2 + ((word >> DTYPE_SHIFT) & 1)) * 3 + k) * 8 + scalars
+
+
+@typed
+def at_places(frame, record, index, kind, k, n, g, out):
+    """Call the kernel that knows chosen places."""
+    kernel = i8(frame[KERNELS])[kernel_at(record[WORD] & ~SINGLE, 0, 0)]
+    return call8(kernel, address(frame), index, kind, record[AUX], k, n, g, out)
+
+
+@typed
+def input_size(frame, kind, word, n, aux, k):
+    """How many elements an input has, from how it is broadcast or seen."""
+    if kind == KIND_VIEW:
+        return i8(frame[VIEWS])[aux]
+    if kind == KIND_JOIN:
+        return i8(frame[VIEWS])[i8(frame[VIEWS])[aux + k]]
+    if kind == KIND_SUM or kind == KIND_MEAN:
+        return aux
+    if kind == KIND_ALONG:
+        return aux & FIELD_MASK
+    if KIND_PICK <= kind <= KIND_TRIANGLE:
+        return place_size(kind, n, aux, k)
+    if kind == KIND_MATMUL:
+        m, inner, cols = aux & 0xFFFFF, (aux >> 20) & 0xFFFFF, aux >> 40
+        return m * inner if k == 0 else inner * cols
+    if kind == KIND_SOLVE:
+        order = aux & 0xFFFFF
+        return order * order if k == 0 else order * (aux >> 20)
+    if kind == KIND_SLOGDET:
+        return aux * aux
+    how = (word >> (16 + 2 * k)) & 3
+    if how == SCALAR:
+        return 1
+    if how == ROW:
+        return aux
+    if how == COLUMN:
+        return n // aux
+    return n
+
+
+@typed
+def pattern(word):
+    """Which operands a kernel reads as one scalar per row."""
+    bits = 0
+    for k in range(3):
+        how = (word >> (16 + 2 * k)) & 3
+        if how == SCALAR or how == COLUMN:
+            bits |= 1 << k
+    return bits
+
+
+@typed
+def spread(frame, record, g, out, fresh, n, mean):
+    """The transpose of a sum: each result's adjoint goes to every element it was made from."""
+    word = record[WORD]
+    total = record[AUX]
+    how = (word >> 16) & 3
+    row = total if how == SCALAR else n if how == ROW else total // n if n else 0
+    scale = 1.0
+    if mean and total:
+        scale = n / total
+    if (word >> DTYPE_SHIFT) & 3:
+        source, target = f4(g), f4(out)
+        for i in range(total):
+            value = source[i % row if how == ROW else i // row] * scale
+            target[i] = value if fresh else target[i] + value
+    else:
+        source8, target8 = f8(g), f8(out)
+        if how == ROW:
+            for r in range(total // row if row else 0):
+                for i in range(row):
+                    value = source8[i] * scale
+                    target8[r * row + i] = value if fresh else target8[r * row + i] + value
+        else:
+            for r in range(total // row if row else 0):
+                value = source8[r] * scale
+                for i in range(row):
+                    target8[r * row + i] = value if fresh else target8[r * row + i] + value
+
+
+@typed
+def row_step(how, step, itemsize):
+    """How far an operand moves from one row of the result to the next."""
+    if how == SCALAR or how == ROW:
+        return 0
+    if how == COLUMN:
+        return itemsize
+    return step
+
+
+@typed
+def value_address(frame, index, k):
+    """Where the k-th kept value of a record begins, or 0."""
+    header = saved(frame, index, k)
+    if header == frame[NOTHING]:
+        return 0
+    return data(frame, header)
+
+
+@typed
+def elementwise(frame, record, index, k, g, n, itemsize, out, fresh):
+    """One kernel call, or one per row when an operand is a row or a column of the result."""
+    word = record[WORD]
+    aux = record[AUX]
+    code = word & CODE_MASK
+    kernel = i8(frame[KERNELS])[kernel_at(word, k, pattern(word))]
+    a, b, c, y = 0, 0, 0, 0
+    if i8(frame[KEEP])[index] != frame[NOTHING]:
+        count = i8(frame[KINDS])[code]  # how many operands the operation has
+        a = value_address(frame, index, 0)
+        if count == 1:
+            y = value_address(frame, index, 1)
+        else:
+            b = value_address(frame, index, 1)
+            if count == 2:
+                y = value_address(frame, index, 2)
+            else:
+                c = value_address(frame, index, 2)
+                y = value_address(frame, index, 3)
+    if fresh and n == 0:  # no row will be written
+        clear(out, input_size(frame, 0, word, n, aux, k) * itemsize)
+    accumulate = 0 if fresh else 1
+    if aux == 0:
+        call8(kernel, n, accumulate, g, out, a, b, c, y)
+        return
+    how_a, how_b, how_c = (word >> 16) & 3, (word >> 18) & 3, (word >> 20) & 3
+    how = (word >> (16 + 2 * k)) & 3
+    step = aux * itemsize
+    size_a = 1 if code == frame[CHOICE] else itemsize
+    step_a = row_step(how_a, aux * size_a, size_a)
+    step_b = row_step(how_b, step, itemsize)
+    step_c = row_step(how_c, step, itemsize)
+    step_out = row_step(how, step, itemsize)
+    for _ in range(n // aux):
+        call8(kernel, aux, accumulate, g, out, a, b, c, y)
+        g += step
+        out += step_out
+        a += step_a if a else 0
+        b += step_b if b else 0
+        c += step_c if c else 0
+        y += step if y else 0
+        if step_out == 0:
+            accumulate = 1
+
+
+@typed
+def along(frame, record, index, n, g, out, fresh, narrow):
+    """One kernel call for all rows; where there is an adjoint already, the new one is added."""
+    aux = record[AUX]
+    size, each, inner = (
+        aux & FIELD_MASK, (aux >> FIELD) & FIELD_MASK, (aux >> 2 * FIELD) & FIELD_MASK
+    )  # fmt: skip
+    kernel = i8(frame[KERNELS])[kernel_at(record[WORD] & ~SINGLE, 0, 0)]
+    x, y = value_address(frame, index, 0), value_address(frame, index, 1)
+    if narrow and x:
+        x = widened(frame, x, 1, size, 0, 1)
+    if narrow and y:
+        y = widened(frame, y, 1, n, 0, 1)
+    into = out if fresh else take(frame, size * 8)
+    call8(kernel, each, inner, size // (each * inner), g, x, y, into, aux >> 3 * FIELD)
+    if narrow and x:
+        give_back(frame, x, size * 8)
+    if narrow and y:
+        give_back(frame, y, n * 8)
+    if not fresh:
+        source, target = f8(into), f8(out)
+        for i in range(size):
+            target[i] += source[i]
+        give_back(frame, into, size * 8)
+
+
+@typed
+def moved(frame, record, index, kind, k, g, n, size, out, fresh, narrow):
+    """Add a contribution that is more than elementwise, in doubles.
+
+    `narrow`: the values that the record keeps are float32.
+    """
+    aux = record[AUX]
+    if kind == KIND_VIEW:
+        scatter(i8(frame[VIEWS] + 8 * aux), g, out, fresh)
+    elif kind == KIND_JOIN:
+        gather(i8(frame[VIEWS] + 8 * i8(frame[VIEWS])[aux + k]), g, out, fresh)
+    elif kind == KIND_MATMUL:
+        factor(frame, record, index, k, g, out, fresh, narrow)
+    elif kind == KIND_ALONG:
+        along(frame, record, index, n, g, out, fresh, narrow)
+    else:
+        if fresh:
+            clear(out, size * 8)
+        at_places(frame, record, index, kind, k, n, g, out)
+
+
+@typed
+def contribute(frame, record, index, kind, k, g, n, itemsize):
+    """Add the contribution of one record to the adjoint of its k-th input."""
+    size = input_size(frame, kind, record[WORD], n, record[AUX], k)
+    cell = i8(cell_of(frame, input_at(frame, record, k)))
+    fresh = cell[0] == 0
+    if fresh:
+        cell[0] = take(frame, size * itemsize)
+    out = cell[0] & ~1
+    if kind == KIND_SUM or kind == KIND_MEAN:
+        spread(frame, record, g, out, fresh, n, kind == KIND_MEAN)
+    elif kind < KIND_SUM:
+        elementwise(frame, record, index, k, g, n, itemsize, out, fresh)
+    else:
+        narrow = itemsize == 4
+        source, target = g, out
+        if narrow:
+            source, target = widened(frame, g, 1, n, 0, 1), take(frame, size * 8)
+        moved(frame, record, index, kind, k, source, n, size, target, fresh or narrow, narrow)
+        if narrow:
+            give_back(frame, source, n * 8)
+            narrowed(frame, target, size, out, fresh)
+
+
+@typed
+def strides_ok(frame, record, index, kind):
+    """Whether a kernel can read the kept values: aligned, in C order without gaps."""
+    if i8(frame[KEEP])[index] == frame[NOTHING] or kind >= KIND_SUM:
+        return True
+    for k in range(kind + 1):
+        header = saved(frame, index, k)
+        none = header == frame[NOTHING]
+        flags = ALIGNED_IN_C_ORDER if none else i4(header + frame[ARRAY_FLAGS])[0]
+        if flags & ALIGNED_IN_C_ORDER != ALIGNED_IN_C_ORDER:
+            return False
+    return True
+
+
+@typed
+def handed_back(frame, word, index, kind, n):
+    """What is wanted for a record that is not for the walk: a small call of a user's rule, or more.
+
+    What is added up after the rule needs as much room as any record.
+    """
+    if kind != KIND_CALL or word & NEEDS_MORE or n > SMALL:
+        return WANTS_PYTHON
+    if frame[NEED] and u1(frame[NEED])[index] != NEED_INSIDE:
+        return WANTS_PYTHON
+    return WANTS_ROOM if frame[ARENA_END] - frame[ARENA_AT] < ROOM else WANTS_RULE
+
+
+@typed
+def obstacle(frame, record, index, kind, n):
+    """Why the walk cannot go on with this record by itself: a status, or DONE."""
+    word = record[WORD]
+    if word & HANDS_BACK or n > SMALL:
+        return handed_back(frame, word, index, kind, n)
+    if frame[NEED] and u1(frame[NEED])[index] & NEED_CAPTURE:
+        return WANTS_PYTHON
+    if frame[ARENA_END] - frame[ARENA_AT] < ROOM:
+        return WANTS_ROOM
+    if kind == KIND_MATMUL and frame[GEMM] == 0:
+        return WANTS_BLAS
+    if not strides_ok(frame, record, index, kind):
+        return WANTS_PYTHON
+    if KIND_PICK <= kind <= KIND_TRIANGLE:
+        at = kernel_at(word & ~SINGLE, 0, 0)
+        if i8(frame[KERNELS])[at] == 0:
+            frame[DETAIL] = at
+            return WANTS_KERNEL
+        if not at_places(frame, record, index, kind, -1, n, 0, 0):
+            return WANTS_PYTHON
+    if kind >= KIND_SOLVE:
+        at = kernel_at(word, 0, 0)
+        if i8(frame[KERNELS])[at] == 0:
+            frame[DETAIL] = at
+            return WANTS_KERNEL
+    for k in range(input_count(record)):
+        code = input_at(frame, record, k)
+        if not wanted(frame, code):
+            continue
+        if input_size(frame, kind, word, n, record[AUX], k) > SMALL:
+            return WANTS_PYTHON
+        if kind < KIND_SUM or kind == KIND_ALONG:
+            at = kernel_at(word, k, pattern(word))
+            if kind == KIND_ALONG:
+                at = kernel_at(word & ~SINGLE, k, 0)
+            if i8(frame[KERNELS])[at] == 0:
+                frame[DETAIL] = at
+                return WANTS_KERNEL
+    return DONE
+
+
+@typed
+def sweep(frame):
+    """Downwards: hand each adjoint on to the inputs of its record."""
+    adjoints = i8(frame[ADJOINTS])
+    for index in range(frame[CURSOR], frame[LOW] - 1, -1):
+        cell = adjoints[index]
+        if cell == 0:
+            continue
+        record = i8(frame[RECORDS] + index * FIELDS * 8)
+        n = i8(frame[SIZES])[record[SHAPE]]
+        kind = i8(frame[KINDS])[record[WORD] & CODE_MASK]
+        status = obstacle(frame, record, index, kind, n)
+        if status != DONE:
+            frame[CURSOR] = index
+            return status
+        itemsize = 4 if (record[WORD] >> DTYPE_SHIFT) & 1 else 8
+        if kind >= KIND_SOLVE:
+            kernel = i8(frame[KERNELS])[kernel_at(record[WORD], 0, 0)]
+            if not call8(kernel, address(frame), index, kind, cell & ~1, 0, 0, 0, 0):
+                frame[CURSOR] = index
+                return WANTS_PYTHON
+        else:
+            for k in range(input_count(record)):
+                if wanted(frame, input_at(frame, record, k)):
+                    contribute(frame, record, index, kind, k, cell & ~1, n, itemsize)
+        if cell & 1 == 0:
+            give_back(frame, cell, n * itemsize)
+        adjoints[index] = 0
+    return DONE
+
+
+@typed
+def begin(frame):
+    """Clear the adjoints and the arena, and put the seeds in their places."""
+    leaves, adjoints = i8(frame[LEAF_ADJOINTS]), i8(frame[ADJOINTS])
+    for slot in range(frame[LEAVES]):
+        leaves[slot] = 0
+    for index in range(frame[LOW], frame[CURSOR] + 1):
+        adjoints[index] = 0
+    free = i8(frame[FREE])
+    for level in range(FREE_LISTS):
+        free[level] = 0
+    frame[ARENA_AT] = frame[ARENA]
+    seeds = i8(frame[SEEDS])
+    for i in range(frame[SEED_COUNT]):
+        adjoints[seeds[2 * i]] = seeds[2 * i + 1] | 1
+    return DONE
+
+
+@typed
+def aim(frame, frame_at):
+    """A sweep from a root whose adjoint is 1 to one leaf, which nothing below the lowest reads."""
+    frame[CURSOR] = find(frame, frame[ROOT])
+    frame[ONE] = UNIT
+    frame[SEED], frame[SEED_VALUE] = frame[CURSOR], frame_at + 8 * ONE
+    frame[SEEDS], frame[SEED_COUNT] = frame_at + 8 * SEED, 1
+    frame[TARGETS], frame[TARGET_COUNT] = frame_at + 8 * LEAF, 1
+    frame[STRICT], frame[BOTTOM], frame[CHANGED], frame[RETAIN] = 0, 1, 0, 0
+
+
+@typed
+def deliver(frame):
+    """Copy the adjoint of the one leaf into an array of zeros, if anything has reached it."""
+    cell = i8(cell_of(frame, frame[LEAF]))[0]
+    if cell == 0:
+        return
+    found, into = f8(cell), f8(data(frame, frame[INTO]))
+    for i in range(frame[COUNT]):
+        into[i] = found[i]
+
+
+def walk(frame_at):
+    """Do what the frame asks for; returns a status."""
+    frame = i8(frame_at)
+    task = frame[TASK]
+    if task == PROPAGATE:
+        return propagate(frame)
+    frame[KEEP] = i8(frame[KEEP_AT])[0]  # which moves when Python code has lengthened the list
+    if task != RESUME:
+        if task == LONE:
+            aim(frame, frame_at)
+        locate(frame)
+        status = prepare(frame)
+        if status != DONE:
+            return status
+        begin(frame)
+        frame[TOP] = frame[CURSOR]
+        frame[TASK] = RESUME
+        if outdated(frame):
+            return WANTS_CHECK
+    status = sweep(frame)
+    if status == DONE and task == LONE:
+        deliver(frame)
+    if status != DONE or frame[RETAIN]:
+        return status
+    frame[CURSOR] = frame[TOP]
+    return release(frame)

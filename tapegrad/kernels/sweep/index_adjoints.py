@@ -1,0 +1,210 @@
+"""Adjoints of what reads and writes chosen places: by index arrays, by masks, at a view.
+
+How the places are counted stands in AUX, see `tapegrad.ops.picked`; views stand in the table of
+strides.  The walk calls this as a kernel: graphs that have no such records need not wait for it.
+"""
+
+from tapegrad.kernels.flags import typed
+from tapegrad.kernels.memory import f8, i4, i8, u1
+from tapegrad.kernels.sweep.arena import data, give_back, saved, take
+from tapegrad.kernels.sweep.sweep_abi import (
+    ARRAY_STRIDES,
+    EACH_BITS,
+    FIELD,
+    INDEX_LAST,
+    KEEPS_WRITTEN,
+    KIND_ASSIGN,
+    KIND_MASK,
+    KIND_PICK,
+    KIND_PUT,
+    KIND_SELECT,
+    KIND_TRIANGLE,
+    LOWER,
+    NOTHING,
+    PLACE_BITS,
+    VIEWS,
+)
+from tapegrad.kernels.sweep.view_adjoints import gather, row_count, row_length, row_pace, row_start
+
+FIELD_MASK = (1 << FIELD) - 1
+EACH_MASK = (1 << EACH_BITS) - 1
+PLACE_MASK = (1 << PLACE_BITS) - 1
+
+
+@typed
+def chosen(frame, index, kind, aux):
+    """The header of the array that names the places, or 0: no formula reads it."""
+    header = saved(frame, index, 2 if kind == KIND_PUT and aux & INDEX_LAST else 1)
+    return 0 if header == frame[NOTHING] else header
+
+
+@typed
+def count_of(frame, header):
+    """How many elements an array has."""
+    count = 1
+    for d in range(i4(header + frame[ARRAY_STRIDES] - 16)[0]):
+        count *= i8(i8(header + frame[ARRAY_STRIDES] - 8)[0])[d]
+    return count
+
+
+@typed
+def sound(frame, index, kind, aux, n):
+    """Whether the places are still such as they were when the record was made."""
+    if kind == KIND_ASSIGN or kind == KIND_TRIANGLE:
+        return True
+    header = chosen(frame, index, kind, aux)
+    if header == 0:
+        return kind == KIND_PUT  # to whose sums each adjoint passes as it is
+    count = count_of(frame, header)
+    if kind == KIND_SELECT:
+        mask, true = u1(data(frame, header)), 0
+        for i in range(count):
+            true += 1 if mask[i] else 0
+        return true == n
+    size, places, good = (aux >> 2 * FIELD) & FIELD_MASK, i8(data(frame, header)), True
+    if kind != KIND_MASK:
+        for i in range(count):
+            good &= -size <= places[i] < size
+    return good
+
+
+@typed
+def start_of(aux, place, i):
+    """Where what the i-th index names begins: a row, or an element of a row."""
+    width, size = (aux >> FIELD) & FIELD_MASK, (aux >> 2 * FIELD) & FIELD_MASK
+    each = (aux >> 3 * FIELD) & EACH_MASK
+    if place < 0:
+        place += size
+    if each:  # elements of rows that are `width` apart
+        return (i // (each * width) * size + place) * width + i % width
+    return place * width
+
+
+@typed
+def length_of(aux):
+    """How many elements each index names."""
+    return 1 if (aux >> 3 * FIELD) & EACH_MASK else (aux >> FIELD) & FIELD_MASK
+
+
+@typed
+def put_back(frame, header, aux, g, out):
+    """Add what was picked where it was picked from."""
+    places, source, target = i8(data(frame, header)), f8(g), f8(out)
+    length = length_of(aux)
+    for i in range(count_of(frame, header)):
+        start = start_of(aux, places[i], i)
+        for j in range(length):
+            target[start + j] += source[i * length + j]
+
+
+@typed
+def select_back(frame, header, g, out):
+    """Add what a mask has selected where it was."""
+    mask, source, target = u1(data(frame, header)), f8(g), f8(out)
+    at = 0
+    for i in range(count_of(frame, header)):
+        if mask[i]:
+            target[i] += source[at]
+            at += 1
+
+
+@typed
+def cut(aux, count, to):
+    """Write zeros below or above a diagonal."""
+    target = f8(to)
+    columns, rows = aux & FIELD_MASK, (aux >> FIELD) & FIELD_MASK
+    diagonal, lower = ((aux >> 2 * FIELD) & FIELD_MASK) - rows, aux & LOWER
+    for i in range(count):
+        across = i % columns - i // columns % rows - diagonal
+        if across > 0 if lower else across < 0:
+            target[i] = 0.0
+
+
+@typed
+def blank(frame, index, kind, aux, n, out):
+    """Write zeros where the operation has written, or has left out, elements."""
+    target = f8(out)
+    if kind == KIND_ASSIGN:
+        record = i8(frame[VIEWS] + 8 * (aux & PLACE_MASK))
+        inner, step = row_length(record), row_pace(record)
+        for r in range(row_count(record)):
+            at = row_start(record, r)
+            for i in range(inner):
+                target[at + i * step] = 0.0
+        return
+    if kind == KIND_TRIANGLE:
+        cut(aux, n, out)
+        return
+    header = chosen(frame, index, kind, aux)
+    if kind == KIND_MASK:
+        mask = u1(data(frame, header))
+        for i in range(n):
+            target[i] = 0.0 if mask[i] else target[i]
+        return
+    places, length = i8(data(frame, header)), length_of(aux)
+    for i in range(count_of(frame, header)):
+        start = start_of(aux, places[i], i)
+        for j in range(length):
+            target[start + j] = 0.0
+
+
+@typed
+def pass_on(frame, index, kind, aux, n, g, out):
+    """Add the adjoint of what was written into: the result's, less what was overwritten."""
+    into = take(frame, n * 8)
+    source, target, total = f8(g), f8(into), f8(out)
+    for i in range(n):
+        target[i] = source[i]
+    if kind != KIND_PUT or aux & KEEPS_WRITTEN == 0:
+        blank(frame, index, kind, aux, n, into)
+    for i in range(n):
+        total[i] += target[i]
+    give_back(frame, into, n * 8)
+
+
+@typed
+def written(frame, index, kind, aux, n, g, out):
+    """Add the adjoint of a value that was written, or of a number written everywhere there."""
+    source, target = f8(g), f8(out)
+    if kind == KIND_MASK:
+        mask = u1(data(frame, chosen(frame, index, kind, aux)))
+        for i in range(n):
+            target[0] += source[i] if mask[i] else 0.0
+        return
+    if kind == KIND_ASSIGN:
+        record = i8(frame[VIEWS] + 8 * (aux & PLACE_MASK))
+        if aux >> PLACE_BITS != 1:
+            gather(record, g, out, False)
+            return
+        inner, step = row_length(record), row_pace(record)
+        for r in range(row_count(record)):
+            at = row_start(record, r)
+            for i in range(inner):
+                target[0] += source[at + i * step]
+        return
+    header = chosen(frame, index, kind, aux)
+    places, length = i8(data(frame, header)), length_of(aux)
+    alone = aux & FIELD_MASK == 1
+    for i in range(count_of(frame, header)):
+        start = start_of(aux, places[i], i)
+        for j in range(length):
+            target[0 if alone else i * length + j] += source[start + j]
+
+
+def placed(frame_at, index, kind, aux, k, n, g, out):
+    """Add the contribution of a record to the adjoint of its k-th input.
+
+    Where k is -1: whether the places are still such as they were when the record was made.
+    """
+    frame = i8(frame_at)
+    if k < 0:
+        return 1 if sound(frame, index, kind, aux, n) else 0
+    if kind == KIND_PICK:
+        put_back(frame, chosen(frame, index, kind, aux), aux, g, out)
+    elif kind == KIND_SELECT:
+        select_back(frame, chosen(frame, index, kind, aux), g, out)
+    elif k == 0:
+        pass_on(frame, index, kind, aux, n, g, out)
+    else:
+        written(frame, index, kind, aux, n, g, out)
+    return 0

@@ -1,0 +1,108 @@
+"""The error function and its complement (see `vmath`)."""
+
+import math
+from typing import Any
+
+from tapegrad.kernels.flags import scalar
+from tapegrad.kernels.simd import copysign, fma, horner, magnitude, narrow, select, widen
+from tapegrad.kernels.vmath.exponential import exp_parts, half_expm1, times_power
+
+# -log(1 - erf(x)) / x for 0 <= x <= 6: smooth there, and 1 - erf(x) falls so fast that the fit may
+# loosen with x (each point weighted by the error it makes in erf).
+ERF_FIRST = 2.0 / math.sqrt(math.pi)
+ERF = (
+    0.6366197723675836,
+    0.10277260330178872,
+    -0.019128447005069656,
+    -0.0002091946948495102,
+    0.0016962063857888666,
+    -0.0005901255530747036,
+    2.587860479776279e-05,
+    6.449185979562984e-05,
+    -2.9724044632174813e-05,
+    3.4072639391802877e-06,
+    2.8351413864125764e-06,
+    -1.7415482661742405e-06,
+    3.363653645977879e-07,
+    1.3718138456725972e-07,
+    -1.4176136403647646e-07,
+    6.573314970402453e-08,
+    -2.096251070948489e-08,
+    4.997661291161299e-09,
+    -9.082131707249821e-10,
+    1.248394613104966e-10,
+    -1.2610828862879573e-11,
+    8.845448433132104e-13,
+    -3.850470954967841e-14,
+    7.834076596958715e-16,
+)
+# exp(x*x) * erfc(x) * (x + ERFC_AT) in t = (x - ERFC_AT) / (x + ERFC_AT) for 0 <= x <= 27.3.
+ERFC_AT = 3.0
+ERFC_MAX = 27.5  # from here on zero
+ERFC_0, ERFC_0_LOW = 1.0740069070883398, -8.735612691096289e-17
+ERFC_1, ERFC_1_LOW = -0.8833944531698836, 4.615507867341892e-17
+ERFC = (
+    0.5902283571041013,
+    -0.3104672619005718,
+    0.11952776128733165,
+    -0.026827234624353016,
+    -0.0012124166283266175,
+    0.0030340619994757116,
+    -0.0005483096770115897,
+    -0.0002767778326925666,
+    0.00010756137825386772,
+    3.0398092181089092e-05,
+    -1.747009064312541e-05,
+    -4.748962075193854e-06,
+    2.7641078495873906e-06,
+    9.981880227096721e-07,
+    -4.058531391710826e-07,
+    -2.3218178553805107e-07,
+    4.407231818918634e-08,
+    4.88917140454375e-08,
+    -1.6382215571484198e-10,
+    -7.053981292489257e-09,
+    -8.548689606124203e-10,
+    3.24332062407505e-10,
+)
+
+
+@scalar
+def erf(x: float) -> Any:
+    """The error function, as 1 - exp(-|x|*polynomial) over its whole range."""
+    w = widen(x)
+    a = magnitude(w)
+    a = select(a > 6.0, 6.0, a)
+    lead = a * ERF_FIRST
+    low = fma(a * a, horner(a, ERF), fma(a, ERF_FIRST, -lead))
+    q = lead + low
+    y = 2.0 * half_expm1(-q, (q - lead) - low)
+    return narrow(copysign(select(a < 2.0**-60, lead, y), w), x)
+
+
+@scalar
+def erfc(x: float) -> Any:
+    """1 - erf(x), accurate where it is small: exp(-x*x) times a polynomial over x + ERFC_AT."""
+    w = widen(x)
+    a = magnitude(w)
+    a = select(a > ERFC_MAX, ERFC_MAX, a)
+    below = a + ERFC_AT
+    high, low = select(a > ERFC_AT, a, ERFC_AT), select(a > ERFC_AT, ERFC_AT, a)
+    inverse = 1.0 / below
+    lost = (fma(-inverse, below, 1.0) - inverse * ((high - below) + low)) * inverse
+    v = 2.0 * ERFC_AT * inverse
+    t = 1.0 - v
+    t_low = ((1.0 - t) - v) - (fma(2.0 * ERFC_AT, inverse, -v) + 2.0 * ERFC_AT * lost)
+    # The two lowest terms, with what their sums lose.
+    r = horner(t, ERFC)
+    q = fma(t, r, ERFC_1)
+    p = fma(t, q, ERFC_0)
+    q_low = fma(t, r, ERFC_1 - q) + ERFC_1_LOW
+    p_low = fma(t, q, ERFC_0 - p) + fma(t, q_low, ERFC_0_LOW)
+    g = p * inverse
+    # The polynomial's own derivative is about its value times a line.
+    g_low = fma(p, inverse, -g) + fma(g * t_low, fma(0.4, t, -0.85), fma(p, lost, p_low * inverse))
+    s = a * a
+    lead, rest, b = exp_parts(-s, -fma(a, a, -s))
+    y = times_power(g + fma(g, lead, fma(g, rest, g_low)), b)
+    return narrow(select(w < 0.0, 2.0 - y, y), x)

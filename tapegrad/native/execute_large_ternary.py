@@ -1,0 +1,62 @@
+"""An elementwise operation of three operands, of which one at least is large, with its record."""
+
+from tapegrad.kernels.flags import typed
+from tapegrad.kernels.memory import i4, i8
+from tapegrad.native.abi import F8
+from tapegrad.native.execute_large import FAILED, large_shape, loop_of, ready, unlocked
+from tapegrad.native.execute_ternary import noted, pattern, tracks
+from tapegrad.native.pyobjects import (
+    ARRAY_DATA,
+    ARRAY_SHAPE,
+    NDIM,
+    OPERAND,
+    REFUSED,
+    VALUES,
+    array_of,
+    count_of,
+    decref,
+    recording,
+    stays,
+)
+
+
+@typed
+def large_result(frame, tape, code, three_at, like, scalars, tracked):
+    """The result of large operands, which are held; 0 with an exception set, or REFUSED."""
+    whole, three = i8(like)[VALUES], i8(three_at)
+    a, b, c = three[VALUES], three[OPERAND + VALUES], three[2 * OPERAND + VALUES]
+    count = count_of(whole)
+    loop = loop_of(frame, code, scalars)
+    done = ready(frame, tape, loop, tracked, 8 * count)
+    if done != 1:
+        return done
+    result = array_of(frame, frame[F8], i4(whole + NDIM)[0], i8(whole)[ARRAY_SHAPE])
+    if result != 0:
+        unlocked(
+            frame, loop, count, i8(result)[ARRAY_DATA], i8(a)[ARRAY_DATA], i8(b)[ARRAY_DATA],
+            i8(c)[ARRAY_DATA],
+        )  # fmt: skip
+    return result
+
+
+@typed
+def of_large_three(frame, tape, row_at, code, three_at, like):
+    """The Tensor of a result; 0 with an exception set, or REFUSED."""
+    record, scalars = recording(frame, tape), pattern(like, three_at)
+    if record == REFUSED or scalars == REFUSED:
+        return REFUSED
+    tracked = 1 if record and tracks(three_at) else 0
+    result, shape = large_result(frame, tape, code, three_at, like, scalars, tracked), 0
+    if result == 0 or result == REFUSED:
+        return result
+    for k in range(3):
+        one = three_at + 8 * OPERAND * k
+        if not stays(frame, one):
+            decref(frame, result)
+            return REFUSED
+    if tracked:
+        shape = large_shape(frame, result)
+        if shape < 0:
+            decref(frame, result)
+            return 0 if shape == FAILED else REFUSED
+    return noted(frame, tape, tracked, row_at, three_at, like, scalars, shape, result)

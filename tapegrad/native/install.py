@@ -1,0 +1,184 @@
+"""The native path: operators, methods and functions that CPython calls as machine code.
+
+`install` puts `native.entry` in the place of the functions in Python that `dispatch.fast_path`
+makes: behind `Op.short`, and as methods of the Tensor.  For each way to call an operation there are
+a few instructions that name it and go on to the one function behind all.
+
+The code is compiled once per machine.  Where that was done the native path is open from the first
+compiled sweep on, or once a tape was full; where it was not, another process does it when some ten
+thousands of records have been made, and the native path opens when a tape is full after that.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import platform
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tapegrad.base.cpython import Method, c_text, new_function, new_method
+from tapegrad.base.locks import lock
+from tapegrad.dispatch import axis_plans, fast_path, index_plans, inplace, views
+from tapegrad.kernels import build
+from tapegrad.kernels.sweep import sweep_abi
+from tapegrad.native.bindings import SERIOUS, Frame, as_expected, travelling
+from tapegrad.native.stubs import WAYS, text
+from tapegrad.tape.tape import Tape
+from tapegrad.tensor import Tensor
+
+# So many times a tape must be full, of thousands of records each, until compiling is worth it.
+HOT = 8
+
+
+class NativeCalls:
+    """The native path, ready to be opened and closed.
+
+    `deliver` and `resume`, of `native.accumulate` and `rule_callbacks`, know their first argument.
+    """
+
+    def __init__(self) -> None:
+        call, custom = [build.load(name, *_FUNCTIONS[name]) for name in ("call", "custom")]
+        self.frame = Frame()
+        self.ops = travelling()
+        self.python = {op: op.short for op in self.ops}
+        self.engine = build.assembled(text(self.ops), 1)
+        values = {"frame": self.frame.words.ctypes.data, "call": call, "custom_call": custom}
+        for name, value in values.items():
+            place = self.engine[0].get_global_value_address(name)
+            ctypes.c_int64.from_address(place).value = value
+        self.definitions: list[Any] = []
+        self.deliver, self.resume = self._called("deliver"), self._called("resume")
+        self.short = {
+            op: self._builtin(f"builtin{len(op.inputs)}", f"_{op.code}", op.name) for op in self.ops
+        }
+        self.view = self._builtin("view", "", "view")
+        self.along = self._builtin("along", "", "along")
+        self.changing = self._builtin("changing", "", "changing")
+        self.moving = self._builtin("moving", "", "moving")
+        self.custom = self._builtin("custom", "", "custom")
+        self.methods = {
+            name: (function, self._method(name, function))
+            for name, function in vars(Tensor).items()
+            if self._takes(name, function)
+        }
+
+    def _takes(self, name: str, function: Any) -> bool:
+        """Whether an attribute of the Tensor is a function that the native path takes the place of.
+
+        Not methods of two operands with names: these are called with keywords, too.
+        """
+        if not isinstance(function, _FUNCTION) or function not in fast_path.public:
+            return False
+        op = fast_path.public[function][0]
+        return op in self.short and (name.startswith("__") or len(op.inputs) == 1)
+
+    def _called(self, name: str) -> Callable[..., Any]:
+        """A compiled function that returns an object."""
+        source, arity = _FUNCTIONS[name]
+        words = (ctypes.c_int64,) * arity
+        found = ctypes.PYFUNCTYPE(ctypes.py_object, *words)(build.load(name, source, arity))
+        return functools.partial(found, self.frame.words.ctypes.data)
+
+    def _definition(self, way: str, suffix: str, name: str, doc: str | None = None) -> int:
+        """The address of a method's definition, which lives as long as the native path."""
+        function = self.engine[0].get_function_address(way + suffix)
+        said = None if doc is None else c_text(doc)
+        self.definitions.append(Method(c_text(name), function, WAYS[way][0], said))
+        return ctypes.addressof(self.definitions[-1])
+
+    def _builtin(self, way: str, suffix: str, name: str) -> Any:
+        return new_function()(self._definition(way, suffix, name), None, None)
+
+    def _method(self, name: str, function: Any) -> Any:
+        op, exchanged = fast_path.public[function]
+        count = len(op.inputs)
+        way = f"{'flipped' if exchanged else 'method'}{count}"
+        signature = "($self, /)" if count == 1 else "($self, other, /)"
+        doc = f"{name}{signature}\n--\n\n{function.__doc__ or op.name}"
+        return new_method()(Tensor, self._definition(way, f"_{op.code}", name, doc))
+
+    def open(self) -> None:
+        """Have operations go by compiled code."""
+        for op in self.ops:
+            op.short = self.short[op]
+        views.take = self.view
+        axis_plans.compiled = self.along
+        inplace.compiled = self.changing
+        index_plans.compiled = self.moving
+        fast_path.deliver, fast_path.resume = self.deliver, self.resume
+        fast_path.record_call = self.custom
+        for name, (_, method) in self.methods.items():
+            setattr(Tensor, name, method)
+
+    def close(self) -> None:
+        """Have operations go by functions in Python again."""
+        for op in self.ops:
+            op.short = self.python[op]
+        views.take = views.asked
+        axis_plans.compiled = None
+        inplace.compiled = None
+        index_plans.compiled = None
+        fast_path.deliver = fast_path.resume = fast_path.record_call = None
+        for name, (function, _) in self.methods.items():
+            setattr(Tensor, name, function)
+
+
+_FUNCTION = type(lambda: None)
+_opening = lock()
+_full = 0
+installed: NativeCalls | None = None
+
+
+def _source(name: str) -> str:
+    return (Path(__file__).parent / f"{name}.py").read_text()
+
+
+# The compiled functions: their source, and how many arguments they have.
+_FUNCTIONS = {
+    "call": (_source("entry"), 5),
+    "deliver": (_source("accumulate"), 5),
+    "resume": (_source("rule_callbacks"), 4),
+    "custom": (_source("record_call"), 5),
+}
+
+
+def possible() -> bool:
+    """Whether CPython, NumPy and the machine are such as the native path is made for."""
+    return sweep_abi.as_listed() and platform.machine() in SERIOUS and sys.platform != "win32"
+
+
+def _compiled(asking: bool) -> bool:
+    found = [build.is_compiled(name, *f, asking=asking) for name, f in _FUNCTIONS.items()]
+    return all(found)  # after all were asked for
+
+
+def install(*, compiling: bool = True, asking: bool = False) -> bool:
+    """Open the native path, and say whether it is open now.
+
+    With `compiling=False` only where this machine has compiled it before; with `asking` it is
+    compiled in the background then.
+    """
+    global installed
+    with _opening:
+        if installed is None:
+            if not possible() or not (compiling or _compiled(asking)):
+                return False
+            made = NativeCalls()
+            if not as_expected(made.frame.words):
+                return False
+            installed = made
+            Tape.moved = staticmethod(made.frame.forget_tape)
+        installed.open()
+        Tape.full = None
+        return True
+
+
+def when_full() -> None:
+    """Told when a tape is full: where many records are made the native path is worth its while."""
+    global _full
+    _full += 1
+    if _full == 1 or _full >= HOT:
+        install(compiling=False, asking=_full >= HOT)

@@ -1,0 +1,66 @@
+"""The ways into the native path: for each way to call an operation a few instructions."""
+
+from __future__ import annotations
+
+from tapegrad.base.cpython import FASTCALL, NOARGS, ONE_ARGUMENT
+from tapegrad.native import abi as at
+from tapegrad.native.bindings import kind_of
+from tapegrad.ops.core import Op
+
+# A method is called with `self` and nothing, with `self` and an object, or with `self` and an array
+# of objects with their number.
+WAYS = {
+    # of a way: the flags, and the first and the second operand of a call with (%a, %b, %c)
+    "method1": (NOARGS, "%a", "0"),
+    "method2": (ONE_ARGUMENT, "%a", "%b"),
+    "flipped2": (ONE_ARGUMENT, "%b", "%a"),
+    "builtin1": (ONE_ARGUMENT, "%b", "0"),
+    "builtin2": (FASTCALL, "%x", "%y"),
+    "builtin3": (FASTCALL, "%b", "0"),
+    "view": (FASTCALL, "%b", "0"),
+    "along": (FASTCALL, "%b", "0"),
+    "changing": (FASTCALL, "%b", "0"),
+    "moving": (FASTCALL, "%b", "0"),
+    "custom": (FASTCALL, "%b", "0"),
+}
+_ENTRY = """
+define i64 @{name}(i64 %a, i64 %b, i64 %c) {{
+  {before}%frame = load i64, ptr @frame
+  %call = load ptr, ptr @{target}
+  %found = tail call i64 %call(i64 %frame, i64 {kind}, i64 {code}, i64 {first}, i64 {second})
+  ret i64 %found
+}}
+"""
+_READ = """%at = inttoptr i64 %b to ptr
+  %next = getelementptr i64, ptr %at, i64 1
+  %x = load i64, ptr %at
+  %y = load i64, ptr %next
+  """
+
+
+def text(ops: list[Op]) -> str:
+    """LLVM text of the ways in to all operations."""
+    lines = ["@frame = global i64 0\n@call = global i64 0\n@custom_call = global i64 0\n"]
+    for op in ops:
+        for way, (_, first, second) in WAYS.items():
+            if way.endswith(str(len(op.inputs))):
+                before = _READ if "%x" in first else ""
+                lines.append(
+                    _ENTRY.format(
+                        name=f"{way}_{op.code}", before=before, target="call",
+                        kind=kind_of(op), code=op.code, first=first, second=second,
+                    )
+                )  # fmt: skip
+    targets = {
+        "view": ("call", at.VIEWED), "along": ("call", at.ALONG),
+        "changing": ("call", at.CHANGING), "moving": ("call", at.MOVING),
+        "custom": ("custom_call", 0),
+    }  # fmt: skip
+    for way, (target, kind) in targets.items():
+        _, first, second = WAYS[way]
+        lines.append(
+            _ENTRY.format(
+                name=way, before="", target=target, kind=kind, code=0, first=first, second=second
+            )
+        )
+    return "".join(lines)

@@ -1,0 +1,75 @@
+"""What the native path knows of views: what makers said, and would say again."""
+
+from __future__ import annotations
+
+from array import array
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from tapegrad.dispatch.record_layout import address
+from tapegrad.dispatch.views import Maker, Sight, Sights, Way, cut_of, shown, way_of
+from tapegrad.native.abi import NUMBER, SIGHT, SIGHT_LINES
+from tapegrad.tape.storage import root
+
+MANY = SIGHT_LINES  # things that may be held for all calls
+
+
+class Known:
+    """The calls that compiled code answers alone; see `native.abi` for the lines."""
+
+    def __init__(self) -> None:
+        self.lines: np.ndarray = np.zeros((SIGHT_LINES, SIGHT), np.int64)
+        self.held: dict[int, tuple[Any, ...]] = {}
+        self.numbers = count(1)
+        self.things = 0
+
+    def learn(
+        self, maker: Maker, args: tuple[Any, ...], named: dict[str, Any], told: np.ndarray
+    ) -> Any:
+        """What a maker makes, as Tensors; where it raises nothing is learnt.
+
+        `told` are the number of the line and the words of the call.  The first argument is a
+        Tensor.
+        """
+        made = maker(*args, **named)
+        found = shown(made)
+        a = args[0]._a
+        views: list[tuple[Way, np.ndarray]] = []
+        if isinstance(made, Sight) and made.x is args[0] and root(made.r) is root(a):
+            views = [(way_of(made.op, a, made.params, made.r, made.key), made.r)]
+        elif isinstance(made, Sights) and len(found) <= MANY // 4:
+            ways = cut_of(a, made.key, made.indices).ways
+            views = [(way, t._a) for way, t in zip(ways, found, strict=True)]
+        line, *words = told.tolist()
+        element = a.itemsize if isinstance(made, Sight) and made.element else 0
+        row = [len(words), *words, isinstance(made, Sights), len(views), element]
+        for way, r in views:
+            start = address(r) - address(a) if r.size else 0
+            row += [way.word, way.shape, way.aux, start, r.ndim, *r.shape, *r.strides]
+        self._know(line, array("q", row), ((maker, *named), *[way for way, _ in views]))
+        return found
+
+    def _know(self, line: int, block: array[int], others: tuple[Any, ...]) -> None:
+        """Have a line say what stands in a block, and hold that and what it names.
+
+        Another thread may be here, too.  What is held is let go of by its number, which no other
+        ever has, after the line that had it has another.
+        """
+        if self.things > MANY:
+            self.forget()
+        self.things += len(others)
+        number = next(self.numbers)
+        self.held[number] = held = (block, *others)
+        before = int(self.lines[line, NUMBER])
+        self.lines[line] = block.buffer_info()[0], id(held), number, 0
+        self.held.pop(before, None)
+
+    def forget(self) -> None:
+        """Forget all calls."""
+        numbers = self.lines[:, NUMBER].tolist()
+        self.lines[:] = 0
+        self.things = 0
+        for number in numbers:
+            self.held.pop(number, None)

@@ -1,0 +1,255 @@
+"""The compiled walk does over whole tapes what the passes in Python do."""
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad.kernels.sweep import sweep_abi
+from tests.conformance.checks import rules_only
+
+pytestmark = pytest.mark.tapegrad_only("compares the compiled walk with the one in Python")
+
+
+def both(build, **options):
+    """The gradients by the walk and by Python, of a function that gives a root and its inputs."""
+    found = []
+    for native in (True, False):
+        tg.manual_seed(5)
+        root, inputs = build()
+        if native:
+            found.append(tg.autograd.grad(root, inputs, **options))
+        else:
+            with rules_only():
+                found.append(tg.autograd.grad(root, inputs, **options))
+    for a, b in zip(*found, strict=True):
+        if a is None or b is None:
+            assert a is b
+        else:
+            np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-12, atol=1e-14)
+    return found[0]
+
+
+def leaf(*shape, dtype=None):
+    return tg.randn(*shape, dtype=dtype or tg.float64).requires_grad_()
+
+
+def random_graph(rng, steps, shapes):
+    """A graph in which Tensors of many shapes are read again and again."""
+    leaves = [leaf(*s) for s in shapes]
+    pool = list(leaves)
+    for _ in range(steps):
+        x, y = (pool[int(rng.integers(len(pool)))] for _ in range(2))
+        kind = int(rng.integers(6))
+        if kind == 0:
+            pool.append(tg.tanh(x))
+        elif kind == 1:
+            pool.append(tg.sin(x) * 0.5)
+        elif kind == 2:
+            pool.append(x.sum(-1, keepdim=True) * 0.1)
+        elif kind == 3:
+            pool.append(x.mean() + tg.sigmoid(y))
+        else:
+            try:
+                pool.append(tg.tanh(x) * y if kind == 4 else x + tg.cos(y))
+            except (ValueError, RuntimeError):
+                pool.append(x.reshape(-1)[:1] + y)
+    total = sum((x * (k % 3 + 1)).sum() for k, x in enumerate(pool))
+    return total, leaves
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_graphs(seed):
+    shapes = [(3, 4), (4,), (3, 1), (1,), (2, 3, 4), (40, 40)]
+    both(lambda: random_graph(np.random.default_rng(seed), 60, shapes))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_gradients_of_intermediate_values(seed):
+    def build():
+        rng = np.random.default_rng(seed)
+        x = leaf(3, 4)
+        values = [x]
+        for _ in range(20):
+            values.append(tg.tanh(values[int(rng.integers(len(values)))]) + values[-1] * 0.5)
+        return values[-1].sum(), [values[3], values[10], values[17], x]
+
+    both(build, allow_unused=True)
+
+
+def test_a_graph_larger_than_the_first_arena_chunk():
+    def build():
+        x = leaf(1000)
+        values = [tg.sin(x) * k for k in range(100)]  # all adjoints are alive at once
+        return sum((v * v).sum() for v in values), [x]
+
+    both(build)
+
+
+def test_buffers_are_used_again():
+    """Different sizes come and go; a buffer of one size never serves a larger one."""
+
+    def build():
+        x = leaf(1000)
+        y = x
+        for n in [1000, 7, 512, 3, 900, 1, 64, 65, 1000, 2, 33]:
+            y = tg.tanh(x[:n]) + y[:1]
+            y = tg.cat([y, y.sum().reshape(1)])
+        return y.sum(), [x]
+
+    both(build)
+
+
+MATRICES = [((3, 4), (4, 5)), ((4,), (4, 5)), ((3, 4), (4,)), ((4,), (4,)), ((1, 4), (4, 1)),
+            ((3, 1), (1, 5)), ((1, 1), (1, 1)), ((32, 32), (32, 32)), ((33, 32), (32, 33)),
+            ((0, 4), (4, 2)), ((2, 0), (0, 3)), ((2, 4), (4, 0))]  # fmt: skip
+
+
+@pytest.mark.parametrize("transposed", ["", "a", "b", "ab"])
+@pytest.mark.parametrize(("left", "right"), MATRICES)
+def test_matrix_products_of_any_strides(left, right, transposed):
+    def build():
+        a = leaf(*(left[::-1] if "a" in transposed else left))
+        b = leaf(*(right[::-1] if "b" in transposed else right))
+        x = a.t() if "a" in transposed else a
+        y = b.t() if "b" in transposed else b
+        return (tg.tanh(x) @ y + x @ tg.tanh(y)).sum(), [a, b]
+
+    both(build)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("size", [(3, 3), (2, 4), (4, 2), (1, 5), (5, 1)], ids=str)
+@pytest.mark.parametrize("strides", [(1, 1), (1, 2), (2, 1), (0, 1), (1, 0), (3, 1)], ids=str)
+def test_matrix_products_of_overlapping_rows(size, strides, turned):
+    """BLAS cannot read a matrix whose rows begin before the last has ended."""
+    rng = np.random.default_rng(0)
+    x = tg.tensor(rng.normal(size=20), requires_grad=True)
+    windows = tg.as_strided(x, size, strides)
+    windows = windows.T if turned else windows
+    for other in ((windows.shape[1],), (windows.shape[1], 3)):
+        y = tg.tensor(rng.normal(size=other), requires_grad=True)
+        for product in (lambda w, y: w @ y, lambda w, y: y.T @ w.T):
+            got = tg.autograd.grad((product(windows, y) ** 2).sum(), (x, y))
+            plain = windows.detach().clone().requires_grad_()
+            want = tg.autograd.grad((product(plain, y) ** 2).sum(), (plain, y))
+            places = np.lib.stride_tricks.as_strided(
+                np.arange(20), size, tuple(8 * s for s in strides)
+            )
+            places = places.T if turned else places
+            added = np.bincount(places.ravel(), want[0].numpy().ravel(), 20)
+            np.testing.assert_allclose(got[0].numpy(), added, rtol=1e-12, atol=1e-13)
+            np.testing.assert_allclose(got[1].numpy(), want[1].numpy(), rtol=1e-12, atol=1e-13)
+
+
+def test_matrix_products_of_slices():
+    def build():
+        a, b = leaf(6, 8), leaf(8, 6)
+        return (a[::2, 1::3] @ b[2:5, ::2]).sum() + a[0, :3] @ b[:3, 0], [a, b]
+
+    both(build)
+
+
+@pytest.mark.parametrize("dtype", [tg.float64, tg.float32], ids=str)
+@pytest.mark.parametrize("dim", [0, 1, 2, (0, 1), (1, 2), (0, 2), (0, 1, 2)], ids=str)
+@pytest.mark.parametrize("name", ["sum", "mean"])
+def test_sums_along_every_dimension(name, dim, dtype):
+    def build():
+        x = leaf(2, 3, 4, dtype=dtype)
+        y = getattr(tg, name)(x * x, dim)
+        return (y * y).sum(), [x]
+
+    found = []
+    for native in (True, False):
+        tg.manual_seed(5)
+        root, inputs = build()
+        if native:
+            found.append(tg.autograd.grad(root, inputs)[0].numpy())
+        else:
+            with rules_only():
+                found.append(tg.autograd.grad(root, inputs)[0].numpy())
+    np.testing.assert_allclose(*found, rtol=1e-12 if dtype is tg.float64 else 1e-5)
+
+
+def test_records_with_many_inputs():
+    def build():
+        parts = [leaf(3) for _ in range(9)]
+        y = tg.stack([tg.tanh(p) for p in parts])
+        z = tg.cat([p * 2 for p in parts] + [y.reshape(-1)])
+        return (z * z).sum() + y.prod(0).sum(), parts
+
+    both(build)
+
+
+def test_the_sweep_resumes_after_records_that_need_python():
+    def build():
+        x = leaf(3, 4)
+        y = tg.tanh(x)
+        for _ in range(5):
+            y = tg.sin(tg.softmax(tg.tanh(y), 1).flip(0) * y[[2, 0, 1]])
+        return y.sum(), [x]
+
+    both(build)
+
+
+def test_retained_graphs_can_be_walked_again():
+    x = leaf(3, 4)
+    y = (tg.tanh(x) @ tg.sin(x).t()).sum() + x.mean()
+    first = tg.autograd.grad(y, x, retain_graph=True)[0].numpy()
+    with rules_only():
+        second = tg.autograd.grad(y, x, retain_graph=True)[0].numpy()
+    third = tg.autograd.grad(y, x)[0].numpy()
+    np.testing.assert_allclose(first, second, rtol=1e-13)
+    np.testing.assert_array_equal(first, third)
+    with pytest.raises(RuntimeError, match="second time"):
+        tg.autograd.grad(y, x)
+
+
+@pytest.mark.parametrize(
+    "shapes", [((0, 3), (3,)), ((2, 0), (1, 1)), ((0,), ()), ((3, 0, 2), (2,))], ids=str
+)
+def test_nothing_broadcast_against_something_gives_zeros(shapes):
+    """What is read zero times has the adjoint zero, not whatever lay in the buffer."""
+    big = leaf(1000)
+    (big * 3.0).sum().backward()  # leaves something in memory that is used again
+    a, b = (leaf(*s) for s in shapes)
+    for y in (a * b, a + b, b / (a + 1), tg.addcmul(a, b, b)):
+        (g,) = tg.autograd.grad(y.sum(), b)
+        assert not g.numpy().any()
+
+
+def everything():
+    x, w, big = leaf(3, 4), leaf(4, 4), leaf(50, 60)
+    y = tg.tanh(x @ w).sum() + (x * x.mean(0)).sum() + tg.softmax(x, 1)[0].prod()
+    return y + (tg.sin(big) * big).sum() + (big @ big.t()).mean(), [x, w, big]
+
+
+def test_an_interpreter_with_another_layout_of_objects(monkeypatch):
+    """Where the walk cannot be used, Python does all of it."""
+    found = both(everything)
+    tg.manual_seed(5)
+    root, inputs = everything()
+    monkeypatch.setattr(sweep_abi, "find", lambda: None)
+    for a, b in zip(found, tg.autograd.grad(root, inputs), strict=True):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-12)
+
+
+def test_anomaly_detection_gives_the_same():
+    found = both(everything)
+    tg.manual_seed(5)
+    with tg.autograd.detect_anomaly(check_nan=True):
+        root, inputs = everything()
+        for a, b in zip(found, tg.autograd.grad(root, inputs), strict=True):
+            np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("f", [lambda x, w: x * w, lambda x, w: x + w, lambda x, w: 2 * x - w])
+def test_a_column_beside_rows_of_no_elements_gets_zeros(f):
+    for _ in range(20):  # what earlier sweeps left in memory must not be seen
+        x = tg.full((3, 1), 7.7).requires_grad_()
+        (x.sin() * x * 3).exp().sum().backward()
+        x = tg.ones(3, 1).requires_grad_()
+        f(x, tg.zeros(3, 0)).sum().backward()
+        assert x.grad.tolist() == [[0.0], [0.0], [0.0]]
+        x = tg.ones(3, 1).requires_grad_()
+        x.expand(3, 0).sum().backward()
+        assert x.grad.tolist() == [[0.0], [0.0], [0.0]]

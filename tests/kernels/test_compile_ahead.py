@@ -1,0 +1,246 @@
+"""Compiling in another process, and what is said of compiling in this one."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tapegrad import __main__ as command
+from tapegrad.kernels import build, compile_ahead, disk_cache
+
+pytestmark = pytest.mark.tapegrad_only("how kernels are compiled")
+
+SOURCE = "def {name}(a, b):\n    return {number} * a + b\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """An empty cache, which another process may fill."""
+    monkeypatch.setenv("TAPEGRAD_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv("TAPEGRAD_CACHE", raising=False)
+    monkeypatch.delenv("TAPEGRAD_BACKGROUND", raising=False)
+    monkeypatch.setattr(compile_ahead, "_waiting", {})
+    monkeypatch.setattr(compile_ahead, "_given", set())
+    monkeypatch.setattr(compile_ahead, "_process", None)
+    return tmp_path / "cache"
+
+
+class Process:
+    """A process that ends when a test says so."""
+
+    def __init__(self, requests):
+        self.requests = requests
+        self.returncode = None
+
+    def poll(self):
+        return self.returncode
+
+
+@pytest.fixture
+def started(monkeypatch):
+    processes = []
+
+    def start(requests):
+        processes.append(Process(requests))
+        return processes[-1]
+
+    monkeypatch.setattr(compile_ahead, "_start", start)
+    return processes
+
+
+def test_each_function_is_asked_for_once_and_one_process_runs_at_a_time(started):
+    for name in "abb":
+        assert not build.is_compiled(name, "source", 2, asking=True)
+    assert [p.requests for p in started] == [[("a", "source", 2)]]
+    started[0].returncode = 1  # it has failed
+    for name in "aab":
+        assert not build.is_compiled(name, "source", 2, asking=True)
+    assert [p.requests for p in started] == [[("a", "source", 2)], [("b", "source", 2)]]
+    started[1].returncode = 0
+    compile_ahead.ask("a", "source", 2)
+    assert len(started) == 2
+    assert not build.is_compiled("c", "source", 2)
+    assert len(started) == 2
+
+
+def switched_off(monkeypatch):
+    monkeypatch.setenv("TAPEGRAD_BACKGROUND", "0")
+
+
+def without_a_cache(monkeypatch):
+    monkeypatch.setenv("TAPEGRAD_CACHE", "0")
+
+
+def read_only(monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+
+
+def packed(monkeypatch):
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+
+
+def called(name):
+    return lambda monkeypatch: monkeypatch.setattr(sys, "executable", name)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        switched_off, without_a_cache, read_only, packed, called(None), called(""),
+        called("/usr/bin/blender"),
+    ],
+)  # fmt: skip
+def test_where_no_process_can_compile_none_is_started(where, monkeypatch, started):
+    where(monkeypatch)
+    compile_ahead.ask("a", "source", 2)
+    assert started == []
+
+
+def test_a_process_that_cannot_be_started(monkeypatch, tmp_path):
+    missing = tmp_path / "python"
+    monkeypatch.setattr(sys, "executable", str(missing))
+    compile_ahead.ask("a", "source", 2)
+    assert compile_ahead._process is None
+    missing.write_text("#!/bin/sh\nexit 1\n")
+    missing.chmod(0o700)
+    compile_ahead.ask("b", "source", 2)
+    assert compile_ahead._process.wait(60) == 1
+    assert not build.is_compiled("b", "source", 2, asking=True)
+
+
+def until(condition, seconds=120):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_another_process_compiles_and_waits_for_its_like(folder):
+    fcntl = pytest.importorskip("fcntl")
+    sources = {name: SOURCE.format(name=name, number=k) for k, name in enumerate("pq", 3)}
+    folder.mkdir()
+    with open(folder / "compiling.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert not build.is_compiled("p", sources["p"], 2, asking=True)
+        assert not build.is_compiled("q", sources["q"], 2, asking=True)
+        with pytest.raises(subprocess.TimeoutExpired):
+            compile_ahead._process.wait(1.0)
+        assert not list(folder.glob("*.o"))
+    for name, expected in (("p", 35), ("q", 45)):
+        until(lambda name=name: build.is_compiled(name, sources[name], 2, asking=True))
+        address = build.load(name, sources[name], 2)
+        function = build.ctypes.CFUNCTYPE(*[build.ctypes.c_int64] * 3)(address)
+        assert function(10, 5) == expected
+    assert compile_ahead._process.wait(60) == 0
+
+
+def test_a_process_that_goes_on_is_no_news_at_the_end():
+    code = (
+        "from tapegrad.kernels import compile_ahead as ahead\n"
+        f"ahead.ask('p', {SOURCE.format(name='p', number=7)!r}, 2); print(ahead._process.pid)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "error", "-c", code], capture_output=True, text=True,
+        check=True,
+    )  # fmt: skip
+    assert done.stdout.strip().isdigit()
+    assert done.stderr == ""
+    until(lambda: build.is_compiled("p", SOURCE.format(name="p", number=7), 2))
+
+
+# -- what is said ----------------------------------------------------------------------------------
+
+
+def test_a_pause_is_announced_while_it_lasts(capsys, monkeypatch, folder):
+    monkeypatch.setattr(build, "_SAID", 0.05)
+    monkeypatch.setattr(build, "_APART", 0.2)
+    monkeypatch.setattr(build, "_until", 0.0)
+    with build._announced():
+        pass
+    assert capsys.readouterr().err == ""
+    for _ in range(2):  # another one, after a while, is announced again
+        with build._announced():
+            until(lambda: build._told, 10)
+            said = capsys.readouterr().err
+            assert said.startswith("tapegrad: compiling for this machine, once")
+            assert str(folder) in said
+        with build._announced():  # in a row with the last
+            time.sleep(0.1)
+        assert capsys.readouterr().err == ""
+        time.sleep(0.3)
+    monkeypatch.setenv("TAPEGRAD_CACHE", "0")
+    with build._announced():
+        time.sleep(0.2)
+    assert "in every process: no code is kept on disk" in capsys.readouterr().err
+
+
+def test_short_pauses_in_a_row_count_as_one(capsys, monkeypatch):
+    monkeypatch.setattr(build, "_SAID", 0.15)
+    monkeypatch.setattr(build, "_until", 0.0)
+    for _ in range(3):
+        with build._announced():
+            time.sleep(0.08)
+    assert capsys.readouterr().err.count("tapegrad: compiling") == 1
+
+
+# -- the command -----------------------------------------------------------------------------------
+
+
+def test_the_command_says_what_it_takes(capsys, monkeypatch):
+    assert command.main([]) == command.main(["compile", "all"]) == 2
+    assert "usage: python -m tapegrad compile" in capsys.readouterr().err
+    monkeypatch.setenv("TAPEGRAD_CACHE", "0")
+    assert command.main(["compile"]) == 1
+    assert "nothing is kept on disk" in capsys.readouterr().err
+
+
+def test_the_command_compiles_everything(capsys, monkeypatch, folder):
+    names = [name for name, _ in command.everything()]
+    assert {"the sweep", "softmax", "the gradient of mul"} < set(names)
+    assert names.count("the gradient of mul") == 4
+    done = []
+    tasks = [(name, lambda name=name: done.append(name)) for name in names]
+    monkeypatch.setattr(command, "everything", lambda: iter(tasks))
+    assert command.main(["compile"]) == 0
+    assert done == names
+    assert f"compiled into {folder}" in capsys.readouterr().err
+
+
+# -- a long run on a fresh machine -----------------------------------------------------------------
+
+TRAINING = """
+import sys, time
+import tapegrad as tg
+from tapegrad.dispatch import axis_plans
+w = tg.tensor([[0.5, -0.25], [0.125, 1.0]], requires_grad=True)
+x = tg.tensor([[1.0, 2.0], [3.0, 4.0]])
+opened, last = None, time.monotonic() + 240
+pauses, step = [], 0
+while step < 20_000 or (time.monotonic() < last and not axis_plans.compiled):
+    start = time.perf_counter()
+    loss = (tg.softmax(x @ w, 1).clamp(0.1, 0.9) ** 2).mean()
+    loss.backward()
+    with tg.no_grad():
+        w -= 0.01 * w.grad
+    w.grad = None
+    pause = time.perf_counter() - start
+    if pause > 1.0 and step:
+        pauses.append((step, pause))
+    step += 1
+print(pauses, axis_plans.compiled is not None)
+"""
+
+
+@pytest.mark.slow
+def test_no_step_of_a_training_loop_waits_for_a_compiler(folder):
+    done = subprocess.run(
+        [sys.executable, "-c", TRAINING], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[] True"
+    assert done.stderr.count("tapegrad: compiling for this machine, once") == 1
+    assert disk_cache.folder() == folder
+    with contextlib.suppress(FileNotFoundError):  # of a process that still writes there
+        assert list(folder.glob("*.o"))
