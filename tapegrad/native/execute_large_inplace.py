@@ -24,7 +24,7 @@ from tapegrad.native.abi import (
     UNLOCK,
     WORD,
 )
-from tapegrad.native.append import code_of
+from tapegrad.native.append import code_of, is_full
 from tapegrad.native.execute_inplace import announced, apart, changeable, kept, move
 from tapegrad.native.execute_large import FAILED, large_shape, loop_of
 from tapegrad.native.pyobjects import (
@@ -54,7 +54,7 @@ from tapegrad.tape.tape import SCALAR as AS_SCALAR
 @typed
 def may_change(frame, tape, listening, first, second):
     """Whether a Tensor may be changed by an operand that is one number or has its shape."""
-    if not changeable(frame, tape, listening, first):
+    if not changeable(frame, tape, listening, first) or (listening and is_full(frame, tape)):
         return 0
     if second == 0:
         return 1

@@ -362,6 +362,38 @@ def test_no_references_are_lost_or_leaked(references_kept, monkeypatch):
     assert ghost() is None
 
 
+@pytest.mark.parametrize("room", [0, 1, 2])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x: x.exp_(),
+        lambda x: x.mul_(2.0),
+        lambda x: x.add_(x.exp()),
+        lambda x: x.clamp_(0.0, 1.0),
+        lambda x: x.exp(),
+        lambda x: x * x.sum(),
+        lambda x: x.view(2, -1),
+        lambda x: x.softmax(0),
+        lambda x: tapegrad.where(x > 0.0, x, 0.5),
+    ],
+)
+def test_nothing_is_recorded_beyond_the_end_of_a_tape(change, room):
+    def gradient(full):
+        x = tapegrad.tensor(np.linspace(-1.0, 1.0, SHORT), requires_grad=True)
+        y = x.clone()
+        scalar = tapegrad.tensor(1.0, requires_grad=True)
+        held = []
+        while full and current.tape.used + room < current.tape.capacity:
+            held.append(scalar * 2.0)
+        change(y).sum().backward()
+        tape = current.tape
+        assert tape.used <= tape.capacity == len(tape.keep) == len(tape.tokens)
+        return x.grad.numpy()
+
+    change(tapegrad.ones(SHORT, requires_grad=True).clone())  # what is computed is known now
+    np.testing.assert_array_equal(gradient(True), gradient(False))
+
+
 def test_a_full_tape():
     x = tapegrad.tensor(np.ones(SHORT), requires_grad=True)
     y = x
