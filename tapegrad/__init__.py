@@ -43,7 +43,7 @@ from tapegrad.base.dtypes import (
 )
 from tapegrad.base.missing_names import missing as _missing
 from tapegrad.base.size import Size
-from tapegrad.compiler.jit import jit
+from tapegrad.compiler.front.jit import jit
 from tapegrad.functions.arithmetic import (
     abs,
     acos,
@@ -349,9 +349,9 @@ if _typing.TYPE_CHECKING:  # what `__getattr__` loads when it is first asked for
     from tapegrad.transforms.control import cond, fori_loop, scan, while_loop
     from tapegrad.transforms.custom import custom_jvp, custom_vjp, stop_gradient
     from tapegrad.transforms.forward import jvp, linearize
+    from tapegrad.transforms.hessian_products import hvp, vhp
     from tapegrad.transforms.jacobians import hessian, jacfwd, jacobian, jacrev
     from tapegrad.transforms.mapping import vmap
-    from tapegrad.transforms.products import hvp, vhp
     from tapegrad.transforms.reverse import grad, value_and_grad, vjp
 
 __all__ = [
@@ -416,7 +416,7 @@ _TRANSFORMS = {
     "forward": "jvp linearize",
     "jacobians": "hessian jacfwd jacobian jacrev",
     "mapping": "vmap",
-    "products": "hvp vhp",
+    "hessian_products": "hvp vhp",
     "reverse": "grad value_and_grad vjp",
 }
 # A third of the import's time, which a user of Tensors need not spend.

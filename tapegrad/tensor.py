@@ -28,7 +28,7 @@ from tapegrad.base.size import Size
 from tapegrad.ops.core import Op
 from tapegrad.ops.grad_fn import GradFn, node, output
 from tapegrad.tape import storage
-from tapegrad.tape.shapes import shapes
+from tapegrad.tape.shape_table import shapes
 from tapegrad.tape.tape import HOOKED, NARROW, Ended, Tape, current, leaf_keys
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ import graphlib
 import importlib
 import importlib.metadata
 import inspect
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -39,7 +40,15 @@ LAYERS = (
     {"transforms"},
     {"optimize", "compat"},
     {"func", "autograd.functional", "autograd.forward_ad"},  # PyTorch's names for transforms
-    {"compiler"},
+    {"compiler.llvm"},
+    {"compiler.ir"},
+    {"compiler.trace"},
+    {"compiler.passes"},
+    {"compiler.codegen"},
+    {"compiler.schedule"},
+    {"compiler.lower"},
+    {"compiler.runtime"},
+    {"compiler.front", "compiler"},
     {"__init__"},
     {"__main__"},
 )
@@ -52,6 +61,26 @@ LAZY: dict[tuple[str, str], str] = {}
 COMPILERS = {"numba": {"kernels", "compiler"}, "llvmlite": {"kernels", "compiler"}}
 NJIT_HOME = PACKAGE / "kernels" / "flags.py"
 NJIT = {"njit", "jit", "vectorize", "guvectorize", "cfunc", "generated_jit"}
+
+# Folders that are nothing but names that users import; they say what these are.
+NAMESPACES = {"compat", "cuda", "func", "linalg", "nn", "special", "__init__"}
+# Where a family of operations has a file of one name each: the same phase of several things.
+FAMILIES = {"ops", "functions", "numpy_face", "special", "linalg", "nn"}
+IMPORTED_BY_USERS = {"functional", "graph", "random"}  # as `tapegrad.autograd.graph`
+# Folders of tests that are about the whole.
+ACROSS = {"conformance", "faults", "fuzz", "peers", "suites"}
+
+# Private words for things that have a name, and that name.
+WENT = {
+    "road": "path",
+    "roads": "paths",
+    "crew": "thread pool",
+    "specimen": "abstract array",
+    "bulk": "large arrays",
+    "stirred": "moves",
+    "travelling": "native ops",
+    "rewind": "truncate",
+}
 
 LINES = 600
 # Files over the budget with their length. Entries may shrink and go; none may come.
@@ -155,6 +184,84 @@ def test_lazy_imports_are_all_in_use():
 def test_every_layer_is_in_use():
     empty = RANK.keys() - {part(name) for name in MODULES}
     assert not empty, f"take these off LAYERS: {empty}"
+
+
+def test_the_top_level_holds_the_tensor_and_folders():
+    files = {path.name for path in PACKAGE.iterdir() if path.is_file()}
+    assert files == {"__init__.py", "__main__.py", "tensor.py", "py.typed"}
+
+
+def test_every_folder_says_what_is_in_it_and_who_imports_it():
+    silent = []
+    for name, path in MODULES.items():
+        if path.name == "__init__.py" and part(name) not in NAMESPACES:
+            said = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+            silent += [name] if "import" not in said else []
+    assert not silent
+
+
+def test_no_file_name_occurs_twice():
+    """But for families of operations, which `ops`, `functions` and `numpy_face` have in common."""
+    homes: dict[str, list[str]] = {}
+    for name, path in MODULES.items():
+        top = name.split(".")[1:2]
+        if path.name != "__init__.py" and top not in (["compat"], ["tensor"]):
+            homes.setdefault(path.stem, []).append(name)
+    twice = {
+        stem: found
+        for stem, found in homes.items()
+        if len([m for m in found if m.split(".")[1] not in FAMILIES]) + (len(found) > 1) > 1
+        and stem not in IMPORTED_BY_USERS
+    }
+    assert not twice
+
+
+def test_tests_mirror_the_package():
+    homes: dict[str, set[str]] = {}
+    for name in MODULES:
+        homes.setdefault(name.split(".")[-1], set()).update(
+            ["/".join(name.split(".")[1:-1]), "/".join(name.split(".")[1:])]
+        )
+    strays = []
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        folder = path.parent.relative_to(ROOT / "tests").as_posix()
+        if folder.split("/")[0] in ACROSS or folder == ".":
+            continue
+        stem = path.stem.removeprefix("test_")
+        if not (PACKAGE / folder).is_dir() or folder not in homes.get(stem, {folder}):
+            strays.append(f"{folder}/{path.name}: {homes.get(stem)}")
+    assert not strays
+
+
+def test_documents_name_files_that_exist():
+    files = ["/" + path.relative_to(ROOT).as_posix() for path in ROOT.glob("[a-z]*/**/*.py")]
+    missing = []
+    for path in [*(ROOT / "docs").glob("*.md"), ROOT / "CONTRIBUTING.md", ROOT / "README.md"]:
+        for named in re.findall(r"`([\w/]+\.py)`", path.read_text(encoding="utf-8")):
+            if not any(file.endswith("/" + named) for file in files):
+                missing.append(f"{path.name}: {named}")
+    assert not missing
+
+
+def test_the_picture_shows_the_imports_as_they_are():
+    from tests.architecture import PICTURE, picture
+
+    assert PICTURE.read_text(encoding="utf-8") == picture(), "python -m tests.architecture"
+
+
+def test_words_that_went_do_not_come_back():
+    pattern = re.compile(rf"\b({'|'.join(WENT)})\b", re.IGNORECASE)
+    found = []
+    for path in [*PACKAGE.rglob("*.py*"), *(ROOT / "tests").rglob("*.py"), *ROOT.rglob("*.md")]:
+        if path.name in ("CHANGELOG.md", "test_project.py") or ".venv" in path.parts:
+            continue
+        if path.suffix not in (".py", ".pyi", ".md"):
+            continue
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            for word in pattern.findall(line):
+                where = f"{path.relative_to(ROOT)}:{number}"
+                found.append(f"{where}: say {WENT[word.lower()]!r}, not {word!r}")
+    assert not found
 
 
 def test_compilers_are_imported_in_one_place():

@@ -1,4 +1,12 @@
-"""PyTorch's autograd: `backward`, `grad`, `Function`, hooks, modes, checks."""
+"""PyTorch's autograd: `backward`, `grad`, `Function`, hooks, modes, checks.
+
+`engine` checks what a sweep is asked, `sweep` runs it, `pullback` is the reverse rule of a record
+in Python, and the `_adjoints` modules are those of large arrays; `hvp` multiplies Hessians with
+vectors.
+
+`lift`, `transforms` and `compiler` import from here; this package imports `functions`, `native` and
+the kernels.
+"""
 
 import importlib
 from typing import TYPE_CHECKING, Any

@@ -275,7 +275,7 @@ def leaf_gradient(root: Tensor, leaf: Tensor, since: int) -> np.ndarray:
     """The gradient of a float64 scalar in one leaf, which nothing before a position reads.
 
     What the records keep for a second sweep may stay there, though there can be none: call
-    `rewind` or `Tape.drop_spent`.
+    `truncate` or `Tape.drop_spent`.
     """
     tape = current.tape
     if leaf._pos not in tape.slots:

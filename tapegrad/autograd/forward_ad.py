@@ -14,8 +14,8 @@ import weakref
 from typing import Any, NamedTuple
 
 from tapegrad.dispatch.dispatch import run
-from tapegrad.lift.core import Level, plain_again
 from tapegrad.lift.dual import Dual, dual
+from tapegrad.lift.lifted_tensor import Level, plain_again
 from tapegrad.ops.shape import alias
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor, place

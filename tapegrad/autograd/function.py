@@ -27,7 +27,7 @@ from tapegrad.dispatch import fast_path
 from tapegrad.dispatch.dispatch import note_line, resolve
 from tapegrad.dispatch.inplace import changed, check_inplace
 from tapegrad.ops.core import CUSTOM, Op, Spec
-from tapegrad.tape.shapes import LARGE
+from tapegrad.tape.shape_table import LARGE
 from tapegrad.tape.tape import DTYPE_BITS, GENERAL, MODE_FAST, MODE_OFF, SAVES, Tape, current
 from tapegrad.tensor import Tensor, wrap
 

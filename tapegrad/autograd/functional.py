@@ -15,8 +15,8 @@ from tapegrad.autograd.engine import grad
 from tapegrad.autograd.grad_mode import enable_grad
 from tapegrad.functions.joining import stack
 from tapegrad.functions.shapes import reshape
-from tapegrad.lift.core import Lifted, zeros_like
-from tapegrad.lift.variable import variable
+from tapegrad.lift.gradient_targets import variable
+from tapegrad.lift.lifted_tensor import Lifted, zeros_like
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor, wrap
 from tapegrad.transforms import jacobians

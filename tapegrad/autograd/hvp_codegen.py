@@ -19,7 +19,7 @@ from tapegrad.kernels.codegen.rule_codegen import OPERANDS, Symbol
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code
 from tapegrad.ops.reduce import remaining
 from tapegrad.ops.shape import PASSES, sum_to
-from tapegrad.tape.shapes import Shape, shapes
+from tapegrad.tape.shape_table import Shape, shapes
 from tapegrad.tape.tape import (
     CODE_MASK,
     DTYPE_SHIFT,

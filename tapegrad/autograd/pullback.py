@@ -15,7 +15,7 @@ from tapegrad.dispatch.dispatch import Packed
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op, Spec, by_code
 from tapegrad.ops.elementwise import exact, strong
 from tapegrad.ops.shape import sum_to, to
-from tapegrad.tape.shapes import shapes
+from tapegrad.tape.shape_table import shapes
 from tapegrad.tape.tape import (
     CODE_MASK,
     DTYPE_SHIFT,

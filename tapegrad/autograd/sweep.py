@@ -561,7 +561,7 @@ def swept_at_once(tape: Tape, root: int, leaf: int, since: int, into: np.ndarray
         low = tape.index(since)
         if low < 0 or root < since:
             return False
-        return work.lone(tape, low, root, tape.slots[leaf], into)  # type: ignore[no-any-return]
+        return work.one_leaf(tape, low, root, tape.slots[leaf], into)  # type: ignore[no-any-return]
     finally:
         tape.sweeping = 0
 

@@ -34,11 +34,11 @@ from tapegrad.kernels.sweep.sweep_abi import (
     KINDS,
     LEAF_ADJOINTS,
     LEAF_NEED,
-    LONE,
     NEED_AT,
     NOTHING,
     OLD,
     OLD_COUNT,
+    ONE_LEAF,
     PROPAGATE,
     REACH,
     REACH_AT,
@@ -56,7 +56,7 @@ from tapegrad.kernels.sweep.sweep_abi import (
     find,
 )
 from tapegrad.ops.elementwise import where
-from tapegrad.tape.shapes import shapes, strides
+from tapegrad.tape.shape_table import shapes, strides
 from tapegrad.tape.tape import Tape
 
 CHUNK = 1 << 18  # bytes of the first arena chunk; it must hold more than one record needs
@@ -144,7 +144,7 @@ class Workspace:
         )  # fmt: skip
         frame[TARGET_COUNT], frame[STRICT] = EVERY_LEAF, 0
 
-    def lone(self, tape: Tape, low: int, root: int, leaf: int, into: np.ndarray) -> bool:
+    def one_leaf(self, tape: Tape, low: int, root: int, leaf: int, into: np.ndarray) -> bool:
         """Sweep from a root (a position) to a leaf (a code), which nothing below `low` reads.
 
         The gradient goes into an array of zeros, and what was swept is marked as released; the
@@ -155,7 +155,7 @@ class Workspace:
         self._ready(tape, leaves + tape.used - low)
         held = shapes.sizes, strides.table  # growing replaces them: hold these
         _begin_lone(
-            self.frame, 0, LONE, tape.address, id(tape.keep) + self.layout.list_items,
+            self.frame, 0, ONE_LEAF, tape.address, id(tape.keep) + self.layout.list_items,
             shapes.address, strides.address, tape.shift, tape.old_at, len(tape.old), leaves, low,
             low, root, leaf, id(into), into.size,
         )  # fmt: skip

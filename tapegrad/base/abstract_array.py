@@ -12,7 +12,7 @@ import numpy as np
 COUNTED = frozenset("nonzero flatnonzero argwhere extract compress unique".split())
 
 
-class Specimen(np.ndarray):
+class AbstractArray(np.ndarray):
     """Stands where the array of a batched Tensor would: shape and dtype of one example.
 
     There is no one value, so what would compute with it raises.  It does not keep the Tensor alive:
@@ -70,14 +70,14 @@ def filler(shape: tuple[int, ...], dtype: np.dtype[Any], *, noticed: bool = Fals
 
 def everything(array: np.ndarray) -> np.ndarray:
     """The values of all examples that stand behind what a Tensor shows."""
-    while type(array) is Specimen:
+    while type(array) is AbstractArray:
         array = array.owner.parts()[0]._a
     return array
 
 
 def lying(array: np.ndarray) -> np.ndarray:
     """An array that lies in memory as what a Tensor shows: of many examples the first."""
-    if type(array) is not Specimen:
+    if type(array) is not AbstractArray:
         return array
     whole = everything(array)
     if not whole.size:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.base.abstract_array import Specimen
+from tapegrad.base.abstract_array import AbstractArray
 from tapegrad.base.dtypes import canonical
 
 F8 = np.dtype(np.float64)
@@ -81,7 +81,7 @@ def refuse_operand(kind: type[np.ndarray]) -> None:
         why, instead = "its `*` is a product of matrices", "`np.asarray(m)`"
     elif issubclass(kind, np.ma.MaskedArray):
         why, instead = "it would lose its mask", "`a.filled(value)`"
-    elif kind.__array_ufunc__ is not np.ndarray.__array_ufunc__ and kind is not Specimen:
+    elif kind.__array_ufunc__ is not np.ndarray.__array_ufunc__ and kind is not AbstractArray:
         why, instead = "its class computes in a way of its own", "`np.asarray(a)`"
     else:
         return

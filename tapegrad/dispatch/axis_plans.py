@@ -18,7 +18,7 @@ from tapegrad.dispatch.record_layout import address, layout_of
 from tapegrad.kernels.large.pass_lists import passes
 from tapegrad.ops import along as rows
 from tapegrad.ops.core import Op
-from tapegrad.tape.shapes import shapes
+from tapegrad.tape.shape_table import shapes
 from tapegrad.tape.tape import DTYPE_BITS, GENERAL, SAVES
 from tapegrad.tensor import F8, SHORT, Tensor
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.base.abstract_array import Specimen
+from tapegrad.base.abstract_array import AbstractArray
 from tapegrad.base.dtypes import get_default_dtype, result_type
 from tapegrad.dispatch.layout_history import chain_to, unchanged
 from tapegrad.dispatch.operand_errors import ORDERED, mismatch, undefined, unfit
@@ -23,7 +23,7 @@ from tapegrad.ops.core import ELEMENTWISE, Formula, Op
 from tapegrad.ops.shape import replay
 from tapegrad.parallel import large_elementwise
 from tapegrad.tape import storage
-from tapegrad.tape.shapes import LARGE
+from tapegrad.tape.shape_table import LARGE
 from tapegrad.tape.tape import DROP_FLOOR, DTYPE_BITS, GENERAL, PACKED, SAVES, Ended, Tape, current
 from tapegrad.tensor import (
     INFERENCE,
@@ -57,8 +57,8 @@ def run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
                 if tape.lost:
                     check_open(arg, tape)
             given.append(arg._a)
-        elif type(arg) is Specimen:
-            return run(op, tuple(a.owner if type(a) is Specimen else a for a in args), params)
+        elif type(arg) is AbstractArray:
+            return run(op, tuple(a.owner if type(a) is AbstractArray else a for a in args), params)
         else:
             given.append(arg)
     if tape.debt > DROP_FLOOR:

@@ -8,8 +8,8 @@ nanoseconds; everything else goes by `dispatch.run`.  The lines that append a re
 These functions in Python are what an operation begins with.  Compiled code takes their place as
 `Op.short` once there is some (see `native.install`), and calls them for what it does not take.
 
-Shapes are compared by their numbers (see `tapegrad.tape.shapes`): what follows from a pair of them,
-the result's shape and how the operands are broadcast, is worked out once.
+Shapes are compared by their numbers (see `tapegrad.tape.shape_table`): what follows from a pair of
+them, the result's shape and how the operands are broadcast, is worked out once.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.base.abstract_array import Specimen
+from tapegrad.base.abstract_array import AbstractArray
 from tapegrad.base.native_arrays import native_array, refuse_operand
 from tapegrad.dispatch.dispatch import resolve, run
 from tapegrad.dispatch.numpy_semantics import numpys
 from tapegrad.dispatch.record_layout import classes, matrix_layout
 from tapegrad.ops.core import Formula, Op
 from tapegrad.ops.elementwise import Lazy
-from tapegrad.tape.shapes import shapes
+from tapegrad.tape.shape_table import shapes
 from tapegrad.tape.tape import (
     CLASS_SHIFT,
     DTYPE_BITS,
@@ -76,7 +76,7 @@ def constant(value: float) -> np.ndarray:
 
 def as_operand(x: Any) -> Any:
     """An operand for the general path: a Tensor, an array or a number; a list is an array."""
-    if isinstance(x, (Tensor, bool, int, float, complex)) or type(x) is Specimen:
+    if isinstance(x, (Tensor, bool, int, float, complex)) or type(x) is AbstractArray:
         return x
     if isinstance(x, (np.ndarray, np.generic)):
         if type(x) is not np.ndarray and isinstance(x, np.ndarray):

@@ -20,7 +20,7 @@ from tapegrad.dispatch.record_layout import address, layout_of
 from tapegrad.kernels.sweep.sweep_abi import KIND_ASSIGN, KIND_JOIN, KIND_VIEW, PLACE_BITS
 from tapegrad.ops.core import Formula, Op
 from tapegrad.ops.picked import KINDS
-from tapegrad.tape.shapes import shapes, strides
+from tapegrad.tape.shape_table import shapes, strides
 from tapegrad.tape.tape import DTYPE_BITS
 from tapegrad.tensor import F8, SHORT, Tensor
 

@@ -27,7 +27,7 @@ from tapegrad.ops.index import WRITES
 from tapegrad.ops.shape import write_view
 from tapegrad.parallel import large_elementwise
 from tapegrad.tape import storage
-from tapegrad.tape.shapes import LARGE
+from tapegrad.tape.shape_table import LARGE
 from tapegrad.tape.tape import (
     DTYPE_BITS,
     MODE_CAREFUL,

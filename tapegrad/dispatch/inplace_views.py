@@ -12,7 +12,7 @@ from typing import Any
 from tapegrad.dispatch.dispatch import check_open, note_line, resolve, retain_anew, write_step
 from tapegrad.dispatch.inplace import check_history, check_view
 from tapegrad.dispatch.layout_history import note_turned, shown_of
-from tapegrad.dispatch.views import Sight
+from tapegrad.dispatch.views import ViewRequest
 from tapegrad.ops.core import Op
 from tapegrad.ops.shape import as_strided
 from tapegrad.tape import storage
@@ -20,9 +20,9 @@ from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor, View, noted, number, renew
 
 
-def turn(t: Tensor, sight: Sight, name: str) -> Tensor:
+def turn(t: Tensor, request: ViewRequest, name: str) -> Tensor:
     """Show a Tensor, from now on, as a view of it would be shown."""
-    op, seen, params, r = sight[:4]
+    op, seen, params, r = request[:4]
     if seen is not t:
         raise TypeError(f"`{name}` changes a Tensor, got {type(t).__name__}")
     if type(t) is not Tensor:

@@ -24,7 +24,7 @@ from tapegrad.ops.shape import (
     strided_map,
     unsqueeze,
 )
-from tapegrad.tape.shapes import Shape
+from tapegrad.tape.shape_table import Shape
 from tapegrad.tensor import Chain, Tensor, View, noted, place
 
 Params = dict[str, Any]

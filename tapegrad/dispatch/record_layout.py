@@ -17,7 +17,7 @@ from tapegrad.ops.along import ALONG
 from tapegrad.ops.core import ELEMENTWISE, Op
 from tapegrad.ops.picked import PLACED, SEEN, WRITTEN
 from tapegrad.ops.shape import JOINING, PASSES, STRIDED
-from tapegrad.tape.shapes import Shape, strides
+from tapegrad.tape.shape_table import Shape, strides
 from tapegrad.tape.tape import CLASS_SHIFT, COLUMN, ROW, SCALAR
 from tapegrad.tensor import F4, F8
 

@@ -9,7 +9,9 @@ from tapegrad.tape.tape import IN0, SHAPE, WIDE, WORD, Ended, Mark, Tape
 from tapegrad.tensor import Tensor
 
 
-def rewind(tape: Tape, mark: Mark, name: str, own: Tensor | None = None, sweeping: int = 0) -> bool:
+def truncate(
+    tape: Tape, mark: Mark, name: str, own: Tensor | None = None, sweeping: int = 0
+) -> bool:
     """Forget the records and leaves since a mark, as far as nobody needs them any more.
 
     A function of plain arrays leaves nothing behind then.  Positions are not used again.  What
@@ -60,7 +62,7 @@ def rewind(tape: Tape, mark: Mark, name: str, own: Tensor | None = None, sweepin
 
 
 def take_back(tape: Tape, mark: Mark, name: str) -> None:
-    """`rewind` of what is recorded while a sweep goes on below the mark.
+    """`truncate` of what is recorded while a sweep goes on below the mark.
 
     The records stay where somebody holds one of them.
     """
@@ -71,7 +73,7 @@ def take_back(tape: Tape, mark: Mark, name: str) -> None:
         for position in [p for p in table if p >= newest[0]]:
             del table[position]
     del newest
-    rewind(tape, mark, name, sweeping=tape.sweeping)
+    truncate(tape, mark, name, sweeping=tape.sweeping)
 
 
 def lose(tape: Tape, since: int, name: str, roots: list[Tensor]) -> None:

@@ -1,10 +1,10 @@
 """The fast path of views: a Tensor that shares another's memory, with its record.
 
-A function that makes a view is written as a *maker*: it reads its arguments and says what is to be
-seen, as a `Sight` (or `Sights`, the views of one call, as `unbind` makes).  `view_of` makes it a
-function that gives the Tensor.  Where the native path is open it remembers what a maker said to
-the same arguments for an operand that lies in the same way (`tapegrad.native.view_cache`), and the
-maker is not asked again.
+A function that makes a view is written as a view function: it reads its arguments and says what is
+to be seen, as a `ViewRequest` (or `MultiViewRequest`, the views of one call, as `unbind` makes).
+`view_of` makes it a function that gives the Tensor.  Where the native path is open it remembers
+what a view function said to the same arguments for an operand that lies in the same way
+(`tapegrad.native.view_cache`), and the function is not asked again.
 
 `see` writes what `dispatch.run` would write, and asks nothing that a view cannot answer yes to:
 there is one operand, its type stays, nothing is computed and no value kept.  The caller has made
@@ -12,7 +12,7 @@ the array, which must share the operand's memory.  The lines that append a
 record are those of `Tape.append`.
 
 What a view writes follows from the operation, its parameters and the operand's shape: it is worked
-out once, and records of the same view share it (`Way`).
+out once, and records of the same view share it (`ViewPlan`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tapegrad.dispatch.record_layout import classes, place_of
 from tapegrad.kernels.sweep.sweep_abi import SMALL
 from tapegrad.ops.core import Op, table
 from tapegrad.ops.shape import PASSES, STRIDED, clone, expand, getitem
-from tapegrad.tape.shapes import Shape, shapes
+from tapegrad.tape.shape_table import Shape, shapes
 from tapegrad.tape.tape import (
     DTYPE_BITS,
     FIELDS,
@@ -53,8 +53,8 @@ _strided = frozenset(op for op in table.values() if op.name in STRIDED)
 P = ParamSpec("P")
 
 
-class Sight(NamedTuple):
-    """What a maker says is to be seen: the arguments of `see`."""
+class ViewRequest(NamedTuple):
+    """What a view function says is to be seen: the arguments of `see`."""
 
     op: Op
     x: Tensor
@@ -64,8 +64,8 @@ class Sight(NamedTuple):
     element: bool = False
 
 
-class Sights(NamedTuple):
-    """What a maker says of several views: the arguments of `see_all`."""
+class MultiViewRequest(NamedTuple):
+    """What a view function says of several views: the arguments of `see_all`."""
 
     x: Tensor
     key: Hashable
@@ -73,15 +73,15 @@ class Sights(NamedTuple):
     arrays: Callable[[np.ndarray], list[np.ndarray]] | None = None
 
 
-Maker = Callable[..., Tensor | Sight | Sights]
+ViewFn = Callable[..., Tensor | ViewRequest | MultiViewRequest]
 
 
-def shown(made: Tensor | Sight | Sights) -> Any:
-    """What a maker made, as Tensors."""
-    if made.__class__ is Sight:
+def shown(made: Tensor | ViewRequest | MultiViewRequest) -> Any:
+    """What a view function made, as Tensors."""
+    if made.__class__ is ViewRequest:
         t = see(*made)
         return t if made.x._a.ndim or made.element else _of_number(made.x, t)
-    return see_all(*made) if made.__class__ is Sights else made
+    return see_all(*made) if made.__class__ is MultiViewRequest else made
 
 
 def _of_number(x: Tensor, view: Tensor) -> Tensor:
@@ -97,9 +97,9 @@ def _of_number(x: Tensor, view: Tensor) -> Tensor:
     return copy
 
 
-def asked(maker: Maker, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    """What a maker makes of its arguments, as Tensors."""
-    return shown(maker(*args, **named))
+def asked(view_fn: ViewFn, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """What a view function makes of its arguments, as Tensors."""
+    return shown(view_fn(*args, **named))
 
 
 # Who takes the calls of all functions that make views: `asked`, or compiled code.
@@ -107,26 +107,30 @@ take = asked
 
 
 # What users are told that a function returns.
-_SHOWN = {"Sight": "Tensor", "Tensor | Sight": "Tensor", "Sights": "tuple[Tensor, ...]"}
+_SHOWN = {
+    "ViewRequest": "Tensor",
+    "Tensor | ViewRequest": "Tensor",
+    "MultiViewRequest": "tuple[Tensor, ...]",
+}
 
 
 @overload
-def view_of(maker: Callable[P, Tensor | Sight]) -> Callable[P, Tensor]: ...
+def view_of(view_fn: Callable[P, Tensor | ViewRequest]) -> Callable[P, Tensor]: ...
 @overload
-def view_of(maker: Callable[P, Sights]) -> Callable[P, tuple[Tensor, ...]]: ...
-def view_of(maker: Callable[P, Any]) -> Callable[P, Any]:
-    """The function that gives what a maker says is to be seen."""
-    said = maker.__annotations__
+def view_of(view_fn: Callable[P, MultiViewRequest]) -> Callable[P, tuple[Tensor, ...]]: ...
+def view_of(view_fn: Callable[P, Any]) -> Callable[P, Any]:
+    """The function that gives what a view function says is to be seen."""
+    said = view_fn.__annotations__
     said["return"] = _SHOWN.get(said["return"], said["return"])
 
-    @wraps(maker)
+    @wraps(view_fn)
     def function(*args: P.args, **named: P.kwargs) -> Any:
-        return take(maker, args, named)
+        return take(view_fn, args, named)
 
     return function
 
 
-class Way(NamedTuple):
+class ViewPlan(NamedTuple):
     """What follows from a view operation, its parameters, and shape and type of the operand."""
 
     step: Chain
@@ -140,19 +144,19 @@ class Way(NamedTuple):
 
 
 # By operation, shape of the operand, and what the caller says that the parameters follow from.
-_ways: dict[Any, Way] = {}
+_plans: dict[Any, ViewPlan] = {}
 KNOWN = 4096
 
 
-def way_of(op: Op, a: np.ndarray, params: Params, r: np.ndarray, key: Hashable) -> Way:
+def view_plan(op: Op, a: np.ndarray, params: Params, r: np.ndarray, key: Hashable) -> ViewPlan:
     """How a view of an array is recorded; known already, if a key is given, or worked out."""
-    way = None if key is None else _ways.get((op, a.shape, key))
-    if way is None or way.dtype is not a.dtype or (way.ordered and not a.flags.c_contiguous):
-        return _new_way(op, a, params, r, key)
-    return way
+    plan = None if key is None else _plans.get((op, a.shape, key))
+    if plan is None or plan.dtype is not a.dtype or (plan.ordered and not a.flags.c_contiguous):
+        return _new_plan(op, a, params, r, key)
+    return plan
 
 
-def _new_way(op: Op, a: np.ndarray, params: Params, r: np.ndarray, key: Hashable) -> Way:
+def _new_plan(op: Op, a: np.ndarray, params: Params, r: np.ndarray, key: Hashable) -> ViewPlan:
     dtype = a.dtype
     word = op.code | DTYPE_BITS.get(dtype, 0)
     aux, ordered = 0, False
@@ -165,13 +169,13 @@ def _new_way(op: Op, a: np.ndarray, params: Params, r: np.ndarray, key: Hashable
         word |= GENERAL
     entry = (None, None, (params, ((a.shape, dtype),)))
     shape = shapes.number(r.shape)
-    way = Way(((op, params),), dtype, number(r), word, shape, aux, ordered, entry)
+    plan = ViewPlan(((op, params),), dtype, number(r), word, shape, aux, ordered, entry)
     lies = ordered or op not in _strided or a.size > SMALL  # as it will in every such operand
     if key is not None and dtype is F8 and lies:
-        if len(_ways) >= KNOWN:
-            _ways.clear()
-        _ways[op, a.shape, key] = way
-    return way
+        if len(_plans) >= KNOWN:
+            _plans.clear()
+        _plans[op, a.shape, key] = plan
+    return plan
 
 
 def see(
@@ -194,7 +198,7 @@ def see(
         return separate(t, tape) if element else t
     recorded = p and tape.mode
     if recorded or key is not None:
-        step, _, short, word, shape, aux, _, entry = way_of(op, x._a, params, r, key)
+        step, _, short, word, shape, aux, _, entry = view_plan(op, x._a, params, r, key)
     else:
         step, short = ((op, params),), number(r)
     t = _new(Tensor)
@@ -256,41 +260,48 @@ def _above(view: View, above: View, step: Chain, p: int, tape: Tape) -> None:
     view.frozen = NO_GRAD if p and not tape.enabled else above.frozen
 
 
-class Cut(NamedTuple):
+class MultiViewPlan(NamedTuple):
     """What follows from a call that makes several views, and shape and type of the operand."""
 
     indices: list[Any]
-    ways: list[Way]
+    plans: list[ViewPlan]
     words: np.ndarray
     entries: list[Any]
 
 
-_cuts: dict[tuple[Shape, Hashable], Cut] = {}
+_multi_plans: dict[tuple[Shape, Hashable], MultiViewPlan] = {}
 _pieces = 0  # of all cuts that are known
 
 
-def cut_of(a: np.ndarray, key: Hashable, indices: Callable[[], list[Any]]) -> Cut:
+def multi_view_plan(
+    a: np.ndarray, key: Hashable, indices: Callable[[], list[Any]]
+) -> MultiViewPlan:
     """How the views of one call are recorded; known already or worked out."""
-    cut = _cuts.get((a.shape, key))
-    if cut is None:
-        return _new_cut(a, key, indices())
-    first = cut.ways[0]
+    multi = _multi_plans.get((a.shape, key))
+    if multi is None:
+        return _new_multi_plan(a, key, indices())
+    first = multi.plans[0]
     known = first.dtype is a.dtype and (a.flags.c_contiguous or not first.ordered)
-    return cut if known else _new_cut(a, key, indices())
+    return multi if known else _new_multi_plan(a, key, indices())
 
 
-def _new_cut(x: np.ndarray, key: Hashable, indices: list[Any]) -> Cut:
+def _new_multi_plan(x: np.ndarray, key: Hashable, indices: list[Any]) -> MultiViewPlan:
     global _pieces
-    ways = [_new_way(getitem, x, {"index": index}, x[index], None) for index in indices]
-    words = np.array([(w.word, 0, 0, 0, w.shape, w.aux) for w in ways], np.int64)
-    cut = Cut(indices, ways, words, [w.entry for w in ways])
-    if ways and ways[0].dtype is F8 and (ways[0].ordered or x.size > SMALL) and len(ways) < KNOWN:
+    plans = [_new_plan(getitem, x, {"index": index}, x[index], None) for index in indices]
+    words = np.array([(w.word, 0, 0, 0, w.shape, w.aux) for w in plans], np.int64)
+    multi = MultiViewPlan(indices, plans, words, [w.entry for w in plans])
+    if (
+        plans
+        and plans[0].dtype is F8
+        and (plans[0].ordered or x.size > SMALL)
+        and len(plans) < KNOWN
+    ):
         if _pieces > 4 * KNOWN:
-            _cuts.clear()
+            _multi_plans.clear()
             _pieces = 0
-        _cuts[x.shape, key] = cut
-        _pieces += len(ways)
-    return cut
+        _multi_plans[x.shape, key] = multi
+        _pieces += len(plans)
+    return multi
 
 
 def see_all(
@@ -315,18 +326,18 @@ def see_all(
             if type(t._home) is View:
                 t._home.several = True
         return tuple(found)
-    cut = cut_of(a, key, indices)
-    views = [a[index] for index in cut.indices] if arrays is None else arrays(a)
-    places = _append_all(tape, cut.words, x, cut.entries) if p and views else repeat(0)
+    multi = multi_view_plan(a, key, indices)
+    views = [a[index] for index in multi.indices] if arrays is None else arrays(a)
+    places = _append_all(tape, multi.words, x, multi.entries) if p and views else repeat(0)
     found = []
-    for r, way, place in zip(views, cut.ways, places, strict=False):
+    for r, plan, place in zip(views, multi.plans, places, strict=False):
         t = _new(Tensor)
         t._a = r
-        t._s = way[2]
+        t._s = plan[2]
         t._pos = place
         t._home = view = _new_view(View)
         view.base = x
-        view.chain = way[0]
+        view.chain = plan[0]
         view.tape = tape
         view.stamp = p
         view.several = True

@@ -21,7 +21,7 @@ from tapegrad.functions.random import default_generator
 from tapegrad.functions.shapes import narrow
 from tapegrad.tensor import Tensor
 from tapegrad.transforms import forward, jacobians, mapping, reverse
-from tapegrad.transforms.arguments import name_of, require_function
+from tapegrad.transforms.call_arguments import name_of, require_function
 from tapegrad.transforms.pickling import repeatable
 from tapegrad.transforms.pytree import LEAF, Tree, flatten, unflatten
 

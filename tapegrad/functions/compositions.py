@@ -9,7 +9,7 @@ import numpy as np
 from tapegrad.base.devices import CPU, device
 from tapegrad.base.size import Size
 from tapegrad.functions import arithmetic as a
-from tapegrad.functions import indexing, inplace, joining, reductions, shapes
+from tapegrad.functions import indexing, inplace_methods, joining, reductions, shapes
 from tapegrad.functions.arguments import as_input, one_dim
 from tapegrad.tape import storage
 from tapegrad.tensor import Tensor, wrap
@@ -120,12 +120,12 @@ def clamp_max(input: Any, max: Any) -> Tensor:
 
 def clamp_min_(self: Tensor, min: Any) -> Tensor:
     """`clamp_min` in place."""
-    return inplace.clamp_(self, min=min)
+    return inplace_methods.clamp_(self, min=min)
 
 
 def clamp_max_(self: Tensor, max: Any) -> Tensor:
     """`clamp_max` in place."""
-    return inplace.clamp_(self, max=max)
+    return inplace_methods.clamp_(self, max=max)
 
 
 def threshold(input: Any, threshold: float, value: float) -> Tensor:
@@ -345,7 +345,7 @@ def index_copy_(self: Tensor, dim: int, index: Any, source: Any) -> Tensor:
         raise IndexError(
             f"`index_copy`: the source must have {self._a.ndim} dimensions, got {given._a.ndim}"
         )
-    inplace.setitem(x, key, given)
+    inplace_methods.setitem(x, key, given)
     return self
 
 
@@ -364,7 +364,7 @@ def index_fill_(self: Tensor, dim: int, index: Any, value: Any) -> Tensor:
     x, key = _along(self, dim, index, "index_fill")
     if isinstance(value, Tensor) and value._a.ndim:
         raise RuntimeError(f"`index_fill` fills with one number, got the shape {value._a.shape}")
-    inplace.setitem(x, key, value)
+    inplace_methods.setitem(x, key, value)
     return self
 
 
@@ -448,7 +448,7 @@ def _is_cuda(self: Tensor) -> bool:
     return False
 
 
-index_put_ = inplace.index_put_
+index_put_ = inplace_methods.index_put_
 subtract, multiply, divide, true_divide = a.sub, a.mul, a.div, a.div
 negative, absolute, clip = a.neg, a.abs, a.clamp
 arcsin, arccos, arctan, arctan2 = a.asin, a.acos, a.atan, a.atan2

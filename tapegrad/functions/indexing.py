@@ -14,7 +14,7 @@ from tapegrad.base.native_arrays import native_array
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.fast_path import as_operand
 from tapegrad.dispatch.index_plans import moved, run_moved
-from tapegrad.dispatch.views import Sight, view_of
+from tapegrad.dispatch.views import ViewRequest, view_of
 from tapegrad.functions import shapes
 from tapegrad.functions.arguments import as_input, index_array, one_dim
 from tapegrad.functions.arithmetic import add, lt, mul, where
@@ -26,7 +26,7 @@ from tapegrad.functions.mixed_indexing import (
     taken,
     views,
 )
-from tapegrad.kernels.large.gather_scatter import inside
+from tapegrad.kernels.large.indexed_loops import inside
 from tapegrad.ops import index as i
 from tapegrad.ops.picked import INT64
 from tapegrad.ops.shape import alias, expand, reshape
@@ -192,7 +192,7 @@ def _dots(key: Any) -> bool:
 
 
 @view_of
-def getitem(input: Tensor, key: Any) -> Tensor | Sight:
+def getitem(input: Tensor, key: Any) -> Tensor | ViewRequest:
     """What stands at an index: a view for ints and slices, a copy for index arrays and masks."""
     if key.__class__ is Tensor:
         key = places_of(key, input)
@@ -207,7 +207,9 @@ def getitem(input: Tensor, key: Any) -> Tensor | Sight:
         except IndexError:
             pass  # which says what is wrong, below
         else:
-            return Sight(_getitem, input, {"index": index}, r, said, not (r.ndim or _dots(key)))
+            return ViewRequest(
+                _getitem, input, {"index": index}, r, said, not (r.ndim or _dots(key))
+            )
     if type(key) is Tensor and key._a.dtype is INT64 and input._a.ndim:
         try:
             return run_moved(i.index, (input, key), {"plan": (i.HOLE,)}, index=key)
@@ -226,9 +228,9 @@ def getitem(input: Tensor, key: Any) -> Tensor | Sight:
                 plan += (Ellipsis,)  # so that NumPy gives a view and never a scalar
             if all(part is Ellipsis or part == slice(None) for part in plan):
                 r = input._a.view()
-                return Sight(alias, input, {}, r, (), element and not r.ndim)
+                return ViewRequest(alias, input, {}, r, (), element and not r.ndim)
             r = input._a[plan]
-            return Sight(_getitem, input, {"index": plan}, r, None, element and not r.ndim)
+            return ViewRequest(_getitem, input, {"index": plan}, r, None, element and not r.ndim)
         return run(i.index, (input, *arrays), {"plan": plan})
     except IndexError as problem:
         raise IndexError(f"index of a Tensor of shape {input._a.shape}: {problem}") from None

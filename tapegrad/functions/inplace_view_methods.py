@@ -69,8 +69,8 @@ def unsqueeze_(self: Tensor, dim: int) -> Tensor:
     >>> x.shape, a.grad
     (tapegrad.Size([1, 2]), tensor([22., 44.]))
     """
-    sight = shapes.unsqueezed(as_input(self, "unsqueeze_"), dim, "unsqueeze_")
-    return turn(self, sight, "unsqueeze_")
+    request = shapes.unsqueezed(as_input(self, "unsqueeze_"), dim, "unsqueeze_")
+    return turn(self, request, "unsqueeze_")
 
 
 def as_strided_(self: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:

@@ -10,12 +10,12 @@ import numpy as np
 from tapegrad.base.dtypes import result_type
 from tapegrad.dispatch.dispatch import resolve, run
 from tapegrad.dispatch.record_layout import layout_of
-from tapegrad.dispatch.views import Sights, see, view_of
+from tapegrad.dispatch.views import MultiViewRequest, see, view_of
 from tapegrad.functions.arguments import as_input, has_dims, one_dim
 from tapegrad.functions.shapes import reshape, unsqueeze
 from tapegrad.ops import shape as s
 from tapegrad.ops.core import Op
-from tapegrad.tape.shapes import LARGE, Shape
+from tapegrad.tape.shape_table import LARGE, Shape
 from tapegrad.tape.tape import DTYPE_BITS, MODE_FAST, current
 from tapegrad.tensor import Tensor, placed, wrap
 
@@ -212,9 +212,11 @@ def _one_type(parts: list[Tensor]) -> list[Tensor]:
     return [x if x._a.dtype == kind else run(s.to, (x,), {"dtype": kind}) for x in parts]
 
 
-def _pieces(x: Tensor, d: int, edges: list[int]) -> Sights:
+def _pieces(x: Tensor, d: int, edges: list[int]) -> MultiViewRequest:
     before = (slice(None),) * d
-    return Sights(x, (d, *edges), lambda: [(*before, slice(a, b)) for a, b in pairwise(edges)])
+    return MultiViewRequest(
+        x, (d, *edges), lambda: [(*before, slice(a, b)) for a, b in pairwise(edges)]
+    )
 
 
 def _given(name: str, argument: str, other: Any) -> Any:
@@ -227,7 +229,7 @@ def _given(name: str, argument: str, other: Any) -> Any:
 @view_of
 def split(
     tensor: Any, split_size_or_sections: Any = None, dim: int = 0, *, split_size: Any = None
-) -> Sights:
+) -> MultiViewRequest:
     """Pieces of a given size (or sizes) along a dimension; views.
 
     >>> import tapegrad as tg
@@ -240,7 +242,7 @@ def split(
     return _split(x, split_size_or_sections, dim)
 
 
-def _split(x: Tensor, split_size_or_sections: Any, dim: int) -> Sights:
+def _split(x: Tensor, split_size_or_sections: Any, dim: int) -> MultiViewRequest:
     d = one_dim(dim, x._a.ndim, "split")
     n = x._a.shape[d]
     if isinstance(split_size_or_sections, int):
@@ -301,14 +303,14 @@ def unsafe_chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     return _each(_chunk(input, chunks, dim))
 
 
-def _each(sights: Sights) -> tuple[Tensor, ...]:
+def _each(views: MultiViewRequest) -> tuple[Tensor, ...]:
     """Views that do not know of each other."""
-    x = sights.x
-    return tuple([see(s.getitem, x, {"index": i}, x._a[i]) for i in sights.indices()])
+    x = views.x
+    return tuple([see(s.getitem, x, {"index": i}, x._a[i]) for i in views.indices()])
 
 
 @view_of
-def chunk(input: Any, chunks: int, dim: int = 0) -> Sights:
+def chunk(input: Any, chunks: int, dim: int = 0) -> MultiViewRequest:
     """At most so many pieces of equal size (the last may be smaller); views.
 
     >>> import tapegrad as tg
@@ -318,7 +320,7 @@ def chunk(input: Any, chunks: int, dim: int = 0) -> Sights:
     return _chunk(input, chunks, dim)
 
 
-def _chunk(input: Any, chunks: int, dim: int) -> Sights:
+def _chunk(input: Any, chunks: int, dim: int) -> MultiViewRequest:
     x = has_dims(as_input(input, "chunk"), "chunk")
     if chunks < 1:
         raise RuntimeError(f"`chunk` needs a positive number of chunks, got {chunks}")
@@ -333,7 +335,7 @@ def _chunk(input: Any, chunks: int, dim: int) -> Sights:
 def tensor_split(
     input: Any, indices_or_sections: Any = None, dim: int = 0, *, sections: Any = None,
     indices: Any = None,
-) -> Sights:  # fmt: skip
+) -> MultiViewRequest:  # fmt: skip
     """Pieces between indices, or so many pieces of nearly equal size; views.
 
     >>> import tapegrad as tg
@@ -364,11 +366,11 @@ def tensor_split(
     starts, stops = [0, *inner], [*inner, n]
     before = (slice(None),) * d
     places = [(*before, slice(a, max(a, b))) for a, b in zip(starts, stops, strict=True)]
-    return Sights(x, ("tensor_split", d, *inner), lambda: places)
+    return MultiViewRequest(x, ("tensor_split", d, *inner), lambda: places)
 
 
 @view_of
-def unbind(input: Any, dim: int = 0) -> Sights:
+def unbind(input: Any, dim: int = 0) -> MultiViewRequest:
     """The slices along a dimension; views.
 
     >>> import tapegrad as tg
@@ -380,7 +382,7 @@ def unbind(input: Any, dim: int = 0) -> Sights:
         raise IndexError("`unbind` cannot be applied to a 0-d Tensor")
     d = one_dim(dim, x._a.ndim, "unbind")
     before = (slice(None),) * d
-    return Sights(
+    return MultiViewRequest(
         x,
         ("unbind", d),
         lambda: [(*before, i, ...) for i in range(x._a.shape[d])],

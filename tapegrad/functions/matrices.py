@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad.base.abstract_array import Specimen
+from tapegrad.base.abstract_array import AbstractArray
 from tapegrad.dispatch.dispatch import run
 from tapegrad.functions import solve_fast
 from tapegrad.functions.arguments import as_input
@@ -260,7 +260,7 @@ def logdet(input: Any) -> Tensor:
     tensor(0.)
     """
     sign, value = slogdet(input)
-    if type(sign._a) is Specimen:
+    if type(sign._a) is AbstractArray:
         return where(lt(sign, 0), float("nan"), value)
     negative = np.asarray(sign._a < 0)
     return where(wrap(negative), float("nan"), value) if negative.any() else value

@@ -16,7 +16,7 @@ from tapegrad.functions import (
     creation,
     dtype_parts,
     indexing,
-    inplace,
+    inplace_methods,
     inplace_view_methods,
     joining,
     matrices,
@@ -147,7 +147,7 @@ def install() -> None:
             setattr(Tensor, name, numpy_names(method) if name in _ALONG else method)
     for name, function in (
         ALIASES
-        | inplace.METHODS
+        | inplace_methods.METHODS
         | inplace_view_methods.METHODS
         | compositions.METHODS
         | random.METHODS
@@ -187,17 +187,19 @@ def _install_operators() -> None:
     for name, function in two.items():
         setattr(Tensor, f"__{name}__", function)
         setattr(Tensor, f"__r{name}__", flipped(function))
+    changes = inplace_methods.METHODS
     quick = {"add": e.add, "sub": e.sub, "mul": e.mul, "truediv": e.div}
     for name, changing in {
-        "add": inplace.iadd, "sub": inplace.isub, "mul": inplace.METHODS["mul_"],
-        "truediv": inplace.idiv, "pow": inplace.pow_,
-        "floordiv": inplace.METHODS["floor_divide_"], "mod": inplace.METHODS["remainder_"],
-        "and": inplace.METHODS["bitwise_and_"], "or": inplace.METHODS["bitwise_or_"],
-        "xor": inplace.METHODS["bitwise_xor_"],
-        "lshift": inplace.METHODS["bitwise_left_shift_"],
-        "rshift": inplace.METHODS["bitwise_right_shift_"],
+        "add": inplace_methods.iadd, "sub": inplace_methods.isub, "mul": changes["mul_"],
+        "truediv": inplace_methods.idiv, "pow": inplace_methods.pow_,
+        "floordiv": changes["floor_divide_"], "mod": changes["remainder_"],
+        "and": changes["bitwise_and_"], "or": changes["bitwise_or_"],
+        "xor": changes["bitwise_xor_"], "lshift": changes["bitwise_left_shift_"],
+        "rshift": changes["bitwise_right_shift_"],
     }.items():  # fmt: skip
-        setattr(Tensor, f"__i{name}__", inplace.augmented(changing, two[name], quick.get(name)))
+        setattr(
+            Tensor, f"__i{name}__", inplace_methods.augmented(changing, two[name], quick.get(name))
+        )
     for name in ("eq", "ne", "lt", "le", "gt", "ge"):
         setattr(Tensor, f"__{name}__", _comparison(getattr(a, name), name))
     others: dict[str, Any] = {
@@ -205,7 +207,7 @@ def _install_operators() -> None:
         "copy": tensor_pickling.copied, "deepcopy": tensor_pickling.deeply_copied,
         "reduce": tensor_pickling.reduced,
         "format": tensor_pickling.formatted,
-        "getitem": indexing.getitem, "setitem": inplace.setitem, "contains": _contains,
+        "getitem": indexing.getitem, "setitem": inplace_methods.setitem, "contains": _contains,
     }  # fmt: skip
     for name, function in others.items():
         setattr(Tensor, f"__{name}__", function)

@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.base.abstract_array import Specimen
+from tapegrad.base.abstract_array import AbstractArray
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.numpy_semantics import numpys
 from tapegrad.ops.shape import to
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor
 
-ARRAYS, BOOL = (np.ndarray, Specimen), np.dtype(bool)
+ARRAYS, BOOL = (np.ndarray, AbstractArray), np.dtype(bool)
 
 
 def selects(part: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.base.abstract_array import Specimen, everything
+from tapegrad.base.abstract_array import AbstractArray, everything
 from tapegrad.base.native_arrays import native_array
 from tapegrad.dispatch.dispatch import run
 from tapegrad.functions import arithmetic as a
@@ -70,7 +70,7 @@ def numbers(row: Tensor) -> Any:
 
 def finite(x: Tensor) -> bool:
     """Whether it is known that there is neither a NaN nor an infinity."""
-    return not isinstance(x._a, Specimen) and bool(np.isfinite(x._a).all())
+    return not isinstance(x._a, AbstractArray) and bool(np.isfinite(x._a).all())
 
 
 def pick(ordered: Tensor, places: Any) -> Tensor:

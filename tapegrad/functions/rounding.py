@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.base.abstract_array import Specimen
+from tapegrad.base.abstract_array import AbstractArray
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.fast_path import unary
 from tapegrad.functions.arguments import as_input
@@ -80,7 +80,7 @@ def round(input: Any, *, decimals: int = 0) -> Tensor:
 
 def replacement(x: Tensor, nan: float, posinf: Any, neginf: Any) -> tuple[Any, Any]:
     """Where a Tensor is finite, and what stands elsewhere."""
-    if type(x._a) is Specimen:
+    if type(x._a) is AbstractArray:
         limits = np.finfo(x._a.dtype)
         high = float(limits.max) if posinf is None else posinf
         low = float(limits.min) if neginf is None else neginf
@@ -101,7 +101,7 @@ def nan_to_num(
     x = as_input(input, "nan_to_num")
     if x._a.dtype.kind in "biu":
         return run(clone, (x,), {})
-    if type(x._a) is not Specimen and np.isfinite(x._a).all():
+    if type(x._a) is not AbstractArray and np.isfinite(x._a).all():
         return run(clone, (x,), {})
     finite, other = replacement(x, nan or 0.0, posinf, neginf)
     return run(e.where, (finite, x, other), {})

@@ -15,7 +15,7 @@ from tapegrad.base.dtypes import to_numpy
 from tapegrad.dispatch.axis_plans import along
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.index_plans import moved, run_moved
-from tapegrad.dispatch.views import Sight, view_of
+from tapegrad.dispatch.views import ViewRequest, view_of
 from tapegrad.functions.arguments import (
     as_input,
     dims_of,
@@ -30,7 +30,7 @@ from tapegrad.tensor import Tensor
 
 
 @view_of
-def reshape(input: Any, *sizes: Any, shape: Any = None) -> Tensor | Sight:
+def reshape(input: Any, *sizes: Any, shape: Any = None) -> Tensor | ViewRequest:
     """The same elements in another shape; a view where that is possible.
 
     >>> import tapegrad as tg
@@ -46,7 +46,7 @@ def reshape(input: Any, *sizes: Any, shape: Any = None) -> Tensor | Sight:
     return run(s.reshape, (x,), {"shape": whole_shape(given, x._a.shape, "reshape")})
 
 
-def _reshaped(x: Tensor, size: tuple[Any, ...]) -> Sight | None:
+def _reshaped(x: Tensor, size: tuple[Any, ...]) -> ViewRequest | None:
     """The view of an array in C order in another shape, if NumPy knows it by that name."""
     a = x._a
     if not a.flags.c_contiguous:
@@ -60,18 +60,18 @@ def _reshaped(x: Tensor, size: tuple[Any, ...]) -> Sight | None:
             return None
     except (TypeError, ValueError):
         return None
-    return Sight(s.reshape, x, {"shape": r.shape}, r, r.shape)
+    return ViewRequest(s.reshape, x, {"shape": r.shape}, r, r.shape)
 
 
-def shaped(x: Tensor, new: tuple[int, ...]) -> Tensor | Sight:
+def shaped(x: Tensor, new: tuple[int, ...]) -> Tensor | ViewRequest:
     """`reshape` to a shape that is known to be right."""
     if x._a.flags.c_contiguous:
-        return Sight(s.reshape, x, {"shape": new}, x._a.reshape(new), new)
+        return ViewRequest(s.reshape, x, {"shape": new}, x._a.reshape(new), new)
     return run(s.reshape, (x,), {"shape": new})
 
 
 @view_of
-def view(input: Any, *shape: Any, size: Any = None) -> Tensor | Sight:
+def view(input: Any, *shape: Any, size: Any = None) -> Tensor | ViewRequest:
     """The same memory in another shape.
 
     >>> import tapegrad as tg
@@ -118,7 +118,7 @@ def reshape_as(input: Any, other: Tensor) -> Tensor:
 
 
 @view_of
-def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor | Sight:
+def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor | ViewRequest:
     """Several dimensions in one.
 
     >>> import tapegrad as tg
@@ -152,7 +152,7 @@ def ravel(input: Any) -> Tensor:
 
 
 @view_of
-def unflatten(input: Any, dim: int, sizes: Any) -> Tensor | Sight:
+def unflatten(input: Any, dim: int, sizes: Any) -> Tensor | ViewRequest:
     """One dimension as several.
 
     >>> import tapegrad as tg
@@ -197,7 +197,7 @@ def _whole(op: Op, input: Any, *_: Any) -> tuple[Tensor, dict[str, Any]]:
 
 
 @view_of
-def permute(input: Any, *order: Any, dims: Any = None) -> Sight:
+def permute(input: Any, *order: Any, dims: Any = None) -> ViewRequest:
     """The dimensions in another order; a view.
 
     >>> import tapegrad as tg
@@ -213,12 +213,12 @@ def permute(input: Any, *order: Any, dims: Any = None) -> Sight:
     return _permuted(x, turned)
 
 
-def _permuted(x: Tensor, order: tuple[int, ...]) -> Sight:
-    return Sight(s.permute, x, {"dims": order}, x._a.transpose(order), order)
+def _permuted(x: Tensor, order: tuple[int, ...]) -> ViewRequest:
+    return ViewRequest(s.permute, x, {"dims": order}, x._a.transpose(order), order)
 
 
 @view_of
-def transpose(input: Any, dim0: int, dim1: int) -> Sight:
+def transpose(input: Any, dim0: int, dim1: int) -> ViewRequest:
     """Two dimensions swapped; a view.
 
     >>> import tapegrad as tg
@@ -228,7 +228,7 @@ def transpose(input: Any, dim0: int, dim1: int) -> Sight:
     return swapped(input, dim0, dim1, "transpose")
 
 
-def swapped(input: Any, dim0: int, dim1: int, name: str) -> Sight:
+def swapped(input: Any, dim0: int, dim1: int, name: str) -> ViewRequest:
     """The view with two dimensions swapped."""
     x = as_input(input, name)
     n = x._a.ndim
@@ -243,7 +243,7 @@ swapdims = transpose
 
 
 @view_of
-def swapaxes(input: Any, axis0: int, axis1: int) -> Sight:
+def swapaxes(input: Any, axis0: int, axis1: int) -> ViewRequest:
     """`transpose`, by the names of its arguments that go with this one.
 
     >>> import tapegrad as tg
@@ -254,7 +254,7 @@ def swapaxes(input: Any, axis0: int, axis1: int) -> Sight:
 
 
 @view_of
-def t(input: Any) -> Sight:
+def t(input: Any) -> ViewRequest:
     """A matrix transposed; a vector as it is.
 
     >>> import tapegrad as tg
@@ -264,7 +264,7 @@ def t(input: Any) -> Sight:
     return turned(as_input(input, "t"), "t")
 
 
-def turned(x: Tensor, name: str) -> Sight:
+def turned(x: Tensor, name: str) -> ViewRequest:
     """The view of a matrix, or of less, that is its transpose."""
     n = x._a.ndim
     if n > 2:
@@ -275,13 +275,13 @@ def turned(x: Tensor, name: str) -> Sight:
 
 
 @view_of
-def _reversed(input: Tensor) -> Sight:
+def _reversed(input: Tensor) -> ViewRequest:
     """All dimensions in reverse order; a view."""
     return _permuted(input, tuple(range(input._a.ndim))[::-1])
 
 
 @view_of
-def matrix_transpose(input: Any) -> Sight:
+def matrix_transpose(input: Any) -> ViewRequest:
     """The last two dimensions swapped; a view.
 
     >>> import tapegrad as tg
@@ -296,7 +296,7 @@ def matrix_transpose(input: Any) -> Sight:
 
 
 @view_of
-def movedim(input: Any, source: Any, destination: Any) -> Sight:
+def movedim(input: Any, source: Any, destination: Any) -> ViewRequest:
     """Dimensions moved to other places; a view.
 
     >>> import tapegrad as tg
@@ -329,7 +329,7 @@ moveaxis = movedim
 
 
 @view_of
-def squeeze(input: Any, dim: Any = None) -> Sight:
+def squeeze(input: Any, dim: Any = None) -> ViewRequest:
     """Without dimensions of size 1; a view.
 
     >>> import tapegrad as tg
@@ -339,7 +339,7 @@ def squeeze(input: Any, dim: Any = None) -> Sight:
     return squeezed(as_input(input, "squeeze"), dim, "squeeze")
 
 
-def squeezed(x: Tensor, dim: Any, name: str) -> Sight:
+def squeezed(x: Tensor, dim: Any, name: str) -> ViewRequest:
     """The view without dimensions of size 1."""
     shape = x._a.shape
     n = len(shape)
@@ -354,11 +354,11 @@ def squeezed(x: Tensor, dim: Any, name: str) -> Sight:
         if len(set(chosen)) < len(chosen):
             raise RuntimeError(f"`{name}`: a dimension appears twice in {tuple(dim)}")
         dims = tuple(sorted([d for d in chosen if n and shape[d] == 1]))
-    return Sight(s.squeeze, x, {"dims": dims}, x._a.squeeze(dims), dims)
+    return ViewRequest(s.squeeze, x, {"dims": dims}, x._a.squeeze(dims), dims)
 
 
 @view_of
-def unsqueeze(input: Any, dim: int) -> Sight:
+def unsqueeze(input: Any, dim: int) -> ViewRequest:
     """With one more dimension, of size 1; a view.
 
     >>> import tapegrad as tg
@@ -368,16 +368,16 @@ def unsqueeze(input: Any, dim: int) -> Sight:
     return unsqueezed(as_input(input, "unsqueeze"), dim, "unsqueeze")
 
 
-def unsqueezed(x: Tensor, dim: int, name: str) -> Sight:
+def unsqueezed(x: Tensor, dim: int, name: str) -> ViewRequest:
     """The view with one more dimension of size 1."""
     a = x._a
     d = one_dim(dim, a.ndim + 1, name)
     r = a.reshape((*a.shape[:d], 1, *a.shape[d:]))
-    return Sight(s.unsqueeze, x, {"dims": (d,)}, r, d)
+    return ViewRequest(s.unsqueeze, x, {"dims": (d,)}, r, d)
 
 
 @view_of
-def expand(input: Any, *sizes: Any, size: Any = None) -> Sight:
+def expand(input: Any, *sizes: Any, size: Any = None) -> ViewRequest:
     """Dimensions of size 1 repeated without a copy; a view.
 
     >>> import tapegrad as tg
@@ -398,7 +398,7 @@ def expand(input: Any, *sizes: Any, size: Any = None) -> Sight:
             _expansions[key] = found
     params, steps = found
     shape = params["shape"]
-    return Sight(s.expand, x, params, s.strided(a, shape, steps), shape)
+    return ViewRequest(s.expand, x, params, s.strided(a, shape, steps), shape)
 
 
 # By shape and strides of the operand and the wanted sizes: parameters, and the view's strides.
@@ -436,7 +436,7 @@ broadcast_to = expand
 
 
 @view_of
-def narrow(input: Any, dim: int, start: Any, length: int) -> Sight:
+def narrow(input: Any, dim: int, start: Any, length: int) -> ViewRequest:
     """`length` neighbours along one dimension; a view.
 
     >>> import tapegrad as tg
@@ -452,11 +452,11 @@ def narrow(input: Any, dim: int, start: Any, length: int) -> Sight:
     if length < 0 or first + length > n:
         raise RuntimeError(f"`narrow`: start {first} and length {length} exceed the size {n}")
     index = (slice(None),) * d + (slice(first, first + length),)
-    return Sight(s.getitem, x, {"index": index}, x._a[index], ("narrow", d, first, length))
+    return ViewRequest(s.getitem, x, {"index": index}, x._a[index], ("narrow", d, first, length))
 
 
 @view_of
-def select(input: Any, dim: int, index: Any) -> Sight:
+def select(input: Any, dim: int, index: Any) -> ViewRequest:
     """What stands at one place of a dimension; a view.
 
     >>> import tapegrad as tg
@@ -472,11 +472,11 @@ def select(input: Any, dim: int, index: Any) -> Sight:
         raise IndexError(f"`select`: index {i} is out of range for dimension {dim} of size {n}")
     i %= n
     place = (slice(None),) * d + (i, ...)
-    return Sight(s.getitem, x, {"index": place}, x._a[place], ("select", d, i))
+    return ViewRequest(s.getitem, x, {"index": place}, x._a[place], ("select", d, i))
 
 
 @view_of
-def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Sight:
+def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> ViewRequest:
     """The diagonal of two dimensions, as the last one; a view.
 
     >>> import tapegrad as tg
@@ -488,7 +488,7 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Sight
     if a == b:
         raise RuntimeError(f"`diagonal` needs two different dimensions, got {dim1} and {dim2}")
     r = s.diagonal_of(x._a, offset, a, b)
-    return Sight(s.diagonal, x, {"offset": offset, "dim1": a, "dim2": b}, r, (offset, a, b))
+    return ViewRequest(s.diagonal, x, {"offset": offset, "dim1": a, "dim2": b}, r, (offset, a, b))
 
 
 def diag(input: Any, diagonal: int = 0) -> Tensor:

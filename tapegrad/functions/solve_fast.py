@@ -19,7 +19,7 @@ from tapegrad.ops import solve as ops
 from tapegrad.ops.decompose import part
 from tapegrad.ops.quiet import quietly
 from tapegrad.ops.shape import squeeze, unsqueeze
-from tapegrad.tape.shapes import LARGE
+from tapegrad.tape.shape_table import LARGE
 from tapegrad.tape.tape import DTYPE_BITS, MODE_FAST, SAVES, Tape, current
 from tapegrad.tensor import F8, Tensor, placed, wrap
 

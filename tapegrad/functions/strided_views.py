@@ -9,7 +9,7 @@ import numpy as np
 from tapegrad.base.abstract_array import lying
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.layout_history import shown_of
-from tapegrad.dispatch.views import Sight, view_of
+from tapegrad.dispatch.views import ViewRequest, view_of
 from tapegrad.functions.arguments import as_input, one_dim
 from tapegrad.functions.shapes import shaped
 from tapegrad.ops.shape import as_strided as op
@@ -49,7 +49,7 @@ def _inside(a: np.ndarray, start: int, size: Any, stride: Any, offset: int | Non
     return a.flags.c_contiguous and first >= 0 and last < a.size
 
 
-def window(x: Tensor, size: Any, stride: Any, offset: int | None, name: str) -> Sight:
+def window(x: Tensor, size: Any, stride: Any, offset: int | None, name: str) -> ViewRequest:
     """The view of the storage that a Tensor itself shall become."""
     a = lying(x._a)
     owner = root(a)
@@ -59,7 +59,7 @@ def window(x: Tensor, size: Any, stride: Any, offset: int | None, name: str) -> 
     r = op.forward(a, **params)
     if root(r) is not owner:
         raise RuntimeError(f"`{name}`: the storage of this Tensor has gaps: use `clone()` first")
-    return Sight(op, x, params, r)
+    return ViewRequest(op, x, params, r)
 
 
 def _check_own(params: dict[str, Any], name: str) -> None:
@@ -74,10 +74,10 @@ def _check_own(params: dict[str, Any], name: str) -> None:
 @view_of
 def _within(
     x: Tensor, size: Any, stride: Any, offset: Any, start: int = 0, count: int | None = None
-) -> Sight:
+) -> ViewRequest:
     """A view of a storage of which all is told that matters: where the Tensor begins, how large."""
     params = _window(x, size, stride, offset, start, x._a.size if count is None else count)
-    return Sight(op, x, params, op.forward(x._a, **params), tuple(params.values()))
+    return ViewRequest(op, x, params, op.forward(x._a, **params), tuple(params.values()))
 
 
 def _window(
@@ -101,7 +101,7 @@ def _window(
 
 
 @view_of
-def unfold(input: Any, dimension: int, size: int, step: int) -> Tensor | Sight:
+def unfold(input: Any, dimension: int, size: int, step: int) -> Tensor | ViewRequest:
     """All windows of a size along a dimension, as a new last dimension; a view.
 
     >>> import tapegrad as tg
@@ -120,4 +120,4 @@ def unfold(input: Any, dimension: int, size: int, step: int) -> Tensor | Sight:
     if not x._a.ndim:
         return shaped(x, (1,))
     params = {"dim": d, "size": size, "step": step}
-    return Sight(windows, x, params, windows.forward(x._a, **params), (d, size, step))
+    return ViewRequest(windows, x, params, windows.forward(x._a, **params), (d, size, step))

@@ -18,7 +18,7 @@ from tapegrad.dispatch.record_layout import classes
 from tapegrad.functions.arguments import all_dims
 from tapegrad.ops.core import Op
 from tapegrad.ops.reduce import mean, remaining
-from tapegrad.tape.shapes import shapes
+from tapegrad.tape.shape_table import shapes
 from tapegrad.tape.tape import DTYPE_BITS, GENERAL, MODE_FAST, NARROW, STRIDE, current, pack_into
 from tapegrad.tensor import F4, F8, SHORT, Tensor
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.base.abstract_array import Specimen
+from tapegrad.base.abstract_array import AbstractArray
 from tapegrad.dispatch.dispatch import run
 from tapegrad.ops.shape import alias, clone
 from tapegrad.tape.tape import current
@@ -66,6 +66,6 @@ def formatted(self: Tensor, spec: str) -> str:
     if self._a.ndim:
         return object.__format__(self, spec) if spec else repr(self)
     shown = self._a
-    if type(shown) is Specimen:  # a text loses no gradient, so none is in the way
+    if type(shown) is AbstractArray:  # a text loses no gradient, so none is in the way
         return format(shown.owner.detach().item(), spec) if spec else repr(self)
     return format(shown.item(), spec) if spec or type(self) is Tensor else repr(self)

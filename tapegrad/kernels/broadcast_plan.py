@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tapegrad.tape.shapes import Shape
+from tapegrad.tape.shape_table import Shape
 
 
 class Grid(NamedTuple):

@@ -1,5 +1,13 @@
-"""Tensors that stand for several: a value with its tangent (`dual`), a batch (`batch`)."""
+"""Tensors that stand for several: a value with its tangent (`dual`), a batch (`batch`).
 
-from tapegrad.lift import functions, sweep  # they tell `autograd` what to do with such Tensors
+`lifted_tensor` is what both have in common, levels and how an operation goes down one;
+`batching_rules` and `batched_index` say what an operation on one example is on all; `lifted_sweep`
+and `lifted_functions` tell `autograd` what `grad` and a `Function` are on such Tensors, which
+importing this package does.
 
-__all__ = ["functions", "sweep"]
+`transforms` and `compiler` import from here; this package imports `autograd` and what that imports.
+"""
+
+from tapegrad.lift import lifted_functions, lifted_sweep
+
+__all__ = ["lifted_functions", "lifted_sweep"]

@@ -13,12 +13,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tapegrad.base.abstract_array import Specimen, filler
+from tapegrad.base.abstract_array import AbstractArray, filler
 from tapegrad.dispatch.dispatch import called as go
 from tapegrad.dispatch.dispatch import run
 from tapegrad.functions.random import draw_plain, drawing_lifted
-from tapegrad.lift import rules
-from tapegrad.lift.core import (
+from tapegrad.lift import batching_rules
+from tapegrad.lift.lifted_tensor import (
     Level,
     Lifted,
     above,
@@ -94,10 +94,10 @@ class Batched(Lifted):
             single = single or (its and not arg._a.ndim)
         if op.kind is ELEMENTWISE:
             if single:
-                given = rules.typed(op, args, given)
-            return batched(go(op, rules.aligned(given, many), params), at)
+                given = batching_rules.typed(op, args, given)
+            return batched(go(op, batching_rules.aligned(given, many), params), at)
         assert at.size is not None
-        rule = rules.table.get(op.name)
+        rule = batching_rules.table.get(op.name)
         found: Any = NotImplemented
         if rule is not None:
             found = rule(op, given, many, params, at.size)
@@ -149,12 +149,12 @@ class Batched(Lifted):
         overwrite(self._lift.full, all_of(result, self._lift.at))
 
 
-def _specimen(full: Tensor) -> Specimen:
-    return filler(full._a.shape[1:], full._a.dtype, noticed=True).view(Specimen)
+def _abstract(full: Tensor) -> AbstractArray:
+    return filler(full._a.shape[1:], full._a.dtype, noticed=True).view(AbstractArray)
 
 
 def _become(t: Tensor, full: Tensor, at: Level, home: View | None = None) -> None:
-    become(t, Batched, _specimen(full), Parts(at, full), home)
+    become(t, Batched, _abstract(full), Parts(at, full), home)
     t._a.stand_for(t)  # type: ignore[attr-defined]
 
 
@@ -164,9 +164,9 @@ def batched(full: Tensor, at: Level) -> Lifted:
         # Its own examples, if it has some, lie in front of those.
         turn = _exchanged if type(full) is Batched else _same
         return full.mapped(lambda part: batched(turn(part), at))
-    specimen = _specimen(full)
-    t = Batched.around(specimen, Parts(at, full))
-    specimen.stand_for(t)
+    abstract = _abstract(full)
+    t = Batched.around(abstract, Parts(at, full))
+    abstract.stand_for(t)
     return t
 
 

@@ -18,7 +18,7 @@ from tapegrad.dispatch.dispatch import run
 from tapegrad.ops import elementwise as e
 from tapegrad.ops.index import HOLE
 from tapegrad.ops.shape import reshape
-from tapegrad.tape.shapes import Shape
+from tapegrad.tape.shape_table import Shape
 from tapegrad.tensor import Tensor, wrap
 
 Plan = tuple[Any, ...]

@@ -20,7 +20,8 @@ from tapegrad.dispatch.dispatch import called as go
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.fast_path import constant
 from tapegrad.dispatch.views import see
-from tapegrad.lift.core import (
+from tapegrad.lift.gradient_targets import forget, variable
+from tapegrad.lift.lifted_tensor import (
     Level,
     Lifted,
     above,
@@ -33,7 +34,6 @@ from tapegrad.lift.core import (
     pull,
     zeros_like,
 )
-from tapegrad.lift.variable import forget, variable
 from tapegrad.ops import elementwise as e
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op, Spec
 from tapegrad.ops.shape import as_strided, clone, expand, to

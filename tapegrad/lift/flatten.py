@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from tapegrad.lift.batch import Batched, all_of, batched
-from tapegrad.lift.core import Level, Lifted, zeros_like
 from tapegrad.lift.dual import Dual, dual, split
+from tapegrad.lift.lifted_tensor import Level, Lifted, zeros_like
 from tapegrad.tensor import Tensor
 
 

@@ -21,7 +21,7 @@ counted in words.
     MODE, INFERENCE, USED, CAPACITY, NEXT, ADDRESS, TOKENS, KEEP, SLOTS, LEAVES, DEBT, DEBT_LIMIT,
     SWEEPING, TAIL, DEPTH, LEVELS, TORCHS, ELEMENT, SHIFT, OLD, OLD_AT, HOOKS,
     # the thread whose tape this is, and that tape; tables
-    OWNER, TAPE, ROWS, PAIRS, PRODUCTS, TOTALS, SIGHTS, NOUGHT, SERIOUS,
+    OWNER, TAPE, ROWS, PAIRS, PRODUCTS, TOTALS, VIEW_CACHE, NOUGHT, SERIOUS,
     SUM_LOOP, SUM_DATA, SUM_START, PRODUCT_LOOP, PRODUCT_DATA,
     NARROW_SUM_LOOP, NARROW_SUM_DATA, NARROW_SUM_START, NARROW_PRODUCT_LOOP, NARROW_PRODUCT_DATA,
     # of large arrays: the function `wide`, or 0; a table; where the number of threads stands, and
@@ -61,16 +61,16 @@ PAIR, SHAPE, BITS, AUX, MORE, LINE = range(6)
 LINES = 1024
 NARROW_LINE = 1 << 24  # in the second of a pair: of float32
 
-# A line of SIGHTS, where a hash of the words of a call that makes views (`asked`) says which two
-# are about it: where a block begins, or 0; a tuple that holds the block, whatever the words name,
-# and for each view its `Way`; the tuple's number; and the hash of the call that was last met here
-# and is not known.  The block: how many words describe the call, these words, whether it makes
-# several views, how many (0: the function in Python takes these calls), and of an element that is
-# a number where NumPy's rules hold, how many bytes it has, or 0; and for each view the word, the
-# shape and AUX of its record, how many bytes after the operand's its array begins, how many
-# dimensions it has, the lengths and the strides.
-BLOCK_AT, HELD, NUMBER, MET, SIGHT = range(5)
-SIGHT_LINES = 16384
+# A line of VIEW_CACHE, where a hash of the words of a call that makes views (`asked`) says which
+# two are about it: where a block begins, or 0; a tuple that holds the block, whatever the words
+# name, and for each view its `ViewPlan`; the tuple's number; and the hash of the call that was last
+# met here and is not known.  The block: how many words describe the call, these words, whether it
+# makes several views, how many (0: the function in Python takes these calls), and of an element
+# that is a number where NumPy's rules hold, how many bytes it has, or 0; and for each view the
+# word, the shape and AUX of its record, how many bytes after the operand's its array begins, how
+# many dimensions it has, the lengths and the strides.
+BLOCK_AT, HELD, NUMBER, MET, VIEW_LINE = range(5)
+VIEW_LINES = 16384
 WORDS = 96  # which a call may have at most
 FIRST_WAY = 2  # among the things that are held
 # Of a `Way`: see `tapegrad.dispatch.views`.

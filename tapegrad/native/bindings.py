@@ -17,12 +17,12 @@ from tapegrad.dispatch import axis_plans, fast_path, views
 from tapegrad.kernels import build
 from tapegrad.kernels.codegen import kernel_table as kernels
 from tapegrad.native import abi as at
-from tapegrad.native.view_cache import Known
+from tapegrad.native.view_cache import ViewCache
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op, by_code
 from tapegrad.ops.elementwise import Composed, Lazy
 from tapegrad.parallel import large_elementwise
 from tapegrad.tape import storage
-from tapegrad.tape.shapes import shapes
+from tapegrad.tape.shape_table import shapes
 from tapegrad.tape.tape import DTYPE_BITS, NARROW, SAVES, Tape, current
 from tapegrad.tensor import F4, F8, NO_GRAD, SHORT, Tensor, View, wrap
 
@@ -137,10 +137,10 @@ def as_expected(frame: np.ndarray) -> bool:
     word = ctypes.c_int64.from_address
     t = wrap(np.zeros(2))
     t._grad, t._extra = t, {}
-    specimens = {Tensor: t, View: View(None, (), None), Tape: current.tape}
+    samples = {Tensor: t, View: View(None, (), None), Tape: current.tape}
     good = all(
-        word(id(specimens[kind]) + 8 * int(frame[getattr(at, field)])).value
-        == id(getattr(specimens[kind], name))
+        word(id(samples[kind]) + 8 * int(frame[getattr(at, field)])).value
+        == id(getattr(samples[kind], name))
         for kind, names in _SLOTS.items()
         for field, name in names.items()
     )
@@ -155,7 +155,7 @@ def kind_of(op: Op) -> int:
     return (at.ONE, at.TWO, at.THREE)[len(op.inputs) - 1] if op.kind is ELEMENTWISE else at.MATMUL
 
 
-def travelling() -> list[Op]:
+def native_ops() -> list[Op]:
     """The operations that may go by the native path."""
     return [
         op
@@ -254,13 +254,13 @@ class Frame:
         self.totals: np.ndarray = np.zeros((at.LINES, at.LINE), np.int64)
         self.large: np.ndarray = np.zeros((kernels.CAPACITY, at.LARGE_ROW), np.int64)
         self.wanted = 0  # calls on large arrays before their path was compiled
-        self.sights = Known()
+        self.view_cache = ViewCache()
         self.held: list[Any] = []
         self.kept: dict[tuple[int, int], Any] = {}
         self.narrow: dict[tuple[int, int], Any] = {}  # of products in float32
         self._functions()
         self._objects()
-        for op in travelling():
+        for op in native_ops():
             self.learn(op, op.short)
 
     def put(self, **words: int) -> None:
@@ -286,7 +286,7 @@ class Frame:
             "TRUE": True, "NO_GRAD": NO_GRAD, "NO_STEPS": (), "TUPLE": tuple, "SIZE": Size,
             "LIST": list, "SLICE": slice, "DOTS": ..., "SHOWN": views.shown,
             "WIDE_INT": np.int64,
-            "LEARN_VIEW": self.sights.learn, "I8": np.dtype(np.int64),
+            "LEARN_VIEW": self.view_cache.learn, "I8": np.dtype(np.int64),
             "CONSTANTS": fast_path.constants, "NARROW_CONSTANTS": fast_path.narrow_constants,
             "F8": F8, "F4": F4,
             "BOOL": np.dtype(bool), "ARRAY": np.ndarray,
@@ -310,7 +310,7 @@ class Frame:
         self.put(
             ROWS=self.rows.ctypes.data, PAIRS=self.pairs.ctypes.data,
             PRODUCTS=self.products.ctypes.data, TOTALS=self.totals.ctypes.data,
-            SIGHTS=self.sights.lines.ctypes.data, LARGE=self.large.ctypes.data,
+            VIEW_CACHE=self.view_cache.lines.ctypes.data, LARGE=self.large.ctypes.data,
             THREADS=ctypes.addressof(large_elementwise.in_memory),
             SIZES_AT=shapes.in_memory.ctypes.data,
         )  # fmt: skip

@@ -20,14 +20,14 @@ from tapegrad.native.abi import (
     MET,
     NEXT_ITEM,
     NONE,
-    SIGHT,
-    SIGHT_LINES,
-    SIGHTS,
     SIZE,
     SLICE,
     T_ARRAY,
     TENSOR,
     TUPLE,
+    VIEW_CACHE,
+    VIEW_LINE,
+    VIEW_LINES,
     WIDE_INT,
     WORDS,
 )
@@ -172,7 +172,7 @@ def hash_of(words_at, count):
 @typed
 def line_at(frame, mixed, second):
     """Where a line of a call stands: the one it is looked for first, or second."""
-    return frame[SIGHTS] + ((mixed & (SIGHT_LINES - 1)) ^ second) * SIGHT * 8
+    return frame[VIEW_CACHE] + ((mixed & (VIEW_LINES - 1)) ^ second) * VIEW_LINE * 8
 
 
 @typed

@@ -24,7 +24,7 @@ from tapegrad.base.locks import lock
 from tapegrad.dispatch import axis_plans, fast_path, index_plans, inplace, views
 from tapegrad.kernels import build
 from tapegrad.kernels.sweep import sweep_abi
-from tapegrad.native.bindings import SERIOUS, Frame, as_expected, travelling
+from tapegrad.native.bindings import SERIOUS, Frame, as_expected, native_ops
 from tapegrad.native.stubs import WAYS, text
 from tapegrad.tape.tape import Tape
 from tapegrad.tensor import Tensor
@@ -42,7 +42,7 @@ class NativeCalls:
     def __init__(self) -> None:
         call, custom = [build.load(name, *_FUNCTIONS[name]) for name in ("call", "custom")]
         self.frame = Frame()
-        self.ops = travelling()
+        self.ops = native_ops()
         self.python = {op: op.short for op in self.ops}
         self.engine = build.assembled(text(self.ops), 1)
         values = {"frame": self.frame.words.ctypes.data, "call": call, "custom_call": custom}

@@ -1,4 +1,4 @@
-"""What the native path knows of views: what makers said, and would say again."""
+"""What the native path knows of views: what view functions said, and would say again."""
 
 from __future__ import annotations
 
@@ -9,46 +9,54 @@ from typing import Any
 import numpy as np
 
 from tapegrad.dispatch.record_layout import address
-from tapegrad.dispatch.views import Maker, Sight, Sights, Way, cut_of, shown, way_of
-from tapegrad.native.abi import NUMBER, SIGHT, SIGHT_LINES
+from tapegrad.dispatch.views import (
+    MultiViewRequest,
+    ViewFn,
+    ViewPlan,
+    ViewRequest,
+    multi_view_plan,
+    shown,
+    view_plan,
+)
+from tapegrad.native.abi import NUMBER, VIEW_LINE, VIEW_LINES
 from tapegrad.tape.storage import root
 
-MANY = SIGHT_LINES  # things that may be held for all calls
+MANY = VIEW_LINES  # things that may be held for all calls
 
 
-class Known:
+class ViewCache:
     """The calls that compiled code answers alone; see `native.abi` for the lines."""
 
     def __init__(self) -> None:
-        self.lines: np.ndarray = np.zeros((SIGHT_LINES, SIGHT), np.int64)
+        self.lines: np.ndarray = np.zeros((VIEW_LINES, VIEW_LINE), np.int64)
         self.held: dict[int, tuple[Any, ...]] = {}
         self.numbers = count(1)
         self.things = 0
 
     def learn(
-        self, maker: Maker, args: tuple[Any, ...], named: dict[str, Any], told: np.ndarray
+        self, view_fn: ViewFn, args: tuple[Any, ...], named: dict[str, Any], told: np.ndarray
     ) -> Any:
-        """What a maker makes, as Tensors; where it raises nothing is learnt.
+        """What a view function makes, as Tensors; where it raises nothing is learnt.
 
         `told` are the number of the line and the words of the call.  The first argument is a
         Tensor.
         """
-        made = maker(*args, **named)
+        made = view_fn(*args, **named)
         found = shown(made)
         a = args[0]._a
-        views: list[tuple[Way, np.ndarray]] = []
-        if isinstance(made, Sight) and made.x is args[0] and root(made.r) is root(a):
-            views = [(way_of(made.op, a, made.params, made.r, made.key), made.r)]
-        elif isinstance(made, Sights) and len(found) <= MANY // 4:
-            ways = cut_of(a, made.key, made.indices).ways
-            views = [(way, t._a) for way, t in zip(ways, found, strict=True)]
+        views: list[tuple[ViewPlan, np.ndarray]] = []
+        if isinstance(made, ViewRequest) and made.x is args[0] and root(made.r) is root(a):
+            views = [(view_plan(made.op, a, made.params, made.r, made.key), made.r)]
+        elif isinstance(made, MultiViewRequest) and len(found) <= MANY // 4:
+            plans = multi_view_plan(a, made.key, made.indices).plans
+            views = [(plan, t._a) for plan, t in zip(plans, found, strict=True)]
         line, *words = told.tolist()
-        element = a.itemsize if isinstance(made, Sight) and made.element else 0
-        row = [len(words), *words, isinstance(made, Sights), len(views), element]
-        for way, r in views:
+        element = a.itemsize if isinstance(made, ViewRequest) and made.element else 0
+        row = [len(words), *words, isinstance(made, MultiViewRequest), len(views), element]
+        for plan, r in views:
             start = address(r) - address(a) if r.size else 0
-            row += [way.word, way.shape, way.aux, start, r.ndim, *r.shape, *r.strides]
-        self._know(line, array("q", row), ((maker, *named), *[way for way, _ in views]))
+            row += [plan.word, plan.shape, plan.aux, start, r.ndim, *r.shape, *r.strides]
+        self._know(line, array("q", row), ((view_fn, *named), *[plan for plan, _ in views]))
         return found
 
     def _know(self, line: int, block: array[int], others: tuple[Any, ...]) -> None:

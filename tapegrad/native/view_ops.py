@@ -29,8 +29,6 @@ from tapegrad.native.abi import (
     NONE,
     SET_BASE,
     SHOWN,
-    SIGHT,
-    SIGHTS,
     T_ARRAY,
     T_HOME,
     T_POS,
@@ -46,6 +44,8 @@ from tapegrad.native.abi import (
     V_STAMP,
     V_TAPE,
     VIEW,
+    VIEW_CACHE,
+    VIEW_LINE,
     WAY_ENTRY,
     WAY_SHORT,
     WAY_STEP,
@@ -317,7 +317,7 @@ def learnt(frame, function, given, named, line, words_at, count):
     if told == 0:
         return 0
     said = i8(i8(told)[ARRAY_DATA])
-    said[0] = (line - frame[SIGHTS]) // (8 * SIGHT)
+    said[0] = (line - frame[VIEW_CACHE]) // (8 * VIEW_LINE)
     for k in range(count):
         said[1 + k] = i8(words_at)[k]
     arguments = call1(frame[NEW_TUPLE], 4)

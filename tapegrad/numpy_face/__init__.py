@@ -5,13 +5,15 @@ arrays, `array * t`), `__array_function__` for everything else.  Both look the f
 dictionary; what is not found there raises, so that no gradient is lost on the way through NumPy.
 
 ``ufuncs``       the ufuncs of NumPy and SciPy, and their methods (`np.add.reduce`)
-``dispatch``     binding arguments under NumPy's names
+``handlers``     binding arguments under NumPy's names
 ``methods``      what arrays have as methods and PyTorch's Tensors do not
 ``constants``    functions whose result has no derivative: comparisons, indices, shapes
 ``elementwise``, ``reductions``, ``calculus``, ``shapes``, ``joining``, ``products``, ``linalg``:
 the handlers of everything else
 
 None of these handlers is loaded before the first such call.
+
+The package's top level imports this one, which imports `functions`.
 """
 
 from __future__ import annotations
@@ -74,9 +76,9 @@ def array_function(
             return found
     handler = HANDLERS.get(func)
     if handler is None:
-        from tapegrad.numpy_face import dispatch
+        from tapegrad.numpy_face import handlers
 
-        handler = dispatch.find(func)
+        handler = handlers.find(func)
     for kind in types:
         if kind is not np.ndarray and not issubclass(kind, Tensor):
             if not issubclass(kind, np.ndarray):

@@ -9,11 +9,11 @@ import numpy as np
 from tapegrad.functions.arguments import one_dim
 from tapegrad.functions.creation import zeros_like
 from tapegrad.functions.indexing import getitem
-from tapegrad.functions.inplace import setitem
+from tapegrad.functions.inplace_methods import setitem
 from tapegrad.functions.joining import stack, unbind
 from tapegrad.functions.shapes import movedim, reshape, unsqueeze
 from tapegrad.numpy_face.common import plain, tensor
-from tapegrad.numpy_face.dispatch import handles
+from tapegrad.numpy_face.handlers import handles
 from tapegrad.tensor import Tensor
 
 

@@ -26,7 +26,7 @@ from tapegrad.numpy_face.common import (
     title,
     wrapped,
 )
-from tapegrad.numpy_face.dispatch import handles
+from tapegrad.numpy_face.handlers import handles
 from tapegrad.ops import logic
 from tapegrad.tensor import Tensor
 

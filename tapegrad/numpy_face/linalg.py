@@ -13,7 +13,7 @@ from tapegrad.functions.products import matmul
 from tapegrad.functions.shapes import reshape
 from tapegrad.numpy_face import products, shapes
 from tapegrad.numpy_face.common import PAIRS, SHORT, floating, named, tensor, title
-from tapegrad.numpy_face.dispatch import handles
+from tapegrad.numpy_face.handlers import handles
 from tapegrad.tensor import Tensor
 
 PAIRS[np.linalg.solve] = solve_fast.solve

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.base.abstract_array import Specimen
+from tapegrad.base.abstract_array import AbstractArray
 from tapegrad.functions import arithmetic as ew
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import alike, one_dim
@@ -26,7 +26,7 @@ from tapegrad.tensor import Tensor, wrap
 def varies(x: Any) -> bool:
     """Whether an argument has other values in each example, or none yet."""
     if isinstance(x, Tensor):
-        return isinstance(x._a, Specimen)
+        return isinstance(x._a, AbstractArray)
     return isinstance(x, (list, tuple)) and any(varies(part) for part in x)
 
 

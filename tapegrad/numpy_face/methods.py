@@ -17,7 +17,7 @@ from tapegrad.dispatch.numpy_semantics import numpys
 from tapegrad.functions import dtype_parts, indexing, products, rounding, scans, shapes, tiling
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import numpy_names
-from tapegrad.functions.inplace import copy_, fill_
+from tapegrad.functions.inplace_methods import copy_, fill_
 from tapegrad.numpy_face.nearest import lost
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor

@@ -13,7 +13,7 @@ from tapegrad.functions import arithmetic as ew
 from tapegrad.functions.joining import cat, stack
 from tapegrad.functions.shapes import broadcast_to, clone, movedim, narrow, reshape, to, unsqueeze
 from tapegrad.numpy_face.common import floating, tensor
-from tapegrad.numpy_face.dispatch import handles
+from tapegrad.numpy_face.handlers import handles
 from tapegrad.tensor import Tensor, wrap
 
 

@@ -16,7 +16,7 @@ from tapegrad.functions.joining import cat
 from tapegrad.functions.scans import sort
 from tapegrad.functions.shapes import broadcast_to, matrix_transpose, narrow, reshape, to
 from tapegrad.numpy_face.common import floating, nothing, tensor, title
-from tapegrad.numpy_face.dispatch import handles
+from tapegrad.numpy_face.handlers import handles
 from tapegrad.numpy_face.joining import at_least
 from tapegrad.numpy_face.reductions import (
     aligned,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.base.abstract_array import Specimen
+from tapegrad.base.abstract_array import AbstractArray
 from tapegrad.functions import arithmetic as ew
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import alike
@@ -22,7 +22,7 @@ from tapegrad.functions.matrices import (
 from tapegrad.functions.products import matmul
 from tapegrad.functions.shapes import matrix_transpose, movedim, narrow, reshape, squeeze
 from tapegrad.numpy_face.common import floating, tensor
-from tapegrad.numpy_face.dispatch import handles
+from tapegrad.numpy_face.handlers import handles
 from tapegrad.tensor import Tensor, wrap
 
 
@@ -36,7 +36,7 @@ def lstsq_(a: Any, b: Any, rcond: Any = None) -> tuple[Tensor, Tensor, Tensor, T
     least = unit * max(m, n) if rcond is None else float(rcond) if rcond >= 0 else unit
     rank = _rank(sizes.detach(), ew.mul(r.amax(sizes.detach(), (0,)), least))
     right = reshape(y, (m, 1)) if y._a.ndim == 1 else y
-    known = not isinstance(rank._a, Specimen)
+    known = not isinstance(rank._a, AbstractArray)
     full = known and int(rank._a) == min(m, n)
     found = _solution(x, right, least, full)
     if m > n and (full or not known):

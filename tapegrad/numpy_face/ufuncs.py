@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.base.abstract_array import Specimen
+from tapegrad.base.abstract_array import AbstractArray
 from tapegrad.base.native_arrays import refuse_operand
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.fast_path import unary
@@ -87,7 +87,7 @@ def _ldexp(x: Any, i: Any) -> Tensor:
 
 def _frexp(x: Any) -> tuple[Tensor, Tensor]:
     t = floating(tensor(x))
-    if isinstance(t._a, Specimen):
+    if isinstance(t._a, AbstractArray):
         power = _exponent(t.detach())
         return _ldexp(t, a.neg(power)), power
     known = np.asarray(np.frexp(t._a)[1])

@@ -9,10 +9,10 @@ import numpy as np
 from tapegrad.functions import arithmetic as ew
 from tapegrad.functions.arguments import one_dim
 from tapegrad.functions.indexing import getitem
-from tapegrad.functions.inplace import index_put_, setitem
+from tapegrad.functions.inplace_methods import index_put_, setitem
 from tapegrad.functions.shapes import reshape, to
 from tapegrad.numpy_face.common import plain, tensor, unsupported
-from tapegrad.numpy_face.dispatch import handles
+from tapegrad.numpy_face.handlers import handles
 from tapegrad.tensor import Tensor
 
 

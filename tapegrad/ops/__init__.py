@@ -1,4 +1,10 @@
-"""What can be recorded: the table of operations, one module per family."""
+"""What can be recorded: the table of operations, one module per family.
+
+`core` is the language of rows; `grad_fn` shows a record under its row's name to PyTorch's users.
+
+Whatever runs, differentiates or compiles operations imports from here; this package imports `base`
+and `tape`.
+"""
 
 from tapegrad.ops import (
     decompose,

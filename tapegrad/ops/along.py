@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.kernels.sweep.sweep_abi import FIELD, SMALL
-from tapegrad.tape.shapes import Shape
+from tapegrad.tape.shape_table import Shape
 
 # Of one operand; the names are those of the loops in `kernels.axis_small`.
 ALONG = frozenset("prod amax amin norm var std logsumexp softmax log_softmax cumsum".split())

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad.tape.shapes import Shape
+from tapegrad.tape.shape_table import Shape
 from tapegrad.tape.tape import Tape
 
 Params = dict[str, Any]

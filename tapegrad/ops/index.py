@@ -14,7 +14,7 @@ import numpy as np
 from tapegrad.ops.core import NotDifferentiable, Op, linear
 from tapegrad.ops.elementwise import where
 from tapegrad.ops.shape import _sum_to, clone, embed, expand, getitem, sum_to
-from tapegrad.tape.shapes import Shape
+from tapegrad.tape.shape_table import Shape
 
 SELECTS = NotDifferentiable("an index selects, it has no derivative")
 MASKS = NotDifferentiable("a mask selects, it has no derivative")

@@ -29,7 +29,7 @@ from tapegrad.kernels.sweep.sweep_abi import (
 )
 from tapegrad.ops.index import HOLE
 from tapegrad.ops.shape import follow, overlaps
-from tapegrad.tape.shapes import Shape
+from tapegrad.tape.shape_table import Shape
 
 PICKS = frozenset(("index", "index_select", "gather"))
 PUTS = frozenset(("index_put", "index_add", "scatter", "scatter_add"))

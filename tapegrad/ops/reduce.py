@@ -18,7 +18,7 @@ from tapegrad.ops.elementwise import abs as abs_
 from tapegrad.ops.elementwise import eq, exp, sign, strong, where
 from tapegrad.ops.elementwise import pow as pow_
 from tapegrad.ops.shape import expand, unsqueeze
-from tapegrad.tape.shapes import Shape
+from tapegrad.tape.shape_table import Shape
 
 Dims = tuple[int, ...]
 

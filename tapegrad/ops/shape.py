@@ -13,7 +13,7 @@ import numpy as np
 
 from tapegrad.ops.core import Op, linear
 from tapegrad.tape import storage
-from tapegrad.tape.shapes import Shape
+from tapegrad.tape.shape_table import Shape
 
 
 def _sum_to(x: Any, *, shape: Shape) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 from tapegrad.ops.core import Op, custom, linear
 from tapegrad.ops.reduce import sum as sum_
 from tapegrad.ops.shape import getitem, reshape
-from tapegrad.tape.shapes import Shape
+from tapegrad.tape.shape_table import Shape
 
 Widths = tuple[tuple[int, int], ...]
 

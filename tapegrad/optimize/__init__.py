@@ -1,6 +1,6 @@
 """SciPy's optimizers with exact derivatives, over arrays, numbers and pytrees of them.
 
-SciPy is loaded when the first of these functions is called.
+SciPy is loaded when the first of these functions is called.  This package imports `transforms`.
 
 >>> import numpy as np, tapegrad as tg
 >>> def loss(p):

@@ -10,7 +10,7 @@ import numpy as np
 from tapegrad.optimize.objective import Constraint, Objective
 from tapegrad.optimize.points import Points, arguments, limits
 from tapegrad.optimize.progress import Progress, observer
-from tapegrad.transforms.arguments import name_of, require_function
+from tapegrad.transforms.call_arguments import name_of, require_function
 
 # What a method wants besides values: gradients, products with the Hessian, or the Hessian; and
 # whether it can keep to bounds and to constraints.

@@ -10,7 +10,7 @@ import numpy as np
 from tapegrad.optimize.points import Points, flattened
 from tapegrad.optimize.progress import Progress
 from tapegrad.tensor import Tensor
-from tapegrad.transforms.arguments import name_of
+from tapegrad.transforms.call_arguments import name_of
 from tapegrad.transforms.forward import linearize
 from tapegrad.transforms.jacobians import hessian, jacobian
 from tapegrad.transforms.reverse import grad, value_and_grad

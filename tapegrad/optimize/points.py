@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from tapegrad.base.native_arrays import in_native_form
-from tapegrad.lift.core import Lifted, on_tape
+from tapegrad.lift.lifted_tensor import Lifted, on_tape
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor, wrap
-from tapegrad.transforms.arguments import name_of
+from tapegrad.transforms.call_arguments import name_of
 from tapegrad.transforms.pytree import Tree, flatten, ravel_pytree, standing, unflatten
 
 

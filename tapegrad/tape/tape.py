@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, overload
 
 import numpy as np
 
-from tapegrad.tape.shapes import Shape, shapes
+from tapegrad.tape.shape_table import Shape, shapes
 
 if TYPE_CHECKING:
     from tapegrad.tensor import Tensor

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.tensor import Tensor
-from tapegrad.transforms.arguments import name_of
+from tapegrad.transforms.call_arguments import name_of
 from tapegrad.transforms.forward import jvp
 from tapegrad.transforms.pytree import flatten, unflatten
 from tapegrad.transforms.reverse import vjp

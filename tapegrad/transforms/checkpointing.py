@@ -15,11 +15,11 @@ from tapegrad.autograd.graph import saved_tensors_hooks
 from tapegrad.dispatch.dispatch import pack
 from tapegrad.dispatch.truncate import take_back
 from tapegrad.functions.random import default_generator
-from tapegrad.lift.core import Lifted
+from tapegrad.lift.lifted_tensor import Lifted
 from tapegrad.ops.core import Spec
 from tapegrad.tape.tape import Ended, current, leaf_keys
 from tapegrad.tensor import Tensor, noted, placed
-from tapegrad.transforms.arguments import require_function, restoring
+from tapegrad.transforms.call_arguments import require_function, restoring
 from tapegrad.transforms.pickling import repeatable
 from tapegrad.transforms.pytree import flatten
 from tapegrad.transforms.reverse import read_from_before

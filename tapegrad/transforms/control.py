@@ -14,9 +14,9 @@ import numpy as np
 
 from tapegrad.functions.arithmetic import maximum
 from tapegrad.lift.flatten import differs
-from tapegrad.lift.variable import plain
+from tapegrad.lift.gradient_targets import plain
 from tapegrad.tensor import Tensor
-from tapegrad.transforms.arguments import name_of, require_function
+from tapegrad.transforms.call_arguments import name_of, require_function
 from tapegrad.transforms.looping import (
     Carried,
     alike,

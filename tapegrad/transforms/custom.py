@@ -12,12 +12,12 @@ from tapegrad.autograd.function import Context, Function, record, standing
 from tapegrad.autograd.grad_mode import enable_grad, is_grad_enabled
 from tapegrad.functions.joining import stack
 from tapegrad.lift.batch import Batched, batched
-from tapegrad.lift.core import Level, below, highest, pull, zeros_like
 from tapegrad.lift.dual import Dual, dual, split
-from tapegrad.lift.variable import maps_up_to, variables
+from tapegrad.lift.gradient_targets import maps_up_to, variables
+from tapegrad.lift.lifted_tensor import Level, below, highest, pull, zeros_like
 from tapegrad.tape.tape import current, leaf_keys
 from tapegrad.tensor import Tensor, tensor_of, wrap
-from tapegrad.transforms.arguments import name_of, outputs, require_function
+from tapegrad.transforms.call_arguments import name_of, outputs, require_function
 from tapegrad.transforms.pickling import findable, global_name
 from tapegrad.transforms.plain_call import PlainCall, alone, check_alone, gradient, plain_call
 from tapegrad.transforms.pytree import LEAF, PLAIN, Tree, flatten, is_flat, matching, unflatten

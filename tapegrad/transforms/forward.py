@@ -9,12 +9,12 @@ import numpy as np
 
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.base.native_arrays import native_array
-from tapegrad.lift.core import constant, level, on_tape, pull, zeros_like
 from tapegrad.lift.dual import dual, split
-from tapegrad.lift.variable import forget, variable
+from tapegrad.lift.gradient_targets import forget, variable
+from tapegrad.lift.lifted_tensor import constant, level, on_tape, pull, zeros_like
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor
-from tapegrad.transforms.arguments import (
+from tapegrad.transforms.call_arguments import (
     any_tensor,
     as_tensor,
     constant_result,

@@ -13,13 +13,13 @@ from tapegrad.autograd.grad_mode import recording
 from tapegrad.dispatch.dispatch import run
 from tapegrad.functions.joining import cat, stack
 from tapegrad.lift.batch import all_of, batched
-from tapegrad.lift.core import constant, level, pull, zeros_like
 from tapegrad.lift.dual import dual, split
-from tapegrad.lift.variable import plain
+from tapegrad.lift.gradient_targets import plain
+from tapegrad.lift.lifted_tensor import constant, level, pull, zeros_like
 from tapegrad.ops.shape import permute, reshape
 from tapegrad.tape.tape import GENERAL, WORD, current
 from tapegrad.tensor import Tensor
-from tapegrad.transforms.arguments import (
+from tapegrad.transforms.call_arguments import (
     Argnums,
     any_tensor,
     as_tensor,
@@ -36,8 +36,8 @@ from tapegrad.transforms.arguments import (
     values,
     with_leaves,
 )
+from tapegrad.transforms.hessian_products import OnTape
 from tapegrad.transforms.pickling import repeatable
-from tapegrad.transforms.products import OnTape
 from tapegrad.transforms.pytree import Tree, flatten, unflatten
 from tapegrad.transforms.reverse import (
     Inputs,

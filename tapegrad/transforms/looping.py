@@ -12,13 +12,13 @@ from tapegrad.dispatch.dispatch import run
 from tapegrad.functions.arithmetic import where
 from tapegrad.functions.joining import stack
 from tapegrad.lift.batch import Batched
-from tapegrad.lift.core import Level, Lifted
-from tapegrad.lift.variable import plain
+from tapegrad.lift.gradient_targets import plain
+from tapegrad.lift.lifted_tensor import Level, Lifted
 from tapegrad.ops.core import Spec
 from tapegrad.ops.shape import clone
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor, tensor_of
-from tapegrad.transforms.arguments import name_of
+from tapegrad.transforms.call_arguments import name_of
 from tapegrad.transforms.pytree import Tree, flatten, in_order_of
 
 

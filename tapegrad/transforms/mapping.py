@@ -10,10 +10,10 @@ import numpy as np
 
 from tapegrad.dispatch.dispatch import run
 from tapegrad.lift.batch import Batched, all_of, batched
-from tapegrad.lift.core import level
+from tapegrad.lift.lifted_tensor import level
 from tapegrad.ops.shape import permute
 from tapegrad.tensor import Tensor, tensor_of
-from tapegrad.transforms.arguments import (
+from tapegrad.transforms.call_arguments import (
     any_tensor,
     borrowed,
     name_of,

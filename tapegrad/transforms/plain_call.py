@@ -15,12 +15,12 @@ from tapegrad.autograd.function import WORD, append
 from tapegrad.autograd.pullback import Wanted, fit, lift, wanted_inputs
 from tapegrad.dispatch import fast_path
 from tapegrad.dispatch.dispatch import resolve
-from tapegrad.lift.core import highest, seen_by
-from tapegrad.lift.variable import followed_leaves
+from tapegrad.lift.gradient_targets import followed_leaves
+from tapegrad.lift.lifted_tensor import highest, seen_by
 from tapegrad.ops.core import Spec
 from tapegrad.tape.tape import DTYPE_BITS, MODE_FAST, MODE_OFF, SAVES, Tape, current, leaf_keys
 from tapegrad.tensor import Tensor, number, placed, tensor_of, wrap_as
-from tapegrad.transforms.arguments import name_of
+from tapegrad.transforms.call_arguments import name_of
 
 _STATIC = frozenset((int, bool, str, type(None)))
 _NUMBERS = frozenset((float, np.float64, np.float32))

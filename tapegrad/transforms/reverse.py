@@ -13,9 +13,8 @@ from tapegrad.autograd.grad_mode import recording
 from tapegrad.base.call_site import raise_cause
 from tapegrad.base.native_arrays import native_array
 from tapegrad.dispatch.dispatch import resolve
-from tapegrad.dispatch.truncate import lose, rewind
-from tapegrad.lift.core import Lifted, constant, on_tape, pull
-from tapegrad.lift.variable import (
+from tapegrad.dispatch.truncate import lose, truncate
+from tapegrad.lift.gradient_targets import (
     depends,
     followed,
     followed_leaves,
@@ -23,9 +22,10 @@ from tapegrad.lift.variable import (
     plain,
     variable,
 )
+from tapegrad.lift.lifted_tensor import Lifted, constant, on_tape, pull
 from tapegrad.tape.tape import IN0, MODE_FAST, SHAPE, WIDE, WORD, Ended, Tape, current, leaf_keys
 from tapegrad.tensor import F8, Tensor, View, wrap
-from tapegrad.transforms.arguments import (
+from tapegrad.transforms.call_arguments import (
     Argnums,
     any_tensor,
     as_tensor,
@@ -284,7 +284,7 @@ def quick(
             tape.enabled, tape.inference, tape.mode = True, False, tape.careful
         del start  # the very object that stands in the tape
         y = None
-        if not rewind(tape, mark, name, leaf):
+        if not truncate(tape, mark, name, leaf):
             tape.drop_spent(mark)
     return value, (float(g) if kind is float else g)
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad.autograd.grad_mode import enable_grad, no_grad
-from tapegrad.lift.core import Lifted, constant, pull, zeros_like
-from tapegrad.lift.variable import variables
+from tapegrad.lift.gradient_targets import variables
+from tapegrad.lift.lifted_tensor import Lifted, constant, pull, zeros_like
 from tapegrad.tensor import Tensor
 
 Gradients = Callable[[list[Tensor]], list[Tensor | None]]

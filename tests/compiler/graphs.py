@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.compiler import variant
-from tapegrad.compiler.graph import Graph, Guard, Node, check
-from tapegrad.compiler.pieces import ADDED
-from tapegrad.compiler.region import (
+from tapegrad.compiler.front import specialization
+from tapegrad.compiler.ir.control_ops import (
     BRANCH,
     LOOP,
     REGION,
@@ -19,6 +17,8 @@ from tapegrad.compiler.region import (
     result,
     run_region,
 )
+from tapegrad.compiler.ir.copy_plans import ADDED
+from tapegrad.compiler.ir.graph import Graph, Guard, Node, check
 from tapegrad.ops.core import table
 from tapegrad.ops.shape import embed
 
@@ -63,7 +63,7 @@ def traced(f, *arrays):
         raise Seen(graph)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(variant, "optimised", stop)
+        patch.setattr(specialization, "optimised", stop)
         with pytest.raises(Seen) as seen:
             tg.jit(f).lower(*arrays)
     return seen.value.args[0]
@@ -101,7 +101,7 @@ def _computed(node, args, inputs):
 
 def executed(graph, *inputs):
     """The results of a graph that is compiled as it is."""
-    program = variant.compiled(graph, fast=False)
+    program = specialization.compiled(graph, fast=False)
     outputs = [np.empty(spec.shape, spec.dtype) for spec in program.outputs]
     addresses = [np.array([x.ctypes.data for x in xs] or [0]) for xs in (inputs, outputs)]
     call = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 3)(program.address)

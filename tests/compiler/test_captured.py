@@ -12,8 +12,8 @@ from tapegrad.transforms.pytree import flatten
 
 
 def captured(jitted: Any) -> list[int]:
-    """How many Tensors each variant watches."""
-    return [len(v.captured) for found in jitted._variants.values() for v in found]
+    """How many Tensors each specialization watches."""
+    return [len(v.captured) for found in jitted._specializations.values() for v in found]
 
 
 def test_a_changed_tensor_is_seen() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.compiler.region import graphs_of
+from tapegrad.compiler.ir.control_ops import graphs_of
 
 pytestmark = pytest.mark.tapegrad_only("tapegrad's own branches and loops")
 

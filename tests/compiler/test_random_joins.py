@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.compiler import joined
+from tapegrad.compiler.schedule.schedule import virtual_concat
 
 pytestmark = pytest.mark.tapegrad_only("compiled functions are not PyTorch's")
 
@@ -66,7 +66,7 @@ class Random:
 
 @pytest.mark.parametrize("seed", range(24))
 def test_as_without_compiling(monkeypatch, seed):
-    monkeypatch.setattr(joined, "LEAST", 4)
+    monkeypatch.setattr(virtual_concat, "LEAST", 4)
     program = Random(seed)
 
     def loss(*arguments):

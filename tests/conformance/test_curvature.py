@@ -6,8 +6,8 @@ import pytest
 import tapegrad as tg
 from tapegrad.dispatch.dispatch import run
 from tapegrad.ops.core import ELEMENTWISE, Formula, table
-from tapegrad.transforms import products
-from tapegrad.transforms.products import OnTape
+from tapegrad.transforms import hessian_products
+from tapegrad.transforms.hessian_products import OnTape
 from tests.conformance.checks import F8, Case
 from tests.conformance.samples import samples_of
 
@@ -161,8 +161,10 @@ def test_numbers(x):
 
 def test_general_rows_are_asked_once(monkeypatch):
     calls = []
-    passes = products.leaf_products
-    monkeypatch.setattr(products, "leaf_products", lambda *a: (calls.append(1), passes(*a))[1])
+    passes = hessian_products.leaf_products
+    monkeypatch.setattr(
+        hessian_products, "leaf_products", lambda *a: (calls.append(1), passes(*a))[1]
+    )
     product, matrix = [way(lambda x: np.logaddexp.reduce(x)) for way in (tg.hvp, tg.hessian)]
     x, v = np.array([0.5, 1.0]), np.array([1.0, 0.0])
     p = np.exp(x - np.logaddexp.reduce(x))

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tapegrad.autograd.sweep import Sweep
-from tapegrad.compiler.trace import Trace
+from tapegrad.compiler.trace.trace import Trace
 from tapegrad.lift.batch import Batched
-from tapegrad.lift.core import overwrite
 from tapegrad.lift.dual import Dual
+from tapegrad.lift.lifted_tensor import overwrite
 from tests.conformance.test_planted_errors import planted, rule, wrong
 from tests.fuzz import checks
 from tests.fuzz.control import Plain

@@ -5,7 +5,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.autograd.sweep import Sweep
-from tapegrad.tape.shapes import shapes
+from tapegrad.tape.shape_table import shapes
 from tapegrad.tape.tape import NARROW
 
 pytestmark = pytest.mark.tapegrad_only("what the compiled walk does by itself")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.transforms.arguments import transforming
+from tapegrad.transforms.call_arguments import transforming
 
 pytestmark = pytest.mark.tapegrad_only("transforms of its own")
 

@@ -20,13 +20,13 @@ from tapegrad.kernels.codegen import kernel_table as kernels
 from tapegrad.native import abi as at
 from tapegrad.native import install
 from tapegrad.ops.core import table
-from tapegrad.tape.shapes import LARGE
+from tapegrad.tape.shape_table import LARGE
 from tapegrad.tape.tape import FIRST, Tape, current
 from tapegrad.tensor import Tensor
 
 pytestmark = pytest.mark.tapegrad_only("about two ways to the same results")
 
-OPS = [op for op in install.travelling() if op.name != "matmul"]
+OPS = [op for op in install.native_ops() if op.name != "matmul"]
 UNARY = [op for op in OPS if len(op.inputs) == 1]
 BINARY = [op for op in OPS if len(op.inputs) == 2]
 TERNARY = [op for op in OPS if len(op.inputs) == 3]
@@ -312,7 +312,7 @@ LAYOUTS = [
 @given(st.lists(st.tuples(st.sampled_from(VIEWS), st.integers(0, 7)), min_size=2, max_size=6))
 def test_views_are_seen_again(given):
     """What is remembered of a view of one array serves every other of its shape, or is not used."""
-    views._ways.clear()
+    views._plans.clear()
     for look, k in given:
         array = LAYOUTS[k]
         for x in (tapegrad.from_numpy(array), tapegrad.tensor(array, requires_grad=True)):

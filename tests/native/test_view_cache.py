@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 
 import tapegrad as tg
 from tapegrad.native import install
-from tapegrad.native.abi import SIGHT_LINES
+from tapegrad.native.abi import VIEW_LINES
 from tapegrad.tape.tape import Tape, current
 from tapegrad.tensor import Tensor
 from tests.functions.test_paths import described, general
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.tapegrad_only("about two ways to the same results")
 def known():
     if not install.install():
         pytest.skip("this machine has no native path")
-    return install.installed.frame.sights
+    return install.installed.frame.view_cache
 
 
 # -- any call --------------------------------------------------------------------------------------
@@ -233,8 +233,8 @@ def test_more_calls_than_are_known(known):
             assert x[k].item() == k
     for k in (1000, 2000, 3000) * 3:
         assert [part.item() for part in x[:k].unbind()] == list(range(k))
-    assert len(known.held) == np.count_nonzero(known.lines[:, 0]) < SIGHT_LINES
-    assert sum(len(held) for held in known.held.values()) <= 2 * SIGHT_LINES
+    assert len(known.held) == np.count_nonzero(known.lines[:, 0]) < VIEW_LINES
+    assert sum(len(held) for held in known.held.values()) <= 2 * VIEW_LINES
 
 
 def test_a_call_is_learnt_when_it_comes_again(known):

@@ -6,7 +6,7 @@ import pytest
 import tapegrad as tg
 from tests.numpy_face import more_cases  # noqa: F401 - enters its cases
 from tests.numpy_face.cases import CASES
-from tests.numpy_face.test_functions import flat, samples
+from tests.numpy_face.test_numpy_functions import flat, samples
 
 pytestmark = pytest.mark.tapegrad_only("PyTorch does not answer NumPy's functions")
 

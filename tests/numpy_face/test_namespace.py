@@ -11,7 +11,7 @@ import tapegrad as tg
 from tapegrad.numpy_face.common import title
 from tapegrad.numpy_face.constants import NAMES as CONSTANT
 from tapegrad.numpy_face.constants import SHAPES
-from tapegrad.numpy_face.dispatch import table
+from tapegrad.numpy_face.handlers import table
 from tapegrad.numpy_face.ufuncs import SPECIAL, TABLE
 
 pytestmark = pytest.mark.tapegrad_only("PyTorch does not answer NumPy's functions")

@@ -13,7 +13,7 @@ from tapegrad.functions import (  # noqa: E402
     arithmetic,
     contractions,
     indexing,
-    inplace,
+    inplace_methods,
     joining,
     matrices,
     methods,
@@ -424,7 +424,7 @@ def public_names():
             own = getattr(value, "__module__", None) == module.__name__
             if callable(value) and own and not name.startswith("_") and not isinstance(value, type):
                 yield name
-    yield from inplace.METHODS
+    yield from inplace_methods.METHODS
     yield from methods.ALIASES
     yield from tg.nn.functional.__all__
     yield from tg.special.__all__

@@ -10,10 +10,10 @@ import numpy as np
 
 from tapegrad.autograd.grad_mode import enable_grad
 from tapegrad.base.native_arrays import native_array
-from tapegrad.lift.core import Lifted, levels_of, zeros_like
+from tapegrad.lift.lifted_tensor import Lifted, levels_of, zeros_like
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor, wrap
-from tapegrad.transforms.arguments import name_of, require_function
+from tapegrad.transforms.call_arguments import name_of, require_function
 from tapegrad.transforms.custom import _Call, _Custom, _matters
 from tapegrad.transforms.plain_call import PlainCall, plain_call
 from tapegrad.transforms.pytree import Tree, flatten, matching, tree_map, unflatten

@@ -11,7 +11,7 @@ import numpy as np
 
 from tapegrad.tensor import Tensor
 from tapegrad.transforms import jacobians, reverse
-from tapegrad.transforms.arguments import name_of
+from tapegrad.transforms.call_arguments import name_of
 from tapegrad.transforms.checkpointing import checkpoint
 from tapegrad.transforms.forward import jvp, linearize
 from tapegrad.transforms.pickling import repeatable

@@ -1,18 +1,21 @@
-"""What is done to a graph before it is lowered: each pass is a function from graph to graph."""
+"""What is done to a graph before it is lowered: each pass is a function from graph to graph.
+
+`front` and `schedule` import from here; this package imports `ir`, and `trace` to decompose.
+"""
 
 from __future__ import annotations
 
-from tapegrad.compiler.graph import Graph
-from tapegrad.compiler.passes.apart import taken_apart
-from tapegrad.compiler.passes.batches import with_whole_batches
-from tapegrad.compiler.passes.dead import without_dead
+from tapegrad.compiler.ir.graph import Graph
+from tapegrad.compiler.passes.combine_pads import with_sums_of_parts
+from tapegrad.compiler.passes.dead_code import without_dead
 from tapegrad.compiler.passes.expand import expanded
-from tapegrad.compiler.passes.folded import folded
-from tapegrad.compiler.passes.kept import with_kept_values
-from tapegrad.compiler.passes.late import late
-from tapegrad.compiler.passes.narrow import narrowed
-from tapegrad.compiler.passes.padded import with_sums_of_parts
-from tapegrad.compiler.passes.simple import simplified
+from tapegrad.compiler.passes.fold_concat import folded
+from tapegrad.compiler.passes.loop_residuals import with_kept_values
+from tapegrad.compiler.passes.merge_batches import with_whole_batches
+from tapegrad.compiler.passes.region_dce import narrowed
+from tapegrad.compiler.passes.scalarize import taken_apart
+from tapegrad.compiler.passes.simplify import simplified
+from tapegrad.compiler.passes.sink import late
 
 
 def optimised(graph: Graph) -> Graph:

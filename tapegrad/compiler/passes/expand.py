@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from tapegrad.autograd.grad_mode import recording
-from tapegrad.compiler.forms import Form, form_of
-from tapegrad.compiler.graph import Builder, Graph, Node
-from tapegrad.compiler.passes.dead import without_dead
-from tapegrad.compiler.trace import Trace
+from tapegrad.compiler.ir.graph import Builder, Graph, Node
+from tapegrad.compiler.passes.dead_code import without_dead
+from tapegrad.compiler.passes.decompositions import Form, form_of
+from tapegrad.compiler.trace.trace import Trace
 from tapegrad.ops.core import Op
 from tapegrad.tape.tape import current
 

@@ -77,13 +77,13 @@ from tapegrad.kernels.sweep.sweep_abi import (
     LEAF,
     LEAF_ADJOINTS,
     LEAVES,
-    LONE,
     LOW,
     NEED,
     NEED_CAPTURE,
     NEED_INSIDE,
     NOTHING,
     ONE,
+    ONE_LEAF,
     PLACE_BITS,
     PROPAGATE,
     RECORDS,
@@ -513,7 +513,7 @@ def walk(frame_at):
         return propagate(frame)
     frame[KEEP] = i8(frame[KEEP_AT])[0]  # which moves when Python code has lengthened the list
     if task != RESUME:
-        if task == LONE:
+        if task == ONE_LEAF:
             aim(frame, frame_at)
         locate(frame)
         status = prepare(frame)
@@ -525,7 +525,7 @@ def walk(frame_at):
         if outdated(frame):
             return WANTS_CHECK
     status = sweep(frame)
-    if status == DONE and task == LONE:
+    if status == DONE and task == ONE_LEAF:
         deliver(frame)
     if status != DONE or frame[RETAIN]:
         return status

@@ -32,7 +32,7 @@ EVERY_LEAF = -1  # in place of the number of targets
 
 # Tasks: a sweep from its start, the same from where Python took over, the liveness pass, and a
 # sweep from one root to one leaf, which is done as a whole or not at all.
-START, RESUME, PROPAGATE, LONE = range(4)
+START, RESUME, PROPAGATE, ONE_LEAF = range(4)
 
 # What the walk returns.
 (

@@ -1,6 +1,6 @@
 """Adjoints of views and of what was joined: elements that move and are added up.
 
-`record` is a row of the table of strides (see `tapegrad.tape.shapes.Strides`).
+`record` is a row of the table of strides (see `tapegrad.tape.shape_table.Strides`).
 """
 
 from tapegrad.kernels.flags import typed

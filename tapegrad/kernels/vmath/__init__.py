@@ -17,6 +17,8 @@ place of the exact result (the tests hold the first three rows to 1, the others 
     asinh 1.27    acosh 1.20     atanh 1.66 tan 1.77    power 0.90
     erf 1.37      erfc 1.89      trigamma 2.97 above 0, 5.26 below
 
+Kernels and `compiler.llvm.elementary` import from here; these modules import `simd` alone.
+
 The functions called `_plain` take fewer instructions and serve ordinary arguments only;
 `exp_is_rare` and its like tell which others there are. Their largest errors, found the same way:
 

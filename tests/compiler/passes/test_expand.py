@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.compiler import forms, forms_of_truth
-from tapegrad.compiler.forms import form_of
+from tapegrad.compiler.passes import bool_decompositions, decompositions
+from tapegrad.compiler.passes.decompositions import form_of
 from tapegrad.compiler.passes.expand import expanded
 from tapegrad.ops.core import table
 from tapegrad.tape.tape import current
@@ -18,7 +18,7 @@ from tests.conformance.samples import samples_of
 pytestmark = pytest.mark.tapegrad_only("about this project")
 
 X = np.array([[1.0, -2.0, 3.0], [0.5, 0.0, -0.25]])
-COMPOUND = sorted({*forms.COMPUTING, *forms.MOVING, *forms_of_truth.FORMS})
+COMPOUND = sorted({*decompositions.COMPUTING, *decompositions.MOVING, *bool_decompositions.FORMS})
 ROWS = {"dim": (1,), "keepdim": False}
 UNSERVED = frozenset(("as_strided", "only_view"))  # for some parameters they have no form
 
@@ -120,8 +120,8 @@ def asked(monkeypatch):
         seen.append((*x.shape, x.dtype.numpy.name))
         return real(x, **params)
 
-    real = forms.COMPUTING["mean"]
-    monkeypatch.setitem(forms.COMPUTING, "mean", mean)
+    real = decompositions.COMPUTING["mean"]
+    monkeypatch.setitem(decompositions.COMPUTING, "mean", mean)
     return seen
 
 
@@ -147,7 +147,7 @@ def test_a_form_may_use_others():
 def test_a_form_made_of_compound_operations_is_expanded_in_turn(monkeypatch):
     mean = table["mean"]
     form = lambda x, *, correction, **params: mean(mean(x, dim=(1,), keepdim=True), **params)
-    monkeypatch.setitem(forms.COMPUTING, "var", form)
+    monkeypatch.setitem(decompositions.COMPUTING, "var", form)
     after = expanded(graph(X, ("var", (0,), {"dim": (0, 1), "keepdim": False, "correction": 0.0})))
     assert names(after).count("sum") == 2
     assert "mean" not in names(after)
@@ -162,7 +162,7 @@ def test_a_result_may_be_asked_for_again_and_a_guard_may_read_it():
 
 
 def test_a_wrong_form_is_noticed(monkeypatch):
-    monkeypatch.setitem(forms.COMPUTING, "mean", lambda x, **params: x * 1.0)
+    monkeypatch.setitem(decompositions.COMPUTING, "mean", lambda x, **params: x * 1.0)
     with pytest.raises(AssertionError, match="the form of mean gave"):
         expanded(graph(X, ("mean", (0,), ROWS)))
 
@@ -171,7 +171,7 @@ def test_a_form_that_fails_leaves_no_trace(monkeypatch):
     def broken(x, **params):
         raise ZeroDivisionError
 
-    monkeypatch.setitem(forms.COMPUTING, "mean", broken)
+    monkeypatch.setitem(decompositions.COMPUTING, "mean", broken)
     levels = list(current.tape.levels)
     with pytest.raises(ZeroDivisionError):
         expanded(graph(X, ("mean", (0,), ROWS)))

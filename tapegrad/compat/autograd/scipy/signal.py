@@ -17,7 +17,7 @@ from tapegrad.functions.contractions import tensordot
 from tapegrad.functions.shapes import flip, permute
 from tapegrad.nn.functional import pad
 from tapegrad.tensor import Tensor
-from tapegrad.transforms.arguments import value_back
+from tapegrad.transforms.call_arguments import value_back
 
 MODES = ("full", "same", "valid")
 

@@ -19,7 +19,7 @@ from tapegrad.tensor import Tensor
 
 def _values(t: Tensor) -> Any:
     """An array, unless something is differentiated."""
-    from tapegrad.transforms.arguments import value_back
+    from tapegrad.transforms.call_arguments import value_back
 
     return value_back(t, tensors=False)
 

@@ -1,0 +1,158 @@
+"""What code outside Python has to know of a jitted function: its programs, and what they return."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from tapegrad.base.dtypes import get_default_dtype
+from tapegrad.compiler.front.specialization import (
+    ARRAY,
+    FLOAT,
+    SCALAR,
+    STATIC,
+    Leaf,
+    Specialization,
+)
+from tapegrad.compiler.front.static_args import NONE
+from tapegrad.compiler.trace.trace import Untraceable
+from tapegrad.transforms.call_arguments import name_of
+from tapegrad.transforms.pytree import flatten, unflatten
+
+if TYPE_CHECKING:
+    from tapegrad.compiler.front.jitted import Jitted
+
+DOUBLE = np.dtype(np.float64)
+# Dimensions that a function is tried with before it was ever called.
+PROBES = (3, 2, 4, 1)
+
+
+class Input(NamedTuple):
+    """What a caller knows of an input before it runs; `kind` is `ARRAY` or `FLOAT`."""
+
+    kind: str
+    rank: int
+    dtype: np.dtype[Any]
+
+
+NUMBER = Input(FLOAT, 0, DOUBLE)
+
+
+class Join(NamedTuple):
+    """A tuple in what is returned."""
+
+    parts: tuple[Form, ...]
+
+
+Form: TypeAlias = "Leaf | Join"
+
+
+class Returned(NamedTuple):
+    """What a caller's code is made for: the form of the result, rank and dtype of each output."""
+
+    form: Form
+    outputs: tuple[tuple[int, np.dtype[Any]], ...]
+
+
+class Source:
+    """Where the programs of a jitted function come from."""
+
+    def __init__(self, jitted: Jitted) -> None:
+        self.jitted = jitted
+        self.name = name_of(jitted.function)
+
+    def __call__(self, *values: Any) -> Any:
+        return self.jitted(*values)
+
+    def specialization(self, *values: Any) -> Specialization | None:
+        """One that holds for these values, made if there is none; None: it is not compiled."""
+        if self.jitted.statics is not NONE:
+            raise TypeError(
+                f"`{self.name}` has static arguments, which compiled code cannot pass: use a "
+                "function without, `tapegrad.jit(lambda x: f(x, 3))`, say"
+            )
+        signature, leaves, arrays = self.jitted.signature(values, {})
+        if signature in self.jitted._eager:
+            return None
+        try:
+            return self.jitted.outputs(signature, leaves, arrays)[0]
+        except Untraceable:
+            return None
+
+    def compiled(self, *values: Any) -> Specialization:
+        """One that holds for these values; raises RuntimeError if it is not compiled."""
+        specialization = self.specialization(*values)
+        if specialization is None:
+            raise RuntimeError(
+                f"`{self.name}` is not compiled for arguments like these: what it does depends on "
+                "their values in a way that a compiled program cannot follow"
+            )
+        return specialization
+
+    def example(self, inputs: tuple[Input, ...]) -> Specialization:
+        """One for some shapes of these ranks: of an earlier call, or of arrays of ones."""
+        _, tree = flatten(((0.0,) * len(inputs), {}))
+        wanted = [(i.kind, i.rank, i.dtype.str) for i in inputs]
+        for signature, specializations in list(self.jitted._specializations.items()):
+            known = signature.tree == tree and signature.default is get_default_dtype()
+            if known and STATIC not in signature.kinds and specializations:
+                pairs = zip(signature.kinds, signature.keys)
+                if wanted == [(kind, len(shape), dtype) for kind, (shape, dtype) in pairs]:
+                    return specializations[0]
+        return self._probed(inputs)
+
+    def _probed(self, inputs: tuple[Input, ...]) -> Specialization:
+        said: Exception | None = None
+        for n in PROBES:
+            try:
+                return self.compiled(*[
+                    np.ones((n,) * i.rank, i.dtype) if i.kind == ARRAY else 1.0 for i in inputs
+                ])  # fmt: skip
+            except Exception as error:
+                said = said or error
+        raise TypeError(
+            f"what `{self.name}` returns could not be found out with arrays of made-up shapes "
+            f"({type(said).__name__}: {said}). Call it once from Python, with arguments as they "
+            "will be, before the function that uses it is compiled"
+        )
+
+    def returned(self, specialization: Specialization) -> Returned:
+        """What it returns, as code without Python objects can return it."""
+        outputs = tuple([(len(spec.shape), spec.dtype) for spec in specialization.program.outputs])
+        return Returned(self._form(unflatten(specialization.tree, specialization.leaves)), outputs)
+
+    def _form(self, found: Any) -> Form:
+        if found is None:
+            return Leaf(-1, STATIC)
+        if isinstance(found, Leaf):
+            if found.form == STATIC and not isinstance(found.value, bool | int | float):
+                value = found.value
+                dtype = f" of {value.dtype}" if hasattr(value, "dtype") else ""
+                raise self._unfit(f"a constant of the type {type(value).__name__}{dtype}")
+            if found.form not in (ARRAY, FLOAT, SCALAR, STATIC):
+                raise self._unfit(f"a {found.form}")
+            return found
+        if not isinstance(found, tuple):
+            raise self._unfit(f"a {type(found).__name__}")
+        return Join(tuple([self._form(part) for part in found]))
+
+    def _unfit(self, what: str) -> TypeError:
+        return TypeError(
+            f"`{self.name}` returns {what}. Called from compiled code it may return arrays, "
+            "numbers, None and tuples (not lists) of them; those that do not depend on its "
+            "arguments are of the dtypes float64, float32, int64, int32 or bool"
+        )
+
+
+def leaves(form: Form) -> list[Leaf]:
+    """All leaves, in order."""
+    return [leaf for leaf, _ in paired(form, None)]
+
+
+def paired(form: Form, result: Any) -> list[tuple[Leaf, Any]]:
+    """The leaves of a form with those of a result, or with None."""
+    if isinstance(form, Leaf):
+        return [(form, result)]
+    results = [None] * len(form.parts) if result is None else result
+    return [pair for part, value in zip(form.parts, results) for pair in paired(part, value)]

@@ -1,0 +1,96 @@
+"""A jitted function of dual values or batches: its pushforward, and its map, are compiled too.
+
+They take one level apart, the highest.  What their arguments are lifted at besides is taken apart
+by their own pushforwards and maps.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tapegrad.compiler.front.signature import Signature
+from tapegrad.lift.batch import Batched, batched
+from tapegrad.lift.dual import Dual, dual, split
+from tapegrad.lift.lifted_tensor import Level, highest, level
+from tapegrad.transforms.pytree import flatten, unflatten
+
+if TYPE_CHECKING:
+    from tapegrad.compiler.front.jitted import Jitted
+
+Flags = tuple[bool, ...]
+
+
+def run(owner: Jitted, signature: Signature, leaves: list[Any]) -> Any:
+    """Call a jitted function of which an argument is lifted."""
+    found = highest(leaves)
+    assert found is not None
+    kind, at = found
+    lifted = tuple([type(x) is kind and x._lift.at is at for x in leaves])
+    key = (kind, signature.tree, lifted, at.name, at.randomness)
+    if kind is Batched:
+        mapped = owner.derived(key, lambda: _mapped(owner, signature, lifted, at))
+        given = [x._lift.full if m else x for x, m in zip(leaves, lifted, strict=True)]
+        values, marks, structure = mapped.compiled((given,), {})
+        results = [batched(x, at) if m == "1" else x for x, m in zip(values, marks, strict=True)]
+    else:
+        assert kind is Dual
+        pushed = owner.derived(key, lambda: _pushed(owner, signature, lifted, at))
+        pairs = [split(x, at) for x in leaves]
+        given = [t for _, t in pairs if t is not None]
+        values, slopes, marks, structure = pushed.compiled(([x for x, _ in pairs], given), {})
+        rest = iter(slopes)
+        results = [
+            dual(x, next(rest), at) if m == "1" else x for x, m in zip(values, marks, strict=True)
+        ]
+    return unflatten(flatten(structure)[1], results)
+
+
+def _mapped(owner: Jitted, signature: Signature, lifted: Flags, like: Level) -> Callable[..., Any]:
+    """All examples at once: the results, which of them differ, and their structure."""
+    name, randomness = like.name, like.randomness
+
+    @functools.wraps(owner.function, updated=())
+    def mapped(leaves: list[Any]) -> Any:
+        size = leaves[lifted.index(True)]._a.shape[0]
+        with level(size, randomness, name) as at:
+            given = [batched(x, at) if m else x for x, m in zip(leaves, lifted, strict=True)]
+            results, structure = _called(owner, signature, given)
+            many = [type(x) is Batched and x._lift.at is at for x in results]
+        values = [x._lift.full if m else x for x, m in zip(results, many, strict=True)]
+        return values, _marks(many), structure
+
+    return mapped
+
+
+def _pushed(owner: Jitted, signature: Signature, lifted: Flags, like: Level) -> Callable[..., Any]:
+    """Values and tangents: those of the results, which of them have one, and their structure."""
+    name = like.name
+
+    @functools.wraps(owner.function, updated=())
+    def pushed(values: list[Any], slopes: list[Any]) -> Any:
+        rest = iter(slopes)
+        with level(name=name) as at:
+            given = [
+                dual(x, next(rest), at) if m else x for x, m in zip(values, lifted, strict=True)
+            ]
+            results, structure = _called(owner, signature, given)
+            pairs = [split(x, at) for x in results]
+        found = [t for _, t in pairs if t is not None]
+        marks = _marks([t is not None for _, t in pairs])
+        return [x for x, _ in pairs], found, marks, structure
+
+    return pushed
+
+
+def _called(owner: Jitted, signature: Signature, leaves: list[Any]) -> tuple[list[Any], Any]:
+    """The leaves of what the function returns; its structure, with their numbers as leaves."""
+    args, kwargs = unflatten(signature.tree, iter(leaves))
+    results, tree = flatten(owner.plain(args, kwargs))
+    return results, unflatten(tree, range(len(results)))
+
+
+def _marks(flags: list[bool]) -> str:
+    """A constant of a program that says which."""
+    return "".join(str(int(flag)) for flag in flags)

@@ -1,0 +1,187 @@
+"""The tape of a trace: records in the order in which they were made, and what is wanted of them.
+
+A record names its operands by their positions.  Passes take a graph and return another one; nothing
+changes a record.  `check` says what every graph satisfies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapegrad.ops.core import Op, Spec
+from tapegrad.tape.shape_table import Shape
+
+
+class Node:
+    """One record: an operation on earlier records, an input, or a constant.
+
+    `op` is None for an input (`params["k"]` is its number) and a constant (`value` holds it).
+    """
+
+    __slots__ = ("args", "dtype", "op", "params", "shape", "value")
+
+    def __init__(
+        self, op: Op | None, args: tuple[int, ...], params: dict[str, Any], shape: Shape,
+        dtype: np.dtype[Any], value: np.ndarray | None = None,
+    ) -> None:  # fmt: skip
+        self.op = op
+        self.args = args
+        self.params = params
+        self.shape = shape
+        self.dtype = dtype
+        self.value = value
+
+    @property
+    def name(self) -> str:
+        """The name of the operation, or `input` or `constant`."""
+        if self.op is not None:
+            return self.op.name
+        return "input" if self.value is None else "constant"
+
+    @property
+    def spec(self) -> Spec:
+        """Shape and dtype of the result."""
+        return Spec(self.shape, self.dtype)
+
+    @property
+    def size(self) -> int:
+        """The number of elements of the result."""
+        n = 1
+        for d in self.shape:
+            n *= d
+        return n
+
+    @property
+    def uniform(self) -> bool:
+        """Whether this is a constant all of whose elements are one element in memory."""
+        value = self.value
+        if value is None or not value.size:
+            return False
+        return all(s == 0 or n == 1 for n, s in zip(value.shape, value.strides, strict=True))
+
+    def on(self, args: tuple[int, ...]) -> Node:
+        """The same record on other operands."""
+        return Node(self.op, args, self.params, self.shape, self.dtype, self.value)
+
+
+class Guard(NamedTuple):
+    """A value that Python code was told while it was traced: another value needs another trace."""
+
+    position: int
+    expected: np.generic | bool | int | float
+    line: tuple[str, int] = ("unknown", 0)  # of the user's program, which asked
+
+
+class Graph(NamedTuple):
+    """A trace: records, the positions of inputs and results, and the guards."""
+
+    nodes: list[Node]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    guards: tuple[Guard, ...]
+
+    def roots(self) -> list[int]:
+        """The positions that must be computed."""
+        return [*self.outputs, *[g.position for g in self.guards]]
+
+    def uses(self) -> list[int]:
+        """How often each record is read: by other records, as a result, by a guard."""
+        found = [0] * len(self.nodes)
+        for node in self.nodes:
+            for a in node.args:
+                found[a] += 1
+        for root in self.roots():
+            found[root] += 1
+        return found
+
+    def __str__(self) -> str:
+        wanted: dict[int, str] = {}
+        for k, position in enumerate(self.outputs):
+            wanted[position] = wanted.get(position, "") + f"  -> result {k}"
+        for guard in self.guards:
+            wanted[guard.position] = (
+                wanted.get(guard.position, "") + f"  must be {guard.expected!r}"
+            )
+        lines = []
+        for position, node in enumerate(self.nodes):
+            args = " ".join(f"%{a}" for a in node.args)
+            params = " ".join(f"{k}={_short(v)}" for k, v in node.params.items())
+            if node.value is not None and node.value.size == 1:
+                params = f"{node.value.item():g}"
+            shape = "x".join(map(str, node.shape)) or "-"
+            text = f"%{position:<5} {node.name:<16} {args:<18} {shape:<10} {node.dtype.name:<8} "
+            lines.append((text + params + wanted.get(position, "")).rstrip())
+        return "\n".join(lines)
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) < 60 else text[:57] + "..."
+
+
+class Builder:
+    """A graph under construction out of another one: `where[old]` is the new position."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.nodes: list[Node] = []
+        self.where: dict[int, int] = {}
+
+    def add(self, node: Node) -> int:
+        """Append a record; returns its position."""
+        self.nodes.append(node)
+        return len(self.nodes) - 1
+
+    def moved(self, node: Node) -> Node:
+        """A record of the old graph with its operands in the new one."""
+        where, args = self.where, node.args
+        if not args:
+            return node
+        given = tuple([where[a] for a in args])
+        return node if given == args else node.on(given)
+
+    def done(self) -> Graph:
+        """The new graph."""
+        where, graph = self.where, self.graph
+        return Graph(
+            self.nodes,
+            tuple([where[i] for i in graph.inputs]),
+            tuple([where[i] for i in graph.outputs]),
+            tuple([g._replace(position=where[g.position]) for g in graph.guards]),
+        )
+
+
+def rewritten(graph: Graph, rewrite: Callable[[Builder, Node], int | None]) -> Graph:
+    """A graph whose records were each given to a function, which may put others in their place."""
+    builder = Builder(graph)
+    for position, node in enumerate(graph.nodes):
+        moved = builder.moved(node)
+        found = rewrite(builder, moved)
+        builder.where[position] = builder.add(moved) if found is None else found
+    return builder.done()
+
+
+def reached(graph: Graph, roots: Iterable[int]) -> list[bool]:
+    """For each record whether a root is computed from it."""
+    live = [False] * len(graph.nodes)
+    for root in roots:
+        live[root] = True
+    for position in range(len(graph.nodes) - 1, -1, -1):
+        if live[position]:
+            for a in graph.nodes[position].args:
+                live[a] = True
+    return live
+
+
+def check(graph: Graph) -> None:
+    """Raise AssertionError where a graph is not one."""
+    for position, node in enumerate(graph.nodes):
+        assert all(0 <= a < position for a in node.args), f"%{position} reads what comes later"
+        assert (node.op is None) == (not node.args) or node.op is not None, f"%{position}"
+        if node.value is not None:
+            assert node.value.shape == node.shape, f"%{position}: a constant of another shape"
+    for position in (*graph.inputs, *graph.roots()):
+        assert 0 <= position < len(graph.nodes), f"%{position} does not exist"

@@ -1,0 +1,154 @@
+"""A loop nest: every element of a domain, through a few fused operations.
+
+A nest loads elements of its operands through windows, computes, and stores results or adds them up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from tapegrad.compiler.ir.buffers import Place
+from tapegrad.compiler.ir.graph import Node
+from tapegrad.compiler.llvm.scalar_ops import BITS, supports
+from tapegrad.ops.core import ELEMENTWISE
+from tapegrad.tape.shape_table import Shape
+
+# dtypes that loops compute with: in memory, and as a value.
+MEMORY = {"float64": "double", "float32": "float", "int64": "i64", "int32": "i32", "bool": "i8"}
+REGISTER = {**MEMORY, "bool": "i1"}
+SET, ADD, SUM, PROD, MAX, MIN = "set", "add", "sum", "prod", "amax", "amin"
+COMBINED = {ADD: "add", SUM: "add", PROD: "mul", MAX: "maximum", MIN: "minimum"}  # by elements
+
+
+class Term(NamedTuple):
+    """One operation of a nest: operands are terms (>= 0) or loads (~k)."""
+
+    name: str
+    args: tuple[int, ...]
+    dtype: np.dtype
+    constant: object = None
+
+
+class Store(NamedTuple):
+    """What a nest writes: a term, where (strides over the domain), and how."""
+
+    source: int
+    place: Place
+    mode: str
+
+
+Ends = tuple[str, str]
+Picks = tuple[tuple[int, int, int], ...]  # the load of an index, its stride, the extent
+
+
+class Nest(NamedTuple):
+    """A loop nest: windows (strides over the domain), operations and stores.
+
+    `picks` says for each load and then for each store which loaded indices are added.
+    """
+
+    domain: Shape
+    loads: tuple[Place, ...]
+    terms: tuple[Term, ...]
+    stores: tuple[Store, ...]
+    picks: tuple[Picks, ...] = ()
+
+
+def nest_of(
+    domain: Shape, loads: list[Place], terms: tuple[Term, ...], stores: tuple[Store, ...]
+) -> Nest:
+    """A nest whose windows may have picks: their index arrays become loads."""
+    places = [*loads, *[s.place for s in stores]]
+    if not any(p.picks for p in places):
+        return Nest(domain, tuple(loads), terms, stores)
+    where: dict[tuple[int, int, Shape], int] = {}
+    more = list(loads)
+    picks = []
+    for place in places:
+        found = []
+        for pick in place.picks:
+            key = (id(pick.index.buffer), pick.index.offset, pick.index.strides)
+            if key not in where:
+                where[key] = len(more)
+                more.append(pick.index)
+            found.append((where[key], pick.stride, pick.extent))
+        picks.append(tuple(found))
+    picks[len(loads) : len(loads)] = [()] * (len(more) - len(loads))
+    plain = [p._replace(picks=()) for p in more]
+    bare = tuple([s._replace(place=s.place._replace(picks=())) for s in stores])
+    return Nest(domain, tuple(plain), terms, bare, tuple(picks))
+
+
+@cache
+def memory(dtype: np.dtype) -> str:
+    """The LLVM type of an element in memory: of one that loops only move, some type of its size."""
+    return MEMORY.get(dtype.name, f"i{8 * dtype.itemsize}")
+
+
+@cache
+def register(dtype: np.dtype) -> str:
+    """The LLVM type of a value."""
+    return REGISTER[dtype.name]
+
+
+@cache
+def supported(dtype: np.dtype) -> bool:
+    """Whether loops compute with a dtype."""
+    return dtype.name in MEMORY and dtype.isnative
+
+
+def computes(node: Node, operands: Sequence[Node]) -> bool:
+    """Whether loops compute an operation element by element."""
+    if not all(supported(x.dtype) for x in (node, *operands)) or node.op is None:
+        return False
+    if node.op.kind is not ELEMENTWISE and node.name not in BITS:
+        return node.name == "to"
+    return supports(node.name, [register(x.dtype) for x in operands])
+
+
+def start_value(mode: str, dtype: np.dtype) -> object:
+    """What a reduction starts with."""
+    if mode in (SUM, ADD):
+        return dtype.type(0)
+    if mode == PROD:
+        return dtype.type(1)
+    if dtype.kind == "f":
+        return dtype.type(-np.inf if mode == MAX else np.inf)
+    bounds = np.iinfo(dtype)
+    return bounds.min if mode == MAX else bounds.max
+
+
+def collapsed(nest: Nest) -> Nest:
+    """The same with neighbouring dimensions made one wherever every window allows it."""
+    rank = len(nest.domain)
+    windows = [*nest.loads, *[s.place for s in nest.stores]]
+    keep = [d for d in range(rank) if nest.domain[d] != 1]
+    runs: list[list[int]] = []
+    for d in keep:
+        if runs and all(w.strides[runs[-1][-1]] == w.strides[d] * nest.domain[d] for w in windows):
+            runs[-1].append(d)
+        else:
+            runs.append([d])
+    shape = tuple([_product([nest.domain[d] for d in run]) for run in runs])
+
+    def turned(w: Place) -> Place:
+        return w._replace(shape=shape, strides=tuple([w.strides[run[-1]] for run in runs]))
+
+    return Nest(
+        shape,
+        tuple([turned(w) for w in nest.loads]),
+        nest.terms,
+        tuple([s._replace(place=turned(s.place)) for s in nest.stores]),
+        nest.picks,
+    )
+
+
+def _product(numbers: Sequence[int]) -> int:
+    n = 1
+    for k in numbers:
+        n *= k
+    return n

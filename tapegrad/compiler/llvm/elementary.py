@@ -1,0 +1,218 @@
+"""The functions of `vmath` as LLVM text.
+
+The modules of `kernels.vmath` are run a second time, with names of this module in the place of
+Numba's: their functions, called on operands, then write what they compute.  Nothing of them is
+written twice, and Numba is not imported.
+"""
+
+from __future__ import annotations
+
+import builtins
+import re
+from functools import cache
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import CodeType, SimpleNamespace
+from typing import Any
+
+from tapegrad.compiler.llvm import scipy_calls, ssa
+from tapegrad.compiler.llvm.ssa import FLOATS, Block, Operand, Value
+from tapegrad.kernels import build, simd_tables
+
+HERE = "tapegrad.kernels."
+ATTRIBUTES = "nounwind willreturn memory(none)"
+PREFIX, APART = "vmath.", "apart."
+
+
+@cache
+def functions(module: str = "vmath") -> Any:
+    """The names of one of the `vmath` modules, its functions taking operands."""
+    # Not by `find_spec`, which imports the package, and with it Numba.
+    place = Path(build.__file__).parent / module.replace(".", "/")
+    source = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+    name = HERE + module
+    code = SourceFileLoader(name, str(source)).get_code(name)
+    assert isinstance(code, CodeType)
+    space: dict[str, Any] = {"__name__": f"{name} on operands"}
+    space["__builtins__"] = vars(builtins) | {"__import__": _import}
+    exec(code, space)
+    return SimpleNamespace(**space)
+
+
+def _import(name: str, *rest: Any) -> Any:
+    """What an `import` of a `vmath` module gives."""
+    if name == "math":
+        return ssa.Math()
+    module = name.removeprefix(HERE)
+    if module == "flags":
+        return SimpleNamespace(scalar=lambda function: function)
+    if module in ("simd", "memory"):
+        return _PRIMITIVES
+    return functions(module) if module != name else builtins.__import__(name, *rest)
+
+
+_PRIMITIVES = SimpleNamespace(**vars(ssa), floor_f8=ssa.floor)
+
+
+class _Fork(Exception):
+    """The traced function has come to a branch."""
+
+    def __init__(self, condition: Value) -> None:
+        self.condition = condition
+
+
+class _Way(Block):
+    """What a function does on one way through its branches."""
+
+    def __init__(self, choices: str) -> None:
+        super().__init__()
+        self._choices = choices
+        self._taken = ""
+
+    def decide(self, condition: Value) -> bool:
+        """The branch that this way takes; its code begins afresh, since the rest is written."""
+        at = len(self._taken)
+        if at == len(self._choices):
+            raise _Fork(condition)
+        self._taken += self._choices[at]
+        self.prefix = f"w{self._taken}."
+        self.lines.clear()
+        return self._choices[at] == "1"
+
+
+class Definition:
+    """A function of `vmath` for arguments of one type: its LLVM text and what that calls."""
+
+    __slots__ = ("branches", "lines", "result", "text", "used")
+
+    def __init__(self, name: str, type: str) -> None:
+        function = getattr(functions(), name)
+        count = function.__code__.co_argcount
+        self.lines: list[str] = []
+        self.used: set[str] = set()
+        self.result = ""
+        self.branches = False
+        self._follow(function, [Value(f"%x{i}", type) for i in range(count)], "")
+        arguments = ", ".join(f"{type} %x{i}" for i in range(count))
+        inlined = "noinline" if self.branches else "alwaysinline"
+        body = "\n".join(line if line.endswith(":") else "  " + line for line in self.lines)
+        self.text = (
+            f"define internal {self.result} @{symbol(name, type)}({arguments}) {ATTRIBUTES} "
+            f'{inlined} "prefer-vector-width"="512" {{\n{body}\n}}\n'
+        )
+
+    def _follow(self, function: Any, arguments: list[Value], choices: str) -> None:
+        """Write the code after some choices, and at the next branch both ways from there."""
+        way = _Way(choices)
+        try:
+            value = function(*[Operand(way, x) for x in arguments]).value
+        except _Fork as fork:
+            yes, no = f"b{choices}1", f"b{choices}0"
+            self.branches = True
+            self.lines += [*way.lines, f"br {fork.condition}, label %{yes}, label %{no}"]
+            for label in (yes, no):
+                self.lines.append(f"{label}:")
+                self._follow(function, arguments, label[1:])
+        else:
+            self.lines += [*way.lines, f"ret {value}"]
+            self.result = value.type
+        self.used |= way.used
+
+
+def symbol(name: str, type: str) -> str:
+    """What the function is called in LLVM text."""
+    return f"{PREFIX}{name}.{FLOATS[type]}"
+
+
+@cache
+def definition(name: str, type: str) -> Definition:
+    """The definition of a function for arguments of one type, made once."""
+    return Definition(name, type)
+
+
+def definitions(used: set[str]) -> str:
+    """LLVM text for every function in `Block.used`: definitions, and declarations of the others.
+
+    >>> from tapegrad.compiler.llvm.elementary import definitions
+    >>> print(definitions({"llvm.fma.f64", "cos"}))
+    declare double @cos(double) nounwind willreturn memory(none)
+    declare double @llvm.fma.f64(double, double, double)
+    """
+    of_symbol = {symbol(n, t): (n, t) for n in vars(functions()) for t in FLOATS}
+    ours = [definition(*of_symbol[name]) for name in sorted(used) if name in of_symbol]
+    others = {name for name in used if name not in of_symbol}
+    others = others.union(*(one.used for one in ours))
+    return "\n".join([*map(_declaration, sorted(others)), *(one.text for one in ours)])
+
+
+def _named(name: str) -> Definition:
+    function, _, suffix = name.removeprefix(PREFIX).rpartition(".")
+    return definition(function, {short: long for long, short in FLOATS.items()}[suffix])
+
+
+def branches(name: str) -> bool:
+    """Whether a function of `vmath` has branches: then it is no part of a loop that vectorises."""
+    return _named(name).branches
+
+
+def calls(name: str) -> frozenset[str]:
+    """The functions that a function of `vmath` calls."""
+    return frozenset(_named(name).used)
+
+
+def standing(name: str) -> str:
+    """What a function is called where it stands by itself, compiled once for all programs.
+
+    >>> from tapegrad.compiler.llvm.elementary import standing
+    >>> standing("vmath.exp.f64")
+    'apart.exp.f64'
+    """
+    return APART + name.removeprefix(PREFIX)
+
+
+def declarations(used: set[str]) -> str:
+    """Declarations of functions that stand by themselves.
+
+    >>> from tapegrad.compiler.llvm.elementary import declarations
+    >>> print(declarations({"vmath.exp.f64"}))
+    declare double @apart.exp.f64(double) nounwind willreturn memory(none)
+    """
+    lines = []
+    for name in sorted(used):
+        head = _HEAD.search(_named(name).text)
+        assert head is not None
+        arguments = ", ".join(part.split()[0] for part in head[2].split(", "))
+        lines.append(f"declare {head[1]} @{standing(name)}({arguments}) {ATTRIBUTES}")
+    return "\n".join(lines)
+
+
+@cache
+def address(name: str) -> int:
+    """Where the code of such a function begins; it is compiled when it is first asked for.
+
+    >>> from tapegrad.compiler.llvm.elementary import address
+    >>> address("apart.exp.f64") == address("apart.exp.f64") > 0
+    True
+    """
+    whole = definitions({PREFIX + name.removeprefix(APART)})
+    return build.assemble(_HEAD.sub(rf"define \1 @{build.SYMBOL}(\2)", whole))
+
+
+_HEAD = re.compile(r"^define internal (\w+) @[^(]*\(([^)]*)\)", re.MULTILINE)
+_COUNT = {"llvm.fma": 3, "llvm.fmuladd": 3, "llvm.copysign": 2, "atan2": 2}
+
+
+def _declaration(name: str) -> str:
+    if name == simd_tables.ROOT:
+        return simd_tables.DEFINITION_OF_ROOT
+    if name in ssa.TABLES:
+        return simd_tables.definition(name, ssa.TABLES[name])
+    if name.startswith(scipy_calls.PREFIX):
+        return scipy_calls.declaration(name)
+    if name.startswith("llvm."):
+        base, suffix = name.rsplit(".", 1)
+        type = {short: long for long, short in FLOATS.items()}[suffix]
+        return f"declare {type} @{name}({', '.join([type] * _COUNT.get(base, 1))})"
+    base = name.removesuffix("f") if name not in ssa.LIBM else name
+    type = "double" if base == name else "float"
+    return f"declare {type} @{name}({', '.join([type] * _COUNT.get(base, 1))}) {ATTRIBUTES}"

@@ -1,0 +1,47 @@
+"""Elementwise operations that compiled programs call SciPy for, element by element.
+
+They have no form that vectorises.  `scipy.special.cython_special` exports pointers to them, which
+run without the interpreter's lock, and are the functions that the NumPy forward calls.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from tapegrad.compiler.llvm.ssa import Operand, Value, narrow, widen
+from tapegrad.kernels.blas import capsules
+
+SCIPY = {
+    "erfcx": "erfcx", "erfinv": "erfinv", "ndtr": "ndtr", "log_ndtr": "log_ndtr",
+    "lgamma": "gammaln", "digamma": "psi", "i0": "i0", "i1": "i1", "i0e": "i0e", "i1e": "i1e",
+}  # fmt: skip
+PREFIX = "tapegrad_special_"
+ATTRIBUTES = "nounwind willreturn memory(none)"
+
+
+def call(name: str, x: Operand) -> Operand:
+    """The result of an operation on a float."""
+    # The second argument is Cython's own: whether to look for an override, of which there is none.
+    given = [widen(x).value, Value("0", "i32")]
+    return narrow(Operand(x.block, x.block.call(PREFIX + SCIPY[name], "double", given)), x)
+
+
+def declaration(symbol: str) -> str:
+    """LLVM text that declares one of SciPy's functions."""
+    return f"declare double @{symbol}(double, i32) {ATTRIBUTES}"
+
+
+@cache
+def addresses() -> dict[str, int]:
+    """Where SciPy's functions are, by the symbols that LLVM text has for them."""
+    signature = b"double (double, int __pyx_skip_dispatch)"
+    of = capsules("scipy.special.cython_special")
+    found = {}
+    for name in SCIPY.values():
+        for variant in (name, f"__pyx_fuse_0{name}", f"__pyx_fuse_1{name}"):
+            if variant in of and of[variant][0] == signature:
+                found[PREFIX + name] = of[variant][1]
+                break
+        else:
+            raise RuntimeError(f"this version of SciPy exports no `{name}` of doubles to Cython")
+    return found

@@ -1,0 +1,87 @@
+"""Sums of paddings: what the gradients of many slices of one array add up to.
+
+The adjoint of `x[i]` is zero but at `i`.  Added up one by one, the adjoints of n slices would cost
+n times the whole array; here they become one record that starts with zeros (or with what is no
+padding) and adds each where it belongs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tapegrad.compiler.ir.copy_plans import SUM
+from tapegrad.compiler.ir.graph import Builder, Graph, Node
+
+
+def with_sums_of_parts(graph: Graph) -> Graph:
+    """The graph with each tree of additions over two paddings or more as one record."""
+    if not any(map(_is_padding, graph.nodes)):
+        return graph
+    uses = graph.uses()
+    inner = _inner(graph, uses)
+    builder = Builder(graph)
+    for position, node in enumerate(graph.nodes):
+        if node.name == "add" and not inner[position]:
+            leaves = _leaves(graph, position, inner)
+            parts = [k for k in leaves if uses[k] == 1 and _is_part(graph.nodes[k], node)]
+            if len(parts) > 1:
+                builder.where[position] = _sum(builder, graph, node, leaves, set(parts))
+                continue
+        builder.where[position] = builder.add(builder.moved(node))
+    return builder.done()
+
+
+def _is_padding(node: Node) -> bool:
+    return node.name == "embed"
+
+
+def _is_part(node: Node, whole: Node) -> bool:
+    """Whether a value is a padding as large as a sum; a smaller one is broadcast first."""
+    return _is_padding(node) and node.spec == whole.spec
+
+
+def _inner(graph: Graph, uses: list[int]) -> list[bool]:
+    """Which additions serve one other addition of the same shape alone."""
+    inner = [False] * len(graph.nodes)
+    for node in graph.nodes:
+        if node.name != "add":
+            continue
+        for a in node.args:
+            below = graph.nodes[a]
+            if below.name == "add" and uses[a] == 1 and below.spec == node.spec:
+                inner[a] = True
+    return inner
+
+
+def _leaves(graph: Graph, position: int, inner: list[bool]) -> list[int]:
+    """What a tree of additions adds up, from left to right."""
+    found, todo = [], [position]
+    while todo:
+        at = todo.pop()
+        if at == position or inner[at]:
+            todo += reversed(graph.nodes[at].args)
+        else:
+            found.append(at)
+    return found
+
+
+def _sum(builder: Builder, graph: Graph, node: Node, leaves: list[int], parts: set[int]) -> int:
+    base: int | None = None
+    rest = [k for k in leaves if k not in parts]
+    for k in rest:
+        found = builder.where[k]
+        if base is None:
+            base = found
+            if builder.nodes[found].spec != node.spec:
+                return builder.add(builder.moved(node))
+        else:
+            base = builder.add(Node(node.op, (base, found), {}, node.shape, node.dtype))
+    args: list[int] = [] if base is None else [base]
+    indices: list[Any] = []
+    for k in leaves:
+        if k in parts:
+            padding = graph.nodes[k]
+            args.append(builder.where[padding.args[0]])
+            indices.append(padding.params["index"])
+    params = {"based": base is not None, "indices": tuple(indices)}
+    return builder.add(Node(SUM, tuple(args), params, node.shape, node.dtype))  # type: ignore[arg-type]

@@ -1,0 +1,18 @@
+"""Records that nothing asks for."""
+
+from __future__ import annotations
+
+from tapegrad.compiler.ir.graph import Builder, Graph, reached
+
+
+def without_dead(graph: Graph) -> Graph:
+    """The graph without the records that no result and no guard is computed from.
+
+    Inputs stay: the caller passes them.
+    """
+    live = reached(graph, [*graph.roots(), *graph.inputs])
+    builder = Builder(graph)
+    for position, node in enumerate(graph.nodes):
+        if live[position]:
+            builder.where[position] = builder.add(builder.moved(node))
+    return builder.done()

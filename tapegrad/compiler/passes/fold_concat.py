@@ -1,0 +1,162 @@
+"""Slices of joins, and joins of joins, as what they come to.
+
+A slice of a join (or of a padding) in which one of its pieces alone is seen is a slice of that
+piece: the two may share a loop, and perhaps nobody needs the join.  What is seen of the number
+around a padding is a constant.  A join within a join along the same dimension is part of it, and a
+padding within a padding is one padding.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.compiler.ir.buffers import WINDOWS
+from tapegrad.compiler.ir.copy_plans import WAYS
+from tapegrad.compiler.ir.graph import Builder, Graph, Node
+from tapegrad.compiler.ir.loop_nest import SET
+from tapegrad.compiler.ir.piecewise import Section, sections_of, within
+from tapegrad.ops import shape as s
+from tapegrad.ops.core import ELEMENTWISE
+
+FOLDED = frozenset(WAYS) - {"assign", "write_view", "zero_view", "diagonal_embed"}
+SEEN = 1 << 8  # pieces of a join among which the one that is seen is looked for
+
+
+def folded(graph: Graph) -> Graph:
+    """The graph whose slices of joins read a piece where they see one alone."""
+    if not any(node.name in FOLDED for node in graph.nodes):
+        return graph
+    seen = _seen(graph)
+    uses = graph.uses()
+    builder = Builder(graph)
+    for position, node in enumerate(graph.nodes):
+        if position in seen:
+            builder.where[position] = _piece(builder, graph, node, seen[position])
+        else:
+            found = _merged(graph, node, uses)
+            builder.where[position] = builder.add(builder.moved(found))
+    return builder.done()
+
+
+def _seen(graph: Graph) -> dict[int, Section]:
+    """By slices: the part of a piece that each sees, where it may read that instead."""
+    seen: dict[int, Section] = {}
+    others = set(graph.roots())  # read by more than such slices
+    known: dict[int, list[Section] | None] = {}
+    for position, node in enumerate(graph.nodes):
+        found = None
+        source = graph.nodes[node.args[0]] if node.args else node
+        if node.name in WINDOWS and source.name in FOLDED and len(source.args) <= SEEN:
+            (a,) = node.args
+            if a not in known:
+                known[a] = sections_of(graph, source)
+            found = _alone(graph, node, known[a])
+        if found is None:
+            others.update(node.args)
+        else:
+            seen[position] = found
+    # What is computed by a loop and joined anyway is not stored elsewhere for a part of it.
+    return {
+        position: section
+        for position, section in seen.items()
+        if graph.nodes[position].args[0] not in others or _stored(graph, section)
+    }
+
+
+def _stored(graph: Graph, section: Section) -> bool:
+    if not isinstance(section.source, int):
+        return True
+    node = graph.nodes[section.source]
+    whole = all(
+        k == 0 and (1 if d < 0 else section.extent[d]) == n
+        for k, d, n in zip(section.start, section.dims, node.shape, strict=True)
+    )
+    return whole or node.op is None or node.op.kind is not ELEMENTWISE
+
+
+def _alone(graph: Graph, node: Node, pieces: list[Section] | None) -> Section | None:
+    """The part of one piece, or the number, that is all that a slice of a join shows."""
+    window = sections_of(graph, node) if pieces else None
+    if window is None or pieces is None:
+        return None
+    shown = within(window[0], pieces)
+    whole = (0,) * len(node.shape)
+    full = [k for k, section in enumerate(shown or ()) if section.holds(whole, node.shape)]
+    if not shown or not full or full[-1] != len(shown) - 1:
+        return None
+    last = shown[-1]
+    if last.mode != SET:  # one padding of several, over zeros
+        if any(not _is_zero(section) for section in shown[:-1]):
+            return None
+        last = last._replace(mode=SET)
+    along = [d for d in last.dims if d >= 0]
+    alike = not isinstance(last.source, int) or graph.nodes[last.source].dtype == node.dtype
+    return last if along == sorted(along) and alike else None
+
+
+def _is_zero(section: Section) -> bool:
+    return not isinstance(section.source, int) and section.source == 0
+
+
+def _piece(builder: Builder, graph: Graph, node: Node, section: Section) -> int:
+    """The record that reads the piece itself."""
+    if not isinstance(section.source, int):
+        value = np.broadcast_to(np.array(section.source, node.dtype), node.shape)
+        return builder.add(Node(None, (), {}, node.shape, node.dtype, value))
+    source = graph.nodes[section.source]
+    at = builder.where[section.source]
+    index: list[Any] = []
+    shape: list[int] = []
+    for k, d, n in zip(section.start, section.dims, source.shape, strict=True):
+        if d < 0 and n > 1:
+            index.append(k)
+        else:
+            count = section.extent[d] if d >= 0 else 1
+            index.append(slice(k, k + count))
+            shape.append(count)
+    if tuple(shape) != source.shape:
+        params = {"index": tuple(index)}
+        at = builder.add(Node(s.getitem, (at,), params, tuple(shape), node.dtype))
+    if tuple(shape) != node.shape:
+        params = {"shape": node.shape}
+        at = builder.add(Node(s.reshape, (at,), params, node.shape, node.dtype))
+    return at
+
+
+# -- joins of joins ----------------------------------------------------------------------------
+
+
+def _merged(graph: Graph, node: Node, uses: list[int]) -> Node:
+    """A join or a padding with those in it that nobody else reads."""
+    while True:
+        inner = [
+            a for a in node.args
+            if uses[a] == 1 and graph.nodes[a].name == node.name
+            and graph.nodes[a].dtype == node.dtype
+        ]  # fmt: skip
+        found = _one(graph, node, inner) if inner else None
+        if found is None:
+            return node
+        node = found
+
+
+def _one(graph: Graph, node: Node, inner: list[int]) -> Node | None:
+    """The same with one level of joins less; None if they are of another kind."""
+    params = node.params
+    if node.name == "cat":
+        inside = {a for a in inner if graph.nodes[a].params == params}
+        args: list[int] = []
+        for a in node.args:
+            args += graph.nodes[a].args if a in inside else [a]
+        same = all(graph.nodes[a].dtype == node.dtype for a in args)
+        return node.on(tuple(args)) if inside and same else None
+    if node.name != "pad" or graph.nodes[inner[0]].params["value"] != params["value"]:
+        return None
+    below = graph.nodes[inner[0]]
+    widths = tuple([
+        (a + c, b + d)
+        for (a, b), (c, d) in zip(params["widths"], below.params["widths"], strict=True)
+    ])  # fmt: skip
+    return Node(node.op, below.args, {**params, "widths": widths}, node.shape, node.dtype)

@@ -1,0 +1,142 @@
+"""Loops and branches without what nobody takes of them, and passes over the graphs they own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from tapegrad.compiler.ir.control_ops import BRANCH, LOOP, REGION, TAKE, Repeat, Sub
+from tapegrad.compiler.ir.graph import Builder, Graph, Node
+
+Pass = Callable[[Graph], Graph]
+Narrow = tuple[Node, dict[int, int]]
+Read = Callable[[int, Node, set[int]], Iterable[int]]
+
+
+def narrowed(graph: Graph, inner: Pass) -> Graph:
+    """The graph whose loops and branches compute what is taken of them and nothing else.
+
+    `inner` is what is done to the graphs that they own; it narrows what these own in turn.
+    """
+    if not any(node.op is not None and node.op.kind is REGION for node in graph.nodes):
+        return graph
+    narrow = _backwards(graph, inner)
+    builder = Builder(graph)
+    for position, node in enumerate(graph.nodes):
+        made = narrow[position][0] if position in narrow else node
+        if node.op is TAKE and node.args[0] in narrow:
+            # What nobody reads any more has no number: it is dead.
+            k = narrow[node.args[0]][1].get(node.params["k"], -1)
+            made = Node(TAKE, node.args, {"k": k}, node.shape, node.dtype)
+        builder.where[position] = builder.add(builder.moved(made))
+    return builder.done()
+
+
+def _backwards(graph: Graph, inner: Pass) -> dict[int, Narrow]:
+    """What becomes of each loop and branch: a record with less, and new numbers of its results."""
+    found: dict[int, Narrow] = {}
+
+    def read(position: int, node: Node, taken: set[int]) -> Iterable[int]:
+        made = _loop if node.op is LOOP else _branch
+        found[position] = made(node, taken, inner)
+        return found[position][0].args
+
+    _walk(graph.nodes, graph.roots(), read)
+    return found
+
+
+def _walk(nodes: list[Node], roots: Iterable[int], read: Read) -> set[int]:
+    """The records that matter, of those of a loop or a branch only what `read` says of it.
+
+    From the last to the first: one that reads less lets those before it compute less.
+    """
+    live = set(roots)
+    taken: dict[int, set[int]] = {}
+    for position in range(len(nodes) - 1, -1, -1):
+        if position not in live:
+            continue
+        node = nodes[position]
+        if node.op is TAKE:
+            taken.setdefault(node.args[0], set()).add(node.params["k"])
+        region = node.op is LOOP or node.op is BRANCH
+        live.update(read(position, node, taken[position]) if region else node.args)
+    return live
+
+
+def _used(sub: Sub, outputs: Iterable[int]) -> set[int]:
+    """The numbers of the inputs that some outputs are computed from, through loops too."""
+    live = _walk(sub.nodes, [sub.outputs[k] for k in outputs], _read)
+    return {k for k, i in sub.inputs.items() if i in live}
+
+
+def _read(position: int, node: Node, taken: set[int]) -> Iterable[int]:
+    """What a loop or a branch will read, if it computes what is taken and nothing else."""
+    if node.op is BRANCH:
+        reads = set().union(*[_used(arm, taken) for arm in node.params["arms"]])
+        return [node.args[0], *[node.args[1 + k] for k in reads]]
+    form: Repeat = node.params["form"]
+    carries, _, reads = _kept(form, taken)
+    reads |= carries
+    if form.until is not None:
+        reads |= _used(form.until, [0])
+    given = node.args[form.counted :]
+    return [*node.args[: form.counted], *[given[k] for k in reads]]
+
+
+def _kept(form: Repeat, taken: set[int]) -> tuple[set[int], list[int], set[int]]:
+    """The carries of a loop that matter to what is taken, the outputs, and what both read."""
+    n, count = form.carries, len(form.body.outputs)
+    carries = {k if k < n else k - count for k in taken if k < n or count <= k < form.counter}
+    outputs = sorted(k for k in taken if n <= k < count)
+    if form.until is not None:
+        carries |= {k for k in _used(form.until, [0]) if k < n}
+    while True:
+        reads = _used(form.body, [*carries, *outputs])
+        more = {k for k in reads if k < n} - carries
+        if not more:
+            return carries, outputs, reads
+        carries |= more
+
+
+def _loop(node: Node, taken: set[int], inner: Pass) -> Narrow:
+    form: Repeat = node.params["form"]
+    n = form.carries
+    carries, outputs, _ = _kept(form, taken)
+    kept = [*sorted(carries), *outputs]
+    positions = tuple([form.body.outputs[k] for k in kept])
+    # The graphs they own may read less when they have been through the passes themselves.
+    body = _inner(Sub(form.body.nodes, form.body.inputs, positions), inner)
+    until = None if form.until is None else _inner(form.until, inner)
+    reads = body.used() | (until.used() if until is not None else set())
+    assert all(k in carries for k in reads if k < n), "what a loop within reads was not narrowed"
+    operands = [*sorted(carries), *sorted(k for k in reads if k >= n)]
+    new = {k: i for i, k in enumerate(operands)}
+    made = form._replace(
+        body=body.renumbered(new),
+        until=None if until is None else until.renumbered(new),
+        carries=len(carries),
+        rows=sum(n <= k < n + form.rows for k in operands),
+    )
+    given = node.args[form.counted :]
+    args = (*node.args[: form.counted], *[given[k] for k in operands])
+    found = {k: i for i, k in enumerate(kept)}
+    found |= {form.entry(k): made.entry(i) for i, k in enumerate(sorted(carries))}
+    found[form.counter] = made.counter
+    return Node(LOOP, args, {"form": made}, node.shape, node.dtype), found
+
+
+def _branch(node: Node, taken: set[int], inner: Pass) -> Narrow:
+    kept = sorted(taken)
+    arms = [
+        _inner(Sub(arm.nodes, arm.inputs, tuple([arm.outputs[k] for k in kept])), inner)
+        for arm in node.params["arms"]
+    ]
+    operands = sorted({k for arm in arms for k in arm.used()})
+    new = {k: i for i, k in enumerate(operands)}
+    graphs = tuple([arm.renumbered(new) for arm in arms])
+    args = (node.args[0], *[node.args[1 + k] for k in operands])
+    numbers = {k: i for i, k in enumerate(kept)}
+    return Node(BRANCH, args, {"arms": graphs}, node.shape, node.dtype), numbers
+
+
+def _inner(sub: Sub, inner: Pass) -> Sub:
+    return Sub.of(inner(sub.graph()))

@@ -1,0 +1,168 @@
+"""Which values have so few elements that they are taken apart, and where that pays.
+
+A *group* is what hangs together: records of few elements that read each other.  What it hands over
+to records that stay (a product of matrices, a loop) is loaded and stored element by element, so it
+must be little.  Vectors of more elements than three are quicker as vectors, unless elements change
+their places all the time: then each operation would be a nest of its own.  And there must be enough
+of it all to be worth the trouble.
+"""
+
+from __future__ import annotations
+
+from tapegrad.compiler.ir.buffers import WINDOWS
+from tapegrad.compiler.ir.control_ops import REGION
+from tapegrad.compiler.ir.graph import Graph, Node
+from tapegrad.compiler.ir.loop_nest import computes, supported
+from tapegrad.compiler.llvm.scalar_ops import calls
+from tapegrad.ops.core import Op
+from tapegrad.ops.shape import overlaps
+
+# What becomes of a record.
+KEPT, MAPPED, REDUCED, MOVED, SPREAD, PRODUCT = (
+    "kept", "mapped", "reduced", "moved", "spread", "product",
+)  # fmt: skip
+FEW = 8  # elements of a value that is taken apart
+SCALAR_MOST = 3  # elements up to which nothing is gained by computing them as a vector
+MOSTLY_MOVES = (
+    0.25  # records that move or read single elements of longer ones, by operations on them
+)
+JOINED = 1 << 13  # elements of what is put together of such values
+FACTORS = 4  # multiplications of a product of matrices that is taken apart
+MANY = 6  # operations on arrays for which it is worth it
+FOREIGN = 0.25  # elements loaded or stored for what stays, by elements computed
+
+MOVES = WINDOWS.union(
+    "cat stack embed pad diagonal_embed assign write_view zero_view only_view".split()
+)
+PICKS = frozenset(("index", "index_select", "gather"))  # by index arrays that are known
+ADDS = frozenset(("unindex", "unselect", "ungather"))
+JOINS = frozenset(("cat", "stack"))
+REDUCES = frozenset(("sum", "sum_to", "prod", "amax", "amin"))
+
+
+def chosen(graph: Graph) -> list[str] | None:
+    """What becomes of each record; None if all stay as they are.
+
+    A number computed from numbers stays what it is.
+    """
+    sizes = [node.size if node.shape else 1 for node in graph.nodes]
+    if sum(1 < n <= FEW for n in sizes) < MANY:
+        return None
+    ways: list[str] = []
+    for node, size in zip(graph.nodes, sizes, strict=True):
+        ways.append(_way(graph, node, size, sizes, ways))
+    groups = _Groups(graph, sizes, ways)
+    return groups.paying() if groups.work() >= MANY else None
+
+
+def _way(graph: Graph, node: Node, size: int, sizes: list[int], ways: list[str]) -> str:
+    """What could become of a record."""
+    alone = size == 1
+    for a in node.args:
+        n = sizes[a]
+        if not n or (n > FEW and (ways[a] == KEPT or node.name not in MOVES)):
+            return KEPT
+        alone = alone and n == 1
+    most = JOINED if node.name in JOINS else FEW
+    if not 0 < size <= most or not isinstance(node.op, Op) or node.op.kind is REGION:
+        return KEPT
+    operands = [graph.nodes[a] for a in node.args]
+    if alone and not node.shape and not any(x.shape for x in operands):
+        return KEPT
+    known = all(supported(x.dtype) for x in (node, *operands))
+    return _known(node, operands) if known else KEPT
+
+
+def _known(node: Node, operands: list[Node]) -> str:
+    """How an operation on few elements is taken apart, if it can be."""
+    name = node.name
+    if computes(node, operands):
+        return KEPT if node.size > SCALAR_MOST and calls(name) else MAPPED
+    alike = all(x.dtype == node.dtype for x in operands)
+    if name in REDUCES and alike and node.dtype.kind in "fi":
+        return REDUCED
+    if name in MOVES and alike:
+        overlapping = name in ("write_view", "zero_view", "only_view") and overlaps(
+            node.params["chain"]
+        )
+        return KEPT if overlapping else MOVED
+    if name in PICKS or name in ADDS:
+        first, *indices = operands
+        known = first.dtype == node.dtype and all(x.value is not None for x in indices)
+        return KEPT if not known else MOVED if name in PICKS else SPREAD
+    if name in ("matmul", "product") and alike and node.dtype.kind == "f":
+        return PRODUCT if node.size * operands[0].shape[-1] <= FACTORS else KEPT
+    return KEPT
+
+
+class _Groups:
+    """The groups of a graph, what each computes, and what it hands over."""
+
+    def __init__(self, graph: Graph, sizes: list[int], ways: list[str]) -> None:
+        self.graph, self.sizes, self.ways = graph, sizes, ways
+        count = len(ways)
+        self.leader = list(range(count))
+        self.operations = [0] * count
+        self.elements = [0] * count
+        self.foreign = [0] * count
+        self.longer = [0] * count  # operations on more elements than `SCALAR_MOST`
+        self.moves = [0] * count
+        for k, node in enumerate(graph.nodes):
+            if ways[k] != KEPT:
+                for a in node.args:
+                    if ways[a] != KEPT and sizes[k] + sizes[a] > 2:
+                        self.leader[self._of(k)] = self._of(a)
+        for k, node in enumerate(graph.nodes):
+            if ways[k] != KEPT:
+                self._count(k, node)
+        self._hand_over()
+        self.pays = [self._pays(k) for k in range(count)]
+
+    def _of(self, k: int) -> int:
+        """The record that stands for the group of another one."""
+        leader = self.leader
+        while leader[k] != k:
+            leader[k] = leader[leader[k]]
+            k = leader[k]
+        return k
+
+    def _count(self, k: int, node: Node) -> None:
+        here, way = self._of(k), self.ways[k]
+        most = max([self.sizes[k], *[self.sizes[a] for a in node.args]])
+        if way == MOVED:
+            self.operations[here] += node.name in JOINS
+            self.moves[here] += node.name not in WINDOWS or self.sizes[k] == 1
+        elif most > 1:
+            self.operations[here] += 1
+            self.elements[here] += most
+            self.longer[here] += most > SCALAR_MOST and way != PRODUCT
+
+    def _hand_over(self) -> None:
+        """Count elements that come from, and go to, what stays."""
+        seen: set[tuple[int, int]] = set()
+        for k, node in enumerate(self.graph.nodes):
+            kept = self.ways[k] == KEPT
+            for a in node.args:
+                if (self.ways[a] == KEPT) == kept or self.sizes[a] == 1:
+                    continue
+                group = self._of(a if kept else k)
+                if self.graph.nodes[a].op is not None and (a, group) not in seen:
+                    seen.add((a, group))
+                    self.foreign[group] += min(self.sizes[a], FEW)
+
+    def _pays(self, group: int) -> bool:
+        """Whether a group is taken apart, from the record that stands for it."""
+        if self.moves[group] < MOSTLY_MOVES * self.longer[group]:
+            return False
+        return self.foreign[group] <= FOREIGN * self.elements[group]
+
+    def paying(self) -> list[str]:
+        """What becomes of each record."""
+        return [
+            way if way == KEPT or self.pays[self._of(k)] else KEPT
+            for k, way in enumerate(self.ways)
+        ]
+
+    def work(self) -> int:
+        """How many operations on arrays are taken apart."""
+        return sum(n for n, pays in zip(self.operations, self.pays, strict=True) if pays)

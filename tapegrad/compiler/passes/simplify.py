@@ -1,0 +1,129 @@
+"""Common subexpressions, known constants, and identities that hold in IEEE arithmetic.
+
+One walk does all three, since each makes work for the others.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.compiler.ir.graph import Builder, Graph, Node
+from tapegrad.ops.core import ELEMENTWISE, Op
+
+FOLDED = 1 << 14  # elements up to which a constant result is kept in place of its computation
+# Operations that change nothing but who may write into the memory.
+COPIES = frozenset(("clone", "contiguous", "alias"))
+# Operations that move what they are given, all of which is one number.
+MOVES = COPIES | {"expand", "reshape", "permute", "unsqueeze", "squeeze", "getitem", "flip"}
+
+
+def simplified(graph: Graph) -> Graph:
+    """The graph with every value computed once, and none that is known."""
+    builder = Builder(graph)
+    known: dict[Any, int] = {}
+    for position, old in enumerate(graph.nodes):
+        node = builder.moved(old)
+        found = _same_as(builder, node)
+        if found is None:
+            node = _folded(builder, node)
+            key = key_of(node)
+            found = None if key is None else known.get(key)
+            if found is None:
+                found = builder.add(node)
+                if key is not None:
+                    known[key] = found
+        builder.where[position] = found
+    return builder.done()
+
+
+def key_of(node: Node) -> Any:
+    """What two records that compute the same have in common; None for those that never do."""
+    if node.value is not None:
+        value = node.value
+        if node.uniform:
+            return (value.dtype.str, value.shape, value.flat[0].tobytes(), "uniform")
+        return (value.dtype.str, value.shape, value.tobytes()) if value.size <= 64 else None
+    if node.op is None or not isinstance(node.op, Op):
+        return None
+    try:
+        key = (node.op, node.args, tuple(node.params.items()))
+        hash(key)
+    except TypeError:
+        return (node.op, node.args, repr(node.params))
+    return key
+
+
+def _folded(builder: Builder, node: Node) -> Node:
+    """A record of constants as a constant."""
+    if node.value is not None:
+        return _constant(node, node.value)
+    if not node.args or not isinstance(node.op, Op):
+        return node
+    operands = [builder.nodes[a] for a in node.args]
+    values = [x.value for x in operands if x.value is not None]
+    if len(values) < len(operands):
+        return node
+    if node.size and all(x.uniform for x in operands):
+        first = [v[(0,) * v.ndim] for v in values]
+        if node.name in MOVES:
+            return _constant(node, np.broadcast_to(first[0], node.shape))
+        if node.op.kind is ELEMENTWISE:
+            with np.errstate(all="ignore"):
+                one = np.asarray(node.op.forward(*map(np.asarray, first), **node.params))
+            return _constant(node, np.broadcast_to(one.astype(node.dtype), node.shape))
+    if node.size > FOLDED:
+        return node
+    with np.errstate(all="ignore"):
+        value = np.asarray(node.op.forward(*values, **node.params))
+    return node if value.shape != node.shape else _constant(node, value)
+
+
+def _constant(node: Node, value: np.ndarray) -> Node:
+    """A constant; if all its elements are one number, that stands in memory once."""
+    found = Node(None, (), {}, node.shape, node.dtype, value)
+    if value.dtype == node.dtype and found.uniform:
+        return found
+    value = np.ascontiguousarray(value, node.dtype).reshape(node.shape)
+    if value.size > 1 and value.dtype.kind in "biuf":
+        bits = value.reshape(-1).view(f"u{value.itemsize}")
+        if (bits == bits[0]).all():
+            value = np.broadcast_to(value[(0,) * value.ndim], node.shape)
+    return Node(None, (), {}, node.shape, node.dtype, value)
+
+
+def _number(node: Node) -> float | None:
+    """The one number that all elements of a constant are."""
+    if not node.uniform or node.dtype.kind not in "biuf":
+        return None
+    assert node.value is not None
+    return float(node.value.flat[0])
+
+
+def _same_as(builder: Builder, node: Node) -> int | None:
+    """An operand that the result is equal to, bit for bit but for the sign of a zero or a NaN."""
+    if node.op is None or not node.args:
+        return None
+    name, args = node.name, node.args
+    first = builder.nodes[args[0]]
+    alike = first.shape == node.shape and first.dtype == node.dtype
+    if alike and (name in COPIES or name in ("to", "expand", "reshape", "sum_to", "squeeze")):
+        return args[0]
+    if alike and name == "permute" and node.params["dims"] == tuple(range(len(node.shape))):
+        return args[0]
+    if alike and name == "sum" and not node.params["dim"]:
+        return args[0]
+    if name == "neg" and first.name == "neg":
+        return first.args[0]
+    if node.op.kind is not ELEMENTWISE or len(args) != 2:
+        return None
+    second = builder.nodes[args[1]]
+    if name in ("mul", "strong", "exact"):
+        if _number(first) == 1.0 and (second.shape, second.dtype) == (node.shape, node.dtype):
+            return args[1]
+        if alike and _number(second) == 1.0:
+            return args[0]
+    if alike and name == "div" and _number(second) == 1.0:
+        return args[0]
+    return None

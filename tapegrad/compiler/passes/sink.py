@@ -1,0 +1,50 @@
+"""Records are put where they are needed.
+
+A value that one elementwise record reads is computed just before that: so the two share a loop,
+even if the second has to wait for something else, and the first is never stored.
+"""
+
+from __future__ import annotations
+
+from tapegrad.compiler.ir.graph import Builder, Graph, Node
+from tapegrad.ops.core import ELEMENTWISE
+
+
+def late(graph: Graph) -> Graph:
+    """The graph in an order in which values do not wait for their only reader."""
+    nodes = graph.nodes
+    uses = [0] * len(nodes)
+    readers = [-1] * len(nodes)
+    for position, node in enumerate(nodes):
+        for a in set(node.args):
+            uses[a] += 1
+            readers[a] = position
+    for root in graph.roots():
+        uses[root] += 2
+    waits = [uses[k] == 1 and _moves(node, nodes[readers[k]]) for k, node in enumerate(nodes)]
+    if not any(waits):
+        return graph
+    builder = Builder(graph)
+    for position in range(len(nodes)):
+        if not waits[position]:
+            for k in _before(nodes, waits, position):
+                builder.where[k] = builder.add(builder.moved(nodes[k]))
+    return builder.done()
+
+
+def _moves(node: Node, reader: Node) -> bool:
+    """Whether two records are elementwise over one domain, which is no single number."""
+    if node.op is None or reader.op is None or not node.shape:
+        return False
+    both = node.op.kind is ELEMENTWISE and reader.op.kind is ELEMENTWISE
+    return both and node.shape == reader.shape
+
+
+def _before(nodes: list[Node], waits: list[bool], position: int) -> list[int]:
+    """The records that wait for one, then itself."""
+    found, todo = [], [position]
+    while todo:
+        at = todo.pop()
+        found.append(at)
+        todo += [a for a in set(nodes[at].args) if waits[a]]
+    return sorted(found)

@@ -1,0 +1,181 @@
+"""From LLVM text to a callable address, and the way back from machine code into Python."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import re
+import threading
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from tapegrad.compiler.codegen import gemm_fallback, math_runtime
+from tapegrad.compiler.codegen.threading import Shared, attempt
+from tapegrad.compiler.ir.buffers import Place
+from tapegrad.compiler.llvm import elementary, function_builder, scipy_calls
+from tapegrad.compiler.lower.lower import ENTRY, Lowered
+from tapegrad.compiler.schedule.speculation import Exact
+from tapegrad.compiler.schedule.step_ir import Call, Native
+from tapegrad.kernels import blas, build
+from tapegrad.parallel import large_elementwise
+
+_numbers = itertools.count(1)
+_calls: dict[int, list[Call | Exact | Native]] = {}
+_shared: dict[int, list[Shared]] = {}
+_raised = threading.local()
+GUARD, ERROR = 1 << 40, -1
+
+CALLBACK = ctypes.CFUNCTYPE(
+    ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p
+)
+
+
+def _computed(program: int, number: int, table: int, out: int) -> int:
+    """Compute one operation by its NumPy forward, or do again what has to be exact."""
+    try:
+        step = _calls[program][number]
+        if isinstance(step, Exact):
+            inputs, outputs = (ctypes.c_size_t * 2).from_address(table)
+            step.run(inputs, outputs, out)
+            return 0
+        pointers = (ctypes.c_void_p * len(step.args)).from_address(table)
+        args = [_seen(p, place) for p, place in zip(pointers, step.args, strict=True)]
+        assert step.node.op is not None
+        found = step.node.op.forward(*args, **step.node.params)
+        target = _seen(out, step.out)
+        if np.shape(found) != target.shape:
+            return GUARD  # a shape that depends on values: this trace does not fit
+        target[...] = found
+    except BaseException as error:  # carried across the machine code, see `failure`
+        _raised.error = error
+        return ERROR
+    return 0
+
+
+def _divided(program: int, number: int, function: int, table: int) -> int:
+    """Let several threads do the parts of a nest, see `attempt`."""
+    return attempt(_shared[program][number], function, table)
+
+
+_callback, _share = CALLBACK(_computed), CALLBACK(_divided)
+
+
+def _seen(address: int | None, place: Place) -> np.ndarray:
+    """The array that lies at an address."""
+    dtype = place.buffer.dtype
+    strides = tuple([s * dtype.itemsize for s in place.strides])
+    if 0 in place.shape or address is None:
+        return np.empty(place.shape, dtype)
+    low = sum(min(0, s * (n - 1)) for s, n in zip(strides, place.shape, strict=True))
+    high = sum(max(0, s * (n - 1)) for s, n in zip(strides, place.shape, strict=True))
+    memory: Any = (ctypes.c_char * (high - low + dtype.itemsize)).from_address(address + low)
+    return np.ndarray(place.shape, dtype, memory, -low, strides)
+
+
+def failure() -> BaseException:
+    """What a call back into Python raised."""
+    error: BaseException | None = getattr(_raised, "error", None)
+    _raised.error = None
+    return error or MemoryError("a compiled program found no memory for what lies between")
+
+
+class Linked:
+    """Machine code in memory, and what it needs to live."""
+
+    __slots__ = ("__weakref__", "address", "constants", "engine", "number")
+
+    def __init__(self, lowered: Lowered) -> None:
+        _offer_symbols()
+        if scipy_calls.PREFIX in lowered.text or scipy_calls.PREFIX in lowered.ready:
+            _offer_special()
+        for name in set(_ROUTINE.findall(lowered.text)):
+            _offer_routine(name)
+        for name in set(_APART.findall(lowered.text + lowered.ready)):
+            _offer_apart(name)
+        for name in set(_AGAIN.findall(lowered.text)):
+            _offer_again(name)
+        self.engine = build.assembled(lowered.text, lowered.level, lowered.ready)
+        engine = self.engine[0]
+        self.address = int(engine.get_function_address(ENTRY))
+        self.number = next(_numbers)
+        self.constants = lowered.constants
+        _calls[self.number], _shared[self.number] = lowered.calls, lowered.shared
+        table = (ctypes.c_void_p * max(len(self.constants), 1))()
+        for k, value in enumerate(self.constants):
+            table[k] = value.ctypes.data
+        self.constants = [*self.constants, table]  # type: ignore[list-item]
+        ctypes.c_int64.from_address(
+            engine.get_global_value_address("tapegrad_number")
+        ).value = self.number
+        ctypes.c_void_p.from_address(
+            engine.get_global_value_address("tapegrad_constants")
+        ).value = ctypes.addressof(table)
+
+    def __del__(self) -> None:
+        for table in (_calls, _shared):
+            table.pop(getattr(self, "number", -1), None)
+
+
+@cache
+def _offer_special() -> None:
+    """Let machine code find SciPy's special functions: importing them takes a while."""
+    llvm = build.binding()
+
+    for symbol, address in scipy_calls.addresses().items():
+        llvm.add_symbol(symbol, address)
+
+
+_ROUTINE = re.compile(f"@{function_builder.PREFIX}([a-z0-9]+)")
+
+
+@cache
+def _offer_routine(name: str) -> None:
+    """Let machine code find a routine of BLAS or LAPACK: importing them takes a while."""
+    llvm = build.binding()
+
+    llvm.add_symbol(function_builder.PREFIX + name, blas.routine(name))
+
+
+_APART = re.compile(f"@((?:{elementary.APART}|{math_runtime.PREFIX})[a-z0-9_.]+)")
+
+
+@cache
+def _offer_apart(name: str) -> None:
+    """Let machine code find an elementary function that is not a part of it."""
+    llvm = build.binding()
+
+    home = math_runtime if name.startswith(math_runtime.PREFIX) else elementary
+    llvm.add_symbol(name, home.address(name))
+
+
+_AGAIN = re.compile(rf"@({re.escape(gemm_fallback.PREFIX)}[a-z0-9.]+)")
+
+
+@cache
+def _offer_again(name: str) -> None:
+    """Let machine code find a loop that all programs share."""
+    llvm = build.binding()
+
+    llvm.add_symbol(name, gemm_fallback.address(name))
+
+
+_offered = False
+
+
+def _offer_symbols() -> None:
+    """Let machine code find the way back into Python."""
+    global _offered
+    if _offered:
+        return
+    llvm = build.binding()
+
+    process = ctypes.CDLL(None)
+    llvm.add_symbol("tapegrad_callback", ctypes.cast(_callback, ctypes.c_void_p).value)
+    llvm.add_symbol("tapegrad_share", ctypes.cast(_share, ctypes.c_void_p).value)
+    llvm.add_symbol("tapegrad_threads", ctypes.addressof(large_elementwise.in_memory))
+    names = "aligned_alloc free realloc PyErr_SetInterrupt PyGILState_GetThisThreadState"
+    for name in names.split():
+        llvm.add_symbol(name, ctypes.cast(getattr(process, name), ctypes.c_void_p).value)
+    _offered = True

@@ -1,0 +1,185 @@
+"""Linear algebra: of small matrices in line (`small_factor`), else by LAPACK, called by pointer.
+
+There is one function of LLVM text for each kind and size, which does a whole batch.  It returns 0,
+or 1 where it has no result: then the operation's own forward is called, which raises what it raises
+eagerly, or finds a result in another way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad.compiler.codegen import small_factor
+from tapegrad.compiler.ir.buffers import Buffer, Place, follow, whole
+from tapegrad.compiler.ir.graph import Node
+from tapegrad.compiler.llvm.function_builder import Text
+from tapegrad.compiler.schedule.step_ir import Copy, Native, Step
+from tapegrad.ops import shape as s
+
+Room = Callable[[np.dtype[Any], int], Buffer]
+
+
+def _factored(t: Text, node: Node, n: int, columns: int, count: int) -> Text:
+    """LU of the matrices at %a0, column by column; then what each operation makes of it at %a1."""
+    info, pivots = t.number(0), t.room(f"[{n} x i32]")
+    size, right = t.number(n), t.number(columns)
+    with t.loop(count) as i:
+        matrix = t.at("%a0", t.mad(i, n * n, 0))
+        if node.name in ("det", "slogdet"):
+            t.call("getrf", size, size, matrix, size, pivots, info)
+            _determinant(t, node.name, i, matrix, pivots, n, t.load(info, "i32"))
+        else:
+            out = t.at("%a1", t.mad(i, n * columns, 0))
+            t.call("gesv", size, right, matrix, size, pivots, out, size, info)
+            t.fail(t.emit(f"icmp ne i32 {t.load(info, 'i32')}, 0"))
+            if node.name == "cofactor":
+                sign, size_of = _logarithm(t, matrix, pivots, n)
+                det = t.emit(f"fmul {t.kind} {t.load(sign)}, {t.math('exp', t.load(size_of))}")
+                with t.loop(n * n) as k:
+                    at = t.at(out, k)
+                    t.store(t.emit(f"fmul {t.kind} {t.load(at)}, {det}"), at)
+    return t
+
+
+def _logarithm(t: Text, matrix: str, pivots: str, n: int) -> tuple[str, str]:
+    """Where the sign of a determinant and the logarithm of its size lie, as NumPy computes them."""
+    zero, one, minus = (t.constant(x) for x in (0.0, 1.0, -1.0))
+    sign, total = t.room(t.kind), t.room(t.kind)
+    t.store(one, sign)
+    t.store(zero, total)
+    with t.loop(n) as k:
+        element = t.load(t.at(matrix, t.mad(k, n + 1, 0)))
+        pivot = t.load(t.at(pivots, k, "i32"), "i32")
+        there = t.emit(f"trunc i64 {t.emit(f'add i64 {k}, 1')} to i32")
+        moved = t.emit(f"icmp ne i32 {pivot}, {there}")
+        negative = t.emit(f"fcmp olt {t.kind} {element}, {zero}")
+        turned = t.emit(f"xor i1 {moved}, {negative}")
+        factor = t.emit(f"select i1 {turned}, {t.kind} {minus}, {t.kind} {one}")
+        t.store(t.emit(f"fmul {t.kind} {t.load(sign)}, {factor}"), sign)
+        part = t.math("log", t.math("fabs", element))
+        t.store(t.emit(f"fadd {t.kind} {t.load(total)}, {part}"), total)
+    return sign, total
+
+
+def _determinant(t: Text, name: str, i: str, matrix: str, pivots: str, n: int, info: str) -> None:
+    sign_at, total_at = _logarithm(t, matrix, pivots, n)
+    singular = t.emit(f"icmp sgt i32 {info}, 0")
+    zero, low = t.constant(0.0), t.constant(-np.inf)
+    sign = t.emit(f"select i1 {singular}, {t.kind} {zero}, {t.kind} {t.load(sign_at)}")
+    total = t.emit(f"select i1 {singular}, {t.kind} {low}, {t.kind} {t.load(total_at)}")
+    if name == "det":
+        t.store(t.emit(f"fmul {t.kind} {sign}, {t.math('exp', total)}"), t.at("%a1", i))
+    else:
+        t.store(sign, t.at("%a1", t.mad(i, 2, 0)))
+        t.store(total, t.at("%a1", t.mad(i, 2, 1)))
+
+
+def _rooted(t: Text, n: int, count: int) -> Text:
+    """Cholesky factors in place, row by row: to LAPACK that is the transpose, so the upper one."""
+    info, size, upper = t.number(0), t.number(n), t.letter("U")
+    with t.loop(count) as i:
+        matrix = t.at("%a0", t.mad(i, n * n, 0))
+        t.call("potrf", upper, size, matrix, size, info)
+        t.fail(t.emit(f"icmp ne i32 {t.load(info, 'i32')}, 0"))
+        with t.loop(n) as row:
+            diagonal = t.load(t.at(matrix, t.mad(row, n + 1, 0)))
+            t.fail(t.emit(f"fcmp uno {t.kind} {diagonal}, {diagonal}"))
+            with t.loop(n, t.emit(f"add i64 {row}, 1")) as column:
+                t.store(t.constant(0.0), t.at(matrix, t.mad(row, n, column)))
+    return t
+
+
+def _substituted(t: Text, params: dict[str, Any], n: int, columns: int, count: int) -> Text:
+    """Triangular systems in place, row by row: to BLAS all is transposed, and on the other side."""
+    letters = ["R", "L" if params["upper"] else "U", "N", "U" if params["unit"] else "N"]
+    flags = [t.letter(x) for x in letters]
+    size, right, one = t.number(n), t.number(columns), t.room(t.kind, t.constant(1.0))
+    with t.loop(count) as i:
+        matrix, out = t.at("%a0", t.mad(i, n * n, 0)), t.at("%a1", t.mad(i, n * columns, 0))
+        t.call("trsm", *flags, right, size, one, matrix, size, out, right)
+    if params["strong"]:  # a number that is not finite may be zero divided by zero
+        with t.loop(count * n * columns) as k:
+            x = t.load(t.at("%a1", k))
+            off = t.emit(f"fsub {t.kind} {x}, {x}")
+            t.fail(t.emit(f"fcmp uno {t.kind} {off}, {off}"))
+    return t
+
+
+def _by_columns(buffer: Buffer, batch: tuple[int, ...], n: int, columns: int) -> Place:
+    """A window over matrices that lie column by column."""
+    full = whole(buffer, (*batch, columns, n))
+    return full._replace(shape=(*batch, n, columns), strides=(*full.strides[:-2], 1, n))
+
+
+NAMES = frozenset("solve inv logdet_slope cofactor det slogdet cholesky solve_triangular".split())
+
+
+def steps(node: Node, operands: list[Place], room: Room) -> tuple[list[Step], Place]:
+    """The steps of an operation, and where its result lies."""
+    if small_factor.fits(operands[0].shape[-1], operands[-1].shape[-1]):
+        return _small(node, operands, room)
+    return _by_lapack(node, operands, room)
+
+
+def _small(node: Node, operands: list[Place], room: Room) -> tuple[list[Step], Place]:
+    """One step: the function reads the operands where they lie."""
+    out = seen = whole(room(node.dtype, node.size), node.shape)
+    if node.name in ("det", "slogdet"):  # one number, or two, is a column
+        numbers = 1 if node.name == "det" else 2
+        seen = whole(out.buffer, (*operands[0].shape[:-2], numbers, 1))
+    wide = [p.broadcast((*seen.shape[:-2], *p.shape[-2:])) for p in operands]
+    routine = small_factor.routine(node.name, node.params, wide, seen)
+    return [Native(node, operands, out, [*wide, seen], routine)], out
+
+
+def _by_lapack(node: Node, operands: list[Place], room: Room) -> tuple[list[Step], Place]:
+    """Matrices are copied to where LAPACK works on them in place."""
+    dtype, name = node.dtype, node.name
+    n = operands[0].shape[-1]
+    text = Text(dtype)
+    if name in ("det", "slogdet"):
+        batch = operands[0].shape[:-2]
+        count = _product(batch)
+        matrix = _by_columns(room(dtype, count * n * n), batch, n, n)
+        out = whole(room(dtype, node.size), node.shape)
+        _factored(text, node, n, 0, count)
+        given = [matrix, out]
+        before: list[Step] = [Copy(operands[0], matrix)]
+    elif name == "cholesky":
+        out = whole(room(dtype, node.size), node.shape)
+        _rooted(text, n, node.size // (n * n))
+        given, before = [out], [Copy(operands[0], out)]
+    else:
+        batch, columns = node.shape[:-2], node.shape[-1]
+        count = _product(batch)
+        if name == "solve_triangular":
+            out = whole(room(dtype, node.size), node.shape)
+            matrix = whole(room(dtype, count * n * n), (*batch, n, n))
+            _substituted(text, node.params, n, columns, count)
+        else:
+            out = _by_columns(room(dtype, node.size), batch, n, columns)
+            matrix = _by_columns(room(dtype, count * n * n), batch, n, n)
+            _factored(text, node, n, columns, count)
+        given = [matrix, out]
+        before = [Copy(operands[0].broadcast(matrix.shape), matrix)]
+        if len(operands) == 2:
+            before.append(Copy(operands[1].broadcast(out.shape), out))
+        else:
+            rank = len(out.shape)
+            lines = follow(out, ((s.diagonal, {"offset": 0, "dim1": rank - 2, "dim2": rank - 1}),))
+            assert lines is not None
+            before += [Copy(0.0, out), Copy(1.0, lines)]
+    if name in ("logdet_slope", "cofactor"):  # the transpose of the inverse
+        out = whole(out.buffer, node.shape)
+        given[1] = out
+    return [*before, Native(node, operands, out, given, text.routine([""] * len(given)))], out
+
+
+def _product(shape: tuple[int, ...]) -> int:
+    n = 1
+    for k in shape:
+        n *= k
+    return n

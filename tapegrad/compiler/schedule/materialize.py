@@ -1,0 +1,73 @@
+"""Joins that lie in memory: who computes a piece writes it there, and the rest is copied."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tapegrad.compiler.ir.copy_plans import WAYS, Plan
+from tapegrad.compiler.ir.graph import Node
+from tapegrad.compiler.schedule.step_ir import CALL, MAP, Copy
+from tapegrad.tape.shape_table import Shape
+
+if TYPE_CHECKING:
+    from tapegrad.compiler.schedule.schedule import Schedule
+
+
+def place_pieces(schedule: Schedule, position: int, node: Node) -> None:
+    """Write a join: copy what no loop writes where it belongs."""
+    out = schedule.fresh(node)
+    plan = WAYS[node.name](schedule.graph, node, out)
+    if plan is None:
+        schedule.buffers.pop()
+        schedule.kinds[position] = CALL
+        schedule.call(position, node)
+        return
+    last = _written_by_loops(schedule, node, plan)
+    for source, target, mode in plan:
+        if isinstance(source, float):
+            schedule.steps.append(Copy(source, target, mode))
+        elif schedule.literal(source):
+            value = schedule.graph.nodes[source].value
+            assert value is not None
+            schedule.steps.append(Copy(float(value.flat[0]), target, mode))
+        else:
+            schedule.steps.append(
+                Copy(schedule.place(source).broadcast(target.shape), target, mode)
+            )
+        last = len(schedule.steps) - 1
+    schedule.places[position] = out
+    schedule.home[position] = last
+
+
+def _written_by_loops(schedule: Schedule, node: Node, plan: Plan) -> int:
+    """Take those pieces of a join from a plan that loops write; returns the last of the loops.
+
+    These are what loops compute, and what is there when a loop runs over as many elements: so
+    pieces that lie side by side are written at once.
+    """
+    last = -1
+    if node.name not in ("cat", "stack"):
+        return last
+    loops: dict[Shape, int] = {}
+    rest: Plan = []
+    for source, target, mode in plan:
+        assert isinstance(source, int)
+        operand = schedule.graph.nodes[source]
+        fits = operand.shape == target.shape and operand.dtype == node.dtype
+        if fits and schedule.kinds[source] == MAP:
+            at = schedule.home[source]
+            schedule.loop(at).stores.append((source, target, mode))
+            loops[target.shape] = max(at, loops.get(target.shape, -1))
+            last = max(last, at)
+        else:
+            rest.append((source, target, mode))
+    plan.clear()
+    for source, target, mode in rest:
+        assert isinstance(source, int)
+        at = loops.get(target.shape, -1)
+        if at > schedule.home[source] and schedule.graph.nodes[source].dtype == node.dtype:
+            schedule.bring(source, schedule.loop(at), at)
+            schedule.loop(at).stores.append((source, target, mode))
+        else:
+            plan.append((source, target, mode))
+    return last

@@ -1,0 +1,62 @@
+"""Scans as nests that read what they wrote: each element of the result from the one before it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tapegrad.compiler.ir.buffers import Place
+from tapegrad.compiler.ir.graph import Node
+from tapegrad.compiler.ir.loop_nest import SET, Nest, Store, Term
+
+# What is done with the element before (the first load), and with those of the operands.
+STEPS: dict[str, tuple[tuple[str, tuple[int, ...]], ...]] = {
+    "cumsum": (("add", (~0, ~1)),),
+    "rcumsum": (("add", (~0, ~1)),),
+    "cumprod": (("mul", (~0, ~1)),),
+    "logcumsumexp": (("logaddexp", (~0, ~1)),),
+    "decay": (("strong", (~0, ~1)), ("add", (~2, 0))),
+}
+
+
+def _along(place: Place, dim: int, start: int, count: int) -> Place:
+    """A stretch of a window along one dimension."""
+    shape = (*place.shape[:dim], count, *place.shape[dim + 1 :])
+    return place._replace(offset=place.offset + start * place.strides[dim], shape=shape)
+
+
+def _turned(place: Place, dim: int) -> Place:
+    """A window from its other end."""
+    step = place.strides[dim]
+    strides = (*place.strides[:dim], -step, *place.strides[dim + 1 :])
+    return place._replace(offset=place.offset + (place.shape[dim] - 1) * step, strides=strides)
+
+
+def scan(node: Node, operands: list[Place], out: Place) -> tuple[Place, Place, Nest | None]:
+    """The first element, where it goes, and the nest that makes the others."""
+    params: dict[str, Any] = node.params
+    dim = params["dim"]
+    if not out.shape:
+        return operands[-1], out, None
+    back = params.get("reverse", node.name == "rcumsum")
+    if back:
+        operands = [_turned(x, dim) for x in operands]
+        out = _turned(out, dim)
+    first = _along(operands[-1], dim, 0, 1), _along(out, dim, 0, 1)
+    more = out.shape[dim] - 1
+    if not more:
+        return *first, None
+    # Backwards a factor stands beside the element that it is multiplied with.
+    starts = [0 if back else 1, 1] if node.name == "decay" else [1]
+    loads = [_along(x, dim, k, more) for x, k in zip(operands, starts, strict=True)]
+    domain = loads[-1].shape
+    dtype = out.buffer.dtype
+    # Constants in a rule may have made an operand of another precision.
+    casts = [Term("to", (~(k + 1),), dtype) for k in range(len(loads))]
+    count = len(casts)
+    steps = [
+        Term(name, tuple([a + count if a >= 0 else ~a - 1 if a < ~0 else a for a in args]), dtype)
+        for name, args in STEPS[node.name]
+    ]
+    store = Store(count + len(steps) - 1, _along(out, dim, 1, more), SET)
+    loads = [_along(out, dim, 0, more), *loads]
+    return *first, Nest(domain, tuple(loads), (*casts, *steps), (store,))

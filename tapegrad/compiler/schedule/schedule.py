@@ -1,0 +1,548 @@
+"""From a graph to steps: which operations share a loop, and where every value lies.
+
+Elementwise operations over one domain are fused into one nest as long as each reads the others
+element by element; a sum joins the nest of what it adds up.  Windows cost nothing.  What is read by
+another step is stored; everything else stays in registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import Any
+
+import numpy as np
+
+from tapegrad.compiler.ir import copy_plans
+from tapegrad.compiler.ir.buffers import (
+    CONSTANT,
+    INPUT,
+    OUTPUT,
+    SCRATCH,
+    WINDOWS,
+    Buffer,
+    Place,
+    arranged,
+    whole,
+    window,
+)
+from tapegrad.compiler.ir.control_ops import REGION
+from tapegrad.compiler.ir.graph import Graph, Node
+from tapegrad.compiler.ir.loop_nest import ADD, MAX, MIN, PROD, SET, SUM, Nest, computes, supported
+from tapegrad.compiler.ir.piecewise import Section
+from tapegrad.compiler.llvm.scalar_ops import BITS
+from tapegrad.compiler.schedule import (
+    control_steps,
+    domain_split,
+    gather_scatter,
+    lapack,
+    materialize,
+    scan_nests,
+    virtual_concat,
+)
+from tapegrad.compiler.schedule.matmul import multiplied
+from tapegrad.compiler.schedule.speculation import Exact, presumed
+from tapegrad.compiler.schedule.step_ir import (
+    CALL,
+    JOINED,
+    LEAF,
+    MAP,
+    MATRIX,
+    NATIVE,
+    NESTED,
+    PICK,
+    PIECES,
+    PUT,
+    REDUCE,
+    SCAN,
+    WINDOW,
+    Again,
+    Bounds,
+    Call,
+    Copy,
+    Fixed,
+    Loop,
+    Step,
+    moved,
+    touched,
+)
+from tapegrad.compiler.schedule.virtual_concat import DEPTH, QUICK
+from tapegrad.ops.core import ELEMENTWISE
+from tapegrad.ops.index import HOLE
+from tapegrad.tape.shape_table import Shape
+
+REDUCTIONS = {"sum": SUM, "sum_to": SUM, "prod": PROD, "amax": MAX, "amin": MIN}
+STRAIGHT = 200  # operations of straight-line code in one function: LLVM is slower than linear
+FUSED = 48  # operations in one nest
+# From so many elements on a nest is bound by memory: one long nest reads and writes less than many.
+STREAMED, LONG = 1024, 512
+
+
+class Schedule:
+    """Steps in order, buffers, and after which step each guard can be looked at."""
+
+    def __init__(self, graph: Graph, constants: list[np.ndarray] | None = None) -> None:
+        self.graph = graph
+        self.outermost = constants is None  # not what a loop or a branch runs
+        self.steps: list[Step] = []
+        self.buffers: list[Buffer] = []
+        self.constants: list[np.ndarray] = [] if constants is None else constants
+        self.grown: list[Buffer] = []  # pointers to memory whose size the program finds out
+        self.places: dict[int, Place] = {}
+        self.packed: dict[int, tuple[Place, int]] = {}  # see `plain`; and the step that packs
+        self.home: list[int] = []  # the step after which a value is there; -1: from the start
+        self.kinds: list[str] = []
+        self.latest: dict[Shape, int] = {}
+        self.looked: dict[Any, int] = {}  # index arrays that were looked at
+        self.sections: dict[int, list[Section]] = {}  # of what is written nowhere
+        self.unwritten = virtual_concat.unwritten(graph, self._kind)
+        self.passing = _read_by_loops(graph, self.unwritten.sections)
+        for position, node in enumerate(graph.nodes):
+            self._place_node(position, node)
+        self.results = [self._result(k, position) for k, position in enumerate(graph.outputs)]
+        self.guards = sorted(
+            (self.home[g.position], k, self.place(g.position)) for k, g in enumerate(graph.guards)
+        )
+        self._live()
+
+    # -- one record ------------------------------------------------------------------------
+
+    def _place_node(self, position: int, node: Node) -> None:
+        kind = JOINED if position in self.unwritten.sections else self._kind(node)
+        self.kinds.append(kind)
+        self.home.append(-1)
+        if kind == LEAF:
+            if node.value is None:
+                self.places[position] = whole(
+                    self._buffer(INPUT, node.params["k"], node), node.shape
+                )
+        elif kind == JOINED:
+            virtual_concat.place_joined(self, position)
+        elif position in self.unwritten.written:
+            self.kinds[position] = MAP
+            virtual_concat.place_written(self, position, node)
+        elif kind == WINDOW:
+            self.window(position, node)
+        elif kind == MAP:
+            self._join(position, node, node.shape)
+        elif kind == REDUCE:
+            self._reduce(position, node)
+        elif kind == MATRIX:
+            self._matrix(position, node)
+        elif kind == PIECES:
+            materialize.place_pieces(self, position, node)
+        elif kind == NESTED:
+            control_steps.place_nested(self, position, node)
+        elif kind == PICK:
+            self._pick(position, node)
+        elif kind == PUT:
+            self._put(position, node)
+        elif kind == SCAN:
+            self._scan(position, node)
+        elif kind == NATIVE:
+            self._native(position, node)
+        else:
+            self.call(position, node)
+
+    def _kind(self, node: Node) -> str:
+        if node.op is None:
+            return LEAF
+        if node.op.kind is REGION:
+            return NESTED
+        graph = self.graph
+        operands = [graph.nodes[a] for a in node.args]
+        if node.name in copy_plans.WAYS and all(supported(x.dtype) for x in (node, *operands)):
+            return PIECES
+        if node.name in gather_scatter.READS or node.name in gather_scatter.WRITES:
+            known = all(supported(x.dtype) for x in (node, *operands))
+            if not known or not gather_scatter.indexable(graph, node):
+                return CALL
+            return PICK if node.name in gather_scatter.READS else PUT
+        if node.name in WINDOWS and window(whole(_unplaced, operands[0].shape), node) is not None:
+            return WINDOW  # perhaps; `window` finds out how the operand lies
+        fits = supported(node.dtype) and all(supported(x.dtype) for x in operands)
+        if computes(node, operands):
+            return MAP
+        if node.op.kind is ELEMENTWISE or node.name in BITS:
+            return CALL
+        adds = fits and node.name in REDUCTIONS and operands[0].dtype == node.dtype
+        if adds and (node.name == "sum" or node.dtype.kind in "fi"):
+            return REDUCE
+        if fits and node.name in scan_nests.STEPS and node.dtype.kind == "f":
+            return SCAN
+        alike = fits and all(x.dtype == node.dtype for x in operands)
+        if alike and node.name in lapack.NAMES and node.dtype.kind == "f":
+            return NATIVE
+        if node.name in ("matmul", "product") and node.dtype.kind == "f" and fits:
+            return MATRIX
+        return CALL
+
+    def _buffer(self, kind: str, number: int, node: Node) -> Buffer:
+        buffer = Buffer(kind, number, node.dtype, node.size)
+        self.buffers.append(buffer)
+        return buffer
+
+    def inner(self, graph: Graph) -> Schedule:
+        """The schedule of a graph that a loop or a branch owns."""
+        return Schedule(graph, self.constants)
+
+    def literal(self, position: int) -> bool:
+        """Whether all elements of a constant are one number."""
+        node = self.graph.nodes[position]
+        return node.uniform and supported(node.dtype)
+
+    def fresh(self, node: Node) -> Place:
+        """Scratch memory for the result of a record."""
+        return whole(self._buffer(SCRATCH, 0, node), node.shape)
+
+    def place(self, position: int) -> Place:
+        """Where a value lies; a value that was in registers only is stored from now on."""
+        found = self.places.get(position)
+        if found is not None:
+            return found
+        node = self.graph.nodes[position]
+        if self.kinds[position] == JOINED:
+            virtual_concat.write(self, position)
+            return self.places[position]
+        if node.op is None:
+            value = node.value
+            assert value is not None
+            self.constants.append(np.ascontiguousarray(value))
+            place = whole(self._buffer(CONSTANT, len(self.constants) - 1, node), node.shape)
+        else:
+            place = self.fresh(node)
+            self.loop(self.home[position]).stores.append((position, place, SET))
+        self.places[position] = place
+        return place
+
+    def window(self, position: int, node: Node) -> None:
+        """See a value in another way."""
+        (source,) = node.args
+        operand = self.graph.nodes[source]
+        inner = self.kinds[source] == MAP
+        if inner and node.shape == operand.shape and node.name in ("alias", "clone", "contiguous"):
+            self.kinds[position] = MAP
+            self._join(position, node, node.shape)
+            return
+        place = self.place(source)
+        found = window(place, node)
+        self.home[position] = self.home[source]
+        if found is None:  # a reshape of what does not lie in order
+            packed = whole(self._buffer(SCRATCH, 0, operand), operand.shape)
+            self.steps.append(Copy(place, packed))
+            self.home[position] = len(self.steps) - 1
+            found = window(packed, node)
+            assert found is not None
+        self.places[position] = found
+
+    # -- loops -----------------------------------------------------------------------------
+
+    def _after(self, args: tuple[int, ...], domain: Shape) -> int:
+        """The first step at which operands are there, or are computed element by element."""
+        first = 0
+        for a in args:
+            together = self.kinds[a] == MAP and self.graph.nodes[a].shape == domain
+            first = max(first, self.home[a] + (not together))
+        return first
+
+    def _join(self, position: int, node: Node, domain: Shape) -> Loop:
+        virtual_concat.settle(self, node)
+        first = self._after(node.args, domain)
+        at = self.latest.get(domain, -1)
+        loop: Loop | None = None
+        if at >= first:
+            found = self.steps[at]
+            assert isinstance(found, Loop)
+            large = _product(domain) >= STREAMED
+            limit = LONG if large else FUSED if domain else STRAIGHT
+            related = not domain or large or any(a in found.members for a in node.args)
+            if (
+                len(found.nodes) < limit
+                and related
+                and virtual_concat.accepts(self, found, node.args)
+            ):
+                loop = found
+        if loop is None:
+            loop = self.begin(domain)
+            at = self.latest[domain]
+        for a in node.args:
+            self.bring(a, loop, at)
+        loop.nodes.append(position)
+        loop.members.add(position)
+        self.home[position] = at
+        return loop
+
+    def begin(self, domain: Shape) -> Loop:
+        """A new loop."""
+        loop = Loop(domain)
+        self.latest[domain] = len(self.steps)
+        self.steps.append(loop)
+        return loop
+
+    def bring(self, a: int, loop: Loop, at: int) -> None:
+        """Let a loop have an operand: it computed it, reads it, or computes it once more."""
+        if a in loop.again:
+            return
+        node = self.graph.nodes[a]
+        beside = self.home[a] == at and self.kinds[a] == MAP and a in loop.members
+        if self.kinds[a] == JOINED:
+            virtual_concat.bring(self, a, loop)
+        elif not beside and not self.literal(a):
+            if self._cheap(a, loop):
+                self._repeat(a, loop)
+            else:
+                self.place(a)
+        if node.op is not None or node.size > 1:
+            loop.members.add(a)
+
+    def _repeat(self, a: int, loop: Loop) -> None:
+        """Compute a value in a loop that another one has computed."""
+        for b in self.graph.nodes[a].args:
+            operand = self.graph.nodes[b]
+            if self.kinds[b] == JOINED:
+                virtual_concat.bring(self, b, loop)
+            elif b not in loop.members and b not in self.places and not self.literal(b):
+                self._repeat(b, loop)
+            if operand.op is not None or operand.size > 1:
+                loop.members.add(b)
+        loop.again.add(a)
+        loop.nodes.append(a)
+
+    def _cheap(self, a: int, loop: Loop) -> bool:
+        """Whether to compute a value again in a large loop, instead of storing it for that.
+
+        It takes a few instructions, and reads one array for it instead of the value itself.
+        """
+        if self.graph.nodes[a].size < STREAMED or a not in self.passing:
+            return False
+        more: set[int] = set()
+        return self._known(a, loop, more, DEPTH) and len(more) < 2
+
+    def _known(self, a: int, loop: Loop, more: set[int], depth: int) -> bool:
+        """Whether a loop could compute a value quickly; `more` takes what it would have to read."""
+        node = self.graph.nodes[a]
+        inner = self.kinds[a] == MAP and a not in self.places and node.name in QUICK
+        if not inner or node.shape != loop.domain or not depth:
+            return False
+        for b in node.args:
+            if b in loop.members or self.literal(b):
+                continue
+            if b in self.places or virtual_concat.readable(self, b, loop):
+                more.add(b)
+            elif not self._known(b, loop, more, depth - 1):
+                return False
+        return True
+
+    def _reduce(self, position: int, node: Node) -> None:
+        (source,) = node.args
+        operand = self.graph.nodes[source]
+        loop = self._join(position, node, operand.shape)
+        place = self.fresh(node)
+        loop.stores.append((position, _spread(place, node, operand.shape), REDUCTIONS[node.name]))
+        self.places[position] = place
+
+    # -- other steps -----------------------------------------------------------------------
+
+    def _matrix(self, position: int, node: Node) -> None:
+        a, b = [self.plain(k) for k in node.args]
+        out = self.fresh(node)
+        self.steps += multiplied(a, b, out, node.name == "product", self.room)
+        self.places[position] = out
+        self.home[position] = len(self.steps) - 1
+
+    def _native(self, position: int, node: Node) -> None:
+        steps, out = lapack.steps(node, [self.plain(a) for a in node.args], self.room)
+        self.steps += steps
+        self.places[position] = out
+        self.home[position] = len(self.steps) - 1
+
+    def room(self, dtype: np.dtype[Any], size: int) -> Buffer:
+        """Scratch memory for some elements."""
+        buffer = Buffer(SCRATCH, 0, dtype, size)
+        self.buffers.append(buffer)
+        return buffer
+
+    def loop(self, at: int) -> Loop:
+        """A step that is a loop."""
+        loop = self.steps[at]
+        assert isinstance(loop, Loop)
+        return loop
+
+    def _indices(self, args: tuple[int, ...], ranges: list[range]) -> tuple[list[Place], int]:
+        """Where index arrays lie, and the last of the steps that look whether they fit."""
+        found = []
+        last = -1
+        for a, allowed in zip(args, ranges, strict=True):
+            place = self.plain(a)
+            found.append(place)
+            key = (id(place.buffer), place.offset, place.strides, allowed)
+            if self.graph.nodes[a].value is None and place.shape.count(0) == 0:
+                if key not in self.looked:
+                    self.looked[key] = len(self.steps)
+                    found_at = whole(self.room(place.buffer.dtype, 2), (2,))
+                    self.steps.append(Bounds(place, allowed, found_at))
+                last = max(last, self.looked[key])
+            last = max(last, self.plain_after(a))
+        return found, last
+
+    def _ranges(self, node: Node, shape: Shape, count: int) -> list[range]:
+        """What index arrays may hold: along a `dim` no place is counted from the end."""
+        if "plan" not in node.params:
+            return [range(shape[node.params["dim"]] if shape else 1)]
+        plan = gather_scatter.plan_of(node, len(shape))
+        return [range(-n, n) for n, part in zip(shape, plan, strict=True) if part is HOLE][:count]
+
+    def _pick(self, position: int, node: Node) -> None:
+        source, *others = node.args
+        place = self.plain(source)
+        ranges = self._ranges(node, place.shape, len(others))
+        indices, last = self._indices(tuple(others), ranges)
+        self.places[position] = gather_scatter.picked(place, node, indices)
+        self.home[position] = max(last, self.plain_after(source))
+
+    def _put(self, position: int, node: Node) -> None:
+        adds = (
+            node.params["accumulate"]
+            if node.name == "index_put"
+            else gather_scatter.WRITES[node.name]
+        )
+        args, others = node.args, gather_scatter.indices_of(node)
+        indices, _ = self._indices(others, self._ranges(node, node.shape, len(others)))
+        out = self.fresh(node)
+        source = gather_scatter.value_of(node)
+        value: Place | float = 0.0 if source is None else self.plain(source)
+        based = node.name not in ("unindex", "unselect", "ungather")
+        self.steps.append(Copy(self.place(args[0]) if based else 0.0, out))
+        target = gather_scatter.picked(out, node, indices)
+        if isinstance(value, Place):
+            value = gather_scatter.written(value, target, node)
+        self.steps.append(Copy(value, target, ADD if adds else SET))
+        self.places[position] = out
+        self.home[position] = len(self.steps) - 1
+
+    def _scan(self, position: int, node: Node) -> None:
+        operands = [self.plain(a).broadcast(node.shape) for a in node.args]
+        out = self.fresh(node)
+        source, target, nest = scan_nests.scan(node, operands, out)
+        self.steps.append(Copy(source, target))
+        if nest is not None:
+            self.steps.append(Fixed(nest))
+        self.places[position] = out
+        self.home[position] = len(self.steps) - 1
+
+    def plain(self, position: int, *, ordered: bool = False) -> Place:
+        """Where a value lies without picks, or in C order: if need be it is copied there."""
+        place = self.place(position)
+        if not place.picks and (not ordered or place.is_contiguous()):
+            return place
+        if position not in self.packed:  # steps so far go on reading where the picks lead
+            self.packed[position] = self.fresh(self.graph.nodes[position]), len(self.steps)
+            self.steps.append(Copy(place, self.packed[position][0]))
+        return self.packed[position][0]
+
+    def ready(self, position: int) -> int:
+        """The step after which a value is computed, and lies without picks if it lies anywhere."""
+        if position in self.places:
+            self.plain(position)
+        return self.plain_after(position)
+
+    def plain_after(self, position: int) -> int:
+        """The step after which a value lies where `plain` says."""
+        return self.packed[position][1] if position in self.packed else self.home[position]
+
+    def call(self, position: int, node: Node) -> None:
+        """Leave a record to Python."""
+        args = [self.plain(a) for a in node.args]
+        out = self.fresh(node)
+        self.steps.append(Call(node, args, out))
+        self.places[position] = out
+        self.home[position] = len(self.steps) - 1
+
+    # -- results and memory ----------------------------------------------------------------
+
+    def _result(self, k: int, position: int) -> Place:
+        place = self.place(position)
+        node = self.graph.nodes[position]
+        buffer = place.buffer
+        if buffer.kind == SCRATCH and buffer.size == node.size and place.is_contiguous():
+            buffer.kind, buffer.number = OUTPUT, k
+            return place
+        target = whole(self._buffer(OUTPUT, k, node), node.shape)
+        self.steps.append(Copy(place, target))
+        return target
+
+    def _nests(self, step: Step) -> list[tuple[Step, Nest | None]]:
+        """What a step comes to: steps, with the nests of those that are nests."""
+        if isinstance(step, (Fixed, Bounds, Again)):
+            return [(step, step.nest)]
+        if isinstance(step, Copy):
+            return [(step, moved(step))]
+        if not isinstance(step, Loop):
+            return [(step, None)]
+        found = domain_split.nests(self, step)
+        if len(found) != 1:
+            return [(Fixed(nest), nest) for nest in found]
+        plain = presumed(found[0], self.room) if self.outermost else None
+        if plain is None:
+            return [(step, found[0])]
+        step.exact = Exact(found[0], self.constants)
+        return [(step, plain)]
+
+    def _live(self) -> None:
+        """Between which steps the content of each buffer is needed; where it lies in scratch."""
+        steps, self.steps = self.steps, []
+        self.nests: list[Nest | None] = []
+        last = []  # of what each step comes to
+        for step in steps:
+            for made, nest in self._nests(step):
+                self.steps.append(made)
+                self.nests.append(nest)
+            last.append(len(self.steps) - 1)
+        self.guards = [(last[at] if at >= 0 else -1, k, place) for at, k, place in self.guards]
+        for at, (step, nest) in enumerate(zip(self.steps, self.nests, strict=True)):
+            for place in touched(step, nest):
+                buffer = place.buffer
+                if buffer.first < 0:
+                    buffer.first = at
+                buffer.last = max(buffer.last, at)
+        for at, _, place in self.guards:
+            place.buffer.last = max(place.buffer.last, at)
+        for buffer in self.grown:  # null before the first step, freed after the last one
+            buffer.first, buffer.last = 0, len(self.steps)
+        self.scratch = arranged([b for b in self.buffers if b.kind == SCRATCH and b.first >= 0])
+
+
+_unplaced = Buffer(SCRATCH, 0, np.dtype(np.float64), 0)
+
+
+def _read_by_loops(graph: Graph, joins: Container[int]) -> set[int]:
+    """The records that only elementwise operations and reductions read, or joins on their way."""
+    found = set(range(len(graph.nodes))) - set(graph.roots())
+    for position, node in enumerate(graph.nodes):
+        loops = node.op is None or node.op.kind is ELEMENTWISE or node.name == "to"
+        if not loops and position not in joins and node.name not in REDUCTIONS:
+            found -= set(node.args)
+    return found
+
+
+def _product(shape: Shape) -> int:
+    n = 1
+    for k in shape:
+        n *= k
+    return n
+
+
+def _spread(place: Place, node: Node, domain: Shape) -> Place:
+    """The result of a reduction as a window over what is reduced."""
+    if node.name == "sum_to":
+        return place.broadcast(domain)
+    dims = node.params["dim"]
+    steps = iter(place.strides)
+    strides = []
+    for d in range(len(domain)):
+        if d not in dims:
+            strides.append(next(steps))
+            continue
+        if node.params["keepdim"]:
+            next(steps)
+        strides.append(0)
+    return place._replace(shape=domain, strides=tuple(strides))

@@ -1,0 +1,220 @@
+"""What a compiled program does one after the other: nests, and calls of what others compiled."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tapegrad.compiler.ir.buffers import SCRATCH, Buffer, Place, whole
+from tapegrad.compiler.ir.control_ops import BRANCH, Repeat
+from tapegrad.compiler.ir.graph import Node
+from tapegrad.compiler.ir.loop_nest import MAX, MIN, SET, SUM, Nest, Store, Term, nest_of
+from tapegrad.compiler.llvm.function_builder import Routine
+from tapegrad.compiler.schedule.speculation import Exact
+from tapegrad.ops.core import Spec
+from tapegrad.tape.shape_table import Shape
+
+if TYPE_CHECKING:
+    from tapegrad.compiler.schedule.schedule import Schedule
+
+COPIED = 256  # bytes of a carry up to which it is copied after each trip
+# What becomes of a record.
+MAP, REDUCE, WINDOW, LEAF, MATRIX, PIECES, JOINED, PICK, PUT, SCAN, NATIVE, CALL, NESTED = (
+    "map", "reduce", "window", "leaf", "matrix", "pieces", "joined", "pick", "put", "scan",
+    "native", "call", "nested",
+)  # fmt: skip
+
+
+class Loop:
+    """A nest in the making; `exact` is what is run where its last store holds True."""
+
+    __slots__ = ("again", "domain", "exact", "joined", "members", "nodes", "stores", "thinned")
+
+    def __init__(self, domain: Shape) -> None:
+        self.domain = domain
+        self.nodes: list[int] = []
+        self.members: set[int] = set()
+        self.again: set[int] = set()  # what another loop has computed before
+        self.joined: set[int] = set()  # joins that it reads and nobody has written
+        self.thinned = False  # whether another loop computes some of it instead
+        self.stores: list[tuple[int, Place, str]] = []
+        self.exact: Exact | None = None
+
+
+class Gemm:
+    """Products of two matrices by BLAS, `count` of them: windows over (count, rows, columns)."""
+
+    __slots__ = ("a", "b", "out")
+
+    def __init__(self, a: Place, b: Place, out: Place) -> None:
+        self.a, self.b, self.out = a, b, out
+
+
+class Again:
+    """A nest that is run where the sum of what was computed before is no number."""
+
+    __slots__ = ("nest", "redo", "result")
+
+    def __init__(self, out: Place, result: Place, redo: Nest) -> None:
+        self.result, self.redo = result, redo
+        total = result._replace(shape=out.shape, strides=(0,) * len(out.shape))
+        self.nest = Nest(out.shape, (out,), (), (Store(~0, total, SUM),))
+
+
+class Call:
+    """An operation that Python computes."""
+
+    __slots__ = ("args", "node", "out")
+
+    def __init__(self, node: Node, args: list[Place], out: Place) -> None:
+        self.node, self.args, self.out = node, args, out
+
+
+class Native:
+    """An operation that a routine computes from what lies in `given`.
+
+    Where it says that it has no result, Python computes the operation.
+    """
+
+    __slots__ = ("args", "given", "node", "out", "routine")
+
+    def __init__(
+        self, node: Node, args: list[Place], out: Place, given: list[Place], routine: Routine
+    ) -> None:
+        self.node, self.args, self.out = node, args, out
+        self.given, self.routine = given, routine
+
+
+class Small:
+    """A product of small matrices.
+
+    A strong one has a nest, of the same windows, which the routine calls by the name `{redo}` where
+    the result has what is no number.
+    """
+
+    __slots__ = ("given", "redo", "routine")
+
+    def __init__(self, given: list[Place], routine: Routine, redo: Nest | None) -> None:
+        self.given, self.routine, self.redo = given, routine, redo
+
+    @property
+    def size(self) -> int:
+        """The number of multiplications."""
+        a, _, out = self.given
+        return prod(out.shape) * a.shape[-1]
+
+
+class Copy:
+    """Elements that are moved: a source (a place or a number) over a target."""
+
+    __slots__ = ("mode", "source", "target")
+
+    def __init__(self, source: Place | float, target: Place, mode: str = SET) -> None:
+        self.source, self.target, self.mode = source, target, mode
+
+
+class Fixed:
+    """A nest that nothing joins."""
+
+    __slots__ = ("nest",)
+
+    def __init__(self, nest: Nest) -> None:
+        self.nest = nest
+
+
+class Bounds:
+    """A look at an index array: all of it must lie within a range."""
+
+    __slots__ = ("allowed", "index", "nest", "result")
+
+    def __init__(self, index: Place, allowed: range, result: Place) -> None:
+        self.allowed, self.index, self.result = allowed, index, result
+        low, high = [
+            Store(~0, Place(result.buffer, k, index.shape, (0,) * len(index.shape)), mode)
+            for k, mode in enumerate((MIN, MAX))
+        ]
+        self.nest = Nest(index.shape, (index,), (), (low, high))
+
+
+class Nested:
+    """A loop or a branch: operands in C order, results by number, and its graphs' schedules.
+
+    `work` is what it needs of scratch memory.
+    """
+
+    __slots__ = ("args", "graphs", "node", "outs", "work")
+
+    def __init__(self, node: Node, args: list[Place], graphs: list[Schedule]) -> None:
+        self.node, self.args, self.graphs = node, args, graphs
+        self.outs: dict[int, Place] = {}
+        self.work = Buffer(SCRATCH, 0, np.dtype(np.uint8), _work(node, graphs))
+
+    @property
+    def trips(self) -> int | None:
+        """How often the same code runs; None if that is found out when it runs."""
+        return 1 if self.node.op is BRANCH else self.node.params["form"].trips
+
+    def places(self) -> list[Place]:
+        """All that it reads and writes, in the order in which its function takes the addresses."""
+        return [*self.args, *self.outs.values(), whole(self.work, ())]
+
+
+def nbytes(spec: Spec) -> int:
+    """The bytes of a value."""
+    return int(np.prod(spec.shape, dtype=np.int64)) * spec.dtype.itemsize
+
+
+def _work(node: Node, graphs: list[Schedule]) -> int:
+    """Scratch memory of a loop or a branch: of one graph at a time, and for large carries."""
+    size = graphs_work(graphs)
+    if node.op is not BRANCH:
+        form: Repeat = node.params["form"]
+        size += sum(2 * carry_room(n) for n in map(nbytes, form.body.specs()[: form.carries]))
+    return size
+
+
+def graphs_work(graphs: list[Schedule]) -> int:
+    """The scratch memory of the graphs that a step owns, of which one runs at a time."""
+    return max([(g.scratch + 63) // 64 * 64 for g in graphs])
+
+
+def carry_room(n: int) -> int:
+    """The bytes in scratch memory of each of the two places of a carry."""
+    return 0 if n <= COPIED else (n + 63) // 64 * 64
+
+
+Step = Loop | Fixed | Gemm | Small | Again | Call | Native | Copy | Bounds | Nested
+
+
+def touched(step: Step, nest: Nest | None) -> list[Place]:
+    """The windows that a step reads and writes."""
+    if isinstance(step, Gemm):
+        return [step.a, step.b, step.out]
+    if isinstance(step, Call):
+        return [*step.args, step.out]
+    if isinstance(step, Native):
+        return [*step.args, *step.given, step.out]
+    if isinstance(step, Small):
+        return step.given
+    if isinstance(step, Nested):
+        return step.places()
+    assert nest is not None
+    if isinstance(step, Again):
+        redo = [*step.redo.loads, *[s.place for s in step.redo.stores]]
+        return [*nest.loads, step.result, *redo]
+    return [*nest.loads, *[s.place for s in nest.stores]]
+
+
+def moved(step: Copy) -> Nest:
+    """The nest that moves elements."""
+    target = step.target
+    dtype = target.buffer.dtype
+    if not isinstance(step.source, Place):
+        term = Term("constant", (), dtype, step.source)
+        return nest_of(target.shape, [], (term,), (Store(0, target, step.mode),))
+    if step.source.buffer.dtype == dtype:
+        return nest_of(target.shape, [step.source], (), (Store(~0, target, step.mode),))
+    term = Term("to", (~0,), dtype)
+    return nest_of(target.shape, [step.source], (term,), (Store(0, target, step.mode),))

@@ -1,0 +1,254 @@
+"""Joins and paddings that are written nowhere: who reads one reads what it is made of.
+
+A join is a map: its sections are windows of other values, or one number.  A slice of a join is such
+a map again, and so is a join of joins.  A loop that reads one is cut where sections begin and end:
+in each box that comes of it (see `domain_split`) every section is there as a whole, or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tapegrad.compiler.ir.copy_plans import ADDED, WAYS
+from tapegrad.compiler.ir.graph import Graph, Node
+from tapegrad.compiler.ir.piecewise import (
+    Cuts,
+    Section,
+    boxes_in,
+    cuts_of,
+    intervals,
+    sections_of,
+    within,
+)
+from tapegrad.compiler.schedule.materialize import place_pieces
+from tapegrad.compiler.schedule.step_ir import JOINED, MAP, PIECES, REDUCE, WINDOW, Loop
+
+if TYPE_CHECKING:
+    from tapegrad.compiler.schedule.schedule import Schedule
+
+LEAST = 1 << 10  # elements of a join from which on it costs more to write it than to cut a loop
+# Boxes of a loop: a few, or one for so many elements.
+FEW, EACH, MOST = 5, 1 << 12, 27
+SEEN = 64  # boxes that a join may have for a part of it to be looked at
+# Operations that take less than to store a value and to read it again.
+QUICK = frozenset((
+    "to add sub mul neg abs square where eq ne lt le gt ge strong exact relu minimum maximum"
+).split())  # fmt: skip
+DEPTH = 4  # operations on the way to one of them
+
+
+# -- which they are ----------------------------------------------------------------------------
+
+
+class Unwritten(NamedTuple):
+    """The joins of a graph that need not be written, and how often loops read each record.
+
+    `written` are sums of paddings, and joins of joins, that a loop writes element by element.
+    """
+
+    sections: dict[int, list[Section]]
+    written: dict[int, list[Section]]
+    reads: list[int]
+
+
+def unwritten(graph: Graph, kinds: Any) -> Unwritten:
+    """Joins, and windows of them, that only loops over their own elements read.
+
+    `kinds` says what the schedule makes of a record.
+    """
+    sections: dict[int, list[Section]] = {}
+    for position, node in enumerate(graph.nodes):
+        large = node.name in WAYS and node.size >= LEAST and kinds(node) == PIECES
+        view = bool(node.args) and node.args[0] in sections and kinds(node) == WINDOW
+        if large or view:
+            found = sections_of(graph, node)
+            if found is not None and boxes_in(cuts_of(found)) <= SEEN:
+                sections[position] = found
+    reads = [0] * len(graph.nodes)
+    if not sections:
+        return Unwritten(sections, {}, reads)
+    written = {k: found for k, found in sections.items() if graph.nodes[k].name in WAYS}
+    for root in graph.roots():
+        sections.pop(root, None)
+        reads[root] += 2
+    for position in range(len(graph.nodes) - 1, -1, -1):
+        node = graph.nodes[position]
+        if node.name == ADDED and reads[position] > 1:
+            sections.pop(position, None)  # to read it takes longer than to read what lies somewhere
+        for a in set(node.args):
+            reads[a] += reads[position] if position in sections else 1
+            if a in sections and position not in sections and position not in written:
+                alike = graph.nodes[a].shape == node.shape
+                if not (kinds(node) == REDUCE or (kinds(node) == MAP and alike)):
+                    del sections[a]
+    for position in list(sections):  # windows of what is written after all
+        node = graph.nodes[position]
+        if node.name not in WAYS and node.args[0] not in sections:
+            del sections[position]
+    for position in list(written):
+        node = graph.nodes[position]
+        sums = node.name == ADDED or not sections.keys().isdisjoint(node.args)
+        if position in sections or not sums:
+            del written[position]
+    return Unwritten(sections, written, reads)
+
+
+# -- in a schedule -----------------------------------------------------------------------------
+
+
+def place_joined(schedule: Schedule, position: int) -> None:
+    """Say what a join is made of, joins within it included; nothing is computed or moved."""
+    found: list[Section] = []
+    known = schedule.unwritten.sections.get(position) or schedule.unwritten.written[position]
+    for section in known:
+        parts: list[Section] | None = None
+        if isinstance(section.source, int) and schedule.kinds[section.source] == JOINED:
+            parts = within(section, schedule.sections[section.source])
+            if parts is None:
+                write(schedule, section.source)
+        found += [section] if parts is None else parts
+    schedule.sections[position] = found
+    schedule.home[position] = max(
+        [schedule.ready(s.source) for s in found if isinstance(s.source, int)], default=-1
+    )
+
+
+def place_written(schedule: Schedule, position: int, node: Node) -> None:
+    """Have a loop write a join element by element."""
+    place_joined(schedule, position)
+    if _too_many(_merged(schedule, [position])):
+        write(schedule, position)
+    else:
+        loop = schedule.begin(node.shape)
+        schedule.home[position] = schedule.latest[node.shape]
+        loop.nodes.append(position)
+        loop.members.add(position)
+        bring(schedule, position, loop)
+
+
+def _unwritten(schedule: Schedule, args: Iterable[int]) -> list[int]:
+    return [a for a in args if schedule.kinds[a] == JOINED]
+
+
+def settle(schedule: Schedule, node: Node) -> None:
+    """Write joins that a record reads, if it would read too many at once."""
+    args = _unwritten(schedule, node.args)
+    while args and _too_many(_merged(schedule, args)):
+        write(schedule, args.pop())
+
+
+def accepts(schedule: Schedule, loop: Loop, args: Iterable[int]) -> bool:
+    """Whether a loop can read some joins beside those that it reads already."""
+    more = loop.joined.union(_unwritten(schedule, args))
+    return len(more) == len(loop.joined) or not _too_many(_merged(schedule, list(more)))
+
+
+def readable(schedule: Schedule, position: int, loop: Loop) -> bool:
+    """Whether a loop can read what is joined, all of which lies in memory."""
+    if schedule.kinds[position] != JOINED or not accepts(schedule, loop, (position,)):
+        return False
+    sources = [s.source for s in schedule.sections[position] if isinstance(s.source, int)]
+    return all(source in schedule.places for source in sources)
+
+
+def bring(schedule: Schedule, position: int, loop: Loop) -> None:
+    """Let a loop read a join: its sources are there, or are computed in the loop alone."""
+    if position in loop.joined:
+        return
+    loop.joined.add(position)
+    for section in schedule.sections[position]:
+        source = section.source
+        if not isinstance(source, int) or source in schedule.places:
+            continue
+        if _moves(schedule, section, loop):
+            schedule.loop(schedule.home[source]).thinned = True
+        else:
+            schedule.plain(source)
+
+
+def write(schedule: Schedule, position: int) -> None:
+    """Write a join to memory after all."""
+    node = schedule.graph.nodes[position]
+    for a in node.args:
+        if schedule.kinds[a] == JOINED:
+            write(schedule, a)
+    if node.name in WAYS:
+        schedule.kinds[position] = PIECES
+        place_pieces(schedule, position, node)
+    else:
+        schedule.kinds[position] = WINDOW
+        schedule.window(position, node)
+
+
+def _moves(schedule: Schedule, section: Section, loop: Loop) -> bool:
+    """Whether the source of a section is computed where it is read, and is not stored for that.
+
+    That is so if nobody else reads it, or if it is quick, as for any other value.
+    """
+    source = section.source
+    assert isinstance(source, int)
+    aligned = len(section.dims) == len(section.extent)
+    if not aligned or any(d not in (-1, t) for t, d in enumerate(section.dims)):
+        return False
+    if _alone(schedule, source):
+        return True
+    read = {id(schedule.places[a].buffer) for a in loop.members if a in schedule.places}
+    more: set[int] = set()
+    return _quick(schedule, source, more, DEPTH) and len(more - read) < 2
+
+
+def _quick(schedule: Schedule, position: int, more: set[int], depth: int) -> bool:
+    """Whether a value takes a few instructions; `more` takes the memory that it is computed of."""
+    node = schedule.graph.nodes[position]
+    if schedule.kinds[position] != MAP or node.name not in QUICK or not depth:
+        return False
+    for a in node.args:
+        place = schedule.places.get(a)
+        if place is not None:
+            if place.picks:
+                return False
+            more.add(id(place.buffer))
+        elif not schedule.literal(a):
+            alike = schedule.graph.nodes[a].shape == node.shape
+            if not alike or not _quick(schedule, a, more, depth - 1):
+                return False
+    return True
+
+
+def _alone(schedule: Schedule, position: int) -> bool:
+    """Whether a value, and what it is computed from but not stored, serves one loop alone."""
+    graph, shape = schedule.graph, schedule.graph.nodes[position].shape
+    todo = [position]
+    while todo:
+        at = todo.pop()
+        node = graph.nodes[at]
+        if at in schedule.places:
+            if schedule.places[at].picks:
+                return False
+            continue
+        computed = schedule.kinds[at] == MAP and node.name not in WAYS and node.shape == shape
+        if not computed or schedule.unwritten.reads[at] != 1:
+            return False
+        todo += [a for a in node.args if not schedule.literal(a)]
+    return True
+
+
+# -- how a loop is cut -------------------------------------------------------------------------
+
+
+def _merged(schedule: Schedule, joins: list[int]) -> Cuts:
+    found = [cuts_of(schedule.sections[a]) for a in joins]
+    return [set().union(*parts) for parts in zip(*found, strict=True)]
+
+
+def intervals_of(schedule: Schedule, joins: list[int]) -> list[list[tuple[int, int]]]:
+    """How a loop is cut that reads some joins: along each dimension, starts and lengths."""
+    return intervals(_merged(schedule, joins))
+
+
+def _too_many(cuts: Cuts) -> bool:
+    """Whether a loop would be cut into more boxes than it is worth."""
+    size = prod([max(ends) for ends in cuts])
+    return boxes_in(cuts) > min(max(FEW, size // EACH), MOST)

@@ -1,0 +1,116 @@
+"""The reverse sweep over the records of a trace, which appends records itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad.autograd.pullback import Given, chain, fit
+from tapegrad.compiler.ir.control_ops import REGION, Bundle
+from tapegrad.compiler.trace.trace import Trace, Traced, traced
+from tapegrad.compiler.trace.trace_redirect import standing
+from tapegrad.compiler.trace.traced_storage import line
+from tapegrad.lift.lifted_tensor import zeros_like
+from tapegrad.ops import elementwise as e
+from tapegrad.ops.core import ELEMENTWISE, Formula
+from tapegrad.tensor import Tensor
+
+
+def swept(
+    trace: Trace, roots: list[Tensor], weights: list[Any], inputs: list[Tensor]
+) -> list[Tensor]:
+    """The gradients of weighted roots, as traced code."""
+    targets = [trace.position(x) for x in inputs]
+    adjoints: dict[int, Any] = {}
+    for root, weight in zip(roots, weights, strict=True):
+        if root._a.dtype.kind not in "fc":
+            continue
+        if weight is None:
+            weight = trace.fixed(np.ones(root._a.shape, root._a.dtype))
+        _accumulate(adjoints, trace.position(root), weight)
+    if adjoints:
+        before, trace.line = trace.line, trace.line or line()
+        try:
+            _sweep(trace, adjoints, set(targets))
+        finally:
+            trace.line = before
+    found = [adjoints.get(t) for t in targets]
+    return [zeros_like(x) if g is None else g for g, x in zip(found, inputs, strict=True)]
+
+
+def _accumulate(adjoints: dict[int, Any], position: int, g: Any) -> None:
+    before = adjoints.get(position)
+    if before is None:
+        adjoints[position] = g
+    else:
+        adjoints[position] = before.plus(g) if isinstance(before, Bundle) else e.add(before, g)
+
+
+def _sweep(trace: Trace, adjoints: dict[int, Any], targets: set[int]) -> None:
+    """Walk down the records that lead from the targets to the roots."""
+    top, bottom = max(adjoints), min(targets)
+    leads = [False] * (top + 1 - bottom)
+    for position in range(bottom, top + 1):
+        leads[position - bottom] = position in targets or any(
+            a >= bottom and leads[a - bottom] for a in trace.feeding(position)
+        )
+
+    def wanted(a: int) -> bool:
+        return a >= bottom and leads[a - bottom]
+
+    values: dict[int, Traced] = {}
+
+    def value(a: int) -> Traced:
+        found = values.get(a)
+        if found is None:
+            found = values[a] = traced(trace, a)
+        return found
+
+    parts: dict[int, dict[int, Tensor]] = {}
+    for position in range(top, bottom - 1, -1):
+        if not leads[position - bottom] or not (position in adjoints or position in parts):
+            continue
+        g = adjoints.get(position) if position in targets else adjoints.pop(position, None)
+        if position in trace.blocked:
+            continue
+        pull = trace.pulls.get(position)
+        if pull is not None:
+            with standing(trace):
+                found = list(pull.run(position, parts, g, wanted))
+        else:
+            assert g is not None
+            found = _contributions(trace, position, g, wanted, value)
+        for a, more in found:
+            _accumulate(adjoints, a, more)
+
+
+def _contributions(
+    trace: Trace, position: int, g: Any, wanted: Callable[[int], bool],
+    value: Callable[[int], Traced],
+) -> list[tuple[int, Any]]:  # fmt: skip
+    """What a record adds to the adjoints of its operands."""
+    node = trace.nodes[position]
+    op = node.op
+    if op is None:
+        return []
+    if op.kind is REGION:
+        found: list[tuple[int, Any]] = op.pull(trace, position, g, wanted)  # type: ignore[attr-defined]
+        return found
+    values = Given(op, [value(a) for a in node.args], value(position), node.params)
+    last = len(op.formulas) - 1
+    out = []
+    for k, a in enumerate(node.args):
+        if not wanted(a) or not isinstance(op.formulas[min(k, last)], Formula):
+            continue
+        if trace.nodes[a].dtype.kind not in "fc":
+            continue
+        found = values.evaluate(k, g)
+        if op.kind is ELEMENTWISE:
+            found = chain(g, found, op.exact[min(k, last)])
+        out.append((a, fit(found, values.spec(k))))
+    return out
+
+
+Traced.swept = staticmethod(swept)

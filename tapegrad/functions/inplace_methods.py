@@ -1,0 +1,413 @@
+"""Operations that write into their first operand: ``x.add_(y)``, ``x[i] = y``, ``x.zero_()``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.base.abstract_array import AbstractArray
+from tapegrad.base.dtypes import category, fitted
+from tapegrad.base.native_arrays import native_array
+from tapegrad.dispatch.dispatch import run
+from tapegrad.dispatch.fast_path import as_operand
+from tapegrad.dispatch.index_plans import moved, run_changing
+from tapegrad.dispatch.inplace import overlaps, run_inplace, written
+from tapegrad.dispatch.numpy_semantics import numpys
+from tapegrad.dispatch.views import see
+from tapegrad.functions import indexing, rounding
+from tapegrad.functions.arguments import as_input, one_dim
+from tapegrad.functions.arithmetic import clamping, numerator, scaled
+from tapegrad.functions.special import order
+from tapegrad.ops import elementwise as e
+from tapegrad.ops import index as ix
+from tapegrad.ops import logic, special
+from tapegrad.ops import shape as s
+from tapegrad.ops.core import Op
+from tapegrad.ops.reduce import cumsum
+from tapegrad.ops.scan import cumprod
+from tapegrad.tensor import Tensor, View, wrap
+
+
+def _named(function: Any, name: str, doc: str) -> Any:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+def _unary(op: Op) -> Any:
+    def function(self: Tensor) -> Tensor:
+        return run_inplace(op, (self,), {}, self)
+
+    return _named(function, op.name + "_", f"`{op.name}` in place.")
+
+
+def _binary(op: Op, name: str | None = None) -> Any:
+    return _named(written(op), (name or op.name) + "_", f"`{name or op.name}` in place.")
+
+
+def _paired(op: Op, name: str) -> Any:
+    def function(self: Tensor, other: Any) -> Tensor:
+        return run_inplace(op, (self, as_operand(other)), {}, self)
+
+    return _named(function, name + "_", f"`{name}` in place.")
+
+
+UNARY = (
+    "neg abs exp log log1p expm1 sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh sigmoid relu "
+    "erf square reciprocal floor log2 log10 exp2 asinh acosh atanh erfc ceil trunc frac"
+).split()
+SPECIAL = "erfinv lgamma digamma sinc i0".split()
+BINARY = "mul atan2 floor_divide remainder eq ne lt le gt ge hypot fmod".split()
+METHODS: dict[str, Any] = {f"{name}_": _unary(getattr(e, name)) for name in UNARY}
+METHODS |= {f"{name}_": _unary(getattr(special, name)) for name in SPECIAL}
+METHODS["xlogy_"] = _binary(special.xlogy)
+METHODS |= {f"{name}_": _binary(getattr(e, name)) for name in BINARY}
+for _op in (logic.logical_and, logic.logical_or, logic.logical_xor,
+            logic.bitwise_and, logic.bitwise_or, logic.bitwise_xor):  # fmt: skip
+    METHODS[f"{_op.name}_"] = _paired(_op, _op.name)
+METHODS["logical_not_"] = _unary(logic.logical_not)
+METHODS["bitwise_not_"] = _unary(logic.bitwise_not)
+METHODS["bitwise_left_shift_"] = _paired(logic.left_shift, "bitwise_left_shift")
+METHODS["bitwise_right_shift_"] = _paired(logic.right_shift, "bitwise_right_shift")
+iadd, isub, idiv = written(e.add), written(e.sub), written(e.div)
+
+
+def augmented(change: Any, plain: Any, op: Op | None = None) -> Any:
+    """The operator ``x += y`` of `change`, or the quicker one of an operation.
+
+    Inside of a transform what has no dimensions stands for a number of NumPy's, which cannot be
+    changed: there the name gets another one, and who else holds the number keeps what it was.
+    A view without dimensions, as `y[0, ...]` is, is an array to NumPy, too, and is written into.
+    """
+
+    def anew(target: Tensor, other: Any) -> Tensor | None:
+        home = target._home
+        if not numpys() or (type(home) is View and home.base is not None):
+            return None
+        # Of a copy: views may still write into the target, whose value the record keeps.
+        made: Tensor = plain(run(s.clone, (target,), {}), other)
+        return made
+
+    def function(target: Tensor, other: Any) -> Tensor:
+        found = None if target._a.ndim else anew(target, other)
+        return change(target, other) if found is None else found
+
+    return function if op is None else written(op, anew)
+
+
+def add_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    """`add` in place."""
+    return iadd(self, scaled("add", alpha, other, self))
+
+
+def sub_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    """`sub` in place."""
+    return isub(self, scaled("sub", alpha, other, self))
+
+
+def sign_(self: Tensor) -> Tensor:
+    """`sign` in place."""
+    return run_inplace(s.clone if self._a.dtype.kind == "b" else e.sign, (self,), {}, self)
+
+
+def div_(self: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """`div` in place."""
+    if rounding_mode == "floor":
+        return run_inplace(e.floor_divide, (self, as_operand(other)), {}, self)
+    if rounding_mode is not None:
+        raise RuntimeError(f"`div_`: rounding_mode is None or 'floor', got {rounding_mode!r}")
+    return idiv(self, other)
+
+
+def pow_(self: Tensor, exponent: Any) -> Tensor:
+    """`pow` in place."""
+    known = {2: e.square, 3: e.cube, 0.5: e.sqrt, -1: e.reciprocal}
+    if isinstance(exponent, (int, float)) and exponent in known and self._a.dtype.kind == "f":
+        return run_inplace(known[exponent], (self,), {}, self)
+    return run_inplace(e.pow, (self, as_operand(exponent)), {}, self)
+
+
+def clamp_(self: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """`clamp` in place."""
+    if min is None and max is None:
+        raise RuntimeError("`clamp_` needs at least one of `min` and `max`")
+    op, bounds = clamping(min, max)
+    return run_inplace(op, (self, *bounds), {}, self)
+
+
+def round_(self: Tensor, *, decimals: int = 0) -> Tensor:
+    """`round` in place."""
+    if decimals or self._a.dtype.kind in "biu":
+        return copy_(self, rounding.round(self, decimals=decimals))
+    return run_inplace(e.round, (self,), {}, self)
+
+
+def nan_to_num_(
+    self: Tensor, nan: float | None = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> Tensor:
+    """`nan_to_num` in place."""
+    if self._a.dtype.kind in "biu":
+        return self
+    finite, other = rounding.replacement(self, nan or 0.0, posinf, neginf)
+    return run_inplace(e.where, (finite, self, other), {}, self)
+
+
+def polygamma_(self: Tensor, n: int) -> Tensor:
+    """`polygamma` in place."""
+    return run_inplace(special.polygamma, (order(n), self), {}, self)
+
+
+def logit_(self: Tensor, eps: float | None = None) -> Tensor:
+    """`logit` in place."""
+    return run_inplace(
+        special.logit, (self if eps is None else clamp_(self, eps, 1 - eps),), {}, self
+    )
+
+
+def addcmul_(self: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+    """`addcmul` in place."""
+    factor = scaled("addcmul", value, tensor1, self, tensor2)
+    return run_inplace(e.addcmul, (self, as_operand(factor), as_operand(tensor2)), {}, self)
+
+
+def addcdiv_(self: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+    """`addcdiv` in place."""
+    top = numerator(value, tensor1, tensor2, self)
+    return run_inplace(e.addcdiv, (self, as_operand(top), as_operand(tensor2)), {}, self)
+
+
+def lerp_(self: Tensor, end: Any, weight: Any) -> Tensor:
+    """`lerp` in place."""
+    return run_inplace(e.lerp, (self, as_operand(end), as_operand(weight)), {}, self)
+
+
+def _value(value: Any, name: str) -> Any:
+    """What is written somewhere: a Tensor, or an array of what else was given."""
+    if isinstance(value, Tensor):
+        return value
+    number = isinstance(value, (bool, int, float, complex))  # which may be too large for int64
+    return np.asarray(value) if number else native_array(value, name)
+
+
+def _assign(self: Tensor, value: Any, index: Any, name: str, how: Any = ()) -> Tensor:
+    """Write a value at an index; `how` says the index in a way that can be a key of a dict."""
+    found = moved(ix.assign, self, None, value, how, True)
+    if found is not None:
+        return found
+    shape = self._a[index].shape if self._a.size else np.empty(self._a.shape)[index].shape
+    v = _value(value, name)
+    given = v._a if isinstance(v, Tensor) else v
+    if given.dtype != self._a.dtype:
+        v = _cast(v, self, name)
+    extra = given.ndim - len(shape)
+    if extra > 0 and all(n == 1 for n in given.shape[:extra]):
+        squeezed = given.shape[extra:]
+
+        v = (
+            run(s.reshape, (v,), {"shape": squeezed})
+            if isinstance(v, Tensor)
+            else v.reshape(squeezed)
+        )
+        given = v._a if isinstance(v, Tensor) else v
+    if index != (...,) and type(self) is Tensor and overlaps(self._a):  # not all of it is written
+        part = see(s.getitem, self, {"index": index}, self._a[index])
+        _assign(part, v, (...,), name)
+        return self
+    try:
+        fits = np.broadcast_shapes(given.shape, shape) == shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise RuntimeError(
+            f"a value of shape {given.shape} cannot be broadcast to the place of shape {shape} "
+            "that it is assigned to"
+        )
+    return run_changing(
+        ix.assign, (self, v), {"index": index}, self, value=value, how=how, name=name
+    )
+
+
+def _cast(v: Any, target: Tensor, name: str = "x[...] = value") -> Any:
+    """A value in the type of what it is written into; complex numbers do not fit into real ones."""
+    kind = target._a.dtype
+    given = v._a.dtype if isinstance(v, Tensor) else v.dtype
+    if category(given) == 3 and category(kind) < 3:
+        raise RuntimeError(f"complex values cannot be written into a Tensor of {target.dtype}")
+    if isinstance(v, Tensor):
+        return run(s.to, (v,), {"dtype": kind})
+    return v.astype(kind) if v.ndim else fitted(v, kind, name)
+
+
+def _chosen(v: Any, target: Tensor) -> Tensor:
+    """A value for places that index arrays name, which takes no fractions away from it."""
+    if not isinstance(v, Tensor):
+        return wrap(v if v.dtype == target._a.dtype else _cast(v, target))
+    if v._a.dtype == target._a.dtype:
+        return v
+    if category(v._a.dtype) > category(target._a.dtype):
+        raise RuntimeError(
+            f"assignment by index arrays: values of {v.dtype} cannot be put into a Tensor of "
+            f"{target.dtype}: convert them with `.to`"
+        )
+    return _cast(v, target)  # type: ignore[no-any-return]
+
+
+def setitem(self: Tensor, key: Any, value: Any) -> None:
+    """``self[key] = value``."""
+    if _mask_of_each(key) and not (value if isinstance(value, Tensor) else np.asarray(value)).ndim:
+        masked_fill_(self, key, value)
+        return
+    if type(key) is Tensor:
+        key = indexing.places_of(key, self)
+    simple = indexing._simple(key)
+    if simple is not None:
+        if moved(ix.assign, self, None, value, simple[1], True) is not None:
+            return
+    elif type(key) is Tensor and moved(ix.index_put, self, key, value, 0, True) is not None:
+        return
+    target = self
+    plan, arrays, self = indexing.parsed(key, self)
+    how = ... if simple is None or self is not target else simple[1]
+    try:
+        if not arrays:
+            index = (*plan, ...) if Ellipsis not in plan else plan
+            _assign(self, value, index, "x[...] = value", how)
+            return
+        v = _value(value, "x[...] = value")
+        run_changing(
+            ix.index_put,
+            (self, _chosen(v, self), *arrays),
+            {"plan": plan, "accumulate": False},
+            self,
+            index=key if len(arrays) == 1 and arrays[0] is key else ...,
+            value=value,
+            how=0,
+        )
+    except IndexError as problem:
+        raise IndexError(f"index of a Tensor of shape {self._a.shape}: {problem}") from None
+    except ValueError as problem:
+        raise RuntimeError(f"assignment to a Tensor of shape {self._a.shape}: {problem}") from None
+
+
+def _mask_of_each(key: Any) -> bool:
+    """Whether an index is a mask that, under a map, chooses other elements in each example."""
+    return isinstance(key, Tensor) and type(key._a) is AbstractArray and key._a.dtype.kind == "b"
+
+
+def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
+    """Write the elements of another Tensor here, or a number; gradients flow to it."""
+    one = isinstance(src, (bool, int, float, complex))
+    return _assign(self, src if one else as_input(src, "copy_"), (...,), "copy_")
+
+
+def fill_(self: Tensor, value: Any) -> Tensor:
+    """Write one number everywhere."""
+    v = value if isinstance(value, Tensor) else np.asarray(as_operand(value))
+    if (v._a if isinstance(v, Tensor) else v).ndim:
+        raise RuntimeError("`fill_` fills with one number, got a value with dimensions")
+    return _assign(self, value if type(value) in (int, float) else v, (...,), "fill_")
+
+
+def zero_(self: Tensor) -> Tensor:
+    """Write zeros everywhere."""
+    zero = 0.0 if self._s >= 0 else np.zeros((), self._a.dtype)
+    return _assign(self, zero, (...,), "zero_")
+
+
+def masked_fill_(self: Tensor, mask: Any, value: Any) -> Tensor:
+    """`masked_fill` in place."""
+    found = moved(ix.masked_fill, self, mask, value, None, True)
+    if found is not None:
+        return found
+    args = indexing.fill_parts(self, mask, value)
+    return run_changing(ix.masked_fill, args, {}, self, index=mask, value=value)
+
+
+def index_add_(self: Tensor, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Tensor:
+    """`index_add` in place."""
+    plain = alpha.__class__ is int and alpha == 1
+    if plain and (found := moved(ix.index_add, self, index, source, dim, True)) is not None:
+        return found
+    if not self._a.ndim:
+        index_add_(indexing._vector(self), dim, index, indexing._vector(source), alpha=alpha)
+        return self
+    args, params = indexing.index_add_parts(self, dim, index, source, alpha)
+    return run_changing(ix.index_add, args, params, self, index=index, value=source, how=dim)
+
+
+def index_put_(self: Tensor, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
+    """`index_put` in place."""
+    index, how = indexing.place_and_way(indices, accumulate)
+    found = moved(ix.index_put, self, index, values, how, True)
+    if found is not None:
+        return found
+    args, params = indexing.index_put_parts(self, indices, values, accumulate)
+    with indexing.fitting(args):
+        return run_changing(ix.index_put, args, params, self, index=index, value=values, how=how)
+
+
+def scatter_(self: Tensor, dim: int, index: Any, src: Any = None, *, value: Any = None) -> Tensor:
+    """`scatter` in place."""
+    source = value if src is None else src
+    found = moved(ix.scatter, self, index, source, dim, True)
+    if found is not None:
+        return found
+    x, d, k, v = indexing._scatter_parts(self, dim, index, source, "scatter")
+    return run_changing(ix.scatter, (x, k, v), {"dim": d}, self, index=index, value=source, how=dim)
+
+
+def scatter_add_(self: Tensor, dim: int, index: Any, src: Any) -> Tensor:
+    """`scatter_add` in place."""
+    found = moved(ix.scatter_add, self, index, src, dim, True)
+    if found is not None:
+        return found
+    x, d, k, v = indexing._scatter_parts(self, dim, index, src, "scatter_add")
+    return run_changing(
+        ix.scatter_add, (x, k, v), {"dim": d}, self, index=index, value=src, how=dim
+    )
+
+
+def cumsum_(self: Tensor, dim: int) -> Tensor:
+    """`cumsum` in place."""
+    return run_inplace(cumsum, (self,), {"dim": one_dim(dim, self._a.ndim, "cumsum_")}, self)
+
+
+def cumprod_(self: Tensor, dim: int) -> Tensor:
+    """`cumprod` in place."""
+    return run_inplace(cumprod, (self,), {"dim": one_dim(dim, self._a.ndim, "cumprod_")}, self)
+
+
+def tril_(self: Tensor, diagonal: int = 0) -> Tensor:
+    """`tril` in place."""
+    found = moved(s.tril, self, None, None, diagonal, True)
+    if found is not None:
+        return found
+    return run_changing(s.tril, (self,), {"diagonal": diagonal}, self, how=diagonal)
+
+
+def triu_(self: Tensor, diagonal: int = 0) -> Tensor:
+    """`triu` in place."""
+    found = moved(s.triu, self, None, None, diagonal, True)
+    if found is not None:
+        return found
+    return run_changing(s.triu, (self,), {"diagonal": diagonal}, self, how=diagonal)
+
+
+METHODS |= {
+    f.__name__: f
+    for f in (
+        add_, sub_, sign_, div_, pow_, clamp_, addcmul_, addcdiv_, lerp_, copy_, fill_, zero_,
+        masked_fill_, index_add_, index_put_, scatter_, scatter_add_, cumsum_, cumprod_,
+        tril_, triu_, round_, nan_to_num_, polygamma_, logit_,
+    )
+}  # fmt: skip
+METHODS["clip_"], METHODS["fix_"] = clamp_, METHODS["trunc_"]
+METHODS |= {
+    f"{name}_": METHODS[f"{own}_"]
+    for name, own in {
+        "subtract": "sub", "multiply": "mul", "divide": "div", "true_divide": "div",
+        "absolute": "abs", "negative": "neg", "arcsin": "asin", "arccos": "acos", "arctan": "atan",
+        "arctan2": "atan2", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh",
+    }.items()
+}  # fmt: skip

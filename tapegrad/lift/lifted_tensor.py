@@ -1,0 +1,600 @@
+"""Lifted Tensors: under a transform a Tensor stands for several that are computed together.
+
+A transform that lifts opens a level, a number larger than that of every level that is open.  An
+operation takes its lifted operands apart at the highest level among them and runs on the parts,
+which may be lifted at lower levels, or stand on a tape: that is how transforms nest in any order
+without one taking another's perturbation for its own.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NoReturn, Self
+
+import numpy as np
+
+from tapegrad.autograd.engine import gradients
+from tapegrad.autograd.function import seeing_lifted
+from tapegrad.base.abstract_array import AbstractArray
+from tapegrad.base.call_site import raise_cause
+from tapegrad.dispatch import inplace_views
+from tapegrad.dispatch.dispatch import run, running_lifted
+from tapegrad.dispatch.inplace import barred, changing_lifted, check_element, run_inplace
+from tapegrad.dispatch.inplace_views import stepped, turning_lifted
+from tapegrad.dispatch.layout_history import chain_to, note_turned
+from tapegrad.dispatch.views import separate
+from tapegrad.ops.core import Op
+from tapegrad.ops.grad_fn import GradFn
+from tapegrad.ops.index import assign
+from tapegrad.ops.shape import alias, clone
+from tapegrad.tape import storage
+from tapegrad.tape.tape import Tape, current
+from tapegrad.tensor import NOWHERE, Tensor, View, place, wrap
+
+_numbers = itertools.count(1)
+_new, _new_view = Tensor.__new__, View.__new__
+
+
+class Level:
+    """One transform under way: its number, and how many examples it maps over (None: no map).
+
+    `name` is the transform that the user called.  `randomness` says what random numbers are under
+    a map: the same for all examples, different ones, or an error.  `members` are the Tensors that
+    are lifted here, where the end of the level has to find them.  `open` is known of what `level`
+    opened.
+    """
+
+    __slots__ = ("members", "name", "number", "open", "randomness", "size", "thread")
+    traces: ClassVar[bool] = False  # what is computed here is traced, see `tapegrad.compiler`
+
+    def __init__(self, size: int | None, randomness: str = "same", name: str = "") -> None:
+        self.name = name
+        self.number: float = next(_numbers)
+        self.size = size
+        self.randomness = randomness
+        self.thread = threading.get_ident()
+        self.members: weakref.WeakSet[Tensor] | None = None
+        self.open = False
+
+    def born(self, t: Tensor) -> None:
+        """Hear of a Tensor that was made here from data."""
+
+    def follow(self, t: Tensor) -> Tensor:
+        """A variable at a level that traces; `forget` ends it."""
+        raise NotImplementedError
+
+    def forget(self, t: Tensor) -> None:
+        """Nobody asks for the gradient in a variable any more."""
+        raise NotImplementedError
+
+    def depends(self, root: Tensor, x: Tensor) -> bool:
+        """Whether a Tensor was computed from another, both of a level that traces."""
+        raise NotImplementedError
+
+    def fixed(self, array: np.ndarray) -> Tensor:
+        """A constant at a level that traces."""
+        raise NotImplementedError
+
+    def glimpse(self, t: Tensor) -> np.ndarray | None:
+        """The value at a level that traces, if it is known already; no guard is set on it."""
+        raise NotImplementedError
+
+    def apply(self, function: Any, args: tuple[Any, ...]) -> Any:
+        """What a `Function` gives for Tensors of a level that traces."""
+        raise NotImplementedError
+
+    def backward_only(self, since: Sequence[Tensor]) -> bool:
+        """Whether a `Function` was traced after these variables of a level that traces."""
+        raise NotImplementedError
+
+
+class _Levels:
+    """A context in which other levels are seen; no generator, which would restore them late."""
+
+    def __init__(self, seen: list[Level]) -> None:
+        self.seen = seen
+
+    def __enter__(self) -> None:
+        self.tape = current.tape
+        self.before, self.tape.levels = self.tape.levels, self.seen
+
+    def __exit__(self, *exception: object) -> None:
+        self.tape.levels = self.before
+
+
+class level:
+    """A new level, open until the end of the context."""
+
+    def __init__(self, size: int | None = None, randomness: str = "same", name: str = "") -> None:
+        self.made = Level(size, randomness, name)
+
+    def __enter__(self) -> Level:
+        self.levels = current.tape.levels
+        self.made.open = True
+        self.levels += [self.made]
+        return self.made
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        self.made.open = False
+        self.levels.remove(self.made)
+        if isinstance(error, ValueError):
+            raise_cause(error)
+
+
+def put_above(inner: Level, outer: Level) -> None:
+    """Open a level right above another one, below what else is open there."""
+    levels = current.tape.levels
+    higher = [at.number for at in levels if at.number > outer.number]
+    if higher:
+        inner.number = (outer.number + min(higher)) / 2
+    levels.insert(sum(at.number < inner.number for at in levels), inner)
+
+
+def below(at: Level, *, and_itself: bool = False, but: tuple[Level, ...] = ()) -> _Levels:
+    """What runs on parts does not see the levels that were taken apart to reach them.
+
+    It does see those (`but`) at which something that comes along is lifted.
+    """
+    end = at.number + and_itself
+    return _Levels([o for o in current.tape.levels if o.number < end or o in but])
+
+
+@seeing_lifted
+def seen_by(tensors: Sequence[Any]) -> _Levels:
+    """What runs on some Tensors, and on the tape, sees no level but those that they are lifted at.
+
+    A map that is open around is none of a user's function or rule that computes one result for all:
+    derivatives that it takes itself would be computed for each example.  A trace goes on: what
+    was kept may stand there.
+    """
+    own = levels_of(tensors)
+    return _Levels([at for at in current.tape.levels if at in own or at.traces])
+
+
+class Lifted(Tensor):
+    """A Tensor that stands for several: `_lift` holds the level and the parts."""
+
+    __slots__ = ()
+    _kind: ClassVar[str] = "lifted"
+    _name: ClassVar[str] = ""
+
+    @property
+    def _what(self) -> str:
+        """What stands around, for errors: the kind of transform, and which the user called."""
+        name = self._lift.at.name or self._name
+        return f"{self._kind} (`{name}`)" if name else self._kind
+
+    @classmethod
+    def around(cls, array: np.ndarray, lift: Any) -> Self:
+        """The Tensor of some parts; `array` has the shape and the dtype that it shows."""
+        t = _new(cls)
+        t._a, t._pos, t._home, t._s, t._lift = array, 0, None, -1, lift
+        return t
+
+    @classmethod
+    def apply(cls, op: Op, args: Any, params: dict[str, Any], at: Level) -> Any:
+        """Run an operation on the parts of those operands that are lifted at a level."""
+        raise NotImplementedError
+
+    @classmethod
+    def promote(cls, target: Tensor, at: Level) -> None:
+        """Make a Tensor, with what it is a view of, one that is lifted at a level."""
+        raise NotImplementedError
+
+    def _follow(self, home: View) -> None:
+        """See the base, which has been lifted higher, as this view did before."""
+        seen: Any = home.base
+        for op, params in chain_to(self, home):
+            seen = run(op, (seen,), params)
+        become(self, type(seen), seen._a, seen._lift, View(home.base, home.chain, None))
+        _show(self, seen)
+
+    def _separated(self, tape: Tape) -> Tensor:
+        if any(at.traces for at in tape.levels):
+            return run(clone, (self,), {})
+        for part in self.parts():
+            separate(part, tape)
+        if type(self._a) is np.ndarray:
+            self._a = self.parts()[0]._a
+        return self
+
+    def write(self, result: Tensor) -> None:
+        """Take over, in place, the parts of a result that is lifted at the same level or not."""
+        raise NotImplementedError
+
+    def check_turn(self, name: str) -> None:
+        """Refuse to reshape in place what a gradient is asked for in, or who knows it outside."""
+        check_turn(self.parts()[0], name)
+
+    def parts(self) -> tuple[Tensor, ...]:
+        """The Tensors that this one stands for."""
+        raise NotImplementedError
+
+    def varied(self, function: Callable[[Tensor], Tensor]) -> Tensor:
+        """The same with another value: a function of the part that holds the value."""
+        raise NotImplementedError
+
+    def rebuilt(self, *parts: Tensor) -> Lifted:
+        """The same of other parts."""
+        raise NotImplementedError
+
+    def mapped(self, function: Callable[[Tensor], Tensor]) -> Lifted:
+        """A function of every part."""
+        return self.rebuilt(*[function(part) for part in self.parts()])
+
+    @classmethod
+    def together(
+        cls, function: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor, at: Level
+    ) -> Lifted:
+        """What a function, which lifts at a lower level, makes of the parts of two Tensors."""
+        raise NotImplementedError
+
+    @classmethod
+    def pull(
+        cls, roots: list[Tensor], weights: list[Any], inputs: list[Tensor], at: Level, *,
+        recorded: bool, retain: bool, since: int,
+    ) -> list[Tensor]:  # fmt: skip
+        """The gradients of weighted roots, of which some are lifted at a level."""
+        raise NotImplementedError
+
+    def origin(self) -> str:
+        """At which line of the user's program this Tensor was made, if that is kept."""
+        return ""
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether operations on any of the parts are recorded."""
+        return any(part.requires_grad for part in self.parts())
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> NoReturn:
+        """Refused: a transform says by itself what is differentiated."""
+        raise RuntimeError(
+            f"a Tensor under {self._what} cannot be switched to require grad: "
+            "call a transform (`tapegrad.grad`) inside the function instead"
+        )
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether no part was made by a recorded operation."""
+        return all(part.is_leaf for part in self.parts())
+
+    @property
+    def grad_fn(self) -> GradFn | None:
+        """The record of the first part."""
+        return self.parts()[0].grad_fn
+
+    def register_hook(self, hook: Any) -> NoReturn:
+        """Refused: nobody would call it."""
+        raise RuntimeError(
+            f"hooks and `retain_grad` of a Tensor under {self._what} are not supported: ask for "
+            "the gradient itself (`tapegrad.autograd.grad`, `tapegrad.grad`)"
+        )
+
+    register_post_accumulate_grad_hook = register_hook
+
+    def retain_grad(self) -> NoReturn:
+        """Refused: see `register_hook`."""
+        self.register_hook(None)
+
+    @property
+    def data(self) -> Tensor:
+        """The same without history, see `detach`."""
+        return self.detach()
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        raise RuntimeError(f"`data` of a Tensor under {self._what} cannot be set: use `copy_`")
+
+    def detach(self) -> Tensor:
+        """The same without history."""
+        return self.varied(lambda part: part.detach())
+
+    def detach_(self) -> NoReturn:
+        """Refused: see `detach`."""
+        raise RuntimeError(f"`detach_` of a Tensor under {self._what}: use `detach()`")
+
+    def numpy(self, *, force: bool = False) -> NoReturn:
+        """Refused: an array would lose what this Tensor stands for."""
+        raise RuntimeError(
+            f"a Tensor under {self._what} cannot be turned into an array: what it stands for "
+            "would be lost; use operations of tapegrad or NumPy's functions on the Tensor itself "
+            "(`np.sin(t)` instead of `math.sin(t)`), or `tapegrad.stop_gradient(t)` where no "
+            "derivative is wanted"
+        )
+
+    def item(self) -> Any:
+        """Refused: see `numpy`."""
+        return self.numpy()
+
+    def tolist(self) -> Any:
+        """Refused: see `numpy`."""
+        return self.numpy()
+
+    def __repr__(self) -> str:
+        parts = ", ".join(map(repr, self.parts()))
+        return f"{type(self).__name__}(level={self._lift.at.number}, {parts})"
+
+
+def highest(tensors: Any) -> tuple[type[Lifted], Level] | None:
+    """The kind and the level of the operand that is lifted highest."""
+    kind, found = None, None
+    for t in tensors:
+        if type(t) is not Tensor and isinstance(t, Lifted):
+            if t._home is not None:
+                place(t)  # a view, whose base may have been lifted higher
+            at: Level = t._lift.at
+            if found is None or at.number > found.number:
+                kind, found = type(t), at
+    return None if kind is None or found is None else (kind, found)
+
+
+def levels_of(tensors: Any) -> tuple[Level, ...]:
+    """All levels at which any of some Tensors is lifted."""
+    found: list[Level] = []
+    for t in tensors:
+        if isinstance(t, Lifted):
+            found += (t._lift.at, *levels_of(t.parts()))
+    return tuple(found)
+
+
+def above(t: Any, at: Level) -> bool:
+    """Whether a Tensor is lifted at a higher level: the highest stands outermost, always."""
+    return isinstance(t, Lifted) and bool(t._lift.at.number > at.number)
+
+
+def _open(tensors: Any, name: str, levels: list[Level]) -> tuple[type[Lifted], Level]:
+    found = highest(tensors)
+    assert found is not None
+    at = found[1]
+    if at not in levels:
+        if at.thread != threading.get_ident():
+            where = "in another thread: a transform follows the thread that called it and no other"
+        elif at.open:
+            where = (
+                "in a function with a derivative of its own (or in that derivative), which was not "
+                "given it: pass it to that function as an argument"
+            )
+        else:
+            where = (
+                "after that has ended: return it from the function instead of keeping it outside"
+            )
+        raise RuntimeError(
+            f"`{name}`: a Tensor that was made inside {_made(tensors, at)} is used {where}"
+        )
+    return found
+
+
+def _made(tensors: Any, at: Level) -> str:
+    """Inside what a Tensor that is lifted at a level was made, and where if that is known."""
+    (t, *_) = [t for t in tensors if isinstance(t, Lifted) and t._lift.at is at]
+    return t._what + t.origin()
+
+
+@running_lifted
+def run_lifted(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    """Run an operation of which an operand is lifted."""
+    tape = current.tape
+    before = tape.levels
+    kind, at = _open(args, op.name, before)
+    if before[-1] is not at or at.size is not None:
+        tape.levels = before[: before.index(at)]  # as `below` does: they stand in order
+    try:
+        found = kind.apply(op, args, params, at)
+    finally:
+        tape.levels = before
+    if op.view and isinstance(found, Lifted):
+        _attach_view(found, args[0], op, params)
+    return found
+
+
+def _attach_view(t: Lifted, parent: Any, op: Op, params: dict[str, Any]) -> None:
+    """Note what a lifted Tensor is a view of: whoever lifts it higher has to lift its base."""
+    if not (isinstance(parent, Lifted) and _shared(t, parent)):
+        return
+    home: Any = parent._home
+    t._home = view = _new_view(View)
+    if home is None:
+        view.base, view.chain, view.stamp = parent, ((op, params),), parent._pos
+    else:
+        view.base, view.chain, view.stamp = home.base, (*home.chain, (op, params)), home.stamp
+    view.tape, view.several, view.frozen = None, False, ""
+
+
+def _shared(t: Tensor, parent: Tensor) -> bool:
+    """Whether a result of a view operation shares its operand's memory; it may be a copy."""
+    while isinstance(t, Lifted):
+        t = t.parts()[0]
+    while isinstance(parent, Lifted):
+        parent = parent.parts()[0]
+    home, above = t._home, parent._home
+    if type(home) is View and home.base is not None:
+        base = above.base if type(above) is View else parent
+        if home.base is base:
+            return True
+    return storage.root(t._a) is storage.root(parent._a)
+
+
+@changing_lifted
+def inplace_lifted(op: Op, args: tuple[Any, ...], params: dict[str, Any], target: Tensor) -> Tensor:
+    """Run an operation and write the result into a Tensor; it or another operand is lifted."""
+    check_element(op.name + "_", target._home)
+    kind, at = _open((*args, target), op.name + "_", current.tape.levels)
+    with below(at, and_itself=True):  # a view is made anew from its base, which is lifted here
+        return _changed(kind, at, op, args, params, target)
+
+
+def _changed(
+    kind: type[Lifted], at: Level, op: Op, args: tuple[Any, ...], params: dict[str, Any],
+    target: Tensor,
+) -> Tensor:  # fmt: skip
+    if not (isinstance(target, Lifted) and target._lift.at is at):
+        kind.promote(target, at)
+    assert isinstance(target, Lifted)
+    held = {id(storage.memory(t._a)) for t in _innermost(target)}
+    args = tuple(
+        run(clone, (a,), {})  # its rule may read what is about to be overwritten
+        if isinstance(a, Tensor) and any(id(storage.memory(t._a)) in held for t in _innermost(a))
+        else a
+        for a in args
+    )
+    result = kind.apply(op, args, params, at)
+    if result._a.shape != target._a.shape:
+        raise RuntimeError(
+            f"`{op.name}_`: the result has the shape {result._a.shape}, it cannot be written into "
+            f"a Tensor of shape {target._a.shape}"
+        )
+    target.write(result)
+    return target
+
+
+@turning_lifted
+def turn_lifted(op: Op, t: Tensor, params: dict[str, Any], name: str) -> None:
+    """Make a lifted Tensor stand for views of its parts."""
+    check_turn(t, name)
+    shown = run(op, (t,), params)
+    assert type(shown) is type(t)
+    t._a, t._lift = shown._a, shown._lift
+    _show(t, shown)
+    if isinstance(t._home, View):
+        t._home = stepped(t._home, op, params)
+    else:
+        note_turned(t, 0, t._pos)
+
+
+def _show(t: Tensor, made: Tensor) -> None:
+    """Have what another Tensor showed stand for this one, unless it stands for a part of it."""
+    if type(t._a) is AbstractArray and t._a.owner is made:
+        t._a.stand_for(t)
+
+
+def check_turn(t: Tensor, name: str) -> None:
+    """Refuse to reshape in place what cannot be changed in place either."""
+    if isinstance(t, Lifted):
+        t.check_turn(name)
+    else:
+        inplace_views.check_turn(t, name)
+
+
+def _innermost(t: Tensor) -> list[Tensor]:
+    """The Tensors with memory of their own that a Tensor stands for."""
+    return [x for part in t.parts() for x in _innermost(part)] if isinstance(t, Lifted) else [t]
+
+
+def pull(
+    roots: list[Tensor], weights: list[Any], inputs: list[Tensor], *, recorded: bool,
+    retain: bool = False, since: int = 0,
+) -> list[Tensor]:  # fmt: skip
+    """The gradients of weighted roots; zeros for an input that no root depends on.
+
+    Nothing at a position below `since` leads to an input.
+    """
+    lifted = highest((*roots, *inputs))
+    if lifted is not None:
+        kind, at = lifted
+        with below(at, but=tuple(other for other in levels_of(weights) if other is not at)):
+            return kind.pull(
+                roots, weights, inputs, at, recorded=recorded, retain=retain, since=since
+            )
+    pairs = [
+        (r, wrap(np.ones(r._a.shape, r._a.dtype)) if w is None else w)
+        for r, w in zip(roots, weights, strict=True)
+        if place(r)
+    ]
+    for x in inputs:
+        place(x)
+    found: list[Any] = [None] * len(inputs)
+    if pairs:
+        found = gradients(
+            [r for r, _ in pairs], [w for _, w in pairs], inputs, recorded=recorded,
+            retain=retain or recorded, since=since,
+        )  # fmt: skip
+    return [zeros_like(t) if g is None else g for g, t in zip(found, inputs, strict=True)]
+
+
+def constant(array: np.ndarray, beside: Tensor) -> Tensor:
+    """A constant of a transform's own, to compute with a Tensor: traced if that is.
+
+    As a Tensor of no trace it would be taken for one of the user's, which may change.
+    """
+    if isinstance(beside, Lifted):
+        for at in levels_of((beside,)):
+            if at.traces:
+                return at.fixed(array)
+    return wrap(array)
+
+
+def zeros_like(t: Tensor) -> Tensor:
+    """A constant of zeros, of the shape and the dtype that a Tensor shows."""
+    return constant(np.zeros(t._a.shape, t._a.dtype), t)
+
+
+def overwrite(target: Tensor, value: Tensor) -> None:
+    """Write a value into a Tensor in place."""
+    run_inplace(assign, (target, value), {"index": (...,)}, target)
+
+
+def handle(t: Tensor) -> Tensor:
+    """A second Tensor object for the same array and the same place, or of the same parts."""
+    if isinstance(t, Lifted):
+        return type(t).around(t._a, t._lift)
+    made = Tensor.__new__(Tensor)
+    made._a, made._pos, made._home, made._s = t._a, t._pos, t._home, t._s
+    return made
+
+
+def based(t: Tensor) -> tuple[Tensor, Any] | None:
+    """The base of a view and the chain of view operations that leads from it, if it is one."""
+    home = t._home
+    if isinstance(home, View) and home.base is not None:
+        if home.opaque:
+            raise RuntimeError(barred("an in-place operation", t))
+        return home.base, chain_to(t, home)
+    return None
+
+
+def plain_again(t: Tensor) -> None:
+    """Turn a lifted Tensor, which the user holds, into its first part."""
+    part = t.parts()[0]  # type: ignore[attr-defined]
+    home = part._home
+    if isinstance(part, Lifted):
+        home = t._home
+        if isinstance(home, View):
+            home.stamp = part._pos
+    elif isinstance(home, View):  # each Tensor follows its base by itself
+        own = View(home.base, home.chain, home.tape, frozen=home.frozen)
+        own.stamp, own.several = home.stamp, home.several
+        home = own
+    else:  # views of the Tensor hold the part to be their base
+        home = View(part, ((alias, {}),), home)
+    t.__class__ = type(part)
+    t._a, t._pos, t._home, t._s = part._a, part._pos, home, part._s
+    if isinstance(part, Lifted):
+        t._lift = part._lift
+    else:
+        del t._lift
+
+
+def become(
+    t: Tensor, kind: type[Lifted], array: np.ndarray, lift: Any, home: View | None = None
+) -> None:
+    """Turn a Tensor, which the user holds, into a lifted one; `home` says what it is a view of.
+
+    Its place changes each time that it is lifted higher: so its older views see that.
+    """
+    t.__class__ = kind
+    t._pos = max(NOWHERE, t._pos + 1)
+    t._a, t._home, t._s, t._lift = array, home, -1, lift
+    if lift.at.members is not None:
+        lift.at.members.add(t)
+
+
+def on_tape(t: Tensor) -> bool:
+    """Whether operations on a Tensor, or on any part of it, are recorded."""
+    return any(map(on_tape, t.parts())) if isinstance(t, Lifted) else t._pos != 0
