@@ -1,4 +1,4 @@
-"""The adjoint step of products that are too large for the walk: straight to BLAS.
+"""Adjoints of matrix products too large for the compiled sweep, straight by BLAS.
 
 The rule in `ops.linalg` says the same for any number of dimensions; for matrices and vectors this
 step saves its views.

@@ -1,4 +1,4 @@
-"""The product of a Hessian with a vector, by two passes over the tape of a function.
+"""Hessian-vector products by two passes over the tape of a function.
 
 Upwards every record that the argument leads to gets the tangent of its result; downwards every
 record hands on its adjoint together with the adjoint's own tangent.  Nothing is recorded, and the

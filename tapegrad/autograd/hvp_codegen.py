@@ -1,4 +1,4 @@
-"""The two passes of a Hessian's product as one Python function, for all tapes of one structure.
+"""Generate a Hessian-vector product as one Python function for all tapes of one structure.
 
 What moves, what is broadcast, what is added to what follows from the records and the shapes alone.
 A function that is differentiated again and again writes the same records each time: all this is

@@ -1,4 +1,4 @@
-"""The adjoint step of large records: one compiled pass per input, on all threads.
+"""Adjoints of large elementwise records: one fused pass per input, on all threads.
 
 Elementwise records go through the kernels that are made of their formulas, whatever the operands'
 broadcasting, as long as two dimensions describe it.  A few reductions have a loop of their own in

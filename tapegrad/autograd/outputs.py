@@ -1,4 +1,4 @@
-"""What a Function returned, as Tensors: new ones, views of arguments, arguments that it changed."""
+"""Turn what a Function returned into Tensors: new ones, views of arguments, changed arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one record hands on to its inputs, from the one rule of its operation.
+"""The pullback of one record, from the one rule of its operation.
 
 The same code serves the plain sweep, where everything is an array, and the recorded sweep, where
 everything is a Tensor and the rule's operations append records of their own.

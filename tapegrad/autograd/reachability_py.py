@@ -1,4 +1,4 @@
-"""The passes of the walk in Python, for where the compiled one cannot be used."""
+"""Reachability passes in Python, for where the compiled ones cannot be used."""
 
 from __future__ import annotations
 

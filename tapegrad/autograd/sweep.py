@@ -1,4 +1,4 @@
-"""The reverse sweep: mark what is reachable, then hand adjoints down, record by record.
+"""The reverse sweep: mark reachable records, then propagate adjoints record by record.
 
 `Sweep` runs the compiled walk as far as it goes, does by itself the records that need Python (large
 arrays, general rules, hooks, a user's Function), and resumes the walk below.  When the sweep is

@@ -1,4 +1,4 @@
-"""How elementwise operations move: the expressions of two passes over a tape.
+"""Symbolic tangents of elementwise operations, for two passes over a tape.
 
 From the partial derivatives in the table come the tangent of a result, and what an adjoint and its
 own tangent become at the operands.  The partials are differentiated once more by the same table.

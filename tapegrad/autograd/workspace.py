@@ -1,4 +1,4 @@
-"""The memory of the compiled walk: its frame, the adjoint table, and the arena of small adjoints.
+"""The compiled sweep's memory: its frame, the adjoint table, the arena of small adjoints.
 
 A tape keeps one workspace from sweep to sweep, so that a sweep of a small graph allocates nothing;
 a sweep inside a sweep (a hook that calls `backward`) gets one of its own.

@@ -1,4 +1,4 @@
-"""What a Tensor under a map shows instead of an array."""
+"""An array with a shape and a dtype but no elements, which a Tensor under a map shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the user's line does where Python or NumPy asks a Tensor for a number or an array."""
+"""Read the user's line where Python or NumPy asks a Tensor for a number or an array."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of names that PyTorch has and this library does not, and of misspelt ones."""
+"""Errors for misspelt names, and for those that PyTorch has and this library does not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays from outside, brought into the form that all other code takes for granted.
+"""Convert arrays from outside to the form that all other code takes for granted.
 
 Compiled code reads the header of an array: the address, the steps, the flags.  It takes the type of
 the elements for known, and the header for constant.  So an array that enters is made a `np.ndarray`

@@ -1,4 +1,4 @@
-"""The fast path of operations along dimensions of float64 Tensors, once there is one.
+"""Cache call plans of operations along dimensions of float64 Tensors.
 
 What follows from an operation, its parameters and the operand's shape is worked out once (`Plan`),
 when a call has come a few times; then compiled code does the whole: the array, the Tensor, the

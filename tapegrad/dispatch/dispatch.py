@@ -1,4 +1,4 @@
-"""Running an operation on Tensors and recording it: the general path.
+"""Run an operation on Tensors of any kind and record it: the general path.
 
 `run` takes any operation and any operands.  Two other modules write the same records: `fast_path`,
 for elementwise operations on operands of one dtype, and `inplace`, for operations that write into

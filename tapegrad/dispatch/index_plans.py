@@ -1,4 +1,4 @@
-"""The fast path of what reads or writes at chosen places of small float64 Tensors.
+"""Cache call plans of what reads or writes at chosen places of small float64 Tensors.
 
 Indexing by Tensors, gathering and scattering, filling by masks, assignment: what follows from the
 operation, its parameters and the shapes of the operands is worked out once, when a call has come a

@@ -1,4 +1,4 @@
-"""Operations that write into their first operand and rewrite its history."""
+"""Run operations that write into their first operand, and rewrite its history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations that reshape their operand in place: the same array, seen another way.
+"""Run operations that reshape their operand in place: the same array, seen another way.
 
 They touch no element.  The Tensor gets the record of the view operation, and the view's array; a
 view stays one of its base, by one step more, and its base stays as it is.

@@ -1,4 +1,4 @@
-"""What a Tensor knows that was reshaped in place: how views that are older than that still follow.
+"""The layouts that a Tensor had before it was reshaped in place, for views older than that.
 
 A view holds the chain of operations that leads from its base to it.  When the base itself is shown
 another way (`x.t_()`), the chains of its older views begin at a shape that it no longer has, and

@@ -1,4 +1,4 @@
-"""What is said of operands that an operation does not take."""
+"""Errors for operands that an operation does not take."""
 
 from __future__ import annotations
 

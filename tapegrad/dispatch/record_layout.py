@@ -1,4 +1,4 @@
-"""How the operands of a record lie: what its word and AUX tell the compiled walk.
+"""How the operands of a record lie: what its word and AUX tell the compiled sweep.
 
 `layout_of` says it of an operation that the walk knows; of all others it says None, and their
 records are left to their rules.

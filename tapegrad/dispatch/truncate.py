@@ -1,4 +1,4 @@
-"""What a transform leaves on the tape: nothing, as far as nobody needs it."""
+"""Truncate the tape to where it stood before a transform, as far as nobody needs the rest."""
 
 from __future__ import annotations
 

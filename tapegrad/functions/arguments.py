@@ -1,4 +1,4 @@
-"""Bringing arguments into the normal form that the table of operations takes."""
+"""Bring arguments into the normal form that the table of operations takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The type of the elements, and the parts of complex ones."""
+"""`dtype` conversions, and the parts of complex numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Indexing, gathering, scattering, masks; reading here, writing in `functions.inplace`."""
+"""Indexing, gathering, scattering, masks; reading here, writing in `inplace_methods`."""
 
 from __future__ import annotations
 

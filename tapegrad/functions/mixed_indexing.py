@@ -1,4 +1,4 @@
-"""Indices for which NumPy and PyTorch have different rules: numbers beside index arrays, uint8.
+"""Indices for which NumPy's and PyTorch's rules differ: numbers beside index arrays, uint8.
 
 For NumPy a number beside an index array is an index array of no dimensions: ``x[0, :, [1, 2]]`` has
 two of them, apart from each other, so the dimension that they choose comes first.  For PyTorch a

@@ -1,4 +1,4 @@
-"""What Python's `copy`, `pickle` and `format` make of a Tensor."""
+"""Copy, pickle and format Tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elements laid out anew: repeated, rolled round, turned, with a border, on a grid, as powers."""
+"""Lay elements out anew: repeat, roll, rotate, pad, meshgrid, powers."""
 
 from __future__ import annotations
 

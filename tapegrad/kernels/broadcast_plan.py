@@ -1,4 +1,4 @@
-"""How broadcast operands are laid out as rows: what a loop over rows needs to know of shapes."""
+"""Lay broadcast operands out as rows, for loops over rows."""
 
 from __future__ import annotations
 

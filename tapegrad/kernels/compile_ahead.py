@@ -1,4 +1,4 @@
-"""Compiling in a process of its own what would interrupt the work of this one.
+"""Compile in a process of its own what would interrupt the work of this one.
 
 What is compiled late (the native path, loops that pay after some hundred calls) takes up to
 fifteen seconds, during which Numba holds the interpreter's lock: a thread would not help.  A

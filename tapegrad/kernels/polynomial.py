@@ -1,4 +1,4 @@
-"""How a polynomial is computed, whoever writes the instructions."""
+"""How polynomials are evaluated, whoever writes the instructions."""
 
 from collections.abc import Sequence
 from typing import Any

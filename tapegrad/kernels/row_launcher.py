@@ -1,4 +1,4 @@
-"""Calling a kernel row by row, on one thread or on several that wait for it.
+"""Launch a kernel row by row, on one thread or on several that wait for it.
 
 A frame says what is called: frame[0] is the kernel, which is called frame[1] times with the
 arguments frame[2:10], which move by frame[10:18].

@@ -1,4 +1,4 @@
-"""What processors do for a vector at once and LLVM does not: look-ups, rough inverse roots.
+"""Vector instructions that LLVM does not choose: table look-up, rough inverse roots.
 
 A table has sixteen numbers, which two registers hold.  In a module a look-up is a call of a
 function that bears the table's name, and a root that of `ROOT`.  Where the processor can permute

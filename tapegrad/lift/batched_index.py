@@ -1,4 +1,4 @@
-"""Indexing under a map: index arrays as places among the elements of an example.
+"""Index arrays under a map, as places among the elements of an example.
 
 NumPy brings the dimensions of index arrays to the front where they, or a number beside them, stand
 apart, so the dimension of the examples cannot simply be put before a plan.  Every plan does the

@@ -1,4 +1,4 @@
-"""What an operation on one example becomes on all of them, which lie along the first dimension.
+"""Batching rules: an operation on one example as one on all, along the first dimension.
 
 Most parameters mean a dimension, several dimensions, a shape or an index: the new dimension in
 front shifts or extends them, and `_by_parameters` does the rest.  A rule returns NotImplemented

@@ -1,4 +1,4 @@
-"""What a lifted Tensor consists of, down to the Tensors that no open transform takes apart.
+"""Flatten a lifted Tensor to the Tensors that no open transform takes apart.
 
 A loop or a branch of a compiled program carries those: the *bare* parts.  A `Layer` says how a
 Tensor is made of them; it is None for one that is bare itself.

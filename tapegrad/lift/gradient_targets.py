@@ -1,4 +1,4 @@
-"""What a sweep is asked for the gradient of."""
+"""The targets of a sweep: what a gradient is asked for."""
 
 from __future__ import annotations
 

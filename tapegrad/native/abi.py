@@ -1,4 +1,4 @@
-"""The frame of the native path: what `native.entry` reads, and the tables it looks things up in.
+"""The layout of the frame that native operations read, and of the tables that it leads to.
 
 All are 64-bit integers: addresses of functions and objects, and where slots stand in an object,
 counted in words.

@@ -1,4 +1,4 @@
-"""What a compiled sweep found for the leaves, as Tensors, in compiled code.
+"""Accumulate leaf gradients natively, from the adjoints of a compiled sweep.
 
 CPython's lock is held.  Either every gradient is delivered or none.
 """

@@ -1,4 +1,4 @@
-"""What an operation leaves behind: the Tensor, its record on the tape, what that keeps."""
+"""Append a record: the Tensor, the record, and the values that it saves."""
 
 from tapegrad.kernels.flags import typed
 from tapegrad.kernels.memory import call1, call2, call3, i8

@@ -1,4 +1,4 @@
-"""The frame of the native path: where CPython, NumPy and the tape keep what it reads."""
+"""Fill the frame of native operations with addresses of CPython's, NumPy's and the tape's."""
 
 from __future__ import annotations
 

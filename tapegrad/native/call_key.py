@@ -1,4 +1,4 @@
-"""What a view is asked for, as words that can be compared.
+"""The key of a call that makes views, as words that can be compared.
 
 Two calls with the same words make the same view of two Tensors.  First come the function, and type
 and layout of the operand; then the arguments: None and `...` are words, an int is its type and its

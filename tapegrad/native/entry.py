@@ -1,4 +1,4 @@
-"""An operation on small Tensors, from the call to its record, in compiled code.
+"""The entry of native operations on small Tensors, from the call to the record.
 
 CPython calls `call` for an operator or a method (`native.install` sees to that), with the
 interpreter's lock held throughout.  It reads Tensors and the tape where CPython keeps their slots,

@@ -1,4 +1,4 @@
-"""The native path of large Tensors, once their operands were read.
+"""The entry of native operations on large Tensors, once their operands were read.
 
 Arrays are held until all is done: other threads, and what is let go of, may do anything to their
 Tensors meanwhile.

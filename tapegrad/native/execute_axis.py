@@ -1,4 +1,4 @@
-"""An operation along dimensions of a Tensor, with its record."""
+"""Operations along dimensions of a small Tensor, and their records."""
 
 from tapegrad.kernels.flags import typed
 from tapegrad.kernels.memory import address, call8, i8, room_i8

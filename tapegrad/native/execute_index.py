@@ -1,4 +1,4 @@
-"""Reading and writing at chosen places of a Tensor, with the record.
+"""Gather and scatter at chosen places of a Tensor, and record it.
 
 The places are named by a Tensor of integers, by a mask, or by how a view lies.
 """

@@ -1,4 +1,4 @@
-"""What is written into a Tensor that exists, with the record of the change.
+"""Elementwise operations in place on a small Tensor, and their records.
 
 Nothing is written before it is sure that the change can be made and recorded, and that no exception
 of arithmetic came about: until then Python can begin anew.  A change is counted before it is made,

@@ -1,4 +1,4 @@
-"""An operation on large Tensors, from the call to its record, in compiled code.
+"""Elementwise operations on large Tensors, and their records.
 
 What the general path does for one thread: memory that nobody needs is let go of before more is
 asked for, the loop runs without the interpreter's lock, and the loops of the library's own say

@@ -1,4 +1,4 @@
-"""An operation along dimensions of a large Tensor, with its record."""
+"""Operations along dimensions of a large Tensor, and their records."""
 
 from tapegrad.kernels.flags import typed
 from tapegrad.kernels.memory import i8

@@ -1,4 +1,4 @@
-"""An elementwise operation that writes over a large operand, with the record of the change.
+"""Elementwise operations in place on a large Tensor, and their records.
 
 What it will refuse it refuses before anything has changed.  NumPy's loops write where they read, so
 that an exception of arithmetic comes too late to begin anew: Python then says what NumPy would.

@@ -1,4 +1,4 @@
-"""An elementwise operation of three operands, of which one at least is large, with its record."""
+"""Elementwise operations of three operands, of which one is large, and their records."""
 
 from tapegrad.kernels.flags import typed
 from tapegrad.kernels.memory import i4, i8

@@ -1,4 +1,4 @@
-"""An elementwise operation of three operands, with its record.
+"""Elementwise operations of three operands, and their records.
 
 Each operand has the shape of the result, or is one number.  The loops are the library's own.
 """

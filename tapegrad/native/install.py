@@ -1,4 +1,4 @@
-"""The native path: operators, methods and functions that CPython calls as machine code.
+"""Install native operations: operators, methods and functions that CPython calls in C.
 
 `install` puts `native.entry` in the place of the functions in Python that `dispatch.fast_path`
 makes: behind `Op.short`, and as methods of the Tensor.  For each way to call an operation there are

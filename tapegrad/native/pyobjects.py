@@ -1,4 +1,4 @@
-"""What compiled code reads of Python's objects: numbers, the thread's tape, operands, tables."""
+"""Read Python objects in compiled code: numbers, the thread's tape, operands, tables."""
 
 import math
 import sys

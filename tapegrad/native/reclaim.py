@@ -1,4 +1,4 @@
-"""Letting go of what the tape's newest records keep, and room for the next one."""
+"""Free values saved by unreferenced records at the tape's end, and check for room."""
 
 from tapegrad.kernels.flags import typed
 from tapegrad.kernels.memory import address, call1, i8, room_i8

@@ -1,4 +1,4 @@
-"""A call of a function with a rule of its own, recorded in compiled code.
+"""Record a call of a custom rule natively.
 
 What the path of small Tensors is made of is compiled once more for it: LLVM would no longer inline
 there what is called here as well.

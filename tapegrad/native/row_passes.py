@@ -1,4 +1,4 @@
-"""The loops over rows of a large array, one pass after the other; see `large.pass_lists`."""
+"""Run loops over the rows of a large array, one pass after the other; see `pass_lists`."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""A sweep that calls the rules of functions with derivatives of their own, in compiled code.
+"""Call users' rules from a compiled sweep.
 
 The walk stops at the record of such a function.  Here its adjoint becomes an array, the rule is
 called, what it hands on is added to the adjoints of the inputs, and the walk goes on.  CPython's

@@ -1,4 +1,4 @@
-"""The ways into the native path: for each way to call an operation a few instructions."""
+"""Stubs by which CPython calls native operations: a few instructions for each form of call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the path of small Tensors to that of large ones, which is compiled for itself."""
+"""Jump from the entry of small Tensors to that of large ones, which is compiled apart."""
 
 from tapegrad.kernels.flags import typed
 from tapegrad.kernels.memory import address, call3, call8, i8

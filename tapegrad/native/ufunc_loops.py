@@ -1,4 +1,4 @@
-"""NumPy's loops over operands that are broadcast, and its sum."""
+"""Call NumPy's ufunc loops over broadcast operands, and its sum."""
 
 from tapegrad.kernels.flags import typed
 from tapegrad.kernels.memory import address, call1, call4, i8, room_i8

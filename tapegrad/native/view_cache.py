@@ -1,4 +1,4 @@
-"""What the native path knows of views: what view functions said, and would say again."""
+"""An inline cache of views: what view functions returned for a call, by its key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The views that a call makes, with their records."""
+"""Make the views of a call, and their records."""
 
 from tapegrad.kernels.flags import typed
 from tapegrad.kernels.memory import address, call1, call2, call3, call8, i4, i8, room_i8

@@ -1,4 +1,4 @@
-"""Operations along dimensions whose adjoints compiled code knows: how rows lie in an array.
+"""Operations along dimensions whose adjoints are compiled: how rows lie in an array.
 
 The dimensions that an operation goes along must be neighbours; then an array in C order is
 `outer` blocks of `n` elements each of which is `inner` elements after the last.

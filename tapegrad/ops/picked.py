@@ -1,4 +1,4 @@
-"""What reads and writes at chosen places, and has adjoints that compiled code knows.
+"""Operations at chosen places whose adjoints are compiled.
 
 The places are named by one index array, by a mask, or by how a view lies.
 """

@@ -1,4 +1,4 @@
-"""The threads that help with large arrays: they call kernels, or functions of Python, over parts.
+"""The thread pool for large arrays: it calls kernels, or Python functions, over parts.
 
 A thread watches its mailbox in compiled code without the GIL (`kernels/row_launcher.py`), and calls
 a kernel that is posted there at once.  When nothing came for about a millisecond it sleeps, and is

@@ -1,4 +1,4 @@
-"""Shapes by their numbers, and how views lie: two tables that records refer to.
+"""Number shapes, and the layouts of views: two tables that records refer to.
 
 Both are the same for all tapes, and only ever grow.
 """

@@ -1,4 +1,4 @@
-"""A call of a custom function that no transform lifts: one record, made and swept without detours.
+"""Record a call of a custom function that no transform lifts, without detours.
 
 It takes what nearly all calls are: arguments that are Tensors, arrays or numbers, one result.
 `tapegrad.transforms.custom` does the others, and what a recorded sweep does with this record.

@@ -1,4 +1,4 @@
-"""Tangents from gradients: a vector-Jacobian product is linear in its weights."""
+"""Tangents by transposition: a vector-Jacobian product is linear in its weights."""
 
 from __future__ import annotations
 

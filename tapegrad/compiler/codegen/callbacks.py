@@ -1,4 +1,4 @@
-"""Operations that Python computes for a program: always, or where a routine has no result."""
+"""Call Python for operations that it computes: always, or where a routine has no result."""
 
 from __future__ import annotations
 

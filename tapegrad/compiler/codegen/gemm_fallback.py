@@ -1,4 +1,4 @@
-"""Loops that are compiled once for all programs: they look at a product of matrices, and redo it.
+"""Check a GEMM result for NaN; recompute with strong zeros. Compiled once for all programs.
 
 BLAS multiplies, and gives NaN where a zero met what is not finite.  So each product's elements are
 added up, and where their sum is no number all is computed again in loops in which zero counts.

@@ -1,4 +1,4 @@
-"""How a loop nest is run through by vectors: which loop is taken several elements at a time.
+"""Choose the order of a nest's loops, and which of them is vectorised.
 
 A nest says all that has to be known for that: no two windows overlap, strides and extents are
 numbers.

@@ -1,4 +1,4 @@
-"""Loop nests with elementary functions, taken in tiles.
+"""Tile loop nests that call elementary functions.
 
 A tile is a stretch of one loop with all loops inside it.  It is done in stages: each computes what
 the functions of `math_runtime` are given, in arrays that fit in the nearest cache; then these are

@@ -1,4 +1,4 @@
-"""Elementary functions of many elements: loops that are compiled once, and that all programs call.
+"""Loops over elementary functions, compiled once, that all programs call.
 
 Every element is computed by the short form of a function, where there is one, which notes whether
 an argument was out of the ordinary; if so, all are computed again by the next form, up to the one

@@ -1,4 +1,4 @@
-"""One loop nest as LLVM text, on scalars.
+"""Write one loop nest as LLVM text, on scalars.
 
 It becomes a function over pointers, so that equal nests at different places of a program are one
 function.  `noalias` on the pointers is what lets LLVM vectorise: but for scans, a nest never writes

@@ -1,4 +1,4 @@
-"""Linear algebra of small matrices as straight-line code, which computes as LAPACK's routines do.
+"""Unrolled linear algebra of small matrices, which computes as LAPACK's routines do.
 
 Rows are vectors in registers.  Whether rows change places is a branch, which processors foresee,
 and which rows do is a matter of `select`s.  Where there is no result the function returns 1, see

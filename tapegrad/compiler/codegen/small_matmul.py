@@ -1,4 +1,4 @@
-"""Products of small matrices as straight-line code: vectors in registers, nothing in between.
+"""Unrolled products of small matrices, with vectors in registers.
 
 A row of the result is a row of the second matrix times a number, plus the next row times the next
 number, ...  All is turned where the columns of the first matrix lie in order, and not those rows.

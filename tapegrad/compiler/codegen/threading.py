@@ -1,4 +1,4 @@
-"""Long nests on several threads: each takes a part of the outermost loop.
+"""Split long nests among threads, by parts of the outermost loop.
 
 The function of such a nest asks Python for the threads of the pool, if it may use several and runs
 in a thread that Python knows.  In others (`prange`, a sampler written in C), where nobody knows who

@@ -1,4 +1,4 @@
-"""Results of a loop that lie side by side in every row, as a join along the last dimension does.
+"""Transpose results in registers, where a loop writes them as columns side by side.
 
 A processor writes elements that lie apart one by one, however many it computes at once. So eight
 elements of each column are turned in registers, and written as rows.

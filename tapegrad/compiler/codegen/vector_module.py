@@ -1,4 +1,4 @@
-"""The module of a program's nests that are written with vectors: LLVM need not optimise it."""
+"""The module of a program's vectorised nests, which LLVM need not optimise."""
 
 from __future__ import annotations
 

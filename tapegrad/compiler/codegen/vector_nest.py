@@ -1,4 +1,4 @@
-"""A loop nest as LLVM text that computes with vectors.
+"""Write a loop nest as LLVM text with vectors.
 
 LLVM's own vectoriser, what it takes to prepare loops for it and what cleans up after it are most of
 the time that a program of many loops takes to compile.  A nest says all that these find out.  So

@@ -1,4 +1,4 @@
-"""What a function reads from its surroundings: globals, closures, attributes.
+"""Find what a function reads from its surroundings: globals, closures, attributes.
 
 They are constants of a program, so a program holds for as long as they are what they were.  The
 byte code of the function, and of functions that it calls, names them; what Python finds in other

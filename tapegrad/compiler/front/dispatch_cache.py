@@ -1,4 +1,4 @@
-"""Which program serves a call that comes from machine code: looked up there, made in Python once.
+"""Find the program for a call from machine code, by the shapes of its arguments.
 
 Code that was compiled before its arguments' shapes were known (a Numba function, say) has a `Table`
 of the programs for its ranks and dtypes.  `find` looks there for an entry with the actual shapes,

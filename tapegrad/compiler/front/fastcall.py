@@ -1,4 +1,4 @@
-"""The fast way into a compiled program from Python: a builtin function over NumPy arrays.
+"""Call a compiled program from Python by a builtin function over NumPy arrays.
 
 CPython calls the function of `tapegrad.compiler.front.fastcall_stub` directly, with an array of the
 arguments. It checks them by address, number and flag, makes the results, runs the program and

@@ -1,4 +1,4 @@
-"""What code outside Python has to know of a jitted function: its programs, and what they return."""
+"""What callers outside Python need of a jitted function: its programs and what they return."""
 
 from __future__ import annotations
 

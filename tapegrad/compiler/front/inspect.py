@@ -1,4 +1,4 @@
-"""What a program looks like on its way from tape to machine code, for the curious."""
+"""Show a program's stages, from the traced tape to machine code."""
 
 from __future__ import annotations
 

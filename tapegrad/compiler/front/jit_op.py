@@ -1,4 +1,4 @@
-"""A jitted function of Tensors that require grad: one record, whose derivative is a program too."""
+"""Record a jitted function as one operation, whose derivative is a compiled program too."""
 
 from __future__ import annotations
 

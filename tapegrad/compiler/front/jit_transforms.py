@@ -1,4 +1,4 @@
-"""A jitted function of dual values or batches: its pushforward, and its map, are compiled too.
+"""Compile the pushforward and the map of a jitted function, for dual values and batches.
 
 They take one level apart, the highest.  What their arguments are lifted at besides is taken apart
 by their own pushforwards and maps.

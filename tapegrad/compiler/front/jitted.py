@@ -1,4 +1,4 @@
-"""What `tapegrad.jit` makes: a function, and the programs that were compiled for its calls."""
+"""A jitted function: its specializations, and how a call finds one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A compiled function inside Numba's: `f.njit`, or `f` itself, called in nopython code.
+"""Call a compiled function from Numba's nopython code: `f.njit`, or `f` itself.
 
 Numba types a call from ranks and dtypes alone, and `Face` says what such a call returns.  The code
 that it writes for a call hands over addresses: `dispatch_cache.find` finds the program for the

@@ -1,4 +1,4 @@
-"""What a call of a jitted function looks like: what it is traced anew for."""
+"""The signature of a call, for which a jitted function is specialized."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One trace of a function, compiled: what runs it, and what it returns."""
+"""One trace of a function, compiled: its program and the structure of its result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Static arguments: which they are, and how their values are told apart."""
+"""Static arguments: which they are, and how their values are compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where values lie: buffers, and strided windows into them.
+"""Buffers, and strided windows into them.
 
 What moves elements without computing (a slice, a transpose, a broadcast) costs nothing in a
 compiled program: its result is another window into the same buffer.

@@ -1,4 +1,4 @@
-"""Operations that put their operands into parts of their result: joins, paddings, assignments.
+"""Plan concatenations, paddings and assignments as copies into parts of a result.
 
 Each is a list of copies into a fresh buffer, made in order: a number, or the values of a record,
 over a window of the result.

@@ -1,4 +1,4 @@
-"""Joins as maps: boxes of their index space, and what is seen in each.
+"""Piecewise index maps: concatenations as boxes of their index space, each seen elsewhere.
 
 A join, a padding, a sum of paddings puts windows of other values (or a number) into boxes of its
 own.  A slice of it is such a map again, and so is a join of joins.

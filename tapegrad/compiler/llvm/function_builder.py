@@ -1,4 +1,4 @@
-"""LLVM text of one function, written line by line: numbers, vectors, memory, loops, calls."""
+"""Build the LLVM text of one function: numbers, vectors, memory, loops, calls."""
 
 from __future__ import annotations
 

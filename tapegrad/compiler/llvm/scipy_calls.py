@@ -1,4 +1,4 @@
-"""Elementwise operations that compiled programs call SciPy for, element by element.
+"""Call SciPy's special functions from compiled programs, by pointer.
 
 They have no form that vectorises.  `scipy.special.cython_special` exports pointers to them, which
 run without the interpreter's lock, and are the functions that the NumPy forward calls.

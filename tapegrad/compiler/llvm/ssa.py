@@ -1,4 +1,4 @@
-"""LLVM text of straight-line code: values, the lines that compute them, Python's operators on them.
+"""LLVM text of straight-line code: values under Python's operators, in SSA form.
 
 `Operand` carries Python's operators, and the functions below are the primitives of
 `kernels.simd`: each writes one instruction.  So the sources of `vmath` and the forms of

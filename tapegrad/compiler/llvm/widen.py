@@ -1,4 +1,4 @@
-"""LLVM text of one element made text of several side by side, in vectors.
+"""Widen the LLVM text of one element to vectors of several.
 
 Code on scalars without branches says what happens to an element; with vectors in the place of its
 types it does the same to all of them, bit for bit.

@@ -1,4 +1,4 @@
-"""Some steps of a program in a row, as one function: where its windows lie, and what it calls."""
+"""Emit consecutive steps of a program as one function."""
 
 from __future__ import annotations
 

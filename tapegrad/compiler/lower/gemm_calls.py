@@ -1,4 +1,4 @@
-"""Products of matrices as calls of BLAS, in LLVM text."""
+"""Emit calls of BLAS for matrix products."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a schedule to one module of LLVM text."""
+"""Lower a schedule to one module of LLVM text."""
 
 from __future__ import annotations
 

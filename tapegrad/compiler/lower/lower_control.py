@@ -1,4 +1,4 @@
-"""Loops and branches as LLVM text: a function over the addresses of operands and results.
+"""Lower loops and branches to functions over the addresses of operands and results.
 
 The graphs that a loop or a branch owns are functions over two tables of addresses, as a whole
 program is.  A trip changes the addresses of what it reads and writes; carries are copied if they

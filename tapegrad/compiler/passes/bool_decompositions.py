@@ -1,4 +1,4 @@
-"""What has no derivative, in terms of comparisons and sums: logic, counts, places."""
+"""Decompose logic, counts and indices, which have no derivative, into comparisons and sums."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums of paddings: what the gradients of many slices of one array add up to.
+"""Combine sums of paddings, to which the gradients of many slices of one array add up.
 
 The adjoint of `x[i]` is zero but at `i`.  Added up one by one, the adjoints of n slices would cost
 n times the whole array; here they become one record that starts with zeros (or with what is no

@@ -1,4 +1,4 @@
-"""Compound operations in terms of those that loops and products of matrices compute.
+"""Decompose compound operations into those that loops and matrix products compute.
 
 A form is a function over Tensors with the operands and parameters of its row; it computes what the
 row's forward computes, by the same formula.  Derivatives do not see it: a gradient comes from the

@@ -1,4 +1,4 @@
-"""Compound operations are replaced by their forms.
+"""Replace compound operations by their decompositions.
 
 It comes after the gradients: these were traced by each operation's own rule.  A form is traced once
 for each shape, on operands of any value, and what it did is put in the place of every record like

@@ -1,4 +1,4 @@
-"""Slices of joins, and joins of joins, as what they come to.
+"""Fold slices of concatenations, and concatenations of concatenations.
 
 A slice of a join (or of a padding) in which one of its pieces alone is seen is a slice of that
 piece: the two may share a loop, and perhaps nobody needs the join.  What is seen of the number

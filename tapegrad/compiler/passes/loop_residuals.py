@@ -1,4 +1,4 @@
-"""What the adjoint of a loop computes once more is kept by the loop, where that pays.
+"""Save in a loop what its adjoint would recompute, where that pays.
 
 A loop keeps the carries with which its trips began, and its adjoint runs the body on them again.
 What takes long there (an elementary function, a product of matrices) becomes an output of each trip

@@ -1,4 +1,4 @@
-"""Sums over a batch of products: one product, whose inner dimension is the batch too.
+"""Merge sums over a batch of matrix products into one product.
 
 It is what the gradient of a matrix comes to by which a whole batch was multiplied.
 """

@@ -1,4 +1,4 @@
-"""Loops and branches without what nobody takes of them, and passes over the graphs they own."""
+"""Eliminate dead code in loops and branches, and run passes over the graphs they own."""
 
 from __future__ import annotations
 

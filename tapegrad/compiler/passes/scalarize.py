@@ -1,4 +1,4 @@
-"""Values of a few elements are taken apart: each element becomes a number of its own.
+"""Scalar replacement: each element of a small array becomes a number of its own.
 
 An operation on two elements is a loop nest like any other, and LLVM takes as long for it as for one
 on two thousand.  As numbers they are straight-line code, and what only moves elements (a slice, a

@@ -1,4 +1,4 @@
-"""Which values have so few elements that they are taken apart, and where that pays.
+"""The cost model of scalar replacement: which values are small, and where it pays.
 
 A *group* is what hangs together: records of few elements that read each other.  What it hands over
 to records that stay (a product of matrices, a loop) is loaded and stored element by element, so it

@@ -1,4 +1,4 @@
-"""Common subexpressions, known constants, and identities that hold in IEEE arithmetic.
+"""Common subexpressions, constant folding, and identities that hold in IEEE arithmetic.
 
 One walk does all three, since each makes work for the others.
 """

@@ -1,4 +1,4 @@
-"""Records are put where they are needed.
+"""Sink records to where they are needed.
 
 A value that one elementwise record reads is computed just before that: so the two share a loop,
 even if the second has to wait for something else, and the first is never stored.

@@ -1,4 +1,4 @@
-"""From LLVM text to a callable address, and the way back from machine code into Python."""
+"""Link LLVM text into a callable program; callbacks into Python from machine code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops and branches in a schedule: one step each, and their results where that writes them."""
+"""Schedule loops and branches as one step each, with the results that they write."""
 
 from __future__ import annotations
 

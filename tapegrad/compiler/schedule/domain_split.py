@@ -1,4 +1,4 @@
-"""From a loop in the making to its nests: one, or one for each box where it reads joins.
+"""Split the iteration domain of a loop at the boxes of the concatenations that it reads.
 
 A box is a part of the loop's domain in which a join is one of its sections: so each nest reads
 plain windows.  What a loop adds up over several boxes each of them adds up by itself.

@@ -1,4 +1,4 @@
-"""Reading and writing by index arrays: windows with offsets that are read while a program runs."""
+"""Gather and scatter by index arrays, as windows with offsets read at run time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Linear algebra: of small matrices in line (`small_factor`), else by LAPACK, called by pointer.
+"""Schedule linear algebra: small matrices in line (`small_factor`), others by LAPACK.
 
 There is one function of LLVM text for each kind and size, which does a whole batch.  It returns 0,
 or 1 where it has no result: then the operation's own forward is called, which raises what it raises

@@ -1,4 +1,4 @@
-"""Joins that lie in memory: who computes a piece writes it there, and the rest is copied."""
+"""Materialise concatenations: producers write their pieces in place, the rest is copied."""
 
 from __future__ import annotations
 

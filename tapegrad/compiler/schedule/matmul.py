@@ -1,4 +1,4 @@
-"""Products of matrices: in line where they are small, by a nest up to some size, then by BLAS.
+"""Schedule matrix products: unrolled if small, as a loop nest up to some size, else by BLAS.
 
 The strong product, which rules use, takes what is exactly zero times anything to be zero.  Only a
 result that is no number tells it from the plain one, so that one is looked for.

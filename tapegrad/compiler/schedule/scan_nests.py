@@ -1,4 +1,4 @@
-"""Scans as nests that read what they wrote: each element of the result from the one before it."""
+"""Schedule scans as nests that read what they wrote one element before."""
 
 from __future__ import annotations
 

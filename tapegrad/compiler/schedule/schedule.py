@@ -1,4 +1,4 @@
-"""From a graph to steps: which operations share a loop, and where every value lies.
+"""Schedule a graph: fuse operations into loop nests, and place every value.
 
 Elementwise operations over one domain are fused into one nest as long as each reads the others
 element by element; a sum joins the nest of what it adds up.  Windows cost nothing.  What is read by

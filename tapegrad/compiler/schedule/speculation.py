@@ -1,4 +1,4 @@
-"""Long straight code that multiplies plainly, as long as that makes no difference.
+"""Speculate on plain products in long straight code; deoptimise on NaN.
 
 A strong product differs from a plain one where a factor that is zero meets one that is not finite:
 there the plain one is NaN.  So code on numbers takes plain products and looks, at its end, whether

@@ -1,4 +1,4 @@
-"""What a compiled program does one after the other: nests, and calls of what others compiled."""
+"""The steps of a program: loop nests, copies, and calls."""
 
 from __future__ import annotations
 

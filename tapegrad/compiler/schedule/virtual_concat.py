@@ -1,4 +1,4 @@
-"""Joins and paddings that are written nowhere: who reads one reads what it is made of.
+"""Virtual concatenations: who reads one reads its pieces, and nothing writes it.
 
 A join is a map: its sections are windows of other values, or one number.  A slice of a join is such
 a map again, and so is a join of joins.  A loop that reads one is cut where sections begin and end:

@@ -1,4 +1,4 @@
-"""Loops and branches in a trace: each of their functions is traced once, into a graph they own."""
+"""Trace loops and branches: each of their functions once, into a graph that they own."""
 
 from __future__ import annotations
 

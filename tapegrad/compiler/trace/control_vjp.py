@@ -1,4 +1,4 @@
-"""The derivatives of loops and branches: a loop the other way round, a branch over the same arms.
+"""The VJPs of control flow: a loop in reverse, a branch over the same arms.
 
 The adjoint of a loop goes through the trips in the opposite order.  It reads the carries with which
 each trip began, which the loop keeps only where this asks for them, runs the body on them once more

@@ -1,4 +1,4 @@
-"""A user's `Function` in a trace: `forward` is traced, `backward` is what sweeps call.
+"""Trace a user's `Function`: `forward` is recorded, `backward` is what sweeps call.
 
 Its outputs are records of their own.  Each leaves its adjoint with one further record, the main
 one, from which the sweep goes on to the arguments with what `backward` returned.

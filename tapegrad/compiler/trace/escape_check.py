@@ -1,4 +1,4 @@
-"""Tensors from outside that a traced function changes in place: a program would not do it again.
+"""Refuse in-place changes of Tensors from outside a trace, which a program would not repeat.
 
 Whether a Tensor comes from outside cannot be seen by looking at it.  It does if somebody still has
 it when the trace has ended, unless the trace saw it being made.

@@ -1,4 +1,4 @@
-"""Tracing: a function runs once on Traced Tensors, and what it does is written on a graph.
+"""Trace a function: run it once on Traced Tensors, and record what it does on a graph.
 
 A Traced Tensor stands for a record of the graph.  Its operations append records; they also run, on
 the values of the call that is traced, which tells shapes and dtypes and what Python code gets to

@@ -1,4 +1,4 @@
-"""A trace that has ended stands for the one into which its records were put.
+"""Redirect tensors of a finished trace to the trace that inlined it.
 
 The body of a loop is traced once.  Its derivative runs that body again, in a trace of its own, and
 calls the `backward` of the `Function`s there.  What these have kept, in a context or in a closure,

@@ -1,4 +1,4 @@
-"""What a Traced Tensor stands for: a piece of memory, in which a record of some trace lies.
+"""The storage behind Traced Tensors, which holds a record of some trace.
 
 A loop or a branch has traces of its own within the one that it stands in; what they read and what
 they may change of it is decided here.

@@ -1,4 +1,4 @@
-"""The kernels that are loaded, by operation; each is compiled or read from disk on first use."""
+"""The kernels loaded so far, by operation; each is compiled or read from disk on first use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Derivative formulas on symbols: what a kernel computes, as straight-line code.
+"""Generate kernels from rules: derivative formulas run on symbols give straight-line code.
 
 A formula called on symbols returns an expression; equal subexpressions are written once.  `SCALARS`
 says how each elementwise operation is computed for one element.  An operation that is missing there

@@ -1,4 +1,4 @@
-"""Gathering from and scattering to large arrays, and what chooses between two of them."""
+"""Gather from and scatter to large arrays, and choose between two of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the loops over large arrays share: when they apply, and how sums are put together."""
+"""Launch loops over large arrays: when they apply, and how sums are put together."""
 
 from __future__ import annotations
 

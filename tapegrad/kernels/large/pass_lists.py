@@ -1,4 +1,4 @@
-"""What one thread does with a large array along dimensions, as numbers for compiled code.
+"""Describe work on a large array along dimensions as a list of passes for compiled code.
 
 These are the loops that `reduce_loops` and `row_loops` call, with the arguments that they call
 them with, for an operand and a result whose addresses are not known yet.  A pass calls a loop for

@@ -1,4 +1,4 @@
-"""What the walk reads and lends: buffers for adjoints, and the headers of kept arrays."""
+"""The arena that lends buffers for adjoints, and the headers of saved arrays."""
 
 from tapegrad.kernels.flags import typed
 from tapegrad.kernels.memory import f4, f8, i4, i8, u1

@@ -1,4 +1,4 @@
-"""The walk over the tape, compiled: which records count, which are needed, and the reverse sweep.
+"""The compiled sweep: reachability, then the walk over the tape in reverse.
 
 One function over one frame of integers; `frame[TASK]` says what to do.  The function touches plain
 memory only: the records, the adjoint table, and, read-only, the kept values' array headers.  It

@@ -1,4 +1,4 @@
-"""The walk's passes over records alone: what is live, needed, reached, released."""
+"""Passes over records alone: what is live, needed, reached, released."""
 
 from tapegrad.kernels.flags import typed
 from tapegrad.kernels.memory import (

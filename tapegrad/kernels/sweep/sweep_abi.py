@@ -1,4 +1,4 @@
-"""The frame of the compiled walk, and where CPython and NumPy keep what the walk reads.
+"""The frame of the compiled sweep, and where CPython and NumPy keep what it reads.
 
 The walk reads three things of Python objects: the items of a list, the items of a tuple, and the
 header of an array.  Where they stand is found by looking, once, and checked; when that fails (an

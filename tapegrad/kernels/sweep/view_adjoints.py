@@ -1,4 +1,4 @@
-"""Adjoints of views and of what was joined: elements that move and are added up.
+"""Adjoints of views and concatenations: elements that move and are added up.
 
 `record` is a row of the table of strides (see `tapegrad.tape.shape_table.Strides`).
 """
