@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tapegrad.ops.core import by_code
 from tapegrad.tape.shape_table import shapes
@@ -13,13 +13,11 @@ from tapegrad.tape.tape import (
     SHAPE,
     SPENT,
     WORD,
+    Leaf,
     Record,
     Tape,
     current,
 )
-
-if TYPE_CHECKING:
-    from tapegrad.tensor import Tensor
 
 
 class GradFn:
@@ -39,7 +37,7 @@ class GradFn:
 
     __slots__ = ("position", "tape", "variable")
 
-    def __init__(self, tape: Tape, position: int, variable: Tensor | None = None) -> None:
+    def __init__(self, tape: Tape, position: int, variable: Any = None) -> None:
         self.tape = tape
         self.position = position
         self.variable = variable
@@ -140,7 +138,7 @@ def reading_saved(function: Any) -> Any:
 _types: dict[str, type[GradFn]] = {}
 
 
-def node(tape: Tape, position: int, variable: Tensor | None = None) -> GradFn:
+def node(tape: Tape, position: int, variable: Any = None) -> GradFn:
     """The view of a record, or of what adds gradients to a leaf; it keeps the record alive."""
     name = "AccumulateGrad"
     if variable is None:
@@ -157,7 +155,7 @@ def node(tape: Tape, position: int, variable: Tensor | None = None) -> GradFn:
     return found(tape, position, variable)
 
 
-def leaf_node(leaf: Tensor) -> GradFn:
+def leaf_node(leaf: Leaf) -> GradFn:
     """What adds gradients to a leaf."""
     return node(current.tape, 0, leaf)
 

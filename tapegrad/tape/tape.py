@@ -3,16 +3,15 @@
 A record is six 64-bit integers, `WORD IN0 IN1 IN2 SHAPE AUX`, at an absolute position that only
 ever grows.  Beside the buffer run two lists with an entry per record: `keep`, the values that the
 derivative will need, and `tokens`, the position objects themselves.  There is room for `capacity`
-records, of which `used` are written.  A handle (a Tensor) holds the
-very integer object that stands in `tokens`, so its reference count tells whether anyone still holds
-the record: that is how abandoned records are found, without weak references and without one
-finaliser per Tensor.
+records, of which `used` are written.  A handle (a Tensor) holds the very integer object that stands
+in `tokens`, so its reference count tells whether anyone still holds the record: that is how
+abandoned records are found, without weak references and without one finaliser per Tensor.
 
 An input is a position (> 0), a leaf slot (< 0, slot `s` is written `-s - 1`) or nothing (0).
 
-**What comes in between.**  Wherever Python calls something, begins a function or goes on with a
+**What comes in between.** Wherever Python calls something, begins a function or goes on with a
 loop, and where it makes a container (the collector), it may run a signal handler, a finaliser or
-another thread, which may compute with Tensors or raise.  So whoever changes a tape prepares first,
+another thread, which may compute with Tensors or raise. So whoever changes a tape prepares first,
 then asks whether the object in `next` is still the one that it found (everybody who changes
 something puts a new one there), and if so changes the tape by stores and operators alone.
 """
@@ -25,14 +24,11 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from sys import getrefcount
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, overload
+from typing import Any, ClassVar, NamedTuple, Protocol, overload
 
 import numpy as np
 
 from tapegrad.tape.shape_table import Shape, shapes
-
-if TYPE_CHECKING:
-    from tapegrad.tensor import Tensor
 
 FIELDS = 6
 WORD, IN0, IN1, IN2, SHAPE, AUX = range(FIELDS)
@@ -76,6 +72,12 @@ _born = threading.Lock()
 
 
 Propagate = Callable[["Tape", np.ndarray, int], None]
+
+
+class Leaf(Protocol):
+    """All that a tape knows of a leaf, which is a Tensor: the key of its slot."""
+
+    _pos: int
 
 
 class Record(NamedTuple):
@@ -174,7 +176,7 @@ class Tape:
         self.floor = 0  # index below which every record is released
         self.wide: list[int] = []
         self.slots: dict[int, int] = {}  # leaf key -> input code
-        self.leaves: list[Tensor] = []  # slot -> leaf
+        self.leaves: list[Any] = []  # slot -> leaf
         self.hooks: dict[int, Any] = {}  # position -> hooks on the adjoint there
         self.traces: dict[int, str] = {}  # position -> the user's line, under anomaly detection
         self.last_mutation = 0  # the position at the last in-place change, see `storage`
@@ -241,12 +243,11 @@ class Tape:
                 self.next = token + 1
                 return token
 
-    def slot(self, leaf: Tensor) -> int:
+    def slot(self, leaf: Leaf) -> int:
         """The input code of a leaf; from its first use the tape keeps the leaf alive."""
         while True:
             key = leaf._pos
-            code = self.slots.get(key)
-            if code is not None:
+            if (code := self.slots.get(key)) is not None:
                 return code
             leaves = self.leaves
             leaves += [leaf]
@@ -561,7 +562,7 @@ class Tape:
 
     def _known_leaves(
         self, words: np.ndarray, wide: list[int]
-    ) -> tuple[list[Tensor], dict[int, int], list[int]]:
+    ) -> tuple[list[Any], dict[int, int], list[int]]:
         """The leaves that surviving records read, by other numbers; these are in the words, too."""
         narrow = (words[:, WORD] & WIDE) == 0
         codes = words[narrow, IN0:SHAPE]
