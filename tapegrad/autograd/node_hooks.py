@@ -36,7 +36,8 @@ class GradientEdge(NamedTuple):
         """A Tensor that stands there."""
         node, tape = self.node, self.node.tape
         if node.variable is not None:
-            return node.variable
+            leaf: Tensor = node.variable
+            return leaf
         index = tape.index(node.position)
         if index < 0:
             raise RuntimeError(f"{node!r} was released and reclaimed")

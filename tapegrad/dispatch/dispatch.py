@@ -17,7 +17,7 @@ import numpy as np
 from tapegrad.base.abstract_array import AbstractArray
 from tapegrad.base.dtypes import get_default_dtype, result_type
 from tapegrad.dispatch.layout_history import chain_to, unchanged
-from tapegrad.dispatch.operand_errors import ORDERED, mismatch, undefined, unfit
+from tapegrad.dispatch.operand_errors import mismatch, undefined, unfit
 from tapegrad.dispatch.record_layout import layout_of
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op
 from tapegrad.ops.shape import replay
@@ -165,14 +165,6 @@ def tracked(op: Op, args: tuple[Any, ...]) -> bool:
     return False
 
 
-# Of integers and booleans these are computed in the default floating-point type.
-FLOATS = frozenset((
-    "div reciprocal exp exp2 log log2 log10 log1p expm1 sqrt rsqrt sin cos tan asin acos atan sinh "
-    "cosh tanh asinh acosh atanh atan2 hypot logaddexp sigmoid softplus logit erf erfc erfcx "
-    "erfinv ndtr log_ndtr lgamma digamma trigamma polygamma i0 i0e i1 i1e sinc xlogy xlog1py entr"
-).split())  # fmt: skip
-
-
 def promoted(op: Op, operands: list[Any]) -> list[Any]:
     """Operands in PyTorch's result type; a condition keeps its own."""
     first = 1 if op.name == "where" else 0
@@ -183,16 +175,16 @@ def promoted(op: Op, operands: list[Any]) -> list[Any]:
         kind = x.dtype
     else:
         letter = "" if kind is None else kind.kind
-        if letter == "c" and op.name in ORDERED:
+        if letter == "c" and op.ordered:
             raise undefined(op, operands)
         if letter not in ("b", "i", "u"):
             return operands
     target = result_type(operands[first:])
-    if target.kind == "c" and op.name in ORDERED:
+    if target.kind == "c" and op.ordered:
         raise undefined(op, operands)
     if target.kind not in "biu":
         return operands[:first] + [np.asarray(x, target) for x in operands[first:]]
-    if op.name in FLOATS:
+    if op.to_float:
         target = get_default_dtype().numpy
     elif op.name == "square" and target.kind == "b":
         target = np.dtype(np.int64)

@@ -8,18 +8,6 @@ import numpy as np
 
 from tapegrad.ops.core import Op
 
-# Not defined for complex numbers, of which none is larger than another, though NumPy answers.
-ORDERED = frozenset((
-    "lt le gt ge minimum maximum clamp clamp_min clamp_max relu sign trunc ceil frac fmod softplus "
-    "heaviside squared_difference"
-).split())  # fmt: skip
-
-# Of operands that meet element by element, though they are not brought into one type before.
-PAIRED = frozenset((
-    "logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor bitwise_not left_shift "
-    "right_shift masked_fill masked_select"
-).split())  # fmt: skip
-
 
 def mismatch(op: Op, arrays: list[Any]) -> Exception:
     """The error for operands that do not broadcast."""
@@ -32,7 +20,7 @@ def mismatch(op: Op, arrays: list[Any]) -> Exception:
 
 def unfit(op: Op, arrays: list[Any], problem: Exception) -> Exception:
     """The error for operands that an operation, which is not elementwise, met `problem` with."""
-    if op.name not in PAIRED:
+    if not op.paired:
         return problem
     return undefined(op, arrays) if isinstance(problem, TypeError) else mismatch(op, arrays)
 

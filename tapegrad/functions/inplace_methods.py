@@ -23,7 +23,7 @@ from tapegrad.ops import elementwise as e
 from tapegrad.ops import index as ix
 from tapegrad.ops import logic, special
 from tapegrad.ops import shape as s
-from tapegrad.ops.core import Op
+from tapegrad.ops.core import Op, by_code
 from tapegrad.ops.reduce import cumsum
 from tapegrad.ops.scan import cumprod
 from tapegrad.tensor import Tensor, View, wrap
@@ -53,21 +53,14 @@ def _paired(op: Op, name: str) -> Any:
     return _named(function, name + "_", f"`{name}` in place.")
 
 
-UNARY = (
-    "neg abs exp log log1p expm1 sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh sigmoid relu "
-    "erf square reciprocal floor log2 log10 exp2 asinh acosh atanh erfc ceil trunc frac"
-).split()
-SPECIAL = "erfinv lgamma digamma sinc i0".split()
-BINARY = "mul atan2 floor_divide remainder eq ne lt le gt ge hypot fmod".split()
-METHODS: dict[str, Any] = {f"{name}_": _unary(getattr(e, name)) for name in UNARY}
-METHODS |= {f"{name}_": _unary(getattr(special, name)) for name in SPECIAL}
-METHODS["xlogy_"] = _binary(special.xlogy)
-METHODS |= {f"{name}_": _binary(getattr(e, name)) for name in BINARY}
-for _op in (logic.logical_and, logic.logical_or, logic.logical_xor,
-            logic.bitwise_and, logic.bitwise_or, logic.bitwise_xor):  # fmt: skip
-    METHODS[f"{_op.name}_"] = _paired(_op, _op.name)
-METHODS["logical_not_"] = _unary(logic.logical_not)
-METHODS["bitwise_not_"] = _unary(logic.bitwise_not)
+def _in_place(op: Op) -> Any:
+    """The in-place form of a row that says it has one."""
+    if len(op.inputs) == 1:
+        return _unary(op)
+    return _paired(op, op.name) if op.paired else _binary(op)
+
+
+METHODS: dict[str, Any] = {f"{op.name}_": _in_place(op) for op in by_code if op.inplace}
 METHODS["bitwise_left_shift_"] = _paired(logic.left_shift, "bitwise_left_shift")
 METHODS["bitwise_right_shift_"] = _paired(logic.right_shift, "bitwise_right_shift")
 iadd, isub, idiv = written(e.add), written(e.sub), written(e.div)

@@ -174,8 +174,8 @@ def by_what(op: Op, scalars: int) -> int:
     """What `parallel` has one thread do with large arrays; see `LARGE`."""
     if scalars & at.IN_PLACE:
         return by_what_in_place(op, scalars & ~at.IN_PLACE)
-    spread = scalars & 1 and len(op.inputs) > 1 and op.name in large_elementwise.FASTER_BROADCAST
-    if op.kind is ELEMENTWISE and (spread or op.name in large_elementwise.FASTER):
+    spread = scalars & 1 and len(op.inputs) > 1 and "broadcast" in op.loop
+    if op.kind is ELEMENTWISE and (spread or "f8" in op.loop):
         kernel = kernels.forward(op, "f8", scalars)
         if kernel is not None:
             return kernel.address
@@ -189,7 +189,7 @@ def by_what_in_place(op: Op, scalars: int) -> int:
     """The same of `parallel.forward_into`."""
     if not all(isinstance(formula, Formula) for formula in op.formulas):
         return at.BY_PYTHON
-    if op.name in large_elementwise.FASTER:
+    if "f8" in op.loop:
         kernel = kernels.forward(op, "f8", scalars | large_elementwise.INTO_FIRST)
         return at.BY_PYTHON if kernel is None else kernel.address
     known = isinstance(op.forward, np.ufunc) and steps_of(op) and not _compares(op)

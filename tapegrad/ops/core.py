@@ -17,6 +17,24 @@ expression; the engine multiplies it with the adjoint by the strong product.  A 
 the transpose; it reads no values of differentiable inputs.  A *custom* formula is a vjp.  Formulas
 are written over operations, so that the same text runs on arrays (the sweep), on Tensors (a sweep
 that is itself recorded), on dual numbers, and on symbols (kernels).
+
+What else is true of an operation stands in its row, too:
+
+===========  =====================================================================
+``scalar``   one element of it, as kernels and compiled programs write it: ``{0}``
+             is the first operand (see `kernels.codegen.rule_codegen`)
+``kinds``    the kinds of elements for which ``scalar`` computes what NumPy does:
+             floats (``f``), integers (``i``), booleans (``b``)
+``to_float`` integers and booleans become the default floating-point type first
+``ordered``  it is not defined for complex numbers, none of which is larger than
+             another
+``inplace``  it has an in-place form of no further arguments: ``exp_``
+``paired``   operands meet element by element, though each keeps its type
+``loop``     where the loop that is made of ``scalar`` is taken for large arrays,
+             by measurement: for ``f8``, for ``f4``, where an operand is
+             ``broadcast``; ``alike``: it is as fast as NumPy's with the same bits
+``domain``   from where the tests take samples
+===========  =====================================================================
 """
 
 from __future__ import annotations
@@ -31,6 +49,7 @@ from tapegrad.tape.tape import Tape
 
 Params = dict[str, Any]
 ELEMENTWISE, LINEAR, CUSTOM = "elementwise", "linear", "custom"
+FACETS = ("scalar", "kinds", "to_float", "ordered", "paired", "inplace", "loop")
 
 table: dict[str, Op] = {}
 by_code: list[Op] = []
@@ -75,13 +94,20 @@ class Op:
         "formulas",
         "forward",
         "grad_name",
+        "inplace",
         "inputs",
         "jointly_linear",
         "kind",
+        "kinds",
+        "loop",
         "multilinear",
         "name",
+        "ordered",
+        "paired",
         "saves",
+        "scalar",
         "short",
+        "to_float",
         "variadic",
         "view",
     )
@@ -100,6 +126,13 @@ class Op:
         exact: tuple[str, ...] = (),
         multilinear: bool = False,
         jointly_linear: bool = False,
+        scalar: str = "",
+        kinds: str = "f",
+        to_float: bool = False,
+        ordered: bool = False,
+        paired: bool = False,
+        inplace: bool = False,
+        loop: str = "",
     ) -> None:
         if name in table:
             raise ValueError(f"operation `{name}` stands in the table twice")
@@ -115,6 +148,9 @@ class Op:
         self.variadic = variadic
         self.short: Any = None  # its fast path on Tensors, if it has one
         self.domain = domain
+        self.scalar, self.kinds, self.loop = scalar, kinds, frozenset(loop.split())
+        self.to_float, self.ordered, self.paired = to_float, ordered, paired
+        self.inplace = inplace
         self.multilinear = multilinear  # linear in each input while the others stay
         # exact[k]: the partial in input k is itself an adjoint: where it is 0, so is the product.
         self.exact = tuple(name in exact for name in self.inputs)
@@ -153,19 +189,20 @@ def camel(name: str) -> str:
 
 def elementwise(name: str, forward: Callable[..., Any], **formulas: Any) -> Op:
     """A scalar function applied to every element, with its partial derivatives."""
-    known = ("grad_name", "domain", "exact", "jointly_linear")
+    known = ("grad_name", "domain", "exact", "jointly_linear", *FACETS)
     options = {k: formulas.pop(k) for k in known if k in formulas}
     return Op(name, ELEMENTWISE, forward, formulas, **options)
 
 
 def linear(name: str, forward: Callable[..., Any], **formulas: Any) -> Op:
     """A function that is linear in its differentiable inputs, with its transposes."""
-    options = {k: formulas.pop(k) for k in ("grad_name", "view", "variadic") if k in formulas}
+    known = ("grad_name", "view", "variadic", *FACETS)
+    options = {k: formulas.pop(k) for k in known if k in formulas}
     return Op(name, LINEAR, forward, formulas, **options)
 
 
 def custom(name: str, forward: Callable[..., Any], **formulas: Any) -> Op:
     """Any other function, with one vjp per input."""
-    known = ("grad_name", "variadic", "multilinear")
+    known = ("grad_name", "variadic", "multilinear", *FACETS)
     options = {k: formulas.pop(k) for k in known if k in formulas}
     return Op(name, CUSTOM, forward, formulas, **options)

@@ -119,131 +119,205 @@ POSITIVE, UNIT, REAL = (0.1, 2.0), (-0.9, 0.9), (-2.0, 2.0)
 
 # fmt: off
 # The strong product: an adjoint that is exactly zero contributes exactly zero, whatever the factor.
-strong = elementwise("strong", _strong, a=lambda b: b, b=lambda a: a, grad_name="Mul", exact=("b",))
+strong = elementwise("strong", _strong, a=lambda b: b, b=lambda a: a, grad_name="Mul", exact=("b",),
+                     scalar="select({0} != zero, {0} * {1}, zero)", loop="f8 f4")
 # The same with both factors adjoints: either zero makes it zero.
 exact = elementwise(
     "exact", _exact, a=lambda b: b,
     b=lambda a: a, grad_name="Mul", exact=("a", "b"),
+    scalar="select({0} != zero, select({1} != zero, {0} * {1}, zero), zero)", loop="f8 f4",
 )
 
-eq = elementwise("eq", np.equal, a=COMPARES, b=COMPARES)
-ne = elementwise("ne", np.not_equal, a=COMPARES, b=COMPARES)
-lt = elementwise("lt", np.less, a=COMPARES, b=COMPARES)
-le = elementwise("le", np.less_equal, a=COMPARES, b=COMPARES)
-gt = elementwise("gt", np.greater, a=COMPARES, b=COMPARES)
-ge = elementwise("ge", np.greater_equal, a=COMPARES, b=COMPARES)
+eq = elementwise("eq", np.equal, a=COMPARES, b=COMPARES,
+                 scalar="{0} == {1}", kinds="fib", inplace=True)
+ne = elementwise("ne", np.not_equal, a=COMPARES, b=COMPARES,
+                 scalar="{0} != {1}", kinds="fib", inplace=True)
+lt = elementwise("lt", np.less, a=COMPARES, b=COMPARES,
+                 scalar="{0} < {1}", kinds="fib", ordered=True, inplace=True)
+le = elementwise("le", np.less_equal, a=COMPARES, b=COMPARES,
+                 scalar="{0} <= {1}", kinds="fib", ordered=True, inplace=True)
+gt = elementwise("gt", np.greater, a=COMPARES, b=COMPARES,
+                 scalar="{0} > {1}", kinds="fib", ordered=True, inplace=True)
+ge = elementwise("ge", np.greater_equal, a=COMPARES, b=COMPARES,
+                 scalar="{0} >= {1}", kinds="fib", ordered=True, inplace=True)
 
-add = elementwise("add", np.add, a=lambda: 1, b=lambda: 1)
-sub = elementwise("sub", np.subtract, a=lambda: 1, b=lambda: -1)
-mul = elementwise("mul", np.multiply, a=lambda b: b, b=lambda a: a)
+add = elementwise("add", np.add, a=lambda: 1, b=lambda: 1,
+                  scalar="{0} + {1}", kinds="fib", loop="broadcast alike")
+sub = elementwise("sub", np.subtract, a=lambda: 1, b=lambda: -1,
+                  scalar="{0} - {1}", kinds="fi", loop="broadcast alike")
+mul = elementwise("mul", np.multiply, a=lambda b: b, b=lambda a: a,
+                  scalar="{0} * {1}", kinds="fib", inplace=True, loop="broadcast alike")
 # As in PyTorch a quotient is not read by its rule, so that it may be changed in place.
 div = elementwise(
     "div", np.true_divide, a=lambda b: 1 / b,
     b=lambda a, b: -(a / b) / b, domain=POSITIVE,
+    scalar="{0} / {1}", to_float=True, loop="broadcast alike",
 )
-neg = elementwise("neg", np.negative, x=lambda: -1)
+neg = elementwise("neg", np.negative, x=lambda: -1,
+                  scalar="-{0}", kinds="fi", inplace=True, loop="alike")
 # b * a**(b-1), but exactly 0 where b is 0; a**b * log(a), but exactly 0 where a is 0 and b >= 0.
 pow: Op = elementwise(
     "pow", np.power, domain=POSITIVE, a=lambda a, b: where(eq(b, 0), 0, b * pow(a, b - 1)),
     b=lambda a, b, y: where(mul(eq(a, 0), ge(b, 0)), 0, y * log(a)),
+    scalar="vmath.power({0}, {1})",
 )
 floor_divide = elementwise(
     "floor_divide", np.floor_divide, a=lambda: 0, b=lambda: 0, domain=POSITIVE,
+    scalar="vmath.floor_divide({0}, {1})", inplace=True, loop="f8 f4",
 )
 remainder = elementwise(
     "remainder", np.remainder, domain=POSITIVE, a=lambda: 1, b=lambda a, b: -floor(a / b),
+    scalar="vmath.remainder({0}, {1})", inplace=True, loop="f8 f4",
 )
 fmod = elementwise(
     "fmod", np.fmod, domain=POSITIVE, a=lambda: 1, b=lambda a, b: -trunc(a / b),
+    scalar="vmath.fmod({0}, {1})", ordered=True, inplace=True, loop="f8 f4",
 )
-floor: Op = elementwise("floor", np.floor, x=lambda: 0)
-ceil = elementwise("ceil", np.ceil, x=lambda: 0)
-trunc: Op = elementwise("trunc", np.trunc, x=lambda: 0)
-round = elementwise("round", np.rint, x=lambda: 0)
-frac = elementwise("frac", Composed((np.trunc, "a"), (np.subtract, "ay")), x=lambda: 1)
-sign = elementwise("sign", np.sign, x=lambda: 0)
-abs = elementwise("abs", np.absolute, x=lambda x: sign(x))
-square = elementwise("square", np.square, x=lambda x: 2 * x, grad_name="Pow")
-reciprocal = elementwise("reciprocal", np.reciprocal, x=lambda y: -y * y, domain=POSITIVE)
+floor: Op = elementwise("floor", np.floor, x=lambda: 0,
+                        scalar="floor({0})", kinds="fi", inplace=True, loop="alike")
+ceil = elementwise("ceil", np.ceil, x=lambda: 0,
+                   scalar="-floor(-{0})", kinds="fi", ordered=True, inplace=True, loop="alike")
+trunc: Op = elementwise("trunc", np.trunc, x=lambda: 0,
+                        scalar="select({0} < zero, -floor(-{0}), floor({0}))", kinds="fi",
+                        ordered=True, inplace=True, loop="alike")
+round = elementwise("round", np.rint, x=lambda: 0, scalar="vmath.rint({0})")
+frac = elementwise("frac", Composed((np.trunc, "a"), (np.subtract, "ay")), x=lambda: 1,
+                   scalar="{0} - select({0} < zero, -floor(-{0}), floor({0}))", kinds="fi",
+                   ordered=True, inplace=True, loop="f8 f4")
+sign = elementwise("sign", np.sign, x=lambda: 0,
+                   scalar="select({0} > zero, one, select({0} < zero, -one, {0} + zero))",
+                   kinds="fi", ordered=True, loop="f8 f4")
+abs = elementwise("abs", np.absolute, x=lambda x: sign(x),
+                  scalar="abs({0})", kinds="fib", inplace=True, loop="alike")
+square = elementwise("square", np.square, x=lambda x: 2 * x, grad_name="Pow",
+                     scalar="{0} * {0}", kinds="fi", inplace=True, loop="alike")
+reciprocal = elementwise("reciprocal", np.reciprocal, x=lambda y: -y * y, domain=POSITIVE,
+                         scalar="one / {0}", to_float=True, inplace=True, loop="f8 f4")
 
-exp = elementwise("exp", np.exp, x=lambda y: y)
-log: Op = elementwise("log", np.log, x=lambda x: 1 / x, domain=POSITIVE)
-log2 = elementwise("log2", np.log2, x=lambda x: 1 / (LN_2 * x), domain=POSITIVE)
-log10 = elementwise("log10", np.log10, x=lambda x: 1 / (LN_10 * x), domain=POSITIVE)
-exp2 = elementwise("exp2", np.exp2, x=lambda y: LN_2 * y)
-log1p = elementwise("log1p", np.log1p, x=lambda x: 1 / (1 + x), domain=UNIT)
-expm1 = elementwise("expm1", np.expm1, x=lambda y: 1 + y)
-sqrt = elementwise("sqrt", np.sqrt, x=lambda y: 0.5 / y, domain=POSITIVE)
+exp = elementwise("exp", np.exp, x=lambda y: y,
+                  scalar="vmath.exp({0})", to_float=True, inplace=True, loop="f8")
+log: Op = elementwise("log", np.log, x=lambda x: 1 / x, domain=POSITIVE,
+                      scalar="vmath.log({0})", to_float=True, inplace=True, loop="f8")
+log2 = elementwise("log2", np.log2, x=lambda x: 1 / (LN_2 * x), domain=POSITIVE,
+                   scalar="vmath.log2({0})", to_float=True, inplace=True)
+log10 = elementwise("log10", np.log10, x=lambda x: 1 / (LN_10 * x), domain=POSITIVE,
+                    scalar="vmath.log10({0})", to_float=True, inplace=True)
+exp2 = elementwise("exp2", np.exp2, x=lambda y: LN_2 * y,
+                   scalar="vmath.exp2({0})", to_float=True, inplace=True)
+log1p = elementwise("log1p", np.log1p, x=lambda x: 1 / (1 + x), domain=UNIT,
+                    scalar="vmath.log1p({0})", to_float=True, inplace=True)
+expm1 = elementwise("expm1", np.expm1, x=lambda y: 1 + y,
+                    scalar="vmath.expm1({0})", to_float=True, inplace=True, loop="f8")
+sqrt = elementwise("sqrt", np.sqrt, x=lambda y: 0.5 / y, domain=POSITIVE,
+                   scalar="math.sqrt({0})", to_float=True, inplace=True, loop="f8 f4")
 cube = elementwise(
     "cube", Composed((np.multiply, "aa"), (np.multiply, "ya")),
     x=lambda x: 3 * (x * x), grad_name="Pow",
+    scalar="{0} * {0} * {0}", kinds="fi", loop="f8 f4",
 )
-cbrt = elementwise("cbrt", np.cbrt, x=lambda y: 1 / (3 * (y * y)), domain=POSITIVE)
+cbrt = elementwise("cbrt", np.cbrt, x=lambda y: 1 / (3 * (y * y)), domain=POSITIVE,
+                   scalar="vmath.cbrt({0})")
 rsqrt = elementwise("rsqrt", Composed((np.sqrt, "a"), (np.reciprocal, "y")),
-                    x=lambda y: -0.5 * (y * y * y), domain=POSITIVE)
-sin = elementwise("sin", np.sin, x=lambda x: cos(x))
-cos: Op = elementwise("cos", np.cos, x=lambda x: -sin(x))
-tan = elementwise("tan", np.tan, x=lambda y: 1 + y * y, domain=UNIT)
-asin = elementwise("asin", np.arcsin, x=lambda x: 1 / sqrt(1 - x * x), domain=UNIT)
-acos = elementwise("acos", np.arccos, x=lambda x: -1 / sqrt(1 - x * x), domain=UNIT)
-atan = elementwise("atan", np.arctan, x=lambda x: 1 / (1 + x * x))
-sinh = elementwise("sinh", np.sinh, x=lambda x: cosh(x))
-cosh: Op = elementwise("cosh", np.cosh, x=lambda x: sinh(x))
-tanh = elementwise("tanh", np.tanh, x=lambda y: 1 - y * y)
+                    x=lambda y: -0.5 * (y * y * y), domain=POSITIVE,
+                    scalar="one / math.sqrt({0})", to_float=True, inplace=True, loop="f8 f4")
+sin = elementwise("sin", np.sin, x=lambda x: cos(x),
+                  scalar="vmath.sin({0})", to_float=True, inplace=True, loop="f8")
+cos: Op = elementwise("cos", np.cos, x=lambda x: -sin(x),
+                      scalar="vmath.cos({0})", to_float=True, inplace=True, loop="f8")
+tan = elementwise("tan", np.tan, x=lambda y: 1 + y * y, domain=UNIT,
+                  scalar="vmath.tan({0})", to_float=True, inplace=True, loop="f8")
+asin = elementwise("asin", np.arcsin, x=lambda x: 1 / sqrt(1 - x * x), domain=UNIT,
+                   scalar="vmath.asin({0})", to_float=True, inplace=True, loop="f8")
+acos = elementwise("acos", np.arccos, x=lambda x: -1 / sqrt(1 - x * x), domain=UNIT,
+                   scalar="vmath.acos({0})", to_float=True, inplace=True, loop="f8")
+atan = elementwise("atan", np.arctan, x=lambda x: 1 / (1 + x * x),
+                   scalar="vmath.atan({0})", to_float=True, inplace=True, loop="f8")
+sinh = elementwise("sinh", np.sinh, x=lambda x: cosh(x),
+                   scalar="vmath.sinh({0})", to_float=True, inplace=True, loop="f8")
+cosh: Op = elementwise("cosh", np.cosh, x=lambda x: sinh(x),
+                       scalar="vmath.cosh({0})", to_float=True, inplace=True, loop="f8")
+tanh = elementwise("tanh", np.tanh, x=lambda y: 1 - y * y,
+                   scalar="vmath.tanh({0})", to_float=True, inplace=True, loop="f8")
 atan2 = elementwise("atan2", np.arctan2, a=lambda a, b: _per_square(b, a, b),  # 0 at the origin
-                    b=lambda a, b: -_per_square(a, a, b), domain=POSITIVE)
-asinh = elementwise("asinh", np.arcsinh, x=lambda x: 1 / sqrt(x * x + 1))
-acosh = elementwise("acosh", np.arccosh, x=lambda x: 1 / sqrt(x * x - 1), domain=(1.1, 3.0))
-atanh = elementwise("atanh", np.arctanh, x=lambda x: 1 / (1 - x * x), domain=UNIT)
-hypot = elementwise("hypot", np.hypot, a=lambda a, y: a / y, b=lambda b, y: b / y)
-sigmoid = elementwise("sigmoid", Lazy("expit"), x=lambda y: y * (1 - y))
-softplus = elementwise("softplus", Composed((np.logaddexp, "a0")), x=lambda x: sigmoid(x))
+                    b=lambda a, b: -_per_square(a, a, b), domain=POSITIVE,
+                    scalar="vmath.atan2({0}, {1})", to_float=True, inplace=True)
+asinh = elementwise("asinh", np.arcsinh, x=lambda x: 1 / sqrt(x * x + 1),
+                    scalar="vmath.asinh({0})", to_float=True, inplace=True)
+acosh = elementwise("acosh", np.arccosh, x=lambda x: 1 / sqrt(x * x - 1), domain=(1.1, 3.0),
+                    scalar="vmath.acosh({0})", to_float=True, inplace=True)
+atanh = elementwise("atanh", np.arctanh, x=lambda x: 1 / (1 - x * x), domain=UNIT,
+                    scalar="vmath.atanh({0})", to_float=True, inplace=True, loop="f8")
+hypot = elementwise("hypot", np.hypot, a=lambda a, y: a / y, b=lambda b, y: b / y,
+                    scalar="vmath.hypot({0}, {1})", to_float=True, inplace=True, loop="f8 f4")
+sigmoid = elementwise("sigmoid", Lazy("expit"), x=lambda y: y * (1 - y),
+                      scalar="vmath.sigmoid({0})", to_float=True, inplace=True, loop="f8 f4")
+softplus = elementwise("softplus", Composed((np.logaddexp, "a0")), x=lambda x: sigmoid(x),
+                       scalar="vmath.softplus({0})", to_float=True, ordered=True, loop="f8 f4")
 logaddexp = elementwise(
     "logaddexp", np.logaddexp, a=lambda a, b: sigmoid(a - b), b=lambda a, b: sigmoid(b - a),
+    scalar="vmath.logaddexp({0}, {1})", to_float=True, loop="f8 f4",
 )
-relu = elementwise("relu", Composed((np.maximum, "a0")), x=lambda y: where(gt(y, 0), 1, 0))
-erf = elementwise("erf", Lazy("erf"), x=lambda x: TWO_OVER_ROOT_PI * exp(-x * x))
-erfc = elementwise("erfc", Lazy("erfc"), x=lambda x: -TWO_OVER_ROOT_PI * exp(-x * x))
+relu = elementwise("relu", Composed((np.maximum, "a0")), x=lambda y: where(gt(y, 0), 1, 0),
+                   scalar="select(({0} > zero) | ({0} != {0}), {0}, zero)", kinds="fi",
+                   ordered=True, inplace=True, loop="f8 f4")
+erf = elementwise("erf", Lazy("erf"), x=lambda x: TWO_OVER_ROOT_PI * exp(-x * x),
+                  scalar="vmath.erf({0})", to_float=True, inplace=True, loop="f8 f4")
+erfc = elementwise("erfc", Lazy("erfc"), x=lambda x: -TWO_OVER_ROOT_PI * exp(-x * x),
+                   scalar="vmath.erfc({0})", to_float=True, inplace=True, loop="f8 f4")
 
 minimum = elementwise(
     "minimum", np.minimum, a=lambda a, b: where(lt(a, b), 1, where(eq(a, b), 0.5, 0)),
     b=lambda a, b: where(lt(b, a), 1, where(eq(a, b), 0.5, 0)),
+    scalar="select(({0} < {1}) | ({0} != {0}), {0}, {1})", kinds="fib", ordered=True, loop="f8 f4",
 )
 maximum = elementwise(
     "maximum", np.maximum, a=lambda a, b: where(gt(a, b), 1, where(eq(a, b), 0.5, 0)),
     b=lambda a, b: where(gt(b, a), 1, where(eq(a, b), 0.5, 0)),
+    scalar="select(({0} > {1}) | ({0} != {0}), {0}, {1})", kinds="fib", ordered=True, loop="f8 f4",
 )
 # Clamping against fixed bounds is not a maximum: the gradient passes at the bound.
 clamp_min = elementwise("clamp_min", np.maximum, x=lambda x, lo: where(ge(x, lo), 1, 0),
-                        lo=lambda x, lo: where(lt(x, lo), 1, 0), grad_name="Clamp")
+                        lo=lambda x, lo: where(lt(x, lo), 1, 0), grad_name="Clamp",
+                        scalar="select(({0} > {1}) | ({0} != {0}), {0}, {1})", kinds="fib",
+                        ordered=True, loop="f8 f4")
 clamp_max = elementwise("clamp_max", np.minimum, x=lambda x, hi: where(le(x, hi), 1, 0),
-                        hi=lambda x, hi: where(gt(x, hi), 1, 0), grad_name="Clamp")
+                        hi=lambda x, hi: where(gt(x, hi), 1, 0), grad_name="Clamp",
+                        scalar="select(({0} < {1}) | ({0} != {0}), {0}, {1})", kinds="fib",
+                        ordered=True, loop="f8 f4")
 clamp = elementwise(
     "clamp", lambda x, lo, hi, out=None: np.minimum(np.maximum(x, lo), hi, out=...),
     x=lambda x, lo, hi: where(mul(ge(x, lo), le(x, hi)), 1, 0),
     lo=lambda x, lo, hi: where(mul(lt(x, lo), lt(lo, hi)), 1, 0),
     hi=lambda x, lo, hi: where(gt(x, hi), 1, where(lt(hi, lo), 1, 0)),
+    scalar="vmath.clamp({0}, {1}, {2})", kinds="fi", ordered=True, loop="f8 f4",
 )
 where: Op = elementwise(
     "where", _where, condition=SELECTS, a=lambda condition: where(condition, 1, 0),
     b=lambda condition: where(condition, 0, 1), jointly_linear=True,
+    scalar="select({0}, {1}, {2})", kinds="fib", loop="f8 f4",
 )
-addcmul = elementwise("addcmul", _addcmul, a=lambda: 1, b=lambda c: c, c=lambda b: b)
+addcmul = elementwise("addcmul", _addcmul, a=lambda: 1, b=lambda c: c, c=lambda b: b,
+                      scalar="{0} + {1} * {2}", kinds="fi", loop="f8 f4")
 addcdiv = elementwise("addcdiv", _addcdiv, a=lambda: 1, b=lambda c: 1 / c,
-                      c=lambda b, c: -b / (c * c), domain=POSITIVE)
+                      c=lambda b, c: -b / (c * c), domain=POSITIVE,
+                      scalar="{0} + {1} / {2}", loop="f8 f4")
 # The last of four operands is handed to kernels where the result is elsewhere: it is not read here.
 addcmul_scaled = elementwise(
     "addcmul_scaled", _addcmul_scaled, a=lambda: 1, b=lambda c, value: value * c,
     c=lambda b, value: value * b, value=SCALES, grad_name="Addcmul",
+    scalar="{0} + {3} * {1} * {2}", kinds="fi", loop="f8 f4",
 )
 addcdiv_scaled = elementwise(
     "addcdiv_scaled", _addcdiv_scaled, a=lambda: 1, b=lambda c, value: value / c,
     c=lambda b, c, value: -(value * b) / (c * c), value=SCALES, grad_name="Addcdiv",
     domain=POSITIVE,
+    scalar="{0} + {3} * {1} / {2}", loop="f8 f4",
 )
 squared_difference = elementwise(
     "squared_difference", Composed((np.subtract, "ab"), (np.square, "y")),
     a=lambda a, b: 2 * (a - b), b=lambda a, b: 2 * (b - a), grad_name="MseLoss",
+    scalar="({0} - {1}) * ({0} - {1})", kinds="fi", ordered=True, loop="f8 f4",
 )
-lerp = elementwise("lerp", _lerp, a=lambda c: 1 - c, b=lambda c: c, c=lambda a, b: b - a)
+lerp = elementwise("lerp", _lerp, a=lambda c: 1 - c, b=lambda c: c, c=lambda a, b: b - a,
+                   scalar="{0} + {2} * ({1} - {0})", kinds="fi", loop="f8 f4")
 # fmt: on

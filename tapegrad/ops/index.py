@@ -252,10 +252,12 @@ masked_fill = linear(
     "masked_fill", _masked_fill,
     x=lambda g, mask, x_spec: sum_to(where(mask, 0.0, g), shape=x_spec.shape), mask=MASKS,
     value=lambda g, mask: sum_to(where(mask, g, 0.0), shape=()),
+    paired=True,
 )
 masked_select = linear(
     "masked_select", _masked_select,
     x=lambda g, mask, x_spec: masked_embed(g, mask, shape=x_spec.shape), mask=MASKS,
+    paired=True,
 )
 masked_embed: Op = linear(
     "masked_embed", _masked_embed, grad_name="MaskedSelectBackward",

@@ -263,8 +263,10 @@ def _only_view(g: Any, *, shape: Shape, chain: Any) -> Any:
 
 # Views whose elements all lie within their input, at fixed steps.
 STRIDED = ("getitem", "permute", "diagonal", "unfold")
+# What changes nothing but who may write into the memory.
+COPIES = frozenset(("alias", "clone", "contiguous"))
 # What hands its adjoint on as it is, but for its shape.
-PASSES = frozenset(("clone", "contiguous", "reshape", "squeeze", "unsqueeze", "expand", "alias"))
+PASSES = COPIES | {"reshape", "squeeze", "unsqueeze", "expand"}
 JOINING = ("cat", "stack")
 
 # fmt: off

@@ -22,23 +22,10 @@ COMPILED = 1 << 14  # elements from which a compiled loop pays for its call
 ROW = 16  # elements of a row from which a call for each pays, instead of one pass of NumPy's
 ROW_OF_PASSES = 6  # the same, instead of several passes
 
-# Operations whose compiled loop beats NumPy's own by measurement (`python -m bench eager`), always
-# or where an operand is broadcast along rows or columns.
-FASTER = frozenset((
-    "acos addcdiv addcdiv_scaled addcmul addcmul_scaled asin atan atanh clamp clamp_max clamp_min "
-    "cos cosh cube erf erfc exact exp expm1 floor_divide fmod frac hypot lerp log logaddexp "
-    "maximum minimum reciprocal relu remainder rsqrt sigmoid sign sin sinc sinh softplus sqrt "
-    "squared_difference strong tan tanh trigamma where"
-).split())  # fmt: skip
-# In float32 NumPy's own are ahead, which compute in float32 what `vmath` computes in float64.
-FASTER_NARROW = FASTER - set(
-    "acos asin atan atanh cos cosh exp expm1 log sin sinh tan tanh".split()
-)
-FASTER_BROADCAST = frozenset("add sub mul div".split())
-# Their compiled loop takes as long as NumPy's and gives the same bits.  It needs no interpreter, so
-# that several threads can begin it without waiting for each other.
-ALIKE = frozenset("abs add ceil div floor mul neg square sub trunc".split())
-_FASTER = {"d": FASTER, "f": FASTER_NARROW}
+# The compiled loops of rows are for these types.  In float32 NumPy's own are often ahead, which
+# compute in float32 what `vmath` computes in float64.  A loop that is `alike` needs no interpreter,
+# so that several threads can begin it without waiting for each other.
+_TYPES = {"d": "f8", "f": "f4"}
 
 _threads = int(os.environ.get("TAPEGRAD_NUM_THREADS", "0")) or (os.cpu_count() or 1)
 
@@ -173,9 +160,8 @@ def forward(op: Op, arrays: list[Any]) -> Any:
     if size < COMPILED:
         return op.forward(*arrays, out=...)
     found = None
-    name = op.name
-    char = arrays[-1].dtype.char
-    if char in _FASTER and (_by_loop(name, char) or (broadcast and name in FASTER_BROADCAST)):
+    dtype = _TYPES.get(arrays[-1].dtype.char)
+    if dtype and (_by_loop(op, dtype) or (broadcast and "broadcast" in op.loop)):
         found = compiled(op, arrays)
     if found is None and _threads > 1:
         ufunc = op.forward.load() if isinstance(op.forward, Lazy) else op.forward
@@ -184,9 +170,9 @@ def forward(op: Op, arrays: list[Any]) -> Any:
     return op.forward(*arrays, out=...) if found is None else found
 
 
-def _by_loop(name: str, char: str) -> bool:
+def _by_loop(op: Op, dtype: str) -> bool:
     """Whether the compiled loop of an operation, on a type, is the one to take."""
-    return name in _FASTER[char] or (_threads > 1 and name in ALIKE)
+    return dtype in op.loop or (_threads > 1 and "alike" in op.loop)
 
 
 def forward_into(op: Op, arrays: list[np.ndarray], out: np.ndarray) -> bool:
@@ -198,8 +184,8 @@ def forward_into(op: Op, arrays: list[np.ndarray], out: np.ndarray) -> bool:
         return False
     if any(a is not out and np.may_share_memory(a, out) for a in arrays):
         return False
-    char = out.dtype.char
-    if out.size >= COMPILED and char in _FASTER and _by_loop(op.name, char):
+    dtype = _TYPES.get(out.dtype.char)
+    if out.size >= COMPILED and dtype and _by_loop(op, dtype):
         return compiled(op, arrays, out) is not None
     ufunc = op.forward
     if not isinstance(ufunc, np.ufunc):

@@ -184,7 +184,7 @@ def test_small_elementwise_records_stay_in_compiled_code(op, monkeypatch):
         assert not compiled, f"`{op.name}` has a kernel: take it off the list"
         return
     if not compiled:
-        pytest.fail(f"`{op.name}` has no compiled kernel: add its operations to `symbols.SCALARS`")
+        pytest.fail(f"`{op.name}` has no compiled kernel: give its operations a `scalar` form")
     if len(op.inputs) > 3:
         pytest.skip("it is for large arrays, which the walk hands back in any case")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import prod
 from typing import NamedTuple
 
+from tapegrad.compiler.codegen.math_runtime import NAMES
 from tapegrad.compiler.codegen.transpose import SIDE, columns
 from tapegrad.compiler.ir.buffers import Place
 from tapegrad.compiler.ir.loop_nest import ADD, MEMORY, SET, Nest
@@ -123,10 +124,7 @@ def _work(nest: Nest) -> int:
     return 1 + sum(CALL if t.name in _CALLED else 1 for t in nest.terms if t.name != "constant")
 
 
-_CALLED = frozenset(
-    "exp exp2 log log2 log10 log1p expm1 sin cos tan sinc tanh sinh cosh sigmoid softplus erf erfc "
-    "pow asin acos atan atan2 asinh acosh atanh logaddexp trigamma cbrt".split()
-)
+_CALLED = NAMES - {"hypot"}  # which is a root and little more
 
 
 class Segment(NamedTuple):

@@ -14,13 +14,14 @@ from tapegrad.compiler.llvm import elementary
 from tapegrad.compiler.llvm.scalar_ops import Code
 from tapegrad.compiler.llvm.scalar_ops import form as scalar
 from tapegrad.kernels import build
-from tapegrad.kernels.codegen.rule_codegen import SCALARS, chain
+from tapegrad.kernels.codegen.rule_codegen import chain
+from tapegrad.ops.core import table
 
 PREFIX = "block."
 # Operations that are one elementary function, but for those of few instructions.
 _WHOLE = re.compile(r"vmath\.(\w+)\(\{0\}(, \{1\})?\)")
 _SHORT = {"round", "clamp", "remainder", "fmod", "floor_divide"}
-NAMES = {name for name, text in SCALARS.items() if _WHOLE.fullmatch(text)} - _SHORT
+NAMES = {name for name, op in table.items() if _WHOLE.fullmatch(op.scalar)} - _SHORT
 # Vectors that are computed side by side. A division leaves room for little beside it.
 SIDE_BY_SIDE, DIVIDING = 4, 2
 LOOP = """\
@@ -48,7 +49,7 @@ def symbol(name: str) -> str:
 
 def arity(name: str) -> int:
     """How many arrays it reads."""
-    found = _WHOLE.fullmatch(SCALARS[name])
+    found = _WHOLE.fullmatch(table[name].scalar)
     assert found is not None
     return 2 if found[2] else 1
 

@@ -8,17 +8,12 @@ from typing import Any
 
 from tapegrad.compiler.llvm import elementary, scipy_calls, ssa
 from tapegrad.compiler.llvm.ssa import FLOATS, Block, Operand, Value, literal
-from tapegrad.kernels.codegen.rule_codegen import ALONE, CONDITIONS, SCALARS, chain
+from tapegrad.kernels.codegen.rule_codegen import ALONE, chain, scalar_form
+from tapegrad.ops.core import table
 
 __all__ = ["Code", "Value", "form", "literal", "promoted", "supports"]
 
 RANK = {"i1": 0, "i32": 1, "i64": 2, "float": 3, "double": 4}
-# What is computed in integers as NumPy does; everything else is a matter of floats.
-OF_INTEGERS = CONDITIONS.union(
-    "add sub mul neg square cube abs sign floor ceil trunc frac minimum maximum clamp_min "
-    "clamp_max clamp relu where addcmul addcmul_scaled squared_difference lerp".split()
-)
-OF_BOOLS = CONDITIONS.union("add mul abs minimum maximum clamp_min clamp_max where".split())
 # Forms of what no kernel computes: bits, of whole numbers.  Like NumPy, bits that are moved by more
 # than there are leave zeros, or copies of the sign.
 BITS = {
@@ -54,7 +49,7 @@ def supports(name: str, types: Sequence[str]) -> bool:
     >>> supports("exp", ["double"]), supports("add", ["i64", "i32"]), supports("exp", ["i64"])
     (True, True, False)
     """
-    if name not in SCALARS and name not in scipy_calls.SCIPY and name not in BITS:
+    if not scalar_form(name) and name not in scipy_calls.SCIPY and name not in BITS:
         return False
     kind = promoted(types[1:] if name == "where" else types)
     if name in BITS:
@@ -63,7 +58,7 @@ def supports(name: str, types: Sequence[str]) -> bool:
         return kind in ("i64", "i32") or (kind == "i1" and not name.endswith("shift"))
     if name == "both":
         return set(types) == {"i1"}
-    return kind in FLOATS or name in (OF_BOOLS if kind == "i1" else OF_INTEGERS)
+    return kind in FLOATS or ("b" if kind == "i1" else "i") in table[name].kinds
 
 
 @cache
@@ -74,7 +69,7 @@ def calls(name: str) -> bool:
     >>> calls("exp"), calls("mul")
     (True, False)
     """
-    return name in scipy_calls.SCIPY or "vmath." in SCALARS.get(name, "")
+    return name in scipy_calls.SCIPY or "vmath." in scalar_form(name)
 
 
 class Code(Block):
@@ -111,7 +106,7 @@ class Code(Block):
         values = [self.cast(x, t) for x, t in zip(args, kinds, strict=True)]
         operands = [Operand(self, x) for x in values]
         if name == "clamp" and kind not in FLOATS:
-            lower, upper = _form(SCALARS["maximum"]), _form(SCALARS["minimum"])
+            lower, upper = _form(scalar_form("maximum")), _form(scalar_form("minimum"))
             return _value(upper(lower(operands[0], operands[1]), operands[2]))
         if name in scipy_calls.SCIPY:
             return scipy_calls.call(name, operands[0]).value

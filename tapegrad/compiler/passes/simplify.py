@@ -11,12 +11,11 @@ import numpy as np
 
 from tapegrad.compiler.ir.graph import Builder, Graph, Node
 from tapegrad.ops.core import ELEMENTWISE, Op
+from tapegrad.ops.shape import COPIES, PASSES
 
 FOLDED = 1 << 14  # elements up to which a constant result is kept in place of its computation
-# Operations that change nothing but who may write into the memory.
-COPIES = frozenset(("clone", "contiguous", "alias"))
 # Operations that move what they are given, all of which is one number.
-MOVES = COPIES | {"expand", "reshape", "permute", "unsqueeze", "squeeze", "getitem", "flip"}
+MOVES = PASSES | {"permute", "getitem", "flip"}
 
 
 def simplified(graph: Graph) -> Graph:

@@ -15,12 +15,11 @@ from tapegrad.compiler.ir.graph import Node
 from tapegrad.compiler.ir.loop_nest import ADD, SET, Nest, Store, Term, nest_of
 from tapegrad.compiler.schedule.step_ir import REDUCE, Loop
 from tapegrad.compiler.schedule.virtual_concat import intervals_of
+from tapegrad.ops.shape import COPIES
 from tapegrad.tape.shape_table import Shape
 
 if TYPE_CHECKING:
     from tapegrad.compiler.schedule.schedule import Schedule
-
-COPIES = ("alias", "clone", "contiguous")
 
 
 def nests(schedule: Schedule, step: Loop) -> list[Nest]:

@@ -1,8 +1,8 @@
 """Generate kernels from rules: derivative formulas run on symbols give straight-line code.
 
-A formula called on symbols returns an expression; equal subexpressions are written once.  `SCALARS`
-says how each elementwise operation is computed for one element.  An operation that is missing there
-has no compiled kernel and is computed by NumPy.
+A formula called on symbols returns an expression; equal subexpressions are written once.  A row's
+`scalar` says how one element is computed.  An operation without has no compiled kernel and is
+computed by NumPy.
 """
 
 from __future__ import annotations
@@ -11,82 +11,8 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from tapegrad.kernels import simd_tables
-from tapegrad.ops.core import ELEMENTWISE, Formula, Op
+from tapegrad.ops.core import ELEMENTWISE, Formula, Op, table
 
-SCALARS = {
-    "add": "{0} + {1}",
-    "sub": "{0} - {1}",
-    "mul": "{0} * {1}",
-    "div": "{0} / {1}",
-    "neg": "-{0}",
-    "square": "{0} * {0}",
-    "reciprocal": "one / {0}",
-    "cube": "{0} * {0} * {0}",
-    "abs": "abs({0})",
-    "sign": "select({0} > zero, one, select({0} < zero, -one, {0} + zero))",
-    "floor": "floor({0})",
-    "ceil": "-floor(-{0})",
-    "trunc": "select({0} < zero, -floor(-{0}), floor({0}))",
-    "round": "vmath.rint({0})",
-    "frac": "{0} - select({0} < zero, -floor(-{0}), floor({0}))",
-    "sqrt": "math.sqrt({0})",
-    "cbrt": "vmath.cbrt({0})",
-    "rsqrt": "one / math.sqrt({0})",
-    "exp": "vmath.exp({0})",
-    "exp2": "vmath.exp2({0})",
-    "log": "vmath.log({0})",
-    "log2": "vmath.log2({0})",
-    "log10": "vmath.log10({0})",
-    "log1p": "vmath.log1p({0})",
-    "expm1": "vmath.expm1({0})",
-    "sin": "vmath.sin({0})",
-    "cos": "vmath.cos({0})",
-    "sinc": "vmath.sinc({0})",
-    "tan": "vmath.tan({0})",
-    "tanh": "vmath.tanh({0})",
-    "sinh": "vmath.sinh({0})",
-    "cosh": "vmath.cosh({0})",
-    "sigmoid": "vmath.sigmoid({0})",
-    "softplus": "vmath.softplus({0})",
-    "erf": "vmath.erf({0})",
-    "erfc": "vmath.erfc({0})",
-    "pow": "vmath.power({0}, {1})",
-    "remainder": "vmath.remainder({0}, {1})",
-    "fmod": "vmath.fmod({0}, {1})",
-    "floor_divide": "vmath.floor_divide({0}, {1})",
-    "minimum": "select(({0} < {1}) | ({0} != {0}), {0}, {1})",
-    "maximum": "select(({0} > {1}) | ({0} != {0}), {0}, {1})",
-    "clamp_min": "select(({0} > {1}) | ({0} != {0}), {0}, {1})",
-    "clamp": "vmath.clamp({0}, {1}, {2})",
-    "clamp_max": "select(({0} < {1}) | ({0} != {0}), {0}, {1})",
-    "asin": "vmath.asin({0})",
-    "acos": "vmath.acos({0})",
-    "atan": "vmath.atan({0})",
-    "atan2": "vmath.atan2({0}, {1})",
-    "asinh": "vmath.asinh({0})",
-    "acosh": "vmath.acosh({0})",
-    "atanh": "vmath.atanh({0})",
-    "hypot": "vmath.hypot({0}, {1})",
-    "logaddexp": "vmath.logaddexp({0}, {1})",
-    "trigamma": "vmath.trigamma({0})",
-    "relu": "select(({0} > zero) | ({0} != {0}), {0}, zero)",
-    "strong": "select({0} != zero, {0} * {1}, zero)",
-    "exact": "select({0} != zero, select({1} != zero, {0} * {1}, zero), zero)",
-    "addcmul": "{0} + {1} * {2}",
-    "addcdiv": "{0} + {1} / {2}",
-    "addcmul_scaled": "{0} + {3} * {1} * {2}",
-    "addcdiv_scaled": "{0} + {3} * {1} / {2}",
-    "squared_difference": "({0} - {1}) * ({0} - {1})",
-    "lerp": "{0} + {2} * ({1} - {0})",
-    "eq": "{0} == {1}",
-    "ne": "{0} != {1}",
-    "lt": "{0} < {1}",
-    "le": "{0} <= {1}",
-    "gt": "{0} > {1}",
-    "ge": "{0} >= {1}",
-    "both": "{0} & {1}",
-    "where": "select({0}, {1}, {2})",
-}
 CONDITIONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "both"})
 # Functions that serve most arguments only: tests for the others, and forms that serve those too.
 GUARDS: dict[str, tuple[str, str]] = {
@@ -114,6 +40,18 @@ UNTABLED = frozenset({"sqrt", "sin", "cos", "tan"})  # those that look nothing u
 BLOCK = 1024  # elements that are computed before a test decides whether that will do
 
 
+def scalar_form(name: str) -> str:
+    """One element of an operation as its row has it, or nothing; `both` conditions hold.
+
+    >>> from tapegrad.kernels.codegen.rule_codegen import scalar_form
+    >>> scalar_form("add"), scalar_form("matmul")
+    ('{0} + {1}', '')
+    """
+    if name == "both":
+        return "{0} & {1}"
+    return table[name].scalar if name in table else ""
+
+
 def chain(name: str, short: Collection[str] = ALONE) -> list[Link]:
     """The forms of an operation, the quickest first; the last one serves every argument.
 
@@ -131,7 +69,7 @@ def chain(name: str, short: Collection[str] = ALONE) -> list[Link]:
         links.append(ALONE[name])
     if not links or links[0][1]:
         test, served = GUARDS.get(name, ("", ""))
-        links.append((SCALARS[name], test))
+        links.append((scalar_form(name), test))
         if test:
             links.append((served, ""))
     return links
@@ -287,7 +225,7 @@ def computable(x: Any) -> bool:
     """Whether every operation of an expression is known for one element."""
     if not isinstance(x, Symbol) or not x.args:
         return True
-    return x.name in SCALARS and all(computable(arg) for arg in x.args)
+    return bool(scalar_form(x.name)) and all(computable(arg) for arg in x.args)
 
 
 def names_in(x: Any) -> set[str]:

@@ -14,14 +14,14 @@ from tapegrad.compiler.llvm.elementary import definitions
 from tapegrad.compiler.llvm.scalar_ops import Code, Value, literal, promoted, supports
 from tapegrad.compiler.llvm.ssa import Block, Operand, select
 from tapegrad.kernels import build, vmath
-from tapegrad.kernels.codegen.rule_codegen import GUARDS, SCALARS
+from tapegrad.kernels.codegen.rule_codegen import GUARDS
 from tapegrad.ops import special  # noqa: F401  # its rows come into the table
 from tapegrad.ops.core import table
 
 TYPES = {"double": "f8", "float": "f4", "i64": "i8", "i32": "i4", "i1": "?"}
-OPERATIONS = [name for name in SCALARS if name in table]
+OPERATIONS = [name for name, op in table.items() if op.scalar]
 # Not one rounding of exact arithmetic, as NumPy's: what differs by more than the last place.
-INEXACT = {name for name, form in SCALARS.items() if "math." in form} - {
+INEXACT = {name for name, op in table.items() if "math." in op.scalar} - {
     "sqrt", "rsqrt", "clamp", "round", "remainder", "fmod", "floor_divide",
 }  # fmt: skip
 FLOATS = np.array(
