@@ -30,7 +30,7 @@ def everything() -> Iterator[tuple[str, Callable[[], object]]]:
     yield "the sweep", kernel_table.walk
     yield "operations on small arrays", install.install
     yield "operations on large arrays", partial(large_entry, compiling=True)
-    for name in sorted(along.ALONG):
+    for name in sorted(along.LOOPS):
         yield name, partial(kernel_table.loop_along, operations[name], compiling=True)
     for op in by_code:
         for k in range(len(op.formulas)):

@@ -17,6 +17,7 @@ from tapegrad.tape.shape_table import Shape
 
 # Of one operand; the names are those of the loops in `kernels.axis_small`.
 ALONG = frozenset("prod amax amin norm var std logsumexp softmax log_softmax cumsum".split())
+LOOPS = ALONG | {"clone"}  # whose forward is such a loop, too
 
 
 def rows(shape: Shape, dim: int | Iterable[int]) -> tuple[int, int] | None:
