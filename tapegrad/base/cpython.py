@@ -43,6 +43,12 @@ def numpy_function(place: int) -> int:
     return int((ctypes.c_int64 * (place + 1)).from_address(table)[place])
 
 
+def slot_offset(member: Any) -> int:
+    """Where a slot stands in its objects, in bytes: CPython's PyMemberDescrObject tells."""
+    found = ctypes.c_int64.from_address(id(member) + 40).value
+    return ctypes.c_int64.from_address(found + 16).value
+
+
 @cache
 def new_function() -> Callable[[int, Any, Any], Callable[..., Any]]:
     """PyCFunction_NewEx: over the address of a `Method`, the `self`, and the module's name."""

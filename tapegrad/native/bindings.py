@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.base.cpython import address_of, numpy_function
+from tapegrad.base.cpython import address_of, numpy_function, slot_offset
 from tapegrad.base.size import Size
 from tapegrad.dispatch import axis_plans, fast_path, views
 from tapegrad.kernels import build
@@ -124,12 +124,6 @@ def steps_of(op: Op, letter: str = "d") -> list[int]:
         operands = [_OPERANDS[name] for name in names]
         row += (*loop, *operands, *[at.NOTHING] * (2 - len(operands)))
     return row
-
-
-def _offset(kind: type, name: str) -> int:
-    """Where a slot stands in its objects, in words: CPython's PyMemberDescrObject tells."""
-    member = ctypes.c_int64.from_address(id(kind.__dict__[name]) + 40).value
-    return ctypes.c_int64.from_address(member + 16).value // 8
 
 
 def as_expected(frame: np.ndarray) -> bool:
@@ -278,7 +272,9 @@ class Frame:
 
     def _objects(self) -> None:
         for kind, names in _SLOTS.items():
-            self.put(**{field: _offset(kind, name) for field, name in names.items()})
+            self.put(
+                **{field: slot_offset(kind.__dict__[name]) // 8 for field, name in names.items()}
+            )
         objects = {
             "TENSOR": Tensor, "VIEW": View, "FLOAT": float, "INT": int, "NONE": None,
             "FALSE": False, "NO_TEXT": "", "ZERO": 0, "NARROW_ZERO": NARROW,

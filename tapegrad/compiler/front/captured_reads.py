@@ -7,6 +7,7 @@ ways (`getattr`, items of lists, attributes of what is passed on to another func
 
 from __future__ import annotations
 
+import ctypes
 import dis
 import functools
 import gc
@@ -27,6 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapegrad.base.cpython import slot_offset
 from tapegrad.compiler.front.static_args import key_of
 from tapegrad.tensor import Tensor
 
@@ -82,6 +84,15 @@ class Slots(NamedTuple):
     def get(self, key: str, default: Any) -> Any:
         """What stands in a slot."""
         return getattr(self.owner, key, default)
+
+    def address(self, key: str) -> int:
+        """Where a slot stands in memory; 0 where that is not sure."""
+        member = _found_in(type(self.owner), key)
+        if not isinstance(member, MemberDescriptorType):
+            return 0
+        place = id(self.owner) + slot_offset(member)
+        held = ctypes.c_int64.from_address(place).value
+        return place if held == id(getattr(self.owner, key, MISSING)) else 0
 
 
 class Use(NamedTuple):
@@ -360,4 +371,8 @@ def _same(a: Any, b: Any) -> bool:
 
 def native(reads: tuple[Read, ...]) -> bool:
     """Whether compiled code can look at all of them."""
-    return all(type(read.place) in (dict, CellType) for read in reads)
+    return all(
+        type(read.place) in (dict, CellType)
+        or (type(read.place) is Slots and read.place.address(read.key) != 0)
+        for read in reads
+    )

@@ -26,7 +26,7 @@ from tapegrad.base.cpython import (
     numpy_function,
 )
 from tapegrad.compiler.front import fastcall_stub
-from tapegrad.compiler.front.captured_reads import MISSING, Read
+from tapegrad.compiler.front.captured_reads import MISSING, Read, Slots
 from tapegrad.compiler.runtime.program import Program
 from tapegrad.kernels.sweep import sweep_abi
 from tapegrad.ops.core import Spec
@@ -200,11 +200,11 @@ def _slot(spec: Spec, is_float: bool) -> tuple[fastcall_stub.Slot, ctypes.Array[
 
 def _read(read: Read) -> fastcall_stub.Read:
     """Where to look, and the address of what has to be there; none for nothing."""
-    return fastcall_stub.Read(
-        place=id(read.place),
-        key=None if read.key is None else id(read.key),
-        value=None if read.value is MISSING else id(read.value),
-    )
+    value = None if read.value is MISSING else id(read.value)
+    if type(read.place) is Slots:
+        return fastcall_stub.Read(place=read.place.address(read.key), value=value, is_word=1)
+    key = None if read.key is None else id(read.key)
+    return fastcall_stub.Read(place=id(read.place), key=key, value=value)
 
 
 def _aligned(size: int) -> np.ndarray[Any, Any]:

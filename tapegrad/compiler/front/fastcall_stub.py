@@ -30,9 +30,9 @@ class Slot(ctypes.Structure):
 
 
 class Read(ctypes.Structure):
-    """What stood in a dictionary under a key, or in a cell (without one), when it was traced."""
+    """What stood in a dictionary under a key, in a cell, or in a word, when it was traced."""
 
-    _fields_ = (("place", _pointer), ("key", _pointer), ("value", _pointer))
+    _fields_ = (("place", _pointer), ("key", _pointer), ("value", _pointer), ("is_word", _int))
 
 
 class Frame(ctypes.Structure):
@@ -298,6 +298,13 @@ read:
   %place = call ptr @read_place(ptr %at)
   %key = call ptr @read_key(ptr %at)
   %value = call ptr @read_value(ptr %at)
+  %is_word = call i64 @read_is_word(ptr %at)
+  %elsewhere = icmp eq i64 %is_word, 0
+  br i1 %elsewhere, label %look, label %word
+word:
+  %held = load ptr, ptr %place
+  br label %step
+look:
   %is_cell = icmp eq ptr %key, null
   br i1 %is_cell, label %cell, label %dictionary
 cell:
@@ -308,7 +315,7 @@ dictionary:
   %item = call ptr %get_item(ptr %place, ptr %key)
   br label %step
 step:
-  %now = phi ptr [ %content, %cell ], [ %item, %dictionary ]
+  %now = phi ptr [ %content, %cell ], [ %item, %dictionary ], [ %held, %word ]
   %next = add i64 %k, 1
   %same = icmp eq ptr %now, %value
   br i1 %same, label %loop, label %end

@@ -238,7 +238,7 @@ def test_what_changes_is_seen(source, call):
     change(1.0)
 
 
-SLOW = {"slots", "argument", "jitted method"}  # Python looks, or passes an object on
+SLOW = {"argument", "jitted method"}  # Python looks, or passes an object on
 NEW = {"another object"}  # each is traced
 
 
@@ -276,7 +276,9 @@ def test_objects_and_functions_that_are_replaced_are_seen():
     assert called(1.0) == 7.0
 
 
-@pytest.mark.parametrize("source", ["global", "cell", "attribute", "class attribute", "item"])
+@pytest.mark.parametrize(
+    "source", ["global", "cell", "attribute", "class attribute", "item", "slots"]
+)
 def test_so_it_is_where_python_stands_for_the_fast_way_in(source, monkeypatch):
     monkeypatch.setattr(fastcall.sweep_abi, "as_listed", lambda: False)
     f, change = SOURCES[source]()
