@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.autograd.pullback import Saved, fit
-from tapegrad.autograd.tangents import Motion, Text, moves, plus
+from tapegrad.autograd.tangents import Tangent, Text, moves, plus
 from tapegrad.kernels.codegen.rule_codegen import OPERANDS, Symbol
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code
 from tapegrad.ops.reduce import remaining
@@ -145,8 +145,8 @@ class Writer:
 
     def write(self) -> Product | None:
         """The function, or None where the structure is not for this."""
-        steps: list[tuple[int, Op, list[int], Motion | None]] = []
-        motion: Motion | None
+        steps: list[tuple[int, Op, list[int], Tangent | None]] = []
+        motion: Tangent | None
         for i, (word, *codes, shape, _) in enumerate(self.rows, 1):
             moving = [k for k, code in enumerate(codes) if code in self.tangents]
             if not moving and not word & WIDE:
@@ -177,14 +177,14 @@ class Writer:
             result = self.text.write(self.adjoints[LEAF][1])
         return self.text.function("product", "tape, low, keep, v", result)
 
-    def _push(self, i: int, op: Op, codes: list[int], moving: list[int], kept: bool) -> Motion:
+    def _push(self, i: int, op: Op, codes: list[int], moving: list[int], kept: bool) -> Tangent:
         """The tangent of an elementwise operation, if anything moves it."""
         text, shape = self.text, self.shape_of[i]
         values = [Symbol(f"{name}{i}") for name in OPERANDS[: len(op.inputs)]]
         y = Symbol(f"y{i}")
         for k, value in enumerate((*values, y) if kept else ()):
             text.assign(value.name, f"keep[{i - 1}][{k}]")
-        motion = Motion(op, values, y, {k: self.tangents[codes[k]] for k in moving})
+        motion = Tangent(op, values, y, {k: self.tangents[codes[k]] for k in moving})
         if motion.partials:
             tangent = text.write(motion.push())
             if not any(self.shape_of.get(code) == shape for code in codes):
@@ -216,7 +216,7 @@ class Writer:
         names = [self.tangents[code].name if code in self.tangents else "None" for code in codes]
         return f"({', '.join(names)})"
 
-    def _hand_on(self, i: int, op: Op, codes: list[int], motion: Motion | None) -> None:
+    def _hand_on(self, i: int, op: Op, codes: list[int], motion: Tangent | None) -> None:
         """The adjoints of what a record read, from that of what it gave."""
         g, dg = self.adjoints[i]
         if motion is not None:

@@ -20,7 +20,7 @@ INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "strong": "*", "exact":
 NAME = re.compile(r"[A-Za-z_]\w*")
 
 
-class Motion:
+class Tangent:
     """An operation on named operands, of which those move that `tangents` are given for.
 
     ``partials`` has the partial derivatives in those of them that move the result at all.
@@ -175,7 +175,7 @@ def pushed(op: Op, moving: tuple[bool, ...]) -> Callable[..., Any] | None:
         return None
     names = OPERANDS[:n]
     tangents = {k: Symbol(f"t{name}") for k, name in enumerate(names) if moving[k]}
-    motion = Motion(op, [Symbol(name) for name in names], Symbol("y"), tangents)
+    motion = Tangent(op, [Symbol(name) for name in names], Symbol("y"), tangents)
     if not motion.partials:
         return None
     text = Text()

@@ -31,7 +31,7 @@ Params = dict[str, Any]
 KEY = "turned"  # in a Tensor's `extra`
 
 
-class Turned:
+class LayoutHistory:
     """How a Tensor lay before it was reshaped in place, and since which record it is the same."""
 
     __slots__ = ("last", "layouts", "since")
@@ -45,7 +45,7 @@ def note_turned(t: Tensor, old: int, new: int) -> None:
     """Note what a Tensor, which is no view, shows before it is reshaped; and its two positions."""
     note = noted(t, KEY)
     if note is None:
-        note = t.extra[KEY] = Turned()
+        note = t.extra[KEY] = LayoutHistory()
     if old <= 0 or note.last != old:
         note.since = old - 1 + 1  # numbers of their own: see `Tape.reclaim`
     note.last = new - 1 + 1

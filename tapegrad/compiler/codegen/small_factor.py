@@ -15,7 +15,7 @@ import numpy as np
 
 from tapegrad.compiler.codegen.small_matmul import KEPT, SIDE, each
 from tapegrad.compiler.ir.buffers import Place, layout
-from tapegrad.compiler.llvm.function_builder import Routine, Text
+from tapegrad.compiler.llvm.function_builder import FunctionBuilder, Routine
 
 
 def fits(n: int, columns: int) -> bool:
@@ -31,7 +31,7 @@ def routine(name: str, params: dict[str, Any], given: Sequence[Place], out: Plac
 @lru_cache(KEPT)
 def _written(name: str, params: tuple[tuple[str, Any], ...], *places: Place) -> Routine:
     *given, out = places
-    t = Text(out.buffer.dtype)
+    t = FunctionBuilder(out.buffer.dtype)
     with each(t, places) as (*operands, result):
         if name == "cholesky":
             rows = _root(t, given[0], operands[0])
@@ -48,7 +48,9 @@ def _written(name: str, params: tuple[tuple[str, Any], ...], *places: Place) -> 
     return t.routine([*["noalias readonly"] * len(given), "noalias"])
 
 
-def _by_factors(t: Text, name: str, given: Sequence[Place], operands: list[str]) -> list[str]:
+def _by_factors(
+    t: FunctionBuilder, name: str, given: Sequence[Place], operands: list[str]
+) -> list[str]:
     """The rows of what the factors of a matrix give."""
     rows = _read(t, given[0], operands[0])
     n = len(rows)
@@ -67,20 +69,20 @@ def _by_factors(t: Text, name: str, given: Sequence[Place], operands: list[str])
     return rows
 
 
-def _read(t: Text, place: Place, base: str) -> list[str]:
+def _read(t: FunctionBuilder, place: Place, base: str) -> list[str]:
     """The rows of a matrix."""
     (rows, columns), (down, across) = place.shape[-2:], place.strides[-2:]
     return [t.read(t.at(base, i * down), columns, across) for i in range(rows)]
 
 
-def _divided(t: Text, row: str, pivot: str, n: int) -> str:
+def _divided(t: FunctionBuilder, row: str, pivot: str, n: int) -> str:
     """A row by a pivot; several numbers by a product, as BLAS does it, which waits for less."""
     if n == 1:
         return t.two("fdiv", row, pivot)
     return t.two("fmul", row, t.splat(t.two("fdiv", t.constant(1.0), pivot), n), n)
 
 
-def _unit(t: Text, k: int, n: int) -> str:
+def _unit(t: FunctionBuilder, k: int, n: int) -> str:
     """A row of the identity."""
     return t.gathered([t.constant(float(j == k)) for j in range(n)])
 
@@ -88,7 +90,7 @@ def _unit(t: Text, k: int, n: int) -> str:
 class _Factors:
     """The upper one of the two triangular factors; rows of right sides go through the same."""
 
-    def __init__(self, t: Text, rows: list[str], right: list[str], columns: int) -> None:
+    def __init__(self, t: FunctionBuilder, rows: list[str], right: list[str], columns: int) -> None:
         self.t, self.n = t, len(rows)
         self.sides = [(rows, self.n), (right, columns)] if right else [(rows, self.n)]
         self.pivots: list[str] = []
@@ -203,7 +205,7 @@ class _Factors:
         return found[1:] if name == "det" else found
 
 
-def _root(t: Text, place: Place, base: str) -> list[str]:
+def _root(t: FunctionBuilder, place: Place, base: str) -> list[str]:
     """The rows of a Cholesky factor; the upper triangle of the matrix is not read."""
     n, (down, across) = place.shape[-1], place.strides[-2:]
     zero, one = t.constant(0.0), t.constant(1.0)
@@ -223,7 +225,7 @@ def _root(t: Text, place: Place, base: str) -> list[str]:
 
 
 def _substituted(
-    t: Text, place: Place, base: str, rows: list[str], columns: int,
+    t: FunctionBuilder, place: Place, base: str, rows: list[str], columns: int,
     *, upper: bool, unit: bool, strong: bool,
 ) -> list[str]:  # fmt: skip
     """The rows of the right sides, divided by one triangle of a matrix."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from tapegrad.compiler.ir.buffers import Place
 from tapegrad.compiler.ir.loop_nest import Nest, collapsed
-from tapegrad.compiler.llvm.function_builder import Routine, Text
+from tapegrad.compiler.llvm.function_builder import FunctionBuilder, Routine
 
 FEW = 4  # rows and numbers up to which a strong product looks at every factor
 KEPT = 512  # texts that are not written again
@@ -21,7 +21,7 @@ SIDE = 8  # rows and columns of the matrices that are small
 
 
 @contextmanager
-def each(t: Text, places: Sequence[Place]) -> Any:
+def each(t: FunctionBuilder, places: Sequence[Place]) -> Any:
     """Loops over the batch of matrices at `%a0`, `%a1`, ...; gives where these begin."""
     batch = places[0].shape[:-2]
     windows = [p._replace(shape=batch, strides=p.strides[:-2]) for p in places]
@@ -45,7 +45,7 @@ def fits(a: Place, b: Place, out: Place) -> bool:
 @lru_cache(KEPT)
 def written(a: Place, b: Place, out: Place, strong: bool = False, again: bool = False) -> Routine:
     """The routine of a product: a strong one, or one that `{redo}` may do again."""
-    t = Text(out.buffer.dtype)
+    t = FunctionBuilder(out.buffer.dtype)
     odd = t.room("i1", "false") if again else ""
     with each(t, (a, b, out)) as at:
         written = _Product(t, (a, b, out), at, strong)
@@ -64,7 +64,9 @@ def written(a: Place, b: Place, out: Place, strong: bool = False, again: bool = 
 class _Product:
     """Writes one product."""
 
-    def __init__(self, t: Text, given: Sequence[Place], at: list[str], strong: bool) -> None:
+    def __init__(
+        self, t: FunctionBuilder, given: Sequence[Place], at: list[str], strong: bool
+    ) -> None:
         self.t, self.at, self.strong = t, at, strong
         a, b, _ = given
         (self.rows, self.inner), self.columns = a.shape[-2:], b.shape[-1]

@@ -64,7 +64,7 @@ def vectorised(nest: Nest, part: bool) -> VectorText | None:
     return VectorText(text, f"declare hidden {head}", frozenset(functions), frozenset(declared))
 
 
-class Ready:
+class VectorModule:
     """Such a module in the making."""
 
     def __init__(self) -> None:

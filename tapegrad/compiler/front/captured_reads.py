@@ -152,7 +152,7 @@ def _fixed(package: str) -> bool:
     return package in _NUMERIC or (package in sys.stdlib_module_names and package != "__main__")
 
 
-class Surroundings:
+class CapturedReads:
     """What a function finds around it, before it is traced."""
 
     def __init__(self, f: Any, args: tuple[Any, ...] = ()) -> None:

@@ -18,7 +18,7 @@ from tapegrad.base.call_site import raise_cause
 from tapegrad.base.dtypes import followers, get_default_dtype
 from tapegrad.base.locks import lock
 from tapegrad.compiler.front import jit_op, jit_transforms
-from tapegrad.compiler.front.captured_reads import MISSING, Surroundings, native
+from tapegrad.compiler.front.captured_reads import MISSING, CapturedReads, native
 from tapegrad.compiler.front.cfunc import CFunction
 from tapegrad.compiler.front.fastcall import fastcall
 from tapegrad.compiler.front.foreign import Source
@@ -417,7 +417,7 @@ class Jitted:
             for x, kind in zip(leaves, signature.kinds, strict=True)
         ]
         args, kwargs = unflatten(signature.tree, iter(given))
-        around = Surroundings(self.function, tuple(map(_known, args)))
+        around = CapturedReads(self.function, tuple(map(_known, args)))
         tape = current.tape
         tape.levels.append(trace)
         try:

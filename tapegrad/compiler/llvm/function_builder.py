@@ -26,7 +26,7 @@ class Routine(NamedTuple):
         return 0 if any(PREFIX in line for line in self.declared) else self.text.count("\n")
 
 
-class Text:
+class FunctionBuilder:
     """LLVM text of a function over pointers `%a0`, `%a1`, ..., for numbers of one precision."""
 
     def __init__(self, dtype: np.dtype[Any]) -> None:

@@ -13,17 +13,17 @@ from tapegrad.compiler.codegen.threading import shared
 from tapegrad.compiler.ir.buffers import CONSTANT, INPUT, OUTPUT, Buffer, Place
 from tapegrad.compiler.ir.loop_nest import MEMORY, Nest
 from tapegrad.compiler.lower.gemm_calls import product_of, repeated
-from tapegrad.compiler.lower.lower_control import nested_text
-from tapegrad.compiler.schedule.speculation import Exact
+from tapegrad.compiler.lower.lower_control import control_text
+from tapegrad.compiler.schedule.speculation import ExactNest
 from tapegrad.compiler.schedule.step_ir import (
-    Again,
-    Bounds,
+    BoundsCheck,
     Call,
+    ControlStep,
     Gemm,
+    GemmCheck,
     Loop,
-    Native,
-    Nested,
-    Small,
+    RoutineCall,
+    SmallMatmul,
     Step,
 )
 
@@ -39,7 +39,7 @@ LENGTHY = 16  # operations from which on a function is called, not inlined, if i
 LOOPING = 64  # steps from which on a loop is worth LLVM's passes
 
 
-class Part:
+class FunctionEmitter:
     """Some steps in a row, as one function."""
 
     def __init__(self, module: Module, schedule: Schedule, name: str) -> None:
@@ -113,18 +113,18 @@ class Part:
         if isinstance(step, Gemm):
             self._gemm(step)
             return
-        if isinstance(step, Native):
+        if isinstance(step, RoutineCall):
             self._native(step)
             return
-        if isinstance(step, Small):
+        if isinstance(step, SmallMatmul):
             self._small(step)
             return
-        if isinstance(step, Nested):
+        if isinstance(step, ControlStep):
             self._nested(step)
             return
         nest = self.schedule.nests[at]
         assert nest is not None
-        if isinstance(step, Again):
+        if isinstance(step, GemmCheck):
             self._again(step, nest)
             return
         if self.module.stands_alone(nest):
@@ -132,7 +132,7 @@ class Part:
             self.lines.append(f"call void @{name}({TABLES})")
         else:
             self.lines.append(self._nest(nest, self.module.nest(nest)))
-        if isinstance(step, Bounds):
+        if isinstance(step, BoundsCheck):
             self._bounds(step)
         if isinstance(step, Loop) and step.exact is not None:
             self._exact(step.exact, nest.stores[-1].place)
@@ -144,7 +144,7 @@ class Part:
 
     def _windows(self, nest: Nest) -> list[str]:
         """Lines that find the windows of a nest in a function of its own."""
-        inner = Part(self.module, self.schedule, "")
+        inner = FunctionEmitter(self.module, self.schedule, "")
         names = [f"%l{k}" for k in range(len(nest.loads))]
         names += [f"%s{k}" for k in range(len(nest.stores))]
         places = [*nest.loads, *[s.place for s in nest.stores]]
@@ -153,7 +153,7 @@ class Part:
             inner.lines.append(f"{name} = getelementptr inbounds i8, ptr {base}, i64 {offset}")
         return inner.lines
 
-    def _again(self, step: Again, look: Nest) -> None:
+    def _again(self, step: GemmCheck, look: Nest) -> None:
         """Run a nest where what another one adds up is no number."""
         kind = MEMORY[step.result.buffer.dtype.name]
         added = None if shared(look) else gemm_fallback.total(look.loads[0])
@@ -177,7 +177,7 @@ class Part:
             f"fine{self.count}:",
         ]
 
-    def _bounds(self, step: Bounds) -> None:
+    def _bounds(self, step: BoundsCheck) -> None:
         """An index out of range is met by the way without compiling, which says so."""
         low, high = self.fresh(), self.fresh()
         first = self.address(step.result)
@@ -211,7 +211,7 @@ class Part:
             f"holds{k}:",
         ]
 
-    def _small(self, step: Small) -> None:
+    def _small(self, step: SmallMatmul) -> None:
         routine = step.routine
         if step.redo is not None:
             longest = self.module.longest
@@ -225,7 +225,7 @@ class Part:
         self.module.longest = max(self.module.longest, prod(step.given[0].shape[:-2]))
         self.lines.append(f"call void @{name}({given})")
 
-    def _native(self, step: Native) -> None:
+    def _native(self, step: RoutineCall) -> None:
         """Call the routine; Python where it has no result."""
         module = self.module
         module.longest = max(module.longest, prod(step.given[0].shape[:-2]))
@@ -248,7 +248,7 @@ class Part:
         addresses = ", ".join(f"ptr {self.address(place)}" for place in places)
         self._checked(f"call i64 @{name}(i64 {number}, {addresses})")
 
-    def _exact(self, exact: Exact, flag: Place) -> None:
+    def _exact(self, exact: ExactNest, flag: Place) -> None:
         """Where a flag is set, do a nest again."""
         number = len(self.module.calls)
         self.module.calls.append(exact)
@@ -276,13 +276,13 @@ class Part:
             f"went{number}:",
         ]
 
-    def _nested(self, step: Nested) -> None:
+    def _nested(self, step: ControlStep) -> None:
         """Everything goes by address; the text of the loop or branch is a function of its own."""
         graphs = [self.module.graph(schedule) for schedule in step.graphs]
         name = f"nested{next(self.module.names)}"
         self.module.repeats |= step.trips != 1
         self.module.longest = max(self.module.longest, step.trips or LOOPING)
-        self.module.texts.append(nested_text(name, step, graphs))
+        self.module.texts.append(control_text(name, step, graphs))
         addresses = ", ".join(f"ptr {self.address(place)}" for place in step.places())
         self._checked(f"call i64 @{name}({addresses})")
 

@@ -15,7 +15,7 @@ from tapegrad.compiler.codegen.loop_order import LONG
 from tapegrad.compiler.codegen.loop_tiling import quick
 from tapegrad.compiler.codegen.scalar_nest import Written, moved, written
 from tapegrad.compiler.codegen.threading import DECLARED, SHARED, Shared, dividing, shared
-from tapegrad.compiler.codegen.vector_module import ATTRIBUTES, Ready, vectorised
+from tapegrad.compiler.codegen.vector_module import ATTRIBUTES, VectorModule, vectorised
 from tapegrad.compiler.ir.buffers import Place
 from tapegrad.compiler.ir.graph import Graph
 from tapegrad.compiler.ir.loop_nest import MEMORY, Nest, collapsed
@@ -23,11 +23,11 @@ from tapegrad.compiler.llvm.elementary import PREFIX, branches, declarations, de
 from tapegrad.compiler.llvm.function_builder import Routine
 from tapegrad.compiler.llvm.scalar_ops import calls
 from tapegrad.compiler.llvm.ssa import literal
-from tapegrad.compiler.lower.emit_function import LENGTHY, LOOPING, TABLES, TEXTUAL, Part
+from tapegrad.compiler.lower.emit_function import LENGTHY, LOOPING, TABLES, TEXTUAL, FunctionEmitter
 from tapegrad.compiler.lower.gemm_calls import Product
 from tapegrad.compiler.schedule.schedule import Schedule
-from tapegrad.compiler.schedule.speculation import Exact
-from tapegrad.compiler.schedule.step_ir import Call, Native
+from tapegrad.compiler.schedule.speculation import ExactNest
+from tapegrad.compiler.schedule.step_ir import Call, RoutineCall
 
 ENTRY = "tapegrad_program"
 STACK = 1 << 16  # bytes of scratch memory up to which the stack holds it
@@ -68,7 +68,7 @@ class Lowered(NamedTuple):
     text: str
     ready: str  # a module of the nests that need none of LLVM's passes
     level: int  # of LLVM's optimisation
-    calls: list[Call | Exact | Native]
+    calls: list[Call | ExactNest | RoutineCall]
     shared: list[Shared]
     constants: list[np.ndarray]
     scratch: int
@@ -95,10 +95,10 @@ class Module:
         self.rough = False  # whether there is code that LLVM would make better
         self.repeats = False  # whether there is a loop of graphs
         self.texts: list[str] = []
-        self.ready = Ready()
+        self.ready = VectorModule()
         self.looping = False
         self.repeated = 0  # how many loops there are around what is being written
-        self.calls: list[Call | Exact | Native] = []
+        self.calls: list[Call | ExactNest | RoutineCall] = []
         self.declared: set[str] = set()
         self.shared: list[Shared] = []
         self.products: dict[Product, str] = {}
@@ -148,7 +148,7 @@ class Module:
         count = len(schedule.steps)
         while first < count:
             last = min(first + PART, count)
-            part = Part(self, schedule, f"part{next(self.names)}")
+            part = FunctionEmitter(self, schedule, f"part{next(self.names)}")
             self.texts.append(part.write(range(first, last), guards))
             parts.append(part.name)
             first = last

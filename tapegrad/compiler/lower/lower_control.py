@@ -8,12 +8,12 @@ are small, else two pieces of memory change places.
 from __future__ import annotations
 
 from tapegrad.compiler.ir.control_ops import BRANCH, Repeat
-from tapegrad.compiler.schedule.step_ir import COPIED, Nested, carry_room, graphs_work, nbytes
+from tapegrad.compiler.schedule.step_ir import COPIED, ControlStep, carry_room, graphs_work, nbytes
 
 FIRST = 64  # trips for which there is memory at first, where their number is not known
 
 
-def nested_text(name: str, step: Nested, graphs: list[str]) -> str:
+def control_text(name: str, step: ControlStep, graphs: list[str]) -> str:
     """The function of a loop or a branch, whose graphs have become functions."""
     params = [f"ptr %a{k}" for k in range(len(step.args))]
     params += [f"ptr %o{k}" for k in step.outs]
@@ -30,7 +30,7 @@ def _table(name: str, count: int) -> list[str]:
     return lines
 
 
-def _branch(step: Nested, graphs: list[str]) -> list[str]:
+def _branch(step: ControlStep, graphs: list[str]) -> list[str]:
     count = len(step.node.params["arms"][0].outputs)
     lines = [*_table("in", len(step.args) - 1), *_table("out", count)]
     lines += [f"store ptr %a{k + 1}, ptr %in{k}" for k in range(len(step.args) - 1)]
@@ -52,7 +52,7 @@ def _branch(step: Nested, graphs: list[str]) -> list[str]:
 class _Loop:
     """Writes the function of a loop."""
 
-    def __init__(self, step: Nested, graphs: list[str]) -> None:
+    def __init__(self, step: ControlStep, graphs: list[str]) -> None:
         self.form: Repeat = step.node.params["form"]
         self.step = step
         self.body = graphs[0]

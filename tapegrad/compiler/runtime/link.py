@@ -16,13 +16,13 @@ from tapegrad.compiler.codegen.threading import Shared, attempt
 from tapegrad.compiler.ir.buffers import Place
 from tapegrad.compiler.llvm import elementary, function_builder, scipy_calls
 from tapegrad.compiler.lower.lower import ENTRY, Lowered
-from tapegrad.compiler.schedule.speculation import Exact
-from tapegrad.compiler.schedule.step_ir import Call, Native
+from tapegrad.compiler.schedule.speculation import ExactNest
+from tapegrad.compiler.schedule.step_ir import Call, RoutineCall
 from tapegrad.kernels import blas, build
 from tapegrad.parallel import large_elementwise
 
 _numbers = itertools.count(1)
-_calls: dict[int, list[Call | Exact | Native]] = {}
+_calls: dict[int, list[Call | ExactNest | RoutineCall]] = {}
 _shared: dict[int, list[Shared]] = {}
 _raised = threading.local()
 GUARD, ERROR = 1 << 40, -1
@@ -36,7 +36,7 @@ def _computed(program: int, number: int, table: int, out: int) -> int:
     """Compute one operation by its NumPy forward, or do again what has to be exact."""
     try:
         step = _calls[program][number]
-        if isinstance(step, Exact):
+        if isinstance(step, ExactNest):
             inputs, outputs = (ctypes.c_size_t * 2).from_address(table)
             step.run(inputs, outputs, out)
             return 0

@@ -9,24 +9,24 @@ import numpy as np
 from tapegrad.compiler.ir.buffers import SCRATCH, Buffer, whole
 from tapegrad.compiler.ir.control_ops import TAKE, graphs_of, grows
 from tapegrad.compiler.ir.graph import Node
-from tapegrad.compiler.schedule.step_ir import Nested
+from tapegrad.compiler.schedule.step_ir import ControlStep
 
 if TYPE_CHECKING:
     from tapegrad.compiler.schedule.schedule import Schedule
 
 
-def place_nested(schedule: Schedule, position: int, node: Node) -> None:
+def place_control(schedule: Schedule, position: int, node: Node) -> None:
     """Schedule a loop or a branch, or find the place of one of its results."""
     if node.op is not TAKE:
         args = [schedule.plain(a, ordered=True) for a in node.args]
-        step = Nested(node, args, [schedule.inner(sub.graph()) for sub in graphs_of(node)])
+        step = ControlStep(node, args, [schedule.inner(sub.graph()) for sub in graphs_of(node)])
         schedule.buffers.append(step.work)
         schedule.steps.append(step)
         schedule.home[position] = len(schedule.steps) - 1
         return
     home = schedule.home[position] = schedule.home[node.args[0]]
     found = schedule.steps[home]
-    assert isinstance(found, Nested)
+    assert isinstance(found, ControlStep)
     k = node.params["k"]
     if k not in found.outs:
         if grows(found.node, k):

@@ -15,14 +15,14 @@ import numpy as np
 from tapegrad.compiler.codegen import small_factor
 from tapegrad.compiler.ir.buffers import Buffer, Place, follow, whole
 from tapegrad.compiler.ir.graph import Node
-from tapegrad.compiler.llvm.function_builder import Text
-from tapegrad.compiler.schedule.step_ir import Copy, Native, Step
+from tapegrad.compiler.llvm.function_builder import FunctionBuilder
+from tapegrad.compiler.schedule.step_ir import Copy, RoutineCall, Step
 from tapegrad.ops import shape as s
 
 Room = Callable[[np.dtype[Any], int], Buffer]
 
 
-def _factored(t: Text, node: Node, n: int, columns: int, count: int) -> Text:
+def _factored(t: FunctionBuilder, node: Node, n: int, columns: int, count: int) -> FunctionBuilder:
     """LU of the matrices at %a0, column by column; then what each operation makes of it at %a1."""
     info, pivots = t.number(0), t.room(f"[{n} x i32]")
     size, right = t.number(n), t.number(columns)
@@ -44,7 +44,7 @@ def _factored(t: Text, node: Node, n: int, columns: int, count: int) -> Text:
     return t
 
 
-def _logarithm(t: Text, matrix: str, pivots: str, n: int) -> tuple[str, str]:
+def _logarithm(t: FunctionBuilder, matrix: str, pivots: str, n: int) -> tuple[str, str]:
     """Where the sign of a determinant and the logarithm of its size lie, as NumPy computes them."""
     zero, one, minus = (t.constant(x) for x in (0.0, 1.0, -1.0))
     sign, total = t.room(t.kind), t.room(t.kind)
@@ -64,7 +64,9 @@ def _logarithm(t: Text, matrix: str, pivots: str, n: int) -> tuple[str, str]:
     return sign, total
 
 
-def _determinant(t: Text, name: str, i: str, matrix: str, pivots: str, n: int, info: str) -> None:
+def _determinant(
+    t: FunctionBuilder, name: str, i: str, matrix: str, pivots: str, n: int, info: str
+) -> None:
     sign_at, total_at = _logarithm(t, matrix, pivots, n)
     singular = t.emit(f"icmp sgt i32 {info}, 0")
     zero, low = t.constant(0.0), t.constant(-np.inf)
@@ -77,7 +79,7 @@ def _determinant(t: Text, name: str, i: str, matrix: str, pivots: str, n: int, i
         t.store(total, t.at("%a1", t.mad(i, 2, 1)))
 
 
-def _rooted(t: Text, n: int, count: int) -> Text:
+def _rooted(t: FunctionBuilder, n: int, count: int) -> FunctionBuilder:
     """Cholesky factors in place, row by row: to LAPACK that is the transpose, so the upper one."""
     info, size, upper = t.number(0), t.number(n), t.letter("U")
     with t.loop(count) as i:
@@ -92,7 +94,9 @@ def _rooted(t: Text, n: int, count: int) -> Text:
     return t
 
 
-def _substituted(t: Text, params: dict[str, Any], n: int, columns: int, count: int) -> Text:
+def _substituted(
+    t: FunctionBuilder, params: dict[str, Any], n: int, columns: int, count: int
+) -> FunctionBuilder:
     """Triangular systems in place, row by row: to BLAS all is transposed, and on the other side."""
     letters = ["R", "L" if params["upper"] else "U", "N", "U" if params["unit"] else "N"]
     flags = [t.letter(x) for x in letters]
@@ -132,14 +136,14 @@ def _small(node: Node, operands: list[Place], room: Room) -> tuple[list[Step], P
         seen = whole(out.buffer, (*operands[0].shape[:-2], numbers, 1))
     wide = [p.broadcast((*seen.shape[:-2], *p.shape[-2:])) for p in operands]
     routine = small_factor.routine(node.name, node.params, wide, seen)
-    return [Native(node, operands, out, [*wide, seen], routine)], out
+    return [RoutineCall(node, operands, out, [*wide, seen], routine)], out
 
 
 def _by_lapack(node: Node, operands: list[Place], room: Room) -> tuple[list[Step], Place]:
     """Matrices are copied to where LAPACK works on them in place."""
     dtype, name = node.dtype, node.name
     n = operands[0].shape[-1]
-    text = Text(dtype)
+    text = FunctionBuilder(dtype)
     if name in ("det", "slogdet"):
         batch = operands[0].shape[:-2]
         count = _product(batch)
@@ -175,7 +179,7 @@ def _by_lapack(node: Node, operands: list[Place], room: Room) -> tuple[list[Step
     if name in ("logdet_slope", "cofactor"):  # the transpose of the inverse
         out = whole(out.buffer, node.shape)
         given[1] = out
-    return [*before, Native(node, operands, out, given, text.routine([""] * len(given)))], out
+    return [*before, RoutineCall(node, operands, out, given, text.routine([""] * len(given)))], out
 
 
 def _product(shape: tuple[int, ...]) -> int:

@@ -15,7 +15,7 @@ from tapegrad.compiler.codegen import small_matmul
 from tapegrad.compiler.codegen.threading import shared
 from tapegrad.compiler.ir.buffers import Buffer, Place, layout, reshaped, whole
 from tapegrad.compiler.ir.loop_nest import SUM, Nest, Store, Term
-from tapegrad.compiler.schedule.step_ir import Again, Copy, Fixed, Gemm, Small, Step
+from tapegrad.compiler.schedule.step_ir import Copy, FixedNest, Gemm, GemmCheck, SmallMatmul, Step
 from tapegrad.parallel import large_elementwise
 
 SMALL = 1 << 13  # multiplications up to which a product of matrices is a nest of its own
@@ -47,13 +47,13 @@ def multiplied(
         return [small_product(wide_a, wide_b, full, redo)]
     exact = nest("exact") if strong else None
     if exact is not None and count * size <= TINY:
-        return [Fixed(exact)]
+        return [FixedNest(exact)]
     if len(b.shape) == 2 and count > 1:  # one large matrix in the place of many
         tall = reshaped(wide_a, (count * rows, inner))
         if tall is not None:
             a, rows, size, count = tall, count * rows, count * size, 1
     if min(rows, columns) == 1 or size <= SMALL:
-        steps: list[Step] = [Fixed(nest("mul"))]
+        steps: list[Step] = [FixedNest(nest("mul"))]
     else:
         steps = []
         left, right = (wide_a, wide_b) if count > 1 else (a, b)
@@ -62,7 +62,7 @@ def multiplied(
         steps.append(Gemm(left, right, whole(out.buffer, (count, rows, columns))))
     if exact is not None:
         result = whole(room(out.buffer.dtype, 1), ())
-        steps.append(Again(whole(out.buffer, (out.buffer.size,)), result, exact))
+        steps.append(GemmCheck(whole(out.buffer, (out.buffer.size,)), result, exact))
     return steps
 
 
@@ -94,11 +94,11 @@ def product(a: Place, b: Place, out: Place, factor: str) -> Nest:
     return Nest(domain, (a, b), (term,), (Store(0, out, SUM),))
 
 
-def small_product(a: Place, b: Place, out: Place, redo: Callable[[], Nest] | None) -> Small:
+def small_product(a: Place, b: Place, out: Place, redo: Callable[[], Nest] | None) -> SmallMatmul:
     """The step of a product; what `redo` makes does it again where the result is no number."""
     given = [a, b, out]
     rows, inner = a.shape[-2:]
     if redo is not None and min(rows, out.shape[-1]) * inner <= small_matmul.FEW:
-        return Small(given, small_matmul.written(*map(layout, given), strong=True), None)
+        return SmallMatmul(given, small_matmul.written(*map(layout, given), strong=True), None)
     routine = small_matmul.written(*map(layout, given), again=redo is not None)
-    return Small(given, routine, None if redo is None else redo())
+    return SmallMatmul(given, routine, None if redo is None else redo())

@@ -40,7 +40,7 @@ from tapegrad.compiler.schedule import (
     virtual_concat,
 )
 from tapegrad.compiler.schedule.matmul import multiplied
-from tapegrad.compiler.schedule.speculation import Exact, presumed
+from tapegrad.compiler.schedule.speculation import ExactNest, speculated
 from tapegrad.compiler.schedule.step_ir import (
     CALL,
     JOINED,
@@ -55,11 +55,11 @@ from tapegrad.compiler.schedule.step_ir import (
     REDUCE,
     SCAN,
     WINDOW,
-    Again,
-    Bounds,
+    BoundsCheck,
     Call,
     Copy,
-    Fixed,
+    FixedNest,
+    GemmCheck,
     Loop,
     Step,
     moved,
@@ -131,7 +131,7 @@ class Schedule:
         elif kind == PIECES:
             materialize.place_pieces(self, position, node)
         elif kind == NESTED:
-            control_steps.place_nested(self, position, node)
+            control_steps.place_control(self, position, node)
         elif kind == PICK:
             self._pick(position, node)
         elif kind == PUT:
@@ -379,7 +379,7 @@ class Schedule:
                 if key not in self.looked:
                     self.looked[key] = len(self.steps)
                     found_at = whole(self.room(place.buffer.dtype, 2), (2,))
-                    self.steps.append(Bounds(place, allowed, found_at))
+                    self.steps.append(BoundsCheck(place, allowed, found_at))
                 last = max(last, self.looked[key])
             last = max(last, self.plain_after(a))
         return found, last
@@ -425,7 +425,7 @@ class Schedule:
         source, target, nest = scan_nests.scan(node, operands, out)
         self.steps.append(Copy(source, target))
         if nest is not None:
-            self.steps.append(Fixed(nest))
+            self.steps.append(FixedNest(nest))
         self.places[position] = out
         self.home[position] = len(self.steps) - 1
 
@@ -472,7 +472,7 @@ class Schedule:
 
     def _nests(self, step: Step) -> list[tuple[Step, Nest | None]]:
         """What a step comes to: steps, with the nests of those that are nests."""
-        if isinstance(step, (Fixed, Bounds, Again)):
+        if isinstance(step, (FixedNest, BoundsCheck, GemmCheck)):
             return [(step, step.nest)]
         if isinstance(step, Copy):
             return [(step, moved(step))]
@@ -480,11 +480,11 @@ class Schedule:
             return [(step, None)]
         found = domain_split.nests(self, step)
         if len(found) != 1:
-            return [(Fixed(nest), nest) for nest in found]
-        plain = presumed(found[0], self.room) if self.outermost else None
+            return [(FixedNest(nest), nest) for nest in found]
+        plain = speculated(found[0], self.room) if self.outermost else None
         if plain is None:
             return [(step, found[0])]
-        step.exact = Exact(found[0], self.constants)
+        step.exact = ExactNest(found[0], self.constants)
         return [(step, plain)]
 
     def _live(self) -> None:

@@ -25,7 +25,7 @@ DOUBLE, TRUTH = np.dtype(np.float64), np.dtype(np.bool_)
 PLAIN = frozenset(("add", "sub", "mul", "neg", "strong"))  # NaN for an operand that is NaN
 
 
-def presumed(nest: Nest, room: Callable[[np.dtype[Any], int], Buffer]) -> Nest | None:
+def speculated(nest: Nest, room: Callable[[np.dtype[Any], int], Buffer]) -> Nest | None:
     """The nest with plain products, whose last store says whether it is to be done again."""
     strong = {
         t for t, term in enumerate(nest.terms) if term.name == "strong" and _double(nest, term)
@@ -63,7 +63,7 @@ def _watched(nest: Nest, strong: set[int]) -> list[int]:
     return sorted(reached - passed)
 
 
-class Exact:
+class ExactNest:
     """A nest without a domain that is compiled when it is first run."""
 
     __slots__ = ("_code", "_constants", "_places", "_text")

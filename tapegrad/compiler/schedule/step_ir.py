@@ -12,7 +12,7 @@ from tapegrad.compiler.ir.control_ops import BRANCH, Repeat
 from tapegrad.compiler.ir.graph import Node
 from tapegrad.compiler.ir.loop_nest import MAX, MIN, SET, SUM, Nest, Store, Term, nest_of
 from tapegrad.compiler.llvm.function_builder import Routine
-from tapegrad.compiler.schedule.speculation import Exact
+from tapegrad.compiler.schedule.speculation import ExactNest
 from tapegrad.ops.core import Spec
 from tapegrad.tape.shape_table import Shape
 
@@ -40,7 +40,7 @@ class Loop:
         self.joined: set[int] = set()  # joins that it reads and nobody has written
         self.thinned = False  # whether another loop computes some of it instead
         self.stores: list[tuple[int, Place, str]] = []
-        self.exact: Exact | None = None
+        self.exact: ExactNest | None = None
 
 
 class Gemm:
@@ -52,7 +52,7 @@ class Gemm:
         self.a, self.b, self.out = a, b, out
 
 
-class Again:
+class GemmCheck:
     """A nest that is run where the sum of what was computed before is no number."""
 
     __slots__ = ("nest", "redo", "result")
@@ -72,7 +72,7 @@ class Call:
         self.node, self.args, self.out = node, args, out
 
 
-class Native:
+class RoutineCall:
     """An operation that a routine computes from what lies in `given`.
 
     Where it says that it has no result, Python computes the operation.
@@ -87,7 +87,7 @@ class Native:
         self.given, self.routine = given, routine
 
 
-class Small:
+class SmallMatmul:
     """A product of small matrices.
 
     A strong one has a nest, of the same windows, which the routine calls by the name `{redo}` where
@@ -115,7 +115,7 @@ class Copy:
         self.source, self.target, self.mode = source, target, mode
 
 
-class Fixed:
+class FixedNest:
     """A nest that nothing joins."""
 
     __slots__ = ("nest",)
@@ -124,7 +124,7 @@ class Fixed:
         self.nest = nest
 
 
-class Bounds:
+class BoundsCheck:
     """A look at an index array: all of it must lie within a range."""
 
     __slots__ = ("allowed", "index", "nest", "result")
@@ -138,7 +138,7 @@ class Bounds:
         self.nest = Nest(index.shape, (index,), (), (low, high))
 
 
-class Nested:
+class ControlStep:
     """A loop or a branch: operands in C order, results by number, and its graphs' schedules.
 
     `work` is what it needs of scratch memory.
@@ -185,7 +185,18 @@ def carry_room(n: int) -> int:
     return 0 if n <= COPIED else (n + 63) // 64 * 64
 
 
-Step = Loop | Fixed | Gemm | Small | Again | Call | Native | Copy | Bounds | Nested
+Step = (
+    Loop
+    | FixedNest
+    | Gemm
+    | SmallMatmul
+    | GemmCheck
+    | Call
+    | RoutineCall
+    | Copy
+    | BoundsCheck
+    | ControlStep
+)
 
 
 def touched(step: Step, nest: Nest | None) -> list[Place]:
@@ -194,14 +205,14 @@ def touched(step: Step, nest: Nest | None) -> list[Place]:
         return [step.a, step.b, step.out]
     if isinstance(step, Call):
         return [*step.args, step.out]
-    if isinstance(step, Native):
+    if isinstance(step, RoutineCall):
         return [*step.args, *step.given, step.out]
-    if isinstance(step, Small):
+    if isinstance(step, SmallMatmul):
         return step.given
-    if isinstance(step, Nested):
+    if isinstance(step, ControlStep):
         return step.places()
     assert nest is not None
-    if isinstance(step, Again):
+    if isinstance(step, GemmCheck):
         redo = [*step.redo.loads, *[s.place for s in step.redo.stores]]
         return [*nest.loads, step.result, *redo]
     return [*nest.loads, *[s.place for s in nest.stores]]

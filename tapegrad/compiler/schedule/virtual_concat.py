@@ -42,7 +42,7 @@ DEPTH = 4  # operations on the way to one of them
 # -- which they are ----------------------------------------------------------------------------
 
 
-class Unwritten(NamedTuple):
+class VirtualConcats(NamedTuple):
     """The joins of a graph that need not be written, and how often loops read each record.
 
     `written` are sums of paddings, and joins of joins, that a loop writes element by element.
@@ -53,7 +53,7 @@ class Unwritten(NamedTuple):
     reads: list[int]
 
 
-def unwritten(graph: Graph, kinds: Any) -> Unwritten:
+def unwritten(graph: Graph, kinds: Any) -> VirtualConcats:
     """Joins, and windows of them, that only loops over their own elements read.
 
     `kinds` says what the schedule makes of a record.
@@ -68,7 +68,7 @@ def unwritten(graph: Graph, kinds: Any) -> Unwritten:
                 sections[position] = found
     reads = [0] * len(graph.nodes)
     if not sections:
-        return Unwritten(sections, {}, reads)
+        return VirtualConcats(sections, {}, reads)
     written = {k: found for k, found in sections.items() if graph.nodes[k].name in WAYS}
     for root in graph.roots():
         sections.pop(root, None)
@@ -92,7 +92,7 @@ def unwritten(graph: Graph, kinds: Any) -> Unwritten:
         sums = node.name == ADDED or not sections.keys().isdisjoint(node.args)
         if position in sections or not sums:
             del written[position]
-    return Unwritten(sections, written, reads)
+    return VirtualConcats(sections, written, reads)
 
 
 # -- in a schedule -----------------------------------------------------------------------------

@@ -25,7 +25,7 @@ class _Taken(NamedTuple):
     short: int
 
 
-class Outsiders:
+class EscapeCheck:
     """What a trace, with those of its loops and branches, knows of Tensors that are not traced."""
 
     __slots__ = ("_born", "_since", "_taken")

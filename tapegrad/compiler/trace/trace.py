@@ -34,7 +34,7 @@ from tapegrad.compiler.ir.control_ops import (
 from tapegrad.compiler.ir.graph import Graph, Guard, Node
 from tapegrad.compiler.llvm.scalar_ops import BITS
 from tapegrad.compiler.trace.custom_functions import Pull, applied
-from tapegrad.compiler.trace.escape_check import Outsiders
+from tapegrad.compiler.trace.escape_check import EscapeCheck
 from tapegrad.compiler.trace.traced_storage import (
     LONG,
     Owner,
@@ -93,7 +93,7 @@ class Trace(Level):
         self.followed: set[int] = set()  # variables of a gradient that is being computed
         # Tensors from outside, which became constants.
         self.captured: dict[int, Tensor] = {} if owner is None else owner.trace.captured
-        self.outsiders: Outsiders = Outsiders() if owner is None else owner.trace.outsiders
+        self.outsiders: EscapeCheck = EscapeCheck() if owner is None else owner.trace.outsiders
         self.constants: dict[Any, int] = {}
         self.known: dict[tuple[Op, tuple[int, ...]], int] = {}  # see `computed`
         self.pulls: dict[int, Pull] = {}  # of the records that a `Function` stands behind

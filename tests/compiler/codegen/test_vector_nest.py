@@ -8,7 +8,7 @@ import pytest
 import tapegrad as tg
 from tapegrad.compiler.codegen.loop_order import Segment, loop_order_of, segments
 from tapegrad.compiler.codegen.scalar_nest import written
-from tapegrad.compiler.codegen.vector_module import ATTRIBUTES, Ready, vectorised
+from tapegrad.compiler.codegen.vector_module import ATTRIBUTES, VectorModule, vectorised
 from tapegrad.compiler.ir.buffers import SCRATCH, Buffer, Place, c_strides
 from tapegrad.compiler.ir.loop_nest import MAX, MIN, PROD, SET, SUM, Nest, Store, Term, collapsed
 from tapegrad.compiler.llvm.elementary import definitions
@@ -36,7 +36,7 @@ def run(nest, vectors, part=None):
     if vectors:
         found = vectorised(nest, bool(part))
         assert found is not None
-        ready = Ready()
+        ready = VectorModule()
         text = ready.add("nest", found, found.text)
         other, used = ready.module(), ""
     else:
