@@ -30,6 +30,7 @@ What else is true of an operation stands in its row, too:
              another
 ``inplace``  it has an in-place form of no further arguments: ``exp_``
 ``paired``   operands meet element by element, though each keeps its type
+``in_c``     SciPy exports the forward as a C function, which programs call
 ``loop``     where the loop that is made of ``scalar`` is taken for large arrays,
              by measurement: for ``f8``, for ``f4``, where an operand is
              ``broadcast``; ``alike``: it is as fast as NumPy's with the same bits
@@ -49,7 +50,7 @@ from tapegrad.tape.tape import Tape
 
 Params = dict[str, Any]
 ELEMENTWISE, LINEAR, CUSTOM = "elementwise", "linear", "custom"
-FACETS = ("scalar", "kinds", "to_float", "ordered", "paired", "inplace", "loop")
+FACETS = ("scalar", "kinds", "to_float", "ordered", "paired", "inplace", "in_c", "loop")
 
 table: dict[str, Op] = {}
 by_code: list[Op] = []
@@ -94,6 +95,7 @@ class Op:
         "formulas",
         "forward",
         "grad_name",
+        "in_c",
         "inplace",
         "inputs",
         "jointly_linear",
@@ -132,6 +134,7 @@ class Op:
         ordered: bool = False,
         paired: bool = False,
         inplace: bool = False,
+        in_c: bool = False,
         loop: str = "",
     ) -> None:
         if name in table:
@@ -150,7 +153,7 @@ class Op:
         self.domain = domain
         self.scalar, self.kinds, self.loop = scalar, kinds, frozenset(loop.split())
         self.to_float, self.ordered, self.paired = to_float, ordered, paired
-        self.inplace = inplace
+        self.inplace, self.in_c = inplace, in_c
         self.multilinear = multilinear  # linear in each input while the others stay
         # exact[k]: the partial in input k is itself an adjoint: where it is 0, so is the product.
         self.exact = tuple(name in exact for name in self.inputs)

@@ -118,32 +118,35 @@ def _trigamma(x: Any, out: Any = None) -> Any:
 sinc = elementwise("sinc", _sinc, x=_sinc_slope,
                    scalar="vmath.sinc({0})", to_float=True, inplace=True, loop="f8 f4")
 erfinv = elementwise("erfinv", Lazy("erfinv"), x=lambda y: exp(y * y) / TWO_OVER_ROOT_PI,
-                     domain=UNIT, to_float=True, inplace=True)
+                     domain=UNIT, to_float=True, in_c=True, inplace=True)
 erfcx: Op = elementwise("erfcx", Lazy("erfcx"), x=_erfcx_slope, grad_name="SpecialErfcx",
-                        to_float=True)
+                        to_float=True, in_c=True)
 ndtr = elementwise("ndtr", Lazy("ndtr"), x=lambda x: exp(-0.5 * x * x) / ROOT_TWO_PI,
-                   grad_name="SpecialNdtr", to_float=True)
+                   grad_name="SpecialNdtr", to_float=True, in_c=True)
 log_ndtr = elementwise("log_ndtr", Lazy("log_ndtr"), x=_log_ndtr_slope, grad_name="SpecialLogNdtr",
-                       to_float=True)
+                       to_float=True, in_c=True)
 logit = elementwise(
     "logit", Lazy("logit"), domain=(0.1, 0.9),
     x=lambda x: where(lt(x * (1 - x), 0), math.nan, 1 / (x * (1 - x))),
     to_float=True,
 )
 lgamma = elementwise("lgamma", Lazy("gammaln"), x=lambda x: digamma(x), domain=POSITIVE,
-                     to_float=True, inplace=True)
+                     to_float=True, in_c=True, inplace=True)
 digamma: Op = elementwise("digamma", _psi, x=lambda x: trigamma(x), domain=POSITIVE,
-                          to_float=True, inplace=True)
+                          to_float=True, in_c=True, inplace=True)
 trigamma: Op = elementwise("trigamma", _trigamma, x=lambda x: polygamma(2, x), domain=POSITIVE,
                            grad_name="Polygamma",
                            scalar="vmath.trigamma({0})", to_float=True, loop="f8 f4")
 polygamma: Op = elementwise("polygamma", _polygamma, n=ORDER, x=lambda n, x: polygamma(n + 1, x),
                             domain=POSITIVE, to_float=True)
-i0: Op = elementwise("i0", Lazy("i0"), x=lambda x: i1(x), to_float=True, inplace=True)
-i1: Op = elementwise("i1", Lazy("i1"), x=_i1_slope, grad_name="SpecialI1", to_float=True)
+i0: Op = elementwise("i0", Lazy("i0"), x=lambda x: i1(x),
+                     to_float=True, in_c=True, inplace=True)
+i1: Op = elementwise("i1", Lazy("i1"), x=_i1_slope, grad_name="SpecialI1",
+                     to_float=True, in_c=True)
 i0e: Op = elementwise("i0e", Lazy("i0e"), x=lambda x, y: i1e(x) - sign(x) * y,
-                      grad_name="SpecialI0E", to_float=True)
-i1e: Op = elementwise("i1e", Lazy("i1e"), x=_i1e_slope, grad_name="SpecialI1E", to_float=True)
+                      grad_name="SpecialI0E", to_float=True, in_c=True)
+i1e: Op = elementwise("i1e", Lazy("i1e"), x=_i1e_slope, grad_name="SpecialI1E",
+                      to_float=True, in_c=True)
 xlogy = elementwise(
     "xlogy", Lazy("xlogy"), a=lambda a, b: where(mul(eq(a, 0), le(b, 0)), 0, log(b)),
     b=lambda a, b: a / b, domain=POSITIVE,

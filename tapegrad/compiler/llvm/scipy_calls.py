@@ -10,11 +10,10 @@ from functools import cache
 
 from tapegrad.compiler.llvm.ssa import Operand, Value, narrow, widen
 from tapegrad.kernels.blas import capsules
+from tapegrad.ops.core import by_code
+from tapegrad.ops.elementwise import Lazy
 
-SCIPY = {
-    "erfcx": "erfcx", "erfinv": "erfinv", "ndtr": "ndtr", "log_ndtr": "log_ndtr",
-    "lgamma": "gammaln", "digamma": "psi", "i0": "i0", "i1": "i1", "i0e": "i0e", "i1e": "i1e",
-}  # fmt: skip
+SCIPY = {op.name: op.forward.name for op in by_code if op.in_c and isinstance(op.forward, Lazy)}
 PREFIX = "tapegrad_special_"
 ATTRIBUTES = "nounwind willreturn memory(none)"
 
