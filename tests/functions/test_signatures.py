@@ -17,12 +17,16 @@ FUNCTIONS = Path(methods.__file__).parent
 MODULE = "tapegrad.functions.signatures"
 
 
+# What every class has; the last two since Python 3.13.
+EVERY = {"__module__", "__doc__", "__annotations__", "__firstlineno__", "__static_attributes__"}
+
+
 def declared() -> dict[str, object]:
     """The members of `Operations` in signatures.pyi, which is plain Python and can be run."""
     source = (FUNCTIONS / "signatures.pyi").read_text(encoding="utf-8")
     namespace: dict[str, object] = {"__name__": MODULE}
     exec("from __future__ import annotations\n" + source, namespace)
-    kept = ("__module__", "__dict__", "__weakref__", "__doc__", "__hash__", "__annotations__")
+    kept = EVERY | {"__dict__", "__weakref__", "__hash__"}
     return {k: v for k, v in vars(namespace["Operations"]).items() if k not in kept}
 
 
@@ -30,7 +34,7 @@ def attached() -> dict[str, object]:
     """What the class statement of the Tensor does not define."""
     tree = ast.parse((FUNCTIONS.parent / "tensor.py").read_text(encoding="utf-8"))
     (body,) = (n.body for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Tensor")
-    own = {"__module__", "__doc__", "__annotations__", *tapegrad.Tensor.__slots__}
+    own = EVERY | {*tapegrad.Tensor.__slots__}
     own.add("__getattr__")  # it only raises; declared, it would say that every name is there
     for node in body:
         if isinstance(node, ast.FunctionDef):
