@@ -27,7 +27,7 @@ from tapegrad.base.printing import describe
 from tapegrad.base.size import Size
 from tapegrad.ops.core import Op
 from tapegrad.ops.grad_fn import GradFn, node, output
-from tapegrad.tape import storage
+from tapegrad.tape import versions
 from tapegrad.tape.shape_table import shapes
 from tapegrad.tape.tape import HOOKED, NARROW, Ended, Tape, current, leaf_keys
 
@@ -164,7 +164,7 @@ class Tensor(Operations):
 
     def storage_offset(self) -> int:
         """How many elements into its storage this Tensor begins."""
-        return storage.offset(lying(self._a))
+        return versions.offset(lying(self._a))
 
     def data_ptr(self) -> int:
         """The address of the first element."""
@@ -381,7 +381,7 @@ class Tensor(Operations):
     @property
     def data(self) -> Tensor:
         """The same memory without history and with a version counter of its own."""
-        return self._alias(storage.apart(self._a))
+        return self._alias(versions.apart(self._a))
 
     @data.setter
     def data(self, value: Tensor) -> None:
@@ -395,7 +395,7 @@ class Tensor(Operations):
     @property
     def _version(self) -> int:
         """How often the memory was changed in place."""
-        return storage.version(storage.root(self._a))
+        return versions.version(versions.root(self._a))
 
     def detach(self) -> Tensor:
         """The same memory and version counter, without history."""

@@ -23,7 +23,7 @@ from tapegrad.autograd.grad_mode import (
     set_grad_enabled,
 )
 from tapegrad.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
-from tapegrad.autograd.hooks import (
+from tapegrad.autograd.tensor_hooks import (
     register_hook,
     register_post_accumulate_grad_hook,
     retain_grad,

@@ -10,7 +10,6 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from tapegrad.autograd.grad_mode import switched
-from tapegrad.autograd.hooks import end_sweep, ending, run_functions
 from tapegrad.autograd.node_hooks import (
     GradientEdge,
     adding,
@@ -18,11 +17,12 @@ from tapegrad.autograd.node_hooks import (
     before_accumulating,
 )
 from tapegrad.autograd.sweep import NOT_USED, Sweep, deliver, swept_at_once
+from tapegrad.autograd.tensor_hooks import end_sweep, ending, run_functions
 from tapegrad.base.locks import lock
 from tapegrad.dispatch.dispatch import ended
 from tapegrad.kernels.sweep import sweep_abi
 from tapegrad.kernels.sweep.sweep_abi import SMALL
-from tapegrad.tape import storage
+from tapegrad.tape import versions
 from tapegrad.tape.tape import MODE_FAST, NARROW, Ended, current
 from tapegrad.tensor import Tensor, View, former, noted, place, wrap, wrap_as
 
@@ -451,7 +451,7 @@ def _gradients(
             if recorded or key not in sweep.captured:
                 done[key] = sweep.captured.get(key)
             else:
-                done[key] = wrap_as(storage.alone(sweep.captured.pop(key)), t._s)
+                done[key] = wrap_as(versions.alone(sweep.captured.pop(key)), t._s)
     return [done[t._pos] for t in inputs]
 
 
@@ -512,7 +512,7 @@ def _accumulate(found: list[tuple[Tensor, Tensor]], recorded: bool) -> None:
             elif recorded or held.requires_grad:
                 t._grad = held + g
             else:
-                storage.bump(storage.root(held._a))
+                versions.bump(versions.root(held._a))
                 np.add(held._a, g._a, out=held._a)
     for t, g in found:
         post = noted(t, "post")

@@ -8,8 +8,8 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal
 
-from tapegrad.autograd.hooks import Handle, Handles, at_end, register_hook
 from tapegrad.autograd.node_hooks import GradientEdge, get_gradient_edge
+from tapegrad.autograd.tensor_hooks import Handle, Handles, at_end, register_hook
 from tapegrad.dispatch.inplace import changed
 from tapegrad.ops.grad_fn import GradFn
 from tapegrad.tape.tape import MODE_CAREFUL, MODE_OFF, Tape, current

@@ -16,7 +16,7 @@ import math
 import numpy as np
 
 from tapegrad.autograd.hvp_codegen import composed
-from tapegrad.ops.quiet import quietly
+from tapegrad.ops.quiet_errstate import quietly
 from tapegrad.tape.tape import SHAPE, Tape, current
 from tapegrad.tensor import Tensor
 

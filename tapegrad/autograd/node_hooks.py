@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad.autograd.hooks import Handle, Hooks, at_record, next_key, run_functions
 from tapegrad.autograd.pullback import Saved, Wanted, contributions, spec_at
+from tapegrad.autograd.tensor_hooks import Handle, Hooks, at_record, next_key, run_functions
 from tapegrad.ops.core import ELEMENTWISE
 from tapegrad.ops.grad_fn import GradFn, leaf_node, output_of, reading_saved
 from tapegrad.tape.tape import HOOKED, SPENT, WORD, Tape, current

@@ -7,7 +7,7 @@ from typing import Any
 
 from tapegrad.dispatch.inplace import move
 from tapegrad.ops.core import CUSTOM, Op
-from tapegrad.tape import storage
+from tapegrad.tape import versions
 from tapegrad.tape.tape import Tape
 from tapegrad.tensor import Tensor, View, placed, wrap
 
@@ -57,8 +57,8 @@ def live_output(
 
 def _shared(out: Tensor, args: tuple[Any, ...]) -> Tensor | None:
     """The Tensor, itself no view, that an output is memory of because an argument is, if any is."""
-    root = storage.root(out._a)
+    root = versions.root(out._a)
     for a in args:
-        if isinstance(a, Tensor) and storage.root(a._a) is root:
+        if isinstance(a, Tensor) and versions.root(a._a) is root:
             return a._home.base if isinstance(a._home, View) else a
     return None

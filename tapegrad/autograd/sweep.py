@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tapegrad.autograd import anomaly, gemm_adjoints, large_adjoints, reachability_py
+from tapegrad.autograd import anomaly, gemm_adjoints, large_adjoints, reachability_fallback
 from tapegrad.autograd.grad_mode import switched
-from tapegrad.autograd.hooks import end_sweep, run_hooks
 from tapegrad.autograd.node_hooks import prehooked, stepped
 from tapegrad.autograd.pullback import contributions, spec_at, unpack
+from tapegrad.autograd.tensor_hooks import end_sweep, run_hooks
 from tapegrad.dispatch import fast_path
 from tapegrad.kernels.sweep import sweep_abi
 from tapegrad.kernels.sweep.sweep_abi import (
@@ -46,7 +46,7 @@ from tapegrad.kernels.sweep.sweep_abi import (
     WANTS_RULE,
 )
 from tapegrad.ops.grad_fn import grad_name
-from tapegrad.tape import storage
+from tapegrad.tape import versions
 from tapegrad.tape.tape import (
     CODE_MASK,
     GENERAL,
@@ -286,8 +286,11 @@ class Sweep:
                     leaf_need[-code - 1] = 1
                 elif 0 <= (index := tape.index(code) - low) < len(need):
                     need[index] = NEED_CAPTURE
-            reachability_py.needs(tape, need, leaf_need, low, top)
-        return (*reachability_py.mark(tape, reach, self.need, self.leaf_need, low, top), reach)
+            reachability_fallback.needs(tape, need, leaf_need, low, top)
+        return (
+            *reachability_fallback.mark(tape, reach, self.need, self.leaf_need, low, top),
+            reach,
+        )
 
     def _reached(self, reach: np.ndarray) -> bool:
         for code in (self.targets or ())[: self.strict]:
@@ -317,7 +320,7 @@ class Sweep:
         if not len(indices):
             return
         lowest = tape.tokens[self.low + int(indices[0])]
-        mutated = storage.changed_at(tape, lowest)
+        mutated = versions.changed_at(tape, lowest)
         if not mutated:
             return
         for index in (self.low + indices).tolist():
@@ -332,7 +335,7 @@ class Sweep:
                 continue
             for value in values:
                 if type(value) is np.ndarray and any(
-                    mutated.get(id(root), 0) > position for root in storage.roots(value)
+                    mutated.get(id(root), 0) > position for root in versions.roots(value)
                 ):
                     raise self._changed(index, value)
 
@@ -344,8 +347,8 @@ class Sweep:
         return RuntimeError(
             f"a value of shape {value.shape} that `{tape.record(index).op}` "
             f"({grad_name(tape, position)}, position {position}) saved has been modified by an "
-            f"inplace operation, its version is now {storage.version(storage.root(value))}; use an "
-            "operation that returns a new Tensor, or `clone()` before changing it"
+            f"inplace operation, its version is now {versions.version(versions.root(value))}; "
+            "use an operation that returns a new Tensor, or `clone()` before changing it"
         )
 
     # -- records that need Python ----------------------------------------------------------
@@ -496,13 +499,13 @@ class Sweep:
         if self.recorded:
             return [(code, value) for code, value in values.items() if code < 0]
         if work is None or not self.seeds:
-            return [(code, storage.alone(values.pop(code))) for code in [*values] if code < 0]
+            return [(code, versions.alone(values.pop(code))) for code in [*values] if code < 0]
         found = []
         code = 0
         for cell in work.cells[: work.leaves].tolist():
             code -= 1
             if cell & 1:
-                found.append((code, storage.alone(values.pop(code))))
+                found.append((code, versions.alone(values.pop(code))))
             elif cell:
                 leaf = self.tape.leaves[-code - 1]
                 found.append((code, work.copy(cell, leaf._a, leaf._s)))
@@ -573,7 +576,7 @@ def _workspace(tape: Tape) -> Workspace | None:
     if tape.workspace is None:
         from tapegrad.autograd.workspace import Workspace, propagate
 
-        if Tape.propagate is reachability_py.propagate:  # the first
+        if Tape.propagate is reachability_fallback.propagate:  # the first
             from tapegrad.native.install import install
 
             install(compiling=False)
@@ -585,4 +588,4 @@ def _workspace(tape: Tape) -> Workspace | None:
     return work
 
 
-Tape.propagate = reachability_py.propagate  # until a workspace has been made
+Tape.propagate = reachability_fallback.propagate  # until a workspace has been made

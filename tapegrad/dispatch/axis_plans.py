@@ -16,7 +16,7 @@ from tapegrad.base.size import only_ints
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.record_layout import address, layout_of
 from tapegrad.kernels.large.pass_lists import passes
-from tapegrad.ops import along as rows
+from tapegrad.ops import axis_layout as rows
 from tapegrad.ops.core import Op
 from tapegrad.tape.shape_table import shapes
 from tapegrad.tape.tape import DTYPE_BITS, GENERAL, SAVES

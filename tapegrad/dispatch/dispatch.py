@@ -22,7 +22,7 @@ from tapegrad.dispatch.record_layout import layout_of
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op
 from tapegrad.ops.shape import replay
 from tapegrad.parallel import large_elementwise
-from tapegrad.tape import storage
+from tapegrad.tape import versions
 from tapegrad.tape.shape_table import LARGE
 from tapegrad.tape.tape import DROP_FLOOR, DTYPE_BITS, GENERAL, PACKED, SAVES, Ended, Tape, current
 from tapegrad.tensor import (
@@ -95,7 +95,7 @@ def run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
             note_line(tape, token)
     else:
         t = fresh(result)
-    if op.view and isinstance(args[0], Tensor) and storage.root(result) is storage.root(given[0]):
+    if op.view and isinstance(args[0], Tensor) and versions.root(result) is versions.root(given[0]):
         _attach_view(t, args[0], op, params, tape)
     return t
 
@@ -319,9 +319,9 @@ class Packed:
 
     def __init__(self, receive: Any, array: np.ndarray, send: Any) -> None:
         self.receive = receive
-        before = storage.moment()
+        before = versions.moment()
         self.content = send(wrap(array))
-        if storage.moment() != before and storage.changed(storage.root(array)) > before:
+        if versions.moment() != before and versions.changed(versions.root(array)) > before:
             raise RuntimeError(
                 "a pack hook of `saved_tensors_hooks` changed its Tensor in-place: work on a clone"
             )

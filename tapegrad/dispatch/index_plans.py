@@ -19,7 +19,7 @@ from tapegrad.dispatch.inplace import run_inplace
 from tapegrad.dispatch.record_layout import address, layout_of
 from tapegrad.kernels.sweep.sweep_abi import KIND_ASSIGN, KIND_JOIN, KIND_VIEW, PLACE_BITS
 from tapegrad.ops.core import Formula, Op
-from tapegrad.ops.picked import KINDS
+from tapegrad.ops.index_layout import KINDS
 from tapegrad.tape.shape_table import shapes, strides
 from tapegrad.tape.tape import DTYPE_BITS
 from tapegrad.tensor import F8, SHORT, Tensor

@@ -26,7 +26,7 @@ from tapegrad.ops.core import ELEMENTWISE, Op
 from tapegrad.ops.index import WRITES
 from tapegrad.ops.shape import write_view
 from tapegrad.parallel import large_elementwise
-from tapegrad.tape import storage
+from tapegrad.tape import versions
 from tapegrad.tape.shape_table import LARGE
 from tapegrad.tape.tape import (
     DTYPE_BITS,
@@ -80,9 +80,9 @@ def run_inplace(
     if not direct:
         result = _computed(op, operands, params)
         _check_result(op, old, result)
-    root = storage.root(old)
-    before = storage.count(root) if direct else None
-    storage.bump(root)
+    root = versions.root(old)
+    before = versions.count(root) if direct else None
+    versions.bump(root)
     if listening:
         token = write(tape, op, args, kept, kept, old, params)
         if tape.anomaly is not None:
@@ -99,7 +99,7 @@ def run_inplace(
             owner._pos = place
     except (ValueError, TypeError, IndexError, RuntimeError):  # before anything was written
         if before is not None:
-            storage.take_back(root, before)
+            versions.take_back(root, before)
         raise
     except BaseException:  # an interruption: nobody knows what was written
         if listening:
@@ -220,7 +220,7 @@ def written(
             if alike:
                 a = target._a
                 flags = a.flags
-                root = a if a.base is None else storage.root(a)
+                root = a if a.base is None else versions.root(a)
                 place = target._pos
                 recorded = tape.mode and (place or tracked)
                 simply = simple and place > 0 and not tracked and tape.mode == MODE_FAST
@@ -229,7 +229,7 @@ def written(
                     and flags.c_contiguous
                     and flags.writeable
                 ):
-                    storage.bump(root)
+                    versions.bump(root)
                     if recorded:
                         target._pos = follow(target, tape, b)  # nothing comes in between this
                     ufunc(a, b, a)
@@ -249,7 +249,7 @@ def _apart(a: np.ndarray, b: np.ndarray) -> bool:
     """Whether two arrays are sure to share no memory; most own what they show."""
     if a.base is None and b.base is None:
         return a is not b
-    return storage.memory(a) is not storage.memory(b)
+    return versions.memory(a) is not versions.memory(b)
 
 
 def check_inplace(name: str, target: Tensor, tape: Tape, listening: bool) -> None:
@@ -354,8 +354,8 @@ def _is_direct(op: Op, operands: list[Any], old: np.ndarray) -> bool:
         if any(a.dtype is not old.dtype for a in arrays) or len(arrays) != len(operands):
             return False
         return all((a.shape == old.shape or a.size == 1) and a.ndim <= old.ndim for a in arrays)
-    memory = storage.memory(old)
-    return op.name in WRITES and all(storage.memory(a) is not memory for a in arrays[1:])
+    memory = versions.memory(old)
+    return op.name in WRITES and all(versions.memory(a) is not memory for a in arrays[1:])
 
 
 def _check_result(op: Op, old: np.ndarray, result: np.ndarray) -> None:
@@ -373,18 +373,18 @@ def _check_result(op: Op, old: np.ndarray, result: np.ndarray) -> None:
 
 def _unaliased(op: Op, arrays: list[Any], old: np.ndarray) -> list[Any]:
     """Copies of the operands that a formula will read and that are about to be overwritten."""
-    memory = storage.memory(old)
+    memory = versions.memory(old)
     read = [any(saves[k] for saves in op.saves) for k in range(len(op.inputs))]
     read += [True] * (len(arrays) - len(read))
     return [
-        a.copy() if isinstance(a, np.ndarray) and needed and storage.memory(a) is memory else a
+        a.copy() if isinstance(a, np.ndarray) and needed and versions.memory(a) is memory else a
         for a, needed in zip(arrays, read, strict=True)
     ]
 
 
 def changed(target: Tensor) -> None:
     """Count an in-place change of a Tensor's memory."""
-    storage.bump(storage.root(target._a))
+    versions.bump(versions.root(target._a))
 
 
 def moved(target: Tensor, tape: Tape, token: int) -> tuple[Tensor, int]:

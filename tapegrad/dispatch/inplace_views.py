@@ -15,7 +15,7 @@ from tapegrad.dispatch.layout_history import note_turned, shown_of
 from tapegrad.dispatch.views import ViewRequest
 from tapegrad.ops.core import Op
 from tapegrad.ops.shape import as_strided
-from tapegrad.tape import storage
+from tapegrad.tape import versions
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor, View, noted, number, renew
 
@@ -51,7 +51,7 @@ def turn(t: Tensor, request: ViewRequest, name: str) -> Tensor:
     if old > 0:
         retain_anew(t)
     if r.flags.writeable:  # the versions of what a transform only lends are its owner's
-        storage.bump(storage.root(r))
+        versions.bump(versions.root(r))
     return t
 
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from tapegrad.kernels.sweep.sweep_abi import MATRIX, PLACE_BITS, SMALL, SYSTEM, find
-from tapegrad.ops import along, picked
-from tapegrad.ops.along import ALONG
+from tapegrad.ops import axis_layout, index_layout
+from tapegrad.ops.axis_layout import ALONG
 from tapegrad.ops.core import ELEMENTWISE, Op
-from tapegrad.ops.picked import PLACED, SEEN, WRITTEN
+from tapegrad.ops.index_layout import PLACED, SEEN, WRITTEN
 from tapegrad.ops.shape import JOINING, PASSES, STRIDED
 from tapegrad.tape.shape_table import Shape, strides
 from tapegrad.tape.tape import CLASS_SHIFT, COLUMN, ROW, SCALAR
@@ -57,10 +57,10 @@ def layout_of(op: Op, arrays: list[Any], result: np.ndarray, params: dict[str, A
     if op.name in JOINING:
         return _joined(op, arrays, result, params["dim"])
     if op.name in ALONG:
-        aux = along.packed(arrays[0], result, params)
+        aux = axis_layout.packed(arrays[0], result, params)
         return (0, aux) if aux else None
     if op.name in PLACED:
-        aux = picked.packed(op.name, arrays, result, params)
+        aux = index_layout.packed(op.name, arrays, result, params)
         return (0, aux) if aux else None
     if op.name == "diagonal_embed" and kind is F8:
         return _embedded(arrays[0], result, params)
@@ -79,7 +79,7 @@ def layout_of(op: Op, arrays: list[Any], result: np.ndarray, params: dict[str, A
 
 def _written(x: np.ndarray, value: Any, there: Any) -> Layout:
     """The layout of what writes a value, or one number, into a part of its operand."""
-    if type(there) is not np.ndarray or not picked.writes(value, there.size):
+    if type(there) is not np.ndarray or not index_layout.writes(value, there.size):
         return None
     place = place_of(x, there)
     return None if place < 0 else (0, place | np.size(value) << PLACE_BITS)

@@ -11,7 +11,7 @@ from tapegrad.base.size import Size
 from tapegrad.functions import arithmetic as a
 from tapegrad.functions import indexing, inplace_methods, joining, reductions, shapes
 from tapegrad.functions.arguments import as_input, one_dim
-from tapegrad.tape import storage
+from tapegrad.tape import versions
 from tapegrad.tensor import Tensor, wrap
 
 
@@ -425,7 +425,7 @@ class Storage(NamedTuple):
 
 def untyped_storage(self: Tensor) -> Storage:
     """The memory that this Tensor shares with its views and its base."""
-    return Storage(storage.memory(self._a))
+    return Storage(versions.memory(self._a))
 
 
 def cpu(self: Tensor) -> Tensor:

@@ -28,7 +28,7 @@ from tapegrad.functions.mixed_indexing import (
 )
 from tapegrad.kernels.large.indexed_loops import inside
 from tapegrad.ops import index as i
-from tapegrad.ops.picked import INT64
+from tapegrad.ops.index_layout import INT64
 from tapegrad.ops.shape import alias, expand, reshape
 from tapegrad.ops.shape import getitem as _getitem
 from tapegrad.tensor import Tensor, tensor_of, wrap

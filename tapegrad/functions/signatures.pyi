@@ -10,7 +10,7 @@ from typing import Any, Literal, SupportsIndex, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
-from tapegrad.autograd.hooks import Handle, Hook
+from tapegrad.autograd.tensor_hooks import Handle, Hook
 from tapegrad.base.devices import device as Device
 from tapegrad.base.dtypes import dtype as DType
 from tapegrad.functions.compositions import Storage

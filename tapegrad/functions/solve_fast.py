@@ -17,7 +17,7 @@ from tapegrad.kernels.sweep.sweep_abi import SYSTEM
 from tapegrad.ops import determinant
 from tapegrad.ops import solve as ops
 from tapegrad.ops.decompose import part
-from tapegrad.ops.quiet import quietly
+from tapegrad.ops.quiet_errstate import quietly
 from tapegrad.ops.shape import squeeze, unsqueeze
 from tapegrad.tape.shape_table import LARGE
 from tapegrad.tape.tape import DTYPE_BITS, MODE_FAST, SAVES, Tape, current

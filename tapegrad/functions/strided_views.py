@@ -15,7 +15,7 @@ from tapegrad.functions.shapes import shaped
 from tapegrad.ops.shape import as_strided as op
 from tapegrad.ops.shape import strided_map
 from tapegrad.ops.shape import unfold as windows
-from tapegrad.tape.storage import root
+from tapegrad.tape.versions import root
 from tapegrad.tensor import Tensor, View
 
 

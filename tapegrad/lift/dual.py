@@ -37,7 +37,7 @@ from tapegrad.lift.lifted_tensor import (
 from tapegrad.ops import elementwise as e
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op, Spec
 from tapegrad.ops.shape import as_strided, clone, expand, to
-from tapegrad.tape import storage
+from tapegrad.tape import versions
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor, View, number, place, wrap_as
 
@@ -244,7 +244,7 @@ def _short(op: Op, args: Any, at: Level) -> Any:
         t = np.asarray(t)
     if t.shape != y.shape:
         t = np.broadcast_to(t, y.shape)
-    if written and any(storage.root(t) is storage.root(slope) for slope in written):
+    if written and any(versions.root(t) is versions.root(slope) for slope in written):
         t = t.copy()
     s = number(y)
     made = Dual.around(y, Parts(at, wrap_as(y, s), wrap_as(t, s), owned=False))
@@ -281,7 +281,7 @@ def _seen(op: Op, x: Tensor, params: dict[str, Any]) -> Tensor:
     if type(x) is not Tensor:
         return run(op, (x,), params)
     r = op.forward(x._a, **params)
-    shared = storage.root(r) is storage.root(x._a)  # reshaping may have copied
+    shared = versions.root(r) is versions.root(x._a)  # reshaping may have copied
     return see(op, x, params, r) if shared else run(op, (x,), params)
 
 
@@ -305,7 +305,7 @@ def _copy(slope: Tensor) -> Tensor:
 
 def _check_memory(value: Tensor, slope: Tensor | None) -> None:
     """A window into the storage of a value is one into its tangent's if they lie alike."""
-    whole = [() if t is None else (storage.memory(t._a).shape, t.stride(), t.storage_offset())
+    whole = [() if t is None else (versions.memory(t._a).shape, t.stride(), t.storage_offset())
              for t in (value, slope)]  # fmt: skip
     if whole[0] != whole[1]:
         raise RuntimeError(

@@ -13,7 +13,7 @@ from tapegrad.lift.dual import dual, split
 from tapegrad.lift.lifted_tensor import Level, Lifted, below, highest, level, overwrite, zeros_like
 from tapegrad.ops.reduce import sum as total
 from tapegrad.ops.shape import permute
-from tapegrad.tape import storage
+from tapegrad.tape import versions as storage
 from tapegrad.tensor import Tensor
 
 

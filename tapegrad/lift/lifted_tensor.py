@@ -30,7 +30,7 @@ from tapegrad.ops.core import Op
 from tapegrad.ops.grad_fn import GradFn
 from tapegrad.ops.index import assign
 from tapegrad.ops.shape import alias, clone
-from tapegrad.tape import storage
+from tapegrad.tape import versions
 from tapegrad.tape.tape import Tape, current
 from tapegrad.tensor import NOWHERE, Tensor, View, place, wrap
 
@@ -418,7 +418,7 @@ def _shared(t: Tensor, parent: Tensor) -> bool:
         base = above.base if type(above) is View else parent
         if home.base is base:
             return True
-    return storage.root(t._a) is storage.root(parent._a)
+    return versions.root(t._a) is versions.root(parent._a)
 
 
 @changing_lifted
@@ -437,10 +437,10 @@ def _changed(
     if not (isinstance(target, Lifted) and target._lift.at is at):
         kind.promote(target, at)
     assert isinstance(target, Lifted)
-    held = {id(storage.memory(t._a)) for t in _innermost(target)}
+    held = {id(versions.memory(t._a)) for t in _innermost(target)}
     args = tuple(
         run(clone, (a,), {})  # its rule may read what is about to be overwritten
-        if isinstance(a, Tensor) and any(id(storage.memory(t._a)) in held for t in _innermost(a))
+        if isinstance(a, Tensor) and any(id(versions.memory(t._a)) in held for t in _innermost(a))
         else a
         for a in args
     )

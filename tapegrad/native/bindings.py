@@ -21,7 +21,7 @@ from tapegrad.native.view_cache import ViewCache
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op, by_code
 from tapegrad.ops.elementwise import Composed, Lazy
 from tapegrad.parallel import large_elementwise
-from tapegrad.tape import storage
+from tapegrad.tape import versions
 from tapegrad.tape.shape_table import shapes
 from tapegrad.tape.tape import DTYPE_BITS, NARROW, SAVES, Tape, current
 from tapegrad.tensor import F4, F8, NO_GRAD, SHORT, Tensor, View, wrap
@@ -286,7 +286,7 @@ class Frame:
             "CONSTANTS": fast_path.constants, "NARROW_CONSTANTS": fast_path.narrow_constants,
             "F8": F8, "F4": F4,
             "BOOL": np.dtype(bool), "ARRAY": np.ndarray,
-            "NO_NUMBER": -1, "CHANGED": storage.bump,
+            "NO_NUMBER": -1, "CHANGED": versions.bump,
             "LEARN_PAIR": self.learn_pair, "LEARN_PRODUCT": self.learn_product,
             "LEARN_TOTAL": self.learn_total, "LEARN_LARGE": self.learn_large,
             "SHAPE_NUMBERS": shapes.ids,

@@ -19,7 +19,7 @@ from tapegrad.dispatch.views import (
     view_plan,
 )
 from tapegrad.native.abi import NUMBER, VIEW_LINE, VIEW_LINES
-from tapegrad.tape.storage import root
+from tapegrad.tape.versions import root
 
 MANY = VIEW_LINES  # things that may be held for all calls
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.ops.core import Op, linear
-from tapegrad.tape import storage
+from tapegrad.tape import versions
 from tapegrad.tape.shape_table import Shape
 
 
@@ -81,7 +81,7 @@ def _fold(g: Any, *, shape: Shape, dim: int, size: int, step: int) -> Any:
 
 
 def _as_strided(x: Any, *, size: Shape, stride: Shape, offset: int, layout: Any) -> Any:
-    owner, step = storage.root(x), x.itemsize
+    owner, step = versions.root(x), x.itemsize
     flat = owner if owner.flags.c_contiguous else owner.ravel("K")
     view = strided(flat, size, tuple([s * step for s in stride]), offset * step)
     if not x.flags.writeable:
@@ -181,7 +181,7 @@ def _diagonal_embed(g: Any, *, shape: Shape, offset: int, dim1: int, dim2: int) 
 def lies(x: Any, layout: Any) -> bool:
     """Whether an array lies in its storage as `as_strided` was told that its operand does."""
     shape, strides, start = layout
-    if x.shape != shape or (x.size and storage.offset(x) != start):
+    if x.shape != shape or (x.size and versions.offset(x) != start):
         return False
     found = zip(shape, x.strides, strides, strict=True)
     return not x.size or all(n == 1 or have == step * x.itemsize for n, have, step in found)

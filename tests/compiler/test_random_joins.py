@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.compiler.schedule.schedule import virtual_concat
+from tapegrad.compiler.schedule.fusion import virtual_concat
 
 pytestmark = pytest.mark.tapegrad_only("compiled functions are not PyTorch's")
 

@@ -9,8 +9,8 @@ from tapegrad.dispatch.numpy_semantics import numpys
 from tapegrad.functions import joining, reductions
 from tapegrad.ops.core import by_code
 from tapegrad.ops.shape import getitem
-from tapegrad.tape.storage import root
 from tapegrad.tape.tape import CODE_MASK, WORD, current
+from tapegrad.tape.versions import root
 from tapegrad.tensor import View
 
 pytestmark = pytest.mark.tapegrad_only("about its paths")

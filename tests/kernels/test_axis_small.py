@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 import tapegrad as tg
-from tapegrad.ops.along import ALONG
+from tapegrad.ops.axis_layout import ALONG
 from tapegrad.tape.tape import GENERAL
 from tests.kernels.sweep.test_compiled_sweep import both
 

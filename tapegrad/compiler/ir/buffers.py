@@ -7,7 +7,6 @@ compiled program: its result is another window into the same buffer.
 from __future__ import annotations
 
 from functools import cache
-from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -217,31 +216,3 @@ def reshaped(place: Place, shape: Shape) -> Place | None:
         i += 1
         j += 1
     return place._replace(shape=shape, strides=tuple(strides))
-
-
-def arranged(buffers: list[Buffer]) -> int:
-    """Give buffers that are not needed at the same time the same memory; returns its size."""
-    free: dict[int, list[int]] = {}  # offsets by size
-    busy: list[tuple[int, int, int]] = []
-    size = 0
-    for buffer in sorted(buffers, key=lambda b: b.first):
-        while busy and busy[0][0] < buffer.first:
-            _, offset, room = heappop(busy)
-            free.setdefault(room, []).append(offset)
-        room = _rounded(buffer.nbytes)
-        waiting = free.get(room)
-        if waiting:
-            buffer.offset = waiting.pop()
-        else:
-            buffer.offset = size
-            size += room
-        heappush(busy, (buffer.last, buffer.offset, room))
-    return size
-
-
-def _rounded(nbytes: int) -> int:
-    """A few sizes only, so that what is given back fits again."""
-    if nbytes <= 64:
-        return 64
-    step = max(1 << (nbytes.bit_length() - 3), 64)
-    return (nbytes + step - 1) // step * step

@@ -29,7 +29,7 @@ from tapegrad.compiler.schedule.step_ir import (
 
 if TYPE_CHECKING:
     from tapegrad.compiler.lower.lower import Module
-    from tapegrad.compiler.schedule.schedule import Schedule
+    from tapegrad.compiler.schedule.fusion import Schedule
 
 TABLES = "ptr %in, ptr %out, ptr %scratch"  # what functions are given that find everything there
 TEXTUAL = 1024  # elements up to which a constant stands in the module itself

@@ -25,7 +25,7 @@ from tapegrad.compiler.llvm.scalar_ops import calls
 from tapegrad.compiler.llvm.ssa import literal
 from tapegrad.compiler.lower.emit_function import LENGTHY, LOOPING, TABLES, TEXTUAL, FunctionEmitter
 from tapegrad.compiler.lower.gemm_calls import Product
-from tapegrad.compiler.schedule.schedule import Schedule
+from tapegrad.compiler.schedule.fusion import Schedule
 from tapegrad.compiler.schedule.speculation import ExactNest
 from tapegrad.compiler.schedule.step_ir import Call, RoutineCall
 

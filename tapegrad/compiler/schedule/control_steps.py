@@ -12,7 +12,7 @@ from tapegrad.compiler.ir.graph import Node
 from tapegrad.compiler.schedule.step_ir import ControlStep
 
 if TYPE_CHECKING:
-    from tapegrad.compiler.schedule.schedule import Schedule
+    from tapegrad.compiler.schedule.fusion import Schedule
 
 
 def place_control(schedule: Schedule, position: int, node: Node) -> None:

@@ -19,7 +19,7 @@ from tapegrad.ops.shape import COPIES
 from tapegrad.tape.shape_table import Shape
 
 if TYPE_CHECKING:
-    from tapegrad.compiler.schedule.schedule import Schedule
+    from tapegrad.compiler.schedule.fusion import Schedule
 
 
 def nests(schedule: Schedule, step: Loop) -> list[Nest]:

@@ -10,7 +10,7 @@ from tapegrad.compiler.schedule.step_ir import CALL, MAP, Copy
 from tapegrad.tape.shape_table import Shape
 
 if TYPE_CHECKING:
-    from tapegrad.compiler.schedule.schedule import Schedule
+    from tapegrad.compiler.schedule.fusion import Schedule
 
 
 def place_pieces(schedule: Schedule, position: int, node: Node) -> None:

@@ -17,7 +17,7 @@ from tapegrad.ops.core import Spec
 from tapegrad.tape.shape_table import Shape
 
 if TYPE_CHECKING:
-    from tapegrad.compiler.schedule.schedule import Schedule
+    from tapegrad.compiler.schedule.fusion import Schedule
 
 COPIED = 256  # bytes of a carry up to which it is copied after each trip
 # What becomes of a record.

@@ -26,7 +26,7 @@ from tapegrad.compiler.schedule.materialize import place_pieces
 from tapegrad.compiler.schedule.step_ir import JOINED, MAP, PIECES, REDUCE, WINDOW, Loop
 
 if TYPE_CHECKING:
-    from tapegrad.compiler.schedule.schedule import Schedule
+    from tapegrad.compiler.schedule.fusion import Schedule
 
 LEAST = 1 << 10  # elements of a join from which on it costs more to write it than to cut a loop
 # Boxes of a loop: a few, or one for so many elements.

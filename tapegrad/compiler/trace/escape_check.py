@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad.tape import storage
+from tapegrad.tape import versions
 from tapegrad.tensor import Tensor
 
 
@@ -33,7 +33,7 @@ class EscapeCheck:
     def __init__(self) -> None:
         self._born: dict[int, weakref.ref[Tensor]] = {}
         self._taken: list[_Taken] = []
-        self._since = storage.moment()
+        self._since = versions.moment()
 
     def born(self, t: Tensor) -> None:
         """Note a Tensor that was made while tracing."""
@@ -74,7 +74,7 @@ class EscapeCheck:
 
     def _changed(self, captured: tuple[tuple[Tensor, int], ...]) -> bool:
         return any(_kept(taken) for taken in self._taken) or any(
-            storage.changed(storage.root(pair[0]._a)) > self._since
+            versions.changed(versions.root(pair[0]._a)) > self._since
             and not self._is_ours(pair[0])
             and _kept(pair)
             for pair in captured

@@ -49,7 +49,7 @@ from tapegrad.dispatch.dispatch import promoted
 from tapegrad.lift.lifted_tensor import Level, Lifted, become
 from tapegrad.ops.core import ELEMENTWISE, Op
 from tapegrad.ops.shape import alias, clone, to, write_view
-from tapegrad.tape import storage
+from tapegrad.tape import versions
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor, wrap
 
@@ -121,7 +121,7 @@ class Trace(Level):
     def input(self, array: np.ndarray) -> Traced:
         """A Traced Tensor for an argument of the function."""
         # As the program finds it: in C order, in memory of which nothing else is known.
-        if not array.flags.c_contiguous or storage.root(array) is not array:
+        if not array.flags.c_contiguous or versions.root(array) is not array:
             array = array.copy(order="C")
         k = sum(node.name == "input" for node in self.nodes)
         node = Node(None, (), {"k": k}, array.shape, array.dtype)
@@ -566,7 +566,7 @@ def view_of(
     """The result of an operation: a view of its operand's memory if it is one in this call."""
     if op.view and isinstance(args[0], Traced) and args[0]._lift.at is trace:
         value, whole = trace.values[position], trace.values[given[0]]
-        if storage.memory(value) is storage.memory(whole):
+        if versions.memory(value) is versions.memory(whole):
             lift = args[0]._lift
             return _around(trace, Parts(lift.cell, (*lift.chain, (op, params)), position))
     return traced(trace, position)

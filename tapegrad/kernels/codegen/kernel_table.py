@@ -25,9 +25,9 @@ from tapegrad.kernels.sweep.sweep_abi import (
     KIND_TRIANGLE,
     KIND_VIEW,
 )
-from tapegrad.ops.along import ALONG
+from tapegrad.ops.axis_layout import ALONG
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code, table
-from tapegrad.ops.picked import KINDS
+from tapegrad.ops.index_layout import KINDS
 from tapegrad.ops.shape import JOINING, PASSES, STRIDED
 
 PER_OP = 48  # two dtypes, three operands, eight patterns of scalars
@@ -152,8 +152,8 @@ _NARROWED = (
 
 @cache
 def loop(name: str, dtype: str = "f8") -> Kernel:
-    """A loop over one row, from `kernels.axis_large`."""
-    text = _source("axis_large")
+    """A loop over one row, from `kernels.large.axis_kernels`."""
+    text = _source("large/axis_kernels")
     if dtype == "f4":
         for wide, narrow in _NARROWED:
             text = text.replace(wide, narrow)

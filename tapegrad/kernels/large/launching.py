@@ -17,7 +17,7 @@ SHORT = 32  # a row below this length is not worth a call
 
 
 def loop(name: str, x: Array) -> Any:
-    """The compiled loop of `kernels.axis_large` for the type of an array."""
+    """The compiled loop of `kernels.large.axis_kernels` for the type of an array."""
     from tapegrad.kernels.codegen import kernel_table as kernels
 
     return kernels.loop(name, "f8" if x.itemsize == 8 else "f4")

@@ -6,7 +6,7 @@ import pytest
 import tapegrad as tg
 from tapegrad.compiler.codegen import transpose
 from tapegrad.compiler.ir.loop_nest import collapsed
-from tapegrad.compiler.schedule.schedule import Schedule
+from tapegrad.compiler.schedule.fusion import Schedule
 
 pytestmark = pytest.mark.tapegrad_only("compiled functions are not PyTorch's")
 

@@ -8,7 +8,7 @@ import pytest
 import tapegrad as tg
 from tapegrad.compiler.passes import scalarize_cost
 from tapegrad.compiler.passes.scalarize import taken_apart
-from tapegrad.compiler.schedule.schedule import Schedule
+from tapegrad.compiler.schedule.fusion import Schedule
 from tests.compiler.graphs import graph, names, passed
 
 pytestmark = pytest.mark.tapegrad_only("about this project")

@@ -7,7 +7,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.compiler.schedule import speculation
-from tapegrad.compiler.schedule.schedule import Schedule
+from tapegrad.compiler.schedule.fusion import Schedule
 from tapegrad.compiler.schedule.step_ir import Loop
 
 pytestmark = pytest.mark.tapegrad_only("compiled functions are not PyTorch's")

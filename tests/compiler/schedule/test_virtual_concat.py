@@ -6,7 +6,7 @@ import pytest
 import tapegrad as tg
 from tapegrad.compiler.ir.buffers import CONSTANT, INPUT, OUTPUT, SCRATCH
 from tapegrad.compiler.ir.loop_nest import SET
-from tapegrad.compiler.schedule.schedule import Schedule
+from tapegrad.compiler.schedule.fusion import Schedule
 from tapegrad.compiler.schedule.step_ir import Copy
 from tapegrad.compiler.schedule.virtual_concat import LEAST
 

@@ -7,8 +7,8 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.compiler.passes import bool_decompositions, decompositions
+from tapegrad.compiler.passes.apply_decompositions import expanded
 from tapegrad.compiler.passes.decompositions import form_of
-from tapegrad.compiler.passes.expand import expanded
 from tapegrad.ops.core import table
 from tapegrad.tape.tape import current
 from tests.compiler.graphs import SPECIAL, graph, names, passed, same_bits, traced

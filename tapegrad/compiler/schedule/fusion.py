@@ -21,7 +21,6 @@ from tapegrad.compiler.ir.buffers import (
     WINDOWS,
     Buffer,
     Place,
-    arranged,
     whole,
     window,
 )
@@ -39,6 +38,7 @@ from tapegrad.compiler.schedule import (
     scan_nests,
     virtual_concat,
 )
+from tapegrad.compiler.schedule.buffer_liveness import arranged
 from tapegrad.compiler.schedule.matmul import multiplied
 from tapegrad.compiler.schedule.speculation import ExactNest, speculated
 from tapegrad.compiler.schedule.step_ir import (

@@ -5,7 +5,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.compiler.ir.loop_nest import SET
-from tapegrad.compiler.schedule.schedule import STREAMED, Schedule
+from tapegrad.compiler.schedule.fusion import STREAMED, Schedule
 
 pytestmark = pytest.mark.tapegrad_only("compiled functions are not PyTorch's")
 

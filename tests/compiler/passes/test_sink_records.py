@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.compiler.passes.sink import late
-from tapegrad.compiler.schedule.schedule import Schedule
+from tapegrad.compiler.passes.sink_records import late
+from tapegrad.compiler.schedule.fusion import Schedule
 from tests.compiler.graphs import SPECIAL, graph, names, passed
 from tests.compiler.passes.randoms import on_random_programs
 
