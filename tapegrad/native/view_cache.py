@@ -75,9 +75,14 @@ class ViewCache:
         self.held.pop(before, None)
 
     def forget(self) -> None:
-        """Forget all calls."""
+        """Forget all calls.
+
+        Line by line: NumPy lets go of the interpreter's lock to clear a whole table, and another
+        thread's compiled code would find half a line.
+        """
         numbers = self.lines[:, NUMBER].tolist()
-        self.lines[:] = 0
+        for line in self.lines:
+            line[:] = 0
         self.things = 0
         for number in numbers:
             self.held.pop(number, None)

@@ -339,6 +339,25 @@ def test_threads_that_learn_at_once(known):
     assert errors == []
 
 
+def test_what_other_threads_read_changes_line_by_line(known, monkeypatch):
+    """NumPy lets go of the interpreter's lock to write hundreds of elements, not for a line."""
+    sizes = []
+
+    class Watched(np.ndarray):
+        def __setitem__(self, key, value):
+            sizes.append(np.size(self[key]))
+            super().__setitem__(key, value)
+
+    x = tg.tensor(np.arange(6.0).reshape(2, 3))
+    lines = known.lines
+    monkeypatch.setattr(known, "lines", lines.view(Watched))
+    for _ in range(3):
+        assert x.t().tolist() == [[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]]
+    known.forget()
+    assert not lines.any()
+    assert max(sizes) == lines.shape[1]
+
+
 def test_another_threads_tensor():
     made = []
     thread = threading.Thread(
