@@ -23,9 +23,8 @@ KEPT, MAPPED, REDUCED, MOVED, SPREAD, PRODUCT = (
 )  # fmt: skip
 FEW = 8  # elements of a value that is taken apart
 SCALAR_MOST = 3  # elements up to which nothing is gained by computing them as a vector
-MOSTLY_MOVES = (
-    0.25  # records that move or read single elements of longer ones, by operations on them
-)
+# Records that move or read single elements of longer values, by operations on these.
+MOSTLY_MOVES = 0.25
 JOINED = 1 << 13  # elements of what is put together of such values
 FACTORS = 4  # multiplications of a product of matrices that is taken apart
 MANY = 6  # operations on arrays for which it is worth it
