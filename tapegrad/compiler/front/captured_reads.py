@@ -86,13 +86,13 @@ class Slots(NamedTuple):
         return getattr(self.owner, key, default)
 
     def address(self, key: str) -> int:
-        """Where a slot stands in memory; 0 where that is not sure."""
-        member = _found_in(type(self.owner), key)
-        if not isinstance(member, MemberDescriptorType):
-            return 0
-        place = id(self.owner) + slot_offset(member)
-        held = ctypes.c_int64.from_address(place).value
-        return place if held == id(getattr(self.owner, key, MISSING)) else 0
+        """Where a slot stands in memory, whatever it holds by now."""
+        return id(self.owner) + slot_offset(_found_in(type(self.owner), key))
+
+    def as_expected(self, key: str) -> bool:
+        """Whether what the slot holds stands there."""
+        held = ctypes.c_int64.from_address(self.address(key)).value
+        return held == id(getattr(self.owner, key, MISSING))
 
 
 class Use(NamedTuple):
@@ -373,6 +373,6 @@ def native(reads: tuple[Read, ...]) -> bool:
     """Whether compiled code can look at all of them."""
     return all(
         type(read.place) in (dict, CellType)
-        or (type(read.place) is Slots and read.place.address(read.key) != 0)
+        or (type(read.place) is Slots and read.place.as_expected(read.key))
         for read in reads
     )
