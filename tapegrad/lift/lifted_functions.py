@@ -13,7 +13,7 @@ from tapegrad.lift.dual import dual, split
 from tapegrad.lift.lifted_tensor import Level, Lifted, below, highest, level, overwrite, zeros_like
 from tapegrad.ops.reduce import sum as total
 from tapegrad.ops.shape import permute
-from tapegrad.tape import versions as storage
+from tapegrad.tape import versions
 from tapegrad.tensor import Tensor
 
 
@@ -75,7 +75,7 @@ def _dual(
     tangents = [_slope(x, t, context._materialize) for x, t in pairs]
     several = isinstance(out, (tuple, list))
     outputs = list(out) if several else [out]
-    versions = [t._version if isinstance(t, Tensor) else 0 for t in tangents]
+    before = [t._version if isinstance(t, Tensor) else 0 for t in tangents]
     slopes = cls.jvp(context, *tangents)
     slopes = list(slopes) if isinstance(slopes, (tuple, list)) else [slopes]
     if len(slopes) != len(outputs):
@@ -93,7 +93,7 @@ def _dual(
     dirty = {id(x): a for x, a in zip(primals, args, strict=True)
              if any(x is d for d in context._dirty)}  # fmt: skip
     for j, (y, t) in enumerate(zip(outputs, slopes, strict=True)):
-        for x, given, version in zip(primals, tangents, versions, strict=True):
+        for x, given, version in zip(primals, tangents, before, strict=True):
             if type(x) is type(y) is type(t) is type(given) is Tensor:
                 same = given is t and t._version != version
                 _check_shared(name, j, (x, given), (y, t), same if id(y) in dirty else None)
@@ -120,8 +120,8 @@ def _check_shared(
                 f"`{name}.jvp`: output {j} is an argument that `forward` changed in place, so "
                 "`jvp` must change its tangent in place and return it"
             )
-    elif storage.root(x._a) is storage.root(y._a) and not (
-        dy._is_view() and storage.root(dx._a) is storage.root(dy._a)
+    elif versions.root(x._a) is versions.root(y._a) and not (
+        dy._is_view() and versions.root(dx._a) is versions.root(dy._a)
     ):
         raise RuntimeError(
             f"`{name}.jvp`: output {j} is a view of an argument (or the argument itself), so its "
