@@ -18,7 +18,7 @@ from tapegrad.autograd.tangents import Tangent, Text, moves, plus
 from tapegrad.kernels.codegen.rule_codegen import OPERANDS, Symbol
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code
 from tapegrad.ops.reduce import remaining
-from tapegrad.ops.shape import COPIES, PASSES, sum_to
+from tapegrad.ops.shape import sum_to
 from tapegrad.tape.shape_table import Shape, shapes
 from tapegrad.tape.tape import (
     CODE_MASK,
@@ -34,8 +34,8 @@ from tapegrad.tape.tape import (
 )
 
 OTHER = HOOKED | PACKED | SPENT | WIDE | 3 << DTYPE_SHIFT  # words that nothing here knows
-# Views in which every element of what they see stands once.
-ONCE = frozenset(("getitem", "permute", "diagonal", *PASSES)) - {"expand", "clone", "contiguous"}
+# Of `Op.moves`: views in which every element of what they see stands once.
+ONCE = ("identity", "reshape", "strided")
 LEAF = -1  # the code of the one leaf; others do not move, and are nothing
 LONG = 200  # records from which a structure is not written down before it comes a second time
 MOST = 20_000  # records of all structures that are remembered
@@ -194,7 +194,7 @@ class Writer:
 
     def _move(self, i: int, op: Op, codes: list[int]) -> None:
         """The tangent of what is linear in each operand."""
-        if op.name in ONCE:
+        if op.view and op.moves in ONCE:
             text = self._seen(i, op, self.tangents[codes[0]])
         else:
             text = f"moved({self._op(op)}, keep[{i - 1}], {self._given(codes)})"
@@ -222,9 +222,9 @@ class Writer:
         if motion is not None:
             for k, pair in motion.bend(g, dg, self.tangents[i]).items():
                 self._add(codes[k], *[self._narrowed(x, i, codes[k]) for x in pair])
-        elif op.name in COPIES:
+        elif op.moves == "identity":
             self._add(codes[0], g, dg)
-        elif op.name in ONCE:
+        elif op.view and op.moves in ONCE:
             self._see(i, op, codes[0], (g, dg))
         elif op.name == "sum":
             self._add(codes[0], *[self._spread(x, i, codes[0]) for x in (g, dg)])

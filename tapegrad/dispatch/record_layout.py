@@ -16,7 +16,7 @@ from tapegrad.ops import axis_layout, index_layout
 from tapegrad.ops.axis_layout import ALONG
 from tapegrad.ops.core import ELEMENTWISE, Op
 from tapegrad.ops.index_layout import PLACED, SEEN, WRITTEN
-from tapegrad.ops.shape import JOINING, PASSES, STRIDED
+from tapegrad.ops.shape import PASSES, STRIDED
 from tapegrad.tape.shape_table import Shape, strides
 from tapegrad.tape.tape import CLASS_SHIFT, COLUMN, ROW, SCALAR
 from tapegrad.tensor import F4, F8
@@ -41,7 +41,7 @@ def layout_of(op: Op, arrays: list[Any], result: np.ndarray, params: dict[str, A
         if key in _layouts:
             return _layouts[key]
         return _remember(key, classes(key[1:], key[0]))
-    if op.name in PASSES:
+    if op.moves in PASSES:
         return classes((arrays[0].shape,), result.shape)
     if op.name == "sum" or op.name == "mean":
         shape = arrays[0].shape
@@ -51,10 +51,10 @@ def layout_of(op: Op, arrays: list[Any], result: np.ndarray, params: dict[str, A
         kept = tuple(1 if d in key[2] else n for d, n in enumerate(shape))
         found = classes((kept,), shape)
         return _remember(key, found and (found[0], arrays[0].size))
-    if op.name in STRIDED:
+    if op.moves in STRIDED:
         place = place_of(arrays[0], result)
         return None if place < 0 else (0, place)
-    if op.name in JOINING:
+    if op.moves == "concat":
         return _joined(op, arrays, result, params["dim"])
     if op.name in ALONG:
         aux = axis_layout.packed(arrays[0], result, params)

@@ -47,7 +47,7 @@ from tapegrad.tensor import F4, F8, INFERENCE, NO_GRAD, Chain, Tensor, View, num
 Params = dict[str, Any]
 _new = Tensor.__new__
 _new_view = View.__new__
-_strided = frozenset(op for op in table.values() if op.name in STRIDED)
+_strided = frozenset(op for op in table.values() if op.moves in STRIDED)
 
 
 P = ParamSpec("P")
@@ -165,7 +165,7 @@ def _new_plan(op: Op, a: np.ndarray, params: Params, r: np.ndarray, key: Hashabl
         word |= bits
     elif op in _strided and (dtype is F8 or dtype is F4) and (place := place_of(a, r)) >= 0:
         aux, ordered = place, True
-    elif op.name not in PASSES:
+    elif op.moves not in PASSES:
         word |= GENERAL
     entry = (None, None, (params, ((a.shape, dtype),)))
     shape = shapes.number(r.shape)

@@ -149,16 +149,11 @@ def _sum_to(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) ->
     return run(reshape, (out,), {"shape": (size, *shape)}) if ones else out
 
 
-_SAME_FOR_MANY = frozenset(
-    ("getitem", "reshape", "squeeze", "unsqueeze", "expand", "permute", "alias", "diagonal")
-) | {"unfold"}
-
-
 @_named("replay", "only_view", "write_view", "zero_view")
 def _viewed(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     """What rewrites the history of a base, along a chain of view operations."""
     chain = params["chain"]
-    if not {step.name for step, _ in chain} <= _SAME_FOR_MANY:
+    if not all(step.view and step.moves != "storage" for step, _ in chain):
         return NotImplemented
     parts = spread_out(given, many, size)
     shape = params.get("shape", parts[0]._a.shape[1:])
@@ -263,7 +258,7 @@ def _as_strided(op: Op, given: Any, many: Any, params: dict[str, Any], size: int
     )
 
 
-_ALONG = {"index_select": ix.gather, "unselect": ix.ungather, "index_add": ix.scatter_add}
+_ALONG = {ix.select_rows: ix.gather, ix.unselect: ix.ungather, ix.index_add: ix.scatter_add}
 
 
 @_named("index_select", "unselect", "index_add")
@@ -281,7 +276,7 @@ def _along(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> 
     shape[dim] = index._a.shape[1]
     dims = (*range(1, dim), *range(dim + 1, len(shape)))
     parts[1] = run(expand, (run(unsqueeze, (index,), {"dims": dims}),), {"shape": tuple(shape)})
-    return run(_ALONG[op.name], tuple(parts), _shifted(params, size))
+    return run(_ALONG[op], tuple(parts), _shifted(params, size))
 
 
 @_named("index", "unindex", "index_put", "cleared")

@@ -31,10 +31,19 @@ What else is true of an operation stands in its row, too:
 ``inplace``  it has an in-place form of no further arguments: ``exp_``
 ``paired``   operands meet element by element, though each keeps its type
 ``in_c``     SciPy exports the forward as a C function, which programs call
+``lapack``   programs compute it by LAPACK, of small matrices in registers
 ``loop``     where the loop that is made of ``scalar`` is taken for large arrays,
              by measurement: for ``f8``, for ``f4``, where an operand is
              ``broadcast``; ``alike``: it is as fast as NumPy's with the same bits
 ``domain``   from where the tests take samples
+``moves``    how an operation that computes nothing lays elements out: `identity`,
+             `reshape`, `broadcast`, `reverse`, `strided` (slices, transposes,
+             diagonals), `sliding` (windows that overlap), `storage` (of the memory
+             below the operand), `chain` (of views); `concat`, `pad` (among a
+             number), `update` (over a part of a copy); `gather`, `scatter`,
+             `scatter add`, and `along` where an index names single elements
+``reduces``  the operation by which a reduction takes elements together
+``scans``    the same of a scan, which takes up one after the other
 ===========  =====================================================================
 """
 
@@ -50,7 +59,10 @@ from tapegrad.tape.tape import Tape
 
 Params = dict[str, Any]
 ELEMENTWISE, LINEAR, CUSTOM = "elementwise", "linear", "custom"
-FACETS = ("scalar", "kinds", "to_float", "ordered", "paired", "inplace", "in_c", "loop")
+FACETS = (
+    "scalar", "kinds", "to_float", "ordered", "paired", "inplace", "in_c", "lapack", "loop",
+    "moves", "reduces", "scans",
+)  # fmt: skip
 
 table: dict[str, Op] = {}
 by_code: list[Op] = []
@@ -101,13 +113,17 @@ class Op:
         "jointly_linear",
         "kind",
         "kinds",
+        "lapack",
         "loop",
+        "moves",
         "multilinear",
         "name",
         "ordered",
         "paired",
+        "reduces",
         "saves",
         "scalar",
+        "scans",
         "short",
         "to_float",
         "variadic",
@@ -135,7 +151,11 @@ class Op:
         paired: bool = False,
         inplace: bool = False,
         in_c: bool = False,
+        lapack: bool = False,
         loop: str = "",
+        moves: str = "",
+        reduces: str = "",
+        scans: str = "",
     ) -> None:
         if name in table:
             raise ValueError(f"operation `{name}` stands in the table twice")
@@ -153,7 +173,8 @@ class Op:
         self.domain = domain
         self.scalar, self.kinds, self.loop = scalar, kinds, frozenset(loop.split())
         self.to_float, self.ordered, self.paired = to_float, ordered, paired
-        self.inplace, self.in_c = inplace, in_c
+        self.inplace, self.in_c, self.lapack = inplace, in_c, lapack
+        self.moves, self.reduces, self.scans = moves, reduces, scans
         self.multilinear = multilinear  # linear in each input while the others stay
         # exact[k]: the partial in input k is itself an adjoint: where it is 0, so is the product.
         self.exact = tuple(name in exact for name in self.inputs)

@@ -138,7 +138,8 @@ part = linear(
     "part", lambda x, *, index: np.array(x[index]),
     x=lambda g, x_spec, index: embed(g, shape=x_spec.shape, index=index), grad_name="Slice",
 )
-cholesky: Op = custom("cholesky", _cholesky, x=_cholesky_vjp, grad_name="LinalgCholeskyEx")
+cholesky: Op = custom("cholesky", _cholesky, x=_cholesky_vjp, grad_name="LinalgCholeskyEx",
+                      lapack=True)
 eigh = custom("eigh", _eigh, x=_eigh_vjp, grad_name="LinalgEigh")
 qr = custom("qr", _qr, x=_qr_vjp, grad_name="LinalgQr")
 svd = custom("svd", _svd, x=_svd_vjp, grad_name="LinalgSvd")

@@ -103,19 +103,19 @@ def _logdet_slope(x: Any) -> Any:
 
 # fmt: off
 det: Op = custom("det", _det, x=lambda g, x: _times(g, cofactor(x)),
-                 grad_name="LinalgDet")
+                 grad_name="LinalgDet", lapack=True)
 cofactor: Op = custom("cofactor", _cofactor, x=lambda g, x: cofactor_slope(g, x),
-                      grad_name="LinalgDetBackward")
+                      grad_name="LinalgDetBackward", lapack=True)
 cofactor_slope: Op = custom("cofactor_slope", _cofactor_slope, grad_name="LinalgDetBackward",
                             w=lambda g, x: cofactor_slope(g, x), x=_third)
 # Two numbers per matrix: the sign, which is constant where it can be differentiated, and the
 # logarithm of the absolute value.
 slogdet = custom(
-    "slogdet", _slogdet, grad_name="LinalgSlogdet",
+    "slogdet", _slogdet, grad_name="LinalgSlogdet", lapack=True,
     x=lambda g, x: _times(getitem(g, index=(..., 1)), logdet_slope(x)),
 )
 logdet_slope: Op = custom(
-    "logdet_slope", _logdet_slope, grad_name="LinalgSlogdetBackward",
+    "logdet_slope", _logdet_slope, grad_name="LinalgSlogdetBackward", lapack=True,
     x=lambda g, y: -product(product(y, transposed(g)), y),
 )
 # fmt: on

@@ -199,10 +199,12 @@ index = linear(
     "index", _index, variadic=True,
     x=lambda g, x_spec, others, plan: unindex(g, *others, shape=x_spec.shape, plan=plan),
     others=SELECTS,
+    moves="gather",
 )
 unindex: Op = linear(
     "unindex", _unindex, variadic=True, grad_name="IndexBackward",
     x=lambda g, others, plan: index(g, *others, plan=plan), others=SELECTS,
+    moves="scatter add",
 )
 index_put = linear(
     "index_put", _on_a_copy("index_put"), variadic=True,
@@ -210,43 +212,54 @@ index_put = linear(
     value=lambda g, value_spec, others, plan:
         sum_to(index(g, *others, plan=plan), shape=value_spec.shape),
     others=SELECTS,
+    moves="scatter",
 )
 cleared: Op = linear(
     "cleared", _cleared, variadic=True, x=lambda g, others, plan: cleared(g, *others, plan=plan),
     others=SELECTS, grad_name="IndexPut",
+    moves="scatter",
 )
 assign: Op = linear(
     "assign", _assign, x=lambda g, index: assign(g, 0.0, index=index),
     value=lambda g, value_spec, index: sum_to(getitem(g, index=index), shape=value_spec.shape),
     grad_name="CopySlices",
+    moves="update",
 )
 gather = linear(
     "gather", _gather,
     x=lambda g, index, x_spec, dim: ungather(g, index, shape=x_spec.shape, dim=dim), index=SELECTS,
+    moves="gather along",
 )
 ungather: Op = linear(
     "ungather", _ungather, x=lambda g, index, dim: gather(g, index, dim=dim), index=SELECTS,
     grad_name="ScatterAdd",
+    moves="scatter add along",
 )
 scatter = linear(
     "scatter", _on_a_copy("scatter"), x=lambda g, index, dim: scattered(g, index, dim=dim),
     index=SELECTS, src=lambda g, index, src_spec, dim: _pad_src(g, src_spec, index, dim),
+    moves="scatter along",
 )
 scattered: Op = linear(
     "scattered", _scattered, x=lambda g, index, dim: scattered(g, index, dim=dim), index=SELECTS,
     grad_name="Scatter",
+    moves="scatter along",
 )
 scatter_add = linear("scatter_add", _on_a_copy("scatter_add"), x=lambda g: g, index=SELECTS,
+                     moves="scatter add along",
                      src=lambda g, index, src_spec, dim: _pad_src(g, src_spec, index, dim))
 select_rows = linear(
     "index_select", lambda x, index, *, dim: np.take(x, index, dim),
     x=lambda g, index, x_spec, dim: unselect(g, index, shape=x_spec.shape, dim=dim), index=SELECTS,
+    moves="gather",
 )
 unselect: Op = linear(
     "unselect", _unselect, x=lambda g, index, dim: select_rows(g, index, dim=dim), index=SELECTS,
     grad_name="IndexAdd",
+    moves="scatter add",
 )
 index_add = linear("index_add", _on_a_copy("index_add"), x=lambda g: g, index=SELECTS,
+                   moves="scatter add",
                    source=lambda g, index, dim: select_rows(g, index, dim=dim))
 masked_fill = linear(
     "masked_fill", _masked_fill,

@@ -210,14 +210,16 @@ def _rcumsum(x: Any, *, dim: int) -> Any:
 
 
 # fmt: off
-sum = linear("sum", _sum, x=lambda g, x_spec, dim, keepdim: spread(g, x_spec, dim, keepdim))
+sum = linear("sum", _sum, reduces="add",
+             x=lambda g, x_spec, dim, keepdim: spread(g, x_spec, dim, keepdim))
 mean = linear(
     "mean", _mean,
     x=lambda g, x_spec, dim, keepdim: spread(g * share(x_spec, dim), x_spec, dim, keepdim),
 )
-cumsum = linear("cumsum", _cumsum, x=lambda g, dim: rcumsum(g, dim=dim))
-rcumsum: Op = linear("rcumsum", _rcumsum, x=lambda g, dim: cumsum(g, dim=dim), grad_name="Flip")
-prod = custom("prod", _prod, x=_prod_vjp)
+cumsum = linear("cumsum", _cumsum, x=lambda g, dim: rcumsum(g, dim=dim), scans="add")
+rcumsum: Op = linear("rcumsum", _rcumsum, x=lambda g, dim: cumsum(g, dim=dim), grad_name="Flip",
+                     scans="add")
+prod = custom("prod", _prod, x=_prod_vjp, reduces="mul")
 others_prod = custom(
     "others_prod", _others_prod, x=lambda g, x, dim: pair_prod(g, x, dim=dim), grad_name="Prod",
 )
@@ -234,9 +236,11 @@ std = custom(
 )
 amax = custom(
     "amax", lambda x, *, dim, keepdim: _largest(x, axis=dim, keepdims=keepdim), x=_ties,
+    reduces="maximum",
 )
 amin = custom(
     "amin", lambda x, *, dim, keepdim: _smallest(x, axis=dim, keepdims=keepdim), x=_ties,
+    reduces="minimum",
 )
 logsumexp = custom(
     "logsumexp", _logsumexp,

@@ -122,7 +122,8 @@ def _logcumsumexp_vjp(g: Any, x: Any, y: Any, y_spec: Any, dim: int) -> Any:
 decay: Op = custom(
     "decay", _decay, a=_factor_vjp, grad_name="CumprodBackward",
     b=lambda g, a, dim, reverse: decay(a, g, dim=dim, reverse=not reverse),
+    scans="add",
 )
-cumprod = custom("cumprod", _cumprod, x=_cumprod_vjp)
-logcumsumexp = custom("logcumsumexp", _logcumsumexp, x=_logcumsumexp_vjp)
+cumprod = custom("cumprod", _cumprod, x=_cumprod_vjp, scans="mul")
+logcumsumexp = custom("logcumsumexp", _logcumsumexp, x=_logcumsumexp_vjp, scans="logaddexp")
 # fmt: on

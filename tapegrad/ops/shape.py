@@ -246,7 +246,7 @@ def _zero_view(g: Any, *, chain: Any) -> Any:
 
 def overlaps(chain: Any) -> bool:
     """Whether a chain of views may show one element several times."""
-    return any(op in (expand, unfold, as_strided) for op, _ in chain)
+    return any(op.moves in ("broadcast", "sliding", "storage") for op, _ in chain)
 
 
 def _only_view(g: Any, *, shape: Shape, chain: Any) -> Any:
@@ -261,55 +261,56 @@ def _only_view(g: Any, *, shape: Shape, chain: Any) -> Any:
     return out
 
 
-# Views whose elements all lie within their input, at fixed steps.
-STRIDED = ("getitem", "permute", "diagonal", "unfold")
-# What changes nothing but who may write into the memory.
-COPIES = frozenset(("alias", "clone", "contiguous"))
-# What hands its adjoint on as it is, but for its shape.
-PASSES = COPIES | {"reshape", "squeeze", "unsqueeze", "expand"}
-JOINING = ("cat", "stack")
+# Of `moves`: views whose elements all lie within their input, at fixed steps;
+STRIDED = ("strided", "sliding")
+# and what hands its adjoint on as it is, but for its shape.
+PASSES = ("identity", "reshape", "broadcast")
 
 # fmt: off
-clone = linear("clone", lambda x: x.copy(), x=lambda g: g)
+clone = linear("clone", lambda x: x.copy(), x=lambda g: g, moves="identity")
 contiguous = linear(
     "contiguous", lambda x: np.ascontiguousarray(x).reshape(x.shape),
-    x=lambda g: g, grad_name="Clone",
+    x=lambda g: g, grad_name="Clone", moves="identity",
 )
 to: Op = linear(
     "to", lambda x, *, dtype: x.astype(dtype),
     x=lambda g, x_spec: to(g, dtype=x_spec.dtype), grad_name="ToCopy",
 )
-alias = linear("alias", lambda x: x.view(), x=lambda g: g, view=True)
+alias = linear("alias", lambda x: x.view(), x=lambda g: g, view=True, moves="identity")
 reshape: Op = linear(
     "reshape", lambda x, *, shape: x.reshape(shape),
-    x=lambda g, x_spec: reshape(g, shape=x_spec.shape), view=True, grad_name="View",
+    x=lambda g, x_spec: reshape(g, shape=x_spec.shape), view=True, moves="reshape",
+    grad_name="View",
 )
 squeeze = linear("squeeze", lambda x, *, dims: x.squeeze(dims),
-                 x=lambda g, dims: unsqueeze(g, dims=dims), view=True)
+                 x=lambda g, dims: unsqueeze(g, dims=dims), view=True, moves="reshape")
 unsqueeze: Op = linear(
     "unsqueeze", _unsqueeze,
-    x=lambda g, dims: squeeze(g, dims=dims), view=True,
+    x=lambda g, dims: squeeze(g, dims=dims), view=True, moves="reshape",
 )
 permute: Op = linear(
     "permute", lambda x, *, dims: x.transpose(dims),
     x=lambda g, dims: permute(g, dims=tuple(sorted(range(len(dims)), key=dims.__getitem__))),
-    view=True,
+    view=True, moves="strided",
 )
-expand = linear("expand", _expand, x=lambda g, x_spec: sum_to(g, shape=x_spec.shape), view=True)
+expand = linear("expand", _expand, x=lambda g, x_spec: sum_to(g, shape=x_spec.shape), view=True,
+                moves="broadcast")
 sum_to: Op = linear(
     "sum_to", _sum_to, x=lambda g, x_spec: expand(g, shape=x_spec.shape), grad_name="Sum",
+    reduces="add",
 )
 getitem = linear(
     "getitem", lambda x, *, index: x[index],
     x=lambda g, x_spec, index: embed(g, shape=x_spec.shape, index=index), view=True,
-    grad_name="Slice",
+    moves="strided", grad_name="Slice",
 )
 embed: Op = linear(
     "embed", _embed, x=lambda g, index: getitem(g, index=index), grad_name="SliceBackward",
+    moves="pad",
 )
-flip: Op = linear("flip", _flip, x=lambda g, dims: flip(g, dims=dims))
+flip: Op = linear("flip", _flip, x=lambda g, dims: flip(g, dims=dims), moves="reverse")
 unfold = linear(
-    "unfold", _unfold, view=True,
+    "unfold", _unfold, view=True, moves="sliding",
     x=lambda g, x_spec, dim, size, step: fold(g, shape=x_spec.shape, dim=dim, size=size, step=step),
 )
 fold: Op = linear(
@@ -317,7 +318,7 @@ fold: Op = linear(
     grad_name="UnfoldBackward",
 )
 as_strided = linear(
-    "as_strided", _as_strided, view=True,
+    "as_strided", _as_strided, view=True, moves="storage",
     x=lambda g, x_spec, size, stride, offset, layout:
         unstride(g, shape=x_spec.shape, size=size, stride=stride, offset=offset, layout=layout),
 )
@@ -331,14 +332,16 @@ restride: Op = linear(
     x=lambda g, x_spec, size, stride, offset, layout:
         unstride(g, shape=x_spec.shape, size=size, stride=stride, offset=offset, layout=layout),
 )
-cat = linear("cat", _cat, variadic=True, each=_split_off)
-stack = linear("stack", _stack, variadic=True,
+cat = linear("cat", _cat, variadic=True, each=_split_off, moves="concat")
+stack = linear("stack", _stack, variadic=True, moves="concat",
                each=lambda g, k, dim: getitem(g, index=(slice(None),) * dim + (k,)))
-diagonal = linear("diagonal", _diagonal, view=True, x=lambda g, x_spec, offset, dim1, dim2:
-                  diagonal_embed(g, shape=x_spec.shape, offset=offset, dim1=dim1, dim2=dim2))
+diagonal = linear("diagonal", _diagonal, view=True, moves="strided",
+                  x=lambda g, x_spec, offset, dim1, dim2: diagonal_embed(
+                      g, shape=x_spec.shape, offset=offset, dim1=dim1, dim2=dim2))
 diagonal_embed: Op = linear(
     "diagonal_embed", _diagonal_embed,
     x=lambda g, offset, dim1, dim2: diagonal(g, offset=offset, dim1=dim1, dim2=dim2),
+    moves="pad",
 )
 tril: Op = linear(
     "tril", lambda x, *, diagonal: np.tril(x, diagonal),
@@ -351,13 +354,15 @@ triu: Op = linear(
 # In-place changes through views: the chain of view operations leads from the base to the view.
 replay = linear(
     "replay", _replay, x=lambda g, x_spec, chain: only_view(g, shape=x_spec.shape, chain=chain),
-    grad_name="AsStrided",
+    grad_name="AsStrided", moves="chain",
 )
 only_view: Op = linear(
     "only_view", _only_view, x=lambda g, chain: replay(g, chain=chain),
-    grad_name="AsStridedBackward",
+    grad_name="AsStridedBackward", moves="pad",
 )
 write_view = linear("write_view", _write_view, base=lambda g, chain: zero_view(g, chain=chain),
-                    value=lambda g, chain: replay(g, chain=chain), grad_name="CopySlices")
-zero_view: Op = linear("zero_view", _zero_view, x=lambda g, chain: zero_view(g, chain=chain))
+                    value=lambda g, chain: replay(g, chain=chain), grad_name="CopySlices",
+                    moves="update")
+zero_view: Op = linear("zero_view", _zero_view, x=lambda g, chain: zero_view(g, chain=chain),
+                       moves="update")
 # fmt: on

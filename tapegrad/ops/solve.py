@@ -148,16 +148,16 @@ def _expm_vjp(g: Any, x: Any) -> Any:
 
 
 # fmt: off
-inv: Op = custom("inv", _inv, x=_inv_vjp, grad_name="LinalgInvEx")
+inv: Op = custom("inv", _inv, x=_inv_vjp, grad_name="LinalgInvEx", lapack=True)
 solve: Op = custom(
     "solve", _solve, a=lambda g, a, y: -product(solve(transposed(a), g), transposed(y)),
-    b=lambda g, a: solve(transposed(a), g), grad_name="LinalgSolveEx",
+    b=lambda g, a: solve(transposed(a), g), grad_name="LinalgSolveEx", lapack=True,
 )
 solve_triangular: Op = custom(
     "solve_triangular", _triangular, a=_triangular_vjp,
     b=lambda g, a, upper, unit:
         solve_triangular(transposed(a), g, upper=not upper, unit=unit, strong=True),
-    grad_name="LinalgSolveTriangular",
+    grad_name="LinalgSolveTriangular", lapack=True,
 )
 pinv = custom("pinv", _pinv, x=_pinv_vjp, grad_name="LinalgPinv")
 matrix_exp: Op = custom("matrix_exp", _expm, x=_expm_vjp, grad_name="LinalgMatrixExp")

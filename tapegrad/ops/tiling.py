@@ -53,7 +53,7 @@ roll: Op = linear(
 )
 # Not linear, for its border may be anything; its derivative reads no values all the same.
 pad = custom(
-    "pad", _pad, grad_name="ConstantPadNd",
+    "pad", _pad, grad_name="ConstantPadNd", moves="pad",
     x=lambda g, x_spec, widths: getitem(g, index=(*_inside(x_spec.shape, widths), ...)),
 )
 # fmt: on

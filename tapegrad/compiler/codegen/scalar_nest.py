@@ -15,7 +15,6 @@ import numpy as np
 from tapegrad.compiler.ir.buffers import Place
 from tapegrad.compiler.ir.loop_nest import (
     ADD,
-    COMBINED,
     MAX,
     MIN,
     SET,
@@ -134,7 +133,7 @@ class Writer:
 
     def combine(self, mode: str, a: Value, b: Value) -> Value:
         """One step of a reduction."""
-        name = COMBINED[mode]
+        name = "add" if mode == ADD else mode
         if a.type in ("double", "float") and mode not in (MAX, MIN):
             return self.code.emit(a.type, f"f{name} {LOOSE} {a.type} {a.name}, {b.name}")
         found = self.code.apply(name, [a, b])

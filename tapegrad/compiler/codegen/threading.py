@@ -15,14 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.compiler.ir.buffers import Place
-from tapegrad.compiler.ir.loop_nest import ADD, MAX, MIN, PROD, SUM, Nest, collapsed
+from tapegrad.compiler.ir.loop_nest import ADD, SET, Nest, collapsed
+from tapegrad.ops.core import table as ops
 from tapegrad.parallel import large_elementwise, thread_pool
 
 REFUSED, DONE, INTERRUPTED = 0, 1, 2
 FEWEST = 16  # steps of the outermost loop
-UFUNCS: dict[str, Any] = {
-    SUM: np.add, PROD: np.multiply, MAX: np.maximum, MIN: np.minimum
-}  # fmt: skip
 DECLARED = (
     "@tapegrad_threads = external global i64",
     "declare ptr @PyGILState_GetThisThreadState()",
@@ -55,7 +53,7 @@ def shared(nest: Nest) -> Shared | None:
         if mode == ADD:  # onto what is there already: it could not be done again
             return None
         if place.strides[0] == 0:
-            if mode not in UFUNCS or min(place.strides) < 0:
+            if mode == SET or min(place.strides) < 0:
                 return None
             totals.append((k, mode, place))
     pointers = len(nest.loads) + len(nest.stores)
@@ -150,7 +148,7 @@ def divide(nest: Shared, function: int, table: int) -> bool:
     for mode, place, (total, *others) in partial:
         for other in others:
             into = _window(total, place)
-            UFUNCS[mode](into, _window(other, place), out=into)
+            ops[mode].forward(into, _window(other, place), out=into)
     return True
 
 

@@ -17,7 +17,6 @@ from tapegrad.compiler.codegen.transpose import SIDE, columns, turned
 from tapegrad.compiler.ir.buffers import Place
 from tapegrad.compiler.ir.loop_nest import (
     ADD,
-    COMBINED,
     MAX,
     MIN,
     SET,
@@ -422,7 +421,7 @@ class Lanes:
     def combine(self, mode: str, a: Value, b: Value, apart: bool) -> Value:
         """One step of a reduction."""
         code = self.many if apart else self.one
-        name, floats = COMBINED[mode], a.type in ("double", "float")
+        name, floats = "add" if mode == ADD else mode, a.type in ("double", "float")
         found: Value | None
         if floats and mode not in (MAX, MIN):
             found = code.emit(a.type, f"f{name} {LOOSE} {a.type} {a.name}, {b.name}")

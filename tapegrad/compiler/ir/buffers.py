@@ -16,11 +16,8 @@ from tapegrad.ops.core import Op
 from tapegrad.tape.shape_table import Shape
 
 INPUT, OUTPUT, CONSTANT, SCRATCH = "input", "output", "constant", "scratch"
-# Operations whose result is a window into their operand, if it lies as it should.
-WINDOWS = frozenset(
-    "alias clone contiguous reshape squeeze unsqueeze permute expand getitem diagonal unfold flip "
-    "replay".split()
-)
+# Of `Op.moves`: the result is a window into the operand, if that lies as it should.
+WINDOWS = ("identity", "reshape", "broadcast", "reverse", "strided", "sliding", "chain")
 
 
 class Buffer:
@@ -121,9 +118,9 @@ def c_strides(shape: Shape) -> Shape:
 
 def window(place: Place, node: Node) -> Place | None:
     """The window that an operation makes of its operand's; None if the elements must be moved."""
-    if not isinstance(node.op, Op) or node.op.name not in WINDOWS:
+    if not isinstance(node.op, Op) or node.op.moves not in WINDOWS:
         return None
-    if node.op.name == "replay":
+    if node.op.moves == "chain":
         return follow(place, node.params["chain"])
     return _step(place, node.op, node.params)
 
@@ -158,13 +155,13 @@ def _moved(place: Place, op: Op, params: dict[str, Any]) -> Place | None:
     unit = np.empty(1, np.uint8)  # one byte is one element
     start = int(unit.__array_interface__["data"][0])
     array = np.lib.stride_tricks.as_strided(unit, place.shape, place.strides)
-    if op.name in ("clone", "contiguous", "alias"):
+    if op.moves == "identity":
         return place
     if op.name == "reshape":
         return reshaped(place, params["shape"])
-    if op.name == "expand":
+    if op.moves == "broadcast":
         return place.broadcast(params["shape"])
-    if op.name == "flip":
+    if op.moves == "reverse":
         turned: list[Any] = [
             slice(None, None, -1 if d in params["dims"] else 1) for d in range(array.ndim)
         ]
@@ -172,7 +169,7 @@ def _moved(place: Place, op: Op, params: dict[str, Any]) -> Place | None:
     elif op.name == "getitem":
         index = params["index"]  # integers alone would read the element
         array = array[index if any(i is ... for i in index) else (*index, ...)]
-    elif op.name in WINDOWS:
+    elif op.moves in WINDOWS:
         array = op.forward(array, **params)
     else:
         return None

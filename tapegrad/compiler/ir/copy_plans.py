@@ -14,6 +14,9 @@ from tapegrad.compiler.ir.buffers import Place, follow
 from tapegrad.compiler.ir.graph import Graph, Node
 from tapegrad.compiler.ir.loop_nest import ADD, SET
 from tapegrad.ops import shape as s
+from tapegrad.ops.core import Op
+from tapegrad.ops.index import assign
+from tapegrad.ops.tiling import pad
 
 ADDED = "added"  # the name of the record: operands are a base (or none) and the parts
 LARGE = 1 << 10  # elements of a result from which on none is written twice
@@ -25,6 +28,7 @@ class Sum:
 
     name = ADDED
     kind = ADDED
+    moves, reduces, scans, lapack = "pad", "", "", False
 
     def __repr__(self) -> str:
         return ADDED
@@ -130,15 +134,8 @@ def _added(graph: Graph, node: Node, out: Place) -> Plan:
     return plan
 
 
-WAYS: dict[str, Callable[[Graph, Node, Place], Plan | None]] = {
-    "cat": _cat,
-    "stack": _stack,
-    "embed": _embed,
-    "pad": _pad,
-    "diagonal_embed": _diagonal_embed,
-    "assign": _assign,
-    "write_view": _write_view,
-    "zero_view": _zero_view,
-    "only_view": _only_view,
-    ADDED: _added,
-}
+PLANS: dict[Op | Sum | None, Callable[[Graph, Node, Place], Plan | None]] = {
+    s.cat: _cat, s.stack: _stack, s.embed: _embed, pad: _pad, s.diagonal_embed: _diagonal_embed,
+    assign: _assign, s.write_view: _write_view, s.zero_view: _zero_view, s.only_view: _only_view,
+    SUM: _added,
+}  # fmt: skip

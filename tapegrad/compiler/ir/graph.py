@@ -42,6 +42,16 @@ class Node:
         return "input" if self.value is None else "constant"
 
     @property
+    def moves(self) -> str:
+        """How the operation lays elements out (`Op.moves`); nothing if it computes."""
+        return getattr(self.op, "moves", "")
+
+    @property
+    def reduces(self) -> str:
+        """What takes elements together, if this is a reduction (`Op.reduces`)."""
+        return getattr(self.op, "reduces", "")
+
+    @property
     def spec(self) -> Spec:
         """Shape and dtype of the result."""
         return Spec(self.shape, self.dtype)
@@ -65,6 +75,11 @@ class Node:
     def on(self, args: tuple[int, ...]) -> Node:
         """The same record on other operands."""
         return Node(self.op, args, self.params, self.shape, self.dtype, self.value)
+
+
+def adds_to_zeros(node: Node) -> bool:
+    """Whether a record is the transpose of a gather."""
+    return "scatter add" in node.moves and "shape" in node.params
 
 
 class Guard(NamedTuple):

@@ -14,14 +14,16 @@ import numpy as np
 from tapegrad.compiler.ir.buffers import Place
 from tapegrad.compiler.ir.graph import Node
 from tapegrad.compiler.llvm.scalar_ops import BITS, supports
+from tapegrad.ops import reduce as r
 from tapegrad.ops.core import ELEMENTWISE
 from tapegrad.tape.shape_table import Shape
 
 # dtypes that loops compute with: in memory, and as a value.
 MEMORY = {"float64": "double", "float32": "float", "int64": "i64", "int32": "i32", "bool": "i8"}
 REGISTER = {**MEMORY, "bool": "i1"}
-SET, ADD, SUM, PROD, MAX, MIN = "set", "add", "sum", "prod", "amax", "amin"
-COMBINED = {ADD: "add", SUM: "add", PROD: "mul", MAX: "maximum", MIN: "minimum"}  # by elements
+# How a nest stores: elements, onto what is there, or what a reduction takes them together by.
+SET, ADD = "set", "accumulate"
+SUM, PROD, MAX, MIN = [op.reduces for op in (r.sum, r.prod, r.amax, r.amin)]
 
 
 class Term(NamedTuple):

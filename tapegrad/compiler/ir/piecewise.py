@@ -11,7 +11,7 @@ from math import prod
 from typing import NamedTuple
 
 from tapegrad.compiler.ir.buffers import Place, blank, c_strides, whole, window
-from tapegrad.compiler.ir.copy_plans import WAYS
+from tapegrad.compiler.ir.copy_plans import PLANS
 from tapegrad.compiler.ir.graph import Graph, Node
 from tapegrad.compiler.ir.loop_nest import ADD, SET
 from tapegrad.tape.shape_table import Shape
@@ -76,7 +76,7 @@ def sections_of(graph: Graph, node: Node) -> list[Section] | None:
     """What a join, or a window of one, is made of; None if it is no such map."""
     if not node.size:
         return None
-    if node.name not in WAYS:
+    if node.op not in PLANS:
         shape = graph.nodes[node.args[0]].shape
         place = window(whole(blank(node.dtype), shape), node)
         seen = None if place is None else _seen(place, shape)
@@ -85,7 +85,7 @@ def sections_of(graph: Graph, node: Node) -> list[Section] | None:
         start, along = seen
         runs = tuple([along.index(d) if d in along else -1 for d in range(len(shape))])
         return [Section((0,) * len(node.shape), node.shape, node.args[0], start, runs)]
-    plan = WAYS[node.name](graph, node, whole(blank(node.dtype), node.shape))
+    plan = PLANS[node.op](graph, node, whole(blank(node.dtype), node.shape))
     found = []
     for source, target, mode in plan or ():
         seen = _seen(target, node.shape)

@@ -13,20 +13,19 @@ from typing import Any
 import numpy as np
 
 from tapegrad.compiler.ir.buffers import WINDOWS
-from tapegrad.compiler.ir.copy_plans import WAYS
 from tapegrad.compiler.ir.graph import Builder, Graph, Node
 from tapegrad.compiler.ir.loop_nest import SET
 from tapegrad.compiler.ir.piecewise import Section, sections_of, within
 from tapegrad.ops import shape as s
 from tapegrad.ops.core import ELEMENTWISE
 
-FOLDED = frozenset(WAYS) - {"assign", "write_view", "zero_view", "diagonal_embed"}
+FOLDED = ("concat", "pad")  # of `Op.moves`
 SEEN = 1 << 8  # pieces of a join among which the one that is seen is looked for
 
 
 def folded(graph: Graph) -> Graph:
     """The graph whose slices of joins read a piece where they see one alone."""
-    if not any(node.name in FOLDED for node in graph.nodes):
+    if not any(node.moves in FOLDED for node in graph.nodes):
         return graph
     seen = _seen(graph)
     uses = graph.uses()
@@ -48,7 +47,7 @@ def _seen(graph: Graph) -> dict[int, Section]:
     for position, node in enumerate(graph.nodes):
         found = None
         source = graph.nodes[node.args[0]] if node.args else node
-        if node.name in WINDOWS and source.name in FOLDED and len(source.args) <= SEEN:
+        if node.moves in WINDOWS and source.moves in FOLDED and len(source.args) <= SEEN:
             (a,) = node.args
             if a not in known:
                 known[a] = sections_of(graph, source)

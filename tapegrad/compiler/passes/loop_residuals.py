@@ -14,13 +14,11 @@ from tapegrad.compiler.ir.buffers import WINDOWS
 from tapegrad.compiler.ir.control_ops import LOOP, REGION, TAKE, Repeat, Sub
 from tapegrad.compiler.ir.graph import Builder, Graph, Node
 from tapegrad.compiler.llvm.scalar_ops import calls
-from tapegrad.compiler.passes.scalarize_cost import PICKS
 from tapegrad.compiler.passes.simplify import key_of
 from tapegrad.ops.core import ELEMENTWISE
 
 # Bytes that may be kept for one loop, and for each byte that it reads row by row.
 ROOM, TIMES = 1 << 22, 4
-QUICK = WINDOWS.union(PICKS, ["to"])  # a join is not: it is written to memory anyway
 
 
 def with_kept_values(graph: Graph) -> Graph:
@@ -93,7 +91,10 @@ def _takes_long(node: Node) -> bool:
     assert node.op is not None
     if node.op.kind is ELEMENTWISE:
         return calls(node.name)
-    return node.op.kind is not REGION and node.name not in QUICK
+    if node.op.kind is REGION or node.name == "to":
+        return False
+    # A concatenation is written to memory anyway.
+    return node.moves not in WINDOWS and "gather" not in node.moves
 
 
 def _bytes(node: Node) -> int:

@@ -19,7 +19,6 @@ from tapegrad.compiler.passes.scalarize_cost import (
     KEPT,
     MAPPED,
     MOVED,
-    PICKS,
     PRODUCT,
     REDUCED,
     SPREAD,
@@ -27,10 +26,9 @@ from tapegrad.compiler.passes.scalarize_cost import (
 )
 from tapegrad.ops import elementwise as e
 from tapegrad.ops import shape as s
-from tapegrad.ops.core import Op
+from tapegrad.ops.core import Op, table
 
 Parts = list[int]  # the positions of the elements, in C order
-COMBINED = {"sum": e.add, "sum_to": e.add, "prod": e.mul, "amax": e.maximum, "amin": e.minimum}
 # What these put around what they are given is no number that anyone wrote: nothing is added there.
 PADDING = frozenset(("embed", "only_view"))
 
@@ -173,7 +171,7 @@ class _Apart:
             dims = list(node.params["dim"])
         kept = [d for d in range(rank) if d not in dims]
         places = np.reshape(self._elements(source), shape).transpose(*kept, *dims)
-        op = COMBINED[node.name]
+        op = table[node.reduces]
         groups = places.reshape(node.size, -1).tolist()
         return [self._combined(op, group, node.dtype) for group in groups]
 
@@ -186,7 +184,7 @@ class _Apart:
         op, params = node.op, node.params
         for a in node.args:
             operand = self.graph.nodes[a]
-            if given and node.name in PICKS:
+            if given and "gather" in node.moves:
                 given.append(operand.value)  # an index array
             else:
                 given.append(np.reshape(self._elements(a), operand.shape) + 1)

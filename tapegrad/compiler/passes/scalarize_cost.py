@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from tapegrad.compiler.ir.buffers import WINDOWS
 from tapegrad.compiler.ir.control_ops import REGION
-from tapegrad.compiler.ir.graph import Graph, Node
+from tapegrad.compiler.ir.graph import Graph, Node, adds_to_zeros
 from tapegrad.compiler.ir.loop_nest import computes, supported
 from tapegrad.compiler.llvm.scalar_ops import calls
 from tapegrad.ops.core import Op
@@ -30,13 +30,7 @@ FACTORS = 4  # multiplications of a product of matrices that is taken apart
 MANY = 6  # operations on arrays for which it is worth it
 FOREIGN = 0.25  # elements loaded or stored for what stays, by elements computed
 
-MOVES = WINDOWS.union(
-    "cat stack embed pad diagonal_embed assign write_view zero_view only_view".split()
-)
-PICKS = frozenset(("index", "index_select", "gather"))  # by index arrays that are known
-ADDS = frozenset(("unindex", "unselect", "ungather"))
-JOINS = frozenset(("cat", "stack"))
-REDUCES = frozenset(("sum", "sum_to", "prod", "amax", "amin"))
+RENAMED = (*WINDOWS, "concat", "pad", "update")  # of `Op.moves`: other names for elements
 
 
 def chosen(graph: Graph) -> list[str] | None:
@@ -59,10 +53,10 @@ def _way(graph: Graph, node: Node, size: int, sizes: list[int], ways: list[str])
     alone = size == 1
     for a in node.args:
         n = sizes[a]
-        if not n or (n > FEW and (ways[a] == KEPT or node.name not in MOVES)):
+        if not n or (n > FEW and (ways[a] == KEPT or node.moves not in RENAMED)):
             return KEPT
         alone = alone and n == 1
-    most = JOINED if node.name in JOINS else FEW
+    most = JOINED if node.moves == "concat" else FEW
     if not 0 < size <= most or not isinstance(node.op, Op) or node.op.kind is REGION:
         return KEPT
     operands = [graph.nodes[a] for a in node.args]
@@ -78,17 +72,15 @@ def _known(node: Node, operands: list[Node]) -> str:
     if computes(node, operands):
         return KEPT if node.size > SCALAR_MOST and calls(name) else MAPPED
     alike = all(x.dtype == node.dtype for x in operands)
-    if name in REDUCES and alike and node.dtype.kind in "fi":
+    if node.reduces and alike and node.dtype.kind in "fi":
         return REDUCED
-    if name in MOVES and alike:
-        overlapping = name in ("write_view", "zero_view", "only_view") and overlaps(
-            node.params["chain"]
-        )
-        return KEPT if overlapping else MOVED
-    if name in PICKS or name in ADDS:
+    if node.moves in RENAMED and alike:
+        written = node.moves in ("pad", "update")
+        return KEPT if written and overlaps(node.params.get("chain", ())) else MOVED
+    if "gather" in node.moves or adds_to_zeros(node):
         first, *indices = operands
         known = first.dtype == node.dtype and all(x.value is not None for x in indices)
-        return KEPT if not known else MOVED if name in PICKS else SPREAD
+        return KEPT if not known else MOVED if "gather" in node.moves else SPREAD
     if name in ("matmul", "product") and alike and node.dtype.kind == "f":
         return PRODUCT if node.size * operands[0].shape[-1] <= FACTORS else KEPT
     return KEPT
@@ -129,8 +121,8 @@ class _Groups:
         here, way = self._of(k), self.ways[k]
         most = max([self.sizes[k], *[self.sizes[a] for a in node.args]])
         if way == MOVED:
-            self.operations[here] += node.name in JOINS
-            self.moves[here] += node.name not in WINDOWS or self.sizes[k] == 1
+            self.operations[here] += node.moves == "concat"
+            self.moves[here] += node.moves not in WINDOWS or self.sizes[k] == 1
         elif most > 1:
             self.operations[here] += 1
             self.elements[here] += most

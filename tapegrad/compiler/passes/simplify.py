@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.compiler.ir.buffers import WINDOWS
 from tapegrad.compiler.ir.graph import Builder, Graph, Node
 from tapegrad.ops.core import ELEMENTWISE, Op
-from tapegrad.ops.shape import COPIES, PASSES
+from tapegrad.ops.shape import PASSES
 
 FOLDED = 1 << 14  # elements up to which a constant result is kept in place of its computation
-# Operations that move what they are given, all of which is one number.
-MOVES = PASSES | {"permute", "getitem", "flip"}
 
 
 def simplified(graph: Graph) -> Graph:
@@ -66,7 +65,7 @@ def _folded(builder: Builder, node: Node) -> Node:
         return node
     if node.size and all(x.uniform for x in operands):
         first = [v[(0,) * v.ndim] for v in values]
-        if node.name in MOVES:
+        if node.moves in WINDOWS and node.moves != "chain":  # which may see more than its operand
             return _constant(node, np.broadcast_to(first[0], node.shape))
         if node.op.kind is ELEMENTWISE:
             with np.errstate(all="ignore"):
@@ -107,7 +106,7 @@ def _same_as(builder: Builder, node: Node) -> int | None:
     name, args = node.name, node.args
     first = builder.nodes[args[0]]
     alike = first.shape == node.shape and first.dtype == node.dtype
-    if alike and (name in COPIES or name in ("to", "expand", "reshape", "sum_to", "squeeze")):
+    if alike and (node.moves in PASSES or name in ("to", "sum_to")):
         return args[0]
     if alike and name == "permute" and node.params["dims"] == tuple(range(len(node.shape))):
         return args[0]

@@ -15,7 +15,6 @@ from tapegrad.compiler.ir.graph import Node
 from tapegrad.compiler.ir.loop_nest import ADD, SET, Nest, Store, Term, nest_of
 from tapegrad.compiler.schedule.step_ir import REDUCE, Loop
 from tapegrad.compiler.schedule.virtual_concat import intervals_of
-from tapegrad.ops.shape import COPIES
 from tapegrad.tape.shape_table import Shape
 
 if TYPE_CHECKING:
@@ -96,7 +95,7 @@ class _Box:
             if position in self.step.joined:
                 continue  # it is one of those joins, which is written here
             args = tuple([self._operand(a) for a in node.args])
-            if schedule.kinds[position] == REDUCE or node.name in COPIES:
+            if schedule.kinds[position] == REDUCE or node.moves == "identity":
                 self.index[position] = args[0]
             else:
                 self.index[position] = self._term(node.name, args, node.dtype)
@@ -192,7 +191,7 @@ class _Box:
                     args.append(self._load(schedule.places[a].broadcast(node.shape), start))
                 else:
                     args.append(self._again(a, start))
-            if node.name in COPIES:
+            if node.moves == "identity":
                 found = args[0]
             else:
                 found = self._term(node.name, tuple(args), node.dtype)

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.compiler.ir import copy_plans
 from tapegrad.compiler.ir.buffers import (
     CONSTANT,
     INPUT,
@@ -25,8 +24,9 @@ from tapegrad.compiler.ir.buffers import (
     window,
 )
 from tapegrad.compiler.ir.control_ops import REGION
-from tapegrad.compiler.ir.graph import Graph, Node
-from tapegrad.compiler.ir.loop_nest import ADD, MAX, MIN, PROD, SET, SUM, Nest, computes, supported
+from tapegrad.compiler.ir.copy_plans import PLANS
+from tapegrad.compiler.ir.graph import Graph, Node, adds_to_zeros
+from tapegrad.compiler.ir.loop_nest import ADD, SET, Nest, computes, supported
 from tapegrad.compiler.ir.piecewise import Section
 from tapegrad.compiler.llvm.scalar_ops import BITS
 from tapegrad.compiler.schedule import (
@@ -70,7 +70,6 @@ from tapegrad.ops.core import ELEMENTWISE
 from tapegrad.ops.index import HOLE
 from tapegrad.tape.shape_table import Shape
 
-REDUCTIONS = {"sum": SUM, "sum_to": SUM, "prod": PROD, "amax": MAX, "amin": MIN}
 STRAIGHT = 200  # operations of straight-line code in one function: LLVM is slower than linear
 FUSED = 48  # operations in one nest
 # From so many elements on a nest is bound by memory: one long nest reads and writes less than many.
@@ -150,27 +149,27 @@ class Schedule:
             return NESTED
         graph = self.graph
         operands = [graph.nodes[a] for a in node.args]
-        if node.name in copy_plans.WAYS and all(supported(x.dtype) for x in (node, *operands)):
+        if node.op in PLANS and all(supported(x.dtype) for x in (node, *operands)):
             return PIECES
-        if node.name in gather_scatter.READS or node.name in gather_scatter.WRITES:
+        if "gather" in node.moves or "scatter" in node.moves:
             known = all(supported(x.dtype) for x in (node, *operands))
             if not known or not gather_scatter.indexable(graph, node):
                 return CALL
-            return PICK if node.name in gather_scatter.READS else PUT
-        if node.name in WINDOWS and window(whole(_unplaced, operands[0].shape), node) is not None:
+            return PICK if "gather" in node.moves else PUT
+        if node.moves in WINDOWS and window(whole(_unplaced, operands[0].shape), node) is not None:
             return WINDOW  # perhaps; `window` finds out how the operand lies
         fits = supported(node.dtype) and all(supported(x.dtype) for x in operands)
         if computes(node, operands):
             return MAP
         if node.op.kind is ELEMENTWISE or node.name in BITS:
             return CALL
-        adds = fits and node.name in REDUCTIONS and operands[0].dtype == node.dtype
+        adds = fits and node.op.reduces and operands[0].dtype == node.dtype
         if adds and (node.name == "sum" or node.dtype.kind in "fi"):
             return REDUCE
-        if fits and node.name in scan_nests.STEPS and node.dtype.kind == "f":
+        if fits and node.op.scans and node.dtype.kind == "f":
             return SCAN
         alike = fits and all(x.dtype == node.dtype for x in operands)
-        if alike and node.name in lapack.NAMES and node.dtype.kind == "f":
+        if alike and node.op.lapack and node.dtype.kind == "f":
             return NATIVE
         if node.name in ("matmul", "product") and node.dtype.kind == "f" and fits:
             return MATRIX
@@ -219,7 +218,7 @@ class Schedule:
         (source,) = node.args
         operand = self.graph.nodes[source]
         inner = self.kinds[source] == MAP
-        if inner and node.shape == operand.shape and node.name in ("alias", "clone", "contiguous"):
+        if inner and node.shape == operand.shape and node.moves == "identity":
             self.kinds[position] = MAP
             self._join(position, node, node.shape)
             return
@@ -337,7 +336,7 @@ class Schedule:
         operand = self.graph.nodes[source]
         loop = self._join(position, node, operand.shape)
         place = self.fresh(node)
-        loop.stores.append((position, _spread(place, node, operand.shape), REDUCTIONS[node.name]))
+        loop.stores.append((position, _spread(place, node, operand.shape), node.reduces))
         self.places[position] = place
 
     # -- other steps -----------------------------------------------------------------------
@@ -400,18 +399,13 @@ class Schedule:
         self.home[position] = max(last, self.plain_after(source))
 
     def _put(self, position: int, node: Node) -> None:
-        adds = (
-            node.params["accumulate"]
-            if node.name == "index_put"
-            else gather_scatter.WRITES[node.name]
-        )
+        adds = "add" in node.moves or node.params.get("accumulate", False)
         args, others = node.args, gather_scatter.indices_of(node)
         indices, _ = self._indices(others, self._ranges(node, node.shape, len(others)))
         out = self.fresh(node)
         source = gather_scatter.value_of(node)
         value: Place | float = 0.0 if source is None else self.plain(source)
-        based = node.name not in ("unindex", "unselect", "ungather")
-        self.steps.append(Copy(self.place(args[0]) if based else 0.0, out))
+        self.steps.append(Copy(0.0 if adds_to_zeros(node) else self.place(args[0]), out))
         target = gather_scatter.picked(out, node, indices)
         if isinstance(value, Place):
             value = gather_scatter.written(value, target, node)
@@ -519,7 +513,7 @@ def _read_by_loops(graph: Graph, joins: Container[int]) -> set[int]:
     found = set(range(len(graph.nodes))) - set(graph.roots())
     for position, node in enumerate(graph.nodes):
         loops = node.op is None or node.op.kind is ELEMENTWISE or node.name == "to"
-        if not loops and position not in joins and node.name not in REDUCTIONS:
+        if not loops and position not in joins and not node.reduces:
             found -= set(node.args)
     return found
 

@@ -7,43 +7,34 @@ from typing import Any
 import numpy as np
 
 from tapegrad.compiler.ir.buffers import Pick, Place
-from tapegrad.compiler.ir.graph import Graph, Node
+from tapegrad.compiler.ir.graph import Graph, Node, adds_to_zeros
 from tapegrad.ops.index import HOLE
-
-# Operations that read by index arrays, and those that add to, or write into, what is given.
-READS = frozenset(("index", "index_select", "gather"))
-WRITES = {
-    "unindex": True, "unselect": True, "ungather": True, "index_add": True, "scatter_add": True,
-    "index_put": None, "scatter": False, "cleared": False, "scattered": False,
-}  # fmt: skip
-# Those that pick one element along one dimension for each of the index array's.
-ALONG = frozenset(("gather", "ungather", "scatter", "scatter_add", "scattered"))
-# Those of which the index is the second operand alone.
-_SECOND = frozenset(("index_add", "scatter_add", "scatter"))
 
 
 def indices_of(node: Node) -> tuple[int, ...]:
     """The index arrays among the operands of an operation."""
-    if node.name in _SECOND:
-        return (node.args[1],)
-    return node.args[2 if node.name == "index_put" else 1 :]
+    assert node.op is not None
+    if node.op.variadic:
+        return node.args[node.op.inputs.index("others") :]
+    return (node.args[node.op.inputs.index("index")],)
 
 
 def value_of(node: Node) -> int | None:
     """The operand that is written; None for zeros."""
-    if node.name in ("cleared", "scattered"):
-        return None
-    return node.args[2 if node.name in _SECOND else 1 if node.name == "index_put" else 0]
+    assert node.op is not None
+    if adds_to_zeros(node):
+        return node.args[0]
+    value = [k for k, name in enumerate(node.op.inputs) if name in ("src", "source", "value")]
+    return node.args[value[0]] if value else None
 
 
 def indexable(graph: Graph, node: Node) -> bool:
     """Whether an operation picks in a way that windows can."""
-    transposes = node.name in ("unindex", "unselect", "ungather")
-    shape = node.shape if transposes else graph.nodes[node.args[0]].shape
+    shape = node.shape if adds_to_zeros(node) else graph.nodes[node.args[0]].shape
     indices = [graph.nodes[a] for a in indices_of(node)]
     if not indices or any(i.dtype != np.int64 for i in indices):
         return False
-    if node.name in ALONG:
+    if "along" in node.moves:
         return True
     plan = plan_of(node, len(shape))
     return bool(shape) and all(part is HOLE or isinstance(part, slice) for part in plan)
@@ -51,7 +42,7 @@ def indexable(graph: Graph, node: Node) -> bool:
 
 def written(value: Place, target: Place, node: Node) -> Place:
     """What is written into a picked window, as large as it."""
-    if node.name in ("scatter", "scatter_add") and value.shape:
+    if "along" in node.moves and not adds_to_zeros(node) and value.shape:
         return value._replace(shape=target.shape)  # of a larger source the corner is read
     return value.broadcast(target.shape)
 
@@ -71,7 +62,7 @@ def plan_of(node: Node, rank: int) -> tuple[Any, ...]:
 
 def picked(place: Place, node: Node, indices: list[Place]) -> Place:
     """The window of what index arrays choose."""
-    if node.name in ALONG:
+    if "along" in node.moves:
         return _along(place, node.params["dim"], indices[0])
     plan = plan_of(node, len(place.shape))
     shape = np.broadcast_shapes(*[i.shape for i in indices])

@@ -118,9 +118,6 @@ def _by_columns(buffer: Buffer, batch: tuple[int, ...], n: int, columns: int) ->
     return full._replace(shape=(*batch, n, columns), strides=(*full.strides[:-2], 1, n))
 
 
-NAMES = frozenset("solve inv logdet_slope cofactor det slogdet cholesky solve_triangular".split())
-
-
 def steps(node: Node, operands: list[Place], room: Room) -> tuple[list[Step], Place]:
     """The steps of an operation, and where its result lies."""
     if small_factor.fits(operands[0].shape[-1], operands[-1].shape[-1]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tapegrad.compiler.ir.copy_plans import WAYS, Plan
+from tapegrad.compiler.ir.copy_plans import PLANS, Plan
 from tapegrad.compiler.ir.graph import Node
 from tapegrad.compiler.schedule.step_ir import CALL, MAP, Copy
 from tapegrad.tape.shape_table import Shape
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def place_pieces(schedule: Schedule, position: int, node: Node) -> None:
     """Write a join: copy what no loop writes where it belongs."""
     out = schedule.fresh(node)
-    plan = WAYS[node.name](schedule.graph, node, out)
+    plan = PLANS[node.op](schedule.graph, node, out)
     if plan is None:
         schedule.buffers.pop()
         schedule.kinds[position] = CALL

@@ -7,15 +7,15 @@ from typing import Any
 from tapegrad.compiler.ir.buffers import Place
 from tapegrad.compiler.ir.graph import Node
 from tapegrad.compiler.ir.loop_nest import SET, Nest, Store, Term
+from tapegrad.ops.core import Op
+from tapegrad.ops.scan import decay
 
-# What is done with the element before (the first load), and with those of the operands.
-STEPS: dict[str, tuple[tuple[str, tuple[int, ...]], ...]] = {
-    "cumsum": (("add", (~0, ~1)),),
-    "rcumsum": (("add", (~0, ~1)),),
-    "cumprod": (("mul", (~0, ~1)),),
-    "logcumsumexp": (("logaddexp", (~0, ~1)),),
-    "decay": (("strong", (~0, ~1)), ("add", (~2, 0))),
-}
+
+def _steps(op: Op) -> list[tuple[str, tuple[int, ...]]]:
+    """What is done with the element before (the first load), and with those of the operands."""
+    if op is decay:
+        return [("strong", (~0, ~1)), (op.scans, (~2, 0))]
+    return [(op.scans, (~0, ~1))]
 
 
 def _along(place: Place, dim: int, start: int, count: int) -> Place:
@@ -33,6 +33,7 @@ def _turned(place: Place, dim: int) -> Place:
 
 def scan(node: Node, operands: list[Place], out: Place) -> tuple[Place, Place, Nest | None]:
     """The first element, where it goes, and the nest that makes the others."""
+    assert node.op is not None
     params: dict[str, Any] = node.params
     dim = params["dim"]
     if not out.shape:
@@ -46,7 +47,7 @@ def scan(node: Node, operands: list[Place], out: Place) -> tuple[Place, Place, N
     if not more:
         return *first, None
     # Backwards a factor stands beside the element that it is multiplied with.
-    starts = [0 if back else 1, 1] if node.name == "decay" else [1]
+    starts = [0 if back else 1, 1] if node.op is decay else [1]
     loads = [_along(x, dim, k, more) for x, k in zip(operands, starts, strict=True)]
     domain = loads[-1].shape
     dtype = out.buffer.dtype
@@ -55,7 +56,7 @@ def scan(node: Node, operands: list[Place], out: Place) -> tuple[Place, Place, N
     count = len(casts)
     steps = [
         Term(name, tuple([a + count if a >= 0 else ~a - 1 if a < ~0 else a for a in args]), dtype)
-        for name, args in STEPS[node.name]
+        for name, args in _steps(node.op)
     ]
     store = Store(count + len(steps) - 1, _along(out, dim, 1, more), SET)
     loads = [_along(out, dim, 0, more), *loads]

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tapegrad.compiler.ir.copy_plans import ADDED, WAYS
+from tapegrad.compiler.ir.copy_plans import ADDED, PLANS
 from tapegrad.compiler.ir.graph import Graph, Node
 from tapegrad.compiler.ir.piecewise import (
     Cuts,
@@ -60,7 +60,7 @@ def unwritten(graph: Graph, kinds: Any) -> VirtualConcats:
     """
     sections: dict[int, list[Section]] = {}
     for position, node in enumerate(graph.nodes):
-        large = node.name in WAYS and node.size >= LEAST and kinds(node) == PIECES
+        large = node.op in PLANS and node.size >= LEAST and kinds(node) == PIECES
         view = bool(node.args) and node.args[0] in sections and kinds(node) == WINDOW
         if large or view:
             found = sections_of(graph, node)
@@ -69,7 +69,7 @@ def unwritten(graph: Graph, kinds: Any) -> VirtualConcats:
     reads = [0] * len(graph.nodes)
     if not sections:
         return VirtualConcats(sections, {}, reads)
-    written = {k: found for k, found in sections.items() if graph.nodes[k].name in WAYS}
+    written = {k: found for k, found in sections.items() if graph.nodes[k].op in PLANS}
     for root in graph.roots():
         sections.pop(root, None)
         reads[root] += 2
@@ -85,7 +85,7 @@ def unwritten(graph: Graph, kinds: Any) -> VirtualConcats:
                     del sections[a]
     for position in list(sections):  # windows of what is written after all
         node = graph.nodes[position]
-        if node.name not in WAYS and node.args[0] not in sections:
+        if node.op not in PLANS and node.args[0] not in sections:
             del sections[position]
     for position in list(written):
         node = graph.nodes[position]
@@ -174,7 +174,7 @@ def write(schedule: Schedule, position: int) -> None:
     for a in node.args:
         if schedule.kinds[a] == JOINED:
             write(schedule, a)
-    if node.name in WAYS:
+    if node.op in PLANS:
         schedule.kinds[position] = PIECES
         place_pieces(schedule, position, node)
     else:
@@ -228,7 +228,7 @@ def _alone(schedule: Schedule, position: int) -> bool:
             if schedule.places[at].picks:
                 return False
             continue
-        computed = schedule.kinds[at] == MAP and node.name not in WAYS and node.shape == shape
+        computed = schedule.kinds[at] == MAP and node.op not in PLANS and node.shape == shape
         if not computed or schedule.unwritten.reads[at] != 1:
             return False
         todo += [a for a in node.args if not schedule.literal(a)]

@@ -28,7 +28,7 @@ from tapegrad.kernels.sweep.sweep_abi import (
 from tapegrad.ops.axis_layout import ALONG
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code, table
 from tapegrad.ops.index_layout import KINDS
-from tapegrad.ops.shape import JOINING, PASSES, STRIDED
+from tapegrad.ops.shape import PASSES, STRIDED
 
 PER_OP = 48  # two dtypes, three operands, eight patterns of scalars
 # addresses[((code * 2 + narrow) * 3 + operand) * 8 + scalars]; 0: not loaded.
@@ -41,8 +41,8 @@ _DTYPES = ("f8", "f4")
 kinds = np.ones(CAPACITY, np.int64)
 _SPECIAL = {"sum": KIND_SUM, "mean": KIND_MEAN, "matmul": KIND_MATMUL}
 _SPECIAL |= {"solve": KIND_SOLVE, "slogdet": KIND_SLOGDET, "function": KIND_CALL}
-_SPECIAL |= dict.fromkeys(STRIDED, KIND_VIEW) | dict.fromkeys(JOINING, KIND_JOIN)
 _SPECIAL |= dict.fromkeys(ALONG, KIND_ALONG) | KINDS
+_MOVES = {"concat": KIND_JOIN, **dict.fromkeys(STRIDED, KIND_VIEW)}
 _known = 0
 
 
@@ -56,7 +56,7 @@ def learn() -> None:
     for op in by_code[_known:]:
         # The walk leaves records of four operands to Python, and has other kinds from 4 on.
         operands = len(op.inputs) if op.kind == ELEMENTWISE and len(op.inputs) < 4 else 1
-        kinds[op.code] = _SPECIAL.get(op.name, operands)
+        kinds[op.code] = _SPECIAL.get(op.name, _MOVES.get(op.moves, operands))
     _known = len(by_code)
 
 
@@ -73,7 +73,7 @@ def fill(at: int) -> bool:
 @cache
 def adjoint(op: Op, operand: int, dtype: str, scalars: int) -> int:
     """The address of an adjoint kernel, or 0."""
-    if op.name in PASSES:
+    if op.moves in PASSES:
         return adjoint(table["add"], 0, dtype, scalars)
     if op.name in ALONG:
         return build.load(f"{op.name}_adjoint", _source("axis_small"), _ARGUMENTS)
