@@ -74,7 +74,7 @@ def test_docstrings(name):
 def test_examples_of_decorated_functions_are_found():
     shapes = importlib.import_module("tapegrad.functions.shapes")
     found = {test.name for test in Finder().find(shapes, "shapes") if test.examples}
-    assert {"shapes.permute", "shapes.tril"} <= found
+    assert {"shapes.permute", "shapes.flip"} <= found
 
 
 def test_blocks_share_a_namespace_and_prompts_are_checked(tmp_path):

@@ -9,8 +9,18 @@ import numpy as np
 from tapegrad.base.devices import CPU, device
 from tapegrad.base.size import Size
 from tapegrad.functions import arithmetic as a
-from tapegrad.functions import indexing, inplace_methods, joining, reductions, shapes
+from tapegrad.functions import (
+    diagonals,
+    indexing,
+    inplace_methods,
+    joining,
+    masking,
+    reductions,
+    shapes,
+)
+from tapegrad.functions import elementwise as ew
 from tapegrad.functions.arguments import as_input, one_dim
+from tapegrad.functions.method_table import method
 from tapegrad.tape import versions
 from tapegrad.tensor import Tensor, wrap
 
@@ -75,6 +85,7 @@ def detach(input: Tensor) -> Tensor:
     return as_input(input, "detach").detach()
 
 
+@method
 def positive(input: Tensor) -> Tensor:
     """The Tensor itself.
 
@@ -98,6 +109,7 @@ def conj(input: Any) -> Tensor:
     return as_input(input, "conj").conj()
 
 
+@method
 def clamp_min(input: Any, min: Any) -> Tensor:
     """Elements below `min` become `min`.
 
@@ -108,6 +120,7 @@ def clamp_min(input: Any, min: Any) -> Tensor:
     return a.clamp(input, min=min)
 
 
+@method
 def clamp_max(input: Any, max: Any) -> Tensor:
     """Elements above `max` become `max`.
 
@@ -118,11 +131,13 @@ def clamp_max(input: Any, max: Any) -> Tensor:
     return a.clamp(input, max=max)
 
 
+@method
 def clamp_min_(self: Tensor, min: Any) -> Tensor:
     """`clamp_min` in place."""
     return inplace_methods.clamp_(self, min=min)
 
 
+@method
 def clamp_max_(self: Tensor, max: Any) -> Tensor:
     """`clamp_max` in place."""
     return inplace_methods.clamp_(self, max=max)
@@ -136,7 +151,7 @@ def threshold(input: Any, threshold: float, value: float) -> Tensor:
     tensor([9., 2.])
     """
     x = as_input(input, "threshold")
-    return indexing.masked_fill(x, a.le(x, threshold), value)
+    return masking.masked_fill(x, ew.le(x, threshold), value)
 
 
 # -- shapes ------------------------------------------------------------------------------------
@@ -226,6 +241,7 @@ def _split_along(input: Any, where: Any, dim: int, least: int, name: str) -> Any
     return joining.tensor_split(x, where, dim)
 
 
+@method
 def hsplit(input: Any, indices_or_sections: Any) -> Any:
     """Pieces along the second dimension, or the only one.
 
@@ -237,6 +253,7 @@ def hsplit(input: Any, indices_or_sections: Any) -> Any:
     return _split_along(input, indices_or_sections, dim, 1, "hsplit")
 
 
+@method
 def vsplit(input: Any, indices_or_sections: Any) -> Any:
     """Pieces along the first of two dimensions or more.
 
@@ -247,6 +264,7 @@ def vsplit(input: Any, indices_or_sections: Any) -> Any:
     return _split_along(input, indices_or_sections, 0, 2, "vsplit")
 
 
+@method
 def dsplit(input: Any, indices_or_sections: Any) -> Any:
     """Pieces along the third dimension.
 
@@ -257,6 +275,7 @@ def dsplit(input: Any, indices_or_sections: Any) -> Any:
     return _split_along(input, indices_or_sections, 2, 3, "dsplit")
 
 
+@method
 def diagflat(input: Any, offset: int = 0) -> Tensor:
     """The matrix with all elements along a diagonal.
 
@@ -265,9 +284,10 @@ def diagflat(input: Any, offset: int = 0) -> Tensor:
     tensor([[1., 0.],
             [0., 1.]])
     """
-    return shapes.diag(shapes.ravel(input), offset)
+    return diagonals.diag(shapes.ravel(input), offset)
 
 
+@method
 def adjoint(input: Any) -> Tensor:
     """The last two dimensions swapped, and complex numbers conjugated.
 
@@ -333,6 +353,7 @@ def _along(self: Tensor, dim: int, index: Any, name: str) -> tuple[Tensor, Any]:
     return x, (*[slice(None)] * d, shapes.ravel(places))
 
 
+@method
 def index_copy_(self: Tensor, dim: int, index: Any, source: Any) -> Tensor:
     """`index_copy` in place."""
     x, key = _along(self, dim, index, "index_copy")
@@ -349,6 +370,7 @@ def index_copy_(self: Tensor, dim: int, index: Any, source: Any) -> Tensor:
     return self
 
 
+@method
 def index_copy(input: Any, dim: int, index: Any, source: Any) -> Tensor:
     """The Tensor with other elements at places along a dimension.
 
@@ -359,6 +381,7 @@ def index_copy(input: Any, dim: int, index: Any, source: Any) -> Tensor:
     return index_copy_(shapes.clone(input), dim, index, source)
 
 
+@method
 def index_fill_(self: Tensor, dim: int, index: Any, value: Any) -> Tensor:
     """`index_fill` in place."""
     x, key = _along(self, dim, index, "index_fill")
@@ -368,6 +391,7 @@ def index_fill_(self: Tensor, dim: int, index: Any, value: Any) -> Tensor:
     return self
 
 
+@method
 def index_fill(input: Any, dim: int, index: Any, value: Any) -> Tensor:
     """The Tensor with one number at places along a dimension.
 
@@ -423,11 +447,13 @@ class Storage(NamedTuple):
         return self.array.nbytes
 
 
+@method
 def untyped_storage(self: Tensor) -> Storage:
     """The memory that this Tensor shares with its views and its base."""
     return Storage(versions.memory(self._a))
 
 
+@method
 def cpu(self: Tensor) -> Tensor:
     """The Tensor itself: it is on the CPU."""
     return self
@@ -449,18 +475,6 @@ def _is_cuda(self: Tensor) -> bool:
 
 
 index_put_ = inplace_methods.index_put_
-subtract, multiply, divide, true_divide = a.sub, a.mul, a.div, a.div
-negative, absolute, clip = a.neg, a.abs, a.clamp
-arcsin, arccos, arctan, arctan2 = a.asin, a.acos, a.atan, a.atan2
-arcsinh, arccosh, arctanh = a.asinh, a.acosh, a.atanh
-greater, less, greater_equal, less_equal, not_equal = a.gt, a.lt, a.ge, a.le, a.ne
-METHODS: dict[str, Any] = {
-    f.__name__: f
-    for f in (
-        clamp_min, clamp_max, clamp_min_, clamp_max_, hsplit, vsplit, dsplit, diagflat, adjoint,
-        index_copy, index_copy_, index_fill, index_fill_, untyped_storage, cpu, positive,
-    )
-}  # fmt: skip
 PROPERTIES: dict[str, Any] = {
     "device": _device,
     "is_cpu": _is_cpu,

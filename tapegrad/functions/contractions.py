@@ -11,10 +11,13 @@ import numpy as np
 
 from tapegrad.dispatch.dispatch import run
 from tapegrad.functions.arguments import alike, as_input, one_dim
-from tapegrad.functions.arithmetic import mul, sub
+from tapegrad.functions.arithmetic import sub
+from tapegrad.functions.diagonals import diagonal
+from tapegrad.functions.elementwise import mul
+from tapegrad.functions.method_table import method
 from tapegrad.functions.products import matmul
 from tapegrad.functions.reductions import sum as sum_
-from tapegrad.functions.shapes import diagonal, expand, permute, reshape, squeeze
+from tapegrad.functions.shapes import expand, permute, reshape, squeeze
 from tapegrad.ops import shape as s
 from tapegrad.ops.einsum import einsum as _einsum
 from tapegrad.ops.index import select_rows
@@ -256,6 +259,7 @@ def dims_of_both(sx: Any, sy: Any, dims: Any) -> tuple[list[int], list[int]]:
     return left, right
 
 
+@method
 def kron(input: Any, other: Any) -> Tensor:
     """Kronecker's product: each element of the one, times all of the other.
 
@@ -272,6 +276,7 @@ def kron(input: Any, other: Any) -> Tensor:
     return reshape(mul(left, right), tuple(j * k for j, k in zip(sx, sy, strict=True)))
 
 
+@method
 def trace(input: Any) -> Tensor:
     """The sum of the diagonal of a matrix.
 
@@ -288,6 +293,7 @@ def trace(input: Any) -> Tensor:
     return sum_(diagonal(x))
 
 
+@method
 def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """The last dimension on the diagonal of two new ones; zeros elsewhere.
 
@@ -309,6 +315,7 @@ def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
     return run(s.diagonal_embed, (x,), params)
 
 
+@method
 def cross(input: Any, other: Any, dim: int | None = None) -> Tensor:
     """The product of vectors in space; `dim` is the dimension of their three components.
 

@@ -10,6 +10,7 @@ import numpy as np
 from tapegrad.base.devices import check_device
 from tapegrad.base.dtypes import fitted, get_default_dtype, to_numpy
 from tapegrad.base.native_arrays import in_native_form, native_array
+from tapegrad.functions.method_table import method
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor, fresh, place
 
@@ -358,6 +359,7 @@ def eye(
     return _finish(np.eye(n, m, dtype=_kind(dtype)), requires_grad)
 
 
+@method
 def new_zeros(
     self: Tensor, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None,
     requires_grad: bool = False,
@@ -367,6 +369,7 @@ def new_zeros(
     return zeros(*sizes, size=size, dtype=kind, device=device, requires_grad=requires_grad)
 
 
+@method
 def new_ones(
     self: Tensor, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None,
     requires_grad: bool = False,
@@ -376,6 +379,7 @@ def new_ones(
     return ones(*sizes, size=size, dtype=kind, device=device, requires_grad=requires_grad)
 
 
+@method
 def new_empty(
     self: Tensor, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None,
     requires_grad: bool = False,
@@ -385,6 +389,7 @@ def new_empty(
     return empty(*sizes, size=size, dtype=kind, device=device, requires_grad=requires_grad)
 
 
+@method
 def new_full(
     self: Tensor, size: Any, fill_value: Any, dtype: Any = None, device: Any = None,
     requires_grad: bool = False,
@@ -394,6 +399,7 @@ def new_full(
     return full(size, fill_value, dtype=kind, device=device, requires_grad=requires_grad)
 
 
+@method
 def new_tensor(
     self: Tensor, data: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:

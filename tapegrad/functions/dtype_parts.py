@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.base.dtypes import of_numpy
+from tapegrad.functions.method_table import method
 from tapegrad.functions.shapes import matrix_transpose, to
 from tapegrad.tensor import Tensor, wrap
 
@@ -60,6 +61,7 @@ def _part(t: Tensor, part: np.ndarray) -> Tensor:
     return wrap(part)
 
 
+@method
 def type(input: Tensor, dtype: Any = None) -> Any:
     """The dtype, or the Tensor in another one.
 
@@ -70,6 +72,7 @@ def type(input: Tensor, dtype: Any = None) -> Any:
     return of_numpy(input._a.dtype) if dtype is None else to(input, dtype)
 
 
+@method
 def type_as(input: Tensor, other: Tensor) -> Tensor:
     """The Tensor in the dtype of another.
 

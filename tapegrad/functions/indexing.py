@@ -17,7 +17,9 @@ from tapegrad.dispatch.index_plans import moved, run_moved
 from tapegrad.dispatch.views import ViewRequest, view_of
 from tapegrad.functions import shapes
 from tapegrad.functions.arguments import as_input, index_array, one_dim
-from tapegrad.functions.arithmetic import add, lt, mul, where
+from tapegrad.functions.arithmetic import add, where
+from tapegrad.functions.elementwise import lt, mul
+from tapegrad.functions.method_table import method
 from tapegrad.functions.mixed_indexing import (
     byte_masks,
     numbers_first,
@@ -260,6 +262,7 @@ def parsed(key: Any, x: Tensor) -> tuple[tuple[Any, ...], list[Tensor], Tensor]:
     return *parse(key, x), x
 
 
+@method
 def index_select(input: Any, dim: int, index: Any) -> Tensor:
     """The places along one dimension that an index names.
 
@@ -289,6 +292,7 @@ def _check_range(index: np.ndarray, size: int, name: str, *, negative: bool) -> 
         i.check_range(index, size, name, negative=negative)
 
 
+@method
 def gather(input: Any, dim: int, index: Any) -> Tensor:
     """For each place of `index`, the element of `input` that it names along `dim`.
 
@@ -306,6 +310,7 @@ def gather(input: Any, dim: int, index: Any) -> Tensor:
     return run_moved(i.gather, (x, k), {"dim": d}, index=index, how=dim)
 
 
+@method
 def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Tensor:
     """`gather`, with operands that are broadcast except along `dim`; flat without `dim`.
 
@@ -380,6 +385,7 @@ def _scatter_parts(
     return x, d, k, src
 
 
+@method
 def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None) -> Tensor:
     """A copy in which the elements that `index` names along `dim` are taken from `src`.
 
@@ -395,6 +401,7 @@ def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = N
     return run_moved(i.scatter, (x, k, s), {"dim": d}, index=index, value=source, how=dim)
 
 
+@method
 def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Tensor:
     """A copy to which the elements of `src` are added at the places that `index` names.
 
@@ -433,6 +440,7 @@ def index_add_parts(input: Any, dim: int, index: Any, source: Any, alpha: Any) -
     return (x, k, s if alpha == 1 else mul(s, alpha)), {"dim": d}
 
 
+@method
 def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Tensor:
     """A copy to which the slices of `source` are added at the places of `index`.
 
@@ -473,6 +481,7 @@ def index_put_parts(input: Any, indices: Any, values: Any, accumulate: bool) -> 
     return (x, value, *arrays), {"plan": plan, "accumulate": accumulate}
 
 
+@method
 def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
     """A copy with values put (or added) at the places that index arrays name.
 
@@ -512,54 +521,7 @@ def fitting(args: Any) -> Iterator[None]:
         ) from None
 
 
-def mask_of(mask: Any, name: str) -> Tensor:
-    """An operand that is a mask: booleans."""
-    m = as_input(mask, name)
-    if m._a.dtype.kind != "b":
-        raise RuntimeError(f"`{name}` needs a boolean mask, got {m.dtype}")
-    return m
-
-
-def fill_parts(input: Any, mask: Any, value: Any) -> tuple[Tensor, Tensor, Any]:
-    """Operands of `masked_fill`, checked."""
-    x, m = as_input(input, "masked_fill"), mask_of(mask, "masked_fill")
-    v = value if isinstance(value, Tensor) else np.asarray(as_operand(value))
-    if (v._a if isinstance(v, Tensor) else v).ndim:
-        raise RuntimeError("`masked_fill` fills with one number, got a value with dimensions")
-    if not isinstance(v, Tensor) and v.dtype != x._a.dtype:
-        v = fitted(v, x._a.dtype, "masked_fill")
-    return x, m, v
-
-
-def masked_fill(input: Any, mask: Any, value: Any) -> Tensor:
-    """A copy with one number where the mask holds.
-
-    >>> import tapegrad as tg
-    >>> tg.masked_fill(tg.ones(2), tg.tensor([True, False]), 0.0)
-    tensor([0., 1.])
-    """
-    found = moved(i.masked_fill, input, mask, value)
-    if found is not None:
-        return found
-    return run_moved(i.masked_fill, fill_parts(input, mask, value), {}, index=mask, value=value)
-
-
-def masked_select(input: Any, mask: Any) -> Tensor:
-    """The elements where the mask holds, in one dimension.
-
-    >>> import tapegrad as tg
-    >>> tg.masked_select(tg.tensor([1.0, 2.0]), tg.tensor([False, True]))
-    tensor([2.])
-    """
-    m = mask_of(mask, "masked_select")
-    count = int(np.count_nonzero(m._a)) if mask.__class__ is Tensor else ...
-    found = moved(i.masked_select, input, mask, None, count)
-    if found is not None:
-        return found
-    args = as_input(input, "masked_select"), m
-    return run_moved(i.masked_select, args, {}, index=mask, how=count)
-
-
+@method
 def take(input: Any, index: Any) -> Tensor:
     """Elements by their place in the flattened Tensor.
 
@@ -581,6 +543,7 @@ def take(input: Any, index: Any) -> Tensor:
 def nonzero(input: Any, as_tuple: Literal[False] = False) -> Tensor: ...
 @overload
 def nonzero(input: Any, as_tuple: Literal[True]) -> tuple[Tensor, ...]: ...
+@method
 def nonzero(input: Any, as_tuple: bool = False) -> Any:
     """The places of the elements that are not zero.
 

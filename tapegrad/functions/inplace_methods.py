@@ -15,54 +15,42 @@ from tapegrad.dispatch.index_plans import moved, run_changing
 from tapegrad.dispatch.inplace import overlaps, run_inplace, written
 from tapegrad.dispatch.numpy_semantics import numpys
 from tapegrad.dispatch.views import see
-from tapegrad.functions import indexing, rounding
+from tapegrad.functions import indexing, masking, rounding
 from tapegrad.functions.arguments import as_input, one_dim
 from tapegrad.functions.arithmetic import clamping, numerator, scaled
+from tapegrad.functions.method_table import method
 from tapegrad.functions.special import order
 from tapegrad.ops import elementwise as e
 from tapegrad.ops import index as ix
-from tapegrad.ops import logic, special
 from tapegrad.ops import shape as s
+from tapegrad.ops import special
 from tapegrad.ops.core import Op, by_code
 from tapegrad.ops.reduce import cumsum
 from tapegrad.ops.scan import cumprod
 from tapegrad.tensor import Tensor, View, wrap
 
 
-def _named(function: Any, name: str, doc: str) -> Any:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
+def of_row(op: Op) -> Any:
+    """The in-place form of a row that says it has one."""
+    function: Any
+    if len(op.inputs) == 1:
+        function = lambda self: run_inplace(op, (self,), {}, self)
+    elif op.paired:
+        function = lambda self, other: run_inplace(op, (self, as_operand(other)), {}, self)
+    else:
+        function = written(op)
+    function.__name__ = function.__qualname__ = f"{op.name}_"
+    function.__doc__ = f"`{op.name}` in place."
     return function
 
 
-def _unary(op: Op) -> Any:
-    def function(self: Tensor) -> Tensor:
-        return run_inplace(op, (self,), {}, self)
-
-    return _named(function, op.name + "_", f"`{op.name}` in place.")
-
-
-def _binary(op: Op, name: str | None = None) -> Any:
-    return _named(written(op), (name or op.name) + "_", f"`{name or op.name}` in place.")
-
-
-def _paired(op: Op, name: str) -> Any:
-    def function(self: Tensor, other: Any) -> Tensor:
-        return run_inplace(op, (self, as_operand(other)), {}, self)
-
-    return _named(function, name + "_", f"`{name}` in place.")
-
-
-def _in_place(op: Op) -> Any:
-    """The in-place form of a row that says it has one."""
-    if len(op.inputs) == 1:
-        return _unary(op)
-    return _paired(op, op.name) if op.paired else _binary(op)
-
-
-METHODS: dict[str, Any] = {f"{op.name}_": _in_place(op) for op in by_code if op.inplace}
-METHODS["bitwise_left_shift_"] = _paired(logic.left_shift, "bitwise_left_shift")
-METHODS["bitwise_right_shift_"] = _paired(logic.right_shift, "bitwise_right_shift")
+OF_ROWS: dict[str, Any] = {
+    f"{name}_": function
+    for op in by_code
+    if op.inplace
+    for function in [of_row(op)]
+    for name in (op.name, *op.aliases)
+}
 iadd, isub, idiv = written(e.add), written(e.sub), written(e.div)
 
 
@@ -89,21 +77,25 @@ def augmented(change: Any, plain: Any, op: Op | None = None) -> Any:
     return function if op is None else written(op, anew)
 
 
+@method
 def add_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """`add` in place."""
     return iadd(self, scaled("add", alpha, other, self))
 
 
+@method
 def sub_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """`sub` in place."""
     return isub(self, scaled("sub", alpha, other, self))
 
 
+@method
 def sign_(self: Tensor) -> Tensor:
     """`sign` in place."""
     return run_inplace(s.clone if self._a.dtype.kind == "b" else e.sign, (self,), {}, self)
 
 
+@method
 def div_(self: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     """`div` in place."""
     if rounding_mode == "floor":
@@ -113,6 +105,7 @@ def div_(self: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tenso
     return idiv(self, other)
 
 
+@method
 def pow_(self: Tensor, exponent: Any) -> Tensor:
     """`pow` in place."""
     known = {2: e.square, 3: e.cube, 0.5: e.sqrt, -1: e.reciprocal}
@@ -121,6 +114,7 @@ def pow_(self: Tensor, exponent: Any) -> Tensor:
     return run_inplace(e.pow, (self, as_operand(exponent)), {}, self)
 
 
+@method
 def clamp_(self: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """`clamp` in place."""
     if min is None and max is None:
@@ -129,6 +123,7 @@ def clamp_(self: Tensor, min: Any = None, max: Any = None) -> Tensor:
     return run_inplace(op, (self, *bounds), {}, self)
 
 
+@method
 def round_(self: Tensor, *, decimals: int = 0) -> Tensor:
     """`round` in place."""
     if decimals or self._a.dtype.kind in "biu":
@@ -136,6 +131,7 @@ def round_(self: Tensor, *, decimals: int = 0) -> Tensor:
     return run_inplace(e.round, (self,), {}, self)
 
 
+@method
 def nan_to_num_(
     self: Tensor, nan: float | None = 0.0, posinf: float | None = None, neginf: float | None = None
 ) -> Tensor:
@@ -146,11 +142,13 @@ def nan_to_num_(
     return run_inplace(e.where, (finite, self, other), {}, self)
 
 
+@method
 def polygamma_(self: Tensor, n: int) -> Tensor:
     """`polygamma` in place."""
     return run_inplace(special.polygamma, (order(n), self), {}, self)
 
 
+@method
 def logit_(self: Tensor, eps: float | None = None) -> Tensor:
     """`logit` in place."""
     return run_inplace(
@@ -158,18 +156,21 @@ def logit_(self: Tensor, eps: float | None = None) -> Tensor:
     )
 
 
+@method
 def addcmul_(self: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
     """`addcmul` in place."""
     factor = scaled("addcmul", value, tensor1, self, tensor2)
     return run_inplace(e.addcmul, (self, as_operand(factor), as_operand(tensor2)), {}, self)
 
 
+@method
 def addcdiv_(self: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
     """`addcdiv` in place."""
     top = numerator(value, tensor1, tensor2, self)
     return run_inplace(e.addcdiv, (self, as_operand(top), as_operand(tensor2)), {}, self)
 
 
+@method
 def lerp_(self: Tensor, end: Any, weight: Any) -> Tensor:
     """`lerp` in place."""
     return run_inplace(e.lerp, (self, as_operand(end), as_operand(weight)), {}, self)
@@ -288,12 +289,14 @@ def _mask_of_each(key: Any) -> bool:
     return isinstance(key, Tensor) and type(key._a) is AbstractArray and key._a.dtype.kind == "b"
 
 
+@method
 def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     """Write the elements of another Tensor here, or a number; gradients flow to it."""
     one = isinstance(src, (bool, int, float, complex))
     return _assign(self, src if one else as_input(src, "copy_"), (...,), "copy_")
 
 
+@method
 def fill_(self: Tensor, value: Any) -> Tensor:
     """Write one number everywhere."""
     v = value if isinstance(value, Tensor) else np.asarray(as_operand(value))
@@ -302,21 +305,24 @@ def fill_(self: Tensor, value: Any) -> Tensor:
     return _assign(self, value if type(value) in (int, float) else v, (...,), "fill_")
 
 
+@method
 def zero_(self: Tensor) -> Tensor:
     """Write zeros everywhere."""
     zero = 0.0 if self._s >= 0 else np.zeros((), self._a.dtype)
     return _assign(self, zero, (...,), "zero_")
 
 
+@method
 def masked_fill_(self: Tensor, mask: Any, value: Any) -> Tensor:
     """`masked_fill` in place."""
     found = moved(ix.masked_fill, self, mask, value, None, True)
     if found is not None:
         return found
-    args = indexing.fill_parts(self, mask, value)
+    args = masking.fill_parts(self, mask, value)
     return run_changing(ix.masked_fill, args, {}, self, index=mask, value=value)
 
 
+@method
 def index_add_(self: Tensor, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Tensor:
     """`index_add` in place."""
     plain = alpha.__class__ is int and alpha == 1
@@ -329,6 +335,7 @@ def index_add_(self: Tensor, dim: int, index: Any, source: Any, *, alpha: Any = 
     return run_changing(ix.index_add, args, params, self, index=index, value=source, how=dim)
 
 
+@method
 def index_put_(self: Tensor, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
     """`index_put` in place."""
     index, how = indexing.place_and_way(indices, accumulate)
@@ -340,6 +347,7 @@ def index_put_(self: Tensor, indices: Any, values: Any, accumulate: bool = False
         return run_changing(ix.index_put, args, params, self, index=index, value=values, how=how)
 
 
+@method
 def scatter_(self: Tensor, dim: int, index: Any, src: Any = None, *, value: Any = None) -> Tensor:
     """`scatter` in place."""
     source = value if src is None else src
@@ -350,6 +358,7 @@ def scatter_(self: Tensor, dim: int, index: Any, src: Any = None, *, value: Any 
     return run_changing(ix.scatter, (x, k, v), {"dim": d}, self, index=index, value=source, how=dim)
 
 
+@method
 def scatter_add_(self: Tensor, dim: int, index: Any, src: Any) -> Tensor:
     """`scatter_add` in place."""
     found = moved(ix.scatter_add, self, index, src, dim, True)
@@ -361,16 +370,19 @@ def scatter_add_(self: Tensor, dim: int, index: Any, src: Any) -> Tensor:
     )
 
 
+@method
 def cumsum_(self: Tensor, dim: int) -> Tensor:
     """`cumsum` in place."""
     return run_inplace(cumsum, (self,), {"dim": one_dim(dim, self._a.ndim, "cumsum_")}, self)
 
 
+@method
 def cumprod_(self: Tensor, dim: int) -> Tensor:
     """`cumprod` in place."""
     return run_inplace(cumprod, (self,), {"dim": one_dim(dim, self._a.ndim, "cumprod_")}, self)
 
 
+@method
 def tril_(self: Tensor, diagonal: int = 0) -> Tensor:
     """`tril` in place."""
     found = moved(s.tril, self, None, None, diagonal, True)
@@ -379,6 +391,7 @@ def tril_(self: Tensor, diagonal: int = 0) -> Tensor:
     return run_changing(s.tril, (self,), {"diagonal": diagonal}, self, how=diagonal)
 
 
+@method
 def triu_(self: Tensor, diagonal: int = 0) -> Tensor:
     """`triu` in place."""
     found = moved(s.triu, self, None, None, diagonal, True)
@@ -387,20 +400,6 @@ def triu_(self: Tensor, diagonal: int = 0) -> Tensor:
     return run_changing(s.triu, (self,), {"diagonal": diagonal}, self, how=diagonal)
 
 
-METHODS |= {
-    f.__name__: f
-    for f in (
-        add_, sub_, sign_, div_, pow_, clamp_, addcmul_, addcdiv_, lerp_, copy_, fill_, zero_,
-        masked_fill_, index_add_, index_put_, scatter_, scatter_add_, cumsum_, cumprod_,
-        tril_, triu_, round_, nan_to_num_, polygamma_, logit_,
-    )
-}  # fmt: skip
-METHODS["clip_"], METHODS["fix_"] = clamp_, METHODS["trunc_"]
-METHODS |= {
-    f"{name}_": METHODS[f"{own}_"]
-    for name, own in {
-        "subtract": "sub", "multiply": "mul", "divide": "div", "true_divide": "div",
-        "absolute": "abs", "negative": "neg", "arcsin": "asin", "arccos": "acos", "arctan": "atan",
-        "arctan2": "atan2", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh",
-    }.items()
-}  # fmt: skip
+method(clamp_, "clip_")
+method(sub_, "subtract_")
+method(div_, "divide_", "true_divide_")

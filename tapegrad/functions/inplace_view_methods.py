@@ -7,9 +7,11 @@ from typing import Any
 from tapegrad.dispatch.inplace_views import turn
 from tapegrad.functions import shapes, strided_views
 from tapegrad.functions.arguments import as_input
+from tapegrad.functions.method_table import method
 from tapegrad.tensor import Tensor
 
 
+@method
 def t_(self: Tensor) -> Tensor:
     """`t` in place: no element is touched, and other Tensors keep their shapes.
 
@@ -22,6 +24,7 @@ def t_(self: Tensor) -> Tensor:
     return turn(self, shapes.turned(as_input(self, "t_"), "t_"), "t_")
 
 
+@method
 def transpose_(self: Tensor, dim0: int, dim1: int) -> Tensor:
     """`transpose` in place.
 
@@ -33,9 +36,10 @@ def transpose_(self: Tensor, dim0: int, dim1: int) -> Tensor:
     return turn(self, shapes.swapped(self, dim0, dim1, "transpose_"), "transpose_")
 
 
-swapdims_ = transpose_
+swapdims_ = method(transpose_, "swapdims_")
 
 
+@method
 def swapaxes_(self: Tensor, axis0: int, axis1: int) -> Tensor:
     """`swapaxes` in place.
 
@@ -47,6 +51,7 @@ def swapaxes_(self: Tensor, axis0: int, axis1: int) -> Tensor:
     return turn(self, shapes.swapped(self, axis0, axis1, "swapaxes_"), "swapaxes_")
 
 
+@method
 def squeeze_(self: Tensor, dim: Any = None) -> Tensor:
     """`squeeze` in place: all dimensions of size 1, or those among `dim`, an int or a tuple.
 
@@ -58,6 +63,7 @@ def squeeze_(self: Tensor, dim: Any = None) -> Tensor:
     return turn(self, shapes.squeezed(as_input(self, "squeeze_"), dim, "squeeze_"), "squeeze_")
 
 
+@method
 def unsqueeze_(self: Tensor, dim: int) -> Tensor:
     """`unsqueeze` in place: what was computed before is differentiated as before.
 
@@ -73,6 +79,7 @@ def unsqueeze_(self: Tensor, dim: int) -> Tensor:
     return turn(self, request, "unsqueeze_")
 
 
+@method
 def as_strided_(self: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
     """`as_strided` in place: any sizes and strides over the storage.
 
@@ -89,8 +96,3 @@ def as_strided_(self: Tensor, size: Any, stride: Any, storage_offset: int | None
     return turn(
         self, strided_views.window(x, size, stride, storage_offset, "as_strided_"), "as_strided_"
     )
-
-
-METHODS = {
-    f.__name__: f for f in (t_, transpose_, swapaxes_, squeeze_, unsqueeze_, as_strided_)
-} | {"swapdims_": swapdims_}

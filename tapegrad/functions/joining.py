@@ -12,6 +12,7 @@ from tapegrad.dispatch.dispatch import resolve, run
 from tapegrad.dispatch.record_layout import layout_of
 from tapegrad.dispatch.views import MultiViewRequest, see, view_of
 from tapegrad.functions.arguments import as_input, has_dims, one_dim
+from tapegrad.functions.method_table import axis_view_method, method
 from tapegrad.functions.shapes import reshape, unsqueeze
 from tapegrad.ops import shape as s
 from tapegrad.ops.core import Op
@@ -226,6 +227,7 @@ def _given(name: str, argument: str, other: Any) -> Any:
     return other
 
 
+@method
 @view_of
 def split(
     tensor: Any, split_size_or_sections: Any = None, dim: int = 0, *, split_size: Any = None
@@ -260,6 +262,7 @@ def _split(x: Tensor, split_size_or_sections: Any, dim: int) -> MultiViewRequest
     return _pieces(x, d, edges)
 
 
+@method
 def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Pieces of the given sizes along a dimension; views.
 
@@ -270,6 +273,7 @@ def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Tensor
     return split(input, tuple(split_sizes), dim)
 
 
+@method
 def unsafe_split(tensor: Any, split_size: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """The pieces of `split`, each a view by itself, which an in-place operation may change.
 
@@ -283,6 +287,7 @@ def unsafe_split(tensor: Any, split_size: Any, dim: int = 0) -> tuple[Tensor, ..
     )
 
 
+@method
 def unsafe_split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """The pieces of `split_with_sizes`, each a view by itself: see `unsafe_split`.
 
@@ -293,6 +298,7 @@ def unsafe_split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple
     return unsafe_split(input, tuple(split_sizes), dim)
 
 
+@method
 def unsafe_chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """The pieces of `chunk`, each a view by itself: see `unsafe_split`.
 
@@ -309,6 +315,7 @@ def _each(views: MultiViewRequest) -> tuple[Tensor, ...]:
     return tuple([see(s.getitem, x, {"index": i}, x._a[i]) for i in views.indices()])
 
 
+@method
 @view_of
 def chunk(input: Any, chunks: int, dim: int = 0) -> MultiViewRequest:
     """At most so many pieces of equal size (the last may be smaller); views.
@@ -331,6 +338,7 @@ def _chunk(input: Any, chunks: int, dim: int) -> MultiViewRequest:
     return _split(x, max(1, -(-n // chunks)), dim)
 
 
+@method
 @view_of
 def tensor_split(
     input: Any, indices_or_sections: Any = None, dim: int = 0, *, sections: Any = None,
@@ -369,6 +377,7 @@ def tensor_split(
     return MultiViewRequest(x, ("tensor_split", d, *inner), lambda: places)
 
 
+@axis_view_method
 @view_of
 def unbind(input: Any, dim: int = 0) -> MultiViewRequest:
     """The slices along a dimension; views.

@@ -10,8 +10,10 @@ from tapegrad.base.abstract_array import AbstractArray
 from tapegrad.dispatch.dispatch import run
 from tapegrad.functions import solve_fast
 from tapegrad.functions.arguments import as_input
-from tapegrad.functions.arithmetic import lt, where
+from tapegrad.functions.arithmetic import where
+from tapegrad.functions.elementwise import lt
 from tapegrad.functions.joining import cat
+from tapegrad.functions.method_table import method
 from tapegrad.functions.products import matmul
 from tapegrad.functions.shapes import matrix_transpose, narrow, select
 from tapegrad.ops import decompose, determinant
@@ -154,6 +156,7 @@ def _triangular(x: Tensor, y: Tensor, upper: bool, unit: bool) -> Tensor:
     return run(ops.solve_triangular, (x, y), params)
 
 
+@method
 def cholesky_solve(B: Any, L: Any, upper: bool = False) -> Tensor:
     """The X for which ``L @ L.mT @ X`` is B, where L is a factor from `linalg.cholesky`.
 
@@ -180,6 +183,7 @@ def inv(A: Any) -> Tensor:
     return run(ops.inv, (matrices(A, "linalg.inv", square=True),), {})
 
 
+@method
 def inverse(input: Any) -> Tensor:
     """The inverse of a square matrix: `linalg.inv`.
 
@@ -207,6 +211,7 @@ def pinv(A: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False)
     return run(ops.pinv, (x,), {"atol": float(atol or 0.0), "rtol": float(rtol)})
 
 
+@method
 def pinverse(input: Any, rcond: float = 1e-15) -> Tensor:
     """The pseudo-inverse: `linalg.pinv` with ``rtol=rcond``.
 
@@ -217,6 +222,7 @@ def pinverse(input: Any, rcond: float = 1e-15) -> Tensor:
     return pinv(input, rtol=rcond)
 
 
+@method
 def matrix_exp(A: Any) -> Tensor:
     """The exponential of a square matrix.
 
@@ -228,6 +234,7 @@ def matrix_exp(A: Any) -> Tensor:
     return run(ops.matrix_exp, (matrices(A, "linalg.matrix_exp", square=True),), {})
 
 
+@method
 def det(A: Any) -> Tensor:
     """The determinant of a square matrix; it can be differentiated at singular ones too.
 
@@ -238,6 +245,7 @@ def det(A: Any) -> Tensor:
     return run(determinant.det, (matrices(A, "linalg.det", square=True),), {})
 
 
+@method
 def slogdet(A: Any) -> SignLog:
     """The sign of the determinant and the logarithm of its absolute value.
 
@@ -252,6 +260,7 @@ def slogdet(A: Any) -> SignLog:
     return SignLog(_part(whole, 0), _part(whole, 1))
 
 
+@method
 def logdet(input: Any) -> Tensor:
     """The logarithm of the determinant: NaN where it is negative, -inf where it is zero.
 
@@ -393,6 +402,7 @@ def svdvals(A: Any) -> Tensor:
     return _part(run(decompose.svd, (x,), {}), x._a.shape[-2], slice(None))
 
 
+@method
 def matrix_power(A: Any, n: Any) -> Tensor:
     """A square matrix multiplied by itself n times; of its inverse if n is negative.
 

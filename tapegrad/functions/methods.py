@@ -8,17 +8,18 @@ from typing import Any
 from tapegrad.base.dtypes import NAMES
 from tapegrad.dispatch.fast_path import flipped
 from tapegrad.dispatch.numpy_semantics import numpys
-from tapegrad.dispatch.views import view_of
 from tapegrad.functions import arithmetic as a
 from tapegrad.functions import (
     compositions,
     contractions,
     creation,
+    diagonals,
     dtype_parts,
     indexing,
     inplace_methods,
     inplace_view_methods,
     joining,
+    masking,
     matrices,
     products,
     quantiles,
@@ -33,55 +34,19 @@ from tapegrad.functions import (
     tensor_pickling,
     tiling,
 )
-from tapegrad.functions.arguments import numpy_names
+from tapegrad.functions import elementwise as ew
+from tapegrad.functions.method_table import methods_of
 from tapegrad.ops import elementwise as e
+from tapegrad.ops.core import by_code
 from tapegrad.tape.tape import Tape
 from tapegrad.tensor import Tensor
 
-_ARITHMETIC = (
-    "add sub mul div pow floor_divide remainder neg abs sign floor square reciprocal exp log log1p "
-    "expm1 sqrt rsqrt sin cos tan asin acos atan atan2 sinh cosh tanh sigmoid relu erf minimum "
-    "maximum clamp addcmul addcdiv lerp eq ne lt le gt ge logical_and logical_or logical_xor "
-    "logical_not bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift "
-    "bitwise_right_shift isnan isinf isfinite equal allclose log2 log10 exp2 asinh acosh atanh "
-    "hypot logaddexp"
-).split()
-_ROUNDING = "ceil trunc fix round frac fmod nan_to_num heaviside".split()
-_SPECIAL = "erfc erfinv lgamma digamma sinc i0 logit xlogy".split()
-_SHAPES = (
-    "reshape view view_as reshape_as flatten ravel unflatten contiguous clone permute transpose "
-    "swapaxes swapdims t movedim moveaxis squeeze unsqueeze expand expand_as broadcast_to narrow "
-    "select diagonal diag tril triu flip to"
-).split()
-_JOINING = (
-    "split split_with_sizes chunk tensor_split unbind unsafe_split unsafe_split_with_sizes "
-    "unsafe_chunk"
-).split()
-_REDUCTIONS = (
-    "sum mean prod var std amax amin max min argmax argmin all any count_nonzero logsumexp softmax "
-    "log_softmax cumsum norm"
-).split()
-_SCANS = "cumprod logcumsumexp sort argsort diff".split()
-_QUANTILES = "quantile nanquantile".split()
-_STATISTICS = "cov corrcoef".split()
-_TILING = "roll repeat tile repeat_interleave rot90".split()
-_INDEXING = (
-    "index_select gather scatter scatter_add index_add index_put masked_fill masked_select take "
-    "nonzero take_along_dim"
-).split()
-# Those that users of NumPy call with `axis`, `keepdims` and `ddof`.
-_ALONG = frozenset((*_REDUCTIONS, *_SCANS, *_QUANTILES)) - {"sum", "mean"}  # which know them
-_VIEWS = ("squeeze", "unsqueeze", "unbind")  # and these, which are views
-_PRODUCTS = "matmul mm mv dot bmm outer".split()
-_CONTRACTIONS = "kron trace diag_embed cross".split()
-_MATRICES = "cholesky_solve det inverse logdet matrix_exp matrix_power pinverse slogdet".split()
-
-ALIASES = {
-    "subtract": a.sub, "multiply": a.mul, "divide": a.div, "true_divide": a.div, "negative": a.neg,
-    "absolute": a.abs, "clip": a.clamp, "arcsin": a.asin, "arccos": a.acos, "arctan": a.atan,
-    "arctan2": a.atan2, "arcsinh": a.asinh, "arccosh": a.acosh, "arctanh": a.atanh,
-    "greater": a.gt, "less": a.lt,
-}  # fmt: skip
+# Modules some of whose functions are methods, too (see `method_table`).
+FAMILIES = (
+    a, compositions, contractions, creation, diagonals, dtype_parts, indexing, inplace_methods,
+    inplace_view_methods, joining, masking, matrices, products, quantiles, random, reductions,
+    rounding, scans, shapes, special, statistics, strided_views, tiling,
+)  # fmt: skip
 
 
 def _dtype_method(name: str) -> Callable[[Tensor], Tensor]:
@@ -105,7 +70,7 @@ def _polygamma(self: Tensor, n: int) -> Tensor:
 
 def _contains(self: Tensor, element: Any) -> bool:
     if type(self) is not Tensor or (isinstance(element, Tensor) and type(element) is not Tensor):
-        return bool(reductions.any(a.eq(self, element)))
+        return bool(reductions.any(ew.eq(self, element)))
     return bool((self._a == (element._a if isinstance(element, Tensor) else element)).any())
 
 
@@ -121,43 +86,17 @@ def install() -> None:
     Compiled code takes the place of some of them later, where it pays.
     """
     Tape.full = staticmethod(_full)
-    families = (
-        (a, _ARITHMETIC),
-        (rounding, _ROUNDING),
-        (special, _SPECIAL),
-        (shapes, _SHAPES),
-        (dtype_parts, ["type", "type_as"]),
-        (joining, _JOINING),
-        (reductions, _REDUCTIONS),
-        (scans, _SCANS),
-        (quantiles, _QUANTILES),
-        (statistics, _STATISTICS),
-        (tiling, _TILING),
-        (strided_views, ["as_strided", "unfold"]),
-        (indexing, _INDEXING),
-        (products, _PRODUCTS),
-        (contractions, _CONTRACTIONS),
-        (matrices, _MATRICES),
-    )
-    for module, names in families:
-        for name in names:
-            method = getattr(module, name)
-            if name in _VIEWS:
-                method = view_of(numpy_names(method.__wrapped__))
-            setattr(Tensor, name, numpy_names(method) if name in _ALONG else method)
-    for name, function in (
-        ALIASES
-        | inplace_methods.METHODS
-        | inplace_view_methods.METHODS
-        | compositions.METHODS
-        | random.METHODS
-        | {"where": _where, "polygamma": _polygamma}
-    ).items():
+    for op in by_code:
+        if op.doc and not op.namespace:
+            for name in (op.name, *op.aliases):
+                setattr(Tensor, name, getattr(ew, name))
+    found = inplace_methods.OF_ROWS | {"where": _where, "polygamma": _polygamma}
+    for module in FAMILIES:
+        found |= methods_of(module)
+    for name, function in found.items():
         setattr(Tensor, name, function)
     for name in ("float", "double", "half", "long", "int", "short", "bool"):
         setattr(Tensor, name, _dtype_method(name))
-    for name in ("new_zeros", "new_ones", "new_empty", "new_full", "new_tensor"):
-        setattr(Tensor, name, getattr(creation, name))
     _install_operators()
     for name, view in {
         "T": shapes._reversed,
@@ -179,15 +118,15 @@ def _pos(self: Tensor) -> Tensor:
 
 def _install_operators() -> None:
     two = {
-        "add": a._add, "sub": a._sub, "mul": a.mul, "truediv": a._div, "floordiv": a.floor_divide,
-        "mod": a.remainder, "pow": a.pow, "matmul": products.matmul, "and": a.bitwise_and,
-        "or": a.bitwise_or, "xor": a.bitwise_xor, "lshift": a.bitwise_left_shift,
-        "rshift": a.bitwise_right_shift,
+        "add": a._add, "sub": a._sub, "mul": ew.mul, "truediv": a._div, "floordiv": ew.floor_divide,
+        "mod": ew.remainder, "pow": a.pow, "matmul": products.matmul, "and": ew.bitwise_and,
+        "or": ew.bitwise_or, "xor": ew.bitwise_xor, "lshift": ew.bitwise_left_shift,
+        "rshift": ew.bitwise_right_shift,
     }  # fmt: skip
     for name, function in two.items():
         setattr(Tensor, f"__{name}__", function)
         setattr(Tensor, f"__r{name}__", flipped(function))
-    changes = inplace_methods.METHODS
+    changes = inplace_methods.OF_ROWS
     quick = {"add": e.add, "sub": e.sub, "mul": e.mul, "truediv": e.div}
     for name, changing in {
         "add": inplace_methods.iadd, "sub": inplace_methods.isub, "mul": changes["mul_"],
@@ -201,9 +140,9 @@ def _install_operators() -> None:
             Tensor, f"__i{name}__", inplace_methods.augmented(changing, two[name], quick.get(name))
         )
     for name in ("eq", "ne", "lt", "le", "gt", "ge"):
-        setattr(Tensor, f"__{name}__", _comparison(getattr(a, name), name))
+        setattr(Tensor, f"__{name}__", _comparison(getattr(ew, name), name))
     others: dict[str, Any] = {
-        "neg": a.neg, "pos": _pos, "abs": a.abs, "invert": a.bitwise_not,
+        "neg": ew.neg, "pos": _pos, "abs": ew.abs, "invert": ew.bitwise_not,
         "copy": tensor_pickling.copied, "deepcopy": tensor_pickling.deeply_copied,
         "reduce": tensor_pickling.reduced,
         "format": tensor_pickling.formatted,

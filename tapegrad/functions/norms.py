@@ -9,7 +9,7 @@ import numpy as np
 from tapegrad.base.dtypes import of_numpy, to_numpy
 from tapegrad.dispatch.dispatch import run
 from tapegrad.functions.arguments import all_dims, as_input, one_dim
-from tapegrad.functions.arithmetic import abs as abs_
+from tapegrad.functions.elementwise import abs as abs_
 from tapegrad.functions.matrices import svdvals
 from tapegrad.functions.reductions import amax, amin
 from tapegrad.functions.reductions import sum as sum_

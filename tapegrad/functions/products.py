@@ -7,7 +7,8 @@ from typing import Any
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.fast_path import matmul as _short
 from tapegrad.functions.arguments import alike, as_input
-from tapegrad.functions.arithmetic import mul
+from tapegrad.functions.elementwise import mul
+from tapegrad.functions.method_table import method
 from tapegrad.functions.shapes import unsqueeze
 from tapegrad.ops.linalg import matmul as _matmul
 from tapegrad.tensor import Tensor
@@ -61,8 +62,10 @@ matmul.__doc__ = """The matrix product, batched over leading dimensions.
     >>> tg.matmul(tg.eye(2), tg.tensor([1.0, 2.0]))
     tensor([1., 2.])
     """
+method(matmul)
 
 
+@method
 def mm(input: Any, mat2: Any) -> Tensor:
     """The product of two matrices.
 
@@ -74,6 +77,7 @@ def mm(input: Any, mat2: Any) -> Tensor:
     return _multiply(input, mat2, "mm", (2, 2))
 
 
+@method
 def mv(input: Any, vec: Any) -> Tensor:
     """The product of a matrix and a vector.
 
@@ -84,6 +88,7 @@ def mv(input: Any, vec: Any) -> Tensor:
     return _multiply(input, vec, "mv", (2, 1))
 
 
+@method
 def dot(input: Any, tensor: Any) -> Tensor:
     """The inner product of two vectors.
 
@@ -94,6 +99,7 @@ def dot(input: Any, tensor: Any) -> Tensor:
     return _multiply(input, tensor, "dot", (1, 1))
 
 
+@method
 def bmm(input: Any, mat2: Any) -> Tensor:
     """The products of two batches of matrices.
 
@@ -107,6 +113,7 @@ def bmm(input: Any, mat2: Any) -> Tensor:
     return _multiply(x, y, "bmm", None)
 
 
+@method
 def outer(input: Any, vec2: Any) -> Tensor:
     """All products of an element of one vector with an element of the other.
 

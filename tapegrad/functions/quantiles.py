@@ -12,9 +12,11 @@ from tapegrad.base.abstract_array import AbstractArray, everything
 from tapegrad.base.native_arrays import native_array
 from tapegrad.dispatch.dispatch import run
 from tapegrad.functions import arithmetic as a
+from tapegrad.functions import elementwise as ew
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import all_dims, as_input
 from tapegrad.functions.indexing import index_select, take_along_dim
+from tapegrad.functions.method_table import axis_method
 from tapegrad.functions.scans import sort
 from tapegrad.functions.shapes import narrow, permute, reshape, to, unsqueeze
 from tapegrad.ops.index import gather
@@ -65,7 +67,7 @@ def numbers(row: Tensor) -> Any:
     """How many elements along the first dimension are not NaN; the dimension stays."""
     if type(row) is Tensor:
         return np.count_nonzero(~np.isnan(row._a), axis=0, keepdims=True)
-    return to(r.sum(a.logical_not(a.isnan(row)), 0, keepdim=True), dtype=np.float64)
+    return to(r.sum(ew.logical_not(ew.isnan(row)), 0, keepdim=True), dtype=np.float64)
 
 
 def finite(x: Tensor) -> bool:
@@ -88,7 +90,7 @@ def pick(ordered: Tensor, places: Any) -> Tensor:
 def unless_nan(ordered: Tensor, found: Tensor) -> Tensor:
     """NaN where there is one: it stands last."""
     last = narrow(ordered, 0, ordered._a.shape[0] - 1, 1)
-    return a.where(a.isnan(last), last, found)
+    return a.where(ew.isnan(last), last, found)
 
 
 def shaped(found: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -127,7 +129,7 @@ def _at(ordered: Tensor, place: Any, count: Any, between: bool, sure: bool) -> T
     last = np.maximum(count - 1, 0)
     if isinstance(place, Tensor):
         place = a.clamp(a.clamp(place, min=0), max=last)
-        below: Any = a.floor(place.detach())
+        below: Any = ew.floor(place.detach())
     else:
         place = np.minimum(np.maximum(place, 0), last)
         below = np.floor(place)
@@ -146,21 +148,21 @@ def _at(ordered: Tensor, place: Any, count: Any, between: bool, sure: bool) -> T
 
 def _within(low: Tensor, high: Tensor, part: Any, sure: bool) -> Tensor:
     """Between two elements; an infinite one counts wherever it has a part in it."""
-    found = a.add(low, a.mul(a.sub(high, low), part))
+    found = a.add(low, ew.mul(a.sub(high, low), part))
     if sure:
         return found
-    whole = a.eq(part, 0) if isinstance(part, Tensor) else wrap(np.asarray(part == 0))
-    return a.where(whole, low, a.where(a.isinf(low), a.add(low, high), found))
+    whole = ew.eq(part, 0) if isinstance(part, Tensor) else wrap(np.asarray(part == 0))
+    return a.where(whole, low, a.where(ew.isinf(low), a.add(low, high), found))
 
 
 def _weighted(weights: Tensor, row: Tensor, order: Tensor, q: Tensor, skip: bool) -> Tensor:
     """Places where the weights that were added up first reach a share of the whole."""
     if skip:
-        weights = a.where(a.isnan(row), 0.0, weights)
+        weights = a.where(ew.isnan(row), 0.0, weights)
     total = r.cumsum(run(gather, (weights.detach(), order), {"dim": 0}), 0, dtype=np.float64)
     share = a.div(total, narrow(total, 0, total._a.shape[0] - 1, 1))
-    share = a.where(a.eq(share, 0), -1.0, to(share, dtype=q._a.dtype))
-    before = a.lt(unsqueeze(share, 0), unsqueeze(q, 1))
+    share = a.where(ew.eq(share, 0), -1.0, to(share, dtype=q._a.dtype))
+    before = ew.lt(unsqueeze(share, 0), unsqueeze(q, 1))
     return a.clamp(r.sum(before, 1), max=row._a.shape[0] - 1)
 
 
@@ -192,6 +194,7 @@ def _quantile(
     return quantiles(x, at, dims, bool(keepdim), interpolation, skip=skip)
 
 
+@axis_method
 def quantile(
     input: Any, q: Any, dim: r.Dim = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Tensor:
@@ -207,6 +210,7 @@ def quantile(
     return _quantile(input, q, dim, keepdim, interpolation, "quantile", False)
 
 
+@axis_method
 def nanquantile(
     input: Any, q: Any, dim: r.Dim = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Tensor:

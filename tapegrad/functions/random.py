@@ -11,6 +11,7 @@ from tapegrad.base.devices import CPU, check_device, device
 from tapegrad.base.dtypes import get_default_dtype, to_numpy
 from tapegrad.base.locks import lock
 from tapegrad.functions.creation import shape_of
+from tapegrad.functions.method_table import method
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor, fresh, wrap
 
@@ -318,6 +319,7 @@ def normal(
     return shifted.requires_grad_() if requires_grad else shifted
 
 
+@method
 def bernoulli(input: Any, p: Any = None, *, generator: Any = None) -> Tensor:
     """0 or 1, with the probabilities of the input, or `p`.
 
@@ -386,21 +388,25 @@ def _filled(self: Tensor, draw: Draw, generator: Any) -> Tensor:
     return self.copy_(_drawn(draw, self._a.shape, self.dtype, None, generator))
 
 
+@method
 def uniform_(self: Tensor, a: float = 0.0, b: float = 1.0, *, generator: Any = None) -> Tensor:
     """Uniform numbers from `a` to `b`, in place."""
     return _filled(self, lambda source, shape: source.uniform(a, b, shape), generator)
 
 
+@method
 def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Tensor:
     """Normal numbers, in place."""
     return _filled(self, lambda source, shape: source.normal(mean, std, shape), generator)
 
 
+@method
 def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Any = None) -> Tensor:
     """Exponentially distributed numbers of the rate `lambd`, in place."""
     return _filled(self, lambda source, shape: source.exponential(1 / lambd, shape), generator)
 
 
+@method
 def random_(
     self: Tensor, low: int = 0, high: int | None = None, *, generator: Any = None
 ) -> Tensor:
@@ -411,11 +417,7 @@ def random_(
     return _filled(self, lambda source, shape: source.integers(*bounds, shape), generator)
 
 
+@method
 def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
     """0 or 1 with the probability `p`, in place."""
     return self.copy_(_bernoulli(self, p, generator))
-
-
-METHODS: dict[str, Any] = {
-    f.__name__: f for f in (uniform_, normal_, exponential_, random_, bernoulli, bernoulli_)
-}

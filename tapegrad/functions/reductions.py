@@ -15,8 +15,9 @@ from tapegrad.dispatch.fast_path import whole
 from tapegrad.dispatch.index_plans import moved, run_moved
 from tapegrad.functions import shapes
 from tapegrad.functions.arguments import all_dims, as_input, both_given, one_dim, ordered
-from tapegrad.functions.arithmetic import abs as abs_
-from tapegrad.functions.arithmetic import maximum, minimum
+from tapegrad.functions.elementwise import abs as abs_
+from tapegrad.functions.elementwise import maximum, minimum
+from tapegrad.functions.method_table import axis_method, method
 from tapegrad.functions.sum_mean_fast import planned, total
 from tapegrad.ops import order
 from tapegrad.ops import reduce as r
@@ -67,6 +68,7 @@ def _renamed(name: str, dim: Dim, keepdim: bool, axis: Dim, keepdims: bool) -> t
     return (dim if axis is None else axis), keepdim or keepdims
 
 
+@method
 def sum(
     input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None, axis: Dim = None,
     keepdims: bool = False,
@@ -94,6 +96,7 @@ def _sum(input: Any, dim: Dim = None, keepdim: bool = False, dtype: Any = None) 
     return run(r.sum, (x,), {"dim": all_dims(dim, x._a.ndim, "sum"), "keepdim": keepdim})
 
 
+@method
 def mean(
     input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None, axis: Dim = None,
     keepdims: bool = False,
@@ -123,6 +126,7 @@ whole(r.sum, _sum, functools.partial(planned, r.sum))
 whole(r.mean, _mean, functools.partial(planned, r.mean))
 
 
+@axis_method
 def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The product of all elements, or along one dimension.
 
@@ -169,6 +173,7 @@ def _spreading(op: Op, input: Any, dim: Any, keepdim: bool, correction: float) -
     return x, {"dim": dims, "correction": correction, "keepdim": keepdim}
 
 
+@axis_method
 def var(
     input: Any,
     dim: Dim = None,
@@ -189,6 +194,7 @@ def var(
     return _spread(r.var, input, dim, unbiased, keepdim, correction)
 
 
+@axis_method
 def std(
     input: Any,
     dim: Dim = None,
@@ -224,6 +230,7 @@ def _choosing(op: Op, input: Any, dim: Any, keepdim: bool, _: Any) -> Given:
     return x, {"dim": dims, "keepdim": keepdim}
 
 
+@axis_method
 def amax(input: Any, dim: Dim = (), keepdim: bool = False) -> Tensor:
     """The largest elements; ties share the gradient.
 
@@ -234,6 +241,7 @@ def amax(input: Any, dim: Dim = (), keepdim: bool = False) -> Tensor:
     return along(r.amax, _choosing, input, dim, keepdim)
 
 
+@axis_method
 def amin(input: Any, dim: Dim = (), keepdim: bool = False) -> Tensor:
     """The smallest elements; ties share the gradient.
 
@@ -276,6 +284,7 @@ def max(input: Any) -> Tensor: ...
 def max(input: Any, dim: int, keepdim: bool = False) -> ValuesAndIndices: ...
 @overload
 def max(input: Any, dim: Tensor) -> Tensor: ...
+@axis_method
 def max(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """The largest element; along one dimension, values and indices; of two Tensors, the maximum.
 
@@ -292,6 +301,7 @@ def min(input: Any) -> Tensor: ...
 def min(input: Any, dim: int, keepdim: bool = False) -> ValuesAndIndices: ...
 @overload
 def min(input: Any, dim: Tensor) -> Tensor: ...
+@axis_method
 def min(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """The smallest element; along one dimension, values and indices; of two Tensors, the minimum.
 
@@ -325,6 +335,7 @@ def _arg(input: Any, dim: Any, keepdim: bool, op: Op) -> Tensor:
     return run(reshape, (found,), {"shape": (1,) * ndim}) if keepdim else found
 
 
+@axis_method
 def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """The index of the largest element.
 
@@ -335,6 +346,7 @@ def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Tensor:
     return _arg(input, dim, keepdim, order.argmax)
 
 
+@axis_method
 def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """The index of the smallest element.
 
@@ -350,6 +362,7 @@ def _over(op: Op, input: Any, dim: Any, keepdim: bool) -> Tensor:
     return run(op, (x,), {"dim": all_dims(dim, x._a.ndim, op.name), "keepdim": keepdim})
 
 
+@axis_method
 def all(input: Any, dim: Dim = None, keepdim: bool = False) -> Tensor:
     """Whether all elements are true.
 
@@ -360,6 +373,7 @@ def all(input: Any, dim: Dim = None, keepdim: bool = False) -> Tensor:
     return _over(order.all, input, dim, keepdim)
 
 
+@axis_method
 def any(input: Any, dim: Dim = None, keepdim: bool = False) -> Tensor:
     """Whether any element is true.
 
@@ -370,6 +384,7 @@ def any(input: Any, dim: Dim = None, keepdim: bool = False) -> Tensor:
     return _over(order.any, input, dim, keepdim)
 
 
+@axis_method
 def count_nonzero(input: Any, dim: Dim = None) -> Tensor:
     """How many elements are not zero.
 
@@ -380,6 +395,7 @@ def count_nonzero(input: Any, dim: Dim = None) -> Tensor:
     return _over(order.count_nonzero, input, dim, keepdim=False)
 
 
+@axis_method
 def logsumexp(input: Any, dim: Dim, keepdim: bool = False) -> Tensor:
     """``log(sum(exp(x)))``, without overflow.
 
@@ -397,6 +413,7 @@ def _logsumexp(op: Op, input: Any, dim: Any, keepdim: bool, _: Any) -> Given:
     return x, {"dim": all_dims(dim, x._a.ndim, "logsumexp"), "keepdim": keepdim}
 
 
+@axis_method
 def softmax(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
     """Exponentials along one dimension, scaled to the sum 1.
 
@@ -412,6 +429,7 @@ def _softened(op: Op, input: Tensor, dim: Any, *_: Any) -> Given:
     return x, {"dim": (one_dim(dim, x._a.ndim, op.name),)[: max_dims(x)]}
 
 
+@axis_method
 def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
     """The logarithm of `softmax`, computed directly.
 
@@ -427,6 +445,7 @@ def max_dims(x: Tensor) -> int:
     return x._a.ndim
 
 
+@axis_method
 def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
     """The sums of the elements so far.
 
@@ -444,6 +463,7 @@ def _adding(op: Op, x: Tensor, dim: Any, *_: Any) -> Given:
     return x, {"dim": one_dim(dim, x._a.ndim, op.name)}
 
 
+@axis_method
 def norm(
     input: Any, p: Any = 2, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:

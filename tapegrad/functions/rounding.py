@@ -10,42 +10,17 @@ from tapegrad.base.abstract_array import AbstractArray
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.fast_path import unary
 from tapegrad.functions.arguments import as_input
-from tapegrad.functions.arithmetic import (
-    _binary,
-    _div,
-    _unary,
-    add,
-    eq,
-    gt,
-    isfinite,
-    isnan,
-    mul,
-    sign,
-    where,
-)
+from tapegrad.functions.arithmetic import _div, add, sign, where
+from tapegrad.functions.elementwise import eq, gt, isfinite, isnan, mul
+from tapegrad.functions.method_table import method
 from tapegrad.ops import elementwise as e
 from tapegrad.ops.shape import clone
 from tapegrad.tensor import Tensor
 
-ceil = _unary(
-    e.ceil, "The smallest whole number above.", "ceil(tg.tensor(1.5))", "tensor(2.)", __name__
-)
-trunc = _unary(
-    e.trunc, "The whole number next towards 0.", "trunc(tg.tensor(-1.5))", "tensor(-1.)", __name__
-)
-frac = _unary(
-    e.frac, "What `trunc` takes away.", "frac(tg.tensor(-1.5))", "tensor(-0.5000)", __name__
-)
-fmod = _binary(
-    e.fmod,
-    "What a division leaves, with the dividend's sign.",
-    "fmod(tg.tensor(-7.0), 2.0)",
-    "tensor(-1.)",
-    __name__,
-)
 _round = unary(e.round)
 
 
+@method
 def heaviside(input: Any, values: Any) -> Tensor:
     """0 below 0, 1 above, and `values` at 0; the derivative is 0, that by `values` 1 at 0.
 
@@ -58,6 +33,7 @@ def heaviside(input: Any, values: Any) -> Tensor:
     return where(eq(x, 0), values, mul(side, 0.5) if x._a.dtype.kind == "f" else gt(side, 1))
 
 
+@method
 def round(input: Any, *, decimals: int = 0) -> Tensor:
     """The nearest whole number, the even one of two; or the nearest with so many decimals.
 
@@ -89,6 +65,7 @@ def replacement(x: Tensor, nan: float, posinf: Any, neginf: Any) -> tuple[Any, A
     return finite, np.nan_to_num(x._a, nan=nan, posinf=posinf, neginf=neginf)
 
 
+@method
 def nan_to_num(
     input: Any, nan: float | None = 0.0, posinf: float | None = None, neginf: float | None = None
 ) -> Tensor:
@@ -105,6 +82,3 @@ def nan_to_num(
         return run(clone, (x,), {})
     finite, other = replacement(x, nan or 0.0, posinf, neginf)
     return run(e.where, (finite, x, other), {})
-
-
-fix = trunc

@@ -8,8 +8,10 @@ import numpy as np
 
 from tapegrad.dispatch.dispatch import run
 from tapegrad.functions.arguments import as_input, one_dim, ordered
-from tapegrad.functions.arithmetic import logical_xor, sub
+from tapegrad.functions.arithmetic import sub
+from tapegrad.functions.elementwise import logical_xor
 from tapegrad.functions.joining import cat
+from tapegrad.functions.method_table import axis_method
 from tapegrad.functions.reductions import INT64, ValuesAndIndices, _floating, _typed
 from tapegrad.functions.shapes import clone
 from tapegrad.ops import order, scan
@@ -18,6 +20,7 @@ from tapegrad.ops.shape import getitem, to
 from tapegrad.tensor import Tensor, wrap
 
 
+@axis_method
 def cumprod(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
     """The products of the elements so far; right at zeros too, at every order.
 
@@ -31,6 +34,7 @@ def cumprod(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
     return run(scan.cumprod, (x,), {"dim": one_dim(dim, x._a.ndim, "cumprod")})
 
 
+@axis_method
 def logcumsumexp(input: Any, dim: int) -> Tensor:
     """``log(cumsum(exp(x)))``, without overflow.
 
@@ -48,6 +52,7 @@ def _order(x: Tensor, d: int, descending: bool) -> Tensor:
     return run(order.argsort, (x,), {"dim": d, "descending": bool(descending)})
 
 
+@axis_method
 def sort(
     input: Any, dim: int = -1, descending: bool = False, stable: bool = False
 ) -> ValuesAndIndices:
@@ -64,6 +69,7 @@ def sort(
     return ValuesAndIndices(values, indices)
 
 
+@axis_method
 def argsort(
     input: Any, dim: int = -1, descending: bool = False, stable: bool = False
 ) -> Tensor:  # fmt: skip
@@ -77,6 +83,7 @@ def argsort(
     return _order(x, one_dim(dim, x._a.ndim, "argsort"), descending)
 
 
+@axis_method
 def diff(
     input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None
 ) -> Tensor:  # fmt: skip

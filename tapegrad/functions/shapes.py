@@ -24,11 +24,13 @@ from tapegrad.functions.arguments import (
     whole_number,
     whole_shape,
 )
+from tapegrad.functions.method_table import axis_view_method, method
 from tapegrad.ops import shape as s
 from tapegrad.ops.core import Op
 from tapegrad.tensor import Tensor
 
 
+@method
 @view_of
 def reshape(input: Any, *sizes: Any, shape: Any = None) -> Tensor | ViewRequest:
     """The same elements in another shape; a view where that is possible.
@@ -70,6 +72,7 @@ def shaped(x: Tensor, new: tuple[int, ...]) -> Tensor | ViewRequest:
     return run(s.reshape, (x,), {"shape": new})
 
 
+@method
 @view_of
 def view(input: Any, *shape: Any, size: Any = None) -> Tensor | ViewRequest:
     """The same memory in another shape.
@@ -97,6 +100,7 @@ def view(input: Any, *shape: Any, size: Any = None) -> Tensor | ViewRequest:
     return out
 
 
+@method
 def view_as(input: Any, other: Tensor) -> Tensor:
     """A view in the shape of another Tensor.
 
@@ -107,6 +111,7 @@ def view_as(input: Any, other: Tensor) -> Tensor:
     return view(input, other._a.shape)
 
 
+@method
 def reshape_as(input: Any, other: Tensor) -> Tensor:
     """`reshape` to the shape of another Tensor.
 
@@ -117,6 +122,7 @@ def reshape_as(input: Any, other: Tensor) -> Tensor:
     return reshape(input, other._a.shape)
 
 
+@method
 @view_of
 def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor | ViewRequest:
     """Several dimensions in one.
@@ -141,6 +147,7 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor | ViewR
     return shaped(x, (*shape[:first], middle, *shape[last + 1 :]))
 
 
+@method
 def ravel(input: Any) -> Tensor:
     """All elements in one dimension.
 
@@ -151,6 +158,7 @@ def ravel(input: Any) -> Tensor:
     return reshape(input, (-1,)) if as_input(input, "ravel")._a.size else reshape(input, (0,))
 
 
+@method
 @view_of
 def unflatten(input: Any, dim: int, sizes: Any) -> Tensor | ViewRequest:
     """One dimension as several.
@@ -171,6 +179,7 @@ def unflatten(input: Any, dim: int, sizes: Any) -> Tensor | ViewRequest:
     return shaped(x, (*before, *part, *after))
 
 
+@method
 def contiguous(input: Any) -> Tensor:
     """The Tensor itself when it lies in C order, else a copy that does.
 
@@ -182,6 +191,7 @@ def contiguous(input: Any) -> Tensor:
     return x if x.is_contiguous() else run(s.contiguous, (x,), {})
 
 
+@method
 def clone(input: Any) -> Tensor:
     """A copy; gradients flow through it.
 
@@ -196,6 +206,7 @@ def _whole(op: Op, input: Any, *_: Any) -> tuple[Tensor, dict[str, Any]]:
     return as_input(input, op.name), {}
 
 
+@method
 @view_of
 def permute(input: Any, *order: Any, dims: Any = None) -> ViewRequest:
     """The dimensions in another order; a view.
@@ -217,6 +228,7 @@ def _permuted(x: Tensor, order: tuple[int, ...]) -> ViewRequest:
     return ViewRequest(s.permute, x, {"dims": order}, x._a.transpose(order), order)
 
 
+@method
 @view_of
 def transpose(input: Any, dim0: int, dim1: int) -> ViewRequest:
     """Two dimensions swapped; a view.
@@ -239,9 +251,10 @@ def swapped(input: Any, dim0: int, dim1: int, name: str) -> ViewRequest:
     return _permuted(x, tuple(order))
 
 
-swapdims = transpose
+swapdims = method(transpose, "swapdims")
 
 
+@method
 @view_of
 def swapaxes(input: Any, axis0: int, axis1: int) -> ViewRequest:
     """`transpose`, by the names of its arguments that go with this one.
@@ -253,6 +266,7 @@ def swapaxes(input: Any, axis0: int, axis1: int) -> ViewRequest:
     return swapped(input, axis0, axis1, "swapaxes")
 
 
+@method
 @view_of
 def t(input: Any) -> ViewRequest:
     """A matrix transposed; a vector as it is.
@@ -295,6 +309,7 @@ def matrix_transpose(input: Any) -> ViewRequest:
     return _permuted(x, (*range(n - 2), n - 1, n - 2))
 
 
+@method
 @view_of
 def movedim(input: Any, source: Any, destination: Any) -> ViewRequest:
     """Dimensions moved to other places; a view.
@@ -325,9 +340,10 @@ def movedim(input: Any, source: Any, destination: Any) -> ViewRequest:
     return _permuted(x, tuple(order))
 
 
-moveaxis = movedim
+moveaxis = method(movedim, "moveaxis")
 
 
+@axis_view_method
 @view_of
 def squeeze(input: Any, dim: Any = None) -> ViewRequest:
     """Without dimensions of size 1; a view.
@@ -357,6 +373,7 @@ def squeezed(x: Tensor, dim: Any, name: str) -> ViewRequest:
     return ViewRequest(s.squeeze, x, {"dims": dims}, x._a.squeeze(dims), dims)
 
 
+@axis_view_method
 @view_of
 def unsqueeze(input: Any, dim: int) -> ViewRequest:
     """With one more dimension, of size 1; a view.
@@ -376,6 +393,7 @@ def unsqueezed(x: Tensor, dim: int, name: str) -> ViewRequest:
     return ViewRequest(s.unsqueeze, x, {"dims": (d,)}, r, d)
 
 
+@method
 @view_of
 def expand(input: Any, *sizes: Any, size: Any = None) -> ViewRequest:
     """Dimensions of size 1 repeated without a copy; a view.
@@ -422,6 +440,7 @@ def _expansion(
     return {"shape": tuple(full)}, s.expanded_strides(shape, strides, tuple(full))
 
 
+@method
 def expand_as(input: Any, other: Tensor) -> Tensor:
     """`expand` to the shape of another Tensor.
 
@@ -432,9 +451,10 @@ def expand_as(input: Any, other: Tensor) -> Tensor:
     return expand(input, other._a.shape)
 
 
-broadcast_to = expand
+broadcast_to = method(expand, "broadcast_to")
 
 
+@method
 @view_of
 def narrow(input: Any, dim: int, start: Any, length: int) -> ViewRequest:
     """`length` neighbours along one dimension; a view.
@@ -455,6 +475,7 @@ def narrow(input: Any, dim: int, start: Any, length: int) -> ViewRequest:
     return ViewRequest(s.getitem, x, {"index": index}, x._a[index], ("narrow", d, first, length))
 
 
+@method
 @view_of
 def select(input: Any, dim: int, index: Any) -> ViewRequest:
     """What stands at one place of a dimension; a view.
@@ -475,79 +496,7 @@ def select(input: Any, dim: int, index: Any) -> ViewRequest:
     return ViewRequest(s.getitem, x, {"index": place}, x._a[place], ("select", d, i))
 
 
-@view_of
-def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> ViewRequest:
-    """The diagonal of two dimensions, as the last one; a view.
-
-    >>> import tapegrad as tg
-    >>> tg.diagonal(tg.eye(2))
-    tensor([1., 1.])
-    """
-    x = as_input(input, "diagonal")
-    a, b = one_dim(dim1, x._a.ndim, "diagonal"), one_dim(dim2, x._a.ndim, "diagonal")
-    if a == b:
-        raise RuntimeError(f"`diagonal` needs two different dimensions, got {dim1} and {dim2}")
-    r = s.diagonal_of(x._a, offset, a, b)
-    return ViewRequest(s.diagonal, x, {"offset": offset, "dim1": a, "dim2": b}, r, (offset, a, b))
-
-
-def diag(input: Any, diagonal: int = 0) -> Tensor:
-    """The matrix with a vector on its diagonal, or the diagonal of a matrix (a copy).
-
-    >>> import tapegrad as tg
-    >>> tg.diag(tg.tensor([1, 2]))
-    tensor([[1, 0],
-            [0, 2]])
-    """
-    x = as_input(input, "diag")
-    if x._a.ndim == 1:
-        n = x._a.shape[0] + abs(diagonal)
-        found = moved(s.diagonal_embed, x, None, None, diagonal)
-        if found is not None:
-            return found
-        params = {"shape": (n, n), "offset": diagonal, "dim1": 0, "dim2": 1}
-        return run_moved(s.diagonal_embed, (x,), params, how=diagonal)
-    if x._a.ndim == 2:
-        found = run(s.diagonal, (x,), {"offset": diagonal, "dim1": 0, "dim2": 1})
-        return run(s.clone, (found,), {})
-    raise RuntimeError(f"`diag` takes a vector or a matrix, got the shape {x._a.shape}")
-
-
-def tril(input: Any, diagonal: int = 0) -> Tensor:
-    """The lower triangle; zeros above.
-
-    >>> import tapegrad as tg
-    >>> tg.tril(tg.ones(2, 2))
-    tensor([[1., 0.],
-            [1., 1.]])
-    """
-    found = moved(s.tril, input, None, None, diagonal)
-    if found is not None:
-        return found
-    return run_moved(s.tril, (_matrix(input, "tril"),), {"diagonal": diagonal}, how=diagonal)
-
-
-def triu(input: Any, diagonal: int = 0) -> Tensor:
-    """The upper triangle; zeros below.
-
-    >>> import tapegrad as tg
-    >>> tg.triu(tg.ones(2, 2))
-    tensor([[1., 1.],
-            [0., 1.]])
-    """
-    found = moved(s.triu, input, None, None, diagonal)
-    if found is not None:
-        return found
-    return run_moved(s.triu, (_matrix(input, "triu"),), {"diagonal": diagonal}, how=diagonal)
-
-
-def _matrix(input: Any, name: str) -> Tensor:
-    x = as_input(input, name)
-    if x._a.ndim < 2:
-        raise RuntimeError(f"`{name}` takes at least 2 dimensions, got the shape {x._a.shape}")
-    return x
-
-
+@method
 def flip(input: Any, *given: Any, dims: Any = None) -> Tensor:
     """The elements in reverse order along dimensions; a copy.
 
@@ -570,6 +519,7 @@ def flip(input: Any, *given: Any, dims: Any = None) -> Tensor:
     return run_moved(s.flip, (x,), {"dims": chosen}, how=chosen)
 
 
+@method
 def to(
     input: Any, *args: Any, dtype: Any = None, copy: bool = False, device: Any = None,
     non_blocking: bool = False,

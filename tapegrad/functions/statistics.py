@@ -6,11 +6,14 @@ from typing import Any
 
 from tapegrad.base.dtypes import get_default_dtype
 from tapegrad.functions import arithmetic as a
+from tapegrad.functions import elementwise as ew
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import as_input
+from tapegrad.functions.diagonals import diagonal
 from tapegrad.functions.dtype_parts import adjoint, imag, real
+from tapegrad.functions.method_table import method
 from tapegrad.functions.products import matmul
-from tapegrad.functions.shapes import diagonal, reshape, squeeze, to
+from tapegrad.functions.shapes import reshape, squeeze, to
 from tapegrad.tensor import Tensor
 
 
@@ -25,6 +28,7 @@ def _weights(given: Any, n: int, name: str, which: str, kinds: str) -> Tensor:
     return w
 
 
+@method
 def cov(
     input: Any, *, correction: float = 1, fweights: Any = None, aweights: Any = None
 ) -> Tensor:  # fmt: skip
@@ -54,20 +58,23 @@ def cov(
         lost: Any = correction
     else:
         w = to(_weights(aweights, n, "cov", "aweights", "f"), dtype=kind)
-        weights = w if weights is None else a.mul(weights, w)
+        weights = w if weights is None else ew.mul(weights, w)
         total = r.sum(weights)
-        lost = correction if not correction else a.mul(r.sum(a.mul(weights, w)), correction) / total
+        lost = (
+            correction if not correction else ew.mul(r.sum(ew.mul(weights, w)), correction) / total
+        )
     if weights is None:
         centred = spread = a.sub(x, r.mean(x, 1, keepdim=True))
     else:
-        middle = r.sum(a.mul(x, weights), 1, keepdim=True)
+        middle = r.sum(ew.mul(x, weights), 1, keepdim=True)
         centred = a.sub(x, a.div(middle, total))
-        spread = a.mul(centred, weights)
+        spread = ew.mul(centred, weights)
     free = total - lost
     free = a.clamp(free, min=0) if isinstance(free, Tensor) else max(free, 0.0)
     return squeeze(a.div(matmul(spread, adjoint(centred)), free))
 
 
+@method
 def corrcoef(input: Any) -> Tensor:
     """The coefficients of correlation of variables, of which each row holds the observations.
 
@@ -85,9 +92,9 @@ def correlations(covariances: Tensor) -> Tensor:
     """Covariances over the deviations of both variables, within -1 and 1."""
     if not covariances._a.ndim:
         return a.div(covariances, covariances)
-    size = a.sqrt(real(diagonal(covariances)))
+    size = ew.sqrt(real(diagonal(covariances)))
     n = size._a.shape[0]
     found = a.div(a.div(covariances, reshape(size, (n, 1))), size)
     if found._a.dtype.kind == "c":
-        return a.add(a.clamp(real(found), -1.0, 1.0), a.mul(a.clamp(imag(found), -1.0, 1.0), 1j))
+        return a.add(a.clamp(real(found), -1.0, 1.0), ew.mul(a.clamp(imag(found), -1.0, 1.0), 1j))
     return a.clamp(found, -1.0, 1.0)

@@ -11,6 +11,7 @@ from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.layout_history import shown_of
 from tapegrad.dispatch.views import ViewRequest, view_of
 from tapegrad.functions.arguments import as_input, one_dim
+from tapegrad.functions.method_table import method
 from tapegrad.functions.shapes import shaped
 from tapegrad.ops.shape import as_strided as op
 from tapegrad.ops.shape import strided_map
@@ -19,6 +20,7 @@ from tapegrad.tape.versions import root
 from tapegrad.tensor import Tensor, View
 
 
+@method
 def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
     """A view of the storage with any sizes and strides.
 
@@ -100,6 +102,7 @@ def _window(
     return {"size": size, "stride": stride, "offset": offset, "layout": layout}
 
 
+@method
 @view_of
 def unfold(input: Any, dimension: int, size: int, step: int) -> Tensor | ViewRequest:
     """All windows of a size along a dimension, as a new last dimension; a view.

@@ -10,6 +10,7 @@ import numpy as np
 from tapegrad.dispatch.dispatch import run
 from tapegrad.functions.arguments import as_input, dims_of, index_array, one_dim
 from tapegrad.functions.joining import cat
+from tapegrad.functions.method_table import method
 from tapegrad.functions.scans import cumprod
 from tapegrad.functions.shapes import expand, flip, reshape, transpose
 from tapegrad.ops import shape as s
@@ -23,6 +24,7 @@ def _one_or_more(given: Any) -> tuple[int, ...]:
     return (int(given),) if isinstance(given, (int, np.integer)) else tuple(map(int, given))
 
 
+@method
 def roll(input: Any, shifts: Any, dims: Any = None) -> Tensor:
     """Elements moved on along dimensions; what leaves at the end comes back at the beginning.
 
@@ -57,6 +59,7 @@ def _repeated(x: Tensor, reps: tuple[int, ...], name: str) -> Tensor:
     return run(t.repeat, (x,), {"reps": reps})
 
 
+@method
 def repeat(input: Any, *repeats: Any) -> Tensor:
     """The Tensor side by side with itself, so many times along each dimension; a method.
 
@@ -75,6 +78,7 @@ def repeat(input: Any, *repeats: Any) -> Tensor:
     return _repeated(x, reps, "repeat")
 
 
+@method
 def tile(input: Any, *reps: Any, dims: Any = None) -> Tensor:
     """`repeat`, in which dimensions that are not named are as they were.
 
@@ -87,6 +91,7 @@ def tile(input: Any, *reps: Any, dims: Any = None) -> Tensor:
     return _repeated(x, (1,) * (x._a.ndim - len(times)) + times, "tile")
 
 
+@method
 def repeat_interleave(
     input: Any, repeats: Any, dim: int | None = None, *, output_size: int | None = None
 ) -> Tensor:
@@ -164,6 +169,7 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None
     return run(t.pad, (x,), {"widths": widths, "value": 0.0 if value is None else value})
 
 
+@method
 def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Tensor:
     """The Tensor turned by so many right angles, from the first of two dimensions to the second.
 

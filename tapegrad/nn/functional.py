@@ -15,11 +15,12 @@ from tapegrad.base.missing_names import missing
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.fast_path import binary
 from tapegrad.functions.arguments import ordered, same_and_large
-from tapegrad.functions.arithmetic import relu as _relu
-from tapegrad.functions.arithmetic import sigmoid, softplus, square, sub
-from tapegrad.functions.arithmetic import tanh as tanh
+from tapegrad.functions.arithmetic import softplus, sub
 from tapegrad.functions.compositions import threshold as threshold
 from tapegrad.functions.creation import arange
+from tapegrad.functions.elementwise import relu as _relu
+from tapegrad.functions.elementwise import sigmoid, square
+from tapegrad.functions.elementwise import tanh as tanh
 from tapegrad.functions.indexing import gather
 from tapegrad.functions.products import matmul
 from tapegrad.functions.reductions import log_softmax, mean, softmax, sum

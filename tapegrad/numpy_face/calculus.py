@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.functions import arithmetic as ew
+from tapegrad.functions import arithmetic as ar
+from tapegrad.functions import elementwise as ew
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import all_dims, one_dim
 from tapegrad.functions.indexing import getitem
@@ -69,14 +70,14 @@ def _unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np
     else:
         x, half, ambiguous = floating(x), period / 2, True
     steps = diff_(x, axis=d).detach()
-    near = ew.sub(ew.remainder(ew.add(steps, half), period), half)
+    near = ar.sub(ew.remainder(ar.add(steps, half), period), half)
     if ambiguous:
         far = ew.logical_and(ew.eq(near, -half), ew.gt(steps, 0))
-        near = ew.where(far, half, near)
+        near = ar.where(far, half, near)
     small = ew.lt(ew.abs(steps), half if discont is None else discont)
-    whole = r.cumsum(ew.where(small, 0, ew.sub(near, steps)), d)
+    whole = r.cumsum(ar.where(small, 0, ar.sub(near, steps)), d)
     first, rest = narrow(x, d, 0, 1), narrow(x, d, 1, x._a.shape[d] - 1)
-    return cat([first, ew.add(rest, whole)], d)
+    return cat([first, ar.add(rest, whole)], d)
 
 
 @handles(np.trapezoid)
@@ -152,7 +153,7 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Te
     low = values[0] if left is None else operand(left)
     high = values[n - 1] if right is None else operand(right)
     below, above = ew.lt(at, points[0]), ew.gt(at, points[n - 1])
-    k = ew.clamp(ew.sub(searchsorted_(points, at, "right"), 1), 0, n - 1)
+    k = ar.clamp(ar.sub(searchsorted_(points, at, "right"), 1), 0, n - 1)
     slopes = cat([diff_(values) / diff_(points), wrap(np.zeros(1, values._a.dtype))])
     found = getitem(values, (k,)) + (at - getitem(points, (k,))) * getitem(slopes, (k,))
-    return ew.where(below, low, ew.where(above, high, found))
+    return ar.where(below, low, ar.where(above, high, found))

@@ -12,7 +12,8 @@ from tapegrad.base.dtypes import dtype as DType
 from tapegrad.base.dtypes import get_default_dtype
 from tapegrad.dispatch.dispatch import run
 from tapegrad.functions.arguments import all_dims
-from tapegrad.functions.arithmetic import clamp, remainder
+from tapegrad.functions.arithmetic import clamp
+from tapegrad.functions.elementwise import remainder
 from tapegrad.functions.shapes import reshape
 from tapegrad.numpy_face.nearest import nearest
 from tapegrad.ops.shape import to

@@ -8,7 +8,8 @@ import numpy as np
 
 from tapegrad.base.abstract_array import everything
 from tapegrad.dispatch.dispatch import run
-from tapegrad.functions import arithmetic as ew
+from tapegrad.functions import arithmetic as ar
+from tapegrad.functions import elementwise as ew
 from tapegrad.functions.arguments import index_array
 from tapegrad.functions.creation import zeros_like
 from tapegrad.functions.dtype_parts import imag, real
@@ -40,7 +41,7 @@ def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
         raise ValueError("`np.where` takes both `x` and `y`, or neither")
     if c._a.dtype.kind != "b":
         c = ew.ne(c, 0)
-    return ew.where(c, operand(x), operand(y))
+    return ar.where(c, operand(x), operand(y))
 
 
 @handles(np.select)
@@ -52,7 +53,7 @@ def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Tensor:
         )
     found = operand(default)
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
-        found = ew.where(tensor(condition), operand(choice), found)
+        found = ar.where(tensor(condition), operand(choice), found)
     return tensor(found)
 
 
@@ -63,7 +64,7 @@ def _clip(
     low, high = operand(a_min if min is None else min), operand(a_max if max is None else max)
     if low is None and high is None:
         return clone(tensor(a))
-    return ew.clamp(tensor(a), low, high)
+    return ar.clamp(tensor(a), low, high)
 
 
 @handles(np.nan_to_num)
@@ -78,9 +79,9 @@ def _nan_to_num(
     if t._a.dtype.kind != "f":
         return clone(t)
     limits = np.finfo(t._a.dtype)
-    t = ew.where(ew.isnan(t), nan, t)
-    t = ew.where(ew.eq(t, np.inf), float(limits.max) if posinf is None else posinf, t)
-    return ew.where(ew.eq(t, -np.inf), float(limits.min) if neginf is None else neginf, t)
+    t = ar.where(ew.isnan(t), nan, t)
+    t = ar.where(ew.eq(t, np.inf), float(limits.max) if posinf is None else posinf, t)
+    return ar.where(ew.eq(t, -np.inf), float(limits.min) if neginf is None else neginf, t)
 
 
 @handles(np.real)
@@ -161,7 +162,7 @@ def _angle(z: Any, deg: bool = False) -> Tensor:
         return found * (180.0 / np.pi) if deg else found
     back = run(logic.signbit, (x,), {})
     half = 180.0 if deg else np.pi
-    return ew.where(ew.isnan(x), x, ew.where(back, half, 0.0))
+    return ar.where(ew.isnan(x), x, ar.where(back, half, 0.0))
 
 
 @handles(np.real_if_close)

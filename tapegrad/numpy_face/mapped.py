@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad.base.abstract_array import AbstractArray
-from tapegrad.functions import arithmetic as ew
+from tapegrad.functions import arithmetic as ar
+from tapegrad.functions import elementwise as ew
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import alike, one_dim
 from tapegrad.functions.indexing import take_along_dim
@@ -36,7 +37,7 @@ def _digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
         return searchsorted_(edges, x, side)
     if not np.all(np.diff(edges) <= 0):
         raise ValueError("`np.digitize`: the bins must rise or fall monotonically")
-    return ew.sub(len(edges), searchsorted_(np.flip(edges), x, side))
+    return ar.sub(len(edges), searchsorted_(np.flip(edges), x, side))
 
 
 def _isin(
@@ -102,7 +103,7 @@ MAPPED: dict[Any, Callable[..., Any]] = {
 
 def _array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
     a, b = tensor(a1), tensor(a2)
-    return a._a.shape == b._a.shape and ew.all_equal(a, b, equal_nan)
+    return a._a.shape == b._a.shape and ar.all_equal(a, b, equal_nan)
 
 
 def _array_equiv(a1: Any, a2: Any) -> bool:
@@ -111,13 +112,13 @@ def _array_equiv(a1: Any, a2: Any) -> bool:
         np.broadcast_shapes(a._a.shape, b._a.shape)
     except ValueError:
         return False
-    return ew.all_equal(a, b)
+    return ar.all_equal(a, b)
 
 
 def _allclose(
     a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> bool:
-    return ew.allclose(tensor(a), tensor(b), rtol, atol, equal_nan)
+    return ar.allclose(tensor(a), tensor(b), rtol, atol, equal_nan)
 
 
 def _can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad.dispatch.dispatch import run
-from tapegrad.functions import arithmetic as ew
+from tapegrad.functions import arithmetic as ar
+from tapegrad.functions import elementwise as ew
 from tapegrad.functions import reductions as r
 from tapegrad.functions import scans
 from tapegrad.functions.arguments import all_dims
@@ -108,7 +109,7 @@ def searchsorted_(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Ten
 @handles(np.isclose)
 def _isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Tensor:
     x, y = (tensor(operand(t)).detach() for t in (a, b))
-    near = ew.le(ew.abs(ew.sub(x, y)), ew.add(operand(atol), ew.mul(operand(rtol), ew.abs(y))))
+    near = ew.le(ew.abs(ar.sub(x, y)), ar.add(operand(atol), ew.mul(operand(rtol), ew.abs(y))))
     found = ew.logical_or(ew.logical_and(near, ew.isfinite(y)), ew.eq(x, y))
     if not equal_nan:
         return found

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.functions import arithmetic as ew
+from tapegrad.functions import arithmetic as ar
+from tapegrad.functions import elementwise as ew
 from tapegrad.functions import reductions as r
 from tapegrad.functions.joining import cat
 from tapegrad.functions.shapes import narrow, reshape, squeeze
@@ -28,7 +29,7 @@ def _polyval(p: Any, x: Any) -> Tensor:
     coefficients, point = tensor(p), operand(x)
     found = ew.mul(tensor(point), 0)
     for k in range(coefficients._a.shape[0]):
-        found = ew.add(ew.mul(found, point), coefficients[k])
+        found = ar.add(ew.mul(found, point), coefficients[k])
     return found
 
 
@@ -49,12 +50,12 @@ def _same_length(a1: Any, a2: Any, name: str) -> list[Tensor]:
 
 @handles(np.polyadd)
 def _polyadd(a1: Any, a2: Any) -> Tensor:
-    return ew.add(*_same_length(a1, a2, "np.polyadd"))
+    return ar.add(*_same_length(a1, a2, "np.polyadd"))
 
 
 @handles(np.polysub)
 def _polysub(a1: Any, a2: Any) -> Tensor:
-    return ew.sub(*_same_length(a1, a2, "np.polysub"))
+    return ar.sub(*_same_length(a1, a2, "np.polysub"))
 
 
 @handles(np.polymul)
@@ -72,9 +73,9 @@ def _polydiv(u: Any, v: Any) -> tuple[Tensor, Tensor]:
     first, rest = narrow(by, 0, 0, 1), narrow(by, 0, 1, n)
     found = []
     while (size := left._a.size - 1) >= n:
-        factor = ew.div(narrow(left, 0, 0, 1), first)
+        factor = ar.div(narrow(left, 0, 0, 1), first)
         found.append(factor)
-        over = ew.sub(narrow(left, 0, 1, n), ew.mul(factor, rest))
+        over = ar.sub(narrow(left, 0, 1, n), ew.mul(factor, rest))
         left = cat([over, narrow(left, 0, n + 1, size - n)])
     return cat(found), left if n else wrap(np.zeros(1, left._a.dtype))
 
@@ -122,7 +123,7 @@ def _polyint(p: Any, m: int = 1, k: Any = None) -> Tensor:
             f"{constants._a.size}"
         )
     for step in range(times):
-        x = cat([ew.div(x, wrap(np.arange(x._a.size, 0, -1))), narrow(constants, 0, step, 1)])
+        x = cat([ar.div(x, wrap(np.arange(x._a.size, 0, -1))), narrow(constants, 0, step, 1)])
     return x
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.functions import arithmetic as ew
+from tapegrad.functions import elementwise as ew
 from tapegrad.functions.arguments import alike
 from tapegrad.functions.contractions import dims_of_both
 from tapegrad.functions.dtype_parts import conj

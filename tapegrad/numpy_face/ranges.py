@@ -9,7 +9,8 @@ import numpy as np
 
 from tapegrad.base.abstract_array import everything
 from tapegrad.base.dtypes import to_numpy
-from tapegrad.functions import arithmetic as ew
+from tapegrad.functions import arithmetic as ar
+from tapegrad.functions import elementwise as ew
 from tapegrad.functions.joining import cat, stack
 from tapegrad.functions.shapes import broadcast_to, clone, movedim, narrow, reshape, to, unsqueeze
 from tapegrad.numpy_face.common import floating, tensor
@@ -69,7 +70,7 @@ def _logspace(
 ) -> Tensor:  # fmt: skip
     first, last, foot = _ends("np.logspace", start, stop, base)
     found = _spaced(first, last, _count(num, "np.logspace"), bool(endpoint))[0]
-    return _typed(movedim(ew.pow(foot, found), 0, axis), dtype)
+    return _typed(movedim(ar.pow(foot, found), 0, axis), dtype)
 
 
 @handles(np.geomspace)
@@ -81,7 +82,7 @@ def _geomspace(
     n = _count(num, "np.geomspace")
     if not (everything(first._a).all() and everything(last._a).all()):
         raise ValueError("`np.geomspace`: no sequence of one factor begins or ends with zero")
-    side = ew.sign(first.detach())
+    side = ar.sign(first.detach())
     found = side * ew.exp(_spaced(ew.log(first * side), ew.log(last * side), n, bool(endpoint))[0])
     ends = int(endpoint and n > 1)
     inner = narrow(found, 0, min(n, 1), max(n - 1 - ends, 0))

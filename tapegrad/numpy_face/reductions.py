@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad.base.dtypes import to_numpy
-from tapegrad.functions import arithmetic as ew
+from tapegrad.functions import arithmetic as ar
+from tapegrad.functions import elementwise as ew
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import all_dims
 from tapegrad.functions.shapes import broadcast_to, clone, permute, reshape, to
@@ -51,7 +52,7 @@ def _given(option: Any) -> bool:
 def _chosen(x: Tensor, where: Any, other: Any) -> Tensor:
     """The elements that count, and in place of the others one that changes nothing."""
     mask = broadcast_to(tensor(where), x._a.shape)
-    return ew.where(mask, x, wrap(np.asarray(other, x._a.dtype)))
+    return ar.where(mask, x, wrap(np.asarray(other, x._a.dtype)))
 
 
 @handles(np.sum)
@@ -66,7 +67,7 @@ def sum_(
         found = clone(x)
     else:
         found = r.sum(x, axis, bool(keepdims), dtype=dtype)
-    return ew.add(found, initial) if _given(initial) else found
+    return ar.add(found, initial) if _given(initial) else found
 
 
 @handles(np.mean)
@@ -281,4 +282,4 @@ def nanmean_(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False
 
 def nan_replaced(x: Tensor, value: float) -> Tensor:
     """Another number in the place of NaN."""
-    return ew.where(ew.isnan(x), value, x) if x._a.dtype.kind in "fc" else x
+    return ar.where(ew.isnan(x), value, x) if x._a.dtype.kind in "fc" else x

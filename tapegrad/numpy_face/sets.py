@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad.functions import arithmetic as ew
+from tapegrad.functions import arithmetic as ar
+from tapegrad.functions import elementwise as ew
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import one_dim
 from tapegrad.functions.indexing import getitem, index_add
@@ -173,7 +174,7 @@ def _edges(x: Tensor, bins: Any, range: Any, name: str) -> Tensor:
     else:
         low, high = r.amin(floating(x)), r.amax(floating(x))
     low, high = (to(tensor(end), dtype=floating(x)._a.dtype) for end in (low, high))
-    half = ew.where(ew.eq(low, high), 0.5, 0.0)
+    half = ar.where(ew.eq(low, high), 0.5, 0.0)
     found: Tensor = linspace_(low - half, high + half, int(given) + 1)
     return found
 
@@ -191,11 +192,11 @@ def _histogram(
     edges = _edges(x, bins, range, "np.histogram")
     n = edges._a.size - 1
     fixed = edges.detach()
-    places = ew.sub(searchsorted_(fixed, x, "right"), 1)
-    places = ew.where(ew.eq(x.detach(), fixed[n]), n - 1, places)
+    places = ar.sub(searchsorted_(fixed, x, "right"), 1)
+    places = ar.where(ew.eq(x.detach(), fixed[n]), n - 1, places)
     inside = ew.logical_and(ew.ge(places, 0), ew.lt(places, n))
-    what = to(inside, dtype=np.int64) if weights is None else ew.where(inside, _flat(weights), 0)
-    counts = _added(n, ew.clamp(places, 0, n - 1), what)
+    what = to(inside, dtype=np.int64) if weights is None else ar.where(inside, _flat(weights), 0)
+    counts = _added(n, ar.clamp(places, 0, n - 1), what)
     if density:
         counts = counts / diff_(edges) / r.sum(counts)
     return counts, edges

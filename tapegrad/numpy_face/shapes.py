@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.base.abstract_array import everything
+from tapegrad.functions import diagonals as dg
 from tapegrad.functions import indexing, joining, strided_views
 from tapegrad.functions import shapes as s
 from tapegrad.functions.arguments import alike, one_dim
@@ -154,18 +155,18 @@ def _diag(v: Any, k: int = 0) -> Tensor:
     x = tensor(v)
     if x._a.ndim not in (1, 2):
         raise ValueError(f"`np.diag` takes a vector or a matrix, got the shape {x._a.shape}")
-    return s.diag(x, k)
+    return dg.diag(x, k)
 
 
 @handles(np.diagflat)
 def _diagflat(v: Any, k: int = 0) -> Tensor:
-    return s.diag(s.reshape(tensor(v), (tensor(v)._a.size,)), k)
+    return dg.diag(s.reshape(tensor(v), (tensor(v)._a.size,)), k)
 
 
 @handles(np.diagonal)
 def diagonal_(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """`np.diagonal`."""
-    return s.diagonal(tensor(a), offset, axis1, axis2)
+    return dg.diagonal(tensor(a), offset, axis1, axis2)
 
 
 @handles(np.trace)
@@ -176,12 +177,12 @@ def trace_(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any =
 
 @handles(np.tril)
 def _tril(m: Any, k: int = 0) -> Tensor:
-    return s.tril(tensor(m), k)
+    return dg.tril(tensor(m), k)
 
 
 @handles(np.triu)
 def _triu(m: Any, k: int = 0) -> Tensor:
-    return s.triu(tensor(m), k)
+    return dg.triu(tensor(m), k)
 
 
 # -- elements at places ------------------------------------------------------------------

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad.base.abstract_array import everything
-from tapegrad.functions import arithmetic as ew
+from tapegrad.functions import arithmetic as ar
+from tapegrad.functions import elementwise as ew
 from tapegrad.functions import quantiles as qs
 from tapegrad.functions import reductions as r
 from tapegrad.functions import statistics as st
@@ -54,7 +55,7 @@ def _quantiles(
     some(x, dims, name)
     kind = x._a.dtype if type(q) in (int, float) else None
     at = tensor_of(q if kind is None else kind.type(q), name)
-    at = floating(at) if whole == 1.0 else ew.div(at, whole)
+    at = floating(at) if whole == 1.0 else ar.div(at, whole)
     if not qs.in_range(at):
         raise ValueError(f"`{name}`: q must be between 0 and {whole:g}, got a value that is not")
     w = None if weights is None else _weights(weights, x, axis, method, name)
@@ -176,7 +177,7 @@ def _extreme(a: Any, axis: Any, keepdims: bool, whole: Any, least: float) -> Ten
     absent = ew.isnan(x)
     found = whole(nan_replaced(x, least), axis, keepdims)
     alone = absent if nothing(axis) else r.all(absent, axis, bool(keepdims))
-    return ew.where(alone, np.nan, found)
+    return ar.where(alone, np.nan, found)
 
 
 @handles(np.nanmax)
@@ -197,7 +198,7 @@ def _spread(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, root: bool
     off = nan_replaced(x - nanmean_(x, axis, keepdims=True), 0.0)
     count = sum_(ew.logical_not(ew.isnan(x)), axis, None, keepdims)
     free = to(count, dtype=x._a.real.dtype) - ddof
-    free = ew.where(ew.gt(free, 0), free, np.nan)
+    free = ar.where(ew.gt(free, 0), free, np.nan)
     if root:
         return r.norm(off, 2, axis, bool(keepdims)) / ew.sqrt(free)
     off = ew.abs(off) if off._a.dtype.kind == "c" else off

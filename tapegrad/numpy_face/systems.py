@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.base.abstract_array import AbstractArray
-from tapegrad.functions import arithmetic as ew
+from tapegrad.functions import elementwise as ew
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import alike
 from tapegrad.functions.matrices import (

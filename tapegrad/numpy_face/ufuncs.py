@@ -14,6 +14,7 @@ from tapegrad.base.native_arrays import refuse_operand
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.fast_path import unary
 from tapegrad.functions import arithmetic as a
+from tapegrad.functions import elementwise as ew
 from tapegrad.functions import products, shapes
 from tapegrad.functions.arguments import alike
 from tapegrad.functions.dtype_parts import conj
@@ -31,6 +32,7 @@ from tapegrad.numpy_face.common import (
 from tapegrad.numpy_face.products import check_lengths, vecdot_
 from tapegrad.ops import elementwise as e
 from tapegrad.ops import logic
+from tapegrad.ops.core import by_code
 from tapegrad.tensor import Tensor, wrap
 
 KNOWN = (Tensor, np.ndarray, np.generic, bool, int, float, complex, list, tuple)
@@ -48,19 +50,19 @@ def _conjugate(x: Tensor) -> Tensor:
 def _copysign(x: Any, y: Any) -> Tensor:
     """The absolute value with a sign, whose own derivative is 0."""
     y = tensor(y)
-    no_sign = a.logical_or(a.eq(y, 0), a.isnan(y))
+    no_sign = ew.logical_or(ew.eq(y, 0), ew.isnan(y))
     kind = np.copysign(y._a.dtype.type(1), 1).dtype
     one = a.where(_signbit(y), wrap(np.array(-1, kind)), wrap(np.array(1, kind)))
-    return a.mul(a.abs(tensor(x)), a.where(no_sign, one, a.sign(y)))
+    return ew.mul(ew.abs(tensor(x)), a.where(no_sign, one, a.sign(y)))
 
 
 def _fmax(x: Any, y: Any) -> Tensor:
     """Ties give the gradient to the first, as in PyTorch."""
-    return a.where(a.logical_or(a.ge(tensor(x), y), a.isnan(y)), x, y)
+    return a.where(ew.logical_or(ew.ge(tensor(x), y), ew.isnan(y)), x, y)
 
 
 def _fmin(x: Any, y: Any) -> Tensor:
-    return a.where(a.logical_or(a.le(tensor(x), y), a.isnan(y)), x, y)
+    return a.where(ew.logical_or(ew.le(tensor(x), y), ew.isnan(y)), x, y)
 
 
 def _heaviside(x: Any, y: Any) -> Tensor:
@@ -71,39 +73,39 @@ def _modf(x: Any) -> tuple[Tensor, Tensor]:
     """What follows the point, and what stands before it."""
     t = floating(tensor(x))
     whole = named("trunc", "np.modf")(t)
-    return a.where(a.isinf(t), 0.0, named("frac", "np.modf")(t)), whole
+    return a.where(ew.isinf(t), 0.0, named("frac", "np.modf")(t)), whole
 
 
 def _ldexp(x: Any, i: Any) -> Tensor:
     """Two powers of 2, so that neither is too large where their product is not."""
     t, power = floating(tensor(x)), tensor(i)
-    half = a.floor_divide(power, 2)
+    half = ew.floor_divide(power, 2)
     kind = t._a.dtype
     first, second = (
         named("exp2", "np.ldexp")(shapes.to(k, kind)) for k in (half, a.sub(power, half))
     )
-    return a.mul(a.mul(t, first), second)
+    return ew.mul(ew.mul(t, first), second)
 
 
 def _frexp(x: Any) -> tuple[Tensor, Tensor]:
     t = floating(tensor(x))
     if isinstance(t._a, AbstractArray):
         power = _exponent(t.detach())
-        return _ldexp(t, a.neg(power)), power
+        return _ldexp(t, ew.neg(power)), power
     known = np.asarray(np.frexp(t._a)[1])
     return _ldexp(t, -known), wrap(known)
 
 
 def _exponent(t: Tensor) -> Tensor:
     """The powers of 2 just above, for values that differ by example; a logarithm may round."""
-    size = a.abs(t)
-    usual = a.logical_and(a.gt(size, 0), a.isfinite(size))
+    size = ew.abs(t)
+    usual = ew.logical_and(ew.gt(size, 0), ew.isfinite(size))
     size = a.where(usual, size, 0.5)
-    power = shapes.to(a.floor(named("log2", "np.frexp")(size)), np.int32)
+    power = shapes.to(ew.floor(named("log2", "np.frexp")(size)), np.int32)
     for step in (1, -1):
-        rest = _ldexp(size, a.neg(power))
-        off = a.ge(rest, 1) if step == 1 else a.lt(rest, 0.5)
-        power = a.add(power, a.mul(shapes.to(off, np.int32), step))
+        rest = _ldexp(size, ew.neg(power))
+        off = ew.ge(rest, 1) if step == 1 else ew.lt(rest, 0.5)
+        power = a.add(power, ew.mul(shapes.to(off, np.int32), step))
     return power
 
 
@@ -114,7 +116,7 @@ def _float_power(x: Any, y: Any) -> Tensor:
 
 def _logaddexp2(x: Any, y: Any) -> Tensor:
     logaddexp = named("logaddexp", "np.logaddexp2")
-    return a.mul(logaddexp(a.mul(x, math.log(2)), a.mul(y, math.log(2))), 1 / math.log(2))
+    return ew.mul(logaddexp(ew.mul(x, math.log(2)), ew.mul(y, math.log(2))), 1 / math.log(2))
 
 
 def _matvec(x: Any, y: Any) -> Tensor:
@@ -132,46 +134,29 @@ def _vecmat(x: Any, y: Any) -> Tensor:
 
 
 def _by(factor: float) -> Callable[[Any], Tensor]:
-    return lambda x: a.mul(x, factor)
+    return lambda x: ew.mul(x, factor)
 
 
 # fmt: off
+# A row that is a function by itself is NumPy's ufunc, or SciPy's, if that is its forward.
+ROWS = {op.forward: getattr(ew, op.name) for op in by_code if op.doc}
 # A name is one of tapegrad's public functions, looked up when it is first wanted.
-TABLE: dict[Any, Any] = {
-    np.add: a._add, np.subtract: a._sub, np.multiply: a.mul, np.true_divide: a._div,
-    np.power: a.pow, np.float_power: _float_power, np.floor_divide: a.floor_divide,
-    np.remainder: a.remainder, np.fmod: "fmod",
-    np.divmod: lambda x, y: (a.floor_divide(x, y), a.remainder(x, y)),
-    np.negative: a.neg, np.positive: shapes.clone, np.absolute: a.abs,
-    np.fabs: lambda x: a.abs(floating(x)),
-    np.sign: a.sign, np.square: a.square, np.reciprocal: a.reciprocal, np.sqrt: a.sqrt,
+TABLE: dict[Any, Any] = {f: own for f, own in ROWS.items() if isinstance(f, np.ufunc)} | {
+    np.add: a._add, np.subtract: a._sub, np.true_divide: a._div, np.power: a.pow,
+    np.float_power: _float_power, np.positive: shapes.clone,
+    np.divmod: lambda x, y: (ew.floor_divide(x, y), ew.remainder(x, y)),
+    np.fabs: lambda x: ew.abs(floating(x)), np.sign: a.sign,
     np.cbrt: unary(e.cbrt), np.conjugate: _conjugate, np.copysign: _copysign,
-    np.exp: a.exp, np.exp2: "exp2", np.expm1: a.expm1, np.log: a.log, np.log2: "log2",
-    np.log10: "log10", np.log1p: a.log1p, np.logaddexp: "logaddexp", np.logaddexp2: _logaddexp2,
-    np.sin: a.sin, np.cos: a.cos, np.tan: a.tan, np.arcsin: a.asin, np.arccos: a.acos,
-    np.arctan: a.atan, np.arctan2: a.atan2, np.hypot: "hypot", np.sinh: a.sinh, np.cosh: a.cosh,
-    np.tanh: a.tanh, np.arcsinh: "asinh", np.arccosh: "acosh", np.arctanh: "atanh",
-    np.deg2rad: _by(math.pi / 180), np.radians: _by(math.pi / 180),
-    np.rad2deg: _by(180 / math.pi), np.degrees: _by(180 / math.pi),
-    np.floor: a.floor, np.ceil: "ceil", np.trunc: "trunc", np.rint: "round",
-    np.maximum: a.maximum, np.minimum: a.minimum, np.fmax: _fmax, np.fmin: _fmin,
-    np.matmul: products.matmul, np.vecdot: vecdot_, np.matvec: _matvec, np.vecmat: _vecmat,
-    np.equal: a.eq, np.not_equal: a.ne, np.less: a.lt, np.less_equal: a.le, np.greater: a.gt,
-    np.greater_equal: a.ge, np.logical_and: a.logical_and, np.logical_or: a.logical_or,
-    np.logical_xor: a.logical_xor, np.logical_not: a.logical_not, np.bitwise_and: a.bitwise_and,
-    np.bitwise_or: a.bitwise_or, np.bitwise_xor: a.bitwise_xor, np.invert: a.bitwise_not,
-    np.left_shift: a.bitwise_left_shift, np.right_shift: a.bitwise_right_shift,
-    np.heaviside: _heaviside, np.modf: _modf, np.ldexp: _ldexp, np.frexp: _frexp,
-    np.isnan: a.isnan, np.isinf: a.isinf, np.isfinite: a.isfinite, np.signbit: _signbit,
+    np.logaddexp2: _logaddexp2, np.deg2rad: _by(math.pi / 180), np.radians: _by(math.pi / 180),
+    np.rad2deg: _by(180 / math.pi), np.degrees: _by(180 / math.pi), np.rint: "round",
+    np.fmax: _fmax, np.fmin: _fmin, np.matmul: products.matmul, np.vecdot: vecdot_,
+    np.matvec: _matvec, np.vecmat: _vecmat, np.heaviside: _heaviside, np.modf: _modf,
+    np.ldexp: _ldexp, np.frexp: _frexp, np.signbit: _signbit,
 }
 # By the name of the ufunc in `scipy.special`.
-SPECIAL: dict[str, Any] = {
-    "expit": a.sigmoid, "erf": a.erf, "erfc": "erfc", "erfcx": "special.erfcx", "erfinv": "erfinv",
-    "gammaln": "lgamma", "digamma": "digamma", "psi": "digamma", "logit": "logit",
-    "log_expit": lambda x: a.neg(a.softplus(a.neg(x))), "exp2": "exp2", "expm1": a.expm1,
-    "log1p": a.log1p, "cbrt": unary(e.cbrt), "xlogy": "xlogy", "xlog1py": "special.xlog1py",
-    "entr": "special.entr", "i0": "i0", "i1": "special.i1", "i0e": "special.i0e",
-    "i1e": "special.i1e", "ndtr": "special.ndtr", "log_ndtr": "special.log_ndtr",
+SPECIAL: dict[str, Any] = {f.name: own for f, own in ROWS.items() if isinstance(f, e.Lazy)} | {
+    "digamma": ew.digamma, "logit": "logit", "log_expit": lambda x: ew.neg(a.softplus(ew.neg(x))),
+    "exp2": ew.exp2, "expm1": ew.expm1, "log1p": ew.log1p, "cbrt": unary(e.cbrt),
 }
 # What the other methods of a ufunc are; an axis is the first one unless it is given.
 METHODS: dict[tuple[Any, str], Any] = {

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.functions import arithmetic as ew
+from tapegrad.functions import arithmetic as ar
 from tapegrad.functions.arguments import one_dim
 from tapegrad.functions.indexing import getitem
 from tapegrad.functions.inplace_methods import index_put_, setitem
@@ -40,7 +40,7 @@ def _copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -
         raise TypeError(
             f"`np.copyto` from {kind} to {x._a.dtype} is not allowed with casting={casting!r}"
         )
-    setitem(x, ..., value if where is True else ew.where(tensor(where), value, x))
+    setitem(x, ..., value if where is True else ar.where(tensor(where), value, x))
 
 
 @handles(np.put)
@@ -61,7 +61,7 @@ def _put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
 def _putmask(a: Any, mask: Any, values: Any) -> None:
     x = _target(a, "np.putmask")
     spread = reshape(_again(values, x._a.size, "np.putmask"), x._a.shape)
-    setitem(x, ..., ew.where(tensor(mask), spread, x))
+    setitem(x, ..., ar.where(tensor(mask), spread, x))
 
 
 @handles(np.place)

@@ -44,6 +44,12 @@ What else is true of an operation stands in its row, too:
              `scatter add`, and `along` where an index names single elements
 ``reduces``  the operation by which a reduction takes elements together
 ``scans``    the same of a scan, which takes up one after the other
+``doc``      one line on it: with one, it is a public function, and a method, too, of
+             the Tensor, made of the row alone
+``example``  a call for the docstring, and what it answers
+``aliases``  more names of the function, the method and the in-place form
+``namespace``  the module that users find the function in, if it is not `tapegrad`;
+             the Tensor has no method then
 ===========  =====================================================================
 """
 
@@ -61,7 +67,7 @@ Params = dict[str, Any]
 ELEMENTWISE, LINEAR, CUSTOM = "elementwise", "linear", "custom"
 FACETS = (
     "scalar", "kinds", "to_float", "ordered", "paired", "inplace", "in_c", "lapack", "loop",
-    "moves", "reduces", "scans",
+    "moves", "reduces", "scans", "doc", "example", "aliases", "namespace",
 )  # fmt: skip
 
 table: dict[str, Op] = {}
@@ -101,9 +107,12 @@ class Op:
     """
 
     __slots__ = (
+        "aliases",
         "code",
+        "doc",
         "domain",
         "exact",
+        "example",
         "formulas",
         "forward",
         "grad_name",
@@ -118,6 +127,7 @@ class Op:
         "moves",
         "multilinear",
         "name",
+        "namespace",
         "ordered",
         "paired",
         "reduces",
@@ -156,6 +166,10 @@ class Op:
         moves: str = "",
         reduces: str = "",
         scans: str = "",
+        doc: str = "",
+        example: tuple[str, str] = ("", ""),
+        aliases: str = "",
+        namespace: str = "",
     ) -> None:
         if name in table:
             raise ValueError(f"operation `{name}` stands in the table twice")
@@ -175,6 +189,9 @@ class Op:
         self.to_float, self.ordered, self.paired = to_float, ordered, paired
         self.inplace, self.in_c, self.lapack = inplace, in_c, lapack
         self.moves, self.reduces, self.scans = moves, reduces, scans
+        self.inplace, self.in_c = inplace, in_c
+        self.doc, self.example = doc, example
+        self.aliases, self.namespace = tuple(aliases.split()), namespace
         self.multilinear = multilinear  # linear in each input while the others stay
         # exact[k]: the partial in input k is itself an adjoint: where it is 0, so is the product.
         self.exact = tuple(name in exact for name in self.inputs)

@@ -129,24 +129,38 @@ exact = elementwise(
 )
 
 eq = elementwise("eq", np.equal, a=COMPARES, b=COMPARES,
-                 scalar="{0} == {1}", kinds="fib", inplace=True)
+                 scalar="{0} == {1}", kinds="fib", inplace=True,
+                 doc="Whether elements are equal.",
+                 example=("tg.eq(tg.tensor(1.0), 1.0)", "tensor(True)"))
 ne = elementwise("ne", np.not_equal, a=COMPARES, b=COMPARES,
-                 scalar="{0} != {1}", kinds="fib", inplace=True)
+                 scalar="{0} != {1}", kinds="fib", inplace=True,
+                 aliases="not_equal", doc="Whether elements differ.",
+                 example=("tg.ne(tg.tensor(1.0), 1.0)", "tensor(False)"))
 lt = elementwise("lt", np.less, a=COMPARES, b=COMPARES,
-                 scalar="{0} < {1}", kinds="fib", ordered=True, inplace=True)
+                 scalar="{0} < {1}", kinds="fib", ordered=True, inplace=True,
+                 aliases="less", doc="Whether elements are smaller.",
+                 example=("tg.lt(tg.tensor(1.0), 2.0)", "tensor(True)"))
 le = elementwise("le", np.less_equal, a=COMPARES, b=COMPARES,
-                 scalar="{0} <= {1}", kinds="fib", ordered=True, inplace=True)
+                 scalar="{0} <= {1}", kinds="fib", ordered=True, inplace=True,
+                 aliases="less_equal", doc="Whether elements are smaller or equal.",
+                 example=("tg.le(tg.tensor(1.0), 1.0)", "tensor(True)"))
 gt = elementwise("gt", np.greater, a=COMPARES, b=COMPARES,
-                 scalar="{0} > {1}", kinds="fib", ordered=True, inplace=True)
+                 scalar="{0} > {1}", kinds="fib", ordered=True, inplace=True,
+                 aliases="greater", doc="Whether elements are larger.",
+                 example=("tg.gt(tg.tensor(1.0), 2.0)", "tensor(False)"))
 ge = elementwise("ge", np.greater_equal, a=COMPARES, b=COMPARES,
-                 scalar="{0} >= {1}", kinds="fib", ordered=True, inplace=True)
+                 scalar="{0} >= {1}", kinds="fib", ordered=True, inplace=True,
+                 aliases="greater_equal", doc="Whether elements are larger or equal.",
+                 example=("tg.ge(tg.tensor(1.0), 1.0)", "tensor(True)"))
 
 add = elementwise("add", np.add, a=lambda: 1, b=lambda: 1,
                   scalar="{0} + {1}", kinds="fib", loop="broadcast alike")
 sub = elementwise("sub", np.subtract, a=lambda: 1, b=lambda: -1,
                   scalar="{0} - {1}", kinds="fi", loop="broadcast alike")
 mul = elementwise("mul", np.multiply, a=lambda b: b, b=lambda a: a,
-                  scalar="{0} * {1}", kinds="fib", inplace=True, loop="broadcast alike")
+                  scalar="{0} * {1}", kinds="fib", inplace=True, loop="broadcast alike",
+                  aliases="multiply", doc="The product of two Tensors or numbers.",
+                  example=("tg.mul(tg.tensor(2.0), 3.0)", "tensor(6.)"))
 # As in PyTorch a quotient is not read by its rule, so that it may be changed in place.
 div = elementwise(
     "div", np.true_divide, a=lambda b: 1 / b,
@@ -154,7 +168,9 @@ div = elementwise(
     scalar="{0} / {1}", to_float=True, loop="broadcast alike",
 )
 neg = elementwise("neg", np.negative, x=lambda: -1,
-                  scalar="-{0}", kinds="fi", inplace=True, loop="alike")
+                  scalar="-{0}", kinds="fi", inplace=True, loop="alike",
+                  aliases="negative", doc="The negative.",
+                  example=("tg.neg(tg.tensor(1.0))", "tensor(-1.)"))
 # b * a**(b-1), but exactly 0 where b is 0; a**b * log(a), but exactly 0 where a is 0 and b >= 0.
 pow: Op = elementwise(
     "pow", np.power, domain=POSITIVE, a=lambda a, b: where(eq(b, 0), 0, b * pow(a, b - 1)),
@@ -164,52 +180,88 @@ pow: Op = elementwise(
 floor_divide = elementwise(
     "floor_divide", np.floor_divide, a=lambda: 0, b=lambda: 0, domain=POSITIVE,
     scalar="vmath.floor_divide({0}, {1})", inplace=True, loop="f8 f4",
+    doc="The quotient rounded down.",
+    example=("tg.floor_divide(tg.tensor(7.0), 2.0)", "tensor(3.)"),
 )
 remainder = elementwise(
     "remainder", np.remainder, domain=POSITIVE, a=lambda: 1, b=lambda a, b: -floor(a / b),
     scalar="vmath.remainder({0}, {1})", inplace=True, loop="f8 f4",
+    doc="What a division leaves, with the divisor's sign.",
+    example=("tg.remainder(tg.tensor(-7.0), 2.0)", "tensor(1.)"),
 )
 fmod = elementwise(
     "fmod", np.fmod, domain=POSITIVE, a=lambda: 1, b=lambda a, b: -trunc(a / b),
     scalar="vmath.fmod({0}, {1})", ordered=True, inplace=True, loop="f8 f4",
+    doc="What a division leaves, with the dividend's sign.",
+    example=("tg.fmod(tg.tensor(-7.0), 2.0)", "tensor(-1.)"),
 )
 floor: Op = elementwise("floor", np.floor, x=lambda: 0,
-                        scalar="floor({0})", kinds="fi", inplace=True, loop="alike")
+                        scalar="floor({0})", kinds="fi", inplace=True, loop="alike",
+                        doc="The largest whole number below.",
+                        example=("tg.floor(tg.tensor(1.5))", "tensor(1.)"))
 ceil = elementwise("ceil", np.ceil, x=lambda: 0,
-                   scalar="-floor(-{0})", kinds="fi", ordered=True, inplace=True, loop="alike")
+                   scalar="-floor(-{0})", kinds="fi", ordered=True, inplace=True, loop="alike",
+                   doc="The smallest whole number above.",
+                   example=("tg.ceil(tg.tensor(1.5))", "tensor(2.)"))
 trunc: Op = elementwise("trunc", np.trunc, x=lambda: 0,
                         scalar="select({0} < zero, -floor(-{0}), floor({0}))", kinds="fi",
-                        ordered=True, inplace=True, loop="alike")
+                        ordered=True, inplace=True, loop="alike",
+                        aliases="fix", doc="The whole number next towards 0.",
+                        example=("tg.trunc(tg.tensor(-1.5))", "tensor(-1.)"))
 round = elementwise("round", np.rint, x=lambda: 0, scalar="vmath.rint({0})")
 frac = elementwise("frac", Composed((np.trunc, "a"), (np.subtract, "ay")), x=lambda: 1,
                    scalar="{0} - select({0} < zero, -floor(-{0}), floor({0}))", kinds="fi",
-                   ordered=True, inplace=True, loop="f8 f4")
+                   ordered=True, inplace=True, loop="f8 f4",
+                   doc="What `trunc` takes away.",
+                   example=("tg.frac(tg.tensor(-1.5))", "tensor(-0.5000)"))
 sign = elementwise("sign", np.sign, x=lambda: 0,
                    scalar="select({0} > zero, one, select({0} < zero, -one, {0} + zero))",
                    kinds="fi", ordered=True, loop="f8 f4")
 abs = elementwise("abs", np.absolute, x=lambda x: sign(x),
-                  scalar="abs({0})", kinds="fib", inplace=True, loop="alike")
+                  scalar="abs({0})", kinds="fib", inplace=True, loop="alike",
+                  aliases="absolute", doc="The absolute value.",
+                  example=("tg.abs(tg.tensor(-1.0))", "tensor(1.)"))
 square = elementwise("square", np.square, x=lambda x: 2 * x, grad_name="Pow",
-                     scalar="{0} * {0}", kinds="fi", inplace=True, loop="alike")
+                     scalar="{0} * {0}", kinds="fi", inplace=True, loop="alike",
+                     doc="The square.",
+                     example=("tg.square(tg.tensor(3.0))", "tensor(9.)"))
 reciprocal = elementwise("reciprocal", np.reciprocal, x=lambda y: -y * y, domain=POSITIVE,
-                         scalar="one / {0}", to_float=True, inplace=True, loop="f8 f4")
+                         scalar="one / {0}", to_float=True, inplace=True, loop="f8 f4",
+                         doc="One divided by it.",
+                         example=("tg.reciprocal(tg.tensor(4.0))", "tensor(0.2500)"))
 
 exp = elementwise("exp", np.exp, x=lambda y: y,
-                  scalar="vmath.exp({0})", to_float=True, inplace=True, loop="f8")
+                  scalar="vmath.exp({0})", to_float=True, inplace=True, loop="f8",
+                  doc="The exponential.",
+                  example=("tg.exp(tg.tensor(0.0))", "tensor(1.)"))
 log: Op = elementwise("log", np.log, x=lambda x: 1 / x, domain=POSITIVE,
-                      scalar="vmath.log({0})", to_float=True, inplace=True, loop="f8")
+                      scalar="vmath.log({0})", to_float=True, inplace=True, loop="f8",
+                      doc="The natural logarithm.",
+                      example=("tg.log(tg.tensor(1.0))", "tensor(0.)"))
 log2 = elementwise("log2", np.log2, x=lambda x: 1 / (LN_2 * x), domain=POSITIVE,
-                   scalar="vmath.log2({0})", to_float=True, inplace=True)
+                   scalar="vmath.log2({0})", to_float=True, inplace=True,
+                   doc="The logarithm to base 2.",
+                   example=("tg.log2(tg.tensor(8.0))", "tensor(3.)"))
 log10 = elementwise("log10", np.log10, x=lambda x: 1 / (LN_10 * x), domain=POSITIVE,
-                    scalar="vmath.log10({0})", to_float=True, inplace=True)
+                    scalar="vmath.log10({0})", to_float=True, inplace=True,
+                    doc="The logarithm to base 10.",
+                    example=("tg.log10(tg.tensor(1000.0))", "tensor(3.)"))
 exp2 = elementwise("exp2", np.exp2, x=lambda y: LN_2 * y,
-                   scalar="vmath.exp2({0})", to_float=True, inplace=True)
+                   scalar="vmath.exp2({0})", to_float=True, inplace=True,
+                   doc="2 to the power of it.",
+                   example=("tg.exp2(tg.tensor(3.0))", "tensor(8.)"))
 log1p = elementwise("log1p", np.log1p, x=lambda x: 1 / (1 + x), domain=UNIT,
-                    scalar="vmath.log1p({0})", to_float=True, inplace=True)
+                    scalar="vmath.log1p({0})", to_float=True, inplace=True,
+                    doc="log(1 + x), exact near 0.",
+                    example=("tg.log1p(tg.tensor(0.0))", "tensor(0.)"))
 expm1 = elementwise("expm1", np.expm1, x=lambda y: 1 + y,
-                    scalar="vmath.expm1({0})", to_float=True, inplace=True, loop="f8")
+                    scalar="vmath.expm1({0})", to_float=True, inplace=True, loop="f8",
+                    doc="exp(x) - 1, exact near 0.",
+                    example=("tg.expm1(tg.tensor(0.0))", "tensor(0.)"))
 sqrt = elementwise("sqrt", np.sqrt, x=lambda y: 0.5 / y, domain=POSITIVE,
-                   scalar="math.sqrt({0})", to_float=True, inplace=True, loop="f8 f4")
+                   scalar="math.sqrt({0})", to_float=True, inplace=True, loop="f8 f4",
+                   doc="The square root.",
+                   example=("tg.sqrt(tg.tensor(4.0))", "tensor(2.)"))
 cube = elementwise(
     "cube", Composed((np.multiply, "aa"), (np.multiply, "ya")),
     x=lambda x: 3 * (x * x), grad_name="Pow",
@@ -219,61 +271,105 @@ cbrt = elementwise("cbrt", np.cbrt, x=lambda y: 1 / (3 * (y * y)), domain=POSITI
                    scalar="vmath.cbrt({0})")
 rsqrt = elementwise("rsqrt", Composed((np.sqrt, "a"), (np.reciprocal, "y")),
                     x=lambda y: -0.5 * (y * y * y), domain=POSITIVE,
-                    scalar="one / math.sqrt({0})", to_float=True, inplace=True, loop="f8 f4")
+                    scalar="one / math.sqrt({0})", to_float=True, inplace=True, loop="f8 f4",
+                    doc="One divided by the square root.",
+                    example=("tg.rsqrt(tg.tensor(4.0))", "tensor(0.5000)"))
 sin = elementwise("sin", np.sin, x=lambda x: cos(x),
-                  scalar="vmath.sin({0})", to_float=True, inplace=True, loop="f8")
+                  scalar="vmath.sin({0})", to_float=True, inplace=True, loop="f8",
+                  doc="The sine.",
+                  example=("tg.sin(tg.tensor(0.0))", "tensor(0.)"))
 cos: Op = elementwise("cos", np.cos, x=lambda x: -sin(x),
-                      scalar="vmath.cos({0})", to_float=True, inplace=True, loop="f8")
+                      scalar="vmath.cos({0})", to_float=True, inplace=True, loop="f8",
+                      doc="The cosine.",
+                      example=("tg.cos(tg.tensor(0.0))", "tensor(1.)"))
 tan = elementwise("tan", np.tan, x=lambda y: 1 + y * y, domain=UNIT,
-                  scalar="vmath.tan({0})", to_float=True, inplace=True, loop="f8")
+                  scalar="vmath.tan({0})", to_float=True, inplace=True, loop="f8",
+                  doc="The tangent.",
+                  example=("tg.tan(tg.tensor(0.0))", "tensor(0.)"))
 asin = elementwise("asin", np.arcsin, x=lambda x: 1 / sqrt(1 - x * x), domain=UNIT,
-                   scalar="vmath.asin({0})", to_float=True, inplace=True, loop="f8")
+                   scalar="vmath.asin({0})", to_float=True, inplace=True, loop="f8",
+                   aliases="arcsin", doc="The inverse sine.",
+                   example=("tg.asin(tg.tensor(0.0))", "tensor(0.)"))
 acos = elementwise("acos", np.arccos, x=lambda x: -1 / sqrt(1 - x * x), domain=UNIT,
-                   scalar="vmath.acos({0})", to_float=True, inplace=True, loop="f8")
+                   scalar="vmath.acos({0})", to_float=True, inplace=True, loop="f8",
+                   aliases="arccos", doc="The inverse cosine.",
+                   example=("tg.acos(tg.tensor(1.0))", "tensor(0.)"))
 atan = elementwise("atan", np.arctan, x=lambda x: 1 / (1 + x * x),
-                   scalar="vmath.atan({0})", to_float=True, inplace=True, loop="f8")
+                   scalar="vmath.atan({0})", to_float=True, inplace=True, loop="f8",
+                   aliases="arctan", doc="The inverse tangent.",
+                   example=("tg.atan(tg.tensor(0.0))", "tensor(0.)"))
 sinh = elementwise("sinh", np.sinh, x=lambda x: cosh(x),
-                   scalar="vmath.sinh({0})", to_float=True, inplace=True, loop="f8")
+                   scalar="vmath.sinh({0})", to_float=True, inplace=True, loop="f8",
+                   doc="The hyperbolic sine.",
+                   example=("tg.sinh(tg.tensor(0.0))", "tensor(0.)"))
 cosh: Op = elementwise("cosh", np.cosh, x=lambda x: sinh(x),
-                       scalar="vmath.cosh({0})", to_float=True, inplace=True, loop="f8")
+                       scalar="vmath.cosh({0})", to_float=True, inplace=True, loop="f8",
+                       doc="The hyperbolic cosine.",
+                       example=("tg.cosh(tg.tensor(0.0))", "tensor(1.)"))
 tanh = elementwise("tanh", np.tanh, x=lambda y: 1 - y * y,
-                   scalar="vmath.tanh({0})", to_float=True, inplace=True, loop="f8")
+                   scalar="vmath.tanh({0})", to_float=True, inplace=True, loop="f8",
+                   doc="The hyperbolic tangent.",
+                   example=("tg.tanh(tg.tensor(0.0))", "tensor(0.)"))
 atan2 = elementwise("atan2", np.arctan2, a=lambda a, b: _per_square(b, a, b),  # 0 at the origin
                     b=lambda a, b: -_per_square(a, a, b), domain=POSITIVE,
-                    scalar="vmath.atan2({0}, {1})", to_float=True, inplace=True)
+                    scalar="vmath.atan2({0}, {1})", to_float=True, inplace=True,
+                    aliases="arctan2", doc="The angle of the point (other, input).",
+                    example=("tg.atan2(tg.tensor(0.0), tg.tensor(1.0))", "tensor(0.)"))
 asinh = elementwise("asinh", np.arcsinh, x=lambda x: 1 / sqrt(x * x + 1),
-                    scalar="vmath.asinh({0})", to_float=True, inplace=True)
+                    scalar="vmath.asinh({0})", to_float=True, inplace=True,
+                    aliases="arcsinh", doc="The inverse hyperbolic sine.",
+                    example=("tg.asinh(tg.tensor(0.0))", "tensor(0.)"))
 acosh = elementwise("acosh", np.arccosh, x=lambda x: 1 / sqrt(x * x - 1), domain=(1.1, 3.0),
-                    scalar="vmath.acosh({0})", to_float=True, inplace=True)
+                    scalar="vmath.acosh({0})", to_float=True, inplace=True,
+                    aliases="arccosh", doc="The inverse hyperbolic cosine.",
+                    example=("tg.acosh(tg.tensor(1.0))", "tensor(0.)"))
 atanh = elementwise("atanh", np.arctanh, x=lambda x: 1 / (1 - x * x), domain=UNIT,
-                    scalar="vmath.atanh({0})", to_float=True, inplace=True, loop="f8")
+                    scalar="vmath.atanh({0})", to_float=True, inplace=True, loop="f8",
+                    aliases="arctanh", doc="The inverse hyperbolic tangent.",
+                    example=("tg.atanh(tg.tensor(0.0))", "tensor(0.)"))
 hypot = elementwise("hypot", np.hypot, a=lambda a, y: a / y, b=lambda b, y: b / y,
-                    scalar="vmath.hypot({0}, {1})", to_float=True, inplace=True, loop="f8 f4")
+                    scalar="vmath.hypot({0}, {1})", to_float=True, inplace=True, loop="f8 f4",
+                    doc="The length of the hypotenuse, sqrt(a * a + b * b) without overflow.",
+                    example=("tg.hypot(tg.tensor(3.0), tg.tensor(4.0))", "tensor(5.)"))
 sigmoid = elementwise("sigmoid", Lazy("expit"), x=lambda y: y * (1 - y),
-                      scalar="vmath.sigmoid({0})", to_float=True, inplace=True, loop="f8 f4")
+                      scalar="vmath.sigmoid({0})", to_float=True, inplace=True, loop="f8 f4",
+                      doc="1 / (1 + exp(-x)).",
+                      example=("tg.sigmoid(tg.tensor(0.0))", "tensor(0.5000)"))
 softplus = elementwise("softplus", Composed((np.logaddexp, "a0")), x=lambda x: sigmoid(x),
                        scalar="vmath.softplus({0})", to_float=True, ordered=True, loop="f8 f4")
 logaddexp = elementwise(
     "logaddexp", np.logaddexp, a=lambda a, b: sigmoid(a - b), b=lambda a, b: sigmoid(b - a),
     scalar="vmath.logaddexp({0}, {1})", to_float=True, loop="f8 f4",
+    doc="log(exp(a) + exp(b)), without overflow.",
+    example=("tg.logaddexp(tg.tensor(1000.0), tg.tensor(1000.0))", "tensor(1000.6931)"),
 )
 relu = elementwise("relu", Composed((np.maximum, "a0")), x=lambda y: where(gt(y, 0), 1, 0),
                    scalar="select(({0} > zero) | ({0} != {0}), {0}, zero)", kinds="fi",
-                   ordered=True, inplace=True, loop="f8 f4")
+                   ordered=True, inplace=True, loop="f8 f4",
+                   doc="max(x, 0).",
+                   example=("tg.relu(tg.tensor(-1.0))", "tensor(0.)"))
 erf = elementwise("erf", Lazy("erf"), x=lambda x: TWO_OVER_ROOT_PI * exp(-x * x),
-                  scalar="vmath.erf({0})", to_float=True, inplace=True, loop="f8 f4")
+                  scalar="vmath.erf({0})", to_float=True, inplace=True, loop="f8 f4",
+                  doc="The error function.",
+                  example=("tg.erf(tg.tensor(0.0))", "tensor(0.)"))
 erfc = elementwise("erfc", Lazy("erfc"), x=lambda x: -TWO_OVER_ROOT_PI * exp(-x * x),
-                   scalar="vmath.erfc({0})", to_float=True, inplace=True, loop="f8 f4")
+                   scalar="vmath.erfc({0})", to_float=True, inplace=True, loop="f8 f4",
+                   doc="1 - erf(x), exact where that is small.",
+                   example=("tg.erfc(tg.tensor(0.0))", "tensor(1.)"))
 
 minimum = elementwise(
     "minimum", np.minimum, a=lambda a, b: where(lt(a, b), 1, where(eq(a, b), 0.5, 0)),
     b=lambda a, b: where(lt(b, a), 1, where(eq(a, b), 0.5, 0)),
     scalar="select(({0} < {1}) | ({0} != {0}), {0}, {1})", kinds="fib", ordered=True, loop="f8 f4",
+    doc="The smaller of two, element by element.",
+    example=("tg.minimum(tg.tensor(1.0), tg.tensor(2.0))", "tensor(1.)"),
 )
 maximum = elementwise(
     "maximum", np.maximum, a=lambda a, b: where(gt(a, b), 1, where(eq(a, b), 0.5, 0)),
     b=lambda a, b: where(gt(b, a), 1, where(eq(a, b), 0.5, 0)),
     scalar="select(({0} > {1}) | ({0} != {0}), {0}, {1})", kinds="fib", ordered=True, loop="f8 f4",
+    doc="The larger of two, element by element.",
+    example=("tg.maximum(tg.tensor(1.0), tg.tensor(2.0))", "tensor(2.)"),
 )
 # Clamping against fixed bounds is not a maximum: the gradient passes at the bound.
 clamp_min = elementwise("clamp_min", np.maximum, x=lambda x, lo: where(ge(x, lo), 1, 0),

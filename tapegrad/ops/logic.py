@@ -6,6 +6,8 @@ operands are brought into one type before.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tapegrad.ops.core import NotDifferentiable, Op, custom
@@ -14,25 +16,58 @@ TRUTH = NotDifferentiable("a truth value is constant almost everywhere")
 BITS = NotDifferentiable("whole numbers and bits have no derivative")
 
 
-def _of_two(ufunc: np.ufunc, reason: NotDifferentiable, inplace: bool = True) -> Op:
-    return custom(ufunc.__name__, ufunc, a=reason, b=reason, paired=True, inplace=inplace)
+def _of_two(ufunc: np.ufunc, reason: NotDifferentiable, name: str = "", **public: Any) -> Op:
+    name = name or ufunc.__name__
+    return custom(name, ufunc, a=reason, b=reason, paired=True, inplace=True, **public)
 
 
-logical_and = _of_two(np.logical_and, TRUTH)
-logical_or = _of_two(np.logical_or, TRUTH)
-logical_xor = _of_two(np.logical_xor, TRUTH)
-logical_not: Op = custom("logical_not", np.logical_not, x=TRUTH, inplace=True)
-isnan: Op = custom("isnan", np.isnan, x=TRUTH)
-isinf: Op = custom("isinf", np.isinf, x=TRUTH)
-isfinite: Op = custom("isfinite", np.isfinite, x=TRUTH)
+# fmt: off
+logical_and = _of_two(
+    np.logical_and, TRUTH, doc="Whether both are true.",
+    example=("tg.logical_and(tg.tensor(True), tg.tensor(False))", "tensor(False)"),
+)
+logical_or = _of_two(np.logical_or, TRUTH,
+                     doc="Whether one is true.",
+                     example=("tg.logical_or(tg.tensor(True), tg.tensor(False))", "tensor(True)"))
+logical_xor = _of_two(np.logical_xor, TRUTH,
+                      doc="Whether exactly one is true.",
+                      example=("tg.logical_xor(tg.tensor(True), tg.tensor(False))", "tensor(True)"))
+logical_not: Op = custom("logical_not", np.logical_not, x=TRUTH, inplace=True,
+                         doc="The opposite.",
+                         example=("tg.logical_not(tg.tensor(True))", "tensor(False)"))
+isnan: Op = custom("isnan", np.isnan, x=TRUTH,
+                   doc="Whether elements are NaN.",
+                   example=("tg.isnan(tg.tensor(tg.nan))", "tensor(True)"))
+isinf: Op = custom("isinf", np.isinf, x=TRUTH,
+                   doc="Whether elements are infinite.",
+                   example=("tg.isinf(tg.tensor(1.0))", "tensor(False)"))
+isfinite: Op = custom("isfinite", np.isfinite, x=TRUTH,
+                      doc="Whether elements are finite.",
+                      example=("tg.isfinite(tg.tensor(1.0))", "tensor(True)"))
 signbit: Op = custom("signbit", np.signbit, x=TRUTH)
-bitwise_and = _of_two(np.bitwise_and, BITS)
-bitwise_or = _of_two(np.bitwise_or, BITS)
-bitwise_xor = _of_two(np.bitwise_xor, BITS)
-bitwise_not: Op = custom("bitwise_not", np.invert, x=BITS, paired=True, inplace=True)
-left_shift = _of_two(np.left_shift, BITS, inplace=False)  # under another name
-right_shift = _of_two(np.right_shift, BITS, inplace=False)
+bitwise_and = _of_two(np.bitwise_and, BITS,
+                      doc="And, bit by bit.",
+                      example=("tg.bitwise_and(tg.tensor(6), tg.tensor(3))", "tensor(2)"))
+bitwise_or = _of_two(np.bitwise_or, BITS,
+                     doc="Or, bit by bit.",
+                     example=("tg.bitwise_or(tg.tensor(6), tg.tensor(3))", "tensor(7)"))
+bitwise_xor = _of_two(np.bitwise_xor, BITS,
+                      doc="Exclusive or, bit by bit.",
+                      example=("tg.bitwise_xor(tg.tensor(6), tg.tensor(3))", "tensor(5)"))
+bitwise_not: Op = custom("bitwise_not", np.invert, x=BITS, paired=True, inplace=True,
+                         doc="Every bit reversed.",
+                         example=("tg.bitwise_not(tg.tensor(0))", "tensor(-1)"))
+bitwise_left_shift = _of_two(
+    np.left_shift, BITS, "bitwise_left_shift", doc="Bits moved to the left.",
+    example=("tg.bitwise_left_shift(tg.tensor(1), tg.tensor(3))", "tensor(8)"),
+)
+bitwise_right_shift = _of_two(
+    np.right_shift, BITS, "bitwise_right_shift", doc="Bits moved to the right.",
+    example=("tg.bitwise_right_shift(tg.tensor(8), tg.tensor(3))", "tensor(1)"),
+)
 ROWS = (
     logical_and, logical_or, logical_xor, logical_not, isnan, isinf, isfinite, signbit,
-    bitwise_and, bitwise_or, bitwise_xor, bitwise_not, left_shift, right_shift,
-)  # fmt: skip
+    bitwise_and, bitwise_or, bitwise_xor, bitwise_not, bitwise_left_shift,
+    bitwise_right_shift,
+)
+# fmt: on

@@ -116,47 +116,83 @@ def _trigamma(x: Any, out: Any = None) -> Any:
 
 # fmt: off
 sinc = elementwise("sinc", _sinc, x=_sinc_slope,
-                   scalar="vmath.sinc({0})", to_float=True, inplace=True, loop="f8 f4")
+                   scalar="vmath.sinc({0})", to_float=True, inplace=True, loop="f8 f4",
+                   doc="sin(pi * x) / (pi * x); 1 at 0.",
+                   example=("tg.sinc(tg.tensor(0.5))", "tensor(0.6366)"))
 erfinv = elementwise("erfinv", Lazy("erfinv"), x=lambda y: exp(y * y) / TWO_OVER_ROOT_PI,
-                     domain=UNIT, to_float=True, in_c=True, inplace=True)
+                     domain=UNIT, to_float=True, in_c=True, inplace=True,
+                     doc="The inverse of the error function.",
+                     example=("tg.erfinv(tg.tensor(0.5))", "tensor(0.4769)"))
 erfcx: Op = elementwise("erfcx", Lazy("erfcx"), x=_erfcx_slope, grad_name="SpecialErfcx",
-                        to_float=True, in_c=True)
+                        to_float=True, in_c=True,
+                        doc="exp(x * x) * erfc(x).",
+                        namespace="special",
+                        example=("tg.special.erfcx(tg.tensor(0.0))", "tensor(1.)"))
 ndtr = elementwise("ndtr", Lazy("ndtr"), x=lambda x: exp(-0.5 * x * x) / ROOT_TWO_PI,
-                   grad_name="SpecialNdtr", to_float=True, in_c=True)
+                   grad_name="SpecialNdtr", to_float=True, in_c=True,
+                   doc="The standard normal distribution up to x.",
+                   namespace="special",
+                   example=("tg.special.ndtr(tg.tensor(0.0))", "tensor(0.5000)"))
 log_ndtr = elementwise("log_ndtr", Lazy("log_ndtr"), x=_log_ndtr_slope, grad_name="SpecialLogNdtr",
-                       to_float=True, in_c=True)
+                       to_float=True, in_c=True,
+                       doc="log(ndtr(x)), exact far to the left too.",
+                       namespace="special",
+                       example=("tg.special.log_ndtr(tg.tensor(-100.0))", "tensor(-5005.5242)"))
 logit = elementwise(
     "logit", Lazy("logit"), domain=(0.1, 0.9),
     x=lambda x: where(lt(x * (1 - x), 0), math.nan, 1 / (x * (1 - x))),
     to_float=True,
 )
 lgamma = elementwise("lgamma", Lazy("gammaln"), x=lambda x: digamma(x), domain=POSITIVE,
-                     to_float=True, in_c=True, inplace=True)
+                     to_float=True, in_c=True, inplace=True,
+                     doc="The logarithm of |gamma(x)|.",
+                     example=("tg.lgamma(tg.tensor(3.0))", "tensor(0.6931)"))
 digamma: Op = elementwise("digamma", _psi, x=lambda x: trigamma(x), domain=POSITIVE,
-                          to_float=True, in_c=True, inplace=True)
+                          to_float=True, in_c=True, inplace=True,
+                          doc="The derivative of `lgamma`.",
+                          example=("tg.digamma(tg.tensor(1.0))", "tensor(-0.5772)"))
 trigamma: Op = elementwise("trigamma", _trigamma, x=lambda x: polygamma(2, x), domain=POSITIVE,
                            grad_name="Polygamma",
                            scalar="vmath.trigamma({0})", to_float=True, loop="f8 f4")
 polygamma: Op = elementwise("polygamma", _polygamma, n=ORDER, x=lambda n, x: polygamma(n + 1, x),
                             domain=POSITIVE, to_float=True)
 i0: Op = elementwise("i0", Lazy("i0"), x=lambda x: i1(x),
-                     to_float=True, in_c=True, inplace=True)
+                     to_float=True, in_c=True, inplace=True,
+                     doc="The modified Bessel function of the first kind, order 0.",
+                     example=("tg.i0(tg.tensor(0.0))", "tensor(1.)"))
 i1: Op = elementwise("i1", Lazy("i1"), x=_i1_slope, grad_name="SpecialI1",
-                     to_float=True, in_c=True)
+                     to_float=True, in_c=True,
+                     doc="The modified Bessel function of the first kind, order 1.",
+                     namespace="special",
+                     example=("tg.special.i1(tg.tensor(0.0))", "tensor(0.)"))
 i0e: Op = elementwise("i0e", Lazy("i0e"), x=lambda x, y: i1e(x) - sign(x) * y,
-                      grad_name="SpecialI0E", to_float=True, in_c=True)
+                      grad_name="SpecialI0E", to_float=True, in_c=True,
+                      doc="`i0`, times exp(-|x|).",
+                      namespace="special",
+                      example=("tg.special.i0e(tg.tensor(0.0))", "tensor(1.)"))
 i1e: Op = elementwise("i1e", Lazy("i1e"), x=_i1e_slope, grad_name="SpecialI1E",
-                      to_float=True, in_c=True)
+                      to_float=True, in_c=True,
+                      doc="`i1`, times exp(-|x|).",
+                      namespace="special",
+                      example=("tg.special.i1e(tg.tensor(0.0))", "tensor(0.)"))
 xlogy = elementwise(
     "xlogy", Lazy("xlogy"), a=lambda a, b: where(mul(eq(a, 0), le(b, 0)), 0, log(b)),
     b=lambda a, b: a / b, domain=POSITIVE,
     to_float=True, inplace=True,
+    doc="x * log(y); 0 where x is 0.",
+    example=("tg.xlogy(tg.tensor(0.0), tg.tensor(0.0))", "tensor(0.)"),
 )
 xlog1py = elementwise(
     "xlog1py", Lazy("xlog1py"), a=lambda a, b: where(mul(eq(a, 0), le(b, -1)), 0, log1p(b)),
     b=lambda a, b: a / (1 + b), domain=UNIT, grad_name="SpecialXlog1Py",
     to_float=True,
+    doc="x * log1p(y); 0 where x is 0.",
+    namespace="special",
+    example=("tg.special.xlog1py(tg.tensor(0.0), tg.tensor(-1.0))", "tensor(0.)"),
 )
 entr = elementwise("entr", Lazy("entr"), x=lambda x: -1 - log(x), domain=POSITIVE,
-                   grad_name="SpecialEntr", to_float=True)
+                   grad_name="SpecialEntr", to_float=True,
+                   doc="-x * log(x); 0 at 0, -inf below.",
+                   namespace="special",
+                   example=("tg.special.entr(tg.tensor(0.5))", "tensor(0.3466)"))
 # fmt: on

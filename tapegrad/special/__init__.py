@@ -8,30 +8,32 @@ tensor(-5005.5242)
 from typing import Any
 
 from tapegrad.base.missing_names import missing
-from tapegrad.functions.arithmetic import erf, exp2, expm1, log1p
-from tapegrad.functions.arithmetic import sigmoid as expit
-from tapegrad.functions.reductions import log_softmax, logsumexp, softmax
-from tapegrad.functions.rounding import round
-from tapegrad.functions.special import (
+from tapegrad.functions.elementwise import (
     digamma,
     entr,
+    erf,
     erfc,
     erfcx,
     erfinv,
+    exp2,
+    expm1,
     i0,
     i0e,
     i1,
     i1e,
+    log1p,
     log_ndtr,
-    logit,
     ndtr,
-    polygamma,
     sinc,
     xlog1py,
     xlogy,
 )
-from tapegrad.functions.special import digamma as psi
-from tapegrad.functions.special import lgamma as gammaln
+from tapegrad.functions.elementwise import digamma as psi
+from tapegrad.functions.elementwise import lgamma as gammaln
+from tapegrad.functions.elementwise import sigmoid as expit
+from tapegrad.functions.reductions import log_softmax, logsumexp, softmax
+from tapegrad.functions.rounding import round
+from tapegrad.functions.special import logit, polygamma
 
 __all__ = [
     "digamma", "entr", "erf", "erfc", "erfcx", "erfinv", "exp2", "expit", "expm1", "gammaln", "i0",

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.functions.arithmetic import maximum
+from tapegrad.functions.elementwise import maximum
 from tapegrad.lift.flatten import differs
 from tapegrad.lift.gradient_targets import plain
 from tapegrad.tensor import Tensor

@@ -432,7 +432,13 @@ for name in ("logical_and", "logical_or", "logical_xor"):
 for name in ("logical_not", "isnan", "isinf", "isfinite", "signbit"):
     row(name, (2, 3))
     row(name, ())
-for name in ("bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"):
+for name in (
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "bitwise_left_shift",
+    "bitwise_right_shift",
+):
     row(name, whole([1, 2], [0, 3]), whole(1, 2))
 row("bitwise_not", whole(0, 1))
 for keepdim in (False, True):

@@ -21,8 +21,8 @@ BITS = {
     "bitwise_or": "{0} | {1}",
     "bitwise_xor": "{0} ^ {1}",
     "bitwise_not": "{0} ^ -1",
-    "left_shift": "select(({1} >= zero) & ({1} < width({0})), {0} << {1}, zero)",
-    "right_shift": "select(({1} >= zero) & ({1} < width({0})), "
+    "bitwise_left_shift": "select(({1} >= zero) & ({1} < width({0})), {0} << {1}, zero)",
+    "bitwise_right_shift": "select(({1} >= zero) & ({1} < width({0})), "
     "{0} >> {1}, {0} >> (width({0}) - one))",
     "signbit": "copysign(one, {0}) < zero",
 }

@@ -14,7 +14,7 @@ import numpy as _np
 
 from tapegrad.compat.autograd.extend import Primitive as _Primitive
 from tapegrad.compat.autograd.scipy._rules import elementwise as _elementwise
-from tapegrad.functions.special import digamma as psi
+from tapegrad.functions.elementwise import digamma as psi
 from tapegrad.functions.special import polygamma as _polygamma
 from tapegrad.tensor import Tensor as _Tensor
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.functions.special import log_ndtr, ndtr
+from tapegrad.functions.elementwise import log_ndtr, ndtr
 from tapegrad.tensor import Tensor
 
 

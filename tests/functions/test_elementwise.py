@@ -1,0 +1,28 @@
+"""The functions that rows make, and the files that are written from the rows."""
+
+import inspect
+
+import pytest
+
+import tapegrad as tg
+from tapegrad.functions import elementwise
+from tests import public_names
+
+pytestmark = pytest.mark.tapegrad_only("about this project")
+
+
+@pytest.mark.parametrize("path", public_names.files(), ids=lambda path: path.name)
+def test_what_is_written_from_the_rows_is_current(path):
+    told = "run `python -m tests.public_names`"
+    assert path.read_text(encoding="utf-8") == public_names.files()[path], told
+
+
+@pytest.mark.parametrize("op", public_names.rows(), ids=lambda op: op.name)
+def test_a_row_says_all_of_its_function(op):
+    home = getattr(tg, op.namespace) if op.namespace else tg
+    for name in (op.name, *op.aliases):
+        function = getattr(home, name)
+        assert function is getattr(elementwise, name)
+        assert op.doc in inspect.getdoc(function)
+        assert hasattr(tg.Tensor, name) is (not op.namespace)
+        assert hasattr(tg.Tensor, f"{name}_") is (op.inplace and not op.namespace)

@@ -1,0 +1,179 @@
+"""Write what follows from the rows of the table: `python -m tests.public_names`.
+
+`tests/functions/test_elementwise.py` holds the files to what this module would write.
+"""
+
+import ast
+import inspect
+import re
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import tapegrad
+from tapegrad.ops import elementwise, logic, special
+from tapegrad.ops.core import Op, by_code
+
+PACKAGE = Path(__file__).parents[1] / "tapegrad"
+FUNCTIONS = PACKAGE / "functions" / "elementwise.py"
+SIGNATURES = PACKAGE / "functions" / "signatures.pyi"
+OPERATIONS = PACKAGE.parent / "docs" / "operations.md"
+NAMESPACES = {"": PACKAGE / "__init__.py", "special": PACKAGE / "special" / "__init__.py"}
+FAMILIES = {"e": elementwise, "logic": logic, "special": special}
+BEGIN, END = "    # -- made from rows\n", "    # -- not made from rows\n"
+WIDTH = 100
+SOURCE = "tapegrad.functions.elementwise"
+HEAD = """# Operations
+
+Every function of Tensors at the top level of `tapegrad`, with its other names and its in-place
+form. Most are methods, too. `tg.linalg`, `tg.special`, `tg.nn.functional` hold the rest under
+PyTorch's names; [numpy.md](numpy.md) says which functions of NumPy take Tensors.
+`python -m tests.public_names` writes this page from the rows and docstrings.
+"""
+TITLE = "| function | also | what it is |\n|---|---|---|"
+UNLISTED = {"Any", "missing", "annotations"}  # imported for the module itself
+
+
+def rows() -> list[Op]:
+    """The rows that are public functions by themselves."""
+    return [op for op in by_code if op.doc]
+
+
+def names(op: Op) -> list[str]:
+    return [op.name, *op.aliases]
+
+
+def functions() -> str:
+    """The module of the functions."""
+    lines = [
+        '"""Elementwise functions: written from the rows by `python -m tests.public_names`."""',
+        "",
+        "from tapegrad.functions.row_functions import of_one, of_two",
+        "from tapegrad.ops import elementwise as e",
+        "from tapegrad.ops import logic, special",
+        "",
+    ]
+    for op in rows():
+        home = next(k for k, m in FAMILIES.items() if getattr(m, op.name, None) is op)
+        maker = ("of_one", "of_two")[len(op.inputs) - 1]
+        lines.append(f"{' = '.join(names(op))} = {maker}({home}.{op.name}, __name__)")
+    return "\n".join(lines) + "\n"
+
+
+def signatures(text: str) -> str:
+    """The stub of the methods, its part about rows written anew."""
+    lines = []
+    for op in rows():
+        if op.namespace:
+            continue
+        other = ", other: _Operand" if len(op.inputs) == 2 else ""
+        for name in names(op):
+            for form in ("", "_") if op.inplace else ("",):
+                lines.append(f"    def {name}{form}(self{other}) -> Tensor: ...\n")
+    head, rest = text.split(BEGIN)
+    return head + BEGIN + "".join(lines) + END + rest.split(END)[1]
+
+
+def namespace(text: str, home: str) -> str:
+    """A module that users import names from: the import of the functions, and `__all__`."""
+    wanted = {name for op in rows() if op.namespace == home for name in names(op)}
+    node = _import(text)
+    if home:  # what it shows of the names of `tapegrad`
+        wanted |= {alias.name for alias in node.names}
+    text = _replaced(text, node, f"from {SOURCE} import (\n{_lines(wanted)})\n")
+    tree = ast.parse(text)
+    (everything,) = (
+        n for n in tree.body if isinstance(n, ast.Assign) and ast.unparse(n.targets) == "__all__"
+    )
+    listed = ", ".join(f'"{name}"' for name in sorted(_bound(tree), key=_natural))
+    wrapped = textwrap.fill(listed + ",", WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 4)
+    return _replaced(text, everything, f"__all__ = [\n{wrapped}\n]  # fmt: skip\n")
+
+
+def _import(text: str) -> ast.ImportFrom:
+    """The import of functions that keep their names."""
+    (node,) = (
+        n for n in ast.parse(text).body
+        if isinstance(n, ast.ImportFrom) and n.module == SOURCE and not n.names[0].asname
+    )  # fmt: skip
+    return node
+
+
+def _replaced(text: str, node: ast.stmt, new: str) -> str:
+    lines = text.splitlines(keepends=True)
+    lines[node.lineno - 1 : node.end_lineno] = [new]
+    return "".join(lines)
+
+
+def _lines(names: set[str]) -> str:
+    return "".join(f"    {name},\n" for name in sorted(names, key=_natural))
+
+
+def _bound(tree: ast.Module) -> set[str]:
+    """The public names that a module binds, those for type checkers among them."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found |= {alias.asname or alias.name for alias in node.names}
+    for node in tree.body:
+        if isinstance(node, ast.Assign):
+            found |= {n.id for t in node.targets for n in ast.walk(t) if isinstance(n, ast.Name)}
+    return {name for name in found if not name.startswith("_") and name not in UNLISTED}
+
+
+def _natural(name: str) -> list[object]:
+    """Names in the order that ruff sorts imports into: numbers by their value."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
+
+
+def operations() -> str:
+    """The page that lists every function of Tensors, by the module that it stands in."""
+    listed: dict[str, dict[int, list[str]]] = {}
+    found: dict[int, Any] = {}
+    for name in _bound(ast.parse(namespace(NAMESPACES[""].read_text(encoding="utf-8"), ""))):
+        thing = getattr(tapegrad, name, None)
+        home = getattr(thing, "__module__", None) or ""
+        if name.endswith("_"):
+            continue
+        if home.startswith("tapegrad.functions.") and inspect.isroutine(thing):
+            found[id(thing)] = thing
+            listed.setdefault(home, {}).setdefault(id(thing), []).append(name)
+    lines = [HEAD]
+    made = [_row(names(op), f"{op.doc}", op.inplace) for op in rows() if not op.namespace]
+    for home in sorted(listed):
+        module = sys.modules[home]
+        about = (inspect.getdoc(module) or "").split("\n")[0]
+        lines += [f"## {home.removeprefix('tapegrad.functions.')}", "", about, "", TITLE]
+        if home == SOURCE:
+            lines += [*made, ""]
+            continue
+        body = []
+        for key, spelled in listed[home].items():
+            function = found[key]
+            spelled.sort(key=lambda name, own=function.__name__: (name != own, name))
+            text = (inspect.getdoc(function) or "").split("\n")[0]
+            body.append(_row(spelled, text, hasattr(tapegrad.Tensor, f"{spelled[0]}_")))
+        lines += [*sorted(body, key=str.lower), ""]
+    return "\n".join(lines)
+
+
+def _row(spelled: list[str], text: str, inplace: bool) -> str:
+    name, *others = spelled
+    more = [f"`{other}`" for other in others] + [f"`{name}_`"] * inplace
+    text = text.replace("|", "\\|")
+    return f"| `{name}` | {', '.join(more)} | {text} |"
+
+
+def files() -> dict[Path, str]:
+    """What stands in each file that is written."""
+    found = {FUNCTIONS: functions(), SIGNATURES: signatures(SIGNATURES.read_text(encoding="utf-8"))}
+    found[OPERATIONS] = operations()
+    for home, path in NAMESPACES.items():
+        found[path] = namespace(path.read_text(encoding="utf-8"), home)
+    return found
+
+
+if __name__ == "__main__":
+    for path, text in files().items():
+        path.write_text(text, encoding="utf-8")
