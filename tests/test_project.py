@@ -56,6 +56,7 @@ RANK = {entry: rank for rank, layer in enumerate(LAYERS) for entry in layer}
 
 # (importer, imported): imports inside functions, or for types, that may point upwards, and why.
 LAZY: dict[tuple[str, str], str] = {
+    ("tapegrad.ops.large", "tapegrad.kernels.large"): "loops that rows name, when first called",
     ("tapegrad.tensor", "tapegrad.functions.signatures"): "a stub: methods are put on the Tensor",
     ("tapegrad.autograd", "tapegrad.autograd.forward_ad"): "a name that users import from it",
     ("tapegrad.autograd", "tapegrad.autograd.functional"): "a name that users import from it",

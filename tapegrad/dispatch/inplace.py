@@ -23,7 +23,6 @@ from tapegrad.dispatch.fast_path import SCALAR_B, as_operand, constant
 from tapegrad.dispatch.layout_history import chain_to, check_chain
 from tapegrad.dispatch.operand_errors import mismatch, undefined, unfit
 from tapegrad.ops.core import ELEMENTWISE, Op
-from tapegrad.ops.index import WRITES
 from tapegrad.ops.shape import write_view
 from tapegrad.parallel import large_elementwise
 from tapegrad.tape import versions
@@ -91,8 +90,8 @@ def run_inplace(
     try:
         if not direct:
             old[...] = result  # nothing comes in between this and the new place
-        elif op.kind is not ELEMENTWISE:
-            WRITES[op.name](old, *operands[1:], **params)
+        elif op.writes is not None:
+            op.writes(old, *operands[1:], **params)
         elif not large_elementwise.forward_into(op, operands, old):
             old[...] = _computed(op, operands, params)
         if listening:
@@ -355,7 +354,7 @@ def _is_direct(op: Op, operands: list[Any], old: np.ndarray) -> bool:
             return False
         return all((a.shape == old.shape or a.size == 1) and a.ndim <= old.ndim for a in arrays)
     memory = versions.memory(old)
-    return op.name in WRITES and all(versions.memory(a) is not memory for a in arrays[1:])
+    return op.writes is not None and all(versions.memory(a) is not memory for a in arrays[1:])
 
 
 def _check_result(op: Op, old: np.ndarray, result: np.ndarray) -> None:

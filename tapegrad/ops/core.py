@@ -42,6 +42,7 @@ What else is true of an operation stands in its row, too:
              below the operand), `chain` (of views); `concat`, `pad` (among a
              number), `update` (over a part of a copy); `gather`, `scatter`,
              `scatter add`, and `along` where an index names single elements
+``writes``   what a row does to its first operand in place, or to a copy of it
 ``reduces``  the operation by which a reduction takes elements together
 ``scans``    the same of a scan, which takes up one after the other
 ``doc``      one line on it: with one, it is a public function, and a method, too, of
@@ -67,7 +68,7 @@ Params = dict[str, Any]
 ELEMENTWISE, LINEAR, CUSTOM = "elementwise", "linear", "custom"
 FACETS = (
     "scalar", "kinds", "to_float", "ordered", "paired", "inplace", "in_c", "lapack", "loop",
-    "moves", "reduces", "scans", "doc", "example", "aliases", "namespace",
+    "moves", "writes", "reduces", "scans", "doc", "example", "aliases", "namespace",
 )  # fmt: skip
 
 table: dict[str, Op] = {}
@@ -138,6 +139,7 @@ class Op:
         "to_float",
         "variadic",
         "view",
+        "writes",
     )
 
     def __init__(
@@ -164,6 +166,7 @@ class Op:
         lapack: bool = False,
         loop: str = "",
         moves: str = "",
+        writes: Callable[..., None] | None = None,
         reduces: str = "",
         scans: str = "",
         doc: str = "",
@@ -188,8 +191,7 @@ class Op:
         self.scalar, self.kinds, self.loop = scalar, kinds, frozenset(loop.split())
         self.to_float, self.ordered, self.paired = to_float, ordered, paired
         self.inplace, self.in_c, self.lapack = inplace, in_c, lapack
-        self.moves, self.reduces, self.scans = moves, reduces, scans
-        self.inplace, self.in_c = inplace, in_c
+        self.moves, self.writes, self.reduces, self.scans = moves, writes, reduces, scans
         self.doc, self.example = doc, example
         self.aliases, self.namespace = tuple(aliases.split()), namespace
         self.multilinear = multilinear  # linear in each input while the others stay

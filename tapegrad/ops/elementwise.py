@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.ops.core import NotDifferentiable, Op, elementwise
+from tapegrad.ops.large import large
 
 
 class Lazy:
@@ -119,11 +120,12 @@ POSITIVE, UNIT, REAL = (0.1, 2.0), (-0.9, 0.9), (-2.0, 2.0)
 
 # fmt: off
 # The strong product: an adjoint that is exactly zero contributes exactly zero, whatever the factor.
-strong = elementwise("strong", _strong, a=lambda b: b, b=lambda a: a, grad_name="Mul", exact=("b",),
+strong = elementwise("strong", large("indexed_loops.strong", _strong),
+                     a=lambda b: b, b=lambda a: a, grad_name="Mul", exact=("b",),
                      scalar="select({0} != zero, {0} * {1}, zero)", loop="f8 f4")
 # The same with both factors adjoints: either zero makes it zero.
 exact = elementwise(
-    "exact", _exact, a=lambda b: b,
+    "exact", large("indexed_loops.exact", _exact), a=lambda b: b,
     b=lambda a: a, grad_name="Mul", exact=("a", "b"),
     scalar="select({0} != zero, select({1} != zero, {0} * {1}, zero), zero)", loop="f8 f4",
 )
@@ -388,7 +390,8 @@ clamp = elementwise(
     scalar="vmath.clamp({0}, {1}, {2})", kinds="fi", ordered=True, loop="f8 f4",
 )
 where: Op = elementwise(
-    "where", _where, condition=SELECTS, a=lambda condition: where(condition, 1, 0),
+    "where", large("indexed_loops.where", _where),
+    condition=SELECTS, a=lambda condition: where(condition, 1, 0),
     b=lambda condition: where(condition, 0, 1), jointly_linear=True,
     scalar="select({0}, {1}, {2})", kinds="fib", loop="f8 f4",
 )

@@ -13,6 +13,7 @@ import numpy as np
 
 from tapegrad.ops.core import NotDifferentiable, Op, linear
 from tapegrad.ops.elementwise import where
+from tapegrad.ops.large import large
 from tapegrad.ops.shape import _sum_to, clone, embed, expand, getitem, sum_to
 from tapegrad.tape.shape_table import Shape
 
@@ -175,20 +176,15 @@ def _pad_src(g: Any, src_spec: Any, index: Any, dim: int) -> Any:
     return embed(taken, shape=src_spec.shape, index=tuple(slice(n) for n in index.shape))
 
 
-# What these operations do to a copy of their first operand, or, in place, to the operand itself.
-WRITES: dict[str, Callable[..., None]] = {
-    "assign": _set,
-    "index_add": _add_rows,
-    "index_put": _put,
-    "scatter": _put_along,
-    "scatter_add": _add_along,
-}
+add_rows = large("indexed_loops.add_rows", _add_rows)
+put_along = large("indexed_loops.put_along", _put_along)
+add_along = large("indexed_loops.add_along", _add_along)
 
 
-def _on_a_copy(name: str) -> Callable[..., Any]:
+def _on_a_copy(write: Callable[..., None]) -> Callable[..., Any]:
     def forward(x: Any, *args: Any, **params: Any) -> Any:
         out = clone.forward(x)
-        WRITES[name](out, *args, **params)
+        write(out, *args, **params)
         return out
 
     return forward
@@ -196,18 +192,18 @@ def _on_a_copy(name: str) -> Callable[..., Any]:
 
 # fmt: off
 index = linear(
-    "index", _index, variadic=True,
+    "index", large("indexed_loops.index", _index), variadic=True,
     x=lambda g, x_spec, others, plan: unindex(g, *others, shape=x_spec.shape, plan=plan),
     others=SELECTS,
     moves="gather",
 )
 unindex: Op = linear(
-    "unindex", _unindex, variadic=True, grad_name="IndexBackward",
+    "unindex", large("indexed_loops.unindex", _unindex), variadic=True, grad_name="IndexBackward",
     x=lambda g, others, plan: index(g, *others, plan=plan), others=SELECTS,
     moves="scatter add",
 )
 index_put = linear(
-    "index_put", _on_a_copy("index_put"), variadic=True,
+    "index_put", _on_a_copy(_put), writes=_put, variadic=True,
     x=lambda g, others, plan, accumulate: g if accumulate else cleared(g, *others, plan=plan),
     value=lambda g, value_spec, others, plan:
         sum_to(index(g, *others, plan=plan), shape=value_spec.shape),
@@ -220,49 +216,56 @@ cleared: Op = linear(
     moves="scatter",
 )
 assign: Op = linear(
-    "assign", _assign, x=lambda g, index: assign(g, 0.0, index=index),
+    "assign", _assign, writes=large("row_loops.assign", _set),
+    x=lambda g, index: assign(g, 0.0, index=index),
     value=lambda g, value_spec, index: sum_to(getitem(g, index=index), shape=value_spec.shape),
     grad_name="CopySlices",
     moves="update",
 )
 gather = linear(
-    "gather", _gather,
+    "gather", large("indexed_loops.gather", _gather),
     x=lambda g, index, x_spec, dim: ungather(g, index, shape=x_spec.shape, dim=dim), index=SELECTS,
     moves="gather along",
 )
 ungather: Op = linear(
-    "ungather", _ungather, x=lambda g, index, dim: gather(g, index, dim=dim), index=SELECTS,
+    "ungather", large("indexed_loops.ungather", _ungather),
+    x=lambda g, index, dim: gather(g, index, dim=dim), index=SELECTS,
     grad_name="ScatterAdd",
     moves="scatter add along",
 )
 scatter = linear(
-    "scatter", _on_a_copy("scatter"), x=lambda g, index, dim: scattered(g, index, dim=dim),
+    "scatter", large("indexed_loops.scatter", _on_a_copy(put_along)), writes=put_along,
+    x=lambda g, index, dim: scattered(g, index, dim=dim),
     index=SELECTS, src=lambda g, index, src_spec, dim: _pad_src(g, src_spec, index, dim),
     moves="scatter along",
 )
 scattered: Op = linear(
-    "scattered", _scattered, x=lambda g, index, dim: scattered(g, index, dim=dim), index=SELECTS,
+    "scattered", large("indexed_loops.scattered", _scattered),
+    x=lambda g, index, dim: scattered(g, index, dim=dim), index=SELECTS,
     grad_name="Scatter",
     moves="scatter along",
 )
-scatter_add = linear("scatter_add", _on_a_copy("scatter_add"), x=lambda g: g, index=SELECTS,
-                     moves="scatter add along",
+scatter_add = linear("scatter_add", large("indexed_loops.scatter_add", _on_a_copy(add_along)),
+                     x=lambda g: g, index=SELECTS,
+                     writes=add_along, moves="scatter add along",
                      src=lambda g, index, src_spec, dim: _pad_src(g, src_spec, index, dim))
 select_rows = linear(
-    "index_select", lambda x, index, *, dim: np.take(x, index, dim),
+    "index_select",
+    large("indexed_loops.select_rows", lambda x, index, *, dim: np.take(x, index, dim)),
     x=lambda g, index, x_spec, dim: unselect(g, index, shape=x_spec.shape, dim=dim), index=SELECTS,
     moves="gather",
 )
 unselect: Op = linear(
-    "unselect", _unselect, x=lambda g, index, dim: select_rows(g, index, dim=dim), index=SELECTS,
+    "unselect", large("indexed_loops.unselect", _unselect),
+    x=lambda g, index, dim: select_rows(g, index, dim=dim), index=SELECTS,
     grad_name="IndexAdd",
     moves="scatter add",
 )
-index_add = linear("index_add", _on_a_copy("index_add"), x=lambda g: g, index=SELECTS,
-                   moves="scatter add",
+index_add = linear("index_add", _on_a_copy(add_rows), x=lambda g: g, index=SELECTS,
+                   writes=add_rows, moves="scatter add",
                    source=lambda g, index, dim: select_rows(g, index, dim=dim))
 masked_fill = linear(
-    "masked_fill", _masked_fill,
+    "masked_fill", large("indexed_loops.masked_fill", _masked_fill),
     x=lambda g, mask, x_spec: sum_to(where(mask, 0.0, g), shape=x_spec.shape), mask=MASKS,
     value=lambda g, mask: sum_to(where(mask, g, 0.0), shape=()),
     paired=True,

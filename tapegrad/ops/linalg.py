@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.ops.core import custom
+from tapegrad.ops.large import large
 from tapegrad.ops.shape import diagonal_embed, permute, reshape, sum_to, unsqueeze
 
 
@@ -85,7 +86,8 @@ matmul = custom("matmul", np.matmul, a=lambda g, b, a_spec, b_spec: _left(g, b, 
                 multilinear=True)
 # The product that derivatives use: an adjoint that is exactly zero contributes exactly zero.
 product = custom(
-    "product", _strong_matmul, a=lambda g, b, a_spec, b_spec: _left(g, b, a_spec, b_spec),
+    "product", large("indexed_loops.outer", _strong_matmul, 1),  # of any two vectors
+    a=lambda g, b, a_spec, b_spec: _left(g, b, a_spec, b_spec),
     b=lambda g, a, a_spec, b_spec: _right(g, a, a_spec, b_spec), grad_name="Mm",
     multilinear=True,
 )

@@ -17,6 +17,7 @@ from tapegrad.ops.core import Op, custom, linear
 from tapegrad.ops.elementwise import abs as abs_
 from tapegrad.ops.elementwise import eq, exp, sign, strong, where
 from tapegrad.ops.elementwise import pow as pow_
+from tapegrad.ops.large import large
 from tapegrad.ops.shape import expand, unsqueeze
 from tapegrad.tape.shape_table import Shape
 
@@ -210,26 +211,30 @@ def _rcumsum(x: Any, *, dim: int) -> Any:
 
 
 # fmt: off
-sum = linear("sum", _sum, reduces="add",
+sum = linear("sum", large("reduce_loops.sum", _sum), reduces="add",
              x=lambda g, x_spec, dim, keepdim: spread(g, x_spec, dim, keepdim))
 mean = linear(
-    "mean", _mean,
+    "mean", large("reduce_loops.mean", _mean),
     x=lambda g, x_spec, dim, keepdim: spread(g * share(x_spec, dim), x_spec, dim, keepdim),
 )
-cumsum = linear("cumsum", _cumsum, x=lambda g, dim: rcumsum(g, dim=dim), scans="add")
-rcumsum: Op = linear("rcumsum", _rcumsum, x=lambda g, dim: cumsum(g, dim=dim), grad_name="Flip",
+cumsum = linear("cumsum", large("row_loops.cumsum", _cumsum),
+                x=lambda g, dim: rcumsum(g, dim=dim), scans="add")
+rcumsum: Op = linear("rcumsum", large("row_loops.rcumsum", _rcumsum),
+                     x=lambda g, dim: cumsum(g, dim=dim), grad_name="Flip",
                      scans="add")
-prod = custom("prod", _prod, x=_prod_vjp, reduces="mul")
+prod = custom("prod", large("reduce_loops.prod", _prod), x=_prod_vjp, reduces="mul")
 others_prod = custom(
-    "others_prod", _others_prod, x=lambda g, x, dim: pair_prod(g, x, dim=dim), grad_name="Prod",
+    "others_prod", large("reduce_loops.others_prod", _others_prod),
+    x=lambda g, x, dim: pair_prod(g, x, dim=dim), grad_name="Prod",
 )
 pair_prod: Op = linear(
     "pair_prod", _pair_prod, weights=lambda g, x, dim: pair_prod(g, x, dim=dim), x=_third,
 )
-var = custom("var", _var, x=lambda g, x, x_spec, dim, correction, keepdim:
+var = custom("var", large("reduce_loops.var", _var),
+             x=lambda g, x, x_spec, dim, correction, keepdim:
              strong(spread(g, x_spec, dim, keepdim), 2.0 * _deviation(x, dim, correction)))
 std = custom(
-    "std", _std,
+    "std", large("reduce_loops.std", _std),
     x=lambda g, x, y, x_spec, dim, correction, keepdim:
         strong(spread(strong(g, where(eq(y, 0), 0.0, 1 / y)), x_spec, dim, keepdim),
                _deviation(x, dim, correction)),
@@ -243,22 +248,23 @@ amin = custom(
     reduces="minimum",
 )
 logsumexp = custom(
-    "logsumexp", _logsumexp,
+    "logsumexp", large("row_loops.logsumexp", _logsumexp),
     x=lambda g, x, y, x_spec, dim, keepdim:
         strong(spread(g, x_spec, dim, keepdim), exp(x - spread(y, x_spec, dim, keepdim))),
 )
 softmax = custom(
-    "softmax", _softmax,
+    "softmax", large("row_loops.softmax", _softmax),
     x=lambda g, y, dim: strong(g - sum(strong(g, y), dim=dim, keepdim=True), y),
 )
 log_softmax = custom(
-    "log_softmax", _log_softmax,
+    "log_softmax", large("row_loops.log_softmax", _log_softmax),
     x=lambda g, y, dim: g - strong(sum(g, dim=dim, keepdim=True), exp(y)),
 )
 # Of large arrays of one shape; others are made of a squared difference and a mean.
 mse_loss = custom(
-    "mse_loss", _mse_loss, a=lambda g, a, b, a_spec, mean: _mse_vjp(g, a, b, a_spec, mean),
+    "mse_loss", large("reduce_loops.mse_loss", _mse_loss),
+    a=lambda g, a, b, a_spec, mean: _mse_vjp(g, a, b, a_spec, mean),
     b=lambda g, a, b, b_spec, mean: _mse_vjp(g, b, a, b_spec, mean),
 )
-norm = custom("norm", _norm, x=_norm_vjp, grad_name="LinalgVectorNorm")
+norm = custom("norm", large("reduce_loops.norm", _norm), x=_norm_vjp, grad_name="LinalgVectorNorm")
 # fmt: on

@@ -16,6 +16,7 @@ from tapegrad.ops.core import Op, custom
 from tapegrad.ops.elementwise import abs as abs_
 from tapegrad.ops.elementwise import eq, exact, exp, strong, where
 from tapegrad.ops.index import at
+from tapegrad.ops.large import large
 from tapegrad.ops.reduce import kept_type
 from tapegrad.ops.shape import cat, embed, getitem
 
@@ -120,7 +121,7 @@ def _logcumsumexp_vjp(g: Any, x: Any, y: Any, y_spec: Any, dim: int) -> Any:
 # fmt: off
 # s[k] = b[k] + a[k] * s[k - 1]; the other way, s[k] = b[k] + a[k + 1] * s[k + 1].
 decay: Op = custom(
-    "decay", _decay, a=_factor_vjp, grad_name="CumprodBackward",
+    "decay", large("row_loops.decay", _decay), a=_factor_vjp, grad_name="CumprodBackward",
     b=lambda g, a, dim, reverse: decay(a, g, dim=dim, reverse=not reverse),
     scans="add",
 )

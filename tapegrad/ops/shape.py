@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.ops.core import Op, linear
+from tapegrad.ops.large import large
 from tapegrad.tape import versions
 from tapegrad.tape.shape_table import Shape
 
@@ -267,7 +268,8 @@ STRIDED = ("strided", "sliding")
 PASSES = ("identity", "reshape", "broadcast")
 
 # fmt: off
-clone = linear("clone", lambda x: x.copy(), x=lambda g: g, moves="identity")
+clone = linear("clone", large("row_loops.clone", lambda x: x.copy()),
+               x=lambda g: g, moves="identity")
 contiguous = linear(
     "contiguous", lambda x: np.ascontiguousarray(x).reshape(x.shape),
     x=lambda g: g, grad_name="Clone", moves="identity",
@@ -296,7 +298,8 @@ permute: Op = linear(
 expand = linear("expand", _expand, x=lambda g, x_spec: sum_to(g, shape=x_spec.shape), view=True,
                 moves="broadcast")
 sum_to: Op = linear(
-    "sum_to", _sum_to, x=lambda g, x_spec: expand(g, shape=x_spec.shape), grad_name="Sum",
+    "sum_to", large("reduce_loops.sum_to", _sum_to),
+    x=lambda g, x_spec: expand(g, shape=x_spec.shape), grad_name="Sum",
     reduces="add",
 )
 getitem = linear(
@@ -308,7 +311,8 @@ embed: Op = linear(
     "embed", _embed, x=lambda g, index: getitem(g, index=index), grad_name="SliceBackward",
     moves="pad",
 )
-flip: Op = linear("flip", _flip, x=lambda g, dims: flip(g, dims=dims), moves="reverse")
+flip: Op = linear("flip", large("row_loops.flip", _flip),
+                  x=lambda g, dims: flip(g, dims=dims), moves="reverse")
 unfold = linear(
     "unfold", _unfold, view=True, moves="sliding",
     x=lambda g, x_spec, dim, size, step: fold(g, shape=x_spec.shape, dim=dim, size=size, step=step),
@@ -344,11 +348,11 @@ diagonal_embed: Op = linear(
     moves="pad",
 )
 tril: Op = linear(
-    "tril", lambda x, *, diagonal: np.tril(x, diagonal),
+    "tril", large("row_loops.tril", lambda x, *, diagonal: np.tril(x, diagonal)),
     x=lambda g, diagonal: tril(g, diagonal=diagonal),
 )
 triu: Op = linear(
-    "triu", lambda x, *, diagonal: np.triu(x, diagonal),
+    "triu", large("row_loops.triu", lambda x, *, diagonal: np.triu(x, diagonal)),
     x=lambda g, diagonal: triu(g, diagonal=diagonal),
 )
 # In-place changes through views: the chain of view operations leads from the base to the view.

@@ -14,11 +14,11 @@ from tapegrad.kernels.broadcast_plan import Grid, core, grid
 from tapegrad.kernels.sweep import sweep_abi
 from tapegrad.ops.core import Op
 from tapegrad.ops.elementwise import Lazy
+from tapegrad.ops.large import COMPILED
 from tapegrad.parallel import thread_pool
 
 SPLIT = 1 << 16  # elements per thread from which splitting pays
 INTO_FIRST = 16  # of a loop, beside which operands are one number: it writes over the first
-COMPILED = 1 << 14  # elements from which a compiled loop pays for its call
 ROW = 16  # elements of a row from which a call for each pays, instead of one pass of NumPy's
 ROW_OF_PASSES = 6  # the same, instead of several passes
 

@@ -8,8 +8,9 @@ import numpy as np
 
 from tapegrad.kernels.large.launching import Array, known, loop
 from tapegrad.ops.core import table
+from tapegrad.ops.large import COMPILED
 from tapegrad.parallel import large_elementwise
-from tapegrad.parallel.large_elementwise import COMPILED, address, launch
+from tapegrad.parallel.large_elementwise import address, launch
 
 
 def _plain(index: Array) -> bool:

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.ops.large import COMPILED
 from tapegrad.parallel import large_elementwise, thread_pool
-from tapegrad.parallel.large_elementwise import COMPILED, address, frame, launch
+from tapegrad.parallel.large_elementwise import address, frame, launch
 
 Array = np.ndarray
 CHUNK = 4096  # elements that are added up in one go by a kernel of a formula

@@ -10,10 +10,10 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.autograd import reduction_adjoints, sweep
-from tapegrad.kernels import large
 from tapegrad.kernels.broadcast_plan import core, grid
+from tapegrad.kernels.large import reduce_loops, row_loops
 from tapegrad.ops.core import table
-from tapegrad.ops.index import WRITES
+from tapegrad.ops.large import found as loop_of
 from tapegrad.parallel import large_elementwise
 
 pytestmark = pytest.mark.tapegrad_only("how tapegrad computes on large arrays")
@@ -34,20 +34,18 @@ PLACES = RNG.permuted(np.tile(np.arange(COLUMNS), (ROWS, 1)), axis=1)
 @contextmanager
 def rules_alone():
     """No compiled loop: NumPy forwards, and rules on whole arrays."""
-    loops = {op: op.forward for op in table.values() if hasattr(op.forward, "plain")}
-    writes = dict(WRITES)
+    loops = [
+        (op, name, getattr(op, name))
+        for op in table.values()
+        for name in ("forward", "writes")
+        if hasattr(getattr(op, name), "plain")
+    ]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sweep.large_adjoints, "step", lambda *_: False)
         patch.setattr(large_elementwise, "COMPILED", math.inf)
-        for op, forward in loops.items():
-            op.forward = forward.plain
-        WRITES.update({k: w.plain for k, w in writes.items() if hasattr(w, "plain")})
-        try:
-            yield
-        finally:
-            for op, forward in loops.items():
-                op.forward = forward
-            WRITES.update(writes)
+        for op, name, function in loops:
+            patch.setattr(op, name, function.plain)
+        yield
 
 
 def results(function, inputs):
@@ -222,18 +220,22 @@ def test_every_fused_adjoint_is_used(name, monkeypatch):
     assert seen[0] is not None
 
 
-@pytest.mark.parametrize("name", [*large.FORWARDS, "product"])
-def test_every_loop_stands_beside_a_forward(name):
-    assert table[name].forward.plain
+@pytest.mark.parametrize(
+    "function",
+    [f for op in table.values() for f in (op.forward, op.writes) if hasattr(f, "loop")],
+    ids=lambda f: f.loop,
+)
+def test_the_loop_that_a_row_names_exists(function):
+    assert callable(loop_of(function.loop))
 
 
 def test_sums_are_as_exact_as_pairwise_ones():
     x = RNG.uniform(0, 1, 3_000_001)
     exact = math.fsum(x.tolist())
-    assert abs(large.FORWARDS["sum"](x, dim=(0,), keepdim=False) - exact) <= 4e-16 * exact
+    assert abs(reduce_loops.sum(x, dim=(0,), keepdim=False) - exact) <= 4e-16 * exact
     columns = x[: 10**6].reshape(-1, 50).copy()
     exact = math.fsum(columns[:, 3].tolist())
-    found = large.FORWARDS["sum"](columns, dim=(0,), keepdim=False)
+    found = reduce_loops.sum(columns, dim=(0,), keepdim=False)
     assert abs(found[3] - exact) <= 2e-14 * exact
 
 
@@ -310,10 +312,10 @@ def test_rows_with_nan_and_infinities():
     for name in ("softmax", "log_softmax"):
         with np.errstate(all="ignore"):
             expected = table[name].forward.plain(x, dim=(1,))
-        np.testing.assert_allclose(large.FORWARDS[name](x, dim=(1,)), expected, rtol=1e-12)
+        np.testing.assert_allclose(getattr(row_loops, name)(x, dim=(1,)), expected, rtol=1e-12)
     with np.errstate(all="ignore"):
         expected = table["logsumexp"].forward.plain(x, dim=(1,), keepdim=False)
-    found = large.FORWARDS["logsumexp"](x, dim=(1,), keepdim=False)
+    found = row_loops.logsumexp(x, dim=(1,), keepdim=False)
     np.testing.assert_allclose(found, expected, rtol=1e-14)
     for dim in (0, 1):
         got = results(lambda t, dim=dim: tg.amax(t, dim=dim), [x])

@@ -1,0 +1,42 @@
+"""Large arrays: a compiled loop of `kernels.large` stands before the forward of a row.
+
+The loops know some layouts and give None for all others; then the forward does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+COMPILED = 1 << 14  # elements from which a compiled loop pays for its call
+
+
+def large(loop: str, plain: Callable[..., Any], least: int = COMPILED) -> Callable[..., Any]:
+    """A forward that tries a loop, by its module and name, from a size of the first operand on.
+
+    >>> from tapegrad.ops.large import large
+    >>> large("row_loops.clone", lambda x: x.copy()).plain
+    <function <lambda> at 0x...>
+    """
+    fast: Any = None
+
+    def forward(x: Any, *args: Any, **params: Any) -> Any:
+        nonlocal fast
+        if x.size >= least:
+            if fast is None:
+                fast = found(loop)
+            y = fast(x, *args, **params)
+            if y is not None:
+                return y
+        return plain(x, *args, **params)
+
+    forward.plain, forward.loop = plain, loop  # type: ignore[attr-defined]
+    return forward
+
+
+def found(loop: str) -> Any:
+    """A loop by its module and name."""
+    from tapegrad.kernels import large as loops
+
+    module, name = loop.split(".")
+    return getattr(getattr(loops, module), name)
