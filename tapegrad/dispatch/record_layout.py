@@ -13,7 +13,6 @@ import numpy as np
 
 from tapegrad.kernels.sweep.sweep_abi import MATRIX, PLACE_BITS, SMALL, SYSTEM, find
 from tapegrad.ops import axis_layout, index_layout
-from tapegrad.ops.axis_layout import ALONG
 from tapegrad.ops.core import ELEMENTWISE, Op
 from tapegrad.ops.index_layout import PLACED, SEEN, WRITTEN
 from tapegrad.ops.shape import PASSES, STRIDED
@@ -56,7 +55,7 @@ def layout_of(op: Op, arrays: list[Any], result: np.ndarray, params: dict[str, A
         return None if place < 0 else (0, place)
     if op.moves == "concat":
         return _joined(op, arrays, result, params["dim"])
-    if op.name in ALONG:
+    if op.axis:
         aux = axis_layout.packed(arrays[0], result, params)
         return (0, aux) if aux else None
     if op.name in PLACED:

@@ -15,10 +15,6 @@ import numpy as np
 from tapegrad.kernels.sweep.sweep_abi import FIELD, SMALL
 from tapegrad.tape.shape_table import Shape
 
-# Of one operand; the names are those of the loops in `kernels.axis_small`.
-ALONG = frozenset("prod amax amin norm var std logsumexp softmax log_softmax cumsum".split())
-LOOPS = ALONG | {"clone"}  # whose forward is such a loop, too
-
 
 def rows(shape: Shape, dim: int | Iterable[int]) -> tuple[int, int] | None:
     """The length of a row along dimensions, and how far apart its elements are, if they are rows.

@@ -45,6 +45,9 @@ What else is true of an operation stands in its row, too:
 ``writes``   what a row does to its first operand in place, or to a copy of it
 ``reduces``  the operation by which a reduction takes elements together
 ``scans``    the same of a scan, which takes up one after the other
+``decomposition``  the same over simpler operations: what programs and kernels compute
+``axis``     it goes along dimensions, and native code runs it: loops over small arrays
+             are made of the decomposition and the formula
 ``doc``      one line on it: with one, it is a public function, and a method, too, of
              the Tensor, made of the row alone
 ``example``  a call for the docstring, and what it answers
@@ -68,7 +71,8 @@ Params = dict[str, Any]
 ELEMENTWISE, LINEAR, CUSTOM = "elementwise", "linear", "custom"
 FACETS = (
     "scalar", "kinds", "to_float", "ordered", "paired", "inplace", "in_c", "lapack", "loop",
-    "moves", "writes", "reduces", "scans", "doc", "example", "aliases", "namespace",
+    "moves", "writes", "reduces", "scans", "decomposition", "axis", "doc", "example", "aliases",
+    "namespace",
 )  # fmt: skip
 
 table: dict[str, Op] = {}
@@ -109,7 +113,9 @@ class Op:
 
     __slots__ = (
         "aliases",
+        "axis",
         "code",
+        "decomposition",
         "doc",
         "domain",
         "exact",
@@ -169,6 +175,8 @@ class Op:
         writes: Callable[..., None] | None = None,
         reduces: str = "",
         scans: str = "",
+        decomposition: Callable[..., Any] | None = None,
+        axis: bool = False,
         doc: str = "",
         example: tuple[str, str] = ("", ""),
         aliases: str = "",
@@ -192,6 +200,7 @@ class Op:
         self.to_float, self.ordered, self.paired = to_float, ordered, paired
         self.inplace, self.in_c, self.lapack = inplace, in_c, lapack
         self.moves, self.writes, self.reduces, self.scans = moves, writes, reduces, scans
+        self.decomposition, self.axis = decomposition, axis
         self.doc, self.example = doc, example
         self.aliases, self.namespace = tuple(aliases.split()), namespace
         self.multilinear = multilinear  # linear in each input while the others stay

@@ -15,10 +15,23 @@ import numpy as np
 
 from tapegrad.ops.core import Op, custom, linear
 from tapegrad.ops.elementwise import abs as abs_
-from tapegrad.ops.elementwise import eq, exp, sign, strong, where
+from tapegrad.ops.elementwise import (
+    eq,
+    exp,
+    gt,
+    log,
+    lt,
+    maximum,
+    ne,
+    sign,
+    sqrt,
+    square,
+    strong,
+    where,
+)
 from tapegrad.ops.elementwise import pow as pow_
 from tapegrad.ops.large import large
-from tapegrad.ops.shape import expand, unsqueeze
+from tapegrad.ops.shape import expand, squeeze, to, unsqueeze
 from tapegrad.tape.shape_table import Shape
 
 Dims = tuple[int, ...]
@@ -92,9 +105,12 @@ def _std(x: Any, *, dim: Dims, correction: float, keepdim: bool) -> Any:
 
 
 def _deviation(x: Any, dim: Dims, correction: float) -> Any:
-    """(x - mean) / (n - correction), over operations."""
-    n = count(x, dim)
-    scale = 1.0 / (n - correction) if n > correction else float("nan")
+    """(x - mean) / (n - correction), over operations; NaN where nothing is left to divide by."""
+    left: Any = count(x, dim) - correction
+    if isinstance(left, (int, float)):
+        scale: Any = 1.0 / left if left > 0 else math.nan
+    else:  # of a kernel, for rows of any length
+        scale = where(gt(left, 0.0), 1.0 / left, math.nan)
     return (x - mean(x, dim=dim, keepdim=True)) * scale
 
 
@@ -210,19 +226,74 @@ def _rcumsum(x: Any, *, dim: int) -> Any:
     return np.ascontiguousarray(np.flip(np.add.accumulate(np.flip(x, dim), axis=dim), dim))
 
 
+# -- decompositions --------------------------------------------------------------------------------
+
+
+def _mean_form(x: Any, *, dim: Dims, keepdim: bool) -> Any:
+    return sum(x, dim=dim, keepdim=keepdim) / count(x, dim)
+
+
+def _var_form(x: Any, *, dim: Dims, correction: float, keepdim: bool) -> Any:
+    left: Any = count(x, dim) - correction
+    left = max(left, 0.0) if isinstance(left, (int, float)) else maximum(left, 0.0)
+    centred = x - mean(x, dim=dim, keepdim=True)
+    return sum(square(centred), dim=dim, keepdim=keepdim) / left
+
+
+def _std_form(x: Any, *, dim: Dims, correction: float, keepdim: bool) -> Any:
+    return sqrt(_var_form(x, dim=dim, correction=correction, keepdim=keepdim))
+
+
+def _logsumexp_form(x: Any, *, dim: Dims, keepdim: bool) -> Any:
+    top = amax(x, dim=dim, keepdim=True)
+    top = where(lt(abs_(top), math.inf), top, 0.0)
+    out = log(sum(exp(x - top), dim=dim, keepdim=True)) + top
+    return out if keepdim else squeeze(out, dims=dim)
+
+
+def _softmax_form(x: Any, *, dim: Dims) -> Any:
+    y = exp(x - amax(x, dim=dim, keepdim=True))
+    return y / sum(y, dim=dim, keepdim=True)
+
+
+def _log_softmax_form(x: Any, *, dim: Dims) -> Any:
+    shifted = x - amax(x, dim=dim, keepdim=True)
+    return shifted - log(sum(exp(shifted), dim=dim, keepdim=True))
+
+
+def _norm_form(x: Any, *, p: float, dim: Dims, keepdim: bool) -> Any:
+    if p == 2:
+        return sqrt(sum(square(x), dim=dim, keepdim=keepdim))
+    size = abs_(x)
+    if p == math.inf:
+        return amax(size, dim=dim, keepdim=keepdim)
+    if p == -math.inf:
+        return amin(size, dim=dim, keepdim=keepdim)
+    if p == 0:
+        return sum(to(ne(x, 0), dtype=x.dtype), dim=dim, keepdim=keepdim)
+    if p == 1:
+        return sum(size, dim=dim, keepdim=keepdim)
+    return pow_(sum(pow_(size, p), dim=dim, keepdim=keepdim), 1.0 / p)
+
+
+def _mse_form(a: Any, b: Any, *, mean: bool) -> Any:
+    dim = tuple(range(len(a.shape)))
+    total = sum(square(a - b), dim=dim, keepdim=False)
+    return total / count(a, dim) if mean else total
+
+
 # fmt: off
 sum = linear("sum", large("reduce_loops.sum", _sum), reduces="add",
              x=lambda g, x_spec, dim, keepdim: spread(g, x_spec, dim, keepdim))
 mean = linear(
-    "mean", large("reduce_loops.mean", _mean),
+    "mean", large("reduce_loops.mean", _mean), decomposition=_mean_form,
     x=lambda g, x_spec, dim, keepdim: spread(g * share(x_spec, dim), x_spec, dim, keepdim),
 )
 cumsum = linear("cumsum", large("row_loops.cumsum", _cumsum),
-                x=lambda g, dim: rcumsum(g, dim=dim), scans="add")
+                x=lambda g, dim: rcumsum(g, dim=dim), scans="add", axis=True)
 rcumsum: Op = linear("rcumsum", large("row_loops.rcumsum", _rcumsum),
-                     x=lambda g, dim: cumsum(g, dim=dim), grad_name="Flip",
-                     scans="add")
-prod = custom("prod", large("reduce_loops.prod", _prod), x=_prod_vjp, reduces="mul")
+                     x=lambda g, dim: cumsum(g, dim=dim), grad_name="Flip", scans="add")
+prod = custom("prod", large("reduce_loops.prod", _prod), x=_prod_vjp, reduces="mul", axis=True)
 others_prod = custom(
     "others_prod", large("reduce_loops.others_prod", _others_prod),
     x=lambda g, x, dim: pair_prod(g, x, dim=dim), grad_name="Prod",
@@ -230,41 +301,45 @@ others_prod = custom(
 pair_prod: Op = linear(
     "pair_prod", _pair_prod, weights=lambda g, x, dim: pair_prod(g, x, dim=dim), x=_third,
 )
-var = custom("var", large("reduce_loops.var", _var),
-             x=lambda g, x, x_spec, dim, correction, keepdim:
-             strong(spread(g, x_spec, dim, keepdim), 2.0 * _deviation(x, dim, correction)))
+var = custom(
+    "var", large("reduce_loops.var", _var), decomposition=_var_form, axis=True,
+    x=lambda g, x, x_spec, dim, correction, keepdim:
+        strong(spread(g, x_spec, dim, keepdim), 2.0 * _deviation(x, dim, correction)),
+)
 std = custom(
-    "std", large("reduce_loops.std", _std),
+    "std", large("reduce_loops.std", _std), decomposition=_std_form, axis=True,
     x=lambda g, x, y, x_spec, dim, correction, keepdim:
         strong(spread(strong(g, where(eq(y, 0), 0.0, 1 / y)), x_spec, dim, keepdim),
                _deviation(x, dim, correction)),
 )
 amax = custom(
     "amax", lambda x, *, dim, keepdim: _largest(x, axis=dim, keepdims=keepdim), x=_ties,
-    reduces="maximum",
+    reduces="maximum", axis=True,
 )
 amin = custom(
     "amin", lambda x, *, dim, keepdim: _smallest(x, axis=dim, keepdims=keepdim), x=_ties,
-    reduces="minimum",
+    reduces="minimum", axis=True,
 )
 logsumexp = custom(
-    "logsumexp", large("row_loops.logsumexp", _logsumexp),
+    "logsumexp", large("row_loops.logsumexp", _logsumexp), decomposition=_logsumexp_form, axis=True,
     x=lambda g, x, y, x_spec, dim, keepdim:
         strong(spread(g, x_spec, dim, keepdim), exp(x - spread(y, x_spec, dim, keepdim))),
 )
 softmax = custom(
-    "softmax", large("row_loops.softmax", _softmax),
+    "softmax", large("row_loops.softmax", _softmax), decomposition=_softmax_form, axis=True,
     x=lambda g, y, dim: strong(g - sum(strong(g, y), dim=dim, keepdim=True), y),
 )
 log_softmax = custom(
     "log_softmax", large("row_loops.log_softmax", _log_softmax),
+    decomposition=_log_softmax_form, axis=True,
     x=lambda g, y, dim: g - strong(sum(g, dim=dim, keepdim=True), exp(y)),
 )
 # Of large arrays of one shape; others are made of a squared difference and a mean.
 mse_loss = custom(
-    "mse_loss", large("reduce_loops.mse_loss", _mse_loss),
+    "mse_loss", large("reduce_loops.mse_loss", _mse_loss), decomposition=_mse_form,
     a=lambda g, a, b, a_spec, mean: _mse_vjp(g, a, b, a_spec, mean),
     b=lambda g, a, b, b_spec, mean: _mse_vjp(g, b, a, b_spec, mean),
 )
-norm = custom("norm", large("reduce_loops.norm", _norm), x=_norm_vjp, grad_name="LinalgVectorNorm")
+norm = custom("norm", large("reduce_loops.norm", _norm), decomposition=_norm_form,
+              axis=True, x=_norm_vjp, grad_name="LinalgVectorNorm")
 # fmt: on

@@ -6,11 +6,13 @@ import pytest
 from hypothesis import given, settings
 
 import tapegrad as tg
-from tapegrad.ops.axis_layout import ALONG
+from tapegrad.ops.core import by_code
 from tapegrad.tape.tape import GENERAL
 from tests.kernels.sweep.test_compiled_sweep import both
 
 pytestmark = pytest.mark.tapegrad_only("compares paths through the library")
+
+ALONG = sorted(op.name for op in by_code if op.axis)
 
 CALLS = {
     "prod": lambda x, d: tg.prod(x, d),
@@ -27,7 +29,7 @@ CALLS = {
 
 
 def test_every_operation_is_here():
-    assert CALLS.keys() == ALONG
+    assert CALLS.keys() == set(ALONG)
 
 
 def function(name, x0, d):
@@ -47,7 +49,7 @@ def current_word(y):
     return int(y.tape.words()[y.tape.index(y.position), 0])
 
 
-@pytest.mark.parametrize("name", sorted(ALONG))
+@pytest.mark.parametrize("name", ALONG)
 @pytest.mark.parametrize("shape", [(1,), (5,), (3, 4), (2, 3, 4), (4, 1, 2)])
 def test_each_dimension(name, shape):
     rng = np.random.default_rng(0)
@@ -67,7 +69,7 @@ def test_several_dimensions(name):
 @given(st.data())
 def test_special_values(data):
     """Ties, zeros, infinities and NaN, against adjoints of which some are zero."""
-    name = data.draw(st.sampled_from(sorted(ALONG)))
+    name = data.draw(st.sampled_from(ALONG))
     shape = data.draw(st.sampled_from([(4,), (3, 2), (2, 3)]))
     numbers = st.sampled_from([0.0, -0.0, 1.0, 1.0, -2.5, np.inf, -np.inf, np.nan, 1e300])
     count = int(np.prod(shape))

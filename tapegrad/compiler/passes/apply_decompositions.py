@@ -28,7 +28,7 @@ def expanded(graph: Graph) -> Graph:
         if _is_empty(graph, node):
             builder.where[position] = builder.add(_constant(graph, node))
             continue
-        form = None if node.op is None else form_of(node.op.name, node.dtype.kind)
+        form = form_of(node.op, node.dtype.kind) if isinstance(node.op, Op) else None
         operands = [graph.nodes[a] for a in node.args]
         inner = None if form is None else _known(known, form, node, operands)
         if inner is None:

@@ -19,66 +19,12 @@ from tapegrad.ops import elementwise as e
 from tapegrad.ops import reduce as r
 from tapegrad.ops import scan
 from tapegrad.ops import shape as s
+from tapegrad.ops.core import Op
 from tapegrad.ops.einsum import contracted
 from tapegrad.ops.index import HOLE, at, index, unindex
 from tapegrad.ops.linalg import matmul, product
 
 Dims = tuple[int, ...]
-
-
-# -- reductions ------------------------------------------------------------------------------------
-
-
-def _mean(x: Any, *, dim: Dims, keepdim: bool) -> Any:
-    return r.sum(x, dim=dim, keepdim=keepdim) / float(r.count(x, dim))
-
-
-def _var(x: Any, *, dim: Dims, correction: float, keepdim: bool) -> Any:
-    centred = x - _mean(x, dim=dim, keepdim=True)
-    total = r.sum(e.square(centred), dim=dim, keepdim=keepdim)
-    return total / float(max(r.count(x, dim) - correction, 0))
-
-
-def _std(x: Any, *, dim: Dims, correction: float, keepdim: bool) -> Any:
-    return e.sqrt(_var(x, dim=dim, correction=correction, keepdim=keepdim))
-
-
-def _logsumexp(x: Any, *, dim: Dims, keepdim: bool) -> Any:
-    top = r.amax(x, dim=dim, keepdim=True)
-    top = e.where(e.lt(e.abs(top), math.inf), top, 0.0)
-    out = e.log(r.sum(e.exp(x - top), dim=dim, keepdim=True)) + top
-    return out if keepdim else s.squeeze(out, dims=dim)
-
-
-def _softmax(x: Any, *, dim: Dims) -> Any:
-    y = e.exp(x - r.amax(x, dim=dim, keepdim=True))
-    return y / r.sum(y, dim=dim, keepdim=True)
-
-
-def _log_softmax(x: Any, *, dim: Dims) -> Any:
-    shifted = x - r.amax(x, dim=dim, keepdim=True)
-    return shifted - e.log(r.sum(e.exp(shifted), dim=dim, keepdim=True))
-
-
-def _norm(x: Any, *, p: float, dim: Dims, keepdim: bool) -> Any:
-    if p == 2:
-        return e.sqrt(r.sum(e.square(x), dim=dim, keepdim=keepdim))
-    size = e.abs(x)
-    if p == math.inf:
-        return r.amax(size, dim=dim, keepdim=keepdim)
-    if p == -math.inf:
-        return r.amin(size, dim=dim, keepdim=keepdim)
-    if p == 0:
-        return r.sum(s.to(e.ne(x, 0), dtype=x.dtype), dim=dim, keepdim=keepdim)
-    if p == 1:
-        return r.sum(size, dim=dim, keepdim=keepdim)
-    return e.pow(r.sum(e.pow(size, p), dim=dim, keepdim=keepdim), 1.0 / p)
-
-
-def _mse_loss(a: Any, b: Any, *, mean: bool) -> Any:
-    dim = tuple(range(len(a.shape)))
-    total = r.sum(e.square(a - b), dim=dim, keepdim=False)
-    return total / float(r.count(a, dim)) if mean else total
 
 
 # -- products of all but some ----------------------------------------------------------------------
@@ -224,8 +170,6 @@ Form = Callable[..., Any]
 
 # Of numbers: the result is one that is computed, so a float.
 COMPUTING: dict[str, Form] = {
-    "mean": _mean, "var": _var, "std": _std, "logsumexp": _logsumexp, "softmax": _softmax,
-    "log_softmax": _log_softmax, "norm": _norm, "mse_loss": _mse_loss,
     "others_prod": _others_prod, "pair_prod": _pair_prod, "einsum": _einsum,
     "contraction": _contraction, "xlogy": _xlogy, "xlog1py": _xlog1py, "entr": _entr,
     "logit": _logit,
@@ -238,9 +182,11 @@ MOVING: dict[str, Form] = {
 }  # fmt: skip
 
 
-def form_of(name: str, kind: str) -> Form | None:
+def form_of(op: Op, kind: str) -> Form | None:
     """The form of an operation whose result has a dtype of some kind, if it has one."""
+    name = op.name
     if kind == "b" and name in bool_decompositions.OF_BOOLS:
         return bool_decompositions.OF_BOOLS[name]
     found = MOVING.get(name) or bool_decompositions.FORMS.get(name)
-    return COMPUTING.get(name) if found is None and kind == "f" else found
+    computing = COMPUTING.get(name) or op.decomposition
+    return computing if found is None and kind == "f" else found

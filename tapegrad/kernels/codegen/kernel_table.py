@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tapegrad.kernels import build
-from tapegrad.kernels.codegen import rule_codegen
+from tapegrad.kernels.codegen import axis_codegen, rule_codegen
 from tapegrad.kernels.sweep.sweep_abi import (
     KIND_ALONG,
     KIND_CALL,
@@ -25,7 +25,6 @@ from tapegrad.kernels.sweep.sweep_abi import (
     KIND_TRIANGLE,
     KIND_VIEW,
 )
-from tapegrad.ops.axis_layout import ALONG
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code, table
 from tapegrad.ops.index_layout import KINDS
 from tapegrad.ops.shape import PASSES, STRIDED
@@ -41,7 +40,7 @@ _DTYPES = ("f8", "f4")
 kinds = np.ones(CAPACITY, np.int64)
 _SPECIAL = {"sum": KIND_SUM, "mean": KIND_MEAN, "matmul": KIND_MATMUL}
 _SPECIAL |= {"solve": KIND_SOLVE, "slogdet": KIND_SLOGDET, "function": KIND_CALL}
-_SPECIAL |= dict.fromkeys(ALONG, KIND_ALONG) | KINDS
+_SPECIAL |= KINDS
 _MOVES = {"concat": KIND_JOIN, **dict.fromkeys(STRIDED, KIND_VIEW)}
 _known = 0
 
@@ -56,7 +55,8 @@ def learn() -> None:
     for op in by_code[_known:]:
         # The walk leaves records of four operands to Python, and has other kinds from 4 on.
         operands = len(op.inputs) if op.kind == ELEMENTWISE and len(op.inputs) < 4 else 1
-        kinds[op.code] = _SPECIAL.get(op.name, _MOVES.get(op.moves, operands))
+        kind = KIND_ALONG if op.axis else _MOVES.get(op.moves, operands)
+        kinds[op.code] = _SPECIAL.get(op.name, kind)
     _known = len(by_code)
 
 
@@ -75,8 +75,8 @@ def adjoint(op: Op, operand: int, dtype: str, scalars: int) -> int:
     """The address of an adjoint kernel, or 0."""
     if op.moves in PASSES:
         return adjoint(table["add"], 0, dtype, scalars)
-    if op.name in ALONG:
-        return build.load(f"{op.name}_adjoint", _source("axis_small"), _ARGUMENTS)
+    if op.axis:
+        return build.load(*axis_adjoint(op), _ARGUMENTS)
     if KIND_PICK <= _SPECIAL.get(op.name, 0) <= KIND_TRIANGLE:
         return _placed()
     if op.name in ("solve", "slogdet"):
@@ -130,8 +130,24 @@ def _system() -> int:
 
 
 @cache
+def axis_forward(op: Op) -> tuple[str, str]:
+    """The name and the source of the loop that computes an operation along a dimension."""
+    if op.name in axis_codegen.BY_HAND:
+        return op.name, _source("axis_small")
+    return "kernel", axis_codegen.forward_source(op)
+
+
+@cache
+def axis_adjoint(op: Op) -> tuple[str, str]:
+    """The same of its adjoint."""
+    if f"{op.name}_adjoint" in axis_codegen.BY_HAND:
+        return f"{op.name}_adjoint", _source("axis_small")
+    return "kernel", axis_codegen.adjoint_source(op)
+
+
+@cache
 def _along(op: Op) -> int:
-    return build.load(op.name, _source("axis_small"), _ARGUMENTS)
+    return build.load(*axis_forward(op), _ARGUMENTS)
 
 
 def loop_along(op: Op, *, compiling: bool = False, asking: bool = False) -> int:
@@ -139,7 +155,7 @@ def loop_along(op: Op, *, compiling: bool = False, asking: bool = False) -> int:
 
     With `compiling` it is compiled at once, with `asking` in the background.
     """
-    if compiling or build.is_compiled(op.name, _source("axis_small"), _ARGUMENTS, asking=asking):
+    if compiling or build.is_compiled(*axis_forward(op), _ARGUMENTS, asking=asking):
         return _along(op)
     return 0
 

@@ -92,35 +92,40 @@ class Symbol:
         return Symbol(name, args)
 
     def __add__(self, other: Any) -> Symbol:
-        return Symbol("add", (self, other))
+        return type(self)("add", (self, other))
 
     def __radd__(self, other: Any) -> Symbol:
-        return Symbol("add", (other, self))
+        return type(self)("add", (other, self))
 
     def __sub__(self, other: Any) -> Symbol:
-        return Symbol("sub", (self, other))
+        return type(self)("sub", (self, other))
 
     def __rsub__(self, other: Any) -> Symbol:
-        return Symbol("sub", (other, self))
+        return type(self)("sub", (other, self))
 
     def __mul__(self, other: Any) -> Symbol:
-        return Symbol("mul", (self, other))
+        return type(self)("mul", (self, other))
 
     def __rmul__(self, other: Any) -> Symbol:
-        return Symbol("mul", (other, self))
+        return type(self)("mul", (other, self))
 
     def __truediv__(self, other: Any) -> Symbol:
-        return Symbol("div", (self, other))
+        return type(self)("div", (self, other))
 
     def __rtruediv__(self, other: Any) -> Symbol:
-        return Symbol("div", (other, self))
+        return type(self)("div", (other, self))
 
     def __neg__(self) -> Symbol:
-        return Symbol("neg", (self,))
+        return type(self)("neg", (self,))
 
 
 def _is_condition(x: Any) -> bool:
     return isinstance(x, Symbol) and x.name in CONDITIONS
+
+
+def number(x: float) -> str:
+    """A number in the code of a kernel."""
+    return f"T({repr(float(x)).replace('nan', 'math.nan').replace('inf', 'math.inf')})"
 
 
 class Lines:
@@ -140,8 +145,7 @@ class Lines:
     def write(self, x: Any) -> str:
         """The name that holds an expression, after the assignments that compute it."""
         if not isinstance(x, Symbol):
-            digits = repr(float(x)).replace("nan", "math.nan").replace("inf", "math.inf")
-            return f"T({digits})"
+            return number(x)
         if not x.args:
             return x.name
         args = [self.write(arg) for arg in x.args]
@@ -187,20 +191,20 @@ def loop(
         reads = loads if lines.place == 0 or again is None else again
         keep = stores if again is not None else {ALWAYS: "aside[i - start] = {value}"}
         once = _stored(block, [*reads, *lines.lines], value, keep)
-        body = ["served = True", *once, "if not served:", *_indent(body)] if lines.tested else once
+        body = ["served = True", *once, "if not served:", *indented(body)] if lines.tested else once
     if again is None:
         body += _stored(block, [], "aside[i - start]", stores)
     body = [f"stop = min(start + {BLOCK}, n)", *body]
     aside = [f"aside = room({BLOCK})"] if again is None else []
-    return [*aside, f"for start in range(0, n, {BLOCK}):", *_indent(body)]
+    return [*aside, f"for start in range(0, n, {BLOCK}):", *indented(body)]
 
 
 def _stored(head: str, lines: list[str], value: str, stores: Stores) -> list[str]:
     """A loop that stores a value; one for each condition."""
     found = []
     for condition, store in stores.items():
-        body = [head, *_indent([*lines, store.format(value=value)])]
-        found += body if condition == ALWAYS else [condition, *_indent(body)]
+        body = [head, *indented([*lines, store.format(value=value)])]
+        found += body if condition == ALWAYS else [condition, *indented(body)]
     return found
 
 
@@ -334,13 +338,14 @@ def forward_source(op: Op, dtype: str, scalars: int) -> str:
     return _function("n, out_at, a_at, b_at, c_at, y_at, unused_1, unused_2", body, dtype)
 
 
-def _indent(lines: Sequence[str], depth: int = 1) -> list[str]:
+def indented(lines: Sequence[str], depth: int = 1) -> list[str]:
+    """Lines of a block."""
     return ["    " * depth + line for line in lines]
 
 
 def _function(arguments: str, body: list[str], dtype: str) -> str:
     return header(dtype) + f"def kernel({arguments}):\n" + "\n".join(
-        _indent([*body, "return 0"])
+        indented([*body, "return 0"])
     ) + "\n"  # fmt: skip
 
 
