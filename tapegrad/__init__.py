@@ -63,6 +63,7 @@ from tapegrad.functions.arithmetic import (
     true_divide,
     where,
 )
+from tapegrad.functions.axis import log_softmax, logsumexp, softmax
 from tapegrad.functions.compositions import (
     adjoint,
     atleast_1d,
@@ -276,14 +277,11 @@ from tapegrad.functions.reductions import (
     argmin,
     count_nonzero,
     cumsum,
-    log_softmax,
-    logsumexp,
     max,
     mean,
     min,
     norm,
     prod,
-    softmax,
     std,
     sum,
     var,

@@ -12,18 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import tapegrad
-from tapegrad.ops import elementwise, logic, special
+from tapegrad.ops import elementwise, logic, reduce, special
 from tapegrad.ops.core import Op, by_code
 
 PACKAGE = Path(__file__).parents[1] / "tapegrad"
-FUNCTIONS = PACKAGE / "functions" / "elementwise.py"
+FUNCTIONS = PACKAGE / "functions"
 SIGNATURES = PACKAGE / "functions" / "signatures.pyi"
 OPERATIONS = PACKAGE.parent / "docs" / "operations.md"
 NAMESPACES = {"": PACKAGE / "__init__.py", "special": PACKAGE / "special" / "__init__.py"}
-FAMILIES = {"e": elementwise, "logic": logic, "special": special}
+FAMILIES = {"e": elementwise, "logic": logic, "special": special, "reduce": reduce}
 BEGIN, END = "    # -- made from rows\n", "    # -- not made from rows\n"
 WIDTH = 100
-SOURCE = "tapegrad.functions.elementwise"
 HEAD = """# Operations
 
 Every function of Tensors at the top level of `tapegrad`, with its other names and its in-place
@@ -35,6 +34,34 @@ TITLE = "| function | also | what it is |\n|---|---|---|"
 UNLISTED = {"Any", "missing", "annotations"}  # imported for the module itself
 
 
+HEADS = {
+    "elementwise": (
+        '''"""Elementwise functions: written from the rows by `python -m tests.public_names`."""
+
+from tapegrad.functions.row_functions import of_one, of_two
+from tapegrad.ops import elementwise as e
+from tapegrad.ops import logic, special
+''',
+        ("of_one", "of_two"),
+    ),
+    "axis": (
+        '''"""Functions along dimensions: written from rows by `python -m tests.public_names`."""
+
+from tapegrad.functions.row_functions import of_reduction, of_rows
+from tapegrad.ops import reduce
+''',
+        ("of_reduction", "of_rows"),
+    ),
+}
+# What a method takes, as the stub tells type checkers.
+PARAMETERS = {
+    "of_one": "",
+    "of_two": ", other: _Operand",
+    "of_reduction": ", dim: Dim, keepdim: _bool = False",
+    "of_rows": ", dim: _int, *, dtype: _Type | None = None",
+}
+
+
 def rows() -> list[Op]:
     """The rows that are public functions by themselves."""
     return [op for op in by_code if op.doc]
@@ -44,20 +71,21 @@ def names(op: Op) -> list[str]:
     return [op.name, *op.aliases]
 
 
-def functions() -> str:
-    """The module of the functions."""
-    lines = [
-        '"""Elementwise functions: written from the rows by `python -m tests.public_names`."""',
-        "",
-        "from tapegrad.functions.row_functions import of_one, of_two",
-        "from tapegrad.ops import elementwise as e",
-        "from tapegrad.ops import logic, special",
-        "",
-    ]
+def maker(op: Op) -> str:
+    """What makes the function of a row."""
+    if op.axis:
+        return "of_reduction" if op.axis == "reduce" else "of_rows"
+    return "of_one" if len(op.inputs) == 1 else "of_two"
+
+
+def functions(module: str) -> str:
+    """A module of functions."""
+    head, makers = HEADS[module]
+    lines = [head]
     for op in rows():
-        home = next(k for k, m in FAMILIES.items() if getattr(m, op.name, None) is op)
-        maker = ("of_one", "of_two")[len(op.inputs) - 1]
-        lines.append(f"{' = '.join(names(op))} = {maker}({home}.{op.name}, __name__)")
+        if maker(op) in makers:
+            home = next(k for k, m in FAMILIES.items() if getattr(m, op.name, None) is op)
+            lines.append(f"{' = '.join(names(op))} = {maker(op)}({home}.{op.name}, __name__)")
     return "\n".join(lines) + "\n"
 
 
@@ -67,21 +95,29 @@ def signatures(text: str) -> str:
     for op in rows():
         if op.namespace:
             continue
-        other = ", other: _Operand" if len(op.inputs) == 2 else ""
+        more = PARAMETERS[maker(op)]
         for name in names(op):
             for form in ("", "_") if op.inplace else ("",):
-                lines.append(f"    def {name}{form}(self{other}) -> Tensor: ...\n")
+                lines.append(f"    def {name}{form}(self{more}) -> Tensor: ...\n")
     head, rest = text.split(BEGIN)
     return head + BEGIN + "".join(lines) + END + rest.split(END)[1]
 
 
 def namespace(text: str, home: str) -> str:
     """A module that users import names from: the import of the functions, and `__all__`."""
-    wanted = {name for op in rows() if op.namespace == home for name in names(op)}
-    node = _import(text)
-    if home:  # what it shows of the names of `tapegrad`
-        wanted |= {alias.name for alias in node.names}
-    text = _replaced(text, node, f"from {SOURCE} import (\n{_lines(wanted)})\n")
+    for module, (_, makers) in HEADS.items():
+        source = f"tapegrad.functions.{module}"
+        node = _import(text, source)
+        wanted = {
+            n for op in rows() if op.namespace == home and maker(op) in makers for n in names(op)
+        }
+        if home:  # what it shows of the names of `tapegrad`
+            wanted |= {alias.name for alias in node.names}
+        listed = ", ".join(sorted(wanted, key=_natural))
+        line = f"from {source} import {listed}\n"
+        if len(line) > WIDTH:
+            line = f"from {source} import (\n{_lines(wanted)})\n"
+        text = _replaced(text, node, line)
     tree = ast.parse(text)
     (everything,) = (
         n for n in tree.body if isinstance(n, ast.Assign) and ast.unparse(n.targets) == "__all__"
@@ -91,11 +127,11 @@ def namespace(text: str, home: str) -> str:
     return _replaced(text, everything, f"__all__ = [\n{wrapped}\n]  # fmt: skip\n")
 
 
-def _import(text: str) -> ast.ImportFrom:
+def _import(text: str, source: str) -> ast.ImportFrom:
     """The import of functions that keep their names."""
     (node,) = (
         n for n in ast.parse(text).body
-        if isinstance(n, ast.ImportFrom) and n.module == SOURCE and not n.names[0].asname
+        if isinstance(n, ast.ImportFrom) and n.module == source and not n.names[0].asname
     )  # fmt: skip
     return node
 
@@ -140,13 +176,13 @@ def operations() -> str:
             found[id(thing)] = thing
             listed.setdefault(home, {}).setdefault(id(thing), []).append(name)
     lines = [HEAD]
-    made = [_row(names(op), f"{op.doc}", op.inplace) for op in rows() if not op.namespace]
     for home in sorted(listed):
         module = sys.modules[home]
         about = (inspect.getdoc(module) or "").split("\n")[0]
         lines += [f"## {home.removeprefix('tapegrad.functions.')}", "", about, "", TITLE]
-        if home == SOURCE:
-            lines += [*made, ""]
+        if (makers := HEADS.get(home.removeprefix("tapegrad.functions."), ("", ""))[1]) != "":
+            here = [op for op in rows() if not op.namespace and maker(op) in makers]
+            lines += [*[_row(names(op), op.doc, op.inplace) for op in here], ""]
             continue
         body = []
         for key, spelled in listed[home].items():
@@ -167,7 +203,8 @@ def _row(spelled: list[str], text: str, inplace: bool) -> str:
 
 def files() -> dict[Path, str]:
     """What stands in each file that is written."""
-    found = {FUNCTIONS: functions(), SIGNATURES: signatures(SIGNATURES.read_text(encoding="utf-8"))}
+    found = {FUNCTIONS / f"{module}.py": functions(module) for module in HEADS}
+    found[SIGNATURES] = signatures(SIGNATURES.read_text(encoding="utf-8"))
     found[OPERATIONS] = operations()
     for home, path in NAMESPACES.items():
         found[path] = namespace(path.read_text(encoding="utf-8"), home)

@@ -106,7 +106,9 @@ def test_an_elementwise_operation(late_rows, monkeypatch):
     assert "    def witch_(self) -> Tensor: ...\n" in written[public_names.SIGNATURES]
     assert "    witch,\n" in written[public_names.NAMESPACES[""]]
     assert "| `witch` |" in written[public_names.OPERATIONS]
-    (line,) = re.findall("^witch = .*", written[public_names.FUNCTIONS], re.MULTILINE)
+    (line,) = re.findall(
+        "^witch = .*", written[public_names.FUNCTIONS / "elementwise.py"], re.MULTILINE
+    )
     function = added(functions, line)["witch"]
     check_example(monkeypatch, function, "witch")
     changed = tg.tensor([1.0, 3.0])

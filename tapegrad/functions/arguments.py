@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.base.dtypes import result_type
+from tapegrad.base.dtypes import result_type, to_numpy
 from tapegrad.dispatch.dispatch import run
 from tapegrad.ops.shape import to
 from tapegrad.tensor import SHORT, Tensor, tensor_of
@@ -45,6 +45,24 @@ def as_input(x: Any, name: str) -> Tensor:
     if isinstance(x, np.ndarray):
         return tensor_of(x, name)
     raise TypeError(f"`{name}` takes a Tensor, got {type(x).__name__}")
+
+
+def as_type(x: Tensor, dtype: Any) -> Tensor:
+    """A Tensor in the type that an argument asks for, if it does."""
+    if dtype is None:
+        return x
+    kind = to_numpy(dtype)
+    return x if x._a.dtype == kind else run(to, (x,), {"dtype": kind})
+
+
+def floating(x: Tensor, name: str) -> Tensor:
+    """A Tensor of floating-point numbers."""
+    if x._a.dtype.kind not in "fc":
+        raise RuntimeError(
+            f"`{name}` needs a floating-point Tensor, got {x.dtype}: convert it with "
+            "`.to(tapegrad.float64)`"
+        )
+    return x
 
 
 def ordered(x: Tensor, name: str) -> Tensor:

@@ -10,6 +10,7 @@ from tapegrad.dispatch.fast_path import flipped
 from tapegrad.dispatch.numpy_semantics import numpys
 from tapegrad.functions import arithmetic as a
 from tapegrad.functions import (
+    axis,
     compositions,
     contractions,
     creation,
@@ -35,6 +36,7 @@ from tapegrad.functions import (
     tiling,
 )
 from tapegrad.functions import elementwise as ew
+from tapegrad.functions.arguments import numpy_names
 from tapegrad.functions.method_table import methods_of
 from tapegrad.ops import elementwise as e
 from tapegrad.ops.core import by_code
@@ -89,7 +91,8 @@ def install() -> None:
     for op in by_code:
         if op.doc and not op.namespace:
             for name in (op.name, *op.aliases):
-                setattr(Tensor, name, getattr(ew, name))
+                method = numpy_names(getattr(axis, name)) if op.axis else getattr(ew, name)
+                setattr(Tensor, name, method)
     found = inplace_methods.OF_ROWS | {"where": _where, "polygamma": _polygamma}
     for module in FAMILIES:
         found |= methods_of(module)

@@ -8,13 +8,20 @@ from typing import Any, NamedTuple, NoReturn, overload
 
 import numpy as np
 
-from tapegrad.base.dtypes import get_default_dtype, to_numpy
 from tapegrad.dispatch.axis_plans import along
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.fast_path import whole
 from tapegrad.dispatch.index_plans import moved, run_moved
 from tapegrad.functions import shapes
-from tapegrad.functions.arguments import all_dims, as_input, both_given, one_dim, ordered
+from tapegrad.functions.arguments import (
+    all_dims,
+    as_input,
+    as_type,
+    both_given,
+    floating,
+    one_dim,
+    ordered,
+)
 from tapegrad.functions.elementwise import abs as abs_
 from tapegrad.functions.elementwise import maximum, minimum
 from tapegrad.functions.method_table import axis_method, method
@@ -45,22 +52,6 @@ class ValuesAndIndices(NamedTuple):
         )
 
 
-def _typed(x: Tensor, dtype: Any) -> Tensor:
-    if dtype is None:
-        return x
-    kind = to_numpy(dtype)
-    return x if x._a.dtype == kind else run(to, (x,), {"dtype": kind})
-
-
-def _floating(x: Tensor, name: str) -> Tensor:
-    if x._a.dtype.kind not in "fc":
-        raise RuntimeError(
-            f"`{name}` needs a floating-point Tensor, got {x.dtype}: convert it with "
-            "`.to(tapegrad.float64)`"
-        )
-    return x
-
-
 def _renamed(name: str, dim: Dim, keepdim: bool, axis: Dim, keepdims: bool) -> tuple[Dim, bool]:
     """NumPy's names, without a call between where every nanosecond counts (see `numpy_names`)."""
     if dim is not None and axis is not None:
@@ -87,7 +78,7 @@ def sum(
 
 
 def _sum(input: Any, dim: Dim = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
-    x = input if dtype is None and type(input) is Tensor else _typed(as_input(input, "sum"), dtype)
+    x = input if dtype is None and type(input) is Tensor else as_type(as_input(input, "sum"), dtype)
     found = total(r.sum, x, dim, keepdim)
     if found is not None:
         return found
@@ -115,7 +106,7 @@ def mean(
 
 
 def _mean(input: Any, dim: Dim = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
-    x = _floating(_typed(as_input(input, "mean"), dtype), "mean")
+    x = floating(as_type(as_input(input, "mean"), dtype), "mean")
     found = total(r.mean, x, dim, keepdim)
     if found is not None:
         return found
@@ -134,7 +125,7 @@ def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: An
     >>> tg.prod(tg.tensor([2.0, 3.0]))
     tensor(6.)
     """
-    x = _typed(as_input(input, "prod"), dtype)
+    x = as_type(as_input(input, "prod"), dtype)
     if x._a.dtype.kind in "biu" and dtype is None:
         x = run(to, (x,), {"dtype": INT64})
     if dim is None:
@@ -168,7 +159,7 @@ def _spread(
 
 
 def _spreading(op: Op, input: Any, dim: Any, keepdim: bool, correction: float) -> Given:
-    x = _floating(as_input(input, op.name), op.name)
+    x = floating(as_input(input, op.name), op.name)
     dims = all_dims(dim, x._a.ndim, op.name)
     return x, {"dim": dims, "correction": correction, "keepdim": keepdim}
 
@@ -396,56 +387,6 @@ def count_nonzero(input: Any, dim: Dim = None) -> Tensor:
 
 
 @axis_method
-def logsumexp(input: Any, dim: Dim, keepdim: bool = False) -> Tensor:
-    """``log(sum(exp(x)))``, without overflow.
-
-    >>> import tapegrad as tg
-    >>> tg.logsumexp(tg.tensor([1000.0, 1000.0]), dim=0)
-    tensor(1000.6931)
-    """
-    return along(r.logsumexp, _logsumexp, input, dim, keepdim)
-
-
-def _logsumexp(op: Op, input: Any, dim: Any, keepdim: bool, _: Any) -> Given:
-    x = as_input(input, "logsumexp")
-    if x._a.dtype.kind in "biu":
-        x = run(to, (x,), {"dtype": get_default_dtype().numpy})
-    return x, {"dim": all_dims(dim, x._a.ndim, "logsumexp"), "keepdim": keepdim}
-
-
-@axis_method
-def softmax(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
-    """Exponentials along one dimension, scaled to the sum 1.
-
-    >>> import tapegrad as tg
-    >>> tg.softmax(tg.zeros(2), dim=0)
-    tensor([0.5000, 0.5000])
-    """
-    return along(r.softmax, _softened, _typed(as_input(input, "softmax"), dtype), dim)
-
-
-def _softened(op: Op, input: Tensor, dim: Any, *_: Any) -> Given:
-    x = ordered(_floating(input, op.name), op.name)
-    return x, {"dim": (one_dim(dim, x._a.ndim, op.name),)[: max_dims(x)]}
-
-
-@axis_method
-def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
-    """The logarithm of `softmax`, computed directly.
-
-    >>> import tapegrad as tg
-    >>> tg.log_softmax(tg.zeros(2), dim=0)
-    tensor([-0.6931, -0.6931])
-    """
-    return along(r.log_softmax, _softened, _typed(as_input(input, "log_softmax"), dtype), dim)
-
-
-def max_dims(x: Tensor) -> int:
-    """How many dimensions there are to reduce along: none in a 0-d Tensor."""
-    return x._a.ndim
-
-
-@axis_method
 def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
     """The sums of the elements so far.
 
@@ -453,7 +394,7 @@ def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
     >>> tg.cumsum(tg.ones(3), dim=0)
     tensor([1., 2., 3.])
     """
-    x = _typed(as_input(input, "cumsum"), dtype)
+    x = as_type(as_input(input, "cumsum"), dtype)
     if x._a.dtype.kind in "biu" and dtype is None:
         x = run(to, (x,), {"dtype": INT64})
     return along(r.cumsum, _adding, x, dim)
@@ -473,14 +414,14 @@ def norm(
     >>> tg.norm(tg.tensor([3.0, 4.0]))
     tensor(5.)
     """
-    x = _typed(as_input(input, "norm"), dtype)
+    x = as_type(as_input(input, "norm"), dtype)
     if x._a.dtype.kind == "c":
         x = abs_(x)
     return along(r.norm, _norm, x, dim, keepdim, 2 if isinstance(p, str) and p == "fro" else p)
 
 
 def _norm(op: Op, input: Tensor, dim: Any, keepdim: bool, p: Any) -> Given:
-    x = _floating(input, "norm")
+    x = floating(input, "norm")
     if p is None:
         p = 2
     if not isinstance(p, (int, float)):

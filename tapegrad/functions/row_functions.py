@@ -1,16 +1,20 @@
-"""Make the public function of an elementwise row: its name, its docstring, its fast path."""
+"""Make the public function of a row: its name, its docstring, its fast path."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar, cast
 
+from tapegrad.base.dtypes import get_default_dtype
+from tapegrad.dispatch.axis_plans import along
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.fast_path import as_operand, binary, unary
+from tapegrad.functions.arguments import all_dims, as_input, as_type, floating, one_dim, ordered
 from tapegrad.ops.core import ELEMENTWISE, Op
 from tapegrad.tensor import Tensor
 
 F = TypeVar("F", bound=Callable[..., Any])
+Dim = int | tuple[int, ...] | list[int] | None
 
 
 class Unary(Protocol):
@@ -23,6 +27,18 @@ class Binary(Protocol):
     """A function of two operands."""
 
     def __call__(self, input: Any, other: Any) -> Tensor: ...
+
+
+class Reduction(Protocol):
+    """A function that gives one number for each row along dimensions."""
+
+    def __call__(self, input: Any, dim: Dim, keepdim: bool = False) -> Tensor: ...
+
+
+class RowWise(Protocol):
+    """A function along one dimension that gives one number for each element."""
+
+    def __call__(self, input: Any, dim: int, *, dtype: Any = None) -> Tensor: ...
 
 
 def of_one(op: Op, module: str) -> Unary:
@@ -45,6 +61,41 @@ def of_two(op: Op, module: str) -> Binary:
         return run(op, (as_operand(input), as_operand(other)), {})
 
     return _documented(function, op, module)
+
+
+def of_reduction(op: Op, module: str) -> Reduction:
+    """The function of a row that reduces along dimensions."""
+
+    def function(input: Any, dim: Dim, keepdim: bool = False) -> Tensor:
+        return along(op, _reduced, input, dim, keepdim)
+
+    return _documented(function, op, module)
+
+
+def of_rows(op: Op, module: str) -> RowWise:
+    """The function of a row that keeps the shape of its operand."""
+
+    def function(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
+        return along(op, _kept, as_type(as_input(input, op.name), dtype), dim)
+
+    return _documented(function, op, module)
+
+
+def _reduced(op: Op, input: Any, dim: Any, keepdim: bool, _: Any) -> tuple[Tensor, dict[str, Any]]:
+    x = _checked(op, as_input(input, op.name))
+    return x, {"dim": all_dims(dim, x._a.ndim, op.name), "keepdim": keepdim}
+
+
+def _kept(op: Op, input: Tensor, dim: Any, *_: Any) -> tuple[Tensor, dict[str, Any]]:
+    x = _checked(op, input)
+    return x, {"dim": (one_dim(dim, x._a.ndim, op.name),)[: x._a.ndim]}
+
+
+def _checked(op: Op, x: Tensor) -> Tensor:
+    if op.to_float and x._a.dtype.kind in "biu":
+        x = as_type(x, get_default_dtype())
+    x = floating(x, op.name)
+    return ordered(x, op.name) if op.ordered else x
 
 
 def _documented(function: F, op: Op, module: str) -> F:

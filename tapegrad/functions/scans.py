@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from tapegrad.dispatch.dispatch import run
-from tapegrad.functions.arguments import as_input, one_dim, ordered
+from tapegrad.functions.arguments import as_input, as_type, floating, one_dim, ordered
 from tapegrad.functions.arithmetic import sub
 from tapegrad.functions.elementwise import logical_xor
 from tapegrad.functions.joining import cat
 from tapegrad.functions.method_table import axis_method
-from tapegrad.functions.reductions import INT64, ValuesAndIndices, _floating, _typed
+from tapegrad.functions.reductions import INT64, ValuesAndIndices
 from tapegrad.functions.shapes import clone
 from tapegrad.ops import order, scan
 from tapegrad.ops.index import at, gather
@@ -28,7 +28,7 @@ def cumprod(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
     >>> tg.cumprod(tg.tensor([1.0, 2.0, 3.0]), dim=0)
     tensor([1., 2., 6.])
     """
-    x = _typed(as_input(input, "cumprod"), dtype)
+    x = as_type(as_input(input, "cumprod"), dtype)
     if x._a.dtype.kind in "biu" and dtype is None:
         x = run(to, (x,), {"dtype": INT64})
     return run(scan.cumprod, (x,), {"dim": one_dim(dim, x._a.ndim, "cumprod")})
@@ -42,7 +42,7 @@ def logcumsumexp(input: Any, dim: int) -> Tensor:
     >>> tg.logcumsumexp(tg.tensor([1000.0, 1000.0]), dim=0)
     tensor([1000.0000, 1000.6931])
     """
-    x = _floating(as_input(input, "logcumsumexp"), "logcumsumexp")
+    x = floating(as_input(input, "logcumsumexp"), "logcumsumexp")
     return run(scan.logcumsumexp, (x,), {"dim": one_dim(dim, x._a.ndim, "logcumsumexp")})
 
 

@@ -16,6 +16,7 @@ from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.fast_path import binary
 from tapegrad.functions.arguments import ordered, same_and_large
 from tapegrad.functions.arithmetic import softplus, sub
+from tapegrad.functions.axis import log_softmax, softmax
 from tapegrad.functions.compositions import threshold as threshold
 from tapegrad.functions.creation import arange
 from tapegrad.functions.elementwise import relu as _relu
@@ -23,7 +24,7 @@ from tapegrad.functions.elementwise import sigmoid, square
 from tapegrad.functions.elementwise import tanh as tanh
 from tapegrad.functions.indexing import gather
 from tapegrad.functions.products import matmul
-from tapegrad.functions.reductions import log_softmax, mean, softmax, sum
+from tapegrad.functions.reductions import mean, sum
 from tapegrad.functions.tiling import pad
 from tapegrad.ops import elementwise as e
 from tapegrad.ops import reduce as r

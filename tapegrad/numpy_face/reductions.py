@@ -11,6 +11,7 @@ from tapegrad.functions import arithmetic as ar
 from tapegrad.functions import elementwise as ew
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import all_dims
+from tapegrad.functions.axis import logsumexp
 from tapegrad.functions.shapes import broadcast_to, clone, permute, reshape, to
 from tapegrad.numpy_face.common import SHORT, floating, line, named, nothing, tensor
 from tapegrad.numpy_face.handlers import handles
@@ -194,7 +195,7 @@ def _ptp(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 def logsumexp_(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """`np.logaddexp.reduce`."""
-    return clone(floating(a)) if nothing(axis) else r.logsumexp(a, axis, bool(keepdims))
+    return clone(floating(a)) if nothing(axis) else logsumexp(a, axis, bool(keepdims))
 
 
 @handles(np.cumsum)

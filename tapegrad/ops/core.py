@@ -46,10 +46,10 @@ What else is true of an operation stands in its row, too:
 ``reduces``  the operation by which a reduction takes elements together
 ``scans``    the same of a scan, which takes up one after the other
 ``decomposition``  the same over simpler operations: what programs and kernels compute
-``axis``     it goes along dimensions, and native code runs it: loops over small arrays
-             are made of the decomposition and the formula
-``doc``      one line on it: with one, it is a public function, and a method, too, of
-             the Tensor, made of the row alone
+``axis``     it goes along dimensions, and native code runs it: it gives one number for
+             each row (``reduce``), or one for each element (``keep``)
+``doc``      one line on it: with one, an elementwise operation, or one along
+             dimensions, is a public function, and a method, too, of the Tensor
 ``example``  a call for the docstring, and what it answers
 ``aliases``  more names of the function, the method and the in-place form
 ``namespace``  the module that users find the function in, if it is not `tapegrad`;
@@ -176,7 +176,7 @@ class Op:
         reduces: str = "",
         scans: str = "",
         decomposition: Callable[..., Any] | None = None,
-        axis: bool = False,
+        axis: str = "",
         doc: str = "",
         example: tuple[str, str] = ("", ""),
         aliases: str = "",

@@ -290,10 +290,10 @@ mean = linear(
     x=lambda g, x_spec, dim, keepdim: spread(g * share(x_spec, dim), x_spec, dim, keepdim),
 )
 cumsum = linear("cumsum", large("row_loops.cumsum", _cumsum),
-                x=lambda g, dim: rcumsum(g, dim=dim), scans="add", axis=True)
+                x=lambda g, dim: rcumsum(g, dim=dim), scans="add", axis="keep")
 rcumsum: Op = linear("rcumsum", large("row_loops.rcumsum", _rcumsum),
                      x=lambda g, dim: cumsum(g, dim=dim), grad_name="Flip", scans="add")
-prod = custom("prod", large("reduce_loops.prod", _prod), x=_prod_vjp, reduces="mul", axis=True)
+prod = custom("prod", large("reduce_loops.prod", _prod), x=_prod_vjp, reduces="mul", axis="reduce")
 others_prod = custom(
     "others_prod", large("reduce_loops.others_prod", _others_prod),
     x=lambda g, x, dim: pair_prod(g, x, dim=dim), grad_name="Prod",
@@ -302,36 +302,42 @@ pair_prod: Op = linear(
     "pair_prod", _pair_prod, weights=lambda g, x, dim: pair_prod(g, x, dim=dim), x=_third,
 )
 var = custom(
-    "var", large("reduce_loops.var", _var), decomposition=_var_form, axis=True,
+    "var", large("reduce_loops.var", _var), decomposition=_var_form, axis="reduce",
     x=lambda g, x, x_spec, dim, correction, keepdim:
         strong(spread(g, x_spec, dim, keepdim), 2.0 * _deviation(x, dim, correction)),
 )
 std = custom(
-    "std", large("reduce_loops.std", _std), decomposition=_std_form, axis=True,
+    "std", large("reduce_loops.std", _std), decomposition=_std_form, axis="reduce",
     x=lambda g, x, y, x_spec, dim, correction, keepdim:
         strong(spread(strong(g, where(eq(y, 0), 0.0, 1 / y)), x_spec, dim, keepdim),
                _deviation(x, dim, correction)),
 )
 amax = custom(
     "amax", lambda x, *, dim, keepdim: _largest(x, axis=dim, keepdims=keepdim), x=_ties,
-    reduces="maximum", axis=True,
+    reduces="maximum", axis="reduce",
 )
 amin = custom(
     "amin", lambda x, *, dim, keepdim: _smallest(x, axis=dim, keepdims=keepdim), x=_ties,
-    reduces="minimum", axis=True,
+    reduces="minimum", axis="reduce",
 )
 logsumexp = custom(
-    "logsumexp", large("row_loops.logsumexp", _logsumexp), decomposition=_logsumexp_form, axis=True,
+    "logsumexp", large("row_loops.logsumexp", _logsumexp), decomposition=_logsumexp_form,
+    axis="reduce", to_float=True, doc="``log(sum(exp(x)))``, without overflow.",
+    example=("tg.logsumexp(tg.tensor([1000.0, 1000.0]), dim=0)", "tensor(1000.6931)"),
     x=lambda g, x, y, x_spec, dim, keepdim:
         strong(spread(g, x_spec, dim, keepdim), exp(x - spread(y, x_spec, dim, keepdim))),
 )
 softmax = custom(
-    "softmax", large("row_loops.softmax", _softmax), decomposition=_softmax_form, axis=True,
+    "softmax", large("row_loops.softmax", _softmax), decomposition=_softmax_form, axis="keep",
+    ordered=True, doc="Exponentials along one dimension, scaled to the sum 1.",
+    example=("tg.softmax(tg.zeros(2), dim=0)", "tensor([0.5000, 0.5000])"),
     x=lambda g, y, dim: strong(g - sum(strong(g, y), dim=dim, keepdim=True), y),
 )
 log_softmax = custom(
     "log_softmax", large("row_loops.log_softmax", _log_softmax),
-    decomposition=_log_softmax_form, axis=True,
+    decomposition=_log_softmax_form, axis="keep", ordered=True,
+    doc="The logarithm of `softmax`, computed directly.",
+    example=("tg.log_softmax(tg.zeros(2), dim=0)", "tensor([-0.6931, -0.6931])"),
     x=lambda g, y, dim: g - strong(sum(g, dim=dim, keepdim=True), exp(y)),
 )
 # Of large arrays of one shape; others are made of a squared difference and a mean.
@@ -341,5 +347,5 @@ mse_loss = custom(
     b=lambda g, a, b, b_spec, mean: _mse_vjp(g, b, a, b_spec, mean),
 )
 norm = custom("norm", large("reduce_loops.norm", _norm), decomposition=_norm_form,
-              axis=True, x=_norm_vjp, grad_name="LinalgVectorNorm")
+              axis="reduce", x=_norm_vjp, grad_name="LinalgVectorNorm")
 # fmt: on

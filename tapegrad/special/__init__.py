@@ -8,6 +8,7 @@ tensor(-5005.5242)
 from typing import Any
 
 from tapegrad.base.missing_names import missing
+from tapegrad.functions.axis import log_softmax, logsumexp, softmax
 from tapegrad.functions.elementwise import (
     digamma,
     entr,
@@ -31,7 +32,6 @@ from tapegrad.functions.elementwise import (
 from tapegrad.functions.elementwise import digamma as psi
 from tapegrad.functions.elementwise import lgamma as gammaln
 from tapegrad.functions.elementwise import sigmoid as expit
-from tapegrad.functions.reductions import log_softmax, logsumexp, softmax
 from tapegrad.functions.rounding import round
 from tapegrad.functions.special import logit, polygamma
 
