@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tapegrad.autograd.pullback import Saved
-from tapegrad.autograd.reduction_adjoints import PULLS
+from tapegrad.autograd.reduction_adjoints import PULLBACKS
 from tapegrad.kernels.broadcast_plan import Grid, core, grid
 from tapegrad.kernels.large.launching import fold
 from tapegrad.kernels.sweep import sweep_abi
@@ -64,7 +64,7 @@ def step(sweep: Sweep, index: int, g: np.ndarray) -> bool:
         saved = Saved(tape, index, False)
         wanted = [k for k, code in enumerate(saved.codes) if code and sweep._wanted(code)]
         return _elementwise(sweep, op, saved, wanted, g)
-    pull = PULLS.get(op.name)
+    pull = PULLBACKS.get(op)
     if pull is None:
         return False
     saved = Saved(tape, index, False)

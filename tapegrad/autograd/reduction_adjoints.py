@@ -13,6 +13,8 @@ import numpy as np
 
 from tapegrad.kernels.large.launching import SHORT, Array, blocks, known, loop, row_sums
 from tapegrad.kernels.large.row_loops import along_rows
+from tapegrad.ops import reduce as r
+from tapegrad.ops.core import Op
 from tapegrad.parallel.large_elementwise import address, launch
 
 Params = dict[str, Any]
@@ -118,13 +120,13 @@ def _norm(g: Array, x: Array, y: Array, params: Params) -> Any:
     return _by_rows("deviate", x, *found, [g], [np.zeros(1, x.dtype), scale])
 
 
-PULLS: dict[str, Callable[..., Any]] = {
-    "amax": _extreme,
-    "amin": _extreme,
-    "log_softmax": _softmax("log_softmax_adjoint"),
-    "logsumexp": _logsumexp,
-    "norm": _norm,
-    "softmax": _softmax("softmax_adjoint"),
-    "std": _std,
-    "var": _var,
+PULLBACKS: dict[Op, Callable[..., Any]] = {
+    r.amax: _extreme,
+    r.amin: _extreme,
+    r.log_softmax: _softmax("log_softmax_adjoint"),
+    r.logsumexp: _logsumexp,
+    r.norm: _norm,
+    r.softmax: _softmax("softmax_adjoint"),
+    r.std: _std,
+    r.var: _var,
 }

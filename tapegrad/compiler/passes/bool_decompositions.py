@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from tapegrad.ops import elementwise as e
+from tapegrad.ops import logic, order
 from tapegrad.ops import reduce as r
 from tapegrad.ops import shape as s
+from tapegrad.ops.core import Op
 from tapegrad.ops.index import HOLE, index
 
 
@@ -74,20 +76,20 @@ def _searchsorted(a: Any, v: Any, *, side: str) -> Any:
     return place
 
 
-FORMS: dict[str, Callable[..., Any]] = {
-    "logical_and": lambda a, b: _truth(a) * _truth(b),
-    "logical_or": lambda a, b: _truth(a) + _truth(b),
-    "logical_xor": lambda a, b: e.ne(_truth(a), _truth(b)),
-    "logical_not": _falsehood,
-    "isnan": lambda x: e.ne(x, x),
-    "isinf": _isinf,
-    "isfinite": _isfinite,
-    "count_nonzero": lambda x, *, dim, keepdim: _count(x, dim, keepdim),
-    "any": _any,
-    "all": _all,
-    "argmax": _place(r.amax),
-    "argmin": _place(r.amin),
-    "searchsorted": _searchsorted,
+FORMS: dict[Op, Callable[..., Any]] = {
+    logic.logical_and: lambda a, b: _truth(a) * _truth(b),
+    logic.logical_or: lambda a, b: _truth(a) + _truth(b),
+    logic.logical_xor: lambda a, b: e.ne(_truth(a), _truth(b)),
+    logic.logical_not: _falsehood,
+    logic.isnan: lambda x: e.ne(x, x),
+    logic.isinf: _isinf,
+    logic.isfinite: _isfinite,
+    order.count_nonzero: lambda x, *, dim, keepdim: _count(x, dim, keepdim),
+    order.any: _any,
+    order.all: _all,
+    order.argmax: _place(r.amax),
+    order.argmin: _place(r.amin),
+    order.searchsorted: _searchsorted,
 }
 # The largest of some truth values is whether any is true.
-OF_BOOLS: dict[str, Callable[..., Any]] = {"amax": _any, "amin": _all}
+OF_BOOLS: dict[Op, Callable[..., Any]] = {r.amax: _any, r.amin: _all}

@@ -17,11 +17,12 @@ import numpy as np
 from tapegrad.compiler.passes import bool_decompositions
 from tapegrad.ops import elementwise as e
 from tapegrad.ops import reduce as r
-from tapegrad.ops import scan
+from tapegrad.ops import scan, special, tiling
 from tapegrad.ops import shape as s
 from tapegrad.ops.core import Op
-from tapegrad.ops.einsum import contracted
-from tapegrad.ops.index import HOLE, at, index, unindex
+from tapegrad.ops.decompose import part
+from tapegrad.ops.einsum import contracted, contraction, einsum
+from tapegrad.ops.index import HOLE, at, index, masked_fill, unindex
 from tapegrad.ops.linalg import matmul, product
 
 Dims = tuple[int, ...]
@@ -169,24 +170,22 @@ def _logit(x: Any) -> Any:
 Form = Callable[..., Any]
 
 # Of numbers: the result is one that is computed, so a float.
-COMPUTING: dict[str, Form] = {
-    "others_prod": _others_prod, "pair_prod": _pair_prod, "einsum": _einsum,
-    "contraction": _contraction, "xlogy": _xlogy, "xlog1py": _xlog1py, "entr": _entr,
-    "logit": _logit,
+FLOATS: dict[Op, Form] = {
+    r.others_prod: _others_prod, r.pair_prod: _pair_prod, einsum: _einsum,
+    contraction: _contraction, special.xlogy: _xlogy, special.xlog1py: _xlog1py,
+    special.entr: _entr, special.logit: _logit,
 }  # fmt: skip
-# Of anything: elements move.
-MOVING: dict[str, Form] = {
-    "tril": _tril, "triu": _triu, "repeat": _repeat, "roll": _roll, "fold": _fold,
-    "masked_fill": _masked_fill, "part": _part, "as_strided": _as_strided, "restride": _restride,
-    "unstride": _unstride, "only_view": _only_view,
+# Of anything.
+FORMS: dict[Op, Form] = {
+    s.tril: _tril, s.triu: _triu, tiling.repeat: _repeat, tiling.roll: _roll, s.fold: _fold,
+    masked_fill: _masked_fill, part: _part, s.as_strided: _as_strided, s.restride: _restride,
+    s.unstride: _unstride, s.only_view: _only_view, **bool_decompositions.FORMS,
 }  # fmt: skip
 
 
 def form_of(op: Op, kind: str) -> Form | None:
     """The form of an operation whose result has a dtype of some kind, if it has one."""
-    name = op.name
-    if kind == "b" and name in bool_decompositions.OF_BOOLS:
-        return bool_decompositions.OF_BOOLS[name]
-    found = MOVING.get(name) or bool_decompositions.FORMS.get(name)
-    computing = COMPUTING.get(name) or op.decomposition
-    return computing if found is None and kind == "f" else found
+    if kind == "b" and op in bool_decompositions.OF_BOOLS:
+        return bool_decompositions.OF_BOOLS[op]
+    found = FORMS.get(op)
+    return FLOATS.get(op) or op.decomposition if found is None and kind == "f" else found

@@ -15,12 +15,13 @@ import numpy as np
 from tapegrad.kernels.large.launching import GROUP, SHORT, Array, blocks, known, loop
 from tapegrad.kernels.large.row_loops import along_rows
 from tapegrad.native.abi import AS_IT_IS, COPIED, OF_OPERAND, OF_RESULT, PASS
+from tapegrad.ops import reduce as r
 from tapegrad.ops.core import Op
 from tapegrad.parallel.large_elementwise import address
 
-_ROWS = {
-    "softmax": "softmax", "log_softmax": "log_softmax", "logsumexp": "log_sum_exp",
-    "cumsum": "running_sum",
+_ROW_LOOPS = {
+    r.softmax: "softmax", r.log_softmax: "log_softmax", r.logsumexp: "log_sum_exp",
+    r.cumsum: "running_sum",
 }  # fmt: skip
 _NO_CENTRE = np.zeros(1)
 Argument = tuple[int, int, int]  # of what it is an address, or a number; the number; its step
@@ -37,8 +38,8 @@ def passes(op: Op, x: Array, y: Array, params: dict[str, Any]) -> list[int]:
     if op.name == "clone":
         return [x.size, 0, *_pass(COPIED, 1, x.size, [])]
     dim = params["dim"]
-    if op.name in _ROWS:
-        return _whole_rows(_ROWS[op.name], x, y, dim)
+    if op in _ROW_LOOPS:
+        return _whole_rows(_ROW_LOOPS[op], x, y, dim)
     found = blocks(x, (dim,) if isinstance(dim, int) else dim)
     if found is None or found[2] != 1 or found[1] < SHORT:
         return []

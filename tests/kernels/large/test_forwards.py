@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.autograd import reduction_adjoints, sweep
+from tapegrad.autograd import sweep
+from tapegrad.autograd.reduction_adjoints import PULLBACKS
 from tapegrad.kernels.broadcast_plan import core, grid
 from tapegrad.kernels.large import reduce_loops, row_loops
 from tapegrad.ops.core import table
@@ -209,14 +210,12 @@ def test_in_float32_too(name):
         close(a, b, 2e-5)
 
 
-@pytest.mark.parametrize("name", reduction_adjoints.PULLS)
-def test_every_fused_adjoint_is_used(name, monkeypatch):
+@pytest.mark.parametrize("op", PULLBACKS, ids=lambda op: op.name)
+def test_every_fused_adjoint_is_used(op, monkeypatch):
     seen = []
-    pull = reduction_adjoints.PULLS[name]
-    monkeypatch.setitem(
-        reduction_adjoints.PULLS, name, lambda *given: seen.append(found := pull(*given)) or found
-    )
-    results(lambda x: getattr(tg, name)(x, dim=1), [M])
+    pull = PULLBACKS[op]
+    monkeypatch.setitem(PULLBACKS, op, lambda *given: seen.append(found := pull(*given)) or found)
+    results(lambda x: getattr(tg, op.name)(x, dim=1), [M])
     assert seen[0] is not None
 
 
