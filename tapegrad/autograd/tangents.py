@@ -13,10 +13,10 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from tapegrad.kernels.codegen.rule_codegen import CONDITIONS, OPERANDS, Symbol
+from tapegrad.kernels.codegen.rule_codegen import OPERANDS, Symbol, is_condition
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op, table
 
-INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "strong": "*", "exact": "*"}
+INFIX = re.compile(r"\{0\} ([-+*/]) \{1\}")
 NAME = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -57,7 +57,7 @@ class Tangent:
 
 def slope(x: Any, along: dict[str, Any]) -> Any:
     """The derivative of an expression along tangents of the symbols in it."""
-    if not isinstance(x, Symbol) or x.name in CONDITIONS:
+    if not isinstance(x, Symbol) or is_condition(x):
         return 0
     if not x.args:
         return along.get(x.name, 0)
@@ -121,12 +121,13 @@ class Text:
         if not x.args:
             return x.name
         args = [self.write(arg) for arg in x.args]
-        if x.name in INFIX:
-            text = f" {INFIX[x.name]} ".join(args)
-        elif x.name == "neg":
+        name = "mul" if x.name in ("strong", "exact", "both") else x.name
+        infix = INFIX.fullmatch(table[name].scalar)
+        if infix:
+            text = f" {infix[1]} ".join(args)
+        elif name == "neg":
             text = f"-{args[0]}"
         else:
-            name = "mul" if x.name == "both" else x.name
             self.called[name] = table[name].forward
             text = f"{name}({', '.join(args)})"
         return self.call(text).name

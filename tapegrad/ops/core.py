@@ -23,6 +23,8 @@ What else is true of an operation stands in its row, too:
 ===========  =====================================================================
 ``scalar``   one element of it, as kernels and compiled programs write it: ``{0}``
              is the first operand (see `kernels.codegen.rule_codegen`)
+``guard``    for which arguments ``scalar`` does not do, but ``vmath.sin_any``
+``rare``     the same of a form of fewer instructions, ``vmath.sin_plain``; `never`
 ``kinds``    the kinds of elements for which ``scalar`` computes what NumPy does:
              floats (``f``), integers (``i``), booleans (``b``)
 ``to_float`` integers and booleans become the default floating-point type first
@@ -44,6 +46,7 @@ What else is true of an operation stands in its row, too:
              `scatter add`, and `along` where an index names single elements
 ``writes``   what a row does to its first operand in place, or to a copy of it
 ``reduces``  the operation by which a reduction takes elements together
+``neutral``  the number with which such a reduction begins, of an elementwise operation
 ``scans``    the same of a scan, which takes up one after the other
 ``decomposition``  the same over simpler operations: what programs and kernels compute
 ``axis``     it goes along dimensions, and native code runs it: it gives one number for
@@ -59,6 +62,7 @@ What else is true of an operation stands in its row, too:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -70,9 +74,9 @@ from tapegrad.tape.tape import Tape
 Params = dict[str, Any]
 ELEMENTWISE, LINEAR, CUSTOM = "elementwise", "linear", "custom"
 FACETS = (
-    "scalar", "kinds", "to_float", "ordered", "paired", "inplace", "in_c", "lapack", "loop",
-    "moves", "writes", "reduces", "scans", "decomposition", "axis", "doc", "example", "aliases",
-    "namespace",
+    "scalar", "guard", "rare", "kinds", "to_float", "ordered", "paired", "inplace", "in_c",
+    "lapack", "loop", "moves", "writes", "reduces", "neutral", "scans", "decomposition", "axis",
+    "doc", "example", "aliases", "namespace",
 )  # fmt: skip
 
 table: dict[str, Op] = {}
@@ -123,6 +127,7 @@ class Op:
         "formulas",
         "forward",
         "grad_name",
+        "guard",
         "in_c",
         "inplace",
         "inputs",
@@ -135,8 +140,10 @@ class Op:
         "multilinear",
         "name",
         "namespace",
+        "neutral",
         "ordered",
         "paired",
+        "rare",
         "reduces",
         "saves",
         "scalar",
@@ -163,6 +170,8 @@ class Op:
         multilinear: bool = False,
         jointly_linear: bool = False,
         scalar: str = "",
+        guard: str = "",
+        rare: str = "",
         kinds: str = "f",
         to_float: bool = False,
         ordered: bool = False,
@@ -174,6 +183,7 @@ class Op:
         moves: str = "",
         writes: Callable[..., None] | None = None,
         reduces: str = "",
+        neutral: float = math.nan,
         scans: str = "",
         decomposition: Callable[..., Any] | None = None,
         axis: str = "",
@@ -196,10 +206,12 @@ class Op:
         self.variadic = variadic
         self.short: Any = None  # its fast path on Tensors, if it has one
         self.domain = domain
-        self.scalar, self.kinds, self.loop = scalar, kinds, frozenset(loop.split())
+        self.scalar, self.guard, self.rare = scalar, guard, rare
+        self.kinds, self.loop = kinds, frozenset(loop.split())
         self.to_float, self.ordered, self.paired = to_float, ordered, paired
         self.inplace, self.in_c, self.lapack = inplace, in_c, lapack
         self.moves, self.writes, self.reduces, self.scans = moves, writes, reduces, scans
+        self.neutral = neutral
         self.decomposition, self.axis = decomposition, axis
         self.doc, self.example = doc, example
         self.aliases, self.namespace = tuple(aliases.split()), namespace

@@ -155,11 +155,11 @@ ge = elementwise("ge", np.greater_equal, a=COMPARES, b=COMPARES,
                  aliases="greater_equal", doc="Whether elements are larger or equal.",
                  example=("tg.ge(tg.tensor(1.0), 1.0)", "tensor(True)"))
 
-add = elementwise("add", np.add, a=lambda: 1, b=lambda: 1,
+add = elementwise("add", np.add, a=lambda: 1, b=lambda: 1, neutral=0.0,
                   scalar="{0} + {1}", kinds="fib", loop="broadcast alike")
 sub = elementwise("sub", np.subtract, a=lambda: 1, b=lambda: -1,
                   scalar="{0} - {1}", kinds="fi", loop="broadcast alike")
-mul = elementwise("mul", np.multiply, a=lambda b: b, b=lambda a: a,
+mul = elementwise("mul", np.multiply, a=lambda b: b, b=lambda a: a, neutral=1.0,
                   scalar="{0} * {1}", kinds="fib", inplace=True, loop="broadcast alike",
                   aliases="multiply", doc="The product of two Tensors or numbers.",
                   example=("tg.mul(tg.tensor(2.0), 3.0)", "tensor(6.)"))
@@ -178,22 +178,26 @@ pow: Op = elementwise(
     "pow", np.power, domain=POSITIVE, a=lambda a, b: where(eq(b, 0), 0, b * pow(a, b - 1)),
     b=lambda a, b, y: where(mul(eq(a, 0), ge(b, 0)), 0, y * log(a)),
     scalar="vmath.power({0}, {1})",
+    rare="vmath.power_is_rare({0}, {1})",
 )
 floor_divide = elementwise(
     "floor_divide", np.floor_divide, a=lambda: 0, b=lambda: 0, domain=POSITIVE,
-    scalar="vmath.floor_divide({0}, {1})", inplace=True, loop="f8 f4",
+    scalar="vmath.floor_divide({0}, {1})",
+    guard="vmath.divides_late({0}, {1})", inplace=True, loop="f8 f4",
     doc="The quotient rounded down.",
     example=("tg.floor_divide(tg.tensor(7.0), 2.0)", "tensor(3.)"),
 )
 remainder = elementwise(
     "remainder", np.remainder, domain=POSITIVE, a=lambda: 1, b=lambda a, b: -floor(a / b),
-    scalar="vmath.remainder({0}, {1})", inplace=True, loop="f8 f4",
+    scalar="vmath.remainder({0}, {1})",
+    guard="vmath.divides_late({0}, {1})", inplace=True, loop="f8 f4",
     doc="What a division leaves, with the divisor's sign.",
     example=("tg.remainder(tg.tensor(-7.0), 2.0)", "tensor(1.)"),
 )
 fmod = elementwise(
     "fmod", np.fmod, domain=POSITIVE, a=lambda: 1, b=lambda a, b: -trunc(a / b),
-    scalar="vmath.fmod({0}, {1})", ordered=True, inplace=True, loop="f8 f4",
+    scalar="vmath.fmod({0}, {1})",
+    guard="vmath.divides_late({0}, {1})", ordered=True, inplace=True, loop="f8 f4",
     doc="What a division leaves, with the dividend's sign.",
     example=("tg.fmod(tg.tensor(-7.0), 2.0)", "tensor(-1.)"),
 )
@@ -233,11 +237,13 @@ reciprocal = elementwise("reciprocal", np.reciprocal, x=lambda y: -y * y, domain
                          example=("tg.reciprocal(tg.tensor(4.0))", "tensor(0.2500)"))
 
 exp = elementwise("exp", np.exp, x=lambda y: y,
-                  scalar="vmath.exp({0})", to_float=True, inplace=True, loop="f8",
+                  scalar="vmath.exp({0})",
+                  rare="vmath.exp_is_rare({0})", to_float=True, inplace=True, loop="f8",
                   doc="The exponential.",
                   example=("tg.exp(tg.tensor(0.0))", "tensor(1.)"))
 log: Op = elementwise("log", np.log, x=lambda x: 1 / x, domain=POSITIVE,
-                      scalar="vmath.log({0})", to_float=True, inplace=True, loop="f8",
+                      scalar="vmath.log({0})",
+                      rare="vmath.log_is_rare({0})", to_float=True, inplace=True, loop="f8",
                       doc="The natural logarithm.",
                       example=("tg.log(tg.tensor(1.0))", "tensor(0.)"))
 log2 = elementwise("log2", np.log2, x=lambda x: 1 / (LN_2 * x), domain=POSITIVE,
@@ -253,7 +259,8 @@ exp2 = elementwise("exp2", np.exp2, x=lambda y: LN_2 * y,
                    doc="2 to the power of it.",
                    example=("tg.exp2(tg.tensor(3.0))", "tensor(8.)"))
 log1p = elementwise("log1p", np.log1p, x=lambda x: 1 / (1 + x), domain=UNIT,
-                    scalar="vmath.log1p({0})", to_float=True, inplace=True,
+                    scalar="vmath.log1p({0})",
+                    rare="vmath.log1p_is_rare({0})", to_float=True, inplace=True,
                     doc="log(1 + x), exact near 0.",
                     example=("tg.log1p(tg.tensor(0.0))", "tensor(0.)"))
 expm1 = elementwise("expm1", np.expm1, x=lambda y: 1 + y,
@@ -261,7 +268,8 @@ expm1 = elementwise("expm1", np.expm1, x=lambda y: 1 + y,
                     doc="exp(x) - 1, exact near 0.",
                     example=("tg.expm1(tg.tensor(0.0))", "tensor(0.)"))
 sqrt = elementwise("sqrt", np.sqrt, x=lambda y: 0.5 / y, domain=POSITIVE,
-                   scalar="math.sqrt({0})", to_float=True, inplace=True, loop="f8 f4",
+                   scalar="math.sqrt({0})",
+                   rare="vmath.sqrt_is_rare({0})", to_float=True, inplace=True, loop="f8 f4",
                    doc="The square root.",
                    example=("tg.sqrt(tg.tensor(4.0))", "tensor(2.)"))
 cube = elementwise(
@@ -277,15 +285,21 @@ rsqrt = elementwise("rsqrt", Composed((np.sqrt, "a"), (np.reciprocal, "y")),
                     doc="One divided by the square root.",
                     example=("tg.rsqrt(tg.tensor(4.0))", "tensor(0.5000)"))
 sin = elementwise("sin", np.sin, x=lambda x: cos(x),
-                  scalar="vmath.sin({0})", to_float=True, inplace=True, loop="f8",
+                  scalar="vmath.sin({0})",
+                  guard="abs({0}) > SAFE_SIN", rare="vmath.angle_is_rare({0})",
+                  to_float=True, inplace=True, loop="f8",
                   doc="The sine.",
                   example=("tg.sin(tg.tensor(0.0))", "tensor(0.)"))
 cos: Op = elementwise("cos", np.cos, x=lambda x: -sin(x),
-                      scalar="vmath.cos({0})", to_float=True, inplace=True, loop="f8",
+                      scalar="vmath.cos({0})",
+                      guard="abs({0}) > SAFE_COS", rare="vmath.angle_is_rare({0})",
+                      to_float=True, inplace=True, loop="f8",
                       doc="The cosine.",
                       example=("tg.cos(tg.tensor(0.0))", "tensor(1.)"))
 tan = elementwise("tan", np.tan, x=lambda y: 1 + y * y, domain=UNIT,
-                  scalar="vmath.tan({0})", to_float=True, inplace=True, loop="f8",
+                  scalar="vmath.tan({0})",
+                  guard="abs({0}) > SAFE_TAN", rare="vmath.angle_is_rare({0})",
+                  to_float=True, inplace=True, loop="f8",
                   doc="The tangent.",
                   example=("tg.tan(tg.tensor(0.0))", "tensor(0.)"))
 asin = elementwise("asin", np.arcsin, x=lambda x: 1 / sqrt(1 - x * x), domain=UNIT,
@@ -351,7 +365,8 @@ relu = elementwise("relu", Composed((np.maximum, "a0")), x=lambda y: where(gt(y,
                    doc="max(x, 0).",
                    example=("tg.relu(tg.tensor(-1.0))", "tensor(0.)"))
 erf = elementwise("erf", Lazy("erf"), x=lambda x: TWO_OVER_ROOT_PI * exp(-x * x),
-                  scalar="vmath.erf({0})", to_float=True, inplace=True, loop="f8 f4",
+                  scalar="vmath.erf({0})",
+                  rare="never", to_float=True, inplace=True, loop="f8 f4",
                   doc="The error function.",
                   example=("tg.erf(tg.tensor(0.0))", "tensor(0.)"))
 erfc = elementwise("erfc", Lazy("erfc"), x=lambda x: -TWO_OVER_ROOT_PI * exp(-x * x),
@@ -363,14 +378,14 @@ minimum = elementwise(
     "minimum", np.minimum, a=lambda a, b: where(lt(a, b), 1, where(eq(a, b), 0.5, 0)),
     b=lambda a, b: where(lt(b, a), 1, where(eq(a, b), 0.5, 0)),
     scalar="select(({0} < {1}) | ({0} != {0}), {0}, {1})", kinds="fib", ordered=True, loop="f8 f4",
-    doc="The smaller of two, element by element.",
+    neutral=math.inf, doc="The smaller of two, element by element.",
     example=("tg.minimum(tg.tensor(1.0), tg.tensor(2.0))", "tensor(1.)"),
 )
 maximum = elementwise(
     "maximum", np.maximum, a=lambda a, b: where(gt(a, b), 1, where(eq(a, b), 0.5, 0)),
     b=lambda a, b: where(gt(b, a), 1, where(eq(a, b), 0.5, 0)),
     scalar="select(({0} > {1}) | ({0} != {0}), {0}, {1})", kinds="fib", ordered=True, loop="f8 f4",
-    doc="The larger of two, element by element.",
+    neutral=-math.inf, doc="The larger of two, element by element.",
     example=("tg.maximum(tg.tensor(1.0), tg.tensor(2.0))", "tensor(2.)"),
 )
 # Clamping against fixed bounds is not a maximum: the gradient passes at the bound.

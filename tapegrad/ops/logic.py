@@ -44,25 +44,35 @@ isinf: Op = custom("isinf", np.isinf, x=TRUTH,
 isfinite: Op = custom("isfinite", np.isfinite, x=TRUTH,
                       doc="Whether elements are finite.",
                       example=("tg.isfinite(tg.tensor(1.0))", "tensor(True)"))
-signbit: Op = custom("signbit", np.signbit, x=TRUTH)
+signbit: Op = custom("signbit", np.signbit, x=TRUTH, scalar="copysign(one, {0}) < zero")
 bitwise_and = _of_two(np.bitwise_and, BITS,
+                      scalar="{0} & {1}", kinds="ib",
                       doc="And, bit by bit.",
                       example=("tg.bitwise_and(tg.tensor(6), tg.tensor(3))", "tensor(2)"))
 bitwise_or = _of_two(np.bitwise_or, BITS,
+                     scalar="{0} | {1}", kinds="ib",
                      doc="Or, bit by bit.",
                      example=("tg.bitwise_or(tg.tensor(6), tg.tensor(3))", "tensor(7)"))
 bitwise_xor = _of_two(np.bitwise_xor, BITS,
+                      scalar="{0} ^ {1}", kinds="ib",
                       doc="Exclusive or, bit by bit.",
                       example=("tg.bitwise_xor(tg.tensor(6), tg.tensor(3))", "tensor(5)"))
 bitwise_not: Op = custom("bitwise_not", np.invert, x=BITS, paired=True, inplace=True,
+                         scalar="{0} ^ -1", kinds="ib",
                          doc="Every bit reversed.",
                          example=("tg.bitwise_not(tg.tensor(0))", "tensor(-1)"))
+# Bits that are moved by more than there are leave zeros, or copies of the sign.
 bitwise_left_shift = _of_two(
-    np.left_shift, BITS, "bitwise_left_shift", doc="Bits moved to the left.",
+    np.left_shift, BITS, "bitwise_left_shift",
+    scalar="select(({1} >= zero) & ({1} < width({0})), {0} << {1}, zero)", kinds="i",
+    doc="Bits moved to the left.",
     example=("tg.bitwise_left_shift(tg.tensor(1), tg.tensor(3))", "tensor(8)"),
 )
 bitwise_right_shift = _of_two(
-    np.right_shift, BITS, "bitwise_right_shift", doc="Bits moved to the right.",
+    np.right_shift, BITS, "bitwise_right_shift",
+    scalar="select(({1} >= zero) & ({1} < width({0})), "
+    "{0} >> {1}, {0} >> (width({0}) - one))", kinds="i",
+    doc="Bits moved to the right.",
     example=("tg.bitwise_right_shift(tg.tensor(8), tg.tensor(3))", "tensor(1)"),
 )
 ROWS = (

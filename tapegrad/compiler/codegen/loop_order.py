@@ -13,6 +13,7 @@ from tapegrad.compiler.codegen.math_runtime import NAMES
 from tapegrad.compiler.codegen.transpose import SIDE, columns
 from tapegrad.compiler.ir.buffers import Place
 from tapegrad.compiler.ir.loop_nest import ADD, MEMORY, SET, Nest
+from tapegrad.compiler.llvm.scalar_ops import divides
 
 BYTES = 64  # of a vector, on the processors that have the longest
 NEAR = 1 << 15  # bytes that the nearest cache holds
@@ -26,7 +27,6 @@ HOT = 1 << 9  # and from which on several vectors are computed side by side:
 SIDE_BY_SIDE = {5: 4, 11: 2}  # so many, by the operations on one of them,
 HOTTER, LIGHT, HELD = 1 << 12, 4, 8  # and most where there are few of them and many elements
 MUCH = 11  # operations that are better not written again for a few elements
-SLOW = frozenset(["div", "sqrt", "rsqrt", "reciprocal"])  # as slow as their vectors are wide
 
 
 class LoopOrder(NamedTuple):
@@ -69,7 +69,7 @@ def loop_order_of(nest: Nest, part: bool) -> LoopOrder | None:
         width //= 2
     order = _order(nest, across, width, part)
     plain = all(s.mode == SET for s in nest.stores) and order[-1] == across
-    slow = any(t.name in SLOW for t in nest.terms)
+    slow = any(divides(t.name) for t in nest.terms)
     exact = all_of_it >= HOT and (slow or (plain and work < MUCH))
     return LoopOrder(order, order.index(across), width, exact)
 

@@ -19,7 +19,7 @@ from tapegrad.compiler.codegen import math_runtime
 from tapegrad.compiler.codegen.scalar_nest import Writer, Written, written
 from tapegrad.compiler.ir.loop_nest import ADD, SET, Nest, collapsed, memory, register
 from tapegrad.compiler.llvm.scalar_ops import Value
-from tapegrad.kernels.codegen.rule_codegen import GUARDS
+from tapegrad.ops.core import table
 
 DOUBLE = np.dtype(np.float64)
 MOST, LEAST = 1024, 64  # elements of a tile
@@ -116,7 +116,7 @@ def _staged(nest: Nest) -> Staged | None:
             calls += [[] for _ in range(at + 1 - len(calls))]
             calls[at].append(t)
             at += 1
-        elif term.name in GUARDS:
+        elif term.name in table and table[term.name].guard:
             return None  # it would have to be done again as a whole
         stages.append(at)
     return (tuple(stages), tuple(map(tuple, calls)), frozenset(fixed)) if calls else None

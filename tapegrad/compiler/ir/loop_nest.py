@@ -13,9 +13,10 @@ import numpy as np
 
 from tapegrad.compiler.ir.buffers import Place
 from tapegrad.compiler.ir.graph import Node
-from tapegrad.compiler.llvm.scalar_ops import BITS, supports
+from tapegrad.compiler.llvm.scalar_ops import supports
+from tapegrad.kernels.codegen.rule_codegen import scalar_form
 from tapegrad.ops import reduce as r
-from tapegrad.ops.core import ELEMENTWISE
+from tapegrad.ops.core import ELEMENTWISE, table
 from tapegrad.tape.shape_table import Shape
 
 # dtypes that loops compute with: in memory, and as a value.
@@ -107,21 +108,18 @@ def computes(node: Node, operands: Sequence[Node]) -> bool:
     """Whether loops compute an operation element by element."""
     if not all(supported(x.dtype) for x in (node, *operands)) or node.op is None:
         return False
-    if node.op.kind is not ELEMENTWISE and node.name not in BITS:
+    if node.op.kind is not ELEMENTWISE and not scalar_form(node.name):
         return node.name == "to"
     return supports(node.name, [register(x.dtype) for x in operands])
 
 
 def start_value(mode: str, dtype: np.dtype) -> object:
     """What a reduction starts with."""
-    if mode in (SUM, ADD):
-        return dtype.type(0)
-    if mode == PROD:
-        return dtype.type(1)
-    if dtype.kind == "f":
-        return dtype.type(-np.inf if mode == MAX else np.inf)
+    neutral = 0.0 if mode == ADD else table[mode].neutral
+    if dtype.kind == "f" or np.isfinite(neutral):
+        return dtype.type(neutral)
     bounds = np.iinfo(dtype)
-    return bounds.min if mode == MAX else bounds.max
+    return bounds.min if neutral < 0 else bounds.max
 
 
 def collapsed(nest: Nest) -> Nest:

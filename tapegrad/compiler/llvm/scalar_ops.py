@@ -8,24 +8,12 @@ from typing import Any
 
 from tapegrad.compiler.llvm import elementary, scipy_calls, ssa
 from tapegrad.compiler.llvm.ssa import FLOATS, Block, Operand, Value, literal
-from tapegrad.kernels.codegen.rule_codegen import ALONE, chain, scalar_form
+from tapegrad.kernels.codegen.rule_codegen import chain, scalar_form
 from tapegrad.ops.core import table
 
 __all__ = ["Code", "Value", "form", "literal", "promoted", "supports"]
 
 RANK = {"i1": 0, "i32": 1, "i64": 2, "float": 3, "double": 4}
-# Forms of what no kernel computes: bits, of whole numbers.  Like NumPy, bits that are moved by more
-# than there are leave zeros, or copies of the sign.
-BITS = {
-    "bitwise_and": "{0} & {1}",
-    "bitwise_or": "{0} | {1}",
-    "bitwise_xor": "{0} ^ {1}",
-    "bitwise_not": "{0} ^ -1",
-    "bitwise_left_shift": "select(({1} >= zero) & ({1} < width({0})), {0} << {1}, zero)",
-    "bitwise_right_shift": "select(({1} >= zero) & ({1} < width({0})), "
-    "{0} >> {1}, {0} >> (width({0}) - one))",
-    "signbit": "copysign(one, {0}) < zero",
-}
 LOWEST = {"i64": -(2**63), "i32": -(2**31)}
 
 
@@ -49,16 +37,12 @@ def supports(name: str, types: Sequence[str]) -> bool:
     >>> supports("exp", ["double"]), supports("add", ["i64", "i32"]), supports("exp", ["i64"])
     (True, True, False)
     """
-    if not scalar_form(name) and name not in scipy_calls.SCIPY and name not in BITS:
+    if not scalar_form(name) and name not in scipy_calls.SCIPY:
         return False
     kind = promoted(types[1:] if name == "where" else types)
-    if name in BITS:
-        if name == "signbit":
-            return kind in FLOATS
-        return kind in ("i64", "i32") or (kind == "i1" and not name.endswith("shift"))
     if name == "both":
         return set(types) == {"i1"}
-    return kind in FLOATS or ("b" if kind == "i1" else "i") in table[name].kinds
+    return ("f" if kind in FLOATS else "b" if kind == "i1" else "i") in table[name].kinds
 
 
 @cache
@@ -70,6 +54,19 @@ def calls(name: str) -> bool:
     (True, False)
     """
     return name in scipy_calls.SCIPY or "vmath." in scalar_form(name)
+
+
+@cache
+def divides(name: str) -> bool:
+    """Whether an operation is a division or a root, as slow as their vectors are wide."""
+    form = scalar_form(name)
+    return not calls(name) and ("/" in form or "math.sqrt" in form)
+
+
+@cache
+def cheap(name: str) -> bool:
+    """Whether an operation takes less than to store a value and to read it again."""
+    return name == "to" or not (calls(name) or divides(name) or not scalar_form(name))
 
 
 class Code(Block):
@@ -110,9 +107,7 @@ class Code(Block):
             return _value(upper(lower(operands[0], operands[1]), operands[2]))
         if name in scipy_calls.SCIPY:
             return scipy_calls.call(name, operands[0]).value
-        if name in BITS:
-            return form(BITS[name], self, values)
-        links = chain(name, ALONE if self.short and kind == "double" else ())
+        links = chain(name, "all" if self.short and kind == "double" else "none")
         chosen, test = links[0 if self.guarded else -1]
         if test:
             self.bad.append(form(test, self, values))

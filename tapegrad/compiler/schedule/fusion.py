@@ -28,7 +28,7 @@ from tapegrad.compiler.ir.copy_plans import PLANS
 from tapegrad.compiler.ir.graph import Graph, Node, adds_to_zeros
 from tapegrad.compiler.ir.loop_nest import ADD, SET, Nest, computes, supported
 from tapegrad.compiler.ir.piecewise import Section
-from tapegrad.compiler.llvm.scalar_ops import BITS
+from tapegrad.compiler.llvm.scalar_ops import cheap
 from tapegrad.compiler.schedule import (
     control_steps,
     domain_split,
@@ -65,7 +65,8 @@ from tapegrad.compiler.schedule.step_ir import (
     moved,
     touched,
 )
-from tapegrad.compiler.schedule.virtual_concat import DEPTH, QUICK
+from tapegrad.compiler.schedule.virtual_concat import DEPTH
+from tapegrad.kernels.codegen.rule_codegen import scalar_form
 from tapegrad.ops.core import ELEMENTWISE
 from tapegrad.ops.index import HOLE
 from tapegrad.tape.shape_table import Shape
@@ -161,7 +162,7 @@ class Schedule:
         fits = supported(node.dtype) and all(supported(x.dtype) for x in operands)
         if computes(node, operands):
             return MAP
-        if node.op.kind is ELEMENTWISE or node.name in BITS:
+        if node.op.kind is ELEMENTWISE or scalar_form(node.name):
             return CALL
         adds = fits and node.op.reduces and operands[0].dtype == node.dtype
         if adds and (node.name == "sum" or node.dtype.kind in "fi"):
@@ -319,7 +320,7 @@ class Schedule:
     def _known(self, a: int, loop: Loop, more: set[int], depth: int) -> bool:
         """Whether a loop could compute a value quickly; `more` takes what it would have to read."""
         node = self.graph.nodes[a]
-        inner = self.kinds[a] == MAP and a not in self.places and node.name in QUICK
+        inner = self.kinds[a] == MAP and a not in self.places and cheap(node.name)
         if not inner or node.shape != loop.domain or not depth:
             return False
         for b in node.args:

@@ -9,6 +9,7 @@ needed for the first time: mostly never.  A zero's sign may be another one.
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -19,10 +20,11 @@ from tapegrad.compiler.ir.buffers import INPUT, OUTPUT, SCRATCH, Buffer, Place, 
 from tapegrad.compiler.ir.loop_nest import SET, Nest, Store, Term
 from tapegrad.compiler.llvm.elementary import definitions
 from tapegrad.kernels import build
+from tapegrad.kernels.codegen.rule_codegen import scalar_form
 
 LEAST = 64  # strong products for which it is worth it
 DOUBLE, TRUTH = np.dtype(np.float64), np.dtype(np.bool_)
-PLAIN = frozenset(("add", "sub", "mul", "neg", "strong"))  # NaN for an operand that is NaN
+ARITHMETIC = re.compile(r"[-+*/ (){}0-3]+")  # a form of it is NaN for an operand that is NaN
 
 
 def speculated(nest: Nest, room: Callable[[np.dtype[Any], int], Buffer]) -> Nest | None:
@@ -57,7 +59,8 @@ def _watched(nest: Nest, strong: set[int]) -> list[int]:
     reached, passed = set(strong), set()
     for k, term in enumerate(nest.terms):
         given = reached.intersection(term.args)
-        if given and term.name in PLAIN and term.dtype == DOUBLE:
+        plain = term.name == "strong" or ARITHMETIC.fullmatch(scalar_form(term.name))
+        if given and plain and term.dtype == DOUBLE:
             reached.add(k)
             passed |= given
     return sorted(reached - passed)

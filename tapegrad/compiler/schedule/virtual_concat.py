@@ -22,6 +22,7 @@ from tapegrad.compiler.ir.piecewise import (
     sections_of,
     within,
 )
+from tapegrad.compiler.llvm.scalar_ops import cheap
 from tapegrad.compiler.schedule.materialize import place_pieces
 from tapegrad.compiler.schedule.step_ir import JOINED, MAP, PIECES, REDUCE, WINDOW, Loop
 
@@ -32,11 +33,7 @@ LEAST = 1 << 10  # elements of a join from which on it costs more to write it th
 # Boxes of a loop: a few, or one for so many elements.
 FEW, EACH, MOST = 5, 1 << 12, 27
 SEEN = 64  # boxes that a join may have for a part of it to be looked at
-# Operations that take less than to store a value and to read it again.
-QUICK = frozenset((
-    "to add sub mul neg abs square where eq ne lt le gt ge strong exact relu minimum maximum"
-).split())  # fmt: skip
-DEPTH = 4  # operations on the way to one of them
+DEPTH = 4  # cheap operations on the way to a value
 
 
 # -- which they are ----------------------------------------------------------------------------
@@ -202,7 +199,7 @@ def _moves(schedule: Schedule, section: Section, loop: Loop) -> bool:
 def _quick(schedule: Schedule, position: int, more: set[int], depth: int) -> bool:
     """Whether a value takes a few instructions; `more` takes the memory that it is computed of."""
     node = schedule.graph.nodes[position]
-    if schedule.kinds[position] != MAP or node.name not in QUICK or not depth:
+    if schedule.kinds[position] != MAP or not cheap(node.name) or not depth:
         return False
     for a in node.args:
         place = schedule.places.get(a)

@@ -32,7 +32,6 @@ from tapegrad.compiler.ir.control_ops import (
     run_region,
 )
 from tapegrad.compiler.ir.graph import Graph, Guard, Node
-from tapegrad.compiler.llvm.scalar_ops import BITS
 from tapegrad.compiler.trace.custom_functions import Pull, applied
 from tapegrad.compiler.trace.escape_check import EscapeCheck
 from tapegrad.compiler.trace.traced_storage import (
@@ -575,7 +574,7 @@ def view_of(
 def _operands(trace: Trace, op: Op, args: Any) -> tuple[int, ...]:
     """The records of the operands, brought to one dtype where the operation is elementwise."""
     if op.kind is not ELEMENTWISE:
-        return tuple([trace.position(x) for x in (_typed(args) if op.name in BITS else args)])
+        return tuple([trace.position(x) for x in (_typed(args) if op.scalar else args)])
     given = []
     for x in args:
         if isinstance(x, Tensor):

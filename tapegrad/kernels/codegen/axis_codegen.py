@@ -18,15 +18,8 @@ from tapegrad.kernels.codegen.rule_codegen import (
     number,
     scalar_form,
 )
-from tapegrad.ops.core import Formula, Op
+from tapegrad.ops.core import Formula, Op, table
 
-# How a reduction begins, and how it takes up the next element.
-REDUCTIONS = {
-    "add": ("zero", "plus({0}, {1})"),
-    "mul": ("one", "{0} * {1}"),
-    "maximum": ("T(-math.inf)", "select(({1} > {0}) | ({1} != {1}), {1}, {0})"),
-    "minimum": ("T(math.inf)", "select(({1} < {0}) | ({1} != {1}), {1}, {0})"),
-}
 BY_HAND = {"clone", "cumsum", "cumsum_adjoint", "prod_adjoint"}  # in `axis_small`
 FORWARD = "n, inner, outer, x_at, out_at, extra, unused_1, unused_2"
 ADJOINT = "n, inner, outer, g_at, x_at, y_at, out_at, extra"
@@ -101,11 +94,12 @@ class Rows:
         each: dict[Any, str] = {}
         ends = []
         for symbol in reductions:
-            first, step = REDUCTIONS[symbol.reduces]
+            op = table[symbol.reduces]
             name = f"r{len(self._names)}"
-            self.lines.append(f"{name} = {first}")
+            self.lines.append(f"{name} = {number(op.neutral)}")
             value = self._write(symbol.args[0], inner, each)
-            ends.append(f"{name} = {step.format(name, value)}")
+            step = "plus({1}, {0})" if op.name == "add" else op.scalar  # in any order
+            ends.append(f"{name} = {step.format(value, name)}")
             self._names[symbol.key()] = name
         if self._kept in each:
             inner.append(f"out[at] = {each[self._kept]}")
@@ -126,7 +120,7 @@ class Rows:
                 return x.name
             text = f"{x.name}[{'at' if x.each else 'here'}]"
         else:
-            form, _ = chain(x.name, ())[-1]
+            form, _ = chain(x.name, "none")[-1]
             text = form.format(*[self._write(arg, inner, each) for arg in x.args])
         name = names[key] = f"{'e' if x.each else 's'}{len(self._names)}_{len(each)}"
         lines.append(f"{name} = {text}")

@@ -25,9 +25,13 @@ from tapegrad.kernels.sweep.sweep_abi import (
     KIND_TRIANGLE,
     KIND_VIEW,
 )
+from tapegrad.ops import reduce as r
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code, table
+from tapegrad.ops.determinant import slogdet
 from tapegrad.ops.index_layout import KINDS
+from tapegrad.ops.linalg import matmul
 from tapegrad.ops.shape import PASSES, STRIDED
+from tapegrad.ops.solve import solve
 
 PER_OP = 48  # two dtypes, three operands, eight patterns of scalars
 # addresses[((code * 2 + narrow) * 3 + operand) * 8 + scalars]; 0: not loaded.
@@ -38,9 +42,8 @@ _DTYPES = ("f8", "f4")
 
 
 kinds = np.ones(CAPACITY, np.int64)
-_SPECIAL = {"sum": KIND_SUM, "mean": KIND_MEAN, "matmul": KIND_MATMUL}
-_SPECIAL |= {"solve": KIND_SOLVE, "slogdet": KIND_SLOGDET, "function": KIND_CALL}
-_SPECIAL |= KINDS
+_SPECIAL = {r.sum.name: KIND_SUM, r.mean.name: KIND_MEAN, matmul.name: KIND_MATMUL}
+_SPECIAL |= {solve.name: KIND_SOLVE, slogdet.name: KIND_SLOGDET, "function": KIND_CALL} | KINDS
 _MOVES = {"concat": KIND_JOIN, **dict.fromkeys(STRIDED, KIND_VIEW)}
 _known = 0
 

@@ -7,36 +7,16 @@ computed by NumPy.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Any
+import re
+from collections.abc import Sequence
+from typing import Any, Literal
 
 from tapegrad.kernels import simd_tables
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op, table
 
-CONDITIONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "both"})
-# Functions that serve most arguments only: tests for the others, and forms that serve those too.
-GUARDS: dict[str, tuple[str, str]] = {
-    "sin": ("abs({0}) > SAFE_SIN", "vmath.sin_any({0})"),
-    "cos": ("abs({0}) > SAFE_COS", "vmath.cos_any({0})"),
-    "tan": ("abs({0}) > SAFE_TAN", "vmath.tan_any({0})"),
-    "sinc": ("abs({0}) > SAFE_SINC", "vmath.sinc_any({0})"),
-    "remainder": ("vmath.divides_late({0}, {1})", "vmath.remainder_any({0}, {1})"),
-    "fmod": ("vmath.divides_late({0}, {1})", "vmath.fmod_any({0}, {1})"),
-    "floor_divide": ("vmath.divides_late({0}, {1})", "vmath.floor_divide_any({0}, {1})"),
-}
+UNTABLED = frozenset({"sqrt", "sin", "cos", "tan"})  # whose short forms look nothing up
+Short = Literal["none", "untabled", "all"]  # which short forms are wanted
 Link = tuple[str, str]  # a form, and a test for the arguments that it does not serve, if any
-# Shorter forms for loops over float64.
-ALONE: dict[str, Link] = {
-    name: (f"vmath.{name}_plain({{0}})", f"vmath.{name}_is_rare({{0}})")
-    for name in ("exp", "log", "log1p", "sqrt")
-}
-ALONE["erf"] = ("vmath.erf_plain({0})", "")
-ALONE["pow"] = ("vmath.power_plain({0}, {1})", "vmath.power_is_rare({0}, {1})")
-ALONE |= {
-    name: (f"vmath.{name}_plain({{0}})", "vmath.angle_is_rare({0})")
-    for name in ("sin", "cos", "tan")
-}
-UNTABLED = frozenset({"sqrt", "sin", "cos", "tan"})  # those that look nothing up
 BLOCK = 1024  # elements that are computed before a test decides whether that will do
 
 
@@ -52,10 +32,8 @@ def scalar_form(name: str) -> str:
     return table[name].scalar if name in table else ""
 
 
-def chain(name: str, short: Collection[str] = ALONE) -> list[Link]:
+def chain(name: str, short: Short = "all") -> list[Link]:
     """The forms of an operation, the quickest first; the last one serves every argument.
-
-    `short` are the operations whose short forms are wanted.
 
     >>> from tapegrad.kernels.codegen.rule_codegen import chain
     >>> for form, test in chain("sin"):
@@ -64,15 +42,30 @@ def chain(name: str, short: Collection[str] = ALONE) -> list[Link]:
     vmath.sin({0})       abs({0}) > SAFE_SIN
     vmath.sin_any({0})
     """
+    form = scalar_form(name)
+    guard, rare = (table[name].guard, table[name].rare) if name in table else ("", "")
     links = []
-    if name in short and name in ALONE and (name in UNTABLED or simd_tables.in_registers()):
-        links.append(ALONE[name])
-    if not links or links[0][1]:
-        test, served = GUARDS.get(name, ("", ""))
-        links.append((scalar_form(name), test))
-        if test:
-            links.append((served, ""))
+    tables = short == "all" and simd_tables.in_registers()
+    if rare and (tables or (short != "none" and name in UNTABLED)):
+        links.append((_variant(form, "plain"), "" if rare == "never" else rare))
+    if rare != "never" or not links:
+        links.append((form, guard))
+        if guard:
+            links.append((_variant(form, "any"), ""))
     return links
+
+
+def _variant(form: str, suffix: str) -> str:
+    """Another function of `vmath` in place of that which a form calls."""
+    return re.sub(r"v?math\.(\w+)", rf"vmath.\1_{suffix}", form)
+
+
+def is_condition(x: Any) -> bool:
+    """Whether an expression is true or false: a comparison has no derivatives."""
+    if not isinstance(x, Symbol) or x.name == "both":
+        return isinstance(x, Symbol)
+    formulas = table[x.name].formulas if x.args else ()
+    return bool(formulas) and not any(isinstance(f, Formula) for f in formulas)
 
 
 class Symbol:
@@ -87,7 +80,7 @@ class Symbol:
     @staticmethod
     def _tapegrad_run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Symbol:
         name = op.name
-        if name == "mul" and all(_is_condition(arg) for arg in args):
+        if name == "mul" and all(map(is_condition, args)):
             name = "both"
         return Symbol(name, args)
 
@@ -119,10 +112,6 @@ class Symbol:
         return type(self)("neg", (self,))
 
 
-def _is_condition(x: Any) -> bool:
-    return isinstance(x, Symbol) and x.name in CONDITIONS
-
-
 def number(x: float) -> str:
     """A number in the code of a kernel."""
     return f"T({repr(float(x)).replace('nan', 'math.nan').replace('inf', 'math.inf')})"
@@ -135,7 +124,7 @@ class Lines:
     whether such a form did not serve, and `tested` says that one of them may not.
     """
 
-    def __init__(self, place: int, short: Collection[str]) -> None:
+    def __init__(self, place: int, short: Short) -> None:
         self.place = place
         self.short = short
         self.lines: list[str] = []
@@ -170,7 +159,7 @@ def loop(
     expression: Any,
     loads: list[str],
     stores: Stores,
-    short: Collection[str] = (),
+    short: Short = "none",
     again: list[str] | None = None,
 ) -> list[str]:
     """A loop over i that loads operands, computes an expression and stores it (as `{value}`).
@@ -299,7 +288,7 @@ def adjoint_source(op: Op, k: int, dtype: str, scalars: int) -> str:
     fixed = {name for i, name in enumerate(order) if scalars >> i & 1} & (read | {"g"})
     loads = [_load(op, name, "i") for name in sorted((read | {"g"}) - fixed)]
     # For a few elements, which are most, a short form has to wait for what it looks up.
-    short = UNTABLED if dtype == "f8" else ()
+    short: Short = "untabled" if dtype == "f8" else "none"
     if scalars >> k & 1:
         stores = {ALWAYS: "total = plus(total, {value})"}
         loops = ["total = zero", *loop(expression, loads, stores, short),
@@ -323,7 +312,7 @@ def forward_source(op: Op, dtype: str, scalars: int) -> str:
     loads = [_load(op, name, "i") for name in names if name not in fixed]
     again: list[str] | None = loads
     setup = _setup(op, names)
-    short = ALONE if dtype == "f8" else ()
+    short: Short = "all" if dtype == "f8" else "none"
     if not scalars >> 4 & 1:
         setup += _setup(op, ("out",))
     else:

@@ -9,7 +9,7 @@ import pytest
 from tapegrad.compiler.codegen import math_runtime
 from tapegrad.compiler.llvm import elementary
 from tapegrad.kernels import build
-from tapegrad.kernels.codegen.rule_codegen import GUARDS, scalar_form
+from tapegrad.kernels.codegen.rule_codegen import chain
 
 pytestmark = pytest.mark.tapegrad_only("compiled functions are not PyTorch's")
 
@@ -29,7 +29,7 @@ def on_block(name, *arrays):
 
 
 def one_by_one(name, *arrays):
-    form = GUARDS[name][1] if name in GUARDS else scalar_form(name)
+    form = chain(name, "none")[-1][0]
     found = re.match(r"vmath\.(\w+)", form)
     doubles = [ctypes.c_double] * len(arrays)
     function = ctypes.CFUNCTYPE(ctypes.c_double, *doubles)(

@@ -21,7 +21,7 @@ SPECIAL += [671.0, 672.0, 2.0**60, math.pi, -math.pi / 2, -1e-17, 5.9, -5.95]
 NUMPY = {name: getattr(np, name) for name in ("exp", "log", "log1p", "sqrt", "sin", "cos", "tan")}
 NUMPY["erf"] = scipy.special.erf
 LARGEST = {"erf": 2.0, "tan": 2.0}  # errors in ulp, where they exceed 1
-UNARY = [name for name in rule_codegen.ALONE if name != "pow"]
+UNARY = [name for name, op in operations.items() if op.rare and name != "pow"]
 mp.mp.dps = 40
 
 
@@ -48,7 +48,7 @@ def plain(name):
 
 
 def is_rare(name):
-    found = re.match(r"vmath\.(\w+)", rule_codegen.ALONE[name][1])
+    found = re.match(r"vmath\.(\w+)", operations[name].rare)
     return None if found is None else getattr(vmath, found[1])
 
 
