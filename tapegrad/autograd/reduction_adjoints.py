@@ -121,12 +121,7 @@ def _norm(g: Array, x: Array, y: Array, params: Params) -> Any:
 
 
 PULLBACKS: dict[Op, Callable[..., Any]] = {
-    r.amax: _extreme,
-    r.amin: _extreme,
-    r.log_softmax: _softmax("log_softmax_adjoint"),
-    r.logsumexp: _logsumexp,
-    r.norm: _norm,
-    r.softmax: _softmax("softmax_adjoint"),
-    r.std: _std,
+    r.amax: _extreme, r.amin: _extreme, r.logsumexp: _logsumexp, r.norm: _norm, r.std: _std,
+    r.log_softmax: _softmax("log_softmax_adjoint"), r.softmax: _softmax("softmax_adjoint"),
     r.var: _var,
-}
+}  # fmt: skip

@@ -177,8 +177,7 @@ neg = elementwise("neg", np.negative, x=lambda: -1,
 pow: Op = elementwise(
     "pow", np.power, domain=POSITIVE, a=lambda a, b: where(eq(b, 0), 0, b * pow(a, b - 1)),
     b=lambda a, b, y: where(mul(eq(a, 0), ge(b, 0)), 0, y * log(a)),
-    scalar="vmath.power({0}, {1})",
-    rare="vmath.power_is_rare({0}, {1})",
+    scalar="vmath.power({0}, {1})", rare="vmath.power_is_rare({0}, {1})",
 )
 floor_divide = elementwise(
     "floor_divide", np.floor_divide, a=lambda: 0, b=lambda: 0, domain=POSITIVE,
@@ -365,8 +364,7 @@ relu = elementwise("relu", Composed((np.maximum, "a0")), x=lambda y: where(gt(y,
                    doc="max(x, 0).",
                    example=("tg.relu(tg.tensor(-1.0))", "tensor(0.)"))
 erf = elementwise("erf", Lazy("erf"), x=lambda x: TWO_OVER_ROOT_PI * exp(-x * x),
-                  scalar="vmath.erf({0})",
-                  rare="never", to_float=True, inplace=True, loop="f8 f4",
+                  scalar="vmath.erf({0})", rare="never", to_float=True, inplace=True, loop="f8 f4",
                   doc="The error function.",
                   example=("tg.erf(tg.tensor(0.0))", "tensor(0.)"))
 erfc = elementwise("erfc", Lazy("erfc"), x=lambda x: -TWO_OVER_ROOT_PI * exp(-x * x),

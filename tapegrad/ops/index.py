@@ -194,33 +194,28 @@ def _on_a_copy(write: Callable[..., None]) -> Callable[..., Any]:
 index = linear(
     "index", large("indexed_loops.index", _index), variadic=True,
     x=lambda g, x_spec, others, plan: unindex(g, *others, shape=x_spec.shape, plan=plan),
-    others=SELECTS,
-    moves="gather",
+    others=SELECTS, moves="gather",
 )
 unindex: Op = linear(
     "unindex", large("indexed_loops.unindex", _unindex), variadic=True, grad_name="IndexBackward",
-    x=lambda g, others, plan: index(g, *others, plan=plan), others=SELECTS,
-    moves="scatter add",
+    x=lambda g, others, plan: index(g, *others, plan=plan), others=SELECTS, moves="scatter add",
 )
 index_put = linear(
     "index_put", _on_a_copy(_put), writes=_put, variadic=True,
     x=lambda g, others, plan, accumulate: g if accumulate else cleared(g, *others, plan=plan),
     value=lambda g, value_spec, others, plan:
         sum_to(index(g, *others, plan=plan), shape=value_spec.shape),
-    others=SELECTS,
-    moves="scatter",
+    others=SELECTS, moves="scatter",
 )
 cleared: Op = linear(
     "cleared", _cleared, variadic=True, x=lambda g, others, plan: cleared(g, *others, plan=plan),
-    others=SELECTS, grad_name="IndexPut",
-    moves="scatter",
+    others=SELECTS, grad_name="IndexPut", moves="scatter",
 )
 assign: Op = linear(
     "assign", _assign, writes=large("row_loops.assign", _set),
     x=lambda g, index: assign(g, 0.0, index=index),
     value=lambda g, value_spec, index: sum_to(getitem(g, index=index), shape=value_spec.shape),
-    grad_name="CopySlices",
-    moves="update",
+    grad_name="CopySlices", moves="update",
 )
 gather = linear(
     "gather", large("indexed_loops.gather", _gather),
@@ -230,8 +225,7 @@ gather = linear(
 ungather: Op = linear(
     "ungather", large("indexed_loops.ungather", _ungather),
     x=lambda g, index, dim: gather(g, index, dim=dim), index=SELECTS,
-    grad_name="ScatterAdd",
-    moves="scatter add along",
+    grad_name="ScatterAdd", moves="scatter add along",
 )
 scatter = linear(
     "scatter", large("indexed_loops.scatter", _on_a_copy(put_along)), writes=put_along,
@@ -242,12 +236,10 @@ scatter = linear(
 scattered: Op = linear(
     "scattered", large("indexed_loops.scattered", _scattered),
     x=lambda g, index, dim: scattered(g, index, dim=dim), index=SELECTS,
-    grad_name="Scatter",
-    moves="scatter along",
+    grad_name="Scatter", moves="scatter along",
 )
 scatter_add = linear("scatter_add", large("indexed_loops.scatter_add", _on_a_copy(add_along)),
-                     x=lambda g: g, index=SELECTS,
-                     writes=add_along, moves="scatter add along",
+                     x=lambda g: g, index=SELECTS, writes=add_along, moves="scatter add along",
                      src=lambda g, index, src_spec, dim: _pad_src(g, src_spec, index, dim))
 select_rows = linear(
     "index_select",
@@ -258,8 +250,7 @@ select_rows = linear(
 unselect: Op = linear(
     "unselect", large("indexed_loops.unselect", _unselect),
     x=lambda g, index, dim: select_rows(g, index, dim=dim), index=SELECTS,
-    grad_name="IndexAdd",
-    moves="scatter add",
+    grad_name="IndexAdd", moves="scatter add",
 )
 index_add = linear("index_add", _on_a_copy(add_rows), x=lambda g: g, index=SELECTS,
                    writes=add_rows, moves="scatter add",

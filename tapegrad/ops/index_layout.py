@@ -27,17 +27,18 @@ from tapegrad.kernels.sweep.sweep_abi import (
     LOWER,
     SMALL,
 )
+from tapegrad.ops.core import table
 from tapegrad.ops.index import HOLE
 from tapegrad.ops.shape import follow, overlaps
 from tapegrad.tape.shape_table import Shape
 
-PICKS = frozenset(("index", "index_select", "gather"))
-PUTS = frozenset(("index_put", "index_add", "scatter", "scatter_add"))
+PICKS = frozenset(op.name for op in table.values() if "gather" in op.moves)
+PUTS = frozenset(op.name for op in table.values() if op.writes and "scatter" in op.moves)
 TRIANGLES = frozenset(("tril", "triu"))
 PLACED = PICKS | PUTS | TRIANGLES | {"masked_fill", "masked_select"}
 INT64, TRUTH = np.dtype(np.int64), np.dtype(np.bool_)
-ALONG = frozenset(("gather", "scatter", "scatter_add"))  # each element is named, along a dimension
-
+# Each element is named, along a dimension.
+ALONG = frozenset(op.name for op in table.values() if "along" in op.moves)
 
 # Copies of what is seen of an operand, which the walk knows as it knows views.
 SEEN: dict[str, Callable[..., np.ndarray]] = {

@@ -299,8 +299,7 @@ expand = linear("expand", _expand, x=lambda g, x_spec: sum_to(g, shape=x_spec.sh
                 moves="broadcast")
 sum_to: Op = linear(
     "sum_to", large("reduce_loops.sum_to", _sum_to),
-    x=lambda g, x_spec: expand(g, shape=x_spec.shape), grad_name="Sum",
-    reduces="add",
+    x=lambda g, x_spec: expand(g, shape=x_spec.shape), grad_name="Sum", reduces="add",
 )
 getitem = linear(
     "getitem", lambda x, *, index: x[index],
@@ -344,8 +343,7 @@ diagonal = linear("diagonal", _diagonal, view=True, moves="strided",
                       g, shape=x_spec.shape, offset=offset, dim1=dim1, dim2=dim2))
 diagonal_embed: Op = linear(
     "diagonal_embed", _diagonal_embed,
-    x=lambda g, offset, dim1, dim2: diagonal(g, offset=offset, dim1=dim1, dim2=dim2),
-    moves="pad",
+    x=lambda g, offset, dim1, dim2: diagonal(g, offset=offset, dim1=dim1, dim2=dim2), moves="pad",
 )
 tril: Op = linear(
     "tril", large("row_loops.tril", lambda x, *, diagonal: np.tril(x, diagonal)),

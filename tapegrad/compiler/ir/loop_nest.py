@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -133,7 +134,7 @@ def collapsed(nest: Nest) -> Nest:
             runs[-1].append(d)
         else:
             runs.append([d])
-    shape = tuple([_product([nest.domain[d] for d in run]) for run in runs])
+    shape = tuple([prod([nest.domain[d] for d in run]) for run in runs])
 
     def turned(w: Place) -> Place:
         return w._replace(shape=shape, strides=tuple([w.strides[run[-1]] for run in runs]))
@@ -145,10 +146,3 @@ def collapsed(nest: Nest) -> Nest:
         tuple([s._replace(place=turned(s.place)) for s in nest.stores]),
         nest.picks,
     )
-
-
-def _product(numbers: Sequence[int]) -> int:
-    n = 1
-    for k in numbers:
-        n *= k
-    return n

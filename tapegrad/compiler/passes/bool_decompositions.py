@@ -80,16 +80,10 @@ FORMS: dict[Op, Callable[..., Any]] = {
     logic.logical_and: lambda a, b: _truth(a) * _truth(b),
     logic.logical_or: lambda a, b: _truth(a) + _truth(b),
     logic.logical_xor: lambda a, b: e.ne(_truth(a), _truth(b)),
-    logic.logical_not: _falsehood,
-    logic.isnan: lambda x: e.ne(x, x),
-    logic.isinf: _isinf,
-    logic.isfinite: _isfinite,
+    logic.logical_not: _falsehood, logic.isnan: lambda x: e.ne(x, x), logic.isinf: _isinf,
+    logic.isfinite: _isfinite, order.any: _any, order.all: _all,
     order.count_nonzero: lambda x, *, dim, keepdim: _count(x, dim, keepdim),
-    order.any: _any,
-    order.all: _all,
-    order.argmax: _place(r.amax),
-    order.argmin: _place(r.amin),
-    order.searchsorted: _searchsorted,
-}
+    order.argmax: _place(r.amax), order.argmin: _place(r.amin), order.searchsorted: _searchsorted,
+}  # fmt: skip
 # The largest of some truth values is whether any is true.
 OF_BOOLS: dict[Op, Callable[..., Any]] = {r.amax: _any, r.amin: _all}

@@ -8,6 +8,7 @@ another step is stored; everything else stays in registers.
 from __future__ import annotations
 
 from collections.abc import Container
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -252,7 +253,7 @@ class Schedule:
         if at >= first:
             found = self.steps[at]
             assert isinstance(found, Loop)
-            large = _product(domain) >= STREAMED
+            large = prod(domain) >= STREAMED
             limit = LONG if large else FUSED if domain else STRAIGHT
             related = not domain or large or any(a in found.members for a in node.args)
             if (
@@ -517,13 +518,6 @@ def _read_by_loops(graph: Graph, joins: Container[int]) -> set[int]:
         if not loops and position not in joins and not node.reduces:
             found -= set(node.args)
     return found
-
-
-def _product(shape: Shape) -> int:
-    n = 1
-    for k in shape:
-        n *= k
-    return n
 
 
 def _spread(place: Place, node: Node, domain: Shape) -> Place:

@@ -8,6 +8,7 @@ eagerly, or finds a result in another way.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -143,7 +144,7 @@ def _by_lapack(node: Node, operands: list[Place], room: Room) -> tuple[list[Step
     text = FunctionBuilder(dtype)
     if name in ("det", "slogdet"):
         batch = operands[0].shape[:-2]
-        count = _product(batch)
+        count = prod(batch)
         matrix = _by_columns(room(dtype, count * n * n), batch, n, n)
         out = whole(room(dtype, node.size), node.shape)
         _factored(text, node, n, 0, count)
@@ -155,7 +156,7 @@ def _by_lapack(node: Node, operands: list[Place], room: Room) -> tuple[list[Step
         given, before = [out], [Copy(operands[0], out)]
     else:
         batch, columns = node.shape[:-2], node.shape[-1]
-        count = _product(batch)
+        count = prod(batch)
         if name == "solve_triangular":
             out = whole(room(dtype, node.size), node.shape)
             matrix = whole(room(dtype, count * n * n), (*batch, n, n))
@@ -177,10 +178,3 @@ def _by_lapack(node: Node, operands: list[Place], room: Room) -> tuple[list[Step
         out = whole(out.buffer, node.shape)
         given[1] = out
     return [*before, RoutineCall(node, operands, out, given, text.routine([""] * len(given)))], out
-
-
-def _product(shape: tuple[int, ...]) -> int:
-    n = 1
-    for k in shape:
-        n *= k
-    return n
