@@ -46,7 +46,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 @pytest.fixture(scope="session", autouse=True)
-def compiled_road(request):
+def native_path(request):
     """Have operations go by compiled code from the first on, as where a machine has compiled it.
 
     tests/native/test_install.py compares it with the functions in Python.

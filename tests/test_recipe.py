@@ -11,10 +11,12 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.autograd import sweep
+from tapegrad.dispatch import axis_plans
+from tapegrad.functions import axis, inplace_methods, shapes
 from tapegrad.functions import elementwise as functions
-from tapegrad.functions import inplace_methods, shapes
 from tapegrad.kernels.codegen import kernel_table as kernels
-from tapegrad.ops import elementwise, shape
+from tapegrad.native import install
+from tapegrad.ops import elementwise, reduce, shape
 from tapegrad.ops.core import LINEAR, by_code, table
 from tapegrad.tape.tape import Tape
 from tapegrad.tensor import Tensor
@@ -156,8 +158,47 @@ def check_kernel(op):
 
 
 @on_a_fresh_tape
-def test_a_linear_operation(late_rows, monkeypatch):
+def test_an_operation_along_a_dimension(late_rows, monkeypatch):
     lines = steps(2)
+    assert list(lines) == ["tapegrad/ops/reduce.py"]
+    softmin = added(reduce, lines["tapegrad/ops/reduce.py"])["softmin"]
+    monkeypatch.setattr(reduce, "softmin", softmin, raising=False)
+    written = public_names.files()
+    assert "    def softmin(self, dim: _int, *" in written[public_names.SIGNATURES]
+    assert " softmin" in written[public_names.NAMESPACES[""]]
+    (line,) = re.findall("^softmin = .*", written[public_names.FUNCTIONS / "axis.py"], re.MULTILINE)
+    function = added(axis, line)["softmin"]
+    check_example(monkeypatch, function, "softmin")
+
+    found = samples.samples_of(softmin)
+    assert len(found) == 4
+    for sample in found:
+        check(softmin, sample, F8)
+    check(softmin, found[1], F4)
+
+    x = tg.tensor(np.random.default_rng(0).standard_normal((2, 3, 4)), requires_grad=True)
+    expected = tg.softmax(-x, 1).tolist()
+    for made in (tg.jit(lambda t: function(t, 1))(x), tg.vmap(lambda t: function(t, 0))(x)):
+        np.testing.assert_allclose(made.tolist(), expected, rtol=1e-14)
+    assert tg.autograd.gradgradcheck(lambda t: function(t, 1), (x,))
+    install.install()
+    assert kernels.loop_along(softmin, compiling=True)
+    for _ in range(axis_plans.TIMES + 1):
+        y = function(x, 1)
+
+    def refuse(*_, **__):
+        raise AssertionError("handed back to Python")
+
+    monkeypatch.setattr(axis_plans, "run", refuse)  # compiled code runs it by itself,
+    monkeypatch.setattr(sweep, "contributions", refuse)  # forward and back
+    y = function(x, 1)
+    np.testing.assert_allclose(y.tolist(), expected, rtol=1e-14)
+    (y * y).sum().backward()
+
+
+@on_a_fresh_tape
+def test_a_linear_operation(late_rows, monkeypatch):
+    lines = steps(3)
     assert list(lines) == [
         "tapegrad/ops/shape.py",
         "tapegrad/functions/shapes.py",
@@ -184,7 +225,7 @@ def test_a_linear_operation(late_rows, monkeypatch):
 
 
 def test_a_row_without_samples_is_noticed():
-    cycle = type("Row", (), {"kind": LINEAR, "name": "cycle"})
+    cycle = type("Row", (), {"kind": LINEAR, "name": "cycle", "axis": ""})
     assert not samples.samples_of(cycle)
 
 

@@ -97,7 +97,7 @@ class Batched(Lifted):
                 given = batching_rules.typed(op, args, given)
             return batched(go(op, batching_rules.aligned(given, many), params), at)
         assert at.size is not None
-        rule = batching_rules.table.get(op.name)
+        rule = batching_rules.rule_of(op)
         found: Any = NotImplemented
         if rule is not None:
             found = rule(op, given, many, params, at.size)

@@ -82,6 +82,13 @@ def spread_out(given: Any, many: Any, size: int) -> list[Any]:
     return out
 
 
+def rule_of(op: Op) -> Rule | None:
+    """The rule of an operation, if it has one."""
+    if op.axis:
+        return _by_parameters if op.axis == "reduce" else _along_one
+    return table.get(op.name)
+
+
 # -- by the meaning of the parameters ----------------------------------------------------------
 
 _SHIFTS: dict[str, Callable[[Any, int], Any]] = {
@@ -102,16 +109,14 @@ def _shifted(params: dict[str, Any], size: int) -> dict[str, Any]:
 
 @_named(*(
     "clone contiguous to alias reshape squeeze unsqueeze getitem part embed flip unfold fold cat "
-    "stack diagonal diagonal_embed tril triu sum mean prod others_prod pair_prod var std amax amin "
-    "logsumexp norm repeat roll pad all any count_nonzero"
+    "stack diagonal diagonal_embed tril triu sum mean others_prod pair_prod repeat roll pad all "
+    "any count_nonzero"
 ).split())  # fmt: skip
 def _by_parameters(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     return run(op, tuple(spread_out(given, many, size)), _shifted(params, size))
 
 
-@_named(*(
-    "cumsum rcumsum softmax log_softmax cumprod logcumsumexp decay argmax argmin argsort"
-).split())  # fmt: skip
+@_named(*"rcumsum cumprod logcumsumexp decay argmax argmin argsort".split())
 def _along_one(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     """Operations along one dimension, which a 0-d example only seems to have."""
     if rank(given[0]) > many[0]:

@@ -460,6 +460,10 @@ def samples_of(op: Op) -> list[Sample]:
     """All samples of a row."""
     if op.kind is ELEMENTWISE:
         return [of_shapes(op, shapes) for shapes in SHAPES[len(op.inputs)]]
+    if op.axis and op.doc and op.name not in SAMPLES:
+        keep = {"keepdim": False} if op.axis == "reduce" else {}
+        for shape, d in [((5,), 0), ((2, 3), 0), ((2, 3, 4), 1), ((0, 3), 1)]:
+            row(op.name, shape, dim=(d,), **keep)
     return SAMPLES.get(op.name, [])
 
 
