@@ -95,7 +95,6 @@ NAMES_OF_OPERATIONS: dict[tuple[str, str], str] = {
     ("compiler/llvm/ssa.py", "LIBM"): "functions of the C library",
     ("kernels/codegen/rule_codegen.py", "UNTABLED"): "how functions of `vmath` are written",
     ("kernels/vmath/trigonometric.py", "SAFE"): "arguments of functions of `vmath`",
-    ("compat/autograd/numpy/__init__.py", "(mean, std, var)"): "what is named otherwise there",
     (
         "numpy_face/nearest.py",
         "NEAREST",
