@@ -67,10 +67,6 @@ def rows() -> list[Op]:
     return [op for op in by_code if op.doc]
 
 
-def names(op: Op) -> list[str]:
-    return [op.name, *op.aliases]
-
-
 def maker(op: Op) -> str:
     """What makes the function of a row."""
     if op.axis:
@@ -85,7 +81,7 @@ def functions(module: str) -> str:
     for op in rows():
         if maker(op) in makers:
             home = next(k for k, m in FAMILIES.items() if getattr(m, op.name, None) is op)
-            lines.append(f"{' = '.join(names(op))} = {maker(op)}({home}.{op.name}, __name__)")
+            lines.append(f"{' = '.join(op.names)} = {maker(op)}({home}.{op.name}, __name__)")
     return "\n".join(lines) + "\n"
 
 
@@ -96,7 +92,7 @@ def signatures(text: str) -> str:
         if op.namespace:
             continue
         more = PARAMETERS[maker(op)]
-        for name in names(op):
+        for name in op.names:
             for form in ("", "_") if op.inplace else ("",):
                 lines.append(f"    def {name}{form}(self{more}) -> Tensor: ...\n")
     head, rest = text.split(BEGIN)
@@ -109,7 +105,7 @@ def namespace(text: str, home: str) -> str:
         source = f"tapegrad.functions.{module}"
         node = _import(text, source)
         wanted = {
-            n for op in rows() if op.namespace == home and maker(op) in makers for n in names(op)
+            n for op in rows() if op.namespace == home and maker(op) in makers for n in op.names
         }
         if home:  # what it shows of the names of `tapegrad`
             wanted |= {alias.name for alias in node.names}
@@ -182,7 +178,10 @@ def operations() -> str:
         lines += [f"## {home.removeprefix('tapegrad.functions.')}", "", about, "", TITLE]
         if (makers := HEADS.get(home.removeprefix("tapegrad.functions."), ("", ""))[1]) != "":
             here = [op for op in rows() if not op.namespace and maker(op) in makers]
-            lines += [*[_row(names(op), op.doc, op.inplace) for op in here], ""]
+            lines += [
+                *[_row(op.names, f"{op.doc} {op.singular}".strip(), op.inplace) for op in here],
+                "",
+            ]
             continue
         body = []
         for key, spelled in listed[home].items():

@@ -49,7 +49,7 @@ OF_ROWS: dict[str, Any] = {
     for op in by_code
     if op.inplace
     for function in [of_row(op)]
-    for name in (op.name, *op.aliases)
+    for name in op.names
 }
 iadd, isub, idiv = written(e.add), written(e.sub), written(e.div)
 

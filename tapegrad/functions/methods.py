@@ -90,7 +90,7 @@ def install() -> None:
     Tape.full = staticmethod(_full)
     for op in by_code:
         if op.doc and not op.namespace:
-            for name in (op.name, *op.aliases):
+            for name in op.names:
                 method = numpy_names(getattr(axis, name)) if op.axis else getattr(ew, name)
                 setattr(Tensor, name, method)
     found = inplace_methods.OF_ROWS | {"where": _where, "polygamma": _polygamma}

@@ -102,7 +102,8 @@ def _documented(function: F, op: Op, module: str) -> F:
     function.__name__ = function.__qualname__ = op.name
     function.__module__ = module
     call, answer = op.example
+    note = f"    {op.singular}\n\n" if op.singular else ""
     function.__doc__ = (
-        f"{op.doc}\n\n    >>> import tapegrad as tg\n    >>> {call}\n    {answer}\n    "
+        f"{op.doc}\n\n{note}    >>> import tapegrad as tg\n    >>> {call}\n    {answer}\n    "
     )
     return function

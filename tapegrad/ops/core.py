@@ -18,67 +18,22 @@ the transpose; it reads no values of differentiable inputs.  A *custom* formula 
 are written over operations, so that the same text runs on arrays (the sweep), on Tensors (a sweep
 that is itself recorded), on dual numbers, and on symbols (kernels).
 
-What else is true of an operation stands in its row, too:
-
-===========  =====================================================================
-``scalar``   one element of it, as kernels and compiled programs write it: ``{0}``
-             is the first operand (see `kernels.codegen.rule_codegen`)
-``guard``    for which arguments ``scalar`` does not do, but ``vmath.sin_any``
-``rare``     the same of a form of fewer instructions, ``vmath.sin_plain``; `never`
-``kinds``    the kinds of elements for which ``scalar`` computes what NumPy does:
-             floats (``f``), integers (``i``), booleans (``b``)
-``to_float`` integers and booleans become the default floating-point type first
-``ordered``  it is not defined for complex numbers, none of which is larger than
-             another
-``inplace``  it has an in-place form of no further arguments: ``exp_``
-``paired``   operands meet element by element, though each keeps its type
-``in_c``     SciPy exports the forward as a C function, which programs call
-``lapack``   programs compute it by LAPACK, of small matrices in registers
-``loop``     where the loop that is made of ``scalar`` is taken for large arrays,
-             by measurement: for ``f8``, for ``f4``, where an operand is
-             ``broadcast``; ``alike``: it is as fast as NumPy's with the same bits
-``domain``   from where the tests take samples
-``moves``    how an operation that computes nothing lays elements out: `identity`,
-             `reshape`, `broadcast`, `reverse`, `strided` (slices, transposes,
-             diagonals), `sliding` (windows that overlap), `storage` (of the memory
-             below the operand), `chain` (of views); `concat`, `pad` (among a
-             number), `update` (over a part of a copy); `gather`, `scatter`,
-             `scatter add`, and `along` where an index names single elements
-``writes``   what a row does to its first operand in place, or to a copy of it
-``reduces``  the operation by which a reduction takes elements together
-``neutral``  the number with which such a reduction begins, of an elementwise operation
-``scans``    the same of a scan, which takes up one after the other
-``decomposition``  the same over simpler operations: what programs and kernels compute
-``axis``     it goes along dimensions, and native code runs it: it gives one number for
-             each row (``reduce``), or one for each element (``keep``)
-``doc``      one line on it: with one, an elementwise operation, or one along
-             dimensions, is a public function, and a method, too, of the Tensor
-``example``  a call for the docstring, and what it answers
-``aliases``  more names of the function, the method and the in-place form
-``namespace``  the module that users find the function in, if it is not `tapegrad`;
-             the Tensor has no method then
-===========  =====================================================================
+What else is true of an operation stands in its row, too: see `ops.facets`.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapegrad.ops.facets import FACETS, Facets
 from tapegrad.tape.shape_table import Shape
 from tapegrad.tape.tape import Tape
 
 Params = dict[str, Any]
 ELEMENTWISE, LINEAR, CUSTOM = "elementwise", "linear", "custom"
-FACETS = (
-    "scalar", "guard", "rare", "kinds", "to_float", "ordered", "paired", "inplace", "in_c",
-    "lapack", "loop", "moves", "writes", "reduces", "neutral", "scans", "decomposition", "axis",
-    "doc", "example", "aliases", "namespace",
-)  # fmt: skip
-
 table: dict[str, Op] = {}
 by_code: list[Op] = []
 
@@ -107,7 +62,7 @@ class Formula:
         self.reads = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
-class Op:
+class Op(Facets):
     """One row of the table; calling it runs it on whatever its arguments are.
 
     >>> from tapegrad.ops.core import table
@@ -116,43 +71,21 @@ class Op:
     """
 
     __slots__ = (
-        "aliases",
-        "axis",
         "code",
-        "decomposition",
-        "doc",
         "domain",
         "exact",
-        "example",
         "formulas",
         "forward",
         "grad_name",
-        "guard",
-        "in_c",
-        "inplace",
         "inputs",
         "jointly_linear",
         "kind",
-        "kinds",
-        "lapack",
-        "loop",
-        "moves",
         "multilinear",
         "name",
-        "namespace",
-        "neutral",
-        "ordered",
-        "paired",
-        "rare",
-        "reduces",
         "saves",
-        "scalar",
-        "scans",
         "short",
-        "to_float",
         "variadic",
         "view",
-        "writes",
     )
 
     def __init__(
@@ -169,28 +102,7 @@ class Op:
         exact: tuple[str, ...] = (),
         multilinear: bool = False,
         jointly_linear: bool = False,
-        scalar: str = "",
-        guard: str = "",
-        rare: str = "",
-        kinds: str = "f",
-        to_float: bool = False,
-        ordered: bool = False,
-        paired: bool = False,
-        inplace: bool = False,
-        in_c: bool = False,
-        lapack: bool = False,
-        loop: str = "",
-        moves: str = "",
-        writes: Callable[..., None] | None = None,
-        reduces: str = "",
-        neutral: float = math.nan,
-        scans: str = "",
-        decomposition: Callable[..., Any] | None = None,
-        axis: str = "",
-        doc: str = "",
-        example: tuple[str, str] = ("", ""),
-        aliases: str = "",
-        namespace: str = "",
+        **facets: Any,
     ) -> None:
         if name in table:
             raise ValueError(f"operation `{name}` stands in the table twice")
@@ -206,15 +118,8 @@ class Op:
         self.variadic = variadic
         self.short: Any = None  # its fast path on Tensors, if it has one
         self.domain = domain
-        self.scalar, self.guard, self.rare = scalar, guard, rare
-        self.kinds, self.loop = kinds, frozenset(loop.split())
-        self.to_float, self.ordered, self.paired = to_float, ordered, paired
-        self.inplace, self.in_c, self.lapack = inplace, in_c, lapack
-        self.moves, self.writes, self.reduces, self.scans = moves, writes, reduces, scans
-        self.neutral = neutral
-        self.decomposition, self.axis = decomposition, axis
-        self.doc, self.example = doc, example
-        self.aliases, self.namespace = tuple(aliases.split()), namespace
+        for facet, value in facets.items():
+            setattr(self, facet, value)
         self.multilinear = multilinear  # linear in each input while the others stay
         # exact[k]: the partial in input k is itself an adjoint: where it is 0, so is the product.
         self.exact = tuple(name in exact for name in self.inputs)
@@ -234,6 +139,11 @@ class Op:
         table[name] = self
         by_code.append(self)
         Tape.op_names.append(name)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the public function."""
+        return [self.name, *self.aliases.split()]
 
     def __call__(self, *args: Any, **params: Any) -> Any:
         for arg in args:

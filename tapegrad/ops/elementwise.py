@@ -1,10 +1,6 @@
 """Elementwise operations: a NumPy ufunc each, and its partial derivatives.
 
-Conventions at singular points are PyTorch's: ``abs'(0) = 0``, ``relu'(0) = 0``, a tie of maximum
-and minimum gives half to each side, ``clamp`` passes the gradient at its bounds, ``d/da a**b`` is 0
-where ``b == 0``, ``d/db a**b`` is 0 where ``a == 0`` and ``b >= 0``.  Rounding has the derivative
-0 everywhere, ``frac`` 1.  ``hypot`` has none (NaN) at the origin, nor has ``logaddexp`` where both
-are the same infinity.
+Conventions at singular points are PyTorch's; each row says its own (`singular`).
 """
 
 from __future__ import annotations
@@ -178,6 +174,7 @@ pow: Op = elementwise(
     "pow", np.power, domain=POSITIVE, a=lambda a, b: where(eq(b, 0), 0, b * pow(a, b - 1)),
     b=lambda a, b, y: where(mul(eq(a, 0), ge(b, 0)), 0, y * log(a)),
     scalar="vmath.power({0}, {1})", rare="vmath.power_is_rare({0}, {1})",
+    singular="d/da is 0 where b is 0; d/db is 0 where a is 0 and b is not negative.",
 )
 floor_divide = elementwise(
     "floor_divide", np.floor_divide, a=lambda: 0, b=lambda: 0, domain=POSITIVE,
@@ -203,29 +200,36 @@ fmod = elementwise(
 floor: Op = elementwise("floor", np.floor, x=lambda: 0,
                         scalar="floor({0})", kinds="fi", inplace=True, loop="alike",
                         doc="The largest whole number below.",
-                        example=("tg.floor(tg.tensor(1.5))", "tensor(1.)"))
+                        example=("tg.floor(tg.tensor(1.5))", "tensor(1.)"),
+                        singular="The derivative is 0 everywhere.")
 ceil = elementwise("ceil", np.ceil, x=lambda: 0,
                    scalar="-floor(-{0})", kinds="fi", ordered=True, inplace=True, loop="alike",
                    doc="The smallest whole number above.",
-                   example=("tg.ceil(tg.tensor(1.5))", "tensor(2.)"))
+                   example=("tg.ceil(tg.tensor(1.5))", "tensor(2.)"),
+                   singular="The derivative is 0 everywhere.")
 trunc: Op = elementwise("trunc", np.trunc, x=lambda: 0,
                         scalar="select({0} < zero, -floor(-{0}), floor({0}))", kinds="fi",
                         ordered=True, inplace=True, loop="alike",
                         aliases="fix", doc="The whole number next towards 0.",
-                        example=("tg.trunc(tg.tensor(-1.5))", "tensor(-1.)"))
-round = elementwise("round", np.rint, x=lambda: 0, scalar="vmath.rint({0})")
+                        example=("tg.trunc(tg.tensor(-1.5))", "tensor(-1.)"),
+                        singular="The derivative is 0 everywhere.")
+round = elementwise("round", np.rint, x=lambda: 0, scalar="vmath.rint({0})",
+                    singular="The derivative is 0 everywhere.")
 frac = elementwise("frac", Composed((np.trunc, "a"), (np.subtract, "ay")), x=lambda: 1,
                    scalar="{0} - select({0} < zero, -floor(-{0}), floor({0}))", kinds="fi",
                    ordered=True, inplace=True, loop="f8 f4",
                    doc="What `trunc` takes away.",
-                   example=("tg.frac(tg.tensor(-1.5))", "tensor(-0.5000)"))
+                   example=("tg.frac(tg.tensor(-1.5))", "tensor(-0.5000)"),
+                   singular="The derivative is 1 everywhere.")
 sign = elementwise("sign", np.sign, x=lambda: 0,
                    scalar="select({0} > zero, one, select({0} < zero, -one, {0} + zero))",
-                   kinds="fi", ordered=True, loop="f8 f4")
+                   kinds="fi", ordered=True, loop="f8 f4",
+                   singular="The derivative is 0 everywhere.")
 abs = elementwise("abs", np.absolute, x=lambda x: sign(x),
                   scalar="abs({0})", kinds="fib", inplace=True, loop="alike",
                   aliases="absolute", doc="The absolute value.",
-                  example=("tg.abs(tg.tensor(-1.0))", "tensor(1.)"))
+                  example=("tg.abs(tg.tensor(-1.0))", "tensor(1.)"),
+                  singular="The derivative at 0 is 0.")
 square = elementwise("square", np.square, x=lambda x: 2 * x, grad_name="Pow",
                      scalar="{0} * {0}", kinds="fi", inplace=True, loop="alike",
                      doc="The square.",
@@ -329,7 +333,8 @@ atan2 = elementwise("atan2", np.arctan2, a=lambda a, b: _per_square(b, a, b),  #
                     b=lambda a, b: -_per_square(a, a, b), domain=POSITIVE,
                     scalar="vmath.atan2({0}, {1})", to_float=True, inplace=True,
                     aliases="arctan2", doc="The angle of the point (other, input).",
-                    example=("tg.atan2(tg.tensor(0.0), tg.tensor(1.0))", "tensor(0.)"))
+                    example=("tg.atan2(tg.tensor(0.0), tg.tensor(1.0))", "tensor(0.)"),
+                    singular="The derivative at the origin is 0.")
 asinh = elementwise("asinh", np.arcsinh, x=lambda x: 1 / sqrt(x * x + 1),
                     scalar="vmath.asinh({0})", to_float=True, inplace=True,
                     aliases="arcsinh", doc="The inverse hyperbolic sine.",
@@ -345,7 +350,8 @@ atanh = elementwise("atanh", np.arctanh, x=lambda x: 1 / (1 - x * x), domain=UNI
 hypot = elementwise("hypot", np.hypot, a=lambda a, y: a / y, b=lambda b, y: b / y,
                     scalar="vmath.hypot({0}, {1})", to_float=True, inplace=True, loop="f8 f4",
                     doc="The length of the hypotenuse, sqrt(a * a + b * b) without overflow.",
-                    example=("tg.hypot(tg.tensor(3.0), tg.tensor(4.0))", "tensor(5.)"))
+                    example=("tg.hypot(tg.tensor(3.0), tg.tensor(4.0))", "tensor(5.)"),
+                    singular="There is no derivative (NaN) at the origin.")
 sigmoid = elementwise("sigmoid", Lazy("expit"), x=lambda y: y * (1 - y),
                       scalar="vmath.sigmoid({0})", to_float=True, inplace=True, loop="f8 f4",
                       doc="1 / (1 + exp(-x)).",
@@ -357,12 +363,14 @@ logaddexp = elementwise(
     scalar="vmath.logaddexp({0}, {1})", to_float=True, loop="f8 f4",
     doc="log(exp(a) + exp(b)), without overflow.",
     example=("tg.logaddexp(tg.tensor(1000.0), tg.tensor(1000.0))", "tensor(1000.6931)"),
+    singular="There is no derivative (NaN) where both are the same infinity.",
 )
 relu = elementwise("relu", Composed((np.maximum, "a0")), x=lambda y: where(gt(y, 0), 1, 0),
                    scalar="select(({0} > zero) | ({0} != {0}), {0}, zero)", kinds="fi",
                    ordered=True, inplace=True, loop="f8 f4",
                    doc="max(x, 0).",
-                   example=("tg.relu(tg.tensor(-1.0))", "tensor(0.)"))
+                   example=("tg.relu(tg.tensor(-1.0))", "tensor(0.)"),
+                   singular="The derivative at 0 is 0.")
 erf = elementwise("erf", Lazy("erf"), x=lambda x: TWO_OVER_ROOT_PI * exp(-x * x),
                   scalar="vmath.erf({0})", rare="never", to_float=True, inplace=True, loop="f8 f4",
                   doc="The error function.",
@@ -378,6 +386,7 @@ minimum = elementwise(
     scalar="select(({0} < {1}) | ({0} != {0}), {0}, {1})", kinds="fib", ordered=True, loop="f8 f4",
     neutral=math.inf, doc="The smaller of two, element by element.",
     example=("tg.minimum(tg.tensor(1.0), tg.tensor(2.0))", "tensor(1.)"),
+    singular="A tie gives half of the gradient to each side.",
 )
 maximum = elementwise(
     "maximum", np.maximum, a=lambda a, b: where(gt(a, b), 1, where(eq(a, b), 0.5, 0)),
@@ -385,22 +394,26 @@ maximum = elementwise(
     scalar="select(({0} > {1}) | ({0} != {0}), {0}, {1})", kinds="fib", ordered=True, loop="f8 f4",
     neutral=-math.inf, doc="The larger of two, element by element.",
     example=("tg.maximum(tg.tensor(1.0), tg.tensor(2.0))", "tensor(2.)"),
+    singular="A tie gives half of the gradient to each side.",
 )
 # Clamping against fixed bounds is not a maximum: the gradient passes at the bound.
 clamp_min = elementwise("clamp_min", np.maximum, x=lambda x, lo: where(ge(x, lo), 1, 0),
                         lo=lambda x, lo: where(lt(x, lo), 1, 0), grad_name="Clamp",
                         scalar="select(({0} > {1}) | ({0} != {0}), {0}, {1})", kinds="fib",
-                        ordered=True, loop="f8 f4")
+                        ordered=True, loop="f8 f4",
+                        singular="The gradient passes at the bound.")
 clamp_max = elementwise("clamp_max", np.minimum, x=lambda x, hi: where(le(x, hi), 1, 0),
                         hi=lambda x, hi: where(gt(x, hi), 1, 0), grad_name="Clamp",
                         scalar="select(({0} < {1}) | ({0} != {0}), {0}, {1})", kinds="fib",
-                        ordered=True, loop="f8 f4")
+                        ordered=True, loop="f8 f4",
+                        singular="The gradient passes at the bound.")
 clamp = elementwise(
     "clamp", lambda x, lo, hi, out=None: np.minimum(np.maximum(x, lo), hi, out=...),
     x=lambda x, lo, hi: where(mul(ge(x, lo), le(x, hi)), 1, 0),
     lo=lambda x, lo, hi: where(mul(lt(x, lo), lt(lo, hi)), 1, 0),
     hi=lambda x, lo, hi: where(gt(x, hi), 1, where(lt(hi, lo), 1, 0)),
     scalar="vmath.clamp({0}, {1}, {2})", kinds="fi", ordered=True, loop="f8 f4",
+    singular="The gradient passes at the bounds.",
 )
 where: Op = elementwise(
     "where", large("indexed_loops.where", _where),

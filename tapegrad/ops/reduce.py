@@ -311,14 +311,17 @@ std = custom(
     x=lambda g, x, y, x_spec, dim, correction, keepdim:
         strong(spread(strong(g, where(eq(y, 0), 0.0, 1 / y)), x_spec, dim, keepdim),
                _deviation(x, dim, correction)),
+    singular="The derivative at 0 is 0.",
 )
 amax = custom(
     "amax", lambda x, *, dim, keepdim: _largest(x, axis=dim, keepdims=keepdim), x=_ties,
     reduces="maximum", axis="reduce",
+    singular="Ties share the gradient.",
 )
 amin = custom(
     "amin", lambda x, *, dim, keepdim: _smallest(x, axis=dim, keepdims=keepdim), x=_ties,
     reduces="minimum", axis="reduce",
+    singular="Ties share the gradient.",
 )
 logsumexp = custom(
     "logsumexp", large("row_loops.logsumexp", _logsumexp), decomposition=_logsumexp_form,
@@ -347,5 +350,6 @@ mse_loss = custom(
     b=lambda g, a, b, b_spec, mean: _mse_vjp(g, b, a, b_spec, mean),
 )
 norm = custom("norm", large("reduce_loops.norm", _norm), decomposition=_norm_form,
-              axis="reduce", x=_norm_vjp, grad_name="LinalgVectorNorm")
+              axis="reduce", x=_norm_vjp, grad_name="LinalgVectorNorm",
+              singular="The derivative at 0 is 0.")
 # fmt: on

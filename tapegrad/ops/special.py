@@ -4,10 +4,7 @@ Every derivative is again made of operations of the table, so all orders exist. 
 formula of a derivative divides by its argument, or takes nearly equal numbers from each other, a
 power series stands in its place on that side; both are exact to rounding where they meet.
 
-Conventions at singular points are PyTorch's: ``erfinv'`` and ``logit'`` are infinite at the ends of
-their intervals and NaN outside, ``lgamma'`` is `digamma` and so infinite at 0 and NaN at negative
-whole numbers, ``entr'(0)`` is infinite.  ``d/da xlogy(a, b)`` is 0 where ``a == 0`` and ``b <= 0``,
-``d/db`` is ``a / b``, which is NaN where both are 0; ``xlog1py`` is the same with ``1 + b``.
+Conventions at singular points are PyTorch's; each row says its own (`singular`).
 """
 
 from __future__ import annotations
@@ -123,7 +120,8 @@ sinc = elementwise("sinc", _sinc, x=_sinc_slope,
 erfinv = elementwise("erfinv", Lazy("erfinv"), x=lambda y: exp(y * y) / TWO_OVER_ROOT_PI,
                      domain=UNIT, to_float=True, in_c=True, inplace=True,
                      doc="The inverse of the error function.",
-                     example=("tg.erfinv(tg.tensor(0.5))", "tensor(0.4769)"))
+                     example=("tg.erfinv(tg.tensor(0.5))", "tensor(0.4769)"),
+                     singular="The derivative is infinite at -1 and 1, and NaN outside.")
 erfcx: Op = elementwise("erfcx", Lazy("erfcx"), x=_erfcx_slope, grad_name="SpecialErfcx",
                         to_float=True, in_c=True,
                         doc="exp(x * x) * erfc(x).",
@@ -143,11 +141,13 @@ logit = elementwise(
     "logit", Lazy("logit"), domain=(0.1, 0.9),
     x=lambda x: where(lt(x * (1 - x), 0), math.nan, 1 / (x * (1 - x))),
     to_float=True,
+    singular="The derivative is infinite at 0 and 1, and NaN outside.",
 )
 lgamma = elementwise("lgamma", Lazy("gammaln"), x=lambda x: digamma(x), domain=POSITIVE,
                      to_float=True, in_c=True, inplace=True,
                      doc="The logarithm of |gamma(x)|.",
-                     example=("tg.lgamma(tg.tensor(3.0))", "tensor(0.6931)"))
+                     example=("tg.lgamma(tg.tensor(3.0))", "tensor(0.6931)"),
+                     singular="The derivative is infinite at 0, and NaN at negative whole numbers.")
 digamma: Op = elementwise("digamma", _psi, x=lambda x: trigamma(x), domain=POSITIVE,
                           to_float=True, in_c=True, inplace=True,
                           doc="The derivative of `lgamma`.",
@@ -182,6 +182,7 @@ xlogy = elementwise(
     to_float=True, inplace=True,
     doc="x * log(y); 0 where x is 0.",
     example=("tg.xlogy(tg.tensor(0.0), tg.tensor(0.0))", "tensor(0.)"),
+    singular="d/da is 0 where a is 0 and b is not positive; d/db is a / b: NaN where both are 0.",
 )
 xlog1py = elementwise(
     "xlog1py", Lazy("xlog1py"), a=lambda a, b: where(mul(eq(a, 0), le(b, -1)), 0, log1p(b)),
@@ -190,10 +191,12 @@ xlog1py = elementwise(
     doc="x * log1p(y); 0 where x is 0.",
     namespace="special",
     example=("tg.special.xlog1py(tg.tensor(0.0), tg.tensor(-1.0))", "tensor(0.)"),
+    singular="As of `xlogy`, with 1 + b in place of b.",
 )
 entr = elementwise("entr", Lazy("entr"), x=lambda x: -1 - log(x), domain=POSITIVE,
                    grad_name="SpecialEntr", to_float=True,
                    doc="-x * log(x); 0 at 0, -inf below.",
                    namespace="special",
-                   example=("tg.special.entr(tg.tensor(0.5))", "tensor(0.3466)"))
+                   example=("tg.special.entr(tg.tensor(0.5))", "tensor(0.3466)"),
+                   singular="The derivative at 0 is infinite.")
 # fmt: on

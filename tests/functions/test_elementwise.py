@@ -20,7 +20,7 @@ def test_what_is_written_from_the_rows_is_current(path):
 @pytest.mark.parametrize("op", public_names.rows(), ids=lambda op: op.name)
 def test_a_row_says_all_of_its_function(op):
     home = getattr(tg, op.namespace) if op.namespace else tg
-    for name in (op.name, *op.aliases):
+    for name in op.names:
         function = getattr(home, name)
         assert function is getattr(axis if op.axis else elementwise, name)
         assert op.doc in inspect.getdoc(function)

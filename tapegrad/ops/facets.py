@@ -1,0 +1,76 @@
+"""The facets of an operation: what is true of it beside its forward and its derivatives.
+
+A row says those that are not the default.  Who needs to know reads them off the row; a table of
+names elsewhere would have to be kept in step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+
+class Facets:
+    """What a row says of its operation."""
+
+    # One element of it, as kernels and compiled programs write it: ``{0}`` is the first operand
+    # (see `kernels.codegen.rule_codegen`).
+    scalar: str = ""
+    # For which arguments ``scalar`` does not do, but ``vmath.sin_any``.
+    guard: str = ""
+    # The same of a form of fewer instructions, ``vmath.sin_plain``; `never`.
+    rare: str = ""
+    # The kinds of elements for which ``scalar`` computes what NumPy does: floats (``f``),
+    # integers (``i``), booleans (``b``).
+    kinds: str = "f"
+    # Integers and booleans become the default floating-point type first.
+    to_float: bool = False
+    # It is not defined for complex numbers, none of which is larger than another.
+    ordered: bool = False
+    # It has an in-place form of no further arguments: ``exp_``.
+    inplace: bool = False
+    # Operands meet element by element, though each keeps its type.
+    paired: bool = False
+    # SciPy exports the forward as a C function, which programs call.
+    in_c: bool = False
+    # Programs compute it by LAPACK, of small matrices in registers.
+    lapack: bool = False
+    # Where the loop that is made of ``scalar`` is taken for large arrays, by measurement: for
+    # ``f8``, for ``f4``, where an operand is ``broadcast``; ``alike``: it is as fast as NumPy's
+    # with the same bits.
+    loop: str = ""
+    # How an operation that computes nothing lays elements out: `identity`, `reshape`,
+    # `broadcast`, `reverse`, `strided` (slices, transposes, diagonals), `sliding` (windows that
+    # overlap), `storage` (of the memory below the operand), `chain` (of views); `concat`, `pad`
+    # (among a number), `update` (over a part of a copy); `gather`, `scatter`, `scatter add`,
+    # and `along` where an index names single elements.
+    moves: str = ""
+    # What a row does to its first operand in place, or to a copy of it.
+    writes: Callable[..., None] | None = None
+    # The operation by which a reduction takes elements together.
+    reduces: str = ""
+    # The number with which such a reduction begins, of an elementwise operation.
+    neutral: float = math.nan
+    # The same of a scan, which takes up one after the other.
+    scans: str = ""
+    # The same over simpler operations: what programs and kernels compute.
+    decomposition: Callable[..., Any] | None = None
+    # It goes along dimensions, and native code runs it: it gives one number for each row
+    # (``reduce``), or one for each element (``keep``).
+    axis: str = ""
+    # One line on it: with one, an elementwise operation, or one along dimensions, is a public
+    # function, and a method, too, of the Tensor.
+    doc: str = ""
+    # A call for the docstring, and what it answers.
+    example: tuple[str, str] = ("", "")
+    # More names of the function, the method and the in-place form.
+    aliases: str = ""
+    # The module that users find the function in, if it is not `tapegrad`; the Tensor has no
+    # method then.
+    namespace: str = ""
+    # What the derivative is where there is none, or an infinite one.
+    singular: str = ""
+
+
+FACETS = tuple(Facets.__annotations__)
