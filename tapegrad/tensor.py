@@ -95,8 +95,14 @@ class Tensor(Operations):
     _home: Tape | View | Ended | None
     _grad: Tensor | None
     _extra: dict[str, Any]
-    _lift: Any  # what a Tensor under a transform stands for, see `tapegrad.lifted`
     _tapegrad_run: Callable[..., Any]  # set by tapegrad.dispatch.dispatch
+    # A subclass is a Tensor under a transform: what it stands for, and how operations run on it.
+    _lift: Any
+    _run: Callable[..., Tensor]
+    _run_inplace: Callable[..., Tensor]
+    _turn: Callable[..., None]
+    _apply: Callable[..., Any]
+    _separated: Callable[..., Tensor]
 
     def __init__(self) -> None:
         raise TypeError("make a Tensor with `tapegrad.tensor(data)`")
@@ -427,10 +433,6 @@ class Tensor(Operations):
     def _base(self) -> Tensor | None:
         """The Tensor that this one is a view of."""
         return self._home.base if isinstance(self._home, View) else None
-
-    def _separated(self, tape: Tape) -> Tensor:
-        """A view that nobody else holds yet, with memory of its own."""
-        raise NotImplementedError  # of lifted Tensors
 
     def _follow(self, home: View) -> None:
         """See the base, which a transform has lifted, as this view did before."""

@@ -58,6 +58,10 @@ RANK = {entry: rank for rank, layer in enumerate(LAYERS) for entry in layer}
 LAZY: dict[tuple[str, str], str] = {
     ("tapegrad.ops.large", "tapegrad.kernels.large"): "loops that rows name, when first called",
     ("tapegrad.tensor", "tapegrad.functions.signatures"): "a stub: methods are put on the Tensor",
+    (
+        "tapegrad.autograd.engine",
+        "tapegrad.lift.lifted_sweep",
+    ): "gradients under a transform, and of batches",
     ("tapegrad.autograd", "tapegrad.autograd.forward_ad"): "a name that users import from it",
     ("tapegrad.autograd", "tapegrad.autograd.functional"): "a name that users import from it",
 }

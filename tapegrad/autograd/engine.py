@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -79,6 +78,8 @@ def backward(
         if not chosen:
             raise RuntimeError("`inputs` of `backward` cannot be empty: leave it out for all")
     if _any_lifted(roots, chosen or ()):
+        from tapegrad.lift.lifted_sweep import lifted_backward
+
         roots, grad_tensors, chosen = lifted_backward(roots, grad_tensors, chosen)
     weights = _weights(roots, grad_tensors, "grad_tensors", "backward", create_graph)
     if chosen is not None:
@@ -162,6 +163,8 @@ def grad(
         raise ValueError("`grad` needs at least one Tensor in `inputs`")
     retain = create_graph if retain_graph is None else retain_graph
     if is_grads_batched or _any_lifted(roots, wanted):
+        from tapegrad.lift.lifted_sweep import lifted_grad
+
         found = lifted_grad(
             roots, grad_outputs, wanted, recorded=create_graph, retain=retain,
             batches=is_grads_batched,
@@ -298,26 +301,6 @@ def leaf_gradient(root: Tensor, leaf: Tensor, since: int) -> np.ndarray:
 def _any_lifted(*groups: Sequence[Tensor]) -> bool:
     """Whether a Tensor stands for several, under a transform; then it has no place of its own."""
     return any(type(t) is not Tensor for group in groups for t in group)
-
-
-def _not_loaded(*args: Any, **kwargs: Any) -> Any:
-    raise RuntimeError("Tensors under a transform need `tapegrad.lift`, which is not imported")
-
-
-def _load_and_grad(*args: Any, **kwargs: Any) -> list[Tensor | None]:
-    """Batched weights are wanted before any transform: what is above this module is loaded."""
-    importlib.import_module("tapegrad.lift")
-    return lifted_grad(*args, **kwargs)
-
-
-lifted_grad: Callable[..., list[Tensor | None]] = _load_and_grad
-lifted_backward: Callable[..., Any] = _not_loaded
-
-
-def sweeping_lifted(grad: Any, backward: Any) -> None:
-    """Say how Tensors under a transform are differentiated: above this module's knowledge."""
-    global lifted_grad, lifted_backward
-    lifted_grad, lifted_backward = grad, backward
 
 
 def _sequence(given: Any, name: str) -> list[Tensor]:

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 from tapegrad.dispatch.dispatch import run
 from tapegrad.lift.dual import Dual, dual
-from tapegrad.lift.lifted_tensor import Level, plain_again
+from tapegrad.lift.levels import Level
+from tapegrad.lift.lifted_tensor import plain_again
 from tapegrad.ops.shape import alias
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor, place
@@ -63,7 +64,7 @@ def enter_dual_level() -> int:
         raise RuntimeError(
             "`enter_dual_level`: nested forward mode is not supported here; `tapegrad.jvp` nests"
         )
-    made = Level(None)
+    made = Level()
     made.members = weakref.WeakSet()
     current.tape.levels.append(made)
     return 0

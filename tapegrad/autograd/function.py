@@ -8,7 +8,6 @@ import math
 import warnings
 import weakref
 from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -117,7 +116,7 @@ class Entry:
                 )
             backward = function.vjp
         if current.tape.levels:
-            with seeing(grads):
+            with current.tape.levels[-1].seen_by(grads):
                 found = backward(self.context, *grads)
         else:
             found = backward(self.context, *grads)
@@ -247,7 +246,7 @@ class Function:
             args = _bound(cls, args, kwargs)
         for arg in args:
             if type(arg) is not Tensor and isinstance(arg, Tensor):
-                return apply_lifted(cls, args)
+                return arg._apply(cls, args)
         return cls._applied(args)[0]
 
     @classmethod
@@ -261,7 +260,7 @@ class Function:
             context.needs_input_grad = tuple([place != 0 for place in places])
             recording = any(places)
         if recording and tape.levels:
-            with seeing(()):
+            with tape.levels[-1].seen_by(()):
                 out = cls.run_forward(context, args)
         else:
             out = cls.run_forward(context, args)
@@ -303,34 +302,6 @@ def _refuse_passed_on(cls: Any, context: Context, args: tuple[Any, ...], out: An
                 f"`{cls.__name__}` saves an argument that `forward` returned as it is: return a "
                 "view of it, `x.view_as(x)`, and save that or the argument"
             )
-
-
-def _not_loaded(cls: Any, args: tuple[Any, ...]) -> Any:
-    raise RuntimeError("Tensors under a transform need `tapegrad.lift`, which is not imported")
-
-
-apply_lifted: Callable[[Any, tuple[Any, ...]], Any] = _not_loaded
-
-
-def applying_lifted(function: Any) -> Any:
-    """Say how a Function runs on Tensors under a transform: above this module's knowledge."""
-    global apply_lifted
-    apply_lifted = function
-    return function
-
-
-def _all_levels(tensors: Sequence[Any]) -> AbstractContextManager[None]:
-    return nullcontext()
-
-
-seeing: Callable[[Sequence[Any]], AbstractContextManager[None]] = _all_levels
-
-
-def seeing_lifted(function: Any) -> Any:
-    """Say which transforms forward and backward see: none but those of what they are given."""
-    global seeing
-    seeing = function
-    return function
 
 
 def _lifted(cls: Any, t: Tensor) -> RuntimeError:

@@ -8,7 +8,6 @@ their first operand.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from itertools import zip_longest
 from typing import Any
 
@@ -48,7 +47,7 @@ def run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
     for arg in args:
         if isinstance(arg, Tensor):
             if type(arg) is not Tensor:
-                return run_lifted(op, args, params)
+                return arg._run(op, args, params)
             home = arg._home
             if home is not None and home is not tape:
                 resolve(arg, tape)
@@ -98,20 +97,6 @@ def run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
     if op.view and isinstance(args[0], Tensor) and versions.root(result) is versions.root(given[0]):
         _attach_view(t, args[0], op, params, tape)
     return t
-
-
-def _not_loaded(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
-    raise RuntimeError("Tensors under a transform need `tapegrad.lifted`, which is not imported")
-
-
-run_lifted: Callable[[Op, tuple[Any, ...], dict[str, Any]], Tensor] = _not_loaded
-
-
-def running_lifted(function: Any) -> Any:
-    """Say how operations run on Tensors under a transform: above this module's knowledge."""
-    global run_lifted
-    run_lifted = function
-    return function
 
 
 def resolve(t: Tensor, tape: Tape) -> None:

@@ -59,7 +59,7 @@ def run_inplace(
     for arg in (*args, target):
         if isinstance(arg, Tensor):
             if type(arg) is not Tensor:
-                return inplace_lifted(op, args, params, target)
+                return arg._run_inplace(op, args, params, target)
             if arg._home is not None and arg._home is not tape:
                 resolve(arg, tape)
             if tape.lost:
@@ -125,13 +125,6 @@ def _computed(op: Op, operands: list[Any], params: dict[str, Any]) -> np.ndarray
         raise unfit(op, operands, problem) from None
 
 
-def _not_loaded(op: Op, args: tuple[Any, ...], params: dict[str, Any], target: Tensor) -> Tensor:
-    raise RuntimeError("Tensors under a transform need `tapegrad.lifted`, which is not imported")
-
-
-inplace_lifted: Callable[[Op, tuple[Any, ...], dict[str, Any], Tensor], Tensor] = _not_loaded
-
-
 def _of_a_copy(op: Op, args: tuple[Any, ...], target: Tensor, tape: Tape) -> bool:
     """Change a small Tensor to what an operation of three operands makes of a copy of it.
 
@@ -158,13 +151,6 @@ def _of_a_copy(op: Op, args: tuple[Any, ...], target: Tensor, tape: Tape) -> boo
         target._pos = made._pos
         settle(target, target)
     return True
-
-
-def changing_lifted(function: Any) -> Any:
-    """Say how Tensors under a transform are changed in place: above this module's knowledge."""
-    global inplace_lifted
-    inplace_lifted = function
-    return function
 
 
 def written(

@@ -6,7 +6,6 @@ view stays one of its base, by one step more, and its base stays as it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from tapegrad.dispatch.dispatch import check_open, note_line, resolve, retain_anew, write_step
@@ -26,7 +25,7 @@ def turn(t: Tensor, request: ViewRequest, name: str) -> Tensor:
     if seen is not t:
         raise TypeError(f"`{name}` changes a Tensor, got {type(t).__name__}")
     if type(t) is not Tensor:
-        turn_lifted(op, t, params, name)
+        t._turn(op, params, name)
         return t
     tape = current.tape
     if t._home is not None and t._home is not tape:
@@ -73,17 +72,3 @@ def stepped(home: View, op: Op, params: dict[str, Any]) -> View:
     found = View(home.base, (*home.chain, (op, params)), home.tape, frozen=home.frozen)
     found.stamp, found.several = home.stamp, home.several
     return found
-
-
-def _not_loaded(op: Op, t: Tensor, params: dict[str, Any], name: str) -> None:
-    raise RuntimeError("Tensors under a transform need `tapegrad.lifted`, which is not imported")
-
-
-turn_lifted: Callable[[Op, Tensor, dict[str, Any], str], None] = _not_loaded
-
-
-def turning_lifted(function: Any) -> Any:
-    """Say how Tensors under a transform are reshaped in place: above this module's knowledge."""
-    global turn_lifted
-    turn_lifted = function
-    return function

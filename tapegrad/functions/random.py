@@ -168,30 +168,6 @@ def set_rng_state(new_state: Tensor) -> None:
     default_generator.set_state(new_state)
 
 
-def draw_plain(draw: Draw, shape: Any, kind: Any, generator: Generator | None) -> Any:
-    """An array of random numbers."""
-    source = default_generator if generator is None else generator
-    if not isinstance(source, Generator):
-        raise TypeError(
-            f"`generator` is a tapegrad.Generator or None, got {type(generator).__name__}"
-        )
-    return np.asarray(source.draw(draw, shape), kind)
-
-
-def _not_loaded(draw: Any, shape: Any, kind: Any, generator: Any, operands: Any) -> Tensor:
-    raise RuntimeError("random numbers under a transform need `tapegrad.lift`")
-
-
-draw_lifted: Callable[[Any, Any, Any, Any, Any], Tensor] = _not_loaded
-
-
-def drawing_lifted(function: Any) -> Any:
-    """Say what random numbers are under a transform: above this module's knowledge."""
-    global draw_lifted
-    draw_lifted = function
-    return function
-
-
 def _drawn(
     draw: Draw, shape: tuple[int, ...], dtype: Any, device: Any = None, generator: Any = None,
     requires_grad: bool = False, operands: Sequence[Any] = (),
@@ -202,11 +178,28 @@ def _drawn(
     """
     check_device(device)
     kind = get_default_dtype().numpy if dtype is None else to_numpy(dtype)
-    if current.tape.levels:
-        drawn = draw_lifted(draw, shape, kind, generator, operands)
-    else:
-        drawn = fresh(draw_plain(draw, shape, kind, generator))
+    many = _varying(operands) if current.tape.levels else []
+    source = default_generator if generator is None else generator
+    if not isinstance(source, Generator):
+        raise TypeError(
+            f"`generator` is a tapegrad.Generator or None, got {type(generator).__name__}"
+        )
+    extents = [at.size for at in many]
+    drawn: Tensor = fresh(np.asarray(source.draw(draw, (*extents, *shape)), kind))
+    for at in many:
+        drawn = at.batch(drawn)
     return drawn.requires_grad_() if requires_grad else drawn
+
+
+def _varying(operands: Sequence[Any]) -> list[Any]:
+    """The maps under way whose examples get numbers of their own."""
+    levels = current.tape.levels
+    if any(at.traces for at in levels):
+        raise RuntimeError(
+            "random numbers were asked for inside `tapegrad.jit`: every call of the compiled "
+            "program would get the same ones; draw them outside and pass them as an argument"
+        )
+    return [at for at in levels if at.size is not None and at.varies(operands)]
 
 
 def _uniform(source: np.random.Generator, shape: Any) -> Any:

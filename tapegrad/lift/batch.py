@@ -8,34 +8,65 @@ all of them follows from what its parameters mean, so that few operations need a
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
+from tapegrad.autograd.function import Function
 from tapegrad.base.abstract_array import AbstractArray, filler
 from tapegrad.dispatch.dispatch import called as go
 from tapegrad.dispatch.dispatch import run
-from tapegrad.functions.random import draw_plain, drawing_lifted
-from tapegrad.lift import batching_rules
+from tapegrad.lift import batching_rules, function_vmap
+from tapegrad.lift.levels import Level, below, levels_of
 from tapegrad.lift.lifted_tensor import (
-    Level,
     Lifted,
     above,
     based,
     become,
     constant,
     handle,
-    levels_of,
     overwrite,
     pull,
 )
 from tapegrad.ops.core import ELEMENTWISE, Op
 from tapegrad.ops.shape import clone, expand, getitem, permute, stack
-from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor, View, place, wrap
 
 _warned: set[str] = set()
+
+
+class Map(Level):
+    """A map under way, over so many examples."""
+
+    __slots__ = ()
+
+    def batch(self, full: Tensor) -> Tensor:
+        """The Tensor of which `full` holds the examples along its first dimension."""
+        return batched(full, self)
+
+    def all_of(self, t: Any) -> Tensor:
+        """The examples of a Tensor; of one that is the same for all, as many of it."""
+        return all_of(t, self)
+
+    def varies(self, operands: Sequence[Any]) -> bool:
+        """Whether random numbers differ from example to example.
+
+        `operands` are the parameters of their distribution.
+        """
+        if self.randomness == "error":
+            raise RuntimeError(
+                "random numbers were asked for under `vmap`: say with `randomness` whether they "
+                "shall be the 'same' for all examples or 'different', or draw them outside"
+            )
+        if self.randomness == "same" and self in levels_of(operands):
+            raise RuntimeError(
+                "`vmap`: numbers that are the 'same' for all examples were asked for of a "
+                "distribution whose parameters differ from example to example: use "
+                "randomness='different', or draw standard numbers (`randn`, `rand`), and scale or "
+                "compare these"
+            )
+        return self.randomness == "different"
 
 
 class Parts:
@@ -104,6 +135,14 @@ class Batched(Lifted):
         if found is NotImplemented:
             found = _one_by_one(op, given, many, params, at.size)
         return batched(found, at)
+
+    @classmethod
+    def apply_function(cls, function: type[Function], args: Any, at: Level) -> Any:
+        """Run a `Function` on all examples at once."""
+        many = tuple([type(a) is Batched and a._lift.at is at for a in args])
+        given = [a._lift.full if m else a for a, m in zip(args, many, strict=True)]
+        with below(at):
+            return function_vmap.applied(function, given, many, at)
 
     @classmethod
     def pull(
@@ -213,31 +252,3 @@ def _one_by_one(op: Op, given: list[Any], many: list[bool], params: Any, size: i
         ]
         results.append(run(op, tuple(args), params))
     return run(stack, tuple(results), {"dim": 0})
-
-
-@drawing_lifted
-def draw_lifted(draw: Any, shape: Any, kind: Any, generator: Any, operands: Any) -> Tensor:
-    """Random numbers under a transform: of the highest map that has an opinion."""
-    if any(at.traces for at in current.tape.levels):
-        raise RuntimeError(
-            "random numbers were asked for inside `tapegrad.jit`: every call of the compiled "
-            "program would get the same ones; draw them outside and pass them as an argument"
-        )
-    maps = [at for at in current.tape.levels if at.size is not None]
-    for at in maps:
-        if at.randomness == "error":
-            raise RuntimeError(
-                "random numbers were asked for under `vmap`: say with `randomness` whether they "
-                "shall be the 'same' for all examples or 'different', or draw them outside"
-            )
-    if any(at in maps and at.randomness == "same" for at in levels_of(operands)):
-        raise RuntimeError(
-            "`vmap`: numbers that are the 'same' for all examples were asked for of a distribution "
-            "whose parameters differ from example to example: use randomness='different', or "
-            "draw standard numbers (`randn`, `rand`), and scale or compare these"
-        )
-    many = [at for at in maps if at.randomness == "different"]
-    t = wrap(draw_plain(draw, (*[at.size for at in many], *shape), kind, generator))
-    for at in many:
-        t = batched(t, at)
-    return t

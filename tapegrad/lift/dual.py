@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.autograd.function import Function
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.autograd.pullback import Given, chain, fit
 from tapegrad.autograd.tangents import pushed
@@ -20,9 +21,10 @@ from tapegrad.dispatch.dispatch import called as go
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.fast_path import constant
 from tapegrad.dispatch.views import see
+from tapegrad.lift import function_jvp
 from tapegrad.lift.gradient_targets import forget, variable
+from tapegrad.lift.levels import Level, below
 from tapegrad.lift.lifted_tensor import (
-    Level,
     Lifted,
     above,
     based,
@@ -110,6 +112,19 @@ class Dual(Lifted):
             x, dx = lift.primal, lift.tangent
             return dual(_seen(op, x, params), _seen(op, dx, params), at, owned=True)
         return cls._general(op, args, params, at)
+
+    @classmethod
+    def apply_function(cls, function: type[Function], args: Any, at: Level) -> Any:
+        """Run a `Function` on the values, and its `jvp` on the tangents."""
+        with below(at):
+            pairs = [split(a, at) for a in args]
+            outputs, several, changed = function_jvp.applied(
+                function, args, pairs, lambda y, t: dual(y, t, at)
+            )
+        for j, target in changed.items():  # the argument itself, which gets the tangent in place
+            overwrite(target, outputs[j])
+            outputs[j] = target
+        return tuple(outputs) if several else outputs[0]
 
     @classmethod
     def _general(cls, op: Op, args: Any, params: dict[str, Any], at: Level) -> Any:

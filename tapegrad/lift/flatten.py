@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from tapegrad.lift.batch import Batched, all_of, batched
 from tapegrad.lift.dual import Dual, dual, split
-from tapegrad.lift.lifted_tensor import Level, Lifted, zeros_like
+from tapegrad.lift.levels import Level
+from tapegrad.lift.lifted_tensor import Lifted, zeros_like
 from tapegrad.tensor import Tensor
 
 

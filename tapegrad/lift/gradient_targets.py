@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from tapegrad.dispatch.dispatch import run
-from tapegrad.lift.batch import batched
-from tapegrad.lift.lifted_tensor import Level, Lifted
+from tapegrad.lift.levels import Level
+from tapegrad.lift.lifted_tensor import Lifted
 from tapegrad.ops.shape import alias, expand
 from tapegrad.tape.tape import Tape, current, leaf_keys
 from tapegrad.tensor import Tensor, noted, wrap
@@ -26,7 +26,7 @@ def variable(x: Tensor, levels: list[Level] | None = None) -> Tensor:
         if at.traces:
             return at.follow(x)
         many = run(expand, (x,), {"shape": (at.size, *x._a.shape)})
-        return batched(variable(many, levels[:-1]), at)
+        return at.batch(variable(many, levels[:-1]))
     if isinstance(x, Lifted):
         if x._lift.at.traces:
             return x._lift.at.follow(x)  # type: ignore[no-any-return]

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.autograd.engine import gradients, sweeping_lifted
-from tapegrad.lift.batch import all_of, batched
+from tapegrad.autograd.engine import gradients
+from tapegrad.lift.batch import Map, all_of, batched
 from tapegrad.lift.dual import Dual
 from tapegrad.lift.gradient_targets import depends, plain
-from tapegrad.lift.lifted_tensor import Lifted, highest, level, pull
+from tapegrad.lift.levels import level
+from tapegrad.lift.lifted_tensor import Lifted, highest, pull
 from tapegrad.tensor import Tensor, wrap
 
 
@@ -82,7 +83,7 @@ def _by_batches(
             "`grad` with `is_grads_batched=True`: the first dimensions of `grad_outputs` differ: "
             f"{sorted(sizes)}"
         )
-    with level(sizes.pop()) as at:
+    with level(Map(sizes.pop())) as at:
         seeds = [batched(w.to(root.dtype), at) for root, w in zip(roots, weights, strict=True)]
         found = _swept(roots, seeds, inputs, recorded, retain)
         return [None if g is None else all_of(g, at) for g in found]
@@ -126,6 +127,3 @@ def _value(t: Tensor) -> Tensor:
             )
         t = t._lift.primal
     return t
-
-
-sweeping_lifted(lifted_grad, lifted_backward)

@@ -8,24 +8,22 @@ without one taking another's perturbation for its own.
 
 from __future__ import annotations
 
-import itertools
 import threading
-import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 
 from tapegrad.autograd.engine import gradients
-from tapegrad.autograd.function import seeing_lifted
+from tapegrad.autograd.function import Function
 from tapegrad.base.abstract_array import AbstractArray
-from tapegrad.base.call_site import raise_cause
 from tapegrad.dispatch import inplace_views
-from tapegrad.dispatch.dispatch import run, running_lifted
-from tapegrad.dispatch.inplace import barred, changing_lifted, check_element, run_inplace
-from tapegrad.dispatch.inplace_views import stepped, turning_lifted
+from tapegrad.dispatch.dispatch import run
+from tapegrad.dispatch.inplace import barred, check_element, run_inplace
+from tapegrad.dispatch.inplace_views import stepped
 from tapegrad.dispatch.layout_history import chain_to, note_turned
 from tapegrad.dispatch.views import separate
+from tapegrad.lift.levels import Level, below, levels_of
 from tapegrad.ops.core import Op
 from tapegrad.ops.grad_fn import GradFn
 from tapegrad.ops.index import assign
@@ -34,124 +32,7 @@ from tapegrad.tape import versions
 from tapegrad.tape.tape import Tape, current
 from tapegrad.tensor import NOWHERE, Tensor, View, place, wrap
 
-_numbers = itertools.count(1)
 _new, _new_view = Tensor.__new__, View.__new__
-
-
-class Level:
-    """One transform under way: its number, and how many examples it maps over (None: no map).
-
-    `name` is the transform that the user called.  `randomness` says what random numbers are under
-    a map: the same for all examples, different ones, or an error.  `members` are the Tensors that
-    are lifted here, where the end of the level has to find them.  `open` is known of what `level`
-    opened.
-    """
-
-    __slots__ = ("members", "name", "number", "open", "randomness", "size", "thread")
-    traces: ClassVar[bool] = False  # what is computed here is traced, see `tapegrad.compiler`
-
-    def __init__(self, size: int | None, randomness: str = "same", name: str = "") -> None:
-        self.name = name
-        self.number: float = next(_numbers)
-        self.size = size
-        self.randomness = randomness
-        self.thread = threading.get_ident()
-        self.members: weakref.WeakSet[Tensor] | None = None
-        self.open = False
-
-    def born(self, t: Tensor) -> None:
-        """Hear of a Tensor that was made here from data."""
-
-    def follow(self, t: Tensor) -> Tensor:
-        """A variable at a level that traces; `forget` ends it."""
-        raise NotImplementedError
-
-    def forget(self, t: Tensor) -> None:
-        """Nobody asks for the gradient in a variable any more."""
-        raise NotImplementedError
-
-    def depends(self, root: Tensor, x: Tensor) -> bool:
-        """Whether a Tensor was computed from another, both of a level that traces."""
-        raise NotImplementedError
-
-    def fixed(self, array: np.ndarray) -> Tensor:
-        """A constant at a level that traces."""
-        raise NotImplementedError
-
-    def glimpse(self, t: Tensor) -> np.ndarray | None:
-        """The value at a level that traces, if it is known already; no guard is set on it."""
-        raise NotImplementedError
-
-    def apply(self, function: Any, args: tuple[Any, ...]) -> Any:
-        """What a `Function` gives for Tensors of a level that traces."""
-        raise NotImplementedError
-
-    def backward_only(self, since: Sequence[Tensor]) -> bool:
-        """Whether a `Function` was traced after these variables of a level that traces."""
-        raise NotImplementedError
-
-
-class _Levels:
-    """A context in which other levels are seen; no generator, which would restore them late."""
-
-    def __init__(self, seen: list[Level]) -> None:
-        self.seen = seen
-
-    def __enter__(self) -> None:
-        self.tape = current.tape
-        self.before, self.tape.levels = self.tape.levels, self.seen
-
-    def __exit__(self, *exception: object) -> None:
-        self.tape.levels = self.before
-
-
-class level:
-    """A new level, open until the end of the context."""
-
-    def __init__(self, size: int | None = None, randomness: str = "same", name: str = "") -> None:
-        self.made = Level(size, randomness, name)
-
-    def __enter__(self) -> Level:
-        self.levels = current.tape.levels
-        self.made.open = True
-        self.levels += [self.made]
-        return self.made
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        self.made.open = False
-        self.levels.remove(self.made)
-        if isinstance(error, ValueError):
-            raise_cause(error)
-
-
-def put_above(inner: Level, outer: Level) -> None:
-    """Open a level right above another one, below what else is open there."""
-    levels = current.tape.levels
-    higher = [at.number for at in levels if at.number > outer.number]
-    if higher:
-        inner.number = (outer.number + min(higher)) / 2
-    levels.insert(sum(at.number < inner.number for at in levels), inner)
-
-
-def below(at: Level, *, and_itself: bool = False, but: tuple[Level, ...] = ()) -> _Levels:
-    """What runs on parts does not see the levels that were taken apart to reach them.
-
-    It does see those (`but`) at which something that comes along is lifted.
-    """
-    end = at.number + and_itself
-    return _Levels([o for o in current.tape.levels if o.number < end or o in but])
-
-
-@seeing_lifted
-def seen_by(tensors: Sequence[Any]) -> _Levels:
-    """What runs on some Tensors, and on the tape, sees no level but those that they are lifted at.
-
-    A map that is open around is none of a user's function or rule that computes one result for all:
-    derivatives that it takes itself would be computed for each example.  A trace goes on: what
-    was kept may stand there.
-    """
-    own = levels_of(tensors)
-    return _Levels([at for at in current.tape.levels if at in own or at.traces])
 
 
 class Lifted(Tensor):
@@ -174,6 +55,57 @@ class Lifted(Tensor):
         t._a, t._pos, t._home, t._s, t._lift = array, 0, None, -1, lift
         return t
 
+    @staticmethod
+    def _run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        """Run an operation of which an operand is lifted."""
+        tape = current.tape
+        before = tape.levels
+        kind, at = _open(args, op.name, before)
+        if before[-1] is not at or at.size is not None:
+            tape.levels = before[: before.index(at)]  # as `below` does: they stand in order
+        try:
+            found = kind.apply(op, args, params, at)
+        finally:
+            tape.levels = before
+        if op.view and isinstance(found, Lifted):
+            _attach_view(found, args[0], op, params)
+        return found
+
+    @staticmethod
+    def _run_inplace(
+        op: Op, args: tuple[Any, ...], params: dict[str, Any], target: Tensor
+    ) -> Tensor:
+        """Run an operation and write the result into a Tensor; it or another operand is lifted."""
+        check_element(op.name + "_", target._home)
+        kind, at = _open((*args, target), op.name + "_", current.tape.levels)
+        with below(at, and_itself=True):  # a view is made anew from its base, which is lifted here
+            return _changed(kind, at, op, args, params, target)
+
+    def _turn(self, op: Op, params: dict[str, Any], name: str) -> None:
+        """Stand for views of the parts."""
+        self.check_turn(name)
+        shown = run(op, (self,), params)
+        assert type(shown) is type(self)
+        self._a, self._lift = shown._a, shown._lift
+        _show(self, shown)
+        if isinstance(self._home, View):
+            self._home = stepped(self._home, op, params)
+        else:
+            note_turned(self, 0, self._pos)
+
+    @staticmethod
+    def _apply(function: type[Function], args: tuple[Any, ...]) -> Any:
+        """Run a `Function` of which an argument is lifted."""
+        found = highest(args)
+        assert found is not None
+        kind, at = found
+        return kind.apply_function(function, args, at)
+
+    @classmethod
+    def apply_function(cls, function: type[Function], args: Any, at: Level) -> Any:
+        """Run a `Function` on the parts of those arguments that are lifted at a level."""
+        raise NotImplementedError
+
     @classmethod
     def apply(cls, op: Op, args: Any, params: dict[str, Any], at: Level) -> Any:
         """Run an operation on the parts of those operands that are lifted at a level."""
@@ -193,6 +125,7 @@ class Lifted(Tensor):
         _show(self, seen)
 
     def _separated(self, tape: Tape) -> Tensor:
+        """A view that nobody else holds yet, with memory of its own."""
         if any(at.traces for at in tape.levels):
             return run(clone, (self,), {})
         for part in self.parts():
@@ -335,15 +268,6 @@ def highest(tensors: Any) -> tuple[type[Lifted], Level] | None:
     return None if kind is None or found is None else (kind, found)
 
 
-def levels_of(tensors: Any) -> tuple[Level, ...]:
-    """All levels at which any of some Tensors is lifted."""
-    found: list[Level] = []
-    for t in tensors:
-        if isinstance(t, Lifted):
-            found += (t._lift.at, *levels_of(t.parts()))
-    return tuple(found)
-
-
 def above(t: Any, at: Level) -> bool:
     """Whether a Tensor is lifted at a higher level: the highest stands outermost, always."""
     return isinstance(t, Lifted) and bool(t._lift.at.number > at.number)
@@ -377,23 +301,6 @@ def _made(tensors: Any, at: Level) -> str:
     return t._what + t.origin()
 
 
-@running_lifted
-def run_lifted(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-    """Run an operation of which an operand is lifted."""
-    tape = current.tape
-    before = tape.levels
-    kind, at = _open(args, op.name, before)
-    if before[-1] is not at or at.size is not None:
-        tape.levels = before[: before.index(at)]  # as `below` does: they stand in order
-    try:
-        found = kind.apply(op, args, params, at)
-    finally:
-        tape.levels = before
-    if op.view and isinstance(found, Lifted):
-        _attach_view(found, args[0], op, params)
-    return found
-
-
 def _attach_view(t: Lifted, parent: Any, op: Op, params: dict[str, Any]) -> None:
     """Note what a lifted Tensor is a view of: whoever lifts it higher has to lift its base."""
     if not (isinstance(parent, Lifted) and _shared(t, parent)):
@@ -421,15 +328,6 @@ def _shared(t: Tensor, parent: Tensor) -> bool:
     return versions.root(t._a) is versions.root(parent._a)
 
 
-@changing_lifted
-def inplace_lifted(op: Op, args: tuple[Any, ...], params: dict[str, Any], target: Tensor) -> Tensor:
-    """Run an operation and write the result into a Tensor; it or another operand is lifted."""
-    check_element(op.name + "_", target._home)
-    kind, at = _open((*args, target), op.name + "_", current.tape.levels)
-    with below(at, and_itself=True):  # a view is made anew from its base, which is lifted here
-        return _changed(kind, at, op, args, params, target)
-
-
 def _changed(
     kind: type[Lifted], at: Level, op: Op, args: tuple[Any, ...], params: dict[str, Any],
     target: Tensor,
@@ -452,20 +350,6 @@ def _changed(
         )
     target.write(result)
     return target
-
-
-@turning_lifted
-def turn_lifted(op: Op, t: Tensor, params: dict[str, Any], name: str) -> None:
-    """Make a lifted Tensor stand for views of its parts."""
-    check_turn(t, name)
-    shown = run(op, (t,), params)
-    assert type(shown) is type(t)
-    t._a, t._lift = shown._a, shown._lift
-    _show(t, shown)
-    if isinstance(t._home, View):
-        t._home = stepped(t._home, op, params)
-    else:
-        note_turned(t, 0, t._pos)
 
 
 def _show(t: Tensor, made: Tensor) -> None:

@@ -14,7 +14,8 @@ from tapegrad.functions.joining import stack
 from tapegrad.lift.batch import Batched, batched
 from tapegrad.lift.dual import Dual, dual, split
 from tapegrad.lift.gradient_targets import maps_up_to, variables
-from tapegrad.lift.lifted_tensor import Level, below, highest, pull, zeros_like
+from tapegrad.lift.levels import Level, below
+from tapegrad.lift.lifted_tensor import highest, pull, zeros_like
 from tapegrad.tape.tape import current, leaf_keys
 from tapegrad.tensor import Tensor, tensor_of, wrap
 from tapegrad.transforms.call_arguments import name_of, outputs, require_function

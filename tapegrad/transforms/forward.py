@@ -11,7 +11,8 @@ from tapegrad.autograd.grad_mode import recording
 from tapegrad.base.native_arrays import native_array
 from tapegrad.lift.dual import dual, split
 from tapegrad.lift.gradient_targets import forget, variable
-from tapegrad.lift.lifted_tensor import constant, level, on_tape, pull, zeros_like
+from tapegrad.lift.levels import Level, level
+from tapegrad.lift.lifted_tensor import constant, on_tape, pull, zeros_like
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor
 from tapegrad.transforms.call_arguments import (
@@ -55,7 +56,7 @@ def jvp(
             )
     leaves, tree = flatten(tuple(primals))
     slopes = matching(tuple(tangents), tree, "jvp")
-    with transforming(), level(name="jvp") as at:
+    with transforming(), level(Level(name="jvp")) as at:
         inputs = []
         for x, t in zip(leaves, slopes, strict=True):
             value = as_tensor(x, "jvp")
@@ -86,7 +87,7 @@ def directional(f: Callable[..., Any], x: Any, v: Any, name: str) -> Tensor:
     """The derivative of a scalar function along a direction, which can be differentiated in `x`."""
     leaves, tree = flatten(x)
     slopes = matching(v, tree, name)
-    with level(name=name) as at:
+    with level(Level(name=name)) as at:
         inputs = [
             dual(value, _direction(t, value, name), at)
             for value, t in zip(leaves, slopes, strict=True)

@@ -12,10 +12,11 @@ import numpy as np
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.dispatch.dispatch import run
 from tapegrad.functions.joining import cat, stack
-from tapegrad.lift.batch import all_of, batched
+from tapegrad.lift.batch import Map, all_of, batched
 from tapegrad.lift.dual import dual, split
 from tapegrad.lift.gradient_targets import plain
-from tapegrad.lift.lifted_tensor import constant, level, pull, zeros_like
+from tapegrad.lift.levels import Level, level
+from tapegrad.lift.lifted_tensor import constant, pull, zeros_like
 from tapegrad.ops.shape import permute, reshape
 from tapegrad.tape.tape import GENERAL, WORD, current
 from tapegrad.tensor import Tensor
@@ -116,7 +117,7 @@ def _rows(inputs: Inputs, roots: list[Tensor], recorded: bool, chunk: int | None
     step = chunk or max(count, 1)
     for start in range(0, max(count, 1), step):
         some = [w[start : start + step] for w in weights]
-        with level(min(step, count - start)) as at:
+        with level(Map(min(step, count - start))) as at:
             seeds = [batched(constant(w, r), at) for w, r in zip(some, roots, strict=True)]
             found = pull(
                 roots, seeds, variables, recorded=recorded, retain=True, since=inputs.since
@@ -270,7 +271,7 @@ def _columns(
     directions = basis(primals)
     tensors = any_tensor(leaves)
     count = len(directions[0]) if directions else 0
-    with level(count, randomness, name) as many, level(name=name) as at:
+    with level(Map(count, randomness, name)) as many, level(Level(name=name)) as at:
         duals = [
             dual(x, batched(constant(d, x), many), at)
             for x, d in zip(primals, directions, strict=True)

@@ -13,7 +13,8 @@ from tapegrad.functions.arithmetic import where
 from tapegrad.functions.joining import stack
 from tapegrad.lift.batch import Batched
 from tapegrad.lift.gradient_targets import plain
-from tapegrad.lift.lifted_tensor import Level, Lifted
+from tapegrad.lift.levels import Level
+from tapegrad.lift.lifted_tensor import Lifted
 from tapegrad.ops.core import Spec
 from tapegrad.ops.shape import clone
 from tapegrad.tape.tape import current

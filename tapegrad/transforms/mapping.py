@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad.dispatch.dispatch import run
-from tapegrad.lift.batch import Batched, all_of, batched
-from tapegrad.lift.lifted_tensor import level
+from tapegrad.lift.batch import Batched, Map, all_of, batched
+from tapegrad.lift.levels import level
 from tapegrad.ops.shape import permute
 from tapegrad.tensor import Tensor, tensor_of
 from tapegrad.transforms.call_arguments import (
@@ -102,7 +102,7 @@ def mapping(
         given, named = tree.children
         axes = axes_of(in_axes, given, inside) + [named_axis] * count(named)
         size = size_of(leaves, axes, f, inside, axis_size)
-        with transforming(), level(size, randomness, "vmap") as at:
+        with transforming(), level(Map(size, randomness, "vmap")) as at:
             inputs = [
                 x if axis is None else batched(_to_front(x, axis, lent), at)
                 for x, axis in zip(leaves, axes, strict=True)

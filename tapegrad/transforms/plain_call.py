@@ -16,7 +16,8 @@ from tapegrad.autograd.pullback import Wanted, fit, lift, wanted_inputs
 from tapegrad.dispatch import fast_path
 from tapegrad.dispatch.dispatch import resolve
 from tapegrad.lift.gradient_targets import followed_leaves
-from tapegrad.lift.lifted_tensor import highest, seen_by
+from tapegrad.lift.levels import Level
+from tapegrad.lift.lifted_tensor import highest
 from tapegrad.ops.core import Spec
 from tapegrad.tape.tape import DTYPE_BITS, MODE_FAST, MODE_OFF, SAVES, Tape, current, leaf_keys
 from tapegrad.tensor import Tensor, number, placed, tensor_of, wrap_as
@@ -62,7 +63,7 @@ class PlainCall:
         """What the user's rule hands to the arguments."""
         owner, values, codes = self.owner, self.values, wanted_inputs(tape, index, wanted)
         if tape.levels:  # a map around the sweep is none of the rule's
-            with seen_by((g,)):
+            with Level.seen_by((g,)):
                 found = self._rule(tape, index, codes, g, recorded)
         else:
             found = self._rule(tape, index, codes, g, recorded)

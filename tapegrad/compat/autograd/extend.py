@@ -10,7 +10,8 @@ import numpy as np
 
 from tapegrad.autograd.grad_mode import enable_grad
 from tapegrad.base.native_arrays import native_array
-from tapegrad.lift.lifted_tensor import Lifted, levels_of, zeros_like
+from tapegrad.lift.levels import levels_of
+from tapegrad.lift.lifted_tensor import Lifted, zeros_like
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor, wrap
 from tapegrad.transforms.call_arguments import name_of, require_function

@@ -11,9 +11,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tapegrad.compiler.front.signature import Signature
-from tapegrad.lift.batch import Batched, batched
+from tapegrad.lift.batch import Batched, Map, batched
 from tapegrad.lift.dual import Dual, dual, split
-from tapegrad.lift.lifted_tensor import Level, highest, level
+from tapegrad.lift.levels import Level, level
+from tapegrad.lift.lifted_tensor import highest
 from tapegrad.transforms.pytree import flatten, unflatten
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def _mapped(owner: Jitted, signature: Signature, lifted: Flags, like: Level) -> 
     @functools.wraps(owner.function, updated=())
     def mapped(leaves: list[Any]) -> Any:
         size = leaves[lifted.index(True)]._a.shape[0]
-        with level(size, randomness, name) as at:
+        with level(Map(size, randomness, name)) as at:
             given = [batched(x, at) if m else x for x, m in zip(leaves, lifted, strict=True)]
             results, structure = _called(owner, signature, given)
             many = [type(x) is Batched and x._lift.at is at for x in results]
@@ -71,7 +72,7 @@ def _pushed(owner: Jitted, signature: Signature, lifted: Flags, like: Level) -> 
     @functools.wraps(owner.function, updated=())
     def pushed(values: list[Any], slopes: list[Any]) -> Any:
         rest = iter(slopes)
-        with level(name=name) as at:
+        with level(Level(name=name)) as at:
             given = [
                 dual(x, next(rest), at) if m else x for x, m in zip(values, lifted, strict=True)
             ]

@@ -33,7 +33,7 @@ from tapegrad.compiler.trace import (
 )
 from tapegrad.compiler.trace.trace import Trace, Untraceable, check_open
 from tapegrad.compiler.trace.traced_storage import line
-from tapegrad.lift.lifted_tensor import levels_of
+from tapegrad.lift.levels import levels_of
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor
 from tapegrad.transforms.call_arguments import name_of, restoring

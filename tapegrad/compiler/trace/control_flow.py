@@ -26,7 +26,7 @@ from tapegrad.compiler.trace.traced_storage import Owner
 from tapegrad.dispatch.dispatch import run
 from tapegrad.lift.flatten import Layer, apart, differs, heights, joined, layer_of, together
 from tapegrad.lift.gradient_targets import plain
-from tapegrad.lift.lifted_tensor import Level, put_above
+from tapegrad.lift.levels import Level, put_above
 from tapegrad.ops.shape import permute
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor

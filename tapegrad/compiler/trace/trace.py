@@ -45,7 +45,8 @@ from tapegrad.compiler.trace.traced_storage import (
 )
 from tapegrad.dispatch.dispatch import called as go
 from tapegrad.dispatch.dispatch import promoted
-from tapegrad.lift.lifted_tensor import Level, Lifted, become
+from tapegrad.lift.levels import Level, below
+from tapegrad.lift.lifted_tensor import Lifted, become
 from tapegrad.ops.core import ELEMENTWISE, Op
 from tapegrad.ops.shape import alias, clone, to, write_view
 from tapegrad.tape import versions
@@ -235,21 +236,6 @@ class Trace(Level):
         at = self.stands or self
         return at.descends(at.position(root), {at.position(x)})
 
-    def apply(self, function: Any, args: tuple[Any, ...]) -> Any:
-        """Run a `Function` whose `backward` the sweeps over these records call."""
-        at = self.stands or self
-        at.root().applies = True
-        way = [at]  # its rule may read what was made in the innermost trace, so there it belongs
-        while way[-1].inside is not None:
-            way.append(way[-1].inside)
-        tape = current.tape
-        before = tape.levels
-        tape.levels = [*before, *way[1:]]
-        try:
-            return applied(way[-1], function, args)
-        finally:
-            tape.levels = before
-
     def backward_only(self, since: Sequence[Tensor] = ()) -> bool:
         """Whether a `Function`, whose rule may serve backwards alone, was traced after these."""
         at = self.stands or self
@@ -420,6 +406,18 @@ class Traced(Lifted):
             at = at.inside.arm() or at
         positions = _operands(at, op, args)
         return view_of(at, op, args, params, at.computed(op, positions, params), positions)
+
+    @classmethod
+    def apply_function(cls, function: Any, args: Any, at: Level) -> Any:
+        """Run a `Function` whose `backward` the sweeps over these records call."""
+        with below(at, and_itself=True):
+            assert isinstance(at, Trace)
+            way = [at.stands or at]  # its rule may read what was made in the innermost trace
+            way[0].root().applies = True
+            while way[-1].inside is not None:
+                way.append(way[-1].inside)
+            current.tape.levels += way[1:]
+            return applied(way[-1], function, args)
 
     @classmethod
     def pull(

@@ -1,0 +1,149 @@
+"""Levels: which transforms are under way that lift Tensors, from the outermost to the innermost.
+
+A transform that lifts opens a level, a number larger than that of every level that is open.  Those
+that are open stand in `tape.levels`, where operations that make Tensors from data ask them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import weakref
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tapegrad.base.call_site import raise_cause
+from tapegrad.tape.tape import current
+from tapegrad.tensor import Tensor
+
+_numbers = itertools.count(1)
+
+
+class Level:
+    """One transform under way: its number, and how many examples it maps over (None: no map).
+
+    `name` is the transform that the user called.  `randomness` says what random numbers are under
+    a map: the same for all examples, different ones, or an error.  `members` are the Tensors that
+    are lifted here, where the end of the level has to find them.  `open` is known of what `level`
+    opened.
+    """
+
+    __slots__ = ("members", "name", "number", "open", "randomness", "size", "thread")
+    traces: ClassVar[bool] = False  # what is computed here is traced, see `tapegrad.compiler`
+
+    def __init__(self, size: int | None = None, randomness: str = "same", name: str = "") -> None:
+        self.name = name
+        self.number: float = next(_numbers)
+        self.size = size
+        self.randomness = randomness
+        self.thread = threading.get_ident()
+        self.members: weakref.WeakSet[Tensor] | None = None
+        self.open = False
+
+    @staticmethod
+    def seen_by(tensors: Sequence[Any]) -> _Levels:
+        """Have no levels seen but those at which some Tensors are lifted.
+
+        A map that is open around is none of a user's function or rule that computes one result for
+        all: derivatives that it takes itself would be computed for each example.  A trace goes on:
+        what was kept may stand there.
+        """
+        own = levels_of(tensors)
+        return _Levels([at for at in current.tape.levels if at in own or at.traces])
+
+    def born(self, t: Tensor) -> None:
+        """Hear of a Tensor that was made here from data."""
+
+    def batch(self, full: Tensor) -> Tensor:
+        """The Tensor of which `full` holds the examples, at a level that maps."""
+        raise NotImplementedError
+
+    def all_of(self, t: Any) -> Tensor:
+        """The examples of a Tensor at a level that maps."""
+        raise NotImplementedError
+
+    def follow(self, t: Tensor) -> Tensor:
+        """A variable at a level that traces; `forget` ends it."""
+        raise NotImplementedError
+
+    def forget(self, t: Tensor) -> None:
+        """Nobody asks for the gradient in a variable any more."""
+        raise NotImplementedError
+
+    def depends(self, root: Tensor, x: Tensor) -> bool:
+        """Whether a Tensor was computed from another, both of a level that traces."""
+        raise NotImplementedError
+
+    def fixed(self, array: np.ndarray) -> Tensor:
+        """A constant at a level that traces."""
+        raise NotImplementedError
+
+    def glimpse(self, t: Tensor) -> np.ndarray | None:
+        """The value at a level that traces, if it is known already; no guard is set on it."""
+        raise NotImplementedError
+
+    def backward_only(self, since: Sequence[Tensor]) -> bool:
+        """Whether a `Function` was traced after these variables of a level that traces."""
+        raise NotImplementedError
+
+
+class _Levels:
+    """A context in which other levels are seen; no generator, which would restore them late."""
+
+    def __init__(self, seen: list[Level]) -> None:
+        self.seen = seen
+
+    def __enter__(self) -> None:
+        self.tape = current.tape
+        self.before, self.tape.levels = self.tape.levels, self.seen
+
+    def __exit__(self, *exception: object) -> None:
+        self.tape.levels = self.before
+
+
+class level:
+    """Have a new level open until the end of the context."""
+
+    def __init__(self, made: Level) -> None:
+        self.made = made
+
+    def __enter__(self) -> Level:
+        self.levels = current.tape.levels
+        self.made.open = True
+        self.levels += [self.made]
+        return self.made
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        self.made.open = False
+        self.levels.remove(self.made)
+        if isinstance(error, ValueError):
+            raise_cause(error)
+
+
+def put_above(inner: Level, outer: Level) -> None:
+    """Open a level right above another one, below what else is open there."""
+    levels = current.tape.levels
+    higher = [at.number for at in levels if at.number > outer.number]
+    if higher:
+        inner.number = (outer.number + min(higher)) / 2
+    levels.insert(sum(at.number < inner.number for at in levels), inner)
+
+
+def below(at: Level, *, and_itself: bool = False, but: tuple[Level, ...] = ()) -> _Levels:
+    """What runs on parts does not see the levels that were taken apart to reach them.
+
+    It does see those (`but`) at which something that comes along is lifted.
+    """
+    end = at.number + and_itself
+    return _Levels([o for o in current.tape.levels if o.number < end or o in but])
+
+
+def levels_of(tensors: Iterable[Any]) -> tuple[Level, ...]:
+    """All levels at which any of some Tensors is lifted."""
+    found: list[Level] = []
+    for t in tensors:
+        if type(t) is not Tensor and isinstance(t, Tensor):
+            found += (t._lift.at, *levels_of(t.parts()))  # type: ignore[attr-defined]
+    return tuple(found)
