@@ -7,21 +7,18 @@ step saves its views.
 from __future__ import annotations
 
 from math import isfinite, isnan
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tapegrad.autograd.adjoints import Adjoints
 from tapegrad.ops.core import table
-
-if TYPE_CHECKING:
-    from tapegrad.autograd.sweep import Sweep
 
 CODE = table["matmul"].code
 
 
-def step(sweep: Sweep, index: int, g: np.ndarray) -> bool:
+def step(adjoints: Adjoints, index: int, g: np.ndarray) -> bool:
     """Hand the adjoint of ``a @ b`` on to matrices and vectors; False: it is another product."""
-    tape = sweep.tape
+    tape = adjoints.tape
     row = tape.words()[index].tolist()
     entry = tape.keep[index]
     (sa, _), (sb, _) = entry[3][1]
@@ -29,7 +26,7 @@ def step(sweep: Sweep, index: int, g: np.ndarray) -> bool:
         return False
     found: list[tuple[int, np.ndarray]] = []
     for code, left in ((row[1], True), (row[2], False)):
-        if code and sweep._wanted(code):
+        if code and adjoints.wanted(code):
             if left:
                 out = _outer(g, entry[1]) if len(sb) == 1 else _dot(g, entry[1].T)
             else:
@@ -38,7 +35,7 @@ def step(sweep: Sweep, index: int, g: np.ndarray) -> bool:
                 return False
             found.append((code, out))
     for code, out in found:
-        sweep.give(code if code < 0 else tape.index(code), out)
+        adjoints.give(code if code < 0 else tape.index(code), out)
     return True
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from sys import getrefcount
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from tapegrad.autograd.adjoints import Adjoints
 from tapegrad.autograd.pullback import Saved
 from tapegrad.autograd.reduction_adjoints import PULLBACKS
 from tapegrad.kernels.broadcast_plan import Grid, core, grid
@@ -31,18 +32,15 @@ from tapegrad.parallel.large_elementwise import (
 )
 from tapegrad.tape.tape import CODE_MASK, WIDE, WORD
 
-if TYPE_CHECKING:
-    from tapegrad.autograd.sweep import Sweep
-
 # The places of a grid: three operands, the adjoint, the result, the adjoints of the operands.
 G, Y, OUT = 3, 4, 5
 MSE_LOSS = rows["mse_loss"]
 GROUP = 64  # rows that are added up in one go, at least
 
 
-def step(sweep: Sweep, index: int, g: np.ndarray) -> bool:
+def step(adjoints: Adjoints, index: int, g: np.ndarray) -> bool:
     """Do one record by kernels; False when it is not of the kind that they can do."""
-    tape = sweep.tape
+    tape = adjoints.tape
     word = int(tape.words()[index, WORD])
     if word & WIDE or g.dtype.char not in "df":
         return False
@@ -56,14 +54,14 @@ def step(sweep: Sweep, index: int, g: np.ndarray) -> bool:
         scale = 1 / size if saved.params["mean"] else 1.0
         g = np.broadcast_to(np.asarray(g * scale, dtype), shape)
         op = rows["squared_difference"]
-        wanted = [k for k, code in enumerate(saved.codes) if code and sweep._wanted(code)]
-        return _elementwise(sweep, op, saved, wanted, g)
+        wanted = [k for k, code in enumerate(saved.codes) if code and adjoints.wanted(code)]
+        return _elementwise(adjoints, op, saved, wanted, g)
     if op.kind is ELEMENTWISE:
         if g.size <= sweep_abi.SMALL:
             return False
         saved = Saved(tape, index, False)
-        wanted = [k for k, code in enumerate(saved.codes) if code and sweep._wanted(code)]
-        return _elementwise(sweep, op, saved, wanted, g)
+        wanted = [k for k, code in enumerate(saved.codes) if code and adjoints.wanted(code)]
+        return _elementwise(adjoints, op, saved, wanted, g)
     pull = PULLBACKS.get(op)
     if pull is None:
         return False
@@ -71,15 +69,17 @@ def step(sweep: Sweep, index: int, g: np.ndarray) -> bool:
     found = pull(g, saved.entry[0], saved.entry[-1], saved.params)
     if found is None:
         return False
-    _hand_on(sweep, saved.codes[0], found)
+    _hand_on(adjoints, saved.codes[0], found)
     return True
 
 
-def _hand_on(sweep: Sweep, code: int, found: Any) -> None:
-    sweep._add(code if code < 0 else sweep.tape.index(code), found)
+def _hand_on(adjoints: Adjoints, code: int, found: Any) -> None:
+    adjoints.add(code if code < 0 else adjoints.tape.index(code), found)
 
 
-def _elementwise(sweep: Sweep, op: Op, saved: Saved, wanted: list[int], g: np.ndarray) -> bool:
+def _elementwise(
+    adjoints: Adjoints, op: Op, saved: Saved, wanted: list[int], g: np.ndarray
+) -> bool:
     entry = saved.entry
     from tapegrad.kernels.codegen import kernel_table
 
@@ -131,12 +131,12 @@ def _elementwise(sweep: Sweep, op: Op, saved: Saved, wanted: list[int], g: np.nd
         formula = op.formulas[k]
         assert isinstance(formula, Formula)
         if not formula.reads and formula.function() == 1:
-            _hand_on(sweep, saved.codes[k], sum_to(g, shape=shapes[OUT + k]))
+            _hand_on(adjoints, saved.codes[k], sum_to(g, shape=shapes[OUT + k]))
         elif plan.whole(OUT + k):
-            _whole(sweep, saved.codes[k], kernels[k], plan, values, shapes[OUT + k])
+            _whole(adjoints, saved.codes[k], kernels[k], plan, values, shapes[OUT + k])
         else:
             found = _reduced(kernels[k], plan, values, OUT + k)
-            _hand_on(sweep, saved.codes[k], found.reshape(shapes[OUT + k]))
+            _hand_on(adjoints, saved.codes[k], found.reshape(shapes[OUT + k]))
     return True
 
 
@@ -159,10 +159,12 @@ def _arguments(plan: Grid, values: list[Any]) -> tuple[list[int], list[int], lis
     return at, by_row, by_element
 
 
-def _whole(sweep: Sweep, code: int, kernel: Any, plan: Grid, values: list[Any], shape: Any) -> None:
+def _whole(
+    adjoints: Adjoints, code: int, kernel: Any, plan: Grid, values: list[Any], shape: Any
+) -> None:
     """An adjoint as large as the result: added to what is there if nobody else holds that."""
-    key = code if code < 0 else sweep.tape.index(code)
-    held = sweep.values.get(key)
+    key = code if code < 0 else adjoints.tape.index(code)
+    held = adjoints.values.get(key)
     accumulate = (
         held is not None
         and held.base is None
@@ -178,7 +180,7 @@ def _whole(sweep: Sweep, code: int, kernel: Any, plan: Grid, values: list[Any], 
     by_row[2], by_element[2] = plan.n * out.itemsize, out.itemsize
     launch(kernel, plan.rows, plan.n, at, by_row, by_element)
     if not accumulate:
-        sweep._add(key, out)
+        adjoints.add(key, out)
 
 
 def _reduced(kernel: Any, plan: Grid, values: list[Any], place: int) -> np.ndarray:

@@ -8,12 +8,12 @@ itself recorded every record is done in Python, on Tensors.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tapegrad.autograd import anomaly, gemm_adjoints, large_adjoints, reachability_fallback
+from tapegrad.autograd.adjoints import Adjoints
 from tapegrad.autograd.grad_mode import switched
 from tapegrad.autograd.node_hooks import prehooked, stepped
 from tapegrad.autograd.pullback import contributions, spec_at, unpack
@@ -72,18 +72,13 @@ NOT_USED = (
 )
 
 
-OURS = 3  # references to an array that a rule has made: two of local names, one of the call's
-
-
-class Sweep:
+class Sweep(Adjoints):
     """One pass downwards over a tape."""
 
     targets: list[int] | None = None  # codes; None: every leaf
     strict = 0  # so many of the targets must be reached
     accumulates = False  # into `inputs` of `backward`, whose prehooks hear of it
     since = 0  # a position below which nothing leads to a target; 0: not known
-    need: Any = None  # the marks of records, one byte each; None: all are needed
-    leaf_need: Any = None
     aims: Sequence[int] | None = None  # positions, and keys of leaves, that become `targets`
     found: Sequence[tuple[int, Tensor, Any]] = ()  # leaves that were reached, see `collect`
     delivered: Any = False  # what `deliver` made of what was found
@@ -96,12 +91,12 @@ class Sweep:
         self.retain = retain
         self.roots: dict[int, Any] = {}  # position -> weight
         self.seeds: dict[int, Any] = {}
-        self.values: dict[int, Any] = {}  # index, or leaf code, -> adjoint held by Python
+        self.values = {}
         self.scratch: dict[int, Any] = {}  # what a Function's outputs collect for it
         self.captured: dict[int, Any] = {}  # position -> adjoint
         self.slots = tape.slots
         self.marks = work or _workspace(tape)
-        self.work: Workspace | None = None if recorded or tape.anomaly is not None else self.marks
+        self.work = None if recorded or tape.anomaly is not None else self.marks
 
     # -- setting up ------------------------------------------------------------------------
 
@@ -181,7 +176,7 @@ class Sweep:
     def finish(self, work: Workspace, status: int) -> None:
         """Do what a walk that has begun leaves to Python, until it is done."""
         tape, frame = self.tape, work.frame
-        held = tape, self._wanted, self.scratch, self._hand_on
+        held = tape, self.wanted, self.scratch, self._hand_on
         while status != DONE:
             if status in (WANTS_PYTHON, WANTS_RULE):
                 if status == WANTS_RULE and fast_path.resume is not None:
@@ -404,9 +399,9 @@ class Sweep:
             g = g.copy()  # the user may keep it, or change it
         found: Iterable[tuple[int, Any]]
         if hooks is not None:
-            found = stepped(hooks, tape, index, g, self._wanted, self.recorded, self.scratch)
+            found = stepped(hooks, tape, index, g, self.wanted, self.recorded, self.scratch)
         elif own is not None:
-            found = own(tape, index, g, self._wanted, self.recorded, self.scratch)
+            found = own(tape, index, g, self.wanted, self.recorded, self.scratch)
             g = None  # the user's rule may have handed this array on
         elif not (self.recorded or tape.anomaly) and (  # nobody looks at what kernels hand on
             (word & CODE_MASK == gemm_adjoints.CODE and gemm_adjoints.step(self, index, g))
@@ -414,10 +409,10 @@ class Sweep:
         ):
             return
         else:
-            found = contributions(tape, index, g, self._wanted, self.recorded, self.scratch)
+            found = contributions(tape, index, g, self.wanted, self.recorded, self.scratch)
         self._hand_on(index, found)
         if tape.anomaly == anomaly.STRICT and own is None:
-            anomaly.look_behind_zeros(tape, index, g, self._wanted)
+            anomaly.look_behind_zeros(tape, index, g, self.wanted)
 
     def _hand_on(self, index: int, found: Iterable[tuple[int, Any]]) -> None:
         """Add to the adjoints of a record's inputs, which are named by their codes."""
@@ -425,65 +420,13 @@ class Sweep:
         for code, value in taken(found) if isinstance(found, list) else found:
             if tape.anomaly:
                 anomaly.look_for_nan(tape, index, value)
-            self._add(code if code < 0 else tape.index(code), value)
-
-    def _wanted(self, code: int) -> bool:
-        if self.need is None:
-            return True
-        if code < 0:
-            return bool(self.leaf_need[-code - 1] & 1)
-        place = self.tape.index(code) - self.low
-        return place >= 0 and bool(self.need[place])  # below its bottom a sweep wants nothing
+            self.add(code if code < 0 else tape.index(code), value)
 
     def _hooked(self, position: int, g: Any) -> Any:
         found = run_hooks(self.tape.hooks.get(position), g if self.recorded else wrap(g.copy()))
         return found if self.recorded else found._a
 
-    # -- adjoints --------------------------------------------------------------------------
-
-    def _add(self, key: int, found: Any) -> None:
-        """Add to the adjoint of a record (by its index) or of a leaf (by its code)."""
-        work = self.work
-        if work is None:
-            held = self.values.get(key)
-            self.values[key] = found if held is None else held + found
-            return
-        place = key + work.first if key >= 0 else -key - 1
-        cell = work.cells[place]
-        if not cell:
-            if found.size <= sweep_abi.SMALL and not (  # the walk may write there
-                found.flags.carray and found.base is None and getrefcount(found) <= OURS
-            ):
-                found = np.array(found, order="C")
-            self.values[key] = found  # as `_hold`, which here would take as long again
-            work.cells[place] = work.data(found) | 1
-        elif cell & 1:
-            held = self.values.pop(key)
-            if held.base is None and getrefcount(held) == 2:
-                np.add(held, found, out=held)
-            else:
-                held = np.asarray(held + found, order="C")  # without dimensions: a NumPy scalar
-            self._hold(key, place, held)
-        else:
-            view = work.view(cell, found.shape, found.dtype)
-            np.add(view, found, out=view)
-
-    def give(self, key: int, found: np.ndarray) -> None:
-        """`_add` for an array in C order that nobody else holds."""
-        work = self.work
-        if work is None:
-            self._add(key, found)
-            return
-        place = key + work.first if key >= 0 else -key - 1
-        if work.cells[place]:
-            self._add(key, found)
-        else:
-            self._hold(key, place, found)
-
-    def _hold(self, key: int, place: int, array: np.ndarray) -> None:
-        assert self.work is not None
-        self.values[key] = array
-        self.work.cells[place] = self.work.data(array) | 1  # odd: the memory is Python's
+    # -- what was found --------------------------------------------------------------------
 
     def collect(self) -> None:
         """Take what was found for the leaves: codes, leaves and adjoints.

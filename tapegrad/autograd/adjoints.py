@@ -1,0 +1,80 @@
+"""The adjoints that a sweep hands from record to record: in compiled code's memory, or Python's."""
+
+from __future__ import annotations
+
+from sys import getrefcount
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tapegrad.kernels.sweep import sweep_abi
+from tapegrad.tape.tape import Tape
+
+if TYPE_CHECKING:
+    from tapegrad.autograd.workspace import Workspace
+
+OURS = 3  # references to an array that a rule has made: two of local names, one of the call's
+
+
+class Adjoints:
+    """What was found so far, and what is wanted at all."""
+
+    tape: Tape
+    work: Workspace | None  # of compiled code; None: all of them are Python's
+    values: dict[int, Any]  # index, or leaf code, -> adjoint held by Python
+    need: Any = None  # the marks of records, one byte each; None: all are needed
+    leaf_need: Any = None
+    low: int  # the index of the lowest record that is marked
+
+    def wanted(self, code: int) -> bool:
+        """Whether an adjoint is to be computed for an input, which is named by its code."""
+        if self.need is None:
+            return True
+        if code < 0:
+            return bool(self.leaf_need[-code - 1] & 1)
+        place = self.tape.index(code) - self.low
+        return place >= 0 and bool(self.need[place])  # below its bottom a sweep wants nothing
+
+    def add(self, key: int, found: Any) -> None:
+        """Add to the adjoint of a record (by its index) or of a leaf (by its code)."""
+        work = self.work
+        if work is None:
+            held = self.values.get(key)
+            self.values[key] = found if held is None else held + found
+            return
+        place = key + work.first if key >= 0 else -key - 1
+        cell = work.cells[place]
+        if not cell:
+            if found.size <= sweep_abi.SMALL and not (  # the walk may write there
+                found.flags.carray and found.base is None and getrefcount(found) <= OURS
+            ):
+                found = np.array(found, order="C")
+            self.values[key] = found  # as `_hold`, which here would take as long again
+            work.cells[place] = work.data(found) | 1
+        elif cell & 1:
+            held = self.values.pop(key)
+            if held.base is None and getrefcount(held) == 2:
+                np.add(held, found, out=held)
+            else:
+                held = np.asarray(held + found, order="C")  # without dimensions: a NumPy scalar
+            self._hold(key, place, held)
+        else:
+            view = work.view(cell, found.shape, found.dtype)
+            np.add(view, found, out=view)
+
+    def give(self, key: int, found: np.ndarray) -> None:
+        """`add` for an array in C order that nobody else holds."""
+        work = self.work
+        if work is None:
+            self.add(key, found)
+            return
+        place = key + work.first if key >= 0 else -key - 1
+        if work.cells[place]:
+            self.add(key, found)
+        else:
+            self._hold(key, place, found)
+
+    def _hold(self, key: int, place: int, array: np.ndarray) -> None:
+        assert self.work is not None
+        self.values[key] = array
+        self.work.cells[place] = self.work.data(array) | 1  # odd: the memory is Python's
