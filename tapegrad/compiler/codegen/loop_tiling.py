@@ -279,6 +279,10 @@ class Tiles:
             found = self._values[operand] = self._found(writer, operand)
         return found
 
+    def places(self, operand: int, store: int) -> bool:
+        """Whether a function has written an operand where a store puts it."""
+        return self.plan.placed.get(operand) == store
+
     def _found(self, writer: Writer, t: int) -> Value:
         term, plan = self.nest.terms[t], self.plan
         if t in plan.placed:

@@ -8,7 +8,7 @@ what it reads.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -29,9 +29,6 @@ from tapegrad.compiler.ir.loop_nest import (
 )
 from tapegrad.compiler.llvm.scalar_ops import Code, Value, literal
 
-if TYPE_CHECKING:
-    from tapegrad.compiler.codegen.loop_tiling import Tiles
-
 # Added up in any order: as accurate as one order, and it vectorises.
 LOOSE = "reassoc nsz"
 
@@ -43,11 +40,29 @@ class Written(NamedTuple):
     used: frozenset[str]
 
 
+class Tiling(Protocol):
+    """What writes the loops from a level on in tiles, see `loop_tiling`."""
+
+    level: int
+
+    def write(self, writer: Writer) -> None:
+        """Write the loop over tiles."""
+
+    def begin(self) -> None:
+        """Nothing is computed yet of the present element."""
+
+    def value(self, writer: Writer, operand: int) -> Value:
+        """An operand at the present indices."""
+
+    def places(self, operand: int, store: int) -> bool:
+        """Whether a function has written an operand where a store puts it."""
+
+
 class Writer:
     """Writes the function of one nest."""
 
     def __init__(
-        self, nest: Nest, guarded: bool, part: bool = False, tiles: Tiles | None = None
+        self, nest: Nest, guarded: bool, part: bool = False, tiles: Tiling | None = None
     ) -> None:
         self.nest = nest
         self.tiles = tiles
@@ -281,7 +296,7 @@ class Writer:
             self.line(f"store i1 {after.name}, ptr %unsafe")
         accumulators = {k: name for k, _, name in self.local}
         for k, store in enumerate(nest.stores):
-            if self.tiles is not None and self.tiles.plan.placed.get(store.source) == k:
+            if self.tiles is not None and self.tiles.places(store.source, k):
                 continue
             found = value(store.source)
             if k in accumulators:
@@ -331,7 +346,7 @@ def moved(nest: Nest) -> str | None:
 
 
 def written(
-    nest: Nest, part: bool = False, tiles: Tiles | None = None, redo: Tiles | None = None
+    nest: Nest, part: bool = False, tiles: Tiling | None = None, redo: Tiling | None = None
 ) -> Written:
     """The function of a nest, or of a part of its outermost loop, from `%from` to `%to`.
 
