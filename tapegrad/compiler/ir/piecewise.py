@@ -48,6 +48,17 @@ class Section(NamedTuple):
         ])  # fmt: skip
 
 
+class VirtualConcats(NamedTuple):
+    """The joins of a graph that need not be written, and how often loops read each record.
+
+    `written` are sums of paddings, and joins of joins, that a loop writes element by element.
+    """
+
+    sections: dict[int, list[Section]]
+    written: dict[int, list[Section]]
+    reads: list[int]
+
+
 def _seen(place: Place, shape: Shape) -> tuple[Shape, Shape] | None:
     """A window of an array in C order: where it begins, and which dimension each of its own is.
 

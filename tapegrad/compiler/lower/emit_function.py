@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from tapegrad.compiler.ir.buffers import CONSTANT, INPUT, OUTPUT, Buffer, Place
 from tapegrad.compiler.ir.loop_nest import MEMORY, Nest
 from tapegrad.compiler.lower.gemm_calls import product_of, repeated
 from tapegrad.compiler.lower.lower_control import control_text
+from tapegrad.compiler.lower.module_functions import LENGTHY, LOOPING, TABLES, Functions
 from tapegrad.compiler.schedule.speculation import ExactNest
 from tapegrad.compiler.schedule.step_ir import (
     BoundsCheck,
@@ -23,26 +23,20 @@ from tapegrad.compiler.schedule.step_ir import (
     GemmCheck,
     Loop,
     RoutineCall,
+    ScheduleState,
     SmallMatmul,
     Step,
 )
 
-if TYPE_CHECKING:
-    from tapegrad.compiler.lower.lower import Module
-    from tapegrad.compiler.schedule.fusion import Schedule
-
-TABLES = "ptr %in, ptr %out, ptr %scratch"  # what functions are given that find everything there
 TEXTUAL = 1024  # elements up to which a constant stands in the module itself
 OUTSIDE = 1 << 41  # the result where an index is out of range
 BITS = {"float64": "i64", "float32": "i32", "int64": "i64", "int32": "i32", "bool": "i8"}
-LENGTHY = 16  # operations from which on a function is called, not inlined, if it has many uses
-LOOPING = 64  # steps from which on a loop is worth LLVM's passes
 
 
 class FunctionEmitter:
     """Some steps in a row, as one function."""
 
-    def __init__(self, module: Module, schedule: Schedule, name: str) -> None:
+    def __init__(self, module: Functions, schedule: ScheduleState, name: str) -> None:
         self.module = module
         self.schedule = schedule
         self.name = name

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from tapegrad.compiler.ir.buffers import SCRATCH, Buffer, whole
 from tapegrad.compiler.ir.control_ops import TAKE, graphs_of, grows
 from tapegrad.compiler.ir.graph import Node
-from tapegrad.compiler.schedule.step_ir import ControlStep
-
-if TYPE_CHECKING:
-    from tapegrad.compiler.schedule.fusion import Schedule
+from tapegrad.compiler.schedule.step_ir import ControlStep, ScheduleState
 
 
-def place_control(schedule: Schedule, position: int, node: Node) -> None:
+def place_control(schedule: ScheduleState, position: int, node: Node) -> None:
     """Schedule a loop or a branch, or find the place of one of its results."""
     if node.op is not TAKE:
         args = [schedule.plain(a, ordered=True) for a in node.args]

@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import itertools
 from math import copysign, prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tapegrad.compiler.ir.buffers import Place, boxed, whole
 from tapegrad.compiler.ir.graph import Node
 from tapegrad.compiler.ir.loop_nest import ADD, SET, Nest, Store, Term, nest_of
-from tapegrad.compiler.schedule.step_ir import REDUCE, Loop
+from tapegrad.compiler.schedule.step_ir import REDUCE, Loop, ScheduleState
 from tapegrad.compiler.schedule.virtual_concat import intervals_of
 from tapegrad.tape.shape_table import Shape
 
-if TYPE_CHECKING:
-    from tapegrad.compiler.schedule.fusion import Schedule
 
-
-def nests(schedule: Schedule, step: Loop) -> list[Nest]:
+def nests(schedule: ScheduleState, step: Loop) -> list[Nest]:
     """The nests of a loop, in order; none if nobody wants what it computes."""
     domain = step.domain
     if not step.joined:
@@ -51,7 +48,7 @@ def _place_of(box: tuple[int, ...], place: Place) -> tuple[int, ...]:
 
 
 def _parts(
-    schedule: Schedule, domain: Shape, intervals: list[list[tuple[int, int]]],
+    schedule: ScheduleState, domain: Shape, intervals: list[list[tuple[int, int]]],
     store: tuple[int, Place, str], combined: list[Nest],
 ) -> dict[tuple[int, ...], Place]:  # fmt: skip
     """Where boxes put parts of a sum, if there are several; a nest will add these up."""
@@ -79,7 +76,7 @@ def _parts(
 class _Box:
     """The nest of a box of a loop in the making."""
 
-    def __init__(self, schedule: Schedule, step: Loop, first: Shape, extent: Shape) -> None:
+    def __init__(self, schedule: ScheduleState, step: Loop, first: Shape, extent: Shape) -> None:
         self.schedule, self.step = schedule, step
         self.first, self.extent = first, extent
         self.loads: list[Place] = []

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Container
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -28,7 +27,6 @@ from tapegrad.compiler.ir.control_ops import REGION
 from tapegrad.compiler.ir.copy_plans import PLANS
 from tapegrad.compiler.ir.graph import Graph, Node, adds_to_zeros
 from tapegrad.compiler.ir.loop_nest import ADD, SET, Nest, computes, supported
-from tapegrad.compiler.ir.piecewise import Section
 from tapegrad.compiler.llvm.scalar_ops import cheap
 from tapegrad.compiler.schedule import (
     control_steps,
@@ -57,11 +55,11 @@ from tapegrad.compiler.schedule.step_ir import (
     SCAN,
     WINDOW,
     BoundsCheck,
-    Call,
     Copy,
     FixedNest,
     GemmCheck,
     Loop,
+    ScheduleState,
     Step,
     moved,
     touched,
@@ -78,23 +76,11 @@ FUSED = 48  # operations in one nest
 STREAMED, LONG = 1024, 512
 
 
-class Schedule:
-    """Steps in order, buffers, and after which step each guard can be looked at."""
+class Schedule(ScheduleState):
+    """The steps of a graph, and where every value lies."""
 
     def __init__(self, graph: Graph, constants: list[np.ndarray] | None = None) -> None:
-        self.graph = graph
-        self.outermost = constants is None  # not what a loop or a branch runs
-        self.steps: list[Step] = []
-        self.buffers: list[Buffer] = []
-        self.constants: list[np.ndarray] = [] if constants is None else constants
-        self.grown: list[Buffer] = []  # pointers to memory whose size the program finds out
-        self.places: dict[int, Place] = {}
-        self.packed: dict[int, tuple[Place, int]] = {}  # see `plain`; and the step that packs
-        self.home: list[int] = []  # the step after which a value is there; -1: from the start
-        self.kinds: list[str] = []
-        self.latest: dict[Shape, int] = {}
-        self.looked: dict[Any, int] = {}  # index arrays that were looked at
-        self.sections: dict[int, list[Section]] = {}  # of what is written nowhere
+        super().__init__(graph, [] if constants is None else constants, constants is None)
         self.unwritten = virtual_concat.unwritten(graph, self._kind)
         self.passing = _read_by_loops(graph, self.unwritten.sections)
         for position, node in enumerate(graph.nodes):
@@ -177,23 +163,9 @@ class Schedule:
             return MATRIX
         return CALL
 
-    def _buffer(self, kind: str, number: int, node: Node) -> Buffer:
-        buffer = Buffer(kind, number, node.dtype, node.size)
-        self.buffers.append(buffer)
-        return buffer
-
     def inner(self, graph: Graph) -> Schedule:
         """The schedule of a graph that a loop or a branch owns."""
         return Schedule(graph, self.constants)
-
-    def literal(self, position: int) -> bool:
-        """Whether all elements of a constant are one number."""
-        node = self.graph.nodes[position]
-        return node.uniform and supported(node.dtype)
-
-    def fresh(self, node: Node) -> Place:
-        """Scratch memory for the result of a record."""
-        return whole(self._buffer(SCRATCH, 0, node), node.shape)
 
     def place(self, position: int) -> Place:
         """Where a value lies; a value that was in registers only is stored from now on."""
@@ -270,13 +242,6 @@ class Schedule:
         loop.nodes.append(position)
         loop.members.add(position)
         self.home[position] = at
-        return loop
-
-    def begin(self, domain: Shape) -> Loop:
-        """A new loop."""
-        loop = Loop(domain)
-        self.latest[domain] = len(self.steps)
-        self.steps.append(loop)
         return loop
 
     def bring(self, a: int, loop: Loop, at: int) -> None:
@@ -356,18 +321,6 @@ class Schedule:
         self.places[position] = out
         self.home[position] = len(self.steps) - 1
 
-    def room(self, dtype: np.dtype[Any], size: int) -> Buffer:
-        """Scratch memory for some elements."""
-        buffer = Buffer(SCRATCH, 0, dtype, size)
-        self.buffers.append(buffer)
-        return buffer
-
-    def loop(self, at: int) -> Loop:
-        """A step that is a loop."""
-        loop = self.steps[at]
-        assert isinstance(loop, Loop)
-        return loop
-
     def _indices(self, args: tuple[int, ...], ranges: list[range]) -> tuple[list[Place], int]:
         """Where index arrays lie, and the last of the steps that look whether they fit."""
         found = []
@@ -425,34 +378,6 @@ class Schedule:
         self.places[position] = out
         self.home[position] = len(self.steps) - 1
 
-    def plain(self, position: int, *, ordered: bool = False) -> Place:
-        """Where a value lies without picks, or in C order: if need be it is copied there."""
-        place = self.place(position)
-        if not place.picks and (not ordered or place.is_contiguous()):
-            return place
-        if position not in self.packed:  # steps so far go on reading where the picks lead
-            self.packed[position] = self.fresh(self.graph.nodes[position]), len(self.steps)
-            self.steps.append(Copy(place, self.packed[position][0]))
-        return self.packed[position][0]
-
-    def ready(self, position: int) -> int:
-        """The step after which a value is computed, and lies without picks if it lies anywhere."""
-        if position in self.places:
-            self.plain(position)
-        return self.plain_after(position)
-
-    def plain_after(self, position: int) -> int:
-        """The step after which a value lies where `plain` says."""
-        return self.packed[position][1] if position in self.packed else self.home[position]
-
-    def call(self, position: int, node: Node) -> None:
-        """Leave a record to Python."""
-        args = [self.plain(a) for a in node.args]
-        out = self.fresh(node)
-        self.steps.append(Call(node, args, out))
-        self.places[position] = out
-        self.home[position] = len(self.steps) - 1
-
     # -- results and memory ----------------------------------------------------------------
 
     def _result(self, k: int, position: int) -> Place:
@@ -486,7 +411,6 @@ class Schedule:
     def _live(self) -> None:
         """Between which steps the content of each buffer is needed; where it lies in scratch."""
         steps, self.steps = self.steps, []
-        self.nests: list[Nest | None] = []
         last = []  # of what each step comes to
         for step in steps:
             for made, nest in self._nests(step):

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tapegrad.compiler.ir.copy_plans import PLANS, Plan
 from tapegrad.compiler.ir.graph import Node
-from tapegrad.compiler.schedule.step_ir import CALL, MAP, Copy
+from tapegrad.compiler.schedule.step_ir import CALL, MAP, Copy, ScheduleState
 from tapegrad.tape.shape_table import Shape
 
-if TYPE_CHECKING:
-    from tapegrad.compiler.schedule.fusion import Schedule
 
-
-def place_pieces(schedule: Schedule, position: int, node: Node) -> None:
+def place_pieces(schedule: ScheduleState, position: int, node: Node) -> None:
     """Write a join: copy what no loop writes where it belongs."""
     out = schedule.fresh(node)
     plan = PLANS[node.op](schedule.graph, node, out)
@@ -39,7 +34,7 @@ def place_pieces(schedule: Schedule, position: int, node: Node) -> None:
     schedule.home[position] = last
 
 
-def _written_by_loops(schedule: Schedule, node: Node, plan: Plan) -> int:
+def _written_by_loops(schedule: ScheduleState, node: Node, plan: Plan) -> int:
     """Take those pieces of a join from a plan that loops write; returns the last of the loops.
 
     These are what loops compute, and what is there when a loop runs over as many elements: so

@@ -1,23 +1,22 @@
-"""The steps of a program: loop nests, copies, and calls."""
+"""The steps of a program (loop nests, copies, calls), and the state of scheduling a graph."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from math import prod
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from tapegrad.compiler.ir.buffers import SCRATCH, Buffer, Place, whole
 from tapegrad.compiler.ir.control_ops import BRANCH, Repeat
-from tapegrad.compiler.ir.graph import Node
-from tapegrad.compiler.ir.loop_nest import MAX, MIN, SET, SUM, Nest, Store, Term, nest_of
+from tapegrad.compiler.ir.graph import Graph, Node
+from tapegrad.compiler.ir.loop_nest import MAX, MIN, SET, SUM, Nest, Store, Term, nest_of, supported
+from tapegrad.compiler.ir.piecewise import Section, VirtualConcats
 from tapegrad.compiler.llvm.function_builder import Routine
 from tapegrad.compiler.schedule.speculation import ExactNest
 from tapegrad.ops.core import Spec
 from tapegrad.tape.shape_table import Shape
-
-if TYPE_CHECKING:
-    from tapegrad.compiler.schedule.fusion import Schedule
 
 COPIED = 256  # bytes of a carry up to which it is copied after each trip
 # What becomes of a record.
@@ -146,7 +145,7 @@ class ControlStep:
 
     __slots__ = ("args", "graphs", "node", "outs", "work")
 
-    def __init__(self, node: Node, args: list[Place], graphs: list[Schedule]) -> None:
+    def __init__(self, node: Node, args: list[Place], graphs: list[ScheduleState]) -> None:
         self.node, self.args, self.graphs = node, args, graphs
         self.outs: dict[int, Place] = {}
         self.work = Buffer(SCRATCH, 0, np.dtype(np.uint8), _work(node, graphs))
@@ -166,7 +165,7 @@ def nbytes(spec: Spec) -> int:
     return int(np.prod(spec.shape, dtype=np.int64)) * spec.dtype.itemsize
 
 
-def _work(node: Node, graphs: list[Schedule]) -> int:
+def _work(node: Node, graphs: list[ScheduleState]) -> int:
     """Scratch memory of a loop or a branch: of one graph at a time, and for large carries."""
     size = graphs_work(graphs)
     if node.op is not BRANCH:
@@ -175,7 +174,7 @@ def _work(node: Node, graphs: list[Schedule]) -> int:
     return size
 
 
-def graphs_work(graphs: list[Schedule]) -> int:
+def graphs_work(graphs: list[ScheduleState]) -> int:
     """The scratch memory of the graphs that a step owns, of which one runs at a time."""
     return max([(g.scratch + 63) // 64 * 64 for g in graphs])
 
@@ -197,6 +196,109 @@ Step = (
     | BoundsCheck
     | ControlStep
 )
+
+
+@dataclass(eq=False)
+class ScheduleState:
+    """Steps in order, buffers, and after which step each guard can be looked at."""
+
+    graph: Graph
+    constants: list[np.ndarray]
+    outermost: bool  # not what a loop or a branch runs
+    steps: list[Step] = field(default_factory=list)
+    nests: list[Nest | None] = field(default_factory=list)  # of the steps that are nests
+    buffers: list[Buffer] = field(default_factory=list)
+    grown: list[Buffer] = field(default_factory=list)  # pointers to memory of a size found out
+    scratch: int = 0  # bytes
+    results: list[Place] = field(default_factory=list)
+    guards: list[tuple[int, int, Place]] = field(default_factory=list)
+    places: dict[int, Place] = field(default_factory=dict)
+    # See `plain`; and the step that packs.
+    packed: dict[int, tuple[Place, int]] = field(default_factory=dict)
+    # The step after which a value is there; -1: from the start.
+    home: list[int] = field(default_factory=list)
+    kinds: list[str] = field(default_factory=list)
+    latest: dict[Shape, int] = field(default_factory=dict)
+    looked: dict[Any, int] = field(default_factory=dict)  # index arrays that were looked at
+    sections: dict[int, list[Section]] = field(default_factory=dict)  # of what is written nowhere
+    unwritten: VirtualConcats = field(init=False)
+
+    def place(self, position: int) -> Place:
+        """Where a value lies; a value that was in registers only is stored from now on."""
+        raise NotImplementedError
+
+    def bring(self, a: int, loop: Loop, at: int) -> None:
+        """Let a loop have an operand: it computed it, reads it, or computes it once more."""
+        raise NotImplementedError
+
+    def window(self, position: int, node: Node) -> None:
+        """See a value in another way."""
+        raise NotImplementedError
+
+    def inner(self, graph: Graph) -> ScheduleState:
+        """The schedule of a graph that a loop or a branch owns."""
+        raise NotImplementedError
+
+    def _buffer(self, kind: str, number: int, node: Node) -> Buffer:
+        buffer = Buffer(kind, number, node.dtype, node.size)
+        self.buffers.append(buffer)
+        return buffer
+
+    def literal(self, position: int) -> bool:
+        """Whether all elements of a constant are one number."""
+        node = self.graph.nodes[position]
+        return node.uniform and supported(node.dtype)
+
+    def fresh(self, node: Node) -> Place:
+        """Scratch memory for the result of a record."""
+        return whole(self._buffer(SCRATCH, 0, node), node.shape)
+
+    def begin(self, domain: Shape) -> Loop:
+        """A new loop."""
+        loop = Loop(domain)
+        self.latest[domain] = len(self.steps)
+        self.steps.append(loop)
+        return loop
+
+    def room(self, dtype: np.dtype[Any], size: int) -> Buffer:
+        """Scratch memory for some elements."""
+        buffer = Buffer(SCRATCH, 0, dtype, size)
+        self.buffers.append(buffer)
+        return buffer
+
+    def loop(self, at: int) -> Loop:
+        """A step that is a loop."""
+        loop = self.steps[at]
+        assert isinstance(loop, Loop)
+        return loop
+
+    def plain(self, position: int, *, ordered: bool = False) -> Place:
+        """Where a value lies without picks, or in C order: if need be it is copied there."""
+        place = self.place(position)
+        if not place.picks and (not ordered or place.is_contiguous()):
+            return place
+        if position not in self.packed:  # steps so far go on reading where the picks lead
+            self.packed[position] = self.fresh(self.graph.nodes[position]), len(self.steps)
+            self.steps.append(Copy(place, self.packed[position][0]))
+        return self.packed[position][0]
+
+    def ready(self, position: int) -> int:
+        """The step after which a value is computed, and lies without picks if it lies anywhere."""
+        if position in self.places:
+            self.plain(position)
+        return self.plain_after(position)
+
+    def plain_after(self, position: int) -> int:
+        """The step after which a value lies where `plain` says."""
+        return self.packed[position][1] if position in self.packed else self.home[position]
+
+    def call(self, position: int, node: Node) -> None:
+        """Leave a record to Python."""
+        args = [self.plain(a) for a in node.args]
+        out = self.fresh(node)
+        self.steps.append(Call(node, args, out))
+        self.places[position] = out
+        self.home[position] = len(self.steps) - 1
 
 
 def touched(step: Step, nest: Nest | None) -> list[Place]:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from tapegrad.compiler.ir.copy_plans import ADDED, PLANS
 from tapegrad.compiler.ir.graph import Graph, Node
 from tapegrad.compiler.ir.piecewise import (
     Cuts,
     Section,
+    VirtualConcats,
     boxes_in,
     cuts_of,
     intervals,
@@ -24,10 +25,15 @@ from tapegrad.compiler.ir.piecewise import (
 )
 from tapegrad.compiler.llvm.scalar_ops import cheap
 from tapegrad.compiler.schedule.materialize import place_pieces
-from tapegrad.compiler.schedule.step_ir import JOINED, MAP, PIECES, REDUCE, WINDOW, Loop
-
-if TYPE_CHECKING:
-    from tapegrad.compiler.schedule.fusion import Schedule
+from tapegrad.compiler.schedule.step_ir import (
+    JOINED,
+    MAP,
+    PIECES,
+    REDUCE,
+    WINDOW,
+    Loop,
+    ScheduleState,
+)
 
 LEAST = 1 << 10  # elements of a join from which on it costs more to write it than to cut a loop
 # Boxes of a loop: a few, or one for so many elements.
@@ -37,17 +43,6 @@ DEPTH = 4  # cheap operations on the way to a value
 
 
 # -- which they are ----------------------------------------------------------------------------
-
-
-class VirtualConcats(NamedTuple):
-    """The joins of a graph that need not be written, and how often loops read each record.
-
-    `written` are sums of paddings, and joins of joins, that a loop writes element by element.
-    """
-
-    sections: dict[int, list[Section]]
-    written: dict[int, list[Section]]
-    reads: list[int]
 
 
 def unwritten(graph: Graph, kinds: Any) -> VirtualConcats:
@@ -95,7 +90,7 @@ def unwritten(graph: Graph, kinds: Any) -> VirtualConcats:
 # -- in a schedule -----------------------------------------------------------------------------
 
 
-def place_joined(schedule: Schedule, position: int) -> None:
+def place_joined(schedule: ScheduleState, position: int) -> None:
     """Say what a join is made of, joins within it included; nothing is computed or moved."""
     found: list[Section] = []
     known = schedule.unwritten.sections.get(position) or schedule.unwritten.written[position]
@@ -112,7 +107,7 @@ def place_joined(schedule: Schedule, position: int) -> None:
     )
 
 
-def place_written(schedule: Schedule, position: int, node: Node) -> None:
+def place_written(schedule: ScheduleState, position: int, node: Node) -> None:
     """Have a loop write a join element by element."""
     place_joined(schedule, position)
     if _too_many(_merged(schedule, [position])):
@@ -125,24 +120,24 @@ def place_written(schedule: Schedule, position: int, node: Node) -> None:
         bring(schedule, position, loop)
 
 
-def _unwritten(schedule: Schedule, args: Iterable[int]) -> list[int]:
+def _unwritten(schedule: ScheduleState, args: Iterable[int]) -> list[int]:
     return [a for a in args if schedule.kinds[a] == JOINED]
 
 
-def settle(schedule: Schedule, node: Node) -> None:
+def settle(schedule: ScheduleState, node: Node) -> None:
     """Write joins that a record reads, if it would read too many at once."""
     args = _unwritten(schedule, node.args)
     while args and _too_many(_merged(schedule, args)):
         write(schedule, args.pop())
 
 
-def accepts(schedule: Schedule, loop: Loop, args: Iterable[int]) -> bool:
+def accepts(schedule: ScheduleState, loop: Loop, args: Iterable[int]) -> bool:
     """Whether a loop can read some joins beside those that it reads already."""
     more = loop.joined.union(_unwritten(schedule, args))
     return len(more) == len(loop.joined) or not _too_many(_merged(schedule, list(more)))
 
 
-def readable(schedule: Schedule, position: int, loop: Loop) -> bool:
+def readable(schedule: ScheduleState, position: int, loop: Loop) -> bool:
     """Whether a loop can read what is joined, all of which lies in memory."""
     if schedule.kinds[position] != JOINED or not accepts(schedule, loop, (position,)):
         return False
@@ -150,7 +145,7 @@ def readable(schedule: Schedule, position: int, loop: Loop) -> bool:
     return all(source in schedule.places for source in sources)
 
 
-def bring(schedule: Schedule, position: int, loop: Loop) -> None:
+def bring(schedule: ScheduleState, position: int, loop: Loop) -> None:
     """Let a loop read a join: its sources are there, or are computed in the loop alone."""
     if position in loop.joined:
         return
@@ -165,7 +160,7 @@ def bring(schedule: Schedule, position: int, loop: Loop) -> None:
             schedule.plain(source)
 
 
-def write(schedule: Schedule, position: int) -> None:
+def write(schedule: ScheduleState, position: int) -> None:
     """Write a join to memory after all."""
     node = schedule.graph.nodes[position]
     for a in node.args:
@@ -179,7 +174,7 @@ def write(schedule: Schedule, position: int) -> None:
         schedule.window(position, node)
 
 
-def _moves(schedule: Schedule, section: Section, loop: Loop) -> bool:
+def _moves(schedule: ScheduleState, section: Section, loop: Loop) -> bool:
     """Whether the source of a section is computed where it is read, and is not stored for that.
 
     That is so if nobody else reads it, or if it is quick, as for any other value.
@@ -196,7 +191,7 @@ def _moves(schedule: Schedule, section: Section, loop: Loop) -> bool:
     return _quick(schedule, source, more, DEPTH) and len(more - read) < 2
 
 
-def _quick(schedule: Schedule, position: int, more: set[int], depth: int) -> bool:
+def _quick(schedule: ScheduleState, position: int, more: set[int], depth: int) -> bool:
     """Whether a value takes a few instructions; `more` takes the memory that it is computed of."""
     node = schedule.graph.nodes[position]
     if schedule.kinds[position] != MAP or not cheap(node.name) or not depth:
@@ -214,7 +209,7 @@ def _quick(schedule: Schedule, position: int, more: set[int], depth: int) -> boo
     return True
 
 
-def _alone(schedule: Schedule, position: int) -> bool:
+def _alone(schedule: ScheduleState, position: int) -> bool:
     """Whether a value, and what it is computed from but not stored, serves one loop alone."""
     graph, shape = schedule.graph, schedule.graph.nodes[position].shape
     todo = [position]
@@ -235,12 +230,12 @@ def _alone(schedule: Schedule, position: int) -> bool:
 # -- how a loop is cut -------------------------------------------------------------------------
 
 
-def _merged(schedule: Schedule, joins: list[int]) -> Cuts:
+def _merged(schedule: ScheduleState, joins: list[int]) -> Cuts:
     found = [cuts_of(schedule.sections[a]) for a in joins]
     return [set().union(*parts) for parts in zip(*found, strict=True)]
 
 
-def intervals_of(schedule: Schedule, joins: list[int]) -> list[list[tuple[int, int]]]:
+def intervals_of(schedule: ScheduleState, joins: list[int]) -> list[list[tuple[int, int]]]:
     """How a loop is cut that reads some joins: along each dimension, starts and lengths."""
     return intervals(_merged(schedule, joins))
 

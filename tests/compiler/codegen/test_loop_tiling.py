@@ -56,7 +56,7 @@ def way(request, monkeypatch):
         monkeypatch.setattr(loop_tiling, "TWICE", 0)
     if request.param == "in tiles":
         monkeypatch.setattr(loop_tiling, "quick", in_tiles)
-        monkeypatch.setattr("tapegrad.compiler.lower.lower.quick", in_tiles)
+        monkeypatch.setattr("tapegrad.compiler.lower.module_functions.quick", in_tiles)
 
 
 def in_tiles(nest, part=False):

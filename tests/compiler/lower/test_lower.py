@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.compiler.lower.lower import INLINED, Module
+from tapegrad.compiler.lower.lower import Module
+from tapegrad.compiler.lower.module_functions import INLINED
 
 pytestmark = pytest.mark.tapegrad_only("about this project")
 
