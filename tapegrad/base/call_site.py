@@ -1,9 +1,11 @@
-"""Read the user's line where Python or NumPy asks a Tensor for a number or an array."""
+"""The user's line: which it is, and what it means where Python or NumPy asks for a number."""
 
 from __future__ import annotations
 
+import sys
 from opcode import opmap
-from types import FrameType
+from types import CodeType, FrameType
+from typing import Any
 
 _STORES = {opmap.get("STORE_SUBSCR"), opmap.get("STORE_SLICE")}
 _LOADS = {opmap.get("BINARY_SUBSCR"), opmap.get("BINARY_SLICE")}
@@ -42,3 +44,21 @@ def raise_cause(error: ValueError) -> None:
     why = error.__cause__
     if isinstance(why, RuntimeError) and str(error).startswith("setting an array element"):
         raise why.with_traceback(error.__traceback__) from None
+
+
+_ours: dict[CodeType, bool] = {}  # whether code is the library's
+
+
+def user_line() -> tuple[str, int]:
+    """The line of the user's program that is being run."""
+    frame: Any = sys._getframe(2)
+    while frame is not None:
+        code = frame.f_code
+        ours = _ours.get(code)
+        if ours is None:
+            name = frame.f_globals.get("__name__", "")
+            ours = _ours[code] = name.partition(".")[0] == "tapegrad"
+        if not ours:
+            return code.co_filename, frame.f_lineno
+        frame = frame.f_back
+    return "unknown", 0

@@ -10,6 +10,7 @@ import itertools
 import threading
 import weakref
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
 import numpy as np
@@ -82,6 +83,18 @@ class Level:
 
     def glimpse(self, t: Tensor) -> np.ndarray | None:
         """The value at a level that traces, if it is known already; no guard is set on it."""
+        raise NotImplementedError
+
+    def branch(self, *args: Any) -> Any:
+        """A branch at a level that traces."""
+        raise NotImplementedError
+
+    def both(self) -> AbstractContextManager[None]:
+        """A context, at a level that traces, for the arms of a branch that both run."""
+        raise NotImplementedError
+
+    def loop(self, *args: Any) -> Any:
+        """A loop at a level that traces."""
         raise NotImplementedError
 
     def backward_only(self, since: Sequence[Tensor]) -> bool:

@@ -58,11 +58,11 @@ def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> 
     pred = condition(pred, "cond")
     if decided(pred):
         return (true_fun if bool(pred) else false_fun)(*operands)
-    tracing = tracer()
+    at = tracer()
     leaves, operand_tree = flatten(operands)
-    if tracing is None or differs(pred):
+    if at is None or differs(pred):
         arms = (true_fun, false_fun)
-        with nullcontext() if tracing is None else tracing[0].both(tracing[1]):
+        with nullcontext() if at is None else at.both():
             found = [f(*unflatten(operand_tree, copies(leaves))) for f in arms]
             a, b, tree = alike(found[0], found[1], arms)
             return unflatten(tree, [chosen(pred, x, y) for x, y in zip(a, b, strict=True)])
@@ -86,9 +86,8 @@ def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> 
 
         return run
 
-    what, at = tracing
     inputs = [leaves[k] for k in moving]
-    results = what.branch(at, plain(pred).bool(), [arm(true_fun), arm(false_fun)], inputs)
+    results = at.branch(plain(pred).bool(), [arm(true_fun), arm(false_fun)], inputs)
     return unflatten(flatten(next(iter(given_back.values())))[1], results)
 
 
@@ -123,11 +122,10 @@ def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
         """One trip."""
         return form.leaves(body_fun(unflatten(form.tree, values)), body_fun)
 
-    tracing = tracer()
-    if tracing is not None:
-        what, at = tracing
-        leaves, _ = what.loop(
-            at, "while_loop", lambda c, _: (_leaves(body(c)), []),
+    at = tracer()
+    if at is not None:
+        leaves, _ = at.loop(
+            "while_loop", lambda c, _: (_leaves(body(c)), []),
             lambda c: as_leaf(until(c)).bool(), _leaves(leaves), [], None, False,
         )  # fmt: skip
         return unflatten(form.tree, leaves)
@@ -176,11 +174,11 @@ def fori_loop(
         """One trip."""
         return form.leaves(body_fun(i, unflatten(form.tree, values)), body_fun)
 
-    tracing = tracer()
+    at = tracer()
     known = all(map(decided, bounds))
     first = as_leaf(bounds[0])
     below = lambda v: v[0] < bounds[1]
-    if tracing is None:
+    if at is None:
         if known:
             for i in range(int(bounds[0]), int(bounds[1])):
                 leaves = trip(i, leaves)
@@ -188,14 +186,13 @@ def fori_loop(
             step = lambda v: [v[0] + 1, *trip(v[0], v[1:])]
             _, *leaves = _repeated(below, step, [first, *leaves])
         return unflatten(form.tree, leaves)
-    what, at = tracing
     trips: Any = None
     if known:
         trips = max(int(bounds[1]) - int(bounds[0]), 0)
     elif not any(map(differs, bounds)):
         trips = maximum(as_leaf(bounds[1]) - first, 0).long()
-    (_, *last), _ = what.loop(
-        at, "fori_loop", lambda c, _: ([c[0] + 1, *_leaves(trip(c[0], c[1:]))], []),
+    (_, *last), _ = at.loop(
+        "fori_loop", lambda c, _: ([c[0] + 1, *_leaves(trip(c[0], c[1:]))], []),
         below if trips is None else None, [first.long(), *_leaves(leaves)], [], trips, False,
     )  # fmt: skip
     return unflatten(form.tree, last)
@@ -244,17 +241,16 @@ def scan(
             spec_of(x, "scan", "what each trip returns")
         return form.leaves(found[0], f), outputs
 
-    tracing = tracer()
-    if tracing is not None:
-        what, at = tracing
+    at = tracer()
+    if at is not None:
 
         def body(c: list[Any], x: list[Any]) -> tuple[list[Any], list[Any]]:
             """One trip of Tensors."""
             new, outputs = trip(c, x)
             return _leaves(new), _leaves(outputs)
 
-        last, found = what.loop(
-            at, "scan", body, None, _leaves(leaves), _leaves(rows), trips, bool(reverse)
+        last, found = at.loop(
+            "scan", body, None, _leaves(leaves), _leaves(rows), trips, bool(reverse)
         )
         return unflatten(form.tree, last), unflatten(shape[0], found)
     if not trips:  # a trip on zeros tells the form of y

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,28 +22,9 @@ from tapegrad.transforms.call_arguments import name_of
 from tapegrad.transforms.pytree import Tree, flatten, in_order_of
 
 
-class Tracing(NamedTuple):
-    """What a compiler does with loops and branches that it meets while it traces."""
-
-    branch: Callable[..., Any]
-    both: Callable[..., Any]  # a context for the arms of a branch that both run
-    loop: Callable[..., Any]
-
-
-_tracing: list[Tracing] = []
-
-
-def tracing_control(*functions: Callable[..., Any]) -> None:
-    """Say what traces loops and branches."""
-    _tracing[:] = [Tracing(*functions)]
-
-
-def tracer() -> tuple[Tracing, Level] | None:
-    """Who traces what is computed now; None where Python itself runs it."""
-    for at in reversed(current.tape.levels):
-        if at.traces:
-            return _tracing[0], at
-    return None
+def tracer() -> Level | None:
+    """The level that traces what is computed now; None where Python itself runs it."""
+    return next((at for at in reversed(current.tape.levels) if at.traces), None)
 
 
 def plain_arrays(leaves: list[Any], name: str) -> list[Any]:

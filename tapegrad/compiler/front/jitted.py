@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import numpy as np
 
 from tapegrad.autograd.grad_mode import recording
-from tapegrad.base.call_site import raise_cause
+from tapegrad.base.call_site import raise_cause, user_line
 from tapegrad.base.dtypes import followers, get_default_dtype
 from tapegrad.base.locks import lock
 from tapegrad.compiler.front import jit_op, jit_transforms
@@ -28,11 +28,8 @@ from tapegrad.compiler.front.specialization import ARRAY, FLOAT, STATIC, TENSOR,
 from tapegrad.compiler.front.static_args import NONE, Static, Statics
 from tapegrad.compiler.ir.control_ops import GLANCED, Glance
 from tapegrad.compiler.runtime.link import failure
-from tapegrad.compiler.trace import (
-    control_vjp,  # noqa: F401 - importing it tells loops and branches how they are traced
-)
-from tapegrad.compiler.trace.trace import Trace, Untraceable, check_open
-from tapegrad.compiler.trace.traced_storage import line
+from tapegrad.compiler.trace.trace import Untraceable, check_open
+from tapegrad.compiler.trace.traced import TensorTrace
 from tapegrad.lift.levels import levels_of
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor
@@ -313,7 +310,7 @@ class Jitted:
             "that changes as `np.int64(i)` or `float(i)`, which are arguments of one program; if "
             "it has to be compiled in (a shape, `range(n)`), name it in `static_argnums`",
             UserWarning,
-            *line(),
+            *user_line(),
         )
 
     def _give_up(self, signature: Signature, known: tuple[Specialization, ...]) -> None:
@@ -349,7 +346,7 @@ class Jitted:
             f"`jit`: {name_of(self.function)} {said}; for arguments like these it runs without "
             f"compiling from now on: {instead}",
             UserWarning,
-            *line(),
+            *user_line(),
         )
 
     def _open(self, signature: Signature, specialization: Specialization) -> None:
@@ -410,7 +407,7 @@ class Jitted:
     def _trace(
         self, signature: Signature, leaves: list[Any], arrays: list[np.ndarray], glance: Glance
     ) -> Specialization:
-        trace = Trace(glance=glance)
+        trace = TensorTrace(glance=glance)
         inputs = iter([trace.input(a) for a in arrays])
         given = [
             x if kind == STATIC else next(inputs)

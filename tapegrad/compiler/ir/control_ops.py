@@ -26,14 +26,13 @@ GLANCED = 4  # trips of a loop that are run while it is traced
 
 
 class Region:
-    """Stands where an operation would; `pull` is the derivative, see `compiler.reversal`."""
+    """Stands where an operation would; for its derivative see `trace.control_vjp`."""
 
-    __slots__ = ("name", "pull")
+    __slots__ = ("name",)
     kind = REGION
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.pull: Any = None
 
     def __repr__(self) -> str:
         return self.name

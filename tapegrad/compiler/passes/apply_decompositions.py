@@ -15,7 +15,7 @@ from tapegrad.autograd.grad_mode import recording
 from tapegrad.compiler.ir.graph import Builder, Graph, Node
 from tapegrad.compiler.passes.dead_code import without_dead
 from tapegrad.compiler.passes.decompositions import Form, form_of
-from tapegrad.compiler.trace.trace import Trace
+from tapegrad.compiler.trace.traced import TensorTrace
 from tapegrad.ops.core import Op
 from tapegrad.tape.tape import current
 
@@ -72,7 +72,7 @@ def _known(
 
 
 def _traced(form: Form, operands: list[Node], params: dict[str, Any]) -> Graph | None:
-    trace = Trace()
+    trace = TensorTrace()
     given = [trace.input(np.ones(x.shape, x.dtype)) for x in operands]
     tape = current.tape
     before = tape.levels

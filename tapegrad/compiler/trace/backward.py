@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from tapegrad.autograd.pullback import Given, chain, fit
+from tapegrad.base.call_site import user_line
 from tapegrad.compiler.ir.control_ops import REGION, Bundle
-from tapegrad.compiler.trace.trace import Trace, Traced, traced
+from tapegrad.compiler.trace import control_vjp
+from tapegrad.compiler.trace.trace import Trace
 from tapegrad.compiler.trace.trace_redirect import standing
-from tapegrad.compiler.trace.traced_storage import line
 from tapegrad.lift.lifted_tensor import zeros_like
 from tapegrad.ops import elementwise as e
 from tapegrad.ops.core import ELEMENTWISE, Formula
@@ -31,7 +32,7 @@ def swept(
             weight = trace.fixed(np.ones(root._a.shape, root._a.dtype))
         _accumulate(adjoints, trace.position(root), weight)
     if adjoints:
-        before, trace.line = trace.line, trace.line or line()
+        before, trace.line = trace.line, trace.line or user_line()
         try:
             _sweep(trace, adjoints, set(targets))
         finally:
@@ -60,12 +61,12 @@ def _sweep(trace: Trace, adjoints: dict[int, Any], targets: set[int]) -> None:
     def wanted(a: int) -> bool:
         return a >= bottom and leads[a - bottom]
 
-    values: dict[int, Traced] = {}
+    values: dict[int, Tensor] = {}
 
-    def value(a: int) -> Traced:
+    def value(a: int) -> Tensor:
         found = values.get(a)
         if found is None:
-            found = values[a] = traced(trace, a)
+            found = values[a] = trace.tensor(a)
         return found
 
     parts: dict[int, dict[int, Tensor]] = {}
@@ -88,7 +89,7 @@ def _sweep(trace: Trace, adjoints: dict[int, Any], targets: set[int]) -> None:
 
 def _contributions(
     trace: Trace, position: int, g: Any, wanted: Callable[[int], bool],
-    value: Callable[[int], Traced],
+    value: Callable[[int], Tensor],
 ) -> list[tuple[int, Any]]:  # fmt: skip
     """What a record adds to the adjoints of its operands."""
     node = trace.nodes[position]
@@ -96,8 +97,7 @@ def _contributions(
     if op is None:
         return []
     if op.kind is REGION:
-        found: list[tuple[int, Any]] = op.pull(trace, position, g, wanted)  # type: ignore[attr-defined]
-        return found
+        return control_vjp.PULLS[op](swept, trace, position, g, wanted)
     values = Given(op, [value(a) for a in node.args], value(position), node.params)
     last = len(op.formulas) - 1
     out = []
@@ -111,6 +111,3 @@ def _contributions(
             found = chain(g, found, op.exact[min(k, last)])
         out.append((a, fit(found, values.spec(k))))
     return out
-
-
-Traced.swept = staticmethod(swept)

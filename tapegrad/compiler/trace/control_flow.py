@@ -20,17 +20,16 @@ from tapegrad.compiler.ir.control_ops import (
     run_region,
 )
 from tapegrad.compiler.ir.graph import Node
-from tapegrad.compiler.trace.trace import Trace, traced
+from tapegrad.compiler.trace.trace import Owner, Trace
 from tapegrad.compiler.trace.trace_redirect import replace
-from tapegrad.compiler.trace.traced_storage import Owner
 from tapegrad.dispatch.dispatch import run
 from tapegrad.lift.flatten import Layer, apart, differs, heights, joined, layer_of, together
 from tapegrad.lift.gradient_targets import plain
-from tapegrad.lift.levels import Level, put_above
+from tapegrad.lift.levels import put_above
 from tapegrad.ops.shape import permute
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor
-from tapegrad.transforms.looping import chosen, copies, tracing_control
+from tapegrad.transforms.looping import chosen, copies
 
 Leaves = list[Any]
 Layers = list[Layer | None]
@@ -46,7 +45,7 @@ class opened:
 
     def __init__(self, owner: Owner) -> None:
         self.owner = owner
-        self.inner = Trace(owner)
+        self.inner = type(owner.trace)(owner)
 
     def __enter__(self) -> Trace:
         outer: Trace | None = self.owner.trace
@@ -99,10 +98,9 @@ def _turned(x: Tensor, dims: tuple[int, ...]) -> Tensor:
 
 
 def branch(
-    at: Level, pred: Tensor, arms: Sequence[Callable[[Leaves], Leaves]], operands: Leaves
+    at: Trace, pred: Tensor, arms: Sequence[Callable[[Leaves], Leaves]], operands: Leaves
 ) -> Leaves:
     """A branch: the first arm if the condition holds, else the second."""
-    assert isinstance(at, Trace)
     entering = [layer_of(x) for x in operands]
     given = _positions(at, operands, entering)
     layers: Layers | None = None
@@ -120,14 +118,13 @@ def branch(
         if layers == before:
             break
     where = append_branch(at, graphs, (at.position(pred), *given, *owner.brought))
-    results = iter([traced(at, take(at, where, k)) for k in range(len(graphs[0].outputs))])
+    results = iter([at.tensor(take(at, where, k)) for k in range(len(graphs[0].outputs))])
     return [together(results, layer) for layer in layers]
 
 
 @contextmanager
-def both(at: Level) -> Iterator[None]:
+def both(at: Trace) -> Iterator[None]:
     """While both arms of a branch run one after the other, nothing from outside is changed."""
-    assert isinstance(at, Trace)
     before, at.floor = at.floor, len(at.nodes)
     try:
         yield
@@ -136,11 +133,10 @@ def both(at: Level) -> Iterator[None]:
 
 
 def loop(
-    at: Level, name: str, body: Body, until: Callable[[Leaves], Any] | None, inits: Leaves,
+    at: Trace, name: str, body: Body, until: Callable[[Leaves], Any] | None, inits: Leaves,
     rows: Leaves, trips: int | Tensor | None, backwards: bool,
 ) -> tuple[Leaves, Leaves]:  # fmt: skip
     """A loop; returns the last carries and the outputs of all trips."""
-    assert isinstance(at, Trace)
     lines = [Lines.of(x) for x in rows]
     last, outputs = repeated(at, name, body, until, inits, lines, trips, backwards)
     return last, [x.whole() for x in outputs]
@@ -183,7 +179,7 @@ def repeated(
         graph, condition, len(first), len(lines), None if count else trips, backwards  # type: ignore[arg-type]
     )  # fmt: skip
     where = append_loop(at, form, (*count, *first, *lines, *owner.brought))
-    taken = iter([traced(at, take(at, where, k)) for k in range(len(graph.outputs))])
+    taken = iter([at.tensor(take(at, where, k)) for k in range(len(graph.outputs))])
     return [together(taken, layer) for layer in layers], [
         Lines(layer, [next(taken) for _ in heights(layer)]) for layer in kept
     ]
@@ -219,7 +215,7 @@ def _positions(at: Trace, leaves: Leaves, layers: Layers) -> list[int]:
 
 def _entered(inner: Trace, start: int, values: list[np.ndarray], layers: Layers) -> Leaves:
     """Leaves whose bare parts are inputs of a graph."""
-    parts = iter([traced(inner, inner.entrance(k, v)) for k, v in enumerate(values, start)])
+    parts = iter([inner.tensor(inner.entrance(k, v)) for k, v in enumerate(values, start)])
     return [together(parts, layer) for layer in layers]
 
 
@@ -304,6 +300,3 @@ def _put(trace: Trace, node: Node, given: dict[int, int], *, alone: bool) -> int
     if node.value is None:
         return given[node.params["k"]]
     return trace.append(node, node.value) if alone else trace.constant(node.value)
-
-
-tracing_control(branch, both, loop)

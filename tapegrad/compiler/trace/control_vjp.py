@@ -15,28 +15,28 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.compiler.ir.control_ops import BRANCH, LOOP, TAKE, Bundle, Repeat, Sub
-from tapegrad.compiler.trace.backward import swept
 from tapegrad.compiler.trace.control_flow import Leaves, Lines, branch, inlined, repeated, take
-from tapegrad.compiler.trace.trace import Trace, traced
+from tapegrad.compiler.trace.trace import Trace, Wanted
 from tapegrad.ops import elementwise as e
 from tapegrad.tensor import Tensor
 
 Found = list[tuple[int, Any]]
-Wanted = Callable[[int], bool]
+# The gradients of weighted roots, as traced code.
+Sweep = Callable[[Trace, list[Tensor], list[Any], list[Tensor]], list[Tensor]]
 
 
 def _floating(trace: Trace, position: int) -> bool:
     return trace.nodes[position].dtype.kind in "fc"
 
 
-def pull_take(trace: Trace, position: int, g: Any, wanted: Wanted) -> Found:
+def pull_take(sweep: Sweep, trace: Trace, position: int, g: Any, wanted: Wanted) -> Found:
     """A result's adjoint is a part of that of the loop or branch."""
     node = trace.nodes[position]
     terms = g.parts[0] if isinstance(g, Bundle) else [g]
     return [(node.args[0], Bundle({node.params["k"]: terms}))]
 
 
-def pull_branch(trace: Trace, position: int, g: Bundle, wanted: Wanted) -> Found:
+def pull_branch(sweep: Sweep, trace: Trace, position: int, g: Bundle, wanted: Wanted) -> Found:
     """A branch over the sweeps of the arms."""
     node = trace.nodes[position]
     args = node.args[1:]
@@ -49,20 +49,21 @@ def pull_branch(trace: Trace, position: int, g: Bundle, wanted: Wanted) -> Found
             assert inner is not None
             entered = [inner.position(x) for x in operands]
             outputs = inlined(inner, arm, dict(enumerate(entered)))
-            roots: list[Tensor] = [traced(inner, outputs[k]) for k in weights]
-            inputs: list[Tensor] = [traced(inner, entered[k]) for k in targets]
-            return swept(inner, roots, list(weights.values()), inputs)
+            roots: list[Tensor] = [inner.tensor(outputs[k]) for k in weights]
+            inputs: list[Tensor] = [inner.tensor(entered[k]) for k in targets]
+            return sweep(inner, roots, list(weights.values()), inputs)
 
         return run
 
     arms = [swept_arm(arm) for arm in node.params["arms"]]
-    found = branch(trace, traced(trace, node.args[0]), arms, [traced(trace, a) for a in args])
+    found = branch(trace, trace.tensor(node.args[0]), arms, [trace.tensor(a) for a in args])
     return [(args[k], adjoint) for k, adjoint in zip(targets, found, strict=True)]
 
 
 class _Reversed(NamedTuple):
     """What the adjoint of a loop is made of, as positions in the trace or numbers of operands."""
 
+    sweep: Sweep
     form: Repeat
     inits: tuple[int, ...]
     rows: tuple[int, ...]
@@ -74,18 +75,18 @@ class _Reversed(NamedTuple):
     stacked: dict[int, Lines]  # those of what each trip gives, and began with
 
 
-def pull_loop(trace: Trace, position: int, g: Bundle, wanted: Wanted) -> Found:
+def pull_loop(sweep: Sweep, trace: Trace, position: int, g: Bundle, wanted: Wanted) -> Found:
     """A loop in the opposite order over the sweeps of the body."""
     node = trace.nodes[position]
     form: Repeat = node.params["form"]
     inits, rows, rest = form.split(node.args)
     count: int | Tensor | None = form.trips
     if form.counted:
-        count = traced(trace, node.args[0])
+        count = trace.tensor(node.args[0])
     elif count is None:
-        count = traced(trace, take(trace, position, form.counter))
+        count = trace.tensor(take(trace, position, form.counter))
     parts = _Reversed(
-        form, inits, rows, rest,
+        sweep, form, inits, rows, rest,
         [k for k, a in enumerate(inits) if _floating(trace, a)],
         [k for k, a in enumerate(rows) if _floating(trace, a) and wanted(a)],
         list(dict.fromkeys([a for a in rest if _floating(trace, a) and wanted(a)])),
@@ -93,7 +94,7 @@ def pull_loop(trace: Trace, position: int, g: Bundle, wanted: Wanted) -> Found:
         {k: _added(trace, count, terms) for k, terms in g.parts.items() if k >= form.carries},
     )  # fmt: skip
     entries = [take(trace, position, form.entry(k)) for k in range(form.carries)]
-    lines = [Lines(None, [traced(trace, p)]) for p in (*entries, *rows)]
+    lines = [Lines(None, [trace.tensor(p)]) for p in (*entries, *rows)]
     last, outputs = repeated(
         trace, "a loop", lambda c, x: _trip(trace, parts, c, x), None, _begin(trace, parts),
         [*lines, *parts.stacked.values()], count, not form.backwards,
@@ -124,7 +125,7 @@ def _trip(trace: Trace, parts: _Reversed, carry: Leaves, entries: Leaves) -> tup
     given, also = entries[: form.carries + form.rows], entries[form.carries + form.rows :]
     # The body reads its carries, rows and the rest, in this order.
     operands = [inner.position(x) for x in given]
-    operands += [inner.position(traced(trace, p)) for p in parts.rest]
+    operands += [inner.position(trace.tensor(p)) for p in parts.rest]
     outputs = inlined(inner, form.body, dict(enumerate(operands)))
     n, n_shared = len(parts.carries), len(parts.shared)
     more = dict(zip(parts.stacked, also, strict=True))
@@ -132,11 +133,11 @@ def _trip(trace: Trace, parts: _Reversed, carry: Leaves, entries: Leaves) -> tup
     weights = [*carry[:n], *[g for k, g in more.items() if k < len(outputs)]]
     targets = [
         *[operands[k] for k in parts.carries],
-        *[inner.position(traced(trace, p)) for p in parts.shared],
+        *[inner.position(trace.tensor(p)) for p in parts.shared],
         *[operands[form.carries + k] for k in parts.lines],
     ]
-    roots: list[Tensor] = [traced(inner, outputs[k]) for k in numbers]
-    found = swept(inner, roots, weights, [traced(inner, p) for p in targets])
+    roots: list[Tensor] = [inner.tensor(outputs[k]) for k in numbers]
+    found = parts.sweep(inner, roots, weights, [inner.tensor(p) for p in targets])
     for i, k in enumerate(parts.carries):
         if form.entry(k) in more:
             found[i] = e.add(found[i], more[form.entry(k)])
@@ -167,4 +168,4 @@ def _added(trace: Trace, count: int | Tensor | None, terms: list[Tensor | Lines]
     return repeated(trace, "a loop", body, None, [], lines, count, backwards=False)[1][0]
 
 
-LOOP.pull, BRANCH.pull, TAKE.pull = pull_loop, pull_branch, pull_take
+PULLS: dict[Any, Callable[..., Found]] = {LOOP: pull_loop, BRANCH: pull_branch, TAKE: pull_take}

@@ -6,23 +6,19 @@ one, from which the sweep goes on to the arguments with what `backward` returned
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tapegrad.autograd.function import Context, Entry
 from tapegrad.compiler.ir.graph import Node
+from tapegrad.compiler.trace.trace import Parts, Trace, Wanted
 from tapegrad.ops.core import Spec
 from tapegrad.ops.shape import alias
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor
 
-if TYPE_CHECKING:
-    from tapegrad.compiler.trace.trace import Trace
-
-Parts = dict[int, dict[int, Tensor]]  # of the main records: the adjoints of their outputs
-Wanted = Callable[[int], bool]
 UNUSED = np.zeros(())
 
 
@@ -74,10 +70,6 @@ class Output(NamedTuple):
         if g is not None:
             parts.setdefault(self.main, {})[self.j] = g
         return iter(())
-
-
-# What a sweep does at a record that a Function stands behind, in place of a rule.
-Pull = Main | Output
 
 
 def applied(trace: Trace, cls: Any, args: tuple[Any, ...]) -> Any:

@@ -1,4 +1,4 @@
-"""Trace a function: run it once on Traced Tensors, and record what it does on a graph.
+"""Build the graph of a function that runs once on Traced Tensors, which `traced` makes of records.
 
 A Traced Tensor stands for a record of the graph.  Its operations append records; they also run, on
 the values of the call that is traced, which tells shapes and dtypes and what Python code gets to
@@ -11,13 +11,12 @@ rule of each operation, and appends records too: derivatives of every order are 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 
-from tapegrad.autograd.grad_mode import recording
-from tapegrad.base.abstract_array import AbstractArray, filler
+from tapegrad.base.call_site import user_line
 from tapegrad.base.native_arrays import native_array
 from tapegrad.compiler.ir.control_ops import (
     BRANCH,
@@ -32,23 +31,12 @@ from tapegrad.compiler.ir.control_ops import (
     run_region,
 )
 from tapegrad.compiler.ir.graph import Graph, Guard, Node
-from tapegrad.compiler.trace.custom_functions import Pull, applied
 from tapegrad.compiler.trace.escape_check import EscapeCheck
-from tapegrad.compiler.trace.traced_storage import (
-    LONG,
-    Owner,
-    Parts,
-    TracedStorage,
-    announce_long,
-    line,
-    outside,
-)
 from tapegrad.dispatch.dispatch import called as go
-from tapegrad.dispatch.dispatch import promoted
-from tapegrad.lift.levels import Level, below
-from tapegrad.lift.lifted_tensor import Lifted, become
+from tapegrad.lift.levels import Level
+from tapegrad.lift.lifted_tensor import Lifted
 from tapegrad.ops.core import ELEMENTWISE, Op
-from tapegrad.ops.shape import alias, clone, to, write_view
+from tapegrad.ops.shape import alias
 from tapegrad.tape import versions
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor, wrap
@@ -58,10 +46,78 @@ class Untraceable(Exception):
     """The function uses from outside what a compiled program cannot follow: it runs eagerly."""
 
 
+LONG = 10_000  # records of a trace, after which a line says what takes so long
+_said: set[tuple[str, int]] = set()
+
+
+def announce_long() -> None:
+    """Say, once for a line of the user's program, that a trace gets long, and what to write."""
+    where = user_line()
+    if where not in _said and sys.stderr is not None:
+        _said.add(where)
+        print(
+            f"tapegrad: `jit` has met {LONG} operations, now at {':'.join(map(str, where))}, and "
+            "goes on: a loop of Python is compiled trip by trip, which may take a while; write a "
+            "long one as `tapegrad.scan` or `tapegrad.fori_loop`, which are compiled once",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+Parts = dict[int, dict[int, Tensor]]  # of the main records: the adjoints of their outputs
+Wanted = Callable[[int], bool]
+
+
+class Pull(Protocol):
+    """What a sweep does at a record that a `Function` stands behind, in place of a rule."""
+
+    @property
+    def operands(self) -> tuple[int, ...]:
+        """Where a sweep goes on."""
+
+    def moved(self, where: dict[int, int]) -> Pull:
+        """The same in another trace, into which these records were put."""
+
+    def run(
+        self, position: int, parts: Parts, g: Tensor | None, wanted: Wanted
+    ) -> Iterator[tuple[int, Tensor]]:
+        """What the arguments get of the adjoints; `parts` are those of several outputs."""
+
+
+class Owner:
+    """A loop or a branch whose functions are traced, each in a trace of its own.
+
+    Records of the trace that it stands in become operands of it when one of its functions reads
+    them: `brought`, behind the `fixed` operands that it has anyway.  What is computed from such
+    records alone is computed once, before a loop; in an arm of a branch (`lazy`) it stays there.
+    """
+
+    __slots__ = ("brought", "fixed", "lazy", "marks", "name", "trace")
+
+    def __init__(self, trace: Trace, name: str, fixed: int, *, lazy: bool = False) -> None:
+        self.trace = trace
+        self.name = name
+        self.fixed = fixed
+        self.lazy = lazy
+        self.marks: dict[Trace, int] = {}  # how many records the traces had before the call
+        self.brought: list[int] = []
+
+    def bring(self, inner: Trace, position: int) -> int:
+        """The record of an inner trace for one of the outer trace."""
+        node = self.trace.nodes[position]
+        if node.value is not None:
+            return inner.constant(node.value)
+        if position not in self.brought:
+            self.brought.append(position)
+        return inner.entrance(
+            self.fixed + self.brought.index(position), self.trace.values[position]
+        )
+
+
 class Trace(Level):
     """A trace under way: its records, their values in this call, and the guards.
 
-    One that has ended can *stand* for another, see `compiler.standing`: Tensors that were made in
+    One that has ended can *stand* for another, see `trace_redirect`: Tensors that were made in
     it are then Tensors of the other.
     """
 
@@ -118,14 +174,14 @@ class Trace(Level):
             self.guessed.add(position)
         return position
 
-    def input(self, array: np.ndarray) -> Traced:
+    def input(self, array: np.ndarray) -> Tensor:
         """A Traced Tensor for an argument of the function."""
         # As the program finds it: in C order, in memory of which nothing else is known.
         if not array.flags.c_contiguous or versions.root(array) is not array:
             array = array.copy(order="C")
         k = sum(node.name == "input" for node in self.nodes)
         node = Node(None, (), {"k": k}, array.shape, array.dtype)
-        return traced(self, self.append(node, array), frozen=True)
+        return self.tensor(self.append(node, array), frozen=True)
 
     def entrance(self, k: int, array: np.ndarray) -> int:
         """The position of input k, counted by `Owner`; there is one record for each."""
@@ -135,9 +191,9 @@ class Trace(Level):
             found = self.constants[k] = self.append(node, array)
         return found
 
-    def tensor(self, position: int) -> Traced:
-        """A Traced Tensor of a record."""
-        return traced(self, position)
+    def tensor(self, position: int, *, frozen: bool = False) -> Tensor:
+        """A Traced Tensor of a record; the memory of one that is `frozen` is an argument's."""
+        raise NotImplementedError
 
     def constant(self, array: np.ndarray) -> int:
         """The position of a constant; equal small constants are one record."""
@@ -174,8 +230,8 @@ class Trace(Level):
     def position(self, x: Any) -> int:
         """The record that an operand stands for: its own, or a constant."""
         if isinstance(x, Tensor):
-            if isinstance(x, Traced) and x.its_trace is self:
-                return x.position
+            if _traced(x) and x.its_trace is self:
+                return int(x.position)
             if isinstance(x, Lifted) and self.owner is not None:
                 return self.owner.bring(self, self.owner.trace.position(x))
             if isinstance(x, Lifted) or x._pos:
@@ -196,19 +252,19 @@ class Trace(Level):
             or ((base := t._base) is not None and sys.getrefcount(base) > ours)
         ]  # fmt: skip
 
-    def follow(self, t: Tensor) -> Traced:
+    def follow(self, t: Tensor) -> Tensor:
         """A variable: a record of the same value that a gradient can be asked for."""
         at = self.stands or self
         start = at.position(t)
         value = at.values[start]
         position = at.append(Node(alias, (start,), {}, value.shape, value.dtype), value)
         at.followed.add(position)
-        return traced(at, position, frozen=True)
+        return at.tensor(position, frozen=True)
 
-    def fixed(self, array: np.ndarray) -> Traced:
+    def fixed(self, array: np.ndarray) -> Tensor:
         """A constant as a Traced Tensor."""
         at = self.stands or self
-        return traced(at, at.constant(array))
+        return at.tensor(at.constant(array))
 
     def arm(self) -> Trace | None:
         """The innermost trace under way, if that is within an arm of a branch of this one."""
@@ -226,9 +282,8 @@ class Trace(Level):
             return self.followed
         return self.followed | {i for i, node in enumerate(self.nodes) if node.name == "input"}
 
-    def forget(self, t: Tensor) -> None:
+    def forget(self, t: Any) -> None:
         """End a variable."""
-        assert isinstance(t, Traced)
         t.its_trace.followed.discard(t.position)
 
     def depends(self, root: Tensor, x: Tensor) -> bool:
@@ -265,9 +320,9 @@ class Trace(Level):
                     todo.append(a)
         return False
 
-    def tell(self, t: Traced) -> np.ndarray:
+    def tell(self, t: Any) -> np.ndarray:
         """The value that Python code asks for, which every call must then find the same."""
-        position = t.position
+        position: int = t.position
         if self not in current.tape.levels:
             raise RuntimeError(
                 f"the value of a Tensor that was made inside {t._what}{t.origin()} was asked for "
@@ -286,7 +341,7 @@ class Trace(Level):
                 )
             if position in self.guessed:
                 self.settle()
-            self.guards.append(Guard(position, self.values[position].item(), line()))
+            self.guards.append(Guard(position, self.values[position].item(), user_line()))
         return self.values[position]
 
     def glimpse(self, t: Tensor) -> np.ndarray | None:
@@ -323,275 +378,14 @@ class Trace(Level):
         self.followed = {p for p in self.followed if p < to_nodes}
 
 
-class Traced(Lifted):
-    """A Tensor whose value is known when the compiled program runs."""
-
-    __slots__ = ()
-    _kind = "`tapegrad.jit`"
-    swept: Callable[..., list[Tensor]]  # set by `compiler.backward`, which stands on this module
-    _lift: Parts
-
-    @property
-    def position(self) -> int:
-        """The record that this Tensor stands for now."""
-        lift = self._lift
-        stands = lift.at.stands is not None
-        if lift.version != lift.cell.version:
-            if stands:
-                raise Untraceable
-            position = lift.cell.content
-            for op, params in lift.chain:
-                position = lift.at.record(op, (position,), params)
-            lift.position, lift.version = position, lift.cell.version
-        return lift.at.where[lift.position] if stands else lift.position
-
-    @property
-    def its_trace(self) -> Trace:
-        """The trace of that record."""
-        at = self._lift.at
-        return at.stands or at
-
-    def parts(self) -> tuple[Tensor, ...]:
-        """The value in the call that is traced."""
-        return (wrap(self.its_trace.values[self.position]),)
-
-    def rebuilt(self, *parts: Tensor) -> Lifted:
-        """The same: only the records matter."""
-        return self
-
-    @classmethod
-    def together(
-        cls, function: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor, at: Level
-    ) -> NoReturn:
-        """Not needed: a trace is the lowest of all levels."""
-        raise Untraceable
-
-    @property
-    def requires_grad(self) -> bool:
-        """Whether a gradient that is being computed may pass here."""
-        trace = self.its_trace
-        sources = trace.sources()
-        if not sources or self._a.dtype.kind not in "fc":
-            return False
-        return trace.descends(self.position, sources)
-
-    @requires_grad.setter
-    def requires_grad(self, value: bool) -> None:
-        self.requires_grad_(value)
-
-    @property
-    def is_leaf(self) -> bool:
-        """Whether no gradient passes here."""
-        return not self.requires_grad
-
-    @property
-    def grad_fn(self) -> None:
-        """None: the records of a trace are not those of a tape."""
-        return None
-
-    def detach(self) -> Tensor:
-        """The same value, which gradients do not pass."""
-        trace = self.its_trace
-        position = trace.record(alias, (self.position,), {})
-        trace.blocked.add(position)
-        return traced(trace, position)
-
-    @classmethod
-    def apply(cls, op: Op, args: Any, params: dict[str, Any], at: Level) -> Any:
-        """Append a record."""
-        assert isinstance(at, Trace)
-        at = at.stands or at
-        # Dual values keep copies of tangents for who views them later: not in an arm.
-        if at.inside is not None and not op.view and op is not clone:
-            at = at.inside.arm() or at
-        positions = _operands(at, op, args)
-        return view_of(at, op, args, params, at.computed(op, positions, params), positions)
-
-    @classmethod
-    def apply_function(cls, function: Any, args: Any, at: Level) -> Any:
-        """Run a `Function` whose `backward` the sweeps over these records call."""
-        with below(at, and_itself=True):
-            assert isinstance(at, Trace)
-            way = [at.stands or at]  # its rule may read what was made in the innermost trace
-            way[0].root().applies = True
-            while way[-1].inside is not None:
-                way.append(way[-1].inside)
-            current.tape.levels += way[1:]
-            return applied(way[-1], function, args)
-
-    @classmethod
-    def pull(
-        cls, roots: list[Tensor], weights: list[Any], inputs: list[Tensor], at: Level, *,
-        recorded: bool, retain: bool, since: int,
-    ) -> list[Tensor]:  # fmt: skip
-        """The reverse sweep over the records."""
-        assert isinstance(at, Trace)
-        at = at.stands or at
-        tape = current.tape
-        # The sweep is traced like everything else; weights may be lifted at higher levels.
-        tape.levels = sorted([*tape.levels, at], key=lambda level: level.number)
-        with recording(tape, True):
-            return cls.swept(at, roots, weights, inputs)
-
-    @classmethod
-    def promote(cls, target: Tensor, at: Level) -> None:
-        """Make a Tensor that was made inside the function one that changes are traced of."""
-        assert isinstance(at, Trace)
-        at = at.stands or at
-        if isinstance(target, Traced) and at.owner is not None:
-            lift = target._lift
-            if not lift.fresh():
-                raise outside(at.owner.name)
-            lift.cell.move(at)  # made within the function, from what lies outside
-            return
-        if isinstance(target, Lifted) or target._pos or target._is_view():
-            raise Untraceable
-        at.outsiders.take(target)
-        position = at.constant(target._a)
-        abstract = filler(target._a.shape, target._a.dtype).view(AbstractArray)
-        become(target, Traced, abstract, _whole(at, position))
-        abstract.stand_for(target)
-
-    def write(self, result: Tensor) -> None:
-        """Take over a result; every view of this memory sees it."""
-        lift = self._lift
-        self._check_inside()
-        if lift.cell.frozen:
-            raise RuntimeError(
-                "`jit`: the memory of an argument is the caller's, a compiled program cannot write "
-                "into it: change a copy (`x = x.clone()`), or write `x = x + y` for `x += y`"
-            )
-        if isinstance(result, Traced) and result.its_trace.number > lift.at.number:
-            lift.cell.move(result.its_trace)  # an arm's
-        trace, position = lift.at, lift.at.position(result)
-        if trace.values[position].dtype != self._a.dtype:
-            position = trace.record(to, (position,), {"dtype": self._a.dtype})
-        cell = lift.cell
-        if lift.chain:
-            base = (cell.content, position)
-            cell.content = trace.record(write_view, base, {"chain": lift.chain})
-        else:
-            cell.content = position
-        cell.version += 1
-        lift.position, lift.version = position, cell.version
-
-    def check_turn(self, name: str) -> None:
-        """Refuse to reshape in place what is the caller's, or lies outside of a loop or branch."""
-        self._check_inside()
-        if self._lift.cell.frozen and not self._lift.chain:
-            raise RuntimeError(
-                f"`{name}` under `tapegrad.jit`: an argument (shape {self._a.shape}) is the "
-                "caller's, a compiled program cannot reshape it: write `x = x.t()` for `x.t_()`"
-            )
-
-    def _check_inside(self) -> None:
-        """Refuse changes of what was not made in the function that is traced now."""
-        lift = self._lift
-        if lift.at.stands is not None:  # kept for the derivative
-            raise Untraceable
-        if lift.at.inside is not None and not lift.fresh():
-            assert lift.at.inside.owner is not None
-            raise outside(lift.at.inside.owner.name)
-        if lift.cell.made < lift.at.floor:
-            raise outside("cond")
-
-    def __bool__(self) -> bool:
-        return bool(self.its_trace.tell(self._single("a condition")))
-
-    def item(self) -> Any:
-        """The one element as a Python number; another number will need another trace."""
-        if self.requires_grad:
-            raise RuntimeError(
-                "`item()`, or a conversion to a Python number, of a value that a gradient passes "
-                "would lose that gradient: compute with the Tensor itself (`np.sin(t)` instead of "
-                "`math.sin(t)`), or use `tapegrad.stop_gradient(t).item()`"
-            )
-        return self.its_trace.tell(self._single("`item()`")).item()
-
-    def _single(self, what: str) -> Traced:
-        if self._a.size != 1:
-            raise RuntimeError(
-                f"{what} needs exactly one element, this Tensor has the shape {self._a.shape}; "
-                "use `.any()` or `.all()`, or index it first"
-            )
-        return self
-
-    def numpy(self, *, force: bool = False) -> NoReturn:
-        """Refused: the values are known when the program runs."""
-        if self.its_trace.owner is not None and self.its_trace.ruled:
-            raise Untraceable
-        raise RuntimeError(
-            "a Tensor inside `tapegrad.jit` cannot be turned into an array, its values are known "
-            "when the compiled program runs: use operations of tapegrad or NumPy's functions on "
-            f"the Tensor itself{self.origin()}"
-        )
-
-    def origin(self) -> str:
-        """At which line of the user's program this Tensor was made."""
-        return f" (it was made at {':'.join(map(str, self._lift.where))})"
+def _traced(t: Tensor) -> TypeGuard[Any]:
+    return isinstance(t, Lifted) and t._lift.at.traces
 
 
-def check_open(t: Tensor) -> None:
+def check_open(t: Any) -> None:
     """Refuse a Tensor of a trace that has ended, of which nobody can make anything."""
-    if isinstance(t, Traced) and t.its_trace.root().ended:
+    if _traced(t) and t.its_trace.root().ended:
         raise RuntimeError(
             f"`jit`: a Tensor that was made inside {t._what}{t.origin()} is used after that "
             "has ended: return it from the function instead of keeping it outside"
         )
-
-
-def traced(trace: Trace, position: int, *, frozen: bool = False) -> Traced:
-    """The Traced Tensor of a record, with memory of its own, or that of an argument."""
-    return _around(trace, _whole(trace, position, frozen=frozen))
-
-
-def _whole(trace: Trace, position: int, *, frozen: bool = False) -> Parts:
-    return Parts(TracedStorage(trace, position, frozen), (), position)
-
-
-def _around(trace: Trace, lift: Parts) -> Traced:
-    node = trace.nodes[lift.position]
-    abstract = filler(node.shape, node.dtype).view(AbstractArray)
-    t = Traced.around(abstract, lift)
-    abstract.stand_for(t)
-    return t
-
-
-def view_of(
-    trace: Trace, op: Op, args: Any, params: dict[str, Any], position: int, given: Any
-) -> Traced:
-    """The result of an operation: a view of its operand's memory if it is one in this call."""
-    if op.view and isinstance(args[0], Traced) and args[0]._lift.at is trace:
-        value, whole = trace.values[position], trace.values[given[0]]
-        if versions.memory(value) is versions.memory(whole):
-            lift = args[0]._lift
-            return _around(trace, Parts(lift.cell, (*lift.chain, (op, params)), position))
-    return traced(trace, position)
-
-
-def _operands(trace: Trace, op: Op, args: Any) -> tuple[int, ...]:
-    """The records of the operands, brought to one dtype where the operation is elementwise."""
-    if op.kind is not ELEMENTWISE:
-        return tuple([trace.position(x) for x in (_typed(args) if op.scalar else args)])
-    given = []
-    for x in args:
-        if isinstance(x, Tensor):
-            given.append(trace.values[trace.position(x)])
-        else:
-            given.append(x)
-    found = []
-    for x, array in zip(args, promoted(op, list(given)), strict=True):
-        if isinstance(x, Tensor):
-            position = trace.position(x)
-            if array.dtype != trace.values[position].dtype:
-                position = trace.record(to, (position,), {"dtype": array.dtype})
-        else:
-            position = trace.constant(np.asarray(array))
-        found.append(position)
-    return tuple(found)
-
-
-def _typed(args: Any) -> Any:
-    """Python's numbers in the type that NumPy gives them beside the other operands."""
-    kind = np.result_type(*[x._a.dtype if isinstance(x, Tensor) else x for x in args])
-    return [np.asarray(x, kind) if type(x) is int else x for x in args]
