@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from tapegrad.base.dtypes import get_default_dtype
+from tapegrad.compiler.front.signature import Compilation
 from tapegrad.compiler.front.specialization import (
     ARRAY,
     FLOAT,
@@ -19,9 +20,6 @@ from tapegrad.compiler.front.static_args import NONE
 from tapegrad.compiler.trace.trace import Untraceable
 from tapegrad.transforms.call_arguments import name_of
 from tapegrad.transforms.pytree import flatten, unflatten
-
-if TYPE_CHECKING:
-    from tapegrad.compiler.front.jitted import Jitted
 
 DOUBLE = np.dtype(np.float64)
 # Dimensions that a function is tried with before it was ever called.
@@ -58,7 +56,7 @@ class Returned(NamedTuple):
 class Source:
     """Where the programs of a jitted function come from."""
 
-    def __init__(self, jitted: Jitted) -> None:
+    def __init__(self, jitted: Compilation) -> None:
         self.jitted = jitted
         self.name = name_of(jitted.function)
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tapegrad.autograd.function import Function
-from tapegrad.compiler.front.signature import Signature
+from tapegrad.compiler.front.signature import Compilation, Signature
 from tapegrad.compiler.front.specialization import STATIC, Specialization
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor, wrap
 from tapegrad.transforms.pytree import flatten, unflatten
 from tapegrad.transforms.reverse import vjp
-
-if TYPE_CHECKING:
-    from tapegrad.compiler.front.jitted import Jitted
 
 
 def wanted(leaves: list[Any]) -> bool:
@@ -26,7 +23,7 @@ def wanted(leaves: list[Any]) -> bool:
     )
 
 
-def run(owner: Jitted, signature: Signature, leaves: list[Any]) -> Any:
+def run(owner: Compilation, signature: Signature, leaves: list[Any]) -> Any:
     """Run the program and append one record."""
     tensors = [x for x in leaves if isinstance(x, Tensor)]
     call = Call(owner, signature, leaves)
@@ -38,7 +35,7 @@ def run(owner: Jitted, signature: Signature, leaves: list[Any]) -> Any:
 class Call:
     """What a record knows of the call that it stands for."""
 
-    def __init__(self, owner: Jitted, signature: Signature, leaves: list[Any]) -> None:
+    def __init__(self, owner: Compilation, signature: Signature, leaves: list[Any]) -> None:
         self.owner = owner
         self.signature = signature
         self.leaves = leaves

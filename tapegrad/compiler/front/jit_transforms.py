@@ -8,22 +8,20 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tapegrad.compiler.front.signature import Signature
+from tapegrad.compiler.front.signature import Compilation, Signature
 from tapegrad.lift.batch import Batched, Map, batched
 from tapegrad.lift.dual import Dual, dual, split
 from tapegrad.lift.levels import Level, level
 from tapegrad.lift.lifted_tensor import highest
 from tapegrad.transforms.pytree import flatten, unflatten
 
-if TYPE_CHECKING:
-    from tapegrad.compiler.front.jitted import Jitted
-
 Flags = tuple[bool, ...]
+Plain = Callable[..., Any]  # a function to compile
 
 
-def run(owner: Jitted, signature: Signature, leaves: list[Any]) -> Any:
+def run(owner: Compilation, signature: Signature, leaves: list[Any]) -> Any:
     """Call a jitted function of which an argument is lifted."""
     found = highest(leaves)
     assert found is not None
@@ -48,7 +46,9 @@ def run(owner: Jitted, signature: Signature, leaves: list[Any]) -> Any:
     return unflatten(flatten(structure)[1], results)
 
 
-def _mapped(owner: Jitted, signature: Signature, lifted: Flags, like: Level) -> Callable[..., Any]:
+def _mapped(
+    owner: Compilation, signature: Signature, lifted: Flags, like: Level
+) -> Callable[..., Any]:
     """All examples at once: the results, which of them differ, and their structure."""
     name, randomness = like.name, like.randomness
 
@@ -65,7 +65,9 @@ def _mapped(owner: Jitted, signature: Signature, lifted: Flags, like: Level) -> 
     return mapped
 
 
-def _pushed(owner: Jitted, signature: Signature, lifted: Flags, like: Level) -> Callable[..., Any]:
+def _pushed(
+    owner: Compilation, signature: Signature, lifted: Flags, like: Level
+) -> Callable[..., Any]:
     """Values and tangents: those of the results, which of them have one, and their structure."""
     name = like.name
 
@@ -85,7 +87,7 @@ def _pushed(owner: Jitted, signature: Signature, lifted: Flags, like: Level) -> 
     return pushed
 
 
-def _called(owner: Jitted, signature: Signature, leaves: list[Any]) -> tuple[list[Any], Any]:
+def _called(owner: Compilation, signature: Signature, leaves: list[Any]) -> tuple[list[Any], Any]:
     """The leaves of what the function returns; its structure, with their numbers as leaves."""
     args, kwargs = unflatten(signature.tree, iter(leaves))
     results, tree = flatten(owner.plain(args, kwargs))

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from tapegrad.base.dtypes import dtype as DType
 from tapegrad.base.dtypes import get_default_dtype
 from tapegrad.base.native_arrays import native_array
-from tapegrad.compiler.front.specialization import ARRAY, FLOAT, SCALAR, STATIC, TENSOR
-from tapegrad.compiler.front.static_args import Static, key_of
+from tapegrad.compiler.front.specialization import (
+    ARRAY,
+    FLOAT,
+    SCALAR,
+    STATIC,
+    TENSOR,
+    Specialization,
+)
+from tapegrad.compiler.front.static_args import Static, Statics, key_of
 from tapegrad.tensor import Tensor
 from tapegrad.transforms.call_arguments import name_of
 from tapegrad.transforms.pytree import Tree
@@ -27,6 +34,26 @@ class Signature(NamedTuple):
     kinds: tuple[str, ...]
     keys: tuple[Any, ...]
     default: DType
+
+
+class Compilation(Protocol):
+    """A function and what is compiled of it, as those know it who serve some of its calls."""
+
+    function: Callable[..., Any]
+    statics: Statics
+    _specializations: dict[Signature, list[Specialization]]
+    _eager: set[Signature]  # for which Python runs the function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+    def plain(self, args: Any, kwargs: dict[str, Any]) -> Any: ...
+    def compiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
+    def derived(self, key: Any, make: Callable[[], Callable[..., Any]]) -> Compilation: ...
+    def signature(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Signature, list[Any], list[np.ndarray]]: ...
+    def outputs(
+        self, signature: Signature, leaves: list[Any], arrays: list[np.ndarray]
+    ) -> tuple[Specialization, list[np.ndarray]]: ...
 
 
 def signature_of(tree: Tree, leaves: list[Any], f: Any) -> tuple[Signature, list[np.ndarray]]:
