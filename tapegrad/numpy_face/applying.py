@@ -12,8 +12,7 @@ from tapegrad.functions.indexing import getitem
 from tapegrad.functions.inplace_methods import setitem
 from tapegrad.functions.joining import stack, unbind
 from tapegrad.functions.shapes import movedim, reshape, unsqueeze
-from tapegrad.numpy_face.common import plain, tensor
-from tapegrad.numpy_face.handlers import handles
+from tapegrad.numpy_face.common import handles, plain, tensor
 from tapegrad.tensor import Tensor
 
 

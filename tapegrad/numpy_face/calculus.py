@@ -13,8 +13,7 @@ from tapegrad.functions.arguments import all_dims, one_dim
 from tapegrad.functions.indexing import getitem
 from tapegrad.functions.joining import cat
 from tapegrad.functions.shapes import narrow, reshape
-from tapegrad.numpy_face.common import floating, operand, tensor
-from tapegrad.numpy_face.handlers import handles
+from tapegrad.numpy_face.common import floating, handles, operand, tensor
 from tapegrad.numpy_face.joining import joined
 from tapegrad.numpy_face.order import searchsorted_
 from tapegrad.tensor import Tensor, wrap

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,8 +19,10 @@ from tapegrad.numpy_face.nearest import nearest
 from tapegrad.ops.shape import to
 from tapegrad.tensor import Tensor, tensor_of
 
+F = TypeVar("F", bound=Callable[..., Any])
 # From a ufunc to our function, from a NumPy function to how it is called; filled when first asked.
 CALLS: dict[Any, Callable[..., Any]] = {}
+TABLE: dict[Any, Callable[..., Any]] = {}  # from a NumPy function to its handler
 HANDLERS: dict[Any, Callable[[tuple[Any, ...], dict[str, Any]], Any]] = {}
 # What a NumPy function is of one float64 Tensor of modest size, without any other argument.
 SHORT: dict[Any, Callable[[Tensor], Any]] = {}
@@ -33,6 +35,17 @@ OPTIONS = {
     "initial": "combine it with the result",
     "dtype": "convert the Tensor with `t.to(dtype)`",
 }
+
+
+def handles(*functions: Any) -> Callable[[F], F]:
+    """Say which NumPy functions a handler is for."""
+
+    def register(handler: F) -> F:
+        for func in functions:
+            TABLE[func] = handler
+        return handler
+
+    return register
 
 
 def title(func: Any) -> str:

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.functions.shapes import broadcast_to, clone, to
-from tapegrad.numpy_face.common import bad_option, plain, tensor, title, wrapped
-from tapegrad.numpy_face.handlers import handles
+from tapegrad.numpy_face.common import bad_option, handles, plain, tensor, title, wrapped
 from tapegrad.numpy_face.mapped import ASKED, MAPPED, varies
 from tapegrad.tensor import Tensor, tensor_of
 

@@ -20,6 +20,7 @@ from tapegrad.functions.shapes import broadcast_to, clone, to
 from tapegrad.numpy_face.common import (
     brought_in,
     floating,
+    handles,
     named,
     operand,
     plain,
@@ -27,7 +28,6 @@ from tapegrad.numpy_face.common import (
     title,
     wrapped,
 )
-from tapegrad.numpy_face.handlers import handles
 from tapegrad.ops import logic
 from tapegrad.tensor import Tensor
 

@@ -9,37 +9,24 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
-from tapegrad.numpy_face.common import HANDLERS, bad_option, title, unsupported
+from tapegrad.numpy_face.common import HANDLERS, TABLE, bad_option, title, unsupported
 
-F = TypeVar("F", bound=Callable[..., Any])
 FAMILIES = (
     "constants elementwise reductions order statistics calculus ranges shapes joining products "
     "polynomials sets writing applying linalg systems"
 ).split()
-_table: dict[Any, Callable[..., Any]] = {}
 _missing: Any = getattr(np, "_NoValue", inspect.Parameter.empty)
-
-
-def handles(*functions: Any) -> Callable[[F], F]:
-    """Say which NumPy functions a handler is for."""
-
-    def register(handler: F) -> F:
-        for func in functions:
-            _table[func] = handler
-        return handler
-
-    return register
 
 
 def table() -> dict[Any, Callable[..., Any]]:
     """Every handler, by the NumPy function."""
     for family in FAMILIES:
         import_module(f"tapegrad.numpy_face.{family}")
-    return _table
+    return TABLE
 
 
 def find(func: Any) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:

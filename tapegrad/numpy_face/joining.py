@@ -10,8 +10,7 @@ from tapegrad.functions import joining as j
 from tapegrad.functions.arguments import one_dim
 from tapegrad.functions.indexing import getitem
 from tapegrad.functions.shapes import broadcast_to, movedim, reshape, to
-from tapegrad.numpy_face.common import plain, tensor
-from tapegrad.numpy_face.handlers import handles
+from tapegrad.numpy_face.common import handles, plain, tensor
 from tapegrad.tensor import Tensor
 
 

@@ -12,8 +12,7 @@ from tapegrad.functions.arguments import alike
 from tapegrad.functions.products import matmul
 from tapegrad.functions.shapes import reshape
 from tapegrad.numpy_face import products, shapes
-from tapegrad.numpy_face.common import PAIRS, SHORT, floating, named, tensor, title
-from tapegrad.numpy_face.handlers import handles
+from tapegrad.numpy_face.common import PAIRS, SHORT, floating, handles, named, tensor, title
 from tapegrad.tensor import Tensor
 
 PAIRS[np.linalg.solve] = solve_fast.solve

@@ -13,8 +13,7 @@ from tapegrad.functions import reductions as r
 from tapegrad.functions import scans
 from tapegrad.functions.arguments import all_dims
 from tapegrad.functions.shapes import reshape, to
-from tapegrad.numpy_face.common import bad_option, line, nothing, operand, plain, tensor
-from tapegrad.numpy_face.handlers import handles
+from tapegrad.numpy_face.common import bad_option, handles, line, nothing, operand, plain, tensor
 from tapegrad.ops import order
 from tapegrad.tensor import Tensor
 

@@ -15,8 +15,7 @@ from tapegrad.functions import reductions as r
 from tapegrad.functions.joining import cat
 from tapegrad.functions.shapes import narrow, reshape, squeeze
 from tapegrad.functions.tiling import vander
-from tapegrad.numpy_face.common import floating, operand, tensor
-from tapegrad.numpy_face.handlers import handles
+from tapegrad.numpy_face.common import floating, handles, operand, tensor
 from tapegrad.numpy_face.joining import at_least
 from tapegrad.numpy_face.shapes import convolve_
 from tapegrad.numpy_face.systems import lstsq_

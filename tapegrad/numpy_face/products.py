@@ -13,8 +13,7 @@ from tapegrad.functions.dtype_parts import conj
 from tapegrad.functions.products import matmul
 from tapegrad.functions.reductions import sum as sum_
 from tapegrad.functions.shapes import flip, movedim, reshape
-from tapegrad.numpy_face.common import named, tensor
-from tapegrad.numpy_face.handlers import handles
+from tapegrad.numpy_face.common import handles, named, tensor
 from tapegrad.numpy_face.shapes import convolve_
 from tapegrad.tensor import Tensor
 

@@ -13,8 +13,7 @@ from tapegrad.functions import arithmetic as ar
 from tapegrad.functions import elementwise as ew
 from tapegrad.functions.joining import cat, stack
 from tapegrad.functions.shapes import broadcast_to, clone, movedim, narrow, reshape, to, unsqueeze
-from tapegrad.numpy_face.common import floating, tensor
-from tapegrad.numpy_face.handlers import handles
+from tapegrad.numpy_face.common import floating, handles, tensor
 from tapegrad.tensor import Tensor, wrap
 
 

@@ -13,8 +13,7 @@ from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import all_dims
 from tapegrad.functions.axis import logsumexp
 from tapegrad.functions.shapes import broadcast_to, clone, permute, reshape, to
-from tapegrad.numpy_face.common import SHORT, floating, line, named, nothing, tensor
-from tapegrad.numpy_face.handlers import handles
+from tapegrad.numpy_face.common import SHORT, floating, handles, line, named, nothing, tensor
 from tapegrad.ops.reduce import remaining
 from tapegrad.tensor import Tensor, wrap
 

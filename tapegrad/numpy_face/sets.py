@@ -17,8 +17,7 @@ from tapegrad.functions.indexing import getitem, index_add
 from tapegrad.functions.joining import cat
 from tapegrad.functions.shapes import reshape, to
 from tapegrad.numpy_face.calculus import diff_
-from tapegrad.numpy_face.common import floating, plain, tensor, wrapped
-from tapegrad.numpy_face.handlers import handles
+from tapegrad.numpy_face.common import floating, handles, plain, tensor, wrapped
 from tapegrad.numpy_face.order import searchsorted_
 from tapegrad.numpy_face.ranges import linspace_
 from tapegrad.tensor import Tensor, wrap

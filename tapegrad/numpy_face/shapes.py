@@ -11,8 +11,7 @@ from tapegrad.functions import diagonals as dg
 from tapegrad.functions import indexing, joining, strided_views
 from tapegrad.functions import shapes as s
 from tapegrad.functions.arguments import alike, one_dim
-from tapegrad.numpy_face.common import brought_in, named, plain, tensor
-from tapegrad.numpy_face.handlers import handles
+from tapegrad.numpy_face.common import brought_in, handles, named, plain, tensor
 from tapegrad.numpy_face.reductions import sum_
 from tapegrad.tensor import Tensor, wrap
 

@@ -16,8 +16,7 @@ from tapegrad.functions.arguments import all_dims
 from tapegrad.functions.joining import cat
 from tapegrad.functions.scans import sort
 from tapegrad.functions.shapes import broadcast_to, matrix_transpose, narrow, reshape, to
-from tapegrad.numpy_face.common import floating, nothing, tensor, title
-from tapegrad.numpy_face.handlers import handles
+from tapegrad.numpy_face.common import floating, handles, nothing, tensor, title
 from tapegrad.numpy_face.joining import at_least
 from tapegrad.numpy_face.reductions import (
     aligned,

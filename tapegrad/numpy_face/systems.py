@@ -21,8 +21,7 @@ from tapegrad.functions.matrices import (
 )
 from tapegrad.functions.products import matmul
 from tapegrad.functions.shapes import matrix_transpose, movedim, narrow, reshape, squeeze
-from tapegrad.numpy_face.common import floating, tensor
-from tapegrad.numpy_face.handlers import handles
+from tapegrad.numpy_face.common import floating, handles, tensor
 from tapegrad.tensor import Tensor, wrap
 
 

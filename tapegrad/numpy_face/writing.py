@@ -11,8 +11,7 @@ from tapegrad.functions.arguments import one_dim
 from tapegrad.functions.indexing import getitem
 from tapegrad.functions.inplace_methods import index_put_, setitem
 from tapegrad.functions.shapes import reshape, to
-from tapegrad.numpy_face.common import plain, tensor, unsupported
-from tapegrad.numpy_face.handlers import handles
+from tapegrad.numpy_face.common import handles, plain, tensor, unsupported
 from tapegrad.tensor import Tensor
 
 
