@@ -95,7 +95,9 @@ class Tensor(Operations):
     _home: Tape | View | Ended | None
     _grad: Tensor | None
     _extra: dict[str, Any]
-    _tapegrad_run: Callable[..., Any]  # set by tapegrad.dispatch.dispatch
+    # Both are set by `dispatch.dispatch`: to run an operation, to make a view anew.
+    _tapegrad_run: Callable[..., Any]
+    _regenerate: Callable[[Tensor, View], None]
     # A subclass is a Tensor under a transform: what it stands for, and how operations run on it.
     _lift: Any
     _run: Callable[..., Tensor]
@@ -322,7 +324,7 @@ class Tensor(Operations):
     def grad_fn(self) -> GradFn | None:
         """The record that made this Tensor, or None for a leaf."""
         if isinstance(self._home, View) and self._home.frozen == NO_GRAD:
-            regenerate(self, self._home)  # which raises where that is not known
+            self._regenerate(self, self._home)  # which raises where that is not known
         position, tape = place(self), self.tape
         return node(tape, position) if position > 0 and tape is not None else None
 
@@ -531,7 +533,7 @@ def place(t: Tensor) -> int:
     if type(home) is View and home.base is not None and not home.frozen:
         base = home.base
         if (place(base) if type(base._home) is View else base._pos) != home.stamp:
-            regenerate(t, home)
+            t._regenerate(t, home)
     return t._pos
 
 
@@ -580,20 +582,6 @@ def check_readable(t: Tensor, name: str) -> None:
         )
 
 
-def _not_loaded(t: Tensor, home: View) -> None:
-    raise RuntimeError("views are made anew by `tapegrad.dispatch`, which is not imported")
-
-
 def noted(t: Tensor, name: str) -> Any:
     """What only some Tensors have (see `extra`), or None, without making a place for it."""
     return t._extra.get(name) if hasattr(t, "_extra") else None
-
-
-regenerate: Callable[[Tensor, View], None] = _not_loaded
-
-
-def regenerating(function: Callable[[Tensor, View], None]) -> Callable[[Tensor, View], None]:
-    """Say how a view is made anew: that writes records, which is above this module's knowledge."""
-    global regenerate
-    regenerate = function
-    return function

@@ -9,15 +9,9 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from tapegrad.autograd.grad_mode import switched
-from tapegrad.autograd.node_hooks import (
-    GradientEdge,
-    adding,
-    after_accumulating,
-    before_accumulating,
-)
+from tapegrad.autograd.node_hooks import GradientEdge, accumulating, add_gradients
 from tapegrad.autograd.sweep import NOT_USED, Sweep, deliver, swept_at_once
 from tapegrad.autograd.tensor_hooks import end_sweep, ending, run_functions
-from tapegrad.base.locks import lock
 from tapegrad.dispatch.dispatch import ended
 from tapegrad.kernels.sweep import sweep_abi
 from tapegrad.kernels.sweep.sweep_abi import SMALL
@@ -27,7 +21,6 @@ from tapegrad.tensor import Tensor, View, former, noted, place, wrap, wrap_as
 
 Tensors = Tensor | Sequence[Tensor]
 _ONE = np.ones(())
-_accumulating = lock()  # threads may share leaves; a finaliser may sweep inside
 
 
 def backward(
@@ -106,7 +99,7 @@ def _backward(
         _accumulate_leaves(sweep, direct, recorded)
     else:
         gradients = _gradients(sweep, chosen, direct, recorded)
-        _accumulate([(t, g) for t, g in _once(chosen, gradients) if g is not None], recorded)
+        add_gradients([(t, g) for t, g in _once(chosen, gradients) if g is not None], recorded)
     if ending:
         end_sweep(sweep.tape)
 
@@ -258,7 +251,7 @@ def _from_one(root: Any, weight: Any, inputs: list[Tensor] | None, retain: bool)
         if index < 0 or not sweep.run_from(index, seed, targets):
             return None
         if inputs is None:
-            with _accumulating:
+            with accumulating:
                 sweep.delivered = deliver(sweep)
         else:
             sweep.delivered = deliver(sweep, inputs)
@@ -453,7 +446,7 @@ def _once(inputs: list[Tensor], gradients: list[Tensor | None]) -> list[tuple[Te
 
 
 def _accumulate_leaves(sweep: Sweep, direct: dict[int, Any], recorded: bool) -> None:
-    _accumulate(_leaf_gradients(sweep, direct, recorded), recorded)
+    add_gradients(_leaf_gradients(sweep, direct, recorded), recorded)
 
 
 def _leaf_gradients(
@@ -476,35 +469,3 @@ def _leaf_gradients(
 def _copy(weight: Any) -> Any:
     """A root's weight as the gradient of a leaf: the user's array is not given away."""
     return weight.copy() if isinstance(weight, np.ndarray) else weight
-
-
-@adding
-def _accumulate(found: list[tuple[Tensor, Tensor]], recorded: bool) -> None:
-    """Add gradients to `.grad`: all of them, after everything that could fail is done."""
-    found = [(t, before_accumulating(t, g) if noted(t, "before") else g) for t, g in found]
-    with _accumulating:
-        for t, g in found:
-            held = getattr(t, "_grad", None)
-            if held is None:
-                t._grad = g
-            elif held._a.shape != t._a.shape:
-                raise RuntimeError(
-                    f"a leaf of shape {t._a.shape} holds a gradient of shape {held._a.shape}, "
-                    "from before it was reshaped in place: set `grad` to None, or reshape it too"
-                )
-            elif recorded or held.requires_grad:
-                t._grad = held + g
-            else:
-                versions.bump(versions.root(held._a))
-                np.add(held._a, g._a, out=held._a)
-    for t, g in found:
-        post = noted(t, "post")
-        if post:
-            for hook in tuple(post.values()):
-                if hook(t) is not None:
-                    raise RuntimeError(
-                        "a hook of `register_post_accumulate_grad_hook` must return None: change "
-                        "`tensor.grad` instead"
-                    )
-        if noted(t, "after"):
-            after_accumulating(t, g)

@@ -11,11 +11,14 @@ import numpy as np
 
 from tapegrad.autograd.pullback import Saved, Wanted, contributions, spec_at
 from tapegrad.autograd.tensor_hooks import Handle, Hooks, at_record, next_key, run_functions
+from tapegrad.base.locks import lock
 from tapegrad.ops.core import ELEMENTWISE
-from tapegrad.ops.grad_fn import GradFn, leaf_node, output_of, reading_saved
+from tapegrad.ops.grad_fn import GradFn, leaf_node, output_of
+from tapegrad.tape import versions
 from tapegrad.tape.tape import HOOKED, SPENT, WORD, Tape, current
 from tapegrad.tensor import Tensor, noted, placed, tensor_of, wrap
 
+accumulating = lock()  # threads may share leaves; a finaliser may sweep inside
 Grads = tuple[Tensor | None, ...]
 
 
@@ -104,7 +107,6 @@ def call(self: GradFn, *grads: Tensor | None) -> Any:
 _OPERANDS = {"_saved_self": 0, "_saved_other": 1, "_saved_exponent": 1, "_saved_result": -1}
 
 
-@reading_saved
 def saved_value(node: GradFn, name: str) -> Tensor | None:
     """What the record of an elementwise operation saved of an operand or the result, or None."""
     tape, k = node.tape, _OPERANDS.get(name, 9)
@@ -285,21 +287,39 @@ def after_accumulating(leaf: Tensor, g: Tensor) -> None:
         hook((), (g,))
 
 
-def _no_engine(found: list[tuple[Tensor, Tensor]], recorded: bool) -> None:
-    raise RuntimeError("gradients are added up by `tapegrad.autograd.engine`")
-
-
-add_gradients: Callable[[list[tuple[Tensor, Tensor]], bool], None] = _no_engine
-
-
-def adding(function: Any) -> Any:
-    """Say how gradients are added to leaves: above this module's knowledge."""
-    global add_gradients
-    add_gradients = function
-    return function
+def add_gradients(found: list[tuple[Tensor, Tensor]], recorded: bool) -> None:
+    """Add gradients to `.grad`: all of them, after everything that could fail is done."""
+    found = [(t, before_accumulating(t, g) if noted(t, "before") else g) for t, g in found]
+    with accumulating:
+        for t, g in found:
+            held = getattr(t, "_grad", None)
+            if held is None:
+                t._grad = g
+            elif held._a.shape != t._a.shape:
+                raise RuntimeError(
+                    f"a leaf of shape {t._a.shape} holds a gradient of shape {held._a.shape}, "
+                    "from before it was reshaped in place: set `grad` to None, or reshape it too"
+                )
+            elif recorded or held.requires_grad:
+                t._grad = held + g
+            else:
+                versions.bump(versions.root(held._a))
+                np.add(held._a, g._a, out=held._a)
+    for t, g in found:
+        post = noted(t, "post")
+        if post:
+            for hook in tuple(post.values()):
+                if hook(t) is not None:
+                    raise RuntimeError(
+                        "a hook of `register_post_accumulate_grad_hook` must return None: change "
+                        "`tensor.grad` instead"
+                    )
+        if noted(t, "after"):
+            after_accumulating(t, g)
 
 
 for _name, _method in {
     "__call__": call, "register_hook": register_hook, "register_prehook": register_prehook,
+    "_read_saved": staticmethod(saved_value),
 }.items():  # fmt: skip
     setattr(GradFn, _name, _method)

@@ -34,7 +34,6 @@ from tapegrad.tensor import (
     noted,
     place,
     placed,
-    regenerating,
     wrap,
 )
 
@@ -361,7 +360,6 @@ def _attach_view(t: Tensor, parent: Tensor, op: Op, params: dict[str, Any], tape
         t._home.several = above.several
 
 
-@regenerating
 def regenerate(t: Tensor, home: View) -> None:
     """Give a view the place that follows from its base's new one."""
     base = home.base
@@ -417,3 +415,4 @@ def called(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
 
 
 Tensor._tapegrad_run = staticmethod(called)
+Tensor._regenerate = staticmethod(regenerate)

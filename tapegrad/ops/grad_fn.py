@@ -87,7 +87,7 @@ class GradFn:
     def __getattr__(self, name: str) -> Any:
         """What `ctx` of a Function has, and what an elementwise operation saved (`_saved_self`)."""
         if name.startswith("_saved_"):
-            return saved_value(self, name)
+            return self._read_saved(self, name)
         index = -1 if name.startswith("_") else self.tape.index(self.position)
         entry = self.tape.keep[index] if index >= 0 and self.variable is None else None
         context = getattr(entry, "context", None)
@@ -119,20 +119,6 @@ class GradFn:
 
     def __repr__(self) -> str:
         return f"<{self.name()}>"
-
-
-def _not_loaded(node: GradFn, name: str) -> Any:
-    raise AttributeError(f"`{name}` is read by `tapegrad.autograd`, which is not imported")
-
-
-saved_value = _not_loaded
-
-
-def reading_saved(function: Any) -> Any:
-    """Say how saved values are read: above this module's knowledge."""
-    global saved_value
-    saved_value = function
-    return function
 
 
 _types: dict[str, type[GradFn]] = {}
