@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -86,7 +85,8 @@ def _backward(out: Tensor, x: Tensor, rows: np.ndarray, *, dtypes: bool = False)
 
 def _tangents(func: Any, inputs: tuple[Any, ...], given: dict[int, np.ndarray]) -> list[np.ndarray]:
     """For each output its tangent, by forward mode, where some inputs have the tangents given."""
-    forward_ad = importlib.import_module("tapegrad.autograd.forward_ad")  # it stands above
+    from tapegrad.autograd import forward_ad
+
     with forward_ad.dual_level():
         duals = [
             forward_ad.make_dual(x, _weight(x, given[k])) if k in given else x
@@ -288,7 +288,8 @@ class _Check:
 
     def batched_forward(self, chosen: list[int]) -> None:
         """Several tangents at once against each alone."""
-        transforms = importlib.import_module("tapegrad.func")
+        from tapegrad import func as transforms
+
         for k in chosen:
             x = self.inputs[k].detach()
             rows = self.rng.standard_normal((2, x._a.size))
