@@ -178,20 +178,21 @@ def _drawn(
     """
     check_device(device)
     kind = get_default_dtype().numpy if dtype is None else to_numpy(dtype)
-    many = _varying(operands) if current.tape.levels else []
+    many = _varying(operands) if current.tape.levels else ()
     source = default_generator if generator is None else generator
     if not isinstance(source, Generator):
         raise TypeError(
             f"`generator` is a tapegrad.Generator or None, got {type(generator).__name__}"
         )
-    extents = [at.size for at in many]
-    drawn: Tensor = fresh(np.asarray(source.draw(draw, (*extents, *shape)), kind))
+    if many:
+        shape = (*[at.size for at in many], *shape)
+    drawn: Tensor = fresh(np.asarray(source.draw(draw, shape), kind))
     for at in many:
         drawn = at.batch(drawn)
     return drawn.requires_grad_() if requires_grad else drawn
 
 
-def _varying(operands: Sequence[Any]) -> list[Any]:
+def _varying(operands: Sequence[Any]) -> Sequence[Any]:
     """The maps under way whose examples get numbers of their own."""
     levels = current.tape.levels
     if any(at.traces for at in levels):
