@@ -29,12 +29,12 @@ from tapegrad.autograd.tensor_hooks import (
     retain_grad,
     retains_grad,
 )
-from tapegrad.autograd.variable import Variable
 from tapegrad.base.missing_names import missing
 from tapegrad.tensor import Tensor
 
 if TYPE_CHECKING:
     from tapegrad.autograd import forward_ad, functional
+    from tapegrad.autograd.variable import Variable
 
 __all__ = [
     "Function",
@@ -62,6 +62,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in ("forward_ad", "functional"):  # they stand above the transforms
         return importlib.import_module(f"tapegrad.autograd.{name}")
+    if name == "Variable":  # an old name, which hardly anybody uses
+        return importlib.import_module("tapegrad.autograd.variable").Variable
     raise missing("module 'tapegrad.autograd'", name, __all__)
 
 
