@@ -85,7 +85,7 @@ class Level:
         """The value at a level that traces, if it is known already; no guard is set on it."""
         raise NotImplementedError
 
-    def branch(self, *args: Any) -> Any:
+    def branch(self, *args: Any, **kwargs: Any) -> Any:
         """A branch at a level that traces."""
         raise NotImplementedError
 
@@ -93,7 +93,7 @@ class Level:
         """A context, at a level that traces, for the arms of a branch that both run."""
         raise NotImplementedError
 
-    def loop(self, *args: Any) -> Any:
+    def loop(self, *args: Any, **kwargs: Any) -> Any:
         """A loop at a level that traces."""
         raise NotImplementedError
 

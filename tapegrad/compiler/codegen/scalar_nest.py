@@ -45,17 +45,10 @@ class Tiling(Protocol):
 
     level: int
 
-    def write(self, writer: Writer) -> None:
-        """Write the loop over tiles."""
-
-    def begin(self) -> None:
-        """Nothing is computed yet of the present element."""
-
-    def value(self, writer: Writer, operand: int) -> Value:
-        """An operand at the present indices."""
-
-    def places(self, operand: int, store: int) -> bool:
-        """Whether a function has written an operand where a store puts it."""
+    def write(self, writer: Writer) -> None: ...
+    def begin(self) -> None: ...
+    def value(self, writer: Writer, operand: int) -> Value: ...
+    def places(self, operand: int, store: int) -> bool: ...
 
 
 class Writer:

@@ -213,10 +213,8 @@ class ScheduleState:
     results: list[Place] = field(default_factory=list)
     guards: list[tuple[int, int, Place]] = field(default_factory=list)
     places: dict[int, Place] = field(default_factory=dict)
-    # See `plain`; and the step that packs.
-    packed: dict[int, tuple[Place, int]] = field(default_factory=dict)
-    # The step after which a value is there; -1: from the start.
-    home: list[int] = field(default_factory=list)
+    packed: dict[int, tuple[Place, int]] = field(default_factory=dict)  # and when, see `plain`
+    home: list[int] = field(default_factory=list)  # after which step a value is there, or -1
     kinds: list[str] = field(default_factory=list)
     latest: dict[Shape, int] = field(default_factory=dict)
     looked: dict[Any, int] = field(default_factory=dict)  # index arrays that were looked at

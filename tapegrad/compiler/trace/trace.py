@@ -72,16 +72,11 @@ class Pull(Protocol):
     """What a sweep does at a record that a `Function` stands behind, in place of a rule."""
 
     @property
-    def operands(self) -> tuple[int, ...]:
-        """Where a sweep goes on."""
-
-    def moved(self, where: dict[int, int]) -> Pull:
-        """The same in another trace, into which these records were put."""
-
+    def operands(self) -> tuple[int, ...]: ...
+    def moved(self, where: dict[int, int]) -> Pull: ...
     def run(
         self, position: int, parts: Parts, g: Tensor | None, wanted: Wanted
-    ) -> Iterator[tuple[int, Tensor]]:
-        """What the arguments get of the adjoints; `parts` are those of several outputs."""
+    ) -> Iterator[tuple[int, Tensor]]: ...
 
 
 class Owner:

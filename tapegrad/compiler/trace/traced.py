@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any, NoReturn
 
 import numpy as np
@@ -34,17 +33,7 @@ class TensorTrace(Trace):
         """A Traced Tensor of a record; the memory of one that is `frozen` is an argument's."""
         return traced(self, position, frozen=frozen)
 
-    def branch(self, *args: Any) -> Any:
-        """Trace a branch."""
-        return control_flow.branch(self, *args)
-
-    def both(self) -> AbstractContextManager[None]:
-        """A context for the arms of a branch that both run."""
-        return control_flow.both(self)
-
-    def loop(self, *args: Any) -> Any:
-        """Trace a loop."""
-        return control_flow.loop(self, *args)
+    branch, both, loop = control_flow.branch, control_flow.both, control_flow.loop
 
 
 class Traced(Lifted):
