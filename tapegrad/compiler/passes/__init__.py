@@ -13,7 +13,7 @@ from tapegrad.compiler.passes.fold_concat import folded
 from tapegrad.compiler.passes.loop_residuals import with_kept_values
 from tapegrad.compiler.passes.merge_batches import with_whole_batches
 from tapegrad.compiler.passes.region_dce import narrowed
-from tapegrad.compiler.passes.scalarize import taken_apart
+from tapegrad.compiler.passes.scalarize import scalarized
 from tapegrad.compiler.passes.simplify import simplified
 from tapegrad.compiler.passes.sink_records import late
 
@@ -21,7 +21,7 @@ from tapegrad.compiler.passes.sink_records import late
 def optimised(graph: Graph) -> Graph:
     """All passes, in order."""
     graph = without_dead(narrowed(with_kept_values(without_dead(graph)), optimised))
-    whole = with_whole_batches(simplified(taken_apart(expanded(graph))))
+    whole = with_whole_batches(simplified(scalarized(expanded(graph))))
     return late(_taken(folded(with_sums_of_parts(whole))))
 
 

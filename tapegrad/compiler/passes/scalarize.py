@@ -21,7 +21,7 @@ from tapegrad.compiler.passes.scalarize_cost import (
     MOVED,
     PRODUCT,
     REDUCED,
-    SPREAD,
+    SCATTERED,
     chosen,
 )
 from tapegrad.ops import elementwise as e
@@ -33,28 +33,28 @@ Parts = list[int]  # the positions of the elements, in C order
 PADDING = frozenset(("embed", "only_view"))
 
 
-def taken_apart(graph: Graph) -> Graph:
+def scalarized(graph: Graph) -> Graph:
     """The graph in which values of a few elements are numbers, where that pays."""
-    ways = chosen(graph)
-    return graph if ways is None else _Apart(graph, ways).done()
+    kinds = chosen(graph)
+    return graph if kinds is None else _Scalarized(graph, kinds).done()
 
 
-class _Apart:
+class _Scalarized:
     """The new graph in the making."""
 
-    def __init__(self, graph: Graph, ways: list[str]) -> None:
+    def __init__(self, graph: Graph, kinds: list[str]) -> None:
         self.graph = graph
         self.builder = Builder(graph)
         self.parts: dict[int, Parts] = {}  # of the records of the old graph
         self.zeros: dict[str, int] = {}  # what is not there, by dtype
         self.nothing: set[int] = set()
-        for position, (node, way) in enumerate(zip(graph.nodes, ways, strict=True)):
-            if way == KEPT:
+        for position, (node, kind) in enumerate(zip(graph.nodes, kinds, strict=True)):
+            if kind == KEPT:
                 for a in node.args:
                     self._whole(a)
                 self.builder.where[position] = self._kept(self.builder.moved(node))
             else:
-                self.parts[position] = _MADE[way](self, node)
+                self.parts[position] = _MADE[kind](self, node)
 
     def _kept(self, node: Node) -> int:
         found = None
@@ -199,7 +199,7 @@ class _Apart:
         found = np.asarray(op.forward(*given, **params)).ravel().tolist()
         return [k - 1 if k else outer for k in found]
 
-    def _spread(self, node: Node) -> Parts:
+    def _scattered(self, node: Node) -> Parts:
         """Elements are added up where index arrays say."""
         source, *others = node.args
         assert node.op is not None
@@ -234,10 +234,10 @@ class _Apart:
         return found
 
 
-_MADE: dict[str, Callable[[_Apart, Node], Parts]] = {
-    MAPPED: _Apart._mapped,
-    REDUCED: _Apart._reduced,
-    MOVED: _Apart._moved,
-    SPREAD: _Apart._spread,
-    PRODUCT: _Apart._product,
+_MADE: dict[str, Callable[[_Scalarized, Node], Parts]] = {
+    MAPPED: _Scalarized._mapped,
+    REDUCED: _Scalarized._reduced,
+    MOVED: _Scalarized._moved,
+    SCATTERED: _Scalarized._scattered,
+    PRODUCT: _Scalarized._product,
 }

@@ -18,8 +18,8 @@ from tapegrad.ops.core import Op
 from tapegrad.ops.shape import overlaps
 
 # What becomes of a record.
-KEPT, MAPPED, REDUCED, MOVED, SPREAD, PRODUCT = (
-    "kept", "mapped", "reduced", "moved", "spread", "product",
+KEPT, MAPPED, REDUCED, MOVED, SCATTERED, PRODUCT = (
+    "kept", "mapped", "reduced", "moved", "scattered", "product",
 )  # fmt: skip
 FEW = 8  # elements of a value that is taken apart
 SCALAR_MOST = 3  # elements up to which nothing is gained by computing them as a vector
@@ -41,19 +41,19 @@ def chosen(graph: Graph) -> list[str] | None:
     sizes = [node.size if node.shape else 1 for node in graph.nodes]
     if sum(1 < n <= FEW for n in sizes) < MANY:
         return None
-    ways: list[str] = []
+    kinds: list[str] = []
     for node, size in zip(graph.nodes, sizes, strict=True):
-        ways.append(_way(graph, node, size, sizes, ways))
-    groups = _Groups(graph, sizes, ways)
+        kinds.append(_kind(graph, node, size, sizes, kinds))
+    groups = _Groups(graph, sizes, kinds)
     return groups.paying() if groups.work() >= MANY else None
 
 
-def _way(graph: Graph, node: Node, size: int, sizes: list[int], ways: list[str]) -> str:
+def _kind(graph: Graph, node: Node, size: int, sizes: list[int], kinds: list[str]) -> str:
     """What could become of a record."""
     alone = size == 1
     for a in node.args:
         n = sizes[a]
-        if not n or (n > FEW and (ways[a] == KEPT or node.moves not in RENAMED)):
+        if not n or (n > FEW and (kinds[a] == KEPT or node.moves not in RENAMED)):
             return KEPT
         alone = alone and n == 1
     most = JOINED if node.moves == "concat" else FEW
@@ -80,7 +80,7 @@ def _known(node: Node, operands: list[Node]) -> str:
     if "gather" in node.moves or adds_to_zeros(node):
         first, *indices = operands
         known = first.dtype == node.dtype and all(x.value is not None for x in indices)
-        return KEPT if not known else MOVED if "gather" in node.moves else SPREAD
+        return KEPT if not known else MOVED if "gather" in node.moves else SCATTERED
     if name in ("matmul", "product") and alike and node.dtype.kind == "f":
         return PRODUCT if node.size * operands[0].shape[-1] <= FACTORS else KEPT
     return KEPT
@@ -89,9 +89,9 @@ def _known(node: Node, operands: list[Node]) -> str:
 class _Groups:
     """The groups of a graph, what each computes, and what it hands over."""
 
-    def __init__(self, graph: Graph, sizes: list[int], ways: list[str]) -> None:
-        self.graph, self.sizes, self.ways = graph, sizes, ways
-        count = len(ways)
+    def __init__(self, graph: Graph, sizes: list[int], kinds: list[str]) -> None:
+        self.graph, self.sizes, self.kinds = graph, sizes, kinds
+        count = len(kinds)
         self.leader = list(range(count))
         self.operations = [0] * count
         self.elements = [0] * count
@@ -99,12 +99,12 @@ class _Groups:
         self.longer = [0] * count  # operations on more elements than `SCALAR_MOST`
         self.moves = [0] * count
         for k, node in enumerate(graph.nodes):
-            if ways[k] != KEPT:
+            if kinds[k] != KEPT:
                 for a in node.args:
-                    if ways[a] != KEPT and sizes[k] + sizes[a] > 2:
+                    if kinds[a] != KEPT and sizes[k] + sizes[a] > 2:
                         self.leader[self._of(k)] = self._of(a)
         for k, node in enumerate(graph.nodes):
-            if ways[k] != KEPT:
+            if kinds[k] != KEPT:
                 self._count(k, node)
         self._hand_over()
         self.pays = [self._pays(k) for k in range(count)]
@@ -118,23 +118,23 @@ class _Groups:
         return k
 
     def _count(self, k: int, node: Node) -> None:
-        here, way = self._of(k), self.ways[k]
+        here, kind = self._of(k), self.kinds[k]
         most = max([self.sizes[k], *[self.sizes[a] for a in node.args]])
-        if way == MOVED:
+        if kind == MOVED:
             self.operations[here] += node.moves == "concat"
             self.moves[here] += node.moves not in WINDOWS or self.sizes[k] == 1
         elif most > 1:
             self.operations[here] += 1
             self.elements[here] += most
-            self.longer[here] += most > SCALAR_MOST and way != PRODUCT
+            self.longer[here] += most > SCALAR_MOST and kind != PRODUCT
 
     def _hand_over(self) -> None:
         """Count elements that come from, and go to, what stays."""
         seen: set[tuple[int, int]] = set()
         for k, node in enumerate(self.graph.nodes):
-            kept = self.ways[k] == KEPT
+            kept = self.kinds[k] == KEPT
             for a in node.args:
-                if (self.ways[a] == KEPT) == kept or self.sizes[a] == 1:
+                if (self.kinds[a] == KEPT) == kept or self.sizes[a] == 1:
                     continue
                 group = self._of(a if kept else k)
                 if self.graph.nodes[a].op is not None and (a, group) not in seen:
@@ -150,8 +150,8 @@ class _Groups:
     def paying(self) -> list[str]:
         """What becomes of each record."""
         return [
-            way if way == KEPT or self.pays[self._of(k)] else KEPT
-            for k, way in enumerate(self.ways)
+            kind if kind == KEPT or self.pays[self._of(k)] else KEPT
+            for k, kind in enumerate(self.kinds)
         ]
 
     def work(self) -> int:

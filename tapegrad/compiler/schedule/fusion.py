@@ -42,17 +42,17 @@ from tapegrad.compiler.schedule.matmul import multiplied
 from tapegrad.compiler.schedule.speculation import ExactNest, speculated
 from tapegrad.compiler.schedule.step_ir import (
     CALL,
+    GATHER,
     JOINED,
     LEAF,
     MAP,
     MATRIX,
     NATIVE,
     NESTED,
-    PICK,
     PIECES,
-    PUT,
     REDUCE,
     SCAN,
+    SCATTER,
     WINDOW,
     BoundsCheck,
     Copy,
@@ -119,10 +119,10 @@ class Schedule(ScheduleState):
             materialize.place_pieces(self, position, node)
         elif kind == NESTED:
             control_steps.place_control(self, position, node)
-        elif kind == PICK:
-            self._pick(position, node)
-        elif kind == PUT:
-            self._put(position, node)
+        elif kind == GATHER:
+            self._gather(position, node)
+        elif kind == SCATTER:
+            self._scatter(position, node)
         elif kind == SCAN:
             self._scan(position, node)
         elif kind == NATIVE:
@@ -143,7 +143,7 @@ class Schedule(ScheduleState):
             known = all(supported(x.dtype) for x in (node, *operands))
             if not known or not gather_scatter.indexable(graph, node):
                 return CALL
-            return PICK if "gather" in node.moves else PUT
+            return GATHER if "gather" in node.moves else SCATTER
         if node.moves in WINDOWS and window(whole(_unplaced, operands[0].shape), node) is not None:
             return WINDOW  # perhaps; `window` finds out how the operand lies
         fits = supported(node.dtype) and all(supported(x.dtype) for x in operands)
@@ -345,15 +345,15 @@ class Schedule(ScheduleState):
         plan = gather_scatter.plan_of(node, len(shape))
         return [range(-n, n) for n, part in zip(shape, plan, strict=True) if part is HOLE][:count]
 
-    def _pick(self, position: int, node: Node) -> None:
+    def _gather(self, position: int, node: Node) -> None:
         source, *others = node.args
         place = self.plain(source)
         ranges = self._ranges(node, place.shape, len(others))
         indices, last = self._indices(tuple(others), ranges)
-        self.places[position] = gather_scatter.picked(place, node, indices)
+        self.places[position] = gather_scatter.gathered(place, node, indices)
         self.home[position] = max(last, self.plain_after(source))
 
-    def _put(self, position: int, node: Node) -> None:
+    def _scatter(self, position: int, node: Node) -> None:
         adds = "add" in node.moves or node.params.get("accumulate", False)
         args, others = node.args, gather_scatter.indices_of(node)
         indices, _ = self._indices(others, self._ranges(node, node.shape, len(others)))
@@ -361,7 +361,7 @@ class Schedule(ScheduleState):
         source = gather_scatter.value_of(node)
         value: Place | float = 0.0 if source is None else self.plain(source)
         self.steps.append(Copy(0.0 if adds_to_zeros(node) else self.place(args[0]), out))
-        target = gather_scatter.picked(out, node, indices)
+        target = gather_scatter.gathered(out, node, indices)
         if isinstance(value, Place):
             value = gather_scatter.written(value, target, node)
         self.steps.append(Copy(value, target, ADD if adds else SET))

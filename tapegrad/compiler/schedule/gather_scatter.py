@@ -41,7 +41,7 @@ def indexable(graph: Graph, node: Node) -> bool:
 
 
 def written(value: Place, target: Place, node: Node) -> Place:
-    """What is written into a picked window, as large as it."""
+    """What is written into a gathered window, as large as it."""
     if "along" in node.moves and not adds_to_zeros(node) and value.shape:
         return value._replace(shape=target.shape)  # of a larger source the corner is read
     return value.broadcast(target.shape)
@@ -60,7 +60,7 @@ def plan_of(node: Node, rank: int) -> tuple[Any, ...]:
     return (*plan, *(slice(None),) * (rank - len(plan)))
 
 
-def picked(place: Place, node: Node, indices: list[Place]) -> Place:
+def gathered(place: Place, node: Node, indices: list[Place]) -> Place:
     """The window of what index arrays choose."""
     if "along" in node.moves:
         return _along(place, node.params["dim"], indices[0])

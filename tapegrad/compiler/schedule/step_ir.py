@@ -20,8 +20,8 @@ from tapegrad.tape.shape_table import Shape
 
 COPIED = 256  # bytes of a carry up to which it is copied after each trip
 # What becomes of a record.
-MAP, REDUCE, WINDOW, LEAF, MATRIX, PIECES, JOINED, PICK, PUT, SCAN, NATIVE, CALL, NESTED = (
-    "map", "reduce", "window", "leaf", "matrix", "pieces", "joined", "pick", "put", "scan",
+MAP, REDUCE, WINDOW, LEAF, MATRIX, PIECES, JOINED, GATHER, SCATTER, SCAN, NATIVE, CALL, NESTED = (
+    "map", "reduce", "window", "leaf", "matrix", "pieces", "joined", "gather", "scatter", "scan",
     "native", "call", "nested",
 )  # fmt: skip
 

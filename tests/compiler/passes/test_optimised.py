@@ -60,7 +60,7 @@ def test_a_masked_nan_never_poisons_a_compiled_gradient(f):
 
 # But the one without which there are records that stand for nothing: `narrowed` leaves those.
 EACH = (
-    "taken_apart", "with_whole_batches", "expanded", "with_kept_values", "late", "narrowed",
+    "scalarized", "with_whole_batches", "expanded", "with_kept_values", "late", "narrowed",
     "with_sums_of_parts", "simplified",
 )  # fmt: skip
 ROWS = np.sin(np.arange(12.0)).reshape(4, 3)
@@ -115,7 +115,7 @@ def test_a_program_without_a_pass_computes_the_same(problem, name, without):
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("taken_apart", "moving"), ("with_whole_batches", "batches"), ("expanded", "compound"),
+        ("scalarized", "moving"), ("with_whole_batches", "batches"), ("expanded", "compound"),
         ("with_kept_values", "looped"), ("late", "waiting"), ("narrowed", "looped"),
         ("with_sums_of_parts", "slices"), ("simplified", "known"),
     ],

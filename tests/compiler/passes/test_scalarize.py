@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import tapegrad as tg
 from tapegrad.compiler.passes import scalarize_cost
 from tapegrad.compiler.passes.dead_code import without_dead
-from tapegrad.compiler.passes.scalarize import taken_apart
+from tapegrad.compiler.passes.scalarize import scalarized
 from tapegrad.ops.index import HOLE
 from tests.compiler.graphs import graph, names, passed, run
 from tests.compiler.passes.randoms import close, on_random_loops, on_random_programs
@@ -50,7 +50,7 @@ def always():
 
 def apart(before, *inputs):
     """The graph taken apart, which must compute the same bits; and that it was."""
-    after = without_dead(passed(taken_apart, before, *inputs))
+    after = without_dead(passed(scalarized, before, *inputs))
     rest = [n for n in after.nodes if n.shape and n.name not in ("input", "stack", "reshape")]
     assert not rest, after
     return after
@@ -140,7 +140,7 @@ def test_index_arrays_that_are_known(always):
 def test_index_arrays_that_are_given_are_read_as_arrays(always):
     where = np.array([2, 0, 1])
     before = graph(LINE, where, ("index", (0, 1), {"plan": (HOLE,)}), ("neg", (2,)), ("neg", (3,)))
-    assert "index" in names(passed(taken_apart, before, LINE, where))
+    assert "index" in names(passed(scalarized, before, LINE, where))
 
 
 def test_a_padding_is_nothing_to_be_added(always):
@@ -148,7 +148,7 @@ def test_a_padding_is_nothing_to_be_added(always):
     a = np.array([-0.0, 2.0])
     embed = ("embed", (0,), {"index": (slice(0, 2),), "shape": (3,)})
     before = graph(a, LINE, embed, ("add", (2, 1)), ("strong", (2, 1)), outputs=(3, 4))
-    after = without_dead(taken_apart(before))
+    after = without_dead(scalarized(before))
     assert Counter(names(after))["add"] == 2  # of three
     assert Counter(names(after))["strong"] == 2
     for found, wanted in zip(run(after, a, LINE), run(before, a, LINE), strict=True):
@@ -180,7 +180,7 @@ def test_a_padding_that_is_asked_for_is_zero(always):
 def test_what_only_a_whole_array_serves_gets_one(always):
     x = np.arange(4.0).reshape(2, 2) + np.eye(2)
     before = graph(x, ("add", (0, 0)), ("inv", (1,)), ("mul", (2, 0)))
-    after = without_dead(passed(taken_apart, before, x))
+    after = without_dead(passed(scalarized, before, x))
     assert Counter(names(after))["stack"] == 2  # before `inv`, and the result
 
 
@@ -189,7 +189,7 @@ def test_guards_and_results_that_are_inputs(always):
         LINE, ("mul", (0, 0)), ("getitem", (1,), {"index": (0,)}), ("gt", (2, 2)),
         outputs=(0, 1, 2, 1), guards=((3, False),),
     )  # fmt: skip
-    passed(taken_apart, before, LINE)
+    passed(scalarized, before, LINE)
 
 
 # -- random programs ---------------------------------------------------------------------------
@@ -199,10 +199,10 @@ shapes = st.lists(st.sampled_from(TINY), min_size=1, max_size=3)
 
 def forced(graph):
     with whatever_it_costs():
-        return taken_apart(graph)
+        return scalarized(graph)
 
 
-test_random_programs = on_random_programs(taken_apart, shapes=shapes, alike=close)
+test_random_programs = on_random_programs(scalarized, shapes=shapes, alike=close)
 test_random_programs_whatever_it_costs = on_random_programs(forced, shapes=shapes, alike=close)
 test_random_loops = on_random_loops(forced, alike=close)
 

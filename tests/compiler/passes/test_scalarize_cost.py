@@ -7,7 +7,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.compiler.passes import scalarize_cost
-from tapegrad.compiler.passes.scalarize import taken_apart
+from tapegrad.compiler.passes.scalarize import scalarized
 from tapegrad.compiler.schedule.fusion import Schedule
 from tests.compiler.graphs import graph, names, passed
 
@@ -27,7 +27,7 @@ def nests(f, *args):
 
 def test_many_operations_on_few_elements_are_taken_apart():
     before = chain(np.array([1.0, 0.5]))
-    assert Counter(names(taken_apart(before)))["mul"] == 40
+    assert Counter(names(scalarized(before)))["mul"] == 40
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_many_operations_on_few_elements_are_taken_apart():
     ids=["too few", "too long", "vectors", "numbers", "empty"],
 )
 def test_what_it_does_not_pay_for_stays(before):
-    assert taken_apart(before) is before
+    assert scalarized(before) is before
 
 
 def test_vectors_whose_elements_are_moved_about_are_taken_apart():
@@ -54,7 +54,7 @@ def test_vectors_whose_elements_are_moved_about_are_taken_apart():
             ("mul", (k + 3, k)),
         ]  # fmt: skip
     x = np.ones(scalarize_cost.FEW)
-    assert "cat" not in names(passed(taken_apart, graph(x, *rows), x))
+    assert "cat" not in names(passed(scalarized, graph(x, *rows), x))
 
 
 def test_what_is_handed_over_to_products_of_matrices_stays():
@@ -62,7 +62,7 @@ def test_what_is_handed_over_to_products_of_matrices_stays():
         row for k in range(20) for row in (("matmul", (0, k and 2 * k)), ("add", (2 * k + 1, 0)))
     ]
     before = graph(np.eye(2), *rows)
-    assert taken_apart(before) is before
+    assert scalarized(before) is before
 
 
 def pendulum(y, steps=5):
