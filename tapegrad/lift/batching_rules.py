@@ -24,7 +24,17 @@ from tapegrad.ops.core import Op
 from tapegrad.ops.elementwise import squared_difference, where
 from tapegrad.ops.reduce import mean
 from tapegrad.ops.reduce import sum as total
-from tapegrad.ops.shape import expand, permute, reshape, squeeze, sum_to, to, unsqueeze
+from tapegrad.ops.shape import (  # fmt: skip
+    PASSES,
+    STRIDED,
+    expand,
+    permute,
+    reshape,
+    squeeze,
+    sum_to,
+    to,
+    unsqueeze,
+)
 from tapegrad.tensor import Tensor, wrap
 
 Rule = Callable[[Op, list[Any], list[bool], dict[str, Any], int], Any]
@@ -83,14 +93,17 @@ def spread_out(given: Any, many: Any, size: int) -> list[Any]:
 
 
 def rule_of(op: Op) -> Rule | None:
-    """The rule of an operation, if it has one."""
-    if op.axis:
-        return _by_parameters if op.axis == "reduce" else _along_one
-    return table.get(op.name)
+    """The rule of an operation: its own, or that of its kind."""
+    if op.name in table:
+        return table[op.name]
+    if op.axis == "keep" or op.scans:
+        return _along_one
+    return _by_parameters if op.axis or op.reduces or op.lapack or op.moves in SHIFTED else None
 
 
 # -- by the meaning of the parameters ----------------------------------------------------------
 
+SHIFTED = (*PASSES, *STRIDED, "reverse", "concat", "pad")  # of `Op.moves`
 _SHIFTS: dict[str, Callable[[Any, int], Any]] = {
     "dim": lambda d, n: tuple(k + 1 for k in d) if isinstance(d, tuple) else d + 1,
     "dims": lambda d, n: tuple(k + 1 for k in d),
@@ -108,15 +121,14 @@ def _shifted(params: dict[str, Any], size: int) -> dict[str, Any]:
 
 
 @_named(*(
-    "clone contiguous to alias reshape squeeze unsqueeze getitem part embed flip unfold fold cat "
-    "stack diagonal diagonal_embed tril triu sum mean others_prod pair_prod repeat roll pad all "
-    "any count_nonzero"
+    "to part fold tril triu mean others_prod pair_prod repeat roll all any count_nonzero "
+    "eigh qr svd pinv matrix_exp cofactor_slope"
 ).split())  # fmt: skip
 def _by_parameters(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     return run(op, tuple(spread_out(given, many, size)), _shifted(params, size))
 
 
-@_named(*"rcumsum cumprod logcumsumexp decay argmax argmin argsort".split())
+@_named("argmax", "argmin", "argsort")
 def _along_one(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     """Operations along one dimension, which a 0-d example only seems to have."""
     if rank(given[0]) > many[0]:
@@ -352,14 +364,6 @@ def _einsum(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) ->
     letter = next(c for c in letters if c not in used)
     terms = tuple(letter + t if m else t for t, m in zip(params["terms"], many, strict=True))
     return run(op, tuple(given), {"terms": terms, "out": letter + params["out"]})
-
-
-@_named(*(
-    "inv cholesky det slogdet eigh qr svd pinv matrix_exp cofactor cofactor_slope logdet_slope"
-).split())  # fmt: skip
-def _leading(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
-    """Operations on the last two dimensions, any number of others in front."""
-    return run(op, tuple(spread_out(given, many, size)), params)
 
 
 @_named("solve", "solve_triangular")
