@@ -7,6 +7,7 @@ changes a record.  `check` says what every graph satisfies.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,10 +60,7 @@ class Node:
     @property
     def size(self) -> int:
         """The number of elements of the result."""
-        n = 1
-        for d in self.shape:
-            n *= d
-        return n
+        return prod(self.shape)
 
     @property
     def uniform(self) -> bool:
