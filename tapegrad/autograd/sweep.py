@@ -45,6 +45,7 @@ from tapegrad.kernels.sweep.sweep_abi import (
     WANTS_ROOM,
     WANTS_RULE,
 )
+from tapegrad.native.abi import RuleContext
 from tapegrad.ops.grad_fn import grad_name
 from tapegrad.tape import versions
 from tapegrad.tape.tape import (
@@ -176,10 +177,12 @@ class Sweep(Adjoints):
     def finish(self, work: Workspace, status: int) -> None:
         """Do what a walk that has begun leaves to Python, until it is done."""
         tape, frame = self.tape, work.frame
-        held = tape, self.wanted, self.scratch, self._hand_on
         while status != DONE:
             if status in (WANTS_PYTHON, WANTS_RULE):
                 if status == WANTS_RULE and fast_path.resume is not None:
+                    held = RuleContext(
+                        tape=tape, wanted=self.wanted, scratch=self.scratch, hand_on=self._hand_on
+                    )
                     places = frame.buffer_info()[0], work.walk_at, id(held)
                     status = switched(tape, False, fast_path.resume, *places)
                     continue

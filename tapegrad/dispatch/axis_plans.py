@@ -1,14 +1,14 @@
 """Cache call plans of operations along dimensions of float64 Tensors.
 
-What follows from an operation, its parameters and the operand's shape is worked out once (`Plan`),
-when a call has come a few times; then compiled code does the whole: the array, the Tensor, the
-record.  Until then, and for everything else, it is the general path.
+What follows from an operation, its parameters and the operand's shape is worked out once, as a
+`CallPlan`, when a call has come a few times; then compiled code does the whole: the array, the
+Tensor, the record.  Until then, and for everything else, it is the general path.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,32 +16,24 @@ from tapegrad.base.size import only_ints
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.record_layout import address, layout_of
 from tapegrad.kernels.large.pass_lists import passes
-from tapegrad.ops import axis_layout as rows
+from tapegrad.native.abi import AxisPlan, CallPlan
+from tapegrad.ops import axis_layout
 from tapegrad.ops.core import Op
 from tapegrad.tape.shape_table import shapes
 from tapegrad.tape.tape import DTYPE_BITS, GENERAL, SAVES
 from tapegrad.tensor import F8, SHORT, Tensor
 
-# Compiled code, of (Tensor, Plan): the Tensor, or None where it refuses; see `native.install`.
-compiled: Callable[[Tensor, Plan], Tensor | None] | None = None
+# Compiled code, of (Tensor, CallPlan): the Tensor, or None where it refuses; see `native.install`.
+compiled: Callable[[Tensor, CallPlan], Tensor | None] | None = None
 TIMES = 8  # calls until a plan is made, if its loop is on disk
 MANY = 200  # calls until it is compiled in the background, and between looks whether it is there
 KNOWN = 4096
 
 
-class Plan(NamedTuple):
-    """What follows from an operation along dimensions, its parameters, and the operand's shape."""
-
-    short: int  # the result's `_s`
-    extra: Any  # what the record keeps beside values
-    at: int  # where the block stands
-    block: np.ndarray  # see `native.execute_axis`
-
-
 Key = tuple[Any, ...]
 # From the operation and what its function was given: the Tensor and the parameters.
 Arguments = Callable[[Op, Any, Any, bool, Any], tuple[Tensor, dict[str, Any]]]
-_plans: dict[Key, Plan] = {}
+_plans: dict[Key, CallPlan] = {}
 _met: dict[Key, int] = {}
 _numbers = frozenset((int, float, type(None)))
 
@@ -96,39 +88,40 @@ def remember(op: Op, x: Tensor, y: Tensor, params: dict[str, Any], key: Key) -> 
     if (times != TIMES and times % MANY) or (x._s >= 0 and y._s < 0):
         return
     if x._s < 0:
-        if way := passes(op, x._a, y._a, params):
-            lies_as = layout_of(op, [x._a], y._a, params) or (GENERAL, 0)
-            _know(key, _plan(op, x._a, y._a, params, lies_as, way))
+        if found := passes(op, x._a, y._a, params):
+            general = layout_of(op, [x._a], y._a, params) or (GENERAL, 0)
+            _know(key, _plan(op, x._a, y._a, params, general, passes=found))
         return
-    lies = rows.packed(x._a, y._a, params)
+    rows = axis_layout.packed(x._a, y._a, params)
     layout = layout_of(op, [x._a], y._a, params)
-    if not lies or layout is None:
+    if not rows or layout is None:
         return
     from tapegrad.kernels.codegen import kernel_table
 
     loop = kernel_table.loop_along(op, asking=times >= MANY)
     if loop:
-        _know(key, _plan(op, x._a, y._a, params, layout, (loop, lies)))
+        _know(key, _plan(op, x._a, y._a, params, layout, loop, rows))
 
 
-def _know(key: Key, plan: Plan) -> None:
+def _know(key: Key, plan: CallPlan) -> None:
     if len(_plans) >= KNOWN:
         _plans.clear()
     _plans[key] = plan
 
 
 def _plan(
-    op: Op, x: np.ndarray, y: np.ndarray, params: dict[str, Any], layout: Any, how: Sequence[int]
-) -> Plan:
-    """A plan by a loop and how rows lie, or by passes (which are more than two numbers)."""
-    reads, (bits, aux) = op.saves[0], layout
-    word = op.code | DTYPE_BITS[F8] | (SAVES if any(reads) else 0) | bits
+    op: Op, x: np.ndarray, y: np.ndarray, params: dict[str, Any], layout: tuple[int, int],
+    loop: int = 0, rows: int = 0, passes: Sequence[int] = (),
+) -> CallPlan:  # fmt: skip
+    """A plan by a loop and how rows lie, or by passes."""
+    (reads_operand, reads_result), (bits, aux) = op.saves[0], layout
+    saves = SAVES if reads_operand or reads_result else 0
     number = shapes.number(y.shape)
-    rest = word, number, aux, *reads, y.ndim, *y.shape
-    if len(how) > 2:
-        words = [0, 2 + len(rest), *rest, len(how), *how]
-    else:
-        words = [*how, *rest]
-    block = np.array(words, np.int64)
+    plan = AxisPlan.words(
+        loop=loop, rows=rows, word=op.code | DTYPE_BITS[F8] | saves | bits, shape=number, aux=aux,
+        reads_operand=reads_operand, reads_result=reads_result, ndim=y.ndim,
+    )  # fmt: skip
+    words = np.array([*plan, *y.shape, *passes], np.int64)
     short = number if y.size < SHORT else -1
-    return Plan(short, (params, ((x.shape, F8),)), address(block), block)
+    extra = params, ((x.shape, F8),)
+    return CallPlan(short=short, extra=extra, words_at=address(words), words=words)

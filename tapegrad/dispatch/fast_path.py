@@ -49,11 +49,11 @@ deliver: Callable[[int, int, int, int], Any] | None = None
 resume: Callable[[int, int, int], int] | None = None
 # Compiled code that records a call of a function with a rule of its own: see `native.record_call`.
 record_call: Callable[[int, Any, Any, Any, list[int], int], Any] | None = None
-wholes: dict[Op, Callable[[int, bool], tuple[int, int, Any]]] = {}
+reductions: dict[Op, Callable[[int, bool], tuple[int, int, Any]]] = {}
 _new = Tensor.__new__
 ids = shapes.ids
 constants: dict[float, np.ndarray] = {}
-narrow_constants: dict[float, np.ndarray] = {}
+constants_f4: dict[float, np.ndarray] = {}
 SCALAR_A, SCALAR_B = SCALAR << CLASS_SHIFT[0], SCALAR << CLASS_SHIFT[1]
 Pair = tuple[int, int, int]  # shape of the result, bits of the word, AUX
 NO_PAIR = (-1, 0, 0)
@@ -207,7 +207,7 @@ def whole(
     That is the word of the record, its AUX and what it keeps.
     """
     op.short = short
-    wholes[op] = plan
+    reductions[op] = plan
 
 
 def flipped(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:

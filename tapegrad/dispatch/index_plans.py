@@ -13,24 +13,25 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.dispatch.axis_plans import KNOWN, TIMES, Key, Plan
+from tapegrad.dispatch.axis_plans import KNOWN, TIMES, Key
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.inplace import run_inplace
 from tapegrad.dispatch.record_layout import address, layout_of
 from tapegrad.kernels.sweep.sweep_abi import KIND_ASSIGN, KIND_JOIN, KIND_VIEW, PLACE_BITS
+from tapegrad.native.abi import CallPlan, IndexPlan
 from tapegrad.ops.core import Formula, Op
 from tapegrad.ops.index_layout import KINDS
 from tapegrad.tape.shape_table import shapes, strides
 from tapegrad.tape.tape import DTYPE_BITS
 from tapegrad.tensor import F8, SHORT, Tensor
 
-# Compiled code, of (Tensor, Plan, what names the places or None, value or None): the result, or
+# Compiled code, of (Tensor, CallPlan, what names the places or None, value or None): the result, or
 # None where it refuses; see `native.install`.
-compiled: Callable[[Tensor, Plan, Any, Any], Tensor | None] | None = None
-_plans: dict[Key, Plan] = {}
+compiled: Callable[[Tensor, CallPlan, Any, Any], Tensor | None] | None = None
+_plans: dict[Key, CallPlan] = {}
 _met: dict[Key, int] = {}
 _numbers = frozenset((int, float))
-_ways = frozenset((int, tuple, type(None)))
+_static = frozenset((int, tuple, type(None)))
 NO_VALUE, NUMBER = -3, -2  # in the place of the number of a shape
 COUNTING_BACK = frozenset(("index", "index_put"))  # whose indices may count from the end
 
@@ -49,7 +50,7 @@ def moved(
 
 
 def _key(op: Op, x: Any, index: Any, value: Any, how: Any, changes: bool) -> Key | None:
-    if x.__class__ is not Tensor or x._s < 0 or how.__class__ not in _ways:
+    if x.__class__ is not Tensor or x._s < 0 or how.__class__ not in _static:
         return None
     shape = None
     if index is not None:
@@ -117,7 +118,7 @@ def _remember(
 def _plan(
     op: Op, arrays: list[Any], y: np.ndarray, params: dict[str, Any], layout: tuple[int, int],
     changes: bool,
-) -> Plan:  # fmt: skip
+) -> CallPlan:  # fmt: skip
     bits, aux = layout
     kind = KINDS[op.name]
     index_at, value_at = _operands(op)
@@ -131,17 +132,16 @@ def _plan(
         if kind == KIND_JOIN:  # of one part
             start = int(strides.table[start])
         row = strides.table[start : start + 3 + 2 * int(strides.table[start + 2])].tolist()
-    block = np.array(
-        [
-            kind, changes, op.name in COUNTING_BACK, op.code | DTYPE_BITS[F8] | bits, number, aux,
-            index_at, value_at, sum(read << k for k, read in enumerate(reads)), len(arrays),
-            y.ndim, *y.shape, *row,
-        ],
-        np.int64,
+    plan = IndexPlan.words(
+        kind=kind, changes=changes, counts_back=op.name in COUNTING_BACK,
+        word=op.code | DTYPE_BITS[F8] | bits, shape=number, aux=aux, index=index_at, value=value_at,
+        reads=sum(read << k for k, read in enumerate(reads)), operands=len(arrays), ndim=y.ndim,
     )  # fmt: skip
+    words = np.array([*plan, *y.shape, *row], np.int64)
     specs = tuple((a.shape, a.dtype) if type(a) is np.ndarray else None for a in arrays)
     short = number if y.size < SHORT else -1
-    return Plan(short, (params, specs), address(block), block)
+    extra = params, specs
+    return CallPlan(short=short, extra=extra, words_at=address(words), words=words)
 
 
 def _operands(op: Op) -> tuple[int, int]:

@@ -28,6 +28,7 @@ from tapegrad.dispatch.dispatch import resolve, run
 from tapegrad.dispatch.numpy_semantics import numpys
 from tapegrad.dispatch.record_layout import classes, place_of
 from tapegrad.kernels.sweep.sweep_abi import SMALL
+from tapegrad.native.abi import ViewPlan
 from tapegrad.ops.core import Op, table
 from tapegrad.ops.shape import PASSES, STRIDED, clone, expand, getitem
 from tapegrad.tape.shape_table import Shape, shapes
@@ -76,7 +77,7 @@ class MultiViewRequest(NamedTuple):
 ViewFn = Callable[..., Tensor | ViewRequest | MultiViewRequest]
 
 
-def shown(made: Tensor | ViewRequest | MultiViewRequest) -> Any:
+def as_tensors(made: Tensor | ViewRequest | MultiViewRequest) -> Any:
     """What a view function made, as Tensors."""
     if made.__class__ is ViewRequest:
         t = see(*made)
@@ -99,7 +100,7 @@ def _of_number(x: Tensor, view: Tensor) -> Tensor:
 
 def asked(view_fn: ViewFn, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
     """What a view function makes of its arguments, as Tensors."""
-    return shown(view_fn(*args, **named))
+    return as_tensors(view_fn(*args, **named))
 
 
 # Who takes the calls of all functions that make views: `asked`, or compiled code.
@@ -130,19 +131,6 @@ def view_of(view_fn: Callable[P, Any]) -> Callable[P, Any]:
     return function
 
 
-class ViewPlan(NamedTuple):
-    """What follows from a view operation, its parameters, and shape and type of the operand."""
-
-    step: Chain
-    dtype: np.dtype[Any]
-    short: int  # the Tensor's `_s`
-    word: int
-    shape: int
-    aux: int
-    ordered: bool  # the walk knows how the view lies if the operand lies in C order
-    entry: Any
-
-
 # By operation, shape of the operand, and what the caller says that the parameters follow from.
 _plans: dict[Any, ViewPlan] = {}
 KNOWN = 4096
@@ -169,7 +157,10 @@ def _new_plan(op: Op, a: np.ndarray, params: Params, r: np.ndarray, key: Hashabl
         word |= GENERAL
     entry = (None, None, (params, ((a.shape, dtype),)))
     shape = shapes.number(r.shape)
-    plan = ViewPlan(((op, params),), dtype, number(r), word, shape, aux, ordered, entry)
+    plan = ViewPlan(
+        step=((op, params),), dtype=dtype, short=number(r), word=word, shape=shape, aux=aux,
+        ordered=ordered, entry=entry,
+    )  # fmt: skip
     lies = ordered or op not in _strided or a.size > SMALL  # as it will in every such operand
     if key is not None and dtype is F8 and lies:
         if len(_plans) >= KNOWN:
@@ -333,11 +324,11 @@ def see_all(
     for r, plan, place in zip(views, multi.plans, places, strict=False):
         t = _new(Tensor)
         t._a = r
-        t._s = plan[2]
+        t._s = plan.short
         t._pos = place
         t._home = view = _new_view(View)
         view.base = x
-        view.chain = plan[0]
+        view.chain = plan.step
         view.tape = tape
         view.stamp = p
         view.several = True

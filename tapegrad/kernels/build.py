@@ -123,7 +123,7 @@ def _fingerprint() -> bytes:
     # What kernel source may use: a change there makes other kernels.
     package = here.parent
     sources = [*sorted(here.rglob("*.py")), *sorted((package / "native").glob("*.py"))]
-    for path in [*sources, package / "tape/tape.py"]:
+    for path in [*sources, package / "tape/tape.py", package / "base/word_struct.py"]:
         digest.update(path.read_bytes())
     return digest.digest()
 

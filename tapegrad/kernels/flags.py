@@ -5,6 +5,9 @@ from contextlib import contextmanager
 from typing import Any, TypeVar, cast
 
 import numba
+from numba import types
+
+from tapegrad.kernels.structs import StructPointer
 
 # Only kernels call these: what would make them callable from Python is left out, which halves the
 # time to compile them.
@@ -31,18 +34,18 @@ def scalar(f: F) -> F:
 
 
 # What the walk's functions call their arguments says what they are; everything else is an int64.
-WORDS, DOUBLES = numba.types.CPointer(numba.types.int64), numba.types.CPointer(numba.types.float64)
+WORDS, DOUBLES = types.CPointer(types.int64), types.CPointer(types.float64)
 NAMED = {
     "frame": WORDS,
     "record": WORDS,
     "x": DOUBLES,
-    "bounded": numba.types.boolean,
-    "checked": numba.types.boolean,
-    "fresh": numba.types.boolean,
-    "mean": numba.types.boolean,
-    "narrow": numba.types.boolean,
-    "first_turned": numba.types.boolean,
-    "second_turned": numba.types.boolean,
+    "bounded": types.boolean,
+    "checked": types.boolean,
+    "fresh": types.boolean,
+    "mean": types.boolean,
+    "narrow": types.boolean,
+    "first_turned": types.boolean,
+    "second_turned": types.boolean,
 }
 
 
@@ -57,15 +60,25 @@ def typed(f: F) -> F:
     Left to itself Numba would compile it again for every constant that it is called with.  Inlined
     only where LLVM thinks that it pays.
     """
-    code = f.__code__
-    names = code.co_varnames[: code.co_argcount]
-    kinds = tuple(NAMED.get(name, numba.types.int64) for name in names)
-    return cast(F, numba.njit(kinds, **PLAIN)(f))
+    return typed_with()(f)
+
+
+def typed_with(**named: Any) -> Callable[[F], F]:
+    """`typed`, where further names of arguments tell their types: pointers to a `WordStruct`."""
+    known = NAMED | {name: StructPointer(struct) for name, struct in named.items()}
+
+    def decorator(f: F) -> F:
+        code = f.__code__
+        names = code.co_varnames[: code.co_argcount]
+        kinds = tuple(known.get(name, types.int64) for name in names)
+        return cast(F, numba.njit(kinds, **PLAIN)(f))
+
+    return decorator
 
 
 def entry_point(function: Callable[..., Any], arity: int) -> tuple[str, str]:
     """Compile a kernel over int64 arguments; returns its native name and its optimised LLVM IR."""
-    signature = numba.types.int64(*[numba.types.int64] * arity)
+    signature = types.int64(*[types.int64] * arity)
     compiled = numba.cfunc(signature, error_model="numpy", nogil=True)(function)
     return str(compiled.native_name), str(compiled.inspect_llvm())
 

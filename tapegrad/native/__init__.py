@@ -2,7 +2,7 @@
 
 `install` puts it in the place of functions in Python; `bindings` fills the tables that it reads;
 `stubs` makes a C function for each way of calling an operation; `view_cache` is the inline cache of
-views.  All else is source of compiled functions: `abi` numbers what the tables hold, `pyobjects`
+views.  All else is source of compiled functions: `abi` declares the tables, `pyobjects`
 reads CPython's objects and counts their references, `entry` and `entry_large` choose what a call
 needs, the `execute_` modules compute it, `append` writes the record, `reclaim` frees what abandoned
 records saved, `accumulate` adds a sweep's adjoints to leaves.

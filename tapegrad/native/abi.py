@@ -1,99 +1,372 @@
-"""The layout of the frame that native operations read, and of the tables that it leads to.
+"""The structures that Python fills and native operations read, each declared once.
 
-All are 64-bit integers: addresses of functions and objects, and where slots stand in an object,
-counted in words.
+Words are 64-bit integers: numbers, and addresses of objects, functions and memory.  What ends with
+numbers as many as it has dimensions, its lengths and strides, has these behind its fields, from
+`SIZE` on.
 """
 
-(
-    # CPython's functions, NumPy's, and the C library's that tells of exceptions of arithmetic
-    GET_STATE, GET_ID, GET_ATTR, INCREF, DECREF, AS_LONG, FROM_LONG, APPEND, NEW_TUPLE, NEW_OBJECT,
-    CALL, GET_ITEM, SET_ITEM, DICT_SIZE, LIST_SIZE, NEW_ARRAY, EXCEPTIONS, FORGET_ERROR, SET_BASE,
-    AS_LONG_IF, NEXT_ITEM, JOINED, UNLOCK, LOCK, CLEAR_EXCEPTIONS, COPY, CLEAR_DICT,
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+
+from tapegrad.base.word_struct import WordStruct
+
+
+class Frame(WordStruct):
+    """What a native operation is called with."""
+
+    # functions of CPython and NumPy, see `native.bindings`
+    PyThreadState_Get: int
+    PyThreadState_GetID: int
+    PyObject_GetAttr: int
+    Py_DecRef: int
+    PyLong_AsLongLong: int
+    PyLong_AsLongLongAndOverflow: int
+    PyLong_FromLongLong: int
+    PyList_Append: int
+    PyList_Size: int
+    PyTuple_New: int
+    PyType_GenericAlloc: int
+    PyObject_Call: int
+    PyDict_GetItem: int
+    PyDict_SetItem: int
+    PyDict_Size: int
+    PyDict_Next: int
+    PyDict_Clear: int
+    PySequence_Concat: int
+    PyErr_Clear: int
+    PyEval_SaveThread: int
+    PyEval_RestoreThread: int
+    PyArray_NewFromDescr: int
+    PyArray_SetBaseObject: int
+    # of the C library; and the floating-point exceptions of which NumPy warns
+    memcpy: int
+    fetestexcept: int
+    feclearexcept: int
+    fp_flags: int
     # objects
-    TENSOR, VIEW, FLOAT, INT, NONE, FALSE, NO_TEXT, ZERO, NARROW_ZERO, CURRENT, TAPE_NAME,
-    CONSTANTS, NARROW_CONSTANTS, F8, F4, I8, BOOL, ARRAY, NO_NUMBER,
-    CHANGED, LEARN_PAIR, LEARN_PRODUCT, LEARN_TOTAL,
-    TRUE, NO_GRAD, NO_STEPS, TUPLE, SIZE, LIST, SLICE, DOTS, WIDE_INT, SHOWN,
-    LEARN_VIEW, LEARN_LARGE, SHAPE_NUMBERS, SAY_EXCEPTIONS, OPEN_LARGE, PULL, SHAPE_LIST,
-    # the slots of Tensors, of views and of tapes
-    T_ARRAY, T_POS, T_SHAPE, T_HOME, T_GRAD, T_EXTRA,
-    V_BASE, V_CHAIN, V_STAMP, V_TAPE, V_FROZEN, V_SEVERAL,
-    MODE, INFERENCE, USED, CAPACITY, NEXT, ADDRESS, TOKENS, KEEP, SLOTS, LEAVES, DEBT, DEBT_LIMIT,
-    SWEEPING, TAIL, DEPTH, LEVELS, TORCHS, ELEMENT, SHIFT, OLD, OLD_AT, HOOKS,
-    # the thread whose tape this is, and that tape; tables
-    OWNER, TAPE, ROWS, PAIRS, PRODUCTS, TOTALS, VIEW_CACHE, NOUGHT, SERIOUS,
-    SUM_LOOP, SUM_DATA, SUM_START, PRODUCT_LOOP, PRODUCT_DATA,
-    NARROW_SUM_LOOP, NARROW_SUM_DATA, NARROW_SUM_START, NARROW_PRODUCT_LOOP, NARROW_PRODUCT_DATA,
-    # of large arrays: the function `wide`, or 0; a table; where the number of threads stands, and
-    # where the address of the numbers of elements of all shapes does
-    WIDE_CALL, LARGE, THREADS, SIZES_AT,
-    FRAME_SIZE,
-) = range(125)  # fmt: skip
+    none: int
+    true: int
+    false: int
+    zero: int
+    zero_f4: int  # what a Tensor of float32 without dimensions has for `_s`
+    minus_one: int
+    ellipsis: int
+    empty_str: int
+    empty_tuple: int
+    tensor_type: int
+    view_type: int
+    float_type: int
+    int_type: int
+    int64_type: int
+    tuple_type: int
+    size_type: int
+    list_type: int
+    slice_type: int
+    array_type: int
+    float64: int
+    float32: int
+    int64: int
+    bool_dtype: int
+    no_grad: int
+    current: int
+    attr_tape: int
+    attr_pull: int
+    constants: int  # arrays of numbers, by the number
+    constants_f4: int
+    shape_numbers: int
+    shape_list: int
+    # functions in Python
+    bump_version: int
+    as_tensors: int
+    learn_broadcast: int
+    learn_matmul: int
+    learn_reduction: int
+    learn_view: int
+    learn_large: int
+    open_large: int
+    warn_fp_flags: int
+    # slots of a Tensor, of a View and of a tape, in words from the object on
+    t_a: int
+    t_pos: int
+    t_s: int
+    t_home: int
+    t_grad: int
+    t_extra: int
+    v_base: int
+    v_chain: int
+    v_stamp: int
+    v_tape: int
+    v_frozen: int
+    v_several: int
+    tape_mode: int
+    tape_inference: int
+    tape_used: int
+    tape_capacity: int
+    tape_next: int
+    tape_address: int
+    tape_tokens: int
+    tape_keep: int
+    tape_slots: int
+    tape_leaves: int
+    tape_debt: int
+    tape_debt_limit: int
+    tape_sweeping: int
+    tape_tail: int
+    tape_depth: int
+    tape_levels: int
+    tape_torchs: int
+    tape_element: int
+    tape_shift: int
+    tape_old: int
+    tape_old_at: int
+    tape_hooks: int
+    # the thread that called last, and its tape
+    thread: int
+    tape: int
+    # tables: of `OpRow`, of `ShapeLine`, of `ViewLine`
+    op_rows: int
+    broadcasts: int
+    matmuls: int
+    reductions: int
+    view_cache: int
+    # NumPy's loops for sums and products of matrices, and the bits that a sum begins with
+    sum_loop: int
+    sum_data: int
+    sum_start: int
+    matmul_loop: int
+    matmul_data: int
+    sum_loop_f4: int
+    sum_data_f4: int
+    sum_start_f4: int
+    matmul_loop_f4: int
+    matmul_data_f4: int
+    null: Annotated[Any, 1]  # the number 0, as an operand
+    # of large arrays: `entry_large.call_large`, or 0; a table of `LargeRow`; where the number of
+    # threads stands, and where the address of the numbers of elements of all shapes does
+    large_call: int
+    large_rows: int
+    threads: int
+    sizes_at: int
 
-# A row of the table ROWS, by the code of an operation: its word; which values the formulas of the
-# first input read, of the second, and of the third (bits: the operands, the result); how many
-# values an entry of `keep` has, or 0; whether the result is of booleans; the Python function that
-# takes what the native path does not; and what is computed: one or two loops of NumPy, each with
-# its data and its operands, or, of three operands, loops of our own, by which of them are one
-# number; then the same for float32.
-WORD, READS, READS_SECOND, READS_THIRD, ENTRY, TRUTH, OTHERWISE, STEPS = range(8)
-LOOP, DATA, FROM, WITH, STEP = range(5)
-NARROW_STEPS = STEPS + 2 * STEP
-ROW = NARROW_STEPS + 2 * STEP
-CHOOSES = TRUTH  # of three operands: whether the first is a condition
-DIVIDES = STEPS  # of a total: whether it is a mean
-# FROM and WITH: an operand, what the step before computed, the number 0, or nothing.
-FIRST, SECOND, RESULT, NULL, NOTHING = range(5)
 
-# A row of LARGE, by the code of an operation: by which operands are one number, a loop of our own,
-# or what is done instead; the same in place; then how many calls shall go by Python, after an
-# exception of arithmetic.
-UNKNOWN, BY_STEPS, BY_PYTHON = 0, 1, 2  # no loop's address
-IN_PLACE, WARY = 8, 16
-LARGE_ROW = WARY + 1
-WARINESS = 16
+class Operand(WordStruct):
+    """An operand that was read."""
 
-# A line of PAIRS, PRODUCTS or TOTALS, where the place of a pair of shapes (of a total: of the
-# operation and a shape) is a remainder: the pair, the number of the result's shape (-1: not for
-# this path), the bits of the word, AUX, and of a pair which operand has the result's shape, of a
-# product what its record keeps beside the values, of a total what its record keeps.
-PAIR, SHAPE, BITS, AUX, MORE, LINE = range(6)
-LINES = 1024
-NARROW_LINE = 1 << 24  # in the second of a pair: of float32
+    tensor: int  # 0: a Python number
+    array: int
+    shape: int  # its number
+    position: int
 
-# A line of VIEW_CACHE, where a hash of the words of a call that makes views (`asked`) says which
-# two are about it: where a block begins, or 0; a tuple that holds the block, whatever the words
-# name, and for each view its `ViewPlan`; the tuple's number; and the hash of the call that was last
-# met here and is not known.  The block: how many words describe the call, these words, whether it
-# makes several views, how many (0: the function in Python takes these calls), and of an element
-# that is a number where NumPy's rules hold, how many bytes it has, or 0; and for each view the
-# word, the shape and AUX of its record, how many bytes after the operand's its array begins, how
-# many dimensions it has, the lengths and the strides.
-BLOCK_AT, HELD, NUMBER, MET, VIEW_LINE = range(5)
+
+OPERAND_PAIR, OPERAND_TRIPLE = 2 * Operand.SIZE, 3 * Operand.SIZE
+UNREAD = 1  # in place of the Tensor
+
+
+class UfuncLoop(WordStruct):
+    """A loop of NumPy, with its data and what it is applied to."""
+
+    function: int
+    data: int
+    first: int  # see `OPERAND_A`
+    second: int
+
+
+# The operands, what the loop before computed, the number 0, or nothing.
+OPERAND_A, OPERAND_B, RESULT, NULL, NO_OPERAND = range(5)
+
+
+class OpRow(WordStruct):
+    """What is known of an operation, by its code."""
+
+    word: int  # of its records
+    reads: Annotated[Any, 3]  # which values the formula of each input reads, as bits
+    entry_size: int  # how many values a record saves, or 0
+    is_boolean: int  # the result
+    has_condition: int  # as its first operand
+    is_mean: int
+    fallback: int  # the function in Python that takes what the native path does not
+    loops: Annotated[Any, 2 * UfuncLoop.SIZE]  # one after the other
+    loops_f4: Annotated[Any, 2 * UfuncLoop.SIZE]
+    ternary: Annotated[Any, 8]  # kernels of three operands, by which of them are one number
+    ternary_f4: Annotated[Any, 8]
+
+
+class LargeRow(WordStruct):
+    """By what an operation on large arrays is computed, by which operands are one number."""
+
+    kernels: Annotated[Any, 16]  # addresses, or what follows; `IN_PLACE` is added to the index
+    python_calls: int  # that go by Python, after a floating-point exception
+
+
+IN_PLACE = 8
+UNKNOWN, BY_UFUNC, BY_PYTHON = 0, 1, 2
+PYTHON_CALLS = 16
+
+
+class ShapeLine(WordStruct):
+    """What follows from a pair of shapes, or from an operation and a shape.
+
+    A line stands where the remainder of the pair says.
+    """
+
+    key: int
+    shape: int  # the number of the result's; -1: not for the native path
+    bits: int  # of the word
+    aux: int
+    # Of a broadcast whether the second operand has the result's shape; else what a record saves.
+    extra: int
+
+
+SHAPE_LINES = 1024
+F4_KEY = 1 << 24  # in the second of a pair: of float32
+
+
+class ViewLine(WordStruct):
+    """A line of the inline cache of views; the hash of a call's key says which two may be its."""
+
+    key: int  # the address of a `ViewKey`, or 0
+    held: int  # the `CachedViews`
+    number: int  # of these
+    last_hash: int  # of the call that was last met here, and is not known
+
+
 VIEW_LINES = 16384
-WORDS = 96  # which a call may have at most
-FIRST_WAY = 2  # among the things that are held
-# Of a `Way`: see `tapegrad.dispatch.views`.
-WAY_STEP, WAY_SHORT, WAY_ENTRY = 0, 2, 7
 
-# What a call is: elementwise on one operand or two, a matrix product, a sum or mean of everything,
-# or one of a function that makes views: then its operand is an array of the function, the tuple of
-# its arguments, and the dict of those that are named; or something along dimensions: an array of
-# the Tensor and the `Plan`; or elementwise on an array of three operands; or, in place, of a
-# target, an operand or None, and the operation's code; or at chosen places: an array of the Tensor,
-# the `Plan`, what names the places or None, and what is written or None.
-ONE, TWO, MATMUL, TOTAL, VIEWED, ALONG, THREE, CHANGING, MOVING = range(9)
-# Of a `Plan`: see `tapegrad.dispatch.axis_plans`.
-PLAN_SHORT, PLAN_EXTRA, PLAN_AT = range(3)
-# Of a pass over a large array (`tapegrad.kernels.large.pass_lists`): a loop (COPIED: none, it is a
-# copy), how many rows there are, and their length; three arguments, each of them by what it is (an
-# address counted from the operand's or the result's, or a number), the number, and by how much it
-# grows from row to row; by what the result is divided then, a double; and whether its square root
-# is taken.
-PASS = 14
-COPIED = 0
-AS_IT_IS, OF_OPERAND, OF_RESULT = range(3)
-DIVISOR, ROOT = 12, 13
-# Before the first: how many words follow, how many elements the operand has, whether a result may
-# be in doubt.
-REACH = 3
+
+class ViewKey(WordStruct):
+    """The beginning of a call's key; its words, and a `ViewCall`, follow."""
+
+    count: int
+
+
+KEY_WORDS = 96  # at most
+
+
+class ViewCall(WordStruct):
+    """What a call makes; a `ViewRecord` for each view follows."""
+
+    several: int  # whether the views are made together
+    count: int  # 0: the function in Python takes these calls
+    itemsize: int  # in bytes, of an element that is a number where NumPy's rules hold, or 0
+
+
+class ViewRecord(WordStruct):
+    """The record of a view, and its array, of which lengths and strides follow."""
+
+    word: int
+    shape: int
+    aux: int
+    start: int  # how many bytes behind the operand's its array begins
+    ndim: int
+
+
+class ViewPlan(NamedTuple):
+    """What follows from a view operation, its parameters, and shape and type of the operand."""
+
+    step: tuple[Any, ...]  # of the view's chain
+    dtype: np.dtype[Any]
+    short: int  # the Tensor's `_s`
+    word: int
+    shape: int
+    aux: int
+    ordered: bool  # the walk knows how the view lies if the operand lies in C order
+    entry: Any
+
+
+class CachedViews(NamedTuple):
+    """What a line of the inline cache of views keeps alive."""
+
+    key: Any
+    names: tuple[Any, ...]
+    plans: tuple[ViewPlan, ...]
+
+
+# What a call is.  Of a view its operands are an array of the function, the tuple of its arguments
+# and the dict of those with names; along axes of the Tensor and its `CallPlan`; of three operands,
+# of these; in place of the target, an operand or None, and the code; at indices of the Tensor, its
+# `CallPlan`, the indices or None, and what is written or None.
+UNARY, BINARY, MATMUL, REDUCTION, VIEW, AXIS, TERNARY, CHANGE, INDEX = range(9)
+
+
+class CallPlan(NamedTuple):
+    """What follows from an operation, its parameters and the shapes of its operands."""
+
+    short: int  # the result's `_s`
+    extra: Any  # what the record saves beside values
+    words_at: int
+    words: np.ndarray  # of an `AxisPlan` or an `IndexPlan`
+
+
+class AxisPlan(WordStruct):
+    """Of an operation along axes; the lengths of the result follow, then a `PassList`."""
+
+    loop: int  # its address, or 0: the operand is large
+    rows: int  # how they lie, see `ops.axis_layout.packed`
+    word: int
+    shape: int
+    aux: int
+    reads_operand: int
+    reads_result: int
+    ndim: int
+
+
+class IndexPlan(WordStruct):
+    """Of an operation at indices; the lengths of the result follow, then the view's row of strides.
+
+    The table of strides, where AUX says that this row is, may move.
+    """
+
+    kind: int  # as in the sweep
+    changes: int  # the Tensor itself
+    counts_back: int  # an index may be negative
+    word: int
+    shape: int
+    aux: int
+    index: int  # which operand it is, or -1
+    value: int
+    reads: int  # bits: the formula of the Tensor, of the value, reads the indices
+    operands: int
+    ndim: int
+
+
+class PassList(WordStruct):
+    """Passes over a large array, see `kernels.large.pass_lists`; each a `Pass`, they follow."""
+
+    count: int
+    elements: int  # of the operand
+    unsure: int  # whether results that are zero or not finite are Python's
+
+
+class PassArgument(WordStruct):
+    """An argument of a loop."""
+
+    base: int  # see `ABSOLUTE`
+    start: int  # a number, which is counted from there
+    step: int  # from row to row
+
+
+ABSOLUTE, FROM_OPERAND, FROM_RESULT = range(3)
+
+
+class Pass(WordStruct):
+    """A loop over rows; then the result is divided, or its root taken."""
+
+    kernel: int  # COPY: the operand is copied
+    rows: int
+    length: int
+    arguments: Annotated[Any, 3 * PassArgument.SIZE]
+    divisor: Annotated[Any, 1]  # a double
+    root: int
+
+
+COPY = 0
+
+
+class RuleContext(NamedTuple):
+    """What a sweep brings along to the rules of functions."""
+
+    tape: Any
+    wanted: Any  # whether an input is
+    scratch: Any  # what outputs collect
+    hand_on: Any  # the method that does what is done natively for small arrays

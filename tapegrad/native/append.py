@@ -1,60 +1,29 @@
 """Append a record: the Tensor, the record, and the values that it saves."""
 
-from tapegrad.kernels.flags import typed
 from tapegrad.kernels.memory import call1, call2, call3, i8
-from tapegrad.native.abi import (
-    ADDRESS,
-    APPEND,
-    CAPACITY,
-    DEBT,
-    DEBT_LIMIT,
-    ENTRY,
-    F4,
-    FROM_LONG,
-    GET_ITEM,
-    KEEP,
-    LEAVES,
-    LIST_SIZE,
-    NEW_OBJECT,
-    NEXT,
-    NONE,
-    READS,
-    READS_SECOND,
-    SET_ITEM,
-    SLOTS,
-    T_ARRAY,
-    T_HOME,
-    T_POS,
-    T_SHAPE,
-    TENSOR,
-    TOKENS,
-    USED,
-    ZERO,
-)
+from tapegrad.native.abi import Operand, OpRow
 from tapegrad.native.pyobjects import (
     ARRAY_DTYPE,
+    F4_SIZE,
+    F8_SIZE,
     LIST_ITEMS,
     LOW_HALF,
-    NARROW_SIZE,
-    PLACE,
     REFUSED,
-    THING,
-    VALUES,
-    WIDE_SIZE,
     count_of,
     decref,
     incref,
-    number,
-    put,
+    int_value,
+    set_slot,
     tuple_of,
+    typed,
 )
-from tapegrad.tape.tape import STRIDE
+from tapegrad.tape.tape import AUX, IN0, IN1, IN2, SHAPE, STRIDE, WORD
 
 
 @typed
-def exchange_number(frame, container, slot, value):
+def set_number(frame, container, slot, value):
     """Set a slot to a Python int; 0 with an exception set."""
-    new = call1(frame[FROM_LONG], value)
+    new = call1(frame.PyLong_FromLongLong, value)
     if new == 0:
         return 0
     old = i8(container)[slot]
@@ -66,147 +35,143 @@ def exchange_number(frame, container, slot, value):
 @typed
 def new_slot(frame, tape, leaf):
     """The input code of a leaf that the tape did not know; 0 with an exception set."""
-    leaves = i8(tape)[frame[LEAVES]]
-    if call2(frame[APPEND], leaves, leaf) & LOW_HALF != 0:
+    leaves = i8(tape)[frame.tape_leaves]
+    if call2(frame.PyList_Append, leaves, leaf) & LOW_HALF != 0:
         return 0
-    code = -call1(frame[LIST_SIZE], leaves)
-    code_at = call1(frame[FROM_LONG], code)
+    code = -call1(frame.PyList_Size, leaves)
+    code_at = call1(frame.PyLong_FromLongLong, code)
     if code_at == 0:
         return 0
-    key = i8(leaf)[frame[T_POS]]
-    failed = call3(frame[SET_ITEM], i8(tape)[frame[SLOTS]], key, code_at) & LOW_HALF
+    key = i8(leaf)[frame.t_pos]
+    failed = call3(frame.PyDict_SetItem, i8(tape)[frame.tape_slots], key, code_at) & LOW_HALF
     decref(frame, code_at)
     return 0 if failed else code
 
 
 @typed
-def code_of(frame, tape, one):
+def input_code(frame, tape, one):
     """What a record says of an operand: a position, a leaf's slot, or 0 for nothing.
 
     And 0 for a leaf, with an exception set.
     """
-    found = i8(one)
-    if found[PLACE] >= 0:
-        return found[PLACE]
-    slot = call2(frame[GET_ITEM], i8(tape)[frame[SLOTS]], i8(found[THING])[frame[T_POS]])
-    return new_slot(frame, tape, found[THING]) if slot == 0 else number(frame, slot)
+    found = Operand(one)
+    if found.position >= 0:
+        return found.position
+    slot = call2(frame.PyDict_GetItem, i8(tape)[frame.tape_slots], i8(found.tensor)[frame.t_pos])
+    return new_slot(frame, tape, found.tensor) if slot == 0 else int_value(frame, slot)
 
 
 @typed
-def owed(frame, tape, shape, result):
+def add_debt(frame, tape, shape, result):
     """Account for a large result (its shape's number is odd); 0: that has to be done in Python."""
     if shape & 1 == 0:
         return 1
-    itemsize = NARROW_SIZE if i8(result)[ARRAY_DTYPE] == frame[F4] else WIDE_SIZE
-    debt = number(frame, i8(tape)[frame[DEBT]]) + itemsize * count_of(result)
-    if debt > number(frame, i8(tape)[frame[DEBT_LIMIT]]):
+    itemsize = F4_SIZE if i8(result)[ARRAY_DTYPE] == frame.float32 else F8_SIZE
+    debt = int_value(frame, i8(tape)[frame.tape_debt]) + itemsize * count_of(result)
+    if debt > int_value(frame, i8(tape)[frame.tape_debt_limit]):
         return 0
-    return exchange_number(frame, tape, frame[DEBT], debt)
+    return set_number(frame, tape, frame.tape_debt, debt)
 
 
 @typed
 def is_full(frame, tape):
     """Whether the tape has no room for a record."""
-    used, capacity = i8(tape)[frame[USED]], i8(tape)[frame[CAPACITY]]
-    return 1 if number(frame, used) == number(frame, capacity) else 0
+    used, capacity = i8(tape)[frame.tape_used], i8(tape)[frame.tape_capacity]
+    return 1 if int_value(frame, used) == int_value(frame, capacity) else 0
 
 
 @typed
-def fill(frame, things, place, thing):
+def fill_item(frame, things, place, obj):
     """Set an item of a list that is None."""
-    put(frame, i8(things)[LIST_ITEMS], place, thing)
-    decref(frame, frame[NONE])
+    set_slot(frame, i8(things)[LIST_ITEMS], place, obj)
+    decref(frame, frame.none)
     return 0
 
 
 @typed
-def write(frame, tape, tensor, word, p, q, r, shape, aux, entry):
+def append_record(frame, tape, tensor, word, p, q, r, shape, aux, entry):
     """Append a record and give the Tensor its place; 0 with an exception set."""
-    used_at, token = i8(tape)[frame[USED]], i8(tape)[frame[NEXT]]
-    used = number(frame, used_at)
-    record = i8(number(frame, i8(tape)[frame[ADDRESS]]) + used * STRIDE)
-    record[0] = word
-    record[1] = p
-    record[2] = q
-    record[3] = r
-    record[4] = shape
-    record[5] = aux
-    following = call1(frame[FROM_LONG], number(frame, token) + 1)
-    count = call1(frame[FROM_LONG], used + 1)
+    used_at, token = i8(tape)[frame.tape_used], i8(tape)[frame.tape_next]
+    used = int_value(frame, used_at)
+    record = i8(int_value(frame, i8(tape)[frame.tape_address]) + used * STRIDE)
+    record[WORD], record[SHAPE], record[AUX] = word, shape, aux
+    record[IN0], record[IN1], record[IN2] = p, q, r
+    following = call1(frame.PyLong_FromLongLong, int_value(frame, token) + 1)
+    count = call1(frame.PyLong_FromLongLong, used + 1)
     if following == 0 or count == 0:
         return 0
-    i8(tape)[frame[NEXT]] = following
-    i8(tape)[frame[USED]] = count
-    i8(tensor)[frame[T_POS]] = token  # the reference that `next` had
-    fill(frame, i8(tape)[frame[TOKENS]], used, token)
-    if entry != frame[NONE]:
-        fill(frame, i8(tape)[frame[KEEP]], used, entry)
+    i8(tape)[frame.tape_next] = following
+    i8(tape)[frame.tape_used] = count
+    i8(tensor)[frame.t_pos] = token  # the reference that `next` had
+    fill_item(frame, i8(tape)[frame.tape_tokens], used, token)
+    if entry != frame.none:
+        fill_item(frame, i8(tape)[frame.tape_keep], used, entry)
     decref(frame, used_at)
     return 1
 
 
 @typed
-def finish(
+def record_tensor(
     frame, tape, tensor, tracked, first, second, third, word, shape, aux, entry, result
 ):  # fmt: skip
     """Record a Tensor that has its values, if it is to be; 0 with an exception set, or REFUSED."""
     if not tracked:
-        put(frame, tensor, frame[T_POS], frame[ZERO])
-        put(frame, tensor, frame[T_HOME], frame[NONE])
+        set_slot(frame, tensor, frame.t_pos, frame.zero)
+        set_slot(frame, tensor, frame.t_home, frame.none)
         return 1
     if is_full(frame, tape):
         return REFUSED
-    p = code_of(frame, tape, first)
-    if p == 0 and i8(first)[PLACE] != 0:
+    p = input_code(frame, tape, first)
+    if p == 0 and Operand(first).position != 0:
         return 0
     q = 0
     if second != 0:
-        q = code_of(frame, tape, second)
-        if q == 0 and i8(second)[PLACE] != 0:
+        q = input_code(frame, tape, second)
+        if q == 0 and Operand(second).position != 0:
             return 0
     r = 0
     if third != 0:
-        r = code_of(frame, tape, third)
-        if r == 0 and i8(third)[PLACE] != 0:
+        r = input_code(frame, tape, third)
+        if r == 0 and Operand(third).position != 0:
             return 0
-    if not owed(frame, tape, shape, result):
+    if not add_debt(frame, tape, shape, result):
         return REFUSED
-    put(frame, tensor, frame[T_HOME], tape)
-    return write(frame, tape, tensor, word, p, q, r, shape, aux, entry)
+    set_slot(frame, tensor, frame.t_home, tape)
+    return append_record(frame, tape, tensor, word, p, q, r, shape, aux, entry)
 
 
 @typed
 def reads_of(row_at, first, second):
     """Which values the formulas of the operands that are tracked read, as bits."""
     reads = 0
-    if i8(first)[PLACE] != 0:
-        reads |= i8(row_at)[READS]
-    if second != 0 and i8(second)[PLACE] != 0:
-        reads |= i8(row_at)[READS_SECOND]
+    if Operand(first).position != 0:
+        reads |= OpRow(row_at).reads[0]
+    if second != 0 and Operand(second).position != 0:
+        reads |= OpRow(row_at).reads[1]
     return reads
 
 
 @typed
-def kept(frame, row_at, first, second, result):
+def saved_values(frame, row_at, first, second, result):
     """What the record of an elementwise operation keeps (a new reference).
 
     None, if the formulas of what is tracked read nothing.
     """
     reads = reads_of(row_at, first, second)
     if reads == 0:
-        incref(frame[NONE])
-        return frame[NONE]
-    size = i8(row_at)[ENTRY]
-    a, b, last = frame[NONE], frame[NONE], result if reads & 4 else frame[NONE]
+        incref(frame.none)
+        return frame.none
+    size = OpRow(row_at).entry_size
+    a, b, last = frame.none, frame.none, result if reads & 4 else frame.none
     if reads & 1:
-        a = i8(first)[VALUES]
+        a = Operand(first).array
     if reads & 2 and second != 0:
-        b = i8(second)[VALUES]
+        b = Operand(second).array
     return tuple_of(frame, size, a, b if size > 2 else last, last, 0, 0)
 
 
 @typed
-def completed(
+def new_tensor(
     frame, tape, tracked, first, second, third, word, shape, aux, shape_at, entry, result, token
 ):  # fmt: skip
     """The Tensor of a result, or what `call` gives without one; it takes over four references.
@@ -215,7 +180,7 @@ def completed(
     """
     tensor = 0
     if entry != 0 and shape_at != 0:
-        tensor = call2(frame[NEW_OBJECT], frame[TENSOR], 0)
+        tensor = call2(frame.PyType_GenericAlloc, frame.tensor_type, 0)
     if tensor == 0:
         if entry != 0:
             decref(frame, entry)
@@ -224,11 +189,11 @@ def completed(
         decref(frame, token)
         decref(frame, result)
         return 0
-    i8(tensor)[frame[T_ARRAY]] = result
-    i8(tensor)[frame[T_SHAPE]] = shape_at
+    i8(tensor)[frame.t_a] = result
+    i8(tensor)[frame.t_s] = shape_at
     done = REFUSED
-    if not tracked or i8(tape)[frame[NEXT]] == token:
-        done = finish(
+    if not tracked or i8(tape)[frame.tape_next] == token:
+        done = record_tensor(
             frame, tape, tensor, tracked, first, second, third, word, shape, aux, entry, result
         )
     decref(frame, token)

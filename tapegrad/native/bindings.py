@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import platform
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,28 @@ from tapegrad.base.size import Size
 from tapegrad.dispatch import axis_plans, fast_path, views
 from tapegrad.kernels import build
 from tapegrad.kernels.codegen import kernel_table as kernels
-from tapegrad.native import abi as at
+from tapegrad.native.abi import (
+    BINARY,
+    BY_PYTHON,
+    BY_UFUNC,
+    F4_KEY,
+    IN_PLACE,
+    MATMUL,
+    NO_OPERAND,
+    NULL,
+    OPERAND_A,
+    OPERAND_B,
+    REDUCTION,
+    RESULT,
+    SHAPE_LINES,
+    TERNARY,
+    UNARY,
+    Frame,
+    LargeRow,
+    OpRow,
+    ShapeLine,
+    UfuncLoop,
+)
 from tapegrad.native.view_cache import ViewCache
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op, by_code
 from tapegrad.ops.elementwise import Composed, Lazy
@@ -26,47 +47,13 @@ from tapegrad.tape.shape_table import shapes
 from tapegrad.tape.tape import DTYPE_BITS, NARROW, SAVES, Tape, current
 from tapegrad.tensor import F4, F8, NO_GRAD, SHORT, Tensor, View, wrap
 
-_C = {
-    "GET_STATE": "PyThreadState_Get", "GET_ID": "PyThreadState_GetID",
-    "GET_ATTR": "PyObject_GetAttr", "INCREF": "Py_IncRef", "DECREF": "Py_DecRef",
-    "AS_LONG": "PyLong_AsLongLong", "FROM_LONG": "PyLong_FromLongLong", "APPEND": "PyList_Append",
-    "NEW_TUPLE": "PyTuple_New", "NEW_OBJECT": "PyType_GenericAlloc", "CALL": "PyObject_Call",
-    "AS_LONG_IF": "PyLong_AsLongLongAndOverflow", "NEXT_ITEM": "PyDict_Next",
-    "JOINED": "PySequence_Concat",
-    "GET_ITEM": "PyDict_GetItem", "SET_ITEM": "PyDict_SetItem", "LIST_SIZE": "PyList_Size",
-    "DICT_SIZE": "PyDict_Size", "FORGET_ERROR": "PyErr_Clear",
-    "UNLOCK": "PyEval_SaveThread", "LOCK": "PyEval_RestoreThread",
-    "CLEAR_DICT": "PyDict_Clear",
-}  # fmt: skip
-_NUMPY = {"NEW_ARRAY": 94, "SET_BASE": 282}  # PyArray_NewFromDescr, PyArray_SetBaseObject
-_SLOTS = {
-    Tensor: {
-        "T_ARRAY": "_a",
-        "T_POS": "_pos",
-        "T_SHAPE": "_s",
-        "T_HOME": "_home",
-        "T_GRAD": "_grad",
-        "T_EXTRA": "_extra",
-    },
-    View: {
-        "V_BASE": "base",
-        "V_CHAIN": "chain",
-        "V_STAMP": "stamp",
-        "V_TAPE": "tape",
-        "V_FROZEN": "frozen",
-        "V_SEVERAL": "several",
-    },
-    Tape: {
-        name.upper(): name
-        for name in (
-            "mode inference used capacity next address tokens keep slots leaves debt debt_limit "
-            "sweeping tail depth levels torchs element shift old old_at hooks"
-        ).split()
-    },
-}
-# Division by zero, overflow and an invalid operation, as the C library counts them.
-SERIOUS = {"x86_64": 0x0D, "AMD64": 0x0D, "aarch64": 0x07, "arm64": 0x07}
-_OPERANDS = {"a": at.FIRST, "b": at.SECOND, "y": at.RESULT, "0": at.NULL}
+_NUMPY = {"PyArray_NewFromDescr": 94, "PyArray_SetBaseObject": 282}  # places in its table
+# By the beginning of a field's name: whose slot it is, and the beginning of the slot's.
+_SLOTS = {"t_": (Tensor, "_"), "v_": (View, ""), "tape_": (Tape, "")}
+# The floating-point exceptions of which NumPy warns, as the C library counts them.
+_X86, _ARM = {"divide": 4, "over": 8, "invalid": 1}, {"divide": 2, "over": 4, "invalid": 1}
+FP_FLAGS = {"x86_64": _X86, "AMD64": _X86, "aarch64": _ARM, "arm64": _ARM}
+_OPERANDS = {"a": OPERAND_A, "b": OPERAND_B, "y": RESULT, "0": NULL}
 _TAPE, _PULL = sys.intern("tape"), sys.intern("pull")
 # Calls on large arrays until the native path for them is compiled, and between looks whether it is
 # there: that takes some four seconds, once per machine, and saves some ten microseconds of each
@@ -107,7 +94,7 @@ def _compares(op: Op) -> bool:
     return isinstance(op.forward, np.ufunc) and "d" * op.forward.nin + "->?" in op.forward.types
 
 
-def steps_of(op: Op, letter: str = "d") -> list[int]:
+def loops_of(op: Op, letter: str = "d") -> list[int]:
     """The loops that compute an operation, as they stand in its row; [] where there are none."""
     forward = op.forward
     if isinstance(forward, Lazy):
@@ -122,8 +109,17 @@ def steps_of(op: Op, letter: str = "d") -> list[int]:
         if loop is None:
             return []
         operands = [_OPERANDS[name] for name in names]
-        row += (*loop, *operands, *[at.NOTHING] * (2 - len(operands)))
+        first, second = (*operands, NO_OPERAND)[:2]
+        row += UfuncLoop.words(function=loop[0], data=loop[1], first=first, second=second)
     return row
+
+
+def slots() -> Iterator[tuple[str, type, str]]:
+    """The fields of the frame that say where slots stand, with these."""
+    for field in Frame.fields:
+        for prefix, (kind, underscore) in _SLOTS.items():
+            if field.startswith(prefix):
+                yield field, kind, underscore + field.removeprefix(prefix)
 
 
 def as_expected(frame: np.ndarray) -> bool:
@@ -133,10 +129,9 @@ def as_expected(frame: np.ndarray) -> bool:
     t._grad, t._extra = t, {}
     samples = {Tensor: t, View: View(None, (), None), Tape: current.tape}
     good = all(
-        word(id(samples[kind]) + 8 * int(frame[getattr(at, field)])).value
+        word(id(samples[kind]) + 8 * int(frame[getattr(Frame, field)])).value
         == id(getattr(samples[kind], name))
-        for kind, names in _SLOTS.items()
-        for field, name in names.items()
+        for field, kind, name in slots()
     )
     t._grad = None
     return good
@@ -144,9 +139,9 @@ def as_expected(frame: np.ndarray) -> bool:
 
 def kind_of(op: Op) -> int:
     """What a call of an operation is."""
-    if op in fast_path.wholes:
-        return at.TOTAL
-    return (at.ONE, at.TWO, at.THREE)[len(op.inputs) - 1] if op.kind is ELEMENTWISE else at.MATMUL
+    if op in fast_path.reductions:
+        return REDUCTION
+    return (UNARY, BINARY, TERNARY)[len(op.inputs) - 1] if op.kind is ELEMENTWISE else MATMUL
 
 
 def native_ops() -> list[Op]:
@@ -155,7 +150,7 @@ def native_ops() -> list[Op]:
         op
         for op in by_code
         if op.short is not None
-        and (kind_of(op) not in (at.ONE, at.TWO) or isinstance(op.forward, Lazy) or steps_of(op))
+        and (kind_of(op) not in (UNARY, BINARY) or isinstance(op.forward, Lazy) or loops_of(op))
     ]
 
 
@@ -166,28 +161,28 @@ def shape_number(short: int) -> int:
 
 def by_what(op: Op, scalars: int) -> int:
     """What `parallel` has one thread do with large arrays; see `LARGE`."""
-    if scalars & at.IN_PLACE:
-        return by_what_in_place(op, scalars & ~at.IN_PLACE)
+    if scalars & IN_PLACE:
+        return by_what_in_place(op, scalars & ~IN_PLACE)
     spread = scalars & 1 and len(op.inputs) > 1 and "broadcast" in op.loop
     if op.kind is ELEMENTWISE and (spread or "f8" in op.loop):
         kernel = kernels.forward(op, "f8", scalars)
         if kernel is not None:
             return kernel.address
-    if op in fast_path.wholes:
+    if op in fast_path.reductions:
         return kernels.loop("add_up").address
-    by_steps = kind_of(op) in (at.ONE, at.TWO) and not isinstance(op.forward, Lazy)
-    return at.BY_STEPS if by_steps and steps_of(op) else at.BY_PYTHON
+    by_ufunc = kind_of(op) in (UNARY, BINARY) and not isinstance(op.forward, Lazy)
+    return BY_UFUNC if by_ufunc and loops_of(op) else BY_PYTHON
 
 
 def by_what_in_place(op: Op, scalars: int) -> int:
     """The same of `parallel.forward_into`."""
     if not all(isinstance(formula, Formula) for formula in op.formulas):
-        return at.BY_PYTHON
+        return BY_PYTHON
     if "f8" in op.loop:
         kernel = kernels.forward(op, "f8", scalars | large_elementwise.INTO_FIRST)
-        return at.BY_PYTHON if kernel is None else kernel.address
-    known = isinstance(op.forward, np.ufunc) and steps_of(op) and not _compares(op)
-    return at.BY_STEPS if known and op.forward in _EXCEPTIONAL else at.BY_PYTHON
+        return BY_PYTHON if kernel is None else kernel.address
+    known = isinstance(op.forward, np.ufunc) and loops_of(op) and not _compares(op)
+    return BY_UFUNC if known and op.forward in _EXCEPTIONAL else BY_PYTHON
 
 
 # What makes a ufunc say that it divided by zero, overflowed, or found no meaning in its operands.
@@ -204,18 +199,13 @@ _EXCEPTIONAL: dict[np.ufunc, dict[str, tuple[float, ...]]] = {
     np.ceil: {},
     np.trunc: {},
 }
-_FLAGS = {  # of the C library
-    "x86_64": {"divide": 4, "over": 8, "invalid": 1},
-    "aarch64": {"divide": 2, "over": 4, "invalid": 1},
-}
-_FLAGS |= {"AMD64": _FLAGS["x86_64"], "arm64": _FLAGS["aarch64"]}
 
 
-def say_exceptions(code: int, flags: int) -> None:
+def warn_fp_flags(code: int, flags: int) -> None:
     """Have NumPy speak of exceptions of arithmetic that came about in its loop."""
     ufunc: Any = by_code[code].forward
     for name, operands in _EXCEPTIONAL[ufunc].items():
-        if flags & _FLAGS[platform.machine()][name]:
+        if flags & FP_FLAGS[platform.machine()][name]:
             ufunc(*operands)
 
 
@@ -232,26 +222,26 @@ def large_entry(*, compiling: bool = False, asking: bool = False) -> int:
     With `compiling` it is compiled at once, with `asking` in the background.
     """
     source = (Path(__file__).parent / "entry_large.py").read_text()
-    if compiling or build.is_compiled("wide", source, 8, asking=asking):
-        return build.load("wide", source, 8)
+    if compiling or build.is_compiled("call_large", source, 8, asking=asking):
+        return build.load("call_large", source, 8)
     return 0
 
 
-class Frame:
+class Bindings:
     """The frame and its tables, and whatever must live as long."""
 
     def __init__(self) -> None:
-        self.words: np.ndarray = np.zeros(at.FRAME_SIZE, np.int64)
-        self.rows: np.ndarray = np.zeros((kernels.CAPACITY, at.ROW), np.int64)
-        self.pairs: np.ndarray = np.zeros((at.LINES, at.LINE), np.int64)
-        self.products: np.ndarray = np.zeros((at.LINES, at.LINE), np.int64)
-        self.totals: np.ndarray = np.zeros((at.LINES, at.LINE), np.int64)
-        self.large: np.ndarray = np.zeros((kernels.CAPACITY, at.LARGE_ROW), np.int64)
+        self.words: np.ndarray = np.zeros(Frame.SIZE, np.int64)
+        self.op_rows: np.ndarray = np.zeros((kernels.CAPACITY, OpRow.SIZE), np.int64)
+        self.broadcasts: np.ndarray = np.zeros((SHAPE_LINES, ShapeLine.SIZE), np.int64)
+        self.matmuls: np.ndarray = np.zeros((SHAPE_LINES, ShapeLine.SIZE), np.int64)
+        self.reductions: np.ndarray = np.zeros((SHAPE_LINES, ShapeLine.SIZE), np.int64)
+        self.large_rows: np.ndarray = np.zeros((kernels.CAPACITY, LargeRow.SIZE), np.int64)
         self.wanted = 0  # calls on large arrays before their path was compiled
         self.view_cache = ViewCache()
         self.held: list[Any] = []
         self.kept: dict[tuple[int, int], Any] = {}
-        self.narrow: dict[tuple[int, int], Any] = {}  # of products in float32
+        self.kept_f4: dict[tuple[int, int], Any] = {}  # of products in float32
         self._functions()
         self._objects()
         for op in native_ops():
@@ -260,105 +250,101 @@ class Frame:
     def put(self, **words: int) -> None:
         """Set fields by their names."""
         for name, word in words.items():
-            self.words[getattr(at, name)] = word
+            self.words[getattr(Frame, name)] = word
 
     def _functions(self) -> None:
         process = ctypes.CDLL(None)
-        self.put(**{field: address_of(getattr(ctypes.pythonapi, c)) for field, c in _C.items()})
-        self.put(EXCEPTIONS=address_of(process.fetestexcept), SERIOUS=SERIOUS[platform.machine()])
-        self.put(CLEAR_EXCEPTIONS=address_of(process.feclearexcept))
-        self.put(COPY=address_of(process.memcpy))
         self.put(**{field: numpy_function(place) for field, place in _NUMPY.items()})
+        for field in Frame.fields:
+            if field.startswith("Py") and field not in _NUMPY:
+                self.put(**{field: address_of(getattr(ctypes.pythonapi, field))})
+        for field in ("memcpy", "fetestexcept", "feclearexcept"):
+            self.put(**{field: address_of(getattr(process, field))})
+        self.put(fp_flags=sum(FP_FLAGS[platform.machine()].values()))
 
     def _objects(self) -> None:
-        for kind, names in _SLOTS.items():
-            self.put(
-                **{field: slot_offset(kind.__dict__[name]) // 8 for field, name in names.items()}
-            )
+        for field, kind, name in slots():
+            self.put(**{field: slot_offset(kind.__dict__[name]) // 8})
         objects = {
-            "TENSOR": Tensor, "VIEW": View, "FLOAT": float, "INT": int, "NONE": None,
-            "FALSE": False, "NO_TEXT": "", "ZERO": 0, "NARROW_ZERO": NARROW,
-            "CURRENT": current, "TAPE_NAME": _TAPE,
-            "TRUE": True, "NO_GRAD": NO_GRAD, "NO_STEPS": (), "TUPLE": tuple, "SIZE": Size,
-            "LIST": list, "SLICE": slice, "DOTS": ..., "SHOWN": views.shown,
-            "WIDE_INT": np.int64,
-            "LEARN_VIEW": self.view_cache.learn, "I8": np.dtype(np.int64),
-            "CONSTANTS": fast_path.constants, "NARROW_CONSTANTS": fast_path.narrow_constants,
-            "F8": F8, "F4": F4,
-            "BOOL": np.dtype(bool), "ARRAY": np.ndarray,
-            "NO_NUMBER": -1, "CHANGED": versions.bump,
-            "LEARN_PAIR": self.learn_pair, "LEARN_PRODUCT": self.learn_product,
-            "LEARN_TOTAL": self.learn_total, "LEARN_LARGE": self.learn_large,
-            "SHAPE_NUMBERS": shapes.ids,
-            "SAY_EXCEPTIONS": say_exceptions, "OPEN_LARGE": self.open_large, "PULL": _PULL,
-            "SHAPE_LIST": shapes.shapes,
+            "none": None, "true": True, "false": False, "zero": 0, "zero_f4": NARROW,
+            "minus_one": -1, "ellipsis": ..., "empty_str": "", "empty_tuple": (),
+            "tensor_type": Tensor, "view_type": View, "float_type": float, "int_type": int,
+            "int64_type": np.int64, "tuple_type": tuple, "size_type": Size, "list_type": list,
+            "slice_type": slice, "array_type": np.ndarray, "float64": F8, "float32": F4,
+            "int64": np.dtype(np.int64), "bool_dtype": np.dtype(bool), "no_grad": NO_GRAD,
+            "current": current, "attr_tape": _TAPE, "attr_pull": _PULL,
+            "constants": fast_path.constants, "constants_f4": fast_path.constants_f4,
+            "shape_numbers": shapes.ids, "shape_list": shapes.shapes,
+            "bump_version": versions.bump, "as_tensors": views.as_tensors,
+            "learn_broadcast": self.learn_broadcast, "learn_matmul": self.learn_matmul,
+            "learn_reduction": self.learn_reduction, "learn_view": self.view_cache.learn,
+            "learn_large": self.learn_large, "open_large": self.open_large,
+            "warn_fp_flags": warn_fp_flags,
         }  # fmt: skip
         self.held += objects.values()
         self.put(**{field: id(thing) for field, thing in zip(objects, self.held, strict=True)})
-        for letter, narrow, bits in (("d", "", np.int64), ("f", "NARROW_", np.int32)):
+        for letter, suffix, bits in (("d", "", np.int64), ("f", "_f4", np.int32)):
             adding, multiplying = _loop(np.add, letter), _loop(np.matmul, letter)
             if adding is None or multiplying is None:
                 raise RuntimeError("NumPy's loops over floats are not where they were")
             start = np.add.reduce(np.array([-0.0], letter)).view(bits)  # of NumPy's sums: 0 or -0
-            words = dict(zip(("SUM_LOOP", "SUM_DATA", "SUM_START"), (*adding, start), strict=True))
-            words |= zip(("PRODUCT_LOOP", "PRODUCT_DATA"), multiplying, strict=True)
-            self.put(**{narrow + name: int(word) for name, word in words.items()})
+            words = dict(zip(("sum_loop", "sum_data", "sum_start"), (*adding, start), strict=True))
+            words |= zip(("matmul_loop", "matmul_data"), multiplying, strict=True)
+            self.put(**{name + suffix: int(word) for name, word in words.items()})
         self.put(
-            ROWS=self.rows.ctypes.data, PAIRS=self.pairs.ctypes.data,
-            PRODUCTS=self.products.ctypes.data, TOTALS=self.totals.ctypes.data,
-            VIEW_CACHE=self.view_cache.lines.ctypes.data, LARGE=self.large.ctypes.data,
-            THREADS=ctypes.addressof(large_elementwise.in_memory),
-            SIZES_AT=shapes.in_memory.ctypes.data,
+            op_rows=self.op_rows.ctypes.data, broadcasts=self.broadcasts.ctypes.data,
+            matmuls=self.matmuls.ctypes.data, reductions=self.reductions.ctypes.data,
+            view_cache=self.view_cache.lines.ctypes.data, large_rows=self.large_rows.ctypes.data,
+            threads=ctypes.addressof(large_elementwise.in_memory),
+            sizes_at=shapes.in_memory.ctypes.data,
         )  # fmt: skip
         self.forget_tape()
 
     def forget_tape(self) -> None:
         """Ask anew, at the next call, which tape is the thread's."""
-        self.words[at.OWNER] = -1
+        self.words[Frame.thread] = -1
 
-    def learn(self, op: Op, otherwise: Callable[..., Any]) -> None:
+    def learn(self, op: Op, fallback: Callable[..., Any]) -> None:
         """Fill in the row of an operation, whose function in Python takes what remains."""
-        row = self.rows[op.code]
+        row = self.op_rows[op.code]
         reads = [sum(read << k for k, read in enumerate(saves)) for saves in op.saves]
         keeps = any(reads)
         if len(op.inputs) == 1:  # (x, y) of one operand stand where (a, b, y) of two do
             reads = [(reads[0] & 1) | (reads[0] & 2) << 1, 0]
-        row[at.WORD] = op.code | DTYPE_BITS[F8] | (SAVES if keeps else 0)
-        row[at.READS : at.READS + len(reads)] = reads
-        row[at.ENTRY] = len(op.inputs) + 1 if keeps else 0
-        if kind_of(op) == at.THREE:
-            row[at.CHOOSES] = op.inputs[0] == "condition"
-            otherwise = self._once_met(op, otherwise)
-            self.held.append(otherwise)
-            row[at.OTHERWISE] = id(otherwise)
-            return
-        row[at.TRUTH] = _compares(op)
-        steps = steps_of(op) if op.kind is ELEMENTWISE else [op.name == "mean"]
-        row[at.STEPS : at.STEPS + len(steps)] = steps
-        narrow = steps_of(op, "f") if op.kind is ELEMENTWISE else []
-        row[at.NARROW_STEPS : at.NARROW_STEPS + len(narrow)] = narrow
-        if not steps and isinstance(op.forward, Lazy):
-            otherwise = self._once_loaded(op, otherwise)
-        self.held.append(otherwise)
-        row[at.OTHERWISE] = id(otherwise)
+        row[OpRow.word] = op.code | DTYPE_BITS[F8] | (SAVES if keeps else 0)
+        row[OpRow.reads : OpRow.reads + len(reads)] = reads
+        row[OpRow.entry_size] = len(op.inputs) + 1 if keeps else 0
+        if kind_of(op) == TERNARY:
+            row[OpRow.has_condition] = op.inputs[0] == "condition"
+            fallback = self._looking_for_kernels(op, fallback)
+        else:
+            row[OpRow.is_boolean], row[OpRow.is_mean] = _compares(op), op.name == "mean"
+            if op.kind is ELEMENTWISE:
+                for place, letter in ((OpRow.loops, "d"), (OpRow.loops_f4, "f")):
+                    loops = loops_of(op, letter)
+                    row[place : place + len(loops)] = loops
+                if isinstance(op.forward, Lazy) and not loops_of(op):
+                    fallback = self._once_loaded(op, fallback)
+        self.held.append(fallback)
+        row[OpRow.fallback] = id(fallback)
 
-    def _once_loaded(self, op: Op, otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    def _once_loaded(self, op: Op, fallback: Callable[..., Any]) -> Callable[..., Any]:
         """The first call of an operation of SciPy, which is imported then, and has loops."""
 
         def function(*args: Any) -> Any:
-            found = otherwise(*args)
-            if steps_of(op):
-                self.learn(op, otherwise)
+            found = fallback(*args)
+            if loops_of(op):
+                self.learn(op, fallback)
             return found
 
         return function
 
-    def _once_met(self, op: Op, otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    def _looking_for_kernels(self, op: Op, fallback: Callable[..., Any]) -> Callable[..., Any]:
         """What calls an operation of three operands, and looks for its loops when they pay."""
         met: dict[tuple[int, str], int] = {}
 
         def function(*args: Any) -> Any:
-            found = otherwise(*args)
+            found = fallback(*args)
             if type(found) is Tensor and found._s != -1:
                 scalars, dtype = _numbers(args, found._a), "f8" if found._s >= 0 else "f4"
                 times = met[scalars, dtype] = met.get((scalars, dtype), 0) + 1
@@ -368,23 +354,23 @@ class Frame:
                 ):
                     loop = kernels.forward(op, dtype, scalars)
                     if loop is not None:
-                        first = at.STEPS if dtype == "f8" else at.NARROW_STEPS
-                        self.rows[op.code][first + scalars] = loop.address
+                        first = OpRow.ternary if dtype == "f8" else OpRow.ternary_f4
+                        self.op_rows[op.code][first + scalars] = loop.address
             return found
 
         return function
 
     # The numbers of shapes are those that Tensors have, below -1 for float32.
 
-    def learn_pair(self, s: int, sb: int) -> None:
+    def learn_broadcast(self, s: int, sb: int) -> None:
         """Fill in the line of a pair of shapes that are broadcast together."""
         one, two = shape_number(s), shape_number(sb)
         found, bits, aux = fast_path.pairs.get((one, two)) or fast_path.pair(one, two)
         if found not in (one, two):  # neither operand has the result's shape
             found = -1
-        self._line(self.pairs, one, two, s < 0, found, bits, aux, found == two)
+        self._line(self.broadcasts, one, two, s < 0, found, bits, aux, found == two)
 
-    def learn_product(self, s: int, sb: int) -> None:
+    def learn_matmul(self, s: int, sb: int) -> None:
         """Fill in the line of the shapes of two matrices or vectors that are multiplied."""
         one, two = shape_number(s), shape_number(sb)
         found, bits, aux, extra = (
@@ -395,37 +381,41 @@ class Frame:
         if found >= 0 and shapes.counts[found] >= SHORT:
             found = -1  # which takes its time, and other threads need not wait for it
         if s < 0:
-            extra = self.narrow.setdefault((one, two), extra)
-        self._line(self.products, one, two, s < 0, found, bits, aux, id(extra))
+            extra = self.kept_f4.setdefault((one, two), extra)
+        self._line(self.matmuls, one, two, s < 0, found, bits, aux, id(extra))
 
-    def learn_total(self, code: int, s: int) -> None:
+    def learn_reduction(self, code: int, s: int) -> None:
         """Fill in the line of the sum or the mean of everything of a shape."""
         one = shape_number(s)
-        word, aux, extra = fast_path.wholes[by_code[code]](one, s >= 0)
+        word, aux, extra = fast_path.reductions[by_code[code]](one, s >= 0)
         self.kept[code, s] = extra
-        self._line(self.totals, code, one, s < 0, 0, word, aux, id(extra))
+        self._line(self.reductions, code, one, s < 0, 0, word, aux, id(extra))
 
     def open_large(self) -> None:
         """Open the path of large arrays if it is compiled; ask for it if that was wanted often."""
         self.wanted += 1
         if self.wanted == 1 or self.wanted % WANTED == 0:
-            self.put(WIDE_CALL=large_entry(asking=self.wanted > 1))
+            self.put(large_call=large_entry(asking=self.wanted > 1))
 
     def learn_large(self, code: int, scalars: int) -> None:
         """Fill in by what an operation on large arrays is computed."""
-        known = self.rows[code, at.OTHERWISE] != 0
-        self.large[code, scalars] = by_what(by_code[code], scalars) if known else at.BY_PYTHON
+        known = self.op_rows[code, OpRow.fallback] != 0
+        self.large_rows[code, LargeRow.kernels + scalars] = (
+            by_what(by_code[code], scalars) if known else BY_PYTHON
+        )
 
     @staticmethod
     def _line(
         lines: np.ndarray,
         s: int,
         sb: int,
-        narrow: bool,
+        is_f4: bool,
         shape: int,
         bits: int,
         aux: int,
-        more: int,
+        extra: int,
     ) -> None:
-        sb |= at.NARROW_LINE if narrow else 0
-        lines[(31 * s + sb) % at.LINES] = (s << 32 | sb) + 1, shape, bits, aux, more
+        sb |= F4_KEY if is_f4 else 0
+        lines[(31 * s + sb) % SHAPE_LINES] = ShapeLine.words(
+            key=(s << 32 | sb) + 1, shape=shape, bits=bits, aux=aux, extra=extra
+        )

@@ -6,45 +6,24 @@ value, a slice its type and what it is made of, a tuple or a list its type, its 
 Of anything else nothing is said here, nor of what is equal to an int and is none.
 """
 
-from tapegrad.kernels.flags import typed
 from tapegrad.kernels.memory import address, call1, call2, call4, i4, i8, room_i8
 from tapegrad.kernels.sweep.sweep_abi import ALIGNED
-from tapegrad.native.abi import (
-    ARRAY,
-    AS_LONG_IF,
-    BLOCK_AT,
-    DICT_SIZE,
-    DOTS,
-    INT,
-    LIST,
-    MET,
-    NEXT_ITEM,
-    NONE,
-    SIZE,
-    SLICE,
-    T_ARRAY,
-    TENSOR,
-    TUPLE,
-    VIEW_CACHE,
-    VIEW_LINE,
-    VIEW_LINES,
-    WIDE_INT,
-    WORDS,
-)
+from tapegrad.native.abi import KEY_WORDS, VIEW_LINES, ViewKey, ViewLine
 from tapegrad.native.pyobjects import (
     ARRAY_DTYPE,
     ARRAY_SHAPE,
     COUNT,
-    EDGES,
     FLAGS,
+    INT64_VALUE,
     ITEMS,
     LIST_ITEMS,
     LOW_HALF,
     NDIM,
     REFUSED,
+    SLICE_FIELDS,
     STRIDES,
     TYPE,
-    WIDE_VALUE,
+    typed,
 )
 
 SPARE = 8  # words of the largest item, a slice
@@ -53,56 +32,56 @@ HIGH_BITS = 40
 
 
 @typed
-def plain_words(frame, thing, into, n):
+def plain_words(frame, obj, into, n):
     """Write the words of an int (NumPy's, too), None or `...` behind `n` others.
 
     Returns how many they are then, or REFUSED.
     """
     words = i8(into)
-    if thing == frame[NONE] or thing == frame[DOTS]:
-        words[n] = thing
+    if obj == frame.none or obj == frame.ellipsis:
+        words[n] = obj
         return n + 1
-    if i8(thing)[TYPE] == frame[WIDE_INT]:
-        words[n], words[n + 1] = frame[WIDE_INT], i8(thing)[WIDE_VALUE]
+    if i8(obj)[TYPE] == frame.int64_type:
+        words[n], words[n + 1] = frame.int64_type, i8(obj)[INT64_VALUE]
         return n + 2
-    if i8(thing)[TYPE] != frame[INT]:
+    if i8(obj)[TYPE] != frame.int_type:
         return REFUSED
     beyond = room_i8(1)
     beyond[0] = 0
-    words[n] = frame[INT]
-    words[n + 1] = call2(frame[AS_LONG_IF], thing, address(beyond))
+    words[n] = frame.int_type
+    words[n + 1] = call2(frame.PyLong_AsLongLongAndOverflow, obj, address(beyond))
     return n + 2 if beyond[0] & LOW_HALF == 0 else REFUSED
 
 
 @typed
-def item_words(frame, thing, into, n):
+def item_words(frame, obj, into, n):
     """The same of a slice, too."""
-    if n > WORDS - SPARE:
+    if n > KEY_WORDS - SPARE:
         return REFUSED
-    if i8(thing)[TYPE] != frame[SLICE]:
-        return plain_words(frame, thing, into, n)
-    i8(into)[n] = frame[SLICE]
+    if i8(obj)[TYPE] != frame.slice_type:
+        return plain_words(frame, obj, into, n)
+    i8(into)[n] = frame.slice_type
     n += 1
     for k in range(3):
-        n = plain_words(frame, i8(thing)[EDGES + k], into, n)
+        n = plain_words(frame, i8(obj)[SLICE_FIELDS + k], into, n)
         if n == REFUSED:
             return REFUSED
     return n
 
 
 @typed
-def argument_words(frame, thing, into, n):
+def argument_words(frame, obj, into, n):
     """The same of a tuple or a list of such things, too."""
-    kind = i8(thing)[TYPE]
-    if kind == frame[TUPLE] or kind == frame[SIZE]:
-        items = thing + ITEMS * 8
-    elif kind == frame[LIST]:
-        items = i8(thing)[LIST_ITEMS]
+    kind = i8(obj)[TYPE]
+    if kind == frame.tuple_type or kind == frame.size_type:
+        items = obj + ITEMS * 8
+    elif kind == frame.list_type:
+        items = i8(obj)[LIST_ITEMS]
     else:
-        return item_words(frame, thing, into, n)
-    if n > WORDS - SPARE:
+        return item_words(frame, obj, into, n)
+    if n > KEY_WORDS - SPARE:
         return REFUSED
-    count = i8(thing)[COUNT]
+    count = i8(obj)[COUNT]
     i8(into)[n], i8(into)[n + 1] = kind, count
     n += 2
     for k in range(count):
@@ -113,15 +92,15 @@ def argument_words(frame, thing, into, n):
 
 
 @typed
-def operand_words(frame, thing, into, n):
+def operand_words(frame, obj, into, n):
     """The same of the Tensor that is seen: how its array lies."""
-    if i8(thing)[TYPE] != frame[TENSOR]:
+    if i8(obj)[TYPE] != frame.tensor_type:
         return REFUSED
-    array = i8(thing)[frame[T_ARRAY]]
+    array = i8(obj)[frame.t_a]
     ndim = i4(array + NDIM)[0]
-    if i8(array)[TYPE] != frame[ARRAY] or i4(array + FLAGS)[0] & ALIGNED == 0:
+    if i8(array)[TYPE] != frame.array_type or i4(array + FLAGS)[0] & ALIGNED == 0:
         return REFUSED
-    if 2 * ndim > WORDS // 2:
+    if 2 * ndim > KEY_WORDS // 2:
         return REFUSED
     words = i8(into)
     words[n], words[n + 1] = i8(array)[ARRAY_DTYPE], ndim
@@ -144,13 +123,13 @@ def call_words(frame, function, given, named, into):
         if n == REFUSED:
             return REFUSED
         n = argument_words(frame, i8(given)[ITEMS + k], into, n)
-    if n == REFUSED or call1(frame[DICT_SIZE], named) == 0:
+    if n == REFUSED or call1(frame.PyDict_Size, named) == 0:
         return n
     state = room_i8(3)
     state[0] = 0
     name_at = address(state) + 8
-    while call4(frame[NEXT_ITEM], named, address(state), name_at, name_at + 8) & LOW_HALF != 0:
-        if n > WORDS - SPARE:
+    while call4(frame.PyDict_Next, named, address(state), name_at, name_at + 8) & LOW_HALF != 0:
+        if n > KEY_WORDS - SPARE:
             return REFUSED
         i8(into)[n] = state[1]
         n = argument_words(frame, state[2], into, n + 1)
@@ -162,46 +141,47 @@ def call_words(frame, function, given, named, into):
 @typed
 def hash_of(words_at, count):
     """A number that tells most calls apart."""
-    mixed = 0
+    hashed = 0
     for k in range(count):
-        mixed = (mixed ^ i8(words_at)[k]) * MIXING
-        mixed ^= mixed >> HIGH_BITS
-    return mixed
+        hashed = (hashed ^ i8(words_at)[k]) * MIXING
+        hashed ^= hashed >> HIGH_BITS
+    return hashed
 
 
 @typed
-def line_at(frame, mixed, second):
+def line_at(frame, hashed, second):
     """Where a line of a call stands: the one it is looked for first, or second."""
-    return frame[VIEW_CACHE] + ((mixed & (VIEW_LINES - 1)) ^ second) * VIEW_LINE * 8
+    return address(ViewLine(frame.view_cache)[(hashed & (VIEW_LINES - 1)) ^ second])
 
 
 @typed
 def is_about(line, words_at, count):
     """Whether a line is about a call."""
-    block_at = i8(line)[BLOCK_AT]
-    if block_at == 0 or i8(block_at)[0] != count:
+    key_at = ViewLine(line).key
+    if key_at == 0 or ViewKey(key_at).count != count:
         return 0
+    words = i8(address(ViewKey(key_at)[1]))
     for k in range(count):
-        if i8(block_at)[1 + k] != i8(words_at)[k]:
+        if words[k] != i8(words_at)[k]:
             return 0
     return 1
 
 
 @typed
-def line_of_call(frame, mixed, words_at, count):
+def line_of_call(frame, hashed, words_at, count):
     """The line about a call, or 0."""
     for second in range(2):
-        line = line_at(frame, mixed, second)
+        line = line_at(frame, hashed, second)
         if is_about(line, words_at, count):
             return line
     return 0
 
 
 @typed
-def line_to_learn(frame, mixed):
+def line_to_learn(frame, hashed):
     """The line that shall be about a call, which was met before; 0 where it was not, but now is."""
-    first, second = line_at(frame, mixed, 0), line_at(frame, mixed, 1)
-    if i8(first)[MET] != mixed:
-        i8(first)[MET] = mixed
+    first, second = line_at(frame, hashed, 0), line_at(frame, hashed, 1)
+    if ViewLine(first).last_hash != hashed:
+        ViewLine(first).last_hash = hashed
         return 0
-    return second if i8(first)[BLOCK_AT] != 0 and i8(second)[BLOCK_AT] == 0 else first
+    return second if ViewLine(first).key != 0 and ViewLine(second).key == 0 else first

@@ -24,8 +24,8 @@ from tapegrad.base.locks import lock
 from tapegrad.dispatch import axis_plans, fast_path, index_plans, inplace, views
 from tapegrad.kernels import build
 from tapegrad.kernels.sweep import sweep_abi
-from tapegrad.native.bindings import SERIOUS, Frame, as_expected, native_ops
-from tapegrad.native.stubs import WAYS, text
+from tapegrad.native.bindings import FP_FLAGS, Bindings, as_expected, native_ops
+from tapegrad.native.stubs import CALL_FORMS, text
 from tapegrad.tape.tape import Tape
 from tapegrad.tensor import Tensor
 
@@ -36,28 +36,28 @@ HOT = 8
 class NativeCalls:
     """The native path, ready to be opened and closed.
 
-    `deliver` and `resume`, of `native.accumulate` and `rule_callbacks`, know their first argument.
+    `accumulate` and `resume`, of the module of that name and `rule_callbacks`, know their frame.
     """
 
     def __init__(self) -> None:
         call, custom = [build.load(name, *_FUNCTIONS[name]) for name in ("call", "custom")]
-        self.frame = Frame()
+        self.bindings = Bindings()
         self.ops = native_ops()
         self.python = {op: op.short for op in self.ops}
         self.engine = build.assembled(text(self.ops), 1)
-        values = {"frame": self.frame.words.ctypes.data, "call": call, "custom_call": custom}
+        values = {"frame": self.bindings.words.ctypes.data, "call": call, "custom_call": custom}
         for name, value in values.items():
             place = self.engine[0].get_global_value_address(name)
             ctypes.c_int64.from_address(place).value = value
         self.definitions: list[Any] = []
-        self.deliver, self.resume = self._called("deliver"), self._called("resume")
+        self.accumulate, self.resume = self._called("accumulate"), self._called("resume")
         self.short = {
             op: self._builtin(f"builtin{len(op.inputs)}", f"_{op.code}", op.name) for op in self.ops
         }
         self.view = self._builtin("view", "", "view")
-        self.along = self._builtin("along", "", "along")
-        self.changing = self._builtin("changing", "", "changing")
-        self.moving = self._builtin("moving", "", "moving")
+        self.axis = self._builtin("axis", "", "axis")
+        self.change = self._builtin("change", "", "change")
+        self.index = self._builtin("index", "", "index")
         self.custom = self._builtin("custom", "", "custom")
         self.methods = {
             name: (function, self._method(name, function))
@@ -80,35 +80,35 @@ class NativeCalls:
         source, arity = _FUNCTIONS[name]
         words = (ctypes.c_int64,) * arity
         found = ctypes.PYFUNCTYPE(ctypes.py_object, *words)(build.load(name, source, arity))
-        return functools.partial(found, self.frame.words.ctypes.data)
+        return functools.partial(found, self.bindings.words.ctypes.data)
 
-    def _definition(self, way: str, suffix: str, name: str, doc: str | None = None) -> int:
+    def _definition(self, form: str, suffix: str, name: str, doc: str | None = None) -> int:
         """The address of a method's definition, which lives as long as the native path."""
-        function = self.engine[0].get_function_address(way + suffix)
+        function = self.engine[0].get_function_address(form + suffix)
         said = None if doc is None else c_text(doc)
-        self.definitions.append(Method(c_text(name), function, WAYS[way][0], said))
+        self.definitions.append(Method(c_text(name), function, CALL_FORMS[form][0], said))
         return ctypes.addressof(self.definitions[-1])
 
-    def _builtin(self, way: str, suffix: str, name: str) -> Any:
-        return new_function()(self._definition(way, suffix, name), None, None)
+    def _builtin(self, form: str, suffix: str, name: str) -> Any:
+        return new_function()(self._definition(form, suffix, name), None, None)
 
     def _method(self, name: str, function: Any) -> Any:
         op, exchanged = fast_path.public[function]
         count = len(op.inputs)
-        way = f"{'flipped' if exchanged else 'method'}{count}"
+        form = f"{'flipped' if exchanged else 'method'}{count}"
         signature = "($self, /)" if count == 1 else "($self, other, /)"
         doc = f"{name}{signature}\n--\n\n{function.__doc__ or op.name}"
-        return new_method()(Tensor, self._definition(way, f"_{op.code}", name, doc))
+        return new_method()(Tensor, self._definition(form, f"_{op.code}", name, doc))
 
     def open(self) -> None:
         """Have operations go by compiled code."""
         for op in self.ops:
             op.short = self.short[op]
         views.take = self.view
-        axis_plans.compiled = self.along
-        inplace.compiled = self.changing
-        index_plans.compiled = self.moving
-        fast_path.deliver, fast_path.resume = self.deliver, self.resume
+        axis_plans.compiled = self.axis
+        inplace.compiled = self.change
+        index_plans.compiled = self.index
+        fast_path.deliver, fast_path.resume = self.accumulate, self.resume
         fast_path.record_call = self.custom
         for name, (_, method) in self.methods.items():
             setattr(Tensor, name, method)
@@ -139,7 +139,7 @@ def _source(name: str) -> str:
 # The compiled functions: their source, and how many arguments they have.
 _FUNCTIONS = {
     "call": (_source("entry"), 5),
-    "deliver": (_source("accumulate"), 5),
+    "accumulate": (_source("accumulate"), 5),
     "resume": (_source("rule_callbacks"), 4),
     "custom": (_source("record_call"), 5),
 }
@@ -147,7 +147,7 @@ _FUNCTIONS = {
 
 def possible() -> bool:
     """Whether CPython, NumPy and the machine are such as the native path is made for."""
-    return sweep_abi.as_listed() and platform.machine() in SERIOUS and sys.platform != "win32"
+    return sweep_abi.as_listed() and platform.machine() in FP_FLAGS and sys.platform != "win32"
 
 
 def _compiled(asking: bool) -> bool:
@@ -167,10 +167,10 @@ def install(*, compiling: bool = True, asking: bool = False) -> bool:
             if not possible() or not (compiling or _compiled(asking)):
                 return False
             made = NativeCalls()
-            if not as_expected(made.frame.words):
+            if not as_expected(made.bindings.words):
                 return False
             installed = made
-            Tape.moved = staticmethod(made.frame.forget_tape)
+            Tape.moved = staticmethod(made.bindings.forget_tape)
         installed.open()
         Tape.full = None
         return True

@@ -1,24 +1,17 @@
 """Free values saved by unreferenced records at the tape's end, and check for room."""
 
-from tapegrad.kernels.flags import typed
 from tapegrad.kernels.memory import address, call1, i8, room_i8
-from tapegrad.native.abi import (
-    ADDRESS,
-    DEBT,
-    DEBT_LIMIT,
-    FROM_LONG,
-    KEEP,
-    NEW_TUPLE,
-    NEXT,
-    NONE,
-    SIZES_AT,
-    SWEEPING,
-    TAIL,
-    TOKENS,
-    USED,
+from tapegrad.native.append import is_full, set_number
+from tapegrad.native.pyobjects import (
+    ITEMS,
+    LIST_ITEMS,
+    REFERENCES,
+    REFUSED,
+    decref,
+    incref,
+    int_value,
+    typed,
 )
-from tapegrad.native.append import exchange_number, is_full
-from tapegrad.native.pyobjects import ITEMS, LIST_ITEMS, REFERENCES, REFUSED, decref, incref, number
 from tapegrad.tape.tape import DROP_FLOOR, RELEASED, SHAPE, SPENT, STRIDE
 from tapegrad.tape.tape import WORD as TAPE_WORD
 
@@ -33,9 +26,9 @@ def abandoned(frame, tape, count, found_at):
     Writes where these stand, from the newest on; returns how many they are, or REFUSED: too many.
     The word after the last says how far down the tail goes.
     """
-    tail = i8(tape)[frame[TAIL]]
-    first, end = number(frame, i8(tail)[ITEMS]), number(frame, i8(tail)[ITEMS + 1])
-    tokens = i8(i8(i8(tape)[frame[TOKENS]])[LIST_ITEMS])
+    tail = i8(tape)[frame.tape_tail]
+    first, end = int_value(frame, i8(tail)[ITEMS]), int_value(frame, i8(tail)[ITEMS + 1])
+    tokens = i8(i8(i8(tape)[frame.tape_tokens])[LIST_ITEMS])
     index, n = count, 0
     while index > 0:
         if index == end:
@@ -57,9 +50,9 @@ def dropped(frame, tape, found_at, n):
 
     Returns by how much less is owed.
     """
-    entries = i8(i8(i8(tape)[frame[KEEP]])[LIST_ITEMS])
-    records = number(frame, i8(tape)[frame[ADDRESS]])
-    sizes = i8(i8(frame[SIZES_AT])[0])
+    entries = i8(i8(i8(tape)[frame.tape_keep])[LIST_ITEMS])
+    records = int_value(frame, i8(tape)[frame.tape_address])
+    sizes = i8(i8(frame.sizes_at)[0])
     less = 0
     for k in range(n):
         index = i8(found_at)[k]
@@ -67,37 +60,37 @@ def dropped(frame, tape, found_at, n):
         record[TAPE_WORD] |= RELEASED | SPENT
         less += 8 * sizes[record[SHAPE]]
         i8(found_at)[k] = entries[index]
-        incref(frame[NONE])
-        entries[index] = frame[NONE]
+        incref(frame.none)
+        entries[index] = frame.none
     return less
 
 
 @typed
 def drop_tail(frame, tape):
     """What `Tape.drop_tail` does; 0 with an exception set, or REFUSED: it has to do it."""
-    owed = number(frame, i8(tape)[frame[DEBT]])
-    if owed <= DROP_FLOOR or number(frame, i8(tape)[frame[SWEEPING]]) != 0:
+    add_debt = int_value(frame, i8(tape)[frame.tape_debt])
+    if add_debt <= DROP_FLOOR or int_value(frame, i8(tape)[frame.tape_sweeping]) != 0:
         return 1
-    tail = call1(frame[NEW_TUPLE], 2)  # first: this may run code of the user
+    tail = call1(frame.PyTuple_New, 2)  # first: this may run code of the user
     if tail == 0:
         return 0
     found = room_i8(FOUND)
-    count = number(frame, i8(tape)[frame[USED]])
+    count = int_value(frame, i8(tape)[frame.tape_used])
     n = abandoned(frame, tape, count, address(found))
     if n <= 0:
         decref(frame, tail)
         return 1 if n == 0 else REFUSED
-    i8(tail)[ITEMS] = call1(frame[FROM_LONG], found[n])
-    i8(tail)[ITEMS + 1] = call1(frame[FROM_LONG], count)
+    i8(tail)[ITEMS] = call1(frame.PyLong_FromLongLong, found[n])
+    i8(tail)[ITEMS + 1] = call1(frame.PyLong_FromLongLong, count)
     if i8(tail)[ITEMS] == 0 or i8(tail)[ITEMS + 1] == 0:
         decref(frame, tail)
         return 0
-    debt = number(frame, i8(tape)[frame[DEBT]]) - dropped(frame, tape, address(found), n)
-    before = i8(tape)[frame[TAIL]]
-    i8(tape)[frame[TAIL]] = tail
+    debt = int_value(frame, i8(tape)[frame.tape_debt]) - dropped(frame, tape, address(found), n)
+    before = i8(tape)[frame.tape_tail]
+    i8(tape)[frame.tape_tail] = tail
     decref(frame, before)
-    done = exchange_number(frame, tape, frame[DEBT], debt if debt > 0 else 0)
-    done &= exchange_number(frame, tape, frame[NEXT], number(frame, i8(tape)[frame[NEXT]]))
+    done = set_number(frame, tape, frame.tape_debt, debt if debt > 0 else 0)
+    done &= set_number(frame, tape, frame.tape_next, int_value(frame, i8(tape)[frame.tape_next]))
     for k in range(n):  # last: freeing values may run code of the user
         decref(frame, found[k])
     return done
@@ -106,7 +99,7 @@ def drop_tail(frame, tape):
 @typed
 def has_room(frame, tape, nbytes):
     """Whether a record of a large result can be written without reclaiming."""
-    debt = number(frame, i8(tape)[frame[DEBT]]) + nbytes
+    debt = int_value(frame, i8(tape)[frame.tape_debt]) + nbytes
     if is_full(frame, tape):
         return 0
-    return 1 if debt <= number(frame, i8(tape)[frame[DEBT_LIMIT]]) else 0
+    return 1 if debt <= int_value(frame, i8(tape)[frame.tape_debt_limit]) else 0

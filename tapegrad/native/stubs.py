@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from tapegrad.base.cpython import FASTCALL, NOARGS, ONE_ARGUMENT
-from tapegrad.native import abi as at
+from tapegrad.native.abi import AXIS, CHANGE, INDEX, VIEW
 from tapegrad.native.bindings import kind_of
 from tapegrad.ops.core import Op
 
 # A method is called with `self` and nothing, with `self` and an object, or with `self` and an array
 # of objects with their number.
-WAYS = {
-    # of a way: the flags, and the first and the second operand of a call with (%a, %b, %c)
+CALL_FORMS = {
+    # of each: the flags, and the first and the second operand of a call with (%a, %b, %c)
     "method1": (NOARGS, "%a", "0"),
     "method2": (ONE_ARGUMENT, "%a", "%b"),
     "flipped2": (ONE_ARGUMENT, "%b", "%a"),
@@ -18,9 +18,9 @@ WAYS = {
     "builtin2": (FASTCALL, "%x", "%y"),
     "builtin3": (FASTCALL, "%b", "0"),
     "view": (FASTCALL, "%b", "0"),
-    "along": (FASTCALL, "%b", "0"),
-    "changing": (FASTCALL, "%b", "0"),
-    "moving": (FASTCALL, "%b", "0"),
+    "axis": (FASTCALL, "%b", "0"),
+    "change": (FASTCALL, "%b", "0"),
+    "index": (FASTCALL, "%b", "0"),
     "custom": (FASTCALL, "%b", "0"),
 }
 _ENTRY = """
@@ -42,25 +42,24 @@ def text(ops: list[Op]) -> str:
     """LLVM text of the ways in to all operations."""
     lines = ["@frame = global i64 0\n@call = global i64 0\n@custom_call = global i64 0\n"]
     for op in ops:
-        for way, (_, first, second) in WAYS.items():
-            if way.endswith(str(len(op.inputs))):
+        for form, (_, first, second) in CALL_FORMS.items():
+            if form.endswith(str(len(op.inputs))):
                 before = _READ if "%x" in first else ""
                 lines.append(
                     _ENTRY.format(
-                        name=f"{way}_{op.code}", before=before, target="call",
+                        name=f"{form}_{op.code}", before=before, target="call",
                         kind=kind_of(op), code=op.code, first=first, second=second,
                     )
                 )  # fmt: skip
     targets = {
-        "view": ("call", at.VIEWED), "along": ("call", at.ALONG),
-        "changing": ("call", at.CHANGING), "moving": ("call", at.MOVING),
-        "custom": ("custom_call", 0),
+        "view": ("call", VIEW), "axis": ("call", AXIS), "change": ("call", CHANGE),
+        "index": ("call", INDEX), "custom": ("custom_call", 0),
     }  # fmt: skip
-    for way, (target, kind) in targets.items():
-        _, first, second = WAYS[way]
+    for form, (target, kind) in targets.items():
+        _, first, second = CALL_FORMS[form]
         lines.append(
             _ENTRY.format(
-                name=way, before="", target=target, kind=kind, code=0, first=first, second=second
+                name=form, before="", target=target, kind=kind, code=0, first=first, second=second
             )
         )
     return "".join(lines)

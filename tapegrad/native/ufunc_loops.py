@@ -1,29 +1,24 @@
 """Call NumPy's ufunc loops over broadcast operands, and its sum."""
 
-from tapegrad.kernels.flags import typed
 from tapegrad.kernels.memory import address, call1, call4, i8, room_i8
 from tapegrad.native.abi import (
-    DATA,
-    EXCEPTIONS,
-    FROM,
-    LOOP,
-    NARROW_STEPS,
-    NOTHING,
-    NOUGHT,
-    SERIOUS,
-    STEP,
-    STEPS,
-    TRUTH,
-    WITH,
+    NO_OPERAND,
+    NULL,
+    OPERAND_A,
+    OPERAND_B,
+    RESULT,
+    Operand,
+    OpRow,
+    UfuncLoop,
 )
 from tapegrad.native.pyobjects import (
     ARRAY_DATA,
+    F4_SIZE,
     FIRST_CLASS,
     LOW_HALF,
-    NARROW_SIZE,
     SECOND_CLASS,
-    VALUES,
     count_of,
+    typed,
 )
 from tapegrad.tape.tape import COLUMN, FLAT
 from tapegrad.tape.tape import SCALAR as AS_SCALAR
@@ -61,44 +56,52 @@ def step(loop, data, inputs, bases, classes, count, length, itemsize, result_siz
 
 
 @typed
+def has_loop(row_at, itemsize):
+    """Whether an operation has a loop over elements of this size."""
+    row = OpRow(row_at)
+    loops = UfuncLoop(address(row.loops_f4 if itemsize == F4_SIZE else row.loops))
+    return 1 if loops.function != 0 else 0
+
+
+@typed
 def compute(frame, row_at, first, second, result, bits, length, itemsize):
     """Fill a new array; 0 if an exception of arithmetic came about."""
-    row = i8(row_at)
+    row = OpRow(row_at)
     count = count_of(result)
     sources = room_i8(4)
     shapes = room_i8(4)
-    sources[0] = i8(i8(first)[VALUES])[ARRAY_DATA]
-    shapes[0] = (bits >> FIRST_CLASS) & 3
+    sources[OPERAND_A] = i8(Operand(first).array)[ARRAY_DATA]
+    shapes[OPERAND_A] = (bits >> FIRST_CLASS) & 3
     if second != 0:
-        sources[1] = i8(i8(second)[VALUES])[ARRAY_DATA]
-        shapes[1] = (bits >> SECOND_CLASS) & 3
-    sources[2] = i8(result)[ARRAY_DATA]
-    shapes[2] = FLAT
-    sources[3] = address(frame) + NOUGHT * 8
-    shapes[3] = AS_SCALAR
+        sources[OPERAND_B] = i8(Operand(second).array)[ARRAY_DATA]
+        shapes[OPERAND_B] = (bits >> SECOND_CLASS) & 3
+    sources[RESULT] = i8(result)[ARRAY_DATA]
+    shapes[RESULT] = FLAT
+    sources[NULL] = address(frame.null)
+    shapes[NULL] = AS_SCALAR
     bases = room_i8(3)
     classes = room_i8(3)
+    loops = UfuncLoop(address(row.loops_f4 if itemsize == F4_SIZE else row.loops))
     for k in range(2):
-        at = (NARROW_STEPS if itemsize == NARROW_SIZE else STEPS) + k * STEP
-        if row[at + LOOP] != 0:
+        if loops[k].function != 0:
             inputs = 0
             for j in range(2):
-                source = row[at + (FROM if j == 0 else WITH)]
-                if source != NOTHING:
+                source = loops[k].first if j == 0 else loops[k].second
+                if source != NO_OPERAND:
                     bases[inputs] = sources[source]
                     classes[inputs] = shapes[source]
                     inputs += 1
-            bases[inputs] = sources[2]
+            bases[inputs] = sources[RESULT]
             classes[inputs] = FLAT
             step(
-                row[at + LOOP],
-                row[at + DATA],
+                loops[k].function,
+                loops[k].data,
                 inputs,
                 address(bases),
                 address(classes),
                 count,
                 length,
                 itemsize,
-                1 if row[TRUTH] else itemsize,
+                1 if row.is_boolean else itemsize,
             )
-    return 1 if call1(frame[EXCEPTIONS], frame[SERIOUS]) & LOW_HALF == 0 else 0
+    return 1 if call1(frame.fetestexcept, frame.fp_flags) & LOW_HALF == 0 else 0

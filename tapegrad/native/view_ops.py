@@ -1,58 +1,18 @@
 """Make the views of a call, and their records."""
 
-from tapegrad.kernels.flags import typed
 from tapegrad.kernels.memory import address, call1, call2, call3, call8, i4, i8, room_i8
 from tapegrad.kernels.sweep.sweep_abi import WRITEABLE
 from tapegrad.native.abi import (
-    ARRAY,
-    BLOCK_AT,
-    CALL,
-    CAPACITY,
-    COPY,
-    DEPTH,
-    ELEMENT,
-    FALSE,
-    FIRST_WAY,
-    HELD,
-    I8,
-    JOINED,
-    LEARN_VIEW,
-    LEVELS,
-    MODE,
-    NEW_ARRAY,
-    NEW_OBJECT,
-    NEW_TUPLE,
-    NEXT,
-    NO_GRAD,
-    NO_STEPS,
-    NO_TEXT,
-    NONE,
-    SET_BASE,
-    SHOWN,
-    T_ARRAY,
-    T_HOME,
-    T_POS,
-    T_SHAPE,
-    TENSOR,
-    TORCHS,
-    TRUE,
-    USED,
-    V_BASE,
-    V_CHAIN,
-    V_FROZEN,
-    V_SEVERAL,
-    V_STAMP,
-    V_TAPE,
-    VIEW,
-    VIEW_CACHE,
-    VIEW_LINE,
-    WAY_ENTRY,
-    WAY_SHORT,
-    WAY_STEP,
-    WORDS,
-    ZERO,
+    KEY_WORDS,
+    CachedViews,
+    Operand,
+    ViewCall,
+    ViewKey,
+    ViewLine,
+    ViewPlan,
+    ViewRecord,
 )
-from tapegrad.native.append import code_of, is_full, write
+from tapegrad.native.append import append_record, input_code, is_full
 from tapegrad.native.call_key import call_words, hash_of, line_of_call, line_to_learn
 from tapegrad.native.pyobjects import (
     ARRAY_DATA,
@@ -62,133 +22,131 @@ from tapegrad.native.pyobjects import (
     ITEMS,
     LOW_HALF,
     NDIM,
-    PLACE,
     REFUSED,
-    THING,
     TYPE,
     array_of,
     decref,
+    hold_next,
     incref,
-    next_of,
-    number,
-    put,
+    int_value,
     recording,
+    set_slot,
+    typed,
 )
 from tapegrad.tape.tape import MODE_OFF
 
-# Of a view, in a block: what its record says, and how its array lies.
-WORD, SHAPE, AUX, START, DIMENSIONS, LENGTHS = range(6)
 # How operations are recorded: not at all, on the tape, or so that nothing may be recorded later.
-RESTING, WRITING, INFERRING = range(3)
+NOT_RECORDING, RECORDING, INFERRING = range(3)
 
 
 @typed
-def is_current(frame, tape, thing, place):
+def is_current(frame, tape, obj, position):
     """Whether a Tensor stands where it says: on this tape, nowhere, or as a view of what it was."""
-    home = i8(thing)[frame[T_HOME]]
-    if home == frame[NONE] or home == tape:
+    home = i8(obj)[frame.t_home]
+    if home == frame.none or home == tape:
         return 1
-    if i8(home)[TYPE] != frame[VIEW]:
+    if i8(home)[TYPE] != frame.view_type:
         return 0
     view = i8(home)
-    if view[frame[V_TAPE]] != tape and place > 0:
+    if view[frame.v_tape] != tape and position > 0:
         return 0
-    base = view[frame[V_BASE]]
-    if base == frame[NONE]:
+    base = view[frame.v_base]
+    if base == frame.none:
         return 1
-    return 1 if i8(base)[frame[T_POS]] == view[frame[V_STAMP]] else 0
+    return 1 if i8(base)[frame.t_pos] == view[frame.v_stamp] else 0
 
 
 @typed
-def stand(frame, tape, view, thing, above, place, mode, way_at):
+def set_base(frame, tape, view, obj, parent, position, mode, plan_at):
     """Say what a view is a view of; 0 with an exception set.
 
-    `above` is what the Tensor knows as a view, or 0 if it is none.
+    `parent` is what the Tensor knows as a view, or 0 if it is none.
     """
-    way = i8(way_at)
+    plan = i8(plan_at)
     slots = i8(view)
-    frozen = frame[NO_TEXT] if above == 0 else i8(above)[frame[V_FROZEN]]
-    base = thing if above == 0 else i8(above)[frame[V_BASE]]
-    put(frame, view, frame[V_TAPE], tape)
-    put(frame, view, frame[V_BASE], base)
-    if base == frame[NONE]:
-        put(frame, view, frame[V_CHAIN], frame[NO_STEPS])
-        put(frame, view, frame[V_STAMP], frame[ZERO])
+    frozen = frame.empty_str if parent == 0 else i8(parent)[frame.v_frozen]
+    base = obj if parent == 0 else i8(parent)[frame.v_base]
+    set_slot(frame, view, frame.v_tape, tape)
+    set_slot(frame, view, frame.v_base, base)
+    if base == frame.none:
+        set_slot(frame, view, frame.v_chain, frame.empty_tuple)
+        set_slot(frame, view, frame.v_stamp, frame.zero)
     else:
-        put(frame, view, frame[V_STAMP], i8(base)[frame[T_POS]])
-        if place != 0 and mode != WRITING:
-            frozen = frame[NO_GRAD]
-        if above == 0:
-            put(frame, view, frame[V_CHAIN], way[WAY_STEP])
+        set_slot(frame, view, frame.v_stamp, i8(base)[frame.t_pos])
+        if position != 0 and mode != RECORDING:
+            frozen = frame.no_grad
+        if parent == 0:
+            set_slot(frame, view, frame.v_chain, plan[ViewPlan.step])
         else:
-            chain = i8(above)[frame[V_CHAIN]]
+            chain = i8(parent)[frame.v_chain]
             incref(chain)  # the collector may run
-            slots[frame[V_CHAIN]] = call2(frame[JOINED], chain, way[WAY_STEP])
+            slots[frame.v_chain] = call2(frame.PySequence_Concat, chain, plan[ViewPlan.step])
             decref(frame, chain)
-    put(frame, view, frame[V_FROZEN], frozen)
-    return slots[frame[V_CHAIN]]
+    set_slot(frame, view, frame.v_frozen, frozen)
+    return slots[frame.v_chain]
 
 
 @typed
-def array_seen(frame, whole, seen_at):
+def view_array(frame, whole, record_at):
     """The array of a view, or 0 with an exception set."""
-    seen = i8(seen_at)
-    ndim = seen[DIMENSIONS]
-    lengths = seen_at + LENGTHS * 8
+    seen = ViewRecord(record_at)
+    ndim = seen.ndim
+    lengths = address(seen[1])
     dtype = i8(whole)[ARRAY_DTYPE]
     incref(dtype)
     array = call8(
-        frame[NEW_ARRAY], frame[ARRAY], dtype, ndim, lengths, lengths + 8 * ndim,
-        i8(whole)[ARRAY_DATA] + seen[START], i4(whole + FLAGS)[0] & WRITEABLE, 0,
+        frame.PyArray_NewFromDescr, frame.array_type, dtype, ndim, lengths, lengths + 8 * ndim,
+        i8(whole)[ARRAY_DATA] + seen.start, i4(whole + FLAGS)[0] & WRITEABLE, 0,
     )  # fmt: skip
     if array != 0:
         incref(whole)
-        if call2(frame[SET_BASE], array, whole) & LOW_HALF != 0:
+        if call2(frame.PyArray_SetBaseObject, array, whole) & LOW_HALF != 0:
             decref(frame, array)
             return 0
     return array
 
 
 @typed
-def recorded(frame, tape, tensor, thing, place, mode, seen_at, entry, token):
+def append_view(frame, tape, tensor, obj, position, mode, record_at, entry, token):
     """Write the record of a view, if there is one; 0 with an exception set, or REFUSED."""
-    if place == 0 or mode != WRITING:
-        put(frame, tensor, frame[T_POS], frame[ZERO])
+    if position == 0 or mode != RECORDING:
+        set_slot(frame, tensor, frame.t_pos, frame.zero)
         return 1
-    if is_full(frame, tape) or i8(tape)[frame[NEXT]] != token:
+    if is_full(frame, tape) or i8(tape)[frame.tape_next] != token:
         return REFUSED
-    one = room_i8(4)
-    one[THING], one[PLACE] = thing, place
-    p = code_of(frame, tape, address(one))
+    one = Operand(address(room_i8(Operand.SIZE)))
+    one.tensor, one.position = obj, position
+    p = input_code(frame, tape, address(one))
     if p == 0:
         return 0
-    seen = i8(seen_at)
-    return write(frame, tape, tensor, seen[WORD], p, 0, 0, seen[SHAPE], seen[AUX], entry)
+    seen = ViewRecord(record_at)
+    return append_record(frame, tape, tensor, seen.word, p, 0, 0, seen.shape, seen.aux, entry)
 
 
 @typed
-def view_of(frame, tape, thing, whole, place, mode, several, seen_at, way_at):
+def new_view(frame, tape, obj, whole, position, mode, several, record_at, plan_at):
     """The Tensor of a view; 0 with an exception set, or REFUSED."""
-    way = i8(way_at + ITEMS * 8)
-    token, done = next_of(frame, tape), 0
-    tensor = call2(frame[NEW_OBJECT], frame[TENSOR], 0)
+    plan = i8(plan_at + ITEMS * 8)
+    token, done = hold_next(frame, tape), 0
+    tensor = call2(frame.PyType_GenericAlloc, frame.tensor_type, 0)
     if tensor == 0:
         decref(frame, token)
         return 0
-    view = call2(frame[NEW_OBJECT], frame[VIEW], 0)
+    view = call2(frame.PyType_GenericAlloc, frame.view_type, 0)
     if view != 0:
-        i8(tensor)[frame[T_HOME]] = view
-        home = i8(thing)[frame[T_HOME]]
-        above = home if home != tape and home != frame[NONE] else 0
-        together = frame[FALSE] if above == 0 else i8(above)[frame[V_SEVERAL]]
-        put(frame, view, frame[V_SEVERAL], frame[TRUE] if several else together)
-        if stand(frame, tape, view, thing, above, place, mode, address(way)) != 0:
-            array = array_seen(frame, whole, seen_at)
+        i8(tensor)[frame.t_home] = view
+        home = i8(obj)[frame.t_home]
+        parent = home if home != tape and home != frame.none else 0
+        together = frame.false if parent == 0 else i8(parent)[frame.v_several]
+        set_slot(frame, view, frame.v_several, frame.true if several else together)
+        if set_base(frame, tape, view, obj, parent, position, mode, address(plan)) != 0:
+            array = view_array(frame, whole, record_at)
             if array != 0:
-                i8(tensor)[frame[T_ARRAY]] = array
-                put(frame, tensor, frame[T_SHAPE], way[WAY_SHORT])
-                done = recorded(
-                    frame, tape, tensor, thing, place, mode, seen_at, way[WAY_ENTRY], token
+                i8(tensor)[frame.t_a] = array
+                set_slot(frame, tensor, frame.t_s, plan[ViewPlan.short])
+                entry = plan[ViewPlan.entry]
+                done = append_view(
+                    frame, tape, tensor, obj, position, mode, record_at, entry, token
                 )
     decref(frame, token)
     if done != 1:
@@ -198,21 +156,24 @@ def view_of(frame, tape, thing, whole, place, mode, several, seen_at, way_at):
 
 
 @typed
-def element_of(frame, tape, thing, whole, place, mode, size, seen_at, way_at):
+def new_element(frame, tape, obj, whole, position, mode, size, record_at, plan_at):
     """The Tensor of an element as a number of its own; 0 with an exception set, or REFUSED."""
-    way = i8(way_at + ITEMS * 8)
-    token, done = next_of(frame, tape), 0
-    tensor = call2(frame[NEW_OBJECT], frame[TENSOR], 0)
+    plan = i8(plan_at + ITEMS * 8)
+    token, done = hold_next(frame, tape), 0
+    tensor = call2(frame.PyType_GenericAlloc, frame.tensor_type, 0)
     if tensor == 0:
         decref(frame, token)
         return 0
-    put(frame, tensor, frame[T_HOME], i8(tape)[frame[ELEMENT]])
-    put(frame, tensor, frame[T_SHAPE], way[WAY_SHORT])
-    array = array_of(frame, i8(whole)[ARRAY_DTYPE], 0, seen_at)
+    set_slot(frame, tensor, frame.t_home, i8(tape)[frame.tape_element])
+    set_slot(frame, tensor, frame.t_s, plan[ViewPlan.short])
+    array = array_of(frame, i8(whole)[ARRAY_DTYPE], 0, record_at)
     if array != 0:
-        call3(frame[COPY], i8(array)[ARRAY_DATA], i8(whole)[ARRAY_DATA] + i8(seen_at)[START], size)
-        i8(tensor)[frame[T_ARRAY]] = array
-        done = recorded(frame, tape, tensor, thing, place, mode, seen_at, way[WAY_ENTRY], token)
+        start = i8(whole)[ARRAY_DATA] + ViewRecord(record_at).start
+        call3(frame.memcpy, i8(array)[ARRAY_DATA], start, size)
+        i8(tensor)[frame.t_a] = array
+        done = append_view(
+            frame, tape, tensor, obj, position, mode, record_at, plan[ViewPlan.entry], token
+        )
     decref(frame, token)
     if done != 1:
         decref(frame, tensor)
@@ -221,30 +182,33 @@ def element_of(frame, tape, thing, whole, place, mode, size, seen_at, way_at):
 
 
 @typed
-def views_of(frame, tape, thing, whole, place, mode, count, seen_at, ways_at):
+def new_views(frame, tape, obj, whole, position, mode, count, record_at, plans_at):
     """The Tensors of several views, as a tuple; 0 with an exception set, or REFUSED."""
-    room = number(frame, i8(tape)[frame[CAPACITY]]) - number(frame, i8(tape)[frame[USED]])
-    if place != 0 and mode == WRITING and room < count:
+    room = int_value(frame, i8(tape)[frame.tape_capacity]) - int_value(
+        frame, i8(tape)[frame.tape_used]
+    )
+    if position != 0 and mode == RECORDING and room < count:
         return REFUSED
-    found = call1(frame[NEW_TUPLE], count)
+    found = call1(frame.PyTuple_New, count)
     if found == 0:
         return 0
     for k in range(count):
-        way_at = i8(ways_at)[k]
-        tensor = view_of(frame, tape, thing, whole, place, mode, 1, seen_at, way_at)
+        plan_at = i8(plans_at)[k]
+        tensor = new_view(frame, tape, obj, whole, position, mode, 1, record_at, plan_at)
         if tensor == 0 or tensor == REFUSED:
             decref(frame, found)
             return tensor
         i8(found)[ITEMS + k] = tensor
-        seen_at += 8 * (LENGTHS + 2 * i8(seen_at)[DIMENSIONS])
+        this = ViewRecord(record_at)
+        record_at = address(this[1]) + 2 * 8 * this.ndim
     return found
 
 
 @typed
-def mode_of(frame, tape):
+def recording_mode(frame, tape):
     """How operations are recorded, or REFUSED."""
     record_or_not = recording(frame, tape)
-    if record_or_not == REFUSED and number(frame, i8(tape)[frame[MODE]]) == MODE_OFF:
+    if record_or_not == REFUSED and int_value(frame, i8(tape)[frame.tape_mode]) == MODE_OFF:
         return INFERRING
     return record_or_not
 
@@ -252,101 +216,103 @@ def mode_of(frame, tape):
 @typed
 def bytes_of_element(frame, tape, size):
     """`size` where elements are numbers (see `numpy_mode`), 0 where views; REFUSED: ask Python."""
-    if size == 0 or i8(tape)[frame[TORCHS]] != frame[FALSE]:
+    if size == 0 or i8(tape)[frame.tape_torchs] != frame.false:
         return 0
-    if i8(tape)[frame[DEPTH]] != frame[ZERO]:
-        return size if i8(tape)[frame[ELEMENT]] != frame[NONE] else REFUSED
-    return REFUSED if i8(i8(tape)[frame[LEVELS]])[COUNT] != 0 else 0
+    if i8(tape)[frame.tape_depth] != frame.zero:
+        return size if i8(tape)[frame.tape_element] != frame.none else REFUSED
+    return REFUSED if i8(i8(tape)[frame.tape_levels])[COUNT] != 0 else 0
 
 
 @typed
-def known_view(frame, tape, thing, line):
+def cached_view(frame, tape, obj, line):
     """What a call makes that is known; 0 with an exception set, or REFUSED."""
-    mode = mode_of(frame, tape)
-    block_at, held = i8(line)[BLOCK_AT], i8(line)[HELD]
-    place = number(frame, i8(thing)[frame[T_POS]])
-    sight_at = block_at + 8 * (1 + i8(block_at)[0])
-    several, count = i8(sight_at)[0], i8(sight_at)[1]
+    mode = recording_mode(frame, tape)
+    key_at, held = ViewLine(line).key, ViewLine(line).held
+    position = int_value(frame, i8(obj)[frame.t_pos])
+    this = ViewCall(address(ViewKey(key_at)[1]) + 8 * ViewKey(key_at).count)
+    several, count = this.several, this.count
     # A number is asked about as an element is, and seen by Python: NumPy copies it.
-    single = i4(i8(thing)[frame[T_ARRAY]] + NDIM)[0] == 0
-    element = bytes_of_element(frame, tape, 1 if single else i8(sight_at)[2])
+    single = i4(i8(obj)[frame.t_a] + NDIM)[0] == 0
+    element = bytes_of_element(frame, tape, 1 if single else this.itemsize)
     if element != 0 and (single or element == REFUSED or mode == INFERRING):
         return REFUSED
-    if mode == REFUSED or count == 0 or not is_current(frame, tape, thing, place):
+    if mode == REFUSED or count == 0 or not is_current(frame, tape, obj, position):
         return REFUSED
-    seen_at, ways_at = sight_at + 24, held + 8 * (ITEMS + FIRST_WAY)
+    record_at, plans_at = address(this[1]), i8(held + 8 * ITEMS)[CachedViews.plans] + 8 * ITEMS
     # Whatever Python code comes between may have the line forgotten, or the Tensor changed.
-    whole = i8(thing)[frame[T_ARRAY]]
+    whole = i8(obj)[frame.t_a]
     incref(held)
     incref(whole)
     if several:
-        found = views_of(frame, tape, thing, whole, place, mode, count, seen_at, ways_at)
+        found = new_views(frame, tape, obj, whole, position, mode, count, record_at, plans_at)
     else:
-        way_at = i8(ways_at)[0]
+        plan_at = i8(plans_at)[0]
         if element:
-            found = element_of(frame, tape, thing, whole, place, mode, element, seen_at, way_at)
+            found = new_element(
+                frame, tape, obj, whole, position, mode, element, record_at, plan_at
+            )
         else:
-            found = view_of(frame, tape, thing, whole, place, mode, 0, seen_at, way_at)
+            found = new_view(frame, tape, obj, whole, position, mode, 0, record_at, plan_at)
     decref(frame, whole)
     decref(frame, held)
     return found
 
 
 @typed
-def in_python(frame, function, given, named):
+def call_view_fn(frame, function, given, named):
     """What a function in Python makes of a call."""
-    made = call3(frame[CALL], function, given, named)
-    if made == 0 or i8(made)[TYPE] == frame[TENSOR]:
+    made = call3(frame.PyObject_Call, function, given, named)
+    if made == 0 or i8(made)[TYPE] == frame.tensor_type:
         return made
-    arguments = call1(frame[NEW_TUPLE], 1)
+    arguments = call1(frame.PyTuple_New, 1)
     if arguments == 0:
         decref(frame, made)
         return 0
     i8(arguments)[ITEMS] = made
-    found = call3(frame[CALL], frame[SHOWN], arguments, 0)
+    found = call3(frame.PyObject_Call, frame.as_tensors, arguments, 0)
     decref(frame, arguments)
     return found
 
 
 @typed
-def learnt(frame, function, given, named, line, words_at, count):
+def learn_view(frame, function, given, named, line, words_at, count):
     """The same, where it will be known from then on."""
     length = room_i8(1)
     length[0] = count + 1
-    told = array_of(frame, frame[I8], 1, address(length))
-    if told == 0:
+    key = array_of(frame, frame.int64, 1, address(length))
+    if key == 0:
         return 0
-    said = i8(i8(told)[ARRAY_DATA])
-    said[0] = (line - frame[VIEW_CACHE]) // (8 * VIEW_LINE)
+    key_words = i8(i8(key)[ARRAY_DATA])
+    key_words[0] = (line - frame.view_cache) // (8 * ViewLine.SIZE)
     for k in range(count):
-        said[1 + k] = i8(words_at)[k]
-    arguments = call1(frame[NEW_TUPLE], 4)
+        key_words[1 + k] = i8(words_at)[k]
+    arguments = call1(frame.PyTuple_New, 4)
     if arguments == 0:
-        decref(frame, told)
+        decref(frame, key)
         return 0
-    put(frame, arguments, ITEMS, function)
-    put(frame, arguments, ITEMS + 1, given)
-    put(frame, arguments, ITEMS + 2, named)
-    i8(arguments)[ITEMS + 3] = told
-    found = call3(frame[CALL], frame[LEARN_VIEW], arguments, 0)
+    set_slot(frame, arguments, ITEMS, function)
+    set_slot(frame, arguments, ITEMS + 1, given)
+    set_slot(frame, arguments, ITEMS + 2, named)
+    i8(arguments)[ITEMS + 3] = key
+    found = call3(frame.PyObject_Call, frame.learn_view, arguments, 0)
     decref(frame, arguments)
     return found
 
 
 @typed
-def viewed(frame, tape, function, given, named):
+def view_op(frame, tape, function, given, named):
     """What a function that makes views gives for some arguments; 0 with an exception set."""
-    words = room_i8(WORDS)
+    words = room_i8(KEY_WORDS)
     words_at = address(words)
     count = call_words(frame, function, given, named, words_at)
     if count == REFUSED:
-        return in_python(frame, function, given, named)
-    mixed = hash_of(words_at, count)
-    line = line_of_call(frame, mixed, words_at, count)
+        return call_view_fn(frame, function, given, named)
+    hashed = hash_of(words_at, count)
+    line = line_of_call(frame, hashed, words_at, count)
     if line == 0:
-        line = line_to_learn(frame, mixed)
+        line = line_to_learn(frame, hashed)
         if line != 0:
-            return learnt(frame, function, given, named, line, words_at, count)
-        return in_python(frame, function, given, named)
-    found = known_view(frame, tape, i8(given)[ITEMS], line)
-    return in_python(frame, function, given, named) if found == REFUSED else found
+            return learn_view(frame, function, given, named, line, words_at, count)
+        return call_view_fn(frame, function, given, named)
+    found = cached_view(frame, tape, i8(given)[ITEMS], line)
+    return call_view_fn(frame, function, given, named) if found == REFUSED else found

@@ -12,8 +12,8 @@ import pytest
 
 import tapegrad
 from tapegrad.dispatch import axis_plans
-from tapegrad.native import abi as at
 from tapegrad.native import bindings, install
+from tapegrad.native.abi import BY_PYTHON, LargeRow
 from tapegrad.ops.core import table
 from tapegrad.parallel import large_elementwise
 from tapegrad.tape.tape import DROP_FLOOR, current
@@ -42,7 +42,7 @@ LARGE = SHAPES[2]
 
 @pytest.fixture(autouse=True)
 def one_thread(native):
-    native.frame.put(WIDE_CALL=bindings.large_entry(compiling=True))
+    native.bindings.put(large_call=bindings.large_entry(compiling=True))
     before = tapegrad.get_num_threads()
     tapegrad.set_num_threads(1)
     yield
@@ -81,7 +81,7 @@ def test_ternary_operations(op):
             for _ in range(2):
                 assert_alike(op, operands)
             scalars = sum((shape == ()) << k for k, shape in enumerate(shapes))
-            assert install.installed.frame.large[op.code, scalars] != at.BY_PYTHON
+            assert install.installed.bindings.large_rows[op.code, scalars] != BY_PYTHON
         a, b, c = three(op, (LARGE,) * 3, hows)
         for operands in ((a, b, 0.25), (a, 0.25, c), (a, 1, 2.0), (a, b, c)):
             assert_alike(op, operands)
@@ -212,16 +212,16 @@ def test_more_is_let_go_of_than_compiled_code_counts():
 def test_exceptions_of_arithmetic():
     x = tapegrad.tensor(np.linspace(0.0, 1.0, SHORT), requires_grad=True)
     one = tapegrad.ones(SHORT)
-    row = install.installed.frame.large[table["div"].code]
+    row = install.installed.bindings.large_rows[table["div"].code]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tapegrad\.")
         for _ in range(40):
             assert (one / x)[0].item() == np.inf
-    assert row[at.WARY] > 0  # Python does it for a while, where it is computed once
+    assert row[LargeRow.python_calls] > 0  # Python does it for a while, where it is computed once
     with np.errstate(all="raise"), pytest.raises(FloatingPointError, match="divide"):
         one / x
-    row[at.WARY] = 0
+    row[LargeRow.python_calls] = 0
     assert (x / 2.0)[-1].item() == 0.5
 
 
@@ -503,22 +503,22 @@ def test_it_is_taken(native, monkeypatch):
     axis_plans._met.clear()
     x = tapegrad.tensor(np.ones(SHORT), requires_grad=True)
     x.norm()
-    assert native.along(x, *axis_plans._plans.values()).item() == 128.0
+    assert native.axis(x, *axis_plans._plans.values()).item() == 128.0
     y = x.clone()
-    assert native.changing(y, 2.0, table["mul"].code) is y
-    assert native.changing(y, None, table["exp"].code) is y
-    assert native.changing(y, x[:10], table["mul"].code) is None
+    assert native.change(y, 2.0, table["mul"].code) is y
+    assert native.change(y, None, table["exp"].code) is y
+    assert native.change(y, x[:10], table["mul"].code) is None
     for name, scalars in {"add": 0, "mul": 2, "exp": 0, "sum": 0, "lerp": 4}.items():
-        native.frame.learn_large(table[name].code, scalars)
-        assert native.frame.large[table[name].code, scalars] != at.BY_PYTHON
+        native.bindings.learn_large(table[name].code, scalars)
+        assert native.bindings.large_rows[table[name].code, scalars] != BY_PYTHON
 
 
 def test_it_is_asked_for_when_it_was_wanted_often(native, monkeypatch):
     asked = []
     monkeypatch.setattr(bindings, "large_entry", lambda asking: asked.append(asking) or 0)
-    monkeypatch.setattr(native.frame, "wanted", 0)
+    monkeypatch.setattr(native.bindings, "wanted", 0)
     monkeypatch.setattr(bindings, "WANTED", 50)
-    native.frame.put(WIDE_CALL=0)
+    native.bindings.put(large_call=0)
     x = tapegrad.tensor(np.ones(SHORT))
     for _ in range(100 + 2):
         assert (x * 2.0)[0].item() == 2.0

@@ -17,8 +17,8 @@ from hypothesis import given, settings
 import tapegrad
 from tapegrad.dispatch import axis_plans, views
 from tapegrad.kernels.codegen import kernel_table as kernels
-from tapegrad.native import abi as at
 from tapegrad.native import install
+from tapegrad.native.abi import OpRow
 from tapegrad.ops.core import table
 from tapegrad.tape.shape_table import LARGE
 from tapegrad.tape.tape import FIRST, Tape, current
@@ -148,10 +148,10 @@ def test_numbers(op, number, dtype):
 
 def loaded(op, dtype="f8"):
     """Have the loops of an operation of three operands, which come when it was called often."""
-    first = at.STEPS if dtype == "f8" else at.NARROW_STEPS
+    first = OpRow.ternary if dtype == "f8" else OpRow.ternary_f4
     for scalars in range(8):
         loop = kernels.forward(op, dtype, scalars)
-        install.installed.frame.rows[op.code][first + scalars] = loop.address
+        install.installed.bindings.op_rows[op.code][first + scalars] = loop.address
 
 
 def three(op, shapes, hows, dtype="f8"):
@@ -203,15 +203,15 @@ def test_conditions_that_are_none_of_the_road():
 
 def test_loops_of_three_operands_come_when_they_were_called_for():
     clamp = table["clamp"]
-    row = install.installed.frame.rows[clamp.code]
+    row = install.installed.bindings.op_rows[clamp.code]
     assert kernels.forward(clamp, "f8", 6)  # it is on disk
-    row[at.STEPS : at.STEPS + 8] = 0
-    install.installed.frame.learn(clamp, install.installed.python[clamp])
+    row[OpRow.ternary : OpRow.ternary + 8] = 0
+    install.installed.bindings.learn(clamp, install.installed.python[clamp])
     x = tapegrad.tensor([-1.0, 0.5, 2.0])
     for _ in range(axis_plans.MANY):
         assert clamp.short(x, 0.0, 1.0).tolist() == [0.0, 0.5, 1.0]
-    assert row[at.STEPS + 6]
-    assert not row[at.STEPS]
+    assert row[OpRow.ternary + 6]
+    assert not row[OpRow.ternary]
     assert_alike(clamp, (x, 0.0, 1.0))
 
 

@@ -14,7 +14,15 @@ import numpy as np
 
 from tapegrad.kernels.large.launching import GROUP, SHORT, Array, blocks, known, loop
 from tapegrad.kernels.large.row_loops import along_rows
-from tapegrad.native.abi import AS_IT_IS, COPIED, OF_OPERAND, OF_RESULT, PASS
+from tapegrad.native.abi import (
+    ABSOLUTE,
+    COPY,
+    FROM_OPERAND,
+    FROM_RESULT,
+    Pass,
+    PassArgument,
+    PassList,
+)
 from tapegrad.ops import reduce as r
 from tapegrad.ops.core import Op
 from tapegrad.parallel.large_elementwise import address
@@ -28,15 +36,11 @@ Argument = tuple[int, int, int]  # of what it is an address, or a number; the nu
 
 
 def passes(op: Op, x: Array, y: Array, params: dict[str, Any]) -> list[int]:
-    """The passes of an operation on float64 arrays, one after the other; [] where none are known.
-
-    Before them stand the number of elements, and whether a result that is zero or not finite is in
-    doubt.
-    """
+    """The words of a `PassList` for an operation on float64 arrays; [] where none is known."""
     if not known(x) or x.itemsize != 8 or not y.flags.c_contiguous:
         return []
     if op.name == "clone":
-        return [x.size, 0, *_pass(COPIED, 1, x.size, [])]
+        return _listed(x, _pass(COPY, 1, x.size, []))
     dim = params["dim"]
     if op in _ROW_LOOPS:
         return _whole_rows(_ROW_LOOPS[op], x, y, dim)
@@ -45,17 +49,22 @@ def passes(op: Op, x: Array, y: Array, params: dict[str, Any]) -> list[int]:
         return []
     rows, n = found[:2]
     if op.name in ("sum", "mean"):
-        return [x.size, 0, *_row_sums(x, rows, n, n if op.name == "mean" else 1.0)]
+        return _listed(x, _row_sums(x, rows, n, n if op.name == "mean" else 1.0))
     if op.name == "prod":
-        return [x.size, 1, *_row_totals("multiply_up", x, rows, n)]
+        return _listed(x, _row_totals("multiply_up", x, rows, n), unsure=True)
     if op.name == "norm" and params["p"] == 2:
-        centre = AS_IT_IS, address(_NO_CENTRE), 0
-        return [x.size, 0, *_row_totals("square_up", x, rows, n, centre, root=True)]
+        centre = ABSOLUTE, address(_NO_CENTRE), 0
+        return _listed(x, _row_totals("square_up", x, rows, n, centre, root=True))
     if op.name in ("var", "std"):
-        centre, freedom = (OF_RESULT, 0, 8), max(n - params["correction"], 0)
+        centre, freedom = (FROM_RESULT, 0, 8), max(n - params["correction"], 0)
         squares = _row_totals("square_up", x, rows, n, centre, by=freedom, root=op.name == "std")
-        return [x.size, 0, *_row_sums(x, rows, n, n), *squares]
+        return _listed(x, _row_sums(x, rows, n, n) + squares)
     return []
+
+
+def _listed(x: Array, found: list[int], unsure: bool = False) -> list[int]:
+    count = len(found) // Pass.SIZE
+    return PassList.words(count=count, elements=x.size, unsure=unsure) + found
 
 
 def _whole_rows(name: str, x: Array, y: Array, dim: Any) -> list[int]:
@@ -64,14 +73,14 @@ def _whole_rows(name: str, x: Array, y: Array, dim: Any) -> list[int]:
     if found is None:
         return []
     kernel, rows, n = found
-    at = [(OF_OPERAND, 0, 8 * n), (OF_RESULT, 0, 8 * y.size // rows)]
-    return [x.size, 0, *_pass(kernel.address, rows, n, at)]
+    at = [(FROM_OPERAND, 0, 8 * n), (FROM_RESULT, 0, 8 * y.size // rows)]
+    return _listed(x, _pass(kernel.address, rows, n, at))
 
 
 def _row_totals(
     name: str, x: Array, rows: int, n: int, *more: Argument, by: float = 1.0, root: bool = False
 ) -> list[int]:
-    at = [(OF_OPERAND, 0, 8 * n), *more, (OF_RESULT, 0, 8)]
+    at = [(FROM_OPERAND, 0, 8 * n), *more, (FROM_RESULT, 0, 8)]
     return _pass(loop(name, x).address, rows, n, at, by, root)
 
 
@@ -81,10 +90,10 @@ def _row_sums(x: Array, rows: int, n: int, by: float) -> list[int]:
     if fours < 4:
         return _row_totals("add_up", x, rows, n, by=by)
     step, rest = 8 * n, rows % 4
-    at = [(OF_OPERAND, 0, 4 * step), (AS_IT_IS, step, 0), (OF_RESULT, 0, 32)]
+    at = [(FROM_OPERAND, 0, 4 * step), (ABSOLUTE, step, 0), (FROM_RESULT, 0, 32)]
     found = _pass(loop("add_four_up", x).address, fours, n, at, 1.0 if rest else by)
     if rest:
-        at = [(OF_OPERAND, 4 * fours * step, step), (OF_RESULT, 32 * fours, 8)]
+        at = [(FROM_OPERAND, 4 * fours * step, step), (FROM_RESULT, 32 * fours, 8)]
         found += _pass(loop("add_up", x).address, rest, n, at, by)
     return found
 
@@ -92,9 +101,11 @@ def _row_sums(x: Array, rows: int, n: int, by: float) -> list[int]:
 def _pass(
     kernel: int, rows: int, n: int, at: list[Argument], by: float = 1.0, root: bool = False
 ) -> list[int]:
-    none: Argument = (AS_IT_IS, 0, 0)
-    words = [kernel, rows, n, *[word for a in (*at, none, none, none)[:3] for word in a]]
-    divisor = struct.unpack("q", struct.pack("d", by))[0]
-    words += (divisor, root)
-    assert len(words) == PASS
-    return words
+    none: Argument = (ABSOLUTE, 0, 0)
+    given: list[int] = []
+    for base, start, step in (*at, none, none, none)[:3]:
+        given += PassArgument.words(base=base, start=start, step=step)
+    divisor = struct.unpack("q", struct.pack("d", by))
+    return Pass.words(
+        kernel=kernel, rows=rows, length=n, arguments=given, divisor=divisor, root=root
+    )
