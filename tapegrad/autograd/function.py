@@ -22,9 +22,9 @@ from tapegrad.autograd.outputs import (
     live_output,
 )
 from tapegrad.autograd.pullback import Wanted, fit, wanted_inputs
-from tapegrad.dispatch import fast_path
 from tapegrad.dispatch.dispatch import note_line, resolve
 from tapegrad.dispatch.inplace import changed, check_inplace
+from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.ops.core import CUSTOM, Op, Spec
 from tapegrad.tape.shape_table import LARGE
 from tapegrad.tape.tape import DTYPE_BITS, GENERAL, MODE_FAST, MODE_OFF, SAVES, Tape, current
@@ -363,11 +363,11 @@ def record(
     entry = Entry(cls, context, specs, tuple(found))
     saves = not _NOTHING.issuperset(map(type, context._to_save))
     results = None
-    if len(outputs) == 1 and not dirty and fast_path.record_call is not None:
+    if len(outputs) == 1 and not dirty and native_calls.record_call is not None:
         out = outputs[0]
         if tape.mode == MODE_FAST and is_new(out, args):
             word = WORD | (SAVES if saves else 0)
-            if fast_path.record_call(word, entry, out, args, places, out._s) is not None:
+            if native_calls.record_call(word, entry, out, args, places, out._s) is not None:
                 results = outputs
     if results is None:
         results = _placed(entry, args, places, outputs, live, dirty, tape, saves)

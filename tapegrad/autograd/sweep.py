@@ -18,7 +18,7 @@ from tapegrad.autograd.grad_mode import switched
 from tapegrad.autograd.node_hooks import prehooked, stepped
 from tapegrad.autograd.pullback import contributions, spec_at, unpack
 from tapegrad.autograd.tensor_hooks import end_sweep, run_hooks
-from tapegrad.dispatch import fast_path
+from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.kernels.sweep import sweep_abi
 from tapegrad.kernels.sweep.sweep_abi import (
     BELOW,
@@ -179,12 +179,12 @@ class Sweep(Adjoints):
         tape, frame = self.tape, work.frame
         while status != DONE:
             if status in (WANTS_PYTHON, WANTS_RULE):
-                if status == WANTS_RULE and fast_path.resume is not None:
+                if status == WANTS_RULE and native_calls.resume is not None:
                     held = RuleContext(
                         tape=tape, wanted=self.wanted, scratch=self.scratch, hand_on=self._hand_on
                     )
                     places = frame.buffer_info()[0], work.walk_at, id(held)
-                    status = switched(tape, False, fast_path.resume, *places)
+                    status = switched(tape, False, native_calls.resume, *places)
                     continue
                 index = frame[CURSOR]
                 switched(tape, False, self._step, index)
@@ -488,13 +488,14 @@ def deliver(sweep: Sweep, leaves: list[Tensor] | None = None) -> Any:
     False: not all are as plain as compiled code expects, and nothing is done.
     """
     work = sweep.work
-    if fast_path.deliver is None or work is None:
+    compiled = native_calls.accumulate
+    if compiled is None or work is None:
         return False
     # A list might move, and leaves may have come since the sweep.
     things = (*(sweep.tape.leaves[: work.leaves] if leaves is None else leaves),)
     codes = 0 if leaves is None else work.frame[TARGETS]
     at = id(things) + work.layout.tuple_items
-    return fast_path.deliver(work.frame[LEAF_ADJOINTS], at, codes, len(things))
+    return compiled(work.frame[LEAF_ADJOINTS], at, codes, len(things))
 
 
 def swept_at_once(tape: Tape, root: int, leaf: int, since: int, into: np.ndarray) -> bool:

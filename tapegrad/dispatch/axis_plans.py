@@ -14,6 +14,7 @@ import numpy as np
 
 from tapegrad.base.size import only_ints
 from tapegrad.dispatch.dispatch import run
+from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.dispatch.record_layout import address, layout_of
 from tapegrad.kernels.large.pass_lists import passes
 from tapegrad.native.abi import AxisPlan, CallPlan
@@ -23,8 +24,6 @@ from tapegrad.tape.shape_table import shapes
 from tapegrad.tape.tape import DTYPE_BITS, GENERAL, SAVES
 from tapegrad.tensor import F8, SHORT, Tensor
 
-# Compiled code, of (Tensor, CallPlan): the Tensor, or None where it refuses; see `native.install`.
-compiled: Callable[[Tensor, CallPlan], Tensor | None] | None = None
 TIMES = 8  # calls until a plan is made, if its loop is on disk
 MANY = 200  # calls until it is compiled in the background, and between looks whether it is there
 KNOWN = 4096
@@ -42,7 +41,7 @@ def along(
     op: Op, arguments: Arguments, x: Any, dim: Any, keepdim: bool = False, other: Any = None
 ) -> Tensor:
     """Run an operation along dimensions, in compiled code if this call has come before."""
-    key = None
+    key, compiled = None, native_calls.axis
     if compiled is not None and x.__class__ is Tensor and _plain(dim, keepdim, other):
         s = x._s
         key = op, s if s >= 0 else x._a.shape, dim, keepdim, other
@@ -60,7 +59,7 @@ def along(
 
 def again(x: Tensor, key: Key) -> Tensor | None:
     """What compiled code gives for a call that has come before, or None."""
-    plan = _plans.get(key)
+    plan, compiled = _plans.get(key), native_calls.axis
     return None if plan is None or compiled is None else compiled(x, plan)
 
 

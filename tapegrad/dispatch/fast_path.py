@@ -43,12 +43,6 @@ from tapegrad.tensor import F8, SHORT, Tensor, number, wrap_operand
 
 # The functions that are nothing but a fast path, and whether their operands are exchanged.
 public: dict[Callable[..., Any], tuple[Op, bool]] = {}
-# Compiled code that delivers a sweep's gradients, once there is some: see `native.accumulate`.
-deliver: Callable[[int, int, int, int], Any] | None = None
-# Compiled code that goes on with a sweep through users' rules: see `native.rule_callbacks`.
-resume: Callable[[int, int, int], int] | None = None
-# Compiled code that records a call of a function with a rule of its own: see `native.record_call`.
-record_call: Callable[[int, Any, Any, Any, list[int], int], Any] | None = None
 reductions: dict[Op, Callable[[int, bool], tuple[int, int, Any]]] = {}
 _new = Tensor.__new__
 ids = shapes.ids

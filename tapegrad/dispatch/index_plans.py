@@ -8,7 +8,6 @@ it is the general path.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from tapegrad.dispatch.axis_plans import KNOWN, TIMES, Key
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.inplace import run_inplace
+from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.dispatch.record_layout import address, layout_of
 from tapegrad.kernels.sweep.sweep_abi import KIND_ASSIGN, KIND_JOIN, KIND_VIEW, PLACE_BITS
 from tapegrad.native.abi import CallPlan, IndexPlan
@@ -25,9 +25,6 @@ from tapegrad.tape.shape_table import shapes, strides
 from tapegrad.tape.tape import DTYPE_BITS
 from tapegrad.tensor import F8, SHORT, Tensor
 
-# Compiled code, of (Tensor, CallPlan, what names the places or None, value or None): the result, or
-# None where it refuses; see `native.install`.
-compiled: Callable[[Tensor, CallPlan, Any, Any], Tensor | None] | None = None
 _plans: dict[Key, CallPlan] = {}
 _met: dict[Key, int] = {}
 _numbers = frozenset((int, float))
@@ -43,6 +40,7 @@ def moved(
 
     `how` are the parameters: ints, None, or tuples of these.
     """
+    compiled = native_calls.index
     if compiled is None:
         return None
     plan = _plans.get(_key(op, x, index, value, how, changes))  # type: ignore[arg-type]
@@ -96,7 +94,7 @@ def _remember(
     how: Any, *, changes: bool,
 ) -> None:  # fmt: skip
     """Count a call, and make a plan when it has come often enough."""
-    key = None if compiled is None else _key(op, args[0], index, value, how, changes)
+    key = None if native_calls.index is None else _key(op, args[0], index, value, how, changes)
     if key is None or (value.__class__ is Tensor and not any(a is value for a in args)):
         return
     if index is not None and not any(a is index for a in args):

@@ -21,6 +21,7 @@ from tapegrad.dispatch.dispatch import (
 )
 from tapegrad.dispatch.fast_path import SCALAR_B, as_operand, constant
 from tapegrad.dispatch.layout_history import chain_to, check_chain
+from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.dispatch.operand_errors import mismatch, undefined, unfit
 from tapegrad.ops.core import ELEMENTWISE, Op
 from tapegrad.ops.shape import write_view
@@ -39,9 +40,6 @@ from tapegrad.tape.tape import (
 )
 from tapegrad.tensor import F8, INFERENCE, NO_GRAD, Tensor, View, place, placed
 
-# Compiled code, of (target, operand or None, code): the target, or None where it refuses.
-compiled: Callable[[Tensor, Any, int], Tensor | None] | None = None
-
 
 def run_inplace(
     op: Op, args: tuple[Any, ...], params: dict[str, Any], target: Tensor, name: str = ""
@@ -50,6 +48,7 @@ def run_inplace(
 
     A refusal speaks of `name`, which is the operation's with an underscore if it is not given.
     """
+    compiled = native_calls.change
     if compiled is not None and op.kind is ELEMENTWISE and args[0] is target and len(args) < 3:
         made = compiled(target, args[1] if len(args) == 2 else None, op.code)
         if made is not None:
@@ -183,6 +182,7 @@ def written(
             found = anew(target, other)  # type: ignore[misc]
             if found is not None:
                 return found
+        compiled = native_calls.change
         if compiled is not None:
             made = compiled(target, other, code)
             if made is not None:

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple, ParamSpec, overload
 import numpy as np
 
 from tapegrad.dispatch.dispatch import resolve, run
+from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.dispatch.numpy_semantics import numpys
 from tapegrad.dispatch.record_layout import classes, place_of
 from tapegrad.kernels.sweep.sweep_abi import SMALL
@@ -103,10 +104,6 @@ def asked(view_fn: ViewFn, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
     return as_tensors(view_fn(*args, **named))
 
 
-# Who takes the calls of all functions that make views: `asked`, or compiled code.
-take = asked
-
-
 # What users are told that a function returns.
 _SHOWN = {
     "ViewRequest": "Tensor",
@@ -126,7 +123,8 @@ def view_of(view_fn: Callable[P, Any]) -> Callable[P, Any]:
 
     @wraps(view_fn)
     def function(*args: P.args, **named: P.kwargs) -> Any:
-        return take(view_fn, args, named)
+        compiled = native_calls.view
+        return (asked if compiled is None else compiled)(view_fn, args, named)
 
     return function
 

@@ -21,7 +21,8 @@ from typing import Any
 
 from tapegrad.base.cpython import Method, c_text, new_function, new_method
 from tapegrad.base.locks import lock
-from tapegrad.dispatch import axis_plans, fast_path, index_plans, inplace, views
+from tapegrad.dispatch import fast_path
+from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.kernels import build
 from tapegrad.kernels.sweep import sweep_abi
 from tapegrad.native.bindings import FP_FLAGS, Bindings, as_expected, native_ops
@@ -33,7 +34,7 @@ from tapegrad.tensor import Tensor
 HOT = 8
 
 
-class NativeCalls:
+class NativePath:
     """The native path, ready to be opened and closed.
 
     `accumulate` and `resume`, of the module of that name and `rule_callbacks`, know their frame.
@@ -104,12 +105,13 @@ class NativeCalls:
         """Have operations go by compiled code."""
         for op in self.ops:
             op.short = self.short[op]
-        views.take = self.view
-        axis_plans.compiled = self.axis
-        inplace.compiled = self.change
-        index_plans.compiled = self.index
-        fast_path.deliver, fast_path.resume = self.accumulate, self.resume
-        fast_path.record_call = self.custom
+        native_calls.view = self.view
+        native_calls.axis = self.axis
+        native_calls.index = self.index
+        native_calls.change = self.change
+        native_calls.record_call = self.custom
+        native_calls.accumulate = self.accumulate
+        native_calls.resume = self.resume
         for name, (_, method) in self.methods.items():
             setattr(Tensor, name, method)
 
@@ -117,11 +119,7 @@ class NativeCalls:
         """Have operations go by functions in Python again."""
         for op in self.ops:
             op.short = self.python[op]
-        views.take = views.asked
-        axis_plans.compiled = None
-        inplace.compiled = None
-        index_plans.compiled = None
-        fast_path.deliver = fast_path.resume = fast_path.record_call = None
+        native_calls.close()
         for name, (function, _) in self.methods.items():
             setattr(Tensor, name, function)
 
@@ -129,7 +127,7 @@ class NativeCalls:
 _FUNCTION = type(lambda: None)
 _opening = lock()
 _full = 0
-installed: NativeCalls | None = None
+installed: NativePath | None = None
 
 
 def _source(name: str) -> str:
@@ -166,7 +164,7 @@ def install(*, compiling: bool = True, asking: bool = False) -> bool:
         if installed is None:
             if not possible() or not (compiling or _compiled(asking)):
                 return False
-            made = NativeCalls()
+            made = NativePath()
             if not as_expected(made.bindings.words):
                 return False
             installed = made

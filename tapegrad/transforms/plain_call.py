@@ -13,8 +13,8 @@ import numpy as np
 
 from tapegrad.autograd.function import WORD, append
 from tapegrad.autograd.pullback import Wanted, fit, lift, wanted_inputs
-from tapegrad.dispatch import fast_path
 from tapegrad.dispatch.dispatch import resolve
+from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.lift.gradient_targets import followed_leaves
 from tapegrad.lift.levels import Level
 from tapegrad.lift.lifted_tensor import highest
@@ -144,8 +144,8 @@ def plain_call(owner: Any, tape: Tape, args: Any, kwargs: dict[str, Any]) -> Any
     if array is None or array.dtype.kind != "f" or array.dtype not in DTYPE_BITS:
         return owner.call(args, kwargs).run((y, state))
     entry = PlainCall(owner, kwargs, values, state)
-    if fast_path.record_call is not None and tape.mode == MODE_FAST:
-        t = fast_path.record_call(WORD | SAVES, entry, array, args, places, number(array))
+    if native_calls.record_call is not None and tape.mode == MODE_FAST:
+        t = native_calls.record_call(WORD | SAVES, entry, array, args, places, number(array))
         if t is not None:
             return t
     token = append(tape, entry, args, places, (array.shape, array.dtype), True)

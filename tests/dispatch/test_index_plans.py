@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.dispatch import index_plans, inplace
 from tapegrad.dispatch.axis_plans import TIMES
+from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.native import install
 from tapegrad.tape.tape import Tape, current
 
@@ -115,8 +115,8 @@ def test_compiled_code_leaves_behind_the_same(name, tracked, monkeypatch):
     monkeypatch.setattr(current, "tape", Tape())
     found = outcome(name, tracked)
     monkeypatch.setattr(current, "tape", Tape())
-    monkeypatch.setattr(index_plans, "compiled", None)
-    monkeypatch.setattr(inplace, "compiled", None)
+    monkeypatch.setattr(native_calls, "index", None)
+    monkeypatch.setattr(native_calls, "change", None)
     assert str(found) == str(outcome(name, tracked))
 
 
@@ -138,12 +138,12 @@ def moves_of(function):
     for _ in range(TIMES + 1):
         function(x)
     found = []
-    compiled = index_plans.compiled
+    compiled = native_calls.index
     try:
-        index_plans.compiled = lambda *args: found.append(compiled(*args)) or found[-1]
+        native_calls.index = lambda *args: found.append(compiled(*args)) or found[-1]
         function(x)
     finally:
-        index_plans.compiled = compiled
+        native_calls.index = compiled
     return len(found) == 1 and found[0] is not None
 
 

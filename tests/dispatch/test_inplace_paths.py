@@ -7,6 +7,7 @@ import tapegrad as tg
 from tapegrad.dispatch import inplace
 from tapegrad.dispatch.fast_path import as_operand
 from tapegrad.dispatch.inplace import run_inplace
+from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.native import install
 from tapegrad.ops.core import table
 from tapegrad.tape.tape import Tape, current
@@ -43,17 +44,17 @@ def outcome(change, name, other, monkeypatch):
 
 
 def generally(op, target, *others):
-    held, inplace.compiled = inplace.compiled, None
+    held, native_calls.change = native_calls.change, None
     try:
         return run_inplace(op, (target, *map(as_operand, others)), {}, target)
     finally:
-        inplace.compiled = held
+        native_calls.change = held
 
 
 @pytest.fixture(params=["in Python", "compiled"])
 def native(request, monkeypatch):
     if request.param == "in Python":
-        monkeypatch.setattr(inplace, "compiled", None)
+        monkeypatch.setattr(native_calls, "change", None)
     elif not install.install():
         pytest.skip("this machine has no native path")
 

@@ -214,12 +214,12 @@ def test_the_command_compiles_everything(capsys, monkeypatch, folder):
 TRAINING = """
 import sys, time
 import tapegrad as tg
-from tapegrad.dispatch import axis_plans
+from tapegrad.dispatch.native_calls import native_calls
 w = tg.tensor([[0.5, -0.25], [0.125, 1.0]], requires_grad=True)
 x = tg.tensor([[1.0, 2.0], [3.0, 4.0]])
 opened, last = None, time.monotonic() + 240
 pauses, step = [], 0
-while step < 20_000 or (time.monotonic() < last and not axis_plans.compiled):
+while step < 20_000 or (time.monotonic() < last and not native_calls.axis):
     start = time.perf_counter()
     loss = (tg.softmax(x @ w, 1).clamp(0.1, 0.9) ** 2).mean()
     loss.backward()
@@ -230,7 +230,7 @@ while step < 20_000 or (time.monotonic() < last and not axis_plans.compiled):
     if pause > 1.0 and step:
         pauses.append((step, pause))
     step += 1
-print(pauses, axis_plans.compiled is not None)
+print(pauses, native_calls.axis is not None)
 """
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.compat.autograd import defvjp, primitive
-from tapegrad.dispatch import fast_path
+from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.native import install
 from tapegrad.tape.tape import Tape, current
 
@@ -295,9 +295,11 @@ def test_no_references_are_lost_or_leaked(kind, references_kept):
 
 def test_the_compiled_way_is_taken(way, monkeypatch):
     called = []
-    resume = fast_path.resume
+    resume = native_calls.resume
     if way == "compiled":
-        monkeypatch.setattr(fast_path, "resume", lambda *args: called.append(args) or resume(*args))
+        monkeypatch.setattr(
+            native_calls, "resume", lambda *args: called.append(args) or resume(*args)
+        )
     f = function(threefold, lambda g, x: 3.0 * g)
     t = tg.tensor([1.0, 2.0], requires_grad=True)
     f(f(f(t))).sum().backward()

@@ -1,0 +1,46 @@
+"""The compiled functions that are asked before Python does a call.
+
+`native.install` fills the table; as long as an entry is None, Python does all calls of its kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tapegrad.native.abi import CallPlan
+from tapegrad.tensor import Tensor
+
+
+class NativeCalls:
+    """One entry for each way into compiled code beside `Op.short` and the Tensor's methods.
+
+    Where it says that there may be None, the call is refused, and Python does it.
+    """
+
+    __slots__ = ("accumulate", "axis", "change", "index", "record_call", "resume", "view")
+
+    # of a view function, its arguments, and those with names: the Tensor or Tensors
+    view: Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any] | None
+    axis: Callable[[Tensor, CallPlan], Tensor | None] | None
+    # at indices (or None), with what is written (or None)
+    index: Callable[[Tensor, CallPlan, Any, Any], Tensor | None] | None
+    # in place, with an operand (or None) and the operation's code
+    change: Callable[[Tensor, Any, int], Tensor | None] | None
+    # a call of a function with a rule of its own: see `native.record_call`
+    record_call: Callable[[int, Any, Any, Any, list[int], int], Any] | None
+    # a sweep's gradients: see `native.accumulate`
+    accumulate: Callable[[int, int, int, int], Any] | None
+    # a sweep through users' rules: see `native.rule_callbacks`
+    resume: Callable[[int, int, int], int] | None
+
+    def __init__(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Have Python do all calls."""
+        self.view = self.axis = self.index = self.change = None
+        self.record_call = self.accumulate = self.resume = None
+
+
+native_calls = NativeCalls()
