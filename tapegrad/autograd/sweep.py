@@ -22,28 +22,20 @@ from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.kernels.sweep import sweep_abi
 from tapegrad.kernels.sweep.sweep_abi import (
     BELOW,
-    BOTTOM,
-    CHANGED,
-    CURSOR,
-    DETAIL,
     DONE,
-    EVERY,
-    LEAF_ADJOINTS,
     LEAF_REACHED,
-    LOW,
     NEED_CAPTURE,
     NEED_INSIDE,
     RESUME,
-    RETAIN,
     SPENT_RECORD,
     START,
-    TARGETS,
     UNUSED,
     WANTS_BLAS,
     WANTS_KERNEL,
     WANTS_PYTHON,
     WANTS_ROOM,
     WANTS_RULE,
+    SweepFrame,
 )
 from tapegrad.native.abi import RuleContext
 from tapegrad.ops.grad_fn import grad_name
@@ -62,6 +54,18 @@ from tapegrad.tape.tape import (
     unpack_from,
 )
 from tapegrad.tensor import Tensor, wrap
+
+# Read once: a look-up in a class takes as long as what is written there.
+_RETAIN, _BOTTOM, _CHANGED, _TARGETS, _LEAF_ADJOINTS, _LOW, _DETAIL, _EVERY = (
+    SweepFrame.retain,
+    SweepFrame.bottom,
+    SweepFrame.changed,
+    SweepFrame.targets,
+    SweepFrame.leaf_adjoints,
+    SweepFrame.low,
+    SweepFrame.detail,
+    SweepFrame.every,
+)
 
 if TYPE_CHECKING:
     from tapegrad.autograd.workspace import Workspace
@@ -141,7 +145,7 @@ class Sweep(Adjoints):
         self.low = min(tape.floor, index)
         self.targets, self.strict = targets, len(targets or ())
         work.sow((index, work.data(seed)))
-        work.frame[RETAIN] = self.retain
+        work.frame[_RETAIN] = self.retain
         status = self._start(work)
         if status in (BELOW, SPENT_RECORD, UNUSED):
             return False
@@ -186,14 +190,14 @@ class Sweep(Adjoints):
                     places = frame.buffer_info()[0], work.walk_at, id(held)
                     status = switched(tape, False, native_calls.resume, *places)
                     continue
-                index = frame[CURSOR]
+                index = frame[SweepFrame.cursor]
                 switched(tape, False, self._step, index)
-                frame[CURSOR] = index - 1
+                frame[SweepFrame.cursor] = index - 1
             elif status == WANTS_KERNEL:
                 from tapegrad.kernels.codegen import kernel_table  # which loads the compiler
 
-                if not kernel_table.fill(frame[DETAIL]):
-                    tape.mark_words(frame[CURSOR], GENERAL)
+                if not kernel_table.fill(frame[_DETAIL]):
+                    tape.mark_words(frame[SweepFrame.cursor], GENERAL)
             elif status == WANTS_ROOM:
                 work.grow()
             elif status == WANTS_BLAS:
@@ -207,7 +211,7 @@ class Sweep(Adjoints):
     def _begin(self, work: Workspace, seeds: list[int]) -> int:
         """Mark what will be met, and refuse what may not be; then the walk has begun."""
         work.sow(seeds)
-        work.frame[RETAIN] = self.retain
+        work.frame[_RETAIN] = self.retain
         status = self._start(work)
         if status == BELOW:
             self.low = 0
@@ -215,7 +219,7 @@ class Sweep(Adjoints):
         if self.targets is not None:
             self.need, self.leaf_need = work.need()
         if status == SPENT_RECORD:
-            raise self._spent(work.frame[DETAIL])
+            raise self._spent(work.frame[_DETAIL])
         if status == UNUSED:
             raise RuntimeError(NOT_USED)
         return status
@@ -225,10 +229,10 @@ class Sweep(Adjoints):
         work.begin(tape, low, self.top)
         if self.targets is not None:
             work.bound(self.targets, self.strict)
-        work.frame[BOTTOM] = bool(self.since)
-        work.frame[CHANGED] = -1 if self.work is None else 0
+        work.frame[_BOTTOM] = bool(self.since)
+        work.frame[_CHANGED] = -1 if self.work is None else 0
         if self.work is not None and tape.last_mutation > tape.tokens[low]:
-            work.frame[CHANGED] = max(tape.last_mutation - tape.shift, len(tape.old))
+            work.frame[_CHANGED] = max(tape.last_mutation - tape.shift, len(tape.old))
         return work.run(START)
 
     def _run_in_python(self) -> None:
@@ -468,10 +472,10 @@ def taken(items: list[Any]) -> Iterator[Any]:
 def drop(tape: Tape, work: Workspace, top: int) -> None:
     """Let go of the values of the records that the walk has just marked as released."""
     tape.next = tape.next - 1 + 1  # the walk has marked the records
-    keep, low = tape.keep, work.frame[LOW]
-    count = work.frame[DETAIL]
+    keep, low = tape.keep, work.frame[_LOW]
+    count = work.frame[_DETAIL]
     listed = work.cells[low + work.first :][:count].tolist() if count else ()
-    if not work.frame[EVERY]:
+    if not work.frame[_EVERY]:
         for index in listed:
             keep[index] = None
         return
@@ -493,9 +497,9 @@ def deliver(sweep: Sweep, leaves: list[Tensor] | None = None) -> Any:
         return False
     # A list might move, and leaves may have come since the sweep.
     things = (*(sweep.tape.leaves[: work.leaves] if leaves is None else leaves),)
-    codes = 0 if leaves is None else work.frame[TARGETS]
+    codes = 0 if leaves is None else work.frame[_TARGETS]
     at = id(things) + work.layout.tuple_items
-    return compiled(work.frame[LEAF_ADJOINTS], at, codes, len(things))
+    return compiled(work.frame[_LEAF_ADJOINTS], at, codes, len(things))
 
 
 def swept_at_once(tape: Tape, root: int, leaf: int, since: int, into: np.ndarray) -> bool:

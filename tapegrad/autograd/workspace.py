@@ -7,7 +7,6 @@ a sweep inside a sweep (a hook that calls `backward`) gets one of its own.
 from __future__ import annotations
 
 import ctypes
-import struct
 from array import array
 from collections.abc import Sequence
 from typing import Any
@@ -16,54 +15,35 @@ import numpy as np
 
 from tapegrad.kernels.codegen import kernel_table
 from tapegrad.kernels.sweep.sweep_abi import (
-    ARENA,
-    ARENA_AT,
-    ARENA_END,
-    ARRAY_DATA,
-    ARRAY_FLAGS,
-    ARRAY_STRIDES,
-    CHOICE,
     DONE,
     EVERY_LEAF,
-    FRAME_SIZE,
-    FREE,
     FREE_LISTS,
-    GEMM,
-    GEMM_ARGUMENTS,
-    KERNELS,
-    KINDS,
-    LEAF_ADJOINTS,
-    LEAF_NEED,
-    NEED_AT,
-    NOTHING,
-    OLD,
-    OLD_COUNT,
     ONE_LEAF,
     PROPAGATE,
-    REACH,
-    REACH_AT,
-    RECORDS,
-    SEED_COUNT,
-    SEEDS,
-    SHIFT,
     START,
-    STRICT,
-    TARGET_COUNT,
-    TARGETS,
-    TASK,
-    TUPLE_ITEMS,
-    WIDE_INPUTS,
+    SweepFrame,
     find,
 )
 from tapegrad.ops.elementwise import where
 from tapegrad.tape.shape_table import shapes, strides
 from tapegrad.tape.tape import Tape
 
+# Read once: a look-up in a class takes as long as what is written there.
+_TASK, _RECORDS, _SEEDS, _SEED_COUNT = (
+    SweepFrame.task,
+    SweepFrame.records,
+    SweepFrame.seeds,
+    SweepFrame.seed_count,
+)
 CHUNK = 1 << 18  # bytes of the first arena chunk; it must hold more than one record needs
 LARGEST = 1 << 22
 # The first fields of the frame: what a sweep changes, and what one from a root to a leaf adds.
-_begin = struct.Struct("11q").pack_into
-_begin_lone = struct.Struct("15q").pack_into
+_FIELDS = (
+    "task", "records", "keep_at", "sizes", "views", "shift", "old", "old_count", "leaves", "low",
+    "cursor", "target_count", "strict",
+)  # fmt: skip
+_begin = SweepFrame.writer(*_FIELDS)
+_begin_lone = SweepFrame.writer(*_FIELDS, "root", "leaf", "into", "count")
 _word = ctypes.c_int64.from_address
 _double = ctypes.c_double.from_address
 
@@ -77,7 +57,7 @@ class Workspace:
         self.layout = found
         self.inner: Workspace | None = None
         self.walk_at, self.walk = kernel_table.walk()
-        frame = self.frame = array("q", bytes(8 * FRAME_SIZE))
+        frame = self.frame = array("q", bytes(8 * SweepFrame.SIZE))
         self.address = ctypes.c_int64(frame.buffer_info()[0])  # which a call need not convert
         self.free = array("q", bytes(8 * FREE_LISTS))
         self.chunks = [np.empty(CHUNK // 8)]
@@ -85,17 +65,17 @@ class Workspace:
         self._seeds = array("q")
         self._targets = array("q")
         self._reserve(256)
-        frame[FREE] = self.free.buffer_info()[0]
-        frame[ARENA] = self.starts[0]
-        frame[ARENA_END] = self.starts[0] + CHUNK
-        frame[KINDS] = kernel_table.kinds.ctypes.data
-        frame[KERNELS] = kernel_table.addresses.ctypes.data
-        frame[NOTHING] = id(None)
-        frame[CHOICE] = where.code  # whose first operand is of bytes
-        frame[TUPLE_ITEMS] = found.tuple_items
-        frame[ARRAY_DATA] = found.array_data
-        frame[ARRAY_STRIDES] = found.array_strides
-        frame[ARRAY_FLAGS] = found.array_flags
+        frame[SweepFrame.free] = self.free.buffer_info()[0]
+        frame[SweepFrame.arena] = self.starts[0]
+        frame[SweepFrame.arena_end] = self.starts[0] + CHUNK
+        frame[SweepFrame.kinds] = kernel_table.kinds.ctypes.data
+        frame[SweepFrame.kernels] = kernel_table.addresses.ctypes.data
+        frame[SweepFrame.nothing] = id(None)
+        frame[SweepFrame.choice] = where.code  # whose first operand is of bytes
+        frame[SweepFrame.tuple_items] = found.tuple_items
+        frame[SweepFrame.array_data] = found.array_data
+        frame[SweepFrame.array_strides] = found.array_strides
+        frame[SweepFrame.array_flags] = found.array_flags
 
     def inside(self) -> Workspace:
         """The workspace of a sweep inside of the one that works here, kept for the next."""
@@ -114,7 +94,8 @@ class Workspace:
         # By stores alone, so that the frame names what is held even if an interruption comes.
         self._cells, self._reach = seen, reach
         self._need, self._leaf_need = needed
-        frame[LEAF_ADJOINTS], frame[REACH_AT], frame[NEED_AT], frame[LEAF_NEED] = addresses
+        frame[SweepFrame.leaf_adjoints], frame[SweepFrame.reach_at], *others = addresses
+        frame[SweepFrame.need_at], frame[SweepFrame.leaf_need] = others
         self.capacity = count
 
     def _ready(self, tape: Tape, count: int) -> None:
@@ -124,10 +105,10 @@ class Workspace:
             self._reserve(2 * count)
         if tape.wide:
             self.wide = array("q", tape.wide)
-            self.frame[WIDE_INPUTS] = self.wide.buffer_info()[0]
+            self.frame[SweepFrame.wide_inputs] = self.wide.buffer_info()[0]
         if len(self.chunks) > 1:
             del self.chunks[1:], self.starts[1:]
-            self.frame[ARENA_END] = self.starts[0] + CHUNK
+            self.frame[SweepFrame.arena_end] = self.starts[0] + CHUNK
 
     def begin(self, tape: Tape, low: int, top: int) -> None:
         """Set the frame up for the records low..top, and for every leaf that they reach."""
@@ -140,9 +121,9 @@ class Workspace:
         frame = self.frame
         _begin(
             frame, 0, START, tape.address, id(tape.keep) + self.layout.list_items, shapes.address,
-            strides.address, tape.shift, tape.old_at, len(tape.old), leaves, low, top,
+            strides.address, tape.shift, tape.old_at, len(tape.old), leaves, low, top, EVERY_LEAF,
+            0,
         )  # fmt: skip
-        frame[TARGET_COUNT], frame[STRICT] = EVERY_LEAF, 0
 
     def one_leaf(self, tape: Tape, low: int, root: int, leaf: int, into: np.ndarray) -> bool:
         """Sweep from a root (a position) to a leaf (a code), which nothing below `low` reads.
@@ -157,9 +138,9 @@ class Workspace:
         _begin_lone(
             self.frame, 0, ONE_LEAF, tape.address, id(tape.keep) + self.layout.list_items,
             shapes.address, strides.address, tape.shift, tape.old_at, len(tape.old), leaves, low,
-            low, root, leaf, id(into), into.size,
+            low, EVERY_LEAF, 0, root, leaf, id(into), into.size,
         )  # fmt: skip
-        self.frame[RECORDS] = tape.address  # last: somebody may have recorded since
+        self.frame[_RECORDS] = tape.address  # last: somebody may have recorded since
         done: bool = self.walk(self.address) == DONE
         del held
         return done
@@ -168,15 +149,15 @@ class Workspace:
         """Take the seeds: the index of a record and the address of its adjoint, one by one."""
         held = self._seeds = array("q", seeds)
         frame = self.frame
-        frame[SEEDS], size = held.buffer_info()
-        frame[SEED_COUNT] = size >> 1
+        frame[_SEEDS], size = held.buffer_info()
+        frame[_SEED_COUNT] = size >> 1
 
     def bound(self, targets: list[int], strict: int) -> None:
         """Keep the sweep to what leads to targets; the first `strict` of them must be reached."""
         held = self._targets = array("q", targets)
         frame = self.frame
-        frame[TARGETS], frame[TARGET_COUNT] = held.buffer_info()
-        frame[STRICT] = strict
+        frame[SweepFrame.targets], frame[SweepFrame.target_count] = held.buffer_info()
+        frame[SweepFrame.strict] = strict
 
     def reach(self) -> np.ndarray:
         """Which records the roots reach."""
@@ -192,8 +173,8 @@ class Workspace:
         from tapegrad.kernels.blas import routine
 
         self.block = np.zeros(24, np.int64)
-        self.frame[GEMM_ARGUMENTS] = self.block.ctypes.data
-        self.frame[GEMM] = routine("dgemm")
+        self.frame[SweepFrame.gemm_arguments] = self.block.ctypes.data
+        self.frame[SweepFrame.gemm] = routine("dgemm")
 
     def grow(self) -> None:
         """Give the arena another chunk."""
@@ -201,8 +182,8 @@ class Workspace:
         chunk = np.empty(size // 8)
         self.chunks.append(chunk)
         self.starts.append(chunk.ctypes.data)
-        self.frame[ARENA_AT] = self.starts[-1]
-        self.frame[ARENA_END] = self.starts[-1] + size
+        self.frame[SweepFrame.arena_at] = self.starts[-1]
+        self.frame[SweepFrame.arena_end] = self.starts[-1] + size
 
     def view(self, cell: int, shape: Any, dtype: np.dtype[Any]) -> np.ndarray:
         """The arena memory of an adjoint as an array."""
@@ -233,8 +214,9 @@ class Workspace:
         """Let the walk do a task; Python code may have moved the records and their places."""
         frame, tape = self.frame, self.tape
         if task != START:  # which `begin` has made ready
-            frame[SHIFT], frame[OLD], frame[OLD_COUNT] = tape.shift, tape.old_at, len(tape.old)
-        frame[TASK], frame[RECORDS] = task, tape.address
+            frame[SweepFrame.shift], frame[SweepFrame.old] = tape.shift, tape.old_at
+            frame[SweepFrame.old_count] = len(tape.old)
+        frame[_TASK], frame[_RECORDS] = task, tape.address
         return int(self.walk(self.address))
 
 
@@ -242,5 +224,5 @@ def propagate(tape: Tape, marks: np.ndarray, count: int) -> None:
     """The compiled liveness pass, for `Tape.reclaim`."""
     workspace = Workspace() if tape.workspace is None else tape.workspace
     workspace.begin(tape, 0, count - 1)
-    workspace.frame[REACH] = marks.ctypes.data
+    workspace.frame[SweepFrame.reach] = marks.ctypes.data
     workspace.run(PROPAGATE)

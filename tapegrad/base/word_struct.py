@@ -10,7 +10,7 @@ reads both as constants (`tapegrad.kernels.flags`).
 
 import struct
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Self, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Self, get_origin, get_type_hints
 
 
 class _Declared(type):
@@ -23,11 +23,12 @@ class _Declared(type):
     def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> None:
         super().__init__(name, bases, namespace)
         cls.fields, cls.arrays, cls.SIZE = {}, set(), 0
-        for field, kind in namespace.get("__annotations__", {}).items():
+        kinds = get_type_hints(cls, include_extras=True)
+        for field in namespace.get("__annotations__", {}):
             cls.fields[field] = 1
-            if get_origin(kind) is Annotated:
+            if get_origin(kinds[field]) is Annotated:
                 cls.arrays.add(field)
-                (cls.fields[field],) = kind.__metadata__
+                (cls.fields[field],) = kinds[field].__metadata__
             setattr(cls, field, cls.SIZE)
             cls.SIZE += cls.fields[field]
 

@@ -20,8 +20,9 @@ class NativeCalls:
 
     __slots__ = ("accumulate", "axis", "change", "index", "record_call", "resume", "view")
 
-    # of a view function, its arguments, and those with names: the Tensor or Tensors
-    view: Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any] | None
+    # of a view function, its arguments, and those with names: the Tensor or Tensors; in Python
+    # `views.asked`
+    view: Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
     axis: Callable[[Tensor, CallPlan], Tensor | None] | None
     # at indices (or None), with what is written (or None)
     index: Callable[[Tensor, CallPlan, Any, Any], Tensor | None] | None
@@ -39,7 +40,7 @@ class NativeCalls:
 
     def close(self) -> None:
         """Have Python do all calls."""
-        self.view = self.axis = self.index = self.change = None
+        self.axis = self.index = self.change = None
         self.record_call = self.accumulate = self.resume = None
 
 

@@ -104,6 +104,8 @@ def asked(view_fn: ViewFn, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
     return as_tensors(view_fn(*args, **named))
 
 
+native_calls.view = asked
+
 # What users are told that a function returns.
 _SHOWN = {
     "ViewRequest": "Tensor",
@@ -123,8 +125,7 @@ def view_of(view_fn: Callable[P, Any]) -> Callable[P, Any]:
 
     @wraps(view_fn)
     def function(*args: P.args, **named: P.kwargs) -> Any:
-        compiled = native_calls.view
-        return (asked if compiled is None else compiled)(view_fn, args, named)
+        return native_calls.view(view_fn, args, named)
 
     return function
 

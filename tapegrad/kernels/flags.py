@@ -8,6 +8,7 @@ import numba
 from numba import types
 
 from tapegrad.kernels.structs import StructPointer
+from tapegrad.kernels.sweep.sweep_abi import SweepFrame
 
 # Only kernels call these: what would make them callable from Python is left out, which halves the
 # time to compile them.
@@ -36,7 +37,7 @@ def scalar(f: F) -> F:
 # What the walk's functions call their arguments says what they are; everything else is an int64.
 WORDS, DOUBLES = types.CPointer(types.int64), types.CPointer(types.float64)
 NAMED = {
-    "frame": WORDS,
+    "frame": StructPointer(SweepFrame),
     "record": WORDS,
     "x": DOUBLES,
     "bounded": types.boolean,

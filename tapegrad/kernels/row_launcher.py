@@ -17,8 +17,9 @@ WORDS = 32  # of a mailbox
 
 
 @typed
-def call(frame):
+def call(frame_at):
     """Do what a frame says."""
+    frame = i8(frame_at)
     kernel = frame[0]
     a, b, c, d = frame[2], frame[3], frame[4], frame[5]
     e, f, g, h = frame[6], frame[7], frame[8], frame[9]
@@ -37,7 +38,7 @@ def call(frame):
 
 def rows(frame_at):
     """Do what a frame says, on this thread."""
-    return call(i8(frame_at))
+    return call(frame_at)
 
 
 def serve(mail_at, patience):
@@ -46,7 +47,7 @@ def serve(mail_at, patience):
     while True:
         state = load(mail_at)
         if state == POSTED:
-            call(i8(mail_at + FRAME))
+            call(mail_at + FRAME)
             exchange(mail_at, IDLE)
             waited = 0
         elif state == ASKED:
@@ -66,7 +67,7 @@ def post(mail_at, state):
 def finish(frame_at, mail_at, count, patience):
     """Do what a frame says, then wait for some mailboxes; how many are still at work."""
     if frame_at:
-        call(i8(frame_at))
+        call(frame_at)
     busy = 0
     for k in range(count):
         at = mail_at + k * WORDS * 8

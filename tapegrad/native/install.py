@@ -21,7 +21,7 @@ from typing import Any
 
 from tapegrad.base.cpython import Method, c_text, new_function, new_method
 from tapegrad.base.locks import lock
-from tapegrad.dispatch import fast_path
+from tapegrad.dispatch import fast_path, views
 from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.kernels import build
 from tapegrad.kernels.sweep import sweep_abi
@@ -120,6 +120,7 @@ class NativePath:
         for op in self.ops:
             op.short = self.python[op]
         native_calls.close()
+        native_calls.view = views.asked
         for name, (function, _) in self.methods.items():
             setattr(Tensor, name, function)
 

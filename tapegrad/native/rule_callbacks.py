@@ -8,20 +8,13 @@ lock is held, but not while the walk runs.
 from tapegrad.kernels.memory import address, call0, call1, call2, call3, i4, i8, room_i8
 from tapegrad.kernels.sweep.arena import cell_of, give_back, take
 from tapegrad.kernels.sweep.sweep_abi import (
-    ADJOINTS,
     ALIGNED_IN_C_ORDER,
-    CURSOR,
-    OLD_COUNT,
-    RECORDS,
     RESUME,
-    RETAIN,
     SINGLE,
     SMALL,
-    TASK,
     WANTS_RULE,
+    SweepFrame,
 )
-from tapegrad.kernels.sweep.sweep_abi import OLD as OLD_PLACES
-from tapegrad.kernels.sweep.sweep_abi import SHIFT as PLACE_SHIFT
 from tapegrad.native.abi import Frame, RuleContext
 from tapegrad.native.accumulate import add, copy
 from tapegrad.native.pyobjects import (
@@ -54,18 +47,18 @@ INPUTS = 3  # for whose adjoints the walk has made sure that there is room
 @typed
 def refresh(frame, sweep_at, tape):
     """Note where the records and their places stand, which Python code may have moved."""
-    sweep = i8(sweep_at)
-    sweep[RECORDS] = int_value(frame, i8(tape)[frame.tape_address])
-    sweep[PLACE_SHIFT] = int_value(frame, i8(tape)[frame.tape_shift])
-    sweep[OLD_PLACES] = int_value(frame, i8(tape)[frame.tape_old_at])
-    sweep[OLD_COUNT] = i8(i8(i8(tape)[frame.tape_old])[ARRAY_SHAPE])[0]
-    return sweep[RECORDS] + sweep[CURSOR] * FIELDS * 8
+    sweep = SweepFrame(sweep_at)
+    sweep.records = int_value(frame, i8(tape)[frame.tape_address])
+    sweep.shift = int_value(frame, i8(tape)[frame.tape_shift])
+    sweep.old = int_value(frame, i8(tape)[frame.tape_old_at])
+    sweep.old_count = i8(i8(i8(tape)[frame.tape_old])[ARRAY_SHAPE])[0]
+    return sweep.records + sweep.cursor * FIELDS * 8
 
 
 @typed
 def take_adjoint(frame, sweep_at, record):
     """A new array with the adjoint of the record at the cursor; 0 with an exception set."""
-    sweep, lengths = i8(sweep_at), room_i8(DIMENSIONS)
+    sweep, lengths = SweepFrame(sweep_at), room_i8(DIMENSIONS)
     shape = i8(i8(i8(frame.shape_list)[LIST_ITEMS])[record[SHAPE]])
     for k in range(shape[COUNT]):
         lengths[k] = int_value(frame, shape[ITEMS + k])
@@ -74,7 +67,7 @@ def take_adjoint(frame, sweep_at, record):
     array = floats_of(frame, itemsize, shape[COUNT], address(lengths))
     if array == 0:
         return 0
-    count, cell = count_of(array), i8(sweep[ADJOINTS] + 8 * sweep[CURSOR])
+    count, cell = count_of(array), i8(sweep.adjoints + 8 * sweep.cursor)
     copy(i8(array)[ARRAY_DATA], cell[0] & ~1, count, is_f4)
     if cell[0] & 1 == 0:
         give_back(sweep, cell[0], count * itemsize)
@@ -126,9 +119,9 @@ def add_adjoints(frame, sweep_at, found):
         pair = i8(i8(i8(found)[LIST_ITEMS])[k])
         value = pair[ITEMS + 1]
         is_f4, count = i8(value)[ARRAY_DTYPE] == frame.float32, count_of(value)
-        cell = i8(cell_of(i8(sweep_at), int_value(frame, pair[ITEMS])))
+        cell = i8(cell_of(SweepFrame(sweep_at), int_value(frame, pair[ITEMS])))
         if cell[0] == 0:
-            cell[0] = take(i8(sweep_at), count * (F4_SIZE if is_f4 else F8_SIZE))
+            cell[0] = take(SweepFrame(sweep_at), count * (F4_SIZE if is_f4 else F8_SIZE))
             copy(cell[0], i8(value)[ARRAY_DATA], count, is_f4)
         else:
             add(cell[0] & ~1, i8(value)[ARRAY_DATA], count, is_f4)
@@ -137,15 +130,15 @@ def add_adjoints(frame, sweep_at, found):
 @typed
 def release_saved(frame, sweep_at, tape, record):
     """Let go of what the record at the cursor has saved, unless another sweep may want it."""
-    sweep = i8(sweep_at)
+    sweep = SweepFrame(sweep_at)
     if (
-        sweep[RETAIN]
+        sweep.retain
         or record[WORD] & SAVES == 0
         or call1(frame.PyDict_Size, i8(tape)[frame.tape_hooks])
     ):
         return
     record[WORD] |= SPENT
-    place = i8(i8(i8(tape)[frame.tape_keep])[LIST_ITEMS] + 8 * sweep[CURSOR])
+    place = i8(i8(i8(tape)[frame.tape_keep])[LIST_ITEMS] + 8 * sweep.cursor)
     entry = place[0]
     incref(frame.none)
     place[0] = frame.none
@@ -171,12 +164,12 @@ def hand_on_in_python(frame, context, index_at, found):
 def run_rule(frame, sweep_at, context):
     """Do the record at the cursor; 0 with an exception set."""
     tape = i8(context)[ITEMS + RuleContext.tape]
-    index_at = call1(frame.PyLong_FromLongLong, i8(sweep_at)[CURSOR])
+    index_at = call1(frame.PyLong_FromLongLong, SweepFrame(sweep_at).cursor)
     if index_at == 0:
         return 0
     g, found, done = take_adjoint(frame, sweep_at, i8(refresh(frame, sweep_at, tape))), 0, 0
     # What is held here cannot go before all is done: its end may run code of the user.
-    entry = i8(i8(i8(tape)[frame.tape_keep])[LIST_ITEMS])[i8(sweep_at)[CURSOR]]
+    entry = i8(i8(i8(tape)[frame.tape_keep])[LIST_ITEMS])[SweepFrame(sweep_at).cursor]
     incref(entry)
     if g != 0:
         found = call_rule(frame, context, entry, index_at, g)
@@ -199,14 +192,14 @@ def run_rule(frame, sweep_at, context):
 
 def resume(frame_at, sweep_at, walk, context):
     """Go on with a sweep that wants a rule; what it wants then, or 0 with an exception set."""
-    frame, sweep = Frame(frame_at), i8(sweep_at)
+    frame, sweep = Frame(frame_at), SweepFrame(sweep_at)
     status = WANTS_RULE
     while status == WANTS_RULE:
         if run_rule(frame, sweep_at, context) == 0:
             return 0
         refresh(frame, sweep_at, i8(context)[ITEMS + RuleContext.tape])
-        sweep[CURSOR] -= 1
-        sweep[TASK] = RESUME
+        sweep.cursor -= 1
+        sweep.task = RESUME
         state = call0(frame.PyEval_SaveThread)
         status = call1(walk, sweep_at)
         call1(frame.PyEval_RestoreThread, state)

@@ -72,7 +72,7 @@ def general(monkeypatch):
                 part._home.several = True
         return found
 
-    monkeypatch.setattr(native_calls, "view", None)
+    monkeypatch.setattr(native_calls, "view", views.asked)
     monkeypatch.setattr(views, "see", see)
     monkeypatch.setattr(views, "see_all", see_all)
     monkeypatch.setattr(reductions, "total", lambda *_: None)

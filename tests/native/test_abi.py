@@ -113,14 +113,18 @@ spec.loader.exec_module(module)
 kind = type(module.WordStruct)
 number = kind.__init__
 def backwards(cls, name, bases, namespace):
-    kinds = namespace.get("__annotations__", {})
-    number(cls, name, bases, {**namespace, "__annotations__": dict(reversed(kinds.items()))})
+    kinds = list(namespace.get("__annotations__", {}).items())
+    head = [*dict(kinds)].index("count") + 1 if name == "SweepFrame" else 0  # written together
+    kinds[head:] = reversed(kinds[head:])
+    number(cls, name, bases, {**namespace, "__annotations__": dict(kinds)})
 kind.__init__ = backwards
 
 import numpy as np
 import tapegrad as tg
+from tapegrad.kernels.sweep.sweep_abi import SweepFrame
 from tapegrad.native import abi, install
-assert abi.Operand.position == 0 and abi.Frame.PyThreadState_Get == abi.Frame.SIZE - 1
+assert SweepFrame.choice < SweepFrame.seeds and abi.Operand.position == 0
+assert abi.Frame.PyThreadState_Get == abi.Frame.SIZE - 1
 
 def run():
     x = tg.tensor(np.arange(1.0, 7.0).reshape(2, 3), requires_grad=True)

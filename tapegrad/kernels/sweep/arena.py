@@ -3,18 +3,6 @@
 from tapegrad.kernels.flags import typed
 from tapegrad.kernels.memory import f4, f8, i4, i8, u1
 from tapegrad.kernels.sweep.reachability import find
-from tapegrad.kernels.sweep.sweep_abi import (
-    ADJOINTS,
-    ARENA_AT,
-    ARRAY_DATA,
-    ARRAY_STRIDES,
-    FREE,
-    KEEP,
-    LEAF_ADJOINTS,
-    LEAF_NEED,
-    NEED,
-    TUPLE_ITEMS,
-)
 
 EXPONENT = 0x7FF0000000000000
 
@@ -32,13 +20,13 @@ def size_class(nbytes):
 def take(frame, nbytes):
     """A buffer from the free list of its size, or from the arena (the caller checked for room)."""
     level = size_class(nbytes)
-    free = i8(frame[FREE])
+    free = i8(frame.free)
     head = free[level]
     if head != 0:
         free[level] = i8(head)[0]
         return head
-    at = frame[ARENA_AT]
-    frame[ARENA_AT] = at + (1 << level)
+    at = frame.arena_at
+    frame.arena_at = at + (1 << level)
     return at
 
 
@@ -46,7 +34,7 @@ def take(frame, nbytes):
 def give_back(frame, address, nbytes):
     """Put a buffer on the free list of its size."""
     level = size_class(nbytes)
-    free = i8(frame[FREE])
+    free = i8(frame.free)
     i8(address)[0] = free[level]
     free[level] = address
 
@@ -74,16 +62,16 @@ def narrowed(frame, room, count, out, fresh):
 @typed
 def saved(frame, index, k):
     """The array header of a kept value, or 0."""
-    entry = i8(frame[KEEP])[index]
-    return i8(entry + frame[TUPLE_ITEMS])[k]
+    entry = i8(frame.keep)[index]
+    return i8(entry + frame.tuple_items)[k]
 
 
 @typed
 def cell_of(frame, code):
     """Where the address of an input's adjoint stands."""
     if code < 0:
-        return frame[LEAF_ADJOINTS] + 8 * (-code - 1)
-    return frame[ADJOINTS] + 8 * find(frame, code)
+        return frame.leaf_adjoints + 8 * (-code - 1)
+    return frame.adjoints + 8 * find(frame, code)
 
 
 @typed
@@ -91,17 +79,17 @@ def wanted(frame, code):
     """Whether an input's adjoint is asked for."""
     if code == 0:
         return False
-    if frame[NEED] == 0:
+    if frame.need == 0:
         return True
     if code < 0:
-        return u1(frame[LEAF_NEED])[-code - 1] & 1 != 0
-    return u1(frame[NEED])[find(frame, code)] != 0
+        return u1(frame.leaf_need)[-code - 1] & 1 != 0
+    return u1(frame.need)[find(frame, code)] != 0
 
 
 @typed
 def data(frame, header):
     """The address of an array's first element."""
-    return i8(header + frame[ARRAY_DATA])[0] if header != 0 else 0
+    return i8(header + frame.array_data)[0] if header != 0 else 0
 
 
 @typed
@@ -110,9 +98,9 @@ def stride(header, frame, dimension, shift):
 
     An element takes `1 << shift` bytes.
     """
-    if i4(header + frame[ARRAY_STRIDES] - 16)[0] == 1:
+    if i4(header + frame.array_strides - 16)[0] == 1:
         dimension = 0
-    return i8(i8(header + frame[ARRAY_STRIDES])[0])[dimension] >> shift
+    return i8(i8(header + frame.array_strides)[0])[dimension] >> shift
 
 
 @typed

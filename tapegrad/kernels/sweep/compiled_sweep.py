@@ -1,6 +1,6 @@
 """The compiled sweep: reachability, then the walk over the tape in reverse.
 
-One function over one frame of integers; `frame[TASK]` says what to do.  The function touches plain
+One function over one frame of integers; `frame.task` says what to do.  The function touches plain
 memory only: the records, the adjoint table, and, read-only, the kept values' array headers.  It
 never creates or destroys a Python object, and it gives control back (with the cursor in the frame)
 at every record that needs Python.
@@ -38,27 +38,10 @@ from tapegrad.kernels.sweep.reachability import (
     release,
 )
 from tapegrad.kernels.sweep.sweep_abi import (
-    ADJOINTS,
     ALIGNED_IN_C_ORDER,
-    ARENA,
-    ARENA_AT,
-    ARENA_END,
-    ARRAY_FLAGS,
-    BOTTOM,
-    CHANGED,
-    CHOICE,
-    COUNT,
-    CURSOR,
-    DETAIL,
     DONE,
     FIELD,
-    FREE,
     FREE_LISTS,
-    GEMM,
-    INTO,
-    KEEP,
-    KEEP_AT,
-    KERNELS,
     KIND_ALONG,
     KIND_ASSIGN,
     KIND_CALL,
@@ -73,43 +56,22 @@ from tapegrad.kernels.sweep.sweep_abi import (
     KIND_SUM,
     KIND_TRIANGLE,
     KIND_VIEW,
-    KINDS,
-    LEAF,
-    LEAF_ADJOINTS,
-    LEAVES,
-    LOW,
-    NEED,
     NEED_CAPTURE,
     NEED_INSIDE,
-    NOTHING,
-    ONE,
     ONE_LEAF,
     PLACE_BITS,
     PROPAGATE,
-    RECORDS,
     RESUME,
-    RETAIN,
     ROOM,
-    ROOT,
-    SEED,
-    SEED_COUNT,
-    SEED_VALUE,
-    SEEDS,
     SINGLE,
-    SIZES,
     SMALL,
-    STRICT,
-    TARGET_COUNT,
-    TARGETS,
-    TASK,
-    TOP,
-    VIEWS,
     WANTS_BLAS,
     WANTS_CHECK,
     WANTS_KERNEL,
     WANTS_PYTHON,
     WANTS_ROOM,
     WANTS_RULE,
+    SweepFrame,
 )
 from tapegrad.kernels.sweep.view_adjoints import clear, gather, scatter
 from tapegrad.tape.tape import (
@@ -154,7 +116,7 @@ def kernel_at(word, k, scalars):
 @typed
 def at_places(frame, record, index, kind, k, n, g, out):
     """Call the kernel that knows chosen places."""
-    kernel = i8(frame[KERNELS])[kernel_at(record[WORD] & ~SINGLE, 0, 0)]
+    kernel = i8(frame.kernels)[kernel_at(record[WORD] & ~SINGLE, 0, 0)]
     return call8(kernel, address(frame), index, kind, record[AUX], k, n, g, out)
 
 
@@ -162,9 +124,9 @@ def at_places(frame, record, index, kind, k, n, g, out):
 def input_size(frame, kind, word, n, aux, k):
     """How many elements an input has, from how it is broadcast or seen."""
     if kind == KIND_VIEW:
-        return i8(frame[VIEWS])[aux]
+        return i8(frame.views)[aux]
     if kind == KIND_JOIN:
-        return i8(frame[VIEWS])[i8(frame[VIEWS])[aux + k]]
+        return i8(frame.views)[i8(frame.views)[aux + k]]
     if kind == KIND_SUM or kind == KIND_MEAN:
         return aux
     if kind == KIND_ALONG:
@@ -243,7 +205,7 @@ def row_step(how, step, itemsize):
 def value_address(frame, index, k):
     """Where the k-th kept value of a record begins, or 0."""
     header = saved(frame, index, k)
-    if header == frame[NOTHING]:
+    if header == frame.nothing:
         return 0
     return data(frame, header)
 
@@ -254,10 +216,10 @@ def elementwise(frame, record, index, k, g, n, itemsize, out, fresh):
     word = record[WORD]
     aux = record[AUX]
     code = word & CODE_MASK
-    kernel = i8(frame[KERNELS])[kernel_at(word, k, pattern(word))]
+    kernel = i8(frame.kernels)[kernel_at(word, k, pattern(word))]
     a, b, c, y = 0, 0, 0, 0
-    if i8(frame[KEEP])[index] != frame[NOTHING]:
-        count = i8(frame[KINDS])[code]  # how many operands the operation has
+    if i8(frame.keep)[index] != frame.nothing:
+        count = i8(frame.kinds)[code]  # how many operands the operation has
         a = value_address(frame, index, 0)
         if count == 1:
             y = value_address(frame, index, 1)
@@ -277,7 +239,7 @@ def elementwise(frame, record, index, k, g, n, itemsize, out, fresh):
     how_a, how_b, how_c = (word >> 16) & 3, (word >> 18) & 3, (word >> 20) & 3
     how = (word >> (16 + 2 * k)) & 3
     step = aux * itemsize
-    size_a = 1 if code == frame[CHOICE] else itemsize
+    size_a = 1 if code == frame.choice else itemsize
     step_a = row_step(how_a, aux * size_a, size_a)
     step_b = row_step(how_b, step, itemsize)
     step_c = row_step(how_c, step, itemsize)
@@ -301,7 +263,7 @@ def along(frame, record, index, n, g, out, fresh, narrow):
     size, each, inner = (
         aux & FIELD_MASK, (aux >> FIELD) & FIELD_MASK, (aux >> 2 * FIELD) & FIELD_MASK
     )  # fmt: skip
-    kernel = i8(frame[KERNELS])[kernel_at(record[WORD] & ~SINGLE, 0, 0)]
+    kernel = i8(frame.kernels)[kernel_at(record[WORD] & ~SINGLE, 0, 0)]
     x, y = value_address(frame, index, 0), value_address(frame, index, 1)
     if narrow and x:
         x = widened(frame, x, 1, size, 0, 1)
@@ -328,9 +290,9 @@ def moved(frame, record, index, kind, k, g, n, size, out, fresh, narrow):
     """
     aux = record[AUX]
     if kind == KIND_VIEW:
-        scatter(i8(frame[VIEWS] + 8 * aux), g, out, fresh)
+        scatter(i8(frame.views + 8 * aux), g, out, fresh)
     elif kind == KIND_JOIN:
-        gather(i8(frame[VIEWS] + 8 * i8(frame[VIEWS])[aux + k]), g, out, fresh)
+        gather(i8(frame.views + 8 * i8(frame.views)[aux + k]), g, out, fresh)
     elif kind == KIND_MATMUL:
         factor(frame, record, index, k, g, out, fresh, narrow)
     elif kind == KIND_ALONG:
@@ -368,12 +330,12 @@ def contribute(frame, record, index, kind, k, g, n, itemsize):
 @typed
 def strides_ok(frame, record, index, kind):
     """Whether a kernel can read the kept values: aligned, in C order without gaps."""
-    if i8(frame[KEEP])[index] == frame[NOTHING] or kind >= KIND_SUM:
+    if i8(frame.keep)[index] == frame.nothing or kind >= KIND_SUM:
         return True
     for k in range(kind + 1):
         header = saved(frame, index, k)
-        none = header == frame[NOTHING]
-        flags = ALIGNED_IN_C_ORDER if none else i4(header + frame[ARRAY_FLAGS])[0]
+        none = header == frame.nothing
+        flags = ALIGNED_IN_C_ORDER if none else i4(header + frame.array_flags)[0]
         if flags & ALIGNED_IN_C_ORDER != ALIGNED_IN_C_ORDER:
             return False
     return True
@@ -387,9 +349,9 @@ def handed_back(frame, word, index, kind, n):
     """
     if kind != KIND_CALL or word & NEEDS_MORE or n > SMALL:
         return WANTS_PYTHON
-    if frame[NEED] and u1(frame[NEED])[index] != NEED_INSIDE:
+    if frame.need and u1(frame.need)[index] != NEED_INSIDE:
         return WANTS_PYTHON
-    return WANTS_ROOM if frame[ARENA_END] - frame[ARENA_AT] < ROOM else WANTS_RULE
+    return WANTS_ROOM if frame.arena_end - frame.arena_at < ROOM else WANTS_RULE
 
 
 @typed
@@ -398,25 +360,25 @@ def obstacle(frame, record, index, kind, n):
     word = record[WORD]
     if word & HANDS_BACK or n > SMALL:
         return handed_back(frame, word, index, kind, n)
-    if frame[NEED] and u1(frame[NEED])[index] & NEED_CAPTURE:
+    if frame.need and u1(frame.need)[index] & NEED_CAPTURE:
         return WANTS_PYTHON
-    if frame[ARENA_END] - frame[ARENA_AT] < ROOM:
+    if frame.arena_end - frame.arena_at < ROOM:
         return WANTS_ROOM
-    if kind == KIND_MATMUL and frame[GEMM] == 0:
+    if kind == KIND_MATMUL and frame.gemm == 0:
         return WANTS_BLAS
     if not strides_ok(frame, record, index, kind):
         return WANTS_PYTHON
     if KIND_PICK <= kind <= KIND_TRIANGLE:
         at = kernel_at(word & ~SINGLE, 0, 0)
-        if i8(frame[KERNELS])[at] == 0:
-            frame[DETAIL] = at
+        if i8(frame.kernels)[at] == 0:
+            frame.detail = at
             return WANTS_KERNEL
         if not at_places(frame, record, index, kind, -1, n, 0, 0):
             return WANTS_PYTHON
     if kind >= KIND_SOLVE:
         at = kernel_at(word, 0, 0)
-        if i8(frame[KERNELS])[at] == 0:
-            frame[DETAIL] = at
+        if i8(frame.kernels)[at] == 0:
+            frame.detail = at
             return WANTS_KERNEL
     for k in range(input_count(record)):
         code = input_at(frame, record, k)
@@ -428,8 +390,8 @@ def obstacle(frame, record, index, kind, n):
             at = kernel_at(word, k, pattern(word))
             if kind == KIND_ALONG:
                 at = kernel_at(word & ~SINGLE, k, 0)
-            if i8(frame[KERNELS])[at] == 0:
-                frame[DETAIL] = at
+            if i8(frame.kernels)[at] == 0:
+                frame.detail = at
                 return WANTS_KERNEL
     return DONE
 
@@ -437,23 +399,23 @@ def obstacle(frame, record, index, kind, n):
 @typed
 def sweep(frame):
     """Downwards: hand each adjoint on to the inputs of its record."""
-    adjoints = i8(frame[ADJOINTS])
-    for index in range(frame[CURSOR], frame[LOW] - 1, -1):
+    adjoints = i8(frame.adjoints)
+    for index in range(frame.cursor, frame.low - 1, -1):
         cell = adjoints[index]
         if cell == 0:
             continue
-        record = i8(frame[RECORDS] + index * FIELDS * 8)
-        n = i8(frame[SIZES])[record[SHAPE]]
-        kind = i8(frame[KINDS])[record[WORD] & CODE_MASK]
+        record = i8(frame.records + index * FIELDS * 8)
+        n = i8(frame.sizes)[record[SHAPE]]
+        kind = i8(frame.kinds)[record[WORD] & CODE_MASK]
         status = obstacle(frame, record, index, kind, n)
         if status != DONE:
-            frame[CURSOR] = index
+            frame.cursor = index
             return status
         itemsize = 4 if (record[WORD] >> DTYPE_SHIFT) & 1 else 8
         if kind >= KIND_SOLVE:
-            kernel = i8(frame[KERNELS])[kernel_at(record[WORD], 0, 0)]
+            kernel = i8(frame.kernels)[kernel_at(record[WORD], 0, 0)]
             if not call8(kernel, address(frame), index, kind, cell & ~1, 0, 0, 0, 0):
-                frame[CURSOR] = index
+                frame.cursor = index
                 return WANTS_PYTHON
         else:
             for k in range(input_count(record)):
@@ -468,66 +430,66 @@ def sweep(frame):
 @typed
 def begin(frame):
     """Clear the adjoints and the arena, and put the seeds in their places."""
-    leaves, adjoints = i8(frame[LEAF_ADJOINTS]), i8(frame[ADJOINTS])
-    for slot in range(frame[LEAVES]):
+    leaves, adjoints = i8(frame.leaf_adjoints), i8(frame.adjoints)
+    for slot in range(frame.leaves):
         leaves[slot] = 0
-    for index in range(frame[LOW], frame[CURSOR] + 1):
+    for index in range(frame.low, frame.cursor + 1):
         adjoints[index] = 0
-    free = i8(frame[FREE])
+    free = i8(frame.free)
     for level in range(FREE_LISTS):
         free[level] = 0
-    frame[ARENA_AT] = frame[ARENA]
-    seeds = i8(frame[SEEDS])
-    for i in range(frame[SEED_COUNT]):
+    frame.arena_at = frame.arena
+    seeds = i8(frame.seeds)
+    for i in range(frame.seed_count):
         adjoints[seeds[2 * i]] = seeds[2 * i + 1] | 1
     return DONE
 
 
 @typed
-def aim(frame, frame_at):
+def aim(frame):
     """A sweep from a root whose adjoint is 1 to one leaf, which nothing below the lowest reads."""
-    frame[CURSOR] = find(frame, frame[ROOT])
-    frame[ONE] = UNIT
-    frame[SEED], frame[SEED_VALUE] = frame[CURSOR], frame_at + 8 * ONE
-    frame[SEEDS], frame[SEED_COUNT] = frame_at + 8 * SEED, 1
-    frame[TARGETS], frame[TARGET_COUNT] = frame_at + 8 * LEAF, 1
-    frame[STRICT], frame[BOTTOM], frame[CHANGED], frame[RETAIN] = 0, 1, 0, 0
+    frame.cursor = find(frame, frame.root)
+    frame.one[0] = UNIT
+    frame.seed[0], frame.seed[1] = frame.cursor, address(frame.one)
+    frame.seeds, frame.seed_count = address(frame.seed), 1
+    frame.targets, frame.target_count = address(frame.leaf), 1
+    frame.strict, frame.bottom, frame.changed, frame.retain = 0, 1, 0, 0
 
 
 @typed
 def deliver(frame):
     """Copy the adjoint of the one leaf into an array of zeros, if anything has reached it."""
-    cell = i8(cell_of(frame, frame[LEAF]))[0]
+    cell = i8(cell_of(frame, frame.leaf[0]))[0]
     if cell == 0:
         return
-    found, into = f8(cell), f8(data(frame, frame[INTO]))
-    for i in range(frame[COUNT]):
+    found, into = f8(cell), f8(data(frame, frame.into))
+    for i in range(frame.count):
         into[i] = found[i]
 
 
 def walk(frame_at):
     """Do what the frame asks for; returns a status."""
-    frame = i8(frame_at)
-    task = frame[TASK]
+    frame = SweepFrame(frame_at)
+    task = frame.task
     if task == PROPAGATE:
         return propagate(frame)
-    frame[KEEP] = i8(frame[KEEP_AT])[0]  # which moves when Python code has lengthened the list
+    frame.keep = i8(frame.keep_at)[0]  # which moves when Python code has lengthened the list
     if task != RESUME:
         if task == ONE_LEAF:
-            aim(frame, frame_at)
+            aim(frame)
         locate(frame)
         status = prepare(frame)
         if status != DONE:
             return status
         begin(frame)
-        frame[TOP] = frame[CURSOR]
-        frame[TASK] = RESUME
+        frame.top = frame.cursor
+        frame.task = RESUME
         if outdated(frame):
             return WANTS_CHECK
     status = sweep(frame)
     if status == DONE and task == ONE_LEAF:
         deliver(frame)
-    if status != DONE or frame[RETAIN]:
+    if status != DONE or frame.retain:
         return status
-    frame[CURSOR] = frame[TOP]
+    frame.cursor = frame.top
     return release(frame)

@@ -8,7 +8,6 @@ from tapegrad.kernels.flags import typed
 from tapegrad.kernels.memory import f8, i4, i8, u1
 from tapegrad.kernels.sweep.arena import data, give_back, saved, take
 from tapegrad.kernels.sweep.sweep_abi import (
-    ARRAY_STRIDES,
     EACH_BITS,
     FIELD,
     INDEX_LAST,
@@ -20,9 +19,8 @@ from tapegrad.kernels.sweep.sweep_abi import (
     KIND_SELECT,
     KIND_TRIANGLE,
     LOWER,
-    NOTHING,
     PLACE_BITS,
-    VIEWS,
+    SweepFrame,
 )
 from tapegrad.kernels.sweep.view_adjoints import gather, row_count, row_length, row_pace, row_start
 
@@ -35,15 +33,15 @@ PLACE_MASK = (1 << PLACE_BITS) - 1
 def chosen(frame, index, kind, aux):
     """The header of the array that names the places, or 0: no formula reads it."""
     header = saved(frame, index, 2 if kind == KIND_PUT and aux & INDEX_LAST else 1)
-    return 0 if header == frame[NOTHING] else header
+    return 0 if header == frame.nothing else header
 
 
 @typed
 def count_of(frame, header):
     """How many elements an array has."""
     count = 1
-    for d in range(i4(header + frame[ARRAY_STRIDES] - 16)[0]):
-        count *= i8(i8(header + frame[ARRAY_STRIDES] - 8)[0])[d]
+    for d in range(i4(header + frame.array_strides - 16)[0]):
+        count *= i8(i8(header + frame.array_strides - 8)[0])[d]
     return count
 
 
@@ -125,7 +123,7 @@ def blank(frame, index, kind, aux, n, out):
     """Write zeros where the operation has written, or has left out, elements."""
     target = f8(out)
     if kind == KIND_ASSIGN:
-        record = i8(frame[VIEWS] + 8 * (aux & PLACE_MASK))
+        record = i8(frame.views + 8 * (aux & PLACE_MASK))
         inner, step = row_length(record), row_pace(record)
         for r in range(row_count(record)):
             at = row_start(record, r)
@@ -172,7 +170,7 @@ def written(frame, index, kind, aux, n, g, out):
             target[0] += source[i] if mask[i] else 0.0
         return
     if kind == KIND_ASSIGN:
-        record = i8(frame[VIEWS] + 8 * (aux & PLACE_MASK))
+        record = i8(frame.views + 8 * (aux & PLACE_MASK))
         if aux >> PLACE_BITS != 1:
             gather(record, g, out, False)
             return
@@ -196,7 +194,7 @@ def placed(frame_at, index, kind, aux, k, n, g, out):
 
     Where k is -1: whether the places are still such as they were when the record was made.
     """
-    frame = i8(frame_at)
+    frame = SweepFrame(frame_at)
     if k < 0:
         return 1 if sound(frame, index, kind, aux, n) else 0
     if kind == KIND_PICK:

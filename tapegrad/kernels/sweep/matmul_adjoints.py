@@ -3,7 +3,6 @@
 from tapegrad.kernels.flags import typed
 from tapegrad.kernels.memory import call_gemm, f8, i4, i8, u1
 from tapegrad.kernels.sweep.arena import all_finite, data, give_back, saved, stride, widened
-from tapegrad.kernels.sweep.sweep_abi import GEMM, GEMM_ARGUMENTS
 from tapegrad.kernels.sweep.view_adjoints import clear
 from tapegrad.tape.tape import AUX
 
@@ -21,7 +20,7 @@ def blas_order(s0, s1, rows, cols):
 @typed
 def gemm(frame, first_turned, second_turned, m, n, k, a, lda, b, ldb, fresh, c, ldc):
     """c[n, m] (+)= op(b)[n, k] op(a)[k, m] in C order: BLAS's own columns are our rows."""
-    block = frame[GEMM_ARGUMENTS]
+    block = frame.gemm_arguments
     words = i8(block)
     sizes = i4(block + 13 * 8)
     sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], sizes[5] = m, n, k, lda, ldb, ldc
@@ -37,7 +36,7 @@ def gemm(frame, first_turned, second_turned, m, n, k, a, lda, b, ldb, fresh, c, 
     words[6], words[7], words[8], words[9] = a, at + 12, b, at + 16
     words[10] = block + 17 * 8
     words[11], words[12] = c, at + 20
-    call_gemm(frame[GEMM], block)
+    call_gemm(frame.gemm, block)
 
 
 @typed

@@ -6,39 +6,13 @@ from tapegrad.kernels.memory import (
     u1,
 )
 from tapegrad.kernels.sweep.sweep_abi import (
-    ADJOINTS,
     BELOW,
-    BOTTOM,
-    CHANGED,
-    CURSOR,
-    DETAIL,
     DONE,
-    EVERY,
-    KEEP,
-    LEAF_ADJOINTS,
-    LEAF_NEED,
     LEAF_REACHED,
-    LEAVES,
-    LOW,
-    NEED,
-    NEED_AT,
     NEED_CAPTURE,
     NEED_INSIDE,
-    NOTHING,
-    OLD,
-    OLD_COUNT,
-    REACH,
-    REACH_AT,
-    RECORDS,
-    SEED_COUNT,
-    SEEDS,
-    SHIFT,
     SPENT_RECORD,
-    STRICT,
-    TARGET_COUNT,
-    TARGETS,
     UNUSED,
-    WIDE_INPUTS,
 )
 from tapegrad.tape.tape import FIELDS, GENERAL, IN0, IN1, RELEASED, SAVES, SPENT, WIDE, WORD
 
@@ -46,11 +20,11 @@ from tapegrad.tape.tape import FIELDS, GENERAL, IN0, IN1, RELEASED, SAVES, SPENT
 @typed
 def find(frame, position):
     """The index of the record at a position, or -1."""
-    index = position - frame[SHIFT]
-    count = frame[OLD_COUNT]
+    index = position - frame.shift
+    count = frame.old_count
     if index >= count:
         return index
-    old = i8(frame[OLD])
+    old = i8(frame.old)
     low = 0
     high = count
     while low < high:
@@ -74,18 +48,18 @@ def input_count(record):
 def input_at(frame, record, k):
     """The code of a record's k-th input."""
     if record[WORD] & WIDE:
-        return i8(frame[WIDE_INPUTS])[record[IN0] + k]
+        return i8(frame.wide_inputs)[record[IN0] + k]
     return record[IN0 + k]
 
 
 @typed
 def propagate(frame):
     """Liveness: what a live, unspent record reads is live."""
-    reach = u1(frame[REACH])
-    for index in range(frame[CURSOR], -1, -1):
+    reach = u1(frame.reach)
+    for index in range(frame.cursor, -1, -1):
         if reach[index] == 0:
             continue
-        record = i8(frame[RECORDS] + index * FIELDS * 8)
+        record = i8(frame.records + index * FIELDS * 8)
         if record[WORD] & SPENT:
             continue
         for k in range(input_count(record)):
@@ -100,13 +74,13 @@ def propagate(frame):
 @typed
 def needs(frame):
     """Upwards: a record is needed when it reads a target, or a needed record."""
-    need = u1(frame[NEED])
-    leaf_need = u1(frame[LEAF_NEED])
-    reach = u1(frame[REACH])
-    for index in range(frame[LOW], frame[CURSOR] + 1):
+    need = u1(frame.need)
+    leaf_need = u1(frame.leaf_need)
+    reach = u1(frame.reach)
+    for index in range(frame.low, frame.cursor + 1):
         if reach[index] == 0:
             continue
-        record = i8(frame[RECORDS] + index * FIELDS * 8)
+        record = i8(frame.records + index * FIELDS * 8)
         inside = 0
         for k in range(input_count(record)):
             code = input_at(frame, record, k)
@@ -114,7 +88,7 @@ def needs(frame):
                 inside |= leaf_need[-code - 1] & 1
             elif code > 0:
                 below = find(frame, code)
-                if below >= frame[LOW] and need[below] != 0:
+                if below >= frame.low and need[below] != 0:
                     inside = 1
         if inside:
             need[index] |= NEED_INSIDE
@@ -129,9 +103,9 @@ def mark(frame, bounded, checked, lowest):
     With `BOTTOM` nothing below the lowest record is asked for.  No root stands below `lowest`, and
     once all is marked nothing below the lowest record that was met is looked at any more.
     """
-    reach = u1(frame[REACH])
-    need = u1(frame[NEED])
-    index = frame[CURSOR] + 1
+    reach = u1(frame.reach)
+    need = u1(frame.need)
+    index = frame.cursor + 1
     while index > lowest:
         index -= 1
         if reach[index] == 0:
@@ -139,28 +113,28 @@ def mark(frame, bounded, checked, lowest):
         if bounded and need[index] == 0:
             reach[index] = 0
             continue
-        record = i8(frame[RECORDS] + index * FIELDS * 8)
+        record = i8(frame.records + index * FIELDS * 8)
         if bounded and need[index] & NEED_INSIDE == 0:
             continue
         if record[WORD] & SPENT and checked:
-            frame[DETAIL] = index
+            frame.detail = index
             return SPENT_RECORD
         for k in range(input_count(record)):
             code = input_at(frame, record, k)
             if code < 0 and bounded:
-                u1(frame[LEAF_NEED])[-code - 1] |= LEAF_REACHED
+                u1(frame.leaf_need)[-code - 1] |= LEAF_REACHED
             if code > 0:
                 below = find(frame, code)
-                if below < frame[LOW]:
-                    if frame[BOTTOM]:
+                if below < frame.low:
+                    if frame.bottom:
                         continue
-                    frame[DETAIL] = index
-                    if checked or frame[LOW] > 0:
-                        return BELOW if frame[LOW] > 0 else SPENT_RECORD
+                    frame.detail = index
+                    if checked or frame.low > 0:
+                        return BELOW if frame.low > 0 else SPENT_RECORD
                     continue
                 reach[below] = 1
                 lowest = min(lowest, below)
-    frame[LOW] = lowest
+    frame.low = lowest
     return DONE
 
 
@@ -168,38 +142,38 @@ def mark(frame, bounded, checked, lowest):
 def reached(frame, code):
     """Whether the roots depend on a target."""
     if code < 0:
-        return u1(frame[LEAF_NEED])[-code - 1] & LEAF_REACHED != 0
+        return u1(frame.leaf_need)[-code - 1] & LEAF_REACHED != 0
     index = find(frame, code)
-    return frame[LOW] <= index <= frame[CURSOR] and u1(frame[REACH])[index] != 0
+    return frame.low <= index <= frame.cursor and u1(frame.reach)[index] != 0
 
 
 @typed
 def mark_targets(frame):
     """Mark the targets themselves, on records and on leaves."""
-    need = u1(frame[NEED])
-    leaf_need = u1(frame[LEAF_NEED])
-    for index in range(frame[LOW], frame[CURSOR] + 1):
+    need = u1(frame.need)
+    leaf_need = u1(frame.leaf_need)
+    for index in range(frame.low, frame.cursor + 1):
         need[index] = 0
-    for slot in range(frame[LEAVES]):
+    for slot in range(frame.leaves):
         leaf_need[slot] = 0
-    targets = i8(frame[TARGETS])
-    for i in range(frame[TARGET_COUNT]):
+    targets = i8(frame.targets)
+    for i in range(frame.target_count):
         code = targets[i]
         if code < 0:
             leaf_need[-code - 1] = 1
         else:
             index = find(frame, code)
-            if frame[LOW] <= index <= frame[CURSOR]:
+            if frame.low <= index <= frame.cursor:
                 need[index] = NEED_CAPTURE
 
 
 @typed
 def locate(frame):
     """Where the adjoints and the marks of the records would begin if the lowest were the first."""
-    low = frame[LOW]
-    frame[ADJOINTS] = frame[LEAF_ADJOINTS] + 8 * (frame[LEAVES] - low)
-    frame[REACH] = frame[REACH_AT] - low
-    frame[NEED] = 0 if frame[TARGET_COUNT] < 0 else frame[NEED_AT] - low
+    low = frame.low
+    frame.adjoints = frame.leaf_adjoints + 8 * (frame.leaves - low)
+    frame.reach = frame.reach_at - low
+    frame.need = 0 if frame.target_count < 0 else frame.need_at - low
 
 
 @typed
@@ -207,26 +181,26 @@ def prepare(frame):
     """All marks of a sweep.  What leads to a target is looked for only among what is reached, and
     what is reached through records that lead to none is reached no other way that would count.
     """
-    reach = u1(frame[REACH])
-    for index in range(frame[LOW], frame[CURSOR] + 1):
+    reach = u1(frame.reach)
+    for index in range(frame.low, frame.cursor + 1):
         reach[index] = 0
-    seeds = i8(frame[SEEDS])
-    lowest = frame[CURSOR]
-    for i in range(frame[SEED_COUNT]):
+    seeds = i8(frame.seeds)
+    lowest = frame.cursor
+    for i in range(frame.seed_count):
         reach[seeds[2 * i]] = 1
         lowest = min(lowest, seeds[2 * i])
-    bounded = frame[NEED] != 0
+    bounded = frame.need != 0
     if bounded:
         mark_targets(frame)
         status = mark(frame, False, False, lowest)
         if status != DONE:
             return status
         needs(frame)
-    status = mark(frame, bounded, True, frame[LOW] if bounded else lowest)
+    status = mark(frame, bounded, True, frame.low if bounded else lowest)
     if status != DONE:
         return status
-    for i in range(frame[STRICT]):
-        if not reached(frame, i8(frame[TARGETS])[i]):
+    for i in range(frame.strict):
+        if not reached(frame, i8(frame.targets)[i]):
             return UNUSED
     return DONE
 
@@ -234,18 +208,18 @@ def prepare(frame):
 @typed
 def swept(frame, index):
     """Whether a sweep has handed the adjoint of this record on."""
-    if u1(frame[REACH])[index] == 0:
+    if u1(frame.reach)[index] == 0:
         return False
-    return frame[NEED] == 0 or u1(frame[NEED])[index] & NEED_INSIDE != 0
+    return frame.need == 0 or u1(frame.need)[index] & NEED_INSIDE != 0
 
 
 @typed
 def outdated(frame):
     """Whether a record that will be swept, and is older than a change in place, kept values."""
-    if frame[CHANGED] < 0:
+    if frame.changed < 0:
         return True
-    for index in range(frame[LOW], min(frame[CHANGED], frame[CURSOR] + 1)):
-        record = i8(frame[RECORDS] + index * FIELDS * 8)
+    for index in range(frame.low, min(frame.changed, frame.cursor + 1)):
+        record = i8(frame.records + index * FIELDS * 8)
         if record[WORD] & (SAVES | GENERAL) and swept(frame, index):
             return True
     return False
@@ -257,24 +231,24 @@ def release(frame):
     when `EVERY` record was swept those that keep their static arguments, otherwise those that give
     values back.  Their number is left in `DETAIL`.
     """
-    low, top = frame[LOW], frame[CURSOR]
+    low, top = frame.low, frame.cursor
     every = True
     for index in range(low, top + 1):
         every = every and swept(frame, index)
-    keep = i8(frame[KEEP])
-    listed = i8(frame[ADJOINTS] + 8 * low)
+    keep = i8(frame.keep)
+    listed = i8(frame.adjoints + 8 * low)
     count = 0
     for index in range(low, top + 1):
         if not every and not swept(frame, index):
             continue
-        record = i8(frame[RECORDS] + index * FIELDS * 8)
+        record = i8(frame.records + index * FIELDS * 8)
         record[WORD] |= RELEASED
         saves = record[WORD] & SAVES != 0
         if saves:
             record[WORD] |= SPENT
-        if saves != every and (saves or keep[index] != frame[NOTHING]):
+        if saves != every and (saves or keep[index] != frame.nothing):
             listed[count] = index
             count += 1
-    frame[EVERY] = every
-    frame[DETAIL] = count
+    frame.every = every
+    frame.detail = count
     return DONE

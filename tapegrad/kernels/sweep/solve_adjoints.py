@@ -19,7 +19,7 @@ from tapegrad.kernels.sweep.arena import (
     wanted,
 )
 from tapegrad.kernels.sweep.reachability import input_at
-from tapegrad.kernels.sweep.sweep_abi import KIND_SOLVE, RECORDS
+from tapegrad.kernels.sweep.sweep_abi import KIND_SOLVE, SweepFrame
 from tapegrad.kernels.sweep.view_adjoints import clear
 from tapegrad.tape.tape import AUX, FIELDS
 
@@ -141,8 +141,8 @@ def logarithm(frame, record, index, g):
 
 def system(frame_at, index, kind, g, p4, p5, p6, p7):
     """Hand on the adjoint of one record; 0, with nothing handed on, if the rule has to."""
-    frame = i8(frame_at)
-    record = i8(frame[RECORDS] + index * FIELDS * 8)
+    frame = SweepFrame(frame_at)
+    record = i8(frame.records + index * FIELDS * 8)
     if kind == KIND_SOLVE:
         return 1 if solution(frame, record, index, g) else 0
     return 1 if logarithm(frame, record, index, g) else 0

@@ -9,26 +9,74 @@ from __future__ import annotations
 
 import ctypes
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
+from tapegrad.base.word_struct import WordStruct
 from tapegrad.tape.tape import DTYPE_SHIFT
 
-# Fields of the frame.  The first ones change from sweep to sweep and are written together; those
-# of the second line say what a sweep from one root to one leaf is about.
-(
-    TASK, RECORDS, KEEP_AT, SIZES, VIEWS, SHIFT, OLD, OLD_COUNT, LEAVES, LOW, CURSOR,
-    ROOT, LEAF, INTO, COUNT,
-    SEEDS, SEED_COUNT, TARGETS, TARGET_COUNT, STRICT, BOTTOM, CHANGED, RETAIN,
-    ADJOINTS, LEAF_ADJOINTS, KEEP, NEED, NEED_AT, LEAF_NEED, REACH, REACH_AT, WIDE_INPUTS,
-    ARENA, ARENA_AT, ARENA_END, FREE, KERNELS, KINDS, GEMM, GEMM_ARGUMENTS,
-    EVERY, TOP, DETAIL, TUPLE_ITEMS, ARRAY_DATA, ARRAY_STRIDES, ARRAY_FLAGS, NOTHING,
-    SEED, SEED_VALUE, ONE, CHOICE,
-    FRAME_SIZE,
-) = range(53)  # fmt: skip
+
+class SweepFrame(WordStruct):
+    """What a sweep is about, and where its memory stands."""
+
+    # What changes from sweep to sweep is written together; `into` is the array of the gradient of
+    # one leaf, and all from `root` on is of a sweep from one root to one leaf.
+    task: int
+    records: int
+    keep_at: int
+    sizes: int
+    views: int
+    shift: int
+    old: int
+    old_count: int
+    leaves: int
+    low: int
+    cursor: int
+    target_count: int
+    strict: int
+    root: int
+    leaf: Annotated[Any, 1]
+    into: int
+    count: int
+    # what is wanted, and where the walk stands
+    seeds: int
+    seed_count: int
+    targets: int
+    bottom: int
+    changed: int  # below: records older than the last change in place; -1: Python looks
+    retain: int
+    adjoints: int
+    leaf_adjoints: int
+    keep: int
+    need: int
+    need_at: int
+    leaf_need: int
+    reach: int
+    reach_at: int
+    wide_inputs: int
+    arena: int
+    arena_at: int
+    arena_end: int
+    free: int
+    kernels: int
+    kinds: int
+    gemm: int
+    gemm_arguments: int
+    every: int
+    top: int
+    detail: int
+    tuple_items: int
+    array_data: int
+    array_strides: int
+    array_flags: int
+    nothing: int
+    seed: Annotated[Any, 2]  # of a sweep from one root, as `seeds` has it
+    one: Annotated[Any, 1]  # the number, in double precision
+    choice: int  # the code of `where`, whose first operand is of bytes
+
+
 EVERY_LEAF = -1  # in place of the number of targets
-# CHANGED: below which index records are older than the last change in place; -1: Python looks.
 
 # Tasks: a sweep from its start, the same from where Python took over, the liveness pass, and a
 # sweep from one root to one leaf, which is done as a whole or not at all.
