@@ -160,7 +160,7 @@ def shape_number(short: int) -> int:
 
 
 def by_what(op: Op, scalars: int) -> int:
-    """What `parallel` has one thread do with large arrays; see `LARGE`."""
+    """What `parallel` has one thread do with large arrays; see `LargeRow`."""
     if scalars & IN_PLACE:
         return by_what_in_place(op, scalars & ~IN_PLACE)
     spread = scalars & 1 and len(op.inputs) > 1 and "broadcast" in op.loop

@@ -46,7 +46,7 @@ def computed(frame, block_at, array):
 
 @typed
 def finish_axis(frame, tape, tracked, one, plan_at, result):
-    """The Tensor of a result, which it takes over; see `records.completed`."""
+    """The Tensor of a result, which it takes over; see `append.new_tensor`."""
     plan = i8(plan_at + ITEMS * 8)
     block = AxisPlan(int_value(frame, plan[CallPlan.words_at]))
     entry, token = frame.none, hold_next(frame, tape)

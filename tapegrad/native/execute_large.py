@@ -78,7 +78,7 @@ def large_shape(frame, array):
 
 @typed
 def loop_of(frame, code, scalars):
-    """By what an operation is computed (see LARGE); 0 with an exception set.
+    """By what an operation is computed (see `LargeRow`); 0 with an exception set.
 
     The first call goes by Python, for what was read may be another once that has learnt.
     """
@@ -143,7 +143,7 @@ def computed(frame, code, row_at, loop, first, second, like, bits):
 
 @typed
 def finish_elementwise(frame, tape, tracked, row_at, first, second, bits, result):
-    """The Tensor of an elementwise result, which it takes over; see `records.completed`."""
+    """The Tensor of an elementwise result, which it takes over; see `append.new_tensor`."""
     word, shape, entry = OpRow(row_at).word | bits, 0, frame.none
     if not unchanged(frame, first) or (second != 0 and not unchanged(frame, second)):
         decref(frame, result)

@@ -121,7 +121,7 @@ def one_like_the_result(row_at, three_at):
 
 @typed
 def finish_ternary(frame, tape, tracked, row_at, three_at, like, scalars, shape, result):
-    """The Tensor of a result, which it takes over; see `records.completed`."""
+    """The Tensor of a result, which it takes over; see `append.new_tensor`."""
     bits, entry, token = 0, frame.none, hold_next(frame, tape)
     for k in range(3):
         bits |= (AS_SCALAR if scalars >> k & 1 else 0) << FIRST_CLASS + 2 * k

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
 import platform
 import sys
 from collections.abc import Callable
@@ -145,7 +146,12 @@ _FUNCTIONS = {
 
 
 def possible() -> bool:
-    """Whether CPython, NumPy and the machine are such as the native path is made for."""
+    """Whether CPython, NumPy and the machine are such as the native path is made for.
+
+    `TAPEGRAD_NATIVE=0` in the environment says no.
+    """
+    if os.environ.get("TAPEGRAD_NATIVE") == "0":
+        return False
     return sweep_abi.as_listed() and platform.machine() in FP_FLAGS and sys.platform != "win32"
 
 

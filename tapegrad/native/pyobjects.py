@@ -273,8 +273,8 @@ def read_operand(frame, tape, obj, into, flags):
 def read_operands(frame, tape, given, begin, end, words, flags):
     """Read operands, each into some words; how many bytes an element of them takes, or 0.
 
-    LARGE_SIZE: each is large, or one number.  Whatever is returned, `let_go` has to follow.  A
-    number is of the Tensors' type.
+    LARGE_F8: each is large, or one number.  Whatever is returned, `release_operands` has to follow.
+    A number is of the Tensors' type.
     """
     sizes, whole = 0, 0
     for k in range(begin, end):

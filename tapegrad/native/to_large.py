@@ -9,7 +9,7 @@ ALONE = 1 << 17  # elements from which there may be two threads at work: twice `
 
 @typed
 def large(frame, kind, code, first, second, like):
-    """An operation on a large operand, `like`, among those that were read: see `wide`."""
+    """An operation on a large operand, `like`, among those that were read: see `call_large`."""
     if i8(frame.threads)[0] != 1 and count_of(Operand(like).array) >= ALONE:
         return REFUSED
     if frame.large_call == 0:

@@ -154,3 +154,12 @@ def test_the_native_path_with_all_structures_backwards(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr[-3000:]
     assert int(done.stdout) > 0
+
+
+@pytest.mark.parametrize("wanted", ["0", "1"])
+def test_the_environment_switches_the_native_path_off(wanted):
+    code = "from tapegrad.native import install; print(install.install() == install.possible())"
+    environment = {**os.environ, "TAPEGRAD_NATIVE": wanted}
+    command = [sys.executable, "-c", code + "; print(install.possible())"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", str(wanted == "1")]
