@@ -25,7 +25,7 @@ later then compile only what is rare, and what `tapegrad.jit` is given."""
 
 def everything() -> Iterator[tuple[str, Callable[[], object]]]:
     """What most programs need, each under a name: first what takes longest."""
-    yield "the sweep", kernel_table.walk
+    yield "the sweep", kernel_table.compiled_sweep
     yield "operations on small arrays", install.install
     yield "operations on large arrays", partial(large_entry, compiling=True)
     for op in by_code:

@@ -473,7 +473,8 @@ def number(array: np.ndarray) -> int:
 def wrap(array: np.ndarray | np.generic) -> Tensor:
     """A Tensor around an array, without history.
 
-    NumPy gives a scalar where an array would have no dimensions: the walk must never see one.
+    NumPy gives a scalar where an array would have no dimensions: the compiled sweep must never see
+    one.
     """
     t = _new(Tensor)
     if not isinstance(array, np.ndarray):

@@ -137,7 +137,7 @@ def test_an_elementwise_operation(late_rows, monkeypatch):
     def refuse(*_):
         raise AssertionError("handed back to Python")
 
-    monkeypatch.setattr(sweep, "contributions", refuse)  # the compiled walk does it by itself
+    monkeypatch.setattr(sweep, "contributions", refuse)  # the compiled sweep does it by itself
     Case(witch, found[1], F8).gradients()
 
 

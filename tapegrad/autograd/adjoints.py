@@ -45,7 +45,7 @@ class Adjoints:
         place = key + work.first if key >= 0 else -key - 1
         cell = work.cells[place]
         if not cell:
-            if found.size <= sweep_abi.SMALL and not (  # the walk may write there
+            if found.size <= sweep_abi.SMALL and not (  # the compiled sweep may write there
                 found.flags.carray and found.base is None and getrefcount(found) <= OURS
             ):
                 found = np.array(found, order="C")

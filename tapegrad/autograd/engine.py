@@ -222,7 +222,7 @@ def _from_one(root: Any, weight: Any, inputs: list[Tensor] | None, retain: bool)
             return None
         seed = np.array(1.0, root._a.dtype)
     elif type(weight) is Tensor and weight._s == root._s != -1:
-        seed = np.array(weight._a, order="C")  # the walk may write there
+        seed = np.array(weight._a, order="C")  # the compiled sweep may write there
     else:
         return None
     tape = current.tape

@@ -1,8 +1,8 @@
 """The reverse sweep: mark reachable records, then propagate adjoints record by record.
 
-`Sweep` runs the compiled walk as far as it goes, does by itself the records that need Python (large
-arrays, general rules, hooks, a user's Function), and resumes the walk below.  When the sweep is
-itself recorded every record is done in Python, on Tensors.
+`Sweep` runs the compiled sweep as far as it goes, does by itself the records that need Python
+(large arrays, general rules, hooks, a user's Function), and resumes the compiled sweep below.  When
+the sweep is itself recorded every record is done in Python, on Tensors.
 """
 
 from __future__ import annotations
@@ -172,14 +172,14 @@ class Sweep(Adjoints):
     def _run_compiled(self, work: Workspace) -> None:
         seeds: list[int] = []
         for index, value in self.seeds.items():
-            if value.size <= sweep_abi.SMALL:  # the walk may write there
+            if value.size <= sweep_abi.SMALL:  # the compiled sweep may write there
                 value = np.array(value, order="C")
             self.values[index] = value
             seeds += (index, work.data(value))
         self.finish(work, self._begin(work, seeds))
 
     def finish(self, work: Workspace, status: int) -> None:
-        """Do what a walk that has begun leaves to Python, until it is done."""
+        """Do what a compiled sweep that has begun leaves to Python, until it is done."""
         tape, frame = self.tape, work.frame
         while status != DONE:
             if status in (WANTS_PYTHON, WANTS_RULE):
@@ -187,7 +187,7 @@ class Sweep(Adjoints):
                     held = RuleContext(
                         tape=tape, wanted=self.wanted, scratch=self.scratch, hand_on=self._hand_on
                     )
-                    places = frame.buffer_info()[0], work.walk_at, id(held)
+                    places = frame.buffer_info()[0], work.kernel_at, id(held)
                     status = switched(tape, False, native_calls.resume, *places)
                     continue
                 index = frame[SweepFrame.cursor]
@@ -209,7 +209,7 @@ class Sweep(Adjoints):
             drop(tape, work, self.top)
 
     def _begin(self, work: Workspace, seeds: list[int]) -> int:
-        """Mark what will be met, and refuse what may not be; then the walk has begun."""
+        """Mark what will be met, and refuse what may not be; then it has begun."""
         work.sow(seeds)
         work.frame[_RETAIN] = self.retain
         status = self._start(work)
@@ -470,8 +470,8 @@ def taken(items: list[Any]) -> Iterator[Any]:
 
 
 def drop(tape: Tape, work: Workspace, top: int) -> None:
-    """Let go of the values of the records that the walk has just marked as released."""
-    tape.next = tape.next - 1 + 1  # the walk has marked the records
+    """Let go of the values of the records that the compiled sweep has just marked as released."""
+    tape.next = tape.next - 1 + 1  # the compiled sweep has marked the records
     keep, low = tape.keep, work.frame[_LOW]
     count = work.frame[_DETAIL]
     listed = work.cells[low + work.first :][:count].tolist() if count else ()
@@ -503,7 +503,7 @@ def deliver(sweep: Sweep, leaves: list[Tensor] | None = None) -> Any:
 
 
 def swept_at_once(tape: Tape, root: int, leaf: int, since: int, into: np.ndarray) -> bool:
-    """Sweep from a root to a leaf in one call of the walk; False: nothing is done, it cannot be.
+    """Sweep from a root to a leaf in one call of the sweep; False: nothing is done, it cannot be.
 
     Nothing at a position below `since` leads to the leaf, whose gradient is written over zeros.
     """

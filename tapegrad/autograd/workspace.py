@@ -49,14 +49,14 @@ _double = ctypes.c_double.from_address
 
 
 class Workspace:
-    """What one sweep lends to the walk."""
+    """What one sweep lends to the compiled sweep."""
 
     def __init__(self) -> None:
         found = find()
         assert found is not None
         self.layout = found
         self.inner: Workspace | None = None
-        self.walk_at, self.walk = kernel_table.walk()
+        self.kernel_at, self.kernel = kernel_table.compiled_sweep()
         frame = self.frame = array("q", bytes(8 * SweepFrame.SIZE))
         self.address = ctypes.c_int64(frame.buffer_info()[0])  # which a call need not convert
         self.free = array("q", bytes(8 * FREE_LISTS))
@@ -129,8 +129,8 @@ class Workspace:
         """Sweep from a root (a position) to a leaf (a code), which nothing below `low` reads.
 
         The gradient goes into an array of zeros, and what was swept is marked as released; the
-        values that it kept are left to the caller.  False: nothing is done, since the walk alone
-        could not have finished.
+        values that it kept are left to the caller.  False: nothing is done, since the compiled
+        sweep alone could not have finished.
         """
         leaves = len(tape.leaves)
         self._ready(tape, leaves + tape.used - low)
@@ -141,7 +141,7 @@ class Workspace:
             low, EVERY_LEAF, 0, root, leaf, id(into), into.size,
         )  # fmt: skip
         self.frame[_RECORDS] = tape.address  # last: somebody may have recorded since
-        done: bool = self.walk(self.address) == DONE
+        done: bool = self.kernel(self.address) == DONE
         del held
         return done
 
@@ -211,13 +211,13 @@ class Workspace:
         return _word(id(array) + self.layout.array_data).value
 
     def run(self, task: int) -> int:
-        """Let the walk do a task; Python code may have moved the records and their places."""
+        """Let the sweep do a task; Python code may have moved the records and their places."""
         frame, tape = self.frame, self.tape
         if task != START:  # which `begin` has made ready
             frame[SweepFrame.shift], frame[SweepFrame.old] = tape.shift, tape.old_at
             frame[SweepFrame.old_count] = len(tape.old)
         frame[_TASK], frame[_RECORDS] = task, tape.address
-        return int(self.walk(self.address))
+        return int(self.kernel(self.address))
 
 
 def propagate(tape: Tape, marks: np.ndarray, count: int) -> None:

@@ -1,7 +1,7 @@
 """How the operands of a record lie: what its word and AUX tell the compiled sweep.
 
-`layout_of` says it of an operation that the walk knows; of all others it says None, and their
-records are left to their rules.
+`layout_of` says it of an operation that the compiled sweep knows; of all others it says None, and
+their records are left to their rules.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from tapegrad.tensor import F4, F8
 
 Layout = tuple[int, int] | None
 _layouts: dict[Any, Layout] = {}
-_places: dict[Any, int] = {}  # of views: where the walk finds how they lie
+_places: dict[Any, int] = {}  # of views: where the compiled sweep finds how they lie
 _found = find()
 _DATA = 0 if _found is None else _found.array_data
 _word = ctypes.c_int64.from_address
 
 
 def layout_of(op: Op, arrays: list[Any], result: np.ndarray, params: dict[str, Any]) -> Layout:
-    """The bits and the AUX field of a record that the compiled walk understands, or None."""
+    """The bits and the AUX field of a record that the compiled sweep understands, or None."""
     kind = result.dtype
     if kind is not F8 and kind is not F4:
         return None
@@ -100,7 +100,7 @@ def _embedded(x: np.ndarray, result: np.ndarray, params: dict[str, Any]) -> Layo
 
 
 def place_of(a: np.ndarray, r: np.ndarray) -> int:
-    """Where the walk finds how a view lies in an array; -1: only the rule knows."""
+    """Where the compiled sweep finds how a view lies in an array; -1: only the rule knows."""
     if not _DATA or a.size > SMALL or not a.flags.c_contiguous:
         return -1
     start = address(r) - address(a)
@@ -162,7 +162,7 @@ def _remember(key: Any, found: Layout) -> Layout:
 
 
 def matrix_layout(a: Shape, b: Shape) -> Layout:
-    """The layout of a product of matrices or vectors that is small enough for the walk."""
+    """The layout of a product of matrices or vectors that is small enough for the sweep."""
     if len(a) > 2 or len(b) > 2:
         return None
     m = a[0] if len(a) == 2 else 1

@@ -170,7 +170,7 @@ def same_and_large(*operands: Any) -> bool:
     """Whether operands are large Tensors of one floating-point type and shape.
 
     What is made of several operations then pays for an operation of its own, which passes over the
-    memory once; the records of small ones are left to the compiled walk.
+    memory once; the records of small ones are left to the compiled sweep.
     """
     first = operands[0]
     if not isinstance(first, Tensor) or first._a.size < SHORT or first._a.dtype.kind != "f":

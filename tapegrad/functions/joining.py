@@ -113,8 +113,8 @@ _plans: dict[Any, tuple[int, Shape, int, Any]] = {}
 
 
 def _plan(parts: list[Tensor], key: Any) -> Any:
-    """The word, the shape of the whole, where the walk finds how its parts lie, and what a record
-    keeps; None for what is wrong, or nothing that the walk knows.
+    """The word, the shape of the whole, where the sweep finds how its parts lie, and what a record
+    keeps; None for what is wrong, or nothing that the compiled sweep knows.
     """
     op, dim = key[:2]
     arrays = [x._a for x in parts]

@@ -16,7 +16,7 @@ from tapegrad.functions.joining import cat
 from tapegrad.functions.method_table import method
 from tapegrad.functions.products import matmul
 from tapegrad.functions.shapes import matrix_transpose, narrow, select
-from tapegrad.ops import decompose, determinant
+from tapegrad.ops import determinant, factorizations
 from tapegrad.ops import solve as ops
 from tapegrad.ops.shape import squeeze, unsqueeze
 from tapegrad.tape.tape import current
@@ -287,12 +287,12 @@ def cholesky(A: Any, *, upper: bool = False) -> Tensor:
     """
     x = matrices(A, "linalg.cholesky", square=True)
     if not upper:
-        return run(decompose.cholesky, (x,), {})
-    return matrix_transpose(run(decompose.cholesky, (matrix_transpose(x),), {}))
+        return run(factorizations.cholesky, (x,), {})
+    return matrix_transpose(run(factorizations.cholesky, (matrix_transpose(x),), {}))
 
 
 def _part(whole: Tensor, *index: Any) -> Tensor:
-    return run(decompose.part, (whole,), {"index": (..., *index)})
+    return run(factorizations.part, (whole,), {"index": (..., *index)})
 
 
 def _recorded(x: Tensor) -> bool:
@@ -316,7 +316,7 @@ def eigh(A: Any, UPLO: str = "L") -> Eigh:
     tensor([1., 2.])
     """
     x, upper = matrices(A, "linalg.eigh", square=True), _upper(UPLO, "linalg.eigh")
-    whole = run(decompose.eigh, (x,), {"upper": upper})
+    whole = run(factorizations.eigh, (x,), {"upper": upper})
     return Eigh(_part(whole, -1), _part(whole, slice(None, -1)))
 
 
@@ -328,7 +328,7 @@ def eigvalsh(A: Any, UPLO: str = "L") -> Tensor:
     tensor([1., 2.])
     """
     x, upper = matrices(A, "linalg.eigvalsh", square=True), _upper(UPLO, "linalg.eigvalsh")
-    return _part(run(decompose.eigh, (x,), {"upper": upper}), -1)
+    return _part(run(factorizations.eigh, (x,), {"upper": upper}), -1)
 
 
 def qr(A: Any, mode: str = "reduced") -> QR:
@@ -358,7 +358,7 @@ def qr(A: Any, mode: str = "reduced") -> QR:
             )
         return QR(*map(wrap, np.linalg.qr(x._a, "complete")))
     # The first m columns of a wide matrix determine Q.
-    whole = run(decompose.qr, (narrow(x, -1, 0, m) if m < n else x,), {})
+    whole = run(factorizations.qr, (narrow(x, -1, 0, m) if m < n else x,), {})
     q, r = _part(whole, slice(None, m), slice(None)), _part(whole, slice(m, None), slice(None))
     if m < n:
         r = cat([r, matmul(matrix_transpose(q), narrow(x, -1, m, n - m))], dim=-1)
@@ -385,7 +385,7 @@ def svd(A: Any, full_matrices: bool = True) -> SVD:
                 "full_matrices=False"
             )
         return SVD(*map(wrap, ops.singular_values(x._a, "svd", full=True)))
-    whole = run(decompose.svd, (x,), {})
+    whole = run(factorizations.svd, (x,), {})
     every = slice(None)
     u, v = _part(whole, slice(None, m), every), _part(whole, slice(m + 1, None), every)
     return SVD(u, _part(whole, m, every), matrix_transpose(v))
@@ -399,7 +399,7 @@ def svdvals(A: Any) -> Tensor:
     tensor([5.])
     """
     x = matrices(A, "linalg.svdvals")
-    return _part(run(decompose.svd, (x,), {}), x._a.shape[-2], slice(None))
+    return _part(run(factorizations.svd, (x,), {}), x._a.shape[-2], slice(None))
 
 
 @method

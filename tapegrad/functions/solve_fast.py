@@ -1,7 +1,7 @@
 """The fast path of one small system of equations, and of one determinant, in float64.
 
 `solve` and `slogdet` compute what `dispatch.run` would, and write the same records,
-which the compiled walk understands.
+which the compiled sweep understands.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tapegrad.dispatch.record_layout import place_of
 from tapegrad.kernels.sweep.sweep_abi import SYSTEM
 from tapegrad.ops import determinant
 from tapegrad.ops import solve as ops
-from tapegrad.ops.decompose import part
+from tapegrad.ops.factorizations import part
 from tapegrad.ops.quiet_errstate import quietly
 from tapegrad.ops.shape import squeeze, unsqueeze
 from tapegrad.tape.shape_table import LARGE
@@ -106,7 +106,7 @@ _SOLVED, _DETERMINED = (op.code | _PLAIN | SAVES for op in (ops.solve, determina
 
 @cache
 def _place(k: int) -> int:
-    """Where the walk finds how one of two numbers lies."""
+    """Where the compiled sweep finds how one of two numbers lies."""
     pair = np.zeros(2)
     return place_of(pair, pair[..., k])
 

@@ -34,7 +34,8 @@ def scalar(f: F) -> F:
     return cast(F, numba.njit(forceinline=True, **PLAIN)(f))
 
 
-# What the walk's functions call their arguments says what they are; everything else is an int64.
+# What the compiled sweep's functions call their arguments says what they are; everything else is an
+# int64.
 WORDS, DOUBLES = types.CPointer(types.int64), types.CPointer(types.float64)
 NAMED = {
     "frame": StructPointer(SweepFrame),
@@ -56,7 +57,7 @@ def helper(f: F) -> F:
 
 
 def typed(f: F) -> F:
-    """Compile a function of the walk, once, for arguments whose names tell their types.
+    """Compile a function of the compiled sweep, once, for arguments whose names tell their types.
 
     Left to itself Numba would compile it again for every constant that it is called with.  Inlined
     only where LLVM thinks that it pays.

@@ -270,7 +270,7 @@ class ViewPlan(NamedTuple):
     word: int
     shape: int
     aux: int
-    ordered: bool  # the walk knows how the view lies if the operand lies in C order
+    ordered: bool  # the compiled sweep knows how the view lies if the operand lies in C order
     entry: Any
 
 

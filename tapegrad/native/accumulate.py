@@ -38,7 +38,7 @@ def cell_of(cells, codes, k):
 
 @typed
 def is_plain_leaf(frame, leaf, cell):
-    """Whether a leaf is a small Tensor without hooks, whose adjoint the walk holds."""
+    """Whether a leaf is a small Tensor without hooks, whose adjoint the compiled sweep holds."""
     slots = i8(leaf)
     if cell & 1 or slots[TYPE] != frame.tensor_type:
         return 0

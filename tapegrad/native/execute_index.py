@@ -57,11 +57,12 @@ from tapegrad.native.pyobjects import (
 )
 from tapegrad.tape.tape import SAVES
 
-# Of a plan's block: what is done (a kind of the walk's); whether the Tensor itself is changed;
-# whether an index may count from the end; the record's word, the number of its shape and AUX; where
-# among the operands stand what names the places and the value (-1: nowhere); by whose formulas the
-# places are read (bits: the Tensor's, the value's); how many operands there are; the dimensions and
-# lengths of the result; and the row of the table of strides, which may move, that AUX names.
+# Of a plan's block: what is done (a kind of the compiled sweep's); whether the Tensor itself is
+# changed; whether an index may count from the end; the record's word, the number of its shape and
+# AUX; where among the operands stand what names the places and the value (-1: nowhere); by whose
+# formulas the places are read (bits: the Tensor's, the value's); how many operands there are; the
+# dimensions and lengths of the result; and the row of the table of strides, which may move, that
+# AUX names.
 
 
 @typed

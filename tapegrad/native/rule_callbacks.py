@@ -1,8 +1,8 @@
 """Call users' rules from a compiled sweep.
 
-The walk stops at the record of such a function.  Here its adjoint becomes an array, the rule is
-called, what it hands on is added to the adjoints of the inputs, and the walk goes on.  CPython's
-lock is held, but not while the walk runs.
+The compiled sweep stops at the record of such a function.  Here its adjoint becomes an array, the
+rule is called, what it hands on is added to the adjoints of the inputs, and the compiled sweep goes
+on.  CPython's lock is held, but not while the compiled sweep runs.
 """
 
 from tapegrad.kernels.memory import address, call0, call1, call2, call3, i4, i8, room_i8
@@ -39,7 +39,7 @@ from tapegrad.native.pyobjects import (
 from tapegrad.tape.tape import FIELDS, SAVES, SHAPE, SPENT, WORD
 
 DIMENSIONS = 64  # the most that NumPy has
-INPUTS = 3  # for whose adjoints the walk has made sure that there is room
+INPUTS = 3  # for whose adjoints the compiled sweep has made sure that there is room
 # What a sweep brings along: the tape, whether an input is wanted, what outputs collect, and the
 # method that does by itself what is done here for small arrays.
 
@@ -190,7 +190,7 @@ def run_rule(frame, sweep_at, context):
     return done
 
 
-def resume(frame_at, sweep_at, walk, context):
+def resume(frame_at, sweep_at, kernel, context):
     """Go on with a sweep that wants a rule; what it wants then, or 0 with an exception set."""
     frame, sweep = Frame(frame_at), SweepFrame(sweep_at)
     status = WANTS_RULE
@@ -201,6 +201,6 @@ def resume(frame_at, sweep_at, walk, context):
         sweep.cursor -= 1
         sweep.task = RESUME
         state = call0(frame.PyEval_SaveThread)
-        status = call1(walk, sweep_at)
+        status = call1(kernel, sweep_at)
         call1(frame.PyEval_RestoreThread, state)
     return call1(frame.PyLong_FromLongLong, status)

@@ -7,10 +7,10 @@ and `tape`.
 """
 
 from tapegrad.ops import (
-    decompose,
     determinant,
     einsum,
     elementwise,
+    factorizations,
     index,
     linalg,
     logic,
@@ -25,6 +25,6 @@ from tapegrad.ops import (
 from tapegrad.ops.core import Op, by_code, table
 
 __all__ = [
-    "Op", "by_code", "decompose", "determinant", "einsum", "elementwise", "index", "linalg",
+    "Op", "by_code", "determinant", "einsum", "elementwise", "factorizations", "index", "linalg",
     "logic", "order", "reduce", "scan", "shape", "solve", "special", "table", "tiling",
 ]  # fmt: skip

@@ -45,7 +45,7 @@ def packed(x: np.ndarray, y: np.ndarray, params: dict[str, Any]) -> int:
 
     It holds how many elements the operand has, those of a row, `inner`, and what `extra` gives.
     """
-    # In float32 the walk makes room for the same numbers as doubles.
+    # In float32 the compiled sweep makes room for the same numbers as doubles.
     most = SMALL // (8 // x.itemsize)
     if not 0 < x.size <= most or not (x.flags.c_contiguous and y.flags.c_contiguous):
         return 0

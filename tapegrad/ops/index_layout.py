@@ -40,7 +40,7 @@ INT64, TRUTH = np.dtype(np.int64), np.dtype(np.bool_)
 # Each element is named, along a dimension.
 ALONG = frozenset(op.name for op in table.values() if "along" in op.moves)
 
-# Copies of what is seen of an operand, which the walk knows as it knows views.
+# Copies of what is seen of an operand, which the compiled sweep knows as it knows views.
 SEEN: dict[str, Callable[..., np.ndarray]] = {
     "part": lambda x, index: x[index],
     "flip": lambda x, dims: np.flip(x, dims),
@@ -51,7 +51,7 @@ WRITTEN: dict[str, Callable[..., np.ndarray]] = {
     "assign": lambda x, index: x[index],
     "write_view": lambda x, chain: x[:0] if overlaps(chain) else follow(x, chain),
 }
-# What the walk takes them for.
+# What the compiled sweep takes them for.
 KINDS = {
     **dict.fromkeys(PICKS, KIND_PICK), **dict.fromkeys(PUTS, KIND_PUT),
     **dict.fromkeys(TRIANGLES, KIND_TRIANGLE), **dict.fromkeys(WRITTEN, KIND_ASSIGN),

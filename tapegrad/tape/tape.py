@@ -183,7 +183,7 @@ class Tape:
         self.debt = 0
         self.debt_limit = DEBT_FLOOR
         self.tail = (0, 0)  # the records that `drop_tail` has emptied: first, and one past the last
-        self.workspace: Any = None  # memory of the compiled walk, made by the first sweep
+        self.workspace: Any = None  # memory of the compiled sweep, made by the first sweep
         self.sweeping = 0  # sweeps under way; a hook may start another
         self.recomputed: dict[Any, Any] = {}  # checkpoint -> its values, for these sweeps
         self.levels: list[Any] = []  # of the transforms under way that lift Tensors

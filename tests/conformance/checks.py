@@ -23,7 +23,7 @@ STEP = 1e-3
 
 @contextmanager
 def rules_only() -> Any:
-    """No compiled walk and no kernels: every record is done by its rule, on arrays."""
+    """No compiled sweep and no kernels: every record is done by its rule, on arrays."""
     with (
         mock.patch.object(sweep_abi, "find", return_value=None),
         mock.patch.object(large_adjoints, "step", return_value=False),
@@ -158,7 +158,7 @@ def check_record(case: Case) -> None:
 
 
 def check_kernels(case: Case) -> None:
-    """The compiled walk and the rule on arrays give the same gradients."""
+    """The compiled sweep and the rule on arrays give the same gradients."""
     found = case.gradients()
     with rules_only():
         expected = case.gradients()

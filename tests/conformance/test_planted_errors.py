@@ -97,7 +97,7 @@ def test_differences_catch_a_wrong_rule(name, dtype):
 def test_the_pairing_catches_a_wrong_transpose(name):
     case = Case(table[name], first(table[name]), F8)
     checks.check_transpose(case)
-    with planted(name, **PLANTED[name]), checks.rules_only():  # the walk has its own loop for means
+    with planted(name, **PLANTED[name]), checks.rules_only():  # it has its own loop for means
         caught(checks.check_transpose, case)
 
 

@@ -101,7 +101,7 @@ def test_recorded_and_second_order(op, sample, dtype, how):
         checks.check_second_order(case)
 
 
-# -- beyond what the walk does by itself -----------------------------------------------------------
+# -- beyond what the compiled sweep does by itself -------------------------------------------------
 
 WITH_KERNEL = [
     op for op in ROWS
@@ -176,7 +176,7 @@ LEFT_TO_NUMPY = frozenset("i0 i0e i1 i1e lgamma log_ndtr polygamma trigamma".spl
 
 @pytest.mark.parametrize("op", WITH_KERNEL, ids=name_of)
 def test_small_elementwise_records_stay_in_compiled_code(op, monkeypatch):
-    """For contiguous operands of a simple pattern the walk never hands a record back."""
+    """For contiguous operands of a simple pattern the compiled sweep never hands a record back."""
     compiled = all(
         rule_codegen.has_kernel(op, k) for k, f in enumerate(op.formulas) if isinstance(f, Formula)
     )
@@ -186,7 +186,7 @@ def test_small_elementwise_records_stay_in_compiled_code(op, monkeypatch):
     if not compiled:
         pytest.fail(f"`{op.name}` has no compiled kernel: give its operations a `scalar` form")
     if len(op.inputs) > 3:
-        pytest.skip("it is for large arrays, which the walk hands back in any case")
+        pytest.skip("it is for large arrays, which the compiled sweep hands back in any case")
 
     def refuse(*_):
         raise AssertionError("handed back to Python")

@@ -138,7 +138,7 @@ def test_second_derivatives_at_singular_points(name, way):
 
 
 def test_what_is_seeded_with_zero_gives_zero():
-    """A weight of zero, in each way, for a matrix product that the walk does not do itself."""
+    """A weight of zero, in each way, for a matrix product that the sweep does not do itself."""
     a, b = np.full((40, 40), np.inf), np.full((40, 40), np.nan)
     x, y = (tg.from_numpy(v).requires_grad_() for v in (a, b))
     (x @ y).backward(tg.zeros(40, 40))

@@ -10,7 +10,7 @@ from tapegrad.dispatch import axis_plans
 from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.kernels.codegen import kernel_table
 from tapegrad.tape.tape import Tape, current
-from tests.kernels.test_axis_small import CALLS
+from tests.kernels.sweep.test_axis_adjoints import CALLS
 
 pytestmark = pytest.mark.tapegrad_only("about two ways to the same results")
 

@@ -1,4 +1,4 @@
-"""float32 in the compiled walk: the same records as in float64, and adjoints rounded once."""
+"""float32 in the compiled sweep: the same records as in float64, and adjoints rounded once."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from tapegrad.autograd.sweep import Sweep
 from tapegrad.tape.shape_table import shapes
 from tapegrad.tape.tape import NARROW
 
-pytestmark = pytest.mark.tapegrad_only("what the compiled walk does by itself")
+pytestmark = pytest.mark.tapegrad_only("what the compiled sweep does by itself")
 
 I = tg.tensor([2, 0, 2])
 

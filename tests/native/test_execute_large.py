@@ -18,7 +18,7 @@ from tapegrad.ops.core import table
 from tapegrad.parallel import large_elementwise
 from tapegrad.tape.tape import DROP_FLOOR, current
 from tapegrad.tensor import SHORT, Tensor
-from tests.kernels.test_axis_small import CALLS
+from tests.kernels.sweep.test_axis_adjoints import CALLS
 from tests.native.test_install import (
     BINARY,
     PLACES,

@@ -216,7 +216,7 @@ def test_results_follow_the_arguments_and_not_what_else_is_read():
 
 
 def test_an_adjoint_without_dimensions_that_is_added_up_in_python():
-    """NumPy's sum of two arrays without dimensions is none: the walk has read beside it."""
+    """NumPy's sum of two arrays without dimensions is none: the sweep has read beside it."""
 
     def f(x):
         y = np.abs(x[1])

@@ -1,4 +1,4 @@
-"""The fast path of `grad`: one array of floats, one scalar, one call of the compiled walk."""
+"""The fast path of `grad`: one array of floats, one scalar, one call of the compiled sweep."""
 
 import numpy as np
 import pytest

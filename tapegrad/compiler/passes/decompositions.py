@@ -20,8 +20,8 @@ from tapegrad.ops import reduce as r
 from tapegrad.ops import scan, special, tiling
 from tapegrad.ops import shape as s
 from tapegrad.ops.core import Op
-from tapegrad.ops.decompose import part
 from tapegrad.ops.einsum import contracted, contraction, einsum
+from tapegrad.ops.factorizations import part
 from tapegrad.ops.index import HOLE, at, index, masked_fill, unindex
 from tapegrad.ops.linalg import matmul, product
 

@@ -14,7 +14,7 @@ from tapegrad.compiler.ir.buffers import WINDOWS
 from tapegrad.compiler.ir.control_ops import LOOP, REGION, TAKE, Repeat, Sub
 from tapegrad.compiler.ir.graph import Builder, Graph, Node
 from tapegrad.compiler.llvm.scalar_ops import calls
-from tapegrad.compiler.passes.simplify import key_of
+from tapegrad.compiler.passes.common_subexpressions import key_of
 from tapegrad.ops.core import ELEMENTWISE
 
 # Bytes that may be kept for one loop, and for each byte that it reads row by row.

@@ -20,7 +20,7 @@ from tapegrad.kernels.codegen.rule_codegen import (
 )
 from tapegrad.ops.core import Formula, Op, table
 
-BY_HAND = {"clone", "cumsum", "cumsum_adjoint", "prod_adjoint"}  # in `axis_small`
+BY_HAND = {"clone", "cumsum", "cumsum_adjoint", "prod_adjoint"}  # in `scan_loops`
 FORWARD = "n, inner, outer, x_at, out_at, extra, unused_1, unused_2"
 ADJOINT = "n, inner, outer, g_at, x_at, y_at, out_at, extra"
 LOOP = ["for j in range(n):", "    at = first + j * inner"]

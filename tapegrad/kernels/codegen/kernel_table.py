@@ -36,7 +36,7 @@ from tapegrad.ops.solve import solve
 PER_OP = 48  # two dtypes, three operands, eight patterns of scalars
 # addresses[((code * 2 + narrow) * 3 + operand) * 8 + scalars]; 0: not loaded.
 _ARGUMENTS = 8
-CAPACITY = 1024  # operations; the walk holds the address of this memory, so it never grows
+CAPACITY = 1024  # operations; the sweep holds the address of this memory, so it never grows
 addresses = np.zeros(CAPACITY * PER_OP, np.int64)
 _DTYPES = ("f8", "f4")
 
@@ -49,14 +49,14 @@ _known = 0
 
 
 def learn() -> None:
-    """Tell the walk of what kind each operation is; rows may have come since the last time."""
+    """Tell the sweep of what kind each operation is; rows may have come since the last time."""
     global _known
     if _known == len(by_code):
         return
     if len(by_code) > CAPACITY:
         raise RuntimeError(f"the table of operations is full: it holds {CAPACITY}")
     for op in by_code[_known:]:
-        # The walk leaves records of four operands to Python, and has other kinds from 4 on.
+        # The sweep leaves records of four operands to Python, and has other kinds from 4 on.
         operands = len(op.inputs) if op.kind == ELEMENTWISE and len(op.inputs) < 4 else 1
         kind = KIND_ALONG if op.axis else _MOVES.get(op.moves, operands)
         kinds[op.code] = _SPECIAL.get(op.name, kind)
@@ -136,7 +136,7 @@ def _system() -> int:
 def axis_forward(op: Op) -> tuple[str, str]:
     """The name and the source of the loop that computes an operation along a dimension."""
     if op.name in axis_codegen.BY_HAND:
-        return op.name, _source("axis_small")
+        return op.name, _source("scan_loops")
     return "kernel", axis_codegen.forward_source(op)
 
 
@@ -144,7 +144,7 @@ def axis_forward(op: Op) -> tuple[str, str]:
 def axis_adjoint(op: Op) -> tuple[str, str]:
     """The same of its adjoint."""
     if f"{op.name}_adjoint" in axis_codegen.BY_HAND:
-        return f"{op.name}_adjoint", _source("axis_small")
+        return f"{op.name}_adjoint", _source("scan_loops")
     return "kernel", axis_codegen.adjoint_source(op)
 
 
@@ -192,7 +192,7 @@ def _source(name: str) -> str:
 
 
 @cache
-def walk() -> Kernel:
-    """The compiled walk: a function of the address of a frame."""
-    address = build.load("walk", _source("sweep/compiled_sweep"), 1)
+def compiled_sweep() -> Kernel:
+    """The compiled sweep, a function of the address of a frame."""
+    address = build.load("compiled_sweep", _source("sweep/compiled_sweep"), 1)
     return Kernel(address, ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address))

@@ -1,4 +1,4 @@
-"""The compiled sweep: reachability, then the walk over the tape in reverse.
+"""The compiled sweep: reachability, then the tape in reverse.
 
 One function over one frame of integers; `frame.task` says what to do.  The function touches plain
 memory only: the records, the adjoint table, and, read-only, the kept values' array headers.  It
@@ -343,7 +343,7 @@ def strides_ok(frame, record, index, kind):
 
 @typed
 def handed_back(frame, word, index, kind, n):
-    """What is wanted for a record that is not for the walk: a small call of a user's rule, or more.
+    """What a record needs that the sweep leaves: a small call of a user's rule, or more.
 
     What is added up after the rule needs as much room as any record.
     """
@@ -356,7 +356,7 @@ def handed_back(frame, word, index, kind, n):
 
 @typed
 def obstacle(frame, record, index, kind, n):
-    """Why the walk cannot go on with this record by itself: a status, or DONE."""
+    """Why the compiled sweep cannot go on with this record by itself: a status, or DONE."""
     word = record[WORD]
     if word & HANDS_BACK or n > SMALL:
         return handed_back(frame, word, index, kind, n)
@@ -467,7 +467,7 @@ def deliver(frame):
         into[i] = found[i]
 
 
-def walk(frame_at):
+def compiled_sweep(frame_at):
     """Do what the frame asks for; returns a status."""
     frame = SweepFrame(frame_at)
     task = frame.task

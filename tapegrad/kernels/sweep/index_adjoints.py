@@ -1,7 +1,8 @@
 """Adjoints of what reads and writes chosen places: by index arrays, by masks, at a view.
 
 How the places are counted stands in AUX, see `ops.index_layout`; views stand in the table of
-strides.  The walk calls this as a kernel: graphs that have no such records need not wait for it.
+strides.  The compiled sweep calls this as a kernel: graphs that have no such records need not wait
+for it.
 """
 
 from tapegrad.kernels.flags import typed

@@ -2,8 +2,8 @@
 
 The adjoint of the right side of ``A x = b`` solves the system of the transpose, by elimination with
 partial pivoting as LAPACK's.  Nothing is handed on where a pivot is zero or a number is not finite:
-what a zero against an infinity gives only the rule knows.  The walk calls this as a kernel: graphs
-that have no such records need not wait for it.
+what a zero against an infinity gives only the rule knows.  The compiled sweep calls this as a
+kernel: graphs that have no such records need not wait for it.
 """
 
 from tapegrad.kernels.flags import typed

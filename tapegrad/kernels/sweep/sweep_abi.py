@@ -1,8 +1,9 @@
 """The frame of the compiled sweep, and where CPython and NumPy keep what it reads.
 
-The walk reads three things of Python objects: the items of a list, the items of a tuple, and the
-header of an array.  Where they stand is found by looking, once, and checked; when that fails (an
-interpreter with another layout) the walk is not used and the sweep runs in Python.
+The compiled sweep reads three things of Python objects: the items of a list, the items of a tuple,
+and the header of an array.  Where they stand is found by looking, once, and checked; when that
+fails (an interpreter with another layout) the compiled sweep is not used and the sweep runs in
+Python.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class SweepFrame(WordStruct):
     leaf: Annotated[Any, 1]
     into: int
     count: int
-    # what is wanted, and where the walk stands
+    # what is wanted, and where the compiled sweep stands
     seeds: int
     seed_count: int
     targets: int
@@ -82,7 +83,7 @@ EVERY_LEAF = -1  # in place of the number of targets
 # sweep from one root to one leaf, which is done as a whole or not at all.
 START, RESUME, PROPAGATE, ONE_LEAF = range(4)
 
-# What the walk returns.
+# What the compiled sweep returns.
 (
     DONE, WANTS_PYTHON, WANTS_KERNEL, WANTS_ROOM, WANTS_BLAS, WANTS_CHECK, SPENT_RECORD, BELOW,
     UNUSED, WANTS_RULE,
@@ -104,9 +105,9 @@ FIELD = 16  # bits of a number in AUX where that holds several
 # In AUX of what reads or writes at chosen places: see `tapegrad.ops.index_layout`.
 EACH_BITS, PLACE_BITS = 13, 32
 KEEPS_WRITTEN, INDEX_LAST, LOWER = 1 << 61, 1 << 62, 1 << 62
-SMALL = 4096  # elements up to which an adjoint is handled by the walk
-MATRIX = 4096  # elements up to which matrices are multiplied within the walk
-SYSTEM = 1024  # elements up to which a system of equations is solved within the walk
+SMALL = 4096  # elements up to which an adjoint is handled by the compiled sweep
+MATRIX = 4096  # elements up to which matrices are multiplied within the compiled sweep
+SYSTEM = 1024  # elements up to which a system of equations is solved within the compiled sweep
 ROOM = 8 * 4 * SMALL  # bytes that one record may need: three adjoints, rounded up
 FREE_LISTS = 24
 
@@ -155,7 +156,7 @@ def find() -> Layout | None:
     return Layout(list_items, tuple_items, 16, 40, 64) if good else None
 
 
-# What machine code outside the walk reads: offset, and LLVM's type.
+# What machine code outside the compiled sweep reads: offset, and LLVM's type.
 FIELDS = {
     "object_type": (8, "ptr"),
     "float_value": (16, "double"),

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import tapegrad as tg
 from tapegrad.compiler.passes.apply_decompositions import expanded
+from tapegrad.compiler.passes.common_subexpressions import simplified
 from tapegrad.compiler.passes.dead_code import without_dead
-from tapegrad.compiler.passes.simplify import simplified
 from tests.compiler.graphs import passed, same_bits, traced
 from tests.compiler.programs import computed, total
 from tests.compiler.test_random_loops import MORE, TRANSFORMS, X, program

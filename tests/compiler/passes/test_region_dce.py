@@ -5,9 +5,9 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.compiler.ir.control_ops import BRANCH, LOOP, TAKE
+from tapegrad.compiler.passes.common_subexpressions import simplified
 from tapegrad.compiler.passes.dead_code import without_dead
 from tapegrad.compiler.passes.region_dce import narrowed
-from tapegrad.compiler.passes.simplify import simplified
 from tests.compiler.graphs import graph, names, owned, passed, traced
 from tests.compiler.passes.randoms import on_random_loops, on_random_programs
 

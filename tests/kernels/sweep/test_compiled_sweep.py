@@ -1,4 +1,4 @@
-"""The compiled walk does over whole tapes what the passes in Python do."""
+"""The compiled sweep does over whole tapes what the passes in Python do."""
 
 import numpy as np
 import pytest
@@ -7,11 +7,11 @@ import tapegrad as tg
 from tapegrad.kernels.sweep import sweep_abi
 from tests.conformance.checks import rules_only
 
-pytestmark = pytest.mark.tapegrad_only("compares the compiled walk with the one in Python")
+pytestmark = pytest.mark.tapegrad_only("compares the compiled sweep with the one in Python")
 
 
 def both(build, **options):
-    """The gradients by the walk and by Python, of a function that gives a root and its inputs."""
+    """The gradients by the sweep and by Python, of a function that gives a root and its inputs."""
     found = []
     for native in (True, False):
         tg.manual_seed(5)
@@ -224,7 +224,7 @@ def everything():
 
 
 def test_an_interpreter_with_another_layout_of_objects(monkeypatch):
-    """Where the walk cannot be used, Python does all of it."""
+    """Where the compiled sweep cannot be used, Python does all of it."""
     found = both(everything)
     tg.manual_seed(5)
     root, inputs = everything()

@@ -1,4 +1,4 @@
-"""Index arrays: the walk hands on what the rules would."""
+"""Index arrays: the compiled sweep hands on what the rules would."""
 
 import hypothesis.strategies as st
 import numpy as np

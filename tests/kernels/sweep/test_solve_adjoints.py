@@ -1,4 +1,4 @@
-"""Small systems of equations: the walk hands on what their rules would, and their fast path
+"""Small systems of equations: the sweep hands on what their rules would, and their fast path
 records what the general one does."""
 
 import numpy as np

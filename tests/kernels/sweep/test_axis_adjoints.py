@@ -1,4 +1,4 @@
-"""Operations along dimensions: the walk hands on what their rules would."""
+"""Operations along dimensions: the compiled sweep hands on what their rules would."""
 
 import hypothesis.strategies as st
 import numpy as np

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tapegrad.compiler.passes import optimised
+from tapegrad.compiler.passes.common_subexpressions import FOLDED, simplified
 from tapegrad.compiler.passes.dead_code import without_dead
-from tapegrad.compiler.passes.simplify import FOLDED, simplified
 from tests.compiler.graphs import SPECIAL, graph, names, passed, run, same_bits
 from tests.compiler.passes.randoms import on_random_programs
 

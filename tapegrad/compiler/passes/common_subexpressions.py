@@ -1,6 +1,6 @@
 """Common subexpressions, constant folding, and identities that hold in IEEE arithmetic.
 
-One walk does all three, since each makes work for the others.
+One pass does all three, since each makes work for the others.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Each takes the length of a row, how many elements lie between its elements (`inner`), and how many
 such blocks of rows there are (`outer`); then addresses; and last a number that the operation may
-have.  All arrays are float64 in C order.  What an adjoint finds is written, not added: the walk
-adds.  A zero adjoint contributes zero, as in the rules.
+have.  All arrays are float64 in C order.  What an adjoint finds is written, not added: the compiled
+sweep adds.  A zero adjoint contributes zero, as in the rules.
 """
 
 from tapegrad.kernels.memory import f8
