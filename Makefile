@@ -15,12 +15,13 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check --quiet install
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo test lint peers bench examples autograd-suite torch-suite clean fuzz faults
+.PHONY: help demo test native lint peers bench examples autograd-suite torch-suite clean fuzz faults
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo      look at a tape, fit a small model, compile the fit"
 	@echo "make test      all tests that need no other autodiff library"
+	@echo "make native    tests of behaviour without native code, and with all that there is"
 	@echo "make lint      ruff and mypy"
 	@echo "make peers     tests against PyTorch, JAX, autograd and nutpie (installs them), and the"
 	@echo "               behavioural tests run on PyTorch itself: they state its rules"
@@ -39,6 +40,13 @@ demo: $(INSTALLED)
 
 test: $(INSTALLED)-dev
 	$(PY) -m pytest -n $(JOBS) --slow -m "not peer" --ignore=tests/peers
+
+# The same results without native code, and with each call by native code that can be.
+BEHAVIOUR := tests/test_seeds.py tests/test_tensor.py tests/test_tensor_grad.py tests/functions \
+	tests/dispatch tests/tape tests/autograd/test_engine.py
+native: $(INSTALLED)-dev
+	$(PY) -m pytest -n $(JOBS) --native=off $(BEHAVIOUR)
+	$(PY) -m pytest -n $(JOBS) --native=forced $(BEHAVIOUR)
 
 lint: $(INSTALLED)-dev
 	$(PY) -m ruff check .

@@ -21,6 +21,12 @@ def pytest_addoption(parser):
         default="tapegrad",
         help="the library that the behavioural tests are run on",
     )
+    parser.addoption(
+        "--native",
+        choices=("on", "off", "forced"),
+        default="on",
+        help="whether operations go by native code: never, or from the first call of each plan on",
+    )
     parser.addoption("--slow", action="store_true", help="also run the tests marked slow")
 
 
@@ -32,6 +38,8 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "slow: takes many seconds; runs only with --slow")
     # What is compiled late would be by processes that outlive the tests.
     os.environ["TAPEGRAD_BACKGROUND"] = "0"
+    if config.getoption("--native") == "off":
+        os.environ["TAPEGRAD_NATIVE"] = "0"
 
 
 def pytest_collection_modifyitems(config, items):
@@ -51,8 +59,14 @@ def native_path(request):
 
     tests/native/test_install.py compares it with the functions in Python.
     """
-    if request.config.getoption("--library") == "tapegrad":
-        importlib.import_module("tapegrad.native.install").install()
+    if request.config.getoption("--library") != "tapegrad":
+        return
+    importlib.import_module("tapegrad.native.install").install()
+    if request.config.getoption("--native") == "forced":
+        kernels = importlib.import_module("tapegrad.kernels.codegen.kernel_table")
+        kernels.loop_along = lambda op, **_: kernels._along(op)
+        for plans in ("axis_plans", "index_plans"):  # made at the first call, not at the eighth
+            importlib.import_module(f"tapegrad.dispatch.{plans}").TIMES = 1
 
 
 @pytest.fixture(scope="session")

@@ -11,12 +11,15 @@ torch = pytest.importorskip("torch", reason="compares with PyTorch: `make peers`
 import tapegrad as tg  # noqa: E402
 from tapegrad.functions import (  # noqa: E402
     arithmetic,
+    axis,
     contractions,
+    diagonals,
+    elementwise,
     indexing,
     inplace_methods,
     joining,
+    masking,
     matrices,
-    methods,
     products,
     quantiles,
     reductions,
@@ -27,6 +30,7 @@ from tapegrad.functions import (  # noqa: E402
     statistics,
     tiling,
 )
+from tapegrad.functions.method_table import methods_of  # noqa: E402
 from tests.conformance.conventions import CONVENTIONS  # noqa: E402
 from tests.peers import (  # noqa: E402
     linalg_cases,
@@ -418,14 +422,14 @@ def names_in(code):
 def public_names():
     for module in (
         arithmetic, reductions, shapes, joining, indexing, products, rounding, scans, special, tiling,
-        contractions, matrices, quantiles, statistics,
+        contractions, matrices, quantiles, statistics, elementwise, axis, diagonals, masking,
     ):  # fmt: skip
         for name, value in vars(module).items():
             own = getattr(value, "__module__", None) == module.__name__
             if callable(value) and own and not name.startswith("_") and not isinstance(value, type):
                 yield name
-    yield from inplace_methods.METHODS
-    yield from methods.ALIASES
+    yield from inplace_methods.OF_ROWS
+    yield from methods_of(inplace_methods)
     yield from tg.nn.functional.__all__
     yield from tg.special.__all__
 
