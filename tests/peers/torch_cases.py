@@ -126,7 +126,7 @@ for name in "eq ne lt le gt ge".split():
     exec(f"case(lambda t, a, b: (t.{name}(a, b), a.{name}(1)), M, R)")
 case(lambda t, a, b: (a == b, a != b, a < b, a <= b, a > b, a >= b, a.greater(b), a.less(b)), M, R)
 for name in "greater greater_equal less less_equal not_equal".split():
-    exec(f"case(lambda t, a, b: (t.{name}(a, b), (a * 1).detach().{name}_(b)), M, R)")
+    exec(f"case(lambda t, a, b: (t.{name}(a, b), (a * 1).detach().{name}_(b.detach())), M, R)")
 for name in "logical_and logical_or logical_xor".split():
     exec(f"case(lambda t, a, b: (t.{name}(a, b), a.{name}(b)), mask(2, 3), mask(3))")
     exec(f"case(lambda t, a, b: t.{name}(a, b), M, R)")
