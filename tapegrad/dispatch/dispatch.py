@@ -19,7 +19,7 @@ from tapegrad.dispatch.layout_history import chain_to, unchanged
 from tapegrad.dispatch.operand_errors import mismatch, undefined, unfit
 from tapegrad.dispatch.record_layout import layout_of
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op
-from tapegrad.ops.shape import replay
+from tapegrad.ops.strided import replay
 from tapegrad.parallel import large_elementwise
 from tapegrad.tape import versions
 from tapegrad.tape.shape_table import LARGE

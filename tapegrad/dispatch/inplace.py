@@ -24,7 +24,7 @@ from tapegrad.dispatch.layout_history import chain_to, check_chain
 from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.dispatch.operand_errors import mismatch, undefined, unfit
 from tapegrad.ops.core import ELEMENTWISE, Op
-from tapegrad.ops.shape import write_view
+from tapegrad.ops.strided import write_view
 from tapegrad.parallel import large_elementwise
 from tapegrad.tape import versions
 from tapegrad.tape.shape_table import LARGE

@@ -13,7 +13,7 @@ from tapegrad.dispatch.inplace import check_history, check_view
 from tapegrad.dispatch.layout_history import note_turned, shown_of
 from tapegrad.dispatch.views import ViewRequest
 from tapegrad.ops.core import Op
-from tapegrad.ops.shape import as_strided
+from tapegrad.ops.strided import as_strided
 from tapegrad.tape import versions
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor, View, noted, number, renew

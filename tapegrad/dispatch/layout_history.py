@@ -15,15 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.ops.shape import (
-    as_strided,
-    distinct,
-    follow,
-    permute,
-    squeeze,
-    strided_map,
-    unsqueeze,
-)
+from tapegrad.ops.shape import permute, squeeze, unsqueeze
+from tapegrad.ops.strided import as_strided, distinct, follow, strided_map
 from tapegrad.tape.shape_table import Shape
 from tapegrad.tensor import Chain, Tensor, View, noted, place
 

@@ -13,9 +13,9 @@ from tapegrad.dispatch.views import ViewRequest, view_of
 from tapegrad.functions.arguments import as_input, one_dim
 from tapegrad.functions.method_table import method
 from tapegrad.functions.shapes import shaped
-from tapegrad.ops.shape import as_strided as op
-from tapegrad.ops.shape import strided_map
 from tapegrad.ops.shape import unfold as windows
+from tapegrad.ops.strided import as_strided as op
+from tapegrad.ops.strided import strided_map
 from tapegrad.tape.versions import root
 from tapegrad.tensor import Tensor, View
 

@@ -38,7 +38,8 @@ from tapegrad.lift.lifted_tensor import (
 )
 from tapegrad.ops import elementwise as e
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op, Spec
-from tapegrad.ops.shape import as_strided, clone, expand, to
+from tapegrad.ops.shape import clone, expand, to
+from tapegrad.ops.strided import as_strided
 from tapegrad.tape import versions
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor, View, number, place, wrap_as

@@ -20,11 +20,12 @@ from tapegrad.ops import (
     shape,
     solve,
     special,
+    strided,
     tiling,
 )
 from tapegrad.ops.core import Op, by_code, table
 
 __all__ = [
     "Op", "by_code", "determinant", "einsum", "elementwise", "factorizations", "index", "linalg",
-    "logic", "order", "reduce", "scan", "shape", "solve", "special", "table", "tiling",
+    "logic", "order", "reduce", "scan", "shape", "solve", "special", "strided", "table", "tiling",
 ]  # fmt: skip

@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.ops.core import Op, custom
+from tapegrad.ops.elementwise import exact, mul
+from tapegrad.ops.linalg import matmul, product
 from tapegrad.ops.shape import getitem, permute, reshape
 
 
@@ -30,7 +32,7 @@ def _path(terms: tuple[str, ...], out: str, shapes: tuple[Any, ...]) -> tuple[An
     return tuple(np.einsum_path(f"{','.join(terms)}->{out}", *like, optimize="greedy")[0][1:])
 
 
-def contracted(xs: Any, terms: Any, out: str, times: Any, matmul: Any) -> Any:
+def contracted(xs: Any, terms: Any, out: str, times: Any, matrix_product: Any) -> Any:
     """The contraction in pairs, over operations: products of elements, and of matrices."""
     parts = list(zip(xs, terms, strict=True))
     for chosen in _path(terms, out, tuple([x.shape for x in xs])):
@@ -38,7 +40,7 @@ def contracted(xs: Any, terms: Any, out: str, times: Any, matmul: Any) -> Any:
         while len(taken) > 1:
             (a, ta), (b, tb) = taken.pop(), taken.pop()
             later = "".join([out, *[t for _, t in parts], *[t for _, t in taken]])
-            taken.append(_pair(a, b, *_plan(ta, tb, later), times, matmul))
+            taken.append(_pair(a, b, *_plan(ta, tb, later), times, matrix_product))
         parts.append(taken[0])
     ((x, term),) = parts
     return x if term == out else _aligned(x, term, out)
@@ -82,7 +84,7 @@ def _plan(ta: str, tb: str, later: str) -> tuple[Product | Pointwise, str]:
 
 
 def _pair(
-    a: Any, b: Any, plan: Product | Pointwise, whole: str, times: Any, matmul: Any
+    a: Any, b: Any, plan: Product | Pointwise, whole: str, times: Any, matrix_product: Any
 ) -> tuple[Any, str]:
     a, b = permute(a, dims=plan.left), permute(b, dims=plan.right)
     if isinstance(plan, Pointwise):
@@ -90,7 +92,7 @@ def _pair(
     shared, split = plan.batch, len(a.shape) - plan.inner
     batch, left, inner = a.shape[:shared], a.shape[shared:split], a.shape[split:]
     right, k = b.shape[shared + plan.inner :], prod(inner)
-    found = matmul(
+    found = matrix_product(
         reshape(a, shape=(*batch, prod(left), k)), reshape(b, shape=(*batch, k, prod(right)))
     )
     return reshape(found, shape=batch + left + right), whole
@@ -133,8 +135,21 @@ def _each(g: Any, k: int, others: Any, terms: Any, out: str) -> Any:
     return contraction(*xs, terms=tuple(letters), out=terms[k])
 
 
-einsum = custom("einsum", _einsum, variadic=True, multilinear=True, each=_each)
+einsum = custom(
+    "einsum",
+    _einsum,
+    variadic=True,
+    multilinear=True,
+    each=_each,
+    decomposition=lambda *xs, terms, out: contracted(xs, terms, out, mul, matmul),
+)
 # What derivatives use: an adjoint that is exactly zero contributes exactly zero.
 contraction: Op = custom(
-    "contraction", _strong_einsum, variadic=True, multilinear=True, each=_each, grad_name="Einsum"
+    "contraction",
+    _strong_einsum,
+    variadic=True,
+    multilinear=True,
+    each=_each,
+    grad_name="Einsum",
+    decomposition=lambda *xs, terms, out: contracted(xs, terms, out, exact, product),
 )

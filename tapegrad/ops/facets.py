@@ -21,8 +21,8 @@ class Facets:
     guard: str = ""
     # The same of a form of fewer instructions, ``vmath.sin_plain``; `never`.
     rare: str = ""
-    # The kinds of elements for which ``scalar`` computes what NumPy does: floats (``f``),
-    # integers (``i``), booleans (``b``).
+    # The kinds of elements for which ``scalar`` computes what NumPy does, and of results for which
+    # ``decomposition`` does: floats (``f``), integers (``i``), booleans (``b``).
     kinds: str = "f"
     # Integers and booleans become the default floating-point type first.
     to_float: bool = False
@@ -54,7 +54,8 @@ class Facets:
     neutral: float = math.nan
     # The same of a scan, which takes up one after the other.
     scans: str = ""
-    # The same over simpler operations: what programs and kernels compute.
+    # The same over simpler operations, by the formula of the forward: what programs and kernels
+    # compute; None: it does not serve these parameters.  No operand is empty.
     decomposition: Callable[..., Any] | None = None
     # It goes along dimensions, and native code runs it: it gives one number for each row
     # (``reduce``), or one for each element (``keep``).

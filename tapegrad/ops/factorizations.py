@@ -29,7 +29,7 @@ import numpy as np
 from tapegrad.ops.core import Op, custom, linear
 from tapegrad.ops.elementwise import strong, where
 from tapegrad.ops.linalg import as_columns, as_rows, diagonal_matrix, product, transposed
-from tapegrad.ops.shape import embed, getitem, tril
+from tapegrad.ops.shape import clone, embed, getitem, tril
 from tapegrad.ops.solve import LinAlgError, not_converged, singular_values, solve_triangular
 
 
@@ -137,6 +137,7 @@ def _svd_vjp(g: Any, y: Any, x_spec: Any) -> Any:
 part = linear(
     "part", lambda x, *, index: np.array(x[index]),
     x=lambda g, x_spec, index: embed(g, shape=x_spec.shape, index=index), grad_name="Slice",
+    decomposition=lambda x, index: clone(getitem(x, index=index)), kinds="fib",
 )
 cholesky: Op = custom("cholesky", _cholesky, x=_cholesky_vjp, grad_name="LinalgCholeskyEx",
                       lapack=True)

@@ -14,7 +14,7 @@ import numpy as np
 from tapegrad.ops.core import NotDifferentiable, Op, linear
 from tapegrad.ops.elementwise import where
 from tapegrad.ops.large import large
-from tapegrad.ops.shape import _sum_to, clone, embed, expand, getitem, sum_to
+from tapegrad.ops.shape import _sum_to, clone, embed, expand, getitem, sum_to, to
 from tapegrad.tape.shape_table import Shape
 
 SELECTS = NotDifferentiable("an index selects, it has no derivative")
@@ -259,7 +259,8 @@ masked_fill = linear(
     "masked_fill", large("indexed_loops.masked_fill", _masked_fill),
     x=lambda g, mask, x_spec: sum_to(where(mask, 0.0, g), shape=x_spec.shape), mask=MASKS,
     value=lambda g, mask: sum_to(where(mask, g, 0.0), shape=()),
-    paired=True,
+    paired=True, decomposition=lambda x, mask, value: where(mask, to(value, dtype=x.dtype), x),
+    kinds="fib",
 )
 masked_select = linear(
     "masked_select", _masked_select,

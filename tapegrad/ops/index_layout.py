@@ -29,7 +29,7 @@ from tapegrad.kernels.sweep.sweep_abi import (
 )
 from tapegrad.ops.core import table
 from tapegrad.ops.index import HOLE
-from tapegrad.ops.shape import follow, overlaps
+from tapegrad.ops.strided import follow, overlaps
 from tapegrad.tape.shape_table import Shape
 
 PICKS = frozenset(op.name for op in table.values() if "gather" in op.moves)

@@ -6,11 +6,14 @@ operands are brought into one type before.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from tapegrad.ops.core import NotDifferentiable, Op, custom
+from tapegrad.ops.elementwise import abs as abs_
+from tapegrad.ops.elementwise import eq, lt, ne
 
 TRUTH = NotDifferentiable("a truth value is constant almost everywhere")
 BITS = NotDifferentiable("whole numbers and bits have no derivative")
@@ -21,27 +24,49 @@ def _of_two(ufunc: np.ufunc, reason: NotDifferentiable, name: str = "", **public
     return custom(name, ufunc, a=reason, b=reason, paired=True, inplace=True, **public)
 
 
+def truth(x: Any) -> Any:
+    """Whether elements are not zero, over operations."""
+    return x if x.dtype.numpy.kind == "b" else ne(x, 0)
+
+
+def falsehood(x: Any) -> Any:
+    """Whether elements are zero, over operations."""
+    return eq(x, np.zeros((), x.dtype.numpy))
+
+
+def _isinf_form(x: Any) -> Any:
+    return eq(abs_(x), math.inf) if x.dtype.is_floating_point else ne(x, x)
+
+
+def _isfinite_form(x: Any) -> Any:
+    return lt(abs_(x), math.inf) if x.dtype.is_floating_point else eq(x, x)
+
+
 # fmt: off
 logical_and = _of_two(
     np.logical_and, TRUTH, doc="Whether both are true.",
+    decomposition=lambda a, b: truth(a) * truth(b), kinds="b",
     example=("tg.logical_and(tg.tensor(True), tg.tensor(False))", "tensor(False)"),
 )
 logical_or = _of_two(np.logical_or, TRUTH,
+                     decomposition=lambda a, b: truth(a) + truth(b), kinds="b",
                      doc="Whether one is true.",
                      example=("tg.logical_or(tg.tensor(True), tg.tensor(False))", "tensor(True)"))
 logical_xor = _of_two(np.logical_xor, TRUTH,
+                      decomposition=lambda a, b: ne(truth(a), truth(b)), kinds="b",
                       doc="Whether exactly one is true.",
                       example=("tg.logical_xor(tg.tensor(True), tg.tensor(False))", "tensor(True)"))
 logical_not: Op = custom("logical_not", np.logical_not, x=TRUTH, inplace=True,
+                         decomposition=falsehood, kinds="b",
                          doc="The opposite.",
                          example=("tg.logical_not(tg.tensor(True))", "tensor(False)"))
-isnan: Op = custom("isnan", np.isnan, x=TRUTH,
+isnan: Op = custom("isnan", np.isnan, x=TRUTH, decomposition=lambda x: ne(x, x), kinds="b",
                    doc="Whether elements are NaN.",
                    example=("tg.isnan(tg.tensor(tg.nan))", "tensor(True)"))
-isinf: Op = custom("isinf", np.isinf, x=TRUTH,
+isinf: Op = custom("isinf", np.isinf, x=TRUTH, decomposition=_isinf_form, kinds="b",
                    doc="Whether elements are infinite.",
                    example=("tg.isinf(tg.tensor(1.0))", "tensor(False)"))
-isfinite: Op = custom("isfinite", np.isfinite, x=TRUTH,
+isfinite: Op = custom("isfinite", np.isfinite, x=TRUTH, decomposition=_isfinite_form, kinds="b",
                       doc="Whether elements are finite.",
                       example=("tg.isfinite(tg.tensor(1.0))", "tensor(True)"))
 signbit: Op = custom("signbit", np.signbit, x=TRUTH, scalar="copysign(one, {0}) < zero")

@@ -30,8 +30,11 @@ from tapegrad.ops.elementwise import (
     where,
 )
 from tapegrad.ops.elementwise import pow as pow_
+from tapegrad.ops.index import at
 from tapegrad.ops.large import large
-from tapegrad.ops.shape import expand, squeeze, to, unsqueeze
+from tapegrad.ops.logic import falsehood, truth
+from tapegrad.ops.scan import cumprod, kept_type
+from tapegrad.ops.shape import cat, expand, flip, getitem, squeeze, to, unsqueeze
 from tapegrad.tape.shape_table import Shape
 
 Dims = tuple[int, ...]
@@ -69,11 +72,6 @@ _total: Any = np.add.reduce
 _product: Any = np.multiply.reduce
 _largest: Any = np.maximum.reduce
 _smallest: Any = np.minimum.reduce
-
-
-def kept_type(x: Any) -> Any:
-    """The type to add up and to multiply in: callers choose it, NumPy widens small integers."""
-    return x.dtype if x.dtype.kind in "biu" else None
 
 
 def _sum(x: Any, *, dim: Dims, keepdim: bool) -> Any:
@@ -282,6 +280,43 @@ def _mse_form(a: Any, b: Any, *, mean: bool) -> Any:
     return total / count(a, dim) if mean else total
 
 
+def _others_prod_form(x: Any, *, dim: int) -> Any:
+    n = x.shape[dim]
+    one = np.ones((*x.shape[:dim], 1, *x.shape[dim + 1 :]), x.dtype)
+    if n == 1:
+        return one
+    before = cumprod(getitem(x, index=at(dim, slice(0, n - 1))), dim=dim)
+    turned = flip(getitem(x, index=at(dim, slice(1, n))), dims=(dim,))
+    after = flip(cumprod(turned, dim=dim), dims=(dim,))
+    return cat(one, before, dim=dim) * cat(after, one, dim=dim)
+
+
+def _pair_prod_form(g: Any, x: Any, *, dim: int) -> Any:
+    # others[..., i, ..., j] leaves out i and j, where i stands for the result's place.
+    n = x.shape[dim]
+    rank = len(x.shape)
+    wide = (*x.shape[:dim], n, *x.shape[dim:])
+    eye = np.eye(n, dtype=bool).reshape((1,) * dim + (n, n) + (1,) * (rank - dim - 1))
+    each = where(eye, 1.0, expand(unsqueeze(x, dims=(dim,)), shape=wide))
+    terms = unsqueeze(g, dims=(dim,)) * others_prod(each, dim=dim + 1)
+    return sum(where(eye, 0.0, terms), dim=(dim + 1,), keepdim=False)
+
+
+def count_form(x: Any, *, dim: Dims, keepdim: bool) -> Any:
+    """Count the elements that are not zero, over operations."""
+    return sum(to(truth(x), dtype=np.dtype(np.int64)), dim=dim, keepdim=keepdim)
+
+
+def any_form(x: Any, *, dim: Dims, keepdim: bool) -> Any:
+    """Whether an element is not zero, over operations: the largest of truth values."""
+    return gt(count_form(x, dim=dim, keepdim=keepdim), 0)
+
+
+def all_form(x: Any, *, dim: Dims, keepdim: bool) -> Any:
+    """Whether no element is zero, over operations: the smallest of truth values."""
+    return eq(count_form(falsehood(x), dim=dim, keepdim=keepdim), 0)
+
+
 # fmt: off
 sum = linear("sum", large("reduce_loops.sum", _sum), reduces="add",
              x=lambda g, x_spec, dim, keepdim: spread(g, x_spec, dim, keepdim))
@@ -297,9 +332,11 @@ prod = custom("prod", large("reduce_loops.prod", _prod), x=_prod_vjp, reduces="m
 others_prod = custom(
     "others_prod", large("reduce_loops.others_prod", _others_prod),
     x=lambda g, x, dim: pair_prod(g, x, dim=dim), grad_name="Prod",
+    decomposition=_others_prod_form,
 )
 pair_prod: Op = linear(
     "pair_prod", _pair_prod, weights=lambda g, x, dim: pair_prod(g, x, dim=dim), x=_third,
+    decomposition=_pair_prod_form,
 )
 var = custom(
     "var", large("reduce_loops.var", _var), decomposition=_var_form, axis="reduce",
@@ -315,12 +352,12 @@ std = custom(
 )
 amax = custom(
     "amax", lambda x, *, dim, keepdim: _largest(x, axis=dim, keepdims=keepdim), x=_ties,
-    reduces="maximum", axis="reduce",
+    reduces="maximum", axis="reduce", decomposition=any_form, kinds="b",
     singular="Ties share the gradient.",
 )
 amin = custom(
     "amin", lambda x, *, dim, keepdim: _smallest(x, axis=dim, keepdims=keepdim), x=_ties,
-    reduces="minimum", axis="reduce",
+    reduces="minimum", axis="reduce", decomposition=all_form, kinds="b",
     singular="Ties share the gradient.",
 )
 logsumexp = custom(

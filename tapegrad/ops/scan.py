@@ -17,8 +17,12 @@ from tapegrad.ops.elementwise import abs as abs_
 from tapegrad.ops.elementwise import eq, exact, exp, strong, where
 from tapegrad.ops.index import at
 from tapegrad.ops.large import large
-from tapegrad.ops.reduce import kept_type
 from tapegrad.ops.shape import cat, embed, getitem
+
+
+def kept_type(x: Any) -> Any:
+    """The type to add up and to multiply in: callers choose it, NumPy widens small integers."""
+    return x.dtype if x.dtype.kind in "biu" else None
 
 
 def later(v: Any, spec: Any, dim: int) -> Any:

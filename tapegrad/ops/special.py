@@ -111,6 +111,21 @@ def _trigamma(x: Any, out: Any = None) -> Any:
     return np.asarray(_zeta(2, x))
 
 
+def _times_log(a: Any, b: Any, log_b: Any) -> Any:
+    return where(mul(eq(a, 0), eq(b, b)), 0.0, a * log_b)
+
+
+def _entr_form(x: Any) -> Any:
+    return where(eq(x, 0), 0.0, where(lt(x, 0), -math.inf, -x * log(x)))
+
+
+def _logit_form(x: Any) -> Any:
+    # Near one half log(x / (1 - x)) loses digits.
+    off = x - 0.5
+    near = log1p(off + off) - log1p(-(off + off))
+    return where(lt(abs_(off), 0.2), near, log(x / (1.0 - x)))
+
+
 # fmt: off
 sinc = elementwise("sinc", _sinc, x=_sinc_slope,
                    scalar="vmath.sinc({0})",
@@ -140,7 +155,7 @@ log_ndtr = elementwise("log_ndtr", Lazy("log_ndtr"), x=_log_ndtr_slope, grad_nam
 logit = elementwise(
     "logit", Lazy("logit"), domain=(0.1, 0.9),
     x=lambda x: where(lt(x * (1 - x), 0), math.nan, 1 / (x * (1 - x))),
-    to_float=True,
+    to_float=True, decomposition=_logit_form,
     singular="The derivative is infinite at 0 and 1, and NaN outside.",
 )
 lgamma = elementwise("lgamma", Lazy("gammaln"), x=lambda x: digamma(x), domain=POSITIVE,
@@ -180,6 +195,7 @@ xlogy = elementwise(
     "xlogy", Lazy("xlogy"), a=lambda a, b: where(mul(eq(a, 0), le(b, 0)), 0, log(b)),
     b=lambda a, b: a / b, domain=POSITIVE,
     to_float=True, inplace=True,
+    decomposition=lambda a, b: _times_log(a, b, log(b)),
     doc="x * log(y); 0 where x is 0.",
     example=("tg.xlogy(tg.tensor(0.0), tg.tensor(0.0))", "tensor(0.)"),
     singular="d/da is 0 where a is 0 and b is not positive; d/db is a / b: NaN where both are 0.",
@@ -188,6 +204,7 @@ xlog1py = elementwise(
     "xlog1py", Lazy("xlog1py"), a=lambda a, b: where(mul(eq(a, 0), le(b, -1)), 0, log1p(b)),
     b=lambda a, b: a / (1 + b), domain=UNIT, grad_name="SpecialXlog1Py",
     to_float=True,
+    decomposition=lambda a, b: _times_log(a, b, log1p(b)),
     doc="x * log1p(y); 0 where x is 0.",
     namespace="special",
     example=("tg.special.xlog1py(tg.tensor(0.0), tg.tensor(-1.0))", "tensor(0.)"),
@@ -195,6 +212,7 @@ xlog1py = elementwise(
 )
 entr = elementwise("entr", Lazy("entr"), x=lambda x: -1 - log(x), domain=POSITIVE,
                    grad_name="SpecialEntr", to_float=True,
+                   decomposition=_entr_form,
                    doc="-x * log(x); 0 at 0, -inf below.",
                    namespace="special",
                    example=("tg.special.entr(tg.tensor(0.5))", "tensor(0.3466)"),

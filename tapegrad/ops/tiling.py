@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from tapegrad.ops.core import Op, custom, linear
+from tapegrad.ops.index import at
 from tapegrad.ops.reduce import sum as sum_
-from tapegrad.ops.shape import getitem, reshape
+from tapegrad.ops.shape import cat, clone, expand, getitem, reshape, unsqueeze
 from tapegrad.tape.shape_table import Shape
 
 Widths = tuple[tuple[int, int], ...]
@@ -45,11 +46,28 @@ def _pad(x: Any, *, widths: Widths, value: Any) -> Any:
     return out
 
 
+def _repeat_form(x: Any, *, reps: Shape) -> Any:
+    around = unsqueeze(x, dims=tuple(range(0, 2 * len(reps), 2)))
+    whole = tuple([n * k for n, k in zip(x.shape, reps, strict=True)])
+    return reshape(expand(around, shape=_side_by_side(x.shape, reps)), shape=whole)
+
+
+def _roll_form(x: Any, *, shifts: Shape, dims: Shape) -> Any:
+    for shift, dim in zip(shifts, dims, strict=True):
+        n = x.shape[dim]
+        if shift % n:
+            low = getitem(x, index=at(dim, slice(0, n - shift % n)))
+            high = getitem(x, index=at(dim, slice(n - shift % n, n)))
+            x = cat(high, low, dim=dim)
+    return clone(x)
+
+
 # fmt: off
-repeat = linear("repeat", _repeat, x=_repeat_vjp)
+repeat = linear("repeat", _repeat, x=_repeat_vjp, decomposition=_repeat_form, kinds="fib")
 roll: Op = linear(
     "roll", lambda x, *, shifts, dims: np.roll(x, shifts, dims),
     x=lambda g, shifts, dims: roll(g, shifts=tuple(-n for n in shifts), dims=dims),
+    decomposition=_roll_form, kinds="fib",
 )
 # Not linear, for its border may be anything; its derivative reads no values all the same.
 pad = custom(

@@ -14,6 +14,7 @@ from tapegrad.compiler.ir.buffers import Place, follow
 from tapegrad.compiler.ir.graph import Graph, Node
 from tapegrad.compiler.ir.loop_nest import ADD, SET
 from tapegrad.ops import shape as s
+from tapegrad.ops import strided
 from tapegrad.ops.core import Op
 from tapegrad.ops.index import assign
 from tapegrad.ops.tiling import pad
@@ -121,7 +122,7 @@ def _only_view(graph: Graph, node: Node, out: Place) -> Plan | None:
 
 def _single(out: Place, chain: Any) -> Place | None:
     """The window at the end of a chain, in which no element is seen twice."""
-    if s.overlaps(chain):
+    if strided.overlaps(chain):
         return None
     return follow(out, chain)
 
@@ -136,6 +137,7 @@ def _added(graph: Graph, node: Node, out: Place) -> Plan:
 
 PLANS: dict[Op | Sum | None, Callable[[Graph, Node, Place], Plan | None]] = {
     s.cat: _cat, s.stack: _stack, s.embed: _embed, pad: _pad, s.diagonal_embed: _diagonal_embed,
-    assign: _assign, s.write_view: _write_view, s.zero_view: _zero_view, s.only_view: _only_view,
+    assign: _assign, strided.write_view: _write_view, strided.zero_view: _zero_view,
+    strided.only_view: _only_view,
     SUM: _added,
 }  # fmt: skip

@@ -1,12 +1,14 @@
 """Replace compound operations by their decompositions.
 
-It comes after the gradients: these were traced by each operation's own rule.  A form is traced once
-for each shape, on operands of any value, and what it did is put in the place of every record like
-it; records that have no form are copied as they are.
+It comes after the gradients: these were traced by each operation's own rule, and what that computes
+is decomposed in turn.  A form, the `decomposition` of a row, is traced once for each shape, on
+operands of any value, and what it did is put in the place of every record like it; records that
+have no form are copied as they are.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,10 +16,11 @@ import numpy as np
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.compiler.ir.graph import Builder, Graph, Node
 from tapegrad.compiler.passes.dead_code import without_dead
-from tapegrad.compiler.passes.decompositions import Form, form_of
 from tapegrad.compiler.trace.traced import TensorTrace
 from tapegrad.ops.core import Op
 from tapegrad.tape.tape import current
+
+Form = Callable[..., Any]
 
 
 def expanded(graph: Graph) -> Graph:
@@ -36,6 +39,11 @@ def expanded(graph: Graph) -> Graph:
         else:
             builder.where[position] = _put(builder, inner, [builder.where[a] for a in node.args])
     return builder.done()
+
+
+def form_of(op: Op, kind: str) -> Form | None:
+    """The form of an operation whose result has a dtype of some kind, if it has one."""
+    return op.decomposition if kind.replace("u", "i") in op.kinds else None
 
 
 def _is_empty(graph: Graph, node: Node) -> bool:

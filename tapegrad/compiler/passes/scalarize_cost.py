@@ -15,7 +15,7 @@ from tapegrad.compiler.ir.graph import Graph, Node, adds_to_zeros
 from tapegrad.compiler.ir.loop_nest import computes, supported
 from tapegrad.compiler.llvm.scalar_ops import calls
 from tapegrad.ops.core import Op
-from tapegrad.ops.shape import overlaps
+from tapegrad.ops.strided import overlaps
 
 # What becomes of a record.
 KEPT, MAPPED, REDUCED, MOVED, SCATTERED, PRODUCT = (

@@ -18,7 +18,8 @@ from tapegrad.dispatch.dispatch import promoted
 from tapegrad.lift.levels import Level, below
 from tapegrad.lift.lifted_tensor import Lifted, become
 from tapegrad.ops.core import ELEMENTWISE, Op
-from tapegrad.ops.shape import alias, clone, to, write_view
+from tapegrad.ops.shape import alias, clone, to
+from tapegrad.ops.strided import write_view
 from tapegrad.tape import versions
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor, wrap

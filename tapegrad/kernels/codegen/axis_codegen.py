@@ -49,7 +49,7 @@ class RowSymbol(Symbol):
 
     @staticmethod
     def _tapegrad_run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        if op.decomposition is not None:
+        if op.decomposition is not None and "f" in op.kinds:
             return op.decomposition(*args, **params)
         if op.reduces and args[0].each:
             return RowSymbol(op.name, args, reduces=op.reduces)
