@@ -173,27 +173,27 @@ neg = elementwise("neg", np.negative, x=lambda: -1,
 pow: Op = elementwise(
     "pow", np.power, domain=POSITIVE, a=lambda a, b: where(eq(b, 0), 0, b * pow(a, b - 1)),
     b=lambda a, b, y: where(mul(eq(a, 0), ge(b, 0)), 0, y * log(a)),
-    scalar="vmath.power({0}, {1})", rare="vmath.power_is_rare({0}, {1})",
+    scalar="vmath.power({0}, {1})", rare="vmath.power_is_rare({0}, {1})", vmath="many",
     singular="d/da is 0 where b is 0; d/db is 0 where a is 0 and b is not negative.",
 )
 floor_divide = elementwise(
     "floor_divide", np.floor_divide, a=lambda: 0, b=lambda: 0, domain=POSITIVE,
     scalar="vmath.floor_divide({0}, {1})",
-    guard="vmath.divides_late({0}, {1})", inplace=True, loop="f8 f4",
+    guard="vmath.divides_late({0}, {1})", vmath="few", inplace=True, loop="f8 f4",
     doc="The quotient rounded down.",
     example=("tg.floor_divide(tg.tensor(7.0), 2.0)", "tensor(3.)"),
 )
 remainder = elementwise(
     "remainder", np.remainder, domain=POSITIVE, a=lambda: 1, b=lambda a, b: -floor(a / b),
     scalar="vmath.remainder({0}, {1})",
-    guard="vmath.divides_late({0}, {1})", inplace=True, loop="f8 f4",
+    guard="vmath.divides_late({0}, {1})", vmath="few", inplace=True, loop="f8 f4",
     doc="What a division leaves, with the divisor's sign.",
     example=("tg.remainder(tg.tensor(-7.0), 2.0)", "tensor(1.)"),
 )
 fmod = elementwise(
     "fmod", np.fmod, domain=POSITIVE, a=lambda: 1, b=lambda a, b: -trunc(a / b),
     scalar="vmath.fmod({0}, {1})",
-    guard="vmath.divides_late({0}, {1})", ordered=True, inplace=True, loop="f8 f4",
+    guard="vmath.divides_late({0}, {1})", vmath="few", ordered=True, inplace=True, loop="f8 f4",
     doc="What a division leaves, with the dividend's sign.",
     example=("tg.fmod(tg.tensor(-7.0), 2.0)", "tensor(-1.)"),
 )
@@ -213,7 +213,7 @@ trunc: Op = elementwise("trunc", np.trunc, x=lambda: 0,
                         aliases="fix", doc="The whole number next towards 0.",
                         example=("tg.trunc(tg.tensor(-1.5))", "tensor(-1.)"),
                         singular="The derivative is 0 everywhere.")
-round = elementwise("round", np.rint, x=lambda: 0, scalar="vmath.rint({0})",
+round = elementwise("round", np.rint, x=lambda: 0, scalar="vmath.rint({0})", vmath="few",
                     singular="The derivative is 0 everywhere.")
 frac = elementwise("frac", Composed((np.trunc, "a"), (np.subtract, "ay")), x=lambda: 1,
                    scalar="{0} - select({0} < zero, -floor(-{0}), floor({0}))", kinds="fi",
@@ -263,7 +263,7 @@ exp2 = elementwise("exp2", np.exp2, x=lambda y: LN_2 * y,
                    example=("tg.exp2(tg.tensor(3.0))", "tensor(8.)"))
 log1p = elementwise("log1p", np.log1p, x=lambda x: 1 / (1 + x), domain=UNIT,
                     scalar="vmath.log1p({0})",
-                    rare="vmath.log1p_is_rare({0})", to_float=True, inplace=True,
+                    rare="vmath.log1p_is_rare({0})", vmath="many", to_float=True, inplace=True,
                     doc="log(1 + x), exact near 0.",
                     example=("tg.log1p(tg.tensor(0.0))", "tensor(0.)"))
 expm1 = elementwise("expm1", np.expm1, x=lambda y: 1 + y,
@@ -272,7 +272,8 @@ expm1 = elementwise("expm1", np.expm1, x=lambda y: 1 + y,
                     example=("tg.expm1(tg.tensor(0.0))", "tensor(0.)"))
 sqrt = elementwise("sqrt", np.sqrt, x=lambda y: 0.5 / y, domain=POSITIVE,
                    scalar="math.sqrt({0})",
-                   rare="vmath.sqrt_is_rare({0})", to_float=True, inplace=True, loop="f8 f4",
+                   rare="vmath.sqrt_is_rare({0})", vmath="untabled",
+                   to_float=True, inplace=True, loop="f8 f4",
                    doc="The square root.",
                    example=("tg.sqrt(tg.tensor(4.0))", "tensor(2.)"))
 cube = elementwise(
@@ -289,19 +290,19 @@ rsqrt = elementwise("rsqrt", Composed((np.sqrt, "a"), (np.reciprocal, "y")),
                     example=("tg.rsqrt(tg.tensor(4.0))", "tensor(0.5000)"))
 sin = elementwise("sin", np.sin, x=lambda x: cos(x),
                   scalar="vmath.sin({0})",
-                  guard="abs({0}) > SAFE_SIN", rare="vmath.angle_is_rare({0})",
+                  guard="abs({0}) > TRIG_MAX", rare="vmath.angle_is_rare({0})", vmath="untabled",
                   to_float=True, inplace=True, loop="f8",
                   doc="The sine.",
                   example=("tg.sin(tg.tensor(0.0))", "tensor(0.)"))
 cos: Op = elementwise("cos", np.cos, x=lambda x: -sin(x),
                       scalar="vmath.cos({0})",
-                      guard="abs({0}) > SAFE_COS", rare="vmath.angle_is_rare({0})",
-                      to_float=True, inplace=True, loop="f8",
+                      guard="abs({0}) > TRIG_MAX", rare="vmath.angle_is_rare({0})",
+                      vmath="untabled", to_float=True, inplace=True, loop="f8",
                       doc="The cosine.",
                       example=("tg.cos(tg.tensor(0.0))", "tensor(1.)"))
 tan = elementwise("tan", np.tan, x=lambda y: 1 + y * y, domain=UNIT,
                   scalar="vmath.tan({0})",
-                  guard="abs({0}) > SAFE_TAN", rare="vmath.angle_is_rare({0})",
+                  guard="abs({0}) > TRIG_MAX", rare="vmath.angle_is_rare({0})", vmath="untabled",
                   to_float=True, inplace=True, loop="f8",
                   doc="The tangent.",
                   example=("tg.tan(tg.tensor(0.0))", "tensor(0.)"))
@@ -372,7 +373,8 @@ relu = elementwise("relu", Composed((np.maximum, "a0")), x=lambda y: where(gt(y,
                    example=("tg.relu(tg.tensor(-1.0))", "tensor(0.)"),
                    singular="The derivative at 0 is 0.")
 erf = elementwise("erf", Lazy("erf"), x=lambda x: TWO_OVER_ROOT_PI * exp(-x * x),
-                  scalar="vmath.erf({0})", rare="never", to_float=True, inplace=True, loop="f8 f4",
+                  scalar="vmath.erf({0})", rare="never", vmath="many",
+                  to_float=True, inplace=True, loop="f8 f4",
                   doc="The error function.",
                   example=("tg.erf(tg.tensor(0.0))", "tensor(0.)"))
 erfc = elementwise("erfc", Lazy("erfc"), x=lambda x: -TWO_OVER_ROOT_PI * exp(-x * x),

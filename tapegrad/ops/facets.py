@@ -21,6 +21,9 @@ class Facets:
     guard: str = ""
     # The same of a form of fewer instructions, ``vmath.sin_plain``; `never`.
     rare: str = ""
+    # Its function of `vmath`, by measurement: of ``few`` instructions, or so many that the short
+    # form saves most (``many``); whose short form looks nothing up (``untabled``).
+    vmath: str = ""
     # The kinds of elements for which ``scalar`` computes what NumPy does, and of results for which
     # ``decomposition`` does: floats (``f``), integers (``i``), booleans (``b``).
     kinds: str = "f"

@@ -26,7 +26,6 @@ MOST, LEAST = 1024, 64  # elements of a tile
 ROOM = 3072  # elements of all arrays of a tile
 TWICE = 1 << 15  # elements from which on it pays to compile a nest in two forms
 FEW = 1000  # elements below which loops between calls do not pay
-LENGTHY = {"erf", "log1p", "pow"}  # whose short forms save most
 PAIR = {"sin", "cos"}  # which have most of their work in common where they are computed at once
 
 
@@ -69,7 +68,7 @@ def _apart(nest: Nest, plan: Plan) -> bool:
     names = [nest.terms[t].name for t in chain(*plan.calls)]
     if not FEW <= prod(nest.domain) < TWICE or PAIR.issubset(names):
         return False
-    return len(names) > 1 or names[0] in LENGTHY
+    return len(names) > 1 or table[names[0]].vmath == "many"
 
 
 def planned(nest: Nest) -> Plan | None:

@@ -20,8 +20,7 @@ from tapegrad.ops.core import table
 PREFIX = "block."
 # Operations that are one elementary function, but for those of few instructions.
 _WHOLE = re.compile(r"vmath\.(\w+)\(\{0\}(, \{1\})?\)")
-_SHORT = {"round", "remainder", "fmod", "floor_divide"}
-NAMES = {name for name, op in table.items() if _WHOLE.fullmatch(op.scalar)} - _SHORT
+NAMES = {n for n, op in table.items() if _WHOLE.fullmatch(op.scalar) and op.vmath != "few"}
 # Vectors that are computed side by side. A division leaves room for little beside it.
 SIDE_BY_SIDE, DIVIDING = 4, 2
 LOOP = """\

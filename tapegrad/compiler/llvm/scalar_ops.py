@@ -165,7 +165,6 @@ def _form(form: str) -> Callable[..., Operand]:
 @cache
 def _names() -> dict[str, Any]:
     """What a form may speak of."""
-    safe = elementary.functions().SAFE
     return {
         "vmath": _Calls(),
         "math": ssa.Math(),
@@ -176,10 +175,7 @@ def _names() -> dict[str, Any]:
         "width": lambda x: 64 if x.type == "i64" else 32,
         "zero": 0,
         "one": 1,
-        "SAFE_SIN": safe["sin"],
-        "SAFE_COS": safe["cos"],
-        "SAFE_TAN": safe["tan"],
-        "SAFE_SINC": safe["sin"] / 4.0,
+        "TRIG_MAX": elementary.functions().TRIG_MAX,
     }
 
 

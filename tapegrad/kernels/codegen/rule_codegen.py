@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 from tapegrad.kernels import simd_tables
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op, table
+from tapegrad.ops.facets import Facets
 
-UNTABLED = frozenset({"sqrt", "sin", "cos", "tan"})  # whose short forms look nothing up
 Short = Literal["none", "untabled", "all"]  # which short forms are wanted
 Link = tuple[str, str]  # a form, and a test for the arguments that it does not serve, if any
 BLOCK = 1024  # elements that are computed before a test decides whether that will do
@@ -39,14 +39,15 @@ def chain(name: str, short: Short = "all") -> list[Link]:
     >>> for form, test in chain("sin"):
     ...     print(f"{form:<20}", test)
     vmath.sin_plain({0}) vmath.angle_is_rare({0})
-    vmath.sin({0})       abs({0}) > SAFE_SIN
+    vmath.sin({0})       abs({0}) > TRIG_MAX
     vmath.sin_any({0})
     """
     form = scalar_form(name)
-    guard, rare = (table[name].guard, table[name].rare) if name in table else ("", "")
+    op = table.get(name, Facets)
+    guard, rare = op.guard, op.rare
     links = []
     tables = short == "all" and simd_tables.in_registers()
-    if rare and (tables or (short != "none" and name in UNTABLED)):
+    if rare and (tables or (short != "none" and op.vmath == "untabled")):
         links.append((_variant(form, "plain"), "" if rare == "never" else rare))
     if rare != "never" or not links:
         links.append((form, guard))
@@ -233,12 +234,11 @@ def names_in(x: Any) -> set[str]:
 HEADER = """\
 import math
 from tapegrad.kernels import vmath
+from tapegrad.kernels.vmath import TRIG_MAX
 from tapegrad.kernels.memory import select{suffix} as select, {pointer} as pointer, u1
 from tapegrad.kernels.memory import floor{suffix} as floor, plus{suffix} as plus
 from tapegrad.kernels.memory import room{suffix} as room
 from numba import {kind} as T
-SAFE_SIN, SAFE_COS, SAFE_TAN = vmath.SAFE["sin"], vmath.SAFE["cos"], vmath.SAFE["tan"]
-SAFE_SINC = SAFE_SIN / 4.0
 zero = T(0.0)
 one = T(1.0)
 

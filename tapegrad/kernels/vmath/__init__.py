@@ -3,7 +3,7 @@
 Straight-line code: arithmetic, fma, bit casts and selects; no branch and no libm. Each
 function takes a float64, or a float32, which is computed in float64 and rounded once; integers
 become float64. Each is right for subnormals, infinities, NaN, signed zeros and huge arguments, but
-for one limit: `sin`, `cos` and `tan` give NaN beyond `SAFE`. A loop that must serve any argument
+for one limit: `sin`, `cos` and `tan` give NaN beyond `TRIG_MAX`. A loop for any argument
 looks for one beyond it (a comparison, which vectorises) and repeats with `sin_any`, `cos_any` or
 `tan_any`, which branch to libm and so run one element at a time.
 
@@ -68,7 +68,7 @@ from tapegrad.kernels.vmath.modulo import (
 )
 from tapegrad.kernels.vmath.roots import cbrt, hypot, rint
 from tapegrad.kernels.vmath.trigonometric import (
-    SAFE,
+    TRIG_MAX,
     cos,
     cos_any,
     sin,
@@ -80,7 +80,7 @@ from tapegrad.kernels.vmath.trigonometric import (
 )
 
 __all__ = [
-    "SAFE",
+    "TRIG_MAX",
     "acos",
     "acosh",
     "angle_is_rare",

@@ -24,7 +24,6 @@ TWO_OVER_PI = 2.0 / math.pi
 PIO2_1, PIO2_2, PIO2_3 = math.pi / 2, 6.123233995736766e-17, -1.4973849048591698e-33
 # The pi/2 of 160 bits serves this far; beyond, libm's many-word reduction is needed.
 TRIG_MAX = 2.0**40
-SAFE = {"sin": TRIG_MAX, "cos": TRIG_MAX, "tan": TRIG_MAX}
 # (sin(r)/r - 1) / s and (cos(r) - 1 + s/2) / s**2 in s = r**2 for |r| <= pi/4.
 SIN = (
     -0.1666666666666663,
@@ -74,7 +73,7 @@ def _sin_quadrant(h: float, low: float, q: int) -> float:
 
 @scalar
 def sin(x: float) -> Any:
-    """The sine for |x| <= SAFE["sin"], NaN beyond."""
+    """The sine for |x| <= TRIG_MAX, NaN beyond."""
     w = widen(x)
     h, low, q = _reduce(w)
     return narrow(select(w == 0.0, w, _sin_quadrant(h, low, q)), x)
@@ -82,14 +81,14 @@ def sin(x: float) -> Any:
 
 @scalar
 def cos(x: float) -> Any:
-    """The cosine for |x| <= SAFE["cos"], NaN beyond."""
+    """The cosine for |x| <= TRIG_MAX, NaN beyond."""
     h, low, q = _reduce(widen(x))
     return narrow(_sin_quadrant(h, low, q + 1), x)
 
 
 @scalar
 def tan(x: float) -> Any:
-    """The tangent for |x| <= SAFE["tan"], NaN beyond: minus the cotangent in odd quadrants."""
+    """The tangent for |x| <= TRIG_MAX, NaN beyond: minus the cotangent in odd quadrants."""
     w = widen(x)
     h, low, q = _reduce(w)
     s = h * h

@@ -245,7 +245,7 @@ def test_exp_takes_the_widest_vectors():
 
 
 def test_any_number_is_served_without_guards():
-    x = np.array([0.5, -2e6, vmath.SAFE["sin"], 1e22, -1e300])
+    x = np.array([0.5, -2e6, vmath.TRIG_MAX, 1e22, -1e300])
     for name in ("sin", "cos", "tan", "sinc"):
         got, _ = of_op(name, ["double"])(x)
         assert distance(got, numpy_result(name, [x])) <= 2.0
