@@ -6,12 +6,13 @@ from collections.abc import Collection
 from typing import Any
 
 from tapegrad.dispatch.inplace import move
+from tapegrad.kernels.sweep.sweep_abi import KIND_CALL
 from tapegrad.ops.core import CUSTOM, Op
 from tapegrad.tape import versions
 from tapegrad.tape.tape import Tape
 from tapegrad.tensor import Tensor, View, placed, wrap
 
-CALL = Op("function", CUSTOM, lambda: None, {})
+CALL = Op("function", CUSTOM, lambda: None, {}, sweep=KIND_CALL)
 
 
 def is_new(out: Tensor, args: tuple[Any, ...]) -> bool:

@@ -20,7 +20,6 @@ from tapegrad.dispatch.record_layout import address, layout_of
 from tapegrad.kernels.sweep.sweep_abi import KIND_ASSIGN, KIND_JOIN, KIND_VIEW, PLACE_BITS
 from tapegrad.native.abi import CallPlan, IndexPlan
 from tapegrad.ops.core import Formula, Op
-from tapegrad.ops.index_layout import KINDS
 from tapegrad.tape.shape_table import shapes, strides
 from tapegrad.tape.tape import DTYPE_BITS
 from tapegrad.tensor import F8, SHORT, Tensor
@@ -30,7 +29,6 @@ _met: dict[Key, int] = {}
 _numbers = frozenset((int, float))
 _static = frozenset((int, tuple, type(None)))
 NO_VALUE, NUMBER = -3, -2  # in the place of the number of a shape
-COUNTING_BACK = frozenset(("index", "index_put"))  # whose indices may count from the end
 
 
 def moved(
@@ -118,7 +116,7 @@ def _plan(
     changes: bool,
 ) -> CallPlan:  # fmt: skip
     bits, aux = layout
-    kind = KINDS[op.name]
+    kind = op.sweep
     index_at, value_at = _operands(op)
     named = "others" if op.variadic else op.inputs[index_at]
     formulas = [op.formulas[k] for k in (0, value_at) if k >= 0]
@@ -131,7 +129,7 @@ def _plan(
             start = int(strides.table[start])
         row = strides.table[start : start + 3 + 2 * int(strides.table[start + 2])].tolist()
     plan = IndexPlan.words(
-        kind=kind, changes=changes, counts_back=op.name in COUNTING_BACK,
+        kind=kind, changes=changes, counts_back=op.variadic,
         word=op.code | DTYPE_BITS[F8] | bits, shape=number, aux=aux, index=index_at, value=value_at,
         reads=sum(read << k for k, read in enumerate(reads)), operands=len(arrays), ndim=y.ndim,
     )  # fmt: skip

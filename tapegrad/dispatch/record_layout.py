@@ -11,10 +11,24 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.kernels.sweep.sweep_abi import MATRIX, PLACE_BITS, SMALL, SYSTEM, find
+from tapegrad.kernels.sweep.sweep_abi import (
+    KIND_ASSIGN,
+    KIND_JOIN,
+    KIND_MATMUL,
+    KIND_MEAN,
+    KIND_PICK,
+    KIND_SLOGDET,
+    KIND_SOLVE,
+    KIND_SUM,
+    KIND_TRIANGLE,
+    MATRIX,
+    PLACE_BITS,
+    SMALL,
+    SYSTEM,
+    find,
+)
 from tapegrad.ops import axis_layout, index_layout
 from tapegrad.ops.core import ELEMENTWISE, Op
-from tapegrad.ops.index_layout import PLACED, SEEN, WRITTEN
 from tapegrad.ops.shape import PASSES, STRIDED
 from tapegrad.tape.shape_table import Shape, strides
 from tapegrad.tape.tape import CLASS_SHIFT, COLUMN, ROW, SCALAR
@@ -42,7 +56,7 @@ def layout_of(op: Op, arrays: list[Any], result: np.ndarray, params: dict[str, A
         return _remember(key, classes(key[1:], key[0]))
     if op.moves in PASSES:
         return classes((arrays[0].shape,), result.shape)
-    if op.name == "sum" or op.name == "mean":
+    if op.sweep == KIND_SUM or op.sweep == KIND_MEAN:
         shape = arrays[0].shape
         key = ("sum", shape, params["dim"])
         if key in _layouts:
@@ -58,21 +72,23 @@ def layout_of(op: Op, arrays: list[Any], result: np.ndarray, params: dict[str, A
     if op.axis:
         aux = axis_layout.packed(arrays[0], result, params)
         return (0, aux) if aux else None
-    if op.name in PLACED:
-        aux = index_layout.packed(op.name, arrays, result, params)
-        return (0, aux) if aux else None
-    if op.name == "diagonal_embed" and kind is F8:
-        return _embedded(arrays[0], result, params)
-    if op.name in SEEN:
-        seen = SEEN[op.name](arrays[0], **params)
-        place = place_of(arrays[0], seen) if type(seen) is np.ndarray else -1
+    if op.window is not None:
+        window = op.window(arrays[0], **params)
+        if op.sweep == KIND_ASSIGN:
+            return _written(arrays[0], arrays[1], window) if kind is F8 else None
+        place = place_of(arrays[0], window) if type(window) is np.ndarray else -1
         return None if place < 0 else (0, place)
-    if op.name in WRITTEN and kind is F8:
-        return _written(arrays[0], arrays[1], WRITTEN[op.name](arrays[0], **params))
-    if op.name == "matmul":
+    if KIND_PICK <= op.sweep <= KIND_TRIANGLE:
+        aux = index_layout.packed(op, arrays, result, params)
+        return (0, aux) if aux else None
+    if op.sweep == KIND_MATMUL:
         return matrix_layout(arrays[0].shape, arrays[1].shape)
-    if op.name in ("solve", "slogdet") and kind is F8:
-        return _system(arrays[0], result if op.name == "solve" else None)
+    if kind is F4:
+        return None
+    if op.sweep == KIND_JOIN:
+        return _embedded(arrays[0], result, params)
+    if op.sweep == KIND_SOLVE or op.sweep == KIND_SLOGDET:
+        return _system(arrays[0], result if op.sweep == KIND_SOLVE else None)
     return None
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.kernels.sweep.sweep_abi import KIND_SLOGDET
 from tapegrad.ops.core import Op, custom
 from tapegrad.ops.elementwise import strong
 from tapegrad.ops.linalg import as_columns, product, transposed
@@ -111,7 +112,7 @@ cofactor_slope: Op = custom("cofactor_slope", _cofactor_slope, grad_name="Linalg
 # Two numbers per matrix: the sign, which is constant where it can be differentiated, and the
 # logarithm of the absolute value.
 slogdet = custom(
-    "slogdet", _slogdet, grad_name="LinalgSlogdet", lapack=True,
+    "slogdet", _slogdet, grad_name="LinalgSlogdet", lapack=True, sweep=KIND_SLOGDET,
     x=lambda g, x: _times(getitem(g, index=(..., 1)), logdet_slope(x)),
 )
 logdet_slope: Op = custom(

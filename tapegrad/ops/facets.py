@@ -49,6 +49,10 @@ class Facets:
     # (among a number), `update` (over a part of a copy); `gather`, `scatter`, `scatter add`,
     # and `along` where an index names single elements.
     moves: str = ""
+    # The kind of its records in the compiled sweep (`kernels.sweep.sweep_abi`), if it has its own.
+    sweep: int = 0
+    # The part of its first operand that it copies, or writes over, as a view.
+    window: Callable[..., Any] | None = None
     # What a row does to its first operand in place, or to a copy of it.
     writes: Callable[..., None] | None = None
     # The operation by which a reduction takes elements together.

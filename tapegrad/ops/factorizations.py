@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.kernels.sweep.sweep_abi import KIND_VIEW
 from tapegrad.ops.core import Op, custom, linear
 from tapegrad.ops.elementwise import strong, where
 from tapegrad.ops.linalg import as_columns, as_rows, diagonal_matrix, product, transposed
@@ -138,6 +139,7 @@ part = linear(
     "part", lambda x, *, index: np.array(x[index]),
     x=lambda g, x_spec, index: embed(g, shape=x_spec.shape, index=index), grad_name="Slice",
     decomposition=lambda x, index: clone(getitem(x, index=index)), kinds="fib",
+    sweep=KIND_VIEW, window=lambda x, index: x[index],
 )
 cholesky: Op = custom("cholesky", _cholesky, x=_cholesky_vjp, grad_name="LinalgCholeskyEx",
                       lapack=True)

@@ -11,6 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.kernels.sweep.sweep_abi import (
+    KIND_ASSIGN,
+    KIND_MASK,
+    KIND_PICK,
+    KIND_PUT,
+    KIND_SELECT,
+)
 from tapegrad.ops.core import NotDifferentiable, Op, linear
 from tapegrad.ops.elementwise import where
 from tapegrad.ops.large import large
@@ -194,7 +201,7 @@ def _on_a_copy(write: Callable[..., None]) -> Callable[..., Any]:
 index = linear(
     "index", large("indexed_loops.index", _index), variadic=True,
     x=lambda g, x_spec, others, plan: unindex(g, *others, shape=x_spec.shape, plan=plan),
-    others=SELECTS, moves="gather",
+    others=SELECTS, moves="gather", sweep=KIND_PICK,
 )
 unindex: Op = linear(
     "unindex", large("indexed_loops.unindex", _unindex), variadic=True, grad_name="IndexBackward",
@@ -205,7 +212,7 @@ index_put = linear(
     x=lambda g, others, plan, accumulate: g if accumulate else cleared(g, *others, plan=plan),
     value=lambda g, value_spec, others, plan:
         sum_to(index(g, *others, plan=plan), shape=value_spec.shape),
-    others=SELECTS, moves="scatter",
+    others=SELECTS, moves="scatter", sweep=KIND_PUT,
 )
 cleared: Op = linear(
     "cleared", _cleared, variadic=True, x=lambda g, others, plan: cleared(g, *others, plan=plan),
@@ -215,12 +222,12 @@ assign: Op = linear(
     "assign", _assign, writes=large("row_loops.assign", _set),
     x=lambda g, index: assign(g, 0.0, index=index),
     value=lambda g, value_spec, index: sum_to(getitem(g, index=index), shape=value_spec.shape),
-    grad_name="CopySlices", moves="update",
+    grad_name="CopySlices", moves="update", sweep=KIND_ASSIGN, window=lambda x, index: x[index],
 )
 gather = linear(
     "gather", large("indexed_loops.gather", _gather),
     x=lambda g, index, x_spec, dim: ungather(g, index, shape=x_spec.shape, dim=dim), index=SELECTS,
-    moves="gather along",
+    moves="gather along", sweep=KIND_PICK,
 )
 ungather: Op = linear(
     "ungather", large("indexed_loops.ungather", _ungather),
@@ -231,7 +238,7 @@ scatter = linear(
     "scatter", large("indexed_loops.scatter", _on_a_copy(put_along)), writes=put_along,
     x=lambda g, index, dim: scattered(g, index, dim=dim),
     index=SELECTS, src=lambda g, index, src_spec, dim: _pad_src(g, src_spec, index, dim),
-    moves="scatter along",
+    moves="scatter along", sweep=KIND_PUT,
 )
 scattered: Op = linear(
     "scattered", large("indexed_loops.scattered", _scattered),
@@ -240,12 +247,13 @@ scattered: Op = linear(
 )
 scatter_add = linear("scatter_add", large("indexed_loops.scatter_add", _on_a_copy(add_along)),
                      x=lambda g: g, index=SELECTS, writes=add_along, moves="scatter add along",
+                     sweep=KIND_PUT,
                      src=lambda g, index, src_spec, dim: _pad_src(g, src_spec, index, dim))
 select_rows = linear(
     "index_select",
     large("indexed_loops.select_rows", lambda x, index, *, dim: np.take(x, index, dim)),
     x=lambda g, index, x_spec, dim: unselect(g, index, shape=x_spec.shape, dim=dim), index=SELECTS,
-    moves="gather",
+    moves="gather", sweep=KIND_PICK,
 )
 unselect: Op = linear(
     "unselect", large("indexed_loops.unselect", _unselect),
@@ -253,19 +261,19 @@ unselect: Op = linear(
     grad_name="IndexAdd", moves="scatter add",
 )
 index_add = linear("index_add", _on_a_copy(add_rows), x=lambda g: g, index=SELECTS,
-                   writes=add_rows, moves="scatter add",
+                   writes=add_rows, moves="scatter add", sweep=KIND_PUT,
                    source=lambda g, index, dim: select_rows(g, index, dim=dim))
 masked_fill = linear(
     "masked_fill", large("indexed_loops.masked_fill", _masked_fill),
     x=lambda g, mask, x_spec: sum_to(where(mask, 0.0, g), shape=x_spec.shape), mask=MASKS,
     value=lambda g, mask: sum_to(where(mask, g, 0.0), shape=()),
     paired=True, decomposition=lambda x, mask, value: where(mask, to(value, dtype=x.dtype), x),
-    kinds="fib",
+    kinds="fib", sweep=KIND_MASK,
 )
 masked_select = linear(
     "masked_select", _masked_select,
     x=lambda g, mask, x_spec: masked_embed(g, mask, shape=x_spec.shape), mask=MASKS,
-    paired=True,
+    paired=True, sweep=KIND_SELECT,
 )
 masked_embed: Op = linear(
     "masked_embed", _masked_embed, grad_name="MaskedSelectBackward",

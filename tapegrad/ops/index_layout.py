@@ -6,7 +6,6 @@ The places are named by one index array, by a mask, or by how a view lies.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,75 +15,46 @@ from tapegrad.kernels.sweep.sweep_abi import (
     FIELD,
     INDEX_LAST,
     KEEPS_WRITTEN,
-    KIND_ASSIGN,
-    KIND_JOIN,
-    KIND_MASK,
     KIND_PICK,
     KIND_PUT,
     KIND_SELECT,
     KIND_TRIANGLE,
-    KIND_VIEW,
     LOWER,
     SMALL,
 )
-from tapegrad.ops.core import table
+from tapegrad.ops.core import Op
 from tapegrad.ops.index import HOLE
-from tapegrad.ops.strided import follow, overlaps
+from tapegrad.ops.shape import tril
 from tapegrad.tape.shape_table import Shape
 
-PICKS = frozenset(op.name for op in table.values() if "gather" in op.moves)
-PUTS = frozenset(op.name for op in table.values() if op.writes and "scatter" in op.moves)
-TRIANGLES = frozenset(("tril", "triu"))
-PLACED = PICKS | PUTS | TRIANGLES | {"masked_fill", "masked_select"}
 INT64, TRUTH = np.dtype(np.int64), np.dtype(np.bool_)
-# Each element is named, along a dimension.
-ALONG = frozenset(op.name for op in table.values() if "along" in op.moves)
-
-# Copies of what is seen of an operand, which the compiled sweep knows as it knows views.
-SEEN: dict[str, Callable[..., np.ndarray]] = {
-    "part": lambda x, index: x[index],
-    "flip": lambda x, dims: np.flip(x, dims),
-    "replay": follow,
-}
-# Where a value is written.
-WRITTEN: dict[str, Callable[..., np.ndarray]] = {
-    "assign": lambda x, index: x[index],
-    "write_view": lambda x, chain: x[:0] if overlaps(chain) else follow(x, chain),
-}
-# What the compiled sweep takes them for.
-KINDS = {
-    **dict.fromkeys(PICKS, KIND_PICK), **dict.fromkeys(PUTS, KIND_PUT),
-    **dict.fromkeys(TRIANGLES, KIND_TRIANGLE), **dict.fromkeys(WRITTEN, KIND_ASSIGN),
-    **dict.fromkeys(SEEN, KIND_VIEW), "diagonal_embed": KIND_JOIN,
-    "masked_fill": KIND_MASK, "masked_select": KIND_SELECT,
-}  # fmt: skip
 
 
-def packed(name: str, arrays: list[Any], y: np.ndarray, params: dict[str, Any]) -> int:
+def packed(op: Op, arrays: list[Any], y: np.ndarray, params: dict[str, Any]) -> int:
     """AUX of a record whose adjoint compiled code knows; 0: only the rule does."""
     x: np.ndarray = arrays[0]
     if not 0 < x.size <= SMALL or not 0 < y.size <= SMALL or not y.flags.c_contiguous:
         return 0
-    if name in TRIANGLES:
+    if op.sweep == KIND_TRIANGLE:
         rows, columns = x.shape[-2:]
         diagonal = min(max(params["diagonal"], -rows), columns) + rows
-        lower = LOWER if name == "tril" else 0
+        lower = LOWER if op is tril else 0
         return int(columns | rows << FIELD | diagonal << 2 * FIELD | lower)
-    if name in PICKS:
-        places = _places(name, x.shape, arrays[1:], params)
+    if op.sweep == KIND_PICK:
+        places = _places(op, x.shape, arrays[1:], params)
         return int(x.size | places) if places else 0
-    if name in PUTS:
-        return _put(name, x, arrays, params)
+    if op.sweep == KIND_PUT:
+        return _put(op, x, arrays, params)
     if not _plain(arrays[1], TRUTH) or arrays[1].shape != x.shape:
         return 0
-    return int(x.size) if name == "masked_select" or writes(arrays[2], 1) else 0
+    return int(x.size) if op.sweep == KIND_SELECT or writes(arrays[2], 1) else 0
 
 
 def _plain(array: Any, dtype: np.dtype[Any]) -> bool:
     return type(array) is np.ndarray and array.dtype is dtype and array.flags.c_contiguous
 
 
-def _places(name: str, shape: Shape, indices: list[Any], params: dict[str, Any]) -> int:
+def _places(op: Op, shape: Shape, indices: list[Any], params: dict[str, Any]) -> int:
     """How an index array names places, or 0 if it does in a way that compiled code knows not.
 
     The second field of AUX holds how many elements a row has that is named as a whole, the third
@@ -94,7 +64,7 @@ def _places(name: str, shape: Shape, indices: list[Any], params: dict[str, Any])
     if len(indices) != 1 or not shape or not _plain(indices[0], INT64):
         return 0
     index = indices[0]
-    if name in ALONG:
+    if "along" in op.moves:
         d = params["dim"]
         if (*shape[:d], *shape[d + 1 :]) != (*index.shape[:d], *index.shape[d + 1 :]):
             return 0
@@ -109,21 +79,21 @@ def _places(name: str, shape: Shape, indices: list[Any], params: dict[str, Any])
     return math.prod(shape[1:]) << FIELD | shape[0] << 2 * FIELD
 
 
-def _put(name: str, x: np.ndarray, arrays: list[Any], params: dict[str, Any]) -> int:
+def _put(op: Op, x: np.ndarray, arrays: list[Any], params: dict[str, Any]) -> int:
     """AUX of what writes: in the first field, how many elements the value has."""
-    value, *indices = arrays[1:] if name == "index_put" else arrays[:0:-1]
-    places = _places(name, x.shape, indices, params)
+    value, *indices = arrays[1:] if op.variadic else arrays[:0:-1]
+    places = _places(op, x.shape, indices, params)
     if not places:
         return 0
     index: np.ndarray = indices[0]
-    count = index.size if name in ALONG else index.size * math.prod(x.shape[1:])
+    count = index.size if "along" in op.moves else index.size * math.prod(x.shape[1:])
     if not writes(value, count):
         return 0
     size = np.size(value)
-    if name in ALONG and size != 1 and value.shape != index.shape:
+    if "along" in op.moves and size != 1 and value.shape != index.shape:
         return 0
-    adds = name in ("index_add", "scatter_add") or params.get("accumulate", False)
-    last = INDEX_LAST if name == "index_put" else 0
+    adds = "add" in op.moves or params.get("accumulate", False)
+    last = INDEX_LAST if op.variadic else 0
     return size | places | (KEEPS_WRITTEN if adds else 0) | last
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.kernels.sweep.sweep_abi import KIND_MEAN, KIND_SUM
 from tapegrad.ops.core import Op, custom, linear
 from tapegrad.ops.elementwise import abs as abs_
 from tapegrad.ops.elementwise import (
@@ -318,10 +319,10 @@ def all_form(x: Any, *, dim: Dims, keepdim: bool) -> Any:
 
 
 # fmt: off
-sum = linear("sum", large("reduce_loops.sum", _sum), reduces="add",
+sum = linear("sum", large("reduce_loops.sum", _sum), reduces="add", sweep=KIND_SUM,
              x=lambda g, x_spec, dim, keepdim: spread(g, x_spec, dim, keepdim))
 mean = linear(
-    "mean", large("reduce_loops.mean", _mean), decomposition=_mean_form,
+    "mean", large("reduce_loops.mean", _mean), decomposition=_mean_form, sweep=KIND_MEAN,
     x=lambda g, x_spec, dim, keepdim: spread(g * share(x_spec, dim), x_spec, dim, keepdim),
 )
 cumsum = linear("cumsum", large("row_loops.cumsum", _cumsum),

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.kernels.sweep.sweep_abi import KIND_JOIN, KIND_TRIANGLE, KIND_VIEW
 from tapegrad.ops.core import Op, linear
 from tapegrad.ops.elementwise import where
 from tapegrad.ops.large import large
@@ -184,7 +185,8 @@ embed: Op = linear(
     moves="pad",
 )
 flip: Op = linear("flip", large("row_loops.flip", _flip),
-                  x=lambda g, dims: flip(g, dims=dims), moves="reverse")
+                  x=lambda g, dims: flip(g, dims=dims), moves="reverse", sweep=KIND_VIEW,
+                  window=lambda x, dims: np.flip(x, dims))
 unfold = linear(
     "unfold", _unfold, view=True, moves="sliding",
     x=lambda g, x_spec, dim, size, step: fold(g, shape=x_spec.shape, dim=dim, size=size, step=step),
@@ -202,13 +204,16 @@ diagonal = linear("diagonal", _diagonal, view=True, moves="strided",
 diagonal_embed: Op = linear(
     "diagonal_embed", _diagonal_embed,
     x=lambda g, offset, dim1, dim2: diagonal(g, offset=offset, dim1=dim1, dim2=dim2), moves="pad",
+    sweep=KIND_JOIN,
 )
 tril: Op = linear(
     "tril", large("row_loops.tril", lambda x, *, diagonal: np.tril(x, diagonal)),
     x=lambda g, diagonal: tril(g, diagonal=diagonal), decomposition=_tril_form, kinds="fib",
+    sweep=KIND_TRIANGLE,
 )
 triu: Op = linear(
     "triu", large("row_loops.triu", lambda x, *, diagonal: np.triu(x, diagonal)),
     x=lambda g, diagonal: triu(g, diagonal=diagonal), decomposition=_triu_form, kinds="fib",
+    sweep=KIND_TRIANGLE,
 )
 # fmt: on

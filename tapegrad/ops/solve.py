@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.kernels.sweep.sweep_abi import KIND_SOLVE
 from tapegrad.ops.core import Op, custom
 from tapegrad.ops.linalg import product, transposed
 from tapegrad.ops.shape import cat, getitem, tril, triu
@@ -152,6 +153,7 @@ inv: Op = custom("inv", _inv, x=_inv_vjp, grad_name="LinalgInvEx", lapack=True)
 solve: Op = custom(
     "solve", _solve, a=lambda g, a, y: -product(solve(transposed(a), g), transposed(y)),
     b=lambda g, a: solve(transposed(a), g), grad_name="LinalgSolveEx", lapack=True,
+    sweep=KIND_SOLVE,
 )
 solve_triangular: Op = custom(
     "solve_triangular", _triangular, a=_triangular_vjp,

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.kernels.sweep.sweep_abi import KIND_ASSIGN, KIND_VIEW
 from tapegrad.ops.core import Op, linear
 from tapegrad.ops.elementwise import where as where_
 from tapegrad.ops.index import HOLE, index, unindex
@@ -225,7 +226,7 @@ restride: Op = linear(
 # In-place changes through views: the chain of view operations leads from the base to the view.
 replay = linear(
     "replay", _replay, x=lambda g, x_spec, chain: only_view(g, shape=x_spec.shape, chain=chain),
-    grad_name="AsStrided", moves="chain",
+    grad_name="AsStrided", moves="chain", sweep=KIND_VIEW, window=follow,
 )
 only_view: Op = linear(
     "only_view", _only_view, x=lambda g, chain: replay(g, chain=chain),
@@ -233,7 +234,8 @@ only_view: Op = linear(
 )
 write_view = linear("write_view", _write_view, base=lambda g, chain: zero_view(g, chain=chain),
                     value=lambda g, chain: replay(g, chain=chain), grad_name="CopySlices",
-                    moves="update")
+                    moves="update", sweep=KIND_ASSIGN,
+                    window=lambda x, chain: x[:0] if overlaps(chain) else follow(x, chain))
 zero_view: Op = linear("zero_view", _zero_view, x=lambda g, chain: zero_view(g, chain=chain),
                        moves="update")
 # fmt: on

@@ -14,24 +14,15 @@ from tapegrad.kernels import build
 from tapegrad.kernels.codegen import axis_codegen, rule_codegen
 from tapegrad.kernels.sweep.sweep_abi import (
     KIND_ALONG,
-    KIND_CALL,
     KIND_JOIN,
-    KIND_MATMUL,
-    KIND_MEAN,
     KIND_PICK,
     KIND_SLOGDET,
     KIND_SOLVE,
-    KIND_SUM,
     KIND_TRIANGLE,
     KIND_VIEW,
 )
-from tapegrad.ops import reduce as r
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code, table
-from tapegrad.ops.determinant import slogdet
-from tapegrad.ops.index_layout import KINDS
-from tapegrad.ops.linalg import matmul
 from tapegrad.ops.shape import PASSES, STRIDED
-from tapegrad.ops.solve import solve
 
 PER_OP = 48  # two dtypes, three operands, eight patterns of scalars
 # addresses[((code * 2 + narrow) * 3 + operand) * 8 + scalars]; 0: not loaded.
@@ -42,8 +33,6 @@ _DTYPES = ("f8", "f4")
 
 
 kinds = np.ones(CAPACITY, np.int64)
-_SPECIAL = {r.sum.name: KIND_SUM, r.mean.name: KIND_MEAN, matmul.name: KIND_MATMUL}
-_SPECIAL |= {solve.name: KIND_SOLVE, slogdet.name: KIND_SLOGDET, "function": KIND_CALL} | KINDS
 _MOVES = {"concat": KIND_JOIN, **dict.fromkeys(STRIDED, KIND_VIEW)}
 _known = 0
 
@@ -59,7 +48,7 @@ def learn() -> None:
         # The sweep leaves records of four operands to Python, and has other kinds from 4 on.
         operands = len(op.inputs) if op.kind == ELEMENTWISE and len(op.inputs) < 4 else 1
         kind = KIND_ALONG if op.axis else _MOVES.get(op.moves, operands)
-        kinds[op.code] = _SPECIAL.get(op.name, kind)
+        kinds[op.code] = op.sweep or kind
     _known = len(by_code)
 
 
@@ -80,9 +69,9 @@ def adjoint(op: Op, operand: int, dtype: str, scalars: int) -> int:
         return adjoint(table["add"], 0, dtype, scalars)
     if op.axis:
         return build.load(*axis_adjoint(op), _ARGUMENTS)
-    if KIND_PICK <= _SPECIAL.get(op.name, 0) <= KIND_TRIANGLE:
+    if KIND_PICK <= op.sweep <= KIND_TRIANGLE:
         return _placed()
-    if op.name in ("solve", "slogdet"):
+    if op.sweep in (KIND_SOLVE, KIND_SLOGDET):
         return _system()
     if not rule_codegen.has_kernel(op, operand):
         return 0
