@@ -15,35 +15,26 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad import ops
 from tapegrad.base.dtypes import result_type
 from tapegrad.dispatch.dispatch import run
 from tapegrad.lift.batched_index import in_order, places, rank
 from tapegrad.ops import index as ix
-from tapegrad.ops import logic
+from tapegrad.ops import reduce as r
+from tapegrad.ops import shape as s
 from tapegrad.ops.core import Op
 from tapegrad.ops.elementwise import squared_difference, where
-from tapegrad.ops.reduce import mean
-from tapegrad.ops.reduce import sum as total
-from tapegrad.ops.shape import (  # fmt: skip
-    PASSES,
-    STRIDED,
-    expand,
-    permute,
-    reshape,
-    squeeze,
-    sum_to,
-    to,
-    unsqueeze,
-)
 from tapegrad.tensor import Tensor, wrap
 
 Rule = Callable[[Op, list[Any], list[bool], dict[str, Any], int], Any]
-table: dict[str, Rule] = {}
+table: dict[Op, Rule] = {}
 
 
-def _named(*names: str) -> Callable[[Rule], Rule]:
+def batching_rule(*rows: Op) -> Callable[[Rule], Rule]:
+    """Enter a function as the rule of some rows."""
+
     def keep(rule: Rule) -> Rule:
-        table.update(dict.fromkeys(names, rule))
+        table.update(dict.fromkeys(rows, rule))
         return rule
 
     return keep
@@ -57,7 +48,7 @@ def aligned(given: Any, many: Any) -> tuple[Any, ...]:
         missing = most - ranks[k]
         if m and missing:
             dims = {"dims": tuple(range(1, 1 + missing))}
-            given = [*given[:k], run(unsqueeze, (given[k],), dims), *given[k + 1 :]]
+            given = [*given[:k], run(s.unsqueeze, (given[k],), dims), *given[k + 1 :]]
     return tuple(given)
 
 
@@ -66,14 +57,14 @@ def typed(op: Op, args: Any, given: list[Any]) -> list[Any]:
 
     A number beside an array counts less for the type of a result, and all examples are an array.
     """
-    first = 1 if op.name == "where" else 0
+    first = 1 if op is where else 0
     arrays = [x._a if isinstance(x, Tensor) else x for x in args[first:]]
     kinds = {x.dtype for x in arrays if isinstance(x, np.ndarray)}
     if len(kinds) < 2:
         return given
     params = {"dtype": result_type(arrays)}
     return given[:first] + [
-        x if x is alone or alone._a.ndim else run(to, (x,), params)
+        x if x is alone or alone._a.ndim else run(s.to, (x,), params)
         for x, alone in zip(given[first:], args[first:], strict=True)
     ]
 
@@ -88,14 +79,14 @@ def spread_out(given: Any, many: Any, size: int) -> list[Any]:
     out = []
     for x, m in zip(given, many, strict=True):
         t = x if isinstance(x, Tensor) else wrap(np.asarray(x))
-        out.append(t if m else run(expand, (t,), {"shape": (size, *t._a.shape)}))
+        out.append(t if m else run(s.expand, (t,), {"shape": (size, *t._a.shape)}))
     return out
 
 
 def rule_of(op: Op) -> Rule | None:
     """The rule of an operation: its own, or that of its kind."""
-    if op.name in table:
-        return table[op.name]
+    if op in table:
+        return table[op]
     if op.axis == "keep" or op.scans:
         return _along_one
     return _by_parameters if op.axis or op.reduces or op.lapack or op.moves in SHIFTED else None
@@ -103,7 +94,7 @@ def rule_of(op: Op) -> Rule | None:
 
 # -- by the meaning of the parameters ----------------------------------------------------------
 
-SHIFTED = (*PASSES, *STRIDED, "reverse", "concat", "pad")  # of `Op.moves`
+SHIFTED = (*s.PASSES, *s.STRIDED, "reverse", "concat", "pad")  # of `Op.moves`
 _SHIFTS: dict[str, Callable[[Any, int], Any]] = {
     "dim": lambda d, n: tuple(k + 1 for k in d) if isinstance(d, tuple) else d + 1,
     "dims": lambda d, n: tuple(k + 1 for k in d),
@@ -120,53 +111,57 @@ def _shifted(params: dict[str, Any], size: int) -> dict[str, Any]:
     return {k: _SHIFTS[k](v, size) if k in _SHIFTS else v for k, v in params.items()}
 
 
-@_named(*(
-    "to part fold tril triu mean others_prod pair_prod repeat roll all any count_nonzero "
-    "eigh qr svd pinv matrix_exp cofactor_slope"
-).split())  # fmt: skip
+@batching_rule(
+    s.to, s.fold, s.tril, s.triu, r.mean, r.others_prod, r.pair_prod, ops.tiling.repeat,
+    ops.tiling.roll, ops.order.all, ops.order.any, ops.order.count_nonzero, ops.factorizations.part,
+    ops.factorizations.eigh, ops.factorizations.qr, ops.factorizations.svd, ops.solve.pinv,
+    ops.solve.matrix_exp, ops.determinant.cofactor_slope,
+)  # fmt: skip
 def _by_parameters(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     return run(op, tuple(spread_out(given, many, size)), _shifted(params, size))
 
 
-@_named("argmax", "argmin", "argsort")
+@batching_rule(ops.order.argmax, ops.order.argmin, ops.order.argsort)
 def _along_one(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     """Operations along one dimension, which a 0-d example only seems to have."""
     if rank(given[0]) > many[0]:
         return _by_parameters(op, given, many, params, size)
-    wide = [run(unsqueeze, (x,), {"dims": (int(m),)}) for x, m in zip(given, many, strict=True)]
-    return run(squeeze, (_by_parameters(op, wide, many, params, size),), {"dims": (1,)})
+    wide = [run(s.unsqueeze, (x,), {"dims": (int(m),)}) for x, m in zip(given, many, strict=True)]
+    return run(s.squeeze, (_by_parameters(op, wide, many, params, size),), {"dims": (1,)})
 
 
-@_named(*[op.name for op in logic.ROWS])
+@batching_rule(*ops.logic.ROWS)
 def _of_elements(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     return run(op, aligned(given, many), params)
 
 
-@_named("searchsorted")
+@batching_rule(ops.order.searchsorted)
 def _searchsorted(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     return NotImplemented if many[0] else run(op, tuple(given), params)
 
 
-@_named("permute")
+@batching_rule(s.permute)
 def _permute(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     return run(op, tuple(given), {"dims": (0, *[d + 1 for d in params["dims"]])})
 
 
-@_named("expand")
+@batching_rule(s.expand)
 def _expand(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     shape = params["shape"]
     return run(op, (examples_like(given[0], len(shape)),), {"shape": (size, *shape)})
 
 
-@_named("sum_to")
+@batching_rule(s.sum_to)
 def _sum_to(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     x, shape = given[0], params["shape"]
     ones = (1,) * (rank(x) - 1 - len(shape))
     out = run(op, (x,), {"shape": (size, *ones, *shape)})
-    return run(reshape, (out,), {"shape": (size, *shape)}) if ones else out
+    return run(s.reshape, (out,), {"shape": (size, *shape)}) if ones else out
 
 
-@_named("replay", "only_view", "write_view", "zero_view")
+@batching_rule(
+    ops.strided.replay, ops.strided.only_view, ops.strided.write_view, ops.strided.zero_view
+)
 def _viewed(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     """What rewrites the history of a base, along a chain of view operations."""
     chain = params["chain"]
@@ -183,27 +178,27 @@ def _chain(chain: Any, shape: Any, size: int) -> Any:
     seen = np.broadcast_to(np.empty(()), shape)
     for op, params in chain:
         shifted = _shifted(params, size)
-        if op is permute:
+        if op is s.permute:
             shifted = {"dims": (0, *[d + 1 for d in params["dims"]])}
-        elif op is expand and len(params["shape"]) > seen.ndim:  # behind the examples
+        elif op is s.expand and len(params["shape"]) > seen.ndim:  # behind the examples
             missing = len(params["shape"]) - seen.ndim
-            out.append((unsqueeze, {"dims": tuple(range(1, 1 + missing))}))
+            out.append((s.unsqueeze, {"dims": tuple(range(1, 1 + missing))}))
         out.append((op, shifted))
         seen = op.forward(seen, **params)
     return tuple(out)
 
 
-@_named("mse_loss")
+@batching_rule(r.mse_loss)
 def _mse_loss(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     squares = run(squared_difference, aligned(given, many), {})
     over = {"dim": tuple(range(1, rank(squares))), "keepdim": False}
-    return run(mean if params["mean"] else total, (squares,), over)
+    return run(r.mean if params["mean"] else r.sum, (squares,), over)
 
 
 # -- masks -------------------------------------------------------------------------------------
 
 
-@_named("masked_select", "masked_embed")
+@batching_rule(ix.masked_select, ix.masked_embed)
 def _masked(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     """One mask for all, which is turned into the numbers of its places."""
     mask = given[1]
@@ -218,27 +213,29 @@ def _masked(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) ->
     found = np.flatnonzero(np.broadcast_to(mask, full))
     plan = {"plan": (slice(None), ix.HOLE)}
     if op is ix.masked_select:
-        x = _expand(expand, given[:1], [True], {"shape": full}, size)
-        return run(ix.index, (run(reshape, (x,), {"shape": (size, math.prod(full))}), found), plan)
+        x = _expand(s.expand, given[:1], [True], {"shape": full}, size)
+        return run(
+            ix.index, (run(s.reshape, (x,), {"shape": (size, math.prod(full))}), found), plan
+        )
     out = run(ix.unindex, (given[0], found), {"shape": (size, math.prod(full)), **plan})
-    out = run(reshape, (out,), {"shape": (size, *full)})
-    return _sum_to(sum_to, [out], [True], {"shape": own}, size)
+    out = run(s.reshape, (out,), {"shape": (size, *full)})
+    return _sum_to(s.sum_to, [out], [True], {"shape": own}, size)
 
 
-@_named("masked_fill")
+@batching_rule(ix.masked_fill)
 def _masked_fill(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     if not many[2]:
         return run(op, (*aligned(given[:2], many[:2]), given[2]), params)
     x, mask, value = given
     kind = x._a.dtype if isinstance(x, Tensor) else np.asarray(x).dtype
-    value = run(to, (value,), {"dtype": kind})
+    value = run(s.to, (value,), {"dtype": kind})
     return run(where, aligned([mask, value, x], [many[1], True, many[0]]), {})
 
 
 # -- indexing ----------------------------------------------------------------------------------
 
 
-@_named("assign")
+@batching_rule(ix.assign)
 def _assign(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     (x,) = spread_out(given[:1], many[:1], size)
     value, index = given[1], params["index"]
@@ -248,26 +245,26 @@ def _assign(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) ->
     return run(op, (x, value), {"index": (slice(None), *index)})
 
 
-@_named("gather", "ungather", "scatter", "scattered", "scatter_add")
+@batching_rule(ix.gather, ix.ungather, ix.scatter, ix.scattered, ix.scatter_add)
 def _gathered(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     """An index for every place; an example of no dimensions counts as one of a single element."""
     parts = spread_out(given, many, size)
     index = parts[1]
     if len(parts) > 2 and rank(parts[2]) == 1 < rank(index):  # one number for all places
-        wide = run(unsqueeze, (parts[2],), {"dims": tuple(range(1, rank(index)))})
-        parts[2] = run(expand, (wide,), {"shape": index._a.shape})
-    single = not params["shape"] if op.name == "ungather" else rank(parts[0]) == 1
+        wide = run(s.unsqueeze, (parts[2],), {"dims": tuple(range(1, rank(index)))})
+        parts[2] = run(s.expand, (wide,), {"shape": index._a.shape})
+    single = not params["shape"] if op is ix.ungather else rank(parts[0]) == 1
     if not single:
         return _by_parameters(op, parts, [True] * len(parts), params, size)
-    gone = rank(index) == 1 if op.name == "gather" else True
-    parts = [run(unsqueeze, (x,), {"dims": (1,)}) if rank(x) == 1 else x for x in parts]
-    if op.name == "ungather":
+    gone = rank(index) == 1 if op is ix.gather else True
+    parts = [run(s.unsqueeze, (x,), {"dims": (1,)}) if rank(x) == 1 else x for x in parts]
+    if op is ix.ungather:
         params = params | {"shape": (1,)}
     out = _by_parameters(op, parts, [True] * len(parts), params, size)
-    return run(squeeze, (out,), {"dims": (1,)}) if gone else out
+    return run(s.squeeze, (out,), {"dims": (1,)}) if gone else out
 
 
-@_named("as_strided")
+@batching_rule(ops.strided.as_strided)
 def _as_strided(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     raise RuntimeError(
         "`as_strided` under `vmap`: an example has no memory of its own that it could be a view "
@@ -278,7 +275,7 @@ def _as_strided(op: Op, given: Any, many: Any, params: dict[str, Any], size: int
 _ALONG = {ix.select_rows: ix.gather, ix.unselect: ix.ungather, ix.index_add: ix.scatter_add}
 
 
-@_named("index_select", "unselect", "index_add")
+@batching_rule(ix.select_rows, ix.unselect, ix.index_add)
 def _along(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     """One vector of indices for all examples, or one for each, which no place counts from the end.
 
@@ -292,11 +289,11 @@ def _along(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> 
     shape = list(parts[-1 if op is ix.index_add else 0]._a.shape)
     shape[dim] = index._a.shape[1]
     dims = (*range(1, dim), *range(dim + 1, len(shape)))
-    parts[1] = run(expand, (run(unsqueeze, (index,), {"dims": dims}),), {"shape": tuple(shape)})
+    parts[1] = run(s.expand, (run(s.unsqueeze, (index,), {"dims": dims}),), {"shape": tuple(shape)})
     return run(_ALONG[op], tuple(parts), _shifted(params, size))
 
 
-@_named("index", "unindex", "index_put", "cleared")
+@batching_rule(ix.index, ix.unindex, ix.index_put, ix.cleared)
 def _indexed(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     """The same index arrays for all examples, or a set of them for each."""
     values = 2 if op is ix.index_put else 1
@@ -329,34 +326,34 @@ def _by_places(
     if op is ix.unindex:
         out = run(op, (parts[0], *index), how | {"shape": flat})
     else:
-        x = run(reshape, (parts[0],), {"shape": flat})
+        x = run(s.reshape, (parts[0],), {"shape": flat})
         if op is ix.index:
             return run(op, (x, *index), how)
         if op is ix.index_put:
             index = (examples_like(parts[1], ndim), *index)
             how["accumulate"] = params["accumulate"]
         out = run(op, (x, *index), how)
-    return run(reshape, (out,), {"shape": (size, *shape)})
+    return run(s.reshape, (out,), {"shape": (size, *shape)})
 
 
 # -- linear algebra ----------------------------------------------------------------------------
 
 
-@_named("matmul", "product")
+@batching_rule(ops.linalg.matmul, ops.linalg.product)
 def _matmul(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     a, b = given
     ra, rb = rank(a) - many[0], rank(b) - many[1]
     if not many[1] and rb <= 2:
         return run(op, (a, b), {})  # vectors are rows of one matrix
-    a = run(unsqueeze, (a,), {"dims": (int(many[0]),)}) if ra == 1 else a
-    b = run(unsqueeze, (b,), {"dims": (many[1] + 1,)}) if rb == 1 else b
+    a = run(s.unsqueeze, (a,), {"dims": (int(many[0]),)}) if ra == 1 else a
+    b = run(s.unsqueeze, (b,), {"dims": (many[1] + 1,)}) if rb == 1 else b
     a, b = aligned([a, b], many)
     out = run(op, (a, b), {})
     gone = ([rank(out) - 2] if ra == 1 else []) + ([rank(out) - 1] if rb == 1 else [])
-    return run(squeeze, (out,), {"dims": tuple(gone)}) if gone else out
+    return run(s.squeeze, (out,), {"dims": tuple(gone)}) if gone else out
 
 
-@_named("einsum", "contraction")
+@batching_rule(ops.einsum.einsum, ops.einsum.contraction)
 def _einsum(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     """One more letter for the examples."""
     used = {*"".join(params["terms"]), *params["out"]}
@@ -366,7 +363,7 @@ def _einsum(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) ->
     return run(op, tuple(given), {"terms": terms, "out": letter + params["out"]})
 
 
-@_named("solve", "solve_triangular")
+@batching_rule(ops.solve.solve, ops.solve.solve_triangular)
 def _solve(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     """Matrices broadcast over the dimensions in front."""
     return run(op, aligned(spread_out(given, many, size), [True, True]), params)
