@@ -396,6 +396,7 @@ newaxis = None
 
 _install()
 _install_numpy_face()
+autograd.install()
 
 _TRANSFORMS = {
     "checking": "check_grads",

@@ -199,6 +199,28 @@ def test_imports_make_no_circle():
     graphlib.TopologicalSorter(graph).prepare()
 
 
+def test_an_import_changes_no_other_module():
+    """What joins modules is an argument, or is done by a function that `tapegrad` calls by name."""
+    found = []
+    for name, path in MODULES.items():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        taken = {alias.asname or alias.name for node, _ in imports(tree) for alias in node.names}
+        for node in at_import(tree):
+            calls = isinstance(node, ast.Call) and ast.unparse(node.func) == "setattr"
+            stores = isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+            if calls or (stores and ast.unparse(node).split(".")[0] in taken):
+                found.append(f"{name}:{node.lineno}")
+    assert not found
+
+
+def at_import(node: ast.AST) -> Iterator[ast.AST]:
+    """What runs when a module is imported: all but the bodies of functions."""
+    yield node
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        for child in ast.iter_child_nodes(node):
+            yield from at_import(child)
+
+
 def test_lazy_imports_are_all_in_use():
     assert {(name, target) for name, target, place in edges() if place != "top"} >= LAZY.keys()
     assert all(LAZY.values()), "say why"

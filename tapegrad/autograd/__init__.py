@@ -11,7 +11,7 @@ the kernels.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from tapegrad.autograd import function, graph
+from tapegrad.autograd import function, graph, node_hooks, reachability_fallback
 from tapegrad.autograd.anomaly import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
 from tapegrad.autograd.engine import backward, grad
 from tapegrad.autograd.function import Function
@@ -30,6 +30,8 @@ from tapegrad.autograd.tensor_hooks import (
     retains_grad,
 )
 from tapegrad.base.missing_names import missing
+from tapegrad.ops.grad_fn import GradFn
+from tapegrad.tape.tape import Tape
 from tapegrad.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -82,19 +84,21 @@ def _backward(
     backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
 
-for _name, _method in {
-    "backward": _backward,
-    "register_hook": register_hook,
-    "register_post_accumulate_grad_hook": register_post_accumulate_grad_hook,
-    "retain_grad": retain_grad,
-    "retains_grad": property(retains_grad),
-}.items():
-    setattr(Tensor, _name, _method)
-
-
 def _not_deleted(self: Tensor) -> None:
     raise RuntimeError("this attribute of a Tensor cannot be deleted")
 
 
-for _name in ("data", "requires_grad"):
-    setattr(Tensor, _name, vars(Tensor)[_name].deleter(_not_deleted))
+def install() -> None:
+    """Attach what sweeps to Tensors, to their `grad_fn` and to tapes, which know nothing of it."""
+    methods = {
+        "backward": _backward, "register_hook": register_hook, "retain_grad": retain_grad,
+        "register_post_accumulate_grad_hook": register_post_accumulate_grad_hook,
+        "retains_grad": property(retains_grad),
+    }  # fmt: skip
+    for name in ("data", "requires_grad"):
+        methods[name] = vars(Tensor)[name].deleter(_not_deleted)
+    for name, method in methods.items():
+        setattr(Tensor, name, method)
+    for name, method in node_hooks.METHODS.items():
+        setattr(GradFn, name, method)
+    Tape.propagate = reachability_fallback.propagate  # until a workspace has been made

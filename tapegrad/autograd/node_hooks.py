@@ -318,8 +318,8 @@ def add_gradients(found: list[tuple[Tensor, Tensor]], recorded: bool) -> None:
             after_accumulating(t, g)
 
 
-for _name, _method in {
+# Of `GradFn`, see `autograd.install`.
+METHODS = {
     "__call__": call, "register_hook": register_hook, "register_prehook": register_prehook,
     "_read_saved": staticmethod(saved_value),
-}.items():  # fmt: skip
-    setattr(GradFn, _name, _method)
+}  # fmt: skip

@@ -537,6 +537,3 @@ def _workspace(tape: Tape) -> Workspace | None:
     for _ in range(tape.sweeping):
         work = work.inside()
     return work
-
-
-Tape.propagate = reachability_fallback.propagate  # until a workspace has been made

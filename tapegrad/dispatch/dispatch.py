@@ -412,7 +412,3 @@ def write_step(
 def called(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
     """Run an operation that was called on Tensors, by its fast path if it has one."""
     return run(op, args, params) if params or op.short is None else op.short(*args)
-
-
-Tensor._tapegrad_run = staticmethod(called)
-Tensor._regenerate = staticmethod(regenerate)

@@ -104,8 +104,6 @@ def asked(view_fn: ViewFn, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
     return as_tensors(view_fn(*args, **named))
 
 
-native_calls.view = asked
-
 # What users are told that a function returns.
 _SHOWN = {
     "ViewRequest": "Tensor",

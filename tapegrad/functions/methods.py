@@ -6,8 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from tapegrad.base.dtypes import NAMES
+from tapegrad.dispatch.dispatch import called, regenerate
 from tapegrad.dispatch.fast_path import flipped
+from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.dispatch.numpy_semantics import numpys
+from tapegrad.dispatch.views import asked
 from tapegrad.functions import arithmetic as a
 from tapegrad.functions import (
     axis,
@@ -87,7 +90,9 @@ def install() -> None:
 
     Compiled code takes the place of some of them later, where it pays.
     """
+    Tensor._tapegrad_run, Tensor._regenerate = staticmethod(called), staticmethod(regenerate)
     Tape.full = staticmethod(_full)
+    native_calls.view = asked
     for op in by_code:
         if op.doc and not op.namespace:
             for name in op.names:

@@ -116,7 +116,7 @@ class Op(Facets):
         self.grad_name = (grad_name or camel(name)) + "Backward0"
         self.view = view
         self.variadic = variadic
-        self.short: Any = None  # its fast path on Tensors, if it has one
+        self.short: Any = None  # its fast path on Tensors: `fast_path`, then `native.install`
         self.domain = domain
         for facet, value in facets.items():
             setattr(self, facet, value)
