@@ -11,9 +11,9 @@ from math import isfinite, isnan
 import numpy as np
 
 from tapegrad.autograd.adjoints import Adjoints
-from tapegrad.ops.core import table
+from tapegrad.ops.linalg import matmul
 
-CODE = table["matmul"].code
+CODE = matmul.code
 
 
 def step(adjoints: Adjoints, index: int, g: np.ndarray) -> bool:

@@ -18,6 +18,7 @@ from tapegrad.base.dtypes import get_default_dtype, result_type
 from tapegrad.dispatch.layout_history import chain_to, unchanged
 from tapegrad.dispatch.operand_errors import mismatch, undefined, unfit
 from tapegrad.dispatch.record_layout import layout_of
+from tapegrad.ops import elementwise as e
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op
 from tapegrad.ops.strided import replay
 from tapegrad.parallel import large_elementwise
@@ -151,7 +152,7 @@ def tracked(op: Op, args: tuple[Any, ...]) -> bool:
 
 def promoted(op: Op, operands: list[Any]) -> list[Any]:
     """Operands in PyTorch's result type; a condition keeps its own."""
-    first = 1 if op.name == "where" else 0
+    first = 1 if op is e.where else 0
     kind = None
     for x in operands[first:]:
         if type(x) is not np.ndarray or (kind is not None and x.dtype is not kind):
@@ -170,7 +171,7 @@ def promoted(op: Op, operands: list[Any]) -> list[Any]:
         return operands[:first] + [np.asarray(x, target) for x in operands[first:]]
     if op.to_float:
         target = get_default_dtype().numpy
-    elif op.name == "square" and target.kind == "b":
+    elif op is e.square and target.kind == "b":
         target = np.dtype(np.int64)
     else:
         _check_integers(op, operands, target)
@@ -180,11 +181,11 @@ def promoted(op: Op, operands: list[Any]) -> list[Any]:
 
 def _check_integers(op: Op, operands: list[Any], kind: np.dtype[Any]) -> None:
     """Refuse what NumPy would answer with a TypeError of its own, or with a warning."""
-    if kind.kind == "b" and op.name in ("sub", "neg"):
+    if kind.kind == "b" and op in (e.sub, e.neg):
         raise RuntimeError("`-` is not defined for booleans: use `^` or `logical_not`")
-    if op.name in ("floor_divide", "remainder", "fmod") and not np.all(operands[1]):
+    if op in (e.floor_divide, e.remainder, e.fmod) and not np.all(operands[1]):
         raise RuntimeError(f"`{op.name}`: integers cannot be divided by zero (ZeroDivisionError)")
-    if op.name == "pow" and np.any(np.less(operands[1], 0)):
+    if op is e.pow and np.any(np.less(operands[1], 0)):
         raise RuntimeError("integers to negative integer powers are not allowed: use floats")
 
 

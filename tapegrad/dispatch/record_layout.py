@@ -29,7 +29,7 @@ from tapegrad.kernels.sweep.sweep_abi import (
 )
 from tapegrad.ops import axis_layout, index_layout
 from tapegrad.ops.core import ELEMENTWISE, Op
-from tapegrad.ops.shape import PASSES, STRIDED
+from tapegrad.ops.shape import PASSES, STRIDED, stack
 from tapegrad.tape.shape_table import Shape, strides
 from tapegrad.tape.tape import CLASS_SHIFT, COLUMN, ROW, SCALAR
 from tapegrad.tensor import F4, F8
@@ -161,11 +161,11 @@ def _joined(op: Op, arrays: list[Any], result: np.ndarray, dim: int) -> Layout:
     if key in _layouts:
         return _layouts[key]
     steps = [s // 8 for s in np.empty(result.shape).strides]
-    step = steps.pop(dim) if op.name == "stack" else steps[dim]
+    step = steps.pop(dim) if op is stack else steps[dim]
     places, start = [], 0
     for x in arrays:
         places.append(strides.add(x.size, start, x.shape, tuple(steps)))
-        start += step if op.name == "stack" else step * x.shape[dim]
+        start += step if op is stack else step * x.shape[dim]
     place = strides.write(places)
     return _remember(key, None if min(place, *places) < 0 else (0, place))
 

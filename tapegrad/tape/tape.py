@@ -155,9 +155,9 @@ class Tape:
         "workspace",
     )
 
-    propagate: ClassVar[Propagate]  # the liveness pass, compiled once a sweep was made
-    full: ClassVar[Callable[[], None] | None] = None  # told when a tape's buffer is full
-    moved: ClassVar[Callable[[], None] | None] = None  # told when a thread gets a tape
+    propagate: ClassVar[Propagate]  # the liveness pass, of `autograd.install`, later compiled
+    full: ClassVar[Callable[[], None] | None] = None  # a buffer is full: `install.when_full`
+    moved: ClassVar[Callable[[], None] | None] = None  # a thread gets a tape: `forget_tape`
     every: ClassVar[list[weakref.ref[Tape]]] = []  # one for each thread that recorded
     op_names: ClassVar[list[str]] = []  # filled by the op table: code -> name
 

@@ -21,7 +21,8 @@ from tapegrad.kernels.sweep.sweep_abi import (
     KIND_TRIANGLE,
     KIND_VIEW,
 )
-from tapegrad.ops.core import ELEMENTWISE, Op, by_code, table
+from tapegrad.ops.core import ELEMENTWISE, Op, by_code
+from tapegrad.ops.elementwise import add
 from tapegrad.ops.shape import PASSES, STRIDED
 
 PER_OP = 48  # two dtypes, three operands, eight patterns of scalars
@@ -66,7 +67,7 @@ def fill(at: int) -> bool:
 def adjoint(op: Op, operand: int, dtype: str, scalars: int) -> int:
     """The address of an adjoint kernel, or 0."""
     if op.moves in PASSES:
-        return adjoint(table["add"], 0, dtype, scalars)
+        return adjoint(add, 0, dtype, scalars)
     if op.axis:
         return build.load(*axis_adjoint(op), _ARGUMENTS)
     if KIND_PICK <= op.sweep <= KIND_TRIANGLE:
