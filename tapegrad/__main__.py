@@ -13,7 +13,6 @@ from functools import partial
 from tapegrad.kernels import build, compile_ahead, disk_cache
 from tapegrad.kernels.codegen import kernel_table
 from tapegrad.native import install
-from tapegrad.native.bindings import large_entry
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code
 
 USAGE = """usage: python -m tapegrad compile
@@ -26,8 +25,7 @@ later then compile only what is rare, and what `tapegrad.jit` is given."""
 def everything() -> Iterator[tuple[str, Callable[[], object]]]:
     """What most programs need, each under a name: first what takes longest."""
     yield "the sweep", kernel_table.compiled_sweep
-    yield "operations on small arrays", install.install
-    yield "operations on large arrays", partial(large_entry, compiling=True)
+    yield "operations on arrays", install.install
     for op in by_code:
         if op.axis or op.name == "clone":
             yield op.name, partial(kernel_table.loop_along, op, compiling=True)

@@ -65,8 +65,8 @@ def native_path(request):
     if request.config.getoption("--native") == "forced":
         kernels = importlib.import_module("tapegrad.kernels.codegen.kernel_table")
         kernels.loop_along = lambda op, **_: kernels._along(op)
-        for plans in ("axis_plans", "index_plans"):  # made at the first call, not at the eighth
-            importlib.import_module(f"tapegrad.dispatch.{plans}").TIMES = 1
+        # a plan is made at the first call, not at the eighth
+        importlib.import_module("tapegrad.dispatch.call_plans").TIMES = 1
 
 
 @pytest.fixture(scope="session")

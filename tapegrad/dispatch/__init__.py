@@ -2,7 +2,8 @@
 
 `dispatch` runs any operation on any operands.  The other modules are its short cuts for what is met
 most: `fast_path` (elementwise operations and products of small Tensors), `axis_plans` (operations
-along dimensions), `index_plans` (chosen places), `views` and `inplace`, `inplace_views` and
+along dimensions) and `index_plans` (chosen places), whose plans `call_plans` keeps, `views`,
+`inplace`, `inplace_views` and
 `layout_history` (a Tensor that is turned in place, and its views).  `record_layout` says how the
 operands of a record lie; `truncate` takes off the tape what a transform has left there.
 

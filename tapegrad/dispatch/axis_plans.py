@@ -1,9 +1,4 @@
-"""Cache call plans of operations along dimensions of float64 Tensors.
-
-What follows from an operation, its parameters and the operand's shape is worked out once, as a
-`CallPlan`, when a call has come a few times; then compiled code does the whole: the array, the
-Tensor, the record.  Until then, and for everything else, it is the general path.
-"""
+"""Plan calls of operations along dimensions of float64 Tensors: see `call_plans`."""
 
 from __future__ import annotations
 
@@ -13,27 +8,20 @@ from typing import Any
 import numpy as np
 
 from tapegrad.base.size import only_ints
+from tapegrad.dispatch import call_plans
+from tapegrad.dispatch.call_plans import Key, add_plan, call_plan, count_call, plans
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.native_calls import native_calls
-from tapegrad.dispatch.record_layout import address, layout_of
+from tapegrad.dispatch.record_layout import layout_of
 from tapegrad.kernels.large.pass_lists import passes
-from tapegrad.native.abi import AxisPlan, CallPlan
+from tapegrad.native.abi import PASSES, READS_RESULT, ROWS, CallPlan
 from tapegrad.ops import axis_layout
 from tapegrad.ops.core import Op
-from tapegrad.tape.shape_table import shapes
-from tapegrad.tape.tape import DTYPE_BITS, GENERAL, SAVES
+from tapegrad.tape.tape import GENERAL
 from tapegrad.tensor import F8, SHORT, Tensor
 
-TIMES = 8  # calls until a plan is made, if its loop is on disk
-MANY = 200  # calls until it is compiled in the background, and between looks whether it is there
-KNOWN = 4096
-
-
-Key = tuple[Any, ...]
 # From the operation and what its function was given: the Tensor and the parameters.
 Arguments = Callable[[Op, Any, Any, bool, Any], tuple[Tensor, dict[str, Any]]]
-_plans: dict[Key, CallPlan] = {}
-_met: dict[Key, int] = {}
 _numbers = frozenset((int, float, type(None)))
 
 
@@ -41,13 +29,13 @@ def along(
     op: Op, arguments: Arguments, x: Any, dim: Any, keepdim: bool = False, other: Any = None
 ) -> Tensor:
     """Run an operation along dimensions, in compiled code if this call has come before."""
-    key, compiled = None, native_calls.axis
+    key, compiled = None, native_calls.planned
     if compiled is not None and x.__class__ is Tensor and _plain(dim, keepdim, other):
         s = x._s
         key = op, s if s >= 0 else x._a.shape, dim, keepdim, other
-        plan = _plans.get(key)
+        plan = plans.get(key)
         if plan is not None:
-            made = compiled(x, plan)
+            made = compiled(plan, x)
             if made is not None:
                 return made
     given, params = arguments(op, x, dim, keepdim, other)
@@ -59,8 +47,8 @@ def along(
 
 def again(x: Tensor, key: Key) -> Tensor | None:
     """What compiled code gives for a call that has come before, or None."""
-    plan, compiled = _plans.get(key), native_calls.axis
-    return None if plan is None or compiled is None else compiled(x, plan)
+    plan, compiled = plans.get(key), native_calls.planned
+    return None if plan is None or compiled is None else compiled(plan, x)
 
 
 def _large(x: Tensor) -> bool:
@@ -80,16 +68,15 @@ def remember(op: Op, x: Tensor, y: Tensor, params: dict[str, Any], key: Key) -> 
 
     Its operand is of the fast path, or would be but for its size.
     """
-    times = _met.get(key, 0) + 1
-    if len(_met) >= KNOWN:
-        _met.clear()
-    _met[key] = times
-    if (times != TIMES and times % MANY) or (x._s >= 0 and y._s < 0):
+    times = count_call(key)
+    if (times != call_plans.TIMES and times % call_plans.MANY) or (x._s >= 0 and y._s < 0):
         return
     if x._s < 0:
         if found := passes(op, x._a, y._a, params):
             general = layout_of(op, [x._a], y._a, params) or (GENERAL, 0)
-            _know(key, _plan(op, x._a, y._a, params, general, passes=found))
+            add_plan(
+                key, _plan(op, x._a, y._a, params, general, found, loops=PASSES, large=1, loop=None)
+            )
         return
     rows = axis_layout.packed(x._a, y._a, params)
     layout = layout_of(op, [x._a], y._a, params)
@@ -97,30 +84,18 @@ def remember(op: Op, x: Tensor, y: Tensor, params: dict[str, Any], key: Key) -> 
         return
     from tapegrad.kernels.codegen import kernel_table
 
-    loop = kernel_table.loop_along(op, asking=times >= MANY)
+    loop = kernel_table.loop_along(op, asking=times >= call_plans.MANY)
     if loop:
-        _know(key, _plan(op, x._a, y._a, params, layout, loop, rows))
-
-
-def _know(key: Key, plan: CallPlan) -> None:
-    if len(_plans) >= KNOWN:
-        _plans.clear()
-    _plans[key] = plan
+        plan = _plan(op, x._a, y._a, params, layout, (), loops=ROWS, loop=loop, rows=rows)
+        add_plan(key, plan)
 
 
 def _plan(
     op: Op, x: np.ndarray, y: np.ndarray, params: dict[str, Any], layout: tuple[int, int],
-    loop: int = 0, rows: int = 0, passes: Sequence[int] = (),
+    passes: Sequence[int], **loops: int | None,
 ) -> CallPlan:  # fmt: skip
     """A plan by a loop and how rows lie, or by passes."""
-    (reads_operand, reads_result), (bits, aux) = op.saves[0], layout
-    saves = SAVES if reads_operand or reads_result else 0
-    number = shapes.number(y.shape)
-    plan = AxisPlan.words(
-        loop=loop, rows=rows, word=op.code | DTYPE_BITS[F8] | saves | bits, shape=number, aux=aux,
-        reads_operand=reads_operand, reads_result=reads_result, ndim=y.ndim,
-    )  # fmt: skip
-    words = np.array([*plan, *y.shape, *passes], np.int64)
-    short = number if y.size < SHORT else -1
+    reads_operand, reads_result = op.saves[0]
+    reads = [reads_operand | READS_RESULT * reads_result]
     extra = params, ((x.shape, F8),)
-    return CallPlan(short=short, extra=extra, words_at=address(words), words=words)
+    return call_plan(op, y, layout, extra, reads, passes, operands=1, **loops)

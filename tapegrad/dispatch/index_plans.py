@@ -1,9 +1,6 @@
-"""Cache call plans of what reads or writes at chosen places of small float64 Tensors.
+"""Plan calls that read or write at chosen places of small float64 Tensors: see `call_plans`.
 
-Indexing by Tensors, gathering and scattering, filling by masks, assignment: what follows from the
-operation, its parameters and the shapes of the operands is worked out once, when a call has come a
-few times; then compiled code does the whole, in place or not.  Until then, and for everything else,
-it is the general path.
+Indexing by Tensors, gathering and scattering, filling by masks, assignment, in place or not.
 """
 
 from __future__ import annotations
@@ -12,22 +9,28 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.dispatch.axis_plans import KNOWN, TIMES, Key
+from tapegrad.dispatch import call_plans
+from tapegrad.dispatch.call_plans import Key, add_plan, call_plan, count_call, plans
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.inplace import run_inplace
 from tapegrad.dispatch.native_calls import native_calls
-from tapegrad.dispatch.record_layout import address, layout_of
-from tapegrad.kernels.sweep.sweep_abi import KIND_ASSIGN, KIND_JOIN, KIND_VIEW, PLACE_BITS
-from tapegrad.native.abi import CallPlan, IndexPlan
+from tapegrad.dispatch.record_layout import layout_of
+from tapegrad.kernels.sweep.sweep_abi import (
+    KIND_ASSIGN,
+    KIND_JOIN,
+    KIND_PICK,
+    KIND_SELECT,
+    KIND_VIEW,
+    PLACE_BITS,
+)
+from tapegrad.native.abi import READ, WRITE, CallPlan
 from tapegrad.ops.core import Formula, Op
-from tapegrad.tape.shape_table import shapes, strides
-from tapegrad.tape.tape import DTYPE_BITS
-from tapegrad.tensor import F8, SHORT, Tensor
+from tapegrad.tape.shape_table import strides
+from tapegrad.tensor import Tensor
 
-_plans: dict[Key, CallPlan] = {}
-_met: dict[Key, int] = {}
 _numbers = frozenset((int, float))
 _static = frozenset((int, tuple, type(None)))
+READS = frozenset((KIND_PICK, KIND_SELECT, KIND_VIEW, KIND_JOIN))
 NO_VALUE, NUMBER = -3, -2  # in the place of the number of a shape
 
 
@@ -38,11 +41,11 @@ def moved(
 
     `how` are the parameters: ints, None, or tuples of these.
     """
-    compiled = native_calls.index
+    compiled = native_calls.planned
     if compiled is None:
         return None
-    plan = _plans.get(_key(op, x, index, value, how, changes))  # type: ignore[arg-type]
-    return None if plan is None else compiled(x, plan, index, value)
+    plan = plans.get(_key(op, x, index, value, how, changes))  # type: ignore[arg-type]
+    return None if plan is None else compiled(plan, x, index, value)
 
 
 def _key(op: Op, x: Any, index: Any, value: Any, how: Any, changes: bool) -> Key | None:
@@ -92,52 +95,43 @@ def _remember(
     how: Any, *, changes: bool,
 ) -> None:  # fmt: skip
     """Count a call, and make a plan when it has come often enough."""
-    key = None if native_calls.index is None else _key(op, args[0], index, value, how, changes)
+    key = None if native_calls.planned is None else _key(op, args[0], index, value, how, changes)
     if key is None or (value.__class__ is Tensor and not any(a is value for a in args)):
         return
     if index is not None and not any(a is index for a in args):
         return
-    times = _met.get(key, 0) + 1
-    if len(_met) >= KNOWN:
-        _met.clear()
-    _met[key] = times
-    if times != TIMES or y._s < 0:
+    if count_call(key) != call_plans.TIMES or y._s < 0:
         return
     arrays = [a._a if isinstance(a, Tensor) else a for a in args]
     layout = layout_of(op, arrays, y._a, params)
     if layout is not None:
-        if len(_plans) >= KNOWN:
-            _plans.clear()
-        _plans[key] = _plan(op, arrays, y._a, params, layout, changes)
+        add_plan(key, _plan(op, arrays, y._a, params, layout, changes))
 
 
 def _plan(
     op: Op, arrays: list[Any], y: np.ndarray, params: dict[str, Any], layout: tuple[int, int],
     changes: bool,
 ) -> CallPlan:  # fmt: skip
-    bits, aux = layout
-    kind = op.sweep
-    index_at, value_at = _operands(op)
+    kind, (index_at, value_at) = op.sweep, _operands(op)
     named = "others" if op.variadic else op.inputs[index_at]
-    formulas = [op.formulas[k] for k in (0, value_at) if k >= 0]
-    reads = [isinstance(f, Formula) and index_at > 0 and named in f.reads for f in formulas]
-    number = shapes.number(y.shape)
+    bit = 1 << index_at if index_at > 0 else 0
+    reads = [0, 0, 0]
+    for k in {0, max(value_at, 0)}:
+        formula = op.formulas[k]
+        if isinstance(formula, Formula) and named in formula.reads:
+            reads[k] = bit
     row: list[int] = []
     if kind in (KIND_ASSIGN, KIND_VIEW, KIND_JOIN):
-        start = aux & ((1 << PLACE_BITS) - 1)
+        start = layout[1] & ((1 << PLACE_BITS) - 1)
         if kind == KIND_JOIN:  # of one part
             start = int(strides.table[start])
         row = strides.table[start : start + 3 + 2 * int(strides.table[start + 2])].tolist()
-    plan = IndexPlan.words(
-        kind=kind, changes=changes, counts_back=op.variadic,
-        word=op.code | DTYPE_BITS[F8] | bits, shape=number, aux=aux, index=index_at, value=value_at,
-        reads=sum(read << k for k, read in enumerate(reads)), operands=len(arrays), ndim=y.ndim,
-    )  # fmt: skip
-    words = np.array([*plan, *y.shape, *row], np.int64)
     specs = tuple((a.shape, a.dtype) if type(a) is np.ndarray else None for a in arrays)
-    short = number if y.size < SHORT else -1
-    extra = params, specs
-    return CallPlan(short=short, extra=extra, words_at=address(words), words=words)
+    return call_plan(
+        op, y, layout, (params, specs), reads, row, operands=len(arrays), index=max(index_at, 0),
+        value=max(value_at, 0), in_place=changes, loops=READ if kind in READS else WRITE, loop=kind,
+        rows=None, counts_back=op.variadic,
+    )  # fmt: skip
 
 
 def _operands(op: Op) -> tuple[int, int]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tapegrad.native.abi import CallPlan
 from tapegrad.tensor import Tensor
 
 
@@ -18,14 +17,14 @@ class NativeCalls:
     Where it says that there may be None, the call is refused, and Python does it.
     """
 
-    __slots__ = ("accumulate", "axis", "change", "index", "record_call", "resume", "view")
+    __slots__ = ("accumulate", "change", "planned", "record_call", "resume", "view")
 
     # of a view function, its arguments, and those with names: the Tensor or Tensors; in Python
     # `views.asked`
     view: Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
-    axis: Callable[[Tensor, CallPlan], Tensor | None] | None
-    # at indices (or None), with what is written (or None)
-    index: Callable[[Tensor, CallPlan, Any, Any], Tensor | None] | None
+    # by a plan, of a Tensor; if the plan has places, at indices (or None) with what is written
+    # there (or None)
+    planned: Callable[..., Tensor | None] | None
     # in place, with an operand (or None) and the operation's code
     change: Callable[[Tensor, Any, int], Tensor | None] | None
     # a call of a function with a rule of its own: see `native.record_call`
@@ -40,7 +39,7 @@ class NativeCalls:
 
     def close(self) -> None:
         """Have Python do all calls."""
-        self.axis = self.index = self.change = None
+        self.planned = self.change = None
         self.record_call = self.accumulate = self.resume = None
 
 

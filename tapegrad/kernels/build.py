@@ -262,6 +262,7 @@ def _compile(name: str, source: str, arity: int) -> bytes:
     module = llvm.parse_assembly(_interleaved(_widened(simd_tables.vectorised(text))))
     module.get_function(native).name = SYMBOL
     _close(module)
+    _internalise(module)
     _optimise(module)
     _call_through_table(module)
     return bytes(_machine().emit_object(module))
@@ -329,10 +330,22 @@ def _optimise(module: Any, level: int = 3) -> None:
     options.slp_vectorization = True
     builder = llvm.create_pass_builder(_machine(), options)
     builder.getModulePassManager().run(module, builder)
-    if any(simd_tables.has_form_for_vectors(function.name) for function in module.functions):
+    if _calls_forms_for_vectors(module):
         late = llvm.create_new_module_pass_manager()
         late.add_always_inliner_pass()  # the forms for vectors, which loops now call
         late.run(module, builder)
+
+
+def _calls_forms_for_vectors(module: Any) -> bool:
+    return any(simd_tables.has_form_for_vectors(function.name) for function in module.functions)
+
+
+def _internalise(module: Any) -> None:
+    """Have LLVM inline whatever is called once, unless loops look for its form for vectors."""
+    if not _calls_forms_for_vectors(module):
+        for function in module.functions:
+            if not function.is_declaration and function.name != SYMBOL:
+                function.linkage = "internal"
 
 
 def _settle(module: Any) -> None:

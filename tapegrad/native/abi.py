@@ -84,7 +84,6 @@ class Frame(WordStruct):
     learn_reduction: int
     learn_view: int
     learn_large: int
-    open_large: int
     warn_fp_flags: int
     # slots of a Tensor, of a View and of a tape, in words from the object on
     t_a: int
@@ -142,9 +141,8 @@ class Frame(WordStruct):
     matmul_loop_f4: int
     matmul_data_f4: int
     null: Annotated[Any, 1]  # the number 0, as an operand
-    # of large arrays: `entry_large.call_large`, or 0; a table of `LargeRow`; where the number of
-    # threads stands, and where the address of the numbers of elements of all shapes does
-    large_call: int
+    # of large arrays: a table of `LargeRow`; where the number of threads stands, and where the
+    # address of the numbers of elements of all shapes does
     large_rows: int
     threads: int
     sizes_at: int
@@ -159,8 +157,7 @@ class Operand(WordStruct):
     position: int
 
 
-OPERAND_PAIR, OPERAND_TRIPLE = 2 * Operand.SIZE, 3 * Operand.SIZE
-UNREAD = 1  # in place of the Tensor
+OPERANDS = 3 * Operand.SIZE  # words of as many as there may be
 
 
 class UfuncLoop(WordStruct):
@@ -180,8 +177,7 @@ class OpRow(WordStruct):
     """What is known of an operation, by its code."""
 
     word: int  # of its records
-    reads: Annotated[Any, 3]  # which values the formula of each input reads, as bits
-    entry_size: int  # how many values a record saves, or 0
+    reads: Annotated[Any, 3]  # as in a `Plan`
     is_boolean: int  # the result
     has_condition: int  # as its first operand
     is_mean: int
@@ -283,51 +279,56 @@ class CachedViews(NamedTuple):
 
 
 # What a call is.  Of a view its operands are an array of the function, the tuple of its arguments
-# and the dict of those with names; along axes of the Tensor and its `CallPlan`; of three operands,
-# of these; in place of the target, an operand or None, and the code; at indices of the Tensor, its
-# `CallPlan`, the indices or None, and what is written or None.
-UNARY, BINARY, MATMUL, REDUCTION, VIEW, AXIS, TERNARY, CHANGE, INDEX = range(9)
+# and the dict of those with names; of three operands, of these; in place of the target, an operand
+# or None, and the code; by a `CallPlan`, of this, the Tensor, the indices or None, and what is
+# written or None.
+UNARY, BINARY, TERNARY, MATMUL, REDUCTION, CHANGE, PLANNED, VIEW = range(8)
+
+
+class Plan(WordStruct):
+    """What a call computes and records: from operands by loops to a result and its record."""
+
+    operands: int  # how many
+    index: int  # which of them names places, or 0
+    value: int  # which is written there, or 0
+    in_place: int  # the result is the first operand itself
+    large: int  # loops run without the interpreter's lock
+    # the result
+    itemsize: int  # in bytes; 1: booleans
+    ndim: int
+    lengths: int  # their address
+    own_lengths: Annotated[Any, 2]
+    short: int  # what its Tensor has for `_s`, or 0: that follows from `shape`
+    # the loops
+    loops: int  # see `UFUNC`
+    loop: int
+    rows: int
+    counts_back: int
+    divisor: int  # of a sum, or 0
+    # the record
+    word: int
+    shape: int  # the number of the result's; -1: not known yet
+    aux: int
+    reads: Annotated[Any, 3]  # of each operand: which values its formula reads, see `READS_RESULT`
+    entry: int  # what the record saves, if no values are among it, or 0
+    extra: int  # what it saves behind values, or 0
+
+
+READS_RESULT = 8  # the bit of the result; the operands' are 1, 2 and 4
+# By which loops a plan is carried out, and what `loop` and `rows` are then: NumPy's, of a table of
+# `UfuncLoop`; a kernel of elements; a sum of all elements, by a kernel or 0, by NumPy's loop; a
+# product of matrices by NumPy's loop; a kernel of rows, that lie as `ops.axis_layout.packed` says;
+# passes of a `PassList`; reading at places, or writing there into a copy of the first operand, of a
+# kind of the compiled sweep's, of places that a row of the table of strides tells.
+UFUNC, KERNEL, SUM, GEMM, ROWS, PASSES, READ, WRITE = range(8)
 
 
 class CallPlan(NamedTuple):
-    """What follows from an operation, its parameters and the shapes of its operands."""
+    """A `Plan` that was made in Python, for an operation, its parameters and operands' shapes."""
 
-    short: int  # the result's `_s`
-    extra: Any  # what the record saves beside values
-    words_at: int
-    words: np.ndarray  # of an `AxisPlan` or an `IndexPlan`
-
-
-class AxisPlan(WordStruct):
-    """Of an operation along axes; the lengths of the result follow, then a `PassList`."""
-
-    loop: int  # its address, or 0: the operand is large
-    rows: int  # how they lie, see `ops.axis_layout.packed`
-    word: int
-    shape: int
-    aux: int
-    reads_operand: int
-    reads_result: int
-    ndim: int
-
-
-class IndexPlan(WordStruct):
-    """Of an operation at indices; the lengths of the result follow, then the view's row of strides.
-
-    The table of strides, where AUX says that this row is, may move.
-    """
-
-    kind: int  # as in the sweep
-    changes: int  # the Tensor itself
-    counts_back: int  # an index may be negative
-    word: int
-    shape: int
-    aux: int
-    index: int  # which operand it is, or -1
-    value: int
-    reads: int  # bits: the formula of the Tensor, of the value, reads the indices
-    operands: int
-    ndim: int
+    plan_at: int
+    words: np.ndarray  # lengths, and what loops read, follow the plan
+    keeps: tuple[Any, ...]  # objects that it names
 
 
 class PassList(WordStruct):

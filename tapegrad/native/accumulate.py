@@ -6,7 +6,7 @@ CPython's lock is held.  Either every gradient is delivered or none.
 from tapegrad.kernels.memory import call1, call2, f4, f8, i4, i8
 from tapegrad.kernels.sweep.sweep_abi import ALIGNED_IN_C_ORDER, WRITEABLE
 from tapegrad.native.abi import Frame
-from tapegrad.native.execute_inplace import bump_version
+from tapegrad.native.changes import bump_version
 from tapegrad.native.pyobjects import (
     ARRAY_BASE,
     ARRAY_DATA,

@@ -1,7 +1,6 @@
 """Append a record: the Tensor, the record, and the values that it saves."""
 
-from tapegrad.kernels.memory import call1, call2, call3, i8
-from tapegrad.native.abi import Operand, OpRow
+from tapegrad.kernels.memory import address, call1, call2, call3, i8, room_i8
 from tapegrad.native.pyobjects import (
     ARRAY_DTYPE,
     F4_SIZE,
@@ -11,10 +10,9 @@ from tapegrad.native.pyobjects import (
     REFUSED,
     count_of,
     decref,
-    incref,
     int_value,
+    new_int,
     set_slot,
-    tuple_of,
     typed,
 )
 from tapegrad.tape.tape import AUX, IN0, IN1, IN2, SHAPE, STRIDE, WORD
@@ -23,7 +21,7 @@ from tapegrad.tape.tape import AUX, IN0, IN1, IN2, SHAPE, STRIDE, WORD
 @typed
 def set_number(frame, container, slot, value):
     """Set a slot to a Python int; 0 with an exception set."""
-    new = call1(frame.PyLong_FromLongLong, value)
+    new = new_int(frame, value)
     if new == 0:
         return 0
     old = i8(container)[slot]
@@ -39,7 +37,7 @@ def new_slot(frame, tape, leaf):
     if call2(frame.PyList_Append, leaves, leaf) & LOW_HALF != 0:
         return 0
     code = -call1(frame.PyList_Size, leaves)
-    code_at = call1(frame.PyLong_FromLongLong, code)
+    code_at = new_int(frame, code)
     if code_at == 0:
         return 0
     key = i8(leaf)[frame.t_pos]
@@ -49,16 +47,16 @@ def new_slot(frame, tape, leaf):
 
 
 @typed
-def input_code(frame, tape, one):
-    """What a record says of an operand: a position, a leaf's slot, or 0 for nothing.
+def input_code(frame, tape, operands):
+    """What a record says of the first operand: a position, a leaf's slot, or 0 for nothing.
 
     And 0 for a leaf, with an exception set.
     """
-    found = Operand(one)
-    if found.position >= 0:
-        return found.position
-    slot = call2(frame.PyDict_GetItem, i8(tape)[frame.tape_slots], i8(found.tensor)[frame.t_pos])
-    return new_slot(frame, tape, found.tensor) if slot == 0 else int_value(frame, slot)
+    if operands.position >= 0:
+        return operands.position
+    tensor = operands.tensor
+    slot = call2(frame.PyDict_GetItem, i8(tape)[frame.tape_slots], i8(tensor)[frame.t_pos])
+    return new_slot(frame, tape, tensor) if slot == 0 else int_value(frame, slot)
 
 
 @typed
@@ -89,15 +87,15 @@ def fill_item(frame, things, place, obj):
 
 
 @typed
-def append_record(frame, tape, tensor, word, p, q, r, shape, aux, entry):
+def append_record(frame, tape, tensor, word, codes, shape, aux, entry):
     """Append a record and give the Tensor its place; 0 with an exception set."""
     used_at, token = i8(tape)[frame.tape_used], i8(tape)[frame.tape_next]
     used = int_value(frame, used_at)
     record = i8(int_value(frame, i8(tape)[frame.tape_address]) + used * STRIDE)
     record[WORD], record[SHAPE], record[AUX] = word, shape, aux
-    record[IN0], record[IN1], record[IN2] = p, q, r
-    following = call1(frame.PyLong_FromLongLong, int_value(frame, token) + 1)
-    count = call1(frame.PyLong_FromLongLong, used + 1)
+    record[IN0], record[IN1], record[IN2] = i8(codes)[0], i8(codes)[1], i8(codes)[2]
+    following = new_int(frame, int_value(frame, token) + 1)
+    count = new_int(frame, used + 1)
     if following == 0 or count == 0:
         return 0
     i8(tape)[frame.tape_next] = following
@@ -111,8 +109,18 @@ def append_record(frame, tape, tensor, word, p, q, r, shape, aux, entry):
 
 
 @typed
+def input_codes(frame, tape, count, operands, codes):
+    """Write what a record says of some operands; 0 with an exception set."""
+    for k in range(count):
+        i8(codes)[k] = input_code(frame, tape, operands[k])
+        if i8(codes)[k] == 0 and operands[k].position != 0:
+            return 0
+    return 1
+
+
+@typed
 def record_tensor(
-    frame, tape, tensor, tracked, first, second, third, word, shape, aux, entry, result
+    frame, tape, tensor, tracked, count, operands, word, shape, aux, entry, result
 ):  # fmt: skip
     """Record a Tensor that has its values, if it is to be; 0 with an exception set, or REFUSED."""
     if not tracked:
@@ -121,80 +129,40 @@ def record_tensor(
         return 1
     if is_full(frame, tape):
         return REFUSED
-    p = input_code(frame, tape, first)
-    if p == 0 and Operand(first).position != 0:
+    codes = room_i8(3)
+    if not input_codes(frame, tape, count, operands, address(codes)):
         return 0
-    q = 0
-    if second != 0:
-        q = input_code(frame, tape, second)
-        if q == 0 and Operand(second).position != 0:
-            return 0
-    r = 0
-    if third != 0:
-        r = input_code(frame, tape, third)
-        if r == 0 and Operand(third).position != 0:
-            return 0
     if not add_debt(frame, tape, shape, result):
         return REFUSED
     set_slot(frame, tensor, frame.t_home, tape)
-    return append_record(frame, tape, tensor, word, p, q, r, shape, aux, entry)
-
-
-@typed
-def reads_of(row_at, first, second):
-    """Which values the formulas of the operands that are tracked read, as bits."""
-    reads = 0
-    if Operand(first).position != 0:
-        reads |= OpRow(row_at).reads[0]
-    if second != 0 and Operand(second).position != 0:
-        reads |= OpRow(row_at).reads[1]
-    return reads
-
-
-@typed
-def saved_values(frame, row_at, first, second, result):
-    """What the record of an elementwise operation keeps (a new reference).
-
-    None, if the formulas of what is tracked read nothing.
-    """
-    reads = reads_of(row_at, first, second)
-    if reads == 0:
-        incref(frame.none)
-        return frame.none
-    size = OpRow(row_at).entry_size
-    a, b, last = frame.none, frame.none, result if reads & 4 else frame.none
-    if reads & 1:
-        a = Operand(first).array
-    if reads & 2 and second != 0:
-        b = Operand(second).array
-    return tuple_of(frame, size, a, b if size > 2 else last, last, 0, 0)
+    return append_record(frame, tape, tensor, word, address(codes), shape, aux, entry)
 
 
 @typed
 def new_tensor(
-    frame, tape, tracked, first, second, third, word, shape, aux, shape_at, entry, result, token
+    frame, tape, tracked, count, operands, word, shape, aux, short, entry, result, token
 ):  # fmt: skip
-    """The Tensor of a result, or what `call` gives without one; it takes over four references.
+    """The Tensor of a result, 0 with an exception set, or REFUSED; it takes over the last four.
 
     `token` stood in `next` before anything was made that the collector knows: that may have run.
     """
     tensor = 0
-    if entry != 0 and shape_at != 0:
+    if entry != 0 and short != 0:
         tensor = call2(frame.PyType_GenericAlloc, frame.tensor_type, 0)
     if tensor == 0:
         if entry != 0:
             decref(frame, entry)
-        if shape_at != 0:
-            decref(frame, shape_at)
+        if short != 0:
+            decref(frame, short)
         decref(frame, token)
         decref(frame, result)
         return 0
     i8(tensor)[frame.t_a] = result
-    i8(tensor)[frame.t_s] = shape_at
+    i8(tensor)[frame.t_s] = short
     done = REFUSED
     if not tracked or i8(tape)[frame.tape_next] == token:
         done = record_tensor(
-            frame, tape, tensor, tracked, first, second, third, word, shape, aux, entry, result
+            frame, tape, tensor, tracked, count, operands, word, shape, aux, entry, result
         )
     decref(frame, token)
     decref(frame, entry)

@@ -6,15 +6,13 @@ import ctypes
 import platform
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tapegrad.base.cpython import address_of, numpy_function, slot_offset
 from tapegrad.base.size import Size
-from tapegrad.dispatch import axis_plans, fast_path, views
-from tapegrad.kernels import build
+from tapegrad.dispatch import call_plans, fast_path, views
 from tapegrad.kernels.codegen import kernel_table as kernels
 from tapegrad.native.abi import (
     BINARY,
@@ -27,6 +25,7 @@ from tapegrad.native.abi import (
     NULL,
     OPERAND_A,
     OPERAND_B,
+    READS_RESULT,
     REDUCTION,
     RESULT,
     SHAPE_LINES,
@@ -55,10 +54,6 @@ _X86, _ARM = {"divide": 4, "over": 8, "invalid": 1}, {"divide": 2, "over": 4, "i
 FP_FLAGS = {"x86_64": _X86, "AMD64": _X86, "aarch64": _ARM, "arm64": _ARM}
 _OPERANDS = {"a": OPERAND_A, "b": OPERAND_B, "y": RESULT, "0": NULL}
 _TAPE, _PULL = sys.intern("tape"), sys.intern("pull")
-# Calls on large arrays until the native path for them is compiled, and between looks whether it is
-# there: that takes some four seconds, once per machine, and saves some ten microseconds of each
-# call.
-WANTED = 1000
 
 
 class _Ufunc(ctypes.Structure):
@@ -154,11 +149,6 @@ def native_ops() -> list[Op]:
     ]
 
 
-def shape_number(short: int) -> int:
-    """The number of the shape of a Tensor that says `short` in `_s`."""
-    return short if short >= 0 else NARROW - short
-
-
 def by_what(op: Op, scalars: int) -> int:
     """What `parallel` has one thread do with large arrays; see `LargeRow`."""
     if scalars & IN_PLACE:
@@ -216,17 +206,6 @@ def _numbers(args: tuple[Any, ...], result: np.ndarray) -> int:
     return sum((np.ndim(getattr(x, "_a", x)) == 0) << k for k, x in enumerate(args))
 
 
-def large_entry(*, compiling: bool = False, asking: bool = False) -> int:
-    """The address of the native path of large arrays; 0: it is not compiled yet.
-
-    With `compiling` it is compiled at once, with `asking` in the background.
-    """
-    source = (Path(__file__).parent / "entry_large.py").read_text()
-    if compiling or build.is_compiled("call_large", source, 8, asking=asking):
-        return build.load("call_large", source, 8)
-    return 0
-
-
 class Bindings:
     """The frame and its tables, and whatever must live as long."""
 
@@ -237,10 +216,9 @@ class Bindings:
         self.matmuls: np.ndarray = np.zeros((SHAPE_LINES, ShapeLine.SIZE), np.int64)
         self.reductions: np.ndarray = np.zeros((SHAPE_LINES, ShapeLine.SIZE), np.int64)
         self.large_rows: np.ndarray = np.zeros((kernels.CAPACITY, LargeRow.SIZE), np.int64)
-        self.wanted = 0  # calls on large arrays before their path was compiled
         self.view_cache = ViewCache()
         self.held: list[Any] = []
-        self.kept: dict[tuple[int, int], Any] = {}
+        self.kept: dict[tuple[int, int, int], Any] = {}
         self.kept_f4: dict[tuple[int, int], Any] = {}  # of products in float32
         self._functions()
         self._objects()
@@ -278,7 +256,7 @@ class Bindings:
             "bump_version": versions.bump, "as_tensors": views.as_tensors,
             "learn_broadcast": self.learn_broadcast, "learn_matmul": self.learn_matmul,
             "learn_reduction": self.learn_reduction, "learn_view": self.view_cache.learn,
-            "learn_large": self.learn_large, "open_large": self.open_large,
+            "learn_large": self.learn_large,
             "warn_fp_flags": warn_fp_flags,
         }  # fmt: skip
         self.held += objects.values()
@@ -307,13 +285,11 @@ class Bindings:
     def learn(self, op: Op, fallback: Callable[..., Any]) -> None:
         """Fill in the row of an operation, whose function in Python takes what remains."""
         row = self.op_rows[op.code]
-        reads = [sum(read << k for k, read in enumerate(saves)) for saves in op.saves]
-        keeps = any(reads)
-        if len(op.inputs) == 1:  # (x, y) of one operand stand where (a, b, y) of two do
-            reads = [(reads[0] & 1) | (reads[0] & 2) << 1, 0]
-        row[OpRow.word] = op.code | DTYPE_BITS[F8] | (SAVES if keeps else 0)
+        last = len(op.inputs)  # of what is saved: the result
+        bits = [*[1 << k for k in range(last)], READS_RESULT]
+        reads = [sum(bit for bit, read in zip(bits, saves) if read) for saves in op.saves]
+        row[OpRow.word] = op.code | DTYPE_BITS[F8] | (SAVES if any(reads) else 0)
         row[OpRow.reads : OpRow.reads + len(reads)] = reads
-        row[OpRow.entry_size] = len(op.inputs) + 1 if keeps else 0
         if kind_of(op) == TERNARY:
             row[OpRow.has_condition] = op.inputs[0] == "condition"
             fallback = self._looking_for_kernels(op, fallback)
@@ -348,9 +324,9 @@ class Bindings:
             if type(found) is Tensor and found._s != -1:
                 scalars, dtype = _numbers(args, found._a), "f8" if found._s >= 0 else "f4"
                 times = met[scalars, dtype] = met.get((scalars, dtype), 0) + 1
-                looking = times == axis_plans.TIMES or times % axis_plans.MANY == 0
+                looking = times == call_plans.TIMES or times % call_plans.MANY == 0
                 if looking and kernels.is_compiled(
-                    op, dtype, scalars, asking=times >= axis_plans.MANY
+                    op, dtype, scalars, asking=times >= call_plans.MANY
                 ):
                     loop = kernels.forward(op, dtype, scalars)
                     if loop is not None:
@@ -360,42 +336,31 @@ class Bindings:
 
         return function
 
-    # The numbers of shapes are those that Tensors have, below -1 for float32.
-
-    def learn_broadcast(self, s: int, sb: int) -> None:
-        """Fill in the line of a pair of shapes that are broadcast together."""
-        one, two = shape_number(s), shape_number(sb)
+    def learn_broadcast(self, one: int, two: int, is_f4: int) -> None:
+        """Fill in the line of a pair of shapes, by their numbers, that are broadcast together."""
         found, bits, aux = fast_path.pairs.get((one, two)) or fast_path.pair(one, two)
         if found not in (one, two):  # neither operand has the result's shape
             found = -1
-        self._line(self.broadcasts, one, two, s < 0, found, bits, aux, found == two)
+        self._line(self.broadcasts, one, two, is_f4, found, bits, aux, found == two)
 
-    def learn_matmul(self, s: int, sb: int) -> None:
+    def learn_matmul(self, one: int, two: int, is_f4: int) -> None:
         """Fill in the line of the shapes of two matrices or vectors that are multiplied."""
-        one, two = shape_number(s), shape_number(sb)
         found, bits, aux, extra = (
             fast_path.product(one, two, F4)
-            if s < 0
+            if is_f4
             else fast_path.products.get((one, two)) or fast_path.product(one, two)
         )
         if found >= 0 and shapes.counts[found] >= SHORT:
             found = -1  # which takes its time, and other threads need not wait for it
-        if s < 0:
+        if is_f4:
             extra = self.kept_f4.setdefault((one, two), extra)
-        self._line(self.matmuls, one, two, s < 0, found, bits, aux, id(extra))
+        self._line(self.matmuls, one, two, is_f4, found, bits, aux, id(extra))
 
-    def learn_reduction(self, code: int, s: int) -> None:
+    def learn_reduction(self, code: int, one: int, is_f4: int) -> None:
         """Fill in the line of the sum or the mean of everything of a shape."""
-        one = shape_number(s)
-        word, aux, extra = fast_path.reductions[by_code[code]](one, s >= 0)
-        self.kept[code, s] = extra
-        self._line(self.reductions, code, one, s < 0, 0, word, aux, id(extra))
-
-    def open_large(self) -> None:
-        """Open the path of large arrays if it is compiled; ask for it if that was wanted often."""
-        self.wanted += 1
-        if self.wanted == 1 or self.wanted % WANTED == 0:
-            self.put(large_call=large_entry(asking=self.wanted > 1))
+        word, aux, extra = fast_path.reductions[by_code[code]](one, not is_f4)
+        self.kept[code, one, is_f4] = extra
+        self._line(self.reductions, code, one, is_f4, 0, word, aux, id(extra))
 
     def learn_large(self, code: int, scalars: int) -> None:
         """Fill in by what an operation on large arrays is computed."""
@@ -409,7 +374,7 @@ class Bindings:
         lines: np.ndarray,
         s: int,
         sb: int,
-        is_f4: bool,
+        is_f4: int,
         shape: int,
         bits: int,
         aux: int,

@@ -57,9 +57,8 @@ class NativePath:
             op: self._builtin(f"builtin{len(op.inputs)}", f"_{op.code}", op.name) for op in self.ops
         }
         self.view = self._builtin("view", "", "view")
-        self.axis = self._builtin("axis", "", "axis")
+        self.planned = self._builtin("planned", "", "planned")
         self.change = self._builtin("change", "", "change")
-        self.index = self._builtin("index", "", "index")
         self.custom = self._builtin("custom", "", "custom")
         self.methods = {
             name: (function, self._method(name, function))
@@ -107,8 +106,7 @@ class NativePath:
         for op in self.ops:
             op.short = self.short[op]
         native_calls.view = self.view
-        native_calls.axis = self.axis
-        native_calls.index = self.index
+        native_calls.planned = self.planned
         native_calls.change = self.change
         native_calls.record_call = self.custom
         native_calls.accumulate = self.accumulate

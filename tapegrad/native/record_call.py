@@ -6,7 +6,7 @@ there what is called here as well.
 
 from tapegrad.kernels.memory import address, call3, i4, i8, room_i8
 from tapegrad.kernels.sweep.sweep_abi import ALIGNED_IN_C_ORDER, SINGLE
-from tapegrad.native.abi import OPERAND_TRIPLE, Frame, Operand
+from tapegrad.native.abi import OPERANDS, Frame, Operand
 from tapegrad.native.append import new_tensor, record_tensor
 from tapegrad.native.pyobjects import (
     ARRAY_DATA,
@@ -42,24 +42,19 @@ def record_call(frame, tape, given):
     """
     word, entry, made = int_value(frame, i8(given)[0]), i8(given)[1], i8(given)[2]
     arguments, places, short_at = i8(given)[3], i8(given)[4], i8(given)[5]
-    count, short, words = i8(arguments)[COUNT], int_value(frame, short_at), room_i8(OPERAND_TRIPLE)
+    count, short = i8(arguments)[COUNT], int_value(frame, short_at)
+    operands = Operand(address(room_i8(OPERANDS)))
     if count > 3 or short == -1:
         return REFUSED
-    first = address(words)
     for k in range(count):
-        one = Operand(first)[k]
-        one.tensor = i8(arguments)[ITEMS + k]
-        one.position = int_value(frame, i8(i8(places)[LIST_ITEMS])[k])
-    second = address(Operand(first)[1]) if count > 1 else 0
-    third = address(Operand(first)[2]) if count > 2 else 0
+        operands[k].tensor = i8(arguments)[ITEMS + k]
+        operands[k].position = int_value(frame, i8(i8(places)[LIST_ITEMS])[k])
     shape = NARROW - short if short < 0 else short
     word |= SINGLE if short < 0 else 0
     if i8(made)[TYPE] == frame.tensor_type:
         old = i8(made)
         array, place, home = old[frame.t_a], old[frame.t_pos], old[frame.t_home]
-        done = record_tensor(
-            frame, tape, made, 1, first, second, third, word, shape, 0, entry, array
-        )
+        done = record_tensor(frame, tape, made, 1, count, operands, word, shape, 0, entry, array)
         if done != 1:
             return done
         incref(made)
@@ -76,7 +71,7 @@ def record_call(frame, tape, given):
     incref(entry)
     incref(short_at)
     return new_tensor(
-        frame, tape, 1, first, second, third, word, shape, 0, short_at, entry, result,
+        frame, tape, 1, count, operands, word, shape, 0, short_at, entry, result,
         hold_next(frame, tape),
     )  # fmt: skip
 

@@ -2,9 +2,9 @@
 
 import math
 
-from tapegrad.kernels.memory import address, call0, call1, call3, call8, f8, i8
+from tapegrad.kernels.memory import address, call3, call8, f8, i8
 from tapegrad.native.abi import ABSOLUTE, COPY, FROM_OPERAND, Pass, PassArgument, PassList
-from tapegrad.native.pyobjects import ARRAY_DATA, REFUSED, count_of, decref, typed
+from tapegrad.native.pyobjects import ARRAY_DATA, count_of, typed
 
 
 @typed
@@ -54,17 +54,11 @@ def is_sure(result, count):
 
 @typed
 def run_passes(frame, passes_at, array, result):
-    """Fill a new array by passes without the interpreter's lock; REFUSED where it is unsure."""
-    passes = PassList(passes_at)
-    operand, to, count = i8(array)[ARRAY_DATA], i8(result)[ARRAY_DATA], count_of(result)
-    sure = 1
-    state = call0(frame.PyEval_SaveThread)
+    """Fill a new array by passes; 0 where it is unsure whether that is what NumPy computes."""
+    passes, count = PassList(passes_at), count_of(result)
+    if count_of(array) != passes.elements:
+        return 0
+    operand, to = i8(array)[ARRAY_DATA], i8(result)[ARRAY_DATA]
     for k in range(passes.count):
         one_pass(frame, address(Pass(address(passes[1]))[k]), operand, to, count)
-    if passes.unsure:
-        sure = is_sure(to, count)
-    call1(frame.PyEval_RestoreThread, state)
-    if not sure:
-        decref(frame, result)
-        return REFUSED
-    return result
+    return is_sure(to, count) if passes.unsure else 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tapegrad.base.cpython import FASTCALL, NOARGS, ONE_ARGUMENT
-from tapegrad.native.abi import AXIS, CHANGE, INDEX, VIEW
+from tapegrad.native.abi import CHANGE, PLANNED, VIEW
 from tapegrad.native.bindings import kind_of
 from tapegrad.ops.core import Op
 
@@ -18,9 +18,8 @@ CALL_FORMS = {
     "builtin2": (FASTCALL, "%x", "%y"),
     "builtin3": (FASTCALL, "%b", "0"),
     "view": (FASTCALL, "%b", "0"),
-    "axis": (FASTCALL, "%b", "0"),
+    "planned": (FASTCALL, "%b", "0"),
     "change": (FASTCALL, "%b", "0"),
-    "index": (FASTCALL, "%b", "0"),
     "custom": (FASTCALL, "%b", "0"),
 }
 _ENTRY = """
@@ -52,8 +51,8 @@ def text(ops: list[Op]) -> str:
                     )
                 )  # fmt: skip
     targets = {
-        "view": ("call", VIEW), "axis": ("call", AXIS), "change": ("call", CHANGE),
-        "index": ("call", INDEX), "custom": ("custom_call", 0),
+        "view": ("call", VIEW), "planned": ("call", PLANNED), "change": ("call", CHANGE),
+        "custom": ("custom_call", 0),
     }  # fmt: skip
     for form, (target, kind) in targets.items():
         _, first, second = CALL_FORMS[form]

@@ -12,7 +12,7 @@ from tapegrad.native.abi import (
     ViewPlan,
     ViewRecord,
 )
-from tapegrad.native.append import append_record, input_code, is_full
+from tapegrad.native.append import append_record, input_codes, is_full
 from tapegrad.native.call_key import call_words, hash_of, line_of_call, line_to_learn
 from tapegrad.native.pyobjects import (
     ARRAY_DATA,
@@ -114,13 +114,14 @@ def append_view(frame, tape, tensor, obj, position, mode, record_at, entry, toke
         return 1
     if is_full(frame, tape) or i8(tape)[frame.tape_next] != token:
         return REFUSED
-    one = Operand(address(room_i8(Operand.SIZE)))
+    one, codes = Operand(address(room_i8(Operand.SIZE))), room_i8(3)
     one.tensor, one.position = obj, position
-    p = input_code(frame, tape, address(one))
-    if p == 0:
+    if not input_codes(frame, tape, 1, one, address(codes)):
         return 0
     seen = ViewRecord(record_at)
-    return append_record(frame, tape, tensor, seen.word, p, 0, 0, seen.shape, seen.aux, entry)
+    return append_record(
+        frame, tape, tensor, seen.word, address(codes), seen.shape, seen.aux, entry
+    )
 
 
 @typed

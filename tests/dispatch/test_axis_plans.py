@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tapegrad
-from tapegrad.dispatch import axis_plans
+from tapegrad.dispatch import call_plans
 from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.kernels.codegen import kernel_table
 from tapegrad.tape.tape import Tape, current
@@ -18,11 +18,11 @@ pytestmark = pytest.mark.tapegrad_only("about two ways to the same results")
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
     """Plans are made at the first call, on a tape of the test's own."""
-    if native_calls.axis is None:
+    if native_calls.planned is None:
         pytest.skip("this machine has no native path")
-    monkeypatch.setattr(axis_plans, "TIMES", 1)
-    monkeypatch.setattr(axis_plans, "_plans", {})
-    monkeypatch.setattr(axis_plans, "_met", {})
+    monkeypatch.setattr(call_plans, "TIMES", 1)
+    call_plans.plans.clear()
+    call_plans._calls.clear()
     monkeypatch.setattr(kernel_table, "loop_along", lambda op, asking: kernel_table._along(op))
     monkeypatch.setattr(current, "tape", Tape())
 
@@ -38,7 +38,7 @@ def outcome(call, x):
 
 def assert_alike(call, x, planned=True):
     y, record, entry = outcome(call, x)
-    assert bool(axis_plans._plans) == planned
+    assert bool(call_plans.plans) == planned
     y_, record_, entry_ = outcome(call, x)
     np.testing.assert_allclose(y_._a, y._a, rtol=4e-15, atol=1e-300)
     assert type(y_) is type(y)
@@ -66,8 +66,8 @@ LOOPS = CALLS | {"clone": lambda x, d: tapegrad.clone(x)}
 def test_the_same_is_computed_and_recorded(name, shape, how):
     values = np.random.default_rng(0).uniform(0.5, 1.5, shape)
     for d in range(-1, len(shape)):
-        axis_plans._plans.clear()
-        axis_plans._met.clear()
+        call_plans.plans.clear()
+        call_plans._calls.clear()
         x = tapegrad.tensor(values, requires_grad=how != "constant")
         if shape[d] > 1 or name not in ("std", "var"):
             assert_alike(lambda x, d=d: LOOPS[name](x, d), x * 1.0 if how == "result" else x)
@@ -93,10 +93,10 @@ def test_no_record_where_none_is_asked_for():
 def test_other_operands_go_the_general_road():
     x = tapegrad.tensor(np.ones((3, 4)), requires_grad=True)
     for operand in (x.t(), x.float(), x[:, ::2], tapegrad.ones(100, 100)):
-        axis_plans._plans.clear()
+        call_plans.plans.clear()
         assert_alike(lambda x: tapegrad.amax(x, 1), operand, planned=False)
     tapegrad.amax(x, 1)
-    assert axis_plans._plans
+    assert call_plans.plans
     view = x.t()[:3].t()[:, :3].t()  # of a shape that is known, in another order
     np.testing.assert_array_equal(tapegrad.amax(view.contiguous().t(), 1)._a, 1.0)
 
@@ -127,21 +127,21 @@ def test_exceptions_of_arithmetic_warn_as_before():
 
 
 def test_a_plan_is_made_when_calls_have_come_often_enough(monkeypatch):
-    monkeypatch.setattr(axis_plans, "TIMES", 3)
+    monkeypatch.setattr(call_plans, "TIMES", 3)
     x = tapegrad.ones(7)
     for times in range(1, 5):
         tapegrad.logsumexp(x, 0)
-        assert bool(axis_plans._plans) == (times >= 3)
+        assert bool(call_plans.plans) == (times >= 3)
 
 
 def test_few_are_remembered(monkeypatch):
-    monkeypatch.setattr(axis_plans, "KNOWN", 4)
+    monkeypatch.setattr(call_plans, "KNOWN", 4)
     for n in range(1, 12):
         assert tapegrad.cumsum(tapegrad.ones(n), 0)[-1].item() == n
-    assert len(axis_plans._plans) <= 4
-    assert len(axis_plans._met) <= 4
+    assert len(call_plans.plans) <= 4
+    assert len(call_plans._calls) <= 4
 
 
 def test_no_native_path(monkeypatch):
-    monkeypatch.setattr(native_calls, "axis", None)
+    monkeypatch.setattr(native_calls, "planned", None)
     assert_alike(lambda x: tapegrad.softmax(x, 0), tapegrad.ones(3), planned=False)

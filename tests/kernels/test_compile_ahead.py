@@ -219,7 +219,7 @@ w = tg.tensor([[0.5, -0.25], [0.125, 1.0]], requires_grad=True)
 x = tg.tensor([[1.0, 2.0], [3.0, 4.0]])
 opened, last = None, time.monotonic() + 240
 pauses, step = [], 0
-while step < 20_000 or (time.monotonic() < last and not native_calls.axis):
+while step < 20_000 or (time.monotonic() < last and not native_calls.planned):
     start = time.perf_counter()
     loss = (tg.softmax(x @ w, 1).clamp(0.1, 0.9) ** 2).mean()
     loss.backward()
@@ -230,7 +230,7 @@ while step < 20_000 or (time.monotonic() < last and not native_calls.axis):
     if pause > 1.0 and step:
         pauses.append((step, pause))
     step += 1
-print(pauses, native_calls.axis is not None)
+print(pauses, native_calls.planned is not None)
 """
 
 

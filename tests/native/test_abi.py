@@ -88,7 +88,7 @@ def test_every_field_of_the_frame_is_filled(monkeypatch):
         bindings.Bindings, "put", lambda self, **words: (filled.update(words), put(self, **words))
     )
     bindings.Bindings()
-    later = {"thread", "tape", "null", "large_call"}  # by compiled code, never, and when it pays
+    later = {"thread", "tape", "null"}  # by compiled code, and never
     assert set(abi.Frame.fields) - filled == later
 
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 
 import tapegrad
-from tapegrad.dispatch import axis_plans, views
+from tapegrad.dispatch import call_plans, views
 from tapegrad.kernels.codegen import kernel_table as kernels
 from tapegrad.native import install
 from tapegrad.native.abi import OpRow
@@ -208,7 +208,7 @@ def test_loops_of_three_operands_come_when_they_were_called_for():
     row[OpRow.ternary : OpRow.ternary + 8] = 0
     install.installed.bindings.learn(clamp, install.installed.python[clamp])
     x = tapegrad.tensor([-1.0, 0.5, 2.0])
-    for _ in range(axis_plans.MANY):
+    for _ in range(call_plans.MANY):
         assert clamp.short(x, 0.0, 1.0).tolist() == [0.0, 0.5, 1.0]
     assert row[OpRow.ternary + 6]
     assert not row[OpRow.ternary]

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import tapegrad
-from tapegrad.dispatch import axis_plans
-from tapegrad.native import bindings, install
+from tapegrad.dispatch import call_plans
+from tapegrad.native import install
 from tapegrad.native.abi import BY_PYTHON, LargeRow
 from tapegrad.ops.core import table
 from tapegrad.parallel import large_elementwise
@@ -42,7 +42,6 @@ LARGE = SHAPES[2]
 
 @pytest.fixture(autouse=True)
 def one_thread(native):
-    native.bindings.put(large_call=bindings.large_entry(compiling=True))
     before = tapegrad.get_num_threads()
     tapegrad.set_num_threads(1)
     yield
@@ -162,11 +161,11 @@ ALONG = CALLS | {
 @pytest.mark.parametrize("shape", [(SHORT,), (300, 61), (3, 70, 80), (17000, 2)])
 @pytest.mark.parametrize("how", PLACES)
 def test_operations_along_dimensions(name, shape, how, monkeypatch):
-    monkeypatch.setattr(axis_plans, "TIMES", 1)
+    monkeypatch.setattr(call_plans, "TIMES", 1)
     x = placed(np.random.default_rng(0).uniform(0.5, 1.5, shape), how)
     for d in range(len(shape)):
-        axis_plans._plans.clear()
-        axis_plans._met.clear()
+        call_plans.plans.clear()
+        call_plans._calls.clear()
         results = [outcome(lambda x, d=d: ALONG[name](x, d), (x,)) for _ in range(3)]
         (y, record, entry, debt), *others = results
         for y_, record_, entry_, debt_ in others:
@@ -303,7 +302,7 @@ def test_modes():
     assert len(sent) == 2
     with tapegrad.autograd.detect_anomaly():
         y = x * x
-    assert "test_execute_large" in current.tape.traces[y.position]
+    assert "test_execute" in current.tape.traces[y.position]
     assert tapegrad.grad(lambda x: (x * x).sum())(np.ones(SHORT)).sum() == 2 * SHORT
     assert tapegrad.vmap(lambda x: x * 2.0)(x.detach().reshape(128, -1)).sum() == 2 * SHORT
 
@@ -338,7 +337,7 @@ def test_several_threads_take_the_general_road_where_they_share_the_work():
 
 
 def test_no_references_are_lost_or_leaked(references_kept, monkeypatch):
-    monkeypatch.setattr(axis_plans, "TIMES", 1)
+    monkeypatch.setattr(call_plans, "TIMES", 1)
     x = tapegrad.tensor(np.ones((130, 130)), requires_grad=True)
     c = tapegrad.tensor(np.full((130, 130), 0.5))
     condition = c > 0.25
@@ -498,12 +497,12 @@ def test_a_finaliser_that_records():
 
 
 def test_it_is_taken(native, monkeypatch):
-    monkeypatch.setattr(axis_plans, "TIMES", 1)
-    axis_plans._plans.clear()
-    axis_plans._met.clear()
+    monkeypatch.setattr(call_plans, "TIMES", 1)
+    call_plans.plans.clear()
+    call_plans._calls.clear()
     x = tapegrad.tensor(np.ones(SHORT), requires_grad=True)
     x.norm()
-    assert native.axis(x, *axis_plans._plans.values()).item() == 128.0
+    assert native.planned(*call_plans.plans.values(), x, None, None).item() == 128.0
     y = x.clone()
     assert native.change(y, 2.0, table["mul"].code) is y
     assert native.change(y, None, table["exp"].code) is y
@@ -511,15 +510,3 @@ def test_it_is_taken(native, monkeypatch):
     for name, scalars in {"add": 0, "mul": 2, "exp": 0, "sum": 0, "lerp": 4}.items():
         native.bindings.learn_large(table[name].code, scalars)
         assert native.bindings.large_rows[table[name].code, scalars] != BY_PYTHON
-
-
-def test_it_is_asked_for_when_it_was_wanted_often(native, monkeypatch):
-    asked = []
-    monkeypatch.setattr(bindings, "large_entry", lambda asking: asked.append(asking) or 0)
-    monkeypatch.setattr(native.bindings, "wanted", 0)
-    monkeypatch.setattr(bindings, "WANTED", 50)
-    native.bindings.put(large_call=0)
-    x = tapegrad.tensor(np.ones(SHORT))
-    for _ in range(100 + 2):
-        assert (x * 2.0)[0].item() == 2.0
-    assert asked == [False, True, True]

@@ -1,0 +1,67 @@
+"""Cache the plans of calls that compiled code carries out alone: see `native.abi.Plan`.
+
+What follows from an operation, its parameters and the shapes of its operands is worked out once,
+when a call has come a few times; then compiled code does the whole: the array, the Tensor, the
+record.  Until then, and for everything else, it is the general path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad.dispatch.record_layout import address
+from tapegrad.native.abi import CallPlan, Plan
+from tapegrad.ops.core import Op
+from tapegrad.tape.shape_table import shapes
+from tapegrad.tape.tape import DTYPE_BITS, SAVES
+from tapegrad.tensor import F8, SHORT
+
+TIMES = 8  # calls until a plan is made, if its loop is on disk
+MANY = 200  # calls until it is compiled in the background, and between looks whether it is there
+KNOWN = 4096
+
+Key = tuple[Any, ...]  # the operation, shapes and parameters
+plans: dict[Key, CallPlan] = {}
+_calls: dict[Key, int] = {}
+
+
+def count_call(key: Key) -> int:
+    """How often a call has come, this time included."""
+    times = _calls.get(key, 0) + 1
+    if len(_calls) >= KNOWN:
+        _calls.clear()
+    _calls[key] = times
+    return times
+
+
+def add_plan(key: Key, plan: CallPlan) -> None:
+    """Have compiled code carry out a call from now on."""
+    if len(plans) >= KNOWN:
+        plans.clear()
+    plans[key] = plan
+
+
+def call_plan(
+    op: Op, y: np.ndarray, layout: tuple[int, int], extra: Any, reads: Sequence[int],
+    tail: Sequence[int] = (), **fields: int | None,
+) -> CallPlan:  # fmt: skip
+    """The plan of a call whose result is like `y`, and whose record saves `extra` behind values.
+
+    A field that is None says where the tail begins, words that the loops read.
+    """
+    words: np.ndarray = np.zeros(Plan.SIZE + y.ndim + len(tail), np.int64)
+    at, number = address(words), shapes.number(y.shape)
+    short = number if y.size < SHORT else -1
+    tail_at = at + 8 * (Plan.SIZE + y.ndim)
+    given: dict[str, int | Sequence[int]] = {
+        **dict.fromkeys(Plan.fields, 0),
+        **{name: tail_at if value is None else value for name, value in fields.items()},
+        "itemsize": 8, "ndim": y.ndim, "lengths": at + 8 * Plan.SIZE, "own_lengths": (0, 0),
+        "short": id(short), "word": op.code | DTYPE_BITS[F8] | SAVES | layout[0],
+        "shape": number, "aux": layout[1], "reads": (*reads, 0, 0)[:3], "extra": id(extra),
+    }  # fmt: skip
+    words[:] = *Plan.words(**given), *y.shape, *tail
+    return CallPlan(plan_at=at, words=words, keeps=(short, extra))

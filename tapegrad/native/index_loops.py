@@ -1,0 +1,140 @@
+"""Gather and scatter elements or rows of a small array.
+
+The places are named by integers, by a mask, or by how a view lies.
+"""
+
+from tapegrad.kernels.memory import f8, i8, u1
+from tapegrad.kernels.sweep.index_adjoints import FIELD_MASK, cut, length_of, start_of
+from tapegrad.kernels.sweep.sweep_abi import (
+    FIELD,
+    KEEPS_WRITTEN,
+    KIND_ASSIGN,
+    KIND_JOIN,
+    KIND_MASK,
+    KIND_PUT,
+    KIND_SELECT,
+    KIND_TRIANGLE,
+    KIND_VIEW,
+    PLACE_BITS,
+)
+from tapegrad.kernels.sweep.view_adjoints import (
+    clear,
+    gather,
+    row_count,
+    row_length,
+    row_pace,
+    row_start,
+)
+from tapegrad.native.pyobjects import ARRAY_DATA, F8_SIZE, count_of, typed
+
+
+@typed
+def in_bounds(plan, places_at, count):
+    """Whether every index names a place."""
+    places, good = i8(places_at), True
+    size = (plan.aux >> 2 * FIELD) & FIELD_MASK
+    least = -size if plan.counts_back else 0
+    for i in range(count):
+        good &= least <= places[i] < size
+    return good
+
+
+@typed
+def pick(aux, places_at, count, source_at, to):
+    """Read the elements, or rows, that indices name."""
+    places, source, target = i8(places_at), f8(source_at), f8(to)
+    length = length_of(aux)
+    for i in range(count):
+        start = start_of(aux, places[i], i)
+        for j in range(length):
+            target[i * length + j] = source[start + j]
+
+
+@typed
+def scatter(aux, places_at, count, source_at, to):
+    """Write, or add, elements or rows where indices say."""
+    places, source, target = i8(places_at), f8(source_at), f8(to)
+    length, adds = length_of(aux), aux & KEEPS_WRITTEN
+    pace = 0 if aux & FIELD_MASK == 1 else 1
+    for i in range(count):
+        start = start_of(aux, places[i], i)
+        for j in range(length):
+            value = source[(i * length + j) * pace]
+            target[start + j] = target[start + j] + value if adds else value
+
+
+@typed
+def assign(aux, row_at, source_at, to):
+    """Write where a view lies, whose row in the table of strides this is."""
+    source, target, record = f8(source_at), f8(to), i8(row_at)
+    pace = 0 if aux >> PLACE_BITS == 1 else 1
+    inner, step = row_length(record), row_pace(record)
+    for r in range(row_count(record)):
+        at = row_start(record, r)
+        for i in range(inner):
+            target[at + i * step] = source[(r * inner + i) * pace]
+
+
+@typed
+def fill(mask_at, count, source_at, to):
+    """Write one number where a mask holds."""
+    mask, target = u1(mask_at), f8(to)
+    value = f8(source_at)[0]
+    for i in range(count):
+        target[i] = value if mask[i] else target[i]
+
+
+@typed
+def select(mask_at, count, source_at, to, most):
+    """Read the elements where a mask holds; whether there are as many as there is room for."""
+    mask, source, target = u1(mask_at), f8(source_at), f8(to)
+    at = 0
+    for i in range(count):
+        if mask[i]:
+            if at < most:
+                target[at] = source[i]
+            at += 1
+    return 1 if at == most else 0
+
+
+@typed
+def read_places(operands, plan, result):
+    """Fill a new array; 0 where an index names no place, or the mask is of another length."""
+    source, to = i8(operands.array)[ARRAY_DATA], i8(result)[ARRAY_DATA]
+    if plan.loop == KIND_VIEW:
+        gather(i8(plan.rows), source, to, True)
+        return 1
+    if plan.loop == KIND_JOIN:
+        clear(to, count_of(result) * F8_SIZE)
+        assign(0, plan.rows, source, to)
+        return 1
+    index = operands[plan.index].array
+    places, count = i8(index)[ARRAY_DATA], count_of(index)
+    if plan.loop == KIND_SELECT:
+        return select(places, count, source, to, count_of(result))
+    if not in_bounds(plan, places, count):
+        return 0
+    pick(plan.aux, places, count, source, to)
+    return 1
+
+
+@typed
+def write_places(operands, plan, result):
+    """Write into a copy of the first operand; 0 where an index names no place."""
+    to = i8(result)[ARRAY_DATA]
+    if plan.loop == KIND_TRIANGLE:
+        cut(plan.aux, count_of(result), to)
+        return 1
+    source = i8(operands[plan.value].array)[ARRAY_DATA]
+    if plan.loop == KIND_ASSIGN:
+        assign(plan.aux, plan.rows, source, to)
+        return 1
+    index = operands[plan.index].array
+    places, count = i8(index)[ARRAY_DATA], count_of(index)
+    if plan.loop == KIND_MASK:
+        fill(places, count, source, to)
+        return 1
+    if plan.loop == KIND_PUT and not in_bounds(plan, places, count):
+        return 0
+    scatter(plan.aux, places, count, source, to)
+    return 1

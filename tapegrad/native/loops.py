@@ -1,0 +1,203 @@
+"""Run the loops of a plan: NumPy's of ufuncs, sums and products, and the library's kernels."""
+
+from tapegrad.kernels.memory import address, call0, call1, call4, call8, f4, f8, i4, i8, room_i8
+from tapegrad.kernels.sweep.sweep_abi import FIELD
+from tapegrad.native.abi import (
+    GEMM,
+    KERNEL,
+    NO_OPERAND,
+    NULL,
+    OPERAND_A,
+    OPERAND_B,
+    PASSES,
+    READ,
+    RESULT,
+    ROWS,
+    SUM,
+    UFUNC,
+    WRITE,
+    UfuncLoop,
+)
+from tapegrad.native.index_loops import read_places, write_places
+from tapegrad.native.pyobjects import (
+    ARRAY_DATA,
+    ARRAY_DTYPE,
+    ARRAY_SHAPE,
+    F4_SIZE,
+    F8_SIZE,
+    FIRST_CLASS,
+    LOW_HALF,
+    NDIM,
+    SECOND_CLASS,
+    STRIDES,
+    count_of,
+    typed,
+)
+from tapegrad.native.row_passes import run_passes
+from tapegrad.tape.tape import COLUMN, FLAT
+from tapegrad.tape.tape import SCALAR as AS_SCALAR
+
+MASK = (1 << FIELD) - 1
+UNSURE = -1  # in place of exceptions: Python has to compute it
+
+
+@typed
+def step(loop, data, inputs, bases, classes, count, length, itemsize, result_size):
+    """One loop of NumPy over the elements, row by row where an operand is a row or a column."""
+    base, kind = i8(bases), i8(classes)
+    arguments = room_i8(3)
+    paces = room_i8(3)
+    size = room_i8(1)
+    rows = 1
+    size[0] = count
+    if length:
+        rows = count // length
+        size[0] = length
+    for row in range(rows):
+        for k in range(inputs + 1):
+            shape = kind[k]
+            at = base[k]
+            paces[k] = itemsize if k < inputs else result_size
+            if shape == FLAT:
+                at += row * size[0] * paces[k]
+            elif shape == AS_SCALAR:
+                paces[k] = 0
+            elif shape == COLUMN:
+                at += row * itemsize
+                paces[k] = 0
+            if size[0] == 1 and k < inputs:
+                paces[k] = 0  # as NumPy has it, whose powers look whether the exponent moves
+            arguments[k] = at
+        call4(loop, address(arguments), address(size), address(paces), data)
+    return 0
+
+
+@typed
+def run_ufunc(frame, operands, plan, result):
+    """Broadcast operands, as the record's word says, through one loop of NumPy or two."""
+    sources, shapes = room_i8(4), room_i8(4)
+    sources[OPERAND_A] = i8(operands.array)[ARRAY_DATA]
+    shapes[OPERAND_A] = (plan.word >> FIRST_CLASS) & 3
+    itemsize = F4_SIZE if i8(operands.array)[ARRAY_DTYPE] == frame.float32 else F8_SIZE
+    if plan.operands > 1:
+        sources[OPERAND_B] = i8(operands[1].array)[ARRAY_DATA]
+        shapes[OPERAND_B] = (plan.word >> SECOND_CLASS) & 3
+    sources[RESULT], shapes[RESULT] = i8(result)[ARRAY_DATA], FLAT
+    sources[NULL], shapes[NULL] = address(frame.null), AS_SCALAR
+    bases, classes, count = room_i8(3), room_i8(3), count_of(result)
+    loops = UfuncLoop(plan.loop)
+    for k in range(2):
+        if loops[k].function != 0:
+            inputs = 0
+            for j in range(2):
+                source = loops[k].first if j == 0 else loops[k].second
+                if source != NO_OPERAND:
+                    bases[inputs], classes[inputs] = sources[source], shapes[source]
+                    inputs += 1
+            bases[inputs], classes[inputs] = sources[RESULT], FLAT
+            step(
+                loops[k].function, loops[k].data, inputs, address(bases), address(classes), count,
+                plan.aux, itemsize, plan.itemsize,
+            )  # fmt: skip
+    return 0
+
+
+@typed
+def run_kernel(operands, plan, result):
+    """Compute element by element."""
+    b = i8(operands[1].array)[ARRAY_DATA] if plan.operands > 1 else 0
+    c = i8(operands[2].array)[ARRAY_DATA] if plan.operands > 2 else 0
+    a, to = i8(operands.array)[ARRAY_DATA], i8(result)[ARRAY_DATA]
+    return call8(plan.loop, count_of(result), to, a, b, c, 0, 0, 0)
+
+
+@typed
+def run_sum(frame, operands, plan, result):
+    """Add all elements up, and divide the sum if the mean is meant."""
+    count, at, to = count_of(operands.array), i8(operands.array)[ARRAY_DATA], i8(result)[ARRAY_DATA]
+    is_f4 = plan.itemsize == F4_SIZE
+    if plan.loop != 0:
+        call8(plan.loop, count, at, to, 0, 0, 0, 0, 0)
+    else:
+        arguments, paces, size = room_i8(3), room_i8(3), room_i8(1)
+        arguments[0], arguments[1], arguments[2] = to, at, to
+        paces[1], size[0] = plan.itemsize, count
+        if is_f4:
+            i4(to)[0] = frame.sum_start_f4
+        else:
+            i8(to)[0] = frame.sum_start
+        loop = frame.sum_loop_f4 if is_f4 else frame.sum_loop
+        data = frame.sum_data_f4 if is_f4 else frame.sum_data
+        call4(loop, address(arguments), address(size), address(paces), data)
+    if plan.divisor:
+        if is_f4:
+            f4(to)[0] /= plan.divisor
+        else:
+            f8(to)[0] /= plan.divisor
+    return 0
+
+
+@typed
+def run_gemm(frame, operands, plan, result):
+    """Multiply two matrices; a vector has one row, or one column.
+
+    NumPy's loop takes the lengths of one product and the steps along each dimension.
+    """
+    a, b, itemsize = operands.array, operands[1].array, plan.itemsize
+    arguments, size, paces = room_i8(3), room_i8(4), room_i8(9)
+    of_a, of_b, at_a, at_b = i8(a)[ARRAY_SHAPE], i8(b)[ARRAY_SHAPE], i8(a)[STRIDES], i8(b)[STRIDES]
+    size[0], size[1], size[2], size[3] = 1, 1, i8(of_b)[0], 1
+    paces[4], paces[5] = i8(at_a)[i4(a + NDIM)[0] - 1], i8(at_b)[0]
+    if i4(a + NDIM)[0] == 2:
+        size[1], paces[3] = i8(of_a)[0], i8(at_a)[0]
+    if i4(b + NDIM)[0] == 2:
+        size[3], paces[6] = i8(of_b)[1], i8(at_b)[1]
+    paces[7], paces[8] = itemsize * size[3], itemsize
+    arguments[0], arguments[1] = i8(a)[ARRAY_DATA], i8(b)[ARRAY_DATA]
+    arguments[2] = i8(result)[ARRAY_DATA]
+    loop = frame.matmul_loop_f4 if itemsize == F4_SIZE else frame.matmul_loop
+    data = frame.matmul_data_f4 if itemsize == F4_SIZE else frame.matmul_data
+    return call4(loop, address(arguments), address(size), address(paces), data)
+
+
+@typed
+def run_rows(operands, plan, result):
+    """Compute along a dimension."""
+    n, inner = (plan.rows >> FIELD) & MASK, (plan.rows >> 2 * FIELD) & MASK
+    outer = (plan.rows & MASK) // (n * inner)
+    at, to = i8(operands.array)[ARRAY_DATA], i8(result)[ARRAY_DATA]
+    return call8(plan.loop, n, inner, outer, at, to, plan.rows >> 3 * FIELD, 0, 0)
+
+
+@typed
+def run(frame, operands, plan, result):
+    """Compute the result; the exceptions that came about, or UNSURE: Python has to compute it.
+
+    Of large arrays without the interpreter's lock, where the library's loops tell no exceptions.
+    """
+    loops, state, done, found = plan.loops, 0, 1, 0
+    if loops == READ:
+        return 0 if read_places(operands, plan, result) else UNSURE
+    if plan.large:
+        state = call0(frame.PyEval_SaveThread)
+    if loops == UFUNC:
+        if plan.large:
+            call1(frame.feclearexcept, frame.fp_flags)
+        run_ufunc(frame, operands, plan, result)
+    elif loops == KERNEL:
+        run_kernel(operands, plan, result)
+    elif loops == SUM:
+        run_sum(frame, operands, plan, result)
+    elif loops == GEMM:
+        run_gemm(frame, operands, plan, result)
+    elif loops == ROWS:
+        run_rows(operands, plan, result)
+    elif loops == PASSES:
+        done = run_passes(frame, plan.loop, operands.array, result)
+    elif loops == WRITE:
+        done = write_places(operands, plan, result)
+    if loops == UFUNC or not plan.large:
+        found = call1(frame.fetestexcept, frame.fp_flags) & LOW_HALF
+    if plan.large:
+        call1(frame.PyEval_RestoreThread, state)
+    return found if done else UNSURE

@@ -1,0 +1,241 @@
+"""Read the operands of a call: Tensors, numbers, indices and masks."""
+
+import math
+
+from tapegrad.kernels.memory import address, call0, call1, call2, call3, f4, f8, i4, i8, room_i8
+from tapegrad.kernels.sweep.sweep_abi import ALIGNED_IN_C_ORDER, WRITEABLE
+from tapegrad.native.pyobjects import (
+    ARRAY_BASE,
+    ARRAY_DATA,
+    ARRAY_DTYPE,
+    ARRAY_SHAPE,
+    F4_SIZE,
+    F8_SIZE,
+    FLAGS,
+    FLOAT_VALUE,
+    LARGE_COUNT,
+    LOW_HALF,
+    NDIM,
+    TYPE,
+    count_of,
+    decref,
+    floats_of,
+    incref,
+    int_value,
+    typed,
+)
+from tapegrad.tape.tape import NARROW
+
+LARGE_F8 = 16  # in place of an element's bytes: of float64, and large
+KNOWN_CONSTANTS = 256  # arrays of numbers that are kept, as in `tapegrad.dispatch.fast_path`
+UNREAD = 1  # in place of the Tensor
+NO_INDEX = -1
+
+
+@typed
+def on_tape(frame, tape, obj):
+    """Whether the place of a Tensor counts: on this tape, nowhere, or as a view that is current."""
+    home = i8(obj)[frame.t_home]
+    if home == frame.none or home == tape:
+        return 1
+    if i8(home)[TYPE] != frame.view_type:
+        return 0
+    view = i8(home)
+    if view[frame.v_tape] != tape or view[frame.v_frozen] != frame.empty_str:
+        return 0
+    base = view[frame.v_base]
+    if base == frame.none:
+        return 1
+    return 1 if i8(base)[frame.t_pos] == view[frame.v_stamp] else 0
+
+
+@typed
+def new_constant(frame, obj, itemsize):
+    """The array of a Python number, or 0 where Python has to see to it."""
+    overflow, is_f4 = room_i8(1), itemsize == F4_SIZE
+    if i8(obj)[TYPE] == frame.float_type:
+        value = f8(obj)[FLOAT_VALUE]
+    else:
+        value = float(call2(frame.PyLong_AsLongLongAndOverflow, obj, address(overflow)))
+    if overflow[0] & LOW_HALF != 0:
+        return 0
+    array = floats_of(frame, itemsize, 0, 0)
+    if array == 0:
+        call0(frame.PyErr_Clear)
+        return 0
+    at = i8(array)[ARRAY_DATA]
+    if is_f4:
+        f4(at)[0] = value
+        if math.isinf(f4(at)[0]) and not math.isinf(value):
+            decref(frame, array)
+            return 0
+    else:
+        f8(at)[0] = value
+    i4(array + FLAGS)[0] &= ~WRITEABLE
+    if value != 0.0:  # 0 and -0 are equal keys
+        known = frame.constants_f4 if is_f4 else frame.constants
+        if call1(frame.PyDict_Size, known) > KNOWN_CONSTANTS:
+            call1(frame.PyDict_Clear, known)
+        if call3(frame.PyDict_SetItem, known, obj, array) & LOW_HALF != 0:
+            call0(frame.PyErr_Clear)
+    return array
+
+
+@typed
+def constant(frame, obj, itemsize):
+    """The array of a Python number (a new reference), or 0; the last few hundred are kept."""
+    known = frame.constants_f4 if itemsize == F4_SIZE else frame.constants
+    array = call2(frame.PyDict_GetItem, known, obj)
+    if array == 0:
+        return new_constant(frame, obj, itemsize)
+    incref(array)
+    return array
+
+
+@typed
+def is_large(frame, array):
+    """Whether an array of float64 is too large to be computed under the interpreter's lock."""
+    if i8(array)[TYPE] != frame.array_type or i8(array)[ARRAY_DTYPE] != frame.float64:
+        return 0
+    return 1 if count_of(array) >= LARGE_COUNT else 0
+
+
+@typed
+def read_tensor(frame, tape, obj, operands, flags):
+    """Read a Tensor into the first; how many bytes an element takes, or 0: native code has no plan
+    for it, perhaps for how its array lies, if not as the flags say.
+    """
+    if not on_tape(frame, tape, obj):
+        return 0
+    array, short = i8(obj)[frame.t_a], int_value(frame, i8(obj)[frame.t_s])
+    operands.tensor, operands.array = obj, array
+    operands.shape = short if short >= -1 else NARROW - short
+    operands.position = int_value(frame, i8(obj)[frame.t_pos])
+    if i4(array + FLAGS)[0] & flags != flags:
+        return 0
+    if short == -1:
+        return LARGE_F8 if flags == ALIGNED_IN_C_ORDER and is_large(frame, array) else 0
+    return F8_SIZE if short >= 0 else F4_SIZE
+
+
+@typed
+def read_number(frame, obj, operands, itemsize):
+    """Read a Python number, whose array is then held, into the first; 0 if it is none."""
+    kind = i8(obj)[TYPE]
+    if kind != frame.float_type and kind != frame.int_type:
+        return 0
+    array = constant(frame, obj, itemsize)
+    if array == 0:
+        return 0
+    operands.tensor, operands.array, operands.shape, operands.position = 0, array, 0, 0
+    return 1
+
+
+@typed
+def read_index(frame, tape, obj, dtype, operands):
+    """Read a Tensor of truth values or places, a constant, into the first; 0 if it is none."""
+    if i8(obj)[TYPE] != frame.tensor_type or not on_tape(frame, tape, obj):
+        return 0
+    array = i8(obj)[frame.t_a]
+    flags = i4(array + FLAGS)[0]
+    if i8(array)[ARRAY_DTYPE] != dtype or flags & ALIGNED_IN_C_ORDER != ALIGNED_IN_C_ORDER:
+        return 0
+    operands.tensor, operands.array, operands.shape = obj, array, 0
+    operands.position = int_value(frame, i8(obj)[frame.t_pos])
+    return 1 if operands.position == 0 else 0
+
+
+@typed
+def read_operands(frame, tape, given, count, operands, flags, index, dtype):
+    """Read operands; how many bytes an element of them takes, or 0: native code has no plan.
+
+    LARGE_F8: each is large, or one number.  A Python number is of the Tensors' type.  `index`, or
+    NO_INDEX, is of another, `dtype`.  Whatever is returned, `release_operands` has to follow.
+    """
+    sizes, whole = 0, 0
+    for k in range(count):
+        operands[k].tensor, operands[k].array = UNREAD, 0
+    for k in range(count):
+        obj = i8(given)[k]
+        if k == index:
+            if not read_index(frame, tape, obj, dtype, operands[k]):
+                return 0
+        elif i8(obj)[TYPE] == frame.tensor_type:
+            found = read_tensor(frame, tape, obj, operands[k], flags)
+            if found == 0:
+                return 0
+            if found == F8_SIZE and operands[k].shape != 0:
+                whole = 1
+            sizes |= found
+    itemsize = LARGE_F8 if sizes == LARGE_F8 | F8_SIZE and not whole else sizes
+    if itemsize != F8_SIZE and itemsize != F4_SIZE and itemsize != LARGE_F8:
+        return 0
+    for k in range(count):
+        unread = operands[k].tensor == UNREAD
+        if unread and not read_number(frame, i8(given)[k], operands[k], itemsize):
+            return 0
+    return itemsize
+
+
+@typed
+def release_operands(frame, count, operands):
+    """Release the arrays of numbers among operands."""
+    for k in range(count):
+        if operands[k].tensor == 0 and operands[k].array != 0:
+            decref(frame, operands[k].array)
+    return 0
+
+
+@typed
+def any_tracked(count, operands):
+    """Whether a derivative by one of some operands may be asked for."""
+    positions = 0
+    for k in range(count):
+        positions |= operands[k].position
+    return 1 if positions != 0 else 0
+
+
+@typed
+def all_unchanged(frame, count, operands):
+    """Whether operands are as they were read, whatever came in between; their arrays are held."""
+    for k in range(count):
+        if operands[k].tensor != 0:
+            obj = i8(operands[k].tensor)
+            if obj[frame.t_a] != operands[k].array:
+                return 0
+            if int_value(frame, obj[frame.t_pos]) != operands[k].position:
+                return 0
+    return 1
+
+
+@typed
+def hold_arrays(count, operands):
+    """Keep the arrays of operands alive, whatever becomes of their Tensors."""
+    for k in range(count):
+        incref(operands[k].array)
+    return 0
+
+
+@typed
+def release_arrays(frame, count, operands):
+    """The opposite of `hold_arrays`."""
+    for k in range(count):
+        decref(frame, operands[k].array)
+    return 0
+
+
+@typed
+def disjoint(a, b):
+    """Whether an array is sure to share no memory with another that is no view."""
+    return 1 if a != b and i8(b)[ARRAY_BASE] == 0 else 0
+
+
+@typed
+def same_shape(a, b):
+    """Whether two arrays have one shape."""
+    if i4(a + NDIM)[0] != i4(b + NDIM)[0]:
+        return 0
+    for k in range(i4(a + NDIM)[0]):
+        if i8(i8(a)[ARRAY_SHAPE])[k] != i8(i8(b)[ARRAY_SHAPE])[k]:
+            return 0
+    return 1

@@ -1,0 +1,237 @@
+"""Plan a call of an elementwise operation, a sum or a product of matrices: see `abi.Plan`.
+
+Each function fills the plan and returns 1; 0 with an exception set, or REFUSED.
+"""
+
+from tapegrad.kernels.memory import address, i4, i8
+from tapegrad.kernels.sweep.sweep_abi import SINGLE
+from tapegrad.native.abi import (
+    BY_PYTHON,
+    BY_UFUNC,
+    F4_KEY,
+    GEMM,
+    IN_PLACE,
+    KERNEL,
+    SHAPE_LINES,
+    SUM,
+    UFUNC,
+    UNKNOWN,
+    LargeRow,
+    OpRow,
+    ShapeLine,
+    UfuncLoop,
+)
+from tapegrad.native.operands import LARGE_F8, same_shape
+from tapegrad.native.pyobjects import (
+    ARRAY_SHAPE,
+    F4_SIZE,
+    F8_SIZE,
+    FIRST_CLASS,
+    NDIM,
+    REFUSED,
+    SECOND_CLASS,
+    count_of,
+    shape_number,
+    tell_python,
+    typed,
+)
+from tapegrad.tape.tape import SCALAR as AS_SCALAR
+
+ALONE = 1 << 17  # elements from which there may be two threads at work: twice `parallel.SPLIT`
+
+
+@typed
+def line_of(frame, lines, learn, one, two, is_f4):
+    """The line of two numbers in a table; 0 with an exception set, or REFUSED.
+
+    Then Python has filled it, and what was read before may be another by now.
+    """
+    key = two | (F4_KEY if is_f4 else 0)
+    pair = (one << 32 | key) + 1
+    line = address(ShapeLine(lines)[(one * 31 + key) & (SHAPE_LINES - 1)])
+    if ShapeLine(line).key == pair:
+        return line
+    return REFUSED if tell_python(frame, learn, 3, one, two, is_f4) else 0
+
+
+@typed
+def result_like(plan, row_at, array, itemsize):
+    """Plan a result of an array's shape, and a record with the formulas of an operation."""
+    row = OpRow(row_at)
+    plan.itemsize = 1 if row.is_boolean else itemsize
+    plan.ndim, plan.lengths = i4(array + NDIM)[0], i8(array)[ARRAY_SHAPE]
+    for k in range(plan.operands):
+        plan.reads[k] = row.reads[k]
+    return 0
+
+
+@typed
+def word_of(row_at, bits, itemsize):
+    """The word of a record of an operation on Tensors whose elements take so many bytes."""
+    return OpRow(row_at).word | bits | (SINGLE if itemsize == F4_SIZE else 0)
+
+
+@typed
+def for_threads(frame, array):
+    """Whether several threads may compute what is large: then Python divides the work."""
+    return 1 if i8(frame.threads)[0] != 1 and count_of(array) >= ALONE else 0
+
+
+@typed
+def plan_elementwise(frame, row_at, operands, itemsize, plan):
+    """Compute an operation of one operand or two by NumPy's loops."""
+    row, second = OpRow(row_at), operands[1]
+    loops = address(row.loops_f4 if itemsize == F4_SIZE else row.loops)
+    if UfuncLoop(loops).function == 0:
+        return REFUSED
+    like, bits, length, shape = 0, 0, 0, operands.shape
+    if plan.operands == 2:
+        if shape == second.shape:
+            like = 1 if operands.tensor == 0 else 0
+        elif second.shape == 0:
+            bits = AS_SCALAR << SECOND_CLASS
+        elif shape == 0:
+            bits, like, shape = AS_SCALAR << FIRST_CLASS, 1, second.shape
+        else:
+            line_at = line_of(
+                frame, frame.broadcasts, frame.learn_broadcast, shape, second.shape,
+                1 if itemsize == F4_SIZE else 0,
+            )  # fmt: skip
+            if line_at == 0 or line_at == REFUSED:
+                return line_at
+            line = ShapeLine(line_at)
+            shape, bits, length, like = line.shape, line.bits, line.aux, line.extra
+            if shape < 0:
+                return REFUSED
+    if plan.in_place and (like or row.is_boolean):
+        return REFUSED
+    plan.loops, plan.loop = UFUNC, loops
+    plan.word, plan.shape, plan.aux = word_of(row_at, bits, itemsize), shape, length
+    result_like(plan, row_at, operands[like].array, itemsize)
+    plan.short = frame.minus_one if row.is_boolean else i8(operands[like].tensor)[frame.t_s]
+    return 1
+
+
+@typed
+def like_the_result(row_at, count, operands):
+    """The first Tensor that has dimensions, or any; REFUSED if there is none but a condition."""
+    found = REFUSED
+    for k in range(OpRow(row_at).has_condition, count):
+        better = found == REFUSED or i4(operands[found].array + NDIM)[0] == 0
+        if operands[k].tensor != 0 and better:
+            found = k
+    return found
+
+
+@typed
+def one_number(count, operands, like):
+    """Which operands are one number where the result is more (bits), or REFUSED."""
+    whole, found = operands[like].array, 0
+    elements = count_of(whole)
+    for k in range(count):
+        if i4(operands[k].array + NDIM)[0] == 0:
+            found |= (1 if elements != 1 else 0) << k
+        elif not same_shape(operands[k].array, whole):
+            return REFUSED
+    return found if elements else REFUSED
+
+
+@typed
+def large_loop(frame, code, scalars):
+    """By what an operation on large arrays is computed (see `LargeRow`); 0 with an exception set.
+
+    The first call goes by Python, for what was read may be another once that has learnt.
+    """
+    row = LargeRow(frame.large_rows)[code]
+    if row.python_calls > 0:
+        row.python_calls -= 1
+        return BY_PYTHON
+    if row.kernels[scalars] != UNKNOWN:
+        return row.kernels[scalars]
+    return BY_PYTHON if tell_python(frame, frame.learn_large, 2, code, scalars, 0) else 0
+
+
+@typed
+def plan_kernel(frame, row_at, code, operands, itemsize, plan):
+    """Compute an operation whose operands have one shape, or are one number, by one kernel."""
+    row, count = OpRow(row_at), plan.operands
+    like = like_the_result(row_at, count, operands)
+    scalars = one_number(count, operands, like) if like != REFUSED else REFUSED
+    if scalars == REFUSED or (plan.in_place and (like != 0 or row.is_boolean)):
+        return REFUSED
+    plan.loops = KERNEL
+    if itemsize == LARGE_F8:
+        if for_threads(frame, operands[like].array):
+            return REFUSED
+        itemsize, plan.large = F8_SIZE, 1
+        plan.loop = large_loop(frame, code, scalars | (IN_PLACE if plan.in_place else 0))
+    else:
+        plan.loop = row.ternary_f4[scalars] if itemsize == F4_SIZE else row.ternary[scalars]
+    if plan.loop == 0 or plan.loop == BY_PYTHON:
+        return 0 if plan.loop == 0 and plan.large else REFUSED
+    if plan.loop == BY_UFUNC:
+        plan.loops, plan.loop = UFUNC, address(row.loops)
+    bits = 0
+    for k in range(count):
+        bits |= (AS_SCALAR if scalars >> k & 1 else 0) << FIRST_CLASS + 2 * k
+    plan.word, plan.shape = word_of(row_at, bits, itemsize), operands[like].shape
+    result_like(plan, row_at, operands[like].array, itemsize)
+    plan.short = frame.minus_one if plan.large else i8(operands[like].tensor)[frame.t_s]
+    return 1
+
+
+@typed
+def plan_sum(frame, row_at, code, operands, itemsize, plan):
+    """Compute the sum, or the mean, of all elements."""
+    array, shape, is_f4 = operands.array, operands.shape, 1 if itemsize == F4_SIZE else 0
+    elements = count_of(array)
+    plan.loops, plan.itemsize = SUM, F4_SIZE if is_f4 else F8_SIZE
+    if elements == 0:
+        return REFUSED
+    if itemsize == LARGE_F8:
+        if for_threads(frame, array):
+            return REFUSED
+        plan.large, plan.loop = 1, large_loop(frame, code, 0)
+        if plan.loop == BY_UFUNC or plan.loop == BY_PYTHON or plan.loop == 0:
+            return REFUSED if plan.loop != 0 else 0
+        shape = shape_number(frame, array)
+        if shape == REFUSED:
+            return REFUSED
+    line_at = line_of(frame, frame.reductions, frame.learn_reduction, code, shape, is_f4)
+    if line_at == 0 or line_at == REFUSED:
+        return line_at
+    line = ShapeLine(line_at)
+    plan.word, plan.aux, plan.entry = line.bits, line.aux, line.extra
+    plan.short = frame.zero_f4 if is_f4 else frame.zero
+    plan.divisor = elements if OpRow(row_at).is_mean else 0
+    return 1
+
+
+@typed
+def plan_matmul(frame, row_at, operands, itemsize, plan):
+    """Compute the product of two matrices or vectors."""
+    second, is_f4 = operands[1], 1 if itemsize == F4_SIZE else 0
+    if operands.tensor == 0 or second.tensor == 0:
+        return REFUSED
+    line_at = line_of(frame, frame.matmuls, frame.learn_matmul, operands.shape, second.shape, is_f4)
+    if line_at == 0 or line_at == REFUSED:
+        return line_at
+    line, a, b = ShapeLine(line_at), operands.array, second.array
+    if line.shape < 0:
+        return REFUSED
+    lengths, ndim, elements = plan.own_lengths, 0, i8(i8(b)[ARRAY_SHAPE])[0]
+    if i4(a + NDIM)[0] == 2:
+        lengths[0] = i8(i8(a)[ARRAY_SHAPE])[0]
+        elements *= lengths[0]
+        ndim = 1
+    if i4(b + NDIM)[0] == 2:
+        lengths[ndim] = i8(i8(b)[ARRAY_SHAPE])[1]
+        elements *= lengths[ndim]
+        ndim += 1
+    if elements == 0:
+        return REFUSED
+    plan.ndim = ndim
+    plan.loops, plan.itemsize, plan.lengths = GEMM, itemsize, address(plan.own_lengths)
+    plan.word, plan.shape, plan.aux = word_of(row_at, line.bits, itemsize), line.shape, line.aux
+    plan.reads[0], plan.reads[1], plan.extra = 2, 1, line.extra
+    return 1
