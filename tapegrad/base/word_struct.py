@@ -55,8 +55,13 @@ class WordStruct(metaclass=_Declared):
         return found
 
     @classmethod
-    def writer(cls, *fields: str) -> Callable[..., None]:
-        """`struct.pack_into` of the fields that the structure begins with."""
+    def check_order(cls, *fields: str) -> None:
+        """Raise unless the structure begins with these fields, which are written as one."""
         if fields != tuple(cls.fields)[: len(fields)]:
             raise TypeError(f"{cls.__name__} does not begin with {fields}")
+
+    @classmethod
+    def writer(cls, *fields: str) -> Callable[..., None]:
+        """`struct.pack_into` of the fields that the structure begins with."""
+        cls.check_order(*fields)
         return struct.Struct(f"{sum(cls.fields[field] for field in fields)}q").pack_into

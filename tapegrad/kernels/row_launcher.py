@@ -1,44 +1,37 @@
-"""Launch a kernel row by row, on one thread or on several that wait for it.
+"""Launch a kernel row by row, on one thread or on several that wait for it: see `launch_abi`.
 
-A frame says what is called: frame[0] is the kernel, which is called frame[1] times with the
-arguments frame[2:10], which move by frame[10:18].
-
-A waiting thread has a mailbox: its first word is one of the states below, and from `FRAME` on it
-holds a frame.  The thread watches it for a while, `patience` times, since waking a thread that
+A waiting thread watches its mailbox for a while, `patience` times, since waking a thread that
 sleeps takes longer than many an operation; then it parks itself, and whoever posts must wake it.
 """
 
 from tapegrad.kernels.flags import typed
-from tapegrad.kernels.memory import call8, exchange, exchange_if, i8, load, pause
-
-IDLE, POSTED, ASKED, PARKED = 0, 1, 2, 3  # ASKED: a function of Python, which the caller runs
-FRAME = 64  # bytes
-WORDS = 32  # of a mailbox
+from tapegrad.kernels.launch_abi import ASKED, IDLE, PARKED, POSTED, Launch, Mailbox
+from tapegrad.kernels.memory import address, call8, exchange, exchange_if, load, pause
 
 
 @typed
-def call(frame_at):
-    """Do what a frame says."""
-    frame = i8(frame_at)
-    kernel = frame[0]
-    a, b, c, d = frame[2], frame[3], frame[4], frame[5]
-    e, f, g, h = frame[6], frame[7], frame[8], frame[9]
-    for _ in range(frame[1]):
+def call(launch_at):
+    """Call a kernel for each row."""
+    kernel, step = Launch(launch_at).kernel, Launch(launch_at).steps
+    given = Launch(launch_at).arguments
+    a, b, c, d = given[0], given[1], given[2], given[3]
+    e, f, g, h = given[4], given[5], given[6], given[7]
+    for _ in range(Launch(launch_at).calls):
         call8(kernel, a, b, c, d, e, f, g, h)
-        a += frame[10]
-        b += frame[11]
-        c += frame[12]
-        d += frame[13]
-        e += frame[14]
-        f += frame[15]
-        g += frame[16]
-        h += frame[17]
+        a += step[0]
+        b += step[1]
+        c += step[2]
+        d += step[3]
+        e += step[4]
+        f += step[5]
+        g += step[6]
+        h += step[7]
     return 0
 
 
-def rows(frame_at):
-    """Do what a frame says, on this thread."""
-    return call(frame_at)
+def rows(launch_at):
+    """Launch on this thread."""
+    return call(launch_at)
 
 
 def serve(mail_at, patience):
@@ -47,7 +40,7 @@ def serve(mail_at, patience):
     while True:
         state = load(mail_at)
         if state == POSTED:
-            call(mail_at + FRAME)
+            call(address(Mailbox(mail_at).launch))
             exchange(mail_at, IDLE)
             waited = 0
         elif state == ASKED:
@@ -64,13 +57,13 @@ def post(mail_at, state):
     return exchange(mail_at, state)
 
 
-def finish(frame_at, mail_at, count, patience):
-    """Do what a frame says, then wait for some mailboxes; how many are still at work."""
-    if frame_at:
-        call(frame_at)
+def finish(launch_at, mail_at, count, patience):
+    """Launch, then wait for some mailboxes; how many threads are still at work."""
+    if launch_at:
+        call(launch_at)
     busy = 0
     for k in range(count):
-        at = mail_at + k * WORDS * 8
+        at = address(Mailbox(mail_at)[k])
         state = load(at)
         while (state == POSTED or state == ASKED) and patience > 0:
             pause()

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.kernels.broadcast_plan import Grid, core, grid
+from tapegrad.kernels.launch_abi import Launch
 from tapegrad.kernels.sweep import sweep_abi
 from tapegrad.ops.core import Op
 from tapegrad.ops.elementwise import Lazy
@@ -114,7 +115,7 @@ def launch(
             return
         assert steps is not None
         parts = [
-            frame(kernel, 1, stop - start, [a + start * s for a, s in zip(at, steps)], ())
+            launch_words(kernel, 1, stop - start, [a + start * s for a, s in zip(at, steps)], ())
             for start, stop in pairwise(edges)
         ]
         thread_pool.call(parts)
@@ -127,19 +128,22 @@ def launch(
         parts = []
         for start, stop in pairwise(_edges(rows, weight * n)):
             moved = [a + start * s for a, s in zip(at, row_steps)]
-            parts.append(frame(kernel, stop - start, n, moved, row_steps))
+            parts.append(launch_words(kernel, stop - start, n, moved, row_steps))
         thread_pool.call(parts)
 
 
-def frame(kernel: Any, rows: int, n: int, at: Steps, row_steps: Steps) -> list[int]:
-    """What `thread_pool.call` takes: a kernel, and what it is called with for each row."""
+Launch.check_order("kernel", "calls", "arguments", "steps")
+
+
+def launch_words(kernel: Any, rows: int, n: int, at: Steps, row_steps: Steps) -> list[int]:
+    """The words of a `Launch`: a kernel, and what it is called with for each row."""
     left = 7 - len(at)
     return [kernel.address, rows, n, *at, *[0] * left, 0, *row_steps, *[0] * (7 - len(row_steps))]
 
 
 def call_rows(kernel: Any, rows: int, n: int, at: Steps, row_steps: Steps) -> None:
     """Call a kernel for each row, on this thread."""
-    thread_pool.call_here(frame(kernel, rows, n, at, row_steps))
+    thread_pool.call_here(launch_words(kernel, rows, n, at, row_steps))
 
 
 def row_steps(g: Grid, k: int, itemsize: int) -> int:

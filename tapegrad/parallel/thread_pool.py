@@ -17,12 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.kernels.launch_abi import ASKED, IDLE, PARKED, POSTED, Launch, Mailbox
+
 Work = Callable[[int, int], Any]
 
-# As in `kernels/row_launcher.py`, which only the compiler imports.
-IDLE, POSTED, ASKED, PARKED = 0, 1, 2, 3
-FRAME, WORDS = 8, 32
-FRAME_WORDS = 18
 MOST = 256  # helpers
 
 PATIENCE = 20_000  # pauses of 40 to 140 cycles each: about a millisecond
@@ -42,7 +40,7 @@ class Helper:
 
 _helpers: list[Helper] = []
 _busy = threading.Lock()
-_mail = np.zeros((MOST, WORDS), np.int64)
+_mail = np.zeros((MOST, Mailbox.SIZE), np.int64)
 _mail_at = _mail.ctypes.data
 # A helper may still look at its mailbox while the interpreter clears its modules away.
 ctypes.pythonapi.Py_IncRef(ctypes.py_object(_mail))
@@ -61,7 +59,7 @@ def _hire(count: int) -> None:
     serve, post = kernel_table.drive("serve", 2), kernel_table.drive("post", 2)
     while len(_helpers) < count:
         number = len(_helpers)
-        helper = Helper(_mail_at + number * WORDS * 8)
+        helper = Helper(_mail_at + number * Mailbox.SIZE * 8)
         # Watching would take time from the very threads that are waited for.
         patience = PATIENCE if _processors() > number + 1 else 0
         name, args = f"tapegrad-{number}", (helper, serve, post, patience)
@@ -85,8 +83,8 @@ def _serve(helper: Helper, serve: Any, post: Any, patience: int) -> None:
         post(helper.at, IDLE)
 
 
-def _together(count: int, state: int, frame: np.ndarray | None, work: Any = None) -> None:
-    """Post a task to helpers, do what a frame or a function says, and wait for the helpers.
+def _together(count: int, state: int, launch: np.ndarray | None, work: Any = None) -> None:
+    """Post a task to helpers, launch a kernel or call a function, and wait for the helpers.
 
     Nobody writes once this has returned, and all is done even if an interruption comes: it is
     raised in the end.
@@ -94,7 +92,7 @@ def _together(count: int, state: int, frame: np.ndarray | None, work: Any = None
     from tapegrad.kernels.codegen import kernel_table
 
     post, finish = kernel_table.drive("post", 2), kernel_table.drive("finish", 4)
-    at = 0 if frame is None else frame.ctypes.data
+    at = 0 if launch is None else launch.ctypes.data
     waiting, posted = _helpers[:count], []
     interrupted: BaseException | None = None
     while True:
@@ -122,36 +120,32 @@ def _together(count: int, state: int, frame: np.ndarray | None, work: Any = None
         raise interrupted
 
 
-_Frame = ctypes.c_int64 * FRAME_WORDS
+_Launch = ctypes.c_int64 * Launch.SIZE
 _rows: Callable[[int], int] | None = None
 
 
-def call_here(frame: Sequence[int]) -> None:
-    """Call a kernel as a frame says, on this thread."""
+def call_here(launch: Sequence[int]) -> None:
+    """Launch on this thread: see `launch_abi.Launch`."""
     global _rows
     if _rows is None:
         from tapegrad.kernels.codegen import kernel_table
 
         _rows = kernel_table.drive("rows", 1)
-    words = _Frame(*frame)
+    words = _Launch(*launch)
     _rows(ctypes.addressof(words))
 
 
-def call(frames: Sequence[Sequence[int]]) -> None:
-    """Call kernels as frames say, each frame on a thread of its own.
-
-    A frame is a kernel's address, how often it is called, its eight arguments, and by how much
-    these move from call to call.
-    """
-    count = len(frames) - 1
+def call(launches: Sequence[Sequence[int]]) -> None:
+    """Launch kernels, each on a thread of its own."""
+    count = len(launches) - 1
     if not 0 < count <= MOST or not _busy.acquire(blocking=False):
-        for frame in frames:
-            call_here(frame)
+        for launch in launches:
+            call_here(launch)
         return
     try:
-        words = np.array(frames, np.int64)
+        words = np.array(launches, np.int64)
         _hire(count)
-        _mail[:count, FRAME : FRAME + FRAME_WORDS] = words[1:]
+        _mail[:count, Mailbox.launch : Mailbox.launch + Launch.SIZE] = words[1:]
         _together(count, POSTED, words)
     finally:
         _busy.release()

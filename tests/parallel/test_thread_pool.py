@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.kernels import row_launcher
 from tapegrad.kernels.large.launching import loop
 from tapegrad.ops.core import table
 from tapegrad.parallel import large_elementwise, thread_pool
@@ -30,7 +29,7 @@ def frames(parts, out):
             large_elementwise.address(X) + start * n * 8,
             large_elementwise.address(out) + start * 8,
         ]
-        found.append(large_elementwise.frame(kernel, stop - start, n, at, [n * 8, 8]))
+        found.append(large_elementwise.launch_words(kernel, stop - start, n, at, [n * 8, 8]))
     return found
 
 
@@ -146,13 +145,6 @@ assert os.waitpid(child, 0)[1] == 0
 assert (x + x).sum().item() == 600_000
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
-
-
-def test_the_states_are_those_of_the_compiled_code():
-    for name in ("IDLE", "POSTED", "ASKED", "PARKED", "WORDS"):
-        assert getattr(thread_pool, name) == getattr(row_launcher, name)
-    assert thread_pool.FRAME * 8 == row_launcher.FRAME
-    assert thread_pool.FRAME + thread_pool.FRAME_WORDS <= thread_pool.WORDS
 
 
 @pytest.mark.parametrize("name", sorted(name for name, op in table.items() if "alike" in op.loop))

@@ -230,7 +230,7 @@ _CELLS = f"""
 define internal void @refuse() {{
   %table = load ptr, ptr @table
   %entry = load ptr, ptr @entry
-  %mend_at = getelementptr i64, ptr %table, i64 {dispatch_cache.MEND}
+  %mend_at = getelementptr i64, ptr %table, i64 {dispatch_cache.TableWords.mend}
   %mend = load ptr, ptr %mend_at
   %said = call ptr %mend(ptr %entry, ptr null, ptr null, i64 {dispatch_cache.WRONG_SIZE})
   ret void

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.base.locks import lock
+from tapegrad.base.word_struct import WordStruct
 from tapegrad.compiler.front.foreign import Input, Returned, Source, paired
 from tapegrad.compiler.front.specialization import FLOAT, STATIC, Specialization
 from tapegrad.compiler.runtime.link import failure
@@ -50,9 +51,23 @@ def _not_raised(error: BaseException) -> None:
 _print = ctypes.CFUNCTYPE(None, ctypes.py_object)(_not_raised)
 
 
-# Words of an entry, of a table, and why a table asks Python.
-NEXT, PROGRAM, ALTERNATIVE, DIMS = range(4)
-COUNT, ADMIT, MEND, BUCKETS = range(4)
+class EntryWords(WordStruct):
+    """A program for the lengths of inputs and outputs, which follow."""
+
+    next: int  # of the same bucket
+    program: int
+    alternative: int  # for other branches
+
+
+class TableWords(WordStruct):
+    """What `find` and `run` are given; the buckets follow."""
+
+    count: int  # of the lengths of inputs
+    admit: int  # functions of Python, see `Table`
+    mend: int
+
+
+# Why a table asks Python.
 OTHER_BRANCH, STUCK, RAISED, WRONG_SIZE = range(4)
 BITS = 6  # of the hash: 64 buckets
 WRITTEN = 1  # in place of an entry: the outputs were computed in Python
@@ -90,9 +105,9 @@ class Table:
         self._chains: dict[tuple[tuple[int, ...], ...], list[int]] = {}
         self._newest: dict[int, int] = {}
         self._callbacks = _admit_type(self._admit), _mend_type(self._mend)
-        self._words = (ctypes.c_int64 * (BUCKETS + (1 << BITS)))()
-        self._words[COUNT] = sum(i.rank for i in inputs)
-        for place, function in zip((ADMIT, MEND), self._callbacks):
+        self._words = (ctypes.c_int64 * (TableWords.SIZE + (1 << BITS)))()
+        self._words[TableWords.count] = sum(i.rank for i in inputs)
+        for place, function in zip((TableWords.admit, TableWords.mend), self._callbacks):
             self._words[place] = ctypes.cast(function, ctypes.c_void_p).value or 0
         self.address = ctypes.addressof(self._words)
 
@@ -115,8 +130,8 @@ class Table:
         """The address of a new entry."""
         outputs = [spec.shape for spec in specialization.program.outputs]
         dims = [*itertools.chain(*shapes, *outputs)]
-        head = [after, specialization.program.address, 0]
-        words = (ctypes.c_int64 * (DIMS + len(dims)))(*head, *dims)
+        head = EntryWords.words(next=after, program=specialization.program.address, alternative=0)
+        words = (ctypes.c_int64 * (EntryWords.SIZE + len(dims)))(*head, *dims)
         address = ctypes.addressof(words)
         self._entries[address] = _Entry(words, specialization, shapes)
         return address
@@ -180,7 +195,7 @@ class Table:
                 if entries[address].specialization is specialization:
                     return address
             address = self._made(specialization, entries[first].shapes, 0)
-            driver().publish(chain[-1] + 8 * ALTERNATIVE, address)
+            driver().publish(chain[-1] + 8 * EntryWords.alternative, address)
             chain.append(address)
             return address
 
@@ -210,7 +225,7 @@ class Table:
         )
 
     def _shapes(self, dims: int) -> tuple[tuple[int, ...], ...]:
-        every = (ctypes.c_int64 * max(self._words[COUNT], 1)).from_address(dims)
+        every = (ctypes.c_int64 * max(self._words[TableWords.count], 1)).from_address(dims)
         numbers = iter(every)
         return tuple([tuple(itertools.islice(numbers, i.rank)) for i in self.inputs])
 
@@ -264,7 +279,8 @@ TEXT = f"""
 ; The entry for these dimensions, from the table or from Python; null if there is none.
 define ptr @find(ptr %table, ptr %dims, ptr %inputs) {{
 start:
-  %count = load i64, ptr %table
+  %count_at = getelementptr i64, ptr %table, i64 {TableWords.count}
+  %count = load i64, ptr %count_at
   br label %hash
 hash:
   %d = phi i64 [ 0, %start ], [ %d_next, %mix ]
@@ -280,16 +296,17 @@ mix:
   br label %hash
 look:
   %top = lshr i64 %h, {64 - BITS}
-  %bucket = add i64 %top, {BUCKETS}
+  %bucket = add i64 %top, {TableWords.SIZE}
   %bucket_at = getelementptr i64, ptr %table, i64 %bucket
   br label %follow
 follow:
-  %link = phi ptr [ %bucket_at, %look ], [ %entry, %compare ]
+  %link = phi ptr [ %bucket_at, %look ], [ %next_at, %compare ]
   %entry = load atomic ptr, ptr %link acquire, align 8
   %none = icmp eq ptr %entry, null
   br i1 %none, label %miss, label %compare_first
 compare_first:
-  %entry_dims = getelementptr i64, ptr %entry, i64 {DIMS}
+  %next_at = getelementptr i64, ptr %entry, i64 {EntryWords.next}
+  %entry_dims = getelementptr i64, ptr %entry, i64 {EntryWords.SIZE}
   br label %compare_next
 compare_next:
   %k = phi i64 [ 0, %compare_first ], [ %k_next, %compare ]
@@ -308,7 +325,7 @@ compare:
 hit:
   ret ptr %entry
 miss:
-  %admit_at = getelementptr i64, ptr %table, i64 {ADMIT}
+  %admit_at = getelementptr i64, ptr %table, i64 {TableWords.admit}
   %admit = load ptr, ptr %admit_at
   %admitted = call ptr %admit(ptr %dims, ptr %inputs, i64 %bucket)
   ret ptr %admitted
@@ -321,7 +338,7 @@ start:
 try:
   %entry = phi ptr [ %first, %start ], [ %next, %follow ], [ %found, %mended ]
   %fresh = phi i1 [ false, %start ], [ false, %follow ], [ true, %mended ]
-  %program_at = getelementptr i64, ptr %entry, i64 {PROGRAM}
+  %program_at = getelementptr i64, ptr %entry, i64 {EntryWords.program}
   %program = load ptr, ptr %program_at
   %status = call i64 %program(ptr %inputs, ptr %outputs, ptr null)
   %done = icmp eq i64 %status, 0
@@ -333,13 +350,13 @@ trouble:
   %reason = select i1 %guard, i64 {STUCK}, i64 {RAISED}
   br i1 %other, label %follow, label %ask
 follow:
-  %next_at = getelementptr i64, ptr %entry, i64 {ALTERNATIVE}
+  %next_at = getelementptr i64, ptr %entry, i64 {EntryWords.alternative}
   %next = load atomic ptr, ptr %next_at acquire, align 8
   %last = icmp eq ptr %next, null
   br i1 %last, label %ask, label %try
 ask:
   %why = phi i64 [ %reason, %trouble ], [ {OTHER_BRANCH}, %follow ]
-  %mend_at = getelementptr i64, ptr %table, i64 {MEND}
+  %mend_at = getelementptr i64, ptr %table, i64 {TableWords.mend}
   %mend = load ptr, ptr %mend_at
   %found = call ptr %mend(ptr %first, ptr %inputs, ptr %outputs, i64 %why)
   %answer = ptrtoint ptr %found to i64

@@ -253,7 +253,7 @@ class _Writer:
     def _made(self, entry: Any) -> list[tuple[Any, Any]]:
         """Room for each output: its pointer, and the array if it is one of the results."""
         words = self.builder.bitcast(entry, WORD.as_pointer())
-        place = dispatch_cache.DIMS + sum(i.rank for i in self.call.inputs)
+        place = dispatch_cache.EntryWords.SIZE + sum(i.rank for i in self.call.inputs)
         made = []
         for k, kind in enumerate(self.types):
             if k not in self.arrays:

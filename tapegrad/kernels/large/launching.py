@@ -8,7 +8,7 @@ import numpy as np
 
 from tapegrad.ops.large import COMPILED
 from tapegrad.parallel import large_elementwise, thread_pool
-from tapegrad.parallel.large_elementwise import address, frame, launch
+from tapegrad.parallel.large_elementwise import address, launch, launch_words
 
 Array = np.ndarray
 CHUNK = 4096  # elements that are added up in one go by a kernel of a formula
@@ -104,11 +104,11 @@ def _by_parts(kernel: Any, n: int, at: list[int], fixed: list[int], dtype: Any) 
     part = max(large_elementwise.SPLIT, -(-n // large_elementwise.get_num_threads()))
     parts = np.empty(-(-n // part), dtype)
     size = parts.itemsize
-    frames = []
+    launches = []
     for i in range(len(parts)):
         here = [*[a + i * part * size for a in at], *fixed, address(parts) + i * size]
-        frames.append(frame(kernel, 1, min(part, n - i * part), here, ()))
-    thread_pool.call(frames)
+        launches.append(launch_words(kernel, 1, min(part, n - i * part), here, ()))
+    thread_pool.call(launches)
     return parts
 
 

@@ -1,0 +1,26 @@
+"""Structures by which Python launches a kernel row by row, here or on a thread of the pool."""
+
+from typing import Annotated, Any
+
+from tapegrad.base.word_struct import WordStruct
+
+
+class Launch(WordStruct):
+    """Calls of a kernel, whose arguments move from one to the next."""
+
+    kernel: int  # its address
+    calls: int
+    arguments: Annotated[Any, 8]
+    steps: Annotated[Any, 8]  # by how much each argument moves
+
+
+class Mailbox(WordStruct):
+    """What a thread of the pool watches; its state stands in a cache line of its own."""
+
+    state: Annotated[Any, 8]
+    launch: Annotated[Any, Launch.SIZE]
+    unused: Annotated[Any, 6]
+
+
+# States: nothing to do, a launch to do, a function of Python to call, nobody watches.
+IDLE, POSTED, ASKED, PARKED = range(4)
