@@ -28,7 +28,7 @@ def everything() -> Iterator[tuple[str, Callable[[], object]]]:
     yield "operations on arrays", install.install
     for op in by_code:
         if op.axis or op.name == "clone":
-            yield op.name, partial(kernel_table.loop_along, op, compiling=True)
+            yield op.name, partial(kernel_table.axis_loop, op, compiling=True)
     for op in by_code:
         for k in range(len(op.formulas)):
             for scalars in patterns(op, k):
@@ -63,7 +63,7 @@ def compile_all() -> int:
     return 0
 
 
-def compile_asked() -> int:
+def compile_requested() -> int:
     """Compile what another process asked for."""
     requests = compile_ahead.read_requests()
     with compile_ahead.alone():
@@ -80,7 +80,7 @@ def main(arguments: list[str]) -> int:
         case ["compile"]:
             return compile_all()
         case ["compile", "--asked"]:
-            return compile_asked()
+            return compile_requested()
     print(USAGE, file=sys.stderr)
     return 2
 

@@ -3,7 +3,7 @@
 ``_a``     the array
 ``_pos``   0: a constant; < 0: a leaf that requires grad (a key of its own); > 0: a position
 ``_s``     the number of its shape when it is a float64 array of not too many elements, which the
-           fast paths take; of such a float32 array (the native path's) `NARROW` less it; or -1
+           fast paths take; of such a float32 array (the native path's) `F4_SHAPE` less it; or -1
 ``_home``  None: neither on a tape nor a view; a `Tape`: where `_pos` counts; a `View`: see there
 
 Everything that only some Tensors have (a gradient, hooks) stands in slots that stay empty.
@@ -26,10 +26,10 @@ from tapegrad.base.native_arrays import native_array
 from tapegrad.base.printing import describe
 from tapegrad.base.size import Size
 from tapegrad.ops.core import Op
-from tapegrad.ops.grad_fn import GradFn, node, output
+from tapegrad.ops.graph_nodes import GradFn, node, output
 from tapegrad.tape import versions
 from tapegrad.tape.shape_table import shapes
-from tapegrad.tape.tape import HOOKED, NARROW, Ended, Tape, current, leaf_keys
+from tapegrad.tape.tape import F4_SHAPE, HOOKED, Ended, Tape, current, leaf_keys
 
 if TYPE_CHECKING:
     from tapegrad.functions.signatures import Operations
@@ -102,7 +102,7 @@ class Tensor(Operations):
     _lift: Any
     _run: Callable[..., Tensor]
     _run_inplace: Callable[..., Tensor]
-    _turn: Callable[..., None]
+    _apply_view: Callable[..., None]
     _apply: Callable[..., Any]
     _separated: Callable[..., Tensor]
 
@@ -389,7 +389,7 @@ class Tensor(Operations):
     @property
     def data(self) -> Tensor:
         """The same memory without history and with a version counter of its own."""
-        return self._alias(versions.apart(self._a))
+        return self._alias(versions.detached(self._a))
 
     @data.setter
     def data(self, value: Tensor) -> None:
@@ -467,7 +467,7 @@ def number(array: np.ndarray) -> int:
     found = _numbers.get(array.shape)
     if found is None:
         found = shapes.number(array.shape)
-    return found if kind is F8 else NARROW - found
+    return found if kind is F8 else F4_SHAPE - found
 
 
 def wrap(array: np.ndarray | np.generic) -> Tensor:

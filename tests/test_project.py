@@ -88,6 +88,25 @@ WENT = {
     "stirred": "moves",
     "travelling": "native ops",
     "rewind": "truncate",
+    "glimpse": "peek",
+}
+
+# Identifiers of the package, without underscores in front, that are too vague to search for.
+NAMES_THAT_WENT = {
+    "apart": "disjoint, outlined, separated, varying",
+    "asked": "requested, required",
+    "bend": "pull",
+    "few": "small, or a limit's name",
+    "lone": "single",
+    "narrowed": "float32, pruned, squeezed",
+    "owe": "add_debt",
+    "picked": "gathered",
+    "sow": "set_seeds",
+    "standing": "outlined, redirected",
+    "told": "announced",
+    "turn": "transpose, apply_view",
+    "way": "path, order",
+    "wide": "broadcast, float64, vector",
 }
 
 # (file, name): tables outside `tapegrad/ops/` that name operations, and why no row says that. What
@@ -308,6 +327,18 @@ def test_words_that_went_do_not_come_back():
             for word in pattern.findall(line):
                 where = f"{path.relative_to(ROOT)}:{number}"
                 found.append(f"{where}: say {WENT[word.lower()]!r}, not {word!r}")
+    assert not found
+
+
+def test_identifiers_that_went_do_not_come_back():
+    found = []
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            for field in ("id", "attr", "arg", "name"):
+                name = getattr(node, field, None) or ""
+                if better := NAMES_THAT_WENT.get(name.lstrip("_").lower()):
+                    line = getattr(node, "lineno", "")
+                    found.append(f"{path.relative_to(ROOT)}:{line}: not {name!r}: {better}")
     assert not found
 
 

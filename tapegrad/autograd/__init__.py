@@ -1,8 +1,8 @@
 """PyTorch's autograd: `backward`, `grad`, `Function`, hooks, modes, checks.
 
-`engine` checks what a sweep is asked, `sweep` runs it, `pullback` is the reverse rule of a record
-in Python, and the `_adjoints` modules are those of large arrays; `hvp` multiplies Hessians with
-vectors.
+`engine` checks the arguments of a sweep, `sweep` runs it, `pullback` is the reverse rule of a
+record in Python, and the `_adjoints` modules are those of large arrays; `hvp` multiplies Hessians
+with vectors.
 
 `lift`, `transforms` and `compiler` import from here; this package imports `functions`, `native` and
 the kernels.
@@ -30,7 +30,7 @@ from tapegrad.autograd.tensor_hooks import (
     retains_grad,
 )
 from tapegrad.base.missing_names import missing
-from tapegrad.ops.grad_fn import GradFn
+from tapegrad.ops.graph_nodes import GradFn
 from tapegrad.tape.tape import Tape
 from tapegrad.tensor import Tensor
 

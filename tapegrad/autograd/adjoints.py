@@ -1,4 +1,4 @@
-"""The adjoints that a sweep hands from record to record: in compiled code's memory, or Python's."""
+"""The adjoints of a sweep, in the arena of the compiled sweep or as Python arrays."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OURS = 3  # references to an array that a rule has made: two of local names, one
 
 
 class Adjoints:
-    """What was found so far, and what is wanted at all."""
+    """The adjoints computed so far, and the marks of those that are needed."""
 
     tape: Tape
     work: Workspace | None  # of compiled code; None: all of them are Python's
@@ -27,7 +27,7 @@ class Adjoints:
     low: int  # the index of the lowest record that is marked
 
     def wanted(self, code: int) -> bool:
-        """Whether an adjoint is to be computed for an input, which is named by its code."""
+        """Whether the input with a code needs an adjoint."""
         if self.need is None:
             return True
         if code < 0:
@@ -39,8 +39,8 @@ class Adjoints:
         """Add to the adjoint of a record (by its index) or of a leaf (by its code)."""
         work = self.work
         if work is None:
-            held = self.values.get(key)
-            self.values[key] = found if held is None else held + found
+            total = self.values.get(key)
+            self.values[key] = found if total is None else total + found
             return
         place = key + work.first if key >= 0 else -key - 1
         cell = work.cells[place]
@@ -52,18 +52,18 @@ class Adjoints:
             self.values[key] = found  # as `_hold`, which here would take as long again
             work.cells[place] = work.data(found) | 1
         elif cell & 1:
-            held = self.values.pop(key)
-            if held.base is None and getrefcount(held) == 2:
-                np.add(held, found, out=held)
+            total = self.values.pop(key)
+            if total.base is None and getrefcount(total) == 2:
+                np.add(total, found, out=total)
             else:
-                held = np.asarray(held + found, order="C")  # without dimensions: a NumPy scalar
-            self._hold(key, place, held)
+                total = np.asarray(total + found, order="C")  # without dimensions: a NumPy scalar
+            self._hold(key, place, total)
         else:
             view = work.view(cell, found.shape, found.dtype)
             np.add(view, found, out=view)
 
     def give(self, key: int, found: np.ndarray) -> None:
-        """`add` for an array in C order that nobody else holds."""
+        """`add` for a contiguous array that is not shared."""
         work = self.work
         if work is None:
             self.add(key, found)

@@ -1,7 +1,7 @@
 """Anomaly detection: remember where records were made, and look for NaN in gradients.
 
-A strong zero hides what is not finite in a derivative behind an adjoint that is zero, where a plain
-product would give NaN.  Who looks strictly wants to know of that, too.
+A strong zero hides a non-finite derivative behind an adjoint that is zero, where a plain product
+would give NaN.  The strict mode finds that, too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from tapegrad.autograd.pullback import contributions, spec_at
 from tapegrad.dispatch.dispatch import Trace
-from tapegrad.ops.grad_fn import grad_name
+from tapegrad.ops.graph_nodes import grad_name
 from tapegrad.tape.tape import MODE_CAREFUL, MODE_OFF, Tape, current
 from tapegrad.tensor import Tensor
 
@@ -102,13 +102,13 @@ def is_anomaly_enabled() -> bool:
 
 
 def look_for_nan(tape: Tape, index: int, found: Any) -> None:
-    """Refuse what a record hands on if there is a NaN in it."""
+    """Raise if the adjoints that a record computes contain NaN."""
     if any(np.isnan(array).any() for array in _arrays(found)):
         raise _anomaly(tape, index, "returned NaN in its backward (position {})")
 
 
 def look_behind_zeros(tape: Tape, index: int, g: Any, wanted: Callable[[int], bool]) -> None:
-    """Refuse a record whose derivative is not finite where its adjoint is zero.
+    """Raise if a record's derivative is not finite where its adjoint is zero.
 
     The derivative of an operation is linear in the adjoint: one that is 1 where this one is 0, and
     0 elsewhere, tells what a plain product would have multiplied by these zeros.
@@ -160,7 +160,7 @@ def point_out(tape: Tape, index: int) -> None:
 
 
 def _arrays(adjoint: Any) -> Iterator[np.ndarray]:
-    """The arrays of what an adjoint stands for."""
+    """The arrays of an adjoint."""
     if type(adjoint) is Tensor:
         yield adjoint._a
     elif isinstance(adjoint, Tensor):  # under a transform

@@ -64,26 +64,26 @@ class Context:
             if kind == "plain":
                 found.append(value)
                 continue
-            held = None
+            t = None
             if kind == "tensor":
-                held = reference()
+                t = reference()
             else:
                 receive, packed = value
                 value = receive(packed)._a
-            if held is None or not _unmoved(held, where, value):
-                held = lift_anywhere(tape, where, value)
-            found.append(held)
+            if t is None or not _unmoved(t, where, value):
+                t = lift_anywhere(tape, where, value)
+            found.append(t)
         return tuple(found)
 
 
 def _unmoved(t: Tensor, where: int | Tensor, array: np.ndarray) -> bool:
-    """Whether a Tensor that was saved is still what it was, so that it can be given back."""
+    """Whether a saved Tensor still has its position and value, so that it can be returned."""
     ended = type(t._home) is Ended  # the variable of a transform, which may not be used any more
     return t._a is array and (t is where or t._pos == where) and not ended
 
 
 def lift_anywhere(tape: Tape, where: int | Tensor, array: np.ndarray) -> Tensor:
-    """A Tensor at the place of a saved one; a record that is gone gives a constant."""
+    """A Tensor at the position of a saved one; a constant if that record is gone."""
     if type(where) is int:
         index = tape.index(where) if where else -1
         return wrap(array) if index < 0 else placed(array, tape, tape.tokens[index])

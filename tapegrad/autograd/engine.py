@@ -1,4 +1,4 @@
-"""`backward` and `grad`: seeds, one sweep, and what becomes of the gradients."""
+"""`backward` and `grad`: check arguments, seed a sweep, deliver gradients."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tapegrad.dispatch.dispatch import ended
 from tapegrad.kernels.sweep import sweep_abi
 from tapegrad.kernels.sweep.sweep_abi import SMALL
 from tapegrad.tape import versions
-from tapegrad.tape.tape import MODE_FAST, NARROW, Ended, current
+from tapegrad.tape.tape import F4_SHAPE, MODE_FAST, Ended, current
 from tapegrad.tensor import Tensor, View, former, noted, place, wrap, wrap_as
 
 Tensors = Tensor | Sequence[Tensor]
@@ -190,7 +190,7 @@ def gradients(
     roots: list[Tensor], weights: list[Tensor], inputs: list[Tensor], *, recorded: bool,
     retain: bool, strict: bool = False, since: int = 0,
 ) -> list[Tensor | None]:  # fmt: skip
-    """`grad` for arguments that are known to be right.
+    """`grad` without checks of the arguments.
 
     Nothing at a position below `since` leads to an input.  The weights may be lifted, as a batch of
     them is: adjoints are Tensors then, even if nothing is recorded.
@@ -211,14 +211,14 @@ def gradients(
 
 
 def _from_one(root: Any, weight: Any, inputs: list[Tensor] | None, retain: bool) -> Sweep | None:
-    """A sweep that has run from one small Tensor to leaves; None: nothing is done.
+    """Run a sweep from one small Tensor to leaves; None, with nothing done: take the general path.
 
     That is what nearly all sweeps are: it asks only what has to be asked then.
     """
     if type(root) is not Tensor:
         return None
     if weight is None:
-        if root._s not in (0, NARROW):
+        if root._s not in (0, F4_SHAPE):
             return None
         seed = np.array(1.0, root._a.dtype)
     elif type(weight) is Tensor and weight._s == root._s != -1:
@@ -268,7 +268,7 @@ def _from_one(root: Any, weight: Any, inputs: list[Tensor] | None, retain: bool)
 
 
 def leaf_gradient(root: Tensor, leaf: Tensor, since: int) -> np.ndarray:
-    """The gradient of a float64 scalar in one leaf, which nothing before a position reads.
+    """The gradient of a float64 scalar in one leaf, unread before a position.
 
     What the records keep for a second sweep may stay there, though there can be none: call
     `truncate` or `Tape.drop_spent`.
@@ -292,12 +292,12 @@ def leaf_gradient(root: Tensor, leaf: Tensor, since: int) -> np.ndarray:
 
 
 def _any_lifted(*groups: Sequence[Tensor]) -> bool:
-    """Whether a Tensor stands for several, under a transform; then it has no place of its own."""
+    """Whether any Tensor is lifted, and so has no position of its own."""
     return any(type(t) is not Tensor for group in groups for t in group)
 
 
 def _sequence(given: Any, name: str) -> list[Tensor]:
-    """A list of Tensors that know their place."""
+    """A list of Tensors, with views brought up to date."""
     edges = [given] if isinstance(given, (Tensor, GradientEdge)) else list(given)
     found: list[Any] = [t.tensor() if isinstance(t, GradientEdge) else t for t in edges]
     for t in found:
@@ -361,7 +361,7 @@ def _prepare(
     recorded: bool,
     retain: bool,
 ) -> tuple[Sweep, dict[int, Any]]:
-    """A seeded sweep, and the seeds of roots that are leaves themselves, by leaf key."""
+    """Seed a sweep; returns it, and the seeds of roots that are leaves, by leaf key."""
     tape = current.tape
     sweep = Sweep(tape, recorded=recorded, retain=retain)
     direct: dict[int, Any] = {}
@@ -379,14 +379,14 @@ def _prepare(
                 "this graph was recorded by another thread: call `backward` in the thread that "
                 "made it"
             )
-        if tape.index(root._pos) < 0 or root._pos in tape.lost:
+        if tape.index(root._pos) < 0 or root._pos in tape.escaped:
             raise ended(root)
         sweep.seed(root._pos, value)
     return sweep, direct
 
 
 def _aim(sweep: Sweep, inputs: list[Tensor], direct: dict[int, Any], *, strict: bool) -> None:
-    """Bound the sweep by its targets; with `strict` all must be reached that are no roots."""
+    """Bound the sweep by its targets; with `strict` all but roots must be reached."""
     must, may = [], []
     for t in inputs:
         position = t._pos
@@ -404,7 +404,7 @@ def _aim(sweep: Sweep, inputs: list[Tensor], direct: dict[int, Any], *, strict: 
 def _gradients(
     sweep: Sweep, inputs: list[Tensor], direct: dict[int, Any], recorded: bool
 ) -> list[Tensor | None]:
-    """What each of the inputs gets, after the hooks of a leaf have seen it."""
+    """The gradient of each input, after the hooks of leaves."""
     slots = sweep.slots
     leaves = {code: g for code, _, g in sweep.found}
     for t in inputs:
@@ -452,7 +452,7 @@ def _accumulate_leaves(sweep: Sweep, direct: dict[int, Any], recorded: bool) -> 
 def _leaf_gradients(
     sweep: Sweep, direct: dict[int, Any], recorded: bool
 ) -> list[tuple[Tensor, Tensor]]:
-    """What each leaf gets that the sweep reached, or that is a root itself."""
+    """The gradients of the leaves that the sweep reached, or that are roots."""
     if not direct and not recorded:  # a leaf may have stopped requiring grad since
         found = [(leaf, g) for _, leaf, g in sweep.found]
         return [(t, _delivered(t, g, recorded)) for t, g in found if t._pos]
@@ -461,11 +461,11 @@ def _leaf_gradients(
     for _, leaf, g in sweep.found:
         owners[leaf._pos], values[leaf._pos] = leaf, g
     for key, (leaf, own) in direct.items():
-        held = values.get(key)
-        owners[key], values[key] = leaf, _copy(own) if held is None else held + own
+        before = values.get(key)
+        owners[key], values[key] = leaf, _copy(own) if before is None else before + own
     return [(t, _delivered(t, values[key], recorded)) for key, t in owners.items() if key]
 
 
 def _copy(weight: Any) -> Any:
-    """A root's weight as the gradient of a leaf: the user's array is not given away."""
+    """Copy a root's weight that becomes the gradient of a leaf: the array is the user's."""
     return weight.copy() if isinstance(weight, np.ndarray) else weight

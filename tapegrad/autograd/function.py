@@ -14,13 +14,7 @@ import numpy as np
 
 from tapegrad.autograd.context import Context
 from tapegrad.autograd.grad_mode import no_grad
-from tapegrad.autograd.outputs import (
-    CALL,
-    constant_output,
-    is_argument,
-    is_new,
-    live_output,
-)
+from tapegrad.autograd.outputs import CALL, constant_output, is_argument, is_new, live_output
 from tapegrad.autograd.pullback import Wanted, fit, wanted_inputs
 from tapegrad.dispatch.dispatch import note_line, resolve
 from tapegrad.dispatch.inplace import changed, check_inplace
@@ -40,12 +34,12 @@ Specs = tuple[tuple[Any, np.dtype[Any]] | None, ...]  # as `Spec`; None for what
 
 
 def a_number(position: int) -> int:
-    """A position to keep: the object in the tape says by its references who holds a record."""
+    """A new int object for a position: references to the tape's own tell whether it is in use."""
     return position - 1 + 1
 
 
 class Entry:
-    """What the record of a Function keeps instead of values."""
+    """What the record of a Function saves in place of values."""
 
     __slots__ = ("context", "function", "outputs", "specs")
 
@@ -92,11 +86,11 @@ class Entry:
 
     @property
     def backward_only(self) -> bool:
-        """Whether the user's rule may serve backwards alone."""
+        """Whether the user's rule may be reverse-mode only."""
         return bool(self.function._backward_only(self.context))
 
     def gradients(self, given: dict[int, Any], recorded: bool) -> tuple[Any, ...]:
-        """What the user's backward makes of the adjoints of the outputs: one for each argument."""
+        """Call the user's backward on the adjoints of the outputs: one for each argument."""
         grads = []
         for j, spec in enumerate(self.outputs):
             g = given.get(j)
@@ -157,8 +151,8 @@ class Entry:
         return fit(value if recorded else value._a, Spec(*spec))
 
 
-class Pick:
-    """The record of one of several outputs of a Function: it collects the adjoint for it."""
+class OutputEntry:
+    """The record of one of several outputs of a Function, which collects its adjoint."""
 
     __slots__ = ("grad_name", "j", "main", "record_name")
 
@@ -172,7 +166,7 @@ class Pick:
         self, tape: Tape, index: int, g: Any, wanted: Wanted, recorded: bool,
         scratch: dict[int, Any],
     ) -> list[tuple[int, Any]]:  # fmt: skip
-        """Leave the adjoint for the Function's record, and see that it is swept."""
+        """Leave the adjoint for the Function's record, and have that swept."""
         scratch.setdefault(self.main, {})[self.j] = g
         nothing = np.zeros(())
         return [(self.main, wrap(nothing) if recorded else nothing)]
@@ -253,7 +247,7 @@ class Function:
     def _applied(cls, args: tuple[Any, ...]) -> tuple[Any, Context]:
         """The results, and the context of `forward`."""
         tape = current.tape
-        places, specs = standing(args, tape)  # before `forward`, which may change the arguments
+        places, specs = places_and_specs(args, tape)  # which `forward` may change
         context = Context()
         recording = False
         if tape.enabled:
@@ -271,12 +265,12 @@ class Function:
 
     @classmethod
     def _backward_only(cls, context: Context) -> bool:
-        """Whether a call may have a derivative in reverse mode alone."""
+        """Whether a call may be differentiable in reverse mode only."""
         return True
 
     @classmethod
     def run_forward(cls, context: Context, args: tuple[Any, ...]) -> Any:
-        """What `forward` returns; what it does is not recorded."""
+        """Run `forward` without recording."""
         tape = current.tape
         enabled, tape.enabled, tape.mode = tape.enabled, False, MODE_OFF
         try:
@@ -293,7 +287,7 @@ class Function:
 
 
 def _refuse_passed_on(cls: Any, context: Context, args: tuple[Any, ...], out: Any) -> None:
-    """Refuse to save an argument that is a result as well: nobody can say which is meant."""
+    """Refuse to save an argument that is a result as well: it is ambiguous."""
     outputs = out if isinstance(out, (tuple, list)) else (out,)
     for t in (*context._to_save, *context._for_forward):
         both = any(t is a for a in args) and any(t is o for o in outputs)
@@ -305,7 +299,7 @@ def _refuse_passed_on(cls: Any, context: Context, args: tuple[Any, ...], out: An
 
 
 def _lifted(cls: Any, t: Tensor) -> RuntimeError:
-    """The refusal of a result that stands for several Tensors, as no argument does."""
+    """The error for a result that is lifted where no argument is."""
     return RuntimeError(
         f"`{cls.__name__}.forward` returned a Tensor under a transform ({type(t).__name__}) that "
         "is not computed from its arguments, so that derivative would be lost: pass it as an "
@@ -314,7 +308,7 @@ def _lifted(cls: Any, t: Tensor) -> RuntimeError:
 
 
 def _bound(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """Keyword arguments and defaults take their place among the positional arguments."""
+    """Bind keyword arguments and defaults to positions."""
     signature = inspect.signature(cls.forward)
     lead = () if cls.setup_context is not None else (None,)
     bound = signature.bind(*lead, *args, **kwargs)
@@ -322,8 +316,8 @@ def _bound(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any
     return tuple(bound.args[len(lead) :])
 
 
-def standing(args: tuple[Any, ...], tape: Tape) -> tuple[list[int], Specs]:
-    """Where arguments stand on the tape, and their shapes and dtypes."""
+def places_and_specs(args: tuple[Any, ...], tape: Tape) -> tuple[list[int], Specs]:
+    """The positions, shapes and dtypes of arguments."""
     places: list[int] = []
     specs: list[Any] = []
     for arg in args:
@@ -343,7 +337,7 @@ def record(
     cls: Any, context: Context, args: tuple[Any, ...], places: list[int], specs: Specs,
     outputs: list[Any], tape: Tape, recording: bool,
 ) -> list[Any]:  # fmt: skip
-    """Put a call of a Function on the tape; its outputs as what they are there."""
+    """Record a call of a Function; returns its outputs as Tensors on the tape."""
     dirty = _changed(cls, context, args, outputs, tape, recording) if context._dirty else ()
     constant = [id(t) for t in context._constant] if context._constant else ()
     live: list[bool] = []
@@ -392,7 +386,7 @@ def _placed(
         if j and (first := [r for o, r in zip(outputs, results) if o is out]):
             results += first[:1]  # returned twice, it is one Tensor
             continue
-        token = main if len(outputs) == 1 else _pick(tape, main, j, entry)
+        token = main if len(outputs) == 1 else _output_record(tape, main, j, entry)
         results.append(live_output(out, args, dirty, tape, token))
     return results
 
@@ -404,7 +398,7 @@ def append(
     shape, dtype = spec
     count = math.prod(shape)
     if count > LARGE:
-        tape.owe(count * dtype.itemsize)
+        tape.add_debt(count * dtype.itemsize)
     word = WORD | DTYPE_BITS[dtype] | (SAVES if saves else 0)
     main = tape.append(word, places, shape, 0, entry, args)
     if tape.anomaly is not None:
@@ -438,15 +432,15 @@ def _changed(
     return dirty
 
 
-def _pick(tape: Tape, main: int, j: int, entry: Entry) -> int:
+def _output_record(tape: Tape, main: int, j: int, entry: Entry) -> int:
     tape.sweeping += 1  # the main record has no handle yet: nothing may be reclaimed now
     try:
         spec = entry.outputs[j]
         assert spec is not None
         shape, dtype = spec
-        pick = Pick(main, j, entry.record_name)
+        output = OutputEntry(main, j, entry.record_name)
         word = _output.code | DTYPE_BITS[dtype] | GENERAL
-        return tape.append(word, (main,), shape, 0, pick)
+        return tape.append(word, (main,), shape, 0, output)
     finally:
         tape.sweeping -= 1
 
@@ -477,7 +471,7 @@ def _place(
     t: Tensor, context: Context, args: tuple[Any, ...], places: list[int], outputs: list[Any],
     results: list[Any],
 ) -> int:  # fmt: skip
-    """Where a Tensor that is saved stands: an argument, an output as that, or another."""
+    """The position of a saved Tensor: an argument, an output, or another."""
     for arg, place in zip(args, places):
         if arg is t and not (context._dirty and any(t is d for d in context._dirty)):
             return place

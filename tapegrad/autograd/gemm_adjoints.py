@@ -1,6 +1,6 @@
-"""Adjoints of matrix products too large for the compiled sweep, straight by BLAS.
+"""Adjoints of matrix products too large for the compiled sweep, by BLAS directly.
 
-The rule in `ops.linalg` says the same for any number of dimensions; for matrices and vectors this
+The rule in `ops.linalg` does the same for any number of dimensions; for matrices and vectors this
 step saves its views.
 """
 
@@ -40,14 +40,14 @@ def step(adjoints: Adjoints, index: int, g: np.ndarray) -> bool:
 
 
 def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
-    """A product of matrices and vectors; None: perhaps a zero met an infinity, the rule knows."""
+    """A product of matrices and vectors; None where it may differ from the strong one."""
     out: np.ndarray = a.dot(b)
     flat = out.ravel()
     return None if isnan(flat.dot(flat)) else out
 
 
 def _outer(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
-    """The product of each element with each; None: as in `_dot`, seen before it is computed."""
+    """The outer product; None as in `_dot`, but tested before it is computed."""
     if isfinite(np.vdot(a, a)) and isfinite(np.vdot(b, b)):
         out: np.ndarray = np.multiply.outer(a, b)
         return out

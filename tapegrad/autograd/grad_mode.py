@@ -52,13 +52,13 @@ class _Mode:
                 FutureWarning,
                 stacklevel=2,
             )
-        for asked, around in (
+        for is_kind, wrapper in (
             (inspect.isgeneratorfunction, self._around_generator),
             (inspect.iscoroutinefunction, self._around_coroutine),
             (inspect.isasyncgenfunction, self._around_async_generator),
         ):
-            if asked(function):
-                return cast(F, functools.wraps(function)(around(function)))
+            if is_kind(function):
+                return cast(F, functools.wraps(function)(wrapper(function)))
 
         @functools.wraps(function)
         def decorated(*args: Any, **kwargs: Any) -> Any:
@@ -101,7 +101,7 @@ class _Mode:
         return decorated
 
     def _running(self, steps: Any) -> Any:
-        """Run a generator, or what is awaited, from stop to stop; its end at `close` too."""
+        """Resume a generator or coroutine under the mode; `close` ends it, too."""
         step = functools.partial(steps.send, None)
         while True:
             try:
@@ -120,7 +120,7 @@ class _Mode:
 
 
 class _Awaited:
-    """What is awaited under a mode."""
+    """An awaitable that runs under a mode."""
 
     def __init__(self, mode: _Mode, steps: Any) -> None:
         self.mode = mode
@@ -237,7 +237,7 @@ class set_grad_enabled(_Mode):
 
 
 def switched(tape: Tape, enabled: bool, work: Callable[..., R], *args: Any) -> R:
-    """What `work` gives with recording on or off, for a sweep, whatever the user's mode is.
+    """Run `work` with recording on or off, for a sweep, whatever the user's mode is.
 
     The mode is restored by stores alone, for an exception of a signal handler may come at any call,
     and so at the beginning of an `__exit__`.  Hooks that were entered or left end here.

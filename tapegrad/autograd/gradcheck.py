@@ -294,7 +294,7 @@ class _Check:
             x = self.inputs[k].detach()
             rows = self.rng.standard_normal((2, x._a.size))
 
-            def along(t: Tensor, k: int = k, x: Tensor = x) -> Any:
+            def tangent(t: Tensor, k: int = k, x: Tensor = x) -> Any:
                 def one(x: Tensor) -> Any:
                     return tuple(
                         _differentiable(self.func(*self.inputs[:k], x, *self.inputs[k + 1 :]))
@@ -304,7 +304,7 @@ class _Check:
 
             tangents = wrap(rows.astype(x._a.dtype).reshape(2, *x._a.shape))
             alone = _forward(self.func, self.inputs, chosen, k, rows)
-            for j, t in enumerate(transforms.vmap(along)(tangents)):
+            for j, t in enumerate(transforms.vmap(tangent)(tangents)):
                 self._same(t.detach()._a, alone[j], "tangents", j, k)
 
     def _same(self, found: np.ndarray, expected: np.ndarray, what: str, j: int, k: int) -> None:

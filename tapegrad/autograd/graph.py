@@ -11,7 +11,7 @@ from typing import Any, Literal
 from tapegrad.autograd.node_hooks import GradientEdge, get_gradient_edge
 from tapegrad.autograd.tensor_hooks import Handle, Handles, at_end, register_hook
 from tapegrad.dispatch.inplace import changed
-from tapegrad.ops.grad_fn import GradFn
+from tapegrad.ops.graph_nodes import GradFn
 from tapegrad.tape.tape import MODE_CAREFUL, MODE_OFF, Tape, current
 from tapegrad.tensor import Tensor
 
@@ -61,12 +61,12 @@ class saved_tensors_hooks:
 
     def __exit__(self, *exception: object) -> None:
         tape = current.tape
-        held = tape.saved_hooks
-        while self.hooks in held:  # else they ended with the sweep that they were entered in
-            last, held = held[-1], held[:-1]
+        hooks = tape.saved_hooks
+        while self.hooks in hooks:  # else they ended with the sweep that they were entered in
+            last, hooks = hooks[-1], hooks[:-1]
             if last == self.hooks:
                 break
-        tape.saved_hooks = held
+        tape.saved_hooks = hooks
         tape.set_mode()
 
 

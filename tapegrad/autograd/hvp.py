@@ -1,12 +1,11 @@
 """Hessian-vector products by two passes over the tape of a function.
 
-Upwards every record that the argument leads to gets the tangent of its result; downwards every
-record hands on its adjoint together with the adjoint's own tangent.  Nothing is recorded, and the
-values are those that the tape kept for the plain sweep.
+The forward pass computes tangents of results, the reverse pass adjoints together with their
+tangents (forward over reverse).  Nothing is recorded; the values are those that the tape saved for
+the plain sweep.
 
-What the passes know is what most functions are made of: elementwise operations, linear ones, and
-products, all in float64.  For a tape with anything else on it they give up, and the transforms take
-their general way, by dual values.
+The passes support elementwise operations, linear ones, and products, all in float64.  For a tape
+with anything else on it they give up, and the transforms take the general path, by dual values.
 """
 
 from __future__ import annotations
@@ -20,15 +19,15 @@ from tapegrad.ops.quiet_errstate import quietly
 from tapegrad.tape.tape import SHAPE, Tape, current
 from tapegrad.tensor import Tensor
 
-FEW = 8  # vectors for which passes are made however large the arrays are
+VECTORS_MOST = 8  # vectors up to which the passes are run however large the arrays are
 
 
 def leaf_products(
     root: Tensor, leaf: Tensor, since: int, vs: np.ndarray
 ) -> tuple[np.ndarray | None, bool]:
-    """The Hessian of a scalar in one leaf, which nothing before a position reads, times vectors.
+    """The Hessian of a scalar in one leaf, unread before a position, times vectors.
 
-    None: only the general way knows what the tape holds; and whether to ask again later.
+    None: only the general path supports the tape; and whether to try again later.
     """
     tape = current.tape
     if leaf._pos not in tape.slots:
@@ -38,8 +37,8 @@ def leaf_products(
         low, top = tape.index(since), tape.index(root._pos)
         if low < 0 or tape.last_mutation > since or max(tape.hooks, default=0) >= since:
             return None, False
-        if len(vs) > FEW and _large(tape, low):
-            return None, False  # the general way computes the products with many vectors at once
+        if len(vs) > VECTORS_MOST and _large(tape, low):
+            return None, False  # the general path computes products with many vectors at once
         product, later = composed(tape, low, top, tape.slots[leaf._pos], leaf._a.shape)
         if product is None:
             return None, later

@@ -1,9 +1,8 @@
 """Generate a Hessian-vector product as one Python function for all tapes of one structure.
 
-What moves, what is broadcast, what is added to what follows from the records and the shapes alone.
-A function that is differentiated again and again writes the same records each time: all this is
-decided once and written down, without what nobody reads in the end, and what is computed twice is
-computed once.
+Which values have tangents, what is broadcast and where adjoints add up follows from the records and
+the shapes alone.  A function that is differentiated repeatedly writes the same records each time:
+so the code is generated once, without dead code and common subexpressions.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ from tapegrad.tape.tape import (
     DTYPE_SHIFT,
     HOOKED,
     IN0,
+    LISTED,
     PACKED,
     SAVES,
     SHAPE,
     SPENT,
-    WIDE,
     Tape,
 )
 
-OTHER = HOOKED | PACKED | SPENT | WIDE | 3 << DTYPE_SHIFT  # words that nothing here knows
+OTHER = HOOKED | PACKED | SPENT | LISTED | 3 << DTYPE_SHIFT  # unsupported bits of the word
 # Of `Op.moves`: views in which every element of what they see stands once.
 ONCE = ("identity", "reshape", "strided")
 LEAF = -1  # the code of the one leaf; others do not move, and are nothing
@@ -49,7 +48,7 @@ Product = Callable[[Tape, int, list[Any], Any], Any]
 def composed(
     tape: Tape, low: int, root: int, leaf: int, shape: Shape
 ) -> tuple[Product | None, bool]:
-    """The product for the records low..root, or None; and whether there may be one later.
+    """The generated product for the records low..root, or None; and whether there may be one later.
 
     It gives None where the leaf is not reached.
     """
@@ -81,16 +80,16 @@ def composed(
 
 
 def summed(x: Any, given: Shape, shape: Shape) -> Any:
-    """The adjoint of what was broadcast from `shape` to the shape of a result."""
+    """The adjoint of broadcasting from `shape` to the shape of a result."""
     return sum_to(np.broadcast_to(x, given), shape=shape)
 
 
 def flattened(x: Any, shape: Shape, given: Shape, params: Any) -> Any:
-    """The adjoint of a sum along dimensions, so that it is broadcast to what was summed."""
+    """The adjoint of a sum over dimensions, shaped to broadcast with the operand."""
     return np.broadcast_to(x, shape).reshape(remaining(given, params["dim"], keepdim=True))
 
 
-def moved(op: Op, entry: Any, tangents: Any) -> np.ndarray:
+def pushed(op: Op, entry: Any, tangents: Any) -> np.ndarray:
     """The tangent of the result of an operation that is linear in each operand."""
     params, n = entry[-1][0], len(op.inputs)
     if not op.multilinear:
@@ -105,7 +104,7 @@ def moved(op: Op, entry: Any, tangents: Any) -> np.ndarray:
 def handed(
     op: Op, tape: Tape, index: int, entry: Any, tangents: Any, shape: Shape, g: Any, dg: Any
 ) -> list[Any]:
-    """What such an operation hands on to operands that move: by its rule."""
+    """The adjoints of such an operation's active operands, by its rule."""
     g, dg = np.broadcast_to(g, shape), np.broadcast_to(dg, shape)
     saved = Saved(tape, index, False)
     moving = [k for k, t in enumerate(tangents) if t is not None]
@@ -123,7 +122,7 @@ def handed(
 
 
 class Writer:
-    """The text of both passes.
+    """Generates the text of both passes.
 
     ``v`` is the vector, ``t3`` the tangent of what the third record gave.  An adjoint may have any
     shape that is broadcast to the value's, and may be a number: what a sum hands on is one number
@@ -135,7 +134,7 @@ class Writer:
         self.text = Text()
         self.text.called |= {
             "zeros": np.zeros, "broadcast_to": np.broadcast_to, "summed": summed,
-            "flattened": flattened, "moved": moved, "handed": handed,
+            "flattened": flattened, "pushed": pushed, "handed": handed,
         }  # fmt: skip
         self.tangents: dict[int, Symbol] = {LEAF: Symbol("v")}
         self.shape_of: dict[int, Shape] = {LEAF: shape}  # of what moves
@@ -144,12 +143,12 @@ class Writer:
         self.own: set[tuple[int, int]] = set()
 
     def write(self) -> Product | None:
-        """The function, or None where the structure is not for this."""
+        """The function, or None if the structure is not supported."""
         steps: list[tuple[int, Op, list[int], Tangent | None]] = []
         motion: Tangent | None
         for i, (word, *codes, shape, _) in enumerate(self.rows, 1):
             moving = [k for k, code in enumerate(codes) if code in self.tangents]
-            if not moving and not word & WIDE:
+            if not moving and not word & LISTED:
                 continue
             op = by_code[word & CODE_MASK]
             if word & OTHER or op.variadic:
@@ -178,7 +177,7 @@ class Writer:
         return self.text.function("product", "tape, low, keep, v", result)
 
     def _push(self, i: int, op: Op, codes: list[int], moving: list[int], kept: bool) -> Tangent:
-        """The tangent of an elementwise operation, if anything moves it."""
+        """The tangent of an elementwise operation, if an operand is active."""
         text, shape = self.text, self.shape_of[i]
         values = [Symbol(f"{name}{i}") for name in OPERANDS[: len(op.inputs)]]
         y = Symbol(f"y{i}")
@@ -193,15 +192,15 @@ class Writer:
         return motion
 
     def _move(self, i: int, op: Op, codes: list[int]) -> None:
-        """The tangent of what is linear in each operand."""
+        """The tangent of a multilinear operation."""
         if op.view and op.moves in ONCE:
             text = self._seen(i, op, self.tangents[codes[0]])
         else:
-            text = f"moved({self._op(op)}, keep[{i - 1}], {self._given(codes)})"
+            text = f"pushed({self._op(op)}, keep[{i - 1}], {self._given(codes)})"
         self.tangents[i] = self.text.assign(f"t{i}", text)
 
     def _seen(self, i: int, op: Op, x: Symbol) -> str:
-        """What a view sees of an array."""
+        """A view operation applied to an array."""
         name = f"{op.name}_forward"
         self.text.called[name] = op.forward
         return f"{name}({x.name}, **keep[{i - 1}][-1][0])"
@@ -217,15 +216,15 @@ class Writer:
         return f"({', '.join(names)})"
 
     def _hand_on(self, i: int, op: Op, codes: list[int], motion: Tangent | None) -> None:
-        """The adjoints of what a record read, from that of what it gave."""
+        """The adjoints of a record's inputs, from that of its result."""
         g, dg = self.adjoints[i]
         if motion is not None:
-            for k, pair in motion.bend(g, dg, self.tangents[i]).items():
-                self._add(codes[k], *[self._narrowed(x, i, codes[k]) for x in pair])
+            for k, pair in motion.pull(g, dg, self.tangents[i]).items():
+                self._add(codes[k], *[self._summed(x, i, codes[k]) for x in pair])
         elif op.moves == "identity":
             self._add(codes[0], g, dg)
         elif op.view and op.moves in ONCE:
-            self._see(i, op, codes[0], (g, dg))
+            self._add_to_view(i, op, codes[0], (g, dg))
         elif op.name == "sum":
             self._add(codes[0], *[self._spread(x, i, codes[0]) for x in (g, dg)])
         else:
@@ -236,8 +235,8 @@ class Writer:
             for k, code in enumerate(moving):
                 self._add(code, Symbol(f"{h}[{2 * k}]"), Symbol(f"{h}[{2 * k + 1}]"))
 
-    def _narrowed(self, x: Any, i: int, code: int) -> Any:
-        """An adjoint of what was broadcast to the shape of a result."""
+    def _summed(self, x: Any, i: int, code: int) -> Any:
+        """Sum an adjoint over the dimensions that were broadcast."""
         shape, given = self.shape_of[i], self.shape_of[code]
         if given == shape or not moves(x):
             return x
@@ -252,15 +251,15 @@ class Writer:
 
     def _add(self, code: int, g: Any, dg: Any) -> None:
         """Add to the adjoint of a value and to its tangent."""
-        held = self.adjoints.get(code, (0, 0))
+        before = self.adjoints.get(code, (0, 0))
         self.own -= {(code, 0), (code, 1)}
         self.adjoints[code] = (
-            self.text.settled(plus(held[0], 0 if code == LEAF else g)),
-            self.text.settled(plus(held[1], dg)),
+            self.text.settled(plus(before[0], 0 if code == LEAF else g)),
+            self.text.settled(plus(before[1], dg)),
         )
 
-    def _see(self, i: int, op: Op, code: int, pair: tuple[Any, Any]) -> None:
-        """Add adjoints of a view where, in those of the whole, the view lies."""
+    def _add_to_view(self, i: int, op: Op, code: int, pair: tuple[Any, Any]) -> None:
+        """Add adjoints of a view to the viewed part of its base's."""
         wholes = list(self.adjoints.get(code, (0, 0)))
         for at, x in enumerate(pair):
             if not moves(x) or (code == LEAF and at == 0):
@@ -275,9 +274,9 @@ class Writer:
             self.text.change(whole, line + self.text.write(x))
         self.adjoints[code] = wholes[0], wholes[1]
 
-    def _own(self, name: str, code: int, held: Any) -> Symbol:
-        """An array for an adjoint, with what was added to it until now."""
+    def _own(self, name: str, code: int, adjoint: Any) -> Symbol:
+        """Give an adjoint an array of its own, with what was added to it so far."""
         whole = self.text.assign(name, f"zeros({self.shape_of[code]})")
-        if moves(held):
-            self.text.change(name, f"{name} += {self.text.write(held)}")
+        if moves(adjoint):
+            self.text.change(name, f"{name} += {self.text.write(adjoint)}")
         return whole

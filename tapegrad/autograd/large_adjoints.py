@@ -1,8 +1,8 @@
 """Adjoints of large elementwise records: one fused pass per input, on all threads.
 
-Elementwise records go through the kernels that are made of their formulas, whatever the operands'
-broadcasting, as long as two dimensions describe it.  A few reductions have a loop of their own in
-`autograd.fused`.  Everything else is left to the rule on whole arrays.
+Elementwise records go through kernels generated from their formulas, for any broadcasting that two
+dimensions describe.  Some reductions have loops of their own in `autograd.reduction_adjoints`.
+Everything else is left to the rule on whole arrays.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tapegrad.parallel.large_elementwise import (
     row_steps,
     split,
 )
-from tapegrad.tape.tape import CODE_MASK, WIDE, WORD
+from tapegrad.tape.tape import CODE_MASK, LISTED, WORD
 
 # The places of a grid: three operands, the adjoint, the result, the adjoints of the operands.
 G, Y, OUT = 3, 4, 5
@@ -39,10 +39,10 @@ GROUP = 64  # rows that are added up in one go, at least
 
 
 def step(adjoints: Adjoints, index: int, g: np.ndarray) -> bool:
-    """Do one record by kernels; False when it is not of the kind that they can do."""
+    """Do one record by kernels; False if they do not support it."""
     tape = adjoints.tape
     word = int(tape.words()[index, WORD])
-    if word & WIDE or g.dtype.char not in "df":
+    if word & LISTED or g.dtype.char not in "df":
         return False
     op = by_code[word & CODE_MASK]
     if op is MSE_LOSS:
@@ -162,18 +162,18 @@ def _arguments(plan: Grid, values: list[Any]) -> tuple[list[int], list[int], lis
 def _whole(
     adjoints: Adjoints, code: int, kernel: Any, plan: Grid, values: list[Any], shape: Any
 ) -> None:
-    """An adjoint as large as the result: added to what is there if nobody else holds that."""
+    """An adjoint of the result's shape, accumulated in place if the array there is not shared."""
     key = code if code < 0 else adjoints.tape.index(code)
-    held = adjoints.values.get(key)
+    adjoint = adjoints.values.get(key)
     accumulate = (
-        held is not None
-        and held.base is None
-        and held.flags.c_contiguous
-        and held.flags.writeable
-        and getrefcount(held) == 3
+        adjoint is not None
+        and adjoint.base is None
+        and adjoint.flags.c_contiguous
+        and adjoint.flags.writeable
+        and getrefcount(adjoint) == 3
     )
     g = values[G]
-    out = held if accumulate else np.empty(shape, g.dtype)
+    out = adjoint if accumulate else np.empty(shape, g.dtype)
     assert out is not None
     at, by_row, by_element = _arguments(plan, values)
     at[0], at[2] = int(accumulate), address(out)
@@ -184,7 +184,7 @@ def _whole(
 
 
 def _reduced(kernel: Any, plan: Grid, values: list[Any], place: int) -> np.ndarray:
-    """The adjoint of an operand that was broadcast: contributions added up over rows or columns."""
+    """The adjoint of an operand that was broadcast: reduced over rows or columns."""
     dtype = values[G].dtype
     at, by_row, by_element = _arguments(plan, values)
     rows, n = plan.rows, plan.n

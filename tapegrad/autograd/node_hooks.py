@@ -13,7 +13,7 @@ from tapegrad.autograd.pullback import Saved, Wanted, contributions, spec_at
 from tapegrad.autograd.tensor_hooks import Handle, Hooks, at_record, next_key, run_functions
 from tapegrad.base.locks import lock
 from tapegrad.ops.core import ELEMENTWISE
-from tapegrad.ops.grad_fn import GradFn, leaf_node, output_of
+from tapegrad.ops.graph_nodes import GradFn, leaf_node, output_of
 from tapegrad.tape import versions
 from tapegrad.tape.tape import HOOKED, SPENT, WORD, Tape, current
 from tapegrad.tensor import Tensor, noted, placed, tensor_of, wrap
@@ -23,7 +23,7 @@ Grads = tuple[Tensor | None, ...]
 
 
 class GradientEdge(NamedTuple):
-    """A place where gradients arrive: a record, and which of its results.
+    """An edge of the graph: a record, and which of its results.
 
     >>> import tapegrad as tg
     >>> x = tg.tensor(3.0, requires_grad=True).clone()
@@ -69,7 +69,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 
 
 def call(self: GradFn, *grads: Tensor | None) -> Any:
-    """The adjoints of the inputs, of those of the results: recorded, where grad mode is on.
+    """The adjoints of the inputs from those of the results, recorded in grad mode.
 
     >>> import tapegrad as tg
     >>> x = tg.tensor([1.0, 2.0], requires_grad=True)
@@ -108,7 +108,7 @@ _OPERANDS = {"_saved_self": 0, "_saved_other": 1, "_saved_exponent": 1, "_saved_
 
 
 def saved_value(node: GradFn, name: str) -> Tensor | None:
-    """What the record of an elementwise operation saved of an operand or the result, or None."""
+    """The operand or result that the record of an elementwise operation saved, or None."""
     tape, k = node.tape, _OPERANDS.get(name, 9)
     index = -1 if node.variable is not None else tape.index(node.position)
     saved = None
@@ -149,9 +149,9 @@ def _inputs(tape: Tape, index: int, wanted: Wanted, recorded: bool, grads: Grads
     node = GradFn(tape, tape.tokens[index])
     found: list[Any] = [None] * len(node.next_functions)
     if hasattr(entry, "gradients"):  # a Function's own rule
-        held = {j: g for j, g in enumerate(given) if g is not None}
+        adjoints = {j: g for j, g in enumerate(given) if g is not None}
         codes = tape.inputs(index)
-        for k, value in enumerate(entry.gradients(held, recorded)):
+        for k, value in enumerate(entry.gradients(adjoints, recorded)):
             if value is not None and k < len(codes) and codes[k] and wanted(codes[k]):
                 found[k] = entry.fitted(value, k, recorded)
         return found
@@ -171,9 +171,9 @@ def prehooked(
 ) -> Grads:
     """The adjoints of a record's results, after its prehooks."""
     several = scratch.pop(tape.tokens[index], None)
-    held = {0: g} if several is None else several
+    adjoints = {0: g} if several is None else several
     grads: Grads = tuple([
-        _tensor(held.get(j), recorded) for j in range(len(_outputs(tape, index)))
+        _tensor(adjoints.get(j), recorded) for j in range(len(_outputs(tape, index)))
     ])  # fmt: skip
     for hook in tuple(hooks.before.values()):
         changed = hook(grads)
@@ -186,7 +186,7 @@ def stepped(
     hooks: Hooks, tape: Tape, index: int, g: Any, wanted: Wanted, recorded: bool,
     scratch: dict[int, Any],
 ) -> Iterator[tuple[int, Any]]:  # fmt: skip
-    """`contributions` of a record on which there are hooks of its own."""
+    """`contributions` of a record with hooks."""
     grads = prehooked(hooks, tape, index, g, recorded, scratch)
     found = _inputs(tape, index, wanted, recorded, grads)
     handed: Grads = tuple([_tensor(v, recorded) for v in found])
@@ -207,7 +207,7 @@ def _tensor(value: Any, recorded: bool) -> Tensor | None:
 
 
 def _checked(found: Any, before: Grads, what: str) -> Grads:
-    """What a hook returned, in the place of gradients."""
+    """Check what a hook returned in place of gradients."""
     given = found if isinstance(found, (tuple, list)) else (found,)
     if len(given) != len(before):
         raise RuntimeError(
@@ -273,7 +273,7 @@ def accumulate(leaf: Tensor, g: Tensor) -> None:
 
 
 def before_accumulating(leaf: Tensor, g: Tensor) -> Tensor:
-    """Send a gradient through the prehooks of what adds it to a leaf."""
+    """Run the prehooks of a leaf's `AccumulateGrad` on a gradient."""
     for hook in tuple((noted(leaf, "before") or {}).values()):
         changed = hook((g,))
         if changed is not None:
@@ -282,29 +282,29 @@ def before_accumulating(leaf: Tensor, g: Tensor) -> Tensor:
 
 
 def after_accumulating(leaf: Tensor, g: Tensor) -> None:
-    """Tell the hooks of what adds gradients to a leaf that it has."""
+    """Run the hooks of a leaf's `AccumulateGrad`."""
     for hook in tuple((noted(leaf, "after") or {}).values()):
         hook((), (g,))
 
 
 def add_gradients(found: list[tuple[Tensor, Tensor]], recorded: bool) -> None:
-    """Add gradients to `.grad`: all of them, after everything that could fail is done."""
+    """Add gradients to `.grad`, all of them, after all checks that may fail."""
     found = [(t, before_accumulating(t, g) if noted(t, "before") else g) for t, g in found]
     with accumulating:
         for t, g in found:
-            held = getattr(t, "_grad", None)
-            if held is None:
+            grad = getattr(t, "_grad", None)
+            if grad is None:
                 t._grad = g
-            elif held._a.shape != t._a.shape:
+            elif grad._a.shape != t._a.shape:
                 raise RuntimeError(
-                    f"a leaf of shape {t._a.shape} holds a gradient of shape {held._a.shape}, "
+                    f"a leaf of shape {t._a.shape} holds a gradient of shape {grad._a.shape}, "
                     "from before it was reshaped in place: set `grad` to None, or reshape it too"
                 )
-            elif recorded or held.requires_grad:
-                t._grad = held + g
+            elif recorded or grad.requires_grad:
+                t._grad = grad + g
             else:
-                versions.bump(versions.root(held._a))
-                np.add(held._a, g._a, out=held._a)
+                versions.bump(versions.root(grad._a))
+                np.add(grad._a, g._a, out=grad._a)
     for t, g in found:
         post = noted(t, "post")
         if post:

@@ -16,12 +16,12 @@ CALL = Op("function", CUSTOM, lambda: None, {}, sweep=KIND_CALL)
 
 
 def is_new(out: Tensor, args: tuple[Any, ...]) -> bool:
-    """Whether an output stands nowhere yet, and is no view."""
+    """Whether an output has no position yet, and is no view."""
     return not (out._pos or type(out._home) is View or is_argument(out, args))
 
 
 def is_argument(out: Any, args: tuple[Any, ...]) -> bool:
-    """Whether an output is an argument as it is."""
+    """Whether an output is an unchanged argument."""
     return id(out) in map(id, args)
 
 
@@ -42,7 +42,7 @@ def constant_output(out: Any, args: tuple[Any, ...], dirty: Collection[int], tap
 def live_output(
     out: Tensor, args: tuple[Any, ...], dirty: Collection[int], tape: Tape, token: int
 ) -> Tensor:
-    """An output that stands at a position."""
+    """An output at a position."""
     if dirty and id(out) in dirty:
         move(out, tape, token)
         return out
@@ -57,7 +57,7 @@ def live_output(
 
 
 def _shared(out: Tensor, args: tuple[Any, ...]) -> Tensor | None:
-    """The Tensor, itself no view, that an output is memory of because an argument is, if any is."""
+    """The base whose memory an output shares through an argument, if any."""
     root = versions.root(out._a)
     for a in args:
         if isinstance(a, Tensor) and versions.root(a._a) is root:

@@ -32,7 +32,7 @@ Wanted = Callable[[int], bool]
 
 
 class Values:
-    """What a formula can read, by the names that formulas use."""
+    """The values that a formula can read, by parameter name."""
 
     __slots__ = ("op", "params")
     op: Op
@@ -55,7 +55,7 @@ class Values:
         raise NotImplementedError
 
     def read(self, name: str, k: int, g: Any) -> Any:
-        """What a formula of operand k means by a parameter's name."""
+        """The value of a formula's parameter, by its name, for operand k."""
         op = self.op
         if name == "g":
             return g
@@ -84,7 +84,7 @@ class Values:
 
 
 class Given(Values):
-    """Operands and a result that are at hand."""
+    """Values of given operands and a result."""
 
     __slots__ = ("operands", "y")
 
@@ -112,7 +112,7 @@ class Given(Values):
 
 
 class Saved(Values):
-    """What a record kept."""
+    """Values saved by a record."""
 
     __slots__ = ("codes", "entry", "index", "recorded", "specs", "tape")
 
@@ -171,7 +171,7 @@ class Saved(Values):
 
 
 def lift(tape: Tape, code: int, array: np.ndarray) -> Tensor:
-    """A Tensor that stands where an operand stood when the record was made."""
+    """A Tensor at the position that an operand had when the record was made."""
     if code > 0:
         return placed(array, tape, tape.tokens[tape.index(code)])
     t = wrap(array)
@@ -187,14 +187,14 @@ def spec_at(tape: Tape, index: int) -> Spec:
 
 
 def unpack(entry: Any) -> Any:
-    """Bring back values that went through saved_tensors_hooks."""
+    """Unpack values that saved_tensors_hooks packed."""
     return tuple([part.unpacked() if isinstance(part, Packed) else part for part in entry])
 
 
 def contributions(
     tape: Tape, index: int, g: Any, wanted: Wanted, recorded: bool, scratch: dict[int, Any]
 ) -> Iterable[tuple[int, Any]]:
-    """For each wanted input of a record: its code and what this record adds to its adjoint."""
+    """Yield for each input that needs an adjoint its code and this record's contribution."""
     own = getattr(tape.keep[index], "pull", None)
     if own is not None:  # a user's Function brings its own rule
         return own(tape, index, g, wanted, recorded, scratch)  # type: ignore[no-any-return]
@@ -217,7 +217,7 @@ def _by_rule(
 
 
 def wanted_inputs(tape: Tape, index: int, wanted: Wanted) -> tuple[int, ...]:
-    """The codes of a record's inputs; 0 stands for one in which no gradient is wanted.
+    """The codes of a record's inputs; 0 for one that needs no gradient.
 
     The only input that has a place is wanted, or nobody would ask.
     """
@@ -248,9 +248,9 @@ def fit(found: Any, spec: Spec) -> Any:
         found = np.asarray(found)
     if tuple(found.shape) != spec.shape:
         found = sum_to(found, shape=spec.shape)
-    held = found._a.dtype if isinstance(found, Tensor) else found.dtype
-    if held != spec.dtype:
-        if held.kind == "c" and spec.dtype.kind == "f":
+    dtype = found._a.dtype if isinstance(found, Tensor) else found.dtype
+    if dtype != spec.dtype:
+        if dtype.kind == "c" and spec.dtype.kind == "f":
             found = found.real
         found = to(found, dtype=spec.dtype)
     return found

@@ -1,4 +1,4 @@
-"""Reachability passes in Python, for where the compiled ones cannot be used."""
+"""Reachability passes in Python, where the compiled ones are not available."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def mark(
     low: int,
     top: int,
 ) -> tuple[int, int]:
-    """Mark downwards what the roots reach; a status and the record that it is about."""
+    """Mark downwards what the roots reach; returns a status and the record concerned."""
     words = tape.words()
     for index in range(top, low - 1, -1):
         at = index - low

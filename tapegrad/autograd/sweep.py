@@ -38,7 +38,7 @@ from tapegrad.kernels.sweep.sweep_abi import (
     SweepFrame,
 )
 from tapegrad.native.abi import RuleContext
-from tapegrad.ops.grad_fn import grad_name
+from tapegrad.ops.graph_nodes import grad_name
 from tapegrad.tape import versions
 from tapegrad.tape.tape import (
     CODE_MASK,
@@ -78,7 +78,7 @@ NOT_USED = (
 
 
 class Sweep(Adjoints):
-    """One pass downwards over a tape."""
+    """One reverse sweep over a tape."""
 
     targets: list[int] | None = None  # codes; None: every leaf
     strict = 0  # so many of the targets must be reached
@@ -107,11 +107,11 @@ class Sweep(Adjoints):
 
     def seed(self, position: int, value: Any) -> None:
         """Add to the adjoint of a root."""
-        held = self.roots.get(position)
-        self.roots[position] = value if held is None else held + value
+        before = self.roots.get(position)
+        self.roots[position] = value if before is None else before + value
 
     def run(self) -> None:
-        """Sweep from the seeds down; nothing happens if a target that must be reached is not."""
+        """Sweep from the seeds down; nothing is done if a required target is not reached."""
         if not self.roots:
             if self.strict:
                 raise RuntimeError(NOT_USED)
@@ -134,7 +134,7 @@ class Sweep(Adjoints):
                 tape.recomputed.clear()
 
     def run_from(self, index: int, seed: np.ndarray, targets: list[int] | None) -> bool:
-        """`run` from one root to leaves; False: nothing is done, `run` says why.
+        """`run` from one root to leaves; False, with nothing done: `run` says why.
 
         The caller says that a sweep is under way until what it has found was taken.
         """
@@ -144,7 +144,7 @@ class Sweep(Adjoints):
         self.top = index
         self.low = min(tape.floor, index)
         self.targets, self.strict = targets, len(targets or ())
-        work.sow((index, work.data(seed)))
+        work.set_seeds((index, work.data(seed)))
         work.frame[_RETAIN] = self.retain
         status = self._start(work)
         if status in (BELOW, SPENT_RECORD, UNUSED):
@@ -179,15 +179,15 @@ class Sweep(Adjoints):
         self.finish(work, self._begin(work, seeds))
 
     def finish(self, work: Workspace, status: int) -> None:
-        """Do what a compiled sweep that has begun leaves to Python, until it is done."""
+        """Serve a compiled sweep's requests for Python until it is done."""
         tape, frame = self.tape, work.frame
         while status != DONE:
             if status in (WANTS_PYTHON, WANTS_RULE):
                 if status == WANTS_RULE and native_calls.resume is not None:
-                    held = RuleContext(
+                    context = RuleContext(
                         tape=tape, wanted=self.wanted, scratch=self.scratch, hand_on=self._hand_on
                     )
-                    places = frame.buffer_info()[0], work.kernel_at, id(held)
+                    places = frame.buffer_info()[0], work.kernel_at, id(context)
                     status = switched(tape, False, native_calls.resume, *places)
                     continue
                 index = frame[SweepFrame.cursor]
@@ -209,8 +209,8 @@ class Sweep(Adjoints):
             drop(tape, work, self.top)
 
     def _begin(self, work: Workspace, seeds: list[int]) -> int:
-        """Mark what will be met, and refuse what may not be; then it has begun."""
-        work.sow(seeds)
+        """Mark the reachable records, refuse released ones, and begin."""
+        work.set_seeds(seeds)
         work.frame[_RETAIN] = self.retain
         status = self._start(work)
         if status == BELOW:
@@ -228,7 +228,7 @@ class Sweep(Adjoints):
         tape, low = self.tape, self.low
         work.begin(tape, low, self.top)
         if self.targets is not None:
-            work.bound(self.targets, self.strict)
+            work.set_targets(self.targets, self.strict)
         work.frame[_BOTTOM] = bool(self.since)
         work.frame[_CHANGED] = -1 if self.work is None else 0
         if self.work is not None and tape.last_mutation > tape.tokens[low]:
@@ -422,7 +422,7 @@ class Sweep(Adjoints):
             anomaly.look_behind_zeros(tape, index, g, self.wanted)
 
     def _hand_on(self, index: int, found: Iterable[tuple[int, Any]]) -> None:
-        """Add to the adjoints of a record's inputs, which are named by their codes."""
+        """Add to the adjoints of a record's inputs, given by code."""
         tape = self.tape
         for code, value in taken(found) if isinstance(found, list) else found:
             if tape.anomaly:
@@ -436,7 +436,7 @@ class Sweep(Adjoints):
     # -- what was found --------------------------------------------------------------------
 
     def collect(self) -> None:
-        """Take what was found for the leaves: codes, leaves and adjoints.
+        """Take the adjoints of the leaves: codes, leaves and adjoints.
 
         From then on another sweep may come in between, and `slots` says what the codes mean.
         """
@@ -444,7 +444,7 @@ class Sweep(Adjoints):
         self.found = [(code, leaves[-code - 1], g) for code, g in self._leaf_gradients()]
 
     def _leaf_gradients(self) -> list[tuple[int, Any]]:
-        """The codes of the leaves that were reached, and adjoints that nobody else holds."""
+        """The codes of the leaves that were reached, and their adjoints, not shared."""
         work, values = self.work, self.values
         if self.recorded:
             return [(code, value) for code, value in values.items() if code < 0]
@@ -463,14 +463,14 @@ class Sweep(Adjoints):
 
 
 def taken(items: list[Any]) -> Iterator[Any]:
-    """The items of a list, which does not hold them any more when they are given."""
+    """Yield the items of a list, and drop its references to them first."""
     items.reverse()
     while items:
         yield items.pop()
 
 
 def drop(tape: Tape, work: Workspace, top: int) -> None:
-    """Let go of the values of the records that the compiled sweep has just marked as released."""
+    """Free the values of the records that the compiled sweep has just marked as released."""
     tape.next = tape.next - 1 + 1  # the compiled sweep has marked the records
     keep, low = tape.keep, work.frame[_LOW]
     count = work.frame[_DETAIL]
@@ -487,7 +487,7 @@ def drop(tape: Tape, work: Workspace, top: int) -> None:
 
 
 def deliver(sweep: Sweep, leaves: list[Tensor] | None = None) -> Any:
-    """What a sweep found for some leaves, as a tuple; or all of it, added to the leaves' `.grad`.
+    """The gradients of some leaves, as a tuple; or add all of them to the leaves' `.grad`.
 
     False: not all are as plain as compiled code expects, and nothing is done.
     """
@@ -503,7 +503,7 @@ def deliver(sweep: Sweep, leaves: list[Tensor] | None = None) -> Any:
 
 
 def swept_at_once(tape: Tape, root: int, leaf: int, since: int, into: np.ndarray) -> bool:
-    """Sweep from a root to a leaf in one call of the sweep; False: nothing is done, it cannot be.
+    """Sweep from a root to a leaf in one call; False, with nothing done: not supported.
 
     Nothing at a position below `since` leads to the leaf, whose gradient is written over zeros.
     """
@@ -521,7 +521,7 @@ def swept_at_once(tape: Tape, root: int, leaf: int, since: int, into: np.ndarray
 
 
 def _workspace(tape: Tape) -> Workspace | None:
-    """The tape's workspace, or for a sweep inside of others one further in; None if none can be."""
+    """The tape's workspace, or a nested sweep's own; None if there can be none."""
     if sweep_abi.find() is None:
         return None
     if tape.workspace is None:

@@ -1,8 +1,8 @@
 """Symbolic tangents of elementwise operations, for two passes over a tape.
 
-From the partial derivatives in the table come the tangent of a result, and what an adjoint and its
-own tangent become at the operands.  The partials are differentiated once more by the same table.
-Products are plain ones: where a zero meets an infinity they give NaN, which the caller looks for.
+The partial derivatives of the table give the tangent of a result, and the operands' adjoints with
+their tangents.  The partials are differentiated once more by the same table.  Products are plain
+ones: zero times infinity gives NaN, which the caller checks for.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 class Tangent:
-    """An operation on named operands, of which those move that `tangents` are given for.
+    """An operation on named operands; those with `tangents` are active.
 
     ``partials`` has the partial derivatives in those of them that move the result at all.
     """
@@ -36,7 +36,7 @@ class Tangent:
                 found = formula.function(*[values[name] for name in formula.reads])
                 if moves(found):
                     self.partials[k] = found
-        self._along = {operands[k].name: tangents[k] for k in self.partials}
+        self._tangent_of = {operands[k].name: tangents[k] for k in self.partials}
         self._y = y.name
 
     def push(self) -> Any:
@@ -46,26 +46,26 @@ class Tangent:
             total = plus(total, times(self.tangents[k], p))
         return total
 
-    def bend(self, g: Any, dg: Any, tangent: Any) -> dict[int, tuple[Any, Any]]:
+    def pull(self, g: Any, dg: Any, tangent: Any) -> dict[int, tuple[Any, Any]]:
         """The adjoints of the operands and their tangents, given those of the result."""
-        along = self._along | {self._y: tangent}
+        tangents = self._tangent_of | {self._y: tangent}
         return {
-            k: (times(g, p), plus(times(dg, p), times(g, slope(p, along))))
+            k: (times(g, p), plus(times(dg, p), times(g, slope(p, tangents))))
             for k, p in self.partials.items()
         }
 
 
-def slope(x: Any, along: dict[str, Any]) -> Any:
+def slope(x: Any, tangents: dict[str, Any]) -> Any:
     """The derivative of an expression along tangents of the symbols in it."""
     if not isinstance(x, Symbol) or is_condition(x):
         return 0
     if not x.args:
-        return along.get(x.name, 0)
+        return tangents.get(x.name, 0)
     op = table[x.name]
     values = dict(zip(op.inputs, x.args, strict=True)) | {"y": x}
     total: Any = 0
     for formula, arg in zip(op.formulas, x.args, strict=True):
-        inner = slope(arg, along)
+        inner = slope(arg, tangents)
         if isinstance(formula, Formula) and moves(inner):
             factor = formula.function(*[values[name] for name in formula.reads])
             total = plus(total, times(inner, factor))
@@ -73,7 +73,7 @@ def slope(x: Any, along: dict[str, Any]) -> Any:
 
 
 def moves(x: Any) -> bool:
-    """Whether an expression is anything but the number zero."""
+    """Whether an expression is not the number zero."""
     return isinstance(x, Symbol) or x != 0
 
 
@@ -104,8 +104,8 @@ def times(a: Any, b: Any) -> Any:
 
 
 class Text:
-    """Straight-line code over arrays: what is computed twice is written once, and a line that
-    computes what nobody reads is left out in the end.
+    """Straight-line code over arrays, without common subexpressions and, in the end, without
+    dead code.
     """
 
     def __init__(self) -> None:
@@ -133,11 +133,11 @@ class Text:
         return self.call(text).name
 
     def settled(self, x: Any) -> Any:
-        """An expression that is computed here and now, by its name; or a number."""
+        """Assign an expression to a name now; a number stays as it is."""
         return Symbol(self.write(x)) if isinstance(x, Symbol) else x
 
     def call(self, text: str) -> Symbol:
-        """What a text computes, which has the same value wherever it stands again."""
+        """The value of a pure call, shared with equal ones."""
         if text not in self._names:
             self._names[text] = self.assign(f"v{len(self._lines)}", text).name
         return Symbol(self._names[text])
@@ -168,8 +168,8 @@ class Text:
 
 @cache
 def pushed(op: Op, moving: tuple[bool, ...]) -> Callable[..., Any] | None:
-    """``f(a, b, c, y, ta, tb, tc)``, the tangent of one result; None if nothing moves it, or if
-    there is no such function.
+    """``f(a, b, c, y, ta, tb, tc)``, the tangent of one result; None if no operand is active, or
+    it is not differentiable.
     """
     n = len(op.inputs)
     if op.kind is not ELEMENTWISE or n > 3:

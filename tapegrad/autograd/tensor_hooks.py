@@ -77,7 +77,7 @@ def at_end(function: Callable[[bool], None]) -> None:
 
 
 def end_sweep(tape: Tape, failed: bool = False) -> None:
-    """Call what waits for the end of a thread's sweep."""
+    """Run the callbacks for the end of a thread's sweep."""
     for function in ending.pop(tape, ()):
         function(failed)
 
@@ -87,7 +87,7 @@ def _at(t: Tensor) -> Hooks:
 
 
 def at_record(tape: Tape, position: int) -> Hooks:
-    """The hooks of a record that is marked as having some."""
+    """The hooks of a record marked as HOOKED."""
     found = tape.hooks.get(position)
     if found is None:
         # A number of its own: the object in the tape says by its references who holds a record.
@@ -166,14 +166,14 @@ def retains_grad(self: Tensor) -> bool:
 
 
 def run_hooks(hooks: Hooks | None, g: Tensor) -> Tensor:
-    """Send an adjoint through the hooks of its record; retain the outcome if that is wished."""
+    """Run the hooks of a record on its adjoint; retain the outcome if requested."""
     if hooks is None:
         return g
     g = run_functions(hooks.functions, g)
     owner = hooks.retain() if hooks.retain is not None else None
     if owner is not None:
-        held = owner.grad
-        owner.grad = g if held is None else held + g
+        grad = owner.grad
+        owner.grad = g if grad is None else grad + g
     return g
 
 

@@ -1,4 +1,4 @@
-"""The compiled sweep's memory: its frame, the adjoint table, the arena of small adjoints.
+"""The memory of the compiled sweep: frame, adjoint table, arena of small adjoints.
 
 A tape keeps one workspace from sweep to sweep, so that a sweep of a small graph allocates nothing;
 a sweep inside a sweep (a hook that calls `backward`) gets one of its own.
@@ -43,13 +43,13 @@ _FIELDS = (
     "cursor", "target_count", "strict",
 )  # fmt: skip
 _begin = SweepFrame.writer(*_FIELDS)
-_begin_lone = SweepFrame.writer(*_FIELDS, "root", "leaf", "into", "count")
+_begin_one_leaf = SweepFrame.writer(*_FIELDS, "root", "leaf", "into", "count")
 _word = ctypes.c_int64.from_address
 _double = ctypes.c_double.from_address
 
 
 class Workspace:
-    """What one sweep lends to the compiled sweep."""
+    """The memory of one compiled sweep."""
 
     def __init__(self) -> None:
         found = find()
@@ -78,7 +78,7 @@ class Workspace:
         frame[SweepFrame.array_flags] = found.array_flags
 
     def inside(self) -> Workspace:
-        """The workspace of a sweep inside of the one that works here, kept for the next."""
+        """The workspace of a nested sweep, kept for the next."""
         if self.inner is None:
             self.inner = Workspace()
         return self.inner
@@ -99,13 +99,13 @@ class Workspace:
         self.capacity = count
 
     def _ready(self, tape: Tape, count: int) -> None:
-        """Whatever a sweep over so many records and leaves needs beside its own fields."""
+        """Prepare buffers for a sweep over so many records and leaves."""
         kernel_table.learn()
         if count > self.capacity:
             self._reserve(2 * count)
-        if tape.wide:
-            self.wide = array("q", tape.wide)
-            self.frame[SweepFrame.wide_inputs] = self.wide.buffer_info()[0]
+        if tape.input_lists:
+            self.input_lists = array("q", tape.input_lists)
+            self.frame[SweepFrame.input_lists] = self.input_lists.buffer_info()[0]
         if len(self.chunks) > 1:
             del self.chunks[1:], self.starts[1:]
             self.frame[SweepFrame.arena_end] = self.starts[0] + CHUNK
@@ -134,38 +134,38 @@ class Workspace:
         """
         leaves = len(tape.leaves)
         self._ready(tape, leaves + tape.used - low)
-        held = shapes.sizes, strides.table  # growing replaces them: hold these
-        _begin_lone(
+        tables = shapes.sizes, strides.table  # growing replaces them: hold these
+        _begin_one_leaf(
             self.frame, 0, ONE_LEAF, tape.address, id(tape.keep) + self.layout.list_items,
             shapes.address, strides.address, tape.shift, tape.old_at, len(tape.old), leaves, low,
             low, EVERY_LEAF, 0, root, leaf, id(into), into.size,
         )  # fmt: skip
         self.frame[_RECORDS] = tape.address  # last: somebody may have recorded since
         done: bool = self.kernel(self.address) == DONE
-        del held
+        del tables
         return done
 
-    def sow(self, seeds: Sequence[int]) -> None:
-        """Take the seeds: the index of a record and the address of its adjoint, one by one."""
-        held = self._seeds = array("q", seeds)
+    def set_seeds(self, seeds: Sequence[int]) -> None:
+        """Set the seeds: pairs of a record's index and the address of its adjoint."""
+        words = self._seeds = array("q", seeds)
         frame = self.frame
-        frame[_SEEDS], size = held.buffer_info()
+        frame[_SEEDS], size = words.buffer_info()
         frame[_SEED_COUNT] = size >> 1
 
-    def bound(self, targets: list[int], strict: int) -> None:
+    def set_targets(self, targets: list[int], strict: int) -> None:
         """Keep the sweep to what leads to targets; the first `strict` of them must be reached."""
-        held = self._targets = array("q", targets)
+        words = self._targets = array("q", targets)
         frame = self.frame
-        frame[SweepFrame.targets], frame[SweepFrame.target_count] = held.buffer_info()
+        frame[SweepFrame.targets], frame[SweepFrame.target_count] = words.buffer_info()
         frame[SweepFrame.strict] = strict
 
     def reach(self) -> np.ndarray:
-        """Which records the roots reach."""
+        """Mark the records that the roots reach."""
         found: np.ndarray = self._reach[: len(self.cells) - self.leaves]
         return found
 
     def need(self) -> tuple[memoryview, memoryview]:
-        """Which records and leaves are needed."""
+        """Mark the records and leaves that lead to a target."""
         return self._need[: len(self.cells) - self.leaves], self._leaf_need[: self.leaves]
 
     def bring_blas(self) -> None:
@@ -196,7 +196,7 @@ class Workspace:
         raise AssertionError("an adjoint that is not Python's lies in the arena")
 
     def lent(self, array: np.ndarray) -> bool:
-        """Whether an adjoint is a `view` of the arena, where the next sweep writes another."""
+        """Whether an adjoint is a `view` of the arena, which the next sweep overwrites."""
         base = array.base
         return base is not None and any(base is chunk for chunk in self.chunks)
 
@@ -211,7 +211,7 @@ class Workspace:
         return _word(id(array) + self.layout.array_data).value
 
     def run(self, task: int) -> int:
-        """Let the sweep do a task; Python code may have moved the records and their places."""
+        """Run a task of the sweep; Python code may have moved the tape's buffers."""
         frame, tape = self.frame, self.tape
         if task != START:  # which `begin` has made ready
             frame[SweepFrame.shift], frame[SweepFrame.old] = tape.shift, tape.old_at

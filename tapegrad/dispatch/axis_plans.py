@@ -25,7 +25,7 @@ Arguments = Callable[[Op, Any, Any, bool, Any], tuple[Tensor, dict[str, Any]]]
 _numbers = frozenset((int, float, type(None)))
 
 
-def along(
+def run_axis(
     op: Op, arguments: Arguments, x: Any, dim: Any, keepdim: bool = False, other: Any = None
 ) -> Tensor:
     """Run an operation along dimensions, in compiled code if this call has come before."""
@@ -45,28 +45,28 @@ def along(
     return y
 
 
-def again(x: Tensor, key: Key) -> Tensor | None:
+def run_planned(x: Tensor, key: Key) -> Tensor | None:
     """What compiled code gives for a call that has come before, or None."""
     plan, compiled = plans.get(key), native_calls.planned
     return None if plan is None or compiled is None else compiled(plan, x)
 
 
 def _large(x: Tensor) -> bool:
-    """Whether a Tensor that is none of the fast path's is so for its size alone."""
+    """Whether only its size keeps a Tensor off the fast path."""
     return x._a.dtype is F8 and x._a.size >= SHORT
 
 
 def _plain(dim: Any, keepdim: Any, other: Any) -> bool:
-    """Whether what was given is made of ints, and of nothing that is only equal to one."""
+    """Whether the parameters are exact ints, not values equal to them: they are part of the key."""
     if keepdim.__class__ is not bool or other.__class__ not in _numbers:
         return False
     return dim.__class__ is int or dim is None or (dim.__class__ is tuple and only_ints(dim))
 
 
 def remember(op: Op, x: Tensor, y: Tensor, params: dict[str, Any], key: Key) -> None:
-    """Count a call, and make a plan when it has come often enough.
+    """Count a call, and make a plan when it has recurred often enough.
 
-    Its operand is of the fast path, or would be but for its size.
+    Its operand is eligible for the fast path, except perhaps for its size.
     """
     times = count_call(key)
     if (times != call_plans.TIMES and times % call_plans.MANY) or (x._s >= 0 and y._s < 0):
@@ -84,7 +84,7 @@ def remember(op: Op, x: Tensor, y: Tensor, params: dict[str, Any], key: Key) -> 
         return
     from tapegrad.kernels.codegen import kernel_table
 
-    loop = kernel_table.loop_along(op, asking=times >= call_plans.MANY)
+    loop = kernel_table.axis_loop(op, asking=times >= call_plans.MANY)
     if loop:
         plan = _plan(op, x._a, y._a, params, layout, (), loops=ROWS, loop=loop, rows=rows)
         add_plan(key, plan)

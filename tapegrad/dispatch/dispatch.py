@@ -53,7 +53,7 @@ def run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
                 resolve(arg, tape)
             if arg._pos:
                 history = True
-                if tape.lost:
+                if tape.escaped:
                     check_open(arg, tape)
             given.append(arg._a)
         elif type(arg) is AbstractArray:
@@ -87,7 +87,7 @@ def run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
                 "float32 or float64, or under `no_grad`"
             )
         if result.size > LARGE and not op.view:
-            tape.owe(result.nbytes)
+            tape.add_debt(result.nbytes)
         token = write(tape, op, args, given, arrays, result, params)
         t = placed(result, tape, token)
         if tape.anomaly is not None:
@@ -100,7 +100,7 @@ def run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
 
 
 def resolve(t: Tensor, tape: Tape) -> None:
-    """Bring a view up to date; refuse what stands on another thread's tape."""
+    """Regenerate an outdated view; refuse a Tensor of another thread's tape."""
     home = t._home
     if type(home) is Ended:
         raise ended(t)
@@ -121,17 +121,17 @@ def resolve(t: Tensor, tape: Tape) -> None:
 
 
 def check_open(t: Tensor, tape: Tape) -> None:
-    """Refuse a value that was made inside a transform which has ended, where records are made."""
+    """Refuse a value that escaped its transform, where records are made."""
     position = t._pos
     if tape.mode and position > 0:
         gone = tape.index(position) < 0
-        if gone or (position in tape.lost and not tape.sweeping):
+        if gone or (position in tape.escaped and not tape.sweeping):
             raise ended(t)
 
 
 def ended(t: Tensor) -> RuntimeError:
-    """The error for a value whose record a transform took along when it ended."""
-    name = t._home.name if isinstance(t._home, Ended) else current.tape.lost.get(t._pos)
+    """The error for a value that escaped its transform."""
+    name = t._home.name if isinstance(t._home, Ended) else current.tape.escaped.get(t._pos)
     inside = f"`tapegrad.{name}`" if name else "`tapegrad.grad` or another transform"
     return RuntimeError(
         f"this Tensor of shape {t._a.shape} was made inside {inside} and is used after that has "
@@ -141,7 +141,7 @@ def ended(t: Tensor) -> RuntimeError:
 
 
 def tracked(op: Op, args: tuple[Any, ...]) -> bool:
-    """Whether any operand that the operation can be differentiated in requires grad."""
+    """Whether any operand that the operation is differentiable in requires grad."""
     formulas = op.formulas
     last = len(formulas) - 1
     for k, arg in enumerate(args):
@@ -198,7 +198,7 @@ def write(
     result: np.ndarray,
     params: dict[str, Any],
 ) -> int:
-    """Append the record of an operation; `arrays` are the operands as they were computed with."""
+    """Append the record of an operation; `arrays` are the operands after promotion."""
     formulas = op.formulas
     last = len(formulas) - 1
     codes = []
@@ -236,7 +236,7 @@ def write(
 
 
 def _native(op: Op, given: list[Any], arrays: list[Any], result: np.ndarray) -> bool:
-    """Whether no operand that was an array had to be cast to the type of the result."""
+    """Whether no array operand was cast to the result's dtype."""
     kind = result.dtype
     if op.inputs[0] == "condition":
         if type(given[0]) is not np.ndarray or given[0].dtype.char != "?":
@@ -249,7 +249,7 @@ def _native(op: Op, given: list[Any], arrays: list[Any], result: np.ndarray) -> 
 
 
 def kept_values(op: Op, codes: Any, arrays: list[Any], result: np.ndarray) -> tuple[Any, ...]:
-    """The values that the formulas of the tracked inputs read, in the order (inputs..., result)."""
+    """The saved values: those that formulas of tracked inputs read, as (inputs..., result)."""
     if op.variadic:
         return _kept_variadic(op, codes, arrays, result)
     saves = op.saves
@@ -277,7 +277,7 @@ def _kept_variadic(op: Op, codes: Any, arrays: list[Any], result: np.ndarray) ->
 
 
 def pack(tape: Tape, entry: Any, args: tuple[Any, ...] = ()) -> Any:
-    """Send saved values through the innermost saved_tensors_hooks, but for operands like `3.0`.
+    """Pack saved values by the innermost saved_tensors_hooks, except operands like `3.0`.
 
     The entry begins with the values of the operands `args`.
     """
@@ -323,7 +323,7 @@ class Packed:
 
 
 class Trace(str):
-    """Lines of the user's program; `outer` says of the record whose derivative was computed there.
+    """A line of the user's program; `outer` is that of the record being differentiated there.
 
     That of the record that a sweep is at stands in `Tape.traces` at 0, which is no position.
     """
@@ -333,14 +333,14 @@ class Trace(str):
 
 
 def note_line(tape: Tape, position: int) -> None:
-    """Remember, for anomaly detection, where in the user's program a record was made."""
+    """Note the user's line that made a record, for anomaly detection."""
     import traceback
 
     frame: Any = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__", "").startswith("tapegrad"):
         frame = frame.f_back
     line = "".join(traceback.format_stack(frame)) if frame is not None else ""
-    # A number of its own: the object in the tape says by its references who holds a record.
+    # A new int object: the references of the one on the tape tell whether the record is in use.
     trace = tape.traces[position - 1 + 1] = Trace(line)
     trace.outer = tape.traces.get(0) or None  # type: ignore[assignment]
 
@@ -362,7 +362,7 @@ def _attach_view(t: Tensor, parent: Tensor, op: Op, params: dict[str, Any], tape
 
 
 def regenerate(t: Tensor, home: View) -> None:
-    """Give a view the place that follows from its base's new one."""
+    """Give a view a new record, replayed from its base's new one."""
     base = home.base
     assert base is not None
     if home.frozen:
@@ -386,7 +386,7 @@ def regenerate(t: Tensor, home: View) -> None:
             "rule does not know of: return `x.clone()` in `forward`, or change a clone"
         )
     home.stamp = base._pos
-    if base._pos == 0:  # it was detached: what it was computed from is still this view's history
+    if base._pos == 0:  # it was detached: its former history is still this view's
         t._pos = t._pos if 0 < t._pos < NOWHERE else 0
         return
     tape = base._home if isinstance(base._home, Tape) else current.tape
@@ -396,7 +396,7 @@ def regenerate(t: Tensor, home: View) -> None:
 
 
 def retain_anew(t: Tensor) -> None:
-    """`retain_grad` follows the Tensor; hooks stay with the value that they were set on."""
+    """Move `retain_grad` to the Tensor's new value; hooks stay with the old one."""
     follow = noted(t, "retain_anew")
     if follow is not None:
         follow(t)

@@ -1,15 +1,14 @@
 """The fast path: elementwise operations and matrix products of float64 Tensors of modest size.
 
-`unary`, `binary` and `matmul` build the public function of an operation.  When the operands are
-what they mostly are the function computes and writes the record by itself, its work counted in
-nanoseconds; everything else goes by `dispatch.run`.  The lines that append a record are those of
-`Tape.append`: a call there would cost a tenth of the whole.
+`unary`, `binary` and `matmul` build the public function of an operation.  On common operands it
+computes and writes the record itself; everything else goes to `dispatch.run`.  The lines that
+append a record are those of `Tape.append`, inlined: a call there would cost a tenth of the whole.
 
-These functions in Python are what an operation begins with.  Compiled code takes their place as
-`Op.short` once there is some (see `native.install`), and calls them for what it does not take.
+Operations start with these functions in Python.  Compiled code replaces them as `Op.short` once it
+is available (see `native.install`), and falls back to them.
 
-Shapes are compared by their numbers (see `tapegrad.tape.shape_table`): what follows from a pair of
-them, the result's shape and how the operands are broadcast, is worked out once.
+Shapes are compared by their numbers (see `tapegrad.tape.shape_table`): the result's shape and the
+broadcasting of a pair of shapes are worked out once.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ from tapegrad.tape.tape import (
 )
 from tapegrad.tensor import F8, SHORT, Tensor, number, wrap_operand
 
-# The functions that are nothing but a fast path, and whether their operands are exchanged.
+# The functions that are only a fast path, and whether their operands are swapped.
 public: dict[Callable[..., Any], tuple[Op, bool]] = {}
 reductions: dict[Op, Callable[[int, bool], tuple[int, int, Any]]] = {}
 _new = Tensor.__new__
@@ -56,7 +55,7 @@ products: dict[tuple[int, int], tuple[int, int, int, Any]] = {}
 
 
 def constant(value: float) -> np.ndarray:
-    """A 0-d float64 array; the last few hundred are kept, for a loop uses the same ones again."""
+    """A 0-d float64 array, from a cache of the last few hundred: loops repeat constants."""
     found = constants.get(value) if value else None
     if found is None:
         found = np.array(value, F8)
@@ -85,9 +84,9 @@ def as_operand(x: Any) -> Any:
     )
 
 
-def owe(tape: Tape, number: int) -> None:
+def add_debt(tape: Tape, number: int) -> None:
     """Account for a result with a large shape (one with an odd number)."""
-    tape.owe(8 * shapes.counts[number])
+    tape.add_debt(8 * shapes.counts[number])
 
 
 def unary(op: Op) -> Callable[[Any], Tensor]:
@@ -137,7 +136,7 @@ def _unary(op: Op) -> Callable[[Any], Tensor]:
             t._home = None
             return t
         if s & 1:
-            owe(tape, s)
+            add_debt(tape, s)
         if p < 0:
             p = tape.slots.get(p) or tape.slot(input)
         entry = (x if keeps_x else None, r if keeps_y else None) if keeps else None
@@ -163,7 +162,7 @@ def ternary(op: Op) -> None:
 
 
 def pair(s: int, sb: int) -> Pair:
-    """What follows from the shapes of two operands that differ."""
+    """Plan the broadcasting of two operands of different shapes."""
     a, b = shapes.shapes[s], shapes.shapes[sb]
     found = NO_PAIR
     try:
@@ -205,7 +204,7 @@ def whole(
 
 
 def flipped(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """The same with its operands exchanged, as a reflected operator has them."""
+    """The same with operands swapped, for a reflected operator."""
 
     def operator(self: Tensor, other: Any) -> Any:
         return function(other, self)
@@ -251,7 +250,7 @@ def _binary(op: Op) -> Callable[[Any, Any], Tensor]:
         elif kind is np.ndarray:
             b, q = other, 0
             sb = ids.get(b.shape) if b.dtype is F8 else -1
-            if sb != s and (sb is None or b.size >= SHORT):  # of the same shape it is no larger
+            if sb != s and (sb is None or b.size >= SHORT):  # of the same shape it is as small
                 sb = number(b)
         else:
             return run(op, (as_operand(input), as_operand(other)), {})
@@ -278,7 +277,7 @@ def _binary(op: Op) -> Callable[[Any, Any], Tensor]:
             t._home = None
             return t
         if s & 1:
-            owe(tape, s)
+            add_debt(tape, s)
         if p < 0:
             p = tape.slots.get(p) or tape.slot(input)
         if q < 0:
@@ -311,7 +310,7 @@ def _binary(op: Op) -> Callable[[Any, Any], Tensor]:
 
 
 def product(s: int, sb: int, dtype: Any = F8) -> tuple[int, int, int, Any]:
-    """Of two matrices or vectors: the result's shape, bits and AUX, and what the record keeps."""
+    """Plan a product of matrices or vectors: the result's shape, bits, AUX, and saved values."""
     a, b = shapes.shapes[s], shapes.shapes[sb]
     found: tuple[int, int, int, Any] = (-1, 0, 0, None)
     if len(a) in (1, 2) and len(b) in (1, 2) and a[-1] == b[0]:
@@ -365,7 +364,7 @@ def _matmul(op: Op, otherwise: Callable[[Any, Any], Tensor]) -> Callable[[Any, A
             t._home = None
             return t
         if s & 1:
-            owe(tape, s)
+            add_debt(tape, s)
         if p < 0:
             p = tape.slots.get(p) or tape.slot(input)
         if q < 0:

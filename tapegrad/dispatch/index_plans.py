@@ -34,10 +34,10 @@ READS = frozenset((KIND_PICK, KIND_SELECT, KIND_VIEW, KIND_JOIN))
 NO_VALUE, NUMBER = -3, -2  # in the place of the number of a shape
 
 
-def moved(
+def run_planned(
     op: Op, x: Any, index: Any, value: Any, how: Any = None, changes: bool = False
 ) -> Tensor | None:
-    """What compiled code makes of a call that has come before, or None.
+    """Run a call by its plan in compiled code; None if there is no plan, or it refuses.
 
     `how` are the parameters: ints, None, or tuples of these.
     """
@@ -70,21 +70,21 @@ def _key(op: Op, x: Any, index: Any, value: Any, how: Any, changes: bool) -> Key
     return op, x._s, shape, s, how, changes
 
 
-def run_moved(
+def run_and_plan(
     op: Op, args: tuple[Any, ...], params: dict[str, Any], *, index: Any = None, value: Any = None,
     how: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Run an operation, and remember the call for `moved`."""
+    """Run an operation, and count the call towards a plan for `run_planned`."""
     y = run(op, args, params)
     _remember(op, args, params, y, index, value, how, changes=False)
     return y
 
 
-def run_changing(
+def put_and_plan(
     op: Op, args: tuple[Any, ...], params: dict[str, Any], target: Tensor, *, index: Any = None,
     value: Any = None, how: Any = None, name: str = "",
 ) -> Tensor:  # fmt: skip
-    """Run an operation in place, and remember the call for `moved`."""
+    """Run an operation in place, and count the call towards a plan for `run_planned`."""
     y = run_inplace(op, args, params, target, name)
     _remember(op, args, params, y, index, value, how, changes=True)
     return y
@@ -135,7 +135,7 @@ def _plan(
 
 
 def _operands(op: Op) -> tuple[int, int]:
-    """Where what names the places and what is written stand among the operands; -1: nowhere."""
+    """The operand numbers of the index and of the value written; -1: there is none."""
     names = op.inputs
     value = next((k for k, name in enumerate(names) if name in ("value", "src", "source")), -1)
     index = next((k for k, name in enumerate(names) if name in ("others", "index", "mask")), -1)

@@ -30,9 +30,9 @@ from tapegrad.tape import versions
 from tapegrad.tape.shape_table import LARGE
 from tapegrad.tape.tape import (
     DTYPE_BITS,
+    F4_SHAPE,
     MODE_CAREFUL,
     MODE_FAST,
-    NARROW,
     SAVES,
     SPENT,
     Tape,
@@ -61,7 +61,7 @@ def run_inplace(
                 return arg._run_inplace(op, args, params, target)
             if arg._home is not None and arg._home is not tape:
                 resolve(arg, tape)
-            if tape.lost:
+            if tape.escaped:
                 check_open(arg, tape)
             arrays.append(arg._a)
         else:
@@ -85,7 +85,7 @@ def run_inplace(
         token = write(tape, op, args, kept, kept, old, params)
         if tape.anomaly is not None:
             note_line(tape, token)
-        owner, place = moved(target, tape, token)
+        owner, place = new_position(target, tape, token)
     try:
         if not direct:
             old[...] = result  # nothing comes in between this and the new place
@@ -97,15 +97,15 @@ def run_inplace(
             owner._pos = place
     except (ValueError, TypeError, IndexError, RuntimeError):  # before anything was written
         if before is not None:
-            versions.take_back(root, before)
+            versions.restore(root, before)
         raise
-    except BaseException:  # an interruption: nobody knows what was written
+    except BaseException:  # an interruption: what was written is unknown
         if listening:
             owner._pos = place
             tape.flag(token, SPENT)
         raise
     if listening:
-        settle(target, owner)
+        update_views(target, owner)
     return target
 
 
@@ -125,7 +125,7 @@ def _computed(op: Op, operands: list[Any], params: dict[str, Any]) -> np.ndarray
 
 
 def _of_a_copy(op: Op, args: tuple[Any, ...], target: Tensor, tape: Tape) -> bool:
-    """Change a small Tensor to what an operation of three operands makes of a copy of it.
+    """Run a ternary operation in place on a small Tensor as on a copy of it.
 
     That goes by the operation's fast path.  False: it is not for that, and nothing is done.
     """
@@ -139,7 +139,7 @@ def _of_a_copy(op: Op, args: tuple[Any, ...], target: Tensor, tape: Tape) -> boo
         return False
     for arg in args[1:]:
         if type(arg) is Tensor:
-            if arg._s not in (0, target._s) or not _apart(a, arg._a):
+            if arg._s not in (0, target._s) or not _disjoint(a, arg._a):
                 return False
         elif type(arg) is not float and type(arg) is not int:
             return False
@@ -148,7 +148,7 @@ def _of_a_copy(op: Op, args: tuple[Any, ...], target: Tensor, tape: Tape) -> boo
     a[...] = made._a  # nothing comes in between this and the new place
     if made._pos:
         target._pos = made._pos
-        settle(target, target)
+        update_views(target, target)
     return True
 
 
@@ -169,13 +169,13 @@ def written(
     word = op.code | DTYPE_BITS[F8] | (SAVES if reads_other else 0)
 
     def follow(target: Tensor, tape: Tape, b: np.ndarray) -> int:
-        """Record the change of a Tensor that has a place, and return its new one."""
+        """Record the change of a tracked Tensor, and return its new position."""
         bits = 0 if b.ndim or not target._s else SCALAR_B
         kept = (None, b, None) if reads_other else None
         return tape.append(word | bits, (target._pos, 0), target._a.shape, 0, kept)
 
     code = op.code
-    numbers = () if anew is None else (0, NARROW)
+    numbers = () if anew is None else (0, F4_SHAPE)
 
     def function(target: Tensor, other: Any) -> Tensor:
         if target._s in numbers:
@@ -210,7 +210,7 @@ def written(
                 recorded = tape.mode and (place or tracked)
                 simply = simple and place > 0 and not tracked and tape.mode == MODE_FAST
                 if (
-                    (not recorded or (simply and _apart(a, b)))
+                    (not recorded or (simply and _disjoint(a, b)))
                     and flags.c_contiguous
                     and flags.writeable
                 ):
@@ -230,8 +230,8 @@ def written(
     return function
 
 
-def _apart(a: np.ndarray, b: np.ndarray) -> bool:
-    """Whether two arrays are sure to share no memory; most own what they show."""
+def _disjoint(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether two arrays certainly share no memory; most own theirs."""
     if a.base is None and b.base is None:
         return a is not b
     return versions.memory(a) is not versions.memory(b)
@@ -261,7 +261,7 @@ def check_inplace(name: str, target: Tensor, tape: Tape, listening: bool) -> Non
 
 
 def overlaps(a: np.ndarray) -> bool:
-    """Whether an array was expanded, so that several of its elements are one in memory."""
+    """Whether elements of an array overlap in memory, as after `expand`."""
     return (
         0 in a.strides
         and a.size > 0
@@ -270,7 +270,7 @@ def overlaps(a: np.ndarray) -> bool:
 
 
 def check_history(name: str, target: Tensor, tape: Tape) -> None:
-    """Refuse in-place changes of leaves, of which a sweep has to know what they were."""
+    """Refuse in-place changes of leaves: a sweep needs their old values."""
     if target._pos < 0 and tape.enabled:
         raise RuntimeError(
             f"`{name}`: a leaf that requires grad (shape {target._a.shape}) cannot be changed by "
@@ -279,7 +279,7 @@ def check_history(name: str, target: Tensor, tape: Tape) -> None:
 
 
 def check_view(name: str, target: Tensor, tape: Tape, listening: bool) -> None:
-    """Refuse in-place changes of views that their bases could not follow."""
+    """Refuse in-place changes of views that cannot be replayed on their bases."""
     home = target._home
     if not isinstance(home, View):
         return
@@ -314,7 +314,7 @@ def check_view(name: str, target: Tensor, tape: Tape, listening: bool) -> None:
 
 
 def check_element(name: str, home: Any) -> None:
-    """Refuse in-place changes of elements that are numbers: their arrays would not see them."""
+    """Refuse in-place changes of NumPy scalars: their arrays would not change."""
     if isinstance(home, View) and home.element:
         raise RuntimeError(
             f"`{name}`: an element `x[i]` that is read inside a transform of a NumPy function is a "
@@ -324,7 +324,7 @@ def check_element(name: str, home: Any) -> None:
 
 
 def barred(name: str, target: Tensor) -> str:
-    """Why what a Function made of its argument's memory cannot be changed in place."""
+    """Why a Function's output that is a view of its input cannot be changed in place."""
     return (
         f"`{name}`: this Tensor of shape {target._a.shape} is a view that was created inside a "
         "Function (or an argument that its `forward` returned), and the Function's rule does not "
@@ -333,7 +333,7 @@ def barred(name: str, target: Tensor) -> str:
 
 
 def _is_direct(op: Op, operands: list[Any], old: np.ndarray) -> bool:
-    """Whether the result of a large operand can be written over it as it is computed."""
+    """Whether the result can overwrite a large operand while it is computed."""
     arrays = [a for a in operands if isinstance(a, np.ndarray)]
     if op.kind is ELEMENTWISE:
         if any(a.dtype is not old.dtype for a in arrays) or len(arrays) != len(operands):
@@ -357,7 +357,7 @@ def _check_result(op: Op, old: np.ndarray, result: np.ndarray) -> None:
 
 
 def _unaliased(op: Op, arrays: list[Any], old: np.ndarray) -> list[Any]:
-    """Copies of the operands that a formula will read and that are about to be overwritten."""
+    """Copy the operands that a formula will read and that are about to be overwritten."""
     memory = versions.memory(old)
     read = [any(saves[k] for saves in op.saves) for k in range(len(op.inputs))]
     read += [True] * (len(arrays) - len(read))
@@ -372,8 +372,8 @@ def changed(target: Tensor) -> None:
     versions.bump(versions.root(target._a))
 
 
-def moved(target: Tensor, tape: Tape, token: int) -> tuple[Tensor, int]:
-    """Who gets a new position when a Tensor is changed in place, and which; of a view its base."""
+def new_position(target: Tensor, tape: Tape, token: int) -> tuple[Tensor, int]:
+    """The owner (of a view its base) and the position it gets when a Tensor changes in place."""
     home = target._home
     owner, place = target, token
     if isinstance(home, View) and home.base is not None:
@@ -386,8 +386,8 @@ def moved(target: Tensor, tape: Tape, token: int) -> tuple[Tensor, int]:
     return owner, place
 
 
-def settle(target: Tensor, owner: Tensor) -> None:
-    """See to what follows from a new position; what is left of it is done when it is asked for."""
+def update_views(target: Tensor, owner: Tensor) -> None:
+    """Update hooks and views after a new position; other views are regenerated lazily."""
     retain_anew(owner)
     home = target._home
     if owner is not target and isinstance(home, View):
@@ -395,7 +395,7 @@ def settle(target: Tensor, owner: Tensor) -> None:
 
 
 def move(target: Tensor, tape: Tape, token: int) -> None:
-    """Give a Tensor that was changed in place its new position; a view takes its base along."""
-    owner, place = moved(target, tape, token)
+    """Give a Tensor that was changed in place its new position, and a view's base too."""
+    owner, place = new_position(target, tape, token)
     owner._pos = place
-    settle(target, owner)
+    update_views(target, owner)

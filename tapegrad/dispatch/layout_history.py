@@ -1,12 +1,12 @@
 """The layouts that a Tensor had before it was reshaped in place, for views older than that.
 
-A view holds the chain of operations that leads from its base to it.  When the base itself is shown
-another way (`x.t_()`), the chains of its older views begin at a shape that it no longer has, and
-nobody can tell them.  So the base notes how it lay before.  Whose chain no longer leads from the
-base's array to the view's own is older, and its chain is led back to that layout first.
+A view holds the chain of operations that leads from its base to it.  When the base itself is
+reshaped in place (`x.t_()`), the chains of older views start from a shape that it no longer has.
+So the base notes its former layouts.  A view whose chain no longer leads from the base's array to
+its own is older: its chain is extended by the way back to that layout.
 
-Reshaping moves the base to another record but changes no element: what an older view holds on the
-tape stays right until an element is changed.
+Reshaping gives the base another record but changes no element: the record of an older view stays
+valid until an element is changed.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from tapegrad.tape.shape_table import Shape
 from tapegrad.tensor import Chain, Tensor, View, noted, place
 
 Params = dict[str, Any]
-KEY = "turned"  # in a Tensor's `extra`
+KEY = "layouts"  # in a Tensor's `extra`
 
 
 class LayoutHistory:
-    """How a Tensor lay before it was reshaped in place, and since which record it is the same."""
+    """The former layouts of a Tensor, and the record since which no element has changed."""
 
     __slots__ = ("last", "layouts", "since")
 
@@ -34,8 +34,8 @@ class LayoutHistory:
         self.since = self.last = 0
 
 
-def note_turned(t: Tensor, old: int, new: int) -> None:
-    """Note what a Tensor, which is no view, shows before it is reshaped; and its two positions."""
+def note_layout(t: Tensor, old: int, new: int) -> None:
+    """Note the layout of a Tensor that is no view before it is reshaped, and its two positions."""
     note = noted(t, KEY)
     if note is None:
         note = t.extra[KEY] = LayoutHistory()
@@ -48,26 +48,26 @@ def note_turned(t: Tensor, old: int, new: int) -> None:
 
 
 def unchanged(base: Tensor, stamp: int) -> bool:
-    """Whether a base is the same, but for its shape, as when a view stood at its record `stamp`."""
+    """Whether no element of a base has changed since a view was at its record `stamp`."""
     note = noted(base, KEY)
     return note is not None and note.last == base._pos and 0 < note.since <= stamp
 
 
 def chain_to(t: Tensor, home: View) -> Chain:
-    """The view operations that lead from a view's base, as it lies now, to the view."""
+    """The view operations that lead from a base in its current layout to the view."""
     base, chain = home.base, home.chain
     assert base is not None
     note = noted(base, KEY)
     if type(base) is not Tensor:
         if note is None:
             return chain
-        raise _lost(t, base)
+        raise _stale_view(t, base)
     for k in range(len(chain) - 1, -1, -1):
         if chain[k][0] is as_strided:  # whatever stands before it
             window = _laid(chain[k][1], base)
             if note is None or (strided_map(**window) >= 0).all():
                 return (as_strided, window), *chain[k + 1 :]
-            raise _lost(t, base)
+            raise _stale_view(t, base)
     if note is None or _leads(base._a, chain, t._a):
         return chain
     for shape, strides in reversed(note.layouts):
@@ -77,7 +77,7 @@ def chain_to(t: Tensor, home: View) -> Chain:
     own = {"size": t._a.shape, "stride": t.stride(), "offset": t.storage_offset()}
     window = _laid(own, base)
     if (strided_map(**window) < 0).any():
-        raise _lost(t, base)
+        raise _stale_view(t, base)
     return ((as_strided, window),)
 
 
@@ -95,11 +95,11 @@ def shown_of(t: Tensor, window: Params) -> tuple[Tensor, Params]:
 
 
 def _laid(window: Params, t: Tensor) -> Params:
-    """The parameters of `as_strided` of a Tensor, those of another of its storage given."""
+    """Convert `as_strided` parameters to those from another Tensor of the same storage."""
     return window | {"layout": (t._a.shape, t.stride(), t.storage_offset())}
 
 
-def _lost(t: Tensor, base: Tensor) -> RuntimeError:
+def _stale_view(t: Tensor, base: Tensor) -> RuntimeError:
     return RuntimeError(
         f"a Tensor of shape {t._a.shape} is a view of one that was given the shape "
         f"{base._a.shape} in place since, and does not follow from that any more (as after "
@@ -108,7 +108,7 @@ def _lost(t: Tensor, base: Tensor) -> RuntimeError:
 
 
 def check_chain(name: str, t: Tensor, home: View) -> None:
-    """Refuse to write through a view into a base that shows one element several times."""
+    """Refuse to write through a view into a base whose elements overlap."""
     base = home.base
     if base is None or noted(base, KEY) is None:
         return
@@ -130,7 +130,7 @@ def _leads(base: np.ndarray, chain: Chain, seen: np.ndarray) -> bool:
 
 
 def _same(a: np.ndarray, b: np.ndarray) -> bool:
-    """Whether two arrays show the same memory in the same way."""
+    """Whether two arrays have the same address, shape and strides."""
     if a.shape != b.shape or not a.size:
         return a.shape == b.shape
     if a.__array_interface__["data"][0] != b.__array_interface__["data"][0]:
@@ -139,17 +139,17 @@ def _same(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 def _back(a: np.ndarray, shape: Shape, strides: Shape) -> Chain | None:
-    """The operations that show an array as one with this shape and these strides; None: they fail.
+    """The view operations that give an array a shape and strides; None if there are none.
 
     They leave out the dimensions of one element, sort the others, and put in new ones.
     """
     ones = tuple([d for d in range(a.ndim) if a.shape[d] == 1])
     have = _steps(a.shape, a.strides, a.size)
-    wanted = _steps(shape, strides, a.size)
-    if sorted(have) != sorted(wanted):
+    needed = _steps(shape, strides, a.size)
+    if sorted(have) != sorted(needed):
         return None
     order = []
-    for step in wanted:
+    for step in needed:
         order.append(have.index(step))
         have[order[-1]] = None
     put = tuple([d for d in range(len(shape)) if shape[d] == 1])

@@ -1,4 +1,4 @@
-"""The compiled functions that are asked before Python does a call.
+"""The compiled functions that are tried before Python does a call.
 
 `native.install` fills the table; as long as an entry is None, Python does all calls of its kind.
 """
@@ -12,15 +12,15 @@ from tapegrad.tensor import Tensor
 
 
 class NativeCalls:
-    """One entry for each way into compiled code beside `Op.short` and the Tensor's methods.
+    """Entry points into compiled code beside `Op.short` and the Tensor's methods.
 
-    Where it says that there may be None, the call is refused, and Python does it.
+    One that returns None refuses the call, and Python does it.
     """
 
     __slots__ = ("accumulate", "change", "planned", "record_call", "resume", "view")
 
     # of a view function, its arguments, and those with names: the Tensor or Tensors; in Python
-    # `views.asked`
+    # `views.viewed`
     view: Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
     # by a plan, of a Tensor; if the plan has places, at indices (or None) with what is written
     # there (or None)

@@ -1,7 +1,7 @@
-"""Whether Tensors stand for arrays now: where NumPy and PyTorch differ, NumPy's meaning holds.
+"""Whether NumPy's semantics hold where NumPy and PyTorch differ.
 
-It does inside of a transform of a function of arrays, as the function would be without it; inside
-of those of `tapegrad.func`, and for a user's own Tensors, PyTorch's does.
+They do inside a transform of a function of arrays, so that it behaves as it does without; inside
+those of `tapegrad.func`, and for a user's own Tensors, PyTorch's do.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ R = TypeVar("R")
 
 
 def torchs_rule(function: Callable[P, R]) -> Callable[P, R]:
-    """The same function, under PyTorch's rule, within a transform too."""
+    """Have a function follow PyTorch's rules within a transform, too."""
 
     @functools.wraps(function, updated=())
     def call(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -1,7 +1,7 @@
-"""How the operands of a record lie: what its word and AUX tell the compiled sweep.
+"""Encode the layout of a record's operands in its word and AUX, for the compiled sweep.
 
-`layout_of` says it of an operation that the compiled sweep knows; of all others it says None, and
-their records are left to their rules.
+`layout_of` does so for an operation that the compiled sweep supports; for others it returns None,
+and their records are left to their rules.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tapegrad.tensor import F4, F8
 
 Layout = tuple[int, int] | None
 _layouts: dict[Any, Layout] = {}
-_places: dict[Any, int] = {}  # of views: where the compiled sweep finds how they lie
+_places: dict[Any, int] = {}  # entries of views in the table of strides
 _found = find()
 _DATA = 0 if _found is None else _found.array_data
 _word = ctypes.c_int64.from_address
@@ -93,7 +93,7 @@ def layout_of(op: Op, arrays: list[Any], result: np.ndarray, params: dict[str, A
 
 
 def _written(x: np.ndarray, value: Any, there: Any) -> Layout:
-    """The layout of what writes a value, or one number, into a part of its operand."""
+    """The layout of a write of a value, or one number, into a part of an operand."""
     if type(there) is not np.ndarray or not index_layout.writes(value, there.size):
         return None
     place = place_of(x, there)
@@ -101,7 +101,7 @@ def _written(x: np.ndarray, value: Any, there: Any) -> Layout:
 
 
 def _embedded(x: np.ndarray, result: np.ndarray, params: dict[str, Any]) -> Layout:
-    """The layout of a diagonal that stands in a matrix of zeros: as the one part of a whole."""
+    """The layout of a diagonal embedded in a matrix of zeros: as a join of one part."""
     if x.size > SMALL or result.size > SMALL or not result.flags.c_contiguous:
         return None
     key: Any = ("diagonal_embed", x.shape, *params.values())
@@ -116,7 +116,7 @@ def _embedded(x: np.ndarray, result: np.ndarray, params: dict[str, Any]) -> Layo
 
 
 def place_of(a: np.ndarray, r: np.ndarray) -> int:
-    """Where the compiled sweep finds how a view lies in an array; -1: only the rule knows."""
+    """The entry of a view's strides in the table of the compiled sweep; -1: it has none."""
     if not _DATA or a.size > SMALL or not a.flags.c_contiguous:
         return -1
     start = address(r) - address(a)
@@ -128,12 +128,12 @@ def place_of(a: np.ndarray, r: np.ndarray) -> int:
 
 
 def address(array: np.ndarray) -> int:
-    """Where the first element of an array stands."""
+    """The address of an array's first element."""
     return _word(id(array) + _DATA).value if _DATA else int(array.ctypes.data)
 
 
 def _new_place(a: np.ndarray, r: np.ndarray, start: int) -> int:
-    """Enter a view in the table, if it lies within the array: a copied scalar does not."""
+    """Enter a view in the table, if it aliases the array: a copied scalar does not."""
     ends = [(n - 1) * s for n, s in zip(r.shape, r.strides, strict=True)] if r.size else []
     low = start + sum(e for e in ends if e < 0)
     high = start + sum(e for e in ends if e > 0)
@@ -152,7 +152,7 @@ def _new_place(a: np.ndarray, r: np.ndarray, start: int) -> int:
 
 
 def _joined(op: Op, arrays: list[Any], result: np.ndarray, dim: int) -> Layout:
-    """The layout of what was joined along a dimension: where each part lies in the whole."""
+    """The layout of a concatenation: the strides of each part in the whole."""
     if result.size > SMALL or any(
         type(x) is not np.ndarray or x.dtype is not result.dtype for x in arrays
     ):
@@ -178,7 +178,7 @@ def _remember(key: Any, found: Layout) -> Layout:
 
 
 def matrix_layout(a: Shape, b: Shape) -> Layout:
-    """The layout of a product of matrices or vectors that is small enough for the sweep."""
+    """The layout of a matrix or vector product small enough for the compiled sweep."""
     if len(a) > 2 or len(b) > 2:
         return None
     m = a[0] if len(a) == 2 else 1

@@ -1,27 +1,27 @@
-"""Truncate the tape to where it stood before a transform, as far as nobody needs the rest."""
+"""Truncate the tape to a mark taken before a transform, unless newer records are in use."""
 
 from __future__ import annotations
 
 import sys
 from sys import getrefcount
 
-from tapegrad.tape.tape import IN0, SHAPE, WIDE, WORD, Ended, Mark, Tape
+from tapegrad.tape.tape import IN0, LISTED, SHAPE, WORD, Ended, Mark, Tape
 from tapegrad.tensor import Tensor
 
 
 def truncate(
     tape: Tape, mark: Mark, name: str, own: Tensor | None = None, sweeping: int = 0
 ) -> bool:
-    """Forget the records and leaves since a mark, as far as nobody needs them any more.
+    """Forget the records and leaves since a mark, unless they are in use.
 
     A function of plain arrays leaves nothing behind then.  Positions are not used again.  What
-    somebody holds, but leads to variables alone, is `lost`: to compute with it is an error, which
-    says of which transform (`name`) it is.  `own` is known to be a variable, which spares the short
+    somebody holds, but leads to variables alone, has `escaped`: to compute with it is an error that
+    names the transform (`name`).  `own` is known to be a variable, which spares the short
     path of a gradient a look.
     """
-    tokens, count, leaves, wide = mark
-    if tape.lost:
-        tape.let_go()
+    tokens, count, leaves, inputs = mark
+    if tape.escaped:
+        tape.forget_escaped()
     if tokens is not tape.tokens or tape.sweeping != sweeping:
         return False
     before, used = tape.next, tape.used
@@ -30,8 +30,8 @@ def truncate(
         return True
     if (tape.hooks or tape.traces) and max(*tape.hooks, *tape.traces, 0) >= newest[0]:
         return False
-    # References of the two lists, and the call's.
-    if max(map(getrefcount, newest)) > 3 and not _lose(tape, newest, leaves, wide, name):
+    # References of two lists, and the call's.
+    if max(map(getrefcount, newest)) > 3 and not _mark_all(tape, newest, leaves, inputs, name):
         return False
     dropped, forgotten = tape.keep[count:used], tape.leaves[leaves:]
     for leaf in forgotten:  # before the slot is another leaf's
@@ -48,8 +48,8 @@ def truncate(
     tape.keep[count:used] = nothing
     tape.used = count
     del tape.leaves[leaves:]
-    if tape.wide:
-        del tape.wide[wide:]
+    if tape.input_lists:
+        del tape.input_lists[inputs:]
     if not count:
         tape.debt = 0
     tape.old, tape.old_at = old, old_at
@@ -61,8 +61,8 @@ def truncate(
     return True
 
 
-def take_back(tape: Tape, mark: Mark, name: str) -> None:
-    """`truncate` of what is recorded while a sweep goes on below the mark.
+def truncate_in_sweep(tape: Tape, mark: Mark, name: str) -> None:
+    """`truncate` records made while a sweep goes on below the mark.
 
     The records stay where somebody holds one of them.
     """
@@ -76,8 +76,8 @@ def take_back(tape: Tape, mark: Mark, name: str) -> None:
     truncate(tape, mark, name, sweeping=tape.sweeping)
 
 
-def lose(tape: Tape, since: int, name: str, roots: list[Tensor]) -> None:
-    """Call lost what somebody holds of the records from a position on, which stay for a while.
+def mark_escaped(tape: Tape, since: int, name: str, roots: list[Tensor]) -> None:
+    """Mark positions from `since` on that are still referenced as escaped; their records stay.
 
     What the roots stand on is held for the transform itself, and so is what a Function saved.
     """
@@ -92,32 +92,32 @@ def lose(tape: Tape, since: int, name: str, roots: list[Tensor]) -> None:
         while t is not None:
             own.add(t._pos)
             t = t._base
-    held = [p for p in _held(tape.tokens[first:used]) if p not in own]
-    if held:
-        tape.lost |= dict.fromkeys(held, name)
+    escaped = [p for p in _referenced(tape.tokens[first:used]) if p not in own]
+    if escaped:
+        tape.escaped |= dict.fromkeys(escaped, name)
         tape.set_mode()
 
 
-def _held(newest: list[int]) -> list[int]:
-    """Those of the newest records that somebody holds, beside the tape, this list and the call."""
+def _referenced(newest: list[int]) -> list[int]:
+    """The newest positions with references beside those of the tape, this list and the call."""
     counts = map(getrefcount, newest)
     return [newest[i] for i, references in enumerate(counts) if references > 3]
 
 
-def _lose(tape: Tape, newest: list[int], leaves: int, wide: int, name: str) -> bool:
-    """Call the newest records lost that somebody holds; False: they are still needed."""
-    if sys.exception() is not None or not _closed(tape, newest, leaves, wide):
+def _mark_all(tape: Tape, newest: list[int], leaves: int, inputs: int, name: str) -> bool:
+    """Mark the newest records that are referenced as escaped; False: they are still needed."""
+    if sys.exception() is not None or not _closed(tape, newest, leaves, inputs):
         return False  # a traceback holds everything
-    tape.lost |= dict.fromkeys(_held(newest), name)
+    tape.escaped |= dict.fromkeys(_referenced(newest), name)
     tape.set_mode()
     return True
 
 
-def _closed(tape: Tape, newest: list[int], leaves: int, wide: int) -> bool:
+def _closed(tape: Tape, newest: list[int], leaves: int, inputs: int) -> bool:
     """Whether the newest records read nothing but each other and variables."""
     words = tape.words()[-len(newest) :]
-    narrow = words[(words[:, WORD] & WIDE) == 0, IN0:SHAPE]
-    codes = {*narrow.ravel().tolist(), *tape.wide[wide:]}
+    inline = words[(words[:, WORD] & LISTED) == 0, IN0:SHAPE]
+    codes = {*inline.ravel().tolist(), *tape.input_lists[inputs:]}
     first = newest[0]
     return all(
         code >= first if code > 0 else code < -leaves and _varies(tape.leaves[-code - 1])
@@ -126,6 +126,6 @@ def _closed(tape: Tape, newest: list[int], leaves: int, wide: int) -> bool:
 
 
 def _varies(leaf: Tensor) -> bool:
-    """Whether a leaf is a variable of a transform that has ended, and not one of the user's."""
+    """Whether a leaf is a variable of an ended transform, not of the user."""
     extra = getattr(leaf, "_extra", None)  # which a leaf of the user has
     return extra is None or extra.get("followed") is False

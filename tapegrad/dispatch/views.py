@@ -1,18 +1,16 @@
 """The fast path of views: a Tensor that shares another's memory, with its record.
 
-A function that makes a view is written as a view function: it reads its arguments and says what is
-to be seen, as a `ViewRequest` (or `MultiViewRequest`, the views of one call, as `unbind` makes).
-`view_of` makes it a function that gives the Tensor.  Where the native path is open it remembers
-what a view function said to the same arguments for an operand that lies in the same way
-(`tapegrad.native.view_cache`), and the function is not asked again.
+A function that makes a view is written as a view function: it parses its arguments into a
+`ViewRequest` (or `MultiViewRequest`, for the views of one call, as of `unbind`).  `view_of` makes
+it a function that returns the Tensor.  The native path caches the request by the arguments and the
+operand's layout (`tapegrad.native.view_cache`), and does not call the view function again.
 
-`see` writes what `dispatch.run` would write, and asks nothing that a view cannot answer yes to:
-there is one operand, its type stays, nothing is computed and no value kept.  The caller has made
-the array, which must share the operand's memory.  The lines that append a
-record are those of `Tape.append`.
+`make_view` writes what `dispatch.run` would write, without checks that a view passes anyway: it has
+one operand of the same dtype, computes nothing and saves no value.  The caller has made the array,
+which must share the operand's memory.  The lines that append a record are those of `Tape.append`.
 
-What a view writes follows from the operation, its parameters and the operand's shape: it is worked
-out once, and records of the same view share it (`ViewPlan`).
+What a view writes follows from the operation, its parameters and the operand's shape: it is planned
+once, and records of the same view share the plan (`ViewPlan`).
 """
 
 from __future__ import annotations
@@ -56,7 +54,7 @@ P = ParamSpec("P")
 
 
 class ViewRequest(NamedTuple):
-    """What a view function says is to be seen: the arguments of `see`."""
+    """The view that a view function requests: the arguments of `make_view`."""
 
     op: Op
     x: Tensor
@@ -67,7 +65,7 @@ class ViewRequest(NamedTuple):
 
 
 class MultiViewRequest(NamedTuple):
-    """What a view function says of several views: the arguments of `see_all`."""
+    """The views that a view function requests: the arguments of `make_views`."""
 
     x: Tensor
     key: Hashable
@@ -79,15 +77,15 @@ ViewFn = Callable[..., Tensor | ViewRequest | MultiViewRequest]
 
 
 def as_tensors(made: Tensor | ViewRequest | MultiViewRequest) -> Any:
-    """What a view function made, as Tensors."""
+    """Make Tensors of the views that a view function requested."""
     if made.__class__ is ViewRequest:
-        t = see(*made)
+        t = make_view(*made)
         return t if made.x._a.ndim or made.element else _of_number(made.x, t)
-    return see_all(*made) if made.__class__ is MultiViewRequest else made
+    return make_views(*made) if made.__class__ is MultiViewRequest else made
 
 
 def _of_number(x: Tensor, view: Tensor) -> Tensor:
-    """A view of what has no dimensions: NumPy has copied it, where it stands for a number.
+    """A view of a 0-d Tensor: a copy where NumPy would return a scalar.
 
     A constant is an array; so is a view, as `x[0, ...]` and what is reshaped to no dimensions are.
     """
@@ -99,8 +97,8 @@ def _of_number(x: Tensor, view: Tensor) -> Tensor:
     return copy
 
 
-def asked(view_fn: ViewFn, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    """What a view function makes of its arguments, as Tensors."""
+def viewed(view_fn: ViewFn, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """Call a view function and make Tensors of the views it requests."""
     return as_tensors(view_fn(*args, **named))
 
 
@@ -117,7 +115,7 @@ def view_of(view_fn: Callable[P, Tensor | ViewRequest]) -> Callable[P, Tensor]: 
 @overload
 def view_of(view_fn: Callable[P, MultiViewRequest]) -> Callable[P, tuple[Tensor, ...]]: ...
 def view_of(view_fn: Callable[P, Any]) -> Callable[P, Any]:
-    """The function that gives what a view function says is to be seen."""
+    """Make a view function a function that returns Tensors."""
     said = view_fn.__annotations__
     said["return"] = _SHOWN.get(said["return"], said["return"])
 
@@ -128,13 +126,13 @@ def view_of(view_fn: Callable[P, Any]) -> Callable[P, Any]:
     return function
 
 
-# By operation, shape of the operand, and what the caller says that the parameters follow from.
+# By operation, shape of the operand, and the caller's key of the parameters.
 _plans: dict[Any, ViewPlan] = {}
 KNOWN = 4096
 
 
 def view_plan(op: Op, a: np.ndarray, params: Params, r: np.ndarray, key: Hashable) -> ViewPlan:
-    """How a view of an array is recorded; known already, if a key is given, or worked out."""
+    """The plan of a view's record, from the cache if a key is given."""
     plan = None if key is None else _plans.get((op, a.shape, key))
     if plan is None or plan.dtype is not a.dtype or (plan.ordered and not a.flags.c_contiguous):
         return _new_plan(op, a, params, r, key)
@@ -166,7 +164,7 @@ def _new_plan(op: Op, a: np.ndarray, params: Params, r: np.ndarray, key: Hashabl
     return plan
 
 
-def see(
+def make_view(
     op: Op, x: Tensor, params: Params, r: np.ndarray, key: Hashable = None, element: bool = False
 ) -> Tensor:
     """The view `r` of a Tensor's array as a Tensor, recorded if it must be.
@@ -214,7 +212,7 @@ def see(
     pack_into(tape.buffer, used * STRIDE, word, p, 0, 0, shape, aux)
     if tape.next is not token or used == tape.capacity:
         tape.make_room()
-        return see(op, x, params, r, key)
+        return make_view(op, x, params, r, key)
     tape.tokens[used] = token
     tape.keep[used] = entry
     tape.used = used + 1
@@ -224,7 +222,7 @@ def see(
 
 
 def separate(t: Tensor, tape: Tape) -> Tensor:
-    """A new view of an element as a number of its own."""
+    """Make a new view of an element a scalar with memory of its own."""
     if tape.element is None:
         tape.element = View(None, (), tape)
     if type(t) is not Tensor:
@@ -236,7 +234,7 @@ def separate(t: Tensor, tape: Tape) -> Tensor:
 
 
 def _above(view: View, above: View, step: Chain, p: int, tape: Tape) -> None:
-    """Fill in a view of a view."""
+    """Complete the `View` of a view of a view."""
     base = above.base
     view.several = above.several
     if base is None:
@@ -249,7 +247,7 @@ def _above(view: View, above: View, step: Chain, p: int, tape: Tape) -> None:
 
 
 class MultiViewPlan(NamedTuple):
-    """What follows from a call that makes several views, and shape and type of the operand."""
+    """The plan of a call that makes several views, by the operand's shape and dtype."""
 
     indices: list[Any]
     plans: list[ViewPlan]
@@ -264,7 +262,7 @@ _pieces = 0  # of all cuts that are known
 def multi_view_plan(
     a: np.ndarray, key: Hashable, indices: Callable[[], list[Any]]
 ) -> MultiViewPlan:
-    """How the views of one call are recorded; known already or worked out."""
+    """The plan of the records of one call's views, from the cache or new."""
     multi = _multi_plans.get((a.shape, key))
     if multi is None:
         return _new_multi_plan(a, key, indices())
@@ -292,13 +290,13 @@ def _new_multi_plan(x: np.ndarray, key: Hashable, indices: list[Any]) -> MultiVi
     return multi
 
 
-def see_all(
+def make_views(
     x: Tensor,
     key: Hashable,
     indices: Callable[[], list[Any]],
     arrays: Callable[[np.ndarray], list[np.ndarray]] | None = None,
 ) -> tuple[Tensor, ...]:
-    """The views that one call makes: they know it, since none may be changed in place alone.
+    """The views of one call, marked as such: none may be changed in place alone.
 
     The indices follow from `key` and the array's shape; `arrays` makes the same arrays faster.
     """
@@ -309,7 +307,7 @@ def see_all(
     p = x._pos
     a = x._a
     if type(home) is View or tape.mode != MODE_FAST or type(x) is not Tensor:
-        found = [see(getitem, x, {"index": index}, a[index]) for index in indices()]
+        found = [make_view(getitem, x, {"index": index}, a[index]) for index in indices()]
         for t in found:
             if type(t._home) is View:
                 t._home.several = True
@@ -335,7 +333,7 @@ def see_all(
 
 
 def _append_all(tape: Tape, words: np.ndarray, leaf: Tensor, entries: list[Any]) -> list[int]:
-    """Write records that read one Tensor alone, and return their positions.
+    """Append records that read a single Tensor, and return their positions.
 
     `words` are the records as they stand in the buffer, but for that input.
     """

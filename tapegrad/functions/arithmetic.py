@@ -31,7 +31,7 @@ from tapegrad.functions.elementwise import (
     sqrt,
     square,
 )
-from tapegrad.functions.method_table import method
+from tapegrad.functions.method_decorators import method
 from tapegrad.ops import elementwise as e
 from tapegrad.ops.core import Op
 from tapegrad.ops.shape import clone

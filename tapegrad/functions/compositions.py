@@ -20,7 +20,7 @@ from tapegrad.functions import (
 )
 from tapegrad.functions import elementwise as ew
 from tapegrad.functions.arguments import as_input, one_dim
-from tapegrad.functions.method_table import method
+from tapegrad.functions.method_decorators import method
 from tapegrad.tape import versions
 from tapegrad.tensor import Tensor, wrap
 
@@ -229,7 +229,7 @@ def atleast_3d(*tensors: Any) -> Any:
     return _at_least(3, tensors)
 
 
-def _split_along(input: Any, where: Any, dim: int, least: int, name: str) -> Any:
+def _split_dim(input: Any, where: Any, dim: int, least: int, name: str) -> Any:
     x = as_input(input, name)
     if x._a.ndim < least:
         raise RuntimeError(f"`{name}` takes at least {least} dimensions, got {x._a.ndim}")
@@ -250,7 +250,7 @@ def hsplit(input: Any, indices_or_sections: Any) -> Any:
     (tensor([0, 1]), tensor([2, 3]))
     """
     dim = 0 if as_input(input, "hsplit")._a.ndim == 1 else 1
-    return _split_along(input, indices_or_sections, dim, 1, "hsplit")
+    return _split_dim(input, indices_or_sections, dim, 1, "hsplit")
 
 
 @method
@@ -261,7 +261,7 @@ def vsplit(input: Any, indices_or_sections: Any) -> Any:
     >>> tg.vsplit(tg.eye(2), 2)
     (tensor([[1., 0.]]), tensor([[0., 1.]]))
     """
-    return _split_along(input, indices_or_sections, 0, 2, "vsplit")
+    return _split_dim(input, indices_or_sections, 0, 2, "vsplit")
 
 
 @method
@@ -272,7 +272,7 @@ def dsplit(input: Any, indices_or_sections: Any) -> Any:
     >>> [t.shape for t in tg.dsplit(tg.zeros(1, 2, 4), 2)]
     [tapegrad.Size([1, 2, 2]), tapegrad.Size([1, 2, 2])]
     """
-    return _split_along(input, indices_or_sections, 2, 3, "dsplit")
+    return _split_dim(input, indices_or_sections, 2, 3, "dsplit")
 
 
 @method
@@ -341,7 +341,7 @@ def _mean(input: Any, dim: Any, unbiased: Any, keepdim: bool) -> Tensor:
 # -- places ------------------------------------------------------------------------------------
 
 
-def _along(self: Tensor, dim: int, index: Any, name: str) -> tuple[Tensor, Any]:
+def _places_in(self: Tensor, dim: int, index: Any, name: str) -> tuple[Tensor, Any]:
     """A Tensor of one dimension at least, and the index of places along one of its dimensions."""
     places = as_input(index, name)
     if places._a.dtype.kind not in "iu":
@@ -356,7 +356,7 @@ def _along(self: Tensor, dim: int, index: Any, name: str) -> tuple[Tensor, Any]:
 @method
 def index_copy_(self: Tensor, dim: int, index: Any, source: Any) -> Tensor:
     """`index_copy` in place."""
-    x, key = _along(self, dim, index, "index_copy")
+    x, key = _places_in(self, dim, index, "index_copy")
     given = as_input(source, "index_copy")
     if given._a.dtype != self._a.dtype:
         raise RuntimeError(
@@ -384,7 +384,7 @@ def index_copy(input: Any, dim: int, index: Any, source: Any) -> Tensor:
 @method
 def index_fill_(self: Tensor, dim: int, index: Any, value: Any) -> Tensor:
     """`index_fill` in place."""
-    x, key = _along(self, dim, index, "index_fill")
+    x, key = _places_in(self, dim, index, "index_fill")
     if isinstance(value, Tensor) and value._a.ndim:
         raise RuntimeError(f"`index_fill` fills with one number, got the shape {value._a.shape}")
     inplace_methods.setitem(x, key, value)

@@ -14,7 +14,7 @@ from tapegrad.functions.arguments import alike, as_input, one_dim
 from tapegrad.functions.arithmetic import sub
 from tapegrad.functions.diagonals import diagonal
 from tapegrad.functions.elementwise import mul
-from tapegrad.functions.method_table import method
+from tapegrad.functions.method_decorators import method
 from tapegrad.functions.products import matmul
 from tapegrad.functions.reductions import sum as sum_
 from tapegrad.functions.shapes import expand, permute, reshape, squeeze

@@ -10,7 +10,7 @@ import numpy as np
 from tapegrad.base.devices import check_device
 from tapegrad.base.dtypes import fitted, get_default_dtype, to_numpy
 from tapegrad.base.native_arrays import in_native_form, native_array
-from tapegrad.functions.method_table import method
+from tapegrad.functions.method_decorators import method
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor, fresh, place
 
@@ -18,7 +18,7 @@ from tapegrad.tensor import Tensor, fresh, place
 def _new(array: np.ndarray) -> Tensor:
     t = fresh(array)
     for at in current.tape.levels:
-        at.born(t)
+        at.note_created(t)
     return t
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from tapegrad.dispatch.dispatch import run
-from tapegrad.dispatch.index_plans import moved, run_moved
+from tapegrad.dispatch.index_plans import run_and_plan, run_planned
 from tapegrad.dispatch.views import ViewRequest, view_of
 from tapegrad.functions.arguments import as_input, one_dim
-from tapegrad.functions.method_table import method
+from tapegrad.functions.method_decorators import method
 from tapegrad.ops import shape as s
 from tapegrad.tensor import Tensor
 
@@ -42,11 +42,11 @@ def diag(input: Any, diagonal: int = 0) -> Tensor:
     x = as_input(input, "diag")
     if x._a.ndim == 1:
         n = x._a.shape[0] + abs(diagonal)
-        found = moved(s.diagonal_embed, x, None, None, diagonal)
+        found = run_planned(s.diagonal_embed, x, None, None, diagonal)
         if found is not None:
             return found
         params = {"shape": (n, n), "offset": diagonal, "dim1": 0, "dim2": 1}
-        return run_moved(s.diagonal_embed, (x,), params, how=diagonal)
+        return run_and_plan(s.diagonal_embed, (x,), params, how=diagonal)
     if x._a.ndim == 2:
         found = run(s.diagonal, (x,), {"offset": diagonal, "dim1": 0, "dim2": 1})
         return run(s.clone, (found,), {})
@@ -62,10 +62,10 @@ def tril(input: Any, diagonal: int = 0) -> Tensor:
     tensor([[1., 0.],
             [1., 1.]])
     """
-    found = moved(s.tril, input, None, None, diagonal)
+    found = run_planned(s.tril, input, None, None, diagonal)
     if found is not None:
         return found
-    return run_moved(s.tril, (_matrix(input, "tril"),), {"diagonal": diagonal}, how=diagonal)
+    return run_and_plan(s.tril, (_matrix(input, "tril"),), {"diagonal": diagonal}, how=diagonal)
 
 
 @method
@@ -77,10 +77,10 @@ def triu(input: Any, diagonal: int = 0) -> Tensor:
     tensor([[1., 1.],
             [0., 1.]])
     """
-    found = moved(s.triu, input, None, None, diagonal)
+    found = run_planned(s.triu, input, None, None, diagonal)
     if found is not None:
         return found
-    return run_moved(s.triu, (_matrix(input, "triu"),), {"diagonal": diagonal}, how=diagonal)
+    return run_and_plan(s.triu, (_matrix(input, "triu"),), {"diagonal": diagonal}, how=diagonal)
 
 
 def _matrix(input: Any, name: str) -> Tensor:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.base.dtypes import of_numpy
-from tapegrad.functions.method_table import method
+from tapegrad.functions.method_decorators import method
 from tapegrad.functions.shapes import matrix_transpose, to
 from tapegrad.tensor import Tensor, wrap
 

@@ -13,13 +13,13 @@ from tapegrad.base.dtypes import fitted
 from tapegrad.base.native_arrays import native_array
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.fast_path import as_operand
-from tapegrad.dispatch.index_plans import moved, run_moved
+from tapegrad.dispatch.index_plans import run_and_plan, run_planned
 from tapegrad.dispatch.views import ViewRequest, view_of
 from tapegrad.functions import shapes
 from tapegrad.functions.arguments import as_input, index_array, one_dim
 from tapegrad.functions.arithmetic import add, where
 from tapegrad.functions.elementwise import lt, mul
-from tapegrad.functions.method_table import method
+from tapegrad.functions.method_decorators import method
 from tapegrad.functions.mixed_indexing import (
     byte_masks,
     numbers_first,
@@ -198,7 +198,7 @@ def getitem(input: Tensor, key: Any) -> Tensor | ViewRequest:
     """What stands at an index: a view for ints and slices, a copy for index arrays and masks."""
     if key.__class__ is Tensor:
         key = places_of(key, input)
-        found = moved(i.index, input, key, None)
+        found = run_planned(i.index, input, key, None)
         if found is not None:
             return found
     simple = _simple(key)
@@ -214,7 +214,7 @@ def getitem(input: Tensor, key: Any) -> Tensor | ViewRequest:
             )
     if type(key) is Tensor and key._a.dtype is INT64 and input._a.ndim:
         try:
-            return run_moved(i.index, (input, key), {"plan": (i.HOLE,)}, index=key)
+            return run_and_plan(i.index, (input, key), {"plan": (i.HOLE,)}, index=key)
         except IndexError:
             pass  # likewise
     if type(key) is int:
@@ -254,9 +254,9 @@ def places_of(key: Tensor, x: Tensor) -> Tensor | int:
 def parsed(key: Any, x: Tensor) -> tuple[tuple[Any, ...], list[Tensor], Tensor]:
     """An index as a plan and its arrays, and the view of the Tensor that they are meant for."""
     key, x = _without_truths(byte_masks(key), x)
-    apart = numbers_first(key)
-    if apart is not None:
-        view, key = apart
+    split = numbers_first(key)
+    if split is not None:
+        view, key = split
         x = getitem(x, view)
     _check_masks(key, x)
     return *parse(key, x), x
@@ -270,7 +270,7 @@ def index_select(input: Any, dim: int, index: Any) -> Tensor:
     >>> tg.index_select(tg.tensor([1.0, 2.0, 3.0]), 0, tg.tensor([2, 0]))
     tensor([3., 1.])
     """
-    found = moved(i.select_rows, input, index, None, dim)
+    found = run_planned(i.select_rows, input, index, None, dim)
     if found is not None:
         return found
     x, k = as_input(input, "index_select"), index_array(index, "index_select")
@@ -283,7 +283,7 @@ def index_select(input: Any, dim: int, index: Any) -> Tensor:
         )
     d = one_dim(dim, x._a.ndim, "index_select")
     _check_range(k._a, x._a.shape[d], "index_select", negative=False)
-    return run_moved(i.select_rows, (x, k), {"dim": d}, index=index, how=dim)
+    return run_and_plan(i.select_rows, (x, k), {"dim": d}, index=index, how=dim)
 
 
 def _check_range(index: np.ndarray, size: int, name: str, *, negative: bool) -> None:
@@ -301,13 +301,13 @@ def gather(input: Any, dim: int, index: Any) -> Tensor:
     tensor([[2.],
             [3.]])
     """
-    found = moved(i.gather, input, index, None, dim)
+    found = run_planned(i.gather, input, index, None, dim)
     if found is not None:
         return found
     x, k = as_input(input, "gather"), index_array(index, "gather")
     d = one_dim(dim, x._a.ndim, "gather")
     _check_gather(x._a.shape, k._a, d, "gather")
-    return run_moved(i.gather, (x, k), {"dim": d}, index=index, how=dim)
+    return run_and_plan(i.gather, (x, k), {"dim": d}, index=index, how=dim)
 
 
 @method
@@ -345,9 +345,9 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Tensor:
             f"`take_along_dim`: the shapes {x._a.shape} and {k._a.shape} do not broadcast except "
             f"along dimension {d}"
         ) from None
-    wide, there = ((*shape[:d], a.shape[d], *shape[d + 1 :]) for a in (x._a, k._a))
-    if wide != x._a.shape:
-        x = run(expand, (x,), {"shape": wide})
+    full, there = ((*shape[:d], a.shape[d], *shape[d + 1 :]) for a in (x._a, k._a))
+    if full != x._a.shape:
+        x = run(expand, (x,), {"shape": full})
     return gather(x, d, run(expand, (index,), {"shape": there}))
 
 
@@ -394,11 +394,11 @@ def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = N
     tensor([0., 0., 5.])
     """
     source = value if src is None else src
-    found = moved(i.scatter, input, index, source, dim)
+    found = run_planned(i.scatter, input, index, source, dim)
     if found is not None:
         return found
     x, d, k, s = _scatter_parts(input, dim, index, source, "scatter")
-    return run_moved(i.scatter, (x, k, s), {"dim": d}, index=index, value=source, how=dim)
+    return run_and_plan(i.scatter, (x, k, s), {"dim": d}, index=index, value=source, how=dim)
 
 
 @method
@@ -409,11 +409,11 @@ def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Tensor:
     >>> tg.scatter_add(tg.zeros(2), 0, tg.tensor([0, 0]), tg.tensor([1.0, 2.0]))
     tensor([3., 0.])
     """
-    found = moved(i.scatter_add, input, index, src, dim)
+    found = run_planned(i.scatter_add, input, index, src, dim)
     if found is not None:
         return found
     x, d, k, s = _scatter_parts(input, dim, index, src, "scatter_add")
-    return run_moved(i.scatter_add, (x, k, s), {"dim": d}, index=index, value=src, how=dim)
+    return run_and_plan(i.scatter_add, (x, k, s), {"dim": d}, index=index, value=src, how=dim)
 
 
 def index_add_parts(input: Any, dim: int, index: Any, source: Any, alpha: Any) -> Any:
@@ -449,13 +449,13 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) 
     tensor([0., 3.])
     """
     plain = alpha.__class__ is int and alpha == 1
-    if plain and (found := moved(i.index_add, input, index, source, dim)) is not None:
+    if plain and (found := run_planned(i.index_add, input, index, source, dim)) is not None:
         return found
     if not (x := as_input(input, "index_add"))._a.ndim:
         vector = index_add(_vector(x), dim, index, _vector(source), alpha=alpha)
         return run(reshape, (vector,), {"shape": ()})
     args, params = index_add_parts(x, dim, index, source, alpha)
-    return run_moved(i.index_add, args, params, index=index, value=source, how=dim)
+    return run_and_plan(i.index_add, args, params, index=index, value=source, how=dim)
 
 
 def _vector(x: Any) -> Any:
@@ -489,19 +489,19 @@ def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -
     >>> tg.index_put(tg.zeros(3), (tg.tensor([0, 2]),), tg.tensor(1.0))
     tensor([1., 0., 1.])
     """
-    index, how = place_and_way(indices, accumulate)
-    found = moved(i.index_put, input, index, values, how)
+    index, how = index_and_mode(indices, accumulate)
+    found = run_planned(i.index_put, input, index, values, how)
     if found is not None:
         return found
     args, params = index_put_parts(input, indices, values, accumulate)
     with fitting(args):
-        return run_moved(i.index_put, args, params, index=index, value=values, how=how)
+        return run_and_plan(i.index_put, args, params, index=index, value=values, how=how)
 
 
-def place_and_way(indices: Any, accumulate: Any) -> tuple[Any, Any]:
-    """The one index array of `index_put`, and the number that says whether it adds.
+def index_and_mode(indices: Any, accumulate: Any) -> tuple[Any, Any]:
+    """The single index array of `index_put`, and `accumulate` as an int.
 
-    What compiled code does not know has `...` in the place of either.
+    `...` stands for what compiled code does not support.
     """
     one = type(indices) is tuple and len(indices) == 1 and indices[0].__class__ is Tensor
     index = indices[0] if one and indices[0]._a.dtype is INT64 else ...
@@ -531,12 +531,12 @@ def take(input: Any, index: Any) -> Tensor:
     """
     x = as_input(input, "take")
     flat = x if x._a.ndim == 1 else shapes.reshape(x, (x._a.size,))
-    found = moved(i.index, flat, index, None)
+    found = run_planned(i.index, flat, index, None)
     if found is not None:
         return found
     k = index_array(index, "take")
     _check_range(k._a, x._a.size, "take", negative=True)
-    return run_moved(i.index, (flat, k), {"plan": (i.HOLE,)}, index=index)
+    return run_and_plan(i.index, (flat, k), {"plan": (i.HOLE,)}, index=index)
 
 
 @overload

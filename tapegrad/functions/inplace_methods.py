@@ -11,14 +11,14 @@ from tapegrad.base.dtypes import category, fitted
 from tapegrad.base.native_arrays import native_array
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.fast_path import as_operand
-from tapegrad.dispatch.index_plans import moved, run_changing
+from tapegrad.dispatch.index_plans import put_and_plan, run_planned
 from tapegrad.dispatch.inplace import overlaps, run_inplace, written
 from tapegrad.dispatch.numpy_semantics import numpys
-from tapegrad.dispatch.views import see
+from tapegrad.dispatch.views import make_view
 from tapegrad.functions import indexing, masking, rounding
 from tapegrad.functions.arguments import as_input, one_dim
 from tapegrad.functions.arithmetic import clamping, numerator, scaled
-from tapegrad.functions.method_table import method
+from tapegrad.functions.method_decorators import method
 from tapegrad.functions.special import order
 from tapegrad.ops import elementwise as e
 from tapegrad.ops import index as ix
@@ -186,7 +186,7 @@ def _value(value: Any, name: str) -> Any:
 
 def _assign(self: Tensor, value: Any, index: Any, name: str, how: Any = ()) -> Tensor:
     """Write a value at an index; `how` says the index in a way that can be a key of a dict."""
-    found = moved(ix.assign, self, None, value, how, True)
+    found = run_planned(ix.assign, self, None, value, how, True)
     if found is not None:
         return found
     shape = self._a[index].shape if self._a.size else np.empty(self._a.shape)[index].shape
@@ -205,7 +205,7 @@ def _assign(self: Tensor, value: Any, index: Any, name: str, how: Any = ()) -> T
         )
         given = v._a if isinstance(v, Tensor) else v
     if index != (...,) and type(self) is Tensor and overlaps(self._a):  # not all of it is written
-        part = see(s.getitem, self, {"index": index}, self._a[index])
+        part = make_view(s.getitem, self, {"index": index}, self._a[index])
         _assign(part, v, (...,), name)
         return self
     try:
@@ -217,7 +217,7 @@ def _assign(self: Tensor, value: Any, index: Any, name: str, how: Any = ()) -> T
             f"a value of shape {given.shape} cannot be broadcast to the place of shape {shape} "
             "that it is assigned to"
         )
-    return run_changing(
+    return put_and_plan(
         ix.assign, (self, v), {"index": index}, self, value=value, how=how, name=name
     )
 
@@ -256,9 +256,9 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
         key = indexing.places_of(key, self)
     simple = indexing._simple(key)
     if simple is not None:
-        if moved(ix.assign, self, None, value, simple[1], True) is not None:
+        if run_planned(ix.assign, self, None, value, simple[1], True) is not None:
             return
-    elif type(key) is Tensor and moved(ix.index_put, self, key, value, 0, True) is not None:
+    elif type(key) is Tensor and run_planned(ix.index_put, self, key, value, 0, True) is not None:
         return
     target = self
     plan, arrays, self = indexing.parsed(key, self)
@@ -269,7 +269,7 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
             _assign(self, value, index, "x[...] = value", how)
             return
         v = _value(value, "x[...] = value")
-        run_changing(
+        put_and_plan(
             ix.index_put,
             (self, _chosen(v, self), *arrays),
             {"plan": plan, "accumulate": False},
@@ -315,57 +315,57 @@ def zero_(self: Tensor) -> Tensor:
 @method
 def masked_fill_(self: Tensor, mask: Any, value: Any) -> Tensor:
     """`masked_fill` in place."""
-    found = moved(ix.masked_fill, self, mask, value, None, True)
+    found = run_planned(ix.masked_fill, self, mask, value, None, True)
     if found is not None:
         return found
     args = masking.fill_parts(self, mask, value)
-    return run_changing(ix.masked_fill, args, {}, self, index=mask, value=value)
+    return put_and_plan(ix.masked_fill, args, {}, self, index=mask, value=value)
 
 
 @method
 def index_add_(self: Tensor, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Tensor:
     """`index_add` in place."""
     plain = alpha.__class__ is int and alpha == 1
-    if plain and (found := moved(ix.index_add, self, index, source, dim, True)) is not None:
+    if plain and (found := run_planned(ix.index_add, self, index, source, dim, True)) is not None:
         return found
     if not self._a.ndim:
         index_add_(indexing._vector(self), dim, index, indexing._vector(source), alpha=alpha)
         return self
     args, params = indexing.index_add_parts(self, dim, index, source, alpha)
-    return run_changing(ix.index_add, args, params, self, index=index, value=source, how=dim)
+    return put_and_plan(ix.index_add, args, params, self, index=index, value=source, how=dim)
 
 
 @method
 def index_put_(self: Tensor, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
     """`index_put` in place."""
-    index, how = indexing.place_and_way(indices, accumulate)
-    found = moved(ix.index_put, self, index, values, how, True)
+    index, how = indexing.index_and_mode(indices, accumulate)
+    found = run_planned(ix.index_put, self, index, values, how, True)
     if found is not None:
         return found
     args, params = indexing.index_put_parts(self, indices, values, accumulate)
     with indexing.fitting(args):
-        return run_changing(ix.index_put, args, params, self, index=index, value=values, how=how)
+        return put_and_plan(ix.index_put, args, params, self, index=index, value=values, how=how)
 
 
 @method
 def scatter_(self: Tensor, dim: int, index: Any, src: Any = None, *, value: Any = None) -> Tensor:
     """`scatter` in place."""
     source = value if src is None else src
-    found = moved(ix.scatter, self, index, source, dim, True)
+    found = run_planned(ix.scatter, self, index, source, dim, True)
     if found is not None:
         return found
     x, d, k, v = indexing._scatter_parts(self, dim, index, source, "scatter")
-    return run_changing(ix.scatter, (x, k, v), {"dim": d}, self, index=index, value=source, how=dim)
+    return put_and_plan(ix.scatter, (x, k, v), {"dim": d}, self, index=index, value=source, how=dim)
 
 
 @method
 def scatter_add_(self: Tensor, dim: int, index: Any, src: Any) -> Tensor:
     """`scatter_add` in place."""
-    found = moved(ix.scatter_add, self, index, src, dim, True)
+    found = run_planned(ix.scatter_add, self, index, src, dim, True)
     if found is not None:
         return found
     x, d, k, v = indexing._scatter_parts(self, dim, index, src, "scatter_add")
-    return run_changing(
+    return put_and_plan(
         ix.scatter_add, (x, k, v), {"dim": d}, self, index=index, value=src, how=dim
     )
 
@@ -385,19 +385,19 @@ def cumprod_(self: Tensor, dim: int) -> Tensor:
 @method
 def tril_(self: Tensor, diagonal: int = 0) -> Tensor:
     """`tril` in place."""
-    found = moved(s.tril, self, None, None, diagonal, True)
+    found = run_planned(s.tril, self, None, None, diagonal, True)
     if found is not None:
         return found
-    return run_changing(s.tril, (self,), {"diagonal": diagonal}, self, how=diagonal)
+    return put_and_plan(s.tril, (self,), {"diagonal": diagonal}, self, how=diagonal)
 
 
 @method
 def triu_(self: Tensor, diagonal: int = 0) -> Tensor:
     """`triu` in place."""
-    found = moved(s.triu, self, None, None, diagonal, True)
+    found = run_planned(s.triu, self, None, None, diagonal, True)
     if found is not None:
         return found
-    return run_changing(s.triu, (self,), {"diagonal": diagonal}, self, how=diagonal)
+    return put_and_plan(s.triu, (self,), {"diagonal": diagonal}, self, how=diagonal)
 
 
 method(clamp_, "clip_")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tapegrad.dispatch.inplace_views import turn
+from tapegrad.dispatch.inplace_views import apply_view
 from tapegrad.functions import shapes, strided_views
 from tapegrad.functions.arguments import as_input
-from tapegrad.functions.method_table import method
+from tapegrad.functions.method_decorators import method
 from tapegrad.tensor import Tensor
 
 
@@ -21,7 +21,7 @@ def t_(self: Tensor) -> Tensor:
     >>> x.t_().shape, row.shape
     (tapegrad.Size([3, 2]), tapegrad.Size([3]))
     """
-    return turn(self, shapes.turned(as_input(self, "t_"), "t_"), "t_")
+    return apply_view(self, shapes.turned(as_input(self, "t_"), "t_"), "t_")
 
 
 @method
@@ -33,7 +33,7 @@ def transpose_(self: Tensor, dim0: int, dim1: int) -> Tensor:
     >>> x.transpose_(0, -1).shape
     tapegrad.Size([4, 3, 2])
     """
-    return turn(self, shapes.swapped(self, dim0, dim1, "transpose_"), "transpose_")
+    return apply_view(self, shapes.swapped(self, dim0, dim1, "transpose_"), "transpose_")
 
 
 swapdims_ = method(transpose_, "swapdims_")
@@ -48,7 +48,7 @@ def swapaxes_(self: Tensor, axis0: int, axis1: int) -> Tensor:
     >>> x.swapaxes_(axis0=0, axis1=1).shape
     tapegrad.Size([3, 2])
     """
-    return turn(self, shapes.swapped(self, axis0, axis1, "swapaxes_"), "swapaxes_")
+    return apply_view(self, shapes.swapped(self, axis0, axis1, "swapaxes_"), "swapaxes_")
 
 
 @method
@@ -60,7 +60,8 @@ def squeeze_(self: Tensor, dim: Any = None) -> Tensor:
     >>> x.squeeze_(0).shape
     tapegrad.Size([2, 1])
     """
-    return turn(self, shapes.squeezed(as_input(self, "squeeze_"), dim, "squeeze_"), "squeeze_")
+    request = shapes.squeezed(as_input(self, "squeeze_"), dim, "squeeze_")
+    return apply_view(self, request, "squeeze_")
 
 
 @method
@@ -76,7 +77,7 @@ def unsqueeze_(self: Tensor, dim: int) -> Tensor:
     (tapegrad.Size([1, 2]), tensor([22., 44.]))
     """
     request = shapes.unsqueezed(as_input(self, "unsqueeze_"), dim, "unsqueeze_")
-    return turn(self, request, "unsqueeze_")
+    return apply_view(self, request, "unsqueeze_")
 
 
 @method
@@ -93,6 +94,6 @@ def as_strided_(self: Tensor, size: Any, stride: Any, storage_offset: int | None
             [1, 2]])
     """
     x = as_input(self, "as_strided_")
-    return turn(
+    return apply_view(
         self, strided_views.window(x, size, stride, storage_offset, "as_strided_"), "as_strided_"
     )

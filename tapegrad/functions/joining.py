@@ -10,9 +10,9 @@ import numpy as np
 from tapegrad.base.dtypes import result_type
 from tapegrad.dispatch.dispatch import resolve, run
 from tapegrad.dispatch.record_layout import layout_of
-from tapegrad.dispatch.views import MultiViewRequest, see, view_of
+from tapegrad.dispatch.views import MultiViewRequest, make_view, view_of
 from tapegrad.functions.arguments import as_input, has_dims, one_dim
-from tapegrad.functions.method_table import axis_view_method, method
+from tapegrad.functions.method_decorators import axis_view_method, method
 from tapegrad.functions.shapes import reshape, unsqueeze
 from tapegrad.ops import shape as s
 from tapegrad.ops.core import Op
@@ -104,7 +104,7 @@ def _joined(op: Op, parts: list[Tensor], dim: Any) -> Tensor | None:
     if not recorded:
         return wrap(r)
     if r.size > LARGE:
-        tape.owe(r.nbytes)
+        tape.add_debt(r.nbytes)
     places = [x._pos for x in parts]
     return placed(r, tape, tape.append(word, places, shape, aux, entry, parts))
 
@@ -312,7 +312,7 @@ def unsafe_chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 def _each(views: MultiViewRequest) -> tuple[Tensor, ...]:
     """Views that do not know of each other."""
     x = views.x
-    return tuple([see(s.getitem, x, {"index": i}, x._a[i]) for i in views.indices()])
+    return tuple([make_view(s.getitem, x, {"index": i}, x._a[i]) for i in views.indices()])
 
 
 @method

@@ -8,9 +8,9 @@ import numpy as np
 
 from tapegrad.base.dtypes import fitted
 from tapegrad.dispatch.fast_path import as_operand
-from tapegrad.dispatch.index_plans import moved, run_moved
+from tapegrad.dispatch.index_plans import run_and_plan, run_planned
 from tapegrad.functions.arguments import as_input
-from tapegrad.functions.method_table import method
+from tapegrad.functions.method_decorators import method
 from tapegrad.ops import index as i
 from tapegrad.tensor import Tensor
 
@@ -42,10 +42,10 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Tensor:
     >>> tg.masked_fill(tg.ones(2), tg.tensor([True, False]), 0.0)
     tensor([0., 1.])
     """
-    found = moved(i.masked_fill, input, mask, value)
+    found = run_planned(i.masked_fill, input, mask, value)
     if found is not None:
         return found
-    return run_moved(i.masked_fill, fill_parts(input, mask, value), {}, index=mask, value=value)
+    return run_and_plan(i.masked_fill, fill_parts(input, mask, value), {}, index=mask, value=value)
 
 
 @method
@@ -58,8 +58,8 @@ def masked_select(input: Any, mask: Any) -> Tensor:
     """
     m = mask_of(mask, "masked_select")
     count = int(np.count_nonzero(m._a)) if mask.__class__ is Tensor else ...
-    found = moved(i.masked_select, input, mask, None, count)
+    found = run_planned(i.masked_select, input, mask, None, count)
     if found is not None:
         return found
     args = as_input(input, "masked_select"), m
-    return run_moved(i.masked_select, args, {}, index=mask, how=count)
+    return run_and_plan(i.masked_select, args, {}, index=mask, how=count)

@@ -13,7 +13,7 @@ from tapegrad.functions.arguments import as_input
 from tapegrad.functions.arithmetic import where
 from tapegrad.functions.elementwise import lt
 from tapegrad.functions.joining import cat
-from tapegrad.functions.method_table import method
+from tapegrad.functions.method_decorators import method
 from tapegrad.functions.products import matmul
 from tapegrad.functions.shapes import matrix_transpose, narrow, select
 from tapegrad.ops import determinant, factorizations

@@ -10,7 +10,7 @@ from tapegrad.dispatch.dispatch import called, regenerate
 from tapegrad.dispatch.fast_path import flipped
 from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.dispatch.numpy_semantics import numpys
-from tapegrad.dispatch.views import asked
+from tapegrad.dispatch.views import viewed
 from tapegrad.functions import arithmetic as a
 from tapegrad.functions import (
     axis,
@@ -40,13 +40,13 @@ from tapegrad.functions import (
 )
 from tapegrad.functions import elementwise as ew
 from tapegrad.functions.arguments import numpy_names
-from tapegrad.functions.method_table import methods_of
+from tapegrad.functions.method_decorators import methods_of
 from tapegrad.ops import elementwise as e
 from tapegrad.ops.core import by_code
 from tapegrad.tape.tape import Tape
 from tapegrad.tensor import Tensor
 
-# Modules some of whose functions are methods, too (see `method_table`).
+# Modules some of whose functions are methods, too (see `method_decorators`).
 FAMILIES = (
     a, compositions, contractions, creation, diagonals, dtype_parts, indexing, inplace_methods,
     inplace_view_methods, joining, masking, matrices, products, quantiles, random, reductions,
@@ -91,8 +91,8 @@ def install() -> None:
     Compiled code takes the place of some of them later, where it pays.
     """
     Tensor._tapegrad_run, Tensor._regenerate = staticmethod(called), staticmethod(regenerate)
-    Tape.full = staticmethod(_full)
-    native_calls.view = asked
+    Tape.on_full = staticmethod(_full)
+    native_calls.view = viewed
     for op in by_code:
         if op.doc and not op.namespace:
             for name in op.names:

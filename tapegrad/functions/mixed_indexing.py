@@ -60,7 +60,7 @@ def byte_masks(key: Any) -> Any:
     return tuple(found) if isinstance(key, tuple) else found[0]
 
 
-def _apart(parts: list[Any], kinds: tuple[str, ...]) -> bool:
+def _separated(parts: list[Any], kinds: tuple[str, ...]) -> bool:
     """Whether parts of some kinds have others between them."""
     found = [k for k, kind in enumerate(parts) if kind in kinds]
     return bool(found) and found[-1] - found[0] >= len(found)
@@ -81,9 +81,9 @@ def numbers_first(key: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]] | None:
             kinds.append("other")
         else:
             kinds.append("array")
-    if not _apart(kinds, ("number", "array")) or "array" not in kinds or "number" not in kinds:
+    if not _separated(kinds, ("number", "array")) or "array" not in kinds or "number" not in kinds:
         return None
-    if _apart([kind for kind in kinds if kind != "number"], ("array",)) or numpys():
+    if _separated([kind for kind in kinds if kind != "number"], ("array",)) or numpys():
         return None
     view: list[Any] = []
     rest: list[Any] = []
@@ -110,7 +110,7 @@ def selected(part: Any) -> int:
             )
         for at in current.tape.levels:
             if at.traces:
-                at.glimpse(part)
+                at.peek(part)
         return int(part._a)
     return int(part)
 

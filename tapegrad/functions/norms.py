@@ -90,9 +90,9 @@ def matrix_norm(
     if ord in ("nuc", 2, -2):
         return _spectral(t, ord, rows, cols, keepdim)
     if ord in (1, -1, inf, -inf):
-        along, over = (rows, cols) if ord in (1, -1) else (cols, rows)
-        sums = sum_(abs_(t), along, keepdim=True)
-        found = (amax if ord > 0 else amin)(sums, over, keepdim=True)
+        summed, compared = (rows, cols) if ord in (1, -1) else (cols, rows)
+        sums = sum_(abs_(t), summed, keepdim=True)
+        found = (amax if ord > 0 else amin)(sums, compared, keepdim=True)
         return found if keepdim else found.squeeze((rows, cols))
     raise RuntimeError(
         f"`{name}`: ord is 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got {ord!r}; for other norms "

@@ -8,7 +8,7 @@ from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.fast_path import matmul as _short
 from tapegrad.functions.arguments import alike, as_input
 from tapegrad.functions.elementwise import mul
-from tapegrad.functions.method_table import method
+from tapegrad.functions.method_decorators import method
 from tapegrad.functions.shapes import unsqueeze
 from tapegrad.ops.linalg import matmul as _matmul
 from tapegrad.tensor import Tensor

@@ -16,7 +16,7 @@ from tapegrad.functions import elementwise as ew
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import all_dims, as_input
 from tapegrad.functions.indexing import index_select, take_along_dim
-from tapegrad.functions.method_table import axis_method
+from tapegrad.functions.method_decorators import axis_method
 from tapegrad.functions.scans import sort
 from tapegrad.functions.shapes import narrow, permute, reshape, to, unsqueeze
 from tapegrad.ops.index import gather
@@ -75,8 +75,8 @@ def finite(x: Tensor) -> bool:
     return not isinstance(x._a, AbstractArray) and bool(np.isfinite(x._a).all())
 
 
-def pick(ordered: Tensor, places: Any) -> Tensor:
-    """What stands at places along the first dimension, which are the same for all rows or not."""
+def order_statistic(ordered: Tensor, places: Any) -> Tensor:
+    """Elements at ranks along the sorted first dimension, the same ranks for all columns or not."""
     if not isinstance(places, Tensor):
         if places.size == 1:
             return narrow(ordered, 0, int(places.item()), 1)
@@ -111,7 +111,7 @@ def quantiles(
     shape = (q._a.size, *(1,) * (row._a.ndim - 1))
     if weights is not None:
         at = _weighted(in_front(weights, dims), row, order, reshape(q, shape), skip)
-        found = pick(ordered, at)
+        found = order_statistic(ordered, at)
     else:
         count = numbers(row) if skip else float(row._a.shape[0])
         # Places that nothing follows are found without operations.
@@ -133,7 +133,7 @@ def _at(ordered: Tensor, place: Any, count: Any, between: bool, sure: bool) -> T
     else:
         place = np.minimum(np.maximum(place, 0), last)
         below = np.floor(place)
-    low = pick(ordered, below)
+    low = order_statistic(ordered, below)
     if not between:
         return low
     part = place - below
@@ -143,7 +143,7 @@ def _at(ordered: Tensor, place: Any, count: Any, between: bool, sure: bool) -> T
         return low
     else:
         weight = part.item() if part.size == 1 else wrap(part.astype(ordered._a.dtype))
-    return _within(low, pick(ordered, np.minimum(below + 1, last)), weight, sure)
+    return _within(low, order_statistic(ordered, np.minimum(below + 1, last)), weight, sure)
 
 
 def _within(low: Tensor, high: Tensor, part: Any, sure: bool) -> Tensor:

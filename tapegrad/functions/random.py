@@ -11,7 +11,7 @@ from tapegrad.base.devices import CPU, check_device, device
 from tapegrad.base.dtypes import get_default_dtype, to_numpy
 from tapegrad.base.locks import lock
 from tapegrad.functions.creation import shape_of
-from tapegrad.functions.method_table import method
+from tapegrad.functions.method_decorators import method
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor, fresh, wrap
 

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, NoReturn, overload
 
 import numpy as np
 
-from tapegrad.dispatch.axis_plans import along
+from tapegrad.dispatch.axis_plans import run_axis
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.fast_path import whole
-from tapegrad.dispatch.index_plans import moved, run_moved
+from tapegrad.dispatch.index_plans import run_and_plan, run_planned
 from tapegrad.functions import shapes
 from tapegrad.functions.arguments import (
     all_dims,
@@ -24,7 +24,7 @@ from tapegrad.functions.arguments import (
 )
 from tapegrad.functions.elementwise import abs as abs_
 from tapegrad.functions.elementwise import maximum, minimum
-from tapegrad.functions.method_table import axis_method, method
+from tapegrad.functions.method_decorators import axis_method, method
 from tapegrad.functions.sum_mean_fast import planned, total
 from tapegrad.ops import order
 from tapegrad.ops import reduce as r
@@ -133,7 +133,7 @@ def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: An
     if dim is None or not x._a.ndim:
         x = x if x._a.ndim == 1 else shapes.reshape(x, (x._a.size,))
         dim, keepdim = 0, False
-    return along(r.prod, _multiplying, x, dim, keepdim)
+    return run_axis(r.prod, _multiplying, x, dim, keepdim)
 
 
 def _no_keepdim(keepdim: Any, name: str) -> None:
@@ -155,7 +155,7 @@ def _spread(
         correction = 1 if unbiased is None else int(unbiased)
     elif unbiased is not None:
         raise TypeError(f"`{op.name}`: give `unbiased` or `correction`, not both")
-    return along(op, _spreading, input, dim, keepdim, correction)
+    return run_axis(op, _spreading, input, dim, keepdim, correction)
 
 
 def _spreading(op: Op, input: Any, dim: Any, keepdim: bool, correction: float) -> Given:
@@ -229,7 +229,7 @@ def amax(input: Any, dim: Dim = (), keepdim: bool = False) -> Tensor:
     >>> tg.amax(tg.tensor([[1.0, 2.0], [4.0, 3.0]]), dim=1)
     tensor([2., 4.])
     """
-    return along(r.amax, _choosing, input, dim, keepdim)
+    return run_axis(r.amax, _choosing, input, dim, keepdim)
 
 
 @axis_method
@@ -240,7 +240,7 @@ def amin(input: Any, dim: Dim = (), keepdim: bool = False) -> Tensor:
     >>> tg.amin(tg.tensor([[1.0, 2.0], [4.0, 3.0]]), dim=1)
     tensor([1., 3.])
     """
-    return along(r.amin, _choosing, input, dim, keepdim)
+    return run_axis(r.amin, _choosing, input, dim, keepdim)
 
 
 def _extreme(
@@ -261,9 +261,9 @@ def _extreme(
         return ValuesAndIndices(whole(x), wrap(np.zeros((), np.int64)))
     _not_empty(x, (d,), name)
     indices = _places(where, x, d, True)
-    values = moved(gather, x, indices, None, d)
+    values = run_planned(gather, x, indices, None, d)
     if values is None:
-        values = run_moved(gather, (x, indices), {"dim": d}, index=indices, how=d)
+        values = run_and_plan(gather, (x, indices), {"dim": d}, index=indices, how=d)
     if not keepdim:
         values, indices = shapes.squeeze(values, d), shapes.squeeze(indices, d)
     return ValuesAndIndices(values, indices)
@@ -397,7 +397,7 @@ def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
     x = as_type(as_input(input, "cumsum"), dtype)
     if x._a.dtype.kind in "biu" and dtype is None:
         x = run(to, (x,), {"dtype": INT64})
-    return along(r.cumsum, _adding, x, dim)
+    return run_axis(r.cumsum, _adding, x, dim)
 
 
 def _adding(op: Op, x: Tensor, dim: Any, *_: Any) -> Given:
@@ -417,7 +417,7 @@ def norm(
     x = as_type(as_input(input, "norm"), dtype)
     if x._a.dtype.kind == "c":
         x = abs_(x)
-    return along(r.norm, _norm, x, dim, keepdim, 2 if isinstance(p, str) and p == "fro" else p)
+    return run_axis(r.norm, _norm, x, dim, keepdim, 2 if isinstance(p, str) and p == "fro" else p)
 
 
 def _norm(op: Op, input: Tensor, dim: Any, keepdim: bool, p: Any) -> Given:

@@ -12,7 +12,7 @@ from tapegrad.dispatch.fast_path import unary
 from tapegrad.functions.arguments import as_input
 from tapegrad.functions.arithmetic import _div, add, sign, where
 from tapegrad.functions.elementwise import eq, gt, isfinite, isnan, mul
-from tapegrad.functions.method_table import method
+from tapegrad.functions.method_decorators import method
 from tapegrad.ops import elementwise as e
 from tapegrad.ops.shape import clone
 from tapegrad.tensor import Tensor

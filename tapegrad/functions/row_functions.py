@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypeVar, cast
 
 from tapegrad.base.dtypes import get_default_dtype
-from tapegrad.dispatch.axis_plans import along
+from tapegrad.dispatch.axis_plans import run_axis
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.fast_path import as_operand, binary, unary
 from tapegrad.functions.arguments import all_dims, as_input, as_type, floating, one_dim, ordered
@@ -67,7 +67,7 @@ def of_reduction(op: Op, module: str) -> Reduction:
     """The function of a row that reduces along dimensions."""
 
     def function(input: Any, dim: Dim, keepdim: bool = False) -> Tensor:
-        return along(op, _reduced, input, dim, keepdim)
+        return run_axis(op, _reduced, input, dim, keepdim)
 
     return _documented(function, op, module)
 
@@ -76,7 +76,7 @@ def of_rows(op: Op, module: str) -> RowWise:
     """The function of a row that keeps the shape of its operand."""
 
     def function(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
-        return along(op, _kept, as_type(as_input(input, op.name), dtype), dim)
+        return run_axis(op, _kept, as_type(as_input(input, op.name), dtype), dim)
 
     return _documented(function, op, module)
 

@@ -11,7 +11,7 @@ from tapegrad.functions.arguments import as_input, as_type, floating, one_dim, o
 from tapegrad.functions.arithmetic import sub
 from tapegrad.functions.elementwise import logical_xor
 from tapegrad.functions.joining import cat
-from tapegrad.functions.method_table import axis_method
+from tapegrad.functions.method_decorators import axis_method
 from tapegrad.functions.reductions import INT64, ValuesAndIndices
 from tapegrad.functions.shapes import clone
 from tapegrad.ops import order, scan

@@ -12,9 +12,9 @@ from tapegrad.base.devices import check_device
 from tapegrad.base.devices import device as Device
 from tapegrad.base.dtypes import dtype as DType
 from tapegrad.base.dtypes import to_numpy
-from tapegrad.dispatch.axis_plans import along
+from tapegrad.dispatch.axis_plans import run_axis
 from tapegrad.dispatch.dispatch import run
-from tapegrad.dispatch.index_plans import moved, run_moved
+from tapegrad.dispatch.index_plans import run_and_plan, run_planned
 from tapegrad.dispatch.views import ViewRequest, view_of
 from tapegrad.functions.arguments import (
     as_input,
@@ -24,7 +24,7 @@ from tapegrad.functions.arguments import (
     whole_number,
     whole_shape,
 )
-from tapegrad.functions.method_table import axis_view_method, method
+from tapegrad.functions.method_decorators import axis_view_method, method
 from tapegrad.ops import shape as s
 from tapegrad.ops.core import Op
 from tapegrad.tensor import Tensor
@@ -199,7 +199,7 @@ def clone(input: Any) -> Tensor:
     >>> tg.clone(tg.tensor(1.0))
     tensor(1.)
     """
-    return along(s.clone, _whole, input, None)
+    return run_axis(s.clone, _whole, input, None)
 
 
 def _whole(op: Op, input: Any, *_: Any) -> tuple[Tensor, dict[str, Any]]:
@@ -513,10 +513,10 @@ def flip(input: Any, *given: Any, dims: Any = None) -> Tensor:
     if len(set(chosen)) != len(chosen):
         raise RuntimeError(f"`flip`: a dimension appears twice in {chosen}")
     chosen = chosen if x._a.ndim else ()
-    found = moved(s.flip, x, None, None, chosen)
+    found = run_planned(s.flip, x, None, None, chosen)
     if found is not None:
         return found
-    return run_moved(s.flip, (x,), {"dims": chosen}, how=chosen)
+    return run_and_plan(s.flip, (x,), {"dims": chosen}, how=chosen)
 
 
 @method

@@ -39,17 +39,17 @@ def solve(a: Any, b: Any) -> Tensor | None:
     if not (p or q):
         return wrap(r)
     if r.size > LARGE:
-        tape.owe(r.nbytes)
+        tape.add_debt(r.nbytes)
     vector = len(shape) == 1
     columns = (n, 1) if vector else shape
     if vector and q:
-        q = tape.append(_WIDENED, (q,), columns, 0, _view(_LAST, shape), (b,))
+        q = tape.append(_UNSQUEEZED, (q,), columns, 0, _view(_LAST, shape), (b,))
     specs = ((x.shape, F8), (columns, F8))
     kept = (r[:, None] if vector else r) if p else None
     entry: Any = (x, None, kept, ({}, specs))
     token = tape.append(_SOLVED, (p, q), columns, n | columns[1] << 20, entry, (a, b))
     if vector:
-        token = tape.append(_NARROWED, (token,), shape, 0, _view(_LAST, columns))
+        token = tape.append(_SQUEEZED, (token,), shape, 0, _view(_LAST, columns))
     return placed(r, tape, token)
 
 
@@ -100,7 +100,7 @@ _PAIR = (2,)
 _LAST = {"dims": (1,)}
 _HALVES = [_view({"index": (..., k)}, _PAIR) for k in (0, 1)]
 _PLAIN = DTYPE_BITS[F8]
-_WIDENED, _NARROWED, _PART = (op.code | _PLAIN for op in (unsqueeze, squeeze, part))
+_UNSQUEEZED, _SQUEEZED, _PART = (op.code | _PLAIN for op in (unsqueeze, squeeze, part))
 _SOLVED, _DETERMINED = (op.code | _PLAIN | SAVES for op in (ops.solve, determinant.slogdet))
 
 

@@ -10,7 +10,7 @@ from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.fast_path import unary
 from tapegrad.functions.arguments import as_input
 from tapegrad.functions.arithmetic import clamp
-from tapegrad.functions.method_table import method
+from tapegrad.functions.method_decorators import method
 from tapegrad.ops import special as s
 from tapegrad.tensor import Tensor
 

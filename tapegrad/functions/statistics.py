@@ -11,7 +11,7 @@ from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import as_input
 from tapegrad.functions.diagonals import diagonal
 from tapegrad.functions.dtype_parts import adjoint, imag, real
-from tapegrad.functions.method_table import method
+from tapegrad.functions.method_decorators import method
 from tapegrad.functions.products import matmul
 from tapegrad.functions.shapes import reshape, squeeze, to
 from tapegrad.tensor import Tensor
@@ -55,12 +55,12 @@ def cov(
         weights = to(_weights(fweights, n, "cov", "fweights", "iu"), dtype=kind)
     if aweights is None:
         total: Any = float(n) if weights is None else r.sum(weights)
-        lost: Any = correction
+        constraints: Any = correction
     else:
         w = to(_weights(aweights, n, "cov", "aweights", "f"), dtype=kind)
         weights = w if weights is None else ew.mul(weights, w)
         total = r.sum(weights)
-        lost = (
+        constraints = (
             correction if not correction else ew.mul(r.sum(ew.mul(weights, w)), correction) / total
         )
     if weights is None:
@@ -69,7 +69,7 @@ def cov(
         middle = r.sum(ew.mul(x, weights), 1, keepdim=True)
         centred = a.sub(x, a.div(middle, total))
         spread = ew.mul(centred, weights)
-    free = total - lost
+    free = total - constraints
     free = a.clamp(free, min=0) if isinstance(free, Tensor) else max(free, 0.0)
     return squeeze(a.div(matmul(spread, adjoint(centred)), free))
 

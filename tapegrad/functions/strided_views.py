@@ -11,7 +11,7 @@ from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.layout_history import shown_of
 from tapegrad.dispatch.views import ViewRequest, view_of
 from tapegrad.functions.arguments import as_input, one_dim
-from tapegrad.functions.method_table import method
+from tapegrad.functions.method_decorators import method
 from tapegrad.functions.shapes import shaped
 from tapegrad.ops.shape import unfold as windows
 from tapegrad.ops.strided import as_strided as op

@@ -13,13 +13,13 @@ import numpy as np
 
 from tapegrad.dispatch import axis_plans
 from tapegrad.dispatch.dispatch import resolve
-from tapegrad.dispatch.fast_path import owe
+from tapegrad.dispatch.fast_path import add_debt
 from tapegrad.dispatch.record_layout import classes
 from tapegrad.functions.arguments import all_dims
 from tapegrad.ops.core import Op
 from tapegrad.ops.reduce import mean, remaining
 from tapegrad.tape.shape_table import shapes
-from tapegrad.tape.tape import DTYPE_BITS, GENERAL, MODE_FAST, NARROW, STRIDE, current, pack_into
+from tapegrad.tape.tape import DTYPE_BITS, F4_SHAPE, GENERAL, MODE_FAST, STRIDE, current, pack_into
 from tapegrad.tensor import F4, F8, SHORT, Tensor
 
 # Dimensions, or None for all of them; how many elements are added up; the number of the result's
@@ -57,13 +57,13 @@ def total(op: Op, x: Tensor, dim: Any, keepdim: bool) -> Tensor | None:
     if tape.mode != MODE_FAST and (p or tape.inference):
         return None
     if large and kind is F8:
-        made = axis_plans.again(x, (op, a.shape, dim, keepdim, None))
+        made = axis_plans.run_planned(x, (op, a.shape, dim, keepdim, None))
         if made is not None:
             return made
     key = op, s, dim, keepdim, kind is F8
     axes, n, s, word, aux, entry = _plans.get(key) or _plan(*key)
     t = _new(Tensor)
-    t._s = s if kind is F8 else NARROW - s
+    t._s = s if kind is F8 else F4_SHAPE - s
     if large:
         t._a = r = np.asarray(op.forward(a, **entry[2][0]))
         if r.size >= SHORT:
@@ -81,7 +81,7 @@ def total(op: Op, x: Tensor, dim: Any, keepdim: bool) -> Tensor | None:
         t._home = None
         return t
     if s & 1:
-        owe(tape, s)
+        add_debt(tape, s)
     if p < 0:
         p = tape.slots.get(p) or tape.slot(x)
     used = tape.used
@@ -98,14 +98,14 @@ def total(op: Op, x: Tensor, dim: Any, keepdim: bool) -> Tensor | None:
     return t
 
 
-def planned(op: Op, s: int, wide: bool) -> tuple[int, int, Any]:
+def planned(op: Op, s: int, is_f8: bool) -> tuple[int, int, Any]:
     """The word, AUX and what the record keeps of the sum or mean of everything."""
-    key = op, s, None, False, wide
+    key = op, s, None, False, is_f8
     _, _, _, word, aux, entry = _plans.get(key) or _plan(*key)
     return word, aux, entry
 
 
-def _plan(op: Op, s: int, dim: Any, keepdim: bool, wide: bool) -> Plan:
+def _plan(op: Op, s: int, dim: Any, keepdim: bool, is_f8: bool) -> Plan:
     shape = shapes.shapes[s]
     dims = all_dims(dim, len(shape), op.name)
     kept = remaining(shape, dims, keepdim=True)
@@ -113,11 +113,11 @@ def _plan(op: Op, s: int, dim: Any, keepdim: bool, wide: bool) -> Plan:
     found = classes((kept,), shape)
     bits, aux = (GENERAL, 0) if found is None else (found[0], int(shapes.sizes[s]))
     n = (float(math.prod([shape[d] for d in dims])) or math.nan) if op is mean else 0.0
-    kind = F8 if wide else F4
+    kind = F8 if is_f8 else F4
     entry = (None, None, ({"dim": dims, "keepdim": keepdim}, ((shape, kind),)))
     word = op.code | DTYPE_BITS[kind] | bits
     plan = (dims if result else None, n, shapes.number(result), word, aux, entry)
     if len(_plans) > 4096:
         _plans.clear()
-    _plans[op, s, dim, keepdim, wide] = plan
+    _plans[op, s, dim, keepdim, is_f8] = plan
     return plan

@@ -10,7 +10,7 @@ import numpy as np
 from tapegrad.dispatch.dispatch import run
 from tapegrad.functions.arguments import as_input, dims_of, index_array, one_dim
 from tapegrad.functions.joining import cat
-from tapegrad.functions.method_table import method
+from tapegrad.functions.method_decorators import method
 from tapegrad.functions.scans import cumprod
 from tapegrad.functions.shapes import expand, flip, reshape, transpose
 from tapegrad.ops import shape as s
@@ -36,15 +36,15 @@ def roll(input: Any, shifts: Any, dims: Any = None) -> Tensor:
     """
     x = as_input(input, "roll")
     by = _one_or_more(shifts)
-    along = () if dims is None else _one_or_more(dims)
-    if not along:
+    given = () if dims is None else _one_or_more(dims)
+    if not given:
         if len(by) != 1:
             raise RuntimeError(f"`roll`: without `dims` one shift is needed, got {by}")
         flat = run(t.roll, (reshape(x, (x._a.size,)),), {"shifts": by, "dims": (0,)})
         return reshape(flat, x._a.shape)
-    if len(by) != len(along):
-        raise RuntimeError(f"`roll` needs a shift for each dimension, got {by} for {along}")
-    chosen = tuple(one_dim(d, x._a.ndim, "roll") for d in along)
+    if len(by) != len(given):
+        raise RuntimeError(f"`roll` needs a shift for each dimension, got {by} for {given}")
+    chosen = tuple(one_dim(d, x._a.ndim, "roll") for d in given)
     if not x._a.ndim:
         return run(s.clone, (x,), {})
     return run(t.roll, (x,), {"shifts": by, "dims": chosen})
@@ -130,9 +130,9 @@ def repeat_interleave(
 
 def _each_repeated(x: Tensor, times: int, d: int) -> Tensor:
     shape = x._a.shape
-    apart = run(s.unsqueeze, (x,), {"dims": (d + 1,)})
+    unsqueezed = run(s.unsqueeze, (x,), {"dims": (d + 1,)})
     reps = tuple(times if k == d + 1 else 1 for k in range(len(shape) + 1))
-    spread = _repeated(apart, reps, "repeat_interleave")
+    spread = _repeated(unsqueezed, reps, "repeat_interleave")
     return reshape(spread, (*shape[:d], shape[d] * times, *shape[d + 1 :]))
 
 

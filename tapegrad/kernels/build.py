@@ -27,11 +27,11 @@ from tapegrad.kernels import disk_cache as disk
 
 _lock = lock()
 _kept: list[Any] = []  # engines own their code: they live as long as the process
-# Seconds of compiling in a row after which a line says what is going on; and between rows.
-_SAID = _APART = 1.0
-_spent = 0.0  # in this row
-_until = 0.0  # when the last compilation ended
-_told = False  # in this row
+# Seconds of compiling in a burst before a notice is printed; idle seconds between bursts.
+_NOTICE_AFTER = _BURST_GAP = 1.0
+_burst_seconds = 0.0
+_burst_end = 0.0  # of the last compilation
+_announced_burst = False
 
 # What machine code may call: LLVM turns loops into the first three, the rest is the C library's
 # mathematics.  The engine does not find them by itself unless Numba happens to be loaded.
@@ -391,17 +391,17 @@ def _close(module: Any) -> None:
 
 @contextmanager
 def _announced() -> Iterator[None]:
-    """Say that something is being compiled while that takes more than a moment.
+    """Print a notice when compilation takes more than a moment.
 
-    What is compiled in a row counts as one.
+    A burst of compilations counts as one.
     """
-    global _spent, _until, _told
+    global _burst_seconds, _burst_end, _announced_burst
     started = time.perf_counter()
-    if started - _until > _APART:
-        _spent, _told = 0.0, False
+    if started - _burst_end > _BURST_GAP:
+        _burst_seconds, _announced_burst = 0.0, False
     timer = None
-    if not _told:
-        timer = threading.Timer(_SAID - _spent, _tell)
+    if not _announced_burst:
+        timer = threading.Timer(_NOTICE_AFTER - _burst_seconds, _tell)
         timer.daemon = True
         try:
             timer.start()
@@ -412,13 +412,13 @@ def _announced() -> Iterator[None]:
     finally:
         if timer is not None:
             timer.cancel()
-        _until = time.perf_counter()
-        _spent += _until - started
+        _burst_end = time.perf_counter()
+        _burst_seconds += _burst_end - started
 
 
 def _tell() -> None:
-    global _told
-    _told = True
+    global _announced_burst
+    _announced_burst = True
     where = disk.folder()
     if sys.stderr is None:
         return

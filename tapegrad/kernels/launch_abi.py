@@ -23,4 +23,4 @@ class Mailbox(WordStruct):
 
 
 # States: nothing to do, a launch to do, a function of Python to call, nobody watches.
-IDLE, POSTED, ASKED, PARKED = range(4)
+IDLE, POSTED, CALLBACK, PARKED = range(4)

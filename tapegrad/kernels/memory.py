@@ -242,10 +242,10 @@ def pause(typingctx: Any) -> Any:
         known = _PAUSES.get(platform.machine().lower())
         if known is not None:
             name, numbers = known
-            narrow = ir.IntType(32)
-            kind = ir.FunctionType(ir.VoidType(), [narrow] * len(numbers))
+            i32 = ir.IntType(32)
+            kind = ir.FunctionType(ir.VoidType(), [i32] * len(numbers))
             function = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
-            builder.call(function, [ir.Constant(narrow, n) for n in numbers])
+            builder.call(function, [ir.Constant(i32, n) for n in numbers])
         return context.get_dummy_value()
 
     return types.none(), codegen

@@ -5,7 +5,7 @@ sleeps takes longer than many an operation; then it parks itself, and whoever po
 """
 
 from tapegrad.kernels.flags import typed
-from tapegrad.kernels.launch_abi import ASKED, IDLE, PARKED, POSTED, Launch, Mailbox
+from tapegrad.kernels.launch_abi import CALLBACK, IDLE, PARKED, POSTED, Launch, Mailbox
 from tapegrad.kernels.memory import address, call8, exchange, exchange_if, load, pause
 
 
@@ -43,8 +43,8 @@ def serve(mail_at, patience):
             call(address(Mailbox(mail_at).launch))
             exchange(mail_at, IDLE)
             waited = 0
-        elif state == ASKED:
-            return ASKED
+        elif state == CALLBACK:
+            return CALLBACK
         elif waited < patience:
             pause()
             waited += 1
@@ -65,10 +65,10 @@ def finish(launch_at, mail_at, count, patience):
     for k in range(count):
         at = address(Mailbox(mail_at)[k])
         state = load(at)
-        while (state == POSTED or state == ASKED) and patience > 0:
+        while (state == POSTED or state == CALLBACK) and patience > 0:
             pause()
             patience -= 1
             state = load(at)
-        if state == POSTED or state == ASKED:
+        if state == POSTED or state == CALLBACK:
             busy += 1
     return busy

@@ -1,8 +1,8 @@
 """Batching: a Batched Tensor shows the shape of one example and holds all of them.
 
-The examples lie along the first dimension of `full`.  What an operation on one example becomes on
-all of them follows from what its parameters mean, so that few operations need a rule of their own
-(`rules`); one without a rule runs example by example, with one warning.
+The batch dimension is the first of `full`.  How to batch an operation follows from the meaning of
+its parameters, so that few operations need a batching rule of their own (`batching_rules`); one
+without a rule runs example by example, with one warning.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _warned: set[str] = set()
 
 
 class Map(Level):
-    """A map under way, over so many examples."""
+    """The level of a map, with its batch size."""
 
     __slots__ = ()
 
@@ -46,7 +46,7 @@ class Map(Level):
         return batched(full, self)
 
     def all_of(self, t: Any) -> Tensor:
-        """The examples of a Tensor; of one that is the same for all, as many of it."""
+        """The examples of a Tensor; one that is the same for all is broadcast."""
         return all_of(t, self)
 
     def varies(self, operands: Sequence[Any]) -> bool:
@@ -70,7 +70,7 @@ class Map(Level):
 
 
 class Parts:
-    """What a Batched Tensor stands for."""
+    """The parts of a Batched Tensor."""
 
     __slots__ = ("at", "full")
 
@@ -149,7 +149,7 @@ class Batched(Lifted):
         cls, roots: list[Tensor], weights: list[Any], inputs: list[Tensor], at: Level, *,
         recorded: bool, retain: bool, since: int,
     ) -> list[Tensor]:  # fmt: skip
-        """Examples do not depend on each other: one sweep gives the gradients of all."""
+        """The gradients of all examples in one sweep: they are independent."""
         for x in inputs:
             if not (type(x) is Batched and x._lift.at is at):
                 raise RuntimeError(
@@ -201,8 +201,8 @@ def batched(full: Tensor, at: Level) -> Lifted:
     """The Tensor of which `full` holds the examples along its first dimension."""
     if isinstance(full, Lifted) and above(full, at):
         # Its own examples, if it has some, lie in front of those.
-        turn = _exchanged if type(full) is Batched else _same
-        return full.mapped(lambda part: batched(turn(part), at))
+        swap = _exchanged if type(full) is Batched else _same
+        return full.mapped(lambda part: batched(swap(part), at))
     abstract = _abstract(full)
     t = Batched.around(abstract, Parts(at, full))
     abstract.stand_for(t)
@@ -210,22 +210,22 @@ def batched(full: Tensor, at: Level) -> Lifted:
 
 
 def all_of(t: Any, at: Level) -> Tensor:
-    """The examples of a Tensor; of one that is the same for all, as many of it."""
+    """The examples of a Tensor; one that is the same for all is broadcast."""
     if isinstance(t, Tensor):
         place(t)
     if type(t) is Batched and t._lift.at is at:
         place(t._lift.full)
         return t._lift.full
     if above(t, at):
-        turn = _exchanged if type(t) is Batched else _same
-        return t.mapped(lambda part: turn(all_of(part, at)))  # type: ignore[no-any-return]
+        swap = _exchanged if type(t) is Batched else _same
+        return t.mapped(lambda part: swap(all_of(part, at)))  # type: ignore[no-any-return]
     if not isinstance(t, Tensor):
         t = wrap(np.asarray(t))
     return run(expand, (t,), {"shape": (at.size, *t._a.shape)})
 
 
 def _exchanged(t: Tensor) -> Tensor:
-    """The first two dimensions in the other order."""
+    """Swap the first two dimensions."""
     return run(permute, (t,), {"dims": (1, 0, *range(2, t._a.ndim))})
 
 

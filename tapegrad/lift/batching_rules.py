@@ -1,4 +1,4 @@
-"""Batching rules: an operation on one example as one on all, along the first dimension.
+"""Batching rules: an operation on one example as one on a batch, in the first dimension.
 
 Most parameters mean a dimension, several dimensions, a shape or an index: the new dimension in
 front shifts or extends them, and `_by_parameters` does the rest.  A rule returns NotImplemented
@@ -41,7 +41,7 @@ def batching_rule(*rows: Op) -> Callable[[Rule], Rule]:
 
 
 def aligned(given: Any, many: Any) -> tuple[Any, ...]:
-    """Operands that broadcast: examples of fewer dimensions get some behind the first."""
+    """Align batched operands for broadcasting, by dimensions inserted after the first."""
     ranks = list(map(operator.sub, map(rank, given), many))
     most = max(ranks)
     for k, m in enumerate(many):
@@ -53,7 +53,7 @@ def aligned(given: Any, many: Any) -> tuple[Any, ...]:
 
 
 def typed(op: Op, args: Any, given: list[Any]) -> list[Any]:
-    """Examples without dimensions in the type in which one alone (of `args`) is computed with.
+    """Cast 0-d examples to the dtype that a single one (of `args`) is promoted to.
 
     A number beside an array counts less for the type of a result, and all examples are an array.
     """
@@ -70,12 +70,12 @@ def typed(op: Op, args: Any, given: list[Any]) -> list[Any]:
 
 
 def examples_like(x: Any, ndim: int) -> Any:
-    """Examples with dimensions of size 1 in front, as many as broadcasting to `ndim` needs."""
+    """Give examples leading dimensions of size 1, as broadcasting to `ndim` needs."""
     return aligned([x, np.empty((1,) * ndim)], [True, False])[0]
 
 
 def spread_out(given: Any, many: Any, size: int) -> list[Any]:
-    """All operands as examples; one that is the same for all is repeated (without a copy)."""
+    """All operands as batches; one that is the same for all is expanded."""
     out = []
     for x, m in zip(given, many, strict=True):
         t = x if isinstance(x, Tensor) else wrap(np.asarray(x))
@@ -88,7 +88,7 @@ def rule_of(op: Op) -> Rule | None:
     if op in table:
         return table[op]
     if op.axis == "keep" or op.scans:
-        return _along_one
+        return _with_unit_dim
     return _by_parameters if op.axis or op.reduces or op.lapack or op.moves in SHIFTED else None
 
 
@@ -122,12 +122,12 @@ def _by_parameters(op: Op, given: Any, many: Any, params: dict[str, Any], size: 
 
 
 @batching_rule(ops.order.argmax, ops.order.argmin, ops.order.argsort)
-def _along_one(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
+def _with_unit_dim(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     """Operations along one dimension, which a 0-d example only seems to have."""
     if rank(given[0]) > many[0]:
         return _by_parameters(op, given, many, params, size)
-    wide = [run(s.unsqueeze, (x,), {"dims": (int(m),)}) for x, m in zip(given, many, strict=True)]
-    return run(s.squeeze, (_by_parameters(op, wide, many, params, size),), {"dims": (1,)})
+    xs = [run(s.unsqueeze, (x,), {"dims": (int(m),)}) for x, m in zip(given, many, strict=True)]
+    return run(s.squeeze, (_by_parameters(op, xs, many, params, size),), {"dims": (1,)})
 
 
 @batching_rule(*ops.logic.ROWS)
@@ -163,7 +163,7 @@ def _sum_to(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) ->
     ops.strided.replay, ops.strided.only_view, ops.strided.write_view, ops.strided.zero_view
 )
 def _viewed(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
-    """What rewrites the history of a base, along a chain of view operations."""
+    """Batch the records that rewrite a base's history, through a chain of views."""
     chain = params["chain"]
     if not all(step.view and step.moves != "storage" for step, _ in chain):
         return NotImplemented
@@ -173,7 +173,7 @@ def _viewed(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) ->
 
 
 def _chain(chain: Any, shape: Any, size: int) -> Any:
-    """View operations on one example of a shape, as those on all of them."""
+    """Batch a chain of view operations on an example of a shape."""
     out = []
     seen = np.broadcast_to(np.empty(()), shape)
     for op, params in chain:
@@ -200,7 +200,7 @@ def _mse_loss(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) 
 
 @batching_rule(ix.masked_select, ix.masked_embed)
 def _masked(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
-    """One mask for all, which is turned into the numbers of its places."""
+    """A mask that is the same for all examples, as flat indices."""
     mask = given[1]
     if many[1]:
         raise RuntimeError(
@@ -247,12 +247,12 @@ def _assign(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) ->
 
 @batching_rule(ix.gather, ix.ungather, ix.scatter, ix.scattered, ix.scatter_add)
 def _gathered(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
-    """An index for every place; an example of no dimensions counts as one of a single element."""
+    """Batch `gather` and its kin; a 0-d example counts as one of a single element."""
     parts = spread_out(given, many, size)
     index = parts[1]
     if len(parts) > 2 and rank(parts[2]) == 1 < rank(index):  # one number for all places
-        wide = run(s.unsqueeze, (parts[2],), {"dims": tuple(range(1, rank(index)))})
-        parts[2] = run(s.expand, (wide,), {"shape": index._a.shape})
+        each = run(s.unsqueeze, (parts[2],), {"dims": tuple(range(1, rank(index)))})
+        parts[2] = run(s.expand, (each,), {"shape": index._a.shape})
     single = not params["shape"] if op is ix.ungather else rank(parts[0]) == 1
     if not single:
         return _by_parameters(op, parts, [True] * len(parts), params, size)
@@ -272,11 +272,11 @@ def _as_strided(op: Op, given: Any, many: Any, params: dict[str, Any], size: int
     )
 
 
-_ALONG = {ix.select_rows: ix.gather, ix.unselect: ix.ungather, ix.index_add: ix.scatter_add}
+_GATHER_FORMS = {ix.select_rows: ix.gather, ix.unselect: ix.ungather, ix.index_add: ix.scatter_add}
 
 
 @batching_rule(ix.select_rows, ix.unselect, ix.index_add)
-def _along(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
+def _by_gather(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     """One vector of indices for all examples, or one for each, which no place counts from the end.
 
     `gather` and its kin are as strict, and take an index for every element.
@@ -290,12 +290,12 @@ def _along(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> 
     shape[dim] = index._a.shape[1]
     dims = (*range(1, dim), *range(dim + 1, len(shape)))
     parts[1] = run(s.expand, (run(s.unsqueeze, (index,), {"dims": dims}),), {"shape": tuple(shape)})
-    return run(_ALONG[op], tuple(parts), _shifted(params, size))
+    return run(_GATHER_FORMS[op], tuple(parts), _shifted(params, size))
 
 
 @batching_rule(ix.index, ix.unindex, ix.index_put, ix.cleared)
 def _indexed(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
-    """The same index arrays for all examples, or a set of them for each."""
+    """Batch indexing: with the same index arrays for all examples, or some for each."""
     values = 2 if op is ix.index_put else 1
     plan, others = params["plan"], given[values:]
     parts = spread_out(given[:values], many[:values], size)
@@ -312,7 +312,7 @@ def _indexed(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -
 def _by_places(
     op: Op, parts: list[Any], others: Any, many: Any, params: dict[str, Any], size: int
 ) -> Any:
-    """Examples laid flat, and the numbers of the chosen elements."""
+    """Batch indexing by flat indices into flattened examples."""
     shape = params["shape"] if op is ix.unindex else parts[0]._a.shape[1:]
     found = places(params["plan"], shape, others, many)
     flat = (size, math.prod(shape))
@@ -355,7 +355,7 @@ def _matmul(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) ->
 
 @batching_rule(ops.einsum.einsum, ops.einsum.contraction)
 def _einsum(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
-    """One more letter for the examples."""
+    """Batch `einsum`, by one more letter."""
     used = {*"".join(params["terms"]), *params["out"]}
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
     letter = next(c for c in letters if c not in used)
@@ -365,5 +365,5 @@ def _einsum(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) ->
 
 @batching_rule(ops.solve.solve, ops.solve.solve_triangular)
 def _solve(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
-    """Matrices broadcast over the dimensions in front."""
+    """Batch `solve`, with leading dimensions broadcast."""
     return run(op, aligned(spread_out(given, many, size), [True, True]), params)

@@ -1,8 +1,8 @@
-"""Forward mode: a Dual is a value together with its tangent, and the rules that exist move both.
+"""Forward mode: a Dual is a value with its tangent, pushed forward by the existing rules.
 
 An elementwise operation's tangent is the sum of its partials times the operands' tangents; a linear
-operation is its own derivative; one that is linear in each operand is so in turn; any other gets
-its derivative by transposing its vjp, which is linear in the adjoint, once more.
+operation is its own derivative; a multilinear one is so in each operand; any other is transposed
+twice: its vjp is linear in the adjoint, and the vjp of that is the jvp.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tapegrad.autograd.tangents import pushed
 from tapegrad.dispatch.dispatch import called as go
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.fast_path import constant
-from tapegrad.dispatch.views import see
+from tapegrad.dispatch.views import make_view
 from tapegrad.lift import function_jvp
 from tapegrad.lift.gradient_targets import forget, variable
 from tapegrad.lift.levels import Level, below
@@ -46,7 +46,7 @@ from tapegrad.tensor import Tensor, View, number, place, wrap_as
 
 
 class Parts:
-    """What a Dual stands for; `owned`: nobody else holds the memory of the tangent."""
+    """The parts of a Dual; `owned`: the memory of the tangent is not shared."""
 
     __slots__ = ("at", "owned", "primal", "tangent")
 
@@ -156,7 +156,7 @@ class Dual(Lifted):
         cls, roots: list[Tensor], weights: list[Any], inputs: list[Tensor], at: Level, *,
         recorded: bool, retain: bool, since: int,
     ) -> list[Tensor]:  # fmt: skip
-        """Gradients are functions too: their tangents come from a second sweep."""
+        """The gradients and their tangents, which a second sweep computes."""
         ins = [split(x, at)[0] for x in inputs]
         first: list[tuple[Tensor, Any]] = []
         second: list[tuple[Tensor, Any]] = []
@@ -232,7 +232,7 @@ def _short(op: Op, args: Any, at: Level) -> Any:
         if kind is Dual and arg._lift.at is at:
             lift = arg._lift
             slope = lift.tangent
-            if type(slope) is not Tensor or slope._s < 0 or slope._pos or _moved(slope):
+            if type(slope) is not Tensor or slope._s < 0 or slope._pos or _outdated(slope):
                 return None
             slopes[k] = slope._a
             if lift.owned:
@@ -240,7 +240,7 @@ def _short(op: Op, args: Any, at: Level) -> Any:
             moving += 1 << k
             arg = lift.primal
             kind = type(arg)
-        if kind is Tensor and arg._s >= 0 and not arg._pos and not _moved(arg):
+        if kind is Tensor and arg._s >= 0 and not arg._pos and not _outdated(arg):
             values.append(arg._a)
         elif kind is float or kind is int:
             values.append(constant(float(arg)))
@@ -254,7 +254,7 @@ def _short(op: Op, args: Any, at: Level) -> Any:
         y = np.asarray(y)
     values += _NO_MORE[len(values) :]
     t = push(*values, y, *slopes)
-    if not exact and math.isnan(np.vdot(t, t)):  # a zero has met an infinity, perhaps
+    if not exact and math.isnan(np.vdot(t, t)):  # perhaps zero times infinity
         return None
     if type(t) is not np.ndarray:
         t = np.asarray(t)
@@ -284,8 +284,8 @@ def _push(op: Op, moving: int) -> tuple[Any, bool]:
     return found
 
 
-def _moved(t: Tensor) -> bool:
-    """Whether a Tensor is a view whose base was changed since by what a tape or a level follows."""
+def _outdated(t: Tensor) -> bool:
+    """Whether a Tensor is a view whose base has had a recorded in-place change since."""
     home = t._home
     if home is None or type(home) is not View:
         return False
@@ -298,7 +298,7 @@ def _seen(op: Op, x: Tensor, params: dict[str, Any]) -> Tensor:
         return run(op, (x,), params)
     r = op.forward(x._a, **params)
     shared = versions.root(r) is versions.root(x._a)  # reshaping may have copied
-    return see(op, x, params, r) if shared else run(op, (x,), params)
+    return make_view(op, x, params, r) if shared else run(op, (x,), params)
 
 
 def _unzip(pairs: list[tuple[Tensor, Any]]) -> tuple[list[Tensor], list[Any]]:
@@ -306,7 +306,7 @@ def _unzip(pairs: list[tuple[Tensor, Any]]) -> tuple[list[Tensor], list[Any]]:
 
 
 def _own(lift: Parts) -> None:
-    """Before a view is made, or the value changed: a tangent is often its operand's.
+    """Copy a shared tangent before a view of it is made, or the value changed.
 
     From then on the memory is written to, and no result that is not a view may share it.
     """
@@ -397,7 +397,7 @@ def _term(op: Op, k: int, values: Given, t: Tensor, y: Tensor) -> Tensor:
 
 
 def _transposed(k: int, values: Given, t: Tensor, y: Tensor) -> Tensor:
-    """The vjp is linear in the adjoint: its own vjp, weighted by the tangent, is the derivative."""
+    """The jvp by double transposition: the vjp of the vjp, which is linear in the adjoint."""
     tape = current.tape
     recorded = tape.enabled and (on_tape(t) or on_tape(y) or any(
         isinstance(p, Tensor) and on_tape(p) for p in values.operands

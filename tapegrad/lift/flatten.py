@@ -1,7 +1,7 @@
-"""Flatten a lifted Tensor to the Tensors that no open transform takes apart.
+"""Flatten a lifted Tensor to the Tensors that no open transform has lifted.
 
-A loop or a branch of a compiled program carries those: the *bare* parts.  A `Layer` says how a
-Tensor is made of them; it is None for one that is bare itself.
+A loop or a branch of a compiled program carries these *bare* parts.  A `Layer` is the structure of
+a Tensor over them; it is None for one that is bare itself.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ class Layer(NamedTuple):
 
 
 def layer_of(t: Any) -> Layer | None:
-    """How a Tensor is made of bare ones."""
+    """The layers of a Tensor."""
     if not isinstance(t, Lifted) or t._lift.at.traces:
         return None
     return Layer(t._lift.at, type(t), tuple([layer_of(part) for part in t.parts()]))
 
 
 def joined(a: Layer | None, b: Layer | None) -> Layer | None:
-    """The least layer that Tensors of both can be brought to."""
+    """The join of two layers: the least that Tensors of both fit."""
     if a is None or b is None:
         return a or b
     if a.at.number < b.at.number:
@@ -43,15 +43,15 @@ def joined(a: Layer | None, b: Layer | None) -> Layer | None:
     return a._replace(parts=tuple(parts))
 
 
-def apart(t: Tensor, layer: Layer | None) -> list[Tensor]:
-    """The bare parts of a Tensor, as many as a layer that is not less than its own has."""
+def parts_of(t: Tensor, layer: Layer | None) -> list[Tensor]:
+    """The bare parts of a Tensor, as many as a layer not less than its own has."""
     if layer is None:
         return [t]
     if layer.kind is Batched:
-        return apart(all_of(t, layer.at), layer.parts[0])
+        return parts_of(all_of(t, layer.at), layer.parts[0])
     value, slope = split(t, layer.at)
     slope = zeros_like(value) if slope is None else slope
-    return [*apart(value, layer.parts[0]), *apart(slope, layer.parts[1])]
+    return [*parts_of(value, layer.parts[0]), *parts_of(slope, layer.parts[1])]
 
 
 def together(parts: Iterator[Tensor], layer: Layer | None) -> Tensor:
@@ -65,7 +65,7 @@ def together(parts: Iterator[Tensor], layer: Layer | None) -> Tensor:
 
 
 def heights(layer: Layer | None, above: int = 0) -> list[int]:
-    """For each bare part, how many dimensions of examples lie in front of its own."""
+    """The number of leading batch dimensions of each bare part."""
     if layer is None:
         return [above]
     above += layer.kind is Batched
@@ -73,7 +73,7 @@ def heights(layer: Layer | None, above: int = 0) -> list[int]:
 
 
 def differs(t: Any) -> bool:
-    """Whether a value may be another one in each example of a map."""
+    """Whether a value may differ between the examples of a map."""
     while isinstance(t, Dual):
         t = t._lift.primal
     return isinstance(t, Batched)

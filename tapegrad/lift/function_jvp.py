@@ -1,4 +1,4 @@
-"""A user's `Function` in forward mode: its `jvp` gives the tangents of its results."""
+"""Run a user's `Function` in forward mode, by its `jvp`."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _check_shared(
     name: str, j: int, argument: tuple[Tensor, Tensor], output: tuple[Tensor, Tensor],
     same: bool | None,
 ) -> None:  # fmt: skip
-    """Refuse a tangent that is apart from the argument's where an output is not.
+    """Refuse a tangent that does not alias the argument's where the output aliases the argument.
 
     `same`: of an output that `forward` changed in place, whether `jvp` did that to this tangent.
     """
@@ -100,7 +100,7 @@ def _check_shared(
 
 
 def needs_setup(name: str) -> RuntimeError:
-    """The refusal of a Function whose context cannot be made a second time."""
+    """The error for a Function without `setup_context`."""
     return RuntimeError(
         f"the Function {name} met several transforms: define `forward(*args)` without ctx and a "
         "static method `setup_context(ctx, inputs, output)`"

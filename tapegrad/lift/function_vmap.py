@@ -1,4 +1,4 @@
-"""A user's `Function` under a map: its `vmap`, or itself on all examples at once."""
+"""Batch a user's `Function`: by its `vmap`, or by running it on all examples at once."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def applied(cls: type[Function], given: list[Any], many: tuple[bool, ...], at: L
 
 
 def _lifted_out(y: Any, dim: int | None, name: str, at: Level) -> Any:
-    """A result whose examples lie along a dimension; None: the same for all."""
+    """Lift a result batched in a dimension; None: the same for all examples."""
     if dim is None or not isinstance(y, Tensor):
         return y
     ndim, shape = y._a.ndim, y._a.shape
@@ -80,7 +80,7 @@ def _lifted_out(y: Any, dim: int | None, name: str, at: Level) -> Any:
 
 
 class _Kept:
-    """What `setup_context` left on its context: examples as one Tensor, to be lifted anew."""
+    """The attributes that `setup_context` set: batches as one Tensor, to be lifted again."""
 
     def __init__(self, inner: Context, at: Level) -> None:
         self.values = {k: _lowered(v, at) for k, v in vars(inner).items() if k[0] != "_"}
@@ -100,7 +100,7 @@ class _Kept:
 
 
 def _lowered(value: Any, at: Level) -> tuple[Any, bool]:
-    """A value, or all its examples, and which of the two it is."""
+    """A value or all its examples, and whether it is a batch."""
     if isinstance(value, Lifted) and value._lift.at is at:
         return value.parts()[0], True
     return value, False

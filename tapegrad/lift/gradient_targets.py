@@ -1,4 +1,4 @@
-"""The targets of a sweep: what a gradient is asked for."""
+"""The targets of a sweep: the variables to differentiate in."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tapegrad.tensor import Tensor, noted, wrap
 
 
 def variable(x: Tensor, levels: list[Level] | None = None) -> Tensor:
-    """A Tensor of the same value that a sweep can ask for the gradient of, and of it alone.
+    """A fresh variable of the same value, as the only target of a sweep.
 
     Within maps (`levels`) it is one variable for each example: each gets a gradient of its own.
     """
@@ -38,14 +38,14 @@ def variable(x: Tensor, levels: list[Level] | None = None) -> Tensor:
             again._a.flags.writeable = False  # a change in place would move it on the tape
             again.extra["followed"] = True
             return again
-        # Else it would be taken for a constant, as are the variables of what has ended.
+        # Else it would be taken for a constant, as are the variables of ended transforms.
     found = wrap(x._a).requires_grad_()
     found.extra["followed"] = True  # also by transforms within a user's rule
     return found
 
 
 def maps_up_to(at: Level) -> list[Level]:
-    """The open maps that what is computed at a level can be lifted in: not those further inside."""
+    """The open maps that a value at a level may be batched in: not inner ones."""
     return [
         one
         for one in current.tape.levels
@@ -54,7 +54,7 @@ def maps_up_to(at: Level) -> list[Level]:
 
 
 def forget(v: Tensor) -> None:
-    """End a variable: what was computed from it is a constant to everybody from now on."""
+    """End a variable: what was computed from it is a constant from now on."""
     while isinstance(v, Lifted):
         if v._lift.at.traces:
             v._lift.at.forget(v)
@@ -66,7 +66,7 @@ def forget(v: Tensor) -> None:
 
 
 class variables:
-    """Variables of some values until the end of the context, by which a sweep has to be done."""
+    """Variables of some values, until the context ends; the sweep must run within it."""
 
     def __init__(self, values: Iterable[Tensor], levels: list[Level] | None = None) -> None:
         self.made = [variable(x, levels) for x in values]
@@ -80,14 +80,14 @@ class variables:
 
 
 def plain(t: Any) -> Any:
-    """What of a value stands on the tape, or in a trace: all examples, and no tangents."""
+    """The part of a value that is on the tape, or in a trace: all examples, and no tangents."""
     while isinstance(t, Lifted) and not t._lift.at.traces:
         t = t.parts()[0]
     return t
 
 
 def depends(root: Tensor, x: Tensor) -> bool:
-    """Whether a Tensor was computed from another, as far as the tape, or the trace, tells."""
+    """Whether a Tensor depends on another, by the tape or the trace."""
     if isinstance(x, Lifted):
         at = x._lift.at
         return isinstance(root, Lifted) and root._lift.at is at and at.depends(root, x)
@@ -101,12 +101,12 @@ def depends(root: Tensor, x: Tensor) -> bool:
 
 
 def followed(leaf: Tensor) -> bool:
-    """Whether somebody may ask for the gradient in a leaf: not in variables of what has ended."""
+    """Whether a leaf can still be differentiated in: variables of ended transforms cannot."""
     return noted(leaf, "followed") is not False
 
 
 def followed_leaves(t: Tensor, but: Collection[int] = ()) -> Iterator[Tensor]:
-    """The followed leaves that a Tensor was computed from, other than through some codes."""
+    """The followed leaves that a Tensor depends on, not through some codes."""
     if isinstance(t, Lifted):
         if not t._lift.at.traces:
             for part in t.parts():
@@ -122,7 +122,7 @@ def followed_leaves(t: Tensor, but: Collection[int] = ()) -> Iterator[Tensor]:
 
 
 def ancestors(tape: Tape, position: int, but: Collection[int] = ()) -> Iterator[int]:
-    """The codes of the leaves and records that a record was computed from, each record once.
+    """The codes of the leaves and records that a record depends on, each once.
 
     What is in `but` is passed over, and so is what leads to the record through it alone.
     """

@@ -1,7 +1,7 @@
-"""Levels: which transforms are under way that lift Tensors, from the outermost to the innermost.
+"""Levels: the stack of open transforms that lift Tensors, from outermost to innermost.
 
-A transform that lifts opens a level, a number larger than that of every level that is open.  Those
-that are open stand in `tape.levels`, where operations that make Tensors from data ask them.
+A transform that lifts opens a level, numbered above every open one.  The open levels are in
+`tape.levels`, which operations that make Tensors from data consult.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _numbers = itertools.count(1)
 
 
 class Level:
-    """One transform under way: its number, and how many examples it maps over (None: no map).
+    """An open transform: its number, and its batch size (None: no map).
 
     `name` is the transform that the user called.  `randomness` says what random numbers are under
     a map: the same for all examples, different ones, or an error.  `members` are the Tensors that
@@ -45,17 +45,17 @@ class Level:
 
     @staticmethod
     def seen_by(tensors: Sequence[Any]) -> _Levels:
-        """Have no levels seen but those at which some Tensors are lifted.
+        """Hide all levels except those at which some Tensors are lifted.
 
-        A map that is open around is none of a user's function or rule that computes one result for
-        all: derivatives that it takes itself would be computed for each example.  A trace goes on:
-        what was kept may stand there.
+        An enclosing map must not batch a user's function or rule that computes one result for all
+        examples, nor derivatives that it takes itself.  Traces stay: saved values may belong to
+        them.
         """
         own = levels_of(tensors)
         return _Levels([at for at in current.tape.levels if at in own or at.traces])
 
-    def born(self, t: Tensor) -> None:
-        """Hear of a Tensor that was made here from data."""
+    def note_created(self, t: Tensor) -> None:
+        """Note a Tensor that was made here from data."""
 
     def batch(self, full: Tensor) -> Tensor:
         """The Tensor of which `full` holds the examples, at a level that maps."""
@@ -70,18 +70,18 @@ class Level:
         raise NotImplementedError
 
     def forget(self, t: Tensor) -> None:
-        """Nobody asks for the gradient in a variable any more."""
+        """End a variable."""
         raise NotImplementedError
 
     def depends(self, root: Tensor, x: Tensor) -> bool:
-        """Whether a Tensor was computed from another, both of a level that traces."""
+        """Whether a Tensor depends on another, both of a level that traces."""
         raise NotImplementedError
 
     def fixed(self, array: np.ndarray) -> Tensor:
         """A constant at a level that traces."""
         raise NotImplementedError
 
-    def glimpse(self, t: Tensor) -> np.ndarray | None:
+    def peek(self, t: Tensor) -> np.ndarray | None:
         """The value at a level that traces, if it is known already; no guard is set on it."""
         raise NotImplementedError
 
@@ -103,7 +103,7 @@ class Level:
 
 
 class _Levels:
-    """A context in which other levels are seen; no generator, which would restore them late."""
+    """A context that replaces the open levels; no generator, which would restore them late."""
 
     def __init__(self, seen: list[Level]) -> None:
         self.seen = seen
@@ -117,7 +117,7 @@ class _Levels:
 
 
 class level:
-    """Have a new level open until the end of the context."""
+    """Open a level until the end of the context."""
 
     def __init__(self, made: Level) -> None:
         self.made = made
@@ -145,16 +145,16 @@ def put_above(inner: Level, outer: Level) -> None:
 
 
 def below(at: Level, *, and_itself: bool = False, but: tuple[Level, ...] = ()) -> _Levels:
-    """What runs on parts does not see the levels that were taken apart to reach them.
+    """Hide a level (but with `and_itself`) and those above, for what runs on its parts.
 
-    It does see those (`but`) at which something that comes along is lifted.
+    Levels in `but`, at which other values are lifted, stay visible.
     """
     end = at.number + and_itself
     return _Levels([o for o in current.tape.levels if o.number < end or o in but])
 
 
 def levels_of(tensors: Iterable[Any]) -> tuple[Level, ...]:
-    """All levels at which any of some Tensors is lifted."""
+    """The levels at which any of some Tensors is lifted."""
     found: list[Level] = []
     for t in tensors:
         if type(t) is not Tensor and isinstance(t, Tensor):

@@ -55,7 +55,7 @@ def _weight(root: Tensor, w: Tensor | None) -> Tensor:
 
 
 def _check(root: Tensor, w: Any, batches: int) -> None:
-    """Refuse a weight whose shape, behind so many dimensions, is not that of its root."""
+    """Refuse a weight whose shape, after batch dimensions, is not that of its root."""
     if not isinstance(w, Tensor):
         raise TypeError(f"`grad_outputs` takes Tensors or None, got {type(w).__name__}")
     if w._a.shape[batches:] != root._a.shape:
@@ -109,7 +109,7 @@ def _all_parts(t: Tensor) -> list[Tensor]:
 def lifted_backward(
     roots: list[Tensor], given: Any, inputs: list[Tensor] | None
 ) -> tuple[list[Tensor], Any, list[Tensor] | None]:
-    """What `backward` sweeps instead: of duals at a level that the user entered, their values."""
+    """Replace duals at a level that the user entered by their values, for `backward` to sweep."""
     if any(isinstance(t, Lifted) for t in inputs or ()):
         raise RuntimeError("`backward`: `inputs` must be leaves, not Tensors under a transform")
     weights = [given] if isinstance(given, Tensor) else given

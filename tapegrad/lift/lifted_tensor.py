@@ -1,9 +1,8 @@
 """Lifted Tensors: under a transform a Tensor stands for several that are computed together.
 
-A transform that lifts opens a level, a number larger than that of every level that is open.  An
-operation takes its lifted operands apart at the highest level among them and runs on the parts,
-which may be lifted at lower levels, or stand on a tape: that is how transforms nest in any order
-without one taking another's perturbation for its own.
+A transform that lifts opens a level, numbered above every open one.  An operation unpacks its
+lifted operands at the highest level among them and runs on the parts, which may be lifted at lower
+levels, or be on a tape: so transforms nest in any order without perturbation confusion.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from tapegrad.dispatch import inplace_views
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.inplace import barred, check_element, run_inplace
 from tapegrad.dispatch.inplace_views import stepped
-from tapegrad.dispatch.layout_history import chain_to, note_turned
+from tapegrad.dispatch.layout_history import chain_to, note_layout
 from tapegrad.dispatch.views import separate
 from tapegrad.lift.levels import Level, below, levels_of
 from tapegrad.ops.core import Op
-from tapegrad.ops.grad_fn import GradFn
+from tapegrad.ops.graph_nodes import GradFn
 from tapegrad.ops.index import assign
 from tapegrad.ops.shape import alias, clone
 from tapegrad.tape import versions
@@ -44,7 +43,7 @@ class Lifted(Tensor):
 
     @property
     def _what(self) -> str:
-        """What stands around, for errors: the kind of transform, and which the user called."""
+        """The enclosing transform, for errors: its kind, and which the user called."""
         name = self._lift.at.name or self._name
         return f"{self._kind} (`{name}`)" if name else self._kind
 
@@ -81,9 +80,9 @@ class Lifted(Tensor):
         with below(at, and_itself=True):  # a view is made anew from its base, which is lifted here
             return _changed(kind, at, op, args, params, target)
 
-    def _turn(self, op: Op, params: dict[str, Any], name: str) -> None:
-        """Stand for views of the parts."""
-        self.check_turn(name)
+    def _apply_view(self, op: Op, params: dict[str, Any], name: str) -> None:
+        """Replace the parts by views of them."""
+        self.check_inplace_view(name)
         shown = run(op, (self,), params)
         assert type(shown) is type(self)
         self._a, self._lift = shown._a, shown._lift
@@ -91,7 +90,7 @@ class Lifted(Tensor):
         if isinstance(self._home, View):
             self._home = stepped(self._home, op, params)
         else:
-            note_turned(self, 0, self._pos)
+            note_layout(self, 0, self._pos)
 
     @staticmethod
     def _apply(function: type[Function], args: tuple[Any, ...]) -> Any:
@@ -117,7 +116,7 @@ class Lifted(Tensor):
         raise NotImplementedError
 
     def _follow(self, home: View) -> None:
-        """See the base, which has been lifted higher, as this view did before."""
+        """Replay this view on its base, which has been lifted higher."""
         seen: Any = home.base
         for op, params in chain_to(self, home):
             seen = run(op, (seen,), params)
@@ -125,7 +124,7 @@ class Lifted(Tensor):
         _show(self, seen)
 
     def _separated(self, tape: Tape) -> Tensor:
-        """A view that nobody else holds yet, with memory of its own."""
+        """Give a fresh view memory of its own."""
         if any(at.traces for at in tape.levels):
             return run(clone, (self,), {})
         for part in self.parts():
@@ -138,9 +137,9 @@ class Lifted(Tensor):
         """Take over, in place, the parts of a result that is lifted at the same level or not."""
         raise NotImplementedError
 
-    def check_turn(self, name: str) -> None:
-        """Refuse to reshape in place what a gradient is asked for in, or who knows it outside."""
-        check_turn(self.parts()[0], name)
+    def check_inplace_view(self, name: str) -> None:
+        """Refuse to reshape in place a variable, or what is referenced outside."""
+        check_inplace_view(self.parts()[0], name)
 
     def parts(self) -> tuple[Tensor, ...]:
         """The Tensors that this one stands for."""
@@ -162,7 +161,7 @@ class Lifted(Tensor):
     def together(
         cls, function: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor, at: Level
     ) -> Lifted:
-        """What a function, which lifts at a lower level, makes of the parts of two Tensors."""
+        """Apply a function, which lifts at a lower level, to the parts of two Tensors."""
         raise NotImplementedError
 
     @classmethod
@@ -174,7 +173,7 @@ class Lifted(Tensor):
         raise NotImplementedError
 
     def origin(self) -> str:
-        """At which line of the user's program this Tensor was made, if that is kept."""
+        """The line of the user's program that made this Tensor, if that is kept."""
         return ""
 
     @property
@@ -204,7 +203,7 @@ class Lifted(Tensor):
         return self.parts()[0].grad_fn
 
     def register_hook(self, hook: Any) -> NoReturn:
-        """Refused: nobody would call it."""
+        """Refused: it would never be called."""
         raise RuntimeError(
             f"hooks and `retain_grad` of a Tensor under {self._what} are not supported: ask for "
             "the gradient itself (`tapegrad.autograd.grad`, `tapegrad.grad`)"
@@ -269,7 +268,7 @@ def highest(tensors: Any) -> tuple[type[Lifted], Level] | None:
 
 
 def above(t: Any, at: Level) -> bool:
-    """Whether a Tensor is lifted at a higher level: the highest stands outermost, always."""
+    """Whether a Tensor is lifted at a higher level: the highest is always outermost."""
     return isinstance(t, Lifted) and bool(t._lift.at.number > at.number)
 
 
@@ -296,13 +295,13 @@ def _open(tensors: Any, name: str, levels: list[Level]) -> tuple[type[Lifted], L
 
 
 def _made(tensors: Any, at: Level) -> str:
-    """Inside what a Tensor that is lifted at a level was made, and where if that is known."""
+    """The transform in which a Tensor was lifted, and its user's line if known."""
     (t, *_) = [t for t in tensors if isinstance(t, Lifted) and t._lift.at is at]
     return t._what + t.origin()
 
 
 def _attach_view(t: Lifted, parent: Any, op: Op, params: dict[str, Any]) -> None:
-    """Note what a lifted Tensor is a view of: whoever lifts it higher has to lift its base."""
+    """Note the base of a lifted view: lifting it higher must lift the base."""
     if not (isinstance(parent, Lifted) and _shared(t, parent)):
         return
     home: Any = parent._home
@@ -335,10 +334,10 @@ def _changed(
     if not (isinstance(target, Lifted) and target._lift.at is at):
         kind.promote(target, at)
     assert isinstance(target, Lifted)
-    held = {id(versions.memory(t._a)) for t in _innermost(target)}
+    own = {id(versions.memory(t._a)) for t in _innermost(target)}
     args = tuple(
         run(clone, (a,), {})  # its rule may read what is about to be overwritten
-        if isinstance(a, Tensor) and any(id(versions.memory(t._a)) in held for t in _innermost(a))
+        if isinstance(a, Tensor) and any(id(versions.memory(t._a)) in own for t in _innermost(a))
         else a
         for a in args
     )
@@ -353,17 +352,17 @@ def _changed(
 
 
 def _show(t: Tensor, made: Tensor) -> None:
-    """Have what another Tensor showed stand for this one, unless it stands for a part of it."""
+    """Take over the array that another Tensor showed, unless that is a part of this one."""
     if type(t._a) is AbstractArray and t._a.owner is made:
         t._a.stand_for(t)
 
 
-def check_turn(t: Tensor, name: str) -> None:
-    """Refuse to reshape in place what cannot be changed in place either."""
+def check_inplace_view(t: Tensor, name: str) -> None:
+    """Refuse to reshape in place what cannot be changed in place."""
     if isinstance(t, Lifted):
-        t.check_turn(name)
+        t.check_inplace_view(name)
     else:
-        inplace_views.check_turn(t, name)
+        inplace_views.check_inplace_view(t, name)
 
 
 def _innermost(t: Tensor) -> list[Tensor]:
@@ -403,7 +402,7 @@ def pull(
 
 
 def constant(array: np.ndarray, beside: Tensor) -> Tensor:
-    """A constant of a transform's own, to compute with a Tensor: traced if that is.
+    """A transform's own constant, for computing with a Tensor: traced if that is.
 
     As a Tensor of no trace it would be taken for one of the user's, which may change.
     """
@@ -425,7 +424,7 @@ def overwrite(target: Tensor, value: Tensor) -> None:
 
 
 def handle(t: Tensor) -> Tensor:
-    """A second Tensor object for the same array and the same place, or of the same parts."""
+    """A second Tensor object for the same array and position, or of the same parts."""
     if isinstance(t, Lifted):
         return type(t).around(t._a, t._lift)
     made = Tensor.__new__(Tensor)

@@ -43,7 +43,7 @@ from tapegrad.ops.elementwise import Composed, Lazy
 from tapegrad.parallel import large_elementwise
 from tapegrad.tape import versions
 from tapegrad.tape.shape_table import shapes
-from tapegrad.tape.tape import DTYPE_BITS, NARROW, SAVES, Tape, current
+from tapegrad.tape.tape import DTYPE_BITS, F4_SHAPE, SAVES, Tape, current
 from tapegrad.tensor import F4, F8, NO_GRAD, SHORT, Tensor, View, wrap
 
 _NUMPY = {"PyArray_NewFromDescr": 94, "PyArray_SetBaseObject": 282}  # places in its table
@@ -244,7 +244,7 @@ class Bindings:
         for field, kind, name in slots():
             self.put(**{field: slot_offset(kind.__dict__[name]) // 8})
         objects = {
-            "none": None, "true": True, "false": False, "zero": 0, "zero_f4": NARROW,
+            "none": None, "true": True, "false": False, "zero": 0, "zero_f4": F4_SHAPE,
             "minus_one": -1, "ellipsis": ..., "empty_str": "", "empty_tuple": (),
             "tensor_type": Tensor, "view_type": View, "float_type": float, "int_type": int,
             "int64_type": np.int64, "tuple_type": tuple, "size_type": Size, "list_type": list,

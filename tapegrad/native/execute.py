@@ -28,7 +28,7 @@ from tapegrad.native.pyobjects import (
     typed,
 )
 from tapegrad.native.reclaim import drop_tail, has_room
-from tapegrad.tape.tape import CODE_MASK, NARROW, SAVES
+from tapegrad.tape.tape import CODE_MASK, F4_SHAPE, SAVES
 
 
 @typed
@@ -107,7 +107,7 @@ def record(frame, tape, tracked, operands, plan, result):
     else:
         incref(entry)
     if short == 0:
-        short = new_int(frame, NARROW - shape if plan.itemsize == F4_SIZE else shape)
+        short = new_int(frame, F4_SHAPE - shape if plan.itemsize == F4_SIZE else shape)
     else:
         incref(short)
     return new_tensor(

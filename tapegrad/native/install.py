@@ -119,7 +119,7 @@ class NativePath:
         for op in self.ops:
             op.short = self.python[op]
         native_calls.close()
-        native_calls.view = views.asked
+        native_calls.view = views.viewed
         for name, (function, _) in self.methods.items():
             setattr(Tensor, name, function)
 
@@ -173,9 +173,9 @@ def install(*, compiling: bool = True, asking: bool = False) -> bool:
             if not as_expected(made.bindings.words):
                 return False
             installed = made
-            Tape.moved = staticmethod(made.bindings.forget_tape)
+            Tape.on_switch = staticmethod(made.bindings.forget_tape)
         installed.open()
-        Tape.full = None
+        Tape.on_full = None
         return True
 
 

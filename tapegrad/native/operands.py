@@ -24,7 +24,7 @@ from tapegrad.native.pyobjects import (
     int_value,
     typed,
 )
-from tapegrad.tape.tape import NARROW
+from tapegrad.tape.tape import F4_SHAPE
 
 LARGE_F8 = 16  # in place of an element's bytes: of float64, and large
 KNOWN_CONSTANTS = 256  # arrays of numbers that are kept, as in `tapegrad.dispatch.fast_path`
@@ -109,7 +109,7 @@ def read_tensor(frame, tape, obj, operands, flags):
         return 0
     array, short = i8(obj)[frame.t_a], int_value(frame, i8(obj)[frame.t_s])
     operands.tensor, operands.array = obj, array
-    operands.shape = short if short >= -1 else NARROW - short
+    operands.shape = short if short >= -1 else F4_SHAPE - short
     operands.position = int_value(frame, i8(obj)[frame.t_pos])
     if i4(array + FLAGS)[0] & flags != flags:
         return 0

@@ -29,7 +29,7 @@ from tapegrad.native.pyobjects import (
     tape_of_thread,
     typed,
 )
-from tapegrad.tape.tape import NARROW
+from tapegrad.tape.tape import F4_SHAPE
 
 
 @typed
@@ -49,7 +49,7 @@ def record_call(frame, tape, given):
     for k in range(count):
         operands[k].tensor = i8(arguments)[ITEMS + k]
         operands[k].position = int_value(frame, i8(i8(places)[LIST_ITEMS])[k])
-    shape = NARROW - short if short < 0 else short
+    shape = F4_SHAPE - short if short < 0 else short
     word |= SINGLE if short < 0 else 0
     if i8(made)[TYPE] == frame.tensor_type:
         old = i8(made)

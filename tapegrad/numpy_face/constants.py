@@ -10,7 +10,7 @@ import numpy as np
 
 from tapegrad.functions.shapes import broadcast_to, clone, to
 from tapegrad.numpy_face.common import bad_option, handles, plain, tensor, title, wrapped
-from tapegrad.numpy_face.mapped import ASKED, MAPPED, varies
+from tapegrad.numpy_face.mapped import MAPPED, PREDICATES, varies
 from tapegrad.tensor import Tensor, tensor_of
 
 NAMES = (
@@ -31,7 +31,7 @@ def constant(func: Any) -> Callable[..., Any]:
     except ValueError:  # a function in C without a signature
         names = []
     at = names.index("out") if "out" in names else -1
-    otherwise = MAPPED.get(func) or ASKED.get(func)
+    otherwise = MAPPED.get(func) or PREDICATES.get(func)
 
     def handler(*args: Any, **kwargs: Any) -> Any:
         if kwargs.get("out") is not None or (0 < at < len(args) and args[at] is not None):

@@ -126,7 +126,7 @@ def _can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
 
 
 # What gives a truth value: a guard of a compiled function, and an error under a map.
-ASKED: dict[Any, Callable[..., Any]] = {
+PREDICATES: dict[Any, Callable[..., Any]] = {
     np.array_equal: _array_equal,
     np.array_equiv: _array_equiv,
     np.allclose: _allclose,

@@ -18,7 +18,7 @@ from tapegrad.functions import dtype_parts, indexing, products, rounding, scans,
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import numpy_names
 from tapegrad.functions.inplace_methods import copy_, fill_
-from tapegrad.numpy_face.nearest import lost
+from tapegrad.numpy_face.nearest import no_array
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor
 
@@ -80,7 +80,7 @@ def array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarr
     try:
         found = self.numpy()
     except RuntimeError as why:
-        raise lost(why, self._a.dtype.kind) from None
+        raise no_array(why, self._a.dtype.kind) from None
     return np.array(found, dtype=dtype, copy=copy)
 
 
@@ -163,7 +163,7 @@ def truncated(self: Tensor) -> int:
     return int(self.item())
 
 
-def _along(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def _scan_method(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     def method(self: Tensor, dim: int | None = None, *, dtype: Any = None) -> Tensor:
         if dim is None:
             self, dim = shapes.reshape(self, (self._a.size,)), 0
@@ -215,7 +215,7 @@ def take(self: Tensor, index: Any, axis: int | None = None) -> Tensor:
     return indexing.take(self, index) if axis is None else _np(np.take, self, index, axis)
 
 
-cumsum, cumprod = _along(r.cumsum), _along(scans.cumprod)
+cumsum, cumprod = _scan_method(r.cumsum), _scan_method(scans.cumprod)
 METHODS: dict[str, Callable[..., Any]] = {
     f.__name__: f
     for f in (

@@ -81,7 +81,7 @@ def nearest(name: str) -> str | None:
     return found
 
 
-def lost(why: RuntimeError, kind: str) -> RuntimeError:
+def no_array(why: RuntimeError, kind: str) -> RuntimeError:
     """The refusal to make an array of a Tensor, with the name of the function that wanted one."""
     name = _caller()
     if name is None:

@@ -37,8 +37,8 @@ def _unique(
     return_counts: bool = False, axis: Any = None, *, equal_nan: bool = True,
 ) -> Any:  # fmt: skip
     x = tensor(ar)
-    wanted = {"return_inverse": return_inverse, "return_counts": return_counts}
-    _, index, *more = _find(x._a, True, axis=axis, equal_nan=equal_nan, **wanted)
+    returns = {"return_inverse": return_inverse, "return_counts": return_counts}
+    _, index, *more = _find(x._a, True, axis=axis, equal_nan=equal_nan, **returns)
     if axis is None:
         values = getitem(_flat(x), (index,))
     else:

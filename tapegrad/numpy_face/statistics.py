@@ -110,7 +110,7 @@ def _nanmedian(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     ordered, count = sort(row, 0).values, qs.numbers(row)
     low = np.maximum(np.floor((count - 1) / 2), 0)
     high = np.minimum(np.floor(count / 2), row._a.shape[0] - 1)
-    found = (qs.pick(ordered, low) + qs.pick(ordered, high)) / 2
+    found = (qs.order_statistic(ordered, low) + qs.order_statistic(ordered, high)) / 2
     return qs.shaped(found, remaining(x._a.shape, dims, bool(keepdims) and not nothing(axis)))
 
 

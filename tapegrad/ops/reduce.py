@@ -296,9 +296,9 @@ def _pair_prod_form(g: Any, x: Any, *, dim: int) -> Any:
     # others[..., i, ..., j] leaves out i and j, where i stands for the result's place.
     n = x.shape[dim]
     rank = len(x.shape)
-    wide = (*x.shape[:dim], n, *x.shape[dim:])
+    full = (*x.shape[:dim], n, *x.shape[dim:])
     eye = np.eye(n, dtype=bool).reshape((1,) * dim + (n, n) + (1,) * (rank - dim - 1))
-    each = where(eye, 1.0, expand(unsqueeze(x, dims=(dim,)), shape=wide))
+    each = where(eye, 1.0, expand(unsqueeze(x, dims=(dim,)), shape=full))
     terms = unsqueeze(g, dims=(dim,)) * others_prod(each, dim=dim + 1)
     return sum(where(eye, 0.0, terms), dim=(dim + 1,), keepdim=False)
 

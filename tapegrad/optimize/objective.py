@@ -24,14 +24,14 @@ class Products:
         self.at: tuple[bytes, ...] | None = None
         self.slope: Callable[..., Any] | None = None
 
-    def __call__(self, along: Any, x: np.ndarray, *rest: np.ndarray) -> np.ndarray:
+    def __call__(self, v: Any, x: np.ndarray, *rest: np.ndarray) -> np.ndarray:
         """The derivative of the gradient in `x` along a vector; recorded once for a point."""
         at = tuple(a.tobytes() for a in (x, *rest))
         if self.slope is None or at != self.at:
             self.forget()
             _, self.slope = linearize(lambda x: self.gradient(x, *rest), x)
             self.at = at
-        return np.asarray(self.slope(np.array(along, float).reshape(x.shape)), float)
+        return np.asarray(self.slope(np.array(v, float).reshape(x.shape)), float)
 
     def forget(self) -> None:
         """Let go of what was recorded."""
@@ -90,9 +90,9 @@ class Objective:
         self.progress.evaluated(value, slope)
         return value, slope
 
-    def product(self, flat: np.ndarray, along: np.ndarray) -> np.ndarray:
+    def product(self, flat: np.ndarray, v: np.ndarray) -> np.ndarray:
         """The Hessian times a vector."""
-        return self.products(along, flat)
+        return self.products(v, flat)
 
     def matrix(self, flat: np.ndarray) -> np.ndarray:
         """The Hessian."""

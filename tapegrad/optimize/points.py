@@ -12,7 +12,7 @@ from tapegrad.lift.lifted_tensor import Lifted, on_tape
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor, wrap
 from tapegrad.transforms.call_arguments import name_of
-from tapegrad.transforms.pytree import Tree, flatten, ravel_pytree, standing, unflatten
+from tapegrad.transforms.pytree import Tree, flatten, flatten_up_to, ravel_pytree, unflatten
 
 
 def paths(tree: Tree, above: str = "") -> Iterator[str]:
@@ -147,9 +147,8 @@ def limits(bounds: Any, points: Points, *, rows: bool) -> tuple[np.ndarray, np.n
     if bounds is None:
         return None
     low, high = [], []
-    for given, shape, path in zip(
-        standing(bounds, points.tree, f"{points.name}(bounds=...)"), points.shapes, points.paths
-    ):
+    pairs = flatten_up_to(bounds, points.tree, f"{points.name}(bounds=...)")
+    for given, shape, path in zip(pairs, points.shapes, points.paths):
         what = f"`{points.name}`: the bounds of `x0{path}`"
         pair: Any = (None, None) if given is None else given
         if rows and len(shape) == 1 and _is_rows(pair, shape[0]):

@@ -11,7 +11,7 @@ from tapegrad.optimize.objective import Constraint
 from tapegrad.optimize.points import Points, arguments, limits
 from tapegrad.optimize.progress import Progress, observer
 from tapegrad.transforms.call_arguments import name_of, require_function
-from tapegrad.transforms.pytree import standing
+from tapegrad.transforms.pytree import flatten_up_to
 
 METHODS = ("trf", "dogbox", "lm")
 
@@ -99,7 +99,7 @@ def least_squares(
 def _scale(given: Any, points: Points) -> Any:
     if isinstance(given, (str, float, int)):
         return given
-    scales = standing(given, points.tree, "least_squares(x_scale=...)")
+    scales = flatten_up_to(given, points.tree, "least_squares(x_scale=...)")
     return np.concatenate([
         np.broadcast_to(np.asarray(1.0 if s is None else s, float), shape).ravel()
         for s, shape in zip(scales, points.shapes)

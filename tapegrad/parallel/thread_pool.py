@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.kernels.launch_abi import ASKED, IDLE, PARKED, POSTED, Launch, Mailbox
+from tapegrad.kernels.launch_abi import CALLBACK, IDLE, PARKED, POSTED, Launch, Mailbox
 
 Work = Callable[[int, int], Any]
 
@@ -161,7 +161,7 @@ def share(work: Work, edges: Sequence[int]) -> None:
         _hire(count)
         for k, helper in enumerate(_helpers[:count], 1):
             helper.task, helper.problem = (work, edges[k], edges[k + 1]), None
-        _together(count, ASKED, None, lambda: work(edges[0], edges[1]))
+        _together(count, CALLBACK, None, lambda: work(edges[0], edges[1]))
         for problem in [helper.problem for helper in _helpers[:count]]:
             if problem is not None:
                 raise problem

@@ -48,7 +48,7 @@ GENERAL = 1 << 24  # only the general (Python) walker understands this record
 RELEASED = 1 << 25  # a sweep has passed without retain_graph
 SPENT = 1 << 26  # ... and took saved values away that a second sweep would need
 HOOKED = 1 << 27  # somebody listens to the adjoint of this record
-WIDE = 1 << 28  # inputs stand in `wide`, IN0 is their offset and IN1 their number
+LISTED = 1 << 28  # more inputs than fit: in `input_lists`, IN0 is their offset, IN1 their number
 PACKED = 1 << 29  # the kept values went through saved_tensors_hooks
 SAVES = 1 << 30  # values are kept, not only static arguments
 
@@ -60,11 +60,11 @@ PRINTED = 1000  # records that a printed tape shows; of a longer one its two end
 DROP_FLOOR = 1 << 20  # bytes of recorded results from which the newest records are looked at
 DEBT_FLOOR = 1 << 24  # bytes of recorded results before abandoned records are looked for
 
-NARROW = -2  # a Tensor of float32 says NARROW - n where one of float64 says n
+F4_SHAPE = -2  # `Tensor._s` of a float32 Tensor is F4_SHAPE - n where a float64 one has n
 
 MODE_OFF, MODE_FAST, MODE_CAREFUL = range(3)
 
-Mark = tuple[list[Any], int, int, int]  # the tokens, and how many these, leaves, wide are
+Mark = tuple[list[Any], int, int, int]  # the tokens, and the lengths of these, leaves, input_lists
 
 leaf_keys: Callable[[], int] = itertools.count(1).__next__
 _serials = itertools.count()
@@ -127,14 +127,15 @@ class Tape:
         "depth",
         "element",
         "enabled",
+        "escaped",
         "floor",
         "hooks",
         "inference",
+        "input_lists",
         "keep",
         "last_mutation",
         "leaves",
         "levels",
-        "lost",
         "mode",
         "next",
         "old",
@@ -151,13 +152,12 @@ class Tape:
         "torchs",
         "traces",
         "used",
-        "wide",
         "workspace",
     )
 
     propagate: ClassVar[Propagate]  # the liveness pass, of `autograd.install`, later compiled
-    full: ClassVar[Callable[[], None] | None] = None  # a buffer is full: `install.when_full`
-    moved: ClassVar[Callable[[], None] | None] = None  # a thread gets a tape: `forget_tape`
+    on_full: ClassVar[Callable[[], None] | None] = None  # a buffer is full: `install.when_full`
+    on_switch: ClassVar[Callable[[], None] | None] = None  # a thread gets a tape: `forget_tape`
     every: ClassVar[list[weakref.ref[Tape]]] = []  # one for each thread that recorded
     op_names: ClassVar[list[str]] = []  # filled by the op table: code -> name
 
@@ -174,7 +174,7 @@ class Tape:
         self.old: np.ndarray = np.empty(0, np.int64)  # positions of the records that were moved
         self.old_at = 0  # the address of these
         self.floor = 0  # index below which every record is released
-        self.wide: list[int] = []
+        self.input_lists: list[int] = []
         self.slots: dict[int, int] = {}  # leaf key -> input code
         self.leaves: list[Any] = []  # slot -> leaf
         self.hooks: dict[int, Any] = {}  # position -> hooks on the adjoint there
@@ -190,7 +190,7 @@ class Tape:
         self.depth = 0  # transforms under way
         self.element: Any = None  # the `View` of all elements that are numbers of their own
         self.torchs = False  # within them, too, PyTorch's rules hold: see `numpy_mode`
-        self.lost: dict[int, str] = {}  # positions the user holds of what ended, and its name
+        self.escaped: dict[int, str] = {}  # positions that outlived their transform, and its name
         self.enabled = True
         self.inference = False
         self.anomaly: Any = None  # None: off; else whether, and how, NaN is looked for
@@ -220,11 +220,11 @@ class Tape:
         while True:
             token, used = self.next, self.used
             a, b, c = (*places, 0, 0, 0)[:3]
-            bits, wide = word, None
+            bits, inputs = word, None
             if len(places) > 3:
                 slot = self.slot
-                wide = [p if p >= 0 else slot(operands[k]) for k, p in enumerate(places)]
-                bits, a, b, c = word | WIDE, len(self.wide), len(wide), 0
+                inputs = [p if p >= 0 else slot(operands[k]) for k, p in enumerate(places)]
+                bits, a, b, c = word | LISTED, len(self.input_lists), len(inputs), 0
             if a < 0:
                 a = self.slots.get(a) or self.slot(operands[0])
             if b < 0:
@@ -237,8 +237,8 @@ class Tape:
             elif self.next is token:  # and so it stays to the end
                 self.tokens[used] = token
                 self.keep[used] = entry
-                if wide:
-                    self.wide += wide
+                if inputs:
+                    self.input_lists += inputs
                 self.used = used + 1
                 self.next = token + 1
                 return token
@@ -256,7 +256,7 @@ class Tape:
                 self.slots[key] = code
                 return code
 
-    def owe(self, nbytes: int) -> None:
+    def add_debt(self, nbytes: int) -> None:
         """Account for a large result; abandoned records may be holding as much as all live ones."""
         self.debt += nbytes
         if self.debt > self.debt_limit:
@@ -300,7 +300,7 @@ class Tape:
 
     def set_mode(self) -> None:
         """Choose between not recording, the short path, and the careful one."""
-        careful = self.anomaly is not None or self.saved_hooks or self.lost
+        careful = self.anomaly is not None or self.saved_hooks or self.escaped
         self.careful = MODE_CAREFUL if careful else MODE_FAST
         self.mode = self.careful if self.enabled else MODE_OFF
 
@@ -344,7 +344,7 @@ class Tape:
     def inputs(self, index: int) -> tuple[int, ...]:
         """The input codes of a record."""
         word, a, b, c, _, _ = unpack_from(self.buffer, index * STRIDE)
-        return tuple(self.wide[a : a + b]) if word & WIDE else (a, b, c)
+        return tuple(self.input_lists[a : a + b]) if word & LISTED else (a, b, c)
 
     def record(self, index: int) -> Record:
         """The readable form of the record at an index."""
@@ -419,7 +419,7 @@ class Tape:
 
     def mark(self) -> Mark:
         """Where the tape stands: what `tapegrad.dispatch.truncate` goes back to."""
-        return self.tokens, self.used, len(self.leaves), len(self.wide)
+        return self.tokens, self.used, len(self.leaves), len(self.input_lists)
 
     def drop_spent(self, mark: Mark) -> None:
         """Let go of what the records since a mark keep although a sweep has taken it away."""
@@ -449,11 +449,11 @@ class Tape:
         room[rest] = later
         return room[:count], at
 
-    def let_go(self) -> None:
-        """Forget what was lost when nobody holds any of it; the fast paths are open again."""
+    def forget_escaped(self) -> None:
+        """Forget escaped positions once nobody references any; this reopens the fast paths."""
         # The table's reference, this list's and the call's, and that of a record still there.
-        if all(getrefcount(p) <= 4 + (self.index(p) >= 0) for p in [*self.lost]):
-            self.lost = {}
+        if all(getrefcount(p) <= 4 + (self.index(p) >= 0) for p in [*self.escaped]):
+            self.escaped = {}
             self.set_mode()
 
     def make_room(self, records: int = 1) -> int:
@@ -463,9 +463,9 @@ class Tape:
         """
         if self.used + records <= self.capacity:
             return self.used
-        if Tape.full is not None:
-            Tape.full()
-        self.let_go()
+        if Tape.on_full is not None:
+            Tape.on_full()
+        self.forget_escaped()
         self.reclaim()
         used = self.used + records - 1
         if 2 * used > self.capacity:
@@ -527,20 +527,20 @@ class Tape:
         spare = [None] * (self.capacity - used)
         keep = [self.keep[i] for i in chosen] + spare
         tokens = [self.tokens[i] for i in chosen] + spare
-        wide = self._squeezed_wide(words)
-        leaves, slots, wide = self._known_leaves(words, wide)
+        inputs = self._squeezed_inputs(words)
+        leaves, slots, inputs = self._known_leaves(words, inputs)
         old = np.array(tokens[:used], np.int64)
         old_at = old.ctypes.data
         limit = _limit(words)
-        held = set(tokens[:used]) if self.hooks or self.traces else set()
-        hooks = {p: found for p, found in {**self.hooks}.items() if p in held}
-        traces = {p: line for p, line in {**self.traces}.items() if p in held}
+        surviving = set(tokens[:used]) if self.hooks or self.traces else set()
+        hooks = {p: found for p, found in {**self.hooks}.items() if p in surviving}
+        traces = {p: line for p, line in {**self.traces}.items() if p in surviving}
         written, rows = words.tobytes(), slice(0, used * STRIDE)
         dropped = self.keep
         if self.next is not before:
             return None
         self.buffer[rows] = written
-        self.keep, self.tokens, self.wide = keep, tokens, wide
+        self.keep, self.tokens, self.input_lists = keep, tokens, inputs
         self.leaves, self.slots = leaves, slots
         self.old, self.old_at = old, old_at
         self.next = before + 1  # which no record has, so that whoever has read codes asks again
@@ -552,30 +552,30 @@ class Tape:
         self.hooks, self.traces = hooks, traces
         return dropped
 
-    def _squeezed_wide(self, words: np.ndarray) -> list[int]:
-        wide: list[int] = []
-        for i in np.flatnonzero(words[:, WORD] & WIDE):
+    def _squeezed_inputs(self, words: np.ndarray) -> list[int]:
+        inputs: list[int] = []
+        for i in np.flatnonzero(words[:, WORD] & LISTED):
             start, number = int(words[i, IN0]), int(words[i, IN1])
-            words[i, IN0] = len(wide)
-            wide.extend(self.wide[start : start + number])
-        return wide
+            words[i, IN0] = len(inputs)
+            inputs.extend(self.input_lists[start : start + number])
+        return inputs
 
     def _known_leaves(
-        self, words: np.ndarray, wide: list[int]
+        self, words: np.ndarray, inputs: list[int]
     ) -> tuple[list[Any], dict[int, int], list[int]]:
         """The leaves that surviving records read, by other numbers; these are in the words, too."""
-        narrow = (words[:, WORD] & WIDE) == 0
-        codes = words[narrow, IN0:SHAPE]
-        used = set(codes[codes < 0].tolist()) | {code for code in wide if code < 0}
+        inline = (words[:, WORD] & LISTED) == 0
+        codes = words[inline, IN0:SHAPE]
+        used = set(codes[codes < 0].tolist()) | {code for code in inputs if code < 0}
         if len(used) == len(self.leaves):
-            return self.leaves, self.slots, wide
+            return self.leaves, self.slots, inputs
         renumber = {code: -1 - i for i, code in enumerate(sorted(used, reverse=True))}
         leaves = [self.leaves[-code - 1] for code in renumber]
         table = np.zeros(len(self.leaves) + 1, np.int64)
         table[[-code for code in renumber]] = [*renumber.values()]
-        words[narrow, IN0:SHAPE] = np.where(codes < 0, table[-np.minimum(codes, 0)], codes)
+        words[inline, IN0:SHAPE] = np.where(codes < 0, table[-np.minimum(codes, 0)], codes)
         slots = {key: renumber[c] for key, c in {**self.slots}.items() if c in renumber}
-        return leaves, slots, [renumber.get(code, code) for code in wide]
+        return leaves, slots, [renumber.get(code, code) for code in inputs]
 
 
 def _limit(words: np.ndarray) -> int:
@@ -593,8 +593,8 @@ class _Current(threading.local):
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
-        if Tape.moved is not None:
-            Tape.moved()
+        if Tape.on_switch is not None:
+            Tape.on_switch()
 
 
 current = _Current()

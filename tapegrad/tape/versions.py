@@ -37,13 +37,13 @@ def root(array: np.ndarray) -> np.ndarray:
         array = base
 
 
-def apart(array: np.ndarray) -> np.ndarray:
-    """The same memory as a storage of its own: views of it lead to it, and no further."""
+def detached(array: np.ndarray) -> np.ndarray:
+    """Make the memory a storage of its own: the `base` chain of its views ends there."""
     return np.asarray(memoryview(array))  # type: ignore[arg-type]  # NumPy's have strides as well
 
 
 def roots(array: np.ndarray) -> Iterator[np.ndarray]:
-    """The storages that an array's memory belongs to: its own, then what that stands `apart` of."""
+    """The storages that an array's memory belongs to: its own, then those it is `detached` from."""
     while True:
         array = root(array)
         yield array
@@ -113,12 +113,12 @@ def bump(key_array: np.ndarray) -> None:
 
 
 def count(key_array: np.ndarray) -> list[Any]:
-    """What `bump` changes, for `take_back`."""
+    """The state that `bump` changes, for `restore`."""
     found = _versions.get(id(key_array))
     return [0, 0, {}] if found is None else [found[0], found[2], {**found[3]}]
 
 
-def take_back(key_array: np.ndarray, before: list[Any]) -> None:
+def restore(key_array: np.ndarray, before: list[Any]) -> None:
     """Count a change no more, which was refused."""
     found = _versions[id(key_array)]
     found[0], found[2], found[3] = before

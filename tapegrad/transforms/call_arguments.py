@@ -1,4 +1,4 @@
-"""What transforms take and give: which arguments, which leaves, and in what form they go back."""
+"""Parse the arguments of transforms, and convert results back to the form of the arguments."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DIFFERENTIABLE = np.dtype(np.float32), np.dtype(np.float64)
 
 
 class transforming:
-    """A transform under way: values that are tracked must not escape."""
+    """Run a transform: tracked values must not escape."""
 
     def __enter__(self) -> None:
         self.tape = current.tape
@@ -36,7 +36,7 @@ class transforming:
 
 
 def restoring(work: Callable[P, R]) -> Callable[P, R]:
-    """For a transform's work, after which the tape is in the state in which it was before.
+    """Restore the state of the tape after a transform.
 
     A context does as much, but CPython looks for signals when a function in Python begins, and so
     does `__exit__`: an exception that comes there leaves the state behind.
@@ -55,7 +55,7 @@ def restoring(work: Callable[P, R]) -> Callable[P, R]:
             levels[everything] = open_levels
             tape.depth, tape.levels, tape.saved_hooks = depth, levels, hooks
             tape.enabled, tape.inference, tape.torchs = enabled, inference, torchs
-            careful = tape.anomaly is not None or hooks or tape.lost
+            careful = tape.anomaly is not None or hooks or tape.escaped
             tape.careful = MODE_CAREFUL if careful else MODE_FAST
             tape.mode = tape.careful if enabled else MODE_OFF
 
@@ -63,7 +63,7 @@ def restoring(work: Callable[P, R]) -> Callable[P, R]:
 
 
 def forgetting(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """For a transform's work, after which the tape forgets what nobody holds of its records.
+    """Truncate a transform's records afterwards, unless they are in use.
 
     The next call finds the tape as this one did, and positions that need not be searched for.
     """
@@ -88,7 +88,7 @@ def forgetting(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 def name_of(f: Callable[..., Any]) -> str:
-    """What an error calls the function of the user."""
+    """The name of a user's function, for errors."""
     return getattr(f, "__name__", type(f).__name__)
 
 
@@ -171,7 +171,7 @@ def as_tensor(x: Any, name: str) -> Tensor:
 
 
 def borrowed(t: Tensor) -> Tensor:
-    """An argument whose memory is the caller's: operations in place on it raise."""
+    """An argument in the caller's memory: in-place operations on it raise."""
     if isinstance(t, Lifted) or t._pos or (t._home is not None and not t.is_inference()):
         return t
     return wrap(read_only(t._a))
@@ -199,7 +199,7 @@ def given_back(found: Tensor, like: Any) -> Any:
 
 
 def writable(array: np.ndarray) -> np.ndarray:
-    """An array that the user may write into: nobody else's, and no element shares memory."""
+    """An array that the user may write into: not shared, without overlapping elements."""
     return array.copy() if 0 in array.strides or not array.flags.writeable else array[...]
 
 

@@ -23,12 +23,12 @@ def _inner(a: Any, b: Any) -> float:
     return float(sum(np.sum(_array(x) * _array(y)) for x, y in pairs))
 
 
-def _moved(args: Any, direction: Any, step: float) -> Any:
+def _shifted(args: Any, direction: Any, step: float) -> Any:
     leaves, tree = flatten(args)
-    along = flatten(direction)[0]
+    steps = flatten(direction)[0]
     return unflatten(tree, [
         float(x + step * d) if isinstance(x, float) else x + step * d
-        for x, d in zip(leaves, along, strict=True)
+        for x, d in zip(leaves, steps, strict=True)
     ])  # fmt: skip
 
 
@@ -60,7 +60,7 @@ def check_grads(
         raise ValueError(f"`check_grads`: modes are 'fwd' and 'rev', got {tuple(modes)!r}")
     rng = np.random.default_rng(0)
     direction = _like(args, rng)
-    ahead, behind = f(*_moved(args, direction, eps)), f(*_moved(args, direction, -eps))
+    ahead, behind = f(*_shifted(args, direction, eps)), f(*_shifted(args, direction, -eps))
     value = f(*args)
     weights = _like(value, rng)
     expected = (_inner(ahead, weights) - _inner(behind, weights)) / (2 * eps)

@@ -1,4 +1,4 @@
-"""`checkpoint`: a function whose values are computed again for its derivative, not kept."""
+"""`checkpoint`: rematerialise a function's values for its derivative instead of saving them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from tapegrad.autograd.grad_mode import enable_grad
 from tapegrad.autograd.graph import saved_tensors_hooks
 from tapegrad.dispatch.dispatch import pack
-from tapegrad.dispatch.truncate import take_back
+from tapegrad.dispatch.truncate import truncate_in_sweep
 from tapegrad.functions.random import default_generator
 from tapegrad.lift.lifted_tensor import Lifted
 from tapegrad.ops.core import Spec
@@ -29,7 +29,7 @@ Watched = list[tuple[Tensor, int]]  # Tensors, and the versions that they had
 
 
 class _Recomputed:
-    """Saved values that are computed again when they are needed.
+    """Saved values that are recomputed when they are needed.
 
     A sweep keeps the values of one such segment at a time, and of the segments around it.  What a
     transform inside the function records is kept until the function returns: the transform sweeps
@@ -42,8 +42,8 @@ class _Recomputed:
     ) -> None:
         tape = current.tape
         self.f = f
-        self.chance: Any = _chance()  # None: the function draws no random numbers
-        self.trace = _trace_of_chance()
+        self.rng_state: Any = _rng_state()  # None: the function draws no random numbers
+        self.trace = _rng_fingerprint()
         self.args = [_given(x) for x in args]
         self.kwargs = {name: _given(x) for name, x in kwargs.items()}
         self.levels = list(tape.levels)
@@ -73,8 +73,8 @@ class _Recomputed:
         self.end = tape.next - 1 + 1
         self.within.clear()
         # A second normal number may be at hand, and be taken without a trace.
-        if not self.chance[1]["has_gauss"] and self.trace == _trace_of_chance():
-            self.chance = None
+        if not self.rng_state[1]["has_gauss"] and self.trace == _rng_fingerprint():
+            self.rng_state = None
         self.trace = None
 
     def remember(self, k: int) -> Tensor:
@@ -118,8 +118,8 @@ class _Recomputed:
             values.append((t.detach(), t._version))
             return t
 
-        levels, depth, lost = tape.levels, tape.depth, tape.lost
-        chance = self.chance and _chance(self.chance)
+        levels, depth, escaped = tape.levels, tape.depth, tape.escaped
+        rng_state = self.rng_state and _rng_state(self.rng_state)
         ended = [
             (t, t._home)
             for t in tape.leaves
@@ -130,7 +130,7 @@ class _Recomputed:
                 t.extra["followed"] = True
                 if type(home) is Ended:
                     t._home = None
-            tape.levels, tape.depth, tape.lost = list(self.levels), self.depth, {}
+            tape.levels, tape.depth, tape.escaped = list(self.levels), self.depth, {}
             tape.torchs = self.torchs
             with enable_grad(), saved_tensors_hooks(collect, lambda t: t):
                 self.f(
@@ -138,13 +138,13 @@ class _Recomputed:
                     **{k: x.rebuilt() if type(x) is _Given else x for k, x in self.kwargs.items()},
                 )
         finally:
-            tape.levels, tape.depth, tape.lost = levels, depth, lost | tape.lost
+            tape.levels, tape.depth, tape.escaped = levels, depth, escaped | tape.escaped
             for t, home in ended:
                 t.extra["followed"] = False
                 t._home = home
-            if chance:
-                _chance(chance)
-        take_back(tape, mark, "checkpoint")
+            if rng_state:
+                _rng_state(rng_state)
+        truncate_in_sweep(tape, mark, "checkpoint")
         tape.debt = debt
         found = [Spec(t._a.shape, t._a.dtype) for t, _ in values]
         if self.end == math.inf:  # the function has not come to its end the first time
@@ -165,7 +165,7 @@ class _Given:
 
     def __init__(self, t: Tensor) -> None:
         tape = current.tape
-        # A number of its own: the object in the tape says by its references who holds a record.
+        # A new int object: the references of the one on the tape tell whether the record is in use.
         self.position = t._pos - 1 + 1
         self.value = pack(tape, (t._a,))[0] if tape.saved_hooks else t.detach()
 
@@ -182,8 +182,8 @@ def _given(x: Any) -> Any:
     return _Given(x) if recorded else x
 
 
-def _chance(new: Any = None) -> Any:
-    """The states of the sources of random numbers, this library's and NumPy's; new ones are set."""
+def _rng_state(new: Any = None) -> Any:
+    """The states of the random generators, this library's and NumPy's; new ones are set."""
     # Code that draws may use NumPy's own source.
     found = default_generator.state(), np.random.get_state(legacy=False)  # noqa: NPY002
     if new is not None:
@@ -192,10 +192,10 @@ def _chance(new: Any = None) -> Any:
     return found
 
 
-def _trace_of_chance() -> Any:
-    """What is not the same any more once random numbers were drawn: nearly all of the states.
+def _rng_fingerprint() -> Any:
+    """A fingerprint of the generators' states that changes when numbers are drawn.
 
-    NumPy takes a hundred times as long to say all, as `_chance` has to know it to go back there.
+    NumPy takes a hundred times as long for the whole state, which `_rng_state` needs.
     """
     random: Any = np.random
     bits = random.get_bit_generator()

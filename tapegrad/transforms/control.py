@@ -1,6 +1,6 @@
-"""Branches and loops that stay what they are when a function is compiled.
+"""Structured control flow: `cond`, `while_loop`, `fori_loop`, `scan`.
 
-Without `jit` Python runs them; inside, they become one branch or loop of the program, however many
+Without `jit` Python runs them; inside, each becomes one branch or loop of the program, however many
 trips there are.
 """
 

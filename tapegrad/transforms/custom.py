@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.autograd.function import Context, Function, record, standing
+from tapegrad.autograd.function import Context, Function, places_and_specs, record
 from tapegrad.autograd.grad_mode import enable_grad, is_grad_enabled
 from tapegrad.functions.joining import stack
 from tapegrad.lift.batch import Batched, batched
@@ -43,7 +43,7 @@ def _stopped(t: Tensor) -> Tensor:
 
 
 class _Custom:
-    """A function of which somebody says how it is differentiated."""
+    """A function with a user-defined derivative."""
 
     of_arrays = False  # whether the user's functions see arrays
     plain = False  # whether a call may be a plain one, as far as it does not depend on arguments
@@ -85,7 +85,7 @@ class _Custom:
         return _Call(self, tuple(args), kwargs)
 
     def rederived(self, args: Any, kwargs: dict[str, Any], g: Tensor) -> list[Any]:
-        """What a call with one result hands to its arguments, as a function of them."""
+        """The rule of a call with one result, to be differentiated in turn."""
         call = self.call(args, kwargs)
         inputs = call.taken()
         call.shape = LEAF
@@ -97,7 +97,7 @@ class _Custom:
 
     @functools.cached_property
     def recorded(self) -> type[Function]:
-        """What puts a call on the tape, under the name of the user's function."""
+        """The Function that records a call, under the name of the user's function."""
         return type(name_of(self.f), (_Recorded,), {})
 
     def whole(self, static: list[Any], moving: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -134,7 +134,7 @@ class _Custom:
 
 
 def _matters(tensors: list[Tensor]) -> bool:
-    """Whether it makes a difference to anybody that a function has a derivative of its own."""
+    """Whether a call may be differentiated, so that its custom derivative matters."""
     lifted = None if _plain(tensors) else highest(tensors)
     if lifted is None or lifted[1].traces:  # under `no_grad` it may be running by its own rule
         return current.tape.enabled and (lifted is not None or any(t._pos for t in tensors))
@@ -160,7 +160,7 @@ def _as_tensor(x: Any) -> Tensor:
 
 
 class _Call:
-    """One call of a custom function: how its inputs make up the arguments."""
+    """One call of a custom function, and how to rebuild its arguments from its inputs."""
 
     __slots__ = ("kept", "kwargs", "numbers", "owner", "shape", "shapes", "static",
                  "tensors", "tree", "wanted")  # fmt: skip
@@ -231,7 +231,7 @@ class _Call:
         """`recorded.apply` where there is no transform that lifts."""
         tape = current.tape
         args = (self, *inputs)
-        places, specs = standing(args, tape)
+        places, specs = places_and_specs(args, tape)
         context = Context()
         found = _values(context, self, self.owner.constants(inputs), done)
         found = [wrap(t._a.copy()) for t in found]  # the others are the user's

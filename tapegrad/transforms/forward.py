@@ -75,7 +75,7 @@ def jvp(
                     raise constant_result(root, "jvp", f)
                 found = zeros_like(root)
             primal.append(released(value, set(), tensors))
-            directions.append(_apart(released(found, set(), tensors), taken))
+            directions.append(_own(released(found, set(), tensors), taken))
         if has_aux:
             below, aux_tree = flatten(aux)
             aux = unflatten(aux_tree, [released(split(x, at)[0], set(), tensors) for x in below])
@@ -97,7 +97,7 @@ def directional(f: Callable[..., Any], x: Any, v: Any, name: str) -> Tensor:
     return zeros_like(root) if found is None else found
 
 
-def _apart(found: Any, taken: list[np.ndarray]) -> Any:
+def _own(found: Any, taken: list[np.ndarray]) -> Any:
     """A tangent for the user to keep and to change: not the memory of one that was given."""
     if isinstance(found, np.ndarray):
         if any(np.may_share_memory(found, a) for a in taken):
@@ -156,10 +156,10 @@ def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tu
     def slope(*tangents: Any) -> Any:
         """The derivative along tangents, one for each argument."""
         given = matching(tuple(tangents), structure, "linearize")
-        along = [_direction(t, x, "linearize") for t, x in zip(given, inputs.tensors, strict=True)]
-        recorded = outside or any(on_tape(t) for t in along)
+        slopes = [_direction(t, x, "linearize") for t, x in zip(given, inputs.tensors, strict=True)]
+        recorded = outside or any(on_tape(t) for t in slopes)
         with transforming():
-            found = pull(backward, along, weights, recorded=recorded, retain=True)
+            found = pull(backward, slopes, weights, recorded=recorded, retain=True)
         kept = tensors or any_tensor(given)
         return unflatten(tree, [value_back(settled(x, own), kept) for x in found])
 

@@ -32,10 +32,10 @@ def hvp(f: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     require_function(f, "hvp")
     on_tape = OnTape(f, "hvp")
 
-    def along(x: Any, v: Any) -> Tensor:
+    def slope(x: Any, v: Any) -> Tensor:
         return directional(f, x, v, "hvp")
 
-    gradient = differentiated(along, 0, has_aux=False, strict=False, name="hvp")
+    gradient = differentiated(slope, 0, has_aux=False, strict=False, name="hvp")
 
     def product(x: Any, v: Any) -> Any:
         """The Hessian at `x` times `v`; a vector of integers, as SciPy may send, is as good."""
@@ -50,8 +50,8 @@ def hvp(f: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     return product
 
 
-# Elements of an argument up to which the passes in Python are quicker than the general way, whose
-# kernels count above; and rows up to which a whole matrix is, which that computes all at once.
+# Elements of an argument up to which the passes in Python are faster than the general path with its
+# kernels; and rows up to which a whole matrix is, which that path computes at once.
 MOST, ROWS = 1 << 14, 20
 
 
@@ -67,7 +67,7 @@ class OnTape:
         self.known = True
 
     def product(self, x: Any, v: Any) -> Any:
-        """The Hessian times `v`; None: the general way has to be taken, and nothing is done."""
+        """The Hessian times `v`; None, with nothing done: take the general path."""
         kind = type(v)
         if not (kind is float or (kind is np.ndarray and v.dtype.kind in "fiu")):
             return None

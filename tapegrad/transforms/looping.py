@@ -1,4 +1,4 @@
-"""What loops and branches check and choose: leaves, conditions, and who traces them."""
+"""Checks shared by loops and branches: leaves, conditions, and the level that traces them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tapegrad.transforms.pytree import Tree, flatten, in_order_of
 
 
 def tracer() -> Level | None:
-    """The level that traces what is computed now; None where Python itself runs it."""
+    """The level that traces the computation; None if Python runs it."""
     return next((at for at in reversed(current.tape.levels) if at.traces), None)
 
 
@@ -49,7 +49,7 @@ def spec_of(x: Any, name: str, what: str) -> Spec:
 
 
 class Carried(NamedTuple):
-    """The form that every trip of a loop has to keep."""
+    """The structure of the carry, which every trip must preserve."""
 
     name: str
     tree: Tree
@@ -106,7 +106,7 @@ def as_leaf(x: Any) -> Tensor:
 
 
 def decided(pred: Any) -> bool:
-    """Whether Python can be told what a condition is: not under a map, not while tracing."""
+    """Whether a condition has a value that Python can branch on: not under a map or a trace."""
     return not any(isinstance(t, Batched) or t._lift.at.traces for t in _lifted(pred))
 
 

@@ -223,10 +223,10 @@ def _count(tree: Tree) -> int:
     return 1 if tree.kind is None else sum(map(_count, tree.children))
 
 
-def standing(x: Any, tree: Tree, name: str) -> list[Any]:
-    """What a pytree has in the places of another one's leaves; None may stand for a whole branch.
+def flatten_up_to(x: Any, tree: Tree, name: str) -> list[Any]:
+    """Flatten a pytree up to the leaves of another one; None may stand for a whole branch.
 
-    The two need to be alike down to there only: below a place there may be anything.
+    The two need to agree down to there only: at a leaf there may be any subtree.
     """
     if tree.kind is None:
         return [x]
@@ -241,7 +241,8 @@ def standing(x: Any, tree: Tree, name: str) -> list[Any]:
         children = [x[key] for key in keys]
     elif found[1] != tree.extra or len(children) != len(tree.children):
         raise ValueError(f"`{name}`: expected something like {tree!r}, got {flatten(x)[1]!r}")
-    return [y for part, below in zip(children, tree.children) for y in standing(part, below, name)]
+    parts = zip(children, tree.children)
+    return [y for part, below in parts for y in flatten_up_to(part, below, name)]
 
 
 def ravel_pytree(tree: Any) -> tuple[Any, Callable[[Any], Any]]:

@@ -13,7 +13,7 @@ from tapegrad.autograd.grad_mode import recording
 from tapegrad.base.call_site import raise_cause
 from tapegrad.base.native_arrays import native_array
 from tapegrad.dispatch.dispatch import resolve
-from tapegrad.dispatch.truncate import lose, truncate
+from tapegrad.dispatch.truncate import mark_escaped, truncate
 from tapegrad.lift.gradient_targets import (
     depends,
     followed,
@@ -23,7 +23,7 @@ from tapegrad.lift.gradient_targets import (
     variable,
 )
 from tapegrad.lift.lifted_tensor import Lifted, constant, on_tape, pull
-from tapegrad.tape.tape import IN0, MODE_FAST, SHAPE, WIDE, WORD, Ended, Tape, current, leaf_keys
+from tapegrad.tape.tape import IN0, LISTED, MODE_FAST, SHAPE, WORD, Ended, Tape, current, leaf_keys
 from tapegrad.tensor import F8, Tensor, View, wrap
 from tapegrad.transforms.call_arguments import (
     Argnums,
@@ -73,7 +73,7 @@ class Inputs:
         """`end` where the records stay: what else was kept of them is not to be computed with."""
         self.end()
         if self.alone() and not any(isinstance(t, Lifted) for t in (*roots, *self.variables)):
-            lose(current.tape, self.start, name, [*roots, *self.variables])
+            mark_escaped(current.tape, self.start, name, [*roots, *self.variables])
             for v in self.variables:
                 if all(v is not root for root in roots):
                     v._home = Ended(name)
@@ -117,11 +117,11 @@ def read_from_before(tape: Tape, start: int) -> set[int]:
     """The codes of the leaves and the older records that the records from a position on read."""
     first = tape.index(start) if start < tape.next else len(tape)
     words = tape.words()[max(first, 0) :]
-    codes = words[(words[:, WORD] & WIDE) == 0, IN0:SHAPE].ravel()
+    codes = words[(words[:, WORD] & LISTED) == 0, IN0:SHAPE].ravel()
     used = set(codes[(codes < 0) | (codes < start) & (codes > 0)].tolist())
-    for row in words[(words[:, WORD] & WIDE) != 0].tolist():
-        wide = tape.wide[row[IN0] : row[IN0] + row[IN0 + 1]]
-        used |= {code for code in wide if code < start and code}
+    for row in words[(words[:, WORD] & LISTED) != 0].tolist():
+        inputs = tape.input_lists[row[IN0] : row[IN0] + row[IN0 + 1]]
+        used |= {code for code in inputs if code < start and code}
     return used
 
 
@@ -259,7 +259,7 @@ def quick(
         return None
     leaf._pos = -leaf_keys()
     start = tape.next
-    mark = tape.tokens, tape.used, len(tape.leaves), len(tape.wide)  # `Tape.mark`
+    mark = tape.tokens, tape.used, len(tape.leaves), len(tape.input_lists)  # `Tape.mark`
     tape.depth = 1
     try:
         if len(args) == 1 and not kwargs:
@@ -307,8 +307,8 @@ def settled(t: Tensor, own: set[int], since: int = 0) -> Tensor:
         if silent and t._lift.at.traces:
             return t.detach()
         return t.mapped(lambda part: settled(part, own, since))
-    lone = 0 < since <= t._pos or (silent and t._pos > 0)
-    return t.detach() if t._pos and (lone or not _leads_outside(t, own)) else t
+    unrelated = 0 < since <= t._pos or (silent and t._pos > 0)
+    return t.detach() if t._pos and (unrelated or not _leads_outside(t, own)) else t
 
 
 def _leads_outside(t: Tensor, own: set[int]) -> bool:

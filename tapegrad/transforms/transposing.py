@@ -44,9 +44,9 @@ def _check_linear(
     products += [-w * y for w, y in zip(weights, found, strict=True)]
     difference = _size(sum(p.sum() for p in products))
     bound = sum(_size(p.abs().sum()) for p in products)
-    wide = all(y._a.dtype.itemsize == 8 for y in (*found, *slopes))
+    is_f8 = all(y._a.dtype.itemsize == 8 for y in (*found, *slopes))
     # What is not known, or not finite, says nothing.
-    if np.isfinite(bound) and difference > (1e-6 if wide else 1e-2) * bound:
+    if np.isfinite(bound) and difference > (1e-6 if is_f8 else 1e-2) * bound:
         raise RuntimeError(
             f"the rule of {name} is not linear in the gradient that it is given (it clips or "
             "rescales it, or detaches it), so it has no tangents in forward mode: use reverse mode "
@@ -65,7 +65,7 @@ def _size(t: Any) -> float:
     while isinstance(t, Lifted):
         at = t._lift.at
         if at.traces:
-            known = at.glimpse(t)
+            known = at.peek(t)
             return math.nan if known is None else float(np.max(np.abs(known), initial=0.0))
         t = t.parts()[0]
     return float(np.max(np.abs(t._a), initial=0.0)) if isinstance(t, Tensor) else 0.0

@@ -86,7 +86,7 @@ def test_the_constants_of_transforms_are_not_watched(transformed: str) -> None:
         for found, wanted in pairs:
             np.testing.assert_allclose(found, wanted, rtol=1e-12)
     assert captured(jitted) == [0]
-    assert jitted._way_in != jitted._general
+    assert jitted._fast_call != jitted._general
 
 
 @pytest.mark.parametrize("make", [lambda a: a, tg.tensor, lambda a: np.pad(a[1:-1], 1)])

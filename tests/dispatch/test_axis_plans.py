@@ -23,7 +23,7 @@ def at_once(monkeypatch):
     monkeypatch.setattr(call_plans, "TIMES", 1)
     call_plans.plans.clear()
     call_plans._calls.clear()
-    monkeypatch.setattr(kernel_table, "loop_along", lambda op, asking: kernel_table._along(op))
+    monkeypatch.setattr(kernel_table, "axis_loop", lambda op, asking: kernel_table._load_loop(op))
     monkeypatch.setattr(current, "tape", Tape())
 
 
@@ -90,7 +90,7 @@ def test_no_record_where_none_is_asked_for():
         assert tapegrad.softmax(x, 1).is_inference()
 
 
-def test_other_operands_go_the_general_road():
+def test_other_operands_take_the_general_path():
     x = tapegrad.tensor(np.ones((3, 4)), requires_grad=True)
     for operand in (x.t(), x.float(), x[:, ::2], tapegrad.ones(100, 100)):
         call_plans.plans.clear()

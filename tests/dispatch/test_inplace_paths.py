@@ -128,7 +128,7 @@ def test_a_constant_takes_the_place_of_what_is_recorded(native):
     np.testing.assert_allclose(grad.numpy(), expected.numpy(), rtol=1e-14)
 
 
-def test_what_is_not_for_the_short_road(native):
+def test_what_is_not_for_the_fast_path(native):
     x = tg.tensor([1.0, 2.0], requires_grad=True)
     with pytest.raises(RuntimeError, match="a leaf that requires grad"):
         x.add_(1.0)

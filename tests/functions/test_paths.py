@@ -61,20 +61,20 @@ MODES = {
 def general(monkeypatch):
     """Take the general path everywhere."""
 
-    def see(op, x, params, r, key=None, element=False):
+    def make_view(op, x, params, r, key=None, element=False):
         t = dispatch.run(op, (x,), params)
         return views.separate(t, current.tape) if element and numpys() else t
 
-    def see_all(x, key, indices, arrays=None):
+    def make_views(x, key, indices, arrays=None):
         found = tuple(dispatch.run(getitem, (x,), {"index": index}) for index in indices())
         for part in found:
             if isinstance(part._home, View):
                 part._home.several = True
         return found
 
-    monkeypatch.setattr(native_calls, "view", views.asked)
-    monkeypatch.setattr(views, "see", see)
-    monkeypatch.setattr(views, "see_all", see_all)
+    monkeypatch.setattr(native_calls, "view", views.viewed)
+    monkeypatch.setattr(views, "make_view", make_view)
+    monkeypatch.setattr(views, "make_views", make_views)
     monkeypatch.setattr(reductions, "total", lambda *_: None)
     monkeypatch.setattr(joining, "_joined", lambda *_: None)
 
@@ -110,7 +110,7 @@ def results(function, mode):
 
 @pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "large"])
 @pytest.mark.parametrize("name", VIEWS)
-def test_views_are_recorded_as_on_the_general_road(name, mode, monkeypatch):
+def test_views_are_recorded_as_on_the_general_path(name, mode, monkeypatch):
     got = results(VIEWS[name], mode)
     general(monkeypatch)
     assert got == results(VIEWS[name], mode)
@@ -120,7 +120,7 @@ def test_views_are_recorded_as_on_the_general_road(name, mode, monkeypatch):
 @pytest.mark.parametrize("dim", [None, 0, -1, (0, 1), (), [1], (0, 2)])
 @pytest.mark.parametrize("keepdim", [False, True])
 @pytest.mark.parametrize("name", ["sum", "mean"])
-def test_totals_are_recorded_as_on_the_general_road(name, dim, keepdim, mode, monkeypatch):
+def test_totals_are_recorded_as_on_the_general_path(name, dim, keepdim, mode, monkeypatch):
     def function(x):
         return getattr(tg, name)(x, dim, keepdim)
 
@@ -141,7 +141,7 @@ def test_totals_are_recorded_as_on_the_general_road(name, dim, keepdim, mode, mo
     ],
     ids=["two", "four, one a constant", "numbers", "views"],
 )
-def test_stacks_are_recorded_as_on_the_general_road(parts, dim, mode, monkeypatch):
+def test_stacks_are_recorded_as_on_the_general_path(parts, dim, mode, monkeypatch):
     def function(x):
         found = parts(x)
         return tg.stack(found, dim if found[0].dim() else 0)
@@ -164,7 +164,7 @@ def test_stacks_are_recorded_as_on_the_general_road(parts, dim, mode, monkeypatc
     ],
     ids=["two", "four, one a constant", "vectors, one empty", "views", "one"],
 )
-def test_joined_parts_are_recorded_as_on_the_general_road(parts, dim, mode, monkeypatch):
+def test_joined_parts_are_recorded_as_on_the_general_path(parts, dim, mode, monkeypatch):
     def function(x):
         found = parts(x)
         return tg.cat(found, dim if found[0].dim() > 1 else 0)

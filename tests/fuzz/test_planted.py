@@ -79,11 +79,11 @@ def test_a_write_that_only_the_first_example_sees(monkeypatch):
 
 
 def test_a_branch_without_a_guard(monkeypatch):
-    right = Trace.tell
+    right = Trace.concretize
 
     def unguarded(self, t):
         value, self.guards[:] = right(self, t), []
         return value
 
-    monkeypatch.setattr(Trace, "tell", unguarded)
+    monkeypatch.setattr(Trace, "concretize", unguarded)
     assert found("if", often=1) is not None

@@ -155,15 +155,15 @@ def test_a_process_that_goes_on_is_no_news_at_the_end():
 
 
 def test_a_pause_is_announced_while_it_lasts(capsys, monkeypatch, folder):
-    monkeypatch.setattr(build, "_SAID", 0.05)
-    monkeypatch.setattr(build, "_APART", 0.2)
-    monkeypatch.setattr(build, "_until", 0.0)
+    monkeypatch.setattr(build, "_NOTICE_AFTER", 0.05)
+    monkeypatch.setattr(build, "_BURST_GAP", 0.2)
+    monkeypatch.setattr(build, "_burst_end", 0.0)
     with build._announced():
         pass
     assert capsys.readouterr().err == ""
     for _ in range(2):  # another one, after a while, is announced again
         with build._announced():
-            until(lambda: build._told, 10)
+            until(lambda: build._announced_burst, 10)
             said = capsys.readouterr().err
             assert said.startswith("tapegrad: compiling for this machine, once")
             assert str(folder) in said
@@ -178,8 +178,8 @@ def test_a_pause_is_announced_while_it_lasts(capsys, monkeypatch, folder):
 
 
 def test_short_pauses_in_a_row_count_as_one(capsys, monkeypatch):
-    monkeypatch.setattr(build, "_SAID", 0.15)
-    monkeypatch.setattr(build, "_until", 0.0)
+    monkeypatch.setattr(build, "_NOTICE_AFTER", 0.15)
+    monkeypatch.setattr(build, "_burst_end", 0.0)
     for _ in range(3):
         with build._announced():
             time.sleep(0.08)

@@ -321,7 +321,7 @@ def test_layouts_and_dtypes_that_go_another_way():
         square * tapegrad.ones(SHORT)
 
 
-def test_several_threads_take_the_general_road_where_they_share_the_work():
+def test_several_threads_take_the_general_path_where_they_share_the_work():
     x = tapegrad.tensor(np.ones(1 << 18), requires_grad=True)
     tapegrad.set_num_threads(2)
     y = (x * 2.0).exp().sum()

@@ -186,7 +186,7 @@ def test_numbers_among_three(op, dtype):
                 assert_alike(op, operands)
 
 
-def test_conditions_that_are_none_of_the_road():
+def test_conditions_that_the_native_path_does_not_take():
     where = table["where"]
     loaded(where)
     x = tapegrad.ones(2, 3).requires_grad_()

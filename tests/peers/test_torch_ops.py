@@ -30,7 +30,7 @@ from tapegrad.functions import (  # noqa: E402
     statistics,
     tiling,
 )
-from tapegrad.functions.method_table import methods_of  # noqa: E402
+from tapegrad.functions.method_decorators import methods_of  # noqa: E402
 from tests.conformance.conventions import CONVENTIONS  # noqa: E402
 from tests.peers import (  # noqa: E402
     linalg_cases,
@@ -438,7 +438,7 @@ NOT_CALLED = {  # helpers of other modules, and names that only operators reach
     "parse", "index_add_parts", "index_put_parts", "fill_parts", "mask_of", "max_dims", "setitem",
     "getitem", "concatenate", "index_array", "clamping", "matrix_transpose", "together", "result_type",
     "scaled", "numerator", "order", "replacement", "matrices", "crossed", "correlations", "in_front", "in_range",
-    "place_and_way", "places_of", "shaped", "squeezed", "swapped", "turned", "unsqueezed",
+    "index_and_mode", "places_of", "shaped", "squeezed", "swapped", "turned", "unsqueezed",
     "all_equal", "dims_of_both", "numbers", "pick", "quantiles", "remaining", "unless_nan", "finite", "parsed", "fitting",
 }  # fmt: skip
 

@@ -150,7 +150,7 @@ def test_what_a_transform_returned_goes_on_where_something_was_kept(of):
     assert np.isfinite(nested).all()
     kept.clear()
     assert tg.grad(lambda x: np.sum(x * x))(X).tolist() == (2 * X).tolist()
-    assert not current.tape.lost
+    assert not current.tape.escaped
 
 
 def test_what_was_kept_can_be_made_a_constant():
@@ -170,10 +170,10 @@ def test_operations_are_short_again_when_nothing_is_kept_any_more():
     before, kept = current.tape.mode, []
     for _ in range(3):
         tg.grad(lambda x: kept.append(x * 2) or (x * x).sum())(X)
-    assert len(current.tape.lost) == 3
+    assert len(current.tape.escaped) == 3
     kept.clear()
     tg.grad(lambda x: (x * x).sum())(X)
-    assert not current.tape.lost
+    assert not current.tape.escaped
     assert current.tape.mode == before
 
 
@@ -184,7 +184,7 @@ def test_an_error_inside_of_a_transform_ends_nothing():
 
     with pytest.raises(ValueError, match="Size"):
         tg.grad(f)(X)
-    assert not current.tape.lost
+    assert not current.tape.escaped
 
 
 def test_a_long_tape_is_rewound():

@@ -186,11 +186,11 @@ class Primitive(_Custom):
     ) -> list[Tensor]:
         """The sum of the user's jvps in some arguments."""
         assert call.shape is not None
-        along = call.rebuilt(slopes)
+        tangents = call.rebuilt(slopes)
         total = [zeros_like(float_tensor(y)) for y in flatten(ans)[0]]
         for k in chosen:
             assert self.jvp is not None
-            found = self.jvp(k, _seen(along[k]), ans, args, call.kwargs)
+            found = self.jvp(k, _seen(tangents[k]), ans, args, call.kwargs)
             if found is not None:
                 leaves = matching(found, call.shape, name_of(self))
                 total = [a + float_tensor(b) for a, b in zip(total, leaves)]

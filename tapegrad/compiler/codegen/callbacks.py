@@ -1,4 +1,4 @@
-"""Call Python for operations that it computes: always, or where a routine has no result."""
+"""Call Python for operations that it computes: always, or where a routine fails."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tapegrad.compiler.llvm.function_builder import Routine
 
 
 def by_python(count: int) -> Routine:
-    """Calls back into Python, with the addresses of some operands and of the result."""
+    """A callback into Python with the addresses of the operands and of the result."""
     names = [f"%a{k}" for k in range(count + 1)]
     head = f"define internal i64 @{{name}}(i64 %number, {', '.join(f'ptr {a}' for a in names)})"
     lines = [f"{head} #2 {{", *_asking(names), "ret i64 %answer", "}"]
@@ -14,7 +14,7 @@ def by_python(count: int) -> Routine:
 
 
 def or_python(tried: str, names: list[str], given: int) -> Routine:
-    """Calls a routine, and where that has no result Python: with the names after the given ones."""
+    """Call a routine, and Python where it fails: with the names after the given ones."""
     params = ", ".join(f"ptr {a}" for a in dict.fromkeys(names))
     passed = ", ".join(f"ptr {a}" for a in names[:given])
     lines = [
@@ -28,7 +28,7 @@ def or_python(tried: str, names: list[str], given: int) -> Routine:
 
 
 def _asking(names: list[str]) -> list[str]:
-    """Lines that call back into Python; `%number` is the operation's, `%answer` the status."""
+    """The code of a callback; `%number` is the operation's, `%answer` the status."""
     *args, out = names
     lines = [f"%table = alloca [{max(len(args), 1)} x ptr]"]
     for k, name in enumerate(args):

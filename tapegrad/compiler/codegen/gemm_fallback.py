@@ -1,8 +1,8 @@
 """Check a GEMM result for NaN; recompute with strong zeros. Compiled once for all programs.
 
-BLAS multiplies, and gives NaN where a zero met what is not finite.  So each product's elements are
-added up, and where their sum is no number all is computed again in loops in which zero counts.
-That is next to never: sizes and strides are arguments, not numbers in the code.
+BLAS gives NaN where a zero meets a non-finite factor.  So the elements of each product are summed,
+and where the sum is NaN, loops with strong zeros recompute the product.  That is rare: sizes and
+strides are arguments, not constants in the code.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ def total(place: Place) -> tuple[str, str] | None:
 
 
 def redone(nest: Nest) -> tuple[str, str] | None:
-    """A nest of products as a function that calls the loops, and their declaration."""
+    """The function that recomputes a product by calling the loops, and their declaration."""
     nest = collapsed(nest)
     places = [*nest.loads, *[s.place for s in nest.stores]]
     types = {TYPES.get(p.buffer.dtype.name) for p in places}
-    if len(nest.domain) > RANK or any(nest.picks) or len(types) > 1 or None in types:
+    if len(nest.domain) > RANK or any(nest.gathers) or len(types) > 1 or None in types:
         return None
     if [t.name for t in nest.terms] != ["exact"] or [s.mode for s in nest.stores] != [SUM]:
         return None
@@ -63,7 +63,7 @@ def redone(nest: Nest) -> tuple[str, str] | None:
 
 @cache
 def address(name: str) -> int:
-    """Where the code of such a function begins; it is compiled when it is first asked for.
+    """The address of such a function, which is compiled on first use.
 
     >>> from tapegrad.compiler.codegen.gemm_fallback import address
     >>> address("again.total.f64") == address("again.total.f64") > 0
@@ -94,7 +94,7 @@ end:
 
 
 class _Exact:
-    """Writes the loops of products: the result is zero first, then they are added to it."""
+    """Writes the loops: zero the result, then accumulate products."""
 
     def __init__(self, type: str) -> None:
         self.type = type
@@ -103,13 +103,13 @@ class _Exact:
         self.count = 0
 
     def emit(self, text: str) -> str:
-        """A line that computes; the name of what it computes."""
+        """Emit an instruction; returns the name of its result."""
         self.count += 1
         self.lines.append(f"%x{self.count} = {text}")
         return f"%x{self.count}"
 
     def loops(self, extents: list[str], body: Callable[[list[str]], None]) -> None:
-        """Loops inside each other, and what the innermost does with their indices."""
+        """Write nested loops; the innermost body gets their indices."""
         self._loops(extents, [], body)
 
     def _loops(self, extents: list[str], at: list[str], body: Callable[[list[str]], None]) -> None:

@@ -1,7 +1,6 @@
 """Choose the order of a nest's loops, and which of them is vectorised.
 
-A nest says all that has to be known for that: no two windows overlap, strides and extents are
-numbers.
+A nest holds all that this needs: its windows do not alias, strides and extents are constants.
 """
 
 from __future__ import annotations
@@ -15,34 +14,34 @@ from tapegrad.compiler.ir.buffers import Place
 from tapegrad.compiler.ir.loop_nest import ADD, MEMORY, SET, Nest
 from tapegrad.compiler.llvm.scalar_ops import divides
 
-BYTES = 64  # of a vector, on the processors that have the longest
-NEAR = 1 << 15  # bytes that the nearest cache holds
-LONG = 100  # operations that are too many for the registers
-CALL = 20  # operations that a call of `vmath` counts as
-# Operations in all up to which elements that do not lie side by side are computed one by one; of
-# those that are found by an index LLVM makes little more.
-FEWER, FEW = 1 << 10, 1 << 14
-THICK = 1 << 14  # and from which half of a vector is too little
-HOT = 1 << 9  # and from which on several vectors are computed side by side:
-SIDE_BY_SIDE = {5: 4, 11: 2}  # so many, by the operations on one of them,
-HOTTER, LIGHT, HELD = 1 << 12, 4, 8  # and most where there are few of them and many elements
-MUCH = 11  # operations that are better not written again for a few elements
+BYTES = 64  # of the longest vector registers
+L1_BYTES = 1 << 15  # of the L1 data cache
+TERMS_MOST = 100  # operations from which on values spill out of registers
+CALL = 20  # operations that a call of `vmath` costs
+# Operations in all up to which elements that are not contiguous stay scalar; for gathered ones LLVM
+# does little better.
+SCALAR_MOST, GATHERED_MOST = 1 << 10, 1 << 14
+FULL_VECTORS_LEAST = 1 << 14  # and from which on half-empty vectors do not pay
+INTERLEAVED_LEAST = 1 << 9  # and from which on several vectors are interleaved:
+INTERLEAVED = {5: 4, 11: 2}  # so many, by the operations per element,
+LARGE, LIGHT, MOST_INTERLEAVED = 1 << 12, 4, 8  # most for cheap nests of many elements
+REMAINDER_MOST = 11  # operations from which on the remainder gets no code of its own
 
 
 class LoopOrder(NamedTuple):
-    """How a nest is run through: its dimensions from the outermost to the innermost, at which of
-    these levels elements are taken together (-1: nowhere), and how many.
+    """The loops of a nest, outermost first, which of these levels is vectorised (-1: none), and
+    the vector width.
     """
 
     order: tuple[int, ...]
-    across: int
+    simd: int
     width: int
-    exact: bool = False  # what is left is done by narrower vectors, not under a mask
-    rows: bool = False  # results are written as rows, see `transpose`; the last rows once more
+    exact: bool = False  # the remainder is done by shorter vectors, not under a mask
+    rows: bool = False  # stores are transposed in registers; the last rows are stored twice
 
 
 def loop_order_of(nest: Nest, part: bool) -> LoopOrder | None:
-    """The way through a nest whose dimensions are collapsed; None if that is left to LLVM."""
+    """The loop order of a collapsed nest; None to leave it to LLVM."""
     places = [*nest.loads, *[s.place for s in nest.stores]]
     if 0 in nest.domain or any(p.buffer.dtype.name not in MEMORY for p in places):
         return None
@@ -50,77 +49,77 @@ def loop_order_of(nest: Nest, part: bool) -> LoopOrder | None:
         return None  # a scan
     if columns(nest):
         return LoopOrder((0,), 0, SIDE, rows=True)
-    if len(nest.terms) > LONG:
+    if len(nest.terms) > TERMS_MOST:
         return None
     rank, work = len(nest.domain), _work(nest)
-    all_of_it = prod(nest.domain) * work
+    total = prod(nest.domain) * work
     fit = [d for d in range(part, rank) if _fits(nest, places, d)]
     if not fit:
-        few = all_of_it <= (FEW if any(nest.picks) else FEWER)
-        return LoopOrder(tuple(range(rank)), -1, 1) if few and not part else None
+        small = total <= (GATHERED_MOST if any(nest.gathers) else SCALAR_MOST)
+        return LoopOrder(tuple(range(rank)), -1, 1) if small and not part else None
     dtypes = [p.buffer.dtype for p in places] + [t.dtype for t in nest.terms]
     most = BYTES // max(4, *[t.itemsize for t in dtypes])
-    across = min(reversed(fit), key=lambda d: -(-nest.domain[d] // most) / nest.domain[d])
-    extent = nest.domain[across]
-    if 2 * extent <= most and all_of_it >= THICK:
+    simd = min(reversed(fit), key=lambda d: -(-nest.domain[d] // most) / nest.domain[d])
+    extent = nest.domain[simd]
+    if 2 * extent <= most and total >= FULL_VECTORS_LEAST:
         return None
-    width = most * _side_by_side(nest, work)
+    width = most * _interleaved(nest, work)
     while width > 2 and width // 2 >= extent:
         width //= 2
-    order = _order(nest, across, width, part)
-    plain = all(s.mode == SET for s in nest.stores) and order[-1] == across
+    order = _order(nest, simd, width, part)
+    plain = all(s.mode == SET for s in nest.stores) and order[-1] == simd
     slow = any(divides(t.name) for t in nest.terms)
-    exact = all_of_it >= HOT and (slow or (plain and work < MUCH))
-    return LoopOrder(order, order.index(across), width, exact)
+    exact = total >= INTERLEAVED_LEAST and (slow or (plain and work < REMAINDER_MOST))
+    return LoopOrder(order, order.index(simd), width, exact)
 
 
-def _side_by_side(nest: Nest, work: int) -> int:
-    """How many vectors are computed side by side: short loops wait for each other otherwise."""
-    all_of_it = prod(nest.domain) * work
-    if all_of_it < HOT:
+def _interleaved(nest: Nest, work: int) -> int:
+    """The interleave count: how many vectors are in flight, to hide latency in short loops."""
+    total = prod(nest.domain) * work
+    if total < INTERLEAVED_LEAST:
         return 1
-    if all_of_it >= HOTTER and work < LIGHT and len(nest.domain) > 1:
-        return HELD
-    return next((v for least, v in SIDE_BY_SIDE.items() if work < least), 1)
+    if total >= LARGE and work < LIGHT and len(nest.domain) > 1:
+        return MOST_INTERLEAVED
+    return next((v for least, v in INTERLEAVED.items() if work < least), 1)
 
 
-def _order(nest: Nest, across: int, width: int, part: bool) -> tuple[int, ...]:
-    """The loops, so that what they use again is near."""
-    extent = nest.domain[across]
-    others = [d for d in range(len(nest.domain)) if d != across]
+def _order(nest: Nest, simd: int, width: int, part: bool) -> tuple[int, ...]:
+    """The loop order in which reused data stay in cache or registers."""
+    extent = nest.domain[simd]
+    others = [d for d in range(len(nest.domain)) if d != simd]
     kept = [s.place for s in nest.stores if s.mode not in (SET, ADD)]
-    still = [d for d in others if d >= part and any(p.strides[d] == 0 for p in kept)]
-    first = [d for d in others if d not in still]
-    # An operand that stays the same along another loop.
-    held = any(not all(p.strides[d] for d in others) for p in nest.loads if p.strides[across])
-    if any(s.place.strides[across] == 0 for s in nest.stores) or any(nest.picks):
-        still = []  # what is added up along vectors is innermost; what is overwritten keeps order
-    far = still and extent * prod([nest.domain[d] for d in still]) * 8 > NEAR
-    if far and first and not part and all(_size(nest, p) * 8 <= NEAR for p in kept):
-        return (*still, *first, across)  # what is added up is near, what is read is read once
-    if extent <= width and (kept or held):
-        return (across, *others)  # no loop at all: its vectors stay in registers
-    if still and (not far or not first):
-        return (*first, across, *still)
-    return (*others, across)
+    invariant = [d for d in others if d >= part and any(p.strides[d] == 0 for p in kept)]
+    first = [d for d in others if d not in invariant]
+    # An operand that is invariant in another loop.
+    reused = any(not all(p.strides[d] for d in others) for p in nest.loads if p.strides[simd])
+    if any(s.place.strides[simd] == 0 for s in nest.stores) or any(nest.gathers):
+        invariant = []  # sums over vectors are innermost; overwriting keeps order
+    far = invariant and extent * prod([nest.domain[d] for d in invariant]) * 8 > L1_BYTES
+    if far and first and not part and all(_size(nest, p) * 8 <= L1_BYTES for p in kept):
+        return (*invariant, *first, simd)  # accumulators fit L1, operands stream
+    if extent <= width and (kept or reused):
+        return (simd, *others)  # unrolled: its vectors stay in registers
+    if invariant and (not far or not first):
+        return (*first, simd, *invariant)
+    return (*others, simd)
 
 
 def _size(nest: Nest, place: Place) -> int:
-    """How many elements a window shows."""
+    """The number of distinct elements of a window."""
     return prod([n for n, s in zip(nest.domain, place.strides, strict=True) if s])
 
 
 def _fits(nest: Nest, places: list[Place], d: int) -> bool:
-    """Whether elements along a dimension can be taken together."""
+    """Whether a dimension can be vectorised."""
     if any(p.strides[d] not in (0, 1) for p in places):
         return False
     if any(s.mode in (SET, ADD) and s.place.strides[d] == 0 for s in nest.stores):
         return False
-    return all(nest.loads[load].strides[d] == 0 for picks in nest.picks for load, _, _ in picks)
+    return all(nest.loads[load].strides[d] == 0 for found in nest.gathers for load, _, _ in found)
 
 
 def _work(nest: Nest) -> int:
-    """The operations on an element; a call of `vmath` counts as many."""
+    """The cost of an element in operations."""
     return 1 + sum(CALL if t.name in _CALLED else 1 for t in nest.terms if t.name != "constant")
 
 
@@ -128,8 +127,8 @@ _CALLED = NAMES - {"hypot"}  # which is a root and little more
 
 
 class Segment(NamedTuple):
-    """Elements along the dimension that is taken several at a time: a loop from a place to a place,
-    `width` at a time; if it is one step, that may be too wide, and is masked.
+    """A range of the vectorised dimension, done `width` elements at a time; a single step that
+    is too wide is masked.
     """
 
     first: int
@@ -138,7 +137,7 @@ class Segment(NamedTuple):
 
 
 def segments(extent: int, width: int, exact: bool) -> list[Segment]:
-    """Steps of one width, and narrower ones for what is left: of several widths, or one masked."""
+    """Split an extent into full vectors and a remainder: of shorter vectors, or one masked."""
     rest = extent % width
     if rest == 0 or (extent < width and not exact):
         return [Segment(0, extent, width)]

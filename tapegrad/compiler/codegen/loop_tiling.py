@@ -1,9 +1,9 @@
 """Tile loop nests that call elementary functions.
 
-A tile is a stretch of one loop with all loops inside it.  It is done in stages: each computes what
-the functions of `math_runtime` are given, in arrays that fit in the nearest cache; then these are
-called. That takes little compiling.  It is the best way for functions alone; where there is more to
-do, one loop over all of it waits less for memory, and tiles are for arguments that it cannot serve.
+A tile is a range of one loop with all loops inside it.  It is done in stages: each computes the
+arguments of functions of `math_runtime` into arrays that fit in the L1 cache, then calls these.
+That compiles fast.  It is best for functions alone; with other operations, one fused loop
+waits less for memory, and tiles serve arguments outside the domain of its fast forms.
 """
 
 from __future__ import annotations
@@ -25,48 +25,48 @@ DOUBLE = np.dtype(np.float64)
 MOST, LEAST = 1024, 64  # elements of a tile
 ROOM = 3072  # elements of all arrays of a tile
 TWICE = 1 << 15  # elements from which on it pays to compile a nest in two forms
-FEW = 1000  # elements below which loops between calls do not pay
+TILED_LEAST = 1000  # elements below which loops between calls do not pay
 PAIR = {"sin", "cos"}  # which have most of their work in common where they are computed at once
 
 
 class Plan(NamedTuple):
-    """What is done in which stage; operands are terms (>= 0) or loads (~k), as in a nest.
+    """The stages of a tile; operands are terms (>= 0) or loads (~k), as in a nest.
 
-    What is called after stage s is for stage s + 1 to use.
+    Results of the calls after stage s are used from stage s + 1 on.
     """
 
-    level: int  # of the loop of which a tile is a stretch
+    level: int  # of the loop that is tiled
     rows: int  # steps of it in a tile
     stages: tuple[int, ...]  # of the terms
-    calls: tuple[tuple[int, ...], ...]  # of each stage the terms that functions compute
-    fixed: frozenset[int]  # terms that do not change in the innermost loop: in any stage
+    calls: tuple[tuple[int, ...], ...]  # per stage, the terms computed by calls
+    fixed: frozenset[int]  # terms invariant in the innermost loop: recomputed in any stage
     arrays: dict[int, int]  # operands that get an array, with the stage that fills it
-    there: frozenset[int]  # loads that functions read where they are
-    placed: dict[int, int]  # terms that functions compute where a store (k) puts them
+    there: frozenset[int]  # loads that calls read in place
+    placed: dict[int, int]  # terms that calls write to the place of a store (k)
 
 
 def quick(nest: Nest, part: bool = False) -> Written | None:
-    """The function of a nest with short forms of its elementary functions; None if none pays.
+    """The function of a nest with fast forms of elementary functions; None if they do not pay.
 
-    One without other operations is left to the functions of `math_runtime`; where several functions
-    are in one that fits in the caches, so are they.  A long one is computed at once, and again in
-    tiles if an argument was out of the ordinary.
+    A nest without other operations is left to the functions of `math_runtime`, and so is one of
+    several functions that fits in the caches.  A long one is computed in one pass, and again in
+    tiles if an argument was outside the fast domain.
     """
     nest = collapsed(nest)
     plan = planned(nest)
     if plan is None:
         return None
-    if not plan.arrays or _apart(nest, plan):
+    if not plan.arrays or _calls_pay(nest, plan):
         return written(nest, part, tiles=Tiles(nest, plan))
     if prod(nest.domain) < TWICE or any(s.mode == ADD for s in nest.stores):
         return None
     return written(nest, part, redo=Tiles(nest, plan))
 
 
-def _apart(nest: Nest, plan: Plan) -> bool:
-    """Whether functions that are called gain more than the loops between them lose."""
+def _calls_pay(nest: Nest, plan: Plan) -> bool:
+    """Whether calling `math_runtime` saves more than the loops between the calls cost."""
     names = [nest.terms[t].name for t in chain(*plan.calls)]
-    if not FEW <= prod(nest.domain) < TWICE or PAIR.issubset(names):
+    if not TILED_LEAST <= prod(nest.domain) < TWICE or PAIR.issubset(names):
         return False
     return len(names) > 1 or table[names[0]].vmath == "many"
 
@@ -74,7 +74,7 @@ def _apart(nest: Nest, plan: Plan) -> bool:
 def planned(nest: Nest) -> Plan | None:
     """The stages of a nest; its neighbouring dimensions are one."""
     if not nest.domain or any(x.buffer is s.place.buffer for x in nest.loads for s in nest.stores):
-        return None  # a scan goes on with what it has just written
+        return None  # a scan reads what it has just written
     staged = _staged(nest)
     level, inner = len(nest.domain) - 1, 1
     while level > 0 and inner * nest.domain[level] <= MOST // 4:
@@ -103,7 +103,7 @@ Staged = tuple[tuple[int, ...], tuple[tuple[int, ...], ...], frozenset[int]]
 
 
 def _staged(nest: Nest) -> Staged | None:
-    """The stage of each term, the calls after each stage, and what needs none."""
+    """The stage of each term, the calls after each stage, and the invariant terms."""
     stages: list[int] = []
     calls: list[list[int]] = []
     fixed: set[int] = set()
@@ -116,13 +116,13 @@ def _staged(nest: Nest) -> Staged | None:
             calls[at].append(t)
             at += 1
         elif term.name in table and table[term.name].guard:
-            return None  # it would have to be done again as a whole
+            return None  # it would have to be recomputed as a whole
         stages.append(at)
     return (tuple(stages), tuple(map(tuple, calls)), frozenset(fixed)) if calls else None
 
 
 def _uses(nest: Nest, staged: Staged) -> list[int]:
-    """The operands that must be in memory: those of functions, and those of a later stage."""
+    """The operands that need arrays: those of calls, and those used in a later stage."""
     stages, calls, fixed = staged
     called = set(chain(*calls))
     found = [a for t in called for a in nest.terms[t].args]
@@ -133,9 +133,9 @@ def _uses(nest: Nest, staged: Staged) -> list[int]:
 
 
 def _stands(nest: Nest, load: int) -> bool:
-    """Whether a load does not move with the innermost loop."""
-    picks = nest.picks[load] if nest.picks else ()
-    return nest.loads[load].strides[-1] == 0 and all(_stands(nest, k) for k, _, _ in picks)
+    """Whether a load is invariant in the innermost loop."""
+    gathers = nest.gathers[load] if nest.gathers else ()
+    return nest.loads[load].strides[-1] == 0 and all(_stands(nest, k) for k, _, _ in gathers)
 
 
 def _dtype(nest: Nest, operand: int) -> np.dtype:
@@ -147,16 +147,16 @@ def _doubles(nest: Nest, operand: int) -> bool:
 
 
 def _runs(nest: Nest, window: int, level: int) -> bool:
-    """Whether a load, or a store after all loads, has the doubles of a tile side by side."""
+    """Whether a load, or a store after all loads, is contiguous float64 within a tile."""
     places = [*nest.loads, *[s.place for s in nest.stores]]
     steps = [prod(nest.domain[d + 1 :]) for d in range(level, len(nest.domain))]
     found = places[window]
-    picked = bool(nest.picks and nest.picks[window])
-    return not picked and found.buffer.dtype == DOUBLE and list(found.strides[level:]) == steps
+    gathered = bool(nest.gathers and nest.gathers[window])
+    return not gathered and found.buffer.dtype == DOUBLE and list(found.strides[level:]) == steps
 
 
 def _stretch(count: int, most: int) -> int:
-    """The steps of a tile: without a rest if they can be."""
+    """The steps of a tile, without a remainder if possible."""
     if count <= most:
         return count
     return next((n for n in range(most, most // 2, -1) if count % n == 0), most)
@@ -230,7 +230,7 @@ class Tiles:
         return body
 
     def _element(self, writer: Writer, operand: int) -> str:
-        """Where an array has the element at the present indices."""
+        """The address of an array's element at the current indices."""
         code, extents = writer.code, self.nest.domain[self.level :]
         here, *inner = writer.loops[self.level :]
         at = code.share("i64", f"sub nuw nsw i64 {here.name}, {self._start.name}")
@@ -250,7 +250,7 @@ class Tiles:
         writer.line(f"call void @{symbol}({count}, {arrays})")
 
     def _whole(self, writer: Writer, operand: int) -> str:
-        """Where the elements of an operand begin."""
+        """The address of an operand's first element."""
         if operand not in self.plan.there and operand not in self.plan.placed:
             return _array(operand)
         outer = writer.loops
@@ -266,11 +266,11 @@ class Tiles:
     # -- within the loops of a stage ---------------------------------------------------------------
 
     def begin(self) -> None:
-        """Nothing is computed yet of the present element."""
+        """Forget the values of the previous element."""
         self._values.clear()
 
     def value(self, writer: Writer, operand: int) -> Value:
-        """An operand at the present indices."""
+        """An operand at the current indices."""
         if operand < 0:
             return writer.loaded(~operand)
         found = self._values.get(operand)
@@ -279,7 +279,7 @@ class Tiles:
         return found
 
     def places(self, operand: int, store: int) -> bool:
-        """Whether a function has written an operand where a store puts it."""
+        """Whether a call has written an operand to its store's place."""
         return self.plan.placed.get(operand) == store
 
     def _found(self, writer: Writer, t: int) -> Value:

@@ -1,8 +1,8 @@
 """Loops over elementary functions, compiled once, that all programs call.
 
-Every element is computed by the short form of a function, where there is one, which notes whether
-an argument was out of the ordinary; if so, all are computed again by the next form, up to the one
-that serves all.
+Every element is computed by the fast form of a function, where there is one, which notes whether an
+argument was outside its domain; if so, all are recomputed by the next form, up to the one that
+serves all.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tapegrad.kernels.codegen.rule_codegen import chain
 from tapegrad.ops.core import table
 
 PREFIX = "block."
-# Operations that are one elementary function, but for those of few instructions.
+# Operations that are one elementary function of many instructions.
 _WHOLE = re.compile(r"vmath\.(\w+)\(\{0\}(, \{1\})?\)")
 NAMES = {n for n, op in table.items() if _WHOLE.fullmatch(op.scalar) and op.vmath != "few"}
 # Vectors that are computed side by side. A division leaves room for little beside it.
@@ -42,12 +42,12 @@ attributes #0 = { nounwind "prefer-vector-width"="512" }
 
 
 def symbol(name: str) -> str:
-    """What the loop of an operation is called in LLVM text."""
+    """The symbol of the loop of an operation."""
     return PREFIX + name
 
 
 def arity(name: str) -> int:
-    """How many arrays it reads."""
+    """The number of arrays that it reads."""
     found = _WHOLE.fullmatch(table[name].scalar)
     assert found is not None
     return 2 if found[2] else 1
@@ -66,7 +66,7 @@ def declaration(symbol: str) -> str:
 
 @cache
 def address(symbol: str) -> int:
-    """Where the code of a loop begins; it is compiled when it is first asked for.
+    """The address of a loop, which is compiled on first use.
 
     >>> from tapegrad.compiler.codegen.math_runtime import address
     >>> address("block.exp") == address("block.exp") > 0
@@ -76,7 +76,7 @@ def address(symbol: str) -> int:
 
 
 def text(name: str) -> str:
-    """The module of the loop of an operation: over a count, the result, one or two operands."""
+    """The module of an operation's loop: parameters are a count, the result, the operands."""
     arrays = "".join(f", ptr noalias readonly %x{k}" for k in range(arity(name)))
     head = f"define void @{build.SYMBOL}(i64 %n, ptr noalias %out{arrays}) #0 {{"
     lines = [head, "start:", "%some = icmp ne i64 %n, 0", "br i1 %some, label %go, label %leave"]
@@ -97,7 +97,7 @@ def text(name: str) -> str:
 
 
 def _loop(name: str, label: str, before: str, plain: str, test: str) -> tuple[str, set[str]]:
-    """A loop over all elements; after it `bad` says whether the test held for one."""
+    """A loop over all elements, which sets `bad` where the domain test fails."""
     code = Code(f"{label}.v")
     operands = []
     lines = [f"%{label}.before = phi i1 [ false, %{before} ], [ %{label}.bad, %{label} ]"]

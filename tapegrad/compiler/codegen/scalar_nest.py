@@ -1,8 +1,7 @@
 """Write one loop nest as LLVM text, on scalars.
 
-It becomes a function over pointers, so that equal nests at different places of a program are one
-function.  `noalias` on the pointers is what lets LLVM vectorise: but for scans, a nest never writes
-what it reads.
+It becomes a function over pointers, so that equal nests in a program share one function.  `noalias`
+on the pointers lets LLVM vectorise: except for scans, a nest never writes what it reads.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from tapegrad.compiler.ir.loop_nest import (
     MIN,
     SET,
     Ends,
+    Gathers,
     Nest,
-    Picks,
     Term,
     collapsed,
     memory,
@@ -29,7 +28,7 @@ from tapegrad.compiler.ir.loop_nest import (
 )
 from tapegrad.compiler.llvm.scalar_ops import Code, Value, literal
 
-# Added up in any order: as accurate as one order, and it vectorises.
+# Reductions may be reassociated: no less accurate, and they vectorise.
 LOOSE = "reassoc nsz"
 
 
@@ -41,7 +40,7 @@ class Written(NamedTuple):
 
 
 class Tiling(Protocol):
-    """What writes the loops from a level on in tiles, see `loop_tiling`."""
+    """Writes the loops from a level on in tiles, see `loop_tiling`."""
 
     level: int
 
@@ -59,7 +58,7 @@ class Writer:
     ) -> None:
         self.nest = nest
         self.tiles = tiles
-        self.rarely = False  # it is not worth LLVM's time
+        self.rarely = False  # cold: not worth LLVM's time
         self.part = part  # the outermost loop runs from `%from` to `%to`
         self.code = Code()
         self.code.guarded = guarded
@@ -73,15 +72,15 @@ class Writer:
         self.code.lines.append(text)
 
     def label(self) -> str:
-        """A fresh name for a block."""
+        """A fresh basic-block label."""
         self.blocks += 1
         return f"b{self.blocks}"
 
-    def pointer(self, base: str, place: Place, picks: Picks = ()) -> Value:
-        """The address of the element at the loops' present indices."""
+    def pointer(self, base: str, place: Place, gathers: Gathers = ()) -> Value:
+        """The address of the element at the current indices."""
         code = self.code
         offset: Value | None = None
-        for load, stride, extent in picks:
+        for load, stride, extent in gathers:
             index = self.loaded(load)
             low = code.emit("i1", f"icmp slt i64 {index.name}, 0")
             wrapped = code.emit("i64", f"add nsw i64 {index.name}, {extent}")
@@ -107,31 +106,31 @@ class Writer:
         return code.emit("ptr", f"getelementptr inbounds {kind}, ptr {base}, i64 {offset.name}")
 
     def loaded(self, k: int) -> Value:
-        """The element of a load at the present indices."""
+        """The element of a load at the current indices."""
         found = self.elements.get(k)
         if found is None:
             nest = self.nest
-            picks = nest.picks[k] if nest.picks else ()
-            found = self.elements[k] = self.load(f"%l{k}", nest.loads[k], picks)
+            gathers = nest.gathers[k] if nest.gathers else ()
+            found = self.elements[k] = self.load(f"%l{k}", nest.loads[k], gathers)
         return found
 
-    def picks(self, k: int) -> Picks:
-        """The picks of a store."""
+    def gathers(self, k: int) -> Gathers:
+        """The gathered indices of a store."""
         nest = self.nest
-        return nest.picks[len(nest.loads) + k] if nest.picks else ()
+        return nest.gathers[len(nest.loads) + k] if nest.gathers else ()
 
-    def load(self, base: str, place: Place, picks: Picks = ()) -> Value:
+    def load(self, base: str, place: Place, gathers: Gathers = ()) -> Value:
         """An element of a window."""
         kind = memory(place.buffer.dtype)
-        address = self.pointer(base, place, picks).name
+        address = self.pointer(base, place, gathers).name
         found = self.code.emit(kind, f"load {kind}, ptr {address}")
         if place.buffer.dtype == bool:
             return self.code.emit("i1", f"trunc i8 {found.name} to i1")
         return found
 
-    def put(self, value: Value, base: str, place: Place, picks: Picks = ()) -> None:
+    def put(self, value: Value, base: str, place: Place, gathers: Gathers = ()) -> None:
         """Store an element into a window."""
-        self.put_at(value, self.pointer(base, place, picks).name)
+        self.put_at(value, self.pointer(base, place, gathers).name)
 
     def put_at(self, value: Value, address: str) -> None:
         """Store a value at an address."""
@@ -154,7 +153,7 @@ class Writer:
         """Write the body."""
         nest = self.nest
         rank = len(nest.domain)
-        self.outer: list[int] = []  # stores that add up in memory: some outer loop is reduced
+        self.outer: list[int] = []  # reductions in memory: some outer loop is reduced
         self.local: list[tuple[int, int, str]] = []  # (store, level, accumulator)
         for k, store in enumerate(nest.stores):
             if store.mode in (SET, ADD):
@@ -177,7 +176,7 @@ class Writer:
         self.level(0)
 
     def _fill(self, k: int) -> None:
-        """Before anything is added up in memory, every element of the result is its start value."""
+        """Initialise the result of a reduction in memory."""
         store = self.nest.stores[k]
         place = store.place
         dims = [d for d, s in enumerate(place.strides) if s]
@@ -189,14 +188,14 @@ class Writer:
         self.loops = saved
 
     def over(self, dims: list[int], body: Callable[[], None], ends: Ends | None = None) -> None:
-        """Write loops inside each other; the outermost may have other ends than the nest's."""
+        """Write nested loops; the bounds of the outermost may differ from the nest's."""
         if not dims:
             body()
             return
         self.loop(dims[0], lambda: self.over(dims[1:], body), ends)
 
     def ends(self, dim: int) -> Ends:
-        """Where a loop of the nest begins, and before what it ends."""
+        """The bounds of a loop of the nest."""
         return ("%from", "%to") if self.part and dim == 0 else ("0", str(self.nest.domain[dim]))
 
     def loop(self, dim: int, body: Callable[[], None], ends: Ends | None = None) -> None:
@@ -212,7 +211,7 @@ class Writer:
             self.steps(*(ends or self.ends(dim)), step)
 
     def steps(self, first: str, last: str, step: Callable[[Value], Value]) -> None:
-        """Write a loop; `step` writes what is done at an index, and returns the next one."""
+        """Write a loop; `step` writes the body at an index, and returns the next one."""
         head, after = self.label(), self.label()
         code = self.code
         counter = f"%c{self.blocks}"
@@ -230,7 +229,7 @@ class Writer:
         code.forget()
 
     def level(self, level: int) -> None:
-        """Write the loops from a level on, and before and after them what adds up there."""
+        """Write the loops from a level on, and around them the accumulators of that level."""
         nest = self.nest
         opening = [(k, name) for k, at, name in self.local if at == level]
         for k, name in opening:
@@ -254,9 +253,9 @@ class Writer:
         store = self.nest.stores[k]
         base = f"%s{k}"
         if k in self.outer or store.mode == ADD:
-            before = self.load(base, store.place, self.picks(k))
+            before = self.load(base, store.place, self.gathers(k))
             value = self.combine(store.mode, before, value)
-        self.put(value, base, store.place, self.picks(k))
+        self.put(value, base, store.place, self.gathers(k))
 
     def compute(self, term: Term, args: list[Value]) -> Value:
         """The value of an operation."""
@@ -298,13 +297,13 @@ class Writer:
                 after = self.combine(store.mode, before, found)
                 self.line(f"store {kind} {after.name}, ptr {accumulators[k]}")
             elif store.mode == SET:
-                self.put(found, f"%s{k}", store.place, self.picks(k))
+                self.put(found, f"%s{k}", store.place, self.gathers(k))
             else:
                 self._finish(k, found)
 
 
 def _carried(nest: Nest) -> list[tuple[int, str]]:
-    """Loads from where a store writes, as addresses beside the store's: so LLVM sees the distance.
+    """Loads from a store's buffer, as offsets from the store: LLVM sees the dependence distance.
 
     Only a scan has such loads.
     """
@@ -318,9 +317,9 @@ def _carried(nest: Nest) -> list[tuple[int, str]]:
     return found
 
 
-def moved(nest: Nest) -> str | None:
-    """The instruction for a nest, collapsed, that copies memory or fills it with zeros."""
-    if len(nest.domain) != 1 or len(nest.stores) != 1 or any(nest.picks):
+def memory_intrinsic(nest: Nest) -> str | None:
+    """The memcpy or memset equal to a collapsed nest, if there is one."""
+    if len(nest.domain) != 1 or len(nest.stores) != 1 or any(nest.gathers):
         return None
     source, place, mode = nest.stores[0]
     if mode != SET or place.strides != (1,):
@@ -343,10 +342,10 @@ def written(
 ) -> Written:
     """The function of a nest, or of a part of its outermost loop, from `%from` to `%to`.
 
-    Where an operation has a short form that serves most arguments, the loop that uses it looks out
-    for others, and when one was met the loop is run again in the form that serves all.
+    Where an operation has a fast form that serves most arguments, the loop that uses it notes
+    others, and is then run again in the form that serves all.
 
-    With `tiles` the nest is written in these; with `redo` short forms are used wherever there are
+    With `tiles` the nest is written in these; with `redo` fast forms are used wherever there are
     some, and it is run again in tiles.
     """
     nest = collapsed(nest)
@@ -356,7 +355,7 @@ def written(
     heading = f"define internal void @{{name}}({', '.join(params)}) #0 {{"
     for k, line in _carried(nest):
         heading = heading.replace(f"noalias readonly %l{k}", f"%u{k}") + "\n" + line
-    instruction = None if part else moved(nest)
+    instruction = None if part else memory_intrinsic(nest)
     if instruction:
         return Written("\n".join([heading, instruction, "ret void", "}"]), frozenset())
     first = Writer(nest, guarded=bool(nest.domain) and tiles is None, part=part, tiles=tiles)

@@ -1,8 +1,7 @@
-"""Unrolled linear algebra of small matrices, which computes as LAPACK's routines do.
+"""Unrolled linear algebra of small matrices, by LAPACK's algorithms.
 
-Rows are vectors in registers.  Whether rows change places is a branch, which processors foresee,
-and which rows do is a matter of `select`s.  Where there is no result the function returns 1, see
-`lapack`.
+Rows are vectors in registers.  Whether rows are exchanged is a branch, which processors predict,
+and which rows is decided by `select`s.  Where it fails the function returns 1, see `lapack`.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ def fits(n: int, columns: int) -> bool:
 
 
 def routine(name: str, params: dict[str, Any], given: Sequence[Place], out: Place) -> Routine:
-    """An operation on some matrices, a batch of each: its function takes them and the result."""
+    """The routine of an operation on batches of matrices: it takes them and the result."""
     return _written(name, tuple(params.items()), *map(layout, (*given, out)))
 
 
@@ -51,7 +50,7 @@ def _written(name: str, params: tuple[tuple[str, Any], ...], *places: Place) -> 
 def _by_factors(
     t: FunctionBuilder, name: str, given: Sequence[Place], operands: list[str]
 ) -> list[str]:
-    """The rows of what the factors of a matrix give."""
+    """The rows of an operation's result, from the factors of a matrix."""
     rows = _read(t, given[0], operands[0])
     n = len(rows)
     if name in ("det", "slogdet"):
@@ -76,7 +75,7 @@ def _read(t: FunctionBuilder, place: Place, base: str) -> list[str]:
 
 
 def _divided(t: FunctionBuilder, row: str, pivot: str, n: int) -> str:
-    """A row by a pivot; several numbers by a product, as BLAS does it, which waits for less."""
+    """Divide a row by a pivot; several elements by its reciprocal, as BLAS does."""
     if n == 1:
         return t.two("fdiv", row, pivot)
     return t.two("fmul", row, t.splat(t.two("fdiv", t.constant(1.0), pivot), n), n)
@@ -88,13 +87,13 @@ def _unit(t: FunctionBuilder, k: int, n: int) -> str:
 
 
 class _Factors:
-    """The upper one of the two triangular factors; rows of right sides go through the same."""
+    """Gaussian elimination: the upper factor, and right-hand sides after the same steps."""
 
     def __init__(self, t: FunctionBuilder, rows: list[str], right: list[str], columns: int) -> None:
         self.t, self.n = t, len(rows)
         self.sides = [(rows, self.n), (right, columns)] if right else [(rows, self.n)]
         self.pivots: list[str] = []
-        self.turned = "false"  # whether the number of exchanges is odd
+        self.odd = "false"  # whether the permutation is odd
         self.singular = "false"
         for c in range(self.n):
             self._exchange(c)
@@ -104,16 +103,16 @@ class _Factors:
         return self.t.element(self.sides[0][0][r], self.n, c)
 
     def _exchange(self, c: int) -> None:
-        """Bring the row with the largest element of a column up, the first one of equal ones."""
+        """Partial pivoting: exchange in the row with the largest element of a column."""
         t, later = self.t, range(c + 1, self.n)
         if not later:
             return
         first, *sizes = [t.math("fabs", self._entry(r, c)) for r in range(c, self.n)]
-        moved = "false"
+        swapped = "false"
         for size in sizes:
             larger = t.emit(f"fcmp ogt {t.kind} {size}, {first}")
-            moved = t.emit(f"or i1 {moved}, {larger}")
-        with t.where(moved) as merged:
+            swapped = t.emit(f"or i1 {swapped}, {larger}")
+        with t.where(swapped) as merged:
             chosen = self._largest(first, sizes)
             sides = [(list(rows), n) for rows, n in self.sides]
             for rows, n in sides:
@@ -121,14 +120,14 @@ class _Factors:
                 for r, here in zip(later, chosen, strict=True):
                     rows[c] = t.choose(here, rows[r], rows[c], n)
                     rows[r] = t.choose(here, old, rows[r], n)
-            turned = t.emit(f"xor i1 {self.turned}, true")
-        self.turned = merged("i1", turned, self.turned)
+            odd = t.emit(f"xor i1 {self.odd}, true")
+        self.odd = merged("i1", odd, self.odd)
         for (rows, n), (new, _) in zip(self.sides, sides, strict=True):
             for r in range(c, self.n):
                 rows[r] = merged(t.vector(n), new[r], rows[r])
 
     def _largest(self, best: str, sizes: list[str]) -> list[str]:
-        """Whether each of some numbers is the largest, and larger than a first one."""
+        """For each of some numbers, whether it is the largest, and larger than a first one."""
         t = self.t
         larger = []
         for size in sizes:
@@ -154,7 +153,7 @@ class _Factors:
                 rows[r] = t.fused(t.splat(factor, n), rows[c], rows[r], n)
 
     def solution(self) -> list[str]:
-        """The rows of the right sides, divided by the matrix."""
+        """The rows of the solution."""
         t = self.t
         rows, n = self.sides[1]
         for r in reversed(range(self.n)):
@@ -173,7 +172,7 @@ class _Factors:
         t, kind = self.t, self.t.kind
         limits = np.finfo(np.float32 if t.single else np.float64)
         one, minus, zero = (t.constant(x) for x in (1.0, -1.0, 0.0))
-        sign = t.emit(f"select i1 {self.turned}, {kind} {minus}, {kind} {one}")
+        sign = t.emit(f"select i1 {self.odd}, {kind} {minus}, {kind} {one}")
         product, within = sign, "true"
         for pivot in self.pivots:
             product = t.two("fmul", product, pivot)
@@ -185,8 +184,8 @@ class _Factors:
         with t.otherwise(within) as fast:
             for pivot in self.pivots:
                 below = t.emit(f"fcmp olt {kind} {pivot}, {zero}")
-                turned = t.emit(f"fneg {kind} {sign}")
-                sign = t.emit(f"select i1 {below}, {kind} {turned}, {kind} {sign}")
+                negated = t.emit(f"fneg {kind} {sign}")
+                sign = t.emit(f"select i1 {below}, {kind} {negated}, {kind} {sign}")
             total = zero
             for pivot in self.pivots:
                 total = t.two("fadd", total, t.math("log", t.math("fabs", pivot)))
@@ -228,7 +227,7 @@ def _substituted(
     t: FunctionBuilder, place: Place, base: str, rows: list[str], columns: int,
     *, upper: bool, unit: bool, strong: bool,
 ) -> list[str]:  # fmt: skip
-    """The rows of the right sides, divided by one triangle of a matrix."""
+    """Substitution: the rows of the right-hand sides, by one triangle of a matrix."""
     n, (down, across) = len(rows), place.strides[-2:]
     for r in reversed(range(n)) if upper else range(n):
         for k in reversed(range(r + 1, n)) if upper else range(r):

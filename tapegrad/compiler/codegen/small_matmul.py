@@ -1,7 +1,7 @@
 """Unrolled products of small matrices, with vectors in registers.
 
-A row of the result is a row of the second matrix times a number, plus the next row times the next
-number, ...  All is turned where the columns of the first matrix lie in order, and not those rows.
+A row of the result is a sum of rows of the second matrix, weighted by elements of the first.  The
+transposed product is computed where only the columns of the first matrix are contiguous.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from tapegrad.compiler.ir.buffers import Place
 from tapegrad.compiler.ir.loop_nest import Nest, collapsed
 from tapegrad.compiler.llvm.function_builder import FunctionBuilder, Routine
 
-FEW = 4  # rows and numbers up to which a strong product looks at every factor
-KEPT = 512  # texts that are not written again
+EXACT_MOST = 4  # rows and inner size up to which a strong product tests every factor
+KEPT = 512  # cached texts
 SIDE = 8  # rows and columns of the matrices that are small
 
 
 @contextmanager
 def each(t: FunctionBuilder, places: Sequence[Place]) -> Any:
-    """Loops over the batch of matrices at `%a0`, `%a1`, ...; gives where these begin."""
+    """Loop over the batch of matrices at `%a0`, `%a1`, ...; yields their addresses."""
     batch = places[0].shape[:-2]
     windows = [p._replace(shape=batch, strides=p.strides[:-2]) for p in places]
     flat = collapsed(Nest(batch, tuple(windows), (), ()))
@@ -37,14 +37,14 @@ def each(t: FunctionBuilder, places: Sequence[Place]) -> Any:
 
 
 def fits(a: Place, b: Place, out: Place) -> bool:
-    """Whether a product is one of small matrices, of one type."""
+    """Whether the matrices are small, and of one dtype."""
     alike = a.buffer.dtype == b.buffer.dtype == out.buffer.dtype
     return alike and max(*out.shape[-2:], a.shape[-1]) <= SIDE
 
 
 @lru_cache(KEPT)
 def written(a: Place, b: Place, out: Place, strong: bool = False, again: bool = False) -> Routine:
-    """The routine of a product: a strong one, or one that `{redo}` may do again."""
+    """The routine of a product: a strong one, or one that `{redo}` may recompute."""
     t = FunctionBuilder(out.buffer.dtype)
     odd = t.room("i1", "false") if again else ""
     with each(t, (a, b, out)) as at:
@@ -73,7 +73,7 @@ class _Product:
         self.a, self.b, self.out = [p.strides[-2:] for p in given]
         by_rows, by_columns = self.b[1] == 1, self.a[0] == 1
         if by_columns if self.columns == 1 else not by_rows and (by_columns or self.rows == 1):
-            self._turn()
+            self._transpose()
         self.found = self._by_rows()
 
     def total(self) -> str:
@@ -83,7 +83,7 @@ class _Product:
             total = t.two("fadd", total, row, self.columns)
         return t.total(total, self.columns)
 
-    def _turn(self) -> None:
+    def _transpose(self) -> None:
         """The product of the transposes, in the opposite order, is the transpose."""
         (a0, a1), (b0, b1), (o0, o1) = self.a, self.b, self.out
         self.a, self.b, self.out = (b1, b0), (a1, a0), (o1, o0)
@@ -102,7 +102,7 @@ class _Product:
         return found
 
     def _row(self, left: list[str], below: list[str]) -> str:
-        """Rows times numbers, added up in two sums: they need not wait for each other."""
+        """A weighted sum of rows, in two accumulators to shorten the dependence chain."""
         t, n = self.t, self.columns
         sums: list[str] = []
         for k, (x, right) in enumerate(zip(left, below, strict=True)):

@@ -1,10 +1,9 @@
 """Split long nests among threads, by parts of the outermost loop.
 
 The function of such a nest asks Python for the threads of the pool, if it may use several and runs
-in a thread that Python knows.  In others (`prange`, a sampler written in C), where nobody knows who
-waits for whom, or when the pool has other work, it does everything itself.  What the parts add up
-into one place each adds up in memory of its own, and the parts are added in their order: a number
-of threads gives the same bits each time.
+in a thread that Python knows.  In others (`prange`, a sampler written in C), which could deadlock,
+or when the pool is busy, it does everything itself.  Each part reduces into memory of its own, and
+the partial results are added in order: for a number of threads the bits are reproducible.
 """
 
 from __future__ import annotations
@@ -30,18 +29,18 @@ DECLARED = (
 
 
 class Shared(NamedTuple):
-    """A nest of which several threads can do parts."""
+    """A nest whose outermost loop several threads can share."""
 
     extent: int  # of the outermost loop
-    work: int  # about as long as so many additions
+    work: int  # its cost in additions
     pointers: int
-    totals: tuple[tuple[int, str, Place], ...]  # the pointers to what all parts add up to
+    totals: tuple[tuple[int, str, Place], ...]  # the pointers to the results of reductions
 
 
 def shared(nest: Nest) -> Shared | None:
-    """How a nest is divided; None if it is too short, or its parts would meet in memory."""
+    """How a nest is divided; None if it is too short, or its parts would write the same memory."""
     nest = collapsed(nest)
-    if not nest.domain or nest.domain[0] < FEWEST or any(nest.picks[len(nest.loads) :]):
+    if not nest.domain or nest.domain[0] < FEWEST or any(nest.gathers[len(nest.loads) :]):
         return None
     if _goes_on(nest):
         return None
@@ -50,7 +49,7 @@ def shared(nest: Nest) -> Shared | None:
         return None
     totals = []
     for k, (_, place, mode) in enumerate(nest.stores, len(nest.loads)):
-        if mode == ADD:  # onto what is there already: it could not be done again
+        if mode == ADD:  # it accumulates in place: it could not be retried
             return None
         if place.strides[0] == 0:
             if mode == SET or min(place.strides) < 0:
@@ -61,7 +60,7 @@ def shared(nest: Nest) -> Shared | None:
 
 
 def _goes_on(nest: Nest) -> bool:
-    """Whether a step of the outermost loop reads what an earlier one wrote: scans do."""
+    """Whether the outermost loop carries a dependence, as scans do."""
     return any(
         load.buffer is store.place.buffer
         and abs(load.offset - store.place.offset) >= abs(store.place.strides[0])
@@ -71,7 +70,7 @@ def _goes_on(nest: Nest) -> bool:
 
 
 def dividing(name: str, number: int, nest: Shared) -> str:
-    """The function `name` of a nest whose parts `name.part` does, over `SHARED`."""
+    """The function `name` of a nest, which runs `name.part` for each part through `SHARED`."""
     pointers = range(nest.pointers)
     given = ", ".join(f"ptr %a{k}" for k in pointers)
     lines = [
@@ -124,7 +123,7 @@ end:
 
 
 def divide(nest: Shared, function: int, table: int) -> bool:
-    """Let the thread pool do the parts; whether it did."""
+    """Run the parts on the thread pool; returns whether it could."""
     parts = min(
         large_elementwise.get_num_threads(), nest.extent, nest.work // large_elementwise.SPLIT
     )
@@ -157,12 +156,12 @@ def _memory(address: int, size: int) -> Any:
 
 
 def _reach(place: Place) -> int:
-    """Elements from the first to the last of a window."""
+    """The extent of a window in memory, in elements."""
     return 1 + sum(s * (n - 1) for s, n in zip(place.strides, place.shape, strict=True))
 
 
 def _window(array: np.ndarray, place: Place) -> np.ndarray:
-    """What is reduced into, each element once."""
+    """The window of a reduction's result, without repeated elements."""
     dims = [d for d, s in enumerate(place.strides) if s]
     shape = [place.shape[d] for d in dims]
     strides = [place.strides[d] * array.itemsize for d in dims]
@@ -170,7 +169,7 @@ def _window(array: np.ndarray, place: Place) -> np.ndarray:
 
 
 def attempt(nest: Shared, function: int, table: int) -> int:
-    """`divide`, called from machine code, which can do without: nothing is raised there."""
+    """`divide`, as machine code calls it: without raising."""
     try:
         return DONE if divide(nest, function, table) else REFUSED
     except KeyboardInterrupt:

@@ -1,7 +1,7 @@
-"""Transpose results in registers, where a loop writes them as columns side by side.
+"""Transpose results in registers where a loop stores adjacent columns.
 
-A processor writes elements that lie apart one by one, however many it computes at once. So eight
-elements of each column are turned in registers, and written as rows.
+Strided stores go one element at a time, however many are computed at once. So 8 x 8 blocks are
+transposed in registers and stored as rows.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 from tapegrad.compiler.ir.loop_nest import MEMORY, SET, Nest
 
-SIDE = 8  # rows and columns that are turned at once
+SIDE = 8  # rows and columns of a block
 LEAST, ROWS = 4, 1 << 10  # columns and rows for which it is worth it
-# How two vectors become two others, in three steps, after which columns are rows.
+# Shuffles of two vectors, in the three stages of an 8 x 8 transpose.
 STEPS = (
     ((0, 8, 2, 10, 4, 12, 6, 14), (1, 9, 3, 11, 5, 13, 7, 15)),
     ((0, 1, 8, 9, 4, 5, 12, 13), (2, 3, 10, 11, 6, 7, 14, 15)),
@@ -21,9 +21,9 @@ STEPS = (
 
 
 def columns(nest: Nest) -> list[list[int]]:
-    """The results of a nest that lie side by side: runs of stores, from the first column on.
+    """Runs of stores to adjacent columns, each from its first column on.
 
-    There are none where the nest is not one long loop that overwrites numbers of eight bytes.
+    There are none unless the nest is one long loop that overwrites elements of eight bytes.
     """
     if len(nest.domain) != 1 or nest.domain[0] < ROWS:
         return []
@@ -32,7 +32,7 @@ def columns(nest: Nest) -> list[list[int]]:
     dtypes.update([t.dtype for t in nest.terms], [p.buffer.dtype for p in nest.loads])
     if any(s.mode != SET or s.place.strides[0] == 0 for s in nest.stores):
         return []
-    if any(nest.picks[len(nest.loads) :]) or any(d.name not in MEMORY for d in dtypes):
+    if any(nest.gathers[len(nest.loads) :]) or any(d.name not in MEMORY for d in dtypes):
         return []
     if any(p.buffer.dtype.itemsize != SIDE for p in stores):
         return []
@@ -49,25 +49,25 @@ def columns(nest: Nest) -> list[list[int]]:
     return [run for run in runs if LEAST <= len(run) <= stores[run[0]].strides[0]]
 
 
-def turned(vectors: list[str], shuffle: Callable[[str, str, tuple[int, ...]], str]) -> list[str]:
-    """Up to eight vectors of eight, turned: eight vectors of as many elements.
+def transpose(vectors: list[str], shuffle: Callable[[str, str, tuple[int, ...]], str]) -> list[str]:
+    """Transpose up to eight vectors of eight elements into eight vectors of as many.
 
-    `shuffle` gives the name of a vector of some elements of two others.
+    `shuffle` names a vector of chosen elements of two others.
 
-    >>> from tapegrad.compiler.codegen.transpose import turned
-    >>> pick = lambda x, y, order: "".join([(x + y)[i] for i in order])
-    >>> turned([c * 8 for c in "abc"], pick)[0]
+    >>> from tapegrad.compiler.codegen.transpose import transpose
+    >>> shuffle = lambda x, y, order: "".join([(x + y)[i] for i in order])
+    >>> transpose([c * 8 for c in "abc"], shuffle)[0]
     'abc'
     """
     count = len(vectors)
     vectors = [*vectors, *[vectors[-1]] * (SIDE - count)]
-    apart = 1
+    distance = 1
     for orders in STEPS:
         for i in range(SIDE):
-            if not i & apart:
-                pair = vectors[i], vectors[i + apart]
-                vectors[i], vectors[i + apart] = [shuffle(*pair, order) for order in orders]
-        apart *= 2
+            if not i & distance:
+                pair = vectors[i], vectors[i + distance]
+                vectors[i], vectors[i + distance] = [shuffle(*pair, order) for order in orders]
+        distance *= 2
     if count == SIDE:
         return vectors
     return [shuffle(x, x, tuple(range(count))) for x in vectors]

@@ -1,9 +1,9 @@
 """Write a loop nest as LLVM text with vectors.
 
-LLVM's own vectoriser, what it takes to prepare loops for it and what cleans up after it are most of
-the time that a program of many loops takes to compile.  A nest says all that these find out.  So
-its loops are written in the order of its `LoopOrder`, one of them takes several elements at a time,
-and what does not depend on the inner loops stands before them: there is nothing left to optimise.
+LLVM's vectoriser, and the passes that prepare loops for it and clean up after it, take most of the
+compile time of a program with many loops.  A nest already holds all that these find out, so its
+loops are written in the order of its `LoopOrder`, one of them vectorised, with loop-invariant code
+hoisted: there is nothing left to optimise.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from contextlib import contextmanager
 
 from tapegrad.compiler.codegen.loop_order import LoopOrder, Segment, loop_order_of, segments
 from tapegrad.compiler.codegen.scalar_nest import LOOSE  # fmt: skip
-from tapegrad.compiler.codegen.transpose import SIDE, columns, turned
+from tapegrad.compiler.codegen.transpose import SIDE, columns, transpose
 from tapegrad.compiler.ir.buffers import Place
 from tapegrad.compiler.ir.loop_nest import (
     ADD,
     MAX,
     MIN,
     SET,
+    Gathers,
     Nest,
-    Picks,
     Store,
     Term,
     memory,
@@ -32,87 +32,87 @@ from tapegrad.compiler.llvm import widen
 from tapegrad.compiler.llvm.scalar_ops import Code, Value, literal
 
 
-class Lanes:
+class VectorWriter:
     """Writes the function of one nest."""
 
     def __init__(
-        self, nest: Nest, way: LoopOrder, guarded: bool, part: bool, names: str = ""
+        self, nest: Nest, loops: LoopOrder, guarded: bool, part: bool, names: str = ""
     ) -> None:
         self.nest = nest
-        self.way = way
+        self.loops = loops
         self.part = part
         self.names = names
         self.loads = [f"%l{k}" for k in range(len(nest.loads))]
         self.stores = [f"%s{k}" for k in range(len(nest.stores))]
-        self.one = Code(f"u{names}", guarded)  # what is the same for all that are taken together
-        self.many = Code(f"v{names}", guarded)
+        self.uniform = Code(f"u{names}", guarded)  # values that all elements of a vector share
+        self.vector = Code(f"v{names}", guarded)
         self.lines: list[str] = []
         self.allocas: list[str] = []
         self.used: dict[int, set[str]] = {}  # functions, by the width that they are called with
         self.declared: set[str] = set()
         self.blocks = 0
         self.width = 1  # of vectors now
-        self.mask = ""  # which elements there are, where there are not all
+        self.mask = ""  # of the elements that exist, in a partial vector
         self.values: dict[int, Value] = {}  # of terms (>= 0) and of loads (~k)
         self.splats: dict[str, str] = {}
         self._look()
-        # What is read again soon must not be written under a mask: it would have to reach memory.
-        extent = nest.domain[way.order[way.across]] if way.across >= 0 else 0
-        exact = (way.exact or bool(self.outer)) and not self.folded
-        self.segments = segments(extent, way.width, exact) if extent else []
+        # Masked stores do not forward to loads, so what is read again soon must not be masked.
+        extent = nest.domain[loops.order[loops.simd]] if loops.simd >= 0 else 0
+        exact = (loops.exact or bool(self.outer)) and not self.folded
+        self.segments = segments(extent, loops.width, exact) if extent else []
         self.widths = sorted({one.width for one in self.segments})
 
     def _look(self) -> None:
-        """At which level each value is known, and whether it is one for each element."""
-        nest, way = self.nest, self.way
+        """Find the loop level at which each value is computed, and which vary within a vector."""
+        nest, loops = self.nest, self.loops
         self.depth: dict[int, int] = {}
-        self.apart: dict[int, bool] = {}
+        self.varying: dict[int, bool] = {}
         for k, place in enumerate(nest.loads):
             self.depth[~k] = self._reach(place)
-            self.apart[~k] = way.across >= 0 and place.strides[way.order[way.across]] != 0
-        for k, picks in enumerate(nest.picks[: len(nest.loads)]):
-            self.depth[~k] = max([self.depth[~k], *[self.depth[~load] for load, _, _ in picks]])
-            self.apart[~k] |= any(self.apart[~load] for load, _, _ in picks)
+            self.varying[~k] = loops.simd >= 0 and place.strides[loops.order[loops.simd]] != 0
+        for k, gathers in enumerate(nest.gathers[: len(nest.loads)]):
+            self.depth[~k] = max([self.depth[~k], *[self.depth[~load] for load, _, _ in gathers]])
+            self.varying[~k] |= any(self.varying[~load] for load, _, _ in gathers)
         for k, term in enumerate(nest.terms):
             self.depth[k] = max([self.depth[a] for a in term.args], default=0)
-            self.apart[k] = any(self.apart[a] for a in term.args)
-        self.summed: dict[int, int] = {}  # stores that are added up in a register: from which level
-        self.outer: list[int] = []  # stores that are added up in memory
-        self.folded: set[int] = set()  # those of all of a vector that no loop goes through
-        alone = way.across == 0 and nest.domain[way.order[0]] <= way.width
+            self.varying[k] = any(self.varying[a] for a in term.args)
+        self.summed: dict[int, int] = {}  # reductions in a register: from which level
+        self.outer: list[int] = []  # reductions in memory
+        self.folded: set[int] = set()  # reductions of a single vector, without a loop
+        alone = loops.simd == 0 and nest.domain[loops.order[0]] <= loops.width
         for k, (_, place, mode) in enumerate(nest.stores):
             if mode in (SET, ADD):
                 continue
             level = self._reach(place)
-            loops = way.order[:level]
-            if alone and place.strides[way.order[0]] == 0:
+            outer_dims = loops.order[:level]
+            if alone and place.strides[loops.order[0]] == 0:
                 self.folded.add(k)
-                loops, level = loops[1:], max(level, 1)
-            if level < len(way.order):
+                outer_dims, level = outer_dims[1:], max(level, 1)
+            if level < len(loops.order):
                 self.summed[k] = level
-            if any(place.strides[d] == 0 for d in loops):
+            if any(place.strides[d] == 0 for d in outer_dims):
                 self.outer.append(k)
 
     def _reach(self, place: Place) -> int:
-        """The level from which on a window does not move."""
-        return max([i + 1 for i, d in enumerate(self.way.order) if place.strides[d]], default=0)
+        """The innermost loop level that a window depends on."""
+        return max([i + 1 for i, d in enumerate(self.loops.order) if place.strides[d]], default=0)
 
     # -- lines ---------------------------------------------------------------------------------
 
     def label(self) -> str:
-        """A fresh name for a block."""
+        """A fresh basic-block label."""
         self.blocks += 1
         return f"b{self.names}{self.blocks}"
 
     def emit(self, type: str, text: str) -> Value:
-        """A line as it stands."""
-        value = self.one.emit(type, text)
-        self._take(self.one)
+        """Emit one instruction verbatim."""
+        value = self.uniform.emit(type, text)
+        self._take(self.uniform)
         return value
 
     def _take(self, code: Code) -> None:
-        """The lines that were written, for vectors where they are about vectors."""
-        width = self.width if code is self.many else 1
+        """Move the lines of a `Code` to the function, widened if it is the vector one."""
+        width = self.width if code is self.vector else 1
         if width > 1:
             self.lines += [widen.widened(line, width) for line in code.lines]
         else:
@@ -122,18 +122,18 @@ class Lanes:
         code.used.clear()
 
     def typed(self, type: str) -> str:
-        """The type of what is taken together."""
+        """The vector type of an element type."""
         return f"<{self.width} x {type}>" if self.width > 1 else type
 
     def literal(self, value: Value) -> str:
-        """A constant of such a type."""
+        """A constant as a vector."""
         return f"splat ({value})" if self.width > 1 else value.name
 
-    def whole(self, value: Value, apart: bool) -> str:
+    def whole(self, value: Value, varying: bool) -> str:
         """The name of a value as a vector."""
         if value.name[0] != "%":
             return self.literal(value)
-        if apart or self.width == 1:
+        if varying or self.width == 1:
             return value.name
         found = self.splats.get(value.name)
         if found is None:
@@ -154,7 +154,7 @@ class Lanes:
         self._enter(0)
 
     def _fill(self, k: int) -> None:
-        """Before anything is added up in memory, every element of the result is its start value."""
+        """Initialise the result of a reduction in memory."""
         store = self.nest.stores[k]
         place, dtype = store.place, store.place.buffer.dtype
         dims = [d for d, s in enumerate(place.strides) if s]
@@ -163,8 +163,8 @@ class Lanes:
         start = Term("constant", (), dtype, start_value(store.mode, dtype))
         nest = Nest(shape, (), (start,), (Store(0, place, SET),))
         divided = self.part and store.place.strides[0] != 0
-        way = loop_order_of(nest, divided) or LoopOrder(tuple(range(len(shape))), -1, 1)
-        inner = Lanes(nest, way, False, divided, f"{self.names}f{k}.")
+        loops = loop_order_of(nest, divided) or LoopOrder(tuple(range(len(shape))), -1, 1)
+        inner = VectorWriter(nest, loops, False, divided, f"{self.names}f{k}.")
         inner.stores = [self.stores[k]]
         inner.write()
         self.lines += inner.lines
@@ -172,41 +172,41 @@ class Lanes:
         self.declared |= inner.declared  # it calls no functions
 
     def _enter(self, level: int) -> None:
-        """What is known with the loops above, and then the loops below."""
+        """Write what depends on the loops above only, then the inner loops."""
         opened = [k for k, at in self.summed.items() if at == level]
-        inside = 0 <= self.way.across < level
+        inside = 0 <= self.loops.simd < level
         for k in opened:
             self._open(k, inside)
             for width in () if inside else self.widths:
-                with self._wide(width):
+                with self._at_width(width):
                     self._open(k, True)
         self._compute(level)
-        if level == len(self.way.order):
-            beside = self._rows() if self.way.rows else set()
+        if level == len(self.loops.order):
+            beside = self._rows() if self.loops.rows else set()
             for k in range(len(self.nest.stores)):
                 if k not in beside:
                     self._store(k)
-        elif level == self.way.across and self.way.rows:
-            with self._wide(self.way.width):
+        elif level == self.loops.simd and self.loops.rows:
+            with self._at_width(self.loops.width):
                 self._blocks(level)
-        elif level == self.way.across:
+        elif level == self.loops.simd:
             for segment in self.segments:
-                with self._wide(segment.width):
+                with self._at_width(segment.width):
                     self._segment(level, segment)
         else:
-            divided = self.part and self.way.order[level] == 0
-            last = str(self.nest.domain[self.way.order[level]])
+            divided = self.part and self.loops.order[level] == 0
+            last = str(self.nest.domain[self.loops.order[level]])
             first, last = ("%from", "%to") if divided else ("0", last)
             self._loop(first, last, 1, lambda index: self._step(level, index))
         for k in opened:
             for width in () if inside else self.widths:
-                with self._wide(width):
+                with self._at_width(width):
                     self._add(k, self._fold(k, self._total(k, True)), False)
             self._finish(k, self._total(k, inside), inside)
 
     @contextmanager
-    def _wide(self, width: int) -> Iterator[None]:
-        """What is written meanwhile is about vectors of some width."""
+    def _at_width(self, width: int) -> Iterator[None]:
+        """Write vectors of some width meanwhile."""
         before, self.width = self.width, width
         with self._scope():
             yield
@@ -214,9 +214,9 @@ class Lanes:
 
     @contextmanager
     def _scope(self) -> Iterator[None]:
-        """What is computed meanwhile is not there afterwards."""
+        """Drop the values computed meanwhile: they do not dominate what follows."""
         splats = dict(self.splats)
-        with self.one.scope(), self.many.scope():
+        with self.uniform.scope(), self.vector.scope():
             yield
         self.splats = splats
 
@@ -235,26 +235,26 @@ class Lanes:
 
     def _step(self, level: int, index: str) -> None:
         """One step of the loop at a level."""
-        d = self.way.order[level]
+        d = self.loops.order[level]
         before = (list(self.loads), list(self.stores))
         for names, places in (
             (self.loads, self.nest.loads),
             (self.stores, [s.place for s in self.nest.stores]),
         ):
             for k, place in enumerate(places):
-                names[k] = self._moved(names[k], place, index, place.strides[d])
+                names[k] = self._offset(names[k], place, index, place.strides[d])
         self._enter(level + 1)
         self.loads[:], self.stores[:] = before
 
-    def _moved(self, base: str, place: Place, index: str, stride: int) -> str:
+    def _offset(self, base: str, place: Place, index: str, stride: int) -> str:
         if stride == 0 or index == "0":
             return base
         steps = index
         if stride != 1:
-            steps = self.one.share("i64", f"mul nsw i64 {index}, {stride}").name
+            steps = self.uniform.share("i64", f"mul nsw i64 {index}, {stride}").name
         kind = memory(place.buffer.dtype)
-        found = self.one.share("ptr", f"getelementptr inbounds {kind}, ptr {base}, i64 {steps}")
-        self._take(self.one)
+        found = self.uniform.share("ptr", f"getelementptr inbounds {kind}, ptr {base}, i64 {steps}")
+        self._take(self.uniform)
         return found.name
 
     def _loop(self, first: str, last: str, step: int, body: Callable[[str], None]) -> None:
@@ -273,28 +273,28 @@ class Lanes:
     # -- values --------------------------------------------------------------------------------
 
     def _compute(self, level: int) -> None:
-        """The loads and terms that are known with so many loops."""
+        """Write the loads and terms that depend on so many loops."""
         nest = self.nest
-        wanted = {a for t in nest.terms for a in t.args} | {s.source for s in nest.stores}
-        indices = {load for picks in nest.picks for load, _, _ in picks}
+        read = {a for t in nest.terms for a in t.args} | {s.source for s in nest.stores}
+        indices = {load for gathers in nest.gathers for load, _, _ in gathers}
         for k in sorted(indices):
             if self.depth[~k] == level:
                 self.values[~k] = self._load(k)
         for k in range(len(nest.loads)):
-            if self.depth[~k] == level and k not in indices and ~k in wanted:
+            if self.depth[~k] == level and k not in indices and ~k in read:
                 self.values[~k] = self._load(k)
         for k, term in enumerate(nest.terms):
             if self.depth[k] == level:
                 self.values[k] = self._term(k, term)
 
     def _term(self, k: int, term: Term) -> Value:
-        code = self.many if self.apart[k] else self.one
+        code = self.vector if self.varying[k] else self.uniform
         if term.name == "constant":
             return literal(term.constant, register(term.dtype))
         args = []
         for a in term.args:
             value = self.values[a]
-            if self.apart[k] and not self.apart[a] and value.name[0] == "%":
+            if self.varying[k] and not self.varying[a] and value.name[0] == "%":
                 value = Value(self.whole(value, False), value.type)
             args.append(value)
         if term.name == "to":
@@ -304,14 +304,14 @@ class Lanes:
         assert found is not None, term.name
         self._take(code)
         for bad in code.bad:
-            self._note(bad, self.apart[k])
+            self._note(bad, self.varying[k])
         code.bad.clear()
         return found
 
-    def _note(self, bad: Value, apart: bool) -> None:
-        """Remember that a short form did not serve."""
+    def _note(self, bad: Value, varying: bool) -> None:
+        """Note that an argument was outside the domain of a fast form."""
         name = bad.name
-        if apart and self.width > 1:
+        if varying and self.width > 1:
             kind = self.typed("i1")
             if self.mask:
                 name = self.emit("", f"and {kind} {name}, {self.mask}").name
@@ -322,33 +322,34 @@ class Lanes:
         after = self.emit("i1", f"or i1 {before.name}, {name}")
         self.lines.append(f"store i1 {after.name}, ptr %unsafe")
 
-    def _picked(self, base: str, place: Place, picks: Picks) -> str:
-        """An address to which offsets are added that were loaded."""
-        one = self.one
-        for load, stride, extent in picks:
+    def _gather_address(self, base: str, place: Place, gathers: Gathers) -> str:
+        """An address plus the offsets of loaded indices."""
+        one = self.uniform
+        for load, stride, extent in gathers:
             index = self.values[~load].name
             low = one.share("i1", f"icmp slt i64 {index}, 0").name
             wrapped = one.share("i64", f"add nsw i64 {index}, {extent}").name
             index = one.share("i64", f"select i1 {low}, i64 {wrapped}, i64 {index}").name
-            base = self._moved(base, place, index, stride)
+            base = self._offset(base, place, index, stride)
         self._take(one)
         return base
 
     def _load(self, k: int) -> Value:
         nest = self.nest
         place = nest.loads[k]
-        picks = nest.picks[k] if nest.picks else ()
-        if self.way.rows and self.apart[~k] and (picks or place.strides[0] != 1):
-            return self._gathered(k, place, picks)
-        return self._read(self._picked(self.loads[k], place, picks), place, self.apart[~k])
+        gathers = nest.gathers[k] if nest.gathers else ()
+        if self.loops.rows and self.varying[~k] and (gathers or place.strides[0] != 1):
+            return self._gathered(k, place, gathers)
+        address = self._gather_address(self.loads[k], place, gathers)
+        return self._read(address, place, self.varying[~k])
 
-    def _addresses(self, base: str, place: Place, picks: Picks = ()) -> str:
-        """The addresses of elements that lie apart."""
-        many, stride = self.many, place.strides[0]
+    def _addresses(self, base: str, place: Place, gathers: Gathers = ()) -> str:
+        """The vector of addresses of strided or gathered elements."""
+        many, stride = self.vector, place.strides[0]
         steps = ", ".join([f"i64 {i * stride}" for i in range(self.width)])
         found = f"<{steps}>"
-        for load, step, extent in picks:
-            index = self.whole(self.values[~load], self.apart[~load])
+        for load, step, extent in gathers:
+            index = self.whole(self.values[~load], self.varying[~load])
             low = many.share("i1", f"icmp slt i64 {index}, 0").name
             up = many.share("i64", f"add nsw i64 {index}, {extent}").name
             index = many.share("i64", f"select i1 {low}, i64 {up}, i64 {index}").name
@@ -359,14 +360,14 @@ class Lanes:
         line = f"getelementptr inbounds {kind}, ptr {base}, {self.typed('i64')} {found}"
         return self.emit("", line).name
 
-    def _gathered(self, k: int, place: Place, picks: Picks) -> Value:
-        """Elements that lie apart."""
+    def _gathered(self, k: int, place: Place, gathers: Gathers) -> Value:
+        """Gather a vector of strided or indexed elements."""
         dtype = place.buffer.dtype
         kind, pointers, all_ = memory(dtype), self.typed("ptr"), self.typed("i1")
         type, size = self.typed(kind), dtype.itemsize
         symbol = f"{_masked('gather', self.width, kind)[:-3]}.v{self.width}p0"
         self.declared.add(f"declare {type} @{symbol}({pointers}, i32 immarg, {all_}, {type})")
-        at = self._addresses(self.loads[k], place, picks)
+        at = self._addresses(self.loads[k], place, gathers)
         found = self.emit(
             kind, f"call {type} @{symbol}({pointers} {at}, i32 {size}, {all_} splat (i1 true), "
             f"{type} poison)",
@@ -375,11 +376,11 @@ class Lanes:
             return self.emit("i1", f"trunc {type} {found.name} to {all_}")
         return found
 
-    def _read(self, address: str, place: Place, apart: bool) -> Value:
+    def _read(self, address: str, place: Place, varying: bool) -> Value:
         dtype = place.buffer.dtype
         kind = memory(dtype)
-        type = self.typed(kind) if apart else kind
-        if apart and self.mask:
+        type = self.typed(kind) if varying else kind
+        if varying and self.mask:
             symbol = _masked("load", self.width, kind)
             call = (
                 f"{type} @{symbol}(ptr {address}, i32 {dtype.itemsize}, {self.typed('i1')} "
@@ -392,19 +393,19 @@ class Lanes:
         else:
             found = self.emit(kind, f"load {type}, ptr {address}, align {dtype.itemsize}")
         if dtype.name == "bool":
-            to = self.typed("i1") if apart else "i1"
+            to = self.typed("i1") if varying else "i1"
             return self.emit("i1", f"trunc {type} {found.name} to {to}")
         return found
 
-    def _put(self, name: str, address: str, place: Place, apart: bool) -> None:
-        """Store a number or a vector."""
+    def _put(self, name: str, address: str, place: Place, varying: bool) -> None:
+        """Store a scalar or a vector."""
         dtype = place.buffer.dtype
         kind = memory(dtype)
-        type = self.typed(kind) if apart else kind
+        type = self.typed(kind) if varying else kind
         if dtype.name == "bool":
-            narrow = self.typed("i1") if apart else "i1"
-            name = self.emit("i8", f"zext {narrow} {name} to {type}").name
-        if apart and self.mask:
+            flags = self.typed("i1") if varying else "i1"
+            name = self.emit("i8", f"zext {flags} {name} to {type}").name
+        if varying and self.mask:
             symbol = _masked("store", self.width, kind)
             self.declared.add(
                 f"declare void @{symbol}({type}, ptr, i32 immarg, {self.typed('i1')})"
@@ -418,14 +419,14 @@ class Lanes:
 
     # -- results -------------------------------------------------------------------------------
 
-    def combine(self, mode: str, a: Value, b: Value, apart: bool) -> Value:
+    def combine(self, mode: str, a: Value, b: Value, varying: bool) -> Value:
         """One step of a reduction."""
-        code = self.many if apart else self.one
+        code = self.vector if varying else self.uniform
         name, floats = "add" if mode == ADD else mode, a.type in ("double", "float")
         found: Value | None
         if floats and mode not in (MAX, MIN):
             found = code.emit(a.type, f"f{name} {LOOSE} {a.type} {a.name}, {b.name}")
-        elif floats:  # the processor's instruction, and NaN as it must be
+        elif floats:  # the processor's instruction, with NaN propagated
             sign = "ogt" if mode == MAX else "olt"
             first = code.emit("i1", f"fcmp {sign} {a}, {b.name}")
             better = code.emit(a.type, f"select {first}, {a}, {b}")
@@ -464,12 +465,12 @@ class Lanes:
         name, type = self._accumulator(k, vectors)
         before = self._total(k, vectors)
         after = self.combine(self.nest.stores[k].mode, before, value, vectors)
-        if vectors and self.mask and (k in self.folded or self.summed[k] <= self.way.across):
+        if vectors and self.mask and (k in self.folded or self.summed[k] <= self.loops.simd):
             after = self._chosen(after, before.name)
         self.lines.append(f"store {type} {after.name}, ptr {name}")
 
     def _fold(self, k: int, value: Value) -> Value:
-        """What a vector adds up to."""
+        """Reduce a vector to a scalar, by halves."""
         mode, kind = self.nest.stores[k].mode, value.type
         width = self.width
         while self.width > 1:
@@ -488,30 +489,30 @@ class Lanes:
         return value
 
     def _chosen(self, value: Value, other: str) -> Value:
-        """A vector, with the elements of another one where there are none."""
+        """Select under the mask: elsewhere the elements of another vector."""
         type = self.typed(value.type)
         line = f"select {self.typed('i1')} {self.mask}, {type} {value.name}, {type} {other}"
         return self.emit(value.type, line)
 
     def _masked(self, k: int, value: Value) -> Value:
-        """A vector, with what adds nothing where there are no elements."""
+        """Select under the mask: elsewhere the neutral element of the reduction."""
         store = self.nest.stores[k]
         start = literal(start_value(store.mode, store.place.buffer.dtype), value.type)
         return self._chosen(value, self.literal(start))
 
     def _store(self, k: int) -> None:
         store = self.nest.stores[k]
-        vectors = self.way.across >= 0
+        vectors = self.loops.simd >= 0
         value = self.values[store.source]
         if vectors and (store.mode == SET or k in self.folded or value.name[0] == "%"):
-            value = Value(self.whole(value, self.apart[store.source]), value.type)
+            value = Value(self.whole(value, self.varying[store.source]), value.type)
         if k in self.summed:
             self._add(k, value, vectors)
         elif k in self.folded:
             if self.mask:
                 value = self._masked(k, value)
             self._finish(k, value, vectors)
-        elif self.width > 1 and self.way.rows and store.place.strides[0] != 1:
+        elif self.width > 1 and self.loops.rows and store.place.strides[0] != 1:
             self._scattered(k, value.name, store.place)
         elif store.mode == SET:
             self._put(value.name, self._target(k), store.place, vectors)
@@ -519,7 +520,7 @@ class Lanes:
             self._finish(k, value, vectors)
 
     def _blocks(self, level: int) -> None:
-        """Steps of some rows each; the last begins earlier where too few rows are left."""
+        """Step over blocks of rows; the last overlaps the one before if rows are left."""
         extent = self.nest.domain[0]
         first, last = ("%from", "%to") if self.part else ("0", str(extent))
         latest = self.emit("i64", f"sub nsw i64 {last}, {self.width}").name
@@ -531,7 +532,7 @@ class Lanes:
         self._loop(first, last, self.width, step)
 
     def _rows(self) -> set[int]:
-        """Write results that lie side by side as rows; returns which."""
+        """Store adjacent columns as rows, by transposing in registers; returns the stores done."""
         runs = columns(self.nest)
         for run in runs:
             place = self.nest.stores[run[0]].place
@@ -545,8 +546,8 @@ class Lanes:
 
             for first in range(0, len(run), SIDE):
                 sources = [self.nest.stores[k].source for k in run[first : first + SIDE]]
-                names = [self.whole(self.values[a], self.apart[a]) for a in sources]
-                for i, name in enumerate(turned(names, shuffle)):
+                names = [self.whole(self.values[a], self.varying[a]) for a in sources]
+                for i, name in enumerate(transpose(names, shuffle)):
                     off = i * place.strides[0] + first
                     line = f"getelementptr inbounds {kind}, ptr {self.stores[run[0]]}, i64 {off}"
                     at = self.emit("ptr", line).name
@@ -554,7 +555,7 @@ class Lanes:
         return {k for run in runs for k in run}
 
     def _scattered(self, k: int, name: str, place: Place) -> None:
-        """Store elements that lie apart."""
+        """Scatter a vector to strided elements."""
         kind, pointers, all_ = memory(place.buffer.dtype), self.typed("ptr"), self.typed("i1")
         type, size = self.typed(kind), place.buffer.dtype.itemsize
         symbol = f"{_masked('scatter', self.width, kind)[:-3]}.v{self.width}p0"
@@ -577,8 +578,8 @@ class Lanes:
 
     def _target(self, k: int) -> str:
         nest = self.nest
-        picks = nest.picks[len(nest.loads) + k] if nest.picks else ()
-        return self._picked(self.stores[k], nest.stores[k].place, picks)
+        gathers = nest.gathers[len(nest.loads) + k] if nest.gathers else ()
+        return self._gather_address(self.stores[k], nest.stores[k].place, gathers)
 
 
 def _masked(what: str, width: int, kind: str) -> str:

@@ -91,8 +91,8 @@ class Slots(NamedTuple):
 
     def as_expected(self, key: str) -> bool:
         """Whether what the slot holds stands there."""
-        held = ctypes.c_int64.from_address(self.address(key)).value
-        return held == id(getattr(self.owner, key, MISSING))
+        pointer = ctypes.c_int64.from_address(self.address(key)).value
+        return pointer == id(getattr(self.owner, key, MISSING))
 
 
 class Use(NamedTuple):
@@ -157,7 +157,7 @@ class CapturedReads:
 
     def __init__(self, f: Any, args: tuple[Any, ...] = ()) -> None:
         self.reads: dict[tuple[int, Any], Read] = {}
-        self.chance: dict[int, Any] = {}
+        self.generators: dict[int, Any] = {}
         self._own: str | None = None  # the package of the function
         self._seen: set[tuple[int, int]] = set()
         self._objects: set[int] = set()  # the dictionaries of objects
@@ -170,7 +170,7 @@ class CapturedReads:
     def _states(self) -> list[tuple[str, Any]]:
         found: list[tuple[str, Any]] = [("`random`", random.getstate())]
         found.append(("`np.random`", _GLOBAL.get_state(legacy=False)))
-        for source in self.chance.values():
+        for source in self.generators.values():
             name = f"a `{type(source).__name__}` from outside"
             if isinstance(source, np.random.Generator):
                 found.append((name, source.bit_generator.state))
@@ -180,7 +180,7 @@ class CapturedReads:
                 found.append((name, source.getstate()))
         return found
 
-    def check_chance(self, name: str) -> None:
+    def check_random_draws(self, name: str) -> None:
         """Refuse a function that has drawn random numbers since, which a program would repeat."""
         for (source, before), (_, after) in zip(self._before, self._states(), strict=True):
             if not _same(before, after):
@@ -332,7 +332,7 @@ class CapturedReads:
     def _found(self, value: Any, reads: list[Read]) -> None:
         """Keep what leads to a constant or to an object, and look into what can be called."""
         if isinstance(value, CHANCE):
-            self.chance[id(value)] = value
+            self.generators[id(value)] = value
             return
         if not isinstance(value, MethodType):
             for read in reads:

@@ -91,12 +91,12 @@ class Source:
     def example(self, inputs: tuple[Input, ...]) -> Specialization:
         """One for some shapes of these ranks: of an earlier call, or of arrays of ones."""
         _, tree = flatten(((0.0,) * len(inputs), {}))
-        wanted = [(i.kind, i.rank, i.dtype.str) for i in inputs]
+        expected = [(i.kind, i.rank, i.dtype.str) for i in inputs]
         for signature, specializations in list(self.jitted._specializations.items()):
             known = signature.tree == tree and signature.default is get_default_dtype()
             if known and STATIC not in signature.kinds and specializations:
                 pairs = zip(signature.kinds, signature.keys)
-                if wanted == [(kind, len(shape), dtype) for kind, (shape, dtype) in pairs]:
+                if expected == [(kind, len(shape), dtype) for kind, (shape, dtype) in pairs]:
                     return specializations[0]
         return self._probed(inputs)
 

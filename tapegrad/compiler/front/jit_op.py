@@ -16,7 +16,7 @@ from tapegrad.transforms.pytree import flatten, unflatten
 from tapegrad.transforms.reverse import vjp
 
 
-def wanted(leaves: list[Any]) -> bool:
+def needs_record(leaves: list[Any]) -> bool:
     """Whether a call has to be recorded."""
     return bool(current.tape.enabled) and any(
         isinstance(x, Tensor) and x.requires_grad for x in leaves
@@ -72,16 +72,16 @@ class Call:
 
     def _adjoint(self, moving: tuple[bool, ...], chosen: tuple[int, ...]) -> Callable[..., Any]:
         owner, signature, leaves = self.owner, self.signature, self.leaves
-        held = [x if k == STATIC else None for x, k in zip(leaves, signature.kinds, strict=True)]
+        static = [x if k == STATIC else None for x, k in zip(leaves, signature.kinds, strict=True)]
         places = [isinstance(x, Tensor) for x in leaves]
 
         def adjoint(tensors: Any, others: Any, weights: Any) -> Any:
             def function(*xs: Any) -> Any:
-                moved = iter(xs)
+                differentiated = iter(xs)
                 given = iter(
-                    [next(moved) if m else t for t, m in zip(tensors, moving, strict=True)]
+                    [next(differentiated) if m else t for t, m in zip(tensors, moving, strict=True)]
                 )
-                parts = zip(held, others, places, signature.kinds, strict=True)
+                parts = zip(static, others, places, signature.kinds, strict=True)
                 all_leaves = [
                     next(given) if p else (h if k == STATIC else o) for h, o, p, k in parts
                 ]

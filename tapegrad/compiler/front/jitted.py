@@ -70,7 +70,7 @@ class Jitted:
         _all.add(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._way_in(*args, **kwargs)
+        return self._fast_call(*args, **kwargs)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
@@ -106,7 +106,7 @@ class Jitted:
             self._specializations: dict[Signature, list[Specialization]] = {}
             self._eager: set[Signature] = set()
             self._derived: dict[Any, Jitted] = {}
-            self._way_in: Callable[..., Any] = self._general
+            self._fast_call: Callable[..., Any] = self._general
             self._fastcalls = 0
             self._warned = False
 
@@ -240,7 +240,7 @@ class Jitted:
                 raise Untraceable
             if levels:
                 return jit_transforms.run(self, signature, leaves)
-            if jit_op.wanted(leaves):
+            if jit_op.needs_record(leaves):
                 return jit_op.run(self, signature, leaves)
         specialization, outputs = self.outputs(signature, leaves, arrays)
         return specialization.returned(outputs)
@@ -315,7 +315,7 @@ class Jitted:
 
     def _give_up(self, signature: Signature, known: tuple[Specialization, ...]) -> None:
         self._eager.add(signature)
-        self._way_in = self._general
+        self._fast_call = self._general
         self._fastcalls = FASTCALLS
         names = {
             read.text
@@ -333,10 +333,10 @@ class Jitted:
             lines = sorted(
                 {guard.line for specialization in known for guard in specialization.graph.guards}
             )
-            asked = ", ".join([f"{file}:{at}" for file, at in lines[:3]])
+            sites = ", ".join([f"{file}:{at}" for file, at in lines[:3]])
             said = (
                 f"branched in more than {MOST} ways on values of its arguments (asked for at "
-                f"{asked})"
+                f"{sites})"
             )
             instead = (
                 "use `tapegrad.where`, `cond`, `while_loop`, `fori_loop` or `scan` in place of "
@@ -364,8 +364,8 @@ class Jitted:
         except ValueError:
             return
         kinds: Any = signature.kinds
-        self._way_in = fastcall(
-            specialization.program, kinds, result, self._way_in, _failed, name_of(self.function),
+        self._fast_call = fastcall(
+            specialization.program, kinds, result, self._fast_call, _failed, name_of(self.function),
             reads=specialization.reads,
         )  # fmt: skip
         self._fastcalls += 1
@@ -374,7 +374,7 @@ class Jitted:
         """Put in anew the fast ways, which do not look at the default dtype: it has changed."""
         with self._lock:
             if not self._eager:
-                self._way_in, self._fastcalls = self._general, 0
+                self._fast_call, self._fastcalls = self._general, 0
                 for signature, specializations in self._specializations.items():
                     for specialization in (
                         specializations if signature.default is get_default_dtype() else ()
@@ -428,7 +428,7 @@ class Jitted:
         finally:
             tape.levels.remove(trace)
             trace.ended = True
-        around.check_chance(name_of(self.function))
+        around.check_random_draws(name_of(self.function))
         made = Specialization(
             trace, signature.kinds, tree, results, self.function, self.fastmath, around.kept()
         )

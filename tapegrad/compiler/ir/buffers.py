@@ -40,7 +40,7 @@ class Buffer:
         return self.size * self.dtype.itemsize
 
 
-class Pick(NamedTuple):
+class Gather(NamedTuple):
     """An offset that is read: an element of an index array (a window over the result), times
     a stride; the index counts from the end of `extent` elements where it is negative.
     """
@@ -51,13 +51,13 @@ class Pick(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A window into a buffer; offset and strides count elements, picks are added to them."""
+    """A window into a buffer; offset and strides count elements, gathered indices are added to them."""
 
     buffer: Buffer
     offset: int
     shape: Shape
     strides: Shape
-    picks: tuple[Pick, ...] = ()
+    gathers: tuple[Gather, ...] = ()
 
     def broadcast(self, shape: Shape) -> Place:
         """The same values read as if they had a larger shape."""
@@ -66,12 +66,12 @@ class Place(NamedTuple):
             s if n == m else 0
             for s, n, m in zip(self.strides, self.shape, shape[extra:], strict=True)
         ]
-        picks = tuple([p._replace(index=p.index.broadcast(shape)) for p in self.picks])
-        return Place(self.buffer, self.offset, shape, (*(0,) * extra, *kept), picks)
+        gathers = tuple([p._replace(index=p.index.broadcast(shape)) for p in self.gathers])
+        return Place(self.buffer, self.offset, shape, (*(0,) * extra, *kept), gathers)
 
     def is_contiguous(self) -> bool:
         """Whether the elements lie in C order without gaps."""
-        if self.picks:
+        if self.gathers:
             return False
         expected = 1
         for n, s in zip(reversed(self.shape), reversed(self.strides), strict=True):
@@ -86,8 +86,8 @@ def boxed(place: Place, first: Shape, extent: Shape) -> Place:
     if place.shape == extent and not any(first):
         return place
     offset = place.offset + sum([k * s for k, s in zip(first, place.strides, strict=True)])
-    picks = tuple([p._replace(index=boxed(p.index, first, extent)) for p in place.picks])
-    return Place(place.buffer, offset, extent, place.strides, picks)
+    gathers = tuple([p._replace(index=boxed(p.index, first, extent)) for p in place.gathers])
+    return Place(place.buffer, offset, extent, place.strides, gathers)
 
 
 @cache
@@ -137,17 +137,17 @@ def follow(place: Place, chain: Any) -> Place | None:
 
 def _step(place: Place, op: Op, params: dict[str, Any]) -> Place | None:
     """The window that one view operation leads to."""
-    if not place.picks:
-        return _moved(place, op, params)
-    moved = _moved(place._replace(picks=()), op, params)
-    indices = [_moved(p.index, op, params) for p in place.picks]
-    if moved is None or any(i is None for i in indices):
+    if not place.gathers:
+        return _viewed(place, op, params)
+    viewed = _viewed(place._replace(gathers=()), op, params)
+    indices = [_viewed(p.index, op, params) for p in place.gathers]
+    if viewed is None or any(i is None for i in indices):
         return None
-    picks = [p._replace(index=i) for p, i in zip(place.picks, indices, strict=True)]
-    return moved._replace(picks=tuple(picks))
+    gathers = [p._replace(index=i) for p, i in zip(place.gathers, indices, strict=True)]
+    return viewed._replace(gathers=tuple(gathers))
 
 
-def _moved(place: Place, op: Op, params: dict[str, Any]) -> Place | None:
+def _viewed(place: Place, op: Op, params: dict[str, Any]) -> Place | None:
     """Run a view operation on an array that lies as the window does and has no memory.
 
     NumPy computes a view's strides without looking at the elements.

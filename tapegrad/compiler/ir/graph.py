@@ -111,13 +111,11 @@ class Graph(NamedTuple):
         return found
 
     def __str__(self) -> str:
-        wanted: dict[int, str] = {}
+        notes: dict[int, str] = {}
         for k, position in enumerate(self.outputs):
-            wanted[position] = wanted.get(position, "") + f"  -> result {k}"
+            notes[position] = notes.get(position, "") + f"  -> result {k}"
         for guard in self.guards:
-            wanted[guard.position] = (
-                wanted.get(guard.position, "") + f"  must be {guard.expected!r}"
-            )
+            notes[guard.position] = notes.get(guard.position, "") + f"  must be {guard.expected!r}"
         lines = []
         for position, node in enumerate(self.nodes):
             args = " ".join(f"%{a}" for a in node.args)
@@ -126,7 +124,7 @@ class Graph(NamedTuple):
                 params = f"{node.value.item():g}"
             shape = "x".join(map(str, node.shape)) or "-"
             text = f"%{position:<5} {node.name:<16} {args:<18} {shape:<10} {node.dtype.name:<8} "
-            lines.append((text + params + wanted.get(position, "")).rstrip())
+            lines.append((text + params + notes.get(position, "")).rstrip())
         return "\n".join(lines)
 
 
@@ -148,7 +146,7 @@ class Builder:
         self.nodes.append(node)
         return len(self.nodes) - 1
 
-    def moved(self, node: Node) -> Node:
+    def remapped(self, node: Node) -> Node:
         """A record of the old graph with its operands in the new one."""
         where, args = self.where, node.args
         if not args:
@@ -171,9 +169,9 @@ def rewritten(graph: Graph, rewrite: Callable[[Builder, Node], int | None]) -> G
     """A graph whose records were each given to a function, which may put others in their place."""
     builder = Builder(graph)
     for position, node in enumerate(graph.nodes):
-        moved = builder.moved(node)
-        found = rewrite(builder, moved)
-        builder.where[position] = builder.add(moved) if found is None else found
+        remapped = builder.remapped(node)
+        found = rewrite(builder, remapped)
+        builder.where[position] = builder.add(remapped) if found is None else found
     return builder.done()
 
 

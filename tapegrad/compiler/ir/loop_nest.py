@@ -46,45 +46,45 @@ class Store(NamedTuple):
 
 
 Ends = tuple[str, str]
-Picks = tuple[tuple[int, int, int], ...]  # the load of an index, its stride, the extent
+Gathers = tuple[tuple[int, int, int], ...]  # the load of an index, its stride, the extent
 
 
 class Nest(NamedTuple):
     """A loop nest: windows (strides over the domain), operations and stores.
 
-    `picks` says for each load and then for each store which loaded indices are added.
+    `gathers` lists, for each load and then each store, the loaded indices added to it.
     """
 
     domain: Shape
     loads: tuple[Place, ...]
     terms: tuple[Term, ...]
     stores: tuple[Store, ...]
-    picks: tuple[Picks, ...] = ()
+    gathers: tuple[Gathers, ...] = ()
 
 
 def nest_of(
     domain: Shape, loads: list[Place], terms: tuple[Term, ...], stores: tuple[Store, ...]
 ) -> Nest:
-    """A nest whose windows may have picks: their index arrays become loads."""
+    """A nest whose windows may have gathers: their index arrays become loads."""
     places = [*loads, *[s.place for s in stores]]
-    if not any(p.picks for p in places):
+    if not any(p.gathers for p in places):
         return Nest(domain, tuple(loads), terms, stores)
     where: dict[tuple[int, int, Shape], int] = {}
     more = list(loads)
-    picks = []
+    gathers = []
     for place in places:
         found = []
-        for pick in place.picks:
-            key = (id(pick.index.buffer), pick.index.offset, pick.index.strides)
+        for gather in place.gathers:
+            key = (id(gather.index.buffer), gather.index.offset, gather.index.strides)
             if key not in where:
                 where[key] = len(more)
-                more.append(pick.index)
-            found.append((where[key], pick.stride, pick.extent))
-        picks.append(tuple(found))
-    picks[len(loads) : len(loads)] = [()] * (len(more) - len(loads))
-    plain = [p._replace(picks=()) for p in more]
-    bare = tuple([s._replace(place=s.place._replace(picks=())) for s in stores])
-    return Nest(domain, tuple(plain), terms, bare, tuple(picks))
+                more.append(gather.index)
+            found.append((where[key], gather.stride, gather.extent))
+        gathers.append(tuple(found))
+    gathers[len(loads) : len(loads)] = [()] * (len(more) - len(loads))
+    plain = [p._replace(gathers=()) for p in more]
+    bare = tuple([s._replace(place=s.place._replace(gathers=())) for s in stores])
+    return Nest(domain, tuple(plain), terms, bare, tuple(gathers))
 
 
 @cache
@@ -144,5 +144,5 @@ def collapsed(nest: Nest) -> Nest:
         tuple([turned(w) for w in nest.loads]),
         nest.terms,
         tuple([s._replace(place=turned(s.place)) for s in nest.stores]),
-        nest.picks,
+        nest.gathers,
     )

@@ -93,8 +93,8 @@ def sections_of(graph: Graph, node: Node) -> list[Section] | None:
         seen = None if place is None else _seen(place, shape)
         if seen is None:
             return None
-        start, along = seen
-        runs = tuple([along.index(d) if d in along else -1 for d in range(len(shape))])
+        start, shown_dims = seen
+        runs = tuple([shown_dims.index(d) if d in shown_dims else -1 for d in range(len(shape))])
         return [Section((0,) * len(node.shape), node.shape, node.args[0], start, runs)]
     plan = PLANS[node.op](graph, node, whole(blank(node.dtype), node.shape))
     found = []

@@ -21,7 +21,7 @@ from tapegrad.kernels import build, simd_tables
 
 HERE = "tapegrad.kernels."
 ATTRIBUTES = "nounwind willreturn memory(none)"
-PREFIX, APART = "vmath.", "apart."
+PREFIX, OUTLINED = "vmath.", "outlined."
 
 
 @cache
@@ -61,8 +61,8 @@ class _Fork(Exception):
         self.condition = condition
 
 
-class _Way(Block):
-    """What a function does on one way through its branches."""
+class _Path(Block):
+    """The code of one path through a function's branches."""
 
     def __init__(self, choices: str) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class _Way(Block):
         self._taken = ""
 
     def decide(self, condition: Value) -> bool:
-        """The branch that this way takes; its code begins afresh, since the rest is written."""
+        """The branch that this path takes; code up to it is written, so the block starts anew."""
         at = len(self._taken)
         if at == len(self._choices):
             raise _Fork(condition)
@@ -102,21 +102,21 @@ class Definition:
         )
 
     def _follow(self, function: Any, arguments: list[Value], choices: str) -> None:
-        """Write the code after some choices, and at the next branch both ways from there."""
-        way = _Way(choices)
+        """Write the code after some choices, and at the next branch both paths from there."""
+        path = _Path(choices)
         try:
-            value = function(*[Operand(way, x) for x in arguments]).value
+            value = function(*[Operand(path, x) for x in arguments]).value
         except _Fork as fork:
             yes, no = f"b{choices}1", f"b{choices}0"
             self.branches = True
-            self.lines += [*way.lines, f"br {fork.condition}, label %{yes}, label %{no}"]
+            self.lines += [*path.lines, f"br {fork.condition}, label %{yes}, label %{no}"]
             for label in (yes, no):
                 self.lines.append(f"{label}:")
                 self._follow(function, arguments, label[1:])
         else:
-            self.lines += [*way.lines, f"ret {value}"]
+            self.lines += [*path.lines, f"ret {value}"]
             self.result = value.type
-        self.used |= way.used
+        self.used |= path.used
 
 
 def symbol(name: str, type: str) -> str:
@@ -160,41 +160,41 @@ def calls(name: str) -> frozenset[str]:
     return frozenset(_named(name).used)
 
 
-def standing(name: str) -> str:
-    """What a function is called where it stands by itself, compiled once for all programs.
+def outlined_name(name: str) -> str:
+    """The name of a function that is outlined: compiled once for all programs.
 
-    >>> from tapegrad.compiler.llvm.elementary import standing
-    >>> standing("vmath.exp.f64")
-    'apart.exp.f64'
+    >>> from tapegrad.compiler.llvm.elementary import outlined_name
+    >>> outlined_name("vmath.exp.f64")
+    'outlined.exp.f64'
     """
-    return APART + name.removeprefix(PREFIX)
+    return OUTLINED + name.removeprefix(PREFIX)
 
 
 def declarations(used: set[str]) -> str:
-    """Declarations of functions that stand by themselves.
+    """Declarations of outlined functions.
 
     >>> from tapegrad.compiler.llvm.elementary import declarations
     >>> print(declarations({"vmath.exp.f64"}))
-    declare double @apart.exp.f64(double) nounwind willreturn memory(none)
+    declare double @outlined.exp.f64(double) nounwind willreturn memory(none)
     """
     lines = []
     for name in sorted(used):
         head = _HEAD.search(_named(name).text)
         assert head is not None
         arguments = ", ".join(part.split()[0] for part in head[2].split(", "))
-        lines.append(f"declare {head[1]} @{standing(name)}({arguments}) {ATTRIBUTES}")
+        lines.append(f"declare {head[1]} @{outlined_name(name)}({arguments}) {ATTRIBUTES}")
     return "\n".join(lines)
 
 
 @cache
 def address(name: str) -> int:
-    """Where the code of such a function begins; it is compiled when it is first asked for.
+    """The address of an outlined function, which is compiled on first use.
 
     >>> from tapegrad.compiler.llvm.elementary import address
-    >>> address("apart.exp.f64") == address("apart.exp.f64") > 0
+    >>> address("outlined.exp.f64") == address("outlined.exp.f64") > 0
     True
     """
-    whole = definitions({PREFIX + name.removeprefix(APART)})
+    whole = definitions({PREFIX + name.removeprefix(OUTLINED)})
     return build.assemble(_HEAD.sub(rf"define \1 @{build.SYMBOL}(\2)", whole))
 
 

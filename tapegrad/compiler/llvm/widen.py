@@ -34,7 +34,7 @@ splat (double 0x3FE0))'
             kind = token
             return f"<{width} x {token}>"
         if token[0] == "@":
-            return "@" + wide_name(token[1:], width)
+            return "@" + vector_name(token[1:], width)
         if token[0] in '%"':
             return token
         return f"splat ({kind} {token})"
@@ -42,11 +42,11 @@ splat (double 0x3FE0))'
     return _TOKEN.sub(replaced, line)
 
 
-def wide_name(name: str, width: int) -> str:
+def vector_name(name: str, width: int) -> str:
     """What a function over vectors is called.
 
-    >>> from tapegrad.compiler.llvm.widen import wide_name
-    >>> wide_name("llvm.fma.f64", 8), wide_name("vmath.exp.f64", 8)
+    >>> from tapegrad.compiler.llvm.widen import vector_name
+    >>> vector_name("llvm.fma.f64", 8), vector_name("vmath.exp.f64", 8)
     ('llvm.fma.v8f64', 'vmath.exp.f64.x8')
     """
     if name.startswith("llvm."):
@@ -56,26 +56,26 @@ def wide_name(name: str, width: int) -> str:
 
 
 @cache
-def has_wide(name: str) -> bool:
+def has_vector_form(name: str) -> bool:
     """Whether a function that `Code` calls can be called on vectors.
 
-    >>> from tapegrad.compiler.llvm.widen import has_wide
-    >>> has_wide("vmath.exp.f64"), has_wide("vmath.sin_any.f64"), has_wide("cos")
-    (True, False, False)
+    >>> from tapegrad.compiler.llvm.widen import has_vector_form
+    >>> [has_vector_form(f) for f in ("vmath.exp.f64", "vmath.sin_any.f64", "cos")]
+    [True, False, False]
     """
     if name.startswith("llvm."):
         return True
     if not name.startswith(elementary.PREFIX):
         return False
-    return not elementary.branches(name) and all(map(has_wide, elementary.calls(name)))
+    return not elementary.branches(name) and all(map(has_vector_form, elementary.calls(name)))
 
 
 @cache
-def wide_definitions(used: frozenset[str], width: int) -> str:
+def vector_definitions(used: frozenset[str], width: int) -> str:
     """Definitions and declarations of functions over vectors.
 
-    >>> from tapegrad.compiler.llvm.widen import wide_definitions
-    >>> print(wide_definitions(frozenset(["llvm.sqrt.f64"]), 2))
+    >>> from tapegrad.compiler.llvm.widen import vector_definitions
+    >>> print(vector_definitions(frozenset(["llvm.sqrt.f64"]), 2))
     declare <2 x double> @llvm.sqrt.v2f64(<2 x double>)
     """
     lines = elementary.definitions(set(used)).split("\n")

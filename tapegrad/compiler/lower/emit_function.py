@@ -14,7 +14,7 @@ from tapegrad.compiler.ir.loop_nest import MEMORY, Nest
 from tapegrad.compiler.lower.gemm_calls import product_of, repeated
 from tapegrad.compiler.lower.lower_control import control_text
 from tapegrad.compiler.lower.module_functions import LENGTHY, LOOPING, TABLES, Functions
-from tapegrad.compiler.schedule.speculation import ExactNest
+from tapegrad.compiler.schedule.speculative_products import ExactNest
 from tapegrad.compiler.schedule.step_ir import (
     BoundsCheck,
     Call,
@@ -28,13 +28,13 @@ from tapegrad.compiler.schedule.step_ir import (
     Step,
 )
 
-TEXTUAL = 1024  # elements up to which a constant stands in the module itself
-OUTSIDE = 1 << 41  # the result where an index is out of range
+TEXTUAL = 1024  # elements up to which a constant is embedded in the module
+OUTSIDE = 1 << 41  # the status for an index out of range
 BITS = {"float64": "i64", "float32": "i32", "int64": "i64", "int32": "i32", "bool": "i8"}
 
 
 class FunctionEmitter:
-    """Some steps in a row, as one function."""
+    """Emits consecutive steps as one function."""
 
     def __init__(self, module: Functions, schedule: ScheduleState, name: str) -> None:
         self.module = module
@@ -60,7 +60,7 @@ class FunctionEmitter:
         return f"%p{self.count}"
 
     def address(self, place: Place) -> str:
-        """Where a window begins."""
+        """The address of a window."""
         buffer = place.buffer
         key = (id(buffer), place.offset)
         found = self.known.get(key)
@@ -137,7 +137,7 @@ class FunctionEmitter:
         return f"call void @{name}({args})"
 
     def _windows(self, nest: Nest) -> list[str]:
-        """Lines that find the windows of a nest in a function of its own."""
+        """The code that computes the addresses of a nest's windows, in a function of its own."""
         inner = FunctionEmitter(self.module, self.schedule, "")
         names = [f"%l{k}" for k in range(len(nest.loads))]
         names += [f"%s{k}" for k in range(len(nest.stores))]
@@ -148,7 +148,7 @@ class FunctionEmitter:
         return inner.lines
 
     def _again(self, step: GemmCheck, look: Nest) -> None:
-        """Run a nest where what another one adds up is no number."""
+        """Run a nest where the sum that another one computes is NaN."""
         kind = MEMORY[step.result.buffer.dtype.name]
         added = None if shared(look) else gemm_fallback.total(look.loads[0])
         if added is not None:
@@ -172,7 +172,7 @@ class FunctionEmitter:
         ]
 
     def _bounds(self, step: BoundsCheck) -> None:
-        """An index out of range is met by the way without compiling, which says so."""
+        """Check the bounds of an index; where it fails, the eager path raises."""
         low, high = self.fresh(), self.fresh()
         first = self.address(step.result)
         second = self.address(step.result._replace(offset=1))
@@ -210,7 +210,7 @@ class FunctionEmitter:
         if step.redo is not None:
             longest = self.module.longest
             redo = self.module.redo(step.redo)
-            self.module.longest = longest  # it hardly ever runs
+            self.module.longest = longest  # it rarely runs
             routine = routine._replace(text=routine.text.replace("{redo}", redo))
         given = ", ".join(f"ptr {self.address(place)}" for place in step.given)
         name = self.module.routine("small", routine)
@@ -220,7 +220,7 @@ class FunctionEmitter:
         self.lines.append(f"call void @{name}({given})")
 
     def _native(self, step: RoutineCall) -> None:
-        """Call the routine; Python where it has no result."""
+        """Call the routine; Python where it fails."""
         module = self.module
         module.longest = max(module.longest, prod(step.given[0].shape[:-2]))
         tried = module.routine("native", step.routine)
@@ -243,7 +243,7 @@ class FunctionEmitter:
         self._checked(f"call i64 @{name}(i64 {number}, {addresses})")
 
     def _exact(self, exact: ExactNest, flag: Place) -> None:
-        """Where a flag is set, do a nest again."""
+        """Where a flag is set, rerun a nest exactly."""
         number = len(self.module.calls)
         self.module.calls.append(exact)
         name = self.module.routine("python", by_python(2))
@@ -258,7 +258,7 @@ class FunctionEmitter:
         self.lines += [f"br label %fine{number}", f"fine{number}:"]
 
     def _checked(self, call: str) -> None:
-        """Call what returns a status, and hand on any but 0."""
+        """Call a function, and return its status unless it is 0."""
         result, bad = self.fresh(), self.fresh()
         number = self.count
         self.lines += [
@@ -271,7 +271,7 @@ class FunctionEmitter:
         ]
 
     def _nested(self, step: ControlStep) -> None:
-        """Everything goes by address; the text of the loop or branch is a function of its own."""
+        """Call the function of a loop or branch, with everything passed by address."""
         graphs = [self.module.graph(schedule) for schedule in step.graphs]
         name = f"nested{next(self.module.names)}"
         self.module.repeats |= step.trips != 1

@@ -21,7 +21,7 @@ class Product(NamedTuple):
 
 
 def product_of(step: Gemm) -> Product:
-    """Row by row is column by column of the transposes: BLAS computes out' = b' a'."""
+    """Row-major matrices are the transposes to BLAS: it computes out' = b' a'."""
     (count, rows, inner), columns = step.a.shape, step.b.shape[2]
     single = step.out.buffer.dtype.itemsize == 4
     kind, routine = ("float", "sgemm") if single else ("double", "dgemm")
@@ -29,7 +29,7 @@ def product_of(step: Gemm) -> Product:
     declared = [f"declare void @{PREFIX}{routine}({', '.join(['ptr'] * 13)})"]
 
     def known(kind: str, value: float) -> str:
-        """The address of a number that never changes."""
+        """The address of a constant."""
         digits = literal(value, kind).name
         declared.append(f"@{kind}.{digits} = internal constant {kind} {digits}")
         return f"ptr @{kind}.{digits}"
@@ -54,7 +54,7 @@ def _layout(place: Place) -> tuple[bool, int]:
 
 
 def repeated(name: str, product: Product) -> str:
-    """The function of several products that lie at distances from each other."""
+    """The function of a strided batch of products."""
     names = ("a", "b", "out")
     lines = [
         f"define internal void @{name}({', '.join([f'ptr %{x}' for x in names])}) #0 {{",

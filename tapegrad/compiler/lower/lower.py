@@ -17,7 +17,7 @@ from tapegrad.compiler.llvm.ssa import literal
 from tapegrad.compiler.lower.emit_function import TEXTUAL, FunctionEmitter
 from tapegrad.compiler.lower.module_functions import LOOPING, TABLES, Functions
 from tapegrad.compiler.schedule.fusion import Schedule
-from tapegrad.compiler.schedule.speculation import ExactNest
+from tapegrad.compiler.schedule.speculative_products import ExactNest
 from tapegrad.compiler.schedule.step_ir import Call, RoutineCall, ScheduleState
 
 ENTRY = "tapegrad_program"
@@ -41,7 +41,7 @@ declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 
 
 class Lowered(NamedTuple):
-    """A module, and what its calls back into Python and its large constants are."""
+    """A module, its callbacks into Python and its large constants."""
 
     text: str
     ready: str  # a module of the nests that need none of LLVM's passes
@@ -58,7 +58,7 @@ class Lowered(NamedTuple):
 
 
 class Module(Functions):
-    """A module in the making."""
+    """Builds a module."""
 
     def __init__(self, graph: Graph, fast: bool = False) -> None:
         super().__init__(fast)
@@ -67,7 +67,7 @@ class Module(Functions):
     def lower(self) -> Lowered:
         """All of it."""
         schedule = self.schedule
-        # Among loops what happens once is little; elsewhere it is all there is.
+        # Beside loops, straight-line code matters little; without any, it is everything.
         sizes = [prod(nest.domain) for nest in schedule.nests if nest is not None]
         self.looping = max(sizes, default=0) >= LOOPING
         running = self.running(schedule)
@@ -77,15 +77,15 @@ class Module(Functions):
         if level < 2 or self.repeats:
             self.once.clear()
         texts = [self.treated(text) for text in self.texts]
-        text = "\n".join([*preface, *texts, definitions(self.used), declarations(self.apart)])
+        text = "\n".join([*preface, *texts, definitions(self.used), declarations(self.outlined)])
         ready = self.ready.module()
         constants, scratch = schedule.constants, schedule.scratch
         return Lowered(text, ready, level, self.calls, self.shared, constants, scratch)
 
     def running(self, schedule: ScheduleState) -> list[str]:
-        """Lines that run a schedule, up to where `%result` is its status.
+        """The code of a schedule; it leaves its status in `%result`.
 
-        They begin with the block `run`, and have `%in`, `%out` and `%scratch`.
+        It begins with the block `run`, and uses `%in`, `%out` and `%scratch`.
         """
         guards: dict[int, list[tuple[int, Place]]] = {}
         for at, k, place in schedule.guards:

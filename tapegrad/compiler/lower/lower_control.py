@@ -1,8 +1,8 @@
 """Lower loops and branches to functions over the addresses of operands and results.
 
 The graphs that a loop or a branch owns are functions over two tables of addresses, as a whole
-program is.  A trip changes the addresses of what it reads and writes; carries are copied if they
-are small, else two pieces of memory change places.
+program is.  A trip updates the addresses of what it reads and writes; small carries are copied,
+large ones double-buffered.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 from tapegrad.compiler.ir.control_ops import BRANCH, Repeat
 from tapegrad.compiler.schedule.step_ir import COPIED, ControlStep, carry_room, graphs_work, nbytes
 
-FIRST = 64  # trips for which there is memory at first, where their number is not known
+FIRST = 64  # trips to allocate for at first, where their number is unknown
 
 
 def control_text(name: str, step: ControlStep, graphs: list[str]) -> str:
-    """The function of a loop or a branch, whose graphs have become functions."""
+    """The function of a loop or a branch, given those of its graphs."""
     params = [f"ptr %a{k}" for k in range(len(step.args))]
     params += [f"ptr %o{k}" for k in step.outs]
     head = f"define internal i64 @{name}({', '.join([*params, 'ptr %work'])}) #0 {{"
@@ -92,7 +92,7 @@ class _Loop:
             )
 
     def _status(self, call: str) -> None:
-        """Call what returns a status, and hand on any but 0."""
+        """Call a function, and return its status unless it is 0."""
         result = self.let(call)
         bad = self.let(f"icmp ne i64 {result}, 0")
         k = self.count
@@ -100,7 +100,7 @@ class _Loop:
         self.add(f"good{k}:")
 
     def _begin(self) -> None:
-        """Tables, memory, and the addresses that stay."""
+        """Set up tables, memory, and loop-invariant addresses."""
         form, args = self.form, self.step.args
         untaken = set(range(form.carries, len(form.body.outputs))) - self.step.outs.keys()
         assert not untaken, "what nobody takes of a loop has no place in memory"
@@ -137,7 +137,7 @@ class _Loop:
             self.bases[k] = self.let(f"load ptr, ptr {name}") if form.trips is None else name
 
     def _enlarge(self, k: int, size: str) -> None:
-        """More memory for a result whose size is found out."""
+        """Grow the memory of a result whose size is known at run time."""
         before = self.let(f"load ptr, ptr %o{k}")
         more = self.let(f"call ptr @realloc(ptr {before}, i64 {self.let(f'add i64 {size}, 8')})")
         none = self.let(f"icmp eq ptr {more}, null")
@@ -146,7 +146,7 @@ class _Loop:
         self.add(f"took{n}:", f"store ptr {more}, ptr %o{k}")
 
     def _head(self) -> None:
-        """Whether there is another trip."""
+        """Write the test for another trip."""
         self.add("br label %head", "head:", "%trip = load i64, ptr %t")
         if self.until is None:
             more = self.let(f"icmp slt i64 %trip, {self.trips}")
@@ -167,7 +167,7 @@ class _Loop:
         self.add(f"store i64 {trips}, ptr %room", "br label %fits", "fits:")
 
     def _before(self) -> None:
-        """The addresses of this trip, and the carries that are kept."""
+        """Write the addresses of this trip, and save carries."""
         form = self.form
         at = "%trip"
         if form.backwards:
@@ -192,7 +192,7 @@ class _Loop:
                 self.copy(place, self.let(f"load ptr, ptr %in{carry}"), size)
 
     def _after(self) -> None:
-        """The carries of the next trip; after the last one, the results."""
+        """Write the carries of the next trip; after the last one, the results."""
         form = self.form
         for k in range(form.carries):
             size = self.sizes[k]

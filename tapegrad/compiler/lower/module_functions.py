@@ -1,4 +1,4 @@
-"""The functions of a module in the making: nests and routines, each written once."""
+"""Write the functions of a module: nests and routines, each once."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from collections import Counter
 from math import prod
 
 from tapegrad.compiler.codegen import gemm_fallback, math_runtime
-from tapegrad.compiler.codegen.loop_order import LONG
+from tapegrad.compiler.codegen.loop_order import TERMS_MOST
 from tapegrad.compiler.codegen.loop_tiling import quick
-from tapegrad.compiler.codegen.scalar_nest import Written, moved, written
+from tapegrad.compiler.codegen.scalar_nest import Written, memory_intrinsic, written
 from tapegrad.compiler.codegen.threading import DECLARED, SHARED, Shared, dividing, shared
 from tapegrad.compiler.codegen.vector_module import VectorModule, vectorised
 from tapegrad.compiler.ir.loop_nest import Nest, collapsed
-from tapegrad.compiler.llvm.elementary import PREFIX, branches, standing
+from tapegrad.compiler.llvm.elementary import PREFIX, branches, outlined_name
 from tapegrad.compiler.llvm.function_builder import Routine
 from tapegrad.compiler.llvm.scalar_ops import calls
 from tapegrad.compiler.lower.gemm_calls import Product
-from tapegrad.compiler.schedule.speculation import ExactNest
+from tapegrad.compiler.schedule.speculative_products import ExactNest
 from tapegrad.compiler.schedule.step_ir import Call, RoutineCall, ScheduleState
 
-TABLES = "ptr %in, ptr %out, ptr %scratch"  # what functions are given that find everything there
-LENGTHY = 16  # operations from which on a function is called, not inlined, if it has many uses
-LOOPING = 64  # steps from which on a loop is worth LLVM's passes
-INLINED = 60  # operations up to which straight code has the elementary functions inlined
-# The function of `LENGTHY` operations is called, not inlined, if it has so many uses: LLVM takes
-# long for code that is there many times.  What is shorter it makes one with what is around it.
+TABLES = "ptr %in, ptr %out, ptr %scratch"  # the parameters of functions that compute addresses
+LENGTHY = 16  # operations from which on a function with many uses is not inlined
+LOOPING = 64  # steps from which on a loop is worth optimising
+INLINED = 60  # operations up to which straight-line code gets elementary functions inlined
+# Uses from which on a function of `LENGTHY` operations is not inlined: LLVM takes long for repeated
+# code.  Shorter ones it optimises together with the code around them.
 OFTEN = 16
-# There are calls if there is one for so many operations.
+# Calls are used if there is one per so many operations.
 DENSE = 16
 _HEAD = re.compile(r"define internal \w+ @(\w+)\(")
 _ARITHMETIC = re.compile(r" = (f(?:add|sub|mul|div|neg)) (?:reassoc nsz )?")
@@ -40,23 +40,23 @@ def relaxed(text: str) -> str:
 
 
 class Functions:
-    """The functions of nests and routines, and what is known of them all."""
+    """The functions of nests and routines, and statistics of them."""
 
     def __init__(self, fast: bool) -> None:
-        self.fast = fast  # floats may be added in any order, and contracted
+        self.fast = fast  # floats may be reassociated and contracted
         self.functions: dict[str, str] = {}
         self.used: set[str] = set()
-        self.apart: set[str] = set()  # elementary functions that are called, not inlined
-        self.straight = 0  # operations of straight-line code
+        self.outlined: set[str] = set()  # elementary functions that are called, not inlined
+        self.straight = 0  # operations in straight-line code
         self.elementary = 0  # those among them that are calls
-        self.once: set[str] = set()  # functions of long straight code
-        self.longest = 0  # the number of steps of a loop
-        self.rough = False  # whether there is code that LLVM would make better
+        self.once: set[str] = set()  # functions of long straight-line code
+        self.longest = 0  # most steps of a loop
+        self.rough = False  # whether there is code worth optimising
         self.repeats = False  # whether there is a loop of graphs
         self.texts: list[str] = []
         self.ready = VectorModule()
         self.looping = False
-        self.repeated = 0  # how many loops there are around what is being written
+        self.repeated = 0  # the depth of loops around the code being written
         self.calls: list[Call | ExactNest | RoutineCall] = []
         self.declared: set[str] = set()
         self.shared: list[Shared] = []
@@ -65,12 +65,11 @@ class Functions:
         self.names = itertools.count()
 
     def level(self) -> int:
-        """How much LLVM is to do.
+        """LLVM's optimisation level.
 
-        Our passes leave LLVM's little to find in long straight code: a tenth of its time. To
-        compile it they would take four times as long. Where most of that time is spent in
-        elementary functions, it does not matter which values stay in registers either. Beside
-        loops each long straight function is left out by itself, unless it may stand in one.
+        After our passes LLVM's gain a tenth in long straight-line code, and quadruple its compile
+        time. Where elementary functions dominate, register allocation does not matter either.
+        Beside loops each long straight-line function opts out by itself, unless it may be in one.
         """
         if self.straight <= INLINED or self.longest >= LOOPING:
             return 2 if self.rough else 1
@@ -85,9 +84,9 @@ class Functions:
         divided = shared(nest)
         part = divided is not None
         size = prod(nest.domain)
-        # What a loop around it repeats is worth being inlined there, if it is short; and LLVM
-        # sees what becomes of memory that is copied or filled as a whole.
-        lies = moved(collapsed(nest))
+        # Short nests are inlined into loops that repeat them; and LLVM
+        # optimises memcpy and memset itself.
+        lies = memory_intrinsic(collapsed(nest))
         short = (size <= LOOPING and self.repeated) or (not nest.domain and not self.looping)
         plain = None if short or lies else quick(nest, part)
         found = None if short or lies or plain else vectorised(nest, part)
@@ -116,15 +115,15 @@ class Functions:
         return name
 
     def stands_alone(self, nest: Nest) -> bool:
-        """Whether a nest is long straight code, which finds its windows itself.
+        """Whether a nest is long straight-line code, which computes addresses itself.
 
-        It reaches them by their distance from where buffers begin; a hundred addresses would have
-        to be handed over on the stack.
+        It uses offsets from the buffers; a hundred addresses would have to be passed on the
+        stack.
         """
-        return not nest.domain and len(nest.terms) > (LONG if self.looping else INLINED)
+        return not nest.domain and len(nest.terms) > (TERMS_MOST if self.looping else INLINED)
 
     def alone(self, nest: Nest, windows: list[str]) -> str:
-        """The name of the function of such a nest, with the lines that find its windows."""
+        """The name of the function of such a nest, given the code of its addresses."""
         found = written(nest)
         head = f"define internal void @{{name}}({TABLES}) #0 {{"
         text = "\n".join([head, *windows, found.text.partition("\n")[2]])
@@ -136,7 +135,7 @@ class Functions:
         return name
 
     def redo(self, nest: Nest) -> str:
-        """The name of the function of a nest that hardly ever runs."""
+        """The name of the function of a nest that rarely runs."""
         found = gemm_fallback.redone(nest)
         if found is None:
             return self.nest(nest)
@@ -158,14 +157,14 @@ class Functions:
         long = not nest.domain and len(nest.terms) > INLINED
         if long:
             self.once.add(name)
-        apart = {f for f in found.used if f.startswith(PREFIX) and (long or branches(f))}
-        for f in apart:
-            text = text.replace(f"@{f}(", f"@{standing(f)}(")
+        outlined = {f for f in found.used if f.startswith(PREFIX) and (long or branches(f))}
+        for f in outlined:
+            text = text.replace(f"@{f}(", f"@{outlined_name(f)}(")
         self.texts.append(text)
         on_blocks = {f for f in found.used if f.startswith(math_runtime.PREFIX)}
         self.declared.update(map(math_runtime.declaration, on_blocks))
-        self.used |= found.used - apart - on_blocks
-        self.apart |= apart
+        self.used |= found.used - outlined - on_blocks
+        self.outlined |= outlined
 
     def routine(self, kind: str, routine: Routine) -> str:
         """The name of the function of a routine."""
@@ -182,7 +181,7 @@ class Functions:
         return name
 
     def treated(self, text: str) -> str:
-        """A function as LLVM is to treat it: what is used in many places is not copied to each."""
+        """Set a function's attributes: one with many uses is not inlined."""
         found = _HEAD.match(text)
         if found is None:
             return text

@@ -1,4 +1,4 @@
-"""What is done to a graph before it is lowered: each pass is a function from graph to graph.
+"""Optimisation passes: each is a function from graph to graph.
 
 `front` and `schedule` import from here; this package imports `ir`, and `trace` to decompose.
 """
@@ -13,20 +13,20 @@ from tapegrad.compiler.passes.dead_code import without_dead
 from tapegrad.compiler.passes.fold_concat import folded
 from tapegrad.compiler.passes.loop_residuals import with_kept_values
 from tapegrad.compiler.passes.merge_batches import with_whole_batches
-from tapegrad.compiler.passes.region_dce import narrowed
+from tapegrad.compiler.passes.region_dce import pruned
 from tapegrad.compiler.passes.scalarize import scalarized
 from tapegrad.compiler.passes.sink_records import late
 
 
 def optimised(graph: Graph) -> Graph:
     """All passes, in order."""
-    graph = without_dead(narrowed(with_kept_values(without_dead(graph)), optimised))
+    graph = without_dead(pruned(with_kept_values(without_dead(graph)), optimised))
     whole = with_whole_batches(simplified(scalarized(expanded(graph))))
     return late(_taken(folded(with_sums_of_parts(whole))))
 
 
 def _taken(graph: Graph) -> Graph:
-    """A graph whose loops compute what is taken of them: a pass may have found a taker dead."""
+    """Prune loops again: a pass may have made uses of their results dead."""
     live = without_dead(graph)
-    found = narrowed(live, _taken)
+    found = pruned(live, _taken)
     return live if found is live else without_dead(found)

@@ -24,7 +24,7 @@ Form = Callable[..., Any]
 
 
 def expanded(graph: Graph) -> Graph:
-    """The graph without compound operations, and without records of empty operands."""
+    """Replace compound operations, and records with empty operands by constants."""
     builder = Builder(graph)
     known: dict[Any, Graph | None] = {}
     for position, node in enumerate(graph.nodes):
@@ -35,7 +35,7 @@ def expanded(graph: Graph) -> Graph:
         operands = [graph.nodes[a] for a in node.args]
         inner = None if form is None else _known(known, form, node, operands)
         if inner is None:
-            builder.where[position] = builder.add(builder.moved(node))
+            builder.where[position] = builder.add(builder.remapped(node))
         else:
             builder.where[position] = _put(builder, inner, [builder.where[a] for a in node.args])
     return builder.done()
@@ -47,7 +47,7 @@ def form_of(op: Op, kind: str) -> Form | None:
 
 
 def _is_empty(graph: Graph, node: Node) -> bool:
-    """Whether a result does not depend on values, since there are none."""
+    """Whether a result is known because its operands are empty."""
     if not node.args or not isinstance(node.op, Op):
         return False
     return 0 in node.shape or all(0 in graph.nodes[a].shape for a in node.args)
@@ -67,7 +67,7 @@ def _constant(graph: Graph, node: Node) -> Node:
 def _known(
     known: dict[Any, Graph | None], form: Form, node: Node, operands: list[Node]
 ) -> Graph | None:
-    """What a form does with such operands, expanded in turn; None if it does not serve them."""
+    """The traced decomposition for such operands, expanded in turn; None if it has none."""
     specs = tuple([(x.shape, x.dtype.str) for x in operands])
     key = (node.name, specs, repr(node.params))
     if key not in known:
@@ -94,7 +94,7 @@ def _traced(form: Form, operands: list[Node], params: dict[str, Any]) -> Graph |
 
 
 def _put(builder: Builder, inner: Graph, operands: list[int]) -> int:
-    """Append the records of another graph that computes with some operands; where its result is."""
+    """Inline another graph over some operands; returns the position of its result."""
     where = dict(zip(inner.inputs, operands, strict=True))
     for position, node in enumerate(inner.nodes):
         if position not in where:

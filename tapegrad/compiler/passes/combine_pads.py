@@ -1,8 +1,8 @@
-"""Combine sums of paddings, to which the gradients of many slices of one array add up.
+"""Combine sums of paddings, as the gradients of many slices of one array make.
 
-The adjoint of `x[i]` is zero but at `i`.  Added up one by one, the adjoints of n slices would cost
-n times the whole array; here they become one record that starts with zeros (or with what is no
-padding) and adds each where it belongs.
+The adjoint of `x[i]` is zero except at `i`.  Summed one by one, the adjoints of n slices would cost
+n times the whole array; here they become one record that starts with zeros (or with the terms that
+are no padding) and adds each in its place.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tapegrad.compiler.ir.graph import Builder, Graph, Node
 
 
 def with_sums_of_parts(graph: Graph) -> Graph:
-    """The graph with each tree of additions over two paddings or more as one record."""
+    """Replace each tree of additions over two or more paddings by one record."""
     if not any(map(_is_padding, graph.nodes)):
         return graph
     uses = graph.uses()
@@ -27,7 +27,7 @@ def with_sums_of_parts(graph: Graph) -> Graph:
             if len(parts) > 1:
                 builder.where[position] = _sum(builder, graph, node, leaves, set(parts))
                 continue
-        builder.where[position] = builder.add(builder.moved(node))
+        builder.where[position] = builder.add(builder.remapped(node))
     return builder.done()
 
 
@@ -36,12 +36,12 @@ def _is_padding(node: Node) -> bool:
 
 
 def _is_part(node: Node, whole: Node) -> bool:
-    """Whether a value is a padding as large as a sum; a smaller one is broadcast first."""
+    """Whether a value is a padding of the sum's shape; a smaller one is broadcast first."""
     return _is_padding(node) and node.spec == whole.spec
 
 
 def _inner(graph: Graph, uses: list[int]) -> list[bool]:
-    """Which additions serve one other addition of the same shape alone."""
+    """The additions whose only use is another addition of the same shape."""
     inner = [False] * len(graph.nodes)
     for node in graph.nodes:
         if node.name != "add":
@@ -54,7 +54,7 @@ def _inner(graph: Graph, uses: list[int]) -> list[bool]:
 
 
 def _leaves(graph: Graph, position: int, inner: list[bool]) -> list[int]:
-    """What a tree of additions adds up, from left to right."""
+    """The leaves of a tree of additions, from left to right."""
     found, todo = [], [position]
     while todo:
         at = todo.pop()
@@ -73,7 +73,7 @@ def _sum(builder: Builder, graph: Graph, node: Node, leaves: list[int], parts: s
         if base is None:
             base = found
             if builder.nodes[found].spec != node.spec:
-                return builder.add(builder.moved(node))
+                return builder.add(builder.remapped(node))
         else:
             base = builder.add(Node(node.op, (base, found), {}, node.shape, node.dtype))
     args: list[int] = [] if base is None else [base]

@@ -1,4 +1,4 @@
-"""Common subexpressions, constant folding, and identities that hold in IEEE arithmetic.
+"""Eliminate common subexpressions, fold constants, apply identities of IEEE arithmetic.
 
 One pass does all three, since each makes work for the others.
 """
@@ -14,15 +14,15 @@ from tapegrad.compiler.ir.graph import Builder, Graph, Node
 from tapegrad.ops.core import ELEMENTWISE, Op
 from tapegrad.ops.shape import PASSES
 
-FOLDED = 1 << 14  # elements up to which a constant result is kept in place of its computation
+FOLDED = 1 << 14  # elements up to which a result is folded to a constant
 
 
 def simplified(graph: Graph) -> Graph:
-    """The graph with every value computed once, and none that is known."""
+    """Compute every value once, and none that is constant."""
     builder = Builder(graph)
     known: dict[Any, int] = {}
     for position, old in enumerate(graph.nodes):
-        node = builder.moved(old)
+        node = builder.remapped(old)
         found = _same_as(builder, node)
         if found is None:
             node = _folded(builder, node)
@@ -37,7 +37,7 @@ def simplified(graph: Graph) -> Graph:
 
 
 def key_of(node: Node) -> Any:
-    """What two records that compute the same have in common; None for those that never do."""
+    """The value-numbering key of a record; None where equal records may differ."""
     if node.value is not None:
         value = node.value
         if node.uniform:
@@ -54,7 +54,7 @@ def key_of(node: Node) -> Any:
 
 
 def _folded(builder: Builder, node: Node) -> Node:
-    """A record of constants as a constant."""
+    """Fold a record whose operands are constants."""
     if node.value is not None:
         return _constant(node, node.value)
     if not node.args or not isinstance(node.op, Op):
@@ -65,7 +65,7 @@ def _folded(builder: Builder, node: Node) -> Node:
         return node
     if node.size and all(x.uniform for x in operands):
         first = [v[(0,) * v.ndim] for v in values]
-        if node.moves in WINDOWS and node.moves != "chain":  # which may see more than its operand
+        if node.moves in WINDOWS and node.moves != "chain":  # which may show more than its operand
             return _constant(node, np.broadcast_to(first[0], node.shape))
         if node.op.kind is ELEMENTWISE:
             with np.errstate(all="ignore"):
@@ -79,7 +79,7 @@ def _folded(builder: Builder, node: Node) -> Node:
 
 
 def _constant(node: Node, value: np.ndarray) -> Node:
-    """A constant; if all its elements are one number, that stands in memory once."""
+    """A constant; one of equal elements is stored once and broadcast."""
     found = Node(None, (), {}, node.shape, node.dtype, value)
     if value.dtype == node.dtype and found.uniform:
         return found
@@ -92,7 +92,7 @@ def _constant(node: Node, value: np.ndarray) -> Node:
 
 
 def _number(node: Node) -> float | None:
-    """The one number that all elements of a constant are."""
+    """The number that all elements of a constant equal."""
     if not node.uniform or node.dtype.kind not in "biuf":
         return None
     assert node.value is not None
@@ -100,7 +100,7 @@ def _number(node: Node) -> float | None:
 
 
 def _same_as(builder: Builder, node: Node) -> int | None:
-    """An operand that the result is equal to, bit for bit but for the sign of a zero or a NaN."""
+    """An operand equal to the result, bit for bit but for the sign of a zero or a NaN."""
     if node.op is None or not node.args:
         return None
     name, args = node.name, node.args

@@ -1,4 +1,4 @@
-"""Eliminate dead code: records that nothing asks for."""
+"""Eliminate dead code: records that nothing uses."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tapegrad.compiler.ir.graph import Builder, Graph, reached
 
 
 def without_dead(graph: Graph) -> Graph:
-    """The graph without the records that no result and no guard is computed from.
+    """Drop the records that no result and no guard depends on.
 
     Inputs stay: the caller passes them.
     """
@@ -14,5 +14,5 @@ def without_dead(graph: Graph) -> Graph:
     builder = Builder(graph)
     for position, node in enumerate(graph.nodes):
         if live[position]:
-            builder.where[position] = builder.add(builder.moved(node))
+            builder.where[position] = builder.add(builder.remapped(node))
     return builder.done()

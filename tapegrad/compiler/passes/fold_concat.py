@@ -1,9 +1,8 @@
 """Fold slices of concatenations, and concatenations of concatenations.
 
-A slice of a join (or of a padding) in which one of its pieces alone is seen is a slice of that
-piece: the two may share a loop, and perhaps nobody needs the join.  What is seen of the number
-around a padding is a constant.  A join within a join along the same dimension is part of it, and a
-padding within a padding is one padding.
+A slice of a join (or of a padding) that shows a single piece becomes a slice of that piece: the two
+may share a loop, and the join may be dead.  A slice of the fill of a padding is a constant.  Nested
+joins along one dimension are flattened, and so are nested paddings.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ from tapegrad.ops import shape as s
 from tapegrad.ops.core import ELEMENTWISE
 
 FOLDED = ("concat", "pad")  # of `Op.moves`
-SEEN = 1 << 8  # pieces of a join among which the one that is seen is looked for
+SEEN = 1 << 8  # pieces of a join up to which the one shown is searched for
 
 
 def folded(graph: Graph) -> Graph:
-    """The graph whose slices of joins read a piece where they see one alone."""
+    """Have slices of joins read the piece where they show a single one."""
     if not any(node.moves in FOLDED for node in graph.nodes):
         return graph
     seen = _seen(graph)
@@ -35,14 +34,14 @@ def folded(graph: Graph) -> Graph:
             builder.where[position] = _piece(builder, graph, node, seen[position])
         else:
             found = _merged(graph, node, uses)
-            builder.where[position] = builder.add(builder.moved(found))
+            builder.where[position] = builder.add(builder.remapped(found))
     return builder.done()
 
 
 def _seen(graph: Graph) -> dict[int, Section]:
-    """By slices: the part of a piece that each sees, where it may read that instead."""
+    """For each slice that may read a piece instead: the part of the piece that it shows."""
     seen: dict[int, Section] = {}
-    others = set(graph.roots())  # read by more than such slices
+    others = set(graph.roots())  # with uses other than such slices
     known: dict[int, list[Section] | None] = {}
     for position, node in enumerate(graph.nodes):
         found = None
@@ -56,7 +55,7 @@ def _seen(graph: Graph) -> dict[int, Section]:
             others.update(node.args)
         else:
             seen[position] = found
-    # What is computed by a loop and joined anyway is not stored elsewhere for a part of it.
+    # A piece that a loop computes into the join is not stored a second time for a slice.
     return {
         position: section
         for position, section in seen.items()
@@ -76,7 +75,7 @@ def _stored(graph: Graph, section: Section) -> bool:
 
 
 def _alone(graph: Graph, node: Node, pieces: list[Section] | None) -> Section | None:
-    """The part of one piece, or the number, that is all that a slice of a join shows."""
+    """The single section, of a piece or of the fill, that a slice of a join shows."""
     window = sections_of(graph, node) if pieces else None
     if window is None or pieces is None:
         return None
@@ -90,9 +89,9 @@ def _alone(graph: Graph, node: Node, pieces: list[Section] | None) -> Section | 
         if any(not _is_zero(section) for section in shown[:-1]):
             return None
         last = last._replace(mode=SET)
-    along = [d for d in last.dims if d >= 0]
+    dims = [d for d in last.dims if d >= 0]
     alike = not isinstance(last.source, int) or graph.nodes[last.source].dtype == node.dtype
-    return last if along == sorted(along) and alike else None
+    return last if dims == sorted(dims) and alike else None
 
 
 def _is_zero(section: Section) -> bool:
@@ -100,7 +99,7 @@ def _is_zero(section: Section) -> bool:
 
 
 def _piece(builder: Builder, graph: Graph, node: Node, section: Section) -> int:
-    """The record that reads the piece itself."""
+    """The slice of the piece itself."""
     if not isinstance(section.source, int):
         value = np.broadcast_to(np.array(section.source, node.dtype), node.shape)
         return builder.add(Node(None, (), {}, node.shape, node.dtype, value))
@@ -128,7 +127,7 @@ def _piece(builder: Builder, graph: Graph, node: Node, section: Section) -> int:
 
 
 def _merged(graph: Graph, node: Node, uses: list[int]) -> Node:
-    """A join or a padding with those in it that nobody else reads."""
+    """Flatten a join or a padding with those inside that have no other use."""
     while True:
         inner = [
             a for a in node.args
@@ -142,7 +141,7 @@ def _merged(graph: Graph, node: Node, uses: list[int]) -> Node:
 
 
 def _one(graph: Graph, node: Node, inner: list[int]) -> Node | None:
-    """The same with one level of joins less; None if they are of another kind."""
+    """Flatten one level of joins; None if they are of another kind."""
     params = node.params
     if node.name == "cat":
         inside = {a for a in inner if graph.nodes[a].params == params}

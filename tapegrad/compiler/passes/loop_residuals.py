@@ -1,8 +1,8 @@
-"""Save in a loop what its adjoint would recompute, where that pays.
+"""Save residuals in a loop that its adjoint would recompute, where that pays.
 
-A loop keeps the carries with which its trips began, and its adjoint runs the body on them again.
-What takes long there (an elementary function, a product of matrices) becomes an output of each trip
-of the loop, and a row of the adjoint.  What is quick is computed again: that takes no memory.
+A loop saves the carries at the start of each trip, and its adjoint reruns the body on them.  An
+expensive value there (an elementary function, a matrix product) becomes an output of each trip of
+the loop, and a row of the adjoint.  Cheap ones are rematerialised: they take no memory.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from tapegrad.compiler.llvm.scalar_ops import calls
 from tapegrad.compiler.passes.common_subexpressions import key_of
 from tapegrad.ops.core import ELEMENTWISE
 
-# Bytes that may be kept for one loop, and for each byte that it reads row by row.
+# Bytes of residuals allowed for one loop, and per byte of its rows.
 ROOM, TIMES = 1 << 22, 4
 
 
 def with_kept_values(graph: Graph) -> Graph:
-    """The graph whose loops hand on what others would compute again at length."""
+    """Have loops output the expensive values that later loops would recompute."""
     nodes = graph.nodes
-    kept: dict[int, list[int]] = {}  # by the loop: what else its trips give, as records of its body
+    kept: dict[int, list[int]] = {}  # loop -> residuals, as records of its body
     taken: dict[int, dict[int, tuple[int, int]]] = {}  # by the reader: records of its body
     for position, node in enumerate(nodes):
         if node.op is not LOOP or node.params["form"].trips is None:
@@ -40,7 +40,7 @@ def with_kept_values(graph: Graph) -> Graph:
         return graph
     builder = Builder(graph)
     for position, node in enumerate(nodes):
-        made = builder.moved(node)
+        made = builder.remapped(node)
         if node.op is TAKE and node.args[0] in kept:
             form: Repeat = nodes[node.args[0]].params["form"]
             k = node.params["k"]
@@ -56,7 +56,7 @@ def with_kept_values(graph: Graph) -> Graph:
 
 
 def _sources(nodes: list[Node], reader: Node) -> list[int]:
-    """The loops of as many trips whose results of every trip a loop reads."""
+    """The loops of as many trips whose per-trip results a loop reads."""
     form: Repeat = reader.params["form"]
     rows = [nodes[a] for a in form.split(reader.args)[1]]
     found = dict.fromkeys([row.args[0] for row in rows if row.op is TAKE])
@@ -66,7 +66,7 @@ def _sources(nodes: list[Node], reader: Node) -> list[int]:
 def _again(
     nodes: list[Node], source: int, reader: Node, known: dict[int, tuple[int, int]]
 ) -> dict[int, int]:
-    """Records of a loop's body that take long and do what those of another one's have done."""
+    """The expensive records of a body that another loop's body has computed already."""
     same = _same(nodes, source, reader)
     form: Repeat = reader.params["form"]
     body = form.body
@@ -87,7 +87,7 @@ def _again(
 
 
 def _takes_long(node: Node) -> bool:
-    """Whether a value is sooner read than computed."""
+    """Whether loading a value is cheaper than computing it."""
     assert node.op is not None
     if node.op.kind is ELEMENTWISE:
         return calls(node.name)
@@ -102,7 +102,7 @@ def _bytes(node: Node) -> int:
 
 
 def _same(nodes: list[Node], source: int, reader: Node) -> dict[int, int]:
-    """For records of a loop's body, those of an earlier loop's that are computed alike.
+    """Map records of a loop's body to equal ones of an earlier loop's.
 
     They have the same value in the same trip.
     """
@@ -157,13 +157,13 @@ def _same_inputs(nodes: list[Node], source: int, reader: Node) -> dict[int, int]
 
 
 def _given(node: Node) -> tuple[int, ...]:
-    """What the trips of a loop give beside the carries, as records of its body."""
+    """The per-trip outputs of a loop, as records of its body."""
     form: Repeat = node.params["form"]
     return form.body.outputs[form.carries :]
 
 
 def _giving(node: Node, more: list[int]) -> Node:
-    """A loop whose trips have further outputs."""
+    """A loop with further per-trip outputs."""
     form: Repeat = node.params["form"]
     body = form.body
     made = Sub(body.nodes, body.inputs, (*body.outputs, *more), pulled=body.pulled)
@@ -174,7 +174,7 @@ def _reading(
     builder: Builder, nodes: list[Node], node: Node, taken: dict[int, tuple[int, int]],
     kept: dict[int, list[int]],
 ) -> Node:  # fmt: skip
-    """A loop that reads, as further rows, what it computed."""
+    """A loop that reads residuals as further rows."""
     form: Repeat = node.params["form"]
     assert form.trips is not None
     start = form.carries + form.rows

@@ -1,6 +1,6 @@
 """Merge sums over a batch of matrix products into one product.
 
-It is what the gradient of a matrix comes to by which a whole batch was multiplied.
+The gradient of a matrix that a whole batch was multiplied by is such a sum.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ PRODUCTS = frozenset(("matmul", "product"))
 
 
 def with_whole_batches(graph: Graph) -> Graph:
-    """The graph in which ``sum over b of a[b].mT @ g[b]`` is one product of two matrices."""
+    """Replace ``sum over b of a[b].mT @ g[b]`` by one product of two matrices."""
     if not any(map(_is_sum, graph.nodes)):
         return graph
     uses = graph.uses()
@@ -25,7 +25,7 @@ def with_whole_batches(graph: Graph) -> Graph:
             if found is not None:
                 builder.where[position] = found
                 continue
-        builder.where[position] = builder.add(builder.moved(node))
+        builder.where[position] = builder.add(builder.remapped(node))
     return builder.done()
 
 
@@ -34,7 +34,7 @@ def _is_sum(node: Node) -> bool:
 
 
 def _whole(builder: Builder, graph: Graph, product: Node, node: Node) -> int | None:
-    """The product in the place of the sum of products, if it is one over all of their batch."""
+    """The product equal to a sum of products, if that is over the whole batch."""
     if product.name not in PRODUCTS or product.shape[-2:] != node.shape:
         return None
     left, right = [graph.nodes[a] for a in product.args]

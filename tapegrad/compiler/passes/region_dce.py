@@ -8,32 +8,32 @@ from tapegrad.compiler.ir.control_ops import BRANCH, LOOP, REGION, TAKE, Repeat,
 from tapegrad.compiler.ir.graph import Builder, Graph, Node
 
 Pass = Callable[[Graph], Graph]
-Narrow = tuple[Node, dict[int, int]]
+Pruned = tuple[Node, dict[int, int]]
 Read = Callable[[int, Node, set[int]], Iterable[int]]
 
 
-def narrowed(graph: Graph, inner: Pass) -> Graph:
-    """The graph whose loops and branches compute what is taken of them and nothing else.
+def pruned(graph: Graph, inner: Pass) -> Graph:
+    """Drop the results of loops and branches that nothing uses, and what computes them.
 
-    `inner` is what is done to the graphs that they own; it narrows what these own in turn.
+    `inner` is run on the graphs that they own, and prunes those nested in these.
     """
     if not any(node.op is not None and node.op.kind is REGION for node in graph.nodes):
         return graph
-    narrow = _backwards(graph, inner)
+    replaced = _backwards(graph, inner)
     builder = Builder(graph)
     for position, node in enumerate(graph.nodes):
-        made = narrow[position][0] if position in narrow else node
-        if node.op is TAKE and node.args[0] in narrow:
-            # What nobody reads any more has no number: it is dead.
-            k = narrow[node.args[0]][1].get(node.params["k"], -1)
+        made = replaced[position][0] if position in replaced else node
+        if node.op is TAKE and node.args[0] in replaced:
+            # A result without a number is dead.
+            k = replaced[node.args[0]][1].get(node.params["k"], -1)
             made = Node(TAKE, node.args, {"k": k}, node.shape, node.dtype)
-        builder.where[position] = builder.add(builder.moved(made))
+        builder.where[position] = builder.add(builder.remapped(made))
     return builder.done()
 
 
-def _backwards(graph: Graph, inner: Pass) -> dict[int, Narrow]:
-    """What becomes of each loop and branch: a record with less, and new numbers of its results."""
-    found: dict[int, Narrow] = {}
+def _backwards(graph: Graph, inner: Pass) -> dict[int, Pruned]:
+    """The pruned record of each loop and branch, and new numbers of its results."""
+    found: dict[int, Pruned] = {}
 
     def read(position: int, node: Node, taken: set[int]) -> Iterable[int]:
         made = _loop if node.op is LOOP else _branch
@@ -45,9 +45,9 @@ def _backwards(graph: Graph, inner: Pass) -> dict[int, Narrow]:
 
 
 def _walk(nodes: list[Node], roots: Iterable[int], read: Read) -> set[int]:
-    """The records that matter, of those of a loop or a branch only what `read` says of it.
+    """The live records; a loop or branch keeps live what `read` says of it.
 
-    From the last to the first: one that reads less lets those before it compute less.
+    Backwards: one that reads less lets those before it compute less.
     """
     live = set(roots)
     taken: dict[int, set[int]] = {}
@@ -63,13 +63,13 @@ def _walk(nodes: list[Node], roots: Iterable[int], read: Read) -> set[int]:
 
 
 def _used(sub: Sub, outputs: Iterable[int]) -> set[int]:
-    """The numbers of the inputs that some outputs are computed from, through loops too."""
+    """The inputs that some outputs depend on, through nested loops too."""
     live = _walk(sub.nodes, [sub.outputs[k] for k in outputs], _read)
     return {k for k, i in sub.inputs.items() if i in live}
 
 
 def _read(position: int, node: Node, taken: set[int]) -> Iterable[int]:
-    """What a loop or a branch will read, if it computes what is taken and nothing else."""
+    """The operands of a loop or branch that the results in use depend on."""
     if node.op is BRANCH:
         reads = set().union(*[_used(arm, taken) for arm in node.params["arms"]])
         return [node.args[0], *[node.args[1 + k] for k in reads]]
@@ -83,7 +83,7 @@ def _read(position: int, node: Node, taken: set[int]) -> Iterable[int]:
 
 
 def _kept(form: Repeat, taken: set[int]) -> tuple[set[int], list[int], set[int]]:
-    """The carries of a loop that matter to what is taken, the outputs, and what both read."""
+    """The live carries of a loop, its live outputs, and the inputs that both read."""
     n, count = form.carries, len(form.body.outputs)
     carries = {k if k < n else k - count for k in taken if k < n or count <= k < form.counter}
     outputs = sorted(k for k in taken if n <= k < count)
@@ -97,17 +97,17 @@ def _kept(form: Repeat, taken: set[int]) -> tuple[set[int], list[int], set[int]]
         carries |= more
 
 
-def _loop(node: Node, taken: set[int], inner: Pass) -> Narrow:
+def _loop(node: Node, taken: set[int], inner: Pass) -> Pruned:
     form: Repeat = node.params["form"]
     n = form.carries
     carries, outputs, _ = _kept(form, taken)
     kept = [*sorted(carries), *outputs]
     positions = tuple([form.body.outputs[k] for k in kept])
-    # The graphs they own may read less when they have been through the passes themselves.
+    # The passes may make owned graphs read less.
     body = _inner(Sub(form.body.nodes, form.body.inputs, positions), inner)
     until = None if form.until is None else _inner(form.until, inner)
     reads = body.used() | (until.used() if until is not None else set())
-    assert all(k in carries for k in reads if k < n), "what a loop within reads was not narrowed"
+    assert all(k in carries for k in reads if k < n), "a nested loop was not pruned"
     operands = [*sorted(carries), *sorted(k for k in reads if k >= n)]
     new = {k: i for i, k in enumerate(operands)}
     made = form._replace(
@@ -124,7 +124,7 @@ def _loop(node: Node, taken: set[int], inner: Pass) -> Narrow:
     return Node(LOOP, args, {"form": made}, node.shape, node.dtype), found
 
 
-def _branch(node: Node, taken: set[int], inner: Pass) -> Narrow:
+def _branch(node: Node, taken: set[int], inner: Pass) -> Pruned:
     kept = sorted(taken)
     arms = [
         _inner(Sub(arm.nodes, arm.inputs, tuple([arm.outputs[k] for k in kept])), inner)

@@ -1,9 +1,8 @@
-"""Scalar replacement: each element of a small array becomes a number of its own.
+"""Scalar replacement: each element of a small array becomes a scalar of its own.
 
 An operation on two elements is a loop nest like any other, and LLVM takes as long for it as for one
-on two thousand.  As numbers they are straight-line code, and what only moves elements (a slice, a
-transpose, a join) is nothing but other names for them.  Which values it pays for: see
-`scalarize_cost`.
+on two thousand.  Scalars are straight-line code, and moving elements (a slice, a transpose, a join)
+just renames them.  `scalarize_cost` says where it pays.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from tapegrad.compiler.ir.graph import Builder, Graph, Node
 from tapegrad.compiler.passes.scalarize_cost import (
     KEPT,
     MAPPED,
-    MOVED,
     PRODUCT,
     REDUCED,
+    REINDEXED,
     SCATTERED,
     chosen,
 )
@@ -29,30 +28,30 @@ from tapegrad.ops import shape as s
 from tapegrad.ops.core import Op, table
 
 Parts = list[int]  # the positions of the elements, in C order
-# What these put around what they are given is no number that anyone wrote: nothing is added there.
+# These fill with structural zeros: adding one costs nothing.
 PADDING = frozenset(("embed", "only_view"))
 
 
 def scalarized(graph: Graph) -> Graph:
-    """The graph in which values of a few elements are numbers, where that pays."""
+    """Replace small arrays by scalars where that pays."""
     kinds = chosen(graph)
     return graph if kinds is None else _Scalarized(graph, kinds).done()
 
 
 class _Scalarized:
-    """The new graph in the making."""
+    """Builds the new graph."""
 
     def __init__(self, graph: Graph, kinds: list[str]) -> None:
         self.graph = graph
         self.builder = Builder(graph)
         self.parts: dict[int, Parts] = {}  # of the records of the old graph
-        self.zeros: dict[str, int] = {}  # what is not there, by dtype
+        self.zeros: dict[str, int] = {}  # structural zeros, by dtype
         self.nothing: set[int] = set()
         for position, (node, kind) in enumerate(zip(graph.nodes, kinds, strict=True)):
             if kind == KEPT:
                 for a in node.args:
                     self._whole(a)
-                self.builder.where[position] = self._kept(self.builder.moved(node))
+                self.builder.where[position] = self._kept(self.builder.remapped(node))
             else:
                 self.parts[position] = _MADE[kind](self, node)
 
@@ -71,7 +70,7 @@ class _Scalarized:
     # -- arrays and their elements -------------------------------------------------------------
 
     def _whole(self, position: int) -> None:
-        """Put a value together, if that was not done."""
+        """Stack a value from its elements, if that was not done."""
         where = self.builder.where
         if position in where:
             return
@@ -112,14 +111,14 @@ class _Scalarized:
         return self.builder.add(Node(None, (), {}, (), dtype, np.array(value, dtype)))
 
     def _absent(self, dtype: np.dtype[Any]) -> int:
-        """A zero that stands where nothing is."""
+        """A structural zero."""
         found = self.zeros.get(dtype.str)
         if found is None:
             found = self.zeros[dtype.str] = self._number(0, dtype)
             self.nothing.add(found)
         return found
 
-    def _wide(self, position: int, shape: tuple[int, ...]) -> Parts:
+    def _broadcast(self, position: int, shape: tuple[int, ...]) -> Parts:
         """The elements of a value, broadcast to a shape."""
         found, given = self._elements(position), self.graph.nodes[position].shape
         if given == shape:
@@ -131,11 +130,11 @@ class _Scalarized:
     # -- operations ----------------------------------------------------------------------------
 
     def _one(self, op: Op, args: Sequence[int], params: dict[str, Any], dtype: Any) -> int:
-        """An operation on numbers."""
+        """A scalar operation."""
         return self._kept(Node(op, tuple(args), params, (), dtype))
 
     def _of_nothing(self, name: str, args: Sequence[int], dtype: Any) -> int | None:
-        """What comes of what is not there, if that is known."""
+        """Fold an operation on structural zeros; None if it must be computed."""
         first, last = args[0], args[-1]
         if name == "exact" or (name in ("strong", "neg", "to") and first in self.nothing):
             return self._absent(dtype)
@@ -147,13 +146,13 @@ class _Scalarized:
 
     def _mapped(self, node: Node) -> Parts:
         assert node.op is not None
-        each = [self._wide(a, node.shape) for a in node.args]
+        each = [self._broadcast(a, node.shape) for a in node.args]
         return [
             self._one(node.op, args, node.params, node.dtype) for args in zip(*each, strict=True)
         ]
 
     def _combined(self, op: Op, parts: Sequence[int], dtype: Any) -> int:
-        """Numbers taken together two by two, and so on."""
+        """Reduce scalars pairwise."""
         while len(parts) > 1:
             pairs = zip(parts[::2], parts[1::2], strict=False)
             rest = parts[-1:] if len(parts) % 2 else ()
@@ -165,8 +164,8 @@ class _Scalarized:
         shape = self.graph.nodes[source].shape
         rank = len(shape)
         if node.name == "sum_to":
-            wide = (*(1,) * (rank - len(node.shape)), *node.shape)
-            dims = [d for d in range(rank) if wide[d] == 1]
+            aligned = (*(1,) * (rank - len(node.shape)), *node.shape)
+            dims = [d for d in range(rank) if aligned[d] == 1]
         else:
             dims = list(node.params["dim"])
         kept = [d for d in range(rank) if d not in dims]
@@ -175,10 +174,10 @@ class _Scalarized:
         groups = places.reshape(node.size, -1).tolist()
         return [self._combined(op, group, node.dtype) for group in groups]
 
-    def _moved(self, node: Node) -> Parts:
-        """Elements find their places as numbers would: what is run are positions, counted from 1.
+    def _reindexed(self, node: Node) -> Parts:
+        """Run the forward on positions, counted from 1, to see where each element goes.
 
-        A zero is where there is none.
+        A zero is no element.
         """
         given: list[Any] = []
         op, params = node.op, node.params
@@ -200,7 +199,7 @@ class _Scalarized:
         return [k - 1 if k else outer for k in found]
 
     def _scattered(self, node: Node) -> Parts:
-        """Elements are added up where index arrays say."""
+        """Scatter-add elements by index arrays."""
         source, *others = node.args
         assert node.op is not None
         parts, shape = self._elements(source), self.graph.nodes[source].shape
@@ -215,7 +214,7 @@ class _Scalarized:
         return found
 
     def _product(self, node: Node) -> Parts:
-        """A product of matrices: rows times columns."""
+        """A matrix product: rows times columns."""
         left, right = [np.reshape(self._elements(a), self.graph.nodes[a].shape) for a in node.args]
         left = left if left.ndim > 1 else left[None]
         right = right if right.ndim > 1 else right[:, None]
@@ -237,7 +236,7 @@ class _Scalarized:
 _MADE: dict[str, Callable[[_Scalarized, Node], Parts]] = {
     MAPPED: _Scalarized._mapped,
     REDUCED: _Scalarized._reduced,
-    MOVED: _Scalarized._moved,
+    REINDEXED: _Scalarized._reindexed,
     SCATTERED: _Scalarized._scattered,
     PRODUCT: _Scalarized._product,
 }

@@ -1,10 +1,9 @@
 """The cost model of scalar replacement: which values are small, and where it pays.
 
-A *group* is what hangs together: records of few elements that read each other.  What it hands over
-to records that stay (a product of matrices, a loop) is loaded and stored element by element, so it
-must be little.  Vectors of more elements than three are quicker as vectors, unless elements change
-their places all the time: then each operation would be a nest of its own.  And there must be enough
-of it all to be worth the trouble.
+A *group* is a connected set of records of few elements.  What it exchanges with records that stay
+arrays (a matrix product, a loop) is loaded and stored element by element, so it must be little.
+More than three elements are quicker as vectors, unless they are permuted all the time: then each
+operation would be a nest of its own.  And a group must be large enough to pay.
 """
 
 from __future__ import annotations
@@ -17,29 +16,29 @@ from tapegrad.compiler.llvm.scalar_ops import calls
 from tapegrad.ops.core import Op
 from tapegrad.ops.strided import overlaps
 
-# What becomes of a record.
-KEPT, MAPPED, REDUCED, MOVED, SCATTERED, PRODUCT = (
-    "kept", "mapped", "reduced", "moved", "scattered", "product",
+# How a record is scalarised.
+KEPT, MAPPED, REDUCED, REINDEXED, SCATTERED, PRODUCT = (
+    "kept", "mapped", "reduced", "reindexed", "scattered", "product",
 )  # fmt: skip
-FEW = 8  # elements of a value that is taken apart
+MOST_ELEMENTS = 8  # elements up to which a value is scalarised
 SCALAR_MOST = 3  # elements up to which nothing is gained by computing them as a vector
-# Records that move or read single elements of longer values, by operations on these.
+# Least ratio of records that move or read elements of longer values to operations on these.
 MOSTLY_MOVES = 0.25
-JOINED = 1 << 13  # elements of what is put together of such values
-FACTORS = 4  # multiplications of a product of matrices that is taken apart
-MANY = 6  # operations on arrays for which it is worth it
-FOREIGN = 0.25  # elements loaded or stored for what stays, by elements computed
+JOINED = 1 << 13  # elements up to which a join of such values is
+FACTORS = 4  # multiplications up to which a matrix product is
+MANY = 6  # array operations from which on it pays
+FOREIGN = 0.25  # most elements exchanged with arrays per element computed
 
-RENAMED = (*WINDOWS, "concat", "pad", "update")  # of `Op.moves`: other names for elements
+RENAMED = (*WINDOWS, "concat", "pad", "update")  # of `Op.moves`: they rename elements
 
 
 def chosen(graph: Graph) -> list[str] | None:
-    """What becomes of each record; None if all stay as they are.
+    """How each record is scalarised; None if none is.
 
-    A number computed from numbers stays what it is.
+    A scalar computed from scalars is kept.
     """
     sizes = [node.size if node.shape else 1 for node in graph.nodes]
-    if sum(1 < n <= FEW for n in sizes) < MANY:
+    if sum(1 < n <= MOST_ELEMENTS for n in sizes) < MANY:
         return None
     kinds: list[str] = []
     for node, size in zip(graph.nodes, sizes, strict=True):
@@ -49,14 +48,14 @@ def chosen(graph: Graph) -> list[str] | None:
 
 
 def _kind(graph: Graph, node: Node, size: int, sizes: list[int], kinds: list[str]) -> str:
-    """What could become of a record."""
+    """How a record could be scalarised."""
     alone = size == 1
     for a in node.args:
         n = sizes[a]
-        if not n or (n > FEW and (kinds[a] == KEPT or node.moves not in RENAMED)):
+        if not n or (n > MOST_ELEMENTS and (kinds[a] == KEPT or node.moves not in RENAMED)):
             return KEPT
         alone = alone and n == 1
-    most = JOINED if node.moves == "concat" else FEW
+    most = JOINED if node.moves == "concat" else MOST_ELEMENTS
     if not 0 < size <= most or not isinstance(node.op, Op) or node.op.kind is REGION:
         return KEPT
     operands = [graph.nodes[a] for a in node.args]
@@ -67,7 +66,7 @@ def _kind(graph: Graph, node: Node, size: int, sizes: list[int], kinds: list[str
 
 
 def _known(node: Node, operands: list[Node]) -> str:
-    """How an operation on few elements is taken apart, if it can be."""
+    """How an operation on few elements is scalarised, if it can be."""
     name = node.name
     if computes(node, operands):
         return KEPT if node.size > SCALAR_MOST and calls(name) else MAPPED
@@ -76,18 +75,18 @@ def _known(node: Node, operands: list[Node]) -> str:
         return REDUCED
     if node.moves in RENAMED and alike:
         written = node.moves in ("pad", "update")
-        return KEPT if written and overlaps(node.params.get("chain", ())) else MOVED
+        return KEPT if written and overlaps(node.params.get("chain", ())) else REINDEXED
     if "gather" in node.moves or adds_to_zeros(node):
         first, *indices = operands
         known = first.dtype == node.dtype and all(x.value is not None for x in indices)
-        return KEPT if not known else MOVED if "gather" in node.moves else SCATTERED
+        return KEPT if not known else REINDEXED if "gather" in node.moves else SCATTERED
     if name in ("matmul", "product") and alike and node.dtype.kind == "f":
         return PRODUCT if node.size * operands[0].shape[-1] <= FACTORS else KEPT
     return KEPT
 
 
 class _Groups:
-    """The groups of a graph, what each computes, and what it hands over."""
+    """The groups of a graph (union-find), their work, and what they exchange with arrays."""
 
     def __init__(self, graph: Graph, sizes: list[int], kinds: list[str]) -> None:
         self.graph, self.sizes, self.kinds = graph, sizes, kinds
@@ -110,7 +109,7 @@ class _Groups:
         self.pays = [self._pays(k) for k in range(count)]
 
     def _of(self, k: int) -> int:
-        """The record that stands for the group of another one."""
+        """The representative of a record's group."""
         leader = self.leader
         while leader[k] != k:
             leader[k] = leader[leader[k]]
@@ -120,7 +119,7 @@ class _Groups:
     def _count(self, k: int, node: Node) -> None:
         here, kind = self._of(k), self.kinds[k]
         most = max([self.sizes[k], *[self.sizes[a] for a in node.args]])
-        if kind == MOVED:
+        if kind == REINDEXED:
             self.operations[here] += node.moves == "concat"
             self.moves[here] += node.moves not in WINDOWS or self.sizes[k] == 1
         elif most > 1:
@@ -129,7 +128,7 @@ class _Groups:
             self.longer[here] += most > SCALAR_MOST and kind != PRODUCT
 
     def _hand_over(self) -> None:
-        """Count elements that come from, and go to, what stays."""
+        """Count the elements exchanged with records that stay arrays."""
         seen: set[tuple[int, int]] = set()
         for k, node in enumerate(self.graph.nodes):
             kept = self.kinds[k] == KEPT
@@ -139,21 +138,21 @@ class _Groups:
                 group = self._of(a if kept else k)
                 if self.graph.nodes[a].op is not None and (a, group) not in seen:
                     seen.add((a, group))
-                    self.foreign[group] += min(self.sizes[a], FEW)
+                    self.foreign[group] += min(self.sizes[a], MOST_ELEMENTS)
 
     def _pays(self, group: int) -> bool:
-        """Whether a group is taken apart, from the record that stands for it."""
+        """Whether scalarising a group, given by its representative, pays."""
         if self.moves[group] < MOSTLY_MOVES * self.longer[group]:
             return False
         return self.foreign[group] <= FOREIGN * self.elements[group]
 
     def paying(self) -> list[str]:
-        """What becomes of each record."""
+        """How each record is scalarised where that pays."""
         return [
             kind if kind == KEPT or self.pays[self._of(k)] else KEPT
             for k, kind in enumerate(self.kinds)
         ]
 
     def work(self) -> int:
-        """How many operations on arrays are taken apart."""
+        """The number of array operations that could be scalarised."""
         return sum(n for n, pays in zip(self.operations, self.pays, strict=True) if pays)

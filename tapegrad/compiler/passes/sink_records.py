@@ -1,6 +1,6 @@
-"""Sink records to where they are needed.
+"""Sink records to their only use.
 
-A value that one elementwise record reads is computed just before that: so the two share a loop,
+A value that a single elementwise record reads is computed just before it: so the two share a loop,
 even if the second has to wait for something else, and the first is never stored.
 """
 
@@ -11,7 +11,7 @@ from tapegrad.ops.core import ELEMENTWISE
 
 
 def late(graph: Graph) -> Graph:
-    """The graph in an order in which values do not wait for their only reader."""
+    """Reorder the graph so that values with a single use are computed just before it."""
     nodes = graph.nodes
     uses = [0] * len(nodes)
     readers = [-1] * len(nodes)
@@ -28,12 +28,12 @@ def late(graph: Graph) -> Graph:
     for position in range(len(nodes)):
         if not waits[position]:
             for k in _before(nodes, waits, position):
-                builder.where[k] = builder.add(builder.moved(nodes[k]))
+                builder.where[k] = builder.add(builder.remapped(nodes[k]))
     return builder.done()
 
 
 def _moves(node: Node, reader: Node) -> bool:
-    """Whether two records are elementwise over one domain, which is no single number."""
+    """Whether two records are elementwise over one domain of more than one element."""
     if node.op is None or reader.op is None or not node.shape:
         return False
     both = node.op.kind is ELEMENTWISE and reader.op.kind is ELEMENTWISE
@@ -41,7 +41,7 @@ def _moves(node: Node, reader: Node) -> bool:
 
 
 def _before(nodes: list[Node], waits: list[bool], position: int) -> list[int]:
-    """The records that wait for one, then itself."""
+    """A record, after those that were sunk to it."""
     found, todo = [], [position]
     while todo:
         at = todo.pop()

@@ -16,7 +16,7 @@ from tapegrad.compiler.codegen.threading import Shared, attempt
 from tapegrad.compiler.ir.buffers import Place
 from tapegrad.compiler.llvm import elementary, function_builder, scipy_calls
 from tapegrad.compiler.lower.lower import ENTRY, Lowered
-from tapegrad.compiler.schedule.speculation import ExactNest
+from tapegrad.compiler.schedule.speculative_products import ExactNest
 from tapegrad.compiler.schedule.step_ir import Call, RoutineCall
 from tapegrad.kernels import blas, build
 from tapegrad.parallel import large_elementwise
@@ -92,8 +92,8 @@ class Linked:
             _offer_special()
         for name in set(_ROUTINE.findall(lowered.text)):
             _offer_routine(name)
-        for name in set(_APART.findall(lowered.text + lowered.ready)):
-            _offer_apart(name)
+        for name in set(_OUTLINED.findall(lowered.text + lowered.ready)):
+            _offer_outlined(name)
         for name in set(_AGAIN.findall(lowered.text)):
             _offer_again(name)
         self.engine = build.assembled(lowered.text, lowered.level, lowered.ready)
@@ -138,11 +138,11 @@ def _offer_routine(name: str) -> None:
     llvm.add_symbol(function_builder.PREFIX + name, blas.routine(name))
 
 
-_APART = re.compile(f"@((?:{elementary.APART}|{math_runtime.PREFIX})[a-z0-9_.]+)")
+_OUTLINED = re.compile(f"@((?:{elementary.OUTLINED}|{math_runtime.PREFIX})[a-z0-9_.]+)")
 
 
 @cache
-def _offer_apart(name: str) -> None:
+def _offer_outlined(name: str) -> None:
     """Let machine code find an elementary function that is not a part of it."""
     llvm = build.binding()
 

@@ -1,10 +1,10 @@
-"""From a graph to steps: which operations share a loop, and where every value lies.
+"""Schedule a graph: fuse operations into loops, and assign every value a place in memory.
 
-`fusion` decides, `step_ir` is what it decides on, and `buffer_liveness` lets buffers share memory.
-The others place one kind of operation:
-joins that are never written (`virtual_concat`, with `domain_split`) or are (`materialize`),
+`fusion` fuses, `step_ir` is its output, and `buffer_liveness` lets buffers share memory.  Others
+place one kind of operation:
+concatenations, virtual (`virtual_concat`, with `domain_split`) or materialised (`materialize`),
 `gather_scatter`, `scan_nests`, `matmul`, `lapack`, loops and branches (`control_steps`);
-`speculation` multiplies without strong zeros as long as nothing is NaN.
+`speculative_products` multiplies without strong zeros until a result is NaN.
 
 `lower` and `front` import from here; this package imports `codegen`, `ir` and `llvm`.
 """

@@ -1,4 +1,4 @@
-"""Let scratch buffers share memory, by when they are first and last in use."""
+"""Assign scratch memory to buffers by liveness."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tapegrad.compiler.ir.buffers import Buffer
 
 
 def arranged(buffers: list[Buffer]) -> int:
-    """Give buffers that are not needed at the same time the same memory; returns its size."""
+    """Give buffers with disjoint live ranges the same memory; returns its size."""
     free: dict[int, list[int]] = {}  # offsets by size
     busy: list[tuple[int, int, int]] = []
     size = 0
@@ -28,7 +28,7 @@ def arranged(buffers: list[Buffer]) -> int:
 
 
 def _rounded(nbytes: int) -> int:
-    """A few sizes only, so that what is given back fits again."""
+    """Round to few size classes, so that freed memory fits again."""
     if nbytes <= 64:
         return 64
     step = max(1 << (nbytes.bit_length() - 3), 64)

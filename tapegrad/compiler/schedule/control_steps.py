@@ -1,4 +1,4 @@
-"""Schedule loops and branches as one step each, with the results that they write."""
+"""Schedule a loop or a branch as one step."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tapegrad.compiler.schedule.step_ir import ControlStep, ScheduleState
 
 
 def place_control(schedule: ScheduleState, position: int, node: Node) -> None:
-    """Schedule a loop or a branch, or find the place of one of its results."""
+    """Schedule a loop or a branch, or place one of its results."""
     if node.op is not TAKE:
         args = [schedule.plain(a, ordered=True) for a in node.args]
         step = ControlStep(node, args, [schedule.inner(sub.graph()) for sub in graphs_of(node)])

@@ -1,7 +1,7 @@
 """Split the iteration domain of a loop at the boxes of the concatenations that it reads.
 
-A box is a part of the loop's domain in which a join is one of its sections: so each nest reads
-plain windows.  What a loop adds up over several boxes each of them adds up by itself.
+A box is a part of the loop's domain in which each join is one of its sections: so each nest reads
+plain windows.  A reduction over several boxes is computed as partial results.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from tapegrad.tape.shape_table import Shape
 
 
 def nests(schedule: ScheduleState, step: Loop) -> list[Nest]:
-    """The nests of a loop, in order; none if nobody wants what it computes."""
+    """The nests of a loop, in order; none if all that it computes is dead."""
     domain = step.domain
     if not step.joined:
-        return _wanted([_Box(schedule, step, (0,) * len(domain), domain).nest(step.stores)])
+        return _without_dead([_Box(schedule, step, (0,) * len(domain), domain).nest(step.stores)])
     intervals = intervals_of(schedule, list(step.joined))
     found = []
     combined: list[Nest] = []
@@ -35,15 +35,15 @@ def nests(schedule: ScheduleState, step: Loop) -> list[Nest]:
             for (p, place, mode), by in zip(step.stores, stores, strict=True)
         ]
         found.append(_Box(schedule, step, first, extent).nest(own))
-    return _wanted([*found, *combined])
+    return _without_dead([*found, *combined])
 
 
-def _wanted(nests: list[Nest]) -> list[Nest]:
+def _without_dead(nests: list[Nest]) -> list[Nest]:
     return [nest for nest in nests if nest.stores]
 
 
 def _place_of(box: tuple[int, ...], place: Place) -> tuple[int, ...]:
-    """Which part of what it adds up a box computes."""
+    """Which partial result of its reduction a box computes."""
     return tuple([k for k, s in zip(box, place.strides, strict=True) if s == 0])
 
 
@@ -51,7 +51,7 @@ def _parts(
     schedule: ScheduleState, domain: Shape, intervals: list[list[tuple[int, int]]],
     store: tuple[int, Place, str], combined: list[Nest],
 ) -> dict[tuple[int, ...], Place]:  # fmt: skip
-    """Where boxes put parts of a sum, if there are several; a nest will add these up."""
+    """The places of a reduction's partial results, if there are several; a nest adds them up."""
     _, place, mode = store
     if mode in (SET, ADD):
         return {}
@@ -74,7 +74,7 @@ def _parts(
 
 
 class _Box:
-    """The nest of a box of a loop in the making."""
+    """Builds the nest of one box of a loop."""
 
     def __init__(self, schedule: ScheduleState, step: Loop, first: Shape, extent: Shape) -> None:
         self.schedule, self.step = schedule, step
@@ -85,12 +85,12 @@ class _Box:
         self.index: dict[Any, int] = {}
 
     def nest(self, stores: list[tuple[int, Place, str]]) -> Nest:
-        """The nest, which stores what it is told to."""
+        """The nest with the given stores."""
         schedule = self.schedule
         for position in self.step.nodes:
             node = schedule.graph.nodes[position]
             if position in self.step.joined:
-                continue  # it is one of those joins, which is written here
+                continue  # one of those joins, which is written here
             args = tuple([self._operand(a) for a in node.args])
             if schedule.kinds[position] == REDUCE or node.moves == "identity":
                 self.index[position] = args[0]
@@ -125,14 +125,14 @@ class _Box:
 
     def _load(self, place: Place, first: Shape) -> int:
         place = boxed(place, first, self.extent)
-        key = (id(place.buffer), place.offset, place.strides, place.picks)
+        key = (id(place.buffer), place.offset, place.strides, place.gathers)
         if key not in self.where:
             self.where[key] = len(self.loads)
             self.loads.append(place)
         return ~self.where[key]
 
     def _joined(self, position: int) -> int:
-        """A join at the elements of the box: what its sections say in their order."""
+        """A join at the elements of the box: its sections there, in order."""
         schedule, node = self.schedule, self.schedule.graph.nodes[position]
         found: int | None = None
         for section in schedule.sections[position]:
@@ -140,7 +140,7 @@ class _Box:
                 continue
             adds = section.mode == ADD and found is not None
             if not isinstance(section.source, int):
-                # Zeros that parts are added to are not there: the first part is what there is.
+                # Zeros that parts would be added to are skipped: the first part is stored.
                 zero = section.source == 0 and copysign(1.0, section.source) > 0
                 found = None if zero else self._number(node, section.source)
                 continue
@@ -161,7 +161,7 @@ class _Box:
         return self.index[key]
 
     def _section(self, source: int, start: Shape, dims: Shape) -> int:
-        """The elements of a source that are seen from an index on."""
+        """The elements of a section's source, from an index on."""
         schedule = self.schedule
         if source not in schedule.places:
             return self._again(source, start)
@@ -175,7 +175,7 @@ class _Box:
         return self._load(seen, (0,) * len(self.extent))
 
     def _again(self, position: int, start: Shape) -> int:
-        """A value computed in the box, whose own index is another one there."""
+        """Recompute a value in the box at shifted indices."""
         key = (position, start)
         found = self.index.get(key)
         if found is None:
@@ -196,19 +196,19 @@ class _Box:
         return found
 
     def _thin(self, stores: list[Store]) -> list[Store]:
-        """Without the terms and loads that nobody wants here any more."""
+        """Drop dead terms and loads."""
         terms = self.terms
-        wanted = {s.source for s in stores}
+        live = {s.source for s in stores}
         for k in range(len(terms) - 1, -1, -1):
-            if k in wanted:
-                wanted.update(terms[k].args)
-        new = {k: i for i, k in enumerate([k for k in range(len(terms)) if k in wanted])}
-        used = [k for k in range(len(self.loads)) if ~k in wanted]
+            if k in live:
+                live.update(terms[k].args)
+        new = {k: i for i, k in enumerate([k for k in range(len(terms)) if k in live])}
+        used = [k for k in range(len(self.loads)) if ~k in live]
         new.update({~k: ~i for i, k in enumerate(used)})
         self.loads = [self.loads[k] for k in used]
         self.terms = [
             t._replace(args=tuple([new[a] for a in t.args]))
             for k, t in enumerate(terms)
-            if k in wanted
+            if k in live
         ]
         return [s._replace(source=new[s.source]) for s in stores]

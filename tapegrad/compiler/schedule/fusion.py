@@ -1,8 +1,8 @@
 """Schedule a graph: fuse operations into loop nests, and place every value.
 
 Elementwise operations over one domain are fused into one nest as long as each reads the others
-element by element; a sum joins the nest of what it adds up.  Windows cost nothing.  What is read by
-another step is stored; everything else stays in registers.
+element by element; a reduction joins the nest of its operand.  Views cost nothing.  A value that
+another step reads is stored; all others stay in registers.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from tapegrad.compiler.schedule import (
 )
 from tapegrad.compiler.schedule.buffer_liveness import arranged
 from tapegrad.compiler.schedule.matmul import multiplied
-from tapegrad.compiler.schedule.speculation import ExactNest, speculated
+from tapegrad.compiler.schedule.speculative_products import ExactNest, speculated
 from tapegrad.compiler.schedule.step_ir import (
     CALL,
     GATHER,
@@ -61,7 +61,7 @@ from tapegrad.compiler.schedule.step_ir import (
     Loop,
     ScheduleState,
     Step,
-    moved,
+    copy_nest,
     touched,
 )
 from tapegrad.compiler.schedule.virtual_concat import DEPTH
@@ -77,7 +77,7 @@ STREAMED, LONG = 1024, 512
 
 
 class Schedule(ScheduleState):
-    """The steps of a graph, and where every value lies."""
+    """The steps of a graph, and the place of every value."""
 
     def __init__(self, graph: Graph, constants: list[np.ndarray] | None = None) -> None:
         super().__init__(graph, [] if constants is None else constants, constants is None)
@@ -145,7 +145,7 @@ class Schedule(ScheduleState):
                 return CALL
             return GATHER if "gather" in node.moves else SCATTER
         if node.moves in WINDOWS and window(whole(_unplaced, operands[0].shape), node) is not None:
-            return WINDOW  # perhaps; `window` finds out how the operand lies
+            return WINDOW  # perhaps; `window` looks at the operand's strides
         fits = supported(node.dtype) and all(supported(x.dtype) for x in operands)
         if computes(node, operands):
             return MAP
@@ -168,7 +168,7 @@ class Schedule(ScheduleState):
         return Schedule(graph, self.constants)
 
     def place(self, position: int) -> Place:
-        """Where a value lies; a value that was in registers only is stored from now on."""
+        """The place of a value; one that was in registers only is stored from now on."""
         found = self.places.get(position)
         if found is not None:
             return found
@@ -188,7 +188,7 @@ class Schedule(ScheduleState):
         return place
 
     def window(self, position: int, node: Node) -> None:
-        """See a value in another way."""
+        """Place a view."""
         (source,) = node.args
         operand = self.graph.nodes[source]
         inner = self.kinds[source] == MAP
@@ -199,7 +199,7 @@ class Schedule(ScheduleState):
         place = self.place(source)
         found = window(place, node)
         self.home[position] = self.home[source]
-        if found is None:  # a reshape of what does not lie in order
+        if found is None:  # a reshape of strided memory
             packed = whole(self._buffer(SCRATCH, 0, operand), operand.shape)
             self.steps.append(Copy(place, packed))
             self.home[position] = len(self.steps) - 1
@@ -210,7 +210,7 @@ class Schedule(ScheduleState):
     # -- loops -----------------------------------------------------------------------------
 
     def _after(self, args: tuple[int, ...], domain: Shape) -> int:
-        """The first step at which operands are there, or are computed element by element."""
+        """The first step at which operands are available, or computed element by element."""
         first = 0
         for a in args:
             together = self.kinds[a] == MAP and self.graph.nodes[a].shape == domain
@@ -218,7 +218,7 @@ class Schedule(ScheduleState):
         return first
 
     def _join(self, position: int, node: Node, domain: Shape) -> Loop:
-        virtual_concat.settle(self, node)
+        virtual_concat.limit_joins(self, node)
         first = self._after(node.args, domain)
         at = self.latest.get(domain, -1)
         loop: Loop | None = None
@@ -238,20 +238,20 @@ class Schedule(ScheduleState):
             loop = self.begin(domain)
             at = self.latest[domain]
         for a in node.args:
-            self.bring(a, loop, at)
+            self.ensure_operand(a, loop, at)
         loop.nodes.append(position)
         loop.members.add(position)
         self.home[position] = at
         return loop
 
-    def bring(self, a: int, loop: Loop, at: int) -> None:
-        """Let a loop have an operand: it computed it, reads it, or computes it once more."""
+    def ensure_operand(self, a: int, loop: Loop, at: int) -> None:
+        """Make an operand available in a loop: computed there, loaded, or recomputed."""
         if a in loop.again:
             return
         node = self.graph.nodes[a]
         beside = self.home[a] == at and self.kinds[a] == MAP and a in loop.members
         if self.kinds[a] == JOINED:
-            virtual_concat.bring(self, a, loop)
+            virtual_concat.ensure_join(self, a, loop)
         elif not beside and not self.literal(a):
             if self._cheap(a, loop):
                 self._repeat(a, loop)
@@ -261,11 +261,11 @@ class Schedule(ScheduleState):
             loop.members.add(a)
 
     def _repeat(self, a: int, loop: Loop) -> None:
-        """Compute a value in a loop that another one has computed."""
+        """Recompute in a loop a value that another loop has computed."""
         for b in self.graph.nodes[a].args:
             operand = self.graph.nodes[b]
             if self.kinds[b] == JOINED:
-                virtual_concat.bring(self, b, loop)
+                virtual_concat.ensure_join(self, b, loop)
             elif b not in loop.members and b not in self.places and not self.literal(b):
                 self._repeat(b, loop)
             if operand.op is not None or operand.size > 1:
@@ -274,9 +274,9 @@ class Schedule(ScheduleState):
         loop.nodes.append(a)
 
     def _cheap(self, a: int, loop: Loop) -> bool:
-        """Whether to compute a value again in a large loop, instead of storing it for that.
+        """Whether a large loop should recompute a value instead of loading it.
 
-        It takes a few instructions, and reads one array for it instead of the value itself.
+        It should where that takes a few instructions, and loads one array instead of the value.
         """
         if self.graph.nodes[a].size < STREAMED or a not in self.passing:
             return False
@@ -284,7 +284,7 @@ class Schedule(ScheduleState):
         return self._known(a, loop, more, DEPTH) and len(more) < 2
 
     def _known(self, a: int, loop: Loop, more: set[int], depth: int) -> bool:
-        """Whether a loop could compute a value quickly; `more` takes what it would have to read."""
+        """Whether a loop could compute a value cheaply; `more` collects what it would load."""
         node = self.graph.nodes[a]
         inner = self.kinds[a] == MAP and a not in self.places and cheap(node.name)
         if not inner or node.shape != loop.domain or not depth:
@@ -322,7 +322,7 @@ class Schedule(ScheduleState):
         self.home[position] = len(self.steps) - 1
 
     def _indices(self, args: tuple[int, ...], ranges: list[range]) -> tuple[list[Place], int]:
-        """Where index arrays lie, and the last of the steps that look whether they fit."""
+        """The places of index arrays, and the last step that checks their bounds."""
         found = []
         last = -1
         for a, allowed in zip(args, ranges, strict=True):
@@ -339,7 +339,7 @@ class Schedule(ScheduleState):
         return found, last
 
     def _ranges(self, node: Node, shape: Shape, count: int) -> list[range]:
-        """What index arrays may hold: along a `dim` no place is counted from the end."""
+        """The bounds of index arrays: with a `dim`, indices do not count from the end."""
         if "plan" not in node.params:
             return [range(shape[node.params["dim"]] if shape else 1)]
         plan = gather_scatter.plan_of(node, len(shape))
@@ -392,11 +392,11 @@ class Schedule(ScheduleState):
         return target
 
     def _nests(self, step: Step) -> list[tuple[Step, Nest | None]]:
-        """What a step comes to: steps, with the nests of those that are nests."""
+        """Lower a step to steps, with the nests of those that are loops."""
         if isinstance(step, (FixedNest, BoundsCheck, GemmCheck)):
             return [(step, step.nest)]
         if isinstance(step, Copy):
-            return [(step, moved(step))]
+            return [(step, copy_nest(step))]
         if not isinstance(step, Loop):
             return [(step, None)]
         found = domain_split.nests(self, step)
@@ -409,9 +409,9 @@ class Schedule(ScheduleState):
         return [(step, plain)]
 
     def _live(self) -> None:
-        """Between which steps the content of each buffer is needed; where it lies in scratch."""
+        """Find the live range of each scratch buffer, in steps, and give it memory."""
         steps, self.steps = self.steps, []
-        last = []  # of what each step comes to
+        last = []  # of each lowered step
         for step in steps:
             for made, nest in self._nests(step):
                 self.steps.append(made)
@@ -435,7 +435,7 @@ _unplaced = Buffer(SCRATCH, 0, np.dtype(np.float64), 0)
 
 
 def _read_by_loops(graph: Graph, joins: Container[int]) -> set[int]:
-    """The records that only elementwise operations and reductions read, or joins on their way."""
+    """The records read only by elementwise operations and reductions, perhaps through joins."""
     found = set(range(len(graph.nodes))) - set(graph.roots())
     for position, node in enumerate(graph.nodes):
         loops = node.op is None or node.op.kind is ELEMENTWISE or node.name == "to"
@@ -445,7 +445,7 @@ def _read_by_loops(graph: Graph, joins: Container[int]) -> set[int]:
 
 
 def _spread(place: Place, node: Node, domain: Shape) -> Place:
-    """The result of a reduction as a window over what is reduced."""
+    """The result of a reduction as a window over the operand's domain."""
     if node.name == "sum_to":
         return place.broadcast(domain)
     dims = node.params["dim"]

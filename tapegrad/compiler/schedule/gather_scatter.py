@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.compiler.ir.buffers import Pick, Place
+from tapegrad.compiler.ir.buffers import Gather, Place
 from tapegrad.compiler.ir.graph import Graph, Node, adds_to_zeros
 from tapegrad.ops.index import HOLE
 
@@ -29,7 +29,7 @@ def value_of(node: Node) -> int | None:
 
 
 def indexable(graph: Graph, node: Node) -> bool:
-    """Whether an operation picks in a way that windows can."""
+    """Whether windows with gathers can express an operation."""
     shape = node.shape if adds_to_zeros(node) else graph.nodes[node.args[0]].shape
     indices = [graph.nodes[a] for a in indices_of(node)]
     if not indices or any(i.dtype != np.int64 for i in indices):
@@ -41,14 +41,14 @@ def indexable(graph: Graph, node: Node) -> bool:
 
 
 def written(value: Place, target: Place, node: Node) -> Place:
-    """What is written into a gathered window, as large as it."""
+    """The value written into a gathered window, in its shape."""
     if "along" in node.moves and not adds_to_zeros(node) and value.shape:
-        return value._replace(shape=target.shape)  # of a larger source the corner is read
+        return value._replace(shape=target.shape)  # of a larger source its corner is read
     return value.broadcast(target.shape)
 
 
 def plan_of(node: Node, rank: int) -> tuple[Any, ...]:
-    """Slices and holes, one for each dimension."""
+    """The index plan written out: a slice or a hole for each dimension."""
     if "plan" not in node.params:
         dim = node.params["dim"]
         return (*(slice(None),) * dim, HOLE, *(slice(None),) * (rank - dim - 1))
@@ -61,22 +61,22 @@ def plan_of(node: Node, rank: int) -> tuple[Any, ...]:
 
 
 def gathered(place: Place, node: Node, indices: list[Place]) -> Place:
-    """The window of what index arrays choose."""
+    """The window of the elements that index arrays choose."""
     if "along" in node.moves:
-        return _along(place, node.params["dim"], indices[0])
+        return _take_along_dim(place, node.params["dim"], indices[0])
     plan = plan_of(node, len(place.shape))
     shape = np.broadcast_shapes(*[i.shape for i in indices])
     holes = [d for d, part in enumerate(plan) if part is HOLE]
     together = holes == list(range(holes[0], holes[-1] + 1))
     before: list[tuple[int, int]] = []
     after: list[tuple[int, int]] = []
-    picks: list[tuple[Place, int, int]] = []
+    gathers: list[tuple[Place, int, int]] = []
     offset = place.offset
     waiting = iter(indices)
     for d, part in enumerate(plan):
         n, s = place.shape[d], place.strides[d]
         if part is HOLE:
-            picks.append((next(waiting), s, n))
+            gathers.append((next(waiting), s, n))
             continue
         start, _, step = part.indices(n)
         count = len(range(*part.indices(n)))
@@ -85,16 +85,16 @@ def gathered(place: Place, node: Node, indices: list[Place]) -> Place:
     full = (*[n for n, _ in before], *shape, *[n for n, _ in after])
     strides = (*[s for _, s in before], *(0,) * len(shape), *[s for _, s in after])
     found = []
-    for index, s, n in picks:
-        wide = index.broadcast(shape)
-        steps = (*(0,) * len(before), *wide.strides, *(0,) * len(after))
-        found.append(Pick(wide._replace(shape=full, strides=steps), s, n))
+    for index, s, n in gathers:
+        broadcast = index.broadcast(shape)
+        steps = (*(0,) * len(before), *broadcast.strides, *(0,) * len(after))
+        found.append(Gather(broadcast._replace(shape=full, strides=steps), s, n))
     return Place(place.buffer, offset, full, strides, tuple(found))
 
 
-def _along(place: Place, dim: int, index: Place) -> Place:
+def _take_along_dim(place: Place, dim: int, index: Place) -> Place:
     if not place.shape:
         return place.broadcast(index.shape)
     strides = tuple([0 if d == dim else s for d, s in enumerate(place.strides)])
-    pick = Pick(index, place.strides[dim], place.shape[dim])
-    return Place(place.buffer, place.offset, index.shape, strides, (pick,))
+    gather = Gather(index, place.strides[dim], place.shape[dim])
+    return Place(place.buffer, place.offset, index.shape, strides, (gather,))

@@ -1,8 +1,8 @@
-"""Schedule linear algebra: small matrices in line (`small_factor`), others by LAPACK.
+"""Schedule linear algebra: small matrices unrolled (`small_factor`), others by LAPACK.
 
-There is one function of LLVM text for each kind and size, which does a whole batch.  It returns 0,
-or 1 where it has no result: then the operation's own forward is called, which raises what it raises
-eagerly, or finds a result in another way.
+There is one LLVM function for each kind and size, which does a whole batch.  It returns 0, or 1
+where it fails: then the operation's own forward is called, which raises as it does eagerly, or
+finds a result by another method.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Room = Callable[[np.dtype[Any], int], Buffer]
 
 
 def _factored(t: FunctionBuilder, node: Node, n: int, columns: int, count: int) -> FunctionBuilder:
-    """LU of the matrices at %a0, column by column; then what each operation makes of it at %a1."""
+    """LU of the column-major matrices at %a0; then what each operation computes from it at %a1."""
     info, pivots = t.number(0), t.room(f"[{n} x i32]")
     size, right = t.number(n), t.number(columns)
     with t.loop(count) as i:
@@ -46,7 +46,7 @@ def _factored(t: FunctionBuilder, node: Node, n: int, columns: int, count: int) 
 
 
 def _logarithm(t: FunctionBuilder, matrix: str, pivots: str, n: int) -> tuple[str, str]:
-    """Where the sign of a determinant and the logarithm of its size lie, as NumPy computes them."""
+    """Sign and log-magnitude of a determinant, as NumPy computes them; returns their addresses."""
     zero, one, minus = (t.constant(x) for x in (0.0, 1.0, -1.0))
     sign, total = t.room(t.kind), t.room(t.kind)
     t.store(one, sign)
@@ -55,10 +55,10 @@ def _logarithm(t: FunctionBuilder, matrix: str, pivots: str, n: int) -> tuple[st
         element = t.load(t.at(matrix, t.mad(k, n + 1, 0)))
         pivot = t.load(t.at(pivots, k, "i32"), "i32")
         there = t.emit(f"trunc i64 {t.emit(f'add i64 {k}, 1')} to i32")
-        moved = t.emit(f"icmp ne i32 {pivot}, {there}")
+        swapped = t.emit(f"icmp ne i32 {pivot}, {there}")
         negative = t.emit(f"fcmp olt {t.kind} {element}, {zero}")
-        turned = t.emit(f"xor i1 {moved}, {negative}")
-        factor = t.emit(f"select i1 {turned}, {t.kind} {minus}, {t.kind} {one}")
+        flips = t.emit(f"xor i1 {swapped}, {negative}")
+        factor = t.emit(f"select i1 {flips}, {t.kind} {minus}, {t.kind} {one}")
         t.store(t.emit(f"fmul {t.kind} {t.load(sign)}, {factor}"), sign)
         part = t.math("log", t.math("fabs", element))
         t.store(t.emit(f"fadd {t.kind} {t.load(total)}, {part}"), total)
@@ -81,7 +81,7 @@ def _determinant(
 
 
 def _rooted(t: FunctionBuilder, n: int, count: int) -> FunctionBuilder:
-    """Cholesky factors in place, row by row: to LAPACK that is the transpose, so the upper one."""
+    """Cholesky in place, row-major: to LAPACK that is the transpose, so the upper factor."""
     info, size, upper = t.number(0), t.number(n), t.letter("U")
     with t.loop(count) as i:
         matrix = t.at("%a0", t.mad(i, n * n, 0))
@@ -98,14 +98,14 @@ def _rooted(t: FunctionBuilder, n: int, count: int) -> FunctionBuilder:
 def _substituted(
     t: FunctionBuilder, params: dict[str, Any], n: int, columns: int, count: int
 ) -> FunctionBuilder:
-    """Triangular systems in place, row by row: to BLAS all is transposed, and on the other side."""
+    """Triangular solves in place, row-major: to BLAS all is transposed, and on the other side."""
     letters = ["R", "L" if params["upper"] else "U", "N", "U" if params["unit"] else "N"]
     flags = [t.letter(x) for x in letters]
     size, right, one = t.number(n), t.number(columns), t.room(t.kind, t.constant(1.0))
     with t.loop(count) as i:
         matrix, out = t.at("%a0", t.mad(i, n * n, 0)), t.at("%a1", t.mad(i, n * columns, 0))
         t.call("trsm", *flags, right, size, one, matrix, size, out, right)
-    if params["strong"]:  # a number that is not finite may be zero divided by zero
+    if params["strong"]:  # NaN may come of zero divided by zero
         with t.loop(count * n * columns) as k:
             x = t.load(t.at("%a1", k))
             off = t.emit(f"fsub {t.kind} {x}, {x}")
@@ -114,31 +114,31 @@ def _substituted(
 
 
 def _by_columns(buffer: Buffer, batch: tuple[int, ...], n: int, columns: int) -> Place:
-    """A window over matrices that lie column by column."""
+    """A window over column-major matrices."""
     full = whole(buffer, (*batch, columns, n))
     return full._replace(shape=(*batch, n, columns), strides=(*full.strides[:-2], 1, n))
 
 
 def steps(node: Node, operands: list[Place], room: Room) -> tuple[list[Step], Place]:
-    """The steps of an operation, and where its result lies."""
+    """The steps of an operation, and the place of its result."""
     if small_factor.fits(operands[0].shape[-1], operands[-1].shape[-1]):
         return _small(node, operands, room)
     return _by_lapack(node, operands, room)
 
 
 def _small(node: Node, operands: list[Place], room: Room) -> tuple[list[Step], Place]:
-    """One step: the function reads the operands where they lie."""
+    """One step: the function reads the operands in place."""
     out = seen = whole(room(node.dtype, node.size), node.shape)
     if node.name in ("det", "slogdet"):  # one number, or two, is a column
         numbers = 1 if node.name == "det" else 2
         seen = whole(out.buffer, (*operands[0].shape[:-2], numbers, 1))
-    wide = [p.broadcast((*seen.shape[:-2], *p.shape[-2:])) for p in operands]
-    routine = small_factor.routine(node.name, node.params, wide, seen)
-    return [RoutineCall(node, operands, out, [*wide, seen], routine)], out
+    batched = [p.broadcast((*seen.shape[:-2], *p.shape[-2:])) for p in operands]
+    routine = small_factor.routine(node.name, node.params, batched, seen)
+    return [RoutineCall(node, operands, out, [*batched, seen], routine)], out
 
 
 def _by_lapack(node: Node, operands: list[Place], room: Room) -> tuple[list[Step], Place]:
-    """Matrices are copied to where LAPACK works on them in place."""
+    """Copy matrices to scratch, where LAPACK works on them in place."""
     dtype, name = node.dtype, node.name
     n = operands[0].shape[-1]
     text = FunctionBuilder(dtype)

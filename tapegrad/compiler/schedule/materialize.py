@@ -9,7 +9,7 @@ from tapegrad.tape.shape_table import Shape
 
 
 def place_pieces(schedule: ScheduleState, position: int, node: Node) -> None:
-    """Write a join: copy what no loop writes where it belongs."""
+    """Materialise a join: copy the pieces that no loop writes in place."""
     out = schedule.fresh(node)
     plan = PLANS[node.op](schedule.graph, node, out)
     if plan is None:
@@ -35,10 +35,10 @@ def place_pieces(schedule: ScheduleState, position: int, node: Node) -> None:
 
 
 def _written_by_loops(schedule: ScheduleState, node: Node, plan: Plan) -> int:
-    """Take those pieces of a join from a plan that loops write; returns the last of the loops.
+    """Remove the pieces that loops write in place from a plan; returns the last of the loops.
 
-    These are what loops compute, and what is there when a loop runs over as many elements: so
-    pieces that lie side by side are written at once.
+    These are values that loops compute, and those available to a loop over as many elements: so
+    adjacent pieces are written at once.
     """
     last = -1
     if node.name not in ("cat", "stack"):
@@ -61,7 +61,7 @@ def _written_by_loops(schedule: ScheduleState, node: Node, plan: Plan) -> int:
         assert isinstance(source, int)
         at = loops.get(target.shape, -1)
         if at > schedule.home[source] and schedule.graph.nodes[source].dtype == node.dtype:
-            schedule.bring(source, schedule.loop(at), at)
+            schedule.ensure_operand(source, schedule.loop(at), at)
             schedule.loop(at).stores.append((source, target, mode))
         else:
             plan.append((source, target, mode))

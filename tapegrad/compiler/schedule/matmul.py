@@ -1,7 +1,7 @@
 """Schedule matrix products: unrolled if small, as a loop nest up to some size, else by BLAS.
 
-The strong product, which rules use, takes what is exactly zero times anything to be zero.  Only a
-result that is no number tells it from the plain one, so that one is looked for.
+In the strong product, which rules use, zero times anything is zero.  It differs from the plain one
+only where that is NaN, so results are checked for NaN.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from tapegrad.compiler.ir.loop_nest import SUM, Nest, Store, Term
 from tapegrad.compiler.schedule.step_ir import Copy, FixedNest, Gemm, GemmCheck, SmallMatmul, Step
 from tapegrad.parallel import large_elementwise
 
-SMALL = 1 << 13  # multiplications up to which a product of matrices is a nest of its own
-TINY = 1 << 8  # up to which a strong product is done by comparing every factor
+SMALL = 1 << 13  # multiplications up to which a matrix product is a loop nest
+TINY = 1 << 8  # up to which a strong product compares every factor with zero
 
 
 def multiplied(
@@ -33,30 +33,30 @@ def multiplied(
     rows, inner, columns = a.shape[-2], a.shape[-1], b.shape[-1]
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     full = whole(out.buffer, (*batch, rows, columns))
-    wide_a = a.broadcast((*batch, rows, inner))
-    wide_b = b.broadcast((*batch, inner, columns))
+    batched_a = a.broadcast((*batch, rows, inner))
+    batched_b = b.broadcast((*batch, inner, columns))
     size = rows * inner * columns
     count = out.buffer.size // (rows * columns)
 
     def nest(factor: str) -> Nest:
-        return product(wide_a, wide_b, full, factor)
+        return product(batched_a, batched_b, full, factor)
 
     alone = count * size < large_elementwise.SPLIT or not shared(nest("mul"))
-    if alone and small_matmul.fits(wide_a, wide_b, full):
+    if alone and small_matmul.fits(batched_a, batched_b, full):
         redo = (lambda: nest("exact")) if strong else None
-        return [small_product(wide_a, wide_b, full, redo)]
+        return [small_product(batched_a, batched_b, full, redo)]
     exact = nest("exact") if strong else None
     if exact is not None and count * size <= TINY:
         return [FixedNest(exact)]
-    if len(b.shape) == 2 and count > 1:  # one large matrix in the place of many
-        tall = reshaped(wide_a, (count * rows, inner))
+    if len(b.shape) == 2 and count > 1:  # the batch is folded into the rows
+        tall = reshaped(batched_a, (count * rows, inner))
         if tall is not None:
             a, rows, size, count = tall, count * rows, count * size, 1
     if min(rows, columns) == 1 or size <= SMALL:
         steps: list[Step] = [FixedNest(nest("mul"))]
     else:
         steps = []
-        left, right = (wide_a, wide_b) if count > 1 else (a, b)
+        left, right = (batched_a, batched_b) if count > 1 else (a, b)
         left = _for_blas(left, count, out.buffer.dtype, room, steps)
         right = _for_blas(right, count, out.buffer.dtype, room, steps)
         steps.append(Gemm(left, right, whole(out.buffer, (count, rows, columns))))
@@ -70,7 +70,7 @@ def _for_blas(
     place: Place, count: int, dtype: np.dtype[Any],
     room: Callable[[np.dtype[Any], int], Buffer], steps: list[Step],
 ) -> Place:  # fmt: skip
-    """A window over (count, rows, columns) whose matrices lie as BLAS can read them."""
+    """A window over (count, rows, columns) with strides that BLAS can read."""
     *_, rows, columns = place.shape
     found = reshaped(place, (count, rows, columns))
     if found is not None and place.buffer.dtype == dtype:
@@ -95,10 +95,10 @@ def product(a: Place, b: Place, out: Place, factor: str) -> Nest:
 
 
 def small_product(a: Place, b: Place, out: Place, redo: Callable[[], Nest] | None) -> SmallMatmul:
-    """The step of a product; what `redo` makes does it again where the result is no number."""
+    """The step of a small product; with `redo` it is recomputed where the result is NaN."""
     given = [a, b, out]
     rows, inner = a.shape[-2:]
-    if redo is not None and min(rows, out.shape[-1]) * inner <= small_matmul.FEW:
+    if redo is not None and min(rows, out.shape[-1]) * inner <= small_matmul.EXACT_MOST:
         return SmallMatmul(given, small_matmul.written(*map(layout, given), strong=True), None)
     routine = small_matmul.written(*map(layout, given), again=redo is not None)
     return SmallMatmul(given, routine, None if redo is None else redo())

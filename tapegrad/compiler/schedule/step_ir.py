@@ -14,12 +14,12 @@ from tapegrad.compiler.ir.graph import Graph, Node
 from tapegrad.compiler.ir.loop_nest import MAX, MIN, SET, SUM, Nest, Store, Term, nest_of, supported
 from tapegrad.compiler.ir.piecewise import Section, VirtualConcats
 from tapegrad.compiler.llvm.function_builder import Routine
-from tapegrad.compiler.schedule.speculation import ExactNest
+from tapegrad.compiler.schedule.speculative_products import ExactNest
 from tapegrad.ops.core import Spec
 from tapegrad.tape.shape_table import Shape
 
 COPIED = 256  # bytes of a carry up to which it is copied after each trip
-# What becomes of a record.
+# How a record is scheduled.
 MAP, REDUCE, WINDOW, LEAF, MATRIX, PIECES, JOINED, GATHER, SCATTER, SCAN, NATIVE, CALL, NESTED = (
     "map", "reduce", "window", "leaf", "matrix", "pieces", "joined", "gather", "scatter", "scan",
     "native", "call", "nested",
@@ -27,7 +27,7 @@ MAP, REDUCE, WINDOW, LEAF, MATRIX, PIECES, JOINED, GATHER, SCATTER, SCAN, NATIVE
 
 
 class Loop:
-    """A nest in the making; `exact` is what is run where its last store holds True."""
+    """A loop being fused; `exact` is run where its last store holds True."""
 
     __slots__ = ("again", "domain", "exact", "joined", "members", "nodes", "stores", "thinned")
 
@@ -35,9 +35,9 @@ class Loop:
         self.domain = domain
         self.nodes: list[int] = []
         self.members: set[int] = set()
-        self.again: set[int] = set()  # what another loop has computed before
-        self.joined: set[int] = set()  # joins that it reads and nobody has written
-        self.thinned = False  # whether another loop computes some of it instead
+        self.again: set[int] = set()  # recomputed: another loop has computed it before
+        self.joined: set[int] = set()  # virtual joins that it reads
+        self.thinned = False  # whether another loop recomputes some of it instead
         self.stores: list[tuple[int, Place, str]] = []
         self.exact: ExactNest | None = None
 
@@ -52,7 +52,7 @@ class Gemm:
 
 
 class GemmCheck:
-    """A nest that is run where the sum of what was computed before is no number."""
+    """Recompute results, by a nest, where their sum is NaN."""
 
     __slots__ = ("nest", "redo", "result")
 
@@ -72,9 +72,9 @@ class Call:
 
 
 class RoutineCall:
-    """An operation that a routine computes from what lies in `given`.
+    """An operation that a routine computes from the windows `given`.
 
-    Where it says that it has no result, Python computes the operation.
+    Where the routine fails, Python computes the operation.
     """
 
     __slots__ = ("args", "given", "node", "out", "routine")
@@ -106,7 +106,7 @@ class SmallMatmul:
 
 
 class Copy:
-    """Elements that are moved: a source (a place or a number) over a target."""
+    """A copy of a source (a place or a number) over a target."""
 
     __slots__ = ("mode", "source", "target")
 
@@ -115,7 +115,7 @@ class Copy:
 
 
 class FixedNest:
-    """A nest that nothing joins."""
+    """A nest that nothing is fused into."""
 
     __slots__ = ("nest",)
 
@@ -124,7 +124,7 @@ class FixedNest:
 
 
 class BoundsCheck:
-    """A look at an index array: all of it must lie within a range."""
+    """A bounds check of an index array."""
 
     __slots__ = ("allowed", "index", "nest", "result")
 
@@ -152,11 +152,11 @@ class ControlStep:
 
     @property
     def trips(self) -> int | None:
-        """How often the same code runs; None if that is found out when it runs."""
+        """The trip count of the same code; None if it is known only at run time."""
         return 1 if self.node.op is BRANCH else self.node.params["form"].trips
 
     def places(self) -> list[Place]:
-        """All that it reads and writes, in the order in which its function takes the addresses."""
+        """The places read and written, in the order of its function's parameters."""
         return [*self.args, *self.outs.values(), whole(self.work, ())]
 
 
@@ -200,7 +200,7 @@ Step = (
 
 @dataclass(eq=False)
 class ScheduleState:
-    """Steps in order, buffers, and after which step each guard can be looked at."""
+    """Steps in order, buffers, and the step after which each guard can be checked."""
 
     graph: Graph
     constants: list[np.ndarray]
@@ -208,29 +208,29 @@ class ScheduleState:
     steps: list[Step] = field(default_factory=list)
     nests: list[Nest | None] = field(default_factory=list)  # of the steps that are nests
     buffers: list[Buffer] = field(default_factory=list)
-    grown: list[Buffer] = field(default_factory=list)  # pointers to memory of a size found out
+    grown: list[Buffer] = field(default_factory=list)  # pointers to memory sized at run time
     scratch: int = 0  # bytes
     results: list[Place] = field(default_factory=list)
     guards: list[tuple[int, int, Place]] = field(default_factory=list)
     places: dict[int, Place] = field(default_factory=dict)
     packed: dict[int, tuple[Place, int]] = field(default_factory=dict)  # and when, see `plain`
-    home: list[int] = field(default_factory=list)  # after which step a value is there, or -1
+    home: list[int] = field(default_factory=list)  # the step that makes a value available, or -1
     kinds: list[str] = field(default_factory=list)
     latest: dict[Shape, int] = field(default_factory=dict)
-    looked: dict[Any, int] = field(default_factory=dict)  # index arrays that were looked at
-    sections: dict[int, list[Section]] = field(default_factory=dict)  # of what is written nowhere
+    looked: dict[Any, int] = field(default_factory=dict)  # index arrays with a bounds check
+    sections: dict[int, list[Section]] = field(default_factory=dict)  # of virtual joins
     unwritten: VirtualConcats = field(init=False)
 
     def place(self, position: int) -> Place:
-        """Where a value lies; a value that was in registers only is stored from now on."""
+        """The place of a value; one that was in registers only is stored from now on."""
         raise NotImplementedError
 
-    def bring(self, a: int, loop: Loop, at: int) -> None:
-        """Let a loop have an operand: it computed it, reads it, or computes it once more."""
+    def ensure_operand(self, a: int, loop: Loop, at: int) -> None:
+        """Make an operand available in a loop: computed there, loaded, or recomputed."""
         raise NotImplementedError
 
     def window(self, position: int, node: Node) -> None:
-        """See a value in another way."""
+        """Place a view."""
         raise NotImplementedError
 
     def inner(self, graph: Graph) -> ScheduleState:
@@ -271,23 +271,23 @@ class ScheduleState:
         return loop
 
     def plain(self, position: int, *, ordered: bool = False) -> Place:
-        """Where a value lies without picks, or in C order: if need be it is copied there."""
+        """The place of a value without gathers, or contiguous: copied if need be."""
         place = self.place(position)
-        if not place.picks and (not ordered or place.is_contiguous()):
+        if not place.gathers and (not ordered or place.is_contiguous()):
             return place
-        if position not in self.packed:  # steps so far go on reading where the picks lead
+        if position not in self.packed:  # earlier steps go on reading through the gathers
             self.packed[position] = self.fresh(self.graph.nodes[position]), len(self.steps)
             self.steps.append(Copy(place, self.packed[position][0]))
         return self.packed[position][0]
 
     def ready(self, position: int) -> int:
-        """The step after which a value is computed, and lies without picks if it lies anywhere."""
+        """The step after which a value is computed, and without gathers if it has a place."""
         if position in self.places:
             self.plain(position)
         return self.plain_after(position)
 
     def plain_after(self, position: int) -> int:
-        """The step after which a value lies where `plain` says."""
+        """The step after which the place that `plain` gives is filled."""
         return self.packed[position][1] if position in self.packed else self.home[position]
 
     def call(self, position: int, node: Node) -> None:
@@ -318,8 +318,8 @@ def touched(step: Step, nest: Nest | None) -> list[Place]:
     return [*nest.loads, *[s.place for s in nest.stores]]
 
 
-def moved(step: Copy) -> Nest:
-    """The nest that moves elements."""
+def copy_nest(step: Copy) -> Nest:
+    """The nest of a copy."""
     target = step.target
     dtype = target.buffer.dtype
     if not isinstance(step.source, Place):

@@ -1,8 +1,8 @@
-"""Virtual concatenations: who reads one reads its pieces, and nothing writes it.
+"""Virtual concatenations: loops read their pieces, and nothing is written.
 
-A join is a map: its sections are windows of other values, or one number.  A slice of a join is such
-a map again, and so is a join of joins.  A loop that reads one is cut where sections begin and end:
-in each box that comes of it (see `domain_split`) every section is there as a whole, or not at all.
+A join is a piecewise map: its sections are windows of other values, or one number.  So is a slice
+of a join, and a join of joins.  The domain of a loop that reads one is split where sections begin
+or end: in each box (see `domain_split`) a section covers everything, or nothing.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ from tapegrad.compiler.schedule.step_ir import (
     ScheduleState,
 )
 
-LEAST = 1 << 10  # elements of a join from which on it costs more to write it than to cut a loop
-# Boxes of a loop: a few, or one for so many elements.
-FEW, EACH, MOST = 5, 1 << 12, 27
-SEEN = 64  # boxes that a join may have for a part of it to be looked at
-DEPTH = 4  # cheap operations on the way to a value
+LEAST = 1 << 10  # elements of a join from which on materialising costs more than splitting a loop
+# Most boxes of a loop: by its size, one for EACH elements, within limits.
+FEWEST, EACH, MOST = 5, 1 << 12, 27
+SEEN = 64  # boxes up to which slices of a join are considered
+DEPTH = 4  # most cheap operations in a chain
 
 
 # -- which they are ----------------------------------------------------------------------------
 
 
 def unwritten(graph: Graph, kinds: Any) -> VirtualConcats:
-    """Joins, and windows of them, that only loops over their own elements read.
+    """The joins, and windows of them, that need not be materialised.
 
-    `kinds` says what the schedule makes of a record.
+    `kinds` says how a record is scheduled.
     """
     sections: dict[int, list[Section]] = {}
     for position, node in enumerate(graph.nodes):
@@ -68,14 +68,14 @@ def unwritten(graph: Graph, kinds: Any) -> VirtualConcats:
     for position in range(len(graph.nodes) - 1, -1, -1):
         node = graph.nodes[position]
         if node.name == ADDED and reads[position] > 1:
-            sections.pop(position, None)  # to read it takes longer than to read what lies somewhere
+            sections.pop(position, None)  # reading it is slower than reading memory
         for a in set(node.args):
             reads[a] += reads[position] if position in sections else 1
             if a in sections and position not in sections and position not in written:
                 alike = graph.nodes[a].shape == node.shape
                 if not (kinds(node) == REDUCE or (kinds(node) == MAP and alike)):
                     del sections[a]
-    for position in list(sections):  # windows of what is written after all
+    for position in list(sections):  # views of joins that are materialised
         node = graph.nodes[position]
         if node.op not in PLANS and node.args[0] not in sections:
             del sections[position]
@@ -91,7 +91,7 @@ def unwritten(graph: Graph, kinds: Any) -> VirtualConcats:
 
 
 def place_joined(schedule: ScheduleState, position: int) -> None:
-    """Say what a join is made of, joins within it included; nothing is computed or moved."""
+    """Note the sections of a virtual join, with nested ones flattened."""
     found: list[Section] = []
     known = schedule.unwritten.sections.get(position) or schedule.unwritten.written[position]
     for section in known:
@@ -108,7 +108,7 @@ def place_joined(schedule: ScheduleState, position: int) -> None:
 
 
 def place_written(schedule: ScheduleState, position: int, node: Node) -> None:
-    """Have a loop write a join element by element."""
+    """Have a loop materialise a join element by element."""
     place_joined(schedule, position)
     if _too_many(_merged(schedule, [position])):
         write(schedule, position)
@@ -117,15 +117,15 @@ def place_written(schedule: ScheduleState, position: int, node: Node) -> None:
         schedule.home[position] = schedule.latest[node.shape]
         loop.nodes.append(position)
         loop.members.add(position)
-        bring(schedule, position, loop)
+        ensure_join(schedule, position, loop)
 
 
 def _unwritten(schedule: ScheduleState, args: Iterable[int]) -> list[int]:
     return [a for a in args if schedule.kinds[a] == JOINED]
 
 
-def settle(schedule: ScheduleState, node: Node) -> None:
-    """Write joins that a record reads, if it would read too many at once."""
+def limit_joins(schedule: ScheduleState, node: Node) -> None:
+    """Materialise joins that a record reads, if it would read too many at once."""
     args = _unwritten(schedule, node.args)
     while args and _too_many(_merged(schedule, args)):
         write(schedule, args.pop())
@@ -138,15 +138,15 @@ def accepts(schedule: ScheduleState, loop: Loop, args: Iterable[int]) -> bool:
 
 
 def readable(schedule: ScheduleState, position: int, loop: Loop) -> bool:
-    """Whether a loop can read what is joined, all of which lies in memory."""
+    """Whether a loop can read the pieces of a join, all of which are in memory."""
     if schedule.kinds[position] != JOINED or not accepts(schedule, loop, (position,)):
         return False
     sources = [s.source for s in schedule.sections[position] if isinstance(s.source, int)]
     return all(source in schedule.places for source in sources)
 
 
-def bring(schedule: ScheduleState, position: int, loop: Loop) -> None:
-    """Let a loop read a join: its sources are there, or are computed in the loop alone."""
+def ensure_join(schedule: ScheduleState, position: int, loop: Loop) -> None:
+    """Make a join available in a loop: its sources are loaded, or computed in this loop alone."""
     if position in loop.joined:
         return
     loop.joined.add(position)
@@ -161,7 +161,7 @@ def bring(schedule: ScheduleState, position: int, loop: Loop) -> None:
 
 
 def write(schedule: ScheduleState, position: int) -> None:
-    """Write a join to memory after all."""
+    """Materialise a join after all."""
     node = schedule.graph.nodes[position]
     for a in node.args:
         if schedule.kinds[a] == JOINED:
@@ -175,9 +175,9 @@ def write(schedule: ScheduleState, position: int) -> None:
 
 
 def _moves(schedule: ScheduleState, section: Section, loop: Loop) -> bool:
-    """Whether the source of a section is computed where it is read, and is not stored for that.
+    """Whether the source of a section is computed in the reading loop rather than stored.
 
-    That is so if nobody else reads it, or if it is quick, as for any other value.
+    It is if that is its only use, or if it is cheap, as for any other value.
     """
     source = section.source
     assert isinstance(source, int)
@@ -192,14 +192,14 @@ def _moves(schedule: ScheduleState, section: Section, loop: Loop) -> bool:
 
 
 def _quick(schedule: ScheduleState, position: int, more: set[int], depth: int) -> bool:
-    """Whether a value takes a few instructions; `more` takes the memory that it is computed of."""
+    """Whether a value is cheap to compute; `more` collects the places that it loads."""
     node = schedule.graph.nodes[position]
     if schedule.kinds[position] != MAP or not cheap(node.name) or not depth:
         return False
     for a in node.args:
         place = schedule.places.get(a)
         if place is not None:
-            if place.picks:
+            if place.gathers:
                 return False
             more.add(id(place.buffer))
         elif not schedule.literal(a):
@@ -210,14 +210,14 @@ def _quick(schedule: ScheduleState, position: int, more: set[int], depth: int) -
 
 
 def _alone(schedule: ScheduleState, position: int) -> bool:
-    """Whether a value, and what it is computed from but not stored, serves one loop alone."""
+    """Whether a value, and what it is computed from but not stored, is used by one loop alone."""
     graph, shape = schedule.graph, schedule.graph.nodes[position].shape
     todo = [position]
     while todo:
         at = todo.pop()
         node = graph.nodes[at]
         if at in schedule.places:
-            if schedule.places[at].picks:
+            if schedule.places[at].gathers:
                 return False
             continue
         computed = schedule.kinds[at] == MAP and node.op not in PLANS and node.shape == shape
@@ -236,11 +236,11 @@ def _merged(schedule: ScheduleState, joins: list[int]) -> Cuts:
 
 
 def intervals_of(schedule: ScheduleState, joins: list[int]) -> list[list[tuple[int, int]]]:
-    """How a loop is cut that reads some joins: along each dimension, starts and lengths."""
+    """How joins split the domain of a loop: in each dimension, starts and lengths."""
     return intervals(_merged(schedule, joins))
 
 
 def _too_many(cuts: Cuts) -> bool:
-    """Whether a loop would be cut into more boxes than it is worth."""
+    """Whether a loop would be split into more boxes than pay."""
     size = prod([max(ends) for ends in cuts])
-    return boxes_in(cuts) > min(max(FEW, size // EACH), MOST)
+    return boxes_in(cuts) > min(max(FEWEST, size // EACH), MOST)

@@ -12,7 +12,7 @@ from tapegrad.base.call_site import user_line
 from tapegrad.compiler.ir.control_ops import REGION, Bundle
 from tapegrad.compiler.trace import control_vjp
 from tapegrad.compiler.trace.trace import Trace
-from tapegrad.compiler.trace.trace_redirect import standing
+from tapegrad.compiler.trace.trace_redirect import redirected
 from tapegrad.lift.lifted_tensor import zeros_like
 from tapegrad.ops import elementwise as e
 from tapegrad.ops.core import ELEMENTWISE, Formula
@@ -22,7 +22,7 @@ from tapegrad.tensor import Tensor
 def swept(
     trace: Trace, roots: list[Tensor], weights: list[Any], inputs: list[Tensor]
 ) -> list[Tensor]:
-    """The gradients of weighted roots, as traced code."""
+    """Trace the gradients of weighted roots."""
     targets = [trace.position(x) for x in inputs]
     adjoints: dict[int, Any] = {}
     for root, weight in zip(roots, weights, strict=True):
@@ -50,7 +50,7 @@ def _accumulate(adjoints: dict[int, Any], position: int, g: Any) -> None:
 
 
 def _sweep(trace: Trace, adjoints: dict[int, Any], targets: set[int]) -> None:
-    """Walk down the records that lead from the targets to the roots."""
+    """Sweep in reverse over the records between the targets and the roots."""
     top, bottom = max(adjoints), min(targets)
     leads = [False] * (top + 1 - bottom)
     for position in range(bottom, top + 1):
@@ -78,7 +78,7 @@ def _sweep(trace: Trace, adjoints: dict[int, Any], targets: set[int]) -> None:
             continue
         pull = trace.pulls.get(position)
         if pull is not None:
-            with standing(trace):
+            with redirected(trace):
                 found = list(pull.run(position, parts, g, wanted))
         else:
             assert g is not None
@@ -91,7 +91,7 @@ def _contributions(
     trace: Trace, position: int, g: Any, wanted: Callable[[int], bool],
     value: Callable[[int], Tensor],
 ) -> list[tuple[int, Any]]:  # fmt: skip
-    """What a record adds to the adjoints of its operands."""
+    """The contributions of a record to the adjoints of its operands."""
     node = trace.nodes[position]
     op = node.op
     if op is None:

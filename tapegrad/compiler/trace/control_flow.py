@@ -23,7 +23,7 @@ from tapegrad.compiler.ir.graph import Node
 from tapegrad.compiler.trace.trace import Owner, Trace
 from tapegrad.compiler.trace.trace_redirect import replace
 from tapegrad.dispatch.dispatch import run
-from tapegrad.lift.flatten import Layer, apart, differs, heights, joined, layer_of, together
+from tapegrad.lift.flatten import Layer, differs, heights, joined, layer_of, parts_of, together
 from tapegrad.lift.gradient_targets import plain
 from tapegrad.lift.levels import put_above
 from tapegrad.ops.shape import permute
@@ -37,7 +37,7 @@ Body = Callable[[Leaves, Leaves], tuple[Leaves, Leaves]]
 
 
 class opened:
-    """A trace of one function of a loop or branch, under way.
+    """Open a trace of one function of a loop or branch.
 
     Maps and derivatives within the trace that the record stands in go on within this one: its
     number lies below theirs.
@@ -63,7 +63,7 @@ class opened:
 
 
 def closed(inner: Trace, outputs: Sequence[Any]) -> Sub:
-    """What was traced, as a graph for a record to own."""
+    """Close a trace into a graph for a record to own."""
     positions = tuple([inner.position(x) for x in outputs])
     inputs = {n.params["k"]: i for i, n in enumerate(inner.nodes) if n.name == "input"}
     blocked = frozenset(inner.blocked)
@@ -80,7 +80,7 @@ class Lines(NamedTuple):
     def of(cls, t: Tensor) -> Lines:
         """The entries of a Tensor."""
         layer = layer_of(t)
-        parts = zip(apart(t, layer), heights(layer), strict=True)
+        parts = zip(parts_of(t, layer), heights(layer), strict=True)
         return cls(layer, [_turned(x, (n, *range(n))) for x, n in parts])
 
     def whole(self) -> Tensor:
@@ -91,7 +91,7 @@ class Lines(NamedTuple):
 
 
 def _turned(x: Tensor, dims: tuple[int, ...]) -> Tensor:
-    """The first dimensions in another order."""
+    """Permute the first dimensions."""
     if len(dims) == 1:
         return x
     return run(permute, (x,), {"dims": (*dims, *range(len(dims), x._a.ndim))})
@@ -113,7 +113,7 @@ def branch(
                 own = [layer_of(x) for x in found]
                 layers = own if layers is None else _joined(layers, own)
                 before = layers if before is None else before
-                graphs.append(closed(inner, _apart(found, layers)))
+                graphs.append(closed(inner, _parts_of(found, layers)))
         assert layers is not None
         if layers == before:
             break
@@ -124,7 +124,7 @@ def branch(
 
 @contextmanager
 def both(at: Trace) -> Iterator[None]:
-    """While both arms of a branch run one after the other, nothing from outside is changed."""
+    """Forbid changes of captured memory while both arms of a branch are traced."""
     before, at.floor = at.floor, len(at.nodes)
     try:
         yield
@@ -146,7 +146,7 @@ def repeated(
     at: Trace, name: str, body: Body, until: Callable[[Leaves], Any] | None, inits: Leaves,
     rows: list[Lines], trips: int | Tensor | None, backwards: bool,
 ) -> tuple[Leaves, list[Lines]]:  # fmt: skip
-    """`loop`, with rows and outputs that lie trip by trip.
+    """`loop`, with rows and outputs indexed by trip.
 
     A carry becomes a dual or a batch if a trip makes it one: the body is traced again until what
     goes in is of the same layers as what comes out.
@@ -172,7 +172,7 @@ def repeated(
             before, layers = layers, _joined(layers, [layer_of(x) for x in last])
             if layers == before:
                 kept = [layer_of(x) for x in outputs]
-                graph = closed(inner, [*_apart(last, layers), *_apart(outputs, kept)])
+                graph = closed(inner, [*_parts_of(last, layers), *_parts_of(outputs, kept)])
                 break
     count = (at.position(plain(trips)),) if isinstance(trips, Tensor) else ()
     form = Repeat(
@@ -186,7 +186,7 @@ def repeated(
 
 
 def _while_it_goes_on(body: Body, until: Callable[[Leaves], Any]) -> Body:
-    """A trip for the examples that go on; the others keep their carries."""
+    """A trip of a batched `while`: finished examples keep their carries."""
 
     def trip(carry: Leaves, entries: Leaves) -> tuple[Leaves, Leaves]:
         goes_on = until(carry)
@@ -204,13 +204,13 @@ def _joined(a: Layers, b: Layers) -> Layers:
     return [joined(x, y) for x, y in zip(a, b, strict=True)]
 
 
-def _apart(leaves: Leaves, layers: Layers) -> list[Tensor]:
+def _parts_of(leaves: Leaves, layers: Layers) -> list[Tensor]:
     """The bare parts of some leaves."""
-    return [part for x, layer in zip(leaves, layers, strict=True) for part in apart(x, layer)]
+    return [part for x, layer in zip(leaves, layers, strict=True) for part in parts_of(x, layer)]
 
 
 def _positions(at: Trace, leaves: Leaves, layers: Layers) -> list[int]:
-    return [at.position(part) for part in _apart(leaves, layers)]
+    return [at.position(part) for part in _parts_of(leaves, layers)]
 
 
 def _entered(inner: Trace, start: int, values: list[np.ndarray], layers: Layers) -> Leaves:
@@ -220,12 +220,12 @@ def _entered(inner: Trace, start: int, values: list[np.ndarray], layers: Layers)
 
 
 def first_entry(rows: np.ndarray) -> np.ndarray:
-    """What a body is traced with in place of one entry."""
+    """The value that stands for an entry while a body is traced."""
     return np.asarray(rows[0]) if len(rows) else np.zeros(rows.shape[1:], rows.dtype)
 
 
 def append_loop(trace: Trace, form: Repeat, args: tuple[int, ...]) -> int:
-    """Append the record of a loop, without the operands that none of its graphs reads."""
+    """Append the record of a loop, without operands that its graphs do not read."""
     inits, rows, rest = form.split(args)
     start, end = form.carries, form.carries + form.rows
     used = {k for sub in form.graphs() for k in sub.used()}
@@ -242,7 +242,7 @@ def append_loop(trace: Trace, form: Repeat, args: tuple[int, ...]) -> int:
 
 
 def append_branch(trace: Trace, arms: Sequence[Sub], args: tuple[int, ...]) -> int:
-    """Append the record of a branch, without the operands that no arm reads."""
+    """Append the record of a branch, without operands that no arm reads."""
     kept = sorted({k for arm in arms for k in arm.used()})
     numbers = {k: i for i, k in enumerate(kept)}
     graphs = tuple([arm.renumbered(numbers) for arm in arms])
@@ -257,7 +257,7 @@ def _append(trace: Trace, node: Node) -> int:
     position = trace.append(node, EMPTY)
     trace.regions[position] = found
     if trace.glance.cuts > cuts:
-        trace.guessed.add(position)
+        trace.pending.add(position)
     if not current.tape.enabled:
         trace.blocked.add(position)
     return position
@@ -270,7 +270,7 @@ def take(trace: Trace, region: int, k: int) -> int:
 
 
 def inlined(trace: Trace, sub: Sub, given: dict[int, int]) -> list[int]:
-    """Run a graph as records of a trace; returns the positions of its outputs."""
+    """Inline a graph into a trace; returns the positions of its outputs."""
     where: dict[int, int] = {}
     live = sub.live()
     pulls = sub.origin.pulls

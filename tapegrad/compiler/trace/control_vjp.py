@@ -1,10 +1,9 @@
 """The VJPs of control flow: a loop in reverse, a branch over the same arms.
 
-The adjoint of a loop goes through the trips in the opposite order.  It reads the carries with which
-each trip began, which the loop keeps only where this asks for them, runs the body on them once more
-and sweeps it in reverse.  Its own carries are the adjoints of the carries, and the sums of what the
-trips contribute to what is the same in all of them.  As it is made by the same means as any loop,
-it has a derivative too.
+The adjoint of a loop runs the trips in the opposite order.  It reads the carries at the start of
+each trip, which the loop saves only if it has an adjoint, reruns the body on them and sweeps it in
+reverse.  Its own carries are the adjoints of the carries, and accumulators of the contributions to
+loop invariants.  As it is traced like any loop, it has a derivative too.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from tapegrad.ops import elementwise as e
 from tapegrad.tensor import Tensor
 
 Found = list[tuple[int, Any]]
-# The gradients of weighted roots, as traced code.
+# Traces the gradients of weighted roots.
 Sweep = Callable[[Trace, list[Tensor], list[Any], list[Tensor]], list[Tensor]]
 
 
@@ -30,14 +29,14 @@ def _floating(trace: Trace, position: int) -> bool:
 
 
 def pull_take(sweep: Sweep, trace: Trace, position: int, g: Any, wanted: Wanted) -> Found:
-    """A result's adjoint is a part of that of the loop or branch."""
+    """Hand the adjoint of a result to the loop or branch."""
     node = trace.nodes[position]
     terms = g.parts[0] if isinstance(g, Bundle) else [g]
     return [(node.args[0], Bundle({node.params["k"]: terms}))]
 
 
 def pull_branch(sweep: Sweep, trace: Trace, position: int, g: Bundle, wanted: Wanted) -> Found:
-    """A branch over the sweeps of the arms."""
+    """Trace a branch over the sweeps of the arms."""
     node = trace.nodes[position]
     args = node.args[1:]
     targets = [k for k, a in enumerate(args) if _floating(trace, a) and wanted(a)]
@@ -61,7 +60,7 @@ def pull_branch(sweep: Sweep, trace: Trace, position: int, g: Bundle, wanted: Wa
 
 
 class _Reversed(NamedTuple):
-    """What the adjoint of a loop is made of, as positions in the trace or numbers of operands."""
+    """The parts of the adjoint of a loop, as positions in the trace or numbers of operands."""
 
     sweep: Sweep
     form: Repeat
@@ -69,14 +68,14 @@ class _Reversed(NamedTuple):
     rows: tuple[int, ...]
     rest: tuple[int, ...]
     carries: list[int]  # the numbers of the carries that have an adjoint
-    lines: list[int]  # of the rows whose adjoint is wanted
-    shared: list[int]  # where the rest lies whose adjoint is wanted
+    lines: list[int]  # of the rows that need an adjoint
+    shared: list[int]  # positions of the loop invariants that need an adjoint
     weights: dict[int, Tensor]  # the adjoints of the last carries
-    stacked: dict[int, Lines]  # those of what each trip gives, and began with
+    stacked: dict[int, Lines]  # those of per-trip outputs and saved carries
 
 
 def pull_loop(sweep: Sweep, trace: Trace, position: int, g: Bundle, wanted: Wanted) -> Found:
-    """A loop in the opposite order over the sweeps of the body."""
+    """Trace a loop in the opposite order over the sweeps of the body."""
     node = trace.nodes[position]
     form: Repeat = node.params["form"]
     inits, rows, rest = form.split(node.args)
@@ -107,7 +106,7 @@ def pull_loop(sweep: Sweep, trace: Trace, position: int, g: Bundle, wanted: Want
 
 
 def _begin(trace: Trace, parts: _Reversed) -> Leaves:
-    """The first carries of the adjoint loop: what is known of the last ones' adjoints; sums."""
+    """The initial carries of the adjoint loop: adjoints of the last carries, and accumulators."""
     known, inits = parts.weights, parts.inits
     found = [known[k] if k in known else _zeros(trace, inits[k]) for k in parts.carries]
     return [*found, *[_zeros(trace, p) for p in parts.shared]]
@@ -119,7 +118,7 @@ def _zeros(trace: Trace, like: int) -> Tensor:
 
 
 def _trip(trace: Trace, parts: _Reversed, carry: Leaves, entries: Leaves) -> tuple[Leaves, Leaves]:
-    """One trip: the body once more, and the sweep over it."""
+    """One trip: rerun the body, and sweep it."""
     inner, form = trace.inside, parts.form
     assert inner is not None
     given, also = entries[: form.carries + form.rows], entries[form.carries + form.rows :]
@@ -154,14 +153,14 @@ def _sum(terms: list[Any]) -> Any:
 
 
 def _added(trace: Trace, count: int | Tensor | None, terms: list[Tensor | Lines]) -> Lines:
-    """The adjoint of what every trip gave."""
+    """The adjoint of a per-trip output."""
     lines = [x for x in terms if isinstance(x, Lines)]
     if not lines:
         return Lines.of(_sum(terms))
     if len(lines) == 1:
         return lines[0]
 
-    # Rows whose number is known only when the program runs are added up by a loop.
+    # Rows of a number known only at run time are summed by a loop.
     def body(_: Leaves, entries: Leaves) -> tuple[Leaves, Leaves]:
         return [], [_sum(entries)]
 

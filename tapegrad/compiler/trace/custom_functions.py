@@ -1,7 +1,7 @@
-"""Trace a user's `Function`: `forward` is recorded, `backward` is what sweeps call.
+"""Trace a user's `Function`: record `forward`, have sweeps call `backward`.
 
 Its outputs are records of their own.  Each leaves its adjoint with one further record, the main
-one, from which the sweep goes on to the arguments with what `backward` returned.
+one, from which the sweep goes on to the arguments with the results of `backward`.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ class Main(NamedTuple):
 
     @property
     def operands(self) -> tuple[int, ...]:
-        """Where a sweep goes on."""
+        """The records that a sweep goes on to."""
         return tuple([p for p in self.places if p is not None])
 
-    def moved(self, where: dict[int, int]) -> Main:
-        """The same in another trace, into which these records were put."""
+    def remapped(self, where: dict[int, int]) -> Main:
+        """The same in a trace that inlined these records."""
         return self._replace(places=tuple([None if p is None else where[p] for p in self.places]))
 
     def run(
         self, position: int, parts: Parts, g: Tensor | None, wanted: Wanted
     ) -> Iterator[tuple[int, Tensor]]:
-        """What `backward` gives for the arguments."""
+        """Call `backward` for the adjoints of the arguments."""
         entry = self.entry
         found = entry.gradients(parts.pop(position), recorded=True)
         for k, (place, value) in enumerate(zip(self.places, found, strict=False)):
@@ -56,11 +56,11 @@ class Output(NamedTuple):
 
     @property
     def operands(self) -> tuple[int, ...]:
-        """Where a sweep goes on."""
+        """The records that a sweep goes on to."""
         return (self.main,)
 
-    def moved(self, where: dict[int, int]) -> Output:
-        """The same in another trace, into which these records were put."""
+    def remapped(self, where: dict[int, int]) -> Output:
+        """The same in a trace that inlined these records."""
         return self._replace(main=where[self.main])
 
     def run(
@@ -117,7 +117,7 @@ def _output(trace: Trace, y: Tensor, main: int, j: int) -> Tensor:
 
 
 def _write(context: Context, outputs: list[Any], results: list[Any]) -> None:
-    """Arguments that were changed in place are the outputs from now on."""
+    """Make arguments that were changed in place the outputs."""
     for k, (y, result) in enumerate(zip(outputs, results, strict=True)):
         if any(y is t for t in context._dirty) and result is not y:
             y.write(result)
@@ -128,7 +128,7 @@ def _save(
     trace: Trace, context: Context, args: tuple[Any, ...], places: list[int | None],
     outputs: list[Any], results: list[Any],
 ) -> None:  # fmt: skip
-    """Keep what `save_for_backward` was given as it is now, with its history."""
+    """Save the current values and history of what `save_for_backward` was given."""
     kept = []
     for t in context._to_save:
         if t is not None and not isinstance(t, Tensor):

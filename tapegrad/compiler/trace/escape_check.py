@@ -1,7 +1,7 @@
-"""Refuse in-place changes of Tensors from outside a trace, which a program would not repeat.
+"""Refuse in-place changes of captured Tensors, which a compiled program would not repeat.
 
-Whether a Tensor comes from outside cannot be seen by looking at it.  It does if somebody still has
-it when the trace has ended, unless the trace saw it being made.
+A Tensor does not say whether it was captured.  It was if it is still referenced when the trace has
+ended, unless the trace saw it being made.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tapegrad.tensor import Tensor
 
 
 class _Taken(NamedTuple):
-    """A Tensor that has become a Traced one, and what it was before."""
+    """A Tensor that became a Traced one, and its former state."""
 
     tensor: Tensor
     array: np.ndarray
@@ -26,7 +26,7 @@ class _Taken(NamedTuple):
 
 
 class EscapeCheck:
-    """What a trace, with those of its loops and branches, knows of Tensors that are not traced."""
+    """The untraced Tensors that a trace, with those of its loops and branches, has met."""
 
     __slots__ = ("_born", "_since", "_taken")
 
@@ -35,7 +35,7 @@ class EscapeCheck:
         self._taken: list[_Taken] = []
         self._since = versions.moment()
 
-    def born(self, t: Tensor) -> None:
+    def note_created(self, t: Tensor) -> None:
         """Note a Tensor that was made while tracing."""
         self._born[id(t)] = weakref.ref(t)
 
@@ -49,7 +49,7 @@ class EscapeCheck:
         return found is not None and found() is t
 
     def give_back(self) -> None:
-        """Let them be what they were."""
+        """Restore their former state."""
         for t, array, short in self._taken:
             t.__class__ = Tensor
             t._a, t._pos, t._home, t._s = array, 0, None, short
@@ -57,13 +57,13 @@ class EscapeCheck:
         self._taken.clear()
 
     def check(self, captured: tuple[tuple[Tensor, int], ...], name: str) -> None:
-        """Refuse a function that changed what lies outside; `captured` is what it read there.
+        """Refuse a function that changed captured Tensors; `captured` is what it read.
 
         Nobody may have any of the Tensors now but their users, this object and `captured`.
         """
         if not self._changed(captured):
             return
-        gc.collect()  # what a function calls itself by keeps what the function uses
+        gc.collect()  # a recursive function is a cycle that keeps what it uses alive
         if self._changed(captured):
             self.give_back()
             raise RuntimeError(
@@ -82,7 +82,7 @@ class EscapeCheck:
 
 
 def _kept(pair: Any) -> bool:
-    """Whether others than a tuple know of the Tensor in it."""
+    """Whether there are references to a Tensor beside that of a tuple."""
     t = pair[0]
     users = 3 + (type(t) is not Tensor)  # the tuple, the variable, the argument; what it shows
     if sys.getrefcount(t) > users:

@@ -43,15 +43,15 @@ from tapegrad.tensor import Tensor, wrap
 
 
 class Untraceable(Exception):
-    """The function uses from outside what a compiled program cannot follow: it runs eagerly."""
+    """The function captures what a compiled program cannot track: it runs eagerly."""
 
 
-LONG = 10_000  # records of a trace, after which a line says what takes so long
+LONG = 10_000  # records of a trace from which on a warning is given
 _said: set[tuple[str, int]] = set()
 
 
 def announce_long() -> None:
-    """Say, once for a line of the user's program, that a trace gets long, and what to write."""
+    """Warn, once per line of the user's program, that a trace gets long, and advise a loop."""
     where = user_line()
     if where not in _said and sys.stderr is not None:
         _said.add(where)
@@ -69,18 +69,18 @@ Wanted = Callable[[int], bool]
 
 
 class Pull(Protocol):
-    """What a sweep does at a record that a `Function` stands behind, in place of a rule."""
+    """The rule of a record that a `Function` made."""
 
     @property
     def operands(self) -> tuple[int, ...]: ...
-    def moved(self, where: dict[int, int]) -> Pull: ...
+    def remapped(self, where: dict[int, int]) -> Pull: ...
     def run(
         self, position: int, parts: Parts, g: Tensor | None, wanted: Wanted
     ) -> Iterator[tuple[int, Tensor]]: ...
 
 
 class Owner:
-    """A loop or a branch whose functions are traced, each in a trace of its own.
+    """A loop or a branch whose functions are being traced, each in a trace of its own.
 
     Records of the trace that it stands in become operands of it when one of its functions reads
     them: `brought`, behind the `fixed` operands that it has anyway.  What is computed from such
@@ -97,7 +97,7 @@ class Owner:
         self.marks: dict[Trace, int] = {}  # how many records the traces had before the call
         self.brought: list[int] = []
 
-    def bring(self, inner: Trace, position: int) -> int:
+    def capture(self, inner: Trace, position: int) -> int:
         """The record of an inner trace for one of the outer trace."""
         node = self.trace.nodes[position]
         if node.value is not None:
@@ -110,52 +110,52 @@ class Owner:
 
 
 class Trace(Level):
-    """A trace under way: its records, their values in this call, and the guards.
+    """A trace in progress: its records, their values in this call, and the guards.
 
-    One that has ended can *stand* for another, see `trace_redirect`: Tensors that were made in
+    A finished one can be redirected to another, see `trace_redirect`: Tensors that were made in
     it are then Tensors of the other.
     """
 
     __slots__ = (
         "applies", "blocked", "captured", "constants", "ended", "floor", "followed", "glance",
-        "guards", "guessed", "inside", "known", "line", "nodes", "origins", "outsiders", "owner",
-        "pulls", "regions", "ruled", "stands", "values", "where",
+        "guards", "in_backward", "inside", "known", "line", "nodes", "origins", "outsiders",
+        "owner", "pending", "pulls", "redirect", "regions", "values", "where",
     )  # fmt: skip
     traces = True
 
     def __init__(self, owner: Owner | None = None, glance: Glance | None = None) -> None:
         super().__init__(None)
-        self.owner = owner  # the loop or branch whose graph this is
+        self.owner = owner  # the loop or branch that owns this graph
         if glance is None:
             glance = Glance(GLANCED) if owner is None else owner.trace.glance
         self.glance: Glance = glance
         self.applies = False  # any `Function`, here or within a loop or branch
-        self.guessed: set[int] = set()  # what was computed from a loop that was left early
-        self.inside: Trace | None = None  # the trace of such a graph that is under way
+        self.pending: set[int] = set()  # what depends on a loop that was cut short
+        self.inside: Trace | None = None  # the trace of such a graph in progress
         self.regions: dict[int, list[Any]] = {}  # results of loops and branches
-        self.ruled = False  # a user's `backward` runs: Python can, where it asks for values
+        self.in_backward = False  # a user's `backward` runs: Python can, where it asks for values
         self.line: tuple[str, int] | None = None  # of the user's program, where it is known
         self.nodes: list[Node] = []
-        self.ended = False  # for good: it will not stand for another one
-        self.floor = 0  # memory that lay in records before this one is not changed now
+        self.ended = False  # finished: it will not stand for another one
+        self.floor = 0  # memory of records before this one must not change now
         self.values: list[np.ndarray] = []
         self.guards: list[Guard] = []
-        self.blocked: set[int] = set()  # records that gradients do not pass
-        self.followed: set[int] = set()  # variables of a gradient that is being computed
-        # Tensors from outside, which became constants.
+        self.blocked: set[int] = set()  # records that stop gradients
+        self.followed: set[int] = set()  # variables of a gradient in progress
+        # Captured Tensors, which became constants.
         self.captured: dict[int, Tensor] = {} if owner is None else owner.trace.captured
         self.outsiders: EscapeCheck = EscapeCheck() if owner is None else owner.trace.outsiders
         self.constants: dict[Any, int] = {}
         self.known: dict[tuple[Op, tuple[int, ...]], int] = {}  # see `computed`
-        self.pulls: dict[int, Pull] = {}  # of the records that a `Function` stands behind
-        # The traces whose records were put into this one, and where.
+        self.pulls: dict[int, Pull] = {}  # of the records that a `Function` made
+        # The traces inlined into this one, and where.
         self.origins: dict[Trace, dict[int, int]] = {}
-        self.stands: Trace | None = None  # for which other trace this one stands now
-        self.where: dict[int, int] = {}  # where its records lie there
+        self.redirect: Trace | None = None  # the trace that this one stands for now
+        self.where: dict[int, int] = {}  # the positions of its records there
 
-    def born(self, t: Tensor) -> None:
-        """Hear of a Tensor that was made here from data."""
-        self.outsiders.born(t)
+    def note_created(self, t: Tensor) -> None:
+        """Note a Tensor that was made here from data."""
+        self.outsiders.note_created(t)
 
     def append(self, node: Node, value: np.ndarray) -> int:
         """Append a record with its value; returns its position."""
@@ -165,8 +165,8 @@ class Trace(Level):
         position = len(self.nodes) - 1
         if position == LONG:
             announce_long()
-        if self.guessed and not self.guessed.isdisjoint(node.args):
-            self.guessed.add(position)
+        if self.pending and not self.pending.isdisjoint(node.args):
+            self.pending.add(position)
         return position
 
     def input(self, array: np.ndarray) -> Tensor:
@@ -179,7 +179,7 @@ class Trace(Level):
         return self.tensor(self.append(node, array), frozen=True)
 
     def entrance(self, k: int, array: np.ndarray) -> int:
-        """The position of input k, counted by `Owner`; there is one record for each."""
+        """The position of input k, by `Owner`'s numbers; each has one record."""
         found = self.constants.get(k)
         if found is None:
             node = Node(None, (), {"k": k}, array.shape, array.dtype)
@@ -210,10 +210,10 @@ class Trace(Level):
         return position
 
     def computed(self, op: Op, args: tuple[int, ...], params: dict[str, Any]) -> int:
-        """The record of an operation: where the same was computed before, that one.
+        """The record of an operation: an equal one if there is one already.
 
-        So what is the same is swept once.  A later pass would find the copies, but not what they
-        became in a gradient: a sum of adjoints, each of one copy.
+        So common subexpressions are swept once.  A later pass would merge them, but not their
+        gradient: a sum of adjoints, one for each copy.
         """
         if params or op.kind is not ELEMENTWISE or not current.tape.enabled:
             return self.record(op, args, params)
@@ -228,7 +228,7 @@ class Trace(Level):
             if _traced(x) and x.its_trace is self:
                 return int(x.position)
             if isinstance(x, Lifted) and self.owner is not None:
-                return self.owner.bring(self, self.owner.trace.position(x))
+                return self.owner.capture(self, self.owner.trace.position(x))
             if isinstance(x, Lifted) or x._pos:
                 check_open(x)
                 raise Untraceable
@@ -237,7 +237,7 @@ class Trace(Level):
         return self.constant(native_array(x, "jit"))
 
     def watched(self) -> list[Tensor]:
-        """The Tensors from outside that can still change: others than this trace know of them."""
+        """The captured Tensors that can still change: they are referenced outside this trace."""
         found = list(self.captured.values())
         self.captured.clear()
         ours = 3  # the list (of a base: the view), the variable below, the argument of the call
@@ -248,8 +248,8 @@ class Trace(Level):
         ]  # fmt: skip
 
     def follow(self, t: Tensor) -> Tensor:
-        """A variable: a record of the same value that a gradient can be asked for."""
-        at = self.stands or self
+        """Make a variable: a record of the same value to differentiate in."""
+        at = self.redirect or self
         start = at.position(t)
         value = at.values[start]
         position = at.append(Node(alias, (start,), {}, value.shape, value.dtype), value)
@@ -258,11 +258,11 @@ class Trace(Level):
 
     def fixed(self, array: np.ndarray) -> Tensor:
         """A constant as a Traced Tensor."""
-        at = self.stands or self
+        at = self.redirect or self
         return at.tensor(at.constant(array))
 
     def arm(self) -> Trace | None:
-        """The innermost trace under way, if that is within an arm of a branch of this one."""
+        """The innermost trace in progress, if it is within an arm of a branch of this one."""
         if self.inside is not None and (found := self.inside.arm()) is not None:
             return found
         return self if self.owner is not None and self.owner.lazy else None
@@ -272,7 +272,7 @@ class Trace(Level):
         return self if self.owner is None else self.owner.trace.root()
 
     def sources(self) -> set[int]:
-        """The variables; and what comes in from outside, where it may be computed from one."""
+        """The variables; and captured values that may depend on one."""
         if self.owner is None or not self.owner.trace.sources():
             return self.followed
         return self.followed | {i for i, node in enumerate(self.nodes) if node.name == "input"}
@@ -282,13 +282,13 @@ class Trace(Level):
         t.its_trace.followed.discard(t.position)
 
     def depends(self, root: Tensor, x: Tensor) -> bool:
-        """Whether a Tensor was computed from a variable, along what gradients pass."""
-        at = self.stands or self
+        """Whether a Tensor depends on a variable, through records that gradients pass."""
+        at = self.redirect or self
         return at.descends(at.position(root), {at.position(x)})
 
     def backward_only(self, since: Sequence[Tensor] = ()) -> bool:
-        """Whether a `Function`, whose rule may serve backwards alone, was traced after these."""
-        at = self.stands or self
+        """Whether a `Function`, whose rule may be reverse-mode only, was traced after these."""
+        at = self.redirect or self
         start = max([at.position(v) for v in since], default=0)
         regions = [node for node in at.nodes[start:] if node.op in (LOOP, BRANCH)]
         return any(position >= start for position in at.pulls) or any(
@@ -303,7 +303,7 @@ class Trace(Level):
         return self.nodes[position].args if pull is None else pull.operands
 
     def descends(self, position: int, sources: set[int]) -> bool:
-        """Whether a record was computed from one of some others, along what gradients pass."""
+        """Whether a record depends on one of some others, through records that gradients pass."""
         seen, todo = {position}, [position]
         while todo:
             at = todo.pop()
@@ -315,8 +315,8 @@ class Trace(Level):
                     todo.append(a)
         return False
 
-    def tell(self, t: Any) -> np.ndarray:
-        """The value that Python code asks for, which every call must then find the same."""
+    def concretize(self, t: Any) -> np.ndarray:
+        """Give a value to Python code, and guard it: every call must find the same."""
         position: int = t.position
         if self not in current.tape.levels:
             raise RuntimeError(
@@ -325,7 +325,7 @@ class Trace(Level):
             )
         if self.nodes[position].value is None:
             if self.owner is not None:
-                if self.ruled:
+                if self.in_backward:
                     raise Untraceable
                 raise RuntimeError(
                     f"under `tapegrad.jit`, inside a function given to `{self.owner.name}`, Python "
@@ -334,19 +334,19 @@ class Trace(Level):
                     "and `np.sin(t)` for `math.sin(t)`"
                     f"{t.origin()}"
                 )
-            if position in self.guessed:
-                self.settle()
+            if position in self.pending:
+                self.finish_loops()
             self.guards.append(Guard(position, self.values[position].item(), user_line()))
         return self.values[position]
 
-    def glimpse(self, t: Tensor) -> np.ndarray | None:
-        """The value that was computed while tracing: none is in a loop's or a branch's graph."""
+    def peek(self, t: Tensor) -> np.ndarray | None:
+        """The value computed while tracing: there is none in a loop's or a branch's graph."""
         position = self.position(t)
-        return None if self.owner is not None or position in self.guessed else self.values[position]
+        return None if self.owner is not None or position in self.pending else self.values[position]
 
-    def settle(self) -> None:
-        """Run the loops that were left early to their ends, and what was computed from them."""
-        for position in sorted(self.guessed):
+    def finish_loops(self) -> None:
+        """Run loops that were cut short to their ends, and recompute what depends on them."""
+        for position in sorted(self.pending):
             node, value = self.nodes[position], EMPTY
             args = [self.values[a] for a in node.args]
             if node.op is TAKE:
@@ -356,7 +356,7 @@ class Trace(Level):
             elif node.op is not None:
                 value = go(node.op, tuple([wrap(a) for a in args]), node.params)._a
             self.values[position] = value
-        self.guessed.clear()
+        self.pending.clear()
 
     def graph(self, outputs: tuple[int, ...]) -> Graph:
         """The records as a graph."""
@@ -378,7 +378,7 @@ def _traced(t: Tensor) -> TypeGuard[Any]:
 
 
 def check_open(t: Any) -> None:
-    """Refuse a Tensor of a trace that has ended, of which nobody can make anything."""
+    """Refuse a Tensor that has escaped its trace."""
     if _traced(t) and t.its_trace.root().ended:
         raise RuntimeError(
             f"`jit`: a Tensor that was made inside {t._what}{t.origin()} is used after that "

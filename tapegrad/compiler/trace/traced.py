@@ -1,4 +1,4 @@
-"""Traced Tensors, each of which stands for a record of a trace; their operations append records."""
+"""Traced Tensors: each stands for a record of a trace, and its operations append records."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tapegrad.tensor import Tensor, wrap
 
 
 class TensorTrace(Trace):
-    """A trace whose records are shown as Traced Tensors."""
+    """A trace that wraps its records in Traced Tensors."""
 
     __slots__ = ()
 
@@ -48,21 +48,21 @@ class Traced(Lifted):
     def position(self) -> int:
         """The record that this Tensor stands for now."""
         lift = self._lift
-        stands = lift.at.stands is not None
+        redirected = lift.at.redirect is not None
         if lift.version != lift.cell.version:
-            if stands:
+            if redirected:
                 raise Untraceable
             position = lift.cell.content
             for op, params in lift.chain:
                 position = lift.at.record(op, (position,), params)
             lift.position, lift.version = position, lift.cell.version
-        return lift.at.where[lift.position] if stands else lift.position
+        return lift.at.where[lift.position] if redirected else lift.position
 
     @property
     def its_trace(self) -> Trace:
         """The trace of that record."""
         at = self._lift.at
-        return at.stands or at
+        return at.redirect or at
 
     def parts(self) -> tuple[Tensor, ...]:
         """The value in the call that is traced."""
@@ -81,7 +81,7 @@ class Traced(Lifted):
 
     @property
     def requires_grad(self) -> bool:
-        """Whether a gradient that is being computed may pass here."""
+        """Whether a gradient in progress may pass here."""
         trace = self.its_trace
         sources = trace.sources()
         if not sources or self._a.dtype.kind not in "fc":
@@ -103,7 +103,7 @@ class Traced(Lifted):
         return None
 
     def detach(self) -> Tensor:
-        """The same value, which gradients do not pass."""
+        """The same value, which stops gradients."""
         trace = self.its_trace
         position = trace.record(alias, (self.position,), {})
         trace.blocked.add(position)
@@ -113,7 +113,7 @@ class Traced(Lifted):
     def apply(cls, op: Op, args: Any, params: dict[str, Any], at: Level) -> Any:
         """Append a record."""
         assert isinstance(at, Trace)
-        at = at.stands or at
+        at = at.redirect or at
         # Dual values keep copies of tangents for who views them later: not in an arm.
         if at.inside is not None and not op.view and op is not clone:
             at = at.inside.arm() or at
@@ -125,12 +125,12 @@ class Traced(Lifted):
         """Run a `Function` whose `backward` the sweeps over these records call."""
         with below(at, and_itself=True):
             assert isinstance(at, Trace)
-            way = [at.stands or at]  # its rule may read what was made in the innermost trace
-            way[0].root().applies = True
-            while way[-1].inside is not None:
-                way.append(way[-1].inside)
-            current.tape.levels += way[1:]
-            return applied(way[-1], function, args)
+            chain = [at.redirect or at]  # its rule may read what was made in the innermost trace
+            chain[0].root().applies = True
+            while chain[-1].inside is not None:
+                chain.append(chain[-1].inside)
+            current.tape.levels += chain[1:]
+            return applied(chain[-1], function, args)
 
     @classmethod
     def pull(
@@ -139,7 +139,7 @@ class Traced(Lifted):
     ) -> list[Tensor]:  # fmt: skip
         """The reverse sweep over the records."""
         assert isinstance(at, Trace)
-        at = at.stands or at
+        at = at.redirect or at
         tape = current.tape
         # The sweep is traced like everything else; weights may be lifted at higher levels.
         tape.levels = sorted([*tape.levels, at], key=lambda level: level.number)
@@ -148,9 +148,9 @@ class Traced(Lifted):
 
     @classmethod
     def promote(cls, target: Tensor, at: Level) -> None:
-        """Make a Tensor that was made inside the function one that changes are traced of."""
+        """Make an untraced Tensor, created inside the function, a Traced one."""
         assert isinstance(at, Trace)
-        at = at.stands or at
+        at = at.redirect or at
         if isinstance(target, Traced) and at.owner is not None:
             lift = target._lift
             if not lift.fresh():
@@ -188,8 +188,8 @@ class Traced(Lifted):
         cell.version += 1
         lift.position, lift.version = position, cell.version
 
-    def check_turn(self, name: str) -> None:
-        """Refuse to reshape in place what is the caller's, or lies outside of a loop or branch."""
+    def check_inplace_view(self, name: str) -> None:
+        """Refuse to reshape in place what belongs to the caller, or outside a loop or branch."""
         self._check_inside()
         if self._lift.cell.frozen and not self._lift.chain:
             raise RuntimeError(
@@ -198,9 +198,9 @@ class Traced(Lifted):
             )
 
     def _check_inside(self) -> None:
-        """Refuse changes of what was not made in the function that is traced now."""
+        """Refuse changes of what was not made in the function being traced."""
         lift = self._lift
-        if lift.at.stands is not None:  # kept for the derivative
+        if lift.at.redirect is not None:  # kept for the derivative
             raise Untraceable
         if lift.at.inside is not None and not lift.fresh():
             assert lift.at.inside.owner is not None
@@ -209,7 +209,7 @@ class Traced(Lifted):
             raise outside("cond")
 
     def __bool__(self) -> bool:
-        return bool(self.its_trace.tell(self._single("a condition")))
+        return bool(self.its_trace.concretize(self._single("a condition")))
 
     def item(self) -> Any:
         """The one element as a Python number; another number will need another trace."""
@@ -219,7 +219,7 @@ class Traced(Lifted):
                 "would lose that gradient: compute with the Tensor itself (`np.sin(t)` instead of "
                 "`math.sin(t)`), or use `tapegrad.stop_gradient(t).item()`"
             )
-        return self.its_trace.tell(self._single("`item()`")).item()
+        return self.its_trace.concretize(self._single("`item()`")).item()
 
     def _single(self, what: str) -> Traced:
         if self._a.size != 1:
@@ -231,7 +231,7 @@ class Traced(Lifted):
 
     def numpy(self, *, force: bool = False) -> NoReturn:
         """Refused: the values are known when the program runs."""
-        if self.its_trace.owner is not None and self.its_trace.ruled:
+        if self.its_trace.owner is not None and self.its_trace.in_backward:
             raise Untraceable
         raise RuntimeError(
             "a Tensor inside `tapegrad.jit` cannot be turned into an array, its values are known "
@@ -240,7 +240,7 @@ class Traced(Lifted):
         )
 
     def origin(self) -> str:
-        """At which line of the user's program this Tensor was made."""
+        """The line of the user's program that made this Tensor."""
         return f" (it was made at {':'.join(map(str, self._lift.where))})"
 
 
@@ -274,7 +274,7 @@ def view_of(
 
 
 def _operands(trace: Trace, op: Op, args: Any) -> tuple[int, ...]:
-    """The records of the operands, brought to one dtype where the operation is elementwise."""
+    """The records of the operands, promoted to one dtype if the operation is elementwise."""
     if op.kind is not ELEMENTWISE:
         return tuple([trace.position(x) for x in (_typed(args) if op.scalar else args)])
     given = []
@@ -296,6 +296,6 @@ def _operands(trace: Trace, op: Op, args: Any) -> tuple[int, ...]:
 
 
 def _typed(args: Any) -> Any:
-    """Python's numbers in the type that NumPy gives them beside the other operands."""
+    """Python numbers in the dtype that NumPy promotes them to beside the other operands."""
     kind = np.result_type(*[x._a.dtype if isinstance(x, Tensor) else x for x in args])
     return [np.asarray(x, kind) if type(x) is int else x for x in args]

@@ -1,7 +1,6 @@
 """The storage behind Traced Tensors, which holds a record of some trace.
 
-A loop or a branch has traces of its own within the one that it stands in; what they may change of
-it is decided here.
+Loops and branches have inner traces; here it is decided what these may change of an outer one.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from tapegrad.tensor import Chain
 
 
 class TracedStorage:
-    """What lies in a piece of memory: a record, another one after each change in place."""
+    """The content of a piece of memory: a record, another one after each in-place change."""
 
     __slots__ = ("at", "content", "frozen", "made", "version")
 
@@ -23,7 +22,7 @@ class TracedStorage:
         self.version = 0
 
     def move(self, inner: Trace) -> None:
-        """It belongs to an inner trace from now on."""
+        """Give it to an inner trace."""
         self.content = self.made = inner.position(self.at.tensor(self.content))
         self.at = inner
         self.version += 1
@@ -47,7 +46,7 @@ class Parts:
         return self.cell.at
 
     def fresh(self) -> bool:
-        """Whether this memory was made in the function of a loop or branch that is traced now."""
+        """Whether this memory was made in the function of the loop or branch being traced."""
         inner = self.at
         while inner.inside is not None:
             inner = inner.inside
@@ -58,7 +57,7 @@ class Parts:
 
 
 def outside(name: str) -> RuntimeError:
-    """What is raised where a loop or branch changes what it does not own."""
+    """The error of a loop or branch that changes what it does not own."""
     return RuntimeError(
         f"under `tapegrad.jit`, a function given to `{name}` changes a Tensor in place that "
         "was made outside of it: pass it in and return the changed one"

@@ -13,7 +13,7 @@ import numpy as np
 from tapegrad.kernels import build
 from tapegrad.kernels.codegen import axis_codegen, rule_codegen
 from tapegrad.kernels.sweep.sweep_abi import (
-    KIND_ALONG,
+    KIND_AXIS,
     KIND_JOIN,
     KIND_PICK,
     KIND_SLOGDET,
@@ -48,7 +48,7 @@ def learn() -> None:
     for op in by_code[_known:]:
         # The sweep leaves records of four operands to Python, and has other kinds from 4 on.
         operands = len(op.inputs) if op.kind == ELEMENTWISE and len(op.inputs) < 4 else 1
-        kind = KIND_ALONG if op.axis else _MOVES.get(op.moves, operands)
+        kind = KIND_AXIS if op.axis else _MOVES.get(op.moves, operands)
         kinds[op.code] = op.sweep or kind
     _known = len(by_code)
 
@@ -139,21 +139,21 @@ def axis_adjoint(op: Op) -> tuple[str, str]:
 
 
 @cache
-def _along(op: Op) -> int:
+def _load_loop(op: Op) -> int:
     return build.load(*axis_forward(op), _ARGUMENTS)
 
 
-def loop_along(op: Op, *, compiling: bool = False, asking: bool = False) -> int:
-    """The address of the loop of an operation along dimensions; 0: it is not compiled yet.
+def axis_loop(op: Op, *, compiling: bool = False, asking: bool = False) -> int:
+    """The address of the loop of an axis operation; 0: it is not compiled yet.
 
     With `compiling` it is compiled at once, with `asking` in the background.
     """
     if compiling or build.is_compiled(*axis_forward(op), _ARGUMENTS, asking=asking):
-        return _along(op)
+        return _load_loop(op)
     return 0
 
 
-_NARROWED = (
+_F8_TO_F4 = (
     ("_f8 as", "_f4 as"), ("f8 as pointer", "f4 as pointer"), ("float64 as T", "float32 as T"),
     ("SIZE = 8", "SIZE = 4"),
 )  # fmt: skip
@@ -164,8 +164,8 @@ def loop(name: str, dtype: str = "f8") -> Kernel:
     """A loop over one row, from `kernels.large.axis_kernels`."""
     text = _source("large/axis_kernels")
     if dtype == "f4":
-        for wide, narrow in _NARROWED:
-            text = text.replace(wide, narrow)
+        for f8, f4 in _F8_TO_F4:
+            text = text.replace(f8, f4)
     address = build.load(name, text, _ARGUMENTS)
     return Kernel(address, _function(address))
 

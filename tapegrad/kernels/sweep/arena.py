@@ -51,8 +51,8 @@ def widened(frame, at, rows, cols, s0, s1):
 
 
 @typed
-def narrowed(frame, room, count, out, fresh):
-    """Add doubles to an adjoint in float32, and give their buffer back."""
+def add_f4(frame, room, count, out, fresh):
+    """Add float64 values to a float32 adjoint, and free their buffer."""
     source, target = f8(room), f4(out)
     for i in range(count):
         target[i] = source[i] if fresh else target[i] + source[i]
@@ -76,7 +76,7 @@ def cell_of(frame, code):
 
 @typed
 def wanted(frame, code):
-    """Whether an input's adjoint is asked for."""
+    """Whether an input needs an adjoint."""
     if code == 0:
         return False
     if frame.need == 0:

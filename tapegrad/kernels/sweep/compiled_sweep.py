@@ -17,10 +17,10 @@ from tapegrad.kernels.memory import (
     u1,
 )
 from tapegrad.kernels.sweep.arena import (
+    add_f4,
     cell_of,
     data,
     give_back,
-    narrowed,
     saved,
     take,
     wanted,
@@ -42,8 +42,8 @@ from tapegrad.kernels.sweep.sweep_abi import (
     DONE,
     FIELD,
     FREE_LISTS,
-    KIND_ALONG,
     KIND_ASSIGN,
+    KIND_AXIS,
     KIND_CALL,
     KIND_JOIN,
     KIND_MATMUL,
@@ -129,7 +129,7 @@ def input_size(frame, kind, word, n, aux, k):
         return i8(frame.views)[i8(frame.views)[aux + k]]
     if kind == KIND_SUM or kind == KIND_MEAN:
         return aux
-    if kind == KIND_ALONG:
+    if kind == KIND_AXIS:
         return aux & FIELD_MASK
     if KIND_PICK <= kind <= KIND_TRIANGLE:
         return place_size(kind, n, aux, k)
@@ -257,23 +257,23 @@ def elementwise(frame, record, index, k, g, n, itemsize, out, fresh):
 
 
 @typed
-def along(frame, record, index, n, g, out, fresh, narrow):
-    """One kernel call for all rows; where there is an adjoint already, the new one is added."""
+def axis_adjoint(frame, record, index, n, g, out, fresh, is_f4):
+    """Call the kernel once for all rows, and add to the adjoint if there is one already."""
     aux = record[AUX]
     size, each, inner = (
         aux & FIELD_MASK, (aux >> FIELD) & FIELD_MASK, (aux >> 2 * FIELD) & FIELD_MASK
     )  # fmt: skip
     kernel = i8(frame.kernels)[kernel_at(record[WORD] & ~SINGLE, 0, 0)]
     x, y = value_address(frame, index, 0), value_address(frame, index, 1)
-    if narrow and x:
+    if is_f4 and x:
         x = widened(frame, x, 1, size, 0, 1)
-    if narrow and y:
+    if is_f4 and y:
         y = widened(frame, y, 1, n, 0, 1)
     into = out if fresh else take(frame, size * 8)
     call8(kernel, each, inner, size // (each * inner), g, x, y, into, aux >> 3 * FIELD)
-    if narrow and x:
+    if is_f4 and x:
         give_back(frame, x, size * 8)
-    if narrow and y:
+    if is_f4 and y:
         give_back(frame, y, n * 8)
     if not fresh:
         source, target = f8(into), f8(out)
@@ -283,10 +283,10 @@ def along(frame, record, index, n, g, out, fresh, narrow):
 
 
 @typed
-def moved(frame, record, index, kind, k, g, n, size, out, fresh, narrow):
-    """Add a contribution that is more than elementwise, in doubles.
+def add_adjoint(frame, record, index, kind, k, g, n, size, out, fresh, is_f4):
+    """Add a contribution that is not elementwise, in float64.
 
-    `narrow`: the values that the record keeps are float32.
+    `is_f4`: the saved values are float32.
     """
     aux = record[AUX]
     if kind == KIND_VIEW:
@@ -294,9 +294,9 @@ def moved(frame, record, index, kind, k, g, n, size, out, fresh, narrow):
     elif kind == KIND_JOIN:
         gather(i8(frame.views + 8 * i8(frame.views)[aux + k]), g, out, fresh)
     elif kind == KIND_MATMUL:
-        factor(frame, record, index, k, g, out, fresh, narrow)
-    elif kind == KIND_ALONG:
-        along(frame, record, index, n, g, out, fresh, narrow)
+        factor(frame, record, index, k, g, out, fresh, is_f4)
+    elif kind == KIND_AXIS:
+        axis_adjoint(frame, record, index, n, g, out, fresh, is_f4)
     else:
         if fresh:
             clear(out, size * 8)
@@ -317,14 +317,14 @@ def contribute(frame, record, index, kind, k, g, n, itemsize):
     elif kind < KIND_SUM:
         elementwise(frame, record, index, k, g, n, itemsize, out, fresh)
     else:
-        narrow = itemsize == 4
+        is_f4 = itemsize == 4
         source, target = g, out
-        if narrow:
+        if is_f4:
             source, target = widened(frame, g, 1, n, 0, 1), take(frame, size * 8)
-        moved(frame, record, index, kind, k, source, n, size, target, fresh or narrow, narrow)
-        if narrow:
+        add_adjoint(frame, record, index, kind, k, source, n, size, target, fresh or is_f4, is_f4)
+        if is_f4:
             give_back(frame, source, n * 8)
-            narrowed(frame, target, size, out, fresh)
+            add_f4(frame, target, size, out, fresh)
 
 
 @typed
@@ -386,9 +386,9 @@ def obstacle(frame, record, index, kind, n):
             continue
         if input_size(frame, kind, word, n, record[AUX], k) > SMALL:
             return WANTS_PYTHON
-        if kind < KIND_SUM or kind == KIND_ALONG:
+        if kind < KIND_SUM or kind == KIND_AXIS:
             at = kernel_at(word, k, pattern(word))
-            if kind == KIND_ALONG:
+            if kind == KIND_AXIS:
                 at = kernel_at(word & ~SINGLE, k, 0)
             if i8(frame.kernels)[at] == 0:
                 frame.detail = at

@@ -86,24 +86,24 @@ def right_adjoint(frame, at, s0, s1, g, out, m, inner, cols, fresh):
 
 
 @typed
-def factor(frame, record, index, k, g, out, fresh, narrow):
-    """Add the adjoint of one factor of a product of matrices; `narrow`: what is kept is float32."""
+def factor(frame, record, index, k, g, out, fresh, is_f4):
+    """Add the adjoint of one factor of a matrix product; `is_f4`: saved values are float32."""
     aux = record[AUX]
     m, inner, cols = aux & 0xFFFFF, (aux >> 20) & 0xFFFFF, aux >> 40
     header = saved(frame, index, 1 - k)
-    at, shift = data(frame, header), 2 if narrow else 3
+    at, shift = data(frame, header), 2 if is_f4 else 3
     s0, s1 = stride(header, frame, 0, shift), stride(header, frame, 1, shift)
     rows, width = inner if k == 0 else m, cols if k == 0 else inner
     if k == 0 and cols == 1:  # a vector, or a single column: its one stride is that along `inner`
         s1 = 1
     if k == 1 and m == 1:
         s0 = inner * s1
-    if narrow:
+    if is_f4:
         at = widened(frame, at, rows, width, s0, s1)
         s0, s1 = width, 1
     if k == 0:
         left_adjoint(frame, at, s0, s1, g, out, m, inner, cols, fresh)
     else:
         right_adjoint(frame, at, s0, s1, g, out, m, inner, cols, fresh)
-    if narrow:
+    if is_f4:
         give_back(frame, at, rows * width * 8)

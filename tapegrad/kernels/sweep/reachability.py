@@ -14,7 +14,7 @@ from tapegrad.kernels.sweep.sweep_abi import (
     SPENT_RECORD,
     UNUSED,
 )
-from tapegrad.tape.tape import FIELDS, GENERAL, IN0, IN1, RELEASED, SAVES, SPENT, WIDE, WORD
+from tapegrad.tape.tape import FIELDS, GENERAL, IN0, IN1, LISTED, RELEASED, SAVES, SPENT, WORD
 
 
 @typed
@@ -41,14 +41,14 @@ def find(frame, position):
 @typed
 def input_count(record):
     """How many inputs a record has."""
-    return record[IN1] if record[WORD] & WIDE else 3
+    return record[IN1] if record[WORD] & LISTED else 3
 
 
 @typed
 def input_at(frame, record, k):
     """The code of a record's k-th input."""
-    if record[WORD] & WIDE:
-        return i8(frame.wide_inputs)[record[IN0] + k]
+    if record[WORD] & LISTED:
+        return i8(frame.input_lists)[record[IN0] + k]
     return record[IN0 + k]
 
 

@@ -29,9 +29,9 @@ def swap(at, cols, r, s):
     """Exchange two rows of a matrix."""
     rows = f8(at)
     for j in range(cols):
-        held = rows[r * cols + j]
+        swapped = rows[r * cols + j]
         rows[r * cols + j] = rows[s * cols + j]
-        rows[s * cols + j] = held
+        rows[s * cols + j] = swapped
 
 
 @typed

@@ -55,7 +55,7 @@ class SweepFrame(WordStruct):
     leaf_need: int
     reach: int
     reach_at: int
-    wide_inputs: int
+    input_lists: int
     arena: int
     arena_at: int
     arena_end: int
@@ -95,7 +95,7 @@ LEAF_REACHED = 2  # beside 1, in the marks of the needed leaves: a root depends 
 
 # Kinds of records: an elementwise operation is named by its number of operands (1 to 3).
 (
-    KIND_SUM, KIND_MEAN, KIND_MATMUL, KIND_VIEW, KIND_JOIN, KIND_ALONG,
+    KIND_SUM, KIND_MEAN, KIND_MATMUL, KIND_VIEW, KIND_JOIN, KIND_AXIS,
     KIND_PICK, KIND_SELECT, KIND_PUT, KIND_MASK, KIND_ASSIGN, KIND_TRIANGLE,
     KIND_SOLVE, KIND_SLOGDET, KIND_CALL,
 ) = range(4, 19)  # fmt: skip

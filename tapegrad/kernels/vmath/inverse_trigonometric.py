@@ -92,9 +92,9 @@ def atan(x: float) -> Any:
 def atan2(y: float, x: float) -> Any:
     """The angle of the point (x, y), with the special cases of IEEE 754."""
     b, a = widen(y), widen(x)
-    high, wide = magnitude(b), magnitude(a)
-    steep = high > wide
-    p, q = select(steep, wide, high), select(steep, high, wide)
+    abs_y, abs_x = magnitude(b), magnitude(a)
+    steep = abs_y > abs_x
+    p, q = select(steep, abs_x, abs_y), select(steep, abs_y, abs_x)
     scale = select(q > FAR, DOWN, select(q < NEAR, UP, 1.0))
     p, q = (
         select(q < math.inf, p * scale, select(p < q, 0.0, 1.0)),

@@ -33,7 +33,7 @@ def one_by_one(name, *arrays):
     found = re.match(r"vmath\.(\w+)", form)
     doubles = [ctypes.c_double] * len(arrays)
     function = ctypes.CFUNCTYPE(ctypes.c_double, *doubles)(
-        elementary.address(elementary.standing(f"vmath.{found[1]}.f64"))
+        elementary.address(elementary.outlined_name(f"vmath.{found[1]}.f64"))
     )
     return np.array([function(*given) for given in zip(*arrays, strict=True)])
 

@@ -251,7 +251,7 @@ def test_the_fast_way_in_stays_and_programs_are_kept(source):
         change(value)
         np.testing.assert_allclose(compiled(X), value * X)
     assert compiled.cache_info() == (1, 2, 0)
-    assert compiled._way_in != compiled._general
+    assert compiled._fast_call != compiled._general
 
 
 def test_objects_and_functions_that_are_replaced_are_seen():

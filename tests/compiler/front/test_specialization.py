@@ -59,4 +59,4 @@ def test_the_default_dtype_is_part_of_the_signature():
     finally:
         tg.set_default_dtype(tg.float64)
     assert f.cache_info().traces == 2
-    assert f._way_in.__name__ == "<lambda>"  # there is a fast way in again
+    assert f._fast_call.__name__ == "<lambda>"  # there is a fast way in again

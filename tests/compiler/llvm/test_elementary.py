@@ -18,7 +18,7 @@ pytestmark = pytest.mark.tapegrad_only("compiled functions are not PyTorch's")
 )  # fmt: skip
 def test_one_is_a_function_of_numbers(name, kind, x):
     function = ctypes.CFUNCTYPE(kind, kind)(
-        elementary.address(elementary.standing("vmath." + name))
+        elementary.address(elementary.outlined_name("vmath." + name))
     )
     plain = getattr(np, name.split(".")[0].removesuffix("_any"))
     dtype = np.float64 if kind is ctypes.c_double else np.float32
@@ -27,7 +27,7 @@ def test_one_is_a_function_of_numbers(name, kind, x):
 
 def test_one_of_two_operands():
     kind = ctypes.c_double
-    function = ctypes.CFUNCTYPE(kind, kind, kind)(elementary.address("apart.atan2.f64"))
+    function = ctypes.CFUNCTYPE(kind, kind, kind)(elementary.address("outlined.atan2.f64"))
     assert function(1.0, -1.0) == np.arctan2(1.0, -1.0)
 
 
@@ -42,7 +42,7 @@ def test_long_straight_code_calls_them():
     x = np.array([0.5, 0.25])
     f = tg.jit(tg.value_and_grad(long_program))
     text = f.lower(x).as_text("llvm")
-    assert "declare double @apart.exp.f64(double)" in text
+    assert "declare double @outlined.exp.f64(double)" in text
     assert "@vmath." not in text
     value, gradient = f(x)
     expected, slope = tg.value_and_grad(long_program)(x)
@@ -52,5 +52,5 @@ def test_long_straight_code_calls_them():
 
 def test_short_code_has_them_inlined():
     text = tg.jit(lambda x: np.exp(x) + 1.0).lower(np.ones(3)).as_text("llvm")
-    assert "@apart." not in text
+    assert "@outlined." not in text
     assert "define internal <4 x double> @vmath.exp.f64.x4" in text

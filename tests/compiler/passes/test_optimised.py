@@ -58,9 +58,9 @@ def test_a_masked_nan_never_poisons_a_compiled_gradient(f):
 
 # -- each of them can be left out --------------------------------------------------------------
 
-# But the one without which there are records that stand for nothing: `narrowed` leaves those.
+# But the one without which there are records that stand for nothing: `pruned` leaves those.
 EACH = (
-    "scalarized", "with_whole_batches", "expanded", "with_kept_values", "late", "narrowed",
+    "scalarized", "with_whole_batches", "expanded", "with_kept_values", "late", "pruned",
     "with_sums_of_parts", "simplified",
 )  # fmt: skip
 ROWS = np.sin(np.arange(12.0)).reshape(4, 3)
@@ -116,7 +116,7 @@ def test_a_program_without_a_pass_computes_the_same(problem, name, without):
     ("name", "problem"),
     [
         ("scalarized", "moving"), ("with_whole_batches", "batches"), ("expanded", "compound"),
-        ("with_kept_values", "looped"), ("late", "waiting"), ("narrowed", "looped"),
+        ("with_kept_values", "looped"), ("late", "waiting"), ("pruned", "looped"),
         ("with_sums_of_parts", "slices"), ("simplified", "known"),
     ],
 )  # fmt: skip

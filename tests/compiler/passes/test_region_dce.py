@@ -7,7 +7,7 @@ import tapegrad as tg
 from tapegrad.compiler.ir.control_ops import BRANCH, LOOP, TAKE
 from tapegrad.compiler.passes.common_subexpressions import simplified
 from tapegrad.compiler.passes.dead_code import without_dead
-from tapegrad.compiler.passes.region_dce import narrowed
+from tapegrad.compiler.passes.region_dce import pruned
 from tests.compiler.graphs import graph, names, owned, passed, traced
 from tests.compiler.passes.randoms import on_random_loops, on_random_programs
 
@@ -20,7 +20,7 @@ OTHERS = np.cos(ROWS)
 
 def plain(graph):
     """Without what is dead, in the loops too."""
-    return without_dead(narrowed(without_dead(graph), plain))
+    return without_dead(pruned(without_dead(graph), plain))
 
 
 def narrow(f, *args):
@@ -202,9 +202,9 @@ def test_a_loop_that_only_a_dead_record_reads():
     assert computed(loop) == ["mul"]
 
 
-def test_nothing_is_narrowed_where_no_loop_is():
+def test_nothing_is_pruned_where_no_loop_is():
     before = graph(X, ("sin", (0,)))
-    assert narrowed(before, simplified) is before
+    assert pruned(before, simplified) is before
 
 
 def test_results_that_are_taken_twice_and_by_guards():
@@ -302,9 +302,9 @@ def test_the_inner_pass_sees_every_graph():
 
     def inner(graph):
         seen.append([name for name in names(graph) if name in ("lt", "add", "sin", "cos")])
-        return narrowed(graph, inner)
+        return pruned(graph, inner)
 
-    narrowed(without_dead(traced(f, X, np.int64(0))), inner)
+    pruned(without_dead(traced(f, X, np.int64(0))), inner)
     assert sorted(seen) == [["add"], ["cos"], ["lt"], ["sin"]]
 
 

@@ -32,7 +32,7 @@ def whatever_it_costs():
         "MANY": 1,
         "FOREIGN": 1e9,
         "MOSTLY_MOVES": 0.0,
-        "FEW": 12,
+        "MOST_ELEMENTS": 12,
         "SCALAR_MOST": 12,
         "FACTORS": 64,
     }

@@ -34,7 +34,7 @@ def test_many_operations_on_few_elements_are_taken_apart():
     "before",
     [
         chain(LINE, count=scalarize_cost.MANY - 1),
-        chain(np.ones(scalarize_cost.FEW + 1)),
+        chain(np.ones(scalarize_cost.MOST_ELEMENTS + 1)),
         chain(np.ones(scalarize_cost.SCALAR_MOST + 1)),  # as vectors they are quicker
         chain(np.ones(())),
         chain(np.ones((0, 2))),
@@ -53,7 +53,7 @@ def test_vectors_whose_elements_are_moved_about_are_taken_apart():
             ("getitem", (k,), tail), ("getitem", (k,), head), ("cat", (k + 1, k + 2), {"dim": 0}),
             ("mul", (k + 3, k)),
         ]  # fmt: skip
-    x = np.ones(scalarize_cost.FEW)
+    x = np.ones(scalarize_cost.MOST_ELEMENTS)
     assert "cat" not in names(passed(scalarized, graph(x, *rows), x))
 
 

@@ -119,7 +119,7 @@ def described(function):
 
 
 @pytest.mark.parametrize("function", [tg.linalg.solve, lambda a, b: tuple(tg.linalg.slogdet(a))])
-def test_they_are_recorded_as_on_the_general_road(function):
+def test_they_are_recorded_as_on_the_general_path(function):
     assert described(function) == general(function)
 
 

@@ -6,7 +6,7 @@ import pytest
 import tapegrad as tg
 from tapegrad.autograd.sweep import Sweep
 from tapegrad.tape.shape_table import shapes
-from tapegrad.tape.tape import NARROW
+from tapegrad.tape.tape import F4_SHAPE
 
 pytestmark = pytest.mark.tapegrad_only("what the compiled sweep does by itself")
 
@@ -66,7 +66,7 @@ def test_sums_and_means_are_numpys(dim, keepdim):
     ):
         assert found.dtype == tg.float32
         np.testing.assert_array_equal(found.detach().numpy(), expected)
-        assert found._s == NARROW - shapes.number(found.shape)
+        assert found._s == F4_SHAPE - shapes.number(found.shape)
 
 
 def test_gradients_are_added_where_they_lie():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.compiler.schedule import speculation
+from tapegrad.compiler.schedule import speculative_products
 from tapegrad.compiler.schedule.fusion import Schedule
 from tapegrad.compiler.schedule.step_ir import Loop
 
@@ -44,7 +44,7 @@ def zeros_at(*places):
 def test_products_are_plain():
     nests = [n for n in Schedule(tg.jit(tg.grad(guarded)).lower(X).graph).nests if n is not None]
     counts = [[t.name for t in n.terms].count("strong") for n in nests]
-    assert max(counts) < speculation.LEAST
+    assert max(counts) < speculative_products.LEAST
     assert any(step.exact is not None for step in loops(tg.grad(guarded), X))
 
 
@@ -116,9 +116,9 @@ def test_constants_are_found_again():
 
 def test_it_is_compiled_when_it_is_needed(monkeypatch):
     built = []
-    assembled = speculation.build.assembled
+    assembled = speculative_products.build.assembled
     monkeypatch.setattr(
-        speculation.build, "assembled", lambda *a: built.append(len(a)) or assembled(*a)
+        speculative_products.build, "assembled", lambda *a: built.append(len(a)) or assembled(*a)
     )
     slope = tg.jit(tg.grad(guarded))
     slope(X)
@@ -140,7 +140,7 @@ def test_where_it_cannot_be_compiled_an_error_says_so(monkeypatch):
         raise MemoryError("full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(speculation.build, "assembled", full)
+        patch.setattr(speculative_products.build, "assembled", full)
         with pytest.raises(MemoryError, match="full"):
             other(zeros_at(1))
     np.testing.assert_allclose(other(zeros_at(1)), 2.0 * want, rtol=1e-12)

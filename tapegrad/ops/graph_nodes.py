@@ -1,4 +1,4 @@
-"""`grad_fn`: records as PyTorch's users see them."""
+"""Graph nodes: the records of the tape as PyTorch's `grad_fn` objects."""
 
 from __future__ import annotations
 

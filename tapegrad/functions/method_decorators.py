@@ -1,4 +1,4 @@
-"""Say of a function, where it is defined, that it is a method of the Tensor, too."""
+"""Decorators that make a function a method of the Tensor, too."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """Speculate on plain products in long straight code; deoptimise on NaN.
 
-A strong product differs from a plain one where a factor that is zero meets one that is not finite:
-there the plain one is NaN.  So code on numbers takes plain products and looks, at its end, whether
-a NaN came of them.  Then it is done again with strong ones, by code that is compiled when that is
-needed for the first time: mostly never.  A zero's sign may be another one.
+A strong product differs from a plain one only where zero times a non-finite number is NaN.  So
+scalar code uses plain products and checks for NaN at its end.  If there is one, it is run again
+with strong products, by code compiled on first use: mostly never.  The sign of a zero may differ.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from tapegrad.compiler.llvm.elementary import definitions
 from tapegrad.kernels import build
 from tapegrad.kernels.codegen.rule_codegen import scalar_form
 
-LEAST = 64  # strong products for which it is worth it
+LEAST = 64  # strong products from which on it pays
 DOUBLE, TRUTH = np.dtype(np.float64), np.dtype(np.bool_)
-ARITHMETIC = re.compile(r"[-+*/ (){}0-3]+")  # a form of it is NaN for an operand that is NaN
+ARITHMETIC = re.compile(r"[-+*/ (){}0-3]+")  # such scalar forms propagate NaN
 
 
 def speculated(nest: Nest, room: Callable[[np.dtype[Any], int], Buffer]) -> Nest | None:
-    """The nest with plain products, whose last store says whether it is to be done again."""
+    """The nest with plain products, whose last store says whether to deoptimise."""
     strong = {
         t for t, term in enumerate(nest.terms) if term.name == "strong" and _double(nest, term)
     }
@@ -44,8 +43,8 @@ def speculated(nest: Nest, room: Callable[[np.dtype[Any], int], Buffer]) -> Nest
         watched = [*range(start, len(terms)), *rest]
     terms.append(Term("ne", (watched[0], watched[0]), TRUTH))
     store = Store(len(terms) - 1, whole(room(TRUTH, 1), ()), SET)
-    picks = (*nest.picks, ()) if nest.picks else ()
-    return nest._replace(terms=tuple(terms), stores=(*nest.stores, store), picks=picks)
+    gathers = (*nest.gathers, ()) if nest.gathers else ()
+    return nest._replace(terms=tuple(terms), stores=(*nest.stores, store), gathers=gathers)
 
 
 def _double(nest: Nest, term: Term) -> bool:
@@ -55,7 +54,7 @@ def _double(nest: Nest, term: Term) -> bool:
 
 
 def _watched(nest: Nest, strong: set[int]) -> list[int]:
-    """Terms one of which is NaN if one of the products is."""
+    """Terms of which at least one is NaN if a product is."""
     reached, passed = set(strong), set()
     for k, term in enumerate(nest.terms):
         given = reached.intersection(term.args)
@@ -67,7 +66,7 @@ def _watched(nest: Nest, strong: set[int]) -> list[int]:
 
 
 class ExactNest:
-    """A nest without a domain that is compiled when it is first run."""
+    """A scalar nest with strong products, compiled when it is first run."""
 
     __slots__ = ("_code", "_constants", "_places", "_text")
 
@@ -85,7 +84,7 @@ class ExactNest:
         self._code: Any = None
 
     def run(self, given: int, out: int, scratch: int) -> None:
-        """Run it in a program with these tables of inputs and results, and this memory."""
+        """Run it on a program's tables of inputs and results, and its scratch memory."""
         if self._code is None:
             engine = build.assembled(self._text, 1)
             address = engine[0].get_function_address(build.SYMBOL)
