@@ -1,8 +1,8 @@
 """Find what a function reads from its surroundings: globals, closures, attributes.
 
-They are constants of a program, so a program holds for as long as they are what they were.  The
-byte code of the function, and of functions that it calls, names them; what Python finds in other
-ways (`getattr`, items of lists, attributes of what is passed on to another function) is not seen.
+They are constants of a program, which is valid as long as they do not change.  They are found in
+the byte code of the function, and of functions that it calls; dynamic reads (`getattr`, items of
+lists, attributes of values passed to another function) are not.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from tapegrad.base.cpython import slot_offset
 from tapegrad.compiler.front.static_args import key_of
 from tapegrad.tensor import Tensor
 
-MOST = 100  # functions that are looked at
+MOST = 100  # functions that are scanned
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "nothing"})()
 SCALARS = (int, float, complex, bool, str, bytes, type(None), np.generic)
 CHANCE = (np.random.Generator, np.random.RandomState, random.Random)
 _DEFINED = (ModuleType, type, FunctionType, BuiltinFunctionType, np.ufunc)
-_GLOBAL = np.random.mtrand._rand  # what `np.random.randn` and the like draw from
+_GLOBAL = np.random.mtrand._rand  # the generator of `np.random.randn` and the like
 _LOADS = {"LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"}
 
 
 class Read(NamedTuple):
-    """A name in a dictionary, or a cell (`key` is None), and what was found there."""
+    """A read of a name in a dictionary, or of a cell (`key` is None), and its value."""
 
     place: Any
     key: Any
@@ -50,7 +50,7 @@ class Read(NamedTuple):
     text: str  # as a program says it
 
     def now(self) -> Any:
-        """What is found there now."""
+        """The current value."""
         if self.key is not None:
             return self.place.get(self.key, MISSING)
         try:
@@ -59,7 +59,7 @@ class Read(NamedTuple):
             return MISSING
 
     def holds(self) -> bool:
-        """Whether it is the same, or an equal number or string."""
+        """Whether the value is the same, or an equal number or string."""
         now = self.now()
         return now is self.value or (
             _plain(now) and _plain(self.value) and bool(key_of(now) == key_of(self.value))
@@ -77,26 +77,26 @@ def _is_constant(value: Any) -> bool:
 
 
 class Slots(NamedTuple):
-    """An object with `__slots__`, read as a dictionary is."""
+    """An object with `__slots__`, read like a dictionary."""
 
     owner: Any
 
     def get(self, key: str, default: Any) -> Any:
-        """What stands in a slot."""
+        """The value of a slot."""
         return getattr(self.owner, key, default)
 
     def address(self, key: str) -> int:
-        """Where a slot stands in memory, whatever it holds by now."""
+        """The address of a slot, whatever its value."""
         return id(self.owner) + slot_offset(_found_in(type(self.owner), key))
 
     def as_expected(self, key: str) -> bool:
-        """Whether what the slot holds stands there."""
+        """Whether the address holds the slot's value."""
         pointer = ctypes.c_int64.from_address(self.address(key)).value
         return pointer == id(getattr(self.owner, key, MISSING))
 
 
 class Use(NamedTuple):
-    """A name of some code, and the attributes and items that are taken of it."""
+    """A name read by code, and the attributes and items taken of it."""
 
     name: str
     path: tuple[tuple[str, Any], ...]
@@ -106,7 +106,7 @@ class Use(NamedTuple):
 
 @functools.lru_cache(4096)
 def uses(code: CodeType) -> tuple[tuple[Use, ...], frozenset[str]]:
-    """What code reads, in order, and the names and attributes that it changes itself."""
+    """The names that code reads, in order, and the names and attributes that it writes."""
     found: list[Use] = []
     changed = set()
     at: Use | None = None
@@ -142,18 +142,18 @@ _NUMERIC = ("tapegrad", "numpy", "scipy", "numba")
 
 @functools.lru_cache(1024)
 def _installed(package: str) -> bool:
-    """Whether nothing is looked for in a package, unless the function itself is of it."""
+    """Whether a package is skipped, unless the function belongs to it."""
     file = getattr(sys.modules.get(package), "__file__", None) or ""
     return _fixed(package) or "-packages" in file
 
 
 def _fixed(package: str) -> bool:
-    """Whether a package is Python's own or one for numbers: what stands in it does not change."""
+    """Whether a package is Python's own or a numerical one: its content does not change."""
     return package in _NUMERIC or (package in sys.stdlib_module_names and package != "__main__")
 
 
 class CapturedReads:
-    """What a function finds around it, before it is traced."""
+    """The values that a function captures, found before it is traced."""
 
     def __init__(self, f: Any, args: tuple[Any, ...] = ()) -> None:
         self.reads: dict[tuple[int, Any], Read] = {}
@@ -161,7 +161,7 @@ class CapturedReads:
         self._own: str | None = None  # the package of the function
         self._seen: set[tuple[int, int]] = set()
         self._objects: set[int] = set()  # the dictionaries of objects
-        self._alive: list[Any] = []  # what these two know by its address
+        self._alive: list[Any] = []  # keeps alive what these two know by address
         self.look(f, args)
         self._before = self._states()
 
@@ -181,7 +181,7 @@ class CapturedReads:
         return found
 
     def check_random_draws(self, name: str) -> None:
-        """Refuse a function that has drawn random numbers since, which a program would repeat."""
+        """Refuse a function that has drawn random numbers: a program would repeat them."""
         for (source, before), (_, after) in zip(self._before, self._states(), strict=True):
             if not _same(before, after):
                 raise RuntimeError(
@@ -192,20 +192,20 @@ class CapturedReads:
                 )
 
     def _library(self, module: str | None) -> bool:
-        """Whether a module is of another package than the function, which is installed."""
+        """Whether a module belongs to another, installed package than the function."""
         package = (module or "").partition(".")[0]
         if self._own is None and not _fixed(package):
             self._own = package
         return package != self._own and _installed(package)
 
     def kept(self) -> tuple[Read, ...]:
-        """What the program was made for; what the function itself has changed is not."""
+        """The reads to check before a call, except what the function itself has changed."""
         return tuple([read for read in self.reads.values() if read.now() is read.value])
 
     # -- names -----------------------------------------------------------------------------
 
     def look(self, f: Any, args: tuple[Any, ...] = ()) -> None:
-        """Look at what can be called, with what is known of its arguments."""
+        """Scan a callable, given the known arguments."""
         key = id(f), id(args[0]) if args else 0
         if key in self._seen or len(self._seen) > MOST:
             return
@@ -234,7 +234,7 @@ class CapturedReads:
             self.look(call, (f, *args))
 
     def _within(self, x: Any, args: tuple[Any, ...] = ()) -> None:
-        """Look at the functions that something of the library's own has kept."""
+        """Scan the functions inside the library's own callables."""
         if isinstance(x, (FunctionType, MethodType, functools.partial)):
             self.look(x)
         elif isinstance(x, (tuple, list)):
@@ -285,7 +285,7 @@ class CapturedReads:
         return place
 
     def _step(self, value: Any, how: str, key: Any, reads: list[Read]) -> Any:
-        """An item or an attribute, as Python finds it where no code of the user's is asked."""
+        """Look up an item or an attribute without running the user's code."""
         text = reads[-1].text[1:-1] if reads else type(value).__name__
         if how == "item":
             if type(value) is dict:
@@ -310,7 +310,7 @@ class CapturedReads:
         return MISSING
 
     def _places(self, value: Any) -> Iterator[Any]:
-        """The dictionaries in which attributes of an object are looked up, its own one first."""
+        """The dictionaries that attributes of an object are looked up in, its own first."""
         if isinstance(value, ModuleType):
             if not self._library(value.__name__):
                 yield vars(value)
@@ -330,7 +330,7 @@ class CapturedReads:
                 yield _dictionary(vars(base))
 
     def _found(self, value: Any, reads: list[Read]) -> None:
-        """Keep what leads to a constant or to an object, and look into what can be called."""
+        """Note a read of a constant or an object, and scan callables."""
         if isinstance(value, CHANCE):
             self.generators[id(value)] = value
             return
@@ -358,7 +358,7 @@ def _found_in(kind: type, name: str) -> Any:
 
 
 def _dictionary(attributes: MappingProxyType[str, Any]) -> Any:
-    """The dictionary behind the attributes of a class, which compiled code can look at."""
+    """The `__dict__` of a class, which compiled code can read."""
     found = gc.get_referents(attributes)
     return found[0] if len(found) == 1 and type(found[0]) is dict else attributes
 
@@ -370,7 +370,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def native(reads: tuple[Read, ...]) -> bool:
-    """Whether compiled code can look at all of them."""
+    """Whether compiled code can check all of them."""
     return all(
         type(read.place) in (dict, CellType)
         or (type(read.place) is Slots and read.place.as_expected(read.key))

@@ -1,8 +1,7 @@
 """Compiled functions as C function pointers: `f.cfunc(kind, *examples)`.
 
-A few lines of LLVM stand between the caller's arguments and `dispatch_cache.run`.  They know the
-shapes of the examples, so a call is the program itself and some stores; it allocates nothing and
-takes no lock.
+A small LLVM stub passes the caller's arguments to `dispatch_cache.run`.  It knows the shapes of the
+examples, so a call is the program itself and some stores; it allocates nothing and takes no lock.
 
 ======= ==========================================================================================
 kind    prototype in C, and what it wants of the function
@@ -199,7 +198,7 @@ def _writable(leaf: Leaf) -> bool:
 
 
 def _result(k: int, leaf: Leaf) -> str:
-    """What is done for result k: its pointer becomes an output's, or a constant is written."""
+    """The code of result k: its pointer becomes an output's, or a constant is stored."""
     lines = [
         f"%result.{k}.at = getelementptr ptr, ptr %results, i64 {k}",
         f"%result.{k} = load ptr, ptr %result.{k}.at",
@@ -244,7 +243,7 @@ _RUN = """
 
 
 def _run(inputs: list[tuple[str, int]], outputs: list[tuple[str, int]]) -> str:
-    """Run the program on pointers, each so many doubles behind another."""
+    """Run the program on pointers at offsets in doubles."""
     return _pointers("inputs", inputs) + _pointers("outputs", outputs) + _RUN
 
 

@@ -1,10 +1,10 @@
 """Find the program for a call from machine code, by the shapes of its arguments.
 
 Code that was compiled before its arguments' shapes were known (a Numba function, say) has a `Table`
-of the programs for its ranks and dtypes.  `find` looks there for an entry with the actual shapes,
-and `run` tries its program, then those for other branches.  Neither takes the interpreter's lock
-while there is one that serves.  If there is none, they call back into Python, which makes one and
-adds it.  Entries are only ever added, each after it is complete, so readers need no lock.
+of the programs for its ranks and dtypes.  `find` looks up the entry for the actual shapes, and
+`run` tries its program, then those for other branches.  Neither takes the GIL on a hit.  On a miss
+they call back into Python, which makes a program and adds it.  Entries are only ever added, each
+after it is complete, so readers need no lock.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _not_raised(error: BaseException) -> None:
     raise error
 
 
-# Lets `sys.unraisablehook` tell of an exception.
+# Reports an exception to `sys.unraisablehook`.
 _print = ctypes.CFUNCTYPE(None, ctypes.py_object)(_not_raised)
 
 
@@ -73,7 +73,7 @@ BITS = 6  # of the hash: 64 buckets
 WRITTEN = 1  # in place of an entry: the outputs were computed in Python
 
 _numbers = itertools.count()
-_kept: dict[int, Table] = {}  # tables whose addresses stand in code that lives on
+_kept: dict[int, Table] = {}  # tables whose addresses are embedded in code
 _admit_type = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
 _mend_type = ctypes.CFUNCTYPE(
     ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64
@@ -87,7 +87,7 @@ class _Entry(NamedTuple):
 
 
 class Table:
-    """The programs for some ranks and dtypes of inputs, as machine code finds them.
+    """The programs for some ranks and dtypes of inputs, in a form that machine code reads.
 
     `keeps`: failures are kept for the caller to raise as `Failed`; otherwise, and on threads
     from which no exception would get anywhere, they go to `sys.unraisablehook`.
@@ -112,7 +112,7 @@ class Table:
         self.address = ctypes.addressof(self._words)
 
     def keep(self) -> None:
-        """Live as long as the process, for code of which nobody says when it goes."""
+        """Keep the table alive as long as the process, for code of unknown lifetime."""
         _kept[self.number] = self
 
     def entry(self, specialization: Specialization) -> int:
@@ -137,7 +137,7 @@ class Table:
         return address
 
     def _admit(self, dims: int, inputs: int, bucket: int) -> int | None:
-        """The entry for shapes that were not found."""
+        """Make the entry for shapes after a miss."""
         try:
             shapes = self._shapes(dims)
             chain = self._chains.get(shapes)
@@ -163,7 +163,7 @@ class Table:
             return chain
 
     def _mend(self, first: int, inputs: int, outputs: int, why: int) -> int | None:
-        """Another entry, for values for which those of their shapes do not hold."""
+        """Add an entry for values that fail the guards of those of their shapes."""
         try:
             shapes = self._entries[first].shapes
             if why == RAISED:
@@ -244,12 +244,12 @@ class Table:
 
 
 def _same(a: Any, b: Any) -> bool:
-    """Whether two constant results are one."""
+    """Whether two constant results are the same."""
     return type(a) is type(b) and (a == b or (a != a and b != b))
 
 
 def _seen(address: int | None, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
-    """The array in C order that lies at an address."""
+    """The C-ordered array at an address."""
     count = math.prod(shape)
     if not count or address is None:
         return np.empty(shape, dtype)
@@ -258,7 +258,7 @@ def _seen(address: int | None, shape: tuple[int, ...], dtype: np.dtype[Any]) -> 
 
 
 class Driver(NamedTuple):
-    """Addresses of `find` and `run`, and `publish`, which lets readers see an entry."""
+    """Addresses of `find` and `run`, and `publish`, which makes an entry visible to readers."""
 
     find: int
     run: int

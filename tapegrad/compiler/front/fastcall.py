@@ -2,7 +2,7 @@
 
 CPython calls the function of `tapegrad.compiler.front.fastcall_stub` directly, with an array of the
 arguments. It checks them by address, number and flag, makes the results, runs the program and
-returns, in a few tenths of a microsecond.  What it does not take goes to a slower function.
+returns, in a few tenths of a microsecond.  Other calls fall back to a slower function.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ class Float:
 # such.
 Result: TypeAlias = "int | Float | tuple[Result, ...] | None"
 
-# Elements (or scratch of their size) from which on other Python threads run beside the program:
-# handing the interpreter's lock over and back may cost microseconds.
+# Elements (or scratch of their size) from which on the GIL is released while the program runs:
+# that may cost microseconds.
 _LARGE = 100_000
-_OWN_SCRATCH = 1 << 16  # bytes of scratch from which on a fast call keeps them from call to call
+_OWN_SCRATCH = 1 << 16  # bytes of scratch from which on a fast call keeps it from call to call
 
 
 class CompiledProgram(NamedTuple):
-    """The `self` of a fast call: the frame, where machine code looks for it, and what must live on.
+    """The `self` of a fast call: the frame for machine code, and references that keep it alive.
 
     A tuple, since the garbage collector empties no tuple that a function still needs.
     """
@@ -74,7 +74,7 @@ def fastcall(
     doc: str | None = None,
     reads: tuple[Read, ...] = (),
 ) -> Callable[..., Any]:
-    r"""A function that runs the program on its arguments, with as little ado as can be.
+    r"""A builtin function that runs the program on its arguments with minimal overhead.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def _floats(result: Result) -> set[int]:
 
 
 def _codes(result: Result) -> Iterator[int]:
-    """The result as `fastcall_stub` builds it."""
+    """The stack code by which `fastcall_stub` builds the result."""
     match result:
         case None:
             yield fastcall_stub.NONE
@@ -215,7 +215,7 @@ def _aligned(size: int) -> np.ndarray[Any, Any]:
 
 @cache
 def _interpreter() -> dict[str, int | None]:
-    """What the frame says of CPython and NumPy: where their functions stand."""
+    """The addresses of CPython's and NumPy's functions in the frame."""
     api = ctypes.pythonapi
     functions = {
         "vectorcall": api.PyObject_Vectorcall,

@@ -1,8 +1,8 @@
 """The C function behind every fast call: check the arguments, make the results, run the program.
 
 It is one function for all fast calls, compiled once per machine and kept in the disk cache: what
-differs from one to the next stands in a `Frame`, which it finds through the `self` that CPython
-hands to it. So a fast call costs no compiling.
+differs between them is in a `Frame`, which it reaches through `self`. So a new fast call needs no
+compilation.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _pointer, _int = ctypes.c_void_p, ctypes.c_int64
 
 
 class Slot(ctypes.Structure):
-    """How one input has to arrive, or one output is to be made; without a dtype: a Python float."""
+    """The layout of an input to check, or of an output to make; without a dtype: a Python float."""
 
     _fields_ = (
         ("type", _pointer),
@@ -30,13 +30,13 @@ class Slot(ctypes.Structure):
 
 
 class Read(ctypes.Structure):
-    """What stood in a dictionary under a key, in a cell, or in a word, when it was traced."""
+    """A captured read to check: of a dictionary's key, a cell, or a word."""
 
     _fields_ = (("place", _pointer), ("key", _pointer), ("value", _pointer), ("is_word", _int))
 
 
 class Frame(ctypes.Structure):
-    """What the C function has to know about one fast call, and whom it calls."""
+    """The data of one fast call, and the functions that it calls."""
 
     _fields_ = (
         ("program", _pointer),
@@ -48,7 +48,7 @@ class Frame(ctypes.Structure):
         ("codes", _pointer),  # the result, see NONE
         ("scratch", _pointer),  # or null
         ("busy", _int),  # whether a call is using it
-        ("release", _int),  # whether the interpreter's lock is released while the program runs
+        ("release", _int),  # whether the GIL is released while the program runs
         ("read_count", _int),
         ("reads", _pointer),  # Reads
         ("get_item", _pointer),
@@ -74,7 +74,7 @@ NONE, EMPTY = -1, -2
 
 @cache
 def address() -> int:
-    """Where the function stands; it takes what METH_FASTCALL | METH_KEYWORDS says."""
+    """The address of the function, of the kind METH_FASTCALL | METH_KEYWORDS."""
     return build.assemble(_text())
 
 

@@ -1,4 +1,4 @@
-"""What callers outside Python need of a jitted function: its programs and what they return."""
+"""Programs and result types of a jitted function, for callers outside Python."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from tapegrad.transforms.call_arguments import name_of
 from tapegrad.transforms.pytree import flatten, unflatten
 
 DOUBLE = np.dtype(np.float64)
-# Dimensions that a function is tried with before it was ever called.
+# Sizes that a function is tried with before its first call.
 PROBES = (3, 2, 4, 1)
 
 
 class Input(NamedTuple):
-    """What a caller knows of an input before it runs; `kind` is `ARRAY` or `FLOAT`."""
+    """The static type of an input; `kind` is `ARRAY` or `FLOAT`."""
 
     kind: str
     rank: int
@@ -38,7 +38,7 @@ NUMBER = Input(FLOAT, 0, DOUBLE)
 
 
 class Join(NamedTuple):
-    """A tuple in what is returned."""
+    """A tuple in the result."""
 
     parts: tuple[Form, ...]
 
@@ -47,14 +47,14 @@ Form: TypeAlias = "Leaf | Join"
 
 
 class Returned(NamedTuple):
-    """What a caller's code is made for: the form of the result, rank and dtype of each output."""
+    """The static type of the result: its structure, rank and dtype of each output."""
 
     form: Form
     outputs: tuple[tuple[int, np.dtype[Any]], ...]
 
 
 class Source:
-    """Where the programs of a jitted function come from."""
+    """The source of a jitted function's programs."""
 
     def __init__(self, jitted: Compilation) -> None:
         self.jitted = jitted
@@ -64,7 +64,7 @@ class Source:
         return self.jitted(*values)
 
     def specialization(self, *values: Any) -> Specialization | None:
-        """One that holds for these values, made if there is none; None: it is not compiled."""
+        """The specialization for these values, made on demand; None: it is not compiled."""
         if self.jitted.statics is not NONE:
             raise TypeError(
                 f"`{self.name}` has static arguments, which compiled code cannot pass: use a "
@@ -79,7 +79,7 @@ class Source:
             return None
 
     def compiled(self, *values: Any) -> Specialization:
-        """One that holds for these values; raises RuntimeError if it is not compiled."""
+        """The program for these values; raises RuntimeError if it is not compiled."""
         specialization = self.specialization(*values)
         if specialization is None:
             raise RuntimeError(
@@ -89,7 +89,7 @@ class Source:
         return specialization
 
     def example(self, inputs: tuple[Input, ...]) -> Specialization:
-        """One for some shapes of these ranks: of an earlier call, or of arrays of ones."""
+        """A specialization for some shapes of these ranks: an earlier call's, or arrays of ones."""
         _, tree = flatten(((0.0,) * len(inputs), {}))
         expected = [(i.kind, i.rank, i.dtype.str) for i in inputs]
         for signature, specializations in list(self.jitted._specializations.items()):
@@ -116,7 +116,7 @@ class Source:
         )
 
     def returned(self, specialization: Specialization) -> Returned:
-        """What it returns, as code without Python objects can return it."""
+        """The static type of its result, for code without Python objects."""
         outputs = tuple([(len(spec.shape), spec.dtype) for spec in specialization.program.outputs])
         return Returned(self._form(unflatten(specialization.tree, specialization.leaves)), outputs)
 

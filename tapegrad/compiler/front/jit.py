@@ -1,4 +1,4 @@
-"""`tapegrad.jit`; the compiler itself is loaded by the first function that it is called for."""
+"""`tapegrad.jit`; the compiler itself is loaded on first use."""
 
 from __future__ import annotations
 

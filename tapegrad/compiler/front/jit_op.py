@@ -33,7 +33,7 @@ def run(owner: Compilation, signature: Signature, leaves: list[Any]) -> Any:
 
 
 class Call:
-    """What a record knows of the call that it stands for."""
+    """The call that a record stands for."""
 
     def __init__(self, owner: Compilation, signature: Signature, leaves: list[Any]) -> None:
         self.owner = owner
@@ -100,7 +100,7 @@ class Compiled(Function):
 
     @classmethod
     def _backward_only(cls, context: Any) -> bool:
-        """Whether that holds of something that the jitted function calls."""
+        """Whether the jitted function calls something that is reverse-mode only."""
         return bool(context.call.specialization.backward_only)
 
     @staticmethod
@@ -114,5 +114,5 @@ class Compiled(Function):
 
     @staticmethod
     def backward(ctx: Any, *weights: Any) -> tuple[Any, ...]:
-        """Run the adjoint program, which is recorded in turn if that is asked for."""
+        """Run the adjoint program, recorded in turn under `create_graph`."""
         return (None, *ctx.call.adjoint(ctx.saved_tensors, weights))

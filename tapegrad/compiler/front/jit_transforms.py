@@ -1,7 +1,7 @@
-"""Compile the pushforward and the map of a jitted function, for dual values and batches.
+"""Compile the pushforward and the batched form of a jitted function, for dual values and batches.
 
-They take one level apart, the highest.  What their arguments are lifted at besides is taken apart
-by their own pushforwards and maps.
+They unpack one level, the highest.  Lower levels are handled by their own pushforwards and batched
+forms.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Plain = Callable[..., Any]  # a function to compile
 
 
 def run(owner: Compilation, signature: Signature, leaves: list[Any]) -> Any:
-    """Call a jitted function of which an argument is lifted."""
+    """Call a jitted function with a lifted argument."""
     found = highest(leaves)
     assert found is not None
     kind, at = found
@@ -49,7 +49,7 @@ def run(owner: Compilation, signature: Signature, leaves: list[Any]) -> Any:
 def _mapped(
     owner: Compilation, signature: Signature, lifted: Flags, like: Level
 ) -> Callable[..., Any]:
-    """All examples at once: the results, which of them differ, and their structure."""
+    """Run all examples at once: the results, which of them are batched, and their structure."""
     name, randomness = like.name, like.randomness
 
     @functools.wraps(owner.function, updated=())
@@ -68,7 +68,7 @@ def _mapped(
 def _pushed(
     owner: Compilation, signature: Signature, lifted: Flags, like: Level
 ) -> Callable[..., Any]:
-    """Values and tangents: those of the results, which of them have one, and their structure."""
+    """The pushforward: values and tangents of the results, which have one, and their structure."""
     name = like.name
 
     @functools.wraps(owner.function, updated=())
@@ -95,5 +95,5 @@ def _called(owner: Compilation, signature: Signature, leaves: list[Any]) -> tupl
 
 
 def _marks(flags: list[bool]) -> str:
-    """A constant of a program that says which."""
+    """A boolean constant of a program."""
     return "".join(str(int(flag)) for flag in flags)

@@ -40,8 +40,8 @@ from tapegrad.transforms.pytree import flatten, unflatten
 if TYPE_CHECKING:
     from tapegrad.compiler.front.numba_interface import Face
 
-MOST = 8  # traces of one signature
-FASTCALLS = 16  # signatures with a fast way in
+MOST = 8  # specializations of one signature
+FASTCALLS = 16  # signatures with a fast call
 
 
 class CacheInfo(NamedTuple):
@@ -78,7 +78,7 @@ class Jitted:
     def __repr__(self) -> str:
         return f"<jitted {name_of(self.function)}>"
 
-    # What was compiled stays here: there it is compiled again, or found on disk.
+    # Compiled code is not copied: a copy recompiles it, or finds it on disk.
 
     def __reduce__(self) -> Any:
         return reduced(self, Jitted, self.function, self.statics, fastmath=self.fastmath)
@@ -228,7 +228,7 @@ class Jitted:
         return self.function(*args, **kwargs)
 
     def compiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call by a program; raises Untraceable where Python has to run the function."""
+        """Call a program; raises Untraceable where Python has to run the function."""
         signature, leaves, arrays = self.signature(args, kwargs)
         if signature in self._eager:
             raise Untraceable
@@ -246,7 +246,7 @@ class Jitted:
         return specialization.returned(outputs)
 
     def derived(self, key: Any, make: Callable[[], Callable[..., Any]]) -> Jitted:
-        """What is compiled beside this function: a derivative or a map of it."""
+        """A function compiled from this one: a derivative or a batched form, by key."""
         with self._lock:
             found = self._derived.get(key)
             if found is None:
@@ -256,7 +256,7 @@ class Jitted:
     def outputs(
         self, signature: Signature, leaves: list[Any], arrays: list[np.ndarray]
     ) -> tuple[Specialization, list[np.ndarray]]:
-        """Run the trace that serves these arguments; make it if there is none."""
+        """Run the specialization for these arguments, made on demand."""
         for specialization in tuple(self._specializations.get(signature, ())):
             if specialization.fits():
                 outputs = specialization.run(arrays)
@@ -271,7 +271,7 @@ class Jitted:
     def specialization(
         self, signature: Signature, leaves: list[Any], arrays: list[np.ndarray]
     ) -> Specialization:
-        """A trace for these arguments, made if there is none."""
+        """A specialization for these arguments, made on demand."""
         for specialization in tuple(self._specializations.get(signature, ())):
             if _serves(specialization, arrays):
                 return specialization
@@ -280,7 +280,7 @@ class Jitted:
     def _traced(
         self, signature: Signature, leaves: list[Any], arrays: list[np.ndarray]
     ) -> Specialization:
-        """Trace without the lock: whoever traces may hold, or wait for, the lock of Numba."""
+        """Trace without the lock: tracing may take, or wait for, Numba's lock."""
         with self._lock:
             known = self._specializations.setdefault(signature, [])
             known[:] = [specialization for specialization in known if specialization.lasts()]
@@ -290,7 +290,7 @@ class Jitted:
                 raise Untraceable
         made = self.trace(signature, leaves, arrays)
         with self._lock:
-            for specialization in known:  # another thread may have been faster
+            for specialization in known:  # another thread may have made it meanwhile
                 if specialization not in seen and _serves(specialization, arrays):
                     return specialization
             known.append(made)
@@ -299,7 +299,7 @@ class Jitted:
         return made
 
     def _warn_of_counter(self, signature: Signature) -> None:
-        """Say once that a Python int has many values, each of which is compiled."""
+        """Warn once that each value of a Python int compiles a program."""
         found = None if self._warned else counting(signature, self._specializations)
         if found is None or len(found[1]) < MOST:
             return
@@ -350,7 +350,7 @@ class Jitted:
         )
 
     def _open(self, signature: Signature, specialization: Specialization) -> None:
-        """Put the fast way in before the others."""
+        """Put the fast call first."""
         args, kwargs = signature.tree.children
         plain = args.kind is tuple and all(child.kind is None for child in args.children)
         if kwargs.children or not plain or specialization.captured or self._fastcalls >= FASTCALLS:
@@ -371,7 +371,7 @@ class Jitted:
         self._fastcalls += 1
 
     def open_again(self) -> None:
-        """Put in anew the fast ways, which do not look at the default dtype: it has changed."""
+        """Rebuild the fast calls, which do not check the default dtype: it has changed."""
         with self._lock:
             if not self._eager:
                 self._fast_call, self._fastcalls = self._general, 0
@@ -400,7 +400,7 @@ class Jitted:
         except Exception:
             if not glance.cuts:
                 raise
-        # What failed may have read a guess: this time all loops run to their ends.
+        # The failure may come of a loop cut short: this time all loops run to their ends.
         return self._trace(signature, leaves, arrays, Glance(None))
 
     @restoring

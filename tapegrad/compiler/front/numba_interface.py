@@ -1,8 +1,8 @@
 """Call a compiled function from Numba's nopython code: `f.njit`, or `f` itself.
 
-Numba types a call from ranks and dtypes alone, and `Face` says what such a call returns.  The code
-that it writes for a call hands over addresses: `dispatch_cache.find` finds the program for the
-actual shapes, the results are allocated, `dispatch_cache.run` runs it.
+Numba types a call by ranks and dtypes alone, and `Face` gives its result type.  The code generated
+for a call passes addresses: `dispatch_cache.find` finds the program for the actual shapes, the
+results are allocated, `dispatch_cache.run` runs it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ADDRESS = BYTE.as_pointer()
 
 
 class Face:
-    """What `f.njit` is: callable in nopython code, from Python too, and fit as an argument.
+    """`f.njit`: callable in nopython code and from Python, and passable as an argument.
 
     Arguments are numbers, which arrive as floats, and arrays in C order.  Nothing here takes the
     interpreter's lock once there is a program for the shapes (and branches) that occur.
@@ -69,7 +69,7 @@ class Face:
         return getattr, (self.source.jitted, "njit")
 
     def call(self, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> _Call:
-        """How a call with arguments of these types is compiled."""
+        """The call with arguments of these types."""
         if kws:
             raise errors.TypingError(
                 f"`{self.source.name}` was called with {', '.join(kws)} by name: in nopython code "
@@ -101,7 +101,7 @@ _ELEMENTS = frozenset(types.integer_domain | types.real_domain | {types.boolean}
 
 
 class FaceType(types.Callable, types.Opaque):
-    """Numba's type of one compiled function: each has its own, and Numba a code for each."""
+    """Numba's type of one compiled function: each has its own."""
 
     def __init__(self, face: Face) -> None:
         self.face = face
@@ -115,11 +115,11 @@ class FaceType(types.Callable, types.Opaque):
         return Signature(call.type(call.returned.form), tuple(given), None)
 
     def get_call_signatures(self) -> tuple[list[Signature], bool]:
-        """None that Numba could list: there is one for any ranks and dtypes."""
+        """None: there is one for any ranks and dtypes."""
         return [], True
 
     def get_impl_key(self, signature: Signature) -> Any:
-        """What the code of a call is registered under."""
+        """The key that the code of a call is registered under."""
         return self.face.call(signature.args, {}).lower
 
 
@@ -150,7 +150,7 @@ cpu_target.target_context.refresh()
 
 
 class _Call:
-    """A call with inputs of certain ranks and dtypes: what it returns and its code."""
+    """A call with inputs of given ranks and dtypes: its result type and its code."""
 
     def __init__(self, face: Face, inputs: tuple[Input, ...]) -> None:
         source = face.source
@@ -177,7 +177,7 @@ class _Call:
         return types.float64 if form.form == FLOAT else from_dtype(dtype)
 
     def table(self, parallel: bool) -> Table:
-        """The programs for such calls, as seen from the body of a parallel loop or elsewhere."""
+        """The table of programs for such calls, in the body of a parallel loop or elsewhere."""
         if parallel not in self.tables:
             table = Table(self.source, self.inputs, self.returned, keeps=not parallel)
             table.keep()  # Numba does not say when its machine code goes
@@ -214,7 +214,7 @@ class _Writer:
         self.arrays = {leaf.output for leaf in leaves(call.returned.form) if leaf.form == ARRAY}
 
     def write(self, signature: Signature, args: Any) -> Any:
-        """From the arguments to the result."""
+        """Write the code from the arguments to the result."""
         builder, drive = self.builder, dispatch_cache.driver()
         table = self._address(self.table.address)
         inputs, dims = self._given(signature.args, args)
@@ -251,7 +251,7 @@ class _Writer:
         return self._table(pointers), self.builder.bitcast(dims, ADDRESS)
 
     def _made(self, entry: Any) -> list[tuple[Any, Any]]:
-        """Room for each output: its pointer, and the array if it is one of the results."""
+        """Allocate each output: its pointer, and the array if it is a result."""
         words = self.builder.bitcast(entry, WORD.as_pointer())
         place = dispatch_cache.EntryWords.SIZE + sum(i.rank for i in self.call.inputs)
         made = []

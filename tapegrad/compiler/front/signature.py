@@ -37,12 +37,12 @@ class Signature(NamedTuple):
 
 
 class Compilation(Protocol):
-    """A function and what is compiled of it, as those know it who serve some of its calls."""
+    """The interface of a jitted function that `jit_op` and `jit_transforms` use."""
 
     function: Callable[..., Any]
     statics: Statics
     _specializations: dict[Signature, list[Specialization]]
-    _eager: set[Signature]  # for which Python runs the function
+    _eager: set[Signature]  # signatures that Python runs
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
     def plain(self, args: Any, kwargs: dict[str, Any]) -> Any: ...
@@ -107,7 +107,7 @@ def _static(x: Any, f: Any) -> Any:
 
 
 def counting(signature: Signature, known: Iterable[Signature]) -> tuple[str, list[int]] | None:
-    """An argument that is a Python int, and its values in signatures that differ in it alone."""
+    """A Python int argument, and its values in signatures that differ in it alone."""
     found = None
     for k, key in enumerate(signature.keys):
         if type(key) is tuple and key[0] is int:

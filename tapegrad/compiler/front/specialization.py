@@ -21,12 +21,12 @@ from tapegrad.tensor import Tensor, wrap
 from tapegrad.transforms.call_arguments import name_of
 from tapegrad.transforms.pytree import Tree, unflatten
 
-# What a leaf of the arguments or of the result is.
+# The form of a leaf of the arguments or of the result.
 ARRAY, FLOAT, TENSOR, SCALAR, STATIC = "array", "float", "tensor", "scalar", "static"
 
 
 class Leaf(NamedTuple):
-    """A leaf of what is returned: an output in some form, or (`STATIC`) a value itself."""
+    """A leaf of the result: an output in some form, or (`STATIC`) a value itself."""
 
     output: int
     form: str
@@ -82,15 +82,15 @@ class Specialization:
         self.program = compiled(self.graph, fast)
 
     def fits(self) -> bool:
-        """Whether what the function reads around it, which became constants, is as it was."""
+        """Whether the captured values, which became constants, are unchanged."""
         return self.lasts() and all(read.holds() for read in self.reads)
 
     def lasts(self) -> bool:
-        """Whether the Tensors among that were not changed in place, which is for good."""
+        """Whether no captured Tensor was changed in place, which invalidates it for good."""
         return all(t._version == version and not t._pos for t, version in self.captured)
 
     def run(self, arrays: list[np.ndarray]) -> list[np.ndarray] | None:
-        """The outputs for some inputs; None where a guard does not hold."""
+        """The outputs for some inputs; None if a guard fails."""
         program = self.program
         outputs = [np.empty(spec.shape, spec.dtype) for spec in program.outputs]
         inputs = [np.ascontiguousarray(a) for a in arrays]
@@ -101,7 +101,7 @@ class Specialization:
         return None if status else outputs
 
     def returned(self, outputs: Any) -> Any:
-        """What the function returns, from the outputs as arrays (or Tensors)."""
+        """The function's result, from the outputs as arrays (or Tensors)."""
         return unflatten(self.tree, [_given(leaf, outputs) for leaf in self.leaves])
 
     @property
@@ -148,7 +148,7 @@ def _form(spec: Any, tensors: bool) -> str:
 
 
 def _storable(x: Any) -> bool:
-    """Whether a program can store a constant result, which is an array or a NumPy number."""
+    """Whether a program can store a constant result: an array or a NumPy scalar."""
     if type(x) is not np.ndarray and (not isinstance(x, np.generic) or isinstance(x, float)):
         return False
     return supported(x.dtype)

@@ -1,4 +1,4 @@
-"""Static arguments: which they are, and how their values are compared."""
+"""Static arguments, and how their values are compared."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tapegrad.transforms.call_arguments import name_of
 
 
 class Static:
-    """A static argument: a leaf that is told apart by its value."""
+    """A static argument: a leaf that is part of the signature by its value."""
 
     __slots__ = ("key", "value")
 
@@ -29,7 +29,7 @@ class Static:
 
 
 def key_of(value: Any) -> Any:
-    """What tells a value apart: 1, 1.0 and True are three, 0.0 and -0.0 two, nan is one."""
+    """The key of a static value: 1, 1.0 and True are three, 0.0 and -0.0 two, nan is one."""
     kind = type(value)
     if kind is float:
         return kind, value.hex()
@@ -43,7 +43,7 @@ def key_of(value: Any) -> Any:
 
 
 class Statics(NamedTuple):
-    """The static arguments of a function: by place (perhaps from the end), and by name."""
+    """The static arguments of a function: by position (perhaps from the end), and by name."""
 
     places: tuple[int, ...]
     names: tuple[str, ...]
@@ -62,7 +62,7 @@ NONE = Statics((), ())
 
 
 def statics_of(f: Callable[..., Any], places: Any, names: Any) -> Statics:
-    """The static arguments as `jit` is told them; each that has a name and a place gets both."""
+    """The static arguments given to `jit`, each by position and by name if it has both."""
     numbers = _numbers(places)
     chosen = _names(names)
     if not numbers and not chosen:

@@ -51,7 +51,7 @@ class Gather(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A window into a buffer; offset and strides count elements, gathered indices are added to them."""
+    """A window into a buffer; offset and strides count elements, gathered indices add to them."""
 
     buffer: Buffer
     offset: int
