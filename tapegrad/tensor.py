@@ -445,7 +445,7 @@ class Tensor(Operations):
         )
 
     def _listen(self) -> tuple[Tape, int]:
-        """Mark the record of this non-leaf as one whose adjoint somebody wants to see."""
+        """Mark the record of this non-leaf as having hooks."""
         position, tape = place(self), self.tape
         assert tape is not None
         tape.flag(position, HOOKED)

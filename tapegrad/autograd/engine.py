@@ -235,7 +235,7 @@ def _from_one(root: Any, weight: Any, inputs: list[Tensor] | None, retain: bool)
     if sweep_abi.find() is None:
         return None
     sweep = Sweep(tape, recorded=False, retain=retain, work=work)
-    tape.sweeping = 1  # nobody else moves records, or uses the workspace
+    tape.sweeping = 1  # excludes compaction, and other users of the workspace
     try:
         targets = None
         if inputs is not None:

@@ -32,7 +32,7 @@ def leaf_products(
     tape = current.tape
     if leaf._pos not in tape.slots:
         return np.zeros(np.shape(vs)), True
-    tape.sweeping += 1  # nobody else moves records
+    tape.sweeping += 1  # excludes compaction
     try:
         low, top = tape.index(since), tape.index(root._pos)
         if low < 0 or tape.last_mutation > since or max(tape.hooks, default=0) >= since:

@@ -117,7 +117,7 @@ class Sweep(Adjoints):
                 raise RuntimeError(NOT_USED)
             return
         tape = self.tape
-        tape.sweeping += 1  # from now on records and leaves stay where they are
+        tape.sweeping += 1  # excludes compaction from now on
         try:
             self._locate()
             if self.work is None:
@@ -410,7 +410,7 @@ class Sweep(Adjoints):
         elif own is not None:
             found = own(tape, index, g, self.wanted, self.recorded, self.scratch)
             g = None  # the user's rule may have handed this array on
-        elif not (self.recorded or tape.anomaly) and (  # nobody looks at what kernels hand on
+        elif not (self.recorded or tape.anomaly) and (  # anomaly detection needs the rule
             (word & CODE_MASK == gemm_adjoints.CODE and gemm_adjoints.step(self, index, g))
             or large_adjoints.step(self, index, g)
         ):

@@ -140,7 +140,7 @@ class Workspace:
             shapes.address, strides.address, tape.shift, tape.old_at, len(tape.old), leaves, low,
             low, EVERY_LEAF, 0, root, leaf, id(into), into.size,
         )  # fmt: skip
-        self.frame[_RECORDS] = tape.address  # last: somebody may have recorded since
+        self.frame[_RECORDS] = tape.address  # last: there may be new records
         done: bool = self.kernel(self.address) == DONE
         del tables
         return done

@@ -14,10 +14,10 @@ def truncate(
 ) -> bool:
     """Forget the records and leaves since a mark, unless they are in use.
 
-    A function of plain arrays leaves nothing behind then.  Positions are not used again.  What
-    somebody holds, but leads to variables alone, has `escaped`: to compute with it is an error that
-    names the transform (`name`).  `own` is known to be a variable, which spares the short
-    path of a gradient a look.
+    A function of plain arrays leaves nothing behind then.  Positions are not used again.  What is
+    still referenced, but depends on variables alone, has `escaped`: computing with it is an error
+    that names the transform (`name`).  `own` is known to be a variable, which spares the short path
+    of a gradient a look.
     """
     tokens, count, leaves, inputs = mark
     if tape.escaped:
@@ -64,7 +64,7 @@ def truncate(
 def truncate_in_sweep(tape: Tape, mark: Mark, name: str) -> None:
     """`truncate` records made while a sweep goes on below the mark.
 
-    The records stay where somebody holds one of them.
+    The records stay if one of them is referenced.
     """
     newest = tape.tokens[mark[1] : tape.used]
     if not newest or max(map(getrefcount, newest)) > 3:

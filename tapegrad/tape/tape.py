@@ -4,16 +4,15 @@ A record is six 64-bit integers, `WORD IN0 IN1 IN2 SHAPE AUX`, at an absolute po
 ever grows.  Beside the buffer run two lists with an entry per record: `keep`, the values that the
 derivative will need, and `tokens`, the position objects themselves.  There is room for `capacity`
 records, of which `used` are written.  A handle (a Tensor) holds the very integer object that stands
-in `tokens`, so its reference count tells whether anyone still holds the record: that is how
-abandoned records are found, without weak references and without one finaliser per Tensor.
+in `tokens`, so its reference count tells whether the record is still referenced: abandoned records
+are found without weak references, and without a finaliser per Tensor.
 
 An input is a position (> 0), a leaf slot (< 0, slot `s` is written `-s - 1`) or nothing (0).
 
-**What comes in between.** Wherever Python calls something, begins a function or goes on with a
-loop, and where it makes a container (the collector), it may run a signal handler, a finaliser or
-another thread, which may compute with Tensors or raise. So whoever changes a tape prepares first,
-then asks whether the object in `next` is still the one that it found (everybody who changes
-something puts a new one there), and if so changes the tape by stores and operators alone.
+**Re-entrancy.** At every call, function entry, loop back edge and allocation of a container (the
+collector) Python may run a signal handler, a finaliser or another thread, which may compute with
+Tensors or raise. So changes of a tape are optimistic: prepare, check that the object in `next` is
+still the same (each change puts a new one there), then commit by stores and operators alone.
 """
 
 from __future__ import annotations
@@ -47,18 +46,18 @@ DTYPE_BITS = {dtype: bits << DTYPE_SHIFT for bits, dtype in enumerate(DTYPES)}
 GENERAL = 1 << 24  # only the general (Python) walker understands this record
 RELEASED = 1 << 25  # a sweep has passed without retain_graph
 SPENT = 1 << 26  # ... and took saved values away that a second sweep would need
-HOOKED = 1 << 27  # somebody listens to the adjoint of this record
+HOOKED = 1 << 27  # the adjoint of this record has hooks
 LISTED = 1 << 28  # more inputs than fit: in `input_lists`, IN0 is their offset, IN1 their number
-PACKED = 1 << 29  # the kept values went through saved_tensors_hooks
-SAVES = 1 << 30  # values are kept, not only static arguments
+PACKED = 1 << 29  # the saved values went through saved_tensors_hooks
+SAVES = 1 << 30  # values are saved, not only static arguments
 
 # CPython shares its integers up to 256, so the reference count of such a position says nothing:
 # positions start above them.
 FIRST = 1000
 MIN_CAPACITY = 4096
 PRINTED = 1000  # records that a printed tape shows; of a longer one its two ends
-DROP_FLOOR = 1 << 20  # bytes of recorded results from which the newest records are looked at
-DEBT_FLOOR = 1 << 24  # bytes of recorded results before abandoned records are looked for
+DROP_FLOOR = 1 << 20  # bytes of recorded results from which on `drop_tail` runs
+DEBT_FLOOR = 1 << 24  # bytes of recorded results before records are reclaimed
 
 F4_SHAPE = -2  # `Tensor._s` of a float32 Tensor is F4_SHAPE - n where a float64 one has n
 
@@ -75,7 +74,7 @@ Propagate = Callable[["Tape", np.ndarray, int], None]
 
 
 class Leaf(Protocol):
-    """All that a tape knows of a leaf, which is a Tensor: the key of its slot."""
+    """The part of a leaf Tensor that a tape uses: the key of its slot."""
 
     _pos: int
 
@@ -97,7 +96,7 @@ class Record(NamedTuple):
 
 
 class Ended:
-    """Stands in `_home` of a variable whose transform has ended: which one that was."""
+    """The `_home` of a variable whose transform has ended, with its name."""
 
     __slots__ = ("name",)
 
@@ -184,16 +183,16 @@ class Tape:
         self.debt_limit = DEBT_FLOOR
         self.tail = (0, 0)  # the records that `drop_tail` has emptied: first, and one past the last
         self.workspace: Any = None  # memory of the compiled sweep, made by the first sweep
-        self.sweeping = 0  # sweeps under way; a hook may start another
+        self.sweeping = 0  # sweeps in progress; a hook may start another
         self.recomputed: dict[Any, Any] = {}  # checkpoint -> its values, for these sweeps
-        self.levels: list[Any] = []  # of the transforms under way that lift Tensors
-        self.depth = 0  # transforms under way
+        self.levels: list[Any] = []  # of the open transforms that lift Tensors
+        self.depth = 0  # open transforms
         self.element: Any = None  # the `View` of all elements that are numbers of their own
-        self.torchs = False  # within them, too, PyTorch's rules hold: see `numpy_mode`
+        self.torchs = False  # PyTorch's rules hold within transforms, too: see `numpy_mode`
         self.escaped: dict[int, str] = {}  # positions that outlived their transform, and its name
         self.enabled = True
         self.inference = False
-        self.anomaly: Any = None  # None: off; else whether, and how, NaN is looked for
+        self.anomaly: Any = None  # None: off; else how to check for NaN
         self.saved_hooks: list[tuple[Callable[[Any], Any], Callable[[Any], Any]]] = []
         self.careful = MODE_FAST  # the mode where operations are recorded
         self.mode = MODE_FAST
@@ -257,15 +256,15 @@ class Tape:
                 return code
 
     def add_debt(self, nbytes: int) -> None:
-        """Account for a large result; abandoned records may be holding as much as all live ones."""
+        """Account for a large result, and reclaim when abandoned records may hold much memory."""
         self.debt += nbytes
         if self.debt > self.debt_limit:
             self.reclaim()
 
     def drop_tail(self) -> None:
-        """Let go of what the newest records keep, as far down as nobody holds any of them.
+        """Free values saved by unreferenced records at the tape's end.
 
-        A large result that was dropped then frees its memory before the next one asks for some.
+        So a large result that was dropped frees its memory before the next one is allocated.
         """
         before, tokens, keep = self.next, self.tokens, self.keep
         count = index = self.used
@@ -292,25 +291,25 @@ class Tape:
             self.tail = tail
             self.debt = debt
         for at in found:
-            if self.next is not before:  # an index means another record by now
+            if self.next is not before:  # indices mean other records now
                 break
             entry, keep[at] = keep[at], None
             dropped.append(entry)
         del dropped  # last: freeing values may run code of the user
 
     def set_mode(self) -> None:
-        """Choose between not recording, the short path, and the careful one."""
+        """Choose between not recording, the fast path, and the careful one."""
         careful = self.anomaly is not None or self.saved_hooks or self.escaped
         self.careful = MODE_CAREFUL if careful else MODE_FAST
         self.mode = self.careful if self.enabled else MODE_OFF
 
     def switch(self, enabled: bool, inference: bool) -> None:
-        """Have operations recorded or not, and whether they may be recorded later."""
+        """Switch recording and inference mode."""
         self.enabled, self.inference = enabled, inference
         self.mode = self.careful if enabled else MODE_OFF
 
     def mark_words(self, indices: Any, bits: int) -> None:
-        """Set bits in the words of records, wherever these are by now; a sweep is under way."""
+        """Set bits in the words of records during a sweep."""
         while True:
             buffer = self.buffer
             words = self.words()[:, WORD]
@@ -320,7 +319,7 @@ class Tape:
                 return
 
     def flag(self, position: int, bits: int) -> None:
-        """Set bits in the word of a record that is held."""
+        """Set bits in the word of a referenced record."""
         self.sweeping += 1  # the record stays where it is
         try:
             self.mark_words(self.index(position), bits)
@@ -334,7 +333,7 @@ class Tape:
         return np.frombuffer(self.buffer, np.int64, self.used * FIELDS).reshape(-1, FIELDS)
 
     def index(self, position: int) -> int:
-        """Where the record of a position stands now, or -1 when it was reclaimed."""
+        """The index of the record of a position, or -1 if it was reclaimed."""
         index = position - self.shift
         if index >= len(self.old):
             return index if index < self.used else -1
@@ -413,29 +412,29 @@ class Tape:
         self.raise_floor(first, last + 1 if last - first + 1 == len(indices) else first + 1)
 
     def raise_floor(self, first: int, end: int) -> None:
-        """All records from `first` up to `end` are released: so may be all below `end`."""
+        """Note that records from `first` up to `end` are released, and perhaps all below."""
         if first <= self.floor < end:
             self.floor = end
 
     def mark(self) -> Mark:
-        """Where the tape stands: what `tapegrad.dispatch.truncate` goes back to."""
+        """A mark of the tape's end, for `tapegrad.dispatch.truncate`."""
         return self.tokens, self.used, len(self.leaves), len(self.input_lists)
 
     def drop_spent(self, mark: Mark) -> None:
-        """Let go of what the records since a mark keep although a sweep has taken it away."""
+        """Free the values of records since a mark that a sweep has spent."""
         first = mark[1] if mark[0] is self.tokens else 0
         before, keep = self.next, self.keep
         spent = (self.words()[first:, WORD] & SPENT) != 0
         dropped: list[Any] = []
         for index in (first + np.flatnonzero(spent)).tolist():
-            if self.next is not before:  # an index means another record by now
+            if self.next is not before:  # indices mean other records now
                 break
             entry, keep[index] = keep[index], None
             dropped.append(entry)
         del dropped  # last: freeing values may run code of the user
 
     def places(self, count: int) -> tuple[np.ndarray, int]:
-        """The first records' positions, so many, to be found by bisection; and where they are."""
+        """The positions of the first `count` records, for bisection, and their address."""
         old, tokens = self.old, self.tokens
         have = len(old)
         if count <= have:
@@ -457,7 +456,7 @@ class Tape:
             self.set_mode()
 
     def make_room(self, records: int = 1) -> int:
-        """Reclaim, and grow when more than half of the records are still in use.
+        """Reclaim, and grow if more than half of the records are still in use.
 
         Returns how many are.
         """
@@ -478,7 +477,7 @@ class Tape:
         while True:
             before, used = self.next, self.used
             capacity = max(capacity, 2 * used)
-            # One record more: it is written before anybody asks whether there was room for it.
+            # One record more: it is written before the check that there was room.
             buffer = bytearray((capacity + 1) * STRIDE)
             address = np.frombuffer(buffer, np.int64).ctypes.data
             rows, cut = slice(0, used * STRIDE), slice(capacity, None)
@@ -486,7 +485,7 @@ class Tape:
             buffer[rows] = self.buffer[rows]
             if self.next is before:
                 self.buffer, self.address = buffer, address
-                self.tokens += spare  # the very lists: a sweep may be under way
+                self.tokens += spare  # in place: a sweep may be using the lists
                 self.keep += spare
                 del self.tokens[cut], self.keep[cut]
                 self.capacity = capacity
@@ -494,15 +493,15 @@ class Tape:
                 return
 
     def reclaim(self) -> None:
-        """Forget every record that no handle reaches.
+        """Garbage-collect the records that no handle reaches, and compact the tape.
 
-        One pass over the records: those whose position somebody holds are live, and so is what a
-        live, unspent record reads.  The others are squeezed out; what survives keeps its position
-        and is found by bisection from then on.
+        One pass over the records: those whose position is referenced are live, and so is what a
+        live, unspent record reads.  The survivors are compacted; they keep their positions, which
+        are found by bisection from then on.
         """
         if self.sweeping:  # a sweep holds indices; it may only grow
             return
-        self.sweeping = 1  # nobody else squeezes, or uses the workspace
+        self.sweeping = 1  # excludes other compactions and users of the workspace
         try:
             before, count = self.next, self.used
             # Three references are those of two lists and the one of the call.
@@ -519,7 +518,7 @@ class Tape:
         del dropped  # last: freeing values may run code of the user
 
     def _squeeze(self, survivors: np.ndarray, before: int) -> Any:
-        """Keep these records alone, unless something has changed; what the others kept."""
+        """Compact to the survivors, unless the tape has changed; returns what the others saved."""
         words = self.words()[survivors]
         chosen = survivors.tolist()
         below = int(np.searchsorted(survivors, self.floor))
@@ -543,7 +542,7 @@ class Tape:
         self.keep, self.tokens, self.input_lists = keep, tokens, inputs
         self.leaves, self.slots = leaves, slots
         self.old, self.old_at = old, old_at
-        self.next = before + 1  # which no record has, so that whoever has read codes asks again
+        self.next = before + 1  # which no record has, so that codes read before are read again
         self.shift = before + 1 - used
         self.used = used
         self.floor = below
@@ -563,7 +562,7 @@ class Tape:
     def _known_leaves(
         self, words: np.ndarray, inputs: list[int]
     ) -> tuple[list[Any], dict[int, int], list[int]]:
-        """The leaves that surviving records read, by other numbers; these are in the words, too."""
+        """Renumber the leaves that surviving records read, in their words too."""
         inline = (words[:, WORD] & LISTED) == 0
         codes = words[inline, IN0:SHAPE]
         used = set(codes[codes < 0].tolist()) | {code for code in inputs if code < 0}
@@ -579,7 +578,7 @@ class Tape:
 
 
 def _limit(words: np.ndarray) -> int:
-    """From which debt on abandoned records are looked for, when so many have survived."""
+    """The debt from which on to reclaim, given the words of the survivors."""
     return max(DEBT_FLOOR, int(8 * shapes.sizes[words[:, SHAPE]].sum()))
 
 

@@ -1,11 +1,11 @@
-"""Version counters: who shares memory with whom, and when it was last changed in place.
+"""Version counters: aliasing of memory, and when it was last changed in place.
 
-NumPy owns the memory.  A storage is the array at the bottom of a chain of views.  Nothing is kept
-for a storage until it is first changed in place; from then on it has a counter, and for every tape
-the position at which the change came.  A record that saved a value of that storage before then
-finds out when it is swept.  Recording itself pays nothing for this.
+NumPy owns the memory.  A storage is the array at the bottom of a chain of views.  It has no state
+until it is first changed in place; from then on it has a counter, and for every tape the position
+of the last change.  The sweep checks it for records that saved a value of that storage before.
+Recording itself costs nothing extra.
 
-A change is counted before it is made: whatever comes in between, nothing is changed uncounted.
+A change is counted before it is made, so that an interruption leaves none uncounted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _moments = 0  # changes so far
 
 
 def root(array: np.ndarray) -> np.ndarray:
-    """The array whose identity counts for versions, as far down as NumPy tells."""
+    """The storage of an array, by the chain of `base`."""
     while True:
         base: Any = array.base
         if base is not None and not isinstance(base, np.ndarray):
@@ -54,25 +54,25 @@ def roots(array: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def memory(array: np.ndarray) -> np.ndarray:
-    """The array that owns the memory, whoever counts its versions."""
+    """The array that owns the memory, beneath detached storages."""
     *_, last = roots(array)
     return last
 
 
 def offset(array: np.ndarray) -> int:
-    """How many elements into its storage an array begins."""
+    """The offset of an array into its storage, in elements."""
     start, here = [int(a.__array_interface__["data"][0]) for a in (memory(array), array)]
     return (here - start) // array.itemsize
 
 
 def version(key_array: np.ndarray) -> int:
-    """How often the storage was changed in place."""
+    """The number of in-place changes of the storage."""
     found = _versions.get(id(key_array))
     return found[0] if found else 0
 
 
 def moment() -> int:
-    """A number for this moment, to compare with what `changed` says."""
+    """A timestamp, to compare with `changed`."""
     return _moments
 
 
@@ -119,13 +119,13 @@ def count(key_array: np.ndarray) -> list[Any]:
 
 
 def restore(key_array: np.ndarray, before: list[Any]) -> None:
-    """Count a change no more, which was refused."""
+    """Undo the count of a change that was refused."""
     found = _versions[id(key_array)]
     found[0], found[2], found[3] = before
 
 
 def alone(array: np.ndarray) -> np.ndarray:
-    """An array that has its memory to itself, all of it, in C order: this one or a copy.
+    """A contiguous array that shares its memory with none: this one or a copy.
 
     It is passed straight from where it was: only this function and `getrefcount` may hold it.
     """

@@ -1,4 +1,4 @@
-"""Functions with derivatives of the user's own, and functions that derivatives treat specially."""
+"""Functions with user-defined derivatives (`custom_vjp`, `custom_jvp`), and `stop_gradient`."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class _Custom:
         raise NotImplementedError
 
     def constants(self, inputs: list[Tensor]) -> list[Any]:
-        """What `forward` is given of the inputs where nobody follows it."""
+        """The inputs of `forward` as constants."""
         return [x.detach() for x in inputs]
 
     def value(self, args: Any, kwargs: dict[str, Any]) -> tuple[Any, Any]:
@@ -171,7 +171,7 @@ class _Call:
         if owner.nondiff:
             self.static = [args[k] for k in owner.nondiff]
             args = tuple([a for k, a in enumerate(args) if k not in owner.nondiff])
-        # What is not differentiated stays; the inputs are given anew, a record must not hold them.
+        # Constants stay; the inputs are passed anew, since a record must not hold them.
         self.kept, self.tree = flatten(args)
         self.tensors = [x for x in self.kept if isinstance(x, Tensor)]
         self.numbers = [k for k, x in enumerate(self.kept) if _floating(x)]
@@ -179,7 +179,7 @@ class _Call:
         self.wanted: list[int] = []  # the arguments that a primitive is differentiated in
 
     def rebuilt(self, values: Any) -> Any:
-        """The arguments with other values for what is differentiated."""
+        """The arguments with other values for the inputs."""
         if len(values) != len(self.kept):
             new = list(self.kept)
             for k, value in zip(self.numbers, values, strict=True):
@@ -210,7 +210,7 @@ class _Call:
         return inputs
 
     def run(self, done: Any = None) -> Any:
-        """The result, by whatever transform is the innermost; `done` is what `forward` gave."""
+        """The result, by the innermost transform; `done` is the result of `forward`."""
         inputs = self.taken()
         found = self.leaves(inputs) if done is None else self._recorded(inputs, done)
         assert self.shape is not None
@@ -256,7 +256,7 @@ class _Call:
         return [batched(stack(list(column)), at) for column in zip(*rows, strict=True)]
 
     def fitted(self, given: Any, name: str) -> list[Tensor | None]:
-        """Gradients that the user's rule returned, one for each input."""
+        """Check the gradients that the user's rule returned, one for each input."""
         found = each(given, len(self.tree.children), self.owner.f)
         leaves: list[Any] = list(found)
         if not (is_flat(self.tree) and _GRADIENTS.issuperset(map(type, found))):
@@ -367,7 +367,7 @@ class custom_vjp(_Custom):
     def tangents(
         self, call: _Call, inputs: list[Tensor], slopes: list[Tensor]
     ) -> tuple[list[Tensor], list[Tensor], Tree]:
-        """`bwd` is linear in the weights: its own vjp is the derivative."""
+        """The tangents by transposition: `bwd` is linear in the weights."""
         values = call.leaves(inputs)
         assert call.shape is not None
         with enable_grad():
@@ -424,7 +424,7 @@ class custom_jvp(_Custom):
         return values, [_as_tensor(t) for t in given], call.shape
 
     def gradients(self, call: _Call, state: Any, weights: list[Tensor]) -> list[Tensor | None]:
-        """The tangents are linear in those of the inputs: transposed, they are the gradients."""
+        """The gradients by transposition: tangents are linear in those of the inputs."""
         lifted = not _plain((*weights, *state))
         recorded = is_grad_enabled() and (lifted or any(t._pos for t in (*weights, *state)))
         newest = leaf_keys()

@@ -48,14 +48,13 @@ from tapegrad.transforms.reverse import (
     settled,
 )
 
-# What decides between one sweep per row and one sweep over all rows, in µs: a compiled sweep costs
-# so much, and so much per record, and per record that it leaves to Python; a record of a sweep over
-# batches.
+# The cost model of one sweep per row against one batched sweep, in µs: of a compiled sweep, per
+# record, per record that it leaves to Python, and per record of a batched sweep.
 SWEEP, RECORD, PYTHON_RECORD, BATCHED_RECORD = 15.0, 0.2, 18.0, 40.0
 
 
 def basis(tensors: list[Tensor]) -> list[np.ndarray]:
-    """For each Tensor its part of all unit vectors, which lie along the first dimension."""
+    """For each Tensor its part of the standard basis, batched in the first dimension."""
     total = sum(t._a.size for t in tensors)
     out, start = [], 0
     for t in tensors:
@@ -67,7 +66,7 @@ def basis(tensors: list[Tensor]) -> list[np.ndarray]:
 
 
 def _check_room(name: str, f: Any, rows: int, columns: int) -> None:
-    """Refuse a Jacobian that cannot be had, before the machine runs out of memory.
+    """Refuse a Jacobian that does not fit in memory.
 
     Beside it there is, for one side of it, a unit vector in each row or column.
     """
@@ -86,7 +85,7 @@ def _check_room(name: str, f: Any, rows: int, columns: int) -> None:
 
 
 def _sweep(start: int) -> tuple[int, float]:
-    """How many records there are since a position, and what one sweep over them costs."""
+    """The number of records since a position, and the cost of one sweep over them."""
     tape = current.tape
     length = tape.next - start
     words = tape.words()[max(len(tape) - length, 0) :, WORD]
@@ -138,7 +137,7 @@ def _cut(matrix: Tensor, roots: list[Tensor], x: Tensor) -> list[Tensor]:
 
 
 def _block_back(block: Tensor, leaf: Any, tensors: bool) -> Any:
-    """A block in the form of the argument: of an array without a shape an array like that."""
+    """A block in the form of the argument: a 0-d array for a 0-d array."""
     if tensors or type(leaf) is not np.ndarray:
         return value_back(block, tensors)
     return given_back(block, leaf)

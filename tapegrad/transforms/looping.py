@@ -28,7 +28,7 @@ def tracer() -> Level | None:
 
 
 def plain_arrays(leaves: list[Any], name: str) -> list[Any]:
-    """Leaves that somebody gave, the arrays among them in native form."""
+    """Convert the arrays among given leaves to native ones."""
     return [in_native_form(x, name) if isinstance(x, np.ndarray) else x for x in leaves]
 
 
@@ -85,7 +85,7 @@ class Carried(NamedTuple):
 
 
 def condition(x: Any, name: str, kinds: str = "biuf") -> Any:
-    """A condition that somebody gave: one number, of a dtype of some kinds."""
+    """Check a condition: one number, of a dtype of some kinds."""
     spec = spec_of(x, name, "the condition")
     if spec.shape:
         raise TypeError(

@@ -131,7 +131,7 @@ def mapping(
 def size_of(
     leaves: list[Any], axes: list[int | None], f: Any, inside: str, said: int | None = None
 ) -> int:
-    """How many examples there are; somebody may have said it."""
+    """The batch size, which may be given."""
     sizes = {}
     for x, axis in zip(leaves, axes, strict=True):
         if axis is None:

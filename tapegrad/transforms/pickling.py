@@ -1,4 +1,4 @@
-"""What transforms return: callables that are pickled and copied as the call that made them."""
+"""Pickle and copy the callables that transforms return, as the call that made them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ P = ParamSpec("P")
 
 
 def global_name(x: Any) -> str | None:
-    """The name by which another process, too, finds an object in the module that defined it.
+    """The global name of an object in its module, by which another process finds it.
 
     None where there is no such name, or only in a program: `__main__` is another one there.
     """
@@ -25,7 +25,7 @@ def global_name(x: Any) -> str | None:
 
 
 def findable(f: Any) -> Any:
-    """A function under a name by which pickle finds it, although a decorator took its place."""
+    """A function under a name by which pickle finds it, although a decorator replaced it."""
     if isinstance(f, types.FunctionType):
         outer: Any = sys.modules.get(f.__module__)
         for part in f.__qualname__.split("."):
@@ -40,7 +40,7 @@ def findable(f: Any) -> Any:
 
 
 def reduced(x: Any, make: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """How pickle makes a callable again: by its name, or by the call that made it."""
+    """The `__reduce__` of a callable: by its name, or by the call that made it."""
     named = {name: findable(value) for name, value in kwargs.items()}
     return global_name(x) or (_made, (make, tuple(map(findable, args)), named))
 
@@ -96,7 +96,7 @@ def repeatable(transform: Callable[P, Callable[..., Any]]) -> Callable[P, Callab
 
 
 class OnTape(_Callable):
-    """A function that reads what was recorded on a tape, which is its thread's alone."""
+    """A function that reads its thread's tape, and cannot be pickled."""
 
     def __repr__(self) -> str:
         return f"<derivative of `{self.__name__}`>"

@@ -1,7 +1,7 @@
-"""Record a call of a custom function that no transform lifts, without detours.
+"""The fast path of custom functions: record a call that no transform lifts.
 
-It takes what nearly all calls are: arguments that are Tensors, arrays or numbers, one result.
-`tapegrad.transforms.custom` does the others, and what a recorded sweep does with this record.
+It takes the common case: arguments that are Tensors, arrays or numbers, and one result.
+`tapegrad.transforms.custom` does the others, and recorded sweeps over this record.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NUMBERS = frozenset((float, np.float64, np.float32))
 
 
 class PlainCall:
-    """What the record of such a call keeps instead of values."""
+    """What the record of such a call saves in place of values."""
 
     __slots__ = ("kwargs", "owner", "state", "values")
 
@@ -53,16 +53,16 @@ class PlainCall:
 
     @property
     def watched(self) -> tuple[Any, ...]:
-        """The arrays of the arguments, of which a sweep asks whether they were changed since."""
+        """The arrays of the arguments, whose versions a sweep checks."""
         return tuple([v._a if type(v) is Tensor else v for v in self.values])
 
     def pull(
         self, tape: Tape, index: int, g: Any, wanted: Wanted, recorded: bool,
         scratch: dict[int, Any],
     ) -> list[tuple[int, Any]]:  # fmt: skip
-        """What the user's rule hands to the arguments."""
+        """Call the user's rule for the adjoints of the arguments."""
         owner, values, codes = self.owner, self.values, wanted_inputs(tape, index, wanted)
-        if tape.levels:  # a map around the sweep is none of the rule's
+        if tape.levels:  # an enclosing map must not batch the rule
             with Level.seen_by((g,)):
                 found = self._rule(tape, index, codes, g, recorded)
         else:
@@ -92,7 +92,7 @@ class PlainCall:
 
 
 def plain_call(owner: Any, tape: Tape, args: Any, kwargs: dict[str, Any]) -> Any:
-    """The result of a call, recorded; None, before anything is done, if it is not such a call."""
+    """Record a call; None, with nothing done, if it is not such a call."""
     if tape.mode != MODE_FAST or tape.levels or not owner.plain:
         return None
     given: list[Any] = []
@@ -153,11 +153,11 @@ def plain_call(owner: Any, tape: Tape, args: Any, kwargs: dict[str, Any]) -> Any
 
 
 def alone(owner: Any, given: Any, function: Callable[..., Any], *args: Any) -> Any:
-    """What a function makes of constants; if it has history the function read something else."""
+    """The result of a function of constants; history means that it captured a tracked value."""
     tape = current.tape
     if tape.levels and highest(t for t in given if t is not None) is not None:
         return function(*args)
-    newest = leaf_keys()  # what the function makes itself is younger
+    newest = leaf_keys()  # leaves that the function makes have larger keys
     enabled = tape.enabled
     try:
         tape.switch(not tape.inference, tape.inference)
@@ -172,7 +172,7 @@ def alone(owner: Any, given: Any, function: Callable[..., Any], *args: Any) -> A
 
 
 def check_alone(owner: Any, t: Tensor, newest: int) -> None:
-    """Refuse a result that was computed from what was there before the call."""
+    """Refuse a result that depends on tracked values from before the call."""
     if any(-leaf._pos < newest for leaf in followed_leaves(t)):
         raise RuntimeError(
             f"{name_of(owner.f)} (`{owner._name()}`) uses a Tensor that is "

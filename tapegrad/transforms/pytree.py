@@ -1,7 +1,7 @@
 """Pytrees: nested containers whose leaves are arrays and numbers.
 
-A container is taken apart into its children and a recipe that puts new ones in their places.  Known
-are dict, OrderedDict, defaultdict, list, tuple, named tuples, dataclasses and None;
+A container is flattened to its children and a structure that rebuilds it.  Known are
+dict, OrderedDict, defaultdict, list, tuple, named tuples, dataclasses and None;
 `register_pytree_node` adds others.
 """
 
@@ -45,7 +45,7 @@ class Tree(NamedTuple):
 
 LEAF = Tree(None, None, ())
 PLAIN = frozenset((Tensor, np.ndarray, np.float64, float, int))  # types of leaves, most of them
-_tuples: list[Tree] = []  # of so many leaves and nothing else: what most arguments are
+_tuples: list[Tree] = []  # structures of flat tuples, by length
 
 
 def register_pytree_node(kind: type, flatten: Flatten, unflatten: Unflatten) -> None:
@@ -78,7 +78,7 @@ register_pytree_node(
 
 
 def keys_of(tree: Tree) -> tuple[Any, ...] | None:
-    """The keys of a dictionary of any kind, by its structure; None for what is none."""
+    """The keys of a dictionary of any kind, by its structure; None for other nodes."""
     if tree.kind is dict or tree.kind is OrderedDict:
         keys: tuple[Any, ...] = tree.extra
         return keys
@@ -131,7 +131,7 @@ def _flat(count: int) -> Tree:
 
 
 def is_flat(tree: Tree) -> bool:
-    """Whether a structure is a tuple of leaves; it may be one and not be known as such."""
+    """Whether a structure is a cached one of a tuple of leaves."""
     count = len(tree.children)
     return count < len(_tuples) and tree is _tuples[count]
 
@@ -191,7 +191,7 @@ def matching(x: Any, tree: Tree, name: str) -> list[Any]:
 
 
 def in_order_of(tree: Tree, found: Tree, leaves: list[Any]) -> list[Any] | None:
-    """The leaves of a pytree in the order of another one; None if that is not alike.
+    """The leaves of a pytree in the order of another one; None if their structures differ.
 
     The entries of dicts may stand in any order.
     """

@@ -56,21 +56,21 @@ class Inputs:
         self.leaves, self.trees = chosen_leaves(args, chosen)
         self.tensors = [as_tensor(x, name) for x in self.leaves]
         self.tracked = any(on_tape(t) for t in self.tensors)
-        # A number of its own: the object in the tape says by its references who holds a record.
+        # A new int object: the references of the one on the tape tell whether the record is in use.
         self.since = current.tape.next - 1 + 1
         self.variables = [variable(t) for t in self.tensors]
-        # What comes from these alone is a constant to everybody else.
+        # What depends on these alone is a constant elsewhere.
         self.own = {p for v in self.variables if (p := plain(v)._pos) < 0}
         self.start = current.tape.next - 1 + 1
         self._alone: bool | None = None
 
     def end(self) -> None:
-        """What was computed from these variables is a constant to everybody from now on."""
+        """End the variables: what was computed from them is a constant from now on."""
         for v in self.variables:
             forget(v)
 
     def close(self, name: str, roots: list[Tensor]) -> None:
-        """`end` where the records stay: what else was kept of them is not to be computed with."""
+        """`end` where the records stay: mark other values of them as escaped."""
         self.end()
         if self.alone() and not any(isinstance(t, Lifted) for t in (*roots, *self.variables)):
             mark_escaped(current.tape, self.start, name, [*roots, *self.variables])
@@ -83,7 +83,7 @@ class Inputs:
         return f(*with_leaves(self.args, self.chosen, self.trees, self.variables), **kwargs)
 
     def matters_outside(self) -> bool:
-        """Whether somebody else may differentiate the gradients: they must be recorded then."""
+        """Whether the gradients may be differentiated again, and so must be recorded."""
         tape = current.tape
         if self.tracked or not tape.enabled:
             return self.tracked and tape.enabled
@@ -91,7 +91,7 @@ class Inputs:
         return nested and not self.alone()
 
     def alone(self) -> bool:
-        """Whether nothing that was recorded since reads more than the variables."""
+        """Whether no record since reads anything but the variables."""
         if self.tracked:
             return False
         if self._alone is None:
@@ -107,14 +107,14 @@ class Inputs:
 
 
 def reads_others(tape: Tape, start: int, own: set[int]) -> bool:
-    """Whether any record from a position on reads a leaf or an older record that is not ours."""
+    """Whether any record from a position on reads a leaf or an older record not in `own`."""
     used = read_from_before(tape, start)
     used -= {tape.slots.get(p, 0) if p < 0 else p for p in own}
     return any(code > 0 or followed(tape.leaves[-code - 1]) for code in used)
 
 
 def read_from_before(tape: Tape, start: int) -> set[int]:
-    """The codes of the leaves and the older records that the records from a position on read."""
+    """The codes of leaves and older records that the records from a position on read."""
     first = tape.index(start) if start < tape.next else len(tape)
     words = tape.words()[max(first, 0) :]
     codes = words[(words[:, WORD] & LISTED) == 0, IN0:SHAPE].ravel()
@@ -126,7 +126,7 @@ def read_from_before(tape: Tape, start: int) -> set[int]:
 
 
 def scalar_root(y: Any, name: str, f: Any) -> Tensor:
-    """The result of a function whose gradient is asked for."""
+    """Check the result of a function to differentiate: a scalar."""
     if not isinstance(y, (Tensor, float, int, np.ndarray, np.generic)) or isinstance(y, bool):
         raise TypeError(
             f"`{name}`: {name_of(f)} must return a scalar, got {type(y).__name__}; with "
@@ -213,7 +213,7 @@ def differentiated(
         rest = (aux_back(aux, inputs.own, tensors),) if has_aux else ()
         if not both:
             return (found, *rest) if rest else found
-        since = 0 if recorded else 1  # what was swept and not recorded is no history to go on with
+        since = 0 if recorded else 1  # swept without recording: no history to extend
         value = released(root, inputs.own, tensors, since)
         return ((value, *rest) if rest else value), found
 
@@ -240,10 +240,10 @@ def quick(
     f: Callable[..., Any], args: Any, kwargs: Any, place: int, name: str,
     sweep: Sweep = leaf_gradient, otherwise: Sweep = gradient_pulled,
 ) -> Any:  # fmt: skip
-    """The value and the gradient of what most calls are: one float64 array or float, no transform
-    around, a scalar result.
+    """The value and gradient in the common case: one float64 array or float, no enclosing
+    transform, a scalar result.
 
-    Returns None, before anything is done, where the general way has to be taken.  `sweep` computes
+    Returns None, before anything is done, where the general path must be taken.  `sweep` computes
     the gradient, or what else is wanted, from the tape; `otherwise` does where that finds None.
     """
     x = args[place]
@@ -282,7 +282,7 @@ def quick(
         tape.depth = 0
         if tape.mode != MODE_FAST:  # an interruption, or what the function has switched off
             tape.enabled, tape.inference, tape.mode = True, False, tape.careful
-        del start  # the very object that stands in the tape
+        del start  # the object on the tape, whose references count
         y = None
         if not truncate(tape, mark, name, leaf):
             tape.drop_spent(mark)
@@ -290,7 +290,7 @@ def quick(
 
 
 def _seen(y: Tensor, tape: Tape) -> bool:
-    """Whether a Tensor is a view of what stands on a tape."""
+    """Whether a Tensor is a view of one on a tape."""
     if type(y._home) is not View or y._home.tape is not tape:
         return False
     resolve(y, tape)
@@ -298,7 +298,7 @@ def _seen(y: Tensor, tape: Tape) -> bool:
 
 
 def settled(t: Tensor, own: set[int], since: int = 0) -> Tensor:
-    """What leaves a transform: without history, unless that leads to more than its variables.
+    """Detach a result of a transform, unless it depends on more than its variables.
 
     What is recorded from a position `since` on, if one is given, is known to lead to those alone.
     """
@@ -312,7 +312,7 @@ def settled(t: Tensor, own: set[int], since: int = 0) -> Tensor:
 
 
 def _leads_outside(t: Tensor, own: set[int]) -> bool:
-    """Whether a Tensor was computed from more than the variables (their places are given)."""
+    """Whether a Tensor depends on more than the variables (given by position)."""
     tape = current.tape
     if t._pos < 0:
         return t._pos not in own and followed(t)
@@ -323,18 +323,18 @@ def _leads_outside(t: Tensor, own: set[int]) -> bool:
 
 
 def released(x: Any, own: set[int], tensors: bool, since: int = 0) -> Any:
-    """A value that leaves a transform, in the form that goes with the arguments."""
+    """A result of a transform, detached and in the form of the arguments."""
     return value_back(settled(x, own, since), tensors) if isinstance(x, Tensor) else x
 
 
 def aux_back(aux: Any, own: set[int], tensors: bool) -> Any:
-    """What a function returned beside its value, leaf by leaf as `released`."""
+    """The auxiliary output of a function, `released` leaf by leaf."""
     leaves, tree = flatten(aux)
     return unflatten(tree, [released(x, own, tensors) for x in leaves])
 
 
 def refuse_unused(roots: list[Tensor], inputs: Inputs, name: str, f: Any) -> None:
-    """`strict`: refuse a leaf of the arguments that no result depends on."""
+    """With `strict`, refuse a leaf of the arguments that no result depends on."""
     bases = [plain(root) for root in roots]
     for k, v in enumerate(inputs.variables):
         if not any(depends(base, plain(v)) for base in bases):

@@ -15,7 +15,7 @@ from tapegrad.tensor import Tensor
 
 Gradients = Callable[[list[Tensor]], list[Tensor | None]]
 
-PROBES = 1.0, 1e6  # what is cut off beyond some bound, or below it, shows in one of them
+PROBES = 1.0, 1e6  # one of them shows clipping, above or below a bound
 
 
 def transposed(
@@ -38,14 +38,14 @@ def _pairs(back: list[Tensor | None], slopes: list[Tensor]) -> list[tuple[Tensor
 def _check_linear(
     gradients: Gradients, found: list[Tensor], slopes: list[Tensor], size: float, name: str
 ) -> None:
-    """Refuse a rule whose derivative at zero weights is not the rule itself."""
+    """Refuse a rule that is not linear: its derivative at zero weights must be the rule itself."""
     weights = [constant(_probe(y, size), y) for y in found]
     products = [a * b for a, b in _pairs(gradients(weights), slopes)]
     products += [-w * y for w, y in zip(weights, found, strict=True)]
     difference = _size(sum(p.sum() for p in products))
     bound = sum(_size(p.abs().sum()) for p in products)
     is_f8 = all(y._a.dtype.itemsize == 8 for y in (*found, *slopes))
-    # What is not known, or not finite, says nothing.
+    # Unknown or non-finite values prove nothing.
     if np.isfinite(bound) and difference > (1e-6 if is_f8 else 1e-2) * bound:
         raise RuntimeError(
             f"the rule of {name} is not linear in the gradient that it is given (it clips or "

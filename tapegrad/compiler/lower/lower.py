@@ -107,7 +107,7 @@ class Module(Functions):
         self.rough = True
         lines = self.running(schedule)
         self.repeated -= 1
-        self.longest = max(self.longest, LOOPING)  # nobody knows how often it runs
+        self.longest = max(self.longest, LOOPING)  # its trip count is unknown
         name = f"graph{next(self.names)}"
         head = f"define internal i64 @{name}({TABLES}) #0 {{"
         self.texts.append("\n".join([head, "br label %run", *lines, "ret i64 %result", "}"]))

@@ -103,7 +103,7 @@ class _Loop:
         """Set up tables, memory, and loop-invariant addresses."""
         form, args = self.form, self.step.args
         untaken = set(range(form.carries, len(form.body.outputs))) - self.step.outs.keys()
-        assert not untaken, "what nobody takes of a loop has no place in memory"
+        assert not untaken, "unused results of a loop have no place in memory"
         fixed = form.carries + form.rows
         self.add(*_table("in", len(args) - form.counted), *_table("out", len(form.body.outputs)))
         self.add("%t = alloca i64", "store i64 0, ptr %t")

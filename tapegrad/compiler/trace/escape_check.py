@@ -59,7 +59,7 @@ class EscapeCheck:
     def check(self, captured: tuple[tuple[Tensor, int], ...], name: str) -> None:
         """Refuse a function that changed captured Tensors; `captured` is what it read.
 
-        Nobody may have any of the Tensors now but their users, this object and `captured`.
+        The Tensors must be referenced only by their users, this object and `captured`.
         """
         if not self._changed(captured):
             return

@@ -195,7 +195,7 @@ class Trace(Level):
         key = (array.dtype.str, array.shape, array.tobytes()) if array.size <= 16 else None
         found = None if key is None else self.constants.get(key)
         if found is None:
-            array = array.copy()  # whoever owns it may change it
+            array = array.copy()  # its owner may change it
             found = self.append(Node(None, (), {}, array.shape, array.dtype, array), array)
             if key is not None:
                 self.constants[key] = found
