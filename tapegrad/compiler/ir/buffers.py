@@ -1,7 +1,7 @@
 """Buffers, and strided windows into them.
 
-What moves elements without computing (a slice, a transpose, a broadcast) costs nothing in a
-compiled program: its result is another window into the same buffer.
+A view (a slice, a transpose, a broadcast) costs nothing in a compiled program: its result is
+another window into the same buffer.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tapegrad.ops.core import Op
 from tapegrad.tape.shape_table import Shape
 
 INPUT, OUTPUT, CONSTANT, SCRATCH = "input", "output", "constant", "scratch"
-# Of `Op.moves`: the result is a window into the operand, if that lies as it should.
+# Of `Op.moves`: the result is a window into the operand, if its strides allow.
 WINDOWS = ("identity", "reshape", "broadcast", "reverse", "strided", "sliding", "chain")
 
 
@@ -31,7 +31,7 @@ class Buffer:
         self.dtype = dtype
         self.size = size
         self.offset = 0  # in bytes, within scratch memory
-        self.first = -1  # the steps between which its content is needed
+        self.first = -1  # its live range in steps
         self.last = -1
 
     @property
@@ -60,7 +60,7 @@ class Place(NamedTuple):
     gathers: tuple[Gather, ...] = ()
 
     def broadcast(self, shape: Shape) -> Place:
-        """The same values read as if they had a larger shape."""
+        """Broadcast to a larger shape."""
         extra = len(shape) - len(self.shape)
         kept = [
             s if n == m else 0
@@ -92,12 +92,12 @@ def boxed(place: Place, first: Shape, extent: Shape) -> Place:
 
 @cache
 def blank(dtype: np.dtype[Any]) -> Buffer:
-    """Memory that is nowhere."""
+    """A buffer without memory, to run views on."""
     return Buffer(SCRATCH, 0, dtype, 0)
 
 
 def layout(place: Place) -> Place:
-    """How a window lies, wherever that is: equal for windows that lie alike."""
+    """The layout of a window apart from its address, for comparison."""
     return Place(blank(place.buffer.dtype), 0, place.shape, place.strides)
 
 
@@ -107,7 +107,7 @@ def whole(buffer: Buffer, shape: Shape, offset: int = 0) -> Place:
 
 
 def c_strides(shape: Shape) -> Shape:
-    """The steps of an array in C order, in elements."""
+    """The strides of a C-ordered array, in elements."""
     steps: list[int] = []
     step = 1
     for n in reversed(shape):
@@ -117,7 +117,7 @@ def c_strides(shape: Shape) -> Shape:
 
 
 def window(place: Place, node: Node) -> Place | None:
-    """The window that an operation makes of its operand's; None if the elements must be moved."""
+    """The window of a view of an operand's window; None if elements must be copied."""
     if not isinstance(node.op, Op) or node.op.moves not in WINDOWS:
         return None
     if node.op.moves == "chain":

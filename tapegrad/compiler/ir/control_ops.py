@@ -4,8 +4,8 @@ A *loop* runs its body's graph again and again, a *branch* runs one of its arms.
 has no value; a `take` record of it is one of its results.
 
 A loop's operands are the number of trips (if it is counted by an operand), the first carries, the
-rows (arrays of which each trip reads one entry) and what is the same in every trip.  The graphs
-read carries, one entry of each row and the rest, in this order.  Its results are the last carries,
+rows (arrays of which each trip reads one entry) and loop invariants.  The graphs read carries, one
+entry of each row and the invariants, in this order.  Its results are the last carries,
 the outputs of all trips, the carries with which each trip began, and the number of trips.
 """
 
@@ -26,7 +26,7 @@ GLANCED = 4  # trips of a loop that are run while it is traced
 
 
 class Region:
-    """Stands where an operation would; for its derivative see `trace.control_vjp`."""
+    """The operation of a loop or branch, in place of an `Op`; see `trace.control_vjp`."""
 
     __slots__ = ("name",)
     kind = REGION
@@ -38,14 +38,14 @@ class Region:
         return self.name
 
 
-# A Node's operation is an `Op` for everybody who does not ask for these.
+# `Node.op` is typed as an `Op`; code that handles regions checks for these.
 LOOP: Any = Region("loop")
 BRANCH: Any = Region("branch")
 TAKE: Any = Region("take")
 
 
 class Bundle(NamedTuple):
-    """The adjoints of some results of a loop or a branch: for each what has to be added up."""
+    """The adjoints of some results of a loop or a branch: for each the terms to sum."""
 
     parts: dict[int, list[Any]]
 
@@ -96,11 +96,11 @@ class Sub:
         return [self.nodes[i].spec for i in self.outputs]
 
     def live(self) -> list[bool]:
-        """For each record, whether it matters to an output, or may matter to its derivative."""
+        """For each record, whether an output depends on it, or its derivative may."""
         return [True] * len(self.nodes) if self.pulled else reached(self.graph(), self.outputs)
 
     def used(self) -> set[int]:
-        """The numbers of the inputs that matter."""
+        """The numbers of the live inputs."""
         live = self.live()
         return {k for k, i in self.inputs.items() if live[i]}
 
@@ -109,7 +109,7 @@ class Sub:
         nodes = list(self.nodes)
         inputs = {}
         for k, i in self.inputs.items():
-            # What has no new number is read by nothing.
+            # Inputs without a new number are dead.
             new = numbers.get(k, -1)
             old = nodes[i]
             nodes[i] = Node(None, (), {"k": new}, old.shape, old.dtype)
@@ -121,7 +121,7 @@ class Sub:
 
 
 class Repeat(NamedTuple):
-    """What a loop is: its graphs, how many carries and rows it has, and how often it runs.
+    """A loop: its graphs, the numbers of carries and rows, and the trip count.
 
     It runs `trips` times; or as long as the graph `until` gives True; or, without both, as often as
     its first operand says.  `backwards`: the last entries of the rows come first.
@@ -136,7 +136,7 @@ class Repeat(NamedTuple):
 
     @property
     def outputs(self) -> int:
-        """How many outputs each trip has beside the carries."""
+        """The number of per-trip outputs."""
         return len(self.body.outputs) - self.carries
 
     @property
@@ -151,16 +151,16 @@ class Repeat(NamedTuple):
         return args[:n], args[n:m], args[m:]
 
     def entry(self, k: int) -> int:
-        """The number of the result that holds carry k as each trip found it."""
+        """The number of the result that holds carry k at the start of each trip."""
         return self.carries + self.outputs + k
 
     @property
     def counter(self) -> int:
-        """The number of the result that says how many trips there were."""
+        """The number of the result that holds the trip count."""
         return self.entry(self.carries)
 
     def unknown(self, k: int) -> bool:
-        """Whether the length of a result is known only when the program runs."""
+        """Whether the length of a result is known only at run time."""
         return self.trips is None and self.carries <= k < self.counter
 
     def graphs(self) -> list[Sub]:
@@ -169,7 +169,7 @@ class Repeat(NamedTuple):
 
 
 class Glance:
-    """How many trips a loop makes while it is traced: shapes and dtypes need no more.
+    """The trips of a loop that are run while it is traced, for shapes and dtypes.
 
     `cuts` counts the loops that were left before their end, whose results are guesses.
     """
@@ -181,7 +181,7 @@ class Glance:
         self.cuts = 0
 
     def ends(self, t: int) -> bool:
-        """Whether a loop that goes on after t trips is left."""
+        """Whether a loop is cut short after t trips."""
         self.cuts += t == self.trips
         return t == self.trips
 
@@ -248,7 +248,7 @@ def run_region(
 
 
 class _Stack(NamedTuple):
-    """One value for each trip, or those of the first few."""
+    """The values of each trip, or of the first ones."""
 
     values: list[np.ndarray]
     length: int
@@ -273,5 +273,5 @@ def graphs_of(node: Node) -> list[Sub]:
 
 
 def grows(node: Node, k: int) -> bool:
-    """Whether the size of a result is known only when the program runs."""
+    """Whether the size of a result is known only at run time."""
     return node.op is LOOP and bool(node.params["form"].unknown(k))

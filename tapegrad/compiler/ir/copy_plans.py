@@ -20,12 +20,12 @@ from tapegrad.ops.index import assign
 from tapegrad.ops.tiling import pad
 
 ADDED = "added"  # the name of the record: operands are a base (or none) and the parts
-LARGE = 1 << 10  # elements of a result from which on none is written twice
+LARGE = 1 << 10  # elements of a result from which on none may be written twice
 Plan = list[tuple[int | float, Place, str]]
 
 
 class Sum:
-    """Stands where an operation would: parts are added to a base, or to zeros."""
+    """The operation that adds parts to a base, or to zeros, in place of an `Op`."""
 
     name = ADDED
     kind = ADDED
@@ -61,7 +61,7 @@ def _stack(graph: Graph, node: Node, out: Place) -> Plan:
 
 
 def _within(source: int, part: Place, out: Place, around: float) -> Plan:
-    """A part of the result, and one number around it.
+    """The plan of a padding: a part of the result, and a fill value around it.
 
     In a large result that is not written where the part lies, if it is one dimension's ends.
     """

@@ -1,7 +1,7 @@
-"""The tape of a trace: records in the order in which they were made, and what is wanted of them.
+"""The tape of a trace: records in topological order, results and guards.
 
-A record names its operands by their positions.  Passes take a graph and return another one; nothing
-changes a record.  `check` says what every graph satisfies.
+A record names its operands by position.  Passes take a graph and return another one; records are
+immutable.  `check` tests the invariants of a graph.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class Node:
 
     @property
     def moves(self) -> str:
-        """How the operation lays elements out (`Op.moves`); nothing if it computes."""
+        """How the operation moves elements (`Op.moves`); empty if it computes."""
         return getattr(self.op, "moves", "")
 
     @property
     def reduces(self) -> str:
-        """What takes elements together, if this is a reduction (`Op.reduces`)."""
+        """The combining operation of a reduction (`Op.reduces`)."""
         return getattr(self.op, "reduces", "")
 
     @property
@@ -64,7 +64,7 @@ class Node:
 
     @property
     def uniform(self) -> bool:
-        """Whether this is a constant all of whose elements are one element in memory."""
+        """Whether this is a constant broadcast from a single element."""
         value = self.value
         if value is None or not value.size:
             return False
@@ -81,11 +81,11 @@ def adds_to_zeros(node: Node) -> bool:
 
 
 class Guard(NamedTuple):
-    """A value that Python code was told while it was traced: another value needs another trace."""
+    """A value that Python code read while it was traced: another value needs another trace."""
 
     position: int
     expected: np.generic | bool | int | float
-    line: tuple[str, int] = ("unknown", 0)  # of the user's program, which asked
+    line: tuple[str, int] = ("unknown", 0)  # of the user's program that read it
 
 
 class Graph(NamedTuple):
@@ -134,7 +134,7 @@ def _short(value: Any) -> str:
 
 
 class Builder:
-    """A graph under construction out of another one: `where[old]` is the new position."""
+    """Builds a graph from another one: `where[old]` is the new position."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -166,7 +166,7 @@ class Builder:
 
 
 def rewritten(graph: Graph, rewrite: Callable[[Builder, Node], int | None]) -> Graph:
-    """A graph whose records were each given to a function, which may put others in their place."""
+    """Rewrite a graph record by record, by a function that may replace each."""
     builder = Builder(graph)
     for position, node in enumerate(graph.nodes):
         remapped = builder.remapped(node)
@@ -176,7 +176,7 @@ def rewritten(graph: Graph, rewrite: Callable[[Builder, Node], int | None]) -> G
 
 
 def reached(graph: Graph, roots: Iterable[int]) -> list[bool]:
-    """For each record whether a root is computed from it."""
+    """For each record, whether a root depends on it."""
     live = [False] * len(graph.nodes)
     for root in roots:
         live[root] = True
@@ -188,7 +188,7 @@ def reached(graph: Graph, roots: Iterable[int]) -> list[bool]:
 
 
 def check(graph: Graph) -> None:
-    """Raise AssertionError where a graph is not one."""
+    """Assert the invariants of a graph."""
     for position, node in enumerate(graph.nodes):
         assert all(0 <= a < position for a in node.args), f"%{position} reads what comes later"
         assert (node.op is None) == (not node.args) or node.op is not None, f"%{position}"

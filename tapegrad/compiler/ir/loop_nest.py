@@ -1,6 +1,6 @@
-"""A loop nest: every element of a domain, through a few fused operations.
+"""A loop nest over a domain, with fused operations as its body.
 
-A nest loads elements of its operands through windows, computes, and stores results or adds them up.
+A nest loads elements of its operands through windows, computes, and stores or reduces results.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tapegrad.tape.shape_table import Shape
 # dtypes that loops compute with: in memory, and as a value.
 MEMORY = {"float64": "double", "float32": "float", "int64": "i64", "int32": "i32", "bool": "i8"}
 REGISTER = {**MEMORY, "bool": "i1"}
-# How a nest stores: elements, onto what is there, or what a reduction takes them together by.
+# The mode of a store: overwrite, accumulate, or the reduction.
 SET, ADD = "set", "accumulate"
 SUM, PROD, MAX, MIN = [op.reduces for op in (r.sum, r.prod, r.amax, r.amin)]
 
@@ -38,7 +38,7 @@ class Term(NamedTuple):
 
 
 class Store(NamedTuple):
-    """What a nest writes: a term, where (strides over the domain), and how."""
+    """A store of a nest: a term, the window (strides over the domain), and the mode."""
 
     source: int
     place: Place
@@ -89,7 +89,7 @@ def nest_of(
 
 @cache
 def memory(dtype: np.dtype) -> str:
-    """The LLVM type of an element in memory: of one that loops only move, some type of its size."""
+    """The LLVM type of an element in memory; of dtypes that are only moved, one of its size."""
     return MEMORY.get(dtype.name, f"i{8 * dtype.itemsize}")
 
 
@@ -115,7 +115,7 @@ def computes(node: Node, operands: Sequence[Node]) -> bool:
 
 
 def start_value(mode: str, dtype: np.dtype) -> object:
-    """What a reduction starts with."""
+    """The neutral element of a reduction."""
     neutral = 0.0 if mode == ADD else table[mode].neutral
     if dtype.kind == "f" or np.isfinite(neutral):
         return dtype.type(neutral)
@@ -124,7 +124,7 @@ def start_value(mode: str, dtype: np.dtype) -> object:
 
 
 def collapsed(nest: Nest) -> Nest:
-    """The same with neighbouring dimensions made one wherever every window allows it."""
+    """Collapse adjacent dimensions wherever every window allows it."""
     rank = len(nest.domain)
     windows = [*nest.loads, *[s.place for s in nest.stores]]
     keep = [d for d in range(rank) if nest.domain[d] != 1]

@@ -1,7 +1,7 @@
-"""Piecewise index maps: concatenations as boxes of their index space, each seen elsewhere.
+"""Piecewise index maps: concatenations as boxes of their index space, each with a source.
 
-A join, a padding, a sum of paddings puts windows of other values (or a number) into boxes of its
-own.  A slice of it is such a map again, and so is a join of joins.
+A join, a padding, a sum of paddings maps boxes to windows of other values (or to a number).  So
+does a slice of it, and a join of joins.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from tapegrad.compiler.ir.graph import Graph, Node
 from tapegrad.compiler.ir.loop_nest import ADD, SET
 from tapegrad.tape.shape_table import Shape
 
-Cuts = list[set[int]]  # along each dimension, where something begins or ends
+Cuts = list[set[int]]  # in each dimension, where sections begin or end
 
 
 class Section(NamedTuple):
-    """A box within a join, and the window of a value (or the number) that is seen there.
+    """A box within a join, and the window of a value (or the number) that it shows.
 
     Dimension t of the source begins at `start[t]`, and runs along dimension `dims[t]` of the join;
     if that is -1, one index of it is seen.
@@ -49,7 +49,7 @@ class Section(NamedTuple):
 
 
 class VirtualConcats(NamedTuple):
-    """The joins of a graph that need not be written, and how often loops read each record.
+    """The virtual joins of a graph, and how often loops read each record.
 
     `written` are sums of paddings, and joins of joins, that a loop writes element by element.
     """
@@ -60,7 +60,7 @@ class VirtualConcats(NamedTuple):
 
 
 def _seen(place: Place, shape: Shape) -> tuple[Shape, Shape] | None:
-    """A window of an array in C order: where it begins, and which dimension each of its own is.
+    """A window of a C-ordered array as its first index, and the dimensions that it runs along.
 
     None if it takes steps other than 1 along one, or lies across them.
     """
@@ -84,7 +84,7 @@ def _seen(place: Place, shape: Shape) -> tuple[Shape, Shape] | None:
 
 
 def sections_of(graph: Graph, node: Node) -> list[Section] | None:
-    """What a join, or a window of one, is made of; None if it is no such map."""
+    """The sections of a join, or of a window of one; None if it is not such a map."""
     if not node.size:
         return None
     if node.op not in PLANS:
@@ -123,11 +123,11 @@ def sections_of(graph: Graph, node: Node) -> list[Section] | None:
 
 
 def within(outer: Section, inner: list[Section]) -> list[Section] | None:
-    """The sections of a join that are seen through a section of another one."""
+    """Compose: the sections of a join that a section of another one shows."""
     found = [s for s in [_cut(outer, s) for s in inner] if s is not None]
     if outer.mode != ADD:
         return found
-    # Zeros add nothing; what lies over something else does not add up with it.
+    # Zeros add nothing; a section that overwrites is not a sum.
     added = [s for s in found if s.source != 0.0 or isinstance(s.source, int)]
     over = any(
         s.mode == SET and _meet(s, other) for k, s in enumerate(added) for other in added[:k]
@@ -143,7 +143,7 @@ def _meet(a: Section, b: Section) -> bool:
 
 
 def _cut(outer: Section, inner: Section) -> Section | None:
-    """A section of a join as it is seen through a section of another one, if it is."""
+    """A section of a join restricted to a section of another one; None if they are disjoint."""
     first, extent, origin = list(outer.first), list(outer.extent), []
     for k, d, f, n in zip(outer.start, outer.dims, inner.first, inner.extent, strict=True):
         size = outer.extent[d] if d >= 0 else 1
@@ -160,7 +160,7 @@ def _cut(outer: Section, inner: Section) -> Section | None:
 
 
 def cuts_of(sections: list[Section]) -> Cuts:
-    """Where sections begin and end, along each dimension."""
+    """The bounds of sections, in each dimension."""
     found: Cuts = [set() for _ in sections[0].first]
     for section in sections:
         for d, (first, n) in enumerate(zip(section.first, section.extent, strict=True)):
@@ -169,7 +169,7 @@ def cuts_of(sections: list[Section]) -> Cuts:
 
 
 def intervals(cuts: Cuts) -> list[list[tuple[int, int]]]:
-    """Along each dimension, where each of its parts begins and how long it is."""
+    """In each dimension, the starts and lengths of the parts between cuts."""
     found = []
     for places in cuts:
         ends = sorted(places)
@@ -178,5 +178,5 @@ def intervals(cuts: Cuts) -> list[list[tuple[int, int]]]:
 
 
 def boxes_in(cuts: Cuts) -> int:
-    """Into how many boxes cuts divide what they cut."""
+    """The number of boxes that cuts make."""
     return prod([len(ends) - 1 for ends in cuts])

@@ -1,5 +1,5 @@
-"""From a module of text to a program that can be called.
+"""Compile a module of LLVM text to a callable program.
 
-`link` makes machine code, or finds it in the disk cache, and `program` is what a caller has to know
-of it.  `front` imports from here; this package imports `lower`.
+`link` makes machine code, or finds it in the disk cache, and `program` is its interface for
+callers.  `front` imports from here; this package imports `lower`.
 """

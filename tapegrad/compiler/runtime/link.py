@@ -33,7 +33,7 @@ CALLBACK = ctypes.CFUNCTYPE(
 
 
 def _computed(program: int, number: int, table: int, out: int) -> int:
-    """Compute one operation by its NumPy forward, or do again what has to be exact."""
+    """Compute one operation by its NumPy forward, or rerun an exact nest."""
     try:
         step = _calls[program][number]
         if isinstance(step, ExactNest):
@@ -48,14 +48,14 @@ def _computed(program: int, number: int, table: int, out: int) -> int:
         if np.shape(found) != target.shape:
             return GUARD  # a shape that depends on values: this trace does not fit
         target[...] = found
-    except BaseException as error:  # carried across the machine code, see `failure`
+    except BaseException as error:  # carried through machine code, see `failure`
         _raised.error = error
         return ERROR
     return 0
 
 
 def _divided(program: int, number: int, function: int, table: int) -> int:
-    """Let several threads do the parts of a nest, see `attempt`."""
+    """Run the parts of a nest on several threads, see `attempt`."""
     return attempt(_shared[program][number], function, table)
 
 
@@ -63,7 +63,7 @@ _callback, _share = CALLBACK(_computed), CALLBACK(_divided)
 
 
 def _seen(address: int | None, place: Place) -> np.ndarray:
-    """The array that lies at an address."""
+    """The array at an address."""
     dtype = place.buffer.dtype
     strides = tuple([s * dtype.itemsize for s in place.strides])
     if 0 in place.shape or address is None:
@@ -75,14 +75,14 @@ def _seen(address: int | None, place: Place) -> np.ndarray:
 
 
 def failure() -> BaseException:
-    """What a call back into Python raised."""
+    """The exception that a callback into Python raised."""
     error: BaseException | None = getattr(_raised, "error", None)
     _raised.error = None
     return error or MemoryError("a compiled program found no memory for what lies between")
 
 
 class Linked:
-    """Machine code in memory, and what it needs to live."""
+    """Machine code in memory, and the references that it needs."""
 
     __slots__ = ("__weakref__", "address", "constants", "engine", "number")
 
@@ -120,7 +120,7 @@ class Linked:
 
 @cache
 def _offer_special() -> None:
-    """Let machine code find SciPy's special functions: importing them takes a while."""
+    """Define the symbols of SciPy's special functions, lazily: importing them takes a while."""
     llvm = build.binding()
 
     for symbol, address in scipy_calls.addresses().items():
@@ -132,7 +132,7 @@ _ROUTINE = re.compile(f"@{function_builder.PREFIX}([a-z0-9]+)")
 
 @cache
 def _offer_routine(name: str) -> None:
-    """Let machine code find a routine of BLAS or LAPACK: importing them takes a while."""
+    """Define the symbol of a BLAS or LAPACK routine, lazily: importing them takes a while."""
     llvm = build.binding()
 
     llvm.add_symbol(function_builder.PREFIX + name, blas.routine(name))
@@ -143,7 +143,7 @@ _OUTLINED = re.compile(f"@((?:{elementary.OUTLINED}|{math_runtime.PREFIX})[a-z0-
 
 @cache
 def _offer_outlined(name: str) -> None:
-    """Let machine code find an elementary function that is not a part of it."""
+    """Define the symbol of an outlined elementary function."""
     llvm = build.binding()
 
     home = math_runtime if name.startswith(math_runtime.PREFIX) else elementary
@@ -155,7 +155,7 @@ _AGAIN = re.compile(rf"@({re.escape(gemm_fallback.PREFIX)}[a-z0-9.]+)")
 
 @cache
 def _offer_again(name: str) -> None:
-    """Let machine code find a loop that all programs share."""
+    """Define the symbol of a loop that all programs share."""
     llvm = build.binding()
 
     llvm.add_symbol(name, gemm_fallback.address(name))
@@ -165,7 +165,7 @@ _offered = False
 
 
 def _offer_symbols() -> None:
-    """Let machine code find the way back into Python."""
+    """Define the symbols of callbacks into Python and of the C library."""
     global _offered
     if _offered:
         return

@@ -1,4 +1,4 @@
-"""A compiled program: machine code for one trace, and what a caller has to know to run it.
+"""A compiled program: machine code for one trace, and its calling convention.
 
 The machine code is a C function ``int64_t program(void **inputs, void **outputs, void *scratch)``:
 
@@ -11,7 +11,7 @@ result         0: done; k > 0: guard k - 1 does not hold, the outputs mean nothi
                trace has to serve; -1: a call back into Python raised, see `failure`
 =============  ================================================================================
 
-Several threads may run it at once.  It needs the interpreter's lock for nothing but its calls back
+Several threads may run it at once.  It needs the GIL only in its calls back
 into Python, which take it themselves: those of `Program.callbacks`, and of linear algebra that has
 no result (a singular matrix) and has to say so.
 """
