@@ -1,7 +1,7 @@
 """Adjoints of large elementwise records: one fused pass per input, on all threads.
 
 Elementwise records go through kernels generated from their formulas, for any broadcasting that two
-dimensions describe.  Some reductions have loops of their own in `autograd.reduction_adjoints`.
+dimensions describe, operations along dimensions through loops generated from their rules.
 Everything else is left to the rule on whole arrays.
 """
 
@@ -15,8 +15,8 @@ import numpy as np
 
 from tapegrad.autograd.adjoints import Adjoints
 from tapegrad.autograd.pullback import Saved
-from tapegrad.autograd.reduction_adjoints import PULLBACKS
 from tapegrad.kernels.broadcast_plan import Grid, core, grid
+from tapegrad.kernels.large import axis_loops
 from tapegrad.kernels.large.launching import fold
 from tapegrad.kernels.sweep import sweep_abi
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op, by_code
@@ -62,11 +62,10 @@ def step(adjoints: Adjoints, index: int, g: np.ndarray) -> bool:
         saved = Saved(tape, index, False)
         wanted = [k for k, code in enumerate(saved.codes) if code and adjoints.wanted(code)]
         return _elementwise(adjoints, op, saved, wanted, g)
-    pull = PULLBACKS.get(op)
-    if pull is None:
+    if not op.axis:
         return False
     saved = Saved(tape, index, False)
-    found = pull(g, saved.entry[0], saved.entry[-1], saved.params)
+    found = axis_loops.adjoint(op, g, saved.entry[0], saved.entry[-1], saved.params)
     if found is None:
         return False
     _hand_on(adjoints, saved.codes[0], found)

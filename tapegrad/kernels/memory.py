@@ -152,6 +152,27 @@ times_f8 = _reassociating(types.float64, "fmul")
 times_f4 = _reassociating(types.float32, "fmul")
 
 
+def _extreme(numba_type: Any, llvm_type: Any, name: str) -> Any:
+    @intrinsic
+    def extreme(typingctx: Any, a: Any, b: Any) -> Any:
+        """The larger or smaller of two, NaN if one is, either zero: LLVM takes it in vectors."""
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            kind = ir.FunctionType(llvm_type, [llvm_type] * 2)
+            function = builder.module.declare_intrinsic(name, [llvm_type], kind)
+            return builder.call(function, args, fastmath=("nsz",))
+
+        return numba_type(numba_type, numba_type), codegen
+
+    return extreme
+
+
+larger_f8 = _extreme(types.float64, ir.DoubleType(), "llvm.maximum")
+larger_f4 = _extreme(types.float32, ir.FloatType(), "llvm.maximum")
+smaller_f8 = _extreme(types.float64, ir.DoubleType(), "llvm.minimum")
+smaller_f4 = _extreme(types.float32, ir.FloatType(), "llvm.minimum")
+
+
 def _floor(numba_type: Any, llvm_type: Any) -> Any:
     @intrinsic
     def down(typingctx: Any, x: Any) -> Any:

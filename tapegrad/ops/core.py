@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.ops.facets import FACETS, Facets
+from tapegrad.ops.large import large
 from tapegrad.tape.shape_table import Shape
 from tapegrad.tape.tape import Tape
 
@@ -120,6 +121,8 @@ class Op(Facets):
         self.domain = domain
         for facet, value in facets.items():
             setattr(self, facet, value)
+        if self.axis and self.decomposition is not None:
+            self.forward = large("axis_loops.forward", forward, row=self)
         self.multilinear = multilinear  # linear in each input while the others stay
         # exact[k]: the partial in input k is itself an adjoint: where it is 0, so is the product.
         self.exact = tuple(name in exact for name in self.inputs)

@@ -151,7 +151,7 @@ ge = elementwise("ge", np.greater_equal, a=COMPARES, b=COMPARES,
                  aliases="greater_equal", doc="Whether elements are larger or equal.",
                  example=("tg.ge(tg.tensor(1.0), 1.0)", "tensor(True)"))
 
-add = elementwise("add", np.add, a=lambda: 1, b=lambda: 1, neutral=0.0,
+add = elementwise("add", np.add, a=lambda: 1, b=lambda: 1, neutral=0.0, combine="plus({0}, {1})",
                   scalar="{0} + {1}", kinds="fib", loop="broadcast alike")
 sub = elementwise("sub", np.subtract, a=lambda: 1, b=lambda: -1,
                   scalar="{0} - {1}", kinds="fi", loop="broadcast alike")
@@ -386,7 +386,7 @@ minimum = elementwise(
     "minimum", np.minimum, a=lambda a, b: where(lt(a, b), 1, where(eq(a, b), 0.5, 0)),
     b=lambda a, b: where(lt(b, a), 1, where(eq(a, b), 0.5, 0)),
     scalar="select(({0} < {1}) | ({0} != {0}), {0}, {1})", kinds="fib", ordered=True, loop="f8 f4",
-    neutral=math.inf, doc="The smaller of two, element by element.",
+    neutral=math.inf, combine="smaller({0}, {1})", doc="The smaller of two, element by element.",
     example=("tg.minimum(tg.tensor(1.0), tg.tensor(2.0))", "tensor(1.)"),
     singular="A tie gives half of the gradient to each side.",
 )
@@ -394,7 +394,7 @@ maximum = elementwise(
     "maximum", np.maximum, a=lambda a, b: where(gt(a, b), 1, where(eq(a, b), 0.5, 0)),
     b=lambda a, b: where(gt(b, a), 1, where(eq(a, b), 0.5, 0)),
     scalar="select(({0} > {1}) | ({0} != {0}), {0}, {1})", kinds="fib", ordered=True, loop="f8 f4",
-    neutral=-math.inf, doc="The larger of two, element by element.",
+    neutral=-math.inf, combine="larger({0}, {1})", doc="The larger of two, element by element.",
     example=("tg.maximum(tg.tensor(1.0), tg.tensor(2.0))", "tensor(2.)"),
     singular="A tie gives half of the gradient to each side.",
 )

@@ -59,7 +59,9 @@ class Facets:
     reduces: str = ""
     # The number with which such a reduction begins, of an elementwise operation.
     neutral: float = math.nan
-    # The same of a scan, which takes up one after the other.
+    # The same as ``scalar`` for a reduction, whose elements LLVM may take in vectors, in any order.
+    combine: str = ""
+    # What ``reduces`` is, of a scan, which takes up one after the other.
     scans: str = ""
     # The same over simpler operations, by the formula of the forward: what programs and kernels
     # compute; None: it does not serve these parameters.  No operand is empty.

@@ -6,13 +6,18 @@ The loops know some layouts and give None for all others; then the forward does 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 COMPILED = 1 << 14  # elements from which a compiled loop pays for its call
 
 
-def large(loop: str, plain: Callable[..., Any], least: int = COMPILED) -> Callable[..., Any]:
+def large(
+    loop: str, plain: Callable[..., Any], least: int = COMPILED, row: Any = None
+) -> Callable[..., Any]:
     """A forward that tries a loop, by its module and name, from a size of the first operand on.
+
+    One that serves many operations is told the `row` of this one.
 
     >>> from tapegrad.ops.large import large
     >>> large("row_loops.clone", lambda x: x.copy()).plain
@@ -24,7 +29,7 @@ def large(loop: str, plain: Callable[..., Any], least: int = COMPILED) -> Callab
         nonlocal fast
         if x.size >= least:
             if fast is None:
-                fast = found(loop)
+                fast = found(loop) if row is None else partial(found(loop), row)
             y = fast(x, *args, **params)
             if y is not None:
                 return y

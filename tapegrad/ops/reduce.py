@@ -340,12 +340,12 @@ pair_prod: Op = linear(
     decomposition=_pair_prod_form,
 )
 var = custom(
-    "var", large("reduce_loops.var", _var), decomposition=_var_form, axis="reduce",
+    "var", _var, decomposition=_var_form, axis="reduce",
     x=lambda g, x, x_spec, dim, correction, keepdim:
         strong(spread(g, x_spec, dim, keepdim), 2.0 * _deviation(x, dim, correction)),
 )
 std = custom(
-    "std", large("reduce_loops.std", _std), decomposition=_std_form, axis="reduce",
+    "std", _std, decomposition=_std_form, axis="reduce",
     x=lambda g, x, y, x_spec, dim, correction, keepdim:
         strong(spread(strong(g, where(eq(y, 0), 0.0, 1 / y)), x_spec, dim, keepdim),
                _deviation(x, dim, correction)),
@@ -362,20 +362,20 @@ amin = custom(
     singular="Ties share the gradient.",
 )
 logsumexp = custom(
-    "logsumexp", large("row_loops.logsumexp", _logsumexp), decomposition=_logsumexp_form,
+    "logsumexp", _logsumexp, decomposition=_logsumexp_form,
     axis="reduce", to_float=True, doc="``log(sum(exp(x)))``, without overflow.",
     example=("tg.logsumexp(tg.tensor([1000.0, 1000.0]), dim=0)", "tensor(1000.6931)"),
     x=lambda g, x, y, x_spec, dim, keepdim:
         strong(spread(g, x_spec, dim, keepdim), exp(x - spread(y, x_spec, dim, keepdim))),
 )
 softmax = custom(
-    "softmax", large("row_loops.softmax", _softmax), decomposition=_softmax_form, axis="keep",
+    "softmax", _softmax, decomposition=_softmax_form, axis="keep",
     ordered=True, doc="Exponentials along one dimension, scaled to the sum 1.",
     example=("tg.softmax(tg.zeros(2), dim=0)", "tensor([0.5000, 0.5000])"),
     x=lambda g, y, dim: strong(g - sum(strong(g, y), dim=dim, keepdim=True), y),
 )
 log_softmax = custom(
-    "log_softmax", large("row_loops.log_softmax", _log_softmax),
+    "log_softmax", _log_softmax,
     decomposition=_log_softmax_form, axis="keep", ordered=True,
     doc="The logarithm of `softmax`, computed directly.",
     example=("tg.log_softmax(tg.zeros(2), dim=0)", "tensor([-0.6931, -0.6931])"),
@@ -387,7 +387,7 @@ mse_loss = custom(
     a=lambda g, a, b, a_spec, mean: _mse_vjp(g, a, b, a_spec, mean),
     b=lambda g, a, b, b_spec, mean: _mse_vjp(g, b, a, b_spec, mean),
 )
-norm = custom("norm", large("reduce_loops.norm", _norm), decomposition=_norm_form,
+norm = custom("norm", _norm, decomposition=_norm_form,
               axis="reduce", x=_norm_vjp, grad_name="LinalgVectorNorm",
               singular="The derivative at 0 is 0.")
 # fmt: on

@@ -8,7 +8,10 @@ What is costly and wanted by two passes is kept where the result will stand.
 from __future__ import annotations
 
 import inspect
-from typing import Any
+import math
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, Literal
 
 from tapegrad.kernels.codegen.rule_codegen import (
     Symbol,
@@ -18,12 +21,19 @@ from tapegrad.kernels.codegen.rule_codegen import (
     number,
     scalar_form,
 )
-from tapegrad.ops.core import Formula, Op, table
+from tapegrad.ops.core import CUSTOM, Formula, Op, table
 
 BY_HAND = {"clone", "cumsum", "cumsum_adjoint", "prod_adjoint"}  # in `scan_loops`
-FORWARD = "n, inner, outer, x_at, out_at, extra, unused_1, unused_2"
-ADJOINT = "n, inner, outer, g_at, x_at, y_at, out_at, extra"
-LOOP = ["for j in range(n):", "    at = first + j * inner"]
+Layout = Literal["small", "row", "columns"]
+BLOCK, GROUP = 1024, 1 << 16  # elements of a long row that are added up before they join a total
+STRIP = 64  # columns that are done side by side
+COLUMNS = "for i in range(width):"
+LOOPS = {
+    "small": ["for j in range(n):", "    at = first + j * inner"],
+    "row": ["for at in range(n):"],
+    "columns": ["for j in range(rows):", "    " + COLUMNS, "        at = j * inner + strip + i"],
+}
+HERE = {"small": "o * inner + i", "row": "0", "columns": "strip + i"}
 
 
 class Unknown(Exception):
@@ -69,42 +79,95 @@ def _each(x: Any) -> bool:
     return isinstance(x, RowSymbol) and x.each
 
 
-class Rows:
-    """The lines that compute an expression for one row."""
+def _for_row(x: Any) -> bool:
+    return isinstance(x, RowSymbol) and not x.each
 
-    def __init__(self, result: RowSymbol, loads: dict[str, bool]) -> None:
+
+class Rows:
+    """The lines that compute an expression for one row, or for a strip of neighbouring columns.
+
+    With `only` they are those of one pass, which finds in `known` what the passes before have
+    reduced, and puts into `part` what it reduces itself.
+    """
+
+    def __init__(
+        self, result: RowSymbol, loads: dict[str, bool], layout: Layout, only: int | None = None
+    ) -> None:
         self.loads = loads  # operands, and whether each has a value for every element
+        self.layout = layout
+        self.here = HERE[layout]
         self.lines: list[str] = []
         self._names: dict[Any, str] = {}  # of values for the whole row
         self._kept: Any = None  # what stands where the result will
+        self._reduced = 0
         passes = _passes(result)
         if result.each:
             self._kept = _costly_in_two(passes, result)
-        for reductions in passes:
-            self._reduce(reductions)
+        for k, reductions in enumerate(passes):
+            self._reduce(reductions, known=only is not None and k < only)
+            if k == only:
+                names = [self._names[x.key()] for x in reductions]
+                self.lines += [f"part[{i}] = {name}" for i, name in enumerate(names)]
+                return
+        inner: list[str] = []
+        value = self._write(result, inner, {})
         if result.each:
-            inner: list[str] = []
-            value = self._write(result, inner, {})
-            self.lines += [*LOOP, *indented([*inner, f"out[at] = {value}"])]
+            self._loop([*inner, f"out[at] = {value}"])
         else:
-            self.lines.append(f"out[here] = {self._write(result, self.lines, {})}")
+            self._set(f"out[{self.here}]", value)
 
-    def _reduce(self, reductions: list[RowSymbol]) -> None:
+    def _set(self, target: str, text: str) -> None:
+        """An assignment for the whole row."""
+        line = f"{target} = {text}"
+        self.lines += [COLUMNS, "    " + line] if self.layout == "columns" else [line]
+
+    def _name(self, name: str) -> str:
+        """What a value for the whole row is called; one for each column of a strip."""
+        if self.layout != "columns":
+            return name
+        self.lines.append(f"{name} = room({STRIP})")
+        return f"{name}[i]"
+
+    def _loop(self, body: list[str], sums: Sequence[str] = ()) -> None:
+        """A loop over the elements of a row; long sums are added up block by block."""
+        if self.layout == "row" and sums:
+            self.lines += [
+                f"for begin in range(0, n, {GROUP}):",
+                f"    end = min(begin + {GROUP}, n)",
+                *[f"    {name}_group = zero" for name in sums],
+                f"    for start in range(begin, end, {BLOCK}):",
+                *[f"        {name}_block = zero" for name in sums],
+                f"        for at in range(start, min(start + {BLOCK}, end)):",
+                *indented(body, 3),
+                *[f"        {name}_group += {name}_block" for name in sums],
+                *[f"    {name} += {name}_group" for name in sums],
+            ]
+        else:
+            head = LOOPS[self.layout]
+            self.lines += [*head, *indented(body, 2 if self.layout == "columns" else 1)]
+
+    def _reduce(self, reductions: list[RowSymbol], known: bool) -> None:
         inner: list[str] = []
         each: dict[Any, str] = {}
-        ends = []
+        ends, sums = [], []
         for symbol in reductions:
             op = table[symbol.reduces]
-            name = f"r{len(self._names)}"
-            self.lines.append(f"{name} = {number(op.neutral)}")
             value = self._write(symbol.args[0], inner, each)
-            step = "plus({1}, {0})" if op.name == "add" else op.scalar  # in any order
-            ends.append(f"{name} = {step.format(value, name)}")
+            name = f"known[{self._reduced + 1}]" if known else self._name(f"r{self._reduced}")
+            self._reduced += 1
             self._names[symbol.key()] = name
+            if known:
+                continue
+            self._set(name, number(op.neutral))
+            if op.name == "add" and self.layout == "row":
+                sums.append(name)
+                name += "_block"
+            ends.append(f"{name} = {(op.combine or op.scalar).format(value, name)}")
         if self._kept in each:
             inner.append(f"out[at] = {each[self._kept]}")
             self._names[self._kept] = "out[at]"
-        self.lines += [*LOOP, *indented([*inner, *ends])]
+        if not known:
+            self._loop([*inner, *ends], sums)
 
     def _write(self, x: Any, inner: list[str], each: dict[Any, str]) -> str:
         """The name of a value, after the lines that compute it, inside of the loop or before."""
@@ -114,17 +177,30 @@ class Rows:
         found = self._names.get(key) or each.get(key)
         if found is not None:
             return found
-        names, lines = (each, inner) if x.each else (self._names, self.lines)
+        if self.layout != "small" and x.name == "div" and x.each and _for_row(x.args[1]):
+            each[key] = self._write(_by_factor(*x.args), inner, each)
+            return each[key]
         if not x.args:
             if x.name not in self.loads:
                 return x.name
-            text = f"{x.name}[{'at' if x.each else 'here'}]"
+            text = f"{x.name}[{'at' if x.each else self.here}]"
         else:
             form, _ = chain(x.name, "none")[-1]
             text = form.format(*[self._write(arg, inner, each) for arg in x.args])
-        name = names[key] = f"{'e' if x.each else 's'}{len(self._names)}_{len(each)}"
-        lines.append(f"{name} = {text}")
+        if x.each:
+            name = each[key] = f"e{len(self._names)}_{len(each)}"
+            inner.append(f"{name} = {text}")
+        else:
+            name = self._names[key] = self._name(f"s{len(self._names)}")
+            self._set(name, text)
         return name
+
+
+def _by_factor(x: RowSymbol, divisor: RowSymbol) -> Symbol:
+    """A quotient as a product, with a scale where the inverse of the divisor would overflow."""
+    size = RowSymbol("abs", (1.0 / divisor,))
+    scale = RowSymbol("where", (RowSymbol("lt", (size, math.inf)), 1.0, 2.0**64))
+    return x * (1.0 / (divisor * scale)) * scale
 
 
 def _subexpressions(x: Any) -> list[RowSymbol]:
@@ -195,33 +271,65 @@ def result(op: Op, x: RowSymbol) -> RowSymbol:
     return found
 
 
-def forward_source(op: Op) -> str:
-    """The kernel that computes an operation along a dimension, of float64 in C order."""
-    rows = Rows(result(op, RowSymbol("x", each=True)), {"x": True})
-    return _source(FORWARD, ("x", "out"), rows.lines)
-
-
-def adjoint_source(op: Op) -> str:
-    """The kernel that hands the adjoint of the result on to the operand."""
+def _expression(op: Op, adjoint: bool) -> tuple[RowSymbol, dict[str, bool]]:
+    """What a kernel computes, and the arrays it reads: whether each has a value per element."""
+    x = RowSymbol("x", each=True)
+    found = result(op, x)
+    if not adjoint:
+        return found, {"x": True}
     (formula,) = op.formulas
     assert isinstance(formula, Formula)
-    x = RowSymbol("x", each=True)
-    each = result(op, x).each
     given = PARAMETERS | {"x": x, "x_spec": x}
-    given |= {name: RowSymbol(name, each=each) for name in ("g", "y")}
+    given |= {name: RowSymbol(name, each=found.each) for name in ("g", "y")}
     expression = formula.function(*[given[name] for name in formula.reads])
-    rows = Rows(expression, {"x": True, "g": each, "y": each})
-    return _source(ADJOINT, ("g", "x", "y", "out"), rows.lines)
+    return expression, {"g": found.each, "x": True, "y": found.each}
 
 
-def _source(arguments: str, arrays: tuple[str, ...], lines: list[str]) -> str:
+def has_adjoint(op: Op) -> bool:
+    """Whether there is a kernel that hands the adjoint of the result on to the operand."""
+    return bool(op.axis) and op.kind == CUSTOM and f"{op.name}_adjoint" not in BY_HAND
+
+
+@cache
+def reductions(op: Op, adjoint: bool) -> list[list[Any]]:
+    """The ufuncs by which each pass over a row takes elements together."""
+    passes = _passes(_expression(op, adjoint)[0])
+    return [[table[x.reduces].forward for x in some] for some in passes]
+
+
+def source(
+    op: Op, adjoint: bool, layout: Layout = "small", dtype: str = "f8", only: int | None = None
+) -> str:
+    """The kernel that computes an operation along a dimension, or its adjoint, in C order.
+
+    A kernel of small arrays takes `outer` blocks of n elements that are `inner` apart.  Of large
+    ones it takes one row of n elements, or n columns of `rows` elements.
+    """
+    expression, loads = _expression(op, adjoint)
+    lines = Rows(expression, loads, layout, only).lines
+    arrays = [*loads, "out"]
+    arguments = ["n", *[f"{name}_at" for name in arrays], "extra"]
+    if layout == "small":
+        arguments[1:1] = ["inner", "outer"]
+        lines = [
+            "for o in range(outer):",
+            "    for i in range(inner):",
+            "        first = o * n * inner + i",
+            *indented(lines, 2),
+        ]
+    elif layout == "columns":
+        arguments += ["rows", "inner"]
+        lines = [f"for strip in range(0, n, {STRIP}):", f"    width = min({STRIP}, n - strip)",
+                 *indented(lines)]  # fmt: skip
+    elif only is not None:
+        arguments += ["known_at", "part_at"]
+        arrays += ["known", "part"]
+    arguments += [f"unused_{i}" for i in range(8 - len(arguments))]
+    length = "T(rows)" if layout == "columns" else "T(n)" if only is None else "known[0]"
     body = [
         *[f"{name} = pointer({name}_at)" for name in arrays],
-        "count, correction = T(n), T(extra)",
-        "for o in range(outer):",
-        "    for i in range(inner):",
-        "        first, here = o * n * inner + i, o * inner + i",
-        *indented(lines, 2),
+        f"count, correction = {length}, T(extra)",
+        *lines,
         "return 0",
     ]
-    return header("f8") + f"def kernel({arguments}):\n" + "\n".join(indented(body)) + "\n"
+    return header(dtype) + "\n".join([f"def kernel({', '.join(arguments)}):", *indented(body), ""])

@@ -127,7 +127,7 @@ def axis_forward(op: Op) -> tuple[str, str]:
     """The name and the source of the loop that computes an operation along a dimension."""
     if op.name in axis_codegen.BY_HAND:
         return op.name, _source("scan_loops")
-    return "kernel", axis_codegen.forward_source(op)
+    return "kernel", axis_codegen.source(op, adjoint=False)
 
 
 @cache
@@ -135,7 +135,7 @@ def axis_adjoint(op: Op) -> tuple[str, str]:
     """The same of its adjoint."""
     if f"{op.name}_adjoint" in axis_codegen.BY_HAND:
         return f"{op.name}_adjoint", _source("scan_loops")
-    return "kernel", axis_codegen.adjoint_source(op)
+    return "kernel", axis_codegen.source(op, adjoint=True)
 
 
 @cache
@@ -167,6 +167,16 @@ def loop(name: str, dtype: str = "f8") -> Kernel:
         for f8, f4 in _F8_TO_F4:
             text = text.replace(f8, f4)
     address = build.load(name, text, _ARGUMENTS)
+    return Kernel(address, _function(address))
+
+
+@cache
+def axis_loop(
+    op: Op, adjoint: bool, layout: axis_codegen.Layout, dtype: str, only: int | None = None
+) -> Kernel:
+    """The loop of an operation along dimensions of large arrays, or of its adjoint, or one pass."""
+    source = axis_codegen.source(op, adjoint, layout, dtype, only)
+    address = build.load("kernel", source, _ARGUMENTS)
     return Kernel(address, _function(address))
 
 

@@ -238,6 +238,7 @@ from tapegrad.kernels.vmath import TRIG_MAX
 from tapegrad.kernels.memory import select{suffix} as select, {pointer} as pointer, u1
 from tapegrad.kernels.memory import floor{suffix} as floor, plus{suffix} as plus
 from tapegrad.kernels.memory import room{suffix} as room
+from tapegrad.kernels.memory import larger{suffix} as larger, smaller{suffix} as smaller
 from numba import {kind} as T
 zero = T(0.0)
 one = T(1.0)

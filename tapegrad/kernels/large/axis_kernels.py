@@ -1,4 +1,4 @@
-"""Loops over one row of n elements: reductions, softmax and its kin, gathering and scattering.
+"""Loops over one row of n elements: plain sums, running sums, gathering and scattering.
 
 Each takes n and up to seven addresses or counts; `table.loop` compiles it for the type in question
 and `parallel.launch` calls it for every row.  A sum is kept in partial sums, so that LLVM computes
@@ -6,23 +6,17 @@ it in vectors; these join the sum of a block, which joins that of a group of blo
 stand between an element and the total, as in a pairwise sum.
 """
 
-import math
-
 from numba import float64 as T
 
-from tapegrad.kernels import vmath
 from tapegrad.kernels.flags import helper
 from tapegrad.kernels.memory import f8 as pointer
 from tapegrad.kernels.memory import i8
 from tapegrad.kernels.memory import plus_f8 as plus
 from tapegrad.kernels.memory import select_f8 as select
 from tapegrad.kernels.memory import times_f8 as times
-from tapegrad.kernels.simd import bits, from_bits, widen
 
 zero = T(0.0)
 one = T(1.0)
-SIZE = 8  # bytes of an element
-LOW_BITS = 2**63 - 1
 BLOCK, GROUP = 1024, 1 << 16
 
 
@@ -77,25 +71,6 @@ def multiply_up(n, x_at, out_at, p3, p4, p5, p6, p7):
     return 0
 
 
-def square_up(n, x_at, centre_at, out_at, p4, p5, p6, p7):
-    """The sum of the squared distances from a centre."""
-    x = pointer(x_at)
-    centre = pointer(centre_at)[0]
-    total = zero
-    for first in range(0, n, GROUP):
-        last = min(first + GROUP, n)
-        group = zero
-        for start in range(first, last, BLOCK):
-            part = zero
-            for i in range(start, min(start + BLOCK, last)):
-                d = x[i] - centre
-                part = plus(part, d * d)
-            group += part
-        total += group
-    pointer(out_at)[0] = total
-    return 0
-
-
 def distance_up(n, a_at, b_at, out_at, p4, p5, p6, p7):
     """The sum of the squared differences of two rows."""
     a, b = pointer(a_at), pointer(b_at)
@@ -123,157 +98,6 @@ def add_columns(n, rows, step, x_at, out_at, p5, p6, p7):
         x = pointer(x_at + r * step)
         for i in range(n):
             out[i] += x[i]
-    return 0
-
-
-def deviate(n, g_at, x_at, centre_at, scale_at, out_at, p6, p7):
-    """g * (x - centre) * scale with one g, centre and scale for the row; nothing where g is 0."""
-    g, centre, scale = pointer(g_at)[0], pointer(centre_at)[0], pointer(scale_at)[0]
-    x, out = pointer(x_at), pointer(out_at)
-    if g == zero:
-        for i in range(n):
-            out[i] = zero
-    else:
-        for i in range(n):
-            out[i] = g * ((x[i] - centre) * scale)
-    return 0
-
-
-def share(n, g_at, x_at, y_at, out_at, p5, p6, p7):
-    """g, divided among the elements of x that equal y; one g and y for the row."""
-    g, y = pointer(g_at)[0], pointer(y_at)[0]
-    x, out = pointer(x_at), pointer(out_at)
-    count = 0
-    for i in range(n):
-        count += x[i] == y
-    part = g / T(count) if count else zero / zero
-    if g == zero:
-        part = zero
-    other = zero if count else part
-    for i in range(n):
-        out[i] = select(x[i] == y, part, other)
-    return 0
-
-
-def count_in_columns(n, rows, step, x_at, y_at, out_at, p6, p7):
-    """How many of some rows, `step` bytes apart, equal y, column by column."""
-    y, out = pointer(y_at), pointer(out_at)
-    for i in range(n):
-        out[i] = zero
-    for _ in range(rows):
-        x = pointer(x_at)
-        for i in range(n):
-            out[i] += select(x[i] == y[i], one, zero)
-        x_at += step
-    return 0
-
-
-def place_in_columns(n, rows, step, part_at, x_at, y_at, out_at, p7):
-    """For some rows, `step` bytes apart: a column's part where x equals y, zero elsewhere."""
-    part, y = pointer(part_at), pointer(y_at)
-    for _ in range(rows):
-        x, out = pointer(x_at), pointer(out_at)
-        for i in range(n):
-            out[i] = select(x[i] == y[i], part[i], zero)
-        x_at += step
-        out_at += step
-    return 0
-
-
-# -- softmax and its kin ---------------------------------------------------------------------------
-
-
-@helper
-def top(n, x):
-    """The largest element; what it says of a row with NaN does not matter.
-
-    Compared as integers, in which order LLVM takes them in vectors.
-    """
-    found = -(2**63)
-    for i in range(n):
-        b = bits(widen(x[i]))
-        found = max(found, b ^ ((b >> 63) & LOW_BITS))
-    return from_bits(found ^ ((found >> 63) & LOW_BITS))
-
-
-def softmax(n, x_at, out_at, p3, p4, p5, p6, p7):
-    """The exponentials of a row, scaled to the sum 1."""
-    x, out = pointer(x_at), pointer(out_at)
-    highest = T(top(n, x))
-    total = zero
-    for i in range(n):
-        e = vmath.exp(x[i] - highest)
-        out[i] = e
-        total = plus(total, e)
-    scale = one / total
-    for i in range(n):
-        out[i] *= scale
-    return 0
-
-
-def log_softmax(n, x_at, out_at, p3, p4, p5, p6, p7):
-    """The logarithm of the softmax of a row."""
-    x, out = pointer(x_at), pointer(out_at)
-    highest = T(top(n, x))
-    total = zero
-    for i in range(n):
-        total = plus(total, vmath.exp(x[i] - highest))
-    rest = vmath.log(total)
-    for i in range(n):
-        out[i] = (x[i] - highest) - rest
-    return 0
-
-
-def log_sum_exp(n, x_at, out_at, p3, p4, p5, p6, p7):
-    """The logarithm of the sum of the exponentials of a row."""
-    x = pointer(x_at)
-    highest = T(top(n, x))
-    if not abs(highest) < math.inf:
-        highest = zero
-    total = zero
-    for i in range(n):
-        total = plus(total, vmath.exp(x[i] - highest))
-    pointer(out_at)[0] = vmath.log(total) + highest
-    return 0
-
-
-def softmax_adjoint(n, g_at, y_at, out_at, p4, p5, p6, p7):
-    """(g - <g, y>) * y, by the strong product."""
-    g, y, out = pointer(g_at), pointer(y_at), pointer(out_at)
-    total = zero
-    for i in range(n):
-        total = plus(total, select(g[i] != zero, g[i] * y[i], zero))
-    for i in range(n):
-        d = g[i] - total
-        out[i] = select(d != zero, d * y[i], zero)
-    return 0
-
-
-def log_softmax_adjoint(n, g_at, y_at, out_at, p4, p5, p6, p7):
-    """g - sum(g) * exp(y), by the strong product."""
-    g, y, out = pointer(g_at), pointer(y_at), pointer(out_at)
-    total = zero
-    for i in range(n):
-        total = plus(total, g[i])
-    if total == zero:
-        for i in range(n):
-            out[i] = g[i]
-    else:
-        for i in range(n):
-            out[i] = g[i] - total * vmath.exp(y[i])
-    return 0
-
-
-def log_sum_exp_adjoint(n, g_at, x_at, y_at, out_at, p5, p6, p7):
-    """g * exp(x - y) with one g and y for the row; nothing where g is 0."""
-    g, y = pointer(g_at)[0], pointer(y_at)[0]
-    x, out = pointer(x_at), pointer(out_at)
-    if g == zero:
-        for i in range(n):
-            out[i] = zero
-    else:
-        for i in range(n):
-            out[i] = g * vmath.exp(x[i] - y)
     return 0
 
 

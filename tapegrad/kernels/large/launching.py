@@ -84,38 +84,41 @@ def fold(
     return totals
 
 
-def row_totals(name: str, x: Array, rows: int, n: int, combine: Any, *more: Array) -> Array:
-    """For each row what a loop makes of it; `more` are numbers that it takes, one per row."""
+def row_totals(name: str, x: Array, rows: int, n: int, combine: Any) -> Array:
+    """For each row what a loop makes of it."""
     kernel, size = loop(name, x), x.itemsize
-    at = [address(x), *[address(m) for m in more]]
     threads = large_elementwise.get_num_threads()
     if rows > 1 or threads == 1 or n < 2 * large_elementwise.SPLIT:
         out = np.empty(rows, x.dtype)
-        step = [n * size, *[size] * len(more), size]
-        launch(kernel, rows, n, [*at, address(out)], step)
+        launch(kernel, rows, n, [address(x), address(out)], [n * size, size])
         return out
-    parts = _by_parts(kernel, n, [at[0]], at[1:], x.dtype)
+    parts = by_parts(kernel, n, [address(x)], [size], 1, x.dtype)
     with np.errstate(all="ignore"):  # of a product
-        return np.asarray(combine.reduce(parts[None], axis=1))
+        return np.asarray(combine.reduce(parts))
 
 
-def _by_parts(kernel: Any, n: int, at: list[int], fixed: list[int], dtype: Any) -> Array:
-    """What a loop makes of each thread's part of n elements; `fixed` addresses do not move."""
+def by_parts(kernel: Any, n: int, at: list[int], steps: list[int], width: int, dtype: Any) -> Array:
+    """What a kernel makes of each thread's part of n elements: so many numbers for each.
+
+    Its arguments move by `steps` from element to element; the last is where it writes.
+    """
     part = max(large_elementwise.SPLIT, -(-n // large_elementwise.get_num_threads()))
-    parts = np.empty(-(-n // part), dtype)
-    size = parts.itemsize
+    parts = np.empty((-(-n // part), width), dtype)
+    steps = [*steps, *[0] * (len(at) - len(steps))]
     launches = []
     for i in range(len(parts)):
-        here = [*[a + i * part * size for a in at], *fixed, address(parts) + i * size]
-        launches.append(launch_words(kernel, 1, min(part, n - i * part), here, ()))
+        here = [a + i * part * s for a, s in zip(at, steps)]
+        to = address(parts) + i * width * parts.itemsize
+        launches.append(launch_words(kernel, 1, min(part, n - i * part), [*here, to], ()))
     thread_pool.call(launches)
     return parts
 
 
 def pair_total(name: str, a: Array, b: Array) -> Any:
     """The sum of what a loop makes of two large arrays, part by part, a 0-d array."""
-    parts = _by_parts(loop(name, a), a.size, [address(a), address(b)], [], a.dtype)
-    return np.add.reduce(parts, out=...)
+    size = a.itemsize
+    parts = by_parts(loop(name, a), a.size, [address(a), address(b)], [size, size], 1, a.dtype)
+    return np.add.reduce(parts[:, 0], out=...)
 
 
 def row_sums(x: Array, rows: int, n: int) -> Array:

@@ -64,49 +64,12 @@ def prod(x: Array, *, dim: tuple[int, ...], keepdim: bool) -> Any:
     return out.reshape(remaining(x.shape, dim, keepdim)) if sure else None
 
 
-def moments(x: Array, dim: tuple[int, ...]) -> tuple[Array, Array, int] | None:
-    """Mean and sum of squared deviations of each row, flat, and the length of a row."""
-    found = blocks(x, dim) if known(x) else None
-    if found is None or found[2] != 1 or found[1] < SHORT:
-        return None
-    rows, n = found[:2]
-    centre = row_sums(x, rows, n) / x.dtype.type(n)
-    return centre, row_totals("square_up", x, rows, n, np.add, centre), n
-
-
-def var(x: Array, *, dim: tuple[int, ...], correction: float, keepdim: bool) -> Any:
-    """The variance."""
-    found = moments(x, dim)
-    if found is None:
-        return None
-    _, squares, n = found
-    with np.errstate(all="ignore"):
-        out = squares / x.dtype.type(max(n - correction, 0))
-    return out.reshape(remaining(x.shape, dim, keepdim))
-
-
-def std(x: Array, *, dim: tuple[int, ...], correction: float, keepdim: bool) -> Any:
-    """The standard deviation."""
-    found = var(x, dim=dim, correction=correction, keepdim=keepdim)
-    return None if found is None else np.sqrt(found)
-
-
 def mse_loss(a: Array, b: Array, *, mean: bool) -> Any:
     """The sum or the mean of the squared differences, in one pass."""
     if not (known(a) and known(b)) or a.dtype is not b.dtype or a.shape != b.shape:
         return None
     found = pair_total("distance_up", a, b)
     return found / a.dtype.type(a.size) if mean else found
-
-
-def norm(x: Array, *, p: float, dim: tuple[int, ...], keepdim: bool) -> Any:
-    """The Euclidean norm; no other."""
-    found = blocks(x, dim) if known(x) and p == 2 else None
-    if found is None or found[2] != 1 or found[1] < SHORT:
-        return None
-    rows, n = found[:2]
-    squares = row_totals("square_up", x, rows, n, np.add, np.zeros(rows, x.dtype))
-    return np.sqrt(squares).reshape(remaining(x.shape, dim, keepdim))
 
 
 def others_prod(x: Array, *, dim: int) -> Any:

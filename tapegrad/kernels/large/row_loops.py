@@ -1,4 +1,4 @@
-"""Loops over whole rows of large arrays: softmax and its kin, running sums, parts of matrices."""
+"""Loops over whole rows of large arrays: running sums, copies, parts of matrices."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from tapegrad.kernels.large.launching import SHORT, Array, known, loop
-from tapegrad.ops.reduce import remaining
 from tapegrad.parallel import large_elementwise
 from tapegrad.parallel.large_elementwise import address, launch
 
@@ -26,27 +25,6 @@ def _rows(name: str, x: Array, dim: tuple[int, ...]) -> Any:
     kernel, rows, n = found
     out = np.empty_like(x)
     launch(kernel, rows, n, [address(x), address(out)], [n * x.itemsize, n * x.itemsize])
-    return out
-
-
-def softmax(x: Array, *, dim: tuple[int, ...]) -> Any:
-    """The softmax along the last dimension."""
-    return _rows("softmax", x, dim)
-
-
-def log_softmax(x: Array, *, dim: tuple[int, ...]) -> Any:
-    """The logarithm of the softmax along the last dimension."""
-    return _rows("log_softmax", x, dim)
-
-
-def logsumexp(x: Array, *, dim: tuple[int, ...], keepdim: bool) -> Any:
-    """The logarithm of the sum of exponentials along the last dimension."""
-    found = along_rows("log_sum_exp", x, dim[0]) if len(dim) == 1 else None
-    if found is None:
-        return None
-    kernel, rows, n = found
-    out = np.empty(remaining(x.shape, dim, keepdim), x.dtype)
-    launch(kernel, rows, n, [address(x), address(out)], [n * x.itemsize, x.itemsize])
     return out
 
 

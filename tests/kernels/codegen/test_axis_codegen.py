@@ -41,7 +41,7 @@ def test_forward(op, shape):
     y = op.forward(x, **parameters(op))
     outer, n, inner = shape
     out = np.full_like(y, np.nan)
-    run(axis_codegen.forward_source(op), n, inner, outer, x, out, 1, 0, 0)
+    run(axis_codegen.source(op, adjoint=False), n, inner, outer, x, out, 1, 0, 0)
     np.testing.assert_allclose(out, y, rtol=1e-14, equal_nan=True)
 
 
@@ -59,12 +59,12 @@ def test_adjoint(op, shape):
     expected = formula.function(*[known[name] for name in formula.reads])
     outer, n, inner = shape
     out = np.full_like(x, np.nan)
-    run(axis_codegen.adjoint_source(op), n, inner, outer, g, x, y, out, 1)
+    run(axis_codegen.source(op, adjoint=True), n, inner, outer, g, x, y, out, 1)
     np.testing.assert_allclose(out, expected, rtol=1e-13, atol=1e-15)
 
 
 def test_costly_values_of_two_passes_are_kept_in_the_result():
     softmax = next(op for op in ROWS if op.name == "softmax")
-    source = axis_codegen.forward_source(softmax)
+    source = axis_codegen.source(softmax, adjoint=False)
     assert source.count("vmath.exp(") == 1
     assert source.count("for j in range(n)") == 3

@@ -1,5 +1,6 @@
 """Large arrays: every compiled loop against the forward or the rule that stands beside it."""
 
+import inspect
 import math
 import subprocess
 import sys
@@ -10,10 +11,10 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.autograd import sweep
-from tapegrad.autograd.reduction_adjoints import PULLBACKS
 from tapegrad.kernels.broadcast_plan import core, grid
-from tapegrad.kernels.large import reduce_loops, row_loops
-from tapegrad.ops.core import table
+from tapegrad.kernels.codegen import axis_codegen
+from tapegrad.kernels.large import axis_loops, reduce_loops
+from tapegrad.ops.core import Spec, table
 from tapegrad.ops.large import found as loop_of
 from tapegrad.parallel import large_elementwise
 
@@ -210,13 +211,65 @@ def test_in_float32_too(name):
         close(a, b, 2e-5)
 
 
-@pytest.mark.parametrize("op", PULLBACKS, ids=lambda op: op.name)
-def test_every_fused_adjoint_is_used(op, monkeypatch):
-    seen = []
-    pull = PULLBACKS[op]
-    monkeypatch.setitem(PULLBACKS, op, lambda *given: seen.append(found := pull(*given)) or found)
-    results(lambda x: getattr(tg, op.name)(x, dim=1), [M])
-    assert seen[0] is not None
+ALONG = [op for op in table.values() if axis_codegen.has_adjoint(op)]
+LAYOUTS = {  # shape, dimensions, threads
+    "rows": ((300, 257), (1,), 2), "short rows": ((999, 33), (1,), 1),
+    "two dimensions": ((10, 30, 257), (1, 2), 2), "columns": ((300, 257), (0,), 2),
+    "blocks of columns": ((11, 30, 130), (1,), 2), "one row": ((70001,), (0,), 1),
+    "one row on threads": ((70001,), (0,), 3), "two rows on threads": ((2, 70001), (1,), 3),
+}  # fmt: skip
+TOLERANCE = {np.float64: 1e-12, np.float32: 2e-5}
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("op", ALONG, ids=lambda op: op.name)
+def test_loops_along_dimensions_are_used_in_every_layout(op, layout, dtype, monkeypatch):
+    """And they compute what NumPy and the rule do."""
+    shape, dim, threads = LAYOUTS[layout]
+    monkeypatch.setattr(large_elementwise, "_threads", threads)
+    monkeypatch.setattr(large_elementwise, "SPLIT", 1 << 13)
+    x = np.random.default_rng(3).standard_normal(shape).round(2).astype(dtype)  # there are ties
+    known = {"dim": dim, "keepdim": False, "correction": 1.0, "p": 2.0}
+    params = {k: v for k, v in known.items() if k in parameters(op)}
+    y = getattr(op.forward, "plain", op.forward)(x, **params)
+    if op.decomposition is not None:
+        close(axis_loops.forward(op, x, **params), y, TOLERANCE[dtype])
+    g = np.random.default_rng(4).standard_normal(y.shape).astype(dtype)
+    g.reshape(-1)[::2] = 0.0
+    (formula,) = op.formulas
+    read = {"g": g, "x": x, "y": y, "x_spec": Spec(x.shape, x.dtype), **params}
+    saved = [read[name] if name in formula.reads else None for name in "xy"]
+    found = axis_loops.adjoint(op, g, *saved, params)
+    expected = formula.function(*[read[name] for name in formula.reads]).astype(dtype)
+    close(found, expected, TOLERANCE[dtype])
+
+
+def parameters(op):
+    """The names of the parameters of an operation."""
+    plain = getattr(op.forward, "plain", op.forward)
+    return {*inspect.signature(op.decomposition or plain).parameters}
+
+
+def test_long_rows_are_added_up_as_exactly_as_in_pairs():
+    x = 1e4 + RNG.standard_normal(3_000_001)
+    for name, params in (("var", {"correction": 0.0}), ("norm", {"p": 2.0})):
+        found = axis_loops.forward(table[name], x, dim=(0,), keepdim=False, **params)
+        centre = math.fsum(x.tolist()) / x.size if name == "var" else 0.0
+        exact = math.fsum(((x - centre) ** 2).tolist())
+        exact = exact / x.size if name == "var" else math.sqrt(exact)
+        assert abs(found - exact) <= 1e-15 * exact
+
+
+@pytest.mark.parametrize("scale", [5e-324, 1e-310, 1e-200, 1.0, 1e153, 5e307])
+def test_quotients_by_any_divisor(scale):
+    """The adjoint of a norm divides by it, in subnormal numbers, too."""
+    x = scale * np.array([[3.0] + [0.0] * 49, [0.0] * 49 + [1.0], *[[0.0] * 50] * 398])
+    y = np.abs(x).sum(1)
+    found = axis_loops.adjoint(
+        table["norm"], np.ones(400), x, y, {"p": 2.0, "dim": (1,), "keepdim": False}
+    )
+    np.testing.assert_allclose(found, x / np.where(y == 0, 1, y)[:, None], rtol=1e-15)
 
 
 @pytest.mark.parametrize(
@@ -311,10 +364,10 @@ def test_rows_with_nan_and_infinities():
     for name in ("softmax", "log_softmax"):
         with np.errstate(all="ignore"):
             expected = table[name].forward.plain(x, dim=(1,))
-        np.testing.assert_allclose(getattr(row_loops, name)(x, dim=(1,)), expected, rtol=1e-12)
+        np.testing.assert_allclose(table[name].forward(x, dim=(1,)), expected, rtol=1e-12)
     with np.errstate(all="ignore"):
         expected = table["logsumexp"].forward.plain(x, dim=(1,), keepdim=False)
-    found = row_loops.logsumexp(x, dim=(1,), keepdim=False)
+    found = table["logsumexp"].forward(x, dim=(1,), keepdim=False)
     np.testing.assert_allclose(found, expected, rtol=1e-14)
     for dim in (0, 1):
         got = results(lambda t, dim=dim: tg.amax(t, dim=dim), [x])
