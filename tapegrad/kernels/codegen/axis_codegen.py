@@ -2,7 +2,8 @@
 
 A symbol is a value for each element of a row, or one for the whole row.  Reductions make the second
 of the first, and each takes a pass over the row; those that do not wait for each other share one.
-What is costly and wanted by two passes is kept where the result will stand.
+What is costly and wanted by two passes is kept where the result will stand.  One kernel does all
+passes, of many rows if they are small; where few rows are long, there is a kernel for each pass.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from tapegrad.ops.core import CUSTOM, Formula, Op, table
 BY_HAND = {"clone", "cumsum", "cumsum_adjoint", "prod_adjoint"}  # in `scan_loops`
 Layout = Literal["small", "row", "columns"]
 BLOCK, GROUP = 1024, 1 << 16  # elements of a long row that are added up before they join a total
-STRIP = 64  # columns that are done side by side
+STRIP = 128  # columns that are done side by side
 COLUMNS = "for i in range(width):"
 LOOPS = {
     "small": ["for j in range(n):", "    at = first + j * inner"],

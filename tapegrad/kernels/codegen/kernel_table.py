@@ -69,7 +69,7 @@ def adjoint(op: Op, operand: int, dtype: str, scalars: int) -> int:
     if op.moves in PASSES:
         return adjoint(add, 0, dtype, scalars)
     if op.axis:
-        return build.load(*axis_adjoint(op), _ARGUMENTS)
+        return build.load(*_small_axis_loop(op, True), _ARGUMENTS)
     if KIND_PICK <= op.sweep <= KIND_TRIANGLE:
         return _placed()
     if op.sweep in (KIND_SOLVE, KIND_SLOGDET):
@@ -123,24 +123,17 @@ def _system() -> int:
 
 
 @cache
-def axis_forward(op: Op) -> tuple[str, str]:
-    """The name and the source of the loop that computes an operation along a dimension."""
-    if op.name in axis_codegen.BY_HAND:
-        return op.name, _source("scan_loops")
-    return "kernel", axis_codegen.source(op, adjoint=False)
-
-
-@cache
-def axis_adjoint(op: Op) -> tuple[str, str]:
-    """The same of its adjoint."""
-    if f"{op.name}_adjoint" in axis_codegen.BY_HAND:
-        return f"{op.name}_adjoint", _source("scan_loops")
-    return "kernel", axis_codegen.source(op, adjoint=True)
+def _small_axis_loop(op: Op, adjoint: bool) -> tuple[str, str]:
+    """The name and the source of the loop of an operation along a dimension, or of its adjoint."""
+    name = f"{op.name}_adjoint" if adjoint else op.name
+    if name in axis_codegen.BY_HAND:
+        return name, _source("scan_loops")
+    return "kernel", axis_codegen.source(op, adjoint)
 
 
 @cache
 def _load_loop(op: Op) -> int:
-    return build.load(*axis_forward(op), _ARGUMENTS)
+    return build.load(*_small_axis_loop(op, False), _ARGUMENTS)
 
 
 def axis_loop(op: Op, *, compiling: bool = False, asking: bool = False) -> int:
@@ -148,7 +141,7 @@ def axis_loop(op: Op, *, compiling: bool = False, asking: bool = False) -> int:
 
     With `compiling` it is compiled at once, with `asking` in the background.
     """
-    if compiling or build.is_compiled(*axis_forward(op), _ARGUMENTS, asking=asking):
+    if compiling or build.is_compiled(*_small_axis_loop(op, False), _ARGUMENTS, asking=asking):
         return _load_loop(op)
     return 0
 

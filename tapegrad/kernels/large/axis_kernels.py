@@ -1,4 +1,4 @@
-"""Loops over one row of n elements: plain sums, running sums, gathering and scattering.
+"""Loops over one row of n elements that no rule says: plain sums, scans, copies, indexing.
 
 Each takes n and up to seven addresses or counts; `table.loop` compiles it for the type in question
 and `parallel.launch` calls it for every row.  A sum is kept in partial sums, so that LLVM computes
