@@ -34,12 +34,12 @@ def known(x: Any) -> bool:
     )
 
 
-def blocks(x: Array, dim: tuple[int, ...]) -> tuple[int, int, int] | None:
+def blocks(shape: tuple[int, ...], dim: tuple[int, ...]) -> tuple[int, int, int] | None:
     """Outer, reduced and inner length of a reduction over neighbouring dimensions."""
     if not dim or dim != tuple(range(dim[0], dim[-1] + 1)):
         return None
     outer = reduced = inner = 1
-    for d, n in enumerate(x.shape):
+    for d, n in enumerate(shape):
         if d < dim[0]:
             outer *= n
         elif d <= dim[-1]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from tapegrad.kernels.large.axis_loops import placed
+from tapegrad.kernels.large.axis_loops import lengths
 from tapegrad.kernels.large.launching import GROUP, Array, known, loop
 from tapegrad.native.abi import (
     ABSOLUTE,
@@ -34,7 +34,7 @@ def passes(op: Op, x: Array, y: Array, params: dict[str, Any]) -> list[int]:
     if op.name == "clone":
         return _listed(x, _pass(COPY, 1, x.size, []))
     dim = params["dim"]
-    found = placed(x, params | {"dim": (dim,) if isinstance(dim, int) else dim})
+    found = lengths(x.shape, params | {"dim": (dim,) if isinstance(dim, int) else dim})
     if found is None or found[2] != 1:
         return []
     rows, n = found[:2]

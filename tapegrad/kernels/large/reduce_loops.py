@@ -22,7 +22,7 @@ from tapegrad.ops.reduce import remaining
 
 def total(x: Array, dim: tuple[int, ...]) -> Array | None:
     """The sum over neighbouring dimensions, flat."""
-    found = blocks(x, dim) if known(x) else None
+    found = blocks(x.shape, dim) if known(x) else None
     if found is None:
         return None
     outer, n, inner = found
@@ -52,7 +52,7 @@ def mean(x: Array, *, dim: tuple[int, ...], keepdim: bool) -> Any:
 
 def prod(x: Array, *, dim: tuple[int, ...], keepdim: bool) -> Any:
     """The product, unless another order of its factors might overflow where this one does not."""
-    found = blocks(x, dim) if known(x) else None
+    found = blocks(x.shape, dim) if known(x) else None
     if found is None or found[2] != 1 or found[1] < SHORT:
         return None
     out = row_totals("multiply_up", x, found[0], found[1], np.multiply)
