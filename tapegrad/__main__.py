@@ -28,7 +28,7 @@ def everything() -> Iterator[tuple[str, Callable[[], object]]]:
     yield "operations on arrays", install.install
     for op in by_code:
         if op.axis or op.name == "clone":
-            yield op.name, partial(kernel_table.axis_loop, op, compiling=True)
+            yield op.name, partial(kernel_table.small_axis_loop, op, compiling=True)
     for op in by_code:
         for k in range(len(op.formulas)):
             for scalars in patterns(op, k):

@@ -84,7 +84,7 @@ def remember(op: Op, x: Tensor, y: Tensor, params: dict[str, Any], key: Key) -> 
         return
     from tapegrad.kernels.codegen import kernel_table
 
-    loop = kernel_table.axis_loop(op, asking=times >= call_plans.MANY)
+    loop = kernel_table.small_axis_loop(op, asking=times >= call_plans.MANY)
     if loop:
         plan = _plan(op, x._a, y._a, params, layout, (), loops=ROWS, loop=loop, rows=rows)
         add_plan(key, plan)

@@ -351,14 +351,13 @@ ABSOLUTE, FROM_OPERAND, FROM_RESULT = range(3)
 
 
 class Pass(WordStruct):
-    """A loop over rows; then the result is divided, or its root taken."""
+    """A loop over rows; then the result is divided."""
 
     kernel: int  # COPY: the operand is copied
     rows: int
     length: int
     arguments: Annotated[Any, 3 * PassArgument.SIZE]
     divisor: Annotated[Any, 1]  # a double
-    root: int
 
 
 COPY = 0

@@ -17,7 +17,7 @@ def argument(base, start, operand, result):
 
 @typed
 def one_pass(frame, pass_at, operand, result, count):
-    """Call a loop for each row, then divide the result, or take its root."""
+    """Call a loop for each row, then divide the result."""
     this = Pass(pass_at)
     kernel, rows, n = this.kernel, this.rows, this.length
     if kernel == COPY:
@@ -36,9 +36,6 @@ def one_pass(frame, pass_at, operand, result, count):
     if divisor != 1.0:
         for k in range(count):
             y[k] /= divisor
-    if this.root:
-        for k in range(count):
-            y[k] = math.sqrt(y[k])
     return 0
 
 

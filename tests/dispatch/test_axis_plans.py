@@ -23,7 +23,9 @@ def at_once(monkeypatch):
     monkeypatch.setattr(call_plans, "TIMES", 1)
     call_plans.plans.clear()
     call_plans._calls.clear()
-    monkeypatch.setattr(kernel_table, "axis_loop", lambda op, asking: kernel_table._load_loop(op))
+    monkeypatch.setattr(
+        kernel_table, "small_axis_loop", lambda op, asking: kernel_table._load_small_axis_loop(op)
+    )
     monkeypatch.setattr(current, "tape", Tape())
 
 

@@ -69,7 +69,7 @@ def adjoint(op: Op, operand: int, dtype: str, scalars: int) -> int:
     if op.moves in PASSES:
         return adjoint(add, 0, dtype, scalars)
     if op.axis:
-        return build.load(*_small_axis_loop(op, True), _ARGUMENTS)
+        return build.load(*_small_axis_source(op, True), _ARGUMENTS)
     if KIND_PICK <= op.sweep <= KIND_TRIANGLE:
         return _placed()
     if op.sweep in (KIND_SOLVE, KIND_SLOGDET):
@@ -123,7 +123,7 @@ def _system() -> int:
 
 
 @cache
-def _small_axis_loop(op: Op, adjoint: bool) -> tuple[str, str]:
+def _small_axis_source(op: Op, adjoint: bool) -> tuple[str, str]:
     """The name and the source of the loop of an operation along a dimension, or of its adjoint."""
     name = f"{op.name}_adjoint" if adjoint else op.name
     if name in axis_codegen.BY_HAND:
@@ -132,17 +132,17 @@ def _small_axis_loop(op: Op, adjoint: bool) -> tuple[str, str]:
 
 
 @cache
-def _load_loop(op: Op) -> int:
-    return build.load(*_small_axis_loop(op, False), _ARGUMENTS)
+def _load_small_axis_loop(op: Op) -> int:
+    return build.load(*_small_axis_source(op, False), _ARGUMENTS)
 
 
-def axis_loop(op: Op, *, compiling: bool = False, asking: bool = False) -> int:
-    """The address of the loop of an axis operation; 0: it is not compiled yet.
+def small_axis_loop(op: Op, *, compiling: bool = False, asking: bool = False) -> int:
+    """The address of the loop of an axis operation on small arrays; 0: not compiled yet.
 
     With `compiling` it is compiled at once, with `asking` in the background.
     """
-    if compiling or build.is_compiled(*_small_axis_loop(op, False), _ARGUMENTS, asking=asking):
-        return _load_loop(op)
+    if compiling or build.is_compiled(*_small_axis_source(op, False), _ARGUMENTS, asking=asking):
+        return _load_small_axis_loop(op)
     return 0
 
 
@@ -164,7 +164,7 @@ def loop(name: str, dtype: str = "f8") -> Kernel:
 
 
 @cache
-def axis_loop(
+def large_axis_loop(
     op: Op, adjoint: bool, layout: axis_codegen.Layout, dtype: str, only: int | None = None
 ) -> Kernel:
     """The loop of an operation along dimensions of large arrays, or of its adjoint, or one pass."""

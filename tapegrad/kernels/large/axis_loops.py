@@ -82,7 +82,7 @@ def _plan(op: Op, back: bool, shape: tuple[int, ...], size: int, given: Any) -> 
     by_row = [*[size * inner * (n if e else 1) for e in each], 0, 0, 0]
     steps = [*[size if e or inner > 1 else 0 for e in each], 0, 0, 0]
     layout: axis_codegen.Layout = "row" if inner == 1 else "columns"
-    loop = partial(kernel_table.axis_loop, op, back, layout, "f8" if size == 8 else "f4")
+    loop = partial(kernel_table.large_axis_loop, op, back, layout, "f8" if size == 8 else "f4")
     return Plan(outer, n, inner, axis_layout.extra(params), by_row, steps, loop)
 
 

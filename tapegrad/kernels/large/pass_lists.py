@@ -41,7 +41,7 @@ def passes(op: Op, x: Array, y: Array, params: dict[str, Any]) -> list[int]:
     if op.axis and op.decomposition is not None:
         from tapegrad.kernels.codegen import kernel_table
 
-        kernel = kernel_table.axis_loop(op, False, "row", "f8")
+        kernel = kernel_table.large_axis_loop(op, False, "row", "f8")
         return _listed(x, _rows(kernel, rows, n, y, (ABSOLUTE, axis_layout.extra(params), 0)))
     if op.scans == "add":
         return _listed(x, _rows(loop("running_sum", x), rows, n, y))
@@ -82,6 +82,4 @@ def _pass(kernel: int, rows: int, n: int, at: list[Argument], by: float = 1.0) -
     for base, start, step in (*at, none, none, none)[:3]:
         given += PassArgument.words(base=base, start=start, step=step)
     divisor = struct.unpack("q", struct.pack("d", by))
-    return Pass.words(
-        kernel=kernel, rows=rows, length=n, arguments=given, divisor=divisor, root=False
-    )
+    return Pass.words(kernel=kernel, rows=rows, length=n, arguments=given, divisor=divisor)
