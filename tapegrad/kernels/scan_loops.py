@@ -1,5 +1,10 @@
 """Loops along one dimension of small arrays that are not made of rows (see `axis_codegen`).
 
+Running sums and products are no reductions, so that a generated loop cannot express them.  What
+each buys over NumPy and the rule, in rows of `bench eager` on 1000 elements: `.clone` 7 times,
+`cumsum` 11, its gradient 7, the gradient of `prod` 3.  `tests/kernels/sweep/test_axis_adjoints.py`
+holds them to the rules.
+
 Each takes the length of a row, how many elements lie between its elements (`inner`), and how many
 such blocks of rows there are (`outer`); then addresses; and last a number that the operation may
 have.  All arrays are float64 in C order.  What an adjoint finds is written, not added: the compiled
