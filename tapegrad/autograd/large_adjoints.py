@@ -16,8 +16,6 @@ import numpy as np
 from tapegrad.autograd.adjoints import Adjoints
 from tapegrad.autograd.pullback import Saved
 from tapegrad.kernels.broadcast_plan import Grid, core, grid
-from tapegrad.kernels.large import axis_loops
-from tapegrad.kernels.large.launching import fold
 from tapegrad.kernels.sweep import sweep_abi
 from tapegrad.ops.core import ELEMENTWISE, Formula, Op, by_code
 from tapegrad.ops.core import table as rows
@@ -65,6 +63,8 @@ def step(adjoints: Adjoints, index: int, g: np.ndarray) -> bool:
     if not op.axis:
         return False
     saved = Saved(tape, index, False)
+    from tapegrad.kernels.large import axis_loops
+
     found = axis_loops.adjoint(op, g, saved.entry[0], saved.entry[-1], saved.params)
     if found is None:
         return False
@@ -188,6 +188,8 @@ def _reduced(kernel: Any, plan: Grid, values: list[Any], place: int) -> np.ndarr
     at, by_row, by_element = _arguments(plan, values)
     rows, n = plan.rows, plan.n
     if plan.same_element[place]:
+        from tapegrad.kernels.large.launching import fold
+
         found = fold(kernel, rows, n, at, by_row, by_element, 2, dtype)
         down = plan.same_rows[place] or rows == 1
         return np.asarray(np.add.reduce(found, axis=None if down else 1))

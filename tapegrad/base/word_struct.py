@@ -10,7 +10,7 @@ reads both as constants (`tapegrad.kernels.flags`).
 
 import struct
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Self, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Self, get_type_hints
 
 
 class _Declared(type):
@@ -23,12 +23,14 @@ class _Declared(type):
     def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> None:
         super().__init__(name, bases, namespace)
         cls.fields, cls.arrays, cls.SIZE = {}, set(), 0
-        kinds = get_type_hints(cls, include_extras=True)
-        for field in namespace.get("__annotations__", {}):
+        kinds = namespace.get("__annotations__", {})
+        if any(isinstance(kind, str) for kind in kinds.values()):
+            kinds = get_type_hints(cls, include_extras=True)  # which takes its time
+        for field, kind in kinds.items():
             cls.fields[field] = 1
-            if get_origin(kinds[field]) is Annotated:
+            if kind is not int:
                 cls.arrays.add(field)
-                (cls.fields[field],) = kinds[field].__metadata__
+                (cls.fields[field],) = kind.__metadata__
             setattr(cls, field, cls.SIZE)
             cls.SIZE += cls.fields[field]
 

@@ -13,7 +13,6 @@ from tapegrad.dispatch.call_plans import Key, add_plan, call_plan, count_call, p
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.dispatch.record_layout import layout_of
-from tapegrad.kernels.large.pass_lists import passes
 from tapegrad.native.abi import PASSES, READS_RESULT, ROWS, CallPlan
 from tapegrad.ops import axis_layout
 from tapegrad.ops.core import Op
@@ -72,6 +71,8 @@ def remember(op: Op, x: Tensor, y: Tensor, params: dict[str, Any], key: Key) -> 
     if (times != call_plans.TIMES and times % call_plans.MANY) or (x._s >= 0 and y._s < 0):
         return
     if x._s < 0:
+        from tapegrad.kernels.large.pass_lists import passes
+
         if found := passes(op, x._a, y._a, params):
             general = layout_of(op, [x._a], y._a, params) or (GENERAL, 0)
             add_plan(

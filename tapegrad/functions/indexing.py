@@ -28,7 +28,6 @@ from tapegrad.functions.mixed_indexing import (
     taken,
     views,
 )
-from tapegrad.kernels.large.indexed_loops import inside
 from tapegrad.ops import index as i
 from tapegrad.ops.index_layout import INT64
 from tapegrad.ops.shape import alias, expand, reshape
@@ -288,6 +287,8 @@ def index_select(input: Any, dim: int, index: Any) -> Tensor:
 
 def _check_range(index: np.ndarray, size: int, name: str, *, negative: bool) -> None:
     index = everything(index)
+    from tapegrad.kernels.large.indexed_loops import inside
+
     if not inside(index, size):
         i.check_range(index, size, name, negative=negative)
 
