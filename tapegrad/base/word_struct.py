@@ -24,10 +24,10 @@ class _Declared(type):
         super().__init__(name, bases, namespace)
         cls.fields, cls.arrays, cls.SIZE = {}, set(), 0
         kinds = namespace.get("__annotations__", {})
-        if any(isinstance(kind, str) for kind in kinds.values()):
-            kinds = get_type_hints(cls, include_extras=True)  # which takes its time
-        for field, kind in kinds.items():
-            cls.fields[field] = 1
+        texts = any(isinstance(kind, str) for kind in kinds.values())
+        hints = get_type_hints(cls, include_extras=True) if texts else kinds
+        for field in kinds:
+            kind, cls.fields[field] = hints[field], 1
             if kind is not int:
                 cls.arrays.add(field)
                 (cls.fields[field],) = kind.__metadata__
@@ -57,13 +57,8 @@ class WordStruct(metaclass=_Declared):
         return found
 
     @classmethod
-    def check_order(cls, *fields: str) -> None:
-        """Raise unless the structure begins with these fields, which are written as one."""
-        if fields != tuple(cls.fields)[: len(fields)]:
-            raise TypeError(f"{cls.__name__} does not begin with {fields}")
-
-    @classmethod
     def writer(cls, *fields: str) -> Callable[..., None]:
         """`struct.pack_into` of the fields that the structure begins with."""
-        cls.check_order(*fields)
+        if fields != tuple(cls.fields)[: len(fields)]:
+            raise TypeError(f"{cls.__name__} does not begin with {fields}")
         return struct.Struct(f"{sum(cls.fields[field] for field in fields)}q").pack_into

@@ -36,25 +36,25 @@ def rows(launch_at):
 
 def serve(mail_at, patience):
     """Do what is posted, until a function of Python is asked for or nothing comes any more."""
-    waited = 0
+    waited, state_at = 0, address(Mailbox(mail_at).state)
     while True:
-        state = load(mail_at)
+        state = load(state_at)
         if state == POSTED:
             call(address(Mailbox(mail_at).launch))
-            exchange(mail_at, IDLE)
+            exchange(state_at, IDLE)
             waited = 0
         elif state == CALLBACK:
             return CALLBACK
         elif waited < patience:
             pause()
             waited += 1
-        elif exchange_if(mail_at, IDLE, PARKED) == IDLE:
+        elif exchange_if(state_at, IDLE, PARKED) == IDLE:
             return PARKED
 
 
 def post(mail_at, state):
     """Change the state of a mailbox, and return the one before."""
-    return exchange(mail_at, state)
+    return exchange(address(Mailbox(mail_at).state), state)
 
 
 def finish(launch_at, mail_at, count, patience):
@@ -63,7 +63,7 @@ def finish(launch_at, mail_at, count, patience):
         call(launch_at)
     busy = 0
     for k in range(count):
-        at = address(Mailbox(mail_at)[k])
+        at = address(Mailbox(mail_at)[k].state)
         state = load(at)
         while (state == POSTED or state == CALLBACK) and patience > 0:
             pause()

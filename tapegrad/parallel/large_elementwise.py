@@ -132,13 +132,13 @@ def launch(
         thread_pool.call(parts)
 
 
-Launch.check_order("kernel", "calls", "arguments", "steps")
-
-
 def launch_words(kernel: Any, rows: int, n: int, at: Steps, row_steps: Steps) -> list[int]:
     """The words of a `Launch`: a kernel, and what it is called with for each row."""
-    left = 7 - len(at)
-    return [kernel.address, rows, n, *at, *[0] * left, 0, *row_steps, *[0] * (7 - len(row_steps))]
+    words = [0] * Launch.SIZE
+    words[Launch.kernel], words[Launch.calls], words[Launch.arguments] = kernel.address, rows, n
+    words[Launch.arguments + 1 : Launch.arguments + 1 + len(at)] = at
+    words[Launch.steps + 1 : Launch.steps + 1 + len(row_steps)] = row_steps
+    return words
 
 
 def call_rows(kernel: Any, rows: int, n: int, at: Steps, row_steps: Steps) -> None:

@@ -6,8 +6,6 @@ fails (an interpreter with another layout) the compiled sweep is not used and th
 Python.
 """
 
-from __future__ import annotations
-
 import ctypes
 from functools import cache
 from typing import Annotated, Any, NamedTuple
