@@ -435,11 +435,11 @@ def public_names():
 
 
 NOT_CALLED = {  # helpers of other modules, and names that only operators reach
-    "parse", "index_add_parts", "index_put_parts", "fill_parts", "mask_of", "max_dims", "setitem",
-    "getitem", "concatenate", "index_array", "clamping", "matrix_transpose", "together", "result_type",
+    "parse", "index_add_parts", "index_put_parts", "fill_parts", "mask_of",
+    "getitem", "concatenate", "clamping", "matrix_transpose", "result_type",
     "scaled", "numerator", "order", "replacement", "matrices", "crossed", "correlations", "in_front", "in_range",
     "index_and_mode", "places_of", "shaped", "squeezed", "swapped", "turned", "unsqueezed",
-    "all_equal", "dims_of_both", "numbers", "pick", "quantiles", "remaining", "unless_nan", "finite", "parsed", "fitting",
+    "all_equal", "dims_of_both", "numbers", "order_statistic", "quantiles", "unless_nan", "finite", "parsed", "fitting",
 }  # fmt: skip
 
 
