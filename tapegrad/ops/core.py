@@ -73,7 +73,6 @@ class Op(Facets):
 
     __slots__ = (
         "code",
-        "domain",
         "exact",
         "formulas",
         "forward",
@@ -99,7 +98,6 @@ class Op(Facets):
         grad_name: str | None = None,
         view: bool = False,
         variadic: bool = False,
-        domain: Any = None,
         exact: tuple[str, ...] = (),
         multilinear: bool = False,
         jointly_linear: bool = False,
@@ -118,7 +116,6 @@ class Op(Facets):
         self.view = view
         self.variadic = variadic
         self.short: Any = None  # its fast path on Tensors: `fast_path`, then `native.install`
-        self.domain = domain
         for facet, value in facets.items():
             setattr(self, facet, value)
         if self.axis and self.decomposition is not None:
@@ -166,7 +163,7 @@ def camel(name: str) -> str:
 
 def elementwise(name: str, forward: Callable[..., Any], **formulas: Any) -> Op:
     """A scalar function applied to every element, with its partial derivatives."""
-    known = ("grad_name", "domain", "exact", "jointly_linear", *FACETS)
+    known = ("grad_name", "exact", "jointly_linear", *FACETS)
     options = {k: formulas.pop(k) for k in known if k in formulas}
     return Op(name, ELEMENTWISE, forward, formulas, **options)
 

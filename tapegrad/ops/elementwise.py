@@ -113,6 +113,7 @@ COMPARES = NotDifferentiable("a comparison is constant almost everywhere")
 TWO_OVER_ROOT_PI = 2.0 / math.sqrt(math.pi)
 LN_2, LN_10 = math.log(2.0), math.log(10.0)
 POSITIVE, UNIT, REAL = (0.1, 2.0), (-0.9, 0.9), (-2.0, 2.0)
+QUOTIENTS = (0.03, 0.6), (0.17, 3.4)  # well away from whole ones
 
 # fmt: off
 # The strong product: an adjoint that is exactly zero contributes exactly zero, whatever the factor.
@@ -184,14 +185,14 @@ floor_divide = elementwise(
     example=("tg.floor_divide(tg.tensor(7.0), 2.0)", "tensor(3.)"),
 )
 remainder = elementwise(
-    "remainder", np.remainder, domain=POSITIVE, a=lambda: 1, b=lambda a, b: -floor(a / b),
+    "remainder", np.remainder, domain=QUOTIENTS, a=lambda: 1, b=lambda a, b: -floor(a / b),
     scalar="vmath.remainder({0}, {1})",
     guard="vmath.divides_late({0}, {1})", vmath="few", inplace=True, loop="f8 f4",
     doc="What a division leaves, with the divisor's sign.",
     example=("tg.remainder(tg.tensor(-7.0), 2.0)", "tensor(1.)"),
 )
 fmod = elementwise(
-    "fmod", np.fmod, domain=POSITIVE, a=lambda: 1, b=lambda a, b: -trunc(a / b),
+    "fmod", np.fmod, domain=QUOTIENTS, a=lambda: 1, b=lambda a, b: -trunc(a / b),
     scalar="vmath.fmod({0}, {1})",
     guard="vmath.divides_late({0}, {1})", vmath="few", ordered=True, inplace=True, loop="f8 f4",
     doc="What a division leaves, with the dividend's sign.",
@@ -419,7 +420,7 @@ clamp = elementwise(
 )
 where: Op = elementwise(
     "where", large("indexed_loops.where", _where),
-    condition=SELECTS, a=lambda condition: where(condition, 1, 0),
+    condition=SELECTS, domain=(bool, REAL, REAL), a=lambda condition: where(condition, 1, 0),
     b=lambda condition: where(condition, 0, 1), jointly_linear=True,
     scalar="select({0}, {1}, {2})", kinds="fib", loop="f8 f4",
 )

@@ -79,6 +79,9 @@ class Facets:
     # The module that users find the function in, if it is not `tapegrad`; the Tensor has no
     # method then.
     namespace: str = ""
+    # Where tests sample its operands: an interval (without one -2 to 2), or for each operand an
+    # interval, a range of integers, or `bool`.
+    domain: Any = None
     # What the derivative is where there is none, or an infinite one.
     singular: str = ""
 

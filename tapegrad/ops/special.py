@@ -171,7 +171,7 @@ trigamma: Op = elementwise("trigamma", _trigamma, x=lambda x: polygamma(2, x), d
                            grad_name="Polygamma",
                            scalar="vmath.trigamma({0})", to_float=True, loop="f8 f4")
 polygamma: Op = elementwise("polygamma", _polygamma, n=ORDER, x=lambda n, x: polygamma(n + 1, x),
-                            domain=POSITIVE, to_float=True)
+                            domain=(range(1, 4), POSITIVE), to_float=True)
 i0: Op = elementwise("i0", Lazy("i0"), x=lambda x: i1(x),
                      to_float=True, in_c=True, inplace=True,
                      doc="The modified Bessel function of the first kind, order 0.",

@@ -29,8 +29,14 @@ class Sample(NamedTuple):
     symmetric: bool = False  # a function of symmetric matrices: it is moved along such only
 
 
+def domains(op: Op, default: Any = REAL) -> tuple[Any, ...]:
+    """Where each operand of a row is sampled: an interval, a range of integers, or `bool`."""
+    found = op.domain or default
+    return (found,) * len(op.inputs) if isinstance(found[0], float) else found
+
+
 def values(*shapes: tuple[int, ...], domain: Any = REAL, exact: bool = False) -> tuple[Any, ...]:
-    """Distinct numbers of a domain, well apart from each other and from whole numbers."""
+    """Distinct numbers of an interval, well apart from each other and from whole numbers."""
     low, high = domain
     rng = np.random.default_rng(7)
     k = len(shapes)
@@ -74,14 +80,19 @@ CHIEF = {  # enough for float32
 
 def of_shapes(op: Op, shapes: Any) -> Sample:
     """A sample of an elementwise row in given shapes."""
-    operands = values(*shapes, domain=op.domain or REAL)
-    if op.name == "where":
-        operands = (mask(*shapes[0]), *operands[1:])
-    if op.name == "polygamma":  # its order is 1, 2 or 3
-        operands = (np.ceil(operands[0] * 1.5).astype(int), operands[1])
-    if op.name in ("remainder", "fmod"):  # well away from whole quotients
-        operands = tuple(x * s for x, s in zip(operands, (0.3, 1.7), strict=True))
+    shares = zip(domains(op), shapes, values(*shapes, domain=(0.0, 1.0)), strict=True)
+    operands = tuple(placed(*share) for share in shares)
     return Sample(" ".join(str(s).replace(" ", "") for s in shapes), operands)
+
+
+def placed(domain: Any, shape: Any, shares: Any) -> Any:
+    """Elements of a domain, by their shares of the way through it."""
+    if domain is bool:
+        return mask(*shape)
+    if isinstance(domain, range):
+        return np.asarray(domain[0] + np.floor(len(domain) * shares).astype(int))
+    low, high = domain
+    return np.asarray(low + (high - low) * shares)  # an array of no dimensions stays one
 
 
 # -- linear and custom rows ------------------------------------------------------------------------
