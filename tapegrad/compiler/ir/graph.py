@@ -6,7 +6,7 @@ immutable.  `check` tests the invariants of a graph.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from math import prod
 from typing import Any, NamedTuple
 
@@ -163,16 +163,6 @@ class Builder:
             tuple([where[i] for i in graph.outputs]),
             tuple([g._replace(position=where[g.position]) for g in graph.guards]),
         )
-
-
-def rewritten(graph: Graph, rewrite: Callable[[Builder, Node], int | None]) -> Graph:
-    """Rewrite a graph record by record, by a function that may replace each."""
-    builder = Builder(graph)
-    for position, node in enumerate(graph.nodes):
-        remapped = builder.remapped(node)
-        found = rewrite(builder, remapped)
-        builder.where[position] = builder.add(remapped) if found is None else found
-    return builder.done()
 
 
 def reached(graph: Graph, roots: Iterable[int]) -> list[bool]:
