@@ -2,7 +2,11 @@
 
 import doctest
 import functools
+import os
 import re
+import shutil
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -157,6 +161,26 @@ def check_kernel(op):
     at = (seed.ctypes.data, out.ctypes.data, x.ctypes.data, 0, 0, expected.ctypes.data)
     pull.call(x.size, 0, *at)
     np.testing.assert_allclose(out, -2 * x / (1 + x * x) ** 2, rtol=1e-14)
+
+
+def test_the_files_are_written_for_a_row_that_is_new(tmp_path):
+    root = Path(__file__).parents[1]
+    shutil.copytree(root / "tapegrad", tmp_path / "tapegrad")
+    shutil.copytree(root / "docs", tmp_path / "docs")
+    (tmp_path / "tests").mkdir()
+    shutil.copy(root / "tests" / "public_names.py", tmp_path / "tests")
+    for path, text in steps(1).items():
+        with open(tmp_path / path, "a", encoding="utf-8") as module:
+            module.write(text)
+    program = "import tapegrad as tg; t = tg.tensor(1.0); print(t.witch(), t.witch_(), tg.witch(t))"
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    for line in (["-m", "tests.public_names"], ["-c", program]):
+        done = subprocess.run(
+            [sys.executable, *line], cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+    assert done.stdout == "tensor(0.5000) tensor(0.5000) tensor(0.8000)\n"
+    assert "| `witch` | `witch_` |" in (tmp_path / "docs" / "operations.md").read_text("utf-8")
 
 
 @on_a_fresh_tape

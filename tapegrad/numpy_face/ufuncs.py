@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -45,24 +44,6 @@ def _signbit(x: Any) -> Tensor:
 def _conjugate(x: Tensor) -> Tensor:
     """A new Tensor, where PyTorch gives back a real one."""
     return conj(x) if x._a.dtype.kind == "c" else shapes.clone(x)
-
-
-def _copysign(x: Any, y: Any) -> Tensor:
-    """The absolute value with a sign, whose own derivative is 0."""
-    y = tensor(y)
-    no_sign = ew.logical_or(ew.eq(y, 0), ew.isnan(y))
-    kind = np.copysign(y._a.dtype.type(1), 1).dtype
-    one = a.where(_signbit(y), wrap(np.array(-1, kind)), wrap(np.array(1, kind)))
-    return ew.mul(ew.abs(tensor(x)), a.where(no_sign, one, a.sign(y)))
-
-
-def _fmax(x: Any, y: Any) -> Tensor:
-    """Ties give the gradient to the first, as in PyTorch."""
-    return a.where(ew.logical_or(ew.ge(tensor(x), y), ew.isnan(y)), x, y)
-
-
-def _fmin(x: Any, y: Any) -> Tensor:
-    return a.where(ew.logical_or(ew.le(tensor(x), y), ew.isnan(y)), x, y)
 
 
 def _heaviside(x: Any, y: Any) -> Tensor:
@@ -114,11 +95,6 @@ def _float_power(x: Any, y: Any) -> Tensor:
     return a.pow(shapes.to(base, np.result_type(base._a.dtype, np.float64)), y)
 
 
-def _logaddexp2(x: Any, y: Any) -> Tensor:
-    logaddexp = named("logaddexp", "np.logaddexp2")
-    return ew.mul(logaddexp(ew.mul(x, math.log(2)), ew.mul(y, math.log(2))), 1 / math.log(2))
-
-
 def _matvec(x: Any, y: Any) -> Tensor:
     matrix, vector = alike(x, y)
     if matrix._a.ndim < 2:
@@ -133,10 +109,6 @@ def _vecmat(x: Any, y: Any) -> Tensor:
     return shapes.squeeze(products.matmul(conj(shapes.unsqueeze(vector, -2)), matrix), -2)
 
 
-def _by(factor: float) -> Callable[[Any], Tensor]:
-    return lambda x: ew.mul(x, factor)
-
-
 # fmt: off
 # A row that is a function by itself is NumPy's ufunc, or SciPy's, if that is its forward.
 ROWS = {op.forward: getattr(ew, op.name) for op in by_code if op.doc and not op.axis}
@@ -146,10 +118,8 @@ TABLE: dict[Any, Any] = {f: own for f, own in ROWS.items() if isinstance(f, np.u
     np.float_power: _float_power, np.positive: shapes.clone,
     np.divmod: lambda x, y: (ew.floor_divide(x, y), ew.remainder(x, y)),
     np.fabs: lambda x: ew.abs(floating(x)), np.sign: a.sign,
-    np.cbrt: unary(e.cbrt), np.conjugate: _conjugate, np.copysign: _copysign,
-    np.logaddexp2: _logaddexp2, np.deg2rad: _by(math.pi / 180), np.radians: _by(math.pi / 180),
-    np.rad2deg: _by(180 / math.pi), np.degrees: _by(180 / math.pi), np.rint: "round",
-    np.fmax: _fmax, np.fmin: _fmin, np.matmul: products.matmul, np.vecdot: vecdot_,
+    np.cbrt: unary(e.cbrt), np.conjugate: _conjugate, np.radians: ew.deg2rad,
+    np.degrees: ew.rad2deg, np.rint: "round", np.matmul: products.matmul, np.vecdot: vecdot_,
     np.matvec: _matvec, np.vecmat: _vecmat, np.heaviside: _heaviside, np.modf: _modf,
     np.ldexp: _ldexp, np.frexp: _frexp, np.signbit: _signbit,
 }

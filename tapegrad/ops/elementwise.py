@@ -331,6 +331,14 @@ tanh = elementwise("tanh", np.tanh, x=lambda y: 1 - y * y,
                    scalar="vmath.tanh({0})", to_float=True, inplace=True, loop="f8",
                    doc="The hyperbolic tangent.",
                    example=("tg.tanh(tg.tensor(0.0))", "tensor(0.)"))
+deg2rad = elementwise("deg2rad", np.deg2rad, x=lambda: math.pi / 180, grad_name="Deg2Rad",
+                      decomposition=lambda x: x * (math.pi / 180), to_float=True, ordered=True,
+                      inplace=True, doc="Degrees in radians.",
+                      example=("tg.deg2rad(tg.tensor(180.0))", "tensor(3.1416)"))
+rad2deg = elementwise("rad2deg", np.rad2deg, x=lambda: 180 / math.pi, grad_name="Rad2Deg",
+                      decomposition=lambda x: x * (180 / math.pi), to_float=True, ordered=True,
+                      inplace=True, doc="Radians in degrees.",
+                      example=("tg.rad2deg(tg.tensor(-1.0))", "tensor(-57.2958)"))
 atan2 = elementwise("atan2", np.arctan2, a=lambda a, b: _per_square(b, a, b),  # 0 at the origin
                     b=lambda a, b: -_per_square(a, a, b), domain=POSITIVE,
                     scalar="vmath.atan2({0}, {1})", to_float=True, inplace=True,
@@ -367,6 +375,14 @@ logaddexp = elementwise(
     example=("tg.logaddexp(tg.tensor(1000.0), tg.tensor(1000.0))", "tensor(1000.6931)"),
     singular="There is no derivative (NaN) where both are the same infinity.",
 )
+logaddexp2 = elementwise(
+    "logaddexp2", np.logaddexp2, a=lambda a, b: sigmoid(LN_2 * (a - b)),
+    b=lambda a, b: sigmoid(LN_2 * (b - a)), to_float=True, ordered=True,
+    decomposition=lambda a, b: logaddexp(LN_2 * a, LN_2 * b) * (1 / LN_2),
+    doc="log2(2**a + 2**b), without overflow.",
+    example=("tg.logaddexp2(tg.tensor(1000.0), tg.tensor(1000.0))", "tensor(1001.)"),
+    singular="There is no derivative (NaN) where both are the same infinity.",
+)
 relu = elementwise("relu", Composed((np.maximum, "a0")), x=lambda y: where(gt(y, 0), 1, 0),
                    scalar="select(({0} > zero) | ({0} != {0}), {0}, zero)", kinds="fi",
                    ordered=True, inplace=True, loop="f8 f4",
@@ -398,6 +414,29 @@ maximum = elementwise(
     neutral=-math.inf, combine="larger({0}, {1})", doc="The larger of two, element by element.",
     example=("tg.maximum(tg.tensor(1.0), tg.tensor(2.0))", "tensor(2.)"),
     singular="A tie gives half of the gradient to each side.",
+)
+fmin = elementwise(
+    "fmin", np.fmin, a=lambda a, b: where(le(a, b), 1, where(eq(b, b), 0, 1)),
+    b=lambda a, b: where(le(a, b), 0, where(eq(b, b), 1, 0)),
+    scalar="select(({0} <= {1}) | ({1} != {1}), {0}, {1})", kinds="fib", ordered=True,
+    doc="The smaller of two, element by element; the other one where one is NaN.",
+    example=("tg.fmin(tg.tensor(1.0), tg.tensor(float('nan')))", "tensor(1.)"),
+    singular="A tie gives the gradient to the first.",
+)
+fmax = elementwise(
+    "fmax", np.fmax, a=lambda a, b: where(ge(a, b), 1, where(eq(b, b), 0, 1)),
+    b=lambda a, b: where(ge(a, b), 0, where(eq(b, b), 1, 0)),
+    scalar="select(({0} >= {1}) | ({1} != {1}), {0}, {1})", kinds="fib", ordered=True,
+    doc="The larger of two, element by element; the other one where one is NaN.",
+    example=("tg.fmax(tg.tensor(1.0), tg.tensor(float('nan')))", "tensor(1.)"),
+    singular="A tie gives the gradient to the first.",
+)
+copysign = elementwise(
+    "copysign", np.copysign, a=lambda a, y: where(eq(a, 0), 0, y / a), b=lambda: 0,
+    scalar="copysign({0}, {1})", to_float=True, ordered=True, inplace=True,
+    doc="The magnitude of the first with the sign of the second.",
+    example=("tg.copysign(tg.tensor(1.0), tg.tensor(-0.0))", "tensor(-1.)"),
+    singular="The derivative at 0 is 0.",
 )
 # Clamping against fixed bounds is not a maximum: the gradient passes at the bound.
 clamp_min = elementwise("clamp_min", np.maximum, x=lambda x, lo: where(ge(x, lo), 1, 0),

@@ -1,8 +1,6 @@
 """Every public operation gives what PyTorch gives: values, types, gradients, errors."""
 
 # ruff: noqa: E501
-import types
-
 import numpy as np
 import pytest
 
@@ -32,11 +30,9 @@ from tapegrad.functions import (  # noqa: E402
 )
 from tapegrad.functions.method_decorators import methods_of  # noqa: E402
 from tests.conformance.conventions import CONVENTIONS  # noqa: E402
-from tests.peers import (  # noqa: E402
-    linalg_cases,
-    torch_more,  # noqa: F401 - enters its cases
-)
+from tests.peers import linalg_cases  # noqa: E402
 from tests.peers.torch_cases import CASES, values_of  # noqa: E402
+from tests.peers.torch_rows import names_in  # noqa: E402
 
 pytestmark = [
     pytest.mark.peer,
@@ -409,14 +405,6 @@ def test_both_refuse(name):
 
 
 # -- nothing is left out -------------------------------------------------------------------------------
-
-
-def names_in(code):
-    found = set(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            found |= names_in(constant)
-    return found
 
 
 def public_names():

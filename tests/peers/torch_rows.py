@@ -1,0 +1,39 @@
+"""Calls of the elementwise rows that no line of the other tables names, made from the rows."""
+
+from __future__ import annotations
+
+from types import CodeType
+
+from tapegrad.ops.core import ELEMENTWISE, Op, by_code
+from tests.conformance.samples import CHIEF, of_shapes
+from tests.peers import torch_more  # noqa: F401 - enters its cases first
+from tests.peers.torch_cases import CASES, case
+
+
+def names_in(code: CodeType) -> set[str]:
+    """The attributes that a function reads, those of functions in it included."""
+    found = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            found |= names_in(constant)
+    return found
+
+
+def _enter(op: Op, name: str) -> None:
+    """The function, the method and the in-place form under one name."""
+    first, *rest = [f"x{k}" for k in range(len(op.inputs))]
+    others = ", ".join(rest)
+    calls = [f"t.{name}({', '.join([first, *rest])})", f"{first}.{name}({others})"]
+    if op.inplace:
+        calls.append(f"({first} * 1).{name}_({others})")
+    for shapes in CHIEF[len(op.inputs)]:  # as text: a test looks for the names that code calls
+        function = eval(f"lambda t, {', '.join([first, *rest])}: [{', '.join(calls)}]")
+        case(function, *of_shapes(op, shapes).operands)
+
+
+_called = set().union(*(names_in(c.function.__code__) for c in CASES))
+for _op in by_code:
+    if _op.doc and _op.kind is ELEMENTWISE and not _op.namespace:
+        for _name in _op.names:
+            if _name not in _called or (_op.inplace and f"{_name}_" not in _called):
+                _enter(_op, _name)
