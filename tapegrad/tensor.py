@@ -29,7 +29,7 @@ from tapegrad.ops.core import Op
 from tapegrad.ops.graph_nodes import GradFn, node, output
 from tapegrad.tape import versions
 from tapegrad.tape.shape_table import shapes
-from tapegrad.tape.tape import F4_SHAPE, HOOKED, Ended, Tape, current, leaf_keys
+from tapegrad.tape.tape import DTYPE_BITS, F4_SHAPE, HOOKED, Ended, Tape, current, leaf_keys
 
 if TYPE_CHECKING:
     from tapegrad.functions.signatures import Operations
@@ -302,9 +302,9 @@ class Tensor(Operations):
                     f"only floating-point and complex Tensors can require grad, this one is "
                     f"{self.dtype}: convert it with `.to(tapegrad.float64)`"
                 )
-            if self._a.dtype.kind == "c" or self._a.dtype.itemsize < 4:
+            if self._a.dtype not in DTYPE_BITS:
                 raise NotImplementedError(
-                    f"gradients in {self.dtype} are not supported yet: use float32 or float64"
+                    f"there are no gradients in {self.dtype}: use float32 or float64"
                 )
             if self.is_inference() and not current.tape.inference:
                 raise RuntimeError(

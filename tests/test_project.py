@@ -35,7 +35,7 @@ LAYERS = (
     {"functions"},
     {"numpy_face"},
     {"autograd"},
-    {"nn", "linalg", "special"},
+    {"nn", "linalg", "special", "fft"},
     {"lift"},
     {"transforms"},
     {"optimize", "compat"},
@@ -71,7 +71,7 @@ NJIT_HOME = PACKAGE / "kernels" / "flags.py"
 NJIT = {"njit", "jit", "vectorize", "guvectorize", "cfunc", "generated_jit"}
 
 # Folders that are nothing but names that users import; they say what these are.
-NAMESPACES = {"compat", "cuda", "func", "linalg", "nn", "special", "__init__"}
+NAMESPACES = {"compat", "cuda", "fft", "func", "linalg", "nn", "special", "__init__"}
 # Where a family of operations has a file of one name each: the same phase of several things.
 FAMILIES = {"ops", "functions", "numpy_face", "special", "linalg", "nn"}
 IMPORTED_BY_USERS = {"functional", "graph", "random"}  # as `tapegrad.autograd.graph`

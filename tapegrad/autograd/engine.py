@@ -335,6 +335,11 @@ def _weights(
                     f"`{caller}` has the shape {root._a.shape}: reduce it (`.sum()`), or pass "
                     f"`{name}`"
                 )
+            if root._a.dtype.kind == "c":
+                raise RuntimeError(
+                    "grad can be implicitly created only for real scalar outputs but got "
+                    f"{root.dtype}: take the absolute value or the real part, or pass `{name}`"
+                )
             weight = wrap(np.ones(root._a.shape, root._a.dtype) if root._s else np.array(1.0))
         elif not isinstance(weight, Tensor):
             raise TypeError(f"`{name}` takes Tensors or None, got {type(weight).__name__}")

@@ -18,6 +18,8 @@ CODE = matmul.code
 
 def step(adjoints: Adjoints, index: int, g: np.ndarray) -> bool:
     """Hand the adjoint of ``a @ b`` on to matrices and vectors; False: it is another product."""
+    if g.dtype.kind == "c":  # whose operands would have to be conjugated
+        return False
     tape = adjoints.tape
     row = tape.words()[index].tolist()
     entry = tape.keep[index]

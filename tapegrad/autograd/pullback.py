@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from tapegrad.dispatch.dispatch import Packed
-from tapegrad.ops.core import ELEMENTWISE, Formula, Op, Spec, by_code
-from tapegrad.ops.elementwise import exact, strong
+from tapegrad.ops.complex_parts import conj, conjugate
+from tapegrad.ops.core import ANALYTIC, ELEMENTWISE, Formula, Op, Spec, by_code
+from tapegrad.ops.elementwise import exact, is_complex, strong
 from tapegrad.ops.shape import sum_to, to
 from tapegrad.tape.shape_table import shapes
 from tapegrad.tape.tape import (
@@ -81,6 +82,25 @@ class Values:
         formula = self.op.formulas[min(k, len(self.op.formulas) - 1)]
         assert isinstance(formula, Formula)
         return formula.function(*[self.read(name, k, g) for name in formula.reads])
+
+    def adjoint(self, k: int, g: Any) -> Any:
+        """What the result's adjoint `g` contributes to that of operand k.
+
+        Where the formula says the derivative of an analytic function, J, the adjoint gets its
+        conjugate: that of a vjp, (g J)*, is conj(vjp(conj(g))).
+        """
+        op = self.op
+        analytic = op.complex is ANALYTIC and is_complex(g)
+        if op.kind is ELEMENTWISE:
+            partial = self.evaluate(k)
+            if analytic:
+                partial = conjugate(partial)
+            found = chain(g, partial, op.exact[min(k, len(op.exact) - 1)])
+        elif analytic:
+            found = conjugate(self.evaluate(k, conj(g)))
+        else:
+            found = self.evaluate(k, g)
+        return fit(found, self.spec(k))
 
 
 class Given(Values):
@@ -205,15 +225,9 @@ def _by_rule(
     tape: Tape, index: int, g: Any, wanted: Wanted, recorded: bool
 ) -> Iterator[tuple[int, Any]]:
     saved = Saved(tape, index, recorded)
-    op = saved.op
-    last = len(op.formulas) - 1
     for k, code in enumerate(saved.codes):
-        if not code or not wanted(code):
-            continue
-        found = saved.evaluate(k, g)
-        if op.kind is ELEMENTWISE:
-            found = chain(g, found, op.exact[min(k, last)])
-        yield code, fit(found, saved.spec(k))
+        if code and wanted(code):
+            yield code, saved.adjoint(k, g)
 
 
 def wanted_inputs(tape: Tape, index: int, wanted: Wanted) -> tuple[int, ...]:
@@ -238,7 +252,7 @@ def chain(g: Any, partial: Any, both: bool = False) -> Any:
             if isinstance(g, Tensor):
                 return wrap(np.zeros(g._a.shape, g._a.dtype))
             return np.zeros_like(g)
-        return g * float(partial)
+        return g * (partial if isinstance(partial, complex) else float(partial))
     return exact(g, partial) if both else strong(g, partial)
 
 
@@ -250,7 +264,5 @@ def fit(found: Any, spec: Spec) -> Any:
         found = sum_to(found, shape=spec.shape)
     dtype = found._a.dtype if isinstance(found, Tensor) else found.dtype
     if dtype != spec.dtype:
-        if dtype.kind == "c" and spec.dtype.kind == "f":
-            found = found.real
         found = to(found, dtype=spec.dtype)
     return found

@@ -81,11 +81,13 @@ def run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
     if type(result) is not np.ndarray:
         result = np.asarray(result)
     if history and tape.mode and result.dtype.kind in "fc" and tracked(op, args):
-        if result.dtype.kind == "c" or result.dtype not in DTYPE_BITS:
+        if result.dtype not in DTYPE_BITS:
             raise NotImplementedError(
-                f"`{op.name}`: gradients through {result.dtype} are not supported yet: compute in "
-                "float32 or float64, or under `no_grad`"
+                f"`{op.name}`: there are no gradients through {result.dtype}: compute in float32 "
+                "or float64, or under `no_grad`"
             )
+        if not op.complex:
+            _check_real(op, arrays, result)
         if result.size > LARGE and not op.view:
             tape.add_debt(result.nbytes)
         token = write(tape, op, args, given, arrays, result, params)
@@ -97,6 +99,16 @@ def run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
     if op.view and isinstance(args[0], Tensor) and versions.root(result) is versions.root(given[0]):
         _attach_view(t, args[0], op, params, tape)
     return t
+
+
+def _check_real(op: Op, arrays: list[Any], result: np.ndarray) -> None:
+    """Refuse complex numbers, for whose gradients the operation has no formula."""
+    for x in (*arrays, result):
+        if type(x) is np.ndarray and x.dtype.kind == "c":
+            raise NotImplementedError(
+                f"`{op.name}`: there is no gradient in complex numbers ({x.dtype}); differentiate "
+                "real and imaginary parts (`t.real`, `t.imag`), or use `no_grad`"
+            )
 
 
 def resolve(t: Tensor, tape: Tape) -> None:

@@ -54,6 +54,8 @@ def layout_of(op: Op, arrays: list[Any], result: np.ndarray, params: dict[str, A
         if key in _layouts:
             return _layouts[key]
         return _remember(key, classes(key[1:], key[0]))
+    if type(arrays[0]) is np.ndarray and arrays[0].dtype.kind == "c":
+        return None
     if op.moves in PASSES:
         return classes((arrays[0].shape,), result.shape)
     if op.sweep == KIND_SUM or op.sweep == KIND_MEAN:

@@ -141,9 +141,11 @@ def view_plan(op: Op, a: np.ndarray, params: Params, r: np.ndarray, key: Hashabl
 
 def _new_plan(op: Op, a: np.ndarray, params: Params, r: np.ndarray, key: Hashable) -> ViewPlan:
     dtype = a.dtype
-    word = op.code | DTYPE_BITS.get(dtype, 0)
+    word = op.code | DTYPE_BITS.get(r.dtype, 0)
     aux, ordered = 0, False
-    if op is expand:
+    if dtype.kind == "c":
+        word |= GENERAL
+    elif op is expand:
         bits, aux = classes((a.shape,), r.shape) or (GENERAL, 0)
         word |= bits
     elif op in _strided and (dtype is F8 or dtype is F4) and (place := place_of(a, r)) >= 0:

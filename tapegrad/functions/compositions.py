@@ -99,16 +99,6 @@ def positive(input: Tensor) -> Tensor:
     return x
 
 
-def conj(input: Any) -> Tensor:
-    """The complex conjugate.
-
-    >>> import tapegrad as tg
-    >>> tg.conj(tg.tensor([1.0]))
-    tensor([1.])
-    """
-    return as_input(input, "conj").conj()
-
-
 @method
 def clamp_min(input: Any, min: Any) -> Tensor:
     """Elements below `min` become `min`.
@@ -285,20 +275,6 @@ def diagflat(input: Any, offset: int = 0) -> Tensor:
             [0., 1.]])
     """
     return diagonals.diag(shapes.ravel(input), offset)
-
-
-@method
-def adjoint(input: Any) -> Tensor:
-    """The last two dimensions swapped, and complex numbers conjugated.
-
-    >>> import tapegrad as tg
-    >>> tg.adjoint(tg.tensor([[1.0, 2.0]])).shape
-    tapegrad.Size([2, 1])
-    """
-    x = as_input(input, "adjoint")
-    if x._a.ndim < 2:
-        raise RuntimeError(f"`adjoint` takes at least two dimensions, got {x._a.ndim}")
-    return x.mH
 
 
 # -- reductions --------------------------------------------------------------------------------

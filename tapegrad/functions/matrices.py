@@ -19,7 +19,7 @@ from tapegrad.functions.shapes import matrix_transpose, narrow, select
 from tapegrad.ops import determinant, factorizations
 from tapegrad.ops import solve as ops
 from tapegrad.ops.shape import squeeze, unsqueeze
-from tapegrad.tape.tape import current
+from tapegrad.tape.tape import DTYPE_BITS, current
 from tapegrad.tensor import Tensor, wrap
 
 
@@ -35,6 +35,13 @@ class SignLog(NamedTuple):
 
     sign: Tensor
     logabsdet: Tensor
+
+
+# Whose rows give several results in one array, which is real.
+OF_REAL = {
+    "linalg.eigh", "linalg.eigvalsh", "linalg.svd", "linalg.svdvals", "linalg.slogdet",
+    "linalg.pinv", "linalg.qr", "linalg.cholesky", "logdet", "linalg.cond",
+}  # fmt: skip
 
 
 class QR(NamedTuple):
@@ -56,9 +63,10 @@ def matrices(x: Any, name: str, square: bool = False, floating: bool = True) -> 
     """An operand that is a matrix or a batch of them."""
     t = as_input(x, name)
     a = t._a
-    if floating and a.dtype not in (np.float32, np.float64):
+    if floating and (a.dtype not in DTYPE_BITS or (a.dtype.kind == "c" and name in OF_REAL)):
+        more = "" if name in OF_REAL else ", or of a complex type"
         raise RuntimeError(
-            f"`{name}` takes Tensors of float32 or float64, got {t.dtype}: convert with `.to`"
+            f"`{name}` takes Tensors of float32 or float64{more}, got {t.dtype}: convert with `.to`"
         )
     if a.ndim < 2:
         raise RuntimeError(

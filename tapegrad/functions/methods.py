@@ -14,11 +14,12 @@ from tapegrad.dispatch.views import viewed
 from tapegrad.functions import arithmetic as a
 from tapegrad.functions import (
     axis,
+    complex_parts,
     compositions,
     contractions,
+    conversions,
     creation,
     diagonals,
-    dtype_parts,
     indexing,
     inplace_methods,
     inplace_view_methods,
@@ -48,9 +49,9 @@ from tapegrad.tensor import Tensor
 
 # Modules some of whose functions are methods, too (see `method_decorators`).
 FAMILIES = (
-    a, compositions, contractions, creation, diagonals, dtype_parts, indexing, inplace_methods,
-    inplace_view_methods, joining, masking, matrices, products, quantiles, random, reductions,
-    rounding, scans, shapes, special, statistics, strided_views, tiling,
+    a, complex_parts, compositions, contractions, conversions, creation, diagonals, indexing,
+    inplace_methods, inplace_view_methods, joining, masking, matrices, products, quantiles,
+    random, reductions, rounding, scans, shapes, special, statistics, strided_views, tiling,
 )  # fmt: skip
 
 
@@ -109,14 +110,25 @@ def install() -> None:
     for name, view in {
         "T": shapes._reversed,
         "mT": shapes.matrix_transpose,
-        "H": dtype_parts.hermitian,
-        "mH": dtype_parts.adjoint,
+        "H": complex_parts.hermitian,
+        "mH": complex_parts.adjoint,
     }.items():
         setattr(Tensor, name, property(view, doc=f"The Tensor transposed (`{name}`)."))
     for name, question in compositions.PROPERTIES.items():
         setattr(Tensor, name, property(question, doc=question.__doc__))
-    for part in (dtype_parts.real, dtype_parts.imag):
-        setattr(Tensor, part.__name__, property(part))
+    for part in (complex_parts.real, complex_parts.imag):
+        setattr(Tensor, part.__name__, property(part, _written(part), doc=part.__doc__))
+
+
+def _written(part: Callable[[Tensor], Tensor]) -> Callable[[Tensor, Any], None]:
+    """The setter of a part of complex numbers."""
+
+    def write(self: Tensor, value: Any) -> None:
+        seen = part(self)
+        if value is not seen:  # as after `z.real += 1`, which has written already
+            seen.copy_(creation.as_tensor(value))
+
+    return write
 
 
 def _pos(self: Tensor) -> Tensor:

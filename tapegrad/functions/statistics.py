@@ -9,8 +9,8 @@ from tapegrad.functions import arithmetic as a
 from tapegrad.functions import elementwise as ew
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import as_input
+from tapegrad.functions.complex_parts import adjoint, imag, real
 from tapegrad.functions.diagonals import diagonal
-from tapegrad.functions.dtype_parts import adjoint, imag, real
 from tapegrad.functions.method_decorators import method
 from tapegrad.functions.products import matmul
 from tapegrad.functions.shapes import reshape, squeeze, to

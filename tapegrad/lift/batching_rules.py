@@ -115,7 +115,8 @@ def _shifted(params: dict[str, Any], size: int) -> dict[str, Any]:
     s.to, s.fold, s.tril, s.triu, r.mean, r.others_prod, r.pair_prod, ops.tiling.repeat,
     ops.tiling.roll, ops.order.all, ops.order.any, ops.order.count_nonzero, ops.factorizations.part,
     ops.factorizations.eigh, ops.factorizations.qr, ops.factorizations.svd, ops.solve.pinv,
-    ops.solve.matrix_exp, ops.determinant.cofactor_slope,
+    ops.solve.matrix_exp, ops.determinant.cofactor_slope, ops.fourier.fft_c2c,
+    ops.fourier.fft_r2c, ops.fourier.fft_c2r,
 )  # fmt: skip
 def _by_parameters(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     return run(op, tuple(spread_out(given, many, size)), _shifted(params, size))
@@ -130,7 +131,10 @@ def _with_unit_dim(op: Op, given: Any, many: Any, params: dict[str, Any], size: 
     return run(s.squeeze, (_by_parameters(op, xs, many, params, size),), {"dims": (1,)})
 
 
-@batching_rule(*ops.logic.ROWS)
+@batching_rule(
+    *ops.logic.ROWS, s.view_as_real, s.view_as_complex, ops.complex_parts.conj,
+    ops.complex_parts.sgn, ops.complex_parts.complex_,
+)  # fmt: skip
 def _of_elements(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     return run(op, aligned(given, many), params)
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from tapegrad.autograd.function import Function
 from tapegrad.autograd.grad_mode import recording
-from tapegrad.autograd.pullback import Given, chain, fit
+from tapegrad.autograd.pullback import Given, chain
 from tapegrad.autograd.tangents import pushed
 from tapegrad.dispatch.dispatch import called as go
 from tapegrad.dispatch.dispatch import run
@@ -37,7 +37,8 @@ from tapegrad.lift.lifted_tensor import (
     zeros_like,
 )
 from tapegrad.ops import elementwise as e
-from tapegrad.ops.core import ELEMENTWISE, Formula, Op, Spec
+from tapegrad.ops.core import ELEMENTWISE, OWN, Formula, Op
+from tapegrad.ops.elementwise import is_complex
 from tapegrad.ops.shape import clone, expand, to
 from tapegrad.ops.strided import as_strided
 from tapegrad.tape import versions
@@ -384,7 +385,7 @@ def _term(op: Op, k: int, values: Given, t: Tensor, y: Tensor) -> Tensor:
     """What the tangent of one operand contributes."""
     if op.multilinear:
         term = go(op, (*values.operands[:k], t, *values.operands[k + 1 :]), values.params)
-    elif op.kind is ELEMENTWISE:
+    elif op.kind is ELEMENTWISE and (op.complex is not OWN or not is_complex(t)):
         last = len(op.formulas) - 1
         term = chain(t, values.evaluate(k), op.exact[min(k, last)])
     else:
@@ -404,7 +405,7 @@ def _transposed(k: int, values: Given, t: Tensor, y: Tensor) -> Tensor:
     ))  # fmt: skip
     with recording(tape, True):
         g = variable(zeros_like(y))
-        back = fit(values.evaluate(k, g), Spec(t._a.shape, t._a.dtype))
+        back = values.adjoint(k, g)
         (found,) = pull([back], [t], [g], recorded=recorded)
         forget(g)
     return found

@@ -52,8 +52,10 @@ class ViewCache:
         found = as_tensors(made)
         a = args[0]._a
         views: list[tuple[ViewPlan, np.ndarray]] = []
-        if isinstance(made, ViewRequest) and made.x is args[0] and root(made.r) is root(a):
-            views = [(view_plan(made.op, a, made.params, made.r, made.key), made.r)]
+        if isinstance(made, ViewRequest):
+            r = made.r
+            if made.x is args[0] and root(r) is root(a) and r.dtype is a.dtype:
+                views = [(view_plan(made.op, a, made.params, r, made.key), r)]
         elif isinstance(made, MultiViewRequest) and len(found) <= MANY // 4:
             multi = multi_view_plan(a, made.key, made.indices)
             views = [(plan, t._a) for plan, t in zip(multi.plans, found, strict=True)]

@@ -11,8 +11,8 @@ from tapegrad.dispatch.dispatch import run
 from tapegrad.functions import arithmetic as ar
 from tapegrad.functions import elementwise as ew
 from tapegrad.functions.arguments import index_array
+from tapegrad.functions.complex_parts import imag, real
 from tapegrad.functions.creation import zeros_like
-from tapegrad.functions.dtype_parts import imag, real
 from tapegrad.functions.indexing import take_along_dim
 from tapegrad.functions.joining import stack, unbind
 from tapegrad.functions.rounding import nan_to_num

@@ -17,7 +17,7 @@ from tapegrad.numpy_face.common import HANDLERS, TABLE, bad_option, title, unsup
 
 FAMILIES = (
     "constants elementwise reductions order statistics calculus ranges shapes joining products "
-    "polynomials sets writing applying linalg systems"
+    "polynomials sets writing applying linalg systems fourier"
 ).split()
 _missing: Any = getattr(np, "_NoValue", inspect.Parameter.empty)
 

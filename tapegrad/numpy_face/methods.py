@@ -14,7 +14,7 @@ import numpy as np
 
 from tapegrad.base import missing_names
 from tapegrad.dispatch.numpy_semantics import numpys
-from tapegrad.functions import dtype_parts, indexing, products, rounding, scans, shapes, tiling
+from tapegrad.functions import complex_parts, indexing, products, rounding, scans, shapes, tiling
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import numpy_names
 from tapegrad.functions.inplace_methods import copy_, fill_
@@ -91,7 +91,7 @@ def fill(self: Tensor, value: Any) -> None:
 
 def conj(self: Tensor) -> Tensor:
     """The complex conjugate."""
-    return dtype_parts.conj(self)
+    return complex_parts.conj(self)
 
 
 def compress(self: Tensor, condition: Any, axis: int | None = None) -> Tensor:

@@ -8,10 +8,6 @@ from typing import Any
 
 from tapegrad.base.call_site import explain
 
-_FOURIER = (
-    "the matrix of the transform, which is constant: `F = np.fft.fft(np.eye(n))`, then "
-    "`F.real @ t` and `F.imag @ t`"
-)
 _GAMMA = "`np.exp(scipy.special.gammaln(t))` (the absolute value; it is positive for t > 0)"
 _INTO_TENSOR = "a Tensor to add into, `x = tapegrad.zeros(n)`, or `np.bincount(index, weights=t)`"
 
@@ -27,8 +23,6 @@ NEAREST: dict[str, str] = {
     "np.subtract.reduce": "`t[0] - np.sum(t[1:], axis=0)`",
     "np.linalg.eig": "`np.linalg.eigh(t)`, if the matrix is symmetric",
     "np.linalg.eigvals": "`np.linalg.eigvalsh(t)`, if the matrix is symmetric",
-    "np.fft.fftshift": "`np.roll(t, n // 2, axis)`",
-    "np.fft.ifftshift": "`np.roll(t, -(n // 2), axis)`",
     "np.histogramdd": "`np.bincount(cell, weights=t)`, with the number of each point's cell",
     "np.sort_complex": "`np.sort(t)`",
     "np.select": "`np.where`, or a choice that is a Tensor",
@@ -75,10 +69,7 @@ NEAREST: dict[str, str] = {
 
 def nearest(name: str) -> str | None:
     """What works and is nearest to a function, by the name that an error gives that."""
-    found = NEAREST.get(name)
-    if found is None and name.startswith("np.fft."):
-        return _FOURIER
-    return found
+    return NEAREST.get(name)
 
 
 def no_array(why: RuntimeError, kind: str) -> RuntimeError:

@@ -8,8 +8,8 @@ import numpy as np
 
 from tapegrad.functions import elementwise as ew
 from tapegrad.functions.arguments import alike
+from tapegrad.functions.complex_parts import conj
 from tapegrad.functions.contractions import dims_of_both
-from tapegrad.functions.dtype_parts import conj
 from tapegrad.functions.products import matmul
 from tapegrad.functions.reductions import sum as sum_
 from tapegrad.functions.shapes import flip, movedim, reshape

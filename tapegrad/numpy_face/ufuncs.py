@@ -16,7 +16,7 @@ from tapegrad.functions import arithmetic as a
 from tapegrad.functions import elementwise as ew
 from tapegrad.functions import products, shapes
 from tapegrad.functions.arguments import alike
-from tapegrad.functions.dtype_parts import conj
+from tapegrad.functions.complex_parts import conj
 from tapegrad.numpy_face import order, reductions, writing
 from tapegrad.numpy_face.common import (
     CALLS,

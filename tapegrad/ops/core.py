@@ -18,6 +18,10 @@ the transpose; it reads no values of differentiable inputs.  A *custom* formula 
 are written over operations, so that the same text runs on arrays (the sweep), on Tensors (a sweep
 that is itself recorded), on dual numbers, and on symbols (kernels).
 
+The adjoint of a complex value z = x + iy is dL/dx + i dL/dy, which is the conjugate Wirtinger
+derivative that PyTorch computes.  A formula that says the derivative of an analytic function needs
+no second form for it: the engine takes the conjugate (`autograd.pullback`).
+
 What else is true of an operation stands in its row, too: see `ops.facets`.
 """
 
@@ -35,6 +39,7 @@ from tapegrad.tape.tape import Tape
 
 Params = dict[str, Any]
 ELEMENTWISE, LINEAR, CUSTOM = "elementwise", "linear", "custom"
+ANALYTIC, REAL, OWN = "analytic", "real", "own"  # the facet `complex`
 table: dict[str, Op] = {}
 by_code: list[Op] = []
 
@@ -118,6 +123,8 @@ class Op(Facets):
         self.short: Any = None  # its fast path on Tensors: `fast_path`, then `native.install`
         for facet, value in facets.items():
             setattr(self, facet, value)
+        if kind == LINEAR and not self.complex:
+            self.complex = REAL
         if self.axis and self.decomposition is not None:
             self.forward = large("axis_loops.forward", forward, row=self)
         self.multilinear = multilinear  # linear in each input while the others stay

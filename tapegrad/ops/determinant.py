@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.kernels.sweep.sweep_abi import KIND_SLOGDET
-from tapegrad.ops.core import Op, custom
+from tapegrad.ops.core import ANALYTIC, Op, custom
 from tapegrad.ops.elementwise import strong
 from tapegrad.ops.linalg import as_columns, product, transposed
 from tapegrad.ops.reduce import others_prod
@@ -36,9 +36,10 @@ def _inner(a: Any, b: Any) -> Any:
 
 
 def _singular_basis(x: Any) -> Any:
-    """The singular value decomposition, and the determinant of its two bases."""
+    """The singular values, the cofactors of both bases, and the determinant of these bases."""
     u, s, vh = singular_values(x, "det", full=True)
-    return u, s, vh, (np.linalg.det(u) * np.linalg.det(vh))[..., None, None]
+    sign = (np.linalg.det(u) * np.linalg.det(vh))[..., None, None]
+    return np.conjugate(u), s, np.conjugate(vh), sign
 
 
 def _det(x: Any) -> Any:
@@ -103,11 +104,12 @@ def _logdet_slope(x: Any) -> Any:
 
 
 # fmt: off
-det: Op = custom("det", _det, x=lambda g, x: _times(g, cofactor(x)),
+det: Op = custom("det", _det, complex=ANALYTIC, x=lambda g, x: _times(g, cofactor(x)),
                  grad_name="LinalgDet", lapack=True)
-cofactor: Op = custom("cofactor", _cofactor, x=lambda g, x: cofactor_slope(g, x),
+cofactor: Op = custom("cofactor", _cofactor, complex=ANALYTIC, x=lambda g, x: cofactor_slope(g, x),
                       grad_name="LinalgDetBackward", lapack=True)
-cofactor_slope: Op = custom("cofactor_slope", _cofactor_slope, grad_name="LinalgDetBackward",
+cofactor_slope: Op = custom("cofactor_slope", _cofactor_slope, complex=ANALYTIC,
+                            grad_name="LinalgDetBackward",
                             w=lambda g, x: cofactor_slope(g, x), x=_third)
 # Two numbers per matrix: the sign, which is constant where it can be differentiated, and the
 # logarithm of the absolute value.

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad.ops.core import Op, custom
+from tapegrad.ops.core import ANALYTIC, Op, custom
 from tapegrad.ops.elementwise import exact, mul
 from tapegrad.ops.linalg import matmul, product
 from tapegrad.ops.shape import getitem, permute, reshape
@@ -138,6 +138,7 @@ def _each(g: Any, k: int, others: Any, terms: Any, out: str) -> Any:
 einsum = custom(
     "einsum",
     _einsum,
+    complex=ANALYTIC,
     variadic=True,
     multilinear=True,
     each=_each,
@@ -147,6 +148,7 @@ einsum = custom(
 contraction: Op = custom(
     "contraction",
     _strong_einsum,
+    complex=ANALYTIC,
     variadic=True,
     multilinear=True,
     each=_each,

@@ -10,17 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.ops.core import NotDifferentiable, Op, elementwise
+from tapegrad.ops.core import ANALYTIC, OWN, NotDifferentiable, Op, elementwise
 from tapegrad.ops.large import large
 
 
 class Lazy:
-    """A SciPy ufunc that is imported when it is first called."""
+    """A SciPy ufunc that is imported when it is first called.
 
-    __slots__ = ("name", "ufunc")
+    One that does not know complex numbers may come with a function that does.
+    """
 
-    def __init__(self, name: str) -> None:
+    __slots__ = ("name", "of_complex", "ufunc")
+
+    def __init__(self, name: str, of_complex: Any = None) -> None:
         self.name = name
+        self.of_complex = of_complex
         self.ufunc: Any = None
 
     def load(self) -> Any:
@@ -32,6 +36,8 @@ class Lazy:
         return self.ufunc
 
     def __call__(self, *args: Any, **options: Any) -> Any:
+        if self.of_complex is not None and args[0].dtype.kind == "c":
+            return self.of_complex(*args)
         ufunc = self.ufunc or self.load()
         return ufunc(*args, **options)
 
@@ -64,7 +70,7 @@ def _where(condition: Any, a: Any, b: Any, out: Any = None) -> Any:
 
 def _strong(a: Any, b: Any, out: Any = None) -> Any:
     product = np.multiply(a, b, out=...)
-    if math.isnan(np.vdot(product, product)):  # perhaps of a zero and an infinity
+    if _has_nan(product):  # perhaps of a zero and an infinity
         with np.errstate(all="ignore"):
             return np.where(a == 0, np.zeros((), a.dtype), a * b)
     return product
@@ -72,10 +78,52 @@ def _strong(a: Any, b: Any, out: Any = None) -> Any:
 
 def _exact(w: Any, d: Any, out: Any = None) -> Any:
     product = np.multiply(w, d, out=...)
-    if math.isnan(np.vdot(product, product)):
+    if _has_nan(product):
         with np.errstate(all="ignore"):
             return np.where((w == 0) | (d == 0), np.zeros((), w.dtype), w * d)
     return product
+
+
+def _has_nan(x: Any) -> bool:
+    return math.isnan(np.vdot(x, x).real)
+
+
+def is_complex(x: Any) -> bool:
+    """Whether an array, a Tensor or a number is complex."""
+    dtype = getattr(getattr(x, "_a", x), "dtype", None)
+    return isinstance(x, complex) if dtype is None else dtype.kind == "c"
+
+
+def unit(x: Any) -> Any:
+    """A complex number divided by its absolute value; 0 at 0."""
+    size = abs(x)
+    return x / (size + eq(size, 0))
+
+
+def _grows(a: Any, b: Any) -> Any:
+    """Whether a ** b is 0 where a is: the real part of b is not negative."""
+    if is_complex(b):
+        b = getattr(b, "real", b)
+    return mul(eq(a, 0), ge(b, 0))
+
+
+def _acosh_root(x: Any) -> Any:
+    """The root of x² - 1; that of complex numbers on the branch of the inverse cosine."""
+    return sqrt(x - 1) * sqrt(x + 1) if is_complex(x) else sqrt(x * x - 1)
+
+
+def _angle(x: Any, out: Any = None) -> Any:
+    if x.dtype.kind == "c":
+        return np.asarray(np.arctan2(x.imag, x.real))
+    return np.where(np.isnan(x), x, np.where(x < 0, x.dtype.type(np.pi), x.dtype.type(0)))
+
+
+def _angle_partial(x: Any) -> Any:
+    """Of z it is iz / |z|², by which an adjoint that is real is multiplied."""
+    if not is_complex(x):
+        return 0
+    size = abs(x)
+    return mul(unit(x), 1j) / (size + eq(size, 0))
 
 
 def _zero(x: Any) -> Any:
@@ -119,11 +167,11 @@ QUOTIENTS = (0.03, 0.6), (0.17, 3.4)  # well away from whole ones
 # The strong product: an adjoint that is exactly zero contributes exactly zero, whatever the factor.
 strong = elementwise("strong", large("indexed_loops.strong", _strong),
                      a=lambda b: b, b=lambda a: a, grad_name="Mul", exact=("b",),
-                     scalar="select({0} != zero, {0} * {1}, zero)", loop="f8 f4")
+                     complex=ANALYTIC, scalar="select({0} != zero, {0} * {1}, zero)", loop="f8 f4")
 # The same with both factors adjoints: either zero makes it zero.
 exact = elementwise(
     "exact", large("indexed_loops.exact", _exact), a=lambda b: b,
-    b=lambda a: a, grad_name="Mul", exact=("a", "b"),
+    b=lambda a: a, grad_name="Mul", exact=("a", "b"), complex=ANALYTIC,
     scalar="select({0} != zero, select({1} != zero, {0} * {1}, zero), zero)", loop="f8 f4",
 )
 
@@ -153,10 +201,10 @@ ge = elementwise("ge", np.greater_equal, a=COMPARES, b=COMPARES,
                  example=("tg.ge(tg.tensor(1.0), 1.0)", "tensor(True)"))
 
 add = elementwise("add", np.add, a=lambda: 1, b=lambda: 1, neutral=0.0, combine="plus({0}, {1})",
-                  scalar="{0} + {1}", kinds="fib", loop="broadcast alike")
+                  complex=ANALYTIC, scalar="{0} + {1}", kinds="fib", loop="broadcast alike")
 sub = elementwise("sub", np.subtract, a=lambda: 1, b=lambda: -1,
-                  scalar="{0} - {1}", kinds="fi", loop="broadcast alike")
-mul = elementwise("mul", np.multiply, a=lambda b: b, b=lambda a: a, neutral=1.0,
+                  complex=ANALYTIC, scalar="{0} - {1}", kinds="fi", loop="broadcast alike")
+mul = elementwise("mul", np.multiply, a=lambda b: b, b=lambda a: a, neutral=1.0, complex=ANALYTIC,
                   scalar="{0} * {1}", kinds="fib", inplace=True, loop="broadcast alike",
                   aliases="multiply", doc="The product of two Tensors or numbers.",
                   example=("tg.mul(tg.tensor(2.0), 3.0)", "tensor(6.)"))
@@ -164,16 +212,16 @@ mul = elementwise("mul", np.multiply, a=lambda b: b, b=lambda a: a, neutral=1.0,
 div = elementwise(
     "div", np.true_divide, a=lambda b: 1 / b,
     b=lambda a, b: -(a / b) / b, domain=POSITIVE,
-    scalar="{0} / {1}", to_float=True, loop="broadcast alike",
+    complex=ANALYTIC, scalar="{0} / {1}", to_float=True, loop="broadcast alike",
 )
 neg = elementwise("neg", np.negative, x=lambda: -1,
-                  scalar="-{0}", kinds="fi", inplace=True, loop="alike",
+                  complex=ANALYTIC, scalar="-{0}", kinds="fi", inplace=True, loop="alike",
                   aliases="negative", doc="The negative.",
                   example=("tg.neg(tg.tensor(1.0))", "tensor(-1.)"))
 # b * a**(b-1), but exactly 0 where b is 0; a**b * log(a), but exactly 0 where a is 0 and b >= 0.
 pow: Op = elementwise(
     "pow", np.power, domain=POSITIVE, a=lambda a, b: where(eq(b, 0), 0, b * pow(a, b - 1)),
-    b=lambda a, b, y: where(mul(eq(a, 0), ge(b, 0)), 0, y * log(a)),
+    b=lambda a, b, y: where(_grows(a, b), 0, y * log(a)), complex=ANALYTIC,
     scalar="vmath.power({0}, {1})", rare="vmath.power_is_rare({0}, {1})", vmath="many",
     singular="d/da is 0 where b is 0; d/db is 0 where a is 0 and b is not negative.",
 )
@@ -226,53 +274,62 @@ sign = elementwise("sign", np.sign, x=lambda: 0,
                    scalar="select({0} > zero, one, select({0} < zero, -one, {0} + zero))",
                    kinds="fi", ordered=True, loop="f8 f4",
                    singular="The derivative is 0 everywhere.")
-abs = elementwise("abs", np.absolute, x=lambda x: sign(x),
+abs = elementwise("abs", np.absolute, x=lambda x: unit(x) if is_complex(x) else sign(x),
+                  complex=OWN,
                   scalar="abs({0})", kinds="fib", inplace=True, loop="alike",
                   aliases="absolute", doc="The absolute value.",
                   example=("tg.abs(tg.tensor(-1.0))", "tensor(1.)"),
                   singular="The derivative at 0 is 0.")
+angle = elementwise(
+    "angle", _angle, x=_angle_partial, complex=OWN, to_float=True,
+    scalar="select({0} < zero, vmath.acos(copysign(one, {0})), select({0} == {0}, zero, {0}))",
+    doc="The angle of a complex number; of a real one 0, or pi if it is negative.",
+    example=("tg.angle(tg.tensor([1j, -1.0]))", "tensor([1.5708, 3.1416])"),
+    singular="The derivative at 0 is 0.",
+)
 square = elementwise("square", np.square, x=lambda x: 2 * x, grad_name="Pow",
-                     scalar="{0} * {0}", kinds="fi", inplace=True, loop="alike",
+                     complex=ANALYTIC, scalar="{0} * {0}", kinds="fi", inplace=True, loop="alike",
                      doc="The square.",
                      example=("tg.square(tg.tensor(3.0))", "tensor(9.)"))
 reciprocal = elementwise("reciprocal", np.reciprocal, x=lambda y: -y * y, domain=POSITIVE,
+                         complex=ANALYTIC,
                          scalar="one / {0}", to_float=True, inplace=True, loop="f8 f4",
                          doc="One divided by it.",
                          example=("tg.reciprocal(tg.tensor(4.0))", "tensor(0.2500)"))
 
 exp = elementwise("exp", np.exp, x=lambda y: y,
-                  scalar="vmath.exp({0})",
+                  complex=ANALYTIC, scalar="vmath.exp({0})",
                   rare="vmath.exp_is_rare({0})", to_float=True, inplace=True, loop="f8",
                   doc="The exponential.",
                   example=("tg.exp(tg.tensor(0.0))", "tensor(1.)"))
 log: Op = elementwise("log", np.log, x=lambda x: 1 / x, domain=POSITIVE,
-                      scalar="vmath.log({0})",
+                      complex=ANALYTIC, scalar="vmath.log({0})",
                       rare="vmath.log_is_rare({0})", to_float=True, inplace=True, loop="f8",
                       doc="The natural logarithm.",
                       example=("tg.log(tg.tensor(1.0))", "tensor(0.)"))
 log2 = elementwise("log2", np.log2, x=lambda x: 1 / (LN_2 * x), domain=POSITIVE,
-                   scalar="vmath.log2({0})", to_float=True, inplace=True,
+                   complex=ANALYTIC, scalar="vmath.log2({0})", to_float=True, inplace=True,
                    doc="The logarithm to base 2.",
                    example=("tg.log2(tg.tensor(8.0))", "tensor(3.)"))
 log10 = elementwise("log10", np.log10, x=lambda x: 1 / (LN_10 * x), domain=POSITIVE,
-                    scalar="vmath.log10({0})", to_float=True, inplace=True,
+                    complex=ANALYTIC, scalar="vmath.log10({0})", to_float=True, inplace=True,
                     doc="The logarithm to base 10.",
                     example=("tg.log10(tg.tensor(1000.0))", "tensor(3.)"))
 exp2 = elementwise("exp2", np.exp2, x=lambda y: LN_2 * y,
-                   scalar="vmath.exp2({0})", to_float=True, inplace=True,
+                   complex=ANALYTIC, scalar="vmath.exp2({0})", to_float=True, inplace=True,
                    doc="2 to the power of it.",
                    example=("tg.exp2(tg.tensor(3.0))", "tensor(8.)"))
 log1p = elementwise("log1p", np.log1p, x=lambda x: 1 / (1 + x), domain=UNIT,
-                    scalar="vmath.log1p({0})",
+                    complex=ANALYTIC, scalar="vmath.log1p({0})",
                     rare="vmath.log1p_is_rare({0})", vmath="many", to_float=True, inplace=True,
                     doc="log(1 + x), exact near 0.",
                     example=("tg.log1p(tg.tensor(0.0))", "tensor(0.)"))
-expm1 = elementwise("expm1", np.expm1, x=lambda y: 1 + y,
+expm1 = elementwise("expm1", np.expm1, x=lambda y: 1 + y, complex=ANALYTIC,
                     scalar="vmath.expm1({0})", to_float=True, inplace=True, loop="f8",
                     doc="exp(x) - 1, exact near 0.",
                     example=("tg.expm1(tg.tensor(0.0))", "tensor(0.)"))
 sqrt = elementwise("sqrt", np.sqrt, x=lambda y: 0.5 / y, domain=POSITIVE,
-                   scalar="math.sqrt({0})",
+                   complex=ANALYTIC, scalar="math.sqrt({0})",
                    rare="vmath.sqrt_is_rare({0})", vmath="untabled",
                    to_float=True, inplace=True, loop="f8 f4",
                    doc="The square root.",
@@ -280,54 +337,56 @@ sqrt = elementwise("sqrt", np.sqrt, x=lambda y: 0.5 / y, domain=POSITIVE,
 cube = elementwise(
     "cube", Composed((np.multiply, "aa"), (np.multiply, "ya")),
     x=lambda x: 3 * (x * x), grad_name="Pow",
-    scalar="{0} * {0} * {0}", kinds="fi", loop="f8 f4",
+    complex=ANALYTIC, scalar="{0} * {0} * {0}", kinds="fi", loop="f8 f4",
 )
 cbrt = elementwise("cbrt", np.cbrt, x=lambda y: 1 / (3 * (y * y)), domain=POSITIVE,
                    scalar="vmath.cbrt({0})")
 rsqrt = elementwise("rsqrt", Composed((np.sqrt, "a"), (np.reciprocal, "y")),
-                    x=lambda y: -0.5 * (y * y * y), domain=POSITIVE,
+                    x=lambda y: -0.5 * (y * y * y), domain=POSITIVE, complex=ANALYTIC,
                     scalar="one / math.sqrt({0})", to_float=True, inplace=True, loop="f8 f4",
                     doc="One divided by the square root.",
                     example=("tg.rsqrt(tg.tensor(4.0))", "tensor(0.5000)"))
 sin = elementwise("sin", np.sin, x=lambda x: cos(x),
-                  scalar="vmath.sin({0})",
+                  complex=ANALYTIC, scalar="vmath.sin({0})",
                   guard="abs({0}) > TRIG_MAX", rare="vmath.angle_is_rare({0})", vmath="untabled",
                   to_float=True, inplace=True, loop="f8",
                   doc="The sine.",
                   example=("tg.sin(tg.tensor(0.0))", "tensor(0.)"))
 cos: Op = elementwise("cos", np.cos, x=lambda x: -sin(x),
-                      scalar="vmath.cos({0})",
+                      complex=ANALYTIC, scalar="vmath.cos({0})",
                       guard="abs({0}) > TRIG_MAX", rare="vmath.angle_is_rare({0})",
                       vmath="untabled", to_float=True, inplace=True, loop="f8",
                       doc="The cosine.",
                       example=("tg.cos(tg.tensor(0.0))", "tensor(1.)"))
 tan = elementwise("tan", np.tan, x=lambda y: 1 + y * y, domain=UNIT,
-                  scalar="vmath.tan({0})",
+                  complex=ANALYTIC, scalar="vmath.tan({0})",
                   guard="abs({0}) > TRIG_MAX", rare="vmath.angle_is_rare({0})", vmath="untabled",
                   to_float=True, inplace=True, loop="f8",
                   doc="The tangent.",
                   example=("tg.tan(tg.tensor(0.0))", "tensor(0.)"))
 asin = elementwise("asin", np.arcsin, x=lambda x: 1 / sqrt(1 - x * x), domain=UNIT,
+                   complex=ANALYTIC,
                    scalar="vmath.asin({0})", to_float=True, inplace=True, loop="f8",
                    aliases="arcsin", doc="The inverse sine.",
                    example=("tg.asin(tg.tensor(0.0))", "tensor(0.)"))
 acos = elementwise("acos", np.arccos, x=lambda x: -1 / sqrt(1 - x * x), domain=UNIT,
+                   complex=ANALYTIC,
                    scalar="vmath.acos({0})", to_float=True, inplace=True, loop="f8",
                    aliases="arccos", doc="The inverse cosine.",
                    example=("tg.acos(tg.tensor(1.0))", "tensor(0.)"))
-atan = elementwise("atan", np.arctan, x=lambda x: 1 / (1 + x * x),
+atan = elementwise("atan", np.arctan, x=lambda x: 1 / (1 + x * x), complex=ANALYTIC,
                    scalar="vmath.atan({0})", to_float=True, inplace=True, loop="f8",
                    aliases="arctan", doc="The inverse tangent.",
                    example=("tg.atan(tg.tensor(0.0))", "tensor(0.)"))
-sinh = elementwise("sinh", np.sinh, x=lambda x: cosh(x),
+sinh = elementwise("sinh", np.sinh, x=lambda x: cosh(x), complex=ANALYTIC,
                    scalar="vmath.sinh({0})", to_float=True, inplace=True, loop="f8",
                    doc="The hyperbolic sine.",
                    example=("tg.sinh(tg.tensor(0.0))", "tensor(0.)"))
-cosh: Op = elementwise("cosh", np.cosh, x=lambda x: sinh(x),
+cosh: Op = elementwise("cosh", np.cosh, x=lambda x: sinh(x), complex=ANALYTIC,
                        scalar="vmath.cosh({0})", to_float=True, inplace=True, loop="f8",
                        doc="The hyperbolic cosine.",
                        example=("tg.cosh(tg.tensor(0.0))", "tensor(1.)"))
-tanh = elementwise("tanh", np.tanh, x=lambda y: 1 - y * y,
+tanh = elementwise("tanh", np.tanh, x=lambda y: 1 - y * y, complex=ANALYTIC,
                    scalar="vmath.tanh({0})", to_float=True, inplace=True, loop="f8",
                    doc="The hyperbolic tangent.",
                    example=("tg.tanh(tg.tensor(0.0))", "tensor(0.)"))
@@ -346,14 +405,14 @@ atan2 = elementwise("atan2", np.arctan2, a=lambda a, b: _per_square(b, a, b),  #
                     example=("tg.atan2(tg.tensor(0.0), tg.tensor(1.0))", "tensor(0.)"),
                     singular="The derivative at the origin is 0.")
 asinh = elementwise("asinh", np.arcsinh, x=lambda x: 1 / sqrt(x * x + 1),
-                    scalar="vmath.asinh({0})", to_float=True, inplace=True,
+                    complex=ANALYTIC, scalar="vmath.asinh({0})", to_float=True, inplace=True,
                     aliases="arcsinh", doc="The inverse hyperbolic sine.",
                     example=("tg.asinh(tg.tensor(0.0))", "tensor(0.)"))
-acosh = elementwise("acosh", np.arccosh, x=lambda x: 1 / sqrt(x * x - 1), domain=(1.1, 3.0),
-                    scalar="vmath.acosh({0})", to_float=True, inplace=True,
+acosh = elementwise("acosh", np.arccosh, x=lambda x: 1 / _acosh_root(x), domain=(1.1, 3.0),
+                    complex=ANALYTIC, scalar="vmath.acosh({0})", to_float=True, inplace=True,
                     aliases="arccosh", doc="The inverse hyperbolic cosine.",
                     example=("tg.acosh(tg.tensor(1.0))", "tensor(0.)"))
-atanh = elementwise("atanh", np.arctanh, x=lambda x: 1 / (1 - x * x), domain=UNIT,
+atanh = elementwise("atanh", np.arctanh, x=lambda x: 1 / (1 - x * x), domain=UNIT, complex=ANALYTIC,
                     scalar="vmath.atanh({0})", to_float=True, inplace=True, loop="f8",
                     aliases="arctanh", doc="The inverse hyperbolic tangent.",
                     example=("tg.atanh(tg.tensor(0.0))", "tensor(0.)"))
@@ -362,7 +421,8 @@ hypot = elementwise("hypot", np.hypot, a=lambda a, y: a / y, b=lambda b, y: b / 
                     doc="The length of the hypotenuse, sqrt(a * a + b * b) without overflow.",
                     example=("tg.hypot(tg.tensor(3.0), tg.tensor(4.0))", "tensor(5.)"),
                     singular="There is no derivative (NaN) at the origin.")
-sigmoid = elementwise("sigmoid", Lazy("expit"), x=lambda y: y * (1 - y),
+sigmoid = elementwise("sigmoid", Lazy("expit", lambda x: 1 / (1 + np.exp(-x))),
+                      x=lambda y: y * (1 - y), complex=ANALYTIC,
                       scalar="vmath.sigmoid({0})", to_float=True, inplace=True, loop="f8 f4",
                       doc="1 / (1 + exp(-x)).",
                       example=("tg.sigmoid(tg.tensor(0.0))", "tensor(0.5000)"))
@@ -461,24 +521,24 @@ where: Op = elementwise(
     "where", large("indexed_loops.where", _where),
     condition=SELECTS, domain=(bool, REAL, REAL), a=lambda condition: where(condition, 1, 0),
     b=lambda condition: where(condition, 0, 1), jointly_linear=True,
-    scalar="select({0}, {1}, {2})", kinds="fib", loop="f8 f4",
+    complex=ANALYTIC, scalar="select({0}, {1}, {2})", kinds="fib", loop="f8 f4",
 )
 addcmul = elementwise("addcmul", _addcmul, a=lambda: 1, b=lambda c: c, c=lambda b: b,
-                      scalar="{0} + {1} * {2}", kinds="fi", loop="f8 f4")
+                      complex=ANALYTIC, scalar="{0} + {1} * {2}", kinds="fi", loop="f8 f4")
 addcdiv = elementwise("addcdiv", _addcdiv, a=lambda: 1, b=lambda c: 1 / c,
                       c=lambda b, c: -b / (c * c), domain=POSITIVE,
-                      scalar="{0} + {1} / {2}", loop="f8 f4")
+                      complex=ANALYTIC, scalar="{0} + {1} / {2}", loop="f8 f4")
 # The last of four operands is handed to kernels where the result is elsewhere: it is not read here.
 addcmul_scaled = elementwise(
     "addcmul_scaled", _addcmul_scaled, a=lambda: 1, b=lambda c, value: value * c,
     c=lambda b, value: value * b, value=SCALES, grad_name="Addcmul",
-    scalar="{0} + {3} * {1} * {2}", kinds="fi", loop="f8 f4",
+    complex=ANALYTIC, scalar="{0} + {3} * {1} * {2}", kinds="fi", loop="f8 f4",
 )
 addcdiv_scaled = elementwise(
     "addcdiv_scaled", _addcdiv_scaled, a=lambda: 1, b=lambda c, value: value / c,
     c=lambda b, c, value: -(value * b) / (c * c), value=SCALES, grad_name="Addcdiv",
     domain=POSITIVE,
-    scalar="{0} + {3} * {1} / {2}", loop="f8 f4",
+    complex=ANALYTIC, scalar="{0} + {3} * {1} / {2}", loop="f8 f4",
 )
 squared_difference = elementwise(
     "squared_difference", Composed((np.subtract, "ab"), (np.square, "y")),
@@ -486,5 +546,5 @@ squared_difference = elementwise(
     scalar="({0} - {1}) * ({0} - {1})", kinds="fi", ordered=True, loop="f8 f4",
 )
 lerp = elementwise("lerp", _lerp, a=lambda c: 1 - c, b=lambda c: c, c=lambda a, b: b - a,
-                   scalar="{0} + {2} * ({1} - {0})", kinds="fi", loop="f8 f4")
+                   complex=ANALYTIC, scalar="{0} + {2} * ({1} - {0})", kinds="fi", loop="f8 f4")
 # fmt: on

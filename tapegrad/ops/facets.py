@@ -31,6 +31,11 @@ class Facets:
     to_float: bool = False
     # It is not defined for complex numbers, none of which is larger than another.
     ordered: bool = False
+    # What it is to complex operands: `analytic`, whose formula is the derivative of a function of
+    # a complex variable; `real`, linear with real coefficients, as linear rows are unless they say
+    # otherwise; `own`, whose formula gives adjoints of complex values itself.  Of others there is
+    # no gradient in complex numbers.
+    complex: str = ""
     # It has an in-place form of no further arguments: ``exp_``.
     inplace: bool = False
     # Operands meet element by element, though each keeps its type.

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.kernels.sweep.sweep_abi import KIND_MATMUL
-from tapegrad.ops.core import custom
+from tapegrad.ops.core import ANALYTIC, custom
 from tapegrad.ops.large import large
 from tapegrad.ops.shape import diagonal_embed, permute, reshape, sum_to, unsqueeze
 
@@ -82,12 +82,14 @@ def _fit(out: Any, shape: Any, vector_axis: int | None) -> Any:
 
 
 # fmt: off
-matmul = custom("matmul", np.matmul, a=lambda g, b, a_spec, b_spec: _left(g, b, a_spec, b_spec),
+matmul = custom("matmul", np.matmul, complex=ANALYTIC,
+                a=lambda g, b, a_spec, b_spec: _left(g, b, a_spec, b_spec),
                 b=lambda g, a, a_spec, b_spec: _right(g, a, a_spec, b_spec), grad_name="Mm",
                 multilinear=True, sweep=KIND_MATMUL)
 # The product that derivatives use: an adjoint that is exactly zero contributes exactly zero.
 product = custom(
-    "product", large("indexed_loops.outer", _strong_matmul, 1),  # of any two vectors
+    "product", large("indexed_loops.outer", _strong_matmul, 1), complex=ANALYTIC,
+     # of any two vectors
     a=lambda g, b, a_spec, b_spec: _left(g, b, a_spec, b_spec),
     b=lambda g, a, a_spec, b_spec: _right(g, a, a_spec, b_spec), grad_name="Mm",
     multilinear=True,

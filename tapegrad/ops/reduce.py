@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.kernels.sweep.sweep_abi import KIND_MEAN, KIND_SUM
-from tapegrad.ops.core import Op, custom, linear
+from tapegrad.ops.core import ANALYTIC, OWN, Op, custom, linear
 from tapegrad.ops.elementwise import abs as abs_
 from tapegrad.ops.elementwise import (
     eq,
@@ -329,23 +329,25 @@ cumsum = linear("cumsum", large("row_loops.cumsum", _cumsum),
                 x=lambda g, dim: rcumsum(g, dim=dim), scans="add", axis="keep")
 rcumsum: Op = linear("rcumsum", large("row_loops.rcumsum", _rcumsum),
                      x=lambda g, dim: cumsum(g, dim=dim), grad_name="Flip", scans="add")
-prod = custom("prod", large("reduce_loops.prod", _prod), x=_prod_vjp, reduces="mul", axis="reduce")
+prod = custom("prod", large("reduce_loops.prod", _prod), complex=ANALYTIC,
+              x=_prod_vjp, reduces="mul", axis="reduce")
 others_prod = custom(
-    "others_prod", large("reduce_loops.others_prod", _others_prod),
+    "others_prod", large("reduce_loops.others_prod", _others_prod), complex=ANALYTIC,
     x=lambda g, x, dim: pair_prod(g, x, dim=dim), grad_name="Prod",
     decomposition=_others_prod_form,
 )
 pair_prod: Op = linear(
-    "pair_prod", _pair_prod, weights=lambda g, x, dim: pair_prod(g, x, dim=dim), x=_third,
+    "pair_prod", _pair_prod, complex=ANALYTIC,
+    weights=lambda g, x, dim: pair_prod(g, x, dim=dim), x=_third,
     decomposition=_pair_prod_form,
 )
 var = custom(
-    "var", _var, decomposition=_var_form, axis="reduce",
+    "var", _var, complex=OWN, decomposition=_var_form, axis="reduce",
     x=lambda g, x, x_spec, dim, correction, keepdim:
         strong(spread(g, x_spec, dim, keepdim), 2.0 * _deviation(x, dim, correction)),
 )
 std = custom(
-    "std", _std, decomposition=_std_form, axis="reduce",
+    "std", _std, complex=OWN, decomposition=_std_form, axis="reduce",
     x=lambda g, x, y, x_spec, dim, correction, keepdim:
         strong(spread(strong(g, where(eq(y, 0), 0.0, 1 / y)), x_spec, dim, keepdim),
                _deviation(x, dim, correction)),

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.ops.core import Op, custom
+from tapegrad.ops.core import ANALYTIC, Op, custom
 from tapegrad.ops.elementwise import abs as abs_
 from tapegrad.ops.elementwise import eq, exact, exp, strong, where
 from tapegrad.ops.index import at
@@ -125,10 +125,11 @@ def _logcumsumexp_vjp(g: Any, x: Any, y: Any, y_spec: Any, dim: int) -> Any:
 # fmt: off
 # s[k] = b[k] + a[k] * s[k - 1]; the other way, s[k] = b[k] + a[k + 1] * s[k + 1].
 decay: Op = custom(
-    "decay", large("row_loops.decay", _decay), a=_factor_vjp, grad_name="CumprodBackward",
+    "decay", large("row_loops.decay", _decay), complex=ANALYTIC,
+    a=_factor_vjp, grad_name="CumprodBackward",
     b=lambda g, a, dim, reverse: decay(a, g, dim=dim, reverse=not reverse),
     scans="add",
 )
-cumprod = custom("cumprod", _cumprod, x=_cumprod_vjp, scans="mul")
+cumprod = custom("cumprod", _cumprod, complex=ANALYTIC, x=_cumprod_vjp, scans="mul")
 logcumsumexp = custom("logcumsumexp", _logcumsumexp, x=_logcumsumexp_vjp, scans="logaddexp")
 # fmt: on

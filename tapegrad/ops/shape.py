@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.kernels.sweep.sweep_abi import KIND_JOIN, KIND_TRIANGLE, KIND_VIEW
-from tapegrad.ops.core import Op, linear
+from tapegrad.ops.core import OWN, Op, linear
 from tapegrad.ops.elementwise import where
 from tapegrad.ops.large import large
 from tapegrad.tape.shape_table import Shape
@@ -34,6 +34,12 @@ def strided(x: Any, shape: Shape, strides: Shape, offset: int = 0) -> Any:
         return np.ndarray(shape, x.dtype, x, offset, strides)  # a tenth of the time
     flat = x.reshape(-1)[offset // x.itemsize :] if offset else x
     return np.lib.stride_tricks.as_strided(flat, shape, strides)
+
+
+def _to(x: Any, *, dtype: Any) -> Any:
+    if x.dtype.kind == "c" and dtype.kind != "c":
+        x = x.real
+    return x.astype(dtype)
 
 
 def _unsqueeze(x: Any, *, dims: Shape) -> Any:
@@ -59,6 +65,16 @@ def _embed(g: Any, *, shape: Shape, index: Any) -> Any:
     out = np.zeros(shape, g.dtype)
     out[index] = g
     return out
+
+
+def _view_as_real(x: Any) -> Any:
+    return x[..., None].view(x.real.dtype)
+
+
+def _view_as_complex(x: Any) -> Any:
+    if x.size and x.strides[-1] != x.itemsize:
+        x = np.ascontiguousarray(x)
+    return x.view(np.result_type(x.dtype, np.complex64))[..., 0]
 
 
 def _flip(x: Any, *, dims: Shape) -> Any:
@@ -149,10 +165,15 @@ contiguous = linear(
     x=lambda g: g, grad_name="Clone", moves="identity",
 )
 to: Op = linear(
-    "to", lambda x, *, dtype: x.astype(dtype),
+    "to", _to,
     x=lambda g, x_spec: to(g, dtype=x_spec.dtype), grad_name="ToCopy",
 )
 alias = linear("alias", lambda x: x.view(), x=lambda g: g, view=True, moves="identity")
+# Complex numbers are seen as pairs, and pairs as complex numbers.
+view_as_real: Op = linear("view_as_real", _view_as_real, x=lambda g: view_as_complex(g),
+                      complex=OWN, view=True, moves="parts")
+view_as_complex: Op = linear("view_as_complex", _view_as_complex, x=lambda g: view_as_real(g),
+                         complex=OWN, view=True, moves="parts")
 reshape: Op = linear(
     "reshape", lambda x, *, shape: x.reshape(shape),
     x=lambda g, x_spec: reshape(g, shape=x_spec.shape), view=True, moves="reshape",

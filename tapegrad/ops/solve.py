@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.kernels.sweep.sweep_abi import KIND_SOLVE
-from tapegrad.ops.core import Op, custom
+from tapegrad.ops.core import ANALYTIC, Op, custom
 from tapegrad.ops.linalg import product, transposed
 from tapegrad.ops.shape import cat, getitem, tril, triu
 
@@ -149,18 +149,20 @@ def _expm_vjp(g: Any, x: Any) -> Any:
 
 
 # fmt: off
-inv: Op = custom("inv", _inv, x=_inv_vjp, grad_name="LinalgInvEx", lapack=True)
+inv: Op = custom("inv", _inv, complex=ANALYTIC, x=_inv_vjp, grad_name="LinalgInvEx", lapack=True)
 solve: Op = custom(
-    "solve", _solve, a=lambda g, a, y: -product(solve(transposed(a), g), transposed(y)),
+    "solve", _solve, complex=ANALYTIC,
+    a=lambda g, a, y: -product(solve(transposed(a), g), transposed(y)),
     b=lambda g, a: solve(transposed(a), g), grad_name="LinalgSolveEx", lapack=True,
     sweep=KIND_SOLVE,
 )
 solve_triangular: Op = custom(
-    "solve_triangular", _triangular, a=_triangular_vjp,
+    "solve_triangular", _triangular, complex=ANALYTIC, a=_triangular_vjp,
     b=lambda g, a, upper, unit:
         solve_triangular(transposed(a), g, upper=not upper, unit=unit, strong=True),
     grad_name="LinalgSolveTriangular", lapack=True,
 )
 pinv = custom("pinv", _pinv, x=_pinv_vjp, grad_name="LinalgPinv")
-matrix_exp: Op = custom("matrix_exp", _expm, x=_expm_vjp, grad_name="LinalgMatrixExp")
+matrix_exp: Op = custom("matrix_exp", _expm, complex=ANALYTIC,
+                        x=_expm_vjp, grad_name="LinalgMatrixExp")
 # fmt: on

@@ -14,7 +14,7 @@ from tapegrad.kernels.sweep.sweep_abi import KIND_ASSIGN, KIND_VIEW
 from tapegrad.ops.core import Op, linear
 from tapegrad.ops.elementwise import where as where_
 from tapegrad.ops.index import HOLE, index, unindex
-from tapegrad.ops.shape import reshape, strided
+from tapegrad.ops.shape import reshape, strided, view_as_complex, view_as_real
 from tapegrad.tape import versions
 from tapegrad.tape.shape_table import Shape
 
@@ -76,8 +76,13 @@ def _unstride(g: Any, *, shape: Shape, size: Shape, stride: Shape, offset: int, 
         return out[start - low : start - low + count].reshape(shape)
     where = strided_map(size, stride, offset, layout)
     inside = where >= 0  # memory of the storage that the input itself does not show
-    out = np.bincount(where[inside], g[inside], int(np.prod(shape)))
-    return out.reshape(shape).astype(g.dtype)
+    return _totals(where[inside], g[inside], int(np.prod(shape))).reshape(shape).astype(g.dtype)
+
+
+def _totals(where: Any, g: Any, count: int) -> Any:
+    if g.dtype.kind == "c":
+        return _totals(where, g.real, count) + 1j * _totals(where, g.imag, count)
+    return np.bincount(where, g, count)
 
 
 def _restride(x: Any, *, size: Shape, stride: Shape, offset: int, layout: Any) -> Any:
@@ -122,10 +127,18 @@ def places(shape: Shape, chain: Any) -> Any:
     return found
 
 
+def _parted(chain: Any) -> int:
+    """Where a chain first sees complex numbers as pairs, or pairs as complex numbers; else -1."""
+    return next((k for k, (op, _) in enumerate(chain) if op.moves == "parts"), -1)
+
+
 def _replay(base: Any, *, chain: Any) -> Any:
     seen = follow(base, chain, reading=True)
     if seen is not None:
         return seen
+    if (k := _parted(chain)) >= 0:
+        pairs = chain[k][0](_replay(base, chain=chain[:k]))
+        return _replay(pairs, chain=chain[k + 1 :])
     where = places(base.shape, chain)
     return np.where(where >= 0, base.ravel()[where], np.zeros((), base.dtype))
 
@@ -136,6 +149,10 @@ def _overwritten(base: Any, value: Any, chain: Any) -> Any:
     if seen is not None:
         seen[...] = value
         return out
+    if (k := _parted(chain)) >= 0:
+        pairs = chain[k][0](_replay(base, chain=chain[:k]))
+        pairs = _overwritten(pairs, value, chain[k + 1 :])
+        return _overwritten(base, _pairs_back(chain[k][0], pairs), chain[:k])
     out = np.array(base, order="C")
     where = places(out.shape, chain)
     inside = where >= 0
@@ -156,7 +173,17 @@ def overlaps(chain: Any) -> bool:
     return any(op.moves in ("broadcast", "sliding", "storage") for op, _ in chain)
 
 
+def _pairs_back(op: Op, seen: Any) -> Any:
+    """What an operation that sees pairs as numbers, or numbers as pairs, was given."""
+    return (view_as_complex if op is view_as_real else view_as_real)(seen)
+
+
 def _only_view(g: Any, *, shape: Shape, chain: Any) -> Any:
+    if (k := _parted(chain)) >= 0:
+        op, seen = chain[k][0], places(shape, chain[:k]).shape
+        inner = (*seen, 2) if op is view_as_real else seen[:-1]
+        pairs = _only_view(g, shape=inner, chain=chain[k + 1 :])
+        return _only_view(_pairs_back(chain[k][0], pairs), shape=shape, chain=chain[:k])
     out = np.zeros(shape, g.dtype)
     seen = None if overlaps(chain) else follow(out, chain)
     if seen is None:

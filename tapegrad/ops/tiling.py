@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.ops.core import Op, custom, linear
+from tapegrad.ops.core import REAL, Op, custom, linear
 from tapegrad.ops.index import at
 from tapegrad.ops.reduce import sum as sum_
 from tapegrad.ops.shape import cat, clone, expand, getitem, reshape, unsqueeze
@@ -71,7 +71,7 @@ roll: Op = linear(
 )
 # Not linear, for its border may be anything; its derivative reads no values all the same.
 pad = custom(
-    "pad", _pad, grad_name="ConstantPadNd", moves="pad",
+    "pad", _pad, complex=REAL, grad_name="ConstantPadNd", moves="pad",
     x=lambda g, x_spec, widths: getitem(g, index=(*_inside(x_spec.shape, widths), ...)),
 )
 # fmt: on

@@ -168,7 +168,9 @@ def forward(op: Op, arrays: list[Any]) -> Any:
     if dtype and (_by_loop(op, dtype) or (broadcast and "broadcast" in op.loop)):
         found = compiled(op, arrays)
     if found is None and _threads > 1:
-        ufunc = op.forward.load() if isinstance(op.forward, Lazy) else op.forward
+        ufunc = op.forward
+        if isinstance(ufunc, Lazy) and arrays[-1].dtype.kind != "c":
+            ufunc = ufunc.load()
         if isinstance(ufunc, np.ufunc):
             found = _split_ufunc(ufunc, arrays)
     return op.forward(*arrays, out=...) if found is None else found

@@ -12,14 +12,14 @@ from tapegrad.base.call_site import raise_cause
 from tapegrad.base.native_arrays import in_native_form, native_array
 from tapegrad.dispatch.truncate import truncate
 from tapegrad.lift.lifted_tensor import Lifted, on_tape
-from tapegrad.tape.tape import MODE_CAREFUL, MODE_FAST, MODE_OFF, current
+from tapegrad.tape.tape import DTYPE_BITS, MODE_CAREFUL, MODE_FAST, MODE_OFF, current
 from tapegrad.tensor import Tensor, wrap
 from tapegrad.transforms.pytree import Tree, flatten, unflatten
 
 P = ParamSpec("P")
 R = TypeVar("R")
 Argnums = int | tuple[int, ...]
-DIFFERENTIABLE = np.dtype(np.float32), np.dtype(np.float64)
+MATRICES = ("jacobian", "jacfwd", "jacrev", "hessian")  # of partial derivatives
 
 
 class transforming:
@@ -143,7 +143,7 @@ def as_tensor(x: Any, name: str) -> Tensor:
     """A leaf of an argument as a Tensor of a floating-point type."""
     if isinstance(x, Tensor):
         array = x._a
-    elif isinstance(x, (float, int, np.ndarray, np.generic)):
+    elif isinstance(x, (float, int, complex, np.ndarray, np.generic)):
         array = in_native_form(x, name)
     else:
         raise TypeError(
@@ -157,12 +157,13 @@ def as_tensor(x: Any, name: str) -> Tensor:
             f"`{name}` needs floating-point arguments, got {array.dtype}: pass a float "
             "(1.0 instead of 1), or convert the array with `x.astype(float)`"
         )
-    if kind == "c":
+    if kind == "c" and name.removeprefix("func.") in MATRICES:
         raise NotImplementedError(
-            f"`{name}` in {array.dtype} arguments (shape {array.shape}) is not supported yet: pass "
-            "`x.real` and `x.imag` as two arguments, and put them together in the function"
+            f"`{name}` in {array.dtype} arguments (shape {array.shape}): a function that is not "
+            "analytic has no matrix of complex derivatives; pass `x.real` and `x.imag` as two "
+            "arguments, and put them together in the function"
         )
-    if array.dtype not in DIFFERENTIABLE:
+    if array.dtype not in DTYPE_BITS:
         raise NotImplementedError(
             f"`{name}` in {array.dtype} arguments (shape {array.shape}) is not supported: convert "
             "them to float64 or float32 with `x.astype(float)`"

@@ -108,7 +108,7 @@ def _own(found: Any, taken: list[np.ndarray]) -> Any:
 
 def _direction(t: Any, value: Tensor, name: str) -> Tensor:
     slope = t if isinstance(t, Tensor) else constant(native_array(t, name), value)
-    if slope._a.dtype.kind != "f":
+    if slope._a.dtype.kind not in "f" + value._a.dtype.kind:
         advice = ": pass 1.0 instead of 1" if slope._a.dtype.kind in "biu" else ""
         raise TypeError(f"`{name}` needs floating-point tangents, got {slope._a.dtype}{advice}")
     if slope._a.shape != value._a.shape:

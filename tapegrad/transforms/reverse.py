@@ -141,6 +141,11 @@ def scalar_root(y: Any, name: str, f: Any) -> Tensor:
     kind = root._a.dtype if isinstance(y, Tensor) else np.asarray(y).dtype
     if kind.kind == "b" or root._a.dtype.kind not in "fc":
         raise TypeError(f"`{name}`: {name_of(f)} must return a floating-point scalar, got {kind}")
+    if kind.kind == "c":
+        raise RuntimeError(
+            f"`{name}`: {name_of(f)} must return a real scalar, got {kind}: take its absolute "
+            "value or its real part"
+        )
     return root
 
 

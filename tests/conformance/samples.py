@@ -98,6 +98,9 @@ def placed(domain: Any, shape: Any, shares: Any) -> Any:
 # -- linear and custom rows ------------------------------------------------------------------------
 
 SAMPLES: dict[str, list[Sample]] = {}
+OF_COMPLEX = {  # operands or results, always
+    "view_as_real", "view_as_complex", "complex", "fft_c2c", "fft_r2c", "fft_c2r",
+}  # fmt: skip
 
 
 def row(name: str, *shapes: Any, orders: int = 2, movable: bool = True, symmetric: bool = False,
@@ -452,6 +455,19 @@ for name in (
 ):
     row(name, whole([1, 2], [0, 3]), whole(1, 2))
 row("bitwise_not", whole(0, 1))
+for name in ("conj", "sgn"):
+    row(name, (2, 3))
+row("view_as_real", np.array([[1 + 2j, -0.5j, 3.0]]))
+row("view_as_complex", (2, 3, 2))
+row("complex", (2, 3), (2, 3))
+for scale in ("", "ortho", "n"):
+    for size in (5, 6):
+        row("fft_r2c", (2, size), dims=(1,), scale=scale, half=True)
+        row("fft_r2c", (size, 2), dims=(0,), scale=scale, half=False)
+        row("fft_c2r", (3, size // 2 + 1), dims=(0, 1), scale=scale, size=size)
+    row("fft_r2c", (2, 3, 4), dims=(0, 2), scale=scale, half=True)
+    row("fft_c2c", (2, 3), dims=(0,), scale=scale, forward=True)
+    row("fft_c2c", (2, 3, 4), dims=(2, 1), scale=scale, forward=False)
 for keepdim in (False, True):
     for name in ("argmax", "argmin"):
         row(name, (2, 3), dim=1, keepdim=keepdim)

@@ -10,7 +10,7 @@ from tapegrad.ops.core import ELEMENTWISE, LINEAR, Formula, NotDifferentiable, t
 from tapegrad.tensor import wrap
 from tests.conformance import checks
 from tests.conformance.checks import F4, F8, Case
-from tests.conformance.samples import CHIEF, LAYOUTS, of_shapes, samples_of
+from tests.conformance.samples import CHIEF, LAYOUTS, OF_COMPLEX, of_shapes, samples_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, at empty means
 
@@ -20,7 +20,8 @@ def name_of(op):
 
 
 # Records of a user's `autograd.Function` bring their own rule.
-ROWS = [op for op in table.values() if op.name not in ("function", "output")]
+# What makes or takes complex numbers alone is in `test_complex_rows.py`.
+ROWS = [op for op in table.values() if op.name not in {"function", "output", *OF_COMPLEX}]
 every_row = pytest.mark.parametrize("op", ROWS, ids=name_of)
 CASES = []
 for op in ROWS:

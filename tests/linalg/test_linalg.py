@@ -35,7 +35,7 @@ REFUSED = {
     "`linalg.pinv`: the iteration did not converge": lambda: tg.pinverse(E2 * nan),
 }  # fmt: skip
 MISUSED = {
-    "`linalg.det` takes Tensors of float32 or float64, got tapegrad.int64": lambda: tg.det(tg.ones(2, 2).long()),
+    "`linalg.det` takes Tensors of float32 or float64, or of a complex type, got tapegrad.int64": lambda: tg.det(tg.ones(2, 2).long()),
     "`linalg.det` takes a matrix or a batch of matrices": lambda: tg.det(tg.ones(2)),
     "`linalg.det` takes square matrices, got the shape (2, 3): 2 rows and 3 columns": lambda: tg.det(tg.ones(2, 3)),
     "expected A and B of one dtype, got tapegrad.float64 and tapegrad.float32": lambda: tg.linalg.solve(E2, E2.float()),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.autograd.pullback import Given, chain, fit
+from tapegrad.autograd.pullback import Given
 from tapegrad.base.call_site import user_line
 from tapegrad.compiler.ir.control_ops import REGION, Bundle
 from tapegrad.compiler.trace import control_vjp
@@ -15,7 +15,7 @@ from tapegrad.compiler.trace.trace import Trace
 from tapegrad.compiler.trace.trace_redirect import redirected
 from tapegrad.lift.lifted_tensor import zeros_like
 from tapegrad.ops import elementwise as e
-from tapegrad.ops.core import ELEMENTWISE, Formula
+from tapegrad.ops.core import Formula
 from tapegrad.tensor import Tensor
 
 
@@ -106,8 +106,5 @@ def _contributions(
             continue
         if trace.nodes[a].dtype.kind not in "fc":
             continue
-        found = values.evaluate(k, g)
-        if op.kind is ELEMENTWISE:
-            found = chain(g, found, op.exact[min(k, last)])
-        out.append((a, fit(found, values.spec(k))))
+        out.append((a, values.adjoint(k, g)))
     return out

@@ -1,0 +1,32 @@
+"""Conversions to the dtype that an argument names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tapegrad.base.dtypes import of_numpy
+from tapegrad.functions.method_decorators import method
+from tapegrad.functions.shapes import to
+from tapegrad.tensor import Tensor
+
+
+@method
+def type(input: Any, dtype: Any = None) -> Any:
+    """The dtype, or the Tensor in another one.
+
+    >>> import tapegrad as tg
+    >>> tg.ones(1).type(tg.int64)
+    tensor([1])
+    """
+    return of_numpy(input._a.dtype) if dtype is None else to(input, dtype)
+
+
+@method
+def type_as(input: Tensor, other: Tensor) -> Tensor:
+    """The Tensor in the dtype of another.
+
+    >>> import tapegrad as tg
+    >>> tg.ones(1).type_as(tg.tensor(1))
+    tensor([1])
+    """
+    return to(input, other.dtype)

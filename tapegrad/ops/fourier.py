@@ -1,0 +1,88 @@
+"""Discrete Fourier transforms: of complex numbers, of real ones, and to real ones.
+
+`dims` are the dimensions that are transformed; along the last of them a transform of real numbers
+has the half of the frequencies that says all (``half``).  `scale` divides by the number ``n`` of
+elements, by its root (``ortho``), or by nothing (````).  A transform without its factor is a
+symmetric matrix, so its adjoint is the transform the other way with the same factor.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.ops.complex_parts import real
+from tapegrad.ops.core import OWN, Op, linear
+from tapegrad.ops.elementwise import mul
+from tapegrad.tape.shape_table import Shape
+
+FORWARD = {"": "backward", "ortho": "ortho", "n": "forward"}  # the names of NumPy and SciPy
+BACKWARD = {"": "forward", "ortho": "ortho", "n": "backward"}
+
+
+def _library(x: Any, dims: Shape) -> Any:
+    """NumPy where there is one dimension, SciPy's loops over several."""
+    if len(dims) == 1:
+        return np.fft
+    import scipy.fft
+
+    return scipy.fft
+
+
+def _c2c(x: Any, *, dims: Shape, scale: str, forward: bool) -> Any:
+    if not dims:
+        return x.copy()
+    library, norm = _library(x, dims), (FORWARD if forward else BACKWARD)[scale]
+    if len(dims) == 1:
+        return (library.fft if forward else library.ifft)(x, axis=dims[0], norm=norm)
+    return (library.fftn if forward else library.ifftn)(x, axes=dims, norm=norm)
+
+
+def _r2c(x: Any, *, dims: Shape, scale: str, half: bool) -> Any:
+    if not half:
+        return _c2c(x, dims=dims, scale=scale, forward=True)
+    library = _library(x, dims)
+    if len(dims) == 1:
+        return library.rfft(x, axis=dims[0], norm=FORWARD[scale])
+    return library.rfftn(x, axes=dims, norm=FORWARD[scale])
+
+
+def _c2r(x: Any, *, dims: Shape, scale: str, size: int) -> Any:
+    library = _library(x, dims)
+    if len(dims) == 1:
+        return library.irfft(x, size, axis=dims[0], norm=BACKWARD[scale])
+    sizes = [x.shape[d] for d in dims[:-1]] + [size]
+    return library.irfftn(x, sizes, axes=dims, norm=BACKWARD[scale])
+
+
+def _inner(g: Any, dims: Shape, size: int, factor: float) -> Any:
+    """Multiply the frequencies by a factor that stand for two, themselves and their conjugates."""
+    shape = [1] * len(g.shape)
+    shape[dims[-1]] = size // 2 + 1
+    weights = np.full(size // 2 + 1, factor, g._a.real.dtype if hasattr(g, "_a") else g.real.dtype)
+    weights[0] = 1.0
+    if size % 2 == 0:
+        weights[-1] = 1.0
+    return mul(g, weights.reshape(shape))
+
+
+def _r2c_vjp(g: Any, x_spec: Any, dims: Shape, scale: str, half: bool) -> Any:
+    if not half:
+        return real(fft_c2c(g, dims=dims, scale=scale, forward=False))
+    size = x_spec.shape[dims[-1]]
+    return fft_c2r(_inner(g, dims, size, 0.5), dims=dims, scale=scale, size=size)
+
+
+def _c2r_vjp(g: Any, dims: Shape, scale: str, size: int) -> Any:
+    return _inner(fft_r2c(g, dims=dims, scale=scale, half=True), dims, size, 2.0)
+
+
+fft_c2c: Op = linear(
+    "fft_c2c",
+    _c2c,
+    x=lambda g, dims, scale, forward: fft_c2c(g, dims=dims, scale=scale, forward=not forward),
+    complex=OWN,
+)
+fft_r2c: Op = linear("fft_r2c", _r2c, x=_r2c_vjp, complex=OWN)
+fft_c2r: Op = linear("fft_c2r", _c2r, x=_c2r_vjp, complex=OWN)
