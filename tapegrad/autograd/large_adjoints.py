@@ -63,9 +63,9 @@ def step(adjoints: Adjoints, index: int, g: np.ndarray) -> bool:
     if not op.axis:
         return False
     saved = Saved(tape, index, False)
-    from tapegrad.kernels.large import axis_loops
+    from tapegrad.kernels.large import softmax_and_norms
 
-    found = axis_loops.adjoint(op, g, saved.entry[0], saved.entry[-1], saved.params)
+    found = softmax_and_norms.adjoint(op, g, saved.entry[0], saved.entry[-1], saved.params)
     if found is None:
         return False
     _hand_on(adjoints, saved.codes[0], found)

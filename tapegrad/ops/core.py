@@ -126,7 +126,7 @@ class Op(Facets):
         if kind == LINEAR and not self.complex:
             self.complex = REAL
         if self.axis and self.decomposition is not None:
-            self.forward = large("axis_loops.forward", forward, row=self)
+            self.forward = large("softmax_and_norms.forward", forward, row=self)
         self.multilinear = multilinear  # linear in each input while the others stay
         # exact[k]: the partial in input k is itself an adjoint: where it is 0, so is the product.
         self.exact = tuple(name in exact for name in self.inputs)

@@ -11,10 +11,10 @@ from tapegrad.compiler.passes.combine_pads import with_sums_of_parts
 from tapegrad.compiler.passes.common_subexpressions import simplified
 from tapegrad.compiler.passes.dead_code import without_dead
 from tapegrad.compiler.passes.fold_concat import folded
-from tapegrad.compiler.passes.loop_residuals import with_kept_values
+from tapegrad.compiler.passes.loop_rematerialization import with_kept_values
 from tapegrad.compiler.passes.merge_batches import with_whole_batches
 from tapegrad.compiler.passes.region_dce import pruned
-from tapegrad.compiler.passes.scalarize import scalarized
+from tapegrad.compiler.passes.scalar_replacement import scalarized
 from tapegrad.compiler.passes.sink_records import late
 
 

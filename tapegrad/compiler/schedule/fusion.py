@@ -29,11 +29,11 @@ from tapegrad.compiler.ir.graph import Graph, Node, adds_to_zeros
 from tapegrad.compiler.ir.loop_nest import ADD, SET, Nest, computes, supported
 from tapegrad.compiler.llvm.scalar_ops import cheap
 from tapegrad.compiler.schedule import (
+    concat_in_place,
     control_steps,
     domain_split,
     gather_scatter,
     lapack,
-    materialize,
     scan_nests,
     virtual_concat,
 )
@@ -116,7 +116,7 @@ class Schedule(ScheduleState):
         elif kind == MATRIX:
             self._matrix(position, node)
         elif kind == PIECES:
-            materialize.place_pieces(self, position, node)
+            concat_in_place.place_pieces(self, position, node)
         elif kind == NESTED:
             control_steps.place_control(self, position, node)
         elif kind == GATHER:

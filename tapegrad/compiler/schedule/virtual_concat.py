@@ -24,7 +24,7 @@ from tapegrad.compiler.ir.piecewise import (
     within,
 )
 from tapegrad.compiler.llvm.scalar_ops import cheap
-from tapegrad.compiler.schedule.materialize import place_pieces
+from tapegrad.compiler.schedule.concat_in_place import place_pieces
 from tapegrad.compiler.schedule.step_ir import (
     JOINED,
     MAP,

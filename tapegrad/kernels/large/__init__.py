@@ -5,6 +5,6 @@ layouts that it knows, and gives None for all others.  Rows name them (`ops/larg
 them when they are first needed; so do `dispatch` and `autograd`.  They import `parallel`.
 """
 
-from tapegrad.kernels.large import axis_loops, indexed_loops, reduce_loops, row_loops
+from tapegrad.kernels.large import indexed_loops, reduce_loops, row_loops, softmax_and_norms
 
-__all__ = ["axis_loops", "indexed_loops", "reduce_loops", "row_loops"]
+__all__ = ["indexed_loops", "reduce_loops", "row_loops", "softmax_and_norms"]

@@ -10,8 +10,8 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from tapegrad.kernels.large.axis_loops import lengths
 from tapegrad.kernels.large.launching import GROUP, Array, known, loop
+from tapegrad.kernels.large.softmax_and_norms import lengths
 from tapegrad.native.abi import (
     ABSOLUTE,
     COPY,

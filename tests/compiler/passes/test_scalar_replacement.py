@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tapegrad as tg
-from tapegrad.compiler.passes import scalarize_cost
+from tapegrad.compiler.passes import scalar_replacement_cost
 from tapegrad.compiler.passes.dead_code import without_dead
-from tapegrad.compiler.passes.scalarize import scalarized
+from tapegrad.compiler.passes.scalar_replacement import scalarized
 from tapegrad.ops.index import HOLE
 from tests.compiler.graphs import graph, names, passed, run
 from tests.compiler.passes.randoms import close, on_random_loops, on_random_programs
@@ -38,7 +38,7 @@ def whatever_it_costs():
     }
     with pytest.MonkeyPatch.context() as patch:
         for name, value in limits.items():
-            patch.setattr(scalarize_cost, name, value)
+            patch.setattr(scalar_replacement_cost, name, value)
         yield
 
 

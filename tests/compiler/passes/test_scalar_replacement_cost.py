@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.compiler.passes import scalarize_cost
-from tapegrad.compiler.passes.scalarize import scalarized
+from tapegrad.compiler.passes import scalar_replacement_cost
+from tapegrad.compiler.passes.scalar_replacement import scalarized
 from tapegrad.compiler.schedule.fusion import Schedule
 from tests.compiler.graphs import graph, names, passed
 
@@ -33,9 +33,9 @@ def test_many_operations_on_few_elements_are_taken_apart():
 @pytest.mark.parametrize(
     "before",
     [
-        chain(LINE, count=scalarize_cost.MANY - 1),
-        chain(np.ones(scalarize_cost.MOST_ELEMENTS + 1)),
-        chain(np.ones(scalarize_cost.SCALAR_MOST + 1)),  # as vectors they are quicker
+        chain(LINE, count=scalar_replacement_cost.MANY - 1),
+        chain(np.ones(scalar_replacement_cost.MOST_ELEMENTS + 1)),
+        chain(np.ones(scalar_replacement_cost.SCALAR_MOST + 1)),  # as vectors they are quicker
         chain(np.ones(())),
         chain(np.ones((0, 2))),
     ],
@@ -53,7 +53,7 @@ def test_vectors_whose_elements_are_moved_about_are_taken_apart():
             ("getitem", (k,), tail), ("getitem", (k,), head), ("cat", (k + 1, k + 2), {"dim": 0}),
             ("mul", (k + 3, k)),
         ]  # fmt: skip
-    x = np.ones(scalarize_cost.MOST_ELEMENTS)
+    x = np.ones(scalar_replacement_cost.MOST_ELEMENTS)
     assert "cat" not in names(passed(scalarized, graph(x, *rows), x))
 
 

@@ -2,7 +2,7 @@
 
 An operation on two elements is a loop nest like any other, and LLVM takes as long for it as for one
 on two thousand.  Scalars are straight-line code, and moving elements (a slice, a transpose, a join)
-just renames them.  `scalarize_cost` says where it pays.
+just renames them.  `scalar_replacement_cost` says where it pays.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.compiler.ir.graph import Builder, Graph, Node
-from tapegrad.compiler.passes.scalarize_cost import (
+from tapegrad.compiler.passes.scalar_replacement_cost import (
     KEPT,
     MAPPED,
     PRODUCT,

@@ -5,9 +5,9 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.compiler.ir.control_ops import LOOP
-from tapegrad.compiler.passes import loop_residuals
+from tapegrad.compiler.passes import loop_rematerialization
 from tapegrad.compiler.passes.dead_code import without_dead
-from tapegrad.compiler.passes.loop_residuals import with_kept_values
+from tapegrad.compiler.passes.loop_rematerialization import with_kept_values
 from tests.compiler.graphs import passed, traced
 from tests.compiler.passes.randoms import on_random_loops
 
@@ -72,8 +72,8 @@ def test_what_is_quick_is_computed_again():
 
 
 def test_what_would_take_too_much_memory_is_computed_again(monkeypatch):
-    monkeypatch.setattr(loop_residuals, "ROOM", 0)
-    monkeypatch.setattr(loop_residuals, "TIMES", 0)
+    monkeypatch.setattr(loop_rematerialization, "ROOM", 0)
+    monkeypatch.setattr(loop_rematerialization, "TIMES", 0)
     f = scanned(network)
     _, backward = bodies(tg.grad(f), X)
     assert {"tanh", "matmul"} <= set(backward)
@@ -81,8 +81,8 @@ def test_what_would_take_too_much_memory_is_computed_again(monkeypatch):
 
 
 def test_an_adjoint_that_reads_half_of_it_computes_the_rest(monkeypatch):
-    monkeypatch.setattr(loop_residuals, "ROOM", 7 * 5 * 8)
-    monkeypatch.setattr(loop_residuals, "TIMES", 0)
+    monkeypatch.setattr(loop_rematerialization, "ROOM", 7 * 5 * 8)
+    monkeypatch.setattr(loop_rematerialization, "TIMES", 0)
     f = scanned(lambda h, row: (np.sin(np.exp(h * 0.1)) + np.tanh(h * row), np.tanh(h)))
     _, backward = bodies(tg.grad(f), X)
     assert sum(name in ("exp", "sin", "tanh") for name in backward) == 2
