@@ -59,7 +59,7 @@ def program(found: list[Case]) -> Any:
 
 
 @pytest.mark.parametrize("dtype", [F8, F4], ids=str)
-@pytest.mark.parametrize("name", sorted({*table} - {"view_as_real"}))  # no complex arguments
+@pytest.mark.parametrize("name", sorted(table))
 def test_a_compiled_row_is_the_eager_one(name: str, dtype: Any) -> None:
     found = cases(table[name], dtype)
     jitted = tg.jit(program(found))

@@ -75,7 +75,9 @@ def _kind(x: Any) -> tuple[str, np.ndarray | None]:
         return TENSOR, x._a
     if type(x) is float:
         return FLOAT, np.array(x)
-    if isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind in "biuf":
+    if type(x) is complex:
+        x = np.complex128(x)
+    if isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind in "biufc":
         return (ARRAY if isinstance(x, np.ndarray) else SCALAR), native_array(x, "jit")
     return STATIC, None
 
@@ -83,11 +85,6 @@ def _kind(x: Any) -> tuple[str, np.ndarray | None]:
 def _static(x: Any, f: Any) -> Any:
     if isinstance(x, slice):  # not every version of Python hashes them
         return slice, *map(key_of, (x.start, x.stop, x.step))
-    if isinstance(x, (complex, np.complexfloating)):
-        raise TypeError(
-            f"`jit`: an argument of {name_of(f)} is the complex number {x!r}: programs compute "
-            "with real numbers; pass its parts, or compile it in by `static_argnums`"
-        )
     try:
         hash(x)
     except TypeError:
@@ -99,7 +96,7 @@ def _static(x: Any, f: Any) -> Any:
             ) from None
         what = f"dtype {x.dtype}" if isinstance(x, np.ndarray) else f"type {type(x).__name__}"
         raise TypeError(
-            f"`jit`: an argument of {name_of(f)} has the {what}: arguments are arrays of real "
+            f"`jit`: an argument of {name_of(f)} has the {what}: arguments are arrays of "
             "numbers, floats, Tensors and pytrees of them, or values that can be hashed, for each "
             "of which the function is compiled anew"
         ) from None
