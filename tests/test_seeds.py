@@ -1,6 +1,6 @@
 """The rules and samples that people learn autograd from, each with the value that is printed there.
 
-The order follows five introductions to PyTorch's autograd; their conv2d example is left out.
+The order follows five introductions to PyTorch's autograd; `tests/nn` has their conv2d.
 """
 
 import math

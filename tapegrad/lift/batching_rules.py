@@ -371,3 +371,56 @@ def _einsum(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) ->
 def _solve(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     """Batch `solve`, with leading dimensions broadcast."""
     return run(op, aligned(spread_out(given, many, size), [True, True]), params)
+
+
+# -- convolutions ------------------------------------------------------------------------------
+
+
+def _in_channels(x: Any) -> Any:
+    """A batch of arrays (n, c, ...) as one (n, examples * c, ...)."""
+    shape = x._a.shape
+    moved = run(s.permute, (x,), {"dims": (1, 0, *range(2, len(shape)))})
+    return run(s.reshape, (moved,), {"shape": (shape[1], shape[0] * shape[2], *shape[3:])})
+
+
+def _out_of_channels(x: Any, size: int) -> Any:
+    n, channels, *rest = x._a.shape
+    parts = run(s.reshape, (x,), {"shape": (n, size, channels // size, *rest)})
+    return run(s.permute, (parts,), {"dims": (1, 0, *range(2, len(rest) + 3))})
+
+
+def _in_rows(x: Any) -> Any:
+    shape = x._a.shape
+    return run(s.reshape, (x,), {"shape": (shape[0] * shape[1], *shape[2:])})
+
+
+def _out_of_rows(x: Any, size: int) -> Any:
+    n, *rest = x._a.shape
+    return run(s.reshape, (x,), {"shape": (size, n // size, *rest)})
+
+
+@batching_rule(ops.convolution.convolution, ops.convolution.convolution_input)
+def _convolution(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
+    """The images of all examples together; filters of their own make each example a group."""
+    if not many[1]:
+        (x,) = spread_out(given[:1], many[:1], size)
+        return _out_of_rows(run(op, (_in_rows(x), given[1]), params), size)
+    x, w = spread_out(given, many, size)
+    grouped = _grouped(params, size)
+    return _out_of_channels(run(op, (_in_channels(x), _in_rows(w)), grouped), size)
+
+
+@batching_rule(ops.convolution.convolution_weight)
+def _convolution_weight(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
+    v, x = spread_out(given, many, size)
+    return _out_of_rows(run(op, (_in_channels(v), _in_channels(x)), _grouped(params, size)), size)
+
+
+def _grouped(params: dict[str, Any], size: int) -> dict[str, Any]:
+    at = params["geometry"]
+    return params | {"geometry": at._replace(groups=at.groups * size)}
+
+
+@batching_rule(ops.convolution.im2col, ops.convolution.col2im)
+def _patches(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
+    return _out_of_rows(run(op, (_in_rows(given[0]),), params), size)

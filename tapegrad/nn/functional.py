@@ -26,13 +26,25 @@ from tapegrad.functions.indexing import gather
 from tapegrad.functions.products import matmul
 from tapegrad.functions.reductions import mean, sum
 from tapegrad.functions.tiling import pad
+from tapegrad.nn.convolution import (
+    conv1d,
+    conv2d,
+    conv3d,
+    conv_transpose1d,
+    conv_transpose2d,
+    conv_transpose3d,
+    fold,
+    unfold,
+)
 from tapegrad.ops import elementwise as e
 from tapegrad.ops import reduce as r
 from tapegrad.tensor import Tensor
 
 __all__ = [
-    "binary_cross_entropy_with_logits", "cross_entropy", "linear", "log_softmax", "mse_loss",
-    "nll_loss", "one_hot", "pad", "relu", "sigmoid", "softmax", "softplus", "tanh", "threshold",
+    "binary_cross_entropy_with_logits", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
+    "conv_transpose2d", "conv_transpose3d", "cross_entropy", "fold", "linear", "log_softmax",
+    "mse_loss", "nll_loss", "one_hot", "pad", "relu", "sigmoid", "softmax", "softplus", "tanh",
+    "threshold", "unfold",
 ]  # fmt: skip
 
 

@@ -8,6 +8,7 @@ and `tape`.
 
 from tapegrad.ops import (
     complex_parts,
+    convolution,
     determinant,
     einsum,
     elementwise,
@@ -28,7 +29,7 @@ from tapegrad.ops import (
 from tapegrad.ops.core import Op, by_code, table
 
 __all__ = [
-    "Op", "by_code", "complex_parts", "determinant", "einsum", "elementwise", "factorizations",
-    "fourier", "index", "linalg", "logic", "order", "reduce", "scan", "shape", "solve", "special",
-    "strided", "table", "tiling",
+    "Op", "by_code", "complex_parts", "convolution", "determinant", "einsum", "elementwise",
+    "factorizations", "fourier", "index", "linalg", "logic", "order", "reduce", "scan", "shape",
+    "solve", "special", "strided", "table", "tiling",
 ]  # fmt: skip

@@ -30,7 +30,7 @@ from tapegrad.functions import (  # noqa: E402
 )
 from tapegrad.functions.method_decorators import methods_of  # noqa: E402
 from tests.conformance.conventions import CONVENTIONS  # noqa: E402
-from tests.peers import linalg_cases  # noqa: E402
+from tests.peers import linalg_cases, nn_cases  # noqa: E402
 from tests.peers.torch_cases import CASES, values_of  # noqa: E402
 from tests.peers.torch_rows import names_in  # noqa: E402
 
@@ -387,7 +387,7 @@ REFUSED = {
 }  # fmt: skip
 
 
-REFUSED |= linalg_cases.REFUSED
+REFUSED |= linalg_cases.REFUSED | nn_cases.REFUSED
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -6,7 +6,7 @@ from types import CodeType
 
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code
 from tests.conformance.samples import CHIEF, of_shapes
-from tests.peers import torch_more  # noqa: F401 - enters its cases first
+from tests.peers import nn_cases, torch_more  # noqa: F401 - they enter their cases first
 from tests.peers.torch_cases import CASES, case
 
 
