@@ -1,6 +1,7 @@
 """The command: ``python -m bench`` and a suite.
 
-The suites are ``eager``, ``transforms``, ``jit``, and ``parts`` (of a step, of operations).
+The suites are ``eager``, ``ops`` (all families, beside PyTorch), ``transforms``, ``jit``, and
+``parts`` (of a step, of operations).
 
 The process that is called only plans and prints. What is timed side by side runs in one worker
 process per number of threads, whose environment pins every thread pool before anything is
@@ -29,7 +30,7 @@ from bench.report import Row
 
 # Each is a module with the groups that it times itself, those that need processes of their own,
 # and how it calls each library.
-SUITES = ("eager", "transforms", "parts", "jit")
+SUITES = ("eager", "ops", "transforms", "parts", "jit")
 POOLS = (
     "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS",
     "VECLIB_MAXIMUM_THREADS", "NUMEXPR_NUM_THREADS", "NUMBA_NUM_THREADS", "NPROC",
@@ -88,6 +89,8 @@ def main() -> None:
         options.libraries = [name for name in options.libraries if installed(name)]
         meta, rows = about(options), list(measure(options))
     print(report.printed(meta, rows))
+    if hasattr(suite := suite_of(options), "summary"):
+        print("\n" + suite.summary(rows))
     if options.json:
         report.save(options.json, meta, rows)
     if options.readme:

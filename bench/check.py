@@ -128,9 +128,10 @@ def _hold(
         raise Disagreement(f"{label} have the shapes {got.shape} and {expected.shape}")
     if not got.size:
         return
-    if got.dtype == np.float32:
+    if got.dtype in (np.float32, np.complex64):
         tolerance = max(tolerance, NARROW_TOLERANCE)
-    got, expected = got.astype(np.float64), expected.astype(np.float64)
+    kind = np.result_type(got.dtype, expected.dtype, np.float64)
+    got, expected = got.astype(kind), expected.astype(kind)
     error = np.max(np.abs(got - expected))
     if not error <= tolerance * max(1.0, np.max(np.abs(expected))):
         raise Disagreement(f"{label} differ by {error}")

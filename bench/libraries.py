@@ -81,7 +81,7 @@ class TorchRun:
             x.grad = None
         y = self.forward()
         if y.ndim and self.weights is None:
-            self.weights = self.xp.tensor(self.problem.weights(tuple(y.shape)))
+            self.weights = self.xp.tensor(self.problem.weights(tuple(y.shape)), dtype=y.dtype)
         y.backward(self.weights)
         rate = self.problem.rate
         if rate is not None:

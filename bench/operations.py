@@ -158,5 +158,5 @@ def problems(table: list[Row], side: int) -> Iterator[Problem]:
             tuple(draw(rng, side) for draw in inputs),
             tuple(draw(rng, side) for draw in data),
             gradient=not name.startswith("~"),
-            methods=name.startswith("."),
+            methods="." in name[:2],
         )

@@ -62,9 +62,10 @@ class Problem:
 
     def weights(self, shape: tuple[int, ...]) -> np.ndarray:
         """Return the result's cotangent: one for a scalar, else the same draw for everyone."""
+        kind = np.empty((), self.dtype).real.dtype
         if not shape:
-            return np.ones((), self.dtype)
-        return np.random.default_rng(SEED).uniform(0.5, 1.5, shape).astype(self.dtype)
+            return np.ones((), kind)
+        return np.random.default_rng(SEED).uniform(0.5, 1.5, shape).astype(kind)
 
     def vector(self) -> np.ndarray:
         """Return what a Hessian is multiplied by: the same draw for everyone."""

@@ -16,7 +16,7 @@ from tapegrad.dispatch.dispatch import ended
 from tapegrad.kernels.sweep import sweep_abi
 from tapegrad.kernels.sweep.sweep_abi import SMALL
 from tapegrad.tape import versions
-from tapegrad.tape.tape import F4_SHAPE, MODE_FAST, Ended, current
+from tapegrad.tape.tape import DTYPE_BITS, F4_SHAPE, MODE_FAST, Ended, current
 from tapegrad.tensor import Tensor, View, former, noted, place, wrap, wrap_as
 
 Tensors = Tensor | Sequence[Tensor]
@@ -221,8 +221,14 @@ def _from_one(root: Any, weight: Any, inputs: list[Tensor] | None, retain: bool)
         if root._s not in (0, F4_SHAPE):
             return None
         seed = np.array(1.0, root._a.dtype)
-    elif type(weight) is Tensor and weight._s == root._s != -1:
-        seed = np.array(weight._a, order="C")  # the compiled sweep may write there
+    elif type(weight) is Tensor and weight._s == root._s:
+        seed = weight._a
+        if root._s == -1:  # it is large, or not of float64
+            if seed.shape != root._a.shape or seed.dtype != root._a.dtype:
+                return None
+            if seed.dtype not in DTYPE_BITS:
+                return None
+        seed = np.array(seed, order="C")  # the compiled sweep may write there
     else:
         return None
     tape = current.tape

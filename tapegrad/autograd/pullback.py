@@ -243,6 +243,8 @@ def wanted_inputs(tape: Tape, index: int, wanted: Wanted) -> tuple[int, ...]:
 
 def chain(g: Any, partial: Any, both: bool = False) -> Any:
     """The adjoint times a partial derivative, by the strong product."""
+    if type(g) is np.ndarray and type(partial) is np.ndarray:
+        return (exact if both else strong).forward(g, partial)
     if not isinstance(partial, (np.ndarray, Tensor, np.generic)):
         if partial == 1:
             return g

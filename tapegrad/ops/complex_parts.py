@@ -14,6 +14,8 @@ from tapegrad.ops.shape import getitem, view_as_real
 
 def conjugate(x: Any) -> Any:
     """The complex conjugate; what is real is its own."""
+    if type(x) is np.ndarray:
+        return np.conjugate(x) if x.dtype.kind == "c" else x
     return conj(x) if is_complex(x) else x
 
 
