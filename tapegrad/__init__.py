@@ -44,6 +44,7 @@ from tapegrad.base.dtypes import (
 from tapegrad.base.missing_names import missing as _missing
 from tapegrad.base.size import Size
 from tapegrad.compiler.front.jit import jit
+from tapegrad.functions.added_products import addbmm, addmm, addmv, addr, baddbmm
 from tapegrad.functions.arithmetic import (
     add,
     addcdiv,
@@ -223,6 +224,8 @@ from tapegrad.functions.elementwise import (
     trunc,
     xlogy,
 )
+from tapegrad.functions.factorizations import cholesky_inverse
+from tapegrad.functions.householder import geqrf, orgqr, ormqr
 from tapegrad.functions.indexing import (
     gather,
     index_add,
@@ -252,6 +255,7 @@ from tapegrad.functions.joining import (
     unsafe_split_with_sizes,
     vstack,
 )
+from tapegrad.functions.lu import lu_unpack
 from tapegrad.functions.masking import masked_fill, masked_select
 from tapegrad.functions.matrices import (
     cholesky_solve,
@@ -263,8 +267,11 @@ from tapegrad.functions.matrices import (
     pinverse,
     slogdet,
 )
+from tapegrad.functions.matrix_chains import chain_matmul
+from tapegrad.functions.matrix_methods import cholesky, lu, lu_solve, qr, svd, triangular_solve
 from tapegrad.functions.methods import install as _install
-from tapegrad.functions.products import bmm, dot, matmul, mm, mv, outer
+from tapegrad.functions.norms import frobenius_norm, nuclear_norm
+from tapegrad.functions.products import bmm, dot, ger, inner, matmul, mm, mv, outer, vdot
 from tapegrad.functions.quantiles import nanquantile, quantile
 from tapegrad.functions.random import (
     Generator,
@@ -361,50 +368,52 @@ if _typing.TYPE_CHECKING:  # what `__getattr__` loads when it is first asked for
 
 __all__ = [
     "Generator", "Record", "Size", "Tape", "Tensor", "abs", "absolute", "acos", "acosh", "add",
-    "addcdiv", "addcmul", "adjoint", "all", "allclose", "amax", "amin", "angle", "any", "arange",
-    "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "argmax", "argmin",
-    "argsort", "as_strided", "as_tensor", "asarray", "asin", "asinh", "atan", "atan2", "atanh",
-    "atleast_1d", "atleast_2d", "atleast_3d", "autograd", "bernoulli", "bitwise_and",
-    "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "bmm",
-    "bool", "broadcast_shapes", "broadcast_tensors", "broadcast_to", "cat", "cdouble", "ceil",
-    "cfloat", "check_grads", "checkpoint", "cholesky_solve", "chunk", "clamp", "clamp_max",
-    "clamp_max_", "clamp_min", "clamp_min_", "clip", "clone", "column_stack", "compat", "complex",
-    "complex64", "complex128", "concat", "cond", "conj", "conj_physical", "copysign", "corrcoef",
-    "cos", "cosh", "count_nonzero", "cov", "cross", "cuda", "cumprod", "cumsum", "custom_jvp",
-    "custom_vjp", "default_generator", "deg2rad", "det", "detach", "device", "diag", "diag_embed",
-    "diagflat", "diagonal", "diff", "digamma", "div", "divide", "dot", "double", "dsplit", "dstack",
-    "dtype", "e", "einsum", "empty", "empty_like", "enable_grad", "eq", "equal", "erf", "erfc",
-    "erfinv", "exp", "exp2", "expm1", "eye", "fft", "finfo", "fix", "flatten", "flip", "float",
-    "float16", "float32", "float64", "floor", "floor_divide", "fmax", "fmin", "fmod", "fori_loop",
-    "frac", "from_numpy", "full", "full_like", "func", "gather", "ge", "get_default_dtype",
-    "get_num_threads", "get_rng_state", "grad", "greater", "greater_equal", "gt", "half",
-    "heaviside", "hessian", "hsplit", "hstack", "hvp", "hypot", "i0", "iinfo", "imag", "index_add",
-    "index_copy", "index_fill", "index_put", "index_put_", "index_select", "inf", "inference_mode",
-    "initial_seed", "int", "int8", "int16", "int32", "int64", "inverse", "is_anomaly_enabled",
-    "is_complex", "is_floating_point", "is_grad_enabled", "is_inference",
+    "addbmm", "addcdiv", "addcmul", "addmm", "addmv", "addr", "adjoint", "all", "allclose", "amax",
+    "amin", "angle", "any", "arange", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2",
+    "arctanh", "argmax", "argmin", "argsort", "as_strided", "as_tensor", "asarray", "asin", "asinh",
+    "atan", "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d", "autograd", "baddbmm",
+    "bernoulli", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or",
+    "bitwise_right_shift", "bitwise_xor", "bmm", "bool", "broadcast_shapes", "broadcast_tensors",
+    "broadcast_to", "cat", "cdouble", "ceil", "cfloat", "chain_matmul", "check_grads", "checkpoint",
+    "cholesky", "cholesky_inverse", "cholesky_solve", "chunk", "clamp", "clamp_max", "clamp_max_",
+    "clamp_min", "clamp_min_", "clip", "clone", "column_stack", "compat", "complex", "complex64",
+    "complex128", "concat", "cond", "conj", "conj_physical", "copysign", "corrcoef", "cos", "cosh",
+    "count_nonzero", "cov", "cross", "cuda", "cumprod", "cumsum", "custom_jvp", "custom_vjp",
+    "default_generator", "deg2rad", "det", "detach", "device", "diag", "diag_embed", "diagflat",
+    "diagonal", "diff", "digamma", "div", "divide", "dot", "double", "dsplit", "dstack", "dtype",
+    "e", "einsum", "empty", "empty_like", "enable_grad", "eq", "equal", "erf", "erfc", "erfinv",
+    "exp", "exp2", "expm1", "eye", "fft", "finfo", "fix", "flatten", "flip", "float", "float16",
+    "float32", "float64", "floor", "floor_divide", "fmax", "fmin", "fmod", "fori_loop", "frac",
+    "frobenius_norm", "from_numpy", "full", "full_like", "func", "gather", "ge", "geqrf", "ger",
+    "get_default_dtype", "get_num_threads", "get_rng_state", "grad", "greater", "greater_equal",
+    "gt", "half", "heaviside", "hessian", "hsplit", "hstack", "hvp", "hypot", "i0", "iinfo", "imag",
+    "index_add", "index_copy", "index_fill", "index_put", "index_put_", "index_select", "inf",
+    "inference_mode", "initial_seed", "inner", "int", "int8", "int16", "int32", "int64", "inverse",
+    "is_anomaly_enabled", "is_complex", "is_floating_point", "is_grad_enabled", "is_inference",
     "is_inference_mode_enabled", "is_tensor", "isfinite", "isinf", "isnan", "jacfwd", "jacobian",
     "jacrev", "jit", "jvp", "kron", "le", "lerp", "less", "less_equal", "lgamma", "linalg",
     "linearize", "linspace", "log", "log1p", "log2", "log10", "log_softmax", "logaddexp",
     "logaddexp2", "logcumsumexp", "logdet", "logical_and", "logical_not", "logical_or",
-    "logical_xor", "logit", "logsumexp", "long", "lt", "manual_seed", "masked_fill",
-    "masked_select", "matmul", "matrix_exp", "matrix_power", "max", "maximum", "mean", "meshgrid",
-    "min", "minimum", "mm", "moveaxis", "movedim", "mul", "multiply", "mv", "nan", "nan_to_num",
-    "nanquantile", "narrow", "ne", "neg", "negative", "newaxis", "nn", "no_grad", "nonzero", "norm",
-    "normal", "not_equal", "numel", "ones", "ones_like", "optimize", "outer", "permute", "pi",
-    "pinverse", "polar", "polygamma", "positive", "pow", "prod", "promote_types", "quantile",
-    "rad2deg", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm",
-    "ravel", "ravel_pytree", "real", "reciprocal", "register_pytree_node", "relu", "remainder",
+    "logical_xor", "logit", "logsumexp", "long", "lt", "lu", "lu_solve", "lu_unpack", "manual_seed",
+    "masked_fill", "masked_select", "matmul", "matrix_exp", "matrix_power", "max", "maximum",
+    "mean", "meshgrid", "min", "minimum", "mm", "moveaxis", "movedim", "mul", "multiply", "mv",
+    "nan", "nan_to_num", "nanquantile", "narrow", "ne", "neg", "negative", "newaxis", "nn",
+    "no_grad", "nonzero", "norm", "normal", "not_equal", "nuclear_norm", "numel", "ones",
+    "ones_like", "optimize", "orgqr", "ormqr", "outer", "permute", "pi", "pinverse", "polar",
+    "polygamma", "positive", "pow", "prod", "promote_types", "qr", "quantile", "rad2deg", "rand",
+    "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "ravel",
+    "ravel_pytree", "real", "reciprocal", "register_pytree_node", "relu", "remainder",
     "repeat_interleave", "reshape", "result_type", "roll", "rot90", "round", "row_stack", "rsqrt",
     "scan", "scatter", "scatter_add", "seed", "select", "set_default_dtype", "set_grad_enabled",
     "set_num_threads", "set_rng_state", "sgn", "short", "sigmoid", "sign", "sin", "sinc", "sinh",
     "slogdet", "softmax", "sort", "special", "split", "split_with_sizes", "sqrt", "square",
-    "squeeze", "stack", "std", "std_mean", "stop_gradient", "sub", "subtract", "sum", "swapaxes",
-    "swapdims", "t", "take", "take_along_dim", "tan", "tanh", "tensor", "tensor_split", "tensordot",
-    "threshold", "tile", "trace", "transpose", "tree_map", "tril", "triu", "true_divide", "trunc",
-    "uint8", "unbind", "unflatten", "unravel_index", "unsafe_chunk", "unsafe_split",
-    "unsafe_split_with_sizes", "unsqueeze", "value_and_grad", "vander", "var", "var_mean", "vhp",
-    "view_as_complex", "view_as_real", "vjp", "vmap", "vsplit", "vstack", "where", "while_loop",
-    "xlogy", "zeros", "zeros_like",
+    "squeeze", "stack", "std", "std_mean", "stop_gradient", "sub", "subtract", "sum", "svd",
+    "swapaxes", "swapdims", "t", "take", "take_along_dim", "tan", "tanh", "tensor", "tensor_split",
+    "tensordot", "threshold", "tile", "trace", "transpose", "tree_map", "triangular_solve", "tril",
+    "triu", "true_divide", "trunc", "uint8", "unbind", "unflatten", "unravel_index", "unsafe_chunk",
+    "unsafe_split", "unsafe_split_with_sizes", "unsqueeze", "value_and_grad", "vander", "var",
+    "var_mean", "vdot", "vhp", "view_as_complex", "view_as_real", "vjp", "vmap", "vsplit", "vstack",
+    "where", "while_loop", "xlogy", "zeros", "zeros_like",
 ]  # fmt: skip
 __version__ = "0.1.0"
 float = float32

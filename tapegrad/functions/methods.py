@@ -11,8 +11,8 @@ from tapegrad.dispatch.fast_path import flipped
 from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.dispatch.numpy_semantics import numpys
 from tapegrad.dispatch.views import viewed
-from tapegrad.functions import arithmetic as a
 from tapegrad.functions import (
+    added_products,
     axis,
     complex_parts,
     compositions,
@@ -20,12 +20,15 @@ from tapegrad.functions import (
     conversions,
     creation,
     diagonals,
+    factorizations,
+    householder,
     indexing,
     inplace_methods,
     inplace_view_methods,
     joining,
     masking,
     matrices,
+    matrix_methods,
     products,
     quantiles,
     random,
@@ -39,6 +42,7 @@ from tapegrad.functions import (
     tensor_pickling,
     tiling,
 )
+from tapegrad.functions import arithmetic as a
 from tapegrad.functions import elementwise as ew
 from tapegrad.functions.arguments import numpy_names
 from tapegrad.functions.method_decorators import methods_of
@@ -49,9 +53,10 @@ from tapegrad.tensor import Tensor
 
 # Modules some of whose functions are methods, too (see `method_decorators`).
 FAMILIES = (
-    a, complex_parts, compositions, contractions, conversions, creation, diagonals, indexing,
-    inplace_methods, inplace_view_methods, joining, masking, matrices, products, quantiles,
-    random, reductions, rounding, scans, shapes, special, statistics, strided_views, tiling,
+    a, added_products, complex_parts, compositions, contractions, conversions, creation, diagonals,
+    factorizations, householder, indexing, inplace_methods, inplace_view_methods, joining, masking,
+    matrices, matrix_methods, products, quantiles, random, reductions, rounding, scans, shapes,
+    special, statistics, strided_views, tiling,
 )  # fmt: skip
 
 

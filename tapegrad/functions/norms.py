@@ -10,7 +10,7 @@ from tapegrad.base.dtypes import of_numpy, to_numpy
 from tapegrad.dispatch.dispatch import run
 from tapegrad.functions.arguments import all_dims, as_input, one_dim
 from tapegrad.functions.elementwise import abs as abs_
-from tapegrad.functions.matrices import svdvals
+from tapegrad.functions.factorizations import svdvals
 from tapegrad.functions.reductions import amax, amin
 from tapegrad.functions.reductions import sum as sum_
 from tapegrad.functions.shapes import permute, to
@@ -38,7 +38,7 @@ def _typed(x: Any, dtype: Any, name: str) -> Tensor:
 
 
 def vector_norm(
-    x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+    x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
     """The norm of the elements, as of one vector: ``sum(abs(x) ** ord) ** (1 / ord)``.
 
@@ -62,7 +62,7 @@ def vector_norm(
 
 
 def matrix_norm(
-    A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None
+    A: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
     """The norm of matrices.
 
@@ -110,7 +110,7 @@ def _spectral(t: Tensor, ord: Any, rows: int, cols: int, keepdim: bool) -> Tenso
 
 
 def norm(
-    A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+    A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
     """`vector_norm` or `matrix_norm`, by PyTorch's rule.
 
@@ -138,3 +138,23 @@ def norm(
     if isinstance(ord, str) or (not one and len(dim) == 2):
         return matrix_norm(t, ord, (dim,) if one else dim, keepdim)
     return vector_norm(t, ord, dim, keepdim)
+
+
+def nuclear_norm(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+    """The sum of the singular values of a matrix, or of the matrices of two dimensions.
+
+    >>> import tapegrad as tg
+    >>> tg.nuclear_norm(tg.tensor([[3.0, 0.0], [0.0, 4.0]]))
+    tensor(7.)
+    """
+    return matrix_norm(input, "nuc", (-2, -1) if dim is None else tuple(dim), keepdim)
+
+
+def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
+    """The 2-norm of the elements along one dimension or two.
+
+    >>> import tapegrad as tg
+    >>> tg.frobenius_norm(tg.tensor([[3.0], [4.0]]), (0, 1))
+    tensor(5.)
+    """
+    return vector_norm(input, 2, dim, keepdim)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from tapegrad.dispatch.dispatch import run
@@ -9,7 +10,8 @@ from tapegrad.dispatch.fast_path import matmul as _short
 from tapegrad.functions.arguments import alike, as_input
 from tapegrad.functions.elementwise import mul
 from tapegrad.functions.method_decorators import method
-from tapegrad.functions.shapes import unsqueeze
+from tapegrad.functions.reductions import sum as sum_
+from tapegrad.functions.shapes import matrix_transpose, reshape, unsqueeze
 from tapegrad.ops.linalg import matmul as _matmul
 from tapegrad.tensor import Tensor
 
@@ -66,7 +68,7 @@ method(matmul)
 
 
 @method
-def mm(input: Any, mat2: Any) -> Tensor:
+def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """The product of two matrices.
 
     >>> import tapegrad as tg
@@ -78,7 +80,7 @@ def mm(input: Any, mat2: Any) -> Tensor:
 
 
 @method
-def mv(input: Any, vec: Any) -> Tensor:
+def mv(input: Tensor, vec: Tensor) -> Tensor:
     """The product of a matrix and a vector.
 
     >>> import tapegrad as tg
@@ -89,7 +91,7 @@ def mv(input: Any, vec: Any) -> Tensor:
 
 
 @method
-def dot(input: Any, tensor: Any) -> Tensor:
+def dot(input: Tensor, tensor: Tensor) -> Tensor:
     """The inner product of two vectors.
 
     >>> import tapegrad as tg
@@ -100,7 +102,7 @@ def dot(input: Any, tensor: Any) -> Tensor:
 
 
 @method
-def bmm(input: Any, mat2: Any) -> Tensor:
+def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """The products of two batches of matrices.
 
     >>> import tapegrad as tg
@@ -114,7 +116,7 @@ def bmm(input: Any, mat2: Any) -> Tensor:
 
 
 @method
-def outer(input: Any, vec2: Any) -> Tensor:
+def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """All products of an element of one vector with an element of the other.
 
     >>> import tapegrad as tg
@@ -128,3 +130,67 @@ def outer(input: Any, vec2: Any) -> Tensor:
             f"`outer` takes two vectors, got the shapes {x._a.shape} and {y._a.shape}"
         )
     return mul(unsqueeze(x, 1), y)
+
+
+@method
+def ger(input: Tensor, vec2: Tensor) -> Tensor:
+    """`outer`.
+
+    >>> import tapegrad as tg
+    >>> tg.ger(tg.tensor([1.0, 2.0]), tg.tensor([1.0, 10.0]))
+    tensor([[ 1., 10.],
+            [ 2., 20.]])
+    """
+    return outer(input, vec2)
+
+
+@method
+def vdot(input: Tensor, other: Tensor) -> Tensor:
+    """The inner product of two vectors, the first one conjugated if it is complex.
+
+    >>> import tapegrad as tg
+    >>> tg.vdot(tg.tensor([1.0, 2.0]), tg.tensor([3.0, 4.0]))
+    tensor(11.)
+    """
+    x = as_input(input, "vdot")
+    return _multiply(x.conj() if x._a.dtype.kind == "c" else x, other, "vdot", (1, 1))
+
+
+@method
+def inner(input: Tensor, other: Tensor) -> Tensor:
+    """The products of all vectors in the last dimension of the one with those of the other.
+
+    A number multiplies all elements.
+
+    >>> import tapegrad as tg
+    >>> tg.inner(tg.ones(2, 3), tg.ones(4, 3)).shape
+    tapegrad.Size([2, 4])
+    """
+    x, y = as_input(input, "inner"), as_input(other, "inner")
+    if not x._a.ndim or not y._a.ndim:
+        return mul(x, y)
+    if x._a.shape[-1] != y._a.shape[-1]:
+        raise RuntimeError(
+            f"`inner`: the last dimensions of the shapes {x._a.shape} and {y._a.shape} must be of "
+            "one size"
+        )
+    n = x._a.shape[-1]
+    first, last = x._a.shape[:-1], y._a.shape[:-1]
+    left, right = reshape(x, (prod(first), n)), reshape(y, (prod(last), n))
+    return reshape(_multiply(left, matrix_transpose(right), "inner", (2, 2)), (*first, *last))
+
+
+def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
+    """The inner products of vectors in a dimension; the others broadcast.
+
+    >>> import tapegrad as tg
+    >>> tg.linalg.vecdot(tg.tensor([[1.0, 2.0], [3.0, 4.0]]), tg.tensor([1.0, 1.0]))
+    tensor([3., 7.])
+    """
+    a, b = as_input(x, "linalg.vecdot"), as_input(y, "linalg.vecdot")
+    for t in (a, b):
+        if t._a.dtype.kind not in "fc":
+            raise RuntimeError(
+                f"`linalg.vecdot` takes floating-point Tensors, got {t.dtype}: convert with `.to`"
+            )
+    return sum_(mul(a.conj() if a._a.dtype.kind == "c" else a, b), dim)

@@ -115,8 +115,12 @@ def _shifted(params: dict[str, Any], size: int) -> dict[str, Any]:
     s.to, s.fold, s.tril, s.triu, r.mean, r.others_prod, r.pair_prod, ops.tiling.repeat,
     ops.tiling.roll, ops.order.all, ops.order.any, ops.order.count_nonzero, ops.factorizations.part,
     ops.factorizations.eigh, ops.factorizations.qr, ops.factorizations.svd, ops.solve.pinv,
-    ops.solve.matrix_exp, ops.determinant.cofactor_slope, ops.fourier.fft_c2c,
-    ops.fourier.fft_r2c, ops.fourier.fft_c2r,
+    ops.solve.matrix_exp, ops.determinant.cofactor_slope, ops.factorizations.completed,
+    ops.fourier.fft_c2c, ops.fourier.fft_r2c, ops.fourier.fft_c2r,
+    ops.factorizations.any_basis, ops.factorizations.eig, ops.factorizations.any_phase,
+    ops.factorizations.same_phase, ops.factorizations.geqrf, ops.lu.lu,
+    ops.lu.ldl, ops.unchecked.inv_ex, ops.unchecked.cholesky_ex, ops.unchecked.cholesky_code,
+    ops.unchecked.pivot_code, ops.unchecked.block_code,
 )  # fmt: skip
 def _by_parameters(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     return run(op, tuple(spread_out(given, many, size)), _shifted(params, size))
@@ -367,10 +371,21 @@ def _einsum(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) ->
     return run(op, tuple(given), {"terms": terms, "out": letter + params["out"]})
 
 
-@batching_rule(ops.solve.solve, ops.solve.solve_triangular)
+@batching_rule(
+    ops.solve.solve, ops.solve.solve_triangular, ops.unchecked.solve_ex, ops.least_squares.lstsq
+)
 def _solve(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     """Batch `solve`, with leading dimensions broadcast."""
     return run(op, aligned(spread_out(given, many, size), [True, True]), params)
+
+
+@batching_rule(ops.lu.swap_rows, ops.lu.ldl_solve)
+def _by_pivots(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
+    """Operands are matrices, but for the last: a vector of pivots."""
+    *xs, pivots = spread_out(given, many, size)
+    column = run(s.unsqueeze, (pivots,), {"dims": (rank(pivots),)})
+    *xs, column = aligned([*xs, column], [True] * len(given))
+    return run(op, (*xs, run(s.squeeze, (column,), {"dims": (rank(column) - 1,)})), params)
 
 
 # -- convolutions ------------------------------------------------------------------------------

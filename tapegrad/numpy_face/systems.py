@@ -10,15 +10,8 @@ from tapegrad.base.abstract_array import AbstractArray
 from tapegrad.functions import elementwise as ew
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import alike
-from tapegrad.functions.matrices import (
-    eigvalsh,
-    inv,
-    pinv,
-    qr,
-    solve,
-    solve_triangular,
-    svdvals,
-)
+from tapegrad.functions.factorizations import eigvalsh, qr, svdvals
+from tapegrad.functions.matrices import inv, pinv, solve, solve_triangular
 from tapegrad.functions.products import matmul
 from tapegrad.functions.shapes import matrix_transpose, movedim, narrow, reshape, squeeze
 from tapegrad.numpy_face.common import floating, handles, tensor

@@ -15,8 +15,10 @@ from tapegrad.ops import (
     factorizations,
     fourier,
     index,
+    least_squares,
     linalg,
     logic,
+    lu,
     order,
     reduce,
     scan,
@@ -25,11 +27,12 @@ from tapegrad.ops import (
     special,
     strided,
     tiling,
+    unchecked,
 )
 from tapegrad.ops.core import Op, by_code, table
 
 __all__ = [
     "Op", "by_code", "complex_parts", "convolution", "determinant", "einsum", "elementwise",
-    "factorizations", "fourier", "index", "linalg", "logic", "order", "reduce", "scan", "shape",
-    "solve", "special", "strided", "table", "tiling",
+    "factorizations", "fourier", "index", "least_squares", "linalg", "logic", "lu", "order",
+    "reduce", "scan", "shape", "solve", "special", "strided", "table", "tiling", "unchecked",
 ]  # fmt: skip

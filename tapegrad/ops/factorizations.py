@@ -1,4 +1,4 @@
-"""Decompositions of matrices: cholesky, eigh, qr, svd.
+"""Decompositions of matrices: cholesky, eigh, eig, qr, svd.
 
 A record has one result, a decomposition several.  They are computed as one array, in which they lie
 side by side; `part` takes each out as an array of its own.  It is linear, so the adjoints of all
@@ -10,6 +10,7 @@ everything: eigenvalues can be differentiated where eigenvectors cannot.
 row          its one array                    parts
 ===========  ===============================  ==========================================
 ``eigh``     n × (n + 1)                      eigenvectors | eigenvalues as a column
+``eig``      n × (n + 1), complex             eigenvectors | eigenvalues as a column
 ``qr``       (m + n) × n, with m >= n         Q over R
 ``svd``      (m + 1 + n) × k, k = min(m, n)   U over the singular values over V
 ===========  ===============================  ==========================================
@@ -27,11 +28,15 @@ from typing import Any
 import numpy as np
 
 from tapegrad.kernels.sweep.sweep_abi import KIND_VIEW
-from tapegrad.ops.core import Op, custom, linear
+from tapegrad.ops.complex_parts import conjugate, real
+from tapegrad.ops.core import OWN, NotDifferentiable, Op, custom, linear
 from tapegrad.ops.elementwise import strong, where
 from tapegrad.ops.linalg import as_columns, as_rows, diagonal_matrix, product, transposed
-from tapegrad.ops.shape import clone, embed, getitem, tril
-from tapegrad.ops.solve import LinAlgError, not_converged, singular_values, solve_triangular
+from tapegrad.ops.shape import clone, diagonal, embed, getitem, tril
+from tapegrad.ops.solve import LinAlgError, not_converged, singular_values, solve, solve_triangular
+
+CHECKED = NotDifferentiable("it is looked at, and not computed with")
+REFUSED = NotDifferentiable("`geqrf` refuses what is recorded")
 
 
 def columns(x: Any, start: int | None, stop: int | None) -> Any:
@@ -53,7 +58,7 @@ def _mirrored(x: Any) -> Any:
     return tril(x, diagonal=0) + transposed(tril(x, diagonal=-1))
 
 
-def _right_solve(x: Any, upper: Any) -> Any:
+def right_solve(x: Any, upper: Any) -> Any:
     """``x @ inv(upper).mT``."""
     found = solve_triangular(upper, transposed(x), upper=True, unit=False, strong=True)
     return transposed(found)
@@ -71,11 +76,12 @@ def _cholesky(x: Any) -> Any:
     )
 
 
-def _cholesky_vjp(g: Any, y: Any) -> Any:
+def cholesky_vjp(g: Any, y: Any) -> Any:
+    """The adjoint of a symmetric matrix, by that of its factor."""
     yt = transposed(y)
     inner = _mirrored(product(yt, g)) * 0.5
     half = solve_triangular(yt, inner, upper=True, unit=False, strong=True)
-    return _right_solve(half, yt)
+    return right_solve(half, yt)
 
 
 def _eigh(x: Any, *, upper: bool) -> Any:
@@ -109,7 +115,7 @@ def _qr_vjp(g: Any, y: Any) -> Any:
     m = y.shape[-2] - y.shape[-1]
     q, r, gq, gr = rows(y, 0, m), rows(y, m, None), rows(g, 0, m), rows(g, m, None)
     inner = product(r, transposed(gr)) - product(transposed(gq), q)
-    return _right_solve(gq + product(q, _mirrored(inner)), r)
+    return right_solve(gq + product(q, _mirrored(inner)), r)
 
 
 def _svd(x: Any) -> Any:
@@ -134,6 +140,86 @@ def _svd_vjp(g: Any, y: Any, x_spec: Any) -> Any:
     return out
 
 
+def _completed(x: Any) -> Any:
+    q = np.linalg.qr(x, "complete")[0]
+    return np.concatenate((x, q[..., x.shape[-1] :]), -1)
+
+
+def _completed_vjp(g: Any, x: Any, y: Any, x_spec: Any) -> Any:
+    # The columns that were added, v, stay orthogonal to x: dv = -x dxt v, and turn among themselves
+    # in a way that is not determined.
+    k = x_spec.shape[-1]
+    v = columns(y, k, None)
+    gv = any_basis(columns(g, k, None), v)
+    return columns(g, 0, k) - product(v, product(transposed(gv), x))
+
+
+def _any_basis(x: Any, v: Any) -> Any:
+    """The adjoint of columns that were added, if turning them among themselves changes nothing."""
+    turned = np.matmul(v.mT, x)
+    limit = 1e3 * x.shape[-2] * np.finfo(x.dtype).eps * np.abs(x).max(initial=0.0)
+    if np.abs(turned - turned.mT).max(initial=0.0) > limit:
+        raise RuntimeError(
+            "`linalg.svd`: what is differentiated depends on the vectors by which "
+            f"full_matrices=True completes a basis of {x.shape[-2]} dimensions, and these are "
+            "arbitrary: pass full_matrices=False"
+        )
+    return x.copy()
+
+
+def _eig(x: Any) -> Any:
+    if not np.isfinite(x).all():
+        raise RuntimeError("`linalg.eig`: the input has inf or NaN in it")
+    try:
+        values, vectors = np.linalg.eig(x)
+    except np.linalg.LinAlgError:
+        raise not_converged("eig", x) from None
+    kind = np.result_type(x.dtype, np.complex64)
+    return np.concatenate((vectors, values[..., None]), -1).astype(kind, copy=False)
+
+
+def _eig_vjp(g: Any, y: Any) -> Any:
+    # dv = v c with c = e * inv(v) dx v, where e holds the inverses of the gaps, and a multiple of v
+    # that keeps its length: its phase is arbitrary, and stays (Boeddeker et al. 2017).
+    n = y.shape[-2]
+    v, values = columns(y, 0, n), getitem(y, index=(..., n))
+    gv, gvalues = columns(g, 0, n), getitem(g, index=(..., n))
+    vh = conjugate(transposed(v))
+    inner = product(vh, gv)
+    last = len(y.shape) - 1
+    lengths = real(diagonal(inner, offset=0, dim1=last - 1, dim2=last))
+    inner = inner - strong(product(vh, v), as_rows(lengths))
+    inner = strong(inner, conjugate(1.0 / _gaps(values))) * _off_diagonal(n)
+    return solve(vh, product(inner + diagonal_matrix(gvalues), vh))
+
+
+def _off_diagonal(n: int) -> Any:
+    return 1.0 - np.eye(n)
+
+
+def _same_phase(x: Any, v: Any) -> Any:
+    """The adjoint of eigenvectors, if a change of their phases changes nothing."""
+    slopes = np.add.reduce(np.conjugate(v) * x, axis=-2).imag
+    limit = 1e3 * x.shape[-1] * np.finfo(x.dtype).eps * np.abs(x).max(initial=0.0)
+    if np.abs(slopes).max(initial=0.0) > limit:
+        raise RuntimeError(
+            "`linalg.eig`: what is differentiated depends on the phases of complex eigenvectors, "
+            "and these are arbitrary: use what does not, as absolute values or projectors"
+        )
+    return np.array(x)
+
+
+def _geqrf(x: Any) -> Any:
+    """LAPACK's R over reflections, and beside it their numbers as a column."""
+    m, n = x.shape[-2:]
+    out = np.zeros((*x.shape[:-1], n + 1), x.dtype)
+    if x.size:
+        factored, tau = np.linalg.qr(x, "raw")
+        out[..., :n] = factored.mT
+        out[..., : min(m, n), n] = tau
+    return out
+
+
 # fmt: off
 part = linear(
     "part", lambda x, *, index: np.array(x[index]),
@@ -141,9 +227,19 @@ part = linear(
     decomposition=lambda x, index: clone(getitem(x, index=index)), kinds="fib",
     sweep=KIND_VIEW, window=lambda x, index: x[index],
 )
-cholesky: Op = custom("cholesky", _cholesky, x=_cholesky_vjp, grad_name="LinalgCholeskyEx",
+cholesky: Op = custom("cholesky", _cholesky, x=cholesky_vjp, grad_name="LinalgCholeskyEx",
                       lapack=True)
 eigh = custom("eigh", _eigh, x=_eigh_vjp, grad_name="LinalgEigh")
 qr = custom("qr", _qr, x=_qr_vjp, grad_name="LinalgQr")
 svd = custom("svd", _svd, x=_svd_vjp, grad_name="LinalgSvd")
+# To a matrix of orthonormal columns those that make it square.
+completed: Op = custom("completed", _completed, x=_completed_vjp, grad_name="LinalgSvd")
+any_basis = custom("any_basis", _any_basis, x=lambda g: g, v=CHECKED, grad_name="LinalgSvd")
+eig = custom("eig", _eig, x=_eig_vjp, complex=OWN, grad_name="LinalgEig")
+any_phase: Op = custom(
+    "any_phase", lambda x, v: np.array(x), x=lambda g, v: same_phase(g, v), v=CHECKED,
+    complex=OWN, grad_name="LinalgEig")
+same_phase: Op = custom(
+    "same_phase", _same_phase, x=lambda g, v: g, v=CHECKED, complex=OWN, grad_name="LinalgEig")
+geqrf = custom("geqrf", _geqrf, x=REFUSED)
 # fmt: on

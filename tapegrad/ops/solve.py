@@ -44,7 +44,8 @@ def _inv(x: Any) -> Any:
         ) from None
 
 
-def _inv_vjp(g: Any, y: Any) -> Any:
+def inv_vjp(g: Any, y: Any) -> Any:
+    """The adjoint of a matrix, by that of its inverse."""
     yt = transposed(y)
     return -product(product(yt, g), yt)
 
@@ -112,11 +113,13 @@ def singular_values(x: Any, name: str, full: bool = False) -> Any:
         raise not_converged(name, x) from None
 
 
-def _pinv(x: Any, *, atol: float, rtol: float) -> Any:
+def _pinv(x: Any, *, atol: Any, rtol: Any) -> Any:
     u, s, vh = singular_values(x, "pinv")
     if not s.size:
         return np.zeros((*x.shape[:-2], x.shape[-1], x.shape[-2]), x.dtype)
-    kept = s > np.maximum(atol, rtol * s.max(-1, keepdims=True))
+    # A tolerance is a number, or tuples of numbers for a batch.
+    least, relative = (np.asarray(t, s.dtype)[..., None] for t in (atol, rtol))
+    kept = s > np.maximum(least, relative * s.max(-1, keepdims=True))
     inverse = np.divide(1, s, out=np.zeros_like(s), where=kept)
     return np.matmul(vh.mT * inverse[..., None, :], u.mT)
 
@@ -149,7 +152,7 @@ def _expm_vjp(g: Any, x: Any) -> Any:
 
 
 # fmt: off
-inv: Op = custom("inv", _inv, complex=ANALYTIC, x=_inv_vjp, grad_name="LinalgInvEx", lapack=True)
+inv: Op = custom("inv", _inv, complex=ANALYTIC, x=inv_vjp, grad_name="LinalgInvEx", lapack=True)
 solve: Op = custom(
     "solve", _solve, complex=ANALYTIC,
     a=lambda g, a, y: -product(solve(transposed(a), g), transposed(y)),

@@ -100,7 +100,7 @@ def placed(domain: Any, shape: Any, shares: Any) -> Any:
 
 SAMPLES: dict[str, list[Sample]] = {}
 OF_COMPLEX = {  # operands or results, always
-    "view_as_real", "view_as_complex", "complex", "fft_c2c", "fft_r2c", "fft_c2r",
+    "view_as_real", "view_as_complex", "complex", "fft_c2c", "fft_r2c", "fft_c2r", "eig",
 }  # fmt: skip
 
 
@@ -416,6 +416,38 @@ for a, b in [((3, 3), (3, 2)), ((2, 3, 3), (3, 1)), ((3, 3), (2, 3, 2)), ((2, 1,
     row("solve", regular(*a), b)
     for n, (upper, unit) in enumerate([(True, False), (False, False), (True, True), (False, True)]):
         row("solve_triangular", regular(*a), b, upper=upper, unit=unit, strong=n % 2 == 0)
+for a, b in [((3, 3), (3, 2)), ((2, 3, 3), (2, 3, 1)), ((0, 2, 2), (0, 2, 3)), ((2, 2), (2, 0))]:
+    row("solve_ex", regular(*a), b)
+    for driver in ("gelsy", "gels"):
+        row("lstsq", regular(*a), b, rcond=1e-6, driver=driver)
+for shape in [(3, 3), (2, 2, 2), (0, 3, 3), (2, 0, 0), (4, 2), (2, 4), (2, 3, 2)]:
+    exchanged = regular(*shape)[..., ::-1, :].copy()
+    row("lu", exchanged, check=False)
+    row("geqrf", exchanged)
+    if shape[-1] == shape[-2]:
+        row("inv_ex", regular(*shape))
+        row("cholesky_ex", symmetric(*shape), symmetric=True)
+        row("ldl", symmetric(*shape), check=True)
+        row("eig", regular(*shape))
+        for code in ("cholesky_code", "pivot_code", "block_code"):
+            row(code, -symmetric(*shape))
+for inverse in (False, True):
+    row("swap_rows", (4, 2), whole(3, 3, 4), inverse=inverse)
+    row("swap_rows", (2, 3, 2), whole([2, 2, 3], [3, 2, 3]), inverse=inverse)
+    row("swap_rows", (3, 2), whole([2, 2, 3], [3, 2, 3]), inverse=inverse)
+    row("swap_rows", (0, 2), whole(), inverse=inverse)
+row("ldl_solve", (3, 2), np.tril(regular(3, 3)), whole(1, 2, 3))
+row("ldl_solve", (2, 2, 1), np.tril(regular(2, 2)), whole(2, 2))
+row("lstsq", regular(4, 2), (4, 3), rcond=1e-6, driver="gelsy")
+row("lstsq", regular(2, 3), (2, 2), rcond=1e-6, driver="gels")
+row("lstsq", regular(2, 3, 2), (1, 3, 1), rcond=1e-6, driver="gels")
+row("lstsq", np.stack([regular(3, 2), regular(3, 2)]), (2, 3, 1), rcond=1e-6, driver="gelsy")
+BASIS = np.linalg.qr(regular(3, 2))[0]  # the formula holds of orthonormal columns, not beside them
+row("completed", BASIS, orders=1)
+row("completed", np.stack([BASIS, -BASIS]), orders=1)
+row("any_basis", (3, 1), (3, 1))
+for name in ("any_phase", "same_phase"):
+    row(name, (3, 2), whole([0, 0], [0, 0], [0, 0]))  # to which no adjoint leans
 row("part", (3, 4), index=(..., -1))
 row("part", (2, 3, 4), index=(..., slice(0, 2), slice(None)))
 row("part", (2,), index=(..., 1))

@@ -24,6 +24,11 @@ def good(t: Any, a: Any) -> Any:
     return a + eye(t, a, 5.0)
 
 
+def good_any(t: Any, a: Any) -> Any:
+    """The same of a matrix that is not square."""
+    return a + t.eye(*a.shape[-2:], dtype=a.dtype) * 5
+
+
 def factor(t: Any, a: Any, upper: bool) -> Any:
     """A triangular matrix that is far from singular."""
     return good(t, a).triu() if upper else good(t, a).tril()
@@ -106,6 +111,225 @@ for shape in [SQ, B3, (1, 1), (0, 2, 2), (2, 0, 0)]:
         shape,
     )
 floats(lambda t, a: (t.linalg.eigh(a, "U")[0], t.linalg.eigh(a, UPLO="L")[1] ** 2), SQ)
+for shape in [SQ, B3, (4, 2), (2, 4), (2, 3, 2), (2, 0, 2), (0, 3)]:
+    floats(lambda t, a: tuple(t.linalg.lu(a)), shape)
+    floats(lambda t, a: tuple(t.linalg.lu_factor(good_any(t, a))), shape)
+    floats(lambda t, a: tuple(t.linalg.lu_factor_ex(good_any(t, a))), shape)
+    floats(lambda t, a: tuple(t.lu_unpack(*good_any(t, a).lu())), shape)
+    floats(lambda t, a: t.geqrf(a.detach())[0] ** 2 + a.detach().geqrf().a ** 2, shape)
+floats(
+    lambda t, a: (
+        *t.lu(good(t, a)),
+        *t.lu(good(t, a), get_infos=True),
+        t.lu_unpack(*t.lu(good(t, a)), unpack_data=False).P,
+        t.lu_unpack(*t.lu(good(t, a)), unpack_pivots=False).U,
+    ),
+    B3,
+)
+for a, b in [(SQ, (3, 2)), (B3, (3, 1)), (SQ, (2, 3, 2)), (B3, (2, 3, 3)), ((0, 0), (0, 2))]:
+    for adjoint in (False, True):
+        floats(
+            lambda t, a, b, j=adjoint: t.linalg.lu_solve(*t.linalg.lu_factor(good(t, a.flip(-2))), b, adjoint=j),
+            a, b,
+        )  # fmt: skip
+        floats(
+            lambda t, a, b, j=adjoint: t.linalg.lu_solve(
+                *t.linalg.lu_factor(good(t, a)), b.mT, left=False, adjoint=j
+            ),
+            a, b,
+        )  # fmt: skip
+    floats(
+        lambda t, a, b: (
+            t.lu_solve(b, *t.linalg.lu_factor(good(t, a))) + b.lu_solve(*good(t, a).lu())
+        ),
+        a,
+        b if len(a) <= len(b) else (2, 3, 1),
+    )
+    floats(
+        lambda t, a, b: t.linalg.ldl_solve(
+            *t.linalg.ldl_factor((a + a.mT).detach()), b.detach(), hermitian=True
+        ),
+        a, b,
+    )  # fmt: skip
+floats(lambda t, a: (*t.linalg.ldl_factor(a.detach()), *t.linalg.ldl_factor_ex(a.detach())), B3)
+floats(
+    lambda t, a: (
+        t.cholesky(spd(t, a)) + spd(t, a).cholesky(upper=True),
+        t.cholesky_inverse(factor(t, a, False)) + factor(t, a, True).cholesky_inverse(upper=True),
+        *t.linalg.cholesky_ex(spd(t, a)),
+        *t.linalg.cholesky_ex(spd(t, a), upper=True, check_errors=True),
+        *t.linalg.inv_ex(good(t, a)),
+        *t.linalg.solve_ex(good(t, a), a),
+        *t.linalg.solve_ex(good(t, a), a, left=False, check_errors=True),
+    ),
+    B3,
+)
+floats(
+    lambda t, a: (
+        t.linalg.cholesky_ex(-spd(t, a).detach()).info,
+        t.linalg.inv_ex(a.detach() * 0).info,
+        t.linalg.solve_ex(a.detach() * 0, a.detach()[..., 0]).info,
+        t.linalg.lu_factor_ex(a.detach() * 0).info,
+        t.linalg.ldl_factor_ex(a.detach() * 0).info,
+        *t.linalg.lu(a.detach() * 0),
+    ),
+    B3,
+)
+floats(lambda t, a: abs(t.linalg.eigvals(a.detach())).sort()[0], B3)
+floats(lambda t, a: abs(t.linalg.eig(a.detach()).eigenvectors).sum((-2, -1)), B3)
+floats(lambda t, a: t.linalg.eigvals(a.detach()), (2, 0, 0))
+for shape in [SQ, B3, (0, 2, 2), (2, 0, 0)]:
+    for p in (None, 2, -2):
+        floats(lambda t, a, p=p: t.linalg.cond(good(t, a), p), shape)
+    for p in ("fro", "nuc", 1, -1, inf, -inf):  # PyTorch overwrites what its own gradient needs
+        floats(lambda t, a, p=p: t.linalg.cond(good(t, a.detach()), p), shape)
+for p in (None, 2, -2, "fro", "nuc", 1, -1, inf, -inf):
+    floats(lambda t, a, p=p: t.linalg.cond(t.stack([a * 0 + 1, good(t, a)]).detach(), p), SQ)
+for shape in [(4, 2), (2, 2, 3)]:
+    floats(lambda t, a: (t.linalg.cond(a), t.linalg.cond(a, -2)), shape)
+for shape in [SQ, B3, (4, 2), (2, 3, 0), (0, 2, 2)]:
+    floats(
+        lambda t, a: (
+            t.linalg.matrix_rank(a),
+            t.linalg.matrix_rank(a, tol=1.0),
+            t.linalg.matrix_rank(a, 2.0),
+            t.linalg.matrix_rank(a, atol=0.5, rtol=0.1),
+            t.linalg.matrix_rank(a, atol=0.0),
+            t.linalg.matrix_rank(a, rtol=0.5),
+            t.linalg.matrix_rank(a, atol=t.tensor(1.0, dtype=a.dtype)),
+            t.linalg.matrix_rank(a @ a.mT, hermitian=True),
+        ),
+        shape,
+        smooth=False,
+    )
+floats(lambda t, a: t.linalg.pinv(a, rtol=t.tensor([0.1, 0.9], dtype=a.dtype)), (2, 3, 2))
+floats(lambda t, a: t.linalg.pinv(a, atol=0.0), (3, 2))
+for a, b in [((4, 2), (4, 3)), ((2, 4), (2, 3)), (SQ, SQ), ((4, 2), (4,)), ((2, 3, 2), (2, 3)), ((2, 3, 2), (2, 3, 1)),
+             ((1, 3, 2), (4, 3, 1)), ((2, 0, 3), (2, 0, 2)), ((3, 0), (3, 2)), ((0, 3, 2), (0, 3, 1))]:  # fmt: skip
+    for driver in (None, "gels", "gelsd", "gelss"):
+        floats(lambda t, a, b, d=driver: t.linalg.lstsq(a, b, driver=d).solution, a, b)
+        if 0 not in a:
+            floats(
+                lambda t, a, b, d=driver: [x for x in t.linalg.lstsq(a, b, driver=d)[1:2] if x.numel()],
+                a, b,
+            )  # fmt: skip
+            floats(lambda t, a, b, d=driver: tuple(t.linalg.lstsq(a, b, driver=d))[2:], a, b)
+floats(
+    lambda t, a, b: (
+        t.linalg.lstsq(t.cat([a, a], -1), b).solution,
+        t.linalg.lstsq(t.cat([a, a], -1), b, rcond=0.5, driver="gelsd").solution,
+        t.linalg.lstsq(t.cat([a, a], -1), b, driver="gelsd")[2],
+    ),
+    (5, 2), (5, 2),
+)  # fmt: skip
+floats(
+    lambda t, a: (
+        (t.linalg.tensorinv(a.reshape(2, 3, 6)), t.linalg.tensorinv(a.reshape(6, 3, 2), ind=1))
+    ),
+    (6, 6),
+)
+floats(lambda t, a, b: t.linalg.tensorsolve(a.reshape(2, 3, 6), b), (6, 6), M)
+floats(lambda t, a, b: t.linalg.tensorsolve(a.reshape(2, 6, 3), b, dims=(1,)), (6, 6), M)
+for shape, k in [((4, 2), 2), ((3, 3), 1), ((2, 4, 3), 2), (SQ, 3)]:
+    floats(
+        lambda t, a, b: t.linalg.householder_product(a, b) + t.orgqr(a, b), shape, (*shape[:-2], k)
+    )
+    floats(lambda t, a, b: a.orgqr(b), shape, (*shape[:-2], k))
+for left in (False, True):
+    for turned in (False, True):
+        floats(
+            lambda t, a, b, c, e=left, u=turned: t.ormqr(a, b, c if e else c.mT, e, u),
+            (4, 2), (2,), (4, 3),
+        )  # fmt: skip
+        floats(
+            lambda t, a, b, c, e=left, u=turned: a.ormqr(
+                b, c if e else c.mT, left=e, transpose=u
+            ).mT,
+            (2, 3, 3), (2, 3), (2, 3, 2),
+        )  # fmt: skip
+floats(lambda t, a: (t.linalg.vander(a), t.linalg.vander(a, N=2), t.linalg.vander(a[0], N=5)), M)
+case(lambda t, a: t.linalg.vander(a.detach()), M)
+floats(lambda t, a, b: t.linalg.vecdot(a, b) + t.linalg.vecdot(a, b[0]), M, M)
+floats(lambda t, a, b: t.linalg.vecdot(a, b, dim=0), M, M)
+case(lambda t, a, b: t.linalg.matmul(a, b), M, (3, 2))
+case(lambda t, a: (t.linalg.diagonal(a), t.linalg.diagonal(a, offset=1, dim1=0)), C3)
+floats(lambda t, a: (*t.qr(a), *a.qr(), t.qr(a.detach(), some=False)[1] ** 2), (4, 2))
+floats(
+    lambda t, a: (
+        t.svd(a).S,
+        t.svd(a)[2] ** 2,
+        a.svd().U ** 2,
+        *t.svd(a.detach(), compute_uv=False),
+    ),
+    (4, 2),
+)
+floats(lambda t, a: (t.linalg.svd(a).S, t.svd(a, some=False).S), (4, 2))
+floats(
+    lambda t, a: (t.linalg.svd(a).S, t.linalg.svd(a).U ** 2, t.svd(a, False)[2][:, :2] ** 2), (2, 4)
+)
+for transposed in (False, True):
+    floats(
+        lambda t, a, b, u=transposed: (
+            *t.triangular_solve(b, good(t, a), transpose=u),
+            *b.triangular_solve(good(t, a), upper=False, transpose=u, unitriangular=True),
+        ),
+        B3, (2, 3, 2),
+    )  # fmt: skip
+floats(
+    lambda t, a: (t.nuclear_norm(a), t.nuclear_norm(a, keepdim=True), t.frobenius_norm(a, (0, 1))),
+    M,
+)
+floats(lambda t, a: (t.nuclear_norm(a, (0, 2)), t.frobenius_norm(a, (0,), keepdim=True)), C3)
+
+# -- products that are added -----------------------------------------------------------------------
+for beta, alpha in [(1, 1), (2, 1), (1, 3), (0, 2), (3, 0)]:
+    case(
+        lambda t, a, b, c, x=beta, y=alpha: (
+            t.addmm(a, b, c, beta=x, alpha=y) + a.expand(2, 4).addmm(b, c, beta=x, alpha=y)
+        ),
+        (4,), M, (3, 4),
+    )  # fmt: skip
+    case(
+        lambda t, a, b, c, x=beta, y=alpha: (
+            t.addmv(a, b, c, beta=x, alpha=y) + a.addmv(b, c, beta=x, alpha=y)
+        ),
+        (2,), M, R,
+    )  # fmt: skip
+    case(
+        lambda t, a, b, c, x=beta, y=alpha: (
+            t.addr(a, b, c, beta=x, alpha=y) + a.addr(b, c, beta=x, alpha=y)
+        ),
+        M, (2,), R,
+    )  # fmt: skip
+    case(
+        lambda t, a, b, c, x=beta, y=alpha: (
+            t.baddbmm(a, b, c, beta=x, alpha=y) + a.baddbmm(b, c, beta=x, alpha=y)
+        ),
+        (2, 2, 2), (2, 2, 3), (2, 3, 2),
+    )  # fmt: skip
+    case(
+        lambda t, a, b, c, x=beta, y=alpha: (
+            t.addbmm(a, b, c, beta=x, alpha=y) + a.addbmm(b, c, beta=x, alpha=y)
+        ),
+        (2, 2), (2, 2, 3), (2, 3, 2),
+    )  # fmt: skip
+floats(
+    lambda t, a, b, c: (
+        (a * 1).addmm_(b, c, beta=0.5),
+        (a * 1).addbmm_(b[None], c[None]),
+        (a * 1)[None].baddbmm_(b[None], c[None], alpha=2),
+        (a[:, 0] * 1).addmv_(b, c[:, 1]),
+        (a * 1).addr_(b[:, 0], c[0]),
+        t.addmm(a * float("nan"), b, c, beta=0).detach(),
+    ),
+    (2, 4), M, (3, 4),
+)  # fmt: skip
+case(lambda t, a, b: (t.inner(a, b), b.inner(a[0])), M, (4, 3))
+case(lambda t, a, b: (t.inner(a, b), b.inner(a), t.inner(a, a)), S, M)
+case(lambda t, a, b: (t.inner(a, b), t.vdot(a, b), a.vdot(b), a.inner(b)), R, R)
+case(lambda t, a, b: (t.ger(a, b), a.ger(b)), R, (2,))
+case(lambda t, a, b, c: (t.chain_matmul(a, b, c), t.chain_matmul(a)), M, (3, 5), (5, 2))
+
 for shape in [SQ, (4, 2), (2, 2, 4), (2, 3, 2), (3, 0), (0, 3), (2, 0, 3, 2)]:
     floats(lambda t, a: tuple(t.linalg.qr(a)), shape)
     floats(lambda t, a: t.linalg.svd(a, full_matrices=False).S, shape)
@@ -253,6 +477,47 @@ REFUSED: dict[str, Any] = {
     "multi_dot of one": (lambda t, a: t.linalg.multi_dot([a]), M),
     "multi_dot of batches": (lambda t, a: t.linalg.multi_dot([a, a]), C3),
     "multi_dot that does not fit": (lambda t, a: t.linalg.multi_dot([a, a]), M),
+    "lu of a vector": (lambda t, a: t.linalg.lu(a), R),
+    "lu without exchanges": (lambda t, a: t.linalg.lu(a, pivot=False), M),
+    "lu_factor of a singular matrix": (lambda t, a: t.linalg.lu_factor(a), SQ),
+    "lu_solve of another type": (lambda t, a: t.linalg.lu_solve(a, t.tensor([1, 2, 3]), a), SQ),
+    "lu_solve of a vector": (lambda t, a: t.linalg.lu_solve(a, t.tensor([1, 2, 3]).int(), a[0]), SQ),
+    "lu_solve that does not fit": (lambda t, a: t.linalg.lu_solve(a, t.tensor([1, 2, 3]).int(), a[:2]), SQ),
+    "lu_unpack of too few pivots": (lambda t, a: t.lu_unpack(a, t.tensor([1, 2]).int()), SQ),
+    "ldl of no square matrix": (lambda t, a: t.linalg.ldl_factor(a), M),
+    "ldl_factor of zeros": (lambda t, a: t.linalg.ldl_factor(a.detach() * 0), SQ),
+    "eig of no square matrix": (lambda t, a: t.linalg.eig(a.detach()), M),
+    "eig of NaN": (lambda t, a: t.linalg.eigvals(a.detach() * float("nan")), SQ),
+    "cond of a vector": (lambda t, a: t.linalg.cond(a), R),
+    "cond of an unknown norm": (lambda t, a: t.linalg.cond(a, 3), SQ),
+    "cond of no square matrix": (lambda t, a: t.linalg.cond(a, 1), M),
+    "rank of a vector": (lambda t, a: t.linalg.matrix_rank(a), R),
+    "lstsq that does not fit": (lambda t, a: t.linalg.lstsq(a, t.ones(3, 2)), M),
+    "lstsq of more dimensions": (lambda t, a: t.linalg.lstsq(a, t.ones(2, 2, 3)), M),
+    "lstsq by an unknown driver": (lambda t, a: t.linalg.lstsq(a, a, driver="x"), M),
+    "lstsq of two types": (lambda t, a: t.linalg.lstsq(a, a.float()), M),
+    "tensorinv that is not square": (lambda t, a: t.linalg.tensorinv(a, 1), M),
+    "tensorinv of nothing": (lambda t, a: t.linalg.tensorinv(a, 0), M),
+    "tensorsolve that is not square": (lambda t, a: t.linalg.tensorsolve(a, a), M),
+    "householder of a wide matrix": (lambda t, a: t.linalg.householder_product(a, a[:, 0]), M),
+    "householder of too many": (lambda t, a: t.linalg.householder_product(a, t.ones(4)), SQ),
+    "ormqr that does not fit": (lambda t, a: t.ormqr(a, a[0], a[:2]), SQ),
+    "vander of a number": (lambda t, a: t.linalg.vander(a), S),
+    "vander of one power": (lambda t, a: t.linalg.vander(a, N=1), R),
+    "vecdot of integers": (lambda t, a: t.linalg.vecdot(a.detach().long(), a.detach().long()), M),
+    "vecdot that does not fit": (lambda t, a: t.linalg.vecdot(a, t.ones(2)), M),
+    "svd by a driver": (lambda t, a: t.linalg.svd(a, driver="gesvd"), M),
+    "cholesky_inverse of no square matrix": (lambda t, a: t.cholesky_inverse(a), M),
+    "addmm that does not fit": (lambda t, a: t.addmm(t.ones(2), a, t.ones(3, 3)), M),
+    "addmm of two types": (lambda t, a: t.addmm(a.float(), a, t.ones(3, 3)), M),
+    "addmm of vectors": (lambda t, a: t.addmm(a, a[0], a), M),
+    "addbmm of matrices": (lambda t, a: t.addbmm(a, a, a), M),
+    "addr of matrices": (lambda t, a: t.addr(a, a, a), M),
+    "addmm_ of another shape": (lambda t, a: t.ones(3).addmm_(a, t.ones(3, 3)), M),
+    "inner that does not fit": (lambda t, a: t.inner(a, t.ones(2)), M),
+    "vdot of different lengths": (lambda t, a: t.vdot(a[0], t.ones(2)), M),
+    "chain_matmul of vectors": (lambda t, a: t.chain_matmul(a, a[0]), M),
+    "nuclear_norm of a vector": (lambda t, a: t.nuclear_norm(a), R),
     "einsum without operands": (lambda t, a: t.einsum("i"), M),
     "einsum of too few": (lambda t, a: t.einsum("ij,jk", a), M),
     "einsum of another rank": (lambda t, a: t.einsum("ijk", a), M),

@@ -68,6 +68,22 @@ CALLS = {
     "a part of a view in place": (lambda L, a, b: _view_changed(L, a, b), (Z, REAL)),
     "pairs in place": (lambda L, a: _pairs_changed(L, a), (REAL.reshape(3, 2),)),
     "a broadcast part": (lambda L, a: _broadcast(L, a), (Z[0],)),
+    "lu": (lambda L, a: L.linalg.lu(a)[1] @ L.linalg.lu(a)[2] ** 2, (M,)),
+    "lu of a tall one": (lambda L, a: L.linalg.lu(a)[1], (M[:, :2],)),
+    "lu_solve": (lambda L, a, b: L.linalg.lu_solve(*L.linalg.lu_factor(a), b), (M, M + 1j)),
+    "lu_solve adjoint": (lambda L, a, b: _lu_solve(L, a, b, left=False, adjoint=True), (M, Z)),
+    "lu_solve right": (lambda L, a, b: _lu_solve(L, a, b, left=False), (M, Z)),
+    "inv_ex": (lambda L, a: L.linalg.inv_ex(a)[0], (M,)),
+    "solve_ex": (lambda L, a, b: L.linalg.solve_ex(a, b)[0], (M, M + 1j)),
+    "addmm": (lambda L, a, b, c: L.addmm(a, b, c, beta=1j, alpha=2 - 1j), (Z, W, M)),
+    "inner": (lambda L, a, b: L.inner(a, b), (Z, M)),
+    "vdot": (lambda L, a, b: L.vdot(a, b), (Z[0], W[0])),
+    "vecdot": (lambda L, a, b: L.linalg.vecdot(a, b), (Z, W)),
+    "vander": (lambda L, a: L.linalg.vander(a), (Z,)),
+    "eigvals": (lambda L, a: abs(L.linalg.eigvals(a)), (M,)),
+    "eigvals of a real one": (lambda L, a: abs(L.linalg.eigvals(a)), (M.real,)),
+    "eig": (lambda L, a: abs(L.linalg.eig(a)[1]), (M,)),
+    "eig of a real one": (lambda L, a: abs(L.linalg.eig(a)[1]), (M.real,)),
     "abs of zero": (lambda L, a: L.abs(a), (np.array([0j, 1j]),)),
     "angle of zero": (lambda L, a: L.angle(a), (np.array([0j, 1j, -1 + 0j]),)),
     "sgn of zero": (lambda L, a: L.sgn(a), (np.array([0j, 1j]),)),
@@ -75,6 +91,10 @@ CALLS = {
     "prod of a zero": (lambda L, a: L.prod(a), (np.array([0j, 1j, 2.0]),)),
     "angle of real ones": (lambda L, a: L.angle(a), (np.array([-1.0, 0.0, 2.0]),)),
 }  # fmt: skip
+
+
+def _lu_solve(L, a, b, **options):
+    return L.linalg.lu_solve(*L.linalg.lu_factor(a), b, **options)
 
 
 def _part_changed(L, a, b):

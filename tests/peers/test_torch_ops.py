@@ -8,16 +8,24 @@ torch = pytest.importorskip("torch", reason="compares with PyTorch: `make peers`
 
 import tapegrad as tg  # noqa: E402
 from tapegrad.functions import (  # noqa: E402
+    added_products,
     arithmetic,
     axis,
     contractions,
     diagonals,
     elementwise,
+    factorizations,
+    householder,
     indexing,
     inplace_methods,
     joining,
+    least_squares,
+    lu,
     masking,
     matrices,
+    matrix_chains,
+    matrix_methods,
+    norms,
     products,
     quantiles,
     reductions,
@@ -27,6 +35,7 @@ from tapegrad.functions import (  # noqa: E402
     special,
     statistics,
     tiling,
+    unchecked_solves,
 )
 from tapegrad.functions.method_decorators import methods_of  # noqa: E402
 from tests.conformance.conventions import CONVENTIONS  # noqa: E402
@@ -411,6 +420,8 @@ def public_names():
     for module in (
         arithmetic, reductions, shapes, joining, indexing, products, rounding, scans, special, tiling,
         contractions, matrices, quantiles, statistics, elementwise, axis, diagonals, masking,
+        added_products, factorizations, householder, least_squares, lu, matrix_chains, matrix_methods,
+        norms, unchecked_solves,
     ):  # fmt: skip
         for name, value in vars(module).items():
             own = getattr(value, "__module__", None) == module.__name__
@@ -427,7 +438,8 @@ NOT_CALLED = {  # helpers of other modules, and names that only operators reach
     "getitem", "concatenate", "clamping", "matrix_transpose", "result_type",
     "scaled", "numerator", "order", "replacement", "matrices", "crossed", "correlations", "in_front", "in_range",
     "index_and_mode", "places_of", "shaped", "squeezed", "swapped", "turned", "unsqueezed",
-    "all_equal", "dims_of_both", "numbers", "order_statistic", "quantiles", "unless_nan", "finite", "parsed", "fitting",
+    "all_equal", "dims_of_both", "known", "part", "recorded", "same_dtype", "check_system", "tolerances",
+    "triangular", "numbers", "order_statistic", "quantiles", "unless_nan", "finite", "parsed", "fitting",
 }  # fmt: skip
 
 

@@ -1,0 +1,223 @@
+"""Factorizations of matrices: Cholesky, eigenvalues, QR, singular values."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapegrad.dispatch.dispatch import run
+from tapegrad.functions.joining import cat
+from tapegrad.functions.matrices import known, matrices, part, triangular
+from tapegrad.functions.method_decorators import method
+from tapegrad.functions.products import matmul
+from tapegrad.functions.shapes import matrix_transpose, narrow
+from tapegrad.ops import factorizations
+from tapegrad.ops import solve as ops
+from tapegrad.tape.tape import current
+from tapegrad.tensor import Tensor, wrap
+
+
+class Eigh(NamedTuple):
+    """Eigenvalues in ascending order, and the eigenvectors as columns."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+class Eig(NamedTuple):
+    """Complex eigenvalues in no order, and the eigenvectors as columns."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+class QR(NamedTuple):
+    """A matrix with orthonormal columns and an upper triangular one."""
+
+    Q: Tensor
+    R: Tensor
+
+
+class SVD(NamedTuple):
+    """Left singular vectors as columns, singular values, right singular vectors as rows."""
+
+    U: Tensor
+    S: Tensor
+    Vh: Tensor
+
+
+def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
+    """The lower triangular L for which ``L @ L.mT`` is A, symmetric and positive definite.
+
+    With ``upper=True`` it is L transposed.  Only the triangle of that side is read; the gradient is
+    symmetric.
+
+    >>> import tapegrad as tg
+    >>> tg.linalg.cholesky(tg.tensor([[4.0]]))
+    tensor([[2.]])
+    """
+    x = matrices(A, "linalg.cholesky", square=True)
+    if not upper:
+        return run(factorizations.cholesky, (x,), {})
+    return matrix_transpose(run(factorizations.cholesky, (matrix_transpose(x),), {}))
+
+
+@method
+def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
+    """The inverse of ``L @ L.mT``, where L is a factor from `linalg.cholesky`.
+
+    >>> import tapegrad as tg
+    >>> tg.cholesky_inverse(tg.tensor([[2.0]]))
+    tensor([[0.2500]])
+    """
+    x = matrices(L, "cholesky_inverse", square=True)
+    one = wrap(np.eye(x._a.shape[-1], dtype=x._a.dtype))
+    lower = matrix_transpose(x) if upper else x
+    half = triangular(lower, one, False, False)
+    return matmul(matrix_transpose(half), half)
+
+
+def recorded(x: Tensor) -> bool:
+    """Whether what is made of it will be differentiated."""
+    return x.requires_grad and current.tape.enabled
+
+
+def _upper(UPLO: Any, name: str) -> bool:
+    if UPLO not in ("L", "U", "l", "u"):
+        raise RuntimeError(f"`{name}`: UPLO is 'L' or 'U', the triangle that is read, got {UPLO!r}")
+    return str(UPLO) in "Uu"
+
+
+def eigh(A: Tensor, UPLO: str = "L") -> Eigh:
+    """Eigenvalues and eigenvectors of a symmetric matrix, of which one triangle is read.
+
+    The gradient is symmetric.  The sign of an eigenvector is arbitrary, and where eigenvalues are
+    equal the gradient of their eigenvectors is not defined.
+
+    >>> import tapegrad as tg
+    >>> tg.linalg.eigh(tg.tensor([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
+    tensor([1., 2.])
+    """
+    x, upper = matrices(A, "linalg.eigh", square=True), _upper(UPLO, "linalg.eigh")
+    whole = run(factorizations.eigh, (x,), {"upper": upper})
+    return Eigh(part(whole, -1), part(whole, slice(None, -1)))
+
+
+def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
+    """The eigenvalues of a symmetric matrix, in ascending order.
+
+    >>> import tapegrad as tg
+    >>> tg.linalg.eigvalsh(tg.tensor([[2.0, 0.0], [0.0, 1.0]]))
+    tensor([1., 2.])
+    """
+    x, upper = matrices(A, "linalg.eigvalsh", square=True), _upper(UPLO, "linalg.eigvalsh")
+    return part(run(factorizations.eigh, (x,), {"upper": upper}), -1)
+
+
+def eig(A: Tensor) -> Eig:
+    """Eigenvalues and eigenvectors of any square matrix, as complex numbers.
+
+    The vectors have the length 1 and an arbitrary phase: what depends on it cannot be
+    differentiated.  For a symmetric matrix use `linalg.eigh`.
+
+    >>> import tapegrad as tg
+    >>> abs(tg.linalg.eig(tg.tensor([[0.0, 2.0], [-2.0, 0.0]])).eigenvalues).round()
+    tensor([2., 2.])
+    """
+    x = matrices(A, "linalg.eig", square=True, real=False)
+    whole = run(factorizations.eig, (x,), {})
+    vectors = part(whole, slice(None, -1))
+    if recorded(x) or not known(x):
+        vectors = run(factorizations.any_phase, (vectors, vectors.detach()), {})
+    return Eig(part(whole, -1), vectors)
+
+
+def eigvals(A: Tensor) -> Tensor:
+    """The eigenvalues of any square matrix, as complex numbers.
+
+    >>> import tapegrad as tg
+    >>> abs(tg.linalg.eigvals(tg.tensor([[0.0, 2.0], [-2.0, 0.0]]))).round()
+    tensor([2., 2.])
+    """
+    x = matrices(A, "linalg.eigvals", square=True, real=False)
+    return part(run(factorizations.eig, (x,), {}), -1)
+
+
+def qr(A: Tensor, mode: str = "reduced") -> QR:
+    """A matrix with orthonormal columns times an upper triangular one.
+
+    ``mode="r"`` gives R alone (and an empty Q).  ``mode="complete"`` completes Q to a square
+    matrix; of more rows than columns that cannot be differentiated.
+
+    >>> import tapegrad as tg
+    >>> tg.linalg.qr(tg.tensor([[-2.0, 1.0], [0.0, 1.0]])).R
+    tensor([[-2.,  1.],
+            [ 0.,  1.]])
+    """
+    x = matrices(A, "linalg.qr")
+    if mode not in ("reduced", "complete", "r"):
+        raise RuntimeError(f"`linalg.qr`: mode is 'reduced', 'complete' or 'r', got {mode!r}")
+    m, n = x._a.shape[-2:]
+    if mode == "r" and recorded(x):
+        raise RuntimeError(
+            "`linalg.qr`: mode='r' cannot be differentiated, for Q is needed: use mode='reduced'"
+        )
+    if mode == "complete" and m > n:
+        if recorded(x):
+            raise RuntimeError(
+                f"`linalg.qr`: mode='complete' cannot be differentiated for the shape "
+                f"{x._a.shape}, which has more rows than columns: use mode='reduced'"
+            )
+        return QR(*map(wrap, np.linalg.qr(x._a, "complete")))
+    # The first m columns of a wide matrix determine Q.
+    whole = run(factorizations.qr, (narrow(x, -1, 0, m) if m < n else x,), {})
+    q, r = part(whole, slice(None, m), slice(None)), part(whole, slice(m, None), slice(None))
+    if m < n:
+        r = cat([r, matmul(matrix_transpose(q), narrow(x, -1, m, n - m))], dim=-1)
+    return QR(wrap(np.zeros(0, x._a.dtype)) if mode == "r" else q, r)
+
+
+def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> SVD:
+    """The singular value decomposition: A is ``U @ diag(S) @ Vh``.
+
+    As in PyTorch U and Vh are square unless ``full_matrices=False``.  The vectors that complete a
+    basis are arbitrary: what is made of them can be differentiated if it is the same for all
+    choices, as their projector is, and else `backward` refuses.
+
+    >>> import tapegrad as tg
+    >>> tg.linalg.svd(tg.tensor([[3.0], [4.0]]), full_matrices=False).S
+    tensor([5.])
+    """
+    x = matrices(A, "linalg.svd")
+    _no_driver(driver, "linalg.svd")
+    m, n = x._a.shape[-2:]
+    if full_matrices and m != n and not recorded(x) and known(x):
+        return SVD(*map(wrap, ops.singular_values(x._a, "svd", full=True)))
+    whole = run(factorizations.svd, (x,), {})
+    every = slice(None)
+    u, v = part(whole, slice(None, m), every), part(whole, slice(m + 1, None), every)
+    if full_matrices and m > n:
+        u = run(factorizations.completed, (u,), {})
+    if full_matrices and m < n:
+        v = run(factorizations.completed, (v,), {})
+    return SVD(u, part(whole, m, every), matrix_transpose(v))
+
+
+def _no_driver(driver: str | None, name: str) -> None:
+    if driver is not None:
+        raise RuntimeError(
+            f"`{name}`: a driver is chosen on a GPU alone, got {driver!r}: leave it out"
+        )
+
+
+def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
+    """The singular values, in descending order.
+
+    >>> import tapegrad as tg
+    >>> tg.linalg.svdvals(tg.tensor([[3.0], [4.0]]))
+    tensor([5.])
+    """
+    x = matrices(A, "linalg.svdvals")
+    _no_driver(driver, "linalg.svdvals")
+    return part(run(factorizations.svd, (x,), {}), x._a.shape[-2], slice(None))
