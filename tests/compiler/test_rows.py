@@ -15,12 +15,16 @@ from tapegrad.ops.core import ELEMENTWISE, Op, table
 from tests.conformance.checks import F4, F8, Case
 from tests.conformance.samples import CHIEF, of_shapes, samples_of
 
-# What SciPy and LAPACK iterate for, what depends on more than shapes, what is of complex numbers,
-# and what has no loop yet.
-CALLED_BACK = frozenset(
-    "argsort cofactor_slope complex conj eigh fft_c2c fft_c2r fft_r2c masked_embed masked_select "
-    "matrix_exp pinv polygamma qr sgn svd view_as_complex view_as_real".split()
+# What the compiler calls back for: what LAPACK and SciPy compute, complex numbers, convolutions,
+# results whose shape depends on values, and what has no loop yet.
+LAPACK = (
+    "any_basis any_phase block_code cholesky_code cholesky_ex completed eig eigh geqrf inv_ex ldl "
+    "ldl_solve lstsq lu matrix_exp pinv pivot_code qr same_phase solve_ex svd swap_rows"
 )
+COMPLEX = "complex conj fft_c2c fft_c2r fft_r2c sgn view_as_complex view_as_real"
+CONVOLUTIONS = "col2im convolution convolution_input convolution_weight im2col"
+NO_LOOP = "argsort cofactor_slope masked_embed masked_select polygamma"
+CALLED_BACK = frozenset(f"{LAPACK} {COMPLEX} {CONVOLUTIONS} {NO_LOOP}".split())
 TOLERANCE = {F8: 1e-12, F4: 3e-5}
 
 
