@@ -29,6 +29,7 @@ from tapegrad.functions import (
     masking,
     matrices,
     matrix_methods,
+    order_statistics,
     products,
     quantiles,
     random,
@@ -55,8 +56,8 @@ from tapegrad.tensor import Tensor
 FAMILIES = (
     a, added_products, complex_parts, compositions, contractions, conversions, creation, diagonals,
     factorizations, householder, indexing, inplace_methods, inplace_view_methods, joining, masking,
-    matrices, matrix_methods, products, quantiles, random, reductions, rounding, scans, shapes,
-    special, statistics, strided_views, tiling,
+    matrices, matrix_methods, order_statistics, products, quantiles, random, reductions, rounding,
+    scans, shapes, special, statistics, strided_views, tiling,
 )  # fmt: skip
 
 

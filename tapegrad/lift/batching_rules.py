@@ -112,7 +112,7 @@ def _shifted(params: dict[str, Any], size: int) -> dict[str, Any]:
 
 
 @batching_rule(
-    s.to, s.fold, s.tril, s.triu, r.mean, r.others_prod, r.pair_prod, ops.tiling.repeat,
+    s.to, s.fold, s.tril, s.triu, r.mean, r.median, r.others_prod, r.pair_prod, ops.tiling.repeat,
     ops.tiling.roll, ops.order.all, ops.order.any, ops.order.count_nonzero, ops.factorizations.part,
     ops.factorizations.eigh, ops.factorizations.qr, ops.factorizations.svd, ops.solve.pinv,
     ops.solve.matrix_exp, ops.determinant.cofactor_slope, ops.factorizations.completed,
@@ -126,7 +126,10 @@ def _by_parameters(op: Op, given: Any, many: Any, params: dict[str, Any], size: 
     return run(op, tuple(spread_out(given, many, size)), _shifted(params, size))
 
 
-@batching_rule(ops.order.argmax, ops.order.argmin, ops.order.argsort)
+@batching_rule(
+    ops.order.argmax, ops.order.argmin, ops.order.argsort, ops.order.argkth, ops.order.argtopk,
+    ops.order.argmedian, ops.order.argmode, ops.order.argcummax,
+)  # fmt: skip
 def _with_unit_dim(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     """Operations along one dimension, which a 0-d example only seems to have."""
     if rank(given[0]) > many[0]:

@@ -28,6 +28,64 @@ def _argsort(x: Any, *, dim: int, descending: bool) -> Any:
     return np.ascontiguousarray(np.flip(x.shape[dim] - 1 - back, dim))
 
 
+def _argkth(x: Any, *, dim: int, k: int) -> Any:
+    """The place of the element that is number k in order; NaN counts as the largest."""
+    return np.take(np.argpartition(x, k, axis=dim), [k], axis=dim)
+
+
+def _argtopk(x: Any, *, dim: int, k: int, largest: bool) -> Any:
+    """The places of the k largest elements, from the largest on, or of the k smallest."""
+    n = x.shape[dim]
+    if k == 0:
+        return np.empty((*x.shape[:dim], 0, *x.shape[dim + 1 :]), np.int64)
+    if k < n:
+        ends = np.argpartition(x, n - k if largest else k - 1, axis=dim)
+        some = np.take(ends, range(n - k, n) if largest else range(k), axis=dim)
+        inner = np.argsort(np.take_along_axis(x, some, dim), axis=dim)
+        found = np.take_along_axis(some, inner, dim)
+    else:
+        found = np.argsort(x, axis=dim)
+    return np.ascontiguousarray(np.flip(found, dim)) if largest else found
+
+
+def _argmedian(x: Any, *, dim: int, ignore_nan: bool) -> Any:
+    """The place of the lower of the two elements in the middle; of a NaN, if that counts."""
+    n = x.shape[dim]
+    found = _argkth(x, dim=dim, k=(n - 1) // 2)
+    holes = np.isnan(x) if x.dtype.kind == "f" else np.zeros(1, bool)
+    if not holes.any():
+        return found
+    if ignore_nan:
+        known = n - np.count_nonzero(holes, axis=dim, keepdims=True)
+        middle = np.maximum(known - 1, 0) // 2
+        return np.take_along_axis(np.argsort(x, axis=dim), middle, dim)
+    some = holes.any(axis=dim, keepdims=True)
+    return np.where(some, np.argmax(holes, axis=dim, keepdims=True), found)
+
+
+def _argmode(x: Any, *, dim: int) -> Any:
+    """The last place of the most frequent element, of the smallest of several."""
+    order = np.moveaxis(np.argsort(x, axis=dim, kind="stable"), dim, -1)
+    line = np.take_along_axis(np.moveaxis(x, dim, -1), order, -1)
+    n = line.shape[-1]
+    new = np.ones(line.shape, bool)
+    new[..., 1:] = line[..., 1:] != line[..., :-1]
+    begins = np.maximum.accumulate(np.where(new, np.arange(n), 0), axis=-1)
+    so_far = np.arange(n) - begins
+    last = np.argmax(so_far, axis=-1, keepdims=True)  # the first run that is longest
+    return np.ascontiguousarray(np.moveaxis(np.take_along_axis(order, last, -1), -1, dim))
+
+
+def _argcummax(x: Any, *, dim: int, largest: bool) -> Any:
+    """Where the largest element so far stands, the last of several, or the smallest; NaN is it."""
+    best = (np.maximum if largest else np.minimum).accumulate(x, axis=dim)
+    hit = (x == best) | (x != x)
+    shape = [1] * x.ndim
+    shape[dim] = -1
+    places = np.arange(x.shape[dim]).reshape(shape)
+    return np.maximum.accumulate(np.where(hit, places, 0), axis=dim)
+
+
 def _truth(ufunc: Any) -> Any:
     def forward(x: Any, *, dim: tuple[int, ...], keepdim: bool) -> Any:
         kind = np.uint8 if x.dtype == np.uint8 else np.bool_  # PyTorch's one exception
@@ -83,6 +141,11 @@ argmin: Op = custom(
     kinds="i",
 )
 argsort: Op = custom("argsort", _argsort, x=PLACES)
+argkth: Op = custom("argkth", _argkth, x=PLACES)
+argtopk: Op = custom("argtopk", _argtopk, x=PLACES)
+argmedian: Op = custom("argmedian", _argmedian, x=PLACES)
+argmode: Op = custom("argmode", _argmode, x=PLACES)
+argcummax: Op = custom("argcummax", _argcummax, x=PLACES)
 all: Op = custom("all", _truth(np.logical_and), x=COUNTS, decomposition=all_form, kinds="b")
 any: Op = custom("any", _truth(np.logical_or), x=COUNTS, decomposition=any_form, kinds="b")
 count_nonzero: Op = custom(

@@ -509,6 +509,15 @@ for keepdim in (False, True):
         row(name, (2, 3), dim=(0, 1), keepdim=keepdim)
         row(name, (2, 3, 4), dim=(1,), keepdim=keepdim)
         row(name, (0, 3), dim=(0,), keepdim=keepdim)
+for shape, d in [((2, 3), 1), ((5,), 0), ((4, 1, 2), 0)]:
+    n = shape[d]
+    row("argkth", shape, dim=d, k=n // 2)
+    for flag in (False, True):
+        row("argtopk", shape, dim=d, k=n - 1, largest=flag)
+        row("argmedian", shape, dim=d, ignore_nan=flag)
+        row("argcummax", shape, dim=d, largest=flag)
+        row("median", shape, dim=(d,), keepdim=flag, ignore_nan=flag)
+    row("argmode", np.round(values(shape)[0]), dim=d)
 for descending in (False, True):
     row("argsort", (2, 3), dim=0, descending=descending)
     row("argsort", (0, 3), dim=1, descending=descending)

@@ -26,6 +26,7 @@ from tapegrad.functions import (  # noqa: E402
     matrix_chains,
     matrix_methods,
     norms,
+    order_statistics,
     products,
     quantiles,
     reductions,
@@ -39,7 +40,7 @@ from tapegrad.functions import (  # noqa: E402
 )
 from tapegrad.functions.method_decorators import methods_of  # noqa: E402
 from tests.conformance.conventions import CONVENTIONS  # noqa: E402
-from tests.peers import linalg_cases, nn_cases  # noqa: E402
+from tests.peers import linalg_cases, nn_cases, order_cases  # noqa: E402
 from tests.peers.torch_cases import CASES, values_of  # noqa: E402
 from tests.peers.torch_rows import names_in  # noqa: E402
 
@@ -396,7 +397,7 @@ REFUSED = {
 }  # fmt: skip
 
 
-REFUSED |= linalg_cases.REFUSED | nn_cases.REFUSED
+REFUSED |= linalg_cases.REFUSED | nn_cases.REFUSED | order_cases.REFUSED
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -421,7 +422,7 @@ def public_names():
         arithmetic, reductions, shapes, joining, indexing, products, rounding, scans, special, tiling,
         contractions, matrices, quantiles, statistics, elementwise, axis, diagonals, masking,
         added_products, factorizations, householder, least_squares, lu, matrix_chains, matrix_methods,
-        norms, unchecked_solves,
+        norms, order_statistics, unchecked_solves,
     ):  # fmt: skip
         for name, value in vars(module).items():
             own = getattr(value, "__module__", None) == module.__name__
