@@ -27,7 +27,6 @@ SIGNATURES = PACKAGE / "functions" / "signatures.pyi"
 OPERATIONS = PACKAGE.parent / "docs" / "operations.md"
 NAMESPACES = {"": PACKAGE / "__init__.py", "special": PACKAGE / "special" / "__init__.py"}
 FAMILIES = {"e": elementwise, "logic": logic, "special": special, "reduce": reduce}
-BEGIN, END = "    # -- made from rows\n", "    # -- not made from rows\n"
 WIDTH = 100
 HEAD = """# Operations
 
@@ -62,9 +61,9 @@ from tapegrad.ops import reduce
 # What a method takes, as the stub tells type checkers.
 PARAMETERS = {
     "of_one": "",
-    "of_two": ", other: _Operand",
+    "of_two": ", other: Operand",
     "of_reduction": ", dim: Dim, keepdim: _bool = False",
-    "of_rows": ", dim: _int, *, dtype: _Type | None = None",
+    "of_rows": ", dim: _int, *, dtype: TypeLike | None = None",
 }
 
 
@@ -92,7 +91,9 @@ def functions(module: str) -> str:
 
 
 def signatures(text: str) -> str:
-    """The stub of the methods, its part about rows written anew."""
+    """The stub of the methods."""
+    from tests import method_signatures  # needs all of `tapegrad`
+
     lines = []
     for op in rows():
         if op.namespace:
@@ -101,8 +102,7 @@ def signatures(text: str) -> str:
         for name in op.names:
             for form in ("", "_") if op.inplace else ("",):
                 lines.append(f"    def {name}{form}(self{more}) -> Tensor: ...\n")
-    head, rest = text.split(BEGIN)
-    return head + BEGIN + "".join(lines) + END + rest.split(END)[1]
+    return method_signatures.written(text, lines)
 
 
 def namespace(text: str, home: str) -> str:
@@ -209,7 +209,6 @@ def _row(spelled: list[str], text: str, inplace: bool) -> str:
 def from_rows() -> dict[Path, str]:
     """What stands in each file that is written from rows alone."""
     found = {FUNCTIONS / f"{module}.py": functions(module) for module in HEADS}
-    found[SIGNATURES] = signatures(SIGNATURES.read_text(encoding="utf-8"))
     for home, path in NAMESPACES.items():
         found[path] = namespace(path.read_text(encoding="utf-8"), home)
     return found
@@ -217,7 +216,8 @@ def from_rows() -> dict[Path, str]:
 
 def files() -> dict[Path, str]:
     """What stands in each file that is written."""
-    return from_rows() | {OPERATIONS: operations()}
+    stub = signatures(SIGNATURES.read_text(encoding="utf-8"))
+    return from_rows() | {OPERATIONS: operations(), SIGNATURES: stub}
 
 
 def write(found: dict[Path, str]) -> None:

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 
 import numpy as np
 
+from tapegrad.base.dtypes import dtype as DType
 from tapegrad.base.dtypes import result_type, to_numpy
 from tapegrad.dispatch.dispatch import run
 from tapegrad.ops.shape import to
 from tapegrad.tensor import SHORT, Tensor, tensor_of
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+# What functions take, as type checkers are told.
+Operand: TypeAlias = Tensor | np.ndarray | np.generic | int | float | complex
+TypeLike: TypeAlias = "DType | npt.DTypeLike"
+Sizes: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
+Indices: TypeAlias = "Tensor | npt.ArrayLike"
+Dim: TypeAlias = int | tuple[int, ...] | list[int] | None
 NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim", "ddof": "correction"}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, overload
 
 import numpy as np
@@ -11,7 +12,7 @@ from tapegrad.base.dtypes import of_numpy
 from tapegrad.base.dtypes import result_type as _result_type
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.fast_path import as_operand, binary, ternary, unary
-from tapegrad.functions.arguments import as_input, same_and_large
+from tapegrad.functions.arguments import Operand, as_input, same_and_large
 from tapegrad.functions.elementwise import (
     abs,
     eq,
@@ -52,7 +53,7 @@ _trunc = unary(e.trunc)
 
 
 @method
-def sign(input: Any) -> Tensor:
+def sign(input: Operand) -> Tensor:
     """The sign: -1, 0 or 1.
 
     >>> import tapegrad as tg
@@ -77,7 +78,7 @@ def scaled(name: str, factor: Any, other: Any, *beside: Any) -> Any:
 
 
 @method
-def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+def add(input: Operand, other: Operand, *, alpha: Operand = 1) -> Tensor:
     """The sum ``input + alpha * other``.
 
     >>> import tapegrad as tg
@@ -88,7 +89,7 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
 
 
 @method
-def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+def sub(input: Operand, other: Operand, *, alpha: Operand = 1) -> Tensor:
     """The difference ``input - alpha * other``.
 
     >>> import tapegrad as tg
@@ -102,7 +103,7 @@ subtract = method(sub, "subtract")
 
 
 @method
-def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+def div(input: Operand, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
     """The quotient; `rounding_mode` may be ``"floor"`` or ``"trunc"``.
 
     >>> import tapegrad as tg
@@ -124,18 +125,20 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
 divide = true_divide = method(div, "divide", "true_divide")
 
 
-_EXACT_POWERS = {2: square, 3: _cube, 1: None, 0.5: sqrt, -1: reciprocal, -0.5: rsqrt}
+_EXACT_POWERS: dict[Any, Callable[[Any], Tensor] | None] = {
+    2: square, 3: _cube, 1: None, 0.5: sqrt, -1: reciprocal, -0.5: rsqrt,
+}  # fmt: skip
 
 
 @method
-def pow(input: Any, exponent: Any) -> Tensor:
+def pow(input: Operand, exponent: Operand) -> Tensor:
     """`input` to the power of `exponent`.
 
     >>> import tapegrad as tg
     >>> tg.pow(tg.tensor(3.0), 2)
     tensor(9.)
     """
-    kind = type(exponent)
+    kind: Any = type(exponent)
     if (kind is int or kind is float) and isinstance(input, Tensor) and input._a.dtype.kind == "f":
         function = _EXACT_POWERS.get(exponent)
         if function is not None:
@@ -167,7 +170,7 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
 
 
 @method
-def clamp(input: Any, min: Any = None, max: Any = None) -> Tensor:
+def clamp(input: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
     """Values below `min` and above `max` are replaced by these; the gradient passes at the bounds.
 
     >>> import tapegrad as tg
@@ -206,7 +209,7 @@ def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
 
 
 @method
-def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+def addcmul(input: Tensor, tensor1: Operand, tensor2: Operand, *, value: Operand = 1) -> Tensor:
     """``input + value * tensor1 * tensor2``.
 
     >>> import tapegrad as tg
@@ -224,7 +227,7 @@ def _in_one_pass(value: Any, *operands: Any) -> bool:
 
 
 @method
-def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+def addcdiv(input: Tensor, tensor1: Operand, tensor2: Operand, *, value: Operand = 1) -> Tensor:
     """``input + value * tensor1 / tensor2``.
 
     >>> import tapegrad as tg
@@ -245,7 +248,7 @@ def numerator(value: Any, tensor1: Any, tensor2: Any, input: Any) -> Any:
 
 
 @method
-def lerp(input: Any, end: Any, weight: Any) -> Tensor:
+def lerp(input: Tensor, end: Operand, weight: Operand) -> Tensor:
     """``input + weight * (end - input)``.
 
     >>> import tapegrad as tg

@@ -19,7 +19,7 @@ from tapegrad.functions import (
     shapes,
 )
 from tapegrad.functions import elementwise as ew
-from tapegrad.functions.arguments import as_input, one_dim
+from tapegrad.functions.arguments import Operand, as_input, one_dim
 from tapegrad.functions.method_decorators import method
 from tapegrad.tape import versions
 from tapegrad.tensor import Tensor, wrap
@@ -100,7 +100,7 @@ def positive(input: Tensor) -> Tensor:
 
 
 @method
-def clamp_min(input: Any, min: Any) -> Tensor:
+def clamp_min(input: Tensor, min: Operand) -> Tensor:
     """Elements below `min` become `min`.
 
     >>> import tapegrad as tg
@@ -111,7 +111,7 @@ def clamp_min(input: Any, min: Any) -> Tensor:
 
 
 @method
-def clamp_max(input: Any, max: Any) -> Tensor:
+def clamp_max(input: Tensor, max: Operand) -> Tensor:
     """Elements above `max` become `max`.
 
     >>> import tapegrad as tg
@@ -122,13 +122,13 @@ def clamp_max(input: Any, max: Any) -> Tensor:
 
 
 @method
-def clamp_min_(self: Tensor, min: Any) -> Tensor:
+def clamp_min_(self: Tensor, min: Operand) -> Tensor:
     """`clamp_min` in place."""
     return inplace_methods.clamp_(self, min=min)
 
 
 @method
-def clamp_max_(self: Tensor, max: Any) -> Tensor:
+def clamp_max_(self: Tensor, max: Operand) -> Tensor:
     """`clamp_max` in place."""
     return inplace_methods.clamp_(self, max=max)
 
@@ -219,7 +219,7 @@ def atleast_3d(*tensors: Any) -> Any:
     return _at_least(3, tensors)
 
 
-def _split_dim(input: Any, where: Any, dim: int, least: int, name: str) -> Any:
+def _split_dim(input: Any, where: Any, dim: int, least: int, name: str) -> tuple[Tensor, ...]:
     x = as_input(input, name)
     if x._a.ndim < least:
         raise RuntimeError(f"`{name}` takes at least {least} dimensions, got {x._a.ndim}")
@@ -232,7 +232,7 @@ def _split_dim(input: Any, where: Any, dim: int, least: int, name: str) -> Any:
 
 
 @method
-def hsplit(input: Any, indices_or_sections: Any) -> Any:
+def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Pieces along the second dimension, or the only one.
 
     >>> import tapegrad as tg
@@ -244,7 +244,7 @@ def hsplit(input: Any, indices_or_sections: Any) -> Any:
 
 
 @method
-def vsplit(input: Any, indices_or_sections: Any) -> Any:
+def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Pieces along the first of two dimensions or more.
 
     >>> import tapegrad as tg
@@ -255,7 +255,7 @@ def vsplit(input: Any, indices_or_sections: Any) -> Any:
 
 
 @method
-def dsplit(input: Any, indices_or_sections: Any) -> Any:
+def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Pieces along the third dimension.
 
     >>> import tapegrad as tg
@@ -266,7 +266,7 @@ def dsplit(input: Any, indices_or_sections: Any) -> Any:
 
 
 @method
-def diagflat(input: Any, offset: int = 0) -> Tensor:
+def diagflat(input: Tensor, offset: int = 0) -> Tensor:
     """The matrix with all elements along a diagonal.
 
     >>> import tapegrad as tg
@@ -330,7 +330,7 @@ def _places_in(self: Tensor, dim: int, index: Any, name: str) -> tuple[Tensor, A
 
 
 @method
-def index_copy_(self: Tensor, dim: int, index: Any, source: Any) -> Tensor:
+def index_copy_(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """`index_copy` in place."""
     x, key = _places_in(self, dim, index, "index_copy")
     given = as_input(source, "index_copy")
@@ -347,7 +347,7 @@ def index_copy_(self: Tensor, dim: int, index: Any, source: Any) -> Tensor:
 
 
 @method
-def index_copy(input: Any, dim: int, index: Any, source: Any) -> Tensor:
+def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """The Tensor with other elements at places along a dimension.
 
     >>> import tapegrad as tg
@@ -358,7 +358,7 @@ def index_copy(input: Any, dim: int, index: Any, source: Any) -> Tensor:
 
 
 @method
-def index_fill_(self: Tensor, dim: int, index: Any, value: Any) -> Tensor:
+def index_fill_(self: Tensor, dim: int, index: Tensor, value: Tensor | complex) -> Tensor:
     """`index_fill` in place."""
     x, key = _places_in(self, dim, index, "index_fill")
     if isinstance(value, Tensor) and value._a.ndim:
@@ -368,7 +368,7 @@ def index_fill_(self: Tensor, dim: int, index: Any, value: Any) -> Tensor:
 
 
 @method
-def index_fill(input: Any, dim: int, index: Any, value: Any) -> Tensor:
+def index_fill(input: Tensor, dim: int, index: Tensor, value: Tensor | complex) -> Tensor:
     """The Tensor with one number at places along a dimension.
 
     >>> import tapegrad as tg

@@ -260,7 +260,7 @@ def dims_of_both(sx: Any, sy: Any, dims: Any) -> tuple[list[int], list[int]]:
 
 
 @method
-def kron(input: Any, other: Any) -> Tensor:
+def kron(input: Tensor, other: Tensor | np.ndarray) -> Tensor:
     """Kronecker's product: each element of the one, times all of the other.
 
     >>> import tapegrad as tg
@@ -277,7 +277,7 @@ def kron(input: Any, other: Any) -> Tensor:
 
 
 @method
-def trace(input: Any) -> Tensor:
+def trace(input: Tensor) -> Tensor:
     """The sum of the diagonal of a matrix.
 
     >>> import tapegrad as tg
@@ -294,7 +294,7 @@ def trace(input: Any) -> Tensor:
 
 
 @method
-def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """The last dimension on the diagonal of two new ones; zeros elsewhere.
 
     >>> import tapegrad as tg
@@ -316,7 +316,7 @@ def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
 
 
 @method
-def cross(input: Any, other: Any, dim: int | None = None) -> Tensor:
+def cross(input: Tensor, other: Tensor | np.ndarray, dim: int | None = None) -> Tensor:
     """The product of vectors in space; `dim` is the dimension of their three components.
 
     Without it that is the first dimension of size 3, as in PyTorch.

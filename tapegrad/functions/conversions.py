@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
+from tapegrad.base.dtypes import dtype as DType
 from tapegrad.base.dtypes import of_numpy
+from tapegrad.functions.arguments import TypeLike
 from tapegrad.functions.method_decorators import method
 from tapegrad.functions.shapes import to
 from tapegrad.tensor import Tensor
 
 
+@overload
+def type(input: Tensor, dtype: None = None) -> DType: ...
+@overload
+def type(input: Tensor, dtype: TypeLike) -> Tensor: ...
 @method
-def type(input: Any, dtype: Any = None) -> Any:
+def type(input: Tensor, dtype: Any = None) -> Any:
     """The dtype, or the Tensor in another one.
 
     >>> import tapegrad as tg

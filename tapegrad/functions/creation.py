@@ -10,6 +10,7 @@ import numpy as np
 from tapegrad.base.devices import check_device
 from tapegrad.base.dtypes import fitted, get_default_dtype, to_numpy
 from tapegrad.base.native_arrays import in_native_form, native_array
+from tapegrad.functions.arguments import Sizes, TypeLike
 from tapegrad.functions.method_decorators import method
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor, fresh, place
@@ -361,8 +362,8 @@ def eye(
 
 @method
 def new_zeros(
-    self: Tensor, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None,
-    requires_grad: bool = False,
+    self: Tensor, *sizes: Sizes, size: Sizes | None = None, dtype: TypeLike | None = None,
+    device: object = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """`zeros` in the dtype of this Tensor."""
     kind = dtype or self.dtype
@@ -371,8 +372,8 @@ def new_zeros(
 
 @method
 def new_ones(
-    self: Tensor, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None,
-    requires_grad: bool = False,
+    self: Tensor, *sizes: Sizes, size: Sizes | None = None, dtype: TypeLike | None = None,
+    device: object = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """`ones` in the dtype of this Tensor."""
     kind = dtype or self.dtype
@@ -381,8 +382,8 @@ def new_ones(
 
 @method
 def new_empty(
-    self: Tensor, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None,
-    requires_grad: bool = False,
+    self: Tensor, *sizes: Sizes, size: Sizes | None = None, dtype: TypeLike | None = None,
+    device: object = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """`empty` in the dtype of this Tensor."""
     kind = dtype or self.dtype
@@ -391,8 +392,8 @@ def new_empty(
 
 @method
 def new_full(
-    self: Tensor, size: Any, fill_value: Any, dtype: Any = None, device: Any = None,
-    requires_grad: bool = False,
+    self: Tensor, size: Sizes, fill_value: Tensor | complex, dtype: TypeLike | None = None,
+    device: object = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """`full` in the dtype of this Tensor."""
     kind = dtype or self.dtype
@@ -401,7 +402,11 @@ def new_full(
 
 @method
 def new_tensor(
-    self: Tensor, data: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    self: Tensor,
+    data: Any,
+    dtype: TypeLike | None = None,
+    device: object = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """`tensor` in the dtype of this Tensor."""
     kind = dtype or self.dtype

@@ -15,7 +15,7 @@ from tapegrad.tensor import Tensor
 
 @method
 @view_of
-def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> ViewRequest:
+def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> ViewRequest:
     """The diagonal of two dimensions, as the last one; a view.
 
     >>> import tapegrad as tg
@@ -31,7 +31,7 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> ViewR
 
 
 @method
-def diag(input: Any, diagonal: int = 0) -> Tensor:
+def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     """The matrix with a vector on its diagonal, or the diagonal of a matrix (a copy).
 
     >>> import tapegrad as tg
@@ -54,7 +54,7 @@ def diag(input: Any, diagonal: int = 0) -> Tensor:
 
 
 @method
-def tril(input: Any, diagonal: int = 0) -> Tensor:
+def tril(input: Tensor, diagonal: int = 0) -> Tensor:
     """The lower triangle; zeros above.
 
     >>> import tapegrad as tg
@@ -69,7 +69,7 @@ def tril(input: Any, diagonal: int = 0) -> Tensor:
 
 
 @method
-def triu(input: Any, diagonal: int = 0) -> Tensor:
+def triu(input: Tensor, diagonal: int = 0) -> Tensor:
     """The upper triangle; zeros below.
 
     >>> import tapegrad as tg

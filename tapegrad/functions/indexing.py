@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from tapegrad.dispatch.fast_path import as_operand
 from tapegrad.dispatch.index_plans import run_and_plan, run_planned
 from tapegrad.dispatch.views import ViewRequest, view_of
 from tapegrad.functions import shapes
-from tapegrad.functions.arguments import as_input, index_array, one_dim
+from tapegrad.functions.arguments import Indices, Operand, as_input, index_array, one_dim
 from tapegrad.functions.arithmetic import add, where
 from tapegrad.functions.elementwise import lt, mul
 from tapegrad.functions.method_decorators import method
@@ -33,6 +33,9 @@ from tapegrad.ops.index_layout import INT64
 from tapegrad.ops.shape import alias, expand, reshape
 from tapegrad.ops.shape import getitem as _getitem
 from tapegrad.tensor import Tensor, tensor_of, wrap
+
+if TYPE_CHECKING:
+    pass
 
 
 def parse(key: Any, x: Tensor) -> tuple[tuple[Any, ...], list[Tensor]]:
@@ -262,7 +265,7 @@ def parsed(key: Any, x: Tensor) -> tuple[tuple[Any, ...], list[Tensor], Tensor]:
 
 
 @method
-def index_select(input: Any, dim: int, index: Any) -> Tensor:
+def index_select(input: Tensor, dim: int, index: Indices) -> Tensor:
     """The places along one dimension that an index names.
 
     >>> import tapegrad as tg
@@ -294,7 +297,7 @@ def _check_range(index: np.ndarray, size: int, name: str, *, negative: bool) -> 
 
 
 @method
-def gather(input: Any, dim: int, index: Any) -> Tensor:
+def gather(input: Tensor, dim: int, index: Indices) -> Tensor:
     """For each place of `index`, the element of `input` that it names along `dim`.
 
     >>> import tapegrad as tg
@@ -312,7 +315,7 @@ def gather(input: Any, dim: int, index: Any) -> Tensor:
 
 
 @method
-def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Tensor:
+def take_along_dim(input: Tensor, indices: Indices, dim: int | None = None) -> Tensor:
     """`gather`, with operands that are broadcast except along `dim`; flat without `dim`.
 
     Negative indices count from the end.
@@ -387,7 +390,14 @@ def _scatter_parts(
 
 
 @method
-def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None) -> Tensor:
+def scatter(
+    input: Tensor,
+    dim: int,
+    index: Indices,
+    src: Tensor | complex | None = None,
+    *,
+    value: complex | None = None,
+) -> Tensor:
     """A copy in which the elements that `index` names along `dim` are taken from `src`.
 
     >>> import tapegrad as tg
@@ -403,7 +413,7 @@ def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = N
 
 
 @method
-def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Tensor:
+def scatter_add(input: Tensor, dim: int, index: Indices, src: Tensor | complex) -> Tensor:
     """A copy to which the elements of `src` are added at the places that `index` names.
 
     >>> import tapegrad as tg
@@ -442,7 +452,14 @@ def index_add_parts(input: Any, dim: int, index: Any, source: Any, alpha: Any) -
 
 
 @method
-def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Tensor:
+def index_add(
+    input: Tensor,
+    dim: int,
+    index: Indices,
+    source: Tensor | np.ndarray,
+    *,
+    alpha: Operand = 1,
+) -> Tensor:
     """A copy to which the slices of `source` are added at the places of `index`.
 
     >>> import tapegrad as tg
@@ -483,7 +500,9 @@ def index_put_parts(input: Any, indices: Any, values: Any, accumulate: bool) -> 
 
 
 @method
-def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
+def index_put(
+    input: Tensor, indices: Sequence[Any], values: Indices, accumulate: bool = False
+) -> Tensor:
     """A copy with values put (or added) at the places that index arrays name.
 
     >>> import tapegrad as tg
@@ -541,11 +560,11 @@ def take(input: Any, index: Any) -> Tensor:
 
 
 @overload
-def nonzero(input: Any, as_tuple: Literal[False] = False) -> Tensor: ...
+def nonzero(input: Tensor, as_tuple: Literal[False] = False) -> Tensor: ...
 @overload
-def nonzero(input: Any, as_tuple: Literal[True]) -> tuple[Tensor, ...]: ...
+def nonzero(input: Tensor, as_tuple: Literal[True]) -> tuple[Tensor, ...]: ...
 @method
-def nonzero(input: Any, as_tuple: bool = False) -> Any:
+def nonzero(input: Tensor, as_tuple: bool = False) -> Any:
     """The places of the elements that are not zero.
 
     >>> import tapegrad as tg

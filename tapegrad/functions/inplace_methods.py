@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from tapegrad.dispatch.inplace import overlaps, run_inplace, written
 from tapegrad.dispatch.numpy_semantics import numpys
 from tapegrad.dispatch.views import make_view
 from tapegrad.functions import indexing, masking, rounding
-from tapegrad.functions.arguments import as_input, one_dim
+from tapegrad.functions.arguments import Indices, Operand, as_input, one_dim
 from tapegrad.functions.arithmetic import clamping, numerator, scaled
 from tapegrad.functions.method_decorators import method
 from tapegrad.functions.special import order
@@ -28,6 +29,9 @@ from tapegrad.ops.core import Op, by_code
 from tapegrad.ops.reduce import cumsum
 from tapegrad.ops.scan import cumprod
 from tapegrad.tensor import Tensor, View, wrap
+
+if TYPE_CHECKING:
+    pass
 
 
 def of_row(op: Op) -> Any:
@@ -78,13 +82,13 @@ def augmented(change: Any, plain: Any, op: Op | None = None) -> Any:
 
 
 @method
-def add_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+def add_(self: Tensor, other: Operand, *, alpha: Operand = 1) -> Tensor:
     """`add` in place."""
     return iadd(self, scaled("add", alpha, other, self))
 
 
 @method
-def sub_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+def sub_(self: Tensor, other: Operand, *, alpha: Operand = 1) -> Tensor:
     """`sub` in place."""
     return isub(self, scaled("sub", alpha, other, self))
 
@@ -96,7 +100,7 @@ def sign_(self: Tensor) -> Tensor:
 
 
 @method
-def div_(self: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+def div_(self: Tensor, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
     """`div` in place."""
     if rounding_mode == "floor":
         return run_inplace(e.floor_divide, (self, as_operand(other)), {}, self)
@@ -106,7 +110,7 @@ def div_(self: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tenso
 
 
 @method
-def pow_(self: Tensor, exponent: Any) -> Tensor:
+def pow_(self: Tensor, exponent: Operand) -> Tensor:
     """`pow` in place."""
     known = {2: e.square, 3: e.cube, 0.5: e.sqrt, -1: e.reciprocal}
     if isinstance(exponent, (int, float)) and exponent in known and self._a.dtype.kind == "f":
@@ -115,7 +119,7 @@ def pow_(self: Tensor, exponent: Any) -> Tensor:
 
 
 @method
-def clamp_(self: Tensor, min: Any = None, max: Any = None) -> Tensor:
+def clamp_(self: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
     """`clamp` in place."""
     if min is None and max is None:
         raise RuntimeError("`clamp_` needs at least one of `min` and `max`")
@@ -157,21 +161,21 @@ def logit_(self: Tensor, eps: float | None = None) -> Tensor:
 
 
 @method
-def addcmul_(self: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+def addcmul_(self: Tensor, tensor1: Operand, tensor2: Operand, *, value: Operand = 1) -> Tensor:
     """`addcmul` in place."""
     factor = scaled("addcmul", value, tensor1, self, tensor2)
     return run_inplace(e.addcmul, (self, as_operand(factor), as_operand(tensor2)), {}, self)
 
 
 @method
-def addcdiv_(self: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+def addcdiv_(self: Tensor, tensor1: Operand, tensor2: Operand, *, value: Operand = 1) -> Tensor:
     """`addcdiv` in place."""
     top = numerator(value, tensor1, tensor2, self)
     return run_inplace(e.addcdiv, (self, as_operand(top), as_operand(tensor2)), {}, self)
 
 
 @method
-def lerp_(self: Tensor, end: Any, weight: Any) -> Tensor:
+def lerp_(self: Tensor, end: Operand, weight: Operand) -> Tensor:
     """`lerp` in place."""
     return run_inplace(e.lerp, (self, as_operand(end), as_operand(weight)), {}, self)
 
@@ -290,14 +294,14 @@ def _mask_of_each(key: Any) -> bool:
 
 
 @method
-def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
+def copy_(self: Tensor, src: Operand, non_blocking: bool = False) -> Tensor:
     """Write the elements of another Tensor here, or a number; gradients flow to it."""
     one = isinstance(src, (bool, int, float, complex))
     return _assign(self, src if one else as_input(src, "copy_"), (...,), "copy_")
 
 
 @method
-def fill_(self: Tensor, value: Any) -> Tensor:
+def fill_(self: Tensor, value: Operand) -> Tensor:
     """Write one number everywhere."""
     v = value if isinstance(value, Tensor) else np.asarray(as_operand(value))
     if (v._a if isinstance(v, Tensor) else v).ndim:
@@ -313,7 +317,7 @@ def zero_(self: Tensor) -> Tensor:
 
 
 @method
-def masked_fill_(self: Tensor, mask: Any, value: Any) -> Tensor:
+def masked_fill_(self: Tensor, mask: Tensor | np.ndarray, value: Operand) -> Tensor:
     """`masked_fill` in place."""
     found = run_planned(ix.masked_fill, self, mask, value, None, True)
     if found is not None:
@@ -323,7 +327,14 @@ def masked_fill_(self: Tensor, mask: Any, value: Any) -> Tensor:
 
 
 @method
-def index_add_(self: Tensor, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Tensor:
+def index_add_(
+    self: Tensor,
+    dim: int,
+    index: Indices,
+    source: Tensor | np.ndarray,
+    *,
+    alpha: Operand = 1,
+) -> Tensor:
     """`index_add` in place."""
     plain = alpha.__class__ is int and alpha == 1
     if plain and (found := run_planned(ix.index_add, self, index, source, dim, True)) is not None:
@@ -336,7 +347,9 @@ def index_add_(self: Tensor, dim: int, index: Any, source: Any, *, alpha: Any = 
 
 
 @method
-def index_put_(self: Tensor, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
+def index_put_(
+    self: Tensor, indices: Sequence[Any], values: Indices, accumulate: bool = False
+) -> Tensor:
     """`index_put` in place."""
     index, how = indexing.index_and_mode(indices, accumulate)
     found = run_planned(ix.index_put, self, index, values, how, True)
@@ -348,7 +361,14 @@ def index_put_(self: Tensor, indices: Any, values: Any, accumulate: bool = False
 
 
 @method
-def scatter_(self: Tensor, dim: int, index: Any, src: Any = None, *, value: Any = None) -> Tensor:
+def scatter_(
+    self: Tensor,
+    dim: int,
+    index: Indices,
+    src: Tensor | complex | None = None,
+    *,
+    value: complex | None = None,
+) -> Tensor:
     """`scatter` in place."""
     source = value if src is None else src
     found = run_planned(ix.scatter, self, index, source, dim, True)
@@ -359,7 +379,7 @@ def scatter_(self: Tensor, dim: int, index: Any, src: Any = None, *, value: Any 
 
 
 @method
-def scatter_add_(self: Tensor, dim: int, index: Any, src: Any) -> Tensor:
+def scatter_add_(self: Tensor, dim: int, index: Indices, src: Tensor | complex) -> Tensor:
     """`scatter_add` in place."""
     found = run_planned(ix.scatter_add, self, index, src, dim, True)
     if found is not None:

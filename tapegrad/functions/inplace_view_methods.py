@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import SupportsIndex
 
 from tapegrad.dispatch.inplace_views import apply_view
 from tapegrad.functions import shapes, strided_views
@@ -52,7 +53,7 @@ def swapaxes_(self: Tensor, axis0: int, axis1: int) -> Tensor:
 
 
 @method
-def squeeze_(self: Tensor, dim: Any = None) -> Tensor:
+def squeeze_(self: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """`squeeze` in place: all dimensions of size 1, or those among `dim`, an int or a tuple.
 
     >>> import tapegrad as tg
@@ -81,7 +82,12 @@ def unsqueeze_(self: Tensor, dim: int) -> Tensor:
 
 
 @method
-def as_strided_(self: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
+def as_strided_(
+    self: Tensor,
+    size: Sequence[SupportsIndex],
+    stride: Sequence[SupportsIndex],
+    storage_offset: int | None = None,
+) -> Tensor:
     """`as_strided` in place: any sizes and strides over the storage.
 
     Views that were made before can be changed in place, with a gradient, only if the Tensor still

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -230,7 +231,11 @@ def _given(name: str, argument: str, other: Any) -> Any:
 @method
 @view_of
 def split(
-    tensor: Any, split_size_or_sections: Any = None, dim: int = 0, *, split_size: Any = None
+    tensor: Tensor,
+    split_size_or_sections: int | Sequence[int] | None = None,
+    dim: int = 0,
+    *,
+    split_size: int | Sequence[int] | None = None,
 ) -> MultiViewRequest:
     """Pieces of a given size (or sizes) along a dimension; views.
 
@@ -263,7 +268,7 @@ def _split(x: Tensor, split_size_or_sections: Any, dim: int) -> MultiViewRequest
 
 
 @method
-def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
+def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """Pieces of the given sizes along a dimension; views.
 
     >>> import tapegrad as tg
@@ -274,7 +279,9 @@ def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Tensor
 
 
 @method
-def unsafe_split(tensor: Any, split_size: Any, dim: int = 0) -> tuple[Tensor, ...]:
+def unsafe_split(
+    tensor: Tensor, split_size: int | Sequence[int], dim: int = 0
+) -> tuple[Tensor, ...]:
     """The pieces of `split`, each a view by itself, which an in-place operation may change.
 
     >>> import tapegrad as tg
@@ -288,7 +295,9 @@ def unsafe_split(tensor: Any, split_size: Any, dim: int = 0) -> tuple[Tensor, ..
 
 
 @method
-def unsafe_split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
+def unsafe_split_with_sizes(
+    input: Tensor, split_sizes: Sequence[int], dim: int = 0
+) -> tuple[Tensor, ...]:
     """The pieces of `split_with_sizes`, each a view by itself: see `unsafe_split`.
 
     >>> import tapegrad as tg
@@ -299,7 +308,7 @@ def unsafe_split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple
 
 
 @method
-def unsafe_chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """The pieces of `chunk`, each a view by itself: see `unsafe_split`.
 
     >>> import tapegrad as tg
@@ -317,7 +326,7 @@ def _each(views: MultiViewRequest) -> tuple[Tensor, ...]:
 
 @method
 @view_of
-def chunk(input: Any, chunks: int, dim: int = 0) -> MultiViewRequest:
+def chunk(input: Tensor, chunks: int, dim: int = 0) -> MultiViewRequest:
     """At most so many pieces of equal size (the last may be smaller); views.
 
     >>> import tapegrad as tg
@@ -341,8 +350,8 @@ def _chunk(input: Any, chunks: int, dim: int) -> MultiViewRequest:
 @method
 @view_of
 def tensor_split(
-    input: Any, indices_or_sections: Any = None, dim: int = 0, *, sections: Any = None,
-    indices: Any = None,
+    input: Tensor, indices_or_sections: int | Sequence[int] | Tensor | None = None, dim: int = 0, *,
+    sections: int | None = None, indices: Sequence[int] | Tensor | None = None,
 ) -> MultiViewRequest:  # fmt: skip
     """Pieces between indices, or so many pieces of nearly equal size; views.
 
@@ -379,7 +388,7 @@ def tensor_split(
 
 @axis_view_method
 @view_of
-def unbind(input: Any, dim: int = 0) -> MultiViewRequest:
+def unbind(input: Tensor, dim: int = 0) -> MultiViewRequest:
     """The slices along a dimension; views.
 
     >>> import tapegrad as tg

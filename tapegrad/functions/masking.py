@@ -9,7 +9,7 @@ import numpy as np
 from tapegrad.base.dtypes import fitted
 from tapegrad.dispatch.fast_path import as_operand
 from tapegrad.dispatch.index_plans import run_and_plan, run_planned
-from tapegrad.functions.arguments import as_input
+from tapegrad.functions.arguments import Operand, as_input
 from tapegrad.functions.method_decorators import method
 from tapegrad.ops import index as i
 from tapegrad.tensor import Tensor
@@ -35,7 +35,7 @@ def fill_parts(input: Any, mask: Any, value: Any) -> tuple[Tensor, Tensor, Any]:
 
 
 @method
-def masked_fill(input: Any, mask: Any, value: Any) -> Tensor:
+def masked_fill(input: Tensor, mask: Tensor | np.ndarray, value: Operand) -> Tensor:
     """A copy with one number where the mask holds.
 
     >>> import tapegrad as tg
@@ -49,7 +49,7 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Tensor:
 
 
 @method
-def masked_select(input: Any, mask: Any) -> Tensor:
+def masked_select(input: Tensor, mask: Tensor | np.ndarray) -> Tensor:
     """The elements where the mask holds, in one dimension.
 
     >>> import tapegrad as tg

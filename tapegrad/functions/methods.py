@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from tapegrad.base.dtypes import NAMES
 from tapegrad.dispatch.dispatch import called, regenerate
 from tapegrad.dispatch.fast_path import flipped
@@ -45,7 +47,7 @@ from tapegrad.functions import (
 )
 from tapegrad.functions import arithmetic as a
 from tapegrad.functions import elementwise as ew
-from tapegrad.functions.arguments import numpy_names
+from tapegrad.functions.arguments import Operand, numpy_names
 from tapegrad.functions.method_decorators import methods_of
 from tapegrad.ops import elementwise as e
 from tapegrad.ops.core import by_code
@@ -70,7 +72,7 @@ def _dtype_method(name: str) -> Callable[[Tensor], Tensor]:
     return method
 
 
-def _where(self: Tensor, condition: Any, other: Any) -> Tensor:
+def _where(self: Tensor, condition: Tensor | np.ndarray, other: Operand) -> Tensor:
     """This Tensor where the condition holds, else `other`."""
     return a.where(condition, self, other)
 

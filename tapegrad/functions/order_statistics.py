@@ -6,7 +6,7 @@ Values are gathered from where they stand, and so are their gradients.
 from __future__ import annotations
 
 from operator import index
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
@@ -86,6 +86,10 @@ def topk(
     return _at(x, order.argtopk, {"dim": d, "k": k, "largest": bool(largest)}, True, "topk")
 
 
+@overload
+def median(input: Tensor) -> Tensor: ...
+@overload
+def median(input: Tensor, dim: int, keepdim: bool = False) -> ValuesAndIndices: ...
 @axis_method
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """The element in the middle, the lower one of two; along a dimension its place, too.
@@ -99,6 +103,10 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     return _median(input, dim, keepdim, "median", ignore_nan=False)
 
 
+@overload
+def nanmedian(input: Tensor) -> Tensor: ...
+@overload
+def nanmedian(input: Tensor, dim: int, keepdim: bool = False) -> ValuesAndIndices: ...
 @axis_method
 def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """The `median` of the elements that are not NaN.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from tapegrad.dispatch.dispatch import run
 from tapegrad.functions import arithmetic as a
 from tapegrad.functions import elementwise as ew
 from tapegrad.functions import reductions as r
-from tapegrad.functions.arguments import all_dims, as_input
+from tapegrad.functions.arguments import Dim, all_dims, as_input
 from tapegrad.functions.indexing import index_select, take_along_dim
 from tapegrad.functions.method_decorators import axis_method
 from tapegrad.functions.scans import sort
@@ -173,7 +173,7 @@ def in_range(q: Tensor) -> bool:
 
 
 def _quantile(
-    input: Any, q: Any, dim: r.Dim, keepdim: bool, interpolation: str, name: str, skip: bool
+    input: Any, q: Any, dim: Dim, keepdim: bool, interpolation: str, name: str, skip: bool
 ) -> Tensor:
     x = as_input(input, name)
     if x._a.dtype.kind != "f":
@@ -196,7 +196,12 @@ def _quantile(
 
 @axis_method
 def quantile(
-    input: Any, q: Any, dim: r.Dim = None, keepdim: bool = False, *, interpolation: str = "linear"
+    input: Tensor,
+    q: float | Tensor | Sequence[float],
+    dim: Dim = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
 ) -> Tensor:
     """The value below which the part `q` of the elements lies; for a vector `q` several, in front.
 
@@ -212,7 +217,12 @@ def quantile(
 
 @axis_method
 def nanquantile(
-    input: Any, q: Any, dim: r.Dim = None, keepdim: bool = False, *, interpolation: str = "linear"
+    input: Tensor,
+    q: float | Tensor | Sequence[float],
+    dim: Dim = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
 ) -> Tensor:
     """`quantile` of the elements that are not NaN.
 

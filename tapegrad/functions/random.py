@@ -314,7 +314,9 @@ def normal(
 
 
 @method
-def bernoulli(input: Any, p: Any = None, *, generator: Any = None) -> Tensor:
+def bernoulli(
+    input: Tensor, p: Tensor | float | None = None, *, generator: Generator | None = None
+) -> Tensor:
     """0 or 1, with the probabilities of the input, or `p`.
 
     >>> import tapegrad as tg
@@ -383,26 +385,30 @@ def _filled(self: Tensor, draw: Draw, generator: Any) -> Tensor:
 
 
 @method
-def uniform_(self: Tensor, a: float = 0.0, b: float = 1.0, *, generator: Any = None) -> Tensor:
+def uniform_(
+    self: Tensor, a: float = 0.0, b: float = 1.0, *, generator: Generator | None = None
+) -> Tensor:
     """Uniform numbers from `a` to `b`, in place."""
     return _filled(self, lambda source, shape: source.uniform(a, b, shape), generator)
 
 
 @method
-def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Tensor:
+def normal_(
+    self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None
+) -> Tensor:
     """Normal numbers, in place."""
     return _filled(self, lambda source, shape: source.normal(mean, std, shape), generator)
 
 
 @method
-def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Any = None) -> Tensor:
+def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Exponentially distributed numbers of the rate `lambd`, in place."""
     return _filled(self, lambda source, shape: source.exponential(1 / lambd, shape), generator)
 
 
 @method
 def random_(
-    self: Tensor, low: int = 0, high: int | None = None, *, generator: Any = None
+    self: Tensor, low: int = 0, high: int | None = None, *, generator: Generator | None = None
 ) -> Tensor:
     """Whole numbers from `low` to `high` (left out), or below `low`, in place."""
     bounds = (0, low) if high is None else (low, high)
@@ -412,6 +418,8 @@ def random_(
 
 
 @method
-def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
+def bernoulli_(
+    self: Tensor, p: Tensor | float = 0.5, *, generator: Generator | None = None
+) -> Tensor:
     """0 or 1 with the probability `p`, in place."""
     return self.copy_(_bernoulli(self, p, generator))

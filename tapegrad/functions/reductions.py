@@ -14,6 +14,8 @@ from tapegrad.dispatch.fast_path import whole
 from tapegrad.dispatch.index_plans import run_and_plan, run_planned
 from tapegrad.functions import shapes
 from tapegrad.functions.arguments import (
+    Dim,
+    TypeLike,
     all_dims,
     as_input,
     as_type,
@@ -35,7 +37,6 @@ from tapegrad.tape.tape import MODE_FAST, current
 from tapegrad.tensor import Tensor, fresh, wrap
 
 INT64 = np.dtype(np.int64)
-Dim = int | tuple[int, ...] | list[int] | None
 Given = tuple[Tensor, dict[str, Any]]  # an operand and static parameters
 
 
@@ -61,8 +62,8 @@ def _renamed(name: str, dim: Dim, keepdim: bool, axis: Dim, keepdims: bool) -> t
 
 @method
 def sum(
-    input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None, axis: Dim = None,
-    keepdims: bool = False,
+    input: Tensor, dim: Dim = None, keepdim: bool = False, *, dtype: TypeLike | None = None,
+    axis: Dim = None, keepdims: bool = False,
 ) -> Tensor:  # fmt: skip
     """The sum of all elements, or along dimensions.
 
@@ -89,8 +90,8 @@ def _sum(input: Any, dim: Dim = None, keepdim: bool = False, dtype: Any = None) 
 
 @method
 def mean(
-    input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None, axis: Dim = None,
-    keepdims: bool = False,
+    input: Tensor, dim: Dim = None, keepdim: bool = False, *, dtype: TypeLike | None = None,
+    axis: Dim = None, keepdims: bool = False,
 ) -> Tensor:  # fmt: skip
     """The mean of all elements, or along dimensions.
 
@@ -118,7 +119,9 @@ whole(r.mean, _mean, functools.partial(planned, r.mean))
 
 
 @axis_method
-def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+def prod(
+    input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: TypeLike | None = None
+) -> Tensor:
     """The product of all elements, or along one dimension.
 
     >>> import tapegrad as tg
@@ -166,7 +169,7 @@ def _spreading(op: Op, input: Any, dim: Any, keepdim: bool, correction: float) -
 
 @axis_method
 def var(
-    input: Any,
+    input: Tensor,
     dim: Dim = None,
     unbiased: bool | None = None,
     keepdim: bool = False,
@@ -187,7 +190,7 @@ def var(
 
 @axis_method
 def std(
-    input: Any,
+    input: Tensor,
     dim: Dim = None,
     unbiased: bool | None = None,
     keepdim: bool = False,
@@ -222,7 +225,7 @@ def _choosing(op: Op, input: Any, dim: Any, keepdim: bool, _: Any) -> Given:
 
 
 @axis_method
-def amax(input: Any, dim: Dim = (), keepdim: bool = False) -> Tensor:
+def amax(input: Tensor, dim: Dim = (), keepdim: bool = False) -> Tensor:
     """The largest elements; ties share the gradient.
 
     >>> import tapegrad as tg
@@ -233,7 +236,7 @@ def amax(input: Any, dim: Dim = (), keepdim: bool = False) -> Tensor:
 
 
 @axis_method
-def amin(input: Any, dim: Dim = (), keepdim: bool = False) -> Tensor:
+def amin(input: Tensor, dim: Dim = (), keepdim: bool = False) -> Tensor:
     """The smallest elements; ties share the gradient.
 
     >>> import tapegrad as tg
@@ -270,13 +273,13 @@ def _extreme(
 
 
 @overload
-def max(input: Any) -> Tensor: ...
+def max(input: Tensor) -> Tensor: ...
 @overload
-def max(input: Any, dim: int, keepdim: bool = False) -> ValuesAndIndices: ...
+def max(input: Tensor, dim: int, keepdim: bool = False) -> ValuesAndIndices: ...
 @overload
-def max(input: Any, dim: Tensor) -> Tensor: ...
+def max(input: Tensor, dim: Tensor) -> Tensor: ...
 @axis_method
-def max(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+def max(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     """The largest element; along one dimension, values and indices; of two Tensors, the maximum.
 
     >>> import tapegrad as tg
@@ -287,13 +290,13 @@ def max(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
 
 
 @overload
-def min(input: Any) -> Tensor: ...
+def min(input: Tensor) -> Tensor: ...
 @overload
-def min(input: Any, dim: int, keepdim: bool = False) -> ValuesAndIndices: ...
+def min(input: Tensor, dim: int, keepdim: bool = False) -> ValuesAndIndices: ...
 @overload
-def min(input: Any, dim: Tensor) -> Tensor: ...
+def min(input: Tensor, dim: Tensor) -> Tensor: ...
 @axis_method
-def min(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+def min(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     """The smallest element; along one dimension, values and indices; of two Tensors, the minimum.
 
     >>> import tapegrad as tg
@@ -327,7 +330,7 @@ def _arg(input: Any, dim: Any, keepdim: bool, op: Op) -> Tensor:
 
 
 @axis_method
-def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Tensor:
+def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """The index of the largest element.
 
     >>> import tapegrad as tg
@@ -338,7 +341,7 @@ def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Tensor:
 
 
 @axis_method
-def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Tensor:
+def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """The index of the smallest element.
 
     >>> import tapegrad as tg
@@ -354,7 +357,7 @@ def _over(op: Op, input: Any, dim: Any, keepdim: bool) -> Tensor:
 
 
 @axis_method
-def all(input: Any, dim: Dim = None, keepdim: bool = False) -> Tensor:
+def all(input: Tensor, dim: Dim = None, keepdim: bool = False) -> Tensor:
     """Whether all elements are true.
 
     >>> import tapegrad as tg
@@ -365,7 +368,7 @@ def all(input: Any, dim: Dim = None, keepdim: bool = False) -> Tensor:
 
 
 @axis_method
-def any(input: Any, dim: Dim = None, keepdim: bool = False) -> Tensor:
+def any(input: Tensor, dim: Dim = None, keepdim: bool = False) -> Tensor:
     """Whether any element is true.
 
     >>> import tapegrad as tg
@@ -376,7 +379,7 @@ def any(input: Any, dim: Dim = None, keepdim: bool = False) -> Tensor:
 
 
 @axis_method
-def count_nonzero(input: Any, dim: Dim = None) -> Tensor:
+def count_nonzero(input: Tensor, dim: Dim = None) -> Tensor:
     """How many elements are not zero.
 
     >>> import tapegrad as tg
@@ -406,7 +409,12 @@ def _adding(op: Op, x: Tensor, dim: Any, *_: Any) -> Given:
 
 @axis_method
 def norm(
-    input: Any, p: Any = 2, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None
+    input: Tensor,
+    p: float | str | None = 2,
+    dim: Dim = None,
+    keepdim: bool = False,
+    *,
+    dtype: TypeLike | None = None,
 ) -> Tensor:
     """The p-norm of the elements, as of one vector; the derivative at 0 is 0.
 

@@ -9,7 +9,7 @@ import numpy as np
 from tapegrad.base.abstract_array import AbstractArray
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.fast_path import unary
-from tapegrad.functions.arguments import as_input
+from tapegrad.functions.arguments import Operand, as_input
 from tapegrad.functions.arithmetic import _div, add, sign, where
 from tapegrad.functions.elementwise import eq, gt, isfinite, isnan, mul
 from tapegrad.functions.method_decorators import method
@@ -21,7 +21,7 @@ _round = unary(e.round)
 
 
 @method
-def heaviside(input: Any, values: Any) -> Tensor:
+def heaviside(input: Tensor, values: Operand) -> Tensor:
     """0 below 0, 1 above, and `values` at 0; the derivative is 0, that by `values` 1 at 0.
 
     >>> import tapegrad as tg
@@ -67,7 +67,7 @@ def replacement(x: Tensor, nan: float, posinf: Any, neginf: Any) -> tuple[Any, A
 
 @method
 def nan_to_num(
-    input: Any, nan: float | None = 0.0, posinf: float | None = None, neginf: float | None = None
+    input: Tensor, nan: float | None = 0.0, posinf: float | None = None, neginf: float | None = None
 ) -> Tensor:
     """NaN and the infinities replaced, by 0 and the largest and smallest numbers by default.
 

@@ -9,12 +9,21 @@ from tapegrad.base.dtypes import get_default_dtype
 from tapegrad.dispatch.axis_plans import run_axis
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.fast_path import as_operand, binary, unary
-from tapegrad.functions.arguments import all_dims, as_input, as_type, floating, one_dim, ordered
+from tapegrad.functions.arguments import (
+    Dim,
+    Operand,
+    TypeLike,
+    all_dims,
+    as_input,
+    as_type,
+    floating,
+    one_dim,
+    ordered,
+)
 from tapegrad.ops.core import ELEMENTWISE, Op
 from tapegrad.tensor import Tensor
 
 F = TypeVar("F", bound=Callable[..., Any])
-Dim = int | tuple[int, ...] | list[int] | None
 
 
 class Unary(Protocol):
@@ -46,7 +55,7 @@ def of_one(op: Op, module: str) -> Unary:
     if op.kind == ELEMENTWISE:
         return cast(Unary, _documented(unary(op), op, module))
 
-    def function(input: Any) -> Tensor:
+    def function(input: Tensor) -> Tensor:
         return run(op, (as_operand(input),), {})
 
     return _documented(function, op, module)
@@ -57,7 +66,7 @@ def of_two(op: Op, module: str) -> Binary:
     if op.kind == ELEMENTWISE:
         return cast(Binary, _documented(binary(op), op, module))
 
-    def function(input: Any, other: Any) -> Tensor:
+    def function(input: Tensor, other: Operand) -> Tensor:
         return run(op, (as_operand(input), as_operand(other)), {})
 
     return _documented(function, op, module)
@@ -66,7 +75,7 @@ def of_two(op: Op, module: str) -> Binary:
 def of_reduction(op: Op, module: str) -> Reduction:
     """The function of a row that reduces along dimensions."""
 
-    def function(input: Any, dim: Dim, keepdim: bool = False) -> Tensor:
+    def function(input: Tensor, dim: Dim, keepdim: bool = False) -> Tensor:
         return run_axis(op, _reduced, input, dim, keepdim)
 
     return _documented(function, op, module)
@@ -75,7 +84,7 @@ def of_reduction(op: Op, module: str) -> Reduction:
 def of_rows(op: Op, module: str) -> RowWise:
     """The function of a row that keeps the shape of its operand."""
 
-    def function(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
+    def function(input: Tensor, dim: int, *, dtype: TypeLike | None = None) -> Tensor:
         return run_axis(op, _kept, as_type(as_input(input, op.name), dtype), dim)
 
     return _documented(function, op, module)

@@ -35,7 +35,7 @@ def cumprod(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
 
 
 @axis_method
-def logcumsumexp(input: Any, dim: int) -> Tensor:
+def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     """``log(cumsum(exp(x)))``, without overflow.
 
     >>> import tapegrad as tg
@@ -54,7 +54,7 @@ def _order(x: Tensor, d: int, descending: bool) -> Tensor:
 
 @axis_method
 def sort(
-    input: Any, dim: int = -1, descending: bool = False, stable: bool = False
+    input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False
 ) -> ValuesAndIndices:
     """The elements along one dimension in order, and where they were; always stable.
 
@@ -71,7 +71,7 @@ def sort(
 
 @axis_method
 def argsort(
-    input: Any, dim: int = -1, descending: bool = False, stable: bool = False
+    input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False
 ) -> Tensor:  # fmt: skip
     """The indices that sort along one dimension.
 
@@ -85,7 +85,8 @@ def argsort(
 
 @axis_method
 def diff(
-    input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None
+    input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None,
+    append: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Each element less the one before it, n times over.
 

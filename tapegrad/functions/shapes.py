@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.index_plans import run_and_plan, run_planned
 from tapegrad.dispatch.views import ViewRequest, view_of
 from tapegrad.functions.arguments import (
+    Sizes,
+    TypeLike,
     as_input,
     dims_of,
     has_dims,
@@ -74,7 +77,11 @@ def shaped(x: Tensor, new: tuple[int, ...]) -> Tensor | ViewRequest:
 
 @method
 @view_of
-def view(input: Any, *shape: Any, size: Any = None) -> Tensor | ViewRequest:
+def view(
+    input: Tensor,
+    *shape: Sizes,
+    size: Sequence[SupportsIndex] | None = None,
+) -> Tensor | ViewRequest:
     """The same memory in another shape.
 
     >>> import tapegrad as tg
@@ -101,7 +108,7 @@ def view(input: Any, *shape: Any, size: Any = None) -> Tensor | ViewRequest:
 
 
 @method
-def view_as(input: Any, other: Tensor) -> Tensor:
+def view_as(input: Tensor, other: Tensor) -> Tensor:
     """A view in the shape of another Tensor.
 
     >>> import tapegrad as tg
@@ -112,7 +119,7 @@ def view_as(input: Any, other: Tensor) -> Tensor:
 
 
 @method
-def reshape_as(input: Any, other: Tensor) -> Tensor:
+def reshape_as(input: Tensor, other: Tensor) -> Tensor:
     """`reshape` to the shape of another Tensor.
 
     >>> import tapegrad as tg
@@ -160,7 +167,7 @@ def ravel(input: Any) -> Tensor:
 
 @method
 @view_of
-def unflatten(input: Any, dim: int, sizes: Any) -> Tensor | ViewRequest:
+def unflatten(input: Tensor, dim: int, sizes: Sequence[SupportsIndex]) -> Tensor | ViewRequest:
     """One dimension as several.
 
     >>> import tapegrad as tg
@@ -180,7 +187,7 @@ def unflatten(input: Any, dim: int, sizes: Any) -> Tensor | ViewRequest:
 
 
 @method
-def contiguous(input: Any) -> Tensor:
+def contiguous(input: Tensor) -> Tensor:
     """The Tensor itself when it lies in C order, else a copy that does.
 
     >>> import tapegrad as tg
@@ -192,7 +199,7 @@ def contiguous(input: Any) -> Tensor:
 
 
 @method
-def clone(input: Any) -> Tensor:
+def clone(input: Tensor) -> Tensor:
     """A copy; gradients flow through it.
 
     >>> import tapegrad as tg
@@ -208,7 +215,11 @@ def _whole(op: Op, input: Any, *_: Any) -> tuple[Tensor, dict[str, Any]]:
 
 @method
 @view_of
-def permute(input: Any, *order: Any, dims: Any = None) -> ViewRequest:
+def permute(
+    input: Tensor,
+    *order: Sizes,
+    dims: Sequence[SupportsIndex] | None = None,
+) -> ViewRequest:
     """The dimensions in another order; a view.
 
     >>> import tapegrad as tg
@@ -230,7 +241,7 @@ def _permuted(x: Tensor, order: tuple[int, ...]) -> ViewRequest:
 
 @method
 @view_of
-def transpose(input: Any, dim0: int, dim1: int) -> ViewRequest:
+def transpose(input: Tensor, dim0: int, dim1: int) -> ViewRequest:
     """Two dimensions swapped; a view.
 
     >>> import tapegrad as tg
@@ -256,7 +267,7 @@ swapdims = method(transpose, "swapdims")
 
 @method
 @view_of
-def swapaxes(input: Any, axis0: int, axis1: int) -> ViewRequest:
+def swapaxes(input: Tensor, axis0: int, axis1: int) -> ViewRequest:
     """`transpose`, by the names of its arguments that go with this one.
 
     >>> import tapegrad as tg
@@ -268,7 +279,7 @@ def swapaxes(input: Any, axis0: int, axis1: int) -> ViewRequest:
 
 @method
 @view_of
-def t(input: Any) -> ViewRequest:
+def t(input: Tensor) -> ViewRequest:
     """A matrix transposed; a vector as it is.
 
     >>> import tapegrad as tg
@@ -311,7 +322,9 @@ def matrix_transpose(input: Any) -> ViewRequest:
 
 @method
 @view_of
-def movedim(input: Any, source: Any, destination: Any) -> ViewRequest:
+def movedim(
+    input: Tensor, source: int | Sequence[int], destination: int | Sequence[int]
+) -> ViewRequest:
     """Dimensions moved to other places; a view.
 
     >>> import tapegrad as tg
@@ -324,7 +337,7 @@ def movedim(input: Any, source: Any, destination: Any) -> ViewRequest:
         order = list(range(n))
         order.insert(one_dim(destination, n, "movedim"), order.pop(one_dim(source, n, "movedim")))
         return _permuted(x, tuple(order))
-    given = source, destination
+    given: Any = source, destination
     if isinstance(source, int) and isinstance(destination, int):
         given = (source,), (destination,)
     if not all(isinstance(dims, (tuple, list)) for dims in given):
@@ -345,7 +358,7 @@ moveaxis = method(movedim, "moveaxis")
 
 @axis_view_method
 @view_of
-def squeeze(input: Any, dim: Any = None) -> ViewRequest:
+def squeeze(input: Tensor, dim: int | Sequence[int] | None = None) -> ViewRequest:
     """Without dimensions of size 1; a view.
 
     >>> import tapegrad as tg
@@ -375,7 +388,7 @@ def squeezed(x: Tensor, dim: Any, name: str) -> ViewRequest:
 
 @axis_view_method
 @view_of
-def unsqueeze(input: Any, dim: int) -> ViewRequest:
+def unsqueeze(input: Tensor, dim: int) -> ViewRequest:
     """With one more dimension, of size 1; a view.
 
     >>> import tapegrad as tg
@@ -395,7 +408,11 @@ def unsqueezed(x: Tensor, dim: int, name: str) -> ViewRequest:
 
 @method
 @view_of
-def expand(input: Any, *sizes: Any, size: Any = None) -> ViewRequest:
+def expand(
+    input: Tensor,
+    *sizes: Sizes,
+    size: Sequence[SupportsIndex] | None = None,
+) -> ViewRequest:
     """Dimensions of size 1 repeated without a copy; a view.
 
     >>> import tapegrad as tg
@@ -441,7 +458,7 @@ def _expansion(
 
 
 @method
-def expand_as(input: Any, other: Tensor) -> Tensor:
+def expand_as(input: Tensor, other: Tensor) -> Tensor:
     """`expand` to the shape of another Tensor.
 
     >>> import tapegrad as tg
@@ -456,7 +473,7 @@ broadcast_to = method(expand, "broadcast_to")
 
 @method
 @view_of
-def narrow(input: Any, dim: int, start: Any, length: int) -> ViewRequest:
+def narrow(input: Tensor, dim: int, start: SupportsIndex, length: int) -> ViewRequest:
     """`length` neighbours along one dimension; a view.
 
     >>> import tapegrad as tg
@@ -477,7 +494,7 @@ def narrow(input: Any, dim: int, start: Any, length: int) -> ViewRequest:
 
 @method
 @view_of
-def select(input: Any, dim: int, index: Any) -> ViewRequest:
+def select(input: Tensor, dim: int, index: SupportsIndex) -> ViewRequest:
     """What stands at one place of a dimension; a view.
 
     >>> import tapegrad as tg
@@ -497,7 +514,11 @@ def select(input: Any, dim: int, index: Any) -> ViewRequest:
 
 
 @method
-def flip(input: Any, *given: Any, dims: Any = None) -> Tensor:
+def flip(
+    input: Tensor,
+    *given: Sizes,
+    dims: int | Sequence[SupportsIndex] | None = None,
+) -> Tensor:
     """The elements in reverse order along dimensions; a copy.
 
     >>> import tapegrad as tg
@@ -521,8 +542,8 @@ def flip(input: Any, *given: Any, dims: Any = None) -> Tensor:
 
 @method
 def to(
-    input: Any, *args: Any, dtype: Any = None, copy: bool = False, device: Any = None,
-    non_blocking: bool = False,
+    input: Tensor, *args: Tensor | TypeLike | Device | bool, dtype: TypeLike | None = None,
+    copy: bool = False, device: object = None, non_blocking: bool = False,
 ) -> Tensor:  # fmt: skip
     """The Tensor in another dtype (or that of another Tensor); itself when nothing changes.
 

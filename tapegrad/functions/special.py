@@ -38,7 +38,7 @@ def polygamma(n: int, input: Any) -> Tensor:
 
 
 @method
-def logit(input: Any, eps: float | None = None) -> Tensor:
+def logit(input: Tensor, eps: float | None = None) -> Tensor:
     """``log(x / (1 - x))``; with `eps`, of x brought into [eps, 1 - eps].
 
     >>> import tapegrad as tg

@@ -30,7 +30,8 @@ def _weights(given: Any, n: int, name: str, which: str, kinds: str) -> Tensor:
 
 @method
 def cov(
-    input: Any, *, correction: float = 1, fweights: Any = None, aweights: Any = None
+    input: Tensor, *, correction: float = 1, fweights: Tensor | None = None,
+    aweights: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """The covariances of variables, of which each row holds the observations.
 
@@ -75,7 +76,7 @@ def cov(
 
 
 @method
-def corrcoef(input: Any) -> Tensor:
+def corrcoef(input: Tensor) -> Tensor:
     """The coefficients of correlation of variables, of which each row holds the observations.
 
     >>> import tapegrad as tg

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -21,7 +22,12 @@ from tapegrad.tensor import Tensor, View
 
 
 @method
-def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
+def as_strided(
+    input: Tensor,
+    size: Sequence[SupportsIndex],
+    stride: Sequence[SupportsIndex],
+    storage_offset: int | None = None,
+) -> Tensor:
     """A view of the storage with any sizes and strides.
 
     >>> import tapegrad as tg
@@ -104,7 +110,7 @@ def _window(
 
 @method
 @view_of
-def unfold(input: Any, dimension: int, size: int, step: int) -> Tensor | ViewRequest:
+def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor | ViewRequest:
     """All windows of a size along a dimension, as a new last dimension; a view.
 
     >>> import tapegrad as tg

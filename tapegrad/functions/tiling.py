@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
 from tapegrad.dispatch.dispatch import run
-from tapegrad.functions.arguments import as_input, dims_of, index_array, one_dim
+from tapegrad.functions.arguments import Sizes, as_input, dims_of, index_array, one_dim
 from tapegrad.functions.joining import cat
 from tapegrad.functions.method_decorators import method
 from tapegrad.functions.scans import cumprod
@@ -25,7 +26,9 @@ def _one_or_more(given: Any) -> tuple[int, ...]:
 
 
 @method
-def roll(input: Any, shifts: Any, dims: Any = None) -> Tensor:
+def roll(
+    input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None
+) -> Tensor:
     """Elements moved on along dimensions; what leaves at the end comes back at the beginning.
 
     Without `dims` the elements are moved in their flat order.
@@ -79,7 +82,11 @@ def repeat(input: Any, *repeats: Any) -> Tensor:
 
 
 @method
-def tile(input: Any, *reps: Any, dims: Any = None) -> Tensor:
+def tile(
+    input: Tensor,
+    *reps: Sizes,
+    dims: Sequence[SupportsIndex] | None = None,
+) -> Tensor:
     """`repeat`, in which dimensions that are not named are as they were.
 
     >>> import tapegrad as tg
@@ -93,7 +100,11 @@ def tile(input: Any, *reps: Any, dims: Any = None) -> Tensor:
 
 @method
 def repeat_interleave(
-    input: Any, repeats: Any, dim: int | None = None, *, output_size: int | None = None
+    input: Tensor,
+    repeats: int | Tensor | np.ndarray,
+    dim: int | None = None,
+    *,
+    output_size: int | None = None,
 ) -> Tensor:
     """Each element repeated, so many times or its own number of times.
 
@@ -170,7 +181,7 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None
 
 
 @method
-def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Tensor:
+def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     """The Tensor turned by so many right angles, from the first of two dimensions to the second.
 
     >>> import tapegrad as tg

@@ -7,8 +7,8 @@ function of arrays: there the call means what it means for an array (`x.std()`, 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Any, NoReturn
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
 import numpy as np
 
@@ -16,11 +16,14 @@ from tapegrad.base import missing_names
 from tapegrad.dispatch.numpy_semantics import numpys
 from tapegrad.functions import complex_parts, indexing, products, rounding, scans, shapes, tiling
 from tapegrad.functions import reductions as r
-from tapegrad.functions.arguments import numpy_names
+from tapegrad.functions.arguments import Indices, Operand, Sizes, TypeLike, numpy_names
 from tapegrad.functions.inplace_methods import copy_, fill_
 from tapegrad.numpy_face.nearest import no_array
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 # What arrays have and Tensors do not, and what to write instead.
 INSTEAD = {
@@ -57,7 +60,7 @@ def _np(function: Any, *args: Any) -> Tensor:
 
 
 def astype(
-    self: Tensor, dtype: Any, order: str = "K", casting: Any = "unsafe", subok: bool = True,
+    self: Tensor, dtype: TypeLike, order: str = "K", casting: Any = "unsafe", subok: bool = True,
     copy: bool = True,
 ) -> Tensor:  # fmt: skip
     """The elements in another type; a copy, unless that is not wanted and not needed."""
@@ -84,7 +87,7 @@ def array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarr
     return np.array(found, dtype=dtype, copy=copy)
 
 
-def fill(self: Tensor, value: Any) -> None:
+def fill(self: Tensor, value: Operand) -> None:
     """Write one number everywhere."""
     fill_(self, value)
 
@@ -94,12 +97,14 @@ def conj(self: Tensor) -> Tensor:
     return complex_parts.conj(self)
 
 
-def compress(self: Tensor, condition: Any, axis: int | None = None) -> Tensor:
+def compress(self: Tensor, condition: npt.ArrayLike, axis: int | None = None) -> Tensor:
     """The places along an axis where a condition holds."""
     return _np(np.compress, condition, self, axis)
 
 
-def searchsorted(self: Tensor, v: Any, side: str = "left", sorter: Any = None) -> Tensor:
+def searchsorted(
+    self: Tensor, v: Operand, side: str = "left", sorter: Indices | None = None
+) -> Tensor:
     """Where values would have to be put in to keep the order of the elements."""
     return _np(np.searchsorted, self, v, side, sorter)
 
@@ -111,9 +116,16 @@ def dot(self: Tensor, tensor: Any) -> Tensor:
     return _np(np.dot, self, tensor)
 
 
-def transpose(self: Tensor, *dims: Any, dim0: Any = None, dim1: Any = None) -> Tensor:
+def transpose(
+    self: Tensor,
+    *dims: int | Sequence[int] | None,
+    dim0: int | None = None,
+    dim1: int | None = None,
+) -> Tensor:
     """Two dimensions swapped; otherwise all in an order, or without one in reverse."""
-    given = dims if dim0 is dim1 is None else (*dims, *[d for d in (dim0, dim1) if d is not None])
+    given: Any = (
+        dims if dim0 is dim1 is None else (*dims, *[d for d in (dim0, dim1) if d is not None])
+    )
     if len(given) == 2:
         tape = current.tape
         if given is dims and (tape.depth or tape.levels) and numpys():
@@ -124,7 +136,12 @@ def transpose(self: Tensor, *dims: Any, dim0: Any = None, dim1: Any = None) -> T
     return shapes.permute(self, given or tuple(range(self._a.ndim))[::-1])
 
 
-def reshape(self: Tensor, *sizes: Any, shape: Any = None, order: str = "C") -> Tensor:
+def reshape(
+    self: Tensor,
+    *sizes: Sizes,
+    shape: Sequence[SupportsIndex] | None = None,
+    order: str = "C",
+) -> Tensor:
     """The same elements in another shape; a view where that is possible."""
     if order == "C":
         return shapes.reshape(self, *sizes, shape=shape)
@@ -137,7 +154,9 @@ def ravel(self: Tensor, order: str = "C") -> Tensor:
     return shapes.ravel(self) if order == "C" else _np(np.ravel, self, order)
 
 
-def flatten(self: Tensor, start_dim: Any = 0, end_dim: int = -1, *, order: str = "C") -> Tensor:
+def flatten(
+    self: Tensor, start_dim: int | str = 0, end_dim: int = -1, *, order: str = "C"
+) -> Tensor:
     """Several dimensions in one; or all of them in an order of NumPy's, "C" or "F"."""
     if start_dim == 0:
         tape = current.tape
@@ -164,7 +183,7 @@ def truncated(self: Tensor) -> int:
 
 
 def _scan_method(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    def method(self: Tensor, dim: int | None = None, *, dtype: Any = None) -> Tensor:
+    def method(self: Tensor, dim: int | None = None, *, dtype: TypeLike | None = None) -> Tensor:
         if dim is None:
             self, dim = shapes.reshape(self, (self._a.size,)), 0
         return function(self, dim, dtype=dtype)
@@ -173,7 +192,7 @@ def _scan_method(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return numpy_names(method)
 
 
-def _repeat(self: Tensor, *repeats: Any, axis: int | None = None) -> Tensor:
+def _repeat(self: Tensor, *repeats: Sizes, axis: int | None = None) -> Tensor:
     """The Tensor laid side by side; with an `axis` every element so often, as `np.repeat`."""
     if axis is None:
         return tiling.repeat(self, *repeats)
@@ -210,7 +229,7 @@ def _sort(self: Tensor, axis: int = -1, kind: Any = None, order: Any = None, **m
     copy_(self, np.sort(self, axis, kind, order, **more))
 
 
-def take(self: Tensor, index: Any, axis: int | None = None) -> Tensor:
+def take(self: Tensor, index: Indices, axis: int | None = None) -> Tensor:
     """Elements by their place in the flattened Tensor, or along an axis."""
     return indexing.take(self, index) if axis is None else _np(np.take, self, index, axis)
 

@@ -289,11 +289,14 @@ def torch(case):
     """PyTorch itself."""
     import torch as library
 
+    before = library.get_default_dtype()
     library.set_default_dtype(library.float64)
     try:
         face_of_torch(case, library)
     except RuntimeError as refused:
         raise Skipped("refused by PyTorch: " + str(refused)[:60]) from None
+    finally:
+        library.set_default_dtype(before)
 
 
 def jax(case):
