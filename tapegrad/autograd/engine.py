@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -13,14 +13,19 @@ from tapegrad.autograd.node_hooks import GradientEdge, accumulating, add_gradien
 from tapegrad.autograd.sweep import NOT_USED, Sweep, deliver, swept_at_once
 from tapegrad.autograd.tensor_hooks import end_sweep, ending, run_functions
 from tapegrad.dispatch.dispatch import ended
+from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.kernels.sweep import sweep_abi
 from tapegrad.kernels.sweep.sweep_abi import SMALL
 from tapegrad.tape import versions
-from tapegrad.tape.tape import DTYPE_BITS, F4_SHAPE, MODE_FAST, Ended, current
+from tapegrad.tape.tape import DTYPE_BITS, F4_SHAPE, MODE_FAST, Ended, Tape, current
 from tapegrad.tensor import Tensor, View, former, noted, place, wrap, wrap_as
+
+if TYPE_CHECKING:
+    from tapegrad.autograd.workspace import Workspace
 
 Tensors = Tensor | Sequence[Tensor]
 _ONE = np.ones(())
+UNDONE: Any = object()
 
 
 def backward(
@@ -50,14 +55,9 @@ def backward(
     """
     if grad_tensors is None and grad_variables is not None:
         grad_tensors = grad_variables
-    if inputs is None and not create_graph:
-        sweep = _from_one(tensors, grad_tensors, None, bool(retain_graph))
-        if sweep is not None:
-            if sweep.delivered is False:
-                switched(sweep.tape, False, _accumulate_leaves, sweep, {}, False)
-            if ending:
-                end_sweep(sweep.tape)
-            return
+    plain = inputs is None and not create_graph
+    if plain and _from_one(tensors, grad_tensors, None, bool(retain_graph)) is not UNDONE:
+        return
     if create_graph:
         warnings.warn(
             "Using backward() with create_graph=True lets each leaf and its gradient hold each "
@@ -137,15 +137,9 @@ def grad(
     special = create_graph or allow_unused or is_grads_batched or materialize_grads
     if not special:
         wanted: list[Any] = [inputs] if isinstance(inputs, Tensor) else list(inputs)
-        sweep = _from_one(outputs, grad_outputs, wanted, bool(retain_graph))
-        if sweep is not None:
-            delivered: tuple[Tensor, ...] | Literal[False] = sweep.delivered
-            if delivered is False:
-                found = switched(sweep.tape, False, _gradients, sweep, wanted, {}, False)
-                delivered = cast("tuple[Tensor, ...]", tuple(found))
-            if ending:
-                end_sweep(sweep.tape)
-            return delivered
+        delivered = _from_one(outputs, grad_outputs, wanted, bool(retain_graph))
+        if delivered is not UNDONE:
+            return cast("tuple[Tensor, ...]", delivered)
     if allow_unused is None:
         allow_unused = materialize_grads
     elif not allow_unused and materialize_grads:
@@ -210,11 +204,75 @@ def gradients(
     return switched(current.tape, recorded, swept)
 
 
-def _from_one(root: Any, weight: Any, inputs: list[Tensor] | None, retain: bool) -> Sweep | None:
-    """Run a sweep from one small Tensor to leaves; None, with nothing done: take the general path.
+def _from_one(root: Any, weight: Any, inputs: list[Any] | None, retain: bool) -> Any:
+    """Sweep from one small Tensor to leaves: the gradients of `inputs`, as a tuple, or, without
+    these, None, after adding those of all leaves to their `.grad`.
 
-    That is what nearly all sweeps are: it asks only what has to be asked then.
+    That is what nearly all sweeps are.  UNDONE: nothing is done, take the general path.
     """
+    tape = current.tape
+    work = tape.workspace
+    if work is None or tape.sweeping > 0:
+        return UNDONE
+    try:
+        if native_calls.sweep is None:
+            sweep = _begun(tape, work, root, weight, inputs, retain)
+        else:
+            leaves = None if inputs is None else (*inputs,)
+            with accumulating:
+                found = native_calls.sweep(root, weight, work.place, retain, leaves)
+            if tape.sweeping:  # there is more to do
+                sweep = Sweep(tape, recorded=False, retain=retain, work=work)
+                status, index, seed = found
+                sweep.go_on(status, index, seed, _codes(tape, inputs))
+            elif found is False:
+                sweep = _begun(tape, work, root, weight, inputs, retain)
+            else:
+                if ending:
+                    end_sweep(tape)
+                return found
+        if sweep is None:
+            return UNDONE
+        if inputs is None:
+            with accumulating:
+                delivered = deliver(sweep)
+        else:
+            delivered = deliver(sweep, inputs)
+        if delivered is False:
+            sweep.collect()
+    except BaseException:
+        end_sweep(tape, failed=True)
+        raise
+    finally:
+        tape.sweeping = 0
+        if tape.recomputed:
+            tape.recomputed.clear()
+    if delivered is False and inputs is None:
+        delivered = switched(tape, False, _accumulate_leaves, sweep, {}, False)
+    elif delivered is False:
+        delivered = tuple(switched(tape, False, _gradients, sweep, inputs, {}, False))
+    if ending:
+        end_sweep(tape)
+    return delivered
+
+
+def _codes(tape: Tape, leaves: list[Any] | None) -> list[int] | None:
+    """The codes of leaves; an empty list if not all are leaves that the tape knows."""
+    if leaves is None:
+        return None
+    found = []
+    for t in leaves:
+        code = tape.slots.get(t._pos) if type(t) is Tensor else None
+        if code is None or t._pos in former:
+            return []
+        found.append(code)
+    return found
+
+
+def _begun(
+    tape: Tape, work: Workspace, root: Any, weight: Any, inputs: list[Any] | None, retain: bool
+) -> Sweep | None:
+    """A sweep from one Tensor, run, with `sweeping` at 1; None, with nothing done: not so plain."""
     if type(root) is not Tensor:
         return None
     if weight is None:
@@ -231,46 +289,18 @@ def _from_one(root: Any, weight: Any, inputs: list[Tensor] | None, retain: bool)
         seed = np.array(seed, order="C")  # the compiled sweep may write there
     else:
         return None
-    tape = current.tape
-    work = tape.workspace
     home = root._home
     if type(home) is View and place(root) > 0:
         home = home.tape
-    if home is not tape or work is None or tape.sweeping or tape.mode != MODE_FAST:
+    if home is not tape or tape.mode != MODE_FAST or sweep_abi.find() is None:
         return None
-    if sweep_abi.find() is None:
+    targets = _codes(tape, inputs)
+    index = tape.index(root._pos)
+    if index < 0 or targets == []:
         return None
     sweep = Sweep(tape, recorded=False, retain=retain, work=work)
     tape.sweeping = 1  # excludes compaction, and other users of the workspace
-    try:
-        targets = None
-        if inputs is not None:
-            targets = []
-            for t in inputs:
-                code = tape.slots.get(t._pos) if type(t) is Tensor else None
-                if code is None or t._pos in former:
-                    return None
-                targets.append(code)
-            if not targets:
-                return None
-        index = tape.index(root._pos)
-        if index < 0 or not sweep.run_from(index, seed, targets):
-            return None
-        if inputs is None:
-            with accumulating:
-                sweep.delivered = deliver(sweep)
-        else:
-            sweep.delivered = deliver(sweep, inputs)
-        if sweep.delivered is False:
-            sweep.collect()
-    except BaseException:
-        end_sweep(tape, failed=True)
-        raise
-    finally:
-        tape.sweeping = 0
-        if tape.recomputed:
-            tape.recomputed.clear()
-    return sweep
+    return sweep if sweep.run_from(index, seed, targets) else None
 
 
 def leaf_gradient(root: Tensor, leaf: Tensor, since: int) -> np.ndarray:

@@ -86,7 +86,6 @@ class Sweep(Adjoints):
     since = 0  # a position below which nothing leads to a target; 0: not known
     aims: Sequence[int] | None = None  # positions, and keys of leaves, that become `targets`
     found: Sequence[tuple[int, Tensor, Any]] = ()  # leaves that were reached, see `collect`
-    delivered: Any = False  # what `deliver` made of what was found
 
     def __init__(
         self, tape: Tape, *, recorded: bool, retain: bool, work: Workspace | None = None
@@ -156,6 +155,20 @@ class Sweep(Adjoints):
         elif not self.retain:
             drop(tape, work, index)
         return True
+
+    def go_on(self, status: int, index: int, seed: np.ndarray, targets: list[int] | None) -> None:
+        """Finish what `native.sweep_call` has begun: the same sweep as that of `run_from`."""
+        work = self.work
+        assert work is not None
+        self.seeds[index] = self.values[index] = seed
+        self.top, self.low = index, min(self.tape.floor, index)
+        work.note(self.tape, work.frame[SweepFrame.leaves], self.low, index)
+        if targets is not None:
+            self.targets, self.strict = targets, len(targets)
+            work.set_targets(targets, self.strict)
+            self.need, self.leaf_need = work.need()
+        if status != DONE:
+            self.finish(work, status)
 
     def _locate(self) -> None:
         tape = self.tape

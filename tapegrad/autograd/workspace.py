@@ -15,6 +15,7 @@ import numpy as np
 
 from tapegrad.kernels.codegen import kernel_table
 from tapegrad.kernels.sweep.sweep_abi import (
+    CHUNK,
     DONE,
     EVERY_LEAF,
     FREE_LISTS,
@@ -35,7 +36,6 @@ _TASK, _RECORDS, _SEEDS, _SEED_COUNT = (
     SweepFrame.seeds,
     SweepFrame.seed_count,
 )
-CHUNK = 1 << 18  # bytes of the first arena chunk; it must hold more than one record needs
 LARGEST = 1 << 22
 # The first fields of the frame: what a sweep changes, and what one from a root to a leaf adds.
 _FIELDS = (
@@ -58,7 +58,8 @@ class Workspace:
         self.inner: Workspace | None = None
         self.kernel_at, self.kernel = kernel_table.compiled_sweep()
         frame = self.frame = array("q", bytes(8 * SweepFrame.SIZE))
-        self.address = ctypes.c_int64(frame.buffer_info()[0])  # which a call need not convert
+        self.place = frame.buffer_info()[0]
+        self.address = ctypes.c_int64(self.place)  # which a call need not convert
         self.free = array("q", bytes(8 * FREE_LISTS))
         self.chunks = [np.empty(CHUNK // 8)]
         self.starts = [self.chunks[0].ctypes.data]
@@ -71,6 +72,7 @@ class Workspace:
         frame[SweepFrame.kinds] = kernel_table.kinds.ctypes.data
         frame[SweepFrame.kernels] = kernel_table.addresses.ctypes.data
         frame[SweepFrame.nothing] = id(None)
+        frame[SweepFrame.kernel] = self.kernel_at
         frame[SweepFrame.choice] = where.code  # whose first operand is of bytes
         frame[SweepFrame.tuple_items] = found.tuple_items
         frame[SweepFrame.array_data] = found.array_data
@@ -96,12 +98,12 @@ class Workspace:
         self._need, self._leaf_need = needed
         frame[SweepFrame.leaf_adjoints], frame[SweepFrame.reach_at], *others = addresses
         frame[SweepFrame.need_at], frame[SweepFrame.leaf_need] = others
-        self.capacity = count
+        frame[SweepFrame.capacity] = count
 
     def _ready(self, tape: Tape, count: int) -> None:
         """Prepare buffers for a sweep over so many records and leaves."""
         kernel_table.learn()
-        if count > self.capacity:
+        if count > self.frame[SweepFrame.capacity]:
             self._reserve(2 * count)
         if tape.input_lists:
             self.input_lists = array("q", tape.input_lists)
@@ -112,18 +114,20 @@ class Workspace:
 
     def begin(self, tape: Tape, low: int, top: int) -> None:
         """Set the frame up for the records low..top, and for every leaf that they reach."""
-        self.tape = tape
-        leaves = self.leaves = len(tape.leaves)
-        first = self.first = leaves - low
-        self._ready(tape, first + top + 1)
-        self.cells = self._cells[: first + top + 1]
-        self.sizes, self.views = shapes.sizes, strides.table  # growing replaces them: hold these
-        frame = self.frame
+        leaves = len(tape.leaves)
+        self._ready(tape, leaves - low + top + 1)
+        self.note(tape, leaves, low, top)
         _begin(
-            frame, 0, START, tape.address, id(tape.keep) + self.layout.list_items, shapes.address,
-            strides.address, tape.shift, tape.old_at, len(tape.old), leaves, low, top, EVERY_LEAF,
-            0,
+            self.frame, 0, START, tape.address, id(tape.keep) + self.layout.list_items,
+            shapes.address, strides.address, tape.shift, tape.old_at, len(tape.old), leaves, low,
+            top, EVERY_LEAF, 0,
         )  # fmt: skip
+
+    def note(self, tape: Tape, leaves: int, low: int, top: int) -> None:
+        """Note what a sweep is about, of which the frame has been told."""
+        self.tape, self.leaves, self.first = tape, leaves, leaves - low
+        self.cells = self._cells[: leaves - low + top + 1]
+        self.sizes, self.views = shapes.sizes, strides.table  # growing replaces them: hold these
 
     def one_leaf(self, tape: Tape, low: int, root: int, leaf: int, into: np.ndarray) -> bool:
         """Sweep from a root (a position) to a leaf (a code), which nothing below `low` reads.

@@ -17,7 +17,7 @@ class NativeCalls:
     One that returns None refuses the call, and Python does it.
     """
 
-    __slots__ = ("accumulate", "change", "planned", "record_call", "resume", "view")
+    __slots__ = ("accumulate", "change", "planned", "record_call", "resume", "sweep", "view")
 
     # of a view function, its arguments, and those with names: the Tensor or Tensors; in Python
     # `views.viewed`
@@ -31,6 +31,8 @@ class NativeCalls:
     record_call: Callable[[int, Any, Any, Any, list[int], int], Any] | None
     # a sweep's gradients: see `native.accumulate`
     accumulate: Callable[[int, int, int, int], Any] | None
+    # a sweep from one Tensor to leaves: see `native.sweep_call`
+    sweep: Callable[[Any, Any, int, bool, tuple[Any, ...] | None], Any] | None
     # a sweep through users' rules: see `native.rule_callbacks`
     resume: Callable[[int, int, int], int] | None
 
@@ -40,7 +42,7 @@ class NativeCalls:
     def close(self) -> None:
         """Have Python do all calls."""
         self.planned = self.change = None
-        self.record_call = self.accumulate = self.resume = None
+        self.record_call = self.accumulate = self.sweep = self.resume = None
 
 
 native_calls = NativeCalls()

@@ -7,7 +7,7 @@ rules for counting references.  `entry` takes a call through `operands` (what it
 (what follows), `loops` (the work; of places `index_loops`, along dimensions of large arrays
 `row_passes`) and `execute` (the result and its record; in place `changes`).  `append` writes the
 record, `reclaim` frees what abandoned records saved, `accumulate` adds a sweep's adjoints to
-leaves.
+leaves, `sweep_call` does a small sweep as a whole.
 
 Compiled functions import `kernels` and the tape's constants alone.  The four modules first named
 import whatever runs operations in Python; of those, only `functions` and `autograd` import them.

@@ -25,6 +25,7 @@ class Frame(WordStruct):
     PyLong_FromLongLong: int
     PyList_Append: int
     PyList_Size: int
+    PyList_AsTuple: int
     PyTuple_New: int
     PyType_GenericAlloc: int
     PyObject_Call: int
@@ -76,6 +77,8 @@ class Frame(WordStruct):
     constants_f4: int
     shape_numbers: int
     shape_list: int
+    former: int  # `tensor.former`
+    by_code: int
     # functions in Python
     bump_version: int
     as_tensors: int
@@ -120,6 +123,9 @@ class Frame(WordStruct):
     tape_old: int
     tape_old_at: int
     tape_hooks: int
+    tape_floor: int
+    tape_last_mutation: int
+    tape_input_lists: int
     # the thread that called last, and its tape
     thread: int
     tape: int
@@ -142,10 +148,12 @@ class Frame(WordStruct):
     matmul_data_f4: int
     null: Annotated[Any, 1]  # the number 0, as an operand
     # of large arrays: a table of `LargeRow`; where the number of threads stands, and where the
-    # address of the numbers of elements of all shapes does
+    # addresses of the numbers of elements of all shapes, and of how views lie, do
     large_rows: int
     threads: int
     sizes_at: int
+    strides_at: int
+    known_at: int  # where the number of operations stands that the compiled sweep knows
 
 
 class Operand(WordStruct):

@@ -197,13 +197,13 @@ def new_gradients(frame, cells, leaves, codes, count):
     return found
 
 
-def accumulate(frame_at, cells, leaves, codes, count):
+@typed
+def deliver(frame, cells, leaves, codes, count):
     """The gradients of the leaves that some codes name, as a tuple; without codes (0), those of all
     leaves that were reached, in their `.grad`, and None.  False: not all of them are so plain.
 
     `leaves` is where the leaves stand, one after the other.
     """
-    frame = Frame(frame_at)
     if not are_plain(frame, cells, leaves, codes, count):
         return new_reference(frame, frame.false)
     found = new_gradients(frame, cells, leaves, codes, count)
@@ -217,3 +217,8 @@ def accumulate(frame_at, cells, leaves, codes, count):
     if not done:
         return 0
     return new_reference(frame, (frame.none if agreed else frame.false))
+
+
+def accumulate(frame_at, cells, leaves, codes, count):
+    """`deliver`, as Python calls it."""
+    return deliver(Frame(frame_at), cells, leaves, codes, count)

@@ -42,9 +42,9 @@ from tapegrad.ops.core import ELEMENTWISE, Formula, Op, by_code
 from tapegrad.ops.elementwise import Composed, Lazy
 from tapegrad.parallel import large_elementwise
 from tapegrad.tape import versions
-from tapegrad.tape.shape_table import shapes
+from tapegrad.tape.shape_table import shapes, strides
 from tapegrad.tape.tape import DTYPE_BITS, F4_SHAPE, SAVES, Tape, current
-from tapegrad.tensor import F4, F8, NO_GRAD, SHORT, Tensor, View, wrap
+from tapegrad.tensor import F4, F8, NO_GRAD, SHORT, Tensor, View, former, wrap
 
 _NUMPY = {"PyArray_NewFromDescr": 94, "PyArray_SetBaseObject": 282}  # places in its table
 # By the beginning of a field's name: whose slot it is, and the beginning of the slot's.
@@ -253,6 +253,7 @@ class Bindings:
             "current": current, "attr_tape": _TAPE, "attr_pull": _PULL,
             "constants": fast_path.constants, "constants_f4": fast_path.constants_f4,
             "shape_numbers": shapes.ids, "shape_list": shapes.shapes,
+            "former": former, "by_code": by_code,
             "bump_version": versions.bump, "as_tensors": views.as_tensors,
             "learn_broadcast": self.learn_broadcast, "learn_matmul": self.learn_matmul,
             "learn_reduction": self.learn_reduction, "learn_view": self.view_cache.learn,
@@ -274,7 +275,8 @@ class Bindings:
             matmuls=self.matmuls.ctypes.data, reductions=self.reductions.ctypes.data,
             view_cache=self.view_cache.lines.ctypes.data, large_rows=self.large_rows.ctypes.data,
             threads=ctypes.addressof(large_elementwise.in_memory),
-            sizes_at=shapes.in_memory.ctypes.data,
+            sizes_at=shapes.in_memory.ctypes.data, strides_at=strides.in_memory.ctypes.data,
+            known_at=kernels.known.ctypes.data,
         )  # fmt: skip
         self.forget_tape()
 

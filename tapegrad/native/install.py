@@ -42,12 +42,14 @@ class NativePath:
     """
 
     def __init__(self) -> None:
-        call, custom = [build.load(name, *_FUNCTIONS[name]) for name in ("call", "custom")]
+        names = "call", "custom", "sweep_call"
+        call, custom, sweep = [build.load(name, *_FUNCTIONS[name]) for name in names]
         self.bindings = Bindings()
         self.ops = native_ops()
         self.python = {op: op.short for op in self.ops}
         self.engine = build.assembled(text(self.ops), 1)
         values = {"frame": self.bindings.words.ctypes.data, "call": call, "custom_call": custom}
+        values["sweep_call"] = sweep
         for name, value in values.items():
             place = self.engine[0].get_global_value_address(name)
             ctypes.c_int64.from_address(place).value = value
@@ -60,6 +62,7 @@ class NativePath:
         self.planned = self._builtin("planned", "", "planned")
         self.change = self._builtin("change", "", "change")
         self.custom = self._builtin("custom", "", "custom")
+        self.sweep = self._builtin("sweep", "", "sweep")
         self.methods = {
             name: (function, self._method(name, function))
             for name, function in vars(Tensor).items()
@@ -110,6 +113,7 @@ class NativePath:
         native_calls.change = self.change
         native_calls.record_call = self.custom
         native_calls.accumulate = self.accumulate
+        native_calls.sweep = self.sweep
         native_calls.resume = self.resume
         for name, (_, method) in self.methods.items():
             setattr(Tensor, name, method)
@@ -140,6 +144,7 @@ _FUNCTIONS = {
     "accumulate": (_source("accumulate"), 5),
     "resume": (_source("rule_callbacks"), 4),
     "custom": (_source("record_call"), 5),
+    "sweep_call": (_source("sweep_call"), 5),
 }
 
 

@@ -21,6 +21,7 @@ CALL_FORMS = {
     "planned": (FASTCALL, "%b", "0"),
     "change": (FASTCALL, "%b", "0"),
     "custom": (FASTCALL, "%b", "0"),
+    "sweep": (FASTCALL, "%b", "0"),
 }
 _ENTRY = """
 define i64 @{name}(i64 %a, i64 %b, i64 %c) {{
@@ -39,7 +40,8 @@ _READ = """%at = inttoptr i64 %b to ptr
 
 def text(ops: list[Op]) -> str:
     """LLVM text of the ways in to all operations."""
-    lines = ["@frame = global i64 0\n@call = global i64 0\n@custom_call = global i64 0\n"]
+    names = "frame", "call", "custom_call", "sweep_call"
+    lines = [f"@{name} = global i64 0\n" for name in names]
     for op in ops:
         for form, (_, first, second) in CALL_FORMS.items():
             if form.endswith(str(len(op.inputs))):
@@ -52,7 +54,7 @@ def text(ops: list[Op]) -> str:
                 )  # fmt: skip
     targets = {
         "view": ("call", VIEW), "planned": ("call", PLANNED), "change": ("call", CHANGE),
-        "custom": ("custom_call", 0),
+        "custom": ("custom_call", 0), "sweep": ("sweep_call", 0),
     }  # fmt: skip
     for form, (target, kind) in targets.items():
         _, first, second = CALL_FORMS[form]

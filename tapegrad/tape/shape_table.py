@@ -71,6 +71,7 @@ class Strides:
     def __init__(self) -> None:
         self.table: np.ndarray = np.zeros(1024, np.int64)
         self.address = self.table.ctypes.data
+        self.in_memory: np.ndarray = np.array([self.address])  # the same, for compiled code
         self._used = 0
         self._growing = lock()
 
@@ -88,7 +89,7 @@ class Strides:
             if end > len(self.table):
                 table = np.concatenate([self.table, np.zeros_like(self.table)])
                 address = table.ctypes.data
-                self.table, self.address = table, address
+                self.table, self.address, self.in_memory[0] = table, address, address
                 return self.write(row)  # others may have been added in between
             self.table[place:end] = row
             self._used = end

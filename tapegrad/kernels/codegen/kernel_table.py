@@ -35,22 +35,21 @@ _DTYPES = ("f8", "f4")
 
 kinds = np.ones(CAPACITY, np.int64)
 _MOVES = {"concat": KIND_JOIN, **dict.fromkeys(STRIDED, KIND_VIEW)}
-_known = 0
+known: np.ndarray = np.zeros(1, np.int64)  # the number of operations of which the sweep knows
 
 
 def learn() -> None:
     """Tell the sweep of what kind each operation is; rows may have come since the last time."""
-    global _known
-    if _known == len(by_code):
+    if known[0] == len(by_code):
         return
     if len(by_code) > CAPACITY:
         raise RuntimeError(f"the table of operations is full: it holds {CAPACITY}")
-    for op in by_code[_known:]:
+    for op in by_code[int(known[0]) :]:
         # The sweep leaves records of four operands to Python, and has other kinds from 4 on.
         operands = len(op.inputs) if op.kind == ELEMENTWISE and len(op.inputs) < 4 else 1
         kind = KIND_AXIS if op.axis else _MOVES.get(op.moves, operands)
         kinds[op.code] = op.sweep or kind
-    _known = len(by_code)
+    known[0] = len(by_code)
 
 
 def fill(at: int) -> bool:

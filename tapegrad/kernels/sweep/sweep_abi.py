@@ -72,6 +72,8 @@ class SweepFrame(WordStruct):
     nothing: int
     seed: Annotated[Any, 2]  # of a sweep from one root, as `seeds` has it
     one: Annotated[Any, 1]  # the number, in double precision
+    capacity: int  # of adjoints and marks: for so many records and leaves there is room
+    kernel: int  # the compiled sweep
     choice: int  # the code of `where`, whose first operand is of bytes
 
 
@@ -106,6 +108,7 @@ KEEPS_WRITTEN, INDEX_LAST, LOWER = 1 << 61, 1 << 62, 1 << 62
 SMALL = 4096  # elements up to which an adjoint is handled by the compiled sweep
 MATRIX = 4096  # elements up to which matrices are multiplied within the compiled sweep
 SYSTEM = 1024  # elements up to which a system of equations is solved within the compiled sweep
+CHUNK = 1 << 18  # bytes of the arena's first chunk; it must hold more than one record needs
 ROOM = 8 * 4 * SMALL  # bytes that one record may need: three adjoints, rounded up
 FREE_LISTS = 24
 
