@@ -219,6 +219,10 @@ def _from_one(root: Any, weight: Any, inputs: list[Any] | None, retain: bool) ->
             sweep = _begun(tape, work, root, weight, inputs, retain)
         else:
             leaves = None if inputs is None else (*inputs,)
+            if type(weight) is Tensor and weight._s == -1:  # neither float64 nor float32, or large
+                weight = _seed(root, weight)
+                if weight is None:
+                    return UNDONE
             with accumulating:
                 found = native_calls.sweep(root, weight, work.place, retain, leaves)
             if tape.sweeping:  # there is more to do
@@ -256,6 +260,21 @@ def _from_one(root: Any, weight: Any, inputs: list[Any] | None, retain: bool) ->
     return delivered
 
 
+def _seed(root: Any, weight: Any) -> np.ndarray | None:
+    """A new array with the weight of a root; None where it is not plain, or does not fit."""
+    if weight is None:
+        return np.array(1.0, root._a.dtype) if root._s in (0, F4_SHAPE) else None
+    if type(root) is not Tensor or type(weight) is not Tensor or weight._s != root._s:
+        return None
+    given = weight._a
+    if root._s == -1:
+        if given.shape != root._a.shape or given.dtype != root._a.dtype:
+            return None
+        if given.dtype not in DTYPE_BITS:
+            return None
+    return np.array(given, order="C")  # the compiled sweep may write there
+
+
 def _codes(tape: Tape, leaves: list[Any] | None) -> list[int] | None:
     """The codes of leaves; an empty list if not all are leaves that the tape knows."""
     if leaves is None:
@@ -275,19 +294,8 @@ def _begun(
     """A sweep from one Tensor, run, with `sweeping` at 1; None, with nothing done: not so plain."""
     if type(root) is not Tensor:
         return None
-    if weight is None:
-        if root._s not in (0, F4_SHAPE):
-            return None
-        seed = np.array(1.0, root._a.dtype)
-    elif type(weight) is Tensor and weight._s == root._s:
-        seed = weight._a
-        if root._s == -1:  # it is large, or not of float64
-            if seed.shape != root._a.shape or seed.dtype != root._a.dtype:
-                return None
-            if seed.dtype not in DTYPE_BITS:
-                return None
-        seed = np.array(seed, order="C")  # the compiled sweep may write there
-    else:
+    seed = weight if type(weight) is np.ndarray else _seed(root, weight)
+    if seed is None:
         return None
     home = root._home
     if type(home) is View and place(root) > 0:

@@ -28,7 +28,7 @@ from tapegrad.parallel.large_elementwise import (
     row_steps,
     split,
 )
-from tapegrad.tape.tape import CODE_MASK, LISTED, WORD
+from tapegrad.tape.tape import CODE_MASK, LISTED
 
 # The places of a grid: three operands, the adjoint, the result, the adjoints of the operands.
 G, Y, OUT = 3, 4, 5
@@ -36,12 +36,11 @@ MSE_LOSS = rows["mse_loss"]
 GROUP = 64  # rows that are added up in one go, at least
 
 
-def step(adjoints: Adjoints, index: int, g: np.ndarray) -> bool:
-    """Do one record by kernels; False if they do not support it."""
-    tape = adjoints.tape
-    word = int(tape.words()[index, WORD])
+def step(adjoints: Adjoints, index: int, word: int, g: np.ndarray) -> bool:
+    """Do one record, of this word, by kernels; False if they do not support it."""
     if word & LISTED or g.dtype.char not in "df":
         return False
+    tape = adjoints.tape
     op = by_code[word & CODE_MASK]
     if op is MSE_LOSS:
         saved = Saved(tape, index, False)

@@ -289,7 +289,9 @@ def after_accumulating(leaf: Tensor, g: Tensor) -> None:
 
 def add_gradients(found: list[tuple[Tensor, Tensor]], recorded: bool) -> None:
     """Add gradients to `.grad`, all of them, after all checks that may fail."""
-    found = [(t, before_accumulating(t, g) if noted(t, "before") else g) for t, g in found]
+    hooked = any(getattr(t, "_extra", None) for t, _ in found)
+    if hooked:
+        found = [(t, before_accumulating(t, g) if noted(t, "before") else g) for t, g in found]
     with accumulating:
         for t, g in found:
             grad = getattr(t, "_grad", None)
@@ -305,7 +307,7 @@ def add_gradients(found: list[tuple[Tensor, Tensor]], recorded: bool) -> None:
             else:
                 versions.bump(versions.root(grad._a))
                 np.add(grad._a, g._a, out=grad._a)
-    for t, g in found:
+    for t, g in found if hooked else ():
         post = noted(t, "post")
         if post:
             for hook in tuple(post.values()):

@@ -21,9 +21,9 @@ from tapegrad.tape.tape import (
     CODE_MASK,
     DTYPE_SHIFT,
     DTYPES,
+    LISTED,
     PACKED,
     STRIDE,
-    WORD,
     Tape,
     unpack_from,
 )
@@ -140,9 +140,9 @@ class Saved(Values):
         self.tape = tape
         self.index = index
         self.recorded = recorded
-        word = int(tape.words()[index, WORD])
+        word, a, b, c, _, _ = unpack_from(tape.buffer, index * STRIDE)
         self.op: Op = by_code[word & CODE_MASK]
-        self.codes = tape.inputs(index)
+        self.codes = tuple(tape.input_lists[a : a + b]) if word & LISTED else (a, b, c)
         entry = tape.keep[index]
         if word & PACKED:
             entry = unpack(entry)

@@ -193,6 +193,12 @@ class Sweep(Adjoints):
 
     def finish(self, work: Workspace, status: int) -> None:
         """Serve a compiled sweep's requests for Python until it is done."""
+        if status != DONE:
+            switched(self.tape, False, self._serve, work, status)
+        if not self.retain:
+            drop(self.tape, work, self.top)
+
+    def _serve(self, work: Workspace, status: int) -> None:
         tape, frame = self.tape, work.frame
         while status != DONE:
             if status in (WANTS_PYTHON, WANTS_RULE):
@@ -201,11 +207,13 @@ class Sweep(Adjoints):
                         tape=tape, wanted=self.wanted, scratch=self.scratch, hand_on=self._hand_on
                     )
                     places = frame.buffer_info()[0], work.kernel_at, id(context)
-                    status = switched(tape, False, native_calls.resume, *places)
+                    status = native_calls.resume(*places)
                     continue
                 index = frame[SweepFrame.cursor]
-                switched(tape, False, self._step, index)
+                self._step(index)
                 frame[SweepFrame.cursor] = index - 1
+                if tape.enabled or tape.inference:  # a hook has left it so
+                    tape.switch(False, False)
             elif status == WANTS_KERNEL:
                 from tapegrad.kernels.codegen import kernel_table  # which loads the compiler
 
@@ -218,8 +226,6 @@ class Sweep(Adjoints):
             else:
                 self._check_versions(work.reach())
             status = work.run(RESUME)
-        if not self.retain:
-            drop(tape, work, self.top)
 
     def _begin(self, work: Workspace, seeds: list[int]) -> int:
         """Mark the reachable records, refuse released ones, and begin."""
@@ -425,7 +431,7 @@ class Sweep(Adjoints):
             g = None  # the user's rule may have handed this array on
         elif not (self.recorded or tape.anomaly) and (  # anomaly detection needs the rule
             (word & CODE_MASK == gemm_adjoints.CODE and gemm_adjoints.step(self, index, g))
-            or large_adjoints.step(self, index, g)
+            or large_adjoints.step(self, index, word, g)
         ):
             return
         else:

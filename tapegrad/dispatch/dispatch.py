@@ -8,6 +8,7 @@ their first operand.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -26,6 +27,8 @@ from tapegrad.tape import versions
 from tapegrad.tape.shape_table import LARGE
 from tapegrad.tape.tape import DROP_FLOOR, DTYPE_BITS, GENERAL, PACKED, SAVES, Ended, Tape, current
 from tapegrad.tensor import (
+    F4,
+    F8,
     INFERENCE,
     NO_GRAD,
     NOWHERE,
@@ -80,7 +83,9 @@ def run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
             raise unfit(op, arrays, problem) from None
     if type(result) is not np.ndarray:
         result = np.asarray(result)
-    if history and tape.mode and result.dtype.kind in "fc" and tracked(op, args):
+    recorded = history and tape.mode and result.dtype.kind in "fc"
+    codes = input_codes(op, args) if recorded else ()
+    if any(codes):
         if result.dtype not in DTYPE_BITS:
             raise NotImplementedError(
                 f"`{op.name}`: there are no gradients through {result.dtype}: compute in float32 "
@@ -90,7 +95,7 @@ def run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
             _check_real(op, arrays, result)
         if result.size > LARGE and not op.view:
             tape.add_debt(result.nbytes)
-        token = write(tape, op, args, given, arrays, result, params)
+        token = write(tape, op, args, codes, given, arrays, result, params)
         t = placed(result, tape, token)
         if tape.anomaly is not None:
             note_line(tape, token)
@@ -152,14 +157,15 @@ def ended(t: Tensor) -> RuntimeError:
     )
 
 
-def tracked(op: Op, args: tuple[Any, ...]) -> bool:
-    """Whether any operand that the operation is differentiable in requires grad."""
-    formulas = op.formulas
-    last = len(formulas) - 1
-    for k, arg in enumerate(args):
-        if isinstance(arg, Tensor) and arg._pos and isinstance(formulas[min(k, last)], Formula):
-            return True
-    return False
+def input_codes(op: Op, args: tuple[Any, ...]) -> list[int]:
+    """The places of operands that the operation is differentiable in; 0 for the others."""
+    moves = op.moving
+    if op.variadic:
+        moves += moves[-1:] * (len(args) - len(moves))
+    return [
+        arg._pos if moving and isinstance(arg, Tensor) else 0
+        for arg, moving in zip(args, moves, strict=False)
+    ]
 
 
 def promoted(op: Op, operands: list[Any]) -> list[Any]:
@@ -205,24 +211,20 @@ def write(
     tape: Tape,
     op: Op,
     args: tuple[Any, ...],
+    codes: Sequence[int],
     given: list[Any],
     arrays: list[Any],
     result: np.ndarray,
     params: dict[str, Any],
 ) -> int:
     """Append the record of an operation; `arrays` are the operands after promotion."""
-    formulas = op.formulas
-    last = len(formulas) - 1
-    codes = []
-    for k, arg in enumerate(args):
-        code = arg._pos if isinstance(arg, Tensor) else 0
-        if code and not isinstance(formulas[min(k, last)], Formula):
-            code = 0
-        codes.append(code)
-    native = op.kind is not ELEMENTWISE or _native(op, given, arrays, result)
+    dtype = result.dtype
+    native = dtype is F8 or dtype is F4
+    if native and op.kind is ELEMENTWISE:
+        native = _native(op, given, arrays, result)
     values = kept_values(op, codes, arrays if native else given, result)
     layout = layout_of(op, arrays, result, params) if native else None
-    word = op.code | DTYPE_BITS[result.dtype]
+    word = op.code | DTYPE_BITS[dtype]
     entry: Any = values
     if layout is None:
         word |= GENERAL
@@ -231,8 +233,8 @@ def write(
         bits, aux = layout
         word |= bits
     if layout is None or op.kind is not ELEMENTWISE:
-        specs = tuple((x.shape, x.dtype) if type(x) is np.ndarray else None for x in given)
-        entry = (*values, (params, specs))
+        specs = [(x.shape, x.dtype) if type(x) is np.ndarray else None for x in given]
+        entry = (*values, (params, tuple(specs)))
     for value in values:
         if value is not None:
             word |= SAVES
@@ -243,7 +245,7 @@ def write(
     if tape.saved_hooks and word & SAVES:
         entry, word = pack(tape, entry, args), word | PACKED | GENERAL
     if len(codes) == 4 and op.kind is ELEMENTWISE and not codes[3]:
-        codes.pop()  # a number: three inputs fit a record
+        codes = codes[:3]  # a number: three inputs fit a record
     return tape.append(word, codes, result.shape, aux, entry, args)
 
 
@@ -260,20 +262,19 @@ def _native(op: Op, given: list[Any], arrays: list[Any], result: np.ndarray) -> 
     return True
 
 
+_kept: dict[tuple[Op, tuple[bool, ...]], list[bool]] = {}  # by which operands are tracked
+
+
 def kept_values(op: Op, codes: Any, arrays: list[Any], result: np.ndarray) -> tuple[Any, ...]:
     """The saved values: those that formulas of tracked inputs read, as (inputs..., result)."""
     if op.variadic:
         return _kept_variadic(op, codes, arrays, result)
-    saves = op.saves
-    if len(codes) == 1:
-        x, y = saves[0]
-        return arrays[0] if x else None, result if y else None
-    keep = [False] * (len(arrays) + 1)
-    for row, code in zip(saves, codes, strict=True):
-        if code:
-            for i, needed in enumerate(row):
-                if needed:
-                    keep[i] = True
+    tracked = tuple(map(bool, codes))
+    keep = _kept.get((op, tracked))
+    if keep is None:
+        rows = [row for row, code in zip(op.saves, codes, strict=True) if code]
+        none = (False,) * (len(codes) + 1)
+        keep = _kept[op, tracked] = [any(read) for read in zip(none, *rows, strict=True)]
     return tuple([v if k else None for v, k in zip((*arrays, result), keep, strict=True)])
 
 
@@ -419,7 +420,7 @@ def write_step(
 ) -> int:
     """Append the record of an operation whose result is already in place."""
     arrays = [arg._a for arg in args]
-    return write(tape, op, args, arrays, arrays, result, params)
+    return write(tape, op, args, input_codes(op, args), arrays, arrays, result, params)
 
 
 def called(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:

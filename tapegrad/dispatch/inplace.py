@@ -10,12 +10,12 @@ import numpy as np
 from tapegrad.base.dtypes import category
 from tapegrad.dispatch.dispatch import (
     check_open,
+    input_codes,
     note_line,
     promoted,
     regenerate,
     resolve,
     retain_anew,
-    tracked,
     write,
     write_step,
 )
@@ -67,7 +67,8 @@ def run_inplace(
         else:
             arrays.append(arg)
     arrays.pop()
-    listening = bool(tape.mode) and (target._pos != 0 or tracked(op, args))
+    codes = input_codes(op, args)
+    listening = bool(tape.mode) and (target._pos != 0 or any(codes))
     check_inplace(name or op.name + "_", target, tape, listening)
     if len(args) == 3 and _of_a_copy(op, args, target, tape):
         return target
@@ -82,7 +83,7 @@ def run_inplace(
     before = versions.count(root) if direct else None
     versions.bump(root)
     if listening:
-        token = write(tape, op, args, kept, kept, old, params)
+        token = write(tape, op, args, codes, kept, kept, old, params)
         if tape.anomaly is not None:
             note_line(tape, token)
         owner, place = new_position(target, tape, token)

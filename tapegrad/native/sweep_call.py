@@ -62,8 +62,12 @@ def is_simple(frame, tape, root, weight):
         return 0
     if slots[TYPE] != frame.tensor_type or slots[frame.t_home] != tape:
         return 0
+    if int_value(frame, slots[frame.t_pos]) <= 0:
+        return 0
+    if i8(weight)[TYPE] == frame.array_type:
+        return 1
     short = int_value(frame, slots[frame.t_s])
-    if short == -1 or int_value(frame, slots[frame.t_pos]) <= 0:
+    if short == -1:
         return 0
     if weight == frame.none:
         return 1 if short == 0 or short == F4_SHAPE else 0
@@ -79,6 +83,9 @@ def is_simple(frame, tape, root, weight):
 @typed
 def new_seed(frame, root, weight):
     """A new array with the root's weight, 1 where there is none; 0 with an exception set."""
+    if i8(weight)[TYPE] == frame.array_type:
+        incref(weight)
+        return weight
     like, is_f4 = i8(root)[frame.t_a], int_value(frame, i8(root)[frame.t_s]) < 0
     seed = floats_of(
         frame, F4_SIZE if is_f4 else F8_SIZE, i4(like + NDIM)[0], i8(like)[ARRAY_SHAPE]
@@ -230,10 +237,11 @@ def run(frame, tape, sweep_at, root, inputs, seed):
 def sweep_call(frame_at, kind, code, given, nothing):
     """A sweep from a Tensor, as CPython calls it.
 
-    Given are the root; its weight, or None; the address of the sweep's frame; whether values are
-    retained; and the leaves whose gradients are returned, as a tuple, or None: the gradients of all
-    leaves are added to their `.grad`.  False: nothing is done.  If `sweeping` is left at 1, what
-    Python goes on from: status, index of the root, seed; or an exception.
+    Given are the root; its weight, or None, or an array, which becomes the seed; the address of the
+    sweep's frame; whether values are retained; and the leaves whose gradients are returned, as a
+    tuple, or None: the gradients of all leaves are added to their `.grad`.  False: nothing is done.
+    If `sweeping` is left at 1, what Python goes on from: status, index of the root, seed; or an
+    exception.
     """
     frame, things, found = Frame(frame_at), i8(given), REFUSED
     root, weight, sweep_at = things[0], things[1], int_value(frame, things[2])

@@ -85,6 +85,7 @@ class Op(Facets):
         "inputs",
         "jointly_linear",
         "kind",
+        "moving",
         "multilinear",
         "name",
         "saves",
@@ -136,7 +137,7 @@ class Op(Facets):
             tuple(isinstance(f, Formula) and name in f.reads for name in kept)
             for f in self.formulas
         )
-        moving = [isinstance(f, Formula) for f in self.formulas]
+        moving = self.moving = tuple(isinstance(f, Formula) for f in self.formulas)
         # A linear row of several inputs is linear in all together, if no formula reads any of them.
         # Of an elementwise row it has to be said.
         self.jointly_linear = jointly_linear or (kind == LINEAR and not any(

@@ -191,3 +191,25 @@ def test_the_weight_and_the_gradient_share_nothing(calls):
     a.grad += 1.0
     assert g.tolist() == [1.0, 1.0, 1.0]
     assert len(calls) == 1
+
+
+@pytest.mark.parametrize("root", [lambda a: a * 2.0, lambda a: a.to(tg.float32), lambda a: a * 1j])
+def test_a_weight_that_does_not_fit_is_refused(root, calls):
+    a, _, _ = leaves()
+    for other in (tg.ones(2), tg.ones(()), tg.ones(2, dtype=tg.complex64)):
+        with pytest.raises(RuntimeError):
+            root(a).backward(other)
+    assert a.grad is None
+    assert not calls
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (5000,)])
+def test_complex_roots_and_large_ones(shape):
+    x = tg.tensor(np.full(shape, 2.0 + 1j), requires_grad=True)
+    y = x * x
+    y.backward(tg.ones_like(y), retain_graph=True)
+    y.backward(tg.ones_like(y))
+    np.testing.assert_array_equal(x.grad, np.full(shape, 8.0 - 4j))
+    r = tg.tensor(np.full(shape, 2.0), requires_grad=True)
+    (r * r).backward(tg.ones(shape))
+    np.testing.assert_array_equal(r.grad, np.full(shape, 4.0))
