@@ -227,8 +227,8 @@ def _from_one(root: Any, weight: Any, inputs: list[Any] | None, retain: bool) ->
                 found = native_calls.sweep(root, weight, work.place, retain, leaves)
             if tape.sweeping:  # there is more to do
                 sweep = Sweep(tape, recorded=False, retain=retain, work=work)
-                status, index, seed = found
-                sweep.go_on(status, index, seed, _codes(tape, inputs))
+                status, index, low, seed = found
+                sweep.go_on(status, index, low, seed, _codes(tape, inputs))
             elif found is False:
                 sweep = _begun(tape, work, root, weight, inputs, retain)
             else:

@@ -156,12 +156,14 @@ class Sweep(Adjoints):
             drop(tape, work, index)
         return True
 
-    def go_on(self, status: int, index: int, seed: np.ndarray, targets: list[int] | None) -> None:
+    def go_on(
+        self, status: int, index: int, low: int, seed: np.ndarray, targets: list[int] | None
+    ) -> None:
         """Finish what `native.sweep_call` has begun: the same sweep as that of `run_from`."""
         work = self.work
         assert work is not None
         self.seeds[index] = self.values[index] = seed
-        self.top, self.low = index, min(self.tape.floor, index)
+        self.top, self.low = index, low
         work.note(self.tape, work.frame[SweepFrame.leaves], self.low, index)
         if targets is not None:
             self.targets, self.strict = targets, len(targets)

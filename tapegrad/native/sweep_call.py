@@ -44,7 +44,9 @@ from tapegrad.native.pyobjects import (
 )
 from tapegrad.tape.tape import F4_SHAPE, MODE_FAST
 
-RECORDS = 1024  # at most: other threads wait for them
+# So many records are looked at, from the root down, and then so many, at most: above the lowest one
+# that is not released there may be thousands that this root does not reach.
+FIRST_LIMIT, LIMIT = 64, 1024
 TARGETS = 16  # at most
 
 
@@ -126,15 +128,13 @@ def set_targets(frame, tape, sweep_at, inputs, codes_at):
 
 
 @typed
-def set_up(frame, tape, sweep_at, index):
+def set_up(frame, tape, sweep_at, index, low):
     """Write down what a sweep is about; 0: it is not for here."""
     sweep, things = SweepFrame(sweep_at), i8(tape)
-    floor, leaves = int_value(frame, things[frame.tape_floor]), things[frame.tape_leaves]
-    low, count = min(floor, index), i8(leaves)[COUNT]
+    count = i8(things[frame.tape_leaves])[COUNT]
     lowest = int_value(frame, i8(i8(things[frame.tape_tokens])[LIST_ITEMS])[low])
     if (
-        index - low >= RECORDS
-        or i8(things[frame.tape_input_lists])[COUNT] != 0
+        i8(things[frame.tape_input_lists])[COUNT] != 0
         or count - low + index + 1 > sweep.capacity
         or sweep.arena_end - sweep.arena != CHUNK
     ):
@@ -188,13 +188,14 @@ def delivered(frame, tape, sweep_at, inputs):
 
 
 @typed
-def handed_over(frame, status, index, seed):
-    """What Python goes on from: status, root's index, seed; 0 with an exception set."""
-    items, found = room_i8(3), 0
-    items[0], items[1], items[2] = new_int(frame, status), new_int(frame, index), seed
-    if items[0] != 0 and items[1] != 0:
-        found = new_tuple(frame, 3, address(items))
-    for k in range(2):
+def handed_over(frame, status, index, low, seed):
+    """What Python goes on from, see `sweep_call`; 0 with an exception set."""
+    items, found = room_i8(4), 0
+    items[0], items[1] = new_int(frame, status), new_int(frame, index)
+    items[2], items[3] = new_int(frame, low), seed
+    if items[0] != 0 and items[1] != 0 and items[2] != 0:
+        found = new_tuple(frame, 4, address(items))
+    for k in range(3):
         if items[k] != 0:
             decref(frame, items[k])
     return found
@@ -212,23 +213,28 @@ def run(frame, tape, sweep_at, root, inputs, seed):
         return REFUSED
     if not set_targets(frame, tape, sweep_at, inputs, address(codes)):
         return REFUSED
-    if not set_up(frame, tape, sweep_at, index):
+    floor = min(int_value(frame, things[frame.tape_floor]), index)
+    low = max(floor, index - FIRST_LIMIT)
+    if not set_up(frame, tape, sweep_at, index, low):
         return REFUSED
     seeds[0], seeds[1] = index, i8(seed)[ARRAY_DATA]
     sweep.seeds, sweep.seed_count = address(seeds), 1
     if not set_number(frame, tape, frame.tape_sweeping, 1):
         return 0
-    status = call1(sweep.kernel, sweep_at)
-    found = REFUSED
+    status, found = call1(sweep.kernel, sweep_at), REFUSED
+    if status == BELOW and low > floor:
+        low = max(floor, index - LIMIT)
+        if set_up(frame, tape, sweep_at, index, low):
+            status = call1(sweep.kernel, sweep_at)
     if status != BELOW and status != SPENT_RECORD and status != UNUSED:
         if status != DONE:
-            return handed_over(frame, status, index, seed)
+            return handed_over(frame, status, index, low, seed)
         if not sweep.retain and not release(frame, tape, sweep_at, index):
             return 0
         found = delivered(frame, tape, sweep_at, inputs)
         if found == frame.false:
             decref(frame, found)
-            return handed_over(frame, DONE, index, seed)
+            return handed_over(frame, DONE, index, low, seed)
     if found != 0 and not set_number(frame, tape, frame.tape_sweeping, 0):
         return 0
     return found
@@ -240,8 +246,8 @@ def sweep_call(frame_at, kind, code, given, nothing):
     Given are the root; its weight, or None, or an array, which becomes the seed; the address of the
     sweep's frame; whether values are retained; and the leaves whose gradients are returned, as a
     tuple, or None: the gradients of all leaves are added to their `.grad`.  False: nothing is done.
-    If `sweeping` is left at 1, what Python goes on from: status, index of the root, seed; or an
-    exception.
+    If `sweeping` is left at 1, what Python goes on from: status, index of the root, that of the
+    lowest record that the sweep may meet, seed; or an exception.
     """
     frame, things, found = Frame(frame_at), i8(given), REFUSED
     root, weight, sweep_at = things[0], things[1], int_value(frame, things[2])

@@ -121,6 +121,21 @@ def test_it_is_the_way_of_small_sweeps(calls):
     assert len(calls) == 9
 
 
+def test_what_others_have_recorded_is_no_obstacle(calls):
+    a, b, c = leaves()
+    kept = [a * 2.0 for _ in range(3000)]  # which nobody sweeps
+    for _ in range(3):
+        ((a * b).sum() * c).backward()
+    assert len(calls) == 3
+    for _ in range(2):  # the first makes room
+        y = a
+        for _ in range(200):  # more than are looked at first
+            y = y * b[0]
+        y.sum().backward()
+    assert len(calls) == 4
+    del kept
+
+
 @pytest.mark.parametrize(
     "refused",
     [
