@@ -10,14 +10,14 @@ from tapegrad.tensor import Tensor
 
 
 def truncate(
-    tape: Tape, mark: Mark, name: str, own: Tensor | None = None, sweeping: int = 0
+    tape: Tape, mark: Mark, name: str, own: Tensor | None = None, sweeping: int = 0, since: int = 0
 ) -> bool:
     """Forget the records and leaves since a mark, unless they are in use.
 
     A function of plain arrays leaves nothing behind then.  Positions are not used again.  What is
     still referenced, but depends on variables alone, has `escaped`: computing with it is an error
     that names the transform (`name`).  `own` is known to be a variable, which spares the short path
-    of a gradient a look.
+    of a gradient a look.  Leaves with keys below `since` are older than what has ended.
     """
     tokens, count, leaves, inputs = mark
     if tape.escaped:
@@ -36,7 +36,7 @@ def truncate(
     dropped, forgotten = tape.keep[count:used], tape.leaves[leaves:]
     for leaf in forgotten:  # before the slot is another leaf's
         tape.slots.pop(leaf._pos, None)
-        if leaf is own or _varies(leaf):
+        if leaf is own or (-leaf._pos >= since and _varies(leaf)):
             leaf._home = Ended(name)
     old, old_at = tape.old, tape.old_at
     if len(old) != count:
@@ -61,7 +61,7 @@ def truncate(
     return True
 
 
-def truncate_in_sweep(tape: Tape, mark: Mark, name: str) -> None:
+def truncate_in_sweep(tape: Tape, mark: Mark, name: str, since: int) -> None:
     """`truncate` records made while a sweep goes on below the mark.
 
     The records stay if one of them is referenced.
@@ -73,7 +73,7 @@ def truncate_in_sweep(tape: Tape, mark: Mark, name: str) -> None:
         for position in [p for p in table if p >= newest[0]]:
             del table[position]
     del newest
-    truncate(tape, mark, name, sweeping=tape.sweeping)
+    truncate(tape, mark, name, sweeping=tape.sweeping, since=since)
 
 
 def mark_escaped(tape: Tape, since: int, name: str, roots: list[Tensor]) -> None:

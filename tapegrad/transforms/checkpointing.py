@@ -111,7 +111,7 @@ class _Recomputed:
                     "again; pass it `clone()`"
                 )
         tape = current.tape
-        mark, debt = tape.mark(), tape.debt
+        mark, debt, since = tape.mark(), tape.debt, leaf_keys()
         values: Watched = []
 
         def collect(t: Tensor) -> Tensor:
@@ -144,7 +144,7 @@ class _Recomputed:
                 t._home = home
             if rng_state:
                 _rng_state(rng_state)
-        truncate_in_sweep(tape, mark, "checkpoint")
+        truncate_in_sweep(tape, mark, "checkpoint", since)
         tape.debt = debt
         found = [Spec(t._a.shape, t._a.dtype) for t, _ in values]
         if self.end == math.inf:  # the function has not come to its end the first time
