@@ -38,6 +38,7 @@ from tapegrad.functions import (
     reductions,
     rounding,
     scans,
+    scattering,
     shapes,
     special,
     statistics,
@@ -59,7 +60,7 @@ FAMILIES = (
     a, added_products, complex_parts, compositions, contractions, conversions, creation, diagonals,
     factorizations, householder, indexing, inplace_methods, inplace_view_methods, joining, masking,
     matrices, matrix_methods, order_statistics, products, quantiles, random, reductions, rounding,
-    scans, shapes, special, statistics, strided_views, tiling,
+    scans, scattering, shapes, special, statistics, strided_views, tiling,
 )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from tapegrad.functions import arithmetic as ar
 from tapegrad.functions.arguments import one_dim
 from tapegrad.functions.indexing import getitem
 from tapegrad.functions.inplace_methods import index_put_, setitem
+from tapegrad.functions.scattering import diagonal_places
 from tapegrad.functions.shapes import reshape, to
 from tapegrad.numpy_face.common import handles, plain, tensor, unsupported
 from tapegrad.tensor import Tensor
@@ -96,9 +97,7 @@ def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
         raise ValueError(
             f"`np.fill_diagonal` takes a matrix, or more dimensions of one size, got {shape}"
         )
-    step = 1 + int(np.cumprod(shape[:0:-1]).sum())
-    end = None if wrap or len(shape) > 2 else shape[1] ** 2
-    index = np.unravel_index(np.arange(x._a.size)[:end:step], shape)
+    index = diagonal_places(shape, wrap)
     setitem(x, index, _again(val, index[0].size, "np.fill_diagonal"))
 
 

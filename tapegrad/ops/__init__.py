@@ -22,6 +22,7 @@ from tapegrad.ops import (
     order,
     reduce,
     scan,
+    scatter_reduce,
     shape,
     solve,
     special,
@@ -34,5 +35,6 @@ from tapegrad.ops.core import Op, by_code, table
 __all__ = [
     "Op", "by_code", "complex_parts", "convolution", "determinant", "einsum", "elementwise",
     "factorizations", "fourier", "index", "least_squares", "linalg", "logic", "lu", "order",
-    "reduce", "scan", "shape", "solve", "special", "strided", "table", "tiling", "unchecked",
+    "reduce", "scan", "scatter_reduce", "shape", "solve", "special", "strided", "table",
+    "tiling", "unchecked",
 ]  # fmt: skip

@@ -25,6 +25,7 @@ COMPLEX = "complex conj fft_c2c fft_c2r fft_r2c sgn view_as_complex view_as_real
 CONVOLUTIONS = "col2im convolution convolution_input convolution_weight im2col"
 NO_LOOP = (
     "argcummax argkth argmedian argmode argsort argtopk cofactor_slope masked_embed masked_select "
+    "scatter_amax scatter_amin scatter_prod "
     "median polygamma"
 )
 CALLED_BACK = frozenset(f"{LAPACK} {COMPLEX} {CONVOLUTIONS} {NO_LOOP}".split())

@@ -32,6 +32,7 @@ from tapegrad.functions import (  # noqa: E402
     reductions,
     rounding,
     scans,
+    scattering,
     shapes,
     special,
     statistics,
@@ -40,7 +41,7 @@ from tapegrad.functions import (  # noqa: E402
 )
 from tapegrad.functions.method_decorators import methods_of  # noqa: E402
 from tests.conformance.conventions import CONVENTIONS  # noqa: E402
-from tests.peers import linalg_cases, nn_cases, order_cases  # noqa: E402
+from tests.peers import linalg_cases, nn_cases, order_cases, scatter_cases  # noqa: E402
 from tests.peers.torch_cases import CASES, values_of  # noqa: E402
 from tests.peers.torch_rows import names_in  # noqa: E402
 
@@ -397,7 +398,7 @@ REFUSED = {
 }  # fmt: skip
 
 
-REFUSED |= linalg_cases.REFUSED | nn_cases.REFUSED | order_cases.REFUSED
+REFUSED |= linalg_cases.REFUSED | nn_cases.REFUSED | order_cases.REFUSED | scatter_cases.REFUSED
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -422,7 +423,7 @@ def public_names():
         arithmetic, reductions, shapes, joining, indexing, products, rounding, scans, special, tiling,
         contractions, matrices, quantiles, statistics, elementwise, axis, diagonals, masking,
         added_products, factorizations, householder, least_squares, lu, matrix_chains, matrix_methods,
-        norms, order_statistics, unchecked_solves,
+        norms, order_statistics, scattering, unchecked_solves,
     ):  # fmt: skip
         for name, value in vars(module).items():
             own = getattr(value, "__module__", None) == module.__name__
@@ -440,7 +441,7 @@ NOT_CALLED = {  # helpers of other modules, and names that only operators reach
     "scaled", "numerator", "order", "replacement", "matrices", "crossed", "correlations", "in_front", "in_range",
     "index_and_mode", "places_of", "shaped", "squeezed", "swapped", "turned", "unsqueezed",
     "all_equal", "dims_of_both", "known", "part", "recorded", "same_dtype", "check_system", "tolerances",
-    "triangular", "numbers", "order_statistic", "quantiles", "unless_nan", "finite", "parsed", "fitting",
+    "triangular", "numbers", "order_statistic", "quantiles", "unless_nan", "finite", "parsed", "fitting", "diagonal_places",
 }  # fmt: skip
 
 

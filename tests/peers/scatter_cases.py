@@ -1,0 +1,128 @@
+"""Places, counts and sets, as calls that PyTorch understands too, and calls that it refuses."""
+
+# ruff: noqa: E501
+from __future__ import annotations
+
+from typing import Any
+
+from tests.peers.torch_cases import C3, SQ, M, R, S, V, case, ints, mask
+
+K = ints([2, 0, 1, 2], [1, 1, 0, 2])
+TWICE = ints(4, 0, 4)
+
+# -- reduced at places -----------------------------------------------------------------------------
+
+
+def _reduces(how: str, own: bool) -> None:
+    def along(t: Any, a: Any, k: Any, b: Any) -> Any:
+        return a.scatter_reduce(1, k, b, how, include_self=own)
+
+    def function(t: Any, a: Any, k: Any, b: Any) -> Any:
+        return t.scatter_reduce(a, 0, k, b, reduce=how, include_self=own)
+
+    def some(t: Any, a: Any, k: Any, b: Any) -> Any:
+        return along(t, a.detach(), k, b.detach())  # PyTorch has no gradient of a larger source
+
+    def in_place(t: Any, a: Any, k: Any, b: Any) -> Any:
+        return (a * 1).scatter_reduce_(0, k, b, how, include_self=own)
+
+    case(along, M, K, (2, 4))
+    case(some, M, K[:, :2], (2, 4))
+    case(function, V, TWICE, R)
+    case(in_place, V, TWICE, R)
+    case(function, S, ints(0, 0), (2,))
+    case(function, (2, 3), ints()[None].reshape(0, 3), (0, 3))
+
+
+def _slices(how: str, own: bool) -> None:
+    def slices(t: Any, a: Any, k: Any, b: Any) -> Any:
+        return [t.index_reduce(a, 0, k, b, how, include_self=own),
+                (a * 1).index_reduce_(0, k, b, how, include_self=own)]  # fmt: skip
+
+    def method(t: Any, a: Any, k: Any, b: Any) -> Any:
+        return a.index_reduce(-1, k, b, how, include_self=own)
+
+    case(slices, (4, 3), ints(1, 0, 1), SQ)
+    case(method, C3, ints(3, 3), (2, 3, 2))
+    case(method, V, ints(2, 1, 2), R)
+    case(method, S, ints(0), S)
+
+
+for own in (True, False):
+    for how in ("sum", "prod", "mean", "amax", "amin"):
+        _reduces(how, own)
+        if how != "sum":
+            _slices(how, own)
+
+case(
+    lambda t, a, b: (a * 0).scatter_reduce(0, t.tensor([0, 0, 1]), b, "prod"), (3,), R, smooth=False
+)
+case(
+    lambda t, a, b: a.scatter_reduce(0, t.tensor([0, 0, 1]), b * (b > 0), "prod"),
+    (3,),
+    R,
+    smooth=False,
+)
+case(lambda t, a: (a * 0).scatter_reduce(0, t.tensor([0, 0, 1]), a[:3] * 0, "amax"), V)
+case(lambda t, a: (a * 0).scatter_reduce(0, t.tensor([0, 0, 1]), a[:3] * 0, "amin"), V)
+
+# -- by a mask, along a view -----------------------------------------------------------------------
+# fmt: off
+case(lambda t, a, m, b: [t.masked_scatter(a, m, b), a.masked_scatter(m, b), (a * 1).masked_scatter_(m, b)], M, mask(2, 3), V)
+case(lambda t, a, m, b: a.masked_scatter(m, b), R, mask(2, 3), V)
+case(lambda t, a, m, b: a.masked_scatter(m, b), M, mask(2, 1), SQ)
+case(lambda t, a, m, b: a.masked_scatter(m, b.detach()), M, mask(2, 3) & False, (0,))
+case(lambda t, a, b: [t.slice_scatter(a, b, 1, 1), a.slice_scatter(b, 1, -2)], M, (2, 2))
+case(lambda t, a, b: a.slice_scatter(b, 1, 0, 9, 2), M, (2, 2))
+case(lambda t, a, b: a.slice_scatter(b, start=1, end=1), M, (0, 3))
+case(lambda t, a, b: [t.select_scatter(a, b, 0, 1), a.select_scatter(b, 0, -1)], M, R)
+case(lambda t, a, b: a.select_scatter(b, 1, 2), C3, (2, 4))
+case(lambda t, a, b: [t.diagonal_scatter(a, b), a.diagonal_scatter(b, 1)], M, (2,))
+case(lambda t, a, b: a.diagonal_scatter(b, 0, 2, 0), C3, (3, 2))
+# PyTorch's gradient of the Tensor itself is that of the elements which are replaced.
+case(lambda t, a, b: [t.as_strided_scatter(a.detach(), b, (2,), (2,), 1), a.detach().as_strided_scatter(b, (2,), (3,))], M, (2,))
+case(lambda t, a, b: a.detach().t().as_strided_scatter(b.detach(), (2, 2), (1, 3)), M, (2, 2))
+case(lambda t, a, b: [a.detach()[1].as_strided_scatter(b.detach(), (2,), (1,)), a.detach()[1].as_strided_scatter(b.detach(), (2,), (2,), 2)], M, (2,))
+case(lambda t, a, b: a.detach()[:, 1:].as_strided_scatter(b.detach(), (2,), (1,)), M, (2,))
+# fmt: on
+
+# -- places in the flattened Tensor ----------------------------------------------------------------
+case(lambda t, a, b: [t.put(a, t.tensor([[0, -1]]), b), (a * 1).put_(t.tensor([2, 1]), b)], M, (2,))
+case(lambda t, a, b: a.put(t.tensor([0, 4, 0]), b, accumulate=True), M, R)
+case(lambda t, a: a.put(t.tensor([], dtype=t.int64), a[:0, 0]), M)
+case(lambda t, a, b: a.put(t.tensor(0), b), S, S)
+case(lambda t, a: [(a * 1).fill_diagonal_(2.0), (a * 1).t().fill_diagonal_(3)], M)
+for shape in [(5, 2), (7, 2), (2, 5), (3, 3, 3), (1, 1), (0, 3)]:
+    case(lambda t, a: [(a * 1).fill_diagonal_(2.0), (a * 1).fill_diagonal_(2.0, wrap=True)], shape)
+
+REFUSED: dict[str, Any] = {
+    "scatter_reduce in an unknown way": (lambda t, a: a.scatter_reduce(0, t.tensor([[0]]), a[:1, :1], "median"), [M]),
+    "scatter_reduce of another type": (lambda t, a: a.scatter_reduce(0, t.tensor([[0]]), a.float(), "amax"), [M]),
+    "scatter_reduce out of range": (lambda t, a: a.scatter_reduce(0, t.tensor([[5]]), a, "amax"), [M]),
+    "scatter_reduce that does not fit": (lambda t, a: a.scatter_reduce(0, t.tensor([[0, 0]]), a[:, :1], "amax"), [M]),
+    "scatter_reduce of a number": (lambda t, a: a.scatter_reduce(0, t.tensor([[0]]), 1.0, "amax"), [M]),
+    "index_reduce to a sum": (lambda t, a: a.index_reduce(0, t.tensor([0, 1]), a, "sum"), [M]),
+    "index_reduce out of range": (lambda t, a: a.index_reduce(0, t.tensor([0, 2]), a, "prod"), [M]),
+    "index_reduce that does not fit": (lambda t, a: a.index_reduce(0, t.tensor([0]), a, "prod"), [M]),
+    "index_reduce by a matrix": (lambda t, a: a.index_reduce(0, t.tensor([[0, 1]]), a, "prod"), [M]),
+    "index_reduce of another type": (lambda t, a: a.index_reduce(0, t.tensor([0, 1]), a.float(), "prod"), [M]),
+    "masked_scatter of too few": (lambda t, a: a.masked_scatter(a > 0, a[0]), [M]),
+    "masked_scatter of another type": (lambda t, a: a.masked_scatter(a > 0, a.float()), [M]),
+    "masked_scatter without a mask": (lambda t, a: a.masked_scatter(a, a), [M]),
+    "masked_scatter that does not fit": (lambda t, a: a.masked_scatter(t.ones(4) > 0, a), [M]),
+    "masked_scatter_ that grows": (lambda t, a: (a[0] * 1).masked_scatter_(a > 0, a), [M]),
+    "slice_scatter that does not fit": (lambda t, a: a.slice_scatter(a, 0, 1), [M]),
+    "slice_scatter backwards": (lambda t, a: a.slice_scatter(a, 0, step=-1), [M]),
+    "slice_scatter of a number": (lambda t, a: a.sum().slice_scatter(a.sum()), [M]),
+    "select_scatter out of range": (lambda t, a: a.select_scatter(a[0], 0, 2), [M]),
+    "select_scatter that does not fit": (lambda t, a: a.select_scatter(a, 0, 1), [M]),
+    "select_scatter of a number": (lambda t, a: a.sum().select_scatter(a.sum(), 0, 0), [M]),
+    "diagonal_scatter that does not fit": (lambda t, a: a.diagonal_scatter(a[0]), [M]),
+    "as_strided_scatter that does not fit": (lambda t, a: a.as_strided_scatter(a[0], (2,), (1,)), [M]),
+    "as_strided_scatter beyond the storage": (lambda t, a: a.as_strided_scatter(t.ones(20), (20,), (2,)), [M]),
+    "put out of range": (lambda t, a: a.put(t.tensor([6]), a[0, :1]), [M]),
+    "put of too few": (lambda t, a: a.put(t.tensor([0, 1]), a[0]), [M]),
+    "put of another type": (lambda t, a: a.put(t.tensor([0]), a[0, :1].float()), [M]),
+    "fill_diagonal_ of a vector": (lambda t, a: (a * 1).fill_diagonal_(1.0), [R]),
+    "fill_diagonal_ of unequal sizes": (lambda t, a: (a * 1).fill_diagonal_(1.0), [C3]),
+}  # fmt: skip
