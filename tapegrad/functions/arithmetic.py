@@ -163,7 +163,7 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
         return e.where.short(condition, input, other)
     c = as_input(condition, "where")
     if input is None and other is None:
-        return tuple(wrap(i) for i in np.nonzero(c._a))
+        return tuple(wrap(i) for i in np.nonzero(c._a if c._a.ndim else c._a.reshape(1)))
     if c._a.dtype.kind != "b":
         raise RuntimeError(f"`where`: the condition must be boolean, got {c.dtype}")
     return e.where.short(c, input, other)

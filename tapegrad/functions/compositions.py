@@ -8,6 +8,7 @@ import numpy as np
 
 from tapegrad.base.devices import CPU, device
 from tapegrad.base.size import Size
+from tapegrad.dispatch.dispatch import run
 from tapegrad.functions import arithmetic as a
 from tapegrad.functions import (
     diagonals,
@@ -19,8 +20,10 @@ from tapegrad.functions import (
     shapes,
 )
 from tapegrad.functions import elementwise as ew
-from tapegrad.functions.arguments import Operand, as_input, one_dim
+from tapegrad.functions.arguments import Operand, Sizes, as_input, one_dim
+from tapegrad.functions.creation import shape_of
 from tapegrad.functions.method_decorators import method
+from tapegrad.ops.shape import sum_to as _sum_to
 from tapegrad.tape import versions
 from tapegrad.tensor import Tensor, wrap
 
@@ -275,6 +278,61 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
             [0., 1.]])
     """
     return diagonals.diag(shapes.ravel(input), offset)
+
+
+def _of_least(input: Tensor, ndim: int, name: str) -> Tensor:
+    x = as_input(input, name)
+    if x._a.ndim < ndim:
+        raise RuntimeError(f"`{name}` takes at least {ndim} dimensions, got {x._a.ndim}")
+    return x
+
+
+@method
+def fliplr(input: Tensor) -> Tensor:
+    """The elements in reverse order along the second dimension; a copy.
+
+    >>> import tapegrad as tg
+    >>> tg.fliplr(tg.tensor([[1, 2], [3, 4]]))
+    tensor([[2, 1],
+            [4, 3]])
+    """
+    return shapes.flip(_of_least(input, 2, "fliplr"), 1)
+
+
+@method
+def flipud(input: Tensor) -> Tensor:
+    """The elements in reverse order along the first dimension; a copy.
+
+    >>> import tapegrad as tg
+    >>> tg.flipud(tg.tensor([1, 2]))
+    tensor([2, 1])
+    """
+    return shapes.flip(_of_least(input, 1, "flipud"), 0)
+
+
+@method
+def sum_to_size(self: Tensor, *size: Sizes) -> Tensor:
+    """The sum over the dimensions along which the size would be broadcast to that of the Tensor.
+
+    >>> import tapegrad as tg
+    >>> tg.ones(2, 3).sum_to_size(3)
+    tensor([2., 2., 2.])
+    """
+    if not size:
+        raise TypeError("`sum_to_size` needs a size")
+    shape = shape_of(size)
+    try:
+        fits = np.broadcast_shapes(shape, self._a.shape) == self._a.shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise RuntimeError(
+            f"`sum_to_size`: the size {shape} does not broadcast to the shape {self._a.shape}"
+        )
+    if shape == self._a.shape:
+        return self
+    x = shapes.to(self, np.int64) if self._a.dtype.kind in "biu" else self
+    return run(_sum_to, (x,), {"shape": shape})
 
 
 # -- reductions --------------------------------------------------------------------------------

@@ -571,5 +571,20 @@ def nonzero(input: Tensor, as_tuple: bool = False) -> Any:
     >>> tg.nonzero(tg.tensor([0, 5]))
     tensor([[1]])
     """
-    places = np.nonzero(as_input(input, "nonzero")._a)
-    return tuple(wrap(p) for p in places) if as_tuple else wrap(np.stack(places, 1))
+    a = as_input(input, "nonzero")._a
+    places = np.nonzero(a if a.ndim else a.reshape(1))
+    if as_tuple:
+        return tuple(wrap(p) for p in places)
+    return wrap(np.stack(places, 1)[:, : a.ndim])
+
+
+@method
+def argwhere(input: Tensor) -> Tensor:
+    """The places of the elements that are not zero, one a row.
+
+    >>> import tapegrad as tg
+    >>> tg.argwhere(tg.tensor([[0, 5], [7, 0]]))
+    tensor([[0, 1],
+            [1, 0]])
+    """
+    return nonzero(input)

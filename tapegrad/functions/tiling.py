@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from itertools import pairwise
+from operator import index
 from typing import Any, SupportsIndex
 
 import numpy as np
 
 from tapegrad.dispatch.dispatch import run
 from tapegrad.functions.arguments import Sizes, as_input, dims_of, index_array, one_dim
-from tapegrad.functions.joining import cat
+from tapegrad.functions.joining import cat, stack
 from tapegrad.functions.method_decorators import method
 from tapegrad.functions.scans import cumprod
 from tapegrad.functions.shapes import expand, flip, reshape, transpose
 from tapegrad.ops import shape as s
 from tapegrad.ops import tiling as t
-from tapegrad.ops.index import select_rows
+from tapegrad.ops.index import HOLE, select_rows
+from tapegrad.ops.index import index as select
 from tapegrad.tensor import Tensor, wrap
 
 
@@ -257,3 +260,48 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
         steps = expand(reshape(t, (rows, 1)), (rows, columns - 1))
         powers = cat([powers, cumprod(steps, 1)], 1)
     return powers if increasing else flip(powers, (1,))
+
+
+def cartesian_prod(*tensors: Tensor) -> Tensor:
+    """All ways to take one element of each vector, in the order of nested loops; one a row.
+
+    >>> import tapegrad as tg
+    >>> tg.cartesian_prod(tg.tensor([1, 2]), tg.tensor([3, 4]))
+    tensor([[1, 3],
+            [1, 4],
+            [2, 3],
+            [2, 4]])
+    """
+    vectors = [as_input(x, "cartesian_prod") for x in tensors]
+    for x in vectors:
+        if x._a.ndim != 1:
+            raise RuntimeError(f"`cartesian_prod` takes vectors, got the shape {x._a.shape}")
+    if len(vectors) == 1:
+        return vectors[0]
+    return stack([reshape(grid, (grid._a.size,)) for grid in meshgrid(*vectors)], 1)
+
+
+def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """All ways to take `r` elements of a vector, in their order; one a row.
+
+    >>> import tapegrad as tg
+    >>> tg.combinations(tg.tensor([1, 2, 3]))
+    tensor([[1, 2],
+            [1, 3],
+            [2, 3]])
+    """
+    x, k = as_input(input, "combinations"), index(r)
+    if x._a.ndim != 1:
+        raise RuntimeError(f"`combinations` takes a vector, got the shape {x._a.shape}")
+    if k < 0:
+        raise RuntimeError(f"`combinations` of a negative number of elements, {k}")
+    if not k:
+        return wrap(np.zeros(0, x._a.dtype))
+    n = x._a.size
+    if k == 2:
+        places = np.stack(np.triu_indices(n, 0 if with_replacement else 1), 1)
+    else:
+        repeating = itertools.combinations_with_replacement
+        choose: Any = repeating if with_replacement else itertools.combinations
+        places = np.array([*choose(range(n), k)], np.int64).reshape(-1, k)
+    return run(select, (x, wrap(places)), {"plan": (HOLE,)})

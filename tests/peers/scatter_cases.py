@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.peers.torch_cases import C3, SQ, M, R, S, V, case, ints, mask
+from tests.peers.torch_cases import C3, COL, SQ, M, R, S, V, case, ints, mask
 
 K = ints([2, 0, 1, 2], [1, 1, 0, 2])
 TWICE = ints(4, 0, 4)
@@ -95,7 +95,61 @@ case(lambda t, a: [(a * 1).fill_diagonal_(2.0), (a * 1).t().fill_diagonal_(3)], 
 for shape in [(5, 2), (7, 2), (2, 5), (3, 3, 3), (1, 1), (0, 3)]:
     case(lambda t, a: [(a * 1).fill_diagonal_(2.0), (a * 1).fill_diagonal_(2.0, wrap=True)], shape)
 
+case(lambda t, a: [t.argwhere(a > 0), (a > 0).argwhere()], M)
+case(lambda t, a: [t.argwhere(a), a.nonzero(as_tuple=True), t.nonzero(a * 0), t.where(a > 0)], S)
+
+# -- joined, chosen, turned ------------------------------------------------------------------------
+case(lambda t, a: [t.fliplr(a), a.fliplr(), t.flipud(a), a.flipud()], M)
+case(lambda t, a: [t.flipud(a), t.fliplr(a[:0, None])], V)
+case(lambda t, a, b: [t.concatenate((a, b), 1), t.concat((a, b), dim=1)], M, COL)
+case(lambda t, a, b, c: t.block_diag(a, b, c), M, R, S)
+case(lambda t, a, b: t.block_diag(a, b), M, (0, 2))
+case(lambda t, a, b: t.block_diag(a, t.tensor([[1], [2]]), b.float()), S, R, integers=False)
+case(lambda t: t.block_diag())
+case(lambda t, a, b: [t.cartesian_prod(a, b), t.cartesian_prod(a)], R, V)
+case(lambda t, a, b, c: t.cartesian_prod(a, b, c), R, (1,), (2,))
+case(
+    lambda t, a: [t.combinations(a, r, flag) for r in (0, 1, 2, 3, 4) for flag in (False, True)],
+    (4,),
+)
+case(lambda t, a: [t.combinations(a), t.combinations(a, 5)], R)
+case(lambda t, a: t.combinations(a), (0,))
+case(
+    lambda t: [
+        t.tril_indices(*size) for size in [(3, 2), (2, 4, 1), (2, 2, -5), (0, 3), (3, 3, -1)]
+    ]
+)
+case(
+    lambda t: [t.triu_indices(*size) for size in [(3, 2), (2, 4, 1), (2, 2, 5), (0, 3), (3, 3, -1)]]
+)
+case(lambda t: t.triu_indices(3, 3, dtype=t.int32))
+case(
+    lambda t, a: [
+        a.sum_to_size(3),
+        a.sum_to_size(1, 3),
+        a.sum_to_size((2, 1)),
+        a.sum_to_size(2, 3),
+        a.sum_to_size(()),
+    ],
+    M,
+)
+case(lambda t, a: a.sum_to_size((3, 1)), C3[:1] + (3, 4))
+
 REFUSED: dict[str, Any] = {
+    "fliplr of a vector": (lambda t, a: t.fliplr(a), [R]),
+    "flipud of a number": (lambda t, a: t.flipud(a), [S]),
+    "block_diag of three dimensions": (lambda t, a: t.block_diag(a), [C3]),
+    "block_diag of a list": (lambda t, a: t.block_diag([a]), [M]),
+    "cartesian_prod of a matrix": (lambda t, a: t.cartesian_prod(a, a), [M]),
+    "cartesian_prod of nothing": (lambda t: t.cartesian_prod(), []),
+    "cartesian_prod of two types": (lambda t, a: t.cartesian_prod(a, a.float()), [R]),
+    "combinations of a matrix": (lambda t, a: t.combinations(a), [M]),
+    "combinations of less than none": (lambda t, a: t.combinations(a, -1), [R]),
+    "tril_indices of less than no rows": (lambda t: t.tril_indices(-1, 2), []),
+    "triu_indices of fractions": (lambda t: t.triu_indices(2, 2, dtype=t.float32), []),
+    "sum_to_size that does not fit": (lambda t, a: a.sum_to_size(2), [M]),
+    "sum_to_size that grows": (lambda t, a: a.sum_to_size(4, 2, 3), [M]),
+    "sum_to_size without a size": (lambda t, a: a.sum_to_size(), [M]),
     "scatter_reduce in an unknown way": (lambda t, a: a.scatter_reduce(0, t.tensor([[0]]), a[:1, :1], "median"), [M]),
     "scatter_reduce of another type": (lambda t, a: a.scatter_reduce(0, t.tensor([[0]]), a.float(), "amax"), [M]),
     "scatter_reduce out of range": (lambda t, a: a.scatter_reduce(0, t.tensor([[5]]), a, "amax"), [M]),
