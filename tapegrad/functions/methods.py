@@ -23,6 +23,7 @@ from tapegrad.functions import (
     creation,
     diagonals,
     factorizations,
+    histograms,
     householder,
     indexing,
     inplace_methods,
@@ -39,6 +40,7 @@ from tapegrad.functions import (
     rounding,
     scans,
     scattering,
+    sets,
     shapes,
     special,
     statistics,
@@ -58,9 +60,10 @@ from tapegrad.tensor import Tensor
 # Modules some of whose functions are methods, too (see `method_decorators`).
 FAMILIES = (
     a, added_products, complex_parts, compositions, contractions, conversions, creation, diagonals,
-    factorizations, householder, indexing, inplace_methods, inplace_view_methods, joining, masking,
-    matrices, matrix_methods, order_statistics, products, quantiles, random, reductions, rounding,
-    scans, scattering, shapes, special, statistics, strided_views, tiling,
+    factorizations, histograms, householder, indexing, inplace_methods, inplace_view_methods,
+    joining, masking, matrices, matrix_methods, order_statistics, products, quantiles, random,
+    reductions, rounding, scans, scattering, sets, shapes, special, statistics, strided_views,
+    tiling,
 )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from tapegrad.base.dtypes import dtype as DType
 from tapegrad.functions.arguments import Dim, Indices, Operand, Sizes, TypeLike
 from tapegrad.functions.compositions import Storage
 from tapegrad.functions.factorizations import QR
+from tapegrad.functions.histograms import Histogram
 from tapegrad.functions.householder import Geqrf
 from tapegrad.functions.lu import LUFactor, LUFactorEx
 from tapegrad.functions.matrices import SignLog
@@ -442,6 +443,18 @@ class Operations:
     # -- functions.factorizations
     def cholesky_inverse(self, upper: _bool = False) -> Tensor: ...
 
+    # -- functions.histograms
+    def bincount(self, weights: Tensor | None = None, minlength: _int = 0) -> Tensor: ...
+    def histc(self, bins: _int = 100, min: _float = 0, max: _float = 0) -> Tensor: ...
+    def histogram(
+        self,
+        bins: _int | Tensor,
+        *,
+        range: tuple[_float, _float] | None = None,
+        weight: Tensor | None = None,
+        density: _bool = False,
+    ) -> Histogram: ...
+
     # -- functions.householder
     def geqrf(self) -> Geqrf: ...
     def orgqr(self, input2: Tensor) -> Tensor: ...
@@ -789,6 +802,24 @@ class Operations:
         end: _int | None = None,
         step: _int = 1,
     ) -> Tensor: ...
+
+    # -- functions.sets
+    @overload
+    def unique(self, sorted: _bool = True, *, dim: _int | None = None) -> Tensor: ...
+    @overload
+    def unique(
+        self,
+        sorted: _bool = True,
+        return_inverse: _bool = False,
+        return_counts: _bool = False,
+        dim: _int | None = None,
+    ) -> tuple[Tensor, ...]: ...
+    @overload
+    def unique_consecutive(self, *, dim: _int | None = None) -> Tensor: ...
+    @overload
+    def unique_consecutive(
+        self, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None
+    ) -> tuple[Tensor, ...]: ...
 
     # -- functions.shapes
     def broadcast_to(

@@ -277,6 +277,19 @@ def _gathered(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) 
     return run(s.squeeze, (out,), {"dims": (1,)}) if gone else out
 
 
+@batching_rule(ops.order.searchsorted)
+def _searched(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
+    """Values that differ are as many values; a sequence of each example is a row of its own."""
+    if not many[0] and given[0]._a.ndim == 1:
+        return run(op, tuple(given), params)
+    sequences, values = spread_out(given, many, size)
+    shape = values._a.shape
+    if rank(sequences) == 2:
+        values = run(s.reshape, (values,), {"shape": (size, math.prod(shape[1:]))})
+    found = run(op, (sequences, values), params)
+    return run(s.reshape, (found,), {"shape": shape})
+
+
 @batching_rule(ops.strided.as_strided)
 def _as_strided(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     raise RuntimeError(

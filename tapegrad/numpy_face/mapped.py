@@ -14,11 +14,10 @@ import numpy as np
 from tapegrad.base.abstract_array import AbstractArray
 from tapegrad.functions import arithmetic as ar
 from tapegrad.functions import elementwise as ew
-from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import alike, one_dim
 from tapegrad.functions.indexing import take_along_dim
 from tapegrad.functions.scans import argsort
-from tapegrad.functions.shapes import reshape, unsqueeze
+from tapegrad.functions.sets import isin
 from tapegrad.numpy_face.common import line, plain, tensor
 from tapegrad.numpy_face.order import searchsorted_
 from tapegrad.tensor import Tensor, wrap
@@ -44,9 +43,7 @@ def _isin(
     element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *,
     kind: Any = None,
 ) -> Tensor:  # fmt: skip
-    x, among = tensor(element).detach(), tensor(test_elements).detach()
-    found = r.any(ew.eq(unsqueeze(x, -1), reshape(among, (among._a.size,))), -1)
-    return ew.logical_not(found) if invert else found
+    return isin(tensor(element), tensor(test_elements), invert=invert)
 
 
 def _lexsort(keys: Any, axis: int = -1) -> Tensor:

@@ -12,7 +12,7 @@ import numpy as np
 
 from tapegrad.ops.core import NotDifferentiable, Op, custom
 from tapegrad.ops.elementwise import eq, le, lt, minimum, ne, where
-from tapegrad.ops.index import HOLE, index
+from tapegrad.ops.index import HOLE, gather, index
 from tapegrad.ops.reduce import all_form, amax, amin, any_form, count_form
 from tapegrad.ops.shape import to
 
@@ -109,14 +109,26 @@ def _place_form(extreme: Op) -> Any:
     return form
 
 
+def _searchsorted(a: Any, v: Any, *, side: Any) -> Any:
+    """Places in a vector, or in each row of several those of the values in the same row."""
+    if a.ndim == 1:
+        return np.searchsorted(a, v, side)
+    out = np.empty(v.shape, np.int64)
+    for row in np.ndindex(a.shape[:-1]):
+        out[row] = np.searchsorted(a[row], v[row], side)
+    return out
+
+
 def _searchsorted_form(a: Any, v: Any, *, side: str) -> Any:
     # Halving, for all at once: how many elements are known to stand before.  NaN is the largest.
-    n = a.shape[0]
+    last = len(a.shape) - 1
+    n = a.shape[last]
     place: Any = to(ne(v, v), dtype=np.dtype(np.int64)) * 0
-    step = 1 << n.bit_length() - 1
+    step = 1 << n.bit_length() >> 1
     while step:
         further = place + step
-        there = index(a, minimum(further, n) - 1, plan=(HOLE,))
+        at = minimum(further, n) - 1
+        there = gather(a, at, dim=last) if last else index(a, at, plan=(HOLE,))
         if side == "left":
             before = lt(there, v) + ne(v, v) * eq(there, there)
         else:
@@ -157,7 +169,7 @@ count_nonzero: Op = custom(
 )
 searchsorted: Op = custom(
     "searchsorted",
-    lambda a, v, *, side: np.searchsorted(a, v, side),
+    _searchsorted,
     a=PLACES,
     v=PLACES,
     decomposition=_searchsorted_form,

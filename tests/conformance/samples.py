@@ -528,6 +528,8 @@ for descending in (False, True):
     row("argsort", (0, 3), dim=1, descending=descending)
 row("searchsorted", whole(-1, 0, 1), (2, 3), side="left")
 row("searchsorted", whole(-1, 0, 1), (), side="right")
+row("searchsorted", whole([-1, 0, 1], [0, 0, 1]), (2, 3), side="left")
+row("searchsorted", whole([[-1, 0, 1]], [[0, 0, 1]]), (2, 1, 4), side="right")
 
 CONVOLUTIONS = [  # images, filters, geometry
     ((2, 3, 5), (4, 3, 2), Geometry((1,), (0,), (1,))),

@@ -63,7 +63,6 @@ CALLS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:`vmap` has no rule for `searchsorted`")
 @pytest.mark.parametrize("name", CALLS)
 def test_a_method_gives_what_the_array_gives(name):
     f, x = CALLS[name]

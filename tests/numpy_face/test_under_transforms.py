@@ -40,7 +40,6 @@ def test_compiled_is_eager(name):
     close(tg.jit(both)(*arrays), both(*arrays))
 
 
-@pytest.mark.filterwarnings("ignore:`vmap` has no rule for `searchsorted`")
 @pytest.mark.parametrize("name", FIXED)
 def test_mapped_is_one_after_the_other(name):
     case = CASES[name]

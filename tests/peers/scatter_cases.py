@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from tests.peers.torch_cases import C3, COL, SQ, M, R, S, V, case, ints, mask
 
 K = ints([2, 0, 1, 2], [1, 1, 0, 2])
@@ -98,6 +100,172 @@ for shape in [(5, 2), (7, 2), (2, 5), (3, 3, 3), (1, 1), (0, 3)]:
 case(lambda t, a: [t.argwhere(a > 0), (a > 0).argwhere()], M)
 case(lambda t, a: [t.argwhere(a), a.nonzero(as_tuple=True), t.nonzero(a * 0), t.where(a > 0)], S)
 
+# -- places among bounds ---------------------------------------------------------------------------
+SORTED = np.array([-1.0, -0.5, 0.0, 0.0, 1.0])
+case(
+    lambda t, a: [
+        t.searchsorted(t.tensor(SORTED), a.detach(), right=flag) for flag in (False, True)
+    ],
+    M,
+    integers=False,
+)
+case(
+    lambda t, a: [
+        t.searchsorted(t.tensor(SORTED), a.detach(), side=side, out_int32=True)
+        for side in ("left", "right")
+    ],
+    S,
+    integers=False,
+)
+case(
+    lambda t, a: [
+        t.searchsorted(a.detach().sort().values, a.detach()),
+        t.searchsorted(a.detach(), a.detach(), sorter=a.argsort()),
+    ],
+    C3,
+    integers=False,
+)
+case(
+    lambda t: [
+        t.searchsorted(t.tensor(SORTED), 0.0),
+        t.searchsorted(t.tensor(SORTED), 0),
+        t.searchsorted(t.ones(0), t.ones(2)),
+    ]
+)
+case(
+    lambda t: [
+        t.searchsorted(t.tensor(SORTED), t.tensor([t.nan, t.inf])),
+        t.searchsorted(t.tensor([1, 2, 4]), t.tensor([2, 3])),
+    ]
+)
+case(
+    lambda t, a: [
+        t.bucketize(a.detach(), t.tensor(SORTED)),
+        t.bucketize(a.detach(), t.tensor(SORTED), right=True, out_int32=True),
+    ],
+    M,
+    integers=False,
+)
+case(lambda t: [t.bucketize(0.0, t.tensor(SORTED)), t.bucketize(1.0, t.tensor(SORTED), right=True)])
+
+# -- sets ------------------------------------------------------------------------------------------
+AGAIN = ints([3, 1, 3, 3], [1, 1, 2, 3], [3, 1, 3, 3])
+FLAGS = [(False, False), (True, False), (False, True), (True, True)]
+for numbers in (AGAIN, AGAIN[0], np.asarray(3), AGAIN[:0, 0], AGAIN / 2.0, AGAIN > 1):
+    case(
+        lambda t, x: [t.unique(x.detach(), return_inverse=i, return_counts=c) for i, c in FLAGS],
+        numbers,
+    )
+    case(lambda t, x: [t.unique_consecutive(x.detach(), i, c) for i, c in FLAGS], numbers)
+    case(lambda t, x: [x.detach().unique(), x.detach().unique_consecutive()], numbers)
+for dim in (0, 1, -1):
+    case(lambda t, x, d=dim: [t.unique(x.detach(), True, i, c, dim=d) for i, c in FLAGS], AGAIN)
+    case(
+        lambda t, x, d=dim: [t.unique_consecutive(x.detach(), i, c, dim=d) for i, c in FLAGS], AGAIN
+    )
+case(
+    lambda t, x: [
+        t.unique(x, dim=0, return_inverse=True),
+        t.unique_consecutive(x, dim=0, return_counts=True),
+    ],
+    AGAIN[:0],
+)
+case(
+    lambda t: t.unique(
+        t.tensor([t.nan, 1.0, t.nan, -t.inf]), return_inverse=True, return_counts=True
+    )
+)
+case(
+    lambda t: t.unique_consecutive(
+        t.tensor([t.nan, t.nan, 1.0, 1.0]), return_inverse=True, return_counts=True
+    )
+)
+case(
+    lambda t, x: [
+        t.isin(x, t.tensor([1, 2])),
+        t.isin(x, t.tensor([1, 2]), invert=True),
+        t.isin(x, x[:0]),
+    ],
+    AGAIN,
+)
+case(
+    lambda t, x: [
+        t.isin(x, 3),
+        t.isin(3.0, x),
+        t.isin(7, x, invert=True),
+        t.isin(x, t.tensor([2, 1]), assume_unique=True),
+    ],
+    AGAIN[0, 2:],
+)
+case(lambda t, a: t.isin(a, a[0]), M)
+case(lambda t: t.isin(t.tensor([t.nan, 1.0]), t.tensor([t.nan, 1.0])))
+
+# -- counts ----------------------------------------------------------------------------------------
+case(
+    lambda t, x: [
+        t.bincount(x),
+        x.bincount(minlength=9),
+        x[:0].bincount(minlength=2),
+        x[:0].bincount(),
+    ],
+    AGAIN[1],
+)
+case(
+    lambda t, x, w: [
+        t.bincount(x, w.detach()),
+        x.bincount(w.detach(), 7),
+        x.bincount(x),
+        x[:0].bincount(w.detach()[:0]),
+    ],
+    AGAIN[1],
+    (4,),
+)
+case(
+    lambda t, a: [t.histc(a), a.histc(3), a.histc(4, -1, 1), a.histc(bins=2, min=0.5, max=9.5)],
+    C3,
+    integers=False,
+)
+case(
+    lambda t, a: [
+        a.detach().histc(3, 2, 2),
+        (a.detach() * 0 + 2).histc(3),
+        a.detach()[:0].histc(2),
+    ],
+    M,
+    integers=False,
+)
+case(lambda t: t.histc(t.tensor([0.0, 1.0, 2.0, 3.0, 0.5, t.nan, 7.0]), 3, 0, 3))
+case(
+    lambda t, a: [
+        *t.histogram(a.detach(), 3),
+        *a.detach().histogram(4, range=(-1.0, 1.0)),
+        *a.detach().histogram(5, density=True),
+    ],
+    C3,
+    integers=False,
+)
+case(
+    lambda t, a: [
+        *t.histogram(a.detach(), t.linspace(-2, 1, 4, dtype=a.dtype)),
+        *(a.detach() * 0).histogram(2),
+        *a.detach()[:0].histogram(2),
+    ],
+    M,
+    integers=False,
+)
+case(
+    lambda t, a, w: [
+        *a.detach().histogram(3, weight=w.detach()),
+        *a.detach().histogram(3, range=(0.0, 1.0), weight=w.detach(), density=True),
+    ],
+    M,
+    M,
+    integers=False,
+)
+case(
+    lambda t: [*t.histogram(t.tensor([0.0, 1.0, 2.0, 3.0, t.nan, 7.0]), t.tensor([0.0, 1.0, 3.0]))]
+)
+
 # -- joined, chosen, turned ------------------------------------------------------------------------
 case(lambda t, a: [t.fliplr(a), a.fliplr(), t.flipud(a), a.flipud()], M)
 case(lambda t, a: [t.flipud(a), t.fliplr(a[:0, None])], V)
@@ -136,6 +304,34 @@ case(
 case(lambda t, a: a.sum_to_size((3, 1)), C3[:1] + (3, 4))
 
 REFUSED: dict[str, Any] = {
+    "searchsorted on both sides": (lambda t: t.searchsorted(t.ones(2), t.ones(1), right=True, side="left"), []),
+    "searchsorted on no side": (lambda t: t.searchsorted(t.ones(2), t.ones(1), side="x"), []),
+    "searchsorted in other rows": (lambda t: t.searchsorted(t.ones(2, 3), t.ones(3)), []),
+    "searchsorted of a number in rows": (lambda t: t.searchsorted(t.ones(2, 3), 1.0), []),
+    "searchsorted in a number": (lambda t: t.searchsorted(t.tensor(1.0), 1.0), []),
+    "searchsorted with a short sorter": (lambda t: t.searchsorted(t.ones(3), t.ones(1), sorter=t.tensor([0, 1])), []),
+    "searchsorted with a wrong sorter": (lambda t: t.searchsorted(t.ones(2), t.ones(1), sorter=t.tensor([0, 2])), []),
+    "searchsorted with fractions as sorter": (lambda t: t.searchsorted(t.ones(2), t.ones(1), sorter=t.ones(2)), []),
+    "bucketize among a matrix": (lambda t: t.bucketize(t.ones(2), t.ones(2, 2)), []),
+    "isin of numbers alone": (lambda t: t.isin(1, 1), []),
+    "unique along what is not there": (lambda t: t.unique(t.ones(2), dim=1), []),
+    "unique of a number along a dimension": (lambda t: t.unique(t.tensor(1.0), dim=0), []),
+    "unique of slices of nothing": (lambda t: t.unique(t.ones(2, 0), dim=0), []),
+    "bincount of negative numbers": (lambda t: t.bincount(t.tensor([-1])), []),
+    "bincount of fractions": (lambda t: t.bincount(t.tensor([1.0])), []),
+    "bincount of a matrix": (lambda t: t.bincount(t.tensor([[1]])), []),
+    "bincount with too many weights": (lambda t: t.bincount(t.tensor([1]), t.ones(2)), []),
+    "bincount of a negative length": (lambda t: t.bincount(t.tensor([1]), minlength=-1), []),
+    "histc in no bins": (lambda t: t.histc(t.ones(2), 0), []),
+    "histc of a falling range": (lambda t: t.histc(t.ones(2), 2, 3, 1), []),
+    "histc of NaN": (lambda t: t.histc(t.tensor([t.nan])), []),
+    "histogram in no bins": (lambda t: t.histogram(t.ones(2), 0), []),
+    "histogram in one edge": (lambda t: t.histogram(t.ones(2), t.ones(1)), []),
+    "histogram in a list": (lambda t: t.histogram(t.ones(2), [3]), []),
+    "histogram of a falling range": (lambda t: t.histogram(t.ones(2), 2, range=(2.0, 1.0)), []),
+    "histogram of NaN": (lambda t: t.histogram(t.tensor([t.nan]), 2), []),
+    "histogram with other weights": (lambda t: t.histogram(t.ones(2), 2, weight=t.ones(3)), []),
+    "histogram of two types": (lambda t: t.histogram(t.ones(2), t.ones(2).float()), []),
     "fliplr of a vector": (lambda t, a: t.fliplr(a), [R]),
     "flipud of a number": (lambda t, a: t.flipud(a), [S]),
     "block_diag of three dimensions": (lambda t, a: t.block_diag(a), [C3]),

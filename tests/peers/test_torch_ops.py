@@ -15,6 +15,7 @@ from tapegrad.functions import (  # noqa: E402
     diagonals,
     elementwise,
     factorizations,
+    histograms,
     householder,
     indexing,
     inplace_methods,
@@ -33,6 +34,7 @@ from tapegrad.functions import (  # noqa: E402
     rounding,
     scans,
     scattering,
+    sets,
     shapes,
     special,
     statistics,
@@ -423,7 +425,7 @@ def public_names():
         arithmetic, reductions, shapes, joining, indexing, products, rounding, scans, special, tiling,
         contractions, matrices, quantiles, statistics, elementwise, axis, diagonals, masking,
         added_products, factorizations, householder, least_squares, lu, matrix_chains, matrix_methods,
-        norms, order_statistics, scattering, unchecked_solves,
+        norms, order_statistics, histograms, scattering, sets, unchecked_solves,
     ):  # fmt: skip
         for name, value in vars(module).items():
             own = getattr(value, "__module__", None) == module.__name__
