@@ -302,8 +302,60 @@ def allclose(
     """
     if type(input) is Tensor and type(other) is Tensor:
         return bool(np.allclose(input._a, other._a, rtol, atol, equal_nan))
-    near = le(abs(sub(input, other)), add(mul(abs(other), rtol), atol))
-    same = logical_or(logical_and(near, isfinite(other)), eq(input, other))
-    if equal_nan:
-        same = logical_or(same, logical_and(isnan(input), isnan(other)))
-    return bool(same.all())
+    return bool(near(input, other, rtol, atol, equal_nan).all())
+
+
+def near(x: Any, y: Any, rtol: Any, atol: Any, equal_nan: bool) -> Tensor:
+    """Whether elements agree up to tolerances, made of operations."""
+    within = le(abs(sub(x, y)), add(mul(abs(y), rtol), atol))
+    same = logical_or(logical_and(within, isfinite(y)), eq(x, y))
+    return logical_or(same, logical_and(isnan(x), isnan(y))) if equal_nan else same
+
+
+@method
+def isclose(
+    input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> Tensor:
+    """Whether elements agree up to tolerances: ``abs(x - y) <= atol + rtol * abs(y)``.
+
+    >>> import tapegrad as tg
+    >>> tg.isclose(tg.tensor([1.0, 2.0]), tg.tensor([1.0 + 1e-9, 3.0]))
+    tensor([ True, False])
+    """
+    x, y = as_input(input, "isclose").detach(), as_input(other, "isclose").detach()
+    if x._a.dtype != y._a.dtype:
+        raise RuntimeError(f"`isclose` takes Tensors of one dtype, got {x.dtype} and {y.dtype}")
+    if rtol < 0 or atol < 0:
+        raise RuntimeError(f"`isclose`: tolerances are not negative, got {rtol} and {atol}")
+    if x._a.dtype.kind == "b":
+        return eq(x, y)
+    return near(x, y, rtol, atol, equal_nan)
+
+
+def _infinite(input: Tensor, value: float, name: str) -> Tensor:
+    x = as_input(input, name)
+    if x._a.dtype.kind == "c":
+        raise RuntimeError(f"`{name}` is not defined for {x.dtype}: complex numbers have no sign")
+    return eq(x, value) if x._a.dtype.kind == "f" else ne(x, x)
+
+
+@method
+def isposinf(input: Tensor) -> Tensor:
+    """Whether elements are infinite and positive.
+
+    >>> import tapegrad as tg
+    >>> tg.isposinf(tg.tensor([-tg.inf, tg.inf]))
+    tensor([False,  True])
+    """
+    return _infinite(input, np.inf, "isposinf")
+
+
+@method
+def isneginf(input: Tensor) -> Tensor:
+    """Whether elements are infinite and negative.
+
+    >>> import tapegrad as tg
+    >>> tg.isneginf(tg.tensor([-tg.inf, tg.inf]))
+    tensor([ True, False])
+    """
+    return _infinite(input, -np.inf, "isneginf")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.views import ViewRequest, view_of
 from tapegrad.functions import elementwise as ew
@@ -12,7 +14,7 @@ from tapegrad.functions.method_decorators import method
 from tapegrad.functions.shapes import matrix_transpose
 from tapegrad.ops import complex_parts as c
 from tapegrad.ops import shape as s
-from tapegrad.tensor import Tensor
+from tapegrad.tensor import Tensor, wrap
 
 
 def real(input: Tensor) -> Tensor:
@@ -160,3 +162,15 @@ def hermitian(input: Tensor) -> Tensor:
             f"`H` takes one matrix, got the shape {input._a.shape}: use `mH` for a batch of them"
         )
     return adjoint(input)
+
+
+@method
+def isreal(input: Tensor) -> Tensor:
+    """Whether elements are real numbers, or complex ones whose imaginary part is zero.
+
+    >>> import tapegrad as tg
+    >>> tg.isreal(tg.tensor([1j, 1.0]))
+    tensor([False,  True])
+    """
+    x = as_input(input, "isreal").detach()
+    return ew.eq(imag(x), 0) if x._a.dtype.kind == "c" else wrap(np.ones(x._a.shape, bool))

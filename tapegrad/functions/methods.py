@@ -22,6 +22,8 @@ from tapegrad.functions import (
     conversions,
     creation,
     diagonals,
+    distances,
+    exponents,
     factorizations,
     histograms,
     householder,
@@ -60,10 +62,10 @@ from tapegrad.tensor import Tensor
 # Modules some of whose functions are methods, too (see `method_decorators`).
 FAMILIES = (
     a, added_products, complex_parts, compositions, contractions, conversions, creation, diagonals,
-    factorizations, histograms, householder, indexing, inplace_methods, inplace_view_methods,
-    joining, masking, matrices, matrix_methods, order_statistics, products, quantiles, random,
-    reductions, rounding, scans, scattering, sets, shapes, special, statistics, strided_views,
-    tiling,
+    distances, exponents, factorizations, histograms, householder, indexing, inplace_methods,
+    inplace_view_methods, joining, masking, matrices, matrix_methods, order_statistics, products,
+    quantiles, random, reductions, rounding, scans, scattering, sets, shapes, special, statistics,
+    strided_views, tiling,
 )  # fmt: skip
 
 

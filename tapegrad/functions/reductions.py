@@ -25,12 +25,13 @@ from tapegrad.functions.arguments import (
     ordered,
 )
 from tapegrad.functions.elementwise import abs as abs_
-from tapegrad.functions.elementwise import maximum, minimum
+from tapegrad.functions.elementwise import eq, maximum, minimum, ne
 from tapegrad.functions.method_decorators import axis_method, method
 from tapegrad.functions.sum_mean_fast import planned, total
 from tapegrad.ops import order
 from tapegrad.ops import reduce as r
 from tapegrad.ops.core import Op
+from tapegrad.ops.elementwise import where
 from tapegrad.ops.index import gather
 from tapegrad.ops.shape import reshape, to
 from tapegrad.tape.tape import MODE_FAST, current
@@ -112,6 +113,40 @@ def _mean(input: Any, dim: Dim = None, keepdim: bool = False, dtype: Any = None)
     if found is not None:
         return found
     return run(r.mean, (x,), {"dim": all_dims(dim, x._a.ndim, "mean"), "keepdim": keepdim})
+
+
+@axis_method
+def nansum(
+    input: Tensor, dim: Dim = None, keepdim: bool = False, *, dtype: TypeLike | None = None
+) -> Tensor:
+    """The sum of the elements that are not NaN.
+
+    >>> import tapegrad as tg
+    >>> tg.nansum(tg.tensor([1.0, tg.nan, 2.0]))
+    tensor(3.)
+    """
+    x = ordered(as_input(input, "nansum"), "nansum")
+    return sum(_known(x), dim, keepdim, dtype=dtype)
+
+
+@axis_method
+def nanmean(
+    input: Tensor, dim: Dim = None, keepdim: bool = False, *, dtype: TypeLike | None = None
+) -> Tensor:
+    """The mean of the elements that are not NaN.
+
+    >>> import tapegrad as tg
+    >>> tg.nanmean(tg.tensor([1.0, tg.nan, 2.0]))
+    tensor(1.5000)
+    """
+    x = ordered(floating(as_input(input, "nanmean"), "nanmean"), "nanmean")
+    total = nansum(x, dim, keepdim, dtype=dtype)
+    return total / sum(run(to, (eq(x, x),), {"dtype": total._a.dtype}), dim, keepdim)
+
+
+def _known(x: Tensor) -> Tensor:
+    """Zeros in place of NaN."""
+    return run(where, (ne(x, x), np.zeros((), x._a.dtype), x), {}) if x._a.dtype.kind == "f" else x
 
 
 whole(r.sum, _sum, functools.partial(planned, r.sum))

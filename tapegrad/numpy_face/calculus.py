@@ -10,6 +10,7 @@ from tapegrad.functions import arithmetic as ar
 from tapegrad.functions import elementwise as ew
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import all_dims, one_dim
+from tapegrad.functions.calculus import slope
 from tapegrad.functions.indexing import getitem
 from tapegrad.functions.joining import cat
 from tapegrad.functions.shapes import narrow, reshape
@@ -100,8 +101,8 @@ def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
 def _gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
     """Central differences inside, one-sided ones at the ends."""
     x = floating(tensor(f))
-    if edge_order != 1:
-        raise TypeError(f"`np.gradient` of a Tensor has the edge_order 1, got {edge_order}")
+    if edge_order not in (1, 2):
+        raise ValueError(f"`np.gradient`: edge_order is 1 or 2, got {edge_order}")
     dims = all_dims(axis, x._a.ndim, "np.gradient") if axis is None else _whole(axis, x)
     one = len(varargs) == 1 and not tensor(varargs[0])._a.ndim
     spacings = varargs * len(dims) if one else varargs or (1.0,) * len(dims)
@@ -110,7 +111,7 @@ def _gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> A
             f"`np.gradient` takes one spacing, or one for each of the {len(dims)} axes, got "
             f"{len(varargs)}"
         )
-    found = tuple(_slope(x, h, d) for h, d in zip(spacings, dims, strict=True))
+    found = tuple(_slope(x, h, d, edge_order) for h, d in zip(spacings, dims, strict=True))
     return found[0] if len(found) == 1 else found
 
 
@@ -119,24 +120,16 @@ def _whole(axis: Any, x: Tensor) -> tuple[int, ...]:
     return tuple(one_dim(d, x._a.ndim, "np.gradient") for d in given)
 
 
-def _slope(x: Tensor, spacing: Any, d: int) -> Tensor:
+def _slope(x: Tensor, spacing: Any, d: int, edge_order: int) -> Tensor:
     n = x._a.shape[d]
-    if n < 2:
-        raise ValueError(f"`np.gradient` needs at least 2 elements along axis {d}, got {n}")
+    if n <= edge_order:
+        raise ValueError(
+            f"`np.gradient` needs at least {edge_order + 1} elements along axis {d}, got {n}"
+        )
     h = tensor(spacing)
-    if h._a.ndim:
-        if h._a.shape != (n,):
-            raise ValueError(f"`np.gradient`: {n} coordinates are needed, got {h._a.shape}")
-        h = reshape(diff_(h), [-1 if i == d else 1 for i in range(x._a.ndim)])
-    rises = diff_(x, axis=d) / h  # the slopes between neighbours
-    first, last = narrow(rises, d, 0, 1), narrow(rises, d, n - 2, 1)
-    if n == 2:
-        return cat([first, last], d)
-    left, right = narrow(rises, d, 0, n - 2), narrow(rises, d, 1, n - 2)
-    if not h._a.ndim:
-        return cat([first, (left + right) / 2.0, last], d)
-    a, b = narrow(h, d, 0, n - 2), narrow(h, d, 1, n - 2)
-    return cat([first, (left * b + right * a) / (a + b), last], d)
+    if h._a.ndim and h._a.shape != (n,):
+        raise ValueError(f"`np.gradient`: {n} coordinates are needed, got {h._a.shape}")
+    return slope(x, h, d, edge_order)
 
 
 @handles(np.interp)

@@ -15,12 +15,13 @@ from tapegrad.base.abstract_array import AbstractArray
 from tapegrad.functions import arithmetic as ar
 from tapegrad.functions import elementwise as ew
 from tapegrad.functions.arguments import alike, one_dim
+from tapegrad.functions.complex_parts import isreal
 from tapegrad.functions.indexing import take_along_dim
 from tapegrad.functions.scans import argsort
 from tapegrad.functions.sets import isin
 from tapegrad.numpy_face.common import line, plain, tensor
 from tapegrad.numpy_face.order import searchsorted_
-from tapegrad.tensor import Tensor, wrap
+from tapegrad.tensor import Tensor
 
 
 def varies(x: Any) -> bool:
@@ -63,21 +64,8 @@ def _argpartition(
     return argsort(x, d)
 
 
-def _isneginf(x: Any) -> Tensor:
-    return ew.eq(tensor(x), -np.inf)
-
-
-def _isposinf(x: Any) -> Tensor:
-    return ew.eq(tensor(x), np.inf)
-
-
-def _isreal(x: Any) -> Tensor:
-    t = tensor(x)
-    return wrap(np.ones(t._a.shape, bool)) if t._a.dtype.kind != "c" else ew.eq(t.imag, 0)
-
-
 def _iscomplex(x: Any) -> Tensor:
-    return ew.logical_not(_isreal(x))
+    return ew.logical_not(isreal(tensor(x)))
 
 
 def _result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
@@ -90,10 +78,10 @@ MAPPED: dict[Any, Callable[..., Any]] = {
     np.isin: _isin,
     np.lexsort: _lexsort,
     np.argpartition: _argpartition,
-    np.isneginf: _isneginf,
-    np.isposinf: _isposinf,
+    np.isneginf: ar.isneginf,
+    np.isposinf: ar.isposinf,
     np.iscomplex: _iscomplex,
-    np.isreal: _isreal,
+    np.isreal: isreal,
     np.result_type: _result_type,
 }
 

@@ -108,8 +108,4 @@ def searchsorted_(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Ten
 @handles(np.isclose)
 def _isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Tensor:
     x, y = (tensor(operand(t)).detach() for t in (a, b))
-    near = ew.le(ew.abs(ar.sub(x, y)), ar.add(operand(atol), ew.mul(operand(rtol), ew.abs(y))))
-    found = ew.logical_or(ew.logical_and(near, ew.isfinite(y)), ew.eq(x, y))
-    if not equal_nan:
-        return found
-    return ew.logical_or(found, ew.logical_and(ew.isnan(x), ew.isnan(y)))
+    return ar.near(x, y, operand(rtol), operand(atol), equal_nan)

@@ -8,15 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.base.abstract_array import AbstractArray
 from tapegrad.base.native_arrays import refuse_operand
-from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.fast_path import unary
 from tapegrad.functions import arithmetic as a
 from tapegrad.functions import elementwise as ew
 from tapegrad.functions import products, shapes
 from tapegrad.functions.arguments import alike
 from tapegrad.functions.complex_parts import conj
+from tapegrad.functions.exponents import float_power, frexp, scaled_by_power
 from tapegrad.numpy_face import order, reductions, writing
 from tapegrad.numpy_face.common import (
     CALLS,
@@ -30,15 +29,10 @@ from tapegrad.numpy_face.common import (
 )
 from tapegrad.numpy_face.products import check_lengths, vecdot_
 from tapegrad.ops import elementwise as e
-from tapegrad.ops import logic
 from tapegrad.ops.core import by_code
-from tapegrad.tensor import Tensor, wrap
+from tapegrad.tensor import Tensor
 
 KNOWN = (Tensor, np.ndarray, np.generic, bool, int, float, complex, list, tuple)
-
-
-def _signbit(x: Any) -> Tensor:
-    return run(logic.signbit, (x,), {})
 
 
 def _conjugate(x: Tensor) -> Tensor:
@@ -58,41 +52,12 @@ def _modf(x: Any) -> tuple[Tensor, Tensor]:
 
 
 def _ldexp(x: Any, i: Any) -> Tensor:
-    """Two powers of 2, so that neither is too large where their product is not."""
-    t, power = floating(tensor(x)), tensor(i)
-    half = ew.floor_divide(power, 2)
-    kind = t._a.dtype
-    first, second = (
-        named("exp2", "np.ldexp")(shapes.to(k, kind)) for k in (half, a.sub(power, half))
-    )
-    return ew.mul(ew.mul(t, first), second)
+    return scaled_by_power(floating(tensor(x)), tensor(i))
 
 
 def _frexp(x: Any) -> tuple[Tensor, Tensor]:
-    t = floating(tensor(x))
-    if isinstance(t._a, AbstractArray):
-        power = _exponent(t.detach())
-        return _ldexp(t, ew.neg(power)), power
-    known = np.asarray(np.frexp(t._a)[1])
-    return _ldexp(t, -known), wrap(known)
-
-
-def _exponent(t: Tensor) -> Tensor:
-    """The powers of 2 just above, for values that differ by example; a logarithm may round."""
-    size = ew.abs(t)
-    usual = ew.logical_and(ew.gt(size, 0), ew.isfinite(size))
-    size = a.where(usual, size, 0.5)
-    power = shapes.to(ew.floor(named("log2", "np.frexp")(size)), np.int32)
-    for step in (1, -1):
-        rest = _ldexp(size, ew.neg(power))
-        off = ew.ge(rest, 1) if step == 1 else ew.lt(rest, 0.5)
-        power = a.add(power, ew.mul(shapes.to(off, np.int32), step))
-    return power
-
-
-def _float_power(x: Any, y: Any) -> Tensor:
-    base = tensor(x)
-    return a.pow(shapes.to(base, np.result_type(base._a.dtype, np.float64)), y)
+    mantissa, exponent = frexp(floating(tensor(x)))
+    return mantissa, exponent
 
 
 def _matvec(x: Any, y: Any) -> Tensor:
@@ -115,13 +80,13 @@ ROWS = {op.forward: getattr(ew, op.name) for op in by_code if op.doc and not op.
 # A name is one of tapegrad's public functions, looked up when it is first wanted.
 TABLE: dict[Any, Any] = {f: own for f, own in ROWS.items() if isinstance(f, np.ufunc)} | {
     np.add: a._add, np.subtract: a._sub, np.true_divide: a._div, np.power: a.pow,
-    np.float_power: _float_power, np.positive: shapes.clone,
+    np.float_power: float_power, np.positive: shapes.clone,
     np.divmod: lambda x, y: (ew.floor_divide(x, y), ew.remainder(x, y)),
     np.fabs: lambda x: ew.abs(floating(x)), np.sign: a.sign,
     np.cbrt: unary(e.cbrt), np.conjugate: _conjugate, np.radians: ew.deg2rad,
     np.degrees: ew.rad2deg, np.rint: "round", np.matmul: products.matmul, np.vecdot: vecdot_,
     np.matvec: _matvec, np.vecmat: _vecmat, np.heaviside: _heaviside, np.modf: _modf,
-    np.ldexp: _ldexp, np.frexp: _frexp, np.signbit: _signbit,
+    np.ldexp: _ldexp, np.frexp: _frexp,
 }
 # By the name of the ufunc in `scipy.special`.
 SPECIAL: dict[str, Any] = {f.name: own for f, own in ROWS.items() if isinstance(f, e.Lazy)} | {

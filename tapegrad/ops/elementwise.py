@@ -158,6 +158,7 @@ def _per_square(part: Any, a: Any, b: Any) -> Any:
 SELECTS = NotDifferentiable("a condition selects, it has no derivative")
 SCALES = NotDifferentiable("`value` is a number: multiply by a Tensor to differentiate in it")
 COMPARES = NotDifferentiable("a comparison is constant almost everywhere")
+WHOLE = NotDifferentiable("whole numbers have no derivative")
 TWO_OVER_ROOT_PI = 2.0 / math.sqrt(math.pi)
 LN_2, LN_10 = math.log(2.0), math.log(10.0)
 POSITIVE, UNIT, REAL = (0.1, 2.0), (-0.9, 0.9), (-2.0, 2.0)
@@ -498,6 +499,18 @@ copysign = elementwise(
     example=("tg.copysign(tg.tensor(1.0), tg.tensor(-0.0))", "tensor(-1.)"),
     singular="The derivative at 0 is 0.",
 )
+nextafter = elementwise(
+    "nextafter", np.nextafter, a=lambda: 1, b=lambda: 0, ordered=True, inplace=True,
+    doc="The next number that the type has after the first, towards the second.",
+    example=("tg.nextafter(tg.tensor(1.0), tg.tensor(2.0)) == 1 + tg.finfo(tg.float64).eps",
+             "tensor(True)"),
+)
+gcd = elementwise("gcd", np.gcd, a=WHOLE, b=WHOLE, domain=(range(-9, 9),) * 2, inplace=True,
+                  doc="The greatest common divisor.",
+                  example=("tg.gcd(tg.tensor(4), tg.tensor(6))", "tensor(2)"))
+lcm = elementwise("lcm", np.lcm, a=WHOLE, b=WHOLE, domain=(range(-9, 9),) * 2, inplace=True,
+                  doc="The least common multiple.",
+                  example=("tg.lcm(tg.tensor(4), tg.tensor(6))", "tensor(12)"))
 # Clamping against fixed bounds is not a maximum: the gradient passes at the bound.
 clamp_min = elementwise("clamp_min", np.maximum, x=lambda x, lo: where(ge(x, lo), 1, 0),
                         lo=lambda x, lo: where(lt(x, lo), 1, 0), grad_name="Clamp",

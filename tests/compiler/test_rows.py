@@ -24,7 +24,8 @@ LAPACK = (
 COMPLEX = "complex conj fft_c2c fft_c2r fft_r2c sgn view_as_complex view_as_real"
 CONVOLUTIONS = "col2im convolution convolution_input convolution_weight im2col"
 NO_LOOP = (
-    "argcummax argkth argmedian argmode argsort argtopk cofactor_slope masked_embed masked_select "
+    "argcummax argkth argmedian argmode argsort argtopk cofactor_slope gcd lcm masked_embed "
+    "masked_select nextafter "
     "scatter_amax scatter_amin scatter_prod "
     "median polygamma"
 )

@@ -11,9 +11,12 @@ from tapegrad.functions import (  # noqa: E402
     added_products,
     arithmetic,
     axis,
+    calculus,
     contractions,
     diagonals,
+    distances,
     elementwise,
+    exponents,
     factorizations,
     histograms,
     householder,
@@ -43,7 +46,7 @@ from tapegrad.functions import (  # noqa: E402
 )
 from tapegrad.functions.method_decorators import methods_of  # noqa: E402
 from tests.conformance.conventions import CONVENTIONS  # noqa: E402
-from tests.peers import linalg_cases, nn_cases, order_cases, scatter_cases  # noqa: E402
+from tests.peers import linalg_cases, nn_cases, order_cases, sampled_cases, scatter_cases  # noqa: E402
 from tests.peers.torch_cases import CASES, values_of  # noqa: E402
 from tests.peers.torch_rows import names_in  # noqa: E402
 
@@ -400,7 +403,13 @@ REFUSED = {
 }  # fmt: skip
 
 
-REFUSED |= linalg_cases.REFUSED | nn_cases.REFUSED | order_cases.REFUSED | scatter_cases.REFUSED
+REFUSED |= (
+    linalg_cases.REFUSED
+    | nn_cases.REFUSED
+    | order_cases.REFUSED
+    | sampled_cases.REFUSED
+    | scatter_cases.REFUSED
+)
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -425,7 +434,7 @@ def public_names():
         arithmetic, reductions, shapes, joining, indexing, products, rounding, scans, special, tiling,
         contractions, matrices, quantiles, statistics, elementwise, axis, diagonals, masking,
         added_products, factorizations, householder, least_squares, lu, matrix_chains, matrix_methods,
-        norms, order_statistics, histograms, scattering, sets, unchecked_solves,
+        norms, order_statistics, calculus, distances, exponents, histograms, scattering, sets, unchecked_solves,
     ):  # fmt: skip
         for name, value in vars(module).items():
             own = getattr(value, "__module__", None) == module.__name__
@@ -443,7 +452,7 @@ NOT_CALLED = {  # helpers of other modules, and names that only operators reach
     "scaled", "numerator", "order", "replacement", "matrices", "crossed", "correlations", "in_front", "in_range",
     "index_and_mode", "places_of", "shaped", "squeezed", "swapped", "turned", "unsqueezed",
     "all_equal", "dims_of_both", "known", "part", "recorded", "same_dtype", "check_system", "tolerances",
-    "triangular", "numbers", "order_statistic", "quantiles", "unless_nan", "finite", "parsed", "fitting", "diagonal_places",
+    "triangular", "numbers", "order_statistic", "quantiles", "unless_nan", "finite", "parsed", "fitting", "diagonal_places", "near", "slope", "scaled_by_power",
 }  # fmt: skip
 
 
