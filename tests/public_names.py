@@ -4,6 +4,7 @@
 """
 
 import ast
+import importlib
 import inspect
 import re
 import subprocess
@@ -36,7 +37,7 @@ PyTorch's names; [numpy.md](numpy.md) says which functions of NumPy take Tensors
 `python -m tests.public_names` writes this page from the rows and docstrings.
 """
 TITLE = "| function | also | what it is |\n|---|---|---|"
-UNLISTED = {"Any", "missing", "annotations"}  # imported for the module itself
+UNLISTED = {"Any", "missing", "annotations", "*"}  # imported for the module itself
 
 
 HEADS = {
@@ -154,6 +155,8 @@ def _bound(tree: ast.Module) -> set[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             found |= {alias.asname or alias.name for alias in node.names}
+            if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
+                found |= {*importlib.import_module(str(node.module)).__all__}
     for node in tree.body:
         if isinstance(node, ast.Assign):
             found |= {n.id for t in node.targets for n in ast.walk(t) if isinstance(n, ast.Name)}

@@ -172,7 +172,7 @@ def fitted(value: Any, kind: np.dtype[Any], name: str) -> np.ndarray:
         fits = np.isfinite(number) if isinstance(number, float) else not isinstance(number, complex)
         if fits and low <= int(number) <= top:
             return np.asarray(int(number) % (top + 1) if kind.kind == "u" else int(number), kind)
-    else:
+    elif not (kind.kind == "f" and isinstance(number, complex)):
         real = kind.kind == "f" and isinstance(number, (int, float))
         if not real or not np.isfinite(number) or abs(number) <= float(np.finfo(kind).max):
             return np.asarray(number, kind)
@@ -234,6 +234,17 @@ def promote_types(type1: Any, type2: Any) -> dtype:
     tapegrad.float32
     """
     return of_numpy(_join(to_numpy(type1), to_numpy(type2)))
+
+
+def can_cast(from_: Any, to: Any) -> bool:
+    """Whether a type may become another by an operation: no fraction is lost, no sign of truth.
+
+    >>> import tapegrad as tg
+    >>> tg.can_cast(tg.float64, tg.float32), tg.can_cast(tg.float32, tg.int64)
+    (True, False)
+    """
+    low, high = to_numpy(from_), to_numpy(to)
+    return category(low) <= category(high)
 
 
 def finfo(type: Any = None) -> np.finfo[Any]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from tapegrad.dispatch.dispatch import run
+from tapegrad.dispatch.inplace import run_inplace
 from tapegrad.dispatch.views import ViewRequest, view_of
 from tapegrad.functions import elementwise as ew
 from tapegrad.functions.arguments import as_input
 from tapegrad.functions.arithmetic import sign
 from tapegrad.functions.indexing import getitem
+from tapegrad.functions.inplace_methods import sign_
 from tapegrad.functions.method_decorators import method
 from tapegrad.functions.shapes import matrix_transpose
 from tapegrad.ops import complex_parts as c
@@ -139,6 +141,20 @@ def sgn(input: Tensor) -> Tensor:
     """
     x = as_input(input, "sgn")
     return run(c.sgn, (x,), {}) if x._a.dtype.kind == "c" else sign(x)
+
+
+@method
+def conj_physical_(self: Tensor) -> Tensor:
+    """`conj_physical` in place."""
+    return run_inplace(c.conj, (self,), {}, self) if self._a.dtype.kind == "c" else self
+
+
+@method
+def sgn_(self: Tensor) -> Tensor:
+    """`sgn` in place."""
+    if self._a.dtype.kind == "c":
+        return run_inplace(c.sgn, (self,), {}, self)
+    return sign_(self)
 
 
 @method

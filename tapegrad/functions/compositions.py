@@ -88,6 +88,11 @@ def detach(input: Tensor) -> Tensor:
     return as_input(input, "detach").detach()
 
 
+def detach_(input: Tensor) -> Tensor:
+    """`detach` in place."""
+    return as_input(input, "detach_").detach_()
+
+
 @method
 def positive(input: Tensor) -> Tensor:
     """The Tensor itself.
@@ -145,6 +150,11 @@ def threshold(input: Any, threshold: float, value: float) -> Tensor:
     """
     x = as_input(input, "threshold")
     return masking.masked_fill(x, ew.le(x, threshold), value)
+
+
+def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
+    """`threshold` in place."""
+    return inplace_methods.masked_fill_(input, ew.le(input, threshold), value)
 
 
 # -- shapes ------------------------------------------------------------------------------------

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, overload
 
+from tapegrad.base.dtypes import complex64, complex128, int8, of_numpy, uint8
 from tapegrad.base.dtypes import dtype as DType
-from tapegrad.base.dtypes import of_numpy
 from tapegrad.functions.arguments import TypeLike
 from tapegrad.functions.method_decorators import method
 from tapegrad.functions.shapes import to
@@ -36,3 +36,27 @@ def type_as(input: Tensor, other: Tensor) -> Tensor:
     tensor([1])
     """
     return to(input, other.dtype)
+
+
+@method
+def byte(self: Tensor) -> Tensor:
+    """The Tensor in the dtype `uint8`."""
+    return to(self, uint8)
+
+
+@method
+def char(self: Tensor) -> Tensor:
+    """The Tensor in the dtype `int8`."""
+    return to(self, int8)
+
+
+@method
+def cfloat(self: Tensor) -> Tensor:
+    """The Tensor in the dtype `complex64`."""
+    return to(self, complex64)
+
+
+@method
+def cdouble(self: Tensor) -> Tensor:
+    """The Tensor in the dtype `complex128`."""
+    return to(self, complex128)

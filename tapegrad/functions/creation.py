@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -358,6 +359,54 @@ def eye(
     """
     check_device(device)
     return _finish(np.eye(n, m, dtype=_kind(dtype)), requires_grad)
+
+
+def scalar_tensor(
+    s: complex | Tensor, *, dtype: TypeLike | None = None, device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """A Tensor without dimensions of one number, of the default type if none is given.
+
+    >>> import tapegrad as tg
+    >>> tg.scalar_tensor(3)
+    tensor(3.)
+    """
+    number = s.item() if isinstance(s, Tensor) else s
+    if not isinstance(number, (bool, int, float, complex)):
+        raise TypeError(f"`scalar_tensor` takes a number, got {type(s).__name__}")
+    check_device(device)
+    return _finish(fitted(number, _kind(dtype), "scalar_tensor"), requires_grad)
+
+
+def empty_strided(
+    size: Sequence[int], stride: Sequence[int], *, dtype: TypeLike | None = None,
+    device: Any = None, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """A Tensor with any strides, in elements, whose elements are not set.
+
+    >>> import tapegrad as tg
+    >>> tg.empty_strided((2, 3), (1, 2)).stride()
+    (1, 2)
+    """
+    check_device(device)
+    shape, steps = tuple(size), tuple(stride)
+    if len(shape) != len(steps) or min((*shape, *steps), default=0) < 0:
+        raise RuntimeError(f"`empty_strided`: size {shape} and stride {steps} do not fit together")
+    kind = _kind(dtype)
+    count = 1 + sum([(n - 1) * k for n, k in zip(shape, steps, strict=True)]) if all(shape) else 0
+    memory = np.empty(count, kind)
+    strides = tuple(k * kind.itemsize for k in steps)
+    return _finish(np.ndarray(shape, kind, memory, 0, strides), requires_grad)
+
+
+@method
+def new_empty_strided(
+    self: Tensor, size: Sequence[int], stride: Sequence[int], dtype: TypeLike | None = None,
+    device: Any = None, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """`empty_strided` in the dtype of this Tensor."""
+    kind = dtype or self.dtype
+    return empty_strided(size, stride, dtype=kind, device=device, requires_grad=requires_grad)
 
 
 @method

@@ -420,6 +420,6 @@ def triu_(self: Tensor, diagonal: int = 0) -> Tensor:
     return put_and_plan(s.triu, (self,), {"diagonal": diagonal}, self, how=diagonal)
 
 
-method(clamp_, "clip_")
+clip_ = method(clamp_, "clip_")
 method(sub_, "subtract_")
 method(div_, "divide_", "true_divide_")

@@ -37,6 +37,7 @@ from tapegrad.functions import (
     order_statistics,
     products,
     quantiles,
+    queries,
     random,
     reductions,
     rounding,
@@ -64,8 +65,8 @@ FAMILIES = (
     a, added_products, complex_parts, compositions, contractions, conversions, creation, diagonals,
     distances, exponents, factorizations, histograms, householder, indexing, inplace_methods,
     inplace_view_methods, joining, masking, matrices, matrix_methods, order_statistics, products,
-    quantiles, random, reductions, rounding, scans, scattering, sets, shapes, special, statistics,
-    strided_views, tiling,
+    quantiles, queries, random, reductions, rounding, scans, scattering, sets, shapes, special,
+    statistics, strided_views, tiling,
 )  # fmt: skip
 
 

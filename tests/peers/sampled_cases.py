@@ -76,7 +76,7 @@ for p in (2, 1, 3.0, 0.5, INF, 0):
     case(lambda t, a, p=p: t.pdist(a + 0.1 * a * a, p), (4, 3), integers=False, smooth=False)
     case(lambda t, a, p=p: t.cdist(a, a.detach(), p), M, integers=False, smooth=False)
 case(lambda t, a, b: t.cdist(a, b), (30, 3), (4, 3), integers=False)
-case(lambda t, a, b: [t.cdist(a, b, compute_mode=m) for m in ("use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")], M, SQ, integers=False)
+case(lambda t, a, b: [t.cdist(a, b, compute_mode=m) for m in ("use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")], M, SQ, integers=False, smooth=False)
 case(lambda t, a: [t.cdist(a, a[:0]), t.cdist(a[:, :0], a[:, :0]), t.pdist(a[:1]), t.pdist(a[:, :0]), t.dist(a[:0], a[:0])], M, integers=False, smooth=False)
 for p in (2, 1, 2.5, INF):
     case(lambda t, a, p=p: [t.renorm(a, p, 0, 1.5), a.renorm(p, -1, 1.0), (a * 1).renorm_(p, 0, 2.0)], M, integers=False)

@@ -156,12 +156,22 @@ for numbers in (AGAIN, AGAIN[0], np.asarray(3), AGAIN[:0, 0], AGAIN / 2.0, AGAIN
         lambda t, x: [t.unique(x.detach(), return_inverse=i, return_counts=c) for i, c in FLAGS],
         numbers,
     )
-    case(lambda t, x: [t.unique_consecutive(x.detach(), i, c) for i, c in FLAGS], numbers)
+    # PyTorch's reads these flags as keywords alone.
+    case(
+        lambda t, x: [
+            t.unique_consecutive(x.detach(), return_inverse=i, return_counts=c) for i, c in FLAGS
+        ],
+        numbers,
+    )
     case(lambda t, x: [x.detach().unique(), x.detach().unique_consecutive()], numbers)
 for dim in (0, 1, -1):
     case(lambda t, x, d=dim: [t.unique(x.detach(), True, i, c, dim=d) for i, c in FLAGS], AGAIN)
     case(
-        lambda t, x, d=dim: [t.unique_consecutive(x.detach(), i, c, dim=d) for i, c in FLAGS], AGAIN
+        lambda t, x, d=dim: [
+            t.unique_consecutive(x.detach(), return_inverse=i, return_counts=c, dim=d)
+            for i, c in FLAGS
+        ],
+        AGAIN,
     )
 case(
     lambda t, x: [

@@ -33,6 +33,8 @@ from tapegrad.functions import (  # noqa: E402
     order_statistics,
     products,
     quantiles,
+    queries,
+    ranges,
     reductions,
     rounding,
     scans,
@@ -46,7 +48,14 @@ from tapegrad.functions import (  # noqa: E402
 )
 from tapegrad.functions.method_decorators import methods_of  # noqa: E402
 from tests.conformance.conventions import CONVENTIONS  # noqa: E402
-from tests.peers import linalg_cases, nn_cases, order_cases, sampled_cases, scatter_cases  # noqa: E402
+from tests.peers import (  # noqa: E402
+    creation_cases,
+    linalg_cases,
+    nn_cases,
+    order_cases,
+    sampled_cases,
+    scatter_cases,
+)
 from tests.peers.torch_cases import CASES, values_of  # noqa: E402
 from tests.peers.torch_rows import names_in  # noqa: E402
 
@@ -407,6 +416,7 @@ REFUSED |= (
     linalg_cases.REFUSED
     | nn_cases.REFUSED
     | order_cases.REFUSED
+    | creation_cases.REFUSED
     | sampled_cases.REFUSED
     | scatter_cases.REFUSED
 )
@@ -434,7 +444,7 @@ def public_names():
         arithmetic, reductions, shapes, joining, indexing, products, rounding, scans, special, tiling,
         contractions, matrices, quantiles, statistics, elementwise, axis, diagonals, masking,
         added_products, factorizations, householder, least_squares, lu, matrix_chains, matrix_methods,
-        norms, order_statistics, calculus, distances, exponents, histograms, scattering, sets, unchecked_solves,
+        norms, order_statistics, calculus, distances, exponents, queries, ranges, histograms, scattering, sets, unchecked_solves,
     ):  # fmt: skip
         for name, value in vars(module).items():
             own = getattr(value, "__module__", None) == module.__name__
