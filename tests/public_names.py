@@ -20,14 +20,16 @@ if __name__ == "__main__":  # rows alone: what `tapegrad` makes of new ones is n
     sys.modules["tapegrad"].__path__ = [str(PACKAGE)]
 
 import tapegrad  # noqa: E402 - after what stands in for it
-from tapegrad.ops import elementwise, logic, reduce, special  # noqa: E402
+from tapegrad.ops import bessel, elementwise, logic, reduce, special  # noqa: E402
 from tapegrad.ops.core import Op, by_code  # noqa: E402
 
 FUNCTIONS = PACKAGE / "functions"
 SIGNATURES = PACKAGE / "functions" / "signatures.pyi"
 OPERATIONS = PACKAGE.parent / "docs" / "operations.md"
 NAMESPACES = {"": PACKAGE / "__init__.py", "special": PACKAGE / "special" / "__init__.py"}
-FAMILIES = {"e": elementwise, "logic": logic, "special": special, "reduce": reduce}
+FAMILIES = {
+    "e": elementwise, "logic": logic, "special": special, "bessel": bessel, "reduce": reduce,
+}  # fmt: skip
 WIDTH = 100
 HEAD = """# Operations
 
@@ -45,8 +47,8 @@ HEADS = {
         '''"""Elementwise functions: written from the rows by `python -m tests.public_names`."""
 
 from tapegrad.functions.row_functions import of_one, of_two
+from tapegrad.ops import bessel, logic, special
 from tapegrad.ops import elementwise as e
-from tapegrad.ops import logic, special
 ''',
         ("of_one", "of_two"),
     ),

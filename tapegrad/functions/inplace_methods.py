@@ -20,7 +20,7 @@ from tapegrad.functions import indexing, masking, rounding
 from tapegrad.functions.arguments import Indices, Operand, as_input, one_dim
 from tapegrad.functions.arithmetic import clamping, numerator, scaled
 from tapegrad.functions.method_decorators import method
-from tapegrad.functions.special import order
+from tapegrad.functions.special import mvlgamma, order
 from tapegrad.ops import elementwise as e
 from tapegrad.ops import index as ix
 from tapegrad.ops import shape as s
@@ -150,6 +150,14 @@ def nan_to_num_(
 def polygamma_(self: Tensor, n: int) -> Tensor:
     """`polygamma` in place."""
     return run_inplace(special.polygamma, (order(n), self), {}, self)
+
+
+@method
+def mvlgamma_(self: Tensor, p: int) -> Tensor:
+    """`mvlgamma` in place."""
+    if self._a.dtype.kind != "f":
+        raise RuntimeError(f"`mvlgamma_`: floating-point numbers do not fit into {self.dtype}")
+    return copy_(self, mvlgamma(self, p))
 
 
 @method

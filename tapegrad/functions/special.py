@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from tapegrad.base.dtypes import get_default_dtype
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.fast_path import unary
-from tapegrad.functions.arguments import as_input
+from tapegrad.functions.arguments import as_input, whole_number
 from tapegrad.functions.arithmetic import clamp
+from tapegrad.functions.elementwise import lgamma
 from tapegrad.functions.method_decorators import method
+from tapegrad.functions.reductions import sum as sum_of
+from tapegrad.functions.shapes import unsqueeze
 from tapegrad.ops import special as s
 from tapegrad.tensor import Tensor
 
@@ -46,3 +51,20 @@ def logit(input: Tensor, eps: float | None = None) -> Tensor:
     tensor([0.0000, 2.1972])
     """
     return _logit(input if eps is None else clamp(input, eps, 1.0 - eps))
+
+
+@method
+def mvlgamma(input: Tensor, p: int) -> Tensor:
+    """The logarithm of the multivariate gamma function of dimension `p`.
+
+    >>> import tapegrad as tg
+    >>> tg.mvlgamma(tg.tensor([2.0, 3.0]), 2)
+    tensor([0.4516, 1.5502])
+    """
+    x, count = as_input(input, "mvlgamma"), whole_number(p, "mvlgamma", "p")
+    if count < 1:
+        raise RuntimeError(f"`mvlgamma` needs p of at least 1, got {count}")
+    kind = x._a.dtype if x._a.dtype.kind == "f" else get_default_dtype().numpy
+    shifts = np.arange(count).astype(kind) / 2
+    terms = lgamma(unsqueeze(x, -1) - shifts)
+    return sum_of(terms, -1) + count * (count - 1) / 4 * math.log(math.pi)

@@ -7,6 +7,7 @@ and `tape`.
 """
 
 from tapegrad.ops import (
+    bessel,
     complex_parts,
     convolution,
     determinant,
@@ -20,6 +21,7 @@ from tapegrad.ops import (
     logic,
     lu,
     order,
+    orthogonal_polynomials,
     reduce,
     scan,
     scatter_reduce,
@@ -33,8 +35,8 @@ from tapegrad.ops import (
 from tapegrad.ops.core import Op, by_code, table
 
 __all__ = [
-    "Op", "by_code", "complex_parts", "convolution", "determinant", "einsum", "elementwise",
-    "factorizations", "fourier", "index", "least_squares", "linalg", "logic", "lu", "order",
-    "reduce", "scan", "scatter_reduce", "shape", "solve", "special", "strided", "table",
-    "tiling", "unchecked",
+    "Op", "bessel", "by_code", "complex_parts", "convolution", "determinant", "einsum",
+    "elementwise", "factorizations", "fourier", "index", "least_squares", "linalg", "logic", "lu",
+    "order", "orthogonal_polynomials", "reduce", "scan", "scatter_reduce", "shape", "solve",
+    "special", "strided", "table", "tiling", "unchecked",
 ]  # fmt: skip

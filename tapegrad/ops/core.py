@@ -68,6 +68,18 @@ class Formula:
         self.reads = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
+class NotImplementedYet(Formula):
+    """A derivative that exists but has no formula: to ask for it is an error."""
+
+    __slots__ = ()
+
+    def __init__(self, reason: str) -> None:
+        def refuse() -> None:
+            raise NotImplementedError(reason)
+
+        super().__init__(refuse)
+
+
 class Op(Facets):
     """One row of the table; calling it runs it on whatever its arguments are.
 
@@ -99,7 +111,7 @@ class Op(Facets):
         name: str,
         kind: str,
         forward: Callable[..., Any],
-        formulas: dict[str, Callable[..., Any] | NotDifferentiable],
+        formulas: dict[str, Callable[..., Any] | NotDifferentiable | Formula],
         *,
         grad_name: str | None = None,
         view: bool = False,
@@ -116,7 +128,8 @@ class Op(Facets):
         self.forward = forward
         self.inputs = tuple(formulas)
         self.formulas = tuple(
-            f if isinstance(f, NotDifferentiable) else Formula(f) for f in formulas.values()
+            f if isinstance(f, NotDifferentiable | Formula) else Formula(f)
+            for f in formulas.values()
         )
         self.grad_name = (grad_name or camel(name)) + "Backward0"
         self.view = view

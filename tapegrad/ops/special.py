@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.ops.core import NotDifferentiable, Op, elementwise
+from tapegrad.ops.core import NotDifferentiable, NotImplementedYet, Op, elementwise
 from tapegrad.ops.elementwise import (
     POSITIVE,
     TWO_OVER_ROOT_PI,
@@ -56,8 +56,15 @@ ERFCX = tuple(
 )  # fmt: skip
 
 
-def _series(u: Any, coefficients: tuple[float, ...]) -> Any:
-    """A polynomial, by Horner's rule."""
+def _none_in_first(name: str) -> NotImplementedYet:
+    return NotImplementedYet(
+        f"`{name}` has no derivative in its first argument, nor has PyTorch: give it a number, or "
+        "`t.detach()`"
+    )
+
+
+def series(u: Any, coefficients: tuple[float, ...]) -> Any:
+    """A power series cut off, by Horner's rule."""
     total: Any = coefficients[-1]
     for c in coefficients[-2::-1]:
         total = total * u + c
@@ -71,22 +78,22 @@ def _sinc(x: Any, out: Any = None) -> Any:
 
 def _sinc_slope(x: Any, y: Any) -> Any:
     return where(
-        lt(abs_(x), NEAR_SINC), x * _series(x * x, SINC), (cos(math.pi * x) - y) / x
+        lt(abs_(x), NEAR_SINC), x * series(x * x, SINC), (cos(math.pi * x) - y) / x
     )  # fmt: skip
 
 
 def _i1_slope(x: Any, y: Any) -> Any:
-    return where(lt(abs_(x), NEAR_I1), _series(x * x, I1), i0(x) - y / x)
+    return where(lt(abs_(x), NEAR_I1), series(x * x, I1), i0(x) - y / x)
 
 
 def _i1e_slope(x: Any, y: Any) -> Any:
-    near = exp(-abs_(x)) * _series(x * x, I1) - sign(x) * y
+    near = exp(-abs_(x)) * series(x * x, I1) - sign(x) * y
     return where(lt(abs_(x), NEAR_I1), near, i0e(x) - y * (sign(x) + 1 / x))
 
 
 def _erfcx_slope(x: Any, y: Any) -> Any:
     u = 1 / (x * x)
-    far = (-0.5 * TWO_OVER_ROOT_PI) * u * _series(u, ERFCX)
+    far = (-0.5 * TWO_OVER_ROOT_PI) * u * series(u, ERFCX)
     return where(gt(x, FAR_ERFCX), far, 2 * x * y - TWO_OVER_ROOT_PI)
 
 
@@ -105,6 +112,11 @@ def _polygamma(n: Any, x: Any, out: Any = None) -> Any:
     with np.errstate(all="ignore"):
         value = (1 - 2 * ((n + 1) % 2)) * _gamma(n + 1) * _zeta(n + 1, x)
         return np.asarray(np.where(n == 0, _psi(x), value) if np.any(n == 0) else value)
+
+
+def _gamma_density(a: Any, x: Any) -> Any:
+    """That of the gamma distribution of shape a."""
+    return exp(xlogy(a - 1, x) - x - lgamma(a))
 
 
 def _trigamma(x: Any, out: Any = None) -> Any:
@@ -147,6 +159,12 @@ ndtr = elementwise("ndtr", Lazy("ndtr"), x=lambda x: exp(-0.5 * x * x) / ROOT_TW
                    doc="The standard normal distribution up to x.",
                    namespace="special",
                    example=("tg.special.ndtr(tg.tensor(0.0))", "tensor(0.5000)"))
+ndtri = elementwise("ndtri", Lazy("ndtri"), x=lambda y: ROOT_TWO_PI * exp(0.5 * y * y),
+                    domain=(0.1, 0.9), grad_name="SpecialNdtri", to_float=True, in_c=True,
+                    doc="The inverse of `ndtr`: the quantiles of the standard normal distribution.",
+                    namespace="special",
+                    example=("tg.special.ndtri(tg.tensor(0.5))", "tensor(0.)"),
+                    singular="The derivative is infinite at 0 and 1, and NaN outside.")
 log_ndtr = elementwise("log_ndtr", Lazy("log_ndtr"), x=_log_ndtr_slope, grad_name="SpecialLogNdtr",
                        to_float=True, in_c=True,
                        doc="log(ndtr(x)), exact far to the left too.",
@@ -172,6 +190,28 @@ trigamma: Op = elementwise("trigamma", _trigamma, x=lambda x: polygamma(2, x), d
                            scalar="vmath.trigamma({0})", to_float=True, loop="f8 f4")
 polygamma: Op = elementwise("polygamma", _polygamma, n=ORDER, x=lambda n, x: polygamma(n + 1, x),
                             domain=(range(1, 4), POSITIVE), to_float=True)
+zeta: Op = elementwise(
+    "zeta", lambda s, q, out=None: np.asarray(_zeta(s, q)), s=_none_in_first("zeta"),
+    q=lambda s, q: -s * zeta(s + 1, q), domain=(range(2, 5), POSITIVE), grad_name="SpecialZeta",
+    to_float=True,
+    doc="The Hurwitz zeta function: the sum of (q + k)**-s over k = 0, 1, 2, ...",
+    namespace="special",
+    example=("tg.special.zeta(tg.tensor(2.0), tg.tensor(1.0))", "tensor(1.6449)"),
+    singular="It is infinite at s = 1, and at whole numbers q from 0 down; NaN where s < 1.",
+)
+igamma = elementwise(
+    "igamma", Lazy("gammainc"), a=_none_in_first("igamma"), x=_gamma_density,
+    domain=(range(1, 4), POSITIVE), to_float=True, inplace=True,
+    doc="The regularized lower incomplete gamma function.",
+    example=("tg.igamma(tg.tensor(1.0), tg.tensor(1.0))", "tensor(0.6321)"),
+)
+igammac = elementwise(
+    "igammac", Lazy("gammaincc"), a=_none_in_first("igammac"),
+    x=lambda a, x: -_gamma_density(a, x),
+    domain=(range(1, 4), POSITIVE), to_float=True, inplace=True,
+    doc="The regularized upper incomplete gamma function: 1 - `igamma`.",
+    example=("tg.igammac(tg.tensor(1.0), tg.tensor(1.0))", "tensor(0.3679)"),
+)
 i0: Op = elementwise("i0", Lazy("i0"), x=lambda x: i1(x),
                      to_float=True, in_c=True, inplace=True,
                      doc="The modified Bessel function of the first kind, order 0.",

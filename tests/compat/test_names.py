@@ -18,8 +18,8 @@ MODULES = {
     "numpy.random": ("numpy.random", ""),
     "scipy.special": (
         "scipy.special",
-        "beta betainc betaln erfcinv gamma gammainc gammaincc gammasgn iv ive j0 j1 jn jv "
-        "logsumexp multigammaln polygamma psi rgamma y0 y1 yn yv",
+        "beta betainc betaln erfcinv gamma gammasgn iv ive jn jv logsumexp multigammaln "
+        "polygamma psi rgamma yn yv",
     ),
 }
 

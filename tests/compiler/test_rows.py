@@ -25,11 +25,14 @@ COMPLEX = "complex conj fft_c2c fft_c2r fft_r2c sgn view_as_complex view_as_real
 CONVOLUTIONS = "col2im convolution convolution_input convolution_weight im2col"
 NO_LOOP = (
     "argcummax argkth argmedian argmode argsort argtopk cofactor_slope gcd lcm masked_embed "
-    "masked_select nextafter "
-    "scatter_amax scatter_amin scatter_prod "
-    "median polygamma"
+    "masked_select median nextafter scatter_amax scatter_amin scatter_prod"
 )
-CALLED_BACK = frozenset(f"{LAPACK} {COMPLEX} {CONVOLUTIONS} {NO_LOOP}".split())
+SCIPY = (
+    "airy_ai airy_ai_slope chebyshev_polynomial_t chebyshev_polynomial_u gegenbauer "
+    "hermite_polynomial_h hermite_polynomial_he igamma igammac laguerre laguerre_polynomial_l "
+    "legendre_polynomial_p polygamma zeta"
+)
+CALLED_BACK = frozenset(f"{LAPACK} {COMPLEX} {CONVOLUTIONS} {NO_LOOP} {SCIPY}".split())
 TOLERANCE = {F8: 1e-12, F4: 3e-5}
 
 

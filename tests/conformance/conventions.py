@@ -135,6 +135,7 @@ CONVENTIONS: dict[str, At] = {
     "digamma at 0": At(lambda t, x: t.digamma(x), ([0.0],), ([inf],)),
     "i0 at 0": At(lambda t, x: t.i0(x) + t.special.i0e(x), ([0.0, -0.0],), ([0.0, 0.0],)),
     "i1 at 0": At(lambda t, x: t.special.i1(x) + t.special.i1e(x), ([0.0, -0.0],), ([1.0, 1.0],)),
+    "quantiles at the ends and outside": At(lambda t, x: t.special.ndtri(x), ([0.0, 1.0, 2.0],), ([inf, inf, nan],)),
     "normal distribution far out": At(
         lambda t, x: t.special.ndtr(x) + t.special.log_ndtr(x) * 2, ([inf, 50.0],), ([0.0, 0.0],)
     ),
@@ -187,6 +188,9 @@ CONVENTIONS: dict[str, At] = {
 # NaN stays where PyTorch, whose sign of NaN is 0, drops it.
 # A determinant has a derivative at singular matrices, where PyTorch's is zero.
 OURS = {
+    "Bessel functions at 0": At(
+        lambda t, x: t.special.spherical_bessel_j0(x) + t.special.bessel_j0(x) + t.special.bessel_j1(x), ([0.0, -0.0],), ([0.5, 0.5],)
+    ),
     "abs of nan": At(lambda t, x: t.abs(x), ([nan],), ([nan],)),
     "determinant of a singular matrix": At(lambda t, x: t.linalg.det(x), ([[1.0, 2.0], [2.0, 4.0]],), ([[4.0, -2.0], [-2.0, 1.0]],)),
     "determinant of a matrix of zeros": At(lambda t, x: t.linalg.det(x), ([[0.0, 0.0], [0.0, 0.0]],), ([[0.0, 0.0], [0.0, 0.0]],)),

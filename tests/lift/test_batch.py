@@ -22,7 +22,7 @@ NUMBERS = {
 FLOATS = ("float32", "float64")
 ROWS = [op for op in table.values() if op.kind is ELEMENTWISE and len(op.inputs) > 1]
 ROWS += [op for op in logic.ROWS if len(op.inputs) == 2]
-MOVING = [op for op in ROWS if all(isinstance(formula, Formula) for formula in op.formulas)]
+MOVING = [op for op in ROWS if all(type(formula) is Formula for formula in op.formulas)]
 FORMS = [(mapped, ndim) for mapped in (True, False) for ndim in (0, 1)]
 
 

@@ -5,14 +5,18 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.dispatch.dispatch import called
-from tapegrad.ops.core import ELEMENTWISE, Formula, table
+from tapegrad.ops.core import ELEMENTWISE, Formula, NotImplementedYet, table
 
 pytestmark = pytest.mark.tapegrad_only("about functions of arrays")
 
 X = np.array([0.2, 0.3, 0.4])
 DIRECTION = np.array([1.0, -2.0, 0.5])
 FORMULAS = {op.name: op.formulas for op in table.values() if op.kind is ELEMENTWISE}
-OPS = [name for name, found in FORMULAS.items() if any(isinstance(f, Formula) for f in found)]
+OPS = [
+    name
+    for name, found in FORMULAS.items()
+    if any(isinstance(f, Formula) for f in found) and not isinstance(found[0], NotImplementedYet)
+]
 
 
 def write_all(v):

@@ -31,6 +31,7 @@ from tapegrad.functions import (  # noqa: E402
     matrix_methods,
     norms,
     order_statistics,
+    orthogonal_polynomials,
     products,
     quantiles,
     queries,
@@ -400,6 +401,13 @@ REFUSED = {
     "take_along_dim with floats": (lambda t, a: t.take_along_dim(a, t.zeros(2, 1), 1), M),
     "polygamma of a negative order": (lambda t, a: t.polygamma(-1, a), M),
     "polygamma of a fraction": (lambda t, a: t.polygamma(0.5, a), M),
+    "mvlgamma of no dimension": (lambda t, a: t.mvlgamma(a, 0), M),
+    "mvlgamma of a fraction": (lambda t, a: t.mvlgamma(a, 1.5), M),
+    "mvlgamma in place of integers": (lambda t, a: t.tensor([3]).mvlgamma_(2), M),
+    "a polynomial of two numbers": (lambda t, a: t.special.legendre_polynomial_p(0.5, 2), M),
+    "the derivative of igamma in its first argument": (lambda t, a: t.igamma(a, a.detach()).sum().backward(), M),
+    "the derivative of igammac in its first argument": (lambda t, a: t.igammac(a, a.detach()).sum().backward(), M),
+    "the derivative of zeta in its first argument": (lambda t, a: t.special.zeta(a + 1, a).sum().backward(), M),
     "fmod of integers by zero": (lambda t, a: t.fmod(t.tensor([1]), 0), M),
     "an operand that is a string": (lambda t, a: a + "x", M),
     "an operand that is None": (lambda t, a: a * None, M),
@@ -444,7 +452,8 @@ def public_names():
         arithmetic, reductions, shapes, joining, indexing, products, rounding, scans, special, tiling,
         contractions, matrices, quantiles, statistics, elementwise, axis, diagonals, masking,
         added_products, factorizations, householder, least_squares, lu, matrix_chains, matrix_methods,
-        norms, order_statistics, calculus, distances, exponents, queries, ranges, histograms, scattering, sets, unchecked_solves,
+        norms, order_statistics, orthogonal_polynomials, calculus, distances, exponents, queries,
+        ranges, histograms, scattering, sets, unchecked_solves,
     ):  # fmt: skip
         for name, value in vars(module).items():
             own = getattr(value, "__module__", None) == module.__name__

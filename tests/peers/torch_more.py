@@ -292,3 +292,48 @@ case(lambda t, i, j: [
     (i * 1).bitwise_and_(j), (i * 1).bitwise_or_(j), (i * 1).bitwise_xor_(j), (i * 1).bitwise_not_(),
     (i * 1).bitwise_left_shift_(j), (i * 1).bitwise_right_shift_(j),
 ], ints(4, 3), ints(4, 3))  # fmt: skip
+
+# -- special functions that PyTorch has without derivatives, or with some ---------------------------
+# From 3 on PyTorch's own Bessel functions are right to six digits only, and its Airy function is below -2:
+# `tests/functions` compares these with exact arithmetic.
+for name in "bessel_j0 bessel_j1 bessel_y0 bessel_y1 airy_ai".split():
+    exec(f"case(lambda t, a: t.special.{name}(a.detach()), positive(2, 3), integers=False)")
+for name in "modified_bessel_i0 modified_bessel_i1 spherical_bessel_j0".split():
+    exec(f"case(lambda t, a: t.special.{name}(3 * a.detach()), M)")
+for name in "modified_bessel_k0 modified_bessel_k1 scaled_modified_bessel_k0 scaled_modified_bessel_k1".split():
+    exec(f"case(lambda t, a: t.special.{name}(3 * a.detach()), positive(2, 3))")
+case(lambda t, a: t.special.ndtri(a / 2 + 0.5), unit(2, 3), integers=False)
+for name in "gammainc gammaincc".split():
+    exec(
+        f"case(lambda t, a, b: t.special.{name}(a.detach(), b), positive(2, 3), positive(3), integers=False)"
+    )
+for name in "igamma igammac".split():
+    exec(
+        f"case(lambda t, a, b: (t.{name}(a.detach(), b), a.detach().{name}(b), (a.detach() + 0).{name}_(b)), positive(2, 3), positive(2, 3), integers=False)"
+    )
+case(
+    lambda t, a: (
+        t.special.zeta(3, a),
+        t.special.zeta(a.detach() + 1, 2),
+        t.special.zeta(2.5, a + 0.5),
+    ),
+    positive(2, 3),
+)
+case(lambda t, a, b: t.special.zeta(a.detach() + 1, b), positive(2, 3), positive(3))
+case(
+    lambda t, a: (t.special.multigammaln(a + 2, 3), t.mvlgamma(a + 2, p=1), (a + 2).mvlgamma(2)),
+    positive(2, 3),
+    smooth=False,
+)
+case(lambda t, a: (a + 2).mvlgamma_(2), positive(2, 3), smooth=False, integers=False)
+for family in "t u v w".split():
+    for name in (f"chebyshev_polynomial_{family}", f"shifted_chebyshev_polynomial_{family}"):
+        exec(
+            f"case(lambda t, a, n: (t.special.{name}(a.detach(), n), t.special.{name}(a.detach(), 2.7)), M, ints(-1, 3, 9))"
+        )
+for name in (
+    "hermite_polynomial_h hermite_polynomial_he laguerre_polynomial_l legendre_polynomial_p".split()
+):
+    exec(
+        f"case(lambda t, a, n: (t.special.{name}(a.detach(), n), t.special.{name}(a.detach(), n / 2), t.special.{name}(1.5, n)), M, ints(-1, 3, 7))"
+    )

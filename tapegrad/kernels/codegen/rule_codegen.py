@@ -344,7 +344,7 @@ def has_kernel(op: Op, k: int) -> bool:
     formula = op.formulas[k]
     return (
         op.kind == ELEMENTWISE
-        and isinstance(formula, Formula)
+        and type(formula) is Formula
         and "g" not in formula.reads
         and computable(partial(op, k))
     )
