@@ -54,9 +54,18 @@ def title(func: Any) -> str:
     if isinstance(func, np.ufunc):
         if getattr(np, name, None) is func:
             return f"np.{name}"
-        known = getattr(sys.modules.get("scipy.special"), name, None) is func
-        return f"scipy.special.{name}" if known else "np.frompyfunc"
+        known = special_name(func)
+        return f"scipy.special.{known}" if known else "np.frompyfunc"
     return f"{func.__module__}.{name}".replace("numpy.", "np.", 1)
+
+
+def special_name(ufunc: Any) -> str | None:
+    """The function of `scipy.special` that a ufunc is, or that calls it: `zeta` calls `_zeta`."""
+    name: str = ufunc.__name__
+    special = sys.modules.get("scipy.special")
+    homes = special, getattr(special, "_ufuncs", None)
+    found = any(getattr(home, name, None) is ufunc for home in homes)
+    return name.removeprefix("_") if found else None
 
 
 def unsupported(name: str) -> TypeError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +22,7 @@ from tapegrad.numpy_face.common import (
     floating,
     named,
     operand,
+    special_name,
     tensor,
     title,
     unsupported,
@@ -74,6 +74,18 @@ def _vecmat(x: Any, y: Any) -> Tensor:
     return shapes.squeeze(products.matmul(conj(shapes.unsqueeze(vector, -2)), matrix), -2)
 
 
+def _of_degree(name: str, user: str) -> Callable[..., Tensor]:
+    """A polynomial of PyTorch's as SciPy has it, whose degrees are not whole numbers only."""
+
+    def polynomial(n: Any, x: Any) -> Tensor:
+        degree = n._a if type(n) is Tensor and not n.requires_grad else n
+        if isinstance(degree, Tensor) or np.any((degree < 0) | (degree != np.floor(degree))):
+            raise unsupported(f"scipy.special.{user}")
+        return tensor(named(f"special.{name}", user)(x, tensor(n)))
+
+    return polynomial
+
+
 # fmt: off
 # A row that is a function by itself is NumPy's ufunc, or SciPy's, if that is its forward.
 ROWS = {op.forward: getattr(ew, op.name) for op in by_code if op.doc and not op.axis}
@@ -91,7 +103,15 @@ TABLE: dict[Any, Any] = {f: own for f, own in ROWS.items() if isinstance(f, np.u
 # By the name of the ufunc in `scipy.special`.
 SPECIAL: dict[str, Any] = {f.name: own for f, own in ROWS.items() if isinstance(f, e.Lazy)} | {
     "digamma": ew.digamma, "logit": "logit", "log_expit": lambda x: ew.neg(a.softplus(ew.neg(x))),
-    "exp2": ew.exp2, "expm1": ew.expm1, "log1p": ew.log1p, "cbrt": unary(e.cbrt),
+    "exp2": ew.exp2, "expm1": ew.expm1, "log1p": ew.log1p, "cbrt": unary(e.cbrt), "zeta": ew.zeta,
+} | {
+    f"eval_{theirs}": _of_degree(f"{ours}_polynomial_{kind}", f"eval_{theirs}")
+    for theirs, ours, kind in (
+        ("chebyt", "chebyshev", "t"), ("chebyu", "chebyshev", "u"), ("hermite", "hermite", "h"),
+        ("hermitenorm", "hermite", "he"), ("laguerre", "laguerre", "l"),
+        ("legendre", "legendre", "p"), ("sh_chebyt", "shifted_chebyshev", "t"),
+        ("sh_chebyu", "shifted_chebyshev", "u"),
+    )
 }
 # What the other methods of a ufunc are; an axis is the first one unless it is given.
 METHODS: dict[tuple[Any, str], Any] = {
@@ -117,10 +137,7 @@ def find(ufunc: Any) -> Callable[..., Any] | None:
         return found
     entry = TABLE.get(ufunc)
     if entry is None:
-        name = ufunc.__name__
-        if getattr(sys.modules.get("scipy.special"), name, None) is not ufunc:
-            return None
-        entry = SPECIAL.get(name)
+        entry = SPECIAL.get(special_name(ufunc) or "")
     if isinstance(entry, str):
         entry = named(entry, title(ufunc))
     if entry is not None:

@@ -183,5 +183,29 @@ def test_ufuncs_of_scipy():
         assert found == "refused" or func.__name__ in SPECIAL
 
 
+POLYNOMIALS = [name for name in SPECIAL if name.startswith("eval_")]
+
+
+@pytest.mark.parametrize("name", POLYNOMIALS)
+def test_polynomials_of_scipy(name):
+    f, x = getattr(scipy.special, name), np.array([-0.3, 0.4, 1.5])
+    for n in (0, 3, 4.0, np.array([1, 2, 3]), tg.tensor([1, 2, 3])):
+        found = f(n, tg.tensor(x, requires_grad=True))
+        assert found.requires_grad
+        degree = np.asarray(n).astype(int)
+        np.testing.assert_allclose(found.detach().numpy(), f(degree, x), rtol=1e-12)
+    for n in (2.5, -1, tg.tensor(2.0, requires_grad=True)):
+        with pytest.raises(TypeError, match=f"`scipy.special.{name}` is not supported"):
+            f(n, tg.tensor(x, requires_grad=True))
+
+
+def test_the_zeta_function_of_scipy():
+    x = np.array([0.5, 1.5])
+    slope = tg.grad(lambda x: scipy.special.zeta(2.0, x).sum())(x)
+    np.testing.assert_allclose(slope, -2 * scipy.special.zeta(3.0, x), rtol=1e-14)
+    with pytest.raises(TypeError, match=r"`scipy.special.lambertw` is not supported"):
+        scipy.special.lambertw(tg.tensor(x))
+
+
 def test_every_name_of_a_constant_is_one_of_numpy():
     assert all(getattr(np, name) in table() for name in CONSTANT)
