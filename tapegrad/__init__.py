@@ -339,6 +339,7 @@ from tapegrad.functions.order_statistics import (
     topk,
 )
 from tapegrad.functions.products import bmm, dot, ger, inner, matmul, mm, mv, outer, vdot
+from tapegrad.functions.pure_callback import pure_callback
 from tapegrad.functions.quantiles import nanquantile, quantile
 from tapegrad.functions.queries import (
     is_conj,
@@ -511,9 +512,9 @@ __all__ = [
     "nansum", "narrow", "ne", "neg", "neg_", "negative", "negative_", "newaxis", "nextafter", "nn",
     "no_grad", "nonzero", "norm", "normal", "not_equal", "nuclear_norm", "numel", "ones",
     "ones_like", "optimize", "orgqr", "ormqr", "outer", "pdist", "permute", "pi", "pinverse",
-    "polar", "polygamma", "positive", "pow", "prod", "promote_types", "put", "qr", "quantile",
-    "rad2deg", "rad2deg_", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like",
-    "randperm", "range", "ravel", "ravel_pytree", "real", "reciprocal", "reciprocal_",
+    "polar", "polygamma", "positive", "pow", "prod", "promote_types", "pure_callback", "put", "qr",
+    "quantile", "rad2deg", "rad2deg_", "rand", "rand_like", "randint", "randint_like", "randn",
+    "randn_like", "randperm", "range", "ravel", "ravel_pytree", "real", "reciprocal", "reciprocal_",
     "register_pytree_node", "relu", "relu_", "remainder", "renorm", "repeat_interleave", "reshape",
     "resolve_conj", "resolve_neg", "result_type", "roll", "rot90", "round", "round_", "row_stack",
     "rsqrt", "rsqrt_", "scalar_tensor", "scan", "scatter", "scatter_add", "scatter_reduce",

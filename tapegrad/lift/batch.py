@@ -30,7 +30,7 @@ from tapegrad.lift.lifted_tensor import (
     pull,
 )
 from tapegrad.ops.core import ELEMENTWISE, Op
-from tapegrad.ops.shape import clone, expand, getitem, permute, stack
+from tapegrad.ops.shape import clone, expand, permute
 from tapegrad.tensor import Tensor, View, place, wrap
 
 _warned: set[str] = set()
@@ -244,11 +244,5 @@ def _one_by_one(op: Op, given: list[Any], many: list[bool], params: Any, size: i
             f"`vmap` has no rule for `{op.name}`: it runs example by example, which is slow",
             stacklevel=2,
         )
-    results = []
-    for i in range(size):
-        args = [
-            run(getitem, (x,), {"index": (i,)}) if m else x
-            for x, m in zip(given, many, strict=True)
-        ]
-        results.append(run(op, tuple(args), params))
-    return run(stack, tuple(results), {"dim": 0})
+    found: Tensor = batching_rules.one_by_one(op, given, many, params, size)
+    return found

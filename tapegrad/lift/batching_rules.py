@@ -92,6 +92,20 @@ def rule_of(op: Op) -> Rule | None:
     return _by_parameters if op.axis or op.reduces or op.lapack or op.moves in SHIFTED else None
 
 
+@batching_rule(ops.pure_callback.pure_callback)
+def one_by_one(op: Op, given: list[Any], many: list[bool], params: Any, size: int) -> Tensor:
+    """Run an operation on each example."""
+    results = []
+    for i in range(size):
+        args = [
+            run(s.getitem, (x,), {"index": (i,)}) if m else x
+            for x, m in zip(given, many, strict=True)
+        ]
+        results.append(run(op, tuple(args), params))
+    found: Tensor = run(s.stack, tuple(results), {"dim": 0})
+    return found
+
+
 # -- by the meaning of the parameters ----------------------------------------------------------
 
 SHIFTED = (*s.PASSES, *s.STRIDED, "reverse", "concat", "pad")  # of `Op.moves`

@@ -22,6 +22,7 @@ from tapegrad.ops import (
     lu,
     order,
     orthogonal_polynomials,
+    pure_callback,
     reduce,
     scan,
     scatter_reduce,
@@ -37,6 +38,6 @@ from tapegrad.ops.core import Op, by_code, table
 __all__ = [
     "Op", "bessel", "by_code", "complex_parts", "convolution", "determinant", "einsum",
     "elementwise", "factorizations", "fourier", "index", "least_squares", "linalg", "logic", "lu",
-    "order", "orthogonal_polynomials", "reduce", "scan", "scatter_reduce", "shape", "solve",
-    "special", "strided", "table", "tiling", "unchecked",
+    "order", "orthogonal_polynomials", "pure_callback", "reduce", "scan", "scatter_reduce", "shape",
+    "solve", "special", "strided", "table", "tiling", "unchecked",
 ]  # fmt: skip

@@ -44,7 +44,7 @@ class Case:
             i
             for i, x in enumerate(self.arrays)
             if x.dtype.kind == "f"
-            and isinstance(op.formulas[min(i, last)], Formula)
+            and type(op.formulas[min(i, last)]) is Formula
             and not (op.name == "pair_prod" and i == 1)
         ]
         if how:

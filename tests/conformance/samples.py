@@ -531,6 +531,9 @@ row("searchsorted", whole(-1, 0, 1), (), side="right")
 row("searchsorted", whole([-1, 0, 1], [0, 0, 1]), (2, 3), side="left")
 row("searchsorted", whole([[-1, 0, 1]], [[0, 0, 1]]), (2, 1, 4), side="right")
 
+row("pure_callback", (2, 3), (3,), function=np.add, shape=(2, 3), dtype=np.dtype(np.float64))
+row("pure_callback", (0, 3), function=np.sort, shape=(0, 3), dtype=np.dtype(np.float32))
+
 CONVOLUTIONS = [  # images, filters, geometry
     ((2, 3, 5), (4, 3, 2), Geometry((1,), (0,), (1,))),
     ((1, 2, 7), (2, 1, 3), Geometry((2,), (2,), (1,), 2)),
