@@ -12,7 +12,13 @@ from typing import Any
 import numpy as np
 
 from tapegrad.kernels.sweep.sweep_abi import (
+    FACTOR_BATCH,
+    FACTOR_COLUMNS,
+    FACTOR_FLAGS,
+    FACTOR_ROWS,
+    FACTOR_SIDE,
     KIND_ASSIGN,
+    KIND_FACTOR,
     KIND_JOIN,
     KIND_MATMUL,
     KIND_MEAN,
@@ -90,7 +96,9 @@ def layout_of(op: Op, arrays: list[Any], result: np.ndarray, params: dict[str, A
     if op.sweep == KIND_JOIN:
         return _embedded(arrays[0], result, params)
     if op.sweep == KIND_SOLVE or op.sweep == KIND_SLOGDET:
-        return _system(arrays[0], result if op.sweep == KIND_SOLVE else None)
+        return _system(arrays[0], arrays[1] if op.sweep == KIND_SOLVE else None)
+    if op.sweep == KIND_FACTOR:
+        return _factored(op, arrays, result, params)
     return None
 
 
@@ -190,15 +198,44 @@ def matrix_layout(a: Shape, b: Shape) -> Layout:
     return 0, m | inner << 20 | cols << 40
 
 
-def _system(a: np.ndarray, solution: np.ndarray | None) -> Layout:
-    """The layout of one small system of linear equations, or of one determinant."""
-    if a.ndim != 2 or not 0 < a.size <= SYSTEM:
+def _system(a: np.ndarray, b: np.ndarray | None) -> Layout:
+    """The layout of small systems of linear equations, or of determinants; one may be strided."""
+    shape = a.shape
+    n = shape[-1]
+    if not 0 < n * n <= SYSTEM or a.size > SMALL or not a.size:
         return None
-    if solution is None:
-        return 0, len(a)
-    if solution.ndim != 2 or not 0 < solution.size <= SYSTEM:
+    if len(shape) > 2 and not a.flags.c_contiguous:
         return None
-    return 0, len(a) | solution.shape[1] << 20
+    several = a.size // (n * n) - 1 << 40
+    if b is None:
+        return 0, n | several
+    cols = b.shape[-1]
+    if b.shape[:-2] != shape[:-2] or not 0 < n * cols <= SYSTEM or b.size > SMALL:
+        return None
+    return 0, n | cols << 20 | several
+
+
+def _factored(op: Op, arrays: list[Any], result: np.ndarray, params: dict[str, Any]) -> Layout:
+    """The layout of a factorization of small matrices, or of triangular systems."""
+    a = arrays[0]
+    if not 0 < a.size <= SMALL or not result.size or not result.flags.c_contiguous:
+        return None
+    (rows, cols), flags = a.shape[-2:], 0
+    if not a.flags.c_contiguous and op.saves[0][0]:
+        return None
+    if len(arrays) == 2:
+        b = arrays[1]
+        if b.shape[:-2] != a.shape[:-2] or b.size > SMALL:
+            return None
+        cols = b.shape[-1]
+        flags = params["upper"] | params["unit"] << 1
+    elif (rows < cols and op.name == "qr") or (rows != cols and op.name == "lu"):
+        return None
+    if max(rows, cols) >> FACTOR_SIDE or max(rows, cols) * rows > SYSTEM:
+        return None
+    count = a.size // (a.shape[-1] * rows)
+    packed = rows << FACTOR_ROWS | cols << FACTOR_COLUMNS | flags << FACTOR_FLAGS
+    return 0, packed | count << FACTOR_BATCH
 
 
 def classes(shapes: Any, target: Shape) -> Layout:

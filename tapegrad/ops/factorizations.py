@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.kernels.sweep.sweep_abi import KIND_VIEW
+from tapegrad.kernels.sweep.sweep_abi import KIND_FACTOR, KIND_VIEW
 from tapegrad.ops.complex_parts import conjugate, real
 from tapegrad.ops.core import OWN, NotDifferentiable, Op, custom, linear
 from tapegrad.ops.elementwise import strong, where
@@ -228,10 +228,10 @@ part = linear(
     sweep=KIND_VIEW, window=lambda x, index: x[index],
 )
 cholesky: Op = custom("cholesky", _cholesky, x=cholesky_vjp, grad_name="LinalgCholeskyEx",
-                      lapack=True)
-eigh = custom("eigh", _eigh, x=_eigh_vjp, grad_name="LinalgEigh")
-qr = custom("qr", _qr, x=_qr_vjp, grad_name="LinalgQr")
-svd = custom("svd", _svd, x=_svd_vjp, grad_name="LinalgSvd")
+                      lapack=True, sweep=KIND_FACTOR)
+eigh = custom("eigh", _eigh, x=_eigh_vjp, grad_name="LinalgEigh", sweep=KIND_FACTOR)
+qr = custom("qr", _qr, x=_qr_vjp, grad_name="LinalgQr", sweep=KIND_FACTOR)
+svd = custom("svd", _svd, x=_svd_vjp, grad_name="LinalgSvd", sweep=KIND_FACTOR)
 # To a matrix of orthonormal columns those that make it square.
 completed: Op = custom("completed", _completed, x=_completed_vjp, grad_name="LinalgSvd")
 any_basis = custom("any_basis", _any_basis, x=lambda g: g, v=CHECKED, grad_name="LinalgSvd")

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.kernels.sweep.sweep_abi import KIND_FACTOR
 from tapegrad.ops.core import ANALYTIC, NotDifferentiable, Op, custom, linear
 from tapegrad.ops.factorizations import columns, right_solve, rows
 from tapegrad.ops.linalg import product, transposed
@@ -126,7 +127,9 @@ def _ldl_solve(b: Any, x: Any, pivots: Any) -> Any:
     return out
 
 
-lu: Op = custom("lu", _lu, complex=ANALYTIC, x=_lu_vjp, grad_name="LinalgLuFactorEx")
+lu: Op = custom(
+    "lu", _lu, complex=ANALYTIC, x=_lu_vjp, grad_name="LinalgLuFactorEx", sweep=KIND_FACTOR
+)
 swap_rows: Op = linear(
     "swap_rows",
     _swap_rows,

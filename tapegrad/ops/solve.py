@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.kernels.sweep.sweep_abi import KIND_SOLVE
+from tapegrad.kernels.sweep.sweep_abi import KIND_FACTOR, KIND_SOLVE
 from tapegrad.ops.core import ANALYTIC, Op, custom
 from tapegrad.ops.linalg import product, transposed
 from tapegrad.ops.shape import cat, getitem, tril, triu
@@ -152,7 +152,8 @@ def _expm_vjp(g: Any, x: Any) -> Any:
 
 
 # fmt: off
-inv: Op = custom("inv", _inv, complex=ANALYTIC, x=inv_vjp, grad_name="LinalgInvEx", lapack=True)
+inv: Op = custom("inv", _inv, complex=ANALYTIC, x=inv_vjp, grad_name="LinalgInvEx", lapack=True,
+               sweep=KIND_FACTOR)
 solve: Op = custom(
     "solve", _solve, complex=ANALYTIC,
     a=lambda g, a, y: -product(solve(transposed(a), g), transposed(y)),
@@ -163,7 +164,7 @@ solve_triangular: Op = custom(
     "solve_triangular", _triangular, complex=ANALYTIC, a=_triangular_vjp,
     b=lambda g, a, upper, unit:
         solve_triangular(transposed(a), g, upper=not upper, unit=unit, strong=True),
-    grad_name="LinalgSolveTriangular", lapack=True,
+    grad_name="LinalgSolveTriangular", lapack=True, sweep=KIND_FACTOR,
 )
 pinv = custom("pinv", _pinv, x=_pinv_vjp, grad_name="LinalgPinv")
 matrix_exp: Op = custom("matrix_exp", _expm, complex=ANALYTIC,

@@ -14,6 +14,7 @@ from tapegrad.kernels import build
 from tapegrad.kernels.codegen import axis_codegen, rule_codegen
 from tapegrad.kernels.sweep.sweep_abi import (
     KIND_AXIS,
+    KIND_FACTOR,
     KIND_JOIN,
     KIND_PICK,
     KIND_SLOGDET,
@@ -73,6 +74,8 @@ def adjoint(op: Op, operand: int, dtype: str, scalars: int) -> int:
         return _placed()
     if op.sweep in (KIND_SOLVE, KIND_SLOGDET):
         return _system()
+    if op.sweep == KIND_FACTOR:
+        return build.load(f"{op.name}_adjoint", _source("sweep/factor_adjoints"), _ARGUMENTS)
     if not rule_codegen.has_kernel(op, operand):
         return 0
     source = rule_codegen.adjoint_source(op, operand, dtype, scalars)

@@ -7,7 +7,7 @@ kernel: graphs that have no such records need not wait for it.
 """
 
 from tapegrad.kernels.flags import typed
-from tapegrad.kernels.memory import f8, i8
+from tapegrad.kernels.memory import f8, i4, i8
 from tapegrad.kernels.sweep.arena import (
     all_finite,
     cell_of,
@@ -64,11 +64,18 @@ def eliminate(matrix_at, n, right_at, cols):
 
 
 @typed
-def turned(frame, header, n, right, cols):
-    """Solve with the transpose of a kept matrix, in place; whether the result is finite."""
+def row_and_column(frame, header):
+    """How far the rows and the columns of kept matrices are apart, in elements."""
+    first = i4(header + frame.array_strides - 16)[0] - 2
+    return stride(header, frame, first, 3), stride(header, frame, first + 1, 3)
+
+
+@typed
+def turned(frame, header, item, n, right, cols):
+    """Solve with the transpose of one of several kept matrices, in place; whether it is finite."""
     at = take(frame, n * n * 8)
-    matrix, source = f8(at), f8(data(frame, header))
-    s0, s1 = stride(header, frame, 0, 3), stride(header, frame, 1, 3)
+    matrix, source = f8(at), f8(data(frame, header) + item * n * n * 8)
+    s0, s1 = row_and_column(frame, header)
     for i in range(n):
         for j in range(n):
             matrix[i * n + j] = source[j * s0 + i * s1]
@@ -90,52 +97,65 @@ def room_for(frame, code, nbytes):
 @typed
 def solution(frame, record, index, g):
     """Hand on the adjoint of ``solve(a, b)``: x = a^-T g to b, -x y^T to a."""
-    n, cols = record[AUX] & 0xFFFFF, record[AUX] >> 20
-    right = take(frame, n * cols * 8)
+    aux = record[AUX]
+    n, cols, batch = aux & 0xFFFFF, (aux >> 20) & 0xFFFFF, (aux >> 40) + 1
+    count = batch * n * cols
+    right = take(frame, count * 8)
     x, adjoint = f8(right), f8(g)
-    for i in range(n * cols):
+    for i in range(count):
         x[i] = adjoint[i]
-    good = turned(frame, saved(frame, index, 0), n, right, cols)
+    a, header, good = saved(frame, index, 0), saved(frame, index, 2), True
+    for item in range(batch):
+        at = right + item * n * cols * 8
+        good = good and turned(frame, a, item, n, at, cols)
     code = input_at(frame, record, 0)
     if good and wanted(frame, code):
-        header = saved(frame, index, 2)
-        s0, s1 = stride(header, frame, 0, 3), stride(header, frame, 1, 3)
-        good = all_finite(data(frame, header), s0, s1, n, cols)
+        s0, s1 = row_and_column(frame, header)
+        for item in range(batch):
+            good = good and all_finite(data(frame, header) + item * n * cols * 8, s0, s1, n, cols)
         if good:
-            y = f8(data(frame, header))
-            out = f8(room_for(frame, code, n * n * 8))
-            for i in range(n):
-                for j in range(n):
-                    total = 0.0
-                    for c in range(cols):
-                        total += x[i * cols + c] * y[j * s0 + c * s1]
-                    out[i * n + j] -= total
+            whole = room_for(frame, code, batch * n * n * 8)
+            for item in range(batch):
+                y = f8(data(frame, header) + item * n * cols * 8)
+                x, out = f8(right + item * n * cols * 8), f8(whole + item * n * n * 8)
+                for i in range(n):
+                    for j in range(n):
+                        total = 0.0
+                        for c in range(cols):
+                            total += x[i * cols + c] * y[j * s0 + c * s1]
+                        out[i * n + j] -= total
     code = input_at(frame, record, 1)
     if good and wanted(frame, code):
-        out = f8(room_for(frame, code, n * cols * 8))
-        for i in range(n * cols):
+        out, x = f8(room_for(frame, code, count * 8)), f8(right)
+        for i in range(count):
             out[i] += x[i]
-    give_back(frame, right, n * cols * 8)
+    give_back(frame, right, count * 8)
     return good
 
 
 @typed
 def logarithm(frame, record, index, g):
     """Hand on the adjoint of the logarithm of a determinant, the second of two: times a^-T."""
-    n, code = record[AUX], input_at(frame, record, 0)
+    aux, code = record[AUX], input_at(frame, record, 0)
+    n, batch = aux & 0xFFFFF, (aux >> 40) + 1
     if not wanted(frame, code):
         return True
-    right = take(frame, n * n * 8)
-    x, weight = f8(right), f8(g)[1]
-    for i in range(n):
-        for j in range(n):
-            x[i * n + j] = 1.0 if i == j else 0.0
-    good = turned(frame, saved(frame, index, 0), n, right, n)
+    right = take(frame, batch * n * n * 8)
+    a, good = saved(frame, index, 0), True
+    for item in range(batch):
+        at = right + item * n * n * 8
+        x = f8(at)
+        for i in range(n):
+            for j in range(n):
+                x[i * n + j] = 1.0 if i == j else 0.0
+        good = good and turned(frame, a, item, n, at, n)
     if good:
-        out = f8(room_for(frame, code, n * n * 8))
-        for i in range(n * n):
-            out[i] += weight * x[i]
-    give_back(frame, right, n * n * 8)
+        out, x = f8(room_for(frame, code, batch * n * n * 8)), f8(right)
+        for item in range(batch):
+            weight = f8(g)[2 * item + 1]
+            for i in range(item * n * n, (item + 1) * n * n):
+                out[i] += weight * x[i]
+    give_back(frame, right, batch * n * n * 8)
     return good
 
 

@@ -97,8 +97,8 @@ LEAF_REACHED = 2  # beside 1, in the marks of the needed leaves: a root depends 
 (
     KIND_SUM, KIND_MEAN, KIND_MATMUL, KIND_VIEW, KIND_JOIN, KIND_AXIS,
     KIND_PICK, KIND_SELECT, KIND_PUT, KIND_MASK, KIND_ASSIGN, KIND_TRIANGLE,
-    KIND_SOLVE, KIND_SLOGDET, KIND_CALL,
-) = range(4, 19)  # fmt: skip
+    KIND_SOLVE, KIND_SLOGDET, KIND_FACTOR, KIND_CALL,
+) = range(4, 20)  # fmt: skip
 
 SINGLE = 1 << DTYPE_SHIFT  # in the word of a record: float32
 FIELD = 16  # bits of a number in AUX where that holds several
@@ -109,6 +109,10 @@ SMALL = 4096  # elements up to which an adjoint is handled by the compiled sweep
 MATRIX = 4096  # elements up to which matrices are multiplied within the compiled sweep
 SYSTEM = 1024  # elements up to which a system of equations is solved within the compiled sweep
 CHUNK = 1 << 18  # bytes of the arena's first chunk; it must hold more than one record needs
+# In AUX of a factorization: rows and columns (of the right side, for systems), the number of
+# matrices, and what a system is like.
+FACTOR_SIDE = 6
+FACTOR_ROWS, FACTOR_COLUMNS, FACTOR_FLAGS, FACTOR_BATCH = 0, 6, 12, 14
 ROOM = 8 * 4 * SMALL  # bytes that one record may need: three adjoints, rounded up
 FREE_LISTS = 24
 
