@@ -26,6 +26,7 @@ from tapegrad.ops.core import Op, by_code  # noqa: E402
 FUNCTIONS = PACKAGE / "functions"
 SIGNATURES = PACKAGE / "functions" / "signatures.pyi"
 OPERATIONS = PACKAGE.parent / "docs" / "operations.md"
+README = PACKAGE.parent / "README.md"
 NAMESPACES = {"": PACKAGE / "__init__.py", "special": PACKAGE / "special" / "__init__.py"}
 FAMILIES = {
     "e": elementwise, "logic": logic, "special": special, "bessel": bessel, "reduce": reduce,
@@ -33,9 +34,10 @@ FAMILIES = {
 WIDTH = 100
 HEAD = """# Operations
 
-Every function of Tensors at the top level of `tapegrad`, with its other names and its in-place
-form. Most are methods, too. `tg.linalg`, `tg.special`, `tg.nn.functional` hold the rest under
-PyTorch's names; [numpy.md](numpy.md) says which functions of NumPy take Tensors.
+There are {count} functions of Tensors, made of {rows} rows of one table, each with one rule for its
+derivative. Here is every one at the top level of `tapegrad`, with its other names and its in-place
+form; the names are PyTorch's. Most are methods, too. `tg.linalg`, `tg.special`, `tg.fft` and
+`tg.nn.functional` hold the rest; [numpy.md](numpy.md) says which functions of NumPy take Tensors.
 `python -m tests.public_names` writes this page from the rows and docstrings.
 """
 TITLE = "| function | also | what it is |\n|---|---|---|"
@@ -182,7 +184,7 @@ def operations() -> str:
         if home.startswith("tapegrad.functions.") and inspect.isroutine(thing):
             found[id(thing)] = thing
             listed.setdefault(home, {}).setdefault(id(thing), []).append(name)
-    lines = [HEAD]
+    lines = [HEAD.format(count=count(), rows=len(by_code))]
     for home in sorted(listed):
         module = sys.modules[home]
         about = (inspect.getdoc(module) or "").split("\n")[0]
@@ -204,6 +206,18 @@ def operations() -> str:
     return "\n".join(lines)
 
 
+def count() -> int:
+    """The number of functions of Tensors, each counted once, in all namespaces."""
+    homes = [tapegrad, tapegrad.linalg, tapegrad.special, tapegrad.fft, tapegrad.nn.functional]
+    own = ("tapegrad.functions.", "tapegrad.nn.")
+    found = {
+        id(thing) for home in homes for name in home.__all__
+        if inspect.isroutine(thing := getattr(home, name))
+        and (getattr(thing, "__module__", None) or "").startswith(own)
+    }  # fmt: skip
+    return len(found)
+
+
 def _row(spelled: list[str], text: str, inplace: bool) -> str:
     name, *others = spelled
     more = [f"`{other}`" for other in others] + [f"`{name}_`"] * inplace
@@ -222,7 +236,8 @@ def from_rows() -> dict[Path, str]:
 def files() -> dict[Path, str]:
     """What stands in each file that is written."""
     stub = signatures(SIGNATURES.read_text(encoding="utf-8"))
-    return from_rows() | {OPERATIONS: operations(), SIGNATURES: stub}
+    said = re.sub(r"(rules, )\d+( operations)", rf"\g<1>{count()}\2", README.read_text("utf-8"))
+    return from_rows() | {OPERATIONS: operations(), SIGNATURES: stub, README: said}
 
 
 def write(found: dict[Path, str]) -> None:

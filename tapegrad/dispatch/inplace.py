@@ -132,7 +132,7 @@ def _of_a_copy(op: Op, args: tuple[Any, ...], target: Tensor, tape: Tape) -> boo
     """
     a = target._a
     short = op.short
-    if short is None or args[0] is not target or target._s < 0 or a.size > LARGE:
+    if short is None or args[0] is not target or target._s < 0:
         return False
     if tape.mode == MODE_CAREFUL or tape.inference or type(target._home) is View:
         return False
