@@ -32,10 +32,12 @@ def _sum(input: Any, product: Tensor, beta: Any, alpha: Any, name: str) -> Tenso
                 f"{product._a.shape} of the product"
             ) from None
     number: Any = {"b": bool, "i": int, "u": int}.get(product._a.dtype.kind, lambda x: x)
-    scaled = product if alpha == 1 else mul(product, number(alpha))
-    if beta == 0:  # what is in the input does not count, not even NaN
+    # A factor that is a Tensor has a gradient, whatever it is equal to.
+    plain = not isinstance(alpha, Tensor), not isinstance(beta, Tensor)
+    scaled = product if plain[0] and alpha == 1 else mul(product, number(alpha))
+    if plain[1] and beta == 0:  # what is in the input does not count, not even NaN
         return add(where(wrap(np.ones((), bool)), number(0), x), scaled)
-    return add(x if beta == 1 else mul(x, number(beta)), scaled)
+    return add(x if plain[1] and beta == 1 else mul(x, number(beta)), scaled)
 
 
 @method

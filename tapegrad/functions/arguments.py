@@ -99,6 +99,18 @@ def whole_number(n: Any, name: str, which: str) -> int:
     raise TypeError(f"`{name}`: {which} is an int, got {type(n).__name__}")
 
 
+def plain_number(x: Any, name: str) -> Any:
+    """An argument that is a number; a Tensor that requires grad would lose its gradient."""
+    if not isinstance(x, Tensor):
+        return x
+    if x.requires_grad:
+        raise TypeError(
+            f"`{name}` takes a plain number, and a Tensor that requires grad would lose its "
+            "gradient: multiply by the Tensor, as in `tapegrad.ones(3) * t`, or give `t.item()`"
+        )
+    return x.item()
+
+
 def alike(*operands: Any) -> list[Tensor]:
     """Tensors of the operands: what stands beside an array is promoted with it, as by `*`.
 

@@ -12,7 +12,7 @@ from tapegrad.base.dtypes import of_numpy
 from tapegrad.base.dtypes import result_type as _result_type
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.fast_path import as_operand, binary, ternary, unary
-from tapegrad.functions.arguments import Operand, as_input, same_and_large
+from tapegrad.functions.arguments import Operand, as_input, plain_number, same_and_large
 from tapegrad.functions.elementwise import (
     abs,
     eq,
@@ -195,17 +195,18 @@ def clamping(low: Any, high: Any) -> tuple[Op, tuple[Any, ...]]:
     return e.clamp, (as_operand(low), as_operand(high))
 
 
-def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+def softplus(input: Any, beta: float | Tensor = 1.0, threshold: float = 20.0) -> Tensor:
     """``log(1 + exp(beta * x)) / beta``; the identity above the threshold.
 
     >>> import tapegrad as tg
     >>> tg.nn.functional.softplus(tg.tensor(0.0))
     tensor(0.6931)
     """
-    if beta == 1.0 and threshold == 20.0:
+    if not isinstance(beta, Tensor) and beta == 1.0 and threshold == 20.0:
         return _softplus(input)
-    inner = mul(input, float(beta))
-    return where(gt(inner, threshold), input, _div(_softplus(inner), float(beta)))
+    factor = float(plain_number(beta, "softplus"))
+    inner = mul(input, factor)
+    return where(gt(inner, threshold), input, _div(_softplus(inner), factor))
 
 
 @method

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from tapegrad.base.call_site import user_line
 from tapegrad.base.devices import check_device
 from tapegrad.base.dtypes import fitted, get_default_dtype, to_numpy
 from tapegrad.base.native_arrays import in_native_form, native_array
-from tapegrad.functions.arguments import Sizes, TypeLike
+from tapegrad.functions.arguments import Sizes, TypeLike, plain_number
 from tapegrad.functions.method_decorators import method
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor, fresh, place
@@ -59,6 +61,14 @@ def _unfollowed(t: Tensor) -> np.ndarray:
             "`tensor` copies values without their history, and a transform follows this one: use "
             "`tapegrad.stack` (or `np.stack`) to put Tensors together, `t.clone()` for a copy, or "
             "`tapegrad.stop_gradient(t)` where no gradient is wanted"
+        )
+    if t.requires_grad and current.tape.enabled:
+        warnings.warn_explicit(
+            "`tensor` copies the values of a Tensor that requires grad without its history: use "
+            "`tapegrad.stack` to put Tensors together, `t.clone()` for a copy, or `t.detach()` "
+            "where no gradient is wanted",
+            UserWarning,
+            *user_line(),
         )
     return t._a
 
@@ -208,7 +218,7 @@ def full(
     tensor([7, 7])
     """
     check_device(device)
-    value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
+    value = plain_number(fill_value, "full")
     kind = to_numpy(dtype) if dtype is not None else _element_type(value)
     return _finish(_filled(shape_of((size,)), value, kind, "full"), requires_grad)
 
@@ -275,7 +285,8 @@ def full_like(
     """
     check_device(device)
     kind = to_numpy(dtype) if dtype else input._a.dtype
-    return _finish(_filled(input._a.shape, fill_value, kind, "full_like"), requires_grad)
+    value = plain_number(fill_value, "full_like")
+    return _finish(_filled(input._a.shape, value, kind, "full_like"), requires_grad)
 
 
 def arange(
@@ -299,7 +310,7 @@ def arange(
     if end is None:
         raise TypeError("`arange` needs the argument `end`")
     start = 0 if start is None else start
-    parts = [x.item() if isinstance(x, Tensor) else x for x in (start, end, step)]
+    parts = [plain_number(x, "arange") for x in (start, end, step)]
     if parts[2] == 0 or (parts[1] - parts[0]) / parts[2] < 0:
         raise RuntimeError(f"`arange` cannot step from {parts[0]} to {parts[1]} by {parts[2]}")
     floats = any(isinstance(x, (float, np.floating)) for x in parts)
@@ -333,6 +344,7 @@ def linspace(
     """
     check_device(device)
     kind = _kind(dtype)
+    start, end = (plain_number(x, "linspace") for x in (start, end))
     if kind.kind in "iu":
         return _finish(_whole_between(int(start), int(end), steps, kind), requires_grad)
     return _finish(np.linspace(float(start), float(end), steps, dtype=kind), requires_grad)
@@ -371,7 +383,7 @@ def scalar_tensor(
     >>> tg.scalar_tensor(3)
     tensor(3.)
     """
-    number = s.item() if isinstance(s, Tensor) else s
+    number = plain_number(s, "scalar_tensor")
     if not isinstance(number, (bool, int, float, complex)):
         raise TypeError(f"`scalar_tensor` takes a number, got {type(s).__name__}")
     check_device(device)

@@ -10,7 +10,7 @@ import numpy as np
 from tapegrad.base.abstract_array import everything
 from tapegrad.dispatch.dispatch import run
 from tapegrad.functions import shapes
-from tapegrad.functions.arguments import Operand, as_input, floating
+from tapegrad.functions.arguments import Operand, as_input, floating, plain_number
 from tapegrad.functions.arithmetic import div
 from tapegrad.functions.creation import linspace
 from tapegrad.functions.elementwise import mul
@@ -140,7 +140,7 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
     x = floating(as_input(input, "histc"), "histc")._a.reshape(-1)
     if bins < 1:
         raise RuntimeError(f"`histc`: the number of bins must be positive, got {bins}")
-    low, high = float(min), float(max)
+    low, high = (float(plain_number(end, "histc")) for end in (min, max))
     if low == high and x.size:
         low, high = float(np.min(x)), float(np.max(x))
     low, high = _ends(low, high, "histc")
@@ -228,7 +228,7 @@ def _edges(values: np.ndarray, bins: int | Tensor, range: tuple[float, float] | 
     if isinstance(bins, Tensor):
         return bins.detach()
     if range is not None:
-        low, high = map(float, range)
+        low, high = (float(plain_number(end, name)) for end in range)
     elif values.size:
         low, high = float(np.min(values)), float(np.max(values))
     else:

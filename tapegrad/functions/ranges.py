@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.base.devices import check_device
-from tapegrad.functions.arguments import TypeLike
+from tapegrad.functions.arguments import TypeLike, plain_number
 from tapegrad.functions.creation import _finish, _kind
 from tapegrad.tensor import Tensor
 
@@ -26,9 +26,10 @@ def logspace(
     if steps < 0:
         raise RuntimeError(f"`logspace`: the number of steps must not be negative, got {steps}")
     kind = _kind(dtype)
-    exponents = np.linspace(float(start), float(end), steps)
+    ends = [float(plain_number(x, "logspace")) for x in (start, end, base)]
+    exponents = np.linspace(ends[0], ends[1], steps)
     with np.errstate(all="ignore"):
-        found = np.power(float(base), exponents)
+        found = np.power(ends[2], exponents)
     return _finish((np.trunc(found) if kind.kind in "iu" else found).astype(kind), requires_grad)
 
 
@@ -45,6 +46,7 @@ def range(
     check_device(device)
     if end is None:
         raise TypeError("`range` needs the argument `end`")
+    start, end, step = (plain_number(x, "range") for x in (start, end, step))
     if step == 0 or (end - start) / step < 0:
         raise RuntimeError(f"`range` cannot step from {start} to {end} by {step}")
     count = int((end - start) / step) + 1

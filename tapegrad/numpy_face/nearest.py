@@ -25,6 +25,8 @@ NEAREST: dict[str, str] = {
     "np.linalg.eigvals": "`np.linalg.eigvalsh(t)`, if the matrix is symmetric",
     "np.histogramdd": "`np.bincount(cell, weights=t)`, with the number of each point's cell",
     "np.sort_complex": "`np.sort(t)`",
+    "np.r_": "`np.concatenate([t, [1.0]])`, or `np.stack` of numbers",
+    "np.c_": "`np.column_stack([t, t])`",
     "np.select": "`np.where`, or a choice that is a Tensor",
     "np.pad": "`tapegrad.tensor(array)` as what is padded",
     "np.take": "`tapegrad.tensor(array)[index]`",
@@ -72,6 +74,10 @@ NEAREST: dict[str, str] = {
 }
 
 
+# What is called by brackets, by the name of its class.
+_BRACKETS = {"RClass": "np.r_", "CClass": "np.c_"}
+
+
 def nearest(name: str) -> str | None:
     """What works and is nearest to a function, by the name that an error gives that."""
     return NEAREST.get(name)
@@ -105,8 +111,10 @@ def _caller() -> str | None:
 def _public(frame: FrameType, module: str) -> str | None:
     """The name of the function that a frame runs, or of the package that keeps it to itself."""
     name = frame.f_code.co_name
-    if name == "__call__":
+    if name in ("__call__", "__getitem__"):
         name = type(frame.f_locals.get("self")).__name__
+        if name in _BRACKETS:
+            return _BRACKETS[name]
     inner = frame.f_locals.get("f")
     if name == "wrapper" and callable(inner):  # a decorator of SciPy's asks for the array
         name, module = inner.__name__, inner.__module__

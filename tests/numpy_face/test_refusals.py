@@ -101,6 +101,8 @@ def test_refused(name, t):
 
 # (call, error, message): arguments that make no sense.
 WRONG = {
+    "r_": (lambda t: np.r_[t, t], RuntimeError, r"`np.r_` makes an array .* use `np.concatenate"),
+    "c_": (lambda t: np.c_[t, t], RuntimeError, r"`np.c_` makes an array .* use `np.column_stack"),
     "where alone": (lambda t: np.max(t, where=np.eye(2) > 0), ValueError, r"need `initial=`"),
     "axis": (lambda t: np.sum(t, axis=2), IndexError, r"dimension 2 is out of range"),
     "squeeze": (lambda t: np.squeeze(t, 0), ValueError, r"only axes of size 1 .*\(2, 2\)"),
