@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.base.abstract_array import everything
+from tapegrad.base.abstract_array import everything, lying
 from tapegrad.dispatch.dispatch import run
 from tapegrad.functions import arithmetic as ar
 from tapegrad.functions import reductions, shapes
 from tapegrad.functions.arguments import as_input, has_dims, index_array, one_dim
 from tapegrad.functions.diagonals import diagonal
-from tapegrad.functions.indexing import _scatter_parts, getitem
+from tapegrad.functions.indexing import _scatter_parts, getitem, scatter_add
 from tapegrad.functions.inplace_methods import copy_, setitem
 from tapegrad.functions.masking import mask_of
 from tapegrad.functions.method_decorators import method
@@ -77,6 +77,8 @@ def scatter_reduce(
             f"`scatter_reduce`: reduce is one of {', '.join(sr.REDUCING)}, got {reduce!r}"
         )
     source = as_input(src, "scatter_reduce")
+    if include_self and reduce == "sum":
+        return scatter_add(input, dim, index, source)
     x, d, k, given = _scatter_parts(input, dim, index, source, "scatter_reduce")
     return _reduced(x, d, k, given, reduce, include_self)
 
@@ -273,7 +275,8 @@ def as_strided_scatter(
     """
     name = "as_strided_scatter"
     x = as_input(input, name)
-    params = _window(x, size, stride, storage_offset, x.storage_offset(), root(x._a).size, name)
+    count = root(lying(x._a)).size
+    params = _window(x, size, stride, storage_offset, x.storage_offset(), count, name)
     given = _fitting(src, x, params["size"], name)
     from_place = strided_map(**params).reshape(-1)
     shown = from_place >= 0

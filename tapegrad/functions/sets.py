@@ -92,7 +92,7 @@ def unique(
     """
     x, d, some = _rows(input, dim, "unique")
     find: Any = np.unique  # its stubs want to know the flags
-    if dim is None and type(x._a) is np.ndarray and not (x.requires_grad or return_inverse):
+    if dim is None and type(x) is Tensor and not (x.requires_grad or return_inverse):
         ordered = np.sort(x._a)
         first = _begins(ordered)
         return _parts(

@@ -117,9 +117,16 @@ def _gather(x: Any, index: Any, *, dim: int) -> Any:
     return x[_grid(index, dim)]
 
 
+def _row(out: Any, index: Any) -> Any:
+    """An array without dimensions as one of one element, if an index has a dimension: a view."""
+    return out.reshape(1) if index.ndim and not out.ndim else out
+
+
 def _put_along(out: Any, index: Any, src: Any, *, dim: int) -> None:
     check_range(index, out.shape[dim] if out.ndim else 1, "scatter")
-    out[_grid(index, dim)] = src[tuple(slice(n) for n in index.shape)] if src.ndim else src
+    _row(out, index)[_grid(index, dim)] = (
+        src[tuple(slice(n) for n in index.shape)] if src.ndim else src
+    )
 
 
 def _add_along(out: Any, index: Any, src: Any, *, dim: int) -> None:
@@ -128,12 +135,12 @@ def _add_along(out: Any, index: Any, src: Any, *, dim: int) -> None:
         out += np.bincount(index, src[: len(index)], len(out)).astype(out.dtype, copy=False)
         return
     part = src[tuple(slice(n) for n in index.shape)] if src.ndim else src
-    np.add.at(out, _grid(index, dim), part)
+    np.add.at(_row(out, index), _grid(index, dim), part)
 
 
 def _scattered(g: Any, index: Any, *, dim: int) -> Any:
-    out = g.copy()
-    out[_grid(index, dim)] = 0
+    out = np.array(g)
+    _row(out, index)[_grid(index, dim)] = 0
     return out
 
 

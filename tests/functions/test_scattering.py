@@ -67,6 +67,16 @@ def test_masked_scatter_and_put_under_transforms():
     assert [tapegrad.jit(f)(row).tolist() for row in x] == expected
 
 
+def test_as_strided_scatter_under_transforms():
+    def f(x):
+        return x.as_strided_scatter(x[0, :2] * 2, (2,), (3,), 1)
+
+    x = np.arange(12.0).reshape(2, 2, 3)
+    expected = [f(tapegrad.tensor(part)).tolist() for part in x]
+    assert tapegrad.vmap(f)(x).tolist() == expected
+    assert [tapegrad.jit(f)(part).tolist() for part in x] == expected
+
+
 def test_a_mask_that_holds_too_often_is_an_error():
     with pytest.raises(RuntimeError, match="holds at 2 places"):
         tapegrad.masked_scatter(tapegrad.zeros(2), tapegrad.ones(2) > 0, tapegrad.ones(1))

@@ -23,6 +23,13 @@ def test_so_with_slices_and_with_what_stands_side_by_side():
     assert y.grad.tolist() == [1.0, 0.0, 1.0]
 
 
+def test_in_forward_mode_too():
+    x, way = np.array([3.0, 1.0, 3.0, 2.0]), np.array([1.0, 10.0, 100.0, 1000.0])
+    for f in (tapegrad.unique, lambda t: tapegrad.unique(t, return_inverse=True)[0]):
+        assert tapegrad.jvp(f, (x,), (way,))[1].tolist() == [10.0, 1000.0, 1.0]
+    assert tapegrad.jvp(tapegrad.unique_consecutive, (x,), (way,))[1].tolist() == way.tolist()
+
+
 def test_what_depends_on_the_values_is_no_function_of_examples():
     with pytest.raises(RuntimeError, match="finds another number of elements in each example"):
         tapegrad.vmap(tapegrad.unique)(np.ones((2, 3)))

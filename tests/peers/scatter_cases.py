@@ -68,6 +68,16 @@ case(
 case(lambda t, a: (a * 0).scatter_reduce(0, t.tensor([0, 0, 1]), a[:3] * 0, "amax"), V)
 case(lambda t, a: (a * 0).scatter_reduce(0, t.tensor([0, 0, 1]), a[:3] * 0, "amin"), V)
 
+case(
+    lambda t, a, b: [
+        a.scatter_add(0, t.tensor([0, 0]), b),
+        a.scatter(0, t.tensor([0]), b[:1]),
+        (a * 1).scatter_add_(0, t.tensor([0]), b[:1]),
+    ],
+    S,
+    (2,),
+)
+
 # -- by a mask, along a view -----------------------------------------------------------------------
 # fmt: off
 case(lambda t, a, m, b: [t.masked_scatter(a, m, b), a.masked_scatter(m, b), (a * 1).masked_scatter_(m, b)], M, mask(2, 3), V)
