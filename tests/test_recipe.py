@@ -187,34 +187,36 @@ def test_the_files_are_written_for_a_row_that_is_new(tmp_path):
 def test_an_operation_along_a_dimension(late_rows, monkeypatch):
     lines = steps(2)
     assert list(lines) == ["tapegrad/ops/reduce.py"]
-    softmin = added(reduce, lines["tapegrad/ops/reduce.py"])["softmin"]
-    monkeypatch.setattr(reduce, "softmin", softmin, raising=False)
+    sharpmax = added(reduce, lines["tapegrad/ops/reduce.py"])["sharpmax"]
+    monkeypatch.setattr(reduce, "sharpmax", sharpmax, raising=False)
     written = public_names.files()
-    assert "    def softmin(self, dim: _int, *" in written[public_names.SIGNATURES]
-    assert " softmin" in written[public_names.NAMESPACES[""]]
-    (line,) = re.findall("^softmin = .*", written[public_names.FUNCTIONS / "axis.py"], re.MULTILINE)
-    function = added(axis, line)["softmin"]
-    check_example(monkeypatch, function, "softmin")
+    assert "    def sharpmax(self, dim: _int, *" in written[public_names.SIGNATURES]
+    assert " sharpmax" in written[public_names.NAMESPACES[""]]
+    (line,) = re.findall(
+        "^sharpmax = .*", written[public_names.FUNCTIONS / "axis.py"], re.MULTILINE
+    )
+    function = added(axis, line)["sharpmax"]
+    check_example(monkeypatch, function, "sharpmax")
 
-    found = samples.samples_of(softmin)
+    found = samples.samples_of(sharpmax)
     assert len(found) == 4
     for sample in found:
-        check(softmin, sample, F8)
-    check(softmin, found[1], F4)
+        check(sharpmax, sample, F8)
+    check(sharpmax, found[1], F4)
 
     install.install()
     assert kernels.small_axis_loop(
-        softmin, compiling=True
+        sharpmax, compiling=True
     )  # before it is called: plans are made then
     x = tg.tensor(np.random.default_rng(0).standard_normal((2, 3, 4)), requires_grad=True)
-    expected = tg.softmax(-x, 1).tolist()
+    expected = tg.softmax(2 * x, 1).tolist()
     for made in (tg.jit(lambda t: function(t, 1))(x), tg.vmap(lambda t: function(t, 0))(x)):
         np.testing.assert_allclose(made.tolist(), expected, rtol=1e-14)
     assert tg.autograd.gradgradcheck(lambda t: function(t, 1), (x,))
     for _ in range(call_plans.TIMES + 1):
         y = function(x, 1)
 
-    check_large(softmin, function, monkeypatch)
+    check_large(sharpmax, function, monkeypatch)
 
     def refuse(*_, **__):
         raise AssertionError("handed back to Python")
@@ -234,7 +236,7 @@ def check_large(op, function, monkeypatch):
         np.testing.assert_allclose(y, op.forward.plain(array, dim=(dim,)), rtol=1e-12)
         x = tg.tensor(array, requires_grad=True)
         weight = tg.tensor(rng.standard_normal(array.shape))
-        expected = tg.autograd.grad(tg.softmax(-x, dim), x, weight)[0].numpy()
+        expected = tg.autograd.grad(tg.softmax(2 * x, dim), x, weight)[0].numpy()
         with monkeypatch.context() as patch:
             patch.setattr(sweep, "contributions", None)  # the rule is not called
             (found,) = tg.autograd.grad(function(x, dim), x, weight)

@@ -16,16 +16,48 @@ from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.fast_path import binary
 from tapegrad.functions.arguments import ordered, same_and_large
 from tapegrad.functions.arithmetic import softplus, sub
-from tapegrad.functions.axis import log_softmax, softmax
-from tapegrad.functions.compositions import threshold as threshold
 from tapegrad.functions.creation import arange
-from tapegrad.functions.elementwise import relu as _relu
 from tapegrad.functions.elementwise import sigmoid, square
 from tapegrad.functions.elementwise import tanh as tanh
 from tapegrad.functions.indexing import gather
 from tapegrad.functions.products import matmul
 from tapegrad.functions.reductions import mean, sum
 from tapegrad.functions.tiling import pad
+from tapegrad.nn.activations import (
+    celu,
+    celu_,
+    elu,
+    elu_,
+    gelu,
+    glu,
+    gumbel_softmax,
+    hardshrink,
+    hardsigmoid,
+    hardswish,
+    hardtanh,
+    hardtanh_,
+    leaky_relu,
+    leaky_relu_,
+    log_softmax,
+    logsigmoid,
+    mish,
+    prelu,
+    relu,
+    relu6,
+    relu_,
+    rrelu,
+    rrelu_,
+    selu,
+    selu_,
+    silu,
+    softmax,
+    softmin,
+    softshrink,
+    softsign,
+    tanhshrink,
+    threshold,
+    threshold_,
+)
 from tapegrad.nn.convolution import (
     conv1d,
     conv2d,
@@ -36,15 +68,27 @@ from tapegrad.nn.convolution import (
     fold,
     unfold,
 )
+from tapegrad.nn.dropout import (
+    alpha_dropout,
+    dropout,
+    dropout1d,
+    dropout2d,
+    dropout3d,
+    feature_alpha_dropout,
+)
 from tapegrad.ops import elementwise as e
 from tapegrad.ops import reduce as r
 from tapegrad.tensor import Tensor
 
 __all__ = [
-    "binary_cross_entropy_with_logits", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
-    "conv_transpose2d", "conv_transpose3d", "cross_entropy", "fold", "linear", "log_softmax",
-    "mse_loss", "nll_loss", "one_hot", "pad", "relu", "sigmoid", "softmax", "softplus", "tanh",
-    "threshold", "unfold",
+    "alpha_dropout", "binary_cross_entropy_with_logits", "celu", "celu_", "conv1d", "conv2d",
+    "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cross_entropy",
+    "dropout", "dropout1d", "dropout2d", "dropout3d", "elu", "elu_", "feature_alpha_dropout",
+    "fold", "gelu", "glu", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
+    "hardtanh_", "leaky_relu", "leaky_relu_", "linear", "log_softmax", "logsigmoid", "mish",
+    "mse_loss", "nll_loss", "one_hot", "pad", "prelu", "relu", "relu6", "relu_", "rrelu", "rrelu_",
+    "selu", "selu_", "sigmoid", "silu", "softmax", "softmin", "softplus", "softshrink", "softsign",
+    "tanh", "tanhshrink", "threshold", "threshold_", "unfold",
 ]  # fmt: skip
 
 
@@ -77,16 +121,6 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
     """
     out: Tensor = matmul(input, weight.mT)
     return out if bias is None else out + bias
-
-
-def relu(input: Any, inplace: bool = False) -> Tensor:
-    """max(x, 0); with `inplace` written into the input.
-
-    >>> import tapegrad as tg
-    >>> tg.nn.functional.relu(tg.tensor([-1.0, 2.0]))
-    tensor([0., 2.])
-    """
-    return input.relu_() if inplace else _relu(input)
 
 
 def _check_reduction(reduction: str, name: str) -> None:

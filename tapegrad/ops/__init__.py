@@ -8,6 +8,7 @@ and `tape`.
 
 from tapegrad.ops import (
     bessel,
+    activations,
     complex_parts,
     convolution,
     determinant,
@@ -36,8 +37,8 @@ from tapegrad.ops import (
 from tapegrad.ops.core import Op, by_code, table
 
 __all__ = [
-    "Op", "bessel", "by_code", "complex_parts", "convolution", "determinant", "einsum",
-    "elementwise", "factorizations", "fourier", "index", "least_squares", "linalg", "logic", "lu",
-    "order", "orthogonal_polynomials", "pure_callback", "reduce", "scan", "scatter_reduce", "shape",
-    "solve", "special", "strided", "table", "tiling", "unchecked",
+    "Op", "activations", "bessel", "by_code", "complex_parts", "convolution", "determinant",
+    "einsum", "elementwise", "factorizations", "fourier", "index", "least_squares", "linalg",
+    "logic", "lu", "order", "orthogonal_polynomials", "pure_callback", "reduce", "scan",
+    "scatter_reduce", "shape", "solve", "special", "strided", "table", "tiling", "unchecked",
 ]  # fmt: skip

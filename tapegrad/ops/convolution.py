@@ -22,6 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.ops.core import Op, custom, linear
+from tapegrad.ops.shape import clone, embed, fold, getitem, permute, reshape, unfold
+from tapegrad.ops.tiling import pad
 
 Sizes = tuple[int, ...]
 CHUNK = 1 << 19  # elements of patches that are made at a time
@@ -184,6 +186,46 @@ def _col2im(x: Any, *, size: Sizes, kernel: Sizes, places: Sizes, geometry: Geom
     return np.ascontiguousarray(_added(patches, size, geometry))
 
 
+def _along(ndim: int, dim: int, part: slice) -> tuple[slice, ...]:
+    return tuple([part if d == dim else slice(None) for d in range(ndim)])
+
+
+def _im2col_form(x: Any, *, kernel: Sizes, places: Sizes, geometry: Geometry) -> Any:
+    dims, extent = len(kernel), geometry.extent(kernel, places)
+    widths = [
+        (p, max(m - p - n, 0))
+        for n, m, p in zip(x.shape[2:], extent, geometry.padding, strict=True)
+    ]
+    x = pad(x, widths=((0, 0), (0, 0), *widths), value=0.0)
+    x = getitem(x, index=(slice(None), slice(None), *[slice(0, m) for m in extent]))
+    for i, (d, k, step) in enumerate(zip(geometry.dilation, kernel, geometry.stride, strict=True)):
+        x = unfold(x, dim=2 + i, size=d * (k - 1) + 1, step=step)
+        x = getitem(x, index=_along(len(x.shape), len(x.shape) - 1, slice(None, None, d)))
+    order = (0, 1, *range(2 + dims, 2 + 2 * dims), *range(2, 2 + dims))
+    shape = (x.shape[0], x.shape[1] * prod(kernel), prod(places))
+    return reshape(permute(x, dims=order), shape=shape)
+
+
+def _col2im_form(x: Any, *, size: Sizes, kernel: Sizes, places: Sizes, geometry: Geometry) -> Any:
+    dims, extent = len(kernel), geometry.extent(kernel, places)
+    shape = (x.shape[0], x.shape[1] // prod(kernel), *kernel, *places)
+    order = (0, 1, *range(2 + dims, 2 + 2 * dims), *range(2, 2 + dims))
+    x = permute(reshape(x, shape=shape), dims=order)
+    for i in reversed(range(dims)):
+        d, k, step = geometry.dilation[i], kernel[i], geometry.stride[i]
+        whole, last = d * (k - 1) + 1, len(x.shape) - 1
+        index = _along(last + 1, last, slice(None, None, d))
+        x = embed(x, shape=(*x.shape[:-1], whole), index=index)
+        around = (*x.shape[: 2 + i], extent[i], *x.shape[3 + i : -1])
+        x = fold(x, shape=around, dim=2 + i, size=whole, step=step)
+    widths = [
+        (0, max(p + n - m, 0)) for n, m, p in zip(size, extent, geometry.padding, strict=True)
+    ]
+    x = pad(x, widths=((0, 0), (0, 0), *widths), value=0.0)
+    inside = [slice(p, p + n) for n, p in zip(size, geometry.padding, strict=True)]
+    return clone(getitem(x, index=(slice(None), slice(None), *inside)))
+
+
 # fmt: off
 convolution: Op = custom(
     "convolution", _forward(_convolved), multilinear=True,
@@ -208,12 +250,12 @@ convolution_weight: Op = custom(
 )
 # The patches of each image as columns, (n, c * kernel, places), and what they add up to.
 im2col: Op = linear(
-    "im2col", _im2col, grad_name="Im2Col",
+    "im2col", _im2col, grad_name="Im2Col", decomposition=_im2col_form,
     x=lambda g, x_spec, kernel, places, geometry:
         col2im(g, size=x_spec.shape[2:], kernel=kernel, places=places, geometry=geometry),
 )
 col2im: Op = linear(
-    "col2im", _col2im, grad_name="Col2Im",
+    "col2im", _col2im, grad_name="Col2Im", decomposition=_col2im_form,
     x=lambda g, kernel, places, geometry:
         im2col(g, kernel=kernel, places=places, geometry=geometry),
 )

@@ -43,7 +43,7 @@ class Lazy:
 
 
 class Composed:
-    """A forward of a few ufuncs, one after the other, each but the first into the same result.
+    """A forward of one or two ufuncs, the second into the result of the first.
 
     A step names its operands: ``a`` and ``b``, the result so far ``y``, and the number ``0``.
     """

@@ -14,8 +14,8 @@ from typing import Any
 class Facets:
     """What a row says of its operation."""
 
-    # One element of it, as kernels and compiled programs write it: ``{0}`` is the first operand
-    # (see `kernels.codegen.rule_codegen`).
+    # One element of it, as kernels and compiled programs write it: ``{0}`` is the first operand,
+    # ``T(0.5)`` a number of its type (see `kernels.codegen.rule_codegen`).
     scalar: str = ""
     # For which arguments ``scalar`` does not do, but ``vmath.sin_any``.
     guard: str = ""

@@ -26,6 +26,15 @@ CONVENTIONS: dict[str, At] = {
     "relu at 0": At(lambda t, x: t.relu(x), ([-1.0, 0.0, -0.0, 2.0],), ([0.0, 0.0, 0.0, 1.0],)),
     "sign": At(lambda t, x: t.sign(x), ([-1.0, 0.0, 2.0],), ([0.0, 0.0, 0.0],)),
     "floor at a step": At(lambda t, x: t.floor(x), ([-1.0, 0.0, 0.5],), ([0.0, 0.0, 0.0],)),
+    "leaky_relu at 0": At(lambda t, x: t.nn.functional.leaky_relu(x, 0.5), ([-1.0, 0.0, -0.0, 2.0, nan],), ([0.5, 0.5, 0.5, 1.0, 0.5],)),
+    "elu at 0": At(lambda t, x: t.nn.functional.elu(x, 0.5), ([0.0, -0.0, 2.0, -inf, inf, nan],), ([0.5, 0.5, 1.0, 0.0, 1.0, 1.0],)),
+    "relu6 at its bounds": At(lambda t, x: t.nn.functional.relu6(x), ([0.0, 3.0, 6.0, nan],), ([0.0, 1.0, 0.0, 1.0],)),
+    "shrinking at its ends": At(
+        lambda t, x: t.nn.functional.hardshrink(x) + t.nn.functional.softshrink(x), ([-0.5, 0.0, 0.5, 0.6, nan],), ([0.0, 0.0, 0.0, 2.0, 2.0],)
+    ),
+    "hardsigmoid at its ends": At(lambda t, x: t.nn.functional.hardsigmoid(x), ([-3.0, 3.0, nan],), ([0.0, 0.0, 0.0],)),
+    "hardswish at its ends": At(lambda t, x: t.nn.functional.hardswish(x), ([-3.0, 3.0, nan],), ([0.0, 1.0, 1.0],)),
+    "threshold at it": At(lambda t, x: t.nn.functional.threshold(x, 0.5, 9.0), ([0.5, 0.6, nan],), ([0.0, 1.0, 1.0],)),
     "maximum of equals": At(
         lambda t, a, b: t.maximum(a, b), ([1.0, 1.0, 2.0], [1.0, 2.0, 1.0]), ([0.5, 0.0, 1.0], [0.5, 1.0, 0.0])
     ),

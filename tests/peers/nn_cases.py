@@ -78,6 +78,83 @@ case(
 )
 case(lambda t, x: t.nn.functional.fold(x, 5, (2, 3), 2, 1, (1, 2)), (1, 12, 10), integers=False)
 
+# -- activations -----------------------------------------------------------------------------------
+
+A = (4, 6)
+KINKED = "relu6 hardtanh hardshrink softshrink hardswish leaky_relu rrelu celu elu selu"
+for name in f"{KINKED} silu mish gelu tanhshrink softsign logsigmoid".split():
+    exec(f"case(lambda t, a: t.nn.functional.{name}(3.1 * a), A, integers=False)")
+# PyTorch has the slope, a sixth, in single precision.
+case(lambda t, a: t.nn.functional.hardsigmoid(3.1 * a.float()), A, integers=False, smooth=False)
+case(lambda t, a: t.nn.functional.gelu(a, approximate="tanh"), A, integers=False)
+case(lambda t, a: t.nn.functional.hardtanh(a, -0.5, 0.7), A)
+case(lambda t, a: (t.nn.functional.celu(a, 0.75), t.nn.functional.elu(a, 1.5)), A, integers=False)
+case(
+    lambda t, a: (
+        t.nn.functional.leaky_relu(a, -0.5),
+        t.nn.functional.hardshrink(a, 1.0),
+        t.nn.functional.softshrink(a, 0.3),
+    ),
+    A,
+    integers=False,
+)
+case(lambda t, a: t.nn.functional.rrelu(a, 0.3, 0.4), A, integers=False)
+for name in "relu_ hardtanh_ leaky_relu_ rrelu_ elu_ selu_".split():
+    exec(f"case(lambda t, a: t.nn.functional.{name}(a * 1), A, smooth=False, integers=False)")
+case(
+    lambda t, a: (
+        t.nn.functional.celu_((a * 1).detach()),
+        t.nn.functional.threshold_(a * 1, 0.2, 3.0),
+    ),
+    A,
+    smooth=False,
+    integers=False,
+)
+case(lambda t, a: t.nn.functional.threshold(a * 1, 0.2, 3.0, True), A, smooth=False)
+for shape in ((1,), (6,), ()):
+    case(lambda t, a, w: t.nn.functional.prelu(a, w), A, shape, integers=False)
+case(lambda t, a, w: t.nn.functional.prelu(a, w), (2, 3, 4), (3,), integers=False)
+case(lambda t, a, w: t.nn.functional.prelu(a[0, 0], w), A, (1,), integers=False)
+for dim in (0, 1, -1):
+    case(lambda t, a, d=dim: t.nn.functional.glu(a, d), A, integers=False)
+    case(
+        lambda t, a, d=dim: (
+            t.nn.functional.softmin(a, d),
+            t.nn.functional.softmax(a, d, dtype=t.float64),
+        ),
+        A,
+        integers=False,
+    )
+case(
+    lambda t, a: (t.nn.functional.dropout(a, training=False), t.nn.functional.dropout(a, 1.0)),
+    A,
+    integers=False,
+)
+case(
+    lambda t, a: (
+        t.nn.functional.alpha_dropout(a),
+        t.nn.functional.feature_alpha_dropout(a),
+        t.nn.functional.alpha_dropout(a, 1.0, True),
+    ),
+    A,
+    integers=False,
+)
+case(
+    lambda t, a: (
+        t.nn.functional.dropout1d(a, 1.0),
+        t.nn.functional.dropout2d(a[None], 0.5, False),
+        t.nn.functional.dropout3d(a, 1.0),
+    ),
+    A,
+    integers=False,
+)
+case(
+    lambda t, a: t.nn.functional.gumbel_softmax(a, hard=True).sum(1),
+    A,
+    smooth=False,
+    integers=False,
+)
+
 I, W = (2, 4, 5, 6), (6, 4, 3, 3)
 REFUSED = {
     "conv2d with an unknown padding": (lambda t, x, w: t.nn.functional.conv2d(x, w, padding="x"), (I, W)),
@@ -109,4 +186,16 @@ REFUSED = {
     "fold of patches that do not fit": (lambda t, x: t.nn.functional.fold(x[0, 0], (5, 6), 3), (I,)),
     "fold of too few patches": (lambda t, x: t.nn.functional.fold(x.reshape(1, 9, -1)[:, :, :3], (5, 6), 3), ((9, 8),)),
     "fold of a vector": (lambda t, x: t.nn.functional.fold(x[0], (5, 6), 3), ((9, 8),)),
+    "celu without scale": (lambda t, x: t.nn.functional.celu(x, 0.0), (A,)),
+    "softshrink the wrong way": (lambda t, x: t.nn.functional.softshrink(x, -1.0), (A,)),
+    "hardtanh the wrong way": (lambda t, x: t.nn.functional.hardtanh(x, 2.0, 1.0), (A,)),
+    "gelu by an unknown fit": (lambda t, x: t.nn.functional.gelu(x, approximate="x"), (A,)),
+    "glu of an odd length": (lambda t, x: t.nn.functional.glu(x[:, :3]), (A,)),
+    "glu of a number": (lambda t, x: t.nn.functional.glu(x[0, 0]), (A,)),
+    "prelu of other channels": (lambda t, x: t.nn.functional.prelu(x, t.ones(4)), (A,)),
+    "prelu by a matrix": (lambda t, x: t.nn.functional.prelu(x, x), (A,)),
+    "prelu of two types": (lambda t, x: t.nn.functional.prelu(x, t.ones(6).float()), (A,)),
+    "rrelu the wrong way": (lambda t, x: t.nn.functional.rrelu(x, 0.5, 0.3), (A,)),
+    "dropout of more than all": (lambda t, x: t.nn.functional.dropout(x, 1.5), (A,)),
+    "dropout of channels that are not there": (lambda t, x: t.nn.functional.feature_alpha_dropout(x[0], 0.5, True), (A,)),
 }  # fmt: skip

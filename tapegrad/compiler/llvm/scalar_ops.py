@@ -175,6 +175,7 @@ def _names() -> dict[str, Any]:
         "width": lambda x: 64 if x.type == "i64" else 32,
         "zero": 0,
         "one": 1,
+        "T": lambda x: x,  # a number of the operands' type
         "TRIG_MAX": elementary.functions().TRIG_MAX,
     }
 
@@ -183,11 +184,11 @@ class _Calls:
     """The functions of `vmath`, each as a call of its definition."""
 
     def __getattr__(self, name: str) -> Callable[..., Operand]:
-        def call(*args: Operand) -> Operand:
-            first = args[0]
+        def call(first: Operand, *rest: Operand | float) -> Operand:
             defined = elementary.definition(name, first.type)
             function = elementary.symbol(name, first.type)
-            values = [x.value for x in args]
+            values = [first.value]
+            values += [x.value if isinstance(x, Operand) else literal(x, first.type) for x in rest]
             return Operand(first.block, first.block.call(function, defined.result, values))
 
         return call
