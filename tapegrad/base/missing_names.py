@@ -32,7 +32,6 @@ INSTEAD: dict[str, str] = {
     **dict.fromkeys(("BoolTensor", "ByteTensor", "HalfTensor"), _CONSTRUCTORS),
     **dict.fromkeys(("resize_", "resize_as_", "set_", "storage", "share_memory_"), _MEMORY),
     **dict.fromkeys(("bfloat16", "chalf"), "NumPy has no such type: use float32, or float16"),
-    "dropout*": "multiply by a mask, `tapegrad.bernoulli(...)`",
     "save": "use `pickle`, or `numpy.save` of `t.numpy()`",
     "load": "use `pickle`, or `numpy.load`",
     **dict.fromkeys(("functional_call", "stack_module_state"), _LAYERS),

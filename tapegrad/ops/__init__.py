@@ -7,8 +7,8 @@ and `tape`.
 """
 
 from tapegrad.ops import (
-    bessel,
     activations,
+    bessel,
     complex_parts,
     convolution,
     determinant,
@@ -20,6 +20,7 @@ from tapegrad.ops import (
     least_squares,
     linalg,
     logic,
+    losses,
     lu,
     order,
     orthogonal_polynomials,
@@ -39,6 +40,6 @@ from tapegrad.ops.core import Op, by_code, table
 __all__ = [
     "Op", "activations", "bessel", "by_code", "complex_parts", "convolution", "determinant",
     "einsum", "elementwise", "factorizations", "fourier", "index", "least_squares", "linalg",
-    "logic", "lu", "order", "orthogonal_polynomials", "pure_callback", "reduce", "scan",
+    "logic", "losses", "lu", "order", "orthogonal_polynomials", "pure_callback", "reduce", "scan",
     "scatter_reduce", "shape", "solve", "special", "strided", "table", "tiling", "unchecked",
 ]  # fmt: skip

@@ -24,6 +24,7 @@ from tapegrad.ops.elementwise import (
     lt,
     maximum,
     ne,
+    rsqrt,
     sign,
     sqrt,
     square,
@@ -132,6 +133,20 @@ def _softmax(x: Any, *, dim: Dims) -> Any:
     y = np.exp(x - top)
     y /= _total(y, axis=dim, keepdims=True)
     return y
+
+
+def _standardize(x: Any, *, dim: Dims, eps: float) -> Any:
+    n = x.dtype.type(count(x, dim) or np.nan)
+    y = x - _total(x, axis=dim, keepdims=True) / n
+    y *= 1.0 / np.sqrt(_total(np.square(y), axis=dim, keepdims=True) / n + x.dtype.type(eps))
+    return y
+
+
+def _standardize_vjp(g: Any, x: Any, y: Any, dim: Dims, eps: float) -> Any:
+    # The mean and the variance of x move with it: what g has of both is taken away.
+    scale = rsqrt(var(x, dim=dim, correction=0, keepdim=True) + eps)
+    along = mean(strong(g, y), dim=dim, keepdim=True)
+    return strong(g - mean(g, dim=dim, keepdim=True) - strong(along, y), scale)
 
 
 def _norm(x: Any, *, p: float, dim: Dims, keepdim: bool) -> Any:
@@ -306,6 +321,11 @@ def _mse_form(a: Any, b: Any, *, mean: bool) -> Any:
     return total / count(a, dim) if mean else total
 
 
+def _standardize_form(x: Any, *, dim: Dims, eps: float) -> Any:
+    y = x - mean(x, dim=dim, keepdim=True)
+    return y * rsqrt(mean(square(y), dim=dim, keepdim=True) + eps)
+
+
 def _others_prod_form(x: Any, *, dim: int) -> Any:
     n = x.shape[dim]
     one = np.ones((*x.shape[:dim], 1, *x.shape[dim + 1 :]), x.dtype)
@@ -408,6 +428,11 @@ log_softmax = custom(
     doc="The logarithm of `softmax`, computed directly.",
     example=("tg.log_softmax(tg.zeros(2), dim=0)", "tensor([-0.6931, -0.6931])"),
     x=lambda g, y, dim: g - strong(sum(g, dim=dim, keepdim=True), exp(y)),
+)
+# Mean 0 and variance 1, to which `eps` is added.
+standardize = custom(
+    "standardize", _standardize, decomposition=_standardize_form, ordered=True,
+    grad_name="NativeLayerNorm", x=_standardize_vjp,
 )
 # Of large arrays of one shape; others are made of a squared difference and a mean.
 mse_loss = custom(

@@ -22,7 +22,7 @@ LAPACK = (
     "ldl_solve lstsq lu matrix_exp pinv pivot_code qr same_phase solve_ex svd swap_rows"
 )
 COMPLEX = "complex conj fft_c2c fft_c2r fft_r2c sgn view_as_complex view_as_real"
-CONVOLUTIONS = "col2im convolution convolution_input convolution_weight im2col"
+CONVOLUTIONS = "convolution convolution_input convolution_weight"
 NO_LOOP = (
     "argcummax argkth argmedian argmode argsort argtopk cofactor_slope gcd lcm masked_embed "
     "masked_select median nextafter pure_callback scatter_amax scatter_amin scatter_prod"

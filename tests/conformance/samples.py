@@ -330,6 +330,8 @@ for name in ("softmax", "log_softmax"):
     row(name, (2, 3, 4), dim=(1,))
     row(name, (), dim=())
     row(name, (0, 3), dim=(1,))
+for shape, dim in [*REDUCTIONS, ((), ()), ((0, 3), (1,))]:
+    row("standardize", shape, dim=dim, eps=0.01)
 row("prod", (4,), dim=(0,), keepdim=False)
 row("prod", (2, 3), dim=(1,), keepdim=True)
 row("prod", (2, 3), dim=(0,), keepdim=False)

@@ -1,7 +1,10 @@
-"""Functions of `nn.functional` as calls that PyTorch understands too, and calls that it refuses."""
+"""Layers and activations of `nn.functional` as calls that PyTorch understands, too."""
 
 # ruff: noqa: E501
+# fmt: off
 from __future__ import annotations
+
+from typing import Any
 
 from tests.peers.torch_cases import case
 
@@ -9,73 +12,19 @@ from tests.peers.torch_cases import case
 
 case(lambda t, x, w, b: t.nn.functional.conv1d(x, w, b), (2, 3, 6), (4, 3, 3), (4,), integers=False)
 case(lambda t, x, w: t.nn.functional.conv1d(x, w, None, 2, 1), (3, 6), (4, 3, 3), integers=False)
-case(
-    lambda t, x, w: t.nn.functional.conv1d(x, w, padding="same", dilation=3),
-    (1, 1, 7),
-    (2, 1, 4),
-    integers=False,
-)
-case(
-    lambda t, x, w, b: t.nn.functional.conv2d(x, w, b, (1, 2), (1, 0), (2, 1), 2),
-    (2, 4, 6, 5), (4, 2, 3, 2), (4,), integers=False,
-)  # fmt: skip
-case(
-    lambda t, x, w: t.nn.functional.conv2d(x, w, stride=3, padding="valid"),
-    (1, 2, 7, 8),
-    (1, 2, 2, 3),
-    integers=False,
-)
-case(
-    lambda t, x, w: t.nn.functional.conv2d(x, w, padding="same"),
-    (2, 4, 5),
-    (2, 2, 2, 4),
-    integers=False,
-)
-case(
-    lambda t, x, w: t.nn.functional.conv2d(x, w, groups=4),
-    (1, 4, 3, 3),
-    (8, 1, 2, 2),
-    integers=False,
-)
-case(
-    lambda t, x, w, b: t.nn.functional.conv3d(x, w, b, 1, (0, 1, 0)),
-    (1, 2, 3, 3, 3),
-    (2, 2, 2, 2, 2),
-    (2,),
-    integers=False,
-)
+case(lambda t, x, w: t.nn.functional.conv1d(x, w, padding="same", dilation=3), (1, 1, 7), (2, 1, 4), integers=False)
+case(lambda t, x, w, b: t.nn.functional.conv2d(x, w, b, (1, 2), (1, 0), (2, 1), 2), (2, 4, 6, 5), (4, 2, 3, 2), (4,), integers=False)
+case(lambda t, x, w: t.nn.functional.conv2d(x, w, stride=3, padding="valid"), (1, 2, 7, 8), (1, 2, 2, 3), integers=False)
+case(lambda t, x, w: t.nn.functional.conv2d(x, w, padding="same"), (2, 4, 5), (2, 2, 2, 4), integers=False)
+case(lambda t, x, w: t.nn.functional.conv2d(x, w, groups=4), (1, 4, 3, 3), (8, 1, 2, 2), integers=False)
+case(lambda t, x, w, b: t.nn.functional.conv3d(x, w, b, 1, (0, 1, 0)), (1, 2, 3, 3, 3), (2, 2, 2, 2, 2), (2,), integers=False)
 case(lambda t, x, w: t.nn.functional.conv2d(x[:0], w), (1, 2, 3, 3), (2, 2, 2, 2), integers=False)
-case(
-    lambda t, x, w, b: t.nn.functional.conv_transpose1d(x, w, b, 2, 1, 1),
-    (2, 3, 4),
-    (3, 2, 3),
-    (2,),
-    integers=False,
-)
-case(
-    lambda t, x, w, b: t.nn.functional.conv_transpose2d(x, w, b, (2, 1), (1, 0), (1, 0), 2, (1, 2)),
-    (1, 4, 3, 3), (4, 1, 3, 2), (2,), integers=False,
-)  # fmt: skip
-case(
-    lambda t, x, w: t.nn.functional.conv_transpose2d(x, w, output_padding=1, dilation=2),
-    (4, 3, 3),
-    (4, 1, 3, 2),
-    integers=False,
-)
-case(
-    lambda t, x, w: t.nn.functional.conv_transpose3d(x, w, stride=2),
-    (1, 1, 2, 2, 2),
-    (1, 2, 2, 1, 2),
-    integers=False,
-)
-case(
-    lambda t, x: t.nn.functional.unfold(x, (2, 3), (2, 1), 1, (1, 2)), (2, 3, 4, 5), integers=False
-)
-case(
-    lambda t, x: t.nn.functional.fold(t.nn.functional.unfold(x, 2), (4, 5), 2),
-    (2, 4, 5),
-    integers=False,
-)
+case(lambda t, x, w, b: t.nn.functional.conv_transpose1d(x, w, b, 2, 1, 1), (2, 3, 4), (3, 2, 3), (2,), integers=False)
+case(lambda t, x, w, b: t.nn.functional.conv_transpose2d(x, w, b, (2, 1), (1, 0), (1, 0), 2, (1, 2)), (1, 4, 3, 3), (4, 1, 3, 2), (2,), integers=False)
+case(lambda t, x, w: t.nn.functional.conv_transpose2d(x, w, output_padding=1, dilation=2), (4, 3, 3), (4, 1, 3, 2), integers=False)
+case(lambda t, x, w: t.nn.functional.conv_transpose3d(x, w, stride=2), (1, 1, 2, 2, 2), (1, 2, 2, 1, 2), integers=False)
+case(lambda t, x: t.nn.functional.unfold(x, (2, 3), (2, 1), 1, (1, 2)), (2, 3, 4, 5), integers=False)
+case(lambda t, x: t.nn.functional.fold(t.nn.functional.unfold(x, 2), (4, 5), 2), (2, 4, 5), integers=False)
 case(lambda t, x: t.nn.functional.fold(x, 5, (2, 3), 2, 1, (1, 2)), (1, 12, 10), integers=False)
 
 # -- activations -----------------------------------------------------------------------------------
@@ -89,27 +38,11 @@ case(lambda t, a: t.nn.functional.hardsigmoid(3.1 * a.float()), A, integers=Fals
 case(lambda t, a: t.nn.functional.gelu(a, approximate="tanh"), A, integers=False)
 case(lambda t, a: t.nn.functional.hardtanh(a, -0.5, 0.7), A)
 case(lambda t, a: (t.nn.functional.celu(a, 0.75), t.nn.functional.elu(a, 1.5)), A, integers=False)
-case(
-    lambda t, a: (
-        t.nn.functional.leaky_relu(a, -0.5),
-        t.nn.functional.hardshrink(a, 1.0),
-        t.nn.functional.softshrink(a, 0.3),
-    ),
-    A,
-    integers=False,
-)
+case(lambda t, a: (t.nn.functional.leaky_relu(a, -0.5), t.nn.functional.hardshrink(a, 1.0), t.nn.functional.softshrink(a, 0.3)), A, integers=False)
 case(lambda t, a: t.nn.functional.rrelu(a, 0.3, 0.4), A, integers=False)
 for name in "relu_ hardtanh_ leaky_relu_ rrelu_ elu_ selu_".split():
     exec(f"case(lambda t, a: t.nn.functional.{name}(a * 1), A, smooth=False, integers=False)")
-case(
-    lambda t, a: (
-        t.nn.functional.celu_((a * 1).detach()),
-        t.nn.functional.threshold_(a * 1, 0.2, 3.0),
-    ),
-    A,
-    smooth=False,
-    integers=False,
-)
+case(lambda t, a: (t.nn.functional.celu_((a * 1).detach()), t.nn.functional.threshold_(a * 1, 0.2, 3.0)), A, smooth=False, integers=False)
 case(lambda t, a: t.nn.functional.threshold(a * 1, 0.2, 3.0, True), A, smooth=False)
 for shape in ((1,), (6,), ()):
     case(lambda t, a, w: t.nn.functional.prelu(a, w), A, shape, integers=False)
@@ -117,46 +50,14 @@ case(lambda t, a, w: t.nn.functional.prelu(a, w), (2, 3, 4), (3,), integers=Fals
 case(lambda t, a, w: t.nn.functional.prelu(a[0, 0], w), A, (1,), integers=False)
 for dim in (0, 1, -1):
     case(lambda t, a, d=dim: t.nn.functional.glu(a, d), A, integers=False)
-    case(
-        lambda t, a, d=dim: (
-            t.nn.functional.softmin(a, d),
-            t.nn.functional.softmax(a, d, dtype=t.float64),
-        ),
-        A,
-        integers=False,
-    )
-case(
-    lambda t, a: (t.nn.functional.dropout(a, training=False), t.nn.functional.dropout(a, 1.0)),
-    A,
-    integers=False,
-)
-case(
-    lambda t, a: (
-        t.nn.functional.alpha_dropout(a),
-        t.nn.functional.feature_alpha_dropout(a),
-        t.nn.functional.alpha_dropout(a, 1.0, True),
-    ),
-    A,
-    integers=False,
-)
-case(
-    lambda t, a: (
-        t.nn.functional.dropout1d(a, 1.0),
-        t.nn.functional.dropout2d(a[None], 0.5, False),
-        t.nn.functional.dropout3d(a, 1.0),
-    ),
-    A,
-    integers=False,
-)
-case(
-    lambda t, a: t.nn.functional.gumbel_softmax(a, hard=True).sum(1),
-    A,
-    smooth=False,
-    integers=False,
-)
+    case(lambda t, a, d=dim: (t.nn.functional.softmin(a, d), t.nn.functional.softmax(a, d, dtype=t.float64)), A, integers=False)
+case(lambda t, a: (t.nn.functional.dropout(a, training=False), t.nn.functional.dropout(a, 1.0)), A, integers=False)
+case(lambda t, a: (t.nn.functional.alpha_dropout(a), t.nn.functional.feature_alpha_dropout(a), t.nn.functional.alpha_dropout(a, 1.0, True)), A, integers=False)
+case(lambda t, a: (t.nn.functional.dropout1d(a, 1.0), t.nn.functional.dropout2d(a[None], 0.5, False), t.nn.functional.dropout3d(a, 1.0)), A, integers=False)
+case(lambda t, a: t.nn.functional.gumbel_softmax(a, hard=True).sum(1), A, smooth=False, integers=False)
 
 I, W = (2, 4, 5, 6), (6, 4, 3, 3)
-REFUSED = {
+REFUSED: dict[str, Any] = {
     "conv2d with an unknown padding": (lambda t, x, w: t.nn.functional.conv2d(x, w, padding="x"), (I, W)),
     "conv2d of the same size with a stride": (lambda t, x, w: t.nn.functional.conv2d(x, w, padding="same", stride=2), (I, W)),
     "conv2d with a negative padding": (lambda t, x, w: t.nn.functional.conv2d(x, w, padding=-1), (I, W)),
@@ -198,4 +99,4 @@ REFUSED = {
     "rrelu the wrong way": (lambda t, x: t.nn.functional.rrelu(x, 0.5, 0.3), (A,)),
     "dropout of more than all": (lambda t, x: t.nn.functional.dropout(x, 1.5), (A,)),
     "dropout of channels that are not there": (lambda t, x: t.nn.functional.feature_alpha_dropout(x[0], 0.5, True), (A,)),
-}  # fmt: skip
+}

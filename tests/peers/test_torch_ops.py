@@ -52,6 +52,7 @@ from tests.conformance.conventions import CONVENTIONS  # noqa: E402
 from tests.peers import (  # noqa: E402
     creation_cases,
     linalg_cases,
+    loss_cases,
     nn_cases,
     order_cases,
     sampled_cases,
@@ -423,6 +424,7 @@ REFUSED = {
 REFUSED |= (
     linalg_cases.REFUSED
     | nn_cases.REFUSED
+    | loss_cases.REFUSED
     | order_cases.REFUSED
     | creation_cases.REFUSED
     | sampled_cases.REFUSED

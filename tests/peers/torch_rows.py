@@ -7,7 +7,7 @@ from types import CodeType
 from tapegrad.functions import inplace_functions
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code
 from tests.conformance.samples import CHIEF, of_shapes
-from tests.peers import nn_cases, torch_more  # noqa: F401 - they enter their cases first
+from tests.peers import loss_cases, nn_cases, torch_more  # noqa: F401 - they enter their cases first
 from tests.peers.torch_cases import CASES, case
 
 UNFINISHED = {"asinh", "acosh", "atanh"}  # whose in-place forms have no derivative in PyTorch

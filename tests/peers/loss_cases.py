@@ -1,0 +1,167 @@
+"""Losses, distances, linear maps and normalization of `nn.functional`: see `nn_cases`."""
+
+# ruff: noqa: E501
+# fmt: off
+from __future__ import annotations
+
+from typing import Any
+
+from tests.peers.torch_cases import case, mask, positive
+
+# -- losses ----------------------------------------------------------------------------------------
+
+B = (3, 5)
+for reduction in ("mean", "sum", "none"):
+    for name in "mse_loss l1_loss smooth_l1_loss huber_loss hinge_embedding_loss poisson_nll_loss kl_div".split():
+        exec(f"case(lambda t, a, b, r=reduction: t.nn.functional.{name}(a, b, reduction=r), B, B, integers=False, smooth={name == 'mse_loss'})")
+    case(lambda t, a, b, r=reduction: t.nn.functional.binary_cross_entropy(t.sigmoid(a), t.sigmoid(b), reduction=r), B, B, integers=False)
+    case(lambda t, a, b, r=reduction: t.nn.functional.binary_cross_entropy_with_logits(a, t.sigmoid(b), reduction=r), B, B, integers=False)
+    case(lambda t, a, b, c, r=reduction: t.nn.functional.margin_ranking_loss(a, b, t.sign(c.detach()), 0.3, reduction=r), B, B, B, integers=False)
+    case(lambda t, a, b, c, r=reduction: t.nn.functional.triplet_margin_loss(a, b, c, reduction=r), B, B, B, integers=False)
+    case(lambda t, a, b, c, r=reduction: t.nn.functional.triplet_margin_with_distance_loss(a, b, c, swap=True, reduction=r), B, B, B, integers=False)
+    case(lambda t, a, b, c, r=reduction: t.nn.functional.gaussian_nll_loss(a, b, c, full=True, reduction=r), B, B, positive(*B), integers=False)
+    case(lambda t, a, b, r=reduction: t.nn.functional.cosine_embedding_loss(a, b, t.tensor([1.0, -1.0, 1.0]), 0.1, reduction=r), B, B, integers=False)
+    case(lambda t, a, w, r=reduction: t.nn.functional.nll_loss(a, t.tensor([4, 0, 2]), w, reduction=r), B, positive(5), integers=False)
+    case(lambda t, a, r=reduction: t.nn.functional.nll_loss(a, t.tensor([4, -100, 2]), reduction=r), B, integers=False)
+    case(lambda t, a, r=reduction: t.nn.functional.nll_loss(a, t.tensor([[1, 0, 1, 2], [0, 2, 2, 1]]), ignore_index=1, reduction=r), (2, 3, 4), integers=False)
+    case(lambda t, a, w, r=reduction: t.nn.functional.cross_entropy(a, t.tensor([4, -100, 2]), w.detach(), reduction=r, label_smoothing=0.3), B, positive(5), integers=False)
+    case(lambda t, a, b, r=reduction: t.nn.functional.cross_entropy(a, t.softmax(b, 1), reduction=r), B, B, integers=False)
+    case(lambda t, a, b, w, r=reduction: t.nn.functional.cross_entropy(a, t.softmax(b, 1), w.detach(), reduction=r, label_smoothing=0.2), (2, 3, 4), (2, 3, 4), positive(3), integers=False)
+    case(lambda t, a, r=reduction: t.nn.functional.multi_margin_loss(a, t.tensor([4, 0, 2]), reduction=r), B, integers=False, smooth=False)
+    case(lambda t, a, w, r=reduction: t.nn.functional.multi_margin_loss(a, t.tensor([4, 0, 2]), 2, 0.5, w.detach(), reduction=r), B, positive(5), integers=False, smooth=False)
+    case(lambda t, a, r=reduction: t.nn.functional.multilabel_margin_loss(a, t.tensor([[3, 0, -1, 1, 2], [1, -1, 0, 0, 0], [-1, 0, 0, 0, 0]]), reduction=r), B, integers=False, smooth=False)
+    case(lambda t, a, b, w, r=reduction: t.nn.functional.multilabel_soft_margin_loss(a, t.sigmoid(b), w, reduction=r), B, B, positive(5), integers=False)
+case(lambda t, a, b: t.nn.functional.mse_loss(a, b[:1], weight=t.ones(3, 5)), B, B, integers=False)
+for reduction in ("mean", "sum", "none"):
+    case(lambda t, a, b, w, r=reduction: (t.nn.functional.mse_loss(a, b, weight=w, reduction=r), t.nn.functional.l1_loss(a, b, weight=w, reduction=r), t.nn.functional.huber_loss(a, b, r, 0.5, w)), B, B, positive(*B), integers=False)
+case(lambda t, a, b: (t.nn.functional.mse_loss(a, b, False), t.nn.functional.l1_loss(a, b, None, False), t.nn.functional.mse_loss(a, b, True, True)), B, B, integers=False)
+case(lambda t, a, b: (t.nn.functional.smooth_l1_loss(a, b, beta=0.25), t.nn.functional.smooth_l1_loss(a, b, beta=0.0), t.nn.functional.huber_loss(a, b, delta=0.25)), B, B, integers=False, smooth=False)
+case(lambda t, a, b, w: t.nn.functional.binary_cross_entropy(t.sigmoid(a), t.sigmoid(b).detach(), w), B, B, positive(5), integers=False)
+case(lambda t, a: t.nn.functional.binary_cross_entropy(a.clamp(0, 1), (a > 0).to(a.dtype), reduction="none"), B, integers=False, smooth=False)
+case(lambda t, a, b, w: t.nn.functional.binary_cross_entropy_with_logits(a, t.sigmoid(b), w, pos_weight=w), B, B, positive(5), integers=False)
+case(lambda t, a, b: (t.nn.functional.kl_div(a, t.softmax(b, 1), reduction="batchmean"), t.nn.functional.kl_div(a, b, reduction="sum", log_target=True)), B, B, integers=False, smooth=False)
+case(lambda t, a, b: t.nn.functional.kl_div(a, t.clamp(b, min=0).detach(), reduction="none"), B, B, integers=False, smooth=False)
+case(lambda t, a, b: t.nn.functional.poisson_nll_loss(a, 2 * b, log_input=False, full=True), positive(*B), positive(*B), integers=False, smooth=False)
+case(lambda t, a, b: t.nn.functional.gaussian_nll_loss(a, b, 0.5), B, B, integers=False)
+case(lambda t, a, b, v: (t.nn.functional.gaussian_nll_loss(a, b, v), t.nn.functional.gaussian_nll_loss(a, b, v[:, None], eps=1.0)), B, B, positive(3), integers=False)
+case(lambda t, a, b: t.nn.functional.cosine_embedding_loss(a, b, t.tensor(-1.0)), (5,), (5,), integers=False)
+case(lambda t, a: (t.nn.functional.nll_loss(a, t.tensor(2)), t.nn.functional.cross_entropy(a, t.tensor([1])), t.nn.functional.multi_margin_loss(a, t.tensor(1), reduction="none")), (5,), integers=False, smooth=False)
+case(lambda t, a: t.nn.functional.cross_entropy(a, t.softmax(a.detach(), 0)), (5,), integers=False)
+case(lambda t, a: (t.nn.functional.nll_loss(a[:0], t.zeros(0, dtype=t.int64)), t.nn.functional.nll_loss(a, t.tensor([-100] * 3))), B, integers=False)
+case(lambda t, a: t.nn.functional.nll_loss(a, t.tensor([4, 0, 2], dtype=t.uint8)), B, integers=False)
+case(lambda t, a: t.nn.functional.multilabel_margin_loss(a, t.tensor([3, 0, -1, 1, 2]), reduction="none"), (5,), integers=False, smooth=False)
+case(lambda t, a, b: t.nn.functional.soft_margin_loss(a, t.sign(b[:1]).detach()), B, B, integers=False)
+case(lambda t, a, b, c: t.nn.functional.triplet_margin_loss(a, b, c, 0.5, 1, swap=True), (5,), (5,), (5,), integers=False)
+case(lambda t, a, b: t.nn.functional.mse_loss(a, b.float()), B, B, integers=False, smooth=False)
+
+# -- distances, linear maps, normalization ---------------------------------------------------------
+
+case(lambda t, a, b: (t.nn.functional.cosine_similarity(a, b), t.nn.functional.cosine_similarity(a, b[0], dim=-1), t.nn.functional.cosine_similarity(a, b, 0, 0.5)), B, B, integers=False)
+case(lambda t, a: t.nn.functional.cosine_similarity(a * 0, a), B, integers=False, smooth=False)
+case(lambda t, a, b: (t.nn.functional.pairwise_distance(a, b), t.nn.functional.pairwise_distance(a, b[0], 1.0, keepdim=True), t.nn.functional.pairwise_distance(a, b, 3.0, 0.1)), B, B, integers=False)
+case(lambda t, a: (t.nn.functional.pdist(a), t.nn.functional.pdist(a, 1.0)), B, integers=False, smooth=False)
+case(lambda t, a: (t.nn.functional.normalize(a), t.nn.functional.normalize(a, 1.0, 0), t.nn.functional.normalize(a, dim=-1, eps=100.0)), B, integers=False)
+case(lambda t, a, w, b: (t.nn.functional.linear(a, w, b), t.nn.functional.linear(a, w[0]), t.nn.functional.linear(a, w, b[:1])), (2, 3, 5), (4, 5), (4,), integers=False)
+case(lambda t, a, b, w, c: (t.nn.functional.bilinear(a, b, w, c), t.nn.functional.bilinear(a[0], b[0], w)), (2, 5), (2, 4), (3, 5, 4), (3,), integers=False)
+case(lambda t, w: (t.nn.functional.embedding(t.tensor([[1, 1], [0, 2]]), w), t.nn.functional.embedding(t.tensor([2, 1, 2]), w, 2), t.nn.functional.embedding(t.tensor([2, 0], dtype=t.int32), w, -1)), (3, 4), integers=False)
+case(lambda t, w: t.nn.functional.embedding(t.tensor([2, 1, 2]), w, scale_grad_by_freq=True), (3, 4), integers=False, smooth=False)
+case(lambda t, w: t.nn.functional.embedding(t.tensor([2, 1, 2]), w * 1.0, max_norm=0.7), (3, 4), integers=False, smooth=False)
+H = (2, 3, 4, 5)
+case(lambda t, q, k, v: t.nn.functional.scaled_dot_product_attention(q, k, v), H, H, (2, 3, 4, 2), integers=False)
+case(lambda t, q, k, v: t.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, scale=0.3), (4, 5), (3, 5), (3, 2), integers=False)
+case(lambda t, q, k, v, m: t.nn.functional.scaled_dot_product_attention(q, k, v, m), (4, 5), (3, 5), (3, 2), mask(4, 3), integers=False)
+case(lambda t, q, k, m: t.nn.functional.scaled_dot_product_attention(q, k, k, m), (4, 5), (3, 5), (4, 3), integers=False)
+case(lambda t, q, k: t.nn.functional.scaled_dot_product_attention(q, k, k, t.tensor([[False] * 3] * 4)), (4, 5), (3, 5), integers=False)
+case(lambda t, q, k: t.nn.functional.scaled_dot_product_attention(q, k, k, enable_gqa=True), (1, 6, 2, 4), (1, 2, 3, 4), integers=False)
+C = (3, 4, 5)
+case(lambda t, a, w, b: t.nn.functional.layer_norm(a, (5,), w, b, 0.001), C, (5,), (5,), integers=False)
+case(lambda t, a: (t.nn.functional.layer_norm(a, (4, 5)), t.nn.functional.layer_norm(a[:0], [5])), C, integers=False)
+case(lambda t, a, w: (t.nn.functional.rms_norm(a, (5,), w), t.nn.functional.rms_norm(a, (4, 5), eps=0.1)), C, (5,), integers=False)
+case(lambda t, a, w, b: (t.nn.functional.group_norm(a, 2, w, b), t.nn.functional.group_norm(a[:, :, 0], 1)), C, (4,), (4,), integers=False)
+case(lambda t, a, w, b: (t.nn.functional.batch_norm(a, None, None, w, b, True), t.nn.functional.batch_norm(a[0], None, None, training=True, eps=0.1)), C, (4,), (4,), integers=False)
+case(lambda t, a, m, v, w, b: (t.nn.functional.batch_norm(a, m.detach(), v.detach(), w, b), t.nn.functional.batch_norm(a, m.detach(), v.detach())), C, (4,), positive(4), (4,), (4,), integers=False)
+
+
+def _with_running(t, a, m, v, norm):
+    m, v = m.detach() * 1, v.detach() * 1
+    return norm(a, m, v), m, v
+
+
+case(lambda t, a, m, v: _with_running(t, a, m, v, lambda *x: t.nn.functional.batch_norm(*x, training=True, momentum=0.3)), C, (4,), positive(4), integers=False)
+case(lambda t, a, m, v: _with_running(t, a, m, v, lambda *x: t.nn.functional.instance_norm(*x)), C, (4,), positive(4), integers=False)
+case(lambda t, a, m, v: _with_running(t, a, m, v, lambda *x: t.nn.functional.instance_norm(*x, use_input_stats=False)), C, (4,), positive(4), integers=False)
+case(lambda t, a, w, b: t.nn.functional.instance_norm(a, weight=w, bias=b), C, (4,), (4,), integers=False)
+case(lambda t, a: (t.nn.functional.local_response_norm(a, 3, 0.5), t.nn.functional.local_response_norm(a[:, :, :, None], 2, 0.5, 0.5, 2.0)), C, integers=False)
+
+REFUSED: dict[str, Any] = {
+    "nll_loss of a class too high": (lambda t, a: t.nn.functional.nll_loss(a, t.tensor([0, 5, 2])), (B,)),
+    "nll_loss of floats": (lambda t, a: t.nn.functional.nll_loss(a, t.ones(3)), (B,)),
+    "nll_loss of int32": (lambda t, a: t.nn.functional.nll_loss(a, t.ones(3, dtype=t.int32)), (B,)),
+    "nll_loss of fewer classes": (lambda t, a: t.nn.functional.nll_loss(a, t.tensor([0, 1])), (B,)),
+    "nll_loss of other places": (lambda t, a: t.nn.functional.nll_loss(a[None], t.zeros(1, 4, dtype=t.int64)), (B,)),
+    "nll_loss of a number": (lambda t, a: t.nn.functional.nll_loss(a[0, 0], t.tensor(0)), (B,)),
+    "nll_loss with few weights": (lambda t, a: t.nn.functional.nll_loss(a, t.tensor([0, 1, 2]), t.ones(3)), (B,)),
+    "nll_loss with an unknown reduction": (lambda t, a: t.nn.functional.nll_loss(a, t.tensor([0, 1, 2]), reduction="x"), (B,)),
+    "cross_entropy smoothed too much": (lambda t, a: t.nn.functional.cross_entropy(a, t.tensor([0, 1, 2]), label_smoothing=1.5), (B,)),
+    "cross_entropy of integers as probabilities": (lambda t, a: t.nn.functional.cross_entropy(a, t.ones(3, 5, dtype=t.int64)), (B,)),
+    "cross_entropy of probabilities without one": (lambda t, a: t.nn.functional.cross_entropy(a, a, ignore_index=2), (B,)),
+    "cross_entropy of fewer probabilities": (lambda t, a: t.nn.functional.cross_entropy(a, a[:2]), (B,)),
+    "binary_cross_entropy above 1": (lambda t, a: t.nn.functional.binary_cross_entropy(a * 2, a), (B,)),
+    "binary_cross_entropy with targets above 1": (lambda t, a: t.nn.functional.binary_cross_entropy(a, a * 2), (B,)),
+    "binary_cross_entropy of another shape": (lambda t, a: t.nn.functional.binary_cross_entropy(a, a[:2]), (B,)),
+    "binary_cross_entropy of two types": (lambda t, a: t.nn.functional.binary_cross_entropy(a, a.float()), (B,)),
+    "kl_div with an unknown reduction": (lambda t, a: t.nn.functional.kl_div(a, a, reduction="x"), (B,)),
+    "gaussian_nll_loss of negative variances": (lambda t, a: t.nn.functional.gaussian_nll_loss(a, a, -a), (B,)),
+    "gaussian_nll_loss of other variances": (lambda t, a: t.nn.functional.gaussian_nll_loss(a, a, a[:2, 0]), (B,)),
+    "margin_ranking_loss of different ranks": (lambda t, a: t.nn.functional.margin_ranking_loss(a, a[0], a), (B,)),
+    "multi_margin_loss to the power 3": (lambda t, a: t.nn.functional.multi_margin_loss(a, t.tensor([0, 1, 2]), 3), (B,)),
+    "multi_margin_loss of a class too high": (lambda t, a: t.nn.functional.multi_margin_loss(a, t.tensor([0, 1, 5])), (B,)),
+    "multi_margin_loss with few weights": (lambda t, a: t.nn.functional.multi_margin_loss(a, t.tensor([0, 1, 2]), weight=a[0, :2]), (B,)),
+    "multi_margin_loss of fewer classes": (lambda t, a: t.nn.functional.multi_margin_loss(a, t.tensor([0, 1])), (B,)),
+    "multilabel_margin_loss of another shape": (lambda t, a: t.nn.functional.multilabel_margin_loss(a[0], t.tensor([0, 1])), (B,)),
+    "multilabel_margin_loss of a class too high": (lambda t, a: t.nn.functional.multilabel_margin_loss(a[0], t.tensor([0, 7, 0, 0, 0])), (B,)),
+    "triplet_margin_loss without margin": (lambda t, a: t.nn.functional.triplet_margin_loss(a, a, a, 0.0), (B,)),
+    "triplet_margin_loss of different ranks": (lambda t, a: t.nn.functional.triplet_margin_loss(a, a[0], a), (B,)),
+    "cosine_embedding_loss of three matrices": (lambda t, a: t.nn.functional.cosine_embedding_loss(a, a, a), (B,)),
+    "cosine_embedding_loss of matrices and a number": (lambda t, a: t.nn.functional.cosine_embedding_loss(a, a, a[0, 0]), (B,)),
+    "smooth_l1_loss with a negative beta": (lambda t, a: t.nn.functional.smooth_l1_loss(a, a, beta=-1.0), (B,)),
+    "huber_loss without delta": (lambda t, a: t.nn.functional.huber_loss(a, a, delta=0.0), (B,)),
+    "mse_loss with other weights": (lambda t, a: t.nn.functional.mse_loss(a, a, weight=a[0]), (B,)),
+    "mse_loss of other shapes": (lambda t, a: t.nn.functional.mse_loss(a, a[:2]), (B,)),
+    "cosine_similarity of integers": (lambda t, a: t.nn.functional.cosine_similarity(a.long(), a.long()), (B,)),
+    "cosine_similarity of other shapes": (lambda t, a: t.nn.functional.cosine_similarity(a, a[:, :2]), (B,)),
+    "layer_norm over an int": (lambda t, a: t.nn.functional.layer_norm(a, 5), (B,)),
+    "layer_norm over another shape": (lambda t, a: t.nn.functional.layer_norm(a, (4,)), (B,)),
+    "layer_norm over nothing": (lambda t, a: t.nn.functional.layer_norm(a, ()), (B,)),
+    "layer_norm with another weight": (lambda t, a: t.nn.functional.layer_norm(a, (5,), a[0, :4]), (B,)),
+    "layer_norm of two types": (lambda t, a: t.nn.functional.layer_norm(a, (5,), a[0].float()), (B,)),
+    "batch_norm of one number per channel": (lambda t, a: t.nn.functional.batch_norm(a[:1], None, None, training=True), (B,)),
+    "batch_norm without running numbers": (lambda t, a: t.nn.functional.batch_norm(a, None, None), (B,)),
+    "batch_norm with few running numbers": (lambda t, a: t.nn.functional.batch_norm(a, a[0, :4], a[0, :4]), (B,)),
+    "batch_norm with a running mean alone": (lambda t, a: t.nn.functional.batch_norm(a, a[0].detach(), None, training=True), (B,)),
+    "batch_norm of a vector": (lambda t, a: t.nn.functional.batch_norm(a[0], None, None, training=True), (B,)),
+    "batch_norm without eps": (lambda t, a: t.nn.functional.batch_norm(a, None, None, training=True, eps=0.0), (B,)),
+    "batch_norm with few weights": (lambda t, a: t.nn.functional.batch_norm(a, None, None, a[0, :2], training=True), (B,)),
+    "group_norm in groups that do not fit": (lambda t, a: t.nn.functional.group_norm(a, 3), (B,)),
+    "group_norm of a vector": (lambda t, a: t.nn.functional.group_norm(a[0], 1), (B,)),
+    "group_norm of one number in each group": (lambda t, a: t.nn.functional.group_norm(a[:1], 5), (B,)),
+    "group_norm with few weights": (lambda t, a: t.nn.functional.group_norm(a, 1, a[0, :2]), (B,)),
+    "instance_norm of one number": (lambda t, a: t.nn.functional.instance_norm(a), (B,)),
+    "instance_norm without numbers": (lambda t, a: t.nn.functional.instance_norm(a[None], use_input_stats=False), (B,)),
+    "rms_norm over another shape": (lambda t, a: t.nn.functional.rms_norm(a, (4,)), (B,)),
+    "local_response_norm of a matrix": (lambda t, a: t.nn.functional.local_response_norm(a, 2), (B,)),
+    "embedding of a number too high": (lambda t, a: t.nn.functional.embedding(t.tensor([3]), a), (B,)),
+    "embedding of a negative number": (lambda t, a: t.nn.functional.embedding(t.tensor([-1]), a), (B,)),
+    "embedding of floats": (lambda t, a: t.nn.functional.embedding(a, a), (B,)),
+    "embedding in a vector": (lambda t, a: t.nn.functional.embedding(t.tensor([1]), a[0]), (B,)),
+    "embedding padded beyond the table": (lambda t, a: t.nn.functional.embedding(t.tensor([1]), a, 3), (B,)),
+    "linear that does not fit": (lambda t, a: t.nn.functional.linear(a, a[:, :4]), (B,)),
+    "linear with a large bias": (lambda t, a: t.nn.functional.linear(a, a, a[0]), (B,)),
+    "linear of two types": (lambda t, a: t.nn.functional.linear(a, a.float()), (B,)),
+    "linear by three dimensions": (lambda t, a: t.nn.functional.linear(a, a[None]), (B,)),
+    "bilinear that does not fit": (lambda t, a: t.nn.functional.bilinear(a, a, a[None]), (B,)),
+    "bilinear of other batches": (lambda t, a: t.nn.functional.bilinear(a, a[:2], a[:, None, :] * a[0, :, None]), (B,)),
+    "attention of vectors": (lambda t, a: t.nn.functional.scaled_dot_product_attention(a[0], a[0], a[0]), (B,)),
+    "attention of two types": (lambda t, a: t.nn.functional.scaled_dot_product_attention(a, a, a.float()), (B,)),
+    "attention with a mask of integers": (lambda t, a: t.nn.functional.scaled_dot_product_attention(a, a, a, a[:, :3].long()), (B,)),
+}
