@@ -10,6 +10,7 @@ import numpy as np
 
 import tapegrad as tg
 from tapegrad.autograd import gemm_adjoints, large_adjoints
+from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.kernels.sweep import sweep_abi
 from tapegrad.ops.core import LINEAR, Formula, Op
 from tapegrad.tape.tape import current
@@ -26,6 +27,7 @@ def rules_only() -> Any:
     """No compiled sweep and no kernels: every record is done by its rule, on arrays."""
     with (
         mock.patch.object(sweep_abi, "find", return_value=None),
+        mock.patch.object(native_calls, "sweep", None),
         mock.patch.object(large_adjoints, "step", return_value=False),
         mock.patch.object(gemm_adjoints, "step", return_value=False),
     ):
