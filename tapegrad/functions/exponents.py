@@ -7,12 +7,14 @@ from typing import NamedTuple
 import numpy as np
 
 from tapegrad.base.abstract_array import AbstractArray
+from tapegrad.dispatch.dispatch import run
 from tapegrad.functions import arithmetic as ar
 from tapegrad.functions import elementwise as ew
 from tapegrad.functions.arguments import Operand, as_input
 from tapegrad.functions.inplace_methods import copy_
 from tapegrad.functions.method_decorators import method
 from tapegrad.functions.shapes import to
+from tapegrad.ops.exponents import ldexp as op
 from tapegrad.tensor import Tensor, tensor_of, wrap
 
 
@@ -24,10 +26,10 @@ class Frexp(NamedTuple):
 
 
 def scaled_by_power(x: Tensor, power: Tensor) -> Tensor:
-    """``x * 2**power``, by two powers, so that neither is too large where the product is not."""
-    half = ew.floor_divide(power, 2)
-    first, second = (ew.exp2(to(k, x._a.dtype)) for k in (half, ar.sub(power, half)))
-    return ew.mul(ew.mul(x, first), second)
+    """``x * 2**power`` of floating-point numbers and integers."""
+    if power._a.dtype.kind not in "biu":
+        raise TypeError(f"`ldexp`: an exponent is an integer, got {power.dtype}")
+    return run(op, (x, power), {})
 
 
 @method

@@ -126,6 +126,10 @@ def nansum(
     tensor(3.)
     """
     x = ordered(as_input(input, "nansum"), "nansum")
+    found = sum(x, dim, keepdim, dtype=dtype)
+    # A NaN among the elements would be seen in their sum.
+    if type(x) is Tensor and not np.isnan(found._a).any():
+        return found
     return sum(_known(x), dim, keepdim, dtype=dtype)
 
 

@@ -157,15 +157,10 @@ def _with_unit_dim(op: Op, given: Any, many: Any, params: dict[str, Any], size: 
 
 @batching_rule(
     *ops.logic.ROWS, s.view_as_real, s.view_as_complex, ops.complex_parts.conj,
-    ops.complex_parts.sgn, ops.complex_parts.complex_,
+    ops.complex_parts.sgn, ops.complex_parts.complex_, ops.exponents.ldexp,
 )  # fmt: skip
 def _of_elements(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     return run(op, aligned(given, many), params)
-
-
-@batching_rule(ops.order.searchsorted)
-def _searchsorted(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
-    return NotImplemented if many[0] else run(op, tuple(given), params)
 
 
 @batching_rule(s.permute)

@@ -14,6 +14,7 @@ from tapegrad.ops import (
     determinant,
     einsum,
     elementwise,
+    exponents,
     factorizations,
     fourier,
     index,
@@ -39,7 +40,8 @@ from tapegrad.ops.core import Op, by_code, table
 
 __all__ = [
     "Op", "activations", "bessel", "by_code", "complex_parts", "convolution", "determinant",
-    "einsum", "elementwise", "factorizations", "fourier", "index", "least_squares", "linalg",
-    "logic", "losses", "lu", "order", "orthogonal_polynomials", "pure_callback", "reduce", "scan",
-    "scatter_reduce", "shape", "solve", "special", "strided", "table", "tiling", "unchecked",
+    "einsum", "elementwise", "exponents", "factorizations", "fourier", "index", "least_squares",
+    "linalg", "logic", "losses", "lu", "order", "orthogonal_polynomials", "pure_callback", "reduce",
+    "scan", "scatter_reduce", "shape", "solve", "special", "strided", "table", "tiling",
+    "unchecked",
 ]  # fmt: skip

@@ -498,6 +498,9 @@ for name in (
 ):
     row(name, whole([1, 2], [0, 3]), whole(1, 2))
 row("bitwise_not", whole(0, 1))
+row("ldexp", (2, 3), whole(1, -2, 0))
+row("ldexp", (), whole([3], [-3]))
+row("ldexp", (3,), np.array(2))
 for name in ("conj", "sgn"):
     row(name, (2, 3))
 row("view_as_real", np.array([[1 + 2j, -0.5j, 3.0]]))
