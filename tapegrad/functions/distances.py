@@ -10,6 +10,7 @@ from tapegrad.functions import elementwise as ew
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import as_input, one_dim
 from tapegrad.functions.inplace_methods import copy_
+from tapegrad.functions.joining import cat
 from tapegrad.functions.method_decorators import method
 from tapegrad.functions.products import matmul
 from tapegrad.functions.shapes import transpose, unsqueeze
@@ -51,11 +52,17 @@ def _lengths(differences: Tensor, p: float) -> Tensor:
 
 
 def _euclidean(a: Tensor, b: Tensor) -> Tensor:
-    """Distances by a product of matrices; that of equal points has the derivative 0."""
-    squares = ar.add(unsqueeze(r.sum(ew.square(a), -1), -1), unsqueeze(r.sum(ew.square(b), -1), -2))
-    found = ar.sub(squares, matmul(a, transpose(b, -2, -1)), alpha=2)
-    distinct = ew.gt(found, 0)
-    return ar.where(distinct, ew.sqrt(ar.where(distinct, found, 1.0)), 0.0)
+    """Distances by one product of matrices, ``sqrt(a·a - 2 a·b + b·b)``.
+
+    That of equal points is the root of the smallest number, and has the derivative 0.
+    """
+    kind = a._a.dtype
+    ones_a, ones_b = (wrap(np.ones((*x._a.shape[:-1], 1), kind)) for x in (a, b))
+    lengths_a, lengths_b = (r.sum(ew.square(x), -1, keepdim=True) for x in (a, b))
+    left = cat([ew.mul(a, -2.0), lengths_a, ones_a], -1)
+    right = cat([b, ones_b, lengths_b], -1)
+    squares = matmul(left, transpose(right, -2, -1))
+    return ew.sqrt(ar.clamp(squares, min=float(np.finfo(kind).tiny)))
 
 
 def cdist(
