@@ -169,6 +169,7 @@ def test_the_files_are_written_for_a_row_that_is_new(tmp_path):
     shutil.copytree(root / "docs", tmp_path / "docs")
     (tmp_path / "tests").mkdir()
     shutil.copy(root / "tests" / "public_names.py", tmp_path / "tests")
+    shutil.copy(root / "README.md", tmp_path)
     for path, text in steps(1).items():
         with open(tmp_path / path, "a", encoding="utf-8") as module:
             module.write(text)
