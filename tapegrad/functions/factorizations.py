@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.dispatch.dispatch import run
+from tapegrad.functions.complex_parts import adjoint
 from tapegrad.functions.joining import cat
-from tapegrad.functions.matrices import known, matrices, part, triangular
+from tapegrad.functions.matrices import known, matrices, part, real_part, triangular
 from tapegrad.functions.method_decorators import method
 from tapegrad.functions.products import matmul
 from tapegrad.functions.shapes import matrix_transpose, narrow
@@ -48,9 +49,9 @@ class SVD(NamedTuple):
 
 
 def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
-    """The lower triangular L for which ``L @ L.mT`` is A, symmetric and positive definite.
+    """The lower triangular L for which ``L @ L.mH`` is A, symmetric and positive definite.
 
-    With ``upper=True`` it is L transposed.  Only the triangle of that side is read; the gradient is
+    With ``upper=True`` it is ``L.mH``.  Only the triangle of that side is read; the gradient is
     symmetric.
 
     >>> import tapegrad as tg
@@ -65,7 +66,7 @@ def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
 
 @method
 def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
-    """The inverse of ``L @ L.mT``, where L is a factor from `linalg.cholesky`.
+    """The inverse of ``L @ L.mH``, where L is a factor from `linalg.cholesky`.
 
     >>> import tapegrad as tg
     >>> tg.cholesky_inverse(tg.tensor([[2.0]]))
@@ -73,9 +74,8 @@ def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
     """
     x = matrices(L, "cholesky_inverse", square=True)
     one = wrap(np.eye(x._a.shape[-1], dtype=x._a.dtype))
-    lower = matrix_transpose(x) if upper else x
-    half = triangular(lower, one, False, False)
-    return matmul(matrix_transpose(half), half)
+    half = triangular(adjoint(x) if upper else x, one, False, False)
+    return matmul(adjoint(half), half)
 
 
 def recorded(x: Tensor) -> bool:
@@ -101,7 +101,7 @@ def eigh(A: Tensor, UPLO: str = "L") -> Eigh:
     """
     x, upper = matrices(A, "linalg.eigh", square=True), _upper(UPLO, "linalg.eigh")
     whole = run(factorizations.eigh, (x,), {"upper": upper})
-    return Eigh(part(whole, -1), part(whole, slice(None, -1)))
+    return Eigh(real_part(whole, -1), part(whole, slice(None, -1)))
 
 
 def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
@@ -112,7 +112,7 @@ def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     tensor([1., 2.])
     """
     x, upper = matrices(A, "linalg.eigvalsh", square=True), _upper(UPLO, "linalg.eigvalsh")
-    return part(run(factorizations.eigh, (x,), {"upper": upper}), -1)
+    return real_part(run(factorizations.eigh, (x,), {"upper": upper}), -1)
 
 
 def eig(A: Tensor) -> Eig:
@@ -125,12 +125,9 @@ def eig(A: Tensor) -> Eig:
     >>> abs(tg.linalg.eig(tg.tensor([[0.0, 2.0], [-2.0, 0.0]])).eigenvalues).round()
     tensor([2., 2.])
     """
-    x = matrices(A, "linalg.eig", square=True, real=False)
+    x = matrices(A, "linalg.eig", square=True)
     whole = run(factorizations.eig, (x,), {})
-    vectors = part(whole, slice(None, -1))
-    if recorded(x) or not known(x):
-        vectors = run(factorizations.any_phase, (vectors, vectors.detach()), {})
-    return Eig(part(whole, -1), vectors)
+    return Eig(part(whole, -1), part(whole, slice(None, -1)))
 
 
 def eigvals(A: Tensor) -> Tensor:
@@ -140,7 +137,7 @@ def eigvals(A: Tensor) -> Tensor:
     >>> abs(tg.linalg.eigvals(tg.tensor([[0.0, 2.0], [-2.0, 0.0]]))).round()
     tensor([2., 2.])
     """
-    x = matrices(A, "linalg.eigvals", square=True, real=False)
+    x = matrices(A, "linalg.eigvals", square=True)
     return part(run(factorizations.eig, (x,), {}), -1)
 
 
@@ -174,7 +171,7 @@ def qr(A: Tensor, mode: str = "reduced") -> QR:
     whole = run(factorizations.qr, (narrow(x, -1, 0, m) if m < n else x,), {})
     q, r = part(whole, slice(None, m), slice(None)), part(whole, slice(m, None), slice(None))
     if m < n:
-        r = cat([r, matmul(matrix_transpose(q), narrow(x, -1, m, n - m))], dim=-1)
+        r = cat([r, matmul(adjoint(q), narrow(x, -1, m, n - m))], dim=-1)
     return QR(wrap(np.zeros(0, x._a.dtype)) if mode == "r" else q, r)
 
 
@@ -201,7 +198,7 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> 
         u = run(factorizations.completed, (u,), {})
     if full_matrices and m < n:
         v = run(factorizations.completed, (v,), {})
-    return SVD(u, part(whole, m, every), matrix_transpose(v))
+    return SVD(u, real_part(whole, m, every), adjoint(v))
 
 
 def _no_driver(driver: str | None, name: str) -> None:
@@ -220,4 +217,4 @@ def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
     """
     x = matrices(A, "linalg.svdvals")
     _no_driver(driver, "linalg.svdvals")
-    return part(run(factorizations.svd, (x,), {}), x._a.shape[-2], slice(None))
+    return real_part(run(factorizations.svd, (x,), {}), x._a.shape[-2], slice(None))

@@ -1,9 +1,9 @@
 """Orthogonal matrices as products of reflections, as LAPACK's `geqrf` gives them.
 
 With the vectors of the reflections as the columns of V (ones on its diagonal, zeros above) the
-product of all is ``I - V @ T @ V.mT`` with an upper triangular T (Schreiber and Van Loan 1989).  T
+product of all is ``I - V @ T @ V.mH`` with an upper triangular T (Schreiber and Van Loan 1989).  T
 is ``inv(I + D @ U) @ D``, where D has the numbers `tau` on its diagonal and U is the strict upper
-triangle of ``V.mT @ V``, also where one of them is zero.
+triangle of ``V.mH @ V``, also where one of them is zero.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ import numpy as np
 
 from tapegrad.dispatch.dispatch import run
 from tapegrad.functions.arguments import as_input
+from tapegrad.functions.complex_parts import adjoint, conj
 from tapegrad.functions.diagonals import tril, triu
 from tapegrad.functions.elementwise import mul
 from tapegrad.functions.factorizations import recorded
 from tapegrad.functions.matrices import matrices, part, triangular
 from tapegrad.functions.method_decorators import method
 from tapegrad.functions.products import matmul
-from tapegrad.functions.shapes import matrix_transpose, narrow, unsqueeze
+from tapegrad.functions.shapes import narrow, unsqueeze
 from tapegrad.ops import factorizations
 from tapegrad.tensor import Tensor, wrap
 
@@ -54,7 +55,7 @@ def _reflections(input: Any, tau: Any, name: str) -> tuple[Tensor, Tensor]:
 
 def _inner(v: Tensor, tau: Tensor, right: Tensor) -> Tensor:
     """T @ right."""
-    above = mul(tau, triu(matmul(matrix_transpose(v), v), 1))
+    above = mul(tau, triu(matmul(adjoint(v), v), 1))
     return triangular(above, mul(tau, right), True, True)
 
 
@@ -68,7 +69,7 @@ def householder_product(A: Tensor, tau: Tensor) -> Tensor:
     """
     v, t = _reflections(A, tau, "linalg.householder_product")
     m, n = A._a.shape[-2:]
-    right = matrix_transpose(narrow(v, -2, 0, n))
+    right = adjoint(narrow(v, -2, 0, n))
     return wrap(np.eye(m, n, dtype=A._a.dtype)) - matmul(v, _inner(v, t, right))
 
 
@@ -107,15 +108,15 @@ def ormqr(
             f"{v._a.shape[-2]} {'rows' if left else 'columns'}, got {side}"
         )
     turned = bool(transpose) == bool(left)
-    y = x if left else matrix_transpose(x)
-    inner = matmul(matrix_transpose(v), y)
+    y = x if left else adjoint(x)
+    inner = matmul(adjoint(v), y)
     if not turned:
         found = y - matmul(v, _inner(v, t, inner))
-    else:  # by T transposed: D @ inv(I + D @ U).mT
-        above = mul(t, triu(matmul(matrix_transpose(v), v), 1))
-        half = triangular(matrix_transpose(above), inner, False, True)
-        found = y - matmul(v, mul(t, half))
-    return found if left else matrix_transpose(found)
+    else:  # by T.mH: D.mH @ inv(I + D @ U).mH
+        above = mul(t, triu(matmul(adjoint(v), v), 1))
+        half = triangular(adjoint(above), inner, False, True)
+        found = y - matmul(v, mul(conj(t), half))
+    return found if left else adjoint(found)
 
 
 @method

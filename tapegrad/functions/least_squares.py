@@ -11,6 +11,7 @@ import numpy as np
 from tapegrad.dispatch.dispatch import run
 from tapegrad.functions.arguments import as_input, one_dim
 from tapegrad.functions.arithmetic import where
+from tapegrad.functions.complex_parts import real
 from tapegrad.functions.elementwise import abs as abs_
 from tapegrad.functions.elementwise import gt, maximum, mul, ne, square
 from tapegrad.functions.factorizations import eigvalsh, svdvals
@@ -76,12 +77,14 @@ def lstsq(
     # There are as many numbers as matrices A: B may be a larger batch.
     own = [slice(0, size) for size in x._a.shape[:-2]]
     numbers = run(_part, (whole.detach(),), {"index": (*own, slice(n, None), 0)})
-    nothing = wrap(np.zeros(0, x._a.dtype))
+    nothing = wrap(np.zeros(0, x._a.real.dtype))
+    if numbers._a.dtype.kind == "c":
+        numbers = real(numbers)
     rank = to(select(numbers, -1, 0), np.dtype(np.int64))
     left = nothing
     full = not known(rank) or bool((rank._a == min(m, n)).all())
     if m > n and full and kind != "gelsy":
-        left = sum_(square(right - matmul(x, found)), -2)
+        left = sum_(square(abs_(right - matmul(x, found))), -2)
     return LeastSquares(
         squeeze(found, -1) if vector else found,
         left,
@@ -155,7 +158,7 @@ def cond(A: Tensor, p: Any = None) -> Tensor:
             f"`{name}`: p is None, 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got {p!r}"
         )
     if not x._a.size:
-        return wrap(np.zeros(x._a.shape[:-2], x._a.dtype))
+        return wrap(np.zeros(x._a.shape[:-2], x._a.real.dtype))
     if p in (None, 2, -2):
         sizes = svdvals(x)
         first, last = select(sizes, -1, 0), select(sizes, -1, -1)

@@ -57,7 +57,7 @@ class LDLFactorEx(NamedTuple):
 
 
 def _factored(A: Any, pivot: bool, name: str, check: bool) -> tuple[Tensor, Tensor, Tensor]:
-    x = matrices(A, name, real=False)
+    x = matrices(A, name)
     if not pivot:
         raise RuntimeError(
             f"`{name}`: without exchanges of rows it is not implemented, as on PyTorch's CPU: "
@@ -129,7 +129,7 @@ def lu_unpack(
     tensor([[0., 1.],
             [1., 0.]])
     """
-    both = matrices(LU_data, "lu_unpack", real=False)
+    both = matrices(LU_data, "lu_unpack")
     pivots = _exchanges(both, LU_pivots, "lu_unpack") if unpack_pivots else None
     nothing = wrap(np.zeros(0, both._a.dtype))
     lower, upper = _triangles(both) if unpack_data else (nothing, nothing)
@@ -152,7 +152,7 @@ def _exchanges(both: Tensor, pivots: Any, name: str) -> Tensor:
 
 
 def _system(factor: Any, pivots: Any, B: Any, left: bool, name: str) -> tuple[Tensor, Any, Tensor]:
-    x, y = matrices(factor, name, square=True, real=False), matrices(B, name, real=False)
+    x, y = matrices(factor, name, square=True), matrices(B, name)
     if x._a.dtype != y._a.dtype:
         raise RuntimeError(
             f"`{name}`: expected factors and B of one dtype, got {x.dtype} and {y.dtype}"
@@ -223,7 +223,7 @@ def ldl_factor_ex(A: Tensor, *, hermitian: bool = False, check_errors: bool = Fa
 
 
 def _blocks(A: Any, name: str, check: bool) -> tuple[Tensor, Tensor, Tensor]:
-    x = matrices(A, name, square=True)
+    x = matrices(A, name, square=True, real=True)
     _values_only(x, name)
     whole = run(ops.ldl, (x,), {"check": check})
     return x, part(whole, slice(None, -1)), to(part(whole, -1), np.dtype(np.int32))
@@ -247,6 +247,6 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False)
             [1.]])
     """
     x, places, y = _system(LD, pivots, B, True, "linalg.ldl_solve")
-    matrices(x, "linalg.ldl_solve")
+    matrices(x, "linalg.ldl_solve", real=True)
     _values_only(x, "linalg.ldl_solve")
     return run(ops.ldl_solve, (y, x, places), {})

@@ -11,7 +11,8 @@ from tapegrad.dispatch.dispatch import run
 from tapegrad.functions import solve_fast
 from tapegrad.functions.arguments import as_input
 from tapegrad.functions.arithmetic import where
-from tapegrad.functions.elementwise import lt
+from tapegrad.functions.complex_parts import adjoint, real
+from tapegrad.functions.elementwise import log, lt
 from tapegrad.functions.method_decorators import method
 from tapegrad.functions.products import matmul
 from tapegrad.functions.shapes import matrix_transpose
@@ -30,7 +31,7 @@ class SignLog(NamedTuple):
 
 
 def matrices(
-    x: Any, name: str, square: bool = False, floating: bool = True, real: bool = True
+    x: Any, name: str, square: bool = False, floating: bool = True, real: bool = False
 ) -> Tensor:
     """An operand that is a matrix or a batch of them; `real`: complex numbers are refused."""
     t = as_input(x, name)
@@ -60,7 +61,7 @@ def known(x: Tensor) -> bool:
 
 def same_dtype(a: Any, b: Any, name: str) -> tuple[Tensor, Tensor]:
     """A square matrix and what is solved for with it, of one type."""
-    x, y = matrices(a, name, square=True, real=False), as_input(b, name)
+    x, y = matrices(a, name, square=True), as_input(b, name)
     if x._a.dtype != y._a.dtype:
         raise RuntimeError(
             f"`{name}`: expected A and B of one dtype, got {x.dtype} and {y.dtype}: convert one "
@@ -128,7 +129,7 @@ def solve_triangular(
     """
     name = "linalg.solve_triangular"
     x, y = same_dtype(A, B, name)
-    y = matrices(y, name, real=False)
+    y = matrices(y, name)
     check_system(x, y, left, name)
     if left:
         return triangular(x, y, upper, unitriangular)
@@ -144,7 +145,7 @@ def triangular(x: Tensor, y: Tensor, upper: bool, unit: bool) -> Tensor:
 
 @method
 def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False) -> Tensor:
-    """The X for which ``L @ L.mT @ X`` is B, where L is a factor from `linalg.cholesky`.
+    """The X for which ``L @ L.mH @ X`` is B, where L is a factor from `linalg.cholesky`.
 
     >>> import tapegrad as tg
     >>> tg.cholesky_solve(tg.tensor([[4.0]]), tg.tensor([[2.0]]))
@@ -153,9 +154,8 @@ def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False) -> Tensor:
     y, x = matrices(B, "cholesky_solve"), matrices(L, "cholesky_solve", square=True)
     x, y = same_dtype(x, y, "cholesky_solve")
     check_system(x, y, True, "cholesky_solve")
-    lower = matrix_transpose(x) if upper else x
-    half = triangular(lower, y, False, False)
-    return triangular(matrix_transpose(lower), half, True, False)
+    half = triangular(adjoint(x) if upper else x, y, False, False)
+    return triangular(x if upper else adjoint(x), half, True, False)
 
 
 def inv(A: Tensor) -> Tensor:
@@ -166,7 +166,7 @@ def inv(A: Tensor) -> Tensor:
     tensor([[0.5000, 0.0000],
             [0.0000, 0.2500]])
     """
-    return run(ops.inv, (matrices(A, "linalg.inv", square=True, real=False),), {})
+    return run(ops.inv, (matrices(A, "linalg.inv", square=True),), {})
 
 
 @method
@@ -244,7 +244,7 @@ def matrix_exp(A: Tensor) -> Tensor:
     tensor([[1., 1.],
             [0., 1.]])
     """
-    return run(ops.matrix_exp, (matrices(A, "linalg.matrix_exp", square=True, real=False),), {})
+    return run(ops.matrix_exp, (matrices(A, "linalg.matrix_exp", square=True),), {})
 
 
 @method
@@ -255,7 +255,7 @@ def det(A: Tensor) -> Tensor:
     >>> tg.linalg.det(tg.tensor([[2.0, 0.0], [0.0, 3.0]]))
     tensor(6.)
     """
-    return run(determinant.det, (matrices(A, "linalg.det", square=True, real=False),), {})
+    return run(determinant.det, (matrices(A, "linalg.det", square=True),), {})
 
 
 @method
@@ -270,7 +270,7 @@ def slogdet(A: Tensor) -> SignLog:
     if found is not None:
         return SignLog(*found)
     whole = run(determinant.slogdet, (matrices(A, "linalg.slogdet", square=True),), {})
-    return SignLog(part(whole, 0), part(whole, 1))
+    return SignLog(part(whole, 0), real_part(whole, 1))
 
 
 @method
@@ -282,6 +282,8 @@ def logdet(input: Tensor) -> Tensor:
     tensor(0.)
     """
     sign, value = slogdet(input)
+    if sign._a.dtype.kind == "c":
+        return log(sign) + value
     if type(sign._a) is AbstractArray:
         return where(lt(sign, 0), float("nan"), value)
     negative = np.asarray(sign._a < 0)
@@ -291,6 +293,12 @@ def logdet(input: Tensor) -> Tensor:
 def part(whole: Tensor, *index: Any) -> Tensor:
     """One result of a row that has several."""
     return run(factorizations.part, (whole,), {"index": (..., *index)})
+
+
+def real_part(whole: Tensor, *index: Any) -> Tensor:
+    """One result of a row, of which the imaginary part, if there is one, is zero."""
+    found = part(whole, *index)
+    return real(found) if found._a.dtype.kind == "c" else found
 
 
 @method

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tapegrad.functions import factorizations
+from tapegrad.functions.complex_parts import adjoint
 from tapegrad.functions.factorizations import QR
 from tapegrad.functions.lu import LUFactor, LUFactorEx, lu_factor, lu_factor_ex
 from tapegrad.functions.lu import lu_solve as _lu_solve
@@ -69,7 +70,7 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> SVD:
         zeros = [wrap(np.zeros((*x._a.shape[:-2], n, n), x._a.dtype)) for n in x._a.shape[-2:]]
         return SVD(zeros[0], factorizations.svdvals(x), zeros[1])
     u, s, vh = factorizations.svd(input, not some)
-    return SVD(u, s, matrix_transpose(vh))
+    return SVD(u, s, adjoint(vh))
 
 
 @method

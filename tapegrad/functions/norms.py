@@ -23,16 +23,17 @@ inf = float("inf")
 
 def _typed(x: Any, dtype: Any, name: str) -> Tensor:
     t = as_input(x, name)
-    if t._a.dtype.kind != "f":
+    if t._a.dtype.kind not in "fc":
         raise RuntimeError(
-            f"`{name}` takes Tensors of a floating-point type, got {t.dtype}: convert with `.to`"
+            f"`{name}` takes Tensors of a floating-point or complex type, got {t.dtype}: convert "
+            "with `.to`"
         )
     if dtype is None:
         return t
     kind = to_numpy(dtype)
-    if kind.kind != "f" or kind.itemsize < t._a.dtype.itemsize:
+    if kind.kind != t._a.dtype.kind or kind.itemsize < t._a.dtype.itemsize:
         raise RuntimeError(
-            f"`{name}`: dtype is a floating-point type that holds {t.dtype}, got {of_numpy(kind)}"
+            f"`{name}`: dtype is a type of that kind that holds {t.dtype}, got {of_numpy(kind)}"
         )
     return to(t, kind)
 
@@ -58,6 +59,7 @@ def vector_norm(
         raise RuntimeError(
             f"`{name}`: ord={ord} is not defined for no elements, got the shape {t._a.shape}"
         )
+    t = abs_(t) if t._a.dtype.kind == "c" else t
     return run(_norm, (t,), {"p": float(ord), "dim": dims, "keepdim": keepdim})
 
 
@@ -85,8 +87,7 @@ def matrix_norm(
     if rows == cols:
         raise RuntimeError(f"`{name}`: dim is a tuple of two different dimensions, got {dim!r}")
     if ord == "fro":
-        dims = (min(rows, cols), max(rows, cols))
-        return run(_norm, (t,), {"p": 2.0, "dim": dims, "keepdim": keepdim})
+        return vector_norm(t, 2, (min(rows, cols), max(rows, cols)), keepdim)
     if ord in ("nuc", 2, -2):
         return _spectral(t, ord, rows, cols, keepdim)
     if ord in (1, -1, inf, -inf):

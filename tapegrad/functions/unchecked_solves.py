@@ -50,7 +50,7 @@ def inv_ex(A: Tensor, *, check_errors: bool = False) -> InvEx:
     >>> tg.linalg.inv_ex(tg.zeros(2, 2)).info
     tensor(1, dtype=tapegrad.int32)
     """
-    x = matrices(A, "linalg.inv_ex", square=True, real=False)
+    x = matrices(A, "linalg.inv_ex", square=True)
     if known(x) or check_errors:
         try:
             return InvEx(inv(x), _fine(x))
@@ -67,7 +67,7 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
     >>> tg.linalg.solve_ex(tg.zeros(2, 2), tg.ones(2)).info
     tensor(1, dtype=tapegrad.int32)
     """
-    x = matrices(A, "linalg.solve_ex", square=True, real=False)
+    x = matrices(A, "linalg.solve_ex", square=True)
     if known(x) or check_errors:
         try:
             return SolveEx(solve(x, B, left=left), _fine(x))

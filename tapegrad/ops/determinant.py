@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from tapegrad.kernels.sweep.sweep_abi import KIND_SLOGDET
-from tapegrad.ops.core import ANALYTIC, Op, custom
-from tapegrad.ops.elementwise import strong
-from tapegrad.ops.linalg import as_columns, product, transposed
+from tapegrad.ops.complex_parts import complex_, conjugate, imag, real
+from tapegrad.ops.core import ANALYTIC, OWN, Op, custom
+from tapegrad.ops.elementwise import is_complex, strong
+from tapegrad.ops.linalg import adjoint, as_columns, product, transposed
 from tapegrad.ops.reduce import others_prod
 from tapegrad.ops.reduce import sum as sum_
 from tapegrad.ops.shape import getitem
@@ -95,12 +96,20 @@ def _slogdet(x: Any) -> Any:
     return np.array(found) if x.ndim == 2 else np.stack(found, -1)
 
 
+def _slogdet_vjp(g: Any, x: Any) -> Any:
+    weight = getitem(g, index=(..., 1))
+    if is_complex(x):  # the sign turns by the imaginary part of what the logarithm changes by
+        sign = getitem(slogdet(x), index=(..., 0))
+        weight = complex_(real(weight), imag(conjugate(sign) * getitem(g, index=(..., 0))))
+    return _times(weight, logdet_slope(x))
+
+
 def _logdet_slope(x: Any) -> Any:
     try:
-        return np.ascontiguousarray(np.linalg.inv(x).mT)
+        return np.ascontiguousarray(np.linalg.inv(x).mT.conj())
     except np.linalg.LinAlgError:
         with np.errstate(all="ignore"):
-            return _cofactor(x) / _det(x)[..., None, None]
+            return np.conjugate(_cofactor(x) / _det(x)[..., None, None])
 
 
 # fmt: off
@@ -111,14 +120,14 @@ cofactor: Op = custom("cofactor", _cofactor, complex=ANALYTIC, x=lambda g, x: co
 cofactor_slope: Op = custom("cofactor_slope", _cofactor_slope, complex=ANALYTIC,
                             grad_name="LinalgDetBackward",
                             w=lambda g, x: cofactor_slope(g, x), x=_third)
-# Two numbers per matrix: the sign, which is constant where it can be differentiated, and the
+# Two numbers per matrix: the sign, which of real ones is constant where it is smooth, and the
 # logarithm of the absolute value.
-slogdet = custom(
+slogdet: Op = custom(
     "slogdet", _slogdet, grad_name="LinalgSlogdet", lapack=True, sweep=KIND_SLOGDET,
-    x=lambda g, x: _times(getitem(g, index=(..., 1)), logdet_slope(x)),
+    x=_slogdet_vjp, complex=OWN,
 )
 logdet_slope: Op = custom(
-    "logdet_slope", _logdet_slope, grad_name="LinalgSlogdetBackward", lapack=True,
-    x=lambda g, y: -product(product(y, transposed(g)), y),
+    "logdet_slope", _logdet_slope, grad_name="LinalgSlogdetBackward", lapack=True, complex=OWN,
+    x=lambda g, y: -product(product(y, adjoint(g)), y),
 )
 # fmt: on

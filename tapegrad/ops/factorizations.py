@@ -18,6 +18,10 @@ row          its one array                    parts
 Conventions are PyTorch's.  `cholesky` and `eigh` read one triangle, and their gradient is that of
 a function of symmetric matrices: it is symmetric.  Equal eigenvalues (or singular values) give an
 infinite or undefined gradient if their vectors were used, and a right one if not.
+
+Of complex matrices symmetric means equal to the conjugate transpose, and what is real (eigenvalues,
+singular values, the diagonals of R and of Cholesky's factor) stands there with a zero beside it.
+The phases of vectors are arbitrary: `same_phase` refuses adjoints that lean to them.
 """
 
 from __future__ import annotations
@@ -30,8 +34,8 @@ import numpy as np
 from tapegrad.kernels.sweep.sweep_abi import KIND_FACTOR, KIND_VIEW
 from tapegrad.ops.complex_parts import conjugate, real
 from tapegrad.ops.core import OWN, NotDifferentiable, Op, custom, linear
-from tapegrad.ops.elementwise import strong, where
-from tapegrad.ops.linalg import as_columns, as_rows, diagonal_matrix, product, transposed
+from tapegrad.ops.elementwise import is_complex, strong, where
+from tapegrad.ops.linalg import adjoint, as_columns, as_rows, diagonal_matrix, product, transposed
 from tapegrad.ops.shape import clone, diagonal, embed, getitem, tril
 from tapegrad.ops.solve import LinAlgError, not_converged, singular_values, solve, solve_triangular
 
@@ -50,12 +54,20 @@ def rows(x: Any, start: int | None, stop: int | None) -> Any:
 
 
 def _skew(x: Any) -> Any:
-    return x - transposed(x)
+    return x - adjoint(x)
 
 
 def _mirrored(x: Any) -> Any:
-    """The lower triangle, and its mirror image in the upper one."""
-    return tril(x, diagonal=0) + transposed(tril(x, diagonal=-1))
+    """The lower triangle, and its mirror image in the upper one; the diagonal is made real."""
+    found = tril(x, diagonal=0) + adjoint(tril(x, diagonal=-1))
+    if not is_complex(found):
+        return found
+    return where(np.eye(found.shape[-1], dtype=bool), real(found), found)
+
+
+def _diagonal(x: Any) -> Any:
+    last = len(x.shape) - 1
+    return diagonal(x, offset=0, dim1=last - 1, dim2=last)
 
 
 def right_solve(x: Any, upper: Any) -> Any:
@@ -78,10 +90,10 @@ def _cholesky(x: Any) -> Any:
 
 def cholesky_vjp(g: Any, y: Any) -> Any:
     """The adjoint of a symmetric matrix, by that of its factor."""
-    yt = transposed(y)
-    inner = _mirrored(product(yt, g)) * 0.5
-    half = solve_triangular(yt, inner, upper=True, unit=False, strong=True)
-    return right_solve(half, yt)
+    yh = adjoint(y)
+    inner = _mirrored(product(yh, g)) * 0.5
+    half = solve_triangular(yh, inner, upper=True, unit=False, strong=True)
+    return right_solve(half, transposed(y))
 
 
 def _eigh(x: Any, *, upper: bool) -> Any:
@@ -100,10 +112,15 @@ def _gaps(values: Any) -> Any:
 
 def _eigh_vjp(g: Any, y: Any) -> Any:
     n = y.shape[-2]
-    v, values = columns(y, 0, n), getitem(y, index=(..., n))
-    gv, gvalues = columns(g, 0, n), getitem(g, index=(..., n))
-    turned = strong(_skew(product(transposed(v), gv)), 0.5 / _gaps(values))
-    return product(product(v, turned + diagonal_matrix(gvalues)), transposed(v))
+    if is_complex(g):
+        g = same_phase(g, y, of="linalg.eigh")
+    v, values = columns(y, 0, n), real(getitem(y, index=(..., n)))
+    gv, gvalues = columns(g, 0, n), real(getitem(g, index=(..., n)))
+    vh = adjoint(v)
+    turned = strong(_skew(product(vh, gv)), 0.5 / _gaps(values))
+    if is_complex(g):  # the diagonal is what a change of the phases does
+        turned = where(np.eye(n, dtype=bool), 0.0, turned)
+    return product(product(v, turned + diagonal_matrix(gvalues)), vh)
 
 
 def _qr(x: Any) -> Any:
@@ -114,29 +131,35 @@ def _qr(x: Any) -> Any:
 def _qr_vjp(g: Any, y: Any) -> Any:
     m = y.shape[-2] - y.shape[-1]
     q, r, gq, gr = rows(y, 0, m), rows(y, m, None), rows(g, 0, m), rows(g, m, None)
-    inner = product(r, transposed(gr)) - product(transposed(gq), q)
-    return right_solve(gq + product(q, _mirrored(inner)), r)
+    inner = product(r, adjoint(gr)) - product(adjoint(gq), q)
+    return right_solve(gq + product(q, _mirrored(inner)), conjugate(r))
 
 
 def _svd(x: Any) -> Any:
     u, s, vh = singular_values(x, "svd")
-    return np.concatenate((u, s[..., None, :], vh.mT), -2)
+    return np.concatenate((u, s[..., None, :], vh.mT.conj()), -2)
 
 
 def _svd_vjp(g: Any, y: Any, x_spec: Any) -> Any:
     m, n = x_spec.shape[-2:]
-    u, s, v = rows(y, 0, m), getitem(y, index=(..., m, slice(None))), rows(y, m + 1, None)
-    gu, gs, gv = rows(g, 0, m), getitem(g, index=(..., m, slice(None))), rows(g, m + 1, None)
-    ut, vt = transposed(u), transposed(v)
+    if is_complex(g):
+        g = same_phase(g, y, of="linalg.svd")
+    u, s, v = rows(y, 0, m), real(getitem(y, index=(..., m, slice(None)))), rows(y, m + 1, None)
+    gu, gs, gv = rows(g, 0, m), real(getitem(g, index=(..., m, slice(None)))), rows(g, m + 1, None)
+    uh, vh = adjoint(u), adjoint(v)
     down, across = as_columns(s), as_rows(s)
     inverse = 1.0 / (_gaps(s) * where(np.eye(s.shape[-1], dtype=bool), 1.0, down + across))
-    ugu, vgv = product(ut, gu), product(vt, gv)
-    core = strong(strong(_skew(ugu), inverse), across) + strong(strong(_skew(vgv), inverse), down)
-    out = product(product(u, core + diagonal_matrix(gs)), vt)
+    ugu, vgv = product(uh, gu), product(vh, gv)
+    left = _skew(ugu)
+    core = strong(strong(left, inverse), across) + strong(strong(_skew(vgv), inverse), down)
+    if is_complex(g):  # the phases of u against those of v; those of both together are arbitrary
+        core = where(np.eye(s.shape[-1], dtype=bool), 0.0, core)
+        core = core + diagonal_matrix(strong(_diagonal(left), 0.5 / s))
+    out = product(product(u, core + diagonal_matrix(gs)), vh)
     if m > n:  # what leaves the space that the columns of u span
-        out = out + product(strong(gu - product(u, ugu), 1.0 / across), vt)
+        out = out + product(strong(gu - product(u, ugu), 1.0 / across), vh)
     if n > m:
-        out = out + product(u, transposed(strong(gv - product(v, vgv), 1.0 / across)))
+        out = out + product(u, adjoint(strong(gv - product(v, vgv), 1.0 / across)))
     return out
 
 
@@ -146,19 +169,19 @@ def _completed(x: Any) -> Any:
 
 
 def _completed_vjp(g: Any, x: Any, y: Any, x_spec: Any) -> Any:
-    # The columns that were added, v, stay orthogonal to x: dv = -x dxt v, and turn among themselves
+    # The columns that were added, v, stay orthogonal to x: dv = -x dxh v, and turn among themselves
     # in a way that is not determined.
     k = x_spec.shape[-1]
     v = columns(y, k, None)
     gv = any_basis(columns(g, k, None), v)
-    return columns(g, 0, k) - product(v, product(transposed(gv), x))
+    return columns(g, 0, k) - product(v, product(adjoint(gv), x))
 
 
 def _any_basis(x: Any, v: Any) -> Any:
     """The adjoint of columns that were added, if turning them among themselves changes nothing."""
-    turned = np.matmul(v.mT, x)
+    turned = np.matmul(v.mT.conj(), x)
     limit = 1e3 * x.shape[-2] * np.finfo(x.dtype).eps * np.abs(x).max(initial=0.0)
-    if np.abs(turned - turned.mT).max(initial=0.0) > limit:
+    if np.abs(turned - turned.mT.conj()).max(initial=0.0) > limit:
         raise RuntimeError(
             "`linalg.svd`: what is differentiated depends on the vectors by which "
             f"full_matrices=True completes a basis of {x.shape[-2]} dimensions, and these are "
@@ -184,10 +207,10 @@ def _eig_vjp(g: Any, y: Any) -> Any:
     n = y.shape[-2]
     v, values = columns(y, 0, n), getitem(y, index=(..., n))
     gv, gvalues = columns(g, 0, n), getitem(g, index=(..., n))
-    vh = conjugate(transposed(v))
+    gv = same_phase(gv, v, of="linalg.eig")
+    vh = adjoint(v)
     inner = product(vh, gv)
-    last = len(y.shape) - 1
-    lengths = real(diagonal(inner, offset=0, dim1=last - 1, dim2=last))
+    lengths = real(_diagonal(inner))
     inner = inner - strong(product(vh, v), as_rows(lengths))
     inner = strong(inner, conjugate(1.0 / _gaps(values))) * _off_diagonal(n)
     return solve(vh, product(inner + diagonal_matrix(gvalues), vh))
@@ -197,14 +220,17 @@ def _off_diagonal(n: int) -> Any:
     return 1.0 - np.eye(n)
 
 
-def _same_phase(x: Any, v: Any) -> Any:
-    """The adjoint of eigenvectors, if a change of their phases changes nothing."""
+def _same_phase(x: Any, v: Any, *, of: str) -> Any:
+    """The adjoint of vectors, if a change of their phases changes nothing.
+
+    It may stand beside that of numbers, which have none.
+    """
     slopes = np.add.reduce(np.conjugate(v) * x, axis=-2).imag
     limit = 1e3 * x.shape[-1] * np.finfo(x.dtype).eps * np.abs(x).max(initial=0.0)
     if np.abs(slopes).max(initial=0.0) > limit:
         raise RuntimeError(
-            "`linalg.eig`: what is differentiated depends on the phases of complex eigenvectors, "
-            "and these are arbitrary: use what does not, as absolute values or projectors"
+            f"`{of}`: what is differentiated depends on the phases of complex vectors, and these "
+            "are arbitrary: use what does not, as absolute values or projectors"
         )
     return np.array(x)
 
@@ -228,17 +254,16 @@ part = linear(
     sweep=KIND_VIEW, window=lambda x, index: x[index],
 )
 cholesky: Op = custom("cholesky", _cholesky, x=cholesky_vjp, grad_name="LinalgCholeskyEx",
-                      lapack=True, sweep=KIND_FACTOR)
-eigh = custom("eigh", _eigh, x=_eigh_vjp, grad_name="LinalgEigh", sweep=KIND_FACTOR)
-qr = custom("qr", _qr, x=_qr_vjp, grad_name="LinalgQr", sweep=KIND_FACTOR)
-svd = custom("svd", _svd, x=_svd_vjp, grad_name="LinalgSvd", sweep=KIND_FACTOR)
+                      complex=OWN, lapack=True, sweep=KIND_FACTOR)
+eigh = custom("eigh", _eigh, x=_eigh_vjp, complex=OWN, grad_name="LinalgEigh", sweep=KIND_FACTOR)
+qr = custom("qr", _qr, x=_qr_vjp, complex=OWN, grad_name="LinalgQr", sweep=KIND_FACTOR)
+svd = custom("svd", _svd, x=_svd_vjp, complex=OWN, grad_name="LinalgSvd", sweep=KIND_FACTOR)
 # To a matrix of orthonormal columns those that make it square.
-completed: Op = custom("completed", _completed, x=_completed_vjp, grad_name="LinalgSvd")
-any_basis = custom("any_basis", _any_basis, x=lambda g: g, v=CHECKED, grad_name="LinalgSvd")
+completed: Op = custom("completed", _completed, x=_completed_vjp, complex=OWN,
+                       grad_name="LinalgSvd")
+any_basis = custom("any_basis", _any_basis, x=lambda g: g, v=CHECKED, complex=OWN,
+                   grad_name="LinalgSvd")
 eig = custom("eig", _eig, x=_eig_vjp, complex=OWN, grad_name="LinalgEig")
-any_phase: Op = custom(
-    "any_phase", lambda x, v: np.array(x), x=lambda g, v: same_phase(g, v), v=CHECKED,
-    complex=OWN, grad_name="LinalgEig")
 same_phase: Op = custom(
     "same_phase", _same_phase, x=lambda g, v: g, v=CHECKED, complex=OWN, grad_name="LinalgEig")
 geqrf = custom("geqrf", _geqrf, x=REFUSED)

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.ops.core import Op, custom
+from tapegrad.ops.core import OWN, Op, custom
 from tapegrad.ops.factorizations import columns, rows
-from tapegrad.ops.linalg import product, transposed
+from tapegrad.ops.linalg import adjoint, product
 from tapegrad.ops.lu import routine
 from tapegrad.ops.solve import LinAlgError, not_converged, pinv
 
@@ -89,22 +89,22 @@ def _inverse(a: Any, rcond: float, driver: str) -> Any:
 
 def _of_matrix(g: Any, a: Any, b: Any, y: Any, rcond: float, driver: str) -> Any:
     # dx = p da-terms of d(p) b, with p = pinv(a):
-    # -p da x + p pt dat (b - a x) + (1 - p a) dat pt x
+    # -p da x + p ph dah (b - a x) + (1 - p a) dah ph x
     gx, x = _parts(g, a, b, y)
     p = _inverse(a, rcond, driver)
-    pt = transposed(p)
-    w = product(pt, gx)
-    left = gx - product(transposed(a), w)
+    ph = adjoint(p)
+    w = product(ph, gx)
+    left = gx - product(adjoint(a), w)
     return (
-        product(b - product(a, x), transposed(product(p, w)))
-        + product(product(pt, x), transposed(left))
-        - product(w, transposed(x))
+        product(b - product(a, x), adjoint(product(p, w)))
+        + product(product(ph, x), adjoint(left))
+        - product(w, adjoint(x))
     )
 
 
 def _of_right(g: Any, a: Any, b_spec: Any, rcond: float, driver: str) -> Any:
     gx = columns(rows(g, 0, a.shape[-1]), 0, b_spec.shape[-1])
-    return product(transposed(_inverse(a, rcond, driver)), gx)
+    return product(adjoint(_inverse(a, rcond, driver)), gx)
 
 
-lstsq: Op = custom("lstsq", _lstsq, a=_of_matrix, b=_of_right, grad_name="LinalgLstsq")
+lstsq: Op = custom("lstsq", _lstsq, a=_of_matrix, b=_of_right, grad_name="LinalgLstsq", complex=OWN)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.kernels.sweep.sweep_abi import KIND_MATMUL
+from tapegrad.ops.complex_parts import conjugate
 from tapegrad.ops.core import ANALYTIC, custom
 from tapegrad.ops.large import large
 from tapegrad.ops.shape import diagonal_embed, permute, reshape, sum_to, unsqueeze
@@ -16,6 +17,11 @@ def transposed(x: Any) -> Any:
     """The matrix transposed: the last two dimensions swapped."""
     n = len(x.shape)
     return permute(x, dims=(*range(n - 2), n - 1, n - 2))
+
+
+def adjoint(x: Any) -> Any:
+    """The conjugate of the transposed matrix."""
+    return conjugate(transposed(x))
 
 
 def as_rows(x: Any) -> Any:

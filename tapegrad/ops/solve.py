@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad.kernels.sweep.sweep_abi import KIND_FACTOR, KIND_SOLVE
-from tapegrad.ops.core import ANALYTIC, Op, custom
-from tapegrad.ops.linalg import product, transposed
+from tapegrad.ops.core import ANALYTIC, OWN, Op, custom
+from tapegrad.ops.linalg import adjoint, product, transposed
 from tapegrad.ops.shape import cat, getitem, tril, triu
 
 
@@ -121,18 +121,18 @@ def _pinv(x: Any, *, atol: Any, rtol: Any) -> Any:
     least, relative = (np.asarray(t, s.dtype)[..., None] for t in (atol, rtol))
     kept = s > np.maximum(least, relative * s.max(-1, keepdims=True))
     inverse = np.divide(1, s, out=np.zeros_like(s), where=kept)
-    return np.matmul(vh.mT * inverse[..., None, :], u.mT)
+    return np.matmul(vh.mT.conj() * inverse[..., None, :], u.mT.conj())
 
 
 def _pinv_vjp(g: Any, x: Any, y: Any) -> Any:
-    # d(y) = -y dx y + y yt dxt (1 - x y) + (1 - y x) dxt yt y, where the rank stays the same
-    yt, gt = transposed(y), transposed(g)
-    left = product(gt, product(y, yt))
-    right = product(product(yt, y), gt)
+    # d(y) = -y dx y + y yh dxh (1 - x y) + (1 - y x) dxh yh y, where the rank stays the same
+    yh, gh = adjoint(y), adjoint(g)
+    left = product(gh, product(y, yh))
+    right = product(product(yh, y), gh)
     return (
         left - product(x, product(y, left))
         + right - product(right, product(y, x))
-        - product(product(yt, g), yt)
+        - product(product(yh, g), yh)
     )  # fmt: skip
 
 
@@ -166,7 +166,7 @@ solve_triangular: Op = custom(
         solve_triangular(transposed(a), g, upper=not upper, unit=unit, strong=True),
     grad_name="LinalgSolveTriangular", lapack=True, sweep=KIND_FACTOR,
 )
-pinv = custom("pinv", _pinv, x=_pinv_vjp, grad_name="LinalgPinv")
+pinv = custom("pinv", _pinv, x=_pinv_vjp, complex=OWN, grad_name="LinalgPinv")
 matrix_exp: Op = custom("matrix_exp", _expm, complex=ANALYTIC,
                         x=_expm_vjp, grad_name="LinalgMatrixExp")
 # fmt: on

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.ops.core import ANALYTIC, NotDifferentiable, Op, custom
+from tapegrad.ops.core import ANALYTIC, OWN, NotDifferentiable, Op, custom
 from tapegrad.ops.factorizations import cholesky_vjp
 from tapegrad.ops.linalg import product, transposed
 from tapegrad.ops.lu import routine
@@ -84,7 +84,8 @@ solve_ex: Op = custom(
     a=lambda g, a, y: -product(solve_ex(transposed(a), g), transposed(y)),
     b=lambda g, a: solve_ex(transposed(a), g), grad_name="LinalgSolveEx",
 )
-cholesky_ex = custom("cholesky_ex", _cholesky_ex, x=cholesky_vjp, grad_name="LinalgCholeskyEx")
+cholesky_ex = custom("cholesky_ex", _cholesky_ex, x=cholesky_vjp, complex=OWN,
+                     grad_name="LinalgCholeskyEx")
 cholesky_code = custom("cholesky_code", _cholesky_code, x=CODE)
 pivot_code = custom("pivot_code", _pivot_code, x=CODE)
 block_code = custom("block_code", _block_code, x=CODE)

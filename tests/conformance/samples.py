@@ -456,8 +456,7 @@ BASIS = np.linalg.qr(regular(3, 2))[0]  # the formula holds of orthonormal colum
 row("completed", BASIS, orders=1)
 row("completed", np.stack([BASIS, -BASIS]), orders=1)
 row("any_basis", (3, 1), (3, 1))
-for name in ("any_phase", "same_phase"):
-    row(name, (3, 2), whole([0, 0], [0, 0], [0, 0]))  # to which no adjoint leans
+row("same_phase", (3, 2), whole([0, 0], [0, 0], [0, 0]), of="eig")  # to which no adjoint leans
 row("part", (3, 4), index=(..., -1))
 row("part", (2, 3, 4), index=(..., slice(0, 2), slice(None)))
 row("part", (2,), index=(..., 1))

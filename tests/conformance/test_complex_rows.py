@@ -16,7 +16,10 @@ from tapegrad.tensor import wrap
 from tests.conformance.samples import CHIEF, of_shapes, samples_of
 
 STEP = 1e-5
-FROM_REAL = {"complex", "view_as_complex", "fft_r2c", "eig"}  # or whose phases are arbitrary
+FROM_REAL = {
+    "complex", "view_as_complex", "fft_r2c",
+    "eig", "eigh", "svd", "completed", "any_basis",  # whose phases or bases are arbitrary
+}  # fmt: skip
 CASES, REFUSING = [], []
 for op in table.values():
     if op.name in ("function", "output") or not any(isinstance(f, Formula) for f in op.formulas):
@@ -59,6 +62,8 @@ class Case:
         for x in sample.operands:
             if x.dtype.kind == "f" and op.name not in FROM_REAL:
                 x = x + 1j * (0.3 + 0.4 * rng.permutation(x.size).reshape(x.shape) / (x.size + 1))
+            if sample.symmetric and op.name not in FROM_REAL:
+                x = (x + x.mT.conj()) / 2
             self.operands.append(np.asarray(x))
         last = len(op.formulas) - 1
         self.moving = [
@@ -67,6 +72,8 @@ class Case:
             and not (op.name == "pair_prod" and k == 1)
         ]  # fmt: skip
         self.way = [number(rng, self.operands[k]) for k in self.moving]
+        if sample.symmetric:
+            self.way = [(d + d.mT.conj()) / 2 for d in self.way]
         self.rng = rng
 
     @cached_property
@@ -75,7 +82,10 @@ class Case:
 
     @cached_property
     def weight(self):
-        return number(self.rng, self.result)
+        found = number(self.rng, self.result)
+        if self.op.name == "eig":  # of real values and vectors, so that it leans to no phase
+            found.imag = 0
+        return found
 
     def moved(self, by):
         found = list(self.operands)

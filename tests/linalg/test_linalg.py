@@ -52,7 +52,7 @@ MISUSED = {
     "needs at least 2 Tensors, got 1": lambda: tg.linalg.multi_dot([E2]),
     "got the shape (1, 2, 2) at place 1": lambda: tg.linalg.multi_dot([E2, tg.ones(1, 2, 2), E2]),
     "the shapes (2, 2) and (3, 2) at places 0 and 1 cannot": lambda: tg.linalg.multi_dot([E2, tg.ones(3, 2)]),
-    "`linalg.vector_norm` takes Tensors of a floating-point type": lambda: tg.linalg.vector_norm(tg.ones(2).long()),
+    "`linalg.vector_norm` takes Tensors of a floating-point or complex type": lambda: tg.linalg.vector_norm(tg.ones(2).long()),
     "ord=inf is not defined for no elements": lambda: tg.linalg.vector_norm(tg.ones(0), float("inf")),
     "`linalg.matrix_norm` takes at least 2 dimensions": lambda: tg.linalg.matrix_norm(tg.ones(2)),
     "dim is a tuple of two dimensions, got 1": lambda: tg.linalg.matrix_norm(E2, "fro", 1),

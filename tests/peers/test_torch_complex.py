@@ -11,6 +11,9 @@ Z = RNG.normal(size=(2, 3)) + 1j * RNG.normal(size=(2, 3))
 W = RNG.normal(size=(2, 3)) + 1j * RNG.normal(size=(2, 3))
 REAL = RNG.normal(size=(2, 3))
 M = RNG.normal(size=(3, 3)) + 1j * RNG.normal(size=(3, 3)) + 2 * np.eye(3)
+LOWER = np.tril(M, -1) + np.diag([3.0, 2.0, 4.0])
+TALL = np.ascontiguousarray(Z.T) + np.eye(3, 2)
+BATCH = np.stack([M, M.T @ M, M.conj() + 1j])
 ONE = (
     "abs acos acosh angle asin asinh atan atanh conj conj_physical cos cosh exp exp2 expm1 log "
     "log10 log1p log2 neg reciprocal rsqrt sgn sigmoid sin sinh sqrt square tan tanh real imag "
@@ -80,6 +83,56 @@ CALLS = {
     "vdot": (lambda L, a, b: L.vdot(a, b), (Z[0], W[0])),
     "vecdot": (lambda L, a, b: L.linalg.vecdot(a, b), (Z, W)),
     "vander": (lambda L, a: L.linalg.vander(a), (Z,)),
+    "cholesky": (lambda L, a: L.linalg.cholesky(_positive(L, a)), (M,)),
+    "cholesky upper": (lambda L, a: L.linalg.cholesky(_positive(L, a), upper=True), (M,)),
+    "cholesky_ex": (lambda L, a: L.linalg.cholesky_ex(_positive(L, a))[0], (M,)),
+    "cholesky_inverse": (lambda L, a: L.cholesky_inverse(a.tril()), (LOWER,)),
+    "cholesky_inverse upper": (lambda L, a: L.cholesky_inverse(a.tril().mH, upper=True), (LOWER,)),
+    "cholesky_solve": (lambda L, a, b: L.cholesky_solve(b.mT, a.tril()), (LOWER, Z)),
+    "cholesky_solve upper": (
+        lambda L, a, b: L.cholesky_solve(b.mT, a.tril().mH, upper=True), (LOWER, Z),
+    ),
+    "eigh": (lambda L, a: _spread(L, L.linalg.eigh(_positive(L, a))), (M,)),
+    "eigh of the upper triangle": (lambda L, a: L.linalg.eigh(_positive(L, a), "U")[0], (M,)),
+    "eigenvectors": (lambda L, a: abs(L.linalg.eigh(_positive(L, a))[1]), (M,)),
+    "eigvalsh": (lambda L, a: L.linalg.eigvalsh(_positive(L, a)), (M,)),
+    "eigvalsh of a batch": (lambda L, a: L.linalg.eigvalsh(_positive(L, a)), (BATCH,)),
+    "qr": (lambda L, a: _beside(L, L.linalg.qr(a)), (M,)),
+    "qr of a tall one": (lambda L, a: _beside(L, L.linalg.qr(a)), (TALL,)),
+    "qr of a wide one": (lambda L, a: L.linalg.qr(a).R, (Z,)),
+    "Q of a wide one": (lambda L, a: L.linalg.qr(a).Q, (Z,)),
+    "complete qr": (lambda L, a: L.linalg.qr(a, mode="complete").R, (Z,)),
+    "svd": (lambda L, a: _together(L, L.linalg.svd(a)), (M,)),
+    "svd of a tall one": (lambda L, a: _together(L, L.linalg.svd(a, full_matrices=False)), (TALL,)),
+    "svd of a wide one": (lambda L, a: _together(L, L.linalg.svd(a, full_matrices=False)), (Z,)),
+    "svd of a batch": (lambda L, a: _together(L, L.linalg.svd(a)), (BATCH,)),
+    "left singular vectors": (lambda L, a: abs(L.linalg.svd(a)[0]), (M,)),
+    "svd with V": (lambda L, a: (lambda u, s, v: u * 2 @ v.mH)(*L.svd(a)), (TALL,)),
+    "svdvals": (lambda L, a: L.linalg.svdvals(a), (Z,)),
+    "slogdet": (lambda L, a: sum(x * w for x, w in zip(L.slogdet(a), (1, 2j))), (M,)),
+    "logdet": (lambda L, a: L.logdet(a), (M,)),
+    "pinv": (lambda L, a: L.linalg.pinv(a), (Z,)),
+    "pinv of a tall one": (lambda L, a: L.linalg.pinv(a), (TALL,)),
+    "pinv of low rank": (lambda L, a, b: L.linalg.pinv(a @ b, rtol=1e-4), (TALL, Z)),
+    "solve_triangular": (lambda L, a, b: L.linalg.solve_triangular(a, b, upper=True), (M, M + 1j)),
+    "matrix_power": (lambda L, a: L.linalg.matrix_power(a, 3) + L.matrix_power(a, -2), (M,)),
+    "lstsq": (lambda L, a, b: L.linalg.lstsq(a, b).solution, (TALL, TALL * 1j + 1)),
+    "lstsq of a wide one": (lambda L, a, b: L.linalg.lstsq(a, b).solution, (Z, W)),
+    "lstsq by gelsd": (lambda L, a, b: L.linalg.lstsq(a, b, driver="gelsd")[0], (TALL, TALL + 1)),
+    "residuals": (lambda L, a, b: L.linalg.lstsq(a, b, driver="gels")[1], (TALL, TALL * 1j + 1)),
+    "cond": (lambda L, a: L.linalg.cond(a) + L.linalg.cond(a, -2), (M,)),
+    "householder_product": (lambda L, a, b: L.linalg.householder_product(a, b), (TALL, Z[0, :2])),
+    "ormqr": (
+        lambda L, a, b, c: L.ormqr(a, b, c) + L.ormqr(a, b, c, True, True)
+        + L.ormqr(a, b, c.mT, False).mT + L.ormqr(a, b, c.mH, False, True).mT,
+        (TALL, Z[0, :2], TALL + 2),
+    ),
+    "vector_norm": (lambda L, a: sum(L.linalg.vector_norm(a, p, 1) for p in (0.5, 1, 2, 3)), (Z,)),
+    "vector_norm inf": (lambda L, a: L.linalg.vector_norm(a, float("inf")), (Z,)),
+    "vector_norm of zeros": (lambda L, a: L.linalg.vector_norm(a), (Z * 0,)),
+    "matrix_norm": (lambda L, a: _norms(L, a, ("fro", "nuc", 1, -1, 2, -2)), (M,)),
+    "matrix_norm of a batch": (lambda L, a: _norms(L, a, ("fro", "nuc", 1, 2)), (BATCH,)),
+    "linalg.norm": (lambda L, a: L.linalg.norm(a) + L.linalg.norm(a, 1), (Z,)),
     "eigvals": (lambda L, a: abs(L.linalg.eigvals(a)), (M,)),
     "eigvals of a real one": (lambda L, a: abs(L.linalg.eigvals(a)), (M.real,)),
     "eig": (lambda L, a: abs(L.linalg.eig(a)[1]), (M,)),
@@ -91,6 +144,29 @@ CALLS = {
     "prod of a zero": (lambda L, a: L.prod(a), (np.array([0j, 1j, 2.0]),)),
     "angle of real ones": (lambda L, a: L.angle(a), (np.array([-1.0, 0.0, 2.0]),)),
 }  # fmt: skip
+
+
+def _positive(L, a):
+    return a @ a.mH + L.eye(3, dtype=a.dtype)
+
+
+def _spread(L, found):
+    """A function of eigenvectors for which their phases do not count."""
+    values, vectors = found
+    return vectors @ L.diag_embed(L.sin(values) + 0j) @ vectors.mH
+
+
+def _together(L, found):
+    u, s, vh = found
+    return (u * L.cos(s)[..., None, :]) @ vh + abs(u).sum() * abs(vh[..., :1]).sum() ** 2
+
+
+def _beside(L, found):
+    return L.cat([found.Q, found.R], -2)
+
+
+def _norms(L, a, orders):
+    return sum(L.linalg.matrix_norm(a, order) * (2 + k) for k, order in enumerate(orders))
 
 
 def _lu_solve(L, a, b, **options):
@@ -147,3 +223,20 @@ def test_as_pytorch(name, dtype):
         assert ours.dtype == theirs.dtype
         tolerance = 1e-10 if dtype == "complex128" else 2e-4
         np.testing.assert_allclose(ours, theirs, tolerance, tolerance)
+
+
+LEANING = {
+    "eigh": lambda L, a: L.linalg.eigh(a + a.mH)[1].real,
+    "eigh squared": lambda L, a: L.linalg.eigh(a + a.mH)[1] ** 2,
+    "left vectors": lambda L, a: L.linalg.svd(a)[0].imag,
+    "right vectors": lambda L, a: L.linalg.svd(a)[2] ** 2,
+    "eig": lambda L, a: L.linalg.eig(a)[1].real,
+}
+
+
+@pytest.mark.parametrize("name", LEANING)
+def test_what_leans_to_the_phases_is_refused(name):
+    for library in (torch, tg):
+        x = library.tensor(M, requires_grad=True)
+        with pytest.raises(RuntimeError, match=r"phase|e\^\{i phi\}"):
+            LEANING[name](library, x).sum().abs().backward()
