@@ -186,7 +186,7 @@ def pinv(A: Tensor, *, atol: Any = None, rtol: Any = None, hermitian: bool = Fal
     Singular values up to ``max(atol, rtol * the largest)`` count as zero; `rtol` is the larger side
     times the rounding error if there is no `atol` either.  For a batch both may be Tensors of
     numbers.  The derivative is that at constant rank.  `hermitian` says that the matrix is
-    symmetric; the result is the same.
+    symmetric; of it the lower triangle is read.
 
     >>> import tapegrad as tg
     >>> tg.linalg.pinv(tg.tensor([[2.0], [0.0]]))
@@ -194,7 +194,7 @@ def pinv(A: Tensor, *, atol: Any = None, rtol: Any = None, hermitian: bool = Fal
     """
     x = matrices(A, "linalg.pinv", square=hermitian)
     least, part_of = tolerances(x, atol, rtol, "linalg.pinv")
-    return run(ops.pinv, (x,), {"atol": least, "rtol": part_of})
+    return run(ops.pinv, (x,), {"atol": least, "rtol": part_of, "hermitian": hermitian})
 
 
 def tolerances(x: Tensor, atol: Any, rtol: Any, name: str) -> tuple[Any, Any]:

@@ -93,7 +93,7 @@ def matrix_norm(
     if ord in (1, -1, inf, -inf):
         summed, compared = (rows, cols) if ord in (1, -1) else (cols, rows)
         sums = sum_(abs_(t), summed, keepdim=True)
-        found = (amax if ord > 0 else amin)(sums, compared, keepdim=True)
+        found = _extreme(sums, ord, compared, True)
         return found if keepdim else found.squeeze((rows, cols))
     raise RuntimeError(
         f"`{name}`: ord is 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got {ord!r}; for other norms "
@@ -101,10 +101,17 @@ def matrix_norm(
     )
 
 
+def _extreme(x: Tensor, ord: Any, dim: int, keepdim: bool) -> Tensor:
+    """The largest or smallest of numbers that are not negative; the largest of none is 0."""
+    if ord > 0 and not x._a.shape[dim]:
+        return sum_(x.detach(), dim, keepdim=keepdim)
+    return (amax if ord > 0 else amin)(x, dim, keepdim=keepdim)
+
+
 def _spectral(t: Tensor, ord: Any, rows: int, cols: int, keepdim: bool) -> Tensor:
     rest = [d for d in range(t._a.ndim) if d not in (rows, cols)]
     values = svdvals(permute(t, [*rest, rows, cols]))
-    found = sum_(values, -1) if ord == "nuc" else (amax if ord > 0 else amin)(values, -1)
+    found = sum_(values, -1) if ord == "nuc" else _extreme(values, ord, -1, False)
     if not keepdim:
         return found
     return run(unsqueeze, (found,), {"dims": (min(rows, cols), max(rows, cols))})

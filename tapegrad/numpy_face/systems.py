@@ -10,10 +10,11 @@ from tapegrad.base.abstract_array import AbstractArray
 from tapegrad.functions import elementwise as ew
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import alike
+from tapegrad.functions.complex_parts import adjoint
 from tapegrad.functions.factorizations import eigvalsh, qr, svdvals
 from tapegrad.functions.matrices import inv, pinv, solve, solve_triangular
 from tapegrad.functions.products import matmul
-from tapegrad.functions.shapes import matrix_transpose, movedim, narrow, reshape, squeeze
+from tapegrad.functions.shapes import movedim, narrow, reshape, squeeze
 from tapegrad.numpy_face.common import floating, handles, tensor
 from tapegrad.tensor import Tensor, wrap
 
@@ -32,7 +33,7 @@ def lstsq_(a: Any, b: Any, rcond: Any = None) -> tuple[Tensor, Tensor, Tensor, T
     full = known and int(rank._a) == min(m, n)
     found = _solution(x, right, least, full)
     if m > n and (full or not known):
-        left = r.sum(ew.square(right - matmul(x, found)), 0)
+        left = r.sum(ew.square(ew.abs(right - matmul(x, found))), 0)
     else:
         left = wrap(np.zeros(0, x._a.dtype))
     return (squeeze(found, 1) if y._a.ndim == 1 else found), left, rank, sizes
@@ -57,9 +58,9 @@ def _solution(x: Tensor, right: Tensor, least: float, full: bool) -> Tensor:
     m, n = x._a.shape
     if m >= n:
         q, triangle = qr(x)
-        return solve_triangular(triangle, matmul(matrix_transpose(q), right), upper=True)
-    q, triangle = qr(matrix_transpose(x))
-    return matmul(q, solve_triangular(matrix_transpose(triangle), right, upper=False))
+        return solve_triangular(triangle, matmul(adjoint(q), right), upper=True)
+    q, triangle = qr(adjoint(x))
+    return matmul(q, solve_triangular(adjoint(triangle), right, upper=False))
 
 
 def _rank(sizes: Tensor, least: Any) -> Tensor:

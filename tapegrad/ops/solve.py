@@ -113,7 +113,9 @@ def singular_values(x: Any, name: str, full: bool = False) -> Any:
         raise not_converged(name, x) from None
 
 
-def _pinv(x: Any, *, atol: Any, rtol: Any) -> Any:
+def _pinv(x: Any, *, atol: Any, rtol: Any, hermitian: bool = False) -> Any:
+    if hermitian:
+        x = np.tril(x) + np.tril(x, -1).mT.conj()
     u, s, vh = singular_values(x, "pinv")
     if not s.size:
         return np.zeros((*x.shape[:-2], x.shape[-1], x.shape[-2]), x.dtype)

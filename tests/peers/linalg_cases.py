@@ -281,6 +281,11 @@ floats(
 )
 floats(lambda t, a: (t.nuclear_norm(a, (0, 2)), t.frobenius_norm(a, (0,), keepdim=True)), C3)
 
+for shape in [(0, 0), (0, 3), (3, 0), (2, 0, 3), (0, 2, 2)]:
+    for p in (1, 2, inf, "nuc", "fro"):
+        floats(lambda t, a, p=p: t.linalg.matrix_norm(a, p), shape)
+floats(lambda t, a: t.linalg.pinv(a.detach(), hermitian=True), SQ, smooth=False)
+
 # -- products that are added -----------------------------------------------------------------------
 for beta, alpha in [(1, 1), (2, 1), (1, 3), (0, 2), (3, 0)]:
     case(
