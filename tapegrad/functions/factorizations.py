@@ -112,6 +112,8 @@ def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     tensor([1., 2.])
     """
     x, upper = matrices(A, "linalg.eigvalsh", square=True), _upper(UPLO, "linalg.eigvalsh")
+    if not recorded(x) and known(x):
+        return wrap(factorizations.eigenvalues(x._a, upper))
     return real_part(run(factorizations.eigh, (x,), {"upper": upper}), -1)
 
 
@@ -217,4 +219,14 @@ def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
     """
     x = matrices(A, "linalg.svdvals")
     _no_driver(driver, "linalg.svdvals")
+    if not recorded(x) and known(x):
+        return wrap(ops.singular_values(x._a, "svd", vectors=False))
+    return values_beside_vectors(x)
+
+
+def values_beside_vectors(x: Tensor) -> Tensor:
+    """The singular values, computed with the vectors that a gradient needs.
+
+    They differ in the last digits from those that are computed alone.
+    """
     return real_part(run(factorizations.svd, (x,), {}), x._a.shape[-2], slice(None))

@@ -78,6 +78,8 @@ def check_system(x: Tensor, y: Tensor, left: bool, name: str) -> None:
             f"`{name}`: the shapes {x._a.shape} of A and {y._a.shape} of B do not fit for "
             f"{'A X' if left else 'X A'} = B: B needs {n} {'rows' if left else 'columns'}, got {k}"
         )
+    if x._a.ndim == 2 or y._a.ndim == 2:
+        return
     try:
         np.broadcast_shapes(x._a.shape[:-2], y._a.shape[:-2])
     except ValueError:

@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 
 from tapegrad.base.dtypes import of_numpy, to_numpy
+from tapegrad.dispatch.axis_plans import run_axis
 from tapegrad.dispatch.dispatch import run
 from tapegrad.functions.arguments import all_dims, as_input, one_dim
 from tapegrad.functions.elementwise import abs as abs_
 from tapegrad.functions.factorizations import svdvals
-from tapegrad.functions.reductions import amax, amin
+from tapegrad.functions.reductions import Given, amax, amin
 from tapegrad.functions.reductions import sum as sum_
 from tapegrad.functions.shapes import permute, to
+from tapegrad.ops.core import Op
 from tapegrad.ops.reduce import norm as _norm
 from tapegrad.ops.shape import unsqueeze
 from tapegrad.tensor import Tensor
@@ -53,14 +55,19 @@ def vector_norm(
     t = _typed(x, dtype, name)
     if not isinstance(ord, (int, float)):
         raise TypeError(f"`{name}`: ord is a number, got {ord!r}")
+    t = abs_(t) if t._a.dtype.kind == "c" else t
+    return run_axis(_norm, _given, t, dim, keepdim, ord)
+
+
+def _given(op: Op, t: Tensor, dim: Any, keepdim: bool, ord: Any) -> Given:
+    name = "linalg.vector_norm"
     dims = all_dims(dim, t._a.ndim, name)
     empty = not all(t._a.shape[d] for d in dims)
     if empty and (ord < 0 or ord == inf):
         raise RuntimeError(
             f"`{name}`: ord={ord} is not defined for no elements, got the shape {t._a.shape}"
         )
-    t = abs_(t) if t._a.dtype.kind == "c" else t
-    return run(_norm, (t,), {"p": float(ord), "dim": dims, "keepdim": keepdim})
+    return t, {"p": float(ord), "dim": dims, "keepdim": keepdim}
 
 
 def matrix_norm(

@@ -1,7 +1,7 @@
 """Linear algebra under PyTorch's names: `tg.linalg.solve`, `tg.linalg.eigh` and so on.
 
-All functions take a matrix, or a batch of matrices in the last two dimensions, in float32 or
-float64, and can be differentiated any number of times.  What has no result (the inverse of a
+All functions take a matrix, or a batch of matrices in the last two dimensions, of real or complex
+numbers, and can be differentiated any number of times.  What has no result (the inverse of a
 singular matrix) raises `LinAlgError`, which is a RuntimeError and NumPy's error of that name too.
 
 >>> import tapegrad as tg

@@ -11,7 +11,7 @@ from tapegrad.functions import elementwise as ew
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import alike
 from tapegrad.functions.complex_parts import adjoint
-from tapegrad.functions.factorizations import eigvalsh, qr, svdvals
+from tapegrad.functions.factorizations import eigvalsh, qr, svdvals, values_beside_vectors
 from tapegrad.functions.matrices import inv, pinv, solve, solve_triangular
 from tapegrad.functions.products import matmul
 from tapegrad.functions.shapes import movedim, narrow, reshape, squeeze
@@ -92,7 +92,7 @@ def _cond(x: Any, p: Any = None) -> Any:
             f"`np.linalg.cond` takes matrices with elements, got the shape {t._a.shape}"
         )
     if p in (None, 2, -2):
-        sizes = svdvals(t)
+        sizes = values_beside_vectors(t)
         first, last = (squeeze(narrow(sizes, -1, k, 1), -1) for k in (0, sizes._a.shape[-1] - 1))
         return last / first if p == -2 else first / last
     norms: tuple[Any, Any] = tuple(np.linalg.norm(part, p, axis=(-2, -1)) for part in (t, inv(t)))

@@ -7,6 +7,7 @@ linear, so solving with the factors is a composition of it and of `solve_triangu
 
 from __future__ import annotations
 
+from functools import cache
 from math import prod
 from typing import Any
 
@@ -23,6 +24,7 @@ EXCHANGES = NotDifferentiable("which rows are exchanged is constant almost every
 BLOCKS = NotDifferentiable("PyTorch has no derivative of it either: `linalg.solve` has one")
 
 
+@cache
 def routine(name: str, dtype: Any) -> Any:
     """A routine of LAPACK for elements of a type."""
     from scipy.linalg.lapack import get_lapack_funcs
@@ -36,7 +38,7 @@ def _lu(x: Any, *, check: bool) -> Any:
     if not x.size:
         return out
     getrf = routine("getrf", x.dtype)
-    for at in np.ndindex(*x.shape[:-2]):
+    for at in np.ndindex(*x.shape[:-2]) if x.ndim > 2 else ((),):
         out[at][:, :n], pivots, info = getrf(x[at])
         out[at][: min(m, n), n] = pivots + 1
         if info > 0 and check:
@@ -80,6 +82,11 @@ def _order(pivots: Any, m: int) -> Any:
     """Where each row comes from, when one exchange is made after the other."""
     shape, k = pivots.shape[:-1], pivots.shape[-1]
     count = prod(shape)
+    if count == 1:
+        order = list(range(m))
+        for here, there in enumerate(pivots.real.reshape(k).astype(np.int64).tolist()):
+            order[here], order[there - 1] = order[there - 1], order[here]
+        return np.array(order, np.int64).reshape(*shape, m)
     found = np.tile(np.arange(m), (count, 1))
     every = np.arange(count)
     for here, there in enumerate(pivots.real.reshape(count, k).astype(np.int64).T - 1):
@@ -89,7 +96,10 @@ def _order(pivots: Any, m: int) -> Any:
 
 def _swap_rows(x: Any, pivots: Any, *, inverse: bool) -> Any:
     order = _order(pivots, x.shape[-2])
-    order = (np.argsort(order, -1) if inverse else order)[..., None]
+    order = np.argsort(order, -1) if inverse else order
+    if order.ndim == 1:
+        return x[..., order, :]
+    order = order[..., None]
     batch = np.broadcast_shapes(x.shape[:-2], order.shape[:-2])
     full = np.broadcast_to(x, (*batch, *x.shape[-2:]))
     return np.take_along_axis(full, np.broadcast_to(order, (*batch, *order.shape[-2:])), -2)

@@ -8,6 +8,7 @@ call it with `strong=True`, by which zero divided by zero is zero, as in the str
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -60,18 +61,27 @@ def _solve(a: Any, b: Any) -> Any:
         ) from None
 
 
-def _triangular(a: Any, b: Any, *, upper: bool, unit: bool, strong: bool) -> Any:
-    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    out = np.zeros((*batch, *b.shape[-2:]), b.dtype)
-    if not out.size:
-        return out
+@cache
+def _trsm(dtype: Any) -> Any:
     from scipy.linalg.blas import get_blas_funcs
 
-    (trsm,) = get_blas_funcs(("trsm",), dtype=b.dtype)
-    aa, bb = np.broadcast_to(a, (*batch, *a.shape[-2:])), np.broadcast_to(b, out.shape)
-    for at in np.ndindex(*batch):
-        # The transpose of an array in C order is the same memory in Fortran order.
-        out[at] = trsm(1.0, aa[at].T, bb[at], trans_a=1, lower=upper, diag=unit)
+    return get_blas_funcs(("trsm",), dtype=dtype)[0]
+
+
+def _triangular(a: Any, b: Any, *, upper: bool, unit: bool, strong: bool) -> Any:
+    # The transpose of an array in C order is the same memory in Fortran order: `a x = b` is solved
+    # as `x.T a.T = b.T`.
+    trsm = _trsm(b.dtype)
+    if a.ndim == b.ndim == 2 and b.size:
+        out = np.ascontiguousarray(trsm(1.0, a.T, b.T, side=1, lower=upper, diag=unit).T)
+    else:
+        batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        out = np.zeros((*batch, *b.shape[-2:]), b.dtype)
+        if not out.size:
+            return out
+        aa, bb = np.broadcast_to(a, (*batch, *a.shape[-2:])), np.broadcast_to(b, out.shape)
+        for at in np.ndindex(*batch):
+            out[at] = trsm(1.0, aa[at].T, bb[at].T, side=1, lower=upper, diag=unit).T
     if strong and not np.isfinite(out).all():
         return _substitute(a, b, upper, unit)
     return out
@@ -105,10 +115,10 @@ def not_converged(name: str, x: Any) -> LinAlgError:
     )
 
 
-def singular_values(x: Any, name: str, full: bool = False) -> Any:
+def singular_values(x: Any, name: str, full: bool = False, vectors: bool = True) -> Any:
     """NumPy's singular value decomposition, for the function of that name."""
     try:
-        return np.linalg.svd(x, full_matrices=full)
+        return np.linalg.svd(x, full) if vectors else np.linalg.svd(x, compute_uv=False)
     except np.linalg.LinAlgError:
         raise not_converged(name, x) from None
 
