@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from typing import Any
 
@@ -54,6 +53,8 @@ def missing(where: str, name: str, known: Iterable[str] = (), obj: Any = None) -
             return AttributeError(f"{text}: {instead}", name=name, obj=obj)
     if obj is not None:
         return AttributeError(text, name=name, obj=obj)
+    import difflib  # which takes its time
+
     near = difflib.get_close_matches(name, known, 3, 0.75)
     if near:
         return AttributeError(f"{text}: did you mean {' or '.join(f'`{n}`' for n in near)}?")

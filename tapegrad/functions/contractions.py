@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import chain
-from string import ascii_letters, ascii_lowercase, ascii_uppercase
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,9 @@ from tapegrad.ops.index import select_rows
 from tapegrad.tensor import Tensor
 
 ELLIPSIS = "..."
-_BY_NUMBER = ascii_uppercase + ascii_lowercase  # the letters of sublists, in PyTorch's order
+_SMALL_LETTERS = "abcdefghijklmnopqrstuvwxyz"  # the module `string` takes a millisecond
+_LETTERS = _SMALL_LETTERS + _SMALL_LETTERS.upper()
+_BY_NUMBER = _SMALL_LETTERS.upper() + _SMALL_LETTERS  # of sublists, in PyTorch's order
 
 
 def einsum(*args: Any) -> Tensor:
@@ -129,17 +130,17 @@ def _parse(
             f"`einsum`: the equation {equation!r} has {len(given)} operands, got {len(shapes)}"
         )
     for text in (*given, right):
-        strange = set(text.replace(ELLIPSIS, "", 1)) - {*ascii_letters}
+        strange = set(text.replace(ELLIPSIS, "", 1)) - {*_LETTERS}
         if strange:
             raise RuntimeError(
                 f"`einsum`: {min(strange)!r} in the equation {equation!r} is not understood: "
                 "dimensions have letters, and '...' at most once for each operand"
             )
-    spare = [i for i in ascii_letters if i not in equation]
+    spare = [i for i in _LETTERS if i not in equation]
     extra = [len(shape) - len(text.replace(ELLIPSIS, "")) for text, shape in zip(given, shapes)]
     dots = max((n for n, text in zip(extra, given) if ELLIPSIS in text), default=0)
     if dots > len(spare):
-        raise RuntimeError(f"`einsum`: more than {len(ascii_letters)} dimensions: join some")
+        raise RuntimeError(f"`einsum`: more than {len(_LETTERS)} dimensions: join some")
     names = "".join(spare[:dots]) if dots > 0 else ""
     terms: list[str] = []
     sizes: dict[str, int] = {}

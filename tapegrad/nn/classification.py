@@ -87,7 +87,7 @@ def _of_classes(
         if sure:
             return sum(losses) / total
         none = eq(total, 0)  # NaN, whose derivative is 0
-        return sum(losses) / where(none, 1.0, total) + where(none, math.nan, 0.0)
+        return where(none, math.nan, sum(losses) / where(none, 1.0, total))
     return reduced(losses, how)
 
 

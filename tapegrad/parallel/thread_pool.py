@@ -12,12 +12,14 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from queue import SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tapegrad.kernels.launch_abi import CALLBACK, IDLE, PARKED, POSTED, Launch, Mailbox
+
+if TYPE_CHECKING:
+    from queue import SimpleQueue
 
 Work = Callable[[int, int], Any]
 
@@ -33,6 +35,8 @@ class Helper:
 
     def __init__(self, at: int) -> None:
         self.at = at
+        from queue import SimpleQueue  # which only threads need
+
         self.wake: SimpleQueue[None] = SimpleQueue()
         self.task: tuple[Work, int, int] | None = None
         self.problem: BaseException | None = None
