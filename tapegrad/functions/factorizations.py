@@ -100,6 +100,8 @@ def eigh(A: Tensor, UPLO: str = "L") -> Eigh:
     tensor([1., 2.])
     """
     x, upper = matrices(A, "linalg.eigh", square=True), _upper(UPLO, "linalg.eigh")
+    if not recorded(x) and known(x):
+        return Eigh(*map(wrap, factorizations.eigenpairs(x._a, upper)))
     whole = run(factorizations.eigh, (x,), {"upper": upper})
     return Eigh(real_part(whole, -1), part(whole, slice(None, -1)))
 
@@ -169,6 +171,8 @@ def qr(A: Tensor, mode: str = "reduced") -> QR:
                 f"{x._a.shape}, which has more rows than columns: use mode='reduced'"
             )
         return QR(*map(wrap, np.linalg.qr(x._a, "complete")))
+    if m >= n and mode != "r" and not recorded(x) and known(x):
+        return QR(*map(wrap, factorizations.orthogonal_triangular(x._a)))
     # The first m columns of a wide matrix determine Q.
     whole = run(factorizations.qr, (narrow(x, -1, 0, m) if m < n else x,), {})
     q, r = part(whole, slice(None, m), slice(None)), part(whole, slice(m, None), slice(None))
@@ -191,8 +195,8 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> 
     x = matrices(A, "linalg.svd")
     _no_driver(driver, "linalg.svd")
     m, n = x._a.shape[-2:]
-    if full_matrices and m != n and not recorded(x) and known(x):
-        return SVD(*map(wrap, ops.singular_values(x._a, "svd", full=True)))
+    if not recorded(x) and known(x):
+        return SVD(*map(wrap, ops.singular_values(x._a, "svd", full=full_matrices)))
     whole = run(factorizations.svd, (x,), {})
     every = slice(None)
     u, v = part(whole, slice(None, m), every), part(whole, slice(m + 1, None), every)

@@ -94,8 +94,7 @@ def _view(params: dict[str, Any], given: tuple[int, ...]) -> Any:
     return None, None, (params, ((given, F8),))
 
 
-# NumPy's loops over LAPACK; `np.linalg` asks much before it calls them. They have no public name.
-_loops: Any = getattr(np.linalg, "_umath_linalg", None)
+_loops = ops.loops
 _PAIR = (2,)
 _LAST = {"dims": (1,)}
 _HALVES = [_view({"index": (..., k)}, _PAIR) for k in (0, 1)]

@@ -27,6 +27,7 @@ The phases of vectors are arbitrary: `same_phase` refuses adjoints that lean to 
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,14 @@ from tapegrad.ops.core import OWN, NotDifferentiable, Op, custom, linear
 from tapegrad.ops.elementwise import is_complex, strong, where
 from tapegrad.ops.linalg import adjoint, as_columns, as_rows, diagonal_matrix, product, transposed
 from tapegrad.ops.shape import clone, diagonal, embed, getitem, tril
-from tapegrad.ops.solve import LinAlgError, not_converged, singular_values, solve, solve_triangular
+from tapegrad.ops.solve import (
+    LinAlgError,
+    loops,
+    not_converged,
+    singular_values,
+    solve,
+    solve_triangular,
+)
 
 CHECKED = NotDifferentiable("it is looked at, and not computed with")
 REFUSED = NotDifferentiable("`geqrf` refuses what is recorded")
@@ -96,11 +104,16 @@ def cholesky_vjp(g: Any, y: Any) -> Any:
     return right_solve(half, transposed(y))
 
 
-def _eigh(x: Any, *, upper: bool) -> Any:
+def eigenpairs(x: Any, upper: bool) -> Any:
+    """The eigenvalues and the eigenvectors of symmetric matrices."""
     try:
-        values, vectors = np.linalg.eigh(x, "U" if upper else "L")
+        return np.linalg.eigh(x, "U" if upper else "L")
     except np.linalg.LinAlgError:
         raise not_converged("eigh", x) from None
+
+
+def _eigh(x: Any, *, upper: bool) -> Any:
+    values, vectors = eigenpairs(x, upper)
     return np.concatenate((vectors, values[..., None]), -1)
 
 
@@ -131,9 +144,23 @@ def _eigh_vjp(g: Any, y: Any) -> Any:
     return product(product(v, turned + diagonal_matrix(gvalues)), vh)
 
 
+@lru_cache(64)
+def _upper(n: int) -> Any:
+    return np.tri(n, dtype=bool).T
+
+
+def orthogonal_triangular(x: Any) -> Any:
+    """Q and R of matrices that have no more columns than rows."""
+    if x.dtype.char not in "dD" or loops is None or not x.size:
+        return np.linalg.qr(x)
+    n = x.shape[-1]
+    factored = x.copy()
+    q = loops.qr_reduced(factored, loops.qr_r_raw(factored))
+    return q, np.where(_upper(n), factored[..., :n, :], 0)
+
+
 def _qr(x: Any) -> Any:
-    q, r = np.linalg.qr(x)
-    return np.concatenate((q, r), -2)
+    return np.concatenate(orthogonal_triangular(x), -2)
 
 
 def _qr_vjp(g: Any, y: Any) -> Any:

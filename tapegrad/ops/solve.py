@@ -8,6 +8,7 @@ call it with `strong=True`, by which zero divided by zero is zero, as in the str
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from typing import Any
 
@@ -16,7 +17,11 @@ import numpy as np
 from tapegrad.kernels.sweep.sweep_abi import KIND_FACTOR, KIND_SOLVE
 from tapegrad.ops.core import ANALYTIC, OWN, Op, custom
 from tapegrad.ops.linalg import adjoint, product, transposed
+from tapegrad.ops.quiet_errstate import quietly
 from tapegrad.ops.shape import cat, getitem, tril, triu
+
+# NumPy's loops over LAPACK; `np.linalg` asks much before it calls them. They have no public name.
+loops: Any = getattr(np.linalg, "_umath_linalg", None)
 
 
 class LinAlgError(RuntimeError, np.linalg.LinAlgError):
@@ -117,10 +122,20 @@ def not_converged(name: str, x: Any) -> LinAlgError:
 
 def singular_values(x: Any, name: str, full: bool = False, vectors: bool = True) -> Any:
     """NumPy's singular value decomposition, for the function of that name."""
+    thin = not full or x.shape[-1] == x.shape[-2]
+    if loops is not None and vectors and thin and x.size and x.dtype.char in "dD":
+        found = quietly(loops.svd_s, x)
+        if not math.isnan(np.vdot(found[1], found[1])):
+            return found
     try:
-        return np.linalg.svd(x, full) if vectors else np.linalg.svd(x, compute_uv=False)
+        if vectors:
+            return np.linalg.svd(x, full)
+        found = np.linalg.svd(x, compute_uv=False)
     except np.linalg.LinAlgError:
         raise not_converged(name, x) from None
+    if math.isnan(np.vdot(found, found)):  # as of infinite elements, which LAPACK lets pass
+        raise not_converged(name, x)
+    return found
 
 
 def _pinv(x: Any, *, atol: Any, rtol: Any, hermitian: bool = False) -> Any:
