@@ -26,6 +26,7 @@ The phases of vectors are arbitrary: `same_phase` refuses adjoints that lean to 
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any
@@ -37,6 +38,7 @@ from tapegrad.ops.complex_parts import conjugate, real
 from tapegrad.ops.core import OWN, NotDifferentiable, Op, custom, linear
 from tapegrad.ops.elementwise import is_complex, strong, where
 from tapegrad.ops.linalg import adjoint, as_columns, as_rows, diagonal_matrix, product, transposed
+from tapegrad.ops.quiet_errstate import quietly
 from tapegrad.ops.shape import clone, diagonal, embed, getitem, tril
 from tapegrad.ops.solve import (
     LinAlgError,
@@ -85,6 +87,10 @@ def right_solve(x: Any, upper: Any) -> Any:
 
 
 def _cholesky(x: Any) -> Any:
+    if loops is not None and x.size and x.dtype.char in "dD":
+        y = quietly(loops.cholesky_lo, x)
+        if not math.isnan(np.vdot(y, y).real):
+            return y
     with suppress(np.linalg.LinAlgError):
         y = np.linalg.cholesky(x)
         if not np.isnan(y.diagonal(0, -2, -1)).any():
@@ -106,6 +112,10 @@ def cholesky_vjp(g: Any, y: Any) -> Any:
 
 def eigenpairs(x: Any, upper: bool) -> Any:
     """The eigenvalues and the eigenvectors of symmetric matrices."""
+    if loops is not None and x.size and x.dtype.char in "dD":
+        found = quietly(loops.eigh_up if upper else loops.eigh_lo, x)
+        if not math.isnan(np.vdot(found[0], found[0])):
+            return found
     try:
         return np.linalg.eigh(x, "U" if upper else "L")
     except np.linalg.LinAlgError:
