@@ -216,12 +216,12 @@ def _system(a: np.ndarray, b: np.ndarray | None) -> Layout:
 
 
 def _factored(op: Op, arrays: list[Any], result: np.ndarray, params: dict[str, Any]) -> Layout:
-    """The layout of a factorization of small matrices, or of triangular systems."""
+    """The layout of a factorization of small matrices, or of triangular systems; see `_system`."""
     a = arrays[0]
     if not 0 < a.size <= SMALL or not result.size or not result.flags.c_contiguous:
         return None
     (rows, cols), flags = a.shape[-2:], 0
-    if not a.flags.c_contiguous and op.saves[0][0]:
+    if a.ndim > 2 and not a.flags.c_contiguous and op.saves[0][0]:
         return None
     if len(arrays) == 2:
         b = arrays[1]

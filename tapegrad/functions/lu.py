@@ -11,7 +11,7 @@ from tapegrad.functions.arguments import as_input
 from tapegrad.functions.complex_parts import real
 from tapegrad.functions.diagonals import tril, triu
 from tapegrad.functions.factorizations import recorded
-from tapegrad.functions.matrices import check_system, matrices, part, triangular
+from tapegrad.functions.matrices import check_system, known, matrices, part, triangular
 from tapegrad.functions.shapes import matrix_transpose, narrow, to
 from tapegrad.ops import lu as ops
 from tapegrad.ops.unchecked import block_code, pivot_code
@@ -63,8 +63,12 @@ def _factored(A: Any, pivot: bool, name: str, check: bool) -> tuple[Tensor, Tens
             f"`{name}`: without exchanges of rows it is not implemented, as on PyTorch's CPU: "
             "leave out pivot=False"
         )
-    whole = run(ops.lu, (x,), {"check": check})
     m, n = x._a.shape[-2:]
+    if not recorded(x) and known(x):
+        found = ops.lu.forward(x._a, check=check)
+        exchanges = found[..., : min(m, n), n].real.astype(np.int32)
+        return x, wrap(found[..., :n].copy()), wrap(exchanges)
+    whole = run(ops.lu, (x,), {"check": check})
     places = narrow(part(whole, n), -1, 0, min(m, n))
     return x, part(whole, slice(None, -1)), to(real(places.detach()), np.dtype(np.int32))
 

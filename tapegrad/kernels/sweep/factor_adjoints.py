@@ -19,6 +19,7 @@ from tapegrad.kernels.sweep.arena import (
     wanted,
 )
 from tapegrad.kernels.sweep.reachability import input_at
+from tapegrad.kernels.sweep.solve_adjoints import row_and_column
 from tapegrad.kernels.sweep.sweep_abi import (
     FACTOR_BATCH,
     FACTOR_COLUMNS,
@@ -276,7 +277,9 @@ def solve_triangular_adjoint(frame_at, index, kind, g, p4, p5, p6, p7):
     n, cols = (aux >> FACTOR_ROWS) & SIDE, (aux >> FACTOR_COLUMNS) & SIDE
     batch = aux >> FACTOR_BATCH
     upper, unit = (aux >> FACTOR_FLAGS) & 1, (aux >> FACTOR_FLAGS >> 1) & 1
-    a, y = data(frame, saved(frame, index, 0)), data(frame, saved(frame, index, 2))
+    header = saved(frame, index, 0)
+    a, y = data(frame, header), data(frame, saved(frame, index, 2))
+    s0, s1 = row_and_column(frame, header)
     count = batch * n * cols
     right = take(frame, count * 8)
     found, source = f8(right), f8(g)
@@ -284,7 +287,7 @@ def solve_triangular_adjoint(frame_at, index, kind, g, p4, p5, p6, p7):
         found[i] = source[i]
     for i in range(batch):
         at = right + i * n * cols * 8
-        substitute(a + i * n * n * 8, 1, n, n, at, cols, 1, cols, 1 - upper, unit)
+        substitute(a + i * n * n * 8, s1, s0, n, at, cols, 1, cols, 1 - upper, unit)
     good = all_finite(right, cols, 1, batch * n, cols)
     code = input_at(frame, record, 0)
     if good and wanted(frame, code):

@@ -37,6 +37,7 @@ FUNCTIONS = {
         TALL,
         lambda x: [L.solve(x[..., :3, :] + 2 * np.eye(3), x.flatten()[:3, None])],
     ),
+    "cholesky_solve": (SQUARE, lambda x: [tg.cholesky_solve(x, x + 3 * np.eye(4))]),
     "slogdet": (SQUARE, lambda x: [L.slogdet(x)[1]]),
 } | {
     f"solve_triangular, upper={upper}, unitriangular={unit}": (
