@@ -167,6 +167,7 @@ def test_the_files_are_written_for_a_row_that_is_new(tmp_path):
     root = Path(__file__).parents[1]
     shutil.copytree(root / "tapegrad", tmp_path / "tapegrad")
     shutil.copytree(root / "docs", tmp_path / "docs")
+    shutil.copy(root / "README.md", tmp_path)
     (tmp_path / "tests").mkdir()
     shutil.copy(root / "tests" / "public_names.py", tmp_path / "tests")
     shutil.copy(root / "README.md", tmp_path)

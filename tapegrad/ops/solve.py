@@ -140,7 +140,8 @@ def singular_values(x: Any, name: str, full: bool = False, vectors: bool = True)
 
 def _pinv(x: Any, *, atol: Any, rtol: Any, hermitian: bool = False) -> Any:
     if hermitian:
-        x = np.tril(x) + np.tril(x, -1).mT.conj()
+        below = np.tril(x, -1)
+        x = below + below.mT.conj() + np.where(np.eye(x.shape[-1], dtype=bool), x.real, 0)
     u, s, vh = singular_values(x, "pinv")
     if not s.size:
         return np.zeros((*x.shape[:-2], x.shape[-1], x.shape[-2]), x.dtype)

@@ -114,6 +114,9 @@ CALLS = {
     "pinv": (lambda L, a: L.linalg.pinv(a), (Z,)),
     "pinv of a tall one": (lambda L, a: L.linalg.pinv(a), (TALL,)),
     "pinv of low rank": (lambda L, a, b: L.linalg.pinv(a @ b, rtol=1e-4), (TALL, Z)),
+    "hermitian pinv": (
+        lambda L, a: L.linalg.pinv(a.detach(), hermitian=True) * abs(a).sum(), (M,),
+    ),
     "solve_triangular": (lambda L, a, b: L.linalg.solve_triangular(a, b, upper=True), (M, M + 1j)),
     "matrix_power": (lambda L, a: L.linalg.matrix_power(a, 3) + L.matrix_power(a, -2), (M,)),
     "lstsq": (lambda L, a, b: L.linalg.lstsq(a, b).solution, (TALL, TALL * 1j + 1)),
