@@ -170,7 +170,6 @@ def test_the_files_are_written_for_a_row_that_is_new(tmp_path):
     shutil.copy(root / "README.md", tmp_path)
     (tmp_path / "tests").mkdir()
     shutil.copy(root / "tests" / "public_names.py", tmp_path / "tests")
-    shutil.copy(root / "README.md", tmp_path)
     for path, text in steps(1).items():
         with open(tmp_path / path, "a", encoding="utf-8") as module:
             module.write(text)
