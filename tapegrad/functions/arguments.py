@@ -12,6 +12,7 @@ from tapegrad.base.dtypes import dtype as DType
 from tapegrad.base.dtypes import result_type, to_numpy
 from tapegrad.dispatch.dispatch import run
 from tapegrad.ops.shape import to
+from tapegrad.tape.tape import current
 from tapegrad.tensor import SHORT, Tensor, tensor_of
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def plain_number(x: Any, name: str) -> Any:
     """An argument that is a number; a Tensor that requires grad would lose its gradient."""
     if not isinstance(x, Tensor):
         return x
-    if x.requires_grad:
+    if x.requires_grad and not current.tape.depth:  # in a transform `item` says more
         raise TypeError(
             f"`{name}` takes a plain number, and a Tensor that requires grad would lose its "
             "gradient: multiply by the Tensor, as in `tapegrad.ones(3) * t`, or give `t.item()`"

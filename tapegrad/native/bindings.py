@@ -146,6 +146,7 @@ def native_ops() -> list[Op]:
         for op in by_code
         if op.short is not None
         and (kind_of(op) not in (UNARY, BINARY) or isinstance(op.forward, Lazy) or loops_of(op))
+        and (kind_of(op) != TERNARY or op.name == "where" or all(op.moving))
     ]
 
 

@@ -61,8 +61,8 @@ def _hardshrink(x: Any, lambd: Any, out: Any = None) -> Any:
 
 
 def _softshrink(x: Any, lambd: Any, out: Any = None) -> Any:
-    shrunk = np.where(np.abs(x) <= lambd, np.zeros((), x.dtype), x - np.sign(x) * lambd)
-    return np.asarray(shrunk)
+    shrunk = np.where(x < 0, x + lambd, x - lambd)
+    return np.asarray(np.where(np.abs(x) <= lambd, np.zeros((), x.dtype), shrunk))
 
 
 def _hardsigmoid(x: Any, out: Any = None) -> Any:

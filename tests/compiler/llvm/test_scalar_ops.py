@@ -141,6 +141,10 @@ def arguments(name, kind):
         arrays = [np.abs(arrays[0][np.abs(arrays[0]) < 1e5])]
     if name == "logaddexp":  # its sum may cancel
         arrays = [np.where(np.abs(a) > 1e16, 0, np.abs(a)) for a in arrays]
+    if name in ("gelu", "gelu_tanh"):  # whose factor cancels on the left
+        arrays = [np.abs(arrays[0])]
+    if name == "bce_logits":  # the same of its sum
+        arrays = [np.abs(arrays[0]), np.minimum(np.abs(arrays[1]), 0.5)]
     return arrays
 
 
