@@ -21,7 +21,8 @@ SPECIAL += [671.0, 672.0, 2.0**60, math.pi, -math.pi / 2, -1e-17, 5.9, -5.95]
 NUMPY = {name: getattr(np, name) for name in ("exp", "log", "log1p", "sqrt", "sin", "cos", "tan")}
 NUMPY["erf"] = scipy.special.erf
 LARGEST = {"erf": 2.0, "tan": 2.0}  # errors in ulp, where they exceed 1
-UNARY = [name for name, op in operations.items() if op.rare and op.scalar == f"vmath.{name}({{0}})"]
+FUNCTION = re.compile(r"\w+\.\w+\(\{0\}\)")  # and not a formula with one in it
+UNARY = [n for n, op in operations.items() if op.rare and FUNCTION.fullmatch(op.scalar)]
 mp.mp.dps = 40
 
 
