@@ -176,6 +176,8 @@ def fold(
 
 def _numbers(name: str, which: str, given: Any, dims: int, least: int = 1) -> Sizes:
     """One number for each dimension, from one for all or from several."""
+    if type(given) is int and given >= least:
+        return (given,) * dims
     found = tuple(given) if isinstance(given, (tuple, list)) else (given,)
     if not all(isinstance(n, (int, np.integer)) and not isinstance(n, bool) for n in found):
         raise TypeError(f"`{name}`: {which} is an int or a tuple of ints, got {given!r}")

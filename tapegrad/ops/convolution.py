@@ -7,8 +7,9 @@ With images x of shape (n, c, *size), filters w of (o, c / groups, *kernel) and 
 
 where x is zero outside.  Leaving v out is the convolution, leaving x out its transpose, leaving w
 out the gradient of the filters: the derivatives of each are the other two.  What is left out takes
-its `size` along the dimensions from the parameters.  Each is a product of matrices, one of which
-has the patch of x below each place as a column.
+its `size` along the dimensions from the parameters.  Loops of `kernels.large.direct_convolution`
+compute them; where these do not serve, each is a product of matrices, one of which has the patch of
+x below each place as a column.
 
 A derivative is `exact`: a factor that is exactly zero contributes exactly zero.
 """
@@ -22,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.ops.core import Op, custom, linear
+from tapegrad.ops.large import large
 from tapegrad.ops.shape import clone, embed, fold, getitem, permute, reshape, unfold
 from tapegrad.ops.tiling import pad
 
@@ -140,15 +142,20 @@ def _correlated(v: Any, x: Any, size: Sizes, at: Geometry) -> Any:
 Form = Callable[[Any, Any, Sizes, Geometry], Any]
 
 
-def _forward(form: Form) -> Any:
+def _forward(loop: str, plain: Form, zeros: bool = True) -> Any:
+    """A forward by a compiled loop, which may multiply by `zeros` that the form does not have."""
+    form = large(f"direct_convolution.{loop}", plain, 1)
+
     def forward(a: Any, b: Any, *, size: Sizes, geometry: Geometry, exact: bool) -> Any:
-        if not exact:
+        if not (exact or zeros):
             return form(a, b, size, geometry)
         with np.errstate(all="ignore"):
             out = form(a, b, size, geometry)
-            if np.isnan(np.add.reduce(out, axis=None)) and not _finite(a, b):
+            if not np.isnan(np.vdot(out, out)) or _finite(a, b):
+                return out
+            if exact:
                 return _exact(lambda p, q: form(p, q, size, geometry), a, b)
-        return out
+            return plain(a, b, size, geometry)
 
     return forward
 
@@ -228,21 +235,22 @@ def _col2im_form(x: Any, *, size: Sizes, kernel: Sizes, places: Sizes, geometry:
 
 # fmt: off
 convolution: Op = custom(
-    "convolution", _forward(_convolved), multilinear=True,
+    "convolution", _forward("convolution", _convolved, zeros=False), multilinear=True,
     x=lambda g, w, x_spec, geometry:
         convolution_input(g, w, size=x_spec.shape[2:], geometry=geometry, exact=True),
     w=lambda g, x, w_spec, geometry:
         convolution_weight(g, x, size=w_spec.shape[2:], geometry=geometry, exact=True),
 )
 convolution_input: Op = custom(
-    "convolution_input", _forward(_spread), multilinear=True, grad_name="Convolution",
+    "convolution_input", _forward("transposed", _spread), multilinear=True, grad_name="Convolution",
     v=lambda g, w, v_spec, geometry:
         convolution(g, w, size=v_spec.shape[2:], geometry=geometry, exact=True),
     w=lambda g, v, w_spec, geometry:
         convolution_weight(v, g, size=w_spec.shape[2:], geometry=geometry, exact=True),
 )
 convolution_weight: Op = custom(
-    "convolution_weight", _forward(_correlated), multilinear=True, grad_name="Convolution",
+    "convolution_weight", _forward("correlation", _correlated), multilinear=True,
+    grad_name="Convolution",
     v=lambda g, x, v_spec, geometry:
         convolution(x, g, size=v_spec.shape[2:], geometry=geometry, exact=True),
     x=lambda g, v, x_spec, geometry:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 COMPILED = 1 << 14  # elements from which a compiled loop pays for its call
@@ -44,4 +45,4 @@ def found(loop: str) -> Any:
     from tapegrad.kernels import large as loops
 
     module, name = loop.split(".")
-    return getattr(getattr(loops, module), name)
+    return getattr(import_module(f"{loops.__name__}.{module}"), name)

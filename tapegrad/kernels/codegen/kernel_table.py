@@ -166,6 +166,13 @@ def loop(name: str, dtype: str = "f8") -> Kernel:
 
 
 @cache
+def convolution_loop(name: str) -> Kernel:
+    """A loop of `kernels.convolution_loops`."""
+    address = build.load(name, _source("convolution_loops"), _ARGUMENTS)
+    return Kernel(address, _function(address))
+
+
+@cache
 def large_axis_loop(
     op: Op, adjoint: bool, layout: axis_codegen.Layout, dtype: str, only: int | None = None
 ) -> Kernel:

@@ -4,7 +4,3 @@ Each function of the modules here computes what the forward of a row of the tabl
 layouts that it knows, and gives None for all others.  Rows name them (`ops/large.py`) and import
 them when they are first needed; so do `dispatch` and `autograd`.  They import `parallel`.
 """
-
-from tapegrad.kernels.large import indexed_loops, reduce_loops, row_loops, softmax_and_norms
-
-__all__ = ["indexed_loops", "reduce_loops", "row_loops", "softmax_and_norms"]

@@ -1,0 +1,377 @@
+"""Convolutions, their transposes and gradients of filters, without a matrix of patches.
+
+Images are packed row by row with zeros around them, one plane for every remainder of places by the
+stride, so that what a tap reads lies equally far behind every position.  The positions of some
+images follow each other without a break: what is computed between rows and images is not kept.
+"""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from itertools import product
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapegrad.kernels import build
+from tapegrad.kernels.codegen import convolution_codegen as codegen
+from tapegrad.kernels.codegen import kernel_table
+from tapegrad.kernels.convolution_abi import Convolution, Correlation, Packing, Pass
+from tapegrad.parallel import large_elementwise
+from tapegrad.parallel.large_elementwise import address
+
+Sizes = tuple[int, ...]
+POSITIONS = 2048  # of small images that are taken together
+ROOM = 1 << 17  # elements that they may take, packed
+SPARSE = 3  # positions for one that is wanted, at most
+
+
+class Lattice(NamedTuple):
+    """Positions of a packed plane, by dimension, and where those of images lie among them."""
+
+    extent: Sizes
+
+    @property
+    def pitch(self) -> Sizes:
+        """By how many positions each dimension moves."""
+        return tuple([prod(self.extent[d + 1 :]) for d in range(len(self.extent))])
+
+    @property
+    def plane(self) -> int:
+        """How many positions there are."""
+        return prod(self.extent)
+
+    def runs(self, axes: list[tuple[int, int, int, int]], size: Sizes, begin: int = 0) -> list[Any]:
+        """Words of runs: by dimension the first position, its place, their step, and how many."""
+        pitch, places = self.pitch, Lattice(size).pitch
+        found = []
+        for at in product(*[range(count) for *_, count in axes[:-1]], (0,)):
+            start, place = begin, 0
+            for (first, there, step, _), i, p, q in zip(axes, at, pitch, places, strict=True):
+                start += (first + i) * p
+                place += (there + i * step) * q
+            found += [start, place, axes[-1][3]]
+        return found if axes[-1][3] else []
+
+
+def along(first: int, last: int, step: int, shift: int, size: int) -> tuple[int, int, int, int]:
+    """The positions u from first to last whose place `step * u + shift` is one of an image."""
+    begin = max(first, -(shift // step))
+    end = min(last, (size - 1 - shift) // step)
+    return begin, step * begin + shift, step, max(end - begin + 1, 0)
+
+
+class Geometry(NamedTuple):
+    """Images and outputs of a convolution, whichever of the three is computed."""
+
+    dtype: str
+    images: int
+    inputs: int  # channels of a group
+    outputs: int
+    size: Sizes
+    kernel: Sizes
+    places: Sizes
+    stride: Sizes
+    padding: Sizes
+    dilation: Sizes
+    groups: int
+
+    def taps(self) -> list[list[tuple[int, int]]]:
+        """By dimension, for each tap: how many positions behind it reads, in which plane."""
+        return [
+            [divmod(d * k, s) for k in range(n)]
+            for d, n, s in zip(self.dilation, self.kernel, self.stride, strict=True)
+        ]
+
+    def phases(self) -> list[tuple[int, ...]]:
+        """The planes that taps read."""
+        return list(product(*[sorted({r for _, r in taps}) for taps in self.taps()]))
+
+    def together(self, channels: int, plane: int) -> int:
+        """How many images are packed together."""
+        least = -(-POSITIONS // plane)
+        return max(1, min(self.images, least, ROOM // (channels * plane)))
+
+
+class Plan(NamedTuple):
+    """What a call of the loops is told, and the arrays that this names."""
+
+    words: np.ndarray
+    keeps: list[np.ndarray]
+    units: int
+    work: int  # elements of one
+    room: int
+    packed: int  # room for images beside the weights, of a correlation
+    sums: int  # elements of the filters in order, or of sums
+    columns: np.ndarray
+
+
+def _kept(keeps: list[np.ndarray], words: Any) -> int:
+    keeps.append(np.array(words, np.int64))
+    return address(keeps[-1])
+
+
+def _packing(keeps: list[np.ndarray], itemsize: int, runs: list[int], **lengths: int) -> list[int]:
+    return Packing.words(
+        itemsize=itemsize, runs=len(runs) // 3, runs_at=_kept(keeps, runs), **lengths
+    )
+
+
+def _images(of: Geometry, together: int, lattice: Lattice, keeps: list[np.ndarray]) -> list[int]:
+    """How the images of a convolution are packed: see `of.phases`."""
+    phases, runs = of.phases(), []
+    for k, phase in enumerate(phases):
+        axes = [
+            along(0, extent - 1, s, r - p, size)
+            for extent, s, r, p, size in zip(
+                lattice.extent, of.stride, phase, of.padding, of.size, strict=True
+            )
+        ]
+        runs += lattice.runs(axes, of.size, k * together * lattice.plane)
+    return _packing(
+        keeps, int(of.dtype[1]), runs, step=of.stride[-1], plane=prod(of.size),
+        whole=prod(of.size) * of.inputs * of.groups, image=lattice.plane,
+        channel=len(phases) * together * lattice.plane,
+    )  # fmt: skip
+
+
+def _outputs(of: Geometry, lattice: Lattice, keeps: list[np.ndarray], channel: int) -> list[int]:
+    """How outputs of a convolution lie among the positions."""
+    axes = [(0, 0, 1, n) for n in of.places]
+    return _packing(
+        keeps, int(of.dtype[1]), lattice.runs(axes, of.places), step=1, plane=prod(of.places),
+        whole=prod(of.places) * of.outputs * of.groups, image=lattice.plane, channel=channel,
+    )  # fmt: skip
+
+
+def _forward_lattice(of: Geometry) -> Lattice:
+    reach = [max(e for e, _ in taps) for taps in of.taps()]
+    return Lattice(tuple([p + e for p, e in zip(of.places, reach, strict=True)]))
+
+
+def _offsets(of: Geometry, together: int, lattice: Lattice) -> np.ndarray:
+    """How many elements behind a position each tap of each channel reads."""
+    phases = {phase: k for k, phase in enumerate(of.phases())}
+    taps = []
+    for tap in product(*of.taps()):
+        behind = sum(e * p for (e, _), p in zip(tap, lattice.pitch, strict=True))
+        taps.append(phases[tuple([r for _, r in tap])] * together * lattice.plane + behind)
+    channels = np.arange(of.inputs) * (len(phases) * together * lattice.plane)
+    return (channels[:, None] + np.array(taps)).ravel()
+
+
+@lru_cache(256)
+def forward_plan(of: Geometry, threads: int) -> Plan | None:
+    """How a convolution is computed."""
+    lattice = _forward_lattice(of)
+    together = of.together(of.inputs * len(of.phases()), lattice.plane)
+    if lattice.plane > SPARSE * prod(of.places):
+        return None
+    keeps: list[np.ndarray] = []
+    offsets = _offsets(of, together, lattice)
+    passes = [(_outputs(of, lattice, keeps, 0), offsets, np.arange(len(offsets)))]
+    packing = _images(of, together, lattice, keeps)
+    taps = prod(of.kernel) * of.inputs
+    return _convolution(
+        of, together, packing, passes, keeps, of.inputs, of.outputs, (taps, taps * of.outputs),
+        threads,
+    )  # fmt: skip
+
+
+@lru_cache(256)
+def transposed_plan(of: Geometry, threads: int) -> Plan | None:
+    """How the transpose of a convolution is computed: each remainder of places by itself."""
+    itemsize, dims = int(of.dtype[1]), range(len(of.size))
+    taps = of.taps()
+    reach = [max(e for e, _ in here) for here in taps]
+    last = [(n - 1 + p) // s for n, p, s in zip(of.size, of.padding, of.stride, strict=True)]
+    lattice = Lattice(tuple([q + 1 + e for q, e in zip(last, reach, strict=True)]))
+    together = of.together(of.outputs, lattice.plane)
+    if lattice.plane > SPARSE * prod([-(-n // s) for n, s in zip(of.size, of.stride, strict=True)]):
+        return None
+    keeps: list[np.ndarray] = []
+    axes = [along(e, lattice.extent[d] - 1, 1, -e, of.places[d]) for d, e in enumerate(reach)]
+    channel = together * lattice.plane
+    packing = _packing(
+        keeps, itemsize, lattice.runs(axes, of.places), step=1, plane=prod(of.places),
+        whole=prod(of.places) * of.outputs * of.groups, image=lattice.plane, channel=channel,
+    )  # fmt: skip
+    passes = []
+    flat = np.arange(prod(of.kernel)).reshape(of.kernel)
+    for phase in product(*[range(s) for s in of.stride]):
+        chosen = [[k for k, (_, r) in enumerate(taps[d]) if r == phase[d]] for d in dims]
+        axes = [along(0, last[d], of.stride[d], phase[d] - of.padding[d], of.size[d]) for d in dims]
+        results = _packing(
+            keeps, itemsize, lattice.runs(axes, of.size), step=of.stride[-1], plane=prod(of.size),
+            whole=prod(of.size) * of.inputs * of.groups, image=lattice.plane, channel=0,
+        )  # fmt: skip
+        behind = [
+            sum((reach[d] - taps[d][k][0]) * lattice.pitch[d] for d, k in enumerate(tap))
+            for tap in product(*chosen)
+        ]
+        weights = flat[np.ix_(*chosen)].ravel() if behind else flat.ravel()[:0]
+        outputs = np.arange(of.outputs)[:, None]
+        filters = outputs * (of.inputs * flat.size) + weights
+        offsets = outputs * channel + np.array(behind, np.int64)
+        passes.append((results, offsets.ravel(), filters.ravel()))
+    steps = flat.size, flat.size * of.inputs * of.outputs
+    return _convolution(of, together, packing, passes, keeps, of.outputs, of.inputs, steps, threads)
+
+
+def _convolution(
+    of: Geometry, together: int, packing: list[int], passes: list[Any], keeps: list[np.ndarray],
+    inputs: int, outputs: int, steps: tuple[int, int], threads: int,
+) -> Plan | None:  # fmt: skip
+    if any(not len(offsets) for _, offsets, _ in passes):
+        return None  # places that no tap reads
+    kind = codegen.vectors(of.dtype)
+    rows, width = codegen.tile_shape(outputs, kind)
+    blocks, tile, itemsize = -(-outputs // rows), width * kind.lanes, kind.itemsize
+    words: list[int] = []
+    for results, offsets, weights in passes:
+        words += Pass.words(
+            results=results, depth=len(offsets), offsets=_kept(keeps, offsets * itemsize),
+            weights=_kept(keeps, weights),
+        )  # fmt: skip
+    chunks = -(-of.images // together)
+    parts = max(1, min(threads // chunks, blocks))
+    work = Convolution.words(
+        images=of.images, together=together, channel_groups=of.groups, inputs=inputs,
+        outputs=outputs, packing=packing, passes=len(passes), passes_at=_kept(keeps, words),
+        filter=steps[0], filter_group=steps[1], parts=parts,
+        kernel=tile_kernel(of.dtype, rows, width), rows=rows, tile=tile,
+    )  # fmt: skip
+    depth = sum(len(offsets) for _, offsets, _ in passes)
+    channel = packing[Packing.channel]
+    return Plan(
+        np.array(work, np.int64), keeps, chunks * parts,
+        depth * outputs * together * packing[Packing.image] // (4 * parts),
+        of.groups * blocks * rows * depth + rows * tile + inputs * channel + tile, 0, 0, keeps[0],
+    )  # fmt: skip
+
+
+@lru_cache(256)
+def correlation_plan(of: Geometry) -> Plan | None:
+    """How the gradient of the filters is computed."""
+    lattice = _forward_lattice(of)
+    phases = len(of.phases())
+    together = of.together(max(of.inputs * phases, of.outputs), lattice.plane)
+    if lattice.plane > SPARSE * prod(of.places):
+        return None
+    kind, keeps = codegen.vectors(of.dtype), []  # type: tuple[codegen.Vectors, list[np.ndarray]]
+    rows, columns = codegen.block_shape(of.outputs, kind)
+    offsets = _offsets(of, together, lattice) * kind.itemsize
+    row_blocks, column_blocks = -(-of.outputs // rows), -(-len(offsets) // columns)
+    more = column_blocks * columns - len(offsets)
+    channel = together * lattice.plane + kind.lanes
+    packing = _images(of, together, lattice, keeps)
+    end = sum((p - 1) * q for p, q in zip(of.places, lattice.pitch, strict=True)) + 1
+    work = Correlation.words(
+        images=of.images, together=together, channel_groups=of.groups, inputs=of.inputs,
+        outputs=of.outputs, packing=packing, results=_outputs(of, lattice, keeps, channel), end=end,
+        offsets=_kept(keeps, np.append(offsets, np.zeros(more, np.int64))),
+        kernel=block_kernel(of.dtype, rows, columns), rows=rows, row_blocks=row_blocks,
+        columns=columns, column_blocks=column_blocks, lanes=kind.lanes,
+    )  # fmt: skip
+    chunks = -(-of.images // together)
+    return Plan(
+        np.array(work, np.int64), keeps, chunks,
+        len(offsets) * of.outputs * together * lattice.plane // 4,
+        row_blocks * rows * channel, of.inputs * packing[Packing.channel] + kind.lanes,
+        of.groups * row_blocks * rows * column_blocks * columns,
+        np.array((of.groups, row_blocks, column_blocks, rows, columns)),
+    )  # fmt: skip
+
+
+@cache
+def tile_kernel(dtype: str, rows: int, width: int) -> int:
+    """The address of the loop of a tile."""
+    return build.assemble(codegen.tile(codegen.vectors(dtype), rows, width))
+
+
+@cache
+def block_kernel(dtype: str, rows: int, columns: int) -> int:
+    """The address of the loop of a block of a correlation."""
+    return build.assemble(codegen.correlation(codegen.vectors(dtype), rows, columns))
+
+
+# -- the three forms -------------------------------------------------------------------------------
+
+
+def _geometry(x_shape: Sizes, v_shape: Sizes, kernel: Sizes, dtype: Any, at: Any) -> Any:
+    dtype = "f8" if dtype.char == "d" else "f4"
+    stride, padding, dilation, groups = at
+    channels = x_shape[1] // groups, v_shape[1] // groups
+    return Geometry(
+        dtype, x_shape[0], *channels, x_shape[2:], kernel, v_shape[2:], stride, padding, dilation,
+        groups,
+    )  # fmt: skip
+
+
+def _fit(*arrays: np.ndarray) -> bool:
+    """Whether the loops know arrays: of one real type, with elements."""
+    kind = arrays[0].dtype
+    return kind.char in "df" and all(a.dtype is kind and a.size and kind.isnative for a in arrays)
+
+
+def _convolved(plan: Plan | None, x: Any, w: Any, shape: Sizes) -> Any:
+    if plan is None:
+        return None
+    x, w = np.ascontiguousarray(x), np.ascontiguousarray(w)
+    y, words = np.empty(shape, x.dtype), address(plan.words)
+    at, to, filters = address(x), address(y), address(w)
+    loop = kernel_table.convolution_loop("convolve").call
+
+    def work(start: int, stop: int) -> None:
+        room = np.zeros(plan.room, x.dtype)
+        loop(words, at, filters, to, address(room), start, stop, 0)
+
+    large_elementwise.split(plan.units, work, plan.work)
+    return y
+
+
+def convolution(x: Any, w: Any, places: Sizes, at: Any) -> Any:
+    """The outputs of images and filters, or None."""
+    shape = (len(x), len(w), *places)
+    if not _fit(x, w) or not prod(shape):
+        return None
+    of = _geometry(x.shape, shape, w.shape[2:], x.dtype, at)
+    return _convolved(forward_plan(of, large_elementwise.get_num_threads()), x, w, shape)
+
+
+def transposed(v: Any, w: Any, size: Sizes, at: Any) -> Any:
+    """The images that outputs are spread over, or None."""
+    shape = (len(v), w.shape[1] * at[3], *size)
+    if not _fit(v, w) or not prod(shape):
+        return None
+    of = _geometry(shape, v.shape, w.shape[2:], v.dtype, at)
+    return _convolved(transposed_plan(of, large_elementwise.get_num_threads()), v, w, shape)
+
+
+def correlation(v: Any, x: Any, kernel: Sizes, at: Any) -> Any:
+    """The sums for every filter, or None."""
+    if not _fit(v, x) or not prod(kernel):
+        return None
+    of = _geometry(x.shape, v.shape, kernel, x.dtype, at)
+    plan = correlation_plan(of)
+    if plan is None:
+        return None
+    v, x = np.ascontiguousarray(v), np.ascontiguousarray(x)
+    words, loop = address(plan.words), kernel_table.convolution_loop("correlate").call
+    parts: list[np.ndarray] = []
+
+    def work(start: int, stop: int) -> None:
+        total, room = np.zeros(plan.sums, x.dtype), np.zeros(plan.room + plan.packed, x.dtype)
+        packed = address(room) + plan.room * room.itemsize
+        loop(words, address(x), address(v), address(total), address(room), start, stop, packed)
+        parts.append(total)
+
+    large_elementwise.split(plan.units, work, plan.work)
+    total = parts[0] if len(parts) == 1 else np.add.reduce(parts)
+    groups, row_blocks, column_blocks, rows, columns = plan.columns.tolist()
+    blocks = total.reshape(groups, row_blocks, column_blocks, rows, columns).swapaxes(2, 3)
+    sums = blocks.reshape(groups, row_blocks * rows, column_blocks * columns)
+    depth = of.inputs * prod(kernel)
+    found = np.ascontiguousarray(sums[:, : of.outputs, :depth])
+    return found.reshape(groups * of.outputs, of.inputs, *kernel)
