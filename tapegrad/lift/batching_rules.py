@@ -464,6 +464,12 @@ def _grouped(params: dict[str, Any], size: int) -> dict[str, Any]:
     return params | {"geometry": at._replace(groups=at.groups * size)}
 
 
+@batching_rule(*ops.windows.ROWS)
+def _windows(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
+    """The last dimensions are those of a volume; any may stand before them."""
+    return run(op, tuple(spread_out(given, many, size)), params)
+
+
 @batching_rule(ops.convolution.im2col, ops.convolution.col2im)
 def _patches(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     return _out_of_rows(run(op, (_in_rows(given[0]),), params), size)

@@ -153,7 +153,7 @@ def fold(
     """
     x, batched = _as_batch("fold", as_input(input, "fold"), 1)
     kernel, at = _blocks("fold", kernel_size, dilation, padding, stride)
-    size = _numbers("fold", "output_size", output_size, 2)
+    size = by_dimension("fold", "output_size", output_size, 2)
     rows, columns = x._a.shape[1:]
     if rows % prod(kernel):
         raise RuntimeError(
@@ -174,7 +174,7 @@ def fold(
 # -- arguments in normal form ----------------------------------------------------------------------
 
 
-def _numbers(name: str, which: str, given: Any, dims: int, least: int = 1) -> Sizes:
+def by_dimension(name: str, which: str, given: Any, dims: int, least: int = 1) -> Sizes:
     """One number for each dimension, from one for all or from several."""
     if type(given) is int and given >= least:
         return (given,) * dims
@@ -192,10 +192,10 @@ def _numbers(name: str, which: str, given: Any, dims: int, least: int = 1) -> Si
 
 def _blocks(name: str, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Any:
     """The size of patches, and where they lie."""
-    return _numbers(name, "kernel_size", kernel, 2), Geometry(
-        _numbers(name, "stride", stride, 2),
-        _numbers(name, "padding", padding, 2, 0),
-        _numbers(name, "dilation", dilation, 2),
+    return by_dimension(name, "kernel_size", kernel, 2), Geometry(
+        by_dimension(name, "stride", stride, 2),
+        by_dimension(name, "padding", padding, 2, 0),
+        by_dimension(name, "dilation", dilation, 2),
     )
 
 
@@ -262,8 +262,8 @@ def _convolved(
 ) -> Tensor:  # fmt: skip
     x, batched = _as_batch(name, as_input(input, name), dims)
     w = _filters(name, dims, x, weight, groups)
-    steps = _numbers(name, "stride", stride, dims)
-    dilated = _numbers(name, "dilation", dilation, dims)
+    steps = by_dimension(name, "stride", stride, dims)
+    dilated = by_dimension(name, "dilation", dilation, dims)
     kernel = w._a.shape[2:]
     if x._a.shape[1] != w._a.shape[1] * groups:
         raise RuntimeError(
@@ -281,7 +281,7 @@ def _convolved(
         if padding != "valid":
             raise RuntimeError(f"`{name}`: padding is 'same', 'valid' or a number, got {padding!r}")
         padding = 0
-    at = Geometry(steps, _numbers(name, "padding", padding, dims, 0), dilated, int(groups))
+    at = Geometry(steps, by_dimension(name, "padding", padding, dims, 0), dilated, int(groups))
     size = _places(x._a.shape[2:], kernel, at)
     if min(size) < 1 or not all(x._a.shape[2:]):
         raise RuntimeError(
@@ -299,12 +299,12 @@ def _transposed(
     x, batched = _as_batch(name, as_input(input, name), dims)
     w = _filters(name, dims, x, weight, groups)
     at = Geometry(
-        _numbers(name, "stride", stride, dims),
-        _numbers(name, "padding", padding, dims, 0),
-        _numbers(name, "dilation", dilation, dims),
+        by_dimension(name, "stride", stride, dims),
+        by_dimension(name, "padding", padding, dims, 0),
+        by_dimension(name, "dilation", dilation, dims),
         int(groups),
     )
-    more = _numbers(name, "output_padding", output_padding, dims, 0)
+    more = by_dimension(name, "output_padding", output_padding, dims, 0)
     if x._a.shape[1] != len(w._a):
         raise RuntimeError(
             f"`{name}`: filters of the shape {w._a.shape} take {len(w._a)} channels, got the "

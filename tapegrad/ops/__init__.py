@@ -35,6 +35,7 @@ from tapegrad.ops import (
     strided,
     tiling,
     unchecked,
+    windows,
 )
 from tapegrad.ops.core import Op, by_code, table
 
@@ -43,5 +44,5 @@ __all__ = [
     "einsum", "elementwise", "exponents", "factorizations", "fourier", "index", "least_squares",
     "linalg", "logic", "losses", "lu", "order", "orthogonal_polynomials", "pure_callback", "reduce",
     "scan", "scatter_reduce", "shape", "solve", "special", "strided", "table", "tiling",
-    "unchecked",
+    "unchecked", "windows",
 ]  # fmt: skip

@@ -6,7 +6,7 @@ The loops know some layouts and give None for all others; then the forward does 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
@@ -40,6 +40,7 @@ def large(
     return forward
 
 
+@cache
 def found(loop: str) -> Any:
     """A loop by its module and name."""
     from tapegrad.kernels import large as loops

@@ -14,6 +14,7 @@ import numpy as np
 from tapegrad.ops.convolution import Geometry
 from tapegrad.ops.core import ELEMENTWISE, LINEAR, Op, table
 from tapegrad.ops.index import HOLE
+from tapegrad.ops.windows import Windows
 
 REAL = (-2.0, 2.0)
 GRAIN = 64.0  # linear rows get multiples of 1/64: all sums are exact, in float32 too
@@ -555,8 +556,7 @@ for image, filters, at in CONVOLUTIONS:
         for n, k, step, p, d in zip(image[2:], filters[2:], *at[:3], strict=True)
     )
     outputs = (image[0], filters[0], *many)
-    for exact in (False, True):
-        how = {"geometry": at, "exact": exact}
+    for how in [{"geometry": at, "exact": exact} for exact in (False, True)]:
         row("convolution", image, filters, size=many, **how)
         row("convolution_input", outputs, filters, size=image[2:], **how)
         row("convolution_weight", outputs, image, size=filters[2:], **how)
@@ -564,6 +564,12 @@ for image, filters, at in CONVOLUTIONS:
         columns = (image[0], image[1] * int(np.prod(filters[2:])), int(np.prod(many)))
         row("im2col", image, kernel=filters[2:], places=many, geometry=at)
         row("col2im", columns, size=image[2:], kernel=filters[2:], places=many, geometry=at)
+
+for windows in Windows((5,), (3,)), Windows((4, 5), (2, 3), (2, 2), (2, 2), (0, 1), (2, 1)):
+    for outer in ((), (2,), (0,)):
+        row("window_argmax", (*outer, *windows.size), windows=windows)
+        row("window_sum", (*outer, *windows.size), windows=windows)
+        row("window_spread", (*outer, *windows.counts), windows=windows)
 
 
 def samples_of(op: Op) -> list[Sample]:

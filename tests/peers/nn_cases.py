@@ -100,3 +100,42 @@ REFUSED: dict[str, Any] = {
     "dropout of more than all": (lambda t, x: t.nn.functional.dropout(x, 1.5), (A,)),
     "dropout of channels that are not there": (lambda t, x: t.nn.functional.feature_alpha_dropout(x[0], 0.5, True), (A,)),
 }
+
+# -- pooling ---------------------------------------------------------------------------------------
+
+SIGNALS = {1: (2, 3, 7), 2: (2, 3, 6, 7), 3: (1, 2, 4, 5, 4)}
+POOLING = """
+max_pool{d}d(x, 2); max_pool{d}d(x, 3, 2); max_pool{d}d(x, 3, 1, 1); max_pool{d}d(x, (2,) * d, (3,) * d, 0)
+avg_pool{d}d(x, 2); avg_pool{d}d(x, 3, 2); avg_pool{d}d(x, 3, 1, 1); avg_pool{d}d(x, (2,) * d, (3,) * d, 0)
+max_pool{d}d(x, 2, ceil_mode=True, return_indices=True); max_pool{d}d(x, 3, 1, 1, ceil_mode=True, return_indices=True)
+max_pool{d}d(x, 2, 2, 1, 2, True); avg_pool{d}d(x, 3, 2, 1, True, False); avg_pool{d}d(x, 3, 2, 1, True)
+avg_pool{d}d(x[0], 2, ceil_mode=True); lp_pool{d}d(x.abs() + 1, 3.0, 2, 1)
+max_unpool{d}d(*t.nn.functional.max_pool{d}d(x, 2, 2, return_indices=True), 2, output_size=x.shape)
+adaptive_avg_pool{d}d(x, 1); adaptive_avg_pool{d}d(x, 3); adaptive_avg_pool{d}d(x, 4)
+adaptive_max_pool{d}d(x, 1, return_indices=True); adaptive_max_pool{d}d(x, 3, True); adaptive_max_pool{d}d(x, 4)
+"""
+for d in SIGNALS:
+    for text in POOLING.strip().replace("\n", "; ").split("; "):
+        exec(f"case(lambda t, x, d=d: t.nn.functional.{text.format(d=d)}, SIGNALS[d], integers=False)")
+case(lambda t, x: t.nn.functional.avg_pool2d(x, (2, 3), divisor_override=5), (2, 6, 7), integers=False)
+case(lambda t, x: t.nn.functional.adaptive_avg_pool2d(x, (None, 3)), (2, 6, 7), integers=False)
+case(lambda t, x: t.nn.functional.max_pool2d((x * 2).round(), 3, 1), (2, 6, 7), integers=False, smooth=False)
+case(lambda t, x: t.nn.functional.max_pool1d(t.where(x > 0.5, float("nan"), x), 3, 1, return_indices=True), (2, 3, 9), integers=False, smooth=False)
+case(lambda t, x: t.nn.functional.max_pool1d(x[:0], 2), (2, 3, 4), integers=False)
+
+V = (2, 4, 5, 6)
+REFUSED |= {
+    "max_pool2d with large windows": (lambda t, x: t.nn.functional.max_pool2d(x, 9), (V,)),
+    "max_pool2d with a large padding": (lambda t, x: t.nn.functional.max_pool2d(x, 2, padding=2), (V,)),
+    "max_pool2d with no windows": (lambda t, x: t.nn.functional.max_pool2d(x, 0), (V,)),
+    "max_pool2d with three sizes": (lambda t, x: t.nn.functional.max_pool2d(x, (1, 2, 3)), (V,)),
+    "max_pool2d of a vector": (lambda t, x: t.nn.functional.max_pool2d(x[0, 0, 0], 2), (V,)),
+    "max_pool2d of floats": (lambda t, x: t.nn.functional.max_pool2d(x, 2.5), (V,)),
+    "max_pool2d with no channels": (lambda t, x: t.nn.functional.max_pool2d(x[:, :0], 2), (V,)),
+    "avg_pool2d by zero": (lambda t, x: t.nn.functional.avg_pool2d(x, 2, divisor_override=0), (V,)),
+    "avg_pool2d with a large padding": (lambda t, x: t.nn.functional.avg_pool2d(x, 2, padding=2), (V,)),
+    "adaptive_avg_pool2d to less than nothing": (lambda t, x: t.nn.functional.adaptive_avg_pool2d(x, -1), (V,)),
+    "max_unpool2d of other shapes": (lambda t, x: t.nn.functional.max_unpool2d(x, t.zeros(2, 4, 5, 5).long(), 2), (V,)),
+    "max_unpool2d to places beyond": (lambda t, x: t.nn.functional.max_unpool2d(x, t.full(x.shape, 1000), 2), (V,)),
+    "max_unpool2d to another size": (lambda t, x: t.nn.functional.max_unpool2d(x, t.zeros(x.shape).long(), 2, output_size=(40, 40)), (V,)),
+}

@@ -155,20 +155,13 @@ _F8_TO_F4 = (
 
 
 @cache
-def loop(name: str, dtype: str = "f8") -> Kernel:
-    """A loop over one row, from `kernels.large.axis_kernels`."""
-    text = _source("large/axis_kernels")
+def loop(name: str, dtype: str = "f8", source: str = "large/axis_kernels") -> Kernel:
+    """A loop of a module of `kernels`, as it is written in float64 or for float32."""
+    text = _source(source)
     if dtype == "f4":
         for f8, f4 in _F8_TO_F4:
             text = text.replace(f8, f4)
     address = build.load(name, text, _ARGUMENTS)
-    return Kernel(address, _function(address))
-
-
-@cache
-def convolution_loop(name: str) -> Kernel:
-    """A loop of `kernels.convolution_loops`."""
-    address = build.load(name, _source("convolution_loops"), _ARGUMENTS)
     return Kernel(address, _function(address))
 
 

@@ -7,6 +7,7 @@ images follow each other without a break: what is computed between rows and imag
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache, lru_cache
 from itertools import product
 from math import prod
@@ -296,6 +297,10 @@ def block_kernel(dtype: str, rows: int, columns: int) -> int:
     return build.assemble(codegen.correlation(codegen.vectors(dtype), rows, columns))
 
 
+def _loop(name: str) -> Callable[..., int]:
+    return kernel_table.loop(name, source="convolution_loops").call
+
+
 # -- the three forms -------------------------------------------------------------------------------
 
 
@@ -321,7 +326,7 @@ def _convolved(plan: Plan | None, x: Any, w: Any, shape: Sizes) -> Any:
     x, w = np.ascontiguousarray(x), np.ascontiguousarray(w)
     y, words = np.empty(shape, x.dtype), address(plan.words)
     at, to, filters = address(x), address(y), address(w)
-    loop = kernel_table.convolution_loop("convolve").call
+    loop = _loop("convolve")
 
     def work(start: int, stop: int) -> None:
         room = np.zeros(plan.room, x.dtype)
@@ -358,7 +363,7 @@ def correlation(v: Any, x: Any, kernel: Sizes, at: Any) -> Any:
     if plan is None:
         return None
     v, x = np.ascontiguousarray(v), np.ascontiguousarray(x)
-    words, loop = address(plan.words), kernel_table.convolution_loop("correlate").call
+    words, loop = address(plan.words), _loop("correlate")
     parts: list[np.ndarray] = []
 
     def work(start: int, stop: int) -> None:

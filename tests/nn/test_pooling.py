@@ -1,0 +1,75 @@
+"""Pooling: what documents promise, and sweeps through it; `tests/peers` compares values."""
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+
+F = tg.nn.functional
+
+
+def test_the_gradient_goes_to_the_first_of_equal_elements():
+    x = tg.tensor([[1.0, 1.0, 0.0, 2.0]], requires_grad=True)
+    F.max_pool1d(x, 2).sum().backward()
+    assert x.grad.tolist() == [[1.0, 0.0, 0.0, 1.0]]
+
+
+def test_indices_count_within_an_image():
+    x = tg.arange(32.0).reshape(2, 1, 4, 4)
+    y, at = F.max_pool2d(x, 2, return_indices=True)
+    assert at.dtype is tg.int64
+    assert at[1].tolist() == [[[5, 7], [13, 15]]]
+    np.testing.assert_array_equal(F.max_unpool2d(y, at, 2).numpy().max(axis=(1, 2, 3)), [15, 31])
+
+
+@pytest.mark.parametrize("name", ["max_pool2d", "avg_pool2d", "lp_pool2d"])
+def test_second_order_vmap_and_jit(name):
+    how = (2.0, 2) if name == "lp_pool2d" else (3, 2, 1)
+
+    def f(x):
+        return (getattr(F, name)(x, *how) ** 3).sum()
+
+    x = tg.tensor(np.random.default_rng(0).random((2, 3, 6, 6)) + 1, requires_grad=True)
+    assert tg.autograd.gradcheck(f, (x,))
+    assert tg.autograd.gradgradcheck(f, (x,))
+    expected = [f(part).item() for part in x]
+    np.testing.assert_allclose(tg.vmap(f)(x).tolist(), expected, rtol=1e-12)
+    np.testing.assert_allclose(tg.jit(f)(x).item(), sum(expected), rtol=1e-12)
+    (g,) = tg.autograd.grad(f(x), x)
+    np.testing.assert_allclose(tg.jit(tg.grad(f))(x).tolist(), g.tolist(), rtol=1e-12)
+
+
+def test_infinity_stays_in_its_windows():
+    x = tg.tensor([[1.0, float("inf"), 3.0, 5.0]])
+    assert F.avg_pool1d(x, 2).tolist() == [[float("inf"), 4.0]]
+
+
+@pytest.mark.parametrize("dtype", [tg.float32, tg.float64])
+def test_any_layout(dtype):
+    base = tg.tensor(np.random.default_rng(0).random((8, 8, 3, 2)), dtype=dtype)
+    turned = base.permute(3, 2, 1, 0)[..., ::2]
+    for pool in (F.max_pool2d, F.avg_pool2d):
+        y = pool(turned, 2)
+        assert y.dtype is dtype
+        assert y.tolist() == pool(turned.clone().contiguous(), 2).tolist()
+
+
+def test_threads_divide_the_images():
+    x = tg.tensor(np.random.default_rng(0).random((16, 8, 32, 32)))
+    before = tg.get_num_threads()
+    found = []
+    try:
+        for threads in (1, 3):
+            tg.set_num_threads(threads)
+            x.requires_grad_()
+            y = F.max_pool2d(x, 3, 2, 1) + F.avg_pool2d(x, 3, 2, 1)
+            found.append([y.detach().numpy(), tg.autograd.grad(y.sum(), x)[0].numpy()])
+    finally:
+        tg.set_num_threads(before)
+    np.testing.assert_array_equal(found[0][0], found[1][0])
+    np.testing.assert_array_equal(found[0][1], found[1][1])
+
+
+def test_integers_are_refused():
+    with pytest.raises(RuntimeError, match=r"`max_pool1d` takes floating-point numbers"):
+        F.max_pool1d(tg.ones(1, 4, dtype=tg.int64), 2)
