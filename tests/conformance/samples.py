@@ -565,11 +565,11 @@ for image, filters, at in CONVOLUTIONS:
         row("im2col", image, kernel=filters[2:], places=many, geometry=at)
         row("col2im", columns, size=image[2:], kernel=filters[2:], places=many, geometry=at)
 
-for windows in Windows((5,), (3,)), Windows((4, 5), (2, 3), (2, 2), (2, 2), (0, 1), (2, 1)):
-    for outer in ((), (2,), (0,)):
-        row("window_argmax", (*outer, *windows.size), windows=windows)
-        row("window_sum", (*outer, *windows.size), windows=windows)
-        row("window_spread", (*outer, *windows.counts), windows=windows)
+WINDOWS = Windows((5,), (3,)), Windows((4, 5), (2, 3), (2, 2), (2, 2), (0, 1), (2, 1))
+for windows, outer in [(w, n) for w in WINDOWS for n in ((), (2,), (0,))]:
+    row("window_argmax", (*outer, *windows.size), windows=windows)
+    row("window_sum", (*outer, *windows.size), windows=windows)
+    row("window_spread", (*outer, *windows.counts), windows=windows)
 
 
 def samples_of(op: Op) -> list[Sample]:
