@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad.ops.convolution import Geometry
 from tapegrad.ops.core import ELEMENTWISE, LINEAR, Op, table
 from tapegrad.ops.index import HOLE
-from tapegrad.ops.windows import Windows
+from tests.conformance.image_samples import image_rows
 
 REAL = (-2.0, 2.0)
 GRAIN = 64.0  # linear rows get multiples of 1/64: all sums are exact, in float32 too
@@ -542,34 +541,8 @@ row("searchsorted", whole([[-1, 0, 1]], [[0, 0, 1]]), (2, 1, 4), side="right")
 row("pure_callback", (2, 3), (3,), function=np.add, shape=(2, 3), dtype=np.dtype(np.float64))
 row("pure_callback", (0, 3), function=np.sort, shape=(0, 3), dtype=np.dtype(np.float32))
 
-CONVOLUTIONS = [  # images, filters, geometry
-    ((2, 3, 5), (4, 3, 2), Geometry((1,), (0,), (1,))),
-    ((1, 2, 7), (2, 1, 3), Geometry((2,), (2,), (1,), 2)),
-    ((2, 2, 4, 5), (3, 2, 3, 2), Geometry((1, 2), (1, 0), (1, 2))),
-    ((1, 4, 4, 4), (2, 2, 3, 3), Geometry((3, 3), (1, 1), (1, 1), 2)),
-    ((1, 1, 3, 3, 3), (2, 1, 2, 2, 2), Geometry((1, 1, 1), (0, 1, 0), (2, 1, 1))),
-    ((0, 2, 4), (3, 2, 2), Geometry((1,), (0,), (1,))),
-]
-for image, filters, at in CONVOLUTIONS:
-    many = tuple(
-        (n + 2 * p - d * (k - 1) - 1) // step + 1
-        for n, k, step, p, d in zip(image[2:], filters[2:], *at[:3], strict=True)
-    )
-    outputs = (image[0], filters[0], *many)
-    for how in [{"geometry": at, "exact": exact} for exact in (False, True)]:
-        row("convolution", image, filters, size=many, **how)
-        row("convolution_input", outputs, filters, size=image[2:], **how)
-        row("convolution_weight", outputs, image, size=filters[2:], **how)
-    if at.groups == 1:
-        columns = (image[0], image[1] * int(np.prod(filters[2:])), int(np.prod(many)))
-        row("im2col", image, kernel=filters[2:], places=many, geometry=at)
-        row("col2im", columns, size=image[2:], kernel=filters[2:], places=many, geometry=at)
-
-WINDOWS = Windows((5,), (3,)), Windows((4, 5), (2, 3), (2, 2), (2, 2), (0, 1), (2, 1))
-for windows, outer in [(w, n) for w in WINDOWS for n in ((), (2,), (0,))]:
-    row("window_argmax", (*outer, *windows.size), windows=windows)
-    row("window_sum", (*outer, *windows.size), windows=windows)
-    row("window_spread", (*outer, *windows.counts), windows=windows)
+for name, shapes, params in image_rows():
+    row(name, *shapes, **params)
 
 
 def samples_of(op: Op) -> list[Sample]:
