@@ -1,4 +1,4 @@
-"""The error function and its complement (see `vmath`)."""
+"""The error function, its complement and the normal distribution (see `vmath`)."""
 
 import math
 from typing import Any
@@ -39,6 +39,8 @@ ERF = (
 # exp(x*x) * erfc(x) * (x + ERFC_AT) in t = (x - ERFC_AT) / (x + ERFC_AT) for 0 <= x <= 27.3.
 ERFC_AT = 3.0
 ERFC_MAX = 27.5  # from here on zero
+ROOT_HALF, ROOT_HALF_LOW = math.sqrt(0.5), -4.833646656726457e-17
+NDTR_MAX = 38.7
 ERFC_0, ERFC_0_LOW = 1.0740069070883398, -8.735612691096289e-17
 ERFC_1, ERFC_1_LOW = -0.8833944531698836, 4.615507867341892e-17
 ERFC = (
@@ -81,11 +83,8 @@ def erf(x: float) -> Any:
 
 
 @scalar
-def erfc(x: float) -> Any:
-    """1 - erf(x), accurate where it is small: exp(-x*x) times a polynomial over x + ERFC_AT."""
-    w = widen(x)
-    a = magnitude(w)
-    a = select(a > ERFC_MAX, ERFC_MAX, a)
+def erfcx_parts(a: float) -> tuple[float, float]:
+    """exp(a*a) * erfc(a) for 0 <= a <= ERFC_MAX, and what that has lost."""
     below = a + ERFC_AT
     high, low = select(a > ERFC_AT, a, ERFC_AT), select(a > ERFC_AT, ERFC_AT, a)
     inverse = 1.0 / below
@@ -101,8 +100,36 @@ def erfc(x: float) -> Any:
     p_low = fma(t, q, ERFC_0 - p) + fma(t, q_low, ERFC_0_LOW)
     g = p * inverse
     # The polynomial's own derivative is about its value times a line.
-    g_low = fma(p, inverse, -g) + fma(g * t_low, fma(0.4, t, -0.85), fma(p, lost, p_low * inverse))
+    return g, fma(p, inverse, -g) + fma(
+        g * t_low, fma(0.4, t, -0.85), fma(p, lost, p_low * inverse)
+    )
+
+
+@scalar
+def erfc(x: float) -> Any:
+    """1 - erf(x), accurate where it is small: exp(-x*x) times a polynomial over x + ERFC_AT."""
+    w = widen(x)
+    a = magnitude(w)
+    a = select(a > ERFC_MAX, ERFC_MAX, a)
+    g, g_low = erfcx_parts(a)
     s = a * a
     lead, rest, b = exp_parts(-s, -fma(a, a, -s))
     y = times_power(g + fma(g, lead, fma(g, rest, g_low)), b)
     return narrow(select(w < 0.0, 2.0 - y, y), x)
+
+
+@scalar
+def ndtr(x: float) -> Any:
+    """erfc(-x * ROOT_HALF) / 2, whose exponential takes x*x / 2 without the root's rounding."""
+    w = widen(x)
+    a = magnitude(w)
+    a = select(a > NDTR_MAX, NDTR_MAX, a)
+    u = a * ROOT_HALF
+    g, g_low = erfcx_parts(u)
+    # The derivative of exp(u*u) * erfc(u), times what u has lost.
+    u_low = fma(a, ROOT_HALF_LOW, fma(a, ROOT_HALF, -u))
+    g_low = fma(u_low, fma(2.0 * u, g, -ERF_FIRST), g_low)
+    s = a * a
+    lead, rest, b = exp_parts(-0.5 * s, -0.5 * fma(a, a, -s))
+    y = 0.5 * times_power(g + fma(g, lead, fma(g, rest, g_low)), b)
+    return narrow(select(w > 0.0, 1.0 - y, y), x)

@@ -108,6 +108,7 @@ FUNCTIONS: dict[str, tuple[Callable, Callable, float]] = {
     "trigamma": (lambda v: mp.psi(1, v), trigamma_arguments, 6.0),
     "erfc": (mp.erfc, lambda rng, n: np.append(whole_line(rng, n), rng.uniform(-6, 26.5, n)), 2.0),
     "erf": (mp.erf, lambda rng, n: 2 * whole_line(rng, n), 2.0),
+    "ndtr": (mp.ncdf, lambda rng, n: np.append(whole_line(rng, n), rng.uniform(-37.5, 9, n)), 3.0),
 }
 UNARY = list(FUNCTIONS)
 BINARY = ("power", "hypot", "logaddexp", "fmod_any", "atan2")
@@ -245,6 +246,8 @@ SPECIAL = {
     "erfc": [(-INF, 2.0), (INF, 0.0), (0.0, 1.0), (-0.0, 1.0), (HUGE, 0.0), (-HUGE, 2.0)]
     + [(27.5, 0.0), (26.0, math.erfc(26.0)), (TINY, 1.0), (-6.0, 2.0)],
     "erf": [(-INF, -1.0), (INF, 1.0), (0.0, 0.0), (-0.0, -0.0), (TINY, TINY), (-HUGE, -1.0)],
+    "ndtr": [(-INF, 0.0), (INF, 1.0), (0.0, 0.5), (-0.0, 0.5), (TINY, 0.5), (-HUGE, 0.0)]
+    + [(HUGE, 1.0), (-39.0, 0.0), (9.0, 1.0), (-30.0, 4.906713927148187e-198)],
 }
 
 
