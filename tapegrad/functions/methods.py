@@ -23,6 +23,7 @@ from tapegrad.functions import (
     creation,
     diagonals,
     distances,
+    distributions,
     exponents,
     factorizations,
     histograms,
@@ -38,7 +39,7 @@ from tapegrad.functions import (
     products,
     quantiles,
     queries,
-    random,
+    random_fills,
     reductions,
     rounding,
     scans,
@@ -63,10 +64,11 @@ from tapegrad.tensor import Tensor
 # Modules some of whose functions are methods, too (see `method_decorators`).
 FAMILIES = (
     a, added_products, complex_parts, compositions, contractions, conversions, creation, diagonals,
-    distances, exponents, factorizations, histograms, householder, indexing, inplace_methods,
+    distances, distributions, exponents, factorizations, histograms, householder, indexing,
+    inplace_methods,
     inplace_view_methods, joining, masking, matrices, matrix_methods, order_statistics, products,
-    quantiles, queries, random, reductions, rounding, scans, scattering, sets, shapes, special,
-    statistics, strided_views, tiling,
+    quantiles, queries, random_fills, reductions, rounding, scans, scattering, sets, shapes,
+    special, statistics, strided_views, tiling,
 )  # fmt: skip
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -11,12 +13,14 @@ from tapegrad.base.devices import CPU, check_device, device
 from tapegrad.base.dtypes import get_default_dtype, to_numpy
 from tapegrad.base.locks import lock
 from tapegrad.functions.creation import shape_of
-from tapegrad.functions.method_decorators import method
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor, fresh, wrap
 
 # The class is named in a text: its module is loaded when numbers are drawn.
 Draw = Callable[["np.random.Generator", Any], Any]
+
+
+_BITS = {"e": 11, "f": 24, "d": 53}  # of the significands of floating-point types
 
 
 class Generator:
@@ -168,7 +172,7 @@ def set_rng_state(new_state: Tensor) -> None:
     default_generator.set_state(new_state)
 
 
-def _drawn(
+def drawn(
     draw: Draw, shape: tuple[int, ...], dtype: Any, device: Any = None, generator: Any = None,
     requires_grad: bool = False, operands: Sequence[Any] = (),
 ) -> Tensor:  # fmt: skip
@@ -186,10 +190,28 @@ def _drawn(
         )
     if many:
         shape = (*[at.size for at in many], *shape)
-    drawn: Tensor = fresh(np.asarray(source.draw(draw, shape), kind))
+    found: Tensor = fresh(np.asarray(source.draw(draw, shape), kind))
     for at in many:
-        drawn = at.batch(drawn)
-    return drawn.requires_grad_() if requires_grad else drawn
+        found = at.batch(found)
+    return found.requires_grad_() if requires_grad else found
+
+
+def drawn_for(
+    draw: Callable[..., Any], parameters: Sequence[Tensor], shape: tuple[int, ...], dtype: Any,
+    generator: Any = None,
+) -> Tensor:  # fmt: skip
+    """Numbers of distributions whose parameters are Tensors.
+
+    `draw` gets NumPy's generator and the parameters as arrays, those of all examples under a map.
+    """
+    given = [t.detach() for t in parameters]
+    for at in reversed(_varying(given) if current.tape.levels else ()):
+        given = [at.all_of(t) for t in given]
+    arrays = [t._a for t in given]
+    return drawn(
+        lambda source, shape: draw(source, *arrays), shape, dtype, None, generator,
+        operands=[t.detach() for t in parameters],
+    )  # fmt: skip
 
 
 def _varying(operands: Sequence[Any]) -> Sequence[Any]:
@@ -203,12 +225,75 @@ def _varying(operands: Sequence[Any]) -> Sequence[Any]:
     return [at for at in levels if at.size is not None and at.varies(operands)]
 
 
-def _uniform(source: np.random.Generator, shape: Any) -> Any:
-    return source.random(shape)
+def uniform(kind: np.dtype[Any]) -> Draw:
+    """Uniform numbers from 0 up to 1, which is left out, in a type."""
+    if kind.kind == "c":
+        return _of_parts(uniform(_real(kind)))
+    if kind.char == "e":  # rounded down: none becomes 1
+        return lambda source, shape: source.integers(0, 1 << 11, shape) * 2.0**-11
+    return lambda source, shape: source.random(shape, kind.type)
 
 
-def _normal(source: np.random.Generator, shape: Any) -> Any:
-    return source.standard_normal(shape)
+def standard_normal(kind: np.dtype[Any]) -> Draw:
+    """Standard normal numbers in a type; the two parts of complex ones have half the variance."""
+    if kind.kind == "c":
+        half = _of_parts(standard_normal(_real(kind)))
+        return lambda source, shape: half(source, shape) * kind.type(math.sqrt(0.5))
+    if kind.char == "f":
+        return lambda source, shape: source.standard_normal(shape, np.float32)
+    return lambda source, shape: source.standard_normal(shape)
+
+
+def _real(kind: np.dtype[Any]) -> np.dtype[Any]:
+    return np.dtype(f"f{kind.itemsize // 2}")
+
+
+def _of_parts(draw: Draw) -> Draw:
+    """Complex numbers whose two parts are drawn by themselves."""
+
+    def both(source: np.random.Generator, shape: tuple[int, ...]) -> Any:
+        parts = np.asarray(draw(source, (*shape, 2)))
+        return parts.view(np.result_type(parts, np.complex64))[..., 0]
+
+    return both
+
+
+def check_continuous(kind: np.dtype[Any], name: str) -> None:
+    """Refuse integers where the numbers are none."""
+    if kind.kind not in "fc":
+        raise NotImplementedError(
+            f"`{name}` draws floating-point numbers, got {kind}: draw in another dtype, and "
+            "convert what was drawn"
+        )
+
+
+def largest_whole(kind: np.dtype[Any]) -> int:
+    """How far a type counts without a gap."""
+    if kind.kind == "b":
+        return 1
+    return int(np.iinfo(kind).max) if kind.kind in "iu" else 1 << _BITS[kind.char]
+
+
+def whole_numbers(low: Any, high: Any, kind: np.dtype[Any], name: str) -> Draw:
+    """Whole numbers from `low` up to `high`, which is left out, that a type can hold."""
+    first, end = (operator.index(n.item() if isinstance(n, Tensor) else n) for n in (low, high))
+    if first >= end:
+        raise RuntimeError(
+            f"`{name}` draws from `low` up to `high`, which is left out, got {first} and {end}"
+        )
+    if kind.kind in "biu":
+        least = int(np.iinfo(kind).min) if kind.kind == "i" else 0
+        if first < least or end - 1 > largest_whole(kind):
+            raise RuntimeError(
+                f"`{name}`: {kind} holds {least} to {largest_whole(kind)}, got {first} up to {end}"
+            )
+    return lambda source, shape: source.integers(first, end, shape, np.int64)
+
+
+def _kind(dtype: Any, name: str) -> np.dtype[Any]:
+    kind: np.dtype[Any] = get_default_dtype().numpy if dtype is None else to_numpy(dtype)
+    check_continuous(kind, name)
+    return kind
 
 
 def rand(
@@ -221,8 +306,9 @@ def rand(
     >>> tg.rand(2, 3).shape
     tapegrad.Size([2, 3])
     """
+    kind = _kind(dtype, "rand")
     shape = shape_of(sizes, size)
-    return _drawn(_uniform, shape, dtype, device, generator, requires_grad)
+    return drawn(uniform(kind), shape, kind, device, generator, requires_grad)
 
 
 def randn(
@@ -235,8 +321,9 @@ def randn(
     >>> tg.randn(2, 3).shape, tg.randn(size=(2,), generator=tg.Generator()).shape
     (tapegrad.Size([2, 3]), tapegrad.Size([2]))
     """
+    kind = _kind(dtype, "randn")
     shape = shape_of(sizes, size)
-    return _drawn(_normal, shape, dtype, device, generator, requires_grad)
+    return drawn(standard_normal(kind), shape, kind, device, generator, requires_grad)
 
 
 def randint(
@@ -255,14 +342,9 @@ def randint(
         low, high, size = 0, low, high
     elif high is None:
         low, high = 0, low
-    if low >= high:
-        raise RuntimeError(f"`randint` draws from `low` up to `high`, got {low} and {high}")
-    kind = np.int64 if dtype is None else dtype
-    shape = shape_of((), size)
-    return _drawn(
-        lambda source, shape: source.integers(low, high, shape), shape, kind, device, generator,
-        requires_grad,
-    )  # fmt: skip
+    kind = np.dtype(np.int64) if dtype is None else to_numpy(dtype)
+    draw = whole_numbers(low, high, kind, "randint")
+    return drawn(draw, shape_of((), size), kind, device, generator, requires_grad)
 
 
 def randperm(
@@ -280,59 +362,13 @@ def randperm(
         rows = np.broadcast_to(np.arange(n), shape)
         return source.permuted(rows, axis=-1) if n else rows
 
-    kind = np.int64 if dtype is None else dtype
-    return _drawn(draw, (int(n),), kind, device, generator, requires_grad)
-
-
-def normal(
-    mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: Any = None,
-    device: Any = None, requires_grad: bool = False,
-) -> Tensor:  # fmt: skip
-    """Normal numbers with given means and standard deviations, one for each pair of these.
-
-    >>> import tapegrad as tg
-    >>> tg.normal(tg.zeros(3), 0.1).shape, tg.normal(0.0, 1.0, (2, 2)).shape
-    (tapegrad.Size([3]), tapegrad.Size([2, 2]))
-    """
-    mean, std = (t.detach() if isinstance(t, Tensor) else t for t in (mean, std))
-    tensors = [t for t in (mean, std) if isinstance(t, Tensor)]
-    if not tensors and size is None:
-        raise TypeError("`normal` of two numbers needs the argument `size`")
-    known = type(std) is Tensor  # under a transform nobody can look
-    if bool((std._a < 0).any()) if known else not isinstance(std, Tensor) and std < 0:
-        raise RuntimeError("`normal`: the standard deviation must not be negative")
-    if not tensors:
-        shape = shape_of((), size)
-    elif size is not None:
-        raise TypeError("`normal` takes `size` with numbers only: Tensors have shapes of their own")
-    else:
-        shape = np.broadcast_shapes(*(t._a.shape for t in tensors))
-        dtype = tensors[0].dtype if dtype is None else dtype
-    drawn = _drawn(_normal, shape, dtype, device, generator, operands=tensors)
-    shifted: Tensor = drawn * std + mean
-    return shifted.requires_grad_() if requires_grad else shifted
-
-
-@method
-def bernoulli(
-    input: Tensor, p: Tensor | float | None = None, *, generator: Generator | None = None
-) -> Tensor:
-    """0 or 1, with the probabilities of the input, or `p`.
-
-    >>> import tapegrad as tg
-    >>> tg.bernoulli(tg.tensor([0.0, 1.0]))
-    tensor([0., 1.])
-    """
-    return _bernoulli(input, input if p is None else p, generator)
-
-
-def _bernoulli(input: Any, p: Any, generator: Any) -> Tensor:
-    chances = p.detach() if isinstance(p, Tensor) else p
-    known = type(chances) is Tensor  # under a transform nobody can look
-    if known and bool(((chances._a < 0) | (chances._a > 1)).any()):
-        raise RuntimeError("`bernoulli`: probabilities must lie between 0 and 1")
-    drawn = _drawn(_uniform, input._a.shape, None, None, generator, operands=(chances,))
-    return (drawn < chances).to(input.dtype)
+    kind = np.dtype(np.int64) if dtype is None else to_numpy(dtype)
+    if kind.kind in "bc":
+        raise NotImplementedError(f"`randperm` numbers elements, which {kind} cannot")
+    shape = shape_of((operator.index(n),))
+    if n - 1 > largest_whole(kind):
+        raise RuntimeError(f"`randperm`: {kind} cannot hold the numbers below {n}")
+    return drawn(draw, shape, kind, device, generator, requires_grad)
 
 
 def rand_like(
@@ -345,8 +381,8 @@ def rand_like(
     >>> tg.rand_like(tg.zeros(2)).shape
     tapegrad.Size([2])
     """
-    kind = dtype or input.dtype
-    return _drawn(_uniform, input._a.shape, kind, device, generator, requires_grad)
+    kind = _kind(dtype or input.dtype, "rand_like")
+    return drawn(uniform(kind), input._a.shape, kind, device, generator, requires_grad)
 
 
 def randn_like(
@@ -359,13 +395,13 @@ def randn_like(
     >>> tg.randn_like(tg.zeros(2)).shape
     tapegrad.Size([2])
     """
-    kind = dtype or input.dtype
-    return _drawn(_normal, input._a.shape, kind, device, generator, requires_grad)
+    kind = _kind(dtype or input.dtype, "randn_like")
+    return drawn(standard_normal(kind), input._a.shape, kind, device, generator, requires_grad)
 
 
 def randint_like(
-    input: Tensor, low: int = 0, high: Any = None, *, dtype: Any = None, device: Any = None,
-    requires_grad: bool = False,
+    input: Tensor, low: int = 0, high: Any = None, *, generator: Any = None, dtype: Any = None,
+    device: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """Whole numbers in the shape and type of another Tensor.
 
@@ -376,50 +412,6 @@ def randint_like(
     kind = dtype or input.dtype
     low, high = (0, low) if high is None else (low, high)
     return randint(
-        low, high, input._a.shape, dtype=kind, device=device, requires_grad=requires_grad
-    )
-
-
-def _filled(self: Tensor, draw: Draw, generator: Any) -> Tensor:
-    return self.copy_(_drawn(draw, self._a.shape, self.dtype, None, generator))
-
-
-@method
-def uniform_(
-    self: Tensor, a: float = 0.0, b: float = 1.0, *, generator: Generator | None = None
-) -> Tensor:
-    """Uniform numbers from `a` to `b`, in place."""
-    return _filled(self, lambda source, shape: source.uniform(a, b, shape), generator)
-
-
-@method
-def normal_(
-    self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None
-) -> Tensor:
-    """Normal numbers, in place."""
-    return _filled(self, lambda source, shape: source.normal(mean, std, shape), generator)
-
-
-@method
-def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
-    """Exponentially distributed numbers of the rate `lambd`, in place."""
-    return _filled(self, lambda source, shape: source.exponential(1 / lambd, shape), generator)
-
-
-@method
-def random_(
-    self: Tensor, low: int = 0, high: int | None = None, *, generator: Generator | None = None
-) -> Tensor:
-    """Whole numbers from `low` to `high` (left out), or below `low`, in place."""
-    bounds = (0, low) if high is None else (low, high)
-    if bounds == (0, 0):
-        bounds = (0, 2 if self._a.dtype.kind == "b" else 1 << min(8 * self._a.itemsize - 1, 24))
-    return _filled(self, lambda source, shape: source.integers(*bounds, shape), generator)
-
-
-@method
-def bernoulli_(
-    self: Tensor, p: Tensor | float = 0.5, *, generator: Generator | None = None
-) -> Tensor:
-    """0 or 1 with the probability `p`, in place."""
-    return self.copy_(_bernoulli(self, p, generator))
+        low, high, input._a.shape, generator=generator, dtype=kind, device=device,
+        requires_grad=requires_grad,
+    )  # fmt: skip

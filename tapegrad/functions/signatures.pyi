@@ -477,6 +477,14 @@ class Operations:
     def renorm(self, p: _float, dim: _int, maxnorm: _float) -> Tensor: ...
     def renorm_(self, p: _float, dim: _int, maxnorm: _float) -> Tensor: ...
 
+    # -- functions.distributions
+    def bernoulli(
+        self, p: Tensor | _float | None = None, *, generator: Generator | None = None
+    ) -> Tensor: ...
+    def multinomial(
+        self, num_samples: _int, replacement: _bool = False, *, generator: Generator | None = None
+    ) -> Tensor: ...
+
     # -- functions.exponents
     def float_power(self, exponent: Operand) -> Tensor: ...
     def float_power_(self, exponent: Operand) -> Tensor: ...
@@ -710,24 +718,38 @@ class Operations:
     def resolve_conj(self) -> Tensor: ...
     def resolve_neg(self) -> Tensor: ...
 
-    # -- functions.random
-    def bernoulli(
-        self, p: Tensor | _float | None = None, *, generator: Generator | None = None
-    ) -> Tensor: ...
+    # -- functions.random_fills
     def bernoulli_(
         self, p: Tensor | _float = 0.5, *, generator: Generator | None = None
     ) -> Tensor: ...
+    def cauchy_(
+        self, median: _float = 0.0, sigma: _float = 1.0, *, generator: Generator | None = None
+    ) -> Tensor: ...
     def exponential_(
         self, lambd: _float = 1.0, *, generator: Generator | None = None
+    ) -> Tensor: ...
+    def geometric_(self, p: _float, *, generator: Generator | None = None) -> Tensor: ...
+    def log_normal_(
+        self, mean: _float = 1.0, std: _float = 2.0, *, generator: Generator | None = None
     ) -> Tensor: ...
     def normal_(
         self, mean: _float = 0.0, std: _float = 1.0, *, generator: Generator | None = None
     ) -> Tensor: ...
     def random_(
-        self, low: _int = 0, high: _int | None = None, *, generator: Generator | None = None
+        self,
+        low: _int | None = None,
+        high: _int | None = None,
+        *,
+        generator: Generator | None = None,
+        **from_to: _int,
     ) -> Tensor: ...
     def uniform_(
-        self, a: _float = 0.0, b: _float = 1.0, *, generator: Generator | None = None
+        self,
+        a: _float = 0.0,
+        b: _float = 1.0,
+        *,
+        generator: Generator | None = None,
+        **from_to: _float,
     ) -> Tensor: ...
 
     # -- functions.reductions

@@ -20,6 +20,16 @@ def draws(tg, generator):
         x.clone().exponential_(generator=generator),
         x.clone().random_(1000, generator=generator),
         tg.zeros(40).bernoulli_(0.5, generator=generator),
+        x.clone().cauchy_(generator=generator),
+        x.clone().log_normal_(generator=generator),
+        tg.zeros(40).geometric_(0.1, generator=generator),
+        tg.multinomial(tg.ones(40), 20, generator=generator),
+        tg.multinomial(tg.ones(40), 20, replacement=True, generator=generator),
+        tg.poisson(tg.full((40,), 9.0), generator),
+        tg.binomial(tg.full((40,), 20.0), tg.full((40,), 0.5), generator),
+        tg.rand_like(x, generator=generator),
+        tg.randn_like(x, generator=generator),
+        tg.randint_like(x, 1000, generator=generator),
     ]
 
 
