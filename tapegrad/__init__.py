@@ -441,7 +441,7 @@ from tapegrad.tensor import Tensor
 from tapegrad.transforms.pytree import ravel_pytree, register_pytree_node, tree_map
 
 if _typing.TYPE_CHECKING:  # what `__getattr__` loads when it is first asked for
-    from tapegrad import fft, func, linalg, nn, optimize, special
+    from tapegrad import fft, func, linalg, nn, optimize, scipy, special
     from tapegrad.functions.calculus import (
         cumulative_trapezoid,
         gradient,
@@ -518,8 +518,8 @@ __all__ = [
     "ravel_pytree", "real", "reciprocal", "reciprocal_", "register_pytree_node", "relu", "relu_",
     "remainder", "renorm", "repeat_interleave", "reshape", "resolve_conj", "resolve_neg",
     "result_type", "roll", "rot90", "round", "round_", "row_stack", "rsqrt", "rsqrt_",
-    "scalar_tensor", "scan", "scatter", "scatter_add", "scatter_reduce", "searchsorted", "seed",
-    "select", "select_scatter", "set_default_dtype", "set_grad_enabled", "set_num_threads",
+    "scalar_tensor", "scan", "scatter", "scatter_add", "scatter_reduce", "scipy", "searchsorted",
+    "seed", "select", "select_scatter", "set_default_dtype", "set_grad_enabled", "set_num_threads",
     "set_rng_state", "sgn", "short", "sigmoid", "sigmoid_", "sign", "signbit", "sin", "sin_",
     "sinc", "sinc_", "sinh", "sinh_", "slice_scatter", "slogdet", "softmax", "sort", "special",
     "split", "split_with_sizes", "sqrt", "sqrt_", "square", "square_", "squeeze", "stack", "std",
@@ -565,7 +565,7 @@ _FUNCTIONS = {
 # Half of the import's time, which a user of Tensors need not spend.
 _LATER = {name: f"transforms.{m}" for m, names in _TRANSFORMS.items() for name in names.split()}
 _LATER |= {name: f"functions.{m}" for m, names in _FUNCTIONS.items() for name in names.split()}
-_LATER |= dict.fromkeys(("fft", "func", "linalg", "nn", "optimize", "special"), "")
+_LATER |= dict.fromkeys(("fft", "func", "linalg", "nn", "optimize", "scipy", "special"), "")
 
 
 def __getattr__(name: str) -> _typing.Any:

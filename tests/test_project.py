@@ -39,6 +39,7 @@ LAYERS = (
     {"lift"},
     {"transforms"},
     {"optimize", "compat"},
+    {"scipy"},
     {"func", "autograd.functional", "autograd.forward_ad"},  # PyTorch's names for transforms
     {"compiler.llvm"},
     {"compiler.ir"},
@@ -71,9 +72,9 @@ NJIT_HOME = PACKAGE / "kernels" / "flags.py"
 NJIT = {"njit", "jit", "vectorize", "guvectorize", "cfunc", "generated_jit"}
 
 # Folders that are nothing but names that users import; they say what these are.
-NAMESPACES = {"compat", "cuda", "fft", "func", "linalg", "nn", "special", "__init__"}
+NAMESPACES = {"compat", "cuda", "fft", "func", "linalg", "nn", "scipy", "special", "__init__"}
 # Where a family of operations has a file of one name each: the same phase of several things.
-FAMILIES = {"ops", "functions", "numpy_face", "special", "linalg", "nn"}
+FAMILIES = {"ops", "functions", "numpy_face", "special", "linalg", "nn", "scipy"}
 IMPORTED_BY_USERS = {"functional", "graph", "random"}  # as `tapegrad.autograd.graph`
 # Folders of tests that are about the whole.
 ACROSS = {"conformance", "faults", "fuzz", "peers", "suites"}
@@ -113,7 +114,6 @@ NAMES_THAT_WENT = {
 # is true of an operation stands in its row; this list is never to have more than three entries.
 NAMES_OF_OPERATIONS: dict[tuple[str, str], str] = {
     ("compiler/llvm/ssa.py", "LIBM"): "functions of the C library",
-    ("numpy_face/nearest.py", "NEAREST"): "what serves for NumPy's functions without handler",
     ("numpy_face/ufuncs.py", "SPECIAL"): "SciPy's functions that are no row's forward",
 }
 

@@ -291,7 +291,7 @@ def _complex(
     """A transform of complex numbers, and of real ones whole."""
     scale = _scale(norm, name, forward)
     x = _floating(input, name)
-    x, dims = _resized(x, sizes, dim, name)
+    x, dims = resized(x, sizes, dim, name)
     if forward and x._a.dtype.kind != "c" and dims:
         return run(f.fft_r2c, (x,), {"dims": dims, "scale": scale, "half": False})
     x = as_type(x, np.result_type(x._a.dtype, np.complex64))
@@ -306,7 +306,7 @@ def _to_half(
     x = _floating(input, name)
     if x._a.dtype.kind == "c":
         raise RuntimeError(f"`fft.{name}` takes a Tensor of real numbers, got {x.dtype}")
-    x, dims = _resized(x, sizes, dim, name)
+    x, dims = resized(x, sizes, dim, name)
     _some(dims, name)
     found = run(f.fft_r2c, (x,), {"dims": dims, "scale": scale, "half": True})
     return found if forward else conj(found)
@@ -325,7 +325,7 @@ def _from_half(
         raise RuntimeError(f"`fft.{name}`: the number of results must be at least 1, got {size}")
     given = [-1] * len(dims) if sizes is None else list(sizes)
     given[-1] = size // 2 + 1
-    x, dims = _resized(x, given, dims, name)
+    x, dims = resized(x, given, dims, name)
     x = as_type(x, np.result_type(x._a.dtype, np.complex64))
     if forward:
         x = conj(x)
@@ -376,7 +376,7 @@ def _dims(x: Tensor, sizes: Sizes, dim: Dims, name: str) -> tuple[int, ...]:
     return dims
 
 
-def _resized(x: Tensor, sizes: Sizes, dim: Dims, name: str) -> tuple[Tensor, tuple[int, ...]]:
+def resized(x: Tensor, sizes: Sizes, dim: Dims, name: str) -> tuple[Tensor, tuple[int, ...]]:
     """Take as many elements along each dimension as are asked for, or fill up with zeros."""
     dims = _dims(x, sizes, dim, name)
     widths = [(0, 0)] * x._a.ndim

@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.fast_path import matmul as _short
 from tapegrad.functions.arguments import alike, as_input
@@ -15,12 +17,19 @@ from tapegrad.functions.shapes import matrix_transpose, reshape, unsqueeze
 from tapegrad.ops.linalg import matmul as _matmul
 from tapegrad.tensor import Tensor
 
+ARRAYS = (Tensor, np.ndarray)
+
 
 def _multiply(a: Any, b: Any, name: str, ranks: tuple[int, int] | None) -> Tensor:
     if ranks is not None and type(a) is Tensor and type(b) is Tensor:
         p, q = a._a, b._a
         if (p.ndim, q.ndim) == ranks and p.shape[-1] == q.shape[0] and p.dtype is q.dtype:
             return _matmul.short(a, b)  # type: ignore[no-any-return]
+    if not isinstance(a, ARRAYS) or not isinstance(b, ARRAYS):
+        from tapegrad.functions.sparse import is_sparse, sparse_product
+
+        if is_sparse(a) or is_sparse(b):
+            return sparse_product(a, b)
     x, y = as_input(a, name), as_input(b, name)
     if ranks is not None and (x._a.ndim, y._a.ndim) != ranks:
         raise _ranks(name, ranks, x, y)

@@ -92,7 +92,7 @@ def rule_of(op: Op) -> Rule | None:
     return _by_parameters if op.axis or op.reduces or op.lapack or op.moves in SHIFTED else None
 
 
-@batching_rule(ops.pure_callback.pure_callback)
+@batching_rule(ops.pure_callback.pure_callback, ops.sparse.sampled_product)
 def one_by_one(op: Op, given: list[Any], many: list[bool], params: Any, size: int) -> Tensor:
     """Run an operation on each example."""
     results = []
@@ -131,7 +131,7 @@ def _shifted(params: dict[str, Any], size: int) -> dict[str, Any]:
     ops.factorizations.part,
     ops.factorizations.eigh, ops.factorizations.qr, ops.factorizations.svd, ops.solve.pinv,
     ops.solve.matrix_exp, ops.determinant.cofactor_slope, ops.factorizations.completed,
-    ops.fourier.fft_c2c, ops.fourier.fft_r2c, ops.fourier.fft_c2r,
+    ops.fourier.fft_c2c, ops.fourier.fft_r2c, ops.fourier.fft_c2r, ops.fourier.sines,
     ops.factorizations.any_basis, ops.factorizations.eig,
     ops.factorizations.same_phase, ops.factorizations.geqrf, ops.lu.lu,
     ops.lu.ldl, ops.unchecked.inv_ex, ops.unchecked.cholesky_ex, ops.unchecked.cholesky_code,
@@ -387,6 +387,21 @@ def _matmul(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) ->
     out = run(op, (a, b), {})
     gone = ([rank(out) - 2] if ra == 1 else []) + ([rank(out) - 1] if rb == 1 else [])
     return run(s.squeeze, (out,), {"dims": tuple(gone)}) if gone else out
+
+
+@batching_rule(ops.sparse.sparse_product, ops.sparse.sparse_solve)
+def _sparse(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
+    """The vectors, or the columns, of all examples side by side, if there is one matrix."""
+    values, x = given
+    if many[0]:
+        return one_by_one(op, given, many, params, size)
+    order = (1, 0, *range(2, rank(x)))
+    x = run(s.permute, (x,), {"dims": order})
+    rows, *left = x._a.shape
+    x = run(s.reshape, (x,), {"shape": (rows, math.prod(left))})
+    found = run(op, (values, x), params)
+    found = run(s.reshape, (found,), {"shape": (found._a.shape[0], *left)})
+    return run(s.permute, (found,), {"dims": order})
 
 
 @batching_rule(ops.einsum.einsum, ops.einsum.contraction)

@@ -7,6 +7,7 @@ function of arrays: there the call means what it means for an array (`x.std()`, 
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
@@ -79,7 +80,14 @@ def copy(self: Tensor, order: str = "C") -> Tensor:
 
 
 def array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-    """`__array__`: what `np.asarray` and functions that know no Tensors make of one."""
+    """`__array__`: what `np.asarray` and functions that know no Tensors make of one.
+
+    SciPy's sparse matrices leave a product to their operand if that is no array of numbers.
+    """
+    if sys._getframe(1).f_code.co_name == "_matmul_dispatch":
+        whole = np.empty((), object)
+        whole[()] = self
+        return whole
     try:
         found = self.numpy()
     except RuntimeError as why:

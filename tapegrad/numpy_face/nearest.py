@@ -45,30 +45,24 @@ NEAREST: dict[str, str] = {
     "scipy.special.rel_entr": "`scipy.special.xlogy(a, a / b)`",
     "scipy.special.kl_div": "`scipy.special.xlogy(a, a / b) - a + b`",
     "scipy.special.exp10": "`10.0**t`",
-    "scipy.special.logsumexp": "`tapegrad.logsumexp(t, axis)`",
-    "scipy.special.softmax": "`tapegrad.softmax(t, axis)`",
-    "scipy.special.log_softmax": "`tapegrad.log_softmax(t, axis)`",
-    "scipy.special.polygamma": "`tapegrad.polygamma(n, t)`",
     **{
-        f"scipy.linalg.{name}": f"`np.linalg.{name}`"
-        for name in ("solve inv det norm svd svdvals qr cholesky eigh eigvalsh pinv lstsq".split())
+        f"scipy.{name}": f"`tapegrad.scipy.{name}`"
+        for name in (
+            "special.softmax special.log_softmax special.logsumexp special.polygamma linalg.solve "
+            "linalg.inv linalg.det linalg.svd linalg.svdvals linalg.qr linalg.cholesky linalg.eigh "
+            "linalg.eigvalsh linalg.pinv linalg.solve_triangular linalg.cho_factor "
+            "linalg.cho_solve linalg.expm linalg.sqrtm linalg.lu linalg.lu_factor "
+            "linalg.lu_solve linalg.block_diag "
+            "linalg.solve_banded linalg.solve_sylvester signal.convolve signal.correlate "
+            "signal.fftconvolve fft sparse.linalg.spsolve"
+        ).split()
     },
-    "scipy.linalg.solve_triangular": "`tapegrad.linalg.solve_triangular(A, B, upper=...)`",
-    "scipy.linalg.cho_factor": "`np.linalg.cholesky(A)`",
-    "scipy.linalg.cho_solve": "`tapegrad.cholesky_solve(B, L)`",
-    "scipy.linalg.expm": "`tapegrad.linalg.matrix_exp(A)`",
+    "scipy.linalg.norm": "`np.linalg.norm`",
+    "scipy.linalg.lstsq": "`np.linalg.lstsq`",
     "scipy.linalg.eig": "`np.linalg.eigh(t)`, if the matrix is symmetric",
     "scipy.linalg.eigvals": "`np.linalg.eigvalsh(t)`, if the matrix is symmetric",
-    "scipy.linalg.lu": "`tapegrad.linalg.lu(A)`",
-    "scipy.linalg.lu_factor": "`tapegrad.linalg.lu_factor(A)`",
-    "scipy.linalg.lu_solve": "`tapegrad.linalg.lu_solve(LU, pivots, B)`",
-    "scipy.linalg.block_diag": "`np.block`, with zeros",
     "scipy.integrate.trapezoid": "`np.trapezoid(y, x)`",
-    "scipy.signal.convolve": "`np.convolve(a, b)`",
-    "scipy.signal.correlate": "`np.correlate(a, b)`",
-    "scipy.signal.fftconvolve": "`np.convolve(a, b)`",
-    "scipy.fft": "`np.fft`",
-    "scipy.sparse": "`tapegrad.tensor(A.toarray())`, or `tapegrad.custom_vjp` around the product",
+    "scipy.sparse": "`A @ t`, `tapegrad.scipy.sparse.csr_array((t, indices, indptr))`",
     "scipy.stats": "the formula of the density itself",
     "scipy.interpolate.interp1d": "`np.interp(t, x, y)`",
 }

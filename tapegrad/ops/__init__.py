@@ -31,6 +31,7 @@ from tapegrad.ops import (
     scatter_reduce,
     shape,
     solve,
+    sparse,
     special,
     strided,
     tiling,
@@ -43,6 +44,6 @@ __all__ = [
     "Op", "activations", "bessel", "by_code", "complex_parts", "convolution", "determinant",
     "einsum", "elementwise", "exponents", "factorizations", "fourier", "index", "least_squares",
     "linalg", "logic", "losses", "lu", "order", "orthogonal_polynomials", "pure_callback", "reduce",
-    "scan", "scatter_reduce", "shape", "solve", "special", "strided", "table", "tiling",
+    "scan", "scatter_reduce", "shape", "solve", "sparse", "special", "strided", "table", "tiling",
     "unchecked", "windows",
 ]  # fmt: skip

@@ -86,3 +86,39 @@ fft_c2c: Op = linear(
 )
 fft_r2c: Op = linear("fft_r2c", _r2c, x=_r2c_vjp, complex=OWN)
 fft_c2r: Op = linear("fft_c2r", _c2r, x=_c2r_vjp, complex=OWN)
+
+
+def _sines(x: Any, *, kind: str, dim: int) -> Any:
+    import scipy.fft
+
+    return getattr(scipy.fft, kind[:3])(x, int(kind[3]), axis=dim)
+
+
+def _sines_vjp(g: Any, kind: str, dim: int) -> Any:
+    """The transposed transform: type 2 and type 3 are each other's, but for the ends' weights.
+
+    Type 4 is symmetric, and so is type 1 of sines; type 1 of cosines with its columns weighted.
+    """
+    name, number = kind[:3], kind[3]
+    if number == "4" or kind == "dst1":
+        return sines(g, kind=kind, dim=dim)
+    if kind == "dct1":
+        less, more = (_at_ends(g, dim, (0, -1), 1.0, weight) for weight in (0.5, 2.0))
+        return mul(sines(mul(g, less), kind=kind, dim=dim), more)
+    end = (0 if name == "dct" else -1,)
+    if number == "2":
+        return sines(mul(g, _at_ends(g, dim, end, 2.0, 1.0)), kind=f"{name}3", dim=dim)
+    return mul(sines(g, kind=f"{name}2", dim=dim), _at_ends(g, dim, end, 0.5, 1.0))
+
+
+def _at_ends(g: Any, dim: int, ends: tuple[int, ...], there: float, rest: float) -> Any:
+    """Weights along a dimension."""
+    shape = [1] * len(g.shape)
+    shape[dim] = g.shape[dim]
+    weights = np.full(g.shape[dim], rest, g._a.dtype if hasattr(g, "_a") else g.dtype)
+    weights[list(ends)] = there
+    return weights.reshape(shape)
+
+
+# SciPy's cosine and sine transforms, "dct2" being the cosine transform of type 2.
+sines = linear("sines", _sines, x=_sines_vjp)

@@ -1,0 +1,206 @@
+"""`tapegrad.scipy` against SciPy: values, shapes, and derivatives against differences."""
+
+import numpy as np
+import pytest
+import scipy.fft
+import scipy.linalg
+import scipy.signal
+import scipy.special
+
+import tapegrad as tg
+from tapegrad.autograd import gradcheck, gradgradcheck
+
+pytestmark = pytest.mark.tapegrad_only("PyTorch has other names")
+
+rng = np.random.default_rng(0)
+G = rng.standard_normal((3, 3)) + 3 * np.eye(3)
+Z = G + 1j * rng.standard_normal((3, 3))
+P = G @ G.T + np.eye(3)
+H = P + 1j * (G - G.T) / 9
+V, W = rng.standard_normal(3), rng.standard_normal((3, 2))
+
+
+def same(home, call, *arrays, orders=2):
+    """Hold a function to SciPy's; `call` is given the module of one or the other."""
+    ours, theirs = getattr(tg.scipy, home), getattr(scipy, home)
+    given = tuple(tg.tensor(a, requires_grad=True) for a in arrays)
+    found, wanted = call(ours, *given), call(theirs, *arrays)
+    if not isinstance(wanted, tuple):
+        found, wanted = (found,), (wanted,)
+    for a, b in zip(found, wanted, strict=True):
+        if isinstance(a, tg.Tensor):
+            assert tuple(a.shape) == np.shape(b)
+            np.testing.assert_allclose(a.detach().numpy(), b, rtol=1e-9, atol=1e-11)
+        else:
+            assert a == b
+    if orders > 0:
+        assert gradcheck(lambda *x: call(ours, *x), given)
+    if orders > 1:
+        assert gradgradcheck(lambda *x: call(ours, *x), given)
+
+
+@pytest.mark.parametrize("M", [G, Z], ids=["real", "complex"])
+@pytest.mark.parametrize("name", ["inv", "det", "pinv", "expm", "svdvals"])
+def test_functions_of_a_matrix(name, M):
+    same("linalg", lambda lib, a: getattr(lib, name)(a), M)
+
+
+@pytest.mark.parametrize("M", [G, Z], ids=["real", "complex"])
+@pytest.mark.parametrize("b", [V, W], ids=["vector", "columns"])
+@pytest.mark.parametrize("trans", [0, 1, 2, "N", "T", "C"])
+@pytest.mark.parametrize("lower", [False, True])
+def test_triangular_systems(lower, trans, b, M):
+    for unit in (False, True):
+        how = {"trans": trans, "lower": lower, "unit_diagonal": unit}
+        same("linalg", lambda lib, a, b: lib.solve_triangular(a, b, **how), M, b)  # noqa: B023
+
+
+@pytest.mark.parametrize("M", [P, H], ids=["real", "complex"])
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize(
+    "assume", [None, "gen", "pos", "sym", "her", "upper triangular", "lower triangular"]
+)
+def test_systems_of_which_something_is_known(assume, lower, M):
+    M = M.T + (0.1j * G if assume == "sym" and M is H else 0.0)
+    how = {"lower": lower, "assume_a": assume}
+    same("linalg", lambda lib, a, b: lib.solve(a, b, **how), M, W)
+    if M.dtype.kind == "f":
+        same("linalg", lambda lib, a, b: lib.solve(a, b, transposed=True), G, V)
+
+
+@pytest.mark.parametrize("M", [P, H], ids=["real", "complex"])
+@pytest.mark.parametrize("b", [V, W], ids=["vector", "columns"])
+@pytest.mark.parametrize("lower", [False, True])
+def test_cholesky(lower, b, M):
+    def solved(lib, a, b):
+        return lib.cho_solve(lib.cho_factor((a + a.T.conj()) / 2, lower), b)
+
+    same("linalg", lambda lib, a: lib.cholesky(a, lower=lower), M, orders=0)
+    same("linalg", lambda lib, a: lib.cholesky((a + a.T.conj()) / 2, lower=lower), M)
+    same("linalg", solved, M, b)
+
+
+@pytest.mark.parametrize("M", [G, Z], ids=["real", "complex"])
+def test_lu(M):
+    same("linalg", lambda lib, a: lib.lu(a)[1:], M)
+    same("linalg", lambda lib, a: lib.lu(a), M, orders=0)
+    same("linalg", lambda lib, a: lib.lu(a, permute_l=True), M)
+    same("linalg", lambda lib, a: lib.lu_factor(a), M, orders=0)
+    for trans in (0, 1, 2):
+        for b in (V, W):
+            same("linalg", lambda lib, a, b: lib.lu_solve(lib.lu_factor(a), b, trans), M, b)  # noqa: B023
+
+
+def test_factorizations():
+    same("linalg", lambda lib, a: lib.qr(a, mode="economic"), W)
+    same("linalg", lambda lib, a: lib.qr(a), G)
+    same("linalg", lambda lib, a: lib.qr(a, mode="r"), W)
+    same("linalg", lambda lib, a: lib.svd(a, compute_uv=False), W)
+    same("linalg", lambda lib, a: lib.svd(a)[1], W)
+    same("linalg", lambda lib, a: lib.eigh(a + a.T, eigvals_only=True), P)
+    same("linalg", lambda lib, a: lib.eigvalsh(a, lower=False), P, orders=0)
+    same("linalg", lambda lib, a: abs(lib.eigh(a + a.T)[1]), P)
+    same("linalg", lambda lib, a: lib.sqrtm(a), P, orders=1)
+    same("linalg", lambda lib, a, b: lib.block_diag(a, b), G, W)
+
+
+REAL = ["dct", "idct", "dst", "idst"]
+
+
+@pytest.mark.parametrize("name", REAL)
+@pytest.mark.parametrize("norm", [None, "ortho", "forward"])
+@pytest.mark.parametrize("kind", [1, 2, 3, 4])
+def test_cosine_and_sine_transforms(kind, norm, name):
+    x = rng.standard_normal((5, 2))
+    for how in ({}, {"n": 3}, {"n": 6, "orthogonalize": True}, {"orthogonalize": False}):
+        how |= {"type": kind, "norm": norm}
+        same("fft", lambda lib, x: getattr(lib, name)(x, **how), x[:, 0])  # noqa: B023
+        same("fft", lambda lib, x: getattr(lib, name)(x, axis=0, **how), x, orders=0)  # noqa: B023
+    same("fft", lambda lib, x: getattr(lib, name + "n")(x, kind, norm=norm), x, orders=1)
+
+
+@pytest.mark.parametrize("how", [{}, {"n": 7, "norm": "ortho"}, {"axis": 0, "workers": 1}])
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"])
+def test_fourier_transforms(name, how):
+    same("fft", lambda lib, x: getattr(lib, name)(x, **how), rng.standard_normal((3, 5)), orders=1)
+
+
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"])
+def test_fourier_transforms_of_several_dimensions(name):
+    x = rng.standard_normal((3, 4))
+    same("fft", lambda lib, x: getattr(lib, name + "2")(x, (2, 5)), x, orders=1)
+    same("fft", lambda lib, x: getattr(lib, name + "n")(x, axes=(1, 0)), x, orders=1)
+    for shift in ("fftshift", "ifftshift"):
+        same("fft", lambda lib, x: getattr(lib, shift)(x, axes=0), x)  # noqa: B023
+
+
+SHAPES = [((6,), (3,)), ((3,), (6,)), ((4, 5), (2, 3)), ((2, 3), (4, 5)), ((3, 4, 3), (2, 2, 1))]
+
+
+@pytest.mark.parametrize("method", ["auto", "direct", "fft"])
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize("name", ["convolve", "correlate"])
+def test_convolution(name, mode, method):
+    for a, b in [*SHAPES, ((), ())]:
+        x, y = rng.standard_normal(a), rng.standard_normal(b)
+
+        def call(lib, x, y):
+            return getattr(lib, name)(x, y, mode, method)
+
+        same("signal", call, x, y, orders=2 if len(a) < 2 else 0)
+        if a:
+            same("signal", call, x * (1 + 1j), y - 1j, orders=0)
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+def test_convolution_along_some_axes(mode):
+    x, y = rng.standard_normal((3, 5)), rng.standard_normal((3, 2))
+    same("signal", lambda lib, x, y: lib.fftconvolve(x, y, mode, axes=1), x, y)
+    long = rng.standard_normal(700)
+    same("signal", lambda lib, x, y: lib.convolve(x, y, mode), long, long[:300], orders=0)
+
+
+def test_special_functions():
+    same("special", lambda lib, x: lib.softmax(x), W)
+    same("special", lambda lib, x: lib.log_softmax(x, axis=1), W)
+    same("special", lambda lib, x: lib.logsumexp(x, axis=1, keepdims=True), W)
+    same("special", lambda lib, x: lib.gamma(x), abs(V) + 1)
+    same("special", lambda lib, x: lib.erf(x), V)
+
+
+def test_of_arrays_they_are_scipys():
+    assert type(tg.scipy.linalg.expm(np.eye(2))) is np.ndarray
+    assert tg.scipy.linalg.toeplitz is scipy.linalg.toeplitz
+    assert type(tg.grad(lambda a: np.trace(tg.scipy.linalg.expm(a)))(np.eye(2))) is np.ndarray
+
+
+def test_under_transforms():
+    def f(a):
+        return np.sum(tg.scipy.fft.dct(tg.scipy.linalg.cho_solve(
+            tg.scipy.linalg.cho_factor(a @ a.T + np.eye(3)), V
+        )) ** 2)  # fmt: skip
+
+    slope = tg.grad(f)(G)
+    np.testing.assert_allclose(tg.jit(tg.grad(f))(G), slope, rtol=1e-9)
+    np.testing.assert_allclose(tg.vmap(tg.grad(f))(np.stack([G, G]))[1], slope, rtol=1e-12)
+    np.testing.assert_allclose(tg.jvp(f, (G,), (G,))[1], np.sum(slope * G), rtol=1e-12)
+
+
+def test_what_is_not_there_is_refused():
+    t = tg.tensor(G, requires_grad=True)
+    for call, error, words in [
+        (lambda: tg.scipy.linalg.solve_triangular(t, V, trans="X"), ValueError, "'T' or 'C'"),
+        (lambda: tg.scipy.linalg.lu_solve((t, [0, 1, 2]), V, trans=3), ValueError, "0, 1 or 2"),
+        (lambda: tg.scipy.linalg.qr(t, pivoting=True), ValueError, "without pivoting"),
+        (lambda: tg.scipy.linalg.eigh(t, subset_by_index=[0, 1]), TypeError, "subset_by_index"),
+        (lambda: tg.scipy.fft.dct(t, type=5), ValueError, "no type 5"),
+        (lambda: tg.scipy.signal.convolve(t, V), ValueError, "as many dimensions"),
+        (lambda: tg.scipy.signal.convolve(t, t, mode="whole"), ValueError, "no mode 'whole'"),
+        (
+            lambda: tg.scipy.signal.convolve(t[:1], t[:, :1], mode="valid"),
+            ValueError, "at least as long",
+        ),
+        (lambda: tg.scipy.linalg.logm(t), RuntimeError, r"scipy\.linalg\.logm"),
+    ]:  # fmt: skip
+        with pytest.raises(error, match=words):
+            call()
