@@ -147,7 +147,9 @@ def _one_after_the_other(
         times = source.standard_exponential(weights.shape) / weights
     if count == 1:
         return np.asarray(times.argmin(axis=-1, keepdims=True))
-    return np.argsort(times, axis=-1)[..., :count]
+    first = np.argpartition(times, count - 1, axis=-1)[..., :count]
+    order = np.argsort(np.take_along_axis(times, first, -1), axis=-1)
+    return np.take_along_axis(first, order, -1)
 
 
 def _with_replacement(source: np.random.Generator, weights: np.ndarray, count: int) -> np.ndarray:
