@@ -13,7 +13,7 @@ from tapegrad.functions import arithmetic as a
 from tapegrad.functions import elementwise as ew
 from tapegrad.functions import products, shapes
 from tapegrad.functions.arguments import alike
-from tapegrad.functions.complex_parts import conj
+from tapegrad.functions.complex_parts import conj, sgn
 from tapegrad.functions.exponents import float_power, frexp, scaled_by_power
 from tapegrad.numpy_face import order, reductions, writing
 from tapegrad.numpy_face.common import (
@@ -38,6 +38,12 @@ KNOWN = (Tensor, np.ndarray, np.generic, bool, int, float, complex, list, tuple)
 def _conjugate(x: Tensor) -> Tensor:
     """A new Tensor, where PyTorch gives back a real one."""
     return conj(x) if x._a.dtype.kind == "c" else shapes.clone(x)
+
+
+def _sign(x: Any) -> Tensor:
+    """To NumPy a complex number over its absolute value, too."""
+    t = tensor(x)
+    return sgn(t) if t._a.dtype.kind == "c" else a.sign(t)
 
 
 def _heaviside(x: Any, y: Any) -> Tensor:
@@ -94,7 +100,7 @@ TABLE: dict[Any, Any] = {f: own for f, own in ROWS.items() if isinstance(f, np.u
     np.add: a._add, np.subtract: a._sub, np.true_divide: a._div, np.power: a.pow,
     np.float_power: float_power, np.positive: shapes.clone,
     np.divmod: lambda x, y: (ew.floor_divide(x, y), ew.remainder(x, y)),
-    np.fabs: lambda x: ew.abs(floating(x)), np.sign: a.sign,
+    np.fabs: lambda x: ew.abs(floating(x)), np.sign: _sign,
     np.cbrt: unary(e.cbrt), np.conjugate: _conjugate, np.radians: ew.deg2rad,
     np.degrees: ew.rad2deg, np.rint: "round", np.matmul: products.matmul, np.vecdot: vecdot_,
     np.matvec: _matvec, np.vecmat: _vecmat, np.heaviside: _heaviside, np.modf: _modf,

@@ -56,6 +56,12 @@ def test_weights_and_single_variables():
     np.testing.assert_allclose(np.nanvar(tg.tensor(holes[:2])).numpy(), np.nanvar(holes[:2]))
 
 
+def test_the_sign_of_a_complex_number():
+    np.testing.assert_allclose(np.sign(tg.tensor(Z)).numpy(), Z / abs(Z), rtol=1e-15)
+    assert np.sign(tg.tensor([-2.0, 0.0])).tolist() == [-1.0, 0.0]
+    tg.check_grads(np.sign, (Z,))
+
+
 def test_a_conjugate_inside_of_a_transform():
     both = np.stack([Z, W])
     np.testing.assert_array_equal(tg.vmap(np.conj)(both), both.conj())
