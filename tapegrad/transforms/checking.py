@@ -15,12 +15,14 @@ from tapegrad.transforms.reverse import vjp
 
 
 def _array(x: Any) -> np.ndarray:
-    return np.asarray(x._a if isinstance(x, Tensor) else x, float)
+    found = np.asarray(x._a if isinstance(x, Tensor) else x)
+    return found if found.dtype.kind == "c" else found.astype(float)
 
 
 def _inner(a: Any, b: Any) -> float:
+    """The inner product; of complex numbers that of their real and imaginary parts."""
     pairs = zip(flatten(a)[0], flatten(b)[0], strict=True)
-    return float(sum(np.sum(_array(x) * _array(y)) for x, y in pairs))
+    return float(sum(np.sum((np.conj(_array(x)) * _array(y)).real) for x, y in pairs))
 
 
 def _shifted(args: Any, direction: Any, step: float) -> Any:
@@ -34,8 +36,15 @@ def _shifted(args: Any, direction: Any, step: float) -> Any:
 
 def _like(x: Any, rng: np.random.Generator) -> Any:
     leaves, tree = flatten(x)
-    drawn = [rng.standard_normal(_array(leaf).shape) for leaf in leaves]
-    return unflatten(tree, [d if d.ndim else float(d) for d in drawn])
+    drawn = [_drawn(_array(leaf), rng) for leaf in leaves]
+    return unflatten(tree, [d if d.ndim else d.item() for d in drawn])
+
+
+def _drawn(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    real = np.asarray(rng.standard_normal(x.shape))
+    if x.dtype.kind != "c":
+        return real
+    return np.asarray(real + 1j * rng.standard_normal(x.shape))
 
 
 def check_grads(

@@ -229,6 +229,22 @@ def test_check_grads_passes_what_is_right():
     tg.check_grads(lambda x: (x**2).sum(), (tg.tensor(X),), modes=("rev",))
 
 
+def test_check_grads_of_complex_numbers():
+    z = X * (1.0 + 0.5j)
+    tg.check_grads(lambda z: np.abs(np.sin(z)) ** 2, (z,))
+    tg.check_grads(lambda z: np.fft.fft(z * np.conj(z) + 1j * z), (z,))
+    tg.check_grads(lambda z: np.angle(z) + z.imag, (1.1 + 1.2j,))
+
+
+@pytest.mark.parametrize("mode", ["fwd", "rev"])
+def test_check_grads_sees_imaginary_parts(mode):
+    def wrong(z):
+        return np.real(z) + 1j * tg.stop_gradient(np.imag(z))
+
+    with pytest.raises(AssertionError, match=f"in mode '{mode}'"):
+        tg.check_grads(wrong, (X * (1.0 + 0.5j),), order=1, modes=(mode,))
+
+
 @pytest.mark.parametrize("mode", ["fwd", "rev"])
 def test_check_grads_catches_an_error_of_a_thousandth(mode):
     wrong = tg.custom_vjp(np.sin)
