@@ -98,11 +98,15 @@ def parts(matrix: Any, name: str) -> tuple[Tensor, Pattern]:
     by_column = matrix.format == "csc"
     held = matrix if by_column else matrix.tocsr()
     pattern = Pattern(held.indices, held.indptr, held.shape, by_column=by_column)
-    return tensor_of(held.data, name), pattern
+    values = tensor_of(held.data, name)
+    pattern.hold(values._a, held)
+    return values, pattern
 
 
 def alike(values: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
     """Elements and operand in one dtype; at the least of floating-point numbers."""
+    if values._a.dtype is x._a.dtype and values._a.dtype.char in "fdFD":
+        return values, x
     kind = np.result_type(values._a.dtype, x._a.dtype)
     kind = kind if kind.kind in "fc" and kind.itemsize > 2 else np.result_type(kind, np.float32)
     return values.to(kind), x.to(kind)

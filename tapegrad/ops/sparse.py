@@ -19,11 +19,12 @@ from tapegrad.tape.shape_table import Shape
 class Pattern:
     """Where the elements of a matrix stand: row by row, or column by column (`by_column`)."""
 
-    __slots__ = ("_factors", "_other", "by_column", "indices", "indptr", "shape")
+    __slots__ = ("_factors", "_held", "_other", "by_column", "indices", "indptr", "shape")
 
     def __init__(self, indices: Any, indptr: Any, shape: Shape, *, by_column: bool = False) -> None:
         self.indices, self.indptr, self.shape, self.by_column = indices, indptr, shape, by_column
         self._other: Pattern | None = None
+        self._held: tuple[Any, Any] = None, None  # an array of elements, and SciPy's matrix of them
         self._factors: list[Any] = []  # of the last matrix, shared with the transposed pattern
 
     @property
@@ -40,8 +41,15 @@ class Pattern:
         along = np.repeat(np.arange(len(self.indptr) - 1), np.diff(self.indptr))
         return (self.indices, along) if self.by_column else (along, self.indices)
 
+    def hold(self, values: Any, matrix: Any) -> None:
+        """Take a matrix of SciPy's for that of its own elements."""
+        self._held = values, matrix
+
     def matrix(self, values: Any) -> Any:
         """SciPy's matrix of these elements."""
+        stored, matrix = self._held
+        if values is stored and matrix.indices is self.indices and matrix.indptr is self.indptr:
+            return matrix  # nobody has moved its elements since
         import scipy.sparse
 
         kind = scipy.sparse.csc_array if self.by_column else scipy.sparse.csr_array

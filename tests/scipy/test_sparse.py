@@ -86,6 +86,16 @@ def test_matrices_of_tensors(kind, rng):
     assert "5 elements" in repr(A)
 
 
+@pytest.mark.filterwarnings("ignore::scipy.sparse.SparseEfficiencyWarning")
+def test_a_matrix_whose_elements_move_after_the_product():
+    A, x = B.copy(), tg.ones(3, requires_grad=True)
+    y = A @ x
+    A[2, 0] = 100.0
+    y.sum().backward()
+    assert x.grad.tolist() == B.sum(0).tolist()
+    assert (A @ x).tolist() == A.sum(1).tolist()
+
+
 def test_of_arrays_they_are_scipys():
     A = tg.scipy.sparse.csr_array((B.data, B.indices, B.indptr))
     assert type(A) is scipy.sparse.csr_array
