@@ -543,29 +543,6 @@ row("pure_callback", (0, 3), function=np.sort, shape=(0, 3), dtype=np.dtype(np.f
 
 for name, shapes, params in image_rows():
     row(name, *shapes, **params)
-CONVOLUTIONS = [  # images, filters, geometry
-    ((2, 3, 5), (4, 3, 2), Geometry((1,), (0,), (1,))),
-    ((1, 2, 7), (2, 1, 3), Geometry((2,), (2,), (1,), 2)),
-    ((2, 2, 4, 5), (3, 2, 3, 2), Geometry((1, 2), (1, 0), (1, 2))),
-    ((1, 4, 4, 4), (2, 2, 3, 3), Geometry((3, 3), (1, 1), (1, 1), 2)),
-    ((1, 1, 3, 3, 3), (2, 1, 2, 2, 2), Geometry((1, 1, 1), (0, 1, 0), (2, 1, 1))),
-    ((0, 2, 4), (3, 2, 2), Geometry((1,), (0,), (1,))),
-]
-for image, filters, at in CONVOLUTIONS:
-    many = tuple(
-        (n + 2 * p - d * (k - 1) - 1) // step + 1
-        for n, k, step, p, d in zip(image[2:], filters[2:], *at[:3], strict=True)
-    )
-    outputs = (image[0], filters[0], *many)
-    for exact in (False, True):
-        how = {"geometry": at, "exact": exact}
-        row("convolution", image, filters, size=many, **how)
-        row("convolution_input", outputs, filters, size=image[2:], **how)
-        row("convolution_weight", outputs, image, size=filters[2:], **how)
-    if at.groups == 1:
-        columns = (image[0], image[1] * int(np.prod(filters[2:])), int(np.prod(many)))
-        row("im2col", image, kernel=filters[2:], places=many, geometry=at)
-        row("col2im", columns, size=image[2:], kernel=filters[2:], places=many, geometry=at)
 
 
 def samples_of(op: Op) -> list[Sample]:
