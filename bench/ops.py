@@ -1,7 +1,8 @@
 """Every family of operations beside PyTorch, at three sizes, forward and with the gradient.
 
 Arrays have 9, 1,024 and 10⁶ elements; matrices are squares of 4, 64 and 512, images those of a
-small and of a large step.  The last tables say the medians, and the ten worst rows.
+small and of a large step.  The last tables say the medians, and the ten worst rows.  `training` is
+a step of LeNet on scikit-learn's digits.
 """
 
 from __future__ import annotations
@@ -10,17 +11,20 @@ from collections.abc import Iterator
 from statistics import median
 from typing import Any, NamedTuple
 
-from bench import image_operations, movements, operations, scientific
+import numpy as np
+
+from bench import image_operations, lenet, movements, operations, scientific
 from bench.check import checked
 from bench.libraries import ADAPTERS as ALL
 from bench.libraries import Library
 from bench.operations import Row as Case
+from bench.problem import Problem
 from bench.report import Row, at_least, ratios_to, unsteady
 from bench.timing import QUICK, Effort, Figure, interleave
 
 ADAPTERS = {name: ALL[name] for name in ("tapegrad", "torch")}
 PROCESS_GROUPS: dict[str, Any] = {}
-GROUPS = ("tiny", "middle", "large")
+GROUPS = ("tiny", "middle", "large", "training")
 LEAST = 0.5  # of PyTorch's speed, in any row
 
 
@@ -38,6 +42,7 @@ class Scale(NamedTuple):
 
 TINY = Scale("9 elements", 3, 4, 0, "µs", 1e6, Effort(batch=0.002, rounds=(7, 15), budget=0.1))
 MIDDLE = Scale("1,024 elements", 32, 64, 0, "µs", 1e6, Effort(0.002, (7, 15), 0.1))
+STEPS = Effort(batch=0.02, rounds=(9, 21), budget=1.0)
 LARGE = Scale("10⁶ elements", 1000, 512, 1, "ms", 1e3, Effort(0.01, (5, 11), 0.3))
 
 
@@ -54,6 +59,25 @@ def middle(libraries: list[Library], threads: int, quick: bool) -> Iterator[Row]
 def large(libraries: list[Library], threads: int, quick: bool) -> Iterator[Row]:
     """Time operations on a million elements."""
     yield from timed(libraries, threads, TINY if quick else LARGE, quick)
+
+
+def training(libraries: list[Library], threads: int, quick: bool) -> Iterator[Row]:
+    """Time steps of training."""
+    for dtype in (np.float32, np.float64):
+        for batch in (1, 64):
+            yield training_row(lenet.problem(batch, dtype), libraries, threads, quick)
+
+
+def training_row(problem: Problem, libraries: list[Library], threads: int, quick: bool) -> Row:
+    """Time forward, backward and the change of the weights."""
+    runs = checked(problem, libraries)
+    samples = interleave({name: run.step for name, run in runs.items()}, QUICK if quick else STEPS)
+    figures = {name: Figure.of(s, 1e6) for name, s in samples.items()}
+    ratios = ratios_to(figures, "torch")
+    reach, met = at_least(ratios, torch=1.0)
+    return Row(
+        "training", problem.name, threads, "µs", figures, ratios, reach, met, unsteady(figures)
+    )
 
 
 def families(scale: Scale) -> Iterator[tuple[str, list[Case], int]]:

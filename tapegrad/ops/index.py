@@ -20,7 +20,7 @@ from tapegrad.kernels.sweep.sweep_abi import (
 )
 from tapegrad.ops.core import NotDifferentiable, Op, linear
 from tapegrad.ops.elementwise import where
-from tapegrad.ops.large import large
+from tapegrad.ops.large import SLOW_IN_NUMPY, large
 from tapegrad.ops.shape import _sum_to, clone, embed, expand, getitem, sum_to, to
 from tapegrad.tape.shape_table import Shape
 
@@ -237,7 +237,7 @@ gather = linear(
     moves="gather along", sweep=KIND_PICK,
 )
 ungather: Op = linear(
-    "ungather", large("indexed_loops.ungather", _ungather),
+    "ungather", large("indexed_loops.ungather", _ungather, SLOW_IN_NUMPY),
     x=lambda g, index, dim: gather(g, index, dim=dim), index=SELECTS,
     grad_name="ScatterAdd", moves="scatter add along",
 )

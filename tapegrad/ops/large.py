@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import Any
 
 COMPILED = 1 << 14  # elements from which a compiled loop pays for its call
+SLOW_IN_NUMPY = 1 << 11  # the same where NumPy goes element by element
 
 
 def large(

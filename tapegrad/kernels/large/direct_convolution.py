@@ -25,7 +25,7 @@ from tapegrad.parallel.large_elementwise import address
 Sizes = tuple[int, ...]
 POSITIONS = 2048  # of small images that are taken together
 ROOM = 1 << 17  # elements that they may take, packed
-SPARSE = 3  # positions for one that is wanted, at most
+SPARSE = 4  # positions for one that is wanted, at most
 
 
 class Lattice(NamedTuple):
@@ -186,13 +186,18 @@ def transposed_plan(of: Geometry, threads: int) -> Plan | None:
     itemsize, dims = int(of.dtype[1]), range(len(of.size))
     taps = of.taps()
     reach = [max(e for e, _ in here) for here in taps]
-    last = [(n - 1 + p) // s for n, p, s in zip(of.size, of.padding, of.stride, strict=True)]
-    lattice = Lattice(tuple([q + 1 + e for q, e in zip(last, reach, strict=True)]))
+    # The place of position q is stride * (q + first) + remainder - padding.
+    first = [p // s for p, s in zip(of.padding, of.stride, strict=True)]
+    counts = [
+        (n - 1 + p) // s - a + 1
+        for n, p, s, a in zip(of.size, of.padding, of.stride, first, strict=True)
+    ]
+    lattice = Lattice(tuple([n + e for n, e in zip(counts, reach, strict=True)]))
     together = of.together(of.outputs, lattice.plane)
     if lattice.plane > SPARSE * prod([-(-n // s) for n, s in zip(of.size, of.stride, strict=True)]):
         return None
     keeps: list[np.ndarray] = []
-    axes = [along(e, lattice.extent[d] - 1, 1, -e, of.places[d]) for d, e in enumerate(reach)]
+    axes = [along(0, lattice.extent[d] - 1, 1, first[d] - reach[d], of.places[d]) for d in dims]
     channel = together * lattice.plane
     packing = _packing(
         keeps, itemsize, lattice.runs(axes, of.places), step=1, plane=prod(of.places),
@@ -202,7 +207,8 @@ def transposed_plan(of: Geometry, threads: int) -> Plan | None:
     flat = np.arange(prod(of.kernel)).reshape(of.kernel)
     for phase in product(*[range(s) for s in of.stride]):
         chosen = [[k for k, (_, r) in enumerate(taps[d]) if r == phase[d]] for d in dims]
-        axes = [along(0, last[d], of.stride[d], phase[d] - of.padding[d], of.size[d]) for d in dims]
+        shifts = [of.stride[d] * first[d] + phase[d] - of.padding[d] for d in dims]
+        axes = [along(0, counts[d] - 1, of.stride[d], shifts[d], of.size[d]) for d in dims]
         results = _packing(
             keeps, itemsize, lattice.runs(axes, of.size), step=of.stride[-1], plane=prod(of.size),
             whole=prod(of.size) * of.inputs * of.groups, image=lattice.plane, channel=0,

@@ -8,7 +8,7 @@ import numpy as np
 
 from tapegrad.kernels.large.launching import Array, known, loop
 from tapegrad.ops.core import table
-from tapegrad.ops.large import COMPILED
+from tapegrad.ops.large import COMPILED, SLOW_IN_NUMPY
 from tapegrad.parallel import large_elementwise
 from tapegrad.parallel.large_elementwise import address, launch
 
@@ -119,7 +119,7 @@ def scattered(g: Array, index: Array, *, dim: int) -> Any:
 
 def ungather(g: Array, index: Array, *, shape: tuple[int, ...], dim: int) -> Any:
     """Elements of each row added to places in rows of zeros."""
-    if not known(g) or not shape:
+    if not known(g, SLOW_IN_NUMPY) or not shape:
         return None
     return _scattered_by("scatter_add", None, np.zeros(shape, g.dtype), index, g, dim)
 

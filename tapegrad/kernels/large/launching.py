@@ -24,13 +24,10 @@ def loop(name: str, x: Array) -> Any:
     return kernels.loop(name, "f8" if x.itemsize == 8 else "f4")
 
 
-def known(x: Any) -> bool:
+def known(x: Any, least: int = COMPILED) -> bool:
     """Whether an array is large, of a real type and in C order."""
     return (
-        type(x) is np.ndarray
-        and x.size >= COMPILED
-        and x.dtype.char in "df"
-        and x.flags.c_contiguous
+        type(x) is np.ndarray and x.size >= least and x.dtype.char in "df" and x.flags.c_contiguous
     )
 
 
