@@ -139,3 +139,37 @@ REFUSED |= {
     "max_unpool2d to places beyond": (lambda t, x: t.nn.functional.max_unpool2d(x, t.full(x.shape, 1000), 2), (V,)),
     "max_unpool2d to another size": (lambda t, x: t.nn.functional.max_unpool2d(x, t.zeros(x.shape).long(), 2, output_size=(40, 40)), (V,)),
 }
+
+# -- other sizes -----------------------------------------------------------------------------------
+
+R = {1: (2, 3, 5), 2: (2, 3, 5, 4), 3: (1, 2, 3, 4, 3)}
+for d, mode in ((1, "linear"), (2, "bilinear"), (3, "trilinear"), (2, "bicubic")):
+    for size in ("size=7", "size=3", "scale_factor=2.5", "scale_factor=(0.7,) * d", "size=1", "scale_factor=1.3, recompute_scale_factor=True"):
+        for corners in (True, False):
+            exec(f"case(lambda t, x, d=d: t.nn.functional.interpolate(x, {size}, mode={mode!r}, align_corners={corners}), R[{d}], integers=False)")
+for d in (1, 2, 3):
+    for mode in ("nearest", "nearest-exact", "area"):
+        for size in ("size=7", "size=2", "scale_factor=2", "scale_factor=1.7", "size=(4,) * d"):
+            exec(f"case(lambda t, x, d=d: t.nn.functional.interpolate(x, {size}, mode={mode!r}), R[{d}], integers=False)")
+case(lambda t, x: t.nn.functional.pixel_shuffle(x, 2), (2, 8, 3, 2), integers=False)
+case(lambda t, x: t.nn.functional.pixel_unshuffle(x, 3), (4, 6, 3), integers=False)
+case(lambda t, x: t.nn.functional.channel_shuffle(x, 3), (2, 6, 3, 2), integers=False)
+for corners in (True, False):
+    case(lambda t, x, c=corners: t.nn.functional.affine_grid(x, (2, 1, 3, 4), align_corners=c), (2, 2, 3), integers=False)
+    case(lambda t, x, c=corners: t.nn.functional.affine_grid(x, (1, 1, 3, 1, 2), align_corners=c), (1, 3, 4), integers=False)
+
+F = (2, 4, 5, 6)
+REFUSED |= {
+    "interpolate to nothing": (lambda t, x: t.nn.functional.interpolate(x), (F,)),
+    "interpolate twice": (lambda t, x: t.nn.functional.interpolate(x, 3, 2.0), (F,)),
+    "interpolate by an unknown mode": (lambda t, x: t.nn.functional.interpolate(x, 3, mode="x"), (F,)),
+    "interpolate in one dimension": (lambda t, x: t.nn.functional.interpolate(x, 3, mode="linear"), (F,)),
+    "interpolate the nearest with corners": (lambda t, x: t.nn.functional.interpolate(x, 3, align_corners=True), (F,)),
+    "interpolate to three sizes": (lambda t, x: t.nn.functional.interpolate(x, (3, 3, 3)), (F,)),
+    "interpolate to size zero": (lambda t, x: t.nn.functional.interpolate(x, 0), (F,)),
+    "interpolate a matrix": (lambda t, x: t.nn.functional.interpolate(x[0, 0], 3), (F,)),
+    "pixel_shuffle of channels that do not fit": (lambda t, x: t.nn.functional.pixel_shuffle(x, 3), (F,)),
+    "pixel_unshuffle of sizes that do not fit": (lambda t, x: t.nn.functional.pixel_unshuffle(x, 4), (F,)),
+    "channel_shuffle in groups that do not fit": (lambda t, x: t.nn.functional.channel_shuffle(x, 3), (F,)),
+    "affine_grid of other shapes": (lambda t, x: t.nn.functional.affine_grid(x[0], (4, 1, 3, 3)), (F,)),
+}
