@@ -216,8 +216,8 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
             f"{groups}, got the shape {shape}"
         )
     rest = prod(shape[2:])
-    apart = reshape(x, (shape[0], groups, shape[1] // groups, rest))
-    return reshape(transpose(apart, 1, 2), shape)
+    grouped = reshape(x, (shape[0], groups, shape[1] // groups, rest))
+    return reshape(transpose(grouped, 1, 2), shape)
 
 
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
