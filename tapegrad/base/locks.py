@@ -7,22 +7,22 @@ Numba's compiler and of LLVM, and releases them on both sides.
 
 import os
 import sys
-import threading
 import time
+from _thread import RLock  # `threading` takes a millisecond to import
 from contextlib import ExitStack
 from typing import Any
 from weakref import WeakSet
 
 PATIENCE = 60.0  # seconds: whoever holds a lock may be waiting for what the fork is to do
 
-_registry = threading.RLock()
+_registry = RLock()
 _locks: WeakSet[Any] = WeakSet()
 _taken = ExitStack()
 
 
 def lock() -> Any:
     """A reentrant lock."""
-    made = threading.RLock()
+    made = RLock()
     with _registry:
         _locks.add(made)
     return made

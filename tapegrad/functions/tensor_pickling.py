@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import numpy as np
@@ -37,7 +36,9 @@ def deeply_copied(self: Tensor, memo: dict[int, Any]) -> Tensor:
         )
     result = _rebuild(self._a.copy(order="K"), self.requires_grad)
     if self.grad is not None:
-        result._grad = copy.deepcopy(self.grad, memo)
+        from copy import deepcopy
+
+        result._grad = deepcopy(self.grad, memo)
     return result
 
 

@@ -128,7 +128,7 @@ class Op(Facets):
         self.forward = forward
         self.inputs = tuple(formulas)
         self.formulas = tuple(
-            f if isinstance(f, NotDifferentiable | Formula) else Formula(f)
+            f if isinstance(f, (NotDifferentiable, Formula)) else Formula(f)
             for f in formulas.values()
         )
         self.grad_name = (grad_name or camel(name)) + "Backward0"

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import ctypes
 import os
-import threading
 import time
+from _thread import allocate_lock
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +43,7 @@ class Helper:
 
 
 _helpers: list[Helper] = []
-_busy = threading.Lock()
+_busy = allocate_lock()
 _mail = np.zeros((MOST, Mailbox.SIZE), np.int64)
 _mail_at = _mail.ctypes.data
 # A helper may still look at its mailbox while the interpreter clears its modules away.
@@ -58,6 +58,8 @@ def _processors() -> int:
 
 
 def _hire(count: int) -> None:
+    import threading
+
     from tapegrad.kernels.codegen import kernel_table
 
     serve, post = kernel_table.drive("serve", 2), kernel_table.drive("post", 2)
@@ -177,7 +179,7 @@ def _after_fork() -> None:
     """A child process has none of its parent's threads."""
     global _busy
     _helpers.clear()
-    _busy = threading.Lock()
+    _busy = allocate_lock()
     _mail[:] = 0
 
 
