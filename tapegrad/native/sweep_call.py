@@ -112,15 +112,15 @@ def set_targets(frame, tape, sweep_at, inputs, codes_at):
     if inputs == frame.none:
         return 1
     count = i8(inputs)[COUNT]
-    if count == 0 or count > TARGETS or call1(frame.PyDict_Size, frame.former) != 0:
+    if count == 0 or count > TARGETS:
         return 0
     for k in range(count):
         leaf = i8(inputs)[ITEMS + k]
         if i8(leaf)[TYPE] != frame.tensor_type:
             return 0
-        slots = i8(tape)[frame.tape_slots]
-        code = call2(frame.PyDict_GetItem, slots, i8(leaf)[frame.t_pos])
-        if code == 0:
+        position, slots = i8(leaf)[frame.t_pos], i8(tape)[frame.tape_slots]
+        code = call2(frame.PyDict_GetItem, slots, position)
+        if code == 0 or call2(frame.PyDict_GetItem, frame.former, position) != 0:
             return 0
         i8(codes_at)[k] = int_value(frame, code)
     sweep.targets, sweep.target_count, sweep.strict = codes_at, count, count
