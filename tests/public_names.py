@@ -12,7 +12,6 @@ import sys
 import textwrap
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 PACKAGE = Path(__file__).parents[1] / "tapegrad"
 if __name__ == "__main__":  # rows alone: what `tapegrad` makes of new ones is not written yet
@@ -32,15 +31,6 @@ FAMILIES = {
     "e": elementwise, "logic": logic, "special": special, "bessel": bessel, "reduce": reduce,
 }  # fmt: skip
 WIDTH = 100
-HEAD = """# Operations
-
-There are {count} functions of Tensors, made of {rows} rows of one table, each with one rule for its
-derivative. Here is every one at the top level of `tapegrad`, with its other names and its in-place
-form; the names are PyTorch's. Most are methods, too. `tg.linalg`, `tg.special`, `tg.fft` and
-`tg.nn.functional` hold the rest; [numpy.md](numpy.md) says which functions of NumPy take Tensors.
-`python -m tests.public_names` writes this page from the rows and docstrings.
-"""
-TITLE = "| function | also | what it is |\n|---|---|---|"
 UNLISTED = {"Any", "missing", "annotations", "*"}  # imported for the module itself
 
 
@@ -173,37 +163,10 @@ def _natural(name: str) -> list[object]:
 
 
 def operations() -> str:
-    """The page that lists every function of Tensors, by the module that it stands in."""
-    listed: dict[str, dict[int, list[str]]] = {}
-    found: dict[int, Any] = {}
-    for name in _bound(ast.parse(namespace(NAMESPACES[""].read_text(encoding="utf-8"), ""))):
-        thing = getattr(tapegrad, name, None)
-        home = getattr(thing, "__module__", None) or ""
-        if name.endswith("_"):
-            continue
-        if home.startswith("tapegrad.functions.") and inspect.isroutine(thing):
-            found[id(thing)] = thing
-            listed.setdefault(home, {}).setdefault(id(thing), []).append(name)
-    lines = [HEAD.format(count=count(), rows=len(by_code))]
-    for home in sorted(listed):
-        module = sys.modules[home]
-        about = (inspect.getdoc(module) or "").split("\n")[0]
-        lines += [f"## {home.removeprefix('tapegrad.functions.')}", "", about, "", TITLE]
-        if (makers := HEADS.get(home.removeprefix("tapegrad.functions."), ("", ""))[1]) != "":
-            here = [op for op in rows() if not op.namespace and maker(op) in makers]
-            lines += [
-                *[_row(op.names, f"{op.doc} {op.singular}".strip(), op.inplace) for op in here],
-                "",
-            ]
-            continue
-        body = []
-        for key, spelled in listed[home].items():
-            function = found[key]
-            spelled.sort(key=lambda name, own=function.__name__: (name != own, name))
-            text = (inspect.getdoc(function) or "").split("\n")[0]
-            body.append(_row(spelled, text, hasattr(tapegrad.Tensor, f"{spelled[0]}_")))
-        lines += [*sorted(body, key=str.lower), ""]
-    return "\n".join(lines)
+    """The page that lists every function of Tensors."""
+    from tests import operations_page  # needs all of `tapegrad`
+
+    return operations_page.written(count())
 
 
 def count() -> int:
@@ -218,13 +181,6 @@ def count() -> int:
     return len(found)
 
 
-def _row(spelled: list[str], text: str, inplace: bool) -> str:
-    name, *others = spelled
-    more = [f"`{other}`" for other in others] + [f"`{name}_`"] * inplace
-    text = text.replace("|", "\\|")
-    return f"| `{name}` | {', '.join(more)} | {text} |"
-
-
 def from_rows() -> dict[Path, str]:
     """What stands in each file that is written from rows alone."""
     found = {FUNCTIONS / f"{module}.py": functions(module) for module in HEADS}
@@ -233,11 +189,15 @@ def from_rows() -> dict[Path, str]:
     return found
 
 
+def source_files() -> dict[Path, str]:
+    """What stands in each file of the package that is written."""
+    return from_rows() | {SIGNATURES: signatures(SIGNATURES.read_text(encoding="utf-8"))}
+
+
 def files() -> dict[Path, str]:
     """What stands in each file that is written."""
-    stub = signatures(SIGNATURES.read_text(encoding="utf-8"))
     said = re.sub(r"(rules, )\d+( operations)", rf"\g<1>{count()}\2", README.read_text("utf-8"))
-    return from_rows() | {OPERATIONS: operations(), SIGNATURES: stub, README: said}
+    return source_files() | {OPERATIONS: operations(), README: said}
 
 
 def write(found: dict[Path, str]) -> None:
