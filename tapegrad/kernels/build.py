@@ -179,6 +179,7 @@ def _loaded(code: bytes) -> tuple[Any, Any]:
     """An engine that holds an object file, and the target machine, which must live as long."""
     llvm = binding()
 
+    _reserve(_BESIDE + 4 * len(code))
     # An engine that owned the target machine would free it: each gets its own.
     machine = _machine.__wrapped__()
     # llvmlite's own memory manager lays what belongs together side by side.
@@ -198,7 +199,8 @@ def _reserve(nbytes: int) -> None:
     try:
         mmap.mmap(-1, nbytes).close()
     except OSError:
-        raise MemoryError(f"compiling may take {nbytes >> 20} MB, which are not there") from None
+        text = f"compiled code may take {nbytes >> 20} MB, which are not there"
+        raise MemoryError(text) from None
 
 
 def assembled(text: str, level: int = 3, ready: str = "") -> tuple[Any, Any]:
@@ -219,7 +221,6 @@ def assembled(text: str, level: int = 3, ready: str = "") -> tuple[Any, Any]:
             with _announced():
                 code = bytes(_machine(level).emit_object(_module(text, level, ready)))
             disk.write(key, code)
-        _reserve(_BESIDE + 4 * len(code))
         return _loaded(code)
 
 
@@ -255,6 +256,7 @@ def _compile(name: str, source: str, arity: int) -> bytes:
     from tapegrad.kernels.flags import entry_point, unoptimised
 
     namespace: dict[str, Any] = {}
+    _reserve(2 * _BESIDE)  # Numba compiles with LLVM too
     with unoptimised():
         exec(compile(source, f"<kernel {name}>", "exec"), namespace)
         native, text = entry_point(namespace[name], arity)
