@@ -1,8 +1,8 @@
 """Every family of operations beside PyTorch, at three sizes, forward and with the gradient.
 
 Arrays have 9, 1,024 and 10⁶ elements; matrices are squares of 4, 64 and 512, images those of a
-small and of a large step.  The last tables say the medians, and the ten worst rows.  `training` is
-a step of LeNet on scikit-learn's digits.
+small and of a large step; groups of their own do the same in float32.  The last tables say the
+medians, and the ten worst rows.  `training` is a step of LeNet on scikit-learn's digits.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from bench.timing import QUICK, Effort, Figure, interleave
 
 ADAPTERS = {name: ALL[name] for name in ("tapegrad", "torch")}
 PROCESS_GROUPS: dict[str, Any] = {}
-GROUPS = ("tiny", "middle", "large", "training")
+GROUPS = (
+    "tiny", "middle", "large", "tiny_float32", "middle_float32", "large_float32", "training",
+)  # fmt: skip
 LEAST = 0.5  # of PyTorch's speed, in any row
 
 
@@ -38,6 +40,11 @@ class Scale(NamedTuple):
     unit: str
     factor: float
     effort: Effort
+    dtype: type[np.floating] = np.float64
+
+    def in_float32(self) -> Scale:
+        """Return the same in float32."""
+        return self._replace(name=f"{self.name}, float32", dtype=np.float32)
 
 
 TINY = Scale("9 elements", 3, 4, 0, "µs", 1e6, Effort(batch=0.002, rounds=(7, 15), budget=0.1))
@@ -59,6 +66,21 @@ def middle(libraries: list[Library], threads: int, quick: bool) -> Iterator[Row]
 def large(libraries: list[Library], threads: int, quick: bool) -> Iterator[Row]:
     """Time operations on a million elements."""
     yield from timed(libraries, threads, TINY if quick else LARGE, quick)
+
+
+def tiny_float32(libraries: list[Library], threads: int, quick: bool) -> Iterator[Row]:
+    """Time the same in float32."""
+    yield from timed(libraries, threads, TINY.in_float32(), quick)
+
+
+def middle_float32(libraries: list[Library], threads: int, quick: bool) -> Iterator[Row]:
+    """Time the same in float32."""
+    yield from timed(libraries, threads, MIDDLE.in_float32(), quick)
+
+
+def large_float32(libraries: list[Library], threads: int, quick: bool) -> Iterator[Row]:
+    """Time the same in float32."""
+    yield from timed(libraries, threads, (TINY if quick else LARGE).in_float32(), quick)
 
 
 def training(libraries: list[Library], threads: int, quick: bool) -> Iterator[Row]:
@@ -89,7 +111,7 @@ def families(scale: Scale) -> Iterator[tuple[str, list[Case], int]]:
         yield name, table, max(scale.side, least)
     for name, table in scientific.MATRICES.items():
         yield name, table, scale.matrix
-    if scale is not MIDDLE:
+    if scale.side != MIDDLE.side:
         for name, table in image_operations.FAMILIES.items():
             yield name, table, scale.images
 
@@ -99,6 +121,10 @@ def timed(libraries: list[Library], threads: int, scale: Scale, quick: bool) -> 
     effort = QUICK if quick else scale.effort
     for family, table, side in families(scale):
         for problem in operations.problems(table, side):
+            if scale.dtype is np.float32:
+                if problem.dtype != np.float64:
+                    continue  # it is complex, or in float32 already
+                problem = problem.astype(np.dtype(np.float32))
             runs = checked(problem, libraries)
             phases = {"forward": {name: run.forward for name, run in runs.items()}}
             if problem.gradient:

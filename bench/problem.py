@@ -56,8 +56,11 @@ class Problem:
         return self.inputs[0].dtype
 
     def astype(self, dtype: np.dtype[np.floating]) -> Problem:
-        """Return the problem in another type of floats."""
-        inputs, data = (tuple(x.astype(dtype) for x in xs) for xs in (self.inputs, self.data))
+        """Return the problem in another type of floats; indices and masks stay as they are."""
+        inputs, data = (
+            tuple(x.astype(dtype) if x.dtype.kind == "f" else x for x in xs)
+            for xs in (self.inputs, self.data)
+        )
         return replace(self, name=f"{self.name}, {dtype}", inputs=inputs, data=data)
 
     def weights(self, shape: tuple[int, ...]) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Plan calls of operations along dimensions of float64 Tensors: see `call_plans`."""
+"""Plan calls of operations along dimensions: see `call_plans`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def run_axis(
     key, compiled = None, native_calls.planned
     if compiled is not None and x.__class__ is Tensor and _plain(dim, keepdim, other):
         s = x._s
-        key = op, s if s >= 0 else x._a.shape, dim, keepdim, other
+        key = op, x._a.shape if s == -1 else s, dim, keepdim, other
         plan = plans.get(key)
         if plan is not None:
             made = compiled(plan, x)
@@ -39,7 +39,7 @@ def run_axis(
                 return made
     given, params = arguments(op, x, dim, keepdim, other)
     y = run(op, (given,), params)
-    if key is not None and given is x and (x._s >= 0 or _large(x)):
+    if key is not None and given is x and (x._s != -1 or _large(x)):
         remember(op, x, y, params, key)
     return y
 
@@ -68,9 +68,9 @@ def remember(op: Op, x: Tensor, y: Tensor, params: dict[str, Any], key: Key) -> 
     Its operand is eligible for the fast path, except perhaps for its size.
     """
     times = count_call(key)
-    if (times != call_plans.TIMES and times % call_plans.MANY) or (x._s >= 0 and y._s < 0):
+    if (times != call_plans.TIMES and times % call_plans.MANY) or (x._s != -1 and y._s == -1):
         return
-    if x._s < 0:
+    if x._s == -1:
         from tapegrad.kernels.large.pass_lists import passes
 
         if found := passes(op, x._a, y._a, params):
@@ -98,5 +98,5 @@ def _plan(
     """A plan by a loop and how rows lie, or by passes."""
     reads_operand, reads_result = op.saves[0]
     reads = [reads_operand | READS_RESULT * reads_result]
-    extra = params, ((x.shape, F8),)
+    extra = params, ((x.shape, x.dtype),)
     return call_plan(op, y, layout, extra, reads, passes, operands=1, **loops)

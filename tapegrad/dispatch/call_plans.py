@@ -17,7 +17,7 @@ from tapegrad.native.abi import CallPlan, Plan
 from tapegrad.ops.core import Op
 from tapegrad.tape.shape_table import shapes
 from tapegrad.tape.tape import DTYPE_BITS, SAVES
-from tapegrad.tensor import F8, SHORT
+from tapegrad.tensor import number as short_of
 
 TIMES = 8  # calls until a plan is made, if its loop is on disk
 MANY = 200  # calls until it is compiled in the background, and between looks whether it is there
@@ -53,15 +53,15 @@ def call_plan(
     A field that is None says where the tail begins, words that the loops read.
     """
     words: np.ndarray = np.zeros(Plan.SIZE + y.ndim + len(tail), np.int64)
-    at, number = address(words), shapes.number(y.shape)
-    short = number if y.size < SHORT else -1
+    at, short = address(words), short_of(y)
     tail_at = at + 8 * (Plan.SIZE + y.ndim)
     given: dict[str, int | Sequence[int]] = {
         **dict.fromkeys(Plan.fields, 0),
         **{name: tail_at if value is None else value for name, value in fields.items()},
-        "itemsize": 8, "ndim": y.ndim, "lengths": at + 8 * Plan.SIZE, "own_lengths": (0, 0),
-        "short": id(short), "word": op.code | DTYPE_BITS[F8] | SAVES | layout[0],
-        "shape": number, "aux": layout[1], "reads": (*reads, 0, 0)[:3], "extra": id(extra),
+        "itemsize": y.itemsize, "ndim": y.ndim, "lengths": at + 8 * Plan.SIZE,
+        "own_lengths": (0, 0), "short": id(short), "shape": shapes.number(y.shape),
+        "word": op.code | DTYPE_BITS[y.dtype] | SAVES | layout[0], "aux": layout[1],
+        "reads": (*reads, 0, 0)[:3], "extra": id(extra),
     }  # fmt: skip
     words[:] = *Plan.words(**given), *y.shape, *tail
     return CallPlan(plan_at=at, words=words, keeps=(short, extra))

@@ -21,6 +21,7 @@ import numpy as np
 from tapegrad.base.abstract_array import AbstractArray
 from tapegrad.base.native_arrays import native_array, refuse_operand
 from tapegrad.dispatch.dispatch import resolve, run
+from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.dispatch.numpy_semantics import numpys
 from tapegrad.dispatch.record_layout import classes, matrix_layout
 from tapegrad.ops.core import Formula, Op
@@ -89,9 +90,16 @@ def add_debt(tape: Tape, number: int) -> None:
     tape.add_debt(8 * shapes.counts[number])
 
 
+def _set_short(op: Op, short: Callable[..., Any]) -> None:
+    """Give an operation its fast path, which compiled code may take the place of."""
+    op.short = short
+    if native_calls.new_op is not None:
+        native_calls.new_op(op)
+
+
 def unary(op: Op) -> Callable[[Any], Tensor]:
     """The function `op(input)` for an elementwise operation of one operand."""
-    op.short = _unary(op)
+    _set_short(op, _unary(op))
 
     def function(input: Any) -> Any:
         return op.short(input)
@@ -158,7 +166,7 @@ def _unary(op: Op) -> Callable[[Any], Tensor]:
 
 def ternary(op: Op) -> None:
     """Give an operation of three operands a fast path, which for now is the general one."""
-    op.short = lambda a, b, c: run(op, (as_operand(a), as_operand(b), as_operand(c)), {})
+    _set_short(op, lambda a, b, c: run(op, (as_operand(a), as_operand(b), as_operand(c)), {}))
 
 
 def pair(s: int, sb: int) -> Pair:
@@ -180,7 +188,7 @@ def pair(s: int, sb: int) -> Pair:
 
 def binary(op: Op) -> Callable[[Any, Any], Tensor]:
     """The function `op(input, other)` for an elementwise operation of two operands."""
-    op.short = _binary(op)
+    _set_short(op, _binary(op))
     return _of_two(op)
 
 
@@ -199,8 +207,8 @@ def whole(
 
     That is the word of the record, its AUX and what it keeps.
     """
-    op.short = short
     reductions[op] = plan
+    _set_short(op, short)
 
 
 def flipped(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -315,7 +323,7 @@ def product(s: int, sb: int, dtype: Any = F8) -> tuple[int, int, int, Any]:
     found: tuple[int, int, int, Any] = (-1, 0, 0, None)
     if len(a) in (1, 2) and len(b) in (1, 2) and a[-1] == b[0]:
         number = shapes.number((*a[:-1], *b[1:]))
-        layout = matrix_layout(a, b)
+        layout = None if dtype.kind == "c" else matrix_layout(a, b)
         bits, aux = (GENERAL, 0) if layout is None else layout
         found = (number, bits, aux, ({}, ((a, dtype), (b, dtype))))
     if dtype is F8:
@@ -325,7 +333,7 @@ def product(s: int, sb: int, dtype: Any = F8) -> tuple[int, int, int, Any]:
 
 def matmul(op: Op, otherwise: Callable[[Any, Any], Tensor]) -> Callable[[Any, Any], Tensor]:
     """The function of the matrix product of two matrices or vectors."""
-    op.short = _matmul(op, otherwise)
+    _set_short(op, _matmul(op, otherwise))
     return _of_two(op)
 
 

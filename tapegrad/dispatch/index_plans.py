@@ -1,4 +1,4 @@
-"""Plan calls that read or write at chosen places of small float64 Tensors: see `call_plans`.
+"""Plan calls that read or write at chosen places of small Tensors: see `call_plans`.
 
 Indexing by Tensors, gathering and scattering, filling by masks, assignment, in place or not.
 """
@@ -31,7 +31,7 @@ from tapegrad.tensor import Tensor
 _numbers = frozenset((int, float))
 _static = frozenset((int, tuple, type(None)))
 READS = frozenset((KIND_PICK, KIND_SELECT, KIND_VIEW, KIND_JOIN))
-NO_VALUE, NUMBER = -3, -2  # in the place of the number of a shape
+NUMBER = "number"  # in the place of the number of a shape
 
 
 def run_planned(
@@ -49,9 +49,10 @@ def run_planned(
 
 
 def _key(op: Op, x: Any, index: Any, value: Any, how: Any, changes: bool) -> Key | None:
-    if x.__class__ is not Tensor or x._s < 0 or how.__class__ not in _static:
+    if x.__class__ is not Tensor or x._s == -1 or how.__class__ not in _static:
         return None
-    shape = None
+    shape: tuple[int, ...] | None = None
+    s: int | str | None = None
     if index is not None:
         if index.__class__ is not Tensor:
             return None
@@ -59,13 +60,11 @@ def _key(op: Op, x: Any, index: Any, value: Any, how: Any, changes: bool) -> Key
     kind = value.__class__
     if kind is Tensor:
         s = value._s
-        if s < 0:
+        if s == -1:
             return None
-    elif value is None:
-        s = NO_VALUE
     elif kind in _numbers:
         s = NUMBER
-    else:
+    elif value is not None:
         return None
     return op, x._s, shape, s, how, changes
 
@@ -100,7 +99,7 @@ def _remember(
         return
     if index is not None and not any(a is index for a in args):
         return
-    if count_call(key) != call_plans.TIMES or y._s < 0:
+    if count_call(key) != call_plans.TIMES or y._s == -1:
         return
     arrays = [a._a if isinstance(a, Tensor) else a for a in args]
     layout = layout_of(op, arrays, y._a, params)

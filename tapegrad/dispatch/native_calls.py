@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tapegrad.ops.core import Op
 from tapegrad.tensor import Tensor
 
 
@@ -17,7 +18,9 @@ class NativeCalls:
     One that returns None refuses the call, and Python does it.
     """
 
-    __slots__ = ("accumulate", "change", "planned", "record_call", "resume", "sweep", "view")
+    __slots__ = (
+        "accumulate", "change", "new_op", "planned", "record_call", "resume", "sweep", "view",
+    )  # fmt: skip
 
     # of a view function, its arguments, and those with names: the Tensor or Tensors; in Python
     # `views.viewed`
@@ -36,12 +39,15 @@ class NativeCalls:
     # a sweep through users' rules: see `native.rule_callbacks`
     resume: Callable[[int, int, int], int] | None
 
+    # told of an operation that has just got its `short`
+    new_op: Callable[[Op], None] | None
+
     def __init__(self) -> None:
         self.close()
 
     def close(self) -> None:
         """Have Python do all calls."""
-        self.planned = self.change = None
+        self.planned = self.change = self.new_op = None
         self.record_call = self.accumulate = self.sweep = self.resume = None
 
 

@@ -83,7 +83,7 @@ def layout_of(op: Op, arrays: list[Any], result: np.ndarray, params: dict[str, A
     if op.window is not None:
         window = op.window(arrays[0], **params)
         if op.sweep == KIND_ASSIGN:
-            return _written(arrays[0], arrays[1], window) if kind is F8 else None
+            return _written(arrays[0], arrays[1], window)
         place = place_of(arrays[0], window) if type(window) is np.ndarray else -1
         return None if place < 0 else (0, place)
     if KIND_PICK <= op.sweep <= KIND_TRIANGLE:
@@ -91,10 +91,10 @@ def layout_of(op: Op, arrays: list[Any], result: np.ndarray, params: dict[str, A
         return (0, aux) if aux else None
     if op.sweep == KIND_MATMUL:
         return matrix_layout(arrays[0].shape, arrays[1].shape)
-    if kind is F4:
-        return None
     if op.sweep == KIND_JOIN:
         return _embedded(arrays[0], result, params)
+    if kind is F4:
+        return None
     if op.sweep == KIND_SOLVE or op.sweep == KIND_SLOGDET:
         return _system(arrays[0], arrays[1] if op.sweep == KIND_SOLVE else None)
     if op.sweep == KIND_FACTOR:
@@ -104,7 +104,7 @@ def layout_of(op: Op, arrays: list[Any], result: np.ndarray, params: dict[str, A
 
 def _written(x: np.ndarray, value: Any, there: Any) -> Layout:
     """The layout of a write of a value, or one number, into a part of an operand."""
-    if type(there) is not np.ndarray or not index_layout.writes(value, there.size):
+    if type(there) is not np.ndarray or not index_layout.writes(x, value, there.size):
         return None
     place = place_of(x, there)
     return None if place < 0 else (0, place | np.size(value) << PLACE_BITS)
@@ -115,11 +115,12 @@ def _embedded(x: np.ndarray, result: np.ndarray, params: dict[str, Any]) -> Layo
     if x.size > SMALL or result.size > SMALL or not result.flags.c_contiguous:
         return None
     key: Any = ("diagonal_embed", x.shape, *params.values())
+    itemsize = x.itemsize
     if key in _layouts:
         return _layouts[key]
     there = result.diagonal(params["offset"], params["dim1"], params["dim2"])
-    steps = tuple([s // 8 for s in there.strides])
-    start = (address(there) - address(result)) // 8 if x.size else 0
+    steps = tuple([s // itemsize for s in there.strides])
+    start = (address(there) - address(result)) // itemsize if x.size else 0
     part = strides.add(x.size, start, x.shape, steps)
     place = strides.write([part])
     return _remember(key, None if min(place, part) < 0 else (0, place))

@@ -58,6 +58,7 @@ class Frame(WordStruct):
     tensor_type: int
     view_type: int
     float_type: int
+    complex_type: int
     int_type: int
     int64_type: int
     tuple_type: int
@@ -67,6 +68,7 @@ class Frame(WordStruct):
     array_type: int
     float64: int
     float32: int
+    complex128: int
     int64: int
     bool_dtype: int
     no_grad: int
@@ -75,6 +77,7 @@ class Frame(WordStruct):
     attr_pull: int
     constants: int  # arrays of numbers, by the number
     constants_f4: int
+    constants_c16: int
     shape_numbers: int
     shape_list: int
     former: int  # `tensor.former`
@@ -83,6 +86,7 @@ class Frame(WordStruct):
     bump_version: int
     as_tensors: int
     learn_broadcast: int
+    learn_complex: int
     learn_matmul: int
     learn_reduction: int
     learn_view: int
@@ -146,7 +150,9 @@ class Frame(WordStruct):
     sum_start_f4: int
     matmul_loop_f4: int
     matmul_data_f4: int
-    null: Annotated[Any, 1]  # the number 0, as an operand
+    matmul_loop_c16: int
+    matmul_data_c16: int
+    null: Annotated[Any, 2]  # the number 0, as an operand
     # of large arrays: a table of `LargeRow`; where the number of threads stands, and where the
     # addresses of the numbers of elements of all shapes, and of how views lie, do
     large_rows: int
@@ -192,8 +198,10 @@ class OpRow(WordStruct):
     fallback: int  # the function in Python that takes what the native path does not
     loops: Annotated[Any, 2 * UfuncLoop.SIZE]  # one after the other
     loops_f4: Annotated[Any, 2 * UfuncLoop.SIZE]
-    ternary: Annotated[Any, 8]  # kernels of three operands, by which of them are one number
-    ternary_f4: Annotated[Any, 8]
+    loops_c16: Annotated[Any, 2 * UfuncLoop.SIZE]
+    numbers: int  # operands without a derivative, as bits: no kernel takes Tensors for them
+    kernels: Annotated[Any, 8]  # of what NumPy has no loop for, by which operands are one number
+    kernels_f4: Annotated[Any, 8]
 
 
 class LargeRow(WordStruct):
@@ -223,7 +231,11 @@ class ShapeLine(WordStruct):
 
 
 SHAPE_LINES = 1024
-F4_KEY = 1 << 24  # in the second of a pair: of float32
+KEY_BITS = 24  # of the second of a pair, above which its type stands
+# The types that native operations know, by their numbers in `tape.DTYPES`.
+F8_TYPE, F4_TYPE, C16_TYPE = range(3)
+ALONE = (1 << KEY_BITS) - 1  # in place of the second: there is none
+NUMBER = ALONE - 1  # in place of either: a Python number
 
 
 class ViewLine(WordStruct):

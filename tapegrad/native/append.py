@@ -2,15 +2,13 @@
 
 from tapegrad.kernels.memory import address, call1, call2, call3, i8, room_i8
 from tapegrad.native.pyobjects import (
-    ARRAY_DTYPE,
-    F4_SIZE,
-    F8_SIZE,
     LIST_ITEMS,
     LOW_HALF,
     REFUSED,
     count_of,
     decref,
     int_value,
+    itemsize_of,
     new_int,
     set_slot,
     typed,
@@ -64,8 +62,8 @@ def add_debt(frame, tape, shape, result):
     """Account for a large result (its shape's number is odd); 0: that has to be done in Python."""
     if shape & 1 == 0:
         return 1
-    itemsize = F4_SIZE if i8(result)[ARRAY_DTYPE] == frame.float32 else F8_SIZE
-    debt = int_value(frame, i8(tape)[frame.tape_debt]) + itemsize * count_of(result)
+    nbytes = itemsize_of(frame, result) * count_of(result)
+    debt = int_value(frame, i8(tape)[frame.tape_debt]) + nbytes
     if debt > int_value(frame, i8(tape)[frame.tape_debt_limit]):
         return 0
     return set_number(frame, tape, frame.tape_debt, debt)

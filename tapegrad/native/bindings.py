@@ -14,15 +14,18 @@ from tapegrad.base.cpython import address_of, numpy_function, slot_offset
 from tapegrad.base.size import Size
 from tapegrad.dispatch import call_plans, fast_path, views
 from tapegrad.kernels.codegen import kernel_table as kernels
+from tapegrad.kernels.codegen import rule_codegen
 from tapegrad.native.abi import (
+    ALONE,
     BINARY,
     BY_PYTHON,
     BY_UFUNC,
-    F4_KEY,
     IN_PLACE,
+    KEY_BITS,
     MATMUL,
     NO_OPERAND,
     NULL,
+    NUMBER,
     OPERAND_A,
     OPERAND_B,
     READS_RESULT,
@@ -43,7 +46,7 @@ from tapegrad.ops.elementwise import Composed, Lazy
 from tapegrad.parallel import large_elementwise
 from tapegrad.tape import versions
 from tapegrad.tape.shape_table import shapes, strides
-from tapegrad.tape.tape import DTYPE_BITS, F4_SHAPE, SAVES, Tape, current
+from tapegrad.tape.tape import DTYPE_BITS, DTYPES, F4_SHAPE, SAVES, Tape, current
 from tapegrad.tensor import F4, F8, NO_GRAD, SHORT, Tensor, View, former, wrap
 
 _NUMPY = {"PyArray_NewFromDescr": 94, "PyArray_SetBaseObject": 282}  # places in its table
@@ -139,15 +142,14 @@ def kind_of(op: Op) -> int:
     return (UNARY, BINARY, TERNARY)[len(op.inputs) - 1] if op.kind is ELEMENTWISE else MATMUL
 
 
-def native_ops() -> list[Op]:
-    """The operations that may go by the native path."""
-    return [
-        op
-        for op in by_code
-        if op.short is not None
-        and (kind_of(op) not in (UNARY, BINARY) or isinstance(op.forward, Lazy) or loops_of(op))
-        and (kind_of(op) != TERNARY or op.name == "where" or all(op.moving))
-    ]
+def is_native(op: Op) -> bool:
+    """Whether an operation may go by the native path."""
+    return op.short is not None and (
+        op.kind is not ELEMENTWISE
+        or isinstance(op.forward, Lazy)
+        or bool(loops_of(op))
+        or rule_codegen.computable(rule_codegen.result(op))
+    )
 
 
 def by_what(op: Op, scalars: int) -> int:
@@ -220,11 +222,9 @@ class Bindings:
         self.view_cache = ViewCache()
         self.held: list[Any] = []
         self.kept: dict[tuple[int, int, int], Any] = {}
-        self.kept_f4: dict[tuple[int, int], Any] = {}  # of products in float32
+        self.kept_specs: dict[tuple[int, int, int], Any] = {}  # of shapes and a type, not float64
         self._functions()
         self._objects()
-        for op in native_ops():
-            self.learn(op, op.short)
 
     def put(self, **words: int) -> None:
         """Set fields by their names."""
@@ -248,15 +248,18 @@ class Bindings:
             "none": None, "true": True, "false": False, "zero": 0, "zero_f4": F4_SHAPE,
             "minus_one": -1, "ellipsis": ..., "empty_str": "", "empty_tuple": (),
             "tensor_type": Tensor, "view_type": View, "float_type": float, "int_type": int,
+            "complex_type": complex, "complex128": np.dtype(np.complex128),
             "int64_type": np.int64, "tuple_type": tuple, "size_type": Size, "list_type": list,
             "slice_type": slice, "array_type": np.ndarray, "float64": F8, "float32": F4,
             "int64": np.dtype(np.int64), "bool_dtype": np.dtype(bool), "no_grad": NO_GRAD,
             "current": current, "attr_tape": _TAPE, "attr_pull": _PULL,
             "constants": fast_path.constants, "constants_f4": fast_path.constants_f4,
+            "constants_c16": {},
             "shape_numbers": shapes.ids, "shape_list": shapes.shapes,
             "former": former, "by_code": by_code,
             "bump_version": versions.bump, "as_tensors": views.as_tensors,
             "learn_broadcast": self.learn_broadcast, "learn_matmul": self.learn_matmul,
+            "learn_complex": self.learn_complex,
             "learn_reduction": self.learn_reduction, "learn_view": self.view_cache.learn,
             "learn_large": self.learn_large,
             "warn_fp_flags": warn_fp_flags,
@@ -271,6 +274,8 @@ class Bindings:
             words = dict(zip(("sum_loop", "sum_data", "sum_start"), (*adding, start), strict=True))
             words |= zip(("matmul_loop", "matmul_data"), multiplying, strict=True)
             self.put(**{name + suffix: int(word) for name, word in words.items()})
+        loop, data = _loop(np.matmul, "D") or (0, 0)
+        self.put(matmul_loop_c16=loop, matmul_data_c16=data)
         self.put(
             op_rows=self.op_rows.ctypes.data, broadcasts=self.broadcasts.ctypes.data,
             matmuls=self.matmuls.ctypes.data, reductions=self.reductions.ctypes.data,
@@ -293,17 +298,21 @@ class Bindings:
         reads = [sum(bit for bit, read in zip(bits, saves) if read) for saves in op.saves]
         row[OpRow.word] = op.code | DTYPE_BITS[F8] | (SAVES if any(reads) else 0)
         row[OpRow.reads : OpRow.reads + len(reads)] = reads
-        if kind_of(op) == TERNARY:
-            row[OpRow.has_condition] = op.inputs[0] == "condition"
-            fallback = self._looking_for_kernels(op, fallback)
-        else:
-            row[OpRow.is_boolean], row[OpRow.is_mean] = _compares(op), op.name == "mean"
-            if op.kind is ELEMENTWISE:
-                for place, letter in ((OpRow.loops, "d"), (OpRow.loops_f4, "f")):
-                    loops = loops_of(op, letter)
-                    row[place : place + len(loops)] = loops
-                if isinstance(op.forward, Lazy) and not loops_of(op):
-                    fallback = self._once_loaded(op, fallback)
+        row[OpRow.is_boolean], row[OpRow.is_mean] = _compares(op), op.name == "mean"
+        if op.kind is ELEMENTWISE:
+            places = {"d": OpRow.loops, "f": OpRow.loops_f4}
+            if op.complex and not op.ordered:
+                places["D"] = OpRow.loops_c16
+            for letter, place in places.items():
+                loops = loops_of(op, letter)
+                row[place : place + len(loops)] = loops
+            if isinstance(op.forward, Lazy) and not loops_of(op):
+                fallback = self._once_loaded(op, fallback)
+            elif not loops_of(op):
+                fixed = [k for k in range(last) if not op.moving[k]]
+                row[OpRow.has_condition] = "condition" in op.inputs
+                row[OpRow.numbers] = sum(1 << k for k in fixed if op.inputs[k] != "condition")
+                fallback = self._looking_for_kernels(op, fallback)
         self.held.append(fallback)
         row[OpRow.fallback] = id(fallback)
 
@@ -319,7 +328,7 @@ class Bindings:
         return function
 
     def _looking_for_kernels(self, op: Op, fallback: Callable[..., Any]) -> Callable[..., Any]:
-        """What calls an operation of three operands, and looks for its loops when they pay."""
+        """What calls an operation, and looks for its kernels when they pay."""
         met: dict[tuple[int, str], int] = {}
 
         def function(*args: Any) -> Any:
@@ -333,7 +342,7 @@ class Bindings:
                 ):
                     loop = kernels.forward(op, dtype, scalars)
                     if loop is not None:
-                        first = OpRow.ternary if dtype == "f8" else OpRow.ternary_f4
+                        first = OpRow.kernels if dtype == "f8" else OpRow.kernels_f4
                         self.op_rows[op.code][first + scalars] = loop.address
             return found
 
@@ -346,18 +355,26 @@ class Bindings:
             found = -1
         self._line(self.broadcasts, one, two, is_f4, found, bits, aux, found == two)
 
-    def learn_matmul(self, one: int, two: int, is_f4: int) -> None:
+    def learn_complex(self, one: int, two: int, dtype: int) -> None:
+        """Fill in the line of the shapes of one complex operand, or two."""
+        both = (one,) if two == ALONE else (one, two)
+        kind = DTYPES[dtype]
+        specs = tuple(None if k == NUMBER else (shapes.shapes[k], kind) for k in both)
+        extra = self.kept_specs.setdefault((one, two, dtype), ({}, specs))
+        self._line(self.broadcasts, one, two, dtype, one, 0, 0, id(extra))
+
+    def learn_matmul(self, one: int, two: int, dtype: int) -> None:
         """Fill in the line of the shapes of two matrices or vectors that are multiplied."""
         found, bits, aux, extra = (
-            fast_path.product(one, two, F4)
-            if is_f4
+            fast_path.product(one, two, DTYPES[dtype])
+            if dtype
             else fast_path.products.get((one, two)) or fast_path.product(one, two)
         )
         if found >= 0 and shapes.counts[found] >= SHORT:
             found = -1  # which takes its time, and other threads need not wait for it
-        if is_f4:
-            extra = self.kept_f4.setdefault((one, two), extra)
-        self._line(self.matmuls, one, two, is_f4, found, bits, aux, id(extra))
+        if dtype:
+            extra = self.kept_specs.setdefault((one, two, dtype), extra)
+        self._line(self.matmuls, one, two, dtype, found, bits, aux, id(extra))
 
     def learn_reduction(self, code: int, one: int, is_f4: int) -> None:
         """Fill in the line of the sum or the mean of everything of a shape."""
@@ -377,13 +394,13 @@ class Bindings:
         lines: np.ndarray,
         s: int,
         sb: int,
-        is_f4: int,
+        dtype: int,
         shape: int,
         bits: int,
         aux: int,
         extra: int,
     ) -> None:
-        sb |= F4_KEY if is_f4 else 0
+        sb |= dtype << KEY_BITS
         lines[(31 * s + sb) % SHAPE_LINES] = ShapeLine.words(
             key=(s << 32 | sb) + 1, shape=shape, bits=bits, aux=aux, extra=extra
         )

@@ -26,13 +26,14 @@ from tapegrad.native.execute import execute
 from tapegrad.native.operands import LARGE_F8, NO_INDEX, read_operands, release_operands
 from tapegrad.native.plans import (
     for_threads,
+    plan_complex,
     plan_elementwise,
     plan_kernel,
     plan_matmul,
     plan_sum,
 )
 from tapegrad.native.pyobjects import (
-    F8_SIZE,
+    C16_SIZE,
     ITEMS,
     REFUSED,
     call_python,
@@ -47,6 +48,10 @@ from tapegrad.native.view_ops import view_op
 @typed
 def make_plan(frame, kind, row_at, code, operands, itemsize, plan):
     """Plan what an operation computes of operands: 1, 0 with an exception set, or REFUSED."""
+    if itemsize == C16_SIZE and kind != MATMUL:
+        if kind == REDUCTION or kind == TERNARY:
+            return REFUSED
+        return plan_complex(frame, row_at, operands, plan)
     if kind == MATMUL:
         return plan_matmul(frame, row_at, operands, itemsize, plan)
     if kind == REDUCTION:
@@ -77,7 +82,7 @@ def operate(frame, tape, kind, code, given, count, call_plan):
     elif kind != PLANNED:
         found = make_plan(frame, kind, row_at, code, operands, itemsize, plan)
     elif (
-        itemsize != (LARGE_F8 if plan.large else F8_SIZE)
+        itemsize != (LARGE_F8 if plan.large else plan.itemsize)
         or operands.tensor == 0
         or (plan.large and for_threads(frame, operands.array))
     ):

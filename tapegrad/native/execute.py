@@ -18,6 +18,7 @@ from tapegrad.native.pyobjects import (
     array_of,
     count_of,
     decref,
+    dtype_of,
     hold_next,
     incref,
     new_int,
@@ -28,7 +29,7 @@ from tapegrad.native.pyobjects import (
     typed,
 )
 from tapegrad.native.reclaim import drop_tail, has_room
-from tapegrad.tape.tape import CODE_MASK, F4_SHAPE, SAVES
+from tapegrad.tape.tape import CLASSES, CODE_MASK, F4_SHAPE, GENERAL, SAVES
 
 
 @typed
@@ -37,9 +38,7 @@ def computed(frame, operands, plan):
     if plan.loops == WRITE:
         result = copy_of(frame, operands.array)
     else:
-        dtype = frame.float32 if plan.itemsize == F4_SIZE else frame.float64
-        if plan.itemsize == 1:
-            dtype = frame.bool_dtype
+        dtype = frame.bool_dtype if plan.itemsize == 1 else dtype_of(frame, plan.itemsize)
         result = array_of(frame, dtype, plan.ndim, plan.lengths)
     if result == 0:
         return 0
@@ -94,6 +93,8 @@ def saved_values(frame, operands, plan, reads, result):
 def record(frame, tape, tracked, operands, plan, result):
     """The Tensor of a result, which it takes over; 0 with an exception set, or REFUSED."""
     word, shape, short, entry = plan.word, plan.shape, plan.short, frame.none
+    if word & GENERAL:  # the rule knows from shapes how operands are broadcast
+        word &= ~CLASSES
     if tracked and shape < 0:
         shape = shape_number(frame, result)
         if shape == REFUSED:

@@ -98,43 +98,40 @@ def select(mask_at, count, source_at, to, most):
 
 
 @typed
-def read_places(operands, plan, result):
+def read_places(operands, plan, source, count, to):
     """Fill a new array; 0 where an index names no place, or the mask is of another length."""
-    source, to = i8(operands.array)[ARRAY_DATA], i8(result)[ARRAY_DATA]
     if plan.loop == KIND_VIEW:
         gather(i8(plan.rows), source, to, True)
         return 1
     if plan.loop == KIND_JOIN:
-        clear(to, count_of(result) * F8_SIZE)
+        clear(to, count * F8_SIZE)
         assign(0, plan.rows, source, to)
         return 1
     index = operands[plan.index].array
-    places, count = i8(index)[ARRAY_DATA], count_of(index)
+    places, chosen = i8(index)[ARRAY_DATA], count_of(index)
     if plan.loop == KIND_SELECT:
-        return select(places, count, source, to, count_of(result))
-    if not in_bounds(plan, places, count):
+        return select(places, chosen, source, to, count)
+    if not in_bounds(plan, places, chosen):
         return 0
-    pick(plan.aux, places, count, source, to)
+    pick(plan.aux, places, chosen, source, to)
     return 1
 
 
 @typed
-def write_places(operands, plan, result):
+def write_places(operands, plan, source, count, to):
     """Write into a copy of the first operand; 0 where an index names no place."""
-    to = i8(result)[ARRAY_DATA]
     if plan.loop == KIND_TRIANGLE:
-        cut(plan.aux, count_of(result), to)
+        cut(plan.aux, count, to)
         return 1
-    source = i8(operands[plan.value].array)[ARRAY_DATA]
     if plan.loop == KIND_ASSIGN:
         assign(plan.aux, plan.rows, source, to)
         return 1
     index = operands[plan.index].array
-    places, count = i8(index)[ARRAY_DATA], count_of(index)
+    places, chosen = i8(index)[ARRAY_DATA], count_of(index)
     if plan.loop == KIND_MASK:
-        fill(places, count, source, to)
+        fill(places, chosen, source, to)
         return 1
-    if plan.loop == KIND_PUT and not in_bounds(plan, places, count):
+    if plan.loop == KIND_PUT and not in_bounds(plan, places, chosen):
         return 0
-    scatter(plan.aux, places, count, source, to)
+    scatter(plan.aux, places, chosen, source, to)
     return 1

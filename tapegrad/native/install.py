@@ -26,8 +26,9 @@ from tapegrad.dispatch import fast_path, views
 from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.kernels import build
 from tapegrad.kernels.sweep import sweep_abi
-from tapegrad.native.bindings import FP_FLAGS, Bindings, as_expected, native_ops
-from tapegrad.native.stubs import CALL_FORMS, text
+from tapegrad.native.bindings import FP_FLAGS, Bindings, as_expected, is_native, kind_of
+from tapegrad.native.stubs import CALL_FORMS, text, token
+from tapegrad.ops.core import Op, by_code
 from tapegrad.tape.tape import Tape
 from tapegrad.tensor import Tensor
 
@@ -45,9 +46,15 @@ class NativePath:
         names = "call", "custom", "sweep_call"
         call, custom, sweep = [build.load(name, *_FUNCTIONS[name]) for name in names]
         self.bindings = Bindings()
-        self.ops = native_ops()
-        self.python = {op: op.short for op in self.ops}
-        self.engine = build.assembled(text(self.ops), 1)
+        self.python: dict[Op, Callable[..., Any]] = {}
+        self.short: dict[Op, Callable[..., Any]] = {}
+        methods = {
+            name: (function, *fast_path.public[function])
+            for name, function in vars(Tensor).items()
+            if _takes(name, function)
+        }
+        forms = [(_form(op, flipped), kind_of(op), op.code) for _, op, flipped in methods.values()]
+        self.engine = build.assembled(text(forms), 1)
         values = {"frame": self.bindings.words.ctypes.data, "call": call, "custom_call": custom}
         values["sweep_call"] = sweep
         for name, value in values.items():
@@ -55,29 +62,30 @@ class NativePath:
             ctypes.c_int64.from_address(place).value = value
         self.definitions: list[Any] = []
         self.accumulate, self.resume = self._called("accumulate"), self._called("resume")
-        self.short = {
-            op: self._builtin(f"builtin{len(op.inputs)}", f"_{op.code}", op.name) for op in self.ops
-        }
-        self.view = self._builtin("view", "", "view")
-        self.planned = self._builtin("planned", "", "planned")
-        self.change = self._builtin("change", "", "change")
-        self.custom = self._builtin("custom", "", "custom")
-        self.sweep = self._builtin("sweep", "", "sweep")
+        self.view = self._builtin("view", "view")
+        self.planned = self._builtin("planned", "planned")
+        self.change = self._builtin("change", "change")
+        self.custom = self._builtin("custom", "custom")
+        self.sweep = self._builtin("sweep", "sweep")
+        for op in by_code:
+            self.learn(op)
         self.methods = {
-            name: (function, self._method(name, function))
-            for name, function in vars(Tensor).items()
-            if self._takes(name, function)
+            name: (function, self._method(name, function, op, flipped))
+            for name, (function, op, flipped) in methods.items()
         }
 
-    def _takes(self, name: str, function: Any) -> bool:
-        """Whether an attribute of the Tensor is a function that the native path takes the place of.
+    def learn(self, op: Op) -> None:
+        """Make the way in to an operation, if it may go by the native path."""
+        if is_native(op):
+            self.python[op] = op.short
+            self.bindings.learn(op, op.short)
+            given = token(kind_of(op), op.code)
+            self.short[op] = self._builtin(f"builtin{len(op.inputs)}", op.name, given)
 
-        Not methods of two operands with names: these are called with keywords, too.
-        """
-        if not isinstance(function, _FUNCTION) or function not in fast_path.public:
-            return False
-        op = fast_path.public[function][0]
-        return op in self.short and (name.startswith("__") or len(op.inputs) == 1)
+    def take(self, op: Op) -> None:
+        """Have an operation go by compiled code that has come after the others."""
+        self.learn(op)
+        op.short = self.short.get(op, op.short)
 
     def _called(self, name: str) -> Callable[..., Any]:
         """A compiled function that returns an object."""
@@ -93,21 +101,19 @@ class NativePath:
         self.definitions.append(Method(c_text(name), function, CALL_FORMS[form][0], said))
         return ctypes.addressof(self.definitions[-1])
 
-    def _builtin(self, form: str, suffix: str, name: str) -> Any:
-        return new_function()(self._definition(form, suffix, name), None, None)
+    def _builtin(self, form: str, name: str, given: int | None = None) -> Any:
+        return new_function()(self._definition(form, "", name), given, None)
 
-    def _method(self, name: str, function: Any) -> Any:
-        op, exchanged = fast_path.public[function]
-        count = len(op.inputs)
-        form = f"{'flipped' if exchanged else 'method'}{count}"
-        signature = "($self, /)" if count == 1 else "($self, other, /)"
+    def _method(self, name: str, function: Any, op: Op, flipped: bool) -> Any:
+        signature = "($self, /)" if len(op.inputs) == 1 else "($self, other, /)"
         doc = f"{name}{signature}\n--\n\n{function.__doc__ or op.name}"
-        return new_method()(Tensor, self._definition(form, f"_{op.code}", name, doc))
+        return new_method()(Tensor, self._definition(_form(op, flipped), f"_{op.code}", name, doc))
 
     def open(self) -> None:
         """Have operations go by compiled code."""
-        for op in self.ops:
-            op.short = self.short[op]
+        for op, short in self.short.items():
+            op.short = short
+        native_calls.new_op = self.take
         native_calls.view = self.view
         native_calls.planned = self.planned
         native_calls.change = self.change
@@ -120,12 +126,28 @@ class NativePath:
 
     def close(self) -> None:
         """Have operations go by functions in Python again."""
-        for op in self.ops:
-            op.short = self.python[op]
+        for op, short in self.python.items():
+            op.short = short
         native_calls.close()
         native_calls.view = views.viewed
         for name, (function, _) in self.methods.items():
             setattr(Tensor, name, function)
+
+
+def _takes(name: str, function: Any) -> bool:
+    """Whether an attribute of the Tensor is a function that the native path takes the place of.
+
+    Not methods of two operands with names: these are called with keywords, too.
+    """
+    if not isinstance(function, _FUNCTION) or function not in fast_path.public:
+        return False
+    op = fast_path.public[function][0]
+    return is_native(op) and (name.startswith("__") or len(op.inputs) == 1)
+
+
+def _form(op: Op, flipped: bool) -> str:
+    """The form in which a method is called."""
+    return f"{'flipped' if flipped else 'method'}{len(op.inputs)}"
 
 
 _FUNCTION = type(lambda: None)

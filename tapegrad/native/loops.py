@@ -21,8 +21,8 @@ from tapegrad.native.abi import (
 from tapegrad.native.index_loops import read_places, write_places
 from tapegrad.native.pyobjects import (
     ARRAY_DATA,
-    ARRAY_DTYPE,
     ARRAY_SHAPE,
+    C16_SIZE,
     F4_SIZE,
     F8_SIZE,
     FIRST_CLASS,
@@ -31,6 +31,9 @@ from tapegrad.native.pyobjects import (
     SECOND_CLASS,
     STRIDES,
     count_of,
+    decref,
+    floats_of,
+    itemsize_of,
     typed,
 )
 from tapegrad.native.row_passes import run_passes
@@ -78,7 +81,7 @@ def run_ufunc(frame, operands, plan, result):
     sources, shapes = room_i8(4), room_i8(4)
     sources[OPERAND_A] = i8(operands.array)[ARRAY_DATA]
     shapes[OPERAND_A] = (plan.word >> FIRST_CLASS) & 3
-    itemsize = F4_SIZE if i8(operands.array)[ARRAY_DTYPE] == frame.float32 else F8_SIZE
+    itemsize = itemsize_of(frame, operands.array)
     if plan.operands > 1:
         sources[OPERAND_B] = i8(operands[1].array)[ARRAY_DATA]
         shapes[OPERAND_B] = (plan.word >> SECOND_CLASS) & 3
@@ -155,18 +158,72 @@ def run_gemm(frame, operands, plan, result):
     paces[7], paces[8] = itemsize * size[3], itemsize
     arguments[0], arguments[1] = i8(a)[ARRAY_DATA], i8(b)[ARRAY_DATA]
     arguments[2] = i8(result)[ARRAY_DATA]
-    loop = frame.matmul_loop_f4 if itemsize == F4_SIZE else frame.matmul_loop
-    data = frame.matmul_data_f4 if itemsize == F4_SIZE else frame.matmul_data
+    loop, data = frame.matmul_loop, frame.matmul_data
+    if itemsize == F4_SIZE:
+        loop, data = frame.matmul_loop_f4, frame.matmul_data_f4
+    elif itemsize == C16_SIZE:
+        loop, data = frame.matmul_loop_c16, frame.matmul_data_c16
     return call4(loop, address(arguments), address(size), address(paces), data)
 
 
 @typed
-def run_rows(operands, plan, result):
+def run_rows(plan, source, to):
     """Compute along a dimension."""
     n, inner = (plan.rows >> FIELD) & MASK, (plan.rows >> 2 * FIELD) & MASK
     outer = (plan.rows & MASK) // (n * inner)
-    at, to = i8(operands.array)[ARRAY_DATA], i8(result)[ARRAY_DATA]
-    return call8(plan.loop, n, inner, outer, at, to, plan.rows >> 3 * FIELD, 0, 0)
+    call8(plan.loop, n, inner, outer, source, to, plan.rows >> 3 * FIELD, 0, 0)
+    return 1
+
+
+@typed
+def run_in_f8(operands, plan, source, count, to):
+    """Run a loop that there is in float64 alone; `source` is of the operand that it reads."""
+    if plan.loops == ROWS:
+        return run_rows(plan, source, to)
+    if plan.loops == READ:
+        return read_places(operands, plan, source, count, to)
+    return write_places(operands, plan, source, count, to)
+
+
+@typed
+def widened(frame, array, filled):
+    """A new array of doubles, with the elements of one of float32 if `filled`; 0: no memory."""
+    made = floats_of(frame, F8_SIZE, i4(array + NDIM)[0], i8(array)[ARRAY_SHAPE])
+    if made == 0:
+        call0(frame.PyErr_Clear)
+        return 0
+    source, target = f4(i8(array)[ARRAY_DATA]), f8(i8(made)[ARRAY_DATA])
+    for i in range(count_of(array) if filled else 0):
+        target[i] = source[i]
+    return made
+
+
+@typed
+def run_in_f4(frame, operands, plan, source, result):
+    """The same on float32, whose results are computed as doubles and rounded once."""
+    source_f8, done = widened(frame, source, 1), 0
+    result_f8 = widened(frame, result, 1 if plan.loops == WRITE else 0)
+    if source_f8 != 0 and result_f8 != 0:
+        at, count = i8(result_f8)[ARRAY_DATA], count_of(result)
+        done = run_in_f8(operands, plan, i8(source_f8)[ARRAY_DATA], count, at)
+        found, target = f8(at), f4(i8(result)[ARRAY_DATA])
+        for i in range(count):
+            target[i] = found[i]
+    if source_f8 != 0:
+        decref(frame, source_f8)
+    if result_f8 != 0:
+        decref(frame, result_f8)
+    return done
+
+
+@typed
+def run_small(frame, operands, plan, result):
+    """Compute along a dimension, or move elements, in small arrays; 0: Python has to."""
+    source = operands[plan.value if plan.loops == WRITE else 0].array
+    if plan.itemsize == F4_SIZE:
+        return run_in_f4(frame, operands, plan, source, result)
+    at, to = i8(source)[ARRAY_DATA], i8(result)[ARRAY_DATA]
+    return run_in_f8(operands, plan, at, count_of(result), to)
 
 
 @typed
@@ -177,7 +234,7 @@ def run(frame, operands, plan, result):
     """
     loops, state, done, found = plan.loops, 0, 1, 0
     if loops == READ:
-        return 0 if read_places(operands, plan, result) else UNSURE
+        return 0 if run_small(frame, operands, plan, result) else UNSURE
     if plan.large:
         state = call0(frame.PyEval_SaveThread)
     if loops == UFUNC:
@@ -190,12 +247,10 @@ def run(frame, operands, plan, result):
         run_sum(frame, operands, plan, result)
     elif loops == GEMM:
         run_gemm(frame, operands, plan, result)
-    elif loops == ROWS:
-        run_rows(operands, plan, result)
     elif loops == PASSES:
         done = run_passes(frame, plan.loop, operands.array, result)
-    elif loops == WRITE:
-        done = write_places(operands, plan, result)
+    else:
+        done = run_small(frame, operands, plan, result)
     if loops == UFUNC or not plan.large:
         found = call1(frame.fetestexcept, frame.fp_flags) & LOW_HALF
     if plan.large:

@@ -9,6 +9,7 @@ from tapegrad.native.pyobjects import (
     ARRAY_DATA,
     ARRAY_DTYPE,
     ARRAY_SHAPE,
+    C16_SIZE,
     F4_SIZE,
     F8_SIZE,
     FLAGS,
@@ -16,17 +17,19 @@ from tapegrad.native.pyobjects import (
     LARGE_COUNT,
     LOW_HALF,
     NDIM,
+    REFUSED,
     TYPE,
     count_of,
     decref,
     floats_of,
     incref,
     int_value,
+    shape_number,
     typed,
 )
 from tapegrad.tape.tape import F4_SHAPE
 
-LARGE_F8 = 16  # in place of an element's bytes: of float64, and large
+LARGE_F8 = 64  # in place of an element's bytes: of float64, and large
 KNOWN_CONSTANTS = 256  # arrays of numbers that are kept, as in `tapegrad.dispatch.fast_path`
 UNREAD = 1  # in place of the Tensor
 NO_INDEX = -1
@@ -50,11 +53,21 @@ def on_tape(frame, tape, obj):
 
 
 @typed
+def known_constants(frame, itemsize):
+    """The dict of the arrays of numbers that are kept."""
+    if itemsize == F4_SIZE:
+        return frame.constants_f4
+    return frame.constants_c16 if itemsize == C16_SIZE else frame.constants
+
+
+@typed
 def new_constant(frame, obj, itemsize):
     """The array of a Python number, or 0 where Python has to see to it."""
-    overflow, is_f4 = room_i8(1), itemsize == F4_SIZE
+    overflow, is_f4, imaginary = room_i8(1), itemsize == F4_SIZE, 0.0
     if i8(obj)[TYPE] == frame.float_type:
         value = f8(obj)[FLOAT_VALUE]
+    elif i8(obj)[TYPE] == frame.complex_type:
+        value, imaginary = f8(obj)[FLOAT_VALUE], f8(obj)[FLOAT_VALUE + 1]
     else:
         value = float(call2(frame.PyLong_AsLongLongAndOverflow, obj, address(overflow)))
     if overflow[0] & LOW_HALF != 0:
@@ -71,9 +84,11 @@ def new_constant(frame, obj, itemsize):
             return 0
     else:
         f8(at)[0] = value
+        if itemsize == C16_SIZE:
+            f8(at)[1] = imaginary
     i4(array + FLAGS)[0] &= ~WRITEABLE
-    if value != 0.0:  # 0 and -0 are equal keys
-        known = frame.constants_f4 if is_f4 else frame.constants
+    if value != 0.0 and (imaginary != 0.0 or itemsize != C16_SIZE):  # 0 and -0 are equal keys
+        known = known_constants(frame, itemsize)
         if call1(frame.PyDict_Size, known) > KNOWN_CONSTANTS:
             call1(frame.PyDict_Clear, known)
         if call3(frame.PyDict_SetItem, known, obj, array) & LOW_HALF != 0:
@@ -84,7 +99,7 @@ def new_constant(frame, obj, itemsize):
 @typed
 def constant(frame, obj, itemsize):
     """The array of a Python number (a new reference), or 0; the last few hundred are kept."""
-    known = frame.constants_f4 if itemsize == F4_SIZE else frame.constants
+    known = known_constants(frame, itemsize)
     array = call2(frame.PyDict_GetItem, known, obj)
     if array == 0:
         return new_constant(frame, obj, itemsize)
@@ -101,6 +116,14 @@ def is_large(frame, array):
 
 
 @typed
+def is_small_complex(frame, array):
+    """Whether an array of complex128 is small enough to be computed under the lock."""
+    if i8(array)[TYPE] != frame.array_type or i8(array)[ARRAY_DTYPE] != frame.complex128:
+        return 0
+    return 1 if count_of(array) < LARGE_COUNT else 0
+
+
+@typed
 def read_tensor(frame, tape, obj, operands, flags):
     """Read a Tensor into the first; how many bytes an element takes, or 0: native code has no plan
     for it, perhaps for how its array lies, if not as the flags say.
@@ -113,6 +136,9 @@ def read_tensor(frame, tape, obj, operands, flags):
     operands.position = int_value(frame, i8(obj)[frame.t_pos])
     if i4(array + FLAGS)[0] & flags != flags:
         return 0
+    if short == -1 and is_small_complex(frame, array):
+        operands.shape = shape_number(frame, array)
+        return C16_SIZE if operands.shape != REFUSED else 0
     if short == -1:
         return LARGE_F8 if flags == ALIGNED_IN_C_ORDER and is_large(frame, array) else 0
     return F8_SIZE if short >= 0 else F4_SIZE
@@ -122,7 +148,10 @@ def read_tensor(frame, tape, obj, operands, flags):
 def read_number(frame, obj, operands, itemsize):
     """Read a Python number, whose array is then held, into the first; 0 if it is none."""
     kind = i8(obj)[TYPE]
-    if kind != frame.float_type and kind != frame.int_type:
+    if kind == frame.complex_type:
+        if itemsize != C16_SIZE:
+            return 0
+    elif kind != frame.float_type and kind != frame.int_type:
         return 0
     array = constant(frame, obj, itemsize)
     if array == 0:
@@ -168,7 +197,7 @@ def read_operands(frame, tape, given, count, operands, flags, index, dtype):
                 whole = 1
             sizes |= found
     itemsize = LARGE_F8 if sizes == LARGE_F8 | F8_SIZE and not whole else sizes
-    if itemsize != F8_SIZE and itemsize != F4_SIZE and itemsize != LARGE_F8:
+    if sizes != C16_SIZE and sizes != F8_SIZE and sizes != F4_SIZE and itemsize != LARGE_F8:
         return 0
     for k in range(count):
         unread = operands[k].tensor == UNREAD

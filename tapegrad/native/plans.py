@@ -6,12 +6,17 @@ Each function fills the plan and returns 1; 0 with an exception set, or REFUSED.
 from tapegrad.kernels.memory import address, i4, i8
 from tapegrad.kernels.sweep.sweep_abi import SINGLE
 from tapegrad.native.abi import (
+    ALONE,
     BY_PYTHON,
     BY_UFUNC,
-    F4_KEY,
+    C16_TYPE,
+    F4_TYPE,
+    F8_TYPE,
     GEMM,
     IN_PLACE,
     KERNEL,
+    KEY_BITS,
+    NUMBER,
     SHAPE_LINES,
     SUM,
     UFUNC,
@@ -24,6 +29,7 @@ from tapegrad.native.abi import (
 from tapegrad.native.operands import LARGE_F8, same_shape
 from tapegrad.native.pyobjects import (
     ARRAY_SHAPE,
+    C16_SIZE,
     F4_SIZE,
     F8_SIZE,
     FIRST_CLASS,
@@ -35,23 +41,25 @@ from tapegrad.native.pyobjects import (
     tell_python,
     typed,
 )
+from tapegrad.tape.tape import CODE_MASK, DTYPE_SHIFT, GENERAL
 from tapegrad.tape.tape import SCALAR as AS_SCALAR
 
-ALONE = 1 << 17  # elements from which there may be two threads at work: twice `parallel.SPLIT`
+COMPLEX = C16_TYPE << DTYPE_SHIFT
+TWO_THREADS = 1 << 17  # elements from which two may be at work: twice `parallel.SPLIT`
 
 
 @typed
-def line_of(frame, lines, learn, one, two, is_f4):
+def line_of(frame, lines, learn, one, two, dtype):
     """The line of two numbers in a table; 0 with an exception set, or REFUSED.
 
     Then Python has filled it, and what was read before may be another by now.
     """
-    key = two | (F4_KEY if is_f4 else 0)
+    key = two | dtype << KEY_BITS
     pair = (one << 32 | key) + 1
     line = address(ShapeLine(lines)[(one * 31 + key) & (SHAPE_LINES - 1)])
     if ShapeLine(line).key == pair:
         return line
-    return REFUSED if tell_python(frame, learn, 3, one, two, is_f4) else 0
+    return REFUSED if tell_python(frame, learn, 3, one, two, dtype) else 0
 
 
 @typed
@@ -68,48 +76,14 @@ def result_like(plan, row_at, array, itemsize):
 @typed
 def word_of(row_at, bits, itemsize):
     """The word of a record of an operation on Tensors whose elements take so many bytes."""
-    return OpRow(row_at).word | bits | (SINGLE if itemsize == F4_SIZE else 0)
+    dtype = SINGLE if itemsize == F4_SIZE else COMPLEX if itemsize == C16_SIZE else 0
+    return OpRow(row_at).word | bits | dtype
 
 
 @typed
 def for_threads(frame, array):
     """Whether several threads may compute what is large: then Python divides the work."""
-    return 1 if i8(frame.threads)[0] != 1 and count_of(array) >= ALONE else 0
-
-
-@typed
-def plan_elementwise(frame, row_at, operands, itemsize, plan):
-    """Compute an operation of one operand or two by NumPy's loops."""
-    row, second = OpRow(row_at), operands[1]
-    loops = address(row.loops_f4 if itemsize == F4_SIZE else row.loops)
-    if UfuncLoop(loops).function == 0:
-        return REFUSED
-    like, bits, length, shape = 0, 0, 0, operands.shape
-    if plan.operands == 2:
-        if shape == second.shape:
-            like = 1 if operands.tensor == 0 else 0
-        elif second.shape == 0:
-            bits = AS_SCALAR << SECOND_CLASS
-        elif shape == 0:
-            bits, like, shape = AS_SCALAR << FIRST_CLASS, 1, second.shape
-        else:
-            line_at = line_of(
-                frame, frame.broadcasts, frame.learn_broadcast, shape, second.shape,
-                1 if itemsize == F4_SIZE else 0,
-            )  # fmt: skip
-            if line_at == 0 or line_at == REFUSED:
-                return line_at
-            line = ShapeLine(line_at)
-            shape, bits, length, like = line.shape, line.bits, line.aux, line.extra
-            if shape < 0:
-                return REFUSED
-    if plan.in_place and (like or row.is_boolean):
-        return REFUSED
-    plan.loops, plan.loop = UFUNC, loops
-    plan.word, plan.shape, plan.aux = word_of(row_at, bits, itemsize), shape, length
-    result_like(plan, row_at, operands[like].array, itemsize)
-    plan.short = frame.minus_one if row.is_boolean else i8(operands[like].tensor)[frame.t_s]
-    return 1
+    return 1 if i8(frame.threads)[0] != 1 and count_of(array) >= TWO_THREADS else 0
 
 
 @typed
@@ -159,6 +133,9 @@ def plan_kernel(frame, row_at, code, operands, itemsize, plan):
     scalars = one_number(count, operands, like) if like != REFUSED else REFUSED
     if scalars == REFUSED or (plan.in_place and (like != 0 or row.is_boolean)):
         return REFUSED
+    for k in range(count):
+        if row.numbers >> k & 1 and operands[k].tensor != 0:
+            return REFUSED
     plan.loops = KERNEL
     if itemsize == LARGE_F8:
         if for_threads(frame, operands[like].array):
@@ -166,7 +143,7 @@ def plan_kernel(frame, row_at, code, operands, itemsize, plan):
         itemsize, plan.large = F8_SIZE, 1
         plan.loop = large_loop(frame, code, scalars | (IN_PLACE if plan.in_place else 0))
     else:
-        plan.loop = row.ternary_f4[scalars] if itemsize == F4_SIZE else row.ternary[scalars]
+        plan.loop = row.kernels_f4[scalars] if itemsize == F4_SIZE else row.kernels[scalars]
     if plan.loop == 0 or plan.loop == BY_PYTHON:
         return 0 if plan.loop == 0 and plan.large else REFUSED
     if plan.loop == BY_UFUNC:
@@ -177,6 +154,71 @@ def plan_kernel(frame, row_at, code, operands, itemsize, plan):
     plan.word, plan.shape = word_of(row_at, bits, itemsize), operands[like].shape
     result_like(plan, row_at, operands[like].array, itemsize)
     plan.short = frame.minus_one if plan.large else i8(operands[like].tensor)[frame.t_s]
+    return 1
+
+
+@typed
+def plan_elementwise(frame, row_at, operands, itemsize, plan):
+    """Compute an operation of one operand or two by NumPy's loops, or by a kernel."""
+    row, second = OpRow(row_at), operands[1]
+    loops = address(row.loops_f4 if itemsize == F4_SIZE else row.loops)
+    if UfuncLoop(loops).function == 0:
+        return plan_kernel(frame, row_at, row.word & CODE_MASK, operands, itemsize, plan)
+    like, bits, length, shape = 0, 0, 0, operands.shape
+    if plan.operands == 2:
+        if shape == second.shape:
+            like = 1 if operands.tensor == 0 else 0
+        elif second.shape == 0:
+            bits = AS_SCALAR << SECOND_CLASS
+        elif shape == 0:
+            bits, like, shape = AS_SCALAR << FIRST_CLASS, 1, second.shape
+        else:
+            line_at = line_of(
+                frame, frame.broadcasts, frame.learn_broadcast, shape, second.shape,
+                1 if itemsize == F4_SIZE else 0,
+            )  # fmt: skip
+            if line_at == 0 or line_at == REFUSED:
+                return line_at
+            line = ShapeLine(line_at)
+            shape, bits, length, like = line.shape, line.bits, line.aux, line.extra
+            if shape < 0:
+                return REFUSED
+    if plan.in_place and (like or row.is_boolean):
+        return REFUSED
+    plan.loops, plan.loop = UFUNC, loops
+    plan.word, plan.shape, plan.aux = word_of(row_at, bits, itemsize), shape, length
+    result_like(plan, row_at, operands[like].array, itemsize)
+    plan.short = frame.minus_one if row.is_boolean else i8(operands[like].tensor)[frame.t_s]
+    return 1
+
+
+@typed
+def plan_complex(frame, row_at, operands, plan):
+    """Compute an operation of one operand or two of one shape, or one number, of complex128.
+
+    Its record is for Python, and saves beside values what the operands are like.
+    """
+    row, second, bits, like, two = OpRow(row_at), operands[1], 0, 0, ALONE
+    loops, one = address(row.loops_c16), operands.shape if operands.tensor != 0 else NUMBER
+    if UfuncLoop(loops).function == 0 or plan.in_place:
+        return REFUSED
+    if plan.operands == 2:
+        two = second.shape if second.tensor != 0 else NUMBER
+        if operands.shape == second.shape:
+            like = 1 if one == NUMBER else 0
+        elif second.shape == 0:
+            bits = AS_SCALAR << SECOND_CLASS
+        elif operands.shape == 0:
+            bits, like = AS_SCALAR << FIRST_CLASS, 1
+        else:
+            return REFUSED
+    line_at = line_of(frame, frame.broadcasts, frame.learn_complex, one, two, C16_TYPE)
+    if line_at == 0 or line_at == REFUSED:
+        return line_at
+    plan.loops, plan.loop, plan.extra = UFUNC, loops, ShapeLine(line_at).extra
+    plan.word, plan.shape = row.word | COMPLEX | GENERAL | bits, operands[like].shape
+    result_like(plan, row_at, operands[like].array, C16_SIZE)
+    plan.short = frame.minus_one
     return 1
 
 
@@ -210,10 +252,11 @@ def plan_sum(frame, row_at, code, operands, itemsize, plan):
 @typed
 def plan_matmul(frame, row_at, operands, itemsize, plan):
     """Compute the product of two matrices or vectors."""
-    second, is_f4 = operands[1], 1 if itemsize == F4_SIZE else 0
+    second = operands[1]
     if operands.tensor == 0 or second.tensor == 0:
         return REFUSED
-    line_at = line_of(frame, frame.matmuls, frame.learn_matmul, operands.shape, second.shape, is_f4)
+    dtype = F4_TYPE if itemsize == F4_SIZE else C16_TYPE if itemsize == C16_SIZE else F8_TYPE
+    line_at = line_of(frame, frame.matmuls, frame.learn_matmul, operands.shape, second.shape, dtype)
     if line_at == 0 or line_at == REFUSED:
         return line_at
     line, a, b = ShapeLine(line_at), operands.array, second.array
@@ -234,4 +277,5 @@ def plan_matmul(frame, row_at, operands, itemsize, plan):
     plan.loops, plan.itemsize, plan.lengths = GEMM, itemsize, address(plan.own_lengths)
     plan.word, plan.shape, plan.aux = word_of(row_at, line.bits, itemsize), line.shape, line.aux
     plan.reads[0], plan.reads[1], plan.extra = 2, 1, line.extra
+    plan.short = frame.minus_one if itemsize == C16_SIZE else 0
     return 1

@@ -20,7 +20,7 @@ typed = typed_with(frame=Frame, operands=Operand, plan=Plan)
 REFUSED = -1
 REFERENCES = 0  # which an object's first word counts
 IMMORTALS = sys.version_info >= (3, 12)  # objects whose count, in 32 bits, is negative
-F8_SIZE, F4_SIZE = 8, 4  # bytes of an element in float64 and float32
+F8_SIZE, F4_SIZE, C16_SIZE = 8, 4, 16  # bytes of an element: float64, float32, complex128
 LARGE_COUNT = 1 << 14  # elements of a large array, as `tensor.SHORT` and `ops.large.COMPILED` say
 FIRST_CLASS, SECOND_CLASS, _ = CLASS_SHIFT  # in the word
 TYPE, ITEMS = FIELDS["object_type"][0] >> 3, FIELDS["tuple_items"][0] >> 3
@@ -157,9 +157,26 @@ def array_of(frame, dtype, ndim, lengths):
 
 
 @typed
+def dtype_of(frame, itemsize):
+    """The type of numbers whose elements take so many bytes."""
+    if itemsize == F4_SIZE:
+        return frame.float32
+    return frame.complex128 if itemsize == C16_SIZE else frame.float64
+
+
+@typed
 def floats_of(frame, itemsize, ndim, lengths):
-    """A new array of float64 or float32, by the bytes of an element: see `array_of`."""
-    return array_of(frame, frame.float32 if itemsize == F4_SIZE else frame.float64, ndim, lengths)
+    """A new array of numbers, by the bytes of an element: see `array_of`."""
+    return array_of(frame, dtype_of(frame, itemsize), ndim, lengths)
+
+
+@typed
+def itemsize_of(frame, array):
+    """How many bytes an element of an array of numbers takes."""
+    dtype = i8(array)[ARRAY_DTYPE]
+    if dtype == frame.float32:
+        return F4_SIZE
+    return C16_SIZE if dtype == frame.complex128 else F8_SIZE
 
 
 @typed

@@ -8,18 +8,25 @@ from typing import Any
 import numpy as np
 
 from tapegrad.autograd.grad_mode import no_grad
-from tapegrad.dispatch.dispatch import run
+from tapegrad.dispatch.axis_plans import run_axis
 from tapegrad.functions.arguments import as_input
 from tapegrad.functions.elementwise import rsqrt, square
 from tapegrad.functions.reductions import mean, var
 from tapegrad.functions.shapes import reshape
 from tapegrad.functions.tiling import pad
 from tapegrad.ops import reduce as r
+from tapegrad.ops.core import Op
 from tapegrad.tensor import Tensor
 
 
 def _standardized(x: Tensor, dim: tuple[int, ...], eps: float) -> Tensor:
-    return run(r.standardize, (x,), {"dim": dim, "eps": float(eps)})
+    return run_axis(r.standardize, _adding, x, dim, other=float(eps))
+
+
+def _adding(
+    op: Op, x: Tensor, dim: tuple[int, ...], keepdim: bool, eps: float
+) -> tuple[Tensor, dict[str, Any]]:
+    return x, {"dim": dim, "eps": eps}
 
 
 def _normalized_dims(name: str, x: Tensor, shape: Any) -> tuple[int, ...]:

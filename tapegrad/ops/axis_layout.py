@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.kernels.sweep.sweep_abi import FIELD, SMALL
+from tapegrad.kernels.sweep.sweep_abi import DECIMAL_BITS, FIELD, SMALL
 from tapegrad.tape.shape_table import Shape
 
 
@@ -35,9 +35,26 @@ def extra(params: dict[str, Any]) -> int:
     """The number that a loop is given beside the arrays; -1: the loops do not serve."""
     if params.get("p", 2.0) != 2.0:
         return -1
+    if "eps" in params:
+        return packed_decimal(params["eps"])
     correction = params.get("correction", 0)
     fits = 0 <= correction < 1 << FIELD - 2 and correction == int(correction)
     return int(correction) if fits else -1
+
+
+def packed_decimal(x: float) -> int:
+    """A number with few decimal digits in 14 bits, as kernels read it; or -1.
+
+    Powers of ten up to 10**22 are exact, and so is the quotient what Python reads of the digits.
+
+    >>> packed_decimal(1e-5), packed_decimal(0.1 + 0.2)
+    (2561, -1)
+    """
+    for places in range(23):
+        digits = round(x * 10.0**places)
+        if 0 <= digits < 1 << DECIMAL_BITS and digits / 10.0**places == x:
+            return digits | places << DECIMAL_BITS
+    return -1
 
 
 def packed(x: np.ndarray, y: np.ndarray, params: dict[str, Any]) -> int:

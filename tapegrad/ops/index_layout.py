@@ -47,7 +47,7 @@ def packed(op: Op, arrays: list[Any], y: np.ndarray, params: dict[str, Any]) -> 
         return _put(op, x, arrays, params)
     if not _plain(arrays[1], TRUTH) or arrays[1].shape != x.shape:
         return 0
-    return int(x.size) if op.sweep == KIND_SELECT or writes(arrays[2], 1) else 0
+    return int(x.size) if op.sweep == KIND_SELECT or writes(x, arrays[2], 1) else 0
 
 
 def _plain(array: Any, dtype: np.dtype[Any]) -> bool:
@@ -87,7 +87,7 @@ def _put(op: Op, x: np.ndarray, arrays: list[Any], params: dict[str, Any]) -> in
         return 0
     index: np.ndarray = indices[0]
     count = index.size if "along" in op.moves else index.size * math.prod(x.shape[1:])
-    if not writes(value, count):
+    if not writes(x, value, count):
         return 0
     size = np.size(value)
     if "along" in op.moves and size != 1 and value.shape != index.shape:
@@ -97,9 +97,9 @@ def _put(op: Op, x: np.ndarray, arrays: list[Any], params: dict[str, Any]) -> in
     return size | places | (KEEPS_WRITTEN if adds else 0) | last
 
 
-def writes(value: Any, count: int) -> bool:
-    """Whether a value is one number, or as many as there are elements to be written, in float64."""
-    if type(value) is np.ndarray and value.dtype.char != "d":
+def writes(x: np.ndarray, value: Any, count: int) -> bool:
+    """Whether a value is one number, or as many as are to be written, of the elements' type."""
+    if type(value) is np.ndarray and value.dtype is not x.dtype:
         return False
     return 0 < count <= SMALL and np.size(value) in (1, count)
 

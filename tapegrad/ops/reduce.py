@@ -431,7 +431,7 @@ log_softmax = custom(
 )
 # Mean 0 and variance 1, to which `eps` is added.
 standardize = custom(
-    "standardize", _standardize, decomposition=_standardize_form, ordered=True,
+    "standardize", _standardize, decomposition=_standardize_form, axis="keep", ordered=True,
     grad_name="NativeLayerNorm", x=_standardize_vjp,
 )
 # Of large arrays of one shape; others are made of a squared difference and a mean.

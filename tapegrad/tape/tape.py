@@ -40,6 +40,7 @@ pack_word = struct.Struct("q").pack_into
 CODE_MASK = 0xFFFF
 FLAT, SCALAR, ROW, COLUMN = range(4)
 CLASS_SHIFT = (16, 18, 20)
+CLASSES = 0x3F << CLASS_SHIFT[0]
 DTYPE_SHIFT = 22
 DTYPES = (np.dtype("f8"), np.dtype("f4"), np.dtype("c16"), np.dtype("c8"))
 DTYPE_BITS = {dtype: bits << DTYPE_SHIFT for bits, dtype in enumerate(DTYPES)}

@@ -48,6 +48,7 @@ from tapegrad.functions import (  # noqa: E402
     unchecked_solves,
 )
 from tapegrad.functions.method_decorators import methods_of  # noqa: E402
+from tests import operations_page  # noqa: E402
 from tests.conformance.conventions import CONVENTIONS  # noqa: E402
 from tests.peers import (  # noqa: E402
     creation_cases,
@@ -488,3 +489,12 @@ def test_every_public_name_is_compared(name):
 def test_every_name_of_linalg_is_compared(name):
     codes = [c.function.__code__ for c in linalg_cases.LINALG_CASES]
     assert any({"linalg", name} <= names_in(code) for code in codes)
+
+
+def test_the_page_of_operations_names_what_pytorch_has():
+    for listed in operations_page.functions():
+        home = torch
+        for part in filter(None, listed.home.split(".")):
+            home = getattr(home, part)
+        for name in listed.names:
+            assert hasattr(home, name) is (name not in operations_page.OWN), listed.path

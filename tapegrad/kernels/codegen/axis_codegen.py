@@ -19,9 +19,11 @@ from tapegrad.kernels.codegen.rule_codegen import (
     chain,
     header,
     indented,
+    names_in,
     number,
     scalar_form,
 )
+from tapegrad.kernels.sweep.sweep_abi import DECIMAL_BITS
 from tapegrad.ops.core import CUSTOM, Formula, Op, table
 
 BY_HAND = {"clone", "cumsum", "cumsum_adjoint", "prod_adjoint"}  # in `scan_loops`
@@ -34,6 +36,13 @@ LOOPS = {
     "row": ["for at in range(n):"],
     "columns": ["for j in range(rows):", "    " + COLUMNS, "        at = j * inner + strip + i"],
 }
+# A number that `axis_layout.packed_decimal` has packed.
+DECIMAL = [
+    "scale = 1.0",
+    f"for _ in range(extra >> {DECIMAL_BITS}):",
+    "    scale *= 10.0",
+    f"eps = T((extra & {(1 << DECIMAL_BITS) - 1}) / scale)",
+]
 HERE = {"small": "o * inner + i", "row": "0", "columns": "strip + i"}
 
 
@@ -258,6 +267,7 @@ PARAMETERS = {
     "keepdim": False,
     "p": 2.0,
     "correction": RowSymbol("correction", each=False),
+    "eps": RowSymbol("eps", each=False),
 }
 
 
@@ -330,6 +340,7 @@ def source(
     body = [
         *[f"{name} = pointer({name}_at)" for name in arrays],
         f"count, correction = {length}, T(extra)",
+        *(DECIMAL if "eps" in names_in(expression) else []),
         *lines,
         "return 0",
     ]

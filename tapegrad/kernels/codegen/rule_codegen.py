@@ -233,6 +233,7 @@ def names_in(x: Any) -> set[str]:
 
 HEADER = """\
 import math
+from math import copysign
 from tapegrad.kernels import vmath
 from tapegrad.kernels.vmath import TRIG_MAX
 from tapegrad.kernels.memory import select{suffix} as select, {pointer} as pointer, u1

@@ -102,6 +102,7 @@ LEAF_REACHED = 2  # beside 1, in the marks of the needed leaves: a root depends 
 
 SINGLE = 1 << DTYPE_SHIFT  # in the word of a record: float32
 FIELD = 16  # bits of a number in AUX where that holds several
+DECIMAL_BITS = 9  # of the digits of a decimal number there; above them: how many are decimals
 # In AUX of what reads or writes at chosen places: see `tapegrad.ops.index_layout`.
 EACH_BITS, PLACE_BITS = 13, 32
 KEEPS_WRITTEN, INDEX_LAST, LOWER = 1 << 61, 1 << 62, 1 << 62

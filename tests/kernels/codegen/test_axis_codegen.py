@@ -9,6 +9,7 @@ import pytest
 from tapegrad.kernels import build
 from tapegrad.kernels.codegen import axis_codegen
 from tapegrad.kernels.codegen.axis_codegen import BY_HAND
+from tapegrad.ops import axis_layout
 from tapegrad.ops.core import Spec, by_code
 
 pytestmark = pytest.mark.tapegrad_only("about kernels of this library")
@@ -27,11 +28,16 @@ def address(x):
 
 
 def parameters(op):
-    known = {"dim": (1,), "keepdim": False, "correction": 1, "p": 2.0}
+    known = {"dim": (1,), "keepdim": False, "correction": 1, "p": 2.0, "eps": 1e-5}
     plain = getattr(op.forward, "plain", op.forward)
     wanted = {*inspect.signature(op.decomposition or plain).parameters}
     wanted |= {name for formula in op.formulas for name in formula.reads}
     return {name: value for name, value in known.items() if name in wanted}
+
+
+def number(op):
+    """What the loops are given beside the arrays."""
+    return max(axis_layout.extra(parameters(op)), 0)
 
 
 @pytest.mark.parametrize("op", ROWS, ids=lambda op: op.name)
@@ -41,8 +47,8 @@ def test_forward(op, shape):
     y = op.forward(x, **parameters(op))
     outer, n, inner = shape
     out = np.full_like(y, np.nan)
-    run(axis_codegen.source(op, adjoint=False), n, inner, outer, x, out, 1, 0, 0)
-    np.testing.assert_allclose(out, y, rtol=1e-14, equal_nan=True)
+    run(axis_codegen.source(op, adjoint=False), n, inner, outer, x, out, number(op), 0, 0)
+    np.testing.assert_allclose(out, y, rtol=1e-14, atol=1e-15)
 
 
 @pytest.mark.parametrize("op", ADJOINTS, ids=lambda op: op.name)
@@ -59,7 +65,7 @@ def test_adjoint(op, shape):
     expected = formula.function(*[known[name] for name in formula.reads])
     outer, n, inner = shape
     out = np.full_like(x, np.nan)
-    run(axis_codegen.source(op, adjoint=True), n, inner, outer, g, x, y, out, 1)
+    run(axis_codegen.source(op, adjoint=True), n, inner, outer, g, x, y, out, number(op))
     np.testing.assert_allclose(out, expected, rtol=1e-13, atol=1e-15)
 
 

@@ -6,13 +6,26 @@ import pytest
 from hypothesis import given, settings
 
 import tapegrad as tg
+from tapegrad.dispatch.axis_plans import run_axis
 from tapegrad.ops.core import by_code
+from tapegrad.ops.reduce import standardize
 from tapegrad.tape.tape import GENERAL
 from tests.kernels.sweep.test_compiled_sweep import both
 
 pytestmark = pytest.mark.tapegrad_only("compares paths through the library")
 
 ALONG = sorted(op.name for op in by_code if op.axis)
+
+
+def normalized(x, d, eps=1e-5):
+    """`layer_norm` over any dimensions."""
+    dims = (d,) if isinstance(d, int) else d
+    return run_axis(standardize, parameters, x, tuple(k % x.ndim for k in dims), other=eps)
+
+
+def parameters(op, x, dim, keepdim, eps):
+    return x, {"dim": dim, "eps": eps}
+
 
 CALLS = {
     "prod": lambda x, d: tg.prod(x, d),
@@ -25,6 +38,7 @@ CALLS = {
     "softmax": lambda x, d: tg.softmax(x, d),
     "log_softmax": lambda x, d: tg.log_softmax(x, d),
     "cumsum": lambda x, d: tg.cumsum(x, d),
+    "standardize": lambda x, d: normalized(x, d),
 }
 
 
@@ -58,7 +72,7 @@ def test_each_dimension(name, shape):
             both(function(name, rng.uniform(0.5, 1.5, shape), d))
 
 
-@pytest.mark.parametrize("name", ["amax", "norm", "var", "std", "logsumexp"])
+@pytest.mark.parametrize("name", ["amax", "norm", "var", "std", "logsumexp", "standardize"])
 def test_several_dimensions(name):
     x = np.random.default_rng(0).uniform(0.5, 1.5, (2, 3, 4))
     for d in ((0, 1), (1, 2), (0, 1, 2)):
@@ -98,3 +112,19 @@ def test_what_only_the_rules_know():
     ):
         assert current_word(y) & GENERAL
         y.sum().backward()
+
+
+@pytest.mark.parametrize("eps", [0.0, 1e-5, 1e-12, 2.5e-3, 1.0, 1e-5 + 1e-12])
+def test_what_is_added_to_a_variance(eps):
+    """The loops are given the number as a decimal, or the rule is called."""
+
+    def build():
+        x = tg.tensor([[1.0, 2.0, 4.0], [1.0, 1.0, 1.25]], requires_grad=True)
+        y = normalized(x, 1, eps)
+        assert bool(current_word(y) & GENERAL) == (eps == 1e-5 + 1e-12)
+        variance = x.detach().var(1, correction=0, keepdim=True)
+        expected = (x.detach() - x.detach().mean(1, keepdim=True)) / (variance + eps).sqrt()
+        np.testing.assert_allclose(y.detach(), expected, rtol=1e-14)
+        return (y**3).sum(), [x]
+
+    both(build)

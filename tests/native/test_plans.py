@@ -1,0 +1,76 @@
+"""What the native path plans of calls on complex numbers."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad.native import install
+from tapegrad.native.bindings import is_native, loops_of
+from tapegrad.ops.core import ELEMENTWISE, by_code, table
+from tests.native.test_install import PAIRS, PLACES, assert_alike, outcome, placed
+
+pytestmark = pytest.mark.tapegrad_only("about two ways to the same results")
+
+OPS = [
+    op
+    for op in by_code
+    if op.kind == ELEMENTWISE and len(op.inputs) < 3 and is_native(op) and loops_of(op, "D")
+    if op.complex and not op.ordered
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def native():
+    if not install.install():
+        pytest.skip("this machine has no native path")
+
+
+def values(shape, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.uniform(0.5, 1.5, shape) + 1j * rng.uniform(0.5, 1.5, shape)
+
+
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+def test_elementwise_operations(op):
+    for (first, second), hows in zip(PAIRS, itertools.cycle(itertools.product(PLACES, PLACES))):
+        a, b = placed(values(first), hows[0]), placed(values(second, 1), hows[1])
+        assert_alike(op, (a, b)[: len(op.inputs)])
+        if len(op.inputs) == 2:
+            for number in (2, 0.5, 0.0, -0.0, 1 - 2j, 0j, True, 2**70):
+                assert_alike(op, (a, number))
+                assert_alike(op, (number, a))
+            assert_alike(op, (a, a.real.detach()))
+
+
+@pytest.mark.parametrize("shapes", [((3, 2), (2, 4)), ((2,), (2, 3)), ((3, 2), 2), (2, 2)])
+def test_products_of_matrices(shapes):
+    for hows in itertools.product(PLACES, PLACES):
+        operands = [placed(values(shape), how) for shape, how in zip(shapes, hows)]
+        assert_alike(table["matmul"], operands)
+    a = placed(values((3, 2)), "leaf")
+    assert_alike(table["matmul"], (a.t(), a))
+
+
+def test_it_is_taken_and_differentiated():
+    z, w = tg.tensor(values(3), requires_grad=True), tg.tensor(values(3, 1))
+    with tg.autograd.detect_anomaly():
+        (slow,) = tg.autograd.grad((z * w + 2j * z).abs().sum(), z)
+    (fast,) = tg.autograd.grad((z * w + 2j * z).abs().sum(), z)
+    np.testing.assert_allclose(fast, slow, rtol=1e-15)
+    from tapegrad.dispatch import dispatch
+
+    before, dispatch.run = dispatch.run, None
+    try:
+        assert outcome(table["mul"].short, (z, w))[0].requires_grad
+        assert (z.exp() / w - 1j).shape == (3,)
+    finally:
+        dispatch.run = before
+
+
+def test_what_overflows_is_numpys():
+    big = tg.tensor(np.array([1e200 + 1e200j]))
+    for _ in range(3):
+        with pytest.warns(RuntimeWarning, match="overflow"):
+            assert not np.isfinite((big * big).numpy()).all()
