@@ -15,7 +15,7 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check --quiet install
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo test native lint peers bench examples autograd-suite torch-suite clean fuzz faults
+.PHONY: help demo test native lint peers bench examples autograd-suite torch-suite array-api clean fuzz faults
 .DELETE_ON_ERROR:
 
 help:
@@ -30,6 +30,8 @@ help:
 	@echo "make bench     the figures of the README (installs the same and CasADi)"
 	@echo "make torch-suite TORCH_SOURCE=/path/to/pytorch"
 	@echo "               those of PyTorch's own tests that need public autograd on the CPU"
+	@echo "make array-api SUITE=/path/to/array-api-tests"
+	@echo "               the conformance suite of the Python array API standard"
 	@echo "make autograd-suite"
 	@echo "               HIPS autograd's own tests and examples, which this downloads"
 	@echo "make examples  run the code blocks of README.md and docs/, and the docstring examples"
@@ -74,6 +76,9 @@ autograd-suite: $(INSTALLED)-dev
 
 torch-suite: $(INSTALLED)-dev
 	$(PY) tests/suites/torch_suite.py $(TORCH_SOURCE)
+
+array-api: $(INSTALLED)-dev $(INSTALLED)-array-api
+	$(PY) tests/suites/array_api_suite.py $(SUITE) --jobs $(JOBS)
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

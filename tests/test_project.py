@@ -33,6 +33,7 @@ LAYERS = (
     {"dispatch"},
     {"native.install", "native.bindings", "native.stubs", "native.view_cache"},
     {"functions"},
+    {"array_api"},
     {"numpy_face"},
     {"autograd"},
     {"nn", "linalg", "special", "fft"},
@@ -72,9 +73,11 @@ NJIT_HOME = PACKAGE / "kernels" / "flags.py"
 NJIT = {"njit", "jit", "vectorize", "guvectorize", "cfunc", "generated_jit"}
 
 # Folders that are nothing but names that users import; they say what these are.
-NAMESPACES = {"compat", "cuda", "fft", "func", "linalg", "nn", "scipy", "special", "__init__"}
+NAMESPACES = {
+    "array_api", "compat", "cuda", "fft", "func", "linalg", "nn", "scipy", "special", "__init__",
+}  # fmt: skip
 # Where a family of operations has a file of one name each: the same phase of several things.
-FAMILIES = {"ops", "functions", "numpy_face", "special", "linalg", "nn", "scipy"}
+FAMILIES = {"ops", "functions", "array_api", "numpy_face", "special", "linalg", "nn", "scipy"}
 IMPORTED_BY_USERS = {"functional", "graph", "random"}  # as `tapegrad.autograd.graph`
 # Folders of tests that are about the whole.
 ACROSS = {"conformance", "faults", "fuzz", "peers", "suites"}

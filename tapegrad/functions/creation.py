@@ -145,6 +145,18 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
     return _new(native_array(ndarray, "from_numpy", share=True))
 
 
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """A Tensor that shares the memory of an array of any library that exports DLPack.
+
+    >>> import numpy as np, tapegrad as tg
+    >>> tg.from_dlpack(np.ones(2))
+    tensor([1., 1.])
+    """
+    check_device(device)
+    array = np.from_dlpack(x, copy=copy)
+    return _new(native_array(array if array.flags.writeable else array.copy(), "from_dlpack"))
+
+
 def shape_of(given: tuple[Any, ...], size: Any = None) -> tuple[int, ...]:
     """A shape given as numbers, as one sequence, or by the name of `size`."""
     if size is not None:

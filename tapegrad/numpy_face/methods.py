@@ -9,11 +9,13 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
 import numpy as np
 
 from tapegrad.base import missing_names
+from tapegrad.base.devices import check_device
 from tapegrad.dispatch.numpy_semantics import numpys
 from tapegrad.functions import complex_parts, indexing, products, rounding, scans, shapes, tiling
 from tapegrad.functions import reductions as r
@@ -38,7 +40,7 @@ INSTEAD = {
     "resize": "`np.resize`, or `x.reshape`",
     "strides": "`x.stride()`, which counts elements",
     **dict.fromkeys(
-        "byteswap ctypes data dump dumps getfield newbyteorder setfield setflags to_device "
+        "byteswap ctypes data dump dumps getfield newbyteorder setfield setflags "
         "tobytes tofile".split(),
         "`x.detach().numpy()`, which is an array without a gradient",
     ),
@@ -93,6 +95,46 @@ def array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarr
     except RuntimeError as why:
         raise no_array(why, self._a.dtype.kind) from None
     return np.array(found, dtype=dtype, copy=copy)
+
+
+def array_namespace(self: Tensor, *, api_version: str | None = None) -> ModuleType:
+    """The functions of the array API standard, as it has arrays say (`__array_namespace__`)."""
+    from tapegrad import array_api
+
+    if api_version not in {None, "2021.12", "2022.12", "2023.12", array_api.__array_api_version__}:
+        raise ValueError(
+            f"Tensors follow the array API standard up to {array_api.__array_api_version__}, not "
+            f"{api_version!r}"
+        )
+    return array_api
+
+
+def dlpack(
+    self: Tensor, *, stream: Any = None, max_version: tuple[int, int] | None = None,
+    dl_device: Any = None, copy: bool | None = None,
+) -> Any:  # fmt: skip
+    """The memory, for another library (`__dlpack__`); history cannot go along."""
+    if self.requires_grad:
+        raise BufferError(
+            "DLPack hands over elements without their history, and this Tensor requires grad: "
+            "export `t.detach()`"
+        )
+    return self._a.__dlpack__(
+        stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
+    )
+
+
+def dlpack_device(self: Tensor) -> tuple[int, int]:
+    """Where the memory is, by DLPack's numbers (`__dlpack_device__`): the CPU."""
+    return self._a.__dlpack_device__()
+
+
+def to_device(self: Tensor, device: Any, *, stream: Any = None) -> Tensor:
+    """The Tensor itself: the CPU is the only device."""
+    check_device(device)
+    if stream is not None:
+        raise ValueError(f"`to_device`: the CPU has no streams, got {stream!r}")
+    return self
 
 
 def fill(self: Tensor, value: Operand) -> None:
@@ -256,4 +298,6 @@ METHODS: dict[str, Callable[..., Any]] = {
         (_repeat, np.repeat), (indexing.nonzero, np.nonzero),
     )
 } | {"conjugate": conj, "__getattr__": missing, "__array__": array,
+    "__array_namespace__": array_namespace, "__dlpack__": dlpack,
+    "__dlpack_device__": dlpack_device, "to_device": to_device,
     "__round__": rounded, "__trunc__": truncated}  # fmt: skip

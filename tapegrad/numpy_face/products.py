@@ -57,7 +57,8 @@ def vecdot_(a: Any, b: Any, axis: int = -1) -> Tensor:
     """`np.vecdot`: vectors of one length, of which the first is conjugated."""
     x, y = alike(a, b)
     check_lengths("np.vecdot", x, y, axis, axis)
-    return sum_(ew.mul(conj(x), y), axis)
+    product = ew.mul(conj(x), y)
+    return sum_(product, axis, dtype=product.dtype)
 
 
 def check_lengths(name: str, x: Tensor, y: Tensor, i: int, j: int) -> None:

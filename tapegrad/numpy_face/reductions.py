@@ -12,6 +12,8 @@ from tapegrad.functions import elementwise as ew
 from tapegrad.functions import reductions as r
 from tapegrad.functions.arguments import all_dims
 from tapegrad.functions.axis import logsumexp
+from tapegrad.functions.creation import ones, zeros
+from tapegrad.functions.joining import cat
 from tapegrad.functions.shapes import broadcast_to, clone, permute, reshape, to
 from tapegrad.numpy_face.common import SHORT, floating, handles, line, named, nothing, tensor
 from tapegrad.ops.reduce import remaining
@@ -214,14 +216,28 @@ def cumprod_(a: Any, axis: Any = None, dtype: Any = None) -> Tensor:
 
 
 @handles(np.cumulative_sum)
-def _cumulative_sum(x: Any, axis: Any = None, dtype: Any = None) -> Tensor:
-    return cumsum_(x, _one_axis(x, axis, "np.cumulative_sum"), dtype)
+def _cumulative_sum(
+    x: Any, axis: Any = None, dtype: Any = None, include_initial: bool = False
+) -> Tensor:
+    d = _one_axis(x, axis, "np.cumulative_sum")
+    found = cumsum_(x, d, dtype)
+    return _after(zeros, found, d) if include_initial else found
 
 
 @handles(np.cumulative_prod)
-def _cumulative_prod(x: Any, axis: Any = None, dtype: Any = None) -> Tensor:
-    named("cumprod", "np.cumulative_prod")
-    return cumprod_(x, _one_axis(x, axis, "np.cumulative_prod"), dtype)
+def _cumulative_prod(
+    x: Any, axis: Any = None, dtype: Any = None, include_initial: bool = False
+) -> Tensor:
+    d = _one_axis(x, axis, "np.cumulative_prod")
+    found = cumprod_(x, d, dtype)
+    return _after(ones, found, d) if include_initial else found
+
+
+def _after(neutral: Any, x: Tensor, axis: int | None) -> Tensor:
+    """The result of a scan after the element that changes nothing."""
+    shape = list(x._a.shape)
+    shape[axis or 0] = 1
+    return cat([neutral(shape, dtype=x.dtype), x], axis or 0)
 
 
 def _one_axis(x: Any, axis: Any, name: str) -> Any:

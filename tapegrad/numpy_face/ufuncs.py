@@ -171,13 +171,14 @@ def call(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any
         function = find(ufunc)
         if function is None:
             raise unsupported(name)
+        along = {"axis": options.pop("axis")} if function is vecdot_ and "axis" in options else {}
         for option in options:
             raise bad_option(name, option)
         operands = [operand(x) for x in inputs]
         if method == "outer":
             x, y = (tensor(x) for x in operands)
             operands = [shapes.reshape(x, (*x._a.shape, *(1,) * y._a.ndim)), y]
-        return function(*operands)
+        return function(*operands, **along)
     handler = METHODS.get((ufunc, method))
     if handler is None or not isinstance(inputs[0], Tensor):
         raise unsupported(name)

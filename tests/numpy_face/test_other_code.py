@@ -66,6 +66,6 @@ def test_no_grad_and_second_order():
 def test_cbrt():
     x = tg.tensor([-8.0, 0.0, 27.0], requires_grad=True)
     y = np.cbrt(x)
-    assert y.tolist() == [-2.0, 0.0, 3.0]
+    assert y.tolist() == np.cbrt([-8.0, 0.0, 27.0]).tolist()
     y.sum().backward()
     np.testing.assert_allclose(x.grad.numpy(), [1 / 12, np.inf, 1 / 27], rtol=1e-15)
