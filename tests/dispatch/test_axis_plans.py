@@ -96,7 +96,7 @@ def test_no_record_where_none_is_asked_for():
 
 def test_other_operands_take_the_general_path():
     x = tapegrad.tensor(np.ones((3, 4)), requires_grad=True)
-    for operand in (x.t(), x.cfloat().real, x[:, ::2], tapegrad.ones(100, 100)):
+    for operand in (x.t(), x.cfloat().real, x[:, ::2]):
         call_plans.plans.clear()
         assert_alike(lambda x: tapegrad.amax(x, 1), operand, planned=False)
     tapegrad.amax(x, 1)

@@ -6,7 +6,7 @@ import math
 import llvmlite.binding as llvm
 import pytest
 
-from tapegrad.kernels import build
+from tapegrad.kernels import build, simd_tables
 from tapegrad.kernels.codegen import rule_codegen
 from tapegrad.kernels.flags import entry_point, unoptimised
 from tapegrad.ops.core import table
@@ -66,8 +66,11 @@ def interleaving(name):
     return [int(line[-2]) for line in text.split("\n") if "llvm.loop.interleave.count" in line]
 
 
+FORMS = 2 if simd_tables.in_registers() else 1  # of log: with numbers looked up there, and without
+
+
 @pytest.mark.parametrize(
-    ("name", "counts"), [("add", []), ("erfc", [4]), ("tanh", [2]), ("log", [2, 2])]
+    ("name", "counts"), [("add", []), ("erfc", [4]), ("tanh", [2]), ("log", [2] * FORMS)]
 )
 def test_loops_over_polynomials_are_interleaved(name, counts):
     assert interleaving(name) == counts

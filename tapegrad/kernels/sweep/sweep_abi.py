@@ -101,15 +101,16 @@ LEAF_REACHED = 2  # beside 1, in the marks of the needed leaves: a root depends 
 ) = range(4, 20)  # fmt: skip
 
 SINGLE = 1 << DTYPE_SHIFT  # in the word of a record: float32
-FIELD = 16  # bits of a number in AUX where that holds several
+FIELD = 15  # bits of a number in AUX where that holds several
 DECIMAL_BITS = 9  # of the digits of a decimal number there; above them: how many are decimals
 # In AUX of what reads or writes at chosen places: see `tapegrad.ops.index_layout`.
-EACH_BITS, PLACE_BITS = 13, 32
+EACH_BITS, PLACE_BITS = 14, 32
 KEEPS_WRITTEN, INDEX_LAST, LOWER = 1 << 61, 1 << 62, 1 << 62
-SMALL = 4096  # elements up to which an adjoint is handled by the compiled sweep
-MATRIX = 4096  # elements up to which matrices are multiplied within the compiled sweep
+# Elements up to which an adjoint is handled, and matrices are multiplied, within the compiled sweep:
+# larger arrays are computed by loops that threads share, from `tensor.SHORT` on.
+SMALL = MATRIX = (1 << 14) - 1
 SYSTEM = 1024  # elements up to which a system of equations is solved within the compiled sweep
-CHUNK = 1 << 18  # bytes of the arena's first chunk; it must hold more than one record needs
+CHUNK = 1 << 20  # bytes of the arena's first chunk; it must hold more than one record needs
 # In AUX of a factorization: rows and columns (of the right side, for systems), the number of
 # matrices, and what a system is like.
 FACTOR_SIDE = 6
