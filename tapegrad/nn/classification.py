@@ -45,7 +45,7 @@ def _classes(name: str, x: Tensor, target: Any) -> tuple[Tensor, int]:
     t = as_input(target, name)
     if not x._a.ndim:
         raise ValueError(f"`{name}` takes one dimension at least, got a number")
-    if t._a.dtype not in (np.int64, np.uint8):
+    if t._a.dtype.type not in (np.int64, np.uint8):
         raise RuntimeError(f"`{name}` takes classes of type int64 or uint8, got {t.dtype}")
     dim = min(1, x._a.ndim - 1)
     if x._a.ndim == 1 and t._a.shape == (1,):
@@ -105,6 +105,10 @@ def _class_weight(name: str, weight: Any, x: Tensor, count: int) -> Tensor:
 
 def _kept(name: str, t: Tensor, count: int, ignore_index: int) -> tuple[bool, Tensor, Tensor]:
     """Whether all targets count, targets that are classes everywhere, and which of them count."""
+    if not isinstance(t._a, AbstractArray) and t._a.size:
+        low, high = _extremes(t._a)
+        if 0 <= low <= high < count and not low <= ignore_index <= high:
+            return True, t if t._a.dtype.type is np.int64 else t.long(), t
     kept = ne(t, ignore_index)
     sure = False
     if not isinstance(t._a, AbstractArray):
@@ -112,9 +116,17 @@ def _kept(name: str, t: Tensor, count: int, ignore_index: int) -> tuple[bool, Te
         found = t._a if sure else t._a[kept._a]
         if found.size and not 0 <= found.min() <= found.max() < count:
             raise IndexError(f"`{name}`: a class is a number from 0 to {count - 1}")
-    if t.dtype.numpy != np.int64:
+    if t._a.dtype.type is not np.int64:
         t = t.long()
     return sure, (t if sure else where(kept, t, 0)), kept
+
+
+def _extremes(a: np.ndarray) -> tuple[int, int]:
+    """The least and the greatest integer; of a few, Python finds both sooner than NumPy one."""
+    if a.size > 64:
+        return int(a.min()), int(a.max())
+    numbers = a.ravel().tolist()
+    return min(numbers), max(numbers)
 
 
 def cross_entropy(

@@ -146,7 +146,7 @@ def embedding(
     index, table = as_input(input, "embedding"), as_input(weight, "embedding")
     if table._a.ndim != 2:
         raise RuntimeError(f"`embedding`: the table is a matrix, got the shape {table._a.shape}")
-    if index._a.dtype not in (np.int64, np.int32):
+    if index._a.dtype.type not in (np.int64, np.int32):
         raise RuntimeError(f"`embedding` takes numbers of type int64 or int32, got {index.dtype}")
     count = table._a.shape[0]
     if padding_idx is not None and not -count <= padding_idx < count:
@@ -190,7 +190,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     tensor([[0, 0, 1],
             [1, 0, 0]])
     """
-    if tensor._a.dtype != np.int64:
+    if tensor._a.dtype.type is not np.int64:
         raise RuntimeError(f"`one_hot` takes classes of type int64, got {tensor.dtype}")
     classes = everything(tensor._a)
     if num_classes < 0 and classes.size:
