@@ -106,7 +106,7 @@ DECIMAL_BITS = 9  # of the digits of a decimal number there; above them: how man
 # In AUX of what reads or writes at chosen places: see `tapegrad.ops.index_layout`.
 EACH_BITS, PLACE_BITS = 14, 32
 KEEPS_WRITTEN, INDEX_LAST, LOWER = 1 << 61, 1 << 62, 1 << 62
-# Elements up to which an adjoint is handled, and matrices are multiplied, within the compiled sweep;
+# Elements up to which the compiled sweep handles adjoints, and multiplies matrices, by itself;
 # from `tensor.SHORT` on arrays are computed by loops that threads share.
 SMALL = MATRIX = (1 << 14) - 1
 SYSTEM = 1024  # elements up to which a system of equations is solved within the compiled sweep
