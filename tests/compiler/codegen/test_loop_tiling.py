@@ -5,6 +5,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.compiler.codegen import loop_tiling
+from tapegrad.kernels import simd_tables
 
 pytestmark = pytest.mark.tapegrad_only("compiled functions are not PyTorch's")
 
@@ -134,10 +135,11 @@ def test_a_function_alone_is_left_to_its_own_loop():
 
 
 def test_a_long_nest_has_short_forms_and_tiles():
-    text = texts(lambda x: np.exp(x) + 1.0, LONG)
-    assert "@vmath.exp_plain.f64" in text
-    assert "@vmath.exp.f64" not in text
-    assert "call void @block.exp(" in text
+    name = "exp" if simd_tables.in_registers() else "sin"  # exp's looks numbers up there
+    text = texts(lambda x: getattr(np, name)(x) + 1.0, LONG)
+    assert f"@vmath.{name}_plain.f64" in text
+    assert f"@vmath.{name}.f64" not in text
+    assert f"call void @block.{name}(" in text
 
 
 def test_a_short_nest_is_compiled_once():
