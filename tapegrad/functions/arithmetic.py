@@ -302,7 +302,12 @@ def allclose(
     True
     """
     if type(input) is Tensor and type(other) is Tensor:
-        return bool(np.allclose(input._a, other._a, rtol, atol, equal_nan))
+        try:
+            return bool(np.allclose(input._a, other._a, rtol, atol, equal_nan))
+        except ValueError:
+            raise RuntimeError(
+                f"`allclose`: the shapes {input._a.shape} and {other._a.shape} do not broadcast"
+            ) from None
     return bool(near(input, other, rtol, atol, equal_nan).all())
 
 

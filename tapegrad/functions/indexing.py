@@ -374,6 +374,8 @@ def _scatter_parts(
     x, k = as_input(input, name), index_array(index, name)
     d = one_dim(dim, x._a.ndim, name)
     _check_gather(x._a.shape, k._a, d, name)
+    if x._a.ndim and not k._a.ndim:
+        k = run(reshape, (k,), {"shape": (1,)})  # one place
     if not isinstance(src, Tensor):
         src = fitted(as_operand(src), x._a.dtype, name)
         return x, d, k, src
@@ -381,11 +383,14 @@ def _scatter_parts(
         raise RuntimeError(
             f"`{name}`: source and Tensor must have one dtype, got {src.dtype} and {x.dtype}"
         )
-    if src._a.ndim and any(a > b for a, b in zip(k._a.shape, src._a.shape, strict=False)):
+    needed, have = k._a.shape or (1,), src._a.shape
+    if have and (len(have) != len(needed) or any(a > b for a, b in zip(needed, have, strict=True))):
         raise RuntimeError(
-            f"`{name}`: the index of shape {k._a.shape} is larger than the source of shape "
-            f"{src._a.shape}"
+            f"`{name}`: the source needs the dimensions of the index, {k._a.shape}, none "
+            f"of them smaller; got the shape {have}"
         )
+    if have and not k._a.ndim:
+        src = src[(0,) * len(have)]
     return x, d, k, src
 
 

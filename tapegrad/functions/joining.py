@@ -47,7 +47,9 @@ def cat(tensors: Any, dim: int = 0) -> Tensor:
                 f"`cat`: sizes must agree except in dimension {dim}, got the shapes "
                 f"{[y._a.shape for y in parts]}"
             )
-    return run(s.cat, tuple(_one_type(shaped)), {"dim": d})
+    kept = {id(x) for x in shaped}
+    alike = zip(parts, _one_type(parts), strict=True)  # what is left out has its say in the type
+    return run(s.cat, tuple(y for x, y in alike if id(x) in kept), {"dim": d})
 
 
 concat = concatenate = cat

@@ -13,7 +13,7 @@ from tapegrad.functions.lu import LUFactor, LUFactorEx, lu_factor, lu_factor_ex
 from tapegrad.functions.lu import lu_solve as _lu_solve
 from tapegrad.functions.matrices import matrices, solve_triangular
 from tapegrad.functions.method_decorators import method
-from tapegrad.functions.shapes import clone, matrix_transpose
+from tapegrad.functions.shapes import clone, expand, matrix_transpose
 from tapegrad.tensor import Tensor, wrap
 
 
@@ -111,4 +111,5 @@ def triangular_solve(
     x = matrices(A, "triangular_solve", square=True)
     side = matrix_transpose(x) if transpose else x
     found = solve_triangular(side, b, upper=upper != transpose, unitriangular=unitriangular)
-    return TriangularSolve(found, clone(x))
+    whole = (*found._a.shape[:-2], *x._a.shape[-2:])
+    return TriangularSolve(found, clone(expand(x, whole)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar, cast
 
-from tapegrad.base.dtypes import get_default_dtype
+from tapegrad.base.dtypes import get_default_dtype, result_type
 from tapegrad.dispatch.axis_plans import run_axis
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.fast_path import as_operand, binary, unary
@@ -67,9 +67,19 @@ def of_two(op: Op, module: str) -> Binary:
         return cast(Binary, _documented(binary(op), op, module))
 
     def function(input: Tensor, other: Operand) -> Tensor:
-        return run(op, (as_operand(input), as_operand(other)), {})
+        return run(op, promoted(as_operand(input), as_operand(other)), {})
 
     return _documented(function, op, module)
+
+
+def promoted(a: Any, b: Any) -> tuple[Any, Any]:
+    """Two operands; a 0-d Tensor takes the type of one with dimensions, as far as PyTorch says."""
+    if not isinstance(a, Tensor) or not isinstance(b, Tensor) or a._a.dtype == b._a.dtype:
+        return a, b
+    if bool(a._a.ndim) == bool(b._a.ndim):  # NumPy's rule is PyTorch's
+        return a, b
+    kind = result_type([a._a, b._a])
+    return as_type(a, kind), as_type(b, kind)
 
 
 def of_reduction(op: Op, module: str) -> Reduction:

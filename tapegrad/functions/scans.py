@@ -42,7 +42,7 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     >>> tg.logcumsumexp(tg.tensor([1000.0, 1000.0]), dim=0)
     tensor([1000.0000, 1000.6931])
     """
-    x = floating(as_input(input, "logcumsumexp"), "logcumsumexp")
+    x = ordered(floating(as_input(input, "logcumsumexp"), "logcumsumexp"), "logcumsumexp")
     return run(scan.logcumsumexp, (x,), {"dim": one_dim(dim, x._a.ndim, "logcumsumexp")})
 
 

@@ -310,6 +310,8 @@ def _transposed(
             f"`{name}`: filters of the shape {w._a.shape} take {len(w._a)} channels, got the "
             f"input {x._a.shape}"
         )
+    if not all(x._a.shape[1:]):
+        raise RuntimeError(f"`{name}`: an input of the shape {x._a.shape} has no elements")
     if any(m >= max(s, d) for m, s, d in zip(more, at.stride, at.dilation, strict=True)):
         raise RuntimeError(
             f"`{name}`: output_padding must be below the stride or the dilation, got "

@@ -8,6 +8,7 @@ import numpy as np
 
 from tapegrad.functions.arguments import as_input
 from tapegrad.functions.arithmetic import clamp, result_type
+from tapegrad.functions.compositions import broadcast_tensors
 from tapegrad.functions.indexing import index_select
 from tapegrad.functions.norms import vector_norm
 from tapegrad.functions.reductions import sum
@@ -25,7 +26,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     kind = result_type(a, b)
     if not kind.is_floating_point:
         raise RuntimeError(f"`cosine_similarity` takes floating-point numbers, got {kind}")
-    a, b = a.to(kind), b.to(kind)
+    a, b = broadcast_tensors(a.to(kind), b.to(kind))  # `dim` is one of the result
     return sum((a / _length(a, dim, eps)) * (b / _length(b, dim, eps)), dim)
 
 

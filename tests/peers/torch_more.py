@@ -337,3 +337,54 @@ for name in (
     exec(
         f"case(lambda t, a, n: (t.special.{name}(a.detach(), n), t.special.{name}(a.detach(), n / 2), t.special.{name}(1.5, n)), M, ints(-1, 3, 7))"
     )
+
+# -- what random calls of tests/conformance/fuzz_calls.py found ------------------------------------
+for _other in (np.array(3), np.array(1, np.int8)):  # a 0-d Tensor takes the type of the other
+    case(
+        lambda t, a, n: [
+            a & n,
+            n | a,
+            a ^ n,
+            a << n,
+            a >> n,
+            t.bitwise_and(n, a),
+            (a * 1).bitwise_or_(n),
+        ],
+        np.array([4, 9, 2], np.int32),
+        _other,
+    )
+case(lambda t, a, b: t.nn.functional.cosine_similarity(a[:1], b), M, (2, 2, 3), integers=False)
+case(
+    lambda t, a, b: t.nn.functional.cosine_similarity(a[:1], b, dim=0), M, (2, 2, 3), integers=False
+)
+case(
+    lambda t, a: [
+        t.hstack([a.detach()[0, :0], t.tensor(True)]),
+        t.cat([a.detach()[0, :0], t.tensor([2])]),
+    ],
+    M,
+    integers=False,
+)
+case(
+    lambda t, a, b: [*t.triangular_solve(b, a + 3 * t.eye(3, dtype=a.dtype))],
+    SQ,
+    (2, 3, 2),
+    integers=False,
+)
+case(
+    lambda t, a: [
+        t.scatter(a.detach(), 0, t.tensor(1), a.detach()[:2] + 1),
+        t.scatter_add(a.detach(), 0, t.tensor(1), a.detach()[2:]),
+    ],
+    (5,),
+    integers=False,
+)
+case(
+    lambda t, a, b: [
+        t.scatter(a.detach(), 0, t.tensor(0), b.detach()),
+        t.scatter_add(a.detach(), 0, t.tensor(0), b.detach()),
+    ],
+    (),
+    (1,),
+    integers=False,
+)
