@@ -27,7 +27,7 @@ def outcome(path, op, args):
         found = path(op, args, {})
     except Exception as error:
         return type(error), str(error)
-    return found._a.dtype, found._a.shape, repr(found._a.tolist()), found.requires_grad
+    return found._a.dtype, found._a.shape, found.requires_grad, found._a
 
 
 @pytest.mark.parametrize("kinds", OPERANDS)
@@ -39,4 +39,12 @@ def test_the_fast_path_gives_the_same(op, kinds):
     if len(arrays) == 2:
         cases += [(tensors[0], arrays[1]), (tensors[0], 2.0), (2, tensors[1])]
     for args in cases:
-        assert outcome(go, op, args) == outcome(run, op, args)
+        *found, values = outcome(go, op, args)
+        *expected, others = outcome(run, op, args)
+        assert found == expected
+        if isinstance(others, str):
+            assert values == others
+            continue
+        # A kernel made from the rule, once it is there, need not round as NumPy does.
+        near = 4 * np.finfo(others.dtype).eps if others.dtype.kind == "f" else 0
+        np.testing.assert_allclose(values, others, near, 0)
