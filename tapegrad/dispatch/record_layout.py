@@ -80,6 +80,8 @@ def layout_of(op: Op, arrays: list[Any], result: np.ndarray, params: dict[str, A
     if op.axis:
         aux = axis_layout.packed(arrays[0], result, params)
         return (0, aux) if aux else None
+    if op.sweep == KIND_JOIN:
+        return _embedded(op, arrays[0], result, params)
     if op.window is not None:
         window = op.window(arrays[0], **params)
         if op.sweep == KIND_ASSIGN:
@@ -91,8 +93,6 @@ def layout_of(op: Op, arrays: list[Any], result: np.ndarray, params: dict[str, A
         return (0, aux) if aux else None
     if op.sweep == KIND_MATMUL:
         return matrix_layout(arrays[0].shape, arrays[1].shape)
-    if op.sweep == KIND_JOIN:
-        return _embedded(arrays[0], result, params)
     if kind is F4:
         return None
     if op.sweep == KIND_SOLVE or op.sweep == KIND_SLOGDET:
@@ -110,15 +110,16 @@ def _written(x: np.ndarray, value: Any, there: Any) -> Layout:
     return None if place < 0 else (0, place | np.size(value) << PLACE_BITS)
 
 
-def _embedded(x: np.ndarray, result: np.ndarray, params: dict[str, Any]) -> Layout:
-    """The layout of a diagonal embedded in a matrix of zeros: as a join of one part."""
+def _embedded(op: Op, x: np.ndarray, result: np.ndarray, params: dict[str, Any]) -> Layout:
+    """The layout of an operand within a constant, which its row's `window` shows: a join of one."""
     if x.size > SMALL or result.size > SMALL or not result.flags.c_contiguous:
         return None
-    key: Any = ("diagonal_embed", x.shape, *params.values())
+    key: Any = (op.name, x.shape, result.shape, *params.values())
     itemsize = x.itemsize
     if key in _layouts:
         return _layouts[key]
-    there = result.diagonal(params["offset"], params["dim1"], params["dim2"])
+    assert op.window is not None
+    there = op.window(result, **params)
     steps = tuple([s // itemsize for s in there.strides])
     start = (address(there) - address(result)) // itemsize if x.size else 0
     part = strides.add(x.size, start, x.shape, steps)

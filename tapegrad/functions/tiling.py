@@ -11,6 +11,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 
 from tapegrad.dispatch.dispatch import run
+from tapegrad.dispatch.index_plans import run_and_plan, run_planned
 from tapegrad.functions.arguments import Sizes, as_input, dims_of, index_array, one_dim
 from tapegrad.functions.joining import cat, stack
 from tapegrad.functions.method_decorators import method
@@ -62,7 +63,8 @@ def _repeated(x: Tensor, reps: tuple[int, ...], name: str) -> Tensor:
     missing = len(reps) - x._a.ndim
     if missing:
         x = run(s.unsqueeze, (x,), {"dims": tuple(range(missing))})
-    return run(t.repeat, (x,), {"reps": reps})
+    found = run_planned(t.repeat, x, None, None, reps)
+    return run_and_plan(t.repeat, (x,), {"reps": reps}, how=reps) if found is None else found
 
 
 @method
@@ -180,7 +182,12 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None
         )
         x = run(s.getitem, (x,), {"index": (*cut, ...)})
     widths = tuple((max(before, 0), max(after, 0)) for before, after in pairs)
-    return run(t.pad, (x,), {"widths": widths, "value": 0.0 if value is None else value})
+    if value is not None:
+        return run(t.pad, (x,), {"widths": widths, "value": value})
+    found = run_planned(t.pad, x, None, None, widths)
+    if found is not None:
+        return found
+    return run_and_plan(t.pad, (x,), {"widths": widths, "value": 0.0}, how=widths)
 
 
 @method

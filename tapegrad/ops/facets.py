@@ -56,7 +56,8 @@ class Facets:
     moves: str = ""
     # The kind of its records in the compiled sweep (`kernels.sweep.sweep_abi`), if it has its own.
     sweep: int = 0
-    # The part of its first operand that it copies, or writes over, as a view.
+    # The part of its first operand that it copies, or writes over, as a view; of its result, where
+    # the operand lies in that (`pad`).
     window: Callable[..., Any] | None = None
     # What a row does to its first operand in place, or to a copy of it.
     writes: Callable[..., None] | None = None

@@ -226,6 +226,7 @@ diagonal_embed: Op = linear(
     "diagonal_embed", _diagonal_embed,
     x=lambda g, offset, dim1, dim2: diagonal(g, offset=offset, dim1=dim1, dim2=dim2), moves="pad",
     sweep=KIND_JOIN,
+    window=lambda y, shape, offset, dim1, dim2: y.diagonal(offset, dim1, dim2),
 )
 tril: Op = linear(
     "tril", large("row_loops.tril", lambda x, *, diagonal: np.tril(x, diagonal)),

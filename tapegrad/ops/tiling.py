@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.kernels.sweep.sweep_abi import KIND_JOIN, KIND_VIEW
 from tapegrad.ops.core import REAL, Op, custom, linear
 from tapegrad.ops.index import at
 from tapegrad.ops.reduce import sum as sum_
@@ -30,6 +31,12 @@ def _repeat(x: Any, *, reps: Shape) -> Any:
     return out
 
 
+def _seen_repeated(x: np.ndarray, *, reps: Shape) -> np.ndarray:
+    """What `_repeat` copies, as a view."""
+    around = np.expand_dims(x, tuple(range(0, 2 * x.ndim, 2)))
+    return np.broadcast_to(around, _side_by_side(x.shape, reps))
+
+
 def _repeat_vjp(g: Any, x_spec: Any, reps: Shape) -> Any:
     parts = reshape(g, shape=_side_by_side(x_spec.shape, reps))
     return sum_(parts, dim=tuple(range(0, 2 * len(reps), 2)), keepdim=False)
@@ -44,6 +51,11 @@ def _pad(x: Any, *, widths: Widths, value: Any) -> Any:
     out = np.full(shape, value, x.dtype)
     out[_inside(x.shape, widths)] = x
     return out
+
+
+def _within(y: np.ndarray, *, widths: Widths, value: Any) -> np.ndarray:
+    """Where the operand of `_pad` lies in the result."""
+    return y[tuple([slice(a, n - b) for n, (a, b) in zip(y.shape, widths, strict=True)])]
 
 
 def _repeat_form(x: Any, *, reps: Shape) -> Any:
@@ -63,7 +75,8 @@ def _roll_form(x: Any, *, shifts: Shape, dims: Shape) -> Any:
 
 
 # fmt: off
-repeat = linear("repeat", _repeat, x=_repeat_vjp, decomposition=_repeat_form, kinds="fib")
+repeat = linear("repeat", _repeat, x=_repeat_vjp, decomposition=_repeat_form, kinds="fib",
+                sweep=KIND_VIEW, window=_seen_repeated)
 roll: Op = linear(
     "roll", lambda x, *, shifts, dims: np.roll(x, shifts, dims),
     x=lambda g, shifts, dims: roll(g, shifts=tuple(-n for n in shifts), dims=dims),
@@ -73,5 +86,6 @@ roll: Op = linear(
 pad = custom(
     "pad", _pad, complex=REAL, grad_name="ConstantPadNd", moves="pad",
     x=lambda g, x_spec, widths: getitem(g, index=(*_inside(x_spec.shape, widths), ...)),
+    sweep=KIND_JOIN, window=_within,
 )
 # fmt: on

@@ -51,6 +51,9 @@ MADE = {
     "tril": lambda x, v, m: x.tril(-1),
     "triu": lambda x, v, m: tg.triu(x),
     "flip": lambda x, v, m: tg.flip(x, (0, -1)),
+    "repeat": lambda x, v, m: x.repeat(2, 1, 3),
+    "tile": lambda x, v, m: tg.tile(x, (2,)),
+    "pad": lambda x, v, m: tg.nn.functional.pad(x, (1, 2, 0, 3)),
     "flip, rows": lambda x, v, m: x.flip(0),
     "diag": lambda x, v, m: tg.diag(v, -1),
     "masked_select": lambda x, v, m: x.masked_select(MASK),
@@ -127,6 +130,8 @@ def test_compiled_code_leaves_behind_the_same(name, tracked, dtype, monkeypatch)
 CALLS = {
     "masked_select": lambda dtype: moves_of(lambda x: x.masked_select(MASK), dtype),
     "flip": lambda dtype: moves_of(lambda x: x.flip(0), dtype),
+    "repeat": lambda dtype: moves_of(lambda x: x.repeat(2, 3), dtype),
+    "pad": lambda dtype: moves_of(lambda x: tg.nn.functional.pad(x, (1, 2, 0, 3)), dtype),
     "index": lambda dtype: moves_of(lambda x: x[ROWS], dtype),
     "gather": lambda dtype: moves_of(lambda x: tg.gather(x, 1, MASK.to(tg.int64)), dtype),
     "masked_fill": lambda dtype: moves_of(lambda x: x.masked_fill(MASK, 0.0), dtype),

@@ -41,6 +41,8 @@ PICKED = {
     "gather, in the middle": (lambda x: tg.gather(x, 1, MIDDLE), (2, 3, 2)),
     "masked_select": (lambda x: tg.masked_select(x, x.detach() > 0), (5, 8)),
     "flip": (lambda x: tg.flip(x, (0, 2)), (2, 3, 4)),
+    "repeat": (lambda x: x.repeat(3, 1, 2), (2, 3)),
+    "pad": (lambda x: tg.nn.functional.pad(x, (1, 2, -1, 3), value=2.0), (2, 3)),
     "diag": (lambda x: tg.diag(x, -1), (3,)),
     "diag_embed": (lambda x: tg.diag_embed(x), (2, 3)),
     "tril": (lambda x: tg.tril(x), (3, 4)),
