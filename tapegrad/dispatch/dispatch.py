@@ -157,6 +157,16 @@ def ended(t: Tensor) -> RuntimeError:
     )
 
 
+def run_constant(op: Op, x: Tensor, params: dict[str, Any]) -> Tensor:
+    """`run` for an operation whose result, places, has no derivative: nothing is recorded."""
+    tape = current.tape
+    if type(x) is not Tensor or tape.levels or tape.depth or type(x._a) is not np.ndarray:
+        return run(op, (x,), params)
+    if x._home is not None and x._home is not tape:
+        resolve(x, tape)
+    return fresh(op.forward(x._a, **params))
+
+
 def input_codes(op: Op, args: tuple[Any, ...]) -> list[int]:
     """The places of operands that the operation is differentiable in; 0 for the others."""
     moves = op.moving

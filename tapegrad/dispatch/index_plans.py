@@ -25,6 +25,7 @@ from tapegrad.kernels.sweep.sweep_abi import (
 )
 from tapegrad.native.abi import READ, WRITE, CallPlan
 from tapegrad.ops.core import Formula, Op
+from tapegrad.ops.index import gather
 from tapegrad.tape.shape_table import strides
 from tapegrad.tensor import Tensor
 
@@ -77,6 +78,14 @@ def run_and_plan(
     y = run(op, args, params)
     _remember(op, args, params, y, index, value, how, changes=False)
     return y
+
+
+def gathered(x: Tensor, dim: int, index: Tensor) -> Tensor:
+    """For each place of an index that is known to name places, the element that it names."""
+    found = run_planned(gather, x, index, None, dim)
+    if found is not None:
+        return found
+    return run_and_plan(gather, (x, index), {"dim": dim}, index=index, how=dim)
 
 
 def put_and_plan(

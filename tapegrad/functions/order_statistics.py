@@ -10,7 +10,8 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 
-from tapegrad.dispatch.dispatch import run
+from tapegrad.dispatch.dispatch import run, run_constant
+from tapegrad.dispatch.index_plans import gathered
 from tapegrad.functions import shapes
 from tapegrad.functions.arguments import all_dims, as_input, one_dim, ordered
 from tapegrad.functions.method_decorators import axis_method, method
@@ -18,7 +19,6 @@ from tapegrad.functions.reductions import ValuesAndIndices, amax, amin
 from tapegrad.functions.scans import sort
 from tapegrad.ops import order
 from tapegrad.ops.core import Op
-from tapegrad.ops.index import gather
 from tapegrad.ops.reduce import median as _middle
 from tapegrad.tensor import Tensor, wrap
 
@@ -35,8 +35,8 @@ def _at(x: Tensor, op: Op, params: dict[str, Any], keepdim: bool, name: str) -> 
     if not x._a.ndim:
         return ValuesAndIndices(shapes.clone(x), wrap(np.zeros((), np.int64)))
     d = params["dim"]
-    indices = run(op, (x,), params)
-    values = run(gather, (x, indices), {"dim": d})
+    indices = run_constant(op, x, params)
+    values = gathered(x, d, indices)
     if not keepdim:
         values, indices = shapes.squeeze(values, d), shapes.squeeze(indices, d)
     return ValuesAndIndices(values, indices)

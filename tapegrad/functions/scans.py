@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.dispatch.dispatch import run
+from tapegrad.dispatch.dispatch import run, run_constant
+from tapegrad.dispatch.index_plans import gathered
 from tapegrad.functions.arguments import as_input, as_type, floating, one_dim, ordered
 from tapegrad.functions.arithmetic import sub
 from tapegrad.functions.elementwise import logical_xor
 from tapegrad.functions.joining import cat
 from tapegrad.functions.method_decorators import axis_method
 from tapegrad.functions.reductions import INT64, ValuesAndIndices
-from tapegrad.functions.shapes import clone
+from tapegrad.functions.shapes import clone, narrow
 from tapegrad.ops import order, scan
-from tapegrad.ops.index import at, gather
-from tapegrad.ops.shape import getitem, to
+from tapegrad.ops.shape import to
 from tapegrad.tensor import Tensor, wrap
 
 
@@ -49,7 +49,7 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
 def _order(x: Tensor, d: int, descending: bool) -> Tensor:
     if not x._a.ndim:
         return wrap(np.zeros((), np.int64))
-    return run(order.argsort, (x,), {"dim": d, "descending": bool(descending)})
+    return run_constant(order.argsort, x, {"dim": d, "descending": bool(descending)})
 
 
 @axis_method
@@ -65,7 +65,7 @@ def sort(
     x = ordered(as_input(input, "sort"), "sort")
     d = one_dim(dim, x._a.ndim, "sort")
     indices = _order(x, d, descending)
-    values = run(gather, (x, indices), {"dim": d}) if x._a.ndim else clone(x)
+    values = gathered(x, d, indices) if x._a.ndim else clone(x)
     return ValuesAndIndices(values, indices)
 
 
@@ -106,7 +106,6 @@ def diff(
     x = cat(beside, d) if len(beside) > 1 else x
     less = logical_xor if x._a.dtype.kind == "b" else sub
     for _ in range(min(n, x._a.shape[d])):
-        ends = slice(1, None), slice(0, x._a.shape[d] - 1)
-        after, before = (run(getitem, (x,), {"index": (*at(d, end), ...)}) for end in ends)
-        x = less(after, before)
+        last = x._a.shape[d] - 1
+        x = less(narrow(x, d, 1, last), narrow(x, d, 0, last))
     return x

@@ -30,7 +30,8 @@ def _argsort(x: Any, *, dim: int, descending: bool) -> Any:
 
 def _argkth(x: Any, *, dim: int, k: int) -> Any:
     """The place of the element that is number k in order; NaN counts as the largest."""
-    return np.take(np.argpartition(x, k, axis=dim), [k], axis=dim)
+    found = np.argpartition(x, k, axis=dim)
+    return np.ascontiguousarray(found[(slice(None),) * dim + (slice(k, k + 1),)])
 
 
 def _argtopk(x: Any, *, dim: int, k: int, largest: bool) -> Any:
@@ -38,14 +39,16 @@ def _argtopk(x: Any, *, dim: int, k: int, largest: bool) -> Any:
     n = x.shape[dim]
     if k == 0:
         return np.empty((*x.shape[:dim], 0, *x.shape[dim + 1 :]), np.int64)
-    if k < n:
+    if k < n and n > 64:  # or else to sort all takes less
         ends = np.argpartition(x, n - k if largest else k - 1, axis=dim)
         some = np.take(ends, range(n - k, n) if largest else range(k), axis=dim)
         inner = np.argsort(np.take_along_axis(x, some, dim), axis=dim)
         found = np.take_along_axis(some, inner, dim)
     else:
         found = np.argsort(x, axis=dim)
-    return np.ascontiguousarray(np.flip(found, dim)) if largest else found
+    m = found.shape[dim]
+    chosen = slice(m - 1, m - k - 1 if m > k else None, -1) if largest else slice(0, k)
+    return np.ascontiguousarray(found[(slice(None),) * dim + (chosen,)])
 
 
 def _argmedian(x: Any, *, dim: int, ignore_nan: bool) -> Any:

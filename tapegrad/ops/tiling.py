@@ -53,6 +53,18 @@ def _pad(x: Any, *, widths: Widths, value: Any) -> Any:
     return out
 
 
+def _roll(x: Any, *, shifts: Shape, dims: Shape) -> Any:
+    if x.size > 4096:
+        return np.roll(x, shifts, dims)
+    for shift, dim in zip(shifts, dims, strict=True):  # of few elements in half of its time
+        n = x.shape[dim]
+        split = n - shift % n if n else 0
+        if split < n:
+            before = (slice(None),) * dim
+            x = np.concatenate((x[(*before, slice(split, n))], x[(*before, slice(split))]), dim)
+    return np.array(x)  # in C order, and not the operand
+
+
 def _within(y: np.ndarray, *, widths: Widths, value: Any) -> np.ndarray:
     """Where the operand of `_pad` lies in the result."""
     return y[tuple([slice(a, n - b) for n, (a, b) in zip(y.shape, widths, strict=True)])]
@@ -78,7 +90,7 @@ def _roll_form(x: Any, *, shifts: Shape, dims: Shape) -> Any:
 repeat = linear("repeat", _repeat, x=_repeat_vjp, decomposition=_repeat_form, kinds="fib",
                 sweep=KIND_VIEW, window=_seen_repeated)
 roll: Op = linear(
-    "roll", lambda x, *, shifts, dims: np.roll(x, shifts, dims),
+    "roll", _roll,
     x=lambda g, shifts, dims: roll(g, shifts=tuple(-n for n in shifts), dims=dims),
     decomposition=_roll_form, kinds="fib",
 )
