@@ -67,7 +67,8 @@ def _roll(x: Any, *, shifts: Shape, dims: Shape) -> Any:
 
 def _within(y: np.ndarray, *, widths: Widths, value: Any) -> np.ndarray:
     """Where the operand of `_pad` lies in the result."""
-    return y[tuple([slice(a, n - b) for n, (a, b) in zip(y.shape, widths, strict=True)])]
+    inside = [slice(a, n - b) for n, (a, b) in zip(y.shape, widths, strict=True)]
+    return y[(*inside, ...)]  # without the dots a number, not a view, where there is no dimension
 
 
 def _repeat_form(x: Any, *, reps: Shape) -> Any:

@@ -61,8 +61,8 @@ def values(op, shape, seed=0, dtype="f8"):
 def outcome(function, args):
     """What a call leaves behind: the result, its record, and what that keeps."""
     tape = current.tape
-    if len(tape) > MIN_CAPACITY - 100:  # or else what nobody holds goes in between
-        tape.reclaim()
+    if len(tape) > MIN_CAPACITY - 100:
+        tape.reclaim()  # or it comes in between
     before, tape.debt = len(tape), 0  # nothing that was made is let go of meanwhile
     result = function(*args)
     made = len(tape) - before
@@ -594,8 +594,7 @@ def test_an_interpreter_with_another_layout(monkeypatch):
 
 def test_positions_are_objects_of_their_own():
     """Small integers are shared, so that their reference counts would say nothing."""
-    x = tapegrad.tensor([1.0], requires_grad=True)
-    y = x * 2.0
+    y = tapegrad.tensor([1.0], requires_grad=True) * 2.0
     assert y._pos >= FIRST
-    count = sys.getrefcount(current.tape.tokens[len(current.tape) - 1])
-    assert count == 3  # the list's, the Tensor's, the call's
+    # the list's, the Tensor's, the call's
+    assert sys.getrefcount(current.tape.tokens[len(current.tape) - 1]) == 3

@@ -43,6 +43,8 @@ PICKED = {
     "flip": (lambda x: tg.flip(x, (0, 2)), (2, 3, 4)),
     "repeat": (lambda x: x.repeat(3, 1, 2), (2, 3)),
     "pad": (lambda x: tg.nn.functional.pad(x, (1, 2, -1, 3), value=2.0), (2, 3)),
+    "pad, no dimensions": (lambda x: tg.nn.functional.pad(x, ()), ()),
+    "repeat, no dimensions": (lambda x: x.repeat(()), ()),
     "diag": (lambda x: tg.diag(x, -1), (3,)),
     "diag_embed": (lambda x: tg.diag_embed(x), (2, 3)),
     "tril": (lambda x: tg.tril(x), (3, 4)),
