@@ -596,5 +596,5 @@ def test_positions_are_objects_of_their_own():
     """Small integers are shared, so that their reference counts would say nothing."""
     y = tapegrad.tensor([1.0], requires_grad=True) * 2.0
     assert y._pos >= FIRST
-    # the list's, the Tensor's, the call's
-    assert sys.getrefcount(current.tape.tokens[len(current.tape) - 1]) == 3
+    count = sys.getrefcount(current.tape.tokens[len(current.tape) - 1])
+    assert count == 3  # the list's, the Tensor's, the call's
