@@ -68,7 +68,9 @@ def _roll(x: Any, *, shifts: Shape, dims: Shape) -> Any:
 def _within(y: np.ndarray, *, widths: Widths, value: Any) -> np.ndarray:
     """Where the operand of `_pad` lies in the result."""
     inside = [slice(a, n - b) for n, (a, b) in zip(y.shape, widths, strict=True)]
-    return y[(*inside, ...)]  # without the dots a number, not a view, where there is no dimension
+    index: Any = (*inside, ...)  # without the dots a number, not a view, if there is no dimension
+    found: np.ndarray = y[index]
+    return found
 
 
 def _repeat_form(x: Any, *, reps: Shape) -> Any:

@@ -66,6 +66,12 @@ case(lambda t, a, b, w, c: (t.nn.functional.bilinear(a, b, w, c), t.nn.functiona
 case(lambda t, w: (t.nn.functional.embedding(t.tensor([[1, 1], [0, 2]]), w), t.nn.functional.embedding(t.tensor([2, 1, 2]), w, 2), t.nn.functional.embedding(t.tensor([2, 0], dtype=t.int32), w, -1)), (3, 4), integers=False)
 case(lambda t, w: t.nn.functional.embedding(t.tensor([2, 1, 2]), w, scale_grad_by_freq=True), (3, 4), integers=False, smooth=False)
 case(lambda t, w: t.nn.functional.embedding(t.tensor([2, 1, 2]), w * 1.0, max_norm=0.7), (3, 4), integers=False, smooth=False)
+BAG = lambda t, w, *places, **options: t.nn.functional.embedding_bag(t.tensor([0, 2, 2, 1, 0]), w, t.tensor([*places]), **options)
+for mode in ("sum", "mean", "max"):
+    case(lambda t, w, m=mode: (BAG(t, w, 0, 2, 2, mode=m), BAG(t, w, 0, 3, 4, mode=m, include_last_offset=True)), (3, 4), integers=False, smooth=mode != "max")
+    case(lambda t, w, m=mode: (BAG(t, w, 0, 1, 3, mode=m, padding_idx=2), t.nn.functional.embedding_bag(t.tensor([[1, 2], [0, 0]]), w, mode=m)), (3, 4), integers=False, smooth=mode != "max")
+case(lambda t, w, s: BAG(t, w, 0, 2, mode="sum", per_sample_weights=s), (3, 4), (5,), integers=False)
+case(lambda t, w: BAG(t, w, 0, 2, mode="sum", scale_grad_by_freq=True), (3, 4), integers=False, smooth=False)
 H = (2, 3, 4, 5)
 case(lambda t, q, k, v: t.nn.functional.scaled_dot_product_attention(q, k, v), H, H, (2, 3, 4, 2), integers=False)
 case(lambda t, q, k, v: t.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, scale=0.3), (4, 5), (3, 5), (3, 2), integers=False)
@@ -155,6 +161,17 @@ REFUSED: dict[str, Any] = {
     "embedding of floats": (lambda t, a: t.nn.functional.embedding(a, a), (B,)),
     "embedding in a vector": (lambda t, a: t.nn.functional.embedding(t.tensor([1]), a[0]), (B,)),
     "embedding padded beyond the table": (lambda t, a: t.nn.functional.embedding(t.tensor([1]), a, 3), (B,)),
+    "embedding_bag that begins late": (lambda t, a: BAG(t, a, 1, 2), (B,)),
+    "embedding_bag that begins beyond the end": (lambda t, a: BAG(t, a, 0, 6), (B,)),
+    "embedding_bag without offsets": (lambda t, a: t.nn.functional.embedding_bag(t.tensor([1]), a), (B,)),
+    "embedding_bag of rows with offsets": (lambda t, a: t.nn.functional.embedding_bag(t.tensor([[1]]), a, t.tensor([0])), (B,)),
+    "embedding_bag of a number": (lambda t, a: t.nn.functional.embedding_bag(t.tensor(1), a), (B,)),
+    "embedding_bag in another mode": (lambda t, a: BAG(t, a, 0, mode="median"), (B,)),
+    "embedding_bag of weighted means": (lambda t, a: BAG(t, a, 0, per_sample_weights=a[0]), (B,)),
+    "embedding_bag with few weights": (lambda t, a: BAG(t, a, 0, mode="sum", per_sample_weights=a[0, :2]), (B,)),
+    "embedding_bag padded beyond the table": (lambda t, a: BAG(t, a, 0, padding_idx=3), (B,)),
+    "embedding_bag of floats": (lambda t, a: t.nn.functional.embedding_bag(a[0], a, t.tensor([0])), (B,)),
+    "embedding_bag of scaled maxima": (lambda t, a: BAG(t, a, 0, mode="max", scale_grad_by_freq=True), (B,)),
     "linear that does not fit": (lambda t, a: t.nn.functional.linear(a, a[:, :4]), (B,)),
     "linear with a large bias": (lambda t, a: t.nn.functional.linear(a, a, a[0]), (B,)),
     "linear of two types": (lambda t, a: t.nn.functional.linear(a, a.float()), (B,)),
