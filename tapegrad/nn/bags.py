@@ -74,7 +74,8 @@ def _edges(index: Tensor, offsets: Any, include_last: bool) -> np.ndarray:
     if len(shape) == 2:
         if offsets is not None:
             raise ValueError("`embedding_bag`: the rows of a matrix are bags: leave out `offsets`")
-        return np.arange(shape[0] + 1) * shape[1]
+        rows: np.ndarray = np.arange(shape[0] + 1) * shape[1]
+        return rows
     if len(shape) != 1:
         raise ValueError(f"`embedding_bag` takes a vector or a matrix, got the shape {shape}")
     if not isinstance(offsets, Tensor) or offsets._a.ndim != 1:
