@@ -45,13 +45,6 @@ from tapegrad.base.dtypes import (
 from tapegrad.base.missing_names import missing as _missing
 from tapegrad.base.size import Size
 from tapegrad.compiler.front.jit import jit
-from tapegrad.functions.added_products import (
-    addbmm,
-    addmm,
-    addmv,
-    addr,
-    baddbmm,
-)
 from tapegrad.functions.arithmetic import (
     add,
     addcdiv,
@@ -147,6 +140,7 @@ from tapegrad.functions.creation import (
     zeros,
     zeros_like,
 )
+from tapegrad.functions.deferred import deferred_functions as _deferred_functions
 from tapegrad.functions.diagonals import (
     block_diag,
     diag,
@@ -156,13 +150,6 @@ from tapegrad.functions.diagonals import (
     triu,
     triu_indices,
 )
-from tapegrad.functions.distances import (
-    cdist,
-    dist,
-    pdist,
-    renorm,
-)
-from tapegrad.functions.distributions import bernoulli, binomial, multinomial, normal, poisson
 from tapegrad.functions.elementwise import (
     abs,
     absolute,
@@ -266,15 +253,6 @@ from tapegrad.functions.exponents import (
     frexp,
     ldexp,
 )
-from tapegrad.functions.factorizations import cholesky_inverse
-from tapegrad.functions.histograms import (
-    bincount,
-    bucketize,
-    histc,
-    histogram,
-    searchsorted,
-)
-from tapegrad.functions.householder import geqrf, orgqr, ormqr
 from tapegrad.functions.indexing import (
     argwhere,
     gather,
@@ -287,7 +265,6 @@ from tapegrad.functions.indexing import (
     take,
     take_along_dim,
 )
-from tapegrad.functions.inplace_functions import *
 from tapegrad.functions.joining import (
     cat,
     chunk,
@@ -307,33 +284,9 @@ from tapegrad.functions.joining import (
     unsafe_split_with_sizes,
     vstack,
 )
-from tapegrad.functions.lu import lu_unpack
 from tapegrad.functions.masking import masked_fill, masked_select
-from tapegrad.functions.matrices import (
-    cholesky_solve,
-    det,
-    inverse,
-    logdet,
-    matrix_exp,
-    matrix_power,
-    pinverse,
-    slogdet,
-)
-from tapegrad.functions.matrix_methods import cholesky, lu, lu_solve, qr, svd, triangular_solve
 from tapegrad.functions.methods import install as _install
-from tapegrad.functions.order_statistics import (
-    aminmax,
-    cummax,
-    cummin,
-    kthvalue,
-    median,
-    mode,
-    msort,
-    nanmedian,
-    topk,
-)
 from tapegrad.functions.products import bmm, dot, ger, inner, matmul, mm, mv, outer, vdot
-from tapegrad.functions.quantiles import nanquantile, quantile
 from tapegrad.functions.queries import (
     is_conj,
     is_neg,
@@ -342,22 +295,6 @@ from tapegrad.functions.queries import (
     is_signed,
     resolve_conj,
     resolve_neg,
-)
-from tapegrad.functions.random import (
-    Generator,
-    default_generator,
-    get_rng_state,
-    initial_seed,
-    manual_seed,
-    rand,
-    rand_like,
-    randint,
-    randint_like,
-    randn,
-    randn_like,
-    randperm,
-    seed,
-    set_rng_state,
 )
 from tapegrad.functions.reductions import (
     all,
@@ -397,11 +334,6 @@ from tapegrad.functions.scattering import (
     select_scatter,
     slice_scatter,
 )
-from tapegrad.functions.sets import (
-    isin,
-    unique,
-    unique_consecutive,
-)
 from tapegrad.functions.shapes import (
     broadcast_to,
     clone,
@@ -423,7 +355,6 @@ from tapegrad.functions.shapes import (
     unsqueeze,
 )
 from tapegrad.functions.special import logit, mvlgamma, polygamma
-from tapegrad.functions.statistics import corrcoef, cov
 from tapegrad.functions.strided_views import as_strided
 from tapegrad.functions.tiling import (
     cartesian_prod,
@@ -443,20 +374,89 @@ from tapegrad.transforms.pytree import ravel_pytree, register_pytree_node, tree_
 
 if _typing.TYPE_CHECKING:  # what `__getattr__` loads when it is first asked for
     from tapegrad import array_api, fft, func, linalg, nn, optimize, scipy, special
+    from tapegrad.functions.added_products import (
+        addbmm,
+        addmm,
+        addmv,
+        addr,
+        baddbmm,
+    )
     from tapegrad.functions.calculus import (
         cumulative_trapezoid,
         gradient,
         trapezoid,
         trapz,
     )
+    from tapegrad.functions.distances import (
+        cdist,
+        dist,
+        pdist,
+        renorm,
+    )
+    from tapegrad.functions.distributions import bernoulli, binomial, multinomial, normal, poisson
+    from tapegrad.functions.factorizations import cholesky_inverse
+    from tapegrad.functions.histograms import (
+        bincount,
+        bucketize,
+        histc,
+        histogram,
+        searchsorted,
+    )
+    from tapegrad.functions.householder import geqrf, orgqr, ormqr
     from tapegrad.functions.inplace_functions import *
+    from tapegrad.functions.lu import lu_unpack
+    from tapegrad.functions.matrices import (
+        cholesky_solve,
+        det,
+        inverse,
+        logdet,
+        matrix_exp,
+        matrix_power,
+        pinverse,
+        slogdet,
+    )
     from tapegrad.functions.matrix_chains import chain_matmul
+    from tapegrad.functions.matrix_methods import cholesky, lu, lu_solve, qr, svd, triangular_solve
     from tapegrad.functions.norms import frobenius_norm, nuclear_norm
+    from tapegrad.functions.order_statistics import (
+        aminmax,
+        cummax,
+        cummin,
+        kthvalue,
+        median,
+        mode,
+        msort,
+        nanmedian,
+        topk,
+    )
     from tapegrad.functions.pure_callback import pure_callback
+    from tapegrad.functions.quantiles import nanquantile, quantile
+    from tapegrad.functions.random import (
+        Generator,
+        default_generator,
+        get_rng_state,
+        initial_seed,
+        manual_seed,
+        rand,
+        rand_like,
+        randint,
+        randint_like,
+        randn,
+        randn_like,
+        randperm,
+        seed,
+        set_rng_state,
+    )
     from tapegrad.functions.ranges import (
         logspace,
         range,
     )
+    from tapegrad.functions.sets import (
+        isin,
+        unique,
+        unique_consecutive,
+    )
+    from tapegrad.functions.statistics import corrcoef, cov
     from tapegrad.transforms.checking import check_grads
     from tapegrad.transforms.checkpointing import checkpoint
     from tapegrad.transforms.control import cond, fori_loop, scan, while_loop
@@ -555,17 +555,10 @@ _TRANSFORMS = {
     "hessian_products": "hvp vhp",
     "reverse": "grad value_and_grad vjp",
 }
-_FUNCTIONS = {
-    "calculus": "cumulative_trapezoid gradient trapezoid trapz",
-    "inplace_functions": "*",
-    "matrix_chains": "chain_matmul",
-    "norms": "frobenius_norm nuclear_norm",
-    "pure_callback": "pure_callback",
-    "ranges": "logspace range",
-}
 # Half of the import's time, which a user of Tensors need not spend.
 _LATER = {name: f"transforms.{m}" for m, names in _TRANSFORMS.items() for name in names.split()}
-_LATER |= {name: f"functions.{m}" for m, names in _FUNCTIONS.items() for name in names.split()}
+_LATER |= {name: "functions.inplace_functions" for name in __all__ if name.endswith("_")}
+_LATER |= {name: f"functions.{m}" for name, m in _deferred_functions().items()}
 _LATER |= dict.fromkeys("array_api fft func linalg nn optimize scipy special".split(), "")
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import tapegrad
+from tapegrad.functions import deferred
 
 MARK = "    # -- made from rows\n"
 WIDTH = 100
@@ -44,6 +45,7 @@ def written(text: str, of_rows: list[str]) -> str:
 
 def _by_module(declared: set[str]) -> Iterator[tuple[str, list[tuple[str, Callable[..., Any]]]]]:
     """Methods that are not declared yet, by the module of their function."""
+    deferred.attach_all()
     found: dict[str, list[tuple[str, Callable[..., Any]]]] = {}
     for name, function in vars(tapegrad.Tensor).items():
         home = getattr(inspect.unwrap(function) if callable(function) else None, "__module__", "")

@@ -13,8 +13,8 @@ from tapegrad.dispatch.fast_path import flipped
 from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.dispatch.numpy_semantics import numpys
 from tapegrad.dispatch.views import viewed
+from tapegrad.functions import arithmetic as a
 from tapegrad.functions import (
-    added_products,
     axis,
     complex_parts,
     compositions,
@@ -22,53 +22,38 @@ from tapegrad.functions import (
     conversions,
     creation,
     diagonals,
-    distances,
-    distributions,
     exponents,
-    factorizations,
-    histograms,
-    householder,
     indexing,
     inplace_methods,
     inplace_view_methods,
     joining,
     masking,
-    matrices,
-    matrix_methods,
-    order_statistics,
     products,
-    quantiles,
     queries,
-    random_fills,
     reductions,
     rounding,
     scans,
     scattering,
-    sets,
     shapes,
     special,
-    statistics,
     strided_views,
     tensor_pickling,
     tiling,
 )
-from tapegrad.functions import arithmetic as a
 from tapegrad.functions import elementwise as ew
 from tapegrad.functions.arguments import Operand, numpy_names
+from tapegrad.functions.deferred import deferred_methods
 from tapegrad.functions.method_decorators import methods_of
 from tapegrad.ops import elementwise as e
 from tapegrad.ops.core import by_code
 from tapegrad.tape.tape import Tape
 from tapegrad.tensor import Tensor
 
-# Modules some of whose functions are methods, too (see `method_decorators`).
+# Modules some of whose functions are methods, too (see `method_decorators`); others: `deferred`.
 FAMILIES = (
-    a, added_products, complex_parts, compositions, contractions, conversions, creation, diagonals,
-    distances, distributions, exponents, factorizations, histograms, householder, indexing,
-    inplace_methods,
-    inplace_view_methods, joining, masking, matrices, matrix_methods, order_statistics, products,
-    quantiles, queries, random_fills, reductions, rounding, scans, scattering, sets, shapes,
-    special, statistics, strided_views, tiling,
+    a, complex_parts, compositions, contractions, conversions, creation, diagonals, exponents,
+    indexing, inplace_methods, inplace_view_methods, joining, masking, products, queries,
+    reductions, rounding, scans, scattering, shapes, special, strided_views, tiling,
 )  # fmt: skip
 
 
@@ -116,7 +101,9 @@ def install() -> None:
             for name in op.names:
                 method = numpy_names(getattr(axis, name)) if op.axis else getattr(ew, name)
                 setattr(Tensor, name, method)
-    found = inplace_methods.OF_ROWS | {"where": _where, "polygamma": _polygamma}
+    found = (
+        deferred_methods() | inplace_methods.OF_ROWS | {"where": _where, "polygamma": _polygamma}
+    )
     for module in FAMILIES:
         found |= methods_of(module)
     for name, function in found.items():

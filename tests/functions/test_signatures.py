@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import tapegrad
-from tapegrad.functions import methods
+from tapegrad.functions import deferred, methods
 
 pytestmark = pytest.mark.tapegrad_only("about this project")
 
@@ -32,6 +32,7 @@ def declared() -> dict[str, object]:
 
 def attached() -> dict[str, object]:
     """What the class statement of the Tensor does not define."""
+    deferred.attach_all()
     tree = ast.parse((FUNCTIONS.parent / "tensor.py").read_text(encoding="utf-8"))
     (body,) = (n.body for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Tensor")
     own = EVERY | {*tapegrad.Tensor.__slots__}
