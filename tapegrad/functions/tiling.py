@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from operator import index
 from typing import Any, SupportsIndex
@@ -13,6 +13,7 @@ import numpy as np
 from tapegrad.dispatch.dispatch import run
 from tapegrad.dispatch.index_plans import run_and_plan, run_planned
 from tapegrad.functions.arguments import Sizes, as_input, dims_of, index_array, one_dim
+from tapegrad.functions.indexing import index_select
 from tapegrad.functions.joining import cat, stack
 from tapegrad.functions.method_decorators import method
 from tapegrad.functions.scans import cumprod
@@ -155,16 +156,19 @@ def _each_repeated(x: Tensor, times: int, d: int) -> Tensor:
 def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None) -> Tensor:
     """A border of one value; `pad` is (before, after) of the last dimension, then of others.
 
-    Negative numbers take away.
+    Negative numbers take away.  Other modes repeat elements of signals, images and volumes
+    (batch, channels, *size): "reflect", "replicate" the outermost, or "circular".
 
     >>> import tapegrad as tg
     >>> tg.nn.functional.pad(tg.tensor([1.0, 2.0]), (1, 2))
     tensor([0., 1., 2., 0., 0.])
+    >>> tg.nn.functional.pad(tg.tensor([[1.0, 2.0, 3.0]]), (1, 2), "reflect")
+    tensor([[2., 1., 2., 3., 2., 1.]])
     """
     x = as_input(input, "pad")
-    if mode != "constant":
-        raise NotImplementedError(f"`pad`: only the mode 'constant' is supported, got {mode!r}")
     edges = tuple(int(n) for n in pad)
+    if mode != "constant":
+        return _repeating(x, edges, mode, value)
     if len(edges) % 2 or len(edges) > 2 * x._a.ndim:
         raise RuntimeError(
             f"`pad` takes a pair of numbers for each of the last dimensions, got {edges} for the "
@@ -188,6 +192,55 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None
     if found is not None:
         return found
     return run_and_plan(t.pad, (x,), {"widths": widths, "value": 0.0}, how=widths)
+
+
+def _reflected(at: np.ndarray, n: int) -> np.ndarray:
+    at = np.abs(at)
+    return np.where(at < n, at, 2 * (n - 1) - at)
+
+
+def _circled(at: np.ndarray, n: int) -> np.ndarray:
+    """The circle is of the elements that no negative number takes away."""
+    first, last = np.clip(at[[0, -1]], 0, n - 1)
+    found: np.ndarray = first + (at - first) % (last - first + 1)
+    return found
+
+
+# Which of n elements stands at places on either side of them.
+BORDERS: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
+    "circular": _circled,
+    "reflect": _reflected,
+    "replicate": lambda at, n: np.clip(at, 0, n - 1),
+}
+
+
+def _repeating(x: Tensor, edges: tuple[int, ...], mode: str, value: float | None) -> Tensor:
+    """A border of elements of the Tensor itself."""
+    dims, shape = len(edges) // 2, x._a.shape
+    if mode not in BORDERS:
+        raise NotImplementedError(f"`pad`: mode is 'constant' or one of {[*BORDERS]}, got {mode!r}")
+    if len(edges) % 2 or value is not None:
+        raise RuntimeError(
+            f"`pad` in mode {mode!r} takes pairs of numbers and no value, got {edges} and {value}"
+        )
+    if dims not in (1, 2, 3) or len(shape) not in (dims + 1, dims + 2):
+        raise NotImplementedError(
+            f"`pad` in mode {mode!r} takes a pair for each dimension of signals, images or volumes "
+            f"(batch, channels, *size), got {edges} for the shape {shape}"
+        )
+    for k in range(dims):
+        (before, after), d = edges[2 * k : 2 * k + 2], len(shape) - 1 - k
+        n = shape[d]
+        rest = n + min(before, 0) + min(after, 0)
+        most = {"circular": rest, "reflect": n - 1}.get(mode, max(before, after))
+        if max(before, after) > most or n + before + after < 0 or (not n and mode != "circular"):
+            raise RuntimeError(
+                f"`pad` in mode {mode!r}: {(before, after)} does not fit {n} elements of dimension "
+                f"{d}, shape {shape}"
+            )
+        if before or after:
+            x = index_select(x, d, wrap(BORDERS[mode](np.arange(-before, n + after), n)))
+    return x
 
 
 @method
