@@ -78,6 +78,7 @@ from tapegrad.nn.dropout import (
     dropout3d,
     feature_alpha_dropout,
 )
+from tapegrad.nn.grid_sampling import affine_grid, grid_sample
 from tapegrad.nn.linear import (
     bilinear,
     embedding,
@@ -131,7 +132,6 @@ from tapegrad.nn.pooling import (
     max_unpool3d,
 )
 from tapegrad.nn.resampling import (
-    affine_grid,
     channel_shuffle,
     interpolate,
     pixel_shuffle,
@@ -147,7 +147,7 @@ __all__ = [
     "cosine_embedding_loss", "cosine_similarity", "cross_entropy", "dropout", "dropout1d",
     "dropout2d", "dropout3d", "elu", "elu_", "embedding", "embedding_bag",
     "feature_alpha_dropout", "fold",
-    "gaussian_nll_loss", "gelu", "glu", "group_norm", "gumbel_softmax", "hardshrink",
+    "gaussian_nll_loss", "gelu", "glu", "grid_sample", "group_norm", "gumbel_softmax", "hardshrink",
     "hardsigmoid", "hardswish", "hardtanh", "hardtanh_", "hinge_embedding_loss", "huber_loss",
     "instance_norm", "interpolate", "kl_div", "l1_loss", "layer_norm", "leaky_relu",
     "leaky_relu_", "linear", "local_response_norm", "log_softmax", "logsigmoid", "lp_pool1d",

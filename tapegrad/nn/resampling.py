@@ -10,7 +10,6 @@ import numpy as np
 
 from tapegrad.functions.arguments import as_input
 from tapegrad.functions.indexing import index_select
-from tapegrad.functions.products import matmul
 from tapegrad.functions.shapes import permute, reshape, transpose
 from tapegrad.nn.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from tapegrad.tensor import Tensor, wrap
@@ -118,20 +117,28 @@ def _neighbours(
         place = np.minimum(place, last)
         return [(place, 1 - t), (np.minimum(place + 1, last), t)]
     a = kind(CUBIC)
-    weights = [_far(1 + t, a), _near(t, a), _near(1 - t, a), _far(2 - t, a)]
+    weights = [far(1 + t, a), near(t, a), near(1 - t, a), far(2 - t, a)]
     return [(np.clip(place + k - 1, 0, last), w) for k, w in enumerate(weights)]
 
 
-def _near(t: np.ndarray, a: Any) -> np.ndarray:
-    """The weight of an element less than one away in cubic convolution."""
-    found: np.ndarray = ((a + 2) * t - (a + 3)) * t * t + 1
-    return found
+def near(t: Any, a: Any) -> Any:
+    """The weight of an element less than one away in cubic convolution, in an array or a Tensor.
+
+    >>> from tapegrad.nn.resampling import near
+    >>> near(0.0, -0.75), near(1.0, -0.75)
+    (1.0, 0.0)
+    """
+    return ((a + 2) * t - (a + 3)) * t * t + 1
 
 
-def _far(t: np.ndarray, a: Any) -> np.ndarray:
-    """That of one less than two away."""
-    found: np.ndarray = ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
-    return found
+def far(t: Any, a: Any) -> Any:
+    """That of one less than two away.
+
+    >>> from tapegrad.nn.resampling import far
+    >>> far(1.0, -0.75), far(2.0, -0.75)
+    (0.0, 0.0)
+    """
+    return ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
 
 
 def _resampled(x: Tensor, dim: int, neighbours: Neighbours) -> Tensor:
@@ -218,37 +225,3 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     rest = prod(shape[2:])
     grouped = reshape(x, (shape[0], groups, shape[1] // groups, rest))
     return reshape(transpose(grouped, 1, 2), shape)
-
-
-def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
-    """Where affine maps (batch, 2, 3) or (batch, 3, 4) send the points of a grid.
-
-    >>> import tapegrad as tg
-    >>> theta = tg.tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])
-    >>> tg.nn.functional.affine_grid(theta, (1, 1, 1, 2))
-    tensor([[[[-0.5000,  0.0000],
-              [ 0.5000,  0.0000]]]])
-    """
-    t = as_input(theta, "affine_grid")
-    n, *inner = [int(m) for m in size]
-    dims = len(inner) - 1
-    if dims not in (2, 3) or t._a.shape != (n, dims, dims + 1):
-        raise ValueError(
-            f"`affine_grid`: theta is (batch, 2, 3) for images, (batch, 3, 4) for volumes; got the "
-            f"shape {t._a.shape} and the size {tuple(size)}"
-        )
-    if t._a.dtype.kind != "f":
-        raise ValueError(f"`affine_grid` takes floating-point numbers, got {t.dtype}")
-    if min(n, *inner) < 1:
-        raise ValueError(f"`affine_grid`: sizes are at least 1, got {tuple(size)}")
-    points = np.meshgrid(*[_points(m, bool(align_corners)) for m in inner[1:]], indexing="ij")
-    base = np.stack([*reversed(points), np.ones_like(points[0])], -1).astype(t._a.dtype)
-    grid = matmul(wrap(base.reshape(-1, dims + 1)), transpose(t, 1, 2))
-    return reshape(grid, (n, *inner[1:], dims))
-
-
-def _points(n: int, align_corners: bool) -> np.ndarray:
-    """The places of n elements between -1 and 1."""
-    if align_corners:
-        return np.linspace(-1.0, 1.0, n) if n > 1 else np.zeros(1)
-    return (2 * np.arange(n) + 1.0) / n - 1

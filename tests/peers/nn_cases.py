@@ -151,15 +151,47 @@ for d in (1, 2, 3):
     for mode in ("nearest", "nearest-exact", "area"):
         for size in ("size=7", "size=2", "scale_factor=2", "scale_factor=1.7", "size=(4,) * d"):
             exec(f"case(lambda t, x, d=d: t.nn.functional.interpolate(x, {size}, mode={mode!r}), R[{d}], integers=False)")
+for mode in ("reflect", "replicate", "circular"):
+    case(lambda t, x, m=mode: [t.nn.functional.pad(x, p, mode=m) for p in ((2, 1, 0, 2), (-1, 2, 1, -1), (0, -2, 0, 0), (0, 0, 0, 0))], (1, 2, 3, 4), integers=False)
+    case(lambda t, x, m=mode: [t.nn.functional.pad(x, (1, 2, 0, 1, 1, 0), mode=m), t.nn.functional.pad(x[0, 0], (2, 1, 1, 2), m), t.nn.functional.pad(x[0, 0, 0], (1, 1), m)], (1, 2, 2, 3, 3), integers=False)
+    case(lambda t, x, m=mode: t.nn.functional.pad(x[:0], (1, 1, 1, 0), mode=m), (1, 2, 3, 4), integers=False)
 case(lambda t, x: t.nn.functional.pixel_shuffle(x, 2), (2, 8, 3, 2), integers=False)
 case(lambda t, x: t.nn.functional.pixel_unshuffle(x, 3), (4, 6, 3), integers=False)
 case(lambda t, x: t.nn.functional.channel_shuffle(x, 3), (2, 6, 3, 2), integers=False)
 for corners in (True, False):
     case(lambda t, x, c=corners: t.nn.functional.affine_grid(x, (2, 1, 3, 4), align_corners=c), (2, 2, 3), integers=False)
     case(lambda t, x, c=corners: t.nn.functional.affine_grid(x, (1, 1, 3, 1, 2), align_corners=c), (1, 3, 4), integers=False)
+for mode in ("bilinear", "nearest", "bicubic"):
+    for padding in ("zeros", "border", "reflection"):
+        for corners in (True, False):
+            options = f"mode={mode!r}, padding_mode={padding!r}, align_corners={corners}"
+            exec(f"case(lambda t, x, g: t.nn.functional.grid_sample(x, g * 0.7, {options}), (2, 3, 4, 5), (2, 3, 6, 2), integers=False, smooth=False)")
+            if mode != "bicubic":
+                exec(f"case(lambda t, x, g: t.nn.functional.grid_sample(x, g * 0.7, {options}), (2, 2, 3, 1, 4), (2, 1, 2, 3, 3), integers=False, smooth=False)")
 
 F = (2, 4, 5, 6)
 REFUSED |= {
+    "pad by reflect of two dimensions less": (lambda t, x: t.nn.functional.pad(x, (1, 1), 'reflect'), (F,)),
+    "pad by reflect with a value": (lambda t, x: t.nn.functional.pad(x, (1, 1, 1, 1), 'reflect', 1.0), (F,)),
+    "pad by reflect by an odd number": (lambda t, x: t.nn.functional.pad(x, (1, 1, 1), 'reflect'), (F,)),
+    "pad by reflect that takes too much": (lambda t, x: t.nn.functional.pad(x, (-5, -5, 0, 0), 'reflect'), (F,)),
+    "pad by replicate of two dimensions less": (lambda t, x: t.nn.functional.pad(x, (1, 1), 'replicate'), (F,)),
+    "pad by replicate with a value": (lambda t, x: t.nn.functional.pad(x, (1, 1, 1, 1), 'replicate', 1.0), (F,)),
+    "pad by replicate by an odd number": (lambda t, x: t.nn.functional.pad(x, (1, 1, 1), 'replicate'), (F,)),
+    "pad by replicate that takes too much": (lambda t, x: t.nn.functional.pad(x, (-5, -5, 0, 0), 'replicate'), (F,)),
+    "pad by circular of two dimensions less": (lambda t, x: t.nn.functional.pad(x, (1, 1), 'circular'), (F,)),
+    "pad by circular with a value": (lambda t, x: t.nn.functional.pad(x, (1, 1, 1, 1), 'circular', 1.0), (F,)),
+    "pad by circular by an odd number": (lambda t, x: t.nn.functional.pad(x, (1, 1, 1), 'circular'), (F,)),
+    "pad by circular that takes too much": (lambda t, x: t.nn.functional.pad(x, (-5, -5, 0, 0), 'circular'), (F,)),
+    "pad by too wide a reflection": (lambda t, x: t.nn.functional.pad(x, (6, 0, 0, 0), "reflect"), (F,)),
+    "pad by more than a circle": (lambda t, x: t.nn.functional.pad(x, (7, 0, 0, 0), "circular"), (F,)),
+    "pad by replicas of nothing": (lambda t, x: t.nn.functional.pad(x[:, :, :0], (1, 0, 1, 0), "replicate"), (F,)),
+    "grid_sample of another batch": (lambda t, x: t.nn.functional.grid_sample(x, x[:1, :, :, :2]), (F,)),
+    "grid_sample by triples": (lambda t, x: t.nn.functional.grid_sample(x, x[..., :3]), (F,)),
+    "grid_sample of a matrix": (lambda t, x: t.nn.functional.grid_sample(x[0, 0], x[..., :2]), (F,)),
+    "grid_sample by an unknown mode": (lambda t, x: t.nn.functional.grid_sample(x, x[..., :2], "x"), (F,)),
+    "grid_sample with an unknown padding": (lambda t, x: t.nn.functional.grid_sample(x, x[..., :2], padding_mode="x"), (F,)),
+    "grid_sample of volumes by cubics": (lambda t, x: t.nn.functional.grid_sample(x[None], x[None, ..., :3], "bicubic"), (F,)),
     "interpolate to nothing": (lambda t, x: t.nn.functional.interpolate(x), (F,)),
     "interpolate twice": (lambda t, x: t.nn.functional.interpolate(x, 3, 2.0), (F,)),
     "interpolate by an unknown mode": (lambda t, x: t.nn.functional.interpolate(x, 3, mode="x"), (F,)),
