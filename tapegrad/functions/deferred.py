@@ -28,6 +28,7 @@ METHODS = {
         "bernoulli_ cauchy_ exponential_ geometric_ log_normal_ normal_ random_ uniform_"
     ),
     "sets": "unique unique_consecutive",
+    "spectrograms": "istft stft",
     "statistics": "corrcoef cov",
 }
 FUNCTIONS = {
@@ -45,6 +46,7 @@ FUNCTIONS = {
     ),
     "ranges": "logspace range",
     "sets": "isin",
+    "windows": "bartlett_window blackman_window hamming_window hann_window kaiser_window",
 }
 
 

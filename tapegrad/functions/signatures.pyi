@@ -955,6 +955,32 @@ class Operations:
     def logit(self, eps: _float | None = None) -> Tensor: ...
     def mvlgamma(self, p: _int) -> Tensor: ...
 
+    # -- functions.spectrograms
+    def istft(
+        self,
+        n_fft: _int,
+        hop_length: _int | None = None,
+        win_length: _int | None = None,
+        window: Tensor | None = None,
+        center: _bool = True,
+        normalized: _bool = False,
+        onesided: _bool | None = None,
+        length: _int | None = None,
+        return_complex: _bool = False,
+    ) -> Tensor: ...
+    def stft(
+        self,
+        n_fft: _int,
+        hop_length: _int | None = None,
+        win_length: _int | None = None,
+        window: Tensor | None = None,
+        center: _bool = True,
+        pad_mode: str = "reflect",
+        normalized: _bool = False,
+        onesided: _bool | None = None,
+        return_complex: _bool | None = None,
+    ) -> Tensor: ...
+
     # -- functions.statistics
     def corrcoef(self) -> Tensor: ...
     def cov(

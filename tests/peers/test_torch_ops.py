@@ -58,6 +58,7 @@ from tests.peers import (  # noqa: E402
     order_cases,
     sampled_cases,
     scatter_cases,
+    signal_cases,
 )
 from tests.peers.torch_cases import CASES, values_of  # noqa: E402
 from tests.peers.torch_rows import names_in  # noqa: E402
@@ -430,6 +431,7 @@ REFUSED |= (
     | creation_cases.REFUSED
     | sampled_cases.REFUSED
     | scatter_cases.REFUSED
+    | signal_cases.REFUSED
 )
 
 
