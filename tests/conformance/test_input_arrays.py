@@ -33,14 +33,9 @@ def check(mode, *every):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_any_array_is_as_a_plain_one(mode):
-    check(mode)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("mode", MODES)
-def test_all_kinds_of_arrays_in_all_modes(mode):
-    check(mode, "every")
+def test_any_array_is_as_a_plain_one(mode, pytestconfig):
+    """With --slow every kind in every mode, else each kind in one of them."""
+    check(mode, *["every"] * pytestconfig.getoption("--slow"))
 
 
 BEYOND = """
