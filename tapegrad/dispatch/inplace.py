@@ -11,6 +11,7 @@ from tapegrad.base.dtypes import category
 from tapegrad.dispatch.dispatch import (
     check_open,
     input_codes,
+    note_call,
     note_line,
     promoted,
     regenerate,
@@ -49,8 +50,9 @@ def run_inplace(
     A refusal speaks of `name`, which is the operation's with an underscore if it is not given.
     """
     compiled = native_calls.change
-    if compiled is not None and op.kind is ELEMENTWISE and args[0] is target and len(args) < 3:
-        made = compiled(target, args[1] if len(args) == 2 else None, op.code)
+    if compiled is not None and op.kind is ELEMENTWISE and args[0] is target:
+        second, third = (*args[1:], None, None)[:2]
+        made = compiled(target, second, third, op.code)
         if made is not None:
             return made
     tape = current.tape
@@ -107,6 +109,8 @@ def run_inplace(
         raise
     if listening:
         update_views(target, owner)
+    elif Tape.on_full is not None:
+        note_call()
     return target
 
 
@@ -132,15 +136,16 @@ def _of_a_copy(op: Op, args: tuple[Any, ...], target: Tensor, tape: Tape) -> boo
     """
     a = target._a
     short = op.short
-    if short is None or args[0] is not target or target._s < 0:
+    if short is None or args[0] is not target or target._s == -1:
         return False
     if tape.mode == MODE_CAREFUL or tape.inference or type(target._home) is View:
         return False
     if any(saves[3] for saves in op.saves):  # the result, which would be the target itself
         return False
+    number = 0 if target._s >= 0 else F4_SHAPE
     for arg in args[1:]:
         if type(arg) is Tensor:
-            if arg._s not in (0, target._s) or not _disjoint(a, arg._a):
+            if arg._s not in (number, target._s) or not _disjoint(a, arg._a):
                 return False
         elif type(arg) is not float and type(arg) is not int:
             return False
@@ -185,7 +190,7 @@ def written(
                 return found
         compiled = native_calls.change
         if compiled is not None:
-            made = compiled(target, other, code)
+            made = compiled(target, other, None, code)
             if made is not None:
                 return made
         tape = current.tape

@@ -28,8 +28,8 @@ class NativeCalls:
     # by a plan, of a Tensor; if the plan has places, at indices (or None) with what is written
     # there (or None)
     planned: Callable[..., Tensor | None] | None
-    # in place, with an operand (or None) and the operation's code
-    change: Callable[[Tensor, Any, int], Tensor | None] | None
+    # in place, with two more operands (or None) and the operation's code
+    change: Callable[[Tensor, Any, Any, int], Tensor | None] | None
     # a call of a function with a rule of its own: see `native.record_call`
     record_call: Callable[[int, Any, Any, Any, list[int], int], Any] | None
     # a sweep's gradients: see `native.accumulate`

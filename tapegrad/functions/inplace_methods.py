@@ -320,7 +320,7 @@ def fill_(self: Tensor, value: Operand) -> Tensor:
 @method
 def zero_(self: Tensor) -> Tensor:
     """Write zeros everywhere."""
-    zero = 0.0 if self._s >= 0 else np.zeros((), self._a.dtype)
+    zero = np.zeros((), self._a.dtype) if self._s == -1 else 0.0
     return _assign(self, zero, (...,), "zero_")
 
 

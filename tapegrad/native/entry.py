@@ -49,14 +49,14 @@ from tapegrad.native.view_ops import view_op
 def make_plan(frame, kind, row_at, code, operands, itemsize, plan):
     """Plan what an operation computes of operands: 1, 0 with an exception set, or REFUSED."""
     if itemsize == C16_SIZE and kind != MATMUL:
-        if kind == REDUCTION or kind == TERNARY:
+        if kind == REDUCTION or plan.operands == 3:
             return REFUSED
         return plan_complex(frame, row_at, operands, plan)
     if kind == MATMUL:
         return plan_matmul(frame, row_at, operands, itemsize, plan)
     if kind == REDUCTION:
         return plan_sum(frame, row_at, code, operands, itemsize, plan)
-    if kind == TERNARY or itemsize == LARGE_F8:
+    if plan.operands == 3 or itemsize == LARGE_F8:
         return plan_kernel(frame, row_at, code, operands, itemsize, plan)
     return plan_elementwise(frame, row_at, operands, itemsize, plan)
 
@@ -110,8 +110,10 @@ def call(frame_at, kind, code, a, b):
         count = 3
         objects[0], objects[1], objects[2] = given[0], given[1], given[2]
     elif kind == CHANGE:
-        count, code = 1 if given[1] == frame.none else 2, int_value(frame, given[2])
-        objects[0], objects[1] = given[0], given[1]
+        count, code = 1, int_value(frame, given[3])
+        objects[0], objects[1], objects[2] = given[0], given[1], given[2]
+        while count < 3 and objects[count] != frame.none:
+            count += 1
     elif kind == PLANNED:
         plan_at = int_value(frame, i8(given[0])[ITEMS + CallPlan.plan_at])
         count = Plan(plan_at).operands

@@ -5,8 +5,9 @@ makes: behind `Op.short`, and as methods of the Tensor.  For each way to call an
 a few instructions that name it and go on to the one function behind all.
 
 The code is compiled once per machine.  Where that was done the native path is open from the first
-compiled sweep on, or once a tape was full; where it was not, another process does it when some ten
-thousands of records have been made, and the native path opens when a tape is full after that.
+compiled sweep on, or once a tape was full, or after thousands of calls without records; where it
+was not, another process does it when that has come about some times, and the native path opens at
+the next time.
 """
 
 from __future__ import annotations

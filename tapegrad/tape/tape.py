@@ -156,7 +156,7 @@ class Tape:
     )
 
     propagate: ClassVar[Propagate]  # the liveness pass, of `autograd.install`, later compiled
-    on_full: ClassVar[Callable[[], None] | None] = None  # a buffer is full: `install.when_full`
+    on_full: ClassVar[Callable[[], None] | None] = None  # `install.when_full`
     on_switch: ClassVar[Callable[[], None] | None] = None  # a thread gets a tape: `forget_tape`
     every: ClassVar[list[weakref.ref[Tape]]] = []  # one for each thread that recorded
     op_names: ClassVar[list[str]] = []  # filled by the op table: code -> name

@@ -145,6 +145,21 @@ def test_binary_operations_in_place(op, kind):
         assert_changed_alike(op.name + "_", lambda: placed(values(op, LARGE), "leaf"), leaf)
 
 
+@pytest.mark.parametrize("name", ["addcdiv", "addcmul", "clamp", "lerp"])
+@pytest.mark.parametrize("shape", [(2, 3), LARGE], ids=["small", "large"])
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_ternary_operations_in_place(name, shape, kind):
+    op, dtype = table[name], np.dtype(kind)
+    for how in PLACES:
+        for shapes in ((shape,) * 3, (shape, (), shape), (shape, (), ())):
+            first, *others = three(op, shapes, (how,) * 3, dtype)
+            numbers = [o.detach().item() if o.ndim == 0 else o for o in others]
+            for _ in range(call_plans.TIMES):
+                getattr(tapegrad, name)(first, *others)  # has its kernels looked for
+            assert_changed_alike(name + "_", first.clone, *others)
+            assert_changed_alike(name + "_", first.clone, *numbers)
+
+
 ALONG = CALLS | {
     "clone": lambda x, d: tapegrad.clone(x),
     "norm of all": lambda x, d: tapegrad.norm(x),
@@ -503,10 +518,11 @@ def test_it_is_taken(native, monkeypatch):
     x = tapegrad.tensor(np.ones(SHORT), requires_grad=True)
     x.norm()
     assert native.planned(*call_plans.plans.values(), x, None, None).item() == 128.0
-    y = x.clone()
-    assert native.change(y, 2.0, table["mul"].code) is y
-    assert native.change(y, None, table["exp"].code) is y
-    assert native.change(y, x[:10], table["mul"].code) is None
+    y = x.clone().mul_(1.0).exp_().clamp_(0.5, 2.0)  # by what is known now
+    assert native.change(y, 2.0, None, table["mul"].code) is y
+    assert native.change(y, None, None, table["exp"].code) is y
+    assert native.change(y, 0.5, 2.0, table["clamp"].code) is y
+    assert native.change(y, x[:10], None, table["mul"].code) is None
     for name, scalars in {"add": 0, "mul": 2, "exp": 0, "sum": 0, "lerp": 4}.items():
         native.bindings.learn_large(table[name].code, scalars)
         assert native.bindings.large_rows[table[name].code, scalars] != BY_PYTHON

@@ -570,6 +570,19 @@ print(type(tg.Tensor.exp).__name__)
     assert done.stdout.split() == ["method_descriptor"]
 
 
+@pytest.mark.parametrize("call", ["tg.lerp(x, x, 0.5)", "x.zero_()"])
+def test_it_opens_without_a_record(call):
+    code = f"""
+import tapegrad as tg
+x = tg.tensor([1.0, 2.0])
+for _ in range(5_000):
+    {call}
+print(type(tg.Tensor.exp).__name__)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["method_descriptor"]
+
+
 def test_it_waits_until_it_is_worth_compiling(monkeypatch):
     opened = []
     monkeypatch.setattr(
