@@ -41,7 +41,6 @@ from tapegrad.tensor import (
     wrap,
 )
 
-
 MANY_CALLS = 2048  # without a record; so many make native code as welcome as a tape that is full
 _count_call = count(1).__next__
 
