@@ -9,10 +9,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from importlib import import_module
 
 from tapegrad.kernels import build, compile_ahead, disk_cache
 from tapegrad.kernels.codegen import kernel_table
-from tapegrad.native import install
+from tapegrad.native import bindings, install
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code
 
 USAGE = """usage: python -m tapegrad compile
@@ -24,11 +25,16 @@ later then compile only what is rare, and what `tapegrad.jit` is given."""
 
 def everything() -> Iterator[tuple[str, Callable[[], object]]]:
     """What most programs need, each under a name: first what takes longest."""
+    import_module("tapegrad.nn.functional")  # whose operations are loaded when they are asked for
     yield "the sweep", kernel_table.compiled_sweep
     yield "operations on arrays", install.install
     for op in by_code:
         if op.axis or op.name == "clone":
             yield op.name, partial(kernel_table.small_axis_loop, op, compiling=True)
+    for op in by_code:
+        for dtype in ("f8", "f4") if bindings.by_kernel(op) else ():
+            for scalars in NUMBERS[len(op.inputs)]:
+                yield op.name, partial(kernel_table.forward, op, dtype, scalars)
     for op in by_code:
         for k in range(len(op.formulas)):
             for scalars in patterns(op, k):
@@ -36,6 +42,10 @@ def everything() -> Iterator[tuple[str, Callable[[], object]]]:
                     f"the gradient of {op.name}",
                     partial(kernel_table.adjoint, op, k, "f8", scalars),
                 )
+
+
+# Which operands are numbers, as bits, by how many there are: none, or the last ones.
+NUMBERS = (), (0,), (0, 2), (0, 4, 6)
 
 
 def patterns(op: Op, k: int) -> list[int]:

@@ -91,6 +91,7 @@ class Frame(WordStruct):
     learn_reduction: int
     learn_view: int
     learn_large: int
+    learn_kernel: int
     warn_fp_flags: int
     # slots of a Tensor, of a View and of a tape, in words from the object on
     t_a: int
@@ -200,8 +201,14 @@ class OpRow(WordStruct):
     loops_f4: Annotated[Any, 2 * UfuncLoop.SIZE]
     loops_c16: Annotated[Any, 2 * UfuncLoop.SIZE]
     numbers: int  # operands without a derivative, as bits: no kernel takes Tensors for them
-    kernels: Annotated[Any, 8]  # of what NumPy has no loop for, by which operands are one number
+    # By which operands are one number: addresses, or minus so many calls until Python looks for one
+    kernels: Annotated[Any, 8]
     kernels_f4: Annotated[Any, 8]
+    scalar_loops: int  # of NumPy's or SciPy's, slower from MIDDLE elements on; bits as follows
+
+
+OF_F8, OF_F4 = 1, 2
+MIDDLE = 128  # elements
 
 
 class LargeRow(WordStruct):

@@ -26,6 +26,8 @@ from tapegrad.native.abi import (
     NO_OPERAND,
     NULL,
     NUMBER,
+    OF_F4,
+    OF_F8,
     OPERAND_A,
     OPERAND_B,
     READS_RESULT,
@@ -152,6 +154,21 @@ def is_native(op: Op) -> bool:
     )
 
 
+def by_kernel(op: Op) -> bool:
+    """Whether the library's own loop computes an operation on small arrays, too, once it is there.
+
+    Where NumPy and SciPy have none, or, of some dozens of elements, one that is slower.
+    """
+    if (
+        op.kind is not ELEMENTWISE
+        or op.short is None
+        or not rule_codegen.computable(rule_codegen.result(op))
+    ):
+        return False
+    known = bool(loops_of(op)) or isinstance(op.forward, Lazy)
+    return "scalar" in op.loop or not known
+
+
 def by_what(op: Op, scalars: int) -> int:
     """What `parallel` has one thread do with large arrays; see `LargeRow`."""
     if scalars & IN_PLACE:
@@ -202,11 +219,7 @@ def warn_fp_flags(code: int, flags: int) -> None:
             ufunc(*operands)
 
 
-def _numbers(args: tuple[Any, ...], result: np.ndarray) -> int:
-    """Which operands are one number where the result is more, as bits."""
-    if result.size == 1:
-        return 0
-    return sum((np.ndim(getattr(x, "_a", x)) == 0) << k for k, x in enumerate(args))
+NEVER = -(1 << 62)  # in place of the calls until Python looks for a kernel that there cannot be
 
 
 class Bindings:
@@ -221,6 +234,7 @@ class Bindings:
         self.large_rows: np.ndarray = np.zeros((kernels.CAPACITY, LargeRow.SIZE), np.int64)
         self.view_cache = ViewCache()
         self.held: list[Any] = []
+        self.sought: set[tuple[int, int]] = set()  # kernels that were looked for
         self.kept: dict[tuple[int, int, int], Any] = {}
         self.kept_specs: dict[tuple[int, int, int], Any] = {}  # of shapes and a type, not float64
         self._functions()
@@ -261,7 +275,7 @@ class Bindings:
             "learn_broadcast": self.learn_broadcast, "learn_matmul": self.learn_matmul,
             "learn_complex": self.learn_complex,
             "learn_reduction": self.learn_reduction, "learn_view": self.view_cache.learn,
-            "learn_large": self.learn_large,
+            "learn_large": self.learn_large, "learn_kernel": self.learn_kernel,
             "warn_fp_flags": warn_fp_flags,
         }  # fmt: skip
         self.held += objects.values()
@@ -312,7 +326,9 @@ class Bindings:
                 fixed = [k for k in range(last) if not op.moving[k]]
                 row[OpRow.has_condition] = "condition" in op.inputs
                 row[OpRow.numbers] = sum(1 << k for k in fixed if op.inputs[k] != "condition")
-                fallback = self._looking_for_kernels(op, fallback)
+            row[OpRow.kernels : OpRow.kernels + 16] = -call_plans.TIMES if by_kernel(op) else NEVER
+            if "scalar" in op.loop:
+                row[OpRow.scalar_loops] = OF_F8 * ("f8" in op.loop) + OF_F4 * ("f4" in op.loop)
         self.held.append(fallback)
         row[OpRow.fallback] = id(fallback)
 
@@ -323,27 +339,6 @@ class Bindings:
             found = fallback(*args)
             if loops_of(op):
                 self.learn(op, fallback)
-            return found
-
-        return function
-
-    def _looking_for_kernels(self, op: Op, fallback: Callable[..., Any]) -> Callable[..., Any]:
-        """What calls an operation, and looks for its kernels when they pay."""
-        met: dict[tuple[int, str], int] = {}
-
-        def function(*args: Any) -> Any:
-            found = fallback(*args)
-            if type(found) is Tensor and found._s != -1:
-                scalars, dtype = _numbers(args, found._a), "f8" if found._s >= 0 else "f4"
-                times = met[scalars, dtype] = met.get((scalars, dtype), 0) + 1
-                looking = times == call_plans.TIMES or times % call_plans.MANY == 0
-                if looking and kernels.is_compiled(
-                    op, dtype, scalars, asking=times >= call_plans.MANY
-                ):
-                    loop = kernels.forward(op, dtype, scalars)
-                    if loop is not None:
-                        first = OpRow.kernels if dtype == "f8" else OpRow.kernels_f4
-                        self.op_rows[op.code][first + scalars] = loop.address
             return found
 
         return function
@@ -381,6 +376,16 @@ class Bindings:
         word, aux, extra = fast_path.reductions[by_code[code]](one, not is_f4)
         self.kept[code, one, is_f4] = extra
         self._line(self.reductions, code, one, is_f4, 0, word, aux, id(extra))
+
+    def learn_kernel(self, code: int, scalars: int, is_f4: int) -> None:
+        """Look for the kernel of an operation on small arrays; not there, have it compiled."""
+        op, dtype = by_code[code], "f4" if is_f4 else "f8"
+        place = (OpRow.kernels_f4 if is_f4 else OpRow.kernels) + scalars
+        asking = (code, place) in self.sought
+        self.sought.add((code, place))
+        there = kernels.is_compiled(op, dtype, scalars, asking=asking)
+        loop = kernels.forward(op, dtype, scalars) if there else None
+        self.op_rows[code, place] = -call_plans.MANY if loop is None else loop.address
 
     def learn_large(self, code: int, scalars: int) -> None:
         """Fill in by what an operation on large arrays is computed."""

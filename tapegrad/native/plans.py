@@ -16,7 +16,10 @@ from tapegrad.native.abi import (
     IN_PLACE,
     KERNEL,
     KEY_BITS,
+    MIDDLE,
     NUMBER,
+    OF_F4,
+    OF_F8,
     SHAPE_LINES,
     SUM,
     UFUNC,
@@ -126,6 +129,22 @@ def large_loop(frame, code, scalars):
 
 
 @typed
+def small_loop(frame, row_at, code, scalars, itemsize):
+    """By what an operation on small arrays is computed: by a kernel, if it is there, or BY_UFUNC.
+
+    0 with an exception set, or REFUSED after Python has looked for the kernel.
+    """
+    row, is_f4 = OpRow(row_at), 1 if itemsize == F4_SIZE else 0
+    known = row.kernels_f4 if is_f4 else row.kernels
+    if known[scalars] > 0:
+        return known[scalars]
+    if known[scalars] < -1:
+        known[scalars] += 1
+        return BY_UFUNC
+    return REFUSED if tell_python(frame, frame.learn_kernel, 3, code, scalars, is_f4) else 0
+
+
+@typed
 def plan_kernel(frame, row_at, code, operands, itemsize, plan):
     """Compute an operation whose operands have one shape, or are one number, by one kernel."""
     row, count = OpRow(row_at), plan.operands
@@ -143,11 +162,13 @@ def plan_kernel(frame, row_at, code, operands, itemsize, plan):
         itemsize, plan.large = F8_SIZE, 1
         plan.loop = large_loop(frame, code, scalars | (IN_PLACE if plan.in_place else 0))
     else:
-        plan.loop = row.kernels_f4[scalars] if itemsize == F4_SIZE else row.kernels[scalars]
-    if plan.loop == 0 or plan.loop == BY_PYTHON:
-        return 0 if plan.loop == 0 and plan.large else REFUSED
+        plan.loop = small_loop(frame, row_at, code, scalars, itemsize)
+    if plan.loop == 0 or plan.loop == BY_PYTHON or plan.loop == REFUSED:
+        return 0 if plan.loop == 0 else REFUSED
     if plan.loop == BY_UFUNC:
-        plan.loops, plan.loop = UFUNC, address(row.loops)
+        plan.loops, plan.loop = UFUNC, address(row.loops_f4 if itemsize == F4_SIZE else row.loops)
+        if UfuncLoop(plan.loop).function == 0:
+            return REFUSED
     bits = 0
     for k in range(count):
         bits |= (AS_SCALAR if scalars >> k & 1 else 0) << FIRST_CLASS + 2 * k
@@ -185,6 +206,9 @@ def plan_elementwise(frame, row_at, operands, itemsize, plan):
                 return REFUSED
     if plan.in_place and (like or row.is_boolean):
         return REFUSED
+    scalar = row.scalar_loops & (OF_F4 if itemsize == F4_SIZE else OF_F8) and length == 0
+    if scalar and count_of(operands[like].array) >= MIDDLE:
+        return plan_kernel(frame, row_at, row.word & CODE_MASK, operands, itemsize, plan)
     plan.loops, plan.loop = UFUNC, loops
     plan.word, plan.shape, plan.aux = word_of(row_at, bits, itemsize), shape, length
     result_like(plan, row_at, operands[like].array, itemsize)

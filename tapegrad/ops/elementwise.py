@@ -229,21 +229,22 @@ pow: Op = elementwise(
 floor_divide = elementwise(
     "floor_divide", np.floor_divide, a=lambda: 0, b=lambda: 0, domain=POSITIVE,
     scalar="vmath.floor_divide({0}, {1})",
-    guard="vmath.divides_late({0}, {1})", vmath="few", inplace=True, loop="f8 f4",
+    guard="vmath.divides_late({0}, {1})", vmath="few", inplace=True, loop="f8 f4 scalar",
     doc="The quotient rounded down.",
     example=("tg.floor_divide(tg.tensor(7.0), 2.0)", "tensor(3.)"),
 )
 remainder = elementwise(
     "remainder", np.remainder, domain=QUOTIENTS, a=lambda: 1, b=lambda a, b: -floor(a / b),
     scalar="vmath.remainder({0}, {1})",
-    guard="vmath.divides_late({0}, {1})", vmath="few", inplace=True, loop="f8 f4",
+    guard="vmath.divides_late({0}, {1})", vmath="few", inplace=True, loop="f8 f4 scalar",
     doc="What a division leaves, with the divisor's sign.",
     example=("tg.remainder(tg.tensor(-7.0), 2.0)", "tensor(1.)"),
 )
 fmod = elementwise(
     "fmod", np.fmod, domain=QUOTIENTS, a=lambda: 1, b=lambda a, b: -trunc(a / b),
     scalar="vmath.fmod({0}, {1})",
-    guard="vmath.divides_late({0}, {1})", vmath="few", ordered=True, inplace=True, loop="f8 f4",
+    guard="vmath.divides_late({0}, {1})", vmath="few", ordered=True, inplace=True,
+    loop="f8 f4 scalar",
     doc="What a division leaves, with the dividend's sign.",
     example=("tg.fmod(tg.tensor(-7.0), 2.0)", "tensor(-1.)"),
 )
@@ -350,13 +351,13 @@ rsqrt = elementwise("rsqrt", Composed((np.sqrt, "a"), (np.reciprocal, "y")),
 sin = elementwise("sin", np.sin, x=lambda x: cos(x),
                   complex=ANALYTIC, scalar="vmath.sin({0})",
                   guard="abs({0}) > TRIG_MAX", rare="vmath.angle_is_rare({0})", vmath="untabled",
-                  to_float=True, inplace=True, loop="f8",
+                  to_float=True, inplace=True, loop="f8 scalar",
                   doc="The sine.",
                   example=("tg.sin(tg.tensor(0.0))", "tensor(0.)"))
 cos: Op = elementwise("cos", np.cos, x=lambda x: -sin(x),
                       complex=ANALYTIC, scalar="vmath.cos({0})",
                       guard="abs({0}) > TRIG_MAX", rare="vmath.angle_is_rare({0})",
-                      vmath="untabled", to_float=True, inplace=True, loop="f8",
+                      vmath="untabled", to_float=True, inplace=True, loop="f8 scalar",
                       doc="The cosine.",
                       example=("tg.cos(tg.tensor(0.0))", "tensor(1.)"))
 tan = elementwise("tan", np.tan, x=lambda y: 1 + y * y, domain=UNIT,
@@ -418,20 +419,22 @@ atanh = elementwise("atanh", np.arctanh, x=lambda x: 1 / (1 - x * x), domain=UNI
                     aliases="arctanh", doc="The inverse hyperbolic tangent.",
                     example=("tg.atanh(tg.tensor(0.0))", "tensor(0.)"))
 hypot = elementwise("hypot", np.hypot, a=lambda a, y: a / y, b=lambda b, y: b / y,
-                    scalar="vmath.hypot({0}, {1})", to_float=True, inplace=True, loop="f8 f4",
+                    scalar="vmath.hypot({0}, {1})", to_float=True, inplace=True,
+                    loop="f8 f4 scalar",
                     doc="The length of the hypotenuse, sqrt(a * a + b * b) without overflow.",
                     example=("tg.hypot(tg.tensor(3.0), tg.tensor(4.0))", "tensor(5.)"),
                     singular="There is no derivative (NaN) at the origin.")
 sigmoid = elementwise("sigmoid", Lazy("expit", lambda x: 1 / (1 + np.exp(-x))),
                       x=lambda y: y * (1 - y), complex=ANALYTIC,
-                      scalar="vmath.sigmoid({0})", to_float=True, inplace=True, loop="f8 f4",
+                      scalar="vmath.sigmoid({0})", to_float=True, inplace=True, loop="f8 f4 scalar",
                       doc="1 / (1 + exp(-x)).",
                       example=("tg.sigmoid(tg.tensor(0.0))", "tensor(0.5000)"))
 softplus = elementwise("softplus", Composed((np.logaddexp, "a0")), x=lambda x: sigmoid(x),
-                       scalar="vmath.softplus({0})", to_float=True, ordered=True, loop="f8 f4")
+                       scalar="vmath.softplus({0})", to_float=True, ordered=True,
+                       loop="f8 f4 scalar")
 logaddexp = elementwise(
     "logaddexp", np.logaddexp, a=lambda a, b: sigmoid(a - b), b=lambda a, b: sigmoid(b - a),
-    scalar="vmath.logaddexp({0}, {1})", to_float=True, loop="f8 f4",
+    scalar="vmath.logaddexp({0}, {1})", to_float=True, loop="f8 f4 scalar",
     doc="log(exp(a) + exp(b)), without overflow.",
     example=("tg.logaddexp(tg.tensor(1000.0), tg.tensor(1000.0))", "tensor(1000.6931)"),
     singular="There is no derivative (NaN) where both are the same infinity.",
@@ -452,11 +455,11 @@ relu = elementwise("relu", Composed((np.maximum, "a0")), x=lambda y: where(gt(y,
                    singular="The derivative at 0 is 0.")
 erf = elementwise("erf", Lazy("erf"), x=lambda x: TWO_OVER_ROOT_PI * exp(-x * x),
                   scalar="vmath.erf({0})", rare="never", vmath="many",
-                  to_float=True, inplace=True, loop="f8 f4",
+                  to_float=True, inplace=True, loop="f8 f4 scalar",
                   doc="The error function.",
                   example=("tg.erf(tg.tensor(0.0))", "tensor(0.)"))
 erfc = elementwise("erfc", Lazy("erfc"), x=lambda x: -TWO_OVER_ROOT_PI * exp(-x * x),
-                   scalar="vmath.erfc({0})", to_float=True, inplace=True, loop="f8 f4",
+                   scalar="vmath.erfc({0})", to_float=True, inplace=True, loop="f8 f4 scalar",
                    doc="1 - erf(x), exact where that is small.",
                    example=("tg.erfc(tg.tensor(0.0))", "tensor(1.)"))
 

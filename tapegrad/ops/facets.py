@@ -46,7 +46,8 @@ class Facets:
     lapack: bool = False
     # Where the loop that is made of ``scalar`` is taken for large arrays, by measurement: for
     # ``f8``, for ``f4``, where an operand is ``broadcast``; ``alike``: it is as fast as NumPy's
-    # with the same bits.
+    # with the same bits; ``scalar``: NumPy's or SciPy's does one element at a time, so that it is
+    # faster from some dozens of elements on.
     loop: str = ""
     # How an operation that computes nothing lays elements out: `identity`, `reshape`,
     # `broadcast`, `reverse`, `strided` (slices, transposes, diagonals), `sliding` (windows that

@@ -20,9 +20,8 @@ from tapegrad.dispatch import call_plans, views
 from tapegrad.kernels.codegen import kernel_table as kernels
 from tapegrad.native import install
 from tapegrad.native.abi import OpRow
-from tapegrad.native.bindings import is_native, loops_of
-from tapegrad.ops.core import ELEMENTWISE, by_code, table
-from tapegrad.ops.elementwise import Lazy
+from tapegrad.native.bindings import by_kernel, is_native
+from tapegrad.ops.core import by_code, table
 from tapegrad.tape.shape_table import LARGE
 from tapegrad.tape.tape import FIRST, MIN_CAPACITY, Tape, current
 from tapegrad.tensor import Tensor
@@ -98,11 +97,6 @@ def assert_alike(op, args):
             assert kept_ is b._a
         else:
             assert kept_ is kept or same(kept_, kept)  # the general path makes it for each record
-
-
-def by_kernel(op):
-    """Whether the library's own loop computes an operation on a small array, too."""
-    return op.kind == ELEMENTWISE and not (isinstance(op.forward, Lazy) or loops_of(op))
 
 
 def same(one, other):
@@ -220,13 +214,12 @@ def test_loops_of_three_operands_come_when_they_were_called_for():
     clamp = table["clamp"]
     row = install.installed.bindings.op_rows[clamp.code]
     assert kernels.forward(clamp, "f8", 6)  # it is on disk
-    row[OpRow.kernels : OpRow.kernels + 8] = 0
     install.installed.bindings.learn(clamp, install.installed.python[clamp])
     x = tapegrad.tensor([-1.0, 0.5, 2.0])
     for _ in range(call_plans.MANY):
         assert clamp.short(x, 0.0, 1.0).tolist() == [0.0, 0.5, 1.0]
-    assert row[OpRow.kernels + 6]
-    assert not row[OpRow.kernels]
+    assert row[OpRow.kernels + 6] > 0
+    assert row[OpRow.kernels] < 0
     assert_alike(clamp, (x, 0.0, 1.0))
 
 
@@ -558,23 +551,12 @@ print(type(tg.Tensor.exp).__name__)
     assert done.stdout.split() == ["method_descriptor", "False", "method_descriptor"]
 
 
-def test_it_opens_without_a_sweep():
-    code = """
-import tapegrad as tg
-x = tg.tensor([1.0, 2.0], requires_grad=True)
-for _ in range(5_000):
-    x * 2.0
-print(type(tg.Tensor.exp).__name__)
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["method_descriptor"]
-
-
-@pytest.mark.parametrize("call", ["tg.lerp(x, x, 0.5)", "x.zero_()"])
-def test_it_opens_without_a_record(call):
+@pytest.mark.parametrize("call", ["x * 2.0", "tg.lerp(x.data, x.data, 0.5)", "x.data.zero_()"])
+def test_it_opens_without_a_sweep(call):
+    """Where a tape was full, or after many calls that leave no record."""
     code = f"""
 import tapegrad as tg
-x = tg.tensor([1.0, 2.0])
+x = tg.tensor([1.0, 2.0], requires_grad=True)
 for _ in range(5_000):
     {call}
 print(type(tg.Tensor.exp).__name__)
