@@ -439,10 +439,11 @@ def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
     x = as_type(as_input(input, "cumsum"), dtype)
     if x._a.dtype.kind in "biu" and dtype is None:
         x = run(to, (x,), {"dtype": INT64})
-    return run_axis(r.cumsum, _adding, x, dim)
+    return run_axis(r.cumsum, along_one, x, dim)
 
 
-def _adding(op: Op, x: Tensor, dim: Any, *_: Any) -> Given:
+def along_one(op: Op, x: Tensor, dim: Any, *_: Any) -> Given:
+    """The arguments of an operation along one dimension."""
     return x, {"dim": one_dim(dim, x._a.ndim, op.name)}
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.dispatch.axis_plans import run_axis
 from tapegrad.dispatch.dispatch import run, run_constant
 from tapegrad.dispatch.index_plans import gathered
 from tapegrad.functions.arguments import as_input, as_type, floating, one_dim, ordered
@@ -13,7 +14,7 @@ from tapegrad.functions.arithmetic import sub
 from tapegrad.functions.elementwise import logical_xor
 from tapegrad.functions.joining import cat
 from tapegrad.functions.method_decorators import axis_method
-from tapegrad.functions.reductions import INT64, ValuesAndIndices
+from tapegrad.functions.reductions import INT64, ValuesAndIndices, along_one
 from tapegrad.functions.shapes import clone, narrow
 from tapegrad.ops import order, scan
 from tapegrad.ops.shape import to
@@ -31,7 +32,7 @@ def cumprod(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
     x = as_type(as_input(input, "cumprod"), dtype)
     if x._a.dtype.kind in "biu" and dtype is None:
         x = run(to, (x,), {"dtype": INT64})
-    return run(scan.cumprod, (x,), {"dim": one_dim(dim, x._a.ndim, "cumprod")})
+    return run_axis(scan.cumprod, along_one, x, dim)
 
 
 @axis_method
@@ -43,7 +44,7 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     tensor([1000.0000, 1000.6931])
     """
     x = ordered(floating(as_input(input, "logcumsumexp"), "logcumsumexp"), "logcumsumexp")
-    return run(scan.logcumsumexp, (x,), {"dim": one_dim(dim, x._a.ndim, "logcumsumexp")})
+    return run_axis(scan.logcumsumexp, along_one, x, dim)
 
 
 def _order(x: Tensor, d: int, descending: bool) -> Tensor:

@@ -26,7 +26,10 @@ from tapegrad.kernels.codegen.rule_codegen import (
 from tapegrad.kernels.sweep.sweep_abi import DECIMAL_BITS
 from tapegrad.ops.core import CUSTOM, Formula, Op, table
 
-BY_HAND = {"clone", "cumsum", "cumsum_adjoint", "prod_adjoint"}  # in `scan_loops`
+BY_HAND = {  # in `scan_loops`
+    "clone", "cumprod", "cumprod_adjoint", "cumsum", "cumsum_adjoint", "logcumsumexp",
+    "logcumsumexp_adjoint", "prod_adjoint",
+}  # fmt: skip
 Layout = Literal["small", "row", "columns"]
 BLOCK, GROUP = 1024, 1 << 16  # elements of a long row that are added up before they join a total
 STRIP = 128  # columns that are done side by side

@@ -113,10 +113,12 @@ def cut(aux, count, to):
     target = f8(to)
     columns, rows = aux & FIELD_MASK, (aux >> FIELD) & FIELD_MASK
     diagonal, lower = ((aux >> 2 * FIELD) & FIELD_MASK) - rows, aux & LOWER
-    for i in range(count):
-        across = i % columns - i // columns % rows - diagonal
-        if across > 0 if lower else across < 0:
-            target[i] = 0.0
+    for row in range(count // columns if count else 0):
+        edge = row % rows + diagonal
+        first = max(edge + 1, 0) if lower else 0
+        last = columns if lower else min(edge, columns)
+        for column in range(first, last):
+            target[row * columns + column] = 0.0
 
 
 @typed

@@ -37,7 +37,9 @@ CALLS = {
     "logsumexp": lambda x, d: tg.logsumexp(x, d),
     "softmax": lambda x, d: tg.softmax(x, d),
     "log_softmax": lambda x, d: tg.log_softmax(x, d),
+    "cumprod": lambda x, d: tg.cumprod(x, d),
     "cumsum": lambda x, d: tg.cumsum(x, d),
+    "logcumsumexp": lambda x, d: tg.logcumsumexp(x, d),
     "standardize": lambda x, d: normalized(x, d),
 }
 
