@@ -100,7 +100,7 @@ REFUSED = {
     ),
     "pad": (lambda x: tg.nn.functional.pad(x, (1,)), "`pad` takes a pair of numbers"),
     "pad, less": (lambda x: tg.nn.functional.pad(x, (-2, -2)), "takes away more than there is"),
-    "pad, mode": (lambda x: tg.nn.functional.pad(x, (1, 1), "reflect"), "only the mode 'constant'"),
+    "pad, mode": (lambda x: tg.nn.functional.pad(x, (1, 1), "wrap"), "mode is 'constant' or one"),
     "rot90": (lambda x: tg.rot90(x[0]), "`rot90` turns two dimensions"),
     "rot90, twice": (lambda x: tg.rot90(x, 1, (1, -1)), "`rot90` needs two different dimensions"),
     "meshgrid": (lambda x: tg.meshgrid(x), "`meshgrid` takes vectors and numbers"),
