@@ -131,6 +131,7 @@ def _select(numba_type: Any) -> Any:
 
 select_f8 = _select(types.float64)
 select_f4 = _select(types.float32)
+select_i8 = _select(types.int64)
 
 
 def _reassociating(numba_type: Any, operation: str) -> Any:

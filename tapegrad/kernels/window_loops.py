@@ -1,9 +1,15 @@
-"""Loops over the windows of volumes: where the largest element is, sums, and their transpose."""
+"""Loops over the windows of volumes: where the largest element is, sums, and their transpose.
+
+They are written with `while`: `range` with a step divides to find how often it goes on, which takes
+longer than a small window.
+"""
 
 from numba import float64 as T
 
 from tapegrad.kernels.memory import f8 as pointer
 from tapegrad.kernels.memory import i8
+from tapegrad.kernels.memory import select_f8 as select
+from tapegrad.kernels.memory import select_i8 as select_place
 from tapegrad.kernels.windows_abi import WindowTable
 
 zero = T(0.0)
@@ -22,13 +28,19 @@ def window_argmax(first, last, table_at, x_at, to_at, p5, p6, p7):
                 for k in range(count[2]):
                     best = least
                     place = (ds[2 * i] * size[1] + hs[2 * j]) * size[2] + ws[2 * k]
-                    for d in range(ds[2 * i], ds[2 * i + 1], step[0]):
-                        for h in range(hs[2 * j], hs[2 * j + 1], step[1]):
-                            row = (d * size[1] + h) * size[2]
-                            for w in range(ws[2 * k], ws[2 * k + 1], step[2]):
+                    d = ds[2 * i]
+                    while d < ds[2 * i + 1]:
+                        h = hs[2 * j]
+                        while h < hs[2 * j + 1]:
+                            row, w = (d * size[1] + h) * size[2], ws[2 * k]
+                            while w < ws[2 * k + 1]:
                                 here = x[v * volume + row + w]
-                                if here > best or here != here:
-                                    best, place = here, row + w
+                                better = (here > best) | (here != here)  # no branch: it is a toss
+                                best = select(better, here, best)
+                                place = select_place(better, row + w, place)
+                                w += step[2]
+                            h += step[1]
+                        d += step[0]
                     to[at] = place
                     at += 1
     return 0
@@ -45,11 +57,16 @@ def window_sum(first, last, table_at, x_at, to_at, p5, p6, p7):
             for j in range(count[1]):
                 for k in range(count[2]):
                     total = zero
-                    for d in range(ds[2 * i], ds[2 * i + 1], step[0]):
-                        for h in range(hs[2 * j], hs[2 * j + 1], step[1]):
-                            row = v * volume + (d * size[1] + h) * size[2]
-                            for w in range(ws[2 * k], ws[2 * k + 1], step[2]):
+                    d = ds[2 * i]
+                    while d < ds[2 * i + 1]:
+                        h = hs[2 * j]
+                        while h < hs[2 * j + 1]:
+                            row, w = v * volume + (d * size[1] + h) * size[2], ws[2 * k]
+                            while w < ws[2 * k + 1]:
                                 total += x[row + w]
+                                w += step[2]
+                            h += step[1]
+                        d += step[0]
                     to[at] = total
                     at += 1
     return 0
@@ -65,10 +82,15 @@ def window_spread(first, last, table_at, x_at, to_at, p5, p6, p7):
         for i in range(count[0]):
             for j in range(count[1]):
                 for k in range(count[2]):
-                    for d in range(ds[2 * i], ds[2 * i + 1], step[0]):
-                        for h in range(hs[2 * j], hs[2 * j + 1], step[1]):
-                            row = v * volume + (d * size[1] + h) * size[2]
-                            for w in range(ws[2 * k], ws[2 * k + 1], step[2]):
+                    d = ds[2 * i]
+                    while d < ds[2 * i + 1]:
+                        h = hs[2 * j]
+                        while h < hs[2 * j + 1]:
+                            row, w = v * volume + (d * size[1] + h) * size[2], ws[2 * k]
+                            while w < ws[2 * k + 1]:
                                 to[row + w] += x[at]
+                                w += step[2]
+                            h += step[1]
+                        d += step[0]
                     at += 1
     return 0
