@@ -5,6 +5,7 @@ The input is (batch, channels, *size), or one example without the batch.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -262,13 +263,27 @@ def _convolved(
 ) -> Tensor:  # fmt: skip
     x, batched = _as_batch(name, as_input(input, name), dims)
     w = _filters(name, dims, x, weight, groups)
+    given = [tuple(g) if type(g) is list else g for g in (stride, padding, dilation)]
+    at, size, behind = _laid_out(name, dims, x._a.shape, w._a.shape, *given, groups)
+    if behind is not None:
+        x = pad(x, behind)
+    out = run(c.convolution, (x, w), {"size": size, "geometry": at, "exact": False})
+    return _plus_bias(name, out, bias, dims, batched)
+
+
+@lru_cache(256, typed=True)
+def _laid_out(
+    name: str, dims: int, images: Sizes, filters: Sizes, stride: Any, padding: Any, dilation: Any,
+    groups: int,
+) -> tuple[Geometry, Sizes, list[int] | None]:  # fmt: skip
+    """How filters lie on images, the size of the result, and a border behind that these need."""
     steps = by_dimension(name, "stride", stride, dims)
     dilated = by_dimension(name, "dilation", dilation, dims)
-    kernel = w._a.shape[2:]
-    if x._a.shape[1] != w._a.shape[1] * groups:
+    kernel, inner, behind = filters[2:], images[2:], None
+    if images[1] != filters[1] * groups:
         raise RuntimeError(
-            f"`{name}`: filters of the shape {w._a.shape} in {groups} groups take "
-            f"{w._a.shape[1] * groups} channels, got the input {x._a.shape}"
+            f"`{name}`: filters of the shape {filters} in {groups} groups take "
+            f"{filters[1] * groups} channels, got the input {images}"
         )
     if padding == "same":
         if max(steps) > 1:
@@ -276,20 +291,20 @@ def _convolved(
         whole = [d * (k - 1) for d, k in zip(dilated, kernel, strict=True)]
         padding = tuple([n // 2 for n in whole])
         if any(n % 2 for n in whole):  # one more behind than in front
-            x = pad(x, [part for n in reversed(whole) for part in (0, n % 2)])
+            behind = [part for n in reversed(whole) for part in (0, n % 2)]
+            inner = tuple([n + more % 2 for n, more in zip(inner, whole, strict=True)])
     elif isinstance(padding, str):
         if padding != "valid":
             raise RuntimeError(f"`{name}`: padding is 'same', 'valid' or a number, got {padding!r}")
         padding = 0
     at = Geometry(steps, by_dimension(name, "padding", padding, dims, 0), dilated, int(groups))
-    size = _places(x._a.shape[2:], kernel, at)
-    if min(size) < 1 or not all(x._a.shape[2:]):
+    size = _places(inner, kernel, at)
+    if min(size) < 1 or not all(inner):
         raise RuntimeError(
             f"`{name}`: filters that cover {_spanned(kernel, at)} do not fit into the input "
-            f"{x._a.shape} with a padding of {at.padding}"
+            f"{images} with a padding of {at.padding}"
         )
-    out = run(c.convolution, (x, w), {"size": size, "geometry": at, "exact": False})
-    return _plus_bias(name, out, bias, dims, batched)
+    return at, size, behind
 
 
 def _transposed(

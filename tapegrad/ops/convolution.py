@@ -151,7 +151,8 @@ def _forward(loop: str, plain: Form, zeros: bool = True) -> Any:
             return form(a, b, size, geometry)
         with np.errstate(all="ignore"):
             out = form(a, b, size, geometry)
-            if not np.isnan(np.vdot(out, out)) or _finite(a, b):
+            square = np.vdot(out, out)
+            if square == square or _finite(a, b):  # else it is NaN
                 return out
             if exact:
                 return _exact(lambda p, q: form(p, q, size, geometry), a, b)
