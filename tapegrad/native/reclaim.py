@@ -12,7 +12,7 @@ from tapegrad.native.pyobjects import (
     int_value,
     typed,
 )
-from tapegrad.tape.tape import DROP_FLOOR, RELEASED, SHAPE, SPENT, STRIDE
+from tapegrad.tape.tape import COMPLEX_SHIFT, DROP_FLOOR, RELEASED, SHAPE, SPENT, STRIDE
 from tapegrad.tape.tape import WORD as TAPE_WORD
 
 MANY = 64  # records at a time; `Tape.drop_tail` takes any number
@@ -58,7 +58,7 @@ def dropped(frame, tape, found_at, n):
         index = i8(found_at)[k]
         record = i8(records + index * STRIDE)
         record[TAPE_WORD] |= RELEASED | SPENT
-        less += 8 * sizes[record[SHAPE]]
+        less += 8 * sizes[record[SHAPE]] << (record[TAPE_WORD] >> COMPLEX_SHIFT & 1)
         i8(found_at)[k] = entries[index]
         incref(frame.none)
         entries[index] = frame.none

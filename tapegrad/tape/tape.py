@@ -41,7 +41,7 @@ CODE_MASK = 0xFFFF
 FLAT, SCALAR, ROW, COLUMN = range(4)
 CLASS_SHIFT = (16, 18, 20)
 CLASSES = 0x3F << CLASS_SHIFT[0]
-DTYPE_SHIFT = 22
+DTYPE_SHIFT, COMPLEX_SHIFT = 22, 23  # the second bit of a dtype says complex
 DTYPES = (np.dtype("f8"), np.dtype("f4"), np.dtype("c16"), np.dtype("c8"))
 DTYPE_BITS = {dtype: bits << DTYPE_SHIFT for bits, dtype in enumerate(DTYPES)}
 GENERAL = 1 << 24  # only the general (Python) walker understands this record
@@ -269,8 +269,7 @@ class Tape:
         """
         before, tokens, keep = self.next, self.tokens, self.keep
         count = index = self.used
-        first, end = self.tail
-        found = []
+        (first, end), found = self.tail, list[int]()
         while index and not self.sweeping:
             if index == end:
                 index, end = first, -1
@@ -283,7 +282,8 @@ class Tape:
             return
         rows = self.words()[found]
         rows[:, WORD] |= RELEASED | SPENT
-        debt = max(self.debt - 8 * int(shapes.sizes[rows[:, SHAPE]].sum()), 0)
+        sizes = shapes.sizes[rows[:, SHAPE]] << (rows[:, WORD] >> COMPLEX_SHIFT & 1)
+        debt = max(self.debt - 8 * int(sizes.sum()), 0)
         words = self.words()
         dropped: list[Any] = []
         tail = (index, count)
