@@ -181,6 +181,8 @@ def run_constant(op: Op, x: Tensor, params: dict[str, Any]) -> Tensor:
 def input_codes(op: Op, args: tuple[Any, ...]) -> list[int]:
     """The places of operands that the operation is differentiable in; 0 for the others."""
     moves = op.moving
+    if len(args) == 1:
+        return [args[0]._pos if moves[0] and isinstance(args[0], Tensor) else 0]
     if op.variadic:
         moves += moves[-1:] * (len(args) - len(moves))
     return [
@@ -290,6 +292,8 @@ def kept_values(op: Op, codes: Any, arrays: list[Any], result: np.ndarray) -> tu
     """The saved values: those that formulas of tracked inputs read, as (inputs..., result)."""
     if op.variadic:
         return _kept_variadic(op, codes, arrays, result)
+    if not op.keeps:
+        return (None,) * (len(codes) + 1)
     tracked = tuple(map(bool, codes))
     keep = _kept.get((op, tracked))
     if keep is None:

@@ -159,7 +159,7 @@ def _new_plan(op: Op, a: np.ndarray, params: Params, r: np.ndarray, key: Hashabl
         ordered=ordered, entry=entry,
     )  # fmt: skip
     lies = ordered or op not in _strided or a.size > SMALL  # as it will in every such operand
-    if key is not None and dtype is F8 and lies:
+    if key is not None and (dtype.kind == "c" or (dtype is F8 and lies)):
         if len(_plans) >= KNOWN:
             _plans.clear()
         _plans[op, a.shape, key] = plan

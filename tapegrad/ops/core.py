@@ -96,6 +96,7 @@ class Op(Facets):
         "grad_name",
         "inputs",
         "jointly_linear",
+        "keeps",
         "kind",
         "moving",
         "multilinear",
@@ -150,6 +151,7 @@ class Op(Facets):
             tuple(isinstance(f, Formula) and name in f.reads for name in kept)
             for f in self.formulas
         )
+        self.keeps = any(map(any, self.saves))
         moving = self.moving = tuple(isinstance(f, Formula) for f in self.formulas)
         # A linear row of several inputs is linear in all together, if no formula reads any of them.
         # Of an elementwise row it has to be said.
