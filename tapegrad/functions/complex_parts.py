@@ -55,7 +55,7 @@ def view_as_real(input: Tensor) -> ViewRequest:
     x = as_input(input, "view_as_real")
     if x._a.dtype.kind != "c":
         raise RuntimeError(f"`view_as_real` takes a complex Tensor, got {x.dtype}")
-    return ViewRequest(s.view_as_real, x, {}, s.view_as_real.forward(x._a))
+    return ViewRequest(s.view_as_real, x, {}, s.view_as_real.forward(x._a), ())
 
 
 @method
@@ -105,7 +105,7 @@ def polar(abs: Tensor, angle: Tensor) -> Tensor:
     tensor([2.+0.j], dtype=tapegrad.complex128)
     """
     r, phi = _alike("polar", as_input(abs, "polar"), as_input(angle, "polar"))
-    return complex(ew.mul(r, ew.cos(phi)), ew.mul(r, ew.sin(phi)))
+    return run(c.complex_, (ew.mul(r, ew.cos(phi)), ew.mul(r, ew.sin(phi))), {})
 
 
 def _alike(name: str, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:

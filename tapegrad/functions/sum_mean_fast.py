@@ -37,9 +37,10 @@ def total(op: Op, x: Tensor, dim: Any, keepdim: bool) -> Tensor | None:
         return None
     s, a = x._s, x._a
     kind = a.dtype
-    if kind is not F8 and kind is not F4:
+    is_complex = kind.char in "DF" and a.size < SHORT
+    if kind is not F8 and kind is not F4 and not is_complex:
         return None
-    large = s == -1
+    large = s == -1 and not is_complex
     if s < 0:
         s = shapes.number(a.shape)
     if (
@@ -60,10 +61,10 @@ def total(op: Op, x: Tensor, dim: Any, keepdim: bool) -> Tensor | None:
         made = axis_plans.run_planned(x, (op, a.shape, dim, keepdim, None))
         if made is not None:
             return made
-    key = op, s, dim, keepdim, kind is F8
+    key = op, s, dim, keepdim, kind.char
     axes, n, s, word, aux, entry = _plans.get(key) or _plan(*key)
     t = _new(Tensor)
-    t._s = s if kind is F8 else F4_SHAPE - s
+    t._s = s if kind is F8 else F4_SHAPE - s if kind is F4 else -1
     if large:
         t._a = r = np.asarray(op.forward(a, **entry[2][0]))
         if r.size >= SHORT:
@@ -100,24 +101,24 @@ def total(op: Op, x: Tensor, dim: Any, keepdim: bool) -> Tensor | None:
 
 def planned(op: Op, s: int, is_f8: bool) -> tuple[int, int, Any]:
     """The word, AUX and what the record keeps of the sum or mean of everything."""
-    key = op, s, None, False, is_f8
+    key = op, s, None, False, "d" if is_f8 else "f"
     _, _, _, word, aux, entry = _plans.get(key) or _plan(*key)
     return word, aux, entry
 
 
-def _plan(op: Op, s: int, dim: Any, keepdim: bool, is_f8: bool) -> Plan:
+def _plan(op: Op, s: int, dim: Any, keepdim: bool, char: str) -> Plan:
     shape = shapes.shapes[s]
     dims = all_dims(dim, len(shape), op.name)
     kept = remaining(shape, dims, keepdim=True)
     result = remaining(shape, dims, keepdim)
-    found = classes((kept,), shape)
+    kind = np.dtype(char)
+    found = None if kind.kind == "c" else classes((kept,), shape)
     bits, aux = (GENERAL, 0) if found is None else (found[0], int(shapes.sizes[s]))
     n = (float(math.prod([shape[d] for d in dims])) or math.nan) if op is mean else 0.0
-    kind = F8 if is_f8 else F4
     entry = (None, None, ({"dim": dims, "keepdim": keepdim}, ((shape, kind),)))
     word = op.code | DTYPE_BITS[kind] | bits
     plan = (dims if result else None, n, shapes.number(result), word, aux, entry)
     if len(_plans) > 4096:
         _plans.clear()
-    _plans[op, s, dim, keepdim, is_f8] = plan
+    _plans[op, s, dim, keepdim, char] = plan
     return plan

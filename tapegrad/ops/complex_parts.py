@@ -37,8 +37,12 @@ def _conj(x: Any) -> Any:
     return np.conjugate(x)
 
 
+_TYPES: dict[str, np.dtype[Any]] = {"f": np.dtype("F"), "d": np.dtype("D")}
+
+
 def _complex(a: Any, b: Any) -> Any:
-    y = np.empty(np.broadcast_shapes(a.shape, b.shape), np.result_type(a.dtype, np.complex64))
+    shape = a.shape if a.shape == b.shape else np.broadcast_shapes(a.shape, b.shape)
+    y = np.empty(shape, _TYPES[a.dtype.char])
     y.real, y.imag = a, b
     return y
 
