@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from tapegrad.base.dtypes import get_default_dtype
+from tapegrad.base.size import only_ints
 from tapegrad.dispatch.dispatch import run
 from tapegrad.functions.arguments import as_input, as_type, one_dim
 from tapegrad.functions.complex_parts import conj
@@ -294,7 +296,7 @@ def _complex(
     x, dims = resized(x, sizes, dim, name)
     if forward and x._a.dtype.kind != "c" and dims:
         return run(f.fft_r2c, (x,), {"dims": dims, "scale": scale, "half": False})
-    x = as_type(x, np.result_type(x._a.dtype, np.complex64))
+    x = _complex_type(x)
     return run(f.fft_c2c, (x,), {"dims": dims, "scale": scale, "forward": forward})
 
 
@@ -323,10 +325,11 @@ def _from_half(
     size = 2 * (x._a.shape[dims[-1]] - 1) if sizes is None or sizes[-1] == -1 else sizes[-1]
     if size < 1:
         raise RuntimeError(f"`fft.{name}`: the number of results must be at least 1, got {size}")
-    given = [-1] * len(dims) if sizes is None else list(sizes)
-    given[-1] = size // 2 + 1
-    x, dims = resized(x, given, dims, name)
-    x = as_type(x, np.result_type(x._a.dtype, np.complex64))
+    if sizes is not None or not x._a.size:
+        given = [-1] * len(dims) if sizes is None else list(sizes)
+        given[-1] = size // 2 + 1
+        x, dims = resized(x, given, dims, name)
+    x = _complex_type(x)
     if forward:
         x = conj(x)
     return run(f.fft_c2r, (x,), {"dims": dims, "scale": scale, "size": size})
@@ -342,12 +345,17 @@ def _scale(norm: str | None, name: str, forward: bool) -> str:
 
 
 def _floating(input: Tensor, name: str) -> Tensor:
-    x = as_input(input, f"fft.{name}")
+    x = input if type(input) is Tensor else as_input(input, f"fft.{name}")
     if x._a.dtype.kind in "biu":
         return as_type(x, get_default_dtype())
     if x._a.dtype.char == "e":
         raise RuntimeError(f"`fft.{name}` is not defined for {x.dtype}: use float32 or float64")
     return x
+
+
+def _complex_type(x: Tensor) -> Tensor:
+    kind = x._a.dtype
+    return x if kind.kind == "c" else as_type(x, np.result_type(kind, np.complex64))
 
 
 def _some(dims: tuple[int, ...], name: str) -> None:
@@ -363,12 +371,8 @@ def _dims(x: Tensor, sizes: Sizes, dim: Dims, name: str) -> tuple[int, ...]:
         if count > ndim:
             raise RuntimeError(f"`fft.{name}`: {count} sizes were given for the shape {x._a.shape}")
         return tuple(range(ndim - count, ndim))
-    given = [dim] if isinstance(dim, int) else list(dim)
-    if not ndim and given:
-        raise IndexError(f"`fft.{name}`: dimension {given[-1]} of a Tensor without dimensions")
-    dims = tuple(one_dim(d, ndim, f"fft.{name}") for d in given)
-    if len(set(dims)) < len(dims):
-        raise RuntimeError(f"`fft.{name}`: the dimensions must be distinct, got {tuple(given)}")
+    given = (dim,) if isinstance(dim, int) else tuple(dim)
+    dims = (_distinct if only_ints(given) else _distinct.__wrapped__)(given, ndim, name)
     if sizes is not None and len(sizes) != len(dims):
         raise RuntimeError(
             f"`fft.{name}`: as many sizes as dimensions are needed, got {tuple(sizes)} for {dims}"
@@ -376,9 +380,22 @@ def _dims(x: Tensor, sizes: Sizes, dim: Dims, name: str) -> tuple[int, ...]:
     return dims
 
 
+@lru_cache(1024)
+def _distinct(given: tuple[Any, ...], ndim: int, name: str) -> tuple[int, ...]:
+    """Dimensions in normal form, all different."""
+    if not ndim and given:
+        raise IndexError(f"`fft.{name}`: dimension {given[-1]} of a Tensor without dimensions")
+    dims = tuple(one_dim(d, ndim, f"fft.{name}") for d in given)
+    if len(set(dims)) < len(dims):
+        raise RuntimeError(f"`fft.{name}`: the dimensions must be distinct, got {given}")
+    return dims
+
+
 def resized(x: Tensor, sizes: Sizes, dim: Dims, name: str) -> tuple[Tensor, tuple[int, ...]]:
     """Take as many elements along each dimension as are asked for, or fill up with zeros."""
     dims = _dims(x, sizes, dim, name)
+    if sizes is None and x._a.size:
+        return x, dims
     widths = [(0, 0)] * x._a.ndim
     for d, n in zip(dims, sizes or (-1,) * len(dims), strict=True):
         have = x._a.shape[d]

@@ -8,6 +8,7 @@ symmetric matrix, so its adjoint is the transform the other way with the same fa
 
 from __future__ import annotations
 
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,39 +20,78 @@ from tapegrad.tape.shape_table import Shape
 
 FORWARD = {"": "backward", "ortho": "ortho", "n": "forward"}  # the names of NumPy and SciPy
 BACKWARD = {"": "forward", "ortho": "ortho", "n": "backward"}
+DIVISIONS = {"": 0, "ortho": 1, "n": 2}  # their numbers in SciPy's loops
+
+# NumPy's loops along one dimension; `np.fft` asks much before it calls them. They have no public
+# name, and neither have SciPy's along several.
+loops: Any = getattr(np.fft, "_pocketfft_umath", None)
 
 
-def _library(x: Any, dims: Shape) -> Any:
-    """NumPy where there is one dimension, SciPy's loops over several."""
-    if len(dims) == 1:
-        return np.fft
+@cache
+def _scipy() -> tuple[Any, Any]:
+    """`scipy.fft` and its loops, None where they are elsewhere."""
     import scipy.fft
 
-    return scipy.fft
+    return scipy.fft, getattr(getattr(scipy.fft, "_pocketfft", None), "pypocketfft", None)
+
+
+@lru_cache(4096)
+def _plan(name: str, n: int, dim: int, scale: str, kind: np.dtype[Any]) -> tuple[Any, ...]:
+    """A loop of NumPy over n elements each, what it multiplies by, its axes, the result's type."""
+    real = np.dtype(kind.char.lower())
+    divisor = {"": 1, "ortho": np.sqrt(n, dtype=real), "n": n}[scale]
+    factor = np.asarray(np.reciprocal(divisor, dtype=real))
+    if name == "rfft":
+        name = "rfft_n_odd" if n % 2 else "rfft_n_even"
+    result = real if name == "irfft" else np.result_type(real, np.complex64)
+    return getattr(loops, name), factor, [(dim,), (), (dim,)], result
+
+
+def _along_one(name: str, x: Any, n: int, dim: int, scale: str) -> Any:
+    """The function of `np.fft` of that name; of half the frequencies n says how many there are."""
+    if loops is None or x.dtype.char not in "dDfF":
+        norm = (BACKWARD if name[0] == "i" else FORWARD)[scale]
+        return getattr(np.fft, name)(x, n, axis=dim, norm=norm)
+    loop, factor, axes, kind = _plan(name, n, dim, scale, x.dtype)
+    size = n // 2 + 1 if name == "rfft" else n
+    if size == x.shape[dim]:
+        y = np.empty_like(x, kind)
+    elif x.ndim == 1:
+        y = np.empty(size, kind)
+    else:
+        y = np.empty_like(x, kind, shape=(*x.shape[:dim], size, *x.shape[dim + 1 :]))
+    return loop(x, factor, axes=axes, out=y)
 
 
 def _c2c(x: Any, *, dims: Shape, scale: str, forward: bool) -> Any:
     if not dims:
         return x.copy()
-    library, norm = _library(x, dims), (FORWARD if forward else BACKWARD)[scale]
     if len(dims) == 1:
-        return (library.fft if forward else library.ifft)(x, axis=dims[0], norm=norm)
-    return (library.fftn if forward else library.ifftn)(x, axes=dims, norm=norm)
+        return _along_one("fft" if forward else "ifft", x, x.shape[dims[0]], dims[0], scale)
+    library, fast = _scipy()
+    if fast is not None:
+        return fast.c2c(x, dims, forward, DIVISIONS[scale])
+    transform, norms = (library.fftn, FORWARD) if forward else (library.ifftn, BACKWARD)
+    return transform(x, axes=dims, norm=norms[scale])
 
 
 def _r2c(x: Any, *, dims: Shape, scale: str, half: bool) -> Any:
     if not half:
         return _c2c(x, dims=dims, scale=scale, forward=True)
-    library = _library(x, dims)
     if len(dims) == 1:
-        return library.rfft(x, axis=dims[0], norm=FORWARD[scale])
+        return _along_one("rfft", x, x.shape[dims[0]], dims[0], scale)
+    library, fast = _scipy()
+    if fast is not None:
+        return fast.r2c(x, dims, True, DIVISIONS[scale])
     return library.rfftn(x, axes=dims, norm=FORWARD[scale])
 
 
 def _c2r(x: Any, *, dims: Shape, scale: str, size: int) -> Any:
-    library = _library(x, dims)
     if len(dims) == 1:
-        return library.irfft(x, size, axis=dims[0], norm=BACKWARD[scale])
+        return _along_one("irfft", x, size, dims[0], scale)
+    library, fast = _scipy()
+    if fast is not None and x.dtype.kind == "c":
+        return fast.c2r(x, dims, size, False, DIVISIONS[scale])
     sizes = [x.shape[d] for d in dims[:-1]] + [size]
     return library.irfftn(x, sizes, axes=dims, norm=BACKWARD[scale])
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad.ops import fourier
 
 RNG = np.random.default_rng(1)
 X = RNG.normal(size=(4, 6))
@@ -113,3 +114,31 @@ def test_under_transforms():
     expected = 2 * (matrix.conj().T @ matrix).real
     np.testing.assert_allclose(tg.grad(power)(X[0]), expected @ X[0])
     np.testing.assert_allclose(tg.hessian(power)(X[0]), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("name", [*ONE, *SEVERAL])
+def test_without_the_loops_of_libraries(name, kind, monkeypatch):
+    """The functions of NumPy and SciPy give the same, where their loops have other names."""
+    x = tg.tensor((given(name) * kind(1)).astype("F" if kind is np.float32 else "D"))
+    x = x.real if name in OF_REAL else x
+    calls = [(x, norm) for norm in ("backward", "ortho", "forward")]
+    by_loops = [getattr(tg.fft, name)(x, norm=norm)._a for x, norm in calls]
+    scipy_fft, _ = fourier._scipy()
+    monkeypatch.setattr(fourier, "loops", None)
+    monkeypatch.setattr(fourier, "_scipy", lambda: (scipy_fft, None))
+    for (x, norm), expected in zip(calls, by_loops, strict=True):
+        found = getattr(tg.fft, name)(x, norm=norm)._a
+        assert found.dtype == expected.dtype
+        assert found.strides == expected.strides
+        np.testing.assert_allclose(found, expected, rtol=0, atol=50 * np.finfo(kind).eps)
+
+
+def test_dropped_results_leave_no_debt():
+    """A complex result owes 16 bytes for each element, and pays them back when it is dropped."""
+    from tapegrad.tape.tape import DROP_FLOOR, current
+
+    z = tg.tensor(Z[0, 0] * np.ones(4096), requires_grad=True)
+    for _ in range(3 * DROP_FLOOR // z._a.nbytes):
+        tg.fft.fft(z)
+    assert current.tape.debt <= DROP_FLOOR
