@@ -19,10 +19,11 @@ from tapegrad.ops.complex_parts import complex_, conjugate, imag, real
 from tapegrad.ops.core import ANALYTIC, OWN, Op, custom
 from tapegrad.ops.elementwise import is_complex, strong
 from tapegrad.ops.linalg import adjoint, as_columns, product, transposed
+from tapegrad.ops.quiet_errstate import quietly
 from tapegrad.ops.reduce import others_prod
 from tapegrad.ops.reduce import sum as sum_
 from tapegrad.ops.shape import getitem
-from tapegrad.ops.solve import LinAlgError, inv, singular_values
+from tapegrad.ops.solve import DOUBLE, LinAlgError, inv, loops, singular_values
 
 
 def _times(scalar: Any, matrix: Any) -> Any:
@@ -38,7 +39,9 @@ def _inner(a: Any, b: Any) -> Any:
 
 def _singular_basis(x: Any) -> Any:
     """The singular values, the cofactors of both bases, and the determinant of these bases."""
-    u, s, vh = singular_values(x, "det", full=True)
+    # In double precision: what is nearly zero counts.
+    found = singular_values(x.astype(DOUBLE[x.dtype.char]), "det", full=True)
+    u, s, vh = (y.astype(k.dtype) for y, k in zip(found, (x, x.real, x), strict=True))
     sign = (np.linalg.det(u) * np.linalg.det(vh))[..., None, None]
     return np.conjugate(u), s, np.conjugate(vh), sign
 
@@ -91,8 +94,7 @@ def _third(g: Any, w: Any, x: Any) -> Any:
 
 
 def _slogdet(x: Any) -> Any:
-    with np.errstate(all="ignore"):
-        found = np.linalg.slogdet(x)
+    found = quietly(np.linalg.slogdet if loops is None or not x.size else loops.slogdet, x)
     return np.array(found) if x.ndim == 2 else np.stack(found, -1)
 
 

@@ -41,6 +41,7 @@ from tapegrad.ops.linalg import adjoint, as_columns, as_rows, diagonal_matrix, p
 from tapegrad.ops.quiet_errstate import quietly
 from tapegrad.ops.shape import clone, diagonal, embed, getitem, tril
 from tapegrad.ops.solve import (
+    DOUBLE,
     LinAlgError,
     loops,
     not_converged,
@@ -87,7 +88,7 @@ def right_solve(x: Any, upper: Any) -> Any:
 
 
 def _cholesky(x: Any) -> Any:
-    if loops is not None and x.size and x.dtype.char in "dD":
+    if loops is not None and x.size and x.dtype.char in DOUBLE:
         y = quietly(loops.cholesky_lo, x)
         if not math.isnan(np.vdot(y, y).real):
             return y
@@ -112,7 +113,7 @@ def cholesky_vjp(g: Any, y: Any) -> Any:
 
 def eigenpairs(x: Any, upper: bool) -> Any:
     """The eigenvalues and the eigenvectors of symmetric matrices."""
-    if loops is not None and x.size and x.dtype.char in "dD":
+    if loops is not None and x.size and x.dtype.char in DOUBLE:
         found = quietly(loops.eigh_up if upper else loops.eigh_lo, x)
         if not math.isnan(np.vdot(found[0], found[0])):
             return found
@@ -124,15 +125,26 @@ def eigenpairs(x: Any, upper: bool) -> Any:
 
 def _eigh(x: Any, *, upper: bool) -> Any:
     values, vectors = eigenpairs(x, upper)
-    return np.concatenate((vectors, values[..., None]), -1)
+    out = np.empty((*vectors.shape[:-1], vectors.shape[-1] + 1), vectors.dtype)
+    out[..., :-1], out[..., -1] = vectors, values
+    return out
 
 
 def eigenvalues(x: Any, upper: bool) -> Any:
     """The eigenvalues alone, which takes less time."""
+    if loops is not None and x.size and x.dtype.char in DOUBLE:
+        found = quietly(loops.eigvalsh_up if upper else loops.eigvalsh_lo, x)
+        if not math.isnan(np.vdot(found, found)):
+            return found
     try:
         return np.linalg.eigvalsh(x, "U" if upper else "L")
     except np.linalg.LinAlgError:
         raise not_converged("eigvalsh", x) from None
+
+
+def unused(g: Any) -> bool:
+    """Whether an adjoint is known to be zero, as that of vectors of which only values are used."""
+    return type(g) is np.ndarray and not g.any()
 
 
 def _gaps(values: Any) -> Any:
@@ -148,6 +160,8 @@ def _eigh_vjp(g: Any, y: Any) -> Any:
     v, values = columns(y, 0, n), real(getitem(y, index=(..., n)))
     gv, gvalues = columns(g, 0, n), real(getitem(g, index=(..., n)))
     vh = adjoint(v)
+    if unused(gv):
+        return product(strong(v, as_rows(gvalues)), vh)
     turned = strong(_skew(product(vh, gv)), 0.5 / _gaps(values))
     if is_complex(g):  # the diagonal is what a change of the phases does
         turned = where(np.eye(n, dtype=bool), 0.0, turned)
@@ -161,16 +175,19 @@ def _upper(n: int) -> Any:
 
 def orthogonal_triangular(x: Any) -> Any:
     """Q and R of matrices that have no more columns than rows."""
-    if x.dtype.char not in "dD" or loops is None or not x.size:
-        return np.linalg.qr(x)
-    n = x.shape[-1]
-    factored = x.copy()
-    q = loops.qr_reduced(factored, loops.qr_r_raw(factored))
-    return q, np.where(_upper(n), factored[..., :n, :], 0)
+    whole = _qr(x)
+    return whole[..., : x.shape[-2], :].copy(), whole[..., x.shape[-2] :, :].copy()
 
 
 def _qr(x: Any) -> Any:
-    return np.concatenate(orthogonal_triangular(x), -2)
+    if x.dtype.char not in DOUBLE or loops is None or not x.size:
+        return np.concatenate(np.linalg.qr(x), -2)
+    m, n = x.shape[-2:]
+    factored = np.array(x, DOUBLE[x.dtype.char])  # there are no loops for single precision
+    out = np.zeros((*x.shape[:-2], m + n, n), x.dtype)
+    out[..., :m, :] = loops.qr_reduced(factored, loops.qr_r_raw(factored))
+    np.copyto(out[..., m:, :], factored[..., :n, :], "same_kind", _upper(n))
+    return out
 
 
 def _qr_vjp(g: Any, y: Any) -> Any:
@@ -182,7 +199,11 @@ def _qr_vjp(g: Any, y: Any) -> Any:
 
 def _svd(x: Any) -> Any:
     u, s, vh = singular_values(x, "svd")
-    return np.concatenate((u, s[..., None, :], vh.mT.conj()), -2)
+    m, n = x.shape[-2:]
+    out = np.empty((*x.shape[:-2], m + 1 + n, s.shape[-1]), x.dtype)
+    out[..., :m, :], out[..., m, :] = u, s
+    np.conjugate(vh.mT, out=out[..., m + 1 :, :])
+    return out
 
 
 def _svd_vjp(g: Any, y: Any, x_spec: Any) -> Any:
@@ -192,6 +213,8 @@ def _svd_vjp(g: Any, y: Any, x_spec: Any) -> Any:
     u, s, v = rows(y, 0, m), real(getitem(y, index=(..., m, slice(None)))), rows(y, m + 1, None)
     gu, gs, gv = rows(g, 0, m), real(getitem(g, index=(..., m, slice(None)))), rows(g, m + 1, None)
     uh, vh = adjoint(u), adjoint(v)
+    if unused(gu) and unused(gv):
+        return product(strong(u, as_rows(gs)), vh)
     down, across = as_columns(s), as_rows(s)
     inverse = 1.0 / (_gaps(s) * where(np.eye(s.shape[-1], dtype=bool), 1.0, down + across))
     ugu, vgv = product(uh, gu), product(vh, gv)

@@ -24,8 +24,27 @@ from tapegrad.ops.shape import cat, getitem, tril, triu
 loops: Any = getattr(np.linalg, "_umath_linalg", None)
 
 
+DOUBLE = {"f": "d", "d": "d", "F": "D", "D": "D"}  # of the types that the loops take
+
+
 class LinAlgError(RuntimeError, np.linalg.LinAlgError):
     """A matrix for which the computation has no result: singular, not positive definite."""
+
+
+def solved(name: str, *arrays: Any) -> Any:
+    """What NumPy's loop of that name makes of matrices; None where `np.linalg` has to be asked.
+
+    Of a matrix for which there is no result the loop gives NaN alone.
+    """
+    loop = getattr(loops, name, None)
+    last = arrays[-1]
+    if loop is None or last.ndim < 2 or not last.size or last.dtype.char not in DOUBLE:
+        return None
+    y = quietly(loop, *arrays)
+    if not y.size:
+        return None
+    corners = y[..., 0, :1]
+    return None if math.isnan(np.vdot(corners, corners).real) else y
 
 
 def singular(x: Any) -> str:
@@ -41,6 +60,8 @@ def singular(x: Any) -> str:
 
 
 def _inv(x: Any) -> Any:
+    if (y := solved("inv", x)) is not None:
+        return y
     try:
         return np.linalg.inv(x)
     except np.linalg.LinAlgError:
@@ -57,6 +78,8 @@ def inv_vjp(g: Any, y: Any) -> Any:
 
 
 def _solve(a: Any, b: Any) -> Any:
+    if (y := solved("solve", a, b)) is not None:
+        return y
     try:
         return np.linalg.solve(a, b)
     except np.linalg.LinAlgError:
@@ -123,9 +146,11 @@ def not_converged(name: str, x: Any) -> LinAlgError:
 def singular_values(x: Any, name: str, full: bool = False, vectors: bool = True) -> Any:
     """NumPy's singular value decomposition, for the function of that name."""
     thin = not full or x.shape[-1] == x.shape[-2]
-    if loops is not None and vectors and thin and x.size and x.dtype.char in "dD":
-        found = quietly(loops.svd_s, x)
-        if not math.isnan(np.vdot(found[1], found[1])):
+    loop = getattr(loops, "svd_s" if vectors else "svd", None)
+    if loop is not None and (thin or not vectors) and x.size and x.dtype.char in DOUBLE:
+        found = quietly(loop, x)
+        sizes = found[1] if vectors else found
+        if not math.isnan(np.vdot(sizes, sizes)):
             return found
     try:
         if vectors:
