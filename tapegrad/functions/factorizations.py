@@ -8,8 +8,9 @@ import numpy as np
 
 from tapegrad.dispatch.dispatch import run
 from tapegrad.functions.complex_parts import adjoint
+from tapegrad.functions.factor_fast import Index, decomposed, factored
 from tapegrad.functions.joining import cat
-from tapegrad.functions.matrices import known, matrices, part, real_part, triangular
+from tapegrad.functions.matrices import known, matrices, part, triangular, without_imaginary
 from tapegrad.functions.method_decorators import method
 from tapegrad.functions.products import matmul
 from tapegrad.functions.shapes import matrix_transpose, narrow
@@ -60,7 +61,7 @@ def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
     """
     x = matrices(A, "linalg.cholesky", square=True)
     if not upper:
-        return run(factorizations.cholesky, (x,), {})
+        return factored(factorizations.cholesky, x, {})
     return matrix_transpose(run(factorizations.cholesky, (matrix_transpose(x),), {}))
 
 
@@ -102,8 +103,16 @@ def eigh(A: Tensor, UPLO: str = "L") -> Eigh:
     x, upper = matrices(A, "linalg.eigh", square=True), _upper(UPLO, "linalg.eigh")
     if not recorded(x) and known(x):
         return Eigh(*map(wrap, factorizations.eigenpairs(x._a, upper)))
-    whole = run(factorizations.eigh, (x,), {"upper": upper})
-    return Eigh(real_part(whole, -1), part(whole, slice(None, -1)))
+    values, vectors = decomposed(factorizations.eigh, x, {"upper": upper}, _values_and_vectors)
+    return Eigh(without_imaginary(values), vectors)
+
+
+def _values_and_vectors(rows: int) -> tuple[Index, ...]:
+    return (..., -1), (..., slice(None, -1))
+
+
+def _values(rows: int) -> tuple[Index, ...]:
+    return ((..., -1),)
 
 
 def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
@@ -116,7 +125,8 @@ def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     x, upper = matrices(A, "linalg.eigvalsh", square=True), _upper(UPLO, "linalg.eigvalsh")
     if not recorded(x) and known(x):
         return wrap(factorizations.eigenvalues(x._a, upper))
-    return real_part(run(factorizations.eigh, (x,), {"upper": upper}), -1)
+    (values,) = decomposed(factorizations.eigh, x, {"upper": upper}, _values)
+    return without_imaginary(values)
 
 
 def eig(A: Tensor) -> Eig:
@@ -174,11 +184,14 @@ def qr(A: Tensor, mode: str = "reduced") -> QR:
     if m >= n and mode != "r" and not recorded(x) and known(x):
         return QR(*map(wrap, factorizations.orthogonal_triangular(x._a)))
     # The first m columns of a wide matrix determine Q.
-    whole = run(factorizations.qr, (narrow(x, -1, 0, m) if m < n else x,), {})
-    q, r = part(whole, slice(None, m), slice(None)), part(whole, slice(m, None), slice(None))
+    q, r = decomposed(factorizations.qr, narrow(x, -1, 0, m) if m < n else x, {}, _q_and_r)
     if m < n:
         r = cat([r, matmul(adjoint(q), narrow(x, -1, m, n - m))], dim=-1)
     return QR(wrap(np.zeros(0, x._a.dtype)) if mode == "r" else q, r)
+
+
+def _q_and_r(rows: int) -> tuple[Index, ...]:
+    return (..., slice(None, rows), slice(None)), (..., slice(rows, None), slice(None))
 
 
 def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> SVD:
@@ -197,14 +210,23 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> 
     m, n = x._a.shape[-2:]
     if not recorded(x) and known(x):
         return SVD(*map(wrap, ops.singular_values(x._a, "svd", full=full_matrices)))
-    whole = run(factorizations.svd, (x,), {})
-    every = slice(None)
-    u, v = part(whole, slice(None, m), every), part(whole, slice(m + 1, None), every)
+    u, s, v = decomposed(factorizations.svd, x, {}, _vectors_and_sizes)
     if full_matrices and m > n:
         u = run(factorizations.completed, (u,), {})
     if full_matrices and m < n:
         v = run(factorizations.completed, (v,), {})
-    return SVD(u, real_part(whole, m, every), adjoint(v))
+    return SVD(u, without_imaginary(s), adjoint(v))
+
+
+def _vectors_and_sizes(rows: int) -> tuple[Index, ...]:
+    every = slice(None)
+    return (
+        (..., slice(None, rows), every), (..., rows, every), (..., slice(rows + 1, None), every)
+    )  # fmt: skip
+
+
+def _sizes(rows: int) -> tuple[Index, ...]:
+    return ((..., rows, slice(None)),)
 
 
 def _no_driver(driver: str | None, name: str) -> None:
@@ -233,4 +255,5 @@ def values_beside_vectors(x: Tensor) -> Tensor:
 
     They differ in the last digits from those that are computed alone.
     """
-    return real_part(run(factorizations.svd, (x,), {}), x._a.shape[-2], slice(None))
+    (sizes,) = decomposed(factorizations.svd, x, {}, _sizes)
+    return without_imaginary(sizes)

@@ -13,6 +13,7 @@ from tapegrad.functions.arguments import as_input
 from tapegrad.functions.arithmetic import where
 from tapegrad.functions.complex_parts import adjoint, real
 from tapegrad.functions.elementwise import log, lt
+from tapegrad.functions.factor_fast import Index, decomposed, factored
 from tapegrad.functions.method_decorators import method
 from tapegrad.functions.products import matmul
 from tapegrad.functions.shapes import matrix_transpose
@@ -168,7 +169,7 @@ def inv(A: Tensor) -> Tensor:
     tensor([[0.5000, 0.0000],
             [0.0000, 0.2500]])
     """
-    return run(ops.inv, (matrices(A, "linalg.inv", square=True),), {})
+    return factored(ops.inv, matrices(A, "linalg.inv", square=True), {})
 
 
 @method
@@ -196,7 +197,7 @@ def pinv(A: Tensor, *, atol: Any = None, rtol: Any = None, hermitian: bool = Fal
     """
     x = matrices(A, "linalg.pinv", square=hermitian)
     least, part_of = tolerances(x, atol, rtol, "linalg.pinv")
-    return run(ops.pinv, (x,), {"atol": least, "rtol": part_of, "hermitian": hermitian})
+    return factored(ops.pinv, x, {"atol": least, "rtol": part_of, "hermitian": hermitian})
 
 
 def tolerances(x: Tensor, atol: Any, rtol: Any, name: str) -> tuple[Any, Any]:
@@ -257,7 +258,7 @@ def det(A: Tensor) -> Tensor:
     >>> tg.linalg.det(tg.tensor([[2.0, 0.0], [0.0, 3.0]]))
     tensor(6.)
     """
-    return run(determinant.det, (matrices(A, "linalg.det", square=True),), {})
+    return factored(determinant.det, matrices(A, "linalg.det", square=True), {})
 
 
 @method
@@ -268,11 +269,13 @@ def slogdet(A: Tensor) -> SignLog:
     >>> tg.linalg.slogdet(tg.tensor([[-1.0]]))
     SignLog(sign=tensor(-1.), logabsdet=tensor(0.))
     """
-    found = solve_fast.slogdet(A)
-    if found is not None:
-        return SignLog(*found)
-    whole = run(determinant.slogdet, (matrices(A, "linalg.slogdet", square=True),), {})
-    return SignLog(part(whole, 0), real_part(whole, 1))
+    x = matrices(A, "linalg.slogdet", square=True)
+    sign, size = decomposed(determinant.slogdet, x, {}, _sign_and_size)
+    return SignLog(sign, without_imaginary(size))
+
+
+def _sign_and_size(rows: int) -> tuple[Index, ...]:
+    return (..., 0), (..., 1)
 
 
 @method
@@ -297,10 +300,9 @@ def part(whole: Tensor, *index: Any) -> Tensor:
     return run(factorizations.part, (whole,), {"index": (..., *index)})
 
 
-def real_part(whole: Tensor, *index: Any) -> Tensor:
-    """One result of a row, of which the imaginary part, if there is one, is zero."""
-    found = part(whole, *index)
-    return real(found) if found._a.dtype.kind == "c" else found
+def without_imaginary(x: Tensor) -> Tensor:
+    """Real numbers, of complex ones whose imaginary parts are zero."""
+    return real(x) if x._a.dtype.kind == "c" else x
 
 
 @method
