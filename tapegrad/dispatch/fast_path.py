@@ -1,5 +1,7 @@
 """The fast path: elementwise operations and matrix products of float64 Tensors of modest size.
 
+Of float32 it takes two operands of different shapes; those of one shape are left to native code.
+
 `unary`, `binary` and `matmul` build the public function of an operation.  On common operands it
 computes and writes the record itself; everything else goes to `dispatch.run`.  The lines that
 append a record are those of `Tape.append`, inlined: a call there would cost a tenth of the whole.
@@ -30,6 +32,7 @@ from tapegrad.tape.shape_table import shapes
 from tapegrad.tape.tape import (
     CLASS_SHIFT,
     DTYPE_BITS,
+    F4_SHAPE,
     GENERAL,
     MODE_FAST,
     SAVES,
@@ -39,7 +42,7 @@ from tapegrad.tape.tape import (
     current,
     pack_into,
 )
-from tapegrad.tensor import F8, SHORT, Tensor, number, wrap_operand
+from tapegrad.tensor import F4, F8, SHORT, Tensor, number, wrap_operand
 
 # The functions that are only a fast path, and whether their operands are swapped.
 public: dict[Callable[..., Any], tuple[Op, bool]] = {}
@@ -178,9 +181,9 @@ def pair(s: int, sb: int) -> Pair:
     except ValueError:
         result = None
     if result is not None:
-        layout = classes((a, b), result)
+        layout = classes((a, b), result) or (GENERAL, 0)
         number = shapes.number(result)
-        if layout is not None and shapes.sizes[number] < SHORT:
+        if shapes.sizes[number] < SHORT:
             found = (number, *layout)
     pairs[s, sb] = found
     return found
@@ -230,6 +233,7 @@ def _binary(op: Op) -> Callable[[Any, Any], Tensor]:
     keeps = any((aa, ab, ay, ba, bb, by))
     a_keeps, b_keeps = any((aa, ab, ay)), any((ba, bb, by))
     plain = op.code | DTYPE_BITS[F8] | (SAVES if keeps else 0)
+    in_float32 = op.code | DTYPE_BITS[F4] | (SAVES if keeps else 0)
     number_a, number_b = plain | SCALAR_A, plain | SCALAR_B
 
     def function(input: Any, other: Any) -> Tensor:
@@ -269,8 +273,12 @@ def _binary(op: Op) -> Callable[[Any, Any], Tensor]:
             word = number_b
         elif s == 0:
             s, word = sb, number_a
-        elif s < 0 or sb < 0:
+        elif s == -1 or sb == -1 or (s < 0) != (sb < 0):
             s = -1
+        elif s < 0:
+            one, two = F4_SHAPE - s, F4_SHAPE - sb
+            s, word, aux = pairs.get((one, two)) or pair(one, two)
+            word |= in_float32
         else:
             s, word, aux = pairs.get((s, sb)) or pair(s, sb)
             word |= plain
@@ -279,13 +287,13 @@ def _binary(op: Op) -> Callable[[Any, Any], Tensor]:
         r = ufunc(a, b) if s else ufunc(a, b, out=...)
         t = _new(Tensor)
         t._a = r
-        t._s = s
+        t._s = s if r.dtype is F8 else F4_SHAPE - s
         if not (p or q):
             t._pos = 0
             t._home = None
             return t
         if s & 1:
-            add_debt(tape, s)
+            tape.add_debt(r.nbytes)
         if p < 0:
             p = tape.slots.get(p) or tape.slot(input)
         if q < 0:
@@ -293,7 +301,7 @@ def _binary(op: Op) -> Callable[[Any, Any], Tensor]:
         if keeps and ((p and a_keeps) or (q and b_keeps)):
             if kind is np.ndarray:
                 b = b[...]
-            entry = (
+            entry: Any = (
                 a if (aa and p) or (ba and q) else None,
                 b if (ab and p) or (bb and q) else None,
                 r if (ay and p) or (by and q) else None,
@@ -301,6 +309,9 @@ def _binary(op: Op) -> Callable[[Any, Any], Tensor]:
         else:
             word &= ~SAVES
             entry = None
+        if word & GENERAL:
+            specs = (a.shape, a.dtype), (b.shape, b.dtype)
+            entry = (*(entry or (None, None, None)), ({}, specs))
         used = tape.used
         pack_into(tape.buffer, used * STRIDE, word, p, q, 0, s, aux)
         if tape.next is not token or used == tape.capacity:

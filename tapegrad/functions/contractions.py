@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from tapegrad.functions.arguments import alike, as_input, one_dim
 from tapegrad.functions.arithmetic import sub
 from tapegrad.functions.diagonals import diagonal
 from tapegrad.functions.elementwise import mul
+from tapegrad.functions.indexing import getitem
 from tapegrad.functions.method_decorators import method
 from tapegrad.functions.products import matmul
 from tapegrad.functions.reductions import sum as sum_
@@ -272,8 +272,9 @@ def kron(input: Tensor, other: Tensor | np.ndarray) -> Tensor:
     n = max(x._a.ndim, y._a.ndim)
     sx = (1,) * (n - x._a.ndim) + x._a.shape
     sy = (1,) * (n - y._a.ndim) + y._a.shape
-    left = reshape(x, tuple(chain.from_iterable((k, 1) for k in sx)))
-    right = reshape(y, tuple(chain.from_iterable((1, k) for k in sy)))
+    all_ = slice(None)
+    left = getitem(x, (*(None,) * (2 * (n - x._a.ndim)), *(all_, None) * x._a.ndim))
+    right = getitem(y, (*(None,) * (2 * (n - y._a.ndim)), *(None, all_) * y._a.ndim))
     return reshape(mul(left, right), tuple(j * k for j, k in zip(sx, sy, strict=True)))
 
 

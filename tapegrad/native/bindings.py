@@ -48,7 +48,7 @@ from tapegrad.ops.elementwise import Composed, Lazy
 from tapegrad.parallel import large_elementwise
 from tapegrad.tape import versions
 from tapegrad.tape.shape_table import shapes, strides
-from tapegrad.tape.tape import DTYPE_BITS, DTYPES, F4_SHAPE, SAVES, Tape, current
+from tapegrad.tape.tape import DTYPE_BITS, DTYPES, F4_SHAPE, GENERAL, SAVES, Tape, current
 from tapegrad.tensor import F4, F8, NO_GRAD, SHORT, Tensor, View, former, wrap
 
 _NUMPY = {"PyArray_NewFromDescr": 94, "PyArray_SetBaseObject": 282}  # places in its table
@@ -346,7 +346,7 @@ class Bindings:
     def learn_broadcast(self, one: int, two: int, is_f4: int) -> None:
         """Fill in the line of a pair of shapes, by their numbers, that are broadcast together."""
         found, bits, aux = fast_path.pairs.get((one, two)) or fast_path.pair(one, two)
-        if found not in (one, two):  # neither operand has the result's shape
+        if found not in (one, two) or bits & GENERAL:  # not of an operand's shape
             found = -1
         self._line(self.broadcasts, one, two, is_f4, found, bits, aux, found == two)
 
