@@ -33,7 +33,6 @@ INSTEAD: dict[str, str] = {
     **dict.fromkeys(("bfloat16", "chalf"), "NumPy has no such type: use float32, or float16"),
     "save": "use `pickle`, or `numpy.save` of `t.numpy()`",
     "load": "use `pickle`, or `numpy.load`",
-    **dict.fromkeys(("functional_call", "stack_module_state"), _LAYERS),
 }
 
 

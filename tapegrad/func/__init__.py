@@ -16,6 +16,7 @@ from typing import Any
 
 from tapegrad.base.missing_names import missing
 from tapegrad.dispatch.numpy_semantics import torchs_rule
+from tapegrad.func.stateful_calls import functional_call, stack_module_state
 from tapegrad.functions.joining import cat
 from tapegrad.functions.random import default_generator
 from tapegrad.functions.shapes import narrow
@@ -26,6 +27,7 @@ from tapegrad.transforms.pickling import repeatable
 from tapegrad.transforms.pytree import LEAF, Tree, flatten, unflatten
 
 __all__ = [
+    "functional_call",
     "grad",
     "grad_and_value",
     "hessian",
@@ -33,6 +35,7 @@ __all__ = [
     "jacrev",
     "jvp",
     "linearize",
+    "stack_module_state",
     "vjp",
     "vmap",
 ]

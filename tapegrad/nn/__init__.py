@@ -1,11 +1,11 @@
-"""What neural networks are made of; only `functional` so far."""
+"""What neural networks are made of; `functional`, and `utils` for parameters."""
 
 from typing import Any
 
 from tapegrad.base.missing_names import missing
-from tapegrad.nn import functional
+from tapegrad.nn import functional, utils
 
-__all__ = ["functional"]
+__all__ = ["functional", "utils"]
 
 
 def __getattr__(name: str) -> Any:

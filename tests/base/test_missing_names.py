@@ -16,7 +16,6 @@ INSTEAD = [
     (tg, "FloatTensor", "tapegrad.tensor"),
     (tg, "sparse_coo_tensor", "no sparse Tensors"),
     (tg, "bfloat16", "use float32"),
-    (tg.func, "functional_call", "layers and optimisers are not here"),
     (tg.ones(1), "resize_", "memory is NumPy's"),
     (tg.ones(1), "to_sparse", "no sparse Tensors"),
     (tg, "clampp", "did you mean `clamp`"),

@@ -311,6 +311,39 @@ case("detached", dual(lambda e: e.forward_ad.unpack_dual(
     e.forward_ad.make_dual(e.x, e.x).detach()).tangent is None))  # fmt: skip
 
 
+def called(e, given, *args, **options):
+    """A call of a small model, which PyTorch wants to be a Module."""
+    nn = torch.nn if e.t is torch else None
+    parameter = nn.Parameter if nn else lambda x: x.requires_grad_()
+
+    class Model(nn.Module if nn else object):
+        def __init__(self):
+            if nn:
+                super().__init__()
+            self.weight, self.shift = parameter(e.t.ones(3)), parameter(e.t.zeros(3))
+            self.tied = self.weight
+
+        def __call__(self, x, scale=1.0):
+            return (x * self.weight + self.shift + self.tied) * scale
+
+    return e.func.functional_call(Model(), given, *args, **options)
+
+
+case("call", lambda e: called(e, {"weight": e.x, "shift": e.y[:1]}, e.x, {"scale": 2.0}))
+case("call: tied", lambda e: called(e, {"tied": e.x}, (e.x,)))
+case("call: not tied", lambda e: called(e, ({"tied": e.x}, {"shift": e.x}), e.x, tie_weights=False))
+case("call: tied to two", lambda e: called(e, {"tied": e.x, "weight": 2 * e.x}, e.x))
+case("call: twice", lambda e: called(e, [{"tied": e.x}, {"tied": e.x}], e.x))
+case("call: no dict", lambda e: called(e, e.x, e.x))
+case("call: no dicts", lambda e: called(e, [e.x], e.x))
+case("call: no Tensor", lambda e: called(e, {"weight": 1.0}, e.x))
+case("call: strict", lambda e: called(e, {"weight": e.x}, e.x, strict=True))
+case("call: unknown and strict", lambda e: called(
+    e, {"weight": e.x, "shift": e.x, "tied": e.x, "no": e.x}, e.x, strict=True))  # fmt: skip
+case("call: gradient", lambda e: e.func.grad(lambda p: called(e, p, e.x).sum())(
+    {"weight": e.x, "shift": e.x}))  # fmt: skip
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_outcome(name):
     compare(outcome(CASES[name], tg), outcome(CASES[name], torch), "vectorize=True" in name)
