@@ -61,6 +61,7 @@ from tapegrad.functions.arithmetic import (
     lerp,
     pow,
     result_type,
+    rsub,
     sign,
     sub,
     subtract,
@@ -357,6 +358,7 @@ from tapegrad.transforms.pytree import ravel_pytree, register_pytree_node, tree_
 
 if _typing.TYPE_CHECKING:  # what `__getattr__` loads when it is first asked for
     from tapegrad import array_api, fft, func, linalg, nn, optimize, scipy, special
+    from tapegrad.functions.activations import hardshrink, prelu
     from tapegrad.functions.added_products import addbmm, addmm, addmv, addr, baddbmm
     from tapegrad.functions.calculus import cumulative_trapezoid, gradient, trapezoid, trapz
     from tapegrad.functions.distances import cdist, dist, pdist, renorm
@@ -424,6 +426,7 @@ if _typing.TYPE_CHECKING:  # what `__getattr__` loads when it is first asked for
         avg_pool1d,
         bilinear,
         celu,
+        celu_,
         channel_shuffle,
         conv1d,
         conv2d,
@@ -433,7 +436,6 @@ if _typing.TYPE_CHECKING:  # what `__getattr__` loads when it is first asked for
         conv_transpose3d,
         cosine_similarity,
         group_norm,
-        hardshrink,
         layer_norm,
         max_pool1d,
         max_pool2d,
@@ -441,9 +443,33 @@ if _typing.TYPE_CHECKING:  # what `__getattr__` loads when it is first asked for
         pairwise_distance,
         pixel_shuffle,
         pixel_unshuffle,
-        prelu,
         rms_norm,
+        rrelu,
+        rrelu_,
         selu,
+        selu_,
+    )
+    from tapegrad.nn.top_level import (
+        adaptive_max_pool1d,
+        alpha_dropout,
+        alpha_dropout_,
+        batch_norm,
+        binary_cross_entropy_with_logits,
+        constant_pad_nd,
+        cosine_embedding_loss,
+        dropout,
+        dropout_,
+        embedding,
+        feature_alpha_dropout,
+        feature_alpha_dropout_,
+        feature_dropout,
+        feature_dropout_,
+        hinge_embedding_loss,
+        instance_norm,
+        kl_div,
+        margin_ranking_loss,
+        poisson_nll_loss,
+        triplet_margin_loss,
     )
     from tapegrad.transforms.checking import check_grads
     from tapegrad.transforms.checkpointing import checkpoint
@@ -457,75 +483,79 @@ if _typing.TYPE_CHECKING:  # what `__getattr__` loads when it is first asked for
 
 __all__ = [
     "Generator", "Record", "Size", "Tape", "Tensor", "abs", "abs_", "absolute", "acos", "acos_",
-    "acosh", "acosh_", "adaptive_avg_pool1d", "add", "addbmm", "addcdiv", "addcmul", "addmm",
-    "addmv", "addmv_", "addr", "adjoint", "all", "allclose", "amax", "amin", "aminmax", "angle",
-    "any", "arange", "arccos", "arccos_", "arccosh", "arccosh_", "arcsin", "arcsin_", "arcsinh",
-    "arcsinh_", "arctan", "arctan2", "arctan_", "arctanh", "arctanh_", "argmax", "argmin",
-    "argsort", "argwhere", "array_api", "as_strided", "as_strided_", "as_strided_scatter",
-    "as_tensor", "asarray", "asin", "asin_", "asinh", "asinh_", "atan", "atan2", "atan_", "atanh",
-    "atanh_", "atleast_1d", "atleast_2d", "atleast_3d", "autograd", "avg_pool1d", "baddbmm",
-    "bartlett_window", "bernoulli", "bilinear", "bincount", "binomial", "bitwise_and",
+    "acosh", "acosh_", "adaptive_avg_pool1d", "adaptive_max_pool1d", "add", "addbmm", "addcdiv",
+    "addcmul", "addmm", "addmv", "addmv_", "addr", "adjoint", "all", "allclose", "alpha_dropout",
+    "alpha_dropout_", "amax", "amin", "aminmax", "angle", "any", "arange", "arccos", "arccos_",
+    "arccosh", "arccosh_", "arcsin", "arcsin_", "arcsinh", "arcsinh_", "arctan", "arctan2",
+    "arctan_", "arctanh", "arctanh_", "argmax", "argmin", "argsort", "argwhere", "array_api",
+    "as_strided", "as_strided_", "as_strided_scatter", "as_tensor", "asarray", "asin", "asin_",
+    "asinh", "asinh_", "atan", "atan2", "atan_", "atanh", "atanh_", "atleast_1d", "atleast_2d",
+    "atleast_3d", "autograd", "avg_pool1d", "baddbmm", "bartlett_window", "batch_norm", "bernoulli",
+    "bilinear", "binary_cross_entropy_with_logits", "bincount", "binomial", "bitwise_and",
     "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor",
     "blackman_window", "block_diag", "bmm", "bool", "broadcast_shapes", "broadcast_tensors",
     "broadcast_to", "bucketize", "can_cast", "cartesian_prod", "cat", "cdist", "cdouble", "ceil",
-    "ceil_", "celu", "cfloat", "chain_matmul", "channel_shuffle", "check_grads", "checkpoint",
-    "cholesky", "cholesky_inverse", "cholesky_solve", "chunk", "clamp", "clamp_", "clamp_max",
-    "clamp_max_", "clamp_min", "clamp_min_", "clip", "clip_", "clone", "column_stack",
+    "ceil_", "celu", "celu_", "cfloat", "chain_matmul", "channel_shuffle", "check_grads",
+    "checkpoint", "cholesky", "cholesky_inverse", "cholesky_solve", "chunk", "clamp", "clamp_",
+    "clamp_max", "clamp_max_", "clamp_min", "clamp_min_", "clip", "clip_", "clone", "column_stack",
     "combinations", "compat", "complex", "complex64", "complex128", "concat", "concatenate", "cond",
-    "conj", "conj_physical", "conj_physical_", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
-    "conv_transpose2d", "conv_transpose3d", "copysign", "corrcoef", "cos", "cos_", "cosh", "cosh_",
-    "cosine_similarity", "count_nonzero", "cov", "cross", "cuda", "cummax", "cummin", "cumprod",
-    "cumsum", "cumulative_trapezoid", "custom_jvp", "custom_vjp", "default_generator", "deg2rad",
-    "deg2rad_", "det", "detach", "detach_", "device", "diag", "diag_embed", "diagflat", "diagonal",
-    "diagonal_scatter", "diff", "digamma", "dist", "div", "divide", "dot", "double", "dsplit",
-    "dstack", "dtype", "e", "einsum", "empty", "empty_like", "empty_strided", "enable_grad", "eq",
-    "equal", "erf", "erf_", "erfc", "erfc_", "erfinv", "exp", "exp2", "exp2_", "exp_", "expm1",
-    "expm1_", "eye", "fft", "fill_", "finfo", "fix", "fix_", "flatten", "flip", "fliplr", "flipud",
-    "float", "float16", "float32", "float64", "float_power", "floor", "floor_", "floor_divide",
-    "fmax", "fmin", "fmod", "fori_loop", "frac", "frac_", "frexp", "frobenius_norm", "from_dlpack",
+    "conj", "conj_physical", "conj_physical_", "constant_pad_nd", "conv1d", "conv2d", "conv3d",
+    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "copysign", "corrcoef", "cos",
+    "cos_", "cosh", "cosh_", "cosine_embedding_loss", "cosine_similarity", "count_nonzero", "cov",
+    "cross", "cuda", "cummax", "cummin", "cumprod", "cumsum", "cumulative_trapezoid", "custom_jvp",
+    "custom_vjp", "default_generator", "deg2rad", "deg2rad_", "det", "detach", "detach_", "device",
+    "diag", "diag_embed", "diagflat", "diagonal", "diagonal_scatter", "diff", "digamma", "dist",
+    "div", "divide", "dot", "double", "dropout", "dropout_", "dsplit", "dstack", "dtype", "e",
+    "einsum", "embedding", "empty", "empty_like", "empty_strided", "enable_grad", "eq", "equal",
+    "erf", "erf_", "erfc", "erfc_", "erfinv", "exp", "exp2", "exp2_", "exp_", "expm1", "expm1_",
+    "eye", "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout", "feature_dropout_",
+    "fft", "fill_", "finfo", "fix", "fix_", "flatten", "flip", "fliplr", "flipud", "float",
+    "float16", "float32", "float64", "float_power", "floor", "floor_", "floor_divide", "fmax",
+    "fmin", "fmod", "fori_loop", "frac", "frac_", "frexp", "frobenius_norm", "from_dlpack",
     "from_numpy", "full", "full_like", "func", "gather", "gcd", "gcd_", "ge", "geqrf", "ger",
     "get_default_dtype", "get_num_threads", "get_rng_state", "grad", "gradient", "greater",
     "greater_equal", "group_norm", "gt", "half", "hamming_window", "hann_window", "hardshrink",
-    "heaviside", "hessian", "histc", "histogram", "hsplit", "hstack", "hvp", "hypot", "i0", "i0_",
-    "igamma", "igammac", "iinfo", "imag", "index_add", "index_copy", "index_fill", "index_put",
-    "index_put_", "index_reduce", "index_select", "inf", "inference_mode", "initial_seed", "inner",
-    "int", "int8", "int16", "int32", "int64", "inverse", "is_anomaly_enabled", "is_complex",
-    "is_conj", "is_floating_point", "is_grad_enabled", "is_inference", "is_inference_mode_enabled",
-    "is_neg", "is_nonzero", "is_same_size", "is_signed", "is_tensor", "isclose", "isfinite", "isin",
-    "isinf", "isnan", "isneginf", "isposinf", "isreal", "istft", "jacfwd", "jacobian", "jacrev",
-    "jit", "jvp", "kaiser_window", "kron", "kthvalue", "layer_norm", "lcm", "lcm_", "ldexp",
-    "ldexp_", "le", "lerp", "less", "less_equal", "lgamma", "linalg", "linearize", "linspace",
-    "log", "log1p", "log1p_", "log2", "log2_", "log10", "log10_", "log_", "log_softmax",
-    "logaddexp", "logaddexp2", "logcumsumexp", "logdet", "logical_and", "logical_not", "logical_or",
-    "logical_xor", "logit", "logit_", "logspace", "logsumexp", "long", "lt", "lu", "lu_solve",
-    "lu_unpack", "manual_seed", "masked_fill", "masked_scatter", "masked_select", "matmul",
-    "matrix_exp", "matrix_power", "max", "max_pool1d", "max_pool2d", "max_pool3d", "maximum",
-    "mean", "median", "meshgrid", "min", "minimum", "mm", "mode", "moveaxis", "movedim", "msort",
-    "mul", "multinomial", "multiply", "mv", "mvlgamma", "nan", "nan_to_num", "nan_to_num_",
-    "nanmean", "nanmedian", "nanquantile", "nansum", "narrow", "ne", "neg", "neg_", "negative",
-    "negative_", "newaxis", "nextafter", "nn", "no_grad", "nonzero", "norm", "normal", "not_equal",
+    "heaviside", "hessian", "hinge_embedding_loss", "histc", "histogram", "hsplit", "hstack", "hvp",
+    "hypot", "i0", "i0_", "igamma", "igammac", "iinfo", "imag", "index_add", "index_copy",
+    "index_fill", "index_put", "index_put_", "index_reduce", "index_select", "inf",
+    "inference_mode", "initial_seed", "inner", "instance_norm", "int", "int8", "int16", "int32",
+    "int64", "inverse", "is_anomaly_enabled", "is_complex", "is_conj", "is_floating_point",
+    "is_grad_enabled", "is_inference", "is_inference_mode_enabled", "is_neg", "is_nonzero",
+    "is_same_size", "is_signed", "is_tensor", "isclose", "isfinite", "isin", "isinf", "isnan",
+    "isneginf", "isposinf", "isreal", "istft", "jacfwd", "jacobian", "jacrev", "jit", "jvp",
+    "kaiser_window", "kl_div", "kron", "kthvalue", "layer_norm", "lcm", "lcm_", "ldexp", "ldexp_",
+    "le", "lerp", "less", "less_equal", "lgamma", "linalg", "linearize", "linspace", "log", "log1p",
+    "log1p_", "log2", "log2_", "log10", "log10_", "log_", "log_softmax", "logaddexp", "logaddexp2",
+    "logcumsumexp", "logdet", "logical_and", "logical_not", "logical_or", "logical_xor", "logit",
+    "logit_", "logspace", "logsumexp", "long", "lt", "lu", "lu_solve", "lu_unpack", "manual_seed",
+    "margin_ranking_loss", "masked_fill", "masked_scatter", "masked_select", "matmul", "matrix_exp",
+    "matrix_power", "max", "max_pool1d", "max_pool2d", "max_pool3d", "maximum", "mean", "median",
+    "meshgrid", "min", "minimum", "mm", "mode", "moveaxis", "movedim", "msort", "mul",
+    "multinomial", "multiply", "mv", "mvlgamma", "nan", "nan_to_num", "nan_to_num_", "nanmean",
+    "nanmedian", "nanquantile", "nansum", "narrow", "ne", "neg", "neg_", "negative", "negative_",
+    "newaxis", "nextafter", "nn", "no_grad", "nonzero", "norm", "normal", "not_equal",
     "nuclear_norm", "numel", "ones", "ones_like", "optimize", "orgqr", "ormqr", "outer",
     "pairwise_distance", "pdist", "permute", "pi", "pinverse", "pixel_shuffle", "pixel_unshuffle",
-    "poisson", "polar", "polygamma", "positive", "pow", "prelu", "prod", "promote_types",
-    "pure_callback", "put", "qr", "quantile", "rad2deg", "rad2deg_", "rand", "rand_like", "randint",
-    "randint_like", "randn", "randn_like", "randperm", "range", "ravel", "ravel_pytree", "real",
-    "reciprocal", "reciprocal_", "register_pytree_node", "relu", "relu_", "remainder", "renorm",
-    "repeat_interleave", "reshape", "resolve_conj", "resolve_neg", "result_type", "rms_norm",
-    "roll", "rot90", "round", "round_", "row_stack", "rsqrt", "rsqrt_", "scalar_tensor", "scan",
-    "scatter", "scatter_add", "scatter_reduce", "scipy", "searchsorted", "seed", "select",
-    "select_scatter", "selu", "set_default_dtype", "set_grad_enabled", "set_num_threads",
-    "set_rng_state", "sgn", "short", "sigmoid", "sigmoid_", "sign", "signbit", "sin", "sin_",
-    "sinc", "sinc_", "sinh", "sinh_", "slice_scatter", "slogdet", "softmax", "sort", "special",
-    "split", "split_with_sizes", "sqrt", "sqrt_", "square", "square_", "squeeze", "stack", "std",
-    "std_mean", "stft", "stop_gradient", "sub", "subtract", "sum", "svd", "swapaxes", "swapdims",
-    "t", "take", "take_along_dim", "tan", "tan_", "tanh", "tanh_", "tensor", "tensor_split",
-    "tensordot", "threshold", "threshold_", "tile", "topk", "trace", "transpose", "trapezoid",
-    "trapz", "tree_map", "triangular_solve", "tril", "tril_indices", "triu", "triu_indices",
-    "true_divide", "trunc", "trunc_", "uint8", "unbind", "unflatten", "unique",
-    "unique_consecutive", "unravel_index", "unsafe_chunk", "unsafe_split",
-    "unsafe_split_with_sizes", "unsqueeze", "value_and_grad", "vander", "var", "var_mean", "vdot",
-    "vhp", "view_as_complex", "view_as_real", "vjp", "vmap", "vsplit", "vstack", "where",
-    "while_loop", "xlogy", "xlogy_", "zero_", "zeros", "zeros_like",
+    "poisson", "poisson_nll_loss", "polar", "polygamma", "positive", "pow", "prelu", "prod",
+    "promote_types", "pure_callback", "put", "qr", "quantile", "rad2deg", "rad2deg_", "rand",
+    "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "range", "ravel",
+    "ravel_pytree", "real", "reciprocal", "reciprocal_", "register_pytree_node", "relu", "relu_",
+    "remainder", "renorm", "repeat_interleave", "reshape", "resolve_conj", "resolve_neg",
+    "result_type", "rms_norm", "roll", "rot90", "round", "round_", "row_stack", "rrelu", "rrelu_",
+    "rsqrt", "rsqrt_", "rsub", "scalar_tensor", "scan", "scatter", "scatter_add", "scatter_reduce",
+    "scipy", "searchsorted", "seed", "select", "select_scatter", "selu", "selu_",
+    "set_default_dtype", "set_grad_enabled", "set_num_threads", "set_rng_state", "sgn", "short",
+    "sigmoid", "sigmoid_", "sign", "signbit", "sin", "sin_", "sinc", "sinc_", "sinh", "sinh_",
+    "slice_scatter", "slogdet", "softmax", "sort", "special", "split", "split_with_sizes", "sqrt",
+    "sqrt_", "square", "square_", "squeeze", "stack", "std", "std_mean", "stft", "stop_gradient",
+    "sub", "subtract", "sum", "svd", "swapaxes", "swapdims", "t", "take", "take_along_dim", "tan",
+    "tan_", "tanh", "tanh_", "tensor", "tensor_split", "tensordot", "threshold", "threshold_",
+    "tile", "topk", "trace", "transpose", "trapezoid", "trapz", "tree_map", "triangular_solve",
+    "tril", "tril_indices", "triplet_margin_loss", "triu", "triu_indices", "true_divide", "trunc",
+    "trunc_", "uint8", "unbind", "unflatten", "unique", "unique_consecutive", "unravel_index",
+    "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes", "unsqueeze", "value_and_grad",
+    "vander", "var", "var_mean", "vdot", "vhp", "view_as_complex", "view_as_real", "vjp", "vmap",
+    "vsplit", "vstack", "where", "while_loop", "xlogy", "xlogy_", "zero_", "zeros", "zeros_like",
 ]  # fmt: skip
 __version__ = "0.1.0"
 float = float32
@@ -548,18 +578,25 @@ _TRANSFORMS = {
     "hessian_products": "hvp vhp",
     "reverse": "grad value_and_grad vjp",
 }
-# Those of `nn.functional` that PyTorch documents at top level, too.
+# Those of `nn.functional` that PyTorch has at top level, too, and those that differ there.
 _NETWORKS = (
-    "adaptive_avg_pool1d avg_pool1d bilinear celu channel_shuffle conv1d conv2d conv3d "
-    "conv_transpose1d conv_transpose2d conv_transpose3d cosine_similarity group_norm hardshrink "
-    "layer_norm max_pool1d max_pool2d max_pool3d pairwise_distance pixel_shuffle "
-    "pixel_unshuffle prelu rms_norm selu"
+    "adaptive_avg_pool1d avg_pool1d bilinear celu celu_ channel_shuffle conv1d conv2d conv3d "
+    "conv_transpose1d conv_transpose2d conv_transpose3d cosine_similarity group_norm layer_norm "
+    "max_pool1d max_pool2d max_pool3d pairwise_distance pixel_shuffle pixel_unshuffle rms_norm "
+    "rrelu rrelu_ selu selu_"
+)
+_OTHERWISE = (
+    "adaptive_max_pool1d alpha_dropout alpha_dropout_ batch_norm binary_cross_entropy_with_logits "
+    "constant_pad_nd cosine_embedding_loss dropout dropout_ embedding feature_alpha_dropout "
+    "feature_alpha_dropout_ feature_dropout feature_dropout_ hinge_embedding_loss instance_norm "
+    "kl_div margin_ranking_loss poisson_nll_loss triplet_margin_loss"
 )
 # Half of the import's time, which a user of Tensors need not spend.
 _LATER = {name: f"transforms.{m}" for m, names in _TRANSFORMS.items() for name in names.split()}
 _LATER |= {name: "functions.inplace_functions" for name in __all__ if name.endswith("_")}
 _LATER |= {name: f"functions.{m}" for name, m in _deferred_functions().items()}
 _LATER |= dict.fromkeys(_NETWORKS.split(), "nn.functional")
+_LATER |= dict.fromkeys(_OTHERWISE.split(), "nn.top_level")
 _LATER |= dict.fromkeys("array_api fft func linalg nn optimize scipy special".split(), "")
 
 

@@ -72,7 +72,7 @@ def scaled(name: str, factor: Any, other: Any, *beside: Any) -> Any:
     if factor == 1 or (isinstance(other, Tensor) and other._a.dtype.kind in "fc"):
         return other if factor == 1 else mul(other, factor)
     kind = _result_type([x._a if isinstance(x, Tensor) else x for x in (other, *beside)])
-    if name in ("add", "sub") and kind.kind in "biu" and not isinstance(factor, int):
+    if name in ("add", "sub", "rsub") and kind.kind in "biu" and not isinstance(factor, int):
         raise RuntimeError(f"`{name}`: for integers `alpha` must be an integer, got {factor}")
     return mul(other, np.asarray(factor).astype(kind))
 
@@ -100,6 +100,16 @@ def sub(input: Operand, other: Operand, *, alpha: Operand = 1) -> Tensor:
 
 
 subtract = method(sub, "subtract")
+
+
+def rsub(input: Tensor, other: Operand, alpha: Operand = 1) -> Tensor:
+    """The difference the other way round: ``other - alpha * input``.
+
+    >>> import tapegrad as tg
+    >>> tg.rsub(tg.tensor(1.0), 3.0)
+    tensor(2.)
+    """
+    return _sub(other, scaled("rsub", alpha, input, other))
 
 
 @method

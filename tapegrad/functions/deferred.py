@@ -14,6 +14,7 @@ from tapegrad.tensor import Tensor
 
 # Those that are methods, too; what ends with "_" is a method only.
 METHODS = {
+    "activations": "hardshrink prelu",
     "added_products": ("addbmm addbmm_ addmm addmm_ addmv addmv_ addr addr_ baddbmm baddbmm_"),
     "distances": "dist renorm renorm_",
     "distributions": "bernoulli multinomial",

@@ -100,6 +100,12 @@ def sign_(self: Tensor) -> Tensor:
 
 
 @method
+def heaviside_(self: Tensor, values: Operand) -> Tensor:
+    """`heaviside` in place."""
+    return copy_(self, rounding.heaviside(self, values))
+
+
+@method
 def div_(self: Tensor, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
     """`div` in place."""
     if rounding_mode == "floor":

@@ -8,19 +8,18 @@ from typing import Any
 from tapegrad.dispatch.fast_path import binary, ternary, unary
 from tapegrad.dispatch.inplace import run_inplace
 from tapegrad.functions import arithmetic, axis, compositions, elementwise, random
+from tapegrad.functions.activations import _prelu
 from tapegrad.functions.arguments import as_input, floating, one_dim
 from tapegrad.functions.indexing import scatter
 from tapegrad.functions.inplace_methods import masked_fill_
 from tapegrad.functions.joining import chunk
 from tapegrad.functions.reductions import argmax
-from tapegrad.functions.shapes import reshape
 from tapegrad.ops import activations as a
 from tapegrad.ops import elementwise as e
 from tapegrad.ops.core import Op
 from tapegrad.tensor import Tensor
 
-_prelu, _elu = binary(a.prelu), binary(a.elu)
-_hardshrink, _softshrink = binary(a.hardshrink), binary(a.softshrink)
+_elu, _softshrink = binary(a.elu), binary(a.softshrink)
 _selu, _silu, _mish = unary(a.selu), unary(a.silu), unary(a.mish)
 _hardsigmoid, _hardswish = unary(a.hardsigmoid), unary(a.hardswish)
 _gelu, _gelu_tanh, _log_sigmoid = unary(a.gelu), unary(a.gelu_tanh), unary(a.log_sigmoid)
@@ -94,31 +93,6 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
 def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
     """`leaky_relu` in place."""
     return leaky_relu(input, negative_slope, inplace=True)
-
-
-def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """`leaky_relu` with one slope, or one for each channel (dimension 1), that can be learnt.
-
-    >>> import tapegrad as tg
-    >>> tg.nn.functional.prelu(tg.tensor([-1.0, 2.0]), tg.tensor([0.25]))
-    tensor([-0.2500,  2.0000])
-    """
-    x, w = as_input(input, "prelu"), as_input(weight, "prelu")
-    if w._a.dtype != x._a.dtype:
-        raise RuntimeError(
-            f"`prelu`: the input is of {x.dtype} and the weight of {w.dtype}: convert one of them"
-        )
-    channels = x._a.shape[1] if x._a.ndim > 1 else 1
-    if w._a.ndim > 1 or w._a.size not in (1, channels):
-        raise RuntimeError(
-            f"`prelu`: the weight is one number, or one for each of {channels} channels, got the "
-            f"shape {w._a.shape}"
-        )
-    if w._a.size != 1:
-        w = reshape(w, (-1, *[1] * (x._a.ndim - 2)))
-    elif w._a.ndim > x._a.ndim:
-        w = reshape(w, ())
-    return _prelu(x, w)
 
 
 def rrelu(
@@ -249,16 +223,6 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     tensor([1.1250, 4.0000])
     """
     return _applied(a.hardswish, input, inplace)
-
-
-def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """0 where the magnitude is at most `lambd`, else x.
-
-    >>> import tapegrad as tg
-    >>> tg.nn.functional.hardshrink(tg.tensor([-0.5, 2.0]))
-    tensor([0., 2.])
-    """
-    return _hardshrink(input, lambd)
 
 
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:

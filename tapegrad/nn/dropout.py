@@ -79,6 +79,12 @@ def alpha_dropout(
     return _alpha_dropped(x, p, x._a.shape, inplace) if training and p else x
 
 
+def feature_dropout(input: Tensor, p: float, training: bool, inplace: bool = False) -> Tensor:
+    """Whole channels set to zero, whatever the number of dimensions."""
+    x = _checked("feature_dropout", input, p)
+    return _dropped(x, p, _channels("feature_dropout", x), inplace) if training and p else x
+
+
 def feature_alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:

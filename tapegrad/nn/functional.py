@@ -8,6 +8,7 @@ tensor([0., 2.])
 from typing import Any
 
 from tapegrad.base.missing_names import missing
+from tapegrad.functions.activations import hardshrink, prelu
 from tapegrad.functions.arithmetic import softplus
 from tapegrad.functions.elementwise import sigmoid, tanh
 from tapegrad.functions.tiling import pad
@@ -19,7 +20,6 @@ from tapegrad.nn.activations import (
     gelu,
     glu,
     gumbel_softmax,
-    hardshrink,
     hardsigmoid,
     hardswish,
     hardtanh,
@@ -29,7 +29,6 @@ from tapegrad.nn.activations import (
     log_softmax,
     logsigmoid,
     mish,
-    prelu,
     relu,
     relu6,
     relu_,

@@ -30,6 +30,22 @@ def chosen(reduction: str, name: str, size_average: bool | None, reduce: bool | 
     return reduction
 
 
+def numbered(reduction: Any, name: str) -> str:
+    """The reduction that PyTorch's functions at top level give a number.
+
+    >>> from tapegrad.nn.reduction import numbered
+    >>> numbered(2, "kl_div")
+    'sum'
+    """
+    if reduction not in (0, 1, 2):
+        problem = RuntimeError if isinstance(reduction, int) else TypeError
+        raise problem(
+            f"`{name}`: reduction is 0, 1 or 2 for 'none', 'mean' or 'sum', got {reduction!r}; "
+            f"`nn.functional.{name}` takes the words"
+        )
+    return ("none", "mean", "sum")[int(reduction)]
+
+
 def reduced(losses: Tensor, reduction: str) -> Tensor:
     """All losses, their sum or their mean."""
     if reduction == "none":

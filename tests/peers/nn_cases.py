@@ -56,8 +56,37 @@ case(lambda t, a: (t.nn.functional.alpha_dropout(a), t.nn.functional.feature_alp
 case(lambda t, a: (t.nn.functional.dropout1d(a, 1.0), t.nn.functional.dropout2d(a[None], 0.5, False), t.nn.functional.dropout3d(a, 1.0)), A, integers=False)
 case(lambda t, a: t.nn.functional.gumbel_softmax(a, hard=True).sum(1), A, smooth=False, integers=False)
 
+
+# -- PyTorch's own at top level, and methods -------------------------------------------------------
+
+case(lambda t, a: (t.dropout(a, 0.5, False), t.dropout(a, 1.0, True), t.alpha_dropout(a, 1.0, True), t.feature_alpha_dropout(a, 0.5, False), t.feature_dropout(a, 1.0, True)), A, integers=False)
+case(lambda t, a: (t.dropout_(a * 1, 0.0, True), t.alpha_dropout_(a * 1, 0.5, False), t.feature_dropout_(a * 1, 0.5, False), t.feature_alpha_dropout_(a * 1, 0.5, False)), A, integers=False)
+case(lambda t, a, w: (a.prelu(w), a.hardshrink(0.7), a.hardshrink(), t.prelu(a, w)), A, (6,), integers=False)
+case(lambda t, a: (t.rrelu(a, 0.3, 0.4), t.rrelu_(a * 1), t.celu_(a * 1, 2.0), t.selu_(a * 1)), A, smooth=False, integers=False)
+case(lambda t, a: t.adaptive_max_pool1d(a, 4), A, integers=False)
+case(lambda t, a, w, b: t.batch_norm(a, w, b, None, None, True, 0.1, 0.01, False), (3, 4, 5), (4,), (4,), integers=False)
+case(lambda t, a, w, b: t.instance_norm(a, w, b, None, None, True, 0.1, 0.01, False), (3, 4, 5), (4,), (4,), integers=False)
+case(lambda t, w: (t.embedding(w, t.tensor([2, 0, 2])), t.embedding(w, t.tensor([[2, 0]]), 2)), (3, 4), integers=False)
+case(lambda t, a: t.constant_pad_nd(a, (1, -2, 0, 1), 0.5), A)
+case(lambda t, a, b: (t.rsub(a, b), t.rsub(a, b, alpha=2), t.rsub(a, 3), t.rsub(a, 2, 3)), A, (6,))
+for _how in (0, 1, 2):
+    case(lambda t, a, b, h=_how: (t.binary_cross_entropy_with_logits(a, t.sigmoid(b.detach()), b.detach(), a.detach(), reduction=h), t.kl_div(a, b, h), t.kl_div(a, b, h, log_target=True)), A, A, integers=False)
+    case(lambda t, a, b, h=_how: (t.cosine_embedding_loss(a, b, t.tensor([1, -1, 1, -1]), 0.1, h), t.hinge_embedding_loss(a, t.sign(b).detach(), 0.5, h)), A, A, integers=False)
+    case(lambda t, a, b, h=_how: (t.margin_ranking_loss(a, b, t.sign(a).detach(), 0.5, h), t.triplet_margin_loss(a, b, a * b, 0.7, reduction=h)), A, A, integers=False)
+    case(lambda t, a, b, h=_how: t.poisson_nll_loss(a, b.abs().detach(), True, True, 1e-8, h), A, A, integers=False)
+
 I, W = (2, 4, 5, 6), (6, 4, 3, 3)
 REFUSED: dict[str, Any] = {
+    "dropout at top level above 1": (lambda t, x: t.dropout(x, 1.5, True), (I,)),
+    "dropout at top level of no p": (lambda t, x: t.dropout(x), (I,)),
+    "feature_dropout of a vector": (lambda t, x: t.feature_dropout(x[0, 0, 0], 0.5, True), (I,)),
+    "rsub of booleans": (lambda t, x: t.rsub(x > 0, x > 0), (I,)),
+    "rsub of integers by a fraction": (lambda t, x: t.rsub(x.long(), x.long(), alpha=0.5), (I,)),
+    "rsub that does not broadcast": (lambda t, x: t.rsub(x, t.ones(5)), (I,)),
+    "a method prelu with few slopes": (lambda t, x: x.prelu(t.ones(3)), (I,)),
+    "heaviside in place of another shape": (lambda t, x: x.detach().heaviside_(t.ones(5)), (I,)),
+    "kl_div at top level by a word": (lambda t, x: t.kl_div(x, x, "mean"), (I,)),
+    "embedding at top level beyond the table": (lambda t, x: t.embedding(x[0, 0], t.tensor([9])), (I,)),
     "conv2d with an unknown padding": (lambda t, x, w: t.nn.functional.conv2d(x, w, padding="x"), (I, W)),
     "conv2d of the same size with a stride": (lambda t, x, w: t.nn.functional.conv2d(x, w, padding="same", stride=2), (I, W)),
     "conv2d with a negative padding": (lambda t, x, w: t.nn.functional.conv2d(x, w, padding=-1), (I, W)),

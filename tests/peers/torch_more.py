@@ -236,7 +236,14 @@ case(
     ints(2, 1, 4),
     integers=False,
 )
-case(lambda t, a: (t.heaviside(a.detach(), a.detach() * 2), a.detach().heaviside(a.detach())), M)
+case(
+    lambda t, a: (
+        t.heaviside(a.detach(), a.detach() * 2),
+        a.detach().heaviside(a.detach()),
+        (a.detach() * 1).heaviside_(a.detach() * 2),
+    ),
+    M,
+)
 # PyTorch has no gradient of it, but an error.
 case(lambda t, a: (t.vander(a.detach()), t.vander(a.detach(), 5), t.vander(a.detach(), 3, True)), R)
 case(lambda t, a: (t.vander(a.detach(), 1), t.vander(a.detach(), 0), t.vander(a[:0].detach())), R)
