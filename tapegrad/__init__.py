@@ -457,6 +457,7 @@ if _typing.TYPE_CHECKING:  # what `__getattr__` loads when it is first asked for
         binary_cross_entropy_with_logits,
         constant_pad_nd,
         cosine_embedding_loss,
+        ctc_loss,
         dropout,
         dropout_,
         embedding,
@@ -502,22 +503,22 @@ __all__ = [
     "conj", "conj_physical", "conj_physical_", "constant_pad_nd", "conv1d", "conv2d", "conv3d",
     "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "copysign", "corrcoef", "cos",
     "cos_", "cosh", "cosh_", "cosine_embedding_loss", "cosine_similarity", "count_nonzero", "cov",
-    "cross", "cuda", "cummax", "cummin", "cumprod", "cumsum", "cumulative_trapezoid", "custom_jvp",
-    "custom_vjp", "default_generator", "deg2rad", "deg2rad_", "det", "detach", "detach_", "device",
-    "diag", "diag_embed", "diagflat", "diagonal", "diagonal_scatter", "diff", "digamma", "dist",
-    "div", "divide", "dot", "double", "dropout", "dropout_", "dsplit", "dstack", "dtype", "e",
-    "einsum", "embedding", "empty", "empty_like", "empty_strided", "enable_grad", "eq", "equal",
-    "erf", "erf_", "erfc", "erfc_", "erfinv", "exp", "exp2", "exp2_", "exp_", "expm1", "expm1_",
-    "eye", "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout", "feature_dropout_",
-    "fft", "fill_", "finfo", "fix", "fix_", "flatten", "flip", "fliplr", "flipud", "float",
-    "float16", "float32", "float64", "float_power", "floor", "floor_", "floor_divide", "fmax",
-    "fmin", "fmod", "fori_loop", "frac", "frac_", "frexp", "frobenius_norm", "from_dlpack",
-    "from_numpy", "full", "full_like", "func", "gather", "gcd", "gcd_", "ge", "geqrf", "ger",
-    "get_default_dtype", "get_num_threads", "get_rng_state", "grad", "gradient", "greater",
-    "greater_equal", "group_norm", "gt", "half", "hamming_window", "hann_window", "hardshrink",
-    "heaviside", "hessian", "hinge_embedding_loss", "histc", "histogram", "hsplit", "hstack", "hvp",
-    "hypot", "i0", "i0_", "igamma", "igammac", "iinfo", "imag", "index_add", "index_copy",
-    "index_fill", "index_put", "index_put_", "index_reduce", "index_select", "inf",
+    "cross", "ctc_loss", "cuda", "cummax", "cummin", "cumprod", "cumsum", "cumulative_trapezoid",
+    "custom_jvp", "custom_vjp", "default_generator", "deg2rad", "deg2rad_", "det", "detach",
+    "detach_", "device", "diag", "diag_embed", "diagflat", "diagonal", "diagonal_scatter", "diff",
+    "digamma", "dist", "div", "divide", "dot", "double", "dropout", "dropout_", "dsplit", "dstack",
+    "dtype", "e", "einsum", "embedding", "empty", "empty_like", "empty_strided", "enable_grad",
+    "eq", "equal", "erf", "erf_", "erfc", "erfc_", "erfinv", "exp", "exp2", "exp2_", "exp_",
+    "expm1", "expm1_", "eye", "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout",
+    "feature_dropout_", "fft", "fill_", "finfo", "fix", "fix_", "flatten", "flip", "fliplr",
+    "flipud", "float", "float16", "float32", "float64", "float_power", "floor", "floor_",
+    "floor_divide", "fmax", "fmin", "fmod", "fori_loop", "frac", "frac_", "frexp", "frobenius_norm",
+    "from_dlpack", "from_numpy", "full", "full_like", "func", "gather", "gcd", "gcd_", "ge",
+    "geqrf", "ger", "get_default_dtype", "get_num_threads", "get_rng_state", "grad", "gradient",
+    "greater", "greater_equal", "group_norm", "gt", "half", "hamming_window", "hann_window",
+    "hardshrink", "heaviside", "hessian", "hinge_embedding_loss", "histc", "histogram", "hsplit",
+    "hstack", "hvp", "hypot", "i0", "i0_", "igamma", "igammac", "iinfo", "imag", "index_add",
+    "index_copy", "index_fill", "index_put", "index_put_", "index_reduce", "index_select", "inf",
     "inference_mode", "initial_seed", "inner", "instance_norm", "int", "int8", "int16", "int32",
     "int64", "inverse", "is_anomaly_enabled", "is_complex", "is_conj", "is_floating_point",
     "is_grad_enabled", "is_inference", "is_inference_mode_enabled", "is_neg", "is_nonzero",
@@ -587,9 +588,10 @@ _NETWORKS = (
 )
 _OTHERWISE = (
     "adaptive_max_pool1d alpha_dropout alpha_dropout_ batch_norm binary_cross_entropy_with_logits "
-    "constant_pad_nd cosine_embedding_loss dropout dropout_ embedding feature_alpha_dropout "
-    "feature_alpha_dropout_ feature_dropout feature_dropout_ hinge_embedding_loss instance_norm "
-    "kl_div margin_ranking_loss poisson_nll_loss triplet_margin_loss"
+    "constant_pad_nd cosine_embedding_loss ctc_loss dropout dropout_ embedding "
+    "feature_alpha_dropout feature_alpha_dropout_ feature_dropout feature_dropout_ "
+    "hinge_embedding_loss instance_norm kl_div margin_ranking_loss poisson_nll_loss "
+    "triplet_margin_loss"
 )
 # Half of the import's time, which a user of Tensors need not spend.
 _LATER = {name: f"transforms.{m}" for m, names in _TRANSFORMS.items() for name in names.split()}

@@ -457,6 +457,14 @@ def _out_of_rows(x: Any, size: int) -> Any:
     return run(s.reshape, (x,), {"shape": (size, n // size, *rest)})
 
 
+@batching_rule(ops.alignments.ctc, ops.alignments.ctc_slope)
+def _alignments(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
+    """The sequences of all examples together."""
+    x, *rest = spread_out(given, many, size)
+    found = run(op, (_in_channels(x), *[_in_rows(part) for part in rest]), params)
+    return (_out_of_rows if found._a.ndim == 1 else _out_of_channels)(found, size)
+
+
 @batching_rule(ops.convolution.convolution, ops.convolution.convolution_input)
 def _convolution(op: Op, given: Any, many: Any, params: dict[str, Any], size: int) -> Any:
     """The images of all examples together; filters of their own make each example a group."""

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tapegrad.functions.tiling import pad as padded
+from tapegrad.nn import alignment_loss, linear, losses, normalization, pooling
 from tapegrad.nn import dropout as dropping
-from tapegrad.nn import linear, losses, normalization, pooling
 from tapegrad.nn.reduction import numbered
 from tapegrad.tensor import Tensor
 
@@ -187,6 +187,24 @@ def cosine_embedding_loss(
     """
     how = numbered(reduction, "cosine_embedding_loss")
     return losses.cosine_embedding_loss(input1, input2, target, margin, reduction=how)
+
+
+def ctc_loss(
+    log_probs: Tensor, targets: Tensor, input_lengths: Tensor | Sequence[int],
+    target_lengths: Tensor | Sequence[int], blank: int = 0, reduction: int = 1,
+    zero_infinity: bool = False,
+) -> Tensor:  # fmt: skip
+    """Minus the log-probability of sequences, over all alignments with what is longer.
+
+    >>> import tapegrad as tg
+    >>> x = tg.zeros(3, 1, 2).log_softmax(2)
+    >>> tg.ctc_loss(x, tg.tensor([[1]]), (3,), (1,))
+    tensor(0.2877)
+    """
+    how = numbered(reduction, "ctc_loss")
+    return alignment_loss.ctc_loss(
+        log_probs, targets, input_lengths, target_lengths, blank, how, zero_infinity
+    )
 
 
 def hinge_embedding_loss(

@@ -8,6 +8,7 @@ and `tape`.
 
 from tapegrad.ops import (
     activations,
+    alignments,
     bessel,
     complex_parts,
     convolution,
@@ -41,9 +42,9 @@ from tapegrad.ops import (
 from tapegrad.ops.core import Op, by_code, table
 
 __all__ = [
-    "Op", "activations", "bessel", "by_code", "complex_parts", "convolution", "determinant",
-    "einsum", "elementwise", "exponents", "factorizations", "fourier", "index", "least_squares",
-    "linalg", "logic", "losses", "lu", "order", "orthogonal_polynomials", "pure_callback", "reduce",
-    "scan", "scatter_reduce", "shape", "solve", "sparse", "special", "strided", "table", "tiling",
-    "unchecked", "windows",
+    "Op", "activations", "alignments", "bessel", "by_code", "complex_parts", "convolution",
+    "determinant", "einsum", "elementwise", "exponents", "factorizations", "fourier", "index",
+    "least_squares", "linalg", "logic", "losses", "lu", "order", "orthogonal_polynomials",
+    "pure_callback", "reduce", "scan", "scatter_reduce", "shape", "solve", "sparse", "special",
+    "strided", "table", "tiling", "unchecked", "windows",
 ]  # fmt: skip

@@ -24,9 +24,9 @@ LAPACK = (
 COMPLEX = "complex conj fft_c2c fft_c2r fft_r2c sgn view_as_complex view_as_real"
 CONVOLUTIONS = "convolution convolution_input convolution_weight"
 NO_LOOP = (
-    "argcummax argkth argmedian argmode argsort argtopk cofactor_slope gcd lcm masked_embed "
-    "masked_select median nextafter pure_callback scatter_amax scatter_amin scatter_prod "
-    "window_argmax window_spread window_sum"
+    "argcummax argkth argmedian argmode argsort argtopk cofactor_slope ctc ctc_slope gcd lcm "
+    "masked_embed masked_select median nextafter pure_callback scatter_amax scatter_amin "
+    "scatter_prod window_argmax window_spread window_sum"
 )
 SCIPY = (
     "airy_ai airy_ai_slope chebyshev_polynomial_t chebyshev_polynomial_u gegenbauer "

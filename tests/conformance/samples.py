@@ -541,6 +541,13 @@ row("searchsorted", whole([[-1, 0, 1]], [[0, 0, 1]]), (2, 1, 4), side="right")
 row("pure_callback", (2, 3), (3,), function=np.add, shape=(2, 3), dtype=np.dtype(np.float64))
 row("pure_callback", (0, 3), function=np.sort, shape=(0, 3), dtype=np.dtype(np.float32))
 
+CTC = whole([1, 2, 2], [3, 0, 1]), whole(5, 4), whole(3, 1)
+for flag in (False, True):
+    row("ctc", (5, 2, 4), *CTC, orders=1, blank=0, zero_infinity=flag)
+    row("ctc_slope", (5, 2, 4), *CTC, orders=0, blank=3, zero_infinity=flag)
+row("ctc", (3, 0, 4), whole().reshape(0, 2), whole(), whole(), orders=1, blank=0,
+    zero_infinity=False)  # fmt: skip
+
 for name, shapes, params in image_rows():
     row(name, *shapes, **params)
 

@@ -100,7 +100,44 @@ case(lambda t, a, m, v: _with_running(t, a, m, v, lambda *x: t.nn.functional.ins
 case(lambda t, a, w, b: t.nn.functional.instance_norm(a, weight=w, bias=b), C, (4,), (4,), integers=False)
 case(lambda t, a: (t.nn.functional.local_response_norm(a, 3, 0.5), t.nn.functional.local_response_norm(a[:, :, :, None], 2, 0.5, 0.5, 2.0)), C, integers=False)
 
+# -- sequences -------------------------------------------------------------------------------------
+# PyTorch's derivative is that by the logits of which `log_softmax` makes the log-probabilities.
+
+
+def _ctc(t, a, *given, **options):
+    return t.nn.functional.ctc_loss(t.log_softmax(a, -1), *given, **options)
+
+
+T, TARGETS = (6, 3, 4), ([1, 2, 1], [3, 3, 9], [2, 1, 3])
+for _how in ("none", "mean", "sum"):
+    case(lambda t, a, h=_how: _ctc(t, a, t.tensor(TARGETS), (6, 5, 4), (3, 2, 0), reduction=h), T, integers=False, smooth=False)
+    case(lambda t, a, h=_how: _ctc(t, a, t.tensor(TARGETS), (6, 2, 0), (3, 2, 3), reduction=h, zero_infinity=True), T, integers=False, smooth=False)
+    case(lambda t, a, h=_how: _ctc(t, a[:, 0], t.tensor([1, 2]), t.tensor([5]), t.tensor([2]), reduction=h), T, integers=False, smooth=False)
+case(lambda t, a: _ctc(t, a, t.tensor([1, 2, 1, 3, 0]), t.tensor([6, 5, 6]), t.tensor([3, 2, 0]), 2), T, integers=False, smooth=False)
+case(lambda t, a: _ctc(t, a, t.tensor([[1, 2, 1], [2, 2, 9], [2, 1, 0]], dtype=t.int32), t.tensor([6, 2, 6], dtype=t.int32), t.tensor([1, 2, 3], dtype=t.int32), 3, "none"), T, integers=False, smooth=False)
+case(lambda t, a: _ctc(t, a, t.tensor(TARGETS), (0, 1, 0), (0, 0, 1), 0, "none"), T, integers=False, smooth=False)
+case(lambda t, a: t.ctc_loss(t.log_softmax(a, 2), t.tensor(TARGETS), (6, 5, 4), (3, 2, 0), 0, 2), T, integers=False, smooth=False)
+case(lambda t, a: _ctc(t, a, t.zeros(0, dtype=t.int64), (6, 5, 4), (0, 0, 0)), T, integers=False, smooth=False)
+
+CTC = lambda t, a, *given, **options: _ctc(t, a.expand(6, 3, 4), *given, **options)
 REFUSED: dict[str, Any] = {
+    "ctc_loss of longer inputs": (lambda t, a: CTC(t, a, t.tensor(TARGETS), (7, 5, 4), (3, 2, 0)), (T,)),
+    "ctc_loss of negative lengths": (lambda t, a: CTC(t, a, t.tensor(TARGETS), (6, -1, 4), (3, 2, 0)), (T,)),
+    "ctc_loss of longer targets": (lambda t, a: CTC(t, a, t.tensor(TARGETS), (6, 5, 4), (3, 4, 0)), (T,)),
+    "ctc_loss of targets of negative length": (lambda t, a: CTC(t, a, t.tensor(TARGETS), (6, 5, 4), (3, -2, 0)), (T,)),
+    "ctc_loss of few lengths": (lambda t, a: CTC(t, a, t.tensor(TARGETS), (6, 5), (3, 2, 0)), (T,)),
+    "ctc_loss of few lengths of targets": (lambda t, a: CTC(t, a, t.tensor(TARGETS), (6, 5, 4), (3, 2)), (T,)),
+    "ctc_loss of lengths that are fractions": (lambda t, a: CTC(t, a, t.tensor(TARGETS), t.ones(3), t.ones(3)), (T,)),
+    "ctc_loss of few targets": (lambda t, a: CTC(t, a, t.tensor(TARGETS[:2]), (6, 5, 4), (3, 2, 0)), (T,)),
+    "ctc_loss of too many targets in a vector": (lambda t, a: CTC(t, a, t.tensor([1, 2, 3, 1]), (6, 5, 4), (1, 2, 0)), (T,)),
+    "ctc_loss of targets of three dimensions": (lambda t, a: CTC(t, a, t.tensor([TARGETS]), (6, 5, 4), (3, 2, 0)), (T,)),
+    "ctc_loss with a blank that is no class": (lambda t, a: CTC(t, a, t.tensor(TARGETS), (6, 5, 4), (3, 2, 0), 4), (T,)),
+    "ctc_loss with a negative blank": (lambda t, a: CTC(t, a, t.tensor(TARGETS), (6, 5, 4), (3, 2, 0), -1), (T,)),
+    "ctc_loss with an unknown reduction": (lambda t, a: CTC(t, a, t.tensor(TARGETS), (6, 5, 4), (3, 2, 0), reduction="x"), (T,)),
+    "ctc_loss of a vector": (lambda t, a: t.nn.functional.ctc_loss(a[0, 0], t.tensor([1]), (1,), (1,)), (T,)),
+    "ctc_loss of integers": (lambda t, a: t.nn.functional.ctc_loss(a.long(), t.tensor(TARGETS), (6, 5, 4), (3, 2, 0)), (T,)),
+    "ctc_loss of nothing": (lambda t, a: t.nn.functional.ctc_loss(a[:0], t.tensor(TARGETS), (0, 0, 0), (3, 2, 0)), (T,)),
+    "the second derivative of ctc_loss": (lambda t, a: t.autograd.grad(t.autograd.grad(CTC(t, a, t.tensor(TARGETS), (6, 5, 4), (3, 2, 0)), a, create_graph=True)[0].square().sum(), a), (T,)),
     "nll_loss of a class too high": (lambda t, a: t.nn.functional.nll_loss(a, t.tensor([0, 5, 2])), (B,)),
     "nll_loss of floats": (lambda t, a: t.nn.functional.nll_loss(a, t.ones(3)), (B,)),
     "nll_loss of int32": (lambda t, a: t.nn.functional.nll_loss(a, t.ones(3, dtype=t.int32)), (B,)),
