@@ -367,6 +367,7 @@ if _typing.TYPE_CHECKING:  # what `__getattr__` loads when it is first asked for
     from tapegrad.functions.histograms import bincount, bucketize, histc, histogram, searchsorted
     from tapegrad.functions.householder import geqrf, orgqr, ormqr
     from tapegrad.functions.inplace_functions import *
+    from tapegrad.functions.low_rank import pca_lowrank, svd_lowrank
     from tapegrad.functions.lu import lu_unpack
     from tapegrad.functions.matrices import (
         cholesky_solve,
@@ -438,6 +439,7 @@ if _typing.TYPE_CHECKING:  # what `__getattr__` loads when it is first asked for
         group_norm,
         layer_norm,
         max_pool1d,
+        max_pool1d_with_indices,
         max_pool2d,
         max_pool3d,
         pairwise_distance,
@@ -530,33 +532,34 @@ __all__ = [
     "logcumsumexp", "logdet", "logical_and", "logical_not", "logical_or", "logical_xor", "logit",
     "logit_", "logspace", "logsumexp", "long", "lt", "lu", "lu_solve", "lu_unpack", "manual_seed",
     "margin_ranking_loss", "masked_fill", "masked_scatter", "masked_select", "matmul", "matrix_exp",
-    "matrix_power", "max", "max_pool1d", "max_pool2d", "max_pool3d", "maximum", "mean", "median",
-    "meshgrid", "min", "minimum", "mm", "mode", "moveaxis", "movedim", "msort", "mul",
-    "multinomial", "multiply", "mv", "mvlgamma", "nan", "nan_to_num", "nan_to_num_", "nanmean",
-    "nanmedian", "nanquantile", "nansum", "narrow", "ne", "neg", "neg_", "negative", "negative_",
-    "newaxis", "nextafter", "nn", "no_grad", "nonzero", "norm", "normal", "not_equal",
+    "matrix_power", "max", "max_pool1d", "max_pool1d_with_indices", "max_pool2d", "max_pool3d",
+    "maximum", "mean", "median", "meshgrid", "min", "minimum", "mm", "mode", "moveaxis", "movedim",
+    "msort", "mul", "multinomial", "multiply", "mv", "mvlgamma", "nan", "nan_to_num", "nan_to_num_",
+    "nanmean", "nanmedian", "nanquantile", "nansum", "narrow", "ne", "neg", "neg_", "negative",
+    "negative_", "newaxis", "nextafter", "nn", "no_grad", "nonzero", "norm", "normal", "not_equal",
     "nuclear_norm", "numel", "ones", "ones_like", "optimize", "orgqr", "ormqr", "outer",
-    "pairwise_distance", "pdist", "permute", "pi", "pinverse", "pixel_shuffle", "pixel_unshuffle",
-    "poisson", "poisson_nll_loss", "polar", "polygamma", "positive", "pow", "prelu", "prod",
-    "promote_types", "pure_callback", "put", "qr", "quantile", "rad2deg", "rad2deg_", "rand",
-    "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "range", "ravel",
-    "ravel_pytree", "real", "reciprocal", "reciprocal_", "register_pytree_node", "relu", "relu_",
-    "remainder", "renorm", "repeat_interleave", "reshape", "resolve_conj", "resolve_neg",
-    "result_type", "rms_norm", "roll", "rot90", "round", "round_", "row_stack", "rrelu", "rrelu_",
-    "rsqrt", "rsqrt_", "rsub", "scalar_tensor", "scan", "scatter", "scatter_add", "scatter_reduce",
-    "scipy", "searchsorted", "seed", "select", "select_scatter", "selu", "selu_",
+    "pairwise_distance", "pca_lowrank", "pdist", "permute", "pi", "pinverse", "pixel_shuffle",
+    "pixel_unshuffle", "poisson", "poisson_nll_loss", "polar", "polygamma", "positive", "pow",
+    "prelu", "prod", "promote_types", "pure_callback", "put", "qr", "quantile", "rad2deg",
+    "rad2deg_", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm",
+    "range", "ravel", "ravel_pytree", "real", "reciprocal", "reciprocal_", "register_pytree_node",
+    "relu", "relu_", "remainder", "renorm", "repeat_interleave", "reshape", "resolve_conj",
+    "resolve_neg", "result_type", "rms_norm", "roll", "rot90", "round", "round_", "row_stack",
+    "rrelu", "rrelu_", "rsqrt", "rsqrt_", "rsub", "scalar_tensor", "scan", "scatter", "scatter_add",
+    "scatter_reduce", "scipy", "searchsorted", "seed", "select", "select_scatter", "selu", "selu_",
     "set_default_dtype", "set_grad_enabled", "set_num_threads", "set_rng_state", "sgn", "short",
     "sigmoid", "sigmoid_", "sign", "signbit", "sin", "sin_", "sinc", "sinc_", "sinh", "sinh_",
     "slice_scatter", "slogdet", "softmax", "sort", "special", "split", "split_with_sizes", "sqrt",
     "sqrt_", "square", "square_", "squeeze", "stack", "std", "std_mean", "stft", "stop_gradient",
-    "sub", "subtract", "sum", "svd", "swapaxes", "swapdims", "t", "take", "take_along_dim", "tan",
-    "tan_", "tanh", "tanh_", "tensor", "tensor_split", "tensordot", "threshold", "threshold_",
-    "tile", "topk", "trace", "transpose", "trapezoid", "trapz", "tree_map", "triangular_solve",
-    "tril", "tril_indices", "triplet_margin_loss", "triu", "triu_indices", "true_divide", "trunc",
-    "trunc_", "uint8", "unbind", "unflatten", "unique", "unique_consecutive", "unravel_index",
-    "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes", "unsqueeze", "value_and_grad",
-    "vander", "var", "var_mean", "vdot", "vhp", "view_as_complex", "view_as_real", "vjp", "vmap",
-    "vsplit", "vstack", "where", "while_loop", "xlogy", "xlogy_", "zero_", "zeros", "zeros_like",
+    "sub", "subtract", "sum", "svd", "svd_lowrank", "swapaxes", "swapdims", "t", "take",
+    "take_along_dim", "tan", "tan_", "tanh", "tanh_", "tensor", "tensor_split", "tensordot",
+    "threshold", "threshold_", "tile", "topk", "trace", "transpose", "trapezoid", "trapz",
+    "tree_map", "triangular_solve", "tril", "tril_indices", "triplet_margin_loss", "triu",
+    "triu_indices", "true_divide", "trunc", "trunc_", "uint8", "unbind", "unflatten", "unique",
+    "unique_consecutive", "unravel_index", "unsafe_chunk", "unsafe_split",
+    "unsafe_split_with_sizes", "unsqueeze", "value_and_grad", "vander", "var", "var_mean", "vdot",
+    "vhp", "view_as_complex", "view_as_real", "vjp", "vmap", "vsplit", "vstack", "where",
+    "while_loop", "xlogy", "xlogy_", "zero_", "zeros", "zeros_like",
 ]  # fmt: skip
 __version__ = "0.1.0"
 float = float32
@@ -584,7 +587,7 @@ _NETWORKS = (
     "adaptive_avg_pool1d avg_pool1d bilinear celu celu_ channel_shuffle conv1d conv2d conv3d "
     "conv_transpose1d conv_transpose2d conv_transpose3d cosine_similarity group_norm layer_norm "
     "max_pool1d max_pool2d max_pool3d pairwise_distance pixel_shuffle pixel_unshuffle rms_norm "
-    "rrelu rrelu_ selu selu_"
+    "rrelu rrelu_ selu selu_ max_pool1d_with_indices"
 )
 _OTHERWISE = (
     "adaptive_max_pool1d alpha_dropout alpha_dropout_ batch_norm binary_cross_entropy_with_logits "

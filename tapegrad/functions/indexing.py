@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from tapegrad.dispatch.views import ViewRequest, view_of
 from tapegrad.functions import shapes
 from tapegrad.functions.arguments import Indices, Operand, as_input, index_array, one_dim
 from tapegrad.functions.arithmetic import add, where
+from tapegrad.functions.combined_scatter import combined
 from tapegrad.functions.elementwise import lt, mul
 from tapegrad.functions.method_decorators import method
 from tapegrad.functions.mixed_indexing import (
@@ -33,9 +34,6 @@ from tapegrad.ops.index_layout import INT64
 from tapegrad.ops.shape import alias, expand, reshape
 from tapegrad.ops.shape import getitem as _getitem
 from tapegrad.tensor import Tensor, tensor_of, wrap
-
-if TYPE_CHECKING:
-    pass
 
 
 def parse(key: Any, x: Tensor) -> tuple[tuple[Any, ...], list[Tensor]]:
@@ -402,14 +400,19 @@ def scatter(
     src: Tensor | complex | None = None,
     *,
     value: complex | None = None,
+    reduce: str | None = None,
 ) -> Tensor:
     """A copy in which the elements that `index` names along `dim` are taken from `src`.
+
+    With `reduce` they are combined with those of `src`: "add", "multiply".
 
     >>> import tapegrad as tg
     >>> tg.scatter(tg.zeros(3), 0, tg.tensor([2]), tg.tensor([5.0]))
     tensor([0., 0., 5.])
     """
     source = value if src is None else src
+    if reduce is not None:
+        return combined(*_scatter_parts(input, dim, index, source, "scatter"), reduce)
     found = run_planned(i.scatter, input, index, source, dim)
     if found is not None:
         return found

@@ -382,9 +382,13 @@ def scatter_(
     src: Tensor | complex | None = None,
     *,
     value: complex | None = None,
+    reduce: str | None = None,
 ) -> Tensor:
     """`scatter` in place."""
     source = value if src is None else src
+    if reduce is not None:
+        before = run(s.clone, (self,), {})  # which the gradient reads
+        return copy_(self, indexing.scatter(before, dim, index, source, reduce=reduce))
     found = run_planned(ix.scatter, self, index, source, dim, True)
     if found is not None:
         return found

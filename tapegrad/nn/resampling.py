@@ -60,6 +60,46 @@ def interpolate(
     return x
 
 
+def upsample(
+    input: Tensor, size: int | Sequence[int] | None = None,
+    scale_factor: float | Sequence[float] | None = None, mode: str = "nearest",
+    align_corners: bool | None = None,
+) -> Tensor:  # fmt: skip
+    """`interpolate` under an older name.
+
+    >>> import tapegrad as tg
+    >>> tg.nn.functional.upsample(tg.tensor([[[1.0, 2.0]]]), scale_factor=2)
+    tensor([[[1., 1., 2., 2.]]])
+    """
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+def upsample_nearest(
+    input: Tensor, size: int | Sequence[int] | None = None,
+    scale_factor: float | Sequence[float] | None = None,
+) -> Tensor:  # fmt: skip
+    """`interpolate` in the mode "nearest".
+
+    >>> import tapegrad as tg
+    >>> tg.nn.functional.upsample_nearest(tg.tensor([[[1.0, 2.0]]]), 4)
+    tensor([[[1., 1., 2., 2.]]])
+    """
+    return interpolate(input, size, scale_factor, "nearest")
+
+
+def upsample_bilinear(
+    input: Tensor, size: int | Sequence[int] | None = None,
+    scale_factor: float | Sequence[float] | None = None,
+) -> Tensor:  # fmt: skip
+    """`interpolate` of images in the mode "bilinear", where corners stay.
+
+    >>> import tapegrad as tg
+    >>> tg.nn.functional.upsample_bilinear(tg.tensor([[[[1.0, 2.0]]]]), (1, 3))
+    tensor([[[[1.0000, 1.5000, 2.0000]]]])
+    """
+    return interpolate(input, size, scale_factor, "bilinear", True)
+
+
 def _check_mode(mode: str, dims: int, align_corners: Any, antialias: bool, x: Tensor) -> None:
     known = ("nearest", "nearest-exact", "area", "bicubic", *LINEAR)
     if mode not in known:

@@ -80,3 +80,16 @@ def test_as_strided_scatter_under_transforms():
 def test_a_mask_that_holds_too_often_is_an_error():
     with pytest.raises(RuntimeError, match="holds at 2 places"):
         tapegrad.masked_scatter(tapegrad.zeros(2), tapegrad.ones(2) > 0, tapegrad.ones(1))
+
+
+@pytest.mark.parametrize("reduce", ["add", "multiply"])
+def test_scatter_that_combines_has_gradients(reduce):
+    x = tapegrad.tensor([[1.0, 2.0, 0.0], [3.0, -1.0, 2.0]], requires_grad=True)
+    src = tapegrad.tensor([[0.5, 2.0], [3.0, -2.0]], requires_grad=True)
+    index = tapegrad.tensor([[0, 0], [2, 1]])
+    for call in (
+        lambda x, src: x.scatter(1, index, src, reduce=reduce),
+        lambda x, src: (x * 1).scatter_(1, index, src * 2, reduce=reduce),
+    ):
+        assert tapegrad.autograd.gradcheck(call, (x, src))
+        assert tapegrad.autograd.gradgradcheck(call, (x, src))

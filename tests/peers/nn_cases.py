@@ -74,6 +74,10 @@ for _how in (0, 1, 2):
     case(lambda t, a, b, h=_how: (t.cosine_embedding_loss(a, b, t.tensor([1, -1, 1, -1]), 0.1, h), t.hinge_embedding_loss(a, t.sign(b).detach(), 0.5, h)), A, A, integers=False)
     case(lambda t, a, b, h=_how: (t.margin_ranking_loss(a, b, t.sign(a).detach(), 0.5, h), t.triplet_margin_loss(a, b, a * b, 0.7, reduction=h)), A, A, integers=False)
     case(lambda t, a, b, h=_how: t.poisson_nll_loss(a, b.abs().detach(), True, True, 1e-8, h), A, A, integers=False)
+case(lambda t, a: (t.nn.functional.max_pool1d_with_indices(a, 2, ceil_mode=True), t.max_pool1d_with_indices(a, 3, 1, 1), t.nn.functional.adaptive_max_pool1d_with_indices(a, 4)), A, integers=False)
+case(lambda t, a: (t.nn.functional.max_pool2d_with_indices(a, 2, 1, (1, 0)), t.nn.functional.adaptive_max_pool2d_with_indices(a, (2, 3))), (2, 4, 5), integers=False)
+case(lambda t, a: (t.nn.functional.max_pool3d_with_indices(a, 2), t.nn.functional.adaptive_max_pool3d_with_indices(a, 2)), (2, 4, 5, 3), integers=False)
+case(lambda t, a: (t.nn.functional.upsample(a, scale_factor=1.5), t.nn.functional.upsample_nearest(a, (3, 5)), t.nn.functional.upsample_bilinear(a, scale_factor=2)), (1, 2, 3, 4), integers=False)
 
 I, W = (2, 4, 5, 6), (6, 4, 3, 3)
 REFUSED: dict[str, Any] = {

@@ -83,7 +83,29 @@ for p in (2, 1, 2.5, INF):
     case(lambda t, a, p=p: t.renorm(a, p, 1, 2.0), C3, integers=False)
 case(lambda t, a: [t.renorm(a * 0, 2, 0, 1), t.renorm(a[:0], 2, 0, 1)], M, integers=False, smooth=False)
 
+
+# -- low rank: the bases are random, what they are made of is not ----------------------------------
+
+
+def _product(t, usv):
+    u, s, v = usv
+    return u @ t.diag_embed(s).to(u.dtype) @ v.mH, s, u.shape[-1], v.shape[-2]
+
+
+for _shapes in (((5, 2), (2, 4)), ((3, 2), (2, 6)), ((2, 4, 2), (2, 2, 5))):
+    case(lambda t, a, b: [_product(t, t.svd_lowrank(a @ b, 2)), _product(t, t.svd_lowrank(a @ b, 2, M=b[..., :1, :])), _product(t, t.pca_lowrank(a @ b, 2, center=False))], *_shapes, integers=False, smooth=False)
+case(lambda t, a: [_product(t, t.svd_lowrank(a)), _product(t, t.svd_lowrank(a, niter=0)), _product(t, t.pca_lowrank(a, niter=1))[1][:2], _product(t, t.pca_lowrank(a.mT, 3, False))], (3, 5), integers=False, smooth=False)
+case(lambda t, a: [x.abs() for x in t.svd_lowrank(t.complex(a.detach(), a.detach().flip(0)), 3)[1:2]], (3, 5), integers=False, smooth=False)
+
 REFUSED: dict[str, Any] = {
+    "svd_lowrank of a vector": (lambda t, a: t.svd_lowrank(a[0]), [M]),
+    "svd_lowrank of integers": (lambda t, a: t.svd_lowrank(a.long()), [M]),
+    "svd_lowrank less what does not fit": (lambda t, a: t.svd_lowrank(a, M=t.ones(2)), [M]),
+    "pca_lowrank of a vector": (lambda t, a: t.pca_lowrank(a[0]), [M]),
+    "pca_lowrank of a high rank": (lambda t, a: t.pca_lowrank(a, 3), [M]),
+    "pca_lowrank of a negative rank": (lambda t, a: t.pca_lowrank(a, -1), [M]),
+    "pca_lowrank with negative iterations": (lambda t, a: t.pca_lowrank(a, 2, niter=-1), [M]),
+    "pca_lowrank of integers": (lambda t, a: t.pca_lowrank(a.long()), [M]),
     "trapezoid with too few points": (lambda t, a: t.trapezoid(a, t.ones(2)), [M]),
     "trapezoid with points that do not fit": (lambda t, a: t.trapezoid(a, t.ones(3, 3)), [M]),
     "trapezoid with points and a distance": (lambda t, a: t.trapezoid(a, a, dx=2), [M]),

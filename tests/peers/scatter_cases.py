@@ -323,7 +323,35 @@ case(
 )
 case(lambda t, a: a.sum_to_size((3, 1)), C3[:1] + (3, 4))
 
+# PyTorch has no gradient of these.
+for _how in ("add", "multiply"):
+    case(
+        lambda t, a, b, k, h=_how: (
+            t.scatter(a.detach(), 1, k, b.detach(), reduce=h),
+            a.detach().scatter(0, k % 2, 3, reduce=h),
+            t.scatter(a.detach()[0, 0], 0, t.tensor(0), b.detach()[0, 0], reduce=h),
+        ),
+        (2, 4),
+        (3, 5),
+        np.array([[0, 3, 3], [1, 1, 1]]),
+        smooth=False,
+        integers=False,
+    )
+    case(
+        lambda t, a, b, k, h=_how: (
+            (a * 1).detach().scatter_(1, k, b.detach(), reduce=h),
+            (a * 1).detach().scatter_(0, k % 2, value=3, reduce=h),
+        ),
+        (2, 4),
+        (3, 5),
+        np.array([[0, 3, 3], [1, 1, 1]]),
+        smooth=False,
+        integers=False,
+    )
+
 REFUSED: dict[str, Any] = {
+    "scatter reduced in an unknown way": (lambda t, a: a.detach().scatter(0, t.tensor([[0]]), 1.0, reduce="sum"), ((2, 3),)),
+    "scatter of another type, reduced": (lambda t, a: a.detach().scatter(0, t.tensor([[0]]), t.ones(1, 1, dtype=t.float32), reduce="add"), ((2, 3),)),
     "searchsorted on both sides": (lambda t: t.searchsorted(t.ones(2), t.ones(1), right=True, side="left"), []),
     "searchsorted on no side": (lambda t: t.searchsorted(t.ones(2), t.ones(1), side="x"), []),
     "searchsorted in other rows": (lambda t: t.searchsorted(t.ones(2, 3), t.ones(3)), []),
