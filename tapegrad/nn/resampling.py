@@ -18,7 +18,7 @@ Sizes = tuple[int, ...]
 # A point on an axis: the elements that it lies between, each with its weight.
 Neighbours = Sequence[tuple[np.ndarray, np.ndarray | None]]
 LINEAR = {"linear": 1, "bilinear": 2, "trilinear": 3}
-CUBIC = -0.75  # the slope that Keys calls a
+CUBIC, ANTIALIAS_CUBIC = -0.75, -0.5  # the slope that Keys calls a
 POOLS = {1: adaptive_avg_pool1d, 2: adaptive_avg_pool2d, 3: adaptive_avg_pool3d}
 
 
@@ -32,7 +32,8 @@ def interpolate(
 
     `mode` is "nearest" (whose places are PyTorch's own, "nearest-exact" those of pixels' centres),
     "linear", "bilinear" or "trilinear" by the number of dimensions, "bicubic" for images, or
-    "area", the mean.  With `align_corners` the outermost elements stay where they are.
+    "area", the mean.  With `align_corners` the outermost elements stay where they are.  With
+    `antialias` bilinear and bicubic modes that make an image smaller read all that is between.
 
     >>> import tapegrad as tg
     >>> x = tg.tensor([[[1.0, 2.0]]])
@@ -56,7 +57,8 @@ def interpolate(
         return POOLS[dims](x, new)
     for d in range(dims):
         factor = None if factors is None else factors[d]
-        x = _resampled(x, d + 2, _neighbours(mode, old[d], new[d], factor, align_corners, x))
+        around = _filtered if antialias else _neighbours
+        x = _resampled(x, d + 2, around(mode, old[d], new[d], factor, align_corners, x))
     return x
 
 
@@ -111,8 +113,8 @@ def _check_mode(mode: str, dims: int, align_corners: Any, antialias: bool, x: Te
             f"`interpolate`: there is no {mode} mode for an input of the shape {x._a.shape}, which "
             "is (batch, channels, *size)"
         )
-    if antialias:
-        raise NotImplementedError("`interpolate` has no antialias")
+    if antialias and mode not in ("bilinear", "bicubic"):
+        raise ValueError(f"`interpolate`: antialias is for bilinear and bicubic modes, not {mode}")
     if x._a.dtype.kind != "f":
         raise NotImplementedError(f"`interpolate` takes floating-point numbers, got {x.dtype}")
 
@@ -159,6 +161,39 @@ def _neighbours(
     a = kind(CUBIC)
     weights = [far(1 + t, a), near(t, a), near(1 - t, a), far(2 - t, a)]
     return [(np.clip(place + k - 1, 0, last), w) for k, w in enumerate(weights)]
+
+
+def _filtered(
+    mode: str, old: int, new: int, factor: float | None, align_corners: Any, x: Tensor
+) -> Neighbours:
+    """The same where a filter, wider the smaller the new size, reads what it covers."""
+    kind = x._a.dtype.type
+    if align_corners:
+        step = kind(old - 1) / kind(new - 1) if new > 1 else kind(0)
+    else:
+        step = kind(old) / kind(new) if factor is None else kind(1 / factor)
+    width = max(step, kind(1))
+    reach = width if mode == "bilinear" else 2 * width
+    middle = step * (np.arange(new, dtype=kind) + kind(0.5))
+    first = np.maximum((middle - reach + kind(0.5)).astype(np.int64), 0)
+    end = np.minimum((middle + reach + kind(0.5)).astype(np.int64), old)
+    places = first[:, None] + np.arange(max((end - first).max(), 1))
+    t = np.abs((places - middle[:, None] + kind(0.5)) / width)
+    weights = _tent(t) if mode == "bilinear" else _bump(t)
+    weights = np.where(places < end[:, None], weights, 0).astype(kind)
+    total = weights.sum(1, keepdims=True)
+    weights = weights / np.where(total == 0, kind(1), total)
+    places = np.minimum(places, old - 1)
+    return [(np.ascontiguousarray(p), w) for p, w in zip(places.T, weights.T, strict=True)]
+
+
+def _tent(t: Any) -> Any:
+    return np.maximum(1 - t, 0)
+
+
+def _bump(t: Any) -> Any:
+    a = t.dtype.type(ANTIALIAS_CUBIC)
+    return np.where(t < 1, near(t, a), np.where(t < 2, far(t, a), 0))
 
 
 def near(t: Any, a: Any) -> Any:

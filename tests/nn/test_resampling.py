@@ -21,6 +21,20 @@ def test_gradients_vmap_and_jit(mode):
     np.testing.assert_allclose(tg.jit(f)(x).item(), sum(expected), rtol=1e-12)
 
 
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_antialias_reads_everything_between(mode):
+    def smaller(x):
+        return F.interpolate(x, size=(2, 3), mode=mode, antialias=True)
+
+    x = tg.tensor(np.random.default_rng(0).random((1, 1, 9, 10)), requires_grad=True)
+    assert tg.autograd.gradcheck(smaller, (x,))
+    np.testing.assert_allclose(smaller(tg.ones(1, 1, 9, 10)).numpy(), 1.0, rtol=1e-6)
+    smaller(x).sum().backward()
+    assert (x.grad != 0).all()
+    with pytest.raises(ValueError, match=r"antialias is for bilinear and bicubic modes, not area"):
+        F.interpolate(x, 3, mode="area", antialias=True)
+
+
 def test_float32_stays():
     x = tg.ones(1, 1, 2, 2, dtype=tg.float32)
     assert F.interpolate(x, scale_factor=1.5, mode="bilinear").dtype is tg.float32

@@ -78,9 +78,14 @@ case(lambda t, a: (t.nn.functional.max_pool1d_with_indices(a, 2, ceil_mode=True)
 case(lambda t, a: (t.nn.functional.max_pool2d_with_indices(a, 2, 1, (1, 0)), t.nn.functional.adaptive_max_pool2d_with_indices(a, (2, 3))), (2, 4, 5), integers=False)
 case(lambda t, a: (t.nn.functional.max_pool3d_with_indices(a, 2), t.nn.functional.adaptive_max_pool3d_with_indices(a, 2)), (2, 4, 5, 3), integers=False)
 case(lambda t, a: (t.nn.functional.upsample(a, scale_factor=1.5), t.nn.functional.upsample_nearest(a, (3, 5)), t.nn.functional.upsample_bilinear(a, scale_factor=2)), (1, 2, 3, 4), integers=False)
+for _mode in ("bilinear", "bicubic"):
+    case(lambda t, a, m=_mode: (t.nn.functional.interpolate(a, (3, 4), mode=m, antialias=True), t.nn.functional.interpolate(a, (9, 2), mode=m, antialias=True, align_corners=True), t.nn.functional.interpolate(a, (1, 1), mode=m, antialias=True, align_corners=True)), (1, 2, 7, 11), integers=False)
+    case(lambda t, a, m=_mode: (t.nn.functional.interpolate(a, scale_factor=0.4, mode=m, antialias=True), t.nn.functional.interpolate(a, scale_factor=(1.3, 0.7), mode=m, antialias=True, recompute_scale_factor=True)), (1, 2, 7, 11), integers=False)
 
 I, W = (2, 4, 5, 6), (6, 4, 3, 3)
 REFUSED: dict[str, Any] = {
+    "interpolate to the nearest with antialias": (lambda t, x: t.nn.functional.interpolate(x, 3, antialias=True), (I,)),
+    "interpolate signals with antialias": (lambda t, x: t.nn.functional.interpolate(x[0], 3, mode="linear", antialias=True), (I,)),
     "dropout at top level above 1": (lambda t, x: t.dropout(x, 1.5, True), (I,)),
     "dropout at top level of no p": (lambda t, x: t.dropout(x), (I,)),
     "feature_dropout of a vector": (lambda t, x: t.feature_dropout(x[0, 0, 0], 0.5, True), (I,)),
