@@ -37,6 +37,7 @@ FUNCTIONS = {
     "distances": "cdist pdist",
     "distributions": "binomial normal poisson",
     "histograms": "bucketize searchsorted",
+    "joint_histograms": "histogramdd",
     "low_rank": "pca_lowrank svd_lowrank",
     "lu": "lu_unpack",
     "matrix_chains": "chain_matmul",

@@ -175,7 +175,7 @@ def histogram(
     """
     x = floating(as_input(input, "histogram"), "histogram")
     values = x._a.reshape(-1)
-    edges = _edges(values, bins, range)
+    edges = edges_of(values, bins, range)
     if weight is not None and weight._a.shape != x._a.shape:
         raise RuntimeError(
             f"`histogram`: there are weights of shape {weight._a.shape} for elements of shape "
@@ -184,11 +184,7 @@ def histogram(
     n = edges._a.size - 1
     first, last = edges._a[0], edges._a[n]
     inside = np.flatnonzero((values >= first) & (values <= last))
-    if isinstance(bins, Tensor):
-        places = np.searchsorted(edges._a, values[inside], "right") - 1
-        places = np.clip(places, 0, n - 1)  # the last bin has both its edges
-    else:
-        places = _evenly(values[inside], edges._a, n)
+    places = bins_of(values[inside], edges._a, not isinstance(bins, Tensor))
     if weight is None:
         hist = wrap(np.bincount(places, minlength=n).astype(values.dtype))
     else:
@@ -199,8 +195,12 @@ def histogram(
     return Histogram(hist, edges)
 
 
-def _evenly(values: np.ndarray, edges: np.ndarray, n: int) -> np.ndarray:
-    """The bins of values among edges evenly spaced: reckoned, and then compared with the edges."""
+def bins_of(values: np.ndarray, edges: np.ndarray, even: bool) -> np.ndarray:
+    """The bins of values between edges; of even width they are reckoned, and then compared."""
+    n = edges.size - 1
+    if not even:
+        found = np.searchsorted(edges, values, "right") - 1
+        return np.clip(found, 0, n - 1)  # the last bin has both its edges
     step = (edges[n] - edges[0]) / values.dtype.type(n)
     places: np.ndarray = np.minimum(((values - edges[0]) / step).astype(np.int64), n - 1)
     places -= values < edges[places]
@@ -208,8 +208,11 @@ def _evenly(values: np.ndarray, edges: np.ndarray, n: int) -> np.ndarray:
     return places
 
 
-def _edges(values: np.ndarray, bins: int | Tensor, range: tuple[float, float] | None) -> Tensor:
-    name = "histogram"
+def edges_of(
+    values: np.ndarray, bins: int | Tensor, range: tuple[float, float] | None,
+    name: str = "histogram",
+) -> Tensor:  # fmt: skip
+    """The edges of bins: those given, or some of one width."""
     if isinstance(bins, Tensor):
         if bins._a.dtype != values.dtype or bins._a.ndim != 1:
             raise RuntimeError(

@@ -97,7 +97,33 @@ for _shapes in (((5, 2), (2, 4)), ((3, 2), (2, 6)), ((2, 4, 2), (2, 2, 5))):
 case(lambda t, a: [_product(t, t.svd_lowrank(a)), _product(t, t.svd_lowrank(a, niter=0)), _product(t, t.pca_lowrank(a, niter=1))[1][:2], _product(t, t.pca_lowrank(a.mT, 3, False))], (3, 5), integers=False, smooth=False)
 case(lambda t, a: [x.abs() for x in t.svd_lowrank(t.complex(a.detach(), a.detach().flip(0)), 3)[1:2]], (3, 5), integers=False, smooth=False)
 
+# -- histograms of several dimensions --------------------------------------------------------------
+GRID = lambda t, a: (t.tensor([-2.0, 0.5, 1.0, 2.0], dtype=a.dtype), t.tensor([-1.0, 1.5], dtype=a.dtype))
+
+
+def _boxes(found):
+    return [found.hist, *found.bin_edges]
+
+
+case(lambda t, a: [_boxes(t.histogramdd(a.detach(), 3)), _boxes(t.histogramdd(a.detach(), [2, 4])), _boxes(t.histogramdd(a.detach(), 2, range=[-1.0, 1.0, 0.0, 2.0], density=True)), _boxes(t.histogramdd(a.detach()[:1, :1] * 0, 2))], (4, 5, 2), integers=False, smooth=False)
+case(lambda t, a, w: [_boxes(t.histogramdd(a.detach(), GRID(t, a), weight=w.detach())), _boxes(t.histogramdd(a.detach(), GRID(t, a), density=True)), _boxes(t.histogramdd(a.detach(), 3, weight=w.detach()))], (4, 5, 2), positive(4, 5), integers=False, smooth=False)
+case(lambda t, a: [_boxes(t.histogramdd(a.detach()[:0], 2)), _boxes(t.histogramdd(t.tensor([[0.0, 0.0], [1.0, 1.0], [1.0, 2.0], [2.0, 2.0]]), [2, 2]))], (4, 3), integers=False, smooth=False)
+
+P = (4, 2)
 REFUSED: dict[str, Any] = {
+    "histogramdd of a vector": (lambda t, a: t.histogramdd(a.detach()[0], 2), [P]),
+    "histogramdd of a number": (lambda t, a: t.histogramdd(a.detach()[0, 0], 2), [P]),
+    "histogramdd of integers": (lambda t, a: t.histogramdd(a.detach().long(), 2), [P]),
+    "histogramdd of no bins": (lambda t, a: t.histogramdd(a.detach(), [2, 0]), [P]),
+    "histogramdd of bins for one coordinate": (lambda t, a: t.histogramdd(a.detach(), [2]), [P]),
+    "histogramdd of bins that are a text": (lambda t, a: t.histogramdd(a.detach(), "x"), [P]),
+    "histogramdd of edges of another type": (lambda t, a: t.histogramdd(a.detach(), GRID(t, a.float())), [P]),
+    "histogramdd of edges that are a matrix": (lambda t, a: t.histogramdd(a.detach(), [e[None] for e in GRID(t, a)]), [P]),
+    "histogramdd with a short range": (lambda t, a: t.histogramdd(a.detach(), 2, range=[0.0, 1.0]), [P]),
+    "histogramdd with a range that falls": (lambda t, a: t.histogramdd(a.detach(), 2, range=[0.0, 1.0, 2.0, 1.0]), [P]),
+    "histogramdd with few weights": (lambda t, a: t.histogramdd(a.detach(), 2, weight=a.detach()[0]), [P]),
+    "histogramdd with weights of another type": (lambda t, a: t.histogramdd(a.detach(), 2, weight=a.detach()[:, 0].float()), [P]),
+    "histogramdd of NaN": (lambda t, a: t.histogramdd(a.detach() * NAN, 2), [P]),
     "svd_lowrank of a vector": (lambda t, a: t.svd_lowrank(a[0]), [M]),
     "svd_lowrank of integers": (lambda t, a: t.svd_lowrank(a.long()), [M]),
     "svd_lowrank less what does not fit": (lambda t, a: t.svd_lowrank(a, M=t.ones(2)), [M]),
