@@ -440,7 +440,6 @@ if _typing.TYPE_CHECKING:  # what `__getattr__` loads when it is first asked for
         group_norm,
         layer_norm,
         max_pool1d,
-        max_pool1d_with_indices,
         max_pool2d,
         max_pool3d,
         pairwise_distance,
@@ -452,29 +451,7 @@ if _typing.TYPE_CHECKING:  # what `__getattr__` loads when it is first asked for
         selu,
         selu_,
     )
-    from tapegrad.nn.top_level import (
-        adaptive_max_pool1d,
-        alpha_dropout,
-        alpha_dropout_,
-        batch_norm,
-        binary_cross_entropy_with_logits,
-        constant_pad_nd,
-        cosine_embedding_loss,
-        ctc_loss,
-        dropout,
-        dropout_,
-        embedding,
-        feature_alpha_dropout,
-        feature_alpha_dropout_,
-        feature_dropout,
-        feature_dropout_,
-        hinge_embedding_loss,
-        instance_norm,
-        kl_div,
-        margin_ranking_loss,
-        poisson_nll_loss,
-        triplet_margin_loss,
-    )
+    from tapegrad.nn.top_level import *
     from tapegrad.transforms.checking import check_grads
     from tapegrad.transforms.checkpointing import checkpoint
     from tapegrad.transforms.control import cond, fori_loop, scan, while_loop
@@ -588,14 +565,14 @@ _NETWORKS = (
     "adaptive_avg_pool1d avg_pool1d bilinear celu celu_ channel_shuffle conv1d conv2d conv3d "
     "conv_transpose1d conv_transpose2d conv_transpose3d cosine_similarity group_norm layer_norm "
     "max_pool1d max_pool2d max_pool3d pairwise_distance pixel_shuffle pixel_unshuffle rms_norm "
-    "rrelu rrelu_ selu selu_ max_pool1d_with_indices"
+    "rrelu rrelu_ selu selu_"
 )
 _OTHERWISE = (
     "adaptive_max_pool1d alpha_dropout alpha_dropout_ batch_norm binary_cross_entropy_with_logits "
     "constant_pad_nd cosine_embedding_loss ctc_loss dropout dropout_ embedding "
     "feature_alpha_dropout feature_alpha_dropout_ feature_dropout feature_dropout_ "
-    "hinge_embedding_loss instance_norm kl_div margin_ranking_loss poisson_nll_loss "
-    "triplet_margin_loss"
+    "hinge_embedding_loss instance_norm kl_div margin_ranking_loss max_pool1d_with_indices "
+    "poisson_nll_loss triplet_margin_loss"
 )
 # Half of the import's time, which a user of Tensors need not spend.
 _LATER = {name: f"transforms.{m}" for m, names in _TRANSFORMS.items() for name in names.split()}

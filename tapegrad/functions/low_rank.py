@@ -26,9 +26,8 @@ def svd_lowrank(
     >>> import tapegrad as tg
     >>> A = tg.outer(tg.tensor([3.0, 4.0]), tg.tensor([1.0, 0.0]))
     >>> U, S, V = tg.svd_lowrank(A, 1)
-    >>> S, U @ tg.diag(S) @ V.mH
-    (tensor([5.]), tensor([[3., 0.],
-            [4., 0.]]))
+    >>> S, tg.allclose(U @ tg.diag(S) @ V.mH, A)
+    (tensor([5.]), True)
     """
     name = "svd_lowrank"
     x = as_input(A, name)

@@ -12,8 +12,17 @@ from typing import Any
 from tapegrad.functions.tiling import pad as padded
 from tapegrad.nn import alignment_loss, linear, losses, normalization, pooling
 from tapegrad.nn import dropout as dropping
+from tapegrad.nn.pooling_places import max_pool1d_with_indices
 from tapegrad.nn.reduction import numbered
 from tapegrad.tensor import Tensor
+
+__all__ = [
+    "adaptive_max_pool1d", "alpha_dropout", "alpha_dropout_", "batch_norm",
+    "binary_cross_entropy_with_logits", "constant_pad_nd", "cosine_embedding_loss", "ctc_loss",
+    "dropout", "dropout_", "embedding", "feature_alpha_dropout", "feature_alpha_dropout_",
+    "feature_dropout", "feature_dropout_", "hinge_embedding_loss", "instance_norm", "kl_div",
+    "margin_ranking_loss", "max_pool1d_with_indices", "poisson_nll_loss", "triplet_margin_loss",
+]  # fmt: skip
 
 # -- dropout ---------------------------------------------------------------------------------------
 
@@ -106,9 +115,9 @@ def batch_norm(
 
     >>> import tapegrad as tg
     >>> x = tg.tensor([[1.0], [3.0]])
-    >>> tg.batch_norm(x, None, None, None, None, True, 0.1, 0.0, False)
-    tensor([[-1.],
-            [ 1.]])
+    >>> tg.batch_norm(x, None, None, None, None, True, 0.1, 1e-5, False)
+    tensor([[-1.0000],
+            [ 1.0000]])
     """
     return normalization.batch_norm(
         input, running_mean, running_var, weight, bias, training, momentum, eps
@@ -183,7 +192,7 @@ def cosine_embedding_loss(
 
     >>> import tapegrad as tg
     >>> tg.cosine_embedding_loss(tg.ones(1, 2), tg.ones(1, 2), tg.tensor([-1]))
-    tensor(1.)
+    tensor(1.0000)
     """
     how = numbered(reduction, "cosine_embedding_loss")
     return losses.cosine_embedding_loss(input1, input2, target, margin, reduction=how)

@@ -81,9 +81,19 @@ case(lambda t, a: (t.nn.functional.upsample(a, scale_factor=1.5), t.nn.functiona
 for _mode in ("bilinear", "bicubic"):
     case(lambda t, a, m=_mode: (t.nn.functional.interpolate(a, (3, 4), mode=m, antialias=True), t.nn.functional.interpolate(a, (9, 2), mode=m, antialias=True, align_corners=True), t.nn.functional.interpolate(a, (1, 1), mode=m, antialias=True, align_corners=True)), (1, 2, 7, 11), integers=False)
     case(lambda t, a, m=_mode: (t.nn.functional.interpolate(a, scale_factor=0.4, mode=m, antialias=True), t.nn.functional.interpolate(a, scale_factor=(1.3, 0.7), mode=m, antialias=True, recompute_scale_factor=True)), (1, 2, 7, 11), integers=False)
+DRAWN = lambda t, a, d: t.tensor([[[0.3, 0.8, 0.55][:d], [0.9, 0.1, 0.4][:d]]] * 2, dtype=a.dtype)
+case(lambda t, a: (t.nn.functional.fractional_max_pool2d(a, 2, (3, 4), _random_samples=DRAWN(t, a, 2)), t.nn.functional.fractional_max_pool2d_with_indices(a, (2, 3), output_ratio=(0.5, 0.6), _random_samples=DRAWN(t, a, 2)), t.nn.functional.fractional_max_pool2d(a[0], 2, 1, return_indices=True)), (2, 2, 6, 7), integers=False)
+case(lambda t, a: (t.nn.functional.fractional_max_pool3d(a, 2, (2, 3, 4), _random_samples=DRAWN(t, a, 3)), t.nn.functional.fractional_max_pool3d_with_indices(a, (1, 2, 3), 2, _random_samples=DRAWN(t, a, 3))), (2, 2, 5, 6, 7), integers=False)
 
 I, W = (2, 4, 5, 6), (6, 4, 3, 3)
 REFUSED: dict[str, Any] = {
+    "fractional_max_pool2d to no size": (lambda t, x: t.nn.functional.fractional_max_pool2d(x, 2), (I,)),
+    "fractional_max_pool2d with three ratios": (lambda t, x: t.nn.functional.fractional_max_pool2d(x, 2, output_ratio=(0.5, 0.5, 0.5)), (I,)),
+    "fractional_max_pool2d to a large size": (lambda t, x: t.nn.functional.fractional_max_pool2d(x, 2, 5), (I,)),
+    "fractional_max_pool2d of a matrix": (lambda t, x: t.nn.functional.fractional_max_pool2d(x[0, 0], 2, 2), (I,)),
+    "fractional_max_pool2d of integers": (lambda t, x: t.nn.functional.fractional_max_pool2d(x.long(), 2, 2), (I,)),
+    "fractional_max_pool2d with few samples": (lambda t, x: t.nn.functional.fractional_max_pool2d(x, 2, 2, _random_samples=x.detach()[:1, :, 0, :2]), (I,)),
+    "fractional_max_pool2d with samples of another type": (lambda t, x: t.nn.functional.fractional_max_pool2d(x, 2, 2, _random_samples=x.detach()[:, :, 0, :2].float()), (I,)),
     "interpolate to the nearest with antialias": (lambda t, x: t.nn.functional.interpolate(x, 3, antialias=True), (I,)),
     "interpolate signals with antialias": (lambda t, x: t.nn.functional.interpolate(x[0], 3, mode="linear", antialias=True), (I,)),
     "dropout at top level above 1": (lambda t, x: t.dropout(x, 1.5, True), (I,)),
