@@ -325,8 +325,9 @@ def _transposed(
             f"`{name}`: filters of the shape {w._a.shape} take {len(w._a)} channels, got the "
             f"input {x._a.shape}"
         )
-    if not all(x._a.shape[1:]):
-        raise RuntimeError(f"`{name}`: an input of the shape {x._a.shape} has no elements")
+    for which, shape in (("an input", x._a.shape[1:]), ("filters", w._a.shape)):
+        if not all(shape):
+            raise RuntimeError(f"`{name}`: {which} of the shape {shape} have no elements")
     if any(m >= max(s, d) for m, s, d in zip(more, at.stride, at.dilation, strict=True)):
         raise RuntimeError(
             f"`{name}`: output_padding must be below the stride or the dilation, got "
