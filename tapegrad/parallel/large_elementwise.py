@@ -198,7 +198,7 @@ def forward_into(op: Op, arrays: list[np.ndarray], out: np.ndarray) -> bool:
         return False
     if ufunc.resolve_dtypes((*[a.dtype for a in arrays], None))[-1] != out.dtype:
         return False
-    if _split_ufunc(ufunc, arrays, out) is None:
+    if out.size < COMPILED or _split_ufunc(ufunc, arrays, out) is None:
         ufunc(*arrays, out=out)
     return True
 
