@@ -94,7 +94,9 @@ def _product(t, usv):
 
 for _shapes in (((5, 2), (2, 4)), ((3, 2), (2, 6)), ((2, 4, 2), (2, 2, 5))):
     case(lambda t, a, b: [_product(t, t.svd_lowrank(a @ b, 2)), _product(t, t.svd_lowrank(a @ b, 2, M=b[..., :1, :])), _product(t, t.pca_lowrank(a @ b, 2, center=False))], *_shapes, integers=False, smooth=False)
-case(lambda t, a: [_product(t, t.svd_lowrank(a)), _product(t, t.svd_lowrank(a, niter=0)), _product(t, t.pca_lowrank(a, niter=1))[1][:2], _product(t, t.pca_lowrank(a.mT, 3, False))], (3, 5), integers=False, smooth=False)
+# Of more random vectors than the rank PyTorch's gradients are sometimes NaN.
+case(lambda t, a: [_product(t, t.svd_lowrank(a, 3)), _product(t, t.svd_lowrank(a, 3, niter=0)), _product(t, t.pca_lowrank(a.mT, 3, False))], (3, 5), integers=False, smooth=False)
+case(lambda t, a: [_product(t, t.svd_lowrank(a.detach())), _product(t, t.pca_lowrank(a.detach(), niter=1))[1][:2]], (3, 5), integers=False, smooth=False)
 case(lambda t, a: [x.abs() for x in t.svd_lowrank(t.complex(a.detach(), a.detach().flip(0)), 3)[1:2]], (3, 5), integers=False, smooth=False)
 
 # -- histograms of several dimensions --------------------------------------------------------------
