@@ -264,8 +264,10 @@ def compare_large(op, function, monkeypatch):
             tg.autograd.grad(f(x, dim), x, weight)
             return time.perf_counter() - start
 
-        times = [[forward_and_back(f) for f in (function, tg.softmax)] for _ in range(30)]
-        ours, softmax = np.median(times, axis=0)
+        # Whoever comes first may have to ask for the pages that the other one then finds.
+        times = [[forward_and_back(f) for f in (function, tg.softmax)] for _ in range(15)]
+        swapped = [[forward_and_back(f) for f in (tg.softmax, function)] for _ in range(15)]
+        ours, softmax = np.min([*times, *np.flip(swapped, 1)], axis=0)
         assert ours <= 1.2 * softmax
 
 

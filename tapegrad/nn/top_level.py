@@ -145,14 +145,14 @@ def embedding(
     weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Rows of a table by their numbers; the row `padding_idx`, unless it is -1, has no gradient.
+    """Rows of a table by their numbers; the row `padding_idx`, if there is one, has no gradient.
 
     >>> import tapegrad as tg
     >>> tg.embedding(tg.tensor([[1.0, 2.0], [3.0, 4.0]]), tg.tensor([1, 0]))
     tensor([[3., 4.],
             [1., 2.]])
     """
-    row = padding_idx if padding_idx >= 0 else None
+    row = padding_idx if 0 <= padding_idx < len(weight) else None
     return linear.embedding(indices, weight, row, None, 2.0, scale_grad_by_freq, sparse)
 
 
