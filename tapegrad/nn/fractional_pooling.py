@@ -40,14 +40,17 @@ def _fractional(
         raise RuntimeError(f"`{name}`: {many} windows of {widths} do not fit into {size}")
     n, channels = x._a.shape[-dims - 2] if x._a.ndim == dims + 2 else 1, x._a.shape[-dims - 1]
     drawn = rand(n, channels, dims, dtype=x.dtype) if samples is None else samples
-    if drawn._a.dtype != x._a.dtype or drawn._a.ndim != 3 or drawn._a.shape[0] < n:
+    if not channels:
+        raise RuntimeError(f"`{name}`: an input of the shape {x._a.shape} has no channels")
+    shape = drawn._a.shape
+    if drawn._a.dtype != x._a.dtype or shape[1:] != (channels, dims) or shape[0] < n:
         raise RuntimeError(
             f"`{name}`: _random_samples are of {x.dtype} and of shape {(n, channels, dims)}, got "
-            f"{drawn.dtype} of shape {drawn._a.shape}"
+            f"{drawn.dtype} of shape {shape}"
         )
     places = _places(drawn._a[:n], size, many, widths)
     flat = reshape(x, (n, channels, prod(size)))
-    windows = gather(flat, 2, wrap(places.reshape(n, channels, -1)))
+    windows = gather(flat, 2, wrap(places.reshape(n, channels, prod(places.shape[2:]))))
     largest = argmax(reshape(windows.detach(), places.shape), -1)
     chosen = gather(wrap(places), 3, unsqueeze(largest, 3)).squeeze(3)
     shape = (*x._a.shape[:-dims], *many)
@@ -81,7 +84,7 @@ def _places(
             starts[:, :, :-1] = ((steps + u) * step).astype(int) - (u * step).astype(int)
         along = starts[:, :, None, :, None, None] + np.arange(width)
         places = places[:, :, :, None, :, None] * whole + along
-        places = places.reshape(n, channels, places.shape[2] * m, -1)
+        places = places.reshape(n, channels, places.shape[2] * m, places.shape[4] * width)
     return places
 
 
