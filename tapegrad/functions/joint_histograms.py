@@ -52,6 +52,8 @@ def histogramdd(
     if x._a.ndim < 2:
         problem = RuntimeError if x._a.ndim else IndexError
         raise problem(f"`{NAME}` takes points (*, coordinates), got the shape {x._a.shape}")
+    if not x._a.shape[-1]:
+        raise RuntimeError(f"`{NAME}`: points of the shape {x._a.shape} have no coordinates")
     if x._a.dtype.kind != "f":
         raise NotImplementedError(f"`{NAME}` takes floating-point numbers, got {x.dtype}")
     if weight is not None and (weight._a.shape, weight.dtype) != (x._a.shape[:-1], x.dtype):

@@ -83,8 +83,9 @@ def _places(
             steps = np.arange(m - 1, dtype=samples.dtype)
             starts[:, :, :-1] = ((steps + u) * step).astype(int) - (u * step).astype(int)
         along = starts[:, :, None, :, None, None] + np.arange(width)
-        places = places[:, :, :, None, :, None] * whole + along
-        places = places.reshape(n, channels, places.shape[2] * m, places.shape[4] * width)
+        inner = places[:, :, :, None, :, None] * whole + along
+        rows, _, columns, _ = inner.shape[2:]
+        places = inner.reshape(n, channels, rows * m, columns * width)
     return places
 
 

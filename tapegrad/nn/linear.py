@@ -93,14 +93,8 @@ def scaled_dot_product_attention(
             f"`{name}` takes operands of one type, got {q.dtype}, {k.dtype} and {v.dtype}"
         )
     if enable_gqa:
-        heads = q._a.shape[-3]
-        if heads % k._a.shape[-3] or heads % v._a.shape[-3]:
-            raise RuntimeError(
-                f"`{name}`: {heads} heads of queries cannot share {k._a.shape[-3]} of keys"
-            )
-        k = repeat_interleave(k, heads // k._a.shape[-3], -3)
-        v = repeat_interleave(v, heads // v._a.shape[-3], -3)
-    factor = 1.0 / math.sqrt(q._a.shape[-1]) if scale is None else scale
+        k, v = _shared(name, q, k), _shared(name, q, v)
+    factor = 1.0 / math.sqrt(q._a.shape[-1] or 1) if scale is None else scale
     scores = matmul(q * factor, k.mT)
     mask = attn_mask
     if is_causal:
@@ -120,6 +114,19 @@ def scaled_dot_product_attention(
     else:
         weights = softmax(scores, -1)
     return matmul(dropout(weights, dropout_p) if dropout_p else weights, v)
+
+
+def _shared(name: str, q: Tensor, x: Tensor) -> Tensor:
+    """Keys or values, repeated for as many heads as there are of queries."""
+    if min(q._a.ndim, x._a.ndim) < 3:
+        raise RuntimeError(
+            f"`{name}`: with `enable_gqa` heads are the dimension -3, got the shapes "
+            f"{q._a.shape} and {x._a.shape}"
+        )
+    heads, shared = q._a.shape[-3], x._a.shape[-3]
+    if not shared or heads % shared:
+        raise RuntimeError(f"`{name}`: {heads} heads of queries cannot share {shared} of keys")
+    return repeat_interleave(x, heads // shared, -3)
 
 
 def _both(name: str, mask: Tensor, causal: Tensor, q: Tensor) -> Tensor:

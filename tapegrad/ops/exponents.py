@@ -32,4 +32,5 @@ def _ldexp_form(x: Any, power: Any) -> Any:
 ldexp: Op = linear(
     "ldexp", _ldexp, x=lambda g, x_spec, power: sum_to(ldexp(g, power), shape=x_spec.shape),
     power=NotDifferentiable("an exponent is a whole number"), decomposition=_ldexp_form, kinds="f",
+    paired=True,
 )  # fmt: skip

@@ -69,7 +69,8 @@ isinf: Op = custom("isinf", np.isinf, x=TRUTH, decomposition=_isinf_form, kinds=
 isfinite: Op = custom("isfinite", np.isfinite, x=TRUTH, decomposition=_isfinite_form, kinds="b",
                       doc="Whether elements are finite.",
                       example=("tg.isfinite(tg.tensor(1.0))", "tensor(True)"))
-signbit: Op = custom("signbit", np.signbit, x=TRUTH, scalar="copysign(one, {0}) < zero",
+signbit: Op = custom("signbit", np.signbit, x=TRUTH, paired=True,
+                     scalar="copysign(one, {0}) < zero",
                      doc="Whether the sign is negative, that of a zero, too.",
                      example=("tg.signbit(tg.tensor([-0.0, 1.0]))", "tensor([ True, False])"))
 bitwise_and = _of_two(np.bitwise_and, BITS,

@@ -221,7 +221,10 @@ def changed(call: Call, choose: Choose) -> Call:
 
 # -- what is not compared --------------------------------------------------------------------------
 
-CHANCE = ("rand", "empty", "dropout", "bernoulli", "poisson", "multinomial", "normal", "gumbel")
+CHANCE = (
+    "rand", "empty", "dropout", "bernoulli", "poisson", "multinomial", "normal", "gumbel",
+    "lowrank", "fractional", "rrelu",
+)  # fmt: skip
 
 
 def of_chance(path: str) -> bool:

@@ -56,3 +56,8 @@ def test_transforms_agree(f):
     np.testing.assert_allclose(mapped[0], expected, rtol=1e-12)
     way = np.cos(y)
     np.testing.assert_allclose(tapegrad.jvp(f, (y,), (way,))[1], expected @ way, rtol=1e-12)
+
+
+def test_ldexp_says_which_shapes_do_not_broadcast():
+    with pytest.raises(RuntimeError, match=r"`ldexp`: the shapes .* do not broadcast"):
+        tapegrad.ldexp(tapegrad.ones(2, 3), tapegrad.zeros(0, dtype=tapegrad.int64))

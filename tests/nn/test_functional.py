@@ -3,6 +3,9 @@
 import numpy as np
 import pytest
 
+import tapegrad as tg
+from tapegrad.nn import functional as F
+
 LOSSES = {
     "bce": lambda F, x, t: F.binary_cross_entropy_with_logits(x, t),
     "bce, sum": lambda F, x, t: F.binary_cross_entropy_with_logits(x, t, reduction="sum"),
@@ -82,3 +85,17 @@ def test_one_hot_refuses_other_classes(tg):
             one_hot(tg.tensor(classes, dtype=tg.int64), count)
     with pytest.raises(RuntimeError):
         one_hot(tg.tensor([1.0]), 2)
+
+
+def test_attention_of_queries_without_features_takes_the_mean():
+    y = F.scaled_dot_product_attention(tg.zeros(4, 0), tg.zeros(3, 0), tg.ones(3, 2))
+    assert y.tolist() == [[1.0, 1.0]] * 4
+
+
+def test_attention_refuses_heads_that_cannot_be_shared():
+    x = tg.ones(2, 3)
+    with pytest.raises(RuntimeError, match="heads are the dimension -3"):
+        F.scaled_dot_product_attention(x, x, x, enable_gqa=True)
+    none = tg.ones(0, 2, 3)
+    with pytest.raises(RuntimeError, match="2 heads of queries cannot share 0"):
+        F.scaled_dot_product_attention(tg.ones(2, 2, 3), none, none, enable_gqa=True)
