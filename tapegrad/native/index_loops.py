@@ -4,7 +4,14 @@ The places are named by integers, by a mask, or by how a view lies.
 """
 
 from tapegrad.kernels.memory import f8, i8, u1
-from tapegrad.kernels.sweep.index_adjoints import FIELD_MASK, cut, length_of, start_of
+from tapegrad.kernels.sweep.index_adjoints import (
+    FIELD_MASK,
+    blocks_of,
+    columns_of,
+    cut,
+    length_of,
+    start_of,
+)
 from tapegrad.kernels.sweep.sweep_abi import (
     FIELD,
     KEEPS_WRITTEN,
@@ -44,10 +51,14 @@ def pick(aux, places_at, count, source_at, to):
     """Read the elements, or rows, that indices name."""
     places, source, target = i8(places_at), f8(source_at), f8(to)
     length = length_of(aux)
-    for i in range(count):
-        start = start_of(aux, places[i], i)
-        for j in range(length):
-            target[i * length + j] = source[start + j]
+    blocks, columns, i = blocks_of(aux, count), columns_of(aux), 0
+    for block in range(blocks):
+        for _ in range(count // (blocks * columns)):
+            for column in range(columns):
+                start = start_of(aux, places[i], block, column)
+                for j in range(length):
+                    target[i * length + j] = source[start + j]
+                i += 1
 
 
 @typed
@@ -56,11 +67,15 @@ def scatter(aux, places_at, count, source_at, to):
     places, source, target = i8(places_at), f8(source_at), f8(to)
     length, adds = length_of(aux), aux & KEEPS_WRITTEN
     pace = 0 if aux & FIELD_MASK == 1 else 1
-    for i in range(count):
-        start = start_of(aux, places[i], i)
-        for j in range(length):
-            value = source[(i * length + j) * pace]
-            target[start + j] = target[start + j] + value if adds else value
+    blocks, columns, i = blocks_of(aux, count), columns_of(aux), 0
+    for block in range(blocks):
+        for _ in range(count // (blocks * columns)):
+            for column in range(columns):
+                start = start_of(aux, places[i], block, column)
+                for j in range(length):
+                    value = source[(i * length + j) * pace]
+                    target[start + j] = target[start + j] + value if adds else value
+                i += 1
 
 
 @typed

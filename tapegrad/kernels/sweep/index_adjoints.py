@@ -68,15 +68,25 @@ def sound(frame, index, kind, aux, n):
 
 
 @typed
-def start_of(aux, place, i):
-    """Where what the i-th index names begins: a row, or an element of a row."""
-    width, size = (aux >> FIELD) & FIELD_MASK, (aux >> 2 * FIELD) & FIELD_MASK
+def blocks_of(aux, count):
+    """How many blocks there are of which each index names a place in its own."""
     each = (aux >> 3 * FIELD) & EACH_MASK
+    return count // (each * ((aux >> FIELD) & FIELD_MASK)) if each else 1
+
+
+@typed
+def start_of(aux, place, block, column):
+    """Where what an index names begins: a row, or an element in a column of a block."""
+    width, size = (aux >> FIELD) & FIELD_MASK, (aux >> 2 * FIELD) & FIELD_MASK
     if place < 0:
         place += size
-    if each:  # elements of rows that are `width` apart
-        return (i // (each * width) * size + place) * width + i % width
-    return place * width
+    return (block * size + place) * width + column
+
+
+@typed
+def columns_of(aux):
+    """How many indices stand beside each other: those of elements of rows that lie apart."""
+    return (aux >> FIELD) & FIELD_MASK if (aux >> 3 * FIELD) & EACH_MASK else 1
 
 
 @typed
@@ -90,10 +100,15 @@ def put_back(frame, header, aux, g, out):
     """Add what was picked where it was picked from."""
     places, source, target = i8(data(frame, header)), f8(g), f8(out)
     length = length_of(aux)
-    for i in range(count_of(frame, header)):
-        start = start_of(aux, places[i], i)
-        for j in range(length):
-            target[start + j] += source[i * length + j]
+    count = count_of(frame, header)
+    blocks, columns, i = blocks_of(aux, count), columns_of(aux), 0
+    for block in range(blocks):
+        for _ in range(count // (blocks * columns)):
+            for column in range(columns):
+                start = start_of(aux, places[i], block, column)
+                for j in range(length):
+                    target[start + j] += source[i * length + j]
+                i += 1
 
 
 @typed
@@ -143,10 +158,15 @@ def blank(frame, index, kind, aux, n, out):
             target[i] = 0.0 if mask[i] else target[i]
         return
     places, length = i8(data(frame, header)), length_of(aux)
-    for i in range(count_of(frame, header)):
-        start = start_of(aux, places[i], i)
-        for j in range(length):
-            target[start + j] = 0.0
+    count = count_of(frame, header)
+    blocks, columns, i = blocks_of(aux, count), columns_of(aux), 0
+    for block in range(blocks):
+        for _ in range(count // (blocks * columns)):
+            for column in range(columns):
+                start = start_of(aux, places[i], block, column)
+                for j in range(length):
+                    target[start + j] = 0.0
+                i += 1
 
 
 @typed
@@ -186,10 +206,15 @@ def written(frame, index, kind, aux, n, g, out):
     header = chosen(frame, index, kind, aux)
     places, length = i8(data(frame, header)), length_of(aux)
     alone = aux & FIELD_MASK == 1
-    for i in range(count_of(frame, header)):
-        start = start_of(aux, places[i], i)
-        for j in range(length):
-            target[0 if alone else i * length + j] += source[start + j]
+    count = count_of(frame, header)
+    blocks, columns, i = blocks_of(aux, count), columns_of(aux), 0
+    for block in range(blocks):
+        for _ in range(count // (blocks * columns)):
+            for column in range(columns):
+                start = start_of(aux, places[i], block, column)
+                for j in range(length):
+                    target[0 if alone else i * length + j] += source[start + j]
+                i += 1
 
 
 def placed(frame_at, index, kind, aux, k, n, g, out):
