@@ -27,7 +27,7 @@ help:
 	@echo "               behavioural tests run on PyTorch itself: they state its rules"
 	@echo "make fuzz      random programs against each other and the peers: N=100000 for a long run"
 	@echo "make faults    interrupts at N random moments of each kind of work, N=10000 for a long run"
-	@echo "make bench     the figures of the README (installs the same and CasADi)"
+	@echo "make bench     the figures of the documents (installs the same and CasADi)"
 	@echo "make torch-suite TORCH_SOURCE=/path/to/pytorch"
 	@echo "               those of PyTorch's own tests that need public autograd on the CPU"
 	@echo "make array-api SUITE=/path/to/array-api-tests"

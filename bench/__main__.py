@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bench import report
+from bench import figures, report
 from bench.libraries import load
 from bench.processes import ROOT
 from bench.report import Row
@@ -43,7 +43,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("suite", choices=SUITES)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     parser.add_argument("--from", type=Path, metavar="FILE", dest="saved", help="measure nothing")
-    parser.add_argument("--readme", action="store_true", help="renew the README's tables")
+    parser.add_argument("--docs", action="store_true", help="renew docs/benchmarks.md and its plot")
     parser.add_argument("--quick", action="store_true", help="tiny sizes: does it run?")
     parser.add_argument(
         "--threads", type=int, default=1, metavar="N", help="time the large operations at N too"
@@ -88,13 +88,14 @@ def main() -> None:
     else:
         options.libraries = [name for name in options.libraries if installed(name)]
         meta, rows = about(options), list(measure(options))
-    print(report.printed(meta, rows))
-    if hasattr(suite := suite_of(options), "summary"):
-        print("\n" + suite.summary(rows))
+    suite = suite_of(options)
+    summary = suite.summary(rows) if hasattr(suite, "summary") else ""
+    print("\n\n".join(filter(None, [report.printed(meta, rows), summary])))
     if options.json:
         report.save(options.json, meta, rows)
-    if options.readme:
-        report.write_readme(meta, rows)
+    if options.docs:
+        report.document(meta, rows, summary)
+        figures.renew(meta, rows)
 
 
 def measure(options: argparse.Namespace) -> Iterator[Row]:

@@ -1,4 +1,4 @@
-"""Rows of figures, as Markdown tables, as JSON, and as the section of the README."""
+"""Rows of figures, as Markdown tables, as JSON, and as the tables of docs/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from bench.timing import Figure
 
-README = Path(__file__).parents[1] / "README.md"
+PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 # The peers that a table states ratios to, by the name of the library.
 PEERS = {
     "torch": "PyTorch", "torch.compile": "torch.compile", "autograd": "autograd", "jax": "JAX",
@@ -36,7 +36,7 @@ class Row:
     met
         Whether it is; None where nothing is to be reached or the peer is absent.
     family, phase
-        In a group of many operations: what the README sums up by.
+        In a group of many operations: what the documents sum up by.
     """
 
     group: str
@@ -92,55 +92,64 @@ def cell(value: float) -> str:
     return f"{value:.3g}"
 
 
-def table(rows: list[Row]) -> str:
-    """Return one group's Markdown table: medians, with the minimum in brackets."""
+def table(rows: list[Row], *, reach: bool = True) -> str:
+    """Return one group's Markdown table: medians, with the minimum in brackets.
+
+    With `reach` it says what is to be reached, else it gives what a reader compares.
+    """
     libraries = list(dict.fromkeys(name for row in rows for name in row.figures))
     peers = list(dict.fromkeys(name for row in rows for name in row.ratios))
-    lines = [
-        f"| {rows[0].group} ({rows[0].unit}) | threads | "
-        + " | ".join([*libraries, *[f"ratio to {PEERS[peer]}" for peer in peers]])
-        + " | reach | reached |",
-        "|---|---" + "|---:" * (len(libraries) + len(peers)) + "|---|---|",
-    ]
+    threads = len({row.threads for row in rows}) > 1
+    lines = heading(
+        f"{rows[0].group} ({rows[0].unit})",
+        ["threads"] * threads + libraries + [f"{PEERS[peer]} / tapegrad" for peer in peers],
+        reach,
+    )
     for row in rows:
-        cells = [
-            f"{cell(row.figures[name].median)} ({cell(row.figures[name].minimum)})"
-            if name in row.figures
-            else "–"
-            for name in libraries
-        ]
+        cells = [", ".join(filter(None, (row.name, row.phase, row.note)))]
+        cells += [str(row.threads)] * threads
+        for name in libraries:
+            figure = row.figures.get(name)
+            spread = f" ({cell(figure.minimum)})" if figure and reach else ""
+            cells.append(f"{cell(figure.median)}{spread}" if figure else "–")
         cells += [f"{row.ratios[peer]:.2f}×" if peer in row.ratios else "" for peer in peers]
-        name = ", ".join(filter(None, (row.name, row.phase, row.note)))
-        lines.append(
-            f"| {name} | {row.threads} | "
-            + " | ".join(cells)
-            + f" | {row.reach} | {verdict(row.met)} |"
-        )
+        lines.append(line([*cells, *([row.reach, verdict(row.met)] if reach else [])]))
     return "\n".join(lines)
 
 
-def families(rows: list[Row]) -> str:
+def heading(title: str, columns: list[str], reach: bool) -> list[str]:
+    """Return the first two lines of a table of figures."""
+    ends = ["reach", "reached"] if reach else []
+    rule = "|---" + "|---:" * len(columns) + "|---" * len(ends) + "|"
+    return [line([title, *columns, *ends]), rule]
+
+
+def line(cells: list[str]) -> str:
+    """Return a line of a Markdown table."""
+    return f"| {' | '.join(cells)} |"
+
+
+def families(rows: list[Row], *, reach: bool = True) -> str:
     """Return the summary of a group of many operations: one line per family and phase."""
-    lines = [
-        f"| {rows[0].group}, ratio to PyTorch | threads | operations | median | least | reach "
-        "| reached |",
-        "|---|---|---:|---:|---|---|---|",
-    ]
     members: dict[tuple[str, str, int], list[Row]] = {}
     for row in rows:
         if "torch" in row.ratios:
             members.setdefault((row.family, row.phase, row.threads), []).append(row)
-    for (family, phase, threads), found in members.items():
+    threads = len({row.threads for row in rows}) > 1
+    columns = ["threads"] * threads + ["operations", "median", "least"]
+    lines = heading(f"{rows[0].group}, PyTorch / tapegrad", columns, reach)
+    for (family, phase, count), found in members.items():
         least = min(found, key=lambda row: row.ratios["torch"])
         middle = median(row.ratios["torch"] for row in found)
-        missed = sum(row.met is False for row in found)
-        unsteady = sum(bool(row.note) for row in found)
-        count = f"{len(found)} ({unsteady} unsteady)" if unsteady else str(len(found))
-        reached = f"**missed by {missed}**" if missed else verdict(True) if least.reach else ""
-        lines.append(
-            f"| {family}, {phase} | {threads} | {count} | {middle:.2f}× "
-            f"| {least.ratios['torch']:.2f}× ({least.name}) | {least.reach} | {reached} |"
-        )
+        unsteady = sum(bool(row.note) for row in found) if reach else 0
+        cells = [f"{family}, {phase}", *[str(count)] * threads]
+        cells.append(f"{len(found)} ({unsteady} unsteady)" if unsteady else str(len(found)))
+        cells += [f"{middle:.2f}×", f"{least.ratios['torch']:.2f}× ({least.name})"]
+        if reach:
+            missed = sum(row.met is False for row in found)
+            reached = f"**missed by {missed}**" if missed else verdict(True) if least.reach else ""
+            cells += [least.reach, reached]
+        lines.append(line(cells))
     return "\n".join(lines)
 
 
@@ -181,20 +190,25 @@ def open_saved(path: Path) -> tuple[dict[str, Any], list[Row]]:
 
 
 def markers(suite: str) -> tuple[str, str]:
-    """Return the lines of the README between which the tables of a suite stand."""
+    """Return the lines of a page between which the tables of a suite stand."""
     return f"<!-- bench {suite}: begin -->", f"<!-- bench {suite}: end -->"
 
 
-def write_readme(meta: dict[str, Any], rows: list[Row], path: Path = README) -> None:
-    """Put the tables between the README's two markers."""
-    text = path.read_text(encoding="utf-8")
-    begin, end = markers(meta["suite"])
+def document(meta: dict[str, Any], rows: list[Row], summary: str = "", page: Path = PAGE) -> None:
+    """Put the tables of a suite, or its summary, where the page has its place for them."""
+    parts = [about(meta), *filter(None, [summary])]
+    for found in [] if summary else grouped(rows).values():
+        write = families if found[0].family else table
+        parts.append(write(found, reach=False))
+    replace(page, meta["suite"], "\n\n".join(parts))
+
+
+def replace(page: Path, name: str, body: str) -> None:
+    """Put text between the two markers of a page."""
+    text = page.read_text(encoding="utf-8")
+    begin, end = markers(name)
     if begin not in text or end not in text:
-        raise SystemExit(f"{path.name} has no place for the tables: {begin} … {end}")
-    parts = [about(meta)]
-    for found in grouped(rows).values():
-        parts.append(families(found) if found[0].family else table(found))
+        raise SystemExit(f"{page.name} has no place for the tables: {begin} … {end}")
     head, rest = text.split(begin, 1)
     tail = rest.split(end, 1)[1]
-    body = "\n\n".join(parts)
-    path.write_text(f"{head}{begin}\n\n{body}\n\n{end}{tail}", encoding="utf-8")
+    page.write_text(f"{head}{begin}\n\n{body}\n\n{end}{tail}", encoding="utf-8")

@@ -6,12 +6,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 from bench import (
     check,
     eager,
+    figures,
     functions,
     jit_evals,
     jit_programs,
@@ -129,22 +131,53 @@ def test_a_wrong_result_is_not_timed(factors):
         check.checked(square(), [Wrong(**factors)])
 
 
-def test_readme_tables_are_replaced_between_the_markers(tmp_path):
-    readme = tmp_path / "README.md"
+def measured(median, *, of="torch", group="group", name="name"):
+    figures = {"tapegrad": timing.Figure(2.0, 1.0), of: timing.Figure(median, median)}
+    ratios = report.ratios_to(figures, of)
+    return report.Row(group, name, 1, "µs", figures, ratios, *report.at_least(ratios, torch=4))
+
+
+META = {"suite": "eager", "processor": "P", "cores": 2, "python": "3", "versions": {}}
+
+
+def test_what_is_printed_says_what_is_to_be_reached():
+    told = report.printed(META, [measured(7.0)])
+    assert "| name | 2 (1) | 7 (7) | 3.50× | ≥ 4× | **missed** |" in told
+
+
+def test_tables_of_the_documents_are_replaced_between_the_markers(tmp_path):
+    page = tmp_path / "benchmarks.md"
     begin, end = report.markers("eager")
     others = "\n".join(report.markers("transforms"))
-    readme.write_text(f"before\n{begin}\nold\n{end}\nafter\n{others}\n")
-    figures = {"tapegrad": timing.Figure(2.0, 1.0), "torch": timing.Figure(7.0, 6.0)}
-    ratios = report.ratios_to(figures, "torch", "autograd")
-    reach = report.at_least(ratios, torch=4)
-    row = report.Row("group", "name", 1, "µs", figures, ratios, *reach)
-    meta = {"suite": "eager", "processor": "P", "cores": 2, "python": "3", "versions": {}}
-    report.write_readme(meta, [row], readme)
-    text = readme.read_text()
+    page.write_text(f"before\n{begin}\nold\n{end}\nafter\n{others}\n")
+    report.document(META, [measured(7.0)], page=page)
+    text = page.read_text()
     assert text.startswith("before\n")
     assert text.endswith(f"after\n{others}\n")
     assert "old" not in text
-    assert "| 2 (1) | 7 (6) | 3.50× | ≥ 4× | **missed** |" in text
+    assert "| name | 2 | 7 | 3.50× |\n" in text
+
+
+def test_chosen_figures_are_kept_until_they_are_measured_again(tmp_path):
+    (tmp_path / "docs").mkdir()
+    readme = tmp_path / "README.md"
+    readme.write_text("\n".join(report.markers("figures")))
+    suite, group, name, label, _ = next(row for row in figures.CHOSEN if row[4])
+    figures.renew(META, [measured(7.0, group=group, name=name)], tmp_path)
+    assert suite == "eager"
+    assert f"| {label} | 2 µs | 7 µs | – | – | – |" in readme.read_text()
+    figures.renew(META | {"suite": "jit"}, [measured(9.0, group=group, name=name)], tmp_path)
+    assert "| 2 µs | 7 µs |" in readme.read_text()
+    plot = ElementTree.parse(tmp_path / "docs" / "figures.svg").getroot()
+    assert [title.text for title in plot.iter("{http://www.w3.org/2000/svg}title")][1:] == [
+        "PyTorch: 3.50×"
+    ]
+
+
+def test_the_documents_show_the_figures_that_are_kept():
+    known = json.loads(figures.KEPT.read_text(encoding="utf-8"))
+    assert figures.PLOT.read_text(encoding="utf-8") == figures.drawn(known)
+    assert figures.table(known) in figures.README.read_text(encoding="utf-8")
 
 
 def test_a_reach_names_its_peers_and_is_open_without_one():
