@@ -42,7 +42,7 @@ from tapegrad.tensor import (
 )
 
 MANY_CALLS = 2048  # without a record; so many make native code as welcome as a tape that is full
-_count_call = count(1).__next__
+count_call = count(1).__next__  # of calls that leave no record
 
 
 def run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
@@ -113,7 +113,13 @@ def run(op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
 
 def note_call() -> None:
     """Count a call that leaves no record, while native operations are not there yet."""
-    if _count_call() % MANY_CALLS == 0 and Tape.on_full is not None:
+    if count_call() % MANY_CALLS == 0:
+        note_many_calls()
+
+
+def note_many_calls() -> None:
+    """Have native operations opened, if they can be: many calls have left no record."""
+    if Tape.on_full is not None:
         Tape.on_full()
 
 

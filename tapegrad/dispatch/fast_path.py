@@ -22,7 +22,7 @@ import numpy as np
 
 from tapegrad.base.abstract_array import AbstractArray
 from tapegrad.base.native_arrays import native_array, refuse_operand
-from tapegrad.dispatch.dispatch import resolve, run
+from tapegrad.dispatch.dispatch import MANY_CALLS, count_call, note_many_calls, resolve, run
 from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.dispatch.numpy_semantics import numpys
 from tapegrad.dispatch.record_layout import classes, matrix_layout
@@ -145,6 +145,8 @@ def _unary(op: Op) -> Callable[[Any], Tensor]:
         if not p:
             t._pos = 0
             t._home = None
+            if count_call() % MANY_CALLS == 0:
+                note_many_calls()
             return t
         if s & 1:
             add_debt(tape, s)
@@ -291,6 +293,8 @@ def _binary(op: Op) -> Callable[[Any, Any], Tensor]:
         if not (p or q):
             t._pos = 0
             t._home = None
+            if count_call() % MANY_CALLS == 0:
+                note_many_calls()
             return t
         if s & 1:
             tape.add_debt(r.nbytes)
@@ -381,6 +385,8 @@ def _matmul(op: Op, otherwise: Callable[[Any, Any], Tensor]) -> Callable[[Any, A
         if not (p or q):
             t._pos = 0
             t._home = None
+            if count_call() % MANY_CALLS == 0:
+                note_many_calls()
             return t
         if s & 1:
             add_debt(tape, s)

@@ -551,12 +551,16 @@ print(type(tg.Tensor.exp).__name__)
     assert done.stdout.split() == ["method_descriptor", "False", "method_descriptor"]
 
 
-@pytest.mark.parametrize("call", ["x * 2.0", "tg.lerp(x.data, x.data, 0.5)", "x.data.zero_()"])
+@pytest.mark.parametrize(
+    "call",
+    ["x * 2.0", "tg.lerp(y, y, 0.5)", "y.zero_()", "y.sin()", "y * y", "y @ y"],
+)
 def test_it_opens_without_a_sweep(call):
     """Where a tape was full, or after many calls that leave no record."""
     code = f"""
 import tapegrad as tg
 x = tg.tensor([1.0, 2.0], requires_grad=True)
+y = x.detach()
 for _ in range(5_000):
     {call}
 print(type(tg.Tensor.exp).__name__)
