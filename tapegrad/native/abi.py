@@ -215,6 +215,7 @@ class LargeRow(WordStruct):
     """By what an operation on large arrays is computed, by which operands are one number."""
 
     kernels: Annotated[Any, 16]  # addresses, or what follows; `IN_PLACE` is added to the index
+    kernels_f4: Annotated[Any, 16]
     python_calls: int  # that go by Python, after a floating-point exception
 
 

@@ -94,6 +94,9 @@ def _compares(op: Op) -> bool:
     return isinstance(op.forward, np.ufunc) and "d" * op.forward.nin + "->?" in op.forward.types
 
 
+LETTERS = {"f8": "d", "f4": "f"}  # of NumPy's types
+
+
 def loops_of(op: Op, letter: str = "d") -> list[int]:
     """The loops that compute an operation, as they stand in its row; [] where there are none."""
     forward = op.forward
@@ -169,29 +172,30 @@ def by_kernel(op: Op) -> bool:
     return "scalar" in op.loop or not known
 
 
-def by_what(op: Op, scalars: int) -> int:
+def by_what(op: Op, scalars: int, dtype: str = "f8") -> int:
     """What `parallel` has one thread do with large arrays; see `LargeRow`."""
     if scalars & IN_PLACE:
-        return by_what_in_place(op, scalars & ~IN_PLACE)
+        return by_what_in_place(op, scalars & ~IN_PLACE, dtype)
     spread = scalars & 1 and len(op.inputs) > 1 and "broadcast" in op.loop
-    if op.kind is ELEMENTWISE and (spread or "f8" in op.loop):
-        kernel = kernels.forward(op, "f8", scalars)
+    if op.kind is ELEMENTWISE and (spread or dtype in op.loop):
+        kernel = kernels.forward(op, dtype, scalars)
         if kernel is not None:
             return kernel.address
     if op in fast_path.reductions:
         return kernels.loop("add_up").address
     by_ufunc = kind_of(op) in (UNARY, BINARY) and not isinstance(op.forward, Lazy)
-    return BY_UFUNC if by_ufunc and loops_of(op) else BY_PYTHON
+    return BY_UFUNC if by_ufunc and loops_of(op, LETTERS[dtype]) else BY_PYTHON
 
 
-def by_what_in_place(op: Op, scalars: int) -> int:
+def by_what_in_place(op: Op, scalars: int, dtype: str) -> int:
     """The same of `parallel.forward_into`."""
     if not all(isinstance(formula, Formula) for formula in op.formulas):
         return BY_PYTHON
-    if "f8" in op.loop:
-        kernel = kernels.forward(op, "f8", scalars | large_elementwise.INTO_FIRST)
+    if dtype in op.loop:
+        kernel = kernels.forward(op, dtype, scalars | large_elementwise.INTO_FIRST)
         return BY_PYTHON if kernel is None else kernel.address
-    known = isinstance(op.forward, np.ufunc) and loops_of(op) and not _compares(op)
+    loops = isinstance(op.forward, np.ufunc) and loops_of(op, LETTERS[dtype])
+    known = loops and not _compares(op)
     return BY_UFUNC if known and op.forward in _EXCEPTIONAL else BY_PYTHON
 
 
@@ -387,11 +391,13 @@ class Bindings:
         loop = kernels.forward(op, dtype, scalars) if there else None
         self.op_rows[code, place] = -call_plans.MANY if loop is None else loop.address
 
-    def learn_large(self, code: int, scalars: int) -> None:
+    def learn_large(self, code: int, scalars: int, is_f4: int) -> None:
         """Fill in by what an operation on large arrays is computed."""
-        known = self.op_rows[code, OpRow.fallback] != 0
-        self.large_rows[code, LargeRow.kernels + scalars] = (
-            by_what(by_code[code], scalars) if known else BY_PYTHON
+        known, place = self.op_rows[code, OpRow.fallback] != 0, LargeRow.kernels
+        if is_f4:
+            place = LargeRow.kernels_f4
+        self.large_rows[code, place + scalars] = (
+            by_what(by_code[code], scalars, "f4" if is_f4 else "f8") if known else BY_PYTHON
         )
 
     @staticmethod

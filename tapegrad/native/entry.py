@@ -23,7 +23,7 @@ from tapegrad.native.abi import (
     Plan,
 )
 from tapegrad.native.execute import execute
-from tapegrad.native.operands import LARGE_F8, NO_INDEX, read_operands, release_operands
+from tapegrad.native.operands import LARGE, NO_INDEX, read_operands, release_operands
 from tapegrad.native.plans import (
     for_threads,
     plan_complex,
@@ -56,7 +56,7 @@ def make_plan(frame, kind, row_at, code, operands, itemsize, plan):
         return plan_matmul(frame, row_at, operands, itemsize, plan)
     if kind == REDUCTION:
         return plan_sum(frame, row_at, code, operands, itemsize, plan)
-    if plan.operands == 3 or itemsize == LARGE_F8:
+    if plan.operands == 3 or itemsize & LARGE:
         return plan_kernel(frame, row_at, code, operands, itemsize, plan)
     return plan_elementwise(frame, row_at, operands, itemsize, plan)
 
@@ -82,7 +82,7 @@ def operate(frame, tape, kind, code, given, count, call_plan):
     elif kind != PLANNED:
         found = make_plan(frame, kind, row_at, code, operands, itemsize, plan)
     elif (
-        itemsize != (LARGE_F8 if plan.large else plan.itemsize)
+        itemsize != plan.itemsize | (LARGE if plan.large else 0)
         or operands.tensor == 0
         or (plan.large and for_threads(frame, operands.array))
     ):

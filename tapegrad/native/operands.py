@@ -29,7 +29,7 @@ from tapegrad.native.pyobjects import (
 )
 from tapegrad.tape.tape import F4_SHAPE
 
-LARGE_F8 = 64  # in place of an element's bytes: of float64, and large
+LARGE = 64  # beside the bytes of an element: the operands are large
 KNOWN_CONSTANTS = 256  # arrays of numbers that are kept, as in `tapegrad.dispatch.fast_path`
 UNREAD = 1  # in place of the Tensor
 NO_INDEX = -1
@@ -108,11 +108,14 @@ def constant(frame, obj, itemsize):
 
 
 @typed
-def is_large(frame, array):
-    """Whether an array of float64 is too large to be computed under the interpreter's lock."""
-    if i8(array)[TYPE] != frame.array_type or i8(array)[ARRAY_DTYPE] != frame.float64:
+def size_of_large(frame, array):
+    """How many bytes an element of an array takes that is too large to be computed under the
+    interpreter's lock; 0 for others.
+    """
+    if i8(array)[TYPE] != frame.array_type or count_of(array) < LARGE_COUNT:
         return 0
-    return 1 if count_of(array) >= LARGE_COUNT else 0
+    dtype = i8(array)[ARRAY_DTYPE]
+    return F8_SIZE if dtype == frame.float64 else F4_SIZE if dtype == frame.float32 else 0
 
 
 @typed
@@ -140,7 +143,8 @@ def read_tensor(frame, tape, obj, operands, flags):
         operands.shape = shape_number(frame, array)
         return C16_SIZE if operands.shape != REFUSED else 0
     if short == -1:
-        return LARGE_F8 if flags == ALIGNED_IN_C_ORDER and is_large(frame, array) else 0
+        itemsize = size_of_large(frame, array) if flags == ALIGNED_IN_C_ORDER else 0
+        return itemsize | LARGE if itemsize else 0
     return F8_SIZE if short >= 0 else F4_SIZE
 
 
@@ -178,7 +182,7 @@ def read_index(frame, tape, obj, dtype, operands):
 def read_operands(frame, tape, given, count, operands, flags, index, dtype):
     """Read operands; how many bytes an element of them takes, or 0: native code has no plan.
 
-    LARGE_F8: each is large, or one number.  A Python number is of the Tensors' type.  `index`, or
+    With LARGE: each is large, or one number.  A Python number is of the Tensors' type.  `index`, or
     NO_INDEX, is of another, `dtype`.  Whatever is returned, `release_operands` has to follow.
     """
     sizes, whole = 0, 0
@@ -193,17 +197,19 @@ def read_operands(frame, tape, given, count, operands, flags, index, dtype):
             found = read_tensor(frame, tape, obj, operands[k], flags)
             if found == 0:
                 return 0
-            if found == F8_SIZE and operands[k].shape != 0:
+            if found & LARGE == 0 and operands[k].shape != 0:
                 whole = 1
             sizes |= found
-    itemsize = LARGE_F8 if sizes == LARGE_F8 | F8_SIZE and not whole else sizes
-    if sizes != C16_SIZE and sizes != F8_SIZE and sizes != F4_SIZE and itemsize != LARGE_F8:
+    itemsize = sizes & ~LARGE
+    if (itemsize != C16_SIZE and itemsize != F8_SIZE and itemsize != F4_SIZE) or (
+        sizes & LARGE and whole
+    ):
         return 0
     for k in range(count):
         unread = operands[k].tensor == UNREAD
         if unread and not read_number(frame, i8(given)[k], operands[k], itemsize):
             return 0
-    return itemsize
+    return sizes
 
 
 @typed

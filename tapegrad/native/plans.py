@@ -29,7 +29,7 @@ from tapegrad.native.abi import (
     ShapeLine,
     UfuncLoop,
 )
-from tapegrad.native.operands import LARGE_F8, same_shape
+from tapegrad.native.operands import LARGE, same_shape
 from tapegrad.native.pyobjects import (
     ARRAY_SHAPE,
     C16_SIZE,
@@ -114,7 +114,7 @@ def one_number(count, operands, like):
 
 
 @typed
-def large_loop(frame, code, scalars):
+def large_loop(frame, code, scalars, is_f4):
     """By what an operation on large arrays is computed (see `LargeRow`); 0 with an exception set.
 
     The first call goes by Python, for what was read may be another once that has learnt.
@@ -123,9 +123,10 @@ def large_loop(frame, code, scalars):
     if row.python_calls > 0:
         row.python_calls -= 1
         return BY_PYTHON
-    if row.kernels[scalars] != UNKNOWN:
-        return row.kernels[scalars]
-    return BY_PYTHON if tell_python(frame, frame.learn_large, 2, code, scalars, 0) else 0
+    known = row.kernels_f4 if is_f4 else row.kernels
+    if known[scalars] != UNKNOWN:
+        return known[scalars]
+    return BY_PYTHON if tell_python(frame, frame.learn_large, 3, code, scalars, is_f4) else 0
 
 
 @typed
@@ -156,11 +157,12 @@ def plan_kernel(frame, row_at, code, operands, itemsize, plan):
         if row.numbers >> k & 1 and operands[k].tensor != 0:
             return REFUSED
     plan.loops = KERNEL
-    if itemsize == LARGE_F8:
+    if itemsize & LARGE:
         if for_threads(frame, operands[like].array):
             return REFUSED
-        itemsize, plan.large = F8_SIZE, 1
-        plan.loop = large_loop(frame, code, scalars | (IN_PLACE if plan.in_place else 0))
+        itemsize, plan.large = itemsize & ~LARGE, 1
+        scalars_in = scalars | (IN_PLACE if plan.in_place else 0)
+        plan.loop = large_loop(frame, code, scalars_in, 1 if itemsize == F4_SIZE else 0)
     else:
         plan.loop = small_loop(frame, row_at, code, scalars, itemsize)
     if plan.loop == 0 or plan.loop == BY_PYTHON or plan.loop == REFUSED:
@@ -254,10 +256,10 @@ def plan_sum(frame, row_at, code, operands, itemsize, plan):
     plan.loops, plan.itemsize = SUM, F4_SIZE if is_f4 else F8_SIZE
     if elements == 0:
         return REFUSED
-    if itemsize == LARGE_F8:
-        if for_threads(frame, array):
+    if itemsize & LARGE:
+        if itemsize & F4_SIZE or for_threads(frame, array):
             return REFUSED
-        plan.large, plan.loop = 1, large_loop(frame, code, 0)
+        plan.large, plan.loop = 1, large_loop(frame, code, 0, 0)
         if plan.loop == BY_UFUNC or plan.loop == BY_PYTHON or plan.loop == 0:
             return REFUSED if plan.loop != 0 else 0
         shape = shape_number(frame, array)

@@ -25,6 +25,7 @@ from tests.native.test_install import (
     TERNARY,
     UNARY,
     assert_alike,
+    dtype,
     fresh_tape,
     native,
     outcome,
@@ -34,7 +35,7 @@ from tests.native.test_install import (
 )
 
 pytestmark = pytest.mark.tapegrad_only("about two ways to the same results")
-__all__ = ["fresh_tape", "native"]  # fixtures
+__all__ = ["dtype", "fresh_tape", "native"]  # fixtures
 
 SHAPES = [(SHORT,), (2, SHORT // 2), (3, 1, SHORT // 3 + 5)]
 LARGE = SHAPES[2]
@@ -49,21 +50,29 @@ def one_thread(native):
 
 
 @pytest.mark.parametrize("op", UNARY, ids=lambda op: op.name)
-def test_unary_operations(op):
+def test_unary_operations(op, dtype):
     for shape, how in zip([*SHAPES, *SHAPES[:1] * 2], [*PLACES, *PLACES[1:]], strict=True):
-        assert_alike(op, (placed(values(op, shape), how),))
-        assert_alike(op, (placed(values(op, shape), how),))  # the shape has a number by now
+        assert_alike(op, (placed(values(op, shape, dtype=dtype), how),))
+        assert_alike(
+            op, (placed(values(op, shape, dtype=dtype), how),)
+        )  # the shape has a number by now
 
 
 @pytest.mark.parametrize("op", BINARY, ids=lambda op: op.name)
-def test_binary_operations(op):
+def test_binary_operations(op, dtype):
     for how in PLACES:
         for other in PLACES:
-            a = placed(values(op, LARGE), how)
-            assert_alike(op, (a, placed(values(op, LARGE, 1), other)))
-            assert_alike(op, (a, placed(values(op, (), 1), other)))
-            assert_alike(op, (placed(values(op, ()), how), placed(values(op, LARGE, 1), other)))
-    a = placed(values(op, LARGE), "leaf")
+            a = placed(values(op, LARGE, dtype=dtype), how)
+            assert_alike(op, (a, placed(values(op, LARGE, 1, dtype=dtype), other)))
+            assert_alike(op, (a, placed(values(op, (), 1, dtype=dtype), other)))
+            assert_alike(
+                op,
+                (
+                    placed(values(op, (), dtype=dtype), how),
+                    placed(values(op, LARGE, 1, dtype=dtype), other),
+                ),
+            )
+    a = placed(values(op, LARGE, dtype=dtype), "leaf")
     assert_alike(op, (a, a))
     for number in (0.5, 2, True):
         assert_alike(op, (a, number))
@@ -121,28 +130,37 @@ def assert_changed_alike(name, make, *others):
 
 
 MAKERS = {
-    "constant": lambda op: tapegrad.tensor(values(op, LARGE)),
-    "result": lambda op: tapegrad.tensor(values(op, LARGE), requires_grad=True).clone(),
+    "constant": lambda op, dtype: tapegrad.tensor(values(op, LARGE, dtype=dtype)),
+    "result": lambda op, dtype: tapegrad.tensor(
+        values(op, LARGE, dtype=dtype), requires_grad=True
+    ).clone(),
 }
 
 
 @pytest.mark.parametrize("op", [op for op in UNARY if hasattr(Tensor, op.name + "_")], ids=str)
 @pytest.mark.parametrize("kind", MAKERS)
-def test_unary_operations_in_place(op, kind):
+def test_unary_operations_in_place(op, kind, dtype):
     for _ in range(2):
-        assert_changed_alike(op.name + "_", lambda: MAKERS[kind](op))
+        assert_changed_alike(op.name + "_", lambda: MAKERS[kind](op, dtype))
 
 
 @pytest.mark.parametrize("op", [op for op in BINARY if hasattr(Tensor, op.name + "_")], ids=str)
 @pytest.mark.parametrize("kind", MAKERS)
-def test_binary_operations_in_place(op, kind):
+def test_binary_operations_in_place(op, kind, dtype):
     for how in PLACES:
-        for other in (placed(values(op, LARGE, 1), how), placed(values(op, (), 1), how), 0.5, 2):
-            assert_changed_alike(op.name + "_", lambda: MAKERS[kind](op), other)
+        for other in (
+            placed(values(op, LARGE, 1, dtype=dtype), how),
+            placed(values(op, (), 1, dtype=dtype), how),
+            0.5,
+            2,
+        ):
+            assert_changed_alike(op.name + "_", lambda: MAKERS[kind](op, dtype), other)
     with tapegrad.no_grad():
-        leaf = placed(values(op, LARGE), "leaf")
+        leaf = placed(values(op, LARGE, dtype=dtype), "leaf")
         assert_changed_alike(op.name + "_", lambda: leaf.clone(), 0.5)
-        assert_changed_alike(op.name + "_", lambda: placed(values(op, LARGE), "leaf"), leaf)
+        assert_changed_alike(
+            op.name + "_", lambda: placed(values(op, LARGE, dtype=dtype), "leaf"), leaf
+        )
 
 
 @pytest.mark.parametrize("name", ["addcdiv", "addcmul", "clamp", "lerp"])
@@ -524,5 +542,9 @@ def test_it_is_taken(native, monkeypatch):
     assert native.change(y, 0.5, 2.0, table["clamp"].code) is y
     assert native.change(y, x[:10], None, table["mul"].code) is None
     for name, scalars in {"add": 0, "mul": 2, "exp": 0, "sum": 0, "lerp": 4}.items():
-        native.bindings.learn_large(table[name].code, scalars)
-        assert native.bindings.large_rows[table[name].code, scalars] != BY_PYTHON
+        for is_f4 in (0, 1):
+            native.bindings.learn_large(table[name].code, scalars, is_f4)
+            place = LargeRow.kernels_f4 if is_f4 else LargeRow.kernels
+            assert native.bindings.large_rows[table[name].code, place + scalars] != BY_PYTHON
+    y = x.detach().float().mul_(1.0)
+    assert native.change(y, 2.0, None, table["mul"].code) is y
