@@ -357,7 +357,7 @@ from tapegrad.tensor import Tensor
 from tapegrad.transforms.pytree import ravel_pytree, register_pytree_node, tree_map
 
 if _typing.TYPE_CHECKING:  # what `__getattr__` loads when it is first asked for
-    from tapegrad import array_api, fft, func, linalg, nn, optimize, scipy, special
+    from tapegrad import array_api, fft, func, linalg, nn, optim, optimize, scipy, special
     from tapegrad.functions.activations import hardshrink, prelu
     from tapegrad.functions.added_products import addbmm, addmm, addmv, addr, baddbmm
     from tapegrad.functions.calculus import cumulative_trapezoid, gradient, trapezoid, trapz
@@ -516,34 +516,34 @@ __all__ = [
     "multiply", "mv", "mvlgamma", "nan", "nan_to_num", "nan_to_num_", "nanmean", "nanmedian",
     "nanquantile", "nansum", "narrow", "ne", "neg", "neg_", "negative", "negative_", "newaxis",
     "nextafter", "nn", "no_grad", "nonzero", "norm", "normal", "not_equal", "nuclear_norm", "numel",
-    "ones", "ones_like", "optimize", "orgqr", "ormqr", "outer", "pairwise_distance", "pca_lowrank",
-    "pdist", "permute", "pi", "pinverse", "pixel_shuffle", "pixel_unshuffle", "poisson",
-    "poisson_nll_loss", "polar", "polygamma", "positive", "pow", "prelu", "prod", "promote_types",
-    "pure_callback", "put", "qr", "quantile", "rad2deg", "rad2deg_", "rand", "rand_like", "randint",
-    "randint_like", "randn", "randn_like", "randperm", "range", "ravel", "ravel_pytree", "real",
-    "reciprocal", "reciprocal_", "register_pytree_node", "relu", "relu_", "remainder", "renorm",
-    "repeat_interleave", "reshape", "resolve_conj", "resolve_neg", "result_type", "rms_norm",
-    "roll", "rot90", "round", "round_", "row_stack", "rrelu", "rrelu_", "rsqrt", "rsqrt_", "rsub",
-    "scalar_tensor", "scan", "scatter", "scatter_add", "scatter_reduce", "scipy", "searchsorted",
-    "seed", "select", "select_scatter", "selu", "selu_", "set_default_dtype", "set_grad_enabled",
-    "set_num_threads", "set_rng_state", "sgn", "short", "sigmoid", "sigmoid_", "sign", "signbit",
-    "sin", "sin_", "sinc", "sinc_", "sinh", "sinh_", "slice_scatter", "slogdet", "softmax", "sort",
-    "special", "split", "split_with_sizes", "sqrt", "sqrt_", "square", "square_", "squeeze",
-    "stack", "std", "std_mean", "stft", "stop_gradient", "sub", "subtract", "sum", "svd",
-    "svd_lowrank", "swapaxes", "swapdims", "t", "take", "take_along_dim", "tan", "tan_", "tanh",
-    "tanh_", "tensor", "tensor_split", "tensordot", "threshold", "threshold_", "tile", "topk",
-    "trace", "transpose", "trapezoid", "trapz", "tree_map", "triangular_solve", "tril",
-    "tril_indices", "triplet_margin_loss", "triu", "triu_indices", "true_divide", "trunc", "trunc_",
-    "uint8", "unbind", "unflatten", "unique", "unique_consecutive", "unravel_index", "unsafe_chunk",
-    "unsafe_split", "unsafe_split_with_sizes", "unsqueeze", "value_and_grad", "vander", "var",
-    "var_mean", "vdot", "vhp", "view_as_complex", "view_as_real", "vjp", "vmap", "vsplit", "vstack",
-    "where", "while_loop", "xlogy", "xlogy_", "zero_", "zeros", "zeros_like",
+    "ones", "ones_like", "optim", "optimize", "orgqr", "ormqr", "outer", "pairwise_distance",
+    "pca_lowrank", "pdist", "permute", "pi", "pinverse", "pixel_shuffle", "pixel_unshuffle",
+    "poisson", "poisson_nll_loss", "polar", "polygamma", "positive", "pow", "prelu", "prod",
+    "promote_types", "pure_callback", "put", "qr", "quantile", "rad2deg", "rad2deg_", "rand",
+    "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "range", "ravel",
+    "ravel_pytree", "real", "reciprocal", "reciprocal_", "register_pytree_node", "relu", "relu_",
+    "remainder", "renorm", "repeat_interleave", "reshape", "resolve_conj", "resolve_neg",
+    "result_type", "rms_norm", "roll", "rot90", "round", "round_", "row_stack", "rrelu", "rrelu_",
+    "rsqrt", "rsqrt_", "rsub", "scalar_tensor", "scan", "scatter", "scatter_add", "scatter_reduce",
+    "scipy", "searchsorted", "seed", "select", "select_scatter", "selu", "selu_",
+    "set_default_dtype", "set_grad_enabled", "set_num_threads", "set_rng_state", "sgn", "short",
+    "sigmoid", "sigmoid_", "sign", "signbit", "sin", "sin_", "sinc", "sinc_", "sinh", "sinh_",
+    "slice_scatter", "slogdet", "softmax", "sort", "special", "split", "split_with_sizes", "sqrt",
+    "sqrt_", "square", "square_", "squeeze", "stack", "std", "std_mean", "stft", "stop_gradient",
+    "sub", "subtract", "sum", "svd", "svd_lowrank", "swapaxes", "swapdims", "t", "take",
+    "take_along_dim", "tan", "tan_", "tanh", "tanh_", "tensor", "tensor_split", "tensordot",
+    "threshold", "threshold_", "tile", "topk", "trace", "transpose", "trapezoid", "trapz",
+    "tree_map", "triangular_solve", "tril", "tril_indices", "triplet_margin_loss", "triu",
+    "triu_indices", "true_divide", "trunc", "trunc_", "uint8", "unbind", "unflatten", "unique",
+    "unique_consecutive", "unravel_index", "unsafe_chunk", "unsafe_split",
+    "unsafe_split_with_sizes", "unsqueeze", "value_and_grad", "vander", "var", "var_mean", "vdot",
+    "vhp", "view_as_complex", "view_as_real", "vjp", "vmap", "vsplit", "vstack", "where",
+    "while_loop", "xlogy", "xlogy_", "zero_", "zeros", "zeros_like",
 ]  # fmt: skip
 __version__ = "0.1.0"
 float = float32
 int = int32
-inf, nan, pi, e = _math.inf, _math.nan, _math.pi, _math.e
-newaxis = None
+inf, nan, pi, e, newaxis = _math.inf, _math.nan, _math.pi, _math.e, None
 
 _install()
 _install_numpy_face()
@@ -580,7 +580,7 @@ _LATER |= {name: "functions.inplace_functions" for name in __all__ if name.endsw
 _LATER |= {name: f"functions.{m}" for name, m in _deferred_functions().items()}
 _LATER |= dict.fromkeys(_NETWORKS.split(), "nn.functional")
 _LATER |= dict.fromkeys(_OTHERWISE.split(), "nn.top_level")
-_LATER |= dict.fromkeys("array_api fft func linalg nn optimize scipy special".split(), "")
+_LATER |= dict.fromkeys("array_api fft func linalg nn optim optimize scipy special".split(), "")
 
 
 def __getattr__(name: str) -> _typing.Any:

@@ -39,7 +39,7 @@ LAYERS = (
     {"nn", "linalg", "special", "fft"},
     {"lift"},
     {"transforms"},
-    {"optimize", "compat"},
+    {"optimize", "optim", "compat"},
     {"scipy"},
     {"func", "autograd.functional", "autograd.forward_ad"},  # PyTorch's names for transforms
     {"compiler.llvm"},
@@ -74,7 +74,8 @@ NJIT = {"njit", "jit", "vectorize", "guvectorize", "cfunc", "generated_jit"}
 
 # Folders that are nothing but names that users import; they say what these are.
 NAMESPACES = {
-    "array_api", "compat", "cuda", "fft", "func", "linalg", "nn", "scipy", "special", "__init__",
+    "array_api", "compat", "cuda", "fft", "func", "linalg", "nn", "optim", "scipy", "special",
+    "__init__",
 }  # fmt: skip
 # Where a family of operations has a file of one name each: the same phase of several things.
 FAMILIES = {"ops", "functions", "array_api", "numpy_face", "special", "linalg", "nn", "scipy"}

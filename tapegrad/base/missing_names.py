@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 _LAYERS = (
-    "layers and optimisers are not here: write the model as a function of its parameters, and take "
-    "steps with `tapegrad.optimize` or under `no_grad`"
+    "layers are not here: write the model as a function of its parameters, and train these with "
+    "`tapegrad.optim` or `tapegrad.optimize`"
 )
 _DEVICES = "it computes on the CPU alone: leave it out, or pass `device='cpu'`"
 _SPARSE = "there are no sparse Tensors and no layouts: use dense ones"
@@ -17,9 +17,7 @@ _MEMORY = "memory is NumPy's, which neither resizes nor exchanges it: make a new
 
 # By names, or by what they begin with (those that end in `*`).
 INSTEAD: dict[str, str] = {
-    **dict.fromkeys(
-        ("Module", "Linear", "Sequential", "Parameter", "optim", "ReLU", "Tanh"), _LAYERS
-    ),
+    **dict.fromkeys(("Module", "Linear", "Sequential", "Parameter", "ReLU", "Tanh"), _LAYERS),
     **dict.fromkeys(
         ("Conv*", "BatchNorm*", "LayerNorm", "Dropout*", "LSTM", "GRU", "*Loss"), _LAYERS
     ),

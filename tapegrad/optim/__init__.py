@@ -1,0 +1,17 @@
+"""PyTorch's optimizers and learning rate schedulers, under its names and with its update rules."""
+
+from typing import Any
+
+from tapegrad.base.missing_names import missing
+from tapegrad.optim import lr_scheduler
+from tapegrad.optim.adam import Adam
+from tapegrad.optim.adamw import AdamW
+from tapegrad.optim.lbfgs import LBFGS
+from tapegrad.optim.optimizer import Optimizer
+from tapegrad.optim.sgd import SGD
+
+__all__ = ["LBFGS", "SGD", "Adam", "AdamW", "Optimizer", "lr_scheduler"]
+
+
+def __getattr__(name: str) -> Any:
+    raise missing("module 'tapegrad.optim'", name, __all__)
