@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -38,7 +38,7 @@ def minimize(
     f: Callable[..., Any], x0: Any, args: Any = (), method: str | None = None, *,
     bounds: Any = None, constraints: Any = (), tol: float | None = None,
     callback: Callable[..., Any] | None = None, options: dict[str, Any] | None = None,
-    progress: bool = False,
+    progress: bool | Literal["always"] = False,
 ) -> Any:  # fmt: skip
     """The minimum of a scalar function of arrays, by a method of `scipy.optimize.minimize`.
 
@@ -62,7 +62,8 @@ def minimize(
     tol, options : SciPy's.
     callback : called after each iteration as ``callback(x)``, or with SciPy's result so far if its
         argument is named `intermediate_result`. It may raise StopIteration.
-    progress : whether to show a line about the state on the standard error stream.
+    progress : whether to show a line about the state (iteration, value, gradient) on the standard
+        error stream, if that is a terminal; "always" writes the last state to a file, too.
 
     Returns
     -------

@@ -6,7 +6,7 @@ import inspect
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,9 +14,14 @@ EVERY = 0.1  # seconds between two writings
 
 
 class Progress:
-    """A line about the state, written over itself on a terminal; elsewhere the last state alone."""
+    """A line about the state, written over itself on a terminal.
 
-    def __init__(self, title: str, shown: bool) -> None:
+    Elsewhere nothing is written; with `shown="always"` the last state alone.
+    """
+
+    def __init__(self, title: str, shown: bool | Literal["always"]) -> None:
+        if shown not in (False, True, "always"):
+            raise ValueError(f"{title}: `progress` is True, False or 'always', got {shown!r}")
         self.title, self.shown = title, shown
         self.iterations = self.evaluations = 0
         self.value = self.slope = np.nan
@@ -34,15 +39,16 @@ class Progress:
         """Take note of an iteration."""
         self.iterations += 1
         now = time.monotonic()
-        if self.shown and sys.stderr.isatty() and now - self.written > EVERY:
+        if self.shown and _on_terminal() and now - self.written > EVERY:
             self.written = now
             self._write("\r", "")
 
     def finished(self, iterations: int | None = None) -> None:
         """Write the last state."""
         self.iterations = self.iterations if iterations is None else iterations
-        if self.shown:
-            self._write("\r" if sys.stderr.isatty() else "", "\n")
+        terminal = _on_terminal()
+        if self.shown == "always" or (self.shown and terminal):
+            self._write("\r" if terminal else "", "\n")
 
     def _write(self, before: str, after: str) -> None:
         slope = "" if np.isnan(self.slope) else f", max |gradient| {self.slope:.1e}"
@@ -53,6 +59,11 @@ class Progress:
         sys.stderr.write(before + line.ljust(self.width) + after)
         sys.stderr.flush()
         self.width = len(line)
+
+
+def _on_terminal() -> bool:
+    stream: Any = sys.stderr  # None in a program without a console
+    return stream is not None and bool(stream.isatty())
 
 
 def observer(

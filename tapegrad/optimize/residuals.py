@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -19,7 +19,7 @@ METHODS = ("trf", "dogbox", "lm")
 def least_squares(
     residuals: Callable[..., Any], x0: Any, args: Any = (), method: str = "trf", *,
     bounds: Any = None, x_scale: Any = None, callback: Callable[..., Any] | None = None,
-    progress: bool = False, **options: Any,
+    progress: bool | Literal["always"] = False, **options: Any,
 ) -> Any:  # fmt: skip
     """Make the sum of the squares of `residuals(x)` as small as can be, with an exact Jacobian.
 
@@ -34,7 +34,8 @@ def least_squares(
     x_scale : SciPy's, or a pytree like `x0`.
     callback : called after each iteration as ``callback(x)``, or with SciPy's result so far if its
         argument is named `intermediate_result`.
-    progress : whether to show a line about the state on the standard error stream.
+    progress : whether to show a line about the state (iteration, value, gradient) on the standard
+        error stream, if that is a terminal; "always" writes the last state to a file, too.
     **options : SciPy's further options: `ftol`, `xtol`, `gtol`, `loss`, `f_scale`, `max_nfev`, ...
 
     Returns

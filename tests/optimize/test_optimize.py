@@ -303,6 +303,8 @@ def test_progress(capsys, monkeypatch):
     minimize(bowl, start())
     assert capsys.readouterr() == ("", "")
     minimize(bowl, start(), progress=True)
+    assert capsys.readouterr() == ("", "")  # no terminal
+    minimize(bowl, start(), progress="always")
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("minimize bowl by BFGS: iteration ")
@@ -323,6 +325,10 @@ def test_progress(capsys, monkeypatch):
     assert "gradient" not in lines[-1]
     least_squares(lambda x: x - 1.0, np.zeros(2), progress=True)
     assert "least_squares of <lambda> by trf: iteration" in terminal.getvalue()
+    with pytest.raises(ValueError, match="`progress` is True, False or 'always', got 'yes'"):
+        minimize(bowl, start(), progress="yes")
+    monkeypatch.setattr(sys, "stderr", None)
+    assert minimize(bowl, start(), progress=True).success
 
 
 # Least squares
