@@ -34,7 +34,7 @@ help:
 	@echo "               the conformance suite of the Python array API standard"
 	@echo "make autograd-suite"
 	@echo "               HIPS autograd's own tests and examples, which this downloads"
-	@echo "make examples  run the code blocks of README.md and docs/, and the docstring examples"
+	@echo "make examples  run examples/, the code blocks of README.md and docs/, the docstring examples"
 	@echo "make clean     remove .venv and every cache"
 
 demo: $(INSTALLED)
@@ -68,8 +68,9 @@ faults: $(INSTALLED)-dev
 bench: $(INSTALLED)-bench
 	set -e; for suite in $(SUITES); do $(PY) -m bench $$suite $(BENCH); done
 
-examples: $(INSTALLED)-dev
-	$(PY) -m pytest tests/test_documents.py
+examples: $(INSTALLED)-dev $(INSTALLED)-examples
+	$(PY) -m pytest tests/test_documents.py tests/test_examples.py
+	$(PY) -m examples
 
 autograd-suite: $(INSTALLED)-dev
 	$(PY) tests/suites/autograd_suite.py
