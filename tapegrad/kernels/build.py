@@ -78,15 +78,20 @@ def link_in(module: Any, other: Any) -> None:
     module.link_in(other)
 
 
+def c_library() -> Any:
+    """Where the functions of the C library and of its mathematics are looked up."""
+    return ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None)
+
+
 @cache
 def _machine(effort: int = 3) -> Any:
     llvm = binding()
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    process = ctypes.CDLL(None)
+    library = c_library()
     for name in EXTERNALS:
-        llvm.add_symbol(name, ctypes.cast(getattr(process, name), ctypes.c_void_p).value)
+        llvm.add_symbol(name, ctypes.cast(getattr(library, name), ctypes.c_void_p).value)
     target = llvm.Target.from_default_triple()
     return target.create_target_machine(
         cpu=llvm.get_host_cpu_name(),

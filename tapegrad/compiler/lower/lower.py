@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from math import prod
 from typing import NamedTuple
 
@@ -25,18 +26,25 @@ STACK = 1 << 16  # bytes of scratch memory up to which the stack holds it
 PART = 200  # steps in one function
 
 
-PREFACE = """\
+# Memory that begins a cache line has functions of its own on Windows, which take the size first.
+WINDOWS = sys.platform == "win32"
+TAKE_ALIGNED, GIVE_ALIGNED = (
+    ("_aligned_malloc", "_aligned_free") if WINDOWS else ("aligned_alloc", "free")
+)
+
+PREFACE = f"""\
 @tapegrad_number = global i64 0
 @tapegrad_constants = global ptr null
 declare i64 @tapegrad_callback(i64, i64, ptr, ptr)
-declare ptr @aligned_alloc(i64, i64)
+declare ptr @{TAKE_ALIGNED}(i64, i64)
+{"declare void @_aligned_free(ptr)" if WINDOWS else ""}
 declare void @free(ptr)
 declare ptr @realloc(ptr, i64)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
-!0 = distinct !{!0, !1, !2}
-!1 = !{!"llvm.loop.vectorize.enable", i1 false}
-!2 = !{!"llvm.loop.unroll.disable"}
+!0 = distinct !{{!0, !1, !2}}
+!1 = !{{!"llvm.loop.vectorize.enable", i1 false}}
+!2 = !{{!"llvm.loop.unroll.disable"}}
 """
 
 
@@ -126,6 +134,7 @@ class Module(Functions):
 
     def _entry(self, running: list[str]) -> str:
         scratch = self.schedule.scratch
+        taking = f"i64 {scratch}, i64 64" if WINDOWS else f"i64 64, i64 {scratch}"
         lines = [f"define i64 @{ENTRY}(ptr %in, ptr %out, ptr %given) #0 {{"]
         if scratch <= STACK:
             lines.append(f"%scratch = alloca [{max(scratch, 1)} x i8], align 64")
@@ -135,7 +144,7 @@ class Module(Functions):
                 "%none = icmp eq ptr %given, null",
                 "br i1 %none, label %take, label %have",
                 "take:",
-                f"%taken = call ptr @aligned_alloc(i64 64, i64 {scratch})",
+                f"%taken = call ptr @{TAKE_ALIGNED}({taking})",
                 "%failed = icmp eq ptr %taken, null",
                 "br i1 %failed, label %full, label %have",
                 "full:",
@@ -149,7 +158,7 @@ class Module(Functions):
             lines += [
                 "br i1 %none, label %give, label %leave",
                 "give:",
-                "call void @free(ptr %scratch)",
+                f"call void @{GIVE_ALIGNED}(ptr %scratch)",
                 "br label %leave",
                 "leave:",
             ]

@@ -15,7 +15,7 @@ from tapegrad.compiler.codegen import gemm_fallback, math_runtime
 from tapegrad.compiler.codegen.threading import Shared, attempt
 from tapegrad.compiler.ir.buffers import Place
 from tapegrad.compiler.llvm import elementary, function_builder, scipy_calls
-from tapegrad.compiler.lower.lower import ENTRY, Lowered
+from tapegrad.compiler.lower.lower import ENTRY, GIVE_ALIGNED, TAKE_ALIGNED, Lowered
 from tapegrad.compiler.schedule.speculative_products import ExactNest
 from tapegrad.compiler.schedule.step_ir import Call, RoutineCall
 from tapegrad.kernels import blas, build
@@ -171,11 +171,12 @@ def _offer_symbols() -> None:
         return
     llvm = build.binding()
 
-    process = ctypes.CDLL(None)
     llvm.add_symbol("tapegrad_callback", ctypes.cast(_callback, ctypes.c_void_p).value)
     llvm.add_symbol("tapegrad_share", ctypes.cast(_share, ctypes.c_void_p).value)
     llvm.add_symbol("tapegrad_threads", ctypes.addressof(large_elementwise.in_memory))
-    names = "aligned_alloc free realloc PyErr_SetInterrupt PyGILState_GetThisThreadState"
-    for name in names.split():
-        llvm.add_symbol(name, ctypes.cast(getattr(process, name), ctypes.c_void_p).value)
+    interpreter = "PyErr_SetInterrupt", "PyGILState_GetThisThreadState"
+    needed = dict.fromkeys(interpreter, ctypes.pythonapi)
+    needed |= dict.fromkeys((TAKE_ALIGNED, GIVE_ALIGNED, "free", "realloc"), build.c_library())
+    for name, library in needed.items():
+        llvm.add_symbol(name, ctypes.cast(getattr(library, name), ctypes.c_void_p).value)
     _offered = True
