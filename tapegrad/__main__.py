@@ -1,4 +1,4 @@
-"""``python -m tapegrad compile``: compile ahead what is otherwise compiled when it is needed.
+"""``python -m tapegrad``: what is installed and whether it works; ``compile``: compile it ahead.
 
 The code goes to the disk cache: once per machine, for all programs.
 """
@@ -11,16 +11,21 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from importlib import import_module
 
+from tapegrad.diagnostics import self_check
+from tapegrad.diagnostics.environment import environment
 from tapegrad.kernels import build, compile_ahead, disk_cache
 from tapegrad.kernels.codegen import kernel_table
 from tapegrad.native import bindings, install
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code
 
-USAGE = """usage: python -m tapegrad compile
+USAGE = """usage: python -m tapegrad [check | compile]
 
-Compile for this machine what gradients, operations on small arrays and operations along dimensions
-are computed with, into the folder of TAPEGRAD_CACHE_DIR (or the user's cache).  Programs that run
-later then compile only what is rare, and what `tapegrad.jit` is given."""
+Without an argument: print versions, processor, kernel cache and threads, and compare derivatives
+with known values, for ten seconds at most.  `check` does the second alone, without a limit.
+
+`compile` compiles for this machine what gradients, operations on small arrays and operations along
+dimensions are computed with, into the folder of TAPEGRAD_CACHE_DIR (or the user's cache).  Programs
+that run later then compile only what is rare, and what `tapegrad.jit` is given."""
 
 
 def everything() -> Iterator[tuple[str, Callable[[], object]]]:
@@ -87,6 +92,11 @@ def compile_requested() -> int:
 def main(arguments: list[str]) -> int:
     """Do what the command line says."""
     match arguments:
+        case []:
+            print(*environment(), sep="\n", flush=True)
+            return self_check.check_in_time()
+        case ["check"]:
+            return self_check.check()
         case ["compile"]:
             return compile_all()
         case ["compile", "--asked"]:

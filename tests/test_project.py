@@ -52,6 +52,7 @@ LAYERS = (
     {"compiler.runtime"},
     {"compiler.front", "compiler"},
     {"__init__"},
+    {"diagnostics"},
     {"__main__"},
 )
 RANK = {entry: rank for rank, layer in enumerate(LAYERS) for entry in layer}

@@ -51,6 +51,11 @@ NAMED = {
 }
 
 
+def from_python(f: F) -> F:
+    """Compile a function that Python calls, as users' `@njit` does."""
+    return cast(F, numba.njit(f))
+
+
 def helper(f: F) -> F:
     """Compile a function that kernels call; inlined only where LLVM thinks that it pays."""
     return cast(F, numba.njit(**PLAIN)(f))

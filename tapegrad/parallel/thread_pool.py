@@ -50,7 +50,7 @@ _mail_at = _mail.ctypes.data
 ctypes.pythonapi.Py_IncRef(ctypes.py_object(_mail))
 
 
-def _processors() -> int:
+def processors() -> int:
     """How many processors this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
@@ -67,7 +67,7 @@ def _hire(count: int) -> None:
         number = len(_helpers)
         helper = Helper(_mail_at + number * Mailbox.SIZE * 8)
         # Watching would take time from the very threads that are waited for.
-        patience = PATIENCE if _processors() > number + 1 else 0
+        patience = PATIENCE if processors() > number + 1 else 0
         name, args = f"tapegrad-{number}", (helper, serve, post, patience)
         threading.Thread(target=_serve, args=args, name=name, daemon=True).start()
         _helpers.append(helper)
