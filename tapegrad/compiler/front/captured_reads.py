@@ -180,16 +180,22 @@ class CapturedReads:
                 found.append((name, source.getstate()))
         return found
 
-    def check_random_draws(self, name: str) -> None:
-        """Refuse a function that has drawn random numbers: a program would repeat them."""
+    def drawn_from(self) -> str | None:
+        """Where random numbers were drawn from since, by whatever thread."""
         for (source, before), (_, after) in zip(self._before, self._states(), strict=True):
             if not _same(before, after):
-                raise RuntimeError(
-                    f"`jit`: {name} draws random numbers from {source} while it is traced, and its "
-                    "program would use these in every call: draw them outside and pass them as "
-                    "an argument; or make the generator in the function, "
-                    "`np.random.default_rng(seed)`, if they are to be the same in every call"
-                )
+                return source
+        return None
+
+    def check_random_draws(self, name: str) -> None:
+        """Refuse a function that has drawn random numbers: a program would repeat them."""
+        if source := self.drawn_from():
+            raise RuntimeError(
+                f"`jit`: {name} draws random numbers from {source} while it is traced, and its "
+                "program would use these in every call: draw them outside and pass them as "
+                "an argument; or make the generator in the function, "
+                "`np.random.default_rng(seed)`, if they are to be the same in every call"
+            )
 
     def _library(self, module: str | None) -> bool:
         """Whether a module belongs to another, installed package than the function."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import threading
 import types
 import warnings
 import weakref
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 MOST = 8  # specializations of one signature
 FASTCALLS = 16  # signatures with a fast call
+RANDOM_TRIES = 10  # runs of a function until random numbers that were drawn count as its own
 
 
 class CacheInfo(NamedTuple):
@@ -403,10 +405,23 @@ class Jitted:
         # The failure may come of a loop cut short: this time all loops run to their ends.
         return self._trace(signature, leaves, arrays, Glance(None))
 
-    @restoring
     def _trace(
         self, signature: Signature, leaves: list[Any], arrays: list[np.ndarray], glance: Glance
     ) -> Specialization:
+        """`trace`, again where another thread may have drawn random numbers at the same time."""
+        for left in reversed(range(RANDOM_TRIES)):
+            beside = left > 0 and threading.active_count() > 1
+            made = self._trace_once(signature, leaves, arrays, glance, beside)
+            if made is not None:
+                return made
+        raise AssertionError("the last run raises what it found")
+
+    @restoring
+    def _trace_once(
+        self, signature: Signature, leaves: list[Any], arrays: list[np.ndarray], glance: Glance,
+        beside: bool,
+    ) -> Specialization | None:  # fmt: skip
+        """One run of the function; None where it drew random numbers, or a thread `beside` did."""
         trace = TensorTrace(glance=glance)
         inputs = iter([trace.input(a) for a in arrays])
         given = [
@@ -428,6 +443,9 @@ class Jitted:
         finally:
             tape.levels.remove(trace)
             trace.ended = True
+        if beside and around.drawn_from():
+            trace.outsiders.give_back()
+            return None
         around.check_random_draws(name_of(self.function))
         made = Specialization(
             trace, signature.kinds, tree, results, self.function, self.fastmath, around.kept()

@@ -2,6 +2,7 @@
 
 import functools
 import random
+import threading
 import types
 import warnings
 
@@ -425,6 +426,32 @@ DRAWS = {
 def test_random_numbers_are_refused(draw, call):
     with pytest.raises(RuntimeError, match=r"random numbers .* pass them as an argument"):
         CALLS[call](DRAWS[draw])(X)
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_random_numbers_that_another_thread_draws_meanwhile(times):
+    """As in a worker of Dask; a function that draws itself is refused beside threads, too."""
+    drawing = [random.random] * times
+    runs, ended = [], threading.Event()
+
+    def f(x):
+        runs.append(x)
+        if drawing:
+            other = threading.Thread(target=drawing.pop())
+            other.start()
+            other.join()
+        return x * 2.0
+
+    waiting = threading.Thread(target=ended.wait)
+    waiting.start()
+    try:
+        assert tg.jit(f)(1.5) == 3.0
+        assert len(runs) == times + 1
+        with pytest.raises(RuntimeError, match=r"random numbers .* pass them as an argument"):
+            tg.jit(lambda x: x * random.random())(X)
+    finally:
+        ended.set()
+        waiting.join()
 
 
 def test_random_numbers_that_are_passed_in_or_the_same_each_time_are_taken():
