@@ -1,20 +1,17 @@
 """The two passes of a Hessian's product as one function, beside the general way."""
 
-import gc
-
 import numpy as np
 import pytest
 
 import tapegrad as tg
 from tapegrad.autograd import hvp_codegen
-from tapegrad.tape.tape import current
+from tapegrad.tape.tape import Tape, current
 
 
 @pytest.fixture(autouse=True)
-def nothing_left_behind():
-    """What transforms of other tests have lost keeps the quick way closed until a tape is full."""
-    gc.collect()
-    current.tape.forget_escaped()
+def fresh_tape(monkeypatch):
+    """What other tests lost or changed in place keeps the quick way closed until a tape is full."""
+    monkeypatch.setattr(current, "tape", Tape())
 
 
 pytestmark = pytest.mark.tapegrad_only("about its own passes")
