@@ -15,7 +15,8 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check --quiet install
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo test native lint peers bench examples autograd-suite torch-suite array-api clean fuzz faults
+.PHONY: help demo test native lint peers distributed bench examples autograd-suite torch-suite \
+	array-api build wheel-test clean fuzz faults
 .DELETE_ON_ERROR:
 
 help:
@@ -25,6 +26,8 @@ help:
 	@echo "make lint      ruff and mypy"
 	@echo "make peers     tests against PyTorch, JAX, autograd and nutpie (installs them), and the"
 	@echo "               behavioural tests run on PyTorch itself: they state its rules"
+	@echo "make distributed"
+	@echo "               tests on clusters of Dask, workers of joblib and under MPI (installs them)"
 	@echo "make fuzz      random programs against each other and the peers: N=100000 for a long run"
 	@echo "make faults    interrupts at N random moments of each kind of work, N=10000 for a long run"
 	@echo "make bench     the figures of the documents (installs the same and CasADi)"
@@ -35,6 +38,9 @@ help:
 	@echo "make autograd-suite"
 	@echo "               HIPS autograd's own tests and examples, which this downloads"
 	@echo "make examples  run examples/, the code blocks of README.md and docs/, the docstring examples"
+	@echo "make build     the wheel and the sdist, in dist/"
+	@echo "make wheel-test"
+	@echo "               tests of the wheel in an environment of its own"
 	@echo "make clean     remove .venv and every cache"
 
 demo: $(INSTALLED)
@@ -59,6 +65,10 @@ peers: $(INSTALLED)-dev $(INSTALLED)-peers
 	$(PY) -m pytest -n $(JOBS) --slow tests/peers
 	$(PY) -m pytest -n $(JOBS) --library=torch -m "not tapegrad_only" --ignore=tests/peers
 
+distributed: $(INSTALLED)-dev $(INSTALLED)-distributed-test
+	$(PY) -m pytest tests/distributed tests/test_distributed_page.py tests/test_documents.py \
+		tests/transforms/test_pickling.py -k "distributed or joblib"
+
 fuzz: $(INSTALLED)-dev $(INSTALLED)-peers
 	$(PY) -m tests.fuzz $(N) --jobs $(JOBS) --peer torch --peer jax
 
@@ -80,6 +90,29 @@ torch-suite: $(INSTALLED)-dev
 
 array-api: $(INSTALLED)-dev $(INSTALLED)-array-api
 	$(PY) tests/suites/array_api_suite.py $(SUITE) --jobs $(JOBS)
+
+build: $(INSTALLED)-release
+	rm -rf dist
+	$(PY) -m build
+	$(PY) -m twine check --strict dist/*
+	@! $(PY) -m zipfile -l dist/*.whl | grep -E '^(tests|bench|docs)/' || \
+	  { echo "these are not for the wheel"; exit 1; }
+	@wc -c dist/*.whl dist/*.tar.gz
+
+# In a folder without the package's sources; one test compares with them.
+wheel-test: build
+	rm -rf build
+	mkdir build
+	tar -xzf dist/*.tar.gz -C build --strip-components 1
+	rm -r build/tapegrad
+	$(PYTHON) -m venv build/.venv
+	build/.venv/bin/python -m pip --disable-pip-version-check --quiet install dist/*.whl \
+		pytest pytest-xdist hypothesis mpmath
+	build/.venv/bin/python -m pip check
+	cd build && .venv/bin/python -m tapegrad compile && .venv/bin/python -m tapegrad
+	cd build && .venv/bin/python -m pytest -n $(JOBS) tests/test_seeds.py tests/functions \
+		tests/autograd --deselect=tests/functions/test_elementwise.py::$(FROM_SOURCES)
+FROM_SOURCES := test_what_is_written_from_the_rows_is_current
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

@@ -58,6 +58,7 @@ def test_native_code_that_is_not_there_is_no_fault(capsys, monkeypatch):
     assert "right" not in said
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="stands a shell script in for Python")
 def test_a_process_that_crashes_or_takes_too_long(tmp_path, capfd, monkeypatch):
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\nkill -SEGV $$\n")
