@@ -15,6 +15,7 @@ from tapegrad.autograd.grad_mode import (
     no_grad,
     set_grad_enabled,
 )
+from tapegrad.base.deferred_names import deferred_names as _deferred_names
 from tapegrad.base.devices import device
 from tapegrad.base.dtypes import bool_ as bool
 from tapegrad.base.dtypes import (
@@ -357,7 +358,18 @@ from tapegrad.tensor import Tensor
 from tapegrad.transforms.pytree import ravel_pytree, register_pytree_node, tree_map
 
 if _typing.TYPE_CHECKING:  # what `__getattr__` loads when it is first asked for
-    from tapegrad import array_api, fft, func, linalg, nn, optim, optimize, scipy, special
+    from tapegrad import (
+        array_api,
+        distributed,
+        fft,
+        func,
+        linalg,
+        nn,
+        optim,
+        optimize,
+        scipy,
+        special,
+    )
     from tapegrad.functions.activations import hardshrink, prelu
     from tapegrad.functions.added_products import addbmm, addmm, addmv, addr, baddbmm
     from tapegrad.functions.calculus import cumulative_trapezoid, gradient, trapezoid, trapz
@@ -486,31 +498,31 @@ __all__ = [
     "cross", "ctc_loss", "cuda", "cummax", "cummin", "cumprod", "cumsum", "cumulative_trapezoid",
     "custom_jvp", "custom_vjp", "default_generator", "deg2rad", "deg2rad_", "det", "detach",
     "detach_", "device", "diag", "diag_embed", "diagflat", "diagonal", "diagonal_scatter", "diff",
-    "digamma", "dist", "div", "divide", "dot", "double", "dropout", "dropout_", "dsplit", "dstack",
-    "dtype", "e", "einsum", "embedding", "empty", "empty_like", "empty_strided", "enable_grad",
-    "eq", "equal", "erf", "erf_", "erfc", "erfc_", "erfinv", "exp", "exp2", "exp2_", "exp_",
-    "expm1", "expm1_", "eye", "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout",
-    "feature_dropout_", "fft", "fill_", "finfo", "fix", "fix_", "flatten", "flip", "fliplr",
-    "flipud", "float", "float16", "float32", "float64", "float_power", "floor", "floor_",
-    "floor_divide", "fmax", "fmin", "fmod", "fori_loop", "frac", "frac_", "frexp", "frobenius_norm",
-    "from_dlpack", "from_numpy", "full", "full_like", "func", "gather", "gcd", "gcd_", "ge",
-    "geqrf", "ger", "get_default_dtype", "get_num_threads", "get_rng_state", "grad", "gradient",
-    "greater", "greater_equal", "group_norm", "gt", "half", "hamming_window", "hann_window",
-    "hardshrink", "heaviside", "hessian", "hinge_embedding_loss", "histc", "histogram",
-    "histogramdd", "hsplit", "hstack", "hvp", "hypot", "i0", "i0_", "igamma", "igammac", "iinfo",
-    "imag", "index_add", "index_copy", "index_fill", "index_put", "index_put_", "index_reduce",
-    "index_select", "inf", "inference_mode", "initial_seed", "inner", "instance_norm", "int",
-    "int8", "int16", "int32", "int64", "inverse", "is_anomaly_enabled", "is_complex", "is_conj",
-    "is_floating_point", "is_grad_enabled", "is_inference", "is_inference_mode_enabled", "is_neg",
-    "is_nonzero", "is_same_size", "is_signed", "is_tensor", "isclose", "isfinite", "isin", "isinf",
-    "isnan", "isneginf", "isposinf", "isreal", "istft", "jacfwd", "jacobian", "jacrev", "jit",
-    "jvp", "kaiser_window", "kl_div", "kron", "kthvalue", "layer_norm", "lcm", "lcm_", "ldexp",
-    "ldexp_", "le", "lerp", "less", "less_equal", "lgamma", "linalg", "linearize", "linspace",
-    "log", "log1p", "log1p_", "log2", "log2_", "log10", "log10_", "log_", "log_softmax",
-    "logaddexp", "logaddexp2", "logcumsumexp", "logdet", "logical_and", "logical_not", "logical_or",
-    "logical_xor", "logit", "logit_", "logspace", "logsumexp", "long", "lt", "lu", "lu_solve",
-    "lu_unpack", "manual_seed", "margin_ranking_loss", "masked_fill", "masked_scatter",
-    "masked_select", "matmul", "matrix_exp", "matrix_power", "max", "max_pool1d",
+    "digamma", "dist", "distributed", "div", "divide", "dot", "double", "dropout", "dropout_",
+    "dsplit", "dstack", "dtype", "e", "einsum", "embedding", "empty", "empty_like", "empty_strided",
+    "enable_grad", "eq", "equal", "erf", "erf_", "erfc", "erfc_", "erfinv", "exp", "exp2", "exp2_",
+    "exp_", "expm1", "expm1_", "eye", "feature_alpha_dropout", "feature_alpha_dropout_",
+    "feature_dropout", "feature_dropout_", "fft", "fill_", "finfo", "fix", "fix_", "flatten",
+    "flip", "fliplr", "flipud", "float", "float16", "float32", "float64", "float_power", "floor",
+    "floor_", "floor_divide", "fmax", "fmin", "fmod", "fori_loop", "frac", "frac_", "frexp",
+    "frobenius_norm", "from_dlpack", "from_numpy", "full", "full_like", "func", "gather", "gcd",
+    "gcd_", "ge", "geqrf", "ger", "get_default_dtype", "get_num_threads", "get_rng_state", "grad",
+    "gradient", "greater", "greater_equal", "group_norm", "gt", "half", "hamming_window",
+    "hann_window", "hardshrink", "heaviside", "hessian", "hinge_embedding_loss", "histc",
+    "histogram", "histogramdd", "hsplit", "hstack", "hvp", "hypot", "i0", "i0_", "igamma",
+    "igammac", "iinfo", "imag", "index_add", "index_copy", "index_fill", "index_put", "index_put_",
+    "index_reduce", "index_select", "inf", "inference_mode", "initial_seed", "inner",
+    "instance_norm", "int", "int8", "int16", "int32", "int64", "inverse", "is_anomaly_enabled",
+    "is_complex", "is_conj", "is_floating_point", "is_grad_enabled", "is_inference",
+    "is_inference_mode_enabled", "is_neg", "is_nonzero", "is_same_size", "is_signed", "is_tensor",
+    "isclose", "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal", "istft",
+    "jacfwd", "jacobian", "jacrev", "jit", "jvp", "kaiser_window", "kl_div", "kron", "kthvalue",
+    "layer_norm", "lcm", "lcm_", "ldexp", "ldexp_", "le", "lerp", "less", "less_equal", "lgamma",
+    "linalg", "linearize", "linspace", "log", "log1p", "log1p_", "log2", "log2_", "log10", "log10_",
+    "log_", "log_softmax", "logaddexp", "logaddexp2", "logcumsumexp", "logdet", "logical_and",
+    "logical_not", "logical_or", "logical_xor", "logit", "logit_", "logspace", "logsumexp", "long",
+    "lt", "lu", "lu_solve", "lu_unpack", "manual_seed", "margin_ranking_loss", "masked_fill",
+    "masked_scatter", "masked_select", "matmul", "matrix_exp", "matrix_power", "max", "max_pool1d",
     "max_pool1d_with_indices", "max_pool2d", "max_pool3d", "maximum", "mean", "median", "meshgrid",
     "min", "minimum", "mm", "mode", "moveaxis", "movedim", "msort", "mul", "multinomial",
     "multiply", "mv", "mvlgamma", "nan", "nan_to_num", "nan_to_num_", "nanmean", "nanmedian",
@@ -549,38 +561,10 @@ _install()
 _install_numpy_face()
 autograd.install()
 
-_TRANSFORMS = {
-    "checking": "check_grads",
-    "control": "cond fori_loop scan while_loop",
-    "checkpointing": "checkpoint",
-    "custom": "custom_jvp custom_vjp stop_gradient",
-    "forward": "jvp linearize",
-    "jacobians": "hessian jacfwd jacobian jacrev",
-    "mapping": "vmap",
-    "hessian_products": "hvp vhp",
-    "reverse": "grad value_and_grad vjp",
-}
-# Those of `nn.functional` that PyTorch has at top level, too, and those that differ there.
-_NETWORKS = (
-    "adaptive_avg_pool1d avg_pool1d bilinear celu celu_ channel_shuffle conv1d conv2d conv3d "
-    "conv_transpose1d conv_transpose2d conv_transpose3d cosine_similarity group_norm layer_norm "
-    "max_pool1d max_pool2d max_pool3d pairwise_distance pixel_shuffle pixel_unshuffle rms_norm "
-    "rrelu rrelu_ selu selu_"
-)
-_OTHERWISE = (
-    "adaptive_max_pool1d alpha_dropout alpha_dropout_ batch_norm binary_cross_entropy_with_logits "
-    "constant_pad_nd cosine_embedding_loss ctc_loss dropout dropout_ embedding "
-    "feature_alpha_dropout feature_alpha_dropout_ feature_dropout feature_dropout_ "
-    "hinge_embedding_loss instance_norm kl_div margin_ranking_loss max_pool1d_with_indices "
-    "poisson_nll_loss triplet_margin_loss"
-)
 # Half of the import's time, which a user of Tensors need not spend.
-_LATER = {name: f"transforms.{m}" for m, names in _TRANSFORMS.items() for name in names.split()}
-_LATER |= {name: "functions.inplace_functions" for name in __all__ if name.endswith("_")}
+_LATER = {name: "functions.inplace_functions" for name in __all__ if name.endswith("_")}
 _LATER |= {name: f"functions.{m}" for name, m in _deferred_functions().items()}
-_LATER |= dict.fromkeys(_NETWORKS.split(), "nn.functional")
-_LATER |= dict.fromkeys(_OTHERWISE.split(), "nn.top_level")
-_LATER |= dict.fromkeys("array_api fft func linalg nn optim optimize scipy special".split(), "")
+_LATER |= _deferred_names()
 
 
 def __getattr__(name: str) -> _typing.Any:

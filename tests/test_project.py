@@ -39,7 +39,7 @@ LAYERS = (
     {"nn", "linalg", "special", "fft"},
     {"lift"},
     {"transforms"},
-    {"optimize", "optim", "compat"},
+    {"optimize", "optim", "compat", "distributed"},
     {"scipy"},
     {"func", "autograd.functional", "autograd.forward_ad"},  # PyTorch's names for transforms
     {"compiler.llvm"},

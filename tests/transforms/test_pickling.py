@@ -240,3 +240,15 @@ def test_another_process(name):
     """Started anew: it has nothing but what is sent."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         same(pool.apply(TRANSFORMED[name], (X,)), TRANSFORMED[name](X))
+
+
+def test_workers_of_joblib():
+    """Which it starts anew, and to which its own cloudpickle sends what has no name."""
+    joblib = pytest.importorskip("joblib", reason="`make distributed` installs it")
+    size = 2.0
+    local = tg.jit(lambda x: np.sum(jitted(x) * size))
+    functions = [TRANSFORMED["grad"], TRANSFORMED["jit of grad"], tg.grad(local), local, power]
+    arguments = [(X,)] * 4 + [(X, 2)]
+    tasks = [joblib.delayed(f)(*args) for f, args in zip(functions, arguments, strict=True)]
+    found = joblib.Parallel(n_jobs=2, backend="loky")(tasks)
+    same(found, [f(*args) for f, args in zip(functions, arguments, strict=True)])
