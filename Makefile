@@ -112,6 +112,7 @@ wheel-test: build
 	cd build && .venv/bin/python -m tapegrad compile && .venv/bin/python -m tapegrad
 	cd build && .venv/bin/python -m pytest -n $(JOBS) tests/test_seeds.py tests/functions \
 		tests/autograd --deselect=tests/functions/test_elementwise.py::$(FROM_SOURCES)
+	rm -r build
 FROM_SOURCES := test_what_is_written_from_the_rows_is_current
 
 clean:
