@@ -44,6 +44,7 @@ from tapegrad.base.dtypes import (
     uint8,
 )
 from tapegrad.base.missing_names import missing as _missing
+from tapegrad.base.printing import get_printoptions, printoptions, set_printoptions
 from tapegrad.base.size import Size
 from tapegrad.compiler.front.jit import jit
 from tapegrad.functions.arithmetic import (
@@ -368,6 +369,7 @@ if _typing.TYPE_CHECKING:  # what `__getattr__` loads when it is first asked for
         optim,
         optimize,
         scipy,
+        show,
         special,
     )
     from tapegrad.functions.activations import hardshrink, prelu
@@ -428,13 +430,7 @@ if _typing.TYPE_CHECKING:  # what `__getattr__` loads when it is first asked for
     from tapegrad.functions.sets import isin, unique, unique_consecutive
     from tapegrad.functions.spectrograms import istft, stft
     from tapegrad.functions.statistics import corrcoef, cov
-    from tapegrad.functions.windows import (
-        bartlett_window,
-        blackman_window,
-        hamming_window,
-        hann_window,
-        kaiser_window,
-    )
+    from tapegrad.functions.windows import *
     from tapegrad.nn.functional import (
         adaptive_avg_pool1d,
         avg_pool1d,
@@ -464,6 +460,7 @@ if _typing.TYPE_CHECKING:  # what `__getattr__` loads when it is first asked for
         selu_,
     )
     from tapegrad.nn.top_level import *
+    from tapegrad.show.profiler import profile
     from tapegrad.transforms.checking import check_grads
     from tapegrad.transforms.checkpointing import checkpoint
     from tapegrad.transforms.control import cond, fori_loop, scan, while_loop
@@ -577,7 +574,7 @@ def __getattr__(name: str) -> _typing.Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return [*__all__, *(name for name in globals() if name.startswith("__"))]
 
 
 # As in PyTorch, log(0) is -inf and no news; the warning that NumPy would print names our own line.

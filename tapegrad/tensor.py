@@ -268,9 +268,9 @@ class Tensor(Operations):
 
     def __repr__(self) -> str:
         if self.is_leaf:
-            note = ", requires_grad=True" if self.requires_grad else ""
+            note = "requires_grad=True" if self.requires_grad else ""
         else:
-            note = f", grad_fn={self.grad_fn!r}"
+            note = f"grad_fn={self.grad_fn!r}"
         return describe(self._a, note)
 
     # -- the graph -------------------------------------------------------------------------

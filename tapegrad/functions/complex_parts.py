@@ -65,7 +65,7 @@ def view_as_complex(input: Tensor) -> ViewRequest:
 
     >>> import tapegrad as tg
     >>> tg.view_as_complex(tg.tensor([[1.0, 2.0]]))
-    tensor([1.+2.j], dtype=tapegrad.complex128)
+    tensor([1.+2.j])
     """
     x = as_input(input, "view_as_complex")
     a = x._a
@@ -91,7 +91,7 @@ def complex(real: Tensor, imag: Tensor) -> Tensor:
 
     >>> import tapegrad as tg
     >>> tg.complex(tg.tensor([1.0]), tg.tensor([2.0]))
-    tensor([1.+2.j], dtype=tapegrad.complex128)
+    tensor([1.+2.j])
     """
     parts = as_input(real, "complex"), as_input(imag, "complex")
     return run(c.complex_, _alike("complex", *parts), {})
@@ -102,7 +102,7 @@ def polar(abs: Tensor, angle: Tensor) -> Tensor:
 
     >>> import tapegrad as tg
     >>> tg.polar(tg.tensor([2.0]), tg.tensor([0.0]))
-    tensor([2.+0.j], dtype=tapegrad.complex128)
+    tensor([2.+0.j])
     """
     r, phi = _alike("polar", as_input(abs, "polar"), as_input(angle, "polar"))
     return run(c.complex_, (ew.mul(r, ew.cos(phi)), ew.mul(r, ew.sin(phi))), {})
@@ -122,7 +122,7 @@ def conj(input: Tensor) -> Tensor:
 
     >>> import tapegrad as tg
     >>> tg.conj(tg.tensor([1 + 2j]))
-    tensor([1.-2.j], dtype=tapegrad.complex128)
+    tensor([1.-2.j])
     """
     x = as_input(input, "conj")
     return run(c.conj, (x,), {}) if x._a.dtype.kind == "c" else x
@@ -137,7 +137,7 @@ def sgn(input: Tensor) -> Tensor:
 
     >>> import tapegrad as tg
     >>> tg.sgn(tg.tensor([3 + 4j]))
-    tensor([0.6000+0.8000j], dtype=tapegrad.complex128)
+    tensor([0.6000+0.8000j])
     """
     x = as_input(input, "sgn")
     return run(c.sgn, (x,), {}) if x._a.dtype.kind == "c" else sign(x)

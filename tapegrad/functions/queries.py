@@ -73,7 +73,7 @@ def resolve_conj(input: Tensor) -> Tensor:
 
     >>> import tapegrad as tg
     >>> tg.resolve_conj(tg.tensor([1j]).conj())
-    tensor([0.-1.j], dtype=tapegrad.complex128)
+    tensor([0.-1.j])
     """
     return as_input(input, "resolve_conj")
 
