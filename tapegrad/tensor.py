@@ -24,6 +24,7 @@ from tapegrad.base.dtypes import dtype as DType
 from tapegrad.base.dtypes import of_numpy
 from tapegrad.base.native_arrays import native_array
 from tapegrad.base.printing import describe
+from tapegrad.base.public_names import is_public
 from tapegrad.base.size import Size
 from tapegrad.ops.core import Op
 from tapegrad.ops.graph_nodes import GradFn, node, output
@@ -264,7 +265,7 @@ class Tensor(Operations):
         return id(self)
 
     def __dir__(self) -> list[str]:
-        return [n for n in super().__dir__() if n not in Tensor.__slots__ or hasattr(self, n)]
+        return [n for n in super().__dir__() if is_public(n) and n != "extra"]
 
     def __repr__(self) -> str:
         if self.is_leaf:

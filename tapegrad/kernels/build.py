@@ -21,6 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tapegrad.base.compile_stages import stage
 from tapegrad.base.locks import lock
 from tapegrad.kernels import compile_ahead, simd_tables
 from tapegrad.kernels import disk_cache as disk
@@ -143,7 +144,7 @@ def load(name: str, source: str, arity: int) -> int:
         key = _key(name, source, arity)
         code = disk.read(key)
         if code is None:
-            with _announced():
+            with _announced(), stage("kernel"):
                 code = _compile(name, source, arity)
             disk.write(key, code)
         return _link(code)
@@ -223,7 +224,7 @@ def assembled(text: str, level: int = 3, ready: str = "") -> tuple[Any, Any]:
         if code is None:
             taken = _TAKEN[level > 1] * len(text) + _TAKEN[True] * len(ready)
             _reserve(_BESIDE + taken)
-            with _announced():
+            with _announced(), stage("machine code"):
                 code = bytes(_machine(level).emit_object(_module(text, level, ready)))
             disk.write(key, code)
         return _loaded(code)

@@ -111,7 +111,10 @@ class NativePath:
         return new_method()(Tensor, self._definition(_form(op, flipped), f"_{op.code}", name, doc))
 
     def open(self) -> None:
-        """Have operations go by compiled code."""
+        """Have operations go by compiled code, those as well that have come since it was closed."""
+        for op in by_code:
+            if op not in self.python:
+                self.learn(op)
         for op, short in self.short.items():
             op.short = short
         native_calls.new_op = self.take
@@ -154,6 +157,7 @@ def _form(op: Op, flipped: bool) -> str:
 _FUNCTION = type(lambda: None)
 _opening = lock()
 _full = 0
+_suspended = _wanted = False  # between `suspend` and `resume`; whether it is to be open then
 installed: NativePath | None = None
 
 
@@ -192,8 +196,11 @@ def install(*, compiling: bool = True, asking: bool = False) -> bool:
     With `compiling=False` only where this machine has compiled it before; with `asking` it is
     compiled in the background then.
     """
-    global installed
+    global installed, _wanted
     with _opening:
+        if _suspended:
+            _wanted = True
+            return False
         if installed is None:
             if not possible() or not (compiling or _compiled(asking)):
                 return False
@@ -205,6 +212,23 @@ def install(*, compiling: bool = True, asking: bool = False) -> bool:
         installed.open()
         Tape.on_full = None
         return True
+
+
+def suspend() -> None:
+    """Have all operations go by Python until `resume`."""
+    global _suspended, _wanted
+    with _opening:
+        _suspended, _wanted = True, native_calls.sweep is not None
+        if installed is not None:
+            installed.close()
+
+
+def resume() -> None:
+    """Open the native path if it was open, or was to be opened meanwhile."""
+    global _suspended
+    _suspended = False
+    if _wanted:
+        install(compiling=False)
 
 
 def when_full() -> None:

@@ -108,10 +108,18 @@ def _broadcast_to(array: Any, shape: Any) -> Tensor:
 
 
 @handles(np.broadcast_arrays)
-def _broadcast_arrays(*args: Any) -> tuple[Tensor, ...]:
-    parts = [tensor(x) for x in args]
-    shape = np.broadcast_shapes(*(x._a.shape for x in parts))
-    return tuple(s.broadcast_to(x, shape) for x in parts)
+def _broadcast_arrays(*args: Any) -> tuple[Any, ...]:
+    """Tensors, and arrays of what is no number, such as None beside the bars of a plot."""
+    parts = [x if _is_no_number(x) else tensor(x) for x in args]
+    shape = np.broadcast_shapes(*map(np.shape, parts))
+    return tuple(
+        s.broadcast_to(x, shape) if isinstance(x, Tensor) else np.broadcast_to(x, shape)
+        for x in parts
+    )
+
+
+def _is_no_number(x: Any) -> bool:
+    return not isinstance(x, Tensor) and np.asarray(x).dtype.kind not in "biufc"
 
 
 @handles(np.flip)

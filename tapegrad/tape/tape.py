@@ -27,6 +27,8 @@ from typing import Any, ClassVar, NamedTuple, Protocol, overload
 
 import numpy as np
 
+from tapegrad.base.public_names import public_dir
+from tapegrad.base.text_tables import text_table
 from tapegrad.tape.shape_table import Shape, shapes
 
 FIELDS = 6
@@ -61,15 +63,12 @@ DROP_FLOOR = 1 << 20  # bytes of recorded results from which on `drop_tail` runs
 DEBT_FLOOR = 1 << 24  # bytes of recorded results before records are reclaimed
 
 F4_SHAPE = -2  # `Tensor._s` of a float32 Tensor is F4_SHAPE - n where a float64 one has n
-
 MODE_OFF, MODE_FAST, MODE_CAREFUL = range(3)
-
 Mark = tuple[list[Any], int, int, int]  # the tokens, and the lengths of these, leaves, input_lists
 
 leaf_keys: Callable[[], int] = itertools.count(1).__next__
 _serials = itertools.count()
 _born = threading.Lock()
-
 
 Propagate = Callable[["Tape", np.ndarray, int], None]
 
@@ -94,6 +93,7 @@ class Record(NamedTuple):
     inputs: tuple[str, ...]
     shape: Shape
     state: str
+    __dir__ = public_dir("op position inputs shape state")
 
 
 class Ended:
@@ -158,6 +158,8 @@ class Tape:
     propagate: ClassVar[Propagate]  # the liveness pass, of `autograd.install`, later compiled
     on_full: ClassVar[Callable[[], None] | None] = None  # `install.when_full`
     on_switch: ClassVar[Callable[[], None] | None] = None  # a thread gets a tape: `forget_tape`
+    profiled: ClassVar[Tape | None] = None  # whose operations are timed: see `show.profiler`
+    __dir__ = public_dir("all index inputs keep leaves reclaim record words")
     every: ClassVar[list[weakref.ref[Tape]]] = []  # one for each thread that recorded
     op_names: ClassVar[list[str]] = []  # filled by the op table: code -> name
 
@@ -300,8 +302,8 @@ class Tape:
 
     def set_mode(self) -> None:
         """Choose between not recording, the fast path, and the careful one."""
-        careful = self.anomaly is not None or self.saved_hooks or self.escaped
-        self.careful = MODE_CAREFUL if careful else MODE_FAST
+        careful = self.saved_hooks or self.escaped or self is Tape.profiled
+        self.careful = MODE_CAREFUL if careful or self.anomaly is not None else MODE_FAST
         self.mode = self.careful if self.enabled else MODE_OFF
 
     def switch(self, enabled: bool, inference: bool) -> None:
@@ -387,9 +389,7 @@ class Tape:
         if count > PRINTED:
             rest = f"({count - PRINTED} more)"
             rows.insert(1 + PRINTED // 2, ("...", rest, "", "", ""))
-        widths = [max(len(row[i]) for row in rows) for i in range(5)]
-        lines = ("  ".join(t.ljust(w) for t, w in zip(row, widths, strict=True)) for row in rows)
-        return "\n".join(line.rstrip() for line in lines)
+        return text_table(rows[0], rows[1:])
 
     def __repr__(self) -> str:
         return f"<Tape of {len(self)} records, next position {self.next}>"

@@ -69,3 +69,22 @@ def test_cbrt():
     assert y.tolist() == np.cbrt([-8.0, 0.0, 27.0]).tolist()
     y.sum().backward()
     np.testing.assert_allclose(x.grad.numpy(), [1 / 12, np.inf, 1 / 27], rtol=1e-15)
+
+
+def test_what_plotting_does():
+    """Matplotlib's `plot`, `bar` and `fill_between` do this with what they are given."""
+    x = tg.linspace(0, 1, 3)
+    assert np.asarray(x**2, float).tolist() == [0.0, 0.25, 1.0]
+    assert np.column_stack([x, x**2]).tolist() == [[0.0, 0.0], [0.5, 0.25], [1.0, 1.0]]
+    *numbers, hatch = np.broadcast_arrays(np.atleast_1d(x), 0.8, np.array(None, object))
+    assert [part.tolist() for part in numbers] == [[0.0, 0.5, 1.0], [0.8, 0.8, 0.8]]
+    assert hatch.tolist() == [None, None, None]
+    assert np.ma.masked_invalid(x).tolist() == [0.0, 0.5, 1.0]
+
+
+def test_a_tensor_that_requires_grad_says_how_to_be_plotted():
+    x = tg.linspace(0, 1, 3, requires_grad=True)
+    for plotted in (x, x**2):
+        with pytest.raises(RuntimeError, match=r"`t\.detach\(\)"):
+            np.asarray(plotted, float)
+    assert np.asarray((x**2).detach(), float).tolist() == [0.0, 0.25, 1.0]

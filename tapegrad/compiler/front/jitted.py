@@ -16,8 +16,10 @@ import numpy as np
 
 from tapegrad.autograd.grad_mode import recording
 from tapegrad.base.call_site import raise_cause, user_line
+from tapegrad.base.compile_stages import stage
 from tapegrad.base.dtypes import followers, get_default_dtype
 from tapegrad.base.locks import lock
+from tapegrad.base.public_names import public_dir
 from tapegrad.compiler.front import jit_op, jit_transforms
 from tapegrad.compiler.front.captured_reads import MISSING, CapturedReads, native
 from tapegrad.compiler.front.cfunc import CFunction
@@ -59,6 +61,8 @@ class Jitted:
 
     Made by `tapegrad.jit`.
     """
+
+    __dir__ = public_dir("cache_info cfunc clear_cache lower njit")
 
     def __init__(
         self, f: Callable[..., Any], statics: Statics = NONE, *, fastmath: bool = False
@@ -290,7 +294,8 @@ class Jitted:
             if len(known) >= MOST:
                 self._give_up(signature, seen)
                 raise Untraceable
-        made = self.trace(signature, leaves, arrays)
+        with stage("trace"):
+            made = self.trace(signature, leaves, arrays)
         with self._lock:
             for specialization in known:  # another thread may have made it meanwhile
                 if specialization not in seen and _serves(specialization, arrays):

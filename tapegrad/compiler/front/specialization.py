@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapegrad.base.compile_stages import stage
 from tapegrad.compiler.front.captured_reads import Read
 from tapegrad.compiler.front.fastcall import Float, Result
 from tapegrad.compiler.ir.graph import Graph
@@ -78,7 +79,8 @@ class Specialization:
         self.leaves = tuple(found)
         self.captured = tuple([(t, t._version) for t in trace.watched()])
         self.reads = reads
-        self.graph = optimised(trace.graph(tuple(outputs)))
+        with stage("passes"):
+            self.graph = optimised(trace.graph(tuple(outputs)))
         self.program = compiled(self.graph, fast)
 
     def fits(self) -> bool:
@@ -113,7 +115,8 @@ class Specialization:
 def compiled(graph: Graph, fast: bool) -> Program:
     """Machine code for a graph."""
     try:
-        lowered = Module(graph, fast).lower()
+        with stage("lower"):
+            lowered = Module(graph, fast).lower()
         linked = Linked(lowered)
     except MemoryError as error:
         why = f" ({error})" if str(error) else ""
