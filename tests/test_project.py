@@ -51,6 +51,7 @@ LAYERS = (
     {"compiler.lower"},
     {"compiler.runtime"},
     {"compiler.front", "compiler"},
+    {"show"},
     {"__init__"},
     {"diagnostics"},
     {"__main__"},

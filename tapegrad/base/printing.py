@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,8 +22,7 @@ from tapegrad.base.dtypes import (
 PREFIX = "tensor("
 
 
-@dataclass(slots=True)
-class _Options:
+class _Options(NamedTuple):
     precision: int = 4
     threshold: float = 1000
     edgeitems: int = 3
@@ -70,14 +68,16 @@ def set_printoptions(
         raise ValueError(
             f"`set_printoptions`: `profile` is one of {', '.join(_PROFILES)}, got {profile!r}"
         )
-    given = {"precision": precision, "edgeitems": edgeitems, "linewidth": linewidth}
+    given: dict[str, Any] = {
+        "precision": precision, "edgeitems": edgeitems, "linewidth": linewidth,
+    }  # fmt: skip
     for name, value in given.items():
         if value is not None and (not isinstance(value, int) or value < 0):
             raise ValueError(f"`set_printoptions`: `{name}` is an int of 0 or more, got {value!r}")
     if threshold is not None and not isinstance(threshold, (int, float)):
         raise ValueError(f"`set_printoptions`: `threshold` is a number, got {threshold!r}")
     given["threshold"] = threshold
-    chosen = asdict(_options) | _PROFILES.get(profile or "", {})
+    chosen = _options._asdict() | _PROFILES.get(profile or "", {})
     chosen |= {name: value for name, value in given.items() if value is not None}
     _options = _Options(**chosen | {"sci_mode": sci_mode})
 
@@ -89,7 +89,7 @@ def get_printoptions() -> dict[str, Any]:
     >>> tg.get_printoptions()["edgeitems"]
     3
     """
-    return asdict(_options)
+    return _options._asdict()
 
 
 @contextmanager
@@ -117,8 +117,8 @@ def describe(array: np.ndarray, note: str = "") -> str:
     of_complex = complex64 if default is float32 else complex128
     hidden = (default, of_complex, int64, bool_) if array.size else (default,)
     named = "" if kind in hidden else f"dtype={kind}"
-    told = array.ndim == 1 if not array.size else _options.edgeitems
-    size = "" if told else f"size={array.shape}"
+    known = _options.edgeitems if array.size else array.ndim == 1  # from what is shown
+    size = "" if known else f"size={array.shape}"
     text = _Layout(array).render(array, len(PREFIX)) if array.size else "[]"
     return _with_notes(PREFIX + text, [size, named, note])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Sequence
 
 Cells = Sequence[str]
@@ -25,6 +24,8 @@ def text_table(head: Cells, rows: Iterable[Cells], right: str = "") -> str:
 
 def html_table(head: Cells, rows: Iterable[Cells], caption: str = "") -> str:
     """A table as HTML."""
+    import html  # which nobody needs who prints
+
     lines = [("th", head), *(("td", row) for row in rows)]
     body = "".join(
         "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in line) + "</tr>"

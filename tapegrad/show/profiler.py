@@ -16,10 +16,11 @@ from pathlib import Path
 from threading import get_ident
 from time import perf_counter_ns
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from tapegrad.autograd.sweep import Sweep
 from tapegrad.base import compile_stages
+from tapegrad.base.text_tables import counted, html_table, text_table
 from tapegrad.compiler.front.jitted import Jitted
 from tapegrad.dispatch import dispatch, inplace, views
 from tapegrad.dispatch.fast_path import as_operand
@@ -27,7 +28,6 @@ from tapegrad.dispatch.native_calls import native_calls
 from tapegrad.functions import sum_mean_fast
 from tapegrad.native import install
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code
-from tapegrad.base.text_tables import counted, html_table, text_table
 from tapegrad.tape.tape import Tape, current
 from tapegrad.tensor import Tensor
 from tapegrad.transforms.call_arguments import name_of
@@ -93,7 +93,7 @@ class profile:
         self._thread = 0
         self._undo = ExitStack()
 
-    def __enter__(self) -> profile:
+    def __enter__(self) -> Self:
         global active
         if active is not None:
             raise RuntimeError(
@@ -325,7 +325,9 @@ _total = _original(sum_mean_fast.total)
 def timed_operation(work: Callable[..., Any], op: Op, *args: Any) -> Any:
     """An operation that comes through one of the functions whose code is exchanged."""
     profiler = active
-    return work(op, *args) if profiler is None else profiler.timed(FORWARD, op.name, work, op, *args)
+    return (
+        work(op, *args) if profiler is None else profiler.timed(FORWARD, op.name, work, op, *args)
+    )
 
 
 # The code of these runs as that of other functions, with the names of their modules: each imports

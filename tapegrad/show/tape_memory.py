@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad.ops.core import Op, by_code
 from tapegrad.base.text_tables import byte_count, counted, html_table, text_table
+from tapegrad.ops.core import Op, by_code
 from tapegrad.tape import versions
 from tapegrad.tape.shape_table import Shape
 from tapegrad.tape.tape import CODE_MASK, WORD, Tape, current

@@ -27,7 +27,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, overload
 
 import numpy as np
 
-from tapegrad.base.public_names import public_dir
+from tapegrad.base.public_names import listed
 from tapegrad.base.text_tables import text_table
 from tapegrad.tape.shape_table import Shape, shapes
 
@@ -93,7 +93,9 @@ class Record(NamedTuple):
     inputs: tuple[str, ...]
     shape: Shape
     state: str
-    __dir__ = public_dir("op position inputs shape state")
+
+    def __dir__(self) -> list[str]:
+        return listed(self, "op position inputs shape state")
 
 
 class Ended:
@@ -159,7 +161,6 @@ class Tape:
     on_full: ClassVar[Callable[[], None] | None] = None  # `install.when_full`
     on_switch: ClassVar[Callable[[], None] | None] = None  # a thread gets a tape: `forget_tape`
     profiled: ClassVar[Tape | None] = None  # whose operations are timed: see `show.profiler`
-    __dir__ = public_dir("all index inputs keep leaves reclaim record words")
     every: ClassVar[list[weakref.ref[Tape]]] = []  # one for each thread that recorded
     op_names: ClassVar[list[str]] = []  # filled by the op table: code -> name
 
@@ -379,17 +380,15 @@ class Tape:
         return (self.record(i) for i in range(len(self)))
 
     def __str__(self) -> str:
-        rows = [("position", "operation", "inputs", "shape", "state")]
-        count = len(self)
-        shown = range(count) if count <= PRINTED else [*range(PRINTED // 2)]
-        shown = [*shown, *range(count - PRINTED // 2, count)] if count > PRINTED else shown
-        for index in shown:
-            r = self.record(index)
-            rows.append((str(r.position), r.op, " ".join(r.inputs), str(r.shape), r.state))
+        half, count = PRINTED // 2, len(self)
+        shown = self[:] if count <= PRINTED else [*self[:half], *self[-half:]]
+        rows = [(str(r.position), r.op, " ".join(r.inputs), str(r.shape), r.state) for r in shown]
         if count > PRINTED:
-            rest = f"({count - PRINTED} more)"
-            rows.insert(1 + PRINTED // 2, ("...", rest, "", "", ""))
-        return text_table(rows[0], rows[1:])
+            rows.insert(half, ("...", f"({count - PRINTED} more)", "", "", ""))
+        return text_table(("position", "operation", "inputs", "shape", "state"), rows)
+
+    def __dir__(self) -> list[str]:
+        return listed(self, "all index inputs keep leaves reclaim record words")
 
     def __repr__(self) -> str:
         return f"<Tape of {len(self)} records, next position {self.next}>"

@@ -84,7 +84,9 @@ def test_times_add_up_to_less_than_the_whole():
 
 
 def test_what_lies_within_an_event_is_not_counted_twice():
-    events = [Event("compile", "b", 20, 30), Event("forward", "a", 10, 50), Event("sweep", "c", 50, 60)]  # fmt: skip
+    events = [
+        Event("compile", "b", 20, 30), Event("forward", "a", 10, 50), Event("sweep", "c", 50, 60),
+    ]  # fmt: skip
     assert {e.name: own for e, own in _own_times(events)} == {"a": 30, "b": 10, "c": 10}
 
 
@@ -138,7 +140,7 @@ def test_nothing_is_left_behind():
 
 def test_nothing_is_left_behind_after_an_error():
     before = state()
-    with pytest.raises(RuntimeError, match="`exp`|truth value"), tg.profile():
+    with pytest.raises(RuntimeError, match="truth value"), tg.profile():
         bool(tg.exp(tg.ones(3)))
     assert state() == before
 
@@ -181,7 +183,11 @@ def test_another_thread_is_not_timed():
 
 
 def test_only_one_can_be_active():
-    with tg.profile(), pytest.raises(RuntimeError, match="`profile` is active already"), tg.profile():
+    with (
+        tg.profile(),
+        pytest.raises(RuntimeError, match="`profile` is active already"),
+        tg.profile(),
+    ):
         pass
     with tg.profile() as p:
         tg.exp(tg.ones(3))
@@ -215,7 +221,14 @@ def test_printed_and_as_html():
     with tg.profile() as p:
         tg.exp(tg.ones(3))
     assert "forward" in str(p).splitlines()[0]
-    assert str(p).splitlines()[1].split() == ["phase", "operation", "calls", "total", "mean", "share"]
+    assert str(p).splitlines()[1].split() == [
+        "phase",
+        "operation",
+        "calls",
+        "total",
+        "mean",
+        "share",
+    ]
     assert "<td>exp</td>" in p._repr_html_()
     assert repr(p).startswith("<profile: ")
 

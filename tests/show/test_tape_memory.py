@@ -135,7 +135,9 @@ def test_a_long_list_is_cut():
 
 
 def test_refusals():
-    with pytest.raises(ValueError, match=r"`memory`: this Tensor of shape \(2,\) stands on no tape"):
+    with pytest.raises(
+        ValueError, match=r"`memory`: this Tensor of shape \(2,\) stands on no tape"
+    ):
         tg.show.memory(tg.ones(2, requires_grad=True))
     with pytest.raises(TypeError, match="`memory` takes a Tape, a Tensor or nothing, got list"):
         tg.show.memory([])

@@ -19,7 +19,7 @@ from tapegrad.base.call_site import raise_cause, user_line
 from tapegrad.base.compile_stages import stage
 from tapegrad.base.dtypes import followers, get_default_dtype
 from tapegrad.base.locks import lock
-from tapegrad.base.public_names import public_dir
+from tapegrad.base.public_names import listed
 from tapegrad.compiler.front import jit_op, jit_transforms
 from tapegrad.compiler.front.captured_reads import MISSING, CapturedReads, native
 from tapegrad.compiler.front.cfunc import CFunction
@@ -62,8 +62,6 @@ class Jitted:
     Made by `tapegrad.jit`.
     """
 
-    __dir__ = public_dir("cache_info cfunc clear_cache lower njit")
-
     def __init__(
         self, f: Callable[..., Any], statics: Statics = NONE, *, fastmath: bool = False
     ) -> None:
@@ -80,6 +78,9 @@ class Jitted:
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
+
+    def __dir__(self) -> list[str]:
+        return listed(self, "cache_info cfunc clear_cache lower njit")
 
     def __repr__(self) -> str:
         return f"<jitted {name_of(self.function)}>"
@@ -154,7 +155,7 @@ class Jitted:
                 "by a transform (pass it as an argument), or what it does depends on values in "
                 f"more than {MOST} ways"
             ) from None
-        return Lowering(specialization.graph, self.fastmath)
+        return Lowering(specialization.graph, self.fastmath, name_of(self.function))
 
     def plain(self, args: Any, kwargs: dict[str, Any]) -> Any:
         """Call the function itself, on arguments of which some are marked as static."""
