@@ -79,6 +79,7 @@ def link_in(module: Any, other: Any) -> None:
     module.link_in(other)
 
 
+@cache  # what it looks up refers to it in a circle
 def c_library() -> Any:
     """Where the functions of the C library and of its mathematics are looked up."""
     return ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None)
