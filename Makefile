@@ -16,7 +16,7 @@ PIP := $(PY) -m pip --disable-pip-version-check --quiet install
 INSTALLED := $(VENV)/.installed
 
 .PHONY: help demo test native lint peers distributed bench examples autograd-suite torch-suite \
-	array-api build wheel-test clean fuzz faults
+	array-api build docs wheel-test clean fuzz faults
 .DELETE_ON_ERROR:
 
 help:
@@ -41,6 +41,7 @@ help:
 	@echo "make build     the wheel and the sdist, in dist/"
 	@echo "make wheel-test"
 	@echo "               tests of the wheel in an environment of its own"
+	@echo "make docs      the site, in site/index.html (installs mkdocs-material)"
 	@echo "make clean     remove .venv and every cache"
 
 demo: $(INSTALLED)
@@ -82,6 +83,10 @@ examples: $(INSTALLED)-dev $(INSTALLED)-examples
 	$(PY) -m pytest tests/test_documents.py tests/test_examples.py
 	$(PY) -m examples
 
+# Strict: a link without its page or heading, and a page without its place, is an error.
+docs: $(INSTALLED)-docs
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
+
 autograd-suite: $(INSTALLED)-dev
 	$(PY) tests/suites/autograd_suite.py
 
@@ -116,7 +121,7 @@ wheel-test: build
 FROM_SOURCES := test_what_is_written_from_the_rows_is_current
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist site
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(PY):
