@@ -20,6 +20,7 @@ import tapegrad as tg
 ROOT = Path(__file__).parents[1]
 # Pages from files of the root, whose links lead into docs/.
 FROM_ROOT = {"index": "README", "contributing": "CONTRIBUTING", "changelog": "CHANGELOG"}
+SOURCES = "https://github.com/tapegrad/tapegrad/blob/main"
 # The functions of `tapegrad` by the modules that define them: file, title, modules.
 GROUPS = (
     ("tensors", "Making Tensors", "tensor base functions.creation functions.ranges"),
@@ -281,7 +282,7 @@ def root_page(name: str) -> str:
     text = (ROOT / f"{name}.md").read_text(encoding="utf-8").replace("](docs/", "](")
     for file, other in FROM_ROOT.items():
         text = text.replace(f"]({other}.md)", f"]({file}.md)")
-    return text
+    return re.sub(r"\]\((?=examples/)", f"]({SOURCES}/", text)
 
 
 def on_config(config: Any) -> Any:
@@ -308,5 +309,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Tell the highlighter which blocks are sessions."""
+    """Tell the highlighter which blocks are sessions; lead links to files of the root to pages."""
+    for file, other in FROM_ROOT.items():
+        markdown = markdown.replace(f"](../{other}.md", f"]({file}.md")
     return re.sub(r"^```python\n(?=>>>)", "```pycon\n", markdown, flags=re.MULTILINE)
