@@ -65,6 +65,13 @@ def test_smoke(suite, group, tmp_path):
     assert report.open_saved(out)[1][0].figures["tapegrad"].minimum >= 0
 
 
+def test_rows_are_shared_by_threads_and_processes():
+    """And the sums agree, which it checks."""
+    printed = quick("scale")
+    assert "| 1 thread | 2 threads | 2 processes |" in printed
+    assert printed.count("2 processes ") == 3  # with the heading, that of each problem
+
+
 class Counter:
     """A number that counts the operations done on it and on what comes of it."""
 
