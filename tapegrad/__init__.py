@@ -549,7 +549,7 @@ __all__ = [
     "vhp", "view_as_complex", "view_as_real", "vjp", "vmap", "vsplit", "vstack", "where",
     "while_loop", "xlogy", "xlogy_", "zero_", "zeros", "zeros_like",
 ]  # fmt: skip
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 float = float32
 int = int32
 inf, nan, pi, e, newaxis = _math.inf, _math.nan, _math.pi, _math.e, None
