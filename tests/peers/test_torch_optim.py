@@ -148,7 +148,7 @@ def two_groups(xp):
     return xp.optim.SGD([{"params": a}, {"params": b, "lr": 0.5}], lr=0.1)
 
 
-@pytest.mark.parametrize(("name", "options"), SCHEDULES, ids=str)
+@pytest.mark.parametrize(("name", "options"), SCHEDULES)
 def test_schedules(name, options):
     found = []
     for xp in (tg, torch):
