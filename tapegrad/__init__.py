@@ -354,7 +354,8 @@ from tapegrad.functions.tiling import (
 )
 from tapegrad.numpy_face import install as _install_numpy_face
 from tapegrad.parallel.large_elementwise import get_num_threads, set_num_threads
-from tapegrad.tape.tape import Record, Tape
+from tapegrad.tape.records import Record
+from tapegrad.tape.tape import Tape
 from tapegrad.tensor import Tensor
 from tapegrad.transforms.pytree import ravel_pytree, register_pytree_node, tree_map
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tapegrad.ops.core import by_code
+from tapegrad.tape.records import Record
 from tapegrad.tape.shape_table import shapes
 from tapegrad.tape.tape import (
     CLASS_SHIFT,
@@ -14,7 +15,6 @@ from tapegrad.tape.tape import (
     SPENT,
     WORD,
     Leaf,
-    Record,
     Tape,
     current,
 )

@@ -23,12 +23,13 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from sys import getrefcount
-from typing import Any, ClassVar, NamedTuple, Protocol, overload
+from typing import Any, ClassVar, Protocol, overload
 
 import numpy as np
 
 from tapegrad.base.public_names import listed
-from tapegrad.base.text_tables import text_table
+from tapegrad.base.text_tables import html_table, text_table
+from tapegrad.tape.records import DRAWN, HEAD, Record, table_rows
 from tapegrad.tape.shape_table import Shape, shapes
 
 FIELDS = 6
@@ -77,25 +78,6 @@ class Leaf(Protocol):
     """The part of a leaf Tensor that a tape uses: the key of its slot."""
 
     _pos: int
-
-
-class Record(NamedTuple):
-    """One readable record of a tape.
-
-    >>> import tapegrad as tg
-    >>> x = tg.tensor(2.0, requires_grad=True)
-    >>> (x * 3.0).tape[-1].op
-    'mul'
-    """
-
-    position: int
-    op: str
-    inputs: tuple[str, ...]
-    shape: Shape
-    state: str
-
-    def __dir__(self) -> list[str]:
-        return listed(self, "op position inputs shape state")
 
 
 class Ended:
@@ -380,18 +362,16 @@ class Tape:
         return (self.record(i) for i in range(len(self)))
 
     def __str__(self) -> str:
-        half, count = PRINTED // 2, len(self)
-        shown = self[:] if count <= PRINTED else [*self[:half], *self[-half:]]
-        rows = [(str(r.position), r.op, " ".join(r.inputs), str(r.shape), r.state) for r in shown]
-        if count > PRINTED:
-            rows.insert(half, ("...", f"({count - PRINTED} more)", "", "", ""))
-        return text_table(("position", "operation", "inputs", "shape", "state"), rows)
+        return text_table(HEAD, table_rows(self.record, len(self), PRINTED))
 
     def __dir__(self) -> list[str]:
         return listed(self, "all index inputs keep leaves reclaim record words")
 
     def __repr__(self) -> str:
         return f"<Tape of {len(self)} records, next position {self.next}>"
+
+    def _repr_html_(self) -> str:
+        return html_table(HEAD, table_rows(self.record, len(self), DRAWN), repr(self)[1:-1])
 
     # -- releasing and reclaiming ----------------------------------------------------------
 

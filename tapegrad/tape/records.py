@@ -1,0 +1,52 @@
+"""Records of a tape in readable form, and the table that they print as."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tapegrad.base.public_names import listed
+from tapegrad.base.text_tables import html_table
+from tapegrad.tape.shape_table import Shape
+
+HEAD = ("position", "operation", "inputs", "shape", "state")
+DRAWN = 60  # records that a notebook shows of a tape; of a longer one its two ends
+
+
+class Record(NamedTuple):
+    """One readable record of a tape.
+
+    >>> import tapegrad as tg
+    >>> x = tg.tensor(2.0, requires_grad=True)
+    >>> (x * 3.0).tape[-1].op
+    'mul'
+    """
+
+    position: int
+    op: str
+    inputs: tuple[str, ...]
+    shape: Shape
+    state: str
+
+    def __dir__(self) -> list[str]:
+        return listed(self, "op position inputs shape state")
+
+    def _repr_html_(self) -> str:
+        return html_table(HEAD, [cells(self)])
+
+
+def cells(record: Record) -> tuple[str, ...]:
+    """A record's row of the table."""
+    inputs = " ".join(record.inputs)
+    return str(record.position), record.op, inputs, str(record.shape), record.state
+
+
+def table_rows(record: Callable[[int], Record], count: int, limit: int) -> list[tuple[str, ...]]:
+    """The rows of `count` records; if these are above a limit, of those at the two ends."""
+    half = limit // 2
+    left_out = count - 2 * half if count > limit else 0
+    shown = [*range(half), *range(count - half, count)] if left_out else range(count)
+    rows = [cells(record(i)) for i in shown]
+    if left_out:
+        rows.insert(half, ("...", f"({left_out} more)", "", "", ""))
+    return rows
