@@ -274,6 +274,11 @@ class Tensor(Operations):
             note = f"grad_fn={self.grad_fn!r}"
         return describe(self._a, note)
 
+    def _repr_html_(self) -> str:
+        from tapegrad.show.graph_picture import tensor_html
+
+        return tensor_html(self)
+
     # -- the graph -------------------------------------------------------------------------
 
     @property

@@ -62,6 +62,7 @@ RANK = {entry: rank for rank, layer in enumerate(LAYERS) for entry in layer}
 LAZY: dict[tuple[str, str], str] = {
     ("tapegrad.ops.large", "tapegrad.kernels.large"): "loops that rows name, when first called",
     ("tapegrad.tensor", "tapegrad.functions.signatures"): "a stub: methods are put on the Tensor",
+    ("tapegrad.tensor", "tapegrad.show.graph_picture"): "a Tensor's picture in notebooks",
     ("tapegrad.autograd.engine", "tapegrad.lift.lifted_sweep"): "gradients under a transform",
     ("tapegrad.autograd.gradcheck", "tapegrad.autograd.forward_ad"): "it checks forward mode, too",
     ("tapegrad.autograd.gradcheck", "tapegrad.func"): "it checks products under a map, too",

@@ -11,6 +11,7 @@ import numpy as np
 
 from tapegrad.base.text_tables import byte_count, counted, html_table, text_table
 from tapegrad.ops.core import Op, by_code
+from tapegrad.show.tape_slice import beneath, root_of
 from tapegrad.tape import versions
 from tapegrad.tape.shape_table import Shape
 from tapegrad.tape.tape import CODE_MASK, WORD, Tape, current
@@ -131,28 +132,11 @@ def memory(of: Tape | Tensor | None = None) -> MemoryUse:
         tape = current.tape if of is None else of
         indices: Iterable[int] = range(len(tape))
     elif isinstance(of, Tensor):
-        if of.tape is None or of.position is None:
-            raise ValueError(
-                f"`memory`: this Tensor of shape {tuple(of.shape)} stands on no tape, it is a leaf "
-                "or was not recorded: pass what is computed of it, or nothing for all records"
-            )
-        tape, indices = of.tape, _beneath(of.tape, of.tape.index(of.position))
+        tape, top = root_of(of, "memory")
+        indices = beneath(tape, top)
     else:
         raise TypeError(f"`memory` takes a Tape, a Tensor or nothing, got {type(of).__name__}")
     return _use(tape, list(indices))
-
-
-def _beneath(tape: Tape, top: int) -> list[int]:
-    """The indices of the records that one was computed by, and its own."""
-    found, pending = set[int](), [top]
-    while pending:
-        index = pending.pop()
-        if index >= 0 and index not in found:
-            found.add(index)
-            pending += [tape.index(code) for code in tape.inputs(index) if code > 0]
-            main = getattr(tape.keep[index], "main", 0)  # of one of several results
-            pending += [tape.index(main)] if main else []
-    return sorted(found)
 
 
 def _use(tape: Tape, indices: list[int]) -> MemoryUse:
