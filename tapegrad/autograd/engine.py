@@ -74,7 +74,7 @@ def backward(
         from tapegrad.lift.lifted_sweep import lifted_backward
 
         roots, grad_tensors, chosen = lifted_backward(roots, grad_tensors, chosen)
-    weights = _weights(roots, grad_tensors, "grad_tensors", "backward", create_graph)
+    weights = root_weights(roots, grad_tensors, "grad_tensors", "backward", create_graph)
     if chosen is not None:
         for t in chosen:
             if not t._pos:
@@ -157,7 +157,7 @@ def grad(
             batches=is_grads_batched,
         )  # fmt: skip
     else:
-        weights = _weights(roots, grad_outputs, "grad_outputs", "grad", create_graph)
+        weights = root_weights(roots, grad_outputs, "grad_outputs", "grad", create_graph)
         for t in wanted:
             if not t._pos:
                 raise RuntimeError("one of the `inputs` of `grad` does not require grad")
@@ -352,9 +352,10 @@ def _sequence(given: Any, name: str) -> list[Tensor]:
     return found
 
 
-def _weights(
+def root_weights(
     roots: list[Tensor], given: Any, name: str, caller: str, recorded: bool
 ) -> list[Tensor]:
+    """The seeds of roots, as `caller` has got them under a name."""
     if given is None:
         given = [None] * len(roots)
     elif isinstance(given, Tensor):
