@@ -101,7 +101,10 @@ def main(arguments: list[str]) -> int:
             return compile_all()
         case ["compile", "--asked"]:
             return compile_requested()
-    print(USAGE, file=sys.stderr)
+        case ["-h" | "--help"]:
+            print(USAGE)
+            return 0
+    print(f"tapegrad: there is no command {' '.join(arguments)!r}\n{USAGE}", file=sys.stderr)
     return 2
 
 

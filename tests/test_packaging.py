@@ -18,10 +18,11 @@ MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
 def test_links_of_the_readme_lead_somewhere_from_pypi():
     hook = PROJECT["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]
-    (fragment,), (rule,) = hook["fragments"], hook["substitutions"]
-    text = (ROOT / fragment["path"]).read_text(encoding="utf-8")
+    (fragment,) = hook["fragments"]
+    shown = (ROOT / fragment["path"]).read_text(encoding="utf-8")
     files = f"{REPOSITORY}/blob/main/"
-    shown = re.sub(rule["pattern"], rule["replacement"], text)
+    for rule in hook["substitutions"]:
+        shown = re.sub(rule["pattern"], rule["replacement"], shown)
     links = LINK.findall(shown)
     assert sum(link.startswith(files) for link in links) > 10
     for link in links:

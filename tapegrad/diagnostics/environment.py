@@ -64,4 +64,7 @@ def _native() -> str:
         return "off: TAPEGRAD_NATIVE=0, or not this interpreter and machine"
     if install.install(compiling=False):
         return "compiled"
-    return "not compiled yet: `python -m tapegrad compile` does, or a program that runs for a while"
+    return (
+        "not compiled yet, so that small operations take some ten times longer: "
+        "`python -m tapegrad compile` does it, or a program that runs for a while"
+    )

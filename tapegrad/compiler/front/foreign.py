@@ -112,7 +112,8 @@ class Source:
         raise TypeError(
             f"what `{self.name}` returns could not be found out with arrays of made-up shapes "
             f"({type(said).__name__}: {said}). Call it once from Python, with arguments as they "
-            "will be, before the function that uses it is compiled"
+            "will be, and then define the `@njit` function that uses it (again): Numba keeps this "
+            "failure"
         )
 
     def returned(self, specialization: Specialization) -> Returned:

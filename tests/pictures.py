@@ -1,0 +1,72 @@
+"""Draw the graphs that the documents show: ``python -m tests.pictures``."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import tapegrad as tg
+from tapegrad.show import GraphPicture, graph
+from tests.test_project import ROOT
+
+FOLDER = ROOT / "docs" / "pictures"
+
+
+def expression() -> GraphPicture:
+    """The first example of the README."""
+    x = tg.tensor(2.0, requires_grad=True)
+    y = tg.tensor(0.5, requires_grad=True)
+    z = tg.sin(x * y) + tg.exp(-x)
+    return graph(z, x=x, y=y, z=z)
+
+
+def shared() -> GraphPicture:
+    """A value that is used three times."""
+    w, x = tg.tensor(2.0, requires_grad=True), tg.tensor(3.0)
+    p = w * x
+    q = p * p
+    L = q + p
+    return graph(L, w=w, x=x, p=p, q=q, L=L)
+
+
+def released() -> GraphPicture:
+    """The same after a sweep of its upper part."""
+    w, x = tg.tensor(2.0, requires_grad=True), tg.tensor(3.0)
+    p = w * x
+    q = p * p
+    L = q + p
+    L.backward(inputs=[w])
+    return graph(L, w=w, p=p, q=q, L=L)
+
+
+def detached() -> GraphPicture:
+    """A loss that takes one of its values for a constant."""
+    w = tg.tensor(2.0, requires_grad=True)
+    p = w * w
+    fixed = p.detach() * 2
+    loss = (p - fixed) ** 2
+    return graph(loss, w=w, p=p, fixed=fixed, loss=loss)
+
+
+def recorded_sweep() -> GraphPicture:
+    """The gradient of a cube, recorded."""
+    x = tg.tensor(3.0, requires_grad=True)
+    y = x**3
+    (slope,) = tg.autograd.grad(y, x, create_graph=True)
+    return graph(slope, x=x, slope=slope)
+
+
+PICTURES: tuple[Callable[[], GraphPicture], ...] = (
+    expression, shared, released, detached, recorded_sweep,
+)  # fmt: skip
+
+
+def drawn(picture: Callable[[], GraphPicture]) -> str:
+    """A picture's text, drawn on a tape of its own, whose positions are those of a fresh start."""
+    with ThreadPoolExecutor(1) as fresh:
+        return fresh.submit(picture).result().svg
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    for picture in PICTURES:
+        (FOLDER / f"{picture.__name__}.svg").write_text(drawn(picture), encoding="utf-8")
+        print(f"docs/pictures/{picture.__name__}.svg is drawn")
