@@ -30,12 +30,12 @@ class _Options(NamedTuple):
     sci_mode: bool | None = None
 
 
-_PROFILES: dict[str, dict[str, Any]] = {
-    "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
-    "short": {"precision": 2, "threshold": 1000, "edgeitems": 2, "linewidth": 80},
-    "full": {"precision": 4, "threshold": math.inf, "edgeitems": 3, "linewidth": 80},
-}
 _options = _Options()
+_PROFILES: dict[str, dict[str, Any]] = {
+    "default": _options._asdict(),
+    "short": _options._asdict() | {"precision": 2, "edgeitems": 2},
+    "full": _options._asdict() | {"threshold": math.inf},
+}
 
 
 def set_printoptions(

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.dispatch.inplace import changed
 from tapegrad.optim.optimizer import (
     Group,
     Optimizer,
@@ -85,11 +84,7 @@ class Adam(Optimizer):
         >>> w
         tensor(2.7500, requires_grad=True)
         """
-        loss = self._evaluated(closure)
-        for p, gradient, group in self._gathered():
-            changed(p)
-            _update(p._a, gradient, group, self.state[p])
-        return loss
+        return self._stepped(closure, _update)
 
 
 def _update(param: np.ndarray, gradient: np.ndarray, group: Group, state: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.autograd.grad_mode import enable_grad, no_grad
-from tapegrad.dispatch.inplace import check_inplace
+from tapegrad.dispatch.inplace import changed, check_inplace
 from tapegrad.tape.tape import current
 from tapegrad.tensor import Tensor
 
@@ -18,6 +18,8 @@ __all__ = ["Optimizer"]
 
 Group = dict[str, Any]
 Params = Iterable[Tensor] | Iterable[Group]
+# Of a parameter's array, by its gradient, the options of its group and its state.
+Update = Callable[[np.ndarray, np.ndarray, Group, dict[str, Any]], None]
 BLOCK = 1 << 16  # elements that all operations of an update take while they are in the cache
 
 
@@ -169,6 +171,14 @@ class Optimizer:
             return None
         with enable_grad():
             return closure()
+
+    def _stepped(self, closure: Callable[[], Any] | None, update: Update) -> Any:
+        """Update every parameter by itself; the loss is returned."""
+        loss = self._evaluated(closure)
+        for p, gradient, group in self._gathered():
+            changed(p)
+            update(p._a, gradient, group, self.state[p])
+        return loss
 
     def _gathered(self) -> list[tuple[Tensor, np.ndarray, Group]]:
         """The parameters that have gradients, all checked before any is changed."""
