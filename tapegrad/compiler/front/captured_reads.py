@@ -187,16 +187,6 @@ class CapturedReads:
                 return source
         return None
 
-    def check_random_draws(self, name: str) -> None:
-        """Refuse a function that has drawn random numbers: a program would repeat them."""
-        if source := self.drawn_from():
-            raise RuntimeError(
-                f"`jit`: {name} draws random numbers from {source} while it is traced, and its "
-                "program would use these in every call: draw them outside and pass them as "
-                "an argument; or make the generator in the function, "
-                "`np.random.default_rng(seed)`, if they are to be the same in every call"
-            )
-
     def _library(self, module: str | None) -> bool:
         """Whether a module belongs to another, installed package than the function."""
         package = (module or "").partition(".")[0]
@@ -367,6 +357,16 @@ def _dictionary(attributes: MappingProxyType[str, Any]) -> Any:
     """The `__dict__` of a class, which compiled code can read."""
     found = gc.get_referents(attributes)
     return found[0] if len(found) == 1 and type(found[0]) is dict else attributes
+
+
+def drawn(name: str, source: str) -> RuntimeError:
+    """The error about a function that draws random numbers, which its program would repeat."""
+    return RuntimeError(
+        f"`jit`: {name} draws random numbers from {source} while it is traced, and its "
+        "program would use these in every call: draw them outside and pass them as "
+        "an argument; or make the generator in the function, "
+        "`np.random.default_rng(seed)`, if they are to be the same in every call"
+    )
 
 
 def _same(a: Any, b: Any) -> bool:

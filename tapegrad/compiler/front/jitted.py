@@ -21,7 +21,7 @@ from tapegrad.base.dtypes import followers, get_default_dtype
 from tapegrad.base.locks import lock
 from tapegrad.base.public_names import listed
 from tapegrad.compiler.front import jit_op, jit_transforms
-from tapegrad.compiler.front.captured_reads import MISSING, CapturedReads, native
+from tapegrad.compiler.front.captured_reads import MISSING, SCALARS, CapturedReads, drawn, native
 from tapegrad.compiler.front.cfunc import CFunction
 from tapegrad.compiler.front.fastcall import fastcall
 from tapegrad.compiler.front.foreign import Source
@@ -31,7 +31,7 @@ from tapegrad.compiler.front.specialization import ARRAY, FLOAT, STATIC, TENSOR,
 from tapegrad.compiler.front.static_args import NONE, Static, Statics
 from tapegrad.compiler.ir.control_ops import GLANCED, Glance
 from tapegrad.compiler.runtime.link import failure
-from tapegrad.compiler.trace.trace import Untraceable, check_open
+from tapegrad.compiler.trace.trace import Trace, Untraceable, check_open
 from tapegrad.compiler.trace.traced import TensorTrace
 from tapegrad.lift.levels import levels_of
 from tapegrad.tape.tape import current
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 MOST = 8  # specializations of one signature
 FASTCALLS = 16  # signatures with a fast call
-RANDOM_TRIES = 10  # runs of a function until random numbers that were drawn count as its own
+RANDOM_TRIES = 10  # equal runs of a function that show that other threads draw random numbers
 
 
 class CacheInfo(NamedTuple):
@@ -415,19 +415,22 @@ class Jitted:
         self, signature: Signature, leaves: list[Any], arrays: list[np.ndarray], glance: Glance
     ) -> Specialization:
         """`trace`, again where another thread may have drawn random numbers at the same time."""
-        for left in reversed(range(RANDOM_TRIES)):
-            beside = left > 0 and threading.active_count() > 1
-            made = self._trace_once(signature, leaves, arrays, glance, beside)
-            if made is not None:
-                return made
-        raise AssertionError("the last run raises what it found")
+        values: list[list[bytes]] = []
+        made = None
+        while made is None:
+            made = self._trace_once(signature, leaves, arrays, glance, values)
+        return made
 
     @restoring
     def _trace_once(
         self, signature: Signature, leaves: list[Any], arrays: list[np.ndarray], glance: Glance,
-        beside: bool,
+        values: list[list[bytes]],
     ) -> Specialization | None:  # fmt: skip
-        """One run of the function; None where it drew random numbers, or a thread `beside` did."""
+        """One run of the function; None, with its `values`, if another run is to be compared.
+
+        A generator that was used during the run may have been used by another thread: then all
+        values are the same in the next run.
+        """
         trace = TensorTrace(glance=glance)
         inputs = iter([trace.input(a) for a in arrays])
         given = [
@@ -449,10 +452,13 @@ class Jitted:
         finally:
             tape.levels.remove(trace)
             trace.ended = True
-        if beside and around.drawn_from():
-            trace.outsiders.give_back()
-            return None
-        around.check_random_draws(name_of(self.function))
+        if source := around.drawn_from():
+            values.append(_bytes(trace, results))
+            if threading.active_count() == 1 or values[-1] != values[0]:
+                raise drawn(name_of(self.function), source)
+            if len(values) < RANDOM_TRIES:
+                trace.outsiders.give_back()
+                return None
         made = Specialization(
             trace, signature.kinds, tree, results, self.function, self.fastmath, around.kept()
         )
@@ -479,6 +485,13 @@ def _out(x: Any) -> Any:
 def _known(x: Any) -> Any:
     """An argument that is no variable of the program."""
     return MISSING if isinstance(x, (Tensor, tuple, list, dict)) else _out(x)
+
+
+def _bytes(trace: Trace, results: list[Any]) -> list[bytes]:
+    """All values of a trace, and the results that are none of them."""
+    arrays = [x for x in results if isinstance(x, np.ndarray)]
+    plain = [repr(x).encode() for x in results if isinstance(x, SCALARS)]
+    return [*plain, *[a.tobytes() for a in (*trace.values, *arrays)]]
 
 
 def _serves(specialization: Specialization, arrays: list[np.ndarray]) -> bool:
