@@ -31,6 +31,7 @@ from tapegrad.ops.graph_nodes import GradFn, node, output
 from tapegrad.tape import versions
 from tapegrad.tape.shape_table import shapes
 from tapegrad.tape.tape import DTYPE_BITS, F4_SHAPE, HOOKED, Ended, Tape, current, leaf_keys
+from tapegrad.tape.tape_slice import TapeSlice
 
 if TYPE_CHECKING:
     from tapegrad.functions.signatures import Operations
@@ -331,22 +332,20 @@ class Tensor(Operations):
         """The record that made this Tensor, or None for a leaf."""
         if isinstance(self._home, View) and self._home.frozen == NO_GRAD:
             self._regenerate(self, self._home)  # which raises where that is not known
-        position, tape = place(self), self.tape
-        return node(tape, position) if position > 0 and tape is not None else None
+        position, tape = place(self), tape_of(self)
+        return node(tape, position) if tape is not None else None
 
     @property
     def output_nr(self) -> int:
         """Which of the several results of a Function this Tensor is; else 0."""
-        position, tape = place(self), self.tape
-        return output(tape, position) if position > 0 and tape is not None else 0
+        position, tape = place(self), tape_of(self)
+        return output(tape, position) if tape is not None else 0
 
     @property
-    def tape(self) -> Tape | None:
-        """The tape that this Tensor stands on; None for a leaf."""
-        if place(self) <= 0:
-            return None
-        home = self._home.tape if isinstance(self._home, View) else self._home
-        return home if isinstance(home, Tape) else None
+    def tape(self) -> TapeSlice | None:
+        """The slice of the tape under this Tensor, see `TapeSlice`; None for a leaf."""
+        position, tape = place(self), tape_of(self)
+        return None if tape is None else TapeSlice(tape, position, self)
 
     @property
     def position(self) -> int | None:
@@ -452,7 +451,7 @@ class Tensor(Operations):
 
     def _listen(self) -> tuple[Tape, int]:
         """Mark the record of this non-leaf as having hooks."""
-        position, tape = place(self), self.tape
+        position, tape = place(self), tape_of(self)
         assert tape is not None
         tape.flag(position, HOOKED)
         return tape, position
@@ -542,6 +541,14 @@ def place(t: Tensor) -> int:
         if (place(base) if type(base._home) is View else base._pos) != home.stamp:
             t._regenerate(t, home)
     return t._pos
+
+
+def tape_of(t: Tensor) -> Tape | None:
+    """The tape that a Tensor stands on; None for a leaf."""
+    if place(t) <= 0:
+        return None
+    home = t._home.tape if isinstance(t._home, View) else t._home
+    return home if isinstance(home, Tape) else None
 
 
 # Of leaves that got another shape in place, by the key of each: the keys that it had before.

@@ -18,7 +18,7 @@ from tapegrad.kernels.sweep import sweep_abi
 from tapegrad.kernels.sweep.sweep_abi import SMALL
 from tapegrad.tape import versions
 from tapegrad.tape.tape import DTYPE_BITS, F4_SHAPE, MODE_FAST, Ended, Tape, current
-from tapegrad.tensor import Tensor, View, former, noted, place, wrap, wrap_as
+from tapegrad.tensor import Tensor, View, former, noted, place, tape_of, wrap, wrap_as
 
 if TYPE_CHECKING:
     from tapegrad.autograd.workspace import Workspace
@@ -424,7 +424,7 @@ def _prepare(
             sweep_leaf = direct.get(key)
             direct[key] = (root, value if sweep_leaf is None else sweep_leaf[1] + value)
             continue
-        if root.tape is not tape:
+        if tape_of(root) is not tape:
             raise RuntimeError(
                 "this graph was recorded by another thread: call `backward` in the thread that "
                 "made it"
@@ -440,7 +440,7 @@ def _aim(sweep: Sweep, inputs: list[Tensor], direct: dict[int, Any], *, strict: 
     must, may = [], []
     for t in inputs:
         position = t._pos
-        known = position < 0 or t.tape is sweep.tape
+        known = position < 0 or tape_of(t) is sweep.tape
         if strict and position not in direct:
             if not known:
                 raise RuntimeError(NOT_USED)

@@ -13,9 +13,10 @@ from tapegrad.autograd.pullback import Saved, Wanted, contributions, spec_at
 from tapegrad.autograd.tensor_hooks import Handle, Hooks, at_record, next_key, run_functions
 from tapegrad.base.locks import lock
 from tapegrad.ops.core import ELEMENTWISE
-from tapegrad.ops.graph_nodes import GradFn, leaf_node, output_of
+from tapegrad.ops.graph_nodes import GradFn, leaf_node
 from tapegrad.tape import versions
 from tapegrad.tape.tape import HOOKED, SPENT, WORD, Tape, current
+from tapegrad.tape.tape_slice import output_of
 from tapegrad.tensor import Tensor, noted, placed, tensor_of, wrap
 
 accumulating = lock()  # threads may share leaves; a finaliser may sweep inside

@@ -146,12 +146,6 @@ def leaf_node(leaf: Leaf) -> GradFn:
     return node(current.tape, 0, leaf)
 
 
-def output_of(tape: Tape, index: int) -> tuple[int, int]:
-    """The position of the Function of which a record is one result, and which; (0, 0) of none."""
-    entry = tape.keep[index]
-    return getattr(entry, "main", 0), getattr(entry, "j", 0)
-
-
 def output(tape: Tape, position: int) -> int:
     """Which of its Function's several outputs a record is; else 0."""
     index = tape.index(position)

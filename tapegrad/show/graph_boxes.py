@@ -11,7 +11,7 @@ from tapegrad.base.dtypes import get_default_dtype, of_numpy
 from tapegrad.ops.graph_nodes import grad_name
 from tapegrad.show.folding import Run, runs
 from tapegrad.show.graph_svg import CONSTANT, LEAF, RELEASED, VALUE, Box
-from tapegrad.show.tape_slice import Operand, TapeSlice, value_text
+from tapegrad.show.named_slice import NamedSlice, Operand, value_text
 
 TOGETHER = 4  # leaves, or constants, up to which those with the same readers have a box each
 PLURALS = {LEAF: "leaves", CONSTANT: "constants"}
@@ -29,7 +29,7 @@ class Source(NamedTuple):
 class Boxes:
     """The boxes of a slice, and the edges between them; with `positions` records show theirs."""
 
-    def __init__(self, part: TapeSlice, positions: bool = False) -> None:
+    def __init__(self, part: NamedSlice, positions: bool = False) -> None:
         self.part, self.positions = part, positions
         indices, tokens = part.indices, part.tape.tokens
         self.ops = [part.tape.record(index).op for index in indices]

@@ -9,10 +9,10 @@ from pathlib import Path
 from tapegrad.base.text_tables import counted, text_table
 from tapegrad.show.graph_boxes import Boxes
 from tapegrad.show.graph_svg import draw
-from tapegrad.show.tape_slice import Names, TapeSlice, beneath
+from tapegrad.show.named_slice import NamedSlice, Names
 from tapegrad.tape.records import HEAD, table_rows
-from tapegrad.tape.tape import PRINTED
-from tapegrad.tensor import Tensor
+from tapegrad.tape.tape_slice import beneath
+from tapegrad.tensor import Tensor, tape_of
 
 UNASKED = 10_000  # records up to which a notebook draws a Tensor's graph under its value
 
@@ -30,12 +30,12 @@ class GraphPicture:
     ...       exp        ...       ()     live
     """
 
-    def __init__(self, part: TapeSlice, positions: bool = False) -> None:
+    def __init__(self, part: NamedSlice, positions: bool = False) -> None:
         tape, indices = part.tape, part.indices
         self._count = len(indices)
         tape.sweeping += 1  # no record may move meanwhile
         try:
-            rows = table_rows(lambda k: tape.record(indices[k]), len(indices), PRINTED)
+            rows = table_rows(lambda k: tape.record(indices[k]), len(indices))
             boxes, edges = Boxes(part, positions).drawn()
         finally:
             tape.sweeping -= 1
@@ -88,14 +88,14 @@ def graph(y: Tensor, /, names: Names = None, **tensors: Tensor) -> GraphPicture:
     >>> "<title>w: leaf of shape (3,), float64</title>" in tg.show.graph(y, {"w": w}).svg
     True
     """
-    return GraphPicture(TapeSlice(y, "graph", names, tensors))
+    return GraphPicture(NamedSlice(y, "graph", names, tensors))
 
 
 def tensor_html(t: Tensor) -> str:
     """What a notebook shows of a Tensor: its value, and the graph if it has a history."""
     text = f"<pre>{html.escape(repr(t))}</pre>"
-    tape, position = (t.tape, t.position) if type(t) is Tensor else (None, None)
-    if tape is None or position is None or (top := tape.index(position)) < 0:
+    tape = tape_of(t) if type(t) is Tensor else None
+    if tape is None or (top := tape.index(t._pos)) < 0:
         return text
     if len(beneath(tape, top, UNASKED)) > UNASKED:
         return f"{text}<p>More than {UNASKED} records: <code>tapegrad.show.graph</code></p>"

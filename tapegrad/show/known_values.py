@@ -6,12 +6,12 @@ import numpy as np
 
 from tapegrad.autograd.pullback import spec_at
 from tapegrad.ops.core import CUSTOM
-from tapegrad.show.tape_slice import TapeSlice
+from tapegrad.show.named_slice import NamedSlice
 from tapegrad.tape import versions
 from tapegrad.tensor import Tensor
 
 
-def known_values(part: TapeSlice, y: Tensor) -> dict[int, np.ndarray]:
+def known_values(part: NamedSlice, y: Tensor) -> dict[int, np.ndarray]:
     """The values of leaves and records, by their codes; memory that was changed since tells none.
 
     What no record has saved is computed from its operands, if the operation is elementwise, linear
@@ -21,7 +21,7 @@ def known_values(part: TapeSlice, y: Tensor) -> dict[int, np.ndarray]:
 
 
 class _Values:
-    def __init__(self, part: TapeSlice, y: Tensor) -> None:
+    def __init__(self, part: NamedSlice, y: Tensor) -> None:
         self.part, tape = part, part.tape
         self.found: dict[int, np.ndarray] = {}
         first = tape.tokens[part.indices[0]]

@@ -13,12 +13,13 @@ from tapegrad.autograd.pullback import Saved, contributions
 from tapegrad.autograd.sweep import Sweep
 from tapegrad.autograd.tensor_hooks import end_sweep, run_functions
 from tapegrad.ops.core import ELEMENTWISE, LINEAR
-from tapegrad.ops.graph_nodes import grad_name, output_of
+from tapegrad.ops.graph_nodes import grad_name
 from tapegrad.show.formula_text import formula_text
 from tapegrad.show.known_values import known_values
+from tapegrad.show.named_slice import NamedSlice, Names, Operand
 from tapegrad.show.sweep_steps import Contribution, SweepStep, SweepSteps
-from tapegrad.show.tape_slice import Names, Operand, TapeSlice
 from tapegrad.tape.tape import current
+from tapegrad.tape.tape_slice import output_of
 from tapegrad.tensor import Tensor, noted, wrap
 
 
@@ -60,7 +61,7 @@ def sweep(
     x: 36.9453
     w: 7.38906
     """
-    part = TapeSlice(y, "sweep", names, tensors)
+    part = NamedSlice(y, "sweep", names, tensors)
     if part.tape is not current.tape:
         raise RuntimeError(
             "`sweep`: this graph was recorded by another thread: call it in the thread that made it"
@@ -80,7 +81,7 @@ def sweep(
 class _LoggedSweep(Sweep):
     """A sweep in Python that notes each step; what records save stays."""
 
-    def __init__(self, part: TapeSlice, known: dict[int, np.ndarray]) -> None:
+    def __init__(self, part: NamedSlice, known: dict[int, np.ndarray]) -> None:
         super().__init__(part.tape, recorded=False, retain=True)
         self.work = None
         self.part, self.known = part, known

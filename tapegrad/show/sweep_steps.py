@@ -12,8 +12,8 @@ import numpy as np
 
 from tapegrad.base.text_tables import counted, text_table
 from tapegrad.show.graph_picture import GraphPicture
+from tapegrad.show.named_slice import NamedSlice, value_text
 from tapegrad.show.sweep_page import page
-from tapegrad.show.tape_slice import TapeSlice, value_text
 
 HEAD = ("operand", "read from", "value", "local derivative", "adds", "to make")
 LONGEST = 40  # letters of a formula that is shown in full
@@ -119,7 +119,7 @@ class SweepSteps:
     """
 
     def __init__(
-        self, part: TapeSlice, seed: np.ndarray, steps: list[SweepStep],
+        self, part: NamedSlice, seed: np.ndarray, steps: list[SweepStep],
         gradients: dict[str, np.ndarray],
     ) -> None:  # fmt: skip
         self._svg = GraphPicture(part, positions=True).svg  # as it is now

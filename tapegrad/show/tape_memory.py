@@ -11,10 +11,11 @@ import numpy as np
 
 from tapegrad.base.text_tables import byte_count, counted, html_table, text_table
 from tapegrad.ops.core import Op, by_code
-from tapegrad.show.tape_slice import beneath, root_of
+from tapegrad.show.named_slice import root_of
 from tapegrad.tape import versions
 from tapegrad.tape.shape_table import Shape
 from tapegrad.tape.tape import CODE_MASK, WORD, Tape, current
+from tapegrad.tape.tape_slice import TapeSlice, beneath
 from tapegrad.tensor import Tensor
 
 HEAD = ("bytes", "shape", "dtype", "kept by", "line")
@@ -104,12 +105,13 @@ class MemoryUse:
         return html_table(HEAD, self._cells(), self._title()) + note
 
 
-def memory(of: Tape | Tensor | None = None) -> MemoryUse:
+def memory(of: Tape | TapeSlice | Tensor | None = None) -> MemoryUse:
     """What a tape keeps alive: each buffer once, the largest first, and who keeps it.
 
     Parameters
     ----------
-    of : a tape; or a Tensor, for the records that it was computed by; None: this thread's tape.
+    of : a Tensor or its `tape`, for the records that it was computed by; a whole tape; None: this
+        thread's tape.
 
     A record keeps what its derivative reads, until a sweep releases it or nothing refers to the
     record. Under `tapegrad.autograd.detect_anomaly()` the tape notes the user's line of each
@@ -131,6 +133,8 @@ def memory(of: Tape | Tensor | None = None) -> MemoryUse:
     if of is None or isinstance(of, Tape):
         tape = current.tape if of is None else of
         indices: Iterable[int] = range(len(tape))
+    elif isinstance(of, TapeSlice):
+        tape, indices = of.whole, of.indices()
     elif isinstance(of, Tensor):
         tape, top = root_of(of, "memory")
         indices = beneath(tape, top)

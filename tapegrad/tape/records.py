@@ -10,7 +10,7 @@ from tapegrad.base.text_tables import html_table
 from tapegrad.tape.shape_table import Shape
 
 HEAD = ("position", "operation", "inputs", "shape", "state")
-DRAWN = 60  # records that a notebook shows of a tape; of a longer one its two ends
+SHOWN = 60  # records that a table shows of a tape; of a longer one its two ends
 
 
 class Record(NamedTuple):
@@ -41,10 +41,10 @@ def cells(record: Record) -> tuple[str, ...]:
     return str(record.position), record.op, inputs, str(record.shape), record.state
 
 
-def table_rows(record: Callable[[int], Record], count: int, limit: int) -> list[tuple[str, ...]]:
-    """The rows of `count` records; if these are above a limit, of those at the two ends."""
-    half = limit // 2
-    left_out = count - 2 * half if count > limit else 0
+def table_rows(record: Callable[[int], Record], count: int) -> list[tuple[str, ...]]:
+    """The rows of `count` records; of many, of those at the two ends."""
+    half = SHOWN // 2
+    left_out = count - 2 * half if count > SHOWN else 0
     shown = [*range(half), *range(count - half, count)] if left_out else range(count)
     rows = [cells(record(i)) for i in shown]
     if left_out:

@@ -29,7 +29,7 @@ import numpy as np
 
 from tapegrad.base.public_names import listed
 from tapegrad.base.text_tables import html_table, text_table
-from tapegrad.tape.records import DRAWN, HEAD, Record, table_rows
+from tapegrad.tape.records import HEAD, Record, table_rows
 from tapegrad.tape.shape_table import Shape, shapes
 
 FIELDS = 6
@@ -59,7 +59,6 @@ SAVES = 1 << 30  # values are saved, not only static arguments
 # positions start above them.
 FIRST = 1000
 MIN_CAPACITY = 4096
-PRINTED = 1000  # records that a printed tape shows; of a longer one its two ends
 DROP_FLOOR = 1 << 20  # bytes of recorded results from which on `drop_tail` runs
 DEBT_FLOOR = 1 << 24  # bytes of recorded results before records are reclaimed
 
@@ -362,7 +361,7 @@ class Tape:
         return (self.record(i) for i in range(len(self)))
 
     def __str__(self) -> str:
-        return text_table(HEAD, table_rows(self.record, len(self), PRINTED))
+        return text_table(HEAD, table_rows(self.record, len(self)))
 
     def __dir__(self) -> list[str]:
         return listed(self, "all index inputs keep leaves reclaim record words")
@@ -371,7 +370,7 @@ class Tape:
         return f"<Tape of {len(self)} records, next position {self.next}>"
 
     def _repr_html_(self) -> str:
-        return html_table(HEAD, table_rows(self.record, len(self), DRAWN), repr(self)[1:-1])
+        return html_table(HEAD, table_rows(self.record, len(self)), repr(self)[1:-1])
 
     # -- releasing and reclaiming ----------------------------------------------------------
 

@@ -25,7 +25,7 @@ def test_tensors():
 
 
 def test_tapes_and_records():
-    tape = tg.exp(tg.ones(2, requires_grad=True)).tape
+    tape = tg.exp(tg.ones(2, requires_grad=True)).tape.whole
     assert shown(tape) == {
         "all", "index", "inputs", "keep", "leaves", "reclaim", "record", "words",
     }  # fmt: skip

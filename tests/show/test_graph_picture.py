@@ -161,10 +161,10 @@ def test_several_results_of_a_function():
 def test_only_the_slice_is_shown_and_the_tape_is_left_as_it_is():
     x = tg.ones(3, requires_grad=True)
     y, z = tg.exp(x), tg.sin(x)
-    before = y.tape.words().tobytes(), y.tape.sweeping
+    before = y.tape.whole.words().tobytes(), y.tape.whole.sweeping
     picture = tg.show.graph(y, x=x)
     assert Drawn(picture).titles == ["x", "exp"]
-    assert (y.tape.words().tobytes(), y.tape.sweeping) == before
+    assert (y.tape.whole.words().tobytes(), y.tape.whole.sweeping) == before
     lines = str(picture).splitlines()
     assert [line.split()[:2] for line in lines] == [
         ["position", "operation"], [str(y.position), "exp"],

@@ -7,7 +7,7 @@ import tapegrad as tg
 from tapegrad.dispatch.dispatch import run
 from tapegrad.ops.core import Formula, table
 from tapegrad.show.known_values import known_values
-from tapegrad.show.tape_slice import TapeSlice
+from tapegrad.show.named_slice import NamedSlice
 from tests.conformance.samples import samples_of
 
 pytestmark = pytest.mark.tapegrad_only("about this project's rows")
@@ -39,17 +39,17 @@ def recorded(op):
 @pytest.mark.parametrize("op", ROWS, ids=lambda op: op.name)
 def test_every_row(op):
     y, args = recorded(op)
-    part = TapeSlice(y, "sweep", None, {})
+    part = NamedSlice(y, "sweep", None, {})
     for code, value in known_values(part, y).items():
         for t in (y, *args):
             if isinstance(t, tg.Tensor) and t.position == code:
                 np.testing.assert_array_equal(value, t.detach().numpy())
     weight = tg.ones(y.shape, dtype=y.dtype)
-    before = y.tape.words().tobytes()
+    before = y.tape.whole.words().tobytes()
     leaves = {f"leaf{k}": a.grad_fn.next_functions[0][0].variable for k, a in enumerate(args)
               if isinstance(a, tg.Tensor) and a.requires_grad}  # fmt: skip
     steps = tg.show.sweep(y, gradient=weight, names=leaves)
-    assert y.tape.words().tobytes() == before
+    assert y.tape.whole.words().tobytes() == before
     assert str(steps)
     wanted = tg.autograd.grad(y, [*leaves.values()], weight, allow_unused=True)
     for name, g in zip(leaves, wanted, strict=True):

@@ -55,7 +55,7 @@ PROGRAMS = {
 
 
 def state(y):
-    tape = y.tape
+    tape = y.tape.whole
     return (
         tape.words().tobytes(), [id(entry) for entry in tape.keep[: len(tape)]], tape.sweeping,
         [id(t) for t in tape.leaves], tape.enabled, tape.mode,
@@ -223,7 +223,7 @@ def test_a_released_graph_is_refused_as_by_backward():
     y.backward()
     with pytest.raises(RuntimeError, match="backward through the graph a second time: `exp`"):
         tg.show.sweep(y)
-    assert y.tape.sweeping == 0
+    assert y.tape.whole.sweeping == 0
 
 
 def test_a_changed_value_is_refused_as_by_backward():

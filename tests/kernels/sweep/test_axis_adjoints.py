@@ -62,7 +62,7 @@ def function(name, x0, d):
 
 
 def current_word(y):
-    return int(y.tape.words()[y.tape.index(y.position), 0])
+    return int(y.tape.whole.words()[y.tape.whole.index(y.position), 0])
 
 
 @pytest.mark.parametrize("name", ALONG)

@@ -19,7 +19,7 @@ def of(function, shape, *, native=True):
     def build():
         x = tg.tensor(x0, requires_grad=True)
         y = function(x)
-        assert bool(y.tape.words()[y.tape.index(y.position), 0] & GENERAL) != native
+        assert bool(y.tape.whole.words()[y.tape.whole.index(y.position), 0] & GENERAL) != native
         again = function(x * 2.0)
         return (y * y).sum() + (again**3).sum() + (x * x).sum(), [x]
 
@@ -103,7 +103,7 @@ def written(name, *, native=True):
         leaves = [tg.tensor(a, requires_grad=True) for a in (x0, v0, m0)]
         x, v, m = (t * 1.5 for t in leaves)
         y = WRITTEN[name](x, v, m)
-        assert bool(y.tape.words()[y.tape.index(y.position), 0] & GENERAL) != native
+        assert bool(y.tape.whole.words()[y.tape.whole.index(y.position), 0] & GENERAL) != native
         again = WRITTEN[name](*leaves)  # straight into leaves, and into adjoints that are there
         return (y * y).sum() + again.sum() + (x**3).sum() + (v * v).sum() + (m**3).sum(), leaves
 

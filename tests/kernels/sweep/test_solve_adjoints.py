@@ -109,11 +109,11 @@ def described(function):
     found = function(a, b)
     rows = []
     for t in found if isinstance(found, tuple) else (found,):
-        record = t.tape[t.tape.index(t._pos)]
-        index = t.tape.index(t._pos)
+        record = t.tape.whole[t.tape.whole.index(t._pos)]
+        index = t.tape.whole.index(t._pos)
         rows.append((
             record.op, record.inputs[0][:4] == "leaf", record.shape, t._a.tolist(), t._s,
-            t.tape.words()[index].tolist()[4:], str(t.tape.keep[index]), t._is_view(),
+            t.tape.whole.words()[index].tolist()[4:], str(t.tape.whole.keep[index]), t._is_view(),
         ))  # fmt: skip
     return rows
 

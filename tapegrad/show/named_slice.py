@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.ops.core import ELEMENTWISE, Op, by_code
-from tapegrad.ops.graph_nodes import output_of
 from tapegrad.tape.tape import CODE_MASK, PACKED, RELEASED, SPENT, WORD, Tape
-from tapegrad.tensor import Tensor, place
+from tapegrad.tape.tape_slice import beneath
+from tapegrad.tensor import Tensor, place, tape_of
 
 NUMBERS = (bool, int, float, complex, np.generic)
 SMALL = 6  # elements up to which an array is written in full
@@ -26,22 +26,6 @@ class Operand(NamedTuple):
     constant: np.ndarray | None  # if its value was kept
 
 
-def beneath(tape: Tape, top: int, limit: int | None = None) -> list[int]:
-    """The indices of the records that one was computed by, and its own.
-
-    Where they are more than `limit`, only some of them, and more than `limit`.
-    """
-    found, pending = set[int](), [top]
-    while pending and (limit is None or len(found) <= limit):
-        index = pending.pop()
-        if index >= 0 and index not in found:
-            found.add(index)
-            pending += [tape.index(code) for code in tape.inputs(index) if code > 0]
-            main = output_of(tape, index)[0]
-            pending += [tape.index(main)] if main else []
-    return sorted(found)
-
-
 def root_of(y: Any, caller: str) -> tuple[Tape, int]:
     """The tape of a Tensor, and the index of its record."""
     if not isinstance(y, Tensor):
@@ -51,19 +35,19 @@ def root_of(y: Any, caller: str) -> tuple[Tape, int]:
             f"`{caller}`: this {type(y).__name__} stands for a value that a transform follows: "
             "show what is computed outside of the transform"
         )
-    tape, position = y.tape, y.position
-    if tape is None or position is None:
+    tape = tape_of(y)
+    if tape is None:
         raise ValueError(
             f"`{caller}`: this Tensor of shape {tuple(y.shape)} stands on no tape, it is a leaf "
             "or was not recorded: pass what is computed of it"
         )
-    index = tape.index(position)
+    index = tape.index(place(y))
     if index < 0:
-        raise ValueError(f"`{caller}`: the record at position {position} was reclaimed")
+        raise ValueError(f"`{caller}`: the record at position {place(y)} was reclaimed")
     return tape, index
 
 
-class TapeSlice:
+class NamedSlice:
     """The records under a Tensor, their operands, and the names that the caller gives to values."""
 
     def __init__(self, y: Tensor, caller: str, names: Names, tensors: dict[str, Any]) -> None:
@@ -80,7 +64,7 @@ class TapeSlice:
         if at == 0:
             self._constants.setdefault(_memory(t._a), name)
             return
-        if at > 0 and t.tape is not self.tape:
+        if at > 0 and tape_of(t) is not self.tape:
             return
         code = at if at > 0 else self.tape.slots.get(at, 0)
         if code and code not in self.names:
