@@ -18,6 +18,7 @@ from tapegrad.compiler.front.specialization import (
 )
 from tapegrad.compiler.front.static_args import NONE
 from tapegrad.compiler.trace.trace import Untraceable
+from tapegrad.tape.shape_table import Shape
 from tapegrad.transforms.call_arguments import name_of
 from tapegrad.transforms.pytree import flatten, unflatten
 
@@ -91,21 +92,25 @@ class Source:
     def example(self, inputs: tuple[Input, ...]) -> Specialization:
         """A specialization for some shapes of these ranks: an earlier call's, or arrays of ones."""
         _, tree = flatten(((0.0,) * len(inputs), {}))
-        expected = [(i.kind, i.rank, i.dtype.str) for i in inputs]
+        met: list[tuple[Shape, ...]] = []  # in earlier calls, with other dtypes
         for signature, specializations in list(self.jitted._specializations.items()):
             known = signature.tree == tree and signature.default is get_default_dtype()
             if known and STATIC not in signature.kinds and specializations:
-                pairs = zip(signature.kinds, signature.keys)
-                if expected == [(kind, len(shape), dtype) for kind, (shape, dtype) in pairs]:
-                    return specializations[0]
-        return self._probed(inputs)
+                shapes = tuple([shape for shape, _ in signature.keys])
+                ranks = zip(signature.kinds, map(len, shapes), strict=True)
+                if [(i.kind, i.rank) for i in inputs] == [*ranks]:
+                    if [i.dtype.str for i in inputs] == [dtype for _, dtype in signature.keys]:
+                        return specializations[0]
+                    met.append(shapes)
+        return self._probed(inputs, met)
 
-    def _probed(self, inputs: tuple[Input, ...]) -> Specialization:
+    def _probed(self, inputs: tuple[Input, ...], met: list[tuple[Shape, ...]]) -> Specialization:
         said: Exception | None = None
-        for n in PROBES:
+        for shapes in (*met, *[tuple([(n,) * i.rank for i in inputs]) for n in PROBES]):
             try:
                 return self.compiled(*[
-                    np.ones((n,) * i.rank, i.dtype) if i.kind == ARRAY else 1.0 for i in inputs
+                    np.ones(shape, i.dtype) if i.kind == ARRAY else 1.0
+                    for i, shape in zip(inputs, shapes, strict=True)
                 ])  # fmt: skip
             except Exception as error:
                 said = said or error

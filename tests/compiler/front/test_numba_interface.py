@@ -232,6 +232,14 @@ def test_a_function_that_no_made_up_shape_fits():
     np.testing.assert_array_equal(again(f, np.ones(15)), np.full(3, 5.0))
 
 
+def test_an_earlier_call_of_another_dtype_tells_the_shapes():
+    weights = np.ones((2, 7))
+    f = tg.jit(lambda x: weights @ x)
+    f(np.ones(7))
+    found = call(f, np.ones(7, np.float32))
+    assert (found.tolist(), found.dtype) == ([7.0, 7.0], np.float64)
+
+
 def test_static_arguments():
     f = tg.jit(lambda x, n: x**n, static_argnums=1)
     with pytest.raises(TypingError, match="has static arguments, which compiled code cannot pass"):
