@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import html
 import os
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tapegrad.base.text_tables import byte_count, counted
+import numpy as np
+
+from tapegrad.base.text_tables import byte_count, counted, html_table
 from tapegrad.compiler.front.memory_traffic import ProgramStep, program_steps
+from tapegrad.compiler.front.signature import Signature
+from tapegrad.compiler.front.specialization import FLOAT, STATIC, Specialization
 from tapegrad.compiler.ir.graph import Graph
 from tapegrad.compiler.lower.lower import Module
 from tapegrad.kernels import build
 
+PROGRAM_HEAD = ("arguments", "results", "records", "guards")
 TITLES = {"tape": "Tape", "loops": "Loop nests", "llvm": "LLVM IR", "asm": "Assembly"}
 FORMS = tuple(TITLES)
 STYLE = """
@@ -123,3 +129,25 @@ class Lowering:
             f"{self.name or 'program'}: {counted(len(self.graph.nodes), 'record')}, "
             f"{counted(len(steps), 'step')}, reads {byte_count(read)}, writes {byte_count(written)}"
         )
+
+
+def program_table(known: Mapping[Signature, Sequence[Specialization]], caption: str) -> str:
+    """What a jitted function was compiled for, as a table of HTML."""
+    rows = []
+    for signature, specializations in known.items():
+        arguments = ", ".join(_argument_texts(signature))
+        for made in specializations:
+            results = ", ".join(f"{spec.dtype.name} {spec.shape}" for spec in made.program.outputs)
+            counts = len(made.graph.nodes), len(made.graph.guards)
+            rows.append((arguments, results, *map(str, counts)))
+    return html_table(PROGRAM_HEAD, rows, caption)
+
+
+def _argument_texts(signature: Signature) -> Iterator[str]:
+    for kind, key in zip(signature.kinds, signature.keys, strict=True):
+        if kind == STATIC:
+            yield "static"
+        elif kind == FLOAT:
+            yield "float"
+        else:
+            yield f"{np.dtype(key[1]).name} {key[0]}"

@@ -25,7 +25,7 @@ from tapegrad.compiler.front.captured_reads import MISSING, SCALARS, CapturedRea
 from tapegrad.compiler.front.cfunc import CFunction
 from tapegrad.compiler.front.fastcall import fastcall
 from tapegrad.compiler.front.foreign import Source
-from tapegrad.compiler.front.inspect import Lowering
+from tapegrad.compiler.front.inspect import Lowering, program_table
 from tapegrad.compiler.front.signature import Signature, counting, signature_of
 from tapegrad.compiler.front.specialization import ARRAY, FLOAT, STATIC, TENSOR, Specialization
 from tapegrad.compiler.front.static_args import NONE, Static, Statics
@@ -84,6 +84,10 @@ class Jitted:
 
     def __repr__(self) -> str:
         return f"<jitted {name_of(self.function)}>"
+
+    def _repr_html_(self) -> str:
+        with self._lock:
+            return program_table(self._specializations, repr(self)[1:-1])
 
     # Compiled code is not copied: a copy recompiles it, or finds it on disk.
 

@@ -58,3 +58,16 @@ def test_a_notebook_draws_the_same(lowering):
 def test_another_form_is_refused(lowering):
     with pytest.raises(ValueError, match="`as_text` shows one of tape, loops, llvm, asm, got 'c'"):
         lowering.as_text("c")
+
+
+def test_a_notebook_shows_what_a_function_was_compiled_for():
+    f = tg.jit(lambda x, y, n: np.sin(x) * y if y > 0 else (x[:n], x))
+    assert "<caption>jitted &lt;lambda&gt;</caption>" in f._repr_html_()
+    assert f._repr_html_().count("<tr>") == 1
+    f(np.ones(3), 2.0, 2)
+    f(np.ones(3), -2.0, 2)
+    f(np.ones((4, 2), np.float32), 1.0, 2)
+    shown = f._repr_html_()
+    assert shown.count("<td>float64 (3,), float, static</td>") == 2
+    assert "<td>float32 (4, 2), float, static</td><td>float32 (4, 2)</td>" in shown
+    assert "<td>float64 (2,), float64 (3,)</td>" in shown
