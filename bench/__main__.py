@@ -114,9 +114,13 @@ def measure(options: argparse.Namespace) -> Iterator[Row]:
 
 
 def pinned(threads: int) -> dict[str, str]:
-    """Return the environment that gives every library's pools this many threads."""
+    """Return the environment that gives every library's pools this many threads.
+
+    In it tapegrad compiles at once: figures are not those of a first tier.
+    """
     flags = "--xla_cpu_multi_thread_eigen=false" if threads == 1 else ""
-    return {pool: str(threads) for pool in POOLS} | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
+    others = {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu", "TAPEGRAD_TIERED": "0"}
+    return {pool: str(threads) for pool in POOLS} | others
 
 
 def in_worker(options: argparse.Namespace, groups: list[str], threads: int) -> list[Row]:

@@ -1,4 +1,4 @@
-"""How long it takes until a gradient is compiled: programs of scalars, and two of arrays."""
+"""How long it takes until a gradient is there: of programs of scalars, and of arrays."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ from bench.timing import Figure
 
 NAMES = ("tapegrad", "jax", "casadi")
 SIZES = (50, 200, 800, 3200, 20000)
+# Operations, and the elements of the vector that they are on.
+VECTORS = ((50, 37), (200, 37), (800, 37), (1600, 37), (200, 8), (200, 1000), (200, 100_000))
 LEAST = {"jax": 2.0}
 MOST_PER_OPERATION = 0.4
 # An operation of a scalar program looks this far back for its other operand. No farther: where a
@@ -31,7 +33,7 @@ MOST_PER_OPERATION = 0.4
 REACH = 3
 ROUNDS = 5
 # The seconds that the table may take, and those that one library may take for one program.
-END, PATIENCE = 100.0, 30.0
+END, PATIENCE = 160.0, 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +48,16 @@ class Program:
     arrays
         What it is called with.
     operations
-        How many scalar operations it has, 0 for a program of arrays.
+        How many operations it has that are counted; 0: it is not made of single ones.
+    scalar
+        Whether these are operations on numbers.
     """
 
     name: str
     make: Callable[[Side, int], Callable[..., Any]]
     arrays: tuple[np.ndarray, ...]
     operations: int = 0
+    scalar: bool = True
 
 
 def compile(libraries: list[Side], threads: int, quick: bool) -> Iterator[Row]:
@@ -60,9 +65,11 @@ def compile(libraries: list[Side], threads: int, quick: bool) -> Iterator[Row]:
     sides = [library for library in libraries if library.name in NAMES]
     sides = [side for side in sides if woken(side)]
     clock = Clock(END, PATIENCE)
-    pace: dict[str, float] = {}  # seconds for an operation, by the largest program so far
+    # Seconds for an operation, by library and kind, of the last program.
+    pace: dict[tuple[str, bool], float] = {}
     for program in programs(quick):
         rounds = 1 if quick or program.operations > 1000 else ROUNDS
+        kind = program.scalar
         samples: dict[str, list[float]] = {}
         left_out: dict[str, str] = {}
         for done in range(rounds):
@@ -71,7 +78,7 @@ def compile(libraries: list[Side], threads: int, quick: bool) -> Iterator[Row]:
                 if side.name in left_out:
                     continue
                 try:
-                    clock.allow(pace.get(side.name, 0.0) * program.operations)
+                    clock.allow(pace.get((side.name, kind), 0.0) * program.operations)
                     seconds = checked_time(program, side, done, clock)
                 except TooLong as error:
                     left_out[side.name] = str(error)
@@ -80,7 +87,9 @@ def compile(libraries: list[Side], threads: int, quick: bool) -> Iterator[Row]:
                 else:
                     samples.setdefault(side.name, []).append(seconds)
         if program.operations:
-            pace |= {name: median(taken) / program.operations for name, taken in samples.items()}
+            pace |= {
+                (name, kind): median(taken) / program.operations for name, taken in samples.items()
+            }
         if samples or left_out:
             figures = {name: Figure.of(samples[name], 1e3) for name in NAMES if name in samples}
             yield row(program, figures, left_out, threads)
@@ -116,16 +125,17 @@ def row(
 
 def checked_time(program: Program, side: Side, seed: int, clock: Clock) -> float:
     """Return the seconds until the gradient is there, and hold it to tapegrad's, not compiled."""
-    if program.operations > side.most_scalars:
+    if program.scalar and program.operations > side.most_scalars:
         raise TooLong("takes minutes to compile")
     arrays = [side.array(x) for x in program.arrays]
     make = lambda: side.compile(program.make(side, seed))(*arrays)
-    with without_cache():  # another seed does not make another program where it is an argument
+    # Another seed does not make another program where it is an argument.
+    with without_cache(tiered=True):
         result, seconds = clock.timed(side.name, make)
     plain = Tapegrad("tapegrad", tg).eager()
     expected = as_numpy(program.make(plain, seed)(*program.arrays))
     found = as_numpy(result)
-    if program.operations:
+    if program.scalar and program.operations:
         found = np.ravel(found)  # CasADi's vectors are columns
     if (error := largest_difference(found, expected)) > GRADIENT_TOLERANCE:
         raise Disagreement(f"{program.name}: {side.name}'s gradient is off by {error}")
@@ -136,6 +146,8 @@ def programs(quick: bool) -> Iterator[Program]:
     """Yield the programs of scalars, by size, and those of arrays."""
     for size in (8,) if quick else SIZES:
         yield scalars(size)
+    for size, elements in ((8, 37),) if quick else VECTORS:
+        yield vectors(size, elements)
     yield mlp()
     yield gmm(quick)
 
@@ -166,6 +178,32 @@ def scalars(operations: int) -> Program:
         return side.ad.grad(f)
 
     return Program(f"{operations} operations on scalars", make, (x,), operations)
+
+
+def vectors(operations: int, elements: int) -> Program:
+    """Return a program of operations on vectors: products, sums, and `sin` or `exp`, in thirds."""
+    x = np.linspace(0.1, 0.9, elements)
+
+    def make(side: Side, seed: int) -> Callable[..., Any]:
+        rng, xp = random.Random(seed), side.xp
+        plan = [[rng.randrange(3), *rng.choices(range(20), k=2)] for _ in range(operations)]
+
+        def f(x: Any) -> Any:
+            values = [x]
+            for kind, first, second in plan:
+                a, b = values[-1 - first % len(values)], values[-1 - second % len(values)]
+                if kind == 0:
+                    values.append(a * b)
+                elif kind == 1:
+                    values.append(0.5 * (a + b))
+                else:
+                    values.append(xp.exp(-a * a) if first % 2 else xp.sin(a))
+            return xp.sum(sum(values[-20:]))
+
+        return on_arrays(side).grad(f)
+
+    title = f"{operations} operations on a vector of {elements}"
+    return Program(title, make, (x,), operations, scalar=False)
 
 
 def mlp() -> Program:

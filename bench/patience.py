@@ -85,14 +85,15 @@ def _interrupted(seconds: float) -> Iterator[None]:
 
 
 @contextmanager
-def without_cache() -> Iterator[None]:
-    """Let tapegrad compile what it compiled before."""
-    before = os.environ.get("TAPEGRAD_CACHE", "1")
-    os.environ["TAPEGRAD_CACHE"] = "0"
+def without_cache(*, tiered: bool = False) -> Iterator[None]:
+    """Let tapegrad compile what it compiled before; `tiered` programs begin interpreted."""
+    before = dict(os.environ)
+    os.environ |= {"TAPEGRAD_CACHE": "0", "TAPEGRAD_TIERED": str(int(tiered))}
     try:
         yield
     finally:
-        os.environ["TAPEGRAD_CACHE"] = before
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def note(left_out: dict[str, str]) -> str:

@@ -80,8 +80,10 @@ def compile_all() -> int:
 
 def compile_requested() -> int:
     """Compile what another process asked for."""
-    requests = compile_ahead.read_requests()
+    requests, modules = compile_ahead.read_requests()
     with compile_ahead.alone():
+        for text, level, ready in modules:
+            build.assembled(text, level, ready)
         for name, source, arity in requests:
             build.load(name, source, arity)
         if "call" in {name for name, _, _ in requests}:

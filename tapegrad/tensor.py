@@ -350,8 +350,7 @@ class Tensor(Operations):
     @property
     def position(self) -> int | None:
         """The position of this Tensor's record on its tape; None for a leaf."""
-        position = place(self)
-        return position if position > 0 else None
+        return position if (position := place(self)) > 0 else None
 
     @property
     def grad(self) -> Tensor | None:

@@ -289,6 +289,7 @@ def test_an_eval_that_would_take_too_long_has_a_reason_instead_of_a_figure(monke
 
 def test_a_program_that_would_take_too_long_has_a_reason_instead_of_a_figure(monkeypatch):
     monkeypatch.setattr(jit_programs, "SIZES", (8, 10**7))
+    monkeypatch.setattr(jit_programs, "VECTORS", ((8, 5),))
     monkeypatch.setattr(jit_programs, "ROUNDS", 1)
     monkeypatch.setattr(jit_programs, "mlp", lambda: jit_programs.scalars(8))
     monkeypatch.setattr(jit_programs, "gmm", lambda quick: jit_programs.scalars(8))

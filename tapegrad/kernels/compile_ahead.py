@@ -15,7 +15,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from tapegrad.base.locks import lock
 from tapegrad.kernels import disk_cache
 
 Request = tuple[str, str, int]  # the arguments of `build.load`
+Module = tuple[str, int, str]  # and of `build.assembled`
 _lock = lock()
 _waiting: dict[Request, None] = {}  # what no process has been given yet
 _given: set[Request] = set()
@@ -44,6 +45,12 @@ def ask(*request: Any) -> None:
         _process = _start(requests)
 
 
+def compile_module(text: str, level: int, ready: str) -> bool:
+    """Have another process do what `build.assembled` does, and wait; False if it did not."""
+    process = _start([], [(text, level, ready)]) if possible() else None
+    return process is not None and process.wait() == 0
+
+
 def possible() -> bool:
     """Whether another process can compile for this one."""
     where = disk_cache.folder()
@@ -57,7 +64,7 @@ def possible() -> bool:
     return os.access(above, os.W_OK | os.X_OK)
 
 
-def _start(requests: list[Request]) -> Any:
+def _start(requests: list[Request], modules: Sequence[Module] = ()) -> Any:
     """A process that compiles; it may outlive this one. None: it cannot be started."""
     import subprocess
 
@@ -68,7 +75,7 @@ def _start(requests: list[Request]) -> Any:
         "TAPEGRAD_BACKGROUND": "0",
     }
     with tempfile.TemporaryFile("w+") as given:  # not a pipe, which may be too short for them
-        json.dump(requests, given)
+        json.dump([requests, modules], given)
         given.seek(0)
         try:
             process = subprocess.Popen(
@@ -88,9 +95,10 @@ def _forget(process: Any) -> None:
         process.returncode = 0
 
 
-def read_requests() -> list[Request]:
+def read_requests() -> tuple[list[Request], list[Module]]:
     """What the process that compiles was asked for."""
-    return [(name, source, arity) for name, source, arity in json.load(sys.stdin)]
+    requests, modules = json.load(sys.stdin)
+    return [(name, source, arity) for name, source, arity in requests], modules
 
 
 @contextmanager

@@ -5,9 +5,14 @@ one text runs eagerly, compiled and on the peer.  Every value stays of moderate 
 """
 
 import math
+import random
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
+import pytest
+
+from tapegrad.compiler.lower import lower
 
 MOST = 400  # elements of one value
 SHAPES = (
@@ -311,3 +316,30 @@ def total(pool, xp=np):
     for k, x in enumerate(pool[1:]):
         found = found + (0.3 + 0.1 * (k % 7)) * xp.sum(xp.tanh(x))
     return found
+
+
+@contextmanager
+def tier(name):
+    """Inside, programs are compiled at once, or what can be is interpreted."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TAPEGRAD_TIERED", str(int(name == "interpreted")))
+        patch.setattr(lower, "LONG", 1)
+        yield
+
+
+TIERS = "compiled", "interpreted"
+
+
+def random_chain(count, seed=0):
+    """A function of one array: so many operations on values before, then the sum of the last."""
+    rng = random.Random(seed)
+    steps = [(rng.randrange(4), rng.randrange(20), rng.randrange(20)) for _ in range(count)]
+
+    def function(x):
+        values = [x]
+        for kind, first, second in steps:
+            a, b = values[-1 - first % len(values)], values[-1 - second % len(values)]
+            values.append((a * b * 0.5, (a + b) * 0.5, np.sin(a), np.exp(-a * a))[kind])
+        return np.sum(sum(values[-20:]))
+
+    return function

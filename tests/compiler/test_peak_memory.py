@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.compiler.front import jitted, specialization
+from tapegrad.compiler.front import jitted
 from tapegrad.compiler.lower import lower
-from tapegrad.compiler.runtime import link
+from tapegrad.compiler.runtime import link, tiers
 from tapegrad.kernels import build, disk_cache
 
 
@@ -29,7 +29,7 @@ def no_mapping(*args: Any) -> Any:
 
 
 PLACES: dict[str, tuple[Any, str, Any]] = {
-    "passes": (specialization, "Module", none_left),
+    "passes": (tiers, "Module", none_left),
     "text": (lower.Module, "nest", none_left),
     "reserve": (build.mmap, "mmap", no_mapping),
     "parsing": (llvm, "parse_assembly", none_left),
@@ -121,7 +121,7 @@ LIMITED = """
 @pytest.mark.parametrize("room", [20, 50])
 def test_a_process_with_a_limit_lives_on(room: int) -> None:
     code = textwrap.dedent(LIMITED).replace("{room}", str(room))
-    environment = os.environ | {"TAPEGRAD_CACHE": "0"}
+    environment = os.environ | {"TAPEGRAD_CACHE": "0", "TAPEGRAD_TIERED": "0"}
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False
     )

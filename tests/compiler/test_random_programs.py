@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import tapegrad as tg
-from tests.compiler.programs import SHAPES, Step, computed, total
+from tests.compiler.programs import SHAPES, TIERS, Step, computed, tier, total
 
 pytestmark = pytest.mark.tapegrad_only("no counterpart in PyTorch")
 
@@ -46,28 +46,32 @@ def near(found, wanted, kind, factor=1.0):
     np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.parametrize("name", TIERS)
 @pytest.mark.parametrize("kind", TOLERANCE)
 @profile(8)
 @given(programs, shapes, st.integers(0, 1000))
-def test_values(kind, steps, shapes, seed):
+def test_values(kind, name, steps, shapes, seed):
     compiled = tg.jit(lambda *arrays: computed(steps, arrays))
     for arrays in points(shapes, kind, seed):
         wanted = computed(steps, [tg.tensor(x) for x in arrays])
-        found = compiled(*arrays)
+        with tier(name):
+            found = compiled(*arrays)
         for a, b in zip(found, wanted, strict=True):
             near(a, b.numpy(), kind)
 
 
+@pytest.mark.parametrize("name", TIERS)
 @pytest.mark.parametrize("kind", TOLERANCE)
 @profile(5)
 @given(programs, shapes, st.integers(0, 1000))
-def test_gradients(kind, steps, shapes, seed):
+def test_gradients(kind, name, steps, shapes, seed):
     derivative = tg.value_and_grad(
         lambda *arrays: total(computed(steps, arrays)), argnums=tuple(range(len(shapes)))
     )
     compiled = tg.jit(derivative)
     for arrays in points(shapes, kind, seed):
-        value, gradients = compiled(*arrays)
+        with tier(name):
+            value, gradients = compiled(*arrays)
         wanted, others = derivative(*arrays)
         near(value, wanted, kind, 10)
         for g, other in zip(gradients, others, strict=True):

@@ -12,9 +12,9 @@ from tapegrad.compiler.front.captured_reads import Read
 from tapegrad.compiler.front.fastcall import Float, Result
 from tapegrad.compiler.ir.graph import Graph
 from tapegrad.compiler.ir.loop_nest import supported
-from tapegrad.compiler.lower.lower import Module
 from tapegrad.compiler.passes import optimised
-from tapegrad.compiler.runtime.link import Linked, failure
+from tapegrad.compiler.runtime import tiers
+from tapegrad.compiler.runtime.link import failure
 from tapegrad.compiler.runtime.program import Program
 from tapegrad.compiler.trace.trace import Trace
 from tapegrad.ops.core import Spec
@@ -115,9 +115,7 @@ class Specialization:
 def compiled(graph: Graph, fast: bool) -> Program:
     """Machine code for a graph."""
     try:
-        with stage("lower"):
-            lowered = Module(graph, fast).lower()
-        linked = Linked(lowered)
+        lowered, linked = tiers.linked(graph, fast)
     except MemoryError as error:
         why = f" ({error})" if str(error) else ""
         raise MemoryError(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import cache
 
 from tapegrad.compiler.llvm.ssa import Operand, Value, narrow, widen
+from tapegrad.kernels import build
 from tapegrad.kernels.blas import capsules
 from tapegrad.ops.core import by_code
 from tapegrad.ops.elementwise import Lazy
@@ -28,6 +29,19 @@ def call(name: str, x: Operand) -> Operand:
 def declaration(symbol: str) -> str:
     """LLVM text that declares one of SciPy's functions."""
     return f"declare double @{symbol}(double, i32) {ATTRIBUTES}"
+
+
+def offer(*texts: str) -> None:
+    """Define the symbols for code that calls SciPy's functions."""
+    if any(PREFIX in text for text in texts):
+        _offer()
+
+
+@cache
+def _offer() -> None:
+    """Importing the functions takes a while, so it is done when the first code needs them."""
+    for symbol, address in addresses().items():
+        build.binding().add_symbol(symbol, address)
 
 
 @cache

@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from tapegrad.compiler.codegen import gemm_fallback
+from tapegrad.compiler.codegen import gemm_fallback, vector_interpreter
 from tapegrad.compiler.codegen.callbacks import by_python, or_python
 from tapegrad.compiler.codegen.threading import shared
 from tapegrad.compiler.ir.buffers import CONSTANT, INPUT, OUTPUT, Buffer, Place
@@ -14,11 +14,14 @@ from tapegrad.compiler.ir.loop_nest import MEMORY, Nest
 from tapegrad.compiler.lower.gemm_calls import product_of, repeated
 from tapegrad.compiler.lower.lower_control import control_text
 from tapegrad.compiler.lower.module_functions import LENGTHY, LOOPING, TABLES, Functions
+from tapegrad.compiler.lower.vector_code import VectorCode
 from tapegrad.compiler.schedule.speculative_products import ExactNest
 from tapegrad.compiler.schedule.step_ir import (
     BoundsCheck,
     Call,
     ControlStep,
+    Copy,
+    FixedNest,
     Gemm,
     GemmCheck,
     Loop,
@@ -43,6 +46,7 @@ class FunctionEmitter:
         self.lines: list[str] = []
         self.known: dict[tuple[int, int], str] = {}
         self.count = 0
+        self.vectors: VectorCode | None = None  # nests that wait to be interpreted together
 
     def write(self, steps: range, guards: dict[int, list[tuple[int, Place]]]) -> str:
         """The function."""
@@ -50,7 +54,9 @@ class FunctionEmitter:
             if at >= 0:
                 self._step(at, self.schedule.steps[at])
             for k, place in guards.get(at, ()):
+                self._interpret()
                 self._guard(k, place)
+        self._interpret()
         head = f"define internal i64 @{self.name}({TABLES}) #0 {{"
         return "\n".join([head, *self.lines, "ret i64 0", "}"])
 
@@ -101,6 +107,10 @@ class FunctionEmitter:
         return found
 
     def _step(self, at: int, step: Step) -> None:
+        nest = self.schedule.nests[at]
+        if self.module.interpreting and nest is not None and self._encoded(step, nest):
+            return
+        self._interpret()
         if isinstance(step, Call):
             self._call(step)
             return
@@ -116,7 +126,6 @@ class FunctionEmitter:
         if isinstance(step, ControlStep):
             self._nested(step)
             return
-        nest = self.schedule.nests[at]
         assert nest is not None
         if isinstance(step, GemmCheck):
             self._again(step, nest)
@@ -130,6 +139,35 @@ class FunctionEmitter:
             self._bounds(step)
         if isinstance(step, Loop) and step.exact is not None:
             self._exact(step.exact, nest.stores[-1].place)
+
+    def _encoded(self, step: Step, nest: Nest) -> bool:
+        """Whether a nest was put among those that are interpreted."""
+        if self.module.repeated or not isinstance(step, Loop | Copy | FixedNest):
+            return False
+        if isinstance(step, Loop) and step.exact is not None:
+            return False
+        if self.vectors is None:
+            self.vectors = VectorCode(self.module.registers_at)
+        return self.vectors.add(nest)
+
+    def _interpret(self) -> None:
+        """Call the interpreter for the nests that wait."""
+        waiting, self.vectors = self.vectors, None
+        if waiting is None or not waiting.count:
+            return
+        module, constants = self.module, self.schedule.constants
+        constants.append(waiting.table())
+        module.registers = max(module.registers, waiting.registers)
+        module.interpreted += waiting.terms
+        module.interpreted_time += waiting.time
+        module.declared.add(vector_interpreter.DECLARATION)
+        table = self.fresh()
+        self.lines.append(f"{table} = load ptr, ptr @tapegrad_constants")
+        words = self._entry(table, len(constants) - 1)
+        self.lines.append(
+            f"call void @{vector_interpreter.SYMBOL}(ptr {words}, ptr %in, ptr %out, "
+            f"ptr %scratch, ptr {table})"
+        )
 
     def _nest(self, nest: Nest, name: str) -> str:
         places = [*nest.loads, *[s.place for s in nest.stores]]

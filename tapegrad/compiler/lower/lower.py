@@ -17,11 +17,17 @@ from tapegrad.compiler.llvm.elementary import declarations, definitions
 from tapegrad.compiler.llvm.ssa import literal
 from tapegrad.compiler.lower.emit_function import TEXTUAL, FunctionEmitter
 from tapegrad.compiler.lower.module_functions import LOOPING, TABLES, Functions
+from tapegrad.compiler.lower.vector_code import REGISTER_BYTES
 from tapegrad.compiler.schedule.fusion import Schedule
 from tapegrad.compiler.schedule.speculative_products import ExactNest
 from tapegrad.compiler.schedule.step_ir import Call, RoutineCall, ScheduleState
 
 ENTRY = "tapegrad_program"
+PAYS = -1  # the number of the callback that says that compiling pays
+LONG = 100  # operations of nests from which on they are interpreted first
+# An interpreted program is compiled when it has run for a part of the time that this will take,
+# given by operation; in nanoseconds.
+COMPILE_TIME = 0.2 * 700_000
 STACK = 1 << 16  # bytes of scratch memory up to which the stack holds it
 PART = 200  # steps in one function
 
@@ -48,6 +54,28 @@ declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 """
 
 
+COUNTED = {"@tapegrad_compiled = global ptr null", "@tapegrad_calls = global i64 0"}
+# How an interpreted program begins: it calls what it was compiled to, or counts its calls.
+PASSING_ON = """\
+%compiled = load atomic ptr, ptr @tapegrad_compiled acquire, align 8
+%is.compiled = icmp ne ptr %compiled, null
+br i1 %is.compiled, label %pass, label %count
+pass:
+%status = call i64 %compiled(ptr %in, ptr %out, ptr %given)
+ret i64 %status
+count:
+%calls = load i64, ptr @tapegrad_calls
+%left = sub i64 %calls, 1
+store i64 %left, ptr @tapegrad_calls
+%pays = icmp eq i64 %left, 0
+br i1 %pays, label %tell, label %interpreted
+tell:
+%program = load i64, ptr @tapegrad_number
+%told = call i64 @tapegrad_callback(i64 %program, i64 -1, ptr null, ptr null)
+br label %interpreted
+interpreted:""".splitlines()
+
+
 class Lowered(NamedTuple):
     """A module, its callbacks into Python and its large constants."""
 
@@ -58,6 +86,7 @@ class Lowered(NamedTuple):
     shared: list[Shared]
     constants: list[np.ndarray]
     scratch: int
+    calls_until_compiled: int = 0  # of a program whose nests are interpreted
 
     @property
     def callbacks(self) -> tuple[str, ...]:
@@ -68,9 +97,10 @@ class Lowered(NamedTuple):
 class Module(Functions):
     """Builds a module."""
 
-    def __init__(self, graph: Graph, fast: bool = False) -> None:
+    def __init__(self, graph: Graph, fast: bool = False, interpreting: bool = False) -> None:
         super().__init__(fast)
         self.schedule = Schedule(graph)
+        self.interpreting = interpreting and self._length() >= LONG
 
     def lower(self) -> Lowered:
         """All of it."""
@@ -78,7 +108,10 @@ class Module(Functions):
         # Beside loops, straight-line code matters little; without any, it is everything.
         sizes = [prod(nest.domain) for nest in schedule.nests if nest is not None]
         self.looping = max(sizes, default=0) >= LOOPING
+        self.registers_at = (schedule.scratch + 63) // 64 * 64
         running = self.running(schedule)
+        if self.interpreted_time:
+            schedule.scratch = self.registers_at + self.registers * REGISTER_BYTES
         self.texts.append(self._entry(running))
         preface = [PREFACE, ATTRIBUTES, *sorted(self.declared), *self._constants()]
         level = self.level()
@@ -88,7 +121,15 @@ class Module(Functions):
         text = "\n".join([*preface, *texts, definitions(self.used), declarations(self.outlined)])
         ready = self.ready.module()
         constants, scratch = schedule.constants, schedule.scratch
-        return Lowered(text, ready, level, self.calls, self.shared, constants, scratch)
+        calls = 0
+        if self.interpreted_time:
+            calls = 1 + int(COMPILE_TIME * self.interpreted / self.interpreted_time)
+        return Lowered(text, ready, level, self.calls, self.shared, constants, scratch, calls)
+
+    def _length(self) -> int:
+        """The number of operations in nests that may be interpreted."""
+        nests = self.schedule.nests
+        return sum(len(n.terms) for n in nests if n is not None and prod(n.domain) > 1)
 
     def running(self, schedule: ScheduleState) -> list[str]:
         """The code of a schedule; it leaves its status in `%result`.
@@ -136,6 +177,14 @@ class Module(Functions):
         scratch = self.schedule.scratch
         taking = f"i64 {scratch}, i64 64" if WINDOWS else f"i64 64, i64 {scratch}"
         lines = [f"define i64 @{ENTRY}(ptr %in, ptr %out, ptr %given) #0 {{"]
+        first = "0"
+        if self.interpreted_time:
+            self.declared |= {
+                "@tapegrad_compiled = global ptr null",
+                "@tapegrad_calls = global i64 0",
+            }
+            lines += PASSING_ON
+            first = "interpreted"
         if scratch <= STACK:
             lines.append(f"%scratch = alloca [{max(scratch, 1)} x i8], align 64")
             lines.append("br label %run")
@@ -150,7 +199,7 @@ class Module(Functions):
                 "full:",
                 "ret i64 -2",
                 "have:",
-                "%scratch = phi ptr [ %given, %0 ], [ %taken, %take ]",
+                f"%scratch = phi ptr [ %given, %{first} ], [ %taken, %take ]",
                 "br label %run",
             ]
         lines += running

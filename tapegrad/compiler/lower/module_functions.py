@@ -63,6 +63,11 @@ class Functions:
         self.products: dict[Product, str] = {}
         self.uses: Counter[str] = Counter()  # of the functions of nests and routines
         self.names = itertools.count()
+        self.interpreting = False  # whether nests are interpreted where that is possible
+        self.registers_at = 0  # in scratch memory: where the interpreter's registers begin,
+        self.registers = 0  # and how many there are
+        self.interpreted = 0  # operations of interpreted nests,
+        self.interpreted_time = 0.0  # and the nanoseconds that they take, roughly
 
     def level(self) -> int:
         """LLVM's optimisation level.

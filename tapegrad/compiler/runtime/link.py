@@ -6,16 +6,17 @@ import ctypes
 import itertools
 import re
 import threading
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from tapegrad.compiler.codegen import gemm_fallback, math_runtime
+from tapegrad.compiler.codegen import gemm_fallback, math_runtime, vector_interpreter
 from tapegrad.compiler.codegen.threading import Shared, attempt
 from tapegrad.compiler.ir.buffers import Place
 from tapegrad.compiler.llvm import elementary, function_builder, scipy_calls
-from tapegrad.compiler.lower.lower import ENTRY, GIVE_ALIGNED, TAKE_ALIGNED, Lowered
+from tapegrad.compiler.lower.lower import ENTRY, GIVE_ALIGNED, PAYS, TAKE_ALIGNED, Lowered
 from tapegrad.compiler.schedule.speculative_products import ExactNest
 from tapegrad.compiler.schedule.step_ir import Call, RoutineCall
 from tapegrad.kernels import blas, build
@@ -24,6 +25,7 @@ from tapegrad.parallel import large_elementwise
 _numbers = itertools.count(1)
 _calls: dict[int, list[Call | ExactNest | RoutineCall]] = {}
 _shared: dict[int, list[Shared]] = {}
+_when_it_pays: dict[int, Callable[[], None]] = {}
 _raised = threading.local()
 GUARD, ERROR = 1 << 40, -1
 
@@ -35,6 +37,9 @@ CALLBACK = ctypes.CFUNCTYPE(
 def _computed(program: int, number: int, table: int, out: int) -> int:
     """Compute one operation by its NumPy forward, or rerun an exact nest."""
     try:
+        if number == PAYS:
+            _when_it_pays.pop(program)()
+            return 0
         step = _calls[program][number]
         if isinstance(step, ExactNest):
             inputs, outputs = (ctypes.c_size_t * 2).from_address(table)
@@ -84,22 +89,24 @@ def failure() -> BaseException:
 class Linked:
     """Machine code in memory, and the references that it needs."""
 
-    __slots__ = ("__weakref__", "address", "constants", "engine", "number")
+    __slots__ = ("__weakref__", "address", "compiled", "constants", "engine", "number")
 
     def __init__(self, lowered: Lowered) -> None:
         _offer_symbols()
-        if scipy_calls.PREFIX in lowered.text or scipy_calls.PREFIX in lowered.ready:
-            _offer_special()
+        scipy_calls.offer(lowered.text, lowered.ready)
         for name in set(_ROUTINE.findall(lowered.text)):
             _offer_routine(name)
         for name in set(_OUTLINED.findall(lowered.text + lowered.ready)):
             _offer_outlined(name)
         for name in set(_AGAIN.findall(lowered.text)):
             _offer_again(name)
+        if vector_interpreter.SYMBOL in lowered.text:
+            _offer_interpreter()
         self.engine = build.assembled(lowered.text, lowered.level, lowered.ready)
         engine = self.engine[0]
         self.address = int(engine.get_function_address(ENTRY))
         self.number = next(_numbers)
+        self.compiled: Linked | None = None  # what an interpreted program calls from some time on
         self.constants = lowered.constants
         _calls[self.number], _shared[self.number] = lowered.calls, lowered.shared
         table = (ctypes.c_void_p * max(len(self.constants), 1))()
@@ -113,18 +120,15 @@ class Linked:
             engine.get_global_value_address("tapegrad_constants")
         ).value = ctypes.addressof(table)
 
+    def when_it_pays(self, calls: int, work: Callable[[], None]) -> None:
+        """Do something at one of the next calls: an interpreted program is to be compiled."""
+        _when_it_pays[self.number] = work
+        place = self.engine[0].get_global_value_address("tapegrad_calls")
+        ctypes.c_int64.from_address(place).value = calls
+
     def __del__(self) -> None:
-        for table in (_calls, _shared):
+        for table in (_calls, _shared, _when_it_pays):
             table.pop(getattr(self, "number", -1), None)
-
-
-@cache
-def _offer_special() -> None:
-    """Define the symbols of SciPy's special functions, lazily: importing them takes a while."""
-    llvm = build.binding()
-
-    for symbol, address in scipy_calls.addresses().items():
-        llvm.add_symbol(symbol, address)
 
 
 _ROUTINE = re.compile(f"@{function_builder.PREFIX}([a-z0-9]+)")
@@ -159,6 +163,12 @@ def _offer_again(name: str) -> None:
     llvm = build.binding()
 
     llvm.add_symbol(name, gemm_fallback.address(name))
+
+
+@cache
+def _offer_interpreter() -> None:
+    """Define the symbol of the interpreter of nests."""
+    build.binding().add_symbol(vector_interpreter.SYMBOL, vector_interpreter.address())
 
 
 _offered = False
