@@ -10,6 +10,8 @@ from tapegrad.kernels.convolution_abi import Convolution, Correlation, Packing, 
 from tapegrad.kernels.flags import typed
 from tapegrad.kernels.memory import address, call8, i4, i8
 
+SMALL = 2048  # elements of an image that stay in the cache while its channels are gone through
+
 
 @typed
 def copy(to, there, source, here, count, itemsize):
@@ -34,18 +36,57 @@ def copy(to, there, source, here, count, itemsize):
 
 
 @typed
+def copy_each(to, to_step, there, source, source_step, here, count, itemsize, times):
+    """`copy` so many times, moving on by steps of bytes: a run of each channel.
+
+    Runs of one vector, the rows of small images, are copied without a loop.
+    """
+    nbytes = count * itemsize if there == 1 and here == 1 else 0
+    if nbytes == 64:
+        for _ in range(times):
+            a, b = i8(source), i8(to)
+            b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7] = (
+                a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7]
+            )  # fmt: skip
+            source += source_step
+            to += to_step
+    elif nbytes == 32:
+        for _ in range(times):
+            a, b = i8(source), i8(to)
+            b[0], b[1], b[2], b[3] = a[0], a[1], a[2], a[3]
+            source += source_step
+            to += to_step
+    elif nbytes == 16:
+        for _ in range(times):
+            a, b = i8(source), i8(to)
+            b[0], b[1] = a[0], a[1]
+            source += source_step
+            to += to_step
+    else:
+        for _ in range(times):
+            copy(to, there, source, here, count, itemsize)
+            source += source_step
+            to += to_step
+    return 0
+
+
+@typed
 def pack(packing_at, source, images, channels, to):
-    """Pack channels of some images."""
+    """Pack channels of some images: of small images run by run, else channel by channel."""
     packing = Packing(packing_at)
     size = packing.itemsize
-    for c in range(channels):
+    each = channels if packing.plane * channels <= SMALL else 1
+    for c in range(0, channels, each):
         for i in range(images):
             here = source + (i * packing.whole + c * packing.plane) * size
             there = to + (c * packing.channel + i * packing.image) * size
             for r in range(packing.runs):
                 run = Run(packing.runs_at)[r]
-                at = here + run.place * size
-                copy(there + run.start * size, 1, at, packing.step, run.count, size)
+                copy_each(
+                    there + run.start * size, packing.channel * size, 1,
+                    here + run.place * size, packing.plane * size, packing.step,
+                    run.count, size, each,
+                )  # fmt: skip
     return 0
 
 
@@ -69,24 +110,25 @@ def arrange(work_at, filters_at, to):
 
 
 @typed
-def write_tile(results_at, tile, width, position, first, rows, outputs, out):
-    """Copy what is wanted of a tile to images: of runs from the first on that begin within."""
+def write_tile(results_at, tile, width, position, image, run, images, outputs, out):
+    """Copy what is wanted of a tile to images: of runs from one on that begin within."""
     results = Packing(results_at)
-    size, r, end = results.itemsize, first, position + width
-    while r < rows:
-        image, run = r // results.runs, Run(results.runs_at)[r % results.runs]
-        start = run.start + image * results.image
+    size, end = results.itemsize, position + width
+    while image < images:
+        this = Run(results.runs_at)[run]
+        start = this.start + image * results.image
         if start >= end:
             break
         begin = max(start, position)
-        count = min(start + run.count, end) - begin
-        at = image * results.whole + run.place + (begin - start) * results.step
-        for o in range(outputs):
-            copy(
-                out + (o * results.plane + at) * size, results.step,
-                tile + (o * width + begin - position) * size, 1, count, size,
-            )  # fmt: skip
-        r += 1
+        count = min(start + this.count, end) - begin
+        at = image * results.whole + this.place + (begin - start) * results.step
+        copy_each(
+            out + at * size, results.plane * size, results.step,
+            tile + (begin - position) * size, width * size, 1, count, size, outputs,
+        )  # fmt: skip
+        run += 1
+        if run == results.runs:
+            image, run = image + 1, 0
     return 0
 
 
@@ -95,12 +137,12 @@ def run_pass(work_at, pass_at, filters, packed, tile, out, images, begin, end):
     """Compute the outputs of a pass, tile by tile, some blocks of channels of each."""
     work, this = Convolution(work_at), Pass(pass_at)
     results, results_at = Packing(address(this.results)), address(this.results)
-    size, rows, width = results.itemsize, results.runs * images, work.tile
+    size, width = results.itemsize, work.tile
     block = this.depth * work.rows * size
-    first, position = 0, 0
-    while first < rows:
-        run = Run(results.runs_at)[first % results.runs]
-        position = max(position, run.start + first // results.runs * results.image)
+    image, run, position = 0 if results.runs else images, 0, 0
+    while image < images:
+        first = Run(results.runs_at)[run]
+        position = max(position, first.start + image * results.image)
         for b in range(begin, end):
             at = packed + position * size
             call8(
@@ -109,15 +151,17 @@ def run_pass(work_at, pass_at, filters, packed, tile, out, images, begin, end):
             )  # fmt: skip
             o = b * work.rows
             write_tile(
-                results_at, tile, width, position, first, rows, min(work.rows, work.outputs - o),
-                out + o * results.plane * size,
+                results_at, tile, width, position, image, run, images,
+                min(work.rows, work.outputs - o), out + o * results.plane * size,
             )  # fmt: skip
         position += width
-        while first < rows:
-            run = Run(results.runs_at)[first % results.runs]
-            if run.start + first // results.runs * results.image + run.count > position:
+        while image < images:
+            first = Run(results.runs_at)[run]
+            if first.start + image * results.image + first.count > position:
                 break
-            first += 1
+            run += 1
+            if run == results.runs:
+                image, run = image + 1, 0
     return 0
 
 

@@ -7,7 +7,7 @@ images follow each other without a break: what is computed between rows and imag
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from itertools import product
 from math import prod
@@ -32,6 +32,7 @@ class Lattice(NamedTuple):
     """Positions of a packed plane, by dimension, and where those of images lie among them."""
 
     extent: Sizes
+    beyond: int = 0  # positions behind the plane that taps read
 
     @property
     def pitch(self) -> Sizes:
@@ -61,6 +62,24 @@ def along(first: int, last: int, step: int, shift: int, size: int) -> tuple[int,
     begin = max(first, -(shift // step))
     end = min(last, (size - 1 - shift) // step)
     return begin, step * begin + shift, step, max(end - begin + 1, 0)
+
+
+def tight(
+    results: Sizes, reach: Sizes, held: Sequence[Sequence[tuple[int, int, int, int]]]
+) -> Lattice:
+    """As few positions as there can be for so many results, which read that far behind themselves.
+
+    What the planes have `held` begins behind some zeros, along each dimension: these are as well
+    the zeros behind the row before.
+    """
+    extent = []
+    for n, e, planes in zip(results, reach, held, strict=True):
+        places = [(begin, begin + count) for begin, _, _, count in planes if count] or [(0, 0)]
+        before, end = min(p[0] for p in places), max(p[1] for p in places)
+        extent.append(max(n, n + e - before, min(n + e, end)))
+    lattice = Lattice(tuple(extent))
+    last = sum((n - 1 + e) * p for n, e, p in zip(results, reach, lattice.pitch, strict=True))
+    return lattice._replace(beyond=max(last + 1 - lattice.plane, 0))
 
 
 class Geometry(NamedTuple):
@@ -147,8 +166,13 @@ def _outputs(of: Geometry, lattice: Lattice, keeps: list[np.ndarray], channel: i
 
 
 def _forward_lattice(of: Geometry) -> Lattice:
-    reach = [max(e for e, _ in taps) for taps in of.taps()]
-    return Lattice(tuple([p + e for p, e in zip(of.places, reach, strict=True)]))
+    reach, held = [], []
+    for taps, places, s, p, size in zip(
+        of.taps(), of.places, of.stride, of.padding, of.size, strict=True
+    ):
+        reach.append(max(e for e, _ in taps))
+        held.append([along(0, places + reach[-1] - 1, s, r - p, size) for _, r in taps])
+    return tight(of.places, tuple(reach), held)
 
 
 def _offsets(of: Geometry, together: int, lattice: Lattice) -> np.ndarray:
@@ -175,8 +199,8 @@ def forward_plan(of: Geometry, threads: int) -> Plan | None:
     packing = _images(of, together, lattice, keeps)
     taps = prod(of.kernel) * of.inputs
     return _convolution(
-        of, together, packing, passes, keeps, of.inputs, of.outputs, (taps, taps * of.outputs),
-        threads,
+        of, together, lattice, packing, passes, keeps, of.inputs, of.outputs,
+        (taps, taps * of.outputs), threads,
     )  # fmt: skip
 
 
@@ -185,14 +209,15 @@ def transposed_plan(of: Geometry, threads: int) -> Plan | None:
     """How the transpose of a convolution is computed: each remainder of places by itself."""
     itemsize, dims = int(of.dtype[1]), range(len(of.size))
     taps = of.taps()
-    reach = [max(e for e, _ in here) for here in taps]
+    reach = tuple([max(e for e, _ in here) for here in taps])
     # The place of position q is stride * (q + first) + remainder - padding.
     first = [p // s for p, s in zip(of.padding, of.stride, strict=True)]
-    counts = [
+    counts = tuple([
         (n - 1 + p) // s - a + 1
         for n, p, s, a in zip(of.size, of.padding, of.stride, first, strict=True)
-    ]
-    lattice = Lattice(tuple([n + e for n, e in zip(counts, reach, strict=True)]))
+    ])  # fmt: skip
+    held = [along(0, counts[d] + reach[d] - 1, 1, first[d] - reach[d], of.places[d]) for d in dims]
+    lattice = tight(counts, reach, [[h] for h in held])
     together = of.together(of.outputs, lattice.plane)
     if lattice.plane > SPARSE * prod([-(-n // s) for n, s in zip(of.size, of.stride, strict=True)]):
         return None
@@ -223,12 +248,14 @@ def transposed_plan(of: Geometry, threads: int) -> Plan | None:
         offsets = outputs * channel + np.array(behind, np.int64)
         passes.append((results, offsets.ravel(), filters.ravel()))
     steps = flat.size, flat.size * of.inputs * of.outputs
-    return _convolution(of, together, packing, passes, keeps, of.outputs, of.inputs, steps, threads)
+    return _convolution(
+        of, together, lattice, packing, passes, keeps, of.outputs, of.inputs, steps, threads
+    )
 
 
 def _convolution(
-    of: Geometry, together: int, packing: list[int], passes: list[Any], keeps: list[np.ndarray],
-    inputs: int, outputs: int, steps: tuple[int, int], threads: int,
+    of: Geometry, together: int, lattice: Lattice, packing: list[int], passes: list[Any],
+    keeps: list[np.ndarray], inputs: int, outputs: int, steps: tuple[int, int], threads: int,
 ) -> Plan | None:  # fmt: skip
     if any(not len(offsets) for _, offsets, _ in passes):
         return None  # places that no tap reads
@@ -250,11 +277,11 @@ def _convolution(
         kernel=tile_kernel(of.dtype, rows, width), rows=rows, tile=tile,
     )  # fmt: skip
     depth = sum(len(offsets) for _, offsets, _ in passes)
-    channel = packing[Packing.channel]
+    packed = inputs * packing[Packing.channel] + lattice.beyond + tile
     return Plan(
         np.array(work, np.int64), keeps, chunks * parts,
-        depth * outputs * together * packing[Packing.image] // (4 * parts),
-        of.groups * blocks * rows * depth + rows * tile + inputs * channel + tile, 0, 0, keeps[0],
+        depth * outputs * together * lattice.plane // (4 * parts),
+        of.groups * blocks * rows * depth + rows * tile + packed, 0, 0, keeps[0],
     )  # fmt: skip
 
 
@@ -285,7 +312,8 @@ def correlation_plan(of: Geometry) -> Plan | None:
     return Plan(
         np.array(work, np.int64), keeps, chunks,
         len(offsets) * of.outputs * together * lattice.plane // 4,
-        row_blocks * rows * channel, of.inputs * packing[Packing.channel] + kind.lanes,
+        row_blocks * rows * channel,
+        of.inputs * packing[Packing.channel] + lattice.beyond + kind.lanes,
         of.groups * row_blocks * rows * column_blocks * columns,
         np.array((of.groups, row_blocks, column_blocks, rows, columns)),
     )  # fmt: skip
