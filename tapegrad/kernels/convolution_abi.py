@@ -66,6 +66,7 @@ class Correlation(WordStruct):
     packing: Annotated[Any, Packing.SIZE]  # of the images
     results: Annotated[Any, Packing.SIZE]  # of the weights
     end: int  # of the positions of one image
+    depth: int  # input channels times taps
     offsets: int  # the address of one for each column of a block
     # the kernel that keeps a block of sums in registers
     kernel: int
@@ -74,3 +75,20 @@ class Correlation(WordStruct):
     columns: int  # taps of a block
     column_blocks: int
     lanes: int  # positions of a step
+
+
+class Form(WordStruct):
+    """A convolution, its transpose or the gradient of its filters, of two arrays."""
+
+    loop: int  # CONVOLVE or CORRELATE
+    work: int  # the address of a `Convolution` or of a `Correlation`
+    itemsize: int
+    size: int  # elements of the result
+    # Room that is zero at first, in elements: of that where packed images begin, and the sums, of a
+    # correlation.
+    room: int
+    packed: int
+    sums: int
+
+
+CONVOLVE, CORRELATE = range(2)

@@ -6,7 +6,15 @@ images yields nothing that is wanted; a few of these cost less than to begin ane
 Elements are moved as integers, so that one code serves both types.
 """
 
-from tapegrad.kernels.convolution_abi import Convolution, Correlation, Packing, Pass, Run
+from tapegrad.kernels.convolution_abi import (
+    CONVOLVE,
+    Convolution,
+    Correlation,
+    Form,
+    Packing,
+    Pass,
+    Run,
+)
 from tapegrad.kernels.flags import typed
 from tapegrad.kernels.memory import address, call8, i4, i8
 
@@ -165,7 +173,8 @@ def run_pass(work_at, pass_at, filters, packed, tile, out, images, begin, end):
     return 0
 
 
-def convolve(work_at, x_at, filters_at, y_at, room_at, first, last, p7):
+@typed
+def convolve(work_at, x_at, filters_at, y_at, room_at, first, last):
     """Compute the outputs of some groups of images: of each, as many parts as there are.
 
     The room is for the filters in order, a tile, and packed images, and is zero at first.
@@ -194,7 +203,8 @@ def convolve(work_at, x_at, filters_at, y_at, room_at, first, last, p7):
     return 0
 
 
-def correlate(work_at, x_at, v_at, totals_at, room_at, first, last, packed_at):
+@typed
+def correlate(work_at, v_at, x_at, totals_at, room_at, first, last, packed_at):
     """Add what some groups of images contribute to the sums of all filters."""
     work = Correlation(work_at)
     packing, results = Packing(address(work.packing)), Packing(address(work.results))
@@ -224,3 +234,43 @@ def correlate(work_at, x_at, v_at, totals_at, room_at, first, last, packed_at):
                     )  # fmt: skip
                     sums += block
     return 0
+
+
+@typed
+def put_in_order(work_at, itemsize, totals_at, to):
+    """Put the sums of all filters, which are there block by block, one filter after the other."""
+    work = Correlation(work_at)
+    for _ in range(work.channel_groups):
+        for b in range(work.row_blocks):
+            rows = min(work.rows, work.outputs - b * work.rows)
+            for k in range(work.column_blocks):
+                first = k * work.columns
+                copy_each(
+                    to + first * itemsize, work.depth * itemsize, 1,
+                    totals_at, work.columns * itemsize, 1,
+                    min(work.columns, work.depth - first), itemsize, rows,
+                )  # fmt: skip
+                totals_at += work.rows * work.columns * itemsize
+            to += rows * work.depth * itemsize
+    return 0
+
+
+@typed
+def clear(at, nbytes):
+    """Set memory to zero, which has room for whole words."""
+    words = i8(at)
+    for i in range((nbytes + 7) // 8):
+        words[i] = 0
+    return 0
+
+
+def form(form_at, a_at, b_at, to, room_at, first, last, p7):
+    """Compute a form of two arrays, or what some groups of images give of it or add to it."""
+    this = Form(form_at)
+    size = this.itemsize
+    clear(room_at, this.room * size)
+    if this.loop == CONVOLVE:
+        return convolve(this.work, a_at, b_at, to, room_at, first, last)
+    packed, totals = room_at + this.packed * size, room_at + this.sums * size
+    correlate(this.work, a_at, b_at, totals, room_at, first, last, packed)
+    return put_in_order(this.work, size, totals, to)

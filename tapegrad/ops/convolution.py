@@ -144,21 +144,30 @@ Form = Callable[[Any, Any, Sizes, Geometry], Any]
 
 def _forward(loop: str, plain: Form, zeros: bool = True) -> Any:
     """A forward by a compiled loop, which may multiply by `zeros` that the form does not have."""
-    form = large(f"direct_convolution.{loop}", plain, 1)
+    form, quiet = [large(f"direct_convolution.{loop}", f, 1) for f in (plain, _quiet(plain))]
 
     def forward(a: Any, b: Any, *, size: Sizes, geometry: Geometry, exact: bool) -> Any:
         if not (exact or zeros):
             return form(a, b, size, geometry)
-        with np.errstate(all="ignore"):
-            out = form(a, b, size, geometry)
-            square = np.vdot(out, out)
-            if square == square or _finite(a, b):  # else it is NaN
-                return out
-            if exact:
-                return _exact(lambda p, q: form(p, q, size, geometry), a, b)
-            return plain(a, b, size, geometry)
+        out = quiet(a, b, size, geometry)
+        square = np.vdot(out, out)
+        if square == square or _finite(a, b):  # else it is NaN
+            return out
+        if exact:
+            return _quiet(_exact)(lambda p, q: form(p, q, size, geometry), a, b)
+        return _quiet(plain)(a, b, size, geometry)
 
     return forward
+
+
+def _quiet(f: Callable[..., Any]) -> Callable[..., Any]:
+    """A function without NumPy's warnings; what the loops compute warns of nothing anyway."""
+
+    def called(*args: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return f(*args)
+
+    return called
 
 
 def _finite(*arrays: Any) -> bool:

@@ -70,6 +70,9 @@ def split(n: int, work: Callable[[int, int], Any], weight: int = 1) -> None:
 
     `weight` is how many elements one of the n stands for.
     """
+    if _threads == 1 or n * weight < 2 * SPLIT:
+        work(0, n)
+        return
     edges = _edges(n, weight)
     if len(edges) == 2:
         work(0, n)

@@ -7,7 +7,7 @@ images follow each other without a break: what is computed between rows and imag
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from itertools import product
 from math import prod
@@ -18,7 +18,15 @@ import numpy as np
 from tapegrad.kernels import build
 from tapegrad.kernels.codegen import convolution_codegen as codegen
 from tapegrad.kernels.codegen import kernel_table
-from tapegrad.kernels.convolution_abi import Convolution, Correlation, Packing, Pass
+from tapegrad.kernels.convolution_abi import (
+    CONVOLVE,
+    CORRELATE,
+    Convolution,
+    Correlation,
+    Form,
+    Packing,
+    Pass,
+)
 from tapegrad.parallel import large_elementwise
 from tapegrad.parallel.large_elementwise import address
 
@@ -115,16 +123,19 @@ class Geometry(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What a call of the loops is told, and the arrays that this names."""
+    """What the loops are told of a form, the arrays that this names, and how it may be divided."""
 
-    words: np.ndarray
+    words: np.ndarray  # a `Form`
     keeps: list[np.ndarray]
+    shape: Sizes  # of the result
+    room: int  # elements
     units: int
     work: int  # elements of one
-    room: int
-    packed: int  # room for images beside the weights, of a correlation
-    sums: int  # elements of the filters in order, or of sums
-    columns: np.ndarray
+
+    @property
+    def adds(self) -> bool:
+        """Whether each unit adds to all of the result."""
+        return bool(self.words[Form.loop] == CORRELATE)
 
 
 def _kept(keeps: list[np.ndarray], words: Any) -> int:
@@ -186,7 +197,6 @@ def _offsets(of: Geometry, together: int, lattice: Lattice) -> np.ndarray:
     return (channels[:, None] + np.array(taps)).ravel()
 
 
-@lru_cache(256)
 def forward_plan(of: Geometry, threads: int) -> Plan | None:
     """How a convolution is computed."""
     lattice = _forward_lattice(of)
@@ -199,12 +209,11 @@ def forward_plan(of: Geometry, threads: int) -> Plan | None:
     packing = _images(of, together, lattice, keeps)
     taps = prod(of.kernel) * of.inputs
     return _convolution(
-        of, together, lattice, packing, passes, keeps, of.inputs, of.outputs,
-        (taps, taps * of.outputs), threads,
+        of, (of.images, of.outputs * of.groups, *of.places), together, lattice, packing, passes,
+        keeps, of.inputs, of.outputs, (taps, taps * of.outputs), threads,
     )  # fmt: skip
 
 
-@lru_cache(256)
 def transposed_plan(of: Geometry, threads: int) -> Plan | None:
     """How the transpose of a convolution is computed: each remainder of places by itself."""
     itemsize, dims = int(of.dtype[1]), range(len(of.size))
@@ -249,13 +258,15 @@ def transposed_plan(of: Geometry, threads: int) -> Plan | None:
         passes.append((results, offsets.ravel(), filters.ravel()))
     steps = flat.size, flat.size * of.inputs * of.outputs
     return _convolution(
-        of, together, lattice, packing, passes, keeps, of.outputs, of.inputs, steps, threads
-    )
+        of, (of.images, of.inputs * of.groups, *of.size), together, lattice, packing, passes, keeps,
+        of.outputs, of.inputs, steps, threads,
+    )  # fmt: skip
 
 
 def _convolution(
-    of: Geometry, together: int, lattice: Lattice, packing: list[int], passes: list[Any],
-    keeps: list[np.ndarray], inputs: int, outputs: int, steps: tuple[int, int], threads: int,
+    of: Geometry, shape: Sizes, together: int, lattice: Lattice, packing: list[int],
+    passes: list[Any], keeps: list[np.ndarray], inputs: int, outputs: int, steps: tuple[int, int],
+    threads: int,
 ) -> Plan | None:  # fmt: skip
     if any(not len(offsets) for _, offsets, _ in passes):
         return None  # places that no tap reads
@@ -278,15 +289,14 @@ def _convolution(
     )  # fmt: skip
     depth = sum(len(offsets) for _, offsets, _ in passes)
     packed = inputs * packing[Packing.channel] + lattice.beyond + tile
-    return Plan(
-        np.array(work, np.int64), keeps, chunks * parts,
+    room = of.groups * blocks * rows * depth + rows * tile + packed
+    return _plan(
+        of, keeps, work, CONVOLVE, shape, (room, 0, 0), chunks * parts,
         depth * outputs * together * lattice.plane // (4 * parts),
-        of.groups * blocks * rows * depth + rows * tile + packed, 0, 0, keeps[0],
     )  # fmt: skip
 
 
-@lru_cache(256)
-def correlation_plan(of: Geometry) -> Plan | None:
+def correlation_plan(of: Geometry, threads: int) -> Plan | None:
     """How the gradient of the filters is computed."""
     lattice = _forward_lattice(of)
     phases = len(of.phases())
@@ -304,19 +314,30 @@ def correlation_plan(of: Geometry) -> Plan | None:
     work = Correlation.words(
         images=of.images, together=together, channel_groups=of.groups, inputs=of.inputs,
         outputs=of.outputs, packing=packing, results=_outputs(of, lattice, keeps, channel), end=end,
-        offsets=_kept(keeps, np.append(offsets, np.zeros(more, np.int64))),
+        depth=len(offsets), offsets=_kept(keeps, np.append(offsets, np.zeros(more, np.int64))),
         kernel=block_kernel(of.dtype, rows, columns), rows=rows, row_blocks=row_blocks,
         columns=columns, column_blocks=column_blocks, lanes=kind.lanes,
     )  # fmt: skip
-    chunks = -(-of.images // together)
-    return Plan(
-        np.array(work, np.int64), keeps, chunks,
+    weights = row_blocks * rows * channel
+    packed = of.inputs * packing[Packing.channel] + lattice.beyond + kind.lanes
+    sums = of.groups * row_blocks * rows * column_blocks * columns
+    return _plan(
+        of, keeps, work, CORRELATE, (of.outputs * of.groups, of.inputs, *of.kernel),
+        (weights + packed + sums, weights, weights + packed), -(-of.images // together),
         len(offsets) * of.outputs * together * lattice.plane // 4,
-        row_blocks * rows * channel,
-        of.inputs * packing[Packing.channel] + lattice.beyond + kind.lanes,
-        of.groups * row_blocks * rows * column_blocks * columns,
-        np.array((of.groups, row_blocks, column_blocks, rows, columns)),
     )  # fmt: skip
+
+
+def _plan(
+    of: Geometry, keeps: list[np.ndarray], work: list[int], loop: int, shape: Sizes,
+    places: tuple[int, int, int], units: int, each: int,
+) -> Plan:  # fmt: skip
+    room, packed, sums = places
+    words = Form.words(
+        loop=loop, work=_kept(keeps, work), itemsize=int(of.dtype[1]), size=prod(shape), room=room,
+        packed=packed, sums=sums,
+    )  # fmt: skip
+    return Plan(np.array(words, np.int64), keeps, shape, room, units, each)
 
 
 @cache
@@ -331,86 +352,75 @@ def block_kernel(dtype: str, rows: int, columns: int) -> int:
     return build.assemble(codegen.correlation(codegen.vectors(dtype), rows, columns))
 
 
-def _loop(name: str) -> Callable[..., int]:
-    return kernel_table.loop(name, source="convolution_loops").call
-
-
 # -- the three forms -------------------------------------------------------------------------------
 
 
-def _geometry(x_shape: Sizes, v_shape: Sizes, kernel: Sizes, dtype: Any, at: Any) -> Any:
-    dtype = "f8" if dtype.char == "d" else "f4"
-    stride, padding, dilation, groups = at
-    channels = x_shape[1] // groups, v_shape[1] // groups
-    return Geometry(
-        dtype, x_shape[0], *channels, x_shape[2:], kernel, v_shape[2:], stride, padding, dilation,
-        groups,
-    )  # fmt: skip
-
-
-def _fit(*arrays: np.ndarray) -> bool:
-    """Whether the loops know arrays: of one real type, with elements."""
-    kind = arrays[0].dtype
-    return kind.char in "df" and all(a.dtype is kind and a.size and kind.isnative for a in arrays)
-
-
-def _convolved(plan: Plan | None, x: Any, w: Any, shape: Sizes) -> Any:
-    if plan is None:
+@lru_cache(1024)
+def plan(
+    form: str, a: Sizes, b: Sizes, size: Sizes, at: Any, dtype: str, threads: int
+) -> Plan | None:
+    """How a form of arrays of two shapes is computed, or None."""
+    if not prod((*a, *b, *size)):
         return None
-    x, w = np.ascontiguousarray(x), np.ascontiguousarray(w)
-    y, words = np.empty(shape, x.dtype), address(plan.words)
-    at, to, filters = address(x), address(y), address(w)
-    loop = _loop("convolve")
+    if form == "convolution":
+        x, v, kernel = a, (a[0], b[0], *size), b[2:]
+    elif form == "transposed":
+        x, v, kernel = (a[0], b[1] * at[3], *size), a, b[2:]
+    else:
+        x, v, kernel = b, a, size
+    stride, padding, dilation, groups = at
+    of = Geometry(
+        "f8" if dtype == "d" else "f4", x[0], x[1] // groups, v[1] // groups, x[2:], kernel, v[2:],
+        stride, padding, dilation, groups,
+    )  # fmt: skip
+    return _PLANS[form](of, threads)
+
+
+_PLANS = {
+    "convolution": forward_plan, "transposed": transposed_plan, "correlation": correlation_plan
+}  # fmt: skip
+
+
+def loop() -> Any:
+    """The loop of all forms, `convolution_loops.form`."""
+    return kernel_table.loop("form", source="convolution_loops")
+
+
+def _computed(form: str, a: Any, b: Any, size: Sizes, at: Any) -> Any:
+    kind = a.dtype
+    if kind.char not in "df" or b.dtype is not kind or not kind.isnative:
+        return None
+    threads = large_elementwise.get_num_threads()
+    found = plan(form, a.shape, b.shape, size, at, kind.char, threads)
+    if found is None:
+        return None
+    words, call = address(found.words), loop().call
+    a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
+    first, second, y = address(a), address(b), np.empty(found.shape, kind)
+    parts = [y]
 
     def work(start: int, stop: int) -> None:
-        room = np.zeros(plan.room, x.dtype)
-        loop(words, at, filters, to, address(room), start, stop, 0)
+        room = np.empty(found.room + 1, kind)
+        out = y
+        if found.adds and stop - start < found.units:
+            out = np.empty(found.shape, kind)
+            parts.append(out)
+        call(words, first, second, address(out), address(room), start, stop, 0)
 
-    large_elementwise.split(plan.units, work, plan.work)
-    return y
+    large_elementwise.split(found.units, work, found.work)
+    return y if len(parts) == 1 else np.add.reduce(parts[1:])
 
 
 def convolution(x: Any, w: Any, places: Sizes, at: Any) -> Any:
     """The outputs of images and filters, or None."""
-    shape = (len(x), len(w), *places)
-    if not _fit(x, w) or not prod(shape):
-        return None
-    of = _geometry(x.shape, shape, w.shape[2:], x.dtype, at)
-    return _convolved(forward_plan(of, large_elementwise.get_num_threads()), x, w, shape)
+    return _computed("convolution", x, w, places, at)
 
 
 def transposed(v: Any, w: Any, size: Sizes, at: Any) -> Any:
     """The images that outputs are spread over, or None."""
-    shape = (len(v), w.shape[1] * at[3], *size)
-    if not _fit(v, w) or not prod(shape):
-        return None
-    of = _geometry(shape, v.shape, w.shape[2:], v.dtype, at)
-    return _convolved(transposed_plan(of, large_elementwise.get_num_threads()), v, w, shape)
+    return _computed("transposed", v, w, size, at)
 
 
 def correlation(v: Any, x: Any, kernel: Sizes, at: Any) -> Any:
     """The sums for every filter, or None."""
-    if not _fit(v, x) or not prod(kernel):
-        return None
-    of = _geometry(x.shape, v.shape, kernel, x.dtype, at)
-    plan = correlation_plan(of)
-    if plan is None:
-        return None
-    v, x = np.ascontiguousarray(v), np.ascontiguousarray(x)
-    words, loop = address(plan.words), _loop("correlate")
-    parts: list[np.ndarray] = []
-
-    def work(start: int, stop: int) -> None:
-        total, room = np.zeros(plan.sums, x.dtype), np.zeros(plan.room + plan.packed, x.dtype)
-        packed = address(room) + plan.room * room.itemsize
-        loop(words, address(x), address(v), address(total), address(room), start, stop, packed)
-        parts.append(total)
-
-    large_elementwise.split(plan.units, work, plan.work)
-    total = parts[0] if len(parts) == 1 else np.add.reduce(parts)
-    groups, row_blocks, column_blocks, rows, columns = plan.columns.tolist()
-    blocks = total.reshape(groups, row_blocks, column_blocks, rows, columns).swapaxes(2, 3)
-    sums = blocks.reshape(groups, row_blocks * rows, column_blocks * columns)
-    depth = of.inputs * prod(kernel)
-    found = np.ascontiguousarray(sums[:, : of.outputs, :depth])
-    return found.reshape(groups * of.outputs, of.inputs, *kernel)
+    return _computed("correlation", v, x, kernel, at)
