@@ -18,6 +18,7 @@ from tapegrad.kernels.sweep.sweep_abi import (
     FACTOR_ROWS,
     FACTOR_SIDE,
     KIND_ASSIGN,
+    KIND_CONVOLUTION,
     KIND_FACTOR,
     KIND_JOIN,
     KIND_MATMUL,
@@ -93,6 +94,8 @@ def layout_of(op: Op, arrays: list[Any], result: np.ndarray, params: dict[str, A
         return (0, aux) if aux else None
     if op.sweep == KIND_MATMUL:
         return matrix_layout(arrays[0].shape, arrays[1].shape)
+    if op.sweep == KIND_CONVOLUTION:
+        return _convolved(op, arrays, result, params)
     if kind is F4:
         return None
     if op.sweep == KIND_SOLVE or op.sweep == KIND_SLOGDET:
@@ -198,6 +201,24 @@ def matrix_layout(a: Shape, b: Shape) -> Layout:
     if max(m * inner, inner * cols, m * cols) > MATRIX or not m * inner * cols:
         return None
     return 0, m | inner << 20 | cols << 40
+
+
+def _convolved(op: Op, arrays: list[Any], result: np.ndarray, params: dict[str, Any]) -> Layout:
+    """The layout of a convolution of small images: where its adjoints are planned."""
+    key: Any = (
+        op.name,
+        result.shape,
+        result.dtype.char,
+        *[a.shape for a in arrays],
+        *params.values(),
+    )
+    if key in _layouts:
+        return _layouts[key]
+    from tapegrad.kernels.large import direct_convolution
+
+    alike = all(a.dtype is result.dtype for a in arrays)
+    aux = direct_convolution.adjoints(op, result, arrays, params["geometry"]) if alike else 0
+    return _remember(key, (0, aux) if aux else None)
 
 
 def _system(a: np.ndarray, b: np.ndarray | None) -> Layout:

@@ -82,6 +82,7 @@ class Form(WordStruct):
 
     loop: int  # CONVOLVE or CORRELATE
     work: int  # the address of a `Convolution` or of a `Correlation`
+    units: int  # into which the work is divided
     itemsize: int
     size: int  # elements of the result
     # Room that is zero at first, in elements: of that where packed images begin, and the sums, of a
@@ -92,3 +93,15 @@ class Form(WordStruct):
 
 
 CONVOLVE, CORRELATE = range(2)
+
+
+class AdjointForm(WordStruct):
+    """The form that the adjoint of an operand is."""
+
+    form: int  # the address of a `Form`
+    # its operands: values that the record has saved, or ADJOINT
+    first: int
+    second: int
+
+
+ADJOINT = -1

@@ -257,14 +257,15 @@ def put_in_order(work_at, itemsize, totals_at, to):
 
 @typed
 def clear(at, nbytes):
-    """Set memory to zero, which has room for whole words."""
+    """Set whole words to zero."""
     words = i8(at)
-    for i in range((nbytes + 7) // 8):
+    for i in range(nbytes // 8):
         words[i] = 0
     return 0
 
 
-def form(form_at, a_at, b_at, to, room_at, first, last, p7):
+@typed
+def run_form(form_at, a_at, b_at, to, room_at, first, last):
     """Compute a form of two arrays, or what some groups of images give of it or add to it."""
     this = Form(form_at)
     size = this.itemsize
@@ -274,3 +275,8 @@ def form(form_at, a_at, b_at, to, room_at, first, last, p7):
     packed, totals = room_at + this.packed * size, room_at + this.sums * size
     correlate(this.work, a_at, b_at, totals, room_at, first, last, packed)
     return put_in_order(this.work, size, totals, to)
+
+
+def form(form_at, a_at, b_at, to, room_at, first, last, p7):
+    """`run_form`, as Python calls it."""
+    return run_form(form_at, a_at, b_at, to, room_at, first, last)

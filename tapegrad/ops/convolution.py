@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapegrad.kernels.sweep.sweep_abi import KIND_CONVOLUTION
 from tapegrad.ops.core import Op, custom, linear
 from tapegrad.ops.large import large
 from tapegrad.ops.shape import clone, embed, fold, getitem, permute, reshape, unfold
@@ -157,6 +158,7 @@ def _forward(loop: str, plain: Form, zeros: bool = True) -> Any:
             return _quiet(_exact)(lambda p, q: form(p, q, size, geometry), a, b)
         return _quiet(plain)(a, b, size, geometry)
 
+    forward.loop = form.loop  # type: ignore[attr-defined]
     return forward
 
 
@@ -246,6 +248,7 @@ def _col2im_form(x: Any, *, size: Sizes, kernel: Sizes, places: Sizes, geometry:
 # fmt: off
 convolution: Op = custom(
     "convolution", _forward("convolution", _convolved, zeros=False), multilinear=True,
+    sweep=KIND_CONVOLUTION,
     x=lambda g, w, x_spec, geometry:
         convolution_input(g, w, size=x_spec.shape[2:], geometry=geometry, exact=True),
     w=lambda g, x, w_spec, geometry:
@@ -253,6 +256,7 @@ convolution: Op = custom(
 )
 convolution_input: Op = custom(
     "convolution_input", _forward("transposed", _spread), multilinear=True, grad_name="Convolution",
+    sweep=KIND_CONVOLUTION,
     v=lambda g, w, v_spec, geometry:
         convolution(g, w, size=v_spec.shape[2:], geometry=geometry, exact=True),
     w=lambda g, v, w_spec, geometry:
@@ -260,7 +264,7 @@ convolution_input: Op = custom(
 )
 convolution_weight: Op = custom(
     "convolution_weight", _forward("correlation", _correlated), multilinear=True,
-    grad_name="Convolution",
+    grad_name="Convolution", sweep=KIND_CONVOLUTION,
     v=lambda g, x, v_spec, geometry:
         convolution(x, g, size=v_spec.shape[2:], geometry=geometry, exact=True),
     x=lambda g, v, x_spec, geometry:

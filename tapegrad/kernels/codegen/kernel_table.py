@@ -14,6 +14,7 @@ from tapegrad.kernels import build
 from tapegrad.kernels.codegen import axis_codegen, rule_codegen
 from tapegrad.kernels.sweep.sweep_abi import (
     KIND_AXIS,
+    KIND_CONVOLUTION,
     KIND_FACTOR,
     KIND_JOIN,
     KIND_PICK,
@@ -76,6 +77,8 @@ def adjoint(op: Op, operand: int, dtype: str, scalars: int) -> int:
         return _system()
     if op.sweep == KIND_FACTOR:
         return build.load(f"{op.name}_adjoint", _source("sweep/factor_adjoints"), _ARGUMENTS)
+    if op.sweep == KIND_CONVOLUTION:
+        return _convolved()
     if not rule_codegen.has_kernel(op, operand):
         return 0
     source = rule_codegen.adjoint_source(op, operand, dtype, scalars)
@@ -122,6 +125,11 @@ def _placed() -> int:
 @cache
 def _system() -> int:
     return build.load("system", _source("sweep/solve_adjoints"), _ARGUMENTS)
+
+
+@cache
+def _convolved() -> int:
+    return build.load("convolved", _source("sweep/convolution_adjoints"), _ARGUMENTS)
 
 
 @cache

@@ -19,14 +19,19 @@ from tapegrad.kernels import build
 from tapegrad.kernels.codegen import convolution_codegen as codegen
 from tapegrad.kernels.codegen import kernel_table
 from tapegrad.kernels.convolution_abi import (
+    ADJOINT,
     CONVOLVE,
     CORRELATE,
+    AdjointForm,
     Convolution,
     Correlation,
     Form,
     Packing,
     Pass,
 )
+from tapegrad.kernels.sweep.sweep_abi import ROOM as ARENA
+from tapegrad.kernels.sweep.sweep_abi import SMALL
+from tapegrad.ops.core import Spec
 from tapegrad.parallel import large_elementwise
 from tapegrad.parallel.large_elementwise import address
 
@@ -333,9 +338,10 @@ def _plan(
     places: tuple[int, int, int], units: int, each: int,
 ) -> Plan:  # fmt: skip
     room, packed, sums = places
+    room += room % 2  # whole words
     words = Form.words(
-        loop=loop, work=_kept(keeps, work), itemsize=int(of.dtype[1]), size=prod(shape), room=room,
-        packed=packed, sums=sums,
+        loop=loop, work=_kept(keeps, work), units=units, itemsize=int(of.dtype[1]),
+        size=prod(shape), room=room, packed=packed, sums=sums,
     )  # fmt: skip
     return Plan(np.array(words, np.int64), keeps, shape, room, units, each)
 
@@ -400,7 +406,7 @@ def _computed(form: str, a: Any, b: Any, size: Sizes, at: Any) -> Any:
     parts = [y]
 
     def work(start: int, stop: int) -> None:
-        room = np.empty(found.room + 1, kind)
+        room = np.empty(found.room, kind)
         out = y
         if found.adds and stop - start < found.units:
             out = np.empty(found.shape, kind)
@@ -424,3 +430,43 @@ def transposed(v: Any, w: Any, size: Sizes, at: Any) -> Any:
 def correlation(v: Any, x: Any, kernel: Sizes, at: Any) -> Any:
     """The sums for every filter, or None."""
     return _computed("correlation", v, x, kernel, at)
+
+
+# -- their adjoints in the compiled sweep ----------------------------------------------------------
+
+PLANNED = 4096  # rows of words for records, which are kept for good
+_adjoints: list[Any] = []
+
+
+class _Operand(NamedTuple):
+    """An operand of a form: what a rule makes of it is read off, and not computed."""
+
+    number: int
+    shape: Sizes
+
+    def _tapegrad_run(self, op: Any, args: Any, params: dict[str, Any]) -> Any:
+        return op, args, params
+
+
+def adjoints(op: Any, result: np.ndarray, arrays: Sequence[np.ndarray], at: Any) -> int:
+    """Where the forms stand that the adjoints of a form's operands are; 0: the sweep has no room.
+
+    The operation's rule says which.
+    """
+    values: dict[str, Any] = {"g": _Operand(ADJOINT, result.shape), "geometry": at}
+    for k, (name, a) in enumerate(zip(op.inputs, arrays, strict=True)):
+        values[name], values[f"{name}_spec"] = _Operand(k, a.shape), Spec(a.shape, a.dtype)
+    plans, words, nbytes = [], [], []
+    for formula in op.formulas:
+        row, (a, b), params = formula.function(*[values[name] for name in formula.reads])
+        form = row.forward.loop.split(".")[1]
+        found = plan(form, a.shape, b.shape, params["size"], at, result.dtype.char, 1)
+        if found is None or max(prod(a.shape), prod(b.shape), prod(found.shape)) > SMALL:
+            return 0
+        plans.append(found)
+        words += AdjointForm.words(form=address(found.words), first=a.number, second=b.number)
+        nbytes += [prod(found.shape) * result.itemsize, found.room * result.itemsize]
+    if sum(1 << n.bit_length() for n in nbytes) > ARENA or len(_adjoints) == PLANNED:
+        return 0
+    _adjoints.append((np.array(words, np.int64), plans))
+    return address(_adjoints[-1][0])
