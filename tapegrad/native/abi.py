@@ -347,8 +347,9 @@ READS_RESULT = 8  # the bit of the result; the operands' are 1, 2 and 4
 # `UfuncLoop`; a kernel of elements; a sum of all elements, by a kernel or 0, by NumPy's loop; a
 # product of matrices by NumPy's loop; a kernel of rows, that lie as `ops.axis_layout.packed` says;
 # passes of a `PassList`; reading at places, or writing there into a copy of the first operand, of a
-# kind of the compiled sweep's, of places that a row of the table of strides tells.
-UFUNC, KERNEL, SUM, GEMM, ROWS, PASSES, READ, WRITE = range(8)
+# kind of the compiled sweep's, of places that a row of the table of strides tells; a form of two
+# arrays, which a `FormCall` tells.
+UFUNC, KERNEL, SUM, GEMM, ROWS, PASSES, READ, WRITE, FORM = range(9)
 
 
 class CallPlan(NamedTuple):
@@ -357,6 +358,13 @@ class CallPlan(NamedTuple):
     plan_at: int
     words: np.ndarray  # lengths, and what loops read, follow the plan
     keeps: tuple[Any, ...]  # objects that it names
+
+
+class FormCall(WordStruct):
+    """A form of two arrays, see `kernels.convolution_abi`, and the room that it needs."""
+
+    form: int
+    room: int
 
 
 class PassList(WordStruct):

@@ -1,8 +1,11 @@
 """Run the loops of a plan: NumPy's of ufuncs, sums and products, and the library's kernels."""
 
+from tapegrad.kernels.convolution_abi import Form
 from tapegrad.kernels.memory import address, call0, call1, call4, call8, f4, f8, i4, i8, room_i8
+from tapegrad.kernels.sweep.arena import has_nan
 from tapegrad.kernels.sweep.sweep_abi import FIELD
 from tapegrad.native.abi import (
+    FORM,
     GEMM,
     KERNEL,
     NO_OPERAND,
@@ -16,6 +19,7 @@ from tapegrad.native.abi import (
     SUM,
     UFUNC,
     WRITE,
+    FormCall,
     UfuncLoop,
 )
 from tapegrad.native.index_loops import read_places, write_places
@@ -176,6 +180,15 @@ def run_rows(plan, source, to):
 
 
 @typed
+def run_form(operands, plan, result):
+    """Compute a form of two arrays; 0, if there are NaNs in it: Python has to compute it."""
+    call, to = FormCall(plan.rows), i8(result)[ARRAY_DATA]
+    a, b = i8(operands.array)[ARRAY_DATA], i8(operands[1].array)[ARRAY_DATA]
+    call8(plan.loop, call.form, a, b, to, call.room, 0, Form(call.form).units, 0)
+    return 0 if has_nan(to, count_of(result), plan.itemsize) else 1
+
+
+@typed
 def run_in_f8(operands, plan, source, count, to):
     """Run a loop that there is in float64 alone; `source` is of the operand that it reads."""
     if plan.loops == ROWS:
@@ -235,6 +248,8 @@ def run(frame, operands, plan, result):
     loops, state, done, found = plan.loops, 0, 1, 0
     if loops == READ:
         return 0 if run_small(frame, operands, plan, result) else UNSURE
+    if loops == FORM:
+        return 0 if run_form(operands, plan, result) else UNSURE
     if plan.large:
         state = call0(frame.PyEval_SaveThread)
     if loops == UFUNC:

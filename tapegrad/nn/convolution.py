@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.dispatch.convolution_plans import remember, run_planned
 from tapegrad.dispatch.dispatch import run
 from tapegrad.functions.arguments import as_input
 from tapegrad.functions.shapes import reshape, squeeze, unsqueeze
@@ -261,13 +262,20 @@ def _convolved(
     name: str, dims: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any,
     dilation: Any, groups: Any,
 ) -> Tensor:  # fmt: skip
+    how = dims, stride, padding, dilation, groups
+    found = run_planned(c.convolution, input, weight, how)
+    if found is not None:
+        return _plus_bias(name, found, bias, dims, True)
     x, batched = _as_batch(name, as_input(input, name), dims)
     w = _filters(name, dims, x, weight, groups)
     given = [tuple(g) if type(g) is list else g for g in (stride, padding, dilation)]
     at, size, behind = _laid_out(name, dims, x._a.shape, w._a.shape, *given, groups)
     if behind is not None:
         x = pad(x, behind)
-    out = run(c.convolution, (x, w), {"size": size, "geometry": at, "exact": False})
+    params = {"size": size, "geometry": at, "exact": False}
+    out = run(c.convolution, (x, w), params)
+    if x is input and w is weight:
+        remember(c.convolution, x, w, out, params, how)
     return _plus_bias(name, out, bias, dims, batched)
 
 
@@ -311,6 +319,10 @@ def _transposed(
     name: str, dims: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any,
     output_padding: Any, groups: Any, dilation: Any,
 ) -> Tensor:  # fmt: skip
+    how = dims, stride, padding, output_padding, groups, dilation
+    found = run_planned(c.convolution_input, input, weight, how)
+    if found is not None:
+        return _plus_bias(name, found, bias, dims, True)
     x, batched = _as_batch(name, as_input(input, name), dims)
     w = _filters(name, dims, x, weight, groups)
     at = Geometry(
@@ -342,5 +354,8 @@ def _transposed(
         raise RuntimeError(
             f"`{name}`: a padding of {padding} leaves nothing of the input {x._a.shape}"
         )
-    out = run(c.convolution_input, (x, w), {"size": size, "geometry": at, "exact": False})
+    params = {"size": size, "geometry": at, "exact": False}
+    out = run(c.convolution_input, (x, w), params)
+    if x is input and w is weight:
+        remember(c.convolution_input, x, w, out, params, how)
     return _plus_bias(name, out, bias, dims, batched)

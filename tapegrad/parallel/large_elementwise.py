@@ -65,12 +65,17 @@ def _edges(n: int, weight: int) -> list[int]:
     return [n * i // parts for i in range(parts + 1)]
 
 
+def divides(n: int, weight: int) -> bool:
+    """Whether `split` would divide the work, if there are threads."""
+    return n * weight >= 2 * SPLIT
+
+
 def split(n: int, work: Callable[[int, int], Any], weight: int = 1) -> None:
     """Run `work(start, stop)` over 0..n, on several threads when that pays.
 
     `weight` is how many elements one of the n stands for.
     """
-    if _threads == 1 or n * weight < 2 * SPLIT:
+    if _threads == 1 or not divides(n, weight):
         work(0, n)
         return
     edges = _edges(n, weight)

@@ -387,6 +387,11 @@ _PLANS = {
 }  # fmt: skip
 
 
+def plan_of(op: Any, *given: Any) -> Plan | None:
+    """The plan of an operation, whose forward names the form."""
+    return plan(op.forward.loop.split(".")[1], *given)
+
+
 def loop() -> Any:
     """The loop of all forms, `convolution_loops.form`."""
     return kernel_table.loop("form", source="convolution_loops")
@@ -459,8 +464,7 @@ def adjoints(op: Any, result: np.ndarray, arrays: Sequence[np.ndarray], at: Any)
     plans, words, nbytes = [], [], []
     for formula in op.formulas:
         row, (a, b), params = formula.function(*[values[name] for name in formula.reads])
-        form = row.forward.loop.split(".")[1]
-        found = plan(form, a.shape, b.shape, params["size"], at, result.dtype.char, 1)
+        found = plan_of(row, a.shape, b.shape, params["size"], at, result.dtype.char, 1)
         if found is None or max(prod(a.shape), prod(b.shape), prod(found.shape)) > SMALL:
             return 0
         plans.append(found)

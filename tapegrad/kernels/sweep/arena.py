@@ -124,3 +124,16 @@ def all_finite(address, s0, s1, rows, cols):
     if s0 == 1 and s1 != 1:
         return finite(address, s1, s0, cols, rows)
     return finite(address, s0, s1, rows, cols)
+
+
+@typed
+def has_nan(at, count, itemsize):
+    """Whether a number is NaN."""
+    found, single, double = 0, f4(at), f8(at)
+    if itemsize == 4:
+        for i in range(count):
+            found |= 1 if single[i] != single[i] else 0
+    else:
+        for i in range(count):
+            found |= 1 if double[i] != double[i] else 0
+    return found

@@ -8,7 +8,7 @@ from tapegrad.kernels.convolution_abi import ADJOINT, AdjointForm, Form
 from tapegrad.kernels.convolution_loops import run_form
 from tapegrad.kernels.flags import typed
 from tapegrad.kernels.memory import f4, f8, i4, i8, room_i8
-from tapegrad.kernels.sweep.arena import cell_of, data, give_back, saved, take, wanted
+from tapegrad.kernels.sweep.arena import cell_of, data, give_back, has_nan, saved, take, wanted
 from tapegrad.kernels.sweep.reachability import input_at
 from tapegrad.kernels.sweep.sweep_abi import ALIGNED_IN_C_ORDER, SweepFrame
 from tapegrad.tape.tape import AUX, FIELDS
@@ -23,19 +23,6 @@ def operand(frame, index, k, g):
     if i4(header + frame.array_flags)[0] & ALIGNED_IN_C_ORDER != ALIGNED_IN_C_ORDER:
         return 0
     return data(frame, header)
-
-
-@typed
-def has_nan(at, count, itemsize):
-    """Whether a number is NaN."""
-    found, x4, x8 = 0, f4(at), f8(at)
-    if itemsize == 4:
-        for i in range(count):
-            found |= 1 if x4[i] != x4[i] else 0
-    else:
-        for i in range(count):
-            found |= 1 if x8[i] != x8[i] else 0
-    return found
 
 
 @typed

@@ -1,0 +1,68 @@
+"""Plan convolutions of small images, and their transposes: see `call_plans`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.base.size import only_ints
+from tapegrad.dispatch import call_plans
+from tapegrad.dispatch.call_plans import Key, add_plan, call_plan, count_call, plans
+from tapegrad.dispatch.native_calls import native_calls
+from tapegrad.dispatch.record_layout import layout_of
+from tapegrad.kernels.sweep.sweep_abi import ROOM
+from tapegrad.native.abi import FORM, FormCall
+from tapegrad.ops.core import Op
+from tapegrad.parallel import large_elementwise
+from tapegrad.parallel.large_elementwise import address
+from tapegrad.tape.tape import GENERAL
+from tapegrad.tensor import Tensor
+
+How = tuple[Any, ...]  # what the function was given beside Tensors
+_static = frozenset((int, str))
+_room: list[np.ndarray] = []  # which all plans share: their loops keep the interpreter's lock
+
+
+def run_planned(op: Op, x: Any, w: Any, how: How) -> Tensor | None:
+    """Run a call by its plan in compiled code; None if there is no plan, or it refuses."""
+    compiled = native_calls.planned
+    if compiled is None:
+        return None
+    plan = plans.get(_key(op, x, w, how))  # type: ignore[arg-type]
+    return None if plan is None else compiled(plan, x, None, w)
+
+
+def _key(op: Op, x: Any, w: Any, how: How) -> Key | None:
+    if x.__class__ is not Tensor or x._s == -1 or w.__class__ is not Tensor or w._s == -1:
+        return None
+    for given in how:
+        if given.__class__ not in _static and not (given.__class__ is tuple and only_ints(given)):
+            return None
+    return op, x._s, w._s, how
+
+
+def remember(op: Op, x: Tensor, w: Tensor, y: Tensor, params: dict[str, Any], how: How) -> None:
+    """Count a call, and make a plan when it has come often enough."""
+    key = None if native_calls.planned is None else _key(op, x, w, how)
+    if key is None or count_call(key) != call_plans.TIMES or y._s == -1:
+        return
+    from tapegrad.kernels.large import direct_convolution as direct
+
+    arrays, size, at = [x._a, w._a], params["size"], params["geometry"]
+    plan = direct.plan_of(op, x._a.shape, w._a.shape, size, at, x._a.dtype.char, 1)
+    if plan is None or plan.room * y._a.itemsize > ROOM:
+        return
+    if large_elementwise.get_num_threads() > 1 and large_elementwise.divides(plan.units, plan.work):
+        return
+    if not _room:
+        _room.append(np.empty(ROOM, np.uint8))
+    tail = FormCall.words(form=address(plan.words), room=address(_room[0]))
+    layout = layout_of(op, arrays, y._a, params) or (GENERAL, 0)
+    specs = tuple((a.shape, a.dtype) for a in arrays)
+    reads = [sum(1 << k for k, read in enumerate(row[:2]) if read) for row in op.saves]
+    made = call_plan(
+        op, y._a, layout, (params, specs), reads, tail, operands=2, value=1, loops=FORM,
+        loop=direct.loop().address, rows=None,
+    )  # fmt: skip
+    add_plan(key, made._replace(keeps=(*made.keeps, plan)))
