@@ -179,6 +179,7 @@ class Workspace:
         self.block = np.zeros(24, np.int64)
         self.frame[SweepFrame.gemm_arguments] = self.block.ctypes.data
         self.frame[SweepFrame.gemm] = routine("dgemm")
+        self.frame[SweepFrame.gemm_f4] = routine("sgemm")
 
     def grow(self) -> None:
         """Give the arena another chunk."""

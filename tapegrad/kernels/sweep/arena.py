@@ -5,6 +5,7 @@ from tapegrad.kernels.memory import f4, f8, i4, i8, u1
 from tapegrad.kernels.sweep.reachability import find
 
 EXPONENT = 0x7FF0000000000000
+EXPONENT_F4 = 0x7F800000
 
 
 @typed
@@ -115,6 +116,21 @@ def finite(address, s0, s1, rows, cols):
         else:
             for j in range(cols):
                 found |= 1 if words[i * s0 + j * s1] & EXPONENT == EXPONENT else 0
+    return found == 0
+
+
+@typed
+def finite_f4(address, s0, s1, rows, cols):
+    """`finite`, of float32."""
+    words = i4(address)
+    found = 0
+    for i in range(rows):
+        if s1 == 1:
+            for j in range(cols):
+                found |= 1 if words[i * s0 + j] & EXPONENT_F4 == EXPONENT_F4 else 0
+        else:
+            for j in range(cols):
+                found |= 1 if words[i * s0 + j * s1] & EXPONENT_F4 == EXPONENT_F4 else 0
     return found == 0
 
 

@@ -26,7 +26,7 @@ from tapegrad.kernels.sweep.arena import (
     wanted,
     widened,
 )
-from tapegrad.kernels.sweep.matmul_adjoints import factor
+from tapegrad.kernels.sweep.matmul_adjoints import factor, factor_by_blas
 from tapegrad.kernels.sweep.reachability import (
     find,
     input_at,
@@ -314,6 +314,8 @@ def contribute(frame, record, index, kind, k, g, n, itemsize):
         elementwise(frame, record, index, k, g, n, itemsize, out, fresh)
     else:
         is_f4 = itemsize == 4
+        if kind == KIND_MATMUL and factor_by_blas(frame, record, index, k, g, out, fresh, is_f4):
+            return
         source, target = g, out
         if is_f4:
             source, target = widened(frame, g, 1, n, 0, 1), take(frame, size * 8)

@@ -61,6 +61,7 @@ class SweepFrame(WordStruct):
     kernels: int
     kinds: int
     gemm: int
+    gemm_f4: int
     gemm_arguments: int
     every: int
     top: int
