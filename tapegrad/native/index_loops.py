@@ -116,7 +116,7 @@ def select(mask_at, count, source_at, to, most):
 def read_places(operands, plan, source, count, to):
     """Fill a new array; 0 where an index names no place, or the mask is of another length."""
     if plan.loop == KIND_VIEW:
-        gather(i8(plan.rows), source, to, True)
+        gather(i8(plan.rows), source, to, True, False)
         return 1
     if plan.loop == KIND_JOIN:
         clear(to, count * F8_SIZE)

@@ -72,7 +72,7 @@ from tapegrad.kernels.sweep.sweep_abi import (
     WANTS_RULE,
     SweepFrame,
 )
-from tapegrad.kernels.sweep.view_adjoints import clear, gather, scatter
+from tapegrad.kernels.sweep.view_adjoints import clear, gather, repeats, scatter
 from tapegrad.tape.tape import (
     AUX,
     CODE_MASK,
@@ -279,16 +279,27 @@ def axis_adjoint(frame, record, index, n, g, out, fresh, is_f4):
 
 
 @typed
+def moved(frame, record, kind, k, g, out, fresh, is_f4):
+    """Add an adjoint whose elements only move; False: in float32 many would be added up."""
+    views, aux = i8(frame.views), record[AUX]
+    if kind == KIND_JOIN:
+        gather(i8(frame.views + 8 * views[aux + k]), g, out, fresh, is_f4)
+        return True
+    view = i8(frame.views + 8 * aux)
+    if is_f4 and repeats(view):
+        return False
+    scatter(view, g, out, fresh, is_f4)
+    return True
+
+
+@typed
 def add_adjoint(frame, record, index, kind, k, g, n, size, out, fresh, is_f4):
     """Add a contribution that is not elementwise, in float64.
 
     `is_f4`: the saved values are float32.
     """
-    aux = record[AUX]
     if kind == KIND_VIEW:
-        scatter(i8(frame.views + 8 * aux), g, out, fresh)
-    elif kind == KIND_JOIN:
-        gather(i8(frame.views + 8 * i8(frame.views)[aux + k]), g, out, fresh)
+        scatter(i8(frame.views + 8 * record[AUX]), g, out, fresh, False)
     elif kind == KIND_MATMUL:
         factor(frame, record, index, k, g, out, fresh, is_f4)
     elif kind == KIND_AXIS:
@@ -315,6 +326,9 @@ def contribute(frame, record, index, kind, k, g, n, itemsize):
     else:
         is_f4 = itemsize == 4
         if kind == KIND_MATMUL and factor_by_blas(frame, record, index, k, g, out, fresh, is_f4):
+            return
+        moves = kind == KIND_VIEW or kind == KIND_JOIN
+        if moves and moved(frame, record, kind, k, g, out, fresh, is_f4):
             return
         source, target = g, out
         if is_f4:

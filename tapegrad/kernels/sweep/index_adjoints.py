@@ -195,7 +195,7 @@ def written(frame, index, kind, aux, n, g, out):
     if kind == KIND_ASSIGN:
         record = i8(frame.views + 8 * (aux & PLACE_MASK))
         if aux >> PLACE_BITS != 1:
-            gather(record, g, out, False)
+            gather(record, g, out, False, False)
             return
         inner, step = row_length(record), row_pace(record)
         for r in range(row_count(record)):

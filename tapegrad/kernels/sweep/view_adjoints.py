@@ -4,7 +4,7 @@
 """
 
 from tapegrad.kernels.flags import typed
-from tapegrad.kernels.memory import f8, i8
+from tapegrad.kernels.memory import f4, f8, i8
 
 
 @typed
@@ -47,29 +47,46 @@ def row_pace(record):
 
 
 @typed
-def gather(record, g, out, fresh):
-    """A part's adjoint is seen in that of the whole, at its row in the table of strides."""
-    source, target = f8(g), f8(out)
-    inner, step = row_length(record), row_pace(record)
-    for r in range(row_count(record)):
-        at = row_start(record, r)
-        for i in range(inner):
-            value = source[at + i * step]
-            j = r * inner + i
-            target[j] = value if fresh else target[j] + value
+def repeats(record):
+    """Whether a view shows an element again and again."""
+    found = False
+    for d in range(record[2]):
+        found |= record[4 + 2 * d] == 0 and record[3 + 2 * d] > 1
+    return found
 
 
 @typed
-def scatter(record, g, out, fresh):
+def gather(record, g, out, fresh, is_f4):
+    """A part's adjoint is seen in that of the whole, at its row in the table of strides."""
+    source, target, source_f4, target_f4 = f8(g), f8(out), f4(g), f4(out)
+    inner, step = row_length(record), row_pace(record)
+    for r in range(row_count(record)):
+        at, to = row_start(record, r), r * inner
+        if is_f4:
+            for i in range(inner):
+                single = source_f4[at + i * step]
+                target_f4[to + i] = single if fresh else target_f4[to + i] + single
+        else:
+            for i in range(inner):
+                value = source[at + i * step]
+                target[to + i] = value if fresh else target[to + i] + value
+
+
+@typed
+def scatter(record, g, out, fresh, is_f4):
     """The transpose of a view: each element's adjoint goes to where the element is seen.
 
     `record` is the view's row in the table of strides.
     """
     if fresh:
-        clear(out, record[0] * 8)
-    source, target = f8(g), f8(out)
+        clear(out, record[0] * (4 if is_f4 else 8))
+    source, target, source_f4, target_f4 = f8(g), f8(out), f4(g), f4(out)
     inner, step = row_length(record), row_pace(record)
     for r in range(row_count(record)):
-        at = row_start(record, r)
-        for i in range(inner):
-            target[at + i * step] += source[r * inner + i]
+        at, first = row_start(record, r), r * inner
+        if is_f4:
+            for i in range(inner):
+                target_f4[at + i * step] += source_f4[first + i]
+        else:
+            for i in range(inner):
+                target[at + i * step] += source[first + i]
