@@ -165,9 +165,9 @@ def written(
 
     A target without dimensions is offered to `anew` first, which may give another Tensor instead.
 
-    When both are float64 arrays of modest size, and nothing is recorded, as in a step of an
-    optimiser, or only the target is and no formula reads what is overwritten, it writes without a
-    detour; everything else goes through `run_inplace`.
+    When both are arrays of one type and of modest size, and nothing is recorded, as in a step of an
+    optimiser, or in float64 only the target is and no formula reads what is overwritten, it writes
+    without a detour; everything else goes through `run_inplace`.
     """
     ufunc = op.forward
     reads_target, reads_other, reads_result = op.saves[0]
@@ -196,15 +196,17 @@ def written(
         tape = current.tape
         home = target._home
         s = target._s
-        if s >= 0 and (home is None or home is tape):
+        if s != -1 and (home is None or home is tape):
             kind = type(other)
             alike, tracked = True, 0
             if kind is Tensor:
                 home = other._home
-                alike = (home is None or home is tape) and (other._s == s or other._s == 0)
+                alike = (home is None or home is tape) and (
+                    other._s == s or other._s == (0 if s >= 0 else F4_SHAPE)
+                )
                 tracked = other._pos
                 b = other._a
-            elif kind is float or kind is int:
+            elif s >= 0 and (kind is float or kind is int):
                 b = constant(float(other))
             else:
                 alike = False
@@ -214,7 +216,7 @@ def written(
                 root = a if a.base is None else versions.root(a)
                 place = target._pos
                 recorded = tape.mode and (place or tracked)
-                simply = simple and place > 0 and not tracked and tape.mode == MODE_FAST
+                simply = simple and place > 0 and not tracked and tape.mode == MODE_FAST and s >= 0
                 if (
                     (not recorded or (simply and _disjoint(a, b)))
                     and flags.c_contiguous
