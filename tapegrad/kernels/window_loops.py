@@ -6,6 +6,7 @@ longer than a small window.
 
 from numba import float64 as T
 
+from tapegrad.kernels.flags import scalar
 from tapegrad.kernels.memory import f8 as pointer
 from tapegrad.kernels.memory import i8
 from tapegrad.kernels.memory import select_f8 as select
@@ -14,6 +15,17 @@ from tapegrad.kernels.windows_abi import WindowTable
 
 zero = T(0.0)
 least = T(-float("inf"))
+
+
+@scalar
+def place_of_four(x, start, width):
+    """The place of the largest of the elements of a window of 2 x 2, as `window_argmax`."""
+    best, place = x[start], start
+    for other in (start + 1, start + width, start + width + 1):
+        here = x[other]
+        better = (here > best) | (here != here)
+        best, place = select(better, here, best), select_place(better, other, place)
+    return place
 
 
 def window_argmax(first, last, table_at, x_at, to_at, p5, p6, p7):
@@ -25,6 +37,12 @@ def window_argmax(first, last, table_at, x_at, to_at, p5, p6, p7):
     for v in range(first, last):
         for i in range(count[0]):
             for j in range(count[1]):
+                begin = v * volume + (ds[2 * i] * size[1] + hs[2 * j]) * size[2]
+                if table.fours:
+                    for k in range(count[2]):
+                        to[at] = place_of_four(x, begin + ws[2 * k], size[2]) - v * volume
+                        at += 1
+                    continue
                 for k in range(count[2]):
                     best = least
                     place = (ds[2 * i] * size[1] + hs[2 * j]) * size[2] + ws[2 * k]

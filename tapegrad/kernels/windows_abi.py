@@ -11,4 +11,5 @@ class WindowTable(WordStruct):
     size: Annotated[Any, 3]  # of a volume
     count: Annotated[Any, 3]  # of windows
     step: Annotated[Any, 3]  # within a window
+    fours: int  # whether all are of 2 x 2
     bounds: Annotated[Any, 3]  # addresses of beginnings and ends

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.dispatch.dispatch import run
+from tapegrad.dispatch.dispatch import run, run_constant
+from tapegrad.dispatch.index_plans import gathered
 from tapegrad.functions.arguments import as_input
 from tapegrad.functions.arithmetic import sign
-from tapegrad.functions.indexing import gather, scatter
+from tapegrad.functions.indexing import scatter
 from tapegrad.functions.shapes import reshape
 from tapegrad.nn.activations import relu
 from tapegrad.nn.convolution import by_dimension
@@ -120,10 +121,10 @@ def _elements(windows: Windows, padded: bool) -> Any:
 def _largest(x: Tensor, windows: Windows, return_indices: bool) -> Pooled:
     shape, dims = x._a.shape, len(windows.size)
     outer = shape[:-dims]
-    places = run(rows.window_argmax, (x,), {"windows": windows})
+    places = run_constant(rows.window_argmax, x, {"windows": windows})
     flat = reshape(x, (*outer, prod(shape[-dims:])))
     at = reshape(places, (*outer, prod(windows.counts)))
-    y = reshape(gather(flat, -1, at), (*outer, *windows.counts))
+    y = reshape(gathered(flat, len(outer), at), (*outer, *windows.counts))
     return (y, places) if return_indices else y
 
 

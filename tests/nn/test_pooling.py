@@ -14,6 +14,26 @@ def test_the_gradient_goes_to_the_first_of_equal_elements():
     assert x.grad.tolist() == [[1.0, 0.0, 0.0, 1.0]]
 
 
+@pytest.mark.parametrize("odd", [0.0, float("nan"), -float("inf")])
+def test_windows_of_two_by_two_say_what_longer_ones_do(odd):
+    rng = np.random.default_rng(0)
+    x = rng.integers(-2, 3, (2, 3, 6, 7)).astype("f8")
+    x[rng.random(x.shape) < 0.4] = odd
+    for how in ({"stride": 2}, {"stride": 1}, {"stride": 2, "padding": 1}):
+        y, at = F.max_pool2d(tg.tensor(x), 2, return_indices=True, **how)
+        pad = how.get("padding", 0)
+        for v, i, j in np.ndindex(2, *y.shape[2:]):
+            rows, columns = [
+                range(max(k * how["stride"] - pad, 0), min(k * how["stride"] - pad + 2, n))
+                for k, n in ((i, 6), (j, 7))
+            ]
+            places = [7 * r + c for r in rows for c in columns]
+            flat = x[v, 0].ravel()[places]
+            nans = np.flatnonzero(np.isnan(flat))
+            best = places[nans[-1] if nans.size else int(np.argmax(flat))]
+            assert at[v, 0, i, j].item() == best
+
+
 def test_indices_count_within_an_image():
     x = tg.arange(32.0).reshape(2, 1, 4, 4)
     y, at = F.max_pool2d(x, 2, return_indices=True)

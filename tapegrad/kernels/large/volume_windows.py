@@ -20,9 +20,11 @@ def _table(windows: Any) -> tuple[np.ndarray, list[np.ndarray]]:
     more = 3 - len(windows.size)
     bounds = [[(0, 1)]] * more + windows.bounds()
     kept = [np.array(b, np.int64).reshape(-1, 2) for b in bounds]
+    lengths = [{int(end - start) for start, end in b} for b in kept]
+    step = (1,) * more + (windows.dilation or (1,) * len(windows.size))
     words = WindowTable.words(
         size=(1,) * more + windows.size, count=[len(b) for b in kept],
-        step=(1,) * more + (windows.dilation or (1,) * len(windows.size)),
+        step=step, fours=lengths == [{1}, {2}, {2}] and step == (1, 1, 1),
         bounds=[address(b) for b in kept],
     )  # fmt: skip
     return np.array(words, np.int64), kept
