@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,18 +20,36 @@ from tapegrad.kernels.large.launching import (  # fmt: skip
 )
 from tapegrad.ops.reduce import remaining
 
+LONG = 256  # rows that are added up one by one before their sums are
+
 
 def total(x: Array, dim: tuple[int, ...]) -> Array | None:
-    """The sum over neighbouring dimensions, flat."""
-    found = blocks(x.shape, dim) if known(x) else None
-    if found is None:
+    """The sum over neighbouring dimensions, or the first ones and the last ones, flat."""
+    if not known(x):
         return None
+    found = blocks(x.shape, dim)
+    if found is None:
+        return _around(x, dim)
     outer, n, inner = found
     if inner == 1 and n >= SHORT:
         return row_sums(x, outer, n)
     if inner >= SHORT and n >= 4 and outer <= 64:
         return column_sums(x, outer, n, inner)
     return None
+
+
+def _around(x: Array, dim: tuple[int, ...]) -> Array | None:
+    """The sum over all dimensions but some neighbours, as of what was broadcast along channels."""
+    kept = [d for d in range(x.ndim) if d not in dim]
+    if not kept or len(dim) + len(kept) != x.ndim or blocks(x.shape, tuple(kept)) is None:
+        return None
+    outer, channels, inner = (
+        math.prod(x.shape[a:b]) for a, b in pairwise((0, kept[0], kept[-1] + 1, x.ndim))
+    )
+    if inner >= LONG:
+        return np.asarray(np.add.reduce(row_sums(x, outer * channels, inner).reshape(outer, -1)))
+    columns = np.add.reduce(x.reshape(outer, -1)).reshape(channels, inner)
+    return np.asarray(np.add.reduce(columns, axis=1))
 
 
 def sum(x: Array, *, dim: tuple[int, ...], keepdim: bool) -> Any:

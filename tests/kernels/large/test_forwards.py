@@ -281,6 +281,21 @@ def test_the_loop_that_a_row_names_exists(function):
     assert callable(loop_of(function.loop))
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("shape", [(64, 6, 8, 8), (3000, 5, 2), (9, 4, 3, 400), (2, 7, 5, 300)])
+def test_sums_around_the_dimensions_that_stay(shape, dtype):
+    x = np.random.default_rng(0).uniform(0.0, 1.0, shape).astype(dtype)
+    for dim in ((0, *range(2, x.ndim)), (0, x.ndim - 1)):
+        if dim != tuple(range(dim[-1] + 1)):
+            found = reduce_loops.sum(x, dim=dim, keepdim=True)
+            expected = x.astype("f8").sum(dim, keepdims=True)
+            np.testing.assert_allclose(found, expected, rtol=1e-5 if dtype == "f4" else 1e-13)
+    kept = (1, shape[1], *[1] * (x.ndim - 2))
+    found = reduce_loops.sum_to(x, shape=kept[1:])
+    assert found.shape == kept[1:]
+    assert found.dtype == x.dtype
+
+
 def test_sums_are_as_exact_as_pairwise_ones():
     x = np.random.default_rng(0).uniform(0, 1, 3_000_001)
     exact = math.fsum(x.tolist())
