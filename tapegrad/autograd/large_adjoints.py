@@ -75,9 +75,19 @@ def _hand_on(adjoints: Adjoints, code: int, found: Any) -> None:
     adjoints.add(code if code < 0 else adjoints.tape.index(code), found)
 
 
+def _passes(op: Op, k: int) -> bool:
+    """Whether the adjoint of an operand is that of the result, as of a summand."""
+    formula = op.formulas[k]
+    return isinstance(formula, Formula) and not formula.reads and formula.function() == 1
+
+
 def _elementwise(
     adjoints: Adjoints, op: Op, saved: Saved, wanted: list[int], g: np.ndarray
 ) -> bool:
+    if all(_passes(op, k) and saved.spec(k).dtype == g.dtype for k in wanted):
+        for k in wanted:
+            _hand_on(adjoints, saved.codes[k], sum_to(g, shape=saved.spec(k).shape))
+        return True
     entry = saved.entry
     from tapegrad.kernels.codegen import kernel_table
 
@@ -126,9 +136,7 @@ def _elementwise(
         if kernels[k] is None:
             return False
     for k in wanted:
-        formula = op.formulas[k]
-        assert isinstance(formula, Formula)
-        if not formula.reads and formula.function() == 1:
+        if _passes(op, k):
             _hand_on(adjoints, saved.codes[k], sum_to(g, shape=shapes[OUT + k]))
         elif plan.whole(OUT + k):
             _whole(adjoints, saved.codes[k], kernels[k], plan, values, shapes[OUT + k])
