@@ -73,6 +73,13 @@ def window_sum(first, last, table_at, x_at, to_at, p5, p6, p7):
     for v in range(first, last):
         for i in range(count[0]):
             for j in range(count[1]):
+                begin = v * volume + (ds[2 * i] * size[1] + hs[2 * j]) * size[2]
+                if table.fours:
+                    for k in range(count[2]):
+                        w = begin + ws[2 * k]
+                        to[at] = zero + x[w] + x[w + 1] + x[w + size[2]] + x[w + size[2] + 1]
+                        at += 1
+                    continue
                 for k in range(count[2]):
                     total = zero
                     d = ds[2 * i]
@@ -99,6 +106,16 @@ def window_spread(first, last, table_at, x_at, to_at, p5, p6, p7):
     for v in range(first, last):
         for i in range(count[0]):
             for j in range(count[1]):
+                begin = v * volume + (ds[2 * i] * size[1] + hs[2 * j]) * size[2]
+                if table.fours:
+                    for k in range(count[2]):
+                        w = begin + ws[2 * k]
+                        to[w] += x[at]
+                        to[w + 1] += x[at]
+                        to[w + size[2]] += x[at]
+                        to[w + size[2] + 1] += x[at]
+                        at += 1
+                    continue
                 for k in range(count[2]):
                     d = ds[2 * i]
                     while d < ds[2 * i + 1]:

@@ -34,6 +34,20 @@ def test_windows_of_two_by_two_say_what_longer_ones_do(odd):
             assert at[v, 0, i, j].item() == best
 
 
+@pytest.mark.parametrize("stride", [1, 2])
+def test_means_of_two_by_two(stride):
+    x = tg.tensor(np.random.default_rng(0).random((2, 3, 6, 7)), requires_grad=True)
+    y = F.avg_pool2d(x, 2, stride)
+    parts = [
+        x[..., i : i + 5 : stride, j : j + (7 - 2) // stride * stride + 1 : stride]
+        for i in (0, 1) for j in (0, 1)
+    ]  # fmt: skip
+    z = sum(parts[1:], parts[0]) / 4
+    np.testing.assert_allclose(y.tolist(), z.tolist(), rtol=1e-12)
+    grads = [tg.autograd.grad((t**2).sum(), x)[0].tolist() for t in (y, z)]
+    np.testing.assert_allclose(*grads, rtol=1e-12)
+
+
 def test_indices_count_within_an_image():
     x = tg.arange(32.0).reshape(2, 1, 4, 4)
     y, at = F.max_pool2d(x, 2, return_indices=True)
