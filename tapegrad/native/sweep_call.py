@@ -20,6 +20,7 @@ from tapegrad.kernels.sweep.sweep_abi import (
 from tapegrad.native.abi import Frame
 from tapegrad.native.accumulate import copy, deliver
 from tapegrad.native.append import set_number
+from tapegrad.native.operands import on_tape
 from tapegrad.native.pyobjects import (
     ARRAY_DATA,
     ARRAY_SHAPE,
@@ -53,7 +54,7 @@ TARGETS = 16  # at most
 @typed
 def is_simple(frame, tape, root, weight):
     """Whether no sweep is under way, nothing is out of the ordinary on the tape, and the root a
-    small Tensor of it, with a weight of the same shape and type.
+    small Tensor of it, perhaps a current view, with a weight of the same shape and type.
     """
     slots = i8(root)
     if int_value(frame, i8(tape)[frame.tape_sweeping]) != 0:
@@ -62,7 +63,7 @@ def is_simple(frame, tape, root, weight):
         return 0
     if i8(frame.by_code)[COUNT] != i8(frame.known_at)[0]:
         return 0
-    if slots[TYPE] != frame.tensor_type or slots[frame.t_home] != tape:
+    if slots[TYPE] != frame.tensor_type or not on_tape(frame, tape, root):
         return 0
     if int_value(frame, slots[frame.t_pos]) <= 0:
         return 0
