@@ -145,7 +145,8 @@ sinc = elementwise("sinc", _sinc, x=_sinc_slope,
                    doc="sin(pi * x) / (pi * x); 1 at 0.",
                    example=("tg.sinc(tg.tensor(0.5))", "tensor(0.6366)"))
 erfinv = elementwise("erfinv", Lazy("erfinv"), x=lambda y: exp(y * y) / TWO_OVER_ROOT_PI,
-                     domain=UNIT, to_float=True, in_c=True, inplace=True,
+                     domain=UNIT, scalar="vmath.erfinv({0})", to_float=True, inplace=True,
+                     loop="f8 f4 scalar",
                      doc="The inverse of the error function.",
                      example=("tg.erfinv(tg.tensor(0.5))", "tensor(0.4769)"),
                      singular="The derivative is infinite at -1 and 1, and NaN outside.")

@@ -16,7 +16,7 @@ ndtr and trigamma):
     cbrt 0.50     hypot 0.50
     sigmoid 1.57  softplus 1.44  tanh 1.58  sinh 1.57   cosh 1.15   expm1 1.11
     asinh 1.27    acosh 1.20     atanh 1.66 tan 1.77    power 0.90
-    erf 1.37      erfc 1.89      ndtr 2.39   trigamma 2.97 above 0, 5.26 below
+    erf 1.37      erfc 1.89      erfinv 1.73 ndtr 2.39   trigamma 2.97 above 0, 5.26 below
 
 Kernels and `compiler.llvm.elementary` import from here; these modules import `simd` alone.
 
@@ -35,7 +35,7 @@ each table, weighted so that the relative error of the final result is level, th
 then rounded to double; lowest power first.
 """
 
-from tapegrad.kernels.vmath.error_function import erf, erfc, ndtr
+from tapegrad.kernels.vmath.error_function import erf, erfc, erfinv, ndtr
 from tapegrad.kernels.vmath.exponential import cosh, exp, exp2, expm1, sigmoid, sinh, tanh
 from tapegrad.kernels.vmath.fast_exponential import (
     erf_plain,
@@ -100,6 +100,7 @@ __all__ = [
     "erf",
     "erf_plain",
     "erfc",
+    "erfinv",
     "exp",
     "exp2",
     "exp_is_rare",

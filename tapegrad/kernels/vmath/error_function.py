@@ -1,11 +1,21 @@
-"""The error function, its complement and the normal distribution (see `vmath`)."""
+"""The error function, its complement and inverse, the normal distribution (see `vmath`)."""
 
 import math
 from typing import Any
 
 from tapegrad.kernels.flags import scalar
-from tapegrad.kernels.simd import copysign, fma, horner, magnitude, narrow, select, widen
+from tapegrad.kernels.simd import (
+    copysign,
+    fma,
+    horner,
+    horner_select,
+    magnitude,
+    narrow,
+    select,
+    widen,
+)
 from tapegrad.kernels.vmath.exponential import exp_parts, half_expm1, times_power
+from tapegrad.kernels.vmath.logarithm import log
 
 # -log(1 - erf(x)) / x for 0 <= x <= 6: smooth there, and 1 - erf(x) falls so fast that the fit may
 # loosen with x (each point weighted by the error it makes in erf).
@@ -66,6 +76,69 @@ ERFC = (
     -7.053981292489257e-09,
     -8.548689606124203e-10,
     3.24332062407505e-10,
+)
+
+# erfinv(x) / x where w = -log(1 - x*x), in w - ERFINV_MID for w <= ERFINV_NEAR, and in
+# sqrt(w) - ERFINV_ROOT up to the last double below 1, where w is 36.1.  Both lie where the value is
+# a double but for 1e-3 of its last place.
+ERFINV_NEAR, ERFINV_MID, ERFINV_ROOT = 7.5, 2.552490234375, 3.5849609375
+INVERSE_NEAR = (
+    1.5143438680795356,
+    0.24619151155378602,
+    -0.004370982158799759,
+    -0.0012070312858379025,
+    0.00021680026387142803,
+    -6.04431730919317e-06,
+    -3.2398162277805175e-06,
+    4.832979670966345e-07,
+    8.401089448950678e-09,
+    -1.0367784952198337e-08,
+    9.70747668014775e-10,
+    1.0024105076010219e-10,
+    -3.035083952455702e-11,
+    1.2821110334505646e-12,
+    4.747948241445755e-13,
+    -7.760589441884017e-14,
+    -1.2376099846084743e-15,
+    1.7100706323379679e-15,
+    -1.6038368656017282e-16,
+    -1.6338487353731548e-17,
+    4.83866207547282e-18,
+    -2.486692590737341e-19,
+    -4.914506398984146e-20,
+    9.270929151832238e-21,
+    -6.2907571840423225e-22,
+    1.4657614133524978e-23,
+    1.323105523548701e-25,
+)
+INVERSE_FAR = (
+    3.421095158243848,
+    1.0078834618935875,
+    0.002794503286802919,
+    -0.001735752829055936,
+    0.0008467428938437366,
+    -0.00049173978606908,
+    0.00031234458185166336,
+    -0.0001740435404219342,
+    7.076199097890773e-05,
+    -1.3506581682405755e-05,
+    -5.9568922902457855e-06,
+    6.5133030063038935e-06,
+    -2.7235726342613885e-06,
+    3.4999751282254645e-07,
+    2.77796210686306e-07,
+    -1.9881631897192823e-07,
+    5.6210466034675075e-08,
+    1.3969147929246159e-09,
+    -8.141638070158212e-09,
+    3.5267666642661135e-09,
+    -6.519873353238871e-10,
+    -6.373316601325821e-11,
+    7.677449401555147e-11,
+    -2.3646131285916675e-11,
+    4.055902337622521e-12,
+    -3.917176852009397e-13,
+    1.6745230073157766e-14,
 )
 
 
@@ -133,3 +206,18 @@ def ndtr(x: float) -> Any:
     lead, rest, b = exp_parts(-0.5 * s, -0.5 * fma(a, a, -s))
     y = 0.5 * times_power(g + fma(g, lead, fma(g, rest, g_low)), b)
     return narrow(select(w > 0.0, 1.0 - y, y), x)
+
+
+@scalar
+def erfinv(x: float) -> Any:
+    """The inverse of `erf`: x times a polynomial in the logarithm of 1 - x*x, or in its root."""
+    w = widen(x)
+    a = magnitude(w)
+    v = -log((1.0 - a) * (1.0 + a))
+    near = v < ERFINV_NEAR
+    t = select(near, v - ERFINV_MID, math.sqrt(v) - ERFINV_ROOT)
+    r = horner_select(near, t, INVERSE_NEAR[1:], INVERSE_FAR[1:])
+    first = select(near, INVERSE_NEAR[0], INVERSE_FAR[0])
+    p = fma(t, r, first)
+    y = fma(w, p, w * fma(t, r, first - p))  # with what p has lost
+    return narrow(select(a == 1.0, w * math.inf, y), x)

@@ -61,6 +61,11 @@ def ratios(rng, n):
     return np.concatenate([rng.uniform(-1, 1, n), near_ends, -near_ends, inner])
 
 
+def normal_ratios(rng, n):
+    """Arguments between -1 and 1, most of them close to one of these."""
+    return np.append(ratios(rng, n), np.sqrt(-np.expm1(-rng.uniform(0.0, 36.0, n))))
+
+
 def any_size(rng, n):
     return np.concatenate([whole_line(rng, n), spread(rng, 1e-323, 1e308, n)])
 
@@ -108,6 +113,7 @@ FUNCTIONS: dict[str, tuple[Callable, Callable, float]] = {
     "trigamma": (lambda v: mp.psi(1, v), trigamma_arguments, 6.0),
     "erfc": (mp.erfc, lambda rng, n: np.append(whole_line(rng, n), rng.uniform(-6, 26.5, n)), 2.0),
     "erf": (mp.erf, lambda rng, n: 2 * whole_line(rng, n), 2.0),
+    "erfinv": (mp.erfinv, normal_ratios, 2.0),
     "ndtr": (mp.ncdf, lambda rng, n: np.append(whole_line(rng, n), rng.uniform(-37.5, 9, n)), 3.0),
 }
 UNARY = list(FUNCTIONS)
@@ -246,6 +252,9 @@ SPECIAL = {
     "erfc": [(-INF, 2.0), (INF, 0.0), (0.0, 1.0), (-0.0, 1.0), (HUGE, 0.0), (-HUGE, 2.0)]
     + [(27.5, 0.0), (26.0, math.erfc(26.0)), (TINY, 1.0), (-6.0, 2.0)],
     "erf": [(-INF, -1.0), (INF, 1.0), (0.0, 0.0), (-0.0, -0.0), (TINY, TINY), (-HUGE, -1.0)],
+    "erfinv": [(0.0, 0.0), (-0.0, -0.0), (1.0, INF), (-1.0, -INF), (TINY, TINY), (-TINY, -TINY)]
+    + [(1.0 + 2**-52, NAN), (-2.0, NAN), (INF, NAN), (-INF, NAN)]
+    + [(1.0 - 2**-53, 5.863584748755167)],
     "ndtr": [(-INF, 0.0), (INF, 1.0), (0.0, 0.5), (-0.0, 0.5), (TINY, 0.5), (-HUGE, 0.0)]
     + [(HUGE, 1.0), (-39.0, 0.0), (9.0, 1.0), (-30.0, 4.906713927148187e-198)],
 }
@@ -338,9 +347,8 @@ def test_any_takes_huge_arguments_too(name, loop):
 
 @pytest.mark.parametrize("name", [*UNARY, *VECTORISED])
 def test_float32_is_the_rounded_float64(name, loop):
-    low, high = {"asin": (-1, 1), "acos": (-1, 1), "atanh": (-1, 1), "acosh": (1, 5)}.get(
-        name, (0.1, 5)
-    )
+    inside = dict.fromkeys(("asin", "acos", "atanh", "erfinv"), (-1, 1))
+    low, high = (inside | {"acosh": (1, 5)}).get(name, (0.1, 5))
     x = np.random.default_rng(9).uniform(low, high, 64).astype(np.float32)
     arrays = [x] * (2 if name in BINARY else 1)
     got = run(loop(name), *arrays)
